@@ -6,22 +6,22 @@
 #     [NAMES compile|error|warn|derive] [REPORT <file>]
 #     [PROFILE generate|coverage|use] [PROFDATA <file> [<gpu>=<file> ...]])
 #
-# RETARGET  From the code object of the first GPU the others are made; the first one must be in
+# RETARGET  The others are made from the code object of the first GPU; the first one must be in
 #           HIP_ARCHITECTURES. A list variable may be given, quoted or not.
 # COALESCE  Of the GPUs in HIP_ARCHITECTURES that are identical siblings only the first is compiled,
-#           and the others are made from it; sources whose text asks for the GPU are compiled for each.
+#           and the others are made from it; sources whose text depends on the GPU are compiled for each.
 #           Set HIP_ARCHITECTURES of the target before the call.
 # ALLOW_EXPERIMENTAL
 #           Apply experimental pairs, too (`hotswap compat`).
 # PATCHES   Patch families to apply beyond those that the route needs.
-# POLICY    What happens when a GPU cannot be had: error (default) stops the build, warn leaves
-#           it out and says so, keep leaves it out and only records it.
-# NAMES     What happens where a source's text depends on the name of the GPU: compile (default) compiles it for
-#           the target as well, error stops the build, warn derives and says so, derive does not ask.
-# REPORT    After each link, `hotswap inspect --format json` of the result goes to this file
-#           (relative to the current binary folder).
+# POLICY    The action when code for a GPU cannot be made: error (default) stops the build, warn leaves
+#           it out with a warning, keep leaves it out and only records it.
+# NAMES     The action where a source's text depends on the name of the GPU: compile (default) compiles it for
+#           the target as well, error stops the build, warn derives with a warning, derive does not check.
+# REPORT    After each link, `hotswap inspect --format json` of the result is written to this file
+#           (relative to the current binary directory).
 # PROFILE   generate or coverage: host and device code count what they execute, and the program writes
-#           raw profiles into <target>.profraw of the current binary folder when it ends; the target
+#           raw profiles into <target>.profraw of the current binary directory when it ends; the target
 #           <target>-profdata merges them into <target>.profdata. use: code is optimised by PROFDATA.
 # PROFDATA  With PROFILE use: the merged profile for host and devices; another one for single GPUs.
 #
@@ -30,12 +30,12 @@
 #   launcher  it is another clang: this target's commands are started by `hotswap exec --`, before
 #             launchers that the target has (ccache).
 #
-# The plan becomes a hash in the target's command lines, so that a changed plan or a changed
-# HotSwap is a changed command for ninja, make, ccache and sccache. The file behind the hash lies
-# in <build>/.hotswap/plans. What can still change after the call (sources, architectures,
-# launchers, IPO) is looked at when the top folder has been read (HotSwapFinish.cmake).
+# The plan becomes a hash in the target's command lines, so that a changed plan or a changed HotSwap is a changed
+# command for ninja, make, ccache and sccache. The file for the hash is in <build>/.hotswap/plans. Properties that can
+# still change after the call (sources, architectures, launchers, IPO) are checked when the top directory has been read
+# (HotSwapFinish.cmake).
 #
-# Invariants: nothing is done to targets that were not named; every refusal is one sentence.
+# Invariants: targets that were not named stay unchanged; every refusal is one sentence.
 # Absent on purpose: deciding which pairs are possible (`hotswap plan` does).
 include_guard(GLOBAL)
 cmake_policy(VERSION 3.21...4.1)
@@ -69,7 +69,7 @@ endfunction()
 
 # The macros below are the steps of add_hotswap_target and share its variables.
 
-# A function, unlike the steps: text of other programs in an argument stays as it is.
+# A function, unlike the steps: a macro would expand the text of other programs in an argument.
 function(_hotswap_stop text)
   message(FATAL_ERROR "add_hotswap_target(${target}): ${text}")
 endfunction()
@@ -120,7 +120,7 @@ macro(_hotswap_check_target)
   if(arg_REPORT AND type STREQUAL "OBJECT_LIBRARY")
     _hotswap_stop("REPORT needs a target that makes a file; this one is an object library.")
   elseif(arg_REPORT AND NOT home STREQUAL CMAKE_CURRENT_SOURCE_DIR)
-    _hotswap_stop("REPORT needs the call to stand in the folder of the target (${home}).")
+    _hotswap_stop("REPORT needs the call to stand in the directory of the target (${home}).")
   endif()
 endmacro()
 
@@ -139,11 +139,12 @@ macro(_hotswap_check_compiler)
     set(launcher "${prefix}/bin/hotswap;exec;--")
   elseif(NOT compiler STREQUAL ours)
     _hotswap_stop("CMAKE_HIP_COMPILER is ${CMAKE_HIP_COMPILER}, but find_package found the HotSwap in ${prefix}; \
-use one of them (HotSwap_DIR, CMAKE_HIP_COMPILER) in a new build folder.")
+use one of them (HotSwap_DIR, CMAKE_HIP_COMPILER) in a new build directory.")
   endif()
 endmacro()
 
-# The plan in its file, and its hash, empty where nothing is to be made; `hotswap plan` refuses what cannot be.
+# Writes the plan to its file and sets its hash, which is empty for an empty plan; `hotswap plan` refuses impossible
+# ones.
 macro(_hotswap_make_plan)
   foreach(name IN ITEMS hash words sources gpus plan_file bracketed)
     set(${name} "")
@@ -159,7 +160,7 @@ macro(_hotswap_plan_words)
   set(plan_words "")
   if(arg_COALESCE)
     get_target_property(architectures "${real}" HIP_ARCHITECTURES)
-    # Other words (OFF, native, generator expressions) are no list of GPUs: each is compiled for itself.
+    # Other values (OFF, native, generator expressions) are no list of GPUs: each is compiled for itself.
     if(architectures MATCHES "^gfx[0-9a-z;:+-]+$")
       list(JOIN architectures "," architectures)
       list(APPEND plan_words --coalesce "${architectures}")
@@ -168,7 +169,7 @@ macro(_hotswap_plan_words)
     endif()
   endif()
   if(arg_RETARGET)
-    # Joined again: an element that was quoted in the call may hold several pairs.
+    # Joined again: an element that was quoted in the call may contain several pairs.
     list(JOIN arg_RETARGET " " pairs)
     list(APPEND plan_words "${pairs}")
   endif()
@@ -208,7 +209,7 @@ macro(_hotswap_write_plan)
     _hotswap_pairs("${json}" source sources)
     _hotswap_pairs("${json}" target gpus)
     set(plan_file "${CMAKE_BINARY_DIR}/.hotswap/plans/${hash}.plan")
-    # The hash covers HotSwap's own version: with another HotSwap there is another hash.
+    # The hash covers HotSwap's own version, so another HotSwap has another hash.
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${plan_file}" ${tools})
   endif()
 endmacro()
@@ -226,7 +227,7 @@ function(_hotswap_pairs json side result)
   set(${result} "${names}" PARENT_SCOPE)
 endfunction()
 
-# The bracket: where a command makes no device link, clang would warn about an unused word.
+# The bracket: where a command makes no device link, clang would warn about an unused argument.
 macro(_hotswap_add_words)
   set(bracketed "SHELL:--start-no-unused-arguments ${words} --end-no-unused-arguments")
   target_compile_options(${real} PRIVATE "$<$<COMPILE_LANGUAGE:HIP>:${bracketed}>")
@@ -235,8 +236,8 @@ macro(_hotswap_add_words)
   endif()
 endmacro()
 
-# The manifest is an object on the link line (in an archive it would never be loaded), and the
-# archive with the registrars stands after it. A library without a link of its own hands both on.
+# The manifest is an object on the link line (in an archive it would never be loaded), followed by the archive with the
+# registrars. A library without a link of its own passes both on.
 macro(_hotswap_add_manifest)
   set(manifest_file "${CMAKE_BINARY_DIR}/.hotswap/${hash}.manifest.o")
   if(NOT EXISTS "${manifest_file}")
@@ -262,8 +263,8 @@ macro(_hotswap_add_manifest)
   endif()
 endmacro()
 
-# What is for the targets of this build alone: export(TARGETS) hands BUILD_INTERFACE on to other projects, where neither
-# the manifest's target nor the plan is.
+# The interface for the targets of this build alone: export(TARGETS) passes BUILD_INTERFACE on to other projects, where
+# neither the manifest's target nor the plan exists.
 function(_hotswap_local_interface result)
   if(CMAKE_VERSION VERSION_LESS 3.26)
     set(${result} BUILD_INTERFACE PARENT_SCOPE)

@@ -1,13 +1,12 @@
 # find_package(HotSwap): finds the tools beside this file, offers them as the HIP compiler when
 # HIP is not enabled yet, and defines add_hotswap_target (see HotSwap.cmake).
 #
-# All paths are relative to this file (PREFIX/share/cmake/HotSwap); nothing of the machine that
-# built HotSwap is in here.
+# All paths are relative to this file (PREFIX/share/cmake/HotSwap); it has no paths of the machine that built HotSwap.
 
-# The no-op build of a program with relocatable device code would link again each time: CMake 3.29
-# and later ask the linker for its inputs, among them temporary objects that clang has deleted by
-# then. The linker's list is therefore switched off for the targets of this folder and below; CMake's own
-# list (objects, libraries, LINK_DEPENDS) stays. Set HOTSWAP_KEEP_LINKER_DEPENDS to keep both.
+# The no-op build of a program with relocatable device code would link again each time: CMake 3.29 and later query the
+# linker for its inputs, among them temporary objects that clang has deleted by then. The linker's list is therefore
+# switched off for the targets of this directory and below; CMake's own list (objects, libraries, LINK_DEPENDS) stays. Set
+# HOTSWAP_KEEP_LINKER_DEPENDS to keep both.
 if(NOT HOTSWAP_KEEP_LINKER_DEPENDS)
   set(CMAKE_LINK_DEPENDS_USE_LINKER OFF)
 endif()
@@ -35,12 +34,12 @@ if(CMAKE_VERSION VERSION_LESS 3.21.3)
   _hotswap_not_found("CMake ${CMAKE_VERSION} is too old for HIP: use CMake 3.28 or newer.")
 elseif(CMAKE_VERSION VERSION_LESS 3.28 AND _hotswap_debian_hip AND NOT "HIP" IN_LIST _hotswap_languages
        AND NOT EXISTS "/opt/rocm/lib/cmake/hip-lang/hip-lang-config.cmake")
-  _hotswap_not_found("CMake ${CMAKE_VERSION} does not find HIP in Debian's folders (it would say that the ROCm \
+  _hotswap_not_found("CMake ${CMAKE_VERSION} does not find HIP in Debian's directories (it would say that the ROCm \
 root directory does not contain the HIP runtime CMake package): use CMake 3.28 or newer.")
 endif()
 
-# Compiler mode: we can be the HIP compiler as long as the language is not enabled. A compiler of
-# the user's stays, and add_hotswap_target then starts it through a launcher.
+# Compiler mode: HotSwap can be the HIP compiler as long as the language is not enabled. A compiler that the user chose
+# stays, and add_hotswap_target then starts it through a launcher.
 if(HotSwap_FOUND AND NOT "HIP" IN_LIST _hotswap_languages)
   if(CMAKE_HIP_COMPILER MATCHES "^hotswap-clang(\\+\\+)?$")
     set(CMAKE_HIP_COMPILER "${HotSwap_PREFIX}/bin/${CMAKE_HIP_COMPILER}" CACHE FILEPATH "HIP compiler" FORCE)

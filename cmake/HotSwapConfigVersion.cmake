@@ -1,5 +1,5 @@
-# The version of this HotSwap; a request is met by the same major version, same or newer.
-# No pointer size is looked at: these files hold none (ARCH_INDEPENDENT).
+# The version of this HotSwap; a request matches the same major version, same or newer. The pointer size is not checked:
+# these files do not depend on it (ARCH_INDEPENDENT).
 set(PACKAGE_VERSION "0.1.0")
 
 string(REGEX MATCH "^[0-9]+" _hotswap_major "${PACKAGE_VERSION}")

@@ -1,5 +1,5 @@
-# The second half of add_hotswap_target. It runs when the top folder has been read: only then is all
-# known that a project says about its targets, also after the call and in other folders.
+# The second half of add_hotswap_target. It runs when the top directory has been read: only then are all settings of a
+# project's targets known, also those after the call and in other directories.
 include_guard(GLOBAL)
 
 function(_hotswap_finish)
@@ -35,7 +35,7 @@ endmacro()
 macro(_hotswap_require_sources)
   get_target_property(architectures ${target} HIP_ARCHITECTURES)
   get_target_property(policy ${target} HOTSWAP_POLICY)
-  # Other words (OFF, native, generator expressions) leave the choice to flags that we do not see.
+  # Other values (OFF, native, generator expressions) leave the choice to flags that are not visible here.
   string(REGEX REPLACE ":[^;]*" "" processors "${architectures}")
   foreach(source IN LISTS GPUS)
     if(processors MATCHES "^gfx[0-9a-z;-]+$" AND NOT source IN_LIST processors)
@@ -53,19 +53,19 @@ endmacro()
 macro(_hotswap_depend)
   get_target_property(files ${target} SOURCES)
   get_target_property(libraries ${target} LINK_LIBRARIES)
-  get_target_property(source_folder ${target} SOURCE_DIR)
-  get_target_property(binary_folder ${target} BINARY_DIR)
+  get_target_property(source_directory ${target} SOURCE_DIR)
+  get_target_property(binary_directory ${target} BINARY_DIR)
   foreach(file IN LISTS files)
-    cmake_path(ABSOLUTE_PATH file BASE_DIRECTORY "${source_folder}" OUTPUT_VARIABLE path)
+    cmake_path(ABSOLUTE_PATH file BASE_DIRECTORY "${source_directory}" OUTPUT_VARIABLE path)
     if(NOT EXISTS "${path}")
-      cmake_path(ABSOLUTE_PATH file BASE_DIRECTORY "${binary_folder}" OUTPUT_VARIABLE path)
+      cmake_path(ABSOLUTE_PATH file BASE_DIRECTORY "${binary_directory}" OUTPUT_VARIABLE path)
     endif()
     get_property(language SOURCE "${path}" TARGET_DIRECTORY ${target} PROPERTY LANGUAGE)
     if(language STREQUAL "HIP" OR (NOT language AND path MATCHES "\\.hip$"))
       set_property(SOURCE "${path}" TARGET_DIRECTORY ${target} APPEND PROPERTY OBJECT_DEPENDS ${DEPENDS})
     elseif("hip::device" IN_LIST libraries AND path MATCHES "\\.(C|cc|cpp|cxx|c\\+\\+)$")
-      # It compiles C++ sources as HIP, which for CMake stay C++: the plan's words, which are for the
-      # language HIP, would not reach them, and the plan would be lost in silence.
+      # It compiles C++ sources as HIP, which for CMake stay C++: the plan's arguments, which are for the language HIP,
+      # would not reach them, and the plan would be lost silently.
       _hotswap_stop("hip::device compiles ${file} as HIP behind CMake's back; give the source the language \
 instead (set_source_files_properties(${file} PROPERTIES LANGUAGE HIP)), or compile with \
 CMAKE_CXX_COMPILER=hotswap-clang++ and the plan in the environment (HOTSWAP_RETARGET).")
@@ -87,7 +87,7 @@ macro(_hotswap_launch)
     list(PREPEND launcher ${LAUNCHER})
     set_target_properties(${target} PROPERTIES HIP_LINKER_LAUNCHER "${launcher}")
   elseif(LAUNCHER AND LINKS)
-    # The property holds shell text, and the target's replaces those of its folder and the project.
+    # The property contains shell text, and the target's replaces those of its directory and the project.
     get_property(rule TARGET ${target} PROPERTY RULE_LAUNCH_LINK)
     list(GET LAUNCHER 0 program)
     set_target_properties(${target} PROPERTIES RULE_LAUNCH_LINK "\"${program}\" exec -- ${rule}")

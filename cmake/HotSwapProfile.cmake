@@ -1,11 +1,11 @@
 # PROFILE and PROFDATA of add_hotswap_target: counters in host and device code, and their use.
 #
-# What the device code needs beyond clang's own words (its profile runtime, the drain that writes the
-# counters) hotswap-clang adds below compiler caches. The word --hotswap-drain=1 says that it is
-# wanted: where HotSwap was bypassed, the real device linker stops at it.
+# Additional arguments for the device code (its profile runtime, the drain that writes the counters) are added by
+# hotswap-clang below compiler caches. The argument --hotswap-drain=1 requests them: where HotSwap was bypassed, the
+# real device linker fails on it.
 #
-# Invariant: only words that compiler caches keep are written here; ccache drops `-Xarch_…` with the word behind
-# it, so a profile for a single GPU is refused beside ccache.
+# Invariant: only arguments that compiler caches keep are written here; ccache drops `-Xarch_…` with the following
+# argument, so a profile for a single GPU is refused together with ccache.
 # Absent on purpose: merging (`hotswap profile merge` does).
 include_guard(GLOBAL)
 
@@ -19,7 +19,7 @@ macro(_hotswap_check_profile)
   endif()
 endmacro()
 
-# Sets `profile_files`, on which what is built depends.
+# Sets `profile_files`, on which the build outputs depend.
 macro(_hotswap_add_profile)
   set(profile_files "")
   if(arg_PROFILE STREQUAL "use")
@@ -47,7 +47,7 @@ macro(_hotswap_generate_profile)
   if(links)
     target_link_options(${real} PRIVATE "$<$<LINK_LANGUAGE:HIP>:${counters};${drain}>")
   else()
-    # Whoever links the library must have the drain; a launcher that is only the library's would leave it out.
+    # Every program that links the library must have the drain; a launcher for the library alone would leave it out.
     # Without a HIP source of its own a program's link is HIP's only by --hip-link.
     set(required "LINKER:--require-defined=hotswap_profile_drain")
     set_property(TARGET ${real} APPEND PROPERTY INTERFACE_LINK_OPTIONS

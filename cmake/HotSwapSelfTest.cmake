@@ -1,6 +1,6 @@
-# The self-test of add_hotswap_target: compiles a kernel with the plan and looks for its GPUs in the
-# object. A compiler or launcher that goes around HotSwap is seen now, not when a user starts the
-# program. Done once for each plan and compiler; HOTSWAP_SKIP_SELF_TEST leaves it out.
+# The self-test of add_hotswap_target: compiles a kernel with the plan and looks for its GPUs in the object. A compiler
+# or launcher that bypasses HotSwap is detected now, not when a user starts the program. Done once for each plan and
+# compiler; HOTSWAP_SKIP_SELF_TEST leaves it out.
 include_guard(GLOBAL)
 
 macro(_hotswap_self_test)
@@ -17,9 +17,9 @@ endmacro()
 # Besides its arguments it takes `sources`, `gpus` and `launcher` from the caller.
 function(_hotswap_run_self_test hash policy problem)
   get_property(prefix GLOBAL PROPERTY HOTSWAP_PREFIX)
-  set(folder "${CMAKE_BINARY_DIR}/.hotswap/self-test")
-  # The declarations that clang looks for; without HIP's headers it takes a tenth of the time.
-  file(WRITE "${folder}/probe.hip" [[
+  set(directory "${CMAKE_BINARY_DIR}/.hotswap/self-test")
+  # The declarations that clang requires; without HIP's headers it takes a tenth of the time.
+  file(WRITE "${directory}/probe.hip" [[
 struct dim3 { unsigned x, y, z; };
 extern "C" int hipLaunchKernel(const void *, dim3, dim3, void **, unsigned long, struct ihipStream_t *);
 extern "C" int __hipPopCallConfiguration(dim3 *, dim3 *, unsigned long *, struct ihipStream_t **);
@@ -27,17 +27,17 @@ __attribute__((global)) void hotswap_probe(int *out) { *out = 1; }
 ]])
   set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
   set(CMAKE_HIP_ARCHITECTURES "${sources}")
-  try_compile(compiled "${folder}" SOURCES "${folder}/probe.hip"
+  try_compile(compiled "${directory}" SOURCES "${directory}/probe.hip"
     CMAKE_FLAGS "-DCMAKE_HIP_COMPILER_LAUNCHER=${launcher}"
     COMPILE_DEFINITIONS -nogpuinc -fno-gpu-rdc -Xoffload-linker --hotswap-plan=${hash}
-    OUTPUT_VARIABLE said COPY_FILE "${folder}/probe.a")
+    OUTPUT_VARIABLE said COPY_FILE "${directory}/probe.a")
   if(NOT compiled)
-    # Indented lines are shown as they are.
+    # Indented lines are shown unchanged.
     string(REPLACE "\n" "\n  " said "\n${said}")
     set(${problem} "a kernel could not be compiled with the plan.${said}" PARENT_SCOPE)
     return()
   endif()
-  execute_process(COMMAND "${prefix}/bin/hotswap" list "${folder}/probe.a"
+  execute_process(COMMAND "${prefix}/bin/hotswap" list "${directory}/probe.a"
     RESULT_VARIABLE status OUTPUT_VARIABLE list ERROR_VARIABLE list_error)
   foreach(gpu IN LISTS gpus)
     # With another policy than `error` a GPU may rightly be absent.

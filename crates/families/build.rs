@@ -1,9 +1,9 @@
-//! Everything that follows from `patches.def`: the table and the extern declarations of the
-//! registry, the C registrars, and `libhotswap_registry.a` with one object per family.
+//! Everything generated from `patches.def`: the table and the extern declarations of the registry, the C registrars,
+//! and `libhotswap_registry.a` with one object per family.
 //!
-//! The archive is for the programs of users. It must never reach the link of HotSwap's own tools,
-//! where it would stand in for a missing registrar; hence no link directive is printed for it. Libraries of
-//! `HOTSWAP_FAMILIES` are linked into the tools, each reduced to the symbol of its own registrar.
+//! The archive is for users' programs. It must never be linked into HotSwap's own tools, where it would replace a
+//! missing registrar; hence no link directive is printed for it. Libraries of `HOTSWAP_FAMILIES` are linked into the
+//! tools, each reduced to the symbol of its own registrar.
 
 #[allow(dead_code, unreachable_pub)] // public in the library, partly used here
 #[path = "src/c_source.rs"]
@@ -57,9 +57,9 @@ fn families(root: &Path) -> Vec<Line> {
     families
 }
 
-/// A family that is written but not listed would silently do nothing.
-fn refuse_unlisted(folder: &Path, families: &[Line]) {
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+/// A family that is implemented but not listed would silently do nothing.
+fn refuse_unlisted(directory: &Path, families: &[Line]) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().trim_end_matches(".rs").to_owned();
         if name != "mod" && !families.iter().any(|line| line.name == name) {
             fail(&format!("src/family/{name}.rs has no line in patches.def"));
@@ -82,8 +82,8 @@ fn table(families: &[Line]) -> String {
     )
 }
 
-/// Included by `src/registry.rs`: one extern declaration for each line, so that a line without a
-/// registrar is an undefined symbol of every program that installs the registry.
+/// Included by `src/registry.rs`: one extern declaration for each line, so that a line without a registrar is an
+/// undefined symbol of every program that installs the registry.
 fn registrars(families: &[Line]) -> String {
     let symbols: Vec<String> = families.iter().map(|line| registrar_symbol(&line.name)).collect();
     let mut text = String::from("unsafe extern \"Rust\" {\n");
@@ -95,17 +95,17 @@ fn registrars(families: &[Line]) -> String {
 }
 
 /// Equal sources and compiler give an equal archive: no debug information, no paths, no dates,
-/// member names without cc's hash of the folder.
+/// member names without cc's hash of the directory.
 fn build_archive(include: &Path, out: &Path, families: &[Line]) -> PathBuf {
-    let folder = out.join("registry");
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).unwrap_or_else(|error| fail(&format!("{}: {error}", folder.display())));
+    let directory = out.join("registry");
+    let _ = fs::remove_dir_all(&directory);
+    fs::create_dir_all(&directory).unwrap_or_else(|error| fail(&format!("{}: {error}", directory.display())));
     let mut objects = Vec::new();
     for line in families {
-        let source = folder.join(c_source::file_name(&line.name));
+        let source = directory.join(c_source::file_name(&line.name));
         write(&source, &c_source::registrar(line));
-        let compiled = compiler(include).file(&source).out_dir(&folder).compile_intermediates();
-        let object = folder.join(format!("{}.o", line.name));
+        let compiled = compiler(include).file(&source).out_dir(&directory).compile_intermediates();
+        let object = directory.join(format!("{}.o", line.name));
         fs::rename(&compiled[0], &object).unwrap_or_else(|error| fail(&format!("{}: {error}", object.display())));
         objects.push(object);
     }
@@ -124,7 +124,7 @@ fn compiler(include: &Path) -> cc::Build {
     let mut build = cc::Build::new();
     build.cargo_metadata(false).include(include);
     build.debug(false).opt_level(2).pic(true).warnings_into_errors(true).extra_warnings(true);
-    // No reference to anything, on any distribution's default options.
+    // No reference to any other symbol, whatever the distribution's default options.
     build.flag("-ffreestanding").flag("-fno-stack-protector").flag("-fno-asynchronous-unwind-tables");
     build.flag("-ffunction-sections").flag("-fdata-sections");
     // A program keeps its control-flow protection mark only if every object of it has one.

@@ -1,4 +1,4 @@
-//! Turns the rows into the tables of this crate.
+//! Generates the tables of this crate from the rows.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, process};

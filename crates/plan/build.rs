@@ -1,4 +1,4 @@
-//! The identity of this HotSwap build: a hash over the sources that decide what it writes.
+//! The identity of this HotSwap build: a hash over the sources that determine its output.
 //!
 //! It is part of every plan hash, so compiler caches and build systems see a changed HotSwap as a
 //! changed command line. The version number alone would not do that during development.
@@ -8,7 +8,7 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Libraries of patch families that the build links into the tools, `NAME=LIBRARY` as in `PATH`.
+/// Libraries of patch families that the build links into the tools, `NAME=LIBRARY`, separated as in `PATH`.
 const FAMILIES: &str = "HOTSWAP_FAMILIES";
 const ROOTS: &[&str] = &["crates", "driver-wrapper", "linker-plugin", "Cargo.lock"];
 
@@ -30,7 +30,7 @@ fn main() {
     println!("cargo:rustc-env=HOTSWAP_IDENTITY={digest}");
 }
 
-/// Families of others decide what the tools write as much as our own do.
+/// Third-party families determine the tools' output as much as our own do.
 fn hash_family_libraries(hash: &mut Sha256) {
     println!("cargo:rerun-if-env-changed={FAMILIES}");
     for item in env::split_paths(&env::var_os(FAMILIES).unwrap_or_default()) {
@@ -42,7 +42,7 @@ fn hash_family_libraries(hash: &mut Sha256) {
     }
 }
 
-/// Sources and tables, without tests: they do not change what the tools write.
+/// Sources and tables, without tests, which do not change the tools' output.
 fn collect(path: &Path, files: &mut Vec<PathBuf>) {
     let name = path.file_name().unwrap_or_default();
     if path.is_dir() && name != "target" && name != "tests" {

@@ -1,9 +1,9 @@
-//! `libhotswap-profile-drain.a`: one object with the drain, and nothing of Rust's own libraries.
+//! `libhotswap-profile-drain.a`: one object with the drain, without Rust's own libraries.
 //!
-//! The same sources are a library for the tests. Here rustc compiles them without `std`, with link-time
-//! optimisation in one unit, whatever profile cargo builds with; of the archive that comes out, only
-//! our object is kept (the others do not survive `--whole-archive`), its symbols are made hidden, and
-//! what it may leave undefined is checked: a function of libc, or a panic that nobody can handle.
+//! The same sources are a library for the tests. Here rustc compiles them without `std`, with link-time optimisation in
+//! one unit, whatever profile cargo builds with. Of the resulting archive only our object is kept (the others do not
+//! survive `--whole-archive`), its symbols are made hidden, and its undefined symbols are checked: only functions of
+//! libc, and no panic, which could not be handled.
 
 use object::read::archive::ArchiveFile;
 use object::read::elf::{ElfFile64, ElfSymbol64};
@@ -34,7 +34,7 @@ fn main() {
     println!("cargo::rustc-env=HOTSWAP_PROFILE_DRAIN_ARCHIVE={}", archive.display());
 }
 
-/// Where HIP programs with AMD GPUs run and where the assembly of `entry.rs` is written for.
+/// Whether HIP programs with AMD GPUs run here and the assembly of `entry.rs` supports the machine.
 fn supported() -> bool {
     variable("CARGO_CFG_TARGET_OS") == "linux"
         && ["x86_64", "aarch64"].contains(&variable("CARGO_CFG_TARGET_ARCH").as_str())
@@ -49,7 +49,7 @@ fn fail(message: &str) -> ! {
     process::exit(1)
 }
 
-/// The archive that rustc makes, with all of `core` in it.
+/// Builds rustc's archive, with all of `core` in it.
 fn compile(out: &Path) -> PathBuf {
     let archive = out.join("rustc.a");
     let source = Path::new(&variable("CARGO_MANIFEST_DIR")).join("src/lib.rs");
@@ -71,7 +71,7 @@ fn compile(out: &Path) -> PathBuf {
         command.args(["-C", option]);
     }
     if variable("CARGO_CFG_TARGET_ARCH") == "aarch64" {
-        // Atomics as calls are for functions of libgcc that an older one lacks.
+        // Outlined atomics call functions that an older libgcc lacks.
         command.args(["-C", "target-feature=-outline-atomics"]);
     }
     // No path of the machine in the object.
@@ -89,7 +89,7 @@ fn compile(out: &Path) -> PathBuf {
 
 type Elf<'a> = ElfFile64<'a, LittleEndian>;
 
-/// Our own object out of the archive, with only the symbols that it promises.
+/// Extracts our own object from the archive, with only its public symbols.
 fn private_object(archive: &Path) -> Vec<u8> {
     let bytes = fs::read(archive).unwrap_or_else(|error| fail(&format!("{}: {error}", archive.display())));
     let read = ArchiveFile::parse(&*bytes).unwrap_or_else(|error| fail(&format!("rustc's archive: {error}")));
@@ -109,7 +109,7 @@ fn defined<'a>(elf: &'a Elf<'a>) -> impl Iterator<Item = (ElfSymbol64<'a, 'a, Li
     globals.map(|symbol| (symbol, symbol.name().unwrap_or_default().to_owned()))
 }
 
-/// Every definition becomes hidden, every one but the forced symbol weak, in the symbol table itself.
+/// Makes every definition hidden, and every one but the forced symbol weak, in the symbol table itself.
 fn restrict(object: &mut [u8]) {
     const STB_WEAK: u8 = 2;
     const STV_HIDDEN: u8 = 2;

@@ -1,9 +1,9 @@
-//! From what the sources said to what is compiled, derived, warned about or refused.
+//! Turns the answers about the sources into targets that are compiled, derived, warned about or refused.
 //!
-//! Invariants: under the policy `compile` nothing is derived from another program than the target's own; what is derived
-//! in spite of that, or without asking, is in the record.
+//! Invariants: under the policy `compile` nothing is derived from a program other than the target's own. Targets that
+//! are derived from another program, or without a check, are in the record.
 //!
-//! Absent on purpose: asking ([`crate::source_text`]).
+//! Absent on purpose: finding the answers ([`crate::source_text`]).
 
 use crate::question::Question;
 use crate::source_text::{Answer, Evidence};
@@ -16,9 +16,9 @@ use std::ffi::OsString;
 /// The changes to a command that follow from the answers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Consequences {
-    /// Words that request what has to be compiled, and take back what need not be.
+    /// Arguments that request the targets to compile, and cancel requests that are not needed.
     pub words: Vec<OsString>,
-    /// For the tools of the device link.
+    /// The findings for the tools of the device link.
     pub findings: TextFindings,
     /// Targets for which some units of a link lend the bitcode of another processor.
     pub lent: Vec<String>,
@@ -29,10 +29,10 @@ pub struct Consequences {
 }
 
 impl Consequences {
-    /// Adds what follows from the answers to one question.
+    /// Adds the consequences of the answers to one question.
     ///
     /// # Errors
-    /// [`codes::TEXT_DIFFERS`]: the policy, or a clang that does not know the target, leaves no other way.
+    /// [`codes::TEXT_DIFFERS`] if the policy, or a clang that does not know the target, leaves no alternative.
     pub fn add(&mut self, question: &Question, answers: &[Answer], policy: NamesPolicy) -> Result<(), Diagnostic> {
         let mut served = Vec::new();
         for (target, answer) in question.targets.iter().copied().zip(answers) {
@@ -60,7 +60,7 @@ struct Case<'c> {
 impl Case<'_> {
     fn apply(&self, answer: &Answer, found: &mut Consequences) -> Result<(), Diagnostic> {
         match answer {
-            // A sibling that is not the source is derived from only where it is compiled.
+            // A sibling other than the source is a valid origin only if it is compiled.
             Answer::Same(from) if *from == self.question.source || self.compiles() => {
                 self.find(found, SourceText::Same, Some(from.name), None);
             }
@@ -76,8 +76,8 @@ impl Case<'_> {
         self.question.requested || self.policy == NamesPolicy::Compile
     }
 
-    /// Whether the pair makes code for another stepping of the same GPU, which the source cannot tell apart by the host's
-    /// name for it.
+    /// Whether the pair makes code for another stepping of the same GPU, which the source cannot distinguish by the
+    /// host's name for it.
     fn is_stepping(&self) -> bool {
         pair(self.question.source, self.target).is_some_and(|pair| pair.strategy == Strategy::Rewrite)
     }
@@ -128,7 +128,7 @@ impl Case<'_> {
         format!("the program for {} is not that for {}{at}", self.target, self.question.source)
     }
 
-    /// Requests the target, unless the command does.
+    /// Requests the target, unless the command already does.
     fn compile(&self, found: &mut Consequences) {
         if !self.question.requested {
             let ids = self.question.ids(self.target).join(",");
@@ -181,7 +181,7 @@ mod tests {
         Answer::Differs { evidence: Some(evidence), known }
     }
 
-    /// Words, findings and warnings, or the code of the error.
+    /// Arguments, findings and warnings, or the code of the error.
     fn show(question: &Question, answers: &[Answer], policy: NamesPolicy) -> String {
         let mut found = Consequences::default();
         match found.add(question, answers, policy) {

@@ -1,13 +1,13 @@
-//! A plan in one of clang's own configuration files (`--config`, `clang++.cfg` beside clang), which HotSwap does not take.
+//! A plan in one of clang's own configuration files (`--config`, `clang++.cfg` beside clang), which HotSwap rejects.
 //!
-//! The words there reach the device linker, but nothing of ours is below a command whose own words hold no plan, so that
-//! the real linker would stop at them without a way out. Here they are found before clang runs.
+//! The arguments in these files reach the device linker, but without a plan on the command line none of our tools runs
+//! below the command, so the real linker would fail on them without a remedy. They are found here before clang runs.
 //!
-//! Files are searched where clang 22 to 24 search them: named ones by their path or in the folders of
+//! Files are searched where clang 22 to 24 search them: named ones by their path or in the directories of
 //! `--config-user-dir=`, `--config-system-dir=` and of clang, default ones by the names of driver and triple in these
-//! folders. `@file` in them is relative to the file.
+//! directories. `@file` in them is relative to the file.
 //!
-//! Absent on purpose: folders that were set when clang was built (Debian's has none); what other words there mean.
+//! Absent on purpose: directories that were set when clang was built (Debian's has none); the meaning of other arguments.
 
 use crate::options::is_own;
 use hotswap_report::{Diagnostic, codes};
@@ -17,13 +17,13 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Files that name files that name files; more is no real configuration.
+/// Nesting depth of files that name files; no real configuration is deeper.
 const DEPTH: usize = 4;
 
 /// Where a command's configuration files are.
 #[derive(Debug)]
 pub struct Configured<'a> {
-    /// The command's words, response files expanded.
+    /// The command's arguments, response files expanded.
     pub words: &'a [OsString],
     /// The real clang.
     pub clang: &'a Path,
@@ -36,26 +36,26 @@ pub struct Configured<'a> {
 }
 
 impl Configured<'_> {
-    /// Refuses words of ours in these files.
+    /// Rejects HotSwap's arguments in these files.
     ///
     /// # Errors
-    /// [`codes::BAD_CONFIG`] naming the file and the word.
+    /// [`codes::BAD_CONFIG`] naming the file and the argument.
     pub fn refuse_plan(&self) -> Result<(), Diagnostic> {
         self.files().iter().try_for_each(|file| search(file, 0))
     }
 
     fn files(&self) -> Vec<PathBuf> {
-        let folders = self.folders();
+        let directories = self.directories();
         let named = self.values("--config").into_iter();
-        let mut files: Vec<PathBuf> = named.filter_map(|name| find(&folders, &name)).collect();
+        let mut files: Vec<PathBuf> = named.filter_map(|name| find(&directories, &name)).collect();
         let off = self.no_default || self.words.iter().any(|word| word == "--no-default-config");
         if !off {
-            files.extend(self.default_names().iter().filter_map(|name| find(&folders, OsStr::new(name))));
+            files.extend(self.default_names().iter().filter_map(|name| find(&directories, OsStr::new(name))));
         }
         files
     }
 
-    fn folders(&self) -> Vec<PathBuf> {
+    fn directories(&self) -> Vec<PathBuf> {
         let named = self.values("--config-user-dir").into_iter().chain(self.values("--config-system-dir"));
         let clang = fs::canonicalize(self.clang).unwrap_or_else(|_| self.clang.to_owned());
         named.map(PathBuf::from).chain(clang.parent().map(Path::to_owned)).collect()
@@ -86,15 +86,15 @@ impl Configured<'_> {
     }
 }
 
-/// A name with a folder is a path, any other one is looked for in the folders.
-fn find(folders: &[PathBuf], name: &OsStr) -> Option<PathBuf> {
+/// A name with a directory is a path; any other one is searched in the directories.
+fn find(directories: &[PathBuf], name: &OsStr) -> Option<PathBuf> {
     if name.as_bytes().contains(&b'/') {
         return Some(name.into());
     }
-    folders.iter().map(|folder| folder.join(name)).find(|path| path.is_file())
+    directories.iter().map(|directory| directory.join(name)).find(|path| path.is_file())
 }
 
-/// A file that cannot be read is clang's to judge.
+/// A file that cannot be read is left to clang.
 fn search(file: &Path, depth: usize) -> Result<(), Diagnostic> {
     let Ok(bytes) = fs::read(file) else { return Ok(()) };
     let is_comment = |line: &&[u8]| line.trim_ascii_start().starts_with(b"#");
@@ -124,7 +124,7 @@ fn refusal(file: &Path, word: &OsStr) -> Diagnostic {
 mod tests {
     use super::*;
 
-    /// Name and content of a file beside clang, words of a command, and whether they are refused.
+    /// Name and content of a file beside clang, arguments of a command, and whether they are rejected.
     const TABLE: &[(&str, &str, &str, bool)] = &[
         ("clang++.cfg", "-Xoffload-linker --hotswap-plan=1", "", true),
         ("clang++.cfg", "# --hotswap-plan=1\n-O2", "", false),

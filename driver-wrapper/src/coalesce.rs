@@ -1,10 +1,10 @@
-//! Which GPUs of a command one compilation can serve, as far as the words tell.
+//! Which GPUs of a command one compilation can serve, judging by the arguments.
 //!
-//! Invariants: a pure function of the words and the plan; every doubt means that clang compiles for
-//! every GPU, as it would without us.
+//! Invariants: a pure function of the arguments and the plan; in case of doubt clang compiles for every GPU, as it
+//! would without us.
 //!
-//! Absent on purpose: whether the program's text is the same for the GPUs ([`crate::independence`]),
-//! and the words of clang's own configuration files, which clang reads later.
+//! Absent on purpose: whether the program's text is the same for the GPUs ([`crate::independence`]), and the arguments
+//! in clang's own configuration files, which clang reads later.
 
 use crate::command::{Command, InputKind};
 use crate::flags::{Phase, Scope};
@@ -14,8 +14,8 @@ use hotswap_plan::{Pair, Plan};
 use hotswap_targets::{Processor, TargetId};
 use std::ffi::OsString;
 
-/// Beginnings of words with which code depends on more than the program's text, or with which a
-/// run of the preprocessor leaves something behind.
+/// Prefixes of arguments that make code depend on more than the program's text, or that make a run of the preprocessor
+/// leave files.
 const DOUBTS: &[(&str, &str)] = &[
     ("--save-temps", "intermediate files are kept for every GPU"),
     ("-save-temps", "intermediate files are kept for every GPU"),
@@ -39,17 +39,17 @@ const DOUBTS: &[(&str, &str)] = &[
     ("--hipstdpar", "clang puts the program together itself"),
 ];
 
-/// What the words of a command say about compiling once for several GPUs.
+/// The options for compiling once for several GPUs, according to the arguments.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Coalescing {
-    /// What may be compiled once, if the text is the same.
+    /// The classes that may be compiled once, if the text is the same.
     pub classes: Vec<Class>,
-    /// Why every GPU is compiled for, where that was asked for in vain.
+    /// The reason for compiling for every GPU although coalescing was requested.
     pub refused: Option<String>,
 }
 
 impl Coalescing {
-    /// What a command that asked for it can have.
+    /// The coalescing that is possible for a command that requests it.
     pub fn of(command: &Command, words: &[OsString]) -> Self {
         let nothing = |why: String| Self { classes: Vec::new(), refused: Some(why) };
         if let Some(why) = doubt(command, words) {
@@ -67,7 +67,7 @@ impl Coalescing {
         Self { classes, refused }
     }
 
-    /// The pairs that derive what is not compiled.
+    /// The pairs that derive the targets that are not compiled.
     pub fn pairs(&self) -> impl Iterator<Item = Pair> {
         let pair = |source: &str, target: &str| Pair { source: source.to_owned(), target: target.to_owned() };
         self.classes
@@ -75,13 +75,13 @@ impl Coalescing {
             .flat_map(move |class| class.others.iter().map(move |other| pair(class.source.name, other.name)))
     }
 
-    /// Compiles for what the plan derives other code objects from.
+    /// Compiles for the processors from which the plan derives other code objects.
     pub fn keep_sources(&mut self, plan: &Plan) {
         let is_source = |name: &str| plan.pairs.iter().any(|pair| pair.source == name);
         self.retain(|_, other| !is_source(other), "the plan needs the code objects of these GPUs");
     }
 
-    /// Leaves what the plan of the build system derives: its hash stands for what is done.
+    /// Keeps only what the plan of the build system derives: its hash identifies the result.
     pub fn keep_planned(&mut self, plan: &Plan) {
         let planned = |source: &str, target: &str| plan.pairs.iter().any(|p| p.source == source && p.target == target);
         self.retain(planned, "the plan of the build system has no pair for these GPUs");
@@ -99,7 +99,7 @@ impl Coalescing {
     }
 }
 
-/// Why one compilation cannot serve several GPUs whatever these are.
+/// The reason why one compilation cannot serve several GPUs, whichever they are.
 fn doubt(command: &Command, words: &[OsString]) -> Option<String> {
     let sources = || command.inputs.iter().filter(|input| input.kind != InputKind::Link);
     let compiled = matches!(command.phase, Phase::Compile | Phase::Link);
@@ -126,7 +126,7 @@ fn doubt(command: &Command, words: &[OsString]) -> Option<String> {
     Some(why.to_owned())
 }
 
-/// A word for one of the GPUs (`-Xarch_gfx1031`) or about it (`-D__gfx1031__`), apart from those that request it.
+/// An argument for one of the GPUs (`-Xarch_gfx1031`) or about it (`-D__gfx1031__`), except for those that request it.
 pub(crate) fn names_one(word: &OsString, members: &[&Processor]) -> bool {
     let text = word.to_string_lossy();
     let requests = ["--offload-arch=", "--cuda-gpu-arch=", "--no-offload-arch=", "--no-cuda-gpu-arch="];
@@ -136,7 +136,7 @@ pub(crate) fn names_one(word: &OsString, members: &[&Processor]) -> bool {
     members.iter().any(|member| text.contains(member.name) && !is_path(&text))
 }
 
-/// A file's name may well have a GPU in it; what stands behind a flag's dash is no such name.
+/// A file's name may well contain a GPU; an argument that begins with a dash is no such name.
 fn is_path(text: &str) -> bool {
     !text.starts_with('-')
 }
@@ -198,7 +198,7 @@ mod tests {
             assert_eq!(others.join(","), expected, "{pairs}");
             assert_eq!(found.refused.is_some(), expected.is_empty());
         }
-        // What other code objects are derived from must be there when they are.
+        // The sources of other code objects must still be compiled.
         for (pairs, expected) in [("gfx1031=>gfx1036", "gfx1032"), ("gfx1030=>gfx1036", "gfx1031,gfx1032")] {
             let mut plan = Plan::default();
             plan.add_pairs(pairs).unwrap();

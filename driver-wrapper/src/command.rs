@@ -1,9 +1,8 @@
-//! What a command line of clang says, as far as HotSwap has to know.
+//! The parts of a clang command line that HotSwap needs.
 //!
-//! Invariant: scanning never fails; words that are not understood are left out, as clang itself
-//! will judge them.
+//! Invariant: scanning never fails; unknown arguments are skipped, since clang itself will judge them.
 //!
-//! Absent on purpose: the words of clang's own configuration files, which clang reads later.
+//! Absent on purpose: the arguments in clang's own configuration files, which clang reads later.
 
 use crate::flags::{self, Addressee, Instrument, Match, Meaning, Phase, Scope};
 use crate::options::is_own;
@@ -11,7 +10,7 @@ use hotswap_plan::words::CHANNEL;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
-/// What an input is to the driver.
+/// The kind of an input to the driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InputKind {
     /// HIP source, by extension or `-x`.
@@ -22,7 +21,7 @@ pub enum InputKind {
     Cxx,
     /// Any other source.
     Other,
-    /// Goes to the linker: object, archive, or a name that says nothing.
+    /// Passed to the linker: object, archive, or a name without a known extension.
     Link,
 }
 
@@ -31,22 +30,22 @@ pub enum InputKind {
 pub struct Input {
     /// The file as named; `-` is standard input.
     pub path: OsString,
-    /// What it is.
+    /// Its kind.
     pub kind: InputKind,
-    /// Number of its word.
+    /// Index of its argument.
     pub word: usize,
 }
 
-/// A word of ours and how it stands.
+/// An argument of HotSwap and its form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Own {
-    /// The word.
+    /// The argument.
     pub text: OsString,
     /// Whether it follows `-Xoffload-linker`.
     pub channel: bool,
 }
 
-/// Counters that a side's code gets.
+/// Counters that are requested for one side's code.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools)] // independent flags of one command line
 pub struct Counters {
@@ -66,7 +65,7 @@ impl Counters {
         self.frontend || self.by_optimiser()
     }
 
-    /// Whether the optimiser puts them in.
+    /// Whether the optimiser inserts them.
     pub fn by_optimiser(self) -> bool {
         self.ir || self.context_sensitive
     }
@@ -76,27 +75,27 @@ impl Counters {
             Instrument::Frontend => self.frontend = on,
             Instrument::Coverage => self.coverage = on,
             Instrument::ContextSensitive => self.context_sensitive = on,
-            // Clang's -fno-profile-generate takes both kinds back.
+            // Clang's -fno-profile-generate cancels both kinds.
             Instrument::Ir => (self.ir, self.context_sensitive) = (on, on && self.context_sensitive),
         }
     }
 }
 
-/// What the words say. Flags that come in pairs hold the last one.
+/// The parsed arguments. Of flags that come in pairs the last one counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools)] // independent flags of one command line
 pub struct Command {
     /// Inputs in their order.
     pub inputs: Vec<Input>,
-    /// Words of ours in their order.
+    /// HotSwap's arguments in their order.
     pub own: Vec<Own>,
-    /// How far it goes.
+    /// The last phase.
     pub phase: Phase,
-    /// For which side.
+    /// The side that is compiled.
     pub scope: Scope,
     /// Relocatable device code.
     pub rdc: bool,
-    /// `--hip-link`, or `--hipstdpar`, which clang takes for it, too.
+    /// `--hip-link`, or `--hipstdpar`, which clang treats alike.
     pub hip_link: bool,
     /// `--offload-link`.
     pub offload_link: bool,
@@ -108,7 +107,7 @@ pub struct Command {
     pub new_driver: Option<bool>,
     /// Bundled device-only output, if named.
     pub bundle: Option<bool>,
-    /// Processors that are named and not taken back.
+    /// Processors that are requested and not cancelled.
     pub archs: Vec<String>,
     /// `-emit-llvm`.
     pub emit_llvm: bool,
@@ -120,7 +119,7 @@ pub struct Command {
     pub static_library: bool,
     /// `-###`.
     pub dry_run: bool,
-    /// A question to clang.
+    /// A query to clang.
     pub query: bool,
     /// Target triple, if named.
     pub target: Option<String>,
@@ -128,8 +127,8 @@ pub struct Command {
     pub driver_mode: Option<String>,
     /// Libraries named with `-l`.
     pub libraries: Vec<OsString>,
-    /// Folders named with `-L`.
-    pub library_folders: Vec<OsString>,
+    /// Directories named with `-L`.
+    pub library_directories: Vec<OsString>,
     /// Counters in host code.
     pub host_counters: Counters,
     /// Counters in the code of some device.
@@ -138,11 +137,11 @@ pub struct Command {
     pub device_lto: Option<bool>,
     /// `-noprofilelib`.
     pub no_profile_library: bool,
-    /// Folder of clang's own headers and libraries, if named.
-    pub resource_folder: Option<OsString>,
-    /// `--` was there: every word behind it is an input.
+    /// Directory of clang's own headers and libraries, if named.
+    pub resource_directory: Option<OsString>,
+    /// `--` was there: every later argument is an input.
     pub only_inputs_follow: bool,
-    /// `-x` says what inputs at the end of the command are.
+    /// `-x` is in effect for inputs at the end of the command.
     pub language_holds: bool,
 }
 
@@ -170,12 +169,12 @@ impl Default for Command {
             target: None,
             driver_mode: None,
             libraries: Vec::new(),
-            library_folders: Vec::new(),
+            library_directories: Vec::new(),
             host_counters: Counters::default(),
             device_counters: Counters::default(),
             device_lto: None,
             no_profile_library: false,
-            resource_folder: None,
+            resource_directory: None,
             only_inputs_follow: false,
             language_holds: false,
         }
@@ -253,7 +252,7 @@ impl Scan {
             Meaning::Target => command.target = Some(text()),
             Meaning::DriverMode => command.driver_mode = Some(text()),
             Meaning::Library => command.libraries.push(OsStr::from_bytes(value).to_owned()),
-            Meaning::LibraryFolder => command.library_folders.push(OsStr::from_bytes(value).to_owned()),
+            Meaning::LibraryDirectory => command.library_directories.push(OsStr::from_bytes(value).to_owned()),
             Meaning::Counters(instrument, on) => {
                 command.host_counters.set(instrument, on);
                 command.device_counters.set(instrument, on);
@@ -262,7 +261,7 @@ impl Scan {
                 let host = addressee == Addressee::Host || (addressee == Addressee::Named && !names_gpu(found.joined));
                 let counters = if host { &mut command.host_counters } else { &mut command.device_counters };
                 match flags::find(value).map(|found| found.flag.meaning) {
-                    // Taken back for one GPU, it still holds for the others.
+                    // Cancelled for one GPU, it still applies to the others.
                     Some(Meaning::Counters(_, false)) if addressee == Addressee::Named => {}
                     Some(Meaning::Counters(instrument, on)) => counters.set(instrument, on),
                     _ => {}
@@ -270,11 +269,11 @@ impl Scan {
             }
             Meaning::DeviceLto(on) => command.device_lto = Some(on),
             Meaning::NoProfileLibrary => command.no_profile_library = true,
-            Meaning::ResourceFolder => command.resource_folder = Some(OsStr::from_bytes(value).to_owned()),
+            Meaning::ResourceDirectory => command.resource_directory = Some(OsStr::from_bytes(value).to_owned()),
         }
     }
 
-    /// `--hipstdpar` may stand behind the inputs that it changes.
+    /// `--hipstdpar` may follow the inputs that it changes.
     fn finish(mut self) -> Command {
         self.command.language_holds = self.language.is_some();
         if self.standard_parallel {
@@ -287,7 +286,7 @@ impl Scan {
     }
 }
 
-/// Whether what stands behind `-Xarch_` names a GPU and not an architecture of the host.
+/// Whether the suffix of `-Xarch_` names a GPU and not an architecture of the host.
 fn names_gpu(name: &[u8]) -> bool {
     ["gfx", "amdgcn", "amdgpu"].iter().any(|start| name.starts_with(start.as_bytes()))
 }
@@ -299,7 +298,7 @@ fn remove_archs(archs: &mut Vec<String>, names: &str) {
     archs.retain(|arch| !names.split(',').any(|name| name == arch));
 }
 
-/// The kind that `-x` gives to the inputs that follow; `None` gives the extensions back their say.
+/// The kind that `-x` gives to the inputs that follow; `None` means by extension again.
 fn language(name: &[u8]) -> Option<InputKind> {
     Some(match name {
         b"none" => return None,
@@ -347,7 +346,7 @@ impl Command {
         !self.inputs.is_empty() || !self.libraries.is_empty()
     }
 
-    /// Whether a device link can happen below this command, apart from links of relocatable code.
+    /// Whether a device link can happen below this command, except for links of relocatable code.
     pub fn links_device_code(&self) -> bool {
         let device_only = self.scope == Scope::Device;
         let bitcode = self.rdc || self.relocatable || (self.emit_llvm && device_only);
@@ -378,7 +377,7 @@ impl Command {
             && (self.offload_link || self.new_driver == Some(true) || (self.is_hip() && self.rdc) || self.hip_link)
     }
 
-    /// Whether the host linker makes a program or library, or joins objects for one.
+    /// Whether the host linker makes a program or library, or combines objects for one.
     pub fn links_host_code(&self) -> bool {
         self.phase == Phase::Link && self.scope == Scope::Both && !self.static_library && self.has_inputs()
     }
@@ -391,15 +390,15 @@ impl Command {
     }
 }
 
-/// `words` without ours and without brackets of unused words that hold nothing any more, and
-/// whether anything was removed.
+/// `words` without HotSwap's and without brackets of unused arguments that became empty, and whether anything was
+/// removed.
 pub fn without_own(words: &[OsString]) -> (Vec<OsString>, bool) {
     let mut kept: Vec<OsString> = Vec::with_capacity(words.len());
     let mut emptied = false;
     for word in words {
         let behind_open = kept.last().is_some_and(|last| is_bracket(last, true));
         if is_own(word) {
-            // No other flag has values that begin like our words, so the channel before one is its own.
+            // No other flag has values that begin like our arguments, so a channel flag before one belongs to it.
             if kept.last().is_some_and(|last| is_channel(last)) {
                 kept.pop();
             }
@@ -497,7 +496,7 @@ mod tests {
             assert_eq!(kept, words(&left));
             assert_eq!(removed, text != left);
         }
-        // Brackets that the user left empty himself are not ours.
+        // Brackets that were empty in the user's command are not ours.
         let own = words(&format!("{open} {close} -c"));
         assert_eq!(without_own(&own).0, own);
     }

@@ -1,10 +1,10 @@
-//! The configuration files: `config.toml` of the user, of the installation prefix and of the
-//! system, and what the installation wrote down.
+//! The configuration files: `config.toml` of the user, of the installation prefix and of the system, and the defaults
+//! that the installation recorded.
 //!
-//! Invariant: a file that is there is read whole or it is an error; unknown keys are errors, too,
-//! because a misspelt key would be a setting that silently does nothing.
+//! Invariant: an existing file is read completely or it is an error. Unknown keys are errors, too, because a misspelt
+//! key would be a setting without any effect.
 //!
-//! Absent on purpose: which option wins (`options`).
+//! Absent on purpose: the precedence of options (`options`).
 
 use crate::options::{ConfigFile, ENV_CONFIG, OPTIONS, Opt};
 use hotswap_report::{Diagnostic, codes};
@@ -35,7 +35,7 @@ fn candidates(env: &dyn Fn(&str) -> Option<OsString>, prefix: Option<&Path>) -> 
     match env(ENV_CONFIG) {
         Some(named) if named.is_empty() => {}
         Some(named) => paths.push((PathBuf::from(named), true)),
-        None => paths.extend(user_folder(env).map(|folder| (folder.join("hotswap/config.toml"), false))),
+        None => paths.extend(user_directory(env).map(|directory| (directory.join("hotswap/config.toml"), false))),
     }
     let system = Path::new("/etc/hotswap/config.toml").to_owned();
     paths.extend(prefix.map(|prefix| (prefix.join("etc/hotswap/config.toml"), false)));
@@ -45,7 +45,7 @@ fn candidates(env: &dyn Fn(&str) -> Option<OsString>, prefix: Option<&Path>) -> 
     paths
 }
 
-fn user_folder(env: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+fn user_directory(env: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let set = |name| env(name).map(PathBuf::from).filter(|path| path.is_absolute());
     set("XDG_CONFIG_HOME").or_else(|| Some(set("HOME")?.join(".config")))
 }
@@ -67,7 +67,7 @@ fn unknown(key: &str) -> String {
     format!("`{key}` is not known; known are {}", known.join(", "))
 }
 
-/// A string, or a list of strings joined the way the pairs and patches of one word are.
+/// A string, or a list of strings joined like the pairs and patches of one argument.
 fn string(value: &toml::Value) -> Option<OsString> {
     let list = match value {
         toml::Value::String(text) => return Some(text.into()),

@@ -1,8 +1,8 @@
-//! Objects with counters in a link that has no word about them.
+//! Objects with counters in a link without any flag for them.
 //!
 //! Clang adds the runtime that writes counters only where the link has the flag, too. Code of clang 22 links without
-//! it, and its counters go nowhere; so the user is told. Only names of sections are read, and for device code, which
-//! lies in the section of a fat binary, its bytes.
+//! it, and its counters are never written, so the user is warned. Only names of sections are read, and for device code,
+//! which is in the section of a fat binary, its bytes.
 //!
 //! Absent on purpose: archives, whose objects the linker may not need; compressed fat binaries.
 
@@ -12,13 +12,13 @@ use object::{Object, ObjectSection, ReadCache};
 use std::fs::File;
 use std::path::Path;
 
-/// Where the compiler describes each function with counters.
+/// The section in which the compiler describes each function with counters.
 const RECORDS: &str = "__llvm_prf_data";
 const FAT_BINARY: &str = ".hip_fatbin";
-/// A larger fat binary is not searched: links must not wait for this.
+/// A larger fat binary is not searched: that would slow down links.
 const LARGEST: u64 = 64 << 20;
 
-/// What to tell of a command without counters.
+/// The warning about a command without counters.
 #[must_use]
 pub fn look(command: &Command) -> Option<Diagnostic> {
     let hip = command.is_hip() || command.libraries.iter().any(|name| name == "amdhip64");
@@ -33,7 +33,7 @@ pub fn look(command: &Command) -> Option<Diagnostic> {
     Some(Diagnostic::warning(codes::COUNTERS_NOT_WRITTEN, what).in_file(object).advise(advice))
 }
 
-/// `None` for a file that cannot be read or is no object: the linker will judge it.
+/// `None` for a file that cannot be read or is no object, which is left to the linker.
 fn has_counters(path: &Path) -> Option<bool> {
     let file = File::open(path).ok().filter(|file| file.metadata().is_ok_and(|meta| meta.is_file()))?;
     let cache = ReadCache::new(file);

@@ -1,11 +1,12 @@
-//! The device profile runtime: made once for each compiler by that compiler, then found.
+//! The device profile runtime: built once for each compiler by that compiler, then cached.
 //!
-//! Instrumented AMDGPU code of clang 23 and later calls functions of a library that distributions do
-//! not build; that of clang 22 sometimes does, and needs its bounds table ([`crate::profile`]). Bitcode can only be read by the LLVM that wrote it, so it cannot be shipped: the
-//! sources (`profile-runtime/*.c`) are in this program, and the user's clang compiles them at first use.
+//! Instrumented AMDGPU code of clang 23 and later calls functions of a library that distributions do not build; that of
+//! clang 22 sometimes does, and needs its bounds table ([`crate::profile`]). Bitcode can only be read by the LLVM that
+//! wrote it, so it cannot be shipped: the sources (`profile-runtime/*.c`) are in this program, and the user's clang
+//! compiles them at first use.
 //!
-//! Invariants: the file's name is a hash of the compiler (path, time, size) and of the sources; a
-//! file is used only if a stamp beside it names both and the bytes; it appears by a rename.
+//! Invariants: The file's name is a hash of the compiler (path, time, size) and of the sources. A file is used only if
+//! a stamp beside it names both and the bytes. It is put in place by a rename.
 //!
 //! Absent on purpose: which commands need it ([`crate::profile`]).
 
@@ -31,7 +32,7 @@ const MEMBERS: &[(&str, &str, &[&str])] = &[
     ("timestamp.o", include_str!("../profile-runtime/timestamp.c"), &["__llvm_profile_set_timestamp"]),
 ];
 
-/// Words for bitcode of no processor and no code object version, from nothing but clang's own headers.
+/// Arguments for bitcode of no processor and no code object version, using only clang's own headers.
 const WORDS: &[&str] = &[
     "--no-default-config",
     "--driver-mode=gcc",
@@ -49,16 +50,16 @@ const WORDS: &[&str] = &[
     "-",
 ];
 
-/// Where the archive for that clang is; makes it unless it is there or `dry`.
+/// Path of the archive for that clang; builds it unless it exists or `dry`.
 ///
 /// # Errors
-/// [`codes::CHILD_FAILED`] with what clang said, [`codes::CANNOT_WRITE`], [`codes::NO_CLANG`].
+/// [`codes::CHILD_FAILED`] with clang's message, [`codes::CANNOT_WRITE`], [`codes::NO_CLANG`].
 pub fn prepare(clang: &Path, dry: bool) -> Result<PathBuf, Diagnostic> {
     let key = toolchain::key(clang)?;
     let sources: String = MEMBERS.iter().map(|(_, source, _)| *source).collect();
-    let folder = store::folder("profile-runtimes")?.join(store::name_for(&format!("{key}\n{sources}")));
-    let path = folder.join(NAME);
-    let stamp = folder.join("stamp");
+    let directory = store::directory("profile-runtimes")?.join(store::name_for(&format!("{key}\n{sources}")));
+    let path = directory.join(NAME);
+    let stamp = directory.join("stamp");
     if dry || is_good(&path, &stamp, &key) {
         return Ok(path);
     }
@@ -93,8 +94,8 @@ fn make(clang: &Path) -> Result<Vec<u8>, Diagnostic> {
     Ok(archive(&members))
 }
 
-/// The version that this clang gives to raw profiles: code of -fprofile-generate carries it, with
-/// its own kind in the upper half.
+/// The version that this clang gives to raw profiles: code of -fprofile-generate has it, with its own kind in the upper
+/// half.
 fn raw_version(clang: &Path) -> Result<u32, Diagnostic> {
     let words = ["-fprofile-generate", "-emit-llvm", "-S"];
     let output = compile(clang, &words, "int hotswap_probe(int x) { return x; }\n")?;
@@ -114,13 +115,13 @@ fn compile(clang: &Path, words: &[&str], source: &str) -> Result<Output, Diagnos
     let failed_start = |error: std::io::Error| failed(clang, &error.to_string());
     let mut command = Command::new(clang);
     command.args(words).args(WORDS);
-    // What a build may set for its own compiles.
+    // Variables that a build may set for its own compiles.
     for name in ["COMPILER_PATH", "CCC_OVERRIDE_OPTIONS", "CPATH", "C_INCLUDE_PATH"] {
         command.env_remove(name);
     }
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(failed_start)?;
-    // Clang reads all of it before it writes, and a clang that ends early says why.
+    // Clang reads all of it before it writes; a clang that ends early reports the reason.
     let _ = child.stdin.take().map(|mut pipe| pipe.write_all(source.as_bytes()));
     let output = child.wait_with_output().map_err(failed_start)?;
     if output.status.success() {

@@ -1,10 +1,10 @@
-//! Becoming the real clang.
+//! Replaces this process by the real clang.
 //!
 //! Invariants: the process is replaced, not forked, so exit code, signals, standard input and the
 //! descriptors of a jobserver are clang's own; `argv[0]` is the real compiler's path, by which it
 //! finds its configuration files and names itself in messages.
 //!
-//! Absent on purpose: what clang does afterwards.
+//! Absent on purpose: the further behaviour of clang.
 
 use crate::words::{Word, response, shell};
 use hotswap_report::{Diagnostic, codes};
@@ -19,25 +19,25 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::{env, iter};
 
-/// How many times this program may stand above itself: a wrapper of the user's between two of
-/// ours is conceivable, a chain is a loop.
+/// How many instances of this program may be active above this one: a wrapper of the user's between two of ours is
+/// conceivable, a chain is a loop.
 const DEPTH: u32 = 3;
-/// Counts how many times this program stands above itself.
+/// Counts the instances of this program above this one.
 pub const ENV_ACTIVE: &str = "HOTSWAP_ACTIVE";
 
 /// Variables that are set, or removed.
 pub type Env = Vec<(&'static str, Option<OsString>)>;
 
-/// What is about to be run.
+/// The command to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Launch {
     /// The real compiler.
     pub program: PathBuf,
-    /// Its words.
+    /// Its arguments.
     pub words: Vec<Word>,
     /// Variables that are set, or removed.
     pub env: Env,
-    /// Print the line first.
+    /// Prints the command line first.
     pub verbose: bool,
 }
 
@@ -85,7 +85,7 @@ fn with_clang<T>(launch: &Launch, start: impl Fn(&mut Command) -> io::Result<T>)
     let failed = |error: io::Error| Diagnostic::error(codes::NO_CLANG, error.to_string()).in_file(&launch.program);
     let words = plain(&launch.words).map_err(failed)?;
     match run(words.clone()) {
-        // What we added was too much for the system; clang takes any number of words from a file.
+        // Our additions exceeded the system's limit; clang accepts any number of arguments from a file.
         Err(error) if error.kind() == io::ErrorKind::ArgumentListTooLong => {
             run(vec![unnamed_file(&words).map_err(failed)?]).map_err(failed)
         }
@@ -113,7 +113,7 @@ fn unnamed_file(words: &[OsString]) -> io::Result<OsString> {
     Ok(format!("@/proc/self/fd/{}", file.into_raw_fd()).into())
 }
 
-/// The exact line, as a shell would take it.
+/// The exact command line in a shell's syntax.
 fn line(launch: &Launch, words: &[OsString]) -> Vec<u8> {
     let set = launch.env.iter().filter_map(|(name, value)| {
         let mut text = OsString::from(name);

@@ -1,6 +1,6 @@
-//! What `--hotswap-explain` prints: the decision, the settings and who made them, what is added.
+//! The output of `--hotswap-explain`: the decision, the settings with their origins, the additions to the command.
 //!
-//! Absent on purpose: doing any of it.
+//! Absent on purpose: acting on any of it.
 
 use crate::answers::Consequences;
 use crate::exec::Launch;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
 
-/// Everything that is known about a command.
+/// All facts about a command.
 #[derive(Debug)]
 pub struct Explanation<'a> {
     /// The judgement.
@@ -21,13 +21,13 @@ pub struct Explanation<'a> {
     pub settings: &'a Settings,
     /// The real compiler.
     pub clang: &'a Clang,
-    /// What would be run.
+    /// The command that would be run.
     pub launch: &'a Launch,
-    /// Words that are put in front.
+    /// Arguments that are prepended.
     pub added: &'a [OsString],
     /// The sources' answers about the targets that would be derived.
     pub asked: &'a Consequences,
-    /// Words behind the user's for the host linker.
+    /// Arguments for the host linker that follow the user's.
     pub back: &'a [OsString],
 }
 
@@ -94,7 +94,7 @@ impl Explanation<'_> {
             let _ = writeln!(out, "requests: {}", shell(self.asked.words.iter().map(OsString::as_os_str)).display());
         }
         for (name, value) in &self.launch.env {
-            // The text of the plan has lines of its own and stands above.
+            // The text of the plan has lines of its own and is printed above.
             let value = value.as_ref().map(|value| text(value).trim_end().replace('\n', "; "));
             let _ = match value {
                 Some(value) => writeln!(out, "sets: {name}={value}"),
@@ -120,12 +120,12 @@ impl Explanation<'_> {
                 };
                 format!("take part in the {part}")
             }
-            // Answered or reported before anything is explained.
+            // Handled before anything is explained.
             Decision::Query(_) | Decision::Error(_) => String::new(),
         }
     }
 
-    /// What is done about counters in device code.
+    /// The treatment of counters in device code.
     fn profile(&self) -> Option<&'static str> {
         let profile = self.judgement.profile.as_ref()?;
         Some(match (profile.drain, self.judgement.command.links_host_code()) {
@@ -135,7 +135,7 @@ impl Explanation<'_> {
         })
     }
 
-    /// What one compilation serves, or why every GPU has its own.
+    /// The GPUs that one compilation serves, or why every GPU has its own.
     fn coalescing(&self) -> Option<String> {
         let Decision::WithPlan(plan) = &self.judgement.decision else { return None };
         let coalescing = plan.coalescing.as_ref()?;

@@ -5,11 +5,10 @@
 //! `/opt/rocm/llvm/bin`; PATH, first `clang++` (or `clang`), then versioned names, highest first;
 //! `/usr/lib/llvm-NN/bin`, highest first.
 //!
-//! Invariant: never ourselves, by device and inode, whatever the name. A compiler whose path says
-//! that it is older than [`OLDEST`] is not taken unless it is named.
+//! Invariant: never this program itself, by device and inode, whatever the name. A compiler whose path shows that it is
+//! older than [`OLDEST`] is not taken unless it is named.
 //!
-//! Absent on purpose: which version a clang is when its path does not tell; clang judges the
-//! words itself.
+//! Absent on purpose: the version of a clang whose path does not show it; clang judges the arguments itself.
 
 use hotswap_report::{Diagnostic, codes};
 use std::ffi::OsString;
@@ -19,13 +18,13 @@ use std::path::{Path, PathBuf};
 
 /// The oldest clang whose device link is known.
 pub const OLDEST: u32 = 22;
-/// The newest version that is looked for by name.
+/// The newest version that is searched by name.
 const NEWEST: u32 = 40;
 
 /// The compiler that is run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Clang {
-    /// As found, links not resolved: clang reads its configuration by this name.
+    /// As found, without resolving links: clang reads its configuration by this name.
     pub path: PathBuf,
     /// How it was found.
     pub origin: String,
@@ -33,12 +32,12 @@ pub struct Clang {
     pub mode: Option<&'static str>,
 }
 
-/// Where to look.
+/// Where to search.
 #[derive(Debug, Default)]
 pub struct Search<'a> {
-    /// The C++ driver is wanted.
+    /// Whether the C++ driver is requested.
     pub cxx: bool,
-    /// The compiler that somebody named, and who.
+    /// The compiler that was set explicitly, and where.
     pub named: Option<(PathBuf, String)>,
     /// `$ROCM_PATH`.
     pub rocm_path: Option<PathBuf>,
@@ -75,7 +74,7 @@ fn named(search: &Search<'_>, path: &Path, origin: &str) -> Result<Clang, Diagno
     let found = if path.components().count() > 1 {
         path.to_owned()
     } else {
-        let mut hits = path_folders(search).map(|folder| folder.join(path)).filter(|file| runnable(file));
+        let mut hits = path_directories(search).map(|directory| directory.join(path)).filter(|file| runnable(file));
         hits.find(|file| !is_ourselves(search, file)).ok_or_else(|| missing("which is not on PATH"))?
     };
     if !runnable(&found) {
@@ -125,9 +124,9 @@ fn is_ourselves(search: &Search<'_>, path: &Path) -> bool {
     search.ourselves.is_some_and(|own| identity(own).is_some() && identity(own) == identity(path))
 }
 
-fn path_folders<'a>(search: &'a Search<'_>) -> impl Iterator<Item = PathBuf> + use<'a> {
+fn path_directories<'a>(search: &'a Search<'_>) -> impl Iterator<Item = PathBuf> + use<'a> {
     let path = search.path.as_deref().unwrap_or_default();
-    std::env::split_paths(path).filter(|folder| folder.is_absolute())
+    std::env::split_paths(path).filter(|directory| directory.is_absolute())
 }
 
 fn usable(search: &Search<'_>, path: PathBuf, origin: &str) -> Option<Clang> {
@@ -136,7 +135,7 @@ fn usable(search: &Search<'_>, path: PathBuf, origin: &str) -> Option<Clang> {
 }
 
 fn rocm(search: &Search<'_>) -> Option<Clang> {
-    let at = |folder: &Path, origin: &str| usable(search, folder.join(name(search.cxx)), origin);
+    let at = |directory: &Path, origin: &str| usable(search, directory.join(name(search.cxx)), origin);
     let set = search.rocm_path.as_deref().and_then(|rocm| {
         at(&rocm.join("llvm/bin"), "ROCM_PATH").or_else(|| at(&rocm.join("lib/llvm/bin"), "ROCM_PATH"))
     });
@@ -144,16 +143,16 @@ fn rocm(search: &Search<'_>) -> Option<Clang> {
 }
 
 fn on_path(search: &Search<'_>) -> Option<Clang> {
-    let folders: Vec<_> = path_folders(search).collect();
-    let look = |name: &str| folders.iter().find_map(|folder| usable(search, folder.join(name), "PATH"));
+    let directories: Vec<_> = path_directories(search).collect();
+    let look = |name: &str| directories.iter().find_map(|directory| usable(search, directory.join(name), "PATH"));
     let versioned = |version| format!("{}-{version}", name(search.cxx));
     look(name(search.cxx)).or_else(|| newest(|version| look(&versioned(version))))
 }
 
 fn distribution(search: &Search<'_>) -> Option<Clang> {
     newest(|version| {
-        let folder = PathBuf::from(format!("/usr/lib/llvm-{version}/bin"));
-        usable(search, folder.join(name(search.cxx)), "/usr/lib/llvm-*")
+        let directory = PathBuf::from(format!("/usr/lib/llvm-{version}/bin"));
+        usable(search, directory.join(name(search.cxx)), "/usr/lib/llvm-*")
     })
 }
 
@@ -175,7 +174,7 @@ fn has_device_libraries(clang: &Path, version: u32) -> bool {
     prefix.is_some_and(|prefix| prefix.join(format!("lib/clang/{version}/amdgcn/bitcode")).is_dir())
 }
 
-/// The major version that the resolved path tells: `/usr/lib/llvm-22/…`, `…/llvm/22/…`, `clang-22`.
+/// The major version in the resolved path: `/usr/lib/llvm-22/…`, `…/llvm/22/…`, `clang-22`.
 pub fn version_in_path(path: &Path) -> Option<u32> {
     let resolved = fs::canonicalize(path).ok()?;
     let parts: Vec<_> = resolved.components().map(|part| part.as_os_str().to_string_lossy()).collect();

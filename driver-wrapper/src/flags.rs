@@ -1,15 +1,14 @@
-//! The flags of clang that must be understood to judge a command; every other word passes through.
+//! The flags of clang that must be understood to judge a command; every other argument passes through.
 //!
-//! Two kinds of flags are here: those that say what a command does, and those that take their
-//! value as a separate word, which would be mistaken for an input otherwise. The rows of the
-//! second kind were found by giving each option of clang 22, 23 and 24 to the driver without its
-//! value; a test asks an installed clang again.
+//! There are two kinds of flags: those that determine what a command does, and those that take their value as a
+//! separate argument, which would be mistaken for an input otherwise. The rows of the second kind were found by passing
+//! each option of clang 22, 23 and 24 to the driver without its value; a test repeats that with an installed clang.
 //!
-//! Invariant: rows are sorted by name, so a word is found by binary search.
+//! Invariant: rows are sorted by name, so a flag is found by binary search.
 //!
-//! Absent on purpose: what clang-cl understands (`--driver-mode=cl`).
+//! Absent on purpose: the flags of clang-cl (`--driver-mode=cl`).
 
-/// How far a command goes. The earliest stop on the command line wins, as in clang.
+/// The last phase of a command. The earliest stop on the command line wins, as in clang.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
     /// Preprocessing, syntax check, dependencies: no code is made.
@@ -22,7 +21,7 @@ pub enum Phase {
     Link,
 }
 
-/// For which side of an offload compilation code is made.
+/// The side of an offload compilation for which code is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     /// Host and device.
@@ -33,7 +32,7 @@ pub enum Scope {
     Device,
 }
 
-/// A way to put counters into code.
+/// A kind of instrumentation with counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Instrument {
     /// By the front end: `-fprofile-instr-generate`.
@@ -42,46 +41,46 @@ pub enum Instrument {
     Ir,
     /// In the optimiser, after inlining: `-fcs-profile-generate`.
     ContextSensitive,
-    /// `-fcoverage-mapping`: what belongs to the front end's counters in the source.
+    /// `-fcoverage-mapping`: maps the front end's counters to the source.
     Coverage,
 }
 
-/// Whose compilation the value of a flag is for.
+/// The compilation to which the value of a flag applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Addressee {
     /// The host's.
     Host,
     /// All devices'.
     Device,
-    /// That of the processor or architecture which the flag names.
+    /// That of the processor or architecture in the flag.
     Named,
 }
 
-/// How a flag and its value stand together.
+/// How a flag and its value are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attach {
-    /// The word is the flag; no value.
+    /// The argument is the flag; no value.
     Alone,
-    /// The word is the flag; that many further words are its values.
+    /// The argument is the flag; that many further arguments are its values.
     Separate(usize),
-    /// The word begins with the flag; the rest is the value.
+    /// The argument begins with the flag; the rest is the value.
     Joined,
-    /// Joined, or separate where the word ends with the flag.
+    /// Joined, or separate where the argument ends with the flag.
     Either,
-    /// The word begins with the flag (the rest says to whom it goes); the value is the next word.
+    /// The argument begins with the flag (the rest is the addressee); the value is the next argument.
     JoinedThenSeparate,
 }
 
-/// What a flag says about the command.
+/// The meaning of a flag for the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Meaning {
-    /// Nothing that matters here; only its value must not be taken for an input.
+    /// None here; only its value must not be taken for an input.
     Operand,
-    /// The value is a word for the device linker.
+    /// The value is an argument for the device linker.
     Channel,
-    /// The command goes no further than this.
+    /// The command ends with this phase.
     Stop(Phase),
-    /// A question to clang; nothing is built.
+    /// A query to clang; nothing is built.
     Query,
     /// `-###`.
     DryRun,
@@ -121,10 +120,10 @@ pub enum Meaning {
     Target,
     /// Kind of driver.
     DriverMode,
-    /// Library to look for.
+    /// Library to search for.
     Library,
-    /// Folder of libraries.
-    LibraryFolder,
+    /// Directory of libraries.
+    LibraryDirectory,
     /// Counters of that kind on; off with `false`, which for [`Instrument::Ir`] are both kinds of the optimiser.
     Counters(Instrument, bool),
     /// The value is a flag for one side.
@@ -133,9 +132,9 @@ pub enum Meaning {
     DeviceLto(bool),
     /// Clang links no profile runtime.
     NoProfileLibrary,
-    /// Folder of clang's own headers and libraries.
-    ResourceFolder,
-    /// Begin or end of the words that may be unused without a warning.
+    /// Directory of clang's own headers and libraries.
+    ResourceDirectory,
+    /// Begin or end of the arguments that may be unused without a warning.
     NoUnused(bool),
 }
 
@@ -144,24 +143,24 @@ pub enum Meaning {
 pub struct Flag {
     /// The flag, with its dashes.
     pub name: &'static str,
-    /// Where its value stands.
+    /// The position of its value.
     pub attach: Attach,
-    /// What it says.
+    /// Its meaning.
     pub meaning: Meaning,
 }
 
-/// A word that is a flag of the table.
+/// An argument that is a flag of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Match<'a> {
     /// The row.
     pub flag: &'static Flag,
     /// The joined part, empty if there is none.
     pub joined: &'a [u8],
-    /// How many of the following words belong to the flag.
+    /// How many of the following arguments belong to the flag.
     pub values: usize,
 }
 
-/// The row for that word; the longest name wins.
+/// The row for that argument; the longest name wins.
 pub fn find(word: &[u8]) -> Option<Match<'_>> {
     let end = FLAGS.partition_point(|flag| flag.name.as_bytes() <= word);
     let near = FLAGS[..end].iter().rev().take_while(|flag| flag.name.as_bytes()[..2] == word[..2.min(word.len())]);
@@ -189,11 +188,11 @@ use Attach::{Alone, Either, Joined, JoinedThenSeparate, Separate};
 use Instrument::{ContextSensitive, Coverage, Frontend, Ir};
 use Meaning::{
     Arch, Bundle, Channel, Counters, DeviceLto, DriverMode, DryRun, EmitLlvm, For, HipLink, Language, Library,
-    LibraryFolder, NewDriver, NoArch, NoProfileLibrary, NoUnused, OffloadLink, OpenMp, OpenMpTargets, Operand, Partial,
-    Query, Rdc, Relocatable, ResourceFolder, Side, StandardParallel, StaticLibrary, Stop, Target,
+    LibraryDirectory, NewDriver, NoArch, NoProfileLibrary, NoUnused, OffloadLink, OpenMp, OpenMpTargets, Operand,
+    Partial, Query, Rdc, Relocatable, ResourceDirectory, Side, StandardParallel, StaticLibrary, Stop, Target,
 };
 
-/// Every flag that is understood.
+/// Every known flag.
 #[rustfmt::skip]
 pub const FLAGS: &[Flag] = &[
     flag("-###", Alone, DryRun),
@@ -236,8 +235,8 @@ pub const FLAGS: &[Flag] = &[
     flag("--include-with-prefix-before", Separate(1), Operand),
     flag("--language", Separate(1), Language),
     flag("--language=", Joined, Language),
-    flag("--library-directory", Separate(1), LibraryFolder),
-    flag("--library-directory=", Joined, LibraryFolder),
+    flag("--library-directory", Separate(1), LibraryDirectory),
+    flag("--library-directory=", Joined, LibraryDirectory),
     flag("--mhwdiv", Separate(1), Operand),
     flag("--no-cuda-gpu-arch=", Joined, NoArch),
     flag("--no-gpu-bundle-output", Alone, Bundle(false)),
@@ -259,7 +258,7 @@ pub const FLAGS: &[Flag] = &[
     flag("--print-", Joined, Query),
     flag("--print-file-name", Either, Query),
     flag("--print-prog-name", Either, Query),
-    flag("--print-rocm-search-dirs", Alone, Operand), // prints on the side; the build goes on
+    flag("--print-rocm-search-dirs", Alone, Operand), // prints additionally; the build continues
     flag("--resource", Separate(1), Operand),
     flag("--rtlib", Separate(1), Operand),
     flag("--serialize-diagnostics", Separate(1), Operand),
@@ -279,7 +278,7 @@ pub const FLAGS: &[Flag] = &[
     flag("-F", Either, Operand),
     flag("-G", Either, Operand),
     flag("-I", Either, Operand),
-    flag("-L", Either, LibraryFolder),
+    flag("-L", Either, LibraryDirectory),
     flag("-M", Alone, Stop(Phase::Front)),
     flag("-MF", Either, Operand),
     flag("-MJ", Either, Operand),
@@ -408,8 +407,8 @@ pub const FLAGS: &[Flag] = &[
     flag("-print-rocm-search-dirs", Alone, Operand),
     flag("-r", Alone, Partial),
     flag("-read_only_relocs", Separate(1), Operand),
-    flag("-resource-dir", Separate(1), ResourceFolder),
-    flag("-resource-dir=", Joined, ResourceFolder),
+    flag("-resource-dir", Separate(1), ResourceDirectory),
+    flag("-resource-dir=", Joined, ResourceDirectory),
     flag("-rewrite-objc", Alone, Stop(Phase::Front)),
     flag("-rpath", Separate(1), Operand),
     flag("-sectalign", Separate(3), Operand),

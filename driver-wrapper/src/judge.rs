@@ -1,9 +1,9 @@
-//! The decision: from the words, the settings and nothing else to what is done with a command.
+//! The decision about a command, made from nothing but the arguments and the settings.
 //!
 //! Invariant: a pure function. Files are not read here, except through the plan look-up that is
 //! passed in, so the whole behaviour is tested by a table without a compiler.
 //!
-//! The default of every doubt is to pass the command through as it is.
+//! In case of doubt the command is passed through unchanged.
 
 use crate::coalesce::Coalescing;
 use crate::command::{Command, InputKind, scan};
@@ -18,7 +18,7 @@ use hotswap_report::{Diagnostic, Severity, codes};
 use std::env::consts;
 use std::ffi::OsString;
 
-/// A question to HotSwap itself.
+/// A query to HotSwap itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Query {
     /// `--hotswap-version`.
@@ -30,25 +30,25 @@ pub enum Query {
     },
 }
 
-/// Where a plan was asked for.
+/// The origin of the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
-    /// The build system wrote its hash.
+    /// The hash written by the build system.
     Token,
-    /// Words on the command line.
+    /// Arguments on the command line.
     Words,
     /// The environment or a configuration file: for every HIP command.
     Ambient,
 }
 
-/// A command that HotSwap takes part in.
+/// A command in which HotSwap takes part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WithPlan {
     /// The plan.
     pub plan: Plan,
     /// Its hash.
     pub hash: String,
-    /// Who asked.
+    /// Its origin.
     pub source: Source,
     /// A device link happens below this command.
     pub device_link: bool,
@@ -56,43 +56,43 @@ pub struct WithPlan {
     pub host_link: bool,
     /// The format of the manifest that the host link gets, if it gets one from the wrapper.
     pub manifest: Option<Format>,
-    /// The user asked for a bare code object in place of a bundle.
+    /// The user requested a bare code object instead of a bundle.
     pub bare_output: bool,
-    /// What one compilation may serve, where that was asked for.
+    /// The GPUs that one compilation may serve, where that was requested.
     pub coalescing: Option<Coalescing>,
-    /// Questions to the sources, asked before code is derived from what they compile to.
+    /// Questions about the sources that must be answered before code is derived from their code objects.
     pub questions: Vec<Question>,
 }
 
-/// What is done with a command.
+/// The decision about a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    /// The real clang gets the words as they are; why.
+    /// The real clang gets the arguments unchanged, for this reason.
     PassThrough(&'static str),
-    /// The real clang gets the words without ours: HotSwap is switched off.
+    /// The real clang gets the arguments without HotSwap's: HotSwap is switched off.
     Disabled,
     /// HotSwap takes part.
     WithPlan(Box<WithPlan>),
-    /// HotSwap answers itself.
+    /// HotSwap answers a query.
     Query(Query),
     /// Nothing is run.
     Error(Diagnostic),
 }
 
-/// The decision and what goes with it.
+/// The decision and related data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judgement {
     /// The decision.
     pub decision: Decision,
-    /// The words as understood.
+    /// The parsed arguments.
     pub command: Command,
     /// `--driver-mode=g++` is added: the C driver would not link the C++ runtime of HIP code.
     pub cxx_mode: bool,
     /// Print instead of run; as JSON or as text.
     pub explain: Option<Explain>,
-    /// What counters in device code need, with and without a plan.
+    /// The requirements of counters in device code, with and without a plan.
     pub profile: Option<Profile>,
-    /// What the user should know although the command runs.
+    /// Warnings for the user; the command runs nevertheless.
     pub warnings: Vec<Diagnostic>,
 }
 
@@ -105,10 +105,10 @@ pub enum Explain {
     Json,
 }
 
-/// Words of ours with their options.
+/// HotSwap's arguments with their options.
 ///
 /// # Errors
-/// [`codes::USAGE`] for a word that is not in the table.
+/// [`codes::USAGE`] for an argument that is not in the table.
 pub fn own_words(command: &Command) -> Result<Vec<(Id, String)>, Diagnostic> {
     let parse = |own: &crate::command::Own| {
         let text = own
@@ -120,11 +120,11 @@ pub fn own_words(command: &Command) -> Result<Vec<(Id, String)>, Diagnostic> {
     command.own.iter().map(parse).collect()
 }
 
-/// How plans are found by their hash.
+/// Looks up plans by their hash.
 pub type FindPlan<'a> = &'a dyn Fn(&str) -> Result<Plan, Diagnostic>;
 
-/// Judges a command: `cxx` is whether the C++ driver was called, `words` are those of the command
-/// line behind the program's name, with response files expanded.
+/// Judges a command: `cxx` is whether the C++ driver was called, `words` are the arguments of the command line after
+/// the program's name, with response files expanded.
 pub fn judge(cxx: bool, words: &[OsString], settings_of: SettingsOf<'_>, find_plan: FindPlan<'_>) -> Judgement {
     let command = scan(words);
     let cxx_mode = !cxx && needs_cxx_mode(&command);
@@ -155,7 +155,7 @@ fn profile(
     }
 }
 
-/// Gathers the settings for words of ours; reads the environment and the configuration files.
+/// Gathers the settings for HotSwap's arguments; reads the environment and the configuration files.
 pub type SettingsOf<'a> = &'a dyn Fn(&[(Id, String)]) -> Settings;
 
 fn decide(
@@ -228,8 +228,8 @@ fn explain(own: &[(Id, String)]) -> Result<Option<Explain>, Diagnostic> {
     }
 }
 
-/// HIP code needs the C++ runtime. A C input would become C++ by the mode, so such a command
-/// stays what it is with plain clang.
+/// HIP code needs the C++ runtime. The mode would turn a C input into C++, so such a command is treated as by plain
+/// clang.
 fn needs_cxx_mode(command: &Command) -> bool {
     command.links_host_or_host_only()
         && command.is_hip()
@@ -244,7 +244,7 @@ impl Command {
     }
 }
 
-/// Why HotSwap takes no part in a command although a plan is asked for.
+/// Why HotSwap takes no part in a command although it has a plan.
 ///
 /// # Errors
 /// [`codes::USAGE`]: an explicit plan for a command that cannot have one.
@@ -256,21 +256,21 @@ fn no_part(command: &Command, source: Source) -> Result<Option<&'static str>, Di
     if command.driver_mode.as_deref() == Some("cl") && explicit {
         return Err(Diagnostic::error(codes::USAGE, "--driver-mode=cl with a plan").advise("use the g++ driver mode"));
     }
-    // Relocatable code is derived in a later link, which must know what its source says.
+    // Relocatable code is derived in a later link, which must know the text of its source.
     if !(command.links_device_code() || command.links_host_code() || command.compiles_relocatable()) {
-        // What clang's configuration files and CCC_OVERRIDE_OPTIONS add is not seen here. Words give
-        // way to a token, so if clang links device code after all, HotSwap is there. (A token of the
-        // build system stays in any case, and the real linker would stop at it.)
+        // Additions of clang's configuration files and CCC_OVERRIDE_OPTIONS are not visible here. Arguments are
+        // replaced by a token, so if clang links device code after all, HotSwap is there. (A token of the build system
+        // stays in any case, and the real linker would fail on it.)
         let unseen = source == Source::Words && command.phase > Phase::Front && !command.targets_gpu();
         return Ok((!unseen).then_some("no device link and no host link happens"));
     }
-    // With these words clang links the device code of objects without being told that it is HIP.
+    // With these arguments clang links the device code of objects without a flag for HIP.
     let objects = command.offload_link || command.new_driver == Some(true);
     let hip = command.is_hip() || (objects && command.links_host_code());
     Ok((!explicit && !hip).then_some("the command is no HIP compile or link"))
 }
 
-/// With a GPU as the main target clang writes one bare code object; the policy says what that means.
+/// With a GPU as the main target clang writes one bare code object; the policy decides how severe that is.
 ///
 /// # Errors
 /// [`codes::NO_PLACE`] under the policy `error`.
@@ -288,20 +288,20 @@ fn without_arch(command: &Command) -> bool {
     command.archs.is_empty() && command.links_device_code()
 }
 
-/// CMake and others compile small probes for the default processor; a plan of the environment
-/// must not break them, nor be left out in silence.
+/// CMake and others compile small probes for the default processor; a plan of the environment must not break them, nor
+/// be ignored silently.
 fn not_applied(plan: &Plan) -> Option<Diagnostic> {
     let what = "the plan of the environment is not applied to a command without --offload-arch";
     (plan.policy != Policy::Keep).then(|| Diagnostic::warning(codes::NO_ROUTE, what).advise("name the processors"))
 }
 
-/// What is asked for, and by whom.
+/// The request and its origin.
 struct Request<'a> {
     tokens: Vec<&'a str>,
     settings: &'a Settings,
-    /// Retarget, patches, policies or what is allowed stand on the command line.
+    /// The command line has retarget, patches, policies or allowances.
     words: bool,
-    /// Pairs, patches or coalescing stand on the command line.
+    /// The command line has pairs, patches or coalescing.
     asks: bool,
 }
 
@@ -321,7 +321,7 @@ impl<'a> Request<'a> {
         !self.tokens.is_empty() || set(Id::Retarget) || set(Id::Patches) || set(Id::Coalesce)
     }
 
-    /// What one compilation may serve. Pairs for it go into the plan, unless that is the build system's.
+    /// The GPUs that one compilation may serve. Their pairs are added to the plan, unless that is the build system's.
     fn coalescing(
         &self,
         command: &Command,
@@ -374,7 +374,7 @@ impl<'a> Request<'a> {
         Ok(plan)
     }
 
-    /// The token's plan with what the words say put in its place.
+    /// The token's plan, overridden by the arguments.
     fn by_words(&self, token: &Plan) -> Result<Plan, Diagnostic> {
         let is_word = |id| self.settings.get(id).is_some_and(|s| s.origin == crate::options::Origin::Word);
         let mut plan = self.by_settings()?;
@@ -412,8 +412,7 @@ impl<'a> Request<'a> {
 }
 
 fn with_plan(command: &Command, plan: Plan, source: Source, words: &[OsString]) -> Result<WithPlan, Diagnostic> {
-    // The device link would refuse it, too, but under the new driver only behind two messages of
-    // clang's own.
+    // The device link would refuse it, too, but under the new driver only after two messages of clang's own.
     hotswap_pipeline::check_plan(&plan)?;
     let hash = plan.hash();
     let bare_output = command.scope == Scope::Device && command.bundle == Some(false);
@@ -450,7 +449,7 @@ pub fn manifest_name(hash: &str) -> String {
 
 fn manifest_format(command: &Command) -> Result<Format, Diagnostic> {
     let named = command.target.clone().unwrap_or_else(|| format!("{}-unknown-linux-gnu", consts::ARCH));
-    // Clang completes a lone architecture with the system that it was built for.
+    // Clang completes a lone architecture with its own host's system.
     let triple = if named.contains('-') { named } else { format!("{named}-unknown-linux-gnu") };
     Format::for_triple(&triple).ok_or_else(|| {
         Diagnostic::error(codes::UNKNOWN_FORMAT, format!("no manifest can be made for a host link for {triple}"))

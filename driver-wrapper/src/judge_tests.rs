@@ -17,7 +17,7 @@ fn find_sample(hash: &str) -> Result<Plan, Diagnostic> {
     known.into_iter().find(|plan| plan.hash() == hash).ok_or_else(missing)
 }
 
-/// `{P}` and `{Q}` in commands stand for the hashes of two known plans.
+/// `{P}` and `{Q}` in commands are replaced by the hashes of two known plans.
 fn expand(text: &str) -> Vec<OsString> {
     let text = text.replace("{P}", &sample(PAIR).hash()).replace("{Q}", &sample("gfx900=>gfx902").hash());
     text.split_whitespace().map(OsString::from).collect()
@@ -35,7 +35,7 @@ fn run(cxx: bool, text: &str, env: &str, config: &[(&str, &str)]) -> Judgement {
     judge(cxx, &expand(text), &settings, &find_sample)
 }
 
-/// One line for a judgement, so that the tables below can be read.
+/// One line for a judgement, which keeps the tables below readable.
 fn show(judgement: &Judgement) -> String {
     let mut text = match &judgement.decision {
         Decision::PassThrough(_) => "pass".to_owned(),
@@ -82,10 +82,10 @@ const W: &str = "-Xoffload-linker --hotswap-retarget=gfx1030=>gfx1031";
 const G: &str = "HOTSWAP_RETARGET=gfx1030=>gfx1031";
 const A: &str = "--offload-arch=gfx1030";
 
-/// Command (with `T`, `W` and `A` for the words above), environment, expectation; C++ driver.
+/// Command (with `T`, `W` and `A` for the arguments above), environment, expectation; C++ driver.
 #[rustfmt::skip]
 const TABLE: &[(&str, &str, &str)] = &[
-    // Nothing is asked for.
+    // No request.
     ("-c a.cpp", "", "pass"),
     ("A a.hip -o x", "", "pass"),
     ("A -c a.hip", "", "pass"),
@@ -93,7 +93,7 @@ const TABLE: &[(&str, &str, &str)] = &[
     ("", "", "pass"),
     ("--version", "", "pass"),
     ("-Xoffload-linker --emit-relocs A a.hip", "", "pass"),
-    // A token: the build system asks.
+    // A token: the build system's request.
     ("T A a.hip -o x", "", "token device host manifest"),
     ("T A -c a.hip -o a.o", "", "token device"),
     ("T A -S a.hip", "", "token device"),
@@ -149,7 +149,7 @@ const TABLE: &[(&str, &str, &str)] = &[
     ("T A --offload-device-only -c -fhip-emit-relocatable a.hip", "", "pass"),
     ("T A --offload-host-only -c a.hip", "", "pass"),
     ("T --cuda-host-only a.hip -o x", "", "pass"),
-    // Words ask.
+    // Requests by arguments.
     ("W A a.hip -o x", "", "words device host manifest"),
     ("W A -c a.hip", "", "words device"),
     ("W -c a.cpp", "", "words"),
@@ -187,7 +187,7 @@ const TABLE: &[(&str, &str, &str)] = &[
     ("W --target=x86_64 A a.hip", "", "words device host manifest"),
     ("W --target=riscv64-linux-gnu A a.hip", "", "HS0303"),
     ("W --target=riscv64-linux-gnu A -c a.hip", "", "words device"),
-    // The environment asks, for HIP commands only.
+    // Requests by the environment, for HIP commands only.
     ("A a.hip -o x", G, "ambient device host manifest"),
     ("A -c a.hip", G, "ambient device"),
     ("--offload-arch=gfx900,gfx1030 -c a.hip", G, "ambient device"),
@@ -259,7 +259,7 @@ const TABLE: &[(&str, &str, &str)] = &[
     ("T -Xoffload-linker --hotswap-coalesce=1 --offload-arch=gfx1030,gfx1031 -c a.hip", "", "token device coalesce gfx1030=>gfx1031"),
     ("T -Xoffload-linker --hotswap-coalesce=1 --offload-arch=gfx900,gfx902 -c a.hip", "", "token device"),
     ("T -fhotswap-coalesce --offload-arch=gfx1030,gfx1031,gfx1032 -c a.hip", "", "token device coalesce gfx1030=>gfx1031"),
-    // Switched off, or asked itself.
+    // Switched off, or queries to HotSwap.
     ("T A a.hip", "HOTSWAP_DISABLE=1", "disabled"),
     ("-c a.cpp", "HOTSWAP_DISABLE=1", "disabled"),
     ("T A -c a.hip", "HOTSWAP_DISABLE=0", "token device"),

@@ -1,19 +1,17 @@
-//! The driver wrapper: the real clang, with HotSwap in the device link where a plan asks for it.
+//! The driver wrapper: the real clang, with HotSwap in the device link where a plan requests it.
 //!
-//! A command goes through here once: its words are read ([`command`], [`flags`]) and judged
-//! together with the settings ([`options`], [`config`], [`judge`]); the real clang is found
-//! ([`find`]); and this process becomes it ([`exec`]). Everything that HotSwap does to code
-//! happens below that clang, in the tools of the device link, which find the plan in the words
-//! and in the environment.
+//! A command is handled once: its arguments are read ([`command`], [`flags`]) and judged together with the settings
+//! ([`options`], [`config`], [`judge`]), the real clang is found ([`find`]), and this process is replaced by it
+//! ([`exec`]). All changes to code are made below that clang, in the tools of the device link, which find the plan in
+//! the arguments and in the environment.
 //!
-//! Invariants: a command without a plan and without counters in device code ([`profile`]) costs one
-//! exec and reaches clang byte for byte; nothing is started to find something out, except once for
-//! each compiler where its folder does not tell ([`toolchain`]) or its device profile runtime is
-//! made ([`device_runtime`]), and the preprocessor where code is to be derived from what a source compiles to
-//! ([`source_text`]).
+//! Invariants: a command without a plan and without counters in device code ([`profile`]) costs one exec and reaches
+//! clang byte for byte. No process is started for a query, with three exceptions: once for each compiler where its
+//! directory does not show the facts ([`toolchain`]) or its device profile runtime is built ([`device_runtime`]), and the
+//! preprocessor where code is to be derived from a source's code object ([`source_text`]).
 //!
-//! Absent on purpose: any knowledge of device code (`linker-plugin`), and of clang's own
-//! configuration files, which can hold words that are not judged here; ours are refused there ([`clang_config`]).
+//! Absent on purpose: any knowledge of device code (`linker-plugin`), and of clang's own configuration files. Their
+//! arguments are not judged here, and HotSwap's are refused there ([`clang_config`]).
 
 pub mod answers;
 pub mod clang_config;
@@ -61,18 +59,18 @@ use std::path::{Path, PathBuf};
 use toolchain::Toolchain;
 use words::Word;
 
-/// What is left to do where this process did not become clang.
+/// The remaining work where this process did not become clang.
 #[derive(Debug)]
 pub struct Answer {
     /// For standard output.
     pub text: String,
 }
 
-/// Where the search for tools begins; [`names::ENV_LLVM_BIN`] comes before it for our shims.
+/// The variable with the search path for tools; [`names::ENV_LLVM_BIN`] precedes it for our shims.
 const COMPILER_PATH: &str = "COMPILER_PATH";
 
-/// Runs one command; returns only with an answer to a question or an error. `warn` gets what the
-/// user should know before clang runs.
+/// Runs one command; returns only with an answer to a query or an error. `warn` gets the warnings to show before clang
+/// runs.
 ///
 /// # Errors
 /// Every diagnostic of the wrapper; nothing was run then.
@@ -102,7 +100,7 @@ fn answer(query: Query) -> String {
     }
 }
 
-/// One call of this program.
+/// One invocation of this program.
 struct Call {
     cxx: bool,
     words: Vec<OsString>,
@@ -138,7 +136,7 @@ impl Call {
             relocatable::refuse_unrequested(&judgement.command, &units, plan)?;
         }
         if !env.is_empty() {
-            // A finding of a command above this one is none of this one's.
+            // A finding of an outer command does not apply to this one.
             let findings = Some(&asked.findings).filter(|findings| !findings.is_empty());
             env.push((names::ENV_TEXT, findings.map(|findings| findings.to_text().into())));
             let lent = Some(asked.lent.join(" ")).filter(|lent| !lent.is_empty());
@@ -146,10 +144,10 @@ impl Call {
         }
         let Added { front, back, env: tools } = self.profile(judgement, &clang, settings, dry, warn)?;
         added.extend(front);
-        // With a plan they are there already.
+        // With a plan they are already set.
         let env = if env.is_empty() { tools } else { env };
         let inputs_follow = judgement.command.only_inputs_follow;
-        // Behind the words that request processors, since the last word wins, unless only inputs can stand there.
+        // After the arguments that request processors, since the last one wins, unless only inputs may follow there.
         let (early, late) = if inputs_follow { (&asked.words[..], &[][..]) } else { (&[][..], &asked.words[..]) };
         let words = added.iter().chain(early).cloned().map(Word::Plain).chain(self.user_words(judgement));
         let words = words.chain(late.iter().chain(&back).cloned().map(Word::Plain)).collect();
@@ -181,7 +179,7 @@ impl Call {
         }
     }
 
-    /// With a plan the interposer looks at the words that only clang's configuration files hold.
+    /// With a plan the interposer checks the arguments that only clang's configuration files have.
     fn refuse_hidden_plan(&self, judgement: &Judgement, clang: &Clang) -> Result<(), Diagnostic> {
         let command = &judgement.command;
         if !matches!(judgement.decision, Decision::PassThrough(_)) || command.query || !may_link_device_code(command) {
@@ -204,7 +202,7 @@ impl Call {
         find::find(&Search { cxx: self.cxx, named, rocm_path, path, ourselves: Some(&self.ourselves) })
     }
 
-    /// Asks the sources about the targets that would be derived.
+    /// Checks the sources for the targets that would be derived.
     fn ask(&self, judgement: &Judgement, clang: &Path, mode: Option<&'static str>) -> Result<Consequences, Diagnostic> {
         let mut found = Consequences::default();
         let Decision::WithPlan(plan) = &judgement.decision else { return Ok(found) };
@@ -218,7 +216,7 @@ impl Call {
         Ok(found)
     }
 
-    /// What counters in device code need.
+    /// The additions that counters in device code require.
     fn profile(
         &self,
         judgement: &Judgement,
@@ -243,7 +241,7 @@ impl Call {
             let shims = shims(self.prefix.as_deref().unwrap_or(Path::new("/")))?;
             refuse_other_tools(&self.expanded, &shims)?;
             added.front.extend([names::CHANNEL.into(), names::COUNTER_NAMES.into()]);
-            added.env = interposed(&shims, toolchain.folder()?);
+            added.env = interposed(&shims, toolchain.directory()?);
         }
         let (early, back) = profile.back(&judgement.command, self.prefix.as_deref().unwrap_or(Path::new("/")));
         added.front.extend(early);
@@ -261,7 +259,7 @@ impl Call {
         self.words.iter().cloned().map(Word::Plain).collect()
     }
 
-    /// The words and variables by which HotSwap takes part.
+    /// The arguments and variables by which HotSwap takes part.
     fn join(
         &self,
         judgement: &Judgement,
@@ -276,7 +274,7 @@ impl Call {
         refuse_other_tools(&self.expanded, &shims)?;
         let named = settings.get(Id::LlvmBin).map(|setting| PathBuf::from(&setting.value));
         let toolchain = Toolchain::new(&clang.path, named);
-        let tools = toolchain.folder()?;
+        let tools = toolchain.directory()?;
         if plan.host_link && !command.partial {
             objects::check(command, &objects::look(command), || toolchain.new_driver(command.new_driver))?;
         }
@@ -294,7 +292,7 @@ impl Call {
     }
 }
 
-/// What counters in device code add to a command: words in front of the user's and behind them, variables.
+/// Additions of counters in device code to a command: arguments before and after the user's, variables.
 #[derive(Default)]
 struct Added {
     front: Vec<OsString>,
@@ -302,7 +300,7 @@ struct Added {
     env: Env,
 }
 
-/// The variables by which clang starts our tools, and those find the real ones.
+/// The variables by which clang starts our tools, and by which those find the real ones.
 fn interposed(shims: &Path, tools: PathBuf) -> Env {
     vec![
         (COMPILER_PATH, Some(search_path(shims, env::var_os(COMPILER_PATH)))),
@@ -310,27 +308,26 @@ fn interposed(shims: &Path, tools: PathBuf) -> Env {
     ]
 }
 
-/// Whether a device link can happen below the command, by what its own words say.
+/// Whether a device link can happen below the command, according to its own arguments.
 fn may_link_device_code(command: &Command) -> bool {
     let named = !command.archs.is_empty() || command.openmp || command.offload_link;
     command.phase > Phase::Front && command.has_inputs() && (command.is_hip() || named)
 }
 
-/// Whether words of ours have to go before clang sees them.
+/// Whether HotSwap's arguments must be removed before clang sees them.
 ///
-/// The token stands for words that name a plan. Left where they are, they would be unused in
-/// commands without a device link: a warning, and with -Werror an error. A token that the
-/// build system wrote stays: it brought its own bracket.
+/// The token replaces arguments that name a plan. Left in place, they would be unused in commands without a device
+/// link: a warning, and with -Werror an error. A token that the build system wrote stays: it has its own bracket.
 fn must_strip(judgement: &Judgement) -> bool {
     let own = judge::own_words(&judgement.command).unwrap_or_default();
     let has_token = own.iter().any(|(id, _)| *id == Id::Plan);
     let has_flag = judgement.command.own.iter().any(|own| options::is_flag(&own.text));
-    // Nothing of ours is below a link of OpenMP's device code: there the real linker would stop at a token.
+    // None of our tools runs below a link of OpenMP's device code: there the real linker would fail on a token.
     let left_out = judgement.decision == Decision::PassThrough(openmp::REASON);
     has_flag || !(own.is_empty() || has_token) || left_out
 }
 
-/// The words without the question, which may stand behind a channel word.
+/// The arguments without the query, which may follow a channel flag.
 fn without_explain(words: &[OsString]) -> Vec<Word> {
     let is_explain = |word: &OsStr| word.as_encoded_bytes().starts_with(options::EXPLAIN.as_bytes());
     let mut kept: Vec<Word> = Vec::new();
@@ -344,32 +341,33 @@ fn without_explain(words: &[OsString]) -> Vec<Word> {
     kept
 }
 
-/// The folder of the shims, which `COMPILER_PATH` cannot name if it has a colon.
+/// The directory of the shims, which `COMPILER_PATH` cannot name if it has a colon.
 fn shims(prefix: &Path) -> Result<PathBuf, Diagnostic> {
-    let folder = prefix.join("libexec/hotswap");
+    let directory = prefix.join("libexec/hotswap");
     let missing = |what: String| Err(Diagnostic::error(codes::NO_INSTALL, what));
-    if !folder.join("lld").exists() {
-        return missing(format!("no file {}", folder.join("lld").display()));
+    if !directory.join("lld").exists() {
+        return missing(format!("no file {}", directory.join("lld").display()));
     }
-    if folder.as_os_str().as_encoded_bytes().contains(&b':') {
-        return missing(format!("{} has a colon, so clang cannot search it", folder.display()));
+    if directory.as_os_str().as_encoded_bytes().contains(&b':') {
+        return missing(format!("{} has a colon, so clang cannot search it", directory.display()));
     }
-    Ok(folder)
+    Ok(directory)
 }
 
-/// Clang looks behind `-B` before it looks at `COMPILER_PATH`: tools there would take the place of
-/// ours, and some of them (the linker wrapper) without a word.
+/// Clang searches the path of `-B` before `COMPILER_PATH`: tools there would replace ours, and some of them (the linker
+/// wrapper) silently.
 fn refuse_other_tools(words: &[OsString], shims: &Path) -> Result<(), Diagnostic> {
     const TOOLS: [&str; 4] = ["lld", "ld.lld", "clang-offload-bundler", "clang-linker-wrapper"];
     let behind = words.iter().zip(words.iter().skip(1)).filter(|(word, _)| *word == "-B").map(|(_, next)| next.clone());
     let joined = words.iter().filter_map(|word| word.as_bytes().strip_prefix(b"-B").filter(|value| !value.is_empty()));
     for value in behind.chain(joined.map(|value| OsStr::from_bytes(value).to_owned())) {
-        // It is a folder, or else the beginning of a path.
+        // It is a directory, or else a path prefix.
         let at =
             |tool: &str| if Path::new(&value).is_dir() { Path::new(&value).join(tool) } else { append(&value, tool) };
         if let Some(tool) = TOOLS.iter().map(|tool| at(tool)).find(|tool| tool.exists() && !tool.starts_with(shims)) {
             let what = format!("-B puts {} in the place of HotSwap's own", tool.display());
-            let advice = "drop that -B for commands with a plan; HOTSWAP_LLVM_BIN names the folder of the real tools";
+            let advice =
+                "drop that -B for commands with a plan; HOTSWAP_LLVM_BIN names the directory of the real tools";
             return Err(Diagnostic::error(codes::BAD_CONFIG, what).advise(advice));
         }
     }
@@ -382,7 +380,7 @@ fn append(start: &OsStr, end: &str) -> PathBuf {
     path.into()
 }
 
-/// Clang 22 bundles a device-only output under the new driver although told not to.
+/// Clang 22 bundles a device-only output under the new driver in spite of the flag.
 fn bundled_after_all(toolchain: &Toolchain<'_>, said: Option<bool>) -> Result<bool, Diagnostic> {
     Ok(toolchain.major()? <= 22 && toolchain.new_driver(said)?)
 }

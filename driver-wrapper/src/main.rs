@@ -1,4 +1,4 @@
-//! `hotswap-clang` and, by the name it is called by, `hotswap-clang++`.
+//! `hotswap-clang` and, if called by that name, `hotswap-clang++`.
 
 use hotswap_driver_wrapper::Answer;
 use hotswap_report::{Diagnostic, codes};
@@ -20,12 +20,12 @@ fn catching(run: impl FnOnce() -> Result<Answer, Diagnostic> + UnwindSafe) -> Re
     panic::catch_unwind(run).unwrap_or_else(|_| Err(Diagnostic::error(codes::INTERNAL, "a panic")))
 }
 
-/// A line on standard error. That it cannot be written (a full disk) must not fail a build, as `eprintln!` would.
+/// A line on standard error. A failed write (a full disk) must not fail a build, as with `eprintln!`.
 fn say(line: &str) {
     let _ = writeln!(std::io::stderr(), "hotswap-clang: {line}");
 }
 
-/// A reader that stops reading is no error of ours.
+/// A reader that closes the pipe is no error of ours.
 fn print(text: &str) -> ExitCode {
     let _ = std::io::stdout().write_all(text.as_bytes());
     ExitCode::SUCCESS

@@ -1,7 +1,7 @@
-//! The manifest object of a host link: made once for each plan and format, then found.
+//! The manifest object of a host link: made once for each plan and format, then reused.
 //!
-//! Invariant: the file's name is its content's: plan hash and format decide every byte, so two
-//! builds at once write the same, and a file that is there is only used if its bytes are right.
+//! Invariant: the file's name determines its content: plan hash and format decide every byte. Concurrent builds
+//! therefore write the same, and an existing file is only used if its bytes are right.
 
 use crate::judge::{WithPlan, manifest_name};
 use crate::store;
@@ -9,8 +9,8 @@ use hotswap_families::manifest::{Format, object};
 use hotswap_report::{Diagnostic, codes};
 use std::path::{Path, PathBuf};
 
-/// Words that hand the manifest and the registrars to the host linker, in this order: bfd and
-/// gold take from an archive only what is referred to by then.
+/// Arguments that pass the manifest and the registrars to the host linker, in this order: bfd and gold take from an
+/// archive only members that are referenced by then.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manifest {
     /// The object.
@@ -19,7 +19,7 @@ pub struct Manifest {
     pub archive: PathBuf,
 }
 
-/// Where the manifest of a plan is, and the archive; writes the object unless `dry`.
+/// Paths of the manifest of a plan and of the archive; writes the object unless `dry`.
 ///
 /// # Errors
 /// [`codes::NO_INSTALL`] without the archive, [`codes::CANNOT_WRITE`], and those of the families.
@@ -28,8 +28,8 @@ pub fn prepare(plan: &WithPlan, format: Format, prefix: &Path, dry: bool) -> Res
     if !archive.is_file() {
         return Err(Diagnostic::error(codes::NO_INSTALL, format!("no file {}", archive.display())));
     }
-    let folder = store::folder("manifests")?.join(folder_name(format));
-    let path = folder.join(manifest_name(&plan.hash));
+    let directory = store::directory("manifests")?.join(directory_name(format));
+    let path = directory.join(manifest_name(&plan.hash));
     if !dry {
         store::put(&path, &bytes(plan, format)?)?;
     }
@@ -48,7 +48,7 @@ const fn archive_name(format: Format) -> &'static str {
     }
 }
 
-const fn folder_name(format: Format) -> &'static str {
+const fn directory_name(format: Format) -> &'static str {
     match format {
         Format::ElfX86_64 => "elf-x86_64",
         Format::ElfAarch64 => "elf-aarch64",

@@ -1,4 +1,4 @@
-//! Objects with relocatable device code on their way into a link that would lose it.
+//! Objects with relocatable device code that a link would lose.
 //!
 //! Clang's two offload drivers keep device code of `-fgpu-rdc` objects in different sections and
 //! link it by different means. Given the other driver's objects, or no device link at all, the
@@ -31,31 +31,31 @@ pub struct Relocatable {
     pub new: Option<String>,
 }
 
-/// Reads the section names of the command's objects and archives. Files that cannot be read or
-/// are no objects are left to the linker.
+/// Reads the section names of the command's objects and archives. Files that cannot be read or are no objects are left
+/// to the linker.
 pub fn look(command: &Command) -> Relocatable {
     let mut found = Relocatable::default();
     let inputs = command.inputs.iter().filter(|input| input.kind == InputKind::Link);
     let named = inputs.map(|input| PathBuf::from(&input.path));
-    let libraries = command.libraries.iter().filter_map(|name| library(name, &command.library_folders));
+    let libraries = command.libraries.iter().filter_map(|name| library(name, &command.library_directories));
     for path in named.chain(libraries) {
         if found.old.is_some() && found.new.is_some() {
             break;
         }
-        // A file that is no object is the linker's to judge.
+        // A file that is no object is left to the linker.
         let _ = look_into(&path, &mut found);
     }
     found
 }
 
 /// `-lname` is `libname.a`, `-l:file` is that file.
-pub(crate) fn library(name: &OsString, folders: &[OsString]) -> Option<PathBuf> {
+pub(crate) fn library(name: &OsString, directories: &[OsString]) -> Option<PathBuf> {
     let bytes = name.as_bytes();
     let file = match bytes.strip_prefix(b":") {
         Some(file) => file.to_vec(),
         None => [b"lib", bytes, b".a"].concat(),
     };
-    folders.iter().map(|folder| Path::new(folder).join(OsStr::from_bytes(&file))).find(|path| path.is_file())
+    directories.iter().map(|directory| Path::new(directory).join(OsStr::from_bytes(&file))).find(|path| path.is_file())
 }
 
 fn look_into(path: &Path, found: &mut Relocatable) -> object::Result<()> {
@@ -95,7 +95,7 @@ fn note<'data>(data: impl ReadRef<'data>, name: &str, found: &mut Relocatable) -
     Ok(())
 }
 
-/// Judges what was found: `new_driver` says which driver links, where the command does not.
+/// Checks the result: `new_driver` returns which driver links, where the command does not state it.
 ///
 /// # Errors
 /// [`codes::MIXED_DRIVERS`], [`codes::RDC_NOT_LINKED`], naming the objects; those of `new_driver`.
@@ -125,8 +125,8 @@ fn mixed(what: String) -> Diagnostic {
     Diagnostic::error(codes::MIXED_DRIVERS, what)
 }
 
-/// Whether a device link happens at all. Measured with clang 22 and 23: the old driver needs
-/// both `-fgpu-rdc` and a HIP link; the new one any of several words.
+/// Whether a device link happens at all. Measured with clang 22 and 23: the old driver needs both `-fgpu-rdc` and a HIP
+/// link; the new one any of several flags.
 fn device_link(command: &Command, new: bool) -> bool {
     if new {
         command.is_hip() || command.offload_link || command.openmp || command.new_driver == Some(true)

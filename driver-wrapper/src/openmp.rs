@@ -1,11 +1,11 @@
 //! OpenMP offload, which no plan serves.
 //!
-//! OpenMP's device images are linked by `clang-linker-wrapper` and named one by one in the program's descriptor
-//! (`__tgt_bin_desc`), which HotSwap does not extend. So a plan for such a command is refused, or left out with a warning,
-//! and no manifest names it.
+//! OpenMP's device images are linked by `clang-linker-wrapper` and listed in the program's descriptor
+//! (`__tgt_bin_desc`), which HotSwap does not extend. A plan for such a command is therefore refused, or dropped with a
+//! warning, and no manifest names it.
 //!
 //! Absent on purpose: OpenMP on the host alone (`-fopenmp` without a GPU), and HIP sources that use it; objects with
-//! OpenMP device code in a link that does not say so (the interposer refuses them where they are linked).
+//! OpenMP device code in a link without an OpenMP flag (the interposer refuses them where they are linked).
 
 use crate::command::Command;
 use crate::flags::{Phase, Scope};
@@ -13,11 +13,11 @@ use crate::judge::Source;
 use hotswap_plan::{Plan, Policy};
 use hotswap_report::{Diagnostic, Severity, codes};
 
-/// Why such a command passes through.
+/// The reason why such a command passes through.
 pub const REASON: &str = "OpenMP offload: no plan serves it";
 
-/// Whether the command compiles or links code for a GPU by OpenMP. Clang 22 to 24 take `--offload-arch` for OpenMP only
-/// where nothing is HIP.
+/// Whether the command compiles or links code for a GPU by OpenMP. Clang 22 to 24 treat `--offload-arch` as OpenMP's
+/// only where no input is HIP.
 pub fn offloads(command: &Command) -> bool {
     let makes_code = command.phase > Phase::Front && command.scope != Scope::Host && command.has_inputs();
     let named =
@@ -25,16 +25,16 @@ pub fn offloads(command: &Command) -> bool {
     makes_code && !command.query && command.openmp && (named || !(command.is_hip() || command.archs.is_empty()))
 }
 
-/// Whether the plan asks for a GPU that the command does not compile for.
+/// Whether the plan requests a GPU for which the command does not compile.
 pub fn lacks_target(command: &Command, plan: &Plan) -> bool {
     let compiled = |target: &&str| command.archs.iter().any(|arch| arch.split(':').next() == Some(target));
     !plan.targets().iter().all(compiled) || plan.pairs.is_empty() && !plan.is_empty()
 }
 
-/// What is said about the plan by its policy. A plan of the environment is for every command, so it stops none of these.
+/// The diagnostic that the plan's policy prescribes. A plan of the environment is for every command, so it stops none.
 ///
 /// # Errors
-/// [`codes::OPENMP_OFFLOAD`] for a plan that the command line asks for, under the policy `error`.
+/// [`codes::OPENMP_OFFLOAD`] for a plan of the command line under the policy `error`.
 pub fn refuse(command: &Command, plan: &Plan, source: Source) -> Result<Option<Diagnostic>, Diagnostic> {
     let refusal = refusal(command, plan, source);
     match (plan.policy, source) {

@@ -1,10 +1,10 @@
-//! HotSwap's own options: one table for the words on the command line, the environment, the
-//! configuration files, the help text and the documentation.
+//! HotSwap's own options: one table for the arguments on the command line, the environment, the configuration files,
+//! the help text and the documentation.
 //!
-//! Invariant: what is not in the table does not exist; `--hotswap-help=markdown` prints the same
-//! rows that [`Settings::gather`] reads.
+//! Invariant: no option exists outside the table; `--hotswap-help=markdown` prints the same rows that
+//! [`Settings::gather`] reads.
 //!
-//! Absent on purpose: clang's flags (`flags`), and what the settings mean for a command (`judge`).
+//! Absent on purpose: clang's flags (`flags`), and the effects of the settings on a command (`judge`).
 
 use hotswap_plan::words;
 use hotswap_report::{Diagnostic, codes};
@@ -12,9 +12,9 @@ use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
 use std::path::PathBuf;
 
-/// Which option.
+/// Identifies an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)] // each row's help text says it
+#[allow(missing_docs)] // each row's help text describes it
 pub enum Id {
     Allow,
     Clang,
@@ -39,26 +39,26 @@ pub enum Id {
 /// One option and its names.
 #[derive(Debug)]
 pub struct Opt {
-    /// Which.
+    /// Its identifier.
     pub id: Id,
-    /// The word, with its `=` if it takes a value. Words with a value follow `-Xoffload-linker`;
-    /// clang, clangd, clang-tidy and compiler caches accept that form.
+    /// The argument, with its `=` if it takes a value. Arguments with a value follow `-Xoffload-linker`; clang, clangd,
+    /// clang-tidy and compiler caches accept that form.
     pub word: Option<&'static str>,
-    /// What the value is called in help; empty for a switch.
+    /// The name of the value in help; empty for a switch.
     pub value: &'static str,
     /// The environment variable.
     pub env: Option<&'static str>,
     /// The key in the configuration files.
     pub key: Option<&'static str>,
-    /// What it does, without a final stop.
+    /// Its effect, without a final stop.
     pub help: &'static str,
 }
 
-/// The query word that prints the decision.
+/// The query argument that prints the decision.
 pub const EXPLAIN: &str = "--hotswap-explain";
-/// The query word that prints the options.
+/// The query argument that prints the options.
 pub const HELP: &str = "--hotswap-help";
-/// The query word that prints HotSwap's version.
+/// The query argument that prints HotSwap's version.
 pub const VERSION: &str = "--hotswap-version";
 /// Turns HotSwap off.
 pub const ENV_DISABLE: &str = "HOTSWAP_DISABLE";
@@ -86,12 +86,12 @@ pub const OPTIONS: &[Opt] = &[
         help: "0: a program whose device code has counters gets no drain of HotSwap's to write them when it ends; also --hotswap-no-drain" },
     Opt { id: Id::Plan, word: Some(words::PLAN), value: "HASH", env: None, key: None,
         help: "use the plan with this hash; build systems write this word, so that a changed plan rebuilds" },
-    Opt { id: Id::PlanDir, word: None, value: "FOLDER", env: Some(words::ENV_PLAN_DIR), key: None,
-        help: "look for plan files here first; without it in .hotswap/plans of the working folder and those above" },
+    Opt { id: Id::PlanDir, word: None, value: "DIRECTORY", env: Some(words::ENV_PLAN_DIR), key: None,
+        help: "look for plan files here first; without it in .hotswap/plans of the working directory and those above" },
     Opt { id: Id::Clang, word: None, value: "FILE", env: Some(ENV_CLANG), key: Some("clang"),
-        help: "the real clang or clang++, a path or a name on PATH; the other one is taken from the same folder" },
-    Opt { id: Id::LlvmBin, word: None, value: "FOLDER", env: Some(words::ENV_LLVM_BIN), key: Some("llvm-bin"),
-        help: "folder of the real lld, clang-offload-bundler and clang-linker-wrapper; without it the real clang's" },
+        help: "the real clang or clang++, a path or a name on PATH; the other one is taken from the same directory" },
+    Opt { id: Id::LlvmBin, word: None, value: "DIRECTORY", env: Some(words::ENV_LLVM_BIN), key: Some("llvm-bin"),
+        help: "directory of the real lld, clang-offload-bundler and clang-linker-wrapper; without it the real clang's" },
     Opt { id: Id::Config, word: None, value: "FILE", env: Some(ENV_CONFIG), key: None,
         help: "the user's configuration file; empty for none; without it $XDG_CONFIG_HOME/hotswap/config.toml" },
     Opt { id: Id::Disable, word: None, value: "0|1", env: Some(ENV_DISABLE), key: None,
@@ -113,7 +113,7 @@ pub fn row(id: Id) -> &'static Opt {
     OPTIONS.iter().find(|opt| opt.id == id).expect("every option has a row")
 }
 
-/// Where a value came from, strongest first.
+/// The origin of a value, strongest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
     /// The command line.
@@ -127,11 +127,11 @@ pub enum Origin {
 /// The value of one option.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting {
-    /// Which option.
+    /// The option.
     pub id: Id,
     /// Its value; never empty.
     pub value: OsString,
-    /// Where it came from.
+    /// Its origin.
     pub origin: Origin,
 }
 
@@ -156,8 +156,8 @@ impl Eq for Opt {}
 pub struct Settings(Vec<Setting>);
 
 impl Settings {
-    /// Words win over the environment, that over the files in their order. An empty variable
-    /// counts as a value that says "none", so that it can switch a file's value off.
+    /// Arguments take precedence over the environment, and that over the files in their order. An empty variable counts
+    /// as the value "none", so that it can switch off a file's value.
     pub fn gather(own: &[(Id, String)], env: &dyn Fn(&str) -> Option<OsString>, files: &[ConfigFile]) -> Self {
         let value = |opt: &'static Opt| -> Option<Setting> {
             let (value, origin) = from_words(own, opt.id)
@@ -203,7 +203,7 @@ impl Settings {
 }
 
 impl Setting {
-    /// The error for a value that cannot be used, in the terms of its origin.
+    /// The error for an invalid value, in the terms of its origin.
     pub fn reject(&self, why: &str) -> Diagnostic {
         let value = self.value.to_string_lossy();
         let error = |name: &str| Diagnostic::error(codes::BAD_CONFIG, format!("{name} is `{value}`, {why}"));
@@ -214,7 +214,7 @@ impl Setting {
         }
     }
 
-    /// The origin as `explain` names it.
+    /// The origin in the output of `explain`.
     pub fn origin_text(&self) -> String {
         match &self.origin {
             Origin::Word => "command line".to_owned(),
@@ -224,7 +224,7 @@ impl Setting {
     }
 }
 
-/// Repeated lists add up; of other options the last word wins, as with clang's own.
+/// Repeated lists are combined; of other options the last argument wins, as with clang's own.
 fn from_words(own: &[(Id, String)], id: Id) -> Option<OsString> {
     let mut values = own.iter().filter(|(own, _)| *own == id).map(|(_, value)| value.as_str());
     match id {
@@ -244,11 +244,11 @@ fn from_files(files: &[ConfigFile], id: Id) -> Option<(OsString, Origin)> {
     found.next()
 }
 
-/// A word of ours, taken apart.
+/// Splits an argument of HotSwap into option and value.
 ///
 /// # Errors
-/// [`codes::USAGE`] for a word that the table does not have: the interposer removes every word
-/// that begins like ours, so a misspelt one would vanish in silence.
+/// [`codes::USAGE`] for an argument that is not in the table: the interposer removes every argument that begins like
+/// ours, so a misspelt one would vanish silently.
 pub fn parse_word(word: &str, channel: bool) -> Result<(Id, String), Diagnostic> {
     if is_flag(word.as_ref()) {
         let on = FLAGS.iter().find(|(flag, ..)| *flag == word);
@@ -272,25 +272,25 @@ pub fn parse_word(word: &str, channel: bool) -> Result<(Id, String), Diagnostic>
     })
 }
 
-/// Whether a word is one of ours, of whatever kind.
+/// Whether an argument is one of HotSwap's, of whatever kind.
 pub fn is_own(word: &OsStr) -> bool {
     word.as_encoded_bytes().starts_with(words::PREFIX.as_bytes()) || is_flag(word)
 }
 
-/// Whether a word is one of ours in the form of clang's own flags, which clang would not know.
+/// Whether an argument is one of HotSwap's in the form of clang's own flags, which clang would not know.
 pub fn is_flag(word: &OsStr) -> bool {
     word == words::NO_DRAIN_FLAG
         || ["-fhotswap-", "-fno-hotswap-"].iter().any(|prefix| word.as_encoded_bytes().starts_with(prefix.as_bytes()))
 }
 
-/// Flags of ours, and which option they give which value.
+/// HotSwap's flags with their option and value.
 const FLAGS: [(&str, Id, &str); 3] = [
     (words::COALESCE_FLAG, Id::Coalesce, "1"),
     (words::NO_COALESCE_FLAG, Id::Coalesce, "0"),
     (words::NO_DRAIN_FLAG, Id::Drain, "0"),
 ];
 
-/// The form in which a word is written.
+/// The documented form of an option's argument.
 fn written(opt: &Opt) -> Option<String> {
     let word = opt.word?;
     Some(if opt.value.is_empty() { word.to_owned() } else { format!("{} {word}{}", words::CHANNEL, opt.value) })

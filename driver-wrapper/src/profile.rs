@@ -1,17 +1,17 @@
-//! Profiles and coverage of device code: what a command with counters needs beyond its own words.
+//! Profiles and coverage of device code: the additional requirements of a command with counters.
 //!
-//! Measured with clang 22, 23 and 24. Clang 22: device code counts by plain additions, which lanes of
-//! a wave undo for each other, so updates become atomic; value profiling of the optimiser calls
-//! functions that no device has, so it is off. Clang 23 and later: device code calls a runtime
-//! ([`crate::device_runtime`]); by default only each eighth block counts, so that what other
-//! blocks run shows as never run; here all count, and `-mllvm -offload-pgo-sampling=N` of the user
-//! has the last word. The host link gets the drain, which writes the counters when the program ends.
+//! Measured with clang 22, 23 and 24. Clang 22: device code counts by plain additions, with which lanes of a wave
+//! overwrite each other's updates, so updates become atomic. Value profiling of the optimiser calls functions that no
+//! device has, so it is off. Clang 23 and later: device code calls a runtime ([`crate::device_runtime`]). By default
+//! only each eighth block counts, so that code which only other blocks run appears as never run; here all count, and
+//! the user's `-mllvm -offload-pgo-sampling=N` takes precedence. The host link gets the drain, which writes the
+//! counters when the program ends.
 //!
-//! Invariants: a command without counters in device code, or that is not HIP, gets nothing; words
-//! that stand in front give way to the user's; the drain stands behind the user's inputs, since its
-//! exit handler must run before those of HIP's registration.
+//! Invariants: a command that is not HIP, or has no counters in device code, gets no additions. Arguments before the
+//! user's are overridden by those; the drain follows the user's inputs, since its exit handler must run before those of
+//! HIP's registration.
 //!
-//! Absent on purpose: the drain itself (`crates/profile-drain`); files of profiles.
+//! Absent on purpose: the drain itself (`crates/profile-drain`); profile files.
 
 use crate::command::{Command, Counters, Input, InputKind};
 use crate::flags::{Phase, Scope};
@@ -28,25 +28,25 @@ pub const DRAIN: &str = "libhotswap-profile-drain.a";
 const DRAIN_SYMBOL: &str = "hotswap_profile_drain";
 /// The first clang whose device code calls a runtime.
 const WITH_RUNTIME: u32 = 23;
-/// LLVM: every counter is updated by an atomic.
+/// LLVM option: every counter is updated by an atomic.
 const ATOMIC: &str = "-instrprof-atomic-counter-update-all";
-/// lld: counters of the optimiser, put in when it compiles bitcode.
+/// lld option: counters of the optimiser, inserted when it compiles bitcode.
 const LINK_TIME_COUNTERS: &str = "--lto-cs-profile-generate";
-/// Words of code that notes when functions ran first.
+/// Arguments for code that records when functions ran first.
 const TEMPORAL: &[&str] = &["-ftemporal-profile", "-pgo-temporal-instrumentation"];
 /// The bounds table of the device profile runtime.
 const TABLE: &str = "__llvm_profile_sections";
 /// The last clang that has the old offload driver.
 const OLD_DRIVER: u32 = 23;
-/// Places below clang's resource folder where a distribution may have a device profile runtime,
-/// which clang then links itself.
+/// Paths below clang's resource directory where a distribution may have a device profile runtime, which clang then links
+/// itself.
 const OWN_RUNTIMES: &[&str] = &[
     "lib/amdgcn-amd-amdhsa/libclang_rt.profile.a",
     "lib/amdgpu-amd-amdhsa/libclang_rt.profile.a",
     "lib/linux/libclang_rt.profile-amdgcn.a",
 ];
 
-/// What a command does with counters in device code.
+/// The handling of counters in device code for one command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Profile {
     /// Counters of the device code.
@@ -60,10 +60,10 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// The part of a command; `None` where nothing is to be done.
+    /// The requirements of a command; `None` where there are none.
     ///
     /// # Errors
-    /// [`codes::BAD_CONFIG`] for a switch that is none; [`codes::USAGE`] where the drain has no place.
+    /// [`codes::BAD_CONFIG`] for an invalid switch; [`codes::USAGE`] where the drain has no place.
     pub fn of(command: &Command, words: &[OsString], settings: &Settings) -> Result<Option<Self>, Diagnostic> {
         let objects = command.offload_link || command.new_driver == Some(true);
         let hip = command.is_hip() || (objects && command.links_host_code());
@@ -85,7 +85,7 @@ impl Profile {
         Ok(Some(Self { device: command.device_counters, host: command.host_counters.any(), device_code, drain }))
     }
 
-    /// Words in front of the user's, for the compiler and its tools.
+    /// Arguments before the user's, for the compiler and its tools.
     ///
     /// # Errors
     /// Those of the toolchain and of the runtime; [`codes::COUNTERS_NOT_LINKED`].
@@ -111,15 +111,15 @@ impl Profile {
             front.extend(self.in_the_link(command, words, toolchain, major));
         }
         if !front.is_empty() {
-            // Commands differ in what they make; a word without use is no reason for a warning.
+            // Commands differ in their outputs; an unused argument is no reason for a warning.
             front.insert(0, "--start-no-unused-arguments".into());
             front.push("--end-no-unused-arguments".into());
         }
         Ok(front)
     }
 
-    /// Whether our linker must keep sources apart: clang 22 gives the names of the counters of each the same strong
-    /// symbol, which only shows where their device code is linked together.
+    /// Whether our linker must separate sources: clang 22 gives the names of each source's counters the same strong
+    /// symbol, which matters only where their device code is linked together.
     ///
     /// # Errors
     /// Those of the toolchain.
@@ -129,7 +129,7 @@ impl Profile {
         Ok(several && command.rdc && command.links_host_code() && toolchain.major()? < WITH_RUNTIME)
     }
 
-    /// What the user should know of context-sensitive counters: the optimiser leaves them out where it does little.
+    /// The warning about context-sensitive counters, which the optimiser omits at low optimisation levels.
     ///
     /// # Errors
     /// Those of the toolchain.
@@ -161,7 +161,7 @@ impl Profile {
     fn without_runtime(&self, words: &[OsString]) -> Vec<OsString> {
         let mut front: Vec<OsString> = vec!["-Xarch_device".into(), "-fprofile-update=atomic".into()];
         if self.device.context_sensitive {
-            // Clang forgets -fprofile-update for these counters, which the compiler or the device link puts in.
+            // Clang ignores -fprofile-update for these counters, which the compiler or the device link inserts.
             front.extend(["-Xarch_device".into(), format!("-mllvm={ATOMIC}").into()]);
             front.extend(["-Xoffload-linker".into(), format!("-plugin-opt={ATOMIC}").into()]);
         }
@@ -171,8 +171,8 @@ impl Profile {
         front
     }
 
-    /// Clang 22 needs the runtime in two cases. When relocatable device code is optimised in the device link, its version
-    /// variable goes, by which counters are known as the optimiser's, unless the bounds table refers to it. And
+    /// Clang 22 needs the runtime in two cases. When relocatable device code is optimised in the device link, its
+    /// version variable, which marks counters as the optimiser's, is removed unless the bounds table refers to it. And
     /// code of -ftemporal-profile calls a function of it, which lld only keeps for callers that are bitcode, too.
     fn with_table(
         &self,
@@ -215,9 +215,9 @@ impl Profile {
         Ok(vec!["-Xoffload-linker".into(), archive.into()])
     }
 
-    /// Context-sensitive counters come in where device code is optimised for the last time. Under the new driver that
-    /// is the device link, whose linker clang's wrapper does not tell: then nothing counts. A runtime that is not ours
-    /// may not be kept from counting itself, which would never end, so it is left alone.
+    /// Context-sensitive counters are inserted where device code is optimised for the last time. Under the new driver
+    /// that is the device link, to whose linker clang's wrapper does not pass the flag: then nothing counts. A
+    /// third-party runtime may not be excluded from counting, which would recurse endlessly, so it is left alone.
     fn in_the_link(
         &self,
         command: &Command,
@@ -232,7 +232,7 @@ impl Profile {
         vec!["-Xoffload-linker".into(), LINK_TIME_COUNTERS.into()]
     }
 
-    /// Words behind the user's, for the host linker. A drain that is not there is its error.
+    /// Arguments after the user's, for the host linker. A missing drain is reported by the linker.
     pub fn back(&self, command: &Command, prefix: &Path) -> (Vec<OsString>, Vec<OsString>) {
         if !self.drain {
             return (Vec::new(), Vec::new());
@@ -246,13 +246,13 @@ impl Profile {
         if command.only_inputs_follow {
             return (forced, vec![archive]);
         }
-        // A word of the linker's: the old driver would look for device code in an input.
+        // A linker argument: the old driver would look for device code in an input.
         forced.extend(["-Xlinker".into(), archive]);
         (Vec::new(), forced)
     }
 }
 
-/// Whether some word names that; it may stand inside a list of `-Wl,`.
+/// Whether some argument contains `part`; it may be inside a list of `-Wl,`.
 fn names(words: &[OsString], part: &str) -> bool {
     words.iter().any(|word| word.as_bytes().windows(part.len()).any(|window| window == part.as_bytes()))
 }
@@ -266,16 +266,16 @@ fn sampling(words: &[OsString]) -> Vec<OsString> {
 
 /// A device profile runtime of clang's own.
 fn own_runtime(command: &Command, clang: &Path, major: u32) -> Option<PathBuf> {
-    let folder = match &command.resource_folder {
-        Some(folder) => PathBuf::from(folder),
+    let directory = match &command.resource_directory {
+        Some(directory) => PathBuf::from(directory),
         None => std::fs::canonicalize(clang).ok()?.parent()?.parent()?.join(format!("lib/clang/{major}")),
     };
-    OWN_RUNTIMES.iter().map(|name| folder.join(name)).find(|path| path.is_file())
+    OWN_RUNTIMES.iter().map(|name| directory.join(name)).find(|path| path.is_file())
 }
 
-/// The old chain of tools (old driver, and device-only output under both) links machine code without
-/// counters' runtime in view of the compiler, and lld makes the runtime's symbols local before it
-/// resolves them. Compiled in the link, both are bitcode.
+/// The old chain of tools (old driver, and device-only output under both) links machine code in which the compiler
+/// cannot see the counters' runtime, and lld makes the runtime's symbols local before it resolves them. Compiled in the
+/// link, both are bitcode.
 fn device_lto(
     command: &Command,
     major: u32,
@@ -293,7 +293,7 @@ fn device_lto(
     if command.device_lto.is_none() {
         words.push("-foffload-lto".into());
     }
-    // Clang 24 names its own runtime in this chain, whether it is there or not.
+    // Clang 24 names its own runtime in this chain, whether it exists or not.
     if device_only && major > OLD_DRIVER && !command.no_profile_library {
         words.push("-noprofilelib".into());
     }

@@ -1,11 +1,11 @@
 //! Names of functions that must be the same in a build with counters and in the one that uses them.
 //!
 //! In relocatable device code clang gives static kernels, and those of anonymous namespaces, a suffix: the hash of the
-//! source's path and of all words of the command. The words for profiles differ between the two builds, so that a
-//! profile never fits. Here clang is told the number itself (`-cuid=`), made without these words.
+//! source's path and of all arguments of the command. The arguments for profiles differ between the two builds, so a
+//! profile would never fit. Here the number itself is passed to clang (`-cuid=`), computed without these arguments.
 //!
 //! Absent on purpose: commands with several sources, which would all get one number; programs whose builds differ in
-//! other words.
+//! other arguments.
 
 use crate::command::{Command, InputKind};
 use crate::store;
@@ -13,7 +13,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Begins of words that ask for counters, or use them.
+/// Prefixes of arguments that request counters, or use them.
 const PROFILE: &[&str] = &[
     "-fprofile-generate",
     "-fprofile-instr-generate",
@@ -21,7 +21,7 @@ const PROFILE: &[&str] = &[
     "-fprofile-use",
     "-fprofile-instr-use",
 ];
-/// Begins of words that a build with counters may have and one without may not, or that name folders of a build.
+/// Prefixes of arguments that only a build with counters may have, or that name directories of a build.
 const OTHER: &[&str] = &[
     "-fprofile",
     "-fno-profile",
@@ -38,11 +38,11 @@ const OTHER: &[&str] = &[
     "--start-no-unused",
     "--end-no-unused",
 ];
-/// Words whose value is left out with them.
+/// Arguments whose value is left out with them.
 const WITH_VALUE: &[&str] =
     &["-I", "-L", "-MF", "-MT", "-MQ", "-isystem", "-iquote", "-idirafter", "-mllvm", "-Xoffload-linker"];
 
-/// The word that fixes the names, where the command needs one.
+/// The argument that fixes the names, where the command needs one.
 #[must_use]
 pub fn stable(command: &Command, words: &[OsString]) -> Vec<OsString> {
     let mut sources = command.inputs.iter().filter(|input| input.kind == InputKind::Hip);
@@ -56,7 +56,7 @@ pub fn stable(command: &Command, words: &[OsString]) -> Vec<OsString> {
     let mut text = path.display().to_string();
     let mut words = words.iter().filter(|word| **word != source.path).peekable();
     while let Some(word) = words.next() {
-        // `-Xarch_device -fprofile-…` are two words.
+        // `-Xarch_device -fprofile-…` are two arguments.
         let is_for = word.as_bytes().starts_with(b"-Xarch_");
         let is_for = is_for && words.peek().is_some_and(|next| begins(next, OTHER) || begins(next, &["-mllvm"]));
         if is_for || WITH_VALUE.iter().any(|own| word == own) {
@@ -89,7 +89,7 @@ mod tests {
             "-fgpu-rdc -c a.hip -o a.o -fprofile-use=x.profdata",
             "-fgpu-rdc -O2 -fprofile-instr-generate -fcoverage-mapping -c a.hip -o a.o",
             "-I build -isystem other -MD -MF a.d -fgpu-rdc -Xarch_device -fprofile-use=y -c a.hip -o a.o",
-            "-fgpu-rdc -mllvm -disable-vp -Wall -w -fprofile-generate=folder -c a.hip -o a.o",
+            "-fgpu-rdc -mllvm -disable-vp -Wall -w -fprofile-generate=directory -c a.hip -o a.o",
             "-fgpu-rdc -Xoffload-linker --hotswap-plan=1 -c a.hip -o a.o -fprofile-use",
         ] {
             assert_eq!(number(same), base, "{same}");

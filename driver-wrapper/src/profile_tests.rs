@@ -1,4 +1,4 @@
-//! Commands with counters as a table: what is added for which clang, without running one.
+//! Commands with counters as a table: the additions for each clang, without running one.
 
 use super::*;
 use crate::command::scan;
@@ -17,16 +17,16 @@ fn none(_: &str) -> Option<OsString> {
     None
 }
 
-/// A folder whose name tells the version, with a clang that never answers: nothing may ask it.
-fn clang(folder: &Path, version: u32) -> PathBuf {
-    let path = folder.join(format!("llvm-{version}/bin/clang++"));
+/// A directory whose name shows the version, with a clang that no test may query.
+fn clang(directory: &Path, version: u32) -> PathBuf {
+    let path = directory.join(format!("llvm-{version}/bin/clang++"));
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(&path, "#!/bin/sh\nexit 1\n").unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
     path
 }
 
-/// What is added, short: atomic, vp, sampling, runtime, cs, lto, noprofile; then drain with its forms.
+/// The additions, abbreviated: atomic, vp, sampling, runtime, cs, lto, noprofile; then drain with its forms.
 fn show(version: u32, line: &str, env: &str) -> String {
     let dir = tempfile::tempdir().unwrap();
     let words = words(line);
@@ -69,7 +69,7 @@ const G: &str = "-fprofile-instr-generate";
 const C: &str = "-fprofile-instr-generate -fcoverage-mapping";
 const I: &str = "-fprofile-generate";
 const A: &str = "--offload-arch=gfx90a";
-/// `drain` and `host` as they are for instrumented hosts.
+/// `drain` and `host` in the form for instrumented hosts.
 const D: &str = "force host last drain";
 
 /// Clang's version, command (with `G`, `C`, `I`, `A`), environment, expectation (with `D`).
@@ -162,7 +162,7 @@ const TABLE: &[(u32, &str, &str, &str)] = &[
     (24, "A --offload-device-only -noprofilelib -foffload-lto a.hip G", "", "all runtime"),
     (24, "A --offload-device-only -fno-offload-lto a.hip G", "", "HS0410"),
     (23, "A --offload-device-only -S a.hip G", "", "all runtime"),
-    // The drain: not where nothing is finished, once, and not where it is not wanted.
+    // The drain: not in partial links, only once, and not where it is switched off.
     (23, "--hip-link -r a.o G -o b.o", "", "all runtime"),
     (23, "--emit-static-lib A a.hip G", "", "all runtime"),
     (23, "A a.hip G --hotswap-no-drain -o x", "", "all runtime"),
@@ -212,7 +212,7 @@ fn a_runtime_of_clangs_own_is_left_to_clang() {
     std::fs::write(&own, "").unwrap();
     assert!(!front().contains("-Xoffload-linker"));
     let elsewhere = words("--offload-arch=gfx90a a.hip -fprofile-instr-generate -resource-dir=/nowhere");
-    assert_eq!(scan(&elsewhere).resource_folder, Some("/nowhere".into()));
+    assert_eq!(scan(&elsewhere).resource_directory, Some("/nowhere".into()));
 }
 
 #[test]

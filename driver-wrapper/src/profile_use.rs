@@ -1,13 +1,13 @@
-//! Builds that use a profile: how much of the device code it fits.
+//! Builds that use a profile: how much of the device code the profile matches.
 //!
-//! A profile of other sources, of other names or of another level of optimisation fits no function, and clang says
-//! nothing. The optimiser's own pass tells: its result is written to a folder ([`WORDS`]), where functions that the
-//! profile knows have an entry count.
+//! A profile of other sources, of other names or of another level of optimisation matches no function, and clang does
+//! not report it. The optimiser's own pass shows it: its result is written to a directory ([`WORDS`]), where functions in
+//! the profile have an entry count.
 //!
-//! Invariants: the compilation is the one that would have run, with its streams, and with its exit code; where
-//! nothing can be counted, nothing is said.
+//! Invariants: the compilation is the one that would have run, with its streams, and with its exit code; where nothing
+//! can be counted, nothing is reported.
 //!
-//! Absent on purpose: profiles of the front end, of which clang itself says what does not fit; host code.
+//! Absent on purpose: profiles of the front end, whose mismatches clang reports itself; host code.
 
 use crate::Answer;
 use crate::command::{Command, InputKind};
@@ -22,7 +22,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// What makes the optimiser write the module behind the pass; the folder follows.
+/// Makes the optimiser write the module after the pass; the directory follows.
 const WORDS: [&str; 3] =
     ["-mllvm=-print-after=pgo-instr-use", "-mllvm=-print-module-scope", "-mllvm=-ir-dump-directory="];
 const CHANNEL: &str = "-Xarch_device";
@@ -65,20 +65,22 @@ impl Used {
     /// # Errors
     /// Those of starting clang.
     pub fn run(&self, mut launch: Launch, warn: &dyn Fn(&str)) -> Result<Answer, Diagnostic> {
-        let Ok(folder) = ScratchDirectory::temporary("hotswap-profile-use.") else { return Err(become_clang(&launch)) };
+        let Ok(directory) = ScratchDirectory::temporary("hotswap-profile-use.") else {
+            return Err(become_clang(&launch));
+        };
         let mut words = vec!["--start-no-unused-arguments".into()];
         for word in WORDS {
             let mut word = OsString::from(word);
             if word.as_bytes().ends_with(b"=") {
-                word.push(folder.path());
+                word.push(directory.path());
             }
             words.extend([CHANNEL.into(), word]);
         }
         words.push("--end-no-unused-arguments".into());
         launch.words.splice(0..0, words.into_iter().map(Word::Plain));
         let code = run_clang(&launch)?;
-        let found = Found::of_modules(folder.path());
-        drop(folder);
+        let found = Found::of_modules(directory.path());
+        drop(directory);
         if code == 0 {
             self.say(found, warn);
         }
@@ -101,7 +103,7 @@ impl Used {
     }
 }
 
-/// Whether a merged profile has counters of the optimiser: magic, then a version word in whose upper half that bit is.
+/// Whether a merged profile has counters of the optimiser: magic, then a version word with that bit in its upper half.
 fn is_of_the_optimiser(profile: &Path) -> bool {
     const MAGIC: &[u8] = b"\xfflprofi\x81";
     let mut head = [0u8; 16];
@@ -134,7 +136,7 @@ impl Found {
     }
 
     fn add(&mut self, line: &str) {
-        // Copies of what another file defines count there.
+        // Copies of functions that another file defines count there.
         if line.starts_with("define ") && !line.starts_with("define available_externally ") {
             self.all += 1;
             self.matched += usize::from(line.contains(" !prof !"));

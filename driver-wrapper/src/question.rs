@@ -1,12 +1,12 @@
-//! The questions that a command asks its sources: which targets can be derived from a processor's code object without
-//! anybody noticing, because the compiler sees the same program for both.
+//! The questions of a command about its sources: which targets can be derived from a processor's code object with the
+//! same result, because the compiler sees the same program for both.
 //!
-//! Two things ask. A plan's pair asks whether the target, which clang does not compile for, may be derived. Coalescing
-//! asks whether a target that clang would compile for need not be compiled.
+//! There are two kinds. For a plan's pair the question is whether the target, for which clang does not compile, may be
+//! derived. For coalescing it is whether a target for which clang would compile need not be compiled.
 //!
-//! Invariant: a pure function of the words and the plan.
+//! Invariant: a pure function of the arguments and the plan.
 //!
-//! Absent on purpose: answering, which takes the preprocessor ([`crate::source_text`]).
+//! Absent on purpose: the answers, which take the preprocessor ([`crate::source_text`]).
 
 use crate::coalesce::Coalescing;
 use crate::command::Command;
@@ -20,18 +20,18 @@ use std::ffi::OsString;
 pub struct Question {
     /// The processor that clang compiles for.
     pub source: &'static Processor,
-    /// The source with each setting of features that it is requested with.
+    /// The source with each requested setting of features.
     pub source_ids: Vec<TargetId>,
     /// The processors to derive, in the order of their names.
     pub targets: Vec<&'static Processor>,
     /// Whether clang is requested to compile for the targets (coalescing).
     pub requested: bool,
-    /// Why the text cannot be asked.
+    /// Why the text cannot be checked.
     pub doubt: Option<String>,
 }
 
 impl Question {
-    /// The target ID that belongs to a setting of the source's features, as `--offload-arch` takes it.
+    /// The target ID for a setting of the source's features, as `--offload-arch` takes it.
     pub fn id(&self, processor: &Processor, setting: &TargetId) -> String {
         if processor == setting.processor {
             return setting.to_string();
@@ -69,7 +69,7 @@ fn of_class(class: &Class) -> Question {
     }
 }
 
-/// The plan's targets by the source that they would be derived from; those that clang compiles for are not derived.
+/// The plan's targets by the source of their derivation; targets for which clang compiles are not derived.
 fn of_plan(command: &Command, words: &[OsString], plan: &Plan) -> Vec<Question> {
     let requested: Vec<TargetId> = command.archs.iter().filter_map(|arch| arch.parse().ok()).collect();
     let available: Vec<Available> =
@@ -99,7 +99,7 @@ fn of_plan(command: &Command, words: &[OsString], plan: &Plan) -> Vec<Question> 
     asked
 }
 
-/// Beginnings of words with which the program's text does not pass through the preprocessor, or not alone.
+/// Prefixes of arguments with which the program's text does not pass through the preprocessor, or not alone.
 const UNSEEN: &[(&str, &str)] = &[
     ("-fmodules", "modules are read without the preprocessor"),
     ("-fcxx-modules", "modules are read without the preprocessor"),
@@ -111,7 +111,7 @@ const UNSEEN: &[(&str, &str)] = &[
     ("--hipstdpar", "clang puts the program together itself"),
 ];
 
-/// Why the preprocessor cannot tell.
+/// Why the preprocessor cannot answer.
 fn doubt(command: &Command, words: &[OsString], question: &Question) -> Option<String> {
     if command.hip_sources().any(|input| input.path == "-") {
         return Some("the source is standard input, which can be read once".to_owned());

@@ -1,10 +1,10 @@
-//! Links of relocatable device code: what the units say decides which targets are linked and which are derived.
+//! Links of relocatable device code: the units decide which targets are linked and which are derived.
 //!
-//! Invariant: a target whose text differs in one unit is linked as clang would link it, or the link is refused; it is never
-//! derived.
+//! Invariant: a target whose text differs in one unit is linked as clang would link it, or the link is refused; it is
+//! never derived.
 //!
-//! Absent on purpose: reading the units ([`crate::units`]), and giving the link the bitcode of a unit whose text is the
-//! same for two targets (the interposer).
+//! Absent on purpose: reading the units ([`crate::units`]), and supplying the bitcode of a unit whose text is the same
+//! for two targets (the interposer).
 
 use crate::answers::Consequences;
 use crate::command::Command;
@@ -14,11 +14,11 @@ use hotswap_plan::{NamesPolicy, Plan, TextFinding, TextMark};
 use hotswap_report::{Diagnostic, SourceText, codes};
 use std::collections::BTreeSet;
 
-/// Adds to what the command's own sources say what its objects say.
+/// Adds the consequences of the command's objects to those of its own sources.
 ///
 /// # Errors
-/// [`codes::TEXT_DIFFERS`] where one unit has code of its own for a target and another one cannot give any;
-/// [`refuse_unrequested`].
+/// [`codes::TEXT_DIFFERS`] where one unit has separate code for a target and another one has neither that nor a
+/// replacement; [`refuse_unrequested`].
 pub fn decide(command: &Command, plan: &WithPlan, found: &mut Consequences) -> Result<(), Diagnostic> {
     if !command.links_relocatable() || plan.plan.names == NamesPolicy::Derive {
         return Ok(());
@@ -51,7 +51,7 @@ fn processor(id: &str) -> &str {
     id.split(':').next().unwrap_or_default()
 }
 
-/// The plan's targets by the source that some unit has code for.
+/// The plan's targets by the source for which some unit has code.
 fn by_source<'p>(plan: &'p WithPlan, units: &[Unit]) -> Vec<(String, Vec<&'p str>)> {
     let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
     for pair in &plan.plan.pairs {
@@ -68,8 +68,8 @@ fn by_source<'p>(plan: &'p WithPlan, units: &[Unit]) -> Vec<(String, Vec<&'p str
     groups
 }
 
-/// A link of the new driver that names no processors makes code for those that its units have code for. A unit that was
-/// coalesced lacks code for some that its compilation was requested for.
+/// A link of the new driver without explicit processors makes code for those of its units. A unit that was coalesced
+/// lacks code for some of the processors that were requested for its compilation.
 ///
 /// # Errors
 /// [`codes::NO_ROUTE`] naming the unit.
@@ -157,7 +157,7 @@ impl Link<'_> {
     }
 }
 
-/// Records must not differ between two folders.
+/// Records must not differ between two directories.
 fn file_name(path: &str) -> String {
     path.rsplit('/').next().unwrap_or_default().to_owned()
 }

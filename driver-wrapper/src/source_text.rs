@@ -1,22 +1,22 @@
-//! Whether the compiler sees the same program for several GPUs: the source is asked, in three steps that cost more each.
+//! Whether the compiler sees the same program for several GPUs, checked in three steps of increasing cost.
 //!
-//! 1. *Poison*: the preprocessor runs once with every name poisoned that differs between the GPUs (`#pragma GCC poison`),
-//!    so that it stops where the text asks for one of them, in an `#ifdef` and in a name that is pasted together, too.
-//!    A text that runs through is the same for all. The names are clang's own: its predefined macros for each GPU are
-//!    compared, once for each compiler and set of GPUs.
-//! 2. *Text*: one that does not run through may ask in vain, or ask the same for all of them: it is made for each GPU
-//!    and compared.
+//! 1. *Poison*: the preprocessor runs once with every name poisoned that differs between the GPUs (`#pragma GCC
+//!    poison`), so that it stops where the text uses one of them, in an `#ifdef` and in a pasted name, too. A text
+//!    without an error is the same for all. The names are clang's own: its predefined macros for each GPU are compared,
+//!    once for each compiler and set of GPUs.
+//! 2. *Text*: a text with an error may use the name without effect, or with the same effect for all GPUs. It is
+//!    preprocessed for each GPU and compared.
 //! 3. *Module*: texts that differ in the name alone (`"gfx1031"` passed to a function that knows only other names) may
 //!    still be one program: the front end's LLVM IR is made for each GPU, before any optimisation, and compared.
 //!
-//! Targets that are not the source's program are compared with each other, so that one of them is compiled for all that
+//! Targets whose program is not the source's are compared with each other, so that one of them is compiled for all that
 //! are the same.
 //!
-//! Invariants: whatever goes wrong in here means "not the same"; nothing is left behind; a text with something that the
-//! back end or the assembler resolves per GPU (`.amdgcn.gfx_generation_*`, `__oclc_ISA_version`) is never the same.
+//! Invariants: Every failure in here means "not the same", and no files are left. A text with something that the back
+//! end or the assembler resolves per GPU (`.amdgcn.gfx_generation_*`, `__oclc_ISA_version`) is never the same.
 //!
-//! Absent on purpose: what is done about the answer ([`crate::answers`]), and clang's own configuration files, whose
-//! words these runs read as the compilation does.
+//! Absent on purpose: the consequences of the answer ([`crate::answers`]), and clang's own configuration files, whose
+//! arguments these runs read as the compilation does.
 
 mod difference;
 mod module;
@@ -33,19 +33,19 @@ use run::Program;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A place in the source.
+/// A location in the source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Evidence {
     /// The macro that the text uses there, if it was found.
     pub name: Option<String>,
-    /// File as the preprocessor names it.
+    /// File, as spelled by the preprocessor.
     pub file: String,
     /// Line, from 1.
     pub line: usize,
 }
 
 impl Evidence {
-    /// With the file's name alone: records must not differ between two folders.
+    /// With the file's name alone: records must not differ between two directories.
     pub fn short(&self) -> String {
         let file = self.file.rsplit('/').next().unwrap_or_default().to_owned();
         Self { file, ..self.clone() }.to_string()
@@ -64,16 +64,16 @@ impl fmt::Display for Evidence {
 /// The answer about one target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// The compiler sees the program that it sees for this processor, the source or a target that is not the source's.
+    /// The compiler sees the same program as for this processor: the source, or a target that differs from the source.
     Same(&'static Processor),
     /// It sees another program than for the source and for every earlier target.
     Differs {
-        /// Where, if the texts could be compared.
+        /// The first difference, if the texts could be compared.
         evidence: Option<Evidence>,
         /// Whether clang knows the target, so that it can be compiled.
         known: bool,
     },
-    /// The source could not be asked; why.
+    /// The source could not be checked, for this reason.
     Unknown(String),
 }
 
@@ -168,7 +168,7 @@ impl<'c> Comparison<'c> {
         one.is_some() && one == other
     }
 
-    /// Where the text for the target begins to differ from the source's.
+    /// The first difference between the texts for the target and for the source.
     fn evidence(&self, target: &Processor) -> Option<Evidence> {
         let setting = self.question.source_ids.first()?;
         let texts = |processor| self.texts.get(&self.question.id(processor, setting))?.as_ref();
@@ -180,7 +180,7 @@ impl<'c> Comparison<'c> {
             .or_else(|| self.poison.first_use(self.preprocessor, self.programs, self.question))
     }
 
-    /// A target that clang does not know: the source's text must not change where its names are taken away.
+    /// A target that clang does not know: the source's text must not change when the source's names are undefined.
     fn answer_for_unknown(&self) -> Answer {
         let ids = self.question.ids(self.question.source);
         let without = all(&ids, |id| {
@@ -202,7 +202,7 @@ impl<'c> Comparison<'c> {
     }
 }
 
-/// Whether code of `source` is, byte for byte, what the compiler makes for `target` of the same program.
+/// Whether the compiler makes the same code for `target` as for `source` of the same program, byte for byte.
 fn is_sibling(source: &Processor, target: &Processor) -> bool {
     let is_validated =
         |pair: hotswap_compat::Pair| pair.status == Status::Validated && pair.strategy == Strategy::Relabel;
@@ -216,7 +216,7 @@ fn texts(preprocessor: &Preprocessor<'_>, programs: &[Program], id: &str) -> Opt
     programs.iter().map(text).collect()
 }
 
-/// Applies `make` to all items on all cores; clang is a process of its own each time.
+/// Applies `make` to all items on all cores; each clang is a separate process.
 fn all<T: Send>(items: &[String], make: impl Fn(&str) -> T + Sync) -> Vec<T> {
     hotswap_files::on_all_cores(items.len(), |index| make(&items[index]))
 }

@@ -1,23 +1,24 @@
-//! The wrapper's own files between runs: manifest objects, answers of compilers, and what it has warned of.
+//! The wrapper's own files between runs: manifest objects, cached facts about compilers, and warnings already shown.
 //!
-//! They lie in the user's cache folder, or, where that cannot be written (package builds often have no home) or another
-//! user could have written to it, in a folder of the temporary directory that is this user's alone.
+//! They are in the user's cache directory. Where that cannot be written (package builds often have no home) or another
+//! user could have written to it, they are in a directory of the temporary directory that only this user can access.
 //!
-//! Invariant: only folders that [`hotswap_files::own_folder`] lets pass are used: programs are started by what lies there.
-//! Names in the temporary directory can be guessed, so another user may have taken them: the next one is tried.
+//! Invariant: only directories that [`hotswap_files::own_directory`] accepts are used, since programs are started by their
+//! contents. Names in the temporary directory can be guessed, so another user may have taken them: the next one is
+//! tried.
 
-use hotswap_files::{Untrusted, own_folder};
+use hotswap_files::{Untrusted, own_directory};
 use hotswap_report::{Diagnostic, codes};
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A folder `name` to write into; made if absent.
+/// A directory `name` to write into; made if absent.
 ///
 /// # Errors
 /// [`codes::CANNOT_WRITE`] if no place can be used.
-pub fn folder(name: &str) -> Result<PathBuf, Diagnostic> {
+pub fn directory(name: &str) -> Result<PathBuf, Diagnostic> {
     let cached = hotswap_files::cache_dir().and_then(|cache| own(&cache, name).ok());
     cached.map_or_else(|| private(&std::env::temp_dir(), name), Ok)
 }
@@ -25,12 +26,12 @@ pub fn folder(name: &str) -> Result<PathBuf, Diagnostic> {
 /// Directories of the cache by name.
 const NAMES: [&str; 4] = ["toolchains", "coalesce", "profile-runtimes", "manifests"];
 
-/// Warns where the user's cache is refused because of other users: once for each reason and temporary directory, not once
-/// for each command of a build.
+/// Warns where the user's cache is refused because of other users: once for each reason and temporary directory, not
+/// once for each command of a build.
 pub fn warn_of_refused_cache(warn: &dyn Fn(&str)) {
     let Some(cache) = hotswap_files::cache_dir() else { return };
     let parts = NAMES.iter().map(|name| cache.join(name)).filter(|part| part.exists());
-    let refused = std::iter::once(cache.clone()).chain(parts).find_map(|part| own_folder(&part).err());
+    let refused = std::iter::once(cache.clone()).chain(parts).find_map(|part| own_directory(&part).err());
     // A cache that cannot be written is no surprise: package builds have none.
     let Some(why @ (Untrusted::Owner { .. } | Untrusted::Open { .. })) = refused else { return };
     let why = why.to_string();
@@ -39,44 +40,43 @@ pub fn warn_of_refused_cache(warn: &dyn Fn(&str)) {
     }
 }
 
-/// Whether no command has said that before. Of commands at the same time only one makes the file.
+/// Whether no command has shown that text before. Of concurrent commands only one creates the file.
 fn is_new(temporary: &Path, text: &str) -> bool {
-    let Ok(folder) = private(temporary, "warned") else { return true };
-    let made = fs::File::options().write(true).create_new(true).open(folder.join(name_for(text)));
+    let Ok(directory) = private(temporary, "warned") else { return true };
+    let made = fs::File::options().write(true).create_new(true).open(directory.join(name_for(text)));
     made.map_or_else(|error| error.kind() != std::io::ErrorKind::AlreadyExists, |_| true)
 }
 
 fn own(base: &Path, name: &str) -> Result<PathBuf, Untrusted> {
-    own_folder(base)?;
-    own_folder(&base.join(name))
+    own_directory(base)?;
+    own_directory(&base.join(name))
 }
 
-/// The first of a few folders below a temporary directory that is ours.
+/// The first of a few directories below a temporary directory that belongs to this user.
 fn private(temporary: &Path, name: &str) -> Result<PathBuf, Diagnostic> {
     const TRIES: u32 = 8;
     let user = rustix::process::geteuid().as_raw();
     let first = temporary.join(format!("hotswap-{user}"));
     let others = (1..TRIES).map(|number| temporary.join(format!("hotswap-{user}.{number}")));
-    // Names of processes are guessed less easily, and nothing is kept there from run to run.
+    // Process names are harder to guess, and nothing is kept there from run to run.
     let last = temporary.join(format!("hotswap-{user}-{}", std::process::id()));
     let bases = std::iter::once(first.clone()).chain(others).chain([last]);
     let mut why = None;
     for base in bases {
-        // A link could be changed between two looks.
+        // A link could be changed between two checks.
         let is_link = fs::symlink_metadata(&base).is_ok_and(|meta| meta.is_symlink());
         match own(&base, name) {
-            Ok(folder) if !is_link => return Ok(folder),
+            Ok(directory) if !is_link => return Ok(directory),
             found => why = why.or(found.err()),
         }
     }
     let what = why.map_or_else(|| "it is a link".to_owned(), |why| why.to_string());
-    let advice = "set XDG_CACHE_HOME to a folder of this user that no one else can write to";
+    let advice = "set XDG_CACHE_HOME to a directory of this user that no one else can write to";
     Err(Diagnostic::error(codes::CANNOT_WRITE, what).in_file(&first).advise(advice))
 }
 
-/// Gives the file that content, unless it has it: an unchanged file keeps its time stamp, which
-/// linkers write into dependency files. Commands of one build do this at the same time, so the
-/// temporary name is each process's own.
+/// Gives the file that content, unless it has it already: an unchanged file keeps its time stamp, which linkers write
+/// into dependency files. Commands of one build do this concurrently, so each process uses its own temporary name.
 ///
 /// # Errors
 /// [`codes::CANNOT_WRITE`].
@@ -112,7 +112,7 @@ mod tests {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
     #[test]
-    fn a_folder_that_is_not_ours_alone_is_stepped_around() {
+    fn a_directory_that_is_not_ours_alone_is_stepped_around() {
         let dir = tempfile::tempdir().unwrap();
         let user = rustix::process::geteuid().as_raw();
         let [first, second, third] = ["", ".1", ".2"].map(|end| dir.path().join(format!("hotswap-{user}{end}")));

@@ -1,11 +1,10 @@
-//! What only the real clang itself can tell: asked once for each compiler, then kept.
+//! Facts that only the real clang can report: queried once for each compiler, then cached.
 //!
-//! Usually nothing is asked: the tools of the device link lie beside the resolved clang. Where
-//! they do not (wrapper scripts as in Nix), or where the version or the default offload driver
-//! matters, clang is asked and the answers are kept in the cache folder under the compiler's
-//! path, modification time and size.
+//! Usually no query is needed: the tools of the device link are beside the resolved clang. Where they are not (wrapper
+//! scripts as in Nix), or where the version or the default offload driver matters, clang is queried and the answers are
+//! kept in the cache directory under the compiler's path, modification time and size.
 //!
-//! Invariant: clang is asked without `COMPILER_PATH`: with it, it would answer with our own shim.
+//! Invariant: clang is queried without `COMPILER_PATH`, which would make it report our own shim.
 
 use crate::store;
 use hotswap_report::{Diagnostic, codes};
@@ -16,7 +15,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// Tools whose presence makes a folder the tool folder.
+/// Tools whose presence makes a directory the tool directory.
 const LINKER: &str = "lld";
 
 /// Answers about one compiler.
@@ -27,24 +26,24 @@ pub struct Toolchain<'a> {
     answers: OnceCell<Result<Answers, Diagnostic>>,
 }
 
-/// What clang said.
+/// Clang's answers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Answers {
-    folder: PathBuf,
+    directory: PathBuf,
     major: u32,
     new_driver: bool,
 }
 
 impl<'a> Toolchain<'a> {
-    /// `named`: the tool folder that somebody set.
+    /// `named`: the tool directory that was set explicitly.
     pub fn new(clang: &'a Path, named: Option<PathBuf>) -> Self {
         Self { clang, named, answers: OnceCell::new() }
     }
 
-    /// One that has answered.
+    /// A toolchain with known answers.
     #[cfg(test)]
     pub(crate) fn answered(clang: &'a Path, major: u32, new_driver: bool) -> Self {
-        let answers = Answers { folder: PathBuf::new(), major, new_driver };
+        let answers = Answers { directory: PathBuf::new(), major, new_driver };
         Self { clang, named: None, answers: OnceCell::from(Ok(answers)) }
     }
 
@@ -53,13 +52,14 @@ impl<'a> Toolchain<'a> {
         self.clang
     }
 
-    /// The folder with the real `lld` and the other tools of the device link.
+    /// The directory with the real `lld` and the other tools of the device link.
     ///
     /// # Errors
-    /// [`codes::NO_TOOL`] where there is none; [`codes::NO_CLANG`] if clang cannot be asked.
-    pub fn folder(&self) -> Result<PathBuf, Diagnostic> {
-        let missing =
-            |folder: &Path| Err(Diagnostic::error(codes::NO_TOOL, format!("no {LINKER} in {}", folder.display())));
+    /// [`codes::NO_TOOL`] where there is none; [`codes::NO_CLANG`] if the query fails.
+    pub fn directory(&self) -> Result<PathBuf, Diagnostic> {
+        let missing = |directory: &Path| {
+            Err(Diagnostic::error(codes::NO_TOOL, format!("no {LINKER} in {}", directory.display())))
+        };
         if let Some(named) = &self.named {
             return if named.join(LINKER).exists() { Ok(named.clone()) } else { missing(named) };
         }
@@ -68,26 +68,26 @@ impl<'a> Toolchain<'a> {
         if beside.join(LINKER).exists() {
             return Ok(beside.to_owned());
         }
-        let folder = &self.answers()?.folder;
-        if folder.join(LINKER).exists() { Ok(folder.clone()) } else { missing(beside) }
+        let directory = &self.answers()?.directory;
+        if directory.join(LINKER).exists() { Ok(directory.clone()) } else { missing(beside) }
     }
 
     /// Clang's major version.
     ///
     /// # Errors
-    /// [`codes::NO_CLANG`] if clang cannot be asked.
+    /// [`codes::NO_CLANG`] if the query fails.
     pub fn major(&self) -> Result<u32, Diagnostic> {
         crate::find::version_in_path(self.clang).map_or_else(|| Ok(self.answers()?.major), Ok)
     }
 
-    /// Whether clang uses the new offload driver for HIP, given what the command says about it.
+    /// Whether clang uses the new offload driver for HIP, given the command's own setting.
     ///
     /// # Errors
-    /// [`codes::NO_CLANG`] if clang cannot be asked.
+    /// [`codes::NO_CLANG`] if the query fails.
     pub fn new_driver(&self, said: Option<bool>) -> Result<bool, Diagnostic> {
         match said {
             Some(true) => Ok(true),
-            // Clang 24 has the new driver only and warns about the word.
+            // Clang 24 has the new driver only and warns about the flag.
             Some(false) => Ok(self.major()? >= 24),
             None => Ok(self.answers()?.new_driver),
         }
@@ -100,14 +100,14 @@ impl<'a> Toolchain<'a> {
 
 fn kept_or_asked(clang: &Path) -> Result<Answers, Diagnostic> {
     let key = key(clang)?;
-    let file = store::folder("toolchains").ok().map(|folder| folder.join(store::name_for(&key)));
+    let file = store::directory("toolchains").ok().map(|directory| directory.join(store::name_for(&key)));
     let kept = file.as_ref().and_then(|file| parse(&fs::read_to_string(file).ok()?, &key));
     if let Some(answers) = kept {
         return Ok(answers);
     }
     let answers = ask(clang)?;
     if let Some(file) = file {
-        // Only speed is lost if this cannot be kept.
+        // If this cannot be cached, only speed is lost.
         let _ = store::put(&file, print(&answers, &key).as_bytes());
     }
     Ok(answers)
@@ -125,7 +125,7 @@ pub fn key(clang: &Path) -> Result<String, Diagnostic> {
 
 fn print(answers: &Answers, key: &str) -> String {
     let mut text = format!("{key}\n");
-    let _ = writeln!(text, "{}\n{}\n{}", answers.major, answers.new_driver, answers.folder.display());
+    let _ = writeln!(text, "{}\n{}\n{}", answers.major, answers.new_driver, answers.directory.display());
     text
 }
 
@@ -136,7 +136,7 @@ fn parse(text: &str, key: &str) -> Option<Answers> {
     }
     let major = lines.next()?.parse().ok()?;
     let new_driver = lines.next()?.parse().ok()?;
-    Some(Answers { major, new_driver, folder: lines.next()?.into() })
+    Some(Answers { major, new_driver, directory: lines.next()?.into() })
 }
 
 fn ask(clang: &Path) -> Result<Answers, Diagnostic> {
@@ -147,12 +147,12 @@ fn ask(clang: &Path) -> Result<Answers, Diagnostic> {
     let major = major.ok_or_else(|| {
         Diagnostic::error(codes::NO_CLANG, format!("-dumpversion says `{}`", version.trim())).in_file(clang)
     })?;
-    // The driver that a HIP link would use shows in the programs that it names.
+    // The driver that a HIP link would use is visible in the programs that it names.
     let link = run(clang, &["-###", "--hip-link", "/dev/null"])?;
     let new_driver = String::from_utf8_lossy(&link.stderr).contains("clang-linker-wrapper");
     let linker = PathBuf::from(String::from_utf8_lossy(&linker.stdout).trim());
     let resolved = fs::canonicalize(&linker).unwrap_or(linker);
-    Ok(Answers { folder: resolved.parent().unwrap_or(Path::new("")).to_owned(), major, new_driver })
+    Ok(Answers { directory: resolved.parent().unwrap_or(Path::new("")).to_owned(), major, new_driver })
 }
 
 fn run(clang: &Path, words: &[&str]) -> Result<Output, Diagnostic> {
@@ -160,7 +160,7 @@ fn run(clang: &Path, words: &[&str]) -> Result<Output, Diagnostic> {
     command.args(words).env_remove("COMPILER_PATH").stdin(Stdio::null());
     let output =
         command.output().map_err(|error| Diagnostic::error(codes::NO_CLANG, error.to_string()).in_file(clang))?;
-    // A script that calls us again ends with this, and would look like a compiler without answers.
+    // A script that calls us again ends with this error, and would look like a compiler without answers.
     let again = format!("[{}]", codes::RECURSION.id);
     if !output.status.success() && String::from_utf8_lossy(&output.stderr).contains(&again) {
         let what = format!("{} starts hotswap-clang again", clang.display());
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn kept_answers_are_only_good_for_the_same_compiler() {
-        let answers = Answers { folder: "/a b/bin".into(), major: 23, new_driver: true };
+        let answers = Answers { directory: "/a b/bin".into(), major: 23, new_driver: true };
         assert_eq!(parse(&print(&answers, "k"), "k"), Some(answers.clone()));
         assert_eq!(parse(&print(&answers, "k"), "other"), None);
         assert_eq!(parse("k\n23\n", "k"), None);
@@ -194,18 +194,18 @@ mod tests {
         );
         fs::write(&clang, script).unwrap();
         fs::set_permissions(&clang, fs::Permissions::from_mode(0o755)).unwrap();
-        let folder = fs::canonicalize(dir.path()).unwrap();
-        assert_eq!(ask(&clang).unwrap(), Answers { folder, major: 23, new_driver: true });
+        let directory = fs::canonicalize(dir.path()).unwrap();
+        assert_eq!(ask(&clang).unwrap(), Answers { directory, major: 23, new_driver: true });
     }
 
     #[test]
-    fn a_named_folder_must_have_the_linker() {
+    fn a_named_directory_must_have_the_linker() {
         let dir = tempfile::tempdir().unwrap();
         let toolchain = Toolchain::new(Path::new("/nonexistent/clang"), Some(dir.path().to_owned()));
-        assert_eq!(toolchain.folder().unwrap_err().code, codes::NO_TOOL);
+        assert_eq!(toolchain.directory().unwrap_err().code, codes::NO_TOOL);
         fs::write(dir.path().join("lld"), "").unwrap();
-        assert_eq!(toolchain.folder().unwrap(), dir.path());
+        assert_eq!(toolchain.directory().unwrap(), dir.path());
         let absent = Toolchain::new(Path::new("/nonexistent/clang"), None);
-        assert_eq!(absent.folder().unwrap_err().code, codes::NO_CLANG);
+        assert_eq!(absent.directory().unwrap_err().code, codes::NO_CLANG);
     }
 }

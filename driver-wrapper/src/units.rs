@@ -1,12 +1,12 @@
-//! The relocatable device code among a link's inputs, unit by unit: which targets each unit was compiled for, and for which
-//! others its compilation has seen the same program.
+//! The relocatable device code among a link's inputs, unit by unit: the targets for which each unit was compiled, and
+//! the others for which its compilation has seen the same program.
 //!
-//! A unit whose text depends on the GPU's name holds bitcode for each target with a text of its own; any other unit holds
-//! that of the plan's source and a *text mark*, which the interposer writes (`hotswap_plan::TextMark`). From both follows,
-//! target by target, whether the linked code object may be derived, must be linked, or cannot be had.
+//! A unit whose text depends on the GPU's name has bitcode for each target with a text of its own. Any other unit has
+//! that of the plan's source and a *text mark*, which the interposer writes (`hotswap_plan::TextMark`). Both together
+//! decide for each target whether the linked code object may be derived, must be linked, or cannot be made.
 //!
 //! Invariants: a target is derived from another one only where every unit has the same text for both, or where no unit
-//! tells; units without device code do not matter.
+//! has a mark; units without device code do not matter.
 //!
 //! Absent on purpose: linking, and lending one target's bitcode to another (the interposer).
 
@@ -35,12 +35,12 @@ pub struct Unit {
     pub in_archive: bool,
     /// Processors that it has bitcode for.
     pub targets: BTreeSet<String>,
-    /// For which others its text is the same.
+    /// The others for which its text is the same.
     pub mark: TextMark,
 }
 
 impl Unit {
-    /// The processor whose bitcode stands for the target's; `None` where nothing tells.
+    /// The processor whose bitcode replaces the target's; `None` where it is unknown.
     pub fn text_of<'u>(&'u self, target: &'u str) -> Option<&'u str> {
         if self.targets.contains(target) {
             return Some(target);
@@ -49,16 +49,16 @@ impl Unit {
     }
 }
 
-/// How a target comes about in a link.
+/// How the code for a target is made in a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Linked {
     /// Derived from the linked code object of that processor, which has the same text in every unit.
     Derived(String),
-    /// Derived as the plan says: that unit does not tell whether its text is the same.
+    /// Derived according to the plan: that unit has no mark about its text.
     NotChecked(String),
-    /// Linked from bitcode of its own, because that unit has some.
+    /// Linked from separate bitcode, because that unit has some.
     Own(String),
-    /// Neither: the first unit has bitcode of its own, the second neither that nor a mark.
+    /// Neither: the first unit has separate bitcode, the second neither that nor a mark.
     Mixed(String, String),
 }
 
@@ -92,11 +92,11 @@ fn decide_one(units: &[Unit], source: &str, target: &str, linked: &[&str]) -> Li
     }
 }
 
-/// The units among a command's objects and archives. Files that cannot be read are the linker's to judge.
+/// The units among a command's objects and archives. Files that cannot be read are left to the linker.
 pub fn of_inputs(command: &Command) -> Vec<Unit> {
     let inputs = command.inputs.iter().filter(|input| input.kind == InputKind::Link);
     let named = inputs.map(|input| PathBuf::from(&input.path));
-    let libraries = command.libraries.iter().filter_map(|name| library(name, &command.library_folders));
+    let libraries = command.libraries.iter().filter_map(|name| library(name, &command.library_directories));
     named.chain(libraries).flat_map(|path| of_file(&path)).collect()
 }
 
@@ -131,7 +131,7 @@ pub fn of_object(bytes: &[u8], name: String, in_archive: bool) -> Option<Unit> {
     (!unit.targets.is_empty()).then_some(unit)
 }
 
-/// The images of the offload binaries that lie one behind another.
+/// The images of consecutive offload binaries.
 fn add_images(mut bytes: &[u8], unit: &mut Unit) {
     while let Ok((binary, size)) = OffloadBinary::parse(bytes) {
         for image in binary.images.iter().filter(|image| image.offload_kind == HIP) {

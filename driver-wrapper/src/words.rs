@@ -1,8 +1,8 @@
-//! The words that the real clang gets.
+//! The arguments for the real clang.
 //!
-//! Invariant: the user's words stay as they are and where they are, also inside response files,
-//! but for words of ours that name a plan, whose place a token takes;
-//! what is added stands in front of them, because `-x` holds for every input that follows.
+//! Invariant: the user's arguments stay unchanged and in place, also inside response files, except for HotSwap's
+//! arguments that name a plan, which a token replaces. Additions precede them, because `-x` applies to every input that
+//! follows.
 
 use crate::command::without_own;
 use crate::judge::WithPlan;
@@ -12,21 +12,21 @@ use hotswap_plan::words::{CHANNEL, PLAN};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-/// A word for clang: as it is, or a list that goes into a response file without a name.
+/// An argument for clang: unchanged, or a list for a response file without a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Word {
-    /// One word.
+    /// One argument.
     Plain(OsString),
-    /// Words that stood in a response file.
+    /// Arguments from a response file.
     Listed(Vec<OsString>),
 }
 
-/// What is put in front of the user's words. `token`: the plan's hash is not among these.
+/// Additions before the user's arguments. `token`: the plan's hash is not among these.
 pub fn added(plan: &WithPlan, manifest: Option<&Manifest>, token: bool) -> Vec<OsString> {
     let mut words: Vec<OsString> = Vec::new();
     if token {
-        // A command may have no use for the word (a link without device code); that is no
-        // reason for a warning, which -Werror would make an error.
+        // A command may have no use for the argument (a link without device code); that is no reason for a warning,
+        // which -Werror would make an error.
         words.push("--start-no-unused-arguments".into());
         words.push(CHANNEL.into());
         words.push(format!("{PLAN}{}", plan.hash).into());
@@ -34,7 +34,7 @@ pub fn added(plan: &WithPlan, manifest: Option<&Manifest>, token: bool) -> Vec<O
     }
     if let Some(manifest) = manifest {
         for file in [&manifest.object, &manifest.archive] {
-            // As words for the host linker: the old driver would look for device code in inputs.
+            // As arguments for the host linker: the old driver would look for device code in inputs.
             words.push("-Xlinker".into());
             words.push(file.into());
         }
@@ -42,7 +42,7 @@ pub fn added(plan: &WithPlan, manifest: Option<&Manifest>, token: bool) -> Vec<O
     words
 }
 
-/// The user's words without ours. A response file that holds such words is replaced by a list.
+/// The user's arguments without HotSwap's. A response file with such arguments is replaced by a list.
 pub fn stripped(words: &[OsString]) -> Vec<Word> {
     let (kept, _) = without_own(words);
     let mut list: Vec<Word> = Vec::with_capacity(kept.len());
@@ -53,14 +53,14 @@ pub fn stripped(words: &[OsString]) -> Vec<Word> {
     list
 }
 
-/// The words of a response file without ours, if it holds any of ours.
+/// The arguments of a response file without HotSwap's, if it has any of these.
 fn inside(word: &OsStr) -> Option<Vec<OsString>> {
     let expanded: Vec<_> = expand(&[word.to_owned()]).into_iter().map(|word| word.text).collect();
     let (kept, removed) = without_own(&expanded);
     removed.then_some(kept)
 }
 
-/// The content of a response file with those words, in GNU quoting.
+/// The content of a response file with those arguments, in GNU quoting.
 pub fn response(words: &[OsString]) -> Vec<u8> {
     let mut text = Vec::new();
     for word in words {
@@ -76,7 +76,7 @@ pub fn response(words: &[OsString]) -> Vec<u8> {
     text
 }
 
-/// A command line as a shell would read it.
+/// A command line in a shell's syntax.
 pub fn shell<'a>(words: impl IntoIterator<Item = &'a OsStr>) -> OsString {
     let quoted = words.into_iter().map(|word| match word.to_str() {
         Some(text) => shell_words::quote(text).into_owned().into_bytes(),
@@ -97,7 +97,7 @@ mod tests {
         let words: Vec<OsString> =
             ["a b", "", "q\"uo'te", "back\\slash", "new\nline", "@at", "ü"].map(Into::into).into();
         let path = dir.path().join("r");
-        // `@at` names no file, so it stays the word it is.
+        // `@at` names no file, so it stays a plain argument.
         fs::write(&path, response(&words)).unwrap();
         let back = expand(&[format!("@{}", path.display()).into()]);
         assert_eq!(back.into_iter().map(|word| word.text).collect::<Vec<_>>(), words);

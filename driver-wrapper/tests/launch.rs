@@ -1,6 +1,6 @@
-//! How the wrapper starts the compiler: words, environment, streams, exit codes, signals.
+//! How the wrapper starts the compiler: arguments, environment, streams, exit codes, signals.
 //!
-//! The "compiler" is a shell script that says how it was called, so these tests need none.
+//! The "compiler" is a shell script that reports how it was called, so these tests need none.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
 
-/// Prints its words, one a line, and the variables that matter.
+/// Prints its arguments, one a line, and the variables that matter.
 const REPORT: &str =
     "printf '%s\\n' \"$@\"; echo \"CP=${COMPILER_PATH-unset}\"; echo \"T=${HOTSWAP_PLAN_TOKEN-unset}\"";
 
@@ -23,8 +23,8 @@ impl Bench {
     /// A prefix with the wrapper under both names, and a compiler that runs `script`.
     fn new(script: &str) -> Self {
         let bench = Self { dir: tempfile::tempdir().unwrap() };
-        for folder in ["P/bin", "P/libexec/hotswap", "P/lib/hotswap", "real dir", "home", "run"] {
-            fs::create_dir_all(bench.at(folder)).unwrap();
+        for directory in ["P/bin", "P/libexec/hotswap", "P/lib/hotswap", "real dir", "home", "run"] {
+            fs::create_dir_all(bench.at(directory)).unwrap();
         }
         // Not a link: the wrapper finds its prefix by its own resolved path.
         let copied =
@@ -44,8 +44,8 @@ impl Bench {
         self.dir.path().join(name)
     }
 
-    /// A process of its own writes the file: a test that starts a program at this moment would
-    /// inherit our open file, and the system runs no program that is open for writing.
+    /// A separate process writes the file: a test that starts a program at this moment would inherit our open file, and
+    /// the system runs no program that is open for writing.
     fn program(&self, name: &str, script: &str) {
         let write = "printf '#!/bin/sh\\n%s\\n' \"$1\" >\"$2\" && chmod 755 \"$2\"";
         let status = Command::new("sh").args(["-c", write, "sh", script]).arg(self.at(name)).status();
@@ -116,7 +116,7 @@ fn standard_input_and_open_descriptors_stay() {
 #[test]
 fn long_command_lines_pass() {
     let bench = Bench::new("echo $#");
-    let words: Vec<String> = (0..20_000).map(|n| format!("-Isome/rather/deep/folder/number/{n}")).collect();
+    let words: Vec<String> = (0..20_000).map(|n| format!("-Isome/rather/deep/directory/number/{n}")).collect();
     assert!(words.iter().map(String::len).sum::<usize>() > 4 * 128 * 1024);
     assert_eq!(out(&bench.command(&words).output().unwrap()), "20000\n");
 }
@@ -132,7 +132,7 @@ fn words_that_no_longer_fit_go_through_a_file_in_memory() {
         let rest = ["D".repeat(bytes % 100_000), "last.o".to_owned()];
         bench.command(start.iter().cloned().chain(fill).chain(rest)).output()
     };
-    // The most that the wrapper itself can still be started with.
+    // The longest command line with which the wrapper itself can still be started.
     while many - few > 1 {
         let middle = usize::midpoint(few, many);
         if with(middle).is_ok() { few = middle } else { many = middle }
@@ -145,7 +145,7 @@ fn words_that_no_longer_fit_go_through_a_file_in_memory() {
 fn a_plan_is_handed_on_in_words_and_environment() {
     let bench = Bench::new(REPORT);
     let words = ["-Xoffload-linker", "--hotswap-retarget=gfx1030=>gfx1031", "--offload-arch=gfx1030", "a.hip"];
-    // This clang cannot be asked about a source.
+    // This clang cannot preprocess a source.
     let output = bench.command(words).env("COMPILER_PATH", "/x").env("HOTSWAP_NAMES", "derive").output().unwrap();
     let text = out(&output);
     let lines: Vec<_> = text.lines().collect();
@@ -155,7 +155,7 @@ fn a_plan_is_handed_on_in_words_and_environment() {
     assert_eq!(lines[3..5], ["--end-no-unused-arguments", "-Xlinker"]);
     assert!(object.ends_with(&format!("/{token}.manifest.o")));
     assert_eq!(lines[6..8], ["-Xlinker", bench.at("P/lib/hotswap/libhotswap_registry.a").to_str().unwrap()]);
-    // The token has taken the place of the words that named the plan.
+    // The token has replaced the arguments that named the plan.
     assert_eq!(lines[8..10], words[2..]);
     let shims = bench.at("P/libexec/hotswap");
     assert_eq!(lines[10..], [format!("CP={}:/x", shims.display()), format!("T={token}")]);
@@ -174,7 +174,7 @@ fn switched_off_the_words_are_those_without_ours_also_in_response_files() {
 }
 
 #[test]
-fn a_cache_folder_that_cannot_be_written_is_replaced_by_a_private_one() {
+fn a_cache_directory_that_cannot_be_written_is_replaced_by_a_private_one() {
     let bench = Bench::new(REPORT);
     fs::write(bench.at("file"), "").unwrap();
     fs::create_dir(bench.at("tmp")).unwrap();
@@ -184,13 +184,13 @@ fn a_cache_folder_that_cannot_be_written_is_replaced_by_a_private_one() {
     let text = out(&command.output().unwrap());
     let object = text.lines().find(|line| line.ends_with(".manifest.o")).unwrap();
     assert!(Path::new(object).starts_with(bench.at("tmp")), "{object}");
-    // A folder under that name that others can write to is not used: the next name is.
-    let folder = fs::read_dir(bench.at("tmp")).unwrap().next().unwrap().unwrap().path();
-    fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
+    // A directory under that name that others can write to is not used: the next name is.
+    let directory = fs::read_dir(bench.at("tmp")).unwrap().next().unwrap().unwrap().path();
+    fs::set_permissions(&directory, fs::Permissions::from_mode(0o777)).unwrap();
     let text = out(&command.output().unwrap());
     let object = text.lines().find(|line| line.ends_with(".manifest.o")).unwrap();
-    assert!(Path::new(object).starts_with(bench.at("tmp")) && !Path::new(object).starts_with(&folder), "{object}");
-    // Where others can rename every folder that is made, none is used.
+    assert!(Path::new(object).starts_with(bench.at("tmp")) && !Path::new(object).starts_with(&directory), "{object}");
+    // Where others can rename every created directory, none is used.
     fs::set_permissions(bench.at("tmp"), fs::Permissions::from_mode(0o777)).unwrap();
     let output = command.output().unwrap();
     assert_eq!(output.status.code(), Some(14));
@@ -202,8 +202,8 @@ const LINK: [&str; 4] = ["-Xoffload-linker", "--hotswap-retarget=gfx1030=>gfx103
 #[test]
 fn a_refused_cache_is_told_once_for_each_reason() {
     let bench = Bench::new("exit 0");
-    for folder in ["cache", "cache/hotswap", "tmp"] {
-        fs::create_dir(bench.at(folder)).unwrap();
+    for directory in ["cache", "cache/hotswap", "tmp"] {
+        fs::create_dir(bench.at(directory)).unwrap();
     }
     let run = || {
         let mut command = bench.command(LINK);
@@ -222,14 +222,14 @@ fn a_refused_cache_is_told_once_for_each_reason() {
         assert!(said.contains(&format!("cache/hotswap can be written by others (mode {mode:o})")), "{said}");
         assert_eq!(told(&[run().output().unwrap()]), 0);
     }
-    // Nothing of it is said where the cache is not wanted.
+    // No warning where the cache is not needed.
     fs::set_permissions(bench.at("cache/hotswap"), fs::Permissions::from_mode(0o757)).unwrap();
     let mut plain = bench.command(["-c", "a.c"]);
     let plain = plain.env("XDG_CACHE_HOME", bench.at("cache")).env("TMPDIR", bench.at("tmp")).output().unwrap();
     assert_eq!(err(&plain), "");
 }
 
-/// A compiler without a linker beside it, which says where that is.
+/// A compiler without a linker beside it, which reports the linker's path.
 const ASKED: &str = "case $1 in -print-prog-name=*) echo \"$HERE/good/lld\";; -dumpversion) echo 23.1.4;; *) echo \"L=$HOTSWAP_LLVM_BIN\";; esac";
 
 #[test]
@@ -237,8 +237,8 @@ fn what_another_user_put_into_the_cache_starts_nothing() {
     const NOBODY: u32 = 65534;
     let bench = Bench::new(ASKED);
     fs::remove_file(bench.at("real dir/lld")).unwrap();
-    for folder in ["good", "evil", "cache", "tmp"] {
-        fs::create_dir(bench.at(folder)).unwrap();
+    for directory in ["good", "evil", "cache", "tmp"] {
+        fs::create_dir(bench.at(directory)).unwrap();
     }
     bench.program("good/lld", "exit 0");
     bench.program("evil/lld", "exit 0");
@@ -247,9 +247,9 @@ fn what_another_user_put_into_the_cache_starts_nothing() {
         command.env("XDG_CACHE_HOME", bench.at("cache")).env("TMPDIR", bench.at("tmp")).env("HERE", bench.dir.path());
         command.output().unwrap()
     };
-    let from = |folder: &str| format!("L={}\n", fs::canonicalize(bench.at(folder)).unwrap().display());
+    let from = |directory: &str| format!("L={}\n", fs::canonicalize(bench.at(directory)).unwrap().display());
     assert_eq!(out(&run()), from("good"));
-    // The answer that was kept, changed: the file's name and form are no secret.
+    // The cached answer, changed: the file's name and form are no secret.
     let kept = fs::read_dir(bench.at("cache/hotswap/toolchains")).unwrap().next().unwrap().unwrap().path();
     let text = fs::read_to_string(&kept).unwrap().replace("/good", "/evil");
     fs::write(&kept, text).unwrap();
@@ -273,7 +273,7 @@ fn without_clone3(command: &mut Command) {
     let rules = [(435, Vec::new())].into_iter().collect();
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::Errno(1), machine).unwrap();
     let filter: BpfProgram = filter.try_into().unwrap();
-    // SAFETY: two system calls; the filter was made before, and no memory is taken where they succeed.
+    // SAFETY: two system calls; the filter was made before, and no memory is allocated where they succeed.
     unsafe { command.pre_exec(move || seccompiler::apply_filter(&filter).map_err(std::io::Error::other)) };
 }
 
@@ -292,11 +292,12 @@ fn without_threads_and_children_the_source_is_unknown_and_nothing_panics() {
     }
 }
 
-/// Preprocesses: the same text for each GPU. Where the names of GPUs are poisoned it fails, so that texts are compared.
+/// A preprocessor with the same text for each GPU. Where the names of GPUs are poisoned it fails, so that texts are
+/// compared.
 const PREPROCESSOR: &str = "for w; do case $w in --offload-arch=*) id=${w#*=};; esac; done; \
                             case $* in *-dM*) echo \"#define __${id}__ 1\";; *' -P '*) exit 1;; *' -E '*) echo 'int x;';; *) echo compiled;; esac";
 
-/// A thread whose stack finds no room is one that cannot be had; children can.
+/// A thread whose stack finds no memory cannot be created; children can.
 #[test]
 fn without_threads_the_source_is_asked_all_the_same() {
     let bench = Bench::new(PREPROCESSOR);
@@ -331,8 +332,9 @@ fn commands_of_one_build_share_a_manifest_at_the_same_time() {
     for _ in 0..5 {
         let children: Vec<_> = (0..12).map(|_| bench.command(words).spawn().unwrap()).collect();
         assert!(children.into_iter().all(|mut child| child.wait().unwrap().success()));
-        let folder = fs::read_dir(bench.at("home/.cache/hotswap/manifests")).unwrap().next().unwrap().unwrap().path();
-        let files: Vec<_> = fs::read_dir(&folder).unwrap().map(|file| file.unwrap().path()).collect();
+        let directory =
+            fs::read_dir(bench.at("home/.cache/hotswap/manifests")).unwrap().next().unwrap().unwrap().path();
+        let files: Vec<_> = fs::read_dir(&directory).unwrap().map(|file| file.unwrap().path()).collect();
         assert_eq!(files.len(), 1, "{files:?}");
         fs::remove_file(&files[0]).unwrap();
     }
@@ -372,7 +374,7 @@ fn a_plan_without_the_installation_is_told() {
         fs::remove_file(bench.at(part)).unwrap();
         let output = bench.command(words).output().unwrap();
         assert!(err(&output).contains("[HS0105]"), "{}", err(&output));
-        // Without a plan nothing of it is needed.
+        // Without a plan none of it is needed.
         assert!(bench.command(["--hip-link", "a.o"]).output().unwrap().status.success());
     }
 }
@@ -426,7 +428,7 @@ fn explain_names_each_settings_origin_and_runs_nothing() {
     assert_eq!(value["settings"][0]["from"], "environment HOTSWAP_RETARGET");
     assert_eq!(value["plan"]["from"], "environment or configuration");
     assert_eq!(value["words"].as_array().unwrap().len(), 10);
-    // What would be written is not written by asking.
+    // Explaining does not write the file.
     let object = value["added_words"]
         .as_array()
         .unwrap()

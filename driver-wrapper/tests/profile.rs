@@ -1,5 +1,5 @@
-//! Counters in device code with the real compilers: every mode of the driver links, the device code
-//! has what a drain needs, and what is no such build is left alone.
+//! Counters in device code with the real compilers: every mode of the driver links, the device code has what a drain
+//! needs, and other builds are left alone.
 
 #[allow(dead_code)] // not every test file uses all of it
 mod common;
@@ -9,7 +9,7 @@ use object::{Object, ObjectSection, ObjectSymbol};
 use std::fs;
 use std::process::Output;
 
-/// The few declarations behind HIP's launch syntax: HIP's own headers take ten times as long.
+/// The few declarations for HIP's launch syntax: HIP's own headers take ten times as long.
 const TINY: &str = r#"#pragma once
 #define __global__ __attribute__((global))
 #define __device__ __attribute__((device))
@@ -28,7 +28,7 @@ __global__ void saxpy(float a, float *x, float *y, int n) {
 }
 "#;
 
-/// Two sources that need each other: relocatable device code.
+/// Two sources that refer to each other: relocatable device code.
 const USE: &str = r#"#include "tiny.h"
 __device__ float given(float);
 __global__ void other(float *p, int n) { p[shared_by_all(n)] = given(p[1]); }
@@ -38,8 +38,8 @@ const GIVEN: &str = r#"#include "tiny.h"
 __device__ float given(float x) { return x > 1 ? x : shared_by_all((int)x); }
 "#;
 
-/// Shell functions: `code FILE` puts the code object for gfx90a of a program, library or bundle into
-/// `dev`; `facts` prints what a drain looks for in it, one line.
+/// Shell functions: `code FILE` writes the code object for gfx90a of a program, library or bundle to `dev`; `facts`
+/// prints one line about the symbols that a drain looks up in it.
 const TOOLS: &str = r#"
 code() {
     rm -f dev "$1".*gfx90a*
@@ -61,7 +61,7 @@ fn bench(test: &str) -> Option<Bench> {
         fs::write(bench.at(name), text).unwrap();
     }
     fs::write(bench.at("main.cpp"), "int main() { return 0; }\n").unwrap();
-    // The drain's place is taken by an object that says that it is there, and when.
+    // The drain is replaced by an object that reports its presence and the time of its run.
     let drain = "#include <stdlib.h>\n#include <unistd.h>\n\
         static void at_exit(void) { (void)!write(1, \"drained\\n\", 8); }\n\
         int hotswap_profile_drain(void) { at_exit(); return 0; }\n\
@@ -77,7 +77,7 @@ fn run(bench: &Bench, version: u32, script: &str) -> Output {
     bench.run(version, &format!("{set}{}", script.replace("X ", "$W $HIP -nogpuinc ")))
 }
 
-/// What the device code of each version must have.
+/// The required facts about the device code of each version.
 fn facts(version: u32) -> &'static str {
     if version == 22 {
         "data=1 cnts=1 ucnts=0 table=0 atomic=some"
@@ -86,7 +86,7 @@ fn facts(version: u32) -> &'static str {
     }
 }
 
-/// Commands that leave `out`, which holds code for gfx90a.
+/// Commands that write `out`, which has code for gfx90a.
 #[rustfmt::skip]
 const WAYS: &[(&str, &str)] = &[
     ("one step", "X P --offload-arch=gfx90a,gfx1030 s.hip main.cpp H -o out"),
@@ -110,12 +110,12 @@ const WAYS: &[(&str, &str)] = &[
     ("device only", "X P --offload-device-only --no-gpu-bundle-output --offload-arch=gfx90a s.hip -o out.gfx90a; touch out"),
 ];
 
-/// Clang 24 has no old driver, and says so.
+/// Clang 24 has no old driver, and warns about the flag.
 fn warned(errors: &str) -> bool {
     errors.lines().any(|line| line.contains("warning") && !line.contains("no-offload-new-driver"))
 }
 
-/// `ways`: names of those that are tried; all if there is none.
+/// `ways`: names of those that are tried; all if it is empty.
 fn check_ways(test: &str, flags: &str, ways: &[&str]) {
     let Some(bench) = bench(test) else { return };
     let mut wrong = Vec::new();
@@ -128,8 +128,8 @@ fn check_ways(test: &str, flags: &str, ways: &[&str]) {
             let output = run(&bench, version, &script);
             let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
             let errors = String::from_utf8_lossy(&output.stderr);
-            // Our linker tells the names of two sources apart; in this bench a script stands in its place. Builds with
-            // it are those of `tests/profile-bench`.
+            // Our linker separates the names of two sources; in this bench a script replaces it. Builds with it are in
+            // `tests/profile-bench`.
             let apart = version == 22 && script.contains("given.hip");
             let right = match apart {
                 true => errors.contains("duplicate symbol: __llvm_prf_nm") && !errors.contains("hotswap"),
@@ -166,7 +166,7 @@ fn context_sensitive_counters_link_in_every_mode() {
     );
 }
 
-/// What is no such build reaches clang as it is; what cannot be is refused with the reason.
+/// Other builds reach clang unchanged; impossible ones are refused with the reason.
 #[test]
 fn other_builds_are_left_alone() {
     let Some(bench) = bench("other_builds_are_left_alone") else { return };
@@ -190,7 +190,7 @@ fn other_builds_are_left_alone() {
             assert_eq!(said.len(), 1, "{flags}");
             assert_eq!(said[0].replace('\'', "") != plain, adds, "{flags}: {}", said[0]);
         }
-        // Without counters nothing is asked and nothing is made.
+        // Without counters nothing is queried and nothing is made.
         assert!(
             version != bench.versions()[0]
                 || bench.at("home/.cache/hotswap/profile-runtimes").exists() == (version > 22)
@@ -250,7 +250,7 @@ fn every_gpu_can_have_counters_and_all_blocks_count() {
     }
 }
 
-/// The hash of a function's shape, from its data record: behind the hash of the name.
+/// The structural hash of a function, from its data record: it follows the hash of the name.
 fn shape(code_object: &std::path::Path, function: &str) -> u64 {
     let bytes = fs::read(code_object).unwrap();
     let file = object::File::parse(&*bytes).unwrap();

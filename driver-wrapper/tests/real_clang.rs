@@ -5,10 +5,10 @@ mod common;
 use common::{Bench, ok};
 use std::fs;
 
-/// A retarget by words, as a user writes it.
+/// A retarget by arguments, as a user writes it.
 const WORDS: &str = "-Xoffload-linker '--hotswap-retarget=gfx1030=>gfx1031'";
 
-/// Runs the script with `X` as the wrapper and as the real compiler; both must say the same.
+/// Runs the script with `X` as the wrapper and as the real compiler; both must have the same output.
 fn same(bench: &Bench, version: u32, script: &str) {
     for (wrapper, real) in [("$W", "$R"), ("$WC", "$RC")] {
         let wrapped = bench.run(version, &script.replace('X', wrapper));
@@ -54,7 +54,7 @@ fn without_a_plan_the_wrapper_is_the_compiler() {
     }
 }
 
-/// Status, standard output and error of the script with a real tool in the place of `TOOL`, which all the others must share.
+/// Status, standard output and error of the script with a real tool for `TOOL`, which must be the same for all.
 fn all_alike(bench: &Bench, version: u32, script: &str, tools: &[String]) -> String {
     let said = |tool: &String| {
         let output = bench.run(version, &format!("timeout 20 {}", script.replace("TOOL", tool)));
@@ -69,7 +69,7 @@ fn all_alike(bench: &Bench, version: u32, script: &str, tools: &[String]) -> Str
     real.2
 }
 
-/// Response files that name themselves, one by way of another, are an error of clang and lld, and of nothing before them.
+/// Response files that name themselves, directly or indirectly, are an error of clang and lld, not of earlier programs.
 #[test]
 fn response_files_that_name_themselves_get_the_real_tools_error() {
     let Some(bench) = Bench::new("response_files_that_name_themselves_get_the_real_tools_error") else { return };
@@ -141,7 +141,7 @@ fn the_plan_reaches_every_device_link_and_no_other_tool() {
             ("-c main.cpp -o o", 0),
         ] {
             let script = format!("$W $HIP --offload-arch=gfx1030 {WORDS} -fPIC {words}");
-            // Clang itself says where it has no use for the user's words.
+            // Clang itself reports user arguments that it does not use.
             ok(&bench.run(version, &script));
             let probed = bench.probed();
             assert_eq!(probed.len(), links, "{version}: {words}: {probed:#?}");
@@ -159,11 +159,11 @@ fn the_plan_reaches_every_device_link_and_no_other_tool() {
 fn a_bypassed_interposer_is_an_error() {
     let Some(bench) = Bench::new("a_bypassed_interposer_is_an_error") else { return };
     for version in bench.versions() {
-        // A -B folder of the user's comes before COMPILER_PATH: refused before clang starts.
+        // A -B directory of the user's precedes COMPILER_PATH: refused before clang starts.
         fs::create_dir_all(bench.at("own")).unwrap();
         let own = "ln -sf $(dirname $(readlink -f $R))/lld own/lld; ln -sf lld own/ld.lld";
         let wrapped = format!("{own}; $W $HIP -Bown --offload-arch=gfx1030 {WORDS} -c a.hip -o bypassed.o");
-        // The build system's words reach a clang without us: its linker stops at the token.
+        // The build system's arguments reach a clang without us: its linker fails on the token.
         let token = "-Xoffload-linker --hotswap-plan=0123456789abcdef";
         let plain = format!("$R $HIP --offload-arch=gfx1030 {token} -c a.hip -o bypassed.o");
         for (script, expected) in [(wrapped, "[HS0104]"), (plain, "unknown argument '--hotswap-plan=")] {
@@ -215,7 +215,7 @@ fn clang_22_bundles_under_the_new_driver_although_told_not_to() {
 fn a_script_without_tools_beside_it_is_asked_once() {
     let Some(bench) = Bench::new("a_script_without_tools_beside_it_is_asked_once") else { return };
     let version = bench.versions()[0];
-    // As Nix and Spack wrap compilers: a script in a folder of its own.
+    // As Nix and Spack wrap compilers: a script in a separate directory.
     let script = format!(
         "mkdir -p wrapped && printf '#!/bin/sh\\necho \"$@\" >>%s/asked\\nexec %s \"$@\"\\n' $PWD $R >wrapped/clang++ &&
          chmod +x wrapped/clang++ && export HOTSWAP_CLANG=$PWD/wrapped/clang++ &&
@@ -327,7 +327,7 @@ fn sccache_accepts_the_words() {
 fn plain_clang_tools_accept_the_words() {
     let Some(bench) = Bench::new("plain_clang_tools_accept_the_words") else { return };
     for version in bench.versions() {
-        // clangd and clang-tidy parse with the driver but never link: the words must not be errors.
+        // clangd and clang-tidy parse with the driver but never link: the arguments must not be errors.
         let script = format!("$R $HIP {WORDS} --offload-arch=gfx1030 -fsyntax-only a.hip");
         ok(&bench.run(version, &script));
         let bracket = "--start-no-unused-arguments -Xoffload-linker --hotswap-plan=00 --end-no-unused-arguments";
@@ -380,7 +380,7 @@ fn flags_with_separate_values_are_those_of_the_compilers() {
     let takes =
         |flag: &&hotswap_driver_wrapper::flags::Flag| matches!(flag.attach, Attach::Separate(_) | Attach::Either);
     let names: Vec<_> = FLAGS.iter().filter(takes).map(|flag| format!("'{}'", flag.name)).collect();
-    // The driver says what it misses when the flag is the last word.
+    // The driver reports the missing value when the flag is the last argument.
     let script = format!(
         "for f in {}; do $RC -### \"$f\" 2>&1 | grep -q 'is missing (expected' || echo \"$f\"; done",
         names.join(" ")

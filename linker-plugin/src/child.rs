@@ -1,6 +1,6 @@
-//! Running the real tool: as this process (`exec`), or as a child whose output is then worked on.
+//! Runs the real tool: in place of this process (`exec`), or as a child whose output is then processed.
 //!
-//! Invariants: a signal that asks this process to stop reaches every child, and no child is started after it.
+//! Invariants: a termination signal to this process reaches every child, and no child is started after it.
 
 use crate::context::Context;
 use crate::trace::say;
@@ -18,8 +18,8 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 /// Signals that a build sends to stop its tools.
 const FORWARDED: [i32; 4] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
 
-/// The signals that this process does not ignore. A handler in the place of "ignore" (`nohup`, a
-/// build in the background) would give the program the default, which is to end.
+/// The signals that this process does not ignore. A handler in place of "ignore" (`nohup`, a build in the background)
+/// would give the program the default action, which is to terminate.
 fn heeded() -> Vec<i32> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let digits = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap_or("0");
@@ -39,7 +39,7 @@ fn not_started(program: &Path, error: &std::io::Error) -> Diagnostic {
     Diagnostic::error(codes::NO_TOOL, format!("it cannot be started: {error}")).in_file(program)
 }
 
-/// Becomes the program; returns only if that fails.
+/// Replaces this process by the program; returns only if that fails.
 pub(crate) fn exec(context: &Context, program: &Path, args: &[OsString]) -> Diagnostic {
     exec_with(context, program, args, &[])
 }
@@ -56,9 +56,9 @@ pub(crate) fn exec_with(
     not_started(program, &Command::new(program).args(args).envs(variables).exec())
 }
 
-/// Runs the program to its end; signals that ask this process to stop go to it.
+/// Runs the program to its end; termination signals to this process are forwarded to it.
 ///
-/// Returns the exit code for a program that failed by itself (its messages are printed already).
+/// Returns the exit code of a program that failed (its messages are printed already).
 ///
 /// # Errors
 /// [`codes::NO_TOOL`] if it cannot be started, [`codes::CHILD_FAILED`] if a signal ended it.
@@ -67,8 +67,8 @@ pub(crate) fn run(context: &Context, program: &Path, args: &[OsString]) -> Resul
     exit_code(program, running.wait().map_err(|error| not_started(program, &error))?.0)
 }
 
-/// Runs a tool whose failure is no failure of the build, so that its messages are not printed: whether it did its work,
-/// else the first line of what it said.
+/// Runs a tool whose failure is no failure of the build, so that its messages are not printed. The error is the first
+/// line of its standard error.
 pub(crate) fn attempt(context: &Context, program: &Path, args: &[OsString]) -> Result<(), String> {
     let running = Running::start(context, program, args, Stdio::piped()).map_err(|error| error.what)?;
     let (status, said) = running.wait().map_err(|error| error.to_string())?;
@@ -80,7 +80,7 @@ pub(crate) fn attempt(context: &Context, program: &Path, args: &[OsString]) -> R
     Err(line.map_or_else(|| status.to_string(), str::to_owned))
 }
 
-/// Children that run, and whether a signal has asked to stop.
+/// Running children, and whether a termination signal has arrived.
 struct Children {
     running: Vec<Pid>,
     stopped: bool,
@@ -92,12 +92,12 @@ fn children() -> MutexGuard<'static, Children> {
     CHILDREN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Forwards signals from the first call on, to whatever runs then.
+/// From the first call on, forwards signals to all running children.
 fn forward(program: &Path) -> Result<(), Diagnostic> {
     static STARTED: OnceLock<Result<(), String>> = OnceLock::new();
     let start = || {
-        // The thread comes first: without one the signals keep their effect, which ends this process, and its end that of
-        // the children (`end_with_us`).
+        // The thread comes first: without one the signals keep their default action, which ends this process, and its
+        // end that of the children (`end_with_us`).
         let (begin, signals) = mpsc::channel();
         if std::thread::Builder::new().spawn(move || signals.recv().map(hand_on)).is_err() {
             return Ok(());
@@ -114,7 +114,7 @@ fn hand_on(mut signals: Signals) {
         let mut children = children();
         children.stopped = true;
         if children.running.is_empty() {
-            // Our own work can be left at any moment: files are replaced as a whole.
+            // Our own work can be interrupted at any moment: files are replaced as a whole.
             std::process::exit(1);
         }
         for pid in &children.running {
@@ -124,20 +124,21 @@ fn hand_on(mut signals: Signals) {
     }
 }
 
-/// SIGKILL cannot be caught: the system ends the child when the thread is gone that starts it, which is one that waits for it.
+/// SIGKILL cannot be caught. The system ends the child when the thread that started it ends, which is one that waits
+/// for it.
 #[allow(unsafe_code, reason = "what runs between fork and exec can only be given by an unsafe function")]
 fn end_with_us(command: &mut Command) {
     let us = rustix::process::getpid();
     let prepare = move || {
         rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
-        // It may have been killed before that.
+        // The parent may have been killed before that.
         if rustix::process::getppid() == Some(us) { Ok(()) } else { Err(std::io::ErrorKind::Interrupted.into()) }
     };
     // SAFETY: two system calls, no memory taken and no lock: allowed between fork and exec of a process with threads.
     unsafe { command.pre_exec(prepare) };
 }
 
-/// A child that runs.
+/// A running child.
 struct Running {
     child: Child,
     pid: Pid,
@@ -146,7 +147,7 @@ struct Running {
 impl Running {
     fn start(context: &Context, program: &Path, args: &[OsString], errors: Stdio) -> Result<Self, Diagnostic> {
         show(context, program, args);
-        // Before the start, so that no signal falls between.
+        // Before the start, so that no signal is missed.
         forward(program)?;
         let mut children = children();
         if children.stopped {
@@ -162,7 +163,7 @@ impl Running {
         Ok(Self { child, pid })
     }
 
-    /// Its end, and what it said where that was kept.
+    /// Waits for its end; returns its status and its standard error if that was captured.
     fn wait(mut self) -> std::io::Result<(ExitStatus, Vec<u8>)> {
         let mut said = Vec::new();
         if let Some(mut errors) = self.child.stderr.take() {
@@ -174,7 +175,7 @@ impl Running {
     }
 }
 
-/// 126, 127 and signals would look to clang as if we had crashed.
+/// Clang would take 126, 127 and signals for a crash of this program.
 fn exit_code(program: &Path, status: ExitStatus) -> Result<u8, Diagnostic> {
     if let Some(signal) = status.signal() {
         let what = format!("it was ended by signal {signal}");

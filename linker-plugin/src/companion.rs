@@ -1,14 +1,14 @@
-//! What the fat binary needs of a device link besides its code object, for pairs whose code must change.
+//! Additional data of a device link for the fat binary, for pairs whose code must change.
 //!
-//! The best is what the same bitcode compiles to for the pair's target, where the inputs are bitcode of an LLVM that knows
-//! the target; else the same code with relocations, from a second link. Either is sent along behind the code object
-//! (`hotswap_pipeline::beside`).
+//! The best is the same bitcode compiled for the pair's target, where the inputs are bitcode of an LLVM that knows the
+//! target; otherwise the same code with relocations, from a second link. Either is appended to the code object
+//! (`hotswap_pipeline::companion`).
 //!
-//! Invariants: the compiler's own link is not changed but for one word that saves what LTO made; a second link that
-//! fails, or gives other code, is no error: then there is less to go by, the reason is in the trace, and the next step
-//! decides. Files are in one folder, which goes.
+//! Invariants: the compiler's own link is not changed except for one argument that saves the output of LTO. A second
+//! link that fails, or gives other code, is no error: less information is available then, the reason is in the trace,
+//! and the next step decides. Files are in one directory, which is removed.
 //!
-//! Absent on purpose: whether the target was compiled after all, and changing code (`hotswap-pipeline`).
+//! Absent on purpose: whether the target was also compiled, and changing code (`hotswap-pipeline`).
 
 use crate::child;
 use crate::device_link::Linker;
@@ -16,7 +16,7 @@ use crate::words::{is_ours, response_file};
 use hotswap_code_object::{CodeObject, is_code_object};
 use hotswap_compat::{Strategy, pair};
 use hotswap_files::{BackgroundTask, ScratchDirectory, on_all_cores};
-use hotswap_pipeline::beside::{is_same_code, may_stand_for};
+use hotswap_pipeline::companion::{is_same_code, may_stand_for};
 use hotswap_plan::Plan;
 use hotswap_report::Diagnostic;
 use hotswap_targets::{EFlags, Processor, TargetId, find};
@@ -32,18 +32,18 @@ use std::{fs, thread};
 /// Source and target of a pair whose code must change.
 pub(crate) type Wanted = (&'static Processor, &'static Processor);
 
-/// What comes along.
+/// The companion data of a code object.
 #[derive(Default)]
 pub(crate) struct Companion {
     pub(crate) bytes: Option<Vec<u8>>,
     /// For the trace: `relocations` or `recompiled`.
     pub(crate) kind: Option<&'static str>,
-    /// For the trace: what was tried before, and why it was not taken.
+    /// For the trace: earlier attempts, and why they were not used.
     pub(crate) failed: Vec<Value>,
 }
 
 impl Companion {
-    fn take(&mut self, kind: &'static str, tried: Tried) {
+    fn take(&mut self, kind: &'static str, tried: LinkAttempt) {
         match tried {
             Ok(bytes) => (self.bytes, self.kind) = (Some(bytes), Some(kind)),
             Err(why) => self.failed.push(json!({"tried": kind, "why": why})),
@@ -60,23 +60,23 @@ pub(crate) fn wanted(plan: &Plan) -> Vec<Wanted> {
         .collect()
 }
 
-/// The compiler's link, and what is to be had besides; the exit code of the first.
+/// Runs the compiler's link and obtains the companion; returns the exit code of the first.
 pub(crate) fn link(linker: &Linker<'_>, wanted: &[Wanted]) -> Result<(u8, Companion), Diagnostic> {
-    let folder = ScratchDirectory::temporary("hotswap-link.")?;
+    let directory = ScratchDirectory::temporary("hotswap-link.")?;
     let inputs = Inputs::of(linker);
-    let second = Second { linker, inputs: &inputs, folder: folder.path() };
+    let second = ExtraLink { linker, inputs: &inputs, directory: directory.path() };
     let bitcode = wanted.iter().find(|(source, _)| inputs.is_bitcode_for(source));
     let objects = wanted.iter().any(|(source, _)| inputs.are_objects_for(source));
     let recompile = || bitcode.map(|pair| second.recompiled(*pair));
     let relocate = || second.with_relocations(Lto::Again);
     thread::scope(|scope| {
-        // What can be known before the first link runs beside it.
+        // Links that do not depend on the first one run in parallel.
         let recompiled = bitcode.map(|_| BackgroundTask::start(scope, &recompile));
         let relocated = objects.then(|| BackgroundTask::start(scope, &relocate));
         let own_path = ["--lto-obj-path", "-plugin-opt=obj-path"];
         let saves = !inputs.bitcode.is_empty() && linker.line.value_of(&own_path).is_none();
         let code = linker.link(saves.then(|| second.saved()))?;
-        // Tasks that have no thread of their own run now; after a link that failed nobody asks for them.
+        // Tasks without a thread of their own run now; after a failed link they are not needed.
         let (recompiled, relocated) = if code == 0 { (recompiled, relocated) } else { (None, None) };
         let lost = |_| Err("a thread failed".to_owned());
         let recompiled = recompiled.and_then(|task| task.finish().unwrap_or_else(|cause| Some(lost(cause))));
@@ -87,14 +87,14 @@ pub(crate) fn link(linker: &Linker<'_>, wanted: &[Wanted]) -> Result<(u8, Compan
     })
 }
 
-/// What became of a link that was tried.
-type Tried = Result<Vec<u8>, String>;
+/// The outcome of a link attempt.
+type LinkAttempt = Result<Vec<u8>, String>;
 
-/// The files that a link reads, by what they are.
+/// The files that a link reads, by kind.
 struct Inputs {
     bitcode: Vec<PathBuf>,
     objects: Vec<PathBuf>,
-    /// Archives, scripts and what else there is.
+    /// Archives, scripts and others.
     others: bool,
 }
 
@@ -116,14 +116,14 @@ impl Inputs {
         inputs
     }
 
-    /// Nothing but bitcode, of an LLVM whose triples name the processor.
+    /// Whether all inputs are bitcode, of an LLVM whose triples name the processor.
     fn is_bitcode_for(&self, source: &Processor) -> bool {
         let [_, triple] = source.triples();
         let names_it = |file: &PathBuf| fs::read(file).is_ok_and(|bytes| contains(&bytes, triple.as_bytes()));
         !self.bitcode.is_empty() && self.objects.is_empty() && !self.others && self.bitcode.iter().all(names_it)
     }
 
-    /// Objects for that processor, and no bitcode.
+    /// Whether the inputs are objects for that processor, without bitcode.
     fn are_objects_for(&self, source: &Processor) -> bool {
         let is_for = |file: &PathBuf| {
             let mut header = [0; 64];
@@ -136,7 +136,7 @@ impl Inputs {
     }
 }
 
-/// Libraries named by a word.
+/// Flags that name libraries.
 const LIBRARY: [&[u8]; 2] = [b"-l", b"--library"];
 
 /// First bytes of bitcode, bare and in a wrapper.
@@ -151,43 +151,43 @@ fn magic(file: &Path) -> Option<[u8; 4]> {
     Some(magic)
 }
 
-/// The triple stands in the table of symbols as plain text.
+/// The triple is plain text in the symbol table.
 fn contains(bytes: &[u8], text: &[u8]) -> bool {
     let starts = bytes.iter().enumerate().filter(|(_, byte)| **byte == text[0]).map(|(at, _)| at);
     starts.into_iter().any(|at| bytes[at..].starts_with(text))
 }
 
-/// Where a second link takes the code that bitcode becomes.
+/// The source of the compiled bitcode in a second link.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Lto {
-    /// From what the first link has saved.
+    /// The files that the first link has saved.
     Saved,
     /// LTO runs again.
     Again,
 }
 
 /// A further link.
-struct Second<'s> {
+struct ExtraLink<'s> {
     linker: &'s Linker<'s>,
     inputs: &'s Inputs,
-    folder: &'s Path,
+    directory: &'s Path,
 }
 
-impl Second<'_> {
-    /// The word with which the first link saves what LTO made.
+impl ExtraLink<'_> {
+    /// The argument with which the first link saves the output of LTO.
     fn saved(&self) -> OsString {
         let mut word = OsString::from("--lto-obj-path=");
-        word.push(self.folder.join(SAVED));
+        word.push(self.directory.join(SAVED));
         word
     }
 
-    /// The best of what there is for the code object that the first link has made.
+    /// The best companion for the code object that the first link has made.
     fn choose(
         &self,
         wanted: &[Wanted],
         saved: bool,
-        recompiled: Option<Tried>,
-        relocated: Option<Tried>,
+        recompiled: Option<LinkAttempt>,
+        relocated: Option<LinkAttempt>,
     ) -> Result<Companion, Diagnostic> {
         let mut companion = Companion::default();
         let made = hotswap_files::open(self.linker.output)?;
@@ -206,7 +206,7 @@ impl Second<'_> {
             companion.take("relocations", tried.and_then(is_same));
             return Ok(companion);
         }
-        // What LTO made may link otherwise than its bitcode where archives are about; then LTO runs again.
+        // The output of LTO may link differently from its bitcode where archives are involved; then LTO runs again.
         let ways = [Some(Lto::Saved).filter(|_| saved), Some(Lto::Again)];
         for lto in ways.into_iter().flatten() {
             if companion.bytes.is_none() {
@@ -217,7 +217,7 @@ impl Second<'_> {
     }
 
     /// The same link with relocations.
-    fn with_relocations(&self, lto: Lto) -> Tried {
+    fn with_relocations(&self, lto: Lto) -> LinkAttempt {
         let saved = if lto == Lto::Saved { self.saved_objects()? } else { Vec::new() };
         let words = self.words(|word| match lto {
             Lto::Saved if self.inputs.bitcode.iter().any(|file| file == Path::new(word)) => None,
@@ -227,9 +227,9 @@ impl Second<'_> {
         self.run(words.collect(), "relocated")
     }
 
-    /// What LTO has made, in order.
+    /// The saved output of LTO, in order.
     fn saved_objects(&self) -> Result<Vec<OsString>, String> {
-        let entries = fs::read_dir(self.folder).map_err(|error| error.to_string())?;
+        let entries = fs::read_dir(self.directory).map_err(|error| error.to_string())?;
         let mut saved: Vec<(usize, OsString)> = Vec::new();
         for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -248,7 +248,7 @@ impl Second<'_> {
     }
 
     /// The same bitcode compiled for the other target.
-    fn recompiled(&self, (source, target): Wanted) -> Tried {
+    fn recompiled(&self, (source, target): Wanted) -> LinkAttempt {
         let clang = self.linker.real.with_file_name("clang");
         if !clang.is_file() {
             return Err(format!("no {}", clang.display()));
@@ -276,7 +276,7 @@ impl Second<'_> {
     }
 
     fn converted(&self, index: usize) -> PathBuf {
-        self.folder.join(format!("{index}.bc"))
+        self.directory.join(format!("{index}.bc"))
     }
 
     /// The bitcode with the triple of the target.
@@ -305,7 +305,7 @@ impl Second<'_> {
         child::attempt(self.linker.context, clang, &words)
     }
 
-    /// The words of the link but for ours, for the output and for files that it writes besides.
+    /// The arguments of the link except for HotSwap's, the output and other files that it writes.
     fn words(&self, change: impl Fn(&OsStr) -> Option<OsString>) -> Vec<OsString> {
         let mut words = Vec::new();
         let mut old = self.linker.line.words();
@@ -320,9 +320,9 @@ impl Second<'_> {
         words
     }
 
-    /// Runs the linker; its output.
-    fn run(&self, words: Vec<OsString>, name: &str) -> Tried {
-        let output = self.folder.join(name);
+    /// Runs the linker; returns its output.
+    fn run(&self, words: Vec<OsString>, name: &str) -> LinkAttempt {
+        let output = self.directory.join(name);
         let flavor = usize::from(words.first().is_some_and(|word| word == "-flavor")) * 2;
         let (flavor, rest) = words.split_at(flavor.min(words.len()));
         let last = [OsStr::new("-o"), output.as_os_str()];
@@ -335,7 +335,7 @@ impl Second<'_> {
     }
 }
 
-/// Name of the file that LTO's object is saved in; of further ones a number follows.
+/// Name of the file with LTO's saved object; the names of further ones have a number appended.
 const SAVED: &str = "lto.o";
 
 /// Options with a file that the link writes.
@@ -351,7 +351,7 @@ const WRITES: &[&str] = &[
     "--lto-obj-path",
 ];
 
-/// Whether the word alone makes the link write a file, or print.
+/// Whether the argument alone makes the link write a file, or print.
 fn writes(word: &OsStr) -> bool {
     const ALONE: &[&str] =
         &["-M", "--print-map", "--cref", "-save-temps", "--save-temps", "--time-trace", "--verbose", "-t", "--trace"];

@@ -1,4 +1,4 @@
-//! What the wrapper handed over through the environment, and where the real tools are.
+//! The wrapper's data from the environment, and the paths of the real tools.
 
 use crate::tool::Tool;
 use crate::trace;
@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The surroundings of one call.
+/// The context of one call.
 #[derive(Debug)]
 pub(crate) struct Context {
     /// The tool that was called.
@@ -20,13 +20,13 @@ pub(crate) struct Context {
     findings: String,
     /// Targets for which units of a link lend the bitcode of another processor, separated by blanks.
     lent: String,
-    /// Folder of the real tools, if the wrapper or the user named one.
+    /// Directory of the real tools, if the wrapper or the user named one.
     llvm_bin: Option<PathBuf>,
-    /// The device link's output goes to the user as it is: no bundle will follow.
+    /// The device link's output is the user's, unchanged: no bundle will follow.
     pub(crate) bare_output: bool,
-    /// Where to append a line for each step.
+    /// The file to which a line for each step is appended.
     pub(crate) trace: Option<PathBuf>,
-    /// Print the commands that are run.
+    /// Print the commands before they run.
     pub(crate) verbose: bool,
 }
 
@@ -46,15 +46,15 @@ impl Context {
         })
     }
 
-    /// Whether this build has a plan; tools whose words carry no token ask this.
+    /// Whether this build has a plan, for tools whose arguments have no token.
     pub(crate) fn has_plan(&self) -> bool {
         self.plan.is_some()
     }
 
-    /// The plan, checked against its hash and against the token in the words, if one is there.
+    /// The plan, checked against its hash and against the token in the arguments, if there is one.
     ///
-    /// A token without a plan in the environment (somebody set `COMPILER_PATH` by hand) is looked
-    /// up in the places where plan files lie.
+    /// A token without a plan in the environment (`COMPILER_PATH` was set by hand) is looked up in the directories of plan
+    /// files.
     pub(crate) fn plan(&self, token: Option<&str>) -> Result<Plan, Diagnostic> {
         let (hash, text) = match (&self.plan, token) {
             (None, Some(token)) => {
@@ -79,7 +79,7 @@ impl Context {
         Ok(plan)
     }
 
-    /// The findings about the source's text for the plan's targets; none where no source was at hand.
+    /// The findings about the source's text for the plan's targets; none where no source was available.
     pub(crate) fn text_findings(&self) -> Result<TextFindings, Diagnostic> {
         TextFindings::parse(&self.findings)
     }
@@ -98,7 +98,7 @@ impl Context {
     ///
     /// In `HOTSWAP_LLVM_BIN`, else on `PATH`, which is clang's order, too; never this binary itself.
     pub(crate) fn real_tool(&self, name: &str) -> Result<PathBuf, Diagnostic> {
-        if let Some(path) = self.llvm_bin.as_ref().map(|folder| folder.join(name)) {
+        if let Some(path) = self.llvm_bin.as_ref().map(|directory| directory.join(name)) {
             match is_self(&path) {
                 Some(false) => return Ok(path),
                 Some(true) => return Err(Diagnostic::error(codes::RECURSION, name).in_file(path)),
@@ -108,7 +108,7 @@ impl Context {
         let found = which::which_all(name).into_iter().flatten().find(|path| is_self(path) == Some(false));
         found.ok_or_else(|| {
             let error = Diagnostic::error(codes::NO_TOOL, format!("no `{name}`, and none on PATH"));
-            self.llvm_bin.iter().fold(error, |error, folder| error.in_file(folder))
+            self.llvm_bin.iter().fold(error, |error, directory| error.in_file(directory))
         })
     }
 }

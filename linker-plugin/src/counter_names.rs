@@ -1,36 +1,36 @@
-//! Clang 22: the names of counters of each source get a symbol of their own, so that several sources link.
+//! Clang 22: the counter names of each source get a symbol of their own, so that several sources link.
 //!
-//! That clang calls them `__llvm_prf_nm` everywhere, with external linkage in device code, which the linker of relocatable
-//! device code refuses from the second source on. Nothing refers to the symbol by its name. Bitcode keeps all names in
-//! one blob at its end (`STRTAB_BLOCK`, which the module and the linker's own table of symbols point into), so the symbol is
-//! renamed in a copy, by as many bytes.
+//! That clang calls them `__llvm_prf_nm` everywhere, with external linkage in device code, which the linker of
+//! relocatable device code refuses from the second source on. No reference uses the symbol's name. Bitcode has all
+//! names in one blob at its end (`STRTAB_BLOCK`, into which the module and the linker's own symbol table point), so the
+//! symbol is renamed in a copy, keeping the length.
 //!
-//! Layout: LLVM's Bitcode File Format, "Bitstream Container"; blocks of the top level have abbreviations of two
-//! bits. Absent: device objects that are machine code (no clang makes them of relocatable device code), thin archives.
+//! Layout: LLVM's Bitcode File Format, "Bitstream Container"; blocks of the top level have abbreviations of two bits.
+//! Absent: device objects that are machine code (no clang makes them of relocatable device code), thin archives.
 
 use hotswap_report::{Diagnostic, codes};
 use std::ffi::OsStr;
 use std::path::Path;
 
 const NAME: &[u8] = b"__llvm_prf_nm";
-/// In place of the name, followed by a number of four digits of base 36.
+/// The prefix of the new name, followed by a number of four digits of base 36.
 const START: &[u8] = b"__prf_nm_";
 const DIGITS: &[u8] = b"0123456789abcdefghijklmnopqrstuvwxyz";
 const BITCODE: &[u8] = b"BC\xc0\xde";
 const ARCHIVE: &[u8] = b"!<arch>\n";
 const STRTAB_BLOCK: u32 = 23;
 
-/// Gives numbers to the sources of one link.
+/// Numbers the sources of one link.
 #[derive(Debug, Default)]
 pub(crate) struct Renamer {
     next: usize,
 }
 
 impl Renamer {
-    /// The input with its symbols renamed; `None` where it has none, or is no input that could.
+    /// The input with its symbols renamed; `None` where it has none, or is no such input.
     ///
     /// # Errors
-    /// [`codes::COUNTERS_NOT_LINKED`] where it cannot be told which bytes are the name.
+    /// [`codes::COUNTERS_NOT_LINKED`] where the bytes of the name are ambiguous.
     pub(crate) fn apart(&mut self, word: &OsStr) -> Result<Option<Vec<u8>>, Diagnostic> {
         let path = Path::new(word);
         if !path.is_file() {
@@ -76,7 +76,7 @@ impl Renamer {
     }
 }
 
-/// Where the string tables of a module are; none if it is no bitcode.
+/// The ranges of a module's string tables; none if it is no bitcode.
 fn string_tables(module: &[u8]) -> Vec<(usize, usize)> {
     let mut tables = Vec::new();
     if !module.starts_with(BITCODE) {
@@ -84,7 +84,7 @@ fn string_tables(module: &[u8]) -> Vec<(usize, usize)> {
     }
     let word = |at: usize| module.get(at..at + 4).and_then(|word| word.try_into().ok()).map(u32::from_le_bytes);
     let mut at = BITCODE.len();
-    // ENTER_SUBBLOCK (two bits: 1), the block's number (eight bits), the width of its abbreviations (four), padding; words.
+    // ENTER_SUBBLOCK (two bits: 1), the block's number (eight bits), the abbreviation width (four), padding; dwords.
     while let (Some(head), Some(words)) = (word(at), word(at + 4)) {
         if head & 3 != 1 {
             break;
@@ -99,7 +99,7 @@ fn string_tables(module: &[u8]) -> Vec<(usize, usize)> {
     tables
 }
 
-/// Where the members of an archive are.
+/// The ranges of an archive's members.
 fn members(bytes: &[u8]) -> Vec<(usize, usize)> {
     const HEADER: usize = 60;
     let mut members = Vec::new();

@@ -1,9 +1,9 @@
 //! `lld` and `ld.lld`: a device link, checked against the plan.
 //!
-//! The link itself is the real linker's. Its output is read again at once, so that a plan that
-//! cannot be kept stops the build here, with the code object at hand, and not as a fat binary that
-//! lacks a target. New targets are added one step later ([`crate::fat_binary`]), where all code
-//! objects of a bundle are known: only there can it be seen that a target was compiled after all.
+//! The link itself is the real linker's. Its output is read again at once, so that a plan that cannot be carried out
+//! stops the build here, with the code object available, and not as a fat binary without a target. New targets are
+//! added one step later ([`crate::fat_binary`]), where all code objects of a bundle are known: only there is it visible
+//! that a target was also compiled.
 
 use crate::companion::{self, Companion};
 use crate::context::Context;
@@ -19,7 +19,7 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
 
-/// Words with which lld writes text or bitcode beside its output and links nothing.
+/// Arguments with which lld writes text or bitcode beside its output and links nothing.
 #[rustfmt::skip]
 const NO_LINK: &[&str] = &[
     "--lto-emit-asm", "--lto-emit-llvm", "--thinlto-index-only",
@@ -27,7 +27,7 @@ const NO_LINK: &[&str] = &[
     "--plugin-opt=emit-asm", "--plugin-opt=emit-llvm", "--plugin-opt=thinlto-index-only",
 ];
 
-/// A host link, or a device link without a plan, becomes the real linker.
+/// Runs a device link; a host link, or a device link without a plan, becomes the real linker.
 pub(crate) fn run(context: &Context, args: &[OsString]) -> Result<u8, Diagnostic> {
     let line = CommandLine::new(args);
     let real = context.real_tool(context.tool.name())?;
@@ -60,7 +60,7 @@ pub(crate) struct Linker<'l> {
 }
 
 impl Linker<'_> {
-    /// The link as the compiler asks for it, with one word more; the exit code.
+    /// Runs the compiler's link with one additional argument; returns the exit code.
     pub(crate) fn link(&self, more: Option<OsString>) -> Result<u8, Diagnostic> {
         let mut stripped = self.line.stripped()?;
         stripped.words.extend(more);
@@ -68,17 +68,17 @@ impl Linker<'_> {
     }
 }
 
-/// Whether the output is a code object. `--save-temps` of clang 24 runs the linker a second time, at once with the first
-/// and with the same `-o`, for assembly text beside it: what is at `-o` is not this run's.
+/// Whether the output is a code object. `--save-temps` of clang 24 runs the linker a second time, in parallel with the
+/// first and with the same `-o`, for assembly text beside it: the file at `-o` is not that run's.
 fn links(line: &CommandLine) -> bool {
     !line.has(&["-r", "--relocatable"]) && !line.has(NO_LINK)
 }
 
-/// What is written to a device or a pipe cannot be read again.
+/// The output in a device or a pipe cannot be read again.
 pub(crate) fn refuse_special_file(output: &Path) -> Result<(), Diagnostic> {
     match output.metadata() {
         Ok(meta) if !meta.is_file() => {
-            let what = "a build with a plan cannot write device code to a device, pipe or folder";
+            let what = "a build with a plan cannot write device code to a device, pipe or directory";
             Err(Diagnostic::error(codes::UNSUPPORTED_OUTPUT, what).in_file(output))
         }
         _ => Ok(()),
@@ -113,9 +113,9 @@ fn check(
     trace::step(context, "device-link", output, told)
 }
 
-/// Puts the companion behind the code object. Written to its end or not, the code object before it stays what it is.
+/// Appends the companion to the code object, which stays unchanged even if the write fails midway.
 fn append(output: &Path, size: usize, companion: &[u8]) -> std::io::Result<()> {
-    let (before, behind) = hotswap_pipeline::beside::frame(size, companion.len());
+    let (before, behind) = hotswap_pipeline::companion::frame(size, companion.len());
     let mut file = OpenOptions::new().append(true).open(output)?;
     let written = [&before, companion, &behind].into_iter().try_for_each(|part| file.write_all(part));
     if written.is_err() {
@@ -135,7 +135,7 @@ fn wanted_from(plan: &Plan, source: &TargetId) -> Result<Vec<String>, Diagnostic
     Ok(wanted)
 }
 
-/// A bare code object is one target's; the policy says what that means.
+/// A bare code object has one target; the policy decides how severe that is.
 fn no_place(plan: &Plan, output: &Path, target: &TargetId, wanted: &[String]) -> Result<(), Diagnostic> {
     let what = format!("the output is one bare code object for {target}, the plan also asks for {}", wanted.join(", "));
     let mut diagnostic = Diagnostic::error(codes::NO_PLACE, what).in_file(output);

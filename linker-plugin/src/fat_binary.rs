@@ -1,8 +1,7 @@
-//! `clang-offload-bundler` and `clang-linker-wrapper`: the plan's targets enter the fat binary.
+//! `clang-offload-bundler` and `clang-linker-wrapper`: the plan's targets are added to the fat binary.
 //!
-//! The real tool runs first; what it wrote is read, expanded and replaced as a whole. The bundler
-//! that `clang-linker-wrapper` starts is taken from that tool's own folder and passes us by, hence
-//! the second shim.
+//! The real tool runs first; its output is read, expanded and replaced as a whole. The bundler that
+//! `clang-linker-wrapper` starts is taken from that tool's own directory and bypasses us, hence the second shim.
 
 use crate::context::Context;
 use crate::device_link::refuse_special_file;
@@ -33,8 +32,8 @@ pub(crate) fn bundler(context: &Context, args: &[OsString]) -> Result<u8, Diagno
     }
 }
 
-/// The linker wrapper: writes a fat binary (`--emit-fatbin-only`), or links a program; for the
-/// latter its host linker becomes ours, which sees the fat binary before it is linked.
+/// The linker wrapper: writes a fat binary (`--emit-fatbin-only`), or links a program; for the latter its host linker
+/// is replaced by ours, which sees the fat binary before it is linked.
 pub(crate) fn linker_wrapper(context: &Context, args: &[OsString]) -> Result<u8, Diagnostic> {
     let line = CommandLine::new(args);
     let real = context.real_tool(context.tool.name())?;
@@ -51,7 +50,7 @@ pub(crate) fn linker_wrapper(context: &Context, args: &[OsString]) -> Result<u8,
     let mut words = lending.as_ref().map_or_else(|| args.to_vec(), |lending| lending.words.clone());
     let mut own = OsString::from("--linker-path=");
     own.push(own_host_linker()?);
-    // The last one counts, so a response file that holds the first can stay as it is.
+    // The last one counts, so a response file with the first can stay unchanged.
     words.push(own);
     let level = compression_level(&line)?.map(|level| (ENV_COMPRESSION_LEVEL, level.to_string().into()));
     let variables: Vec<_> = level.into_iter().chain([(ENV_HOST_LINKER, linker)]).collect();
@@ -64,13 +63,13 @@ fn own_host_linker() -> Result<PathBuf, Diagnostic> {
     if path.exists() { Ok(path) } else { Err(Diagnostic::error(codes::NO_INSTALL, "no such file").in_file(path)) }
 }
 
-/// The level of `--offload-compression-level`, by word or by the variable that the bundler reads.
+/// The level of `--offload-compression-level`, by the argument or by the variable that the bundler reads.
 fn compression_level(line: &CommandLine) -> Result<Option<i32>, Diagnostic> {
     let word = line.value_of(&["-compression-level", "--compression-level"]);
     level_of(word.or_else(|| std::env::var_os("OFFLOAD_BUNDLER_COMPRESSION_LEVEL")))
 }
 
-/// Reads a level; the real tool has refused what is no number already.
+/// Reads a level; the real tool has rejected anything that is no number already.
 pub(crate) fn level_of(text: Option<OsString>) -> Result<Option<i32>, Diagnostic> {
     let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(None) };
     let number = text.to_str().and_then(|text| text.parse().ok());
@@ -85,7 +84,7 @@ fn then_expand(
     args: &[OsString],
     output: &Path,
 ) -> Result<u8, Diagnostic> {
-    // Before the work: a plan that cannot be used should not cost a link.
+    // Before the work: an unusable plan should not cost a link.
     let plan = context.plan(None)?;
     let level = compression_level(line)?;
     refuse_special_file(output)?;

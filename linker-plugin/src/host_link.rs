@@ -1,8 +1,8 @@
 //! `hotswap-host-link`: the host linker of `clang-linker-wrapper`, for relocatable device code.
 //!
-//! In that mode the wrapper links and bundles the device code itself and puts the fat binary into
-//! an object of its own, `NAME.image.wrapper-XXXXXX.o`, which is among the inputs of the host link:
-//! the one moment at which targets can be added.
+//! In that mode the wrapper links and bundles the device code itself and puts the fat binary into a separate object,
+//! `NAME.image.wrapper-XXXXXX.o`, which is among the inputs of the host link: the only step at which targets can be
+//! added.
 
 use crate::context::Context;
 use crate::words::CommandLine;
@@ -30,7 +30,7 @@ pub(crate) fn run(context: &Context, args: &[OsString]) -> Result<u8, Diagnostic
     Err(child::exec(context, &linker, args))
 }
 
-/// The name that clang-linker-wrapper 22 to 24 gives the object with the registered image.
+/// Whether it is the object with the registered image, as clang-linker-wrapper 22 to 24 names it.
 fn is_image_wrapper(word: &OsStr) -> bool {
     let name = Path::new(word).file_name().unwrap_or_default().as_bytes();
     name.ends_with(b".o") && name.windows(14).any(|part| part == b".image.wrapper")

@@ -1,19 +1,18 @@
-//! The device-link interposer: one binary that stands before four tools of a HIP build.
+//! The device-link interposer: one binary that replaces four tools of a HIP build.
 //!
-//! Clang looks for `lld`, `ld.lld`, `clang-offload-bundler` and `clang-linker-wrapper` in
-//! `COMPILER_PATH` first, in every driver mode; `hotswap-clang` puts our folder there when a build
-//! has a plan. By the name that it is called with, the binary
-//! - checks what a device link wrote against the plan ([`device_link`]),
-//! - keeps the counters of several sources apart where clang 22 does not ([`counter_names`]),
+//! Clang looks for `lld`, `ld.lld`, `clang-offload-bundler` and `clang-linker-wrapper` in `COMPILER_PATH` first, in
+//! every driver mode; `hotswap-clang` puts our directory there when a build has a plan. Depending on its name, the binary
+//! - checks the output of a device link against the plan ([`device_link`]),
+//! - separates the counters of several sources where clang 22 does not ([`counter_names`]),
 //! - adds the plan's targets to a fat binary that was just written ([`fat_binary`]),
 //! - does the same to the fat binary of relocatable device code, before the host link ([`host_link`]).
 //!
-//! Invariants: without a plan (and without such counters) it is one `exec` of the real tool; it exits with 0 to 125 and never by
-//! a signal, because clang takes those for a crash of its own (clang 23 aborts); a file of clang's
-//! is replaced as a whole or not at all; behind a device link's output something may be put, which leaves it as it was.
+//! Invariants: without a plan (and without such counters) it is one `exec` of the real tool. It exits with 0 to 125 and
+//! never by a signal, because clang takes those for a crash of its own (clang 23 aborts). A file of clang's is replaced
+//! as a whole or not at all; data may be appended to a device link's output, whose bytes stay unchanged.
 //!
-//! Absent on purpose: searching for tools by starting clang; everything about code objects
-//! (`hotswap-pipeline` does it, the same as for the `hotswap` command).
+//! Absent on purpose: searching for tools by starting clang; everything about code objects (`hotswap-pipeline` does it,
+//! as for the `hotswap` command).
 
 mod child;
 mod companion;

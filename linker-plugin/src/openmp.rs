@@ -1,8 +1,8 @@
-//! OpenMP's device images on their way into a host link with a plan.
+//! OpenMP's device images in a host link with a plan.
 //!
-//! `clang-linker-wrapper` puts them into an object like that of HIP's fat binary, with a descriptor that names each. The
-//! driver wrapper refuses commands that say OpenMP offload; here are those of which it could not know: objects, archives,
-//! clang's configuration files.
+//! `clang-linker-wrapper` puts them into an object like that of HIP's fat binary, with a descriptor that lists each.
+//! The driver wrapper refuses commands with OpenMP offload; the images here come from inputs that it could not see:
+//! objects, archives, clang's configuration files.
 //!
 //! Absent on purpose: making such images.
 
@@ -15,7 +15,7 @@ use hotswap_report::{Diagnostic, Severity, codes};
 use serde_json::json;
 use std::path::Path;
 
-/// Tells by the plan's policy that it is not carried out for the object's images, where it asks for more than these.
+/// Reports by the plan's policy that it is not carried out for the object's images, where it requests more than these.
 pub(crate) fn check(context: &Context, plan: &Plan, object: &[u8], path: &Path) -> Result<(), Diagnostic> {
     let images = images(object).map_err(|error| error.in_file(path))?;
     let lacking = lacking(plan, &images);
@@ -33,7 +33,7 @@ pub(crate) fn check(context: &Context, plan: &Plan, object: &[u8], path: &Path) 
     trace::step(context, "keep", path, json!({"why": "OpenMP offload", "lacks": lacking}))
 }
 
-/// Processors of the linked device images that no fat binary holds.
+/// Processors of the linked device images outside of fat binaries.
 fn images(object: &[u8]) -> Result<Vec<String>, Diagnostic> {
     let mut processors = Vec::new();
     for found in hotswap_bundle::open(object).found {

@@ -1,15 +1,15 @@
-//! Relocatable device code of one text for several targets: the mark that says so, and the bitcode that a unit lends.
+//! Relocatable device code of one text for several targets: the mark with these targets, and the lending of bitcode.
 //!
-//! Where a unit is compiled, the findings of the wrapper become a mark in its object: a further string of each image of
-//! the new driver (`llvm-offload-binary`), a section of its own behind the old driver's bundler. Where units are linked and
-//! one of them has code of its own for a target, the others lend the bitcode of the processor whose text is the same for
-//! them, so that the link sees what it would see had all units been compiled for the target.
+//! Where a unit is compiled, the findings of the wrapper become a mark in its object: an additional string of each
+//! image of the new driver (`llvm-offload-binary`), a separate section after the old driver's bundler. Where units are
+//! linked and one of them has separate code for a target, the others lend the bitcode of the processor whose text is
+//! the same for them. The link then sees the same inputs as if all units had been compiled for the target.
 //!
-//! Invariants: only a unit with a mark lends; a unit keeps the place that it has in the link, and with it the order of
-//! functions; files of the user are never changed, what is lent is in memory or in the link's own temporary files.
+//! Invariants: Only a unit with a mark lends. A unit keeps its position in the link, and with it the order of
+//! functions. The user's files are never changed: lent bitcode is in memory or in the link's own temporary files.
 //!
-//! Absent on purpose: deciding which targets are linked (the wrapper, which sees all units first), archives, whose members
-//! do not lend (refused by the wrapper).
+//! Absent on purpose: deciding which targets are linked (the wrapper, which sees all units first), archives, whose
+//! members do not lend (refused by the wrapper).
 
 use crate::child;
 use crate::context::Context;
@@ -61,7 +61,7 @@ pub(crate) fn mark_object(context: &Context, object: &Path) -> Result<(), Diagno
     if mark.is_empty() {
         return Ok(());
     }
-    // The bundler itself needs this tool, so it is there.
+    // The bundler itself needs this tool, so it exists.
     let real = context.real_tool("llvm-objcopy")?;
     let content = in_memory(mark.to_text().as_bytes()).map_err(|error| cannot_write(&error))?;
     let section = format!("{}=/proc/self/fd/{}", TextMark::SECTION, content.as_raw_fd());
@@ -76,7 +76,7 @@ pub(crate) fn mark_object(context: &Context, object: &Path) -> Result<(), Diagno
     }
 }
 
-/// Unbundles an object of the old driver, then fills what is missing for lent targets.
+/// Unbundles an object of the old driver, then adds the missing bitcode for lent targets.
 pub(crate) fn unbundle(
     context: &Context,
     real: &Path,
@@ -98,7 +98,7 @@ fn processor_of(id: &str) -> Option<String> {
     EntryId::parse(id).ok()?.processor().map(str::to_owned)
 }
 
-/// `targets` and `outputs` belong together, in their order.
+/// `targets` and `outputs` correspond to each other by index.
 fn lend_files(
     context: &Context,
     input: &Path,
@@ -134,13 +134,13 @@ fn read_mark(path: &Path) -> Result<TextMark, Diagnostic> {
 
 /// A command of `clang-linker-wrapper` whose objects lend.
 pub(crate) struct LendingCommand {
-    /// The words, with copies in memory in the place of objects that lend.
+    /// The arguments, with copies in memory in place of objects that lend.
     pub(crate) words: Vec<OsString>,
-    /// The copies; they are there as long as these are open.
+    /// The copies; they exist as long as these are open.
     _copies: Vec<File>,
 }
 
-/// The words of `clang-linker-wrapper` with objects that lend replaced by copies; `None` where nothing is lent.
+/// The arguments of `clang-linker-wrapper` with lending objects replaced by copies; `None` where nothing is lent.
 pub(crate) fn lending_command(context: &Context, line: &CommandLine) -> Result<Option<LendingCommand>, Diagnostic> {
     let lent: Vec<&str> = context.lent_targets().collect();
     if lent.is_empty() {
@@ -160,7 +160,7 @@ pub(crate) fn lending_command(context: &Context, line: &CommandLine) -> Result<O
     Ok(Some(command))
 }
 
-/// The object with images for the lent targets; `None` for any other word, and where it has nothing to lend.
+/// The object with images for the lent targets; `None` for any other argument, and where it has nothing to lend.
 fn lending_copy(word: &OsStr, lent: &[&str]) -> Result<Option<Vec<u8>>, Diagnostic> {
     let path = Path::new(word);
     if word.as_bytes().starts_with(b"-") || !path.is_file() {
@@ -179,11 +179,11 @@ fn lending_copy(word: &OsStr, lent: &[&str]) -> Result<Option<Vec<u8>>, Diagnost
     Ok(Some(with_section_at_end(&bytes, header, &[content, &more].concat())))
 }
 
-/// Size of a section header, and where its offset and size stand.
+/// Size of a section header, and the positions of its offset and size.
 const SECTION_HEADER: usize = 64;
 const OFFSET: usize = 24;
 
-/// A copy of the object whose section lies behind everything else with new content; nothing else moves.
+/// A copy of the object with the section's new content at the end of the file; nothing else moves.
 fn with_section_at_end(object: &[u8], header: usize, content: &[u8]) -> Vec<u8> {
     let mut copy = object.to_vec();
     copy.resize(object.len().next_multiple_of(8), 0);
@@ -193,7 +193,7 @@ fn with_section_at_end(object: &[u8], header: usize, content: &[u8]) -> Vec<u8> 
     copy
 }
 
-/// Further offload binaries, one for each target that the images' marks allow.
+/// Additional offload binaries, one for each target that the images' marks allow.
 fn lent_images(mut content: &[u8], lent: &[&str]) -> Result<Vec<u8>, Diagnostic> {
     let mut more = Vec::new();
     while !content.is_empty() {

@@ -1,4 +1,4 @@
-//! The tools that this binary stands in for, by name.
+//! The tools that this binary replaces, by name.
 
 use hotswap_report::{Diagnostic, codes};
 use std::ffi::OsStr;
@@ -19,7 +19,7 @@ pub(crate) enum Tool {
     OffloadBinary,
     /// The older name of the same tool.
     OffloadPackager,
-    /// Ours alone: what `clang-linker-wrapper` runs as its host linker.
+    /// HotSwap's own: the host linker of `clang-linker-wrapper`.
     HostLinker,
 }
 
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_without_its_folder_decides() {
+    fn the_name_without_its_directory_decides() {
         assert_eq!(Tool::from_name(OsStr::new("/opt/x/ld.lld")).unwrap(), Tool::LdLld);
         assert_eq!(Tool::from_name(OsStr::new("lld")).unwrap().name(), "lld");
         assert_eq!(Tool::from_name(OsStr::new("hotswap-lld")).unwrap_err().code, codes::USAGE);

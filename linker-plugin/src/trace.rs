@@ -1,5 +1,5 @@
-//! What the interposer says besides its work: lines on standard error, and with `HOTSWAP_TRACE=FILE` one JSON line for each
-//! step, for tests and for curious users.
+//! The interposer's messages: lines on standard error, and with `HOTSWAP_TRACE=FILE` one JSON line for each step, for
+//! tests and for curious users.
 
 use crate::context::Context;
 use hotswap_report::{Diagnostic, codes};
@@ -9,17 +9,17 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
 
-/// A line on standard error. That it cannot be written (a full disk) must not fail a link, as `eprintln!` would.
+/// A line on standard error. A failed write (a full disk) must not fail a link, as with `eprintln!`.
 pub(crate) fn say(line: impl Display) {
     let _ = writeln!(std::io::stderr(), "hotswap-lld: {line}");
 }
 
-/// Appends a line about what happened to `output`; `more` adds fields.
+/// Appends a line about a step for `output`; `more` adds fields.
 ///
 /// One write for the whole line: several device links run at once (`--offload-jobs`).
 ///
 /// # Errors
-/// [`codes::CANNOT_WRITE`]: a trace that was asked for and is not there would mislead.
+/// [`codes::CANNOT_WRITE`]: a requested trace that is missing would mislead.
 pub(crate) fn step(context: &Context, event: &str, output: &Path, more: Value) -> Result<(), Diagnostic> {
     let Some(file) = &context.trace else { return Ok(()) };
     let mut line = json!({

@@ -1,4 +1,4 @@
-//! The command line of a device link: finding our words, taking them out, finding the output.
+//! The command line of a device link: finds and removes HotSwap's arguments, finds the output.
 
 use crate::counter_names::Renamer;
 use hotswap_files::{Word, expand};
@@ -19,7 +19,7 @@ pub(crate) struct CommandLine<'a> {
     expanded: Vec<Word>,
 }
 
-/// Words for the real tool, and the response files (in memory) that they name.
+/// Arguments for the real tool, and the response files (in memory) that they name.
 pub(crate) struct Stripped {
     pub(crate) words: Vec<OsString>,
     /// Inherited by the child; closed when this is dropped.
@@ -35,22 +35,22 @@ impl<'a> CommandLine<'a> {
         Self { original, expanded: expand(original) }
     }
 
-    /// Every word, response files expanded.
+    /// Every argument, response files expanded.
     pub(crate) fn words(&self) -> impl Iterator<Item = &OsStr> {
         self.expanded.iter().map(|word| word.text.as_os_str())
     }
 
-    /// Whether a word of ours is there: this is a device link of a build with a plan.
+    /// Whether HotSwap's arguments are present: this is a device link of a build with a plan.
     pub(crate) fn is_marked(&self) -> bool {
         self.words().any(is_ours)
     }
 
-    /// Whether a word of ours is about a plan.
+    /// Whether one of HotSwap's arguments is about a plan.
     pub(crate) fn has_plan_words(&self) -> bool {
         self.words().any(|word| is_ours(word) && word != COUNTER_NAMES)
     }
 
-    /// The plan's hash, if the words hold one.
+    /// The plan's hash, if the arguments contain one.
     pub(crate) fn token(&self) -> Result<Option<String>, Diagnostic> {
         let mut tokens: Vec<_> =
             self.words().filter_map(|w| w.to_str()?.strip_prefix(PLAN)).map(str::to_owned).collect();
@@ -62,8 +62,8 @@ impl<'a> CommandLine<'a> {
         }
     }
 
-    /// Whether the plan holds what the words ask for. The wrapper has seen to that, but not for words
-    /// from clang's own configuration files, which it does not read.
+    /// Whether the plan covers the arguments' requests. The wrapper has ensured that, except for arguments in clang's
+    /// own configuration files, which it does not read.
     pub(crate) fn agree_with(&self, plan: &Plan) -> Result<(), Diagnostic> {
         let mut asked = plan.clone();
         for word in self.words().filter_map(OsStr::to_str) {
@@ -86,8 +86,8 @@ impl<'a> CommandLine<'a> {
             .advise("write them on the command line, not into a configuration file of clang"))
     }
 
-    /// The words without ours, with the inputs replaced whose counters' names are to be kept apart. What changes is
-    /// in memory: a file on disk would stay behind when the process is killed.
+    /// The arguments without HotSwap's, with the inputs replaced whose counter names must be separated. The
+    /// replacements are in memory: a file on disk would be left over when the process is killed.
     pub(crate) fn stripped(&self) -> Result<Stripped, Diagnostic> {
         let mut stripped = Stripped { words: Vec::new(), _files: Vec::new() };
         let mut renamer = self.has(&[COUNTER_NAMES]).then(Renamer::default);
@@ -145,7 +145,7 @@ impl<'a> CommandLine<'a> {
         values
     }
 
-    /// Whether one of the words stands there.
+    /// Whether one of the arguments is present.
     pub(crate) fn has(&self, names: &[&str]) -> bool {
         self.words().any(|word| names.iter().any(|name| word == *name))
     }
@@ -173,7 +173,7 @@ pub(crate) fn in_memory(content: &[u8]) -> std::io::Result<File> {
 pub(crate) fn response_file<'a>(words: impl Iterator<Item = &'a OsStr>) -> std::io::Result<File> {
     let mut file = File::from(rustix::fs::memfd_create("hotswap-response", MemfdFlags::empty())?);
     for word in words {
-        // GNU quoting: a backslash keeps the next byte as it is.
+        // GNU quoting: a backslash keeps the next byte unchanged.
         let quoted: Vec<u8> = word
             .as_bytes()
             .iter()

@@ -1,5 +1,5 @@
-//! The interposer where the system gives less: no thread, a full standard error, a working directory whose path is too
-//! long; and after a process that was killed.
+//! The interposer on a system with fewer resources: no thread, a full standard error, a working directory whose path is
+//! too long; and after a process that was killed.
 
 #[path = "../../crates/code-object/tests/common/mod.rs"]
 mod common;
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tempfile::TempDir;
 
-/// Links by giving its output the content of `$CODE`.
+/// A linker that writes the content of `$CODE` as its output.
 const LINKER: &str = "#!/bin/sh
 case $1 in -flavor) shift 2;; esac
 case $1 in @*) set -- $(tr -d '\"' <\"${1#@}\");; esac
@@ -68,7 +68,7 @@ impl Bench {
         fs::read(working.join("out")).unwrap()
     }
 
-    /// The output where nothing is scarce: the code object and, behind it, the one with relocations.
+    /// The output without any shortage: the code object, followed by the one with relocations.
     fn expected(&self) -> Vec<u8> {
         let run = self.at("run");
         let linked = self.linked(&mut self.link(&run), &run);
@@ -86,7 +86,7 @@ impl Bench {
     }
 }
 
-/// Whether it becomes so within ten seconds.
+/// Whether it becomes true within ten seconds.
 fn wait(is_so: &dyn Fn() -> bool) -> bool {
     let mut tries = (0..500).map(|_| std::thread::sleep(std::time::Duration::from_millis(20)));
     is_so() || tries.any(|()| is_so())
@@ -108,7 +108,7 @@ fn without_clone3() -> BpfProgram {
 #[allow(unsafe_code, reason = "what runs between fork and exec can only be given by an unsafe function")]
 fn filter(command: &mut Command) {
     let filter = without_clone3();
-    // SAFETY: two system calls; the filter was made before, and no memory is taken where they succeed.
+    // SAFETY: two system calls; the filter was made before, and no memory is allocated where they succeed.
     unsafe { command.pre_exec(move || seccompiler::apply_filter(&filter).map_err(std::io::Error::other)) };
 }
 
@@ -122,7 +122,7 @@ fn without_threads_the_same_is_linked() {
     assert!(bench.linked(&mut command, &run) == expected, "{}", bench.trace());
 }
 
-/// Without the thread that hands signals on they end the interposer, and its end that of the tool.
+/// Without the thread that forwards signals they end the interposer, and its end that of the tool.
 #[test]
 fn without_threads_a_signal_still_ends_the_link() {
     let bench = Bench::new();
@@ -174,7 +174,7 @@ fn a_full_standard_error_fails_no_link() {
     command.env(words::ENV_VERBOSE, "1").stderr(full());
     assert_eq!(command.status().unwrap().code(), Some(0));
     assert!(fs::read(run.join("out")).unwrap() == expected);
-    // The exit code of an error that cannot be said is its own, too.
+    // The exit code of an error that cannot be printed is also its own.
     let mut command = bench.link(&run);
     command.env(words::ENV_PLAN_TEXT, "no plan").stderr(full());
     assert_eq!(command.status().unwrap().code(), Some(11));

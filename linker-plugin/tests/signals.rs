@@ -8,15 +8,15 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 
-/// What a tool below the interposer sees in `SigIgn`, after `setup` in the shell that starts it.
-fn ignored_below(folder: &Path, setup: &str) -> u64 {
+/// The `SigIgn` of a tool below the interposer, after `setup` in the shell that starts it.
+fn ignored_below(directory: &Path, setup: &str) -> u64 {
     let mut plan = Plan::default();
     plan.add_pairs("gfx1030=>gfx1031").unwrap();
-    let script = format!("{setup} exec {}/shim/lld -flavor gnu --hotswap-plan={}", folder.display(), plan.hash());
+    let script = format!("{setup} exec {}/shim/lld -flavor gnu --hotswap-plan={}", directory.display(), plan.hash());
     let mut shell = Command::new("sh");
-    shell.args(["-c", &script]).current_dir(folder);
+    shell.args(["-c", &script]).current_dir(directory);
     shell.env(words::ENV_PLAN, plan.hash()).env(words::ENV_PLAN_TEXT, plan.canonical());
-    shell.env(words::ENV_LLVM_BIN, folder.join("real"));
+    shell.env(words::ENV_LLVM_BIN, directory.join("real"));
     let output = shell.output().unwrap();
     assert_eq!(output.status.code(), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).unwrap();
@@ -63,7 +63,7 @@ fn the_tool_ends_with_a_killed_interposer() {
     interposer.kill().unwrap();
     interposer.wait().unwrap();
     assert_ne!(id.trim(), own, "the interposer became the tool");
-    // Who adopts it may leave it a zombie.
+    // Its new parent may leave it a zombie.
     let is_gone = || {
         let stat = fs::read_to_string(format!("/proc/{}/stat", id.trim())).unwrap_or_default();
         stat.is_empty() || stat.contains(") Z ")

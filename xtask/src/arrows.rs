@@ -1,4 +1,4 @@
-//! Who may use whom inside the workspace. Development dependencies and the packages below `tests/` are free.
+//! Allowed dependencies inside the workspace. Development dependencies and the packages below `tests/` are free.
 
 /// A package and the packages that it may use.
 pub(crate) type Row = (&'static str, &'static [&'static str]);
@@ -12,9 +12,9 @@ pub(crate) const ALLOWED: &[Row] = &[
     ("hotswap-code-object", &["hotswap-report", "hotswap-targets"]),
     ("hotswap-bundle", &["hotswap-report", "hotswap-targets", "hotswap-code-object"]),
     ("hotswap-compat", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa", "hotswap-program"]),
-    // What others may link against: plain C types, nothing of ours.
+    // The interface for third parties: plain C types, none of ours.
     ("hotswap-family-abi", &[]),
-    // The table that families, engine and check ask.
+    // The table that families, engine and check query.
     ("hotswap-hazards", &["hotswap-isa"]),
     ("hotswap-families", &["hotswap-report", "hotswap-plan", "hotswap-targets", "hotswap-code-object", "hotswap-isa",
                            "hotswap-family-abi", "hotswap-hazards"]),
@@ -26,16 +26,16 @@ pub(crate) const ALLOWED: &[Row] = &[
     ("hotswap", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object",
                   "hotswap-bundle", "hotswap-compat", "hotswap-families", "hotswap-pipeline", "hotswap-isa",
                   "hotswap-adapt", "hotswap-lint"]),
-    // Runs in the programs of users, and knows nothing of the tools.
+    // Runs in the programs of users, and has no dependency on the tools.
     ("hotswap-profile-drain", &[]),
     // Rows, importer and generator: a build dependency of the tables, never in a program.
     ("hotswap-isa-meta", &[]),
     ("hotswap-isa", &["hotswap-isa-meta"]),
     ("hotswap-program", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa"]),
-    // What judges shares nothing with what is judged but decoder, program model and data.
+    // The checker shares nothing with the checked code except decoder, program model and data.
     ("hotswap-lint", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa", "hotswap-program",
                        "hotswap-hazards"]),
-    // The wrapper judges words and plans; what is in an object is the interposer's business.
+    // The wrapper judges arguments and plans; the contents of objects are left to the interposer.
     ("hotswap-driver-wrapper", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-bundle", "hotswap-compat",
                                  "hotswap-families", "hotswap-pipeline"]),
     ("hotswap-linker-plugin", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object",

@@ -1,6 +1,6 @@
-//! The task `bench`: what HotSwap costs, measured side by side with doing without it.
+//! The task `bench`: the cost of HotSwap, measured side by side with builds without it.
 //!
-//! The task starts itself again inside the mount namespace and enters the root folder there, so
+//! The task starts itself again inside the mount namespace and enters the root directory there, so
 //! that nothing but the commands themselves is timed.
 
 use crate::built::Profile;
@@ -25,7 +25,7 @@ struct Options {
     /// Rounds of each contest in place of its own number.
     #[arg(long)]
     rounds: Option<usize>,
-    /// Set by the task itself: the part that runs inside the root folder.
+    /// Set by the task itself: the part that runs inside the root directory.
     #[arg(long, hide = true, num_args = 4)]
     inside: Option<Vec<PathBuf>>,
 }
@@ -56,16 +56,16 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     command.args(["bench", "--inside"]).arg(session.userland.root());
     command.args([&session.prefix, &session.source, &session.work]).args(options.filter);
     command.args(options.rounds.map(|rounds| format!("--rounds={rounds}")));
-    // The inner process has said which contest did not hold.
+    // The inner process has reported the failed contest.
     let status = command.status().during("start", "unshare".as_ref())?;
     if status.success() { Ok(()) } else { fail("the contests did not end well") }
 }
 
-/// The measuring process, inside the root folder.
+/// The measuring process, inside the root directory.
 struct Inside {
     prefix: PathBuf,
     source: PathBuf,
-    folder: PathBuf,
+    directory: PathBuf,
     env: Vec<(&'static str, String)>,
 }
 
@@ -74,15 +74,15 @@ impl Inside {
         if root != Path::new("/") {
             rustix::process::chroot(root).during("enter", root)?;
         }
-        let folder = work.join("bench");
-        let _ = fs::remove_dir_all(&folder); // of an earlier run
-        fs::create_dir_all(&folder).during("create", &folder)?;
-        std::env::set_current_dir(&folder).during("enter", &folder)?;
+        let directory = work.join("bench");
+        let _ = fs::remove_dir_all(&directory); // of an earlier run
+        fs::create_dir_all(&directory).during("create", &directory)?;
+        std::env::set_current_dir(&directory).during("enter", &directory)?;
         let path = format!("{}/bin:{PATH}", prefix.display());
         let env = [("PATH", path), ("HOME", "/tmp".into()), ("LANG", "C.UTF-8".into())].into_iter();
-        // The real compiler, and the folder where the shims find the real linkers.
+        // The real compiler, and the directory in which the shims find the real linkers.
         let env = env.chain([("HOTSWAP_CLANG", format!("{LLVM}/clang++")), ("HOTSWAP_LLVM_BIN", LLVM.into())]);
-        Ok(Self { prefix: prefix.to_owned(), source: source.to_owned(), env: env.collect(), folder })
+        Ok(Self { prefix: prefix.to_owned(), source: source.to_owned(), env: env.collect(), directory })
     }
 
     fn measure(&self, options: &Options) -> Outcome {
@@ -127,7 +127,7 @@ impl Inside {
 
     /// A command that is no HIP compile, and that ccache does not cache either.
     fn wrapper(&self) -> Outcome<Contest> {
-        fs::write(self.folder.join("empty.cpp"), "")?;
+        fs::write(self.directory.join("empty.cpp"), "")?;
         let words = "-E empty.cpp -o empty.i";
         Ok(Contest {
             question: "wrapper, pass-through: clang++ -E of an empty file",
@@ -143,7 +143,7 @@ impl Inside {
 
     /// A device link without a plan.
     fn interposer(&self) -> Outcome<Contest> {
-        fs::write(self.folder.join("kernel.c"), "__attribute__((amdgpu_kernel)) void f(int *p) { *p = 1; }\n")?;
+        fs::write(self.directory.join("kernel.c"), "__attribute__((amdgpu_kernel)) void f(int *p) { *p = 1; }\n")?;
         self.prepare(&format!(
             "{LLVM}/clang --target=amdgcn-amd-amdhsa -mcpu=gfx1030 -nogpulib -c kernel.c -o kernel.o"
         ))?;
@@ -161,8 +161,8 @@ impl Inside {
 
     /// The link step of relocatable device code: device link, bundle, host link.
     fn device_link(&self) -> Outcome<Contest> {
-        fs::write(self.folder.join("large.bin"), noise(LARGE))?;
-        fs::write(self.folder.join("large.hip"), LARGE_SOURCE)?;
+        fs::write(self.directory.join("large.bin"), noise(LARGE))?;
+        fs::write(self.directory.join("large.hip"), LARGE_SOURCE)?;
         self.prepare(&format!("{LLVM}/clang++ --offload-arch=gfx1030 -O1 -fgpu-rdc -c large.hip -o large.o"))?;
         let words = "--offload-arch=gfx1030 -fgpu-rdc --hip-link large.o -lamdhip64";
         let retarget = "-Xoffload-linker '--hotswap-retarget=gfx1030=>gfx1031'";
@@ -181,15 +181,15 @@ impl Inside {
 
     /// The same for another stepping: code with sites is laid out anew.
     fn stepping_link(&self) -> Outcome<Contest> {
-        fs::write(self.folder.join("large.bin"), noise(LARGE))?;
-        fs::write(self.folder.join("stepping.hip"), format!("{LARGE_SOURCE}{SITES_SOURCE}"))?;
+        fs::write(self.directory.join("large.bin"), noise(LARGE))?;
+        fs::write(self.directory.join("stepping.hip"), format!("{LARGE_SOURCE}{SITES_SOURCE}"))?;
         self.prepare(&format!("{LLVM}/clang++ --offload-arch=gfx1250 -O1 -fgpu-rdc -c stepping.hip -o stepping.o"))?;
         self.stepping("stepping", "device link with another stepping: 20 MB of device data, code that is rewritten", 11)
     }
 
     /// The same where the link has much code to compile, all of it with sites: 2.5 MB.
     fn code_link(&self) -> Outcome<Contest> {
-        fs::write(self.folder.join("code.hip"), CODE_SOURCE)?;
+        fs::write(self.directory.join("code.hip"), CODE_SOURCE)?;
         self.prepare(&format!("{LLVM}/clang++ --offload-arch=gfx1250 -O1 -fgpu-rdc -c code.hip -o code.o"))?;
         self.stepping("code", "device link with another stepping: 2.5 MB of device code that is rewritten", 3)
     }
@@ -243,14 +243,14 @@ impl Inside {
     /// A shared library of which half is relocatable device code: compiled, and linked.
     fn relocatable_coalesce(&self) -> Outcome<Contest> {
         fs::write(
-            self.folder.join("unit.hip"),
+            self.directory.join("unit.hip"),
             CODE_SOURCE.replace("Launch<60>", "Launch<4>").replace("main()", "unit()"),
         )?;
         let gemm = self.source.join("examples/gemm");
         let line = |compiler: &str, words: &str, name: &str| {
             let compile = |flags: &str, source: &Path, object: &str| {
-                let (folder, source) = (gemm.display(), source.display());
-                format!("{compiler} -O3 -fPIC {words} {flags} -I '{folder}' -c '{source}' -o {name}-{object}.o")
+                let (directory, source) = (gemm.display(), source.display());
+                format!("{compiler} -O3 -fPIC {words} {flags} -I '{directory}' -c '{source}' -o {name}-{object}.o")
             };
             let relocatable = "-fgpu-rdc -DGEMM_RDC";
             let mut steps = vec![compile("", "unit.hip".as_ref(), "unit")];
@@ -301,11 +301,11 @@ impl Inside {
         ];
         let (source, prefix) = (self.source.join("examples/gemm"), self.installed(""));
         let mut contestants = Vec::new();
-        for (name, folder, words) in builds {
+        for (name, directory, words) in builds {
             let source = shell_words::quote(&source.to_string_lossy()).into_owned();
-            self.prepare(&format!("cmake -G Ninja -S {source} -B {folder} -DCMAKE_PREFIX_PATH={prefix} {words}"))?;
-            let mut contestant = Self::contestant(name, &format!("/usr/bin/ninja -C {folder}"));
-            contestant.before = Some(["/usr/bin/ninja", "-C", folder, "clean"].map(str::to_owned).to_vec());
+            self.prepare(&format!("cmake -G Ninja -S {source} -B {directory} -DCMAKE_PREFIX_PATH={prefix} {words}"))?;
+            let mut contestant = Self::contestant(name, &format!("/usr/bin/ninja -C {directory}"));
+            contestant.before = Some(["/usr/bin/ninja", "-C", directory, "clean"].map(str::to_owned).to_vec());
             contestants.push(contestant);
         }
         let question = "examples/gemm for 7 GPUs through retarget, against the build for one";

@@ -1,9 +1,9 @@
-//! `cargo xtask bench fat`: what changing whole libraries costs, beside `cp`, zstd and clang's own tools.
+//! `cargo xtask bench fat`: the cost of changing whole libraries, compared with `cp`, zstd and clang's own tools.
 //!
 //! The libraries are Debian's: GGML with 1.27 GB in 140 bundles, and rocRAND. Contestants take turns, and medians are
-//! compared, as in [`timer`](crate::timer); peak memory is what `/proc` says while they run (`VmHWM`: pages of mapped files
-//! count, too), with anonymous memory beside it. Outputs of the round before are deleted first: `cp` would write over its
-//! own, and every other one beside the old file.
+//! compared, as in [`timer`](crate::timer). Peak memory is read from `/proc` while they run (`VmHWM`: pages of mapped
+//! files count, too), together with anonymous memory. Outputs of the round before are deleted first: `cp` would
+//! overwrite its own, and every other one would write next to the old file.
 
 use crate::built::Profile;
 use crate::library::{GGML, ROCRAND, library};
@@ -16,14 +16,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// GPUs that GGML's ten targets can serve beside themselves.
+/// GPUs that GGML's ten targets can serve in addition to themselves.
 const ALIASES: &str = "gfx902,gfx909,gfx90c,gfx1011,gfx1012,gfx1013,gfx1031,gfx1032,gfx1033,gfx1034,gfx1035,gfx1036,\
                        gfx1103,gfx1150,gfx1151,gfx1152,gfx1153";
 /// The generic targets that serve them, and make seven entries superfluous: 28 GPUs with 7 entries.
 const GENERICS: &str = "gfx9-generic,gfx10-1-generic,gfx10-3-generic,gfx11-generic";
 /// For the smallest package; the default is clang's level 3.
 const SMALL_LEVEL: &str = "9";
-/// What contestants write.
+/// The outputs of the contestants.
 const OUTPUTS: [&str; 6] = ["copy.so", "to.so", "less.so", "small.so", "small-to.so", "plain.zst"];
 /// MiB of memory that changing a library may take.
 const MEMORY: f64 = 200.0;
@@ -35,7 +35,7 @@ const POLL: Duration = Duration::from_millis(1);
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Run {
     pub(crate) milliseconds: f64,
-    /// Seconds of all processors, as far as was seen while it ran.
+    /// Seconds of all processors, as far as observed while it ran.
     pub(crate) processor: f64,
     /// Peaks in KiB.
     pub(crate) anonymous: u64,
@@ -47,7 +47,7 @@ type Contestant<'a> = (&'a str, Box<dyn Fn() -> Command + 'a>);
 struct Bench {
     session: Session,
     hotswap: PathBuf,
-    folder: PathBuf,
+    directory: PathBuf,
     rounds: usize,
     failed: usize,
 }
@@ -56,18 +56,18 @@ pub(crate) fn main(rounds: Option<usize>) -> Outcome {
     let (prefix, work) = (paths::scratch("prefix"), paths::scratch("work"));
     let session = Session::open(&prefix, &work)?;
     install::install(&prefix, Profile::Dist, session.clang().as_deref())?;
-    let folder = work.join("bench-fat");
-    remove::delete(&folder)?;
-    fs::create_dir_all(&folder).during("create", &folder)?;
+    let directory = work.join("bench-fat");
+    remove::delete(&directory)?;
+    fs::create_dir_all(&directory).during("create", &directory)?;
     let mut bench =
-        Bench { session, hotswap: prefix.join("bin/hotswap"), folder, rounds: rounds.unwrap_or(5), failed: 0 };
+        Bench { session, hotswap: prefix.join("bin/hotswap"), directory, rounds: rounds.unwrap_or(5), failed: 0 };
     let (ggml, rocrand) = (library(&GGML)?, library(&ROCRAND)?);
     bench.list(&ggml)?;
     bench.whole(&ggml)?;
     bench.compression(&rocrand)?;
     bench.sizes("GGML's library", &ggml)?;
     bench.sizes("rocRAND", &rocrand)?;
-    remove::delete(&bench.folder)?;
+    remove::delete(&bench.directory)?;
     if crate::bench::main(["cargo xtask bench", "coalesce"].map(str::to_owned).to_vec()).is_err() {
         bench.failed += 1;
     }
@@ -77,7 +77,7 @@ pub(crate) fn main(rounds: Option<usize>) -> Outcome {
 impl Bench {
     fn hotswap(&self, words: &[&str]) -> Command {
         let mut command = Command::new(&self.hotswap);
-        command.args(words).current_dir(&self.folder);
+        command.args(words).current_dir(&self.directory);
         command
     }
 
@@ -87,7 +87,7 @@ impl Bench {
         command
     }
 
-    /// Runs the contestants in turns and prints a line for each; the first is what the others are compared with.
+    /// Runs the contestants in turns and prints a line for each; the others are compared with the first.
     fn race(&self, question: &str, contestants: &[Contestant<'_>]) -> Outcome<Vec<Run>> {
         println!("\n{question} ({} rounds)", self.rounds);
         let mut runs = vec![Vec::new(); contestants.len()];
@@ -95,8 +95,8 @@ impl Bench {
         for round in 0..=self.rounds {
             for turn in 0..contestants.len() {
                 let index = (round + turn) % contestants.len();
-                // Most of them are other contestants' and not there.
-                OUTPUTS.iter().for_each(|name| drop(fs::remove_file(self.folder.join(name))));
+                // Most of them belong to other contestants and do not exist.
+                OUTPUTS.iter().for_each(|name| drop(fs::remove_file(self.directory.join(name))));
                 let run = measure(&mut contestants[index].1())?;
                 if round > 0 {
                     runs[index].push(run);
@@ -125,8 +125,8 @@ impl Bench {
     fn list(&mut self, ggml: &Path) -> Outcome {
         let path = ggml.display().to_string();
         // Inside the userland the library has another name.
-        fs::hard_link(ggml, self.folder.join("lib.so"))
-            .or_else(|_| fs::copy(ggml, self.folder.join("lib.so")).map(drop))?;
+        fs::hard_link(ggml, self.directory.join("lib.so"))
+            .or_else(|_| fs::copy(ggml, self.directory.join("lib.so")).map(drop))?;
         let objdump = || self.tool("llvm-objdump-22", &["--offloading".into(), "lib.so".into()]);
         let runs = self.race(
             "list of GGML's library, 1.27 GB",
@@ -145,7 +145,7 @@ impl Bench {
         let path = ggml.display().to_string();
         let copy = || {
             let mut command = Command::new("cp");
-            command.args([&path, "copy.so"]).current_dir(&self.folder);
+            command.args([&path, "copy.so"]).current_dir(&self.directory);
             command
         };
         let to = "gfx10-3-generic,gfx1031";
@@ -169,14 +169,14 @@ impl Bench {
         self.whole_packed(&path)
     }
 
-    /// The same where the bundles are compressed: there libzstd sets the pace, on as many cores as there are.
+    /// The same where the bundles are compressed: there libzstd dominates, on all cores.
     fn whole_packed(&mut self, path: &str) -> Outcome {
         run::output(&mut self.hotswap(&["compress", path, "-o", "packed.so"]))?;
         let threads = format!("-T{}", std::thread::available_parallelism().map_or(1, usize::from));
         let zstd = || {
             let mut command = Command::new("zstd");
             command.args(["-q", "-f", "-3", "--long=26", &threads, path, "-o", "plain.zst"]);
-            command.current_dir(&self.folder);
+            command.current_dir(&self.directory);
             command
         };
         let to = "gfx10-3-generic,gfx1031";
@@ -210,7 +210,7 @@ impl Bench {
     fn compression(&mut self, rocrand: &Path) -> Outcome {
         let words = ["extract", &rocrand.display().to_string(), "--output-dir", "images"];
         run::output(&mut self.hotswap(&words))?;
-        let images = largest_bundle(&self.folder)?;
+        let images = largest_bundle(&self.directory)?;
         let ids: Vec<&str> = images.iter().map(|(id, _)| id.as_str()).collect();
         let bundler = |output: &str, more: &[&str]| {
             let mut words: Vec<String> =
@@ -225,7 +225,7 @@ impl Bench {
         let zstd = || {
             let mut command = Command::new("zstd");
             command.args(["-q", "-f", "-3", "--long=24", "--single-thread", "plain.hipfb", "-o", "plain.zst"]);
-            command.current_dir(&self.folder);
+            command.current_dir(&self.directory);
             command
         };
         let mut contestants: Vec<Contestant<'_>> = vec![
@@ -236,7 +236,7 @@ impl Bench {
             Ok(_) => contestants.push(("zstd -3 --long", Box::new(zstd))),
             Err(_) => println!("zstd is not installed here and left out"),
         }
-        let size = |name: &str| fs::metadata(self.folder.join(name)).map(|meta| meta.len() as f64 / 1e6);
+        let size = |name: &str| fs::metadata(self.directory.join(name)).map(|meta| meta.len() as f64 / 1e6);
         let question = format!("compression of one bundle of rocRAND, {:.1} MB", size("plain.hipfb")?);
         let runs = self.race(&question, &contestants)?;
         drop(contestants);
@@ -245,11 +245,11 @@ impl Bench {
         Ok(())
     }
 
-    /// What more targets cost in bytes where the library is compressed, and what generic ones save.
+    /// The size of more targets where the library is compressed, and the savings of generic ones.
     fn sizes(&mut self, name: &str, library: &Path) -> Outcome {
         let path = library.display().to_string();
         println!("\nsizes of {name}: the file, and its device code");
-        // Sizes are measured: that rocRAND's host part chooses by name is no matter here.
+        // Sizes are measured: rocRAND's choice by name in its host part does not matter here.
         let common = ["--compress", "--allow", "experimental,names", "--policy", "keep"];
         let retarget = |to: &[&str]| run::output(&mut self.hotswap(&[&["retarget", &path], to, &common].concat()));
         run::output(&mut self.hotswap(&["compress", &path, "-o", "packed.so"]))?;
@@ -266,7 +266,7 @@ impl Bench {
             ("compressed, generics in place of 7 entries", "lean.so"),
             ("the same at level 9", "smallest.so"),
         ] {
-            let size = fs::metadata(self.folder.join(file))?.len() as f64 / 1e6;
+            let size = fs::metadata(self.directory.join(file))?.len() as f64 / 1e6;
             let device = self.device_bytes(file)?;
             let more = |now: f64, before: Option<f64>| before.map_or(0.0, |before| (now / before - 1.0) * 100.0);
             let [file_more, device_more] =
@@ -287,7 +287,7 @@ impl Bench {
 impl Bench {
     /// Megabytes of the fat binaries of a file.
     fn device_bytes(&self, name: &str) -> Outcome<f64> {
-        // The first line ends with `BYTES bytes in PACKED`, without the last two words where nothing is packed.
+        // The first line ends with `BYTES bytes in PACKED`, without the last two tokens where nothing is packed.
         let listed = run::output(&mut self.hotswap(&["list", name]))?;
         let last = listed.lines().next().and_then(|line| line.rsplit(' ').find_map(|word| word.parse::<f64>().ok()));
         last.map_or_else(|| fail(format!("{name} is listed without a size")), |bytes| Ok(bytes / 1e6))
@@ -295,9 +295,9 @@ impl Bench {
 }
 
 /// Entry IDs and files of the images of the largest bundle; `hotswap extract` calls them NAME.NUMBER.TARGET.co.
-fn largest_bundle(folder: &Path) -> Outcome<Vec<(String, String)>> {
+fn largest_bundle(directory: &Path) -> Outcome<Vec<(String, String)>> {
     let mut bundles: BTreeMap<usize, (u64, Vec<(String, String)>)> = BTreeMap::new();
-    for entry in fs::read_dir(folder.join("images")).during("read", folder)? {
+    for entry in fs::read_dir(directory.join("images")).during("read", directory)? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
         let parts: Vec<&str> = name.rsplit('.').collect();

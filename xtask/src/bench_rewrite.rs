@@ -1,4 +1,5 @@
-//! `cargo xtask bench rewrite`: what making code objects for another stepping costs, from one to 26 million instructions.
+//! `cargo xtask bench rewrite`: the cost of making code objects for another stepping, from one to 26 million
+//! instructions.
 //!
 //! The objects are made of real kernels ([`object`]): with sites (LDS accesses at two addresses, matrix instructions that
 //! the target lacks), calls and plain code, in the three forms that users have; and of plain code alone. Contestants take
@@ -16,12 +17,12 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// As seen from inside; the one that knows the target.
+/// As a path inside; the one that knows the target.
 const LLVM: &str = "/usr/lib/llvm-24/bin";
 const TARGET: &str = "gfx1250-strict";
 /// Instructions of the objects, in millions: with the last one the code has more than 200 MB.
 const SIZES: [f64; 6] = [1.0, 2.0, 5.0, 10.0, 22.0, 26.0];
-/// Seconds for the largest object: what is aimed at, and what must hold.
+/// Seconds for the largest object: the goal and the limit.
 const GOAL: f64 = 2.0;
 const FLOOR: f64 = 5.0;
 /// Memory over the size of the input.
@@ -31,7 +32,7 @@ const NOTHING: f64 = 4.0;
 /// Time an instruction of the largest object over that of the smallest.
 const LINEAR: f64 = 1.3;
 
-/// What is rewritten: a name, and whether the file has sites.
+/// The inputs: a name, and whether the file has sites.
 const FORMS: [(&str, bool); 4] = [
     ("relocatable", true),
     ("linked, --emit-relocs", true),
@@ -41,7 +42,7 @@ const FORMS: [(&str, bool); 4] = [
 
 struct Bench {
     hotswap: PathBuf,
-    folder: PathBuf,
+    directory: PathBuf,
     rounds: usize,
     failed: usize,
 }
@@ -61,13 +62,13 @@ pub(crate) fn main(rounds: Option<usize>) -> Outcome {
         return fail(format!("the objects are made by LLVM 24 in {LLVM}: run in the userland of `setup --userland`"));
     }
     install::install(&prefix, Profile::Dist, session.clang().as_deref())?;
-    let folder = work.join("bench-rewrite");
-    remove::delete(&folder)?;
-    fs::create_dir_all(&folder).during("create", &folder)?;
-    let mut bench = Bench { hotswap: prefix.join("bin/hotswap"), folder, rounds: rounds.unwrap_or(3), failed: 0 };
+    let directory = work.join("bench-rewrite");
+    remove::delete(&directory)?;
+    fs::create_dir_all(&directory).during("create", &directory)?;
+    let mut bench = Bench { hotswap: prefix.join("bin/hotswap"), directory, rounds: rounds.unwrap_or(3), failed: 0 };
     let units = [
-        Unit::compile(&session, &bench.folder, "sites", "")?,
-        Unit::compile(&session, &bench.folder, "plain", "-DNO_SITES")?,
+        Unit::compile(&session, &bench.directory, "sites", "")?,
+        Unit::compile(&session, &bench.directory, "plain", "-DNO_SITES")?,
     ];
     let mut curves: [Vec<Point>; FORMS.len()] = Default::default();
     for millions in SIZES {
@@ -76,19 +77,19 @@ pub(crate) fn main(rounds: Option<usize>) -> Outcome {
             let file = if sites { &files[0][number] } else { &files[1][1] };
             curves[number].push(bench.point(name, file, millions)?);
         }
-        files.iter().flatten().for_each(|file| drop(fs::remove_file(bench.folder.join(file))));
+        files.iter().flatten().for_each(|file| drop(fs::remove_file(bench.directory.join(file))));
     }
     for ((name, sites), curve) in FORMS.into_iter().zip(&curves) {
         bench.judge(name, sites, curve);
     }
-    remove::delete(&bench.folder)?;
+    remove::delete(&bench.directory)?;
     if bench.failed == 0 { Ok(()) } else { fail(format!("{} limits do not hold", bench.failed)) }
 }
 
 impl Bench {
     /// Measures one file, in turns with its copy.
     fn point(&self, name: &str, file: &str, millions: f64) -> Outcome<Point> {
-        let path = self.folder.join(file);
+        let path = self.directory.join(file);
         let bytes = fs::metadata(&path).during("measure", &path)?.len();
         let (mut copies, mut runs) = (Vec::new(), Vec::new());
         // One round more than counted: the first one warms the caches.
@@ -117,8 +118,8 @@ impl Bench {
     }
 
     fn run(&self, program: &str, words: &[&str]) -> Outcome<Run> {
-        ["copy", "new"].iter().for_each(|name| drop(fs::remove_file(self.folder.join(name))));
-        measure(Command::new(program).args(words).current_dir(&self.folder))
+        ["copy", "new"].iter().for_each(|name| drop(fs::remove_file(self.directory.join(name))));
+        measure(Command::new(program).args(words).current_dir(&self.directory))
     }
 
     fn judge(&mut self, name: &str, sites: bool, curve: &[Point]) {

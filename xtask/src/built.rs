@@ -1,4 +1,4 @@
-//! What cargo built, from its messages: programs, test programs, folders of build scripts.
+//! The products of a cargo build, from its messages: programs, test programs, directories of build scripts.
 
 use crate::outcome::{Outcome, fail};
 use crate::programs::Program;
@@ -30,14 +30,14 @@ impl Profile {
     }
 }
 
-/// What a run of cargo made, or found made.
+/// The products of one run of cargo, fresh or up to date.
 #[derive(Default)]
 pub(crate) struct Built {
     /// Programs that are no tests.
     pub(crate) programs: Vec<PathBuf>,
     pub(crate) tests: Vec<Program>,
     /// Where build scripts leave what they make.
-    pub(crate) folders: Vec<PathBuf>,
+    pub(crate) directories: Vec<PathBuf>,
 }
 
 impl Built {
@@ -58,7 +58,7 @@ impl Built {
         match message {
             Message::CompilerArtifact(artifact) if artifact.profile.test => self.tests.extend(Program::of(&artifact)),
             Message::CompilerArtifact(artifact) => self.programs.extend(artifact.executable.map(PathBuf::from)),
-            Message::BuildScriptExecuted(script) => self.folders.push(script.out_dir.into()),
+            Message::BuildScriptExecuted(script) => self.directories.push(script.out_dir.into()),
             _ => {}
         }
     }

@@ -1,15 +1,14 @@
 //! Pages as a user follows them: files to write, commands to type, output to expect. Text only.
 //!
-//! A fence ```` ```LANGUAGE FILE ```` is a file of the reader's project. In a fence
-//! ```` ```console ```` a line `$ COMMAND` is typed (`> ` continues it), the lines after it are its
-//! output, and a last line `? N` is its exit code where that is not 0. In the output, `...` alone
-//! on a line stands for any lines and `[..]` for any text within a line; hashes and long numbers
-//! are not compared. Outside of fences, the lines
-//! between `<!-- printed by: COMMAND -->` and `<!-- end -->` are a command's output, too.
+//! A fence ```` ```LANGUAGE FILE ```` is a file of the reader's project. In a fence ```` ```console ```` a line `$
+//! COMMAND` is typed (`> ` continues it), the lines after it are its output, and a last line `? N` is its exit code
+//! where that is not 0. In the output, `...` alone on a line matches any lines and `[..]` matches any text within a
+//! line; hashes and long numbers are not compared. Outside of fences, the lines between `<!-- printed by: COMMAND -->`
+//! and `<!-- end -->` are a command's output, too.
 
 use std::ops::Range;
 
-/// What a reader does, in order.
+/// The actions of a reader, in order.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Writes this file.
@@ -18,13 +17,13 @@ pub(crate) enum Step {
     Command(Typed),
 }
 
-/// A command and what the README says of it.
+/// A command and its expectation in the README.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Typed {
     pub(crate) words: String,
     /// The expected output, `? N` included.
     pub(crate) expected: Vec<String>,
-    /// Lines of the README that hold the expected output.
+    /// Lines of the README that contain the expected output.
     pub(crate) lines: Range<usize>,
 }
 
@@ -104,8 +103,8 @@ fn line_matches(pattern: &str, line: &str) -> bool {
     rest.ends_with(last)
 }
 
-/// The line with every hash and every number of five digits or more as `#`: they differ between
-/// versions of HotSwap and of clang.
+/// The line with every hash and every number of five digits or more replaced by `#`: they differ between versions of
+/// HotSwap and of clang.
 fn without_hashes(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
     let mut rest = line;

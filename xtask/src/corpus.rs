@@ -1,12 +1,13 @@
-//! The task `corpus`: what the packages that people install hold, and whether HotSwap treats it rightly.
+//! The task `corpus`: the contents of the packages that people install, and whether HotSwap handles them correctly.
 //!
-//! Each file with device code is listed, verified, extracted and compared with what clang-offload-bundler takes out,
-//! retargeted, pruned and compressed; each output is verified, and loaded where the file itself can be. The table
-//! `docs/corpus.md` says what came out. It is run by hand and at night: the packages have gigabytes.
+//! Each file with device code is listed, verified, extracted and compared with the output of clang-offload-bundler,
+//! retargeted, pruned and compressed. Each output is verified, and loaded where the file itself can be. The results are
+//! the table `docs/corpus.md`. It is run by hand and at night: the packages have gigabytes.
 //!
-//! Invariants: nothing of a package enters the repository; of a package that fails a row says so, and the next one is done.
+//! Invariants: no part of a package enters the repository; a failing package gets a row with the reason, and the next
+//! one follows.
 //!
-//! Absent on purpose: figures that mean something on another machine. Time is told beside that of `cp`.
+//! Absent on purpose: figures for comparison with another machine. Times are shown with that of `cp`.
 
 mod file;
 mod table;
@@ -59,7 +60,7 @@ const PACKAGES: &[Package] = &[
     wheel("onnxruntime-rocm", "1.22.2.post1", "3.12"),
 ];
 
-/// Where host files and containers begin with something that names them.
+/// The first bytes of host files and containers.
 const MAGICS: &[&[u8]] = &[b"\x7fELF", b"CCOB", b"__CLANG_OFFLOAD_BUNDLE__", b"!<arch>\n", b"\x10\xff\x10\xad"];
 
 pub(crate) fn main(words: Vec<String>) -> Outcome {
@@ -115,7 +116,7 @@ fn rows(bench: &Bench, store: &Packages, package: &Package) -> Outcome<Vec<(Stri
         }
     };
     let mut rows: BTreeMap<String, Row> = BTreeMap::new();
-    for (path, size) in packages::files(&unpacked.folder)? {
+    for (path, size) in packages::files(&unpacked.directory)? {
         if size < 64 || !can_hold_code(&path)? {
             continue;
         }

@@ -1,4 +1,4 @@
-//! The task `demo`: HotSwap's main job from nothing, with every command shown.
+//! The task `demo`: HotSwap's main function from scratch, with every command shown.
 
 use crate::built::Profile;
 use crate::outcome::{Outcome, fail};
@@ -17,7 +17,7 @@ struct Options {
     retarget: String,
 }
 
-/// What HIP says on a machine without an AMD GPU.
+/// HIP's message on a machine without an AMD GPU.
 const NO_GPU: &str = "no ROCm-capable device is detected";
 
 pub(crate) fn main(words: Vec<String>) -> Outcome {
@@ -29,7 +29,7 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     if !session.userland.is_machine() {
         println!("\nThe following runs inside {}.", session.userland.root().display());
     }
-    // A folder of our own from an earlier run: the demo shows a whole build.
+    // A directory of our own from an earlier run: the demo shows a whole build.
     let _ = fs::remove_dir_all(work.join("hello"));
     let demo = Demo { build: session.work.join("hello").display().to_string(), session };
     times.time("configure the example", || demo.configure(&options.retarget))?;
@@ -47,7 +47,7 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
 
 struct Demo {
     session: Session,
-    /// The build folder, as seen from inside.
+    /// The build directory, as a path inside.
     build: String,
 }
 
@@ -66,7 +66,7 @@ impl Demo {
         self.show(&["cmake", "-G", "Ninja", "-S", &source, "-B", &self.build, &prefix, compiler, gpu, &plan])
     }
 
-    /// Lists the program, and checks that every GPU of the plan is there.
+    /// Lists the program, and checks that every GPU of the plan is present.
     fn list(&self, program: &str, retarget: &str) -> Outcome {
         println!("\n$ hotswap list {program}");
         let text = run::output(self.session.inside(Path::new("/"), "hotswap").args(["list", program]))?;
@@ -79,7 +79,7 @@ impl Demo {
         }
     }
 
-    /// Either the kernel runs, or HIP says that there is no GPU. Anything else is a failure.
+    /// Either the kernel runs, or HIP reports that there is no GPU. Anything else is a failure.
     fn run_program(&self, program: &str) -> Outcome {
         println!("\n$ {program}");
         let output = self.session.inside(Path::new("/"), program).output()?;

@@ -1,15 +1,15 @@
-//! What the userland gets beside Debian's packages: CMake of other versions and a ROCm folder.
+//! Additions to the userland besides Debian's packages: CMake of other versions and a ROCm directory.
 
 use crate::outcome::{During, Outcome};
 use crate::recipe::{CMAKE, ROCM_LINKS};
 use crate::{paths, rocm, run};
-use hotswap_userland::{CMAKE_FOLDER, Mount, ROCM_FOLDER, SOURCE, Userland};
+use hotswap_userland::{CMAKE_DIRECTORY, Mount, ROCM_DIRECTORY, SOURCE, Userland};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Adds everything, then builds the probe inside. Returns what could not be had.
+/// Adds everything, then builds the probe inside. Returns the missing parts.
 pub(crate) fn add(userland: &Userland, downloads: &Path) -> Outcome<Vec<String>> {
     let mut without = Vec::new();
     for version in CMAKE {
@@ -18,12 +18,12 @@ pub(crate) fn add(userland: &Userland, downloads: &Path) -> Outcome<Vec<String>>
             without.push(format!("cmake-{version}"));
         }
     }
-    add_rocm_folder(userland)?;
+    add_rocm_directory(userland)?;
     probe(userland)?;
     Ok(without)
 }
 
-/// Whether pip can be asked for wheels.
+/// Whether pip is available for downloading wheels.
 pub(crate) fn has_pip() -> bool {
     run::output(Command::new("python3").args(["-m", "pip", "--version"])).is_ok()
 }
@@ -38,8 +38,8 @@ fn add_cmake(userland: &Userland, downloads: &Path, version: &str) -> Outcome {
     let wheel = wheel.ok_or(std::io::Error::other("pip left no wheel"))?;
     let unpacked = wheels.join("unpacked");
     run::output(Command::new("python3").args(["-m", "zipfile", "-e"]).arg(&wheel).arg(&unpacked))?;
-    let target = userland.outside(CMAKE_FOLDER).join(format!("cmake-{version}"));
-    // The wheels lie in the cache folder, as the userland does: one file system.
+    let target = userland.outside(CMAKE_DIRECTORY).join(format!("cmake-{version}"));
+    // The wheels are in the cache directory, as the userland is: one file system.
     fs::rename(unpacked.join("cmake/data"), &target).during("place", &target)?;
     for program in fs::read_dir(target.join("bin")).during("read", &target)?.flatten() {
         fs::set_permissions(program.path(), Permissions::from_mode(0o755)).during("change", &program.path())?;
@@ -47,20 +47,20 @@ fn add_cmake(userland: &Userland, downloads: &Path, version: &str) -> Outcome {
     Ok(())
 }
 
-fn add_rocm_folder(userland: &Userland) -> Outcome {
+fn add_rocm_directory(userland: &Userland) -> Outcome {
     let multiarch = run::output(userland.command("/", "/usr/bin/gcc").arg("-print-multiarch"))?;
     for (link, target) in ROCM_LINKS {
         let fill = |text: &str| text.replace("{}", multiarch.trim());
-        let link = userland.outside(ROCM_FOLDER).join(fill(link));
-        if let Some(folder) = link.parent() {
-            fs::create_dir_all(folder).during("create", folder)?;
+        let link = userland.outside(ROCM_DIRECTORY).join(fill(link));
+        if let Some(directory) = link.parent() {
+            fs::create_dir_all(directory).during("create", directory)?;
         }
         symlink(fill(target), &link).during("link", &link)?;
     }
     Ok(())
 }
 
-/// Builds a HIP program inside, so that a userland which cannot is never called complete.
+/// Builds a HIP program inside, so that a userland that cannot do that is never marked complete.
 fn probe(userland: &Userland) -> Outcome {
     let source = Mount::ReadOnly { source: paths::workspace().to_owned(), target: userland.outside(SOURCE) };
     let mut command = userland.command("/tmp", "/usr/bin/clang++-22");

@@ -1,7 +1,7 @@
-//! Fuzzing with libFuzzer through cargo-fuzz: what all campaigns share, and `cargo xtask fuzz`.
+//! Fuzzing with libFuzzer through cargo-fuzz: the common parts of all campaigns, and `cargo xtask fuzz`.
 //!
 //! cargo-fuzz needs a nightly compiler; it runs without a sanitizer where the crate has no unsafe code. It is
-//! installed into the cache folder if the machine has none.
+//! installed into the cache directory if the machine has none.
 
 use crate::outcome::{During, Outcome, fail};
 use crate::{paths, remove, run, userland};
@@ -13,16 +13,16 @@ use std::process::{Child, Command, Stdio};
 
 /// The fuzz targets of a crate.
 pub(crate) struct Campaign {
-    /// Folder of the crate with the targets, from the workspace's root.
-    pub(crate) folder: &'static str,
-    /// Folder for what it leaves behind.
+    /// Directory of the crate with the targets, from the workspace's root.
+    pub(crate) directory: &'static str,
+    /// Directory for its outputs.
     pub(crate) work: PathBuf,
     pub(crate) targets: &'static [&'static str],
-    /// What an input has at most.
+    /// The maximum length of an input.
     pub(crate) length: usize,
-    /// Whether each target has a folder of seeds of its own.
+    /// Whether each target has a directory of seeds of its own.
     pub(crate) own_seeds: bool,
-    /// `none`, or what finds errors of unsafe code.
+    /// `none`, or the sanitizer that finds errors of unsafe code.
     pub(crate) sanitizer: &'static str,
 }
 
@@ -38,9 +38,9 @@ struct Words {
 
 const CONTAINERS: &[&str] =
     &["bundle", "compressed", "offload_binary", "host_object", "linked", "archive", "coff", "code_object"];
-/// What the profile drain takes from GPUs and from files in memory.
+/// The profile drain's readers of data from GPUs and from files in memory.
 const DRAIN: &[&str] = &["drained_file", "drained_table"];
-/// The parts of code objects, and what is written with other instructions; their seeds need the userland.
+/// The parts of code objects, and the rewriting of instructions; their seeds need the userland.
 const CODE: &[&str] = &["image", "rewrite"];
 /// More memory is a finding. [`Campaign::length`] bytes of zstd may honestly expand to 512 MB, and a change holds
 /// them twice.
@@ -50,7 +50,7 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     let words = Words::parse_from(words);
     let campaigns = [
         Campaign {
-            folder: "crates/bundle/fuzz",
+            directory: "crates/bundle/fuzz",
             work: paths::scratch("fuzz"),
             targets: CONTAINERS,
             length: 16 << 10,
@@ -58,7 +58,7 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
             sanitizer: "none",
         },
         Campaign {
-            folder: "crates/rewrite/fuzz",
+            directory: "crates/rewrite/fuzz",
             work: paths::scratch("rewrite-fuzz"),
             targets: CODE,
             length: 16 << 10,
@@ -66,7 +66,7 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
             sanitizer: "none",
         },
         Campaign {
-            folder: "crates/profile-drain/fuzz",
+            directory: "crates/profile-drain/fuzz",
             work: paths::scratch("fuzz-drain"),
             targets: DRAIN,
             length: 8 << 10,
@@ -88,17 +88,17 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
 }
 
 impl Campaign {
-    fn seeds_folder(&self) -> PathBuf {
+    fn seeds_directory(&self) -> PathBuf {
         self.work.join("seeds")
     }
 
-    /// Makes the seeds; the words stand before their folder.
+    /// Makes the seeds; `words` precede their directory.
     pub(crate) fn seeds(&self, words: &[&Path]) -> Outcome {
-        let seeds = self.seeds_folder();
+        let seeds = self.seeds_directory();
         remove::delete(&seeds)?;
         fs::create_dir_all(&seeds).during("create", &seeds)?;
         let mut command = Command::new(paths::cargo());
-        command.current_dir(paths::workspace().join(self.folder));
+        command.current_dir(paths::workspace().join(self.directory));
         if let Some(userland) = userland::finished()? {
             command.env(ENV_ROOT, userland.root());
         }
@@ -114,7 +114,7 @@ impl Campaign {
             return fail(format!("there are the targets {}", self.targets.join(", ")));
         }
         let bin = tools()?;
-        // Building twice at the same time would only wait for the lock.
+        // Concurrent builds would only wait for the lock.
         run::show(self.cargo_fuzz(&bin, "build").arg("--target-dir").arg(self.work.join("target")))?;
         let mut failed = Vec::new();
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
@@ -137,9 +137,14 @@ impl Campaign {
         let mut command = Command::new("cargo");
         let path = std::env::var("PATH").unwrap_or_default();
         command.env("PATH", format!("{path}:{}", bin.display())).env("RUSTUP_TOOLCHAIN", "nightly");
-        // The nightly compiler must be that of cargo, too.
+        // cargo must also use the nightly compiler.
         command.env_remove("CARGO").env_remove("RUSTC");
-        command.current_dir(paths::workspace().join(self.folder)).args(["fuzz", action, "--sanitizer", self.sanitizer]);
+        command.current_dir(paths::workspace().join(self.directory)).args([
+            "fuzz",
+            action,
+            "--sanitizer",
+            self.sanitizer,
+        ]);
         command
     }
 
@@ -148,7 +153,7 @@ impl Campaign {
         fs::create_dir_all(&corpus).during("create", &corpus)?;
         let path = self.work.join(format!("{name}.log"));
         let log = fs::File::create(&path).during("create", &path)?;
-        let seeds = if self.own_seeds { self.seeds_folder().join(name) } else { self.seeds_folder() };
+        let seeds = if self.own_seeds { self.seeds_directory().join(name) } else { self.seeds_directory() };
         let mut command = self.cargo_fuzz(bin, "run");
         command.arg("--target-dir").arg(self.work.join("target")).arg(name).arg(&corpus).arg(seeds);
         command.args(["--", "-print_final_stats=1", MEMORY]).arg(format!("-max_len={}", self.length));
@@ -169,7 +174,7 @@ fn executions(log: &str) -> String {
     line.unwrap_or("an unknown number of").trim().to_owned()
 }
 
-/// A folder with cargo-fuzz; it need not be on the search path.
+/// A directory with cargo-fuzz; it need not be on the search path.
 fn tools() -> Outcome<PathBuf> {
     let root = paths::cache()?.join("tools");
     if which::which("cargo-fuzz").is_err() && !root.join("bin/cargo-fuzz").exists() {

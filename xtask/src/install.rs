@@ -1,7 +1,7 @@
 //! The task `install`: build HotSwap and lay out its installation.
 //!
-//! Invariants: what lies in the prefix after a run does not depend on what lay there before; links
-//! are relative, so that the folder can be moved; the tools find each other by their own place.
+//! Invariants: The contents of the prefix after a run do not depend on its previous contents. Links are relative, so
+//! that the directory can be moved. The tools find each other by their own path.
 
 use crate::built::{Built, Profile};
 use crate::outcome::{During, Failure, Outcome, fail};
@@ -14,10 +14,10 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Builds HotSwap and installs it below a folder. DESTDIR is honoured.
+/// Builds HotSwap and installs it below a directory. DESTDIR is honoured.
 #[derive(Parser)]
 struct Options {
-    /// Folder of the installation, for example /usr/local.
+    /// Directory of the installation, for example /usr/local.
     #[arg(long)]
     prefix: PathBuf,
     /// The clang that HotSwap uses where nothing else is configured. Without this option, the
@@ -33,12 +33,12 @@ struct Options {
     debug: bool,
 }
 
-/// Packages that have something to install.
+/// Packages with installed files.
 #[rustfmt::skip]
 const PACKAGES: &[&str] = &["hotswap", "hotswap-driver-wrapper", "hotswap-linker-plugin", "hotswap-families",
                             "hotswap-profile-drain"];
 
-/// What cargo built, and where each goes.
+/// Cargo's outputs, and their installed paths.
 #[rustfmt::skip]
 const PROGRAMS: &[(&str, &str)] = &[
     ("hotswap", "bin/hotswap"),
@@ -46,7 +46,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("hotswap-lld", "libexec/hotswap/lld"),
 ];
 
-/// Other names of programs: place, and what the link says.
+/// Other names of programs: path, and the link's content.
 #[rustfmt::skip]
 const LINKS: &[(&str, &str)] = &[
     ("bin/hotswap-clang++", "hotswap-clang"),
@@ -61,7 +61,7 @@ const LINKS: &[(&str, &str)] = &[
 /// Archives for the programs of users, which build scripts make: of `hotswap-families` and `hotswap-profile-drain`.
 const ARCHIVES: &[&str] = &["libhotswap_registry.a", "libhotswap-profile-drain.a"];
 
-/// Files and folders of the workspace, and where each goes. A folder's files keep their names.
+/// Files and directories of the workspace, and their installed paths. A directory's files keep their names.
 const FILES: &[(&str, &str)] = &[
     ("crates/families/patches.def", "share/hotswap/patches.def"),
     ("crates/family-abi/include", "include/hotswap"),
@@ -107,7 +107,7 @@ pub(crate) fn lay_out(place: &Path, clang: Option<&Path>, built: &Built) -> Outc
         link(target, &place.join(name))?;
     }
     for name in ARCHIVES {
-        let archive = built.folders.iter().map(|folder| folder.join(name)).find(|path| path.exists());
+        let archive = built.directories.iter().map(|directory| directory.join(name)).find(|path| path.exists());
         copy(&archive.ok_or_else(|| missing(name))?, &place.join("lib/hotswap").join(name))?;
     }
     for (source, target) in FILES {
@@ -116,7 +116,7 @@ pub(crate) fn lay_out(place: &Path, clang: Option<&Path>, built: &Built) -> Outc
     write_defaults(&place.join("lib/hotswap/defaults.toml"), clang)
 }
 
-/// The value of `HOTSWAP_FAMILIES` for these `NAME=LIBRARY`: absolute paths of libraries that are there.
+/// The value of `HOTSWAP_FAMILIES` for these `NAME=LIBRARY`: absolute paths of existing libraries.
 fn family_libraries(families: &[String]) -> Outcome<OsString> {
     let absolute = |family: &String| {
         let Some((name, library)) = family.split_once('=') else {
@@ -129,7 +129,7 @@ fn family_libraries(families: &[String]) -> Outcome<OsString> {
     env::join_paths(all).or_else(|_| fail("--family: the path of a library has a colon"))
 }
 
-/// The configuration that every other one goes before.
+/// The configuration with the lowest precedence.
 fn write_defaults(file: &Path, clang: Option<&Path>) -> Outcome {
     let Some(clang) = clang.map(|clang| clang.display().to_string()) else {
         let _ = fs::remove_file(file); // of an earlier installation
@@ -148,7 +148,7 @@ fn missing(name: &str) -> Failure {
 /// Builds what has something to install, with these libraries of patch families in the tools.
 pub(crate) fn build(profile: Profile, families: &OsStr) -> Outcome<Built> {
     let mut command = Command::new(paths::cargo());
-    // Without the option, the environment's own value holds: cargo would build again for an empty one.
+    // Without the option, the environment's own value applies: cargo would build again for an empty one.
     if !families.is_empty() {
         command.env("HOTSWAP_FAMILIES", families);
     }
@@ -156,7 +156,7 @@ pub(crate) fn build(profile: Profile, families: &OsStr) -> Outcome<Built> {
     Built::new(command, &["build", "--profile", profile.name()].into_iter().chain(packages).collect::<Vec<_>>())
 }
 
-/// Copies a file beside its place and renames it: a program that runs just now is not disturbed.
+/// Copies a file next to its destination and renames it: a running program is not disturbed.
 fn copy(source: &Path, target: &Path) -> Outcome {
     replace(target, |temporary| fs::copy(source, temporary).map(drop))
 }
@@ -166,9 +166,9 @@ fn link(text: &str, target: &Path) -> Outcome {
 }
 
 fn replace(target: &Path, make: impl FnOnce(&Path) -> std::io::Result<()>) -> Outcome {
-    let folder = target.parent().unwrap_or(Path::new("/"));
-    fs::create_dir_all(folder).during("create", folder)?;
-    let temporary = folder.join(format!(".{}.installing", target.file_name().unwrap_or_default().display()));
+    let directory = target.parent().unwrap_or(Path::new("/"));
+    fs::create_dir_all(directory).during("create", directory)?;
+    let temporary = directory.join(format!(".{}.installing", target.file_name().unwrap_or_default().display()));
     let _ = fs::remove_file(&temporary); // left by a killed run, if at all
     make(&temporary).during("write", &temporary)?;
     fs::rename(&temporary, target).during("write", target)
@@ -179,7 +179,7 @@ fn copy_all(source: &Path, target: &Path) -> Outcome {
     if !source.is_dir() {
         return copy(source, target);
     }
-    // What an older version had here must not stay: CMake reads every file of its folder.
+    // Files of an older version must not stay: CMake reads every file of its directory.
     let _ = fs::remove_dir_all(target);
     for entry in fs::read_dir(source).during("read", source)?.flatten() {
         copy_all(&entry.path(), &target.join(entry.file_name()))?;

@@ -1,6 +1,6 @@
-//! The task `isa`: where the rows of the instruction set come from, and whether they are what they should be.
+//! The task `isa`: imports the rows of the instruction set, and checks whether they are correct.
 //!
-//! LLVM's sources are downloaded once into the cache folder ([`isa_source`](crate::isa_source)); the importer is
+//! LLVM's sources are downloaded once into the cache directory ([`isa_source`](crate::isa_source)); the importer is
 //! a program of `hotswap-isa-meta` and is built when it is needed, so that `xtask` stays small.
 
 use crate::outcome::{During, Outcome, fail};
@@ -20,7 +20,7 @@ struct Options {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Download LLVM's AMDGPU sources into the cache folder, if they are not there.
+    /// Download LLVM's AMDGPU sources into the cache directory, if they are not there.
     Fetch {
         /// Delete them and download again.
         #[arg(long)]
@@ -49,7 +49,7 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     match Options::parse_from(words).action {
         Action::Fetch { again } => {
             if again {
-                remove::delete(&isa_source::folder()?)?;
+                remove::delete(&isa_source::directory()?)?;
             }
             println!("LLVM's sources: {}", isa_source::llvm_source()?.display());
             Ok(())
@@ -62,69 +62,69 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     }
 }
 
-/// The folder of the rows.
+/// The directory of the rows.
 fn rows() -> PathBuf {
     paths::workspace().join("crates/isa/rows")
 }
 
-/// Writes the rows into a folder.
-fn import(json: &Json, folder: &Path) -> Outcome {
+/// Writes the rows into a directory.
+fn import(json: &Json, directory: &Path) -> Outcome {
     let Some(json) = &json.json else {
         let made = isa_source::json()?;
-        let result = run_importer(&made, folder);
+        let result = run_importer(&made, directory);
         fs::remove_file(&made).during("delete", &made)?;
         return result;
     };
-    run_importer(json, folder)
+    run_importer(json, directory)
 }
 
-fn run_importer(json: &Path, folder: &Path) -> Outcome {
+fn run_importer(json: &Path, directory: &Path) -> Outcome {
     let overlay = rows().join("overlay.isa");
     let mut command = Command::new(paths::cargo());
     command.current_dir(paths::workspace()).args(["run", "--quiet", "--release", "--package", "hotswap-isa-meta"]);
-    command.args(["--features", "import", "--bin", "isa-import", "--"]).arg(json).arg(overlay).arg(folder);
+    command.args(["--features", "import", "--bin", "isa-import", "--"]).arg(json).arg(overlay).arg(directory);
     run::show(&mut command)
 }
 
 /// Fails with a summary when an import would change the rows.
 fn check(json: &Json) -> Outcome {
-    let folder = paths::scratch("isa-rows");
-    remove::delete(&folder)?;
-    fs::create_dir_all(&folder).during("create", &folder)?;
-    import(json, &folder)?;
-    let complaints = differences(&rows(), &folder)?;
+    let directory = paths::scratch("isa-rows");
+    remove::delete(&directory)?;
+    fs::create_dir_all(&directory).during("create", &directory)?;
+    import(json, &directory)?;
+    let complaints = differences(&rows(), &directory)?;
     if complaints.is_empty() {
         println!("The rows are what LLVM's records and the overlay say.");
         return Ok(());
     }
-    let advice = format!("the new rows are in {}; `cargo xtask isa import` writes them", folder.display());
+    let advice = format!("the new rows are in {}; `cargo xtask isa import` writes them", directory.display());
     fail(format!("{}\n{advice}", complaints.join("\n")))
 }
 
 /// How many lines of a difference are shown.
 const SHOWN: usize = 6;
 
-/// What differs between the committed rows and the new ones, file by file.
+/// The differences between the committed rows and the new ones, file by file.
 fn differences(committed: &Path, new: &Path) -> Outcome<Vec<String>> {
     let mut names = names(committed)?;
     names.extend(self::names(new)?);
     let mut complaints = Vec::new();
     for name in names.iter().filter(|name| *name != "overlay.isa") {
-        let text = |folder: &Path| fs::read_to_string(folder.join(name)).unwrap_or_default();
+        let text = |directory: &Path| fs::read_to_string(directory.join(name)).unwrap_or_default();
         complaints.extend(difference(name, &text(committed), &text(new)));
     }
     Ok(complaints)
 }
 
-fn names(folder: &Path) -> Outcome<BTreeSet<String>> {
+fn names(directory: &Path) -> Outcome<BTreeSet<String>> {
     let mut names = BTreeSet::new();
-    for entry in fs::read_dir(folder).during("read", folder)? {
+    for entry in fs::read_dir(directory).during("read", directory)? {
         names.insert(entry?.file_name().to_string_lossy().into_owned());
     }
     Ok(names)
 }
 
-/// A summary of one file's difference; lines that only moved are said to have moved.
+/// A summary of one file's difference; lines that only moved are reported as moved.
 fn difference(name: &str, old: &str, new: &str) -> Option<String> {
     if old == new {
         return None;

@@ -1,4 +1,4 @@
-//! `cargo xtask isa bench`: what reading machine code costs, on real code.
+//! `cargo xtask isa bench`: the cost of reading machine code, on real code.
 //!
 //! The code is that of Debian's rocRAND, and for gfx1250, for which nothing is packaged, rocPRIM's kernels, compiled
 //! here once by the userland's clang 22.
@@ -40,7 +40,7 @@ pub(crate) fn main(words: &Words) -> Outcome {
     run::show(&mut command)
 }
 
-/// The kernels for gfx1250, compiled now if they are not there.
+/// The kernels for gfx1250, compiled now if they do not exist.
 fn kernels(session: &Session) -> Outcome<PathBuf> {
     let kept = paths::cache()?.join("isa-bench");
     let object = kept.join("gfx1250.co");

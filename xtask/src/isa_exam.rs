@@ -1,7 +1,7 @@
 //! `cargo xtask isa exam`: the exams of the instruction set at full size.
 //!
-//! The exams are a program of `tests/isa-exam`; here is what they stand on: the userland, LLVM's test files, a
-//! library of a distribution, a digest of LLVM's records, and folders for what is kept.
+//! The exams are a program of `tests/isa-exam`; this task provides the userland, LLVM's test files, a library of a
+//! distribution, a digest of LLVM's records, and directories for kept data.
 
 use crate::isa_source::{self, llvm_source};
 use crate::library::{ROCRAND, library};
@@ -16,7 +16,7 @@ use std::process::Command;
 /// Counts up when the form of the digest of LLVM's records changes.
 const FORM: u32 = 1;
 
-/// The exam's own words; without any, everything is run.
+/// The exam's own arguments; without any, everything is run.
 #[derive(clap::Args)]
 pub(crate) struct Words {
     /// `vectors`, `sweep`, `code` or `effects` with its options (`-- --help` lists them); everything without it.
@@ -41,19 +41,19 @@ pub(crate) fn main(words: &Words) -> Outcome {
     run::show(&mut command)
 }
 
-/// Makes a command of cargo the exams' program.
+/// Makes a command of cargo run the exams' program.
 fn program(command: &mut Command) {
     command.current_dir(paths::workspace());
     command.args(["run", "--quiet", "--release", "--package", "hotswap-isa-exam", "--"]);
 }
 
-/// What matters of LLVM's records, made now if it is not there: 40 of the 570 MB. It is not a part of
-/// `cargo xtask test`, where dumping the records would take longer than all tests of the instruction set.
+/// The relevant part of LLVM's records, made now if it does not exist: 40 of the 570 MB. It is not a part of `cargo
+/// xtask test`, where dumping the records would take longer than all tests of the instruction set.
 fn records() -> Outcome<PathBuf> {
     let version = isa_source::version()?;
-    let file = folder()?.join(format!("records-{FORM}-{version}.json"));
+    let file = directory()?.join(format!("records-{FORM}-{version}.json"));
     if !file.exists() {
-        let parent = folder()?;
+        let parent = directory()?;
         fs::create_dir_all(&parent).during("create", &parent)?;
         let json = isa_source::json()?;
         let partial = file.with_extension("partial");
@@ -66,13 +66,13 @@ fn records() -> Outcome<PathBuf> {
     Ok(file)
 }
 
-/// Tells a command where LLVM's test files are, downloading them if needed, and where it may keep things.
+/// Sets the variables of a command for LLVM's test files, downloading them if needed, and for the directory of kept data.
 pub(crate) fn provide(command: &mut Command) -> Outcome {
-    command.env(ENV_LLVM, llvm_source()?).env(ENV_CACHE, folder()?);
+    command.env(ENV_LLVM, llvm_source()?).env(ENV_CACHE, directory()?);
     Ok(())
 }
 
-/// What the exams keep between runs.
-fn folder() -> Outcome<PathBuf> {
+/// The directory that the exams keep between runs.
+fn directory() -> Outcome<PathBuf> {
     Ok(paths::cache()?.join("isa-exam"))
 }

@@ -18,7 +18,7 @@ pub(crate) struct Words {
 pub(crate) fn main(words: &Words) -> Outcome {
     let tests = llvm_source()?.join("llvm/test/MC/Disassembler/AMDGPU");
     let campaign = Campaign {
-        folder: "crates/isa/fuzz",
+        directory: "crates/isa/fuzz",
         work: paths::scratch("isa-fuzz"),
         targets: &["decode", "round_trip"],
         // The setting, two of the longest instructions, and a value for fields.

@@ -1,7 +1,7 @@
 //! LLVM's sources for AMDGPU: records, C++ facts and tests, from Debian's source package.
 //!
-//! Invariants: the folder in the cache gets its name only when complete; the package comes from the machine's
-//! own mirror and is verified by apt; nothing of LLVM's enters the repository but the facts in the rows.
+//! Invariants: The directory in the cache gets its name only when complete. The package comes from the machine's own
+//! mirror and is verified by apt. Only the facts in the rows enter the repository.
 
 use crate::outcome::{During, Outcome, fail};
 use crate::{paths, remove, run, setup, userland};
@@ -13,7 +13,7 @@ use std::process::Command;
 
 /// The source package; the rows are those of this version of LLVM.
 const PACKAGE: &str = "llvm-toolchain-23";
-/// What is unpacked of it.
+/// The parts that are unpacked.
 const PARTS: &[&str] = &[
     "llvm/lib/Target/AMDGPU",
     "llvm/include",
@@ -21,22 +21,22 @@ const PARTS: &[&str] = &[
     "llvm/test/MC/Disassembler/AMDGPU",
     "llvm/test/CodeGen/AMDGPU",
 ];
-/// Where the sources are seen inside the userland.
+/// The path of the sources inside the userland.
 const INSIDE: &str = "/mnt/llvm";
-/// Where the folder for the JSON is seen inside the userland.
+/// The path of the directory for the JSON inside the userland.
 const OUTPUT: &str = "/mnt/output";
 
-/// The folder of the sources, whether it exists or not.
-pub(crate) fn folder() -> Outcome<PathBuf> {
+/// The directory of the sources, whether it exists or not.
+pub(crate) fn directory() -> Outcome<PathBuf> {
     Ok(paths::cache()?.join("llvm-source-23"))
 }
 
-/// The folder that holds `llvm/lib/Target/AMDGPU` and the tests of machine code; downloaded now if it is not there.
+/// The directory with `llvm/lib/Target/AMDGPU` and the tests of machine code; downloaded now if it does not exist.
 pub(crate) fn llvm_source() -> Outcome<PathBuf> {
     with_part(PARTS[0])
 }
 
-/// The folder of the tests of code generation. One that an older HotSwap downloaded lacks them, and is downloaded again.
+/// The directory of the tests of code generation. One that an older HotSwap downloaded lacks them, and is downloaded again.
 pub(crate) fn code_generation_tests() -> Outcome<PathBuf> {
     const PART: &str = "llvm/test/CodeGen/AMDGPU";
     debug_assert!(PARTS.contains(&PART));
@@ -44,26 +44,26 @@ pub(crate) fn code_generation_tests() -> Outcome<PathBuf> {
 }
 
 fn with_part(part: &str) -> Outcome<PathBuf> {
-    let folder = folder()?;
+    let directory = directory()?;
     let cache = paths::cache()?;
     fs::create_dir_all(&cache).during("create", &cache)?;
     let lock = cache.join("llvm-source.lock");
     let lock_file = File::options().create(true).append(true).open(&lock).during("open", &lock)?;
     rustix::fs::flock(&lock_file, FlockOperation::LockExclusive)?;
-    if !folder.join(part).exists() {
-        let partial = folder.with_extension("partial");
+    if !directory.join(part).exists() {
+        let partial = directory.with_extension("partial");
         remove::delete(&partial)?;
         fs::create_dir_all(&partial).during("create", &partial)?;
         download(&partial)?;
-        remove::delete(&folder)?;
-        fs::rename(&partial, &folder).during("rename", &partial)?;
+        remove::delete(&directory)?;
+        fs::rename(&partial, &directory).during("rename", &partial)?;
     }
-    Ok(folder)
+    Ok(directory)
 }
 
-/// Fills the folder with the parts of the newest version that the mirror really has.
-fn download(folder: &Path) -> Outcome {
-    let apt = Apt::new(folder, "deb-src")?;
+/// Fills the directory with the parts of the newest version that the mirror actually has.
+fn download(directory: &Path) -> Outcome {
+    let apt = Apt::new(directory, "deb-src")?;
     run::output(&mut apt.command("apt-get", &["update", "-q"]))?;
     let versions = versions(&run::output(&mut apt.command("apt-cache", &["showsrc", "--only-source", PACKAGE]))?);
     let mut failures = Vec::new();
@@ -71,10 +71,10 @@ fn download(folder: &Path) -> Outcome {
         let package = format!("{PACKAGE}={version}");
         let words = ["source", "-q", "--download-only", "--tar-only", "--only-source", &package];
         println!("Downloading the sources of {package} (about 200 MB)");
-        match run::output(apt.command("apt-get", &words).current_dir(folder)) {
+        match run::output(apt.command("apt-get", &words).current_dir(directory)) {
             Ok(_) => {
-                unpack(folder)?;
-                let file = folder.join("VERSION");
+                unpack(directory)?;
+                let file = directory.join("VERSION");
                 fs::write(&file, format!("{version}\n")).during("write", &file)?;
                 return apt.remove();
             }
@@ -107,9 +107,9 @@ fn numbers(version: &str) -> Vec<u64> {
 }
 
 /// Unpacks the parts and deletes the archive.
-fn unpack(folder: &Path) -> Outcome {
+fn unpack(directory: &Path) -> Outcome {
     let mut archives = Vec::new();
-    for entry in fs::read_dir(folder).during("read", folder)? {
+    for entry in fs::read_dir(directory).during("read", directory)? {
         let path = entry?.path();
         if path.to_string_lossy().ends_with(".orig.tar.xz") {
             archives.push(path);
@@ -119,50 +119,50 @@ fn unpack(folder: &Path) -> Outcome {
         return fail(format!("{} archives came with the sources of {PACKAGE}, not one", archives.len()));
     };
     let mut command = Command::new("tar");
-    command.arg("-C").arg(folder).arg("-xJf").arg(archive).args(["--strip-components=1", "--no-same-owner"]);
+    command.arg("-C").arg(directory).arg("-xJf").arg(archive).args(["--strip-components=1", "--no-same-owner"]);
     command.args(["--wildcards", "--no-wildcards-match-slash"]).args(PARTS.iter().map(|part| format!("*/{part}")));
     run::output(&mut command)?;
     fs::remove_file(archive).during("delete", archive)
 }
 
-/// apt with lists and configuration of its own: the machine's know other packages, and stay as they are.
+/// apt with lists and configuration of its own: the machine's know other packages, and stay unchanged.
 pub(crate) struct Apt {
-    folder: PathBuf,
+    directory: PathBuf,
 }
 
 impl Apt {
     /// `kind` is `deb` for packages to install, `deb-src` for sources.
     pub(crate) fn new(parent: &Path, kind: &str) -> Outcome<Self> {
-        let folder = parent.join("apt");
+        let directory = parent.join("apt");
         for name in ["lists/partial", "cache/archives/partial"] {
-            let path = folder.join(name);
+            let path = directory.join(name);
             fs::create_dir_all(&path).during("create", &path)?;
         }
         let mirror = userland::mirror()?;
         let keys = "/usr/share/keyrings/debian-archive-keyring.gpg";
         let source = |suite: &str| format!("{kind} [signed-by={keys}] {mirror} {suite} main\n");
-        let sources = folder.join("sources.list");
+        let sources = directory.join("sources.list");
         fs::write(&sources, source("sid") + &source("experimental")).during("write", &sources)?;
-        let place = folder.display();
+        let place = directory.display();
         let settings = [
             format!("Dir::Etc::sourcelist \"{place}/sources.list\";\nDir::Etc::sourceparts \"/dev/null\";\n"),
             format!("Dir::State::lists \"{place}/lists\";\nDir::Cache \"{place}/cache\";\n"),
             // A mirror's copy of the archive may be weeks old.
             "Acquire::Check-Valid-Until \"false\";\nAcquire::Retries \"3\";\nAPT::Sandbox::User \"root\";\n".to_owned(),
         ];
-        let file = folder.join("apt.conf");
+        let file = directory.join("apt.conf");
         fs::write(&file, settings.concat()).during("write", &file)?;
-        Ok(Self { folder })
+        Ok(Self { directory })
     }
 
     pub(crate) fn command(&self, program: &str, words: &[&str]) -> Command {
         let mut command = Command::new(program);
-        command.arg("-c").arg(self.folder.join("apt.conf")).args(words);
+        command.arg("-c").arg(self.directory.join("apt.conf")).args(words);
         command
     }
 
     pub(crate) fn remove(&self) -> Outcome {
-        remove::delete(&self.folder)
+        remove::delete(&self.directory)
     }
 }
 

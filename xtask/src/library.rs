@@ -1,6 +1,6 @@
 //! Libraries of a distribution as real input: the largest file of a package of Debian's.
 //!
-//! Absent on purpose: how packages come here ([`crate::packages`]).
+//! Absent on purpose: downloading packages ([`crate::packages`]).
 
 use crate::outcome::{Outcome, fail};
 use crate::packages::{self, Origin, Package, Packages};
@@ -11,7 +11,7 @@ use std::process::Command;
 /// A package whose largest file is the library.
 pub(crate) struct Library {
     pub(crate) name: &'static str,
-    /// Whether experimental's version is wanted, if there is one.
+    /// Whether experimental's version is preferred, if there is one.
     experimental: bool,
 }
 
@@ -27,19 +27,19 @@ pub(crate) const ROCSPARSE: Library = Library { name: "librocsparse1", experimen
 /// Headers of rocPRIM and of hipCUB, of the version whose kernels are instantiated for each GPU.
 const HEADERS: &[&str] = &["librocprim-dev", "libhipcub-dev"];
 
-/// Tells a command where the headers are that tests compile with.
+/// Sets the variable of a command for the headers with which tests compile.
 pub(crate) fn provide_headers(command: &mut Command) -> Outcome {
     let packages = Packages::open()?;
-    let folder = |name: &&'static str| {
+    let directory = |name: &&'static str| {
         let unpacked = packages.get(&Package { name, origin: Origin::Experimental })?;
-        Ok(unpacked.folder.join("usr/include"))
+        Ok(unpacked.directory.join("usr/include"))
     };
-    let folders = HEADERS.iter().map(folder).collect::<Outcome<Vec<_>>>()?;
-    command.env(ENV_HEADERS, std::env::join_paths(folders)?);
+    let directories = HEADERS.iter().map(directory).collect::<Outcome<Vec<_>>>()?;
+    command.env(ENV_HEADERS, std::env::join_paths(directories)?);
     Ok(())
 }
 
-/// Tells a command where the libraries are that tests change.
+/// Sets the variable of a command for the libraries that tests change.
 pub(crate) fn provide(command: &mut Command) -> Outcome {
     let libraries = [&ROCRAND, &GGML, &ROCSPARSE].map(library).into_iter().collect::<Outcome<Vec<_>>>()?;
     let list = std::env::join_paths(libraries)?;
@@ -47,19 +47,19 @@ pub(crate) fn provide(command: &mut Command) -> Outcome {
     Ok(())
 }
 
-/// The library, downloaded now if it is not there.
+/// The library, downloaded now if it does not exist.
 pub(crate) fn library(library: &Library) -> Outcome<PathBuf> {
     let packages = Packages::open()?;
     let of = |origin| packages.get(&Package { name: library.name, origin });
     let preferred = if library.experimental { of(Origin::Experimental).ok() } else { None };
     let unpacked = preferred.map_or_else(|| of(Origin::Sid), Ok)?;
-    let largest = largest(&unpacked.folder)?;
-    largest.map_or_else(|| fail(format!("{} holds no library: {}", library.name, unpacked.folder.display())), Ok)
+    let largest = largest(&unpacked.directory)?;
+    largest.map_or_else(|| fail(format!("{} holds no library: {}", library.name, unpacked.directory.display())), Ok)
 }
 
-/// The largest file below the folder: a package of a library holds it and a few lines of text.
-fn largest(folder: &Path) -> Outcome<Option<PathBuf>> {
-    let files = packages::files(folder)?;
+/// The largest file below the directory: a package of a library has it and a few lines of text.
+fn largest(directory: &Path) -> Outcome<Option<PathBuf>> {
+    let files = packages::files(directory)?;
     Ok(files.into_iter().max_by_key(|(_, size)| *size).map(|(path, _)| path))
 }
 
@@ -70,10 +70,10 @@ mod tests {
 
     #[test]
     fn the_largest_file_is_the_library() {
-        let folder = tempfile::tempdir().unwrap();
-        fs::create_dir_all(folder.path().join("usr/lib")).unwrap();
-        fs::write(folder.path().join("usr/notes"), "a").unwrap();
-        fs::write(folder.path().join("usr/lib/x.so.1"), "library").unwrap();
-        assert_eq!(largest(folder.path()).unwrap(), Some(folder.path().join("usr/lib/x.so.1")));
+        let directory = tempfile::tempdir().unwrap();
+        fs::create_dir_all(directory.path().join("usr/lib")).unwrap();
+        fs::write(directory.path().join("usr/notes"), "a").unwrap();
+        fs::write(directory.path().join("usr/lib/x.so.1"), "library").unwrap();
+        assert_eq!(largest(directory.path()).unwrap(), Some(directory.path().join("usr/lib/x.so.1")));
     }
 }

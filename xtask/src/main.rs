@@ -1,8 +1,8 @@
 //! Development tasks: `cargo xtask TASK`. Everything a fresh machine needs starts here.
 //!
-//! Invariants: a task says each command that it runs; it works without a terminal and without
-//! standard input; nothing outside the target folder and HotSwap's cache folder is changed, except
-//! that `setup` installs two Debian packages where they are missing.
+//! Invariants: A task prints each command that it runs. It works without a terminal and without standard input. Nothing
+//! outside the target directory and HotSwap's cache directory is changed, except that `setup` installs two Debian packages
+//! where they are missing.
 //!
 //! Absent on purpose: knowledge about code objects and bundles (the crates and their tests have it).
 
@@ -23,6 +23,7 @@ mod isa_exam;
 mod isa_fuzz;
 mod isa_source;
 mod library;
+mod measure;
 mod new_family;
 mod outcome;
 mod packages;
@@ -50,17 +51,18 @@ use std::process::ExitCode;
 struct Task {
     name: &'static str,
     help: &'static str,
-    /// Gets the words after the task's name, led by a program name for the parser.
+    /// Gets the arguments after the task's name, preceded by a program name for the parser.
     run: fn(Vec<String>) -> Outcome,
 }
 
 #[rustfmt::skip]
 const TASKS: &[Task] = &[
-    Task { name: "setup", help: "find a usable ROCm, or build one in the cache folder (--remove deletes it)", run: setup::main },
+    Task { name: "setup", help: "find a usable ROCm, or build one in the cache directory (--remove deletes it)", run: setup::main },
     Task { name: "demo", help: "set up what is missing, build an example for GPUs it was not compiled for, show it", run: demo::main },
-    Task { name: "install", help: "build HotSwap and install it: install --prefix FOLDER", run: install::main },
+    Task { name: "install", help: "build HotSwap and install it: install --prefix DIRECTORY", run: install::main },
     Task { name: "test", help: "set up what is missing and run every check and test", run: test::main },
     Task { name: "tidy", help: "check the rules of the house: arrows between crates, lengths, headers", run: tidy::main },
+    Task { name: "measure", help: "print figures of the source text: sizes, names, words, circles", run: measure::main },
     Task { name: "bench", help: "measure what HotSwap costs, side by side with doing without it", run: bench::main },
     Task { name: "corpus", help: "treat the files of packages and wheels, and write docs/corpus.md", run: corpus::main },
     Task { name: "fuzz", help: "fuzz the readers and writers of containers and code objects", run: fuzz::main },

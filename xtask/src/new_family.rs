@@ -1,6 +1,6 @@
-//! The task `new-family`: the file, the lines and the case of a new patch family, which builds and does nothing yet.
+//! The task `new-family`: the file, the lines and the case of a new patch family, which builds and has no effect yet.
 //!
-//! Invariants: nothing is written before every edit is known to fit; the lists stay sorted, as the build asks.
+//! Invariants: nothing is written before every edit is known to fit; the lists stay sorted, as the build requires.
 //!
 //! Absent on purpose: families outside this workspace, which `install --family` links into the tools.
 
@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 struct Options {
     /// Name of the family: a-z, 0-9 and _.
     name: String,
-    /// What one run of the family works on.
+    /// The unit that one run of the family processes.
     #[arg(long, value_enum, default_value = "instruction")]
     scope: FamilyScope,
-    /// What the family changes, in a few words.
+    /// The family's effect, in brief.
     #[arg(long, default_value = "not written yet")]
     summary: String,
     /// Directory of the crate that lists the families.
@@ -37,7 +37,7 @@ enum FamilyScope {
 }
 
 impl FamilyScope {
-    /// As `patches.def` spells it.
+    /// The spelling in `patches.def`.
     fn listed(self) -> &'static str {
         match self {
             Self::Instruction => "Instruction",
@@ -102,7 +102,7 @@ fn check(name: &str, summary: &str) -> Outcome {
 
 const MACRO: &str = "HOTSWAP_PATCH(";
 
-/// The list with the family behind all others of its scope in their order, and in its place by name.
+/// The list with the family after all others of its scope in their order, and in its place by name.
 fn with_family(list: &str, name: &str, scope: FamilyScope, summary: &str) -> Outcome<String> {
     if list.lines().any(|line| line.starts_with(&format!("{MACRO}{name},"))) {
         return fail(format!("patches.def lists `{name}` already"));

@@ -1,9 +1,9 @@
-//! The error of a task: one message for a person. Nobody branches on it, so it is text.
+//! The error of a task: one message for a person. No code depends on its kind, so it is text.
 
 use std::fmt;
 use std::path::Path;
 
-/// Why a task stopped.
+/// The reason why a task stopped.
 #[derive(Debug)]
 pub(crate) struct Failure(String);
 
@@ -27,7 +27,7 @@ impl<E: std::error::Error> From<E> for Failure {
     }
 }
 
-/// Adds what was being done, and to which file, to an error that does not say so itself.
+/// Adds the operation and the file to an error that does not contain them.
 pub(crate) trait During<T> {
     /// `cannot VERB PATH: reason`.
     fn during(self, verb: &str, path: &Path) -> Outcome<T>;

@@ -1,9 +1,9 @@
-//! Packages of the registries as real input: Debian's by apt, wheels by pip, unpacked in the cache folder.
+//! Packages of the registries as real input: Debian's by apt, wheels by pip, unpacked in the cache directory.
 //!
-//! Invariants: a package's folder gets its name only when complete; what is downloaded comes through the machine's own
-//! apt and pip, which verify it; nothing of it enters the repository.
+//! Invariants: A package's directory gets its name only when complete. Downloads use the machine's own apt and pip, which
+//! verify them. No part of them enters the repository.
 //!
-//! Absent on purpose: dependencies. Device code is looked at, never run, so a package is wanted for its files only.
+//! Absent on purpose: dependencies. Device code is read, never run, so only the files of a package are needed.
 
 use crate::isa_source::Apt;
 use crate::outcome::{During, Outcome, fail};
@@ -14,14 +14,14 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where a package comes from.
+/// The origin of a package.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// Debian's sid.
     Sid,
     /// Debian's experimental.
     Experimental,
-    /// A wheel: its version, and the version of CPython that it is for.
+    /// A wheel: its version, and its version of CPython.
     Wheel { version: &'static str, python: &'static str },
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct Unpacked {
     /// Its version, as the registry spells it.
     pub(crate) version: String,
     /// Its files.
-    pub(crate) folder: PathBuf,
+    pub(crate) directory: PathBuf,
 }
 
 /// Platforms of wheels, the newest first: pip takes the first that a project has.
@@ -50,29 +50,29 @@ const PLATFORMS: &[&str] = &[
     "manylinux2014_x86_64",
 ];
 
-/// Inside the folder of a package: its files, and its version.
+/// Inside the directory of a package: its files, and its version.
 const CONTENT: &str = "content";
 const VERSION: &str = "VERSION";
 
-/// The store of packages in the cache folder. apt's lists are brought up to date once, when the first package is missing.
+/// The store of packages in the cache directory. apt's lists are updated once, when the first package is missing.
 pub(crate) struct Packages {
-    folder: PathBuf,
+    directory: PathBuf,
     apt: OnceCell<Apt>,
 }
 
 impl Packages {
     pub(crate) fn open() -> Outcome<Self> {
-        let folder = paths::cache()?.join("packages");
-        fs::create_dir_all(&folder).during("create", &folder)?;
-        Ok(Self { folder, apt: OnceCell::new() })
+        let directory = paths::cache()?.join("packages");
+        fs::create_dir_all(&directory).during("create", &directory)?;
+        Ok(Self { directory, apt: OnceCell::new() })
     }
 
-    /// The package, downloaded and unpacked now if it is not there.
+    /// The package, downloaded and unpacked now if it does not exist.
     pub(crate) fn get(&self, package: &Package) -> Outcome<Unpacked> {
-        let folder = self.folder.join(key(package));
+        let directory = self.directory.join(key(package));
         let _lock = self.lock()?;
-        if !folder.exists() {
-            let partial = folder.with_extension("partial");
+        if !directory.exists() {
+            let partial = directory.with_extension("partial");
             remove::delete(&partial)?;
             fs::create_dir_all(partial.join(CONTENT)).during("create", &partial)?;
             let version = match package.origin {
@@ -82,16 +82,16 @@ impl Packages {
             };
             let file = partial.join(VERSION);
             fs::write(&file, format!("{version}\n")).during("write", &file)?;
-            fs::rename(&partial, &folder).during("rename", &partial)?;
+            fs::rename(&partial, &directory).during("rename", &partial)?;
         }
-        let file = folder.join(VERSION);
+        let file = directory.join(VERSION);
         let version = fs::read_to_string(&file).during("read", &file)?.trim().to_owned();
-        Ok(Unpacked { version, folder: folder.join(CONTENT) })
+        Ok(Unpacked { version, directory: directory.join(CONTENT) })
     }
 
     /// Tasks that run at the same time download one after the other.
     fn lock(&self) -> Outcome<File> {
-        let path = self.folder.join("lock");
+        let path = self.directory.join("lock");
         let file = File::options().create(true).append(true).open(&path).during("open", &path)?;
         rustix::fs::flock(&file, FlockOperation::LockExclusive)?;
         Ok(file)
@@ -99,14 +99,14 @@ impl Packages {
 
     /// Deletes an unpacked package: some have gigabytes.
     pub(crate) fn forget(&self, package: &Package) -> Outcome {
-        remove::delete(&self.folder.join(key(package)))
+        remove::delete(&self.directory.join(key(package)))
     }
 
     fn apt(&self) -> Outcome<&Apt> {
         if let Some(apt) = self.apt.get() {
             return Ok(apt);
         }
-        let apt = Apt::new(&self.folder, "deb")?;
+        let apt = Apt::new(&self.directory, "deb")?;
         run::output(&mut apt.command("apt-get", &["update", "-q"]))?;
         Ok(self.apt.get_or_init(|| apt))
     }
@@ -138,7 +138,7 @@ fn download_wheel(name: &str, version: &str, python: &str, partial: &Path) -> Ou
     Ok(version.to_owned())
 }
 
-/// Name of a package's folder.
+/// Name of a package's directory.
 fn key(package: &Package) -> String {
     match package.origin {
         Origin::Sid => format!("{}-sid", package.name),
@@ -147,22 +147,22 @@ fn key(package: &Package) -> String {
     }
 }
 
-/// The one file of the folder with that extension.
-fn only_file(folder: &Path, extension: &str) -> Outcome<PathBuf> {
-    let entries = fs::read_dir(folder).during("read", folder)?.collect::<Result<Vec<_>, _>>()?;
+/// The one file of the directory with that extension.
+fn only_file(directory: &Path, extension: &str) -> Outcome<PathBuf> {
+    let entries = fs::read_dir(directory).during("read", directory)?.collect::<Result<Vec<_>, _>>()?;
     let fits = |path: &PathBuf| path.extension().is_some_and(|found| found == extension);
     let mut paths: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).filter(fits).collect();
     match (paths.pop(), paths.len()) {
         (Some(path), 0) => Ok(path),
-        (_, more) => fail(format!("{} holds {} files .{extension}, not one", folder.display(), more)),
+        (_, more) => fail(format!("{} holds {} files .{extension}, not one", directory.display(), more)),
     }
 }
 
-/// Regular files below the folder, with their sizes, in the order of their paths. Links are not followed.
-pub(crate) fn files(folder: &Path) -> Outcome<Vec<(PathBuf, u64)>> {
-    let (mut found, mut open) = (Vec::new(), vec![folder.to_owned()]);
-    while let Some(folder) = open.pop() {
-        for entry in fs::read_dir(&folder).during("read", &folder)? {
+/// Regular files below the directory, with their sizes, in the order of their paths. Links are not followed.
+pub(crate) fn files(directory: &Path) -> Outcome<Vec<(PathBuf, u64)>> {
+    let (mut found, mut open) = (Vec::new(), vec![directory.to_owned()]);
+    while let Some(directory) = open.pop() {
+        for entry in fs::read_dir(&directory).during("read", &directory)? {
             let path = entry?.path();
             let metadata = path.symlink_metadata().during("read", &path)?;
             if metadata.is_dir() {
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_origin_has_a_folder_of_its_own() {
+    fn each_origin_has_a_directory_of_its_own() {
         let wheel = Origin::Wheel { version: "1.2", python: "3.12" };
         let keys = [Origin::Sid, Origin::Experimental, wheel].map(|origin| key(&Package { name: "x", origin }));
         assert_eq!(keys, ["x-sid", "x-experimental", "x-1.2-cp3.12"]);
@@ -189,23 +189,23 @@ mod tests {
 
     #[test]
     fn a_download_is_one_file() {
-        let folder = tempfile::tempdir().unwrap();
-        assert!(only_file(folder.path(), "deb").is_err());
-        fs::write(folder.path().join("a.deb"), "").unwrap();
-        assert_eq!(only_file(folder.path(), "deb").unwrap(), folder.path().join("a.deb"));
-        fs::write(folder.path().join("b.deb"), "").unwrap();
-        assert!(only_file(folder.path(), "deb").is_err());
+        let directory = tempfile::tempdir().unwrap();
+        assert!(only_file(directory.path(), "deb").is_err());
+        fs::write(directory.path().join("a.deb"), "").unwrap();
+        assert_eq!(only_file(directory.path(), "deb").unwrap(), directory.path().join("a.deb"));
+        fs::write(directory.path().join("b.deb"), "").unwrap();
+        assert!(only_file(directory.path(), "deb").is_err());
     }
 
     #[test]
     fn files_are_found_in_the_order_of_their_paths() {
-        let folder = tempfile::tempdir().unwrap();
-        fs::create_dir_all(folder.path().join("usr/lib")).unwrap();
-        fs::write(folder.path().join("usr/notes"), "a").unwrap();
-        fs::write(folder.path().join("usr/lib/x.so.1"), "library").unwrap();
-        std::os::unix::fs::symlink("x.so.1", folder.path().join("usr/lib/x.so")).unwrap();
-        let found = files(folder.path()).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        fs::create_dir_all(directory.path().join("usr/lib")).unwrap();
+        fs::write(directory.path().join("usr/notes"), "a").unwrap();
+        fs::write(directory.path().join("usr/lib/x.so.1"), "library").unwrap();
+        std::os::unix::fs::symlink("x.so.1", directory.path().join("usr/lib/x.so")).unwrap();
+        let found = files(directory.path()).unwrap();
         let expected = [("usr/lib/x.so.1", 7), ("usr/notes", 1)];
-        assert_eq!(found, expected.map(|(name, size)| (folder.path().join(name), size)));
+        assert_eq!(found, expected.map(|(name, size)| (directory.path().join(name), size)));
     }
 }

@@ -1,4 +1,4 @@
-//! Folders of the workspace and of the machine. The only place that decides where things lie.
+//! Directories of the workspace and of the machine. No other file decides about locations.
 
 use crate::outcome::{Outcome, fail};
 use std::env;
@@ -10,7 +10,7 @@ pub(crate) fn workspace() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("/"))
 }
 
-/// Cargo's target folder, as cargo itself resolves it.
+/// Cargo's target directory, as cargo itself resolves it.
 pub(crate) fn target() -> &'static Path {
     static TARGET: OnceLock<PathBuf> = OnceLock::new();
     TARGET.get_or_init(|| {
@@ -23,16 +23,16 @@ pub(crate) fn target() -> &'static Path {
     })
 }
 
-/// Folder for what tasks leave behind: installations for tests, the demo's build.
+/// Directory for outputs of tasks: installations for tests, the demo's build.
 pub(crate) fn scratch(name: &str) -> PathBuf {
     target().join("xtask").join(name)
 }
 
-/// HotSwap's cache folder, which survives clones.
+/// HotSwap's cache directory, which survives clones.
 pub(crate) fn cache() -> Outcome<PathBuf> {
     match hotswap_files::cache_dir() {
-        Some(folder) => Ok(folder),
-        None => fail("no cache folder: neither XDG_CACHE_HOME nor HOME is an absolute path"),
+        Some(directory) => Ok(directory),
+        None => fail("no cache directory: neither XDG_CACHE_HOME nor HOME is an absolute path"),
     }
 }
 

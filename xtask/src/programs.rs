@@ -18,7 +18,7 @@ use std::sync::mpsc::{self, Sender};
 use std::thread;
 use std::time::Instant;
 
-/// A test program, by the folder of its package and its name.
+/// A test program, by the directory of its package and its name.
 type Row = (&'static str, &'static str);
 
 /// The longest ones, longest first: what starts late ends late, while other cores have nothing to do.
@@ -43,7 +43,7 @@ const ALONE: &[Row] = &[("tests/profile-bench", "speed")];
 /// A program with tests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Program {
-    /// The folder of its package below the workspace.
+    /// The directory of its package below the workspace.
     package: PathBuf,
     /// Name of the test, or for unit tests of the library or program.
     target: String,
@@ -54,8 +54,8 @@ impl Program {
     /// The program that cargo tells of, if it is one.
     pub(crate) fn of(artifact: &Artifact) -> Option<Self> {
         let path = artifact.executable.as_ref()?;
-        let folder = artifact.manifest_path.parent()?;
-        let package = folder.strip_prefix(paths::workspace()).unwrap_or(folder);
+        let directory = artifact.manifest_path.parent()?;
+        let package = directory.strip_prefix(paths::workspace()).unwrap_or(directory);
         Some(Self { package: package.into(), target: artifact.target.name.clone(), path: path.into() })
     }
 
@@ -67,10 +67,10 @@ impl Program {
         list.iter().position(|(package, target)| *self.package == **package && self.target == *target)
     }
 
-    /// What cargo tells a test program when it runs it.
+    /// The environment that cargo gives a test program.
     fn prepare(&self, mut command: Command, filter: Option<&str>) -> Command {
-        let folder = paths::workspace().join(&self.package);
-        command.current_dir(&folder).env("CARGO_MANIFEST_DIR", &folder).env("CARGO", paths::cargo());
+        let directory = paths::workspace().join(&self.package);
+        command.current_dir(&directory).env("CARGO_MANIFEST_DIR", &directory).env("CARGO", paths::cargo());
         command.args(filter);
         command
     }
@@ -134,7 +134,7 @@ fn run(program: &Program, mut command: Command) -> Outcome<Ended> {
 }
 
 /// Waits for the end of the process and returns the seconds of processors that it took with its children: `utime` to
-/// `cstime` of proc(5), which are there until somebody takes the exit status. 0 without /proc.
+/// `cstime` of proc(5), which exist until the exit status is collected. 0 without /proc.
 fn processor_time(id: u32) -> f64 {
     /// The kernel's clock as proc(5) has it, on every machine that Linux runs on.
     const TICKS: f64 = 100.0;
@@ -159,9 +159,9 @@ mod tests {
 
     #[test]
     fn every_program_is_run_once_and_those_that_measure_are_last_and_alone() {
-        let folder = tempfile::tempdir().unwrap();
-        let busy = folder.path().join("busy");
-        // `xtask` stands for any package: its folder is there.
+        let directory = tempfile::tempdir().unwrap();
+        let busy = directory.path().join("busy");
+        // `xtask` stands for any package: its directory is there.
         let mut programs: Vec<_> = (0..12).map(|number| program(("xtask", &format!("p{number}")))).collect();
         programs.insert(0, program(ALONE[0]));
         programs.push(program(LONGEST[0]));

@@ -1,4 +1,4 @@
-//! What a long step is doing: a moving line on a terminal, plain lines in a pipe.
+//! The progress of a long step: a moving line on a terminal, plain lines in a pipe.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::fs;
@@ -19,7 +19,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Begins; on a terminal the line also shows how much lies in the folder `downloads`.
+    /// Begins; on a terminal the line also shows the size of the directory `downloads`.
     pub(crate) fn start(downloads: PathBuf) -> Self {
         let plain = !std::io::stderr().is_terminal();
         let target = if plain { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
@@ -40,19 +40,20 @@ impl Progress {
     }
 }
 
-fn watch(bar: ProgressBar, folder: PathBuf, done: Arc<AtomicBool>) -> JoinHandle<()> {
+fn watch(bar: ProgressBar, directory: PathBuf, done: Arc<AtomicBool>) -> JoinHandle<()> {
     thread::spawn(move || {
         while !done.load(Ordering::Relaxed) {
-            bar.set_prefix(format!("{} MB", size(&folder) / 1_000_000));
+            bar.set_prefix(format!("{} MB", size(&directory) / 1_000_000));
             bar.tick();
             thread::sleep(Duration::from_millis(200));
         }
     })
 }
 
-/// Bytes in the folder and in its `partial` folder.
-fn size(folder: &Path) -> u64 {
-    let entries = [folder.to_owned(), folder.join("partial")].into_iter().filter_map(|dir| fs::read_dir(dir).ok());
+/// Bytes in the directory and in its `partial` directory.
+fn size(directory: &Path) -> u64 {
+    let entries =
+        [directory.to_owned(), directory.join("partial")].into_iter().filter_map(|dir| fs::read_dir(dir).ok());
     entries.flatten().flatten().filter_map(|entry| entry.metadata().ok()).map(|meta| meta.len()).sum()
 }
 

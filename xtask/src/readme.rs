@@ -1,10 +1,9 @@
-//! The task `readme`: does what README.md and the pages of `docs` tell a user, and compares what comes out.
+//! The task `readme`: follows the instructions of README.md and the pages of `docs`, and compares the output.
 //!
-//! README.md comes first; the pages follow by name and go on with its project.
+//! README.md comes first; the pages follow by name and continue with its project.
 //!
-//! `cargo xtask …` commands are checked against the table of tasks and not run: this is one of
-//! them. All others run inside the userland in an empty project folder, with `~/hotswap` being the
-//! installation, as the README has it.
+//! `cargo xtask …` commands are checked against the table of tasks and not run: this is one of them. All others run
+//! inside the userland in an empty project directory, with `~/hotswap` being the installation, as in the README.
 
 use crate::built::Profile;
 use crate::console::{Step, Typed, matches, steps};
@@ -35,7 +34,7 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     Ok(())
 }
 
-/// Goes through README.md and the pages of `docs`. With `bless` differences are written into them, otherwise they are
+/// Follows README.md and the pages of `docs`. With `bless` differences are written into them, otherwise they are
 /// failures.
 pub(crate) fn check(session: &Session, bless: bool) -> Outcome {
     let reader = Reader::new(session)?;
@@ -71,10 +70,10 @@ fn pages() -> Outcome<Vec<Page>> {
     names.into_iter().map(Page::read).collect()
 }
 
-/// The user who follows the pages.
+/// The user that follows the pages.
 struct Reader<'a> {
     session: &'a Session,
-    /// The project folder, as the machine and as the userland sees it.
+    /// The project directory, as a path on the machine and inside the userland.
     outside: PathBuf,
     inside: PathBuf,
     home: PathBuf,
@@ -91,7 +90,7 @@ impl<'a> Reader<'a> {
         Ok(Self { session, outside, inside: home.join("project"), home })
     }
 
-    /// Does what the page says and returns what is otherwise; with `bless` that is written into the page.
+    /// Follows the page and returns the differences; with `bless` they are written into the page.
     fn follow(&self, page: &Page, bless: bool) -> Outcome<Vec<String>> {
         let (mut complaints, mut changes) = (Vec::new(), Vec::new());
         for step in steps(&page.text) {
@@ -129,7 +128,7 @@ impl<'a> Reader<'a> {
         println!("$ {}", typed.words);
         let mut command: Command = self.session.inside(&self.inside, "/bin/sh");
         command.args(["-c", &format!("{{ {}\n}} 2>&1", typed.words)]).env("HOME", &self.home);
-        // The README does not ask for HotSwap on PATH.
+        // The README does not require HotSwap on PATH.
         let path = if self.session.userland.is_machine() { std::env::var("PATH")? } else { PATH.to_owned() };
         let output = command.env("PATH", path).output()?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();

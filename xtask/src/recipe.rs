@@ -1,9 +1,9 @@
-//! What the userland holds: a table of Debian packages and of CMake versions. Data only.
+//! The contents of the userland: a table of Debian packages and of CMake versions. Data only.
 //!
-//! Suites: `sid` everywhere; a row may name a package of `experimental`, where HIP 7.2 and
-//! snapshots of the next LLVM are. Mirrors are never named here: they come from the machine's apt.
+//! Suites: `sid` everywhere; a row may name a package of `experimental`, which has HIP 7.2 and snapshots of the next
+//! LLVM. Mirrors are never named here: they come from the machine's apt.
 
-/// Number in the folder's name. Raise it when an older checkout must keep its own userland.
+/// Number in the directory's name. Raise it when an older checkout must keep its own userland.
 pub(crate) const VERSION: u32 = 2;
 
 /// A package of the userland.
@@ -11,7 +11,7 @@ pub(crate) const VERSION: u32 = 2;
 pub(crate) struct Package {
     pub(crate) name: &'static str,
     pub(crate) experimental: bool,
-    /// Without an optional package the userland is built all the same, and says so.
+    /// Without an optional package the userland is built nevertheless, with a note.
     pub(crate) optional: bool,
 }
 
@@ -54,19 +54,19 @@ pub(crate) const PACKAGES: &[Package] = &[
     sid("strace"), sid("file"), sid("python3"),
 ];
 
-/// CMake versions beside Debian's own, as wheels: one that is too old and must be told so, the
-/// oldest supported one, and the last of each line.
+/// CMake versions besides Debian's own, as wheels: one that is too old and must be rejected, the oldest supported one,
+/// and the last of each line.
 pub(crate) const CMAKE: &[&str] = &["3.25.2", "3.28.4", "3.31.6", "4.0.3"];
 
-/// The clang that finds HIP and its device libraries by itself.
+/// The clang that finds HIP and its device libraries without options.
 pub(crate) const CLANG: &str = "/usr/lib/llvm-22/bin/clang++";
 
-/// The folder with device libraries that every clang of the userland uses.
+/// The directory with device libraries that every clang of the userland uses.
 pub(crate) const DEVICE_LIBRARIES: &str = "/usr/lib/llvm-22/lib/clang/22/amdgcn/bitcode";
 
-/// Links that make Debian's HIP look like one ROCm folder. Clang 23 and later ask for
-/// `<rocm>/lib/libamdhip64.so` by its full name, and Debian has it in the multiarch folder; CMake
-/// takes the folder for the ROCm root, hence the last row. `{}` is the multiarch name.
+/// Links that make Debian's HIP look like one ROCm directory. Clang 23 and later look for `<rocm>/lib/libamdhip64.so` by
+/// its full name, and Debian has it in the multiarch directory; CMake takes the directory for the ROCm root, hence the last
+/// row. `{}` is the multiarch name.
 pub(crate) const ROCM_LINKS: &[(&str, &str)] = &[
     ("lib/libamdhip64.so", "/usr/lib/{}/libamdhip64.so"),
     ("include", "/usr/include"),
@@ -76,7 +76,7 @@ pub(crate) const ROCM_LINKS: &[(&str, &str)] = &[
     ("lib/{}", "/usr/lib/{}"),
 ];
 
-/// The recipe as text: the stamp of a finished userland holds it, so that a change is seen.
+/// The recipe as text: the stamp of a finished userland contains it, so that a change is detected.
 pub(crate) fn text() -> String {
     let mut text = format!("userland {VERSION}\n");
     for package in PACKAGES {

@@ -1,7 +1,7 @@
-//! Deleting a root folder safely.
+//! Deleting a root directory safely.
 //!
 //! A bind mount of `/dev` that was forgotten in it, plus a plain recursive removal, ruins the
-//! machine. So mounts below the folder are undone first, the folder is left alone when one stays,
+//! machine. So mounts below the directory are undone first, the directory is left alone when one stays,
 //! and the removal itself does not cross into another file system.
 
 use crate::outcome::{During, Outcome, fail};
@@ -12,30 +12,30 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Deletes the folder with everything in it; nothing happens when it is not there.
-pub(crate) fn delete(folder: &Path) -> Outcome {
-    if fs::symlink_metadata(folder).is_err() {
+/// Deletes the directory with everything in it; nothing happens when it is not there.
+pub(crate) fn delete(directory: &Path) -> Outcome {
+    if fs::symlink_metadata(directory).is_err() {
         return Ok(());
     }
-    let folder = folder.canonicalize().during("resolve", folder)?;
-    for mount in mounts_below(&folder)?.iter().rev() {
-        // Whether it worked is asked of the kernel below, not of the tool.
+    let directory = directory.canonicalize().during("resolve", directory)?;
+    for mount in mounts_below(&directory)?.iter().rev() {
+        // Whether it worked is checked in the kernel's table below, not by the tool.
         let _ = run::output(Command::new("umount").arg("--").arg(mount));
     }
-    if let Some(mount) = mounts_below(&folder)?.first() {
+    if let Some(mount) = mounts_below(&directory)?.first() {
         return fail(format!("{} is still mounted; nothing was deleted; unmount it first", mount.display()));
     }
-    run::output(Command::new("rm").args(["-rf", "--one-file-system", "--"]).arg(&folder)).map(drop)
+    run::output(Command::new("rm").args(["-rf", "--one-file-system", "--"]).arg(&directory)).map(drop)
 }
 
-/// Mount points at or below the folder, outer ones first.
-fn mounts_below(folder: &Path) -> Outcome<Vec<PathBuf>> {
+/// Mount points at or below the directory, outer ones first.
+fn mounts_below(directory: &Path) -> Outcome<Vec<PathBuf>> {
     let table = Path::new("/proc/self/mountinfo");
     let text = fs::read(table).during("read", table)?;
     let points = text.split(|byte| *byte == b'\n').filter_map(|line| line.split(|byte| *byte == b' ').nth(4));
     let mut found: Vec<PathBuf> = points
         .map(|point| PathBuf::from(OsString::from_vec(unescape(point))))
-        .filter(|p| p.starts_with(folder))
+        .filter(|p| p.starts_with(directory))
         .collect();
     found.sort();
     Ok(found)
@@ -67,12 +67,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_mounted_in_a_folder_survives_its_removal() {
+    fn what_is_mounted_in_a_directory_survives_its_removal() {
         if !rustix::process::geteuid().is_root() {
-            return; // Only root can mount; only root has such folders.
+            return; // Only root can mount; only root has such directories.
         }
         let dir = tempfile::tempdir().unwrap();
-        let (kept, doomed) = (dir.path().join("kept"), dir.path().join("doomed folder"));
+        let (kept, doomed) = (dir.path().join("kept"), dir.path().join("doomed directory"));
         fs::create_dir_all(doomed.join("dev")).unwrap();
         fs::create_dir(&kept).unwrap();
         fs::write(kept.join("file"), "kept").unwrap();
@@ -87,11 +87,11 @@ mod tests {
 
     #[test]
     fn deletes_what_the_variable_names() {
-        // The inner half of the test above; on its own it deletes a folder without mounts.
+        // The inner half of the test above; on its own it deletes a directory without mounts.
         let dir = tempfile::tempdir().unwrap();
-        let folder = std::env::var_os("HOTSWAP_TEST_DELETE").map_or(dir.path().join("x"), PathBuf::from);
-        fs::create_dir_all(&folder).unwrap();
-        delete(&folder).unwrap();
-        assert!(!folder.exists());
+        let directory = std::env::var_os("HOTSWAP_TEST_DELETE").map_or(dir.path().join("x"), PathBuf::from);
+        fs::create_dir_all(&directory).unwrap();
+        delete(&directory).unwrap();
+        assert!(!directory.exists());
     }
 }

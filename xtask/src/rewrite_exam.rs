@@ -1,6 +1,6 @@
 //! The task `rewrite`: the exams of code that is made for another stepping, at full size.
 //!
-//! They are a program of `tests/rewrite-exam`; here is what they stand on: the userland with its compilers.
+//! They are a program of `tests/rewrite-exam`; this task provides the userland with its compilers.
 
 use crate::outcome::Outcome;
 use crate::session::Session;
@@ -16,10 +16,10 @@ struct Options {
 
 #[derive(Subcommand)]
 enum Action {
-    /// The whole corpus through the engine and before LLVM 24, with its symbols and without (no words), code objects (`files FILE…`), or LLVM's own
-    /// tests of code generation (`llvm`; their sources are downloaded once).
+    /// The whole corpus through the engine and LLVM 24, with its symbols and without (no arguments), code objects
+    /// (`files FILE…`), or LLVM's own tests of code generation (`llvm`; their sources are downloaded once).
     Exam {
-        /// `run [--stripped] [NAME]`, `files FILE…`, `llvm [NAME]` or `corpus FOLDER`.
+        /// `run [--stripped] [NAME]`, `files FILE…`, `llvm [NAME]` or `corpus DIRECTORY`.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<String>,
     },

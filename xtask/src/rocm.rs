@@ -1,7 +1,7 @@
-//! Finding a ROCm that the machine has already: a clang that can build a HIP program.
+//! Finds a ROCm that is installed on the machine: a clang that can build a HIP program.
 //!
-//! A ROCm is usable when its clang, version 22 or later, compiles and links `probe.hip`; where it
-//! lies or what it calls itself is not asked.
+//! A ROCm is usable when its clang, version 22 or later, compiles and links `probe.hip`; its location and its name do
+//! not matter.
 
 use crate::{paths, run};
 use std::env;
@@ -10,7 +10,7 @@ use std::process::Command;
 
 /// The first version of clang that is supported.
 const FIRST: u32 = 22;
-/// The last version for which Debian's folder is looked for.
+/// The last version for which Debian's directory is searched.
 const LAST: u32 = 30;
 
 /// A usable ROCm.
@@ -19,13 +19,13 @@ pub(crate) struct Native {
     pub(crate) version: u32,
 }
 
-/// What the search ended with; the notes say why each candidate was not taken.
+/// The result of the search; the notes have the reason against each rejected candidate.
 pub(crate) struct Search {
     pub(crate) found: Option<Native>,
     pub(crate) notes: Vec<String>,
 }
 
-/// Looks in `HOTSWAP_CLANG`, `ROCM_PATH`, `/opt/rocm`, Debian's folders and `PATH`, in this order.
+/// Searches `HOTSWAP_CLANG`, `ROCM_PATH`, `/opt/rocm`, Debian's directories and `PATH`, in this order.
 pub(crate) fn search() -> Search {
     let mut notes = Vec::new();
     for clang in candidates() {
@@ -58,16 +58,16 @@ fn judge(clang: &Path) -> Result<u32, String> {
     if version < FIRST {
         return Err(format!("clang {version} is older than {FIRST}"));
     }
-    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
     let mut command = Command::new(clang);
-    command.args(probe_words()).arg(paths::workspace().join(PROBE)).arg("-o").arg(folder.path().join("probe"));
+    command.args(probe_words()).arg(paths::workspace().join(PROBE)).arg("-o").arg(directory.path().join("probe"));
     run::output(&mut command).map(|_| version).map_err(|_| format!("clang {version} cannot build a HIP program here"))
 }
 
 /// The probe's source in the workspace.
 pub(crate) const PROBE: &str = "xtask/src/probe.hip";
 
-/// Words that build the probe, without source and output.
+/// Arguments that build the probe, without source and output.
 pub(crate) fn probe_words() -> [&'static str; 4] {
     ["--offload-arch=gfx1030", "-lamdhip64", "-x", "hip"]
 }

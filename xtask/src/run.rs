@@ -1,4 +1,4 @@
-//! Running commands: say the line, run it, judge the exit.
+//! Runs commands: prints the line, runs it, checks the exit code.
 
 use crate::outcome::{Failure, Outcome, fail};
 use crate::paths;
@@ -6,12 +6,12 @@ use std::ffi::OsStr;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The command as one could type it.
+/// The command in a shell's syntax.
 pub(crate) fn line<'a>(words: impl IntoIterator<Item = &'a OsStr>) -> String {
     shell_words::join(words.into_iter().map(OsStr::to_string_lossy))
 }
 
-/// The words of a command, program first; cargo without the folder of its toolchain.
+/// The program and arguments of a command; cargo without the directory of its toolchain.
 pub(crate) fn words(command: &Command) -> impl Iterator<Item = &OsStr> {
     let program = command.get_program();
     let cargo = *program == *paths::cargo();

@@ -1,37 +1,37 @@
-//! A userland in use: what is mounted where, and running commands inside.
+//! A userland in use: its mounts, and commands inside.
 //!
-//! `HOTSWAP_TEST_ROOT` chooses a root folder by hand; otherwise it is what `setup` finds or builds.
+//! `HOTSWAP_TEST_ROOT` sets a root directory by hand; otherwise it is the one that `setup` finds or builds.
 
 use crate::outcome::{During, Outcome, fail};
 use crate::{paths, recipe, rocm, setup};
-use hotswap_userland::{ENV_PREFIX, ENV_ROCM, ENV_ROOT, Mount, Namespace, PREFIX, ROCM_FOLDER, SOURCE, Userland};
+use hotswap_userland::{ENV_PREFIX, ENV_ROCM, ENV_ROOT, Mount, Namespace, PREFIX, ROCM_DIRECTORY, SOURCE, Userland};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Where the session's own folder is seen inside.
+/// The path of the session's own directory inside.
 const WORK: &str = "/mnt/work";
 
-/// A userland with its mounts. Holds a shared lock: nobody removes the folder meanwhile.
+/// A userland with its mounts. Holds a shared lock: no other task removes the directory meanwhile.
 pub(crate) struct Session {
     pub(crate) userland: Userland,
     namespace: Namespace,
-    /// HotSwap's installation, as seen from inside.
+    /// HotSwap's installation, as a path inside.
     pub(crate) prefix: PathBuf,
-    /// The workspace, as seen from inside.
+    /// The workspace, as a path inside.
     pub(crate) source: PathBuf,
-    /// A folder to write to, kept after the session, as seen from inside.
+    /// A writable directory, kept after the session, as a path inside.
     pub(crate) work: PathBuf,
     _lock: File,
 }
 
 impl Session {
-    /// Opens the userland, building it where needed. `prefix` and `work` are the machine's folders.
+    /// Opens the userland, building it where needed. `prefix` and `work` are the machine's directories.
     pub(crate) fn open(prefix: &Path, work: &Path) -> Outcome<Self> {
         let (userland, lock) = setup::ensure()?;
-        for folder in [prefix, work] {
-            fs::create_dir_all(folder).during("create", folder)?;
+        for directory in [prefix, work] {
+            fs::create_dir_all(directory).during("create", directory)?;
         }
         let machine = userland.is_machine();
         let inside = |outside: &Path, seen: &str| if machine { outside.to_owned() } else { seen.into() };
@@ -53,7 +53,7 @@ impl Session {
         })
     }
 
-    /// The clang that builds HIP programs here without further words, as seen from inside.
+    /// The clang that builds HIP programs here without further arguments, as a path inside.
     pub(crate) fn clang(&self) -> Option<PathBuf> {
         if self.userland.is_machine() {
             return rocm::search().found.map(|native| native.clang);
@@ -82,7 +82,7 @@ impl Session {
     pub(crate) fn beside(&self, program: impl Into<OsString>) -> Command {
         let mut command = self.namespace.command(program);
         command.env(ENV_ROOT, self.userland.root()).env(ENV_PREFIX, &self.prefix);
-        let rocm = if self.userland.outside(ROCM_FOLDER).exists() { ROCM_FOLDER } else { "" };
+        let rocm = if self.userland.outside(ROCM_DIRECTORY).exists() { ROCM_DIRECTORY } else { "" };
         command.env(ENV_ROCM, rocm);
         command
     }
@@ -95,7 +95,7 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
         println!(
             "Usage: cargo xtask shell [COMMAND…]\n\nRuns the command, or a shell, inside the userland. \
              HotSwap's last installation for tests is {PREFIX}, the sources are {SOURCE}, and {WORK} is kept \
-             in the target folder."
+             in the target directory."
         );
         return Ok(());
     }

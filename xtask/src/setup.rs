@@ -1,4 +1,4 @@
-//! The task `setup`: find a usable ROCm on the machine, or build the userland; say what is there.
+//! The task `setup`: finds a usable ROCm on the machine, or builds the userland; reports the result.
 
 use crate::outcome::{During, Outcome, fail};
 use crate::session::Session;
@@ -10,10 +10,10 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::time::Instant;
 
-/// Finds a usable ROCm, or builds a Debian root folder with one in the cache folder.
+/// Finds a usable ROCm, or builds a Debian root directory with one in the cache directory.
 #[derive(Parser)]
 struct Options {
-    /// Delete every userland in the cache folder.
+    /// Delete every userland in the cache directory.
     #[arg(long)]
     remove: bool,
     /// Build the userland even where the machine has a usable ROCm.
@@ -21,7 +21,7 @@ struct Options {
     userland: bool,
 }
 
-/// What a report lists, by the name of the program.
+/// The tools in a report, by the name of the program.
 const TOOLS: &[&str] = &[
     "clang++-22",
     "clang++-23",
@@ -86,7 +86,7 @@ pub(crate) fn ensure() -> Outcome<(Userland, File)> {
 
 fn timed_build() -> Outcome<Userland> {
     let start = Instant::now();
-    println!("Building a ROCm userland in {} (about 3 GB, once)", userland::folder()?.display());
+    println!("Building a ROCm userland in {} (about 3 GB, once)", userland::directory()?.display());
     let userland = userland::build()?;
     println!("Userland complete after {:.0} s", start.elapsed().as_secs_f64());
     Ok(userland)
@@ -112,7 +112,7 @@ fn advice(notes: &[String]) -> String {
     format!(
         "no usable ROCm was found:\n  {}\nInstall HIP 6 or later with its device libraries, clang and lld 22 or later, \
          CMake 3.28 or later and Ninja, and set ROCM_PATH if they do not lie in /opt/rocm. \
-         On Debian-like systems this task builds all of that in its cache folder.",
+         On Debian-like systems this task builds all of that in its cache directory.",
         notes.join("\n  ")
     )
 }
@@ -130,10 +130,10 @@ fn remove_all() -> Outcome {
     Ok(())
 }
 
-/// Says which userland is used and what is in it.
+/// Prints the userland in use and its contents.
 fn report() -> Outcome {
     let session = Session::open(&paths::scratch("prefix"), &paths::scratch("work"))?;
-    println!("ROCm root folder: {}", session.userland.root().display());
+    println!("ROCm root directory: {}", session.userland.root().display());
     let script = r#"for tool; do
         path=$(command -v "$tool") || continue
         printf '  %-14s %s\n' "$tool" "$("$tool" --version 2>/dev/null | sed -n '/[0-9]/{p;q}')"

@@ -1,8 +1,8 @@
-//! The task `survey`: which pairs are right for the libraries of Debian and of PyPI, and why not, as a table.
+//! The task `survey`: which pairs are correct for the libraries of Debian and of PyPI, and why not, as a table.
 //!
-//! By hand, not in CI: it downloads gigabytes. `docs/names-survey.md` is what it writes.
+//! By hand, not in CI: it downloads gigabytes. It writes `docs/names-survey.md`.
 //!
-//! Invariants: `hotswap retarget --dry-run` judges, and nothing else; a package that cannot be had is a row that says so.
+//! Invariants: only `hotswap retarget --dry-run` judges; a package that is not available is a row with the reason.
 
 use crate::outcome::{During, Outcome, fail};
 use crate::packages::{self, Origin, Package, Packages};
@@ -54,7 +54,7 @@ const PACKAGES: &[Package] = &[
     wheel("bitsandbytes", "0.50.2", "3.12"),
 ];
 
-/// What is asked for. The source is the best that each fat binary has.
+/// The requested targets. The source is the best that each fat binary has.
 const TARGETS: &[&str] = &[
     "gfx902",
     "gfx909",
@@ -85,7 +85,7 @@ const TARGETS: &[&str] = &[
     "gfx12-generic",
 ];
 
-/// Where the table goes.
+/// The path of the table.
 const PAGE: &str = "docs/names-survey.md";
 
 const INTRODUCTION: &str = "\
@@ -140,7 +140,7 @@ fn judge(packages: &Packages, package: &Package, hotswap: &Path) -> String {
         }
     };
     let title = format!("{} {}", package.name, unpacked.version);
-    let files = packages::files(&unpacked.folder).unwrap_or_default();
+    let files = packages::files(&unpacked.directory).unwrap_or_default();
     let mut rows: BTreeMap<String, (String, usize)> = BTreeMap::new();
     for (path, _) in files.iter().filter(|(path, size)| *size > 0 && is_elf(path)) {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -203,7 +203,7 @@ fn ask(hotswap: &Path, file: &Path) -> Outcome<Option<String>> {
     Ok(Some(Verdicts::of(&value).row()))
 }
 
-/// What was said of each target, over all fat binaries of a file.
+/// The messages about each target, over all fat binaries of a file.
 #[derive(Default)]
 struct Verdicts {
     containers: usize,

@@ -30,7 +30,7 @@ struct Options {
 }
 
 impl Options {
-    /// Whether nothing is left out: then the checks that are no tests belong to it.
+    /// Whether nothing is left out: then the checks that are no tests are included.
     fn everything(&self) -> bool {
         self.filter.is_none() && self.package.is_empty()
     }
@@ -46,9 +46,9 @@ impl Options {
 struct Count {
     passed: usize,
     failed: usize,
-    /// Tests, or parts of them, that said that they could not run here.
+    /// Tests, or parts of them, that reported that they could not run here.
     skipped: usize,
-    /// Their lines, as far as the list of allowed skips has none of them.
+    /// Their lines that are not in the list of allowed skips.
     unlisted: Vec<String>,
 }
 
@@ -165,7 +165,7 @@ fn clippy(profile: Profile) -> Outcome {
 /// Where the tests run: the userland, and what was downloaded for them.
 struct Ground {
     session: Session,
-    /// What tells the tests where it is.
+    /// Variables that tell the tests where it is.
     variables: Vec<(OsString, OsString)>,
 }
 
@@ -203,7 +203,7 @@ fn build(options: &Options, profile: Profile) -> Outcome<Built> {
     let mut built = build_tests(options, profile, &[])?;
     if !options.package.is_empty() {
         let installed = install::build(profile, OsStr::new(""))?;
-        (built.programs, built.folders) = (installed.programs, installed.folders);
+        (built.programs, built.directories) = (installed.programs, installed.directories);
     }
     Ok(built)
 }
@@ -215,7 +215,7 @@ fn build_tests(options: &Options, profile: Profile, words: &[&str]) -> Outcome<B
     Built::new(Command::new(paths::cargo()), &all.chain(words.iter().copied()).collect::<Vec<_>>())
 }
 
-/// In a full run everything that the tests need is there: a skip hides something, unless a list says why it may be.
+/// In a full run all requirements of the tests are met: a skip hides something, unless a list has a reason for it.
 fn no_unlisted_skip(lines: &[String]) -> Outcome {
     if lines.is_empty() {
         return Ok(());

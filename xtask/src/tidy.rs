@@ -1,4 +1,4 @@
-//! The task `tidy`: rules of the house that the compiler does not know.
+//! The task `tidy`: rules of this project that the compiler does not check.
 //!
 //! Function lengths rely on rustfmt's indentation, which `test` checks beside this.
 
@@ -19,8 +19,8 @@ const CMAKE_VERSION: &str = "cmake/HotSwapConfigVersion.cmake";
 /// Files that may be long, with the reason.
 const LONG_FILES: &[(&str, &str)] = &[];
 
-/// What no file may hold, in two halves so that this table does not: registry hosts come from the
-/// machine's configuration, and paths of one machine mean nothing on another.
+/// Text that no file may contain, in two halves so that this table does not: registry hosts come from the machine's
+/// configuration, and paths of one machine are meaningless on another.
 #[rustfmt::skip]
 const BANNED: &[(&str, &str)] = &[
     ("deb.", "debian.org"), ("snapshot.", "debian.org"), ("files.", "pythonhosted.org"), ("pypi", ".org"),
@@ -28,7 +28,10 @@ const BANNED: &[(&str, &str)] = &[
     ("/tm", "p/w/"),
 ];
 
-/// Files that tools write.
+/// The page that says which words are retired.
+const GLOSSARY: &str = "docs/glossary.md";
+
+/// Generated files.
 const GENERATED: &[&str] = &["Cargo.lock"];
 
 pub(crate) fn main(_: Vec<String>) -> Outcome {
@@ -43,6 +46,8 @@ pub(crate) fn check() -> Outcome {
     let metadata = MetadataCommand::new().current_dir(paths::workspace()).no_deps().exec()?;
     check_packages(&metadata, &mut complaints);
     check_cmake_version(&metadata, &mut complaints)?;
+    let glossary = paths::workspace().join(GLOSSARY);
+    let retired = retired_words(&fs::read_to_string(&glossary).during("read", &glossary)?);
     for name in files()? {
         let path = paths::workspace().join(&name);
         if path.is_symlink() || !path.is_file() {
@@ -50,6 +55,7 @@ pub(crate) fn check() -> Outcome {
         }
         if let Ok(text) = String::from_utf8(fs::read(&path).during("read", &path)?) {
             check_text(&name, &text, &mut complaints);
+            check_words(&name, &text, &retired, &mut complaints);
         }
     }
     if complaints.is_empty() { Ok(()) } else { fail(complaints.join("\n")) }
@@ -67,7 +73,7 @@ fn check_packages(metadata: &Metadata, complaints: &mut Vec<String>) {
         if package.license.as_deref() != Some(LICENSE) {
             complaints.push(format!("{}: the licence is not `{LICENSE}`", package.name));
         }
-        // Tests look at everything.
+        // Tests may use every package.
         if package.manifest_path.starts_with(metadata.workspace_root.join("tests")) {
             continue;
         }
@@ -86,7 +92,7 @@ fn check_packages(metadata: &Metadata, complaints: &mut Vec<String>) {
     }
 }
 
-/// CMake files are installed as they are, so the version stands in them.
+/// CMake files are installed unchanged, so the version is written in them.
 fn check_cmake_version(metadata: &Metadata, complaints: &mut Vec<String>) -> Outcome {
     let file = paths::workspace().join(CMAKE_VERSION);
     let text = fs::read_to_string(&file).during("read", &file)?;
@@ -120,7 +126,7 @@ fn check_text(name: &str, text: &str, complaints: &mut Vec<String>) {
     }
 }
 
-/// Whether the line holds the text as the beginning of a word or path.
+/// Whether the line contains the text at the beginning of a word or path.
 fn holds(line: &str, banned: &str) -> bool {
     line.match_indices(banned).any(|(at, _)| {
         let before = line[..at].chars().next_back();
@@ -164,7 +170,7 @@ fn examples(text: &str) -> impl Iterator<Item = usize> {
 }
 
 /// Name, first line and number of lines of each function.
-fn functions<'a>(code: &[&'a str]) -> Vec<(&'a str, usize, usize)> {
+pub(crate) fn functions<'a>(code: &[&'a str]) -> Vec<(&'a str, usize, usize)> {
     let mut found = Vec::new();
     for (at, line) in code.iter().enumerate() {
         let Some(name) = function_name(line) else { continue };
@@ -184,6 +190,48 @@ fn function_name(line: &str) -> Option<&str> {
     let modifier = |word: &str| word.starts_with("pub") || ["const", "unsafe", "extern", "\"C\"", "in"].contains(&word);
     let name = tail.split(|c: char| !c.is_alphanumeric() && c != '_').next()?;
     (head.split_whitespace().all(modifier) && !name.is_empty()).then_some(name)
+}
+
+/// The words that the glossary retires: those in backticks in the first column of its last table.
+fn retired_words(glossary: &str) -> Vec<String> {
+    let table = glossary.split_once("## Retired words").map_or("", |(_, table)| table);
+    let cells = table.lines().filter(|line| line.starts_with("| `")).filter_map(|line| line.split('|').nth(1));
+    cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).map(str::to_owned).collect()
+}
+
+/// Retired words in comments, and types with retired names.
+fn check_words(name: &str, text: &str, retired: &[String], complaints: &mut Vec<String>) {
+    if !name.ends_with(".rs") {
+        return;
+    }
+    for (number, line) in text.lines().enumerate() {
+        let found = retired.iter().find(|word| match word.strip_suffix(" …") {
+            Some(opening) => comment(line).starts_with(&format!("{opening} ")),
+            None if word.starts_with(char::is_lowercase) => comment(line).split(is_no_letter).any(|part| part == *word),
+            None => defined_type(line) == Some(word),
+        });
+        if let Some(word) = found {
+            complaints.push(format!("{name}:{}: `{word}` is retired: see {GLOSSARY}", number + 1));
+        }
+    }
+}
+
+pub(crate) fn is_no_letter(c: char) -> bool {
+    !c.is_alphanumeric()
+}
+
+/// The text of a line that is a comment.
+pub(crate) fn comment(line: &str) -> &str {
+    let text = line.trim_start().strip_prefix("//").unwrap_or_default();
+    text.strip_prefix(['/', '!']).unwrap_or(text).trim_start()
+}
+
+/// The name of the type that a line defines.
+pub(crate) fn defined_type(line: &str) -> Option<&str> {
+    let words = line.trim_start().trim_start_matches("pub(crate) ").trim_start_matches("pub(super) ");
+    let (kind, name) = words.trim_start_matches("pub ").split_once(' ')?;
+    let is_type = ["struct", "enum", "trait", "type", "union"].contains(&kind);
+    is_type.then(|| name.split(is_no_letter).next().unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -230,5 +278,22 @@ mod tests {
         let mut complaints = Vec::new();
         check_text("crates/x/src/lib.rs", "fn a() {}", &mut complaints);
         assert_eq!(complaints.len(), 2, "{complaints:?}");
+    }
+
+    #[test]
+    fn retired_words_are_found_in_comments_and_definitions() {
+        let glossary = "| `kept` | |\n## Retired words\n| not | but |\n| `whom`, `What …` | |\n| `Thing` | `Item` |\n";
+        let retired = retired_words(glossary);
+        assert_eq!(retired, ["whom", "What …", "Thing"]);
+        let complaints = |text: &str| {
+            let mut complaints = Vec::new();
+            check_words("a.rs", text, &retired, &mut complaints);
+            complaints.len()
+        };
+        assert_eq!(complaints("/// What it is.\n//! for whom\n    pub(crate) struct Thing {"), 3);
+        assert_eq!(
+            complaints("let whom = \"What is\";\n/// The whomever.\nfn x(a: &Thing) {}\n/// Whatever What is"),
+            0
+        );
     }
 }

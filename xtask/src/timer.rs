@@ -1,9 +1,8 @@
 //! A paired timer: the contestants of one question take turns, and medians are compared.
 //!
-//! Each round runs every contestant once, in an order that moves on by one each round, so that a
-//! machine which gets slower or faster meanwhile favours nobody. What is compared is the median of
-//! the rounds' differences and of their ratios, not the difference of medians. Processor time stands beside it: it is what
-//! other load on the machine disturbs least.
+//! Each round runs every contestant once, in an order that rotates by one each round, so that a machine that gets
+//! slower or faster meanwhile favours none of them. The result is the median of the rounds' differences and of their
+//! ratios, not the difference of medians. Processor time is shown, too: other load on the machine affects it least.
 
 use crate::outcome::{Outcome, fail};
 use crate::run;
@@ -18,14 +17,14 @@ pub(crate) struct Contestant {
     pub(crate) before: Option<Vec<String>>,
 }
 
-/// What the second contestant may cost over the first.
+/// The allowed cost of the second contestant compared with the first.
 #[derive(Clone, Copy)]
 pub(crate) enum Limit {
     Milliseconds(f64),
     Ratio(f64),
 }
 
-/// One question and those who answer it. The first contestant is what the others are compared with.
+/// One question and its contestants. The others are compared with the first one.
 pub(crate) struct Contest {
     pub(crate) question: &'static str,
     pub(crate) limit: Limit,
@@ -41,7 +40,7 @@ struct Score {
     more: f64,
     /// Median of the rounds' ratios to the first contestant.
     ratio: f64,
-    /// Median of the rounds' ratios of processor time to the first contestant; 0 where it is too short to be told.
+    /// Median of the rounds' ratios of processor time to the first contestant; 0 where it is too short to measure.
     cpu_ratio: f64,
 }
 
@@ -128,7 +127,7 @@ fn score((times, cpu): (&[f64], &[f64]), (base, cpu_base): (&[f64], &[f64])) -> 
     }
 }
 
-/// The middle value; with an even number the mean of the two in the middle; of nothing, 0.
+/// The middle value, or with an even number the mean of the two in the middle. It is 0 for no values.
 pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     match values.len() {

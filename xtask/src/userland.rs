@@ -1,8 +1,7 @@
-//! Building the userland: a Debian root folder made by mmdebstrap, once, in the cache folder.
+//! Builds the userland: a Debian root directory made by mmdebstrap, once, in the cache directory.
 //!
-//! Invariants: the folder gets its final name only when complete; what was downloaded stays until
-//! then, so that a broken run continues; packages are verified by apt against the machine's Debian
-//! keyring; the mirror is the machine's own.
+//! Invariants: The directory gets its final name only when complete. Downloads stay until then, so that a broken run
+//! continues. Packages are verified by apt against the machine's Debian keyring. The mirror is the machine's own.
 
 use crate::outcome::{During, Outcome, fail};
 use crate::progress::Progress;
@@ -16,34 +15,34 @@ use std::process::{Command, Stdio};
 
 /// Names the mirror where apt knows none of Debian's.
 const MIRROR: &str = "HOTSWAP_DEBIAN_MIRROR";
-/// Inside the folder: the recipe that it was made by, then a line for each thing left out.
+/// Inside the directory: its recipe, then a line for each omitted part.
 const STAMP: &str = ".hotswap-userland";
-/// How often the list of packages is adapted to what the mirror has.
+/// How often the list of packages is adapted to the mirror's contents.
 const ATTEMPTS: usize = 5;
 
-/// The folder of this recipe.
-pub(crate) fn folder() -> Outcome<PathBuf> {
+/// The directory of this recipe.
+pub(crate) fn directory() -> Outcome<PathBuf> {
     Ok(paths::cache()?.join(format!("userland-{}", recipe::VERSION)))
 }
 
-/// The finished userland, if it was made by the recipe as it is now.
+/// The finished userland, if it was made by the current recipe.
 pub(crate) fn finished() -> Outcome<Option<Userland>> {
-    let folder = folder()?;
-    let stamp = fs::read_to_string(folder.join(STAMP)).unwrap_or_default();
-    Ok(stamp.starts_with(&recipe::text()).then(|| Userland::new(folder)))
+    let directory = directory()?;
+    let stamp = fs::read_to_string(directory.join(STAMP)).unwrap_or_default();
+    Ok(stamp.starts_with(&recipe::text()).then(|| Userland::new(directory)))
 }
 
-/// What a finished userland had to be built without.
+/// The parts that a finished userland lacks.
 pub(crate) fn left_out(userland: &Userland) -> Vec<String> {
     let stamp = fs::read_to_string(userland.root().join(STAMP)).unwrap_or_default();
     stamp.lines().filter_map(|line| line.strip_prefix("without ")).map(str::to_owned).collect()
 }
 
-/// Builds the folder. The caller holds the lock of the cache folder.
+/// Builds the directory. The caller holds the lock of the cache directory.
 pub(crate) fn build() -> Outcome<Userland> {
-    let folder = folder()?;
-    let partial = folder.with_extension("partial");
-    let downloads = folder.with_extension("downloads");
+    let directory = directory()?;
+    let partial = directory.with_extension("partial");
+    let downloads = directory.with_extension("downloads");
     fs::create_dir_all(&downloads).during("create", &downloads)?;
     let mirror = prepare_machine()?;
     let sources = downloads.join("sources.list");
@@ -55,13 +54,13 @@ pub(crate) fn build() -> Outcome<Userland> {
     without.extend(extras::add(&userland, &downloads)?);
     let stamp = without.iter().fold(recipe::text(), |text, name| text + "without " + name + "\n");
     fs::write(partial.join(STAMP), stamp).during("write", &partial)?;
-    remove::delete(&folder)?;
-    fs::rename(&partial, &folder).during("rename", &partial)?;
+    remove::delete(&directory)?;
+    fs::rename(&partial, &directory).during("rename", &partial)?;
     remove::delete(&downloads)?;
-    Ok(Userland::new(folder))
+    Ok(Userland::new(directory))
 }
 
-/// Installs what the machine needs to build root folders, and says where its Debian mirror is.
+/// Installs the machine's requirements for building root directories, and returns its Debian mirror.
 fn prepare_machine() -> Outcome<String> {
     if !rustix::process::geteuid().is_root() {
         return fail("building a userland needs root: run this once as root, or install ROCm and CMake yourself");
@@ -110,7 +109,7 @@ fn find_mirror() -> Option<String> {
     text.lines().filter(|line| !line.is_empty()).min().map(str::to_owned)
 }
 
-/// Runs mmdebstrap until the list of packages fits the mirror. Returns what had to be left out.
+/// Runs mmdebstrap until the list of packages fits the mirror. Returns the omitted packages.
 fn bootstrap(partial: &Path, downloads: &Path, sources: &Path) -> Outcome<Vec<String>> {
     let mut packages = recipe::PACKAGES.to_vec();
     for _ in 0..ATTEMPTS {
@@ -160,11 +159,11 @@ fn mmdebstrap(packages: &[Package], partial: &Path, archives: &Path, sources: &P
     let name =
         |package: &Package| format!("{}{}", package.name, if package.experimental { "/experimental" } else { "" });
     let names: Vec<String> = packages.iter().map(name).collect();
-    // apt's archive folder is one of the cache, so that a broken download continues.
+    // apt's archive directory is in the cache, so that a broken download continues.
     let archives = shell_words::quote(&archives.to_string_lossy()).into_owned();
     let hook =
         format!("mkdir -p \"$1/var/cache/apt/archives\" && mount --bind {archives} \"$1/var/cache/apt/archives\"");
-    // In namespaces of its own: no mount is left behind, and everything ends when this task is killed.
+    // In namespaces of its own: no mount is left over, and everything ends when this task is killed.
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL", "unshare", "--mount", "--pid", "--mount-proc", "--fork", "--kill-child"]);
     command.args(["--", "mmdebstrap", "--mode=root", "--variant=apt"]);
@@ -177,10 +176,10 @@ fn mmdebstrap(packages: &[Package], partial: &Path, archives: &Path, sources: &P
     command
 }
 
-/// The list without what the log says is absent; `None` when the failure had another reason.
+/// The list without the packages that are absent according to the log; `None` when the failure had another reason.
 ///
-/// A package that left experimental is taken from sid. When apt cannot say which package is in
-/// the way, all optional ones go.
+/// A package that left experimental is taken from sid. When apt does not report the conflicting package, all optional
+/// ones are dropped.
 fn adapt(packages: &[Package], log: &str) -> Option<Vec<Package>> {
     if log.contains("Failed to fetch") || log.contains("Unable to fetch") {
         return None;

@@ -1,7 +1,7 @@
-//! Bank modes before places of one function.
+//! Bank modes before offsets of one function.
 //!
-//! Invariants: the answer is that of [`BankMap::before`]; a block is gone through once for all its places, as long as these
-//! are asked for in their order.
+//! Invariants: the answer is that of [`BankMap::before`]. A block is walked once for all its offsets, as long as these
+//! are queried in order.
 
 use crate::unit::Unit;
 use hotswap_isa::bank::VgprBanks;
@@ -21,7 +21,7 @@ impl<'u, 'a> BankCursor<'u, 'a> {
         Self { unit, number, last: Cell::new((usize::MAX, 0, VgprBanks::UNKNOWN)) }
     }
 
-    /// Before an instruction; `None` where there is none.
+    /// The mode before an instruction, or `None` if there is none.
     pub(crate) fn before(&self, offset: u32) -> Option<VgprBanks> {
         let (program, function) = (&self.unit.program, &self.unit.program.functions[self.number]);
         if !(function.start..function.end).contains(&offset) {

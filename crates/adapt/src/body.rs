@@ -1,7 +1,7 @@
-//! The code of a function as it becomes: the instructions of each block, with what stands in place of some.
+//! The code of a function after the rewrite: the instructions of each block, with the replacements of the changed ones.
 //!
-//! Invariants: blocks are those of the program, because nothing here makes or removes a branch; an instruction that stays
-//! keeps its bytes and its place in the list of edits.
+//! Invariants: blocks are those of the program, because nothing here adds or removes a branch. An unchanged instruction
+//! keeps its bytes and its position in the list of edits.
 
 use crate::changes::{Changes, family_bit};
 use crate::unit::{Unit, entered_anywhere};
@@ -11,8 +11,8 @@ use hotswap_isa::{Inst, Isa};
 use hotswap_program::{Function, Reason, Successors};
 use std::cell::OnceCell;
 
-/// Asks the families of scope `Function`, each about what the ones before have put in. `places` are offsets of what may
-/// concern them in the code as it was. Gives the families that put in something, with the number of places.
+/// Runs the families of scope `Function`, each on the result of the previous ones. `places` are the offsets in the
+/// original code that may concern them. Returns the families that inserted something, with the number of insertions.
 pub(crate) fn function_families(
     rewriter: &Rewriter,
     unit: &Unit<'_>,
@@ -60,8 +60,8 @@ fn blocks<'s>(unit: &Unit<'_>, number: usize, successors: &'s [Successors<'s>]) 
     function.blocks().enumerate().map(block).collect()
 }
 
-/// The blocks with something that concerns a family: `old` instructions, and those that were put in. What stands no more
-/// does no harm.
+/// The blocks with an instruction that concerns a family, among the `old` instructions and the inserted ones.
+/// Instructions that have since been replaced do no harm.
 fn concerned(
     concerns: impl Fn(&Inst) -> bool,
     function: &Function,
@@ -76,7 +76,7 @@ fn concerned(
     all
 }
 
-/// The instructions of a function as it becomes; those of a block are made when somebody asks for them.
+/// The instructions of a function after the rewrite. A block is decoded when it is first queried.
 struct Bodies<'u, 'a> {
     unit: &'u Unit<'a>,
     number: usize,
@@ -90,7 +90,7 @@ impl<'u, 'a> Bodies<'u, 'a> {
     }
 }
 
-/// Bodies with the changes that they are to have.
+/// Bodies with the changes to apply to them.
 struct Changed<'c, 'u, 'a> {
     bodies: &'c Bodies<'u, 'a>,
     changes: &'c Changes,
@@ -114,7 +114,7 @@ impl Code for Changed<'_, '_, '_> {
     }
 }
 
-/// The instructions of a block: the offset of each, itself, and what stands in its place.
+/// The instructions of a block: the offset of each, the instruction, and its replacement.
 pub(crate) fn each(
     unit: &Unit<'_>,
     block: &hotswap_program::Block,
@@ -132,8 +132,8 @@ pub(crate) fn each(
     }
 }
 
-/// For each instruction of a block as it becomes the offset of the one in whose place it stands, and its number among
-/// those there.
+/// For each instruction of a rewritten block, the offset of the instruction that it replaces, and its index in that
+/// replacement.
 fn places(unit: &Unit<'_>, block: &hotswap_program::Block, changes: &Changes) -> Vec<(u32, usize)> {
     let mut places = Vec::new();
     each(unit, block, changes, |at, _, new| places.extend((0..new.map_or(1, <[Inst]>::len)).map(|place| (at, place))));
@@ -148,11 +148,11 @@ fn insert(unit: &Unit<'_>, number: usize, mut insertions: Vec<Insertion>, change
         let number = group.first().map(|one| one.block).filter(|block| *block < function.block_count());
         let Some(block) = number.map(|number| function.block(number)) else { continue };
         let places = self::places(unit, &block, changes);
-        // From the last on, so that the places of the others stay.
+        // In reverse order, so that the positions of the others stay valid.
         for Insertion { before, code, .. } in group.iter().rev() {
             let place = match places.get(*before) {
                 Some(place) => Some(*place),
-                // Behind the last instruction of the block.
+                // After the last instruction of the block.
                 None => places.last().map(|(offset, place)| (*offset, place + 1)),
             };
             let Some((offset, place)) = place else { continue };
@@ -171,7 +171,7 @@ fn insert(unit: &Unit<'_>, number: usize, mut insertions: Vec<Insertion>, change
     changes.add(&fresh, family);
 }
 
-/// Why what is known of a function is not enough to change it.
+/// Why the function is not understood well enough to be changed.
 pub(crate) fn unreadable(unit: &Unit<'_>, number: usize) -> Option<(u32, Reason)> {
     let bad = |reason| matches!(reason, Reason::Undecodable | Reason::Overlap);
     let problems = &unit.program.functions[number].problems;

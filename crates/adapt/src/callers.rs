@@ -1,16 +1,18 @@
-//! What callers bring to a function and need of it: what is live when it returns, and what is under way when it is called.
+//! The interprocedural state of a function: the registers live when it returns, and the memory operations outstanding
+//! when it is called.
 //!
-//! Callers in the same program are asked what they need behind their calls. LLVM compiles callees first and lets callers keep
-//! what a callee happens to leave alone, so that counts even where others may call the function, too: then they keep nothing
-//! in what it writes and the convention gives it. Those others know nothing but LLVM's calling convention: they keep nothing
-//! in VCC, M0, SCC, s16 to s29 (results may be in those below) and every other eight vector registers from v32 on
-//! (`AMDGPUCallingConv.td`; of LLVM 22 to 24 the registers that all let callees change).
-//! Functions that call each other are among them: LLVM compiles one of them while it knows nothing of the next.
+//! Callers in the same program contribute what is live after their calls. LLVM compiles callees first and lets callers
+//! keep values in registers that a callee happens not to change, so these callers count even where others may call the
+//! function, too: then they keep no value in a register that the function writes and the convention lets it clobber.
+//! Those other callers know only LLVM's calling convention: they keep no value in VCC, M0, SCC, s16 to s29 (results may
+//! be in those below) and every other group of eight vector registers from v32 on (`AMDGPUCallingConv.td`: the
+//! registers that callees may clobber in all of LLVM 22 to 24). Mutually recursive functions are among them: LLVM
+//! compiles one of them before it knows anything of the next.
 //!
-//! The convention is asked about callees that are not known as well ([`hotswap_program::Summaries::by_convention`]).
+//! Unknown callees are assumed to follow the convention as well ([`hotswap_program::Summaries::by_convention`]).
 //!
-//! Invariants: the answer depends on the program alone, not on who asks first; behind chains of calls that are too long
-//! everything is live.
+//! Invariants: the answer depends on the program alone, not on the order of queries. After call chains that are too
+//! long, everything is live.
 
 use crate::unit::Unit;
 use crate::waitcnt::{WaitcntState, WaitcntStates};
@@ -19,17 +21,17 @@ use hotswap_isa::regset::RegSet;
 use hotswap_program::{Live, Liveness};
 use std::sync::OnceLock;
 
-/// Calls of calls that are followed.
+/// The longest call chain that is followed.
 const DEPTH: usize = 24;
 
-/// What is known of each function of a unit, as far as somebody asked.
+/// The facts about each function of a unit, computed on demand.
 #[derive(Debug)]
 pub(crate) struct Callers {
     functions: Vec<OnceLock<Box<(Live, bool)>>>,
     flights: Vec<OnceLock<Box<WaitcntState>>>,
-    /// For each function how many calls lead to it at most, from a function without callers or one that calls itself.
+    /// The length of the longest call chain to each function, from a function without callers or a recursive one.
     depth: Vec<usize>,
-    /// Functions that call themselves, over others or not.
+    /// Functions that are recursive, directly or indirectly.
     recursive: Vec<bool>,
 }
 
@@ -37,7 +39,7 @@ impl Callers {
     pub(crate) fn of(unit: &Unit<'_>) -> Self {
         let count = unit.program.functions.len();
         let (mut depth, mut recursive) = (vec![0; count], vec![false; count]);
-        // Callers stand behind their callees.
+        // Callers come after their callees.
         for group in unit.program.bottom_up().iter().rev() {
             let callers = |number: usize| unit.program.callers(number).map(|(caller, _)| caller);
             let calls_itself = |number: usize| callers(number).any(|caller| caller == number);
@@ -52,7 +54,7 @@ impl Callers {
         Self { functions: functions.collect(), flights: flights.collect(), depth, recursive }
     }
 
-    /// What is live when a function returns, and whether that is in part what the convention says.
+    /// The registers live when a function returns, and whether that partly relies on the convention.
     pub(crate) fn returned(&self, unit: &Unit<'_>, number: usize) -> (Live, bool) {
         match self.recursive[number] {
             _ if unit.is_shared(number) => {
@@ -63,7 +65,7 @@ impl Callers {
         }
     }
 
-    /// What memory instructions may still write when a function is called.
+    /// The memory operations that may be outstanding when a function is called.
     pub(crate) fn flight(&self, unit: &Unit<'_>, number: usize) -> WaitcntState {
         if self.recursive[number] || self.depth[number] > DEPTH || is_open(unit, number) {
             return WaitcntState::everything(unit.isa());
@@ -82,7 +84,7 @@ impl Callers {
         WaitcntState::clone(self.flights[number].get_or_init(find))
     }
 
-    /// Of a function that does not call itself.
+    /// For a function that is not recursive.
     fn find(&self, unit: &Unit<'_>, number: usize) -> (Live, bool) {
         if self.depth[number] > DEPTH {
             return (Live::EVERYTHING, false);
@@ -110,30 +112,33 @@ impl Callers {
     }
 }
 
-/// Whether what is needed when a function returns is told by what it writes itself: new code there writes more.
+/// Whether the registers live at the return of a function depend on which registers it writes: new code in it writes
+/// more.
 pub(crate) fn gives_away(unit: &Unit<'_>, number: usize) -> bool {
     !unit.program.functions[number].is_kernel() && is_open(unit, number)
 }
 
-/// Whether somebody who is not known may call a function: what nobody calls is called from outside.
+/// Whether unknown code may call a function. One without known callers is called from outside.
 fn is_open(unit: &Unit<'_>, number: usize) -> bool {
     unit.is_called_from_outside(number) || unit.program.callers(number).next().is_none()
 }
 
-/// Of a function that returns with so much live.
+/// The liveness of a function that returns with `returned` live.
 pub(crate) fn liveness(unit: &Unit<'_>, number: usize, returned: &Live) -> Liveness {
     Liveness::returning(&unit.program, number, unit.summaries(), &unit.banks, returned)
 }
 
-/// What is live when a function returns to callers in other sections, which were compiled together with it: they may count on
-/// every register that it does not write, and keep nothing in what it does write and the convention lets it.
+/// The registers live when a function returns to callers in other sections, which were compiled together with it: they
+/// may rely on every register that it does not write, and keep no value in one that it writes and the convention lets
+/// it clobber.
 fn among_sections(unit: &Unit<'_>, number: usize) -> (Live, bool) {
     let mut live = Live::EVERYTHING;
     given_away(unit, number).for_each(|reg| live.remove(reg));
     (live, true)
 }
 
-/// What a function writes and the convention lets it: no caller keeps anything there. Nothing if it cannot be read.
+/// The registers that a function writes and the convention lets it clobber: no caller keeps a value there. Empty if the
+/// function cannot be decoded.
 fn given_away(unit: &Unit<'_>, number: usize) -> impl Iterator<Item = Reg> {
     let written = written(unit, number).unwrap_or(RegSet::EMPTY);
     clobbered().filter(move |reg| written.touches(*reg))
@@ -153,11 +158,11 @@ fn by_convention() -> Live {
     live
 }
 
-/// What LLVM's calling convention lets a callee change and no result is in.
+/// The registers that LLVM's calling convention lets a callee clobber and that hold no result.
 fn clobbered() -> impl Iterator<Item = Reg> {
     let special = [(Special::VccLo, 2), (Special::M0, 1), (Special::Scc, 1)];
     let special = special.into_iter().map(|(special, dwords)| Reg::special(special, dwords));
-    // Of s40 and more LLVM 22 lets callees change none, 24 some. Results take the first of these, as far as they are scalar.
+    // From s40 on, LLVM 22 lets callees clobber none, LLVM 24 some. Scalar results take the first of these.
     let scalar = (16..30).map(|index| Reg::new(RegFile::Sgpr, index, 1));
     special.chain(scalar).chain(caller_saved_vectors())
 }

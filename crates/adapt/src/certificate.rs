@@ -1,8 +1,8 @@
-//! The certificate of a result: where each instruction of the input is now, and which registers new code uses. A checker that
-//! shares nothing with this crate proves it (`hotswap-lint`).
+//! The certificate of a result: the new offset of each input instruction, and the registers that new code uses. It is
+//! proved by a checker that shares no code with this crate (`hotswap-lint`).
 //!
-//! Invariants: offsets are those of the input, also where functions moved on the way; the certificate of a result does not
-//! depend on the number of threads.
+//! Invariants: offsets are those of the input, even if functions were moved in between. The certificate does not depend
+//! on the number of threads.
 
 use crate::changes::OTHERS;
 use crate::sites::Outcome;
@@ -75,15 +75,15 @@ fn neighbours(regs: &[Reg]) -> Box<[ScratchRegisters]> {
     runs.into()
 }
 
-/// What the check of the result found about a section.
+/// The result of verifying one section.
 #[derive(Debug)]
 pub(crate) struct SectionMap {
     pub(crate) number: usize,
     pub(crate) followed: Followed,
 }
 
-/// The certificate of a result. `moved` are functions that were moved before anything else was done, so that `sites` and
-/// `maps` are about their new places.
+/// Builds the certificate of a result. `moved` are functions that were moved before all other changes, so `sites` and
+/// `maps` refer to their new offsets.
 pub(crate) fn certificate(
     (old, new): (&Image<'_>, &Image<'_>),
     sites: &[SectionSites],
@@ -134,7 +134,7 @@ fn of_section(section: &SectionSites, followed: &Followed, moved: &[Moved]) -> S
     SectionCertificate { number: section.number as u32, sites, runs, ..SectionCertificate::default() }
 }
 
-/// Where an offset was before functions were moved.
+/// The offset before functions were moved.
 fn original(moved: &[Moved], at: u32) -> u32 {
     let found = moved.iter().find(|one| (one.to..one.to + one.size).contains(&u64::from(at)));
     found.map_or(at, |one| (u64::from(at) - one.to + one.from) as u32)

@@ -1,48 +1,48 @@
 //! Changed instructions of a function.
 //!
-//! Invariants: places rise; all new code of a function lies in one list, because there are many places, and each list of
-//! its own would be one more block of memory, which another thread gives back.
+//! Invariants: places are in ascending order. All new code of a function is in one list: there are many places, and a
+//! list for each would be a separate allocation, freed by another thread.
 
 use hotswap_families::FAMILIES;
 use hotswap_isa::Inst;
 use hotswap_rewrite::Edits;
 use std::ops::Range;
 
-/// The offset of each changed instruction, itself, and what stands there now.
+/// The offset of each changed instruction, the instruction, and its replacement.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Changes {
     places: Vec<Place>,
-    /// New code of all places; some of it may belong to none any more.
+    /// The new code of all places. Parts of it may no longer belong to any.
     code: Vec<Inst>,
 }
 
 #[derive(Debug, Clone)]
 struct Place {
     offset: u32,
-    /// Where its new code begins, and its length.
+    /// The start of its new code, and the length.
     first: u32,
     count: u32,
-    /// Families that had a part in it, see [`family_bit`].
+    /// The families that contributed to it, see [`family_bit`].
     families: u32,
     old: Inst,
 }
 
-/// The bit of a family: its number in the table, the highest one for those of others.
+/// The bit of a family: its index in the table, or the highest bit for third-party families.
 pub(crate) fn family_bit(name: &str) -> u32 {
     1 << FAMILIES.iter().position(|family| family.name == name).unwrap_or(OTHERS)
 }
 
-/// The number that stands for families of others.
+/// The index shared by all third-party families.
 pub(crate) const OTHERS: usize = 31;
 
 impl Changes {
-    /// Room for so many places, if most get as many instructions as usual.
+    /// Reserves capacity for `count` places with the usual number of instructions each.
     pub(crate) fn reserve(&mut self, count: usize) {
         self.places.reserve_exact(count);
         self.code.reserve_exact(2 * count);
     }
 
-    /// Gives back what was reserved and is far too much.
+    /// Releases excess capacity.
     pub(crate) fn shrink(&mut self) {
         if self.places.capacity() > 2 * self.places.len() + 8 {
             self.places.shrink_to_fit();
@@ -50,7 +50,7 @@ impl Changes {
         }
     }
 
-    /// Puts code in the place of an instruction.
+    /// Replaces an instruction by new code.
     pub(crate) fn replace(&mut self, offset: u32, old: Inst, new: &[Inst], family: u32) {
         let place = self.place(offset, old, new, family);
         match self.find(offset) {
@@ -59,7 +59,7 @@ impl Changes {
         }
     }
 
-    /// The same for many instructions that stand as they are until now, in any order.
+    /// The same for many instructions that are still unchanged, in any order.
     pub(crate) fn add(&mut self, more: &[(u32, Inst, Vec<Inst>)], family: u32) {
         for (offset, old, new) in more {
             let place = self.place(*offset, *old, new, family);
@@ -74,7 +74,8 @@ impl Changes {
         Place { offset, first, count: new.len() as u32, families, old }
     }
 
-    /// Puts more code among that of a place, as number `before` of its instructions; whether there is such a place.
+    /// Inserts more code into that of a place, before its instruction number `before`. Returns whether there is such a
+    /// place.
     pub(crate) fn put_in(&mut self, offset: u32, before: usize, more: &[Inst], family: u32) -> bool {
         let Ok(found) = self.find(offset) else { return false };
         let mut code = self.new_code(&self.places[found]).to_vec();
@@ -88,7 +89,7 @@ impl Changes {
     }
 
     fn find(&self, offset: u32) -> Result<usize, usize> {
-        // Most come in their order.
+        // Most are added in order.
         match self.places.last() {
             Some(last) if last.offset < offset => Err(self.places.len()),
             _ => self.places.binary_search_by_key(&offset, |place| place.offset),
@@ -99,7 +100,7 @@ impl Changes {
         &self.code[place.first as usize..][..place.count as usize]
     }
 
-    /// How many there are.
+    /// The number of changed places.
     pub(crate) fn len(&self) -> usize {
         self.places.len()
     }
@@ -108,14 +109,14 @@ impl Changes {
         self.among(&self.places)
     }
 
-    /// Those in a range of offsets.
+    /// The changes in a range of offsets.
     pub(crate) fn range(&self, range: Range<u32>) -> impl Iterator<Item = (u32, &Inst, &[Inst])> {
         let first = self.places.partition_point(|place| place.offset < range.start);
         let rest = &self.places[first..];
         self.among(&rest[..rest.partition_point(|place| place.offset < range.end)])
     }
 
-    /// The offset of each place, its instruction, and the families that had a part in it.
+    /// The offset of each place, its instruction, and the families that contributed to it.
     pub(crate) fn sites(&self) -> impl Iterator<Item = (u32, &Inst, u32)> {
         self.places.iter().map(|place| (place.offset, &place.old, place.families))
     }
@@ -124,12 +125,13 @@ impl Changes {
         places.iter().map(|place| (place.offset, &place.old, self.new_code(place)))
     }
 
-    /// Bytes that came to the function.
+    /// Bytes by which the function grew.
     pub(crate) fn grown(&self) -> i64 {
         self.iter().map(|(_, old, new)| size(new) - i64::from(old.len())).sum()
     }
 
-    /// As edits. What stays of a place is not touched: branches and relocations in it are the layout's.
+    /// The changes as edits. The part of a place that stays is not touched: its branches and relocations belong to the
+    /// layout.
     pub(crate) fn edits(&self, edits: &mut Edits) {
         let (mut before, mut behind) = (Vec::new(), Vec::new());
         for (offset, old, new) in self.iter() {
@@ -156,7 +158,7 @@ impl Changes {
 
 #[cfg(test)]
 impl Changes {
-    /// Makes them wrong: without one of the instructions that were put in, and with v20 where v0 was free.
+    /// Corrupts the changes: drops one of the inserted instructions, and uses v20 where v0 was free.
     pub(crate) fn spoil(&mut self) {
         use hotswap_isa::reg::{Reg, RegFile};
         use hotswap_isa::{Isa, Name, Target, Value};
@@ -182,7 +184,7 @@ fn size(code: &[Inst]) -> i64 {
     code.iter().map(|inst| i64::from(inst.len())).sum()
 }
 
-/// The bytes of some code, in memory that is used again.
+/// The bytes of some code, in a buffer that is reused.
 fn spell(code: &[Inst], bytes: &mut Vec<u8>) {
     bytes.clear();
     for inst in code {

@@ -1,4 +1,4 @@
-//! The order of things for one code object.
+//! The phases of rewriting one code object.
 
 use crate::MOST_REFUSALS;
 use crate::certificate::{SectionMap, SectionSites, certificate};
@@ -36,7 +36,7 @@ use std::vec::IntoIter;
 mod damage;
 mod pooled;
 
-/// A unit with what happens in it.
+/// A unit and its rewrite.
 struct Work<'a> {
     unit: Unit<'a>,
     kernels: Vec<Kernel>,
@@ -59,7 +59,7 @@ pub(crate) fn prepare<'a>(object: CodeObject<'a>, order: &Order) -> Result<Prepa
     let rewriter = Registry::installed().rewriter().map_err(one)?;
     let label = || (!order.keep_machine).then(|| Label::of(&object, order.target)).transpose();
     let (label, found) = rayon::join(label, || suspects(&object, from, &rewriter));
-    // What the pass found nothing in may hide code that no symbol names, if something can lead there.
+    // A section in which the pass found nothing may hold code that no symbol names, if something can branch to it.
     if found.iter().all(Suspects::is_empty) && !unnamed::has_indirect_transfers(&object, from) {
         return Ok(Prepared::new(Code::Same(Box::new(object)), label.map_err(one)?, record));
     }
@@ -76,9 +76,10 @@ pub(crate) fn prepare<'a>(object: CodeObject<'a>, order: &Order) -> Result<Prepa
     Ok(Prepared::new(Code::New(code), label, record))
 }
 
-/// Why MODE may round 16-bit floats otherwise than to the nearest even, or flush their denormals, somewhere in an object.
+/// Why MODE may have 16-bit floats rounded other than to the nearest even, or their denormals flushed, somewhere in an
+/// object.
 fn half_mode(object: &CodeObject<'_>, is_set: bool) -> Option<String> {
-    /// Values of the fields of a descriptor: to the nearest even; nothing is flushed.
+    /// Values of the descriptor fields: round to the nearest even, flush nothing.
     const USUAL: [(&Field, u64); 2] = [(ROUND_16_64, 0), (DENORM_16_64, 3)];
     if is_set {
         return Some("an instruction of this code object sets them otherwise".to_owned());
@@ -102,7 +103,7 @@ fn isa(name: &str) -> Result<Isa, Diagnostic> {
     target.ok_or_else(|| Diagnostic::error(codes::NO_INSTRUCTIONS, format!("the code is for {name}")))
 }
 
-/// Changes the code of the sections; nothing where nothing was found and nothing changes.
+/// Changes the code of the sections. Returns `None` if nothing was found and nothing changes.
 fn code(
     object: &CodeObject<'_>,
     task: &Task<'_>,
@@ -134,12 +135,12 @@ fn code(
     certified(&image, bytes, &sites, &maps, &[]).map(Some).map_err(one)
 }
 
-/// What is changed in each section, for the certificate.
+/// The changes in each section, for the certificate.
 fn sites_of(work: &[Work<'_>]) -> Vec<SectionSites> {
     work.iter().map(|work| SectionSites::of(work.unit.number, &work.outcomes)).collect()
 }
 
-/// A verified result with its certificate.
+/// Adds the certificate to a verified result.
 fn certified(
     image: &Image<'_>,
     made: Vec<u8>,
@@ -155,7 +156,7 @@ fn certified(
     })
 }
 
-/// What happens in each section with suspects, or with code that no symbol names.
+/// Plans the changes of each section with suspects, or with code that no symbol names.
 fn planned<'a>(
     object: &CodeObject<'a>,
     image: &Image<'a>,
@@ -182,7 +183,7 @@ fn planned<'a>(
         let kernels = reach::kernels(&unit, object.target_id().processor, &segments);
         let outcomes = run(&unit, &suspects, &kernels, task, |outcome| outcome);
         let mut unclaimed = unnamed::refusals(&unit, task.rewriter);
-        // Once is enough.
+        // One report for each function is enough.
         let refused = outcomes.iter().filter(|outcome| !outcome.refused.is_empty());
         let refused: Vec<usize> = refused.map(|outcome| outcome.number).collect();
         let is_told = |number: usize| refused.binary_search(&number).is_ok();
@@ -197,7 +198,8 @@ fn planned<'a>(
     Ok(work)
 }
 
-/// The file with all that, and the record of it. `free` says from where on sections may move in any case.
+/// Writes the file with these changes, and its record. `free` holds, for sections by number, the offset from which on
+/// code may always move.
 fn written(
     object: &CodeObject<'_>,
     (image, work): (&Image<'_>, &[Work<'_>]),
@@ -218,7 +220,7 @@ fn written(
     Ok(output.bytes)
 }
 
-/// Puts everything into the record; kernels that get more registers.
+/// Fills in the record. Returns the kernels that get more registers.
 fn recorded(work: &[Work<'_>], processor: &Processor, record: &mut ObjectRecord) -> BTreeMap<String, KernelRegisters> {
     let mut changed = BTreeMap::new();
     work.iter().for_each(|one| one.record(processor, record, &mut changed));
@@ -240,8 +242,8 @@ fn edits(work: &[Work<'_>]) -> BTreeMap<usize, Edits> {
     edits
 }
 
-/// Reads the result and checks it, before it is labelled; families must have nothing to do in it. `work` is dropped as soon
-/// as nobody asks it any more.
+/// Parses the result and checks it, before it is labelled. No family may have work left in it. `work` is dropped as
+/// soon as it is no longer needed.
 fn verified<'a>(
     image: &Image<'_>,
     work: impl AsRef<[Work<'a>]> + Send + Sync,
@@ -265,14 +267,14 @@ fn verified<'a>(
         let mut places = found.iter().find(|found| found.file == file).map_or_else(Vec::new, Suspects::places);
         let old = all.iter().filter(|work| work.unit.number == number);
         old.for_each(|work| places.extend(marks_of_functions(&work.unit.program, source)));
-        // Two lists that rise, which this sort only merges.
+        // Two sorted runs, which this sort only merges.
         places.sort();
         places
     };
     let units = Unit::read(sources, &new_image, &numbers, places);
     let same = || {
         let result = same((image, work.as_ref()), (&new_image, &units), task);
-        // Giving back so much memory takes a while: the other check goes on meanwhile.
+        // Freeing so much memory takes a while. The other check continues meanwhile.
         drop(work);
         result
     };
@@ -282,8 +284,8 @@ fn verified<'a>(
     again.map(|()| maps)
 }
 
-/// Offsets of the marks in the new source of the functions of the old program, which rise. Symbols keep their order; code
-/// without a symbol gets its marks when the new program is made.
+/// The offsets, in the new source, of the marks of the old program's functions, in ascending order. Symbols keep their
+/// order. Code without a symbol gets its marks when the new program is built.
 fn marks_of_functions(old: &Program<'_>, new: &Source<'_>) -> Vec<u32> {
     let is_named = |mark: &Mark<'_>| !mark.name.is_empty();
     let all = new.marks.len() == old.source.marks.len();
@@ -293,7 +295,7 @@ fn marks_of_functions(old: &Program<'_>, new: &Source<'_>) -> Vec<u32> {
     old.functions.iter().filter_map(|function| *places.get(function.mark? as usize)?).collect()
 }
 
-/// Work that nobody asks after the check. It has many small parts, which all cores give back.
+/// Work that is not needed after the check. It has many small allocations, which all cores free.
 struct Spent<'a>(Vec<Work<'a>>);
 
 impl<'a> AsRef<[Work<'a>]> for Spent<'a> {
@@ -331,7 +333,7 @@ fn same(
     Ok(maps)
 }
 
-/// A second run.
+/// Runs the families again on the result.
 fn again(
     units: &[Unit<'_>],
     found: Vec<Suspects>,
@@ -365,10 +367,10 @@ fn again(
     Ok(())
 }
 
-/// Functions that one thread takes at once at most: with fewer tasks one of them would be busy alone at the end.
+/// The most functions that one thread takes at once: with larger shares one thread would be busy alone at the end.
 const FUNCTIONS: usize = 64;
 
-/// Does all functions with suspects, in parallel; the order of the results is that of the code.
+/// Rewrites all functions with suspects in parallel. The results are in the order of the code.
 fn run<T: Send>(
     unit: &Unit<'_>,
     suspects: &Suspects,
@@ -387,7 +389,7 @@ fn run<T: Send>(
     by_function(&unit.program, suspects).par_iter().with_max_len(FUNCTIONS).map(one).collect()
 }
 
-/// A function by its number, and where its sites and reasons are in their lists.
+/// The number of a function, and the ranges of its sites and reasons in their lists.
 type Found = (usize, [Range<usize>; 2]);
 
 /// Functions by number, each with its sites and reasons.
@@ -405,15 +407,15 @@ fn by_function(program: &Program<'_>, suspects: &Suspects) -> Vec<Found> {
     functions
 }
 
-/// A function's number, and which of the offsets are in it, or behind it without a name of their own.
+/// The number of a function, and the range of the offsets that are in it, or after it without a symbol of their own.
 type Run = (usize, Range<usize>);
 
-/// The offsets, which rise, by function; functions rise, too.
+/// Groups the offsets, which are in ascending order, by function. Functions are in ascending order, too.
 fn runs(program: &Program<'_>, offsets: &[u32]) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
     let mut at = 0;
     while let Some(offset) = offsets.get(at) {
-        // All that one function holds at once.
+        // All offsets in one function at once.
         let found = program.function_at(*offset);
         let held = |function: &Function| offsets[at..].iter().take_while(|other| **other < function.end).count();
         let end = at + found.map_or(1, |(_, function)| held(function));
@@ -428,11 +430,11 @@ fn runs(program: &Program<'_>, offsets: &[u32]) -> Vec<Run> {
     runs
 }
 
-/// The function before an offset: what stands behind one without a name of its own is in question if that one is.
+/// The function before an offset: code after it without a symbol of its own is in question if that function is.
 fn behind(program: &Program<'_>, offset: u32) -> Option<usize> {
     let before = program.functions.partition_point(|function| function.start <= offset).checked_sub(1)?;
     let function = &program.functions[before];
-    // One that is not there is closed.
+    // A function that does not exist counts as closed.
     let marks = &program.source.marks;
     let next = &marks[marks.partition_point(|mark| mark.offset < function.end)..];
     let mut between = next.iter().take_while(|mark| mark.offset <= offset);
@@ -441,7 +443,7 @@ fn behind(program: &Program<'_>, offset: u32) -> Option<usize> {
 }
 
 impl Work<'_> {
-    /// Gives back what the record was made of: the check of the result asks for the changes alone.
+    /// Releases the inputs of the record: the check of the result needs the changes only.
     fn keep_changes(&mut self) {
         self.kernels = Vec::new();
         for outcome in &mut self.outcomes {
@@ -513,7 +515,7 @@ impl Work<'_> {
     }
 }
 
-/// All refusals, or none.
+/// Returns all refusals, or `Ok` if there are none.
 fn refusals(work: &[Work<'_>], object: &CodeObject<'_>) -> Result<(), Vec<Diagnostic>> {
     let mut all: Vec<(&Work<'_>, String, &Refused)> = Vec::new();
     for one in work {
@@ -558,7 +560,7 @@ fn count_families(work: &[Work<'_>], record: &mut ObjectRecord) {
     record.families.extend(sums.into_iter().map(|(name, sites)| FamilyCount { name: name.to_owned(), sites }));
 }
 
-/// Two registers for a branch that gets out of reach: dead where it leads, as SCC must be.
+/// A register pair for a branch that is out of range: dead at the target, as SCC must be.
 fn long_branch(work: &[Work<'_>], branch: &LongBranch) -> Option<u8> {
     let one = work.iter().find(|work| work.unit.number == branch.section)?;
     let (at, target) = (u32::try_from(branch.at).ok()?, u32::try_from(branch.target).ok()?);

@@ -1,9 +1,11 @@
-//! The parts of MODE that round 16-bit floats and flush their denormals: which instructions set them otherwise than usual.
+//! The parts of MODE that control rounding and denormals of 16-bit floats: which instructions set them to unusual
+//! values.
 //!
-//! Usual is what matrix instructions do whatever MODE says, and what LLVM puts into descriptors: to the nearest even, and
-//! nothing is flushed.
+//! The usual values are those that matrix instructions use whatever MODE says, and that LLVM puts into descriptors:
+//! round to the nearest even, flush nothing.
 //!
-//! Absent on purpose: what MODE is at a place. One instruction that sets these parts otherwise, anywhere, is enough.
+//! Not here: the value of MODE at a given point. One instruction anywhere that sets these parts to other values is
+//! enough.
 
 use hotswap_isa::{Flag, Inst, Name};
 
@@ -13,7 +15,7 @@ const USUAL: u32 = 3 << 6;
 /// Number of MODE in the operand of `s_setreg`.
 const MODE: u32 = 1;
 
-/// Whether an instruction that writes MODE may set one of these parts otherwise.
+/// Whether an instruction that writes MODE may set one of these parts to an unusual value.
 pub(crate) fn sets_other(inst: &Inst) -> bool {
     let Some(operand) = inst.raw(Name::Simm16).map(|operand| operand as u32) else { return true };
     let (register, offset, size) = (operand & 63, operand >> 6 & 31, (operand >> 11 & 31) + 1);
@@ -37,7 +39,7 @@ mod tests {
     use super::*;
     use hotswap_isa::{Isa, Target};
 
-    /// LLVM's bytes of some instructions, and whether they set these parts otherwise.
+    /// LLVM's bytes of some instructions, and whether they set these parts to unusual values.
     #[test]
     fn instructions_that_set_mode_otherwise_are_found() {
         let isa = Isa::new(Target::find("gfx1250").unwrap());

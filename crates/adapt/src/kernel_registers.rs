@@ -1,6 +1,7 @@
-//! Registers beyond what kernels had: descriptors, notes, and what it costs.
+//! Registers beyond those that kernels had: descriptors, notes, and the cost in occupancy.
 //!
-//! Invariants: a kernel gets no fewer registers than any function that it gets to uses, and its note counts them all.
+//! Invariants: a kernel gets at least as many registers as any function that it reaches uses, and its note counts them
+//! all.
 
 use crate::order::{Change, KernelRecord};
 use crate::reach::Kernel;
@@ -19,10 +20,10 @@ use std::ops::Range;
 /// VCC, which the metadata counts as well.
 const VCC: u16 = 2;
 
-/// Sections, by number, with what they are to hold.
+/// New contents of sections, by section number.
 pub(crate) type Contents = BTreeMap<usize, Vec<u8>>;
 
-/// What a kernel is to have.
+/// The register counts that a kernel is to have.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct KernelRegisters {
     pub(crate) vgprs: u16,
@@ -31,7 +32,7 @@ pub(crate) struct KernelRegisters {
     pub(crate) private_segment: Option<u32>,
 }
 
-/// What the kernels of a unit need for what was put into the functions that they get to.
+/// The register counts that the kernels of a unit need for the code put into the functions that they reach.
 pub(crate) fn grants(kernels: &[Kernel], outcomes: &[&Outcome]) -> Vec<KernelRegisters> {
     let mut grants = vec![KernelRegisters::default(); kernels.len()];
     for outcome in outcomes {
@@ -57,7 +58,7 @@ fn private_segment(outcome: &Outcome) -> Option<u32> {
     Some(end.next_multiple_of(ALIGNMENT))
 }
 
-/// What the record says of a kernel.
+/// The record of a kernel.
 pub(crate) fn record(kernel: &Kernel, grant: &KernelRegisters, processor: &Processor) -> KernelRecord {
     let vgprs = Change { before: u32::from(kernel.granted), after: u32::from(grant.vgprs) };
     let sgprs = Change { before: kernel.needs.sgprs.unwrap_or(0), after: u32::from(grant.sgprs) };
@@ -72,7 +73,7 @@ pub(crate) fn record(kernel: &Kernel, grant: &KernelRegisters, processor: &Proce
     KernelRecord { vgprs, sgprs, waves: waves.map(|(before, after)| Change { before, after }), private_segment }
 }
 
-/// The file, and sections with the new counts in them: the file is copied only where a descriptor lies among code.
+/// Returns the file, and the sections that hold the new counts. The file is copied only if a descriptor is within code.
 pub(crate) fn write<'a>(
     object: &CodeObject<'a>,
     image: &Image<'_>,
@@ -105,7 +106,7 @@ pub(crate) fn write<'a>(
     Ok((data, sections))
 }
 
-/// Where a descriptor is to be written: in a copy of the section that holds it, or of the file.
+/// The buffer to write a descriptor to: a copy of the section that holds it, or of the file.
 fn place<'d>(
     image: &Image<'_>,
     range: &Range<usize>,

@@ -1,15 +1,15 @@
-//! Makes a code object for another stepping: finds what the target does otherwise, asks the families, lays the code out
-//! anew, and checks the result.
+//! Rewrites a code object for another stepping: finds the instructions that behave differently on the target, runs the
+//! families on them, lays out the code again, and checks the result.
 //!
-//! Terms: a *site* is an instruction that concerns some family. What stands in its place uses registers that are free
-//! there (*scratch*).
+//! Terms: a *site* is an instruction that concerns some family. Its replacement uses registers that are free there
+//! (*scratch*).
 //!
-//! Invariants: what concerns no family comes through untouched, whatever is unknown around it; what does and is not
-//! understood is a refusal that names it, and all refusals of an object come at once; the result depends on the input
-//! alone; adapting a result changes nothing.
+//! Invariants: code that concerns no family is never changed, whatever is unknown around it. Code that concerns one and
+//! is not understood is refused with a message that names it, and all refusals of an object are reported together. The
+//! result depends on the input alone. Adapting a result changes nothing.
 //!
-//! Absent on purpose: what to put in place of a site (`hotswap-families`), how code is laid out (`hotswap-rewrite`),
-//! which pairs are allowed (`hotswap-compat`), containers and files.
+//! Not here: the replacement of a site (`hotswap-families`), the layout of code (`hotswap-rewrite`), the permitted
+//! pairs (`hotswap-compat`), containers and files.
 
 mod bank_cursor;
 mod body;
@@ -42,19 +42,20 @@ use hotswap_report::Diagnostic;
 
 /// Makes `data`, one device ELF (relocatable, or linked), for the target of the order.
 ///
-/// With nothing to do for any family only the label changes; with [`Order::keep_machine`] not even that.
+/// If no family has work to do, only the label changes. With [`Order::keep_machine`] not even that does.
 ///
 /// # Errors
-/// All refusals, by section and offset, each with function or kernel, section and offset, source line where the file has
-/// one, mnemonic, family, reason and advice; at most [`MOST_REFUSALS`], and one more that says how many are left out.
+/// All refusals, by section and offset, each with function or kernel, section and offset, source line if the file has
+/// one, mnemonic, family, reason and advice. At most [`MOST_REFUSALS`] are reported, and one more that gives the number
+/// of the rest.
 pub fn adapt(data: &[u8], order: &Order) -> Result<Adapted, Vec<Diagnostic>> {
     let one = |error: Diagnostic| vec![error];
     let object = CodeObject::parse(data).map_err(one)?;
     prepare(object, order)?.finish().map_err(one)
 }
 
-/// As [`adapt`], for who writes large files: what stays of the input is not copied, and what was written is to be checked by
-/// [`Prepared::check`].
+/// Like [`adapt`], for callers that write large files: unchanged parts of the input are not copied, and the written
+/// file must be checked with [`Prepared::check`].
 ///
 /// # Errors
 /// As [`adapt`].
@@ -62,5 +63,5 @@ pub fn prepare<'a>(object: CodeObject<'a>, order: &Order) -> Result<Prepared<'a>
     engine::prepare(object, order)
 }
 
-/// More refusals than this are counted only.
+/// The most refusals that are reported. Further ones are only counted.
 pub const MOST_REFUSALS: usize = 100;

@@ -1,23 +1,23 @@
-//! What is live around places of one function.
+//! The registers live around offsets of one function.
 //!
-//! Invariants: the answer is that of [`Liveness::around`]; a block is gone through once for all its places, as long as these
-//! are asked for in their order.
+//! Invariants: the answer is that of [`Liveness::around`]. A block is walked once for all its offsets, as long as these
+//! are queried in order.
 
 use crate::unit::Unit;
 use hotswap_program::{Live, Liveness};
 use std::cell::{OnceCell, RefCell};
 
-/// An offset, and what is live before and behind it.
+/// An offset, and the registers live before and after it.
 type Known = (u32, Live, Live);
 
-/// What is live around some places.
+/// The registers live around some offsets.
 pub(crate) struct LivenessCursor<'u, 'a> {
     unit: &'u Unit<'a>,
     number: usize,
-    /// Those that are likely to be asked for; rising.
+    /// The offsets that are likely to be queried, in ascending order.
     places: Vec<u32>,
     liveness: OnceCell<(Liveness, bool)>,
-    /// What is known of one block: before and behind its places.
+    /// The cached results of one block: before and after its offsets.
     last: RefCell<(usize, Vec<Known>)>,
 }
 
@@ -26,12 +26,12 @@ impl<'u, 'a> LivenessCursor<'u, 'a> {
         Self { unit, number, places, liveness: OnceCell::new(), last: RefCell::new((usize::MAX, Vec::new())) }
     }
 
-    /// What is live before the instruction at an offset, and behind it; everything where there is none.
+    /// The registers live before and after the instruction at an offset; everything if there is none.
     pub(crate) fn around(&self, offset: u32) -> (Live, Live) {
         self.find(offset).unwrap_or((Live::EVERYTHING, Live::EVERYTHING))
     }
 
-    /// Whether an answer has taken the calling convention for granted.
+    /// Whether an answer has relied on the calling convention.
     pub(crate) fn trusts_convention(&self) -> bool {
         self.liveness.get().is_some_and(|(_, convention)| *convention)
     }

@@ -1,11 +1,11 @@
-//! New code beside old: what the table of hazards asks between the two, and between new instructions.
+//! New code next to old: the distances that the hazard table requires between the two, and between new instructions.
 //!
-//! Matrix instructions are the family `wmma_hazard`'s; here are the other distances. Before each vector instruction the
-//! last one on every path to it is known; where it is a transcendental instruction whose registers meet, a `v_nop` goes
-//! between. Behind a V_PERM_PK16 new code begins with a `v_nop`.
+//! Hazards of matrix instructions belong to the family `wmma_hazard`; the other distances are kept here. The last
+//! vector instruction on every path to each vector instruction is computed. If it is a transcendental instruction with
+//! overlapping registers, a `v_nop` is inserted between them. New code after a V_PERM_PK16 starts with a `v_nop`.
 //!
-//! Invariants: only pairs with new code between or at one end are changed, and only by `v_nop` at the begin of new
-//! instructions or behind the last one of a place; where callers or callees are not known, a transcendental instruction
+//! Invariants: only pairs with new code between them or at one end are changed, and only by a `v_nop` at the start of
+//! new instructions or after the last one of a place. If callers or callees are unknown, a transcendental instruction
 //! may have been the last one.
 
 use crate::body::each;
@@ -19,15 +19,15 @@ use hotswap_program::Function;
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
-/// Where a `v_nop` is missing: an offset of the old code, and before which of the new instructions there.
+/// The position of a missing `v_nop`: an offset of the old code, and the new instruction there that it must precede.
 type Missing = (u32, usize);
 
-/// Puts the instructions in that are missing beside changed code; `nop` is a `v_nop`.
+/// Inserts the missing instructions next to changed code; `nop` is a `v_nop`.
 pub(crate) fn keep_apart(unit: &Unit<'_>, number: usize, (target, nop): (Isa, Inst), changes: &mut Changes) {
     let missing = Neighbours::new(unit, number, target, changes).missing();
-    // From the last on, so that the places of the others stay.
+    // In reverse order, so that the positions of the others stay valid.
     for (offset, before) in missing.into_iter().rev() {
-        // The families of the place stay: the distance is theirs.
+        // The bits of the place's families stay: the distance belongs to them.
         changes.put_in(offset, before, &[nop], 0);
     }
 }
@@ -35,11 +35,11 @@ pub(crate) fn keep_apart(unit: &Unit<'_>, number: usize, (target, nop): (Isa, In
 /// An instruction with the bank mode before it.
 type Banked = (Inst, VgprBanks);
 
-/// The last vector instructions on the paths to a place, as far as they are transcendental.
+/// The last vector instructions on the paths to a point, as far as they are transcendental.
 #[derive(Debug, Clone, Default)]
 struct Before {
     trans: Vec<Banked>,
-    /// There may be others.
+    /// There may be further ones.
     unknown: bool,
 }
 
@@ -58,7 +58,7 @@ impl<'n, 'u, 'a> Neighbours<'n, 'u, 'a> {
         Self { unit, number, function, target, changes, predecessors: OnceCell::new() }
     }
 
-    /// Rising, each once.
+    /// The missing instructions in ascending order, each once.
     fn missing(&self) -> BTreeSet<Missing> {
         let mut missing = BTreeSet::new();
         let blocks: BTreeSet<usize> = self.changes.iter().filter_map(|(at, ..)| self.function.block_at(at)).collect();
@@ -68,8 +68,8 @@ impl<'n, 'u, 'a> Neighbours<'n, 'u, 'a> {
         missing
     }
 
-    /// The instructions of a block as they become: the old offset of each, whether it is new, its number there, itself, and
-    /// the bank mode before it.
+    /// The instructions of a block after the rewrite: the old offset of each, its index if it is new, the instruction,
+    /// and the bank mode before it.
     fn code(&self, block: usize, mut give: impl FnMut(u32, Option<usize>, Banked)) {
         let mut banks = self.unit.banks.at_block(self.number, block);
         each(self.unit, &self.function.block(block), self.changes, |at, old, new| {
@@ -95,7 +95,7 @@ impl<'n, 'u, 'a> Neighbours<'n, 'u, 'a> {
         &all[block]
     }
 
-    /// What may come right before a block.
+    /// The instructions that may directly precede a block.
     fn before(&self, block: usize) -> Before {
         let mut before = Before::default();
         let (mut work, mut seen) = (vec![block], BTreeSet::from([block]));
@@ -134,13 +134,13 @@ impl<'n, 'u, 'a> Neighbours<'n, 'u, 'a> {
         InstClass::PermPk16.contains(inst, self.target)
     }
 
-    /// Whether a vector instruction comes too near behind one of these.
+    /// Whether a vector instruction is too close after one of these.
     fn is_near(&self, before: &[Banked], (inst, banks): &Banked) -> bool {
         let later = Placed { inst, banks: *banks };
         before.iter().any(|(inst, banks)| Placed { inst, banks: *banks }.trans_distance(self.target, later) > 0)
     }
 
-    /// Whether the first vector instruction behind a block comes too near, on any path.
+    /// Whether the first vector instruction after a block is too close, on any path.
     fn is_near_behind(&self, block: usize, before: &[Banked]) -> bool {
         let (mut work, mut seen) = (vec![block], BTreeSet::new());
         while let Some(block) = work.pop() {
@@ -164,14 +164,14 @@ impl<'n, 'u, 'a> Neighbours<'n, 'u, 'a> {
     }
 }
 
-/// A way through a block with changes.
+/// The walk through a block with changes.
 struct Walk<'w, 'n, 'u, 'a> {
     neighbours: &'w Neighbours<'n, 'u, 'a>,
     block: usize,
-    /// The last vector instruction, if one has gone by; its own block's begin otherwise.
+    /// The last vector instruction, if there was one; the state at the start of the block otherwise.
     before: Option<Before>,
     last: Option<Inst>,
-    /// The last place with new code since the last old vector instruction, and how many instructions that has.
+    /// The last place with new code since the last old vector instruction, and the number of its instructions.
     changed: Option<Missing>,
     missing: &'w mut BTreeSet<Missing>,
 }
@@ -209,7 +209,7 @@ impl Walk<'_, '_, '_, '_> {
             }
             self.before = Some(Before::behind(one));
         }
-        // A branch that something was put before stays the last one.
+        // A branch with code inserted before it stays the last instruction.
         let is_last = one.0.flow(u64::from(at), neighbours.target) != Flow::Next;
         self.changed = Some((at, number + usize::from(!is_last)));
         self.last = Some(one.0);
@@ -231,7 +231,7 @@ impl Walk<'_, '_, '_, '_> {
 }
 
 impl Before {
-    /// Right behind a vector instruction.
+    /// The state directly after a vector instruction.
     fn behind(one: Banked) -> Self {
         Self { trans: Some(one).filter(|(inst, _)| inst.is(Flag::Trans)).into_iter().collect(), unknown: false }
     }

@@ -1,15 +1,15 @@
-//! What is asked for, and what was done.
+//! The request for a rewrite, and the record of its result.
 
 use hotswap_report::FamilyCount;
 use hotswap_targets::TargetId;
 use serde::{Deserialize, Serialize};
 
-/// What a code object is to become.
+/// The requested form of a code object.
 #[derive(Debug, Clone)]
 pub struct Order {
-    /// What it is to run on.
+    /// The target to run on.
     pub target: TargetId,
-    /// Header and note go on naming the source, for runtimes that report the target by that name.
+    /// Header and note keep naming the source, for runtimes that report the target by that name.
     pub keep_machine: bool,
 }
 
@@ -18,26 +18,26 @@ pub struct Order {
 pub struct Adapted {
     /// The file.
     pub bytes: Vec<u8>,
-    /// What was done to it.
+    /// The changes made to it.
     pub record: ObjectRecord,
 }
 
-/// What was done to a code object. The same for the same input, whatever the machine.
+/// The changes made to a code object. Equal for equal input, whatever the machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ObjectRecord {
     /// Target ID of the input.
     pub source: String,
-    /// Target ID that the code is made for.
+    /// Target ID that the code is rewritten for.
     pub target: String,
     /// Header and note name the target, not the source.
     pub labelled: bool,
     /// Families that changed something, with the number of places, in the order in which they run.
     pub families: Vec<FamilyCount>,
-    /// Bytes of code that came to it, padding included.
+    /// Bytes of code added, padding included.
     pub grown: i64,
-    /// Bytes of code sections, padding left out, that no known jump, call or symbol leads to and that hold nothing that
-    /// concerns a family. They are counted where code was followed: in files that change, or have jumps and calls through
-    /// registers.
+    /// Bytes of code sections, without padding, that no known jump, call or symbol reaches and that hold nothing that
+    /// concerns a family. They are counted if control flow was analysed: in files that change, or that have jumps and
+    /// calls through registers.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unclaimed: u64,
     /// Vector registers that were spilled because none was free.
@@ -51,26 +51,25 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// What was done to a function.
+/// The changes made to a function.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FunctionRecord {
-    /// Its symbol, or one made of its offset.
+    /// Its symbol, or a name made from its offset.
     pub name: String,
     /// Section that holds it.
     pub section: String,
     /// Offset of its first byte in the section of the input.
     pub offset: u64,
-    /// What its kernel takes of the hardware; `None` for functions that are called.
+    /// The hardware resources of its kernel; `None` for called functions.
     pub kernel: Option<KernelRecord>,
-    /// Names of the kernels that get to a function that is called, as far as they are known.
+    /// Names of the known kernels that reach a called function.
     pub reached_from: Vec<String>,
     /// Places that concern a family, by family and outcome.
     pub sites: Vec<SiteCount>,
-    /// Bytes of instructions that came to it, padding not counted.
+    /// Bytes of instructions added, padding not counted.
     pub grown: i64,
-    /// Clock cycles that one pass over every changed place costs more, by a rough model: issue of each instruction, nothing
-    /// for waits that find nothing to wait for, and the latency of a load from scratch where registers are spilled. A loop is
-    /// counted once.
+    /// Additional clock cycles of one pass over every changed place, by a rough model: issue of each instruction,
+    /// nothing for waits with nothing outstanding. A loop is counted once.
     pub cycles: u64,
     /// Vector registers that were spilled because none was free.
     #[serde(default, skip_serializing_if = "SpillCount::is_zero")]
@@ -104,27 +103,27 @@ impl SpillCount {
 pub struct SiteCount {
     /// Its name.
     pub family: String,
-    /// Why these places stay as they are; `None` where they were changed.
+    /// Why these places are unchanged; `None` if they were changed.
     pub left: Option<String>,
-    /// How many.
+    /// The number of places.
     pub count: u64,
 }
 
-/// What a kernel takes, before and after.
+/// The resources of a kernel, before and after.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelRecord {
     /// Vector registers of a lane, as the metadata counts them.
     pub vgprs: Change,
     /// Scalar registers.
     pub sgprs: Change,
-    /// Waves on one SIMD; `None` where the metadata does not say enough.
+    /// Waves on one SIMD; `None` if the metadata does not say enough.
     pub waves: Option<Change>,
     /// Bytes of the private segment of a work-item, where registers are spilled in what the kernel reaches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub private_segment: Option<Change>,
 }
 
-/// A number before and after.
+/// A number before and after the rewrite.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
     /// In the input.

@@ -1,7 +1,7 @@
-//! A code object for the target before it is written: the code that stays, or the new code, and the label.
+//! A code object for the target before it is written: the unchanged or new code, and the label.
 //!
-//! Invariants: what stays of the input is not copied; whoever writes it has the result checked by [`Prepared::check`], which
-//! reads it again.
+//! Invariants: unchanged parts of the input are not copied. The writer has the result checked by [`Prepared::check`],
+//! which reads it again.
 
 use crate::order::{Adapted, ObjectRecord};
 use hotswap_code_object::{CodeObject, Patch, overlap, same_but_for_label, same_but_for_patch};
@@ -13,7 +13,7 @@ use hotswap_targets::TargetId;
 #[derive(Debug, Clone)]
 pub struct Prepared<'a> {
     code: Code<'a>,
-    /// Nothing where header and note go on naming the source.
+    /// `None` if header and note keep naming the source.
     label: Option<Label>,
     record: ObjectRecord,
 }
@@ -21,7 +21,7 @@ pub struct Prepared<'a> {
 /// Header and note of a code object that name the target.
 #[derive(Debug, Clone)]
 pub(crate) struct Label {
-    /// What is new in it.
+    /// The changes in it.
     patch: Patch,
     target: TargetId,
     families: Vec<FamilyCount>,
@@ -33,7 +33,7 @@ impl Label {
         Ok(Self { patch, target, families })
     }
 
-    /// The labelled file in order: offsets and bytes; what stays is a slice of `old`.
+    /// The labelled file in order: offsets and bytes. Unchanged parts are slices of `old`.
     pub(crate) fn parts<'p>(&'p self, old: &'p [u8]) -> Vec<(u64, &'p [u8])> {
         self.patch.parts(old)
     }
@@ -44,7 +44,7 @@ impl Label {
 pub(crate) enum Code<'a> {
     /// The input.
     Same(Box<CodeObject<'a>>),
-    /// Written anew, and verified.
+    /// New code, verified.
     New(Vec<u8>),
 }
 
@@ -66,7 +66,7 @@ impl<'a> Prepared<'a> {
         Self { code, label, record }
     }
 
-    /// What was done.
+    /// The record of the changes.
     pub fn record(&self) -> &ObjectRecord {
         &self.record
     }
@@ -76,16 +76,16 @@ impl<'a> Prepared<'a> {
         self.label.as_ref().map_or(self.code.bytes().len(), |label| label.patch.size()) as u64
     }
 
-    /// The file in order: offsets and bytes. What is the input's is a slice of it.
+    /// The file in order: offsets and bytes. Parts taken from the input are slices of it.
     pub fn parts(&self) -> Vec<(u64, &[u8])> {
         let bytes = self.code.bytes();
         self.label.as_ref().map_or_else(|| vec![(0, bytes)], |label| label.parts(bytes))
     }
 
-    /// Reads the label of the file that was made of the parts, which must have been compared with them.
+    /// Checks the label of the file that was written from the parts. The parts must have been compared with it before.
     ///
     /// # Errors
-    /// `VERIFY_FAILED`, or what is wrong with the file.
+    /// `VERIFY_FAILED`, or the error found in the file.
     pub fn check(&self, made: &[u8]) -> Result<(), Diagnostic> {
         self.compare(made, same_but_for_patch)
     }

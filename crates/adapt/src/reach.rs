@@ -1,15 +1,18 @@
-//! Which kernels get to a function, and how many vector registers it may use.
+//! Which kernels reach a function, and how many vector registers it may use.
 //!
-//! Terms: a kernel's *grant* is what its metadata counts. Its *ceiling* is the highest count with which a work-group of its
-//! largest size still fits. The lowest registers are taken first, so waves are lost only where nothing else is left.
+//! Terms: a kernel's *grant* is the count in its metadata. Its *ceiling* is the highest count with which a work-group
+//! of its largest size still fits. The lowest registers are taken first, so waves are lost only if no other register is
+//! left.
 //!
-//! Invariants: registers up to the least grant of all kernels that get to a function are there for it; those between the
-//! highest grant and the least ceiling are there if the kernels' counts are raised, and hold nothing in any of them.
+//! Invariants: registers below the least grant of all kernels that reach a function are available to it. Those between
+//! the highest grant and the least ceiling become available if the kernels' counts are raised, and hold no value in any
+//! of them.
 //!
-//! Who calls a function by pointer is not known. If the file is linked, such callers are the kernels of the file that call what
-//! is not known: LLVM sizes registers and stack of a kernel with indirect calls by the functions of its own code object, too,
-//! so nothing else can count on having enough. That is asked only where call and function are as LLVM makes them, with the way
-//! back in s[30:31]; of other functions only registers that they name themselves are certain to be there.
+//! The callers of a function by pointer are unknown. If the file is linked, they are the kernels of the file that call
+//! unknown targets: LLVM sizes registers and stack of a kernel with indirect calls by the functions of its own code
+//! object, too, so no other kernel can rely on having enough. This applies only if call and function have LLVM's form,
+//! with the return address in s[30:31]. For other functions only registers that they name themselves are certain to be
+//! available.
 
 use crate::callers::caller_saved_vectors;
 use crate::spill::{PrivateSegment, PrivateSegments};
@@ -24,8 +27,8 @@ use std::collections::BTreeSet;
 /// Scalar registers that instructions can name, VCC and other special ones left out.
 pub(crate) const SGPRS: u16 = 106;
 
-/// Scalar registers that new code never writes: scalar instructions that read the scratch base soon after would need a wait,
-/// wherever they stand (rows `scratch-base-lo` and `scratch-base-hi` of `hotswap-hazards`).
+/// Scalar registers that new code never writes: scalar instructions that read the scratch base soon after would need a
+/// wait, wherever they are (rows `scratch-base-lo` and `scratch-base-hi` of `hotswap-hazards`).
 pub(crate) fn never_borrowed() -> impl Iterator<Item = Reg> {
     hotswap_hazards::SCRATCH_BASE_SGPRS.into_iter().map(|index| Reg::new(RegFile::Sgpr, index, 1))
 }
@@ -36,22 +39,22 @@ pub(crate) struct Kernel {
     pub(crate) function: u32,
     pub(crate) name: String,
     pub(crate) needs: KernelNeeds,
-    /// Vector registers: what its metadata counts, and up to what that may be raised.
+    /// Vector registers: the count in its metadata, and the count to which that may be raised.
     pub(crate) granted: u16,
     pub(crate) ceiling: u16,
     pub(crate) private_segment: PrivateSegment,
 }
 
-/// What a function may use.
+/// The registers that a function may use.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Room {
-    /// Below this vector registers are there.
+    /// Vector registers below this number are available.
     pub(crate) there: u16,
-    /// From the first of these on, up to the second, they are if counts are raised.
+    /// Registers from the first of these up to the second become available if counts are raised.
     pub(crate) more: (u16, u16),
-    /// Numbers, in the unit's list, of the kernels that get to it.
+    /// Indices, in the unit's list, of the kernels that reach the function.
     pub(crate) kernels: Vec<usize>,
-    /// Registers from here on are there only if the kernels that call what is not known are its callers.
+    /// Registers from this one on are available only if its callers are the kernels that call unknown targets.
     pub(crate) by_pointer: Option<u16>,
 }
 
@@ -79,11 +82,11 @@ fn ceiling(processor: &Processor, needs: &KernelNeeds, granted: u16) -> u16 {
         let after = occupancy(processor, &needs);
         after.is_some_and(|after| match before.workgroup_fits {
             true => after.workgroup_fits,
-            // What the metadata says does not hold anyway: it must not get worse.
+            // The metadata is not met anyway: it must not get worse.
             false => after.waves_per_simd >= before.waves_per_simd,
         })
     };
-    // With more registers never more waves fit, so the highest count is found by halves.
+    // More registers never allow more waves, so the highest count is found by bisection.
     let (mut ceiling, mut beyond) = (granted, limits.addressable.saturating_add(1));
     while beyond.saturating_sub(ceiling) > 1 {
         let middle = ceiling.midpoint(beyond);
@@ -92,10 +95,10 @@ fn ceiling(processor: &Processor, needs: &KernelNeeds, granted: u16) -> u16 {
     ceiling
 }
 
-/// What each function may use.
+/// The registers that each function may use.
 pub(crate) fn room(unit: &Unit<'_>, kernels: &[Kernel], function: usize) -> Room {
     let (reached_from, open) = reached_from(unit, function);
-    // Kernels stand in the order of their functions.
+    // Kernels are in the order of their functions.
     let number = |function: &u32| kernels.binary_search_by_key(function, |kernel| kernel.function).ok();
     let known: Vec<usize> = reached_from.iter().filter_map(number).collect();
     let own = || highest(unit, function);
@@ -116,7 +119,7 @@ pub(crate) fn room(unit: &Unit<'_>, kernels: &[Kernel], function: usize) -> Room
     Room { there, more, kernels: known, by_pointer }
 }
 
-/// Numbers of the kernels that get to a function, rising, and whether other code may as well.
+/// Numbers of the kernels that reach a function, ascending, and whether other code may reach it as well.
 pub(crate) fn reached_from<'u>(unit: &'u Unit<'_>, function: usize) -> (Cow<'u, [u32]>, bool) {
     let known = unit.program.kernels_of(function);
     if !unit.is_open(function) {
@@ -131,7 +134,7 @@ pub(crate) fn reached_from<'u>(unit: &'u Unit<'_>, function: usize) -> (Cow<'u, 
     }
 }
 
-/// Whether a function leaves to the address in s[30:31] alone.
+/// Whether a function returns to the address in s[30:31] only.
 fn returns_as_usual(function: &Function) -> bool {
     let usual = |block: hotswap_program::Block| match block.exit {
         Exit::Return => block.returns_to() == Some(LINK),
@@ -141,8 +144,8 @@ fn returns_as_usual(function: &Function) -> bool {
     function.is_closed() && function.blocks().all(usual)
 }
 
-/// The kernels that get to a call of what is not known; nothing if such a call, or what is kept over it, is otherwise than LLVM
-/// makes them, if a jump may lead anywhere, if there are none, or if other files are still to be linked.
+/// The kernels that reach a call of an unknown target. `None` if such a call, or what is kept over it, does not have
+/// LLVM's form, if a jump target is unknown, if there are no such kernels, or if other files are still to be linked.
 pub(crate) fn callers_by_pointer(unit: &Unit<'_>) -> Option<Vec<u32>> {
     let source = &unit.program.source;
     if !source.linked || !source.alone {
@@ -167,8 +170,8 @@ pub(crate) fn callers_by_pointer(unit: &Unit<'_>) -> Option<Vec<u32>> {
     Some(kernels.into_iter().collect()).filter(|kernels: &Vec<u32>| !kernels.is_empty())
 }
 
-/// Whether a function keeps something over one of the calls in a vector register that LLVM's callees may change: then it
-/// knows more of its callees than their convention.
+/// Whether a function keeps a value over one of the calls in a vector register that LLVM's callees may clobber: then it
+/// relies on more than the convention of its callees.
 fn keeps_what_callees_change(unit: &Unit<'_>, function: usize, calls: &[&CallSite]) -> bool {
     if calls.is_empty() {
         return false;
@@ -180,10 +183,10 @@ fn keeps_what_callees_change(unit: &Unit<'_>, function: usize, calls: &[&CallSit
     })
 }
 
-/// For each function whether code that is not known may call it, or one that calls it.
+/// For each function whether unknown code may call it, or one of its callers.
 pub(crate) fn open(unit: &Unit<'_>) -> Vec<bool> {
     let mut open = vec![false; unit.program.functions.len()];
-    // Callers stand behind their callees.
+    // Callers come after their callees.
     for group in unit.program.bottom_up().iter().rev() {
         let members = || group.iter().map(|member| *member as usize);
         let is_open = members().any(|member| {

@@ -1,4 +1,4 @@
-//! Refusals, and how they read.
+//! Refusals, and their messages.
 
 use crate::unnamed;
 use hotswap_families::code::Refusal;
@@ -16,18 +16,18 @@ pub(crate) struct Refused {
     advice: &'static str,
 }
 
-/// The way out where the control flow is not known.
+/// The advice if the control flow is unknown.
 const PLAIN_FLOW: &str = "compile the kernel for the target, or without jumps through registers that nothing explains";
 
-/// The same where a table would do.
+/// The advice if a jump table would do.
 const NAMED_FLOW: &str = "compile the kernel for the target, or load the jump's address as it is from words of a section of \
                           data (.quad LABEL), which relocations name";
 
-/// The way out where nothing says where a function begins.
+/// The advice if the start of a function is unknown.
 const KEPT_SYMBOLS: &str = "link and copy the file without stripping its symbols (-s, -x, --strip-unneeded, --discard-all), give \
                             the function in assembly a symbol and a size, or compile the code for the target";
 
-/// The way out of a jump that is not known.
+/// The advice for an unknown jump target.
 fn advice(reason: Reason) -> &'static str {
     match reason {
         Reason::ComputedJump | Reason::UnnamedJump | Reason::UnclearJump => NAMED_FLOW,
@@ -38,7 +38,7 @@ fn advice(reason: Reason) -> &'static str {
     }
 }
 
-/// First words of what old assemblers wrote and no current one reads: value, mask, what it is.
+/// First dwords of encodings that old assemblers wrote and no current one accepts: value, mask, description.
 const OLD_SPELLINGS: &[(u32, u32, &str)] = &[
     (0xd031_0000, 0xffff_fffe, "an old spelling of tensor_load_to_lds"),
     (0xd031_4000, 0xffff_fffe, "an old spelling of tensor_store_from_lds"),
@@ -50,7 +50,7 @@ impl Refused {
         Self { offset, mnemonic: inst.map(Inst::mnemonic), what, advice: refusal.advice }
     }
 
-    /// Somebody who is not known may come to any place of the function, which may be why.
+    /// Adds the problem that lets unknown code enter the function anywhere, which may be the cause.
     pub(crate) fn with(mut self, problem: Option<&Problem>) -> Self {
         if let Some(problem) = problem.filter(|problem| problem.reason.is_unknown_jump()) {
             self.what += &format!(
@@ -62,8 +62,8 @@ impl Refused {
         self
     }
 
-    /// Execution reaches what nobody can read. `word` is what stands at the offset, `site` the first place of the function that
-    /// concerns a family.
+    /// Execution reaches bytes that cannot be decoded. `word` is the dword at the offset, `site` the first place of the
+    /// function that concerns a family.
     pub(crate) fn unreadable(offset: u32, reason: Reason, word: u32, site: Option<(u32, Inst)>) -> Self {
         let site = site.map_or(String::new(), |(at, inst)| format!(", which has `{}` at {at:#x}", inst.mnemonic()));
         let known = OLD_SPELLINGS.iter().find(|(value, mask, _)| word & mask == *value);
@@ -78,7 +78,7 @@ impl Refused {
         }
     }
 
-    /// A place that concerns a family may be reached by a way that is not known.
+    /// A place that concerns a family may be reached by an unknown path.
     pub(crate) fn hidden(offset: u32, inst: &Inst, problem: Problem) -> Self {
         let what = format!(
             "the target does it differently, and whether it is ever executed is not known: at {:#x} {}",
@@ -88,13 +88,13 @@ impl Refused {
         Self { offset, mnemonic: Some(inst.mnemonic()), what, advice: advice(problem.reason) }
     }
 
-    /// Something that concerns a family stands in bytes that may be code and cannot be read as a function.
+    /// An instruction that concerns a family is in bytes that may be code and cannot be read as a function.
     pub(crate) fn unclaimed(offset: u32, inst: &Inst, transfer: UnknownTransfer) -> Self {
         let what = format!("the target does it differently, and {}", unnamed::reason(transfer));
         Self { offset, mnemonic: Some(inst.mnemonic()), what, advice: KEPT_SYMBOLS }
     }
 
-    /// As a diagnostic; `line` is the place in the source.
+    /// Converts the refusal to a diagnostic. `line` is the position in the source.
     pub(crate) fn diagnostic(&self, function: &str, section: &str, line: Option<String>) -> Diagnostic {
         let what = match line {
             Some(line) => format!("{} ({line})", self.what),

@@ -1,7 +1,8 @@
-//! Which instructions concern a family: one pass over the code, without a model of the program.
+//! The prescan for instructions that concern a family: one pass over the code, without a model of the program.
 //!
-//! Invariants: every dword at which an instruction may begin is looked at as such: the pass begins anew at each symbol, behind
-//! words that are no instruction, and where a branch leads; what it finds is judged again on the program's own instructions.
+//! Invariants: every dword at which an instruction may start is decoded as one. The pass starts again at each symbol,
+//! after undecodable words, and at each branch target. Its findings are checked again on the program's own
+//! instructions.
 
 use crate::half_mode;
 use hotswap_code_object::{CodeObject, CodeStarts};
@@ -11,21 +12,21 @@ use hotswap_isa::{ClassRule, Classifier, Entry, Flag, Glance, Implicit, Inst, Is
 use rayon::prelude::*;
 use std::hint::black_box;
 
-/// What a section holds.
+/// The candidates in a section.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Suspects {
     /// Offset of the section in the file.
     pub(crate) file: usize,
-    /// Offsets of instructions that concern a family of scope `Instruction`, and of words that are no instruction, the first
-    /// behind each symbol; rising.
+    /// Offsets of instructions that concern a family of scope `Instruction`, and of the first undecodable word after
+    /// each symbol, in ascending order.
     pub(crate) sites: Vec<u32>,
-    /// Offsets of instructions that concern one of scope `Function`; rising.
+    /// Offsets of instructions that concern a family of scope `Function`, in ascending order.
     pub(crate) reasons: Vec<u32>,
-    /// Offsets of instructions that would be such, but stand where waves have done nothing yet; rising.
+    /// Offsets of instructions that would be reasons, but are where waves have done nothing yet, in ascending order.
     pub(crate) early: Vec<u32>,
-    /// Something sets SCHED_MODE.
+    /// An instruction sets SCHED_MODE.
     pub(crate) schedules: bool,
-    /// Something sets the parts of MODE that round 16-bit floats and flush their denormals, to other than the usual.
+    /// An instruction sets the parts of MODE for rounding and denormals of 16-bit floats to unusual values.
     pub(crate) sets_half_mode: bool,
 }
 
@@ -34,10 +35,10 @@ impl Suspects {
         self.sites.is_empty() && self.reasons.is_empty()
     }
 
-    /// All offsets; rising.
+    /// All offsets in ascending order.
     pub(crate) fn places(&self) -> Vec<u32> {
         let mut all = [&self.sites[..], &self.reasons[..]].concat();
-        // Two lists that rise, which this sort only merges.
+        // Two sorted runs, which this sort only merges.
         all.sort();
         all
     }
@@ -51,25 +52,25 @@ impl Suspects {
     }
 }
 
-/// Bytes that one task looks at.
+/// Bytes that one task scans.
 const PIECE: usize = 1 << 20;
 
-/// Bytes whose begins of instructions are bits of one word.
+/// Bytes whose instruction starts are bits of one word.
 const STRIP: usize = 256;
 
 /// Bytes of the longest instruction.
 const LONGEST: usize = 20;
 
-/// Bytes of code from which on the tables of a sieve are worth making (two milliseconds).
+/// Bytes of code from which on building the classifier's tables pays off (two milliseconds).
 const MUCH: usize = 1 << 20;
 
-/// Class of instructions that nobody wants to see.
+/// Class of instructions that need no closer look.
 const PLAIN: u8 = 0;
-/// Class of branches that state how far in the lower half of their only word.
+/// Class of branches whose distance is in the lower half of their only dword.
 const LEADS: u8 = 1;
 
-/// Passes over instructions that concern nobody; those without a class may.
-fn sieve(isa: Isa, rewriter: &Rewriter) -> Glance {
+/// Classifies instructions that concern no family. Those without a class may concern one.
+fn classifier(isa: Isa, rewriter: &Rewriter) -> Glance {
     Glance::new(Classifier::new(isa, |entry| {
         let class = if entry.is(Flag::Salu) { scalar_class(entry) } else { Some(PLAIN) };
         match rewriter.passes(entry) {
@@ -80,7 +81,8 @@ fn sieve(isa: Isa, rewriter: &Rewriter) -> Glance {
 }
 
 fn scalar_class(entry: Entry) -> Option<u8> {
-    // Where calls and ends lead matters where waves have done nothing yet, and there every instruction is decoded.
+    // Targets of calls and returns matter only where waves have done nothing yet, and there every instruction is
+    // decoded.
     if !goes_elsewhere(entry) || entry.is(Flag::Call) || entry.is(Flag::Return) {
         return (!sets_registers(entry)).then_some(PLAIN);
     }
@@ -88,28 +90,28 @@ fn scalar_class(entry: Entry) -> Option<u8> {
     (lower_half && entry.bytes() == 4).then_some(LEADS)
 }
 
-/// Whether an instruction of that line may have another flow than [`Flow::Next`].
+/// Whether an instruction of that encoding may have a flow other than [`Flow::Next`].
 fn goes_elsewhere(entry: Entry) -> bool {
     [Flag::Branch, Flag::Call, Flag::Return].into_iter().any(|flag| entry.is(flag))
 }
 
-/// Scalar instructions that write MODE or, for LLVM, may do so (`s_setreg` of any register). That of the bank mode writes
-/// no other part.
+/// Scalar instructions that write MODE or, for LLVM, may do so (`s_setreg` of any register). The one for the bank mode
+/// writes no other part.
 fn sets_registers(entry: Entry) -> bool {
     entry.implicit_writes() >> Implicit::Mode as u32 & 1 != 0 && entry.mnemonic() != "s_set_vgpr_msb"
 }
 
-/// Looks through the code of a file.
+/// Scans the code of a file.
 pub(crate) fn suspects(object: &CodeObject<'_>, isa: Isa, rewriter: &Rewriter) -> Vec<Suspects> {
-    let sieve = || (size(object) >= MUCH).then(|| sieve(isa, rewriter));
-    let (code, sieve) = rayon::join(|| CodeStarts::of(object), sieve);
-    let search = Search { rewriter, isa, sieve: sieve.as_ref() };
+    let classifier = || (size(object) >= MUCH).then(|| classifier(isa, rewriter));
+    let (code, classifier) = rayon::join(|| CodeStarts::of(object), classifier);
+    let search = Search { rewriter, isa, classifier: classifier.as_ref() };
     code.into_iter()
         .map(|section| {
             let mut starts = section.starts;
             starts.iter_mut().for_each(|(offset, _)| *offset &= !3);
             starts.push((0, false));
-            // Of several names of one place, one of a kernel comes last and counts.
+            // Of several symbols at one offset, a kernel's comes last and counts.
             starts.par_sort_unstable();
             starts.reverse();
             starts.dedup_by_key(|(start, _)| *start);
@@ -117,7 +119,7 @@ pub(crate) fn suspects(object: &CodeObject<'_>, isa: Isa, rewriter: &Rewriter) -
             starts.retain(|(start, _)| *start < section.bytes.len());
             let pieces = pieces(&starts, section.bytes.len());
             let look = |piece: Vec<Stretch>| stretches(section.bytes, piece, search);
-            // One at a time: of a larger share, what is left at the end is for one core alone.
+            // One piece at a time: with larger shares, one core would be left with the rest at the end.
             let found: Vec<Suspects> = pieces.into_par_iter().with_max_len(1).map(look).collect();
             let mut all = Suspects { file: section.range.start, ..Suspects::default() };
             found.into_iter().for_each(|part| all.append(part));
@@ -126,7 +128,7 @@ pub(crate) fn suspects(object: &CodeObject<'_>, isa: Isa, rewriter: &Rewriter) -
         .collect()
 }
 
-/// Bytes of code, about.
+/// Approximate size of the code in bytes.
 fn size(object: &CodeObject<'_>) -> usize {
     match object.sections() {
         [] => object.bytes().len(),
@@ -160,12 +162,12 @@ fn pieces(starts: &[(usize, bool)], size: usize) -> Vec<Vec<Stretch>> {
     pieces
 }
 
-/// What is looked for, and how.
+/// The subject of the scan and its tools.
 #[derive(Clone, Copy)]
 struct Search<'s> {
     rewriter: &'s Rewriter,
     isa: Isa,
-    sieve: Option<&'s Glance>,
+    classifier: Option<&'s Glance>,
 }
 
 fn stretches(bytes: &[u8], stretches: Vec<Stretch>, search: Search<'_>) -> Suspects {
@@ -175,7 +177,7 @@ fn stretches(bytes: &[u8], stretches: Vec<Stretch>, search: Search<'_>) -> Suspe
         let begin = (found.sites.len(), found.reasons.len());
         look.begin(&stretch);
         look.from(bytes, stretch.start, &mut found);
-        // Data that looks like instructions may have hidden the begin of what comes behind it; branches lead there.
+        // Data that looks like instructions may have hidden the start of the code after it. Branches point to that.
         look.quiet = false;
         look.is_again = true;
         look.leads_elsewhere();
@@ -206,26 +208,26 @@ struct Look<'s> {
     search: Search<'s>,
     /// The stretch.
     range: (usize, usize),
-    /// A bit for each dword of it that was taken for the begin of an instruction.
+    /// A bit for each of its dwords that was taken for the start of an instruction.
     starts: Vec<u64>,
-    /// A bit for each dword to which a branch leads that was seen when the stretch was looked through once.
+    /// A bit for each dword that is the target of a branch seen in the first pass over the stretch.
     leads: Vec<u64>,
-    /// The stretch was looked through once.
+    /// The first pass over the stretch is complete.
     is_again: bool,
-    /// Where branches lead that were seen since.
+    /// Targets of branches that were seen since.
     targets: Vec<usize>,
-    /// A word of it is no instruction.
+    /// One of its words is undecodable.
     opaque: bool,
-    /// A wave began here, and nothing but scalar instructions that go straight on has come so far.
+    /// A wave starts here, and only scalar instructions without a branch have followed so far.
     quiet: bool,
-    /// Reasons in the quiet part: compilers set MODE at the begin of every kernel.
+    /// Reasons in the quiet part: compilers set MODE at the start of every kernel.
     early: Vec<u32>,
 }
 
 /// Number of SCHED_MODE in the operand of `s_setreg`.
 const SCHED_MODE: u64 = 26;
 
-/// Bits of a mask one after the other, as numbers.
+/// The numbers of the bits that are set in a mask, in ascending order.
 fn bits(mut mask: u64) -> impl Iterator<Item = u32> {
     std::iter::from_fn(move || {
         let bit = mask.trailing_zeros();
@@ -264,7 +266,7 @@ impl<'s> Look<'s> {
         self.starts[dword / 64] >> (dword % 64) & 1 != 0
     }
 
-    /// Branches lead to what was not taken for the begin of an instruction.
+    /// Collects the branch targets that were not taken for the start of an instruction.
     fn leads_elsewhere(&mut self) {
         for (number, (leads, starts)) in self.leads.iter().zip(&self.starts).enumerate() {
             let dwords = bits(leads & !starts).map(|bit| number * 64 + bit as usize);
@@ -272,34 +274,35 @@ impl<'s> Look<'s> {
         }
     }
 
-    /// Goes on to the end of the stretch, or to where it was before.
+    /// Scans up to the end of the stretch, or to a position that was scanned before.
     fn from(&mut self, bytes: &[u8], mut at: usize, found: &mut Suspects) {
         while at < self.range.1 && !self.is_start(at) {
-            // Whether it was there before nobody asks at each instruction but when it comes again, which is rare.
-            at = match self.search.sieve.filter(|_| !self.quiet && !self.is_again) {
-                Some(sieve) => self.sift(sieve, bytes, at, found),
+            // Earlier visits are not checked for each instruction, but only in the second pass, which is rare.
+            at = match self.search.classifier.filter(|_| !self.quiet && !self.is_again) {
+                Some(classifier) => self.sift(classifier, bytes, at, found),
                 None => self.one(bytes, at, found),
             };
         }
     }
 
-    /// Looks at instructions until a strip of the stretch ends, or at one that is not plain; the offset behind them.
-    fn sift(&mut self, sieve: &Glance, bytes: &[u8], at: usize, found: &mut Suspects) -> usize {
+    /// Classifies instructions up to the end of a strip of the stretch, or up to one that is not plain. Returns the
+    /// offset after them.
+    fn sift(&mut self, classifier: &Glance, bytes: &[u8], at: usize, found: &mut Suspects) -> usize {
         let number = (at - self.range.0) / STRIP;
         let base = self.range.0 + number * STRIP;
-        // Where the section ends, a strip and the longest instruction at its end are no longer there.
+        // At the end of the section there may not be enough bytes for a strip and the longest instruction after it.
         let Some(strip) = bytes[base..].first_chunk::<{ STRIP + LONGEST }>() else {
             return self.one(bytes, at, found);
         };
         let last = ((self.range.1 - base) / 4).min(STRIP / 4);
-        // Constants behind branches that are predicted let the next instruction begin before this length is known, but the
+        // With constants after predicted branches, the next instruction can start before this length is known, but the
         // compiler must not know them.
         let steps = black_box([1, 2, 3]);
         let mut starts = self.starts[number];
         let mut dword = (at - base) / 4;
         while dword < last {
             let chunk = &strip[4 * dword..];
-            let Some(seen) = chunk.first_chunk().and_then(|chunk| sieve.look(chunk)) else {
+            let Some(seen) = chunk.first_chunk().and_then(|chunk| classifier.look(chunk)) else {
                 self.starts[number] = starts;
                 return self.one(bytes, base + 4 * dword, found);
             };
@@ -319,7 +322,7 @@ impl<'s> Look<'s> {
         base + 4 * dword
     }
 
-    /// Offsets outside of the stretch have no bit, or one behind its end that nobody asks about.
+    /// Offsets outside the stretch have no bit, or one after its end that is never read.
     #[inline(always)]
     fn mark_lead(&mut self, target: usize) {
         let dword = target.wrapping_sub(self.range.0) / 4;
@@ -328,7 +331,7 @@ impl<'s> Look<'s> {
         }
     }
 
-    /// A branch of a stretch that is looked through for the first time leads to that offset.
+    /// Records the target of a branch in the first pass over a stretch.
     #[inline(always)]
     fn leads(&mut self, target: usize, found: &mut Suspects) {
         self.mark_lead(target);
@@ -342,11 +345,11 @@ impl<'s> Look<'s> {
         self.starts[dword / 64] |= 1 << (dword % 64);
     }
 
-    /// Looks at one instruction; the offset behind it.
+    /// Scans one instruction. Returns the offset after it.
     fn one(&mut self, bytes: &[u8], at: usize, found: &mut Suspects) -> usize {
         self.mark(at);
         let Ok(inst) = self.search.isa.decode(&bytes[at..]) else {
-            // Whether somebody comes here is for the program to say; one such place is enough to ask it.
+            // Only the program can tell whether this is reachable. One such place is enough to query it.
             if !self.opaque {
                 found.sites.push(at as u32);
             }
@@ -395,7 +398,7 @@ impl<'s> Look<'s> {
         }
     }
 
-    /// A branch leads there.
+    /// Records the target of a branch.
     fn branch(&mut self, target: u64, found: &mut Suspects) {
         let inside = usize::try_from(target).ok().filter(|target| (self.range.0..self.range.1).contains(target));
         if let Some(target) = inside.filter(|target| target.is_multiple_of(4)) {
@@ -408,14 +411,14 @@ impl<'s> Look<'s> {
         self.leads_back(target, found);
     }
 
-    /// Somebody may come back to before the early ones by a branch to that offset.
+    /// A branch to that offset may return to a point before the early ones.
     fn leads_back(&mut self, target: u64, found: &mut Suspects) {
         if self.early.last().is_some_and(|last| target <= u64::from(*last)) {
             self.comes_back(found);
         }
     }
 
-    /// Somebody may come back to before the early ones.
+    /// Control flow may return to a point before the early ones.
     fn comes_back(&mut self, found: &mut Suspects) {
         if !self.early.is_empty() {
             found.reasons.append(&mut self.early);
@@ -430,7 +433,7 @@ mod tests {
     use hotswap_families::Registry;
     use hotswap_isa::Target;
 
-    /// Random instructions of every line, most with registers as operands, and a few words that are none.
+    /// Random instructions of every encoding, most with registers as operands, and a few undecodable words.
     fn code(isa: Isa, mut next: impl FnMut() -> u64) -> Vec<u8> {
         let entries: Vec<Entry> = Entry::all().filter(|entry| entry.available(isa)).collect();
         let mut bytes = Vec::new();
@@ -439,7 +442,7 @@ mod tests {
             let (value, mask) = entry.fixed();
             let wild = u128::from(next()) << 64 | u128::from(next());
             let tame = wild & !(0x1ff | 0x7ff_ffff << 32) | 0x101 | (0x402_0101 << 32);
-            // Branches stay near.
+            // Branches get short distances.
             let tame = if entry.branch_distance().is_some() {
                 tame & !0xffff | wild & 0x3f | wild & 0xffc0 << 16
             } else {
@@ -452,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sieve_changes_nothing() {
+    fn the_classifier_changes_nothing() {
         let mut state = 1u64;
         let mut next = || {
             state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
@@ -460,18 +463,18 @@ mod tests {
         };
         let isa = Isa::new(Target::find("gfx1250").unwrap());
         let rewriter = Registry::installed().rewriter().unwrap();
-        let sieve = sieve(isa, &rewriter);
+        let classifier = classifier(isa, &rewriter);
         let bytes = code(isa, &mut next);
         let mut all = Suspects::default();
         let mut start = 0;
         while start < bytes.len() {
             let end = (start + 4 * (1 + next() as usize % 500)).min(bytes.len());
             for kernel in [false, true] {
-                let look = |sieve| {
+                let look = |classifier| {
                     let stretch = vec![Stretch { start, end, kernel }];
-                    stretches(&bytes, stretch, Search { rewriter: &rewriter, isa, sieve })
+                    stretches(&bytes, stretch, Search { rewriter: &rewriter, isa, classifier })
                 };
-                let (with, without) = (look(Some(&sieve)), look(None));
+                let (with, without) = (look(Some(&classifier)), look(None));
                 assert_eq!(with, without, "{start:#x} to {end:#x}");
                 all.append(with);
             }

@@ -1,4 +1,4 @@
-//! What a family may ask about a site, answered by the program.
+//! The queries that a family may make about a site, answered from the program.
 
 use crate::bank_cursor::BankCursor;
 use crate::liveness_cursor::LivenessCursor;
@@ -16,13 +16,13 @@ use hotswap_isa::{Flag, Inst};
 use hotswap_program::{Dead, Live};
 use std::cell::{Cell, OnceCell, RefCell};
 
-/// What the sites of one function share.
+/// The query context that the sites of one function share.
 pub(crate) struct FunctionContext<'u, 'a> {
     pub(crate) unit: &'u Unit<'a>,
     pub(crate) number: usize,
     pub(crate) room: Room,
     pub(crate) scheduling: Scheduling,
-    /// Why MODE may be another one for 16-bit floats than matrix instructions have.
+    /// Why MODE may differ, for 16-bit floats, from what matrix instructions use.
     half_mode: Option<&'u str>,
     /// The kernels of the unit.
     kernels: &'u [Kernel],
@@ -34,7 +34,7 @@ pub(crate) struct FunctionContext<'u, 'a> {
 }
 
 impl<'u, 'a> FunctionContext<'u, 'a> {
-    /// `sites` are the places that are looked at; rising.
+    /// `sites` are the offsets that will be queried, in ascending order.
     pub(crate) fn new(unit: &'u Unit<'a>, number: usize, room: Room, scheduling: Scheduling, sites: &[u32]) -> Self {
         let lives = LivenessCursor::new(unit, number, sites.to_vec());
         let (under_way, modes) = (OutstandingWrites::new(unit, number), BankCursor::new(unit, number));
@@ -42,7 +42,7 @@ impl<'u, 'a> FunctionContext<'u, 'a> {
         Self { unit, number, room, scheduling, half_mode: None, kernels, first_slot, lives, under_way, modes }
     }
 
-    /// The same where MODE may be another one for 16-bit floats.
+    /// The same context where MODE may differ for 16-bit floats.
     pub(crate) fn with_half_mode(self, half_mode: Option<&'u str>) -> Self {
         Self { half_mode, ..self }
     }
@@ -62,24 +62,24 @@ impl<'u, 'a> FunctionContext<'u, 'a> {
         self.lives.around(offset)
     }
 
-    /// Whether an answer about what is live took the calling convention for granted.
+    /// Whether a liveness answer relied on the calling convention.
     pub(crate) fn trusts_convention(&self) -> bool {
         self.lives.trusts_convention()
     }
 
-    /// What is under way before the instruction at an offset.
+    /// The outstanding memory operations before the instruction at an offset.
     pub(crate) fn flight_at(&self, offset: u32) -> Option<WaitcntState> {
         self.under_way.before(offset)
     }
 }
 
-/// One site.
+/// The query context of one site.
 pub(crate) struct SiteContext<'s, 'u, 'a> {
     scene: &'s FunctionContext<'u, 'a>,
     offset: u32,
     inst: Inst,
     banks: VgprBanks,
-    /// The block up to some site before it, and up to this one if a family looks back.
+    /// The block up to an earlier site, or up to this one if a family looks back.
     earlier: Cell<Line>,
     before: OnceCell<Line>,
     live: OnceCell<(Live, Live)>,
@@ -101,7 +101,7 @@ impl<'s, 'u, 'a> SiteContext<'s, 'u, 'a> {
         self.spilled.borrow().clone()
     }
 
-    /// The block as far as it is known now.
+    /// The block as far as it has been decoded.
     pub(crate) fn into_line(self) -> Line {
         self.before.into_inner().unwrap_or_else(|| self.earlier.take())
     }
@@ -115,7 +115,7 @@ impl<'s, 'u, 'a> SiteContext<'s, 'u, 'a> {
         self.flight.get_or_init(|| self.scene.flight_at(self.offset).unwrap_or_else(all))
     }
 
-    /// The block up to here. Where somebody may come from anywhere, nothing before says anything.
+    /// The block up to the site. If the function may be entered anywhere, earlier instructions prove nothing.
     fn line(&self) -> Option<&Line> {
         let function = &self.scene.unit.program.functions[self.scene.number];
         let line = || {
@@ -126,7 +126,8 @@ impl<'s, 'u, 'a> SiteContext<'s, 'u, 'a> {
         entered_anywhere(function).is_none().then(|| self.before.get_or_init(line))
     }
 
-    /// Whether it works in active lanes alone: what replaces it does so, too. Matrix instructions write all lanes.
+    /// Whether the instruction acts in active lanes only, so that its replacement does so, too. Matrix instructions
+    /// write all lanes.
     fn keeps_to_its_lanes(&self) -> bool {
         let mut written =
             self.inst.writes(self.scene.unit.isa()).filter(|effect| effect.reg.file == RegFile::Vgpr).peekable();

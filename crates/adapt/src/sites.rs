@@ -1,4 +1,4 @@
-//! The families of scope `Instruction` on the sites of one function, and those of scope `Function` behind them.
+//! Runs the families of scope `Instruction` on the sites of one function, then those of scope `Function`.
 
 use crate::body;
 use crate::changes::{Changes, family_bit};
@@ -17,12 +17,12 @@ use hotswap_isa::{Flag, Inst, Isa};
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-/// What is asked about every function.
+/// The configuration that is the same for every function.
 pub(crate) struct Task<'t> {
     pub(crate) rewriter: &'t Rewriter,
     pub(crate) target: Isa,
     pub(crate) scheduling: Scheduling,
-    /// Why MODE may be another one for 16-bit floats than matrix instructions have.
+    /// Why MODE may differ, for 16-bit floats, from what matrix instructions use.
     pub(crate) half_mode: Option<String>,
     plain: OnceLock<Plain>,
 }
@@ -32,23 +32,24 @@ impl<'t> Task<'t> {
         Self { rewriter, target, scheduling, half_mode: None, plain: OnceLock::new() }
     }
 
-    /// The same where MODE may be another one for 16-bit floats.
+    /// The same task where MODE may differ for 16-bit floats.
     pub(crate) fn with_half_mode(self, half_mode: Option<String>) -> Self {
         Self { half_mode, ..self }
     }
 
-    /// For the check of the result: what may stand there as it stood. All code of an object is for one `source`.
+    /// For the check of the result: the instructions that may stay unchanged. All code of an object is for one
+    /// `source`.
     pub(crate) fn plain(&self, source: Isa) -> &Plain {
         self.plain.get_or_init(|| Plain::new(source, self.target))
     }
 }
 
-/// What became of a function.
+/// The outcome for one function.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     pub(crate) number: usize,
     pub(crate) changes: Changes,
-    /// Places by family and, where they stay, the reason.
+    /// Places by family and, if they are unchanged, the reason.
     pub(crate) counts: BTreeMap<(&'static str, Option<&'static str>), u64>,
     pub(crate) assumes: Vec<&'static str>,
     pub(crate) cycles: u64,
@@ -63,26 +64,26 @@ pub(crate) struct Outcome {
     pub(crate) refused: Vec<Refused>,
 }
 
-/// What holds of a place if LLVM's calling convention is kept.
+/// The assumption of a place that relies on LLVM's calling convention.
 const CONVENTION: &str = "functions that are called keep LLVM's calling convention: they begin and return with the bank mode \
                           0 and the usual rounding and denormals of 16-bit floats, take arguments where it says and wait for their loads before they return, and callers who \
                           are not known keep nothing in registers that it lets callees change";
 
-/// What holds of a place if registers are used that a function called by pointer does not use itself.
+/// The assumption of a place that uses registers which a function called by pointer does not use itself.
 const POINTERS: &str = "functions that are called by pointer are called by kernels of this code object alone, as LLVM takes it when \
                         it counts registers and stack";
 
-/// Offsets in one function; each list rises.
+/// Offsets in one function. Each list is in ascending order.
 pub(crate) struct Places<'p> {
-    /// What concerns a family of scope `Instruction`.
+    /// Instructions that concern a family of scope `Instruction`.
     pub(crate) sites: &'p [u32],
-    /// What concerns one of scope `Function`.
+    /// Instructions that concern a family of scope `Function`.
     pub(crate) reasons: &'p [u32],
-    /// What concerns these if something else does.
+    /// Instructions that concern such a family if another one does.
     pub(crate) early: &'p [u32],
 }
 
-/// Does a function: its sites, then what concerns it as a whole.
+/// Rewrites a function: its sites, then the function as a whole.
 pub(crate) fn function(
     task: &Task<'_>,
     unit: &Unit<'_>,
@@ -98,7 +99,7 @@ pub(crate) fn function(
     let mut outcome = Outcome { number, room, ..Outcome::default() };
     let known = |offset: &&u32| unit.program.functions[number].is_instruction(**offset);
     if let Some((at, reason)) = body::unreadable(unit, number) {
-        // Behind bytes that nobody can read nothing is known: what stands there may be executed, or not.
+        // Nothing is known after undecodable bytes: the code there may be executed, or not.
         let decoded = |offset: &u32| Some((*offset, unit.program.decode(*offset)?));
         let first = sites.iter().chain(*reasons).find_map(decoded);
         outcome.refused.push(Refused::unreadable(at, reason, word(unit, at), first));
@@ -124,7 +125,7 @@ pub(crate) fn function(
     outcome
 }
 
-/// Keeps new code away from what it meets.
+/// Keeps new code at the required distance from the code around it.
 fn beside(task: &Task<'_>, unit: &Unit<'_>, outcome: &mut Outcome) {
     let before = outcome.changes.grown();
     match no_operation(task.target) {
@@ -145,7 +146,7 @@ fn whole(task: &Task<'_>, unit: &Unit<'_>, places: &Places<'_>, outcome: &mut Ou
     match body::function_families(task.rewriter, unit, outcome.number, setting, places, &mut outcome.changes) {
         Ok(counts) => {
             counts.into_iter().for_each(|(family, count)| *outcome.counts.entry((family, None)).or_default() += count);
-            // What they put in are v_nop and waits, of one cycle and four bytes each.
+            // The families insert v_nop and waits, of one cycle and four bytes each.
             outcome.cycles += ((outcome.changes.grown() - before) / 4) as u64;
         }
         Err((family, refusal)) => {
@@ -155,12 +156,12 @@ fn whole(task: &Task<'_>, unit: &Unit<'_>, places: &Places<'_>, outcome: &mut Ou
     }
 }
 
-/// The block up to a site; sites of one block come one after another, and few families look back.
+/// The block up to a site. Sites of one block are visited in order, and few families look back.
 #[derive(Debug, Default)]
 pub(crate) struct Line {
     block: Option<usize>,
     code: Vec<Inst>,
-    /// Where `code` ends.
+    /// The end of `code`.
     at: u32,
     writers: Writers,
 }
@@ -186,7 +187,7 @@ impl Line {
         &self.code
     }
 
-    /// What was found about the code.
+    /// Cached results about the code.
     pub(crate) fn writers(&self) -> &Writers {
         &self.writers
     }
@@ -253,7 +254,7 @@ fn assume(outcome: &mut Outcome, what: &'static str) {
 }
 
 fn replaced(outcome: &mut Outcome, offset: u32, inst: Inst, family: &Family, new: Replacement) {
-    // Families have names that live as long as the process.
+    // Family names have static lifetime.
     *outcome.counts.entry((family.name, None)).or_default() += 1;
     for reg in &new.scratch {
         let end = reg.index + u16::from(reg.count);
@@ -296,7 +297,7 @@ fn word(unit: &Unit<'_>, offset: u32) -> u32 {
     bytes.map_or(0, |word| u32::from_le_bytes(*word))
 }
 
-/// A place that concerns a family and that no known way leads to. In a function of which all ways are known it is data,
+/// A place that concerns a family and that no known path reaches. If all paths of the function are known, it is data,
 /// or is never executed.
 fn hidden(task: &Task<'_>, unit: &Unit<'_>, number: usize, offset: u32, outcome: &mut Outcome) {
     let function = &unit.program.functions[number];

@@ -1,6 +1,6 @@
-//! A section of code with what the questions of the families need: the program in it, its bank modes, what is live.
+//! A section of code with the analyses that the families need: the program in it, its bank modes, its liveness.
 //!
-//! Invariants: what costs is made when somebody asks for the first time, and once.
+//! Invariants: costly analyses run when they are first needed, and once.
 
 use crate::callers::{self, Callers};
 use crate::reach;
@@ -21,9 +21,9 @@ pub(crate) struct Unit<'a> {
     pub(crate) number: usize,
     pub(crate) name: &'a str,
     pub(crate) program: Program<'a>,
-    /// The bytes that nothing in the program claims.
+    /// The bytes that no function of the program claims.
     pub(crate) coverage: Coverage,
-    /// Bank modes, if callers and callees that are not known keep LLVM's calling convention.
+    /// Bank modes, provided that unknown callers and callees follow LLVM's calling convention.
     pub(crate) banks: BankMap,
     proven: OnceLock<BankMap>,
     summaries: OnceLock<Summaries>,
@@ -33,7 +33,7 @@ pub(crate) struct Unit<'a> {
     callers_by_pointer: OnceLock<Option<Vec<u32>>>,
 }
 
-/// Functions have many small parts, which all cores give back.
+/// Functions have many small allocations, which all cores free.
 impl Drop for Unit<'_> {
     fn drop(&mut self) {
         let functions = std::mem::take(&mut self.program.functions);
@@ -41,16 +41,17 @@ impl Drop for Unit<'_> {
     }
 }
 
-/// Functions that one thread gives back at once at most.
+/// The most functions that one thread frees at once.
 const FUNCTIONS: usize = 64;
 
 impl<'a> Unit<'a> {
-    /// What a code object says about its sections of code.
+    /// The code sections that a code object describes.
     pub(crate) fn sources(object: &CodeObject<'a>) -> Result<Vec<Source<'a>>, Diagnostic> {
         Source::of(object)
     }
 
-    /// The sections with these numbers, as far as it matters for the places in them that `places` gives; these rise.
+    /// Analyses the sections with these numbers, as far as needed for the offsets that `places` returns in ascending
+    /// order.
     pub(crate) fn read(
         sources: Vec<Source<'a>>,
         image: &Image<'a>,
@@ -100,18 +101,18 @@ impl<'a> Unit<'a> {
         self.callers.get_or_init(|| Callers::of(self))
     }
 
-    /// Whether somebody who is not in this program may call a function. A kernel returns to nobody.
+    /// Whether code outside this program may call a function. A kernel does not return.
     pub(crate) fn is_called_from_outside(&self, function: usize) -> bool {
         let mut entries = self.program.functions[function].entries.iter();
         self.is_shared(function) || entries.any(|entry| entry.open && !entry.is_kernel())
     }
 
-    /// Whether code that is not in this program may call a function, or one that calls it.
+    /// Whether code outside this program may call a function, or one of its callers.
     pub(crate) fn is_open(&self, function: usize) -> bool {
         self.open.get_or_init(|| reach::open(self))[function]
     }
 
-    /// The kernels that may get to a function by a call of what is not known, rising; nothing if others may.
+    /// The kernels that may reach a function by a call of an unknown target, ascending; `None` if others may.
     pub(crate) fn callers_by_pointer(&self) -> Option<&[u32]> {
         self.callers_by_pointer.get_or_init(|| reach::callers_by_pointer(self)).as_deref()
     }
@@ -121,7 +122,7 @@ impl<'a> Unit<'a> {
         self.program.source.shared && !self.program.functions[function].is_kernel()
     }
 
-    /// Shows the instructions of a function, each with the bank mode in force; whether all could be read.
+    /// Visits the instructions of a function, each with the bank mode in force. Returns whether all could be decoded.
     pub(crate) fn each_instruction(&self, function: usize, mut each: impl FnMut(&Inst, VgprBanks)) -> bool {
         let mut all = true;
         for (block, line) in self.program.functions[function].blocks().enumerate() {
@@ -139,7 +140,7 @@ impl<'a> Unit<'a> {
         all
     }
 
-    /// What is live in a function, and whether that is only what the calling convention says.
+    /// The liveness in a function, and whether it relies on the calling convention.
     pub(crate) fn liveness(&self, function: usize) -> (Liveness, bool) {
         let (returned, convention) = self.callers().returned(self, function);
         let mut exits = self.program.functions[function].blocks().map(|block| block.exit);
@@ -147,10 +148,10 @@ impl<'a> Unit<'a> {
         (callers::liveness(self, function, &returned), returns || self.summaries().trusts_convention(function))
     }
 
-    /// Whether the bank mode of a block is only what the calling convention says.
+    /// Whether the bank mode of a block relies on the calling convention.
     pub(crate) fn trusts_convention(&self, function: usize, block: usize) -> bool {
         let one = &self.program.functions[function];
-        // Where a kernel calls nobody and nobody calls it, there is no convention to keep.
+        // If a kernel calls no function and none calls it, there is no convention to keep.
         let is_alone = one.entries.iter().all(hotswap_program::Entry::is_kernel)
             && one.calls.is_empty()
             && self.program.callers(function).next().is_none();
@@ -162,7 +163,7 @@ impl<'a> Unit<'a> {
     }
 }
 
-/// Why somebody who is not known may come to any place of a function.
+/// Why unknown code may enter a function at any point.
 pub(crate) fn entered_anywhere(function: &Function) -> Option<&Problem> {
     let anywhere = |problem: &&Problem| {
         problem.reason.is_unknown_jump()

@@ -1,7 +1,7 @@
-//! Code that no symbol names: what concerns a family there, and bytes of which it is not known whether they are code.
+//! Code that no symbol names: instructions there that concern a family, and bytes that may or may not be code.
 //!
-//! Invariants: such code is looked at as the program has it, because a pass over the bytes from symbol to symbol may begin in
-//! the middle of an instruction; bytes that nothing claims are looked at from each dword on.
+//! Invariants: such code is decoded as the program has it, because a pass over the bytes from symbol to symbol may
+//! start in the middle of an instruction. Bytes that no function claims are decoded from each dword on.
 
 use crate::refusal::Refused;
 use crate::scan::Suspects;
@@ -15,8 +15,8 @@ use std::ops::Range;
 /// Bytes of `v_wmma_scale_*` and the like, whose second half reads as the matrix instruction without scales.
 const PREFIXED: u8 = 16;
 
-/// Whether the code of a file has dwords that read as a jump or a call through registers. Without one nothing leads to
-/// code that is not reached by branches from symbols.
+/// Whether the code of a file has dwords that decode as a jump or a call through registers. Without one, only branches
+/// from symbols can reach code.
 pub(crate) fn has_indirect_transfers(object: &CodeObject<'_>, isa: Isa) -> bool {
     let is_indirect = |entry: &Entry| entry.is(Flag::IndirectBranch) && entry.available(isa);
     let fixed = Entry::all().filter(is_indirect).map(|entry| entry.fixed());
@@ -28,7 +28,7 @@ pub(crate) fn has_indirect_transfers(object: &CodeObject<'_>, isa: Isa) -> bool 
     CodeStarts::of(object).iter().any(|section| section.bytes.as_chunks().0.iter().any(is_one))
 }
 
-/// Adds what concerns a family in code that no symbol names.
+/// Adds the instructions that concern a family in code that no symbol names.
 pub(crate) fn complete(unit: &Unit<'_>, rewriter: &Rewriter, suspects: &mut Suspects) {
     let (sites, reasons) = (suspects.sites.len(), suspects.reasons.len());
     for function in unit.program.functions.iter().filter(|function| is_unnamed(unit, function)) {
@@ -49,7 +49,7 @@ pub(crate) fn complete(unit: &Unit<'_>, rewriter: &Rewriter, suspects: &mut Susp
     }
 }
 
-/// What concerns a family in bytes that may be code and are not read as such.
+/// The instructions that concern a family in bytes that may be code and are not decoded as such.
 pub(crate) fn refusals(unit: &Unit<'_>, rewriter: &Rewriter) -> Vec<Refused> {
     let Some(transfer) = unit.coverage.unknown_transfer else { return Vec::new() };
     let mut refused = Vec::new();
@@ -62,7 +62,7 @@ pub(crate) fn refusals(unit: &Unit<'_>, rewriter: &Rewriter) -> Vec<Refused> {
         }
     };
     unit.coverage.unclaimed.iter().cloned().for_each(&mut look);
-    // Where nothing says that an instruction begins, another one may begin inside of it.
+    // If nothing proves that an instruction starts here, another one may start inside it.
     for function in unit.program.functions.iter().filter(|function| is_guessed(unit, function)) {
         each(unit, function, |at, inst| {
             if inst.len() < PREFIXED {
@@ -74,12 +74,12 @@ pub(crate) fn refusals(unit: &Unit<'_>, rewriter: &Rewriter) -> Vec<Refused> {
     refused
 }
 
-/// Bytes that nothing claims.
+/// The number of bytes that no function claims.
 pub(crate) fn unclaimed_bytes(unit: &Unit<'_>) -> u64 {
     unit.coverage.unclaimed.iter().map(|range| u64::from(range.end - range.start)).sum()
 }
 
-/// Why bytes that nothing claims may be code.
+/// Why bytes that no function claims may be code.
 pub(crate) fn reason(transfer: UnknownTransfer) -> String {
     let lead = match transfer {
         UnknownTransfer::Instruction(at) => format!("where the jump or call at {at:#x} goes is not known"),
@@ -88,7 +88,7 @@ pub(crate) fn reason(transfer: UnknownTransfer) -> String {
     format!("no symbol covers it, it cannot be read as a function, and {lead}, so it may be executed")
 }
 
-/// Whether a function may hold code that no pass from symbol to symbol saw.
+/// Whether a function may hold code that the pass from symbol to symbol did not decode.
 fn is_unnamed(unit: &Unit<'_>, function: &Function) -> bool {
     let source = &unit.program.source;
     let mark = function.mark.and_then(|mark| source.marks.get(mark as usize));
@@ -99,7 +99,7 @@ fn is_unnamed(unit: &Unit<'_>, function: &Function) -> bool {
     mark.is_none_or(|mark| mark.name.is_empty()) || holds(function.start..function.end)
 }
 
-/// Whether nothing that is known leads to a function that no symbol names.
+/// Whether no known reference reaches a function that no symbol names.
 fn is_guessed(unit: &Unit<'_>, function: &Function) -> bool {
     let mark = function.mark.and_then(|mark| unit.program.source.marks.get(mark as usize));
     mark.is_some_and(|mark| mark.name.is_empty() && mark.exported)

@@ -1,11 +1,11 @@
-//! Registers that memory instructions under way may still write.
+//! Registers that outstanding memory operations may still write.
 //!
-//! A load raises a counter and writes its registers when it is done; a wait for 0 of the counter ends that. A wait for
-//! more is no proof for any register here, because results of different kinds come back in any order.
+//! A load raises a counter and writes its registers when it completes. A wait for 0 of the counter proves completion. A
+//! wait for more proves nothing about any register here, because results of different kinds return in any order.
 //!
-//! Invariants: too much may be under way, never too little: at entries of functions that are called everything is. Behind
-//! calls of functions that are not known nothing is, by convention: LLVM's functions wait for all that they load before
-//! they return (`SIInsertWaitcnts`, "all waits must be resolved at call return").
+//! Invariants: the outstanding operations are overestimated, never underestimated. At entries of called functions
+//! everything is outstanding. After calls of unknown functions nothing is, by convention: LLVM's functions wait for all
+//! their loads before they return (`SIInsertWaitcnts`, "all waits must be resolved at call return").
 
 use crate::unit::{Unit, entered_anywhere};
 use hotswap_isa::bank::VgprBanks;
@@ -17,16 +17,16 @@ use hotswap_program::{Callee, Exit};
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeSet;
 
-/// The counters of what writes registers, in the order of the sets.
+/// The counters of operations that write registers, in the order of the sets.
 const COUNTERS: [Counter; 5] = [Counter::Load, Counter::Sample, Counter::Bvh, Counter::Lds, Counter::Scalar];
 
-/// What is under way at one point.
+/// The outstanding writes at one point.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct WaitcntState {
     sets: [RegSet; COUNTERS.len()],
 }
 
-/// Waits, with the counters that they are about and where in the immediate each count is.
+/// Waits, with the counters that each covers and the position of each count in the immediate.
 const WAITS: &[(&str, &[(usize, u32)])] = &[
     ("s_wait_loadcnt", &[(0, 0)]),
     ("s_wait_samplecnt", &[(1, 0)]),
@@ -41,8 +41,8 @@ const COUNT: u64 = 63;
 impl WaitcntState {
     pub(crate) const NOTHING: Self = Self { sets: [RegSet::EMPTY; COUNTERS.len()] };
 
-    /// Scalar memory writes scalar registers and the rest vector registers; what the target has no instructions for is
-    /// not under way.
+    /// Scalar memory writes scalar registers and the rest vector registers. Operations that the target has no
+    /// instructions for are not outstanding.
     pub(crate) fn everything(isa: Isa) -> Self {
         let images = isa.has(Feature::ImageInsts);
         let set = |counter| match counter {
@@ -67,15 +67,15 @@ impl WaitcntState {
         }
     }
 
-    /// The counters of what may still write a part of `reg`.
+    /// The counters of the outstanding operations that may write a part of `reg`.
     pub(crate) fn of(&self, reg: Reg) -> Vec<Counter> {
         let sets = self.sets.iter().zip(COUNTERS).filter(|(set, _)| set.touches(reg));
         sets.map(|(_, counter)| counter).collect()
     }
 
-    /// One more instruction.
+    /// Updates the state for one more instruction.
     fn pass(&mut self, inst: &Inst, isa: Isa, banks: VgprBanks) {
-        // Most instructions only compute: they raise no counter, and waits are scalar ones.
+        // Most instructions only compute: they raise no counter. Waits are scalar instructions.
         if inst.is(Flag::Valu) && !RAISES.iter().any(|flag| inst.is(*flag)) {
             return;
         }
@@ -104,17 +104,17 @@ impl WaitcntState {
     }
 }
 
-/// One of these has every instruction that raises a counter of memory.
+/// Every instruction that raises a memory counter has one of these flags.
 const RAISES: [Flag; 8] =
     [Flag::VmCnt, Flag::LgkmCnt, Flag::Ldsdir, Flag::AsyncCnt, Flag::TensorCnt, Flag::Exp, Flag::Gws, Flag::Ds];
 
-/// Registers that are written in a bank that is not known: in each of them.
+/// Registers written in an unknown bank, once for each bank.
 fn unresolved(inst: &Inst, isa: Isa, banks: VgprBanks) -> impl Iterator<Item = Reg> {
     let unknown = inst.writes(isa).filter(move |effect| banks.resolve(effect.reg, effect.role).is_none());
     unknown.flat_map(|effect| (0..4).map(move |bank| Reg { index: effect.reg.index + 256 * bank, ..effect.reg }))
 }
 
-/// What is under way at the begin of each block of a function.
+/// The outstanding writes at the start of each block of a function.
 #[derive(Debug, Clone)]
 pub(crate) struct WaitcntStates {
     blocks: Vec<WaitcntState>,
@@ -129,7 +129,7 @@ impl WaitcntStates {
         self.blocks.get(block).cloned()
     }
 
-    /// What is under way before the last instruction of a block.
+    /// The outstanding writes before the last instruction of a block.
     pub(crate) fn before_last(&self, unit: &Unit<'_>, function: usize, block: usize) -> WaitcntState {
         let known = self.at_block(block);
         let mut flight = known.unwrap_or_else(|| WaitcntState::everything(unit.isa()));
@@ -137,7 +137,7 @@ impl WaitcntStates {
         flight
     }
 
-    /// With so much under way where it is called; also what is under way when it returns.
+    /// Solves the function with `called` outstanding at its entries. Also returns what is outstanding when it returns.
     fn solve(unit: &Unit<'_>, number: usize, returns: &Returns, called: &WaitcntState) -> (Self, WaitcntState) {
         let function = &unit.program.functions[number];
         let everything = WaitcntState::everything(unit.isa());
@@ -180,7 +180,7 @@ impl WaitcntStates {
     }
 }
 
-/// What is under way before places of one function; those of a block are best asked for in their order.
+/// The outstanding writes at offsets of one function. Queries within a block are cheapest in ascending order.
 pub(crate) struct OutstandingWrites<'u, 'a> {
     unit: &'u Unit<'a>,
     number: usize,
@@ -188,7 +188,7 @@ pub(crate) struct OutstandingWrites<'u, 'a> {
     last: RefCell<Option<Passed>>,
 }
 
-/// A block, up to an offset.
+/// The state in a block, up to an offset.
 struct Passed {
     block: usize,
     at: u32,
@@ -201,7 +201,7 @@ impl<'u, 'a> OutstandingWrites<'u, 'a> {
         Self { unit, number, flights: OnceCell::new(), last: RefCell::new(None) }
     }
 
-    /// Before the instruction at an offset; `None` if it is in no block.
+    /// The state before the instruction at an offset, or `None` if it is in no block.
     pub(crate) fn before(&self, offset: u32) -> Option<WaitcntState> {
         let function = &self.unit.program.functions[self.number];
         let block = function.block_at(offset)?;
@@ -239,26 +239,26 @@ fn through(unit: &Unit<'_>, number: usize, block: usize, flight: &mut WaitcntSta
     }
 }
 
-/// What a function leaves under way.
+/// The outstanding writes that a function leaves.
 #[derive(Debug, Clone)]
 struct Left {
-    /// Of its own.
+    /// Those of its own operations.
     own: WaitcntState,
-    /// Counters for which it does not wait on every way: what was under way before still is.
+    /// The counters for which it does not wait on every path: operations outstanding at its entry still are.
     passes: [bool; COUNTERS.len()],
 }
 
-/// What functions leave under way when they return.
+/// The outstanding writes of functions when they return.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Returns {
     functions: Vec<Option<Box<Left>>>,
 }
 
 impl Returns {
-    /// Of every function that is called, callees first; of functions that call each other nothing is known.
+    /// Summaries of every called function, callees first. Nothing is known of mutually recursive functions.
     pub(crate) fn of(unit: &Unit<'_>) -> Self {
         let mut returns = Self { functions: vec![None; unit.program.functions.len()] };
-        // A register that nothing else stands for says whether what came in goes out.
+        // A register that has no other meaning here shows whether entry state reaches the exit.
         let mut sample = WaitcntState::NOTHING;
         sample.sets.iter_mut().for_each(|set| set.insert(MARK));
         for group in unit.program.bottom_up() {
@@ -274,7 +274,7 @@ impl Returns {
         returns
     }
 
-    /// Behind a call of a function with so much under way before.
+    /// The state after a call of a function with `before` outstanding.
     fn behind(&self, number: u32, before: &WaitcntState) -> Option<WaitcntState> {
         let left = self.functions.get(number as usize)?.as_ref()?;
         let mut flight = left.own.clone();

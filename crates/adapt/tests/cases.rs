@@ -1,9 +1,10 @@
-//! Pieces of assembly through the whole engine: what comes out is disassembled by LLVM for the target and compared with what
-//! stands beside the case; a second run changes nothing; the number of threads does not matter.
+//! Runs pieces of assembly through the whole engine. LLVM disassembles the result for the target, and the listing is
+//! compared with the file next to the case. A second run changes nothing, and the number of threads does not matter.
 //!
-//! A case is `cases/NAME.s`: a whole file of assembly if it has a line `.amdhsa_kernel`, the instructions of one kernel
-//! otherwise; with a line `// relocatable: refused` it is changed only where it is linked. `cases/NAME.expect` is LLVM's listing of the linked result behind a summary of the record, or the refusals. The cases of the
-//! families themselves run, too; with `HOTSWAP_BLESS=1` what comes out is written.
+//! A case is `cases/NAME.s`: a whole file of assembly if it has a line `.amdhsa_kernel`, otherwise the instructions of
+//! one kernel. With a line `// relocatable: refused` it is changed only in linked form. `cases/NAME.expect` is a
+//! summary of the record followed by LLVM's listing of the linked result, or the refusals. The cases of the families
+//! themselves run, too. With `HOTSWAP_BLESS=1` the output is written.
 
 mod common;
 
@@ -123,7 +124,7 @@ fn check(directory: &str, expected: &str) {
 }
 
 fn without_padding(lines: &[String]) -> Vec<&String> {
-    // A linker fills in literals of addresses and joins sections, of which LLVM shows the names; padding differs.
+    // A linker fills in literals of addresses and merges sections, whose names LLVM prints. Padding differs.
     let is_code = |line: &&String| {
         let differs = line.starts_with("s_add_nc_u64") || line.starts_with(".text");
         !["s_code_end", "...", "s_nop 0"].contains(&line.as_str()) && !differs
@@ -131,7 +132,7 @@ fn without_padding(lines: &[String]) -> Vec<&String> {
     lines.iter().filter(is_code).collect()
 }
 
-/// With the label kept, what came out is an input of the same kind, and nothing is left to do.
+/// If the label is kept, the result is an input of the same kind, and nothing is left to do.
 fn twice(name: &str, data: &[u8], outcome: &Outcome) {
     let Ok(adapted) = outcome else { return };
     assert_eq!(run(&adapted.bytes, false).as_ref().map(|again| &again.bytes), Ok(&adapted.bytes), "{name}: labelled");
@@ -154,7 +155,7 @@ fn the_cases_of_the_families_go_through_the_engine() {
     check("../families/tests/code", "../../../adapt/tests/families");
 }
 
-/// The words of a table in a linked code object, and the line that LLVM has for the instruction at each.
+/// The words of a table in a linked code object, and LLVM's line for the instruction at each target.
 fn led_to(bench: &Workbench, name: &str, data: &[u8], target: &str) -> Vec<String> {
     bench.write(name, data);
     let words = bench.run(&format!("llvm-readelf-24 -rW {name} | awk '/R_AMDGPU_RELATIVE64/ {{print $NF}}'"));
@@ -167,7 +168,8 @@ fn led_to(bench: &Workbench, name: &str, data: &[u8], target: &str) -> Vec<Strin
     words.lines().map(at).collect()
 }
 
-/// In the file before and after, with its relocations and without: which instructions the words of its table name.
+/// In the file before and after, with its relocations and without: the instructions to which the words of its table
+/// point.
 #[test]
 fn words_of_tables_lead_to_the_instructions_that_they_led_to() {
     let Some(bench) = Workbench::new("adapt-tables") else { return };

@@ -1,9 +1,10 @@
-//! Files that were linked without their relocations and hold code that cannot be explained: it stays byte for byte, and what
-//! has to grow goes to a pool behind it.
+//! Files that were linked without their relocations and hold code with unresolved control flow: it stays byte for byte,
+//! and functions that grow move to a pool after it.
 //!
-//! A case is `pool/NAME.s`: the code of the kernels that its line `// kernels:` names, and of other functions. Those on a line
-//! `// still:` must have the same bytes at the same address afterwards. `pool/NAME.expect` is LLVM's listing of the result behind
-//! a summary of the record, with equal lines counted, or the refusals; `HOTSWAP_BLESS=1` writes it.
+//! A case is `pool/NAME.s`: the code of the kernels that its line `// kernels:` names, and of other functions. Those on
+//! a line `// still:` must have the same bytes at the same address afterwards. `pool/NAME.expect` is a summary of the
+//! record followed by LLVM's listing of the result, with equal lines counted, or the refusals. `HOTSWAP_BLESS=1` writes
+//! it.
 
 mod common;
 
@@ -15,7 +16,7 @@ use hotswap_userland::{Workbench, say};
 use std::fmt::Write;
 use std::fs;
 
-/// Descriptors and metadata behind the code.
+/// Appends descriptors and metadata to the code.
 fn whole(case: &str) -> String {
     let names: Vec<&str> = setting(case, "kernels").unwrap().split(", ").collect();
     let mut text =

@@ -1,4 +1,5 @@
-//! Functions in sections of their own (`-ffunction-sections`): what is free in one depends on callers in the others.
+//! Functions in sections of their own (`-ffunction-sections`): the free registers of one depend on callers in the
+//! others.
 
 mod common;
 

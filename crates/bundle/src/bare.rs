@@ -1,11 +1,11 @@
-//! HotSwap's record behind a code object that is in no container.
+//! HotSwap's record after a code object that is in no container.
 //!
-//! The block of [`crate::record_block`] stands behind the last byte that the ELF file's headers name, at a multiple of 8.
-//! No section or note is added: loaders, comgr and LLVM go by the headers and do not look behind them, so that the code
-//! object before the block is, byte for byte, what it is without it. Tools that write the file anew (`strip`, `objcopy`)
-//! leave the block out.
+//! The block of [`crate::record_block`] follows the last byte that the ELF file's headers refer to, at a multiple of 8.
+//! No section or note is added: loaders, comgr and LLVM use only what the headers refer to, so that the code object
+//! before the block is byte for byte the same as without it. Tools that rewrite the file (`strip`, `objcopy`) drop the
+//! block.
 //!
-//! Invariant: what is put behind a code object comes off again, and leaves it as it was.
+//! Invariant: an appended record can be removed, which restores the code object.
 
 use crate::bytes::{slice, u16_at, u64_at};
 use crate::draft::Draft;
@@ -13,10 +13,10 @@ use crate::elf::Sections;
 use crate::record_block;
 use hotswap_report::{Diagnostic, codes};
 
-/// The code object with the record behind it.
+/// The code object followed by the record.
 ///
 /// # Errors
-/// [`codes::MALFORMED`] where its headers name bytes that are not there, or where others follow those they name;
+/// [`codes::MALFORMED`] where its headers refer to missing bytes, or where other bytes follow those that they refer to;
 /// [`codes::VERIFY_FAILED`] where it does not read back.
 pub fn with_record(code: &[u8], payload: &[u8]) -> Result<Vec<u8>, Diagnostic> {
     if end(code) != Some(code.len() as u64) {
@@ -44,7 +44,7 @@ pub fn split_record(bytes: &[u8]) -> Result<(&[u8], Option<&[u8]>), Diagnostic> 
     Ok((code, slice(bytes, payload.start, payload.end - payload.start)))
 }
 
-/// Offset behind the last byte that the headers of an ELF64 file name; `None` where that is not in the file.
+/// The end of the last byte that the headers of an ELF64 file refer to; `None` where that is not in the file.
 fn end(bytes: &[u8]) -> Option<u64> {
     const SEGMENT: u64 = 56;
     let sections = Sections::read(bytes).ok()?;
@@ -64,7 +64,7 @@ fn end(bytes: &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// A file of a header and one section header that names 5 bytes behind it.
+    /// A file of a header and one section header that refers to the 5 bytes after it.
     fn elf() -> Vec<u8> {
         let mut file = vec![0; 64 + 64 + 5];
         file[..6].copy_from_slice(b"\x7fELF\x02\x01");
@@ -84,7 +84,7 @@ mod tests {
         let whole = with_record(&code, b"{}").unwrap();
         assert_eq!(split_record(&whole).unwrap(), (&code[..], Some(&b"{}"[..])));
         assert!(whole.starts_with(&code) && whole.len().is_multiple_of(8));
-        // Another one has no place; nor has one where the end is not known.
+        // There is no space for a second one, nor for one where the end is unknown.
         assert_eq!(with_record(&whole, b"{}").unwrap_err().code, codes::MALFORMED);
         assert_eq!(with_record(&code[..code.len() - 1], b"{}").unwrap_err().code, codes::MALFORMED);
         assert_eq!(with_record(b"\x7fELF", b"{}").unwrap_err().code, codes::MALFORMED);

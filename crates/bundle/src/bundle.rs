@@ -1,7 +1,7 @@
 //! One bundle, whatever its form: read, add entries, write.
 //!
-//! Invariants: entries keep their order; an unchanged bundle gives back the bytes it was read
-//! from; a changed one keeps alignment and form of compression.
+//! Invariants: entries keep their order. An unchanged bundle is written as the bytes it was read from; a changed one
+//! keeps alignment and form of compression.
 
 use crate::bytes::{Bytes, malformed};
 use crate::ccob::{self, Compression};
@@ -13,13 +13,13 @@ use std::borrow::Cow;
 /// One entry of a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry<'a> {
-    /// Bundle entry ID as written; [`crate::EntryId::parse`] takes it apart.
+    /// Bundle entry ID as written; [`crate::EntryId::parse`] splits it.
     pub id: String,
     /// Its bytes; empty for the host's dummy.
     pub data: Bytes<'a>,
 }
 
-/// What the hash in a compressed bundle's header is worth.
+/// The validity of the hash in a compressed bundle's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HashState {
     /// The bundle is not compressed and has no hash.
@@ -44,7 +44,7 @@ pub struct Bundle<'a> {
     changed: bool,
 }
 
-/// Reads the bundle at the start of `bytes`; the number says how many bytes belong to it.
+/// Reads the bundle at the start of `bytes`; also returns the number of bytes that belong to it.
 ///
 /// # Errors
 /// [`codes::UNKNOWN_FORMAT`] for another magic, version or method; [`codes::MALFORMED`] for damage,
@@ -58,7 +58,7 @@ pub fn parse(bytes: &[u8]) -> Result<(Bundle<'_>, usize), Diagnostic> {
     Ok((bundle, size))
 }
 
-/// As [`parse`], but a wrong hash is only told ([`Bundle::hash`]), as other readers ignore it.
+/// As [`parse`], but a wrong hash is only reported ([`Bundle::hash`]), as other readers ignore it.
 ///
 /// # Errors
 /// As for [`parse`].
@@ -75,14 +75,14 @@ pub fn parse_lenient(bytes: &[u8]) -> Result<(Bundle<'_>, usize), Diagnostic> {
     let content = Bytes::from(content);
     let (bundle, end) = from_plain(raw, &content)?;
     if content.get(end..).is_some_and(|rest| rest.iter().any(|byte| *byte != 0)) {
-        // Nothing that we write would keep such bytes, so they must not be lost unseen.
+        // Our writer would not keep such bytes, so they must not be lost silently.
         return Err(malformed("bytes follow the last entry of the compressed bundle", end as u64));
     }
     let hash = if matches { HashState::Right } else { HashState::Wrong };
     Ok((Bundle { compression: Some(header.compression), hash, ..bundle }, raw.len()))
 }
 
-/// What a bundle says of itself, without the bytes of its entries.
+/// The table of a bundle, without the bytes of its entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary {
     /// Entry IDs and sizes.
@@ -91,11 +91,11 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Whether the bundle in `bytes`, and nothing else, reads like this. The bytes of its entries are compared elsewhere,
-    /// with what they were made of.
+    /// Checks that `bytes` hold this bundle and nothing else. The bytes of its entries are compared elsewhere, with
+    /// their sources.
     ///
     /// # Errors
-    /// [`codes::VERIFY_FAILED`], or what makes it unreadable.
+    /// [`codes::VERIFY_FAILED`], or the error that makes it unreadable.
     pub fn check(&self, bytes: &[u8]) -> Result<(), Diagnostic> {
         let (again, size) = parse(bytes)?;
         if size == bytes.len() && again.summary() == *self { Ok(()) } else { Err(differs()) }
@@ -149,7 +149,7 @@ impl<'a> Bundle<'a> {
     /// Appends an entry.
     ///
     /// # Errors
-    /// [`codes::INTERNAL`] where the ID is taken.
+    /// [`codes::INTERNAL`] where the ID exists already.
     pub fn push(&mut self, id: impl Into<String>, data: impl Into<Bytes<'a>>) -> Result<(), Diagnostic> {
         let id = id.into();
         if self.entry(&id).is_some() {
@@ -167,7 +167,7 @@ impl<'a> Bundle<'a> {
         Some(self.entries.remove(index))
     }
 
-    /// Keeps the entries for which `keep` says so; says how many went.
+    /// Keeps the entries for which `keep` returns true; returns the number of removed ones.
     pub fn retain(&mut self, keep: impl FnMut(&Entry<'a>) -> bool) -> usize {
         let before = self.entries.len();
         self.entries.retain(keep);
@@ -175,7 +175,7 @@ impl<'a> Bundle<'a> {
         before - self.entries.len()
     }
 
-    /// Gives the first entry with that ID other bytes; `false` where there is none.
+    /// Replaces the bytes of the first entry with that ID; `false` where there is none.
     pub fn set_data(&mut self, id: &str, data: impl Into<Bytes<'a>>) -> bool {
         let Some(entry) = self.entries.iter_mut().find(|entry| entry.id == id) else { return false };
         entry.data = data.into();
@@ -201,12 +201,12 @@ impl<'a> Bundle<'a> {
         (self.entries, self.record, self.hash)
     }
 
-    /// How it is compressed; `None` for a plain bundle.
+    /// Its compression; `None` for a plain bundle.
     pub fn compression(&self) -> Option<Compression> {
         self.compression
     }
 
-    /// Says how to compress it, or not to.
+    /// Sets its compression, or none.
     pub fn set_compression(&mut self, compression: Option<Compression>) {
         if self.compression != compression {
             self.compression = compression;
@@ -224,16 +224,16 @@ impl<'a> Bundle<'a> {
         self.hash
     }
 
-    /// Whether it differs from what was read.
+    /// Whether it differs from the input.
     pub fn is_changed(&self) -> bool {
         self.changed
     }
 
-    /// The bundle's bytes: those that were read where nothing was changed.
+    /// The bundle's bytes: those of the input where nothing was changed.
     ///
     /// # Errors
-    /// [`codes::BUNDLE_FULL`] where the table of an uncompressed bundle is longer than
-    /// [`crate::TABLE_LIMIT`]; [`codes::NO_PLACE`] for sizes that no reader takes.
+    /// [`codes::BUNDLE_FULL`] where the table of an uncompressed bundle is longer than [`crate::TABLE_LIMIT`];
+    /// [`codes::NO_PLACE`] for sizes that no reader accepts.
     pub fn to_bytes(&self) -> Result<Cow<'a, [u8]>, Diagnostic> {
         if !self.changed {
             return Ok(Cow::Borrowed(self.raw));
@@ -241,8 +241,8 @@ impl<'a> Bundle<'a> {
         self.written().map(Cow::Owned)
     }
 
-    /// As [`Bundle::to_bytes`] without a copy of what is there already. `like` says which entries are edited copies of
-    /// what: those bytes are shared, too. What is compressed is in memory.
+    /// As [`Bundle::to_bytes`] without a copy of existing bytes. `like` lists the entries that are edited copies, with
+    /// their originals: those bytes are shared, too. Compressed data is in memory.
     ///
     /// # Errors
     /// As for [`Bundle::to_bytes`].
@@ -254,20 +254,20 @@ impl<'a> Bundle<'a> {
         }
     }
 
-    /// What it reads as when it is written.
+    /// Its expected summary after it is written.
     pub fn summary(&self) -> Summary {
         let entries = self.entries.iter().map(|entry| (entry.id.clone(), entry.data.len())).collect();
         Summary { entries, record: self.record().map(<[u8]>::to_vec) }
     }
 
-    /// Whether `bytes`, which [`Bundle::to_bytes`] has compressed, unpack to this bundle.
+    /// Whether `bytes`, which [`Bundle::to_bytes`] has compressed, decompress to this bundle.
     ///
     /// # Errors
-    /// [`codes::VERIFY_FAILED`], or what makes them unreadable.
+    /// [`codes::VERIFY_FAILED`], or the error that makes them unreadable.
     pub fn check_packed(&self, bytes: &[u8]) -> Result<(), Diagnostic> {
         let header = ccob::header(bytes)?;
         let content = ccob::content(bytes, &header)?;
-        // Its table and its record are read again, the bytes of its entries compared with what they came from.
+        // Its table and its record are read back, the bytes of its entries compared with their sources.
         let (again, end) = from_plain(bytes, &Bytes::from(&content[..]))?;
         let is_same = header.total == bytes.len() as u64 && end == content.len() && again.summary() == self.summary();
         if is_same && self.plain_draft(&[])?.is(&content) { Ok(()) } else { Err(differs()) }
@@ -287,7 +287,7 @@ impl<'a> Bundle<'a> {
         }
     }
 
-    /// The bundle laid out anew, not compressed.
+    /// The bundle laid out again, not compressed.
     ///
     /// # Errors
     /// As for [`Bundle::to_bytes`].

@@ -1,6 +1,6 @@
 //! Views of input bytes, and checked little-endian reads.
 //!
-//! Invariant: every offset and size that comes from input is a `u64` and goes through [`slice`].
+//! Invariant: every offset and size that comes from input is a `u64` and is checked by [`slice`].
 
 use hotswap_report::{Diagnostic, codes};
 use std::fmt;
@@ -18,7 +18,7 @@ enum Storage<'a> {
 }
 
 impl<'a> Bytes<'a> {
-    /// The part `range` of these bytes, without a copy; `None` where it leaves them.
+    /// The part `range` of these bytes, without a copy; `None` where it exceeds them.
     pub fn part(&self, range: Range<u64>) -> Option<Self> {
         let size = range.end.checked_sub(range.start)?;
         slice(self, range.start, size)?;
@@ -31,7 +31,7 @@ impl<'a> Bytes<'a> {
         }))
     }
 
-    /// Where a large allocation is kept for a small part of it: a copy of the part, so that it goes.
+    /// Replaces a small part of a large allocation by a copy, so that the allocation is freed.
     pub(crate) fn detach(&mut self) {
         let is_waste = match &self.0 {
             Storage::Borrowed(_) => false,
@@ -42,7 +42,7 @@ impl<'a> Bytes<'a> {
         }
     }
 
-    /// Whether both are the same place in memory, so that one copy serves two entries.
+    /// Whether both have the same address, so that one copy serves two entries.
     pub(crate) fn same_place(&self, other: &Self) -> bool {
         !self.is_empty() && std::ptr::eq(self.as_ptr(), other.as_ptr()) && self.len() == other.len()
     }
@@ -92,7 +92,7 @@ impl PartialEq for Bytes<'_> {
 
 impl Eq for Bytes<'_> {}
 
-/// `size` bytes from `offset` on, if all of them are there.
+/// `size` bytes from `offset` on, if all of them exist.
 pub(crate) fn slice(bytes: &[u8], offset: u64, size: u64) -> Option<&[u8]> {
     let start = usize::try_from(offset).ok()?;
     let end = start.checked_add(usize::try_from(size).ok()?)?;
@@ -121,12 +121,12 @@ pub(crate) fn align(value: u64, alignment: u64) -> Option<u64> {
     Some(value.checked_add(alignment - 1)? & !(alignment - 1))
 }
 
-/// The input is damaged, at that offset of the thing that is being read.
+/// An error about damaged input, at that offset of the item being read.
 pub(crate) fn malformed(what: impl Into<String>, offset: u64) -> Diagnostic {
     Diagnostic::error(codes::MALFORMED, what).at(offset)
 }
 
-/// Moves the offset of a diagnostic by the place of the inner thing inside the outer one.
+/// Adds the offset of the inner item in the outer one to that of a diagnostic.
 pub(crate) fn shifted(mut error: Diagnostic, by: u64) -> Diagnostic {
     error.place.offset = Some(error.place.offset.unwrap_or(0).saturating_add(by));
     error

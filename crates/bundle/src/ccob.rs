@@ -8,10 +8,9 @@
 //! | hash: first 8 bytes of the MD5 of the uncompressed bundle | at 12 | at 16 | at 24 |
 //! | payload | 20 | 24 | 32 |
 //!
-//! Invariants: where a bundle ends is known from its header (V1: from its frame), never from a
-//! search for the next magic, which may stand inside of a payload; what is written always carries
-//! the right hash, because comgr's disk cache is keyed on the header and would hand out another
-//! bundle's code object for a stale one.
+//! Invariants: the end of a bundle is known from its header (V1: from its frame), never from a search for the next
+//! magic, which may occur inside of a payload. Every written bundle has the right hash, because comgr's disk cache is
+//! keyed on the header and would return another bundle's code object for a stale one.
 
 use crate::bytes::{malformed, shifted, slice, u16_at, u32_at, u64_at};
 use crate::inflate::{Method, beginning, compressed_size, inflate};
@@ -22,34 +21,34 @@ use std::io::Write;
 use std::thread;
 use zstd::zstd_safe::CParameter;
 
-/// What a compressed bundle begins with.
+/// The magic of a compressed bundle.
 pub(crate) const MAGIC: &[u8] = b"CCOB";
-/// Bytes of a bundle that are looked at before the rest is decompressed; real tables are shorter.
+/// Bytes of a bundle that are examined before the rest is decompressed; real tables are shorter.
 const BEGINNING: u64 = 64 << 10;
-/// From this size on, a thread of its own for the hash is worth it.
+/// From this size on, a separate thread for the hash pays off.
 const WORTH_A_THREAD: usize = 1 << 20;
 /// Level of zstd that clang uses for bundles.
 const ZSTD_LEVEL: i32 = 3;
 
-/// How a bundle is, or is to be, compressed.
+/// The compression of a bundle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Compression {
     /// Version of the header: 1 to 3 when read; 2 or 3 are written (a changed V1 becomes V3).
     pub version: u16,
     /// Method of the payload.
     pub method: Method,
-    /// Level; `None` is clang's default. A bundle does not say with what level it was made.
+    /// Level; `None` is clang's default. A bundle does not record the level it was made with.
     pub level: Option<i32>,
 }
 
 impl Default for Compression {
-    /// What clang 22 and later write: V3, zstd, default level.
+    /// The output of clang 22 and later: V3, zstd, default level.
     fn default() -> Self {
         Self { version: 3, method: Method::Zstd, level: None }
     }
 }
 
-/// The header, checked against the bytes that are there.
+/// The header, checked against the available bytes.
 #[derive(Debug)]
 pub(crate) struct Header {
     pub(crate) compression: Compression,
@@ -84,7 +83,7 @@ pub(crate) fn header(bytes: &[u8]) -> Result<Header, Diagnostic> {
     let total = match total {
         Some(total) => total,
         None => {
-            // V1 states no size: its payload tells where it ends.
+            // V1 states no size: its payload determines where it ends.
             let rest = bytes.get(payload as usize..).ok_or_else(cut)?;
             payload + compressed_size(rest, method, uncompressed).map_err(|error| shifted(error, payload))?
         }
@@ -102,14 +101,14 @@ fn unknown(what: String) -> Diagnostic {
     Diagnostic::error(codes::UNKNOWN_FORMAT, what).at(4)
 }
 
-/// Decompresses, and says whether the hash in the header is that of the result.
+/// Decompresses; also returns whether the hash in the header is that of the result.
 pub(crate) fn decompress(bytes: &[u8], header: &Header) -> Result<(Vec<u8>, bool), Diagnostic> {
     let plain = content(bytes, header)?;
     let matches = hash(&plain) == header.hash;
     Ok((plain, matches))
 }
 
-/// As [`decompress`], where the content itself is known and compared.
+/// As [`decompress`], for content that is known and compared by the caller.
 pub(crate) fn content(bytes: &[u8], header: &Header) -> Result<Vec<u8>, Diagnostic> {
     let payload = slice(bytes, header.payload, header.total - header.payload)
         .ok_or_else(|| malformed("the compressed bundle is cut off", header.payload))?;
@@ -120,8 +119,8 @@ pub(crate) fn content(bytes: &[u8], header: &Header) -> Result<Vec<u8>, Diagnost
     inflate(payload, header.compression.method, header.uncompressed).map_err(|error| shifted(error, header.payload))
 }
 
-/// The entry table, read from the first bytes of the content. `None` where those do not hold all of it, or where something
-/// follows the last entry: then the whole has to be read.
+/// The entry table, read from the first bytes of the content. `None` where they do not hold all of it, or where
+/// something follows the last entry: then the whole has to be read.
 pub(crate) fn table(bytes: &[u8], header: &Header) -> Result<Option<Vec<(String, u64)>>, Diagnostic> {
     let payload = slice(bytes, header.payload, header.total - header.payload)
         .ok_or_else(|| malformed("the compressed bundle is cut off", header.payload))?;
@@ -149,7 +148,7 @@ pub(crate) fn compress(plain: &[u8], how: Compression) -> Result<Vec<u8>, Diagno
         Method::Zstd => zstd_payload(plain, how.level),
         Method::Zlib => zlib_payload(plain, how.level),
     };
-    // The hash takes half as long as the compression at the default level, and has to see the bytes one by one.
+    // The hash takes half as long as the compression at the default level, and has to process the bytes sequentially.
     let (payload, hash) = thread::scope(|scope| {
         let hash = (plain.len() >= WORTH_A_THREAD)
             .then(|| thread::Builder::new().spawn_scoped(scope, || hash(plain)).ok())
@@ -180,8 +179,8 @@ pub(crate) fn compress(plain: &[u8], how: Compression) -> Result<Vec<u8>, Diagno
     Ok(out)
 }
 
-/// As clang does: one frame with content size and without checksum, long-distance matching, so
-/// that code objects that are alike cost almost nothing.
+/// Like clang: one frame with content size and without checksum, long-distance matching, so that similar code objects
+/// cost almost nothing.
 fn zstd_payload(plain: &[u8], level: Option<i32>) -> std::io::Result<Vec<u8>> {
     let mut compressor = zstd::bulk::Compressor::new(level.unwrap_or(ZSTD_LEVEL))?;
     compressor.set_parameter(CParameter::EnableLongDistanceMatching(true))?;

@@ -1,9 +1,9 @@
-//! Exchanging the fat binary inside a COFF object, as clang makes them for Windows.
+//! Replacing the fat binary inside a COFF object, as clang makes them for Windows.
 //!
-//! As in ELF objects the new content goes to the end of the file and the old place is zeroed; the section header
-//! says where it is, the section's symbol how long it is and what its checksum is. Nothing else changes.
+//! As in ELF objects the new content is appended to the file and the old place is zeroed. The section header states its
+//! position; the section's symbol states its length and checksum. Nothing else changes.
 //!
-//! | what | layout |
+//! | item | layout |
 //! |---|---|
 //! | header | u16 machine, u16 sections, u32 time, u32 symbol table, u32 symbols, u16 optional header, u16 flags |
 //! | section | name\[8\], u32 virtual size and address, u32 size and offset of the content, u32 offset of relocations and lines, u16 numbers of both, u32 flags |
@@ -29,9 +29,9 @@ const RELOCATION: u64 = 10;
 /// `IMAGE_REL_AMD64_ADDR64`, and that of AArch64: the only ones with an addend of 8 bytes.
 const ADDR64: [u16; 2] = [1, 14];
 const CLASS_STATIC: u8 = 3;
-/// As clang aligns fat binaries in memory; in the file nothing asks for more.
+/// Clang's alignment of fat binaries in memory; in the file no alignment is required.
 const ALIGNMENT: u64 = 16;
-/// `IMAGE_SCN_LNK_NRELOC_OVFL`, with 65535 relocations: their number stands in the first of them.
+/// `IMAGE_SCN_LNK_NRELOC_OVFL`, with 65535 relocations: their number is in the first of them.
 const MANY_RELOCATIONS: u32 = 0x0100_0000;
 /// `IMAGE_SCN_CNT_UNINITIALIZED_DATA`.
 const UNINITIALIZED: u32 = 0x80;
@@ -106,12 +106,12 @@ impl<'a> Object<'a> {
         Ok(Self { bytes, sections, symbols, symbol_count })
     }
 
-    /// Where everything is that headers name.
+    /// The ranges that headers refer to.
     fn parts(&self) -> Vec<Range<u64>> {
         let mut parts = Vec::new();
         parts.push(0..HEADER + self.sections.len() as u64 * SECTION);
         for section in &self.sections {
-            // Other sections at 0 lie over the header.
+            // Other sections at 0 overlap the header.
             if section.offset > 0 || !section.is_zeros {
                 parts.push(section.offset..section.offset + section.size);
             }
@@ -124,7 +124,7 @@ impl<'a> Object<'a> {
         parts
     }
 
-    /// What is zeroed belongs to one part of the file.
+    /// Requires that the zeroed range belongs to one part of the file.
     fn check_apart(&self, ours: &Section) -> Result<(), Diagnostic> {
         let end = ours.offset + ours.size;
         match self.parts().iter().filter(|part| part.start < end && ours.offset < part.end).count() {
@@ -133,7 +133,7 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// Whether nothing overlaps nor leaves the file. Of other files nobody can say what a change did to them.
+    /// Whether nothing overlaps or exceeds the file. In other files the effects of a change are unknown.
     fn is_apart(&self) -> bool {
         let mut parts = self.parts();
         parts.sort_by_key(|part| part.start);
@@ -150,7 +150,7 @@ impl<'a> Object<'a> {
         Some((u16_at(self.bytes, at + 12)?, u32_at(self.bytes, at + 8)?))
     }
 
-    /// Offsets of the auxiliary records that say how long the section is. Refuses symbols that are parts of it.
+    /// Offsets of the auxiliary records that state the section's length. Rejects symbols that are parts of it.
     fn lengths(&self, index: usize) -> Result<Vec<u64>, Diagnostic> {
         let (mut found, mut number) = (Vec::new(), 0);
         while let Some((section, value)) = self.symbol(number) {
@@ -170,7 +170,7 @@ impl<'a> Object<'a> {
         Ok(found)
     }
 
-    /// Refuses relocations inside of the content, and such that point behind its start.
+    /// Rejects relocations inside of the content, and those that point beyond its start.
     fn check_relocations(&self, index: usize) -> Result<(), Diagnostic> {
         for (number, section) in self.sections.iter().enumerate() {
             if number == index && section.relocation_count > 0 {
@@ -208,7 +208,7 @@ impl<'a> Object<'a> {
         out[field(section.header + 20)].copy_from_slice(&place.to_le_bytes());
         for at in lengths {
             out[field(*at)].copy_from_slice(&size);
-            // Zero says that nobody computed one.
+            // Zero means that none was computed.
             if u32_at(self.bytes, at + 8) != Some(0) {
                 out[field(at + 8)].copy_from_slice(&checksum(new).to_le_bytes());
             }
@@ -219,7 +219,7 @@ impl<'a> Object<'a> {
 
 /// The checksum of sections: CRC-32 whose register begins with zeros and is not inverted at the end.
 ///
-/// CRCs are linear: what the usual first value adds is the CRC of as many zeros.
+/// CRCs are linear: the contribution of the usual initial value is the CRC of as many zeros.
 fn checksum(content: &[u8]) -> u32 {
     let (mut crc, mut zeros) = (flate2::Crc::new(), flate2::Crc::new());
     for part in content.chunks(4096) {
@@ -238,7 +238,7 @@ fn field(at: u64) -> Range<usize> {
 mod tests {
     use super::checksum;
 
-    /// What LLVM writes for these contents (`JamCRC(0)` in its COFF writer).
+    /// LLVM's checksums of these contents (`JamCRC(0)` in its COFF writer).
     #[test]
     fn the_checksum_begins_with_zeros() {
         let bitwise = |content: &[u8]| {

@@ -3,8 +3,7 @@
 //! [`open`] only locates: bundles are decompressed by [`Found::read`], one at a time, and nothing
 //! is copied, so that a mapped library of a gigabyte costs its headers only.
 //!
-//! Invariant: what looks like a container and cannot be read is a problem that is told, never
-//! skipped.
+//! Invariant: anything that looks like a container and cannot be read is reported as a problem, never skipped.
 
 use crate::bytes::{Bytes, shifted};
 use crate::fatbin::{bundle_size, is_bundle, next_start};
@@ -28,11 +27,11 @@ pub enum Form {
     OffloadBinary(u32),
     /// Section of an object with relocatable device code, old driver.
     ObjectVariant,
-    /// A code object as it is.
+    /// A code object without a container.
     Bare,
 }
 
-/// Where a container stands in a file.
+/// The position of a container in a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Place {
     /// Archive members, outermost first.
@@ -48,7 +47,7 @@ pub struct Place {
 /// A container, found but not yet read.
 #[derive(Debug, Clone)]
 pub struct Found<'a> {
-    /// Where it stands.
+    /// Its position.
     pub place: Place,
     /// Its form.
     pub form: Form,
@@ -62,38 +61,38 @@ pub struct Found<'a> {
 pub struct Image<'a> {
     /// Bundle entry ID; `None` for a bare code object, which names its target itself.
     pub id: Option<String>,
-    /// What its bytes are.
+    /// The kind of its bytes.
     pub kind: ImageKind,
     /// Its bytes.
     pub data: Bytes<'a>,
 }
 
-/// What is in a container.
+/// The contents of a container.
 #[derive(Debug, Clone)]
 pub struct Device<'a> {
     /// Images in their order.
     pub images: Vec<Image<'a>>,
-    /// Payload of HotSwap's record block, in a bundle or behind a code object.
+    /// Payload of HotSwap's record block, in a bundle or after a code object.
     pub record: Option<Bytes<'a>>,
-    /// What the hash of a compressed bundle is worth.
+    /// The validity of a compressed bundle's hash.
     pub hash: HashState,
     /// Bytes of the container without compression.
     pub plain_size: u64,
 }
 
-/// What is in a file.
+/// The contents of a file.
 #[derive(Debug, Default)]
 pub struct Contents<'a> {
     /// Containers in the order of the file.
     pub found: Vec<Found<'a>>,
-    /// Sections with the names that were asked for, and what is in them.
+    /// Sections with the requested names, and their bytes.
     pub sections: Vec<(Place, &'a [u8])>,
-    /// What could not be read.
+    /// Containers that could not be read.
     pub problems: Vec<Diagnostic>,
 }
 
-/// Finds every container in `bytes`: a bundle, bundles one behind another, an OffloadBinary, a code
-/// object, an ELF, COFF or Mach-O file with such sections, or an archive of those.
+/// Finds every container in `bytes`: a bundle, concatenated bundles, an OffloadBinary, a code object, an ELF, COFF or
+/// Mach-O file with such sections, or an archive of those.
 pub fn open(bytes: &[u8]) -> Contents<'_> {
     open_with(bytes, &[])
 }
@@ -113,7 +112,7 @@ impl Found<'_> {
 }
 
 impl<'a> Found<'a> {
-    /// Reads the container, decompressing where needed. A wrong hash is told, not refused.
+    /// Reads the container, decompressing where needed. A wrong hash is reported, not rejected.
     ///
     /// # Errors
     /// [`codes::MALFORMED`] or [`codes::UNKNOWN_FORMAT`], with the place as its entry.
@@ -121,12 +120,12 @@ impl<'a> Found<'a> {
         self.read_images().map_err(|error| error.in_entry(self.place.to_string()))
     }
 
-    /// IDs and sizes of the entries of a compressed bundle, by the begin of its content alone: at no other cost than that of
-    /// some kilobytes. `None` where more must be read: for every other container, and where HotSwap's record follows the
-    /// entries.
+    /// IDs and sizes of the entries of a compressed bundle, read from the start of its content alone, which costs only
+    /// some kilobytes. `None` where more must be read: for every other container, and where HotSwap's record follows
+    /// the entries.
     ///
     /// # Errors
-    /// As for [`Found::read`], but what is damaged farther on is not seen.
+    /// As for [`Found::read`], but damage further on is not detected.
     pub fn table(&self) -> Result<Option<Vec<(String, u64)>>, Diagnostic> {
         let Form::CompressedBundle(_) = self.form else { return Ok(None) };
         let table = ccob::header(self.bytes).and_then(|header| ccob::table(self.bytes, &header));
@@ -143,7 +142,7 @@ impl<'a> Found<'a> {
         packed.unwrap_or(self.bytes.len() as u64)
     }
 
-    /// Bytes that reading it takes beside those of the file: what it claims to expand to, 0 where nothing is compressed.
+    /// Memory that reading it needs in addition to the file: its stated expanded size, 0 where nothing is compressed.
     pub fn expands_to(&self) -> u64 {
         match self.form {
             Form::CompressedBundle(_) => self.plain_size(),
@@ -207,14 +206,14 @@ struct Finder<'w, 'a> {
 }
 
 const VARIANT: &str = "__CLANG_OFFLOAD_BUNDLE__";
-/// Begins with a comment sign of the language, so it is looked for near the start.
+/// Begins with a comment character of the language, so it is searched for near the start.
 const TEXT_BUNDLE: &[u8] = b" __CLANG_OFFLOAD_BUNDLE____START__ ";
 /// Archives inside of archives; more is no real file.
 const DEPTH: usize = 4;
 const WRAPPER: usize = 24;
 
 impl<'a> Finder<'_, 'a> {
-    /// Where a part of the file begins. An empty section has no place; its slice may point anywhere.
+    /// The offset of a part of the file. An empty section has no position; its slice may point anywhere.
     fn offset(&self, bytes: &[u8]) -> u64 {
         let start = (bytes.as_ptr() as usize).wrapping_sub(self.base.as_ptr() as usize);
         if bytes.is_empty() { 0 } else { start as u64 }
@@ -246,7 +245,7 @@ impl<'a> Finder<'_, 'a> {
             _ if is_text_bundle(bytes) => self.refuse("a bundle of text (assembly or source)", place),
             _ => match ImageKind::of(bytes) {
                 ImageKind::CodeObject | ImageKind::DeviceObject => self.add(Form::Bare, bytes, None, place),
-                // Inside of archives such files are nothing to a linker.
+                // Inside of archives such files are irrelevant to a linker.
                 _ => match foreign::named(bytes).filter(|_| place.members.is_empty()) {
                     Some(error) => self.problem(error, place),
                     None => self.object(bytes, place),
@@ -255,7 +254,7 @@ impl<'a> Finder<'_, 'a> {
         }
     }
 
-    /// Bundles one behind another, by their sizes.
+    /// Concatenated bundles, by their sizes.
     fn bundles(&mut self, bytes: &'a [u8], place: &Place) {
         let mut at = 0;
         loop {
@@ -306,13 +305,13 @@ impl<'a> Finder<'_, 'a> {
                     inner.members.push(String::from_utf8_lossy(name).into_owned());
                     self.search(data, &inner);
                 }
-                // The next header is not where this one says: nothing behind it can be trusted.
+                // The next header is not where this one states: nothing after it can be trusted.
                 Err(error) => return self.problem(damaged(error), place),
             }
         }
     }
 
-    /// Sections of a host file. A file of no known kind holds nothing.
+    /// Sections of a host file. A file of an unknown kind holds none.
     fn object(&mut self, bytes: &'a [u8], place: &Place) {
         if object::FileKind::parse(bytes).is_err() {
             return;
@@ -362,7 +361,7 @@ impl<'a> Finder<'_, 'a> {
     }
 }
 
-/// What a section is for. PE images cut names to 8 characters.
+/// The purpose of a section. PE images truncate names to 8 characters.
 enum Role {
     FatBinary,
     Offloading,

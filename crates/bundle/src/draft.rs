@@ -1,12 +1,12 @@
-//! A file as it will be, before it is written: slices of what is there, zeros, and small changes on top.
+//! A file before it is written: slices of existing bytes, zeros, and small changes on top.
 //!
-//! A library of a gigabyte is changed without a copy of it in memory: a draft names parts of the mapped input and of
-//! where new bundles wait, and holds only what is new itself. Bundles are drafts, and so are the files around them.
+//! A library of a gigabyte is changed without a copy of it in memory: a draft refers to parts of the mapped input and
+//! of the storage of new bundles, and holds only the new bytes. Bundles are drafts, and so are the files around them.
 //!
-//! Invariants: parts do not overlap and lie inside of the size; what no part covers is zero; of two changes of one
-//! place the later one counts. The same steps give the same parts.
+//! Invariants: parts do not overlap and are within the size. Bytes without a part are zero. Of two changes of one place
+//! the later one counts. The same steps give the same parts.
 //!
-//! Absent on purpose: files. The caller writes the parts where they belong.
+//! Absent on purpose: files. The caller writes the parts to their offsets.
 
 use crate::bytes::Bytes;
 use std::collections::BTreeMap;
@@ -20,32 +20,32 @@ const MIN_SHARED: usize = 4 << 10;
 /// A new file, or a part of one, made of old and new bytes.
 #[derive(Debug, Clone, Default)]
 pub struct Draft<'a> {
-    /// By the offsets at which they begin; none is empty.
+    /// By their start offsets; none is empty.
     parts: BTreeMap<u64, Bytes<'a>>,
     size: u64,
 }
 
 impl<'a> Draft<'a> {
-    /// Bytes behind those that are there.
+    /// Appends bytes.
     pub(crate) fn push(&mut self, bytes: impl Into<Bytes<'a>>) {
         let (bytes, start) = (bytes.into(), self.size);
         self.size += bytes.len() as u64;
         self.put(start, bytes);
     }
 
-    /// The parts of another draft behind those that are there.
+    /// Appends the parts of another draft.
     pub(crate) fn append(&mut self, other: &Self) {
         let start = self.size;
         self.size += other.size;
         self.parts.extend(other.parts.iter().map(|(at, part)| (start + at, part.clone())));
     }
 
-    /// Zeros up to that size, which is not less than the present one.
+    /// Appends zeros up to that size, which is not less than the present one.
     pub(crate) fn pad(&mut self, size: u64) {
         self.size = self.size.max(size);
     }
 
-    /// Other bytes at that offset, inside of what is there.
+    /// Overwrites existing bytes at that offset.
     pub fn write(&mut self, at: u64, bytes: impl Into<Bytes<'a>>) {
         let bytes = bytes.into();
         self.clear(at..at + bytes.len() as u64);
@@ -58,7 +58,7 @@ impl<'a> Draft<'a> {
         self.parts.extend(other.parts.iter().map(|(at, part)| (start + at, part.clone())));
     }
 
-    /// Zeros in that range.
+    /// Zeroes that range.
     pub fn clear(&mut self, range: Range<u64>) {
         self.cut(range.start);
         self.cut(range.end);
@@ -66,8 +66,8 @@ impl<'a> Draft<'a> {
         inside.iter().for_each(|at| drop(self.parts.remove(at)));
     }
 
-    /// Takes those bytes of the range that are the same in `source`, at the same distance from its beginning, from there:
-    /// an edited copy of something large then costs what was edited.
+    /// Takes those bytes of the range that are the same in `source`, at the same distance from its start, from there:
+    /// an edited copy of something large then costs only the edited bytes.
     pub(crate) fn share(&mut self, start: u64, source: &Bytes<'a>) {
         let end = start.saturating_add(source.len() as u64);
         let inside: Vec<(u64, Bytes<'a>)> =
@@ -83,14 +83,14 @@ impl<'a> Draft<'a> {
         self.detach(start..end);
     }
 
-    /// Gives pieces of what was large and is mostly shared now a place of their own, so that the rest goes.
+    /// Copies the remaining pieces of a large allocation that is mostly shared now, so that it is freed.
     fn detach(&mut self, range: Range<u64>) {
         for (_, part) in self.parts.range_mut(range) {
             part.detach();
         }
     }
 
-    /// A part never crosses that offset afterwards.
+    /// Splits a part at that offset.
     fn cut(&mut self, at: u64) {
         let Some((start, part)) = self.parts.range(..at).next_back() else { return };
         let (start, size) = (*start, part.len() as u64);
@@ -120,7 +120,7 @@ impl<'a> Draft<'a> {
         self.size == 0
     }
 
-    /// What is not zero, in ascending order: offsets and bytes.
+    /// The non-zero parts, in ascending order: offsets and bytes.
     pub fn parts(&self) -> impl Iterator<Item = (u64, &[u8])> {
         self.parts.iter().map(|(at, part)| (*at, &**part))
     }
@@ -130,7 +130,7 @@ impl<'a> Draft<'a> {
         self.copy_to(Vec::with_capacity(self.size as usize))
     }
 
-    /// As [`Draft::to_vec`]; `None` where memory does not hold it.
+    /// As [`Draft::to_vec`]; `None` where memory does not suffice.
     pub(crate) fn try_to_vec(&self) -> Option<Vec<u8>> {
         let mut out = Vec::new();
         out.try_reserve_exact(usize::try_from(self.size).ok()?).ok()?;
@@ -146,7 +146,7 @@ impl<'a> Draft<'a> {
         out
     }
 
-    /// Whether `bytes` are what it says.
+    /// Whether `bytes` are equal to it.
     pub fn is(&self, bytes: &[u8]) -> bool {
         if self.size != bytes.len() as u64 {
             return false;
@@ -163,16 +163,16 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// What is known of a changed file that is verified.
+/// The facts known about a changed file before it is verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Known {
-    /// Nothing: its containers have to be compared with what was planned.
+    /// Nothing: its containers have to be compared with the plan.
     Nothing,
-    /// That it holds the parts of its draft: whoever wrote it has compared every part of the draft with what is in the file.
+    /// That it holds the parts of its draft: the writer has compared every part of the draft with the file.
     Contents,
 }
 
-/// A container that stays, or one that comes.
+/// A container that is kept, or a new one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Content<'d, 'a> {
     Old(&'a [u8]),
@@ -187,7 +187,7 @@ impl<'a> Content<'_, 'a> {
         }
     }
 
-    /// Puts it at the end of a file.
+    /// Appends it to a file.
     pub(crate) fn append_to(self, out: &mut Draft<'a>) {
         match self {
             Self::Old(bytes) => out.push(bytes),
@@ -195,7 +195,7 @@ impl<'a> Content<'_, 'a> {
         }
     }
 
-    /// Puts it over what is there.
+    /// Writes it over the existing bytes.
     pub(crate) fn write_to(self, out: &mut Draft<'a>, at: u64) {
         match self {
             Self::Old(bytes) => out.write(at, bytes),
@@ -203,7 +203,7 @@ impl<'a> Content<'_, 'a> {
         }
     }
 
-    /// Whether that is it, as far as it is not known yet.
+    /// Whether it is equal, as far as that is not known yet.
     pub(crate) fn is(self, found: &[u8], known: Known) -> bool {
         let is_compared = known == Known::Contents;
         self.size() == found.len() as u64
@@ -214,7 +214,7 @@ impl<'a> Content<'_, 'a> {
     }
 }
 
-/// What is one place in memory needs no look.
+/// Equal addresses need no comparison.
 fn same(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && (std::ptr::eq(one.as_ptr(), other.as_ptr()) || one == other)
 }
@@ -224,7 +224,7 @@ fn is_zero(bytes: &[u8]) -> bool {
     bytes.chunks(BLOCK).all(|piece| *piece == ZEROS[..piece.len()])
 }
 
-/// Ranges in which both are equal and which are worth sharing.
+/// Ranges in which both are equal and that are worth sharing.
 fn equal(one: &[u8], other: &[u8]) -> Vec<Range<usize>> {
     let mut found: Vec<Range<usize>> = Vec::new();
     let pieces = one.chunks(MIN_SHARED).zip(other.chunks(MIN_SHARED)).zip((0..).step_by(MIN_SHARED));
@@ -265,7 +265,7 @@ mod tests {
         assert!(!draft.is(&plain[1..]));
     }
 
-    /// Against the same steps on plain bytes, with borders in and between parts.
+    /// Against the same steps on plain bytes, with boundaries in and between parts.
     #[test]
     fn a_draft_is_what_the_steps_say() {
         let old: Vec<u8> = (0..3 * BLOCK as u32 + 77).map(|n| (n % 251) as u8 + 1).collect();

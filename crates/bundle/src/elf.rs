@@ -1,6 +1,6 @@
 //! Headers of ELF64 little-endian files, for the editors of host objects and of linked programs.
 //!
-//! Invariant: the section headers lie in the file. Where the sections themselves lie is for the editors to judge.
+//! Invariant: the section headers are in the file. The editors check the positions of the sections themselves.
 
 use crate::bytes::{malformed, slice, u16_at, u32_at, u64_at};
 use hotswap_report::{Diagnostic, codes};
@@ -16,7 +16,7 @@ pub(crate) const SHT_NOBITS: u32 = 8;
 pub(crate) const SHT_LLVM_OFFLOADING: u32 = 0x6fff_4c0b;
 /// Size of a symbol.
 pub(crate) const SYMBOL: u64 = 24;
-/// More is no alignment that a compiler or linker gave; it would make a file of zeros.
+/// No compiler or linker sets a larger alignment; it would make a file of zeros.
 pub(crate) const MAX_ALIGNMENT: u64 = 2 << 20;
 const SHF_ALLOC: u64 = 2;
 pub(crate) const SHF_TLS: u64 = 0x400;
@@ -68,17 +68,17 @@ impl Section {
         self.flags & SHF_ALLOC != 0
     }
 
-    /// Number of its bytes in the file. The header of index 0 says nothing about bytes.
+    /// Number of its bytes in the file. The header of index 0 does not describe bytes.
     pub(crate) fn stored(&self) -> u64 {
         if self.kind == SHT_NOBITS || self.kind == 0 { 0 } else { self.size }
     }
 
-    /// Where those are.
+    /// The range of those bytes.
     pub(crate) fn range(&self) -> Range<u64> {
         self.offset..self.offset.saturating_add(self.stored())
     }
 
-    /// Its bytes in the file; `None` where they leave it.
+    /// Its bytes in the file; `None` where they exceed it.
     pub(crate) fn content<'a>(&self, bytes: &'a [u8]) -> Option<&'a [u8]> {
         if self.stored() == 0 { Some(&[]) } else { slice(bytes, self.offset, self.size) }
     }
@@ -88,7 +88,7 @@ impl Sections {
     /// Reads all headers; there may be none.
     ///
     /// # Errors
-    /// [`codes::MALFORMED`] where they leave the file, [`codes::UNKNOWN_FORMAT`] for headers of another size.
+    /// [`codes::MALFORMED`] where they exceed the file, [`codes::UNKNOWN_FORMAT`] for headers of another size.
     pub(crate) fn read(bytes: &[u8]) -> Result<Self, Diagnostic> {
         let cut = || malformed("the ELF header is cut off", 0);
         let table = u64_at(bytes, 40).ok_or_else(cut)?;
@@ -114,9 +114,9 @@ impl Sections {
         rest.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.first() == Some(&0))
     }
 
-    /// Whether every section lies in the file and no two of them share bytes, nor headers with one.
+    /// Whether every section is in the file, no two of them share bytes, and headers share none with a section.
     ///
-    /// Of other files nobody can say what a change did to them.
+    /// In other files the effects of a change are unknown.
     pub(crate) fn are_apart(&self, bytes: &[u8]) -> bool {
         let mut ranges = vec![0..HEADER, self.table..self.end()];
         ranges.extend(self.all.iter().map(Section::range).filter(|range| !range.is_empty()));
@@ -125,7 +125,7 @@ impl Sections {
         inside && ranges.windows(2).all(|pair| pair[0].end <= pair[1].start)
     }
 
-    /// Offset behind the last header.
+    /// The end of the last header.
     pub(crate) fn end(&self) -> u64 {
         self.table + self.all.len() as u64 * SECTION_HEADER
     }

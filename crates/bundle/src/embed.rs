@@ -1,11 +1,11 @@
 //! Putting changed containers back into a file of any kind.
 //!
-//! [`embed`] takes a file and the containers that change, named by their offsets as [`crate::open`]
-//! gives them, and returns the whole new file: bundles one behind another, OffloadBinaries, relocatable
-//! host objects (ELF, COFF), linked ELF programs, and archives of all of these.
+//! [`embed`] takes a file and the containers that change, identified by their offsets as [`crate::open`] returns them,
+//! and returns the whole new file: concatenated bundles, OffloadBinaries, relocatable host objects (ELF, COFF), linked
+//! ELF programs, and archives of all of these.
 //!
-//! Invariant: the result is opened again; it has the containers that were there, in their order, but
-//! for those that were exchanged or left out.
+//! Invariant: the result is opened again; it has the original containers, in their order, except those that were
+//! replaced or left out.
 //!
 //! Absent on purpose: PE images, Mach-O, thin archives, text bundles, kpack; those are refused.
 
@@ -23,20 +23,18 @@ use object::{Object, ObjectSection};
 /// Section of OffloadBinaries in objects.
 const OFFLOADING: &str = ".llvm.offloading";
 
-/// A copy of the file with other containers in place of some. A container that becomes empty is
-/// left out.
+/// A copy of the file with other containers in place of some. A container that becomes empty is left out.
 ///
 /// # Errors
-/// [`codes::NOT_FOUND`] where no container stands at such an offset; [`codes::NO_PLACE`] where the
-/// file cannot take the new one; [`codes::VERIFY_FAILED`] where the result does not read back.
+/// [`codes::NOT_FOUND`] where there is no container at such an offset; [`codes::NO_PLACE`] where the file has no space
+/// for the new one; [`codes::VERIFY_FAILED`] where the result does not read back.
 pub fn embed(file: &[u8], exchanges: &[Exchange<'_>]) -> Result<Vec<u8>, Diagnostic> {
     let changed = draft(file, exchanges)?.to_vec();
     verify(file, exchanges, &changed)?;
     Ok(changed)
 }
 
-/// As [`embed`], before it is written: what is large is not copied. Whoever writes it asks [`verify`] about what
-/// then is there.
+/// As [`embed`], before it is written: large parts are not copied. The writer calls [`verify`] on the result.
 ///
 /// # Errors
 /// As for [`embed`].
@@ -64,7 +62,7 @@ fn into<'a>(file: &'a [u8], exchanges: &'a [Exchange<'a>]) -> Result<Draft<'a>, 
     }
 }
 
-/// What a file is that cannot be changed.
+/// A description of a file that cannot be changed.
 fn kind(file: &[u8]) -> String {
     match file {
         [0x7f, b'E', b'L', b'F', 1, ..] => "a 32-bit ELF file".to_owned(),
@@ -112,7 +110,7 @@ fn binaries(content: &[u8]) -> Result<Vec<Part>, Diagnostic> {
     Ok(found)
 }
 
-/// The containers one behind another, each at a multiple of `alignment`.
+/// Concatenates the containers, each at a multiple of `alignment`.
 fn join<'a>(
     content: &'a [u8],
     exchanges: &[Exchange<'a>],
@@ -140,7 +138,7 @@ fn join<'a>(
     Ok(out)
 }
 
-/// A relocatable object: one section holds all of them. Its name and its new content.
+/// A relocatable object: one section holds all of them. Returns its name and its new content.
 fn object<'a>(file: &'a [u8], exchanges: &[Exchange<'a>]) -> Result<(&'static str, Draft<'a>), Diagnostic> {
     for (name, is_bundles) in [(SECTION, true), (OFFLOADING, false)] {
         let Some(section) = host_object::section_of(file, name)? else { continue };
@@ -151,7 +149,7 @@ fn object<'a>(file: &'a [u8], exchanges: &[Exchange<'a>]) -> Result<(&'static st
     Err(no_place("the containers are in several sections, or in one that cannot change"))
 }
 
-/// As [`object`] for COFF, where an object may cut names to 8 characters.
+/// As [`object`] for COFF, where an object may truncate names to 8 characters.
 fn coff_object(file: &[u8], exchanges: &[Exchange<'_>]) -> Result<Vec<u8>, Diagnostic> {
     let damaged = |error: object::read::Error| crate::bytes::malformed(format!("COFF object: {error}"), 0);
     let parsed = object::read::coff::CoffFile::<&[u8]>::parse(file).map_err(damaged)?;
@@ -197,15 +195,15 @@ fn shifted<'n>(exchanges: &[Exchange<'n>], by: u64) -> Vec<Exchange<'n>> {
     exchanges.iter().map(shift).collect()
 }
 
-/// Whether `changed` has the containers that it should have, and is otherwise what it was.
+/// Whether `changed` has the expected containers, and is otherwise unchanged.
 ///
 /// # Errors
-/// [`codes::VERIFY_FAILED`]; [`codes::MALFORMED`] where the input has led astray.
+/// [`codes::VERIFY_FAILED`]; [`codes::MALFORMED`] where the input is inconsistent.
 pub fn verify(file: &[u8], exchanges: &[Exchange<'_>], changed: &[u8]) -> Result<(), Diagnostic> {
     verify_with(file, exchanges, changed, Known::Nothing)
 }
 
-/// As [`verify`], where something is known of the contents already.
+/// As [`verify`], where the contents are partly known already.
 ///
 /// # Errors
 /// As for [`verify`].
@@ -226,7 +224,7 @@ pub fn verify_with(file: &[u8], exchanges: &[Exchange<'_>], changed: &[u8], know
         let exchange = exchanges.iter().find(|exchange| exchange.offset == found.place.file_offset);
         exchange.map_or(Content::Old(found.bytes), |exchange| Content::New(&exchange.new))
     });
-    // What is exchanged for nothing is gone; an empty section of a device stays.
+    // A container replaced by nothing is removed; an empty section of a device stays.
     let is_there = |content: &Content<'_, '_>| content.size() > 0 || matches!(content, Content::Old(_));
     let planned: Vec<Content<'_, '_>> = planned.filter(is_there).collect();
     // The contents of a linked file have just been compared, byte for byte.

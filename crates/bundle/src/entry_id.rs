@@ -1,13 +1,13 @@
 //! Bundle entry IDs: `kind-arch-vendor-os-env[-target ID]`.
 //!
-//! The ID is cut at the first five dashes, so that generic targets (`gfx10-3-generic`) keep
-//! theirs. `hip` and `hipv4` mean the same to every reader. An ID keeps its spelling: an ID made
-//! from it by [`EntryId::with_target`] differs in nothing but the target ID.
+//! The ID is split at the first five dashes, so that generic targets (`gfx10-3-generic`) keep theirs. `hip` and `hipv4`
+//! mean the same to every reader. An ID keeps its spelling: an ID made from it by [`EntryId::with_target`] differs in
+//! nothing but the target ID.
 
 use hotswap_report::{Diagnostic, codes};
 use std::fmt;
 
-/// Who the entry is for.
+/// The offload kind of the entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
     /// The host's part; an empty dummy in HIP.
@@ -18,25 +18,25 @@ pub enum Kind {
     Hip,
     /// HIP as clang's old driver writes it.
     HipV4,
-    /// Another word, for example `hcc` or `sycl`.
+    /// Another kind, for example `hcc` or `sycl`.
     Other(String),
 }
 
-/// A bundle entry ID, taken apart.
+/// A parsed bundle entry ID.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntryId {
     text: String,
     kind: Kind,
-    /// Length of what stands before the triple, and of what stands before the target ID.
+    /// Lengths of the texts before the triple and before the target ID.
     triple_start: usize,
     target_start: Option<usize>,
 }
 
 impl EntryId {
-    /// Takes an ID apart.
+    /// Splits an ID.
     ///
-    /// Bundles of clang 13 and older have three words in the triple: a last word that begins with
-    /// `gfx` is the target ID then.
+    /// Bundles of clang 13 and older have three components in the triple: a last component that begins with `gfx` is
+    /// the target ID then.
     ///
     /// # Errors
     /// [`codes::MALFORMED`] where kind or triple is missing.
@@ -73,7 +73,7 @@ impl EntryId {
         &self.text
     }
 
-    /// Who the entry is for.
+    /// The offload kind of the entry.
     pub fn kind(&self) -> &Kind {
         &self.kind
     }
@@ -83,13 +83,13 @@ impl EntryId {
         matches!(self.kind, Kind::Hip | Kind::HipV4)
     }
 
-    /// Whether it is HIP code for an AMD GPU and names its target: what HotSwap may derive from.
+    /// Whether it is HIP code for an AMD GPU and names its target: a possible source for HotSwap.
     pub fn is_amdgpu(&self) -> bool {
         let arch = self.triple().split('-').next().unwrap_or_default();
         self.is_hip() && (arch == "amdgcn" || arch.starts_with("amdgpu")) && self.target_start.is_some()
     }
 
-    /// The triple as written, without the dash behind it: `amdgcn-amd-amdhsa-` (empty environment).
+    /// The triple as written, without the dash after it: `amdgcn-amd-amdhsa-` (empty environment).
     pub fn triple(&self) -> &str {
         let end = self.target_start.map_or(self.text.len(), |at| at - 1);
         self.text.get(self.triple_start..end).unwrap_or_default()

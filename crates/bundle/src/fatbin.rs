@@ -1,13 +1,13 @@
-//! Bundles one behind another, as host linkers leave them in `.hip_fatbin`.
+//! Concatenated bundles, as host linkers leave them in `.hip_fatbin`.
 //!
-//! Each object file brings one bundle; the linker aligns the next one to 4096 and fills with
-//! zeros. The walk goes by the size of each bundle and over zeros, never by searching for a magic.
+//! Each object file contributes one bundle; the linker aligns the next one to 4096 and fills with zeros. The walk uses
+//! the size of each bundle and skips zeros, never searching for a magic.
 
 use crate::bytes::{shifted, u32_at};
 use crate::{Bundle, ccob, parse, parse_lenient, plain};
 use hotswap_report::{Diagnostic, codes};
 
-/// A bundle and where it begins.
+/// A bundle and its position.
 #[derive(Debug, Clone)]
 pub struct Located<'a> {
     /// Offset in the bytes that were walked.
@@ -25,7 +25,7 @@ pub fn is_bundle(bytes: &[u8]) -> bool {
 
 type Reader = for<'b> fn(&'b [u8]) -> Result<(Bundle<'b>, usize), Diagnostic>;
 
-/// Iterator over bundles; it ends behind the first error.
+/// Iterator over bundles; it ends after the first error.
 #[derive(Debug)]
 pub struct Walk<'a> {
     bytes: &'a [u8],
@@ -33,8 +33,8 @@ pub struct Walk<'a> {
     read: Reader,
 }
 
-/// Walks the content of a `.hip_fatbin` section. Compressed bundles are decompressed one by one,
-/// as the iterator reaches them.
+/// Walks the content of a `.hip_fatbin` section. Compressed bundles are decompressed one at a time, as the iterator
+/// reaches them.
 pub fn walk_fatbin(bytes: &[u8]) -> Walk<'_> {
     Walk { bytes, at: 0, read: parse }
 }
@@ -69,7 +69,7 @@ impl Walk<'_> {
     }
 }
 
-/// Where the next bundle begins at or behind `at`; `None` where only zeros are left.
+/// The start of the next bundle at or after `at`; `None` where only zeros are left.
 ///
 /// # Errors
 /// [`codes::UNKNOWN_FORMAT`] where something else than a bundle begins.

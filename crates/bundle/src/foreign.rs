@@ -1,15 +1,15 @@
-//! Files that hold device code in a form which is not looked into: archives, compressed files, databases.
+//! Files that hold device code in a form that is not parsed: archives, compressed files, databases.
 //!
-//! They are named with the way to the code, because "no device code was found" would be wrong of a wheel that is full
-//! of it.
+//! They are reported with the steps to extract the code, because "no device code was found" would be wrong of a wheel
+//! that is full of it.
 //!
 //! Absent on purpose: unpacking them.
 
 use hotswap_report::{Diagnostic, codes};
 
-/// A format and how it is recognised.
+/// A format and its signature.
 struct Format {
-    /// Where its first bytes are, and what they are.
+    /// Offset and value of its first bytes.
     offset: usize,
     magic: &'static [u8],
     what: &'static str,
@@ -33,12 +33,12 @@ const FORMATS: &[Format] = &[
            "HotSwap does not change them: MIOpen compiles what its cache does not hold; single kernels are rows of `kern_db`, compressed by bzip2"),
 ];
 
-/// Words in the maps that Tensile writes: libraries of rocBLAS and hipBLASLt.
+/// Strings in the maps that Tensile writes: libraries of rocBLAS and hipBLASLt.
 const TENSILE: [&[u8]; 4] = [b"solutions", b"library", b"co_path", b"TensileL"];
-/// The words are near the start, where they are keys.
+/// The strings are near the start, where they are keys.
 const NEAR: usize = 64 << 10;
 
-/// Says what the file is, where it is such a file.
+/// Reports the format, if the file is of one of these.
 pub(crate) fn named(bytes: &[u8]) -> Option<Diagnostic> {
     let found = FORMATS.iter().find(|format| bytes.get(format.offset..).is_some_and(|at| at.starts_with(format.magic)));
     let tensile = || {
@@ -53,13 +53,13 @@ pub(crate) fn named(bytes: &[u8]) -> Option<Diagnostic> {
 /// A Debian package is an archive of `ar` with compressed members.
 pub(crate) fn debian_package() -> Diagnostic {
     Diagnostic::error(codes::NOT_FOUND, "it is a Debian package")
-        .advise("unpack it first (`dpkg-deb -x FILE FOLDER`), and name the libraries in it")
+        .advise("unpack it first (`dpkg-deb -x FILE DIRECTORY`), and name the libraries in it")
 }
 
 /// Name of a Debian package's first member.
 pub(crate) const DEBIAN: &[u8] = b"debian-binary";
 
-/// A map of MessagePack with one of Tensile's words.
+/// A map of MessagePack with one of Tensile's strings.
 fn is_tensile(bytes: &[u8]) -> bool {
     let is_map = matches!(bytes.first(), Some(0x81..=0x8f | 0xde | 0xdf));
     let near = &bytes[..bytes.len().min(NEAR)];

@@ -1,12 +1,10 @@
-//! Exchanging the fat binary inside a relocatable host object.
+//! Replacing the fat binary inside a relocatable host object.
 //!
-//! `clang-linker-wrapper` hands the host linker an object whose `.hip_fatbin` holds one bundle.
-//! [`replace_fatbin`] puts another content in its place: appended at the end of the file at the
-//! section's alignment, with section header and symbol size adjusted, all other bytes as they
-//! were. The old content is zeroed, so that nothing finds it by its magic.
+//! `clang-linker-wrapper` passes to the host linker an object whose `.hip_fatbin` holds one bundle. [`replace_fatbin`]
+//! replaces its content: the new one is appended to the file at the section's alignment, section header and symbol size
+//! are adjusted, and all other bytes are unchanged. The old content is zeroed, so that nothing finds it by its magic.
 //!
-//! Invariant: the result is read again by a second reader (`object`) and compared before it is
-//! returned.
+//! Invariant: the result is read again by a second reader (`object`) and compared before it is returned.
 //!
 //! Absent on purpose: ELF32, big-endian, linked programs ([`crate::linked`]), COFF (`coff_object`).
 
@@ -30,7 +28,7 @@ const MACHINES: [u16; 2] = [62, 183]; // EM_X86_64, EM_AARCH64
 struct Object<'a> {
     bytes: &'a [u8],
     sections: Sections,
-    /// Index of the section to exchange.
+    /// Index of the section to replace.
     fatbin: Option<usize>,
 }
 
@@ -60,9 +58,9 @@ pub(crate) fn section_of<'a>(object: &'a [u8], name: &str) -> Result<Option<&'a 
 /// A copy of `object` with `new` as the content of `.hip_fatbin`.
 ///
 /// # Errors
-/// As [`fatbin_of`]; [`codes::NOT_FOUND`] without the section; [`codes::NO_PLACE`] where the
-/// content cannot move: relocations inside of it, several bundles, symbols or addends that point
-/// behind its start; [`codes::VERIFY_FAILED`] where the result does not read back.
+/// As [`fatbin_of`]; [`codes::NOT_FOUND`] without the section; [`codes::NO_PLACE`] where the content cannot move:
+/// relocations inside of it, several bundles, symbols or addends that point beyond its start; [`codes::VERIFY_FAILED`]
+/// where the result does not read back.
 pub fn replace_fatbin(object: &[u8], new: &[u8]) -> Result<Vec<u8>, Diagnostic> {
     replace_section(object, SECTION, new)
 }
@@ -85,7 +83,7 @@ pub(crate) fn draft_section<'a>(object: &'a [u8], name: &str, new: &Draft<'a>) -
     if section.kind == 0 || section.kind == SHT_NOBITS {
         return Err(malformed(format!("the header of {name} says that the file holds no bytes of it"), section.header));
     }
-    // Strings of symbols, symbols, relocations: what others refer to by number must not become something else.
+    // Strings of symbols, symbols, relocations: sections that others refer to by number must keep their meaning.
     if ![SHT_PROGBITS, SHT_LLVM_OFFLOADING].contains(&section.kind) {
         return Err(malformed(format!("{name} is a section of type {:#x}", section.kind), section.header));
     }

@@ -1,4 +1,4 @@
-//! What the bytes of an entry are, by their first bytes.
+//! The kind of an entry's bytes, determined from the first ones.
 
 use crate::bytes::{u16_at, u32_at};
 use crate::fatbin::is_bundle;
@@ -23,14 +23,14 @@ pub enum ImageKind {
     SpirV,
     /// Another ELF file.
     OtherElf,
-    /// A bundle or an OffloadBinary inside of another container: a file to look into of its own.
+    /// A bundle or an OffloadBinary inside of another container, to be read as a separate file.
     Container,
     /// Anything else.
     Unknown,
 }
 
 impl ImageKind {
-    /// Looks at the first bytes.
+    /// Examines the first bytes.
     pub fn of(bytes: &[u8]) -> Self {
         match bytes {
             [] => Self::Empty,

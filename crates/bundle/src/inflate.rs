@@ -1,4 +1,4 @@
-//! Decompression that a damaged size field cannot lead astray.
+//! Decompression that is robust against a damaged size field.
 //!
 //! Invariant: memory is reserved only for a size that the structure of the compressed data admits.
 
@@ -8,7 +8,7 @@ use hotswap_report::Diagnostic;
 use hotswap_report::limit::{Charge, MOST};
 use std::io::{self, Read};
 
-/// How a payload is compressed.
+/// The compression of a payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
     /// Deflate with a zlib header.
@@ -25,7 +25,7 @@ pub(crate) fn inflate(payload: &[u8], method: Method, size: u64) -> Result<Vec<u
     inflate_behind(&[], payload, method, size)
 }
 
-/// As [`inflate`], with other bytes in front.
+/// As [`inflate`], preceded by other bytes.
 pub(crate) fn inflate_behind(head: &[u8], payload: &[u8], method: Method, size: u64) -> Result<Vec<u8>, Diagnostic> {
     check_claim(payload, method, size)?;
     let room = usize::try_from(size).map_err(|_| too_large(size))?;
@@ -60,11 +60,11 @@ pub(crate) fn inflate_behind(head: &[u8], payload: &[u8], method: Method, size: 
     if found == room { Ok(plain) } else { Err(wrong(found as u64)) }
 }
 
-/// The first bytes of the content, at most `size`: what can be judged before memory is spent on the rest.
-/// Fewer, where the payload is damaged.
+/// The first bytes of the content, at most `size`, to be checked before memory is spent on the rest. Fewer, where the
+/// payload is damaged.
 pub(crate) fn beginning(payload: &[u8], method: Method, size: u64) -> Vec<u8> {
     let mut found = Vec::new();
-    // Damage shows again, and is told, when the whole is decompressed.
+    // Damage is detected and reported again when the whole is decompressed.
     let _ = match method {
         Method::Zlib => flate2::read::ZlibDecoder::new(payload).take(size).read_to_end(&mut found),
         Method::Zstd => zstd::stream::read::Decoder::with_buffer(payload).and_then(|mut decoder| {
@@ -75,12 +75,12 @@ pub(crate) fn beginning(payload: &[u8], method: Method, size: u64) -> Vec<u8> {
     found
 }
 
-/// Number of compressed bytes at the start of `bytes`; `size`: what they may expand to.
+/// Number of compressed bytes at the start of `bytes`; `size` is the maximum expanded size.
 pub(crate) fn compressed_size(bytes: &[u8], method: Method, size: u64) -> Result<u64, Diagnostic> {
     match method {
         Method::Zstd => zstd_frame::extent(bytes).map(|extent| extent.size).ok_or_else(broken_frame),
         Method::Zlib => {
-            // This costs the time of decompressing it.
+            // This takes as long as decompressing it.
             charge(bytes, size)?;
             let mut decoder = flate2::read::ZlibDecoder::new(bytes);
             let mut limit = (&mut decoder).take(size.saturating_add(1));

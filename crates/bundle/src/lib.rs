@@ -1,17 +1,16 @@
 //! Containers of device code: clang offload bundles plain and compressed, LLVM OffloadBinary,
 //! and the ELF, COFF and archive files that hold them.
 //!
-//! [`parse`] reads one bundle, [`walk_fatbin`] the bundles that a host linker has put one behind
-//! another, [`open`] whatever file it is given. [`Bundle::to_bytes`] writes, [`host_object`]
-//! exchanges the bundle inside a relocatable host object.
+//! [`parse`] reads one bundle, [`walk_fatbin`] the bundles that a host linker has concatenated, [`open`] any file.
+//! [`Bundle::to_bytes`] writes, [`host_object`] replaces the bundle inside a relocatable host object.
 //!
-//! Invariants: no input makes these functions panic, nor allocate more than the input can
-//! justify; a bundle that nobody changed is written as the very bytes it was read from; entries
-//! are views of the input (or of its one decompressed form), never copies.
+//! Invariants: no input makes these functions panic, nor allocate more than the input can justify. An unchanged bundle
+//! is written as the very bytes it was read from. Entries are views of the input (or of its one decompressed form),
+//! never copies.
 //!
-//! Absent on purpose: what a code object is and whether two targets are compatible
-//! (`hotswap-code-object`, `hotswap-compat`); kpack archives, which are recognised and refused;
-//! the text form of bundles (assembly, preprocessed source), which holds no code objects.
+//! Absent on purpose: the meaning of code objects and the compatibility of targets (`hotswap-code-object`,
+//! `hotswap-compat`); kpack archives, which are recognised and rejected; the text form of bundles (assembly,
+//! preprocessed source), which holds no code objects.
 
 mod bare;
 mod bundle;

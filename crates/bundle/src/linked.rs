@@ -1,25 +1,24 @@
-//! Exchanging bundles inside a linked ELF program or shared library.
+//! Replacing bundles inside a linked ELF program or shared library.
 //!
-//! HIP finds each bundle by a `__CudaFatBinaryWrapper` of 24 bytes in `.hipFatBinSegment`: magic,
-//! version 1, pointer, zero. [`replace_bundles`] puts others in their place:
+//! HIP finds each bundle by a `__CudaFatBinaryWrapper` of 24 bytes in `.hipFatBinSegment`: magic, version 1, pointer,
+//! zero. [`replace_bundles`] puts others in their place:
 //!
 //! 1. each in its slot (up to the next bundle or the section's end), where all of them fit;
-//! 2. one behind another from the section's start, with the wrappers' pointers changed: where they fit
-//!    in no other way, and where the file becomes much shorter by it (`shrink`);
+//! 2. consecutively from the section's start, with the wrappers' pointers changed: where they do not fit
+//!    otherwise, and where the file becomes much shorter by it (`shrink`);
 //! 3. otherwise the whole section moves to the end of the last segment, which then holds `.bss` as
-//!    zeros in the file. The old section is called `hip_fatbin`; its place goes out of the file where that can
-//!    be done (`shrink`), and holds zeros otherwise.
+//!    zeros in the file. The old section is renamed to `hip_fatbin`; its bytes are removed from the file where that is
+//!    possible (`shrink`), and zeroed otherwise.
 //!
-//! The number of program headers never changes, so their table stays where every kernel, loader and
-//! `strip` expects it. Addresses of everything else stay, too; only what no segment loads (debugging
-//! data, symbols, section headers) moves in the file.
+//! The number of program headers never changes, so their table stays where every kernel, loader and `strip` expects it.
+//! All other addresses are unchanged, too; only data that no segment loads (debugging data, symbols, section headers)
+//! moves in the file.
 //!
-//! Invariants: all that a loader maps is as it was, but for bundles, wrappers' pointers and the
-//! addends that relocate them: [`verify`] compares; each wrapper leads to the bundle that was planned.
+//! Invariants: everything that a loader maps is unchanged, except bundles, wrappers' pointers and the addends that
+//! relocate them: [`verify`] compares. Each wrapper points to the planned bundle.
 //!
-//! Absent on purpose: ELF32, big-endian, files without section headers, packed relocations of
-//! Android. A pointer to a bundle that is computed by instructions cannot be seen; neither clang nor
-//! HIP makes any.
+//! Absent on purpose: ELF32, big-endian, files without section headers, packed relocations of Android. A pointer to a
+//! bundle that instructions compute cannot be detected; neither clang nor HIP makes any.
 
 mod edit;
 mod layout;
@@ -34,12 +33,12 @@ use hotswap_report::{Diagnostic, codes};
 use layout::Plan;
 use program::Program;
 
-/// A bundle to exchange.
+/// A bundle to replace.
 #[derive(Debug, Clone)]
 pub struct Exchange<'n> {
-    /// Offset in the file of the bundle that is there.
+    /// Offset in the file of the existing bundle.
     pub offset: u64,
-    /// The bundle that comes in its place.
+    /// The bundle that replaces it.
     pub new: Draft<'n>,
 }
 
@@ -58,10 +57,9 @@ pub fn is_linked(bytes: &[u8]) -> bool {
 /// A copy of the program or library with other bundles in place of some.
 ///
 /// # Errors
-/// [`codes::UNKNOWN_FORMAT`] for other files; [`codes::MALFORMED`] where the headers are damaged;
-/// [`codes::NOT_FOUND`] where no bundle stands at such an offset; [`codes::NO_PLACE`] where a bundle
-/// would have to move and nothing says who points to it; [`codes::VERIFY_FAILED`] where the result
-/// does not read back.
+/// [`codes::UNKNOWN_FORMAT`] for other files; [`codes::MALFORMED`] where the headers are damaged; [`codes::NOT_FOUND`]
+/// where there is no bundle at such an offset; [`codes::NO_PLACE`] where a bundle would have to move and the pointers
+/// to it are unknown; [`codes::VERIFY_FAILED`] where the result does not read back.
 pub fn replace_bundles(file: &[u8], exchanges: &[Exchange<'_>]) -> Result<Vec<u8>, Diagnostic> {
     let changed = draft(file, exchanges)?.to_vec();
     verify(file, exchanges, &changed, Known::Nothing)?;
@@ -75,7 +73,7 @@ pub(crate) fn draft<'a>(file: &'a [u8], exchanges: &'a [Exchange<'a>]) -> Result
     edit::apply(&program, &plan)
 }
 
-/// Whether `changed` is what was planned.
+/// Whether `changed` matches the plan.
 pub(crate) fn verify(file: &[u8], exchanges: &[Exchange<'_>], changed: &[u8], known: Known) -> Result<(), Diagnostic> {
     let program = Program::read(file)?;
     let plan = Plan::make(&program, exchanges)?;

@@ -18,13 +18,13 @@ use crate::bytes::{Bytes, align, malformed, slice, u16_at, u32_at, u64_at};
 use crate::inflate::{Method, inflate_behind};
 use hotswap_report::{Diagnostic, codes};
 
-/// What an OffloadBinary begins with.
+/// The magic of an OffloadBinary.
 pub(crate) const MAGIC: &[u8] = &[0x10, 0xff, 0x10, 0xad];
 /// `.llvm.offloading` sections align each binary to it.
 pub(crate) const ALIGNMENT: u64 = 8;
 const ENTRY: u64 = 40;
 
-/// One image with what is said about it.
+/// One image with its metadata.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OffloadImage<'a> {
     /// 1 object, 2 bitcode, 3 cubin, 4 fat binary, 5 PTX, 6 SPIR-V; 0 unknown.
@@ -35,7 +35,7 @@ pub struct OffloadImage<'a> {
     pub flags: u32,
     /// Keys and values in their order; `triple` and `arch` among them.
     pub strings: Vec<(String, String)>,
-    /// The image. It may stand at any alignment.
+    /// The image, at any alignment.
     pub data: Bytes<'a>,
 }
 
@@ -100,7 +100,7 @@ fn header_size(version: u32) -> u64 {
 }
 
 impl<'a> OffloadBinary<'a> {
-    /// Reads the binary at the start of `bytes`; the number says how many bytes belong to it.
+    /// Reads the binary at the start of `bytes`; also returns the number of bytes that belong to it.
     ///
     /// # Errors
     /// [`codes::UNKNOWN_FORMAT`] for another magic or version, [`codes::MALFORMED`] for damage.
@@ -113,7 +113,7 @@ impl<'a> OffloadBinary<'a> {
         Ok((Self { version, compressed: inflated.is_some(), images }, whole.len()))
     }
 
-    /// Writes it as LLVM of that generation does; never compressed.
+    /// Writes it like LLVM of that generation; never compressed.
     ///
     /// # Errors
     /// [`codes::INTERNAL`] for an unknown version or a V1 that has not exactly one image.
@@ -127,7 +127,7 @@ impl<'a> OffloadBinary<'a> {
     }
 }
 
-/// The binary as if it were not compressed: its header, then the inflated payload.
+/// The uncompressed form of the binary: its header, then the inflated payload.
 fn inflated_form(whole: &[u8], size: u64) -> Result<Bytes<'static>, Diagnostic> {
     let (header, payload) = whole.split_at(header_size(3) as usize);
     let method = if payload.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) { Method::Zstd } else { Method::Zlib };
@@ -185,13 +185,13 @@ fn text(bytes: &[u8], offset: u64, size: Option<u64>) -> Option<String> {
 }
 
 mod write {
-    //! The layout that LLVM's `OffloadBinary::write` gives, byte for byte.
+    //! The layout of LLVM's `OffloadBinary::write`, byte for byte.
 
     use super::{ALIGNMENT, ENTRY, MAGIC, OffloadBinary, align, header_size};
     use std::collections::{BTreeMap, BTreeSet};
 
-    /// A string table as LLVM's `StringTableBuilder` makes it: sorted from the last character,
-    /// longest first, so that a string that another one ends with shares its bytes.
+    /// A string table like that of LLVM's `StringTableBuilder`: sorted from the last character, longest first, so that
+    /// a string that is a suffix of another one shares its bytes.
     struct Strings {
         bytes: Vec<u8>,
         offsets: BTreeMap<String, u64>,

@@ -10,7 +10,7 @@ use crate::draft::Draft;
 use crate::{Entry, record_block};
 use hotswap_report::{Diagnostic, codes};
 
-/// What a plain bundle begins with.
+/// The magic of a plain bundle.
 pub(crate) const MAGIC: &[u8] = b"__CLANG_OFFLOAD_BUNDLE__";
 /// Alignment of entries that HIP's loaders expect and clang uses for HIP.
 pub const ALIGNMENT: u64 = 4096;
@@ -19,12 +19,12 @@ pub const TABLE_LIMIT: u64 = 4096;
 const FIRST_ENTRY: u64 = 32;
 const ENTRY_HEADER: u64 = 24;
 
-/// What is in a plain bundle.
+/// The contents of a plain bundle.
 pub(crate) struct Plain<'a> {
     pub(crate) entries: Vec<Entry<'a>>,
     pub(crate) record: Option<Bytes<'a>>,
     pub(crate) alignment: u64,
-    /// Offset behind the last byte that belongs to the bundle.
+    /// The end of the last byte that belongs to the bundle.
     pub(crate) end: u64,
 }
 
@@ -59,11 +59,11 @@ pub(crate) fn read<'a>(bytes: &Bytes<'a>) -> Result<Plain<'a>, Diagnostic> {
     Ok(Plain { entries, record, alignment, end })
 }
 
-/// Checks the start of a bundle of `size` bytes before the rest is decompressed: its magic, and whether
-/// its table accounts for that size. HotSwap's record behind the last entry is small.
+/// Checks the start of a bundle of `size` bytes before the rest is decompressed: its magic, and whether its table
+/// accounts for that size. HotSwap's record after the last entry is small.
 ///
 /// # Errors
-/// [`codes::MALFORMED`] for what is no bundle or mostly something else.
+/// [`codes::MALFORMED`] for other data, or data that is mostly something else.
 pub(crate) fn check_beginning(start: &[u8], size: u64) -> Result<(), Diagnostic> {
     const RECORD: u64 = 16 << 20;
     if !start.starts_with(MAGIC) {
@@ -72,7 +72,7 @@ pub(crate) fn check_beginning(start: &[u8], size: u64) -> Result<(), Diagnostic>
     let (mut at, mut end) = (FIRST_ENTRY, FIRST_ENTRY);
     for _ in 0..u64_at(start, 24).unwrap_or_default() {
         let field = |number: u64| u64_at(start, at.checked_add(number * 8)?);
-        // A table that is longer than the start cannot be judged yet.
+        // A table that is longer than the start cannot be checked yet.
         let (Some(offset), Some(length), Some(id)) = (field(0), field(1), field(2)) else { return Ok(()) };
         end = end.max(offset.saturating_add(length));
         at = at.saturating_add(ENTRY_HEADER).saturating_add(id);
@@ -90,7 +90,7 @@ pub(crate) type Table = (Vec<(String, u64)>, u64);
 /// The entry table of a bundle of `size` bytes by its first bytes. `None` where the table is longer than `start`.
 ///
 /// # Errors
-/// [`codes::MALFORMED`] for what is no bundle, and for entries outside of it.
+/// [`codes::MALFORMED`] for data that is no bundle, and for entries outside of it.
 pub(crate) fn read_table(start: &[u8], size: u64) -> Result<Option<Table>, Diagnostic> {
     if !start.starts_with(MAGIC) {
         return Err(malformed("what is compressed is no bundle", 0));
@@ -105,7 +105,7 @@ pub(crate) fn read_table(start: &[u8], size: u64) -> Result<Option<Table>, Diagn
             return if is_whole { Err(malformed("the bundle ends in its entry table", at)) } else { Ok(None) };
         };
         let Some(id) = id(id_size) else {
-            // The reader of the whole says what is wrong with it.
+            // The reader of the whole reports the error.
             return Ok(None);
         };
         let entry_end = offset.checked_add(length).filter(|end| length == 0 || *end <= size);
@@ -120,7 +120,7 @@ pub(crate) fn read_table(start: &[u8], size: u64) -> Result<Option<Table>, Diagn
     Ok(Some((entries, end.max(at))))
 }
 
-/// One entry of the table, its offset, and where the next entry of the table begins.
+/// One entry of the table, its offset, and the start of the table's next entry.
 fn read_entry<'a>(bytes: &Bytes<'a>, at: u64) -> Result<(Entry<'a>, u64, u64), Diagnostic> {
     let cut = || malformed("the bundle ends in its entry table", at);
     let offset = u64_at(bytes, at).ok_or_else(cut)?;
@@ -132,7 +132,7 @@ fn read_entry<'a>(bytes: &Bytes<'a>, at: u64) -> Result<(Entry<'a>, u64, u64), D
         let what = format!("the entry lies at {offset:#x} with {size:#x} bytes, outside of the bundle");
         malformed(what, at).in_entry(id)
     };
-    // clang gives an empty entry an offset too, which may lie behind the end of the file.
+    // clang gives an empty entry an offset too, which may be beyond the end of the file.
     let data = match size {
         0 => Bytes::from(&[][..]),
         _ => bytes.part(offset..offset.checked_add(size).ok_or_else(outside)?).ok_or_else(outside)?,
@@ -152,8 +152,8 @@ fn check_outside_table(entries: &[Entry<'_>], offsets: &[u64], table_end: u64) -
     Ok(())
 }
 
-/// The largest alignment with which our layout gives the offsets that were read; where none does
-/// (another tool's bundle), HIP's.
+/// The largest alignment for which our layout yields the offsets that were read; where none does (another tool's
+/// bundle), HIP's.
 fn detect_alignment(entries: &[Entry<'_>], offsets: &[u64]) -> u64 {
     let fits = |alignment: &u64| layout(entries, *alignment).is_some_and(|(found, _)| found == offsets);
     (0..=16).rev().map(|bits| 1 << bits).find(fits).unwrap_or(ALIGNMENT)
@@ -163,7 +163,7 @@ fn table_size(entries: &[Entry<'_>]) -> u64 {
     FIRST_ENTRY + entries.iter().map(|entry| ENTRY_HEADER + entry.id.len() as u64).sum::<u64>()
 }
 
-/// Offsets of the entries and the end of the last one. Entries with one place get one offset.
+/// Offsets of the entries and the end of the last one. Entries with the same address get one offset.
 fn layout(entries: &[Entry<'_>], alignment: u64) -> Option<(Vec<u64>, u64)> {
     let mut end = table_size(entries);
     let mut offsets: Vec<u64> = Vec::with_capacity(entries.len());
@@ -181,8 +181,8 @@ fn layout(entries: &[Entry<'_>], alignment: u64) -> Option<(Vec<u64>, u64)> {
     Some((offsets, end))
 }
 
-/// Lays out a plain bundle. `limit`: whether the HIP runtime has to find the table as it stands. `like` says which
-/// entries are edited copies of what.
+/// Lays out a plain bundle. `limit`: whether the HIP runtime has to find the table in it. `like` lists the entries that
+/// are edited copies, with their originals.
 pub(crate) fn draft<'a>(
     entries: &[Entry<'a>],
     record: Option<&[u8]>,
@@ -205,7 +205,7 @@ pub(crate) fn draft<'a>(
     }
     let mut out = Draft::from(head);
     for (entry, offset) in entries.iter().zip(&offsets) {
-        // Shared bytes are there already; an empty entry does not lengthen the bundle, as in clang.
+        // Shared bytes exist already; an empty entry does not lengthen the bundle, as in clang.
         if *offset < out.size() || entry.data.is_empty() {
             continue;
         }
@@ -221,7 +221,7 @@ pub(crate) fn draft<'a>(
     Ok(out)
 }
 
-/// No memory holds so much.
+/// The error for sizes that exceed memory.
 pub(crate) fn too_large() -> Diagnostic {
     Diagnostic::error(codes::NO_PLACE, "the bundle would be larger than memory")
 }
@@ -243,7 +243,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 4000, failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// The table alone says what the whole says, wherever both can be read, and damage makes neither panic.
+        /// The table alone agrees with the whole, wherever both can be read, and damage makes neither panic.
         #[test]
         fn the_table_alone_agrees_with_the_whole(
             changes in prop::collection::vec((0..200_usize, any::<u8>()), 0..4),
@@ -258,7 +258,7 @@ mod tests {
                     whole.entries.iter().map(|entry| (entry.id.clone(), entry.data.len() as u64)).collect();
                 prop_assert_eq!((entries, *end), (&sizes, whole.end));
             }
-            // What the table says is damaged is so.
+            // A table reported as damaged is damaged.
             prop_assert!(table.is_ok() || whole.is_err() || start < 32);
         }
     }

@@ -1,6 +1,6 @@
-//! HotSwap's own block behind the last entry of a bundle.
+//! HotSwap's own block after the last entry of a bundle.
 //!
-//! Layout, little-endian, at the first multiple of 8 behind the last entry:
+//! Layout, little-endian, at the first multiple of 8 after the last entry:
 //!
 //! | offset | size | field |
 //! |---|---|---|
@@ -10,7 +10,7 @@
 //! | 16 | 8 | length of the payload |
 //! | 24 | | payload (JSON of `hotswap_report::Record`), zeros up to a multiple of 8 |
 //!
-//! Readers of bundles follow the entry table and never look behind the last entry.
+//! Readers of bundles follow the entry table and ignore everything after the last entry.
 
 use crate::bytes::{align, malformed, slice, u32_at, u64_at};
 use crate::draft::Draft;
@@ -22,7 +22,7 @@ const VERSION: u32 = 1;
 const HEADER: u64 = 24;
 const ALIGNMENT: u64 = 8;
 
-/// The payload's range and the end of the block, where one stands behind `end`.
+/// The payload's range and the end of the block, if there is one after `end`.
 pub(crate) fn find(bytes: &[u8], end: u64) -> Result<Option<(Range<u64>, u64)>, Diagnostic> {
     let Some(start) = align(end, ALIGNMENT) else { return Ok(None) };
     if slice(bytes, start, 8) != Some(MAGIC) {

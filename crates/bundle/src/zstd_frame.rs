@@ -1,8 +1,8 @@
 //! The outer structure of zstd frames (RFC 8878), read without decompressing.
 //!
-//! It answers how long the compressed data is and how much it can expand to at most, so that a
-//! damaged size field is noticed before memory is reserved for it. libzstd's own bound trusts the
-//! content size in the frame header, which is the field in doubt.
+//! It determines the length of the compressed data and its maximum expanded size, so that a damaged size field is
+//! detected before memory is reserved for it. libzstd's own bound trusts the content size in the frame header, which is
+//! the field in doubt.
 
 use crate::bytes::{slice, u32_at, u64_at};
 
@@ -10,7 +10,7 @@ const FRAME: u32 = 0xfd2f_b528;
 const SKIPPABLE: u32 = 0x184d_2a50;
 const BLOCK_MAX: u64 = 128 << 10;
 
-/// What the structure of the data says.
+/// Sizes that follow from the structure of the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Extent {
     /// Bytes up to the end of the first frame that is not skippable.

@@ -101,7 +101,7 @@ fn a_huge_claim_is_refused_before_memory_is_reserved() {
     }
 }
 
-/// Where HotSwap's record follows the entries, the table does not say everything.
+/// Where HotSwap's record follows the entries, the table is not the whole content.
 #[test]
 fn the_table_of_a_compressed_bundle_is_there_without_the_rest() {
     let mut bundle = hotswap_bundle::Bundle::default();

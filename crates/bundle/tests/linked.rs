@@ -1,7 +1,7 @@
-//! Bundles in linked programs and libraries are exchanged, and the programs go on working: as the
-//! linker left them, stripped, and copied by `objcopy`.
+//! Bundles in linked programs and libraries are replaced, and the programs still work: as the linker left them,
+//! stripped, and copied by `objcopy`.
 //!
-//! `HOTSWAP_TEST_ROOT` names the userland; without it each test says that it was skipped.
+//! `HOTSWAP_TEST_ROOT` names the userland; without it each test reports that it was skipped.
 
 #[allow(dead_code, reason = "other tests use the rest")]
 mod common;
@@ -12,7 +12,7 @@ use hotswap_bundle::{Bundle, Compression, open, parse};
 use hotswap_report::codes;
 use hotswap_userland::Workbench;
 
-/// Registers its kernel and asks for a GPU; `second` makes a second bundle.
+/// Registers its kernel and requests a GPU; `second` makes a second bundle.
 const PROGRAM: &str = "#include <hip/hip_runtime.h>
 #include <cstdio>
 static char zeros[70000];
@@ -91,7 +91,7 @@ const CASES: &[Case] = &[
     case("-O1 -fuse-ld=lld --offload-compress", true, 2),
 ];
 
-/// What comes in place of each bundle: the same and one entry more, of that many bytes.
+/// The replacement of each bundle: the same with one more entry, of that many bytes.
 fn grown(file: &[u8], more: usize) -> Vec<Exchange<'static>> {
     let contents = open(file);
     assert_eq!(contents.problems, []);
@@ -99,7 +99,7 @@ fn grown(file: &[u8], more: usize) -> Vec<Exchange<'static>> {
         let (mut bundle, _) = parse(found.bytes).unwrap();
         bundle.remove(&id("gfx1031"));
         bundle.push(id("gfx1031"), object(number as u8 | 1, more)).unwrap();
-        // Code objects made here are no real ones: they are looked up, not loaded.
+        // Code objects made here are no real ones: they are found, not loaded.
         Exchange { offset: found.place.file_offset, new: bundle.to_bytes().unwrap().into_owned().into() }
     };
     contents.found.iter().enumerate().map(exchange).collect()
@@ -113,7 +113,7 @@ fn bundles(file: &[u8]) -> Vec<Vec<u8>> {
 fn grown_programs_and_libraries_work_stripped_and_copied() {
     let Some(bench) = Bench::new("grown_programs_and_libraries_work_stripped_and_copied") else { return };
     for (number, case) in CASES.iter().enumerate() {
-        // Every linker and mode with one clang, every clang with some: compiling is what takes the time.
+        // Every linker and mode with one clang, every clang with some: compiling dominates the time.
         let one = number % bench.0.versions.len();
         let versions = &bench.0.versions[one..=one];
         for version in versions {
@@ -127,7 +127,7 @@ fn grown_programs_and_libraries_work_stripped_and_copied() {
             let once = replace_bundles(&before, &exchanges).unwrap_or_else(|error| panic!("{what}: {error}"));
             let all = ["true", "strip X", "llvm-strip-V X", "objcopy X", "llvm-objcopy-V X"];
             check(&bench, *version, name, (&once, &all), &exchanges, &what);
-            // At the end of the file it grows where it is.
+            // At the end of the file it grows in place.
             let exchanges = grown(&once, 700_000);
             let twice = replace_bundles(&once, &exchanges).unwrap_or_else(|error| panic!("{what}: {error}"));
             check(&bench, *version, name, (&twice, &["strip -g X"]), &exchanges, &what);
@@ -174,14 +174,14 @@ fn check(
     }
 }
 
-/// A megabyte of device data, so that there is much to take out.
+/// A megabyte of device data, so that there is much to remove.
 const LARGE: &str = "#include <hip/hip_runtime.h>
 __device__ int table[300000] = {1};
 __global__ void kernel(int *p) { p[0] *= table[p[0]]; }
 void second(int *p) { kernel<<<1, 64>>>(p); }
 ";
 
-/// Words, whether it is a library, and whether the linker's layout lets the file become smaller.
+/// Arguments, whether it is a library, and whether the linker's layout lets the file become smaller.
 const SHRINKING: &[(&str, bool, bool)] = &[
     ("-O1 -fuse-ld=bfd -fexceptions", false, true),
     ("-O1 -fuse-ld=bfd -no-pie -fno-pie", false, true),
@@ -214,7 +214,7 @@ fn files_become_smaller_where_their_layout_allows_it() {
         if !shrinks {
             continue;
         }
-        // It grows again, and what grew at the end of the file becomes smaller there.
+        // It grows again, and the part that grew at the end of the file becomes smaller there.
         let decompressed = |found: &hotswap_bundle::Found<'_>| {
             let (mut bundle, _) = parse(found.bytes).unwrap();
             bundle.set_compression(None);
@@ -251,7 +251,7 @@ fn smaller_bundles_stay_in_their_slots_and_larger_ones_use_the_room_of_others() 
     assert_eq!(bundles(&changed), [bundles(&file)[0].clone(), small(3)]);
     bench.0.write("x", &changed);
     bench.asks_for_a_gpu("a smaller bundle");
-    // The first grows into the room that the second leaves.
+    // The first grows into the space that the second leaves free.
     let mut larger = Bundle::default();
     larger.push(HOST, Vec::new()).unwrap();
     larger.push(id("gfx1030"), object(7, (found[1] - found[0]) as usize - 4096)).unwrap();
@@ -270,7 +270,7 @@ fn what_cannot_be_moved_is_refused() {
     let file = bench.0.read("x");
     let refused = |file: &[u8], exchanges: &[Exchange]| replace_bundles(file, exchanges).unwrap_err();
     let larger = grown(&file, 300_000);
-    // No wrapper: its magic is gone.
+    // No wrapper: its magic is overwritten.
     let mut odd = file.clone();
     let wrapper = odd.windows(8).rposition(|bytes| bytes == *b"FPIH\x01\0\0\0").unwrap();
     odd[wrapper] = 0;
@@ -279,7 +279,7 @@ fn what_cannot_be_moved_is_refused() {
     // In its slot it needs none.
     let same = Exchange { offset: larger[0].offset, new: bundles(&file)[0].clone().into() };
     assert_eq!(replace_bundles(&odd, &[same]).unwrap(), odd);
-    // Where no bundle begins, and one twice.
+    // An offset without a bundle, and one that is given twice.
     let error = refused(&file, &[Exchange { offset: larger[0].offset + 8, new: Vec::new().into() }]);
     assert_eq!(error.code, codes::NOT_FOUND);
     let error = refused(&file, &[larger[0].clone(), larger[0].clone()]);

@@ -11,7 +11,7 @@ use object::write::Object;
 use object::{Architecture, BinaryFormat, Endianness, Object as _, ObjectSection, SectionKind};
 use proptest::prelude::*;
 
-/// A host object as clang-linker-wrapper makes it: a fat binary, its symbol, a pointer to it.
+/// A host object like that of clang-linker-wrapper: a fat binary, its symbol, a pointer to it.
 fn host_object_with(fatbin: &[u8]) -> Vec<u8> {
     host_object_of(Architecture::X86_64, fatbin, Oddity::None)
 }
@@ -31,7 +31,7 @@ fn seeds() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// Everything that reads, on the same bytes.
+/// Calls every reader on the same bytes.
 fn exercise(bytes: &[u8]) {
     if let Ok((bundle, size)) = parse_lenient(bytes) {
         assert!(size <= bytes.len());
@@ -60,7 +60,7 @@ proptest! {
     ) {
         let mut bytes = seeds()[seed].clone();
         for (place, value, near_start) in changes {
-            // Headers and tables stand at the start; most damage that matters is there.
+            // Headers and tables are at the start; most damage that matters is there.
             let length = if near_start { bytes.len().min(256) } else { bytes.len() };
             bytes[place.index(length)] = value;
         }
@@ -235,7 +235,7 @@ fn section_header(file: &[u8], number: usize) -> usize {
     u64::from_le_bytes(file[40..48].try_into().unwrap()) as usize + 64 * number
 }
 
-/// Sections may claim more than there is: nobody counts to the end of it.
+/// Sections may state a larger size than exists: no loop runs to its end.
 #[test]
 fn sections_of_a_hundred_terabytes_take_no_time() {
     let one = bytes_with(None);
@@ -253,7 +253,7 @@ fn sections_of_a_hundred_terabytes_take_no_time() {
     }
 }
 
-/// What expands a thousand times is refused by its first bytes, or by its entry table.
+/// Data that expands a thousand times is rejected by its first bytes, or by its entry table.
 #[test]
 fn bombs_are_refused_before_they_are_expanded() {
     use hotswap_bundle::Method;

@@ -1,8 +1,6 @@
-//! Against the tools that everybody else reads and writes with: clang's bundler, objdump,
-//! offload-binary, the host linkers, comgr.
+//! Comparison with the tools in general use: clang's bundler, objdump, offload-binary, the host linkers, comgr.
 //!
-//! `HOTSWAP_TEST_ROOT` names the userland; without it there is nothing to compare with, and each
-//! test says so.
+//! `HOTSWAP_TEST_ROOT` names the userland; without it there is nothing to compare with, and each test reports that.
 
 mod common;
 
@@ -17,7 +15,7 @@ use hotswap_userland::Workbench;
 use std::collections::BTreeSet;
 use std::io::Write;
 
-/// Entry IDs that the bundler of that version sees.
+/// Entry IDs that the bundler of that version lists.
 fn listed(bench: &Workbench, version: u32, file: &str) -> BTreeSet<String> {
     let script = format!("clang-offload-bundler-{version} -list -type=o -input={file}");
     bench.run(&script).lines().map(str::to_owned).collect()
@@ -81,11 +79,11 @@ fn every_bundler_reads_what_we_write() {
     }
 }
 
-/// One way in which a compressed bundle can be odd.
+/// One possible oddity of a compressed bundle.
 struct Odd {
     name: &'static str,
     bytes: Vec<u8>,
-    /// Whether we read it, with `parse_lenient` and as far as the first bundle goes.
+    /// Whether we read it, with `parse_lenient` as far as the end of the first bundle.
     ours: bool,
     /// Whether the bundlers do: 22, and 23 or later.
     theirs: (bool, bool),
@@ -99,7 +97,7 @@ fn odd_inputs() -> Vec<Odd> {
         change(&mut bytes);
         bytes
     };
-    // Another payload behind a V3 header with sizes and hash put right.
+    // Another payload after a V3 header with corrected sizes and hash.
     let with_payload = |payload: Vec<u8>| {
         let mut bytes = v3[..32].to_vec();
         bytes[8..16].copy_from_slice(&(32 + payload.len() as u64).to_le_bytes());
@@ -146,7 +144,7 @@ fn odd_input_is_read_as_by_others_or_refused() {
             let output = bench.shell(&format!("clang-offload-bundler-{version} -list -type=o -input=odd"));
             let expected = if *version == 22 { odd.theirs.0 } else { odd.theirs.1 };
             assert_eq!(output.status.success(), expected, "{}: clang {version}", odd.name);
-            // Whatever both read, both read alike.
+            // Input that both accept, both read alike.
             let listed: BTreeSet<String> = String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect();
             if let (true, Ok((bundle, _))) = (output.status.success(), parse_lenient(&odd.bytes)) {
                 assert_eq!(listed, ids(&bundle), "{}: clang {version}", odd.name);
@@ -157,7 +155,7 @@ fn odd_input_is_read_as_by_others_or_refused() {
     assert_eq!(walk_fatbin(&two).collect::<Result<Vec<_>, _>>().unwrap().len(), 2);
 }
 
-/// What clang's kernel stubs call; enough to compile without HIP's headers.
+/// The declarations that clang's kernel stubs need; enough to compile without HIP's headers.
 const PRELUDE: &str = "typedef int hipError_t; typedef struct ihipStream_t *hipStream_t;
 struct dim3 { unsigned x, y, z; };
 extern \"C\" hipError_t hipLaunchKernel(const void *, dim3, dim3, void **, unsigned long, hipStream_t);
@@ -168,7 +166,7 @@ const KERNELS: [(&str, &str); 2] = [
     ("k2.hip", "__attribute__((global)) void k2(int *p) { p[0] *= 3; }\nint main() { return 0; }\n"),
 ];
 
-/// Words for a compiler that needs neither headers nor a runtime to compile such kernels.
+/// Arguments for a compiler that needs neither headers nor a runtime to compile such kernels.
 fn compiler(version: u32) -> String {
     let rocm = if version > 22 { "${ROCM:+--rocm-path=$ROCM}" } else { "" };
     let words = "-nogpuinc -nogpulib -Wno-unused-command-line-argument --offload-arch=gfx1030,gfx900";
@@ -208,8 +206,7 @@ fn containers_of_real_objects_hold_what_objdump_says() {
     }
 }
 
-/// A program of two translation units whose objects both have records: the walks of all readers
-/// go over our record blocks.
+/// A program of two translation units whose objects both have records: the walks of all readers skip our record blocks.
 #[test]
 fn bundles_with_records_stand_one_behind_another() {
     let Some(bench) = Workbench::new("bundles_with_records_stand_one_behind_another") else { return };
@@ -279,7 +276,7 @@ fn offload_binaries_are_written_as_llvm_does() {
 fn a_changed_wrapper_object_links_with_every_host_linker() {
     let Some(bench) = Workbench::new("a_changed_wrapper_object_links_with_every_host_linker") else { return };
     KERNELS.iter().for_each(|(name, text)| bench.write(name, format!("{PRELUDE}{text}").as_bytes()));
-    // Stands in for the HIP runtime, which these programs never reach.
+    // Replaces the HIP runtime, which these programs never reach.
     bench.write("runtime.c", b"void *__hipRegisterFatBinary(void *p) { return p; } void __hipUnregisterFatBinary(void *p) {}
         int __hipRegisterFunction() { return 0; } int __hipRegisterVar() { return 0; } int __hipRegisterManagedVar() { return 0; }
         int __hipRegisterSurface() { return 0; } int __hipRegisterTexture() { return 0; }
@@ -387,8 +384,8 @@ fn comgr_finds_what_we_write() {
     }
 }
 
-/// An object for Windows whose fat binary has grown: LLVM's tools read it, and its wrapper leads to the new bundle in
-/// the DLL that is linked of it.
+/// An object for Windows whose fat binary has grown: LLVM's tools read it, and its wrapper points to the new bundle in
+/// the DLL that is linked from it.
 #[test]
 fn grown_fat_binaries_of_windows_objects_are_linked() {
     use object::{Object, ObjectSection};
@@ -427,7 +424,7 @@ fn grown_fat_binaries_of_windows_objects_are_linked() {
     }
 }
 
-/// Bytes that nothing compresses, behind the start of a code object.
+/// Incompressible bytes after the start of a code object.
 fn object_noise(size: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut bytes = object(1, 0);

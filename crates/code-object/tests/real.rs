@@ -33,8 +33,8 @@ const FORMS: &[(&str, &str, Kind, usize)] = &[
 ];
 
 fn compile(clang: &Clang) -> Vec<(&'static str, Vec<u8>)> {
-    let folder = clang.scratch();
-    std::fs::write(folder.path().join("k.hip"), format!("#ifndef KERNELS\n{SOURCE}#endif\n")).unwrap();
+    let directory = clang.scratch();
+    std::fs::write(directory.path().join("k.hip"), format!("#ifndef KERNELS\n{SOURCE}#endif\n")).unwrap();
     let one = |(name, options, _, _): &(&str, &str, Kind, usize)| {
         format!(
             "\"$CLANG\" -x hip --offload-arch=gfx1030 --offload-device-only --no-gpu-bundle-output -nogpulib -nogpuinc -O2 \
@@ -42,10 +42,11 @@ fn compile(clang: &Clang) -> Vec<(&'static str, Vec<u8>)> {
         )
     };
     let device = "\"$CLANG\" --target=amdgcn-amd-amdhsa -mcpu=gfx90a:xnack+ -nogpulib -g -c k.c -o object.co";
-    std::fs::write(folder.path().join("k.c"), "__attribute__((amdgpu_kernel)) void k(int *x) { *x = 1; }\n").unwrap();
-    clang.run(folder.path(), &(FORMS.iter().map(one).collect::<String>() + device));
+    std::fs::write(directory.path().join("k.c"), "__attribute__((amdgpu_kernel)) void k(int *x) { *x = 1; }\n")
+        .unwrap();
+    clang.run(directory.path(), &(FORMS.iter().map(one).collect::<String>() + device));
     let names = FORMS.iter().map(|form| form.0).chain(["object"]);
-    names.map(|name| (name, std::fs::read(folder.path().join(format!("{name}.co"))).unwrap())).collect()
+    names.map(|name| (name, std::fs::read(directory.path().join(format!("{name}.co"))).unwrap())).collect()
 }
 
 #[test]
@@ -112,18 +113,18 @@ KERNEL none(int *) { __builtin_unreachable(); }
 KERNEL none_either(int *) { __builtin_unreachable(); }
 "#;
     for clang in clangs("kernels_without_instructions_are_read") {
-        let folder = clang.scratch();
-        std::fs::write(folder.path().join("k.hip"), KERNELS).unwrap();
+        let directory = clang.scratch();
+        std::fs::write(directory.path().join("k.hip"), KERNELS).unwrap();
         let forms = ["", "-DALONE", "-Xoffload-linker --strip-all", "-DALONE -Xoffload-linker --strip-all"];
         for form in forms {
             clang.run(
-                folder.path(),
+                directory.path(),
                 &format!(
                     "\"$CLANG\" -x hip --offload-arch=gfx900 --offload-device-only --no-gpu-bundle-output -nogpulib \
                      -nogpuinc -O2 {form} k.hip -o k.co"
                 ),
             );
-            let bytes = std::fs::read(folder.path().join("k.co")).unwrap();
+            let bytes = std::fs::read(directory.path().join("k.co")).unwrap();
             let object = CodeObject::parse(&bytes).unwrap_or_else(|error| panic!("{} {form}: {error}", clang.command));
             let text = object.sections().iter().find(|section| section.is_code()).unwrap();
             let end = text.address + text.range.len() as u64;

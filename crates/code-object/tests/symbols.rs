@@ -234,14 +234,14 @@ fn by_readelf(text: &str, code: &[(usize, u64)]) -> BTreeMap<String, (u64, u64)>
 #[test]
 fn symbols_are_those_of_readelf() {
     for clang in clangs("symbols_are_those_of_readelf") {
-        let folder = clang.scratch();
-        std::fs::write(folder.path().join("k.c"), SOURCE).unwrap();
+        let directory = clang.scratch();
+        std::fs::write(directory.path().join("k.c"), SOURCE).unwrap();
         for (target, lanes, options) in
             [("gfx1100", 32, ""), ("gfx1100", 64, "-mwavefrontsize64"), ("gfx942", 64, ""), ("gfx1030", 32, "-O0 -g")]
         {
             let suffix = clang.command.rsplit_once('-').map_or(String::new(), |(_, version)| format!("-{version}"));
             let text = clang.run(
-                folder.path(),
+                directory.path(),
                 &format!(
                     "\"$CLANG\" --target=amdgcn-amd-amdhsa -mcpu={target} -nogpulib -O2 {options} -ffunction-sections -c k.c -o k.o
                      ld.lld{suffix} -shared k.o -o k.co; llvm-readelf{suffix} -sW k.o > k.o.txt; llvm-readelf{suffix} -sW k.co > k.co.txt"
@@ -249,7 +249,7 @@ fn symbols_are_those_of_readelf() {
             );
             assert_eq!(text, "");
             for file in ["k.o", "k.co"] {
-                let read = |name: &str| std::fs::read(folder.path().join(name)).unwrap();
+                let read = |name: &str| std::fs::read(directory.path().join(name)).unwrap();
                 let (bytes, told) = (read(file), String::from_utf8(read(&format!("{file}.txt"))).unwrap());
                 let map = CodeMap::read(&bytes).unwrap();
                 assert!(map.problems.is_empty(), "{target} {file}: {:?}", map.problems);

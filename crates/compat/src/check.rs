@@ -1,13 +1,13 @@
 //! The checks that read code: their table, and the one function that runs those of a pair.
 //!
-//! A check is a named question about one code object; a pair of processors whose code is the same *unless* names the
-//! checks that settle it ([`crate::Verdict`]). All findings are collected, because who has to change a library wants to
-//! know every kernel, not the first.
+//! A check is a named question about one code object. A pair of processors whose code is the same *unless* names the
+//! checks that settle it ([`crate::Verdict`]). All findings are collected, because the maintainer of a library that has
+//! to change needs every kernel, not only the first.
 //!
 //! Invariants: a check that cannot be answered is a refusal; a refusal names the kernel, the offset and, where there is
 //! one, the instruction.
 //!
-//! Absent on purpose: which pair needs which check (the verdict), and changing the code.
+//! Absent on purpose: which pair needs which check (see the verdict), and changing the code.
 
 use crate::checks::findings::Findings;
 use crate::checks::reading::{Reading, Unknown, waves};
@@ -20,7 +20,7 @@ use hotswap_targets::TargetId;
 use std::collections::HashSet;
 use std::fmt;
 
-/// Declares [`Check`] from lines `Name "name" "what it asks"`.
+/// Declares [`Check`] from lines `Name "name" "question"`.
 macro_rules! checks {
     ($($name:ident $text:literal $doc:literal,)*) => {
         /// A question about a code object that decides whether it may serve another processor.
@@ -30,7 +30,7 @@ macro_rules! checks {
         }
 
         impl Check {
-            /// All of them, in the order in which they run.
+            /// All checks, in the order in which they run.
             pub const ALL: &[Self] = &[$(Self::$name),*];
 
             /// Its name in listings.
@@ -38,7 +38,7 @@ macro_rules! checks {
                 match self { $(Self::$name => $text,)* }
             }
 
-            /// What it asks.
+            /// The question that it answers.
             pub const fn meaning(self) -> &'static str {
                 match self { $(Self::$name => $doc,)* }
             }
@@ -77,12 +77,12 @@ impl fmt::Display for Check {
     }
 }
 
-/// What was looked at, when nothing was found.
+/// The checks that ran, when nothing was found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Checked {
     /// The checks of the pair, in the order in which they ran.
     pub ran: Vec<Ran>,
-    /// Instructions that were decoded; 0 where no check asks about instructions.
+    /// Instructions that were decoded; 0 where no check examines instructions.
     pub instructions: u64,
     /// Words outside of every function that neither processor decodes.
     pub opaque: u64,
@@ -91,25 +91,25 @@ pub struct Checked {
 /// A check that found nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ran {
-    /// Which.
+    /// The check.
     pub check: Check,
-    /// Kernels or instructions that it judged.
+    /// Kernels or instructions that it examined.
     pub judged: u64,
 }
 
-/// Checks that cost nothing and depend on the code object and the target ID, not on the pair: asked always.
+/// Checks that are cheap and depend on the code object and the target ID, not on the pair: they always run.
 const ALWAYS: &[Check] = &[Check::CodeObjectVersion, Check::Features, Check::WaveSize, Check::Lds];
 
-/// Runs the checks of the pair on a code object; `target` is what it shall be relabelled for. Besides those that the
-/// verdict names, it asks what follows from this code object's and this target's own settings.
+/// Runs the checks of the pair on a code object; `target` is the new label. Besides those that the verdict names, it
+/// runs the checks that follow from the settings of this code object and this target.
 ///
 /// # Errors
-/// [`codes::PAIR_REFUSED`] where the verdict about the pair is no; otherwise a [`codes::NOT_SAFE`] for each thing that
-/// was found, at most a few for each kernel.
+/// [`codes::PAIR_REFUSED`] where the verdict about the pair is a refusal; otherwise a [`codes::NOT_SAFE`] for each
+/// finding, at most a few for each kernel.
 pub fn check(object: &CodeObject<'_>, target: &TargetId) -> Result<Checked, Vec<Diagnostic>> {
     match verdict(object.target_id().processor, target.processor) {
         Verdict::Refused { why } => Err(vec![Diagnostic::error(codes::PAIR_REFUSED, why)]),
-        // The engine that changes the code reads all of it, and refuses what it does not understand.
+        // The engine that changes the code reads all of it, and rejects anything it does not understand.
         Verdict::Rewrite => check_for(object, target, ALWAYS),
         Verdict::Identical { checks } | Verdict::Conditional { checks } => {
             let pair = Pair { source: object.target_id(), target: *target };
@@ -125,7 +125,7 @@ pub fn check(object: &CodeObject<'_>, target: &TargetId) -> Result<Checked, Vec<
 /// Runs those checks on a code object, whatever the verdict about the pair.
 ///
 /// # Errors
-/// [`codes::NOT_SAFE`] for each thing that was found.
+/// [`codes::NOT_SAFE`] for each finding.
 pub fn check_for(object: &CodeObject<'_>, target: &TargetId, checks: &[Check]) -> Result<Checked, Vec<Diagnostic>> {
     let pair = Pair { source: object.target_id(), target: *target };
     let wanted = |check: &Check| checks.contains(check);
@@ -183,7 +183,7 @@ fn read(object: &CodeObject<'_>, pair: &Pair, checks: &[Check], checked: &mut Ch
     reading.findings.report(pair)
 }
 
-/// Files in which nobody can say where the code of each kernel is.
+/// Reports files in which the position of a kernel's code is unknown.
 fn unreadable(object: &CodeObject<'_>, map: &CodeMap<'_>, stretches: &[Stretch<'_>]) -> Option<Diagnostic> {
     let size: usize = stretches.iter().map(|stretch| stretch.range.len()).sum();
     if size > object.bytes().len() {

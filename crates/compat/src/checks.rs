@@ -1,10 +1,10 @@
-//! The checks, each in a file of its own, and what they share: the pair, the kernels, the rules about instructions.
+//! The checks, each in a file of its own, and their common parts: the pair, the kernels, the rules about instructions.
 //!
 //! Three kinds: of the code object as a whole, of each kernel's descriptor and metadata, and of each instruction. The
-//! last are rules: which lines of the instruction tables they concern, and why that is no good on the target. All rules
-//! of a pair are asked in one walk over the code ([`reading`]).
+//! last are rules: the table entries that they concern, and why these are invalid on the target. All rules of a pair
+//! are evaluated in one walk over the code ([`reading`]).
 //!
-//! Invariants: a rule that does not apply to the target at all (it has no such hazard) is not asked.
+//! Invariants: a rule that does not apply to the target at all (it has no such hazard) is not evaluated.
 
 mod code_object_version;
 mod d16_loads;
@@ -28,7 +28,7 @@ use hotswap_code_object::{CodeObject, Descriptor, Kernel};
 use hotswap_isa::Entry;
 use hotswap_targets::{Capability, Processor, TargetId, find};
 
-/// Who the code was made for, and who shall run it.
+/// The processor that the code was compiled for, and the one that is to run it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pair {
     pub(crate) source: TargetId,
@@ -53,7 +53,7 @@ impl Pair {
     }
 }
 
-/// A kernel: what the metadata says and what the hardware reads.
+/// A kernel: its metadata and its descriptor, which the hardware reads.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct KernelFacts<'a> {
     pub(crate) metadata: &'a Kernel<'a>,
@@ -99,10 +99,10 @@ impl<'a> KernelFacts<'a> {
     }
 }
 
-/// A question about the code object as a whole: where in the file the answer stands, and what is wrong.
+/// A check of the code object as a whole: the file offset of the finding, and the reason.
 pub(crate) type ObjectCheck = fn(&Pair, &CodeObject<'_>) -> Option<(u64, String)>;
 
-/// A question about one kernel: what is wrong.
+/// A check of one kernel: the reason of the finding.
 pub(crate) type KernelCheck = fn(&Pair, &KernelFacts<'_>) -> Option<String>;
 
 /// Checks of the code object as a whole.
@@ -113,22 +113,22 @@ pub(crate) const OF_OBJECT: &[(Check, ObjectCheck)] =
 pub(crate) const OF_KERNEL: &[(Check, KernelCheck)] =
     &[(Check::WaveSize, wave_size::judge), (Check::Lds, lds::judge), (Check::VgprFit, vgpr_fit::judge)];
 
-/// A question about all kernels and the program they are: kernels, with the places of their descriptors, and what is wrong.
+/// A check of all kernels and their program: kernels, with the offsets of their descriptors, and the reasons.
 pub(crate) type ProgramCheck = for<'o> fn(&Pair, &'o CodeObject<'_>) -> Vec<(&'o str, u64, String)>;
 
-/// Checks of what the program does with its registers.
+/// Checks of the program's use of its registers.
 pub(crate) const OF_PROGRAM: &[(Check, ProgramCheck)] = &[(Check::UserSgprs16, user_sgprs16::judge)];
 
-/// Instructions that are no good on the target.
+/// Instructions that are invalid on the target.
 pub(crate) struct Rule {
     pub(crate) check: Check,
-    /// Which.
+    /// The entries that it concerns.
     pub(crate) concerns: fn(Entry) -> bool,
-    /// Why, as half a sentence.
+    /// The reason, as half a sentence.
     pub(crate) why: String,
 }
 
-/// The rules that a check means for the pair; none where it does not matter to the target.
+/// The rules of a check for the pair; none where it does not matter to the target.
 pub(crate) fn rules(check: Check, pair: &Pair) -> Vec<Rule> {
     match check {
         Check::SameInstructions => small_floats::rule(pair).into_iter().collect(),

@@ -1,30 +1,31 @@
-//! Which of the requested processors one compilation can serve.
+//! The requested processors that one compilation can serve.
 //!
-//! Invariant: only members of one group of identical siblings share a compilation, and only where
-//! the pair asks nothing about the code object; the source is itself requested.
+//! Invariant: only members of one group of identical siblings share a compilation, and only where the pair requires no
+//! check of the code object; the source is itself requested.
 //!
-//! Absent on purpose: whether the program's text is the same for all of them, which only the
-//! preprocessor can say (the driver wrapper asks it).
+//! Absent on purpose: whether the program's text is the same for all of them, which only the preprocessor can determine
+//! (the driver wrapper runs it).
 
 use crate::{Verdict, verdict};
 use hotswap_targets::{Processor, TargetId};
 
-/// Members whose code may be wrong where that of their siblings is right: ROCm's device library takes dot instructions for
-/// `gfx90c` (`amd_mixed_dot`), which it lacks, and clang drops what follows. Nothing is derived from them.
+/// Members whose code may be wrong where that of their siblings is right: ROCm's device library uses dot instructions
+/// for `gfx90c` (`amd_mixed_dot`), which lacks them, and clang drops the code after them. Nothing is derived from these
+/// members.
 const NO_SOURCES: &[&str] = &["gfx90c"];
 
 /// Processors that one compilation can serve.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Class {
-    /// The one that is compiled for.
+    /// The processor that is compiled for.
     pub source: &'static Processor,
-    /// Those that are derived from it; never empty.
+    /// The processors that are derived from it; never empty.
     pub others: Vec<&'static Processor>,
-    /// What each of them is requested with, as it follows the name: `` or `:xnack+`.
+    /// The feature settings that each of them is requested with, as the suffix of the name: `` or `:xnack+`.
     pub features: Vec<String>,
 }
 
-/// The classes among the requested targets, in their order; what is left is compiled for itself.
+/// The classes among the requested targets, in their order; the remaining targets are compiled individually.
 pub fn classes(requested: &[TargetId]) -> Vec<Class> {
     let mut found: Vec<Class> = Vec::new();
     for id in requested {
@@ -86,7 +87,7 @@ mod tests {
             ("gfx1030 gfx1030 gfx1031", "gfx1030[]=>gfx1031"),
             ("gfx906 gfx908 gfx1100 gfx1101 gfx1010 gfx1011", ""),
             ("gfx11-generic gfx1100 gfx10-3-generic gfx1030", ""),
-            // Only code for gfx1010 and gfx1150 serves the others unseen.
+            // Only code for gfx1010 and gfx1150 serves the others without checks.
             ("gfx1013 gfx1010", "gfx1010[]=>gfx1013"),
             ("gfx1153 gfx1152 gfx1150", "gfx1152[]=>gfx1153,gfx1150"),
             // Every setting of the source is derived.

@@ -1,27 +1,28 @@
-//! What LLVM says in which members of a family differ, and what each difference means for code of the one on the other.
+//! The feature differences between members of a family according to LLVM, and the consequence of each for code of one
+//! member on the other.
 //!
-//! Source: the transitive closure of the features of every processor in LLVM 23's tables; what all members of a family
-//! have is left out. `tests/soundness.rs` compares those rows that are about instructions with the predicates of
-//! `hotswap-isa`, and every row of the matrix with what follows from here: the two were written independently of each
-//! other, and must agree.
+//! Source: the transitive closure of the features of every processor in LLVM 23's tables; features that all members of
+//! a family have are left out. `tests/soundness.rs` compares those rows that are about instructions with the predicates
+//! of `hotswap-isa`, and every row of the matrix with the consequences listed here. The two were written independently
+//! of each other, and must agree.
 //!
-//! Absent on purpose: families that nobody relabels between, and features that change the compiler's choices only
-//! (rates, formats of assembly, the code object version of generic targets).
+//! Absent on purpose: families without pairs, and features that change the compiler's choices only (rates, formats of
+//! assembly, the code object version of generic targets).
 
 use crate::Check;
 use hotswap_targets::{Processor, Support, Vgprs, find};
 use std::collections::BTreeSet;
 
-/// What a feature means for a pair of which one member has it.
+/// The consequence of a feature for a pair of which one member has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Consequence {
-    /// The source may use instructions that the target lacks or reads otherwise.
+    /// The source may use instructions that the target lacks or decodes differently.
     Instructions,
-    /// The target needs something that the source's compiler does not do; this check asks whether it matters.
+    /// The target needs something that the source's compiler does not do; this check determines whether it matters.
     Hazard(Check),
     /// As [`Consequence::Hazard`], but no check exists.
     Workaround,
-    /// Kernels start or address registers otherwise: no pair across this line.
+    /// Kernels start or address registers differently: no pair across this line.
     Setup,
 }
 
@@ -30,13 +31,13 @@ pub enum Consequence {
 pub struct Feature {
     /// LLVM's names.
     pub names: &'static [&'static str],
-    /// Who has it.
+    /// The processors with the feature.
     pub processors: &'static [&'static str],
-    /// What it means.
+    /// Its consequence.
     pub consequence: Consequence,
     /// A hazard of instructions that only processors with this feature have.
     pub within: Option<&'static str>,
-    /// What it is, in words.
+    /// A description.
     pub what: &'static str,
 }
 
@@ -138,8 +139,8 @@ pub static FEATURES: &[Feature] = &[
 /// A difference between the members of a pair that needs a check or forbids the pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Difference {
-    /// Who has it: the source (its code may use it), the target (it must be heeded), or a processor that a generic
-    /// target covers.
+    /// The processor with the feature: the source (its code may use it), the target (its code must allow for it), or a
+    /// processor that a generic target covers.
     pub owner: &'static str,
     /// The feature.
     pub feature: &'static Feature,
@@ -151,16 +152,17 @@ fn has(processor: &str, name: &str) -> bool {
     FEATURES.iter().any(|feature| feature.names.contains(&name) && feature.processors.contains(&processor))
 }
 
-/// Whether `owner` has the feature and the source has not, and code of the source that passes for the target can come
-/// near it.
+/// Whether `owner` has the feature and the source has not, and code of the source that passes for the target can be
+/// affected by it.
 fn is_new(feature: &Feature, owner: &str, source: &Processor, target: &Processor) -> bool {
     let reaches = feature.within.is_none_or(|name| has(source.name, name) && has(target.name, name));
     feature.processors.contains(&owner) && !feature.processors.contains(&source.name) && reaches
 }
 
-/// What LLVM's features say against code of `source` on `target` and on all that a generic `target` covers.
+/// The differences in LLVM's features that concern code of `source` on `target` and on all that a generic `target`
+/// covers.
 ///
-/// Instructions that a covered processor lacks are no matter: the generic target lacks them, too.
+/// Instructions that a covered processor lacks do not matter: the generic target lacks them, too.
 pub fn differences(source: &Processor, target: &Processor) -> Vec<Difference> {
     let mut found: Vec<Difference> = Vec::new();
     let owners = || std::iter::once(target.name).chain(target.covers.iter().copied());
@@ -179,7 +181,7 @@ pub fn differences(source: &Processor, target: &Processor) -> Vec<Difference> {
     found
 }
 
-/// Most vector registers with which a workgroup of `waves` waves on each SIMD runs.
+/// The maximum number of vector registers with which a workgroup of `waves` waves on each SIMD runs.
 fn most(vgprs: &Vgprs, waves: u16) -> u16 {
     let share = vgprs.total / waves;
     (share - share % u16::from(vgprs.granule)).min(vgprs.allocatable)

@@ -1,14 +1,14 @@
 //! Which code object serves which processor, and by what route.
 //!
-//! Four questions, each answered in one place: may code of one processor serve another
-//! at all ([`verdict`], from the table [`MATRIX`]), do we apply that pair ([`pair`]), by what route is
-//! a requested target served given what is there ([`route`]), and does this very code object pass the
-//! checks of its pair ([`check`]).
+//! Four questions, each answered in one place: whether code of one processor may serve another at all ([`verdict`],
+//! from the table [`MATRIX`]); whether HotSwap applies that pair ([`pair`]); by what route a requested target is
+//! served, given the available code objects ([`route`]); and whether a code object passes the checks of its pair
+//! ([`check`]).
 //!
-//! Invariants: everything is denied that is not proven; a native code object always wins; every
-//! refusal says why.
+//! Invariants: everything is denied that is not proven; a native code object always wins; every refusal states its
+//! reason.
 //!
-//! Absent on purpose: doing it (`hotswap-families` labels, `hotswap-adapt` changes code).
+//! Absent on purpose: the conversion itself (`hotswap-families` labels, `hotswap-adapt` changes code).
 
 mod check;
 mod checks;

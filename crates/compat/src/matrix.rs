@@ -1,17 +1,18 @@
-//! The compatibility matrix: a verdict for each ordered pair of processors that HotSwap could make code between.
+//! The compatibility matrix: a verdict for each ordered pair of processors that HotSwap could convert code between.
 //!
-//! A row speaks for all its sources on all its targets, with the evidence for it. Pairs of one family, and pairs with a
-//! generic target of that family, have exactly one row; a pair without a row is between families whose encodings
-//! differ, and is refused with that as the reason.
+//! A row covers all its sources on all its targets, with the evidence for it. Pairs of one family, and pairs with a
+//! generic target of that family, have exactly one row. A pair without a row is between families whose encodings
+//! differ, and is refused for that reason.
 //!
-//! Invariants, each with a test: no pair has two rows, no row is without a pair; the checks of a row are those that
+//! Invariants, each with a test: no pair has two rows, no row is without a pair. The checks of a row are those that
 //! follow from LLVM's features and from the resources of both ([`crate::differences`]), no more and no fewer.
 //!
-//! A generic target runs on every processor that it covers, so its rows ask for what the most demanding of them needs,
-//! even where LLVM itself is less careful (GFX9-4 with the waits of gfx950, GFX11 with point sampling of gfx1150,
+//! A generic target runs on every processor that it covers, so its rows require the checks of the most demanding of
+//! them, even where LLVM itself is less careful (GFX9-4 with the waits of gfx950, GFX11 with point sampling of gfx1150,
 //! GFX9 with SRAMECC of gfx906).
 //!
-//! Absent on purpose: whether HotSwap applies a pair ([`crate::pair`]), whether a code object passes ([`crate::check`]).
+//! Absent on purpose: whether HotSwap applies a pair ([`crate::pair`]), whether a code object passes
+//! ([`crate::check`]).
 
 use crate::Check::{
     self, CodeObjectVersion, D16Loads, Exports, Features, Hazards, ImageSampling, Lds, MatrixWaits, SameInstructions,
@@ -20,16 +21,16 @@ use crate::Check::{
 use Answer::{Conditional, Identical, Rewrite, Unsafe};
 use hotswap_targets::Processor;
 
-/// What a row says.
+/// The verdict of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// The compiler makes the same code for both; for a few pairs only of sources that pass the checks.
+    /// The compiler emits the same code for both; for a few pairs only for sources that pass the checks.
     Identical(&'static [Check]),
     /// Safe if the code object passes the checks.
     Conditional(&'static [Check]),
-    /// Safe once families of code have changed what differs.
+    /// Safe once code families have rewritten the differences.
     Rewrite,
-    /// Unsafe because of this.
+    /// Unsafe for this reason.
     Unsafe(&'static str),
 }
 
@@ -38,11 +39,11 @@ pub enum Answer {
 pub struct Row {
     /// Processors that code was compiled for.
     pub sources: &'static [&'static str],
-    /// Processors that it is wanted for.
+    /// Processors that it is to run on.
     pub targets: &'static [&'static str],
     /// The verdict.
     pub answer: Answer,
-    /// What it rests on.
+    /// The evidence for it.
     pub evidence: &'static str,
 }
 
@@ -199,7 +200,7 @@ pub fn find(source: &Processor, target: &Processor) -> Option<&'static Row> {
 }
 
 impl Row {
-    /// Whether it speaks for that pair.
+    /// Whether it covers that pair.
     pub fn speaks_for(&self, source: &Processor, target: &Processor) -> bool {
         source.name != target.name && self.sources.contains(&source.name) && self.targets.contains(&target.name)
     }

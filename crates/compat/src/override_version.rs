@@ -1,24 +1,24 @@
 //! `HSA_OVERRIDE_GFX_VERSION`: another GPU by name, for host part and loader alike.
 //!
-//! The runtime then calls the GPU by the source's name everywhere: libraries choose the source's files and kernels, and the
-//! loader takes its code. That is consistent, and it is right where the source's code is, whatever code that is: so for
+//! The runtime then reports the source's name for the GPU everywhere: libraries choose the source's files and kernels,
+//! and the loader selects its code. That is consistent, and it is right where all code of the source is right: so for
 //! pairs without any check. Where code must pass checks, the runtime runs none.
 
 use crate::{Verdict, verdict};
 use hotswap_targets::Processor;
 
-/// Whether a GPU may be called by the name of another one.
+/// Whether a GPU may be reported under the name of another one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Override {
     /// Any code for the source is right on the target; the value to set.
     Safe(String),
-    /// Some code is not; the value that would be set, and why not to.
+    /// Some code is not; the value that would be set, and the reason not to.
     Unsafe(String, String),
     /// There is nothing to set: one of them is a generic target or a stepping, or both are the same.
     None,
 }
 
-/// What the variable would do on `target`, set to the version of `source`.
+/// The effect of the variable on `target`, set to the version of `source`.
 pub fn override_version(source: &Processor, target: &Processor) -> Override {
     let Some(value) = version(source).filter(|_| source.name != target.name && version(target).is_some()) else {
         return Override::None;

@@ -1,8 +1,9 @@
 //! The pairs that HotSwap applies, in order of preference.
 //!
-//! *Validated* is a pair with an oracle: the compiler's own object for the target, or its code, is what the source's
-//! becomes, or what its instructions and distances are held against, on the whole test corpus, and a test measures that again. *Experimental* is what the matrix allows besides:
-//! the checks say that it is safe by LLVM's model of the hardware, and nothing has confirmed it.
+//! A *validated* pair has an oracle, and a test measures it again on the whole test corpus: the converted code of the
+//! source equals the compiler's own object for the target, or its code, or its instructions and distances are compared
+//! with it. All other pairs that the matrix allows are *experimental*: the checks prove them safe by LLVM's model of
+//! the hardware, and nothing has confirmed it.
 //!
 //! Invariants, with tests: every pair that the matrix allows is here once, and no other; every validated pair is
 //! measured. For a request without a plan, the earlier row is taken.
@@ -13,22 +14,22 @@ use Status::{Experimental, Validated};
 use hotswap_targets::Processor;
 use std::fmt;
 
-/// How the target's code object is made.
+/// The conversion that makes the target's code object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Strategy {
     /// The source's code object with the label of the target.
     Relabel,
-    /// Compiled again where the link has the bitcode and the toolchain knows the target, else the source's code object with
-    /// its code changed.
+    /// Compiled again where the link has the bitcode and the toolchain supports the target, else the source's code
+    /// object with its code rewritten.
     Rewrite,
 }
 
-/// How sure we are.
+/// The level of confirmation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
     /// A compiler's output has confirmed it.
     Validated,
-    /// Applied only where somebody allows it.
+    /// Applied only where explicitly allowed.
     Experimental,
 }
 
@@ -37,15 +38,15 @@ pub enum Status {
 pub struct Pair {
     /// Processor that code was compiled for.
     pub source: &'static str,
-    /// Processor that it can be made for.
+    /// Processor that it can be converted for.
     pub target: &'static str,
-    /// How.
+    /// The conversion.
     pub strategy: Strategy,
-    /// How sure we are.
+    /// The level of confirmation.
     pub status: Status,
-    /// What the status rests on.
+    /// The evidence for the status.
     pub evidence: &'static str,
-    /// Version of HotSwap that has it first.
+    /// First version of HotSwap with it.
     pub since: &'static str,
 }
 
@@ -90,7 +91,7 @@ const GFX1150: &[&str] = &["gfx1150", "gfx1152", "gfx1153"];
 const GFX117: &[&str] = &["gfx1170", "gfx1171", "gfx1172"];
 const RDNA4: &[&str] = &["gfx1200", "gfx1201"];
 
-/// A processor is no pair with itself: a row with the same list twice means all others.
+/// A processor is not paired with itself: a row with the same list twice means all others.
 #[rustfmt::skip]
 const ROWS: &[Row] = &[
     validated(GFX900, GFX900, BYTES),
@@ -110,7 +111,7 @@ const ROWS: &[Row] = &[
     validated(&["gfx1103"], &["gfx1101"], SETTINGS),
     validated(&["gfx1101"], &["gfx1103"], SETTINGS),
     validated(&["gfx1100"], &["gfx1101", "gfx1102", "gfx1103", "gfx11-generic"], SETTINGS),
-    // Kernels that read work-group IDs, and so most, are refused: other sources go first.
+    // Kernels that read work-group IDs, which is most of them, are refused: other sources are preferred.
     validated(&["gfx1103", "gfx1101"], &["gfx1102", "gfx1100", "gfx11-generic"], SETTINGS),
     validated(GFX1150, &["gfx1151"], SETTINGS),
     validated(&["gfx1151"], GFX1150, SETTINGS),

@@ -1,5 +1,5 @@
-//! Why pairs outside the matrix are refused: withdrawn processors, generic targets as sources, and families between
-//! which the encodings differ.
+//! The reasons why pairs outside the matrix are refused: withdrawn processors, generic targets as sources, and families
+//! between which the encodings differ.
 
 use hotswap_targets::Processor;
 

@@ -1,29 +1,28 @@
-//! By what route a requested target is served: one function.
+//! The route that serves a requested target: one function.
 //!
-//! Order: a native code object for it (whatever features it states: the build decided about them) →
-//! a generic target that covers it → a source that its pair lets serve → refusal with everything that
-//! was considered. Which source: by a plan, the first of its pairs whose source is there, experimental
-//! ones last; without one, the first pair of the product's table ([`crate::pairs`]) whose source is there: identical
-//! before generic before experimental. What happens to it is the pair's [`Strategy`]: it is relabelled;
-//! or, where its code must change, the link's bitcode compiled for the target is taken if the link has made
-//! that, else the source's code is rewritten. A generic target is requested as any other.
+//! Order: a native code object for it (whatever features it states, which the build decided) → a generic target that
+//! covers it → a source that its pair allows → refusal with everything that was considered. The source is chosen as
+//! follows. With a plan it is the first of its pairs whose source is present, experimental ones last. Without one it is
+//! the first pair of the product's table ([`crate::pairs`]) whose source is present: identical before generic before
+//! experimental. The pair's [`Strategy`] determines the conversion: the source is relabelled; or, where its code must
+//! change, the link's bitcode compiled for the target is used if the link has compiled it, else the source's code is
+//! rewritten. A generic target is requested as any other.
 //!
 //! Invariants: a native is never replaced; an experimental pair is taken only where that is allowed.
 //!
-//! Absent on purpose: the checks of the pair. Where a source fails them, the caller asks again
-//! without it.
+//! Absent on purpose: the checks of the pair. Where a source fails them, the caller repeats the query without it.
 
 use crate::{Check, Status, Strategy, Verdict, pair, pairs, verdict};
 use hotswap_report::{Code, Diagnostic, codes};
 use hotswap_targets::{Processor, Support, TargetId, find};
 use std::fmt;
 
-/// How a requested target is served.
+/// The route of a requested target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Selection {
-    /// A code object for it is there; nothing is derived.
+    /// A code object for it is present; nothing is derived.
     Native,
-    /// A code object for a generic target that covers it is there; nothing is derived.
+    /// A code object for a generic target that covers it is present; nothing is derived.
     Generic {
         /// The generic target.
         generic: &'static Processor,
@@ -35,10 +34,10 @@ pub enum Selection {
     },
     /// For every code object of `source` there is one that the link has compiled for the target from the same bitcode.
     Recompiled {
-        /// What the bitcode was compiled for first.
+        /// The processor that the bitcode was compiled for first.
         source: &'static Processor,
     },
-    /// The code in every code object of `source` is changed.
+    /// The code in every code object of `source` is rewritten.
     Rewrite {
         /// The other stepping.
         source: &'static Processor,
@@ -46,7 +45,7 @@ pub enum Selection {
 }
 
 impl Selection {
-    /// What the target's code objects are made from; `None` where nothing is made.
+    /// The source of the target's code objects; `None` where nothing is derived.
     pub fn source(&self) -> Option<&'static Processor> {
         match self {
             Self::Native | Self::Generic { .. } => None,
@@ -55,12 +54,12 @@ impl Selection {
     }
 }
 
-/// A code object that is there.
+/// An available code object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Available {
-    /// What it was compiled for.
+    /// The target that it was compiled for.
     pub target: TargetId,
-    /// What the link has compiled the same bitcode for besides.
+    /// The other processor that the link has compiled the same bitcode for.
     pub recompiled: Option<&'static Processor>,
 }
 
@@ -70,61 +69,61 @@ impl From<TargetId> for Available {
     }
 }
 
-/// Which siblings may be taken.
+/// The siblings that may be used.
 #[derive(Debug, Clone, Copy)]
 pub enum Wish<'a> {
     /// Those of a plan's pairs `(source, target)`, in their order.
     Plan(&'a [(&'a str, &'a str)]),
-    /// The best that is there.
+    /// The best available one.
     Best,
 }
 
-/// What to do about a pair that is only experimental.
+/// Advice for a pair that is only experimental.
 pub const EXPERIMENTAL_ADVICE: &str = "look at `hotswap compat SOURCE TARGET`, then allow it (--allow-experimental; in a \
      build --hotswap-allow=experimental), or compile for the target with --offload-arch";
 
-/// What may be done beyond validated pairs.
+/// Permissions beyond validated pairs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Allow {
     /// Experimental pairs.
     pub experimental: bool,
 }
 
-/// Why a requested target cannot be served.
+/// The reason why a requested target cannot be served.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     /// The requested processor.
     pub request: String,
-    /// What was there.
+    /// The available code objects.
     pub present: Vec<TargetId>,
-    /// What was considered, and why it was rejected; never empty.
+    /// The alternatives that were considered, and why each was rejected; never empty.
     pub rejected: Vec<Rejection>,
 }
 
-/// One thing that was considered.
+/// One rejected alternative.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rejection {
     /// No processor has the requested name.
     UnknownRequest,
-    /// A pair of the plan names a source that no processor has.
+    /// A pair of the plan has an unknown processor as its source.
     UnknownSource(String),
     /// A pair of the plan that is not possible, and the reason.
     Pair(String),
     /// A pair that is possible, but experimental, which was not allowed.
     Experimental(String),
-    /// A pair of the plan that is allowed, but its source is not there.
+    /// A pair of the plan that is allowed, but its source is absent.
     Absent(String),
-    /// A code object that is there and could serve, but the plan has no pair for it.
+    /// A code object that is present and could serve, but the plan has no pair for it.
     NoPair(String),
-    /// A code object that is there, that nobody asked to take, and that could not serve either; the reason.
+    /// A code object that is present, that was not requested as a source, and that could not serve either; the reason.
     Unfit(String),
     /// The plan has no pair for the request.
     NothingPlanned,
-    /// Without a plan: none of the processors that the request can be made from is there.
+    /// Without a plan: none of the processors that the request can be made from is present.
     NoSource(Vec<String>),
 }
 
-/// The route for the processor `request`, given the code objects that are there.
+/// The route for the processor `request`, given the available code objects.
 ///
 /// # Errors
 /// [`Refusal`], which becomes a [`Diagnostic`].
@@ -143,7 +142,7 @@ pub fn route(request: &str, present: &[Available], wish: Wish<'_>, allow: Allow)
     for name in &sources {
         match from_source(name, target, present, allow) {
             Ok(selection) => return Ok(selection),
-            // The table's pairs are not a wish of anybody: those whose source is not there need no mention.
+            // The table's pairs were not requested explicitly: those whose source is absent need no mention.
             Err(Rejection::Absent(_)) if matches!(wish, Wish::Best) => {}
             Err(rejection) => rejected.push(rejection),
         }
@@ -198,7 +197,7 @@ fn from_source(name: &str, target: &Processor, present: &[Available], allow: All
     })
 }
 
-/// What is there beyond the sources that were tried.
+/// The available code objects beyond the sources that were tried.
 fn not_wished(target: &Processor, present: &[Available], sources: &[&str]) -> Vec<Rejection> {
     let mut names: Vec<&str> = Vec::new();
     let mut rejected = Vec::new();
@@ -215,12 +214,13 @@ fn not_wished(target: &Processor, present: &[Available], sources: &[&str]) -> Ve
     rejected
 }
 
-/// The target ID of what is derived from `source` for the processor `request`: the same features. A feature that the
-/// target does not have goes where the pair's checks ask about features: code that states it runs without it, too.
+/// The target ID of the code object derived from `source` for the processor `request`: the same features. A feature
+/// that the target does not have is dropped where the pair's checks examine features: code that states it runs without
+/// it, too.
 ///
 /// # Errors
-/// [`codes::UNKNOWN_TARGET`]; [`codes::PAIR_REFUSED`] when the processor does not have a feature that
-/// the source states.
+/// [`codes::UNKNOWN_TARGET`]; [`codes::PAIR_REFUSED`] when the processor does not have a feature that the source
+/// states.
 pub fn derive_target_id(source: &TargetId, request: &str) -> Result<TargetId, Diagnostic> {
     let target: TargetId = request.parse()?;
     let checks = verdict(source.processor, target.processor).checks().unwrap_or_default();
@@ -296,7 +296,7 @@ impl From<Refusal> for Diagnostic {
     }
 }
 
-/// What to do, where it is more than the code's own advice.
+/// The advice, where it is more than the code's own.
 fn advice(refusal: &Refusal, code: &Code) -> Option<String> {
     let experimental = refusal.rejected.iter().any(|rejection| matches!(rejection, Rejection::Experimental(_)));
     let absent = refusal.rejected.iter().find_map(|rejection| match rejection {

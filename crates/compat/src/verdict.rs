@@ -4,22 +4,22 @@ use crate::matrix::{self, Answer};
 use crate::{Check, reasons};
 use hotswap_targets::Processor;
 
-/// Whether code for one processor may serve another, and what has to happen to it.
+/// Whether code for one processor may serve another, and the required conversion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// The compiler makes the same code for both. For a few pairs that holds only for code that passes checks.
+    /// The compiler emits the same code for both. For a few pairs that holds only for code that passes checks.
     Identical {
-        /// What [`crate::check`] asks about a code object.
+        /// The checks that [`crate::check`] runs on a code object.
         checks: &'static [Check],
     },
-    /// The compiler makes other code, but code that passes the checks does the same on both.
+    /// The compiler emits different code, but code that passes the checks does the same on both.
     Conditional {
-        /// What [`crate::check`] asks about a code object.
+        /// The checks that [`crate::check`] runs on a code object.
         checks: &'static [Check],
     },
-    /// Some of the code must be changed: families of code know how, or refuse.
+    /// Some of the code must be rewritten: code families can do that, or refuse.
     Rewrite,
-    /// It may not.
+    /// It may not serve.
     Refused {
         /// The reason, as half a sentence that names both processors.
         why: String,
@@ -27,7 +27,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// What is asked about a code object; `None` where the answer is no whatever the code.
+    /// The checks to run on a code object; `None` where the pair is refused whatever the code.
     pub fn checks(&self) -> Option<&'static [Check]> {
         match self {
             Self::Identical { checks } | Self::Conditional { checks } => Some(checks),
@@ -36,7 +36,7 @@ impl Verdict {
         }
     }
 
-    /// Whether the compiler makes the same code for both.
+    /// Whether the compiler emits the same code for both.
     pub fn is_identical(&self) -> bool {
         matches!(self, Self::Identical { .. })
     }

@@ -1,4 +1,4 @@
-//! The checks on what clang makes: for each check code that must be refused, with what is said about it, and code that
+//! The checks on clang's output: for each check code that must be refused, with the expected message, and code that
 //! must pass.
 
 use hotswap_code_object::CodeObject;
@@ -43,7 +43,7 @@ impl Case {
         }
     }
 
-    /// What is wrong with the answer.
+    /// The difference from the expected result.
     fn fault(&self, object: &CodeObject<'_>) -> Option<String> {
         let found = self.run(object).err().unwrap_or_default();
         let fits = |(error, expected): (&Diagnostic, &&str)| {
@@ -82,8 +82,8 @@ fn compile(bench: &Workbench, clang: u32, words: &str, source: &str) -> Vec<u8> 
 
 fn bench(test: &str) -> Option<Workbench> {
     let bench = Workbench::new(test)?;
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/checks");
-    for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/checks");
+    for entry in fs::read_dir(directory).unwrap().map(Result::unwrap) {
         bench.write(entry.file_name().to_str().unwrap(), &fs::read(entry.path()).unwrap());
     }
     Some(bench)

@@ -1,10 +1,11 @@
-//! The oracle of validated pairs whose objects differ: on the corpus, clang makes the same instructions, the same kernel
-//! descriptors and the same metadata for the source as for the target, so that a new label is all that differs.
+//! The oracle of validated pairs whose objects differ: on the corpus, clang emits the same instructions, the same
+//! kernel descriptors and the same metadata for the source as for the target, so that a new label is the only
+//! difference.
 //!
 //! Instructions are compared before the link, which lays out sections by the length of the label and writes their
-//! distances into the code. The corpus is that of the instruction set's exam. Where a kernel asks for the name of the
-//! processor it is compiled without one, because text that differs is no matter of the pair. Of a group of identical
-//! siblings one is measured: that the others are the same is the byte oracle's business (`golden.rs`).
+//! distances into the code. The corpus is that of the instruction set's exam. A kernel that tests the name of the
+//! processor is compiled without one, because different text does not concern the pair. Of a group of identical
+//! siblings one is measured: the byte oracle (`golden.rs`) covers the others.
 
 use hotswap_code_object::{CodeObject, Descriptor, Kernel};
 use hotswap_compat::{Status, Verdict, check, pairs, verdict};
@@ -34,12 +35,12 @@ fn measured() -> Vec<(&'static str, &'static str)> {
 }
 
 fn corpus(bench: &Workbench) -> usize {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(KERNELS);
-    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join(KERNELS);
+    let files = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap());
     files.map(|file| bench.write(file.file_name().to_str().unwrap(), &fs::read(file.path()).unwrap())).count()
 }
 
-/// What clang makes for one processor.
+/// Clang's output for one processor.
 struct Made {
     /// Instructions and relocations of every file.
     code: Vec<u8>,
@@ -58,7 +59,7 @@ fn compile(bench: &Workbench, clang: u32, processor: &str, files: &str) -> Made 
     Made { code: bench.read("code"), object: bench.read("object") }
 }
 
-/// The kernels' descriptors and metadata, places in the file left aside.
+/// The kernels' descriptors and metadata, without their file offsets.
 fn kernels(object: &CodeObject<'_>) -> BTreeMap<String, Vec<u8>> {
     let kernel = |(kernel, descriptor): (&Kernel<'_>, &Descriptor)| {
         // Bytes 16 to 23 are the distance to the code.
@@ -69,7 +70,7 @@ fn kernels(object: &CodeObject<'_>) -> BTreeMap<String, Vec<u8>> {
     object.note().kernels.iter().zip(object.descriptors()).map(kernel).collect()
 }
 
-/// What is wrong with a pair.
+/// The difference found for a pair.
 fn fault(source: &Made, target: &Made) -> Option<String> {
     let (one, other) = (CodeObject::parse(&source.object).unwrap(), CodeObject::parse(&target.object).unwrap());
     assert!(one.note().kernels.len() > 10, "{} kernels", one.note().kernels.len());

@@ -1,17 +1,17 @@
-//! ROCm's device library against what relabelling rests on: which number it has for each processor, that it does nothing
-//! with it but compare, and which of its functions answer differently for the members of a validated pair.
+//! ROCm's device library against the assumptions of relabelling: its number for each processor, that it only compares
+//! this number, and which of its functions give different results for the members of a validated pair.
 //!
-//! Optimised code has the answers in it, and no trace of the question. So the answers must be the same for both members,
-//! except where a row of [`DIFFERENT`] says why not.
+//! Optimised code contains the results, and no trace of the comparison. So the results must be the same for both
+//! members, except where a row of [`DIFFERENT`] gives the reason.
 
 use hotswap_compat::{Status, Strategy, pairs};
 use hotswap_targets::{PROCESSORS, find};
 use hotswap_userland::{Workbench, say};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Functions that answer differently, and for whom: all ask whether there are dot instructions, and get a wrong answer for
-/// `gfx90c` and `gfx1013`, whose clang then drops the code (`amd_mixed_dot`). For `gfx909` two questions differ whose
-/// answers together are the same.
+/// Functions with different results, and for which processors: all test whether there are dot instructions, and get a
+/// wrong result for `gfx90c` and `gfx1013`, whose clang then drops the code (`amd_mixed_dot`). For `gfx909` two tests
+/// differ whose combined results are the same.
 const DIFFERENT: (&[&str], &[&str]) = (
     &["__ockl_fdot2", "__ockl_sdot2", "__ockl_sdot4", "__ockl_sdot8", "__ockl_udot2", "__ockl_udot4", "__ockl_udot8"],
     &["gfx909", "gfx90c", "gfx1013"],
@@ -30,17 +30,17 @@ for file in "$LIBRARY"/oclc_isa_version_*.bc; do
 done
 "#;
 
-/// What a function asks about the number: a comparison with the constants that it has. For a `switch`: what was added to the
-/// number, and each case with the place of the first case that leads to the same label.
+/// A test of the number in a function: a comparison with its constants. For a `switch`: the offset added to the number,
+/// and each case with the index of the first case that branches to the same label.
 type Question = (String, Vec<i64>);
 
-/// Questions by function; the error names a use that is none.
+/// Tests by function; the error names an unknown use.
 fn questions(library: &str) -> Result<BTreeMap<String, BTreeSet<Question>>, String> {
     let mut found: BTreeMap<String, BTreeSet<Question>> = BTreeMap::new();
     for text in library.split("\ndefine ").skip(1).map(|text| text.split("\n}").next().unwrap_or_default()) {
         let name = text.split_once('@').and_then(|(_, rest)| rest.split('(').next()).unwrap_or_default();
         let lines = statements(text);
-        // Values that are the number, with what was added to it.
+        // Values that are the number, with the offset added to it.
         let mut numbers: BTreeMap<&str, i64> = BTreeMap::new();
         for line in &lines {
             let Some((value, what)) = line.split_once(" = ") else {
@@ -91,7 +91,7 @@ fn statements(text: &str) -> Vec<String> {
     lines
 }
 
-/// The question of a `switch` over the number.
+/// The test of a `switch` over the number.
 fn switch(line: &str, numbers: &BTreeMap<&str, i64>) -> Option<Question> {
     let value = line.strip_prefix("switch i32 ")?.split(',').next()?;
     let added = numbers.get(value)?;
@@ -116,7 +116,7 @@ const COMPARISONS: &[(&str, Comparison)] = &[
     ("ugt", |a, b| a as u32 > b as u32),
 ];
 
-/// The answer for a number, as a number.
+/// The result for a number, as a number.
 fn answer((kind, constants): &Question, number: u32) -> i64 {
     let number = i64::from(number);
     match COMPARISONS.iter().find(|(known, _)| known == kind) {

@@ -1,5 +1,5 @@
-//! The groups against real compilers: relabelling a member's code object must give, byte for byte,
-//! what the compiler makes for the other member; and the conditions must hold back what differs.
+//! The groups against real compilers: relabelling a member's code object must give, byte for byte, the compiler's
+//! output for the other member; and the conditions must reject code that differs.
 
 #[path = "../../targets/tests/toolchain/mod.rs"]
 mod toolchain;
@@ -73,14 +73,14 @@ KERNEL __attribute__((launch_bounds(1024))) gemm(const float *a, const float *b,
 }
 "#;
 
-/// A code object, and where the group's other members' lie.
+/// Code objects by target ID.
 type Objects = BTreeMap<String, Vec<u8>>;
 
 fn members() -> impl Iterator<Item = &'static Processor> {
     PROCESSORS.iter().filter(|processor| processor.group.is_some())
 }
 
-/// What runs for each target ID, `$id`, and makes `$id.co`.
+/// The commands for each target ID, `$id`, which make `$id.co`.
 fn hip(options: &str) -> String {
     format!(
         "\"$CLANG\" -x hip --offload-arch=$id --offload-device-only --no-gpu-bundle-output -fuse-cuid=none {options} -o $id.co"
@@ -88,18 +88,18 @@ fn hip(options: &str) -> String {
 }
 
 /// Runs the command for each of the target IDs, two at a time.
-fn compile(clang: &Clang, folder: &Path, ids: &[TargetId], command: &str) -> Objects {
+fn compile(clang: &Clang, directory: &Path, ids: &[TargetId], command: &str) -> Objects {
     let names: Vec<String> = ids.iter().map(TargetId::to_string).collect();
     let one =
         format!("export CLANG; echo {} | tr ' ' '\\n' | xargs -P2 -I@ bash -ec 'id=@; {command}'", names.join(" "));
-    clang.run(folder, &one);
-    names.into_iter().map(|name| (name.clone(), std::fs::read(folder.join(name + ".co")).unwrap())).collect()
+    clang.run(directory, &one);
+    names.into_iter().map(|name| (name.clone(), std::fs::read(directory.join(name + ".co")).unwrap())).collect()
 }
 
 /// [`KERNELS`], without HIP's headers and device libraries.
-fn compile_kernels(clang: &Clang, folder: &Path, ids: &[TargetId], options: &str) -> Objects {
-    std::fs::write(folder.join("k.hip"), KERNELS).unwrap();
-    compile(clang, folder, ids, &hip(&format!("-nogpulib -nogpuinc {options} k.hip")))
+fn compile_kernels(clang: &Clang, directory: &Path, ids: &[TargetId], options: &str) -> Objects {
+    std::fs::write(directory.join("k.hip"), KERNELS).unwrap();
+    compile(clang, directory, ids, &hip(&format!("-nogpulib -nogpuinc {options} k.hip")))
 }
 
 fn relabel(source: &CodeObject<'_>, target: &Processor) -> Vec<u8> {
@@ -112,7 +112,7 @@ fn relabel(source: &CodeObject<'_>, target: &Processor) -> Vec<u8> {
     edit.finish()
 }
 
-/// Compares every ordered pair of siblings; gives how many. Each object has so many kernels.
+/// Compares every ordered pair of siblings; returns their number. Each object has this many kernels.
 fn compare(clang: &Clang, objects: &Objects, kernels: usize) -> usize {
     let mut pairs = 0;
     for (name, bytes) in objects {
@@ -127,7 +127,7 @@ fn compare(clang: &Clang, objects: &Objects, kernels: usize) -> usize {
             if sibling && Some(target) == source.target_id().with_processor(target.processor) {
                 assert!(verdict(processor, target.processor).is_identical());
                 if let Err(found) = check(&source, &target) {
-                    // Only a pair with conditions may hold code back.
+                    // Only a pair with conditions may reject code.
                     let checks = verdict(processor, target.processor).checks().unwrap_or_default();
                     assert!(!checks.is_empty(), "{}: {name}=>{other}: {found:?}", clang.command);
                     continue;
@@ -144,9 +144,9 @@ fn compare(clang: &Clang, objects: &Objects, kernels: usize) -> usize {
 #[test]
 fn relabelling_a_sibling_equals_compiling_for_it() {
     for (index, clang) in clangs("relabelling_a_sibling_equals_compiling_for_it").iter().enumerate() {
-        let folder = clang.scratch();
+        let directory = clang.scratch();
         let plain: Vec<TargetId> = members().map(TargetId::of).collect();
-        let pairs = compare(clang, &compile_kernels(clang, folder.path(), &plain, "-O2"), 12);
+        let pairs = compare(clang, &compile_kernels(clang, directory.path(), &plain, "-O2"), 12);
         assert_eq!(pairs, 66);
         println!("{}: {pairs} ordered pairs equal (-O2)", clang.command);
         // Debug information, other optimisation and stated features need one compiler only.
@@ -159,40 +159,40 @@ fn relabelling_a_sibling_equals_compiling_for_it() {
                         .map(|n| n.parse().unwrap()),
                 )
                 .collect();
-            let pairs = compare(clang, &compile_kernels(clang, folder.path(), &all, "-O1 -g"), 12);
+            let pairs = compare(clang, &compile_kernels(clang, directory.path(), &all, "-O1 -g"), 12);
             assert_eq!(pairs, 16);
             println!("{}: {pairs} ordered pairs equal (-O1 -g, stated xnack)", clang.command);
         }
     }
 }
 
-/// Where the kernels of the instruction set's exam are.
+/// Directory of the kernels of the instruction set's exam.
 const C_FILES: &str = "../../tests/isa-exam/kernels";
 const IMAGES: &str = include_str!("golden/images.ll");
 
-/// A part of the corpus: what compiles it, and how many kernels it has.
+/// A part of the corpus: its compile command, and its number of kernels.
 struct Part {
     name: &'static str,
     command: String,
     kernels: usize,
-    /// Pairs that are held back: all members, and the ends of the groups.
+    /// Pairs that are rejected: all members, and the ends of the groups.
     held: [usize; 2],
 }
 
-/// Copies the corpus, and gives its parts.
-fn corpus(folder: &Path) -> Vec<Part> {
+/// Copies the corpus, and returns its parts.
+fn corpus(directory: &Path) -> Vec<Part> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let files = std::fs::read_dir(root.join(C_FILES)).unwrap().map(|entry| entry.unwrap().path());
     let mut all_c: Vec<String> = Vec::new();
     for file in files {
         let name = file.file_name().unwrap().to_str().unwrap();
-        std::fs::copy(&file, folder.join(name)).unwrap();
+        std::fs::copy(&file, directory.join(name)).unwrap();
         all_c.extend(name.ends_with(".c").then(|| format!("#include \"{name}\"\n")));
     }
     all_c.sort();
-    std::fs::write(folder.join("all-c.c"), all_c.concat()).unwrap();
-    std::fs::write(folder.join("images.ll"), IMAGES).unwrap();
-    // Where a kernel asks for the name of the processor it gets none: text that differs is no matter of the pair.
+    std::fs::write(directory.join("all-c.c"), all_c.concat()).unwrap();
+    std::fs::write(directory.join("images.ll"), IMAGES).unwrap();
+    // A kernel that tests the name of the processor gets none: different text does not concern the pair.
     let bare = "\"$CLANG\" --target=amdgcn-amd-amdhsa -mcpu=$id -U__${id%%:*}__ -nogpulib -w -o $id.co";
     vec![
         Part {
@@ -217,11 +217,11 @@ fn corpus(folder: &Path) -> Vec<Part> {
 fn every_kernel_of_the_corpus_is_equal_for_siblings() {
     let mut total = 0;
     for (index, clang) in clangs("every_kernel_of_the_corpus_is_equal_for_siblings").iter().enumerate() {
-        let folder = clang.scratch();
-        for mut part in corpus(folder.path()) {
+        let directory = clang.scratch();
+        for mut part in corpus(directory.path()) {
             let ids: Vec<TargetId> =
                 members().filter(|member| index == 0 || is_end(member)).map(TargetId::of).collect();
-            let objects = compile(clang, folder.path(), &ids, &part.command);
+            let objects = compile(clang, directory.path(), &ids, &part.command);
             part.kernels = if part.kernels == 0 { kernels_of(&objects) } else { part.kernels };
             let pairs = compare(clang, &objects, part.kernels);
             let expected = if index == 0 { 66 - part.held[0] } else { 12 - part.held[1] };
@@ -234,8 +234,8 @@ fn every_kernel_of_the_corpus_is_equal_for_siblings() {
         }
         let wide: Vec<TargetId> =
             members().filter(|member| is_end(member) && member.waves.contains(32)).map(TargetId::of).collect();
-        let command = corpus(folder.path())[0].command.clone() + " -mwavefrontsize64";
-        let objects = compile(clang, folder.path(), &wide, &command);
+        let command = corpus(directory.path())[0].command.clone() + " -mwavefrontsize64";
+        let objects = compile(clang, directory.path(), &wide, &command);
         total += compare(clang, &objects, kernels_of(&objects));
     }
     hotswap_userland::say(&format!("golden corpus: {total} ordered pairs equal byte for byte"));
@@ -273,11 +273,11 @@ define amdgpu_kernel void @k(<8 x i32> inreg %r, <4 x i32> inreg %s, float %x, f
 }
 ";
 
-/// `gfx1013` and `gfx1153` have instructions and rules of their own; the other direction is free.
+/// `gfx1013` and `gfx1153` have instructions and rules of their own; the other direction is unrestricted.
 #[test]
 fn code_with_instructions_of_one_member_only_is_held_back() {
     for clang in clangs("code_with_instructions_of_one_member_only_is_held_back") {
-        let folder = clang.scratch();
+        let directory = clang.scratch();
         for (text, source, target, mnemonic) in [
             (RAY, "gfx1013", "gfx1010", Some("image_bvh_intersect_ray")),
             (SAMPLE, "gfx1153", "gfx1150", Some("image_sample")),
@@ -286,10 +286,10 @@ fn code_with_instructions_of_one_member_only_is_held_back() {
             (SAMPLE, "gfx1010", "gfx1013", None),
             (SAMPLE, "gfx1030", "gfx1031", None),
         ] {
-            std::fs::write(folder.path().join("k.ll"), text).unwrap();
+            std::fs::write(directory.path().join("k.ll"), text).unwrap();
             let options = "--target=amdgcn-amd-amdhsa -nogpulib -O2 -Wno-override-module";
-            clang.run(folder.path(), &format!("\"$CLANG\" {options} -mcpu={source} k.ll -o k.co"));
-            let bytes = std::fs::read(folder.path().join("k.co")).unwrap();
+            clang.run(directory.path(), &format!("\"$CLANG\" {options} -mcpu={source} k.ll -o k.co"));
+            let bytes = std::fs::read(directory.path().join("k.co")).unwrap();
             let object = CodeObject::parse(&bytes).unwrap();
             let result = check(&object, &TargetId::of(find(target).unwrap())).map_err(|mut found| found.remove(0));
             match (mnemonic, result) {

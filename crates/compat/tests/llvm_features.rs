@@ -24,7 +24,7 @@ const FAMILIES: &[&[&str]] = &[
     &["gfx125", "gfx12-5-generic"],
 ];
 
-/// Features that not all members of a family have, and why the table has no row for them.
+/// Features that not all members of a family have, and the reasons why the table has no row for them.
 #[rustfmt::skip]
 const LEFT_OUT: &[(&str, &str)] = &[
     ("requires-cov6", "the code object version of generic targets: Check::CodeObjectVersion asks"),
@@ -41,7 +41,7 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ("ds-src2-insts extended-image-insts gds", "gfx9 without gfx90a, which has no pair with the others"),
 ];
 
-/// Features of every processor, with what they imply.
+/// Features of every processor, with the implied ones.
 fn features(bench: &Workbench, llvm: &Path) -> BTreeMap<String, BTreeSet<String>> {
     let target = llvm.join(AMDGPU);
     let all = fs::read_to_string(target.join("AMDGPU.td")).unwrap();
@@ -76,7 +76,7 @@ fn features(bench: &Workbench, llvm: &Path) -> BTreeMap<String, BTreeSet<String>
     instances("Processor").into_iter().map(processor).collect()
 }
 
-/// Copies tablegen's files and their folders.
+/// Copies tablegen's files and their directories.
 fn copy_definitions(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {

@@ -1,4 +1,4 @@
-//! What of a file is read as code: data is told from code by symbols, and where nothing tells, everything counts.
+//! The parts of a file that are read as code: symbols separate data from code; without symbols, everything is code.
 
 use hotswap_code_object::CodeObject;
 use hotswap_compat::{Check, Checked, check_for};
@@ -11,7 +11,7 @@ const DOT: &str = "v_dot4c_i32_i8 v0, v1, v2";
 /// No instruction anywhere.
 const JUNK: &str = ".long 0xffffffff";
 
-/// The object with that code in the kernel and behind it.
+/// The object with that code in the kernel and after it.
 fn assemble(bench: &Workbench, body: &str, after: &str, options: &str) -> Vec<u8> {
     let source = SOURCE.replace("BODY\n", &format!("{body}\n")).replace("AFTER\n", &format!("{after}\n"));
     bench.write("k.s", source.as_bytes());
@@ -45,10 +45,10 @@ fn everything_that_can_be_executed_is_read() {
         (DOT, "", "", some("k")),
         ("", DOT, "", None),
         ("", label.as_str(), "", None),
-        // Where junk stands, nobody knows where instructions begin.
+        // In undecodable bytes, instruction boundaries are unknown.
         ("", twice.as_str(), "", None),
         ("", function.as_str(), "", some("f")),
-        // A function whose symbol is gone.
+        // A function whose symbol was removed.
         ("", function.as_str(), "-Wl,--strip-all", None),
     ] {
         let found = finding(&assemble(&bench, body, after, options));
@@ -63,7 +63,7 @@ fn data_is_not_read_and_bytes_that_are_no_instructions_are_counted() {
     let checked = run(&assemble(&bench, "", &data, "")).unwrap();
     // v_mov_b32, s_endpgm and sixteen times s_code_end.
     assert_eq!((checked.instructions, checked.opaque), (18, 0));
-    // With junk before it, nobody says that s_code_end is an instruction.
+    // After undecodable bytes, nothing marks s_code_end as an instruction.
     let checked = run(&assemble(&bench, "", JUNK, "")).unwrap();
     assert_eq!((checked.instructions, checked.opaque), (2, 1));
     let (kernel, mnemonic, why) = finding(&assemble(&bench, JUNK, "", ""));

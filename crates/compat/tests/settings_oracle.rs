@@ -1,15 +1,16 @@
-//! The oracle of validated pairs for which clang makes other code: with the settings of the source for what the two differ
-//! in, clang's code for the *target* is, instruction for instruction and byte for byte, its code for the source. So nothing
-//! but these settings lies between the two, and for each of them a check of the pair asks whether it matters.
+//! The oracle of validated pairs for which clang emits different code: with the settings of the source for the features
+//! in which the two differ, clang's code for the *target* is, instruction for instruction and byte for byte, its code
+//! for the source. So these settings are the only differences, and a check of the pair covers each of them.
 //!
-//! [`SETTINGS`] names them, and with each the fields of kernel descriptors and metadata in which clang's objects for both may
-//! differ as they are; whatever else differs has no explanation and fails.
+//! [`SETTINGS`] names them, and with each the fields of kernel descriptors and metadata in which clang's objects for
+//! both may differ; any other difference has no explanation and fails.
 //!
-//! Clang 24 takes the size of the register file from the name of the processor, so that it cannot be set there. A file
-//! whose kernels have other vector registers for the target is set aside with it, and counted: others must be equal.
+//! Clang 24 derives the size of the register file from the name of the processor, so that it cannot be set there. A
+//! file whose kernels have other vector registers for the target is set aside with it, and counted: others must be
+//! equal.
 //!
-//! The corpus is that of the instruction set's exam. Each clang meets every pair at one level of optimisation by turns; with
-//! `HOTSWAP_TEST_GOLDEN=all` at every level.
+//! The corpus is that of the instruction set's exam. Each clang compiles every pair at one level of optimisation in
+//! rotation; with `HOTSWAP_TEST_GOLDEN=all` at every level.
 
 use hotswap_code_object::kernel_descriptor::{self, Field, KernelDescriptor};
 use hotswap_code_object::{CodeObject, Descriptor, Kernel};
@@ -24,13 +25,13 @@ const KERNELS: &str = "../../tests/isa-exam/kernels";
 const ENV_ALL: &str = "HOTSWAP_TEST_GOLDEN";
 const LEVELS: &[&str] = &["-O2", "-O0", "-O3", "-O1"];
 
-/// In what members of a family differ, and clang can be told to forget.
+/// A difference between members of a family that clang can disable.
 struct Setting {
     /// LLVM's names: of version 22, and of 23.
     features: [&'static str; 2],
-    /// Who has it.
+    /// The processors with the feature.
     processors: &'static [&'static str],
-    /// From this version on clang cannot be told.
+    /// From this version on clang cannot disable it.
     until: u32,
     /// Fields of descriptors that follow from it.
     fields: &'static [&'static Field],
@@ -71,8 +72,8 @@ const SETTINGS: &[Setting] = &[
 /// Files of the corpus that a pair's checks hold back: matrix instructions wait longer on gfx950.
 const HELD: &[(&str, &str)] = &[("gfx950", "matrix.c")];
 
-/// Validated pairs that rest on this oracle, one for each pair of groups: that siblings are the same is the byte oracle's
-/// business (`golden.rs`).
+/// Validated pairs that rely on this oracle, one for each pair of groups: the byte oracle (`golden.rs`) covers
+/// identical siblings.
 fn measured() -> Vec<Pair> {
     let mut groups = BTreeSet::new();
     let group = |name: &'static str| find(name).unwrap().group.unwrap_or(name);
@@ -89,7 +90,7 @@ fn differing(pair: &Pair) -> impl Iterator<Item = &'static Setting> {
     SETTINGS.iter().filter(move |setting| has(setting, source) != has(setting, target))
 }
 
-/// Words that give the target the source's settings.
+/// Arguments that give the target the source's settings.
 fn words(pair: &Pair, clang: u32) -> String {
     let word = |setting: &Setting| {
         let sign = if setting.processors.contains(&pair.source) { '+' } else { '-' };
@@ -99,9 +100,9 @@ fn words(pair: &Pair, clang: u32) -> String {
 }
 
 fn corpus(bench: &Workbench) -> Vec<String> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(KERNELS);
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join(KERNELS);
     let mut names = Vec::new();
-    for file in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap()) {
+    for file in fs::read_dir(directory).unwrap().map(|entry| entry.unwrap()) {
         let name = file.file_name().into_string().unwrap();
         bench.write(&name, &fs::read(file.path()).unwrap());
         names.extend(name.ends_with(".c").then_some(name));
@@ -110,7 +111,7 @@ fn corpus(bench: &Workbench) -> Vec<String> {
     names
 }
 
-/// What clang makes for one processor.
+/// Clang's output for one processor.
 struct Made {
     /// Instructions and relocations, by file.
     code: BTreeMap<String, Vec<u8>>,
@@ -118,7 +119,7 @@ struct Made {
     objects: BTreeMap<String, Vec<u8>>,
 }
 
-/// Compiles once for each processor, level and words.
+/// Compiles once for each processor, level and argument list.
 struct Compiler<'b> {
     bench: &'b Workbench,
     clang: u32,
@@ -133,7 +134,7 @@ impl Compiler<'_> {
             return key;
         }
         let (clang, name) = (self.clang, processor.replace('-', "_"));
-        // Where a kernel asks for the name of the processor it gets none: text that differs is no matter of the pair.
+        // A kernel that tests the name of the processor gets none: different text does not concern the pair.
         let compile = format!(
             "clang-{clang} --target=amdgcn-amd-amdhsa -mcpu={processor} -U__{name}__ -nogpulib -ffreestanding -w {level}{words}"
         );
@@ -153,7 +154,7 @@ impl Compiler<'_> {
     }
 }
 
-/// Kernels of an object: metadata and descriptor, what the link places left aside.
+/// Kernels of an object: metadata and descriptor, without the fields that the link determines.
 fn kernels<'o>(object: &'o CodeObject<'_>) -> Vec<(Kernel<'o>, Vec<u8>)> {
     let kernel = |(kernel, descriptor): (&Kernel<'o>, &Descriptor)| {
         let mut bytes = object.bytes()[descriptor.range.clone()].to_vec();
@@ -163,7 +164,7 @@ fn kernels<'o>(object: &'o CodeObject<'_>) -> Vec<(Kernel<'o>, Vec<u8>)> {
     object.note().kernels.iter().zip(object.descriptors()).map(kernel).collect()
 }
 
-/// What two objects of clang's differ in beyond what the settings explain.
+/// The differences of two objects of clang beyond those that the settings explain.
 fn unexplained(pair: &Pair, one: &CodeObject<'_>, other: &CodeObject<'_>) -> Vec<String> {
     let mut found = Vec::new();
     let (ones, others) = (kernels(one), kernels(other));
@@ -194,8 +195,8 @@ fn unexplained(pair: &Pair, one: &CodeObject<'_>, other: &CodeObject<'_>) -> Vec
     found
 }
 
-/// How many files are equal, are set aside, and are refused because work-group IDs would move (their code is compared all the
-/// same), or what is wrong.
+/// The numbers of files that are equal, are set aside, and are refused because work-group IDs would move (their code is
+/// compared all the same), or the fault.
 fn judge(compiler: &mut Compiler<'_>, pair: &Pair, level: &str) -> Result<[usize; 3], String> {
     let words = words(pair, compiler.clang);
     let names = [("", pair.source), (&*words, pair.target), ("", pair.target)];
@@ -257,7 +258,7 @@ fn nothing_but_settings_lies_between_the_members_of_a_pair() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Each validated pair has an oracle, and this one is asked where clang's code differs.
+/// Each validated pair has an oracle, and this one runs where clang's code differs.
 #[test]
 fn every_validated_pair_names_its_oracle() {
     let known = ["byte oracle", "code oracle", "settings oracle"];

@@ -1,5 +1,5 @@
-//! The matrix against what it was not written from: the instruction tables of `hotswap-isa`, the processors' resources
-//! in `hotswap-targets`, and LLVM's features.
+//! The matrix against independent sources: the instruction tables of `hotswap-isa`, the processors' resources in
+//! `hotswap-targets`, and LLVM's features.
 
 use hotswap_compat::{
     Answer, Check, Consequence, FEATURES, MATRIX, Row, Verdict, by_limits, differences, pair, pairs, verdict,
@@ -17,7 +17,7 @@ fn rows(source: &Processor, target: &Processor) -> Vec<&'static Row> {
     MATRIX.iter().filter(|row| row.speaks_for(source, target)).collect()
 }
 
-/// Pairs whose code may get another label as it is, with their checks.
+/// Pairs whose unchanged code may get another label, with their checks.
 fn allowed() -> impl Iterator<Item = (&'static Processor, &'static Processor, &'static [Check])> {
     let relabelled = ordered_pairs().filter(|(source, target)| verdict(source, target) != Verdict::Rewrite);
     relabelled.filter_map(|(source, target)| Some((source, target, verdict(source, target).checks()?)))
@@ -37,7 +37,7 @@ fn no_pair_has_two_rows_and_no_row_is_without_a_pair() {
         for name in row.sources.iter().chain(row.targets) {
             assert!(find(name).is_some(), "{name}");
         }
-        // Every source and every target of it, so that a list is not longer than it says.
+        // Every source and every target of it, so that a list is not longer than the row's coverage.
         let speaks = |source: &&str, target: &&str| row.speaks_for(find(source).unwrap(), find(target).unwrap());
         assert!(row.sources.iter().all(|source| row.targets.iter().any(|target| speaks(source, target))), "{row:?}");
         assert!(row.targets.iter().all(|target| row.sources.iter().any(|source| speaks(source, target))), "{row:?}");
@@ -64,7 +64,7 @@ fn every_pair_of_a_family_has_a_row() {
 }
 
 /// A row's checks are those that follow from LLVM's features and the resources: one too few would be unsafe, one too
-/// many refuses code for no reason. `SameInstructions` is asked of every pair whose objects the compiler does not make
+/// many refuses code for no reason. `SameInstructions` runs for every pair for which the compiler's objects are not
 /// equal.
 #[test]
 fn the_checks_of_a_row_are_those_that_the_differences_need() {
@@ -105,7 +105,7 @@ fn isas(name: &str) -> Vec<Isa> {
     waves.map(|(_, wave)| isa.with_wave(wave)).collect()
 }
 
-/// Encodings by their fixed bits: what a word can be.
+/// Encodings by their fixed bits: the possible meanings of a word.
 type Meanings = BTreeMap<(u128, u128), BTreeSet<u16>>;
 
 fn meanings(isa: Isa) -> Meanings {
@@ -117,8 +117,8 @@ fn meanings(isa: Isa) -> Meanings {
 }
 
 /// Where instructions are not compared, the target must have each encoding of the source with the same meaning. Then a
-/// word decodes on the target as on the source, unless an encoding that only the target has goes before it: that one
-/// has at least as many fixed bits, so its pattern would have to overlap with one of the source's.
+/// word decodes on the target as on the source, unless an encoding that only the target has is tried before it: that
+/// one has at least as many fixed bits, so its pattern would have to overlap with one of the source's.
 #[test]
 fn pairs_whose_instructions_are_not_compared_have_the_same_encodings() {
     let mut count = 0;
@@ -140,9 +140,9 @@ fn pairs_whose_instructions_are_not_compared_have_the_same_encodings() {
     assert!(count > 100, "{count}");
 }
 
-/// Where the matrix says that a check of the instructions is all that a pair needs for a family's sake, the source has
-/// encodings that the target lacks or reads otherwise; and the counter-example is among them: code for gfx904 decodes
-/// for gfx900 without a single unknown word.
+/// Where the matrix requires only a check of the instructions for a pair of a family, the source has encodings that the
+/// target lacks or decodes differently. The counter-example is among them: code for gfx904 decodes for gfx900 without a
+/// single unknown word.
 #[test]
 fn a_word_can_decode_on_both_and_mean_different_things() {
     let (one, other) = (meanings(isas("gfx904")[0]), meanings(isas("gfx900")[0]));
@@ -154,7 +154,7 @@ fn a_word_can_decode_on_both_and_mean_different_things() {
     assert_eq!(names, BTreeSet::from(["v_fma_mix_f32", "v_fma_mixhi_f16", "v_fma_mixlo_f16"]));
 }
 
-/// Features that the decoder knows, too, must have the same owners in both tables.
+/// Features that the decoder has, too, must have the same owners in both tables.
 #[test]
 fn features_about_instructions_are_those_of_the_decoder() {
     let mut members: BTreeSet<&str> =
@@ -178,7 +178,7 @@ fn features_about_instructions_are_those_of_the_decoder() {
     assert!(compared > 300, "{compared}");
 }
 
-/// Features that stand in the table of processors, too, must have the same owners there.
+/// Features that are in the table of processors, too, must have the same owners there.
 #[test]
 fn features_about_kernels_are_those_of_the_processors() {
     let mut compared = 0;
@@ -202,7 +202,7 @@ fn features_about_kernels_are_those_of_the_processors() {
     assert!(compared > 20, "{compared}");
 }
 
-/// What kernels start with and may state is equal in every allowed pair, or a check asks about it.
+/// The initial state and the settings of kernels are equal in every allowed pair, or a check covers the difference.
 #[test]
 fn capabilities_of_allowed_pairs_are_equal_or_checked() {
     for (source, target, checks) in allowed() {

@@ -1,4 +1,4 @@
-//! Verdicts and routes against what is written down here.
+//! Verdicts and routes against the table in this file.
 
 use hotswap_compat::{
     Allow, Available, Refusal, Rejection, Selection, Verdict, Wish, derive_target_id, route, verdict,
@@ -89,7 +89,7 @@ fn conditional_pairs_name_their_checks() {
     }
 }
 
-/// What is expected of a route.
+/// The expected route.
 enum Expected {
     Native,
     Generic(&'static str),
@@ -113,7 +113,7 @@ fn pairs(text: &str) -> Vec<(&str, &str)> {
     text.split_whitespace().map(|pair| pair.split_once("=>").unwrap()).collect()
 }
 
-/// The route by a plan as the table writes it: its pairs; `best` for no plan; `+` in front allows experimental pairs.
+/// The route by a plan in the table's notation: its pairs; `best` for no plan; a leading `+` allows experimental pairs.
 fn routed(request: &str, present: &str, plan: &str) -> Result<Selection, Refusal> {
     let experimental = plan.starts_with('+');
     let pairs = pairs(plan.trim_start_matches('+').trim_start_matches("best"));
@@ -121,7 +121,7 @@ fn routed(request: &str, present: &str, plan: &str) -> Result<Selection, Refusal
     route(request, &available(present), wish, Allow { experimental })
 }
 
-/// Request, what is there, the plan, the route.
+/// Request, available code objects, plan, route.
 #[test]
 fn the_truth_table_of_routes() {
     #[rustfmt::skip]
@@ -143,7 +143,7 @@ fn the_truth_table_of_routes() {
         ("gfx1031", "gfx11-generic gfx1030", "gfx1030=>gfx1031", Alias("gfx1030")),
         ("gfx1103", "gfx1100 gfx11-generic", "+best", Generic("gfx11-generic")),
         ("gfx908", "gfx9-generic", "gfx900=>gfx908", Refused(codes::NO_ROUTE, "gfx900=>gfx908: there is no code object for gfx900; code for gfx9-generic cannot serve gfx908")),
-        // Then the first pair of the plan whose source is there and allowed.
+        // Then the first pair of the plan whose source is present and allowed.
         ("gfx1031", "gfx1030", "gfx1030=>gfx1031", Alias("gfx1030")),
         ("gfx902", "gfx900:xnack+ gfx900:xnack-", "gfx900=>gfx902", Alias("gfx900")),
         ("gfx1031", "gfx1032 gfx1030", "gfx1030=>gfx1031 gfx1032=>gfx1031", Alias("gfx1030")),
@@ -181,7 +181,7 @@ fn the_truth_table_of_routes() {
         ("gfx1250-strict", "gfx12-5-generic gfx1250", "best", Rewrite("gfx1250")),
         ("gfx1250-strict", "gfx1251 gfx12-5-generic", "+best", Refused(codes::NO_ROUTE, "it is made from gfx1250; code for gfx1251 cannot serve gfx1250-strict: ")),
         ("gfx1250", "gfx1250-strict", "+best", Refused(codes::NO_ROUTE, "nobody has compared the two steppings")),
-        // Otherwise a refusal with all that was considered.
+        // Otherwise a refusal with everything that was considered.
         ("gfx1031", "gfx1030", "", Refused(codes::NO_ROUTE, "gfx1030 is there, but the plan has no gfx1030=>gfx1031")),
         ("gfx1031", "gfx1030", "gfx1032=>gfx1031", Refused(codes::NO_ROUTE, "no code object for gfx1032; gfx1030 is there")),
         ("gfx1031", "", "gfx1030=>gfx1031", Refused(codes::NO_ROUTE, "from nothing: gfx1030=>gfx1031: there is no code object")),
@@ -219,7 +219,7 @@ fn the_truth_table_of_routes() {
     }
 }
 
-/// Whatever is there besides, a native is taken, and nothing is made from a source for itself.
+/// Whatever else is present, a native is taken, and nothing is derived from a source for itself.
 #[test]
 fn a_native_is_never_replaced() {
     for target in PROCESSORS.iter().filter(|target| !target.withdrawn) {

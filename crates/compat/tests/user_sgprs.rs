@@ -1,8 +1,9 @@
-//! The oracle of the check `user-sgprs-16` and the family `user_sgpr_count`: what passes becomes, byte for byte, what clang makes
-//! for the GPU that has LLVM's `user-sgpr-init16-bug`, and a kernel that reads a work-group ID, which would move, is refused.
+//! The oracle of the check `user-sgprs-16` and the family `user_sgpr_count`: code that passes becomes, byte for byte,
+//! clang's output for the GPU with LLVM's `user-sgpr-init16-bug`, and a kernel that reads a work-group ID, which would
+//! move, is refused.
 //!
-//! `gfx1101` and `gfx1100` differ in nothing else, nor do `gfx1103` and `gfx1102`; between `gfx1103` and `gfx11-generic` lie
-//! names of the target, too, so there kernels are compared.
+//! `gfx1101` and `gfx1100` differ in nothing else, nor do `gfx1103` and `gfx1102`. `gfx1103` and `gfx11-generic` also
+//! differ in names of the target, so there kernels are compared.
 
 use hotswap_code_object::{CodeObject, same_but_for_label};
 use hotswap_compat::check;
@@ -53,7 +54,7 @@ const KERNELS: &str = "\
 /// Kernels that read no system SGPR when optimised, and those that do.
 const FREE: &[&str] = &["ITEM", "ARGUMENTS", "SCRATCH", "CALL", "DISPATCH", "LOOP", "LDS", "TWO"];
 const BOUND: &[&str] = &["GROUP", "GROUPS"];
-/// Each clang meets one of them by turns, with `HOTSWAP_TEST_GOLDEN=all` each.
+/// Each clang uses one of them in rotation, with `HOTSWAP_TEST_GOLDEN=all` each.
 const LEVELS: &[&str] = &["-O2", "-O1", "-O3"];
 const ENV_ALL: &str = "HOTSWAP_TEST_GOLDEN";
 const PAIRS: &[(&str, &str)] = &[("gfx1101", "gfx1100"), ("gfx1103", "gfx1102"), ("gfx1103", "gfx11-generic")];
@@ -66,10 +67,10 @@ fn compile(bench: &Workbench, (version, words): (u32, &str), processor: &str, na
     bench.read("object")
 }
 
-/// Kernels as metadata and descriptors tell them, and the instructions.
+/// Kernels according to metadata and descriptors, and the instructions.
 fn parts<'o>(object: &'o CodeObject<'_>) -> (Vec<String>, Vec<&'o [u8]>, Vec<&'o [u8]>) {
     let descriptors = object.descriptors().iter();
-    // Where the entry lies depends on the length of the note.
+    // The position of the entry depends on the length of the note.
     let descriptors = descriptors.flat_map(|descriptor| {
         let bytes = &object.bytes()[descriptor.range.clone()];
         [&bytes[..16], &bytes[24..]]
@@ -79,7 +80,7 @@ fn parts<'o>(object: &'o CodeObject<'_>) -> (Vec<String>, Vec<&'o [u8]>, Vec<&'o
     (kernels.collect(), descriptors.collect(), code.map(|section| &object.bytes()[section.range.clone()]).collect())
 }
 
-/// Number of kernels that were changed, or what is wrong.
+/// The number of kernels that were changed, or the fault.
 fn judge(old: &[u8], own: &[u8], target: &str) -> Result<u64, String> {
     let object = CodeObject::parse(old).map_err(|error| error.to_string())?;
     let target_id: TargetId = target.parse().unwrap();
@@ -140,7 +141,7 @@ fn work_group_ids_that_are_read_are_refused() {
     }
 }
 
-/// Code of -O0 is clang's own, too, or it is refused.
+/// Code of -O0 is the same as clang's, too, or it is refused.
 #[test]
 fn unoptimised_code_is_clangs_own_or_refused() {
     let Some(bench) = Workbench::new("user SGPRs at -O0") else { return };
@@ -157,8 +158,8 @@ fn unoptimised_code_is_clangs_own_or_refused() {
     say(&format!("user SGPRs at -O0: {equal} files are clang's own, {refused} refused"));
 }
 
-/// Planted faults: a count that is raised where it must not be, and another count, are seen by the comparison that every
-/// output goes through.
+/// Injected faults: a count that is raised where it must not be, and another count, are detected by the comparison that
+/// every output undergoes.
 #[test]
 fn a_wrong_setup_is_seen() {
     let Some(bench) = Workbench::new("wrong user SGPRs") else { return };

@@ -1,8 +1,8 @@
 //! Static libraries of families that are linked into this build of the tools: `HOTSWAP_FAMILIES`.
 //!
-//! Each library becomes one object in which the registrar is the only global symbol. So it stands in for no registrar of
-//! HotSwap's own, and a library written in Rust brings its standard library without a clash of names. A library without
-//! the registrar makes such an object, too, and the link of every tool names the undefined symbol.
+//! Each library becomes one object in which the registrar is the only global symbol. It therefore replaces no registrar
+//! of HotSwap's own, and a library written in Rust brings its standard library without a clash of names. A library
+//! without the registrar makes such an object, too, and the link of every tool names the undefined symbol.
 //!
 //! Absent on purpose: families loaded at run time.
 
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-/// The families, `NAME=LIBRARY`, separated as in `PATH`, in the order in which they are asked.
+/// The families, `NAME=LIBRARY`, separated as in `PATH`, in the order in which they run.
 const VARIABLE: &str = "HOTSWAP_FAMILIES";
 
 struct FamilyLibrary {
@@ -20,7 +20,7 @@ struct FamilyLibrary {
     path: PathBuf,
 }
 
-/// Links the libraries of the environment; returns what `src/registry.rs` includes: their registrars.
+/// Links the libraries of the environment. Returns the text that `src/registry.rs` includes: their registrars.
 pub(super) fn link(out: &Path, listed: &[super::Line]) -> String {
     println!("cargo::rerun-if-env-changed={VARIABLE}");
     let libraries = requested();
@@ -60,21 +60,22 @@ fn check_name(library: &FamilyLibrary, before: &[FamilyLibrary], listed: &[super
     }
 }
 
-/// One relocatable object out of the library: what the registrar needs, with no other global symbol.
+/// Links the library into one relocatable object: the registrar and its dependencies, with no other global symbol.
 fn object(library: &FamilyLibrary, out: &Path) -> PathBuf {
     let (symbol, object) = (registrar_symbol(&library.name), out.join(format!("family_{}.o", library.name)));
     let mut partial_link = cc::Build::new().cargo_metadata(false).get_compiler().to_command();
-    // Groups end here: the final link would keep one copy of a group, and local symbols of the others would have no place.
+    // Groups end here: the final link would keep one copy of a group, and local symbols of the others would be lost.
     partial_link.args(["-nostdlib", "-r", "-Wl,--force-group-allocation"]);
     run(partial_link.arg(reference(&symbol, &library.name, out)).arg(&library.path).arg("-o").arg(&object));
     let mut objcopy = Command::new("objcopy");
-    // Bitcode beside the code, as Rust's standard library has it, is joined to something that is none.
+    // Bitcode next to the code, as in Rust's standard library, would be joined with a section that is not bitcode.
     objcopy.args(["--remove-section=.llvmbc", "--remove-section=.llvmcmd", &format!("--keep-global-symbol={symbol}")]);
     run(objcopy.arg(&object));
     object
 }
 
-/// An object that refers to the registrar: it draws the registrar out of the library, and names it where it is not there.
+/// An object that refers to the registrar: it pulls the registrar out of the library, and reports it if it is
+/// undefined.
 fn reference(symbol: &str, name: &str, out: &Path) -> PathBuf {
     let source = out.join(format!("reference_{name}.c"));
     super::write(&source, &format!("extern void {symbol}(void *);\nvoid (*const reference)(void *) = {symbol};\n"));

@@ -1,5 +1,4 @@
-//! `libhotswap_registry.a` of the machine that HotSwap was built for, and the C text that it is
-//! made of, for every other target.
+//! `libhotswap_registry.a` for the machine that HotSwap was built for, and its C source for every other target.
 
 use crate::c_source;
 use crate::manifest::Format;
@@ -26,7 +25,7 @@ pub const fn built_for() -> Option<Format> {
 /// `hotswap_registry.h`.
 pub const HEADER: &str = hotswap_family_abi::HEADER;
 
-/// `patches.def`, for installation beside the tools.
+/// `patches.def`, for installation next to the tools.
 pub const PATCHES_DEF: &str = include_str!("../patches.def");
 
 /// One C file per family and the header, as file name and text. Compile each file alone
@@ -69,9 +68,9 @@ mod tests {
     }
 
     #[test]
-    fn the_archive_names_no_folder_of_the_build() {
-        let folder = env!("CARGO_MANIFEST_DIR").as_bytes();
-        assert!(!REGISTRY_ARCHIVE.windows(folder.len()).any(|window| window == folder));
+    fn the_archive_names_no_directory_of_the_build() {
+        let directory = env!("CARGO_MANIFEST_DIR").as_bytes();
+        assert!(!REGISTRY_ARCHIVE.windows(directory.len()).any(|window| window == directory));
         assert!(!REGISTRY_ARCHIVE.windows(12).any(|window| window == b".debug_info\0"));
     }
 

@@ -1,7 +1,6 @@
 //! C text of a family's registrar; build.rs compiles it into `libhotswap_registry.a`.
 //!
-//! Invariant: the text depends on the family's line alone, and needs nothing but
-//! `hotswap_registry.h` to compile, for any target.
+//! Invariant: the text depends on the family's line alone, and compiles with only `hotswap_registry.h`, for any target.
 
 use crate::patches_def::{Line, registrar_symbol};
 

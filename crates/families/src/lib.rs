@@ -1,12 +1,11 @@
-//! Patch families: what HotSwap can change in a code object, each by name.
+//! Patch families: the changes that HotSwap can make to a code object, each by name.
 //!
-//! `patches.def` lists them. A listed family has one file in `src/family` with one unmangled
-//! registrar, which fills the family's slot in the registry. The same list gives one C registrar a family in
-//! `libhotswap_registry.a`, and the [`manifest`] that each link with a plan gets refers to them:
-//! a family without a registrar links neither into the tools nor into a user's program.
+//! `patches.def` lists them. A listed family has one file in `src/family` with one unmangled registrar, which fills the
+//! family's slot in the registry. The same list gives one C registrar per family in `libhotswap_registry.a`, and the
+//! [`manifest`] in each link with a plan refers to them: a family without a registrar links neither into the tools nor
+//! into a user's program.
 //!
-//! Absent on purpose: which target may be made from which (`hotswap-compat`), files, run-time
-//! plugins.
+//! Not here: the permitted pairs of targets (`hotswap-compat`), files, run-time plugins.
 
 pub mod archive;
 pub mod c_source;

@@ -1,24 +1,21 @@
 //! The manifest: the object file that every host link with a plan gets.
 //!
 //! It has two sections.
-//! - The registrar table ([`Format::table_section`]): one pointer to the registrar of each family
-//!   that the plan names. The references are strong, so a registrar that is not there stops the
-//!   link. On ELF three things make that hold everywhere: the section is retained
-//!   (`SHF_GNU_RETAIN`), which bfd and gold only believe in a file of `ELFOSABI_GNU`; and the
-//!   references are hidden, so that `-shared` does not leave them for the loader. On COFF,
-//!   `/INCLUDE` directives stand for the table where a linker removes it.
+//! - The registrar table ([`Format::table_section`]): one pointer to the registrar of each family that the plan names.
+//!   The references are strong, so a missing registrar fails the link. On ELF three things make that hold everywhere:
+//!   the section is retained (`SHF_GNU_RETAIN`), which bfd and gold only honour in a file of `ELFOSABI_GNU`; and the
+//!   references are hidden, so that `-shared` does not leave them for the loader. On COFF, `/INCLUDE` directives
+//!   replace the table where a linker removes it.
 //! - The record ([`Format::record_section`]): one line of JSON, kept like the table. Linkers join
 //!   the sections of several manifests (static libraries with plans of their own), so a program's
 //!   section holds one or more lines.
 //!
-//! Invariants: equal arguments give equal bytes; no symbol of a manifest can collide with that of
-//! another one; the object marks itself as fit for control-flow protection (it has no code), so
-//! that the program keeps its mark.
+//! Invariants: equal arguments give equal bytes. No symbol of a manifest can collide with that of another one. The
+//! object marks itself as fit for control-flow protection (it has no code), so that the program keeps its mark.
 //!
-//! The object must stand on the link line itself: a manifest inside an archive is never loaded,
-//! and bfd and gold want the registry archive behind it. A partial link (`-r`) must never get the
-//! archive: two of them would define the registrars twice. It reports no missing registrar either;
-//! that is for the final link, with a manifest of its own.
+//! The object must be on the link line itself: a manifest inside an archive is never loaded, and bfd and gold require
+//! the registry archive after it. A partial link (`-r`) must never get the archive: two of them would define the
+//! registrars twice. It reports no missing registrar either; the final link does, with a manifest of its own.
 //!
 //! Absent on purpose: finding the section in a program (`hotswap inspect` does).
 
@@ -31,7 +28,7 @@ use object::{
 };
 use serde::{Deserialize, Serialize};
 
-/// Kind of object file that a manifest is written as.
+/// The object-file format of a manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// ELF64 for x86-64.
@@ -42,10 +39,10 @@ pub enum Format {
     CoffX86_64,
 }
 
-/// What the record section says about one plan.
+/// The contents of the record section for one plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// Version of this form; 1.
+    /// Version of this format; 1.
     pub schema: u32,
     /// Version of HotSwap.
     pub hotswap: String,
@@ -62,7 +59,7 @@ pub struct Manifest {
 const POINTER: u64 = 8;
 
 impl Format {
-    /// The format for a target triple of clang, `None` where HotSwap writes no manifest.
+    /// The format for a target triple of clang, or `None` if HotSwap writes no manifest for it.
     pub fn for_triple(triple: &str) -> Option<Self> {
         let (arch, rest) = triple.split_once('-')?;
         let windows = rest.contains("windows");
@@ -106,8 +103,7 @@ impl Format {
 /// Names of record sections in programs of any format.
 pub const RECORD_SECTIONS: &[&str] = &[Format::ElfX86_64.record_section(), Format::CoffX86_64.record_section()];
 
-/// The object file for a link with that plan. A name that no registrar has is no error here: the
-/// link says so.
+/// The object file for a link with that plan. A name without a registrar is no error here: the link reports it.
 ///
 /// # Errors
 /// [`codes::UNKNOWN_FAMILY`] for a name that cannot be part of a symbol; [`codes::INTERNAL`] if
@@ -179,7 +175,7 @@ fn new_object(format: Format) -> Object<'static> {
         object.flags = FileFlags::Elf { os_abi: elf::ELFOSABI_GNU, abi_version: 0, e_flags: 0 };
         object.add_section(Vec::new(), b".note.GNU-stack".to_vec(), SectionKind::Other);
     }
-    // Bits of "no code here that breaks it": a program has the mark only if all its objects do.
+    // Feature bits: no code here breaks them. A program has the mark only if all its objects do.
     match format {
         Format::ElfX86_64 => object.add_elf_gnu_property_u32(
             elf::GNU_PROPERTY_X86_FEATURE_1_AND,
@@ -245,7 +241,7 @@ fn add_directives(object: &mut Object<'_>, families: &[&str]) {
     object.append_section_data(section, text.as_bytes(), 1);
 }
 
-/// Local, so that several manifests meet in one link; there for the reader of a symbol table.
+/// Local, so that several manifests can be linked together, and present for readers of the symbol table.
 fn table_symbol(section: SectionId, size: u64) -> Symbol {
     Symbol {
         name: b"hotswap_manifest".to_vec(),

@@ -1,11 +1,11 @@
-//! Reader of `patches.def`; build.rs and the library use this one.
+//! Parser of `patches.def`, shared by build.rs and the library.
 //!
-//! Invariants of what [`parse`] returns: sorted by name, every name once, every pair of scope and
-//! order once. Absent on purpose: C preprocessing; a line is a comment, blank, or one family.
+//! Invariants of the result of [`parse`]: sorted by name, every name once, every pair of scope and order once. Not
+//! here: C preprocessing. A line is a comment, blank, or one family.
 
 use std::fmt;
 
-/// What one run of a family works on; scopes run in the order of the declaration.
+/// The unit of work of a family. Scopes run in the order of the declaration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
     /// One instruction.
@@ -19,7 +19,7 @@ pub enum Scope {
 impl Scope {
     const ALL: &'static [Self] = &[Self::Instruction, Self::Function, Self::CodeObject];
 
-    /// As written in `patches.def`.
+    /// The name in `patches.def`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Instruction => "Instruction",
@@ -34,11 +34,11 @@ impl Scope {
 pub struct Line {
     /// Name of the family.
     pub name: String,
-    /// What it works on.
+    /// Its unit of work.
     pub scope: Scope,
     /// Position among the families of its scope.
     pub order: u32,
-    /// What it changes, in a few words.
+    /// A short description of its changes.
     pub summary: String,
 }
 
@@ -47,7 +47,7 @@ pub struct Line {
 pub struct Fault {
     /// Number of the line, from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// A description of the error.
     pub what: String,
 }
 

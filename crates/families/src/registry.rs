@@ -1,17 +1,17 @@
 //! The registry: one slot for each family, filled by the family's registrar.
 //!
-//! Slots run in one order: by scope in the order of [`Scope`](crate::Scope)'s declaration, within
-//! a scope by the number in `patches.def`. An empty slot does nothing. The registry is installed
-//! once per process, by whichever thread asks first.
+//! Slots run in one order: by scope in the order of [`Scope`](crate::Scope)'s declaration, within a scope by the number
+//! in `patches.def`. An empty slot does nothing. The registry is installed once per process, by the first thread that
+//! needs it.
 //!
 //! Every line of `patches.def` is called through an extern declaration made from it. A line
 //! without a registrar is therefore an undefined symbol in the link of every tool that uses the
 //! registry; nothing can be forgotten at run time.
 //!
-//! Families of others come behind HotSwap's own, through plain C ([`hotswap_family_abi`]), and only into tools that are
+//! Third-party families follow HotSwap's own, through plain C ([`hotswap_family_abi`]), and only in tools that are
 //! built with them: by `HOTSWAP_FAMILIES` (`build.rs` links the libraries), or by a tool that lists them itself.
 //!
-//! Absent on purpose: families loaded at run time; choosing families (the plan does).
+//! Not here: families loaded at run time; choosing families (the plan does).
 
 use crate::code::{Answer, Flow, FunctionFamily, Insertion, InstructionFamily, Refusal, Site, Surroundings, Suspects};
 use crate::selection::ASKED_FOR;
@@ -23,11 +23,11 @@ use hotswap_report::{Diagnostic, FamilyCount, codes};
 use hotswap_targets::TargetId;
 use std::sync::OnceLock;
 
-/// What a family of scope `CodeObject` does: edits a copy of `source` towards `target` and returns the number of sites
-/// that it changed. A family must not fail for an object that is as it wants it already.
+/// The function of a family of scope `CodeObject`: edits a copy of `source` towards `target` and returns the number of
+/// sites that it changed. A family must not fail for an object that is already valid for the target.
 pub(crate) type ObjectFamily = fn(&CodeObject<'_>, &TargetId, &mut Edit<'_, '_>) -> Result<u64, Diagnostic>;
 
-/// What a registrar binds.
+/// The function that a registrar binds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Apply {
     Instruction(InstructionFamily),
@@ -49,24 +49,24 @@ impl Apply {
 #[derive(Debug)]
 pub struct Registry {
     slots: Vec<Option<Apply>>,
-    /// What registrars bound, in the order of the calls.
+    /// The bindings of the registrars, in the order of the calls.
     bound: Vec<(Slot, Scope)>,
-    /// Families of others, in the order in which the tool lists them.
+    /// Third-party families, in the order in which the tool lists them.
     others: Vec<ThirdParty>,
     /// The first registrar that did not bind exactly its own slot, once: a defect of HotSwap or of such a family.
     fault: Option<String>,
 }
 
-// Sound: each symbol is a function of this very type, defined in one file of src/family; the link
-// fails on two definitions, and nothing of C with such a symbol is linked into the tools (build.rs
-// links libraries of others only, and leaves each its own registrar as the one global symbol).
+// Sound: each symbol is a function of this very type, defined in one file of src/family. The link fails on two
+// definitions, and no C code with such a symbol is linked into the tools (build.rs links third-party libraries only,
+// and leaves each its own registrar as the one global symbol).
 #[allow(unsafe_code)]
 mod registrars {
     use super::Registry;
     include!(concat!(env!("OUT_DIR"), "/registrars.rs"));
 }
 
-// Sound: the symbols are registrars of the header's type by their names; build.rs has taken each from its own library.
+// Sound: the symbols are registrars of the header's type by their names. build.rs has taken each from its own library.
 #[allow(unsafe_code)]
 mod linked {
     include!(concat!(env!("OUT_DIR"), "/linked.rs"));
@@ -82,12 +82,12 @@ impl Registry {
         INSTALLED.get_or_init(|| Self::with(&[]))
     }
 
-    /// The registry of this process with families of others behind HotSwap's own, for tools that are built with such. Their
-    /// registrars are called once, in that order.
+    /// The registry of this process with third-party families after HotSwap's own, for tools that are built with such.
+    /// Their registrars are called once, in that order.
     ///
     /// # Errors
-    /// [`codes::INTERNAL`] if the registry was installed before: a process has one, and whoever asked for it first would
-    /// have it without these.
+    /// [`codes::INTERNAL`] if the registry was installed before: a process has one, and its earlier users would have it
+    /// without these.
     pub fn install_with(others: &[hotswap_family_abi::Registrar]) -> Result<&'static Self, Diagnostic> {
         let mut mine = false;
         let registry = INSTALLED.get_or_init(|| {
@@ -100,14 +100,14 @@ impl Registry {
         }
     }
 
-    /// HotSwap's own families, those that this build links, and these.
+    /// HotSwap's own families, those that this build links, and `others`.
     fn with(others: &[hotswap_family_abi::Registrar]) -> Self {
         let mut registry = Self::install(registrars::REGISTRARS);
         linked::LINKED.iter().chain(others).for_each(|registrar| registry.add(registrar));
         registry
     }
 
-    /// The families of others, in the order in which they are asked.
+    /// The third-party families, in the order in which they run.
     pub fn third_party_families(&self) -> impl Iterator<Item = &'static Family> + '_ {
         self.others.iter().map(|other| other.family)
     }
@@ -138,17 +138,17 @@ impl Registry {
         self.bound.push((slot, apply.scope()));
     }
 
-    /// Runs every family on a copy of `source`, towards `target`: the new bytes, and the families
-    /// that changed something, in the order in which they ran. The result is not verified here.
+    /// Runs every family on a copy of `source`, towards `target`. Returns the new bytes, and the families that changed
+    /// something, in the order in which they ran. The result is not verified here.
     ///
     /// # Errors
-    /// What a family refuses; [`codes::INTERNAL`] if a registrar misbehaved.
+    /// The refusal of a family; [`codes::INTERNAL`] if a registrar misbehaved.
     pub fn apply(&self, source: &CodeObject<'_>, target: &TargetId) -> Result<(Vec<u8>, Vec<FamilyCount>), Diagnostic> {
         let (patch, counts) = self.patch(source, target)?;
         Ok((patch.apply(source.bytes().to_vec()), counts))
     }
 
-    /// As [`Registry::apply`], but what is new alone.
+    /// Like [`Registry::apply`], but returns only the changed parts.
     ///
     /// # Errors
     /// As [`Registry::apply`].
@@ -166,7 +166,7 @@ impl Registry {
         Ok((edit.patch(), counts))
     }
 
-    /// The families that change code, ready to be asked about many instructions.
+    /// The families that change code, prepared for queries about many instructions.
     ///
     /// # Errors
     /// [`codes::INTERNAL`] if a registrar misbehaved.
@@ -194,7 +194,7 @@ impl Registry {
                 |(index, (_, family)): (usize, &(_, InstructionFamily))| u32::from((family.concerns)(entry)) << index;
             families.iter().enumerate().map(bit).sum::<u32>()
         };
-        // Families of others are asked about everything that is left.
+        // Third-party families get every instruction that is left.
         let others = if self.others.is_empty() { 0 } else { OTHERS };
         let flows = &rewriter.function;
         rewriter.flows = Entry::all().map(|entry| flows.iter().any(|(_, family)| (family.entries)(entry))).collect();
@@ -207,7 +207,7 @@ impl Registry {
         Ok(rewriter)
     }
 
-    /// Whether each registrar bound its own slot.
+    /// Checks that each registrar bound its own slot.
     ///
     /// # Errors
     /// [`codes::INTERNAL`] if one did not: nothing can be applied then.
@@ -233,36 +233,36 @@ pub struct Rewriter {
     instruction: Vec<(&'static Family, InstructionFamily)>,
     function: Vec<(&'static Family, FunctionFamily)>,
     others: Vec<ThirdParty>,
-    /// For each line of the tables a bit for each family of `instruction` that it concerns.
+    /// For each encoding a bit for each family of `instruction` that it concerns.
     concerned: Vec<u32>,
-    /// For each line, of the families that want to see some of its instructions alone: the bit, a field, and the number
+    /// For each encoding, for the families that need only some of its instructions: the bit, a field, and the number
     /// that it holds in these.
     numbers: Vec<Vec<(u32, &'static [Piece], u64)>>,
-    /// Bits of the families that want to see all instructions of their lines.
+    /// Bits of the families that need all instructions of their encodings.
     whole: u32,
-    /// For each line whether it may concern one of `function`.
+    /// For each encoding whether it may concern one of `function`.
     flows: Vec<bool>,
 }
 
-// A bit for each family, the last for those of others.
+// A bit for each family, the last one for third-party families.
 const _: () = assert!(FAMILIES.len() < 32);
 const OTHERS: u32 = 1 << 31;
 
 impl Rewriter {
-    /// Whether some family wants to see instructions of that line of the tables.
+    /// Whether some family needs instructions of that encoding.
     #[inline]
     pub fn concerns(&self, entry: Entry) -> bool {
         self.concerned.get(usize::from(entry.id())).is_some_and(|families| *families != 0)
     }
 
-    /// Whether some family wants to see that instruction.
+    /// Whether some family needs that instruction.
     #[inline]
     pub fn suspects(&self, inst: &Inst) -> bool {
         let concerned = self.concerned.get(usize::from(inst.entry().id())).copied().unwrap_or(0);
         concerned != 0 && (concerned & self.whole != 0 || self.held(concerned, inst) != 0)
     }
 
-    /// Bits of the families that want to see the instruction, among those that its line concerns.
+    /// Bits of the families that need the instruction, among those that its encoding concerns.
     fn held(&self, concerned: u32, inst: &Inst) -> u32 {
         let numbers = self.numbers.get(usize::from(inst.entry().id())).into_iter().flatten();
         let held = numbers.filter(|(_, pieces, number)| inst.gather(pieces) == *number);
@@ -280,8 +280,8 @@ impl Rewriter {
         numbers
     }
 
-    /// What instructions of that line no family wants to see: `None` if some family wants all, otherwise fields with the
-    /// numbers that one must not hold.
+    /// The instructions of that encoding that no family needs: `None` if some family needs all, otherwise fields with
+    /// the numbers that such an instruction must not hold.
     pub fn passes(&self, entry: Entry) -> Option<Vec<(&'static [Piece], u64)>> {
         let number = usize::from(entry.id());
         let (concerned, flows) = (self.concerned.get(number)?, self.flows.get(number)?);
@@ -295,21 +295,21 @@ impl Rewriter {
         Some(fields)
     }
 
-    /// Whether some family of scope `Function` may have something to put into a function with that instruction.
+    /// Whether some family of scope `Function` may insert code into a function with that instruction.
     #[inline]
     pub fn concerns_function(&self, inst: &Inst) -> bool {
         let may = self.flows.get(usize::from(inst.entry().id())).copied().unwrap_or(true);
         may && self.function.iter().any(|(_, family)| (family.concerns)(inst))
     }
 
-    /// The family that an instruction of that line concerns although the compiler makes it for the target as well, because
-    /// source code asks for it by name ([`crate::ASKED_FOR`]).
+    /// The family that an instruction of that encoding concerns although the compiler emits it for the target as well,
+    /// because source code names it explicitly ([`crate::ASKED_FOR`]).
     pub fn asked_for(&self, entry: Entry) -> Option<&'static Family> {
         let asked = self.instruction.iter().filter(|(family, _)| ASKED_FOR.contains(&family.name));
         asked.filter(|(_, apply)| (apply.concerns)(entry)).map(|(family, _)| *family).next()
     }
 
-    /// What the first family says whose own the instruction is; `None` if it is nobody's.
+    /// The answer of the first family to which the instruction belongs, or `None` if it belongs to none.
     ///
     /// # Errors
     /// The refusal, with the family.
@@ -340,19 +340,19 @@ impl Rewriter {
         Ok(None)
     }
 
-    /// Whether a family of scope `Function` may have something to put into a function with that instruction.
+    /// Whether a family of scope `Function` may insert code into a function with that instruction.
     pub fn concerns_family(&self, family: &Family, inst: &Inst) -> bool {
-        // Most lines of the tables concern none of them, and names take longer.
+        // Most encodings concern none of them, and comparing names takes longer.
         let may = self.flows.get(usize::from(inst.entry().id())).copied().unwrap_or(true);
         may && self.function.iter().any(|(known, apply)| known.name == family.name && (apply.concerns)(inst))
     }
 
-    /// The families of scope `Function` in order. What one of them puts in belongs in the code before the next is asked.
+    /// The families of scope `Function` in order. The insertions of one belong in the code before the next one runs.
     pub fn functions(&self) -> impl Iterator<Item = &'static Family> + '_ {
         self.function.iter().map(|(family, _)| *family)
     }
 
-    /// What a family of scope `Function` puts into a function.
+    /// The insertions of a family of scope `Function` into a function.
     ///
     /// # Errors
     /// The refusal.
@@ -364,7 +364,7 @@ impl Rewriter {
     }
 }
 
-/// What is wrong with the slots that one registrar bound.
+/// The fault in the slots that one registrar bound.
 fn fault_of(own: Slot, bound: &[(Slot, Scope)]) -> Option<String> {
     let name = |slot: Slot| FAMILIES[slot.0].name;
     let registrar = name(own);
@@ -404,7 +404,7 @@ mod tests {
         registry.bind(slot::TARGET_NOTE, NOTHING);
     }
 
-    /// What happens if the registrar of `slot` is `registrar`, all others being right.
+    /// The fault if the registrar of `slot` is `registrar` and all others are correct.
     fn fault(slot: Slot, registrar: Registrar) -> Option<String> {
         let mut all = registrars::REGISTRARS.to_vec();
         all[slot.0] = registrar;

@@ -1,24 +1,24 @@
-//! Which families a plan needs.
+//! The families that a plan needs.
 
 use crate::table::{FAMILIES, Scope, find};
 use hotswap_plan::Plan;
 use hotswap_report::{Diagnostic, codes};
 
-/// The families that make an alias: everything in which objects of identical siblings differ.
+/// The families that make an alias: they cover every difference between objects of identical siblings.
 pub const ALIAS_FAMILIES: &[&str] = &["machine_flags", "oclc_isa_version", "target_note", "user_sgpr_count"];
 
-/// Families whose instructions source code names (builtins, assembly), and LLVM 24 takes over as they are for
-/// gfx1250-strict as well: code that was written for another stepping keeps what differs.
+/// Families whose instructions source code names explicitly (builtins, assembly), and which LLVM 24 passes through
+/// unchanged for gfx1250-strict as well: code that was written for another stepping keeps the difference.
 pub const ASKED_FOR: &[&str] = &["ds_addtid", "tensor_mask"];
 
-/// Source and target of pairs whose code must change; for these all families of code run.
+/// Source and target of pairs whose code must change. All code families run for these.
 pub const REWRITTEN: &[(&str, &str)] = &[("gfx1250", "gfx1250-strict")];
 
-/// Names of the families that the plan's routes need or that it asks for, sorted, each once.
+/// Names of the families that the plan's routes need or that it requests, sorted, each once.
 ///
 /// # Errors
-/// [`codes::UNKNOWN_FAMILY`] for a patch that no line of `patches.def` has, or that changes code where no pair of the plan
-/// has code that changes.
+/// [`codes::UNKNOWN_FAMILY`] for a patch that no line of `patches.def` has, or for one that changes code if no pair of
+/// the plan has code that changes.
 pub fn families_of(plan: &Plan) -> Result<Vec<&'static str>, Diagnostic> {
     let changes_code = plan.pairs.iter().any(|pair| REWRITTEN.contains(&(&pair.source, &pair.target)));
     let mut names = Vec::new();
@@ -46,7 +46,7 @@ fn unknown(patch: &str) -> Diagnostic {
     Diagnostic::error(codes::UNKNOWN_FAMILY, format!("`{patch}`")).advise(advice)
 }
 
-/// A plan that asks for it must not be carried out without it.
+/// A plan that requests it must not be carried out without it.
 fn idle(patch: &str) -> Diagnostic {
     let pairs: Vec<_> = REWRITTEN.iter().map(|(source, target)| format!("{source}=>{target}")).collect();
     let what = format!("`{patch}` changes code, and the plan has no pair whose code changes");

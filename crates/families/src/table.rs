@@ -5,13 +5,13 @@ pub use crate::patches_def::Scope;
 /// One family of `patches.def`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Family {
-    /// Name, as plans and records have it.
+    /// Name, as in plans and records.
     pub name: &'static str,
-    /// What one run of it works on.
+    /// Its unit of work.
     pub scope: Scope,
     /// Position among the families of its scope, from 1.
     pub order: u32,
-    /// What it changes, in a few words.
+    /// A short description of its changes.
     pub summary: &'static str,
 }
 

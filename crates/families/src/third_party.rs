@@ -1,7 +1,7 @@
-//! Families of others: C on one side, the registry on the other.
+//! Third-party families: C on one side, the registry on the other.
 //!
-//! Invariants: what a family emits is decoded for the target before it counts; a family that breaks the rules of
-//! `hotswap_registry.h` is a refusal that names it, never a guess. Structures that are handed out live as long as the call.
+//! Invariants: the code that a family emits is decoded for the target before it counts. A family that breaks the rules
+//! of `hotswap_registry.h` is a refusal that names it, never a guess. Structures passed to it live as long as the call.
 
 use crate::code::{Answer, Refusal, Replacement, Scheduling, Sequence, Site, Surroundings};
 use crate::patches_def::is_family_name;
@@ -14,17 +14,17 @@ use hotswap_isa::{Inst, Isa};
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char};
 
-/// The way out of a defect of somebody's family.
+/// The advice for a defect of a third-party family.
 const TELL_ITS_AUTHOR: &str = "tell the author of the family";
 
-/// A family that a registrar of others has bound.
+/// A family that a third-party registrar has bound.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ThirdParty {
     pub(crate) family: &'static Family,
     rewriter: &'static abi::Rewriter,
 }
 
-/// What registrars bind while they are called.
+/// The bindings that registrars make while they are called.
 #[derive(Default)]
 struct Bound {
     rewriters: Vec<&'static abi::Rewriter>,
@@ -35,7 +35,7 @@ struct Bound {
 /// Calls the registrar.
 ///
 /// # Errors
-/// What it did wrong.
+/// The rule that it broke.
 pub(crate) fn register(registrar: &abi::Registrar, taken: &[ThirdParty]) -> Result<ThirdParty, String> {
     let name = registrar.name;
     let before = |other: &&ThirdParty| other.family.name == name;
@@ -62,7 +62,7 @@ pub(crate) fn register(registrar: &abi::Registrar, taken: &[ThirdParty]) -> Resu
         return Err(format!("the registrar of `{name}` binds a family without a function"));
     }
     let summary = text(rewriter.family.summary).unwrap_or_default();
-    // Once per process, as long as the process.
+    // Once per process, for its lifetime.
     let family = Box::leak(Box::new(Family { name, scope: Scope::Instruction, order: 0, summary: summary.leak() }));
     Ok(ThirdParty { family, rewriter })
 }
@@ -71,8 +71,8 @@ pub(crate) fn register(registrar: &abi::Registrar, taken: &[ThirdParty]) -> Resu
 fn bound_by(registrar: &abi::Registrar) -> Bound {
     let mut bound = Bound::default();
     let mut registry = abi::Registry { version: abi::VERSION, context: (&raw mut bound).cast(), bind, bind_rewriter };
-    // Sound: the symbol is a registrar by its name, which the linker found; the registry lives as long as the call,
-    // and registrars keep nothing of it.
+    // Sound: the symbol is a registrar by its name, which the linker found. The registry lives as long as the call, and
+    // registrars keep no reference to it.
     unsafe { (registrar.register)(&raw mut registry) };
     bound
 }
@@ -84,38 +84,38 @@ unsafe extern "C" fn bind(registry: *mut abi::Registry, _: *const abi::Family) {
     bound.without += 1;
 }
 
-// Sound: as above; the header asks that rewriters live as long as the program. A null pointer binds nothing.
+// Sound: as above. The header requires that rewriters live as long as the program. A null pointer binds nothing.
 #[allow(unsafe_code)]
 unsafe extern "C" fn bind_rewriter(registry: *mut abi::Registry, rewriter: *const abi::Rewriter) {
     let bound = unsafe { &mut *(*registry).context.cast::<Bound>() };
     bound.rewriters.extend(unsafe { rewriter.as_ref() });
 }
 
-/// A text of C; `None` for none.
+/// A C string; `None` for a null pointer.
 #[allow(unsafe_code)]
 fn text(pointer: *const c_char) -> Option<String> {
-    // Sound: the header asks for texts that end with 0.
+    // Sound: the header requires strings that end with 0.
     (!pointer.is_null()).then(|| unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned())
 }
 
-/// What a family answers while it is called.
+/// The answers of a family while it is called.
 #[derive(Default)]
 struct Said {
     code: Vec<u8>,
     reason: Option<String>,
 }
 
-/// What the questions of a family are answered from.
+/// The sources of the answers to a family's queries.
 struct SiteContext<'a> {
     site: &'a Site<'a>,
     around: &'a dyn Surroundings,
-    /// Registers that the family was given.
+    /// Registers that were given to the family.
     borrowed: RefCell<RegSet>,
 }
 
 impl SiteContext<'_> {
-    /// The waits for the registers that the family was given, before its own code: it cannot know that memory instructions
-    /// may have to be issued again.
+    /// The waits for the registers that were given to the family, before its own code: it cannot know that memory
+    /// instructions may have to be issued again.
     fn waits(&self) -> Result<Replacement, Refusal> {
         let mut waits = Sequence::new(self.site, self.around);
         self.borrowed.borrow().iter().try_for_each(|reg| waits.borrows(reg))?;
@@ -124,10 +124,10 @@ impl SiteContext<'_> {
 }
 
 impl ThirdParty {
-    /// Asks the family about an instruction.
+    /// Calls the family for an instruction.
     ///
     /// # Errors
-    /// Its refusal, or what it did wrong.
+    /// Its refusal, or the rule that it broke.
     #[allow(unsafe_code)]
     pub(crate) fn rewrite(self, site: &Site<'_>, around: &dyn Surroundings) -> Result<Answer, Refusal> {
         let bytes = site.inst.bytes();
@@ -201,13 +201,13 @@ impl ThirdParty {
     }
 }
 
-/// The instructions of some bytes; `None` if any is none.
+/// Decodes the instructions in some bytes; `None` if any is invalid.
 fn decoded(bytes: &[u8], target: Isa) -> Option<Vec<Inst>> {
     target.walk(bytes).map(|(_, inst)| inst.ok()).collect()
 }
 
 fn c_text(text: &str) -> CString {
-    // Names of the tables have no 0.
+    // Names in the tables have no 0.
     CString::new(text).unwrap_or_default()
 }
 
@@ -247,7 +247,7 @@ fn register_file(file: u32) -> Option<RegFile> {
     }
 }
 
-// Sound: `answer` is the one that `rewrite` made, during its call; the header asks for that many readable bytes.
+// Sound: `answer` is the one that `rewrite` made, during its call. The header requires that many readable bytes.
 #[allow(unsafe_code)]
 unsafe extern "C" fn emit(answer: *mut abi::Answer, code: *const u8, length: u32) {
     let said = unsafe { &mut *(*answer).context.cast::<Said>() };
@@ -256,7 +256,7 @@ unsafe extern "C" fn emit(answer: *mut abi::Answer, code: *const u8, length: u32
     }
 }
 
-// Sound: as above; the header asks for a text that ends with 0.
+// Sound: as above. The header requires a string that ends with 0.
 #[allow(unsafe_code)]
 unsafe extern "C" fn explain(answer: *mut abi::Answer, reason: *const c_char) {
     let said = unsafe { &mut *(*answer).context.cast::<Said>() };
@@ -271,7 +271,7 @@ mod tests {
     use hotswap_isa::effects::Counter;
     use std::ptr::null_mut;
 
-    /// A family, and what it answers.
+    /// The answer of a family that emits these dwords.
     fn judged(words: &[u32]) -> Result<Answer, Refusal> {
         let name = c"others_branch".as_ptr();
         let family = abi::Family { name, scope: name, order: 0, summary: name };
@@ -284,7 +284,7 @@ mod tests {
         third.judge(abi::answers::REPLACE, Said { code, reason: None }, target)
     }
 
-    /// Branches, ends, jumps and calls; what stands behind the site would be passed over.
+    /// Branches, ends, jumps and calls: the instructions after the site would be skipped.
     #[test]
     fn a_replacement_with_control_flow_is_refused() {
         const NOP: u32 = 0xbf80_0000;

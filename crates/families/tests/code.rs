@@ -1,8 +1,8 @@
-//! The families on assembled code: what they make of each case is disassembled by LLVM for the target and compared with
-//! what stands beside the case, and a second run changes nothing.
+//! The families on assembled code: LLVM disassembles the result of each case for the target, the listing is compared
+//! with the file next to the case, and a second run changes nothing.
 //!
-//! A case is `code/NAME.s`, assembled for gfx1250; `code/NAME.expect` is the listing that LLVM gives of the result, or
-//! the refusals. With `HOTSWAP_BLESS=1` what comes out is written there.
+//! A case is `code/NAME.s`, assembled for gfx1250. `code/NAME.expect` is LLVM's listing of the result, or the refusals.
+//! With `HOTSWAP_BLESS=1` the output is written there.
 
 mod engine;
 
@@ -23,8 +23,8 @@ struct Case {
 
 /// The cases, assembled by one script.
 fn assembled(bench: &Workbench) -> Vec<Case> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/code");
-    let mut paths: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/code");
+    let mut paths: Vec<PathBuf> = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "s"));
     paths.sort();
     for path in &paths {
@@ -45,7 +45,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:#04x} ")).collect::<String>() + "\n"
 }
 
-/// LLVM's lines for each piece of code; none of them may hold anything invalid for the target.
+/// LLVM's lines for each piece of code. None of them may be invalid for the target.
 fn disassembled(bench: &Workbench, pieces: &[(String, Vec<u8>)]) -> Vec<Vec<String>> {
     for (name, bytes) in pieces {
         bench.write(&format!("{name}.hex"), hex(bytes).as_bytes());

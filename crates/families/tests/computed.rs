@@ -1,7 +1,7 @@
-//! Replacements that compute, run on the numbers themselves.
+//! Replacements that compute, executed on actual numbers.
 //!
-//! The reference of UE5M3 is its definition: the values of the 255 codes, and search among them. LLVM's constant folding judges
-//! the operations of the evaluator that are more than integers in one line.
+//! The reference for UE5M3 is its definition: the values of the 255 codes, and a search among them. Operations of the
+//! evaluator that take more than one line of integer code are checked against LLVM's constant folding.
 
 mod engine;
 #[path = "engine/evaluate.rs"]
@@ -39,8 +39,8 @@ fn value(code: u32) -> f64 {
     if exponent == 0 { mantissa * 2f64.powi(-17) } else { (8.0 + mantissa) * 2f64.powi(exponent as i32 - 18) }
 }
 
-/// Nearest code of a magnitude, ties to the even one. What lies beyond the middle between the largest and the one that
-/// would follow is too large.
+/// Nearest code of a magnitude, ties to the even one. Values beyond the middle between the largest and the one that
+/// would follow are too large.
 fn nearest(bits: u32, fp16_ovfl: bool) -> u32 {
     let magnitude = f64::from(f32::from_bits(bits & 0x7fff_ffff));
     if magnitude.is_nan() {
@@ -76,7 +76,7 @@ fn samples() -> Vec<u32> {
     let mut state = 1u64;
     for _ in 0..30_000 {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        // Around the numbers that are not all 0 or too large.
+        // Near the numbers that are not all 0 or too large.
         all.push(((state >> 33) as u32 & 0x80ff_ffff) + 0x3400_0000 + ((state >> 40) as u32 & 0x0fff_ffff));
     }
     all
@@ -160,7 +160,7 @@ fn stochastic_conversions_add_the_noise_below_the_last_bit() {
     }
 }
 
-/// Without noise nothing is rounded up; a code comes back as itself whatever the noise.
+/// Without noise nothing is rounded up. A code converts back to itself whatever the noise.
 #[test]
 fn codes_are_kept_by_every_conversion() {
     for code in 0..0xffu32 {

@@ -1,13 +1,13 @@
-//! `oclc_isa_version` on what clang, linkers and strippers leave: the constant is set where a symbol proves it, other data
-//! with the same number stays, and what may be either is refused. That whole programs are then clang's own is for the golden
-//! programs of `hotswap-tests` to show.
+//! `oclc_isa_version` on the output of clang, linkers and strippers: the constant is set if a symbol proves it, other
+//! data with the same number is unchanged, and an ambiguous word is refused. The golden programs of `hotswap-tests`
+//! prove that whole programs are then clang's own.
 
 use hotswap_code_object::{CodeObject, same_but_for_label};
 use hotswap_families::Registry;
 use hotswap_report::codes;
 use hotswap_userland::{Workbench, say};
 
-/// What the device library has, and a kernel that reads it as code of -O0 does.
+/// The definition from the device library, and a kernel that reads it as -O0 code does.
 const KERNEL: &str = "\
     #define CONSTANT __attribute__((address_space(4)))\n\
     #define GLOBAL __attribute__((address_space(1)))\n\
@@ -34,11 +34,11 @@ const KERNEL: &str = "\
 
 struct Case {
     name: &'static str,
-    /// Words of the compilation.
+    /// Arguments of the compilation.
     words: &'static str,
-    /// What is done to `object` then.
+    /// The command that is run on `object` afterwards.
     then: &'static str,
-    /// What is said, or how many constants are set.
+    /// The message, or the number of constants that are set.
     expected: Result<u64, &'static str>,
 }
 
@@ -89,7 +89,7 @@ fn build(bench: &Workbench, version: u32, case: &Case) -> Vec<u8> {
     bench.read("object")
 }
 
-/// What is wrong with the outcome.
+/// The fault in the outcome.
 fn fault(case: &Case, bytes: &[u8]) -> Option<String> {
     let object = CodeObject::parse(bytes).unwrap();
     let outcome = Registry::installed().apply(&object, &"gfx1036".parse().unwrap());
@@ -128,7 +128,7 @@ fn the_constant_is_set_where_it_is_proven_and_refused_where_it_may_be() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// A linker that merges constants gives one place to the library's and to one of the program.
+/// A linker that merges constants gives one address to the library's and to one of the program.
 #[test]
 fn a_constant_that_is_shared_is_refused() {
     let Some(bench) = Workbench::new("the number of the GPU, shared") else { return };
@@ -152,7 +152,7 @@ fn a_constant_that_is_shared_is_refused() {
     assert_eq!(fault(&case, &merged), None);
 }
 
-/// The comparison knows the constant by itself, and nothing but its right number.
+/// The comparison knows the constant independently, and accepts only its right number.
 #[test]
 fn the_comparison_notices_another_number_and_other_bytes() {
     let Some(bench) = Workbench::new("the number of the GPU, compared") else { return };

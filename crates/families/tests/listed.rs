@@ -1,23 +1,23 @@
-//! What happens to the tools when `patches.def` and `src/family` do not fit together: a copy of
-//! this crate and a small tool that uses it are built by cargo, offline, with one thing changed.
+//! The behaviour of the tools when `patches.def` and `src/family` do not match: cargo builds a copy of this crate and a
+//! small tool that uses it, offline, with one thing changed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const WORKSPACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-/// Where the copies are built.
+/// The target directory of the copies.
 const TARGET: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/listed");
 const LINE: &str = "HOTSWAP_PATCH(zoom, CodeObject, 9, \"nothing\")\n";
 
 /// A workspace of two crates: `families`, a copy, and `tool`.
 struct Copy {
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl Copy {
     fn new() -> Self {
-        let copy = Self { folder: tempfile::tempdir().unwrap() };
+        let copy = Self { directory: tempfile::tempdir().unwrap() };
         for part in ["Cargo.toml", "build.rs", "build", "patches.def", "src"] {
             copy_tree(&Path::new(env!("CARGO_MANIFEST_DIR")).join(part), &copy.path("families").join(part));
         }
@@ -32,7 +32,7 @@ impl Copy {
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.directory.path().join(name)
     }
 
     fn write(&self, name: &str, text: &str) {
@@ -49,7 +49,7 @@ impl Copy {
         old
     }
 
-    /// Builds and runs the tool: whether it went well, and what was said.
+    /// Builds and runs the tool. Returns whether it succeeded, and its output.
     fn run(&self) -> (bool, String) {
         self.run_with("")
     }
@@ -67,7 +67,7 @@ impl Copy {
 
     fn cargo(&self, arguments: &[&str]) -> Command {
         let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(arguments).args(["--offline", "--quiet"]).current_dir(self.folder.path());
+        cargo.args(arguments).args(["--offline", "--quiet"]).current_dir(self.directory.path());
         cargo.env("CARGO_TARGET_DIR", TARGET).env("CARGO_PROFILE_DEV_DEBUG", "0").env_remove("HOTSWAP_FAMILIES");
         cargo
     }
@@ -119,7 +119,7 @@ fn copy_tree(from: &Path, to: &Path) {
     }
 }
 
-/// The root manifest with two members; the other crates of HotSwap stay where they are.
+/// The root manifest with two members. The other crates of HotSwap are used in place.
 fn workspace() -> String {
     let text = fs::read_to_string(format!("{WORKSPACE}/Cargo.toml")).unwrap();
     let (before, rest) = text.split_once("members = [").unwrap();
@@ -167,7 +167,7 @@ fn the_list_and_the_registrars_must_fit_or_the_tools_do_not_build() {
     assert!(good, "{text}");
 }
 
-/// The skeleton that `cargo xtask new-family` writes is part of the tools as it is.
+/// The skeleton that `cargo xtask new-family` writes builds in the tools without changes.
 #[test]
 fn the_skeletons_of_new_families_build_and_fill_their_slots() {
     let copy = Copy::new();
@@ -186,7 +186,7 @@ fn the_skeletons_of_new_families_build_and_fill_their_slots() {
     assert_eq!(text.split("bound:").next().unwrap().matches("Some(").count(), count, "{text}");
 }
 
-/// Static libraries of others, in C and in Rust, become part of the tools; one without its registrar does not link.
+/// Third-party static libraries, in C and in Rust, become part of the tools. One without its registrar does not link.
 #[test]
 fn libraries_of_families_are_linked_into_the_tools() {
     let copy = Copy::new();
@@ -210,7 +210,7 @@ fn libraries_of_families_are_linked_into_the_tools() {
         let (good, text) = copy.run_with(&families);
         assert!(!good && parts.iter().all(|part| text.contains(part)), "{families}: {text}");
     }
-    // The registrar of another family is HotSwap's own only by its symbol, which stays local.
+    // The registrar of another family shares only its symbol with HotSwap's own, and that symbol stays local.
     let own = copy.c_library("own", "hotswap_register_target_note_patch");
     let (good, text) = copy.run_with(&format!("no_sethalt={own}"));
     assert!(!good && text.contains("hotswap_register_no_sethalt_patch"), "{text}");

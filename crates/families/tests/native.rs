@@ -1,9 +1,9 @@
-//! The families beside LLVM 24's own code for the target.
+//! Compares the families with LLVM 24's own code for the target.
 //!
-//! Kernels of matrix instructions are compiled for the target itself. Every `v_nop` behind the first matrix instruction is taken
-//! out; what the families put back must be what LLVM had put there, no more and no less: the table of distances is LLVM's.
-//! Kernels are compiled for the source as well; what the families make of them must have the instructions that LLVM
-//! chooses for the target, wherever it has an answer of its own.
+//! Kernels of matrix instructions are compiled for the target itself. Every `v_nop` after the first matrix instruction
+//! is removed, and the families must restore exactly those that LLVM had inserted: the table of distances is LLVM's.
+//! Kernels are compiled for the source as well, and the output of the families must have the instructions that LLVM
+//! chooses for the target, wherever LLVM supports it.
 
 mod engine;
 
@@ -67,7 +67,7 @@ fn matrix() -> Vec<Matrix> {
     all
 }
 
-/// Names are completed by LLVM when it reads the declarations; so each call declares what it uses.
+/// LLVM completes names when it reads the declarations, so each call declares what it uses.
 fn declaration(call: &str, result: &str) -> String {
     let (name, arguments) = call.split_once('(').unwrap();
     let types: Vec<_> = split(arguments.trim_end_matches(')'))
@@ -77,7 +77,7 @@ fn declaration(call: &str, result: &str) -> String {
     format!("declare {result} {name}({})\n", types.join(", "))
 }
 
-/// Arguments; commas within `<>` are none between them.
+/// Splits arguments. Commas within `<>` are not separators.
 fn split(arguments: &str) -> Vec<&str> {
     arguments.split(", ").collect()
 }
@@ -140,7 +140,7 @@ fn memory(body: &str) -> String {
     )
 }
 
-/// What LLVM makes of kernels for a processor: their code up to the end of the wave.
+/// LLVM's code of kernels for a processor, up to the end of the wave.
 fn compiled(bench: &Workbench, kernels: &[String], processor: &str) -> Vec<Vec<Inst>> {
     for (number, kernel) in kernels.iter().enumerate() {
         bench.write(&format!("{number}.ll"), kernel.as_bytes());
@@ -213,15 +213,15 @@ fn distances_are_those_that_llvm_puts_into_its_own_code_for_the_target() {
     assert!(kept * 2 > kernels.len(), "{kept} of {} kernels have distances", kernels.len());
     say(&format!("distances: {} kernels as LLVM has them, {nops} v_nop in {kept} of them", kernels.len()));
 
-    // What was compiled for the source goes through without a refusal, and uses the same matrix instructions.
+    // Code compiled for the source is rewritten without a refusal, and uses the same matrix instructions.
     let sources = compiled(&bench, &kernels, "gfx1250");
     for ((name, source), native) in names.iter().zip(sources).zip(natives) {
         assert_eq!(mnemonics(&families(&source), is_matrix), mnemonics(&native, is_matrix), "{name}");
     }
 }
 
-/// From the first matrix instruction on, each instruction with the number of `v_nop` before it. `s_delay_alu`, a hint, and
-/// writes of MODE, before which a family of its own puts `v_nop`, are passed over.
+/// From the first matrix instruction on, each instruction with the number of `v_nop` before it. `s_delay_alu`, a hint,
+/// and writes of MODE, before which another family inserts `v_nop`, are skipped.
 fn distances(code: &[Inst]) -> Vec<(usize, String)> {
     let first = code.iter().position(is_matrix).unwrap_or(0);
     let mut nops = 0;
@@ -313,7 +313,7 @@ fn matrix_instructions_that_the_target_lacks_leave_nothing_that_it_does_not_know
             bench.shell(&format!("llvm-mc-24 -triple=amdgcn-amd-amdhsa -mcpu={TARGET} -disassemble {number}.hex"));
         let error = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success() && !error.contains("invalid"), "{}: {error}", names[number]);
-        // A check of the check: what it was before does hold what the target does not know.
+        // Tests the check itself: the input does hold instructions that the target does not have.
         let before = self::bytes(source);
         assert!(isa(TARGET).walk(&before).any(|(_, inst)| inst.is_err()), "{}", names[number]);
         assert_ne!(made, *source, "{}", names[number]);

@@ -1,5 +1,5 @@
-//! The oracle of the alias families: what they make of a sibling's code object is, byte for byte,
-//! what clang makes for the target itself.
+//! The oracle of the alias families: their output for a sibling's code object is, byte for byte, clang's output for the
+//! target itself.
 
 use hotswap_code_object::{CodeObject, same_but_for_label};
 use hotswap_families::Registry;
@@ -21,12 +21,12 @@ const KERNEL: &str = "\
 
 struct Compiler {
     userland: Userland,
-    folder: TempDir,
+    directory: TempDir,
     clang: &'static str,
 }
 
 impl Compiler {
-    /// `None`, with a line that says so, where the userland or the compiler is not there.
+    /// `None`, with a line that says so, if the userland or the compiler is missing.
     fn new(clang: &'static str) -> Option<Self> {
         let Some(userland) = Userland::from_env() else {
             say(&format!("{clang}: skipped: {} is not set", hotswap_userland::ENV_ROOT));
@@ -36,20 +36,20 @@ impl Compiler {
             say(&format!("{clang}: skipped: not in the userland"));
             return None;
         }
-        let folder = tempfile::tempdir_in(userland.outside("/tmp")).unwrap();
-        fs::write(folder.path().join("kernel.hip"), KERNEL).unwrap();
-        Some(Self { userland, folder, clang })
+        let directory = tempfile::tempdir_in(userland.outside("/tmp")).unwrap();
+        fs::write(directory.path().join("kernel.hip"), KERNEL).unwrap();
+        Some(Self { userland, directory, clang })
     }
 
-    /// The linked code object for that target; the message of clang where it does not know it.
+    /// The linked code object for that target, or clang's message if it does not support it.
     fn compile(&self, target: &TargetId) -> Result<Vec<u8>, String> {
-        let inside = Path::new("/tmp").join(self.folder.path().file_name().unwrap());
+        let inside = Path::new("/tmp").join(self.directory.path().file_name().unwrap());
         let words = "-x hip -nogpuinc -nogpulib -fuse-cuid=none --offload-device-only --no-gpu-bundle-output -O2";
         let mut command = self.userland.command(inside, self.clang);
         command.args(words.split(' ')).arg(format!("--offload-arch={target}")).args(["kernel.hip", "-o", "object"]);
         let output = command.output().unwrap();
         if output.status.success() {
-            Ok(fs::read(self.folder.path().join("object")).unwrap())
+            Ok(fs::read(self.directory.path().join("object")).unwrap())
         } else {
             Err(String::from_utf8_lossy(&output.stderr).into_owned())
         }
@@ -73,7 +73,7 @@ fn settings(processor: &'static Processor) -> Vec<TargetId> {
     states(processor.xnack).into_iter().flat_map(of).collect()
 }
 
-/// Relabels `own` and compares with clang's object for the target; what differs.
+/// Relabels `own` and compares with clang's object for the target. Returns the difference.
 fn fault(own: &[u8], theirs: &[u8], target: &TargetId) -> Option<String> {
     let object = CodeObject::parse(own).unwrap();
     let (made, counts) = match Registry::installed().apply(&object, target) {
@@ -140,7 +140,7 @@ const GENERICS: &[(&str, &str)] = &[
     ("gfx1200", "gfx12-generic"),
 ];
 
-/// Everything that a loader takes from an object, places in the file left aside.
+/// All parts of an object that a loader uses, file offsets left aside.
 fn substance(bytes: &[u8]) -> Vec<(String, Vec<u8>)> {
     let object = CodeObject::parse(bytes).unwrap();
     let moves = [".note", ".dynamic", ".dynsym", ".symtab", ".rodata"];
@@ -164,7 +164,7 @@ fn an_object_for_a_generic_target_is_what_clang_makes_for_it() {
     for clang in ["clang-22", "clang-23", "clang-24"] {
         let Some(compiler) = Compiler::new(clang) else { continue };
         for name in ["scale", "scale_by", "scale_by_a_factor", "scale_by_a_factor_of_the_caller_s_choice"] {
-            fs::write(compiler.folder.path().join("kernel.hip"), KERNEL.replace("scale", name)).unwrap();
+            fs::write(compiler.directory.path().join("kernel.hip"), KERNEL.replace("scale", name)).unwrap();
             for (native, generic) in GENERICS {
                 let target: TargetId = generic.parse().unwrap();
                 let own = compiler.compile(&native.parse().unwrap()).unwrap();
@@ -188,17 +188,17 @@ fn an_object_for_a_generic_target_is_what_clang_makes_for_it() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// LLVM's tools read the object without a complaint and see the same symbols and code as in its source.
+/// LLVM's tools read the object without an error and see the same symbols and code as in its source.
 fn read_by_llvm(compiler: &Compiler, made: &[u8], source: &[u8]) {
     let version = &compiler.clang[6..];
-    let folder = Path::new("/tmp").join(compiler.folder.path().file_name().unwrap());
+    let directory = Path::new("/tmp").join(compiler.directory.path().file_name().unwrap());
     let seen = |bytes: &[u8]| {
-        fs::write(compiler.folder.path().join("seen"), bytes).unwrap();
+        fs::write(compiler.directory.path().join("seen"), bytes).unwrap();
         let script = format!(
             "llvm-readelf-{version} -hlS --notes seen 2>&1 | grep -i warning; llvm-readelf-{version} -sW seen
              llvm-objdump-{version} -d seen 2>&1 | grep -v -e 'file format' -e amdgcn_target"
         );
-        let output = compiler.userland.command(folder.clone(), "/bin/bash").args(["-c", &script]).output().unwrap();
+        let output = compiler.userland.command(directory.clone(), "/bin/bash").args(["-c", &script]).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     };

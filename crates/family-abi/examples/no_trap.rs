@@ -5,7 +5,7 @@ use std::ffi::{CStr, c_void};
 use std::ptr::null_mut;
 
 extern "C" fn rewrite(_: *mut c_void, site: *const Site, _: *const Surroundings, answer: *mut Answer) -> i32 {
-    // Sound: the one who calls gives a site and an answer that live as long as the call.
+    // Sound: the caller passes a site and an answer that live as long as the call.
     let (mnemonic, answer) = unsafe { (CStr::from_ptr((*site).mnemonic), &mut *answer) };
     if mnemonic != c"s_trap" {
         return answers::NOT_MINE;
@@ -31,7 +31,7 @@ static REWRITER: Rewriter = Rewriter {
 // Sound: no other object of the tool defines the symbol; its type is that of the header.
 #[unsafe(no_mangle)]
 extern "C" fn hotswap_register_no_trap_patch(registry: *mut Registry) {
-    // Sound: the one who calls gives a registry that lives as long as the call.
+    // Sound: the caller passes a registry that lives as long as the call.
     unsafe {
         if (*registry).version >= 2 {
             ((*registry).bind_rewriter)(registry, &REWRITER);

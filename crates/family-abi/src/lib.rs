@@ -1,8 +1,8 @@
-//! The plain C side of the registry: what `hotswap_registry.h` declares, and the same in Rust.
+//! The plain C side of the registry: the declarations of `hotswap_registry.h`, and the same in Rust.
 //!
-//! Families of others are linked statically into tools that are built from HotSwap's libraries. A tool lists them with
-//! [`registrars!`]: each name becomes a strong reference to `hotswap_register_<name>_patch`, so that one without a registrar
-//! does not link. Examples in C and in Rust lie in `examples`.
+//! Third-party families are linked statically into tools that are built from HotSwap's libraries. A tool lists them
+//! with [`registrars!`]: each name becomes a strong reference to `hotswap_register_<name>_patch`, so that one without a
+//! registrar does not link. Examples in C and in Rust are in `examples`.
 //!
 //! Invariants: only plain C types; the layouts are those of the header (a test compiles it and compares); members are
 //! only appended, with a new [`VERSION`].
@@ -25,16 +25,16 @@ pub mod files {
     pub const SGPR: u32 = 1;
 }
 
-/// Where there is no number to say.
+/// The value for an unknown number.
 pub const UNKNOWN: u32 = u32::MAX;
 
-/// What a rewriter returns.
+/// The results of a rewriter.
 pub mod answers {
-    /// The next family is asked.
+    /// The next family is tried.
     pub const NOT_MINE: i32 = 0;
-    /// It is right as it is.
+    /// The instruction is kept unchanged.
     pub const LEAVE: i32 = 1;
-    /// What was emitted stands in its place.
+    /// The emitted code replaces it.
     pub const REPLACE: i32 = 2;
     /// It cannot be made to run on the target.
     pub const REFUSE: i32 = 3;
@@ -46,11 +46,11 @@ pub mod answers {
 pub struct Family {
     /// Name, as in the registrar's symbol.
     pub name: *const c_char,
-    /// What one run works on.
+    /// The unit of one run.
     pub scope: *const c_char,
     /// Position among the families of its scope.
     pub order: u32,
-    /// What it changes, in a few words.
+    /// A short description of its changes.
     pub summary: *const c_char,
 }
 
@@ -88,7 +88,7 @@ pub struct Surroundings {
     pub context: *const c_void,
     /// Around, file, count, alignment: the first register, or [`UNKNOWN`].
     pub free_registers: unsafe extern "C" fn(*const Self, u32, u32, u32) -> u32,
-    /// Around, file, first, count: 1 if nobody reads them.
+    /// Around, file, first, count: 1 if none of them is read.
     pub is_dead_after: unsafe extern "C" fn(*const Self, u32, u32, u32) -> u32,
 }
 
@@ -123,11 +123,11 @@ pub struct Rewriter {
     pub family: Family,
     /// For the function.
     pub context: *mut c_void,
-    /// What it does; without one it is a defect.
+    /// The function; a null pointer is a defect.
     pub rewrite: Option<Rewrite>,
 }
 
-// Sound: the texts are constant, and the header asks of function and context that threads may share them.
+// Sound: the texts are constant, and the header requires that threads may share function and context.
 #[allow(unsafe_code)]
 unsafe impl Sync for Rewriter {}
 #[allow(unsafe_code)]
@@ -156,10 +156,10 @@ pub struct Registrar {
     pub register: unsafe extern "C" fn(*mut Registry),
 }
 
-/// A constant slice of [`Registrar`]s, in the order in which their families are asked.
+/// A constant slice of [`Registrar`]s, in the order in which their families are tried.
 ///
-/// `registrars! { pub static FAMILIES: no_sethalt = hotswap_register_no_sethalt_patch }`. Each symbol is referred to: one that
-/// no object defines is an error of the link, which names it.
+/// `registrars! { pub static FAMILIES: no_sethalt = hotswap_register_no_sethalt_patch }`. Each symbol is referenced: an
+/// undefined one is an error of the link, which names it.
 #[macro_export]
 macro_rules! registrars {
     ($(#[$attribute:meta])* $visibility:vis static $table:ident: $($name:ident = $symbol:ident),+ $(,)?) => {

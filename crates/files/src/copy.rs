@@ -1,9 +1,9 @@
-//! Writing the parts of a file, from memory or from another file without a way through memory of ours, and reading each
-//! again as soon as it is there.
+//! Writing the parts of a file, from memory or from another file without a copy in our memory, and reading each back as
+//! soon as it is written.
 //!
-//! Invariants: the parts' bytes are in the file afterwards, or an error is told, the first one in the order of the parts
-//! whatever the number of threads; zeros become holes where that costs no look at them (holes of the source) or little
-//! (small pieces). The files' positions mean nothing.
+//! Invariants: afterwards the parts' bytes are in the file, or an error is returned: the first one in the order of the
+//! parts, whatever the number of threads. Zeros become holes where that needs no scan (holes of the source) or a short
+//! one (small pieces). The files' positions are meaningless.
 
 use crate::input::Input;
 use rustix::fs::{Advice, FallocateFlags, SeekFrom, copy_file_range, fadvise, fallocate, seek};
@@ -16,17 +16,17 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// What a thread takes at once. It is read again while the processor's caches still hold it.
+/// The unit of work of a thread. It is read back while the processor's caches still hold it.
 const BLOCK: usize = 1 << 20;
 /// Smaller blocks are written from memory: a copy from file to file costs two system calls more.
 const WORTH_COPYING: usize = 256 << 10;
-/// Bytes that are looked at for zeros and written from memory at once.
+/// The unit that is scanned for zeros and written from memory.
 const PIECE: usize = 128 << 10;
 
-/// Where a part goes, and its bytes.
+/// The offset of a part, and its bytes.
 pub(crate) type Part<'p> = (u64, &'p [u8]);
 
-/// Puts all parts to their offsets; they do not overlap.
+/// Writes all parts at their offsets; they do not overlap.
 pub(crate) fn put_all(file: &File, parts: &[Part<'_>], sources: &[&Input], threads: usize) -> io::Result<()> {
     let blocks: Vec<Part<'_>> =
         parts.iter().flat_map(|(at, part)| (*at..).step_by(BLOCK).zip(part.chunks(BLOCK))).collect();
@@ -38,7 +38,8 @@ pub(crate) fn put_all(file: &File, parts: &[Part<'_>], sources: &[&Input], threa
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some((at, block)) = blocks.get(index) else { return };
             let Err(error) = put(file, *at, block, sources) else { continue };
-            // No more blocks for anybody; those that others have taken come before this one, or fail by themselves.
+            // No thread takes further blocks; blocks taken by other threads precede this one, or fail with their own
+            // error.
             next.store(blocks.len(), Ordering::Relaxed);
             if let Ok(mut failed) = failed.lock()
                 && failed.as_ref().is_none_or(|(first, _)| index < *first)
@@ -48,7 +49,7 @@ pub(crate) fn put_all(file: &File, parts: &[Part<'_>], sources: &[&Input], threa
         }
     };
     thread::scope(|scope| {
-        // Where the system has no more threads, there are fewer.
+        // Where the system provides no more threads, fewer are used.
         let more = || thread::Builder::new().spawn_scoped(scope, take).is_ok();
         (1..threads.min(blocks.len())).all(|_| more());
         take();
@@ -56,7 +57,7 @@ pub(crate) fn put_all(file: &File, parts: &[Part<'_>], sources: &[&Input], threa
     failed.into_inner().ok().flatten().map_or(Ok(()), |(_, error)| Err(error))
 }
 
-/// Writes a block to its offset and reads it again.
+/// Writes a block at its offset and reads it back.
 pub(crate) fn put(file: &File, at: u64, block: &[u8], sources: &[&Input]) -> io::Result<()> {
     let place = sources.iter().find_map(|source| Some((source, source.place_of(block)?)));
     let mut rest = 0;
@@ -77,7 +78,7 @@ pub(crate) fn put(file: &File, at: u64, block: &[u8], sources: &[&Input]) -> io:
 
 /// As [`put`], for a block that was just read: writing it from memory costs less then than a copy from file to file.
 pub(crate) fn put_read(file: &File, at: u64, block: &[u8]) -> io::Result<()> {
-    // Pieces that hold nothing but zeros stay holes. The others are read again while the processor's caches hold them.
+    // Pieces that hold nothing but zeros stay holes. The others are read back while the processor's caches hold them.
     let mut again = vec![0; block.len().min(PIECE)];
     if !block.chunks(PIECE).any(is_zero) {
         reserve(file, at..at + block.len() as u64);
@@ -91,14 +92,14 @@ pub(crate) fn put_read(file: &File, at: u64, block: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Asks for the room of what is written next as a whole: a file system that finds it page by page takes half as long again
-/// (ext4, 189 MB: 44 ms against 30).
+/// Reserves the space of the next writes as a whole: a file system that allocates it page by page takes half as long
+/// again (ext4, 189 MB: 44 ms against 30).
 fn reserve(file: &File, range: Range<u64>) {
-    // Writing says what is wrong, if anything is.
+    // The write reports the error, if there is one.
     let _ = fallocate(file, FallocateFlags::empty(), range.start, range.end - range.start);
 }
 
-/// Compares what is in the file with the block that was written there, in pieces as large as the memory that is lent.
+/// Compares the file with the block that was written there, in pieces as large as the buffer passed in.
 fn read_again(file: &File, at: u64, block: &[u8], lent: &mut [u8]) -> io::Result<()> {
     for (piece, at) in block.chunks(PIECE).zip((at..).step_by(PIECE)) {
         // Reading a hole would fill memory with zeros.
@@ -120,7 +121,7 @@ fn reads_differently(at: u64) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
-/// Compares what lies between the parts, which do not overlap, with zeros.
+/// Compares the gaps between the parts, which do not overlap, with zeros.
 pub(crate) fn check_gaps(file: &File, size: u64, parts: &[Part<'_>]) -> io::Result<()> {
     let mut filled: Vec<Range<u64>> = parts.iter().map(|(at, part)| *at..at + part.len() as u64).collect();
     filled.sort_unstable_by_key(|range| range.start);
@@ -140,10 +141,10 @@ pub(crate) fn check_gaps(file: &File, size: u64, parts: &[Part<'_>]) -> io::Resu
     Ok(())
 }
 
-/// Says that the file is not read from its begin to its end: reading ahead into what is not written yet fills memory with
+/// Declares that the file is not read sequentially: read-ahead of parts that are not written yet fills memory with
 /// zeros.
 pub(crate) fn is_read_anywhere(file: &File) {
-    // Where the system does not know the advice, that is what it costs.
+    // Where the system does not support the advice, that is its cost.
     let _ = fadvise(file, 0, None, Advice::Random);
 }
 
@@ -153,13 +154,13 @@ fn is_zero(piece: &[u8]) -> bool {
     *piece == ZEROS[..piece.len()]
 }
 
-/// How much was copied.
+/// The amount that was copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Copied {
     /// Everything, and it is a hole.
     Nothing,
     All,
-    /// So many bytes: the system does not do it between these files, or no further.
+    /// This many bytes: the system does not copy between these files, or no further.
     Some(u64),
 }
 
@@ -194,21 +195,21 @@ fn copy(from: &File, range: Range<u64>, to: &File, start: u64) -> io::Result<Cop
     Ok(result)
 }
 
-/// The next stretch of the file that is no hole.
+/// The next range of the file that is no hole.
 fn next_data(file: &File, range: Range<u64>) -> io::Result<Option<Range<u64>>> {
     let Some(start) = data_start(file, &range)? else { return Ok(None) };
     let end = seek(file, SeekFrom::Hole(start)).map_or(range.end, |end| end.min(range.end));
     Ok(Some(start..end.max(start + 1)))
 }
 
-/// Where it begins. To find its end a file system may have to look at every page of it.
+/// Its start. To find its end a file system may have to examine every page of it.
 fn data_start(file: &File, range: &Range<u64>) -> io::Result<Option<u64>> {
     let start = match seek(file, SeekFrom::Data(range.start)) {
         Ok(start) => start.max(range.start),
-        // Behind the last byte that is stored: a hole, if the file still reaches there.
+        // After the last byte that is stored: a hole, if the file still extends there.
         Err(Errno::NXIO) if file.metadata()?.len() >= range.end => return Ok(None),
         Err(Errno::NXIO) => return Err(shorter()),
-        // This file system does not know of holes.
+        // This file system does not support holes.
         Err(_) => range.start,
     };
     Ok((start < range.end).then_some(start))
@@ -263,7 +264,7 @@ mod tests {
         check_gaps(&file, size, &parts).unwrap();
     }
 
-    /// Whatever the system says of a write, what is not there is found.
+    /// Whatever the system reports for a write, missing bytes are detected.
     #[test]
     fn what_was_written_differently_is_found() {
         let file = tempfile::tempfile().unwrap();

@@ -1,10 +1,11 @@
-//! Inputs that are to be replaced by what becomes of them: one command at a time.
+//! Inputs that are replaced by their own output: one command at a time.
 //!
-//! Invariants: who works on a file in place holds a lock on it from before it is read until after it is replaced; who
-//! waited reads what the one before has written. A file system without locks is served without.
+//! Invariants: a command that works on a file in place holds a lock on it from before it is read until after it is
+//! replaced. A command that waited reads the output of the previous one. On a file system without locks it runs
+//! without.
 
 use crate::input::{self, Input};
-use crate::write::{self, folder_of};
+use crate::write::{self, directory_of};
 use hotswap_report::{Diagnostic, codes};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
@@ -13,8 +14,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// As [`crate::open_or_stdin`], for a command that writes `output`: if that is the same file, it waits for other commands
-/// that change it, and they wait until the input goes.
+/// As [`crate::open_or_stdin`], for a command that writes `output`: if that is the same file, it waits for other
+/// commands that change it, and they wait until the input is dropped.
 ///
 /// # Errors
 /// [`codes::CANNOT_READ`].
@@ -26,7 +27,7 @@ pub fn open_to_change(path: &Path, output: &Path) -> Result<Input, Diagnostic> {
 }
 
 fn locked(path: &Path, output: &Path) -> io::Result<Input> {
-    // By name: the file itself is another one as soon as the command before this one is done.
+    // By name: the file itself is another one as soon as the previous command has finished.
     let is_in_place = is_same_place(path, output);
     loop {
         let file = File::open(path)?;
@@ -34,7 +35,7 @@ fn locked(path: &Path, output: &Path) -> io::Result<Input> {
         if is_in_place && own.is_file() {
             match flock(&file, FlockOperation::LockExclusive) {
                 Err(Errno::INTR) => continue,
-                // It has been replaced while this one waited.
+                // It was replaced during the wait.
                 Ok(()) if !fs::metadata(path).is_ok_and(|now| is_same(&own, &now)) => continue,
                 Ok(()) | Err(_) => {}
             }
@@ -46,7 +47,7 @@ fn locked(path: &Path, output: &Path) -> io::Result<Input> {
 /// Whether both paths, their links followed, are one name in one directory.
 fn is_same_place(one: &Path, other: &Path) -> bool {
     let (Ok(one), Ok(other)) = (write::resolve(one), write::resolve(other)) else { return false };
-    let (Ok(parent), Ok(other_parent)) = (fs::metadata(folder_of(&one)), fs::metadata(folder_of(&other))) else {
+    let (Ok(parent), Ok(other_parent)) = (fs::metadata(directory_of(&one)), fs::metadata(directory_of(&other))) else {
         return false;
     };
     one.file_name() == other.file_name() && is_same(&parent, &other_parent)

@@ -1,7 +1,7 @@
 //! Input files, mapped where they are regular files.
 //!
-//! A mapped file that is looked at from end to end would fill the memory that the system accounts to the process: who is
-//! done with a part says so by [`Input::release`].
+//! A mapped file that is scanned completely would fill the memory that the system accounts to the process: callers
+//! release finished parts with [`Input::release`].
 
 use hotswap_report::{Diagnostic, codes};
 use memmap2::{Mmap, MmapOptions, UncheckedAdvice};
@@ -23,7 +23,7 @@ enum Kind {
     Read(Vec<u8>),
 }
 
-/// What the system maps at once, on every machine that we know (64 KiB on some of AArch64 and POWER).
+/// The unit of mapping, on every supported machine (64 KiB on some of AArch64 and POWER).
 const PAGE: usize = 64 << 10;
 
 impl Deref for Input {
@@ -47,29 +47,29 @@ impl Input {
     /// share no maps of files that may be written. It must not be empty.
     #[allow(unsafe_code, reason = "memory maps can only be made by an unsafe function")]
     pub(crate) fn map(file: &File) -> io::Result<Self> {
-        // SAFETY: the map is never written through and outlives no slice of it (`Input` owns it, the
-        // slices borrow). Nothing of ours writes to an input: outputs are new files that are renamed
-        // into place. A foreign process that writes into the file meanwhile can change what is read
-        // or end the process by SIGBUS, as with every mapping reader (ld, objdump).
+        // SAFETY: the map is never written through and outlives no slice of it (`Input` owns it, the slices borrow).
+        // Nothing of ours writes to an input: outputs are new files that are renamed into place. A foreign process that
+        // writes into the file meanwhile can change what is read or end the process by SIGBUS, as with every mapping
+        // reader (ld, objdump).
         let map = unsafe { MmapOptions::new().map_copy_read_only(file) }?;
         Ok(Self(Kind::Mapped(map, file.try_clone()?)))
     }
 
-    /// Says that the part, a slice of these bytes, is not needed for now: its pages no longer count as memory of this
-    /// process. Whoever reads it again gets the same bytes from the file. Slices of something else are left alone.
+    /// Releases the pages of the part, a slice of these bytes, which is not needed for now: they no longer count as
+    /// memory of this process. A later read gets the same bytes from the file. Slices of something else are ignored.
     #[allow(unsafe_code, reason = "pages of memory maps can only be given back by an unsafe function")]
     pub fn release(&self, part: &[u8]) {
         let (Kind::Mapped(map, _), Some(offset)) = (&self.0, self.offset_of(part)) else { return };
         let (start, end) = (offset as usize, offset as usize + part.len());
-        // Parts follow one another: the page in which this one ends goes with the next one.
+        // Parts are consecutive: the page in which this one ends is released with the next one.
         let start = start / PAGE * PAGE;
         let end = if end == map.len() { end } else { end / PAGE * PAGE };
         if start < end {
-            // SAFETY: the map is private, backed by a file and never written to, so a page that is given back holds
-            // what the file holds, and the next access reads it from there (madvise(2), MADV_DONTNEED). What may
-            // happen when another process changes the file is what `map` says.
+            // SAFETY: the map is private, backed by a file and never written to, so a released page has the content of
+            // the file, and the next access reads it from there (madvise(2), MADV_DONTNEED). `map` describes the
+            // effects of another process that changes the file.
             let result = unsafe { map.unchecked_advise_range(UncheckedAdvice::DontNeed, start, end - start) };
-            // Where the system refuses, the pages stay: that costs memory alone.
+            // Where the system refuses, the pages stay: that costs only memory.
             drop(result);
         }
     }
@@ -79,13 +79,13 @@ impl Input {
         self.offset_of(part).is_some()
     }
 
-    /// Where in these bytes the part begins, if it is a slice of them.
+    /// The offset of the part in these bytes, if it is a slice of them.
     fn offset_of(&self, part: &[u8]) -> Option<u64> {
         let offset = (part.as_ptr() as usize).checked_sub(self.as_ptr() as usize)?;
         (offset.checked_add(part.len())? <= self.len()).then_some(offset as u64)
     }
 
-    /// The file and the offset at which it holds the part, if the part is a slice of a mapped file.
+    /// The file and the part's offset in it, if the part is a slice of a mapped file.
     pub(crate) fn place_of(&self, part: &[u8]) -> Option<(&File, u64)> {
         match &self.0 {
             Kind::Mapped(_, file) => Some((file, self.offset_of(part)?)),
@@ -102,7 +102,7 @@ pub fn open(path: &Path) -> Result<Input, Diagnostic> {
     open_file(path).map_err(|error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(path))
 }
 
-/// As [`open`], where `-` is standard input. What is redirected from the begin of a regular file is not copied either.
+/// As [`open`], where `-` is standard input. Input redirected from the start of a regular file is not copied either.
 ///
 /// # Errors
 /// [`codes::CANNOT_READ`].
@@ -114,7 +114,7 @@ pub fn open_or_stdin(path: &Path) -> Result<Input, Diagnostic> {
     input.map_err(|error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file("standard input"))
 }
 
-/// Whether a command means standard input by that.
+/// Whether the path of a command denotes standard input.
 pub(crate) fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }

@@ -1,7 +1,7 @@
-//! Files as HotSwap needs them: outputs that are never half written, response files, folders.
+//! File access for HotSwap: outputs that are never half written, response files, directories.
 //!
-//! Invariants: [`replace`] leaves either the old or the whole new content under the name, also
-//! when the process is killed or the disk is full; it never writes through to a device or a pipe.
+//! Invariants: [`replace`] leaves either the old or the complete new content under the name, even when the process is
+//! killed or the disk is full; it never writes through to a device or a pipe.
 //!
 //! Absent on purpose: locking between two builds of one output (the build system's job). Commands that change a file in
 //! place do lock it ([`open_to_change`]).
@@ -17,7 +17,7 @@ mod threads;
 mod truncated;
 mod write;
 
-pub use cache::{Untrusted, cache_dir, own_folder};
+pub use cache::{Untrusted, cache_dir, own_directory};
 pub use in_place::open_to_change;
 pub use input::{Input, open, open_or_stdin};
 pub use response::{Word, expand};

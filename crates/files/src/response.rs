@@ -1,7 +1,7 @@
-//! Response files, read the way clang reads them: `@file` words, nested, with GNU quoting.
+//! Response files, read as clang reads them: `@file` arguments, nested, with GNU quoting.
 //!
-//! Callers judge the expanded words and pass the original ones on: an expanded list could be
-//! longer than the system allows for one command (E2BIG).
+//! Callers examine the expanded arguments and pass the original ones on: an expanded list could be longer than the
+//! system allows for one command (E2BIG).
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -9,23 +9,23 @@ use std::io::Read;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 
-/// A word of the expanded command line and where it stood.
+/// An argument of the expanded command line and its origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Word {
-    /// The word.
+    /// The argument.
     pub text: OsString,
-    /// Index of the original word that holds it (itself, or the `@file` that it came from).
+    /// Index of the original argument that holds it (itself, or the `@file` that it came from).
     pub index: usize,
 }
 
 /// Depth to which response files are read: more than any tool writes, and far from the end of the stack.
 const DEPTH: usize = 256;
 
-/// A file, whatever name it was reached by.
+/// The identity of a file, independent of its path.
 type Identity = (u64, u64);
 
-/// Expands every `@file`. A file that cannot be read stays the word it is, as in clang, and so does one that is being
-/// read already: it names itself, which clang and lld refuse in their own words.
+/// Expands every `@file`. The argument of a file that cannot be read is unchanged, as in clang. So is that of a file
+/// that is being read already: it includes itself, which clang and lld reject with messages of their own.
 pub fn expand(words: &[OsString]) -> Vec<Word> {
     let mut out = Vec::with_capacity(words.len());
     for (index, word) in words.iter().enumerate() {
@@ -34,8 +34,8 @@ pub fn expand(words: &[OsString]) -> Vec<Word> {
     out
 }
 
-/// Relative names are looked up in the working folder, also those inside a file: so do clang, lld
-/// and their like (only in clang's configuration files a name is relative to the file).
+/// Relative names are resolved against the working directory, even those inside a file: so do clang, lld and similar tools
+/// (only in clang's configuration files a name is relative to the file).
 fn push(out: &mut Vec<Word>, word: &OsStr, index: usize, above: &mut Vec<Identity>) {
     let name = word.as_bytes().strip_prefix(b"@").filter(|_| above.len() < DEPTH);
     let Some((identity, bytes)) = name.and_then(|name| read_below(OsStr::from_bytes(name), above)) else {
@@ -49,7 +49,7 @@ fn push(out: &mut Vec<Word>, word: &OsStr, index: usize, above: &mut Vec<Identit
     above.pop();
 }
 
-/// The file's content; nothing for a file that is one of those above it.
+/// The file's content; `None` for a file that includes itself.
 fn read_below(name: &OsStr, above: &[Identity]) -> Option<(Identity, Vec<u8>)> {
     let mut file = File::open(name).ok()?;
     let meta = file.metadata().ok()?;
@@ -62,8 +62,8 @@ fn read_below(name: &OsStr, above: &[Identity]) -> Option<(Identity, Vec<u8>)> {
     Some((identity, bytes))
 }
 
-/// GNU quoting as in LLVM's `TokenizeGNUCommandLine`: blanks separate; `\` quotes the next byte,
-/// also inside double quotes and, unlike in a shell, single ones.
+/// GNU quoting as in LLVM's `TokenizeGNUCommandLine`: blanks separate; `\` quotes the next byte, even inside double
+/// quotes and, unlike in a shell, single ones.
 pub(crate) fn tokenize(bytes: &[u8]) -> Vec<OsString> {
     let mut words = Vec::new();
     let mut word: Option<Vec<u8>> = None;
@@ -101,7 +101,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| format!("@{}/{name}", dir.path().display());
         fs::write(dir.path().join("inner"), "-fgpu-rdc").unwrap();
-        // `inner` alone would have to lie in the working folder, not beside `outer`.
+        // `inner` alone would have to be in the working directory, not next to `outer`.
         let content = format!("--offload-arch=gfx1030 {} @absent @inner", at("inner"));
         fs::write(dir.path().join("outer"), content).unwrap();
         let words = expand(&["-c".into(), at("outer").into()]);
@@ -115,7 +115,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| format!("@{}", dir.path().join(name).display());
         let write = |name: &str, words: String| fs::write(dir.path().join(name), words).unwrap();
-        // Twice: a limit of the depth alone would leave 2^32 words. Also through a link, and through another file.
+        // Twice: a limit of the depth alone would leave 2^32 arguments. Also through a link, and through another file.
         write("twice", format!("{} {}", at("twice"), at("twice")));
         std::os::unix::fs::symlink(dir.path().join("link"), dir.path().join("loop")).unwrap();
         std::os::unix::fs::symlink(dir.path().join("self"), dir.path().join("link")).unwrap();

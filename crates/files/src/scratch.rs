@@ -1,9 +1,9 @@
-//! Bytes that wait for their place in an output: in an unnamed file, so that they need no memory.
+//! Bytes kept for an output in an unnamed file, so that they need no memory.
 //!
-//! Invariants: threads may keep things at once; nothing is left behind when the process ends or is killed.
+//! Invariants: several threads may add bytes at once; nothing is left when the process ends or is killed.
 
 use crate::input::Input;
-use crate::write::folder_of;
+use crate::write::directory_of;
 use hotswap_report::{Diagnostic, codes};
 use std::fs::File;
 use std::io;
@@ -12,7 +12,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// An unnamed file in the folder of an output.
+/// An unnamed file in the directory of an output.
 #[derive(Debug)]
 pub struct Scratch {
     file: File,
@@ -21,18 +21,18 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// In the folder of that output, or where temporary files go.
+    /// Makes one in the directory of that output, or in that for temporary files.
     ///
     /// # Errors
     /// [`codes::CANNOT_WRITE`].
     pub fn beside(output: &Path) -> Result<Self, Diagnostic> {
-        // Where the file system has no files without names (FUSE, NFS, 9P), it gets one that is taken away at once.
-        let file = tempfile::tempfile_in(folder_of(output)).or_else(|_| tempfile::tempfile());
+        // On file systems without unnamed files (FUSE, NFS, 9P), it gets a name that is removed at once.
+        let file = tempfile::tempfile_in(directory_of(output)).or_else(|_| tempfile::tempfile());
         let file = file.map_err(|error| cannot_write(output, &error))?;
         Ok(Self { file, end: AtomicU64::new(0), output: output.to_owned() })
     }
 
-    /// Keeps the bytes; says where in [`Scratch::read`] they are.
+    /// Keeps the bytes; returns their range in [`Scratch::read`].
     ///
     /// # Errors
     /// [`codes::CANNOT_WRITE`].
@@ -79,6 +79,6 @@ mod tests {
             assert!(range.len() == 1000 + usize::from(byte) && all[range].iter().all(|found| *found == byte));
         }
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
-        assert!(Scratch::beside(Path::new("/nonexistent-folder/out")).is_ok(), "temporary files have a folder");
+        assert!(Scratch::beside(Path::new("/nonexistent-directory/out")).is_ok(), "temporary files have a directory");
     }
 }

@@ -1,9 +1,10 @@
-//! Directories for the files of other tools, which cannot be unnamed: they go when their owner ends, and those of owners
-//! that were killed go when the next one is made.
+//! Directories for the files of other tools, which cannot be unnamed. They are removed when their owner ends; those of
+//! killed owners are removed when the next one is made.
 //!
-//! Invariants: whoever uses a directory holds a lock on it, which the system drops with the process; so nothing that is in
-//! use is removed, not even where the owner is in another container and its process number means nothing here. A directory
-//! of another user, a link or anything else of that name is left alone, and so is everything on a file system without locks.
+//! Invariants: the user of a directory holds a lock on it, which the system drops with the process. So no directory in
+//! use is removed, not even where the owner is in another container and its process number means nothing here. A
+//! directory of another user, a link or anything else of that name is left alone, and so is everything on a file system
+//! without locks.
 
 use hotswap_report::{Diagnostic, codes};
 use rustix::fs::{CWD, FlockOperation, Mode, OFlags, flock, openat};
@@ -13,16 +14,17 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use tempfile::TempDir;
 
-/// A directory that goes.
+/// A directory that is removed on drop.
 #[derive(Debug)]
 pub struct ScratchDirectory {
     directory: TempDir,
-    /// Holds the lock until the directory is gone; absent where it cannot be locked.
+    /// Holds the lock until the directory is removed; absent where it cannot be locked.
     _lock: Option<File>,
 }
 
 impl ScratchDirectory {
-    /// Below `parent`, for this user alone. Its name begins with `prefix`, which no other file of `parent` may.
+    /// Makes one below `parent`, for this user alone. Its name begins with `prefix`, which no other file of `parent`
+    /// may use.
     ///
     /// # Errors
     /// [`codes::CANNOT_WRITE`] with the parent.
@@ -33,7 +35,7 @@ impl ScratchDirectory {
         made.map_err(|error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(parent))
     }
 
-    /// In the directory for temporary files.
+    /// Makes one in the directory for temporary files.
     ///
     /// # Errors
     /// As [`ScratchDirectory::new`].
@@ -41,7 +43,7 @@ impl ScratchDirectory {
         Self::new(&std::env::temp_dir(), prefix)
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         self.directory.path()
     }
@@ -61,7 +63,7 @@ fn open(path: &Path) -> io::Result<File> {
     Ok(openat(CWD, path, flags, Mode::empty())?.into())
 }
 
-/// Removes the directories of that prefix that are this user's and that nobody holds a lock on.
+/// Removes the directories with that prefix that belong to this user and are not locked.
 fn remove_abandoned(parent: &Path, prefix: &str) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         if !entry.file_name().as_encoded_bytes().starts_with(prefix.as_bytes()) {
@@ -70,7 +72,7 @@ fn remove_abandoned(parent: &Path, prefix: &str) {
         let Ok(directory) = open(&entry.path()) else { continue };
         let is_ours = directory.metadata().is_ok_and(|meta| meta.uid() == rustix::process::geteuid().as_raw());
         if is_ours && flock(&directory, FlockOperation::NonBlockingLockExclusive).is_ok() {
-            // What cannot be removed stays for the next run.
+            // Directories that cannot be removed stay for the next run.
             let _ = fs::remove_dir_all(entry.path());
         }
     }

@@ -1,7 +1,7 @@
-//! Work on several cores that is also done where the system gives no more threads: a limit of processes, or a filter of
+//! Parallel work that also completes where the system provides no more threads: a limit of processes, or a filter of
 //! system calls that is older than `clone3`.
 //!
-//! Invariant: a thread that cannot be had costs time alone.
+//! Invariant: a thread that cannot be created costs only time.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -35,7 +35,7 @@ pub fn on_all_cores<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> 
     made.into_iter().map(|(_, result)| result).collect()
 }
 
-/// A task that runs while its caller does something else, or, where there is no thread for it, when its result is wanted.
+/// A task that runs in the background, or, where no thread is available for it, when its result is requested.
 #[derive(Debug)]
 pub enum BackgroundTask<'scope, T, W> {
     /// On a thread of its own.

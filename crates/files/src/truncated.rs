@@ -1,10 +1,10 @@
-//! Mapped inputs that another process makes shorter.
+//! Mapped inputs that another process truncates.
 //!
-//! Reading a page behind the new end raises SIGBUS, as in every program that maps its inputs. Reading whole files instead
-//! would take their size in memory, and looking at the size again leaves the moment between look and read; so the signal
-//! is made an error of ours. Outputs are safe: they are renamed into place when they are complete.
+//! Reading a page after the new end raises SIGBUS, as in every program that maps its inputs. Reading whole files
+//! instead would take their size in memory, and checking the size again leaves a race between check and read; so the
+//! signal is turned into an error of ours. Outputs are safe: they are renamed into place when they are complete.
 //!
-//! Absent on purpose: going on after it, and files that are written to without becoming shorter.
+//! Absent on purpose: recovery from it, and files that are modified without becoming shorter.
 
 use hotswap_report::{Diagnostic, codes};
 use signal_hook::consts::SIGBUS;
@@ -17,13 +17,13 @@ pub fn end_on_truncated_input(program: &str) {
         Diagnostic::error(codes::CANNOT_READ, what).advise("run the command again when nothing writes its inputs");
     let line = format!("{program}: {error}\n");
     let end = move || {
-        // There is no other place where a failure could be told.
+        // There is no other place to report a failure.
         let _ = rustix::io::write(std::io::stderr(), line.as_bytes());
         signal_hook::low_level::exit(codes::CANNOT_READ.exit.into());
     };
-    // SAFETY: a handler may do what is async-signal-safe. This one makes two system calls, `write` (of a string that was
-    // made before, to a descriptor and not through the locked `Stderr`) and `_exit`; it takes no memory and no lock, and
-    // does not return to the read that failed.
+    // SAFETY: a handler may do what is async-signal-safe. This one makes two system calls, `write` (of a string that
+    // was made before, to a descriptor and not through the locked `Stderr`) and `_exit`; it takes no memory and no
+    // lock, and does not return to the read that failed.
     let registered = unsafe { signal_hook::low_level::register(SIGBUS, end) };
     // Where the system refuses, the signal ends the process as it does without a handler.
     drop(registered);
@@ -35,7 +35,7 @@ mod tests {
     use std::fs::File;
     use std::process::Command;
 
-    /// Runs itself again: the child ends.
+    /// Runs itself again: the child is ended.
     #[test]
     fn a_truncated_input_is_an_error() {
         const CHILD: &str = "HOTSWAP_TEST_TRUNCATED";

@@ -14,34 +14,34 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Reads a whole file.
 ///
 /// # Errors
-/// [`codes::CANNOT_READ`] with the file and the system's reason.
+/// [`codes::CANNOT_READ`] with the file and the operating system's error.
 pub fn read(path: &Path) -> Result<Vec<u8>, Diagnostic> {
     fs::read(path).map_err(|error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(path))
 }
 
-/// Gives `path` the content `bytes` in one step, keeping the permissions of a file that is there.
+/// Replaces the content of `path` by `bytes` in one step, keeping the permissions of an existing file.
 ///
-/// The content goes to an unnamed file of the same folder first (`O_TMPFILE`: nothing stays
-/// behind when the process is killed), then gets a temporary name and is renamed. On a file system
-/// without unnamed files it has the temporary name from the start; the next run removes it.
+/// The content is written to an unnamed file of the same directory first (`O_TMPFILE`: nothing is left when the process is
+/// killed), then gets a temporary name and is renamed. On a file system without unnamed files it has the temporary name
+/// from the start; the next run removes it.
 ///
 /// # Errors
-/// [`codes::UNSUPPORTED_OUTPUT`] for a device, pipe or folder, [`codes::CANNOT_WRITE`] otherwise.
+/// [`codes::UNSUPPORTED_OUTPUT`] for a device, pipe or directory, [`codes::CANNOT_WRITE`] otherwise.
 pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), Diagnostic> {
     replace_with(path, bytes, 0o666 & !umask())
 }
 
-/// As [`replace`], for a changed copy of the file `model`: a new file gets its permissions, so that a
-/// program stays one.
+/// As [`replace`], for a changed copy of the file `model`: a new file gets its permissions, so that a program stays
+/// executable.
 ///
 /// # Errors
-/// As [`replace`]; [`codes::CANNOT_READ`] where the model is gone.
+/// As [`replace`]; [`codes::CANNOT_READ`] where the model does not exist.
 pub fn replace_like(path: &Path, bytes: &[u8], model: &Path) -> Result<(), Diagnostic> {
     replace_with(path, bytes, mode_of(model)?)
 }
 
-/// The permissions of a model, without those that the umask takes from new files; those of a new file where it comes through
-/// a pipe.
+/// The permissions of a model, without those that the umask clears for new files; those of a new file where it comes
+/// from a pipe.
 fn mode_of(model: &Path) -> Result<u32, Diagnostic> {
     let meta =
         if input::is_stdin(model) { input::stdin().and_then(|file| file.metadata()) } else { fs::metadata(model) };
@@ -49,7 +49,7 @@ fn mode_of(model: &Path) -> Result<u32, Diagnostic> {
     Ok(if meta.is_file() { meta.mode() & 0o777 & !umask() } else { 0o666 & !umask() })
 }
 
-/// How the parts of a file are written.
+/// Options for writing the parts of a file.
 #[derive(Debug)]
 pub struct How<'h> {
     /// Inputs of which parts may be slices.
@@ -59,14 +59,14 @@ pub struct How<'h> {
 }
 
 /// As [`replace_like`], for content that is made of parts, each with its offset, written by several threads and read
-/// again before it takes its place.
+/// back before it takes its place.
 ///
-/// What lies between the parts, up to `size`, is zero and not stored where the file system can leave it out. Large parts
-/// that are slices of `sources` are copied from file to file, as `cp` does it. Every part has been compared with what is
-/// in the new file when `check` sees it.
+/// Gaps between the parts, up to `size`, are zero and not stored where the file system supports holes. Large parts that
+/// are slices of `sources` are copied from file to file, as `cp` does. Every part has been compared with the content of
+/// the new file when `check` sees it.
 ///
 /// # Errors
-/// As [`replace_like`], and what `check` returns; the old content stays then.
+/// As [`replace_like`], and errors of `check`; the old content is kept then.
 pub fn replace_parts<'p>(
     path: &Path,
     (size, model): (u64, &Path),
@@ -96,7 +96,7 @@ pub fn replace_parts<'p>(
     refused.map_or(done, Err)
 }
 
-/// `new`: permissions of a file that is not there yet.
+/// `new`: permissions for a file that does not exist yet.
 fn replace_with(path: &Path, bytes: &[u8], new: u32) -> Result<(), Diagnostic> {
     replace_filled(path, new, |file| file.write_all(bytes))
 }
@@ -109,9 +109,9 @@ fn replace_filled(path: &Path, new: u32, fill: impl FnOnce(&mut File) -> io::Res
     write_beside(&target, access, fill).map_err(|error| cannot_write(path, &error))
 }
 
-/// A link is followed, so that the file behind it is replaced and not the link; one that leads nowhere is replaced.
+/// A link is followed, so that its target is replaced and not the link; a dangling link is replaced.
 ///
-/// A relative path stays relative: it may be short where the path from the root is longer than the system takes.
+/// A relative path stays relative: it may be short where the path from the root exceeds the system's limit.
 pub(crate) fn resolve(path: &Path) -> Result<PathBuf, Diagnostic> {
     const MOST_LINKS: usize = 40; // the system's own limit
     let mut target = path.to_owned();
@@ -119,7 +119,7 @@ pub(crate) fn resolve(path: &Path) -> Result<PathBuf, Diagnostic> {
         match fs::symlink_metadata(&target) {
             Ok(meta) if meta.is_symlink() => {
                 let next = fs::read_link(&target).map_err(|error| cannot_write(path, &error))?;
-                target = folder_of(&target).join(next);
+                target = directory_of(&target).join(next);
             }
             Ok(_) => return Ok(target),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(path.to_owned()),
@@ -129,7 +129,7 @@ pub(crate) fn resolve(path: &Path) -> Result<PathBuf, Diagnostic> {
     Err(cannot_write(path, &rustix::io::Errno::LOOP.into()))
 }
 
-/// Who may do what with the new file.
+/// Owner and permissions of the new file.
 #[derive(Debug, Clone, Copy)]
 struct Access {
     mode: u32,
@@ -141,7 +141,7 @@ struct Access {
 const SET_ID: u32 = 0o6000;
 
 impl Access {
-    /// That of the file which is there, `new` where none is, or in words what kind of thing is there instead of a file.
+    /// That of the existing file, `new` if there is none, or a description of the object if it is not a file.
     fn of(path: &Path, new: u32) -> io::Result<Result<Self, &'static str>> {
         let kind = match fs::metadata(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Ok(Self { mode: new, owner: None })),
@@ -152,7 +152,7 @@ impl Access {
             Ok(meta) => meta.file_type(),
         };
         Ok(Err(if kind.is_dir() {
-            "a folder"
+            "a directory"
         } else if kind.is_fifo() {
             "a pipe"
         } else {
@@ -160,7 +160,7 @@ impl Access {
         }))
     }
 
-    /// Owner first: a change of it takes the bits away that a program of another owner must not have.
+    /// Owner first: changing it clears the bits that a program of another owner must not have.
     fn give(self, file: &File) -> io::Result<()> {
         let meta = file.metadata()?;
         let is_theirs = self.owner.is_none_or(|owner| owner == (meta.uid(), meta.gid()) || change_owner(file, owner));
@@ -169,13 +169,14 @@ impl Access {
     }
 }
 
-/// Whether the file got that user and group: only root gives files away, and others may give them to a group of theirs.
+/// Whether the file got that user and group: only root changes the owner of files, and other users may set a group of
+/// theirs.
 fn change_owner(file: &File, (user, group): (u32, u32)) -> bool {
     rustix::fs::fchown(file, Some(Uid::from_raw(user)), Some(Gid::from_raw(group))).is_ok()
 }
 
-/// The process's umask; the only way to ask is to set it, which other threads could see, so it is
-/// read from the kernel's status page instead (`man 5 proc`, since Linux 4.7).
+/// The process's umask. The only call that returns it also sets it, which other threads could see, so it is read from
+/// the kernel's status page instead (`man 5 proc`, since Linux 4.7).
 fn umask() -> u32 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let digits = status.lines().find_map(|line| line.strip_prefix("Umask:")).unwrap_or("022");
@@ -187,23 +188,23 @@ fn cannot_write(path: &Path, error: &io::Error) -> Diagnostic {
 }
 
 fn write_beside(target: &Path, access: Access, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
-    let folder = folder_of(target);
-    remove_left_over(folder, target);
-    match unnamed(folder) {
+    let directory = directory_of(target);
+    remove_left_over(directory, target);
+    match unnamed(directory) {
         Ok(unnamed) => from_unnamed(unnamed, target, access, fill),
         Err(_) => from_named(target, access, fill),
     }
 }
 
-/// The folder that a path is in.
-pub(crate) fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+/// The directory that contains a path.
+pub(crate) fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// A file of that folder without a name, which goes away with the process.
-fn unnamed(folder: &Path) -> io::Result<File> {
+/// A file of that directory without a name, which is removed with the process.
+fn unnamed(directory: &Path) -> io::Result<File> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-    Ok(File::from(rustix::fs::openat(CWD, folder, flags, Mode::from_raw_mode(0o600))?))
+    Ok(File::from(rustix::fs::openat(CWD, directory, flags, Mode::from_raw_mode(0o600))?))
 }
 
 fn from_unnamed(
@@ -240,11 +241,10 @@ fn rename(temporary: &Path, target: &Path) -> io::Result<()> {
     })
 }
 
-/// Removes the temporary files of this target whose processes are gone: they were killed between
-/// two steps.
-fn remove_left_over(folder: &Path, target: &Path) {
+/// Removes the temporary files of this target whose processes have ended: they were killed between two steps.
+fn remove_left_over(directory: &Path, target: &Path) {
     let prefix = temporary_prefix(target);
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let Some(rest) = name.as_encoded_bytes().strip_prefix(prefix.as_encoded_bytes()) else { continue };
         let process = rest.split(|byte| *byte == b'.').next().and_then(|text| std::str::from_utf8(text).ok());
@@ -255,7 +255,7 @@ fn remove_left_over(folder: &Path, target: &Path) {
     }
 }
 
-/// `.NAME.hotswap-tmp.`, to which process and number are added.
+/// `.NAME.hotswap-tmp.`, to which process and number are appended.
 fn temporary_prefix(target: &Path) -> OsString {
     let mut name = OsString::from(".");
     name.push(target.file_name().unwrap_or_default());
@@ -263,7 +263,7 @@ fn temporary_prefix(target: &Path) -> OsString {
     name
 }
 
-/// A name of this process alone: two processes may write one target at once, and the last one wins.
+/// A name unique to this process: two processes may write one target at once, and the last one wins.
 fn temporary_name(target: &Path) -> PathBuf {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let mut name = temporary_prefix(target);
@@ -305,7 +305,7 @@ mod tests {
         let theirs = Access { mode: 0o6755, owner: Some((u32::MAX - 1, u32::MAX - 1)) };
         let of_nobody = change_owner(&File::open(&file).unwrap(), (65534, 65534));
         if of_nobody {
-            // As root: the new file is theirs, with all of its bits.
+            // As root: the new file has their owner, with all of its bits.
             fs::set_permissions(&file, Permissions::from_mode(0o6755)).unwrap();
             replace(&file, b"newer").unwrap();
             let meta = fs::metadata(&file).unwrap();
@@ -366,7 +366,7 @@ mod tests {
         wanted[(3 << 20) - 1] = 9;
         fs::write(&model, &wanted).unwrap();
         let source = crate::open(&model).unwrap();
-        // From memory, and from a file; what is left out is zero.
+        // From memory, and from a file; gaps are zero.
         let parts = || [(60_000, &wanted[60_000..80_000]), (2 << 20, &source[2 << 20..])].into_iter();
         let no = |_: &Input| Err(Diagnostic::error(codes::VERIFY_FAILED, "no"));
         let error = replace_parts(&file, (3 << 20, &model), how(&&source), parts(), no).unwrap_err();
@@ -400,7 +400,7 @@ mod tests {
 
     #[test]
     fn an_error_of_the_system_is_told() {
-        let error = replace(Path::new("/nonexistent-folder/out"), b"x").unwrap_err();
+        let error = replace(Path::new("/nonexistent-directory/out"), b"x").unwrap_err();
         assert_eq!(error.code, codes::CANNOT_WRITE);
     }
 }

@@ -1,9 +1,9 @@
-//! `hotswap verify --against ORIGINAL REWRITTEN`: proves a rewrite from the two files, with the certificate that rewritten code
-//! objects carry.
+//! `hotswap verify --against ORIGINAL REWRITTEN`: proves a rewrite from the two files, with the certificate in rewritten
+//! code objects.
 //!
-//! Both may be code objects or hold some. Every code object of the rewritten file that carries a certificate is compared with
-//! those of the original; one of them must be what it was made from. JSON: `{schema: 1, original, rewritten, objects: [{place,
-//! original, proven, unchanged, sites, assumes, findings}]}`.
+//! Each file is a code object or contains code objects. Every code object of the rewritten file that carries a
+//! certificate is compared with those of the original; one of them must be its source. JSON: `{schema: 1, original,
+//! rewritten, objects: [{place, original, proven, unchanged, sites, assumes, findings}]}`.
 //!
 //! Absent on purpose: the proof (`hotswap-lint`).
 
@@ -58,11 +58,11 @@ struct Compared {
     proof: Proof,
 }
 
-/// The proof against the original that it was made from; if there is none, the one that comes furthest.
+/// The proof against the code object's source among `originals`; without one, the attempt that got furthest.
 fn prove(place: &str, data: &[u8], originals: &[(String, Vec<u8>)]) -> Result<Compared, Diagnostic> {
     let mut best: Option<Compared> = None;
     for (original, bytes) in originals {
-        // What is not of the same kernels is not meant.
+        // An object with other kernels is not a candidate.
         if !has_same_kernels(bytes, data) {
             continue;
         }

@@ -1,6 +1,6 @@
-//! The allocator of the command, and what it is told.
+//! The command's allocator and its settings.
 //!
-//! Invariants: where the allocator refuses what it is told, or where it is another one, more memory is used and nothing else
+//! Invariants: where the allocator rejects a setting, or is a different one, more memory is used and nothing else
 //! differs.
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -12,21 +12,21 @@ mod jemalloc {
     #[global_allocator]
     static ALLOCATOR: Jemalloc = Jemalloc;
 
-    /// How long freed pages are kept, for arenas that come and for the first one.
+    /// Settings for how long freed pages are kept: for new arenas and for the first one.
     const KEPT: [&CStr; 4] =
         [c"arenas.dirty_decay_ms", c"arenas.muzzy_decay_ms", c"arena.0.dirty_decay_ms", c"arena.0.muzzy_decay_ms"];
     /// All arenas: `MALLCTL_ARENAS_ALL` of jemalloc.h.
     const PURGE: &CStr = c"arena.4096.purge";
 
-    /// Gives freed pages back at once. By itself jemalloc keeps them for ten seconds: more than the containers need that are
-    /// worked on. For a process that has one thread yet.
+    /// Makes the allocator return freed pages at once. By default jemalloc keeps them for ten seconds, which is more
+    /// memory than the containers in work need. Call it while the process has a single thread.
     pub(crate) fn keep_little() {
         for name in KEPT {
             let _ = tell(name, Some(0));
         }
     }
 
-    /// Gives freed pages back to the system. It takes milliseconds: for ends of long steps.
+    /// Returns freed pages to the system. It takes milliseconds, so call it at the end of long steps.
     pub(crate) fn give_back() {
         let _ = tell(PURGE, None);
     }
@@ -37,9 +37,9 @@ mod jemalloc {
             Some(value) => (ptr::from_ref(value).cast_mut().cast(), size_of::<isize>()),
             None => (ptr::null_mut(), 0),
         };
-        // SAFETY: the name ends in a zero. Nothing is asked for, so both pointers for an answer may be null; `new` is null or
-        // points to a value of the size that is stated, which jemalloc only reads before it returns. What it does with it is
-        // behind its own locks.
+        // SAFETY: the name ends in a zero. No value is requested, so both pointers for an answer may be null; `new` is
+        // null or points to a value of the size that is stated, which jemalloc only reads before it returns. Its
+        // internal state is protected by its own locks.
         unsafe { tikv_jemalloc_sys::mallctl(name.as_ptr(), ptr::null_mut(), ptr::null_mut(), new, size) }
     }
 
@@ -61,10 +61,10 @@ mod jemalloc {
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub(crate) use jemalloc::{give_back, keep_little};
 
-/// Other allocators are taken as they are.
+/// Other allocators keep their defaults.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub(crate) fn keep_little() {}
 
-/// Other allocators are taken as they are.
+/// Other allocators keep their defaults.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub(crate) fn give_back() {}

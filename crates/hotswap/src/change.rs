@@ -1,12 +1,12 @@
 //! `hotswap add`, `replace`, `remove`, `prune`, `compress` and `decompress`: changing the containers of
 //! a file of any kind.
 //!
-//! Each command changes opened containers ([`open::Opened`]), several at a time, or leaves them; what changed goes back
-//! into the file by [`crate::containers`], which reads the result again. A record of HotSwap follows: rows of entries
-//! that went go, and what was put in counts as compiled.
+//! Each command changes opened containers ([`open::Opened`]), several at a time, or leaves them unchanged. Changed
+//! containers are written into the file by [`crate::containers`], which reads the result again. A record of HotSwap is
+//! updated: the rows of removed entries are removed, and added code counts as compiled.
 //!
-//! Invariants: an entry that is named and not there is an error, and so is a target that nothing is for;
-//! nothing is written unless all of it could be done.
+//! Invariants: a named entry that does not exist is an error, and so is a target that no entry serves; nothing is
+//! written unless everything could be done.
 
 mod open;
 mod record;
@@ -96,7 +96,7 @@ enum MethodName {
     Zlib,
 }
 
-/// What a command does with one container.
+/// The operation of a command on one container.
 type Step<'s> = dyn Fn(&mut Opened<'_>) -> Result<Vec<Change>, Diagnostic> + Sync + 's;
 
 pub(crate) fn add(arguments: &Put) -> Result<Outcome, Diagnostic> {
@@ -132,7 +132,7 @@ pub(crate) fn prune(arguments: &Prune) -> Result<Outcome, Diagnostic> {
     arguments.common.apply(Verb::Remove, &step, &wanted)
 }
 
-/// A name that at least one container must know.
+/// A name that must occur in at least one container.
 struct Wanted<'n> {
     name: &'n str,
     is_there: Mutex<bool>,
@@ -173,7 +173,7 @@ pub(crate) fn decompress(arguments: &Common) -> Result<Outcome, Diagnostic> {
 }
 
 impl Put {
-    /// The entries' names and what is in the files.
+    /// The entries' names and the contents of their files.
     fn read(&self) -> Result<Vec<(String, NewCode)>, Diagnostic> {
         let one = |entry: &String| {
             let (name, file) =
@@ -187,7 +187,7 @@ impl Put {
 }
 
 impl Common {
-    /// Nothing is written unless all that is wanted is there.
+    /// Writes nothing unless every requested name exists.
     fn apply(&self, verb: Verb, step: &Step<'_>, wanted: &[Wanted<'_>]) -> Result<Outcome, Diagnostic> {
         let in_file = |error: Diagnostic| error.in_file(&self.file);
         let input = hotswap_files::open_to_change(&self.file, &self.output)?;
@@ -218,7 +218,7 @@ impl Common {
             let what = format!("it has {count} containers and no number {number}");
             return Err(Diagnostic::error(codes::NO_ENTRY, what));
         }
-        // What is put in goes into one container.
+        // New code is put into a single container.
         if verb == Verb::Put && count > 1 && self.container.is_none() {
             let what = format!("it has {count} containers");
             return Err(Diagnostic::error(codes::USAGE, what).advise("name one by --container"));

@@ -1,8 +1,8 @@
-//! `hotswap verify`: whether HIP, comgr and LLVM can read what is in a file.
+//! `hotswap verify`: whether HIP, comgr and LLVM can read the contents of a file.
 //!
-//! To what `inspect` checks (records, hashes, targets) come the layout of each bundle: entry IDs, double,
-//! empty and overlapping entries, alignment, the length of the entry table; and whether the plans that manifests name
-//! were carried out ([`crate::kept_plans`]).
+//! In addition to the checks of `inspect` (records, hashes, targets), it checks the layout of each bundle: entry IDs,
+//! duplicate, empty and overlapping entries, alignment, the length of the entry table. It also checks whether the plans
+//! that manifests name were carried out ([`crate::kept_plans`]).
 
 use crate::cli::{Files, Format};
 use crate::survey::Depth;
@@ -35,7 +35,7 @@ pub(crate) fn run(arguments: &Files) -> Result<Outcome, Diagnostic> {
     Ok(outcome)
 }
 
-/// The number of containers, and what is wrong with them.
+/// The number of containers, and the problems found in them.
 fn verify(file: &Path) -> Result<(usize, Vec<Diagnostic>), Diagnostic> {
     let bytes = hotswap_files::open_or_stdin(file)?;
     let contents = hotswap_bundle::open(&bytes);
@@ -51,7 +51,7 @@ fn verify(file: &Path) -> Result<(usize, Vec<Diagnostic>), Diagnostic> {
         };
         problems.extend(layout(found).into_iter().map(named));
     }
-    // `inspect` warns of a wrong hash; here it is an error.
+    // `inspect` only warns about a wrong hash; here it is an error.
     problems.retain(|problem| !(problem.severity == Severity::Warning && problem.what.contains("hash in the header")));
     Ok((contents.found.len(), problems))
 }
@@ -60,7 +60,7 @@ fn malformed(what: impl Into<String>) -> Diagnostic {
     Diagnostic::error(codes::MALFORMED, what)
 }
 
-/// What the entry IDs say together.
+/// Checks of the entry IDs as a set.
 fn identities(entries: &[Entry<'_>]) -> Vec<Diagnostic> {
     let ids: Vec<EntryId> = entries.iter().filter_map(|entry| EntryId::parse(&entry.id).ok()).collect();
     let mut problems = Vec::new();
@@ -96,7 +96,7 @@ fn identities(entries: &[Entry<'_>]) -> Vec<Diagnostic> {
 }
 
 fn layout(found: &Found<'_>) -> Vec<Diagnostic> {
-    // What is no bundle, or cannot be read, was told already.
+    // Files that are no bundle, or cannot be read, have been reported already.
     let Ok((bundle, _)) = parse_lenient(found.bytes) else { return Vec::new() };
     let mut problems = Vec::new();
     if bundle.hash() == HashState::Wrong {

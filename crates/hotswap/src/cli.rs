@@ -168,7 +168,7 @@ pub(crate) struct Output {
     pub(crate) format: Format,
 }
 
-/// Form of the output.
+/// Output formats.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// For people
@@ -178,7 +178,7 @@ pub(crate) enum Format {
     Json,
 }
 
-/// Form of an object file.
+/// Formats of object files.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum ObjectFormat {
     /// ELF for x86-64
@@ -227,7 +227,7 @@ impl Cli {
             self.command,
             Command::Disasm(_) | Command::Lint(_) | Command::Retarget(_) | Command::Rewrite(_) | Command::Verify(_)
         ) {
-            // By itself the pool panics where the system has no more threads; then this thread is the pool.
+            // Rayon's default pool panics where the system has no more threads; then this thread is the pool.
             if rayon::ThreadPoolBuilder::new().build_global().is_err() {
                 let alone = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread();
                 let _ = alone.build_global();

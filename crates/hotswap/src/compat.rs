@@ -1,6 +1,6 @@
-//! `hotswap compat`: a pair of processors in words, or the whole matrix.
+//! `hotswap compat`: the verdict about a pair of processors, or the whole matrix.
 //!
-//! The exit code of a pair is that of a yes or no: an experimental pair is a no unless it is allowed, as everywhere.
+//! The exit code of a pair is a yes or no: an experimental pair is a no unless it is allowed, as in the other commands.
 
 mod matrix;
 
@@ -63,7 +63,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
             return Err(Diagnostic::error(codes::USAGE, "`--format markdown` is for `--matrix` only"));
         }
     };
-    // A no is an answer, but a script that asks must not take it for a yes.
+    // A no is a valid answer, but a script that checks the exit code must not take it for a yes.
     Ok(Outcome { text, problems: answer.refusal.into_iter().collect() })
 }
 
@@ -71,7 +71,7 @@ fn processor(name: &str) -> Result<&'static Processor, Diagnostic> {
     find(name).ok_or_else(|| Diagnostic::error(codes::UNKNOWN_TARGET, format!("`{name}`")))
 }
 
-/// All that is known about a pair.
+/// The verdict about a pair with its reasons.
 struct Answer {
     source: &'static Processor,
     target: &'static Processor,
@@ -109,7 +109,7 @@ impl Answer {
         self.verdict.checks().unwrap_or_default()
     }
 
-    /// The verdict as half a sentence.
+    /// The verdict as a clause.
     fn judgement(&self) -> String {
         let allowed = if self.refusal.is_none() { "allowed" } else { "possible" };
         let number = match self.checks() {
@@ -184,7 +184,7 @@ fn variable_json(variable: &Override) -> Value {
     }
 }
 
-/// The verdict as a word.
+/// The verdict's name.
 fn name(verdict: &Verdict) -> &'static str {
     match verdict {
         Verdict::Identical { .. } => "identical",

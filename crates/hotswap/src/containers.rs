@@ -1,12 +1,13 @@
-//! Every container of a file, changed by as many threads as are wanted, and the file written anew.
+//! Changes the containers of a file in the requested number of threads, and writes the new file.
 //!
-//! Each thread takes the next container, reads it, and keeps what is new: parts of the input are named, small changes stay
-//! in memory, and what is large and new (compressed bundles) waits on disk. When all sizes are known, the file is laid
-//! out, its parts are copied to their places, and the whole is read again before it takes the place of the output.
+//! Each thread takes the next container, reads it, and keeps the new parts. Parts of the input are references, small
+//! changes stay in memory, and large new parts (compressed bundles) are kept in a scratch file. When all sizes are
+//! known, the file is laid out, its parts are copied to their offsets, and the whole is read again before it replaces
+//! the output.
 //!
-//! Invariants: results stand in the order of the file, and of several failures the first one in the file is told, so
-//! that the number of threads changes nothing. Memory holds a few containers, whatever the size of the file: pages of
-//! mapped files are given back behind the reader, and large containers that have to be unpacked wait for one another.
+//! Invariants: results are in the order of the file, and of several failures the first one in the file is reported, so
+//! the number of threads changes nothing. Memory holds a few containers, whatever the size of the file: pages of mapped
+//! files are released after they were read, and large containers that must be unpacked wait for one another.
 
 use crate::allocator;
 use crate::room::Room;
@@ -25,23 +26,23 @@ use std::thread;
 /// A file to change.
 pub(crate) struct Job<'j> {
     pub(crate) input: &'j Input,
-    /// Where the input is, and where the result goes.
+    /// Path of the input, and path of the result.
     pub(crate) file: &'j Path,
     pub(crate) output: &'j Path,
     pub(crate) threads: usize,
-    /// What is done, in a word, for the progress bar.
+    /// The verb for the progress bar.
     pub(crate) verb: &'static str,
-    /// Memory that a plain container takes while it is worked on, in quarters of its size.
+    /// Memory that an uncompressed container takes while it is processed, in quarters of its size.
     pub(crate) quarters: u64,
 }
 
-/// What became of a container.
+/// The result of the operation on one container.
 pub(crate) struct Done<'a, T> {
     /// Its new bytes, where it changes.
     pub(crate) new: Option<Draft<'a>>,
-    /// What they must read as in the new file, where nobody has read them yet.
+    /// Their expected summary in the new file, unless they have been read already.
     pub(crate) expected: Option<Summary>,
-    /// What there is to say.
+    /// The operation's own report.
     pub(crate) said: T,
 }
 
@@ -53,7 +54,7 @@ struct Kept<'a> {
     expected: Option<Summary>,
 }
 
-/// What was done with one container.
+/// A processed container.
 pub(crate) struct Handled<'a, T> {
     pub(crate) found: Found<'a>,
     /// Its new size, where it changes.
@@ -62,28 +63,29 @@ pub(crate) struct Handled<'a, T> {
     new: Option<Kept<'a>>,
 }
 
-/// What was done with the containers of a file.
+/// The processed containers of a file.
 pub(crate) struct Work<'a, T> {
     pub(crate) done: Vec<Handled<'a, T>>,
     scratch: Option<Input>,
 }
 
-/// A thread's result; nothing until it is done.
+/// A thread's result; empty until it is done.
 type Slot<'a, T> = Mutex<Option<Result<Handled<'a, T>, Diagnostic>>>;
 
-/// What is done with a container; its number counts from 0.
+/// The operation on a container; its number counts from 0.
 type Step<'s, 'a, T> = dyn Fn(usize, &Found<'a>) -> Result<Done<'a, T>, Diagnostic> + Sync + 's;
 
-/// Quarters of their size that containers take which are read from memory, one entry after the other.
+/// Memory in quarters of the size for containers that are read from mapped memory, one entry after the other.
 pub(crate) const MAPPED: u64 = 2;
-/// As [`MAPPED`], where they are read whole and something smaller becomes of them.
+/// Like [`MAPPED`], for containers that are read whole and become smaller.
 pub(crate) const READ: u64 = 5;
-/// As [`MAPPED`], where they are unpacked or packed: once as they were, once as they will be, and what is derived.
+/// Like [`MAPPED`], for containers that are unpacked or packed: the old and the new contents, and data derived from
+/// them.
 pub(crate) const PACKED: u64 = 10;
-/// From this size on, new bytes wait on disk.
+/// From this size on, new bytes are kept in the scratch file.
 const LARGE: usize = 64 << 10;
 
-/// One thread for each core, where nobody says otherwise.
+/// The requested number of threads; one for each core by default.
 pub(crate) fn threads(wanted: Option<u16>) -> usize {
     let cores = || thread::available_parallelism().map_or(1, usize::from);
     wanted.map_or_else(cores, usize::from)
@@ -126,14 +128,14 @@ impl<'j> Job<'j> {
                 drop(taken);
                 self.input.release(container.bytes);
                 progress.inc(container.bytes.len() as u64);
-                // The lock is poisoned only where a thread has panicked, and then the scope does, too.
+                // The lock is poisoned only where a thread has panicked, and then the scope panics, too.
                 if let Ok(mut slot) = slot.lock() {
                     *slot = Some(done.map_err(|error| error.in_entry(container.place.to_string())));
                 }
             }
         };
         thread::scope(|scope| {
-            // Where the system has no more threads, there are fewer.
+            // Where the system has no more threads, fewer are used.
             let more = || thread::Builder::new().spawn_scoped(scope, take).is_ok();
             (1..self.threads.min(found.len())).all(|_| more());
             take();
@@ -143,7 +145,7 @@ impl<'j> Job<'j> {
         Ok(Work { done: collect(slots)?, scratch })
     }
 
-    /// Bytes of memory that a container may take while it is worked on.
+    /// Bytes of memory that a container may take while it is processed.
     fn weight(&self, found: &Found<'_>) -> u64 {
         match found.form {
             Form::CompressedBundle(_) | Form::OffloadBinary(_) => found.plain_size() / 4 * PACKED.max(self.quarters),
@@ -162,7 +164,7 @@ impl<'j> Job<'j> {
         Ok(Handled { found: found.clone(), size, said: done.said, new })
     }
 
-    /// What is large and no part of the input goes to the scratch file.
+    /// Moves large parts that do not come from the input to the scratch file.
     fn put_aside(
         &self,
         mut draft: Draft<'j>,
@@ -178,7 +180,7 @@ impl<'j> Job<'j> {
         Ok(Kept { draft, aside, expected })
     }
 
-    /// Writes the new file, reads it again and puts it in its place; its size.
+    /// Writes the new file, reads it again and moves it to the output path; returns its size.
     pub(crate) fn write<T>(&self, work: &Work<'j, T>) -> Result<u64, Diagnostic> {
         let in_file = |error: Diagnostic| error.in_file(self.file);
         let exchanges = work.exchanges();
@@ -196,7 +198,7 @@ impl<'j> Job<'j> {
         Ok(size)
     }
 
-    /// A bar on standard error, where that is a terminal; by bytes, because bundles differ in size.
+    /// A progress bar on standard error, if that is a terminal; it counts bytes, because bundles differ in size.
     fn progress(&self, found: &[Found<'_>]) -> ProgressBar {
         let bar = ProgressBar::new(found.iter().map(|container| container.bytes.len() as u64).sum());
         match ProgressStyle::with_template("{prefix} {bar:40} {bytes}/{total_bytes} {eta}") {
@@ -229,7 +231,7 @@ impl<'a, T> Work<'a, T> {
         draft
     }
 
-    /// Whether the changed containers of the new file read as they should. Those that became empty are gone.
+    /// Whether the changed containers of the new file read as expected. Those that became empty are gone.
     fn check(&self, new: &[u8]) -> Result<(), Diagnostic> {
         let stays = |handled: &&Handled<'_, T>| handled.size != Some(0);
         for (handled, found) in self.done.iter().filter(stays).zip(&open(new).found) {

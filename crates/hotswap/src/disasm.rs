@@ -1,7 +1,7 @@
 //! `hotswap disasm`: the instructions of a code object, as assembly or JSON.
 //!
-//! The output is written as it comes, because the text of a large library has gigabytes; problems are
-//! told at the end. What is no instruction is shown as bytes and counted, never guessed.
+//! The output is streamed, because the text of a large library has gigabytes; problems are reported at the end. Bytes
+//! that are no instruction are shown as bytes and counted, never guessed.
 
 mod assembly;
 mod chunk;
@@ -34,7 +34,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use walk::{Tally, View};
 
-/// More names than this say nothing in a message.
+/// A message with more names than this is useless.
 const LISTED: usize = 12;
 
 #[derive(Debug, Args)]
@@ -102,7 +102,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
     run.finish(result).map_err(|error| error.in_file(&arguments.file))
 }
 
-/// Why a run ends early.
+/// The reason why a run ends early.
 enum End {
     /// The reader has closed the pipe, or the disk is full.
     Stop,
@@ -132,11 +132,11 @@ struct Run<'r, W> {
     file: &'r str,
     writer: Writer<'r, W>,
     problems: Vec<Diagnostic>,
-    /// Whether something was written: a refusal comes before that, a broken object behind it.
+    /// Whether something was written: a refusal precedes all output, an error in an object may follow some.
     began: bool,
 }
 
-/// One code object, and how it is called.
+/// One code object, and its name in messages.
 struct Object<'o> {
     map: &'o CodeMap<'o>,
     number: Option<usize>,
@@ -205,7 +205,7 @@ impl<W: Write> Run<'_, W> {
         self.object(&Object { map: &map, number: Some(number), id, place, target, kind, reader })
     }
 
-    /// What the code is for: what the file's header says, unless a target was asked for.
+    /// The target of the code: the requested one, otherwise that of the file's header.
     fn target(&mut self, selected: &Selected<'_>, map: &CodeMap<'_>) -> Result<String, Diagnostic> {
         let stated = map.target_id.map(|id| id.to_string());
         let stated = stated.or_else(|| map.processor.map(|processor| processor.name.to_owned()));
@@ -249,7 +249,7 @@ impl<W: Write> Run<'_, W> {
         Ok(asked.or(lanes).map_or(reader, |lanes| reader.with_lanes(lanes)))
     }
 
-    /// Shows one code object, after everything that can be refused.
+    /// Shows one code object, after all checks that can refuse it.
     fn object(&mut self, object: &Object<'_>) -> Result<(), End> {
         let wanted = wanted(object.map, self.arguments, self.names)?;
         self.begin()?;
@@ -302,7 +302,7 @@ impl<W: Write> Run<'_, W> {
         }
     }
 
-    /// Ends the output. What was refused before anything was written is the only message.
+    /// Ends the output. A refusal before any output is the only message.
     fn finish(mut self, result: Result<(), End>) -> Result<Outcome, Diagnostic> {
         match result {
             Err(End::Refused(error)) if !self.began => return Err(error),
@@ -322,7 +322,7 @@ impl<W: Write> Run<'_, W> {
     }
 }
 
-/// One line for all bytes that should be instructions and are none.
+/// One line about all bytes in code that decode to no instruction.
 fn opaque(tally: &Tally, object: &Object<'_>) -> Option<Diagnostic> {
     let first = tally.first_opaque?;
     let what = format!("{} bytes on {}, the first here", tally.opaque, object.target);
@@ -332,7 +332,7 @@ fn opaque(tally: &Tally, object: &Object<'_>) -> Option<Diagnostic> {
 
 type Wanted = Vec<(usize, Vec<Range<usize>>)>;
 
-/// Which ranges of which sections are asked for. An empty section is shown as such.
+/// The requested ranges of each section. An empty section is shown, too.
 fn wanted(map: &CodeMap<'_>, arguments: &Arguments, names: &Names) -> Result<Wanted, Diagnostic> {
     if let Some(unknown) =
         arguments.section.iter().find(|name| !map.sections.iter().any(|section| section.name == **name))
@@ -384,7 +384,7 @@ mod tests {
     use serde_json::Value;
     use std::slice;
 
-    /// Numbers without a pattern, the same in every run.
+    /// A pseudo-random sequence, the same in every run.
     struct Random(u64);
 
     impl Random {
@@ -400,7 +400,7 @@ mod tests {
         }
     }
 
-    /// Bytes that look like code: random words, padding, branches to everywhere.
+    /// Bytes that look like code: random words, padding, branches to arbitrary targets.
     fn code(random: &mut Random, size: usize) -> Vec<u8> {
         let mut bytes = Vec::new();
         while bytes.len() < size {
@@ -439,7 +439,7 @@ mod tests {
         CodeMap { kind, machine: 0, processor, target_id, sections: vec![section], empty_kernels: Vec::new(), problems }
     }
 
-    /// Whatever the bytes and the names are: every byte is shown once, and the JSON form is JSON.
+    /// For arbitrary bytes and names, every byte is shown once, and the JSON form is valid JSON.
     #[test]
     fn every_byte_is_shown_exactly_once() {
         let names = Names { demangle: true };
@@ -476,7 +476,7 @@ mod tests {
         }
     }
 
-    /// A label that a branch names is defined, once.
+    /// Every label that a branch names is defined exactly once.
     fn labels_are_there(text: &str, is_coloured: bool) {
         if is_coloured {
             return;

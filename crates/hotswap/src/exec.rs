@@ -1,8 +1,7 @@
 //! `hotswap exec -- COMMAND`: the launcher form, for build systems whose compiler is set already.
 //!
-//! In a command that begins with clang, also behind other launchers (`ccache clang++ …`), clang is
-//! replaced by `hotswap-clang` beside this program, with that clang as the real one. Every other
-//! command is run as it is.
+//! In a command that begins with clang, possibly after other launchers (`ccache clang++ …`), clang is replaced by the
+//! `hotswap-clang` next to this program, with that clang as the real one. Every other command is run unchanged.
 
 use hotswap_report::{Diagnostic, codes};
 use std::env;
@@ -12,13 +11,13 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// By this variable `hotswap-clang` is told the real clang.
+/// The variable that passes the real clang to `hotswap-clang`.
 const ENV_CLANG: &str = "HOTSWAP_CLANG";
 
-/// Launchers that take the compiler and its words as their last ones.
+/// Launchers whose last arguments are the compiler and its arguments.
 const LAUNCHERS: &[&str] = &["ccache", "distcc", "env", "icecc", "sccache"];
 
-/// Becomes the command; returns only the reason why it could not.
+/// Replaces this process by the command; returns only on failure, with the reason.
 pub(crate) fn run(command: &[OsString]) -> Diagnostic {
     let mut words = command.to_vec();
     let mut clang = None;
@@ -39,8 +38,8 @@ pub(crate) fn run(command: &[OsString]) -> Diagnostic {
         .advise("check the command behind `hotswap exec --`")
 }
 
-/// Where the compiler stands, and which wrapper takes its place. Launchers may have settings of
-/// the form `name=value`; anything else before clang means that the command is no compilation.
+/// The position of the compiler, and the wrapper that replaces it. Launchers may have settings of the form
+/// `name=value`; any other argument before clang means that the command is no compilation.
 fn find_compiler(command: &[OsString]) -> Option<(usize, &'static str)> {
     let is_launcher = |word: &OsString| {
         let name = Path::new(word).file_name().and_then(OsStr::to_str);
@@ -51,8 +50,8 @@ fn find_compiler(command: &[OsString]) -> Option<(usize, &'static str)> {
     Some((at, compiler(&command[at])?))
 }
 
-/// Name of our wrapper where the program is a clang: `clang`, `clang++-22`, `amdclang`, with a
-/// folder or a triple before it.
+/// Name of our wrapper if the program is a clang: `clang`, `clang++-22`, `amdclang`, optionally with a directory or a
+/// triple before it.
 fn compiler(program: &OsStr) -> Option<&'static str> {
     let name = Path::new(program).file_name()?.to_str()?;
     let is_version = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');

@@ -28,7 +28,7 @@ struct Place {
     /// Output file; exactly one image must match
     #[arg(short, value_name = "OUT")]
     output: Option<PathBuf>,
-    /// Folder for all images that match, named FILE.NUMBER.TARGET.KIND
+    /// Directory for all images that match, named FILE.NUMBER.TARGET.KIND
     #[arg(long, value_name = "DIR")]
     output_dir: Option<PathBuf>,
 }
@@ -50,7 +50,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
             damaged.push(place);
         }
     });
-    // A file that was only read in part cannot say that there is one match, or which.
+    // A file of which only a part was read may have further matches.
     if let Some(problem) = problems.into_iter().next() {
         return Err(problem.in_file(file));
     }
@@ -77,7 +77,7 @@ impl Arguments {
                 hotswap_files::replace(output, &row.image.data)?;
                 Ok(Outcome::default())
             }
-            (None, folder) => self.write_all(matches, folder.as_deref().unwrap_or(Path::new("."))),
+            (None, directory) => self.write_all(matches, directory.as_deref().unwrap_or(Path::new("."))),
         }
     }
 
@@ -88,14 +88,15 @@ impl Arguments {
         Diagnostic::error(codes::USAGE, what).in_file(&self.file).advise(advice)
     }
 
-    fn write_all(&self, matches: &[Row<'_>], folder: &Path) -> Result<Outcome, Diagnostic> {
-        let cannot = |error: std::io::Error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(folder);
-        std::fs::create_dir_all(folder).map_err(cannot)?;
+    fn write_all(&self, matches: &[Row<'_>], directory: &Path) -> Result<Outcome, Diagnostic> {
+        let cannot =
+            |error: std::io::Error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(directory);
+        std::fs::create_dir_all(directory).map_err(cannot)?;
         let stem = self.file.file_name().unwrap_or_default().to_string_lossy();
         let mut outcome = Outcome::default();
         for row in matches {
             let target = row.target.as_deref().unwrap_or("unknown").replace(is_unsafe, "_");
-            let path = folder.join(format!("{stem}.{}.{target}.{}", row.number, extension(row.image.kind)));
+            let path = directory.join(format!("{stem}.{}.{target}.{}", row.number, extension(row.image.kind)));
             hotswap_files::replace(&path, &row.image.data)?;
             outcome.text += &format!("{}\n", text::plain(&path.display().to_string()));
         }
@@ -103,7 +104,7 @@ impl Arguments {
     }
 }
 
-/// What a target ID may hold that a file name on every system may not, `:` above all.
+/// Characters that a target ID may contain and a file name on some systems may not, above all `:`.
 fn is_unsafe(c: char) -> bool {
     !c.is_ascii_alphanumeric() && !matches!(c, '-' | '+' | '.' | '_')
 }

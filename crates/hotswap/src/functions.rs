@@ -1,5 +1,5 @@
-//! What was done to the functions of a rewritten code object, as a table that a person reads to its end: the functions that
-//! grew most, and what is alike in many functions once, with the number of them. JSON has all.
+//! The changes to the functions of a rewritten code object as a short table: the functions that grew most, and reports
+//! that are the same for many functions once, with a count. JSON has all of them.
 
 use crate::text;
 use hotswap_adapt::{Change, FunctionRecord, KernelRecord, ObjectRecord};
@@ -10,8 +10,7 @@ const MOST_ROWS: usize = 40;
 /// Functions that are named in a line about many.
 const MOST_NAMES: usize = 3;
 
-/// The table, and what is to be said besides; empty where no function concerned a family. `all` is the option that tells
-/// about all functions.
+/// The table and its remarks; empty where no function concerned a family. `all` is the option that shows all functions.
 pub(crate) fn table(record: &ObjectRecord, all: &str) -> String {
     if record.functions.is_empty() {
         return String::new();
@@ -42,7 +41,7 @@ fn largest(functions: &[FunctionRecord]) -> (Vec<&FunctionRecord>, Vec<&Function
     (alone(shown), alone(others))
 }
 
-/// Kernels of which fewer waves run at once; those with the same numbers in one line.
+/// Kernels with a lower occupancy; those with the same numbers in one line.
 fn fewer_waves(functions: &[FunctionRecord]) -> String {
     let mut alike: BTreeMap<(u32, u32), Vec<&str>> = BTreeMap::new();
     for function in functions {

@@ -1,10 +1,10 @@
-//! Diagnostics for people: those that say the same of several places are one line, with the first place and a count.
+//! Diagnostics in text form: equal ones about several places are one line, with the first place and a count.
 //!
-//! A library has hundreds of fat binaries, and what cannot be done is often the same in all of them. JSON has each.
+//! A library has hundreds of fat binaries, and an impossible request often fails alike in all of them. JSON has each.
 
 use hotswap_report::Diagnostic;
 
-/// The lines, in the order in which their reasons come first.
+/// The lines, in the order of the first occurrence of their reasons.
 pub(crate) fn lines(problems: &[Diagnostic]) -> Vec<String> {
     let mut groups: Vec<(&Diagnostic, usize)> = Vec::new();
     for problem in problems {
@@ -20,7 +20,7 @@ pub(crate) fn lines(problems: &[Diagnostic]) -> Vec<String> {
     groups.into_iter().map(line).collect()
 }
 
-/// The same reason in the same file. Entry, kernel and offset are where it was met.
+/// Whether the reason and the file are the same. Entry, kernel and offset only locate an occurrence.
 fn is_same(one: &Diagnostic, other: &Diagnostic) -> bool {
     let reason = |d: &Diagnostic| (d.code.id, d.severity);
     reason(one) == reason(other)

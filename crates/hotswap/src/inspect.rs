@@ -1,8 +1,7 @@
-//! `hotswap inspect`: how the device code came to be, checked against the records.
+//! `hotswap inspect`: the provenance of device code, checked against the records.
 //!
-//! A record is believed only as far as its hashes hold: each entry's bytes, and the bytes of the
-//! source where that is in the same bundle. A code object that is for another target than its
-//! entry ID says is told, too.
+//! A record is trusted only as far as its hashes match: those of each entry's bytes, and of the bytes of the source if
+//! that is in the same bundle. A code object for another target than its entry ID names is reported, too.
 
 use crate::cli::{Format, Look};
 use crate::functions;
@@ -36,7 +35,7 @@ pub(crate) fn run(arguments: &Look) -> Result<Outcome, Diagnostic> {
     Ok(outcome)
 }
 
-/// What is said about one file.
+/// The report about one file.
 pub(crate) struct File {
     name: String,
     containers: Vec<ContainerReport>,
@@ -58,7 +57,7 @@ struct EntryReport {
     json: Value,
 }
 
-/// Reads records and hashes of a file; `told` gets the problems, too.
+/// Reads records and hashes of a file; problems are also added to `told`.
 pub(crate) fn inspect(file: &Path, bytes: &[u8], depth: Depth, told: &mut Vec<Diagnostic>) -> File {
     let contents = hotswap_bundle::open_with(bytes, RECORD_SECTIONS);
     let mut containers = Vec::new();
@@ -166,7 +165,7 @@ fn entry(
     EntryReport { cells: cells(row, hash, kernels, verdict), json: entry_json(row, hash, kernels, abi, verdict) }
 }
 
-/// An entry of which the table alone was read: nothing is said of its bytes.
+/// An entry of which the table alone was read: the report has nothing about its bytes.
 fn unread_entry(row: &Row<'_>) -> EntryReport {
     let target = text::plain(row.target.as_deref().unwrap_or("-"));
     let cells = vec![format!("  {}", row.number), target, "-".to_owned(), format!("{} bytes", row.size)];
@@ -190,7 +189,7 @@ fn wrong_hash(record: &EntryRecord, hash: &str) -> Option<Diagnostic> {
     (record.sha256 != hash).then(|| Diagnostic::error(codes::MALFORMED, what))
 }
 
-/// The source may have gone since (`strip`-like tools); if it is there, it must be that one.
+/// The source may have been removed since (`strip`-like tools); if it is there, its hash must match.
 fn wrong_source(container: &Container<'_>, record: &EntryRecord, hashes: &[String]) -> Option<Diagnostic> {
     let (source, expected) = (record.source.as_ref()?, record.source_sha256.as_ref()?);
     let position = container.rows.iter().position(|row| row.is_for(source))?;
@@ -268,11 +267,11 @@ impl ContainerReport {
 }
 
 impl File {
-    /// What the manifests say and the fat binaries do not.
+    /// Manifests whose plans the fat binaries do not confirm.
     pub(crate) fn broken_plans(&self) -> Vec<Diagnostic> {
         let records = self.containers.iter().filter_map(|container| container.record.as_ref()).collect();
         let targets = self.containers.iter().flat_map(|container| &container.targets).map(String::as_str).collect();
-        kept_plans::Present { records, targets }.check(&self.manifests)
+        kept_plans::SourceEntry { records, targets }.check(&self.manifests)
     }
 
     fn text(&self) -> String {

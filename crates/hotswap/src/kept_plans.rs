@@ -1,24 +1,24 @@
 //! Whether the plans of a file's manifests were carried out.
 //!
-//! A manifest says which plan a program was linked with. It is true where a fat binary's record has the plan, or where
-//! nothing had to be made: code for each of its targets is there, or a generic target covers it.
+//! A manifest names the plan of a program's link. It is confirmed where a fat binary's record has the plan, or where
+//! nothing had to be made: code for each of its targets is present, or a generic target covers it.
 //!
-//! Absent on purpose: plans without pairs, of which nothing is to be seen.
+//! Absent on purpose: plans without pairs, which leave no trace.
 
 use hotswap_families::manifest::Manifest;
 use hotswap_plan::Plan;
 use hotswap_report::{Diagnostic, Record, codes};
 use hotswap_targets::{Processor, find};
 
-/// What the containers of a file say.
+/// The records and targets of a file's containers.
 #[derive(Debug, Default)]
-pub(crate) struct Present<'a> {
+pub(crate) struct SourceEntry<'a> {
     pub(crate) records: Vec<&'a Record>,
     /// Target IDs of all images.
     pub(crate) targets: Vec<&'a str>,
 }
 
-impl Present<'_> {
+impl SourceEntry<'_> {
     /// One error for each plan that is in no record, and for which code is missing.
     pub(crate) fn check(&self, manifests: &[Manifest]) -> Vec<Diagnostic> {
         let unrecorded = manifests.iter().filter(|manifest| !self.records.iter().any(|r| r.plan == manifest.plan));
@@ -76,7 +76,7 @@ mod tests {
             (vec![&other], vec!["gfx10-3-generic"], None),
             (vec![], vec![], Some("gfx1031, gfx1032")),
         ] {
-            let found = Present { records, targets: targets.clone() }.check(&[manifest(&plan)]);
+            let found = SourceEntry { records, targets: targets.clone() }.check(&[manifest(&plan)]);
             let told = found.first().map(|problem| problem.what.clone());
             let expected = missing.map(|missing| format!("code for {missing} is missing"));
             assert_eq!(told.is_some(), expected.is_some(), "{targets:?}: {told:?}");

@@ -1,7 +1,8 @@
-//! `hotswap lint`: whether code objects keep the rules of their target.
+//! `hotswap lint`: whether code objects follow the rules of their target.
 //!
-//! A file is a code object, or holds some; each is judged by what its own header names as the target. JSON: `{schema: 1, files:
-//! [{file, objects: [{place, target, findings: [{rule, section, function, offset, mnemonic, reason, line}]}]}]}`.
+//! A file is a code object or contains some; each is checked for the target in its own header. JSON: `{schema: 1,
+//! files: [{file, objects: [{place, target, findings: [{rule, section, function, offset, mnemonic, reason,
+//! line}]}]}]}`.
 //!
 //! Absent on purpose: the rules (`hotswap-lint`).
 
@@ -34,7 +35,7 @@ pub(crate) fn run(arguments: &Files) -> Result<Outcome, Diagnostic> {
     Ok(outcome)
 }
 
-/// A code object and what was found.
+/// A code object and its findings.
 struct Object {
     /// Container and entry; empty for a file that is one code object.
     place: String,
@@ -42,7 +43,7 @@ struct Object {
     findings: Vec<Finding>,
 }
 
-/// The code objects of a file, and what could not be read.
+/// The code objects of a file, and the problems of reading it.
 fn judged(file: &Path) -> (Vec<Object>, Vec<Diagnostic>) {
     let (mut objects, mut problems) = (Vec::new(), Vec::new());
     let each = |place: &str, target: &str, data: &[u8]| match hotswap_lint::lint(data) {
@@ -56,10 +57,10 @@ fn judged(file: &Path) -> (Vec<Object>, Vec<Diagnostic>) {
     (objects, problems)
 }
 
-/// Shows the code objects of a file with their places and targets; what could not be read comes back.
+/// Calls `each` for the code objects of a file with place and target; returns the problems of unreadable ones.
 ///
 /// # Errors
-/// A file that cannot be read, or holds no code object.
+/// A file that cannot be read, or contains no code object.
 pub(crate) fn code_objects(
     file: &Path,
     mut each: impl FnMut(&str, &str, &[u8]),
@@ -86,7 +87,7 @@ pub(crate) fn code_objects(
     }
 }
 
-/// Before the section, the container and the entry.
+/// Puts the container and the entry before the error's section.
 pub(crate) fn in_place(mut error: Diagnostic, place: &str) -> Diagnostic {
     if !place.is_empty() {
         let section = error.place.entry.take();
@@ -95,7 +96,7 @@ pub(crate) fn in_place(mut error: Diagnostic, place: &str) -> Diagnostic {
     error
 }
 
-/// A finding for programs.
+/// A finding as JSON.
 pub(crate) fn finding_json(finding: &Finding) -> Value {
     json!({
         "rule": finding.rule.id,

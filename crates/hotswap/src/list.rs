@@ -1,8 +1,8 @@
 //! `hotswap list`: one line for each image.
 //!
-//! Only headers are read: of a plain bundle its table, of a code object its first page, where the number of its
-//! kernels stands. Compressed bundles are decompressed one by one; of large ones the entry table alone is read, unless
-//! `--kernels` asks for more.
+//! Only headers are read: of a plain bundle its table, of a code object its first page, which has the number of its
+//! kernels. Compressed bundles are decompressed one by one. Of large ones only the entry table is read, unless
+//! `--kernels` is given.
 
 use crate::cli::{Format, Look};
 use crate::survey::{self, Container, Depth, Row};
@@ -20,7 +20,7 @@ pub(crate) fn run(arguments: &Look) -> Result<Outcome, Diagnostic> {
             Format::Text => as_text(file, arguments.depth(), &mut outcome),
             Format::Json => as_json(file, arguments.depth(), &mut outcome).map(|value| files.push(value)),
         };
-        // One file that cannot be read does not hide the others.
+        // A file that cannot be read does not hide the others.
         if let Err(error) = listed {
             outcome.problems.push(error);
         }
@@ -31,7 +31,7 @@ pub(crate) fn run(arguments: &Look) -> Result<Outcome, Diagnostic> {
     Ok(outcome)
 }
 
-/// Tells a wrong hash, which readers of bundles do not look at.
+/// Reports a wrong hash, which readers of bundles do not check.
 pub(crate) fn hash_problem(container: &Container<'_>) -> Option<Diagnostic> {
     let what = "the hash in the header is not that of the content; comgr's cache may mix it up with another";
     (container.hash == HashState::Wrong)
@@ -40,15 +40,15 @@ pub(crate) fn hash_problem(container: &Container<'_>) -> Option<Diagnostic> {
 
 const HEADS: [&str; 10] = ["#", "PLACE", "FORM", "TARGET", "KIND", "SIZE", "PACKED", "KERNELS", "MADE", "ENTRY"];
 
-/// What the headline of a file adds up.
+/// The totals in the headline of a file.
 #[derive(Default)]
 struct Sum {
     containers: usize,
     images: usize,
-    /// Bytes of all containers as they are, and without compression.
+    /// Bytes of all containers, stored and uncompressed.
     stored: u64,
     plain: u64,
-    /// Whether of some nothing but the entry table was read.
+    /// Whether only the entry table was read of some.
     is_unread: bool,
 }
 
@@ -95,7 +95,7 @@ fn as_text(file: &Path, depth: Depth, outcome: &mut Outcome) -> Result<(), Diagn
     Ok(())
 }
 
-/// Says why there are fewer facts than usual.
+/// The note that explains missing facts.
 pub(crate) const UNREAD: &str =
     "Of large compressed containers the entry table alone was read; --kernels decompresses them.\n";
 
@@ -118,7 +118,7 @@ fn empty_cells(container: &Container<'_>) -> Vec<String> {
     vec![none(), place, form, none(), kind, size, packed(container), none(), none(), none()]
 }
 
-/// `first`: its row says what the container takes compressed.
+/// The cells of a row; the `first` of a container has its compressed size.
 fn cells(container: &Container<'_>, row: &Row<'_>, first: bool) -> Vec<String> {
     vec![
         row.number.to_string(),

@@ -1,10 +1,10 @@
-//! `hotswap`: look into programs with GPU code, make plans, change finished fat binaries.
+//! `hotswap`: inspects programs with GPU code, makes plans, changes finished fat binaries.
 //!
-//! Each command collects its output and returns it; only this file prints and exits, but `disasm`
-//! writes as it goes, because its output can be larger than memory. Errors are one line on standard
-//! error, `hotswap: error: [HSxxxx] …`, and the exit code is that of the diagnostic's code.
+//! Each command collects its output and returns it; only this file prints and exits. The exception is `disasm`, which
+//! streams because its output can be larger than memory. Errors are one line on standard error, `hotswap: error:
+//! [HSxxxx] …`, and the exit code is that of the diagnostic's code.
 //!
-//! Absent on purpose: everything about containers, targets and patching (the libraries do it).
+//! Absent on purpose: everything about containers, targets and patching (the libraries).
 
 mod against;
 mod allocator;
@@ -40,7 +40,7 @@ use std::panic::{self, UnwindSafe};
 use std::process::ExitCode;
 use std::sync::OnceLock;
 
-/// What a command has to say.
+/// The output of a command.
 #[derive(Debug, Default)]
 struct Outcome {
     /// For standard output.
@@ -70,20 +70,20 @@ fn main() -> ExitCode {
     }))
 }
 
-/// The outcome of a run, a panic of any of its threads included, which becomes one line like every other error.
+/// The outcome of a run. A panic of any of its threads becomes one line like every other error.
 fn catching(run: impl FnOnce() -> Outcome + UnwindSafe) -> Outcome {
     panic::set_hook(Box::new(|info| {
         let place = info.location().map_or(String::new(), |place| format!(" ({}:{})", place.file(), place.line()));
         let _ = PANIC.set(format!("{}{place}", message(info.payload())));
     }));
     panic::catch_unwind(run).unwrap_or_else(|cause| {
-        // Of a panic in a thread the cause says nothing, the hook has seen it.
+        // After a panic in a thread the cause is unspecific, but the hook has recorded it.
         let what = PANIC.get().cloned().unwrap_or_else(|| message(cause.as_ref()).to_owned());
         Outcome::failed(Diagnostic::error(codes::INTERNAL, what))
     })
 }
 
-/// Message and place of the first panic.
+/// Message and location of the first panic.
 static PANIC: OnceLock<String> = OnceLock::new();
 
 fn message(cause: &(dyn Any + Send)) -> &str {
@@ -102,7 +102,7 @@ fn usage(error: &clap::Error) -> Diagnostic {
 fn finish(mut outcome: Outcome) -> ExitCode {
     let mut out = io::stdout().lock();
     match out.write_all(outcome.text.as_bytes()).and_then(|()| out.flush()) {
-        // The reader has seen enough (`hotswap list … | head`).
+        // The reader has closed the pipe (`hotswap list … | head`).
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
         Err(error) => {
             let error = Diagnostic::error(codes::CANNOT_PRINT, error.to_string());
@@ -112,13 +112,13 @@ fn finish(mut outcome: Outcome) -> ExitCode {
     }
     let mut errors = io::stderr().lock();
     for line in grouped::lines(&outcome.problems) {
-        // Names out of files may hold line ends. Where standard error is full the exit code still says it.
+        // Names out of files may contain line ends. If standard error cannot be written, the exit code remains.
         let _ = writeln!(errors, "hotswap: {}", text::plain(&line));
     }
     ExitCode::from(exit_code(&outcome))
 }
 
-/// That of the first error.
+/// The exit code of the first error.
 fn exit_code(outcome: &Outcome) -> u8 {
     let error = outcome.problems.iter().find(|problem| problem.severity == hotswap_report::Severity::Error);
     error.map_or(0, |error| error.code.exit)
@@ -128,7 +128,7 @@ fn exit_code(outcome: &Outcome) -> u8 {
 mod tests {
     use super::*;
 
-    /// One test for both: the hook and what it saw are those of the process.
+    /// One test for both, since the hook and its record are global to the process.
     #[test]
     fn a_panic_ends_with_70_and_says_where() {
         let failed = catching(|| {

@@ -1,4 +1,4 @@
-//! `hotswap plan` and `hotswap manifest`: what a build system asks for at configure time.
+//! `hotswap plan` and `hotswap manifest`: the commands that a build system runs at configure time.
 
 use crate::cli::Format;
 use crate::{Outcome, text};
@@ -21,23 +21,23 @@ pub(crate) struct Arguments {
     coalesce: Vec<String>,
     #[command(flatten)]
     pub(crate) settings: Settings,
-    /// Folder for the plan's file
-    #[arg(long, value_name = "DIR", default_value = words::PLAN_FOLDER)]
+    /// Directory for the plan's file
+    #[arg(long, value_name = "DIR", default_value = words::PLAN_DIRECTORY)]
     out_dir: PathBuf,
     #[command(flatten)]
     output: crate::cli::Output,
 }
 
-/// What a plan says beyond its pairs.
+/// The settings of a plan besides its pairs.
 #[derive(Debug, Args)]
 pub(crate) struct Settings {
     /// Patch families to apply beyond those that the pairs need, separated by commas
     #[arg(long, value_name = "NAMES")]
     patches: Vec<String>,
-    /// What happens when a target cannot be made: error, warn or keep [default: error]
+    /// Action when a target cannot be made: error, warn or keep [default: error]
     #[arg(long)]
     policy: Option<String>,
-    /// What happens where a source's text depends on the name of the GPU: compile, error, warn or derive [default: compile]
+    /// Action where a source's text depends on the name of the GPU: compile, error, warn or derive [default: compile]
     #[arg(long)]
     names: Option<String>,
     /// Apply experimental pairs, too, which nothing but the compatibility matrix speaks for
@@ -56,7 +56,7 @@ impl Settings {
         self.plan_allowing(pairs, false)
     }
 
-    /// The same; `experimental` allows such pairs besides.
+    /// Like `plan`; `experimental` also allows such pairs.
     pub(crate) fn plan_allowing(&self, pairs: &[String], experimental: bool) -> Result<Plan, Diagnostic> {
         let policy = self.policy.as_deref().map(str::parse).transpose()?.unwrap_or_default();
         let names = self.names.as_deref().map(str::parse).transpose()?.unwrap_or_default();

@@ -1,7 +1,7 @@
 //! `hotswap profile`: raw profiles of host and devices merged, shown, and made into one coverage report.
 //!
-//! The work is done by llvm-profdata and llvm-cov, each of the LLVM that reads the version at hand;
-//! files that they would reject are refused by name before ([`raw`]).
+//! The work is done by llvm-profdata and llvm-cov of the LLVM that reads the version at hand; files that they would
+//! reject are refused by name beforehand ([`raw`]).
 //!
 //! Absent on purpose: reading indexed profiles and coverage maps.
 
@@ -33,8 +33,8 @@ pub(crate) struct Profiles {
     /// Only profiles of this GPU, for example gfx90a, or of the `host`
     #[arg(long, value_name = "GPU")]
     target: Option<String>,
-    /// Folder with llvm-profdata and llvm-cov; may be repeated for several LLVMs [default: beside clang, /usr/lib/llvm-*]
-    #[arg(long, value_name = "FOLDER")]
+    /// Directory with llvm-profdata and llvm-cov; may be repeated for several LLVMs [default: beside clang, /usr/lib/llvm-*]
+    #[arg(long, value_name = "DIRECTORY")]
     llvm_bin: Vec<PathBuf>,
     /// Damaged profiles: `any` is an error, `all` or `warn` leave them out with a warning while one is sound. Empty
     /// ones, as programs leave that end early, are left out always
@@ -52,7 +52,7 @@ pub(crate) enum FailureMode {
 }
 
 impl FailureMode {
-    /// The word for llvm-profdata.
+    /// The argument for llvm-profdata.
     pub(crate) const fn word(self) -> &'static str {
         match self {
             Self::Any => "--failure-mode=any",
@@ -64,7 +64,7 @@ impl FailureMode {
 
 #[derive(Debug, Args)]
 pub(crate) struct Merge {
-    /// Raw or merged profiles, or folders that hold them
+    /// Raw or merged profiles, or directories that hold them
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Output file
@@ -76,7 +76,7 @@ pub(crate) struct Merge {
 
 #[derive(Debug, Args)]
 pub(crate) struct Show {
-    /// Raw profiles, or folders that hold them
+    /// Raw profiles, or directories that hold them
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Show each function with its counters, as llvm-profdata prints them
@@ -95,11 +95,11 @@ pub(crate) struct Report {
     /// Further libraries of the program
     #[arg(long, value_name = "FILE")]
     object: Vec<PathBuf>,
-    /// Profiles, or folders that hold them
+    /// Profiles, or directories that hold them
     #[arg(long = "profile", required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Write pages with the sources to this folder
-    #[arg(long, value_name = "FOLDER", conflicts_with = "format")]
+    /// Write pages with the sources to this directory
+    #[arg(long, value_name = "DIRECTORY", conflicts_with = "format")]
     html: Option<PathBuf>,
     /// Show the lines of the sources with their counts
     #[arg(long, conflicts_with_all = ["html", "format"])]
@@ -120,32 +120,32 @@ impl Command {
     }
 }
 
-/// A file and what its first bytes say.
+/// A file and the facts from its header.
 #[derive(Debug)]
 pub(crate) struct Profile {
     pub(crate) path: PathBuf,
-    /// `host`, or the GPU by which the drain begins the file's name.
+    /// `host`, or the GPU, with which the drain begins the file's name.
     pub(crate) target: String,
     /// Its raw profiles; `None` for a merged one.
     pub(crate) parts: Option<Vec<raw::Part>>,
 }
 
-/// Ends of names by which profiles are found in folders.
+/// Extensions of profiles in directories.
 const EXTENSIONS: [&str; 2] = ["profraw", "profdata"];
 
-/// Profiles that were found, and what of them was left out.
+/// The profiles found, and those that were left out.
 #[derive(Debug)]
 pub(crate) struct Gathered {
     pub(crate) profiles: Vec<Profile>,
     pub(crate) problems: Vec<Diagnostic>,
 }
 
-/// Reads the files, and those of folders, in the order of their names.
+/// Reads the files, and those in directories, in the order of their names.
 fn gather(files: &[PathBuf], which: &Profiles) -> Result<Gathered, Diagnostic> {
     let target = which.target.as_deref();
     let mut paths = Vec::new();
     for file in files {
-        if file.is_dir() { paths.extend(of_folder(file)?) } else { paths.push(file.clone()) }
+        if file.is_dir() { paths.extend(of_directory(file)?) } else { paths.push(file.clone()) }
     }
     let named = paths.into_iter().map(|path| (target_of(&path), path));
     let wanted = named.filter(|(found, _)| target.is_none_or(|target| target == found));
@@ -167,7 +167,7 @@ fn gather(files: &[PathBuf], which: &Profiles) -> Result<Gathered, Diagnostic> {
     Ok(Gathered { profiles, problems })
 }
 
-/// Why there is no profile to work with.
+/// The error when no profile is usable.
 fn nothing(files: &[PathBuf], target: Option<&str>, empty: &[PathBuf], problems: Vec<Diagnostic>) -> Diagnostic {
     if let Some(path) = empty.first() {
         let what = "the file is empty: the program ended before it wrote its counters";
@@ -183,7 +183,7 @@ fn nothing(files: &[PathBuf], target: Option<&str>, empty: &[PathBuf], problems:
         None => "no profile is there".to_owned(),
     };
     let at = files.first().map_or(Path::new(""), PathBuf::as_path);
-    let advice = "run the program first; profiles lie where LLVM_PROFILE_FILE says, or in the working folder";
+    let advice = "run the program first; profiles lie where LLVM_PROFILE_FILE says, or in the working directory";
     Diagnostic::error(codes::NO_PROFILE, what).in_file(at).advise(advice)
 }
 
@@ -191,7 +191,7 @@ fn left_out(damage: Diagnostic) -> Diagnostic {
     Diagnostic { severity: Severity::Warning, ..damage }.advise("it is left out, as --failure-mode says")
 }
 
-/// Each host that is aborted leaves an empty file, which LLVM's tools take for no counters at all.
+/// Each host process that is aborted leaves an empty file, which LLVM's tools take for no counters at all.
 fn say_empty(empty: &[PathBuf]) -> Option<Diagnostic> {
     let first = empty.first()?;
     let what = match empty.len() {
@@ -201,10 +201,10 @@ fn say_empty(empty: &[PathBuf]) -> Option<Diagnostic> {
     Some(Diagnostic::warning(codes::NO_PROFILE, what).in_file(first))
 }
 
-fn of_folder(folder: &Path) -> Result<Vec<PathBuf>, Diagnostic> {
-    let cannot = |error: std::io::Error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(folder);
+fn of_directory(directory: &Path) -> Result<Vec<PathBuf>, Diagnostic> {
+    let cannot = |error: std::io::Error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(directory);
     let mut paths = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(cannot)? {
+    for entry in std::fs::read_dir(directory).map_err(cannot)? {
         let path = entry.map_err(cannot)?.path();
         let is_profile = path.extension().is_some_and(|end| EXTENSIONS.iter().any(|known| end == *known));
         if is_profile && path.is_file() {
@@ -222,7 +222,7 @@ fn target_of(path: &Path) -> String {
     if first.starts_with("gfx") && name.contains('.') { first.to_owned() } else { "host".to_owned() }
 }
 
-/// What a file holds.
+/// The content of a file.
 enum Content {
     Profile(Profile),
     /// It is empty.

@@ -1,11 +1,11 @@
-//! `hotswap retarget`: add targets to what a build has made already.
+//! `hotswap retarget`: adds targets to finished build products.
 //!
 //! Programs, libraries, objects, archives and fat binaries are changed bundle by bundle; a code object on its own is
-//! relabelled, with its record behind it. Either targets are named (`--to`), and each bundle takes the best source that
+//! relabelled, and its record follows it. Either targets are named (`--to`), and each bundle takes the best source that
 //! it has, or a plan is followed (`--pairs`, `--plan`), as in the link.
 //!
-//! Invariants: what cannot be made is refused by the policy, with all findings; nothing is written under the policy
-//! `error` then; the output is the same whatever the number of threads.
+//! Invariants: targets that cannot be made are refused according to the policy, with all findings. Under the policy
+//! `error` nothing is written then. The output is the same whatever the number of threads.
 
 mod by_name;
 mod report;
@@ -20,7 +20,7 @@ use hotswap_code_object::{CodeObject, is_code_object};
 use hotswap_compat::Allow;
 use hotswap_compat::names::{Disagreement, HostPart};
 use hotswap_files::Input;
-use hotswap_pipeline::{Fate, Request};
+use hotswap_pipeline::{Request, TargetResult};
 use hotswap_plan::{Plan, Policy, TextFindings};
 use hotswap_report::{Diagnostic, Severity, codes};
 use hotswap_targets::TargetId;
@@ -28,7 +28,7 @@ use report::Report;
 use std::iter;
 use std::path::{Path, PathBuf};
 
-/// In `--drop`: whatever a generic target makes superfluous.
+/// In `--drop`: all entries that a generic target makes superfluous.
 const COVERED: &str = "covered";
 
 #[derive(Debug, Args)]
@@ -77,14 +77,14 @@ pub(crate) struct Arguments {
     format: Output,
 }
 
-/// What `--leave-out` leaves out.
+/// The values of `--leave-out`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum LeftOut {
     /// Kernels that fail a check of their pair
     Kernels,
 }
 
-/// What `--allow` allows.
+/// The values of `--allow`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Allowed {
     /// Experimental pairs, as --allow-experimental does
@@ -98,7 +98,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
 }
 
 impl Arguments {
-    /// Where the result goes; large parts wait beside it meanwhile.
+    /// The path of the result; large parts are kept in its directory meanwhile.
     fn output(&self) -> &Path {
         self.output.as_deref().unwrap_or(&self.file)
     }
@@ -149,7 +149,7 @@ impl Arguments {
         })
     }
 
-    /// The code objects of `--source`, each read once here so that a damaged one is blamed by its own name.
+    /// The code objects of `--source`, each read once here so that a damaged one is reported by its own name.
     fn other_sources(&self, file: &[u8]) -> Result<Vec<Input>, Diagnostic> {
         if !self.source.is_empty() && !is_code_object(file) {
             return Err(only_code_objects().in_file(&self.file));
@@ -174,7 +174,7 @@ impl Arguments {
                     if !said.iter().any(|(target, _)| request.targets.contains(target)) {
                         said.extend(unsuited::fates(found, &request.targets, &bytes)?);
                     }
-                    // A dry run writes nothing, so nothing need wait on disk.
+                    // A dry run writes nothing, so nothing needs to be kept on disk.
                     let new = made.draft.filter(|_| !self.dry_run);
                     Ok(Done { new, expected: made.expected, said })
                 }
@@ -239,7 +239,7 @@ impl Arguments {
         Ok(outcome)
     }
 
-    /// A code object of its own is written as it is.
+    /// A code object of its own is written unchanged.
     fn write<T>(&self, job: &Job<'_>, work: &Work<'_, T>) -> Result<u64, Diagnostic> {
         match work.only() {
             Some(relabelled) if is_code_object(job.input) => {
@@ -252,9 +252,9 @@ impl Arguments {
     }
 }
 
-type Fates = Vec<(String, Fate)>;
+type Fates = Vec<(String, TargetResult)>;
 
-/// The code object was made, and nothing says so in its file.
+/// The code object was made, and its file has no record of it.
 fn unrecorded(work: &Work<'_, Fates>) -> Option<Diagnostic> {
     let made = work.only()?.to_vec();
     let lost = hotswap_bundle::split_record(&made).is_ok_and(|(_, record)| record.is_none());
@@ -278,7 +278,7 @@ fn only_code_objects() -> Diagnostic {
     Diagnostic::error(codes::USAGE, what).advise("a fat binary has its sources in itself; `hotswap add` adds more")
 }
 
-/// The code object of one other target, made from this one or from one of the other sources.
+/// The code object for one other target, made from this one or from one of the other sources.
 fn relabel<'a>(bytes: &'a [u8], others: &[Input], request: &Request) -> Result<Done<'a, Fates>, Diagnostic> {
     let [target] = &request.targets[..] else {
         let what = format!("a code object has room for one target, and {} are asked for", request.targets.len());
@@ -286,7 +286,7 @@ fn relabel<'a>(bytes: &'a [u8], others: &[Input], request: &Request) -> Result<D
     };
     let sources: Vec<&[u8]> = iter::once(bytes).chain(others.iter().map(|other| &**other)).collect();
     let (new, fate) = hotswap_pipeline::relabel(&sources, target, request)?;
-    if !others.is_empty() && matches!(fate, Fate::There | Fate::Covered(_)) {
+    if !others.is_empty() && matches!(fate, TargetResult::There | TargetResult::Covered(_)) {
         let what = format!("one of the sources serves {target} as it is, so nothing is made");
         return Err(Diagnostic::error(codes::USAGE, what).advise("use that file"));
     }
@@ -297,9 +297,9 @@ fn relabel<'a>(bytes: &'a [u8], others: &[Input], request: &Request) -> Result<D
 struct Followed {
     text: String,
     problems: Vec<Diagnostic>,
-    /// Where the host part speaks against a pair of the plan.
+    /// The disagreements of the host part with pairs of the plan.
     names: Vec<Disagreement>,
-    /// It has device code of which the plan can ask something.
+    /// It has device code to which the plan can apply.
     has_code: bool,
 }
 
@@ -312,7 +312,7 @@ pub(crate) fn host_part<'a>(file: &'a [u8], containers: &[Found<'_>]) -> HostPar
     HostPart::of(file, containers.iter().map(range))
 }
 
-/// Follows the plan but for pairs that the host part speaks against.
+/// Follows the plan except for pairs that the host part contradicts.
 fn expand<'a>(
     found: &Found<'a>,
     plan: &Plan,
@@ -338,14 +338,14 @@ fn expand<'a>(
     Ok(Done { new: expansion.bytes.map(Draft::from), expected: None, said })
 }
 
-/// A container that nothing can be added to.
+/// The result for a container to which nothing can be added.
 fn not_followed(found: &Found<'_>, plan: &Plan, file: &[u8]) -> Result<Followed, Diagnostic> {
     let targets: Vec<String> = plan.targets().into_iter().map(str::to_owned).collect();
     let fates = unsuited::fates(found, &targets, file)?;
     let has_code = !fates.is_empty();
     let place = found.place.to_string();
     let reasons = fates.into_iter().filter_map(|(_, fate)| match fate {
-        Fate::Refused { reasons, .. } => Some(reasons),
+        TargetResult::Refused { reasons, .. } => Some(reasons),
         _ => None,
     });
     // One line for the container: the reason is the same for all targets.
@@ -355,7 +355,7 @@ fn not_followed(found: &Found<'_>, plan: &Plan, file: &[u8]) -> Result<Followed,
     Ok(Followed { text: text.to_owned(), problems: problems.into_iter().collect(), names: Vec::new(), has_code })
 }
 
-/// How the policy weighs what could not be made.
+/// The severity that the policy assigns to targets that could not be made.
 pub(crate) fn severity(policy: Policy) -> Option<Severity> {
     match policy {
         Policy::Error => Some(Severity::Error),

@@ -1,10 +1,11 @@
 //! `hotswap rewrite`: changes the code of a GPU until it runs on another stepping of it.
 //!
 //! A device ELF, linked or relocatable, becomes one for the target. In programs, libraries, objects, archives and fat
-//! binaries the target's code object is added, as `hotswap retarget` does it. Both say what was done to which kernel.
+//! binaries the target's code object is added, as by `hotswap retarget`. Both report the changes to each kernel.
 //!
-//! Invariants: under the policy `error` nothing is written where anything is refused, and all refusals are told; otherwise
-//! what is refused is left as it was, with the reason; the output does not depend on the number of threads.
+//! Invariants: Under the policy `error` nothing is written where anything is refused, and all refusals are reported.
+//! Under the others refused code is left unchanged, with the reason. The output does not depend on the number of
+//! threads.
 //!
 //! Absent on purpose: which instructions change, and how (`hotswap-families`, `hotswap-adapt`).
 
@@ -22,7 +23,7 @@ use hotswap_code_object::{CodeMap, CodeObject, is_code_object};
 use hotswap_compat::names::HostPart;
 use hotswap_compat::{Allow, Strategy, Verdict, pair, verdict};
 use hotswap_files::{How, Input};
-use hotswap_pipeline::{Fate, Request};
+use hotswap_pipeline::{Request, TargetResult};
 use hotswap_plan::Policy;
 use hotswap_report::{Diagnostic, Severity, codes};
 use hotswap_targets::TargetId;
@@ -42,13 +43,13 @@ pub(crate) struct Arguments {
     /// Form of the report
     #[arg(long, value_enum, default_value_t)]
     pub(super) report: Format,
-    /// What happens with what cannot be rewritten: error, warn or keep [default: error]
+    /// Action for code that cannot be rewritten: error, warn or keep [default: error]
     #[arg(long)]
     policy: Option<String>,
     /// A device ELF goes on naming its GPU in header and note, for runtimes that report both steppings by that name
     #[arg(long)]
     pub(super) keep_machine: bool,
-    /// Write inputs, command and refused functions to this new folder, for a report of a defect
+    /// Write inputs, command and refused functions to this new directory, for a report of a defect
     #[arg(long, value_name = "DIR")]
     save_repro: Option<PathBuf>,
     /// Number of threads [default: one for each core]
@@ -63,7 +64,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
         return Err(Diagnostic::error(codes::USAGE, what));
     }
     let policy = arguments.policy.as_deref().map(str::parse).transpose()?.unwrap_or_default();
-    let repro = arguments.save_repro.as_deref().map(repro::Folder::new).transpose()?;
+    let repro = arguments.save_repro.as_deref().map(repro::Directory::new).transpose()?;
     let input = hotswap_files::open_to_change(&arguments.file, &arguments.output)?;
     let task = Task { arguments, target, policy, input: &input };
     let (report, written) = if is_code_object(&input) { task.device_elf() } else { task.containers() }
@@ -76,7 +77,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
     Ok(Outcome { text, problems })
 }
 
-/// What is to be done.
+/// The request.
 struct Task<'t> {
     arguments: &'t Arguments,
     target: TargetId,
@@ -102,14 +103,14 @@ impl<'t> Task<'t> {
         severity(self.policy) == Some(Severity::Error) && objects.iter().any(|object| !object.refused.is_empty())
     }
 
-    /// A file that is one code object.
+    /// Rewrites a file that is one code object.
     fn device_elf(&self) -> Result<(Report<'t>, Written), Diagnostic> {
         let object = CodeObject::parse(self.input);
         let source = match &object {
             Ok(object) => object.target_id(),
             Err(error) => self.source_of(error)?,
         };
-        // Files without metadata have no kernels; what is wrong with others the engine says.
+        // Files without metadata have no kernels; other problems are reported by the engine.
         object.as_ref().map_or(Ok(()), CodeObject::check_descriptors)?;
         let (prepared, said) = match self.target_of(source)? {
             None => Object::there(source),
@@ -129,13 +130,13 @@ impl<'t> Task<'t> {
         Ok((self.report(objects), Some(size)))
     }
 
-    /// The target of a file that is no whole code object.
+    /// The target of a file that is not a complete code object.
     fn source_of(&self, error: &Diagnostic) -> Result<TargetId, Diagnostic> {
-        // Without one, it is the error that matters; a file that cannot even be looked at says it itself.
+        // Without one, the original error is reported; a file that cannot be mapped at all has its own error.
         CodeMap::read(self.input)?.target_id.ok_or_else(|| error.clone())
     }
 
-    /// Writes the file, what stays of the input from file to file, and reads it again; its size.
+    /// Writes the file, copying unchanged parts from the input, and reads it again; returns its size.
     fn write(&self, prepared: Option<&Prepared<'_>>) -> Result<u64, Diagnostic> {
         let whole = || vec![(0, &self.input[..])];
         let size = prepared.map_or(self.input.len() as u64, Prepared::size);
@@ -147,7 +148,7 @@ impl<'t> Task<'t> {
         Ok(size)
     }
 
-    /// The target of code for `source`; `None` where it is for that already.
+    /// The target for code of `source`; `None` where the code is for it already.
     fn target_of(&self, source: TargetId) -> Result<Option<TargetId>, Diagnostic> {
         let (from, to) = (source.processor, self.target.processor);
         if from == to {
@@ -163,7 +164,7 @@ impl<'t> Task<'t> {
         hotswap_compat::derive_target_id(&source, to.name).map(Some)
     }
 
-    /// A file with fat binaries.
+    /// Rewrites the fat binaries of a file.
     fn containers(&self) -> Result<(Report<'t>, Written), Diagnostic> {
         if self.arguments.keep_machine {
             let what = "--keep-machine is for a device ELF: a fat binary finds its code objects by their targets";
@@ -202,7 +203,7 @@ fn container<'a>(
     host: &HostPart<'_>,
 ) -> Result<Done<'a, Vec<Object>>, Diagnostic> {
     let place = found.place.to_string();
-    let said = |fates: Vec<(String, Fate)>| -> Vec<Object> {
+    let said = |fates: Vec<(String, TargetResult)>| -> Vec<Object> {
         fates.into_iter().flat_map(|(_, fate)| Object::of_fate(&place, fate)).collect()
     };
     if !matches!(found.form, Form::Bundle | Form::CompressedBundle(_)) {

@@ -1,25 +1,25 @@
-//! Room in memory that threads share: who needs much waits until others are done.
+//! A memory budget that threads share: a large request waits until other threads are done.
 //!
-//! Invariants: what is taken is given back when the guard goes, also by a panic; who needs more than there is gets it
-//! when nobody else has any, so that nobody waits for ever.
+//! Invariants: memory is released when the guard is dropped, also by a panic; a request above the budget is granted
+//! when no other thread holds memory, so that no thread waits forever.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// All that threads may take together.
+/// The budget of all threads together.
 const BYTES: u64 = 144 << 20;
 
-/// Bytes that are taken.
+/// Bytes in use.
 #[derive(Debug, Default)]
 pub(crate) struct Room {
     taken: Mutex<u64>,
     given_back: Condvar,
 }
 
-/// Gives back what was taken.
+/// Releases its bytes when it is dropped.
 pub(crate) struct Taken<'r>(&'r Room, u64);
 
 impl Room {
-    /// Waits until there is room for so many bytes.
+    /// Waits until that many bytes are available.
     pub(crate) fn take(&self, bytes: u64) -> Taken<'_> {
         let bytes = bytes.min(BYTES);
         let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! What every looking command needs: the containers of a file with their images and records.
+//! The input of all reading commands: the containers of a file with their images and records.
 
 use hotswap_bundle::{Contents, Device, EntryId, Found, HashState, Image, ImageKind, Kind};
 use hotswap_code_object::{CodeObject, kernel_count};
@@ -14,7 +14,7 @@ pub(crate) struct Container<'a> {
     pub(crate) plain_size: u64,
     pub(crate) record: Option<Record>,
     pub(crate) rows: Vec<Row<'a>>,
-    /// Whether the bytes of its images are there; otherwise its entry table alone was read.
+    /// Whether the bytes of its images are there; otherwise only its entry table was read.
     pub(crate) is_read: bool,
 }
 
@@ -31,8 +31,8 @@ pub(crate) struct Row<'a> {
 }
 
 impl Row<'_> {
-    /// By what route it came to be, in words. Without any record it was compiled, as far as can be known; where there is
-    /// one and it does not name the entry, nothing is known.
+    /// The route by which it was made, as text. Without any record it counts as compiled. Where there is a record that
+    /// does not name the entry, the route is unknown.
     pub(crate) fn made(&self, container: &Container<'_>) -> String {
         match (&self.record, &container.record) {
             (Some(_), _) => self.route(),
@@ -41,7 +41,7 @@ impl Row<'_> {
         }
     }
 
-    /// By what route it came to be, in words; empty where no record says so.
+    /// The route by which it was made, as text; empty where no record has it.
     pub(crate) fn route(&self) -> String {
         let Some(record) = &self.record else { return String::new() };
         let how = made_by(record);
@@ -51,7 +51,7 @@ impl Row<'_> {
         }
     }
 
-    /// The number of its kernels, where its metadata says so.
+    /// The number of its kernels, where its metadata has it.
     pub(crate) fn kernels(&self) -> Option<usize> {
         match self.image.kind {
             ImageKind::CodeObject | ImageKind::DeviceObject => kernel_count(&self.image.data),
@@ -59,7 +59,7 @@ impl Row<'_> {
         }
     }
 
-    /// Whether `wanted` names its target, the order of features left aside.
+    /// Whether `wanted` names its target, ignoring the order of features.
     pub(crate) fn is_for(&self, wanted: &str) -> bool {
         let Some(target) = &self.target else { return false };
         match (target.parse::<TargetId>(), wanted.parse::<TargetId>()) {
@@ -69,7 +69,7 @@ impl Row<'_> {
     }
 }
 
-/// By what route a code object came to be, in words.
+/// The route by which a code object was made, as text.
 fn made_by(record: &EntryRecord) -> String {
     match (record.route, &record.source) {
         (Route::Native, _) => "compiled".to_owned(),
@@ -85,7 +85,7 @@ fn made_by(record: &EntryRecord) -> String {
     }
 }
 
-/// The record's word on the source's text, unless it is the same for both processors.
+/// The record's evidence about the source's text, unless the text is the same for both processors.
 fn text_of_source(record: &EntryRecord) -> Option<String> {
     let evidence = record.text_evidence.as_deref();
     let with = |what: &str| evidence.map_or_else(|| what.to_owned(), |evidence| format!("{what}: {evidence}"));
@@ -101,20 +101,20 @@ fn text_of_source(record: &EntryRecord) -> Option<String> {
 pub(crate) enum Depth {
     /// Everything.
     Images,
-    /// Where all of the file's together are larger than [`SMALL`], their entry tables; with HotSwap's record, everything.
+    /// Only entry tables, where all of the file's together are larger than [`SMALL`]; everything with HotSwap's record.
     Tables,
 }
 
-/// Bytes that are decompressed without having been asked for: some hundredths of a second.
+/// Bytes that are decompressed without a request: some hundredths of a second.
 const SMALL: u64 = 32 << 20;
 
-/// Reads the containers one by one; a decompressed bundle lives only as long as `visit` runs.
-/// Problems are collected, so that one damaged container does not hide the others.
+/// Reads the containers one by one; a decompressed bundle lives only as long as `visit` runs. Problems are collected,
+/// so that one damaged container does not hide the others.
 pub(crate) fn visit<'a>(contents: &Contents<'a>, visit: impl FnMut(Container<'a>)) -> Vec<Diagnostic> {
     visit_to(contents, Depth::Images, visit)
 }
 
-/// As [`visit`], no deeper than asked for.
+/// Like [`visit`], no deeper than requested.
 pub(crate) fn visit_to<'a>(
     contents: &Contents<'a>,
     depth: Depth,
@@ -174,7 +174,7 @@ fn container<'a>(found: &Found<'a>, device: Device<'a>, number: &mut usize) -> R
     Ok((Container { found: found.clone(), hash, plain_size, record, rows, is_read: true }, problem))
 }
 
-/// A container of which the entry table is known. What the entries are is not.
+/// A container of which only the entry table was read. The kinds of its entries are unknown.
 fn unread<'a>(found: &Found<'a>, entries: Vec<(String, u64)>, number: &mut usize) -> Container<'a> {
     let image =
         |(id, size): (String, u64)| (Image { id: Some(id), kind: ImageKind::Unknown, data: Vec::new().into() }, size);
@@ -193,7 +193,7 @@ fn is_host(image: &Image<'_>) -> bool {
     id.is_some_and(|id| *id.kind() == Kind::Host)
 }
 
-/// Target ID of an image, by its entry or by itself.
+/// Target ID of an image, from its entry or from the image.
 pub(crate) fn target(image: &Image<'_>) -> Option<String> {
     match &image.id {
         Some(id) => EntryId::parse(id).ok()?.target().map(str::to_owned),

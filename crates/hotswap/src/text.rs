@@ -1,6 +1,6 @@
 //! Tables of text, and escaping of names that come from files.
 
-/// Wider cells (names out of damaged files) stick out instead of widening their column.
+/// Wider cells (names out of damaged files) overflow instead of widening their column.
 const WIDEST: usize = 200;
 
 /// Columns as wide as their widest cell, two blanks between them, none at the end of a line.
@@ -18,7 +18,7 @@ pub(crate) fn table(rows: &[Vec<String>]) -> String {
     rows.iter().map(line).collect()
 }
 
-/// Text from a file, with what could move a terminal's cursor escaped.
+/// Text from a file, with control characters escaped.
 pub(crate) fn plain(text: &str) -> String {
     text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect()
 }

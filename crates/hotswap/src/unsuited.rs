@@ -1,49 +1,53 @@
-//! Containers of device code that get no further target, and why.
+//! Containers of device code to which no further target is added, and the reason.
 //!
-//! HotSwap adds targets to bundles that hold linked code objects of HIP. What else has device code is refused by name, so
-//! that no command ends as if it had served it. A target that such a container has already is there.
+//! HotSwap adds targets to bundles of linked HIP code objects. Other device code is refused by name, so that no command
+//! ends as if it had processed it. A target that such a container already has counts as present.
 //!
-//! Absent on purpose: containers without device code for AMD GPUs, of which nothing can be asked; in linked files, what
-//! is not linked device code: nothing loads it.
+//! Absent on purpose: containers without device code for AMD GPUs, where there is nothing to do; in linked files,
+//! unlinked device code, which is never loaded.
 
 use crate::survey;
 use hotswap_bundle::{EntryId, Form, Found, Image, ImageKind, Kind, linked};
 use hotswap_code_object::CodeObject;
-use hotswap_pipeline::Fate;
+use hotswap_pipeline::TargetResult;
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::TargetId;
 
-/// What becomes of the targets in a container that nothing can be added to; empty where it has no device code.
+/// The outcome for the targets in a container to which nothing can be added; empty where it has no device code.
 ///
 /// # Errors
 /// A damaged container.
-pub(crate) fn fates(found: &Found<'_>, targets: &[String], file: &[u8]) -> Result<Vec<(String, Fate)>, Diagnostic> {
+pub(crate) fn fates(
+    found: &Found<'_>,
+    targets: &[String],
+    file: &[u8],
+) -> Result<Vec<(String, TargetResult)>, Diagnostic> {
     if found.form == Form::Bare {
-        // Damage is the reason that matters.
+        // Damage is the more important reason.
         CodeObject::parse(found.bytes)?;
     }
     let images = device_images(found, file)?;
     let fate = |target: &String| {
         let is_there = images.iter().any(|image| is_for(image, target));
-        let refused = || Fate::Refused { reasons: vec![reason(found.form, &images)], names: Vec::new() };
-        (target.clone(), if is_there { Fate::There } else { refused() })
+        let refused = || TargetResult::Refused { reasons: vec![reason(found.form, &images)], names: Vec::new() };
+        (target.clone(), if is_there { TargetResult::There } else { refused() })
     };
     Ok(if images.is_empty() { Vec::new() } else { targets.iter().map(fate).collect() })
 }
 
-/// Images of a linked program that another section of it points into.
+/// Whether these are images of a linked program into which another section of it points.
 pub(crate) fn is_fixed(found: &Found<'_>, file: &[u8]) -> bool {
     matches!(found.form, Form::OffloadBinary(_)) && linked::is_linked(file)
 }
 
-/// A change to such images.
+/// The refusal to change such images.
 pub(crate) fn fixed() -> Diagnostic {
     let what = "the program's descriptor holds where each of its images begins and ends, so none can change";
     Diagnostic::error(codes::OPENMP_OFFLOAD, what)
         .advise("change the objects before the link, or compile the program anew")
 }
 
-/// Nothing in any container of the file can be asked for.
+/// The error when no container of the file can be processed.
 pub(crate) fn nothing(containers: usize) -> Diagnostic {
     let what = match containers {
         1 => "its one container holds no code for an AMD GPU".to_owned(),

@@ -1,5 +1,5 @@
-//! Bad input, one line of a table each: the command says in one line what is wrong, where, and what to do; the exit
-//! code is that of the kind of error; nothing is written and the input stays as it was.
+//! Bad input, one line of a table each: the command reports the problem, its place and the remedy in one line. The exit
+//! code is that of the kind of error. Nothing is written and the input stays unchanged.
 
 mod made;
 
@@ -48,15 +48,15 @@ fn stripped() -> Vec<u8> {
     file
 }
 
-/// An object whose fat binary asks for an alignment of 4 GiB: a change would write as many zeros.
+/// An object whose fat binary requires an alignment of 4 GiB: a change would write as many zeros.
 fn aligned() -> Vec<u8> {
     let file = elf(Architecture::X86_64, Endianness::Little);
     let headers = u64::from_le_bytes(file[40..48].try_into().unwrap()) as usize;
-    // The first section that is one.
+    // The first section that is not null.
     with(file, headers + 64 + 48, &(1u64 << 32).to_le_bytes())
 }
 
-/// An object whose fat binary is said to be a table of strings.
+/// An object whose fat binary has the section type of a string table.
 fn strings() -> Vec<u8> {
     let file = elf(Architecture::X86_64, Endianness::Little);
     let headers = u64::from_le_bytes(file[40..48].try_into().unwrap()) as usize;
@@ -73,7 +73,7 @@ fn coff_at_header() -> Vec<u8> {
     with(file.write().unwrap(), 20 + 40 + 20, &[0; 4])
 }
 
-/// A COFF object whose second section claims 255 relocations behind the end, marked as more than a header can count.
+/// A COFF object whose second section claims 255 relocations after the end, marked as more than a header can count.
 fn coff_of_many_relocations() -> Vec<u8> {
     let bytes = with(coff_at_header(), 20 + 40 + 16, &[0; 8]);
     let end = (bytes.len() as u32).to_le_bytes();
@@ -86,7 +86,7 @@ fn with(mut bytes: Vec<u8>, at: usize, new: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Where the table row of that ID begins.
+/// Offset of the table row of that ID.
 fn row(target: &str) -> usize {
     let (bytes, id) = (plain(), id(target));
     bytes.windows(id.len()).position(|window| window == id.as_bytes()).unwrap() - 24
@@ -105,7 +105,7 @@ fn bomb(blocks: u32, claim: u64) -> Vec<u8> {
     [b"CCOB\x03\0\x01\0".as_slice(), &total, &claim.to_le_bytes(), &[0; 8], &payload].concat()
 }
 
-/// Name, input, command behind `hotswap` with `x` as the input, exit code, what the line has.
+/// Name, input, arguments of `hotswap` with `x` as the input, exit code, parts of the message.
 type Row = (&'static str, Vec<u8>, &'static str, i32, &'static [&'static str]);
 
 #[rustfmt::skip]
@@ -178,12 +178,12 @@ fn rows() -> Vec<Row> {
 fn each_kind_of_bad_input_is_one_line_with_its_exit_code() {
     let mut wrong = Vec::new();
     for (name, bytes, words, code, says) in rows() {
-        let folder = TempDir::new().unwrap();
-        let path = |name: &str| folder.path().join(name);
+        let directory = TempDir::new().unwrap();
+        let path = |name: &str| directory.path().join(name);
         fs::write(path("x"), &bytes).unwrap();
         fs::write(path("new"), b"BC\xc0\xde").unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_hotswap"));
-        let output = command.current_dir(folder.path()).args(words.split(' ')).output().unwrap();
+        let output = command.current_dir(directory.path()).args(words.split(' ')).output().unwrap();
         let line = String::from_utf8(output.stderr).unwrap();
         let is_line = line.starts_with("hotswap: ") && line.lines().count() == 1 && line.contains("; ");
         let is_told = line.contains(" x: ") && says.iter().all(|part| line.contains(part));
@@ -195,7 +195,7 @@ fn each_kind_of_bad_input_is_one_line_with_its_exit_code() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What can be read in files of other hosts is listed.
+/// The readable parts of files of other hosts are listed.
 #[test]
 fn files_for_other_hosts_are_listed() {
     for (architecture, endian) in [
@@ -203,10 +203,10 @@ fn files_for_other_hosts_are_listed() {
         (Architecture::I386, Endianness::Little),
         (Architecture::Riscv64, Endianness::Little),
     ] {
-        let folder = TempDir::new().unwrap();
-        fs::write(folder.path().join("x"), elf(architecture, endian)).unwrap();
+        let directory = TempDir::new().unwrap();
+        fs::write(directory.path().join("x"), elf(architecture, endian)).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_hotswap"));
-        let output = command.current_dir(folder.path()).args(["list", "x"]).output().unwrap();
+        let output = command.current_dir(directory.path()).args(["list", "x"]).output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
         assert!(output.status.success() && text.contains("gfx900") && text.contains("gfx902"), "{text}");
     }

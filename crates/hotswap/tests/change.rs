@@ -62,13 +62,13 @@ fn macho(content: &[u8]) -> Vec<u8> {
     file.write().unwrap()
 }
 
-struct Folder(TempDir);
+struct Directory(TempDir);
 
-impl Folder {
+impl Directory {
     fn new() -> Self {
-        let folder = Self(TempDir::new().unwrap());
-        folder.write("new", &bitcode("new"));
-        folder
+        let directory = Self(TempDir::new().unwrap());
+        directory.write("new", &bitcode("new"));
+        directory
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -139,69 +139,69 @@ fn forms() -> Vec<(&'static str, Vec<u8>)> {
 #[test]
 fn entries_are_replaced_removed_and_pruned_in_every_form() {
     for (name, bytes) in forms() {
-        let folder = Folder::new();
-        folder.write("x", &bytes);
-        assert_eq!(folder.targets("x"), ["0 gfx900", "0 gfx90a:xnack-", "1 gfx1030"], "{name}");
-        folder.run("replace x gfx1030=new -o y --container 2").success().stdout(contains("replaced"));
-        assert_eq!(folder.targets("y"), ["0 gfx900", "0 gfx90a:xnack-", "1 gfx1030"], "{name}");
-        folder.run("extract y --target gfx1030 -o out").success();
-        assert_eq!(fs::read(folder.path("out")).unwrap(), bitcode("new"), "{name}");
-        folder.run("remove x gfx900 -o x").success().stdout(contains("removed").count(1));
-        assert_eq!(folder.targets("x"), ["0 gfx90a:xnack-", "1 gfx1030"], "{name}");
-        folder.run("prune y --drop gfx90a gfx1030 -o x").success();
-        assert_eq!(folder.targets("x"), ["0 gfx900"], "{name}");
-        folder.run("prune y --keep gfx90a:xnack-,gfx1030 -o x").success();
-        assert_eq!(folder.targets("x"), ["0 gfx90a:xnack-", "1 gfx1030"], "{name}");
-        folder.run("verify x").success().stdout(contains("verified"));
+        let directory = Directory::new();
+        directory.write("x", &bytes);
+        assert_eq!(directory.targets("x"), ["0 gfx900", "0 gfx90a:xnack-", "1 gfx1030"], "{name}");
+        directory.run("replace x gfx1030=new -o y --container 2").success().stdout(contains("replaced"));
+        assert_eq!(directory.targets("y"), ["0 gfx900", "0 gfx90a:xnack-", "1 gfx1030"], "{name}");
+        directory.run("extract y --target gfx1030 -o out").success();
+        assert_eq!(fs::read(directory.path("out")).unwrap(), bitcode("new"), "{name}");
+        directory.run("remove x gfx900 -o x").success().stdout(contains("removed").count(1));
+        assert_eq!(directory.targets("x"), ["0 gfx90a:xnack-", "1 gfx1030"], "{name}");
+        directory.run("prune y --drop gfx90a gfx1030 -o x").success();
+        assert_eq!(directory.targets("x"), ["0 gfx900"], "{name}");
+        directory.run("prune y --keep gfx90a:xnack-,gfx1030 -o x").success();
+        assert_eq!(directory.targets("x"), ["0 gfx90a:xnack-", "1 gfx1030"], "{name}");
+        directory.run("verify x").success().stdout(contains("verified"));
         if name.contains("binaries") {
-            folder.run("add x gfx942=new -o z --container 1").code(13).stderr(contains("HS0402"));
+            directory.run("add x gfx942=new -o z --container 1").code(13).stderr(contains("HS0402"));
             continue;
         }
-        folder
+        directory
             .run("add x gfx942=new gfx9-4-generic=new -o x --container 1")
             .success()
             .stdout(contains("added").count(2));
         let now = ["0 gfx90a:xnack-", "0 gfx942", "0 gfx9-4-generic", "1 gfx1030"];
-        assert_eq!(folder.targets("x"), now, "{name}");
+        assert_eq!(directory.targets("x"), now, "{name}");
     }
 }
 
 #[test]
 fn bundles_are_compressed_and_decompressed_to_what_they_were() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     let mut plain = bundle(&["gfx900", "gfx90a:xnack-"], None);
     plain.resize(plain.len().next_multiple_of(4096), 0);
     plain.extend(bundle(&["gfx1030"], None));
-    folder.write("x", &plain);
+    directory.write("x", &plain);
     for words in ["", " --level 19", " --method zlib", " --method zlib --level 1 --header 2", " --header 2"] {
-        folder.run(&format!("compress x -o y{words}")).success().stdout(contains("compressed:").count(2));
-        assert!(fs::metadata(folder.path("y")).unwrap().len() < plain.len() as u64);
+        directory.run(&format!("compress x -o y{words}")).success().stdout(contains("compressed:").count(2));
+        assert!(fs::metadata(directory.path("y")).unwrap().len() < plain.len() as u64);
         let form = if words.contains("header") { "compressed bundle V2" } else { "compressed bundle V3" };
-        folder.run("list y").success().stdout(contains(form).count(3));
-        folder.run("decompress y -o y").success().stdout(contains("decompressed:").count(2));
-        assert_eq!(fs::read(folder.path("y")).unwrap(), plain, "{words}");
+        directory.run("list y").success().stdout(contains(form).count(3));
+        directory.run("decompress y -o y").success().stdout(contains("decompressed:").count(2));
+        assert_eq!(fs::read(directory.path("y")).unwrap(), plain, "{words}");
     }
     for words in ["--level 23", "--level 10 --method zlib", "--header 1"] {
-        folder.run(&format!("compress x -o z {words}")).code(2).stderr(contains("HS0001"));
+        directory.run(&format!("compress x -o z {words}")).code(2).stderr(contains("HS0001"));
     }
-    folder.write("b", &binary(2, &["gfx900"]));
-    folder.run("compress b -o z").code(13).stderr(contains("HS0402"));
-    assert!(!folder.path("z").exists());
+    directory.write("b", &binary(2, &["gfx900"]));
+    directory.run("compress b -o z").code(13).stderr(contains("HS0402"));
+    assert!(!directory.path("z").exists());
 }
 
-/// The command, its exit code, and what it says. Nothing is written.
+/// The command, its exit code, and its message. Nothing is written.
 #[test]
 fn what_cannot_be_done_is_one_line_and_writes_nothing() {
-    let folder = Folder::new();
-    folder.write("x", &bundle(&["gfx900", "gfx90a:xnack-", "gfx90a:xnack+"], None));
-    folder.write("many", &[bundle(&["gfx900"], None), vec![0; 80], bundle(&["gfx900"], None)].concat());
-    folder.write("empty", b"");
-    folder.write("macho.o", &macho(&bundle(&["gfx900"], None)));
-    folder.write("cut", &bundle(&["gfx900"], None)[..5000]);
+    let directory = Directory::new();
+    directory.write("x", &bundle(&["gfx900", "gfx90a:xnack-", "gfx90a:xnack+"], None));
+    directory.write("many", &[bundle(&["gfx900"], None), vec![0; 80], bundle(&["gfx900"], None)].concat());
+    directory.write("empty", b"");
+    directory.write("macho.o", &macho(&bundle(&["gfx900"], None)));
+    directory.write("cut", &bundle(&["gfx900"], None)[..5000]);
     let mut device = vec![0x7f, b'E', b'L', b'F', 2, 1, 1, 64];
     device.resize(4000, 0);
     device[16..20].copy_from_slice(&[3, 0, 224, 0]);
-    folder.write("broken.co", &device);
+    directory.write("broken.co", &device);
     for (words, code, says) in [
         ("add x gfx900=new -o z", 12, "HS0308"),
         ("add x gfx1030=empty -o z", 12, "HS0301"),
@@ -224,38 +224,38 @@ fn what_cannot_be_done_is_one_line_and_writes_nothing() {
         ("remove macho.o gfx900 -o z", 13, "nothing can be put into a Mach-O file"),
         ("decompress absent -o z", 14, "HS0501"),
     ] {
-        folder.run(words).code(code).stdout("").stderr(contains(says).and(contains("\n").count(1)));
-        assert!(!folder.path("z").exists(), "{words}");
+        directory.run(words).code(code).stdout("").stderr(contains(says).and(contains("\n").count(1)));
+        assert!(!directory.path("z").exists(), "{words}");
     }
     let many: Vec<String> = (0..80).map(|number| format!("hip-amdgcn-amd-amdhsa-x{number}-gfx1030=new")).collect();
-    folder.run(&format!("add x {} -o z", many.join(" "))).code(13).stderr(contains("HS0405"));
+    directory.run(&format!("add x {} -o z", many.join(" "))).code(13).stderr(contains("HS0405"));
 }
 
 #[test]
 fn a_program_stays_a_program() {
     use std::os::unix::fs::PermissionsExt;
-    let folder = Folder::new();
-    folder.write("x", &bundle(&["gfx900", "gfx902"], None));
-    let mode = |name: &str| fs::metadata(folder.path(name)).unwrap().permissions().mode() & 0o777;
-    fs::set_permissions(folder.path("x"), fs::Permissions::from_mode(0o750)).unwrap();
-    folder.run("prune x --keep gfx900 -o y").success();
+    let directory = Directory::new();
+    directory.write("x", &bundle(&["gfx900", "gfx902"], None));
+    let mode = |name: &str| fs::metadata(directory.path(name)).unwrap().permissions().mode() & 0o777;
+    fs::set_permissions(directory.path("x"), fs::Permissions::from_mode(0o750)).unwrap();
+    directory.run("prune x --keep gfx900 -o y").success();
     assert_eq!((mode("x"), mode("y")), (0o750, 0o750));
-    folder.run("prune x --keep gfx900 -o x").success();
+    directory.run("prune x --keep gfx900 -o x").success();
     assert_eq!(mode("x"), 0o750);
 }
 
-/// What holds the host's part alone is listed.
+/// A container with nothing but the host's part is listed.
 #[test]
 fn a_bundle_without_device_code_is_listed() {
-    let folder = Folder::new();
-    folder.write("x", &bundle(&["gfx900"], None));
-    folder.run("remove x gfx900 -o x").success();
-    folder.run("list x").success().stdout(contains("no device code"));
+    let directory = Directory::new();
+    directory.write("x", &bundle(&["gfx900"], None));
+    directory.run("remove x gfx900 -o x").success();
+    directory.run("list x").success().stdout(contains("no device code"));
 }
 
 #[test]
 fn records_follow_their_entries() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     let bytes = bundle(&["gfx900", "gfx902"], None);
     let (mut changed, _) = parse(&bytes).unwrap();
     let row = |target: &str| {
@@ -265,22 +265,22 @@ fn records_follow_their_entries() {
     let head = r#"{"schema":1,"hotswap":"0.1.0","identity":"x","plan":"p","plan_text":"hotswap-plan 1\n","entries":["#;
     let record = format!("{head}{},{}]}}", row("gfx900"), row("gfx902"));
     changed.set_record(Some(record.into_bytes()));
-    folder.write("x", &changed.to_bytes().unwrap());
-    folder.run("verify x").code(12).stdout("").stderr(contains("SHA-256"));
-    folder.run("remove x gfx902 -o x").success();
-    folder.run("replace x gfx900=new -o x").success();
-    folder.run("add x gfx906=new -o x").success();
-    folder.run("verify x").success();
-    folder.run("list x").success().stdout(contains("compiled").count(2));
+    directory.write("x", &changed.to_bytes().unwrap());
+    directory.run("verify x").code(12).stdout("").stderr(contains("SHA-256"));
+    directory.run("remove x gfx902 -o x").success();
+    directory.run("replace x gfx900=new -o x").success();
+    directory.run("add x gfx906=new -o x").success();
+    directory.run("verify x").success();
+    directory.run("list x").success().stdout(contains("compiled").count(2));
 }
 
 #[test]
 fn verify_tells_what_readers_would_stumble_on() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     let told = |bytes: &[u8], says: &str| {
-        folder.write("x", bytes);
-        folder.run("verify x").code(12).stdout("").stderr(contains(says));
-        let out = folder.run("verify x --format json").code(12).get_output().stdout.clone();
+        directory.write("x", bytes);
+        directory.run("verify x").code(12).stdout("").stderr(contains(says));
+        let out = directory.run("verify x --format json").code(12).get_output().stdout.clone();
         let value: Value = serde_json::from_slice(&out).unwrap();
         assert_eq!(value["files"][0]["verified"], false);
     };
@@ -299,6 +299,6 @@ fn verify_tells_what_readers_would_stumble_on() {
     let mut packed = bundle(&["gfx900"], Some(Compression::default()));
     packed[25] ^= 1;
     told(&packed, "hash");
-    folder.write("x", &good);
-    folder.run("verify x x").success().stdout("x: 1 container, verified\nx: 1 container, verified\n");
+    directory.write("x", &good);
+    directory.run("verify x x").success().stdout("x: 1 container, verified\nx: 1 container, verified\n");
 }

@@ -22,8 +22,8 @@ fn bundle(targets: &[&str], compression: Option<Compression>) -> Vec<u8> {
     made::bundle(targets, compression, bitcode)
 }
 
-fn file(folder: &TempDir, name: &str, bytes: &[u8]) -> PathBuf {
-    let path = folder.path().join(name);
+fn file(directory: &TempDir, name: &str, bytes: &[u8]) -> PathBuf {
+    let path = directory.path().join(name);
     fs::write(&path, bytes).unwrap();
     path
 }
@@ -34,11 +34,11 @@ fn json(command: &mut Command) -> Value {
 
 #[test]
 fn list_shows_each_image_with_place_and_target() {
-    let folder = TempDir::new().unwrap();
+    let directory = TempDir::new().unwrap();
     let mut bytes = bundle(&["gfx1030", "gfx90a:sramecc+:xnack-"], Some(Compression::default()));
     bytes.resize(4096, 0);
     bytes.extend(bundle(&["gfx900"], None));
-    let path = file(&folder, "a.hipfb", &bytes);
+    let path = file(&directory, "a.hipfb", &bytes);
     let listed = json(hotswap().args(["list", "--format", "json"]).arg(&path));
     let containers = listed["files"][0]["containers"].as_array().unwrap();
     assert_eq!(containers[1]["file_offset"], 4096);
@@ -53,41 +53,41 @@ fn list_shows_each_image_with_place_and_target() {
     let headline = format!("a.hipfb: 2 containers, 3 images, {} bytes in {}\n", plain + sizes[1], sizes[0] + sizes[1]);
     let text =
         text.stdout(contains("bitcode").count(3).and(contains("gfx90a:sramecc+:xnack-")).and(contains(headline)));
-    // The compressed size stands beside the first image of its container alone.
+    // Only the first image of a container has its compressed size.
     text.stdout(contains(format!("  {}  ", sizes[0])).count(1));
 }
 
 #[test]
 fn what_cannot_be_read_is_told_beside_what_can() {
-    let folder = TempDir::new().unwrap();
+    let directory = TempDir::new().unwrap();
     let mut bytes = bundle(&["gfx1030"], None);
     bytes.extend_from_slice(b"\0\0junk");
-    let path = file(&folder, "a.hipfb", &bytes);
+    let path = file(&directory, "a.hipfb", &bytes);
     let assert = hotswap().arg("list").arg(&path).assert().code(12);
     assert.stdout(contains("gfx1030")).stderr(contains("hotswap: error: [HS0303]").and(contains("\n").count(1)));
-    let empty = file(&folder, "empty", b"");
+    let empty = file(&directory, "empty", b"");
     hotswap().arg("list").arg(&empty).assert().code(12).stderr(contains("HS0304"));
-    hotswap().arg("list").arg(folder.path().join("absent")).assert().code(14).stderr(contains("HS0501"));
-    hotswap().arg("list").arg(folder.path()).assert().code(14);
+    hotswap().arg("list").arg(directory.path().join("absent")).assert().code(14).stderr(contains("HS0501"));
+    hotswap().arg("list").arg(directory.path()).assert().code(14);
 }
 
 #[test]
 fn a_wrong_hash_is_a_warning_in_list_and_an_error_in_extract() {
-    let folder = TempDir::new().unwrap();
+    let directory = TempDir::new().unwrap();
     let mut bytes = bundle(&["gfx1030"], Some(Compression::default()));
     bytes[24] ^= 0xff;
-    let path = file(&folder, "a.hipfb", &bytes);
+    let path = file(&directory, "a.hipfb", &bytes);
     hotswap().arg("list").arg(&path).assert().success().stderr(contains("hotswap: warning: [HS0302]"));
-    let output = folder.path().join("out");
+    let output = directory.path().join("out");
     hotswap().arg("extract").arg(&path).arg("-o").arg(&output).assert().code(12);
     assert!(!output.exists());
 }
 
 #[test]
 fn extract_refuses_to_guess() {
-    let folder = TempDir::new().unwrap();
-    let path = file(&folder, "a.hipfb", &bundle(&["gfx1030", "gfx90a:sramecc+:xnack-"], None));
-    let output = folder.path().join("out");
+    let directory = TempDir::new().unwrap();
+    let path = file(&directory, "a.hipfb", &bundle(&["gfx1030", "gfx90a:sramecc+:xnack-"], None));
+    let output = directory.path().join("out");
     let extract = || {
         let mut command = hotswap();
         command.arg("extract").arg(&path);
@@ -101,14 +101,14 @@ fn extract_refuses_to_guess() {
     assert_eq!(fs::read(&output).unwrap(), bitcode("gfx90a:sramecc+:xnack-"));
     extract().arg("-o").arg(&output).args(["--entry", "1"]).assert().success();
     assert_eq!(fs::read(&output).unwrap(), bitcode("gfx1030"));
-    let folder = folder.path().join("all");
-    extract().arg("--output-dir").arg(&folder).assert().success().stdout(contains("a.hipfb.1.gfx1030.bc"));
-    assert!(folder.join("a.hipfb.2.gfx90a_sramecc+_xnack-.bc").is_file());
+    let directory = directory.path().join("all");
+    extract().arg("--output-dir").arg(&directory).assert().success().stdout(contains("a.hipfb.1.gfx1030.bc"));
+    assert!(directory.join("a.hipfb.2.gfx90a_sramecc+_xnack-.bc").is_file());
 }
 
 #[test]
 fn inspect_compares_records_with_bytes() {
-    let folder = TempDir::new().unwrap();
+    let directory = TempDir::new().unwrap();
     let record = |sha256: &str| {
         let entry = format!(
             r#"{{"id":"{}","target":"gfx1031","route":"alias","sha256":"{sha256}","size":11,"source":"gfx1030"}}"#,
@@ -122,7 +122,7 @@ fn inspect_compares_records_with_bytes() {
         let bytes = bundle(&["gfx1031"], None);
         let (mut changed, _) = parse(&bytes).unwrap();
         changed.set_record(Some(record(sha256).into_bytes()));
-        file(&folder, "a.hipfb", &changed.to_bytes().unwrap())
+        file(&directory, "a.hipfb", &changed.to_bytes().unwrap())
     };
     let wrong = with(&"0".repeat(64));
     let assert = hotswap().arg("inspect").arg(&wrong).assert().code(12);
@@ -135,16 +135,16 @@ fn inspect_compares_records_with_bytes() {
 
 #[test]
 fn a_plan_is_written_found_and_made_into_a_manifest() {
-    let folder = TempDir::new().unwrap();
+    let directory = TempDir::new().unwrap();
     let run = |words: &[&str]| {
         let mut command = hotswap();
-        command.current_dir(folder.path()).args(words);
+        command.current_dir(directory.path()).args(words);
         command
     };
     let plan = json(&mut run(&["plan", "gfx1030=>gfx1031,gfx1032", "--format", "json"]));
     let hash = plan["hash"].as_str().unwrap();
     assert_eq!(plan["targets"], serde_json::json!(["gfx1031", "gfx1032"]));
-    assert!(folder.path().join(format!(".hotswap/plans/{hash}.plan")).is_file());
+    assert!(directory.path().join(format!(".hotswap/plans/{hash}.plan")).is_file());
     run(&["plan", "gfx1030=>gfx1032;gfx1030=>gfx1031"]).assert().success().stdout(format!("{hash}\n"));
     for format in ["elf-x86_64", "elf-aarch64", "coff-x86_64"] {
         run(&["manifest", "--plan", hash, "-o", "m.o", "--format", format]).assert().success();
@@ -208,8 +208,8 @@ fn usage_errors_are_one_line_and_help_documents_exit_codes() {
 
 #[test]
 fn exec_runs_compilers_through_the_wrapper_and_the_rest_as_it_is() {
-    let folder = TempDir::new().unwrap();
-    let own = folder.path().join("hotswap");
+    let directory = TempDir::new().unwrap();
+    let own = directory.path().join("hotswap");
     make_program(&own, &fs::read(env!("CARGO_BIN_EXE_hotswap")).unwrap());
     let exec = |words: &[&str]| {
         let mut command = Command::new(&own);
@@ -219,13 +219,13 @@ fn exec_runs_compilers_through_the_wrapper_and_the_rest_as_it_is() {
     exec(&["sh", "-c", "echo \"$1\"; exit 3", "x", "a b"]).assert().code(3).stdout("a b\n");
     exec(&["/bin/clang++-22", "-c"]).assert().code(10).stderr(contains("HS0105"));
     exec(&["/nonexistent/tool"]).assert().code(10).stderr(contains("HS0102"));
-    let wrapper = folder.path().join("hotswap-clang++");
+    let wrapper = directory.path().join("hotswap-clang++");
     make_program(&wrapper, b"#!/bin/sh\necho \"$HOTSWAP_CLANG $*\"\n");
     exec(&["/bin/clang++-22", "-c", "x y"]).assert().success().stdout("/bin/clang++-22 -c x y\n");
 }
 
-/// Written by a child: a file that this process has open for writing could be inherited by the
-/// children of other tests, and could not be started as long as they live.
+/// Written by a child: a file that this process has open for writing could be inherited by the children of other tests,
+/// and could not be started as long as they live.
 fn make_program(path: &Path, content: &[u8]) {
     Command::new("sh")
         .args(["-c", "cat > \"$0\" && chmod 755 \"$0\""])
@@ -242,13 +242,13 @@ fn a_closed_pipe_is_no_error() {
     Command::new("sh").args(["-c", &script]).assert().success().stderr("0\n");
 }
 
-/// A file whose containers are not decompressed without need: what nobody would wait for is left out, and said to be.
+/// The containers of this file are not decompressed without need: costly facts are left out, and the output says so.
 #[test]
 fn of_large_compressed_containers_tables_are_read() {
-    let folder = TempDir::new().unwrap();
+    let directory = TempDir::new().unwrap();
     let made = |target: &str| [b"BC\xc0\xde".to_vec(), vec![target.len() as u8; 24 << 20]].concat();
     let large = made::bundle(&["gfx1030", "gfx90a:xnack+"], Some(Compression::default()), made);
-    let path = file(&folder, "large", &large);
+    let path = file(&directory, "large", &large);
     let look =
         |command: &str, words: &[&str]| json(hotswap().arg(command).arg(&path).args(words).args(["--format", "json"]));
     for command in ["list", "inspect"] {
@@ -267,28 +267,28 @@ fn of_large_compressed_containers_tables_are_read() {
         hotswap().arg(command).arg(&path).arg("--kernels").assert().success().stdout(told().not());
     }
 
-    // Damage behind the table is for `verify` to find; a table that claims what is not there is refused.
+    // Damage after the table is left to `verify`; a table that claims absent entries is refused.
     let mut damaged = large.clone();
     let last = damaged.len() - 1;
     damaged[last] ^= 0xff;
-    let damaged = file(&folder, "damaged", &damaged);
+    let damaged = file(&directory, "damaged", &damaged);
     hotswap().arg("verify").arg(&damaged).assert().code(12);
     hotswap().arg("list").arg(&damaged).assert().success().stderr("");
     hotswap().arg("list").arg("--kernels").arg(&damaged).assert().stderr(contains("the hash in the header"));
     let mut small = large;
     small[16..24].copy_from_slice(&(33u64 << 20).to_le_bytes());
-    let small = file(&folder, "small", &small);
+    let small = file(&directory, "small", &small);
     hotswap().arg("list").arg(&small).assert().code(12).stderr(contains("outside of the bundle"));
 }
 
 #[test]
 fn a_dash_is_standard_input() {
-    let folder = TempDir::new().unwrap();
+    let directory = TempDir::new().unwrap();
     let bytes = bundle(&["gfx1030", "gfx900"], None);
-    let path = file(&folder, "in", &bytes);
+    let path = file(&directory, "in", &bytes);
     let run = |words: &str| {
         let mut command = hotswap();
-        command.current_dir(folder.path()).args(words.split(' '));
+        command.current_dir(directory.path()).args(words.split(' '));
         command
     };
     for words in ["list", "inspect", "verify"] {
@@ -305,10 +305,10 @@ fn a_dash_is_standard_input() {
     }
     for words in ["extract FILE --target gfx900 -o out", "prune FILE --keep gfx900 -o out", "compress FILE -o out"] {
         run(&words.replace("FILE", "in")).assert().success();
-        let expected = fs::read(folder.path().join("out")).unwrap();
-        fs::remove_file(folder.path().join("out")).unwrap();
+        let expected = fs::read(directory.path().join("out")).unwrap();
+        fs::remove_file(directory.path().join("out")).unwrap();
         run(&words.replace("FILE", "-")).write_stdin(bytes.clone()).assert().success();
-        assert_eq!(fs::read(folder.path().join("out")).unwrap(), expected, "{words}");
+        assert_eq!(fs::read(directory.path().join("out")).unwrap(), expected, "{words}");
     }
     run("list -").write_stdin("").assert().code(12);
 }

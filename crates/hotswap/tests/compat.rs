@@ -1,4 +1,4 @@
-//! `hotswap compat`: pairs in words, and the page of the documentation.
+//! `hotswap compat`: verdicts about pairs, and the page of the documentation.
 
 use assert_cmd::Command;
 use predicates::prelude::*;
@@ -49,7 +49,7 @@ fn the_variable_is_judged() {
     assert_eq!(json("gfx1030 gfx1100 --format json")["override"]["safe"], false);
 }
 
-/// A script that asks must not take a no for a yes, and what is not validated is a no unless it is allowed.
+/// A script must not take a no for a yes, and a pair that is not validated is a no unless it is allowed.
 #[test]
 fn the_exit_code_is_the_answer() {
     compat("gfx904 gfx900")
@@ -112,17 +112,17 @@ fn the_matrix_is_a_table() {
 
 #[test]
 fn a_plan_says_what_it_allows() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let plan = |words: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_hotswap"));
-        command.current_dir(folder.path()).args(["plan", "gfx1102=>gfx1150"]).args(words.split_whitespace());
+        command.current_dir(directory.path()).args(["plan", "gfx1102=>gfx1150"]).args(words.split_whitespace());
         command
     };
     plan("").assert().code(11).stderr(contains("[HS0203]").and(contains("--allow-experimental")));
     let output = plan("--allow-experimental --format json").output().unwrap();
     let value: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&value["experimental"], &value["targets"][0]), (&true.into(), &"gfx1150".into()));
-    let text = std::fs::read_to_string(folder.path().join(value["file"].as_str().unwrap())).unwrap();
+    let text = std::fs::read_to_string(directory.path().join(value["file"].as_str().unwrap())).unwrap();
     assert!(text.contains("\nallow experimental\n"), "{text}");
 }
 

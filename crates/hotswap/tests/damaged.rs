@@ -1,5 +1,5 @@
-//! Headers of a code object that say something else than they should: whatever a command does with such a file, it does not
-//! blame itself (exit 15 and 70) and is not ended by the system.
+//! Wrong headers of a code object: whatever a command does with such a file, it does not report an internal error (exit
+//! 15 and 70) and does not crash.
 
 #[path = "../../code-object/tests/common/mod.rs"]
 mod common;
@@ -19,7 +19,7 @@ fn word(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())
 }
 
-/// Each field of each header, with what stands in the same field of the others, and with extremes.
+/// Each field of each header with the values of the same field of the others, and with extremes.
 fn damaged(file: &[u8]) -> Vec<(String, Vec<u8>)> {
     let number = |at: usize| usize::from(u16::from_le_bytes([file[at], file[at + 1]]));
     let segments = (0..number(56)).map(|row| ("segment", row, word(file, 32) as usize + row * 56, 56));
@@ -44,11 +44,11 @@ fn damaged(file: &[u8]) -> Vec<(String, Vec<u8>)> {
 
 #[test]
 fn damaged_headers_are_not_called_a_defect_of_ours() {
-    let folder = TempDir::new().unwrap();
+    let directory = TempDir::new().unwrap();
     let run = |bytes: &[u8]| {
-        fs::write(folder.path().join("x"), bytes).unwrap();
+        fs::write(directory.path().join("x"), bytes).unwrap();
         let words = ["rewrite", "x", "-o", "z", "--to", "gfx1250-strict"];
-        Command::new(env!("CARGO_BIN_EXE_hotswap")).args(words).current_dir(folder.path()).output().unwrap()
+        Command::new(env!("CARGO_BIN_EXE_hotswap")).args(words).current_dir(directory.path()).output().unwrap()
     };
     let file = code_object();
     let whole = run(&file);

@@ -1,6 +1,6 @@
 //! `hotswap disasm` on files made here: one file in `tests/disasm` is one case.
 //!
-//! A case is what the input holds, the words of the command line, and what must come out:
+//! A case is the contents of the input, the arguments of the command, and the expected output:
 //!
 //! ```text
 //! # A sentence that says what the case is about.
@@ -19,7 +19,7 @@
 //! ...
 //! ```
 //!
-//! With `HOTSWAP_BLESS=1` what comes out is written into the cases.
+//! With `HOTSWAP_BLESS=1` the actual output is written into the cases.
 
 #[path = "../../code-object/tests/common/device_elf.rs"]
 mod device_elf;
@@ -123,7 +123,7 @@ impl Case {
         self.elf.symbols.push(Symbol { name, kind, global: true, section, offset, size });
     }
 
-    /// Descriptors behind the text, with the distances that a linker would write.
+    /// Descriptors after the text, with the distances that a linker would write.
     fn add_kernels(&mut self) {
         if self.kernels.is_empty() {
             return;
@@ -178,8 +178,8 @@ impl Case {
 }
 
 fn cases() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/disasm");
-    let mut cases: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/disasm");
+    let mut cases: Vec<_> = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
     cases.sort();
     cases
 }
@@ -187,7 +187,7 @@ fn cases() -> Vec<PathBuf> {
 #[test]
 fn cases_come_out_as_written() {
     let bless = std::env::var("HOTSWAP_BLESS").is_ok_and(|bless| bless == "1");
-    let folder = tempfile::TempDir::new().unwrap();
+    let directory = tempfile::TempDir::new().unwrap();
     let mut wrong = Vec::new();
     let cases = cases();
     assert!(cases.len() > 20, "the cases are there");
@@ -195,9 +195,9 @@ fn cases_come_out_as_written() {
         let text = fs::read_to_string(path).unwrap();
         let (given, expected) = text.split_once(STDOUT).unwrap_or((&text, ""));
         let mut case = Case::parse(given);
-        fs::write(folder.path().join("in"), case.input()).unwrap();
+        fs::write(directory.path().join("in"), case.input()).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_hotswap"));
-        let output = command.current_dir(folder.path()).args(["disasm", "in"]).args(&case.words).output().unwrap();
+        let output = command.current_dir(directory.path()).args(["disasm", "in"]).args(&case.words).output().unwrap();
         let (stdout, stderr) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
         let missing: Vec<_> = case.errors.iter().filter(|part| !stderr.contains(*part)).collect();
         let is_silent = case.errors.is_empty() && !stderr.is_empty();

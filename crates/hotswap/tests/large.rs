@@ -26,7 +26,7 @@ fn object(target: &str) -> Vec<u8> {
     Sample { target: format!("amdgcn-amd-amdhsa--{target}"), flags, lanes: 32, ..Sample::default() }.build()
 }
 
-/// Bundles with a code object and much else, one behind another.
+/// Bundles with a code object and much else, one after the other.
 fn library(bundles: u8, size: usize) -> Vec<u8> {
     let mut all = Vec::new();
     for number in 1..=bundles {
@@ -40,13 +40,13 @@ fn library(bundles: u8, size: usize) -> Vec<u8> {
     all
 }
 
-struct Folder(TempDir);
+struct Directory(TempDir);
 
-impl Folder {
+impl Directory {
     fn new(library: &[u8]) -> Self {
-        let folder = Self(tempfile::tempdir().unwrap());
-        fs::write(folder.path("in"), library).unwrap();
-        folder
+        let directory = Self(tempfile::tempdir().unwrap());
+        fs::write(directory.path("in"), library).unwrap();
+        directory
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -90,14 +90,14 @@ fn same(one: &Path, other: &Path) -> bool {
 
 #[test]
 fn a_library_needs_memory_for_a_part_of_it_with_any_number_of_threads() {
-    let folder = Folder::new(&library(BUNDLES, SIZE));
+    let directory = Directory::new(&library(BUNDLES, SIZE));
     for words in ["retarget in --to gfx1031,gfx11-generic --policy keep", "prune in --drop gfx1100"] {
         for jobs in [1, 8] {
-            let peak = peak(folder.start(&format!("{words} -o out{jobs} --jobs {jobs}")));
+            let peak = peak(directory.start(&format!("{words} -o out{jobs} --jobs {jobs}")));
             assert!(peak > 0 && peak < MEMORY, "{words}, {jobs} threads: {peak} KiB");
         }
-        assert!(same(&folder.path("out1"), &folder.path("out8")), "{words}");
-        let made = fs::read(folder.path("out8")).unwrap();
+        assert!(same(&directory.path("out1"), &directory.path("out8")), "{words}");
+        let made = fs::read(directory.path("out8")).unwrap();
         let contents = open(&made);
         assert_eq!(contents.found.len(), usize::from(BUNDLES), "{words}");
         for (number, found) in (1..).zip(&contents.found) {
@@ -110,49 +110,49 @@ fn a_library_needs_memory_for_a_part_of_it_with_any_number_of_threads() {
             assert!(made == (!is_pruned).then(|| object("gfx1031")), "{words} {number}");
         }
     }
-    assert_eq!(folder.names(), ["in", "out1", "out8"]);
+    assert_eq!(directory.names(), ["in", "out1", "out8"]);
 }
 
 #[test]
 fn a_run_that_is_killed_leaves_the_old_file_and_nothing_else() {
-    let folder = Folder::new(&library(6, 8 << 20));
-    assert!(folder.start("retarget in --to gfx1031 -o whole").wait().unwrap().success());
-    fs::write(folder.path("out"), "old").unwrap();
+    let directory = Directory::new(&library(6, 8 << 20));
+    assert!(directory.start("retarget in --to gfx1031 -o whole").wait().unwrap().success());
+    fs::write(directory.path("out"), "old").unwrap();
     let mut killed = 0;
     for milliseconds in (0..200).step_by(7) {
-        let mut child = folder.start("retarget in --to gfx1031 -o out --jobs 2");
+        let mut child = directory.start("retarget in --to gfx1031 -o out --jobs 2");
         sleep(Duration::from_millis(milliseconds));
         // It may be done by now.
         let _ = child.kill();
         if !child.wait().unwrap().success() {
             killed += 1;
-            let content = fs::read(folder.path("out")).unwrap();
-            assert!(content == b"old" || same(&folder.path("out"), &folder.path("whole")), "{milliseconds} ms");
+            let content = fs::read(directory.path("out")).unwrap();
+            assert!(content == b"old" || same(&directory.path("out"), &directory.path("whole")), "{milliseconds} ms");
         }
     }
     assert!(killed > 0);
-    assert!(folder.start("retarget in --to gfx1031 -o out").wait().unwrap().success());
-    assert!(same(&folder.path("out"), &folder.path("whole")));
-    assert_eq!(folder.names(), ["in", "out", "whole"]);
+    assert!(directory.start("retarget in --to gfx1031 -o out").wait().unwrap().success());
+    assert!(same(&directory.path("out"), &directory.path("whole")));
+    assert_eq!(directory.names(), ["in", "out", "whole"]);
 }
 
-/// A limit on the size of files stands for a disk that becomes full: tests may not mount one.
+/// A limit on the size of files replaces a disk that becomes full: tests may not mount one.
 #[test]
 fn a_full_disk_is_one_line_and_leaves_the_old_file() {
-    let folder = Folder::new(&library(3, 1 << 20));
-    fs::write(folder.path("out"), "old").unwrap();
+    let directory = Directory::new(&library(3, 1 << 20));
+    fs::write(directory.path("out"), "old").unwrap();
     let hotswap = env!("CARGO_BIN_EXE_hotswap");
     for words in ["retarget in --to gfx1031 -o out", "prune in --drop gfx1100 -o out", "compress in -o out"] {
         // Without the signal the write fails, as it does on a full disk.
         let script = format!("trap '' XFSZ; ulimit -f 8; exec {hotswap} {words}");
-        let run = Command::new("sh").args(["-c", &script]).current_dir(folder.0.path()).output().unwrap();
+        let run = Command::new("sh").args(["-c", &script]).current_dir(directory.0.path()).output().unwrap();
         let said = String::from_utf8(run.stderr).unwrap();
-        // What compresses well fits.
+        // Well compressible data fits.
         let fits = words.starts_with("compress") && run.status.success();
         let is_told = said.lines().count() <= 2 && said.contains("out") && said.contains("File too large");
         assert!(fits || !run.status.success() && is_told, "{words}: {said}");
-        assert_eq!(fs::read(folder.path("out")).unwrap() == b"old", !fits, "{words}");
-        fs::write(folder.path("out"), "old").unwrap();
+        assert_eq!(fs::read(directory.path("out")).unwrap() == b"old", !fits, "{words}");
+        fs::write(directory.path("out"), "old").unwrap();
     }
-    assert_eq!(folder.names(), ["in", "out"]);
+    assert_eq!(directory.names(), ["in", "out"]);
 }

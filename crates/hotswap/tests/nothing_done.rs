@@ -1,4 +1,4 @@
-//! Commands on files that they can do nothing with: no command ends with 0 as if it had done what was asked.
+//! Commands on files that they cannot process: no command exits with 0 as if it had carried out the request.
 
 #[path = "../../code-object/tests/common/mod.rs"]
 mod common;
@@ -38,13 +38,13 @@ fn offloading(content: &[u8]) -> Vec<u8> {
     section(".llvm.offloading", content, 8, BinaryFormat::Elf)
 }
 
-struct Folder(TempDir);
+struct Directory(TempDir);
 
-impl Folder {
+impl Directory {
     fn with(name: &str, bytes: &[u8]) -> Self {
-        let folder = Self(TempDir::new().unwrap());
-        folder.write(name, bytes);
-        folder
+        let directory = Self(TempDir::new().unwrap());
+        directory.write(name, bytes);
+        directory
     }
 
     fn write(&self, name: &str, bytes: &[u8]) {
@@ -66,7 +66,7 @@ impl Folder {
     }
 }
 
-/// Name, file, code and a part of the message where a further target is asked for.
+/// Name, file, code and a part of the message when a further target is requested.
 fn unsuited() -> Vec<(&'static str, Vec<u8>, &'static str, &'static str)> {
     let bundle = |code| made::bundle(&["gfx1030"], None, code);
     vec![
@@ -86,41 +86,42 @@ fn files_that_get_no_target_are_refused_by_every_form_of_the_wish() {
     for (name, bytes, code, what) in unsuited() {
         let exit = if code == "HS0304" { 12 } else { 13 };
         for wish in ["--to gfx1031,gfx1032", "--pairs gfx1030=>gfx1031,gfx1032"] {
-            let folder = Folder::with("x", &bytes);
-            let out = folder.run(&format!("retarget x {wish} -o y")).code(exit);
+            let directory = Directory::with("x", &bytes);
+            let out = directory.run(&format!("retarget x {wish} -o y")).code(exit);
             out.stderr(contains(code).and(contains(what)).and(contains("\n").count(1)));
-            assert!(!folder.0.path().join("y").exists(), "{name}: {wish}");
-            // The policy decides as for other targets that cannot be made; without any device code there is nothing to ask.
-            let warned = folder.run(&format!("retarget x {wish} --policy warn -o y"));
+            assert!(!directory.0.path().join("y").exists(), "{name}: {wish}");
+            // The policy decides as for other targets that cannot be made; without any device code there is nothing to
+            // do.
+            let warned = directory.run(&format!("retarget x {wish} --policy warn -o y"));
             if exit == 12 {
                 warned.code(12)
             } else {
                 warned.success().stderr(contains(format!("warning: [{code}]")))
             };
         }
-        let folder = Folder::with("x", &bytes);
-        folder.run("rewrite x --to gfx1250-strict -o y").failure().stderr(contains(code));
-        assert!(!folder.0.path().join("y").exists(), "{name}");
+        let directory = Directory::with("x", &bytes);
+        directory.run("rewrite x --to gfx1250-strict -o y").failure().stderr(contains(code));
+        assert!(!directory.0.path().join("y").exists(), "{name}");
     }
 }
 
 #[test]
 fn what_is_there_already_is_no_refusal() {
-    let folder = Folder::with("x", &offload(1, "gfx1030", object));
-    folder.run("retarget x --to gfx1030 -o y").success().stdout(contains("there already"));
-    assert_eq!(folder.read("x"), folder.read("y"));
-    // Beside a fat binary that is served, OpenMP's images are not forgotten.
+    let directory = Directory::with("x", &offload(1, "gfx1030", object));
+    directory.run("retarget x --to gfx1030 -o y").success().stdout(contains("there already"));
+    assert_eq!(directory.read("x"), directory.read("y"));
+    // Next to a fat binary that is processed, OpenMP's images are reported, too.
     let both = archive(&[
         ("a.o", host_object(&made::bundle(&["gfx1030"], None, object))),
         ("b.o", offloading(&offload(1, "gfx1030", object))),
     ]);
-    let folder = Folder::with("x", &both);
-    folder
+    let directory = Directory::with("x", &both);
+    directory
         .run("retarget x --to gfx1031 -o y")
         .code(13)
         .stderr(contains("b.o:.llvm.offloading").and(contains("HS0412")));
-    folder.run("retarget x --to gfx1031 --policy warn -o y").success();
-    folder.run("list y").success().stdout(contains("retargeted from gfx1030").count(1));
+    directory.run("retarget x --to gfx1031 --policy warn -o y").success();
+    directory.run("list y").success().stdout(contains("retargeted from gfx1030").count(1));
 }
 
 #[test]
@@ -132,24 +133,24 @@ fn commands_that_find_nothing_to_change_say_so() {
         (&packed, "compress x -o y", "x: unchanged: its fat binaries are compressed in this way already\n"),
         (&plain, "decompress x -o y", "x: unchanged: none of its fat binaries is compressed\n"),
     ] {
-        let folder = Folder::with("x", bytes);
-        folder.run(words).success().stdout(said.to_owned());
-        assert_eq!(folder.read("x"), folder.read("y"));
-        assert!(folder.json(words)["notice"].as_str().unwrap().starts_with("unchanged: "));
+        let directory = Directory::with("x", bytes);
+        directory.run(words).success().stdout(said.to_owned());
+        assert_eq!(directory.read("x"), directory.read("y"));
+        assert!(directory.json(words)["notice"].as_str().unwrap().starts_with("unchanged: "));
     }
     // Removing the only other entry of a host object saves bytes of the bundle, whose old place has become zeros.
-    let folder = Folder::with("x", &plain);
-    folder.run("prune x --keep gfx900 -o y").success().stdout(contains("removed").and(contains("nothing").not()));
-    folder.run("prune x --drop gfx1100 -o y").code(12).stderr(contains("HS0307"));
-    folder.run("remove x gfx1100 -o y").code(12).stderr(contains("HS0307"));
-    folder.run("extract x --target gfx1100 -o y").code(12).stderr(contains("HS0304"));
-    let folder =
-        Folder::with("x", &made::bundle(&["gfx1030"], None, |_| (0..=255u8).cycle().step_by(7).take(64).collect()));
-    let out = folder.run("compress x -o y").success();
+    let directory = Directory::with("x", &plain);
+    directory.run("prune x --keep gfx900 -o y").success().stdout(contains("removed").and(contains("nothing").not()));
+    directory.run("prune x --drop gfx1100 -o y").code(12).stderr(contains("HS0307"));
+    directory.run("remove x gfx1100 -o y").code(12).stderr(contains("HS0307"));
+    directory.run("extract x --target gfx1100 -o y").code(12).stderr(contains("HS0304"));
+    let directory =
+        Directory::with("x", &made::bundle(&["gfx1030"], None, |_| (0..=255u8).cycle().step_by(7).take(64).collect()));
+    let out = directory.run("compress x -o y").success();
     out.stdout(contains("compressed: "));
 }
 
-/// A format, its first bytes, what is said.
+/// A format, its first bytes, the expected message.
 const FORMATS: &[(&str, &[u8], &str)] = &[
     ("x.whl", b"PK\x03\x04....", "zip archive"),
     ("x.tar.gz", b"\x1f\x8b\x08....", "gunzip"),
@@ -161,11 +162,11 @@ const FORMATS: &[(&str, &[u8], &str)] = &[
 #[test]
 fn files_that_are_to_be_unpacked_are_named() {
     for (name, bytes, said) in FORMATS {
-        let folder = Folder::with(name, bytes);
+        let directory = Directory::with(name, bytes);
         for words in
             ["list @", "inspect @", "verify @", "retarget @ -o y --to gfx1031", "compress @ -o y", "extract @ -o y"]
         {
-            let out = folder.run(&words.replace('@', name)).code(12);
+            let out = directory.run(&words.replace('@', name)).code(12);
             out.stderr(contains("HS0304").and(contains(*said)).and(contains("\n").count(1)));
         }
     }
@@ -179,65 +180,65 @@ fn equal_refusals_are_one_line_and_json_has_all() {
         all.resize(all.len().next_multiple_of(4096), 0);
         all.extend_from_slice(&one);
     }
-    let folder = Folder::with("x", &all);
-    let out = folder.run("retarget x --to gfx1031 -o y").code(13);
+    let directory = Directory::with("x", &all);
+    let out = directory.run("retarget x --to gfx1031 -o y").code(13);
     out.stderr(contains("[241 times; this is the first place]\n").and(contains("\n").count(1)));
-    let report = folder.json("retarget x --to gfx1031 -o y");
+    let report = directory.json("retarget x --to gfx1031 -o y");
     let containers = report["containers"].as_array().unwrap();
     assert_eq!(containers.iter().filter(|one| !one["targets"][0]["reasons"][0].is_null()).count(), 241);
 }
 
 #[test]
 fn a_plan_that_was_linked_in_must_be_in_a_record() {
-    let folder = Folder::with("x", &made::bundle(&["gfx1030"], None, object));
-    let plan = folder.json("plan gfx1030=>gfx1031 --out-dir .hotswap/plans");
+    let directory = Directory::with("x", &made::bundle(&["gfx1030"], None, object));
+    let plan = directory.json("plan gfx1030=>gfx1031 --out-dir .hotswap/plans");
     let hash = plan["hash"].as_str().unwrap();
-    folder.run(&format!("manifest --plan {hash} -o m.o")).success();
-    folder.run("verify m.o").code(11).stderr(contains("HS0209").and(contains(hash)).and(contains("gfx1031")));
+    directory.run(&format!("manifest --plan {hash} -o m.o")).success();
+    directory.run("verify m.o").code(11).stderr(contains("HS0209").and(contains(hash)).and(contains("gfx1031")));
     let linked = |name: &str, fat_binary: &[u8]| {
-        folder.write(name, &archive(&[("m.o", folder.read("m.o")), ("a.o", host_object(fat_binary))]));
+        directory.write(name, &archive(&[("m.o", directory.read("m.o")), ("a.o", host_object(fat_binary))]));
     };
-    linked("lost", &folder.read("x"));
-    folder.run("verify lost").code(11).stderr(contains("HS0209").and(contains("code for gfx1031 is missing")));
-    assert_eq!(folder.json("verify lost")["files"][0]["verified"], false);
-    folder.run(&format!("retarget x --plan {hash} -o kept.hipfb")).success();
-    linked("kept", &folder.read("kept.hipfb"));
-    folder.run("verify kept").success();
+    linked("lost", &directory.read("x"));
+    directory.run("verify lost").code(11).stderr(contains("HS0209").and(contains("code for gfx1031 is missing")));
+    assert_eq!(directory.json("verify lost")["files"][0]["verified"], false);
+    directory.run(&format!("retarget x --plan {hash} -o kept.hipfb")).success();
+    linked("kept", &directory.read("kept.hipfb"));
+    directory.run("verify kept").success();
     linked("compiled", &made::bundle(&["gfx1030", "gfx1031"], None, object));
-    folder.run("verify compiled").success();
+    directory.run("verify compiled").success();
 }
 
 #[test]
 fn a_code_object_on_its_own_keeps_its_record() {
-    let folder = Folder::with("x.co", &object("gfx1030"));
-    folder.run("list x.co").success().stdout(contains("  compiled  "));
-    folder.run("retarget x.co --to gfx1031 -o y.co").success();
-    folder.run("list y.co").success().stdout(contains("retargeted from gfx1030"));
-    let inspected = folder.run("inspect y.co").success();
+    let directory = Directory::with("x.co", &object("gfx1030"));
+    directory.run("list x.co").success().stdout(contains("  compiled  "));
+    directory.run("retarget x.co --to gfx1031 -o y.co").success();
+    directory.run("list y.co").success().stdout(contains("retargeted from gfx1030"));
+    let inspected = directory.run("inspect y.co").success();
     inspected.stdout(contains("verified").and(contains("plan: policy error; retarget gfx1030=>gfx1031")));
-    folder.run("verify y.co").success();
+    directory.run("verify y.co").success();
     // Before the record are the bytes of a code object that was compiled for it.
-    let made = folder.read("y.co");
+    let made = directory.read("y.co");
     assert_eq!(split_record(&made).unwrap().0, object("gfx1031"));
-    folder.run("extract y.co -o z.co").success();
-    assert_eq!(folder.read("z.co"), object("gfx1031"));
-    // The next one is made from the code object, without the record behind it.
-    folder.run("retarget y.co --to gfx1032 -o z.co").success();
-    assert_eq!(split_record(&folder.read("z.co")).unwrap().0, object("gfx1032"));
-    folder.run("list z.co").success().stdout(contains("retargeted from gfx1031"));
-    // In a bundle the record goes where the others are.
-    folder.write("b", &made::bundle(&["gfx1030"], None, object));
-    folder.run("add b gfx1031=y.co -o b").success();
-    folder.run("list b").success().stdout(contains("retargeted from gfx1030").count(1).and(contains(id("gfx1031"))));
-    folder.run("verify b").success();
-    folder.run("inspect b").success().stdout(contains("verified").count(2));
+    directory.run("extract y.co -o z.co").success();
+    assert_eq!(directory.read("z.co"), object("gfx1031"));
+    // The next one is made from the code object, without the record that follows it.
+    directory.run("retarget y.co --to gfx1032 -o z.co").success();
+    assert_eq!(split_record(&directory.read("z.co")).unwrap().0, object("gfx1032"));
+    directory.run("list z.co").success().stdout(contains("retargeted from gfx1031"));
+    // In a bundle the record is stored with the others.
+    directory.write("b", &made::bundle(&["gfx1030"], None, object));
+    directory.run("add b gfx1031=y.co -o b").success();
+    directory.run("list b").success().stdout(contains("retargeted from gfx1030").count(1).and(contains(id("gfx1031"))));
+    directory.run("verify b").success();
+    directory.run("inspect b").success().stdout(contains("verified").count(2));
     // Where other bytes follow, a record has no place, and a warning says so.
-    folder.write("long.co", &[object("gfx1030"), b"more".to_vec()].concat());
-    folder.run("retarget long.co --to gfx1031 -o z.co").success().stderr(contains("its record has no place"));
-    assert_eq!(folder.read("z.co"), [object("gfx1031"), b"more".to_vec()].concat());
-    // A byte that changed is seen.
+    directory.write("long.co", &[object("gfx1030"), b"more".to_vec()].concat());
+    directory.run("retarget long.co --to gfx1031 -o z.co").success().stderr(contains("its record has no place"));
+    assert_eq!(directory.read("z.co"), [object("gfx1031"), b"more".to_vec()].concat());
+    // A changed byte is detected.
     let mut damaged = made;
     damaged[9] ^= 1;
-    folder.write("y.co", &damaged);
-    folder.run("verify y.co").code(12).stderr(contains("SHA-256"));
+    directory.write("y.co", &damaged);
+    directory.run("verify y.co").code(12).stderr(contains("SHA-256"));
 }

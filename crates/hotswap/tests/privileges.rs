@@ -1,6 +1,8 @@
-//! Two users: what one may run with the other's rights is not handed on by an update in place, and new files heed the umask.
+//! Two users: an update in place by another user does not pass on set-ID rights, and new files heed the umask.
+//! umask.
 //!
-//! Root is needed to be two users; without it the tests say that they are skipped, and `cargo xtask test` counts them.
+//! Only root can act as two users; otherwise the tests report that they are skipped, and `cargo xtask test` counts
+//! them.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
@@ -24,11 +26,13 @@ fn bundle() -> Vec<u8> {
     bytes
 }
 
-/// A folder with a bundle of that mode and user, and the program where every user may run it.
+/// A directory with a bundle of that mode and user, and the program where every user may run it.
 fn place(owner: u32, mode: u32) -> Option<TempDir> {
     let dir = tempfile::tempdir().unwrap();
     fs::set_permissions(dir.path(), Permissions::from_mode(0o777)).unwrap();
-    fs::copy(env!("CARGO_BIN_EXE_hotswap"), dir.path().join("hotswap")).unwrap();
+    // By a process of its own: see `copy_program` in scarce.rs.
+    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_hotswap")).arg(dir.path().join("hotswap")).status();
+    assert!(copied.unwrap().success());
     let file = dir.path().join("s");
     fs::write(&file, bundle()).unwrap();
     if chown(&file, Some(owner), Some(owner)).is_err() {

@@ -1,4 +1,4 @@
-//! The commands on what clang makes. `HOTSWAP_TEST_ROOT` names the userland.
+//! The commands on clang's output. `HOTSWAP_TEST_ROOT` names the userland.
 
 use assert_cmd::Command;
 use hotswap_userland::{Workbench, say};
@@ -29,7 +29,7 @@ impl Bench {
 
     fn hotswap(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_hotswap"));
-        command.current_dir(self.0.folder()).args(words);
+        command.current_dir(self.0.directory()).args(words);
         command
     }
 
@@ -107,7 +107,7 @@ fn text_of(bench: &Bench, version: u32, file: &str) -> Vec<u8> {
 fn an_assembler_makes_the_same_bytes_of_a_disassembly() {
     let Some(bench) = Bench::new("an_assembler_makes_the_same_bytes_of_a_disassembly") else { return };
     std::fs::write(bench.0.path("k.c"), DEVICE).unwrap();
-    // The assembler of LLVM 22 is another one; from 23 on it takes LLVM 23's text.
+    // The assembler of LLVM 22 is incompatible; from 23 on it accepts LLVM 23's text.
     let versions: Vec<u32> = bench.0.versions.iter().copied().filter(|version| *version >= 23).collect();
     let mut count = 0;
     for version in versions {

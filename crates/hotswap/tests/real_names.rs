@@ -1,7 +1,7 @@
 //! `hotswap retarget` on programs whose host part chooses kernels by the GPU's name, built as rocPRIM's users are.
 //!
-//! The fault that is planted in each: code for gfx1030 by another label, which a host part that does not know the other
-//! name starts wrongly. `HOTSWAP_TEST_ROOT` names the userland; without it each test says that it was skipped.
+//! The planted fault is code for gfx1030 under another label, which a host part without the other name starts wrongly.
+//! `HOTSWAP_TEST_ROOT` names the userland; without it each test reports that it was skipped.
 
 use assert_cmd::Command;
 use hotswap_userland::{ENV_HEADERS, SKIPPED, Workbench, say};
@@ -95,7 +95,7 @@ struct Program {
     space: Option<&'static str>,
     instances: bool,
     names: [&'static [&'static str]; 2],
-    /// Processor that it is compiled for, and those to make of it.
+    /// Processor of the compilation, and those to make from it.
     source: &'static str,
     targets: &'static str,
     right: bool,
@@ -121,10 +121,10 @@ struct Bench(Workbench);
 impl Bench {
     fn retarget(&self, words: &str) -> assert_cmd::assert::Assert {
         let mut command = Command::new(env!("CARGO_BIN_EXE_hotswap"));
-        command.current_dir(self.0.folder()).arg("retarget").args(words.split(' ')).assert()
+        command.current_dir(self.0.directory()).arg("retarget").args(words.split(' ')).assert()
     }
 
-    /// What is refused says so in one line, writes nothing, and can be allowed; the record tells it.
+    /// A refusal is one line, writes nothing, and can be overridden; the record has the override.
     fn is_refused(&self, file: &str, to: &str) {
         let source = if file == "later" { "gfx1031" } else { "gfx1030" };
         for words in [format!("{file} --to {to} -o made"), format!("{file} --pairs {source}=>{to} -o made")] {
@@ -146,7 +146,7 @@ impl Bench {
     }
 }
 
-/// Programs of every generation: right where the host part takes both names for one, refused elsewhere.
+/// Programs of every generation: accepted where the host part treats both names alike, refused elsewhere.
 #[test]
 fn programs_that_choose_kernels_by_name_are_recognised() {
     let Some(bench) = Workbench::new("programs_that_choose_kernels_by_name_are_recognised").map(Bench) else { return };
@@ -169,7 +169,7 @@ fn programs_that_choose_kernels_by_name_are_recognised() {
     }
 }
 
-/// The real library: refused, and with Debian's option for both sides right.
+/// The real library is refused, and accepted with Debian's option for both sides.
 #[test]
 fn hipcub_is_recognised() {
     let Some(bench) = Workbench::new("hipcub_is_recognised").map(Bench) else { return };
@@ -177,8 +177,8 @@ fn hipcub_is_recognised() {
         say(&format!("hipcub_is_recognised: {SKIPPED}no headers of rocPRIM and hipCUB"));
         return;
     };
-    for folder in std::env::split_paths(&headers) {
-        copy(&folder, &bench.0.path("include"));
+    for directory in std::env::split_paths(&headers) {
+        copy(&directory, &bench.0.path("include"));
     }
     let version = bench.0.versions[0];
     bench.0.write("reduce.hip", HIPCUB.as_bytes());

@@ -1,6 +1,6 @@
-//! `hotswap retarget` on programs and libraries as linkers leave them, judged by who uses them: HIP, comgr, LLVM.
+//! `hotswap retarget` on linked programs and libraries, judged by their consumers: HIP, comgr, LLVM.
 //!
-//! `HOTSWAP_TEST_ROOT` names the userland; without it each test says that it was skipped.
+//! `HOTSWAP_TEST_ROOT` names the userland; without it each test reports that it was skipped.
 
 use assert_cmd::Command;
 use hotswap_userland::Workbench;
@@ -33,7 +33,7 @@ struct Bench(Workbench);
 impl Bench {
     fn hotswap(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_hotswap"));
-        command.current_dir(self.0.folder()).args(words);
+        command.current_dir(self.0.directory()).args(words);
         command
     }
 
@@ -47,7 +47,7 @@ impl Bench {
         targets
     }
 
-    /// LLVM's bundler and comgr find every target in the file's bundle, and comgr gives the very object.
+    /// LLVM's bundler and comgr find every target in the file's bundle, and comgr returns exactly that object.
     fn judged(&self, version: u32, file: &str, targets: &[&str]) {
         self.0.run(&format!("llvm-objcopy-{version} --dump-section=.hip_fatbin=fatbin {file} /dev/null"));
         let listed = self.0.run(&format!("clang-offload-bundler-{version} --list --type=o --input=fatbin"));
@@ -82,7 +82,7 @@ fn linked_programs_and_libraries_are_retargeted_and_go_on_working() {
     let all = ["gfx10-3-generic", "gfx1030", "gfx1031", "gfx1036", "gfx9-generic", "gfx900", "gfx902"];
     for version in bench.0.versions.clone() {
         let rocm = if version > 22 { "${ROCM:+--rocm-path=$ROCM}" } else { "" };
-        // Compiling takes the time: each compiler has one of the forms.
+        // Compilation takes most of the time, so each compiler tests one of the forms.
         let words = ["-O1 -fuse-ld=lld --offload-compress", "-O1"][version as usize % 2];
         bench.0.run(&format!(
             "set -e; hip=\"clang++-{version} {rocm} --offload-arch=gfx1030,gfx900 {words}\"

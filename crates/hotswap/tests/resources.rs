@@ -1,5 +1,5 @@
 //! The cost of hostile files, one line of a table each: the command ends in time, with an error of its own, and takes
-//! no more memory than the row says (`RLIMIT_DATA` ends it otherwise, and its peak is read as well).
+//! no more memory than the row allows (`RLIMIT_DATA` ends it otherwise, and its peak is read as well).
 
 #[path = "../../code-object/tests/common/mod.rs"]
 mod common;
@@ -23,7 +23,7 @@ const MIB: u64 = 1 << 20;
 /// `ulimit -v` counts pages that were never touched, and those of the allocator's arenas.
 const ADDRESSES: u64 = 8 << 10;
 
-/// A payload of `size` bytes: `start`, and zeros behind it.
+/// A payload of `size` bytes: `start`, followed by zeros.
 fn payload(method: u16, start: &[u8], size: u64) -> Vec<u8> {
     let mut zeros = std::io::Read::take(std::io::repeat(0), size - start.len() as u64);
     match method {
@@ -34,7 +34,7 @@ fn payload(method: u16, start: &[u8], size: u64) -> Vec<u8> {
             encoder.finish().unwrap()
         }
         _ => {
-            // A block of what is given, and blocks of one repeated byte.
+            // A block of the given bytes, and blocks of one repeated byte.
             let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0xe0];
             frame.extend(size.to_le_bytes());
             frame.extend(&(((start.len() as u32) << 3).to_le_bytes())[..3]);
@@ -106,7 +106,7 @@ fn bomb(version: u16, method: u16, size: u64) -> Vec<u8> {
     out
 }
 
-/// Bundles one behind another: each for itself is allowed.
+/// Bundles one after the other: each of them alone is allowed.
 fn many(count: usize, size: u64) -> Vec<u8> {
     bomb(3, 1, size).repeat(count)
 }
@@ -122,7 +122,7 @@ fn noted(instead: &[u8]) -> Vec<u8> {
     let names: Vec<&'static str> = vec!["first"; kernels];
     let flags = EFlags::of(&"gfx1030".parse().unwrap()).encode();
     let mut bytes = Sample { flags, kernels: names, ..Sample::default() }.build();
-    // What follows the key is read in its place, whatever stood there.
+    // The value after the key is replaced, whatever it was.
     let at = bytes.windows(14).position(|part| part == b"amdhsa.kernels").unwrap() + 14;
     bytes[at..at + instead.len()].copy_from_slice(instead);
     bytes
@@ -150,7 +150,7 @@ fn counted(count: u64) -> Vec<u8> {
     file.write().unwrap()
 }
 
-/// Name, input, command behind `hotswap` with `x` as the input, exit code, what standard error has, MiB of memory.
+/// Name, input, arguments of `hotswap` with `x` as the input, exit code, part of standard error, MiB of memory.
 type Row = (&'static str, Vec<u8>, &'static str, i32, &'static str, u64);
 
 #[rustfmt::skip]
@@ -198,12 +198,13 @@ fn rows() -> Vec<Row> {
 }
 
 /// Exit code, standard error, KiB at the peak.
-fn run(folder: &TempDir, words: &str) -> (Option<i32>, String, u64) {
-    // The shell's limit holds for the command that it becomes; `time -f` is not everywhere, so the peak is read by it, too.
+fn run(directory: &TempDir, words: &str) -> (Option<i32>, String, u64) {
+    // The shell's limit applies to the command that replaces it; `time -f` is not everywhere, so the peak is read here,
+    // too.
     let script = format!("ulimit -v {}; exec \"$0\" {words}", ADDRESSES << 10);
     let child = Command::new("sh")
         .args(["-c", &script, env!("CARGO_BIN_EXE_hotswap")])
-        .current_dir(folder.path())
+        .current_dir(directory.path())
         .stdout(std::process::Stdio::null())
         .stderr(std::process::Stdio::piped())
         .spawn()
@@ -230,13 +231,13 @@ fn run(folder: &TempDir, words: &str) -> (Option<i32>, String, u64) {
 fn hostile_files_cost_little() {
     let mut wrong = Vec::new();
     for (name, bytes, words, code, says, memory) in rows() {
-        let folder = TempDir::new().unwrap();
-        fs::write(folder.path().join("x"), &bytes).unwrap();
+        let directory = TempDir::new().unwrap();
+        fs::write(directory.path().join("x"), &bytes).unwrap();
         let start = Instant::now();
-        let (found, line, peak) = run(&folder, words);
+        let (found, line, peak) = run(&directory, words);
         let took = start.elapsed();
         let is_told = line.contains(says) && line.lines().count() <= 40;
-        // What is refused costs no time; what is allowed is read and hashed, here without optimisation on a shared machine.
+        // A refusal takes no time; allowed input is read and hashed, here without optimisation on a shared machine.
         let longest = Duration::from_secs(20 + if memory > 64 { memory / 8 } else { 0 });
         if found != Some(code) || !is_told || peak > memory << 10 || took > longest {
             let line = line.lines().next().unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! `hotswap retarget --to` on files of every form made here: what is made, kept, dropped and refused.
+//! `hotswap retarget --to` on hand-made files of every form: targets that are made, kept, dropped and refused.
 
 #[path = "../../code-object/tests/common/mod.rs"]
 mod common;
@@ -27,7 +27,7 @@ fn bundle(targets: &[&str], compression: Option<Compression>) -> Vec<u8> {
     made::bundle(targets, compression, object)
 }
 
-/// Bundles one behind another, as a host linker leaves them.
+/// Bundles one after the other, as in the output of a host linker.
 fn fatbin(count: usize, targets: &[&str], compression: Option<Compression>) -> Vec<u8> {
     let one = bundle(targets, compression);
     let mut all = Vec::new();
@@ -42,9 +42,9 @@ fn host_object(content: &[u8]) -> Vec<u8> {
     section(".hip_fatbin", content, 4096, BinaryFormat::Elf)
 }
 
-struct Folder(TempDir);
+struct Directory(TempDir);
 
-impl Folder {
+impl Directory {
     fn new() -> Self {
         Self(TempDir::new().unwrap())
     }
@@ -91,19 +91,19 @@ impl Folder {
 
 #[test]
 fn a_dry_run_says_the_same_and_writes_nothing() {
-    let folder = Folder::new();
-    folder.write("x", &fatbin(2, &["gfx1030"], None));
+    let directory = Directory::new();
+    directory.write("x", &fatbin(2, &["gfx1030"], None));
     let said = |words: &str| {
-        let out = folder.json(words);
+        let out = directory.json(words);
         (out["containers"][1]["targets"].clone(), out["written"].clone())
     };
     let (dry, written) = said("retarget x --to gfx1031 --dry-run");
     assert_eq!(written, false);
-    assert_eq!(folder.targets("x"), vec![vec!["gfx1030"]; 2]);
-    assert_eq!(fs::read_dir(folder.0.path()).unwrap().count(), 1);
+    assert_eq!(directory.targets("x"), vec![vec!["gfx1030"]; 2]);
+    assert_eq!(fs::read_dir(directory.0.path()).unwrap().count(), 1);
     assert_eq!(said("retarget x --to gfx1031 -o y").0, dry);
-    folder.run("retarget x --to gfx1031").code(2);
-    folder.run("retarget x --to gfx1031 -o y --dry-run").code(2);
+    directory.run("retarget x --to gfx1031").code(2);
+    directory.run("retarget x --to gfx1031 -o y --dry-run").code(2);
 }
 
 #[test]
@@ -120,29 +120,29 @@ fn every_form_of_file_gets_natives_and_generics_and_keeps_its_form() {
         ("archive", archive(&["a.o", "b.o"].map(|name| (name, host_object(&bundle(&targets, None)))))),
     ];
     for (form, bytes) in forms {
-        let folder = Folder::new();
-        folder.write("x", &bytes);
-        let before = folder.targets("x");
+        let directory = Directory::new();
+        directory.write("x", &bytes);
+        let before = directory.targets("x");
         let words = "retarget x --to gfx1031,gfx10-3-generic,gfx902,gfx1030";
-        folder.run(&format!("{words} -o y --jobs 1")).success().stderr("");
+        directory.run(&format!("{words} -o y --jobs 1")).success().stderr("");
         let all = ["gfx1030", "gfx900", "gfx1031", "gfx10-3-generic", "gfx902"];
-        assert_eq!(folder.targets("y"), vec![all.to_vec(); before.len()], "{form}");
-        // Any number of threads gives the same bytes; a second run changes nothing.
-        folder.run(&format!("{words} -o z --jobs 7")).success();
-        assert!(folder.read("y") == folder.read("z"), "{form}");
-        folder.run("retarget y --to gfx1031,gfx10-3-generic,gfx902,gfx1030 -o z").success();
-        assert!(folder.read("y") == folder.read("z"), "{form}");
-        folder.run("verify y").success();
-        let (old, new) = (folder.read("x"), folder.read("y"));
+        assert_eq!(directory.targets("y"), vec![all.to_vec(); before.len()], "{form}");
+        // Any number of threads has the same output; a second run changes nothing.
+        directory.run(&format!("{words} -o z --jobs 7")).success();
+        assert!(directory.read("y") == directory.read("z"), "{form}");
+        directory.run("retarget y --to gfx1031,gfx10-3-generic,gfx902,gfx1030 -o z").success();
+        assert!(directory.read("y") == directory.read("z"), "{form}");
+        directory.run("verify y").success();
+        let (old, new) = (directory.read("x"), directory.read("y"));
         let forms = |bytes: &[u8]| open(bytes).found.iter().map(|found| found.form).collect::<Vec<_>>();
         assert_eq!(forms(&old), forms(&new), "{form}");
     }
 }
 
-/// Results of large files wait on disk; nothing of that stays.
+/// Results of large files are kept on disk; the scratch files are removed.
 #[test]
 fn large_files_are_done_bundle_by_bundle() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     let one = |number: u8| {
         let mut bundle = Bundle::default();
         bundle.push(id("gfx1030"), object("gfx1030")).unwrap();
@@ -151,9 +151,9 @@ fn large_files_are_done_bundle_by_bundle() {
         bytes.resize(bytes.len().next_multiple_of(4096), 0);
         bytes
     };
-    folder.write("x", &[one(1), one(2), one(3)].concat());
-    folder.run("retarget x --to gfx1031 -o y --jobs 2").success();
-    let made = folder.read("y");
+    directory.write("x", &[one(1), one(2), one(3)].concat());
+    directory.run("retarget x --to gfx1031 -o y --jobs 2").success();
+    let made = directory.read("y");
     let contents = open(&made);
     let mut wanted = Vec::new();
     for (number, found) in (1..).zip(&contents.found) {
@@ -162,19 +162,19 @@ fn large_files_are_done_bundle_by_bundle() {
         wanted.push(bundle.entry(&id("gfx1031")).unwrap().data.to_vec());
     }
     assert!(wanted == vec![object("gfx1031"); 3]);
-    assert_eq!(fs::read_dir(folder.0.path()).unwrap().count(), 2);
+    assert_eq!(fs::read_dir(directory.0.path()).unwrap().count(), 2);
 }
 
 #[test]
 fn the_report_says_for_each_target_where_it_comes_from() {
-    let folder = Folder::new();
-    folder.write("x", &[fatbin(2, &["gfx1030"], None), fatbin(1, &["gfx10-3-generic"], None)].concat());
+    let directory = Directory::new();
+    directory.write("x", &[fatbin(2, &["gfx1030"], None), fatbin(1, &["gfx10-3-generic"], None)].concat());
     let words = "retarget x --to gfx1031,gfx10-3-generic,gfx1030 -o y";
-    let told = folder.run(words).success().stderr("");
+    let told = directory.run(words).success().stderr("");
     let made =
         contains("gfx1031          made from gfx1030           2\ngfx1031          covered by gfx10-3-generic  1\n");
     told.stdout(made.and(contains("x: 3 containers; ")));
-    let report = folder.json(words);
+    let report = directory.json(words);
     assert_eq!((&report["schema"], &report["written"]), (&1.into(), &true.into()));
     let how = |container: usize| {
         let rows = report["containers"][container]["targets"].as_array().unwrap();
@@ -189,77 +189,77 @@ fn the_report_says_for_each_target_where_it_comes_from() {
 
 #[test]
 fn what_cannot_be_made_follows_the_policy() {
-    let folder = Folder::new();
-    folder.write("x", &bundle(&["gfx900", "gfx1030"], None));
+    let directory = Directory::new();
+    directory.write("x", &bundle(&["gfx900", "gfx1030"], None));
     let words = "retarget x --to gfx1031,gfx1100 -o y";
-    folder.run(words).code(13).stderr(contains("error: [HS0401] x: 0x0: ").and(contains("gfx1100 cannot be made")));
-    assert!(!folder.exists("y"));
-    folder.run(&format!("{words} --policy warn")).success().stderr(contains("warning: [HS0401]"));
-    assert_eq!(folder.targets("y"), [["gfx900", "gfx1030", "gfx1031"]]);
-    folder.run(&format!("{words} --policy keep")).success().stderr("").stdout(contains("refused"));
-    // What was left out stands in the record, and a second run finds nothing new.
-    let first = folder.read("y");
+    directory.run(words).code(13).stderr(contains("error: [HS0401] x: 0x0: ").and(contains("gfx1100 cannot be made")));
+    assert!(!directory.exists("y"));
+    directory.run(&format!("{words} --policy warn")).success().stderr(contains("warning: [HS0401]"));
+    assert_eq!(directory.targets("y"), [["gfx900", "gfx1030", "gfx1031"]]);
+    directory.run(&format!("{words} --policy keep")).success().stderr("").stdout(contains("refused"));
+    // The record has the targets that were left out, and a second run finds nothing new.
+    let first = directory.read("y");
     let (bundle, _) = parse(&first).unwrap();
     assert!(String::from_utf8_lossy(bundle.record().unwrap()).contains("gfx1100 cannot be made"));
-    folder.run("retarget y --to gfx1031,gfx1100 -o z --policy keep").success();
-    assert!(folder.read("z") == first);
+    directory.run("retarget y --to gfx1031,gfx1100 -o z --policy keep").success();
+    assert!(directory.read("z") == first);
 }
 
-/// An empty section of a device has no place of its own and stays when what is behind it changes.
+/// An empty section of a device has no place of its own and stays when the contents after it change.
 #[test]
 fn an_empty_section_of_a_device_is_no_obstacle() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     let empty = section("__CLANG_OFFLOAD_BUNDLE__host-x86_64", b"", 1, BinaryFormat::Elf);
-    folder.write("in", &archive(&[("a.o", empty), ("b.hipfb", bundle(&["gfx1030"], None))]));
-    folder.run("retarget in --to gfx1031 --compress -o out").success();
-    assert_eq!(folder.targets("out"), [vec![], vec!["gfx1030".to_owned(), "gfx1031".to_owned()]]);
+    directory.write("in", &archive(&[("a.o", empty), ("b.hipfb", bundle(&["gfx1030"], None))]));
+    directory.run("retarget in --to gfx1031 --compress -o out").success();
+    assert_eq!(directory.targets("out"), [vec![], vec!["gfx1030".to_owned(), "gfx1031".to_owned()]]);
 }
 
 #[test]
 fn sources_may_be_dropped_and_bundles_compressed() {
-    let folder = Folder::new();
-    folder.write("x", &fatbin(3, &["gfx900", "gfx1030"], None));
-    folder.run("retarget x --to gfx10-3-generic --drop gfx1030,gfx900 --compress -o y").success();
-    assert_eq!(folder.targets("y"), vec![["gfx10-3-generic"]; 3]);
-    assert!(open(&folder.read("y")).found.iter().all(hotswap_bundle::Found::is_compressed));
-    folder.run("list y").success().stdout(contains("retargeted from gfx1030").count(3));
-    folder.run("verify y").success();
+    let directory = Directory::new();
+    directory.write("x", &fatbin(3, &["gfx900", "gfx1030"], None));
+    directory.run("retarget x --to gfx10-3-generic --drop gfx1030,gfx900 --compress -o y").success();
+    assert_eq!(directory.targets("y"), vec![["gfx10-3-generic"]; 3]);
+    assert!(open(&directory.read("y")).found.iter().all(hotswap_bundle::Found::is_compressed));
+    directory.run("list y").success().stdout(contains("retargeted from gfx1030").count(3));
+    directory.run("verify y").success();
 }
 
 #[test]
 fn what_generic_targets_cover_is_dropped_where_it_is_said() {
-    let folder = Folder::new();
-    folder.write("x", &fatbin(2, &["gfx900", "gfx1030", "gfx1031", "gfx90a"], None));
-    let told = folder.run("retarget x --to gfx10-3-generic --drop covered,gfx900 -o y").success();
+    let directory = Directory::new();
+    directory.write("x", &fatbin(2, &["gfx900", "gfx1030", "gfx1031", "gfx90a"], None));
+    let told = directory.run("retarget x --to gfx10-3-generic --drop covered,gfx900 -o y").success();
     told.stdout(contains("gfx1031  dropped, covered by gfx10-3-generic  2").and(contains("gfx900   dropped ")));
-    assert_eq!(folder.targets("y"), vec![["gfx90a", "gfx10-3-generic"]; 2]);
-    folder.run("retarget x --to gfx10-3-generic,gfx1031 --drop covered -o y").success();
-    assert_eq!(folder.targets("y"), vec![["gfx900", "gfx1031", "gfx90a", "gfx10-3-generic"]; 2]);
-    folder.run("verify y").success();
+    assert_eq!(directory.targets("y"), vec![["gfx90a", "gfx10-3-generic"]; 2]);
+    directory.run("retarget x --to gfx10-3-generic,gfx1031 --drop covered -o y").success();
+    assert_eq!(directory.targets("y"), vec![["gfx900", "gfx1031", "gfx90a", "gfx10-3-generic"]; 2]);
+    directory.run("verify y").success();
     // A second run changes nothing.
-    folder.run("retarget y --to gfx10-3-generic,gfx1031 --drop covered -o z").success();
-    assert_eq!(folder.read("y"), folder.read("z"));
+    directory.run("retarget y --to gfx10-3-generic,gfx1031 --drop covered -o z").success();
+    assert_eq!(directory.read("y"), directory.read("z"));
 }
 
 #[test]
 fn a_code_object_is_relabelled_on_its_own() {
-    let folder = Folder::new();
-    folder.write("x.co", &object("gfx1030"));
-    folder.run("retarget x.co --to gfx10-3-generic -o y.co").success();
-    let made = folder.read("y.co");
+    let directory = Directory::new();
+    directory.write("x.co", &object("gfx1030"));
+    directory.run("retarget x.co --to gfx10-3-generic -o y.co").success();
+    let made = directory.read("y.co");
     assert_eq!(CodeObject::parse(&made).unwrap().target_id().to_string(), "gfx10-3-generic");
-    folder.run("retarget x.co --to gfx1031 -o y.co").success();
-    assert!(split_record(&folder.read("y.co")).unwrap().0 == object("gfx1031"));
-    folder.run("retarget x.co --to gfx1031,gfx1032 -o z").code(2).stderr(contains("room for one target"));
-    folder.run("retarget x.co --to gfx900 -o z").code(13);
-    folder.run("retarget x.co --pairs gfx1030=>gfx1031 -o z").code(13).stderr(contains("HS0402"));
-    assert!(!folder.exists("z"));
+    directory.run("retarget x.co --to gfx1031 -o y.co").success();
+    assert!(split_record(&directory.read("y.co")).unwrap().0 == object("gfx1031"));
+    directory.run("retarget x.co --to gfx1031,gfx1032 -o z").code(2).stderr(contains("room for one target"));
+    directory.run("retarget x.co --to gfx900 -o z").code(13);
+    directory.run("retarget x.co --pairs gfx1030=>gfx1031 -o z").code(13).stderr(contains("HS0402"));
+    assert!(!directory.exists("z"));
 }
 
 /// Libraries with loose code objects have one file a GPU: a missing one is made from the best of several.
 #[test]
 fn a_code_object_is_made_from_the_best_of_several() {
-    let directory = Folder::new();
+    let directory = Directory::new();
     for target in ["gfx1030", "gfx1100", "gfx1102", "gfx1103"] {
         directory.write(&format!("{target}.co"), &object(target));
     }
@@ -303,10 +303,10 @@ fn a_code_object_is_made_from_the_best_of_several() {
 
 #[test]
 fn wishes_that_make_no_sense_are_refused_and_the_input_stays() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     let bytes = bundle(&["gfx1030"], None);
-    folder.write("x", &bytes);
-    folder.write("text", b"no device code");
+    directory.write("x", &bytes);
+    directory.write("text", b"no device code");
     for (words, code, says) in [
         ("retarget x -o y", 2, "required"),
         ("retarget x --to gfx9999 -o y", 11, "gfx9999"),
@@ -319,14 +319,14 @@ fn wishes_that_make_no_sense_are_refused_and_the_input_stays() {
         ("retarget text --to gfx1031 -o y", 12, "HS0304"),
         ("retarget missing --to gfx1031 -o y", 14, "missing"),
     ] {
-        folder.run(words).code(code).stderr(contains(says).and(contains("\n").count(1)));
-        assert!(!folder.exists("y"), "{words}");
+        directory.run(words).code(code).stderr(contains(says).and(contains("\n").count(1)));
+        assert!(!directory.exists("y"), "{words}");
     }
     // Damage in one bundle of several.
     let mut damaged = fatbin(3, &["gfx1030"], Some(Compression::default()));
     let last = damaged.len() - 1;
     damaged[last] ^= 0x55;
-    folder.write("x", &damaged);
-    folder.run("retarget x --to gfx1031 -o x --policy keep").code(12);
-    assert!(folder.read("x") == damaged);
+    directory.write("x", &damaged);
+    directory.run("retarget x --to gfx1031 -o x --policy keep").code(12);
+    assert!(directory.read("x") == damaged);
 }

@@ -1,4 +1,4 @@
-//! `hotswap rewrite` on what clang makes for gfx1250: device ELFs of every kind, fat binaries, refusals, bad input.
+//! `hotswap rewrite` on clang's output for gfx1250: device ELFs of every kind, fat binaries, refusals, bad input.
 
 use assert_cmd::Command;
 use hotswap_bundle::Bundle;
@@ -32,11 +32,11 @@ __kernel void refused(GLOBAL float *p) { __asm__ volatile("s_barrier_signal_isfi
 "#;
 
 struct Made {
-    folder: TempDir,
+    directory: TempDir,
 }
 
 impl Made {
-    /// What clang 23 makes; `None` where there is no userland.
+    /// The output of clang 23; `None` where there is no userland.
     fn new(test: &str) -> Option<Self> {
         let bench = Workbench::new(test)?;
         bench.write("k.cl", KERNELS.as_bytes());
@@ -45,15 +45,15 @@ impl Made {
             "{clang} -o linked.co && {clang} -Wl,--emit-relocs -o relocs.co && {clang} -c -o k.o && \
              {clang} -DREFUSED -Wl,--emit-relocs -o refused.co && llvm-strip-23 linked.co -o stripped.co"
         ));
-        let folder = TempDir::new().unwrap();
+        let directory = TempDir::new().unwrap();
         for name in ["linked.co", "relocs.co", "k.o", "refused.co", "stripped.co"] {
-            fs::write(folder.path().join(name), bench.read(name)).unwrap();
+            fs::write(directory.path().join(name), bench.read(name)).unwrap();
         }
-        Some(Self { folder })
+        Some(Self { directory })
     }
 
     fn path(&self) -> &Path {
-        self.folder.path()
+        self.directory.path()
     }
 
     fn read(&self, name: &str) -> Vec<u8> {
@@ -155,22 +155,22 @@ fn what_is_refused_follows_the_policy_and_can_be_saved() {
             .stderr(names().and(contains("warning")));
         made.rewrite(&format!("{input} -o out --policy keep")).assert().success().stderr("");
         fs::remove_file(made.path().join("out")).unwrap();
-        let folder = made.path().join(format!("repro-{input}"));
+        let directory = made.path().join(format!("repro-{input}"));
         made.rewrite(&format!("{input} -o out --save-repro repro-{input}")).assert().code(13);
-        assert_eq!(fs::read(folder.join("input")).unwrap(), made.read(input));
+        assert_eq!(fs::read(directory.join("input")).unwrap(), made.read(input));
         assert!(
-            fs::read_to_string(folder.join("1-refused.s")).unwrap().contains("s_barrier_signal_isfirst"),
+            fs::read_to_string(directory.join("1-refused.s")).unwrap().contains("s_barrier_signal_isfirst"),
             "{input}"
         );
-        assert!(!fs::read(folder.join("1-refused.bin")).unwrap().is_empty());
-        let command = fs::read_to_string(folder.join("command.txt")).unwrap();
+        assert!(!fs::read(directory.join("1-refused.bin")).unwrap().is_empty());
+        let command = fs::read_to_string(directory.join("command.txt")).unwrap();
         let mut again = Command::new(env!("CARGO_BIN_EXE_hotswap"));
         let line = command.lines().next().unwrap().strip_prefix("hotswap ").unwrap();
-        again.current_dir(&folder).args(line.split_whitespace()).assert().code(13).stderr(names());
+        again.current_dir(&directory).args(line.split_whitespace()).assert().code(13).stderr(names());
         made.rewrite(&format!("{input} -o out --save-repro repro-{input}"))
             .assert()
             .code(14)
-            .stderr(contains("new folder"));
+            .stderr(contains("new directory"));
     }
 }
 
@@ -180,7 +180,7 @@ fn section(bytes: &[u8], name: &str) -> usize {
     file.section_by_name(name).unwrap().file_range().unwrap().0 as usize
 }
 
-/// Input, what is done to it, exit code, and what the message says.
+/// Input, the damage to it, exit code, and part of the message.
 type Bad = (&'static str, fn(&mut Vec<u8>), i32, &'static str);
 
 #[rustfmt::skip]

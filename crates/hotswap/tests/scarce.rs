@@ -1,5 +1,5 @@
-//! Commands to which the system gives less: no thread, no file without a name, no `clone3`, no room for their output, a
-//! working directory whose path is too long; inputs that shrink, and runs that are killed.
+//! Commands on a system with fewer resources: no thread, no file without a name, no `clone3`, no room for their output,
+//! a working directory whose path is too long; inputs that shrink, and runs that are killed.
 
 mod made;
 
@@ -17,27 +17,33 @@ use std::thread::sleep;
 use std::time::Duration;
 use tempfile::TempDir;
 
-fn folder() -> TempDir {
-    folder_of(bitcode)
+fn directory() -> TempDir {
+    directory_of(bitcode)
 }
 
-fn folder_of(code: fn(&str) -> Vec<u8>) -> TempDir {
-    let folder = TempDir::new().unwrap();
+/// By a process of its own: a file that this one has open for writing is busy in what other threads start meanwhile.
+fn copy_program(directory: &Path) {
+    let status = Command::new("cp").arg(env!("CARGO_BIN_EXE_hotswap")).arg(directory.join("hotswap")).status();
+    assert!(status.unwrap().success());
+}
+
+fn directory_of(code: fn(&str) -> Vec<u8>) -> TempDir {
+    let directory = TempDir::new().unwrap();
     // Many bundles in a row, so that threads are wanted.
     let one = bundle(&["gfx900", "gfx902"], None, code);
     let all: Vec<u8> =
         (0..8).flat_map(|_| [one.clone(), vec![0; one.len().next_multiple_of(4096) - one.len()]].concat()).collect();
-    fs::write(folder.path().join("x"), all).unwrap();
-    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
-    fs::copy(env!("CARGO_BIN_EXE_hotswap"), folder.path().join("hotswap")).unwrap();
-    folder
+    fs::write(directory.path().join("x"), all).unwrap();
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    copy_program(directory.path());
+    directory
 }
 
-/// The limit does not hold for root, who becomes another user for it.
-fn without_threads(folder: &TempDir, words: &str) -> Output {
+/// The limit does not apply to root, so root switches to another user for it.
+fn without_threads(directory: &TempDir, words: &str) -> Output {
     let other = "if [ $(id -u) = 0 ]; then set -- setpriv --reuid 61234 --regid 61234 --clear-groups \"$@\"; fi";
     let script = format!("{other}; ulimit -u 1; exec \"$@\" ./hotswap {words}");
-    Command::new("bash").args(["-c", &script, "x"]).current_dir(folder.path()).output().unwrap()
+    Command::new("bash").args(["-c", &script, "x"]).current_dir(directory.path()).output().unwrap()
 }
 
 #[test]
@@ -47,8 +53,8 @@ fn without_threads_commands_work_alone() {
         ("compress x -o z --jobs 8", "compressed"),
         ("retarget x --to gfx909 --policy keep -o z --jobs 8", ""),
     ] {
-        let folder = folder();
-        let output = without_threads(&folder, words);
+        let directory = directory();
+        let output = without_threads(&directory, words);
         let text = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
         assert!(!text.contains("panic") && output.status.code() != Some(101), "{words}: {text}");
         assert!(output.status.code() != Some(70) && text.contains(says), "{words}: {:?} {text}", output.status);
@@ -57,19 +63,19 @@ fn without_threads_commands_work_alone() {
 
 #[test]
 fn a_full_standard_output_does_not_say_that_the_file_is_untouched() {
-    let folder = folder();
+    let directory = directory();
     let full = fs::File::options().write(true).open("/dev/full").unwrap();
     let mut command = Command::new("./hotswap");
     command
-        .current_dir(folder.path())
+        .current_dir(directory.path())
         .args(["prune", "x", "--keep", "gfx900", "-o", "x"])
         .stdout(full)
         .stderr(Stdio::piped());
-    let before = fs::read(folder.path().join("x")).unwrap();
+    let before = fs::read(directory.path().join("x")).unwrap();
     let output = command.output().unwrap();
     let line = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.code() == Some(14) && line.contains("HS0503") && !line.contains("untouched"), "{line}");
-    assert_ne!(fs::read(folder.path().join("x")).unwrap(), before);
+    assert_ne!(fs::read(directory.path().join("x")).unwrap(), before);
 }
 
 const CLONE3: i64 = 435;
@@ -78,7 +84,7 @@ const O_TMPFILE: u64 = 0o20_000_000;
 const EPERM: u32 = 1;
 const EOPNOTSUPP: u32 = 95;
 
-/// So large, and so hard to compress, that the new bundle waits in a file.
+/// So large, and so hard to compress, that the new bundle is kept in a file.
 fn large(text: &str) -> Vec<u8> {
     let mut state = u64::from(text.as_bytes()[5]) | 1;
     let mut next = || {
@@ -89,7 +95,7 @@ fn large(text: &str) -> Vec<u8> {
     [bitcode(text), noise].concat()
 }
 
-/// That call fails with that error; of `openat` only the one for a file without a name.
+/// A filter that fails that call with that error; of `openat` only the call for a file without a name.
 fn refusing(call: i64, errno: u32) -> BpfProgram {
     let flags = |bits| SeccompCondition::new(2, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(bits), bits).unwrap();
     let rules = if call == OPENAT { vec![SeccompRule::new(vec![flags(O_TMPFILE)]).unwrap()] } else { Vec::new() };
@@ -100,9 +106,9 @@ fn refusing(call: i64, errno: u32) -> BpfProgram {
 }
 
 #[allow(unsafe_code, reason = "what runs between fork and exec can only be given by an unsafe function")]
-fn filtered(folder: &TempDir, words: &str, filter: Option<BpfProgram>) -> Output {
+fn filtered(directory: &TempDir, words: &str, filter: Option<BpfProgram>) -> Output {
     let mut command = Command::new("./hotswap");
-    command.current_dir(folder.path()).args(words.split(' '));
+    command.current_dir(directory.path()).args(words.split(' '));
     if let Some(filter) = filter {
         // SAFETY: two system calls; the filter was made before, and no memory is taken where they succeed.
         unsafe { command.pre_exec(move || seccompiler::apply_filter(&filter).map_err(std::io::Error::other)) };
@@ -118,17 +124,18 @@ fn without_calls_of_new_systems_the_same_is_written() {
         "compress x -o z --jobs 8",
         "retarget x --to gfx909 --policy keep -o z --jobs 8",
     ] {
-        let folder = folder_of(large);
-        let plain = filtered(&folder, words, None);
+        let directory = directory_of(large);
+        let plain = filtered(&directory, words, None);
         assert!(plain.status.success(), "{words}: {}", String::from_utf8_lossy(&plain.stderr));
-        let plain = (Some(0), fs::read(folder.path().join("z")).ok());
+        let plain = (Some(0), fs::read(directory.path().join("z")).ok());
         for (call, errno) in [(OPENAT, EOPNOTSUPP), (CLONE3, EPERM)] {
-            let _ = fs::remove_file(folder.path().join("z"));
-            let output = filtered(&folder, words, Some(refusing(call, errno)));
+            let _ = fs::remove_file(directory.path().join("z"));
+            let output = filtered(&directory, words, Some(refusing(call, errno)));
             let line = String::from_utf8_lossy(&output.stderr).into_owned();
-            let found = (output.status.code(), fs::read(folder.path().join("z")).ok());
+            let found = (output.status.code(), fs::read(directory.path().join("z")).ok());
             assert!(found == plain, "{words} without {call}: {:?} {line}", output.status);
-            let mut left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
+            let mut left: Vec<_> =
+                fs::read_dir(directory.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
             left.sort();
             assert!(left.iter().all(|name| ["hotswap", "x", "z"].iter().any(|known| name == known)), "{left:?}");
         }
@@ -137,10 +144,10 @@ fn without_calls_of_new_systems_the_same_is_written() {
 
 #[test]
 fn the_exit_code_of_an_error_that_cannot_be_said_is_its_own() {
-    let folder = folder();
+    let directory = directory();
     let full = File::options().write(true).open("/dev/full").unwrap();
     let mut command = Command::new("./hotswap");
-    command.current_dir(folder.path()).args(["list", "absent"]).stderr(full);
+    command.current_dir(directory.path()).args(["list", "absent"]).stderr(full);
     assert_eq!(command.status().unwrap().code(), Some(14));
 }
 
@@ -165,7 +172,7 @@ fn run_in(working: &Path, program: &Path, words: &str) -> Output {
 
 #[test]
 fn relative_names_serve_where_the_path_from_the_root_is_too_long() {
-    let plain = folder_of(large);
+    let plain = directory_of(large);
     let deep_parent = TempDir::new().unwrap();
     let deep = deep(deep_parent.path());
     let program = plain.path().join("hotswap");
@@ -196,7 +203,7 @@ fn relative_names_serve_where_the_path_from_the_root_is_too_long() {
         assert_eq!((results[1].0, &results[1].1), (Some(0), &results[0].1), "{words}");
         assert!(results[0] == results[1], "{words}: other bytes");
     }
-    // A name that the system itself does not take is an error of ours.
+    // A name that the system itself rejects is one of our errors.
     for name in ["n".repeat(300), "./".repeat(2500) + "x"] {
         let output = run_in(plain.path(), &program, &format!("list {name}"));
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -219,11 +226,11 @@ fn huge(path: &Path) {
 
 #[test]
 fn an_input_that_shrinks_while_it_is_read_is_an_error() {
-    let folder = folder();
-    let input = folder.path().join("x");
+    let directory = directory();
+    let input = directory.path().join("x");
     huge(&input);
     let mut command = Command::new("./hotswap");
-    command.current_dir(folder.path()).args(["compress", "x", "-o", "z", "--jobs", "1"]).stderr(Stdio::piped());
+    command.current_dir(directory.path()).args(["compress", "x", "-o", "z", "--jobs", "1"]).stderr(Stdio::piped());
     let child = command.spawn().unwrap();
     let maps = format!("/proc/{}/maps", child.id());
     let is_mapped = || fs::read_to_string(&maps).unwrap_or_default().lines().any(|line| line.ends_with("/x"));
@@ -233,38 +240,38 @@ fn an_input_that_shrinks_while_it_is_read_is_an_error() {
         }
         sleep(Duration::from_millis(1));
     }
-    // Some of it has been read by now, and most has not.
+    // Some of it has been read by now, but not most of it.
     sleep(Duration::from_millis(20));
     File::options().write(true).open(&input).unwrap().set_len(0).unwrap();
     let output = child.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.code() == Some(14), "{:?} {said}", output.status);
     assert!(said.starts_with("hotswap: error: [HS0501] ") && said.lines().count() == 1, "{said}");
-    let mut left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
+    let mut left: Vec<_> = fs::read_dir(directory.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
     left.sort();
     assert_eq!(left, ["hotswap", "x"]);
 }
 
 /// An `llvm-profdata` that works until it is killed, or at once.
-fn tool(folder: &Path, script: &str) {
+fn tool(directory: &Path, script: &str) {
     let script = format!("#!/bin/sh\n[ \"$1\" = merge ] || exec echo LLVM version 22.0.0\n{script}\n");
-    fs::write(folder.join("new"), script).unwrap();
-    fs::set_permissions(folder.join("new"), fs::Permissions::from_mode(0o755)).unwrap();
-    fs::rename(folder.join("new"), folder.join("llvm-profdata")).unwrap();
+    fs::write(directory.join("new"), script).unwrap();
+    fs::set_permissions(directory.join("new"), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::rename(directory.join("new"), directory.join("llvm-profdata")).unwrap();
 }
 
 #[test]
 fn what_a_killed_merge_left_is_gone_after_the_next() {
-    let folder = TempDir::new().unwrap();
+    let directory = TempDir::new().unwrap();
     let tools = TempDir::new().unwrap();
     // LLVM's raw magic number with version 10, and no records.
     let mut profile = vec![0x81, b'r', b'f', b'o', b'r', b'p', b'l', 0xff];
     profile.extend(10_u64.to_le_bytes());
     profile.resize(128, 0);
-    fs::write(folder.path().join("x.profraw"), profile).unwrap();
+    fs::write(directory.path().join("x.profraw"), profile).unwrap();
     let merge = || {
         let mut command = Command::new(env!("CARGO_BIN_EXE_hotswap"));
-        command.args(["profile", "merge", "x.profraw", "-o", "x.profdata"]).current_dir(folder.path());
+        command.args(["profile", "merge", "x.profraw", "-o", "x.profdata"]).current_dir(directory.path());
         command.env("PATH", format!("{}:/usr/bin:/bin", tools.path().display())).env("TOOLS", tools.path());
         command
     };
@@ -281,7 +288,7 @@ fn what_a_killed_merge_left_is_gone_after_the_next() {
     killed.kill().unwrap();
     killed.wait().unwrap();
     let names = || {
-        let mut names: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
+        let mut names: Vec<_> = fs::read_dir(directory.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
         names.sort();
         names
     };

@@ -1,11 +1,11 @@
-//! Tools are searched in folders that PATH names, never where the user stands.
+//! Tools are searched in directories that PATH names, never in the working directory.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 #[test]
-fn a_tool_in_the_working_folder_is_not_started() {
+fn a_tool_in_the_working_directory_is_not_started() {
     for path in ["/nowhere:", ":/nowhere", "/nowhere:.", "/nowhere::/none", "bin:/nowhere"] {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("bin")).unwrap();

@@ -1,4 +1,4 @@
-//! The model of the instruction set: what the rows say, as plain data.
+//! The model of the instruction set: the content of the rows, as plain data.
 //!
 //! Invariants (checked by [`crate`]'s reader): every name that is referred to exists once; fixed bits, opcode
 //! bits and fields of a layout do not overlap; an opcode fits its bits.
@@ -8,19 +8,19 @@
 pub struct Model {
     /// Conditions under which an encoding exists, by name.
     pub predicates: Vec<Predicate>,
-    /// Processors and what they have.
+    /// Processors and their features.
     pub targets: Vec<Target>,
-    /// In which order the tables of encodings are tried; the first that accepts a word wins.
+    /// The order in which the tables of encodings are tried; the first that accepts a word wins.
     pub steps: Vec<Step>,
     /// Kinds of operands.
     pub kinds: Vec<Kind>,
-    /// Where the fields of an encoding lie.
+    /// Positions of the fields of an encoding.
     pub layouts: Vec<Layout>,
     /// Operand lists with their assembly templates.
     pub shapes: Vec<Shape>,
     /// The instructions.
     pub rows: Vec<Row>,
-    /// Image instructions: what the base operation takes.
+    /// Image instructions: the arguments of the base operation.
     pub image_bases: Vec<ImageBase>,
 }
 
@@ -42,7 +42,7 @@ pub enum Condition {
 pub struct Predicate {
     /// Its name, for example `isGFX11Only`.
     pub name: String,
-    /// When it holds.
+    /// The condition.
     pub condition: Condition,
 }
 
@@ -51,9 +51,9 @@ pub struct Predicate {
 pub struct Target {
     /// As in `--offload-arch`.
     pub name: String,
-    /// All features, implied ones included, that a predicate, a step or the decoder's code asks for; sorted.
-    /// `wavefrontsize32`, `wavefrontsize64` and `real-true16` are the defaults of the assembler; a decoder may be
-    /// asked for the other setting.
+    /// All features, including implied ones, that a predicate, a step or the decoder's code queries; sorted.
+    /// `wavefrontsize32`, `wavefrontsize64` and `real-true16` are the defaults of the assembler; a decoder may request
+    /// the other setting.
     pub features: Vec<String>,
 }
 
@@ -64,22 +64,22 @@ pub struct Step {
     pub bits: u8,
     /// Name of the table, see [`Column::table`].
     pub table: String,
-    /// On which targets it is tried.
+    /// The targets on which it is tried.
     pub condition: Condition,
 }
 
-/// A kind of operand: how its field is read and how it is written in assembly.
+/// A kind of operand: the decoding of its field and its form in assembly.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kind {
     /// Its name, for example `VSrc_f32`.
     pub name: String,
-    /// How the field becomes a value: LLVM's decoder method without the word "decode" (`SrcRegOrImm9<32>`), or the
+    /// The decoding of the field: LLVM's decoder method without the prefix "decode" (`SrcRegOrImm9<32>`), or the
     /// register class for operands that are one (`VReg_64_AlignTarget`), or `imm`.
     pub decode: String,
-    /// LLVM's operand type without `OPERAND_`: how inline constants and literals are meant (`REG_IMM_FP32`).
+    /// LLVM's operand type without `OPERAND_`: the meaning of inline constants and literals (`REG_IMM_FP32`).
     pub operand_type: String,
-    /// How it is printed: LLVM's print method without the word "print" (`Operand`, `CPol`), for named bits and
-    /// integers `NamedBit(clamp)` or `NamedInt(offset,prefix,skip zero,hexadecimal…)` as found.
+    /// The print method: LLVM's name without the prefix "print" (`Operand`, `CPol`), for named bits and integers
+    /// `NamedBit(clamp)` or `NamedInt(offset,prefix,skip zero,hexadecimal…)` as found.
     pub print: String,
     /// Register class of the operand, empty where it has none. Registers outside it decode but are not valid.
     pub class: String,
@@ -105,7 +105,7 @@ pub struct Field {
     pub pieces: Vec<Piece>,
 }
 
-/// Where everything lies in the words of an encoding.
+/// The positions of everything in the words of an encoding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
     /// Its name: the class and a number (`VOP3.7`).
@@ -114,10 +114,10 @@ pub struct Layout {
     pub class: String,
     /// Size in bits without literals: 32, 64, 96 or 128.
     pub bits: u8,
-    /// Where the opcode of [`Column::opcode`] lies.
+    /// Position of the opcode of [`Column::opcode`].
     pub opcode: Vec<Piece>,
-    /// Bits with a fixed value, those of the opcode left out. Bits that are neither here nor in the opcode nor
-    /// in a field do not matter.
+    /// Bits with a fixed value, without those of the opcode. Bits that are neither here nor in the opcode nor in a
+    /// field do not matter.
     pub fixed_mask: u128,
     /// Their value.
     pub fixed_value: u128,
@@ -130,7 +130,7 @@ pub struct Layout {
 pub struct Shape {
     /// Its name, unique, made from its content.
     pub name: String,
-    /// What follows the mnemonic, with `$name` for operands, as LLVM writes it.
+    /// The template after the mnemonic, with `$name` for operands, as LLVM writes it.
     pub template: String,
     /// Operands in LLVM's order: written ones first.
     pub operands: Vec<Operand>,
@@ -156,11 +156,11 @@ pub struct Row {
     pub mnemonic: String,
     /// Name of its shape.
     pub shape: String,
-    /// Registers that it reads without naming them (`EXEC`, `VCC`, `SCC`, `M0`, `MODE`, `FLAT_SCR`, …).
+    /// Registers that it reads implicitly (`EXEC`, `VCC`, `SCC`, `M0`, `MODE`, `FLAT_SCR`, …).
     pub reads: Vec<String>,
-    /// Registers that it writes without naming them.
+    /// Registers that it writes implicitly.
     pub writes: Vec<String>,
-    /// What it is: LLVM's instruction flags in lower case (`valu`, `trans`, `vop3`, `dpp`, `branch`, `terminator`,
+    /// Its flags: LLVM's instruction flags in lower case (`valu`, `trans`, `vop3`, `dpp`, `branch`, `terminator`,
     /// `load`, `store`, `vm_cnt`, `wmma`, …); sorted. The list of known flags is the generator's.
     pub flags: Vec<String>,
     /// For image instructions: name of the base operation, encoding, dwords of data, dwords of address.
@@ -183,7 +183,7 @@ pub struct Column {
     pub opcode: u32,
 }
 
-/// What an image instruction is a variant of.
+/// The variant that an image instruction is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Image {
     /// Name of the base, see [`ImageBase`].

@@ -1,4 +1,4 @@
-//! The generator: the same rows give the same text, and what does not fit together is an error that says where.
+//! The generator: the same rows give the same text, and an inconsistency is an error that states its position.
 
 use hotswap_isa_meta::generate::expand::Expanded;
 use hotswap_isa_meta::generate::generate;
@@ -89,8 +89,8 @@ fn entries_exist_where_their_table_is_tried() {
 
 #[test]
 fn the_same_rows_give_the_same_text() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../isa/rows");
-    let texts = [(); 2].map(|()| generate(&rows::read(&folder).unwrap()).unwrap());
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../isa/rows");
+    let texts = [(); 2].map(|()| generate(&rows::read(&directory).unwrap()).unwrap());
     assert_eq!(texts[0], texts[1]);
     assert!(texts[0].files.iter().all(|(name, text)| name.ends_with(".rs") && !text.is_empty()));
 }

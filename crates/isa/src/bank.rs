@@ -21,7 +21,7 @@ const CHANGES: u32 = 0b1011;
 /// Lowest bit of the banks in MODE.
 const MODE_SHIFT: u32 = 12;
 
-/// What an operand is to the bank mode.
+/// The bank-mode role of an operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Role {
@@ -36,7 +36,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// All, in the order of their bits in `s_set_vgpr_msb`.
+    /// All roles, in the order of their bits in `s_set_vgpr_msb`.
     pub const ALL: [Self; 4] = [Self::Source0, Self::Source1, Self::Source2, Self::Destination];
 
     const fn bits(self) -> u8 {
@@ -110,14 +110,14 @@ impl VgprBanks {
         word >> 28 == CHANGES
     }
 
-    /// The mode after `inst`, on the path that goes on behind it.
+    /// The mode after `inst`, on the fall-through path.
     #[inline]
     #[must_use]
     pub fn after(self, inst: &Inst, isa: Isa) -> Self {
         if !isa.has(Feature::N1024AddressableVgprs) {
             return self;
         }
-        // Almost every instruction: what changes the mode, or calls, has one of the scalar encodings that begin so.
+        // The fast path: instructions that change the mode or call have one of the scalar encodings with this prefix.
         if !Self::may_change(inst.words()[0]) {
             return self.after_other();
         }
@@ -137,8 +137,8 @@ impl VgprBanks {
         }
     }
 
-    /// LLVM 23 says of gfx1250 that the hardware takes bits 19:12 of the immediate whatever the field is; older
-    /// rewriters reckon with the field alone. Where the two differ, nothing is claimed.
+    /// For gfx1250, LLVM 23 states that the hardware takes bits 19:12 of the immediate regardless of the field; older
+    /// rewriters apply the field only. Where the two differ, the result is unknown.
     fn after_setreg(self, part: &ModePart, isa: Isa) -> Self {
         let by_field = self.with_mode(part.field());
         let result = match isa.has(Feature::SetregVgprMsbFixup) {
@@ -157,7 +157,7 @@ impl VgprBanks {
         for role in Role::ALL {
             match value {
                 _ if set & role.bits() == 0 => {}
-                // Half of a role leaves the other half as it was, known or not.
+                // Setting half of a role leaves the other half unchanged, known or not.
                 Some(_) if set & role.bits() == role.bits() => result.known |= role.bits(),
                 Some(_) => {}
                 None => result.known &= !role.bits(),
@@ -168,8 +168,8 @@ impl VgprBanks {
         result
     }
 
-    /// The register that `reg`, as the encoding names it, is for an operand with this role. `None` where the bank is
-    /// not known; registers other than VGPRs and operands without a role are as they are named.
+    /// The physical register for `reg`, as encoded, in an operand with this role. `None` where the bank is not known.
+    /// Registers other than VGPRs and operands without a role are returned unchanged.
     #[must_use]
     pub fn resolve(self, reg: Reg, role: Option<Role>) -> Option<Reg> {
         match (reg.file, role) {
@@ -201,13 +201,13 @@ impl core::fmt::Debug for VgprBanks {
     }
 }
 
-/// The mode that `inst`, an `s_set_vgpr_msb`, says was in force before it.
+/// The mode that was in force before `inst`, an `s_set_vgpr_msb`, according to its immediate.
 #[must_use]
 pub fn previous_mode(inst: &Inst) -> Option<u8> {
     (inst.mnemonic() == "s_set_vgpr_msb").then(|| inst.raw(Name::Simm16).map(|immediate| (immediate >> 8) as u8))?
 }
 
-/// What an instruction does to the mode.
+/// The effect of an instruction on the mode.
 enum Change {
     Banks(u8),
     Mode(ModePart),
@@ -246,13 +246,13 @@ impl ModePart {
 
     const BANKS: u32 = 0xff << MODE_SHIFT;
 
-    /// Which bits of MODE[19:12] its field covers, and what it sets them to.
+    /// The bits of MODE[19:12] that its field covers, and the value that it writes to them.
     fn field(&self) -> (u32, Option<u32>) {
         let mask = u32::MAX >> (32 - self.size) << self.offset & Self::BANKS;
         (mask, self.value.map(|value| value << self.offset & mask))
     }
 
-    /// The same where the field does not count.
+    /// The same with the field ignored.
     fn whole(&self) -> (u32, Option<u32>) {
         (Self::BANKS, self.value.map(|value| value & Self::BANKS))
     }

@@ -1,11 +1,11 @@
 //! From bytes to an instruction.
 //!
-//! The first words lead through a trie to a short list of entries, in the order in which LLVM tries its tables. In each
-//! table the first entry counts whose fixed bits match and which the processor has; the first of these is taken whose
-//! operands all decode; then literals are looked for.
+//! The first words select, through a trie, a short list of entries in the order in which LLVM tries its tables. Each
+//! table contributes its first entry whose fixed bits match and which the processor has. The first of these whose
+//! operands all decode is taken; literals are read afterwards.
 //!
-//! Invariants: total: every input gives an instruction, opaque bytes, or the report that bytes are missing; no byte
-//! beyond the input is read, and what is not there reads as 0 and never decides.
+//! Invariants: decoding is total: every input yields an instruction, opaque bytes, or a report of missing bytes. No
+//! byte beyond the input is read; missing bytes read as 0 and never decide the result.
 
 use crate::inst::{Inst, extract, gather};
 use crate::isa::Isa;
@@ -14,7 +14,7 @@ use crate::tables::{
     Setting, meaning, part,
 };
 
-/// Why bytes are no instruction.
+/// The reason why bytes do not decode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Undecoded {
     /// No row accepts them.
@@ -22,9 +22,9 @@ pub enum Undecoded {
         /// Their length, if the encoding class is known although the opcode or an operand is not.
         len: Option<u8>,
     },
-    /// The instruction goes on beyond the end of the input.
+    /// The instruction continues beyond the end of the input.
     Truncated {
-        /// Bytes that are there.
+        /// The number of bytes present.
         have: usize,
     },
 }
@@ -55,13 +55,13 @@ impl Isa {
         }
     }
 
-    /// Most of real code; `None` says nothing.
+    /// Decodes most instructions of real code; `None` leaves the answer to [`Isa::decode_slowly`].
     #[inline(always)]
     pub(crate) fn decode_fast(self, bytes: &[u8]) -> Option<Inst> {
         fast(self.setting(), bytes.first_chunk()?)
     }
 
-    /// Everything.
+    /// Decodes everything.
     #[inline(never)]
     pub(crate) fn decode_slowly(self, bytes: &[u8]) -> Result<Inst, Undecoded> {
         let have = bytes.len().min(20);
@@ -82,17 +82,17 @@ impl Isa {
     }
 }
 
-/// Most of real code: the first candidate whose fixed bits match, operands that are simple, at most a literal of 32 bits.
-/// `None` says nothing.
+/// Decodes most of real code: the first candidate whose fixed bits match, operands that are simple, at most a literal
+/// of 32 bits. `None` leaves the answer to the slow path.
 ///
-/// Always inlined: an instruction that comes back through memory is copied in two overlapping pieces, and reading it
+/// Always inlined: an instruction that is returned through memory is copied in two overlapping pieces, and reading it
 /// has to wait for both (63 against 86 million instructions a second).
 #[inline(always)]
 fn fast(setting: &'static Setting, bytes: &[u8; 20]) -> Option<Inst> {
     let (low, rest) = bytes.split_first_chunk::<8>()?;
     let (high, last) = rest.split_first_chunk::<8>()?;
     let (low, high) = (u64::from_le_bytes(*low), u64::from_le_bytes(*high));
-    // The first table goes by the top nine bits, see the generator.
+    // The first table is indexed by the top nine bits, see the generator.
     let mut node = *NODES.get(((setting.root & 0xf_ffff) + (low as u32 >> 23)) as usize)?;
     while node & LEAF == 0 {
         let half = if node >> 30 == 0 { low } else { high };
@@ -118,7 +118,7 @@ fn fast(setting: &'static Setting, bytes: &[u8; 20]) -> Option<Inst> {
     Some(Inst::whole(low, high, u32::from_le_bytes(*last.first_chunk()?), id, len, flags))
 }
 
-/// The first candidate behind the leaf's own whose fixed bits match and which the processor has.
+/// The first candidate after the leaf's own whose fixed bits match and which the processor has.
 #[inline(never)]
 fn other(setting: &'static Setting, leaf: u32, low: u64) -> Option<u16> {
     let matches = |id: &u16| {
@@ -126,7 +126,7 @@ fn other(setting: &'static Setting, leaf: u32, low: u64) -> Option<u16> {
         entry.is_some_and(|entry| (low ^ entry.value) & entry.mask == 0)
             && Entry::new(id & !SECOND_PASS).in_setting(setting)
     };
-    // What is tried in the second pass reads literals elsewhere.
+    // Candidates of the second pass find their literals elsewhere.
     others(leaf).iter().copied().find(matches).filter(|id| id & SECOND_PASS == 0)
 }
 
@@ -150,7 +150,7 @@ pub(crate) fn words(bytes: &[u8]) -> [u32; 5] {
     words
 }
 
-/// Why no candidate was taken.
+/// The reason why no candidate was taken.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Missed {
     /// None matches.
@@ -183,7 +183,7 @@ fn decode(setting: &'static Setting, words: &[u32; 5], have: usize) -> Result<In
     Err(missed)
 }
 
-/// What the operands mean together: 0 if they are plain values. Most instructions have at most two that matter.
+/// The combined meaning of the operands: 0 if they are plain values. Most instructions have at most two that matter.
 #[inline(always)]
 fn meaning_of_all(block: &Block, accept: usize, low: u64) -> u8 {
     let one = |number: usize| {
@@ -195,7 +195,7 @@ fn meaning_of_all(block: &Block, accept: usize, low: u64) -> u8 {
     if block.mask[2] == 0 { meaning } else { meaning | one(2) | one(3) }
 }
 
-/// The instruction that a candidate makes of the words.
+/// The instruction that the words form under a candidate.
 fn fit(setting: &Setting, words: &[u32; 5], have: usize, candidate: u16, entry: &EntryData) -> Result<Inst, Fit> {
     if usize::from(entry.bytes) > have {
         return Err(Fit::Missing);
@@ -208,13 +208,13 @@ fn fit(setting: &Setting, words: &[u32; 5], have: usize, candidate: u16, entry: 
     Ok(finish(words, candidate & !SECOND_PASS, literal.end, literal.flags))
 }
 
-/// The candidates that the first words lead to.
+/// The candidates selected by the first words.
 fn candidates(setting: &Setting, words: &[u32; 5]) -> impl Iterator<Item = u16> {
     let node = walk(&NODES, setting.root, words);
     core::iter::once(node as u16).chain(others(node).iter().copied())
 }
 
-/// The candidates behind a leaf's own.
+/// The candidates after a leaf's own.
 pub(crate) fn others(leaf: u32) -> &'static [u16] {
     let start = (leaf >> 16 & 0x7fff) as usize;
     let count = CANDIDATES.get(start).copied().map_or(0, usize::from);
@@ -249,7 +249,7 @@ fn finish(words: &[u32; 5], id: u16, len: usize, flags: u8) -> Inst {
     Inst::from_parts(own, id, len as u8, flags)
 }
 
-/// Why a candidate is not taken.
+/// The reason why a candidate is not taken.
 enum Fit {
     /// Its fixed bits do not match after all: the next candidate is tried.
     Else,
@@ -263,18 +263,18 @@ enum Fit {
     NeverMissing,
 }
 
-/// The state that the operands of one candidate share: LLVM reads at most one literal and lets sources share it.
+/// The state shared by the operands of one candidate: LLVM reads at most one literal and lets sources share it.
 struct Literal<'a> {
     words: &'a [u32; 5],
     accept: usize,
     longest: usize,
     have: usize,
-    /// Where the next literal of 64 bits begins, in bytes.
+    /// Start of the next literal of 64 bits, in bytes.
     start: usize,
-    /// Where the instruction ends, in bytes.
+    /// End of the instruction, in bytes.
     end: usize,
     value: Option<u64>,
-    /// A source says 255.
+    /// A source field is 255.
     wanted: bool,
     flags: u8,
 }
@@ -333,7 +333,7 @@ impl<'a> Literal<'a> {
         }
     }
 
-    /// A source says 254, and the target has literals of 64 bits.
+    /// A source field is 254, and the target has literals of 64 bits.
     #[cold]
     fn long(&mut self) -> Result<(), Fit> {
         if self.value.is_some() {

@@ -1,19 +1,19 @@
-//! What an instruction reads and writes: registers named by operands and registers that it touches without naming.
+//! Reads and writes of an instruction: registers named by operands and implicit registers.
 //!
-//! Terms: an instruction *overwrites* a register if nothing of the old value is left; a *partial* write keeps some
-//! bits (16-bit results, loads into one half, SDWA that preserves). What is live before an instruction is therefore
-//! what is live after it without what it overwrites, and what it reads.
+//! Terms: an instruction *overwrites* a register if nothing of the old value is left; a *partial* write keeps some bits
+//! (16-bit results, loads into one half, SDWA that preserves). The registers live before an instruction are therefore
+//! those live after it, minus those it overwrites, plus those it reads.
 //!
-//! Invariants: a tied operand is both read and written; NULL is neither; lane masks, VCC and EXEC are as wide as the
-//! wave; the iterators allocate nothing and look nothing up that the build script could know: one line of a table
+//! Invariants: a tied operand is both read and written. NULL is neither. Lane masks, VCC and EXEC are as wide as the
+//! wave. The iterators do not allocate, and they look up nothing that the build script could compute: one table entry
 //! for the instruction, one for each register.
 //!
 //! A vector write under a partial EXEC keeps the other lanes; such a write is *masked*. DPP with its masks has the old
 //! value as a read operand.
 //!
-//! Absent on purpose: the value of EXEC. Registers that M0 chooses are not among the effects of an instruction with
-//! [`Flag::Indexed`](crate::Flag::Indexed), but the sets have all that it may choose; the index mode of gfx9 is state of
-//! the wave, see [`Inst::index_mode`].
+//! Absent on purpose: the value of EXEC. Registers selected by M0 are not among the effects of an instruction with
+//! [`Flag::Indexed`](crate::Flag::Indexed), but the sets include every register that M0 may select. The index mode of
+//! gfx9 is state of the wave, see [`Inst::index_mode`].
 
 mod bits;
 mod fetch;
@@ -46,12 +46,12 @@ pub struct Effect {
     pub reg: Reg,
     /// Written rather than read.
     pub written: bool,
-    /// What the bank mode makes of it, see [`VgprBanks::resolve`](crate::bank::VgprBanks::resolve).
+    /// The role that selects its VGPR bank, see [`VgprBanks::resolve`](crate::bank::VgprBanks::resolve).
     pub role: Option<Role>,
     /// Written, but something of the old value is left.
     pub partial: bool,
-    /// Written in the lanes of EXEC only: the others keep the old value. A caller who proves that EXEC is full may
-    /// take it as overwritten.
+    /// Written in the lanes of EXEC only: the others keep the old value. A caller that proves that EXEC is full may
+    /// treat it as overwritten.
     pub masked: bool,
     /// Number of the operand that names it; `None` if no operand does.
     pub slot: Option<u8>,
@@ -63,8 +63,8 @@ pub fn role(entry: Entry, slot: u8) -> Option<Role> {
     EntryEffects::of(entry).all().find(|place| place.slot() == Some(slot))?.role()
 }
 
-/// An instruction as numbers that fit registers: what refers to an [`Inst`] keeps it in memory, where it was written
-/// in other pieces than it is read, which the processor cannot forward (10 ns of 38 for decoding with all effects).
+/// An instruction as integers that fit registers. A reference to an [`Inst`] keeps it in memory, where it was written
+/// in other pieces than it is read, which defeats store forwarding (10 ns of 38 for decoding with all effects).
 #[derive(Debug, Clone, Copy)]
 struct Parts {
     /// The first four words.
@@ -86,7 +86,7 @@ impl Parts {
         Entry::new((self.rest >> 32) as u16)
     }
 
-    /// The instruction, but for where its literal is.
+    /// The instruction, without the position of its literal.
     #[cold]
     fn inst(self) -> Inst {
         let [low, high] = self.halves;

@@ -1,11 +1,12 @@
 //! Encoding: changing a field of an instruction, and building instructions from operands.
 //!
-//! A change never assembles anew: the bits of the field are replaced and everything else stays, bits that do not
-//! matter included ([`crate::Inst::with_field`], [`crate::Inst::with_operand`]). Building starts from the fixed bits of a line of the tables, puts the
-//! operands into their fields and sets the bits that do not matter as LLVM's assembler does ([`Builder`]).
+//! A change never assembles anew: the bits of the field are replaced and all other bits are kept, including those that
+//! do not matter ([`crate::Inst::with_field`], [`crate::Inst::with_operand`]). Building starts from the fixed bits of a
+//! table entry, puts the operands into their fields and sets the bits that do not matter as LLVM's assembler does
+//! ([`Builder`]).
 //!
-//! Invariants: what comes out was decoded again and is the line that was asked for; every refusal says which operand
-//! and why; nothing is allocated.
+//! Invariants: every result was decoded again and is the requested table entry. Every refusal names the operand and the
+//! reason. Nothing is allocated.
 //!
 //! Absent on purpose: assembly text, the rules of which registers a dual instruction may combine, and hazards.
 

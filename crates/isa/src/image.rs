@@ -1,9 +1,10 @@
 //! Sizes of the data and addresses of image instructions, which depend on the mask, the dimension and flags.
 //!
 //! Invariants: a size that no variant of the instruction has changes nothing, and neither does one whose registers
-//! would run past the last one or begin at an odd one where that is not allowed: then all stays as the encoding's own variant has it.
+//! would exceed the last one or begin at an odd one where that is not allowed: the sizes are then those of the
+//! encoding's own variant.
 //!
-//! Absent on purpose: anything about the resource; only the instruction is looked at.
+//! Absent on purpose: the resource descriptor; only the instruction is examined.
 
 use crate::kind;
 use crate::operand::Reader;
@@ -13,7 +14,7 @@ use crate::tables::{Feature, Image, ImageBase, Name};
 /// Coordinates and gradients of a dimension by its number in the encoding.
 const DIMENSIONS: [(u8, u8); 8] = [(1, 2), (2, 4), (3, 6), (3, 4), (2, 2), (3, 4), (3, 4), (4, 4)];
 
-/// Sizes of an image instruction as it is used.
+/// The effective sizes of an image instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sizes {
     /// Dwords of data.
@@ -24,7 +25,7 @@ pub(crate) struct Sizes {
     pub(crate) separate: bool,
 }
 
-/// The sizes; those of the encoding's own variant if they cannot be had.
+/// The sizes; those of the encoding's own variant if they cannot be determined.
 pub(crate) fn sizes(reader: &Reader, image: &Image) -> Sizes {
     let own = Sizes { data: image.data, address: image.address, separate: is_separate(image) };
     let Some(base) = image.base() else { return own };
@@ -109,7 +110,7 @@ fn fits(reader: &Reader, wanted: Sizes, own: Sizes) -> bool {
     wanted.address < own.address || (reader.raw(slot) & 255) + u64::from(wanted.address - last) <= 256
 }
 
-/// The register with the size that the instruction's other fields give it.
+/// The register with the size that the instruction's other fields determine.
 pub(crate) fn adjusted(reader: &Reader, mut reg: Reg, name: Name) -> Reg {
     let Some(image) = reader.inst.entry().image() else { return reg };
     let sizes = sizes(reader, image);

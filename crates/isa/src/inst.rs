@@ -1,6 +1,6 @@
-//! A decoded instruction: its words and which line of the tables they are.
+//! A decoded instruction: its words and its table entry.
 //!
-//! Invariants: words beyond the length are 0; a literal that follows the encoding is among the words; nothing else is
+//! Invariants: words beyond the length are 0. A literal that follows the encoding is among the words. Nothing else is
 //! stored, so changing a field is changing a word.
 
 use crate::tables::{Class, Entry, Flag, Name, Piece, Slot};
@@ -27,7 +27,7 @@ impl Inst {
     pub(crate) const LITERAL32: u8 = 1;
     /// A literal of 64 bits follows the encoding.
     pub(crate) const LITERAL64: u8 = 2;
-    /// A literal of 64 bits begins four bytes in, inside the encoding (gfx12.5: a 12-byte form whose source says so).
+    /// A literal of 64 bits begins at byte 4, inside the encoding (gfx12.5: a 12-byte form whose source requests it).
     pub(crate) const LITERAL_INSIDE: u8 = 4;
     /// The literal is a field of the encoding.
     pub(crate) const LITERAL_FIELD: u8 = 8;
@@ -69,7 +69,7 @@ impl Inst {
         bytes
     }
 
-    /// Its line of the tables.
+    /// Its table entry.
     #[inline]
     pub const fn entry(&self) -> Entry {
         Entry::new(self.entry)
@@ -85,7 +85,7 @@ impl Inst {
         self.entry().class()
     }
 
-    /// Whether it is `flag`.
+    /// Whether it has `flag`.
     #[inline]
     pub fn is(&self, flag: Flag) -> bool {
         self.entry().is(flag)
@@ -104,13 +104,13 @@ impl Inst {
         self.gather(slot.pieces())
     }
 
-    /// The value that `pieces` spell.
+    /// The value that `pieces` form.
     #[inline]
     pub fn gather(&self, pieces: &[Piece]) -> u64 {
         gather(&self.words, pieces)
     }
 
-    /// The literal that sources of value 255 or 254 mean; it may be a field of the encoding (`v_fmaak_f32`).
+    /// The literal of sources with value 255 or 254; it may be a field of the encoding (`v_fmaak_f32`).
     pub fn literal(&self) -> Option<u64> {
         let word = |number: usize| self.words.get(number).copied().map(u64::from).unwrap_or(0);
         let end = usize::from(self.len) / 4;
@@ -126,7 +126,7 @@ impl Inst {
         (self.flags & Self::LITERAL32 != 0).then(|| word(end.wrapping_sub(1)))
     }
 
-    /// The literal, if it is one of 32 bits that follows the encoding.
+    /// The literal, if it has 32 bits and follows the encoding.
     #[inline]
     pub(crate) fn following_literal(&self) -> Option<u32> {
         let number = usize::from(self.len / 4).wrapping_sub(1);
@@ -156,7 +156,7 @@ impl core::fmt::Debug for Inst {
     }
 }
 
-/// The value that `pieces` of `words` spell.
+/// The value that `pieces` of `words` form.
 #[inline]
 pub(crate) fn gather(words: &[u32; 5], pieces: &[Piece]) -> u64 {
     pieces.iter().fold(0, |value, piece| value | extract(words, piece.at, piece.width) << (piece.from & 63))

@@ -1,4 +1,4 @@
-//! What the bytes mean on: a target with its wave size and its spelling of 16-bit registers.
+//! The decoding mode: a target with its wave size and its spelling of 16-bit registers.
 //!
 //! Invariants: making one is a table lookup; nothing is computed at start-up.
 
@@ -13,15 +13,15 @@ pub enum Wave {
     W64,
 }
 
-/// A target with a wave size and a spelling: all that decoding depends on.
+/// A target with a wave size and a spelling: everything that decoding depends on.
 #[derive(Clone, Copy)]
 pub struct Isa {
     setting: &'static Setting,
 }
 
 impl Isa {
-    /// `target` as an assembler takes it: 32 lanes from gfx10 on, 16-bit registers with names of their own where the
-    /// target has them.
+    /// `target` with an assembler's defaults: 32 lanes from gfx10 on, 16-bit registers with names of their own where
+    /// the target has them.
     pub fn new(target: &'static Target) -> Self {
         let wave64 = Self::in_mode(target, true, true);
         let wave32 = Self::in_mode(target, false, true);
@@ -67,7 +67,7 @@ impl Isa {
         self.features().has(feature)
     }
 
-    /// Everything the processor has in this mode.
+    /// All features of the processor in this mode.
     #[inline]
     pub fn features(self) -> FeatureSet {
         FeatureSet(FEATURE_SETS.get(usize::from(self.setting.features)).copied().unwrap_or_default())

@@ -1,9 +1,9 @@
-//! Kinds of operands: how a field is read, and what an inline constant in it means.
+//! Kinds of operands: how a field is decoded, and the meaning of an inline constant in it.
 //!
-//! Invariants: the variants are a closed list; the build script maps the words of the rows to them and refuses
+//! Invariants: the variants are a closed list; the build script maps the identifiers of the rows to them and rejects
 //! others. Nothing here depends on a single instruction.
 //!
-//! Absent on purpose: whether a field decodes (the decoder's tables know), reading it from the instruction (see
+//! Absent on purpose: whether a field decodes (see the decoder's tables), reading it from the instruction (see
 //! [`crate::operand`]), and how it is written (see [`crate::text`]).
 
 use crate::isa::Isa;
@@ -15,15 +15,15 @@ use crate::tables::Feature;
 pub struct Kind {
     /// Its name in the rows.
     pub name: &'static str,
-    /// How a field becomes a value.
+    /// The decoding of a field.
     pub decode: Decode,
-    /// What inline constants and literals mean.
+    /// The meaning of inline constants and literals.
     pub operand_type: OperandType,
     /// Registers that belong in it. Others decode, but are not valid.
     pub class: RegClass,
 }
 
-/// How a field becomes a value.
+/// The decoding of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decode {
     /// The number itself.
@@ -48,7 +48,7 @@ pub enum Decode {
     HalfSource,
     /// A source of 9 bits with the half in bit 7.
     HalfSourceLow128,
-    /// A source: scalar register, constant, literal or vector register; bit 8 says vector, bit 9 accumulation.
+    /// A source: scalar register, constant, literal or vector register; bit 8 means vector, bit 9 accumulation.
     Source {
         /// Size of the registers.
         dwords: u8,
@@ -80,7 +80,7 @@ pub enum Decode {
     Version,
 }
 
-/// What a source field says.
+/// The decoded value of a source field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Source {
     /// A register.
@@ -109,7 +109,7 @@ pub(crate) fn source(raw: u16, dwords: u8, isa: Isa) -> Source {
     if raw & 512 == 0 {
         return Source::Reg(Reg::new(RegFile::Vgpr, index, dwords));
     }
-    // Tuples of six accumulation registers are not named by any class that decodes.
+    // No class that decodes has tuples of six accumulation registers.
     if index + u16::from(dwords) > 256 || dwords == 6 {
         return Source::Unknown;
     }
@@ -159,7 +159,7 @@ fn special(raw: u8, dwords: u8, isa: Isa) -> Source {
     }
 }
 
-/// The number of NULL: it changed places with M0 in gfx11.
+/// The number of NULL: it was swapped with M0 in gfx11.
 fn null_number(isa: Isa) -> u8 {
     if isa.has(Feature::Gfx11Insts) { 124 } else { 125 }
 }
@@ -186,7 +186,7 @@ fn special32(raw: u8, isa: Isa) -> Option<(Special, u8)> {
 }
 
 /// Whether the number of the scratch base's high half means the whole base in a source of 64 bits: on gfx1250 from its
-/// second stepping on (see `wide_base_high` in `hotswap-isa-meta`, which says what decodes).
+/// second stepping on (see `wide_base_high` in `hotswap-isa-meta`, which determines the values that decode).
 fn has_wide_scratch_base_high(isa: Isa) -> bool {
     let others = [Feature::Gfx1250Strict, Feature::Gfx1251GemmInsts];
     isa.has(Feature::Gfx1250Insts) && !others.into_iter().any(|other| isa.has(other))
@@ -249,7 +249,7 @@ pub(crate) fn sdwa_lane_mask(raw: u16, isa: Isa) -> Source {
 
 macro_rules! operand_types {
     ($($(#[$doc:meta])* $variant:ident,)*) => {
-        /// What inline constants and literals of an operand mean.
+        /// The meaning of inline constants and literals in an operand.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum OperandType { $($(#[$doc])* $variant,)* }
@@ -287,7 +287,7 @@ operand_types! {
     RegImmV2bf16,
     /// Two floats of 16 bits, literal allowed.
     RegImmV2fp16,
-    /// Two floats of 16 bits; from gfx11 a constant goes to both.
+    /// Two floats of 16 bits; from gfx11 a constant is replicated to both.
     RegImmV2fp16Splat,
     /// Two integers of 16 bits, literal allowed.
     RegImmV2int16,
@@ -358,7 +358,7 @@ pub struct RegClass {
     pub name: &'static str,
     /// Size of its registers.
     pub dwords: u8,
-    /// What it holds, see the constants.
+    /// The registers that it holds, see the constants.
     pub holds: u16,
 }
 
@@ -389,7 +389,7 @@ impl RegClass {
     pub const LOW_128: u16 = 1024;
     /// Only the first 256 vector registers.
     pub const LOW_256: u16 = 2048;
-    /// A lane mask; a wrong width is not remarked.
+    /// A lane mask; a wrong width is not reported.
     pub const LANE_MASK: u16 = 4096;
 
     /// Whether the class holds any of `what`.
@@ -430,7 +430,7 @@ impl RegClass {
         if self.has(RegClass::ACCUMULATION_LOADS) {
             return aligned && matrix;
         }
-        // A class of both files is one of vector registers where there are none of the other.
+        // Where a target has no accumulation registers, a class of both files is one of vector registers.
         let both = self.has(RegClass::VECTOR) && self.has(RegClass::EVEN_ON_TARGET);
         self.has(RegClass::ACCUMULATION) && !(both && aligned && !matrix)
     }

@@ -1,9 +1,9 @@
 //! AMDGPU machine code from gfx900 to gfx1251: one table-driven decoder and encoder.
 //!
-//! Invariants: every function is total, whatever the bytes; what no row of the tables accepts is an explicit
-//! outcome, never a guess; bits that an instruction does not define stay as they were found.
+//! Invariants: every function is total, whatever the bytes. Bytes that no row of the tables accepts are an explicit
+//! outcome, never a guess. Bits that an instruction does not define are preserved.
 //!
-//! Absent on purpose: files and symbols (`hotswap-code-object`), and LLVM, which judges in tests only.
+//! Absent on purpose: files and symbols (`hotswap-code-object`), and LLVM, which is the reference in tests only.
 #![no_std]
 
 extern crate alloc;
@@ -18,21 +18,21 @@ pub mod regset;
 pub mod text;
 pub mod value;
 
+mod classify;
 mod decode;
 mod image;
 mod inst;
 mod isa;
-mod sieve;
 mod size;
 mod tables;
 mod target;
 mod walk;
 
+pub use classify::{ClassRule, Classifier, Glance, Glanced, Seen};
 pub use decode::Undecoded;
 pub use inst::Inst;
 pub use isa::{FeatureSet, Isa, Wave};
 pub use operand::{Access, Operand, Operands};
-pub use sieve::{Glance, Glanced, Grade, Seen, Sieve};
 pub use tables::{
     Class, Entry, Feature, Field, Flag, Image, ImageBase, Implicit, Name, Piece, Slot, Target, table_bytes,
 };

@@ -1,10 +1,10 @@
 //! Operands of a decoded instruction: fields become registers, constants and numbers.
 //!
-//! Invariants: nothing is allocated; a value depends on the instruction's words, its line of the tables and the target
-//! only. What the encoding leaves out (tied registers, sizes of image data, halves that a modifier selects) is filled
-//! in here, so that readers of operands need not know the encoding.
+//! Invariants: nothing is allocated. A value depends on the instruction's words, its table entry and the target only.
+//! Properties that the encoding leaves out (tied registers, sizes of image data, halves that a modifier selects) are
+//! added here, so that users of operands need not know the encoding.
 //!
-//! Absent on purpose: registers that no operand names (see the effects), and whether fields decode (the decoder).
+//! Absent on purpose: implicit registers (see the effects), and whether fields decode (see the decoder).
 
 use crate::image;
 use crate::inst::Inst;
@@ -45,8 +45,8 @@ impl Operand {
         self.kind
     }
 
-    /// Whether its register belongs in the operand's class and its constant in a place for constants. Instructions for
-    /// which this is false decode, but assemblers do not accept them.
+    /// Whether its register belongs in the operand's class and its constant in an operand that takes constants.
+    /// Instructions for which this is false decode, but assemblers reject them.
     pub fn in_class(&self) -> bool {
         match self.value {
             Value::Reg(reg) => self.kind.class.contains(reg, self.isa),
@@ -101,7 +101,7 @@ impl Inst {
 }
 
 impl Slot {
-    /// How its field is read.
+    /// The kind of its operand, which decodes its field.
     pub fn operand_kind(&self) -> &'static Kind {
         kind_of(self)
     }
@@ -119,7 +119,7 @@ pub(crate) struct Reader {
     pub(crate) isa: Isa,
     pub(crate) slots: &'static [Slot],
     quirks: Quirks,
-    /// The first four words in one number: almost every field lies in them.
+    /// The first four words in one number, which hold almost every field.
     low: u128,
 }
 
@@ -143,7 +143,7 @@ impl Reader {
         self.slots.iter().position(|slot| slot.name == name)
     }
 
-    /// The raw number of an operand; 0 where the encoding does not hold it. Both halves of a dual instruction have one
+    /// The raw number of an operand; 0 where the encoding does not hold it. Both halves of a dual instruction share one
     /// literal, which is a field of one of them.
     pub(crate) fn raw(&self, number: usize) -> u64 {
         let Some(slot) = self.slots.get(number) else { return 0 };
@@ -158,7 +158,8 @@ impl Reader {
         }
     }
 
-    /// The raw number of the operand in slot `number`, whose field has `width` bits from `at`; any field if `width` is 0.
+    /// The raw number of the operand in slot `number`, whose field has `width` bits from `at`; any field if `width` is
+    /// 0.
     #[inline]
     pub(crate) fn raw_at(&self, number: usize, at: u8, width: u8) -> u64 {
         match width {
@@ -263,7 +264,7 @@ impl Reader {
         (raw | (!x & 1)) as u16 & 255
     }
 
-    /// What the instruction says elsewhere about a register.
+    /// The register adjusted by the instruction's other fields.
     fn adjusted(&self, reg: Reg, name: Name) -> Reg {
         if reg.half.is_some() {
             return self.with_half(reg, name);

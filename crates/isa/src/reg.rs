@@ -1,11 +1,11 @@
-//! Registers: what an operand names.
+//! Registers: the names in operands.
 //!
 //! Invariants: `count` is at least 1; a tuple of vector or scalar registers is contiguous; a [`Special`] of two
 //! dwords is named by its low half. Vector tuples may run past register 255: the encoding allows it and the
 //! hardware decides, so the decoder keeps them. Scalar tuples may end in VCC, which has the numbers 106 and 107.
 //!
-//! Absent on purpose: which registers an instruction reads without naming them (see the effects), and the classes
-//! of registers that an operand accepts (see [`crate::kind`]).
+//! Absent on purpose: the implicit registers of an instruction (see the effects), and the classes of registers that an
+//! operand accepts (see [`crate::kind`]).
 
 use crate::text::number;
 use core::fmt;
@@ -37,7 +37,7 @@ macro_rules! specials {
             /// All of them, in the order of their numbers.
             pub const ALL: &'static [Special] = &[$(Special::$variant,)*];
 
-            /// The name of `dwords` dwords that begin here, as assembly writes it.
+            /// The name of the `dwords` dwords that begin here, as in assembly.
             pub const fn name(self, dwords: u8) -> &'static str {
                 let [one, two] = match self { $(Special::$variant => [$one, $two],)* };
                 if dwords > 1 { two } else { one }
@@ -77,7 +77,7 @@ specials! {
     FlatScratchBaseHi "src_flat_scratch_base_hi" "src_flat_scratch_base_hi";
     /// Offset, index and message register.
     M0 "m0" "m0";
-    /// Reads zero, drops what is written.
+    /// Reads zero, discards writes.
     Null "null" "null";
     /// Start of the LDS aperture.
     SharedBase "src_shared_base" "src_shared_base";
@@ -97,11 +97,11 @@ specials! {
     Scc "src_scc" "src_scc";
     /// A dword of LDS at the address in M0.
     LdsDirect "src_lds_direct" "src_lds_direct";
-    /// The mode register; only read and written without being named.
+    /// The mode register; only read and written implicitly.
     Mode "mode" "mode";
-    /// Counter of asynchronous copies; only read and written without being named.
+    /// Counter of asynchronous copies; only read and written implicitly.
     AsyncCnt "asynccnt" "asynccnt";
-    /// Counter of tensor copies; only read and written without being named.
+    /// Counter of tensor copies; only read and written implicitly.
     TensorCnt "tensorcnt" "tensorcnt";
 }
 
@@ -118,11 +118,11 @@ pub enum Half {
 /// A register, or a tuple of consecutive ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Reg {
-    /// The file that it is in.
+    /// The file that contains it.
     pub file: RegFile,
     /// Number of the first register, or the number of a [`Special`].
     pub index: u16,
-    /// How many dwords.
+    /// The number of dwords.
     pub count: u8,
     /// Which half, if only half of one register is meant.
     pub half: Option<Half>,
@@ -144,7 +144,7 @@ impl Reg {
         Reg { file: RegFile::Special, index: special as u16, count, half: None }
     }
 
-    /// Which register with a name of its own this is.
+    /// The [`Special`] that this register is, if any.
     pub fn as_special(self) -> Option<Special> {
         match self.file {
             RegFile::Special => Special::ALL.get(usize::from(self.index)).copied(),
@@ -157,7 +157,7 @@ impl Reg {
         self.file == RegFile::Special && self.index == special as u16
     }
 
-    /// Writes the name as assembly has it: `v3`, `s[4:7]`, `vcc_lo`, `v1.h`.
+    /// Writes the name as in assembly: `v3`, `s[4:7]`, `vcc_lo`, `v1.h`.
     pub fn write(self, out: &mut impl fmt::Write) -> fmt::Result {
         if self.count > 1 {
             return self.write_tuple(out);
@@ -203,7 +203,7 @@ impl Reg {
     }
 }
 
-/// The number that VCC has among the scalar registers.
+/// The number of VCC among the scalar registers.
 const FIRST_VCC: u16 = 106;
 
 impl Reg {

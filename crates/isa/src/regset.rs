@@ -1,22 +1,22 @@
 //! Sets of registers: one bit for each 32-bit register that code can name.
 //!
-//! Invariants: fixed size (256 bytes), no allocation; a half register counts as its whole register, because no
-//! bit of a set stands for less than 32 bits (what writes only a half says so itself, see [`crate::effects`]).
-//! VGPRs are 0 to 1023, so that banked registers of gfx12.5 have bits of their own. VCC is s106 and s107 as well: the
-//! last tuples of scalar registers end in it.
+//! Invariants: fixed size (256 bytes), no allocation. A half register counts as its whole register, because no bit of a
+//! set represents less than 32 bits (partial writes are flagged separately, see [`crate::effects`]). VGPRs are 0 to
+//! 1023, so that banked registers of gfx12.5 have bits of their own. VCC is s106 and s107 as well: the last tuples of
+//! scalar registers end in it.
 //!
-//! Absent on purpose: lanes. Whether a write under a partial EXEC keeps old lanes alive is for the caller to say.
+//! Absent on purpose: lanes. Whether a write under a partial EXEC keeps old lanes alive is the caller's decision.
 
 use crate::effects::EffectBits;
 use crate::reg::{Reg, RegFile, Special};
 
-/// 24 are used; a power of two needs no comparison to be indexed.
+/// 24 are used; a power of two can be indexed without a comparison.
 const WORDS: usize = 32;
 /// Word in which the scalar registers begin.
 const SGPRS: usize = 20;
 const VCC_HI: usize = Special::VccHi as usize;
 
-/// Where a file's bits begin, in 64-bit words, and how many registers it has.
+/// The position of a file's bits, in 64-bit words, and its number of registers.
 const fn place(file: RegFile) -> (usize, usize) {
     match file {
         RegFile::Vgpr => (0, 1024),
@@ -27,7 +27,8 @@ const fn place(file: RegFile) -> (usize, usize) {
     }
 }
 
-/// For each number of a file the bits with which it begins and ends; where single names decide it ends at 0.
+/// For each number of a file the first and last of its bits; for files whose registers are named individually the end
+/// is 0.
 pub(crate) const FILE_BITS: [(u16, u16); 8] = {
     let mut all = [(0, 0); 8];
     let mut number = 0;
@@ -77,7 +78,7 @@ impl RegSet {
         self.words[(word + 1) & 31] |= high;
     }
 
-    /// Adds the register of an effect; an empty one changes nothing.
+    /// Adds the register of an effect; an empty effect changes nothing.
     #[inline(always)]
     pub fn insert_effect(&mut self, effect: EffectBits) {
         let (word, low, high) = effect.set_bits();
@@ -98,7 +99,7 @@ impl RegSet {
         Self { words }
     }
 
-    /// Takes every 32-bit register of `reg` out.
+    /// Removes every 32-bit register of `reg`.
     #[inline]
     pub fn remove(&mut self, reg: Reg) {
         let (word, low, high) = bits(reg);
@@ -125,11 +126,11 @@ impl RegSet {
     /// Whether the sets have a register in common.
     #[must_use]
     pub fn intersects(&self, other: &Self) -> bool {
-        // Without a way out in between, so that several words are done at once.
+        // No early exit, so that several words are processed at once.
         self.words.iter().zip(&other.words).fold(0, |all, (mine, theirs)| all | mine & theirs) != 0
     }
 
-    /// Adds the registers of `other`; says whether that changed the set.
+    /// Adds the registers of `other`; returns whether that changed the set.
     pub fn union_with(&mut self, other: &Self) -> bool {
         let mut changed = 0;
         for (mine, theirs) in self.words.iter_mut().zip(&other.words) {
@@ -139,7 +140,7 @@ impl RegSet {
         changed != 0
     }
 
-    /// Takes the registers of `other` out.
+    /// Removes the registers of `other`.
     pub fn subtract(&mut self, other: &Self) {
         for (mine, theirs) in self.words.iter_mut().zip(&other.words) {
             *mine &= !theirs;
@@ -159,7 +160,7 @@ impl RegSet {
         self.words.iter().zip(&other.words).all(|(mine, theirs)| mine & !theirs == 0)
     }
 
-    /// Whether there is no register in it.
+    /// Whether the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.words == [0; WORDS]
@@ -171,7 +172,7 @@ impl RegSet {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// Its registers one by one: VGPRs, AGPRs, SGPRs, trap temporaries, special registers; each rising.
+    /// Its registers one at a time: VGPRs, AGPRs, SGPRs, trap temporaries, special registers; each in ascending order.
     #[must_use]
     pub fn iter(&self) -> Iter<'_> {
         Iter { set: self, word: 0, left: self.words[0] }

@@ -1,7 +1,7 @@
 //! The length of an instruction without decoding it.
 //!
-//! Terms: the *prefix* is the top nine bits of the first word. For nearly all instructions it gives the length, unless
-//! a source asks for a literal or announces a DPP or SDWA word; a trie and exact rules answer for the rest.
+//! Terms: the *prefix* is the top nine bits of the first word. For nearly all instructions it determines the length,
+//! unless a source requests a literal or announces a DPP or SDWA word; a trie and exact rules cover the rest.
 //!
 //! Invariants: on everything that [`Isa::decode`] accepts the length is the same; bytes beyond the input read as 0.
 
@@ -16,29 +16,29 @@ const LEAF: u32 = 1 << 31;
 /// 233, 234, 249 and 250 as bits from 224 on.
 const ANNOUNCED: u32 = 1 << 9 | 1 << 10 | 1 << 25 | 1 << 26;
 
-/// For each prefix the base length where all instructions agree on it, otherwise 0; and a rule that asks wherever one
-/// of theirs does.
+/// For each prefix the base length where all instructions agree on it, otherwise 0; and a rule that requests more bytes
+/// wherever one of theirs does.
 pub(crate) struct SizePrefixes {
     pub(crate) bytes: [u8; 512],
     pub(crate) rules: [u8; 512],
 }
 
-/// Looks at all sources at once for values that may change the length: bits that are all 0 after `pattern` is taken
-/// away, found by the borrow that subtracting 1 from each field leaves in its highest bit.
+/// Tests all sources at once for values that may change the length: fields that are all 0 after subtracting `pattern`,
+/// found by the borrow that subtracting 1 from each field leaves in its highest bit.
 #[derive(Debug, Clone, Copy)]
 struct Test {
     mask: u64,
     pattern: u64,
     lowest: u64,
     highest: u64,
-    /// Place of the source that may announce a DPP or SDWA word, and what it says then, as bits from 224 on.
+    /// Position of the source that may announce a DPP or SDWA word, and its values that do, as bits from 224 on.
     announced_at: u8,
     announced: u32,
 }
 
 impl Test {
     const NEVER: Self = Self { mask: 0, pattern: 0, lowest: 0, highest: 0, announced_at: 0, announced: 0 };
-    /// Bit 0 of what is left is 0 for any word.
+    /// Bit 0 of the remaining word is 0 for any word.
     const ALWAYS: Self = Self { lowest: 1, highest: 1, ..Self::NEVER };
 
     const fn new(count: u8, long: bool, announces: u8, at: [u8; 4], mask: [u16; 4]) -> Self {
@@ -77,17 +77,17 @@ impl Test {
     }
 }
 
-/// How the length follows from the words.
+/// The rule that derives the length from the words.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SizeRule {
     bytes: u8,
-    /// How many sources may ask for a literal, or [`DECODE`].
+    /// The number of sources that may request a literal, or [`DECODE`].
     count: u8,
     /// 254 in a source means a literal of 64 bits.
     long: bool,
     /// The literal is in the encoding: 255 means no more bytes.
     inside: bool,
-    /// Place of the source that may announce a DPP or SDWA word; 255 if there is none.
+    /// Position of the source that may announce a DPP or SDWA word; 255 if there is none.
     announces: u8,
     at: [u8; 4],
     mask: [u16; 4],
@@ -120,8 +120,8 @@ impl Isa {
             let size = prefixes.bytes[prefix];
             let rule = SIZE_RULES.get(usize::from(prefixes.rules[prefix])).unwrap_or(&NO_RULE);
             if size != 0 && !rule.test.finds(low) {
-                // A constant behind a branch, which is predicted, lets the next instruction begin before this length
-                // is known; as a value it would have to come from memory first (745 against 1,300 MB/s).
+                // A constant after a predicted branch lets the next instruction begin before this length is known; as a
+                // value it would have to be loaded from memory first (745 against 1,300 MB/s).
                 return Some(match size {
                     4 => core::hint::black_box(4),
                     8 => core::hint::black_box(8),
@@ -132,7 +132,7 @@ impl Isa {
         self.exact_size(bytes)
     }
 
-    /// As [`Isa::size`], for what the prefix does not say.
+    /// As [`Isa::size`], for prefixes that do not determine the length.
     fn exact_size(self, bytes: &[u8]) -> Option<u8> {
         let [low, high] = match bytes.first_chunk::<16>().map(|first| u128::from_le_bytes(*first)) {
             Some(first) => [first as u64, (first >> 64) as u64],
@@ -145,7 +145,7 @@ impl Isa {
         within(rule.bytes + rule.more(low, high), bytes).filter(|_| rule.bytes != 0)
     }
 
-    /// The length that the words say, whether or not they decode.
+    /// The length that the words determine, whether or not they decode.
     pub(crate) fn size_of(self, words: &[u32; 5]) -> Option<u8> {
         let [low, high] = halves(words);
         let rule = self.rule(self.size_node(low, high));
@@ -163,7 +163,7 @@ impl Isa {
         SIZE_RULES.get((node & 0xff_ffff) as usize).unwrap_or(&NO_RULE)
     }
 
-    /// The leaf that the words lead to. The first node looks at the top nine bits of the first word.
+    /// The leaf that the words select. The first node is indexed by the top nine bits of the first word.
     #[inline]
     fn size_node(self, low: u64, high: u64) -> u32 {
         let root = SIZE_ROOTS.get(self.group()).copied().unwrap_or(LEAF);
@@ -200,7 +200,7 @@ fn within(size: u8, bytes: &[u8]) -> Option<u8> {
 }
 
 impl SizeRule {
-    /// Bytes beyond the encoding's own.
+    /// Bytes in addition to the encoding's own.
     #[inline]
     fn more(&self, low: u64, high: u64) -> u8 {
         let (mut short, mut long) = (false, false);
@@ -213,7 +213,7 @@ impl SizeRule {
             long |= raw == 254;
         }
         match (short, long && self.long) {
-            // A literal of 64 bits lies inside a 12-byte form.
+            // A literal of 64 bits is inside a 12-byte form.
             (_, true) if announced => 4,
             (_, true) if self.bytes >= 12 => 0,
             (_, true) => 8,

@@ -1,7 +1,7 @@
 //! The generated tables and their plain accessors.
 //!
 //! Invariants: every table is a `static`; numbers in tables were checked when they were generated, and an accessor
-//! that is given a bad one answers with the empty value instead of panicking.
+//! returns the empty value for a bad one instead of panicking.
 
 use crate::size::{SizePrefixes, SizeRule, z};
 
@@ -18,7 +18,7 @@ pub struct Piece {
     pub width: u8,
 }
 
-/// An operand of an encoding and where its value lies.
+/// An operand of an encoding and the position of its value.
 #[derive(Debug, Clone, Copy)]
 pub struct Slot {
     /// Its name.
@@ -34,7 +34,7 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// Where its value lies; none for operands that the encoding does not hold.
+    /// The position of its value; empty for operands that the encoding does not hold.
     pub fn pieces(&self) -> &'static [Piece] {
         part(&PIECES, self.pieces, self.count)
     }
@@ -45,7 +45,7 @@ impl Slot {
 pub struct Field {
     /// Its name.
     pub name: Name,
-    /// Where it lies.
+    /// Its position.
     pub pieces: &'static [Piece],
 }
 
@@ -80,7 +80,7 @@ pub(crate) struct RowData {
     image: u16,
 }
 
-/// Aligned so that an entry lies in one line of the cache.
+/// Aligned so that an entry is within one cache line.
 #[derive(Clone, Copy)]
 #[repr(align(32))]
 pub(crate) struct EntryData {
@@ -97,7 +97,7 @@ pub(crate) struct EntryData {
     pub(crate) table: u8,
 }
 
-/// What has to be looked at before a candidate is taken.
+/// A check to make before a candidate is taken.
 #[derive(Clone, Copy)]
 pub(crate) struct Check {
     pub(crate) what: u8,
@@ -109,7 +109,7 @@ pub(crate) struct Check {
     pub(crate) set: u16,
 }
 
-/// What a value of a field means.
+/// Meanings of field values.
 pub(crate) mod meaning {
     /// Nothing.
     pub(crate) const NONE: u8 = 1;
@@ -166,7 +166,7 @@ pub(crate) struct Setting {
     pub(crate) max_bytes: u8,
 }
 
-/// What an image instruction is a variant of.
+/// The variant that an image instruction is.
 #[derive(Debug)]
 pub struct Image {
     base: u16,
@@ -198,12 +198,12 @@ pub struct ImageBase {
     pub variants: &'static [(&'static str, u8, u8)],
 }
 
-/// Operand slots and fixed bits of one encoding of one instruction: a line of the tables.
+/// Operand slots and fixed bits of one encoding of one instruction: a table entry.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Entry(u16);
 
 impl Entry {
-    /// All, in order of their numbers.
+    /// All entries, in the order of their numbers.
     pub fn all() -> impl Iterator<Item = Self> {
         (0..ENTRIES.len() as u16).map(Self)
     }
@@ -212,7 +212,7 @@ impl Entry {
         Self(id)
     }
 
-    /// Its number, the same for every build of the same rows.
+    /// Its number, the same for every build from the same rows.
     pub const fn id(self) -> u16 {
         self.0
     }
@@ -246,7 +246,7 @@ impl Entry {
         self.row_data().mnemonic
     }
 
-    /// What follows the mnemonic, as LLVM writes it.
+    /// The template after the mnemonic, as LLVM writes it.
     pub fn template(self) -> &'static str {
         TEMPLATES.get(usize::from(self.shape())).copied().unwrap_or_default()
     }
@@ -261,25 +261,25 @@ impl Entry {
         self.data().bytes
     }
 
-    /// What it is, a bit for each [`Flag`].
+    /// Its flags, a bit for each [`Flag`].
     #[inline]
     pub fn flags(self) -> u128 {
         self.row_data().flags
     }
 
-    /// Whether it is `flag`.
+    /// Whether it has `flag`.
     #[inline]
     pub fn is(self, flag: Flag) -> bool {
         self.flags() >> (flag as u8 & 127) & 1 != 0
     }
 
-    /// Registers read without being named, a bit for each [`Implicit`].
+    /// Registers read implicitly, a bit for each [`Implicit`].
     #[inline]
     pub fn implicit_reads(self) -> u32 {
         self.row_data().reads
     }
 
-    /// Registers written without being named, a bit for each [`Implicit`].
+    /// Registers written implicitly, a bit for each [`Implicit`].
     #[inline]
     pub fn implicit_writes(self) -> u32 {
         self.row_data().writes
@@ -296,7 +296,7 @@ impl Entry {
         self.slots().iter().find(|slot| slot.name == name)
     }
 
-    /// Its fields, those that are no operand included.
+    /// Its fields, including those that are no operand.
     pub fn fields(self) -> impl Iterator<Item = Field> {
         let layout = LAYOUTS.get(usize::from(self.format().layout)).unwrap_or(&NO_LAYOUT);
         let fields = part(&FIELDS, layout.fields, layout.count);
@@ -310,7 +310,7 @@ impl Entry {
         (u128::from(value) << 64 | u128::from(data.value), u128::from(mask) << 64 | u128::from(data.mask))
     }
 
-    /// What an image instruction is a variant of.
+    /// The variant that an image instruction is.
     pub fn image(self) -> Option<&'static Image> {
         IMAGES.get(usize::from(self.row_data().image))
     }
@@ -326,7 +326,7 @@ impl core::fmt::Debug for Entry {
     }
 }
 
-/// The tables by name with their size in bytes, texts that they point to included.
+/// The tables by name with their size in bytes, including the texts that they refer to.
 pub fn table_bytes() -> impl Iterator<Item = (&'static str, usize)> {
     let texts = ROWS.iter().map(|row| row.mnemonic.len()).sum::<usize>();
     let templates = TEMPLATES.iter().map(|template| template.len()).sum::<usize>();

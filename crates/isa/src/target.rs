@@ -8,7 +8,7 @@ impl Target {
         TARGETS.iter().find(|target| target.name == name)
     }
 
-    /// All, in the order of the rows.
+    /// All processors, in the order of the rows.
     pub fn all() -> &'static [Self] {
         &TARGETS
     }

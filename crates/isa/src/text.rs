@@ -1,9 +1,11 @@
-//! Assembly text, character by character what LLVM 23 prints for the same bytes.
+//! Assembly text, character by character the output of LLVM 23 for the same bytes.
 //!
-//! Data flow: [`line`] takes the short way of each step, a look in [`registers`]; what has none goes through [`Writer`].
+//! Data flow: [`line`] takes the fast path of each step, a lookup in [`registers`]; steps without one are written by
+//! [`Writer`].
 //!
-//! Invariants: nothing is allocated for a line of less than 256 bytes; every instruction that decodes has a text; the text of an operand depends on the
-//! instruction and the target only, except branch targets, for which a caller may have labels.
+//! Invariants: nothing is allocated for a line of less than 256 bytes. Every instruction that decodes has a text. The
+//! text of an operand depends on the instruction and the target only, except branch targets, for which a caller may
+//! have labels.
 //!
 //! Absent on purpose: columns, addresses, comments with the bytes (see the disassembler).
 
@@ -35,20 +37,21 @@ use line::Stop;
 use program::{Block, Part, Step};
 use room::Room;
 
-/// Writes the label of a branch's target. It is given the 16 bits of the field; it answers whether it wrote one.
+/// Writes the label of a branch's target. Its arguments include the 16 bits of the field; it returns whether it wrote
+/// one.
 pub type Label<'a> = &'a dyn Fn(&mut dyn fmt::Write, u16) -> Result<bool, fmt::Error>;
 
-/// How text may differ from the plain one.
+/// Options that change the text.
 #[derive(Clone, Copy, Default)]
 pub struct Options<'a> {
     /// Labels for branch targets; without them the number of the field is written.
     pub label: Option<Label<'a>>,
     /// The mode of the vector register banks before the instruction (gfx12.5). Registers beyond the first 256 are
-    /// written behind the name that the encoding has: `v0 /*v256*/`.
+    /// written after the name in the encoding: `v0 /*v256*/`.
     pub banks: VgprBanks,
 }
 
-/// Bytes that almost every line fits in.
+/// The number of bytes that almost every line fits in.
 const SHORT: usize = 256;
 
 /// Displays an instruction, see [`Inst::text`].
@@ -65,12 +68,12 @@ impl fmt::Display for Text {
 }
 
 impl Inst {
-    /// Its text as `llvm-mc -disassemble` has it, without the tab before it.
+    /// Its text as printed by `llvm-mc -disassemble`, without the tab before it.
     pub fn text(&self, isa: Isa) -> Text {
         Text { inst: *self, isa }
     }
 
-    /// Writes its text. A label may be asked twice, if its line is long.
+    /// Writes its text. A label may be requested twice, if its line is long.
     pub fn write_text(&self, isa: Isa, options: Options<'_>, out: &mut impl Write) -> fmt::Result {
         let mut bytes = [0; SHORT];
         match line::write(self, isa, &options, &mut bytes) {
@@ -87,7 +90,7 @@ impl Inst {
         out.write_str(core::str::from_utf8(buffer.as_bytes()).unwrap_or(""))
     }
 
-    /// Appends its text to others, the fastest way to write many. A label may be asked twice.
+    /// Appends its text to the buffer, the fastest way to write many. A label may be requested twice.
     #[inline]
     pub fn append_text(&self, isa: Isa, options: Options<'_>, out: &mut TextBuffer) -> fmt::Result {
         loop {
@@ -112,7 +115,7 @@ struct Writer<'a, 'b, 'c> {
 }
 
 impl Writer<'_, '_, '_> {
-    /// Text, then what belongs to every instruction; the rest is [`Writer::rare`].
+    /// Writes the text, then the parts common to every instruction; the rest is in [`Writer::rare`].
     fn step(&mut self, step: &Step) -> fmt::Result {
         match step.part {
             Part::Text => self.out.block(&step.text),
@@ -161,7 +164,7 @@ impl Writer<'_, '_, '_> {
         let raw = if step.part == Part::Packed { 0 } else { self.raw(step) };
         let text = &step.text;
         match step.part {
-            // Where there is no global data share, its bit says nothing.
+            // Where there is no global data share, its bit is meaningless.
             Part::GdsFlag if raw == 0 || !self.isa.has(Feature::Gds) => Ok(()),
             Part::GdsFlag => self.out.block(text),
             Part::CachePolicy => self.cache_policy(raw, step.extra),
@@ -192,7 +195,7 @@ impl Writer<'_, '_, '_> {
         }
     }
 
-    /// Parts whose text was written.
+    /// Writes parts whose text has been written.
     fn rare(&mut self, step: &Step, raw: u64) -> fmt::Result {
         let slot = usize::from(step.slot);
         match step.part {

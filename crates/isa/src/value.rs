@@ -1,7 +1,7 @@
 //! Values of operands: registers, constants, literals, numbers.
 //!
-//! Invariants: a constant keeps both the number of its source field and the bits that the instruction sees; a literal
-//! keeps the bits that the instruction sees and how it was encoded.
+//! Invariants: a constant keeps both the number of its source field and the bits that the instruction reads; a literal
+//! keeps the bits that the instruction reads and how it was encoded.
 //!
 //! Absent on purpose: text (see [`crate::text`]).
 
@@ -21,7 +21,7 @@ pub enum Value {
     Literal(Literal),
     /// A number of the encoding.
     Imm(i64),
-    /// Nothing: the operand has no meaning in this instruction.
+    /// No value: the operand has no meaning in this instruction.
     None,
 }
 
@@ -37,11 +37,11 @@ pub struct Inline {
 /// A literal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Literal {
-    /// The value as the operand sees it; of a 64-bit float of 32 encoded bits those are the upper half.
+    /// The value as the operand reads it; for a 64-bit float of 32 encoded bits these are the upper half.
     pub value: u64,
     /// 64 bits are encoded.
     pub wide: bool,
-    /// A constant with the same value exists, so text has to say that it is a literal.
+    /// A constant with the same value exists, so text has to mark it as a literal.
     pub explicit: bool,
 }
 
@@ -74,7 +74,7 @@ const BRAIN: [u16; 9] = [0x3f00, 0xbf00, 0x3f80, 0xbf80, 0x4000, 0xc000, 0x4080,
 /// Texts of the constants in the tables above; those of 1/2π differ by width.
 const FLOATS: [&str; 9] = ["0.5", "-0.5", "1.0", "-1.0", "2.0", "-2.0", "4.0", "-4.0", "0.15915494"];
 
-/// How wide the floats of an operand type are.
+/// The width of the floats of an operand type.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Width {
     Single,
@@ -83,7 +83,7 @@ enum Width {
     Brain,
 }
 
-/// The floats that constants of an operand type are.
+/// The width of the floats that constants of an operand type are.
 fn width(operand_type: OperandType) -> Width {
     use OperandType as T;
     match operand_type {
@@ -101,7 +101,7 @@ fn width(operand_type: OperandType) -> Width {
 }
 
 impl Inline {
-    /// The constant that number `code` of the source field is in an operand of a type.
+    /// The constant for number `code` of the source field in an operand of a type.
     pub fn new(code: u8, operand_type: OperandType, isa: Isa) -> Inline {
         let value = match code {
             128..=192 => i64::from(code) - 128,
@@ -171,7 +171,7 @@ impl Literal {
     }
 }
 
-/// Whether a constant means what a literal of these bits means.
+/// Whether an inline constant has the meaning of a literal of these bits.
 fn is_inline(bits: u64, operand_type: OperandType, isa: Isa) -> bool {
     use OperandType as T;
     let (low, signed) = (bits as u16, bits as u32 as i32);

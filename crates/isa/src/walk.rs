@@ -1,7 +1,7 @@
-//! Instruction after instruction.
+//! Iteration over instructions.
 //!
-//! Invariants: offsets grow; every byte of the input belongs to exactly one item; opaque bytes of unknown length are
-//! passed over one dword at a time, as LLVM's disassembler does.
+//! Invariants: offsets increase. Every byte of the input belongs to exactly one item. Opaque bytes of unknown length
+//! are skipped one dword at a time, as LLVM's disassembler does.
 
 use crate::decode::Undecoded;
 use crate::inst::Inst;
@@ -9,7 +9,7 @@ use crate::isa::Isa;
 use core::hint::black_box;
 
 impl Isa {
-    /// The instructions of `bytes`, with their offsets; goes on after bytes that are none.
+    /// The instructions of `bytes`, with their offsets; continues after bytes that do not decode.
     pub fn walk(self, bytes: &[u8]) -> Walk<'_> {
         Walk { isa: self, bytes, offset: 0, steps: black_box([4, 8]) }
     }
@@ -21,13 +21,13 @@ pub struct Walk<'a> {
     isa: Isa,
     bytes: &'a [u8],
     offset: usize,
-    /// The commonest lengths. The processor guesses which of them comes and begins with the next instruction before this
-    /// one is decoded; numbers that the compiler knew would be turned into a sum that has to be waited for.
+    /// The commonest lengths. The processor predicts which one applies and begins with the next instruction before this
+    /// one is decoded; constants known to the compiler would become a sum that has to be waited for.
     steps: [usize; 2],
 }
 
 impl Walk<'_> {
-    /// Where the next item begins.
+    /// The offset of the next item.
     pub fn offset(&self) -> usize {
         self.offset
     }

@@ -1,4 +1,4 @@
-//! The VGPR bank mode: what sets it, what it means for operands, where paths meet.
+//! The VGPR bank mode: how it is set, how it applies to operands, how paths are joined.
 
 use hotswap_isa::bank::{Role, VgprBanks, previous_mode};
 use hotswap_isa::reg::{Reg, RegFile};
@@ -50,7 +50,7 @@ fn targets_without_banks_have_no_mode() {
 fn setreg_of_mode_sets_the_banks_rotated() {
     // Destination 1 and source 2 1, the others 0, by the field and by the bits of the immediate.
     assert_eq!(after("gfx1250", &[SET_81, SETREG_WHOLE]).mode(), Some(0x50));
-    // By the field as before, by the bits of the immediate all 0: what differs is unknown.
+    // By the field unchanged, by the bits of the immediate all 0: the differing roles are unknown.
     let banks = after("gfx1250", &[SET_81, SETREG]);
     assert_eq!(Role::ALL.map(|role| banks.bank(role)), [Some(0), Some(0), None, None]);
     // Rounding modes only, and the immediate repeats the banks, as LLVM 23 writes it.
@@ -107,7 +107,7 @@ fn roles_by_encoding_class() {
         (&[0x0602_0702], &[("vdst", 3), ("src0", 0), ("src1", 1)]),
         // v_fmac_f32_e32 v1, v2, v3: the tied source is the destination.
         (&[0x5602_0702], &[("vdst", 3), ("src0", 0), ("src1", 1), ("src2", 3)]),
-        // v_fmamk_f32 v1, v2, 0x100, v3: the operand behind the literal is the third source.
+        // v_fmamk_f32 v1, v2, 0x100, v3: the operand after the literal is the third source.
         (&[0x5802_0702, 0x100], &[("vdst", 3), ("src0", 0), ("src1", 2)]),
         // v_fmaak_f32 v1, v2, v3, 0x100
         (&[0x5a02_0702, 0x100], &[("vdst", 3), ("src0", 0), ("src1", 1)]),

@@ -1,4 +1,4 @@
-//! The checks of the fuzz targets on bytes that look random, and are the same in every run.
+//! The checks of the fuzz targets on pseudorandom bytes that are the same in every run.
 
 #[path = "../fuzz/src/checks.rs"]
 mod checks;
@@ -10,7 +10,7 @@ use hotswap_isa::{Entry, Isa, Target, Wave};
 /// Inputs for each target, in each mode.
 const INPUTS: u32 = 150;
 
-/// An entry's fixed bits with anything between them, then anything.
+/// An entry's fixed bits with arbitrary bits between them, then arbitrary bytes.
 fn code(entry: Entry, numbers: &mut Random) -> Vec<u8> {
     let (value, mask) = entry.fixed();
     let word = value | numbers.wide() & !mask;

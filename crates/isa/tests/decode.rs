@@ -54,7 +54,7 @@ fn known_words() {
     }
 }
 
-/// Every entry on every target that has it: random fields, and random fields whose bytes like to be 255, 254, 250, 249,
+/// Every entry on every target that has it: random fields, and random fields whose bytes are often 255, 254, 250, 249,
 /// 234 and 233, which announce literals and further words.
 #[test]
 fn size_agrees_with_decode_on_every_entry() {
@@ -86,7 +86,7 @@ fn size_agrees_with_decode_on_every_entry() {
     assert!(decoded > tried / 2, "{decoded} of {tried}");
 }
 
-/// What must hold for every instruction, whatever the bytes.
+/// Properties of every instruction, whatever the bytes.
 fn judge(isa: Isa, bytes: &[u8], inst: &Inst) {
     let len = usize::from(inst.len());
     assert!(len <= bytes.len() && len <= usize::from(isa.longest()));

@@ -1,4 +1,4 @@
-//! Reads and writes: the quick path against the operands for every line of the tables, and cases by hand.
+//! Reads and writes: the fast path against the operands for every table entry, and cases by hand.
 
 mod common;
 
@@ -18,7 +18,7 @@ fn decode(isa: Isa, words: &[u32]) -> Inst {
     isa.decode(&bytes).unwrap_or_else(|error| panic!("{words:08x?}: {error}"))
 }
 
-/// Whether an image instruction may touch more registers than its operand names: addresses without a dimension in the
+/// Whether an image instruction may access more registers than its operand names: addresses without a dimension in the
 /// encoding, and data with `lwe`.
 fn touches_more(inst: &Inst, name: Name) -> bool {
     let entry = inst.entry();
@@ -30,7 +30,7 @@ fn touches_more(inst: &Inst, name: Name) -> bool {
         }
 }
 
-/// Whether the encoding or a tie says which register the operand is.
+/// Whether the encoding or a tie determines the register of the operand.
 fn is_placed(inst: &Inst, number: usize) -> bool {
     let slots = inst.entry().slots();
     if touches_more(inst, slots[number].name) {
@@ -74,7 +74,7 @@ fn effects_are_the_registers_of_the_operands() {
     assert!(checked > 100_000);
 }
 
-/// What [`Inst::effects`] and [`Inst::visit`] say, in one order.
+/// The effects of [`Inst::effects`] and [`Inst::visit`], in one order.
 fn both_ways(inst: &Inst, isa: Isa) -> [Vec<Effect>; 2] {
     let mut visited: Vec<Effect> = Vec::new();
     let implicit = inst.visit(isa, |bits| visited.extend(bits.effect()));
@@ -100,7 +100,7 @@ fn all_at_once_is_the_same_as_one_by_one() {
                 assert_eq!(inst.effects(isa).collect::<Vec<_>>(), parts, "{inst:?} on {isa:?}");
                 let written: RegSet = inst.writes(isa).map(|effect| effect.reg).collect();
                 let read: RegSet = inst.reads(isa).map(|effect| effect.reg).collect();
-                // Indexed registers, and what other names stand for, are in the sets alone.
+                // Indexed registers and the registers of aliases are in the sets alone.
                 assert!(written.is_subset(&inst.written_set(isa, VgprBanks::ENTRY)), "{inst:?} on {isa:?}");
                 assert!(read.is_subset(&inst.read_set(isa, VgprBanks::ENTRY)), "{inst:?} on {isa:?}");
                 if !inst.is(Flag::Indexed) {
@@ -121,7 +121,7 @@ fn rows_say_what_is_touched_without_an_operand() {
     for (entry, settings) in entries(1) {
         let Some(isa) = settings.first().copied() else { continue };
         let Some(inst) = random(entry, isa, &mut source) else { continue };
-        // `s_getreg` and `s_setreg` name a register by number, which LLVM takes for MODE always.
+        // `s_getreg` and `s_setreg` name a register by number; LLVM always assumes MODE.
         if inst.mnemonic().contains("etreg") {
             continue;
         }
@@ -157,7 +157,7 @@ fn an_empty_effect_says_nothing() {
     }
 }
 
-/// Target, words, what it reads and writes; `~` marks a partial write, `w64` after the target its wave size.
+/// Target, words, reads and writes; `~` marks a partial write, `w64` after the target its wave size.
 const CASES: &[(&str, &[u32], &str, &str)] = &[
     ("gfx900", &[0xd100_0001, 0x0002_0702], "v2 v3 s[0:1] exec", "v1"),
     ("gfx1100", &[0x0202_0702], "v2 v3 exec_lo vcc_lo", "v1"),
@@ -172,7 +172,7 @@ const CASES: &[(&str, &[u32], &str, &str)] = &[
     ("gfx1100", &[0xbfa3_0004], "vcc_lo", ""),
     ("gfx1250", &[0xd8dc_0201, 0x0200_0001], "v1 exec_lo", "v[2:3]"),
     ("gfx1250", &[0xee05_007c, 1, 2], "v[2:3] exec_lo", "v1"),
-    // ds_read_u8_d16 a0, v1: half of an accumulation register is left as well.
+    // ds_read_u8_d16 a0, v1: half of an accumulation register is preserved as well.
     ("gfx90a", &[0xdaac_0000, 0x0000_0001], "v1 a0 exec", "~a0"),
 ];
 
@@ -204,7 +204,7 @@ fn sets_follow_the_bank_mode() {
     let reads = inst.read_set(isa, banks);
     assert!(reads.contains(vector(258)) && reads.contains(vector(515)) && !reads.touches(vector(2)));
     assert!(inst.overwritten_in_active_lanes(isa, banks).contains(vector(769)));
-    // Lanes that are off in EXEC keep what they had.
+    // Lanes that are off in EXEC keep their old value.
     assert!(inst.overwritten_set(isa, banks).is_empty());
     // v_wmma_f32_16x16x64_fp8_fp8 v[0:7], … works on all lanes; v_cmp writes its whole mask.
     let product = decode(isa, &[0xcc6a_0000, 0x1c02_2108]);

@@ -1,12 +1,11 @@
 //! Reads, writes and bank roles of typical and odd instructions: one case a line in `effects_manual.txt`.
 //!
-//! The lines were printed by this test and looked through, not written before: they hold what was reviewed, and judge
-//! nothing that the review missed. Independent of it: `effects.rs` holds them to the operands and rows of every entry,
-//! and `isa check` holds the rows to LLVM's records.
+//! The lines were printed by this test and reviewed, not written beforehand: they record what was reviewed and catch
+//! nothing that the review missed. Independently of it, `effects.rs` compares every entry with its operands and rows,
+//! and `isa check` compares the rows with LLVM's records.
 //!
-//! A line is TARGET[:w64], the words, the reads and the writes, divided by `|`. A register with `~` is written in part;
-//! `'0`, `'1`, `'2`, `'d` behind it are the role that the bank mode has for it (gfx12.5 only); `*` means that no operand
-//! names it.
+//! A line is TARGET[:w64], the words, the reads and the writes, separated by `|`. A register with `~` is written in
+//! part; a following `'0`, `'1`, `'2`, `'d` is its bank-mode role (gfx12.5 only); `*` means that no operand names it.
 
 use hotswap_isa::bank::{Role, VgprBanks};
 use hotswap_isa::effects::{Counter, Effect, Effects, Space};

@@ -1,4 +1,4 @@
-//! Building instructions: bytes that LLVM's assembler makes of the same operands, and each way to be refused.
+//! Building instructions: the bytes that LLVM's assembler emits for the same operands, and each error.
 
 use hotswap_isa::encode::{Arg, Builder, EncodeError, rebuild};
 use hotswap_isa::reg::{Half, Reg, RegFile, Special};
@@ -338,7 +338,7 @@ fn changing_a_field_says_what_it_would_break() {
     assert!(inst.with_field(isa, Name::Src0, 250).is_err());
     let changed = inst.with_field(isa, Name::Vdst, 77).expect("v77 fits");
     assert_eq!(changed.words()[0], 0x069a_0702);
-    // s_barrier_signal m0 and s_barrier_signal -1 are two lines of the tables.
+    // s_barrier_signal m0 and s_barrier_signal -1 are two table entries.
     let isa = Isa::new(Target::find("gfx1200").expect("a target"));
     let signal = isa.decode(&0xbe80_4ec1u32.to_le_bytes()).expect("an instruction");
     assert!(matches!(signal.with_field(isa, Name::Src0, 125), Err(EncodeError::OtherInstruction { .. })));
@@ -363,7 +363,7 @@ fn changing_an_operand_changes_its_bits() {
     let refused = add.with_operand(isa, Name::Src1, scalar);
     assert_eq!(refused, Err(EncodeError::NotInClass { name: Name::Src1, reg: scalar }));
     assert_eq!(add.with_operand(isa, Name::Src2, scalar), Err(EncodeError::NoSuchOperand(Name::Src2)));
-    // v_add_f32_e32 v1, 0x1234, v3: another literal in the same place, or none and the literal would be left over.
+    // v_add_f32_e32 v1, 0x1234, v3: another literal in the same place; without one, the literal would be left over.
     let add = decode(&[0x0602_06ff, 0x1234]);
     let changed = add.with_operand(isa, Name::Src0, Arg::Literal(0x5678)).expect("another literal");
     assert_eq!(changed.words()[..2], [0x0602_06ff, 0x5678]);

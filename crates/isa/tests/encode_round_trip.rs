@@ -1,5 +1,5 @@
-//! Every line of the tables, with random fields: changing a field changes its bits and nothing else, and an
-//! instruction that is built again from its operands has the same operands.
+//! Every table entry, with random fields: changing a field changes its bits and nothing else, and an instruction that
+//! is rebuilt from its operands has the same operands.
 
 mod common;
 
@@ -13,7 +13,7 @@ fn low(inst: &Inst) -> u128 {
     u128::from_le_bytes(bytes[..16].try_into().expect("16 of 20 bytes"))
 }
 
-/// Instructions of every line of the tables, at most `most` of each.
+/// Instructions of every table entry, at most `most` of each.
 fn each_instruction(most: usize, mut check: impl FnMut(&Inst, Isa)) {
     let mut source = Random::new(3);
     let (mut accepted, mut without) = (0, Vec::new());
@@ -28,7 +28,7 @@ fn each_instruction(most: usize, mut check: impl FnMut(&Inst, Isa)) {
             without.push(entry);
         }
     }
-    // Lines of the 16-bit spellings that another line always goes before have none.
+    // Entries of the 16-bit spellings that another entry always precedes have none.
     println!("{accepted} instructions; {} of {total} lines came up with none", without.len());
     assert!(accepted > total * 9 / 10, "only {accepted} instructions");
     assert!(without.len() * 100 < total, "{without:?}");

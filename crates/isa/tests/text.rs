@@ -1,4 +1,4 @@
-//! What instructions are written as, and the operands behind it.
+//! The text of instructions, and the operands that it is derived from.
 
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::reg::{Half, Reg, RegFile, Special};
@@ -48,8 +48,8 @@ fn texts_are_those_of_llvm() {
     assert!(count > 400, "{count} cases");
 }
 
-/// A literal takes the place of a constant only if text says so, and a register that does not belong is remarked:
-/// both are what the operands say too.
+/// A literal replaces a constant only if the text marks it, and a register outside the class has a comment: the
+/// operands say both as well.
 #[test]
 fn remarks_agree_with_the_operands() {
     for (setting, bytes, wanted) in cases() {

@@ -1,8 +1,8 @@
-//! One derived code object: families change a copy, or the engine changes its code, or the link has compiled it; what
-//! comes of it is read again.
+//! One derived code object: families change a copy, or the engine changes its code, or the link has compiled it; the
+//! result is read back.
 
-use crate::beside::has_same_kernels;
-use crate::expand::{Derived, Present, is_refusal};
+use crate::companion::has_same_kernels;
+use crate::expand::{NewEntry, SourceEntry, is_refusal};
 use hotswap_adapt::{ObjectRecord, Order};
 use hotswap_bundle::EntryId;
 use hotswap_code_object::{CodeObject, same_but_for_label, without_kernels};
@@ -14,18 +14,18 @@ use std::collections::BTreeSet;
 
 /// The code objects for `request` of all entries of one source, in the order of these entries.
 ///
-/// Where the target lacks a feature that the entries differ in, several become one entry: code that was compiled with the
-/// feature off is taken before code with it on, because that is how the target runs.
+/// Where the target lacks a feature in which the entries differ, several become one entry: code that was compiled with
+/// the feature off is preferred to code with it on, because that is how the target runs.
 pub(crate) fn all(
-    sources: &[&Present<'_>],
+    sources: &[&SourceEntry<'_>],
     request: &str,
     selection: Selection,
     leave_out: bool,
-) -> Result<Vec<Derived>, Vec<Diagnostic>> {
-    let on = |entry: &Present<'_>| [entry.target.xnack, entry.target.sramecc].map(|stated| stated == Some(true));
-    let mut ranked: Vec<(usize, &Present<'_>)> = sources.iter().copied().enumerate().collect();
+) -> Result<Vec<NewEntry>, Vec<Diagnostic>> {
+    let on = |entry: &SourceEntry<'_>| [entry.target.xnack, entry.target.sramecc].map(|stated| stated == Some(true));
+    let mut ranked: Vec<(usize, &SourceEntry<'_>)> = sources.iter().copied().enumerate().collect();
     ranked.sort_by_key(|(_, entry)| on(entry).into_iter().filter(|on| *on).count());
-    let mut made: Vec<(usize, Derived)> = Vec::new();
+    let mut made: Vec<(usize, NewEntry)> = Vec::new();
     let mut failed = Vec::new();
     for (index, entry) in ranked {
         let target = hotswap_compat::derive_target_id(&entry.target, request).ok();
@@ -48,14 +48,19 @@ pub(crate) fn all(
     Ok(made.into_iter().map(|(_, derived)| derived).collect())
 }
 
-/// Whether the entry that would be made of `source` was made of another one already. (The same ID twice is damage.)
-fn is_made(made: &[(usize, Derived)], target: &TargetId, source: &EntryId) -> bool {
+/// Whether the entry that would be made from `source` was made from another one already. (The same ID twice is damage.)
+fn is_made(made: &[(usize, NewEntry)], target: &TargetId, source: &EntryId) -> bool {
     let id = source.with_target(&target.to_string()).map(|id| id.to_string());
     made.iter().any(|(_, derived)| Some(&derived.id) == id.as_ref() && derived.source != *source)
 }
 
-/// What becomes of one code object for `request`; what forbids it are all findings, or one defect.
-fn one(source: &Present<'_>, request: &str, selection: Selection, leave_out: bool) -> Result<Derived, Vec<Diagnostic>> {
+/// The result of one code object for `request`; an error is all findings, or one defect.
+fn one(
+    source: &SourceEntry<'_>,
+    request: &str,
+    selection: Selection,
+    leave_out: bool,
+) -> Result<NewEntry, Vec<Diagnostic>> {
     let in_entry = |found: Vec<Diagnostic>| found.into_iter().map(|error| place(error, source)).collect::<Vec<_>>();
     let single = |error: Diagnostic| in_entry(vec![error]);
     let target = hotswap_compat::derive_target_id(&source.target, request).map_err(single)?;
@@ -75,11 +80,11 @@ fn one(source: &Present<'_>, request: &str, selection: Selection, leave_out: boo
     let made = made.map_err(in_entry)?;
     let (route, families, code) = (made.route, made.families, made.code);
     let (source, left_out) = (source.id.clone(), Vec::new());
-    Ok(Derived { id, data: made.data, target, source, route, families, code, left_out })
+    Ok(NewEntry { id, data: made.data, target, source, route, families, code, left_out })
 }
 
-/// The kernels that all findings are about, where there are others; `None` where one is about something else.
-fn kernels_of(found: &[Diagnostic], source: &Present<'_>) -> Option<BTreeSet<String>> {
+/// The kernels that all findings concern, if there are others; `None` if one concerns something else.
+fn kernels_of(found: &[Diagnostic], source: &SourceEntry<'_>) -> Option<BTreeSet<String>> {
     let kernels = &source.object.note().kernels;
     let of = |finding: &Diagnostic| {
         let name = finding.place.kernel.as_ref().filter(|_| finding.code == codes::NOT_SAFE)?;
@@ -89,25 +94,25 @@ fn kernels_of(found: &[Diagnostic], source: &Present<'_>) -> Option<BTreeSet<Str
     (names.len() < kernels.len()).then_some(names)
 }
 
-/// What becomes of a code object without these kernels. The rest passes the checks of the pair as a whole object does.
+/// The result of a code object without these kernels. The rest passes the checks of the pair as a whole object does.
 fn without(
-    source: &Present<'_>,
+    source: &SourceEntry<'_>,
     kernels: &BTreeSet<String>,
     request: &str,
     selection: Selection,
-) -> Result<Derived, Vec<Diagnostic>> {
+) -> Result<NewEntry, Vec<Diagnostic>> {
     let single = |error: Diagnostic| vec![error];
     let names: BTreeSet<&str> = kernels.iter().map(String::as_str).collect();
     let data = without_kernels(&source.object, &names).map_err(single)?;
     let object = CodeObject::parse(&data).map_err(single)?;
     let (id, target) = (source.id.clone(), source.target);
-    let rest = Present { id, object, target, data: &data, relocatable: None, recompiled: None };
+    let rest = SourceEntry { id, object, target, data: &data, relocatable: None, recompiled: None };
     let made = one(&rest, request, selection, false)?;
-    Ok(Derived { left_out: kernels.iter().cloned().collect(), ..made })
+    Ok(NewEntry { left_out: kernels.iter().cloned().collect(), ..made })
 }
 
-/// In the entry; the engine names a section there already.
-fn place(mut error: Diagnostic, source: &Present<'_>) -> Diagnostic {
+/// Adds the entry to the place; the engine already names a section there.
+fn place(mut error: Diagnostic, source: &SourceEntry<'_>) -> Diagnostic {
     let entry = source.id.to_string();
     error.place.entry = Some(match error.place.entry.take() {
         Some(section) if section != entry => format!("{entry}: {section}"),
@@ -116,7 +121,7 @@ fn place(mut error: Diagnostic, source: &Present<'_>) -> Diagnostic {
     error
 }
 
-/// The bytes of a derived code object, and how they came to be.
+/// The bytes of a derived code object, and how they were made.
 struct Made {
     data: Vec<u8>,
     route: Route,
@@ -125,15 +130,15 @@ struct Made {
 }
 
 /// Relabels the code object of a sibling.
-fn alias(source: &Present<'_>, target: &TargetId) -> Result<Made, Vec<Diagnostic>> {
+fn alias(source: &SourceEntry<'_>, target: &TargetId) -> Result<Made, Vec<Diagnostic>> {
     let one = |error| vec![error];
     let (data, families) = Registry::installed().apply(&source.object, target).map_err(one)?;
     verify(source, &data, target).map_err(one)?;
     Ok(Made { data, route: Route::Alias, families, code: None })
 }
 
-/// What the link has compiled.
-fn recompiled(source: &Present<'_>, target: &TargetId) -> Result<Made, Vec<Diagnostic>> {
+/// Takes the code object that the link has compiled.
+fn recompiled(source: &SourceEntry<'_>, target: &TargetId) -> Result<Made, Vec<Diagnostic>> {
     let failed = |what: String| vec![Diagnostic::error(codes::VERIFY_FAILED, what)];
     let found = source.recompiled.filter(|(processor, _)| *processor == target.processor);
     let (_, data) = found.ok_or_else(|| failed(format!("the link has compiled nothing for {target}")))?;
@@ -142,8 +147,8 @@ fn recompiled(source: &Present<'_>, target: &TargetId) -> Result<Made, Vec<Diagn
     Ok(Made { data: data.to_vec(), route: Route::Recompiled, families: Vec::new(), code: None })
 }
 
-/// Changes the code: that with relocations, where the link has kept them.
-fn rewritten(source: &Present<'_>, target: &TargetId) -> Result<Made, Vec<Diagnostic>> {
+/// Rewrites the code: that with relocations, where the link has kept them.
+fn rewritten(source: &SourceEntry<'_>, target: &TargetId) -> Result<Made, Vec<Diagnostic>> {
     let failed = |what: String| vec![Diagnostic::error(codes::VERIFY_FAILED, what)];
     source.object.check_descriptors().map_err(|error| vec![error])?;
     let order = Order { target: *target, keep_machine: false };
@@ -162,7 +167,7 @@ pub(crate) fn all_refusals(found: Vec<Diagnostic>) -> Result<Vec<Diagnostic>, Di
     }
 }
 
-/// The first finding stands for all of them; the others are told with it.
+/// The first finding represents all of them; the others are attached to it.
 pub(crate) fn first_of(found: Vec<Diagnostic>) -> Diagnostic {
     let others = found.len().saturating_sub(1);
     let internal = || Diagnostic::error(codes::INTERNAL, "a check refused without a reason");
@@ -175,7 +180,7 @@ pub(crate) fn first_of(found: Vec<Diagnostic>) -> Diagnostic {
 
 /// The copy must be a code object of the target and the same as its source but for the label, in the exact
 /// ranges that [`same_but_for_label`] lists. Its ABI version changes for generic targets alone.
-fn verify(source: &Present<'_>, data: &[u8], target: &TargetId) -> Result<(), Diagnostic> {
+fn verify(source: &SourceEntry<'_>, data: &[u8], target: &TargetId) -> Result<(), Diagnostic> {
     let failed = |what: String| Diagnostic::error(codes::VERIFY_FAILED, what);
     let object = CodeObject::parse(data).map_err(|error| failed(error.to_string()))?;
     if object.target_id() != *target {

@@ -1,7 +1,7 @@
 //! From a bundle and a plan to the bundle with all targets.
 
-use crate::beside::Luggage;
-use crate::{beside, check_plan, derive, record};
+use crate::companion::Companion;
+use crate::{check_plan, companion, derive, record};
 use hotswap_adapt::ObjectRecord;
 use hotswap_bundle::{Bundle, Bytes, Compression, Draft, Entry, EntryId, Summary};
 use hotswap_code_object::{CodeObject, is_code_object};
@@ -10,20 +10,20 @@ use hotswap_plan::{Plan, Policy, TextFinding, TextFindings};
 use hotswap_report::{Diagnostic, FamilyCount, Record, Route, Severity, SourceText, codes};
 use hotswap_targets::{Processor, TargetId};
 
-/// What became of a fat binary.
+/// The result of expanding a fat binary.
 #[derive(Debug)]
 pub struct Expansion {
     /// The new content; `None` where nothing had to be done.
     pub bytes: Option<Vec<u8>>,
     /// Bundle entry IDs that were added, in order.
     pub derived: Vec<String>,
-    /// Why nothing was done, where nothing could be done.
+    /// The reason why nothing was done, where nothing could be done.
     pub kept: Option<&'static str>,
     /// Targets that were left out under the policy `warn`.
     pub warnings: Vec<Diagnostic>,
 }
 
-/// [`Expansion::kept`] where the plan's targets are all there, or were left out.
+/// [`Expansion::kept`] where the plan's targets are all present, or were left out.
 pub const NOTHING_TO_ADD: &str = "nothing to add";
 
 impl Expansion {
@@ -32,26 +32,26 @@ impl Expansion {
     }
 }
 
-/// A code object of the bundle, with what it says about itself.
-pub(crate) struct Present<'a> {
+/// A code object of the bundle, with its own description of itself.
+pub(crate) struct SourceEntry<'a> {
     pub(crate) id: EntryId,
     pub(crate) object: CodeObject<'a>,
     pub(crate) target: TargetId,
     pub(crate) data: &'a [u8],
     /// The same code with relocations, where the link has kept them.
     pub(crate) relocatable: Option<&'a [u8]>,
-    /// What the link has compiled the same bitcode for besides.
+    /// The other processor for which the link has compiled the same bitcode, and that code object.
     pub(crate) recompiled: Option<(&'static Processor, &'a [u8])>,
 }
 
-impl Present<'_> {
+impl SourceEntry<'_> {
     pub(crate) fn available(&self) -> Available {
         Available { target: self.target, recompiled: self.recompiled.map(|(processor, _)| processor) }
     }
 }
 
 /// A code object to add.
-pub(crate) struct Derived {
+pub(crate) struct NewEntry {
     pub(crate) id: String,
     pub(crate) data: Vec<u8>,
     pub(crate) target: TargetId,
@@ -59,26 +59,26 @@ pub(crate) struct Derived {
     pub(crate) source: EntryId,
     pub(crate) route: Route,
     pub(crate) families: Vec<FamilyCount>,
-    /// What was done to its code.
+    /// The changes to its code.
     pub(crate) code: Option<ObjectRecord>,
-    /// Kernels of its source that are not in it.
+    /// Kernels of its source that it lacks.
     pub(crate) left_out: Vec<String>,
 }
 
-/// Adds to the bundle in `bytes` (plain or compressed) every target that the plan asks for.
+/// Adds to the bundle in `bytes` (plain or compressed) every target that the plan requests.
 ///
-/// Bytes that are no bundle (an object with bundle sections, text) and bundles without code objects
-/// (bitcode before a device link) stay as they are, with the reason in [`Expansion::kept`].
+/// Bytes that are no bundle (an object with bundle sections, text) and bundles without code objects (bitcode before a
+/// device link) are unchanged, with the reason in [`Expansion::kept`].
 ///
-/// `findings` is what the source's text says: which code object a target is derived from where that is not the plan's
-/// source, and which targets were compiled because their text differs.
+/// `findings` describes the source's text: the code object that a target is derived from where that is not the plan's
+/// source, and the targets that were compiled because their text differs.
 ///
-/// `level` is the compression level for a compressed bundle, which does not say what it was made
-/// with; `None` is clang's default.
+/// `level` is the compression level for a compressed bundle, which does not record the level it was made with; `None`
+/// is clang's default.
 ///
 /// # Errors
-/// A plan that cannot be used; a damaged bundle or code object; [`codes::NO_ROUTE`] for a target
-/// that cannot be made, under the policy `error`; [`codes::BUNDLE_FULL`]; [`codes::VERIFY_FAILED`].
+/// A plan that cannot be used; a damaged bundle or code object; [`codes::NO_ROUTE`] for a target that cannot be made,
+/// under the policy `error`; [`codes::BUNDLE_FULL`]; [`codes::VERIFY_FAILED`].
 pub fn expand(bytes: &[u8], plan: &Plan, findings: &TextFindings, level: Option<i32>) -> Result<Expansion, Diagnostic> {
     check_plan(plan)?;
     if !hotswap_bundle::is_bundle(bytes) {
@@ -89,15 +89,15 @@ pub fn expand(bytes: &[u8], plan: &Plan, findings: &TextFindings, level: Option<
         let what = "more bytes follow the bundle: several bundles where one was expected";
         return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, what).at(consumed as u64));
     }
-    let luggage = beside::take(&mut bundle)?;
-    let present = code_objects_with(&bundle, &luggage)?;
+    let companions = companion::take(&mut bundle)?;
+    let present = code_objects_with(&bundle, &companions)?;
     if present.is_empty() {
         return Ok(Expansion::kept("no code object"));
     }
     let (derived, refusals) = derive_all(&present, plan, findings)?;
     let warnings = if plan.policy == Policy::Warn { refusals.clone() } else { Vec::new() };
     let compiled = present.iter().any(|entry| is_compiled(findings, entry.target.processor.name));
-    if derived.is_empty() && refusals.is_empty() && luggage.is_empty() && !compiled {
+    if derived.is_empty() && refusals.is_empty() && companions.is_empty() && !compiled {
         return Ok(Expansion::kept(NOTHING_TO_ADD));
     }
     let mut record = record::build(&bundle, &present, &derived, &refusals, plan)?;
@@ -113,26 +113,29 @@ pub fn expand(bytes: &[u8], plan: &Plan, findings: &TextFindings, level: Option<
     Ok(Expansion { bytes, derived: ids, kept, warnings })
 }
 
-/// The bundle's HIP code objects; each must be what its entry ID says.
-pub(crate) fn code_objects<'a>(bundle: &'a Bundle<'_>) -> Result<Vec<Present<'a>>, Diagnostic> {
+/// The bundle's HIP code objects; each must match its entry ID.
+pub(crate) fn code_objects<'a>(bundle: &'a Bundle<'_>) -> Result<Vec<SourceEntry<'a>>, Diagnostic> {
     code_objects_with(bundle, &[])
 }
 
-fn code_objects_with<'a>(bundle: &'a Bundle<'_>, luggage: &'a [Luggage<'_>]) -> Result<Vec<Present<'a>>, Diagnostic> {
+fn code_objects_with<'a>(
+    bundle: &'a Bundle<'_>,
+    companions: &'a [Companion<'_>],
+) -> Result<Vec<SourceEntry<'a>>, Diagnostic> {
     let objects = bundle.entries().iter().filter(|entry| is_code_object(&entry.data));
     let one = |entry: &'a Entry<'_>| {
         let Some(mut present) = present(entry)? else { return Ok(None) };
-        luggage
+        companions
             .iter()
-            .filter(|luggage| luggage.entry == entry.id)
-            .try_for_each(|luggage| luggage.give(&mut present))?;
+            .filter(|companions| companions.entry == entry.id)
+            .try_for_each(|companions| companions.give(&mut present))?;
         Ok(Some(present))
     };
     objects.filter_map(|entry| one(entry).map_err(|error: Diagnostic| error.in_entry(&entry.id)).transpose()).collect()
 }
 
 /// `None` for code that is not HIP's (OpenMP entries look the same otherwise).
-fn present<'a>(entry: &'a Entry<'_>) -> Result<Option<Present<'a>>, Diagnostic> {
+fn present<'a>(entry: &'a Entry<'_>) -> Result<Option<SourceEntry<'a>>, Diagnostic> {
     let id = EntryId::parse(&entry.id)?;
     let Some(name) = id.target().filter(|_| id.is_amdgpu()) else { return Ok(None) };
     let named: TargetId = name.parse()?;
@@ -142,13 +145,13 @@ fn present<'a>(entry: &'a Entry<'_>) -> Result<Option<Present<'a>>, Diagnostic> 
         let what = format!("the entry names {named}, its code object is for {target}");
         return Err(Diagnostic::error(codes::MALFORMED, what));
     }
-    Ok(Some(Present { id, object, target: named, data: &entry.data, relocatable: None, recompiled: None }))
+    Ok(Some(SourceEntry { id, object, target: named, data: &entry.data, relocatable: None, recompiled: None }))
 }
 
-type Derivation = (Vec<Derived>, Vec<Diagnostic>);
+type Derivation = (Vec<NewEntry>, Vec<Diagnostic>);
 
-/// Every requested target by its route; what cannot be made is refused by the plan's policy.
-fn derive_all(present: &[Present<'_>], plan: &Plan, findings: &TextFindings) -> Result<Derivation, Diagnostic> {
+/// Serves every requested target by its route; targets that cannot be made are handled by the plan's policy.
+fn derive_all(present: &[SourceEntry<'_>], plan: &Plan, findings: &TextFindings) -> Result<Derivation, Diagnostic> {
     let (mut derived, mut refusals) = (Vec::new(), Vec::new());
     for request in plan.targets() {
         match derive_one(present, plan, findings, request) {
@@ -160,28 +163,28 @@ fn derive_all(present: &[Present<'_>], plan: &Plan, findings: &TextFindings) -> 
     Ok((derived, refusals))
 }
 
-/// A policy is about what cannot be made; damage and our own defects are errors under any policy.
+/// A policy covers targets that cannot be made; damage and our own defects are errors under any policy.
 pub(crate) fn is_refusal(diagnostic: &Diagnostic) -> bool {
     [codes::NO_ROUTE, codes::PAIR_REFUSED, codes::NOT_SAFE].contains(&diagnostic.code)
 }
 
-/// The code objects to add for one target: none where it is served, one for each set of features
-/// that its source comes in otherwise. A source that fails the checks of its pair is told with its findings if no other
-/// of the plan's sources passes those of its own.
+/// The code objects to add for one target: none where it is served, otherwise one for each set of features of its
+/// source. A source that fails the checks of its pair is reported with its findings if no other of the plan's sources
+/// passes its own checks.
 fn derive_one(
-    present: &[Present<'_>],
+    present: &[SourceEntry<'_>],
     plan: &Plan,
     findings: &TextFindings,
     request: &str,
-) -> Result<Vec<Derived>, Diagnostic> {
-    let available: Vec<Available> = present.iter().map(Present::available).collect();
+) -> Result<Vec<NewEntry>, Diagnostic> {
+    let available: Vec<Available> = present.iter().map(SourceEntry::available).collect();
     let mut pairs = pairs_for(plan, findings, request);
     let mut refused = Vec::new();
     loop {
         let selection = match hotswap_compat::route(request, &available, Wish::Plan(&pairs), crate::allow(plan)) {
             Ok(selection) => selection,
             Err(refusal) if refused.is_empty() => return Err(refusal.into()),
-            // The sources that could serve have been tried and have said why not.
+            // The sources that could serve have been tried and have reported their reasons.
             Err(_) => return Err(derive::first_of(refused)),
         };
         let Some(source) = selection.source() else { return Ok(Vec::new()) };
@@ -194,8 +197,8 @@ fn derive_one(
     }
 }
 
-/// The pairs that may serve a request: the one that the source's text asks for, none where the text asks for the
-/// compiler, else the plan's. What the text says of one source says nothing of another, so that there is no other one then.
+/// The pairs that may serve a request: the one that the source's text requires, none where the text requires
+/// compilation, else the plan's. A finding about one source does not apply to another, so there is no other one then.
 fn pairs_for<'p>(plan: &'p Plan, findings: &'p TextFindings, request: &'p str) -> Vec<(&'p str, &'p str)> {
     match findings.find(request) {
         Some(finding) if finding.status == SourceText::Compiled => Vec::new(),
@@ -212,12 +215,12 @@ fn is_compiled(findings: &TextFindings, processor: &str) -> bool {
 /// A bundle that was laid out.
 pub(crate) struct Written<'a> {
     pub(crate) draft: Draft<'a>,
-    /// What it must read as once it is in a file; `None` where it was read already.
+    /// The expected summary when it is read from a file; `None` where it was read already.
     pub(crate) expected: Option<Summary>,
 }
 
 impl Written<'_> {
-    /// All of it, read again.
+    /// All of it, read back.
     fn into_bytes(self) -> Result<Vec<u8>, Diagnostic> {
         let bytes = self.draft.to_vec();
         self.expected.map_or(Ok(()), |expected| expected.check(&bytes))?;
@@ -228,10 +231,10 @@ impl Written<'_> {
 /// Adds the derived entries and the record, and lays the bundle out; `None` if neither an entry nor the record is new
 /// (a second run that leaves out the same targets as the first). `sources` are the bytes that each was derived from.
 ///
-/// What is compressed is read again and compared here; a plain bundle is when it is in its file.
+/// A compressed bundle is read back and compared here; a plain one when it is in its file.
 pub(crate) fn write<'a>(
     mut bundle: Bundle<'a>,
-    derived: Vec<Derived>,
+    derived: Vec<NewEntry>,
     sources: &[(String, Bytes<'a>)],
     record: &Record,
 ) -> Result<Option<Written<'a>>, Diagnostic> {
@@ -256,7 +259,7 @@ pub(crate) fn write<'a>(
     Ok(Some(Written { draft: Draft::from(bytes), expected: None }))
 }
 
-/// What a route is called in the record, for an entry that was there before.
+/// The name of a route in the record, for an entry that existed before.
 pub(crate) fn route_of(target: &TargetId) -> Route {
     if target.processor.is_generic() { Route::Generic } else { Route::Native }
 }

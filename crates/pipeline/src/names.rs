@@ -1,10 +1,10 @@
-//! Whether the host part beside a bundle agrees with the code that is to be made, GPU by GPU.
+//! Whether the host part of a bundle's file agrees with the code that is to be made, GPU by GPU.
 //!
-//! Invariants: what an earlier run has made counts as code of the processor that it was made from, because that is what
-//! it was compiled for; a generic target must be right on every GPU that it would newly serve.
+//! Invariants: the output of an earlier run counts as code of the processor that it was made from, because it was
+//! compiled for that one; a generic target must be right on every GPU that it would newly serve.
 
 use crate::Request;
-use crate::expand::{Present, code_objects};
+use crate::expand::{SourceEntry, code_objects};
 use crate::record::origins;
 use hotswap_bundle::{Bundle, EntryId};
 use hotswap_code_object::CodeObject;
@@ -13,12 +13,12 @@ use hotswap_plan::Plan;
 use hotswap_report::Diagnostic;
 use hotswap_targets::{Processor, TargetId, find};
 
-/// What is asked about each code object to make.
+/// The check of the host part's names for each code object to make.
 pub(crate) struct Names<'n> {
     host: &'n HostPart<'n>,
     /// Entries that were made, and the targets that they were made from.
     origins: Vec<(String, String)>,
-    /// Whether nothing is asked.
+    /// Whether the check is disabled.
     unchecked: bool,
 }
 
@@ -36,7 +36,7 @@ impl<'n> Names<'n> {
     fn origin(&self, entry: &EntryId) -> String {
         let processor = |target: &str| target.split(':').next().unwrap_or_default().to_owned();
         let (mut id, mut found) = (entry.to_string(), processor(entry.target().unwrap_or_default()));
-        // As many steps as there are entries: a record that leads in a circle ends, too.
+        // As many steps as there are entries, so that a cyclic record terminates, too.
         for _ in 0..self.origins.len() {
             let Some((_, source)) = self.origins.iter().find(|(made, _)| *made == id) else { break };
             found = processor(source);
@@ -46,7 +46,7 @@ impl<'n> Names<'n> {
         found
     }
 
-    /// Why an entry's code is wrong on these GPUs.
+    /// The reasons why an entry's code is wrong on these GPUs.
     pub(crate) fn of(&self, entry: &EntryId, object: &CodeObject<'_>, gpus: &[&'static str]) -> Vec<Disagreement> {
         if self.unchecked {
             return Vec::new();
@@ -57,10 +57,10 @@ impl<'n> Names<'n> {
 }
 
 /// The GPUs that would run code made for `target`: itself, or those that a generic target covers and that have no code
-/// of their own in the bundle as it will be.
+/// of their own in the resulting bundle.
 pub(crate) fn served(
     target: &Processor,
-    present: &[Present<'_>],
+    present: &[SourceEntry<'_>],
     dropped: &[String],
     request: &Request,
 ) -> Vec<&'static str> {
@@ -69,13 +69,13 @@ pub(crate) fn served(
     }
     let stays = |gpu: &str| {
         let stated = |id: &TargetId| id.xnack.is_some() || id.sramecc.is_some();
-        let is_own = |entry: &&Present<'_>| entry.target.processor.name == gpu && !stated(&entry.target);
+        let is_own = |entry: &&SourceEntry<'_>| entry.target.processor.name == gpu && !stated(&entry.target);
         !request.drop_covered && present.iter().filter(is_own).any(|entry| !dropped.contains(&entry.id.to_string()))
     };
     target.covers.iter().copied().filter(|gpu| !stays(gpu)).collect()
 }
 
-/// Where a plan's pairs would make code for a finished file that disagrees with its host part.
+/// The GPUs for which a plan's pairs would make code in a finished file that disagrees with its host part.
 ///
 /// # Errors
 /// A damaged bundle or code object.
@@ -89,7 +89,8 @@ pub fn disagreements_of_plan(bytes: &[u8], plan: &Plan, host: &HostPart<'_>) -> 
     let mut found = Vec::new();
     for pair in &plan.pairs {
         let Some(target) = find(&pair.target) else { continue };
-        let serves = |entry: &&Present<'_>| entry.target.processor == target || entry.target.processor.covers(target);
+        let serves =
+            |entry: &&SourceEntry<'_>| entry.target.processor == target || entry.target.processor.covers(target);
         if present.iter().any(|entry| serves(&entry)) {
             continue;
         }

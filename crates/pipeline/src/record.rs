@@ -1,6 +1,6 @@
 //! The record of an expanded bundle.
 
-use crate::expand::{Derived, Present, route_of};
+use crate::expand::{NewEntry, SourceEntry, route_of};
 use hotswap_bundle::Bundle;
 use hotswap_plan::{IDENTITY, Plan, TextFindings, VERSION};
 use hotswap_report::{Diagnostic, EntryRecord, Record, Route, SourceText, codes};
@@ -31,7 +31,7 @@ fn hash_all(objects: &[&[u8]]) -> Vec<String> {
             if threads == 1 {
                 work();
             } else {
-                // Where the system has no more threads, what is left empty is made below.
+                // Where the system provides no more threads, missing hashes are computed below.
                 let _ = thread::Builder::new().spawn_scoped(scope, work);
             }
         }
@@ -42,13 +42,13 @@ fn hash_all(objects: &[&[u8]]) -> Vec<String> {
     hashes
 }
 
-/// The record for the bundle as it will be: old entries first, then the derived ones.
+/// The record of the resulting bundle: old entries first, then the derived ones.
 ///
 /// An entry that an earlier run derived keeps its row, as long as its bytes are the same.
 pub(crate) fn build(
     bundle: &Bundle<'_>,
-    present: &[Present<'_>],
-    derived: &[Derived],
+    present: &[SourceEntry<'_>],
+    derived: &[NewEntry],
     refusals: &[Diagnostic],
     plan: &Plan,
 ) -> Result<Record, Diagnostic> {
@@ -84,13 +84,13 @@ pub(crate) fn made_before(bundle: &Bundle<'_>) -> Result<Vec<String>, Diagnostic
 
 /// IDs of the entries that an earlier run has made by changing the code of another one, and the targets of these.
 pub(crate) fn origins(bundle: &Bundle<'_>) -> Result<Vec<(String, String)>, Diagnostic> {
-    // What the link has compiled again was compiled for its own target.
+    // Code that the link compiled again was compiled for its own target.
     let changed = |row: &EntryRecord| row.route.is_made() && row.route != Route::Recompiled;
     let rows = earlier_rows(bundle)?.into_iter().filter(changed);
     Ok(rows.filter_map(|row| Some((row.id, row.source?))).collect())
 }
 
-fn row(entry: &Present<'_>, sha256: String, earlier: &[EntryRecord]) -> EntryRecord {
+fn row(entry: &SourceEntry<'_>, sha256: String, earlier: &[EntryRecord]) -> EntryRecord {
     let id = entry.id.to_string();
     if let Some(row) = earlier.iter().find(|row| row.id == id && row.sha256 == sha256) {
         return row.clone();
@@ -112,9 +112,9 @@ fn row(entry: &Present<'_>, sha256: String, earlier: &[EntryRecord]) -> EntryRec
 
 /// `present` and `rows` are the same entries.
 fn derived_row(
-    entry: &Derived,
+    entry: &NewEntry,
     sha256: String,
-    present: &[Present<'_>],
+    present: &[SourceEntry<'_>],
     rows: &[EntryRecord],
 ) -> Result<EntryRecord, Diagnostic> {
     let source = present.iter().zip(rows).find(|(source, _)| source.id == entry.source);
@@ -135,7 +135,7 @@ fn derived_row(
     })
 }
 
-/// Writes what the source's text says into the rows that it is about. Rows of earlier runs keep what they say.
+/// Writes the findings about the source's text into the rows concerned. Rows of earlier runs keep theirs.
 pub(crate) fn note_findings(record: &mut Record, findings: &TextFindings) {
     for row in &mut record.entries {
         let processor = row.target.split(':').next().unwrap_or_default();

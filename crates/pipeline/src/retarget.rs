@@ -1,17 +1,17 @@
-//! One bundle of a finished file: targets are added from the best that is there, others dropped.
+//! One bundle of a finished file: targets are added from the best available source, others dropped.
 //!
-//! Where [`crate::expand`] follows the pairs of a plan, here only targets are named: native code wins, then a
-//! generic target that covers the request, then the first pair of the product's table whose source is there and
-//! passes the checks of the pair. A source that fails them is told with all findings, and the next one is tried.
+//! Where [`crate::expand`] follows the pairs of a plan, here only targets are named. Native code wins, then a generic
+//! target that covers the request, then the first pair of the product's table whose source is present and passes the
+//! checks of the pair. A source that fails them is reported with all findings, and the next one is tried.
 //!
-//! Invariants: as for [`crate::expand`]; what is dropped may serve as a source first; the record's plan has the
-//! pairs that were applied, so that the same wish gives the same bytes again.
+//! Invariants: as for [`crate::expand`]. A dropped entry may serve as a source first. The record's plan has the pairs
+//! that were applied, so that the same request gives the same bytes again.
 //!
-//! Absent on purpose: policies. What could not be made is said for each target; the caller decides.
+//! Absent on purpose: policies. The failures are reported for each target; the caller decides.
 
-use crate::expand::{Derived, Present, code_objects, write};
+use crate::expand::{NewEntry, SourceEntry, code_objects, write};
 use crate::names::{Names, served};
-use crate::{covered, derive, record};
+use crate::{derive, record, superseded};
 use hotswap_adapt::ObjectRecord;
 use hotswap_bundle::{Bundle, Bytes, Compression, Draft, Entry, EntryId, Summary};
 use hotswap_code_object::CodeObject;
@@ -22,30 +22,30 @@ use hotswap_report::{Diagnostic, EntryRecord, Route, codes};
 use hotswap_targets::{TargetId, find};
 use std::collections::BTreeSet;
 
-/// What is wanted of every bundle.
+/// The request for every bundle.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
     /// Processors, native or generic.
     pub targets: Vec<String>,
-    /// Targets whose entries go; without features, those with any.
+    /// Targets whose entries are removed; without features, those with any.
     pub drop: Vec<TargetId>,
-    /// Entries of processors go that a generic target of the bundle serves as well, unless they are asked for.
+    /// Removes entries of processors that a generic target of the bundle serves as well, unless they are requested.
     pub drop_covered: bool,
     /// Which pairs may be applied.
     pub allow: Allow,
     /// Makes code although the host part chooses kernels by another name of the GPU.
     pub unchecked_names: bool,
-    /// Makes code objects without the kernels that cannot be made, where others can.
+    /// Makes code objects without the kernels that cannot be made, where other kernels can.
     pub leave_out_kernels: bool,
     /// Compresses bundles that are not.
     pub compression: Option<Compression>,
-    /// What the caller does about refusals; it stands in the record.
+    /// The caller's policy about refusals, for the record.
     pub policy: Policy,
 }
 
-/// What became of one target in one bundle.
+/// The result for one target in one bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fate {
+pub enum TargetResult {
     /// It was compiled, or made by an earlier run.
     There,
     /// This generic target covers it.
@@ -54,43 +54,44 @@ pub enum Fate {
     Made {
         /// The source.
         source: &'static str,
-        /// How.
+        /// The route.
         route: Route,
         /// Entry IDs.
         entries: Vec<String>,
-        /// What was done to the code of each entry, where it was changed.
+        /// The changes to the code of each entry, where it was changed.
         code: Vec<ObjectRecord>,
         /// Entry ID and name of each kernel that was left out.
         left_out: Vec<(String, String)>,
     },
-    /// Its entry went.
+    /// Its entry was removed.
     Dropped,
-    /// Its entry went, because this generic target covers it.
+    /// Its entry was removed, because this generic target covers it.
     Superseded(&'static str),
     /// Not made.
     Refused {
-        /// What is wrong with the sources.
+        /// The defects of the sources.
         reasons: Vec<Diagnostic>,
-        /// Where the host part disagrees with a source about a GPU's name.
+        /// Disagreements of the host part with a source about a GPU's name.
         names: Vec<Disagreement>,
     },
 }
 
-/// One bundle, done.
+/// The result for one bundle.
 #[derive(Debug)]
 pub struct Retargeted<'a> {
     /// New content; `None` where nothing changes.
     pub draft: Option<Draft<'a>>,
-    /// What the new content must read as once it is in a file; `None` where it was read already.
+    /// The expected summary of the new content in a file; `None` where it was read already.
     pub expected: Option<Summary>,
     /// Every requested target and every dropped entry, in that order. Empty where the bundle has no code objects.
-    pub fates: Vec<(String, Fate)>,
+    pub fates: Vec<(String, TargetResult)>,
 }
 
 /// Changes one bundle, plain or compressed, of the file with this host part.
 ///
 /// # Errors
-/// A damaged bundle or code object, [`hotswap_report::codes::BUNDLE_FULL`], and defects of ours: what no policy is about.
+/// A damaged bundle or code object, [`hotswap_report::codes::BUNDLE_FULL`], and defects of ours, which no policy
+/// covers.
 pub fn retarget<'a>(bytes: &'a [u8], request: &Request, host: &HostPart<'_>) -> Result<Retargeted<'a>, Diagnostic> {
     let (mut bundle, _) = hotswap_bundle::parse(bytes)?;
     let present = code_objects(&bundle)?;
@@ -111,11 +112,11 @@ pub fn retarget<'a>(bytes: &'a [u8], request: &Request, host: &HostPart<'_>) -> 
         derived.extend(made);
         fates.push((target.clone(), fate));
     }
-    fates.extend(dropped.iter().map(|id| (id.clone(), Fate::Dropped)));
+    fates.extend(dropped.iter().map(|id| (id.clone(), TargetResult::Dropped)));
     if request.drop_covered {
-        let covered = covered::covered(&present, &derived, request, &dropped, &names)?;
-        fates.extend(covered.iter().map(|(id, generic)| (id.clone(), Fate::Superseded(generic))));
-        dropped.extend(covered.into_iter().map(|(id, _)| id));
+        let superseded = superseded::superseded(&present, &derived, request, &dropped, &names)?;
+        fates.extend(superseded.iter().map(|(id, generic)| (id.clone(), TargetResult::Superseded(generic))));
+        dropped.extend(superseded.into_iter().map(|(id, _)| id));
     }
     let packs = bundle.compression().is_none() && request.compression.is_some();
     if derived.is_empty() && refusals.is_empty() && dropped.is_empty() && !packs {
@@ -136,21 +137,25 @@ pub fn retarget<'a>(bytes: &'a [u8], request: &Request, host: &HostPart<'_>) -> 
     Ok(Retargeted { draft, expected: expected.flatten(), fates })
 }
 
-/// What each entry was derived from, whether it stays or goes.
-fn sources<'a>(bundle: &Bundle<'a>, derived: &[Derived]) -> Vec<(String, Bytes<'a>)> {
+/// The source of each entry, whether the entry stays or is removed.
+fn sources<'a>(bundle: &Bundle<'a>, derived: &[NewEntry]) -> Vec<(String, Bytes<'a>)> {
     let whole = derived.iter().filter(|entry| entry.left_out.is_empty());
-    let source = |entry: &Derived| Some((entry.id.clone(), bundle.entry(&entry.source.to_string())?.data.clone()));
+    let source = |entry: &NewEntry| Some((entry.id.clone(), bundle.entry(&entry.source.to_string())?.data.clone()));
     whole.filter_map(source).collect()
 }
 
 /// As [`retarget`], for code objects that are in no bundle, and one target: the bytes that were made from the best of
-/// them, with the record behind them, if one was made.
+/// them, followed by the record, if one was made.
 ///
 /// # Errors
 /// As for [`retarget`]; [`hotswap_report::codes::USAGE`] where two of the code objects are for one processor, or have
 /// different kernels.
-pub fn relabel(sources: &[&[u8]], target: &str, request: &Request) -> Result<(Option<Vec<u8>>, Fate), Diagnostic> {
-    let present: Vec<Present<'_>> = sources.iter().map(|bytes| standalone(bytes)).collect::<Result<_, _>>()?;
+pub fn relabel(
+    sources: &[&[u8]],
+    target: &str,
+    request: &Request,
+) -> Result<(Option<Vec<u8>>, TargetResult), Diagnostic> {
+    let present: Vec<SourceEntry<'_>> = sources.iter().map(|bytes| standalone(bytes)).collect::<Result<_, _>>()?;
     reject_same_processor(&present)?;
     reject_other_kernels(&present)?;
     let host = HostPart::default();
@@ -161,18 +166,19 @@ pub fn relabel(sources: &[&[u8]], target: &str, request: &Request) -> Result<(Op
 }
 
 /// A code object that is in no bundle.
-fn standalone(bytes: &[u8]) -> Result<Present<'_>, Diagnostic> {
+fn standalone(bytes: &[u8]) -> Result<SourceEntry<'_>, Diagnostic> {
     let (data, _) = hotswap_bundle::split_record(bytes)?;
     let object = CodeObject::parse(data)?;
     let target = object.target_id();
     let id = EntryId::parse(&format!("hipv4-amdgcn-amd-amdhsa--{target}"))?;
-    Ok(Present { id, object, target, data, relocatable: None, recompiled: None })
+    Ok(SourceEntry { id, object, target, data, relocatable: None, recompiled: None })
 }
 
-/// Two code objects of one processor are ambiguous sources: only the entry IDs of a bundle tell sets of features apart.
-fn reject_same_processor(present: &[Present<'_>]) -> Result<(), Diagnostic> {
+/// Two code objects of one processor are ambiguous sources: only the entry IDs of a bundle distinguish sets of
+/// features.
+fn reject_same_processor(present: &[SourceEntry<'_>]) -> Result<(), Diagnostic> {
     for (number, one) in present.iter().enumerate() {
-        let same = |other: &Present<'_>| other.target.processor == one.target.processor;
+        let same = |other: &SourceEntry<'_>| other.target.processor == one.target.processor;
         if let Some(other) = present[..number].iter().find(|other| same(other)) {
             let what = format!("two of the sources are for one processor: {} and {}", other.target, one.target);
             return Err(Diagnostic::error(codes::USAGE, what));
@@ -182,7 +188,7 @@ fn reject_same_processor(present: &[Present<'_>]) -> Result<(), Diagnostic> {
 }
 
 /// Sources of one result have the same kernels: a host would not find those that only the unused source has.
-fn reject_other_kernels(present: &[Present<'_>]) -> Result<(), Diagnostic> {
+fn reject_other_kernels(present: &[SourceEntry<'_>]) -> Result<(), Diagnostic> {
     let Some((first, others)) = present.split_first() else { return Ok(()) };
     let expected = kernel_names(first);
     for other in others {
@@ -199,12 +205,12 @@ fn reject_other_kernels(present: &[Present<'_>]) -> Result<(), Diagnostic> {
     Ok(())
 }
 
-fn kernel_names<'a>(entry: &Present<'a>) -> BTreeSet<&'a str> {
+fn kernel_names<'a>(entry: &SourceEntry<'a>) -> BTreeSet<&'a str> {
     entry.object.note().kernels.iter().map(|kernel| kernel.name).collect()
 }
 
-/// The code object that was made of another one, with its record, where that has a place behind it.
-fn recorded(present: &[Present<'_>], made: &[Derived], request: &Request) -> Result<Option<Vec<u8>>, Diagnostic> {
+/// The code object that was made from another one, with its record, if that has space after it.
+fn recorded(present: &[SourceEntry<'_>], made: &[NewEntry], request: &Request) -> Result<Option<Vec<u8>>, Diagnostic> {
     let Some(entry) = made.last() else { return Ok(None) };
     let mut record = record::build(&Bundle::default(), present, made, &[], &Plan::default())?;
     record.entries.retain(|row| row.id == entry.id);
@@ -216,52 +222,57 @@ fn recorded(present: &[Present<'_>], made: &[Derived], request: &Request) -> Res
     }
 }
 
-/// What a target is made from, and what is asked before.
+/// The sources of a target, and the checks to run first.
 struct Serving<'s, 'a> {
-    present: &'s [Present<'a>],
+    present: &'s [SourceEntry<'a>],
     /// IDs of the entries that an earlier run has made.
     made_before: Vec<String>,
     names: &'s Names<'s>,
-    /// IDs of the entries that will go.
+    /// IDs of the entries that will be removed.
     dropped: &'s [String],
     request: &'s Request,
 }
 
 impl<'a> Serving<'_, 'a> {
-    /// The code objects to add for one target, one for each set of features that its source comes in.
+    /// The code objects to add for one target, one for each set of features of its source.
     ///
-    /// What an earlier run has made is a source only where nothing else will do: so a refusal reads the same in each run.
-    fn serve(&self, target: &str) -> Result<(Fate, Vec<Derived>), Diagnostic> {
+    /// The output of an earlier run is a source only where no other will do, so that a refusal reads the same in each
+    /// run.
+    fn serve(&self, target: &str) -> Result<(TargetResult, Vec<NewEntry>), Diagnostic> {
         match route(target, &available(self.present), Wish::Best, self.request.allow) {
-            Ok(Selection::Native) => return Ok((Fate::There, Vec::new())),
-            Ok(Selection::Generic { generic }) => return Ok((Fate::Covered(generic.name), Vec::new())),
+            Ok(Selection::Native) => return Ok((TargetResult::There, Vec::new())),
+            Ok(Selection::Generic { generic }) => return Ok((TargetResult::Covered(generic.name), Vec::new())),
             Ok(_) | Err(_) => {}
         }
-        let is_original = |entry: &&Present<'_>| !self.made_before.contains(&entry.id.to_string());
+        let is_original = |entry: &&SourceEntry<'_>| !self.made_before.contains(&entry.id.to_string());
         let first = self.try_sources(self.present.iter().filter(is_original).collect(), target)?;
-        if matches!(first.0, Fate::Made { .. }) || self.made_before.is_empty() {
+        if matches!(first.0, TargetResult::Made { .. }) || self.made_before.is_empty() {
             return Ok(first);
         }
         let second = self.try_sources(self.present.iter().collect(), target)?;
-        Ok(if matches!(second.0, Fate::Made { .. }) { second } else { first })
+        Ok(if matches!(second.0, TargetResult::Made { .. }) { second } else { first })
     }
 
     /// One source after the other, the best first, until one agrees with the host part and passes its checks.
-    fn try_sources(&self, mut candidates: Vec<&Present<'a>>, target: &str) -> Result<(Fate, Vec<Derived>), Diagnostic> {
+    fn try_sources(
+        &self,
+        mut candidates: Vec<&SourceEntry<'a>>,
+        target: &str,
+    ) -> Result<(TargetResult, Vec<NewEntry>), Diagnostic> {
         let (mut reasons, mut names) = (Vec::new(), Vec::new());
         loop {
             let selection = match route(target, &available(candidates.iter().copied()), Wish::Best, self.request.allow)
             {
                 Ok(selection) if selection.source().is_some() => selection,
                 Err(refusal) if reasons.is_empty() && names.is_empty() => {
-                    return Ok((Fate::Refused { reasons: vec![refusal.into()], names }, Vec::new()));
+                    return Ok((TargetResult::Refused { reasons: vec![refusal.into()], names }, Vec::new()));
                 }
-                // The sources that could serve have been tried and have said why not.
-                Ok(_) | Err(_) => return Ok((Fate::Refused { reasons, names }, Vec::new())),
+                // The sources that could serve have been tried and have reported their reasons.
+                Ok(_) | Err(_) => return Ok((TargetResult::Refused { reasons, names }, Vec::new())),
             };
             let source = selection.source().map_or("", |source| source.name);
-            let of_source = |entry: &&Present<'a>| entry.target.processor.name == source;
-            let entries: Vec<&Present<'a>> = candidates.iter().copied().filter(of_source).collect();
+            let of_source = |entry: &&SourceEntry<'a>| entry.target.processor.name == source;
+            let entries: Vec<&SourceEntry<'a>> = candidates.iter().copied().filter(of_source).collect();
             let disagreements = self.ask_names(&entries, target);
             if disagreements.is_empty() {
                 match derive::all(&entries, target, selection, self.request.leave_out_kernels) {
@@ -274,42 +285,48 @@ impl<'a> Serving<'_, 'a> {
         }
     }
 
-    /// Where the host part disagrees with these entries about the GPUs that the target would serve.
-    fn ask_names(&self, entries: &[&Present<'_>], target: &str) -> Vec<Disagreement> {
+    /// The disagreements of the host part with these entries about the GPUs that the target would serve.
+    fn ask_names(&self, entries: &[&SourceEntry<'_>], target: &str) -> Vec<Disagreement> {
         let Some(target) = find(target) else { return Vec::new() };
         let gpus = served(target, self.present, self.dropped, self.request);
-        let of = |entry: &&Present<'_>| self.names.of(&entry.id, &entry.object, &gpus);
+        let of = |entry: &&SourceEntry<'_>| self.names.of(&entry.id, &entry.object, &gpus);
         entries.iter().flat_map(of).map(|row| row.asked_for(target.name)).collect()
     }
 }
 
-/// What the record says of a target that was made without some of its kernels.
-fn left_out(fate: &Fate) -> Option<Diagnostic> {
-    let Fate::Made { left_out, .. } = fate else { return None };
+/// The record's warning for a target that was made without some of its kernels.
+fn left_out(fate: &TargetResult) -> Option<Diagnostic> {
+    let TargetResult::Made { left_out, .. } = fate else { return None };
     let names: Vec<&str> = left_out.iter().map(|(_, kernel)| kernel.as_str()).collect();
     let (entry, _) = left_out.first()?;
     let what = format!("{entry}: {} kernels are left out: {}", names.len(), names.join(" "));
     Some(Diagnostic::error(codes::NOT_SAFE, what))
 }
 
-/// What the record says of a target that was not made.
-fn first_reason(fate: &Fate) -> Option<Diagnostic> {
-    let Fate::Refused { reasons, names } = fate else { return None };
+/// The record's reason for a target that was not made.
+fn first_reason(fate: &TargetResult) -> Option<Diagnostic> {
+    let TargetResult::Refused { reasons, names } = fate else { return None };
     let by_name = || names.first().map(|row| Diagnostic::error(codes::CHOSEN_BY_NAME, row.to_string()));
     reasons.first().cloned().or_else(by_name)
 }
 
-fn fate(source: &'static str, made: &[Derived]) -> Fate {
+fn fate(source: &'static str, made: &[NewEntry]) -> TargetResult {
     let route = made.first().map_or(Route::Alias, |entry| entry.route);
     let entries = made.iter().map(|entry| entry.id.clone()).collect();
     let left_out =
-        |entry: &Derived| entry.left_out.iter().map(|kernel| (entry.id.clone(), kernel.clone())).collect::<Vec<_>>();
+        |entry: &NewEntry| entry.left_out.iter().map(|kernel| (entry.id.clone(), kernel.clone())).collect::<Vec<_>>();
     let left_out = made.iter().flat_map(left_out).collect();
-    Fate::Made { source, route, entries, code: made.iter().filter_map(|entry| entry.code.clone()).collect(), left_out }
+    TargetResult::Made {
+        source,
+        route,
+        entries,
+        code: made.iter().filter_map(|entry| entry.code.clone()).collect(),
+        left_out,
+    }
 }
 
-fn available<'p, 'a: 'p>(present: impl IntoIterator<Item = &'p Present<'a>>) -> Vec<Available> {
-    present.into_iter().map(Present::available).collect()
+fn available<'p, 'a: 'p>(present: impl IntoIterator<Item = &'p SourceEntry<'a>>) -> Vec<Available> {
+    present.into_iter().map(SourceEntry::available).collect()
 }
 
 /// IDs of the entries for these targets.
@@ -327,7 +344,7 @@ fn dropped(bundle: &Bundle<'_>, drop: &[TargetId]) -> Vec<String> {
     bundle.entries().iter().filter(is_meant).map(|entry| entry.id.clone()).collect()
 }
 
-/// The plan that asks for the pairs of the record's rows.
+/// The plan that requests the pairs of the record's rows.
 fn plan_of(rows: &[EntryRecord], request: &Request) -> Plan {
     let processor = |target: &str| target.split(':').next().unwrap_or_default().to_owned();
     let aliases = rows.iter().filter(|row| row.route.is_made());

@@ -1,4 +1,4 @@
-//! Fat binaries in, fat binaries out: what is added, what stays, what is refused.
+//! Fat binaries in, fat binaries out: entries that are added, kept, refused.
 
 #[path = "../../code-object/tests/common/mod.rs"]
 mod common;
@@ -85,7 +85,7 @@ fn a_second_run_changes_nothing_and_a_wider_plan_keeps_the_first_rows() {
 
 #[test]
 fn what_was_compiled_is_never_replaced() {
-    // The compiled gfx1031 differs from what would be derived: it has one kernel only.
+    // The compiled gfx1031 differs from the one that would be derived: it has one kernel only.
     let mut input = Bundle::default();
     let own =
         Sample { flags: 0x37, target: "amdgcn-amd-amdhsa--gfx1031".into(), kernels: vec!["own"], ..Sample::default() };
@@ -180,7 +180,7 @@ fn contradictions_and_damage_are_errors_under_every_policy() {
     assert_eq!(refused(&torn, &keep), codes::MALFORMED);
 }
 
-/// Loaders would take either of two entries with one ID.
+/// Loaders would select either of two entries with one ID.
 #[test]
 fn an_entry_that_could_only_be_added_twice_is_damage() {
     let keep = plan("gfx1030=>gfx1031", "keep");

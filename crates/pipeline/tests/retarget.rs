@@ -1,4 +1,5 @@
-//! Targets by name: which sources serve, where several would become one entry, and what generic targets supersede.
+//! Targets by name: the sources that serve, several entries that would become one, entries that generic targets
+//! supersede.
 
 #[path = "../../code-object/tests/common/mod.rs"]
 mod common;
@@ -7,7 +8,7 @@ use common::Sample;
 use hotswap_bundle::{Bundle, parse};
 use hotswap_compat::Allow;
 use hotswap_compat::names::HostPart;
-use hotswap_pipeline::{Fate, Request, expand};
+use hotswap_pipeline::{Request, TargetResult, expand};
 use hotswap_plan::{Plan, TextFindings};
 use hotswap_report::{Diagnostic, Record, codes};
 use hotswap_targets::{EFlags, TargetId};
@@ -38,7 +39,7 @@ fn request(targets: &[&str]) -> Request {
 #[derive(Debug)]
 struct Done {
     bytes: Option<Vec<u8>>,
-    fates: Vec<(String, Fate)>,
+    fates: Vec<(String, TargetResult)>,
 }
 
 fn retarget(bytes: &[u8], request: &Request) -> Result<Done, Diagnostic> {
@@ -58,7 +59,7 @@ fn show(bytes: &[u8]) -> String {
     targets.collect::<Vec<_>>().join(" ")
 }
 
-/// A target without a feature has one entry, whatever settings of the feature its source comes in.
+/// A target without a feature has one entry, whatever settings of the feature its source has.
 #[test]
 fn settings_that_the_target_lacks_become_one_entry() {
     for (present, target, expected) in [
@@ -77,7 +78,7 @@ fn settings_that_the_target_lacks_become_one_entry() {
         let sources: Vec<&str> = present.split(' ').collect();
         let input = bundle(&sources);
         let done = retarget(&input, &request(&[target])).unwrap();
-        assert!(matches!(done.fates[..], [(_, Fate::Made { .. })]), "{present}: {:?}", done.fates);
+        assert!(matches!(done.fates[..], [(_, TargetResult::Made { .. })]), "{present}: {:?}", done.fates);
         let bytes = done.bytes.unwrap();
         let shown = show(&bytes);
         assert_eq!(shown, format!("{present} {expected}"));
@@ -94,14 +95,16 @@ fn settings_that_the_target_lacks_become_one_entry() {
 fn a_setting_that_is_on_and_absent_is_refused_by_name() {
     for (present, target) in [("gfx1010:xnack+", "gfx1030"), ("gfx906:sramecc+", "gfx900")] {
         let done = retarget(&bundle(&[present]), &request(&[target])).unwrap();
-        let [(_, Fate::Refused { reasons, .. })] = &done.fates[..] else { panic!("{present}: {:?}", done.fates) };
+        let [(_, TargetResult::Refused { reasons, .. })] = &done.fates[..] else {
+            panic!("{present}: {:?}", done.fates)
+        };
         assert_eq!((reasons.len(), reasons[0].code), (1, codes::PAIR_REFUSED));
         assert_eq!(reasons[0].place.entry, Some(id(present)));
         assert!(reasons[0].what.contains(present), "{}", reasons[0].what);
     }
 }
 
-/// A source that its checks refuse does not stand in the way of another one, with a plan and without.
+/// A source that its checks reject does not prevent the use of another one, with a plan and without.
 #[test]
 fn the_next_source_serves_where_the_first_is_refused() {
     let expansion = |present: &[&str], pairs: &[&str], findings: &TextFindings| {
@@ -114,11 +117,11 @@ fn the_next_source_serves_where_the_first_is_refused() {
     let expected = "gfx1010:xnack+ gfx1011 gfx1030<gfx1011";
     assert_eq!(show(&expansion(&present, &both, &nothing).unwrap().bytes.unwrap()), expected);
     assert_eq!(show(&retarget(&bundle(&present), &request(&["gfx1030"])).unwrap().bytes.unwrap()), expected);
-    // Where none will do, each says why, the first in front.
+    // Where none will do, each gives its reason, the first in front.
     let error = expansion(&["gfx1010:xnack+", "gfx1011:xnack+"], &both, &nothing).unwrap_err();
     assert_eq!((error.code, error.place.entry), (codes::PAIR_REFUSED, Some(id("gfx1010:xnack+"))));
     assert!(error.what.contains("and 1 more"), "{}", error.what);
-    // The plan has no pair for what would do, or the text of one source alone is known.
+    // The plan has no pair for the source that would do, or the text of one source alone is known.
     assert_eq!(expansion(&present, &both[..1], &nothing).unwrap_err().code, codes::PAIR_REFUSED);
     let asked = TextFindings::parse("gfx1030 same gfx1010\n").unwrap();
     assert_eq!(expansion(&present, &both, &asked).unwrap_err().code, codes::PAIR_REFUSED);
@@ -141,7 +144,7 @@ fn what_a_generic_target_covers_goes_on_request_only() {
     for (present, wish, expected) in [
         ("gfx1030 gfx1100", request(&["gfx10-3-generic"]), "gfx1030 gfx1100 gfx10-3-generic<gfx1030"),
         ("gfx1030 gfx1031 gfx1100", lean(&["gfx10-3-generic"]), "gfx1100 gfx10-3-generic<gfx1030"),
-        // What is asked for stays, and so does what nothing covers.
+        // A requested target stays, and so does one that nothing covers.
         ("gfx1030 gfx908", lean(&["gfx1030", "gfx10-3-generic"]), "gfx1030 gfx908 gfx10-3-generic<gfx1030"),
         // A generic target that was compiled covers, too.
         ("gfx1030 gfx10-3-generic", lean(&["gfx1031"]), "gfx10-3-generic"),

@@ -1,8 +1,8 @@
-//! The findings about the source's text for the targets of one command, and how they travel between the tools.
+//! The findings about the source's text for the targets of one command, and their transport between the tools.
 //!
-//! The wrapper has the source and asks it; the tools that put the fat binary together have the code objects and need the
-//! answer: which code object a target is derived from, or that it was compiled. The findings travel in an environment
-//! variable, one line for each target:
+//! The wrapper has the source and examines it. The tools that assemble the fat binary have the code objects and need
+//! the result: the code object that a target is derived from, or the fact that it was compiled. The findings are passed
+//! in an environment variable, one line for each target:
 //!
 //! ```text
 //! TARGET STATUS SOURCE [EVIDENCE]
@@ -10,7 +10,8 @@
 //! gfx1032 same gfx1031
 //! ```
 //!
-//! Absent on purpose: asking (the driver wrapper), and the plan itself, whose hash must not depend on the source.
+//! Absent on purpose: examining the text (the driver wrapper), and the plan itself, whose hash must not depend on the
+//! source.
 
 use hotswap_report::{Diagnostic, SourceText, codes};
 use std::collections::BTreeMap;
@@ -25,11 +26,11 @@ pub struct TextFinding {
     pub status: SourceText,
     /// Processor whose code object the target's is derived from; `None` leaves the choice to the plan.
     pub source: Option<String>,
-    /// The place in the text, or why nothing was asked.
+    /// The place in the text, or the reason why it was not examined.
     pub evidence: Option<String>,
 }
 
-/// The findings about the targets of one command; targets that are not listed were not asked about.
+/// The findings about the targets of one command; targets that are not listed were not examined.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TextFindings {
     list: Vec<TextFinding>,
@@ -41,18 +42,18 @@ impl TextFindings {
         self.list.push(finding);
     }
 
-    /// Adds a finding in the place of the one about the same target.
+    /// Adds a finding, replacing the one about the same target.
     pub fn set(&mut self, finding: TextFinding) {
         self.list.retain(|old| old.target != finding.target);
         self.list.push(finding);
     }
 
-    /// Whether nothing was asked.
+    /// Whether no target was examined.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// All of them, in their order.
+    /// All findings, in their order.
     pub fn iter(&self) -> impl Iterator<Item = &TextFinding> {
         self.list.iter()
     }
@@ -62,7 +63,7 @@ impl TextFindings {
         self.list.iter().find(|finding| finding.target == target)
     }
 
-    /// The one text of these findings.
+    /// The canonical text of these findings.
     pub fn to_text(&self) -> String {
         let mut text = String::new();
         for finding in &self.list {
@@ -76,7 +77,7 @@ impl TextFindings {
         text
     }
 
-    /// Reads what [`TextFindings::to_text`] wrote.
+    /// Parses the output of [`TextFindings::to_text`].
     ///
     /// # Errors
     /// [`codes::INTERNAL`] naming the line: wrapper and tools are installed together.
@@ -98,10 +99,10 @@ fn parse_line(line: &str) -> Option<TextFinding> {
     })
 }
 
-/// For which targets the text of a relocatable unit is that of another one, which the unit has bitcode for.
+/// The targets for which the text of a relocatable unit is that of another target, which the unit has bitcode for.
 ///
-/// It travels in the unit's object: as a string of the image that LLVM's OffloadBinary holds, or (old offload driver) in
-/// a section of its own. Its text is `TARGET=SOURCE+TARGET=SOURCE`; commas separate the strings of an image.
+/// It is stored in the unit's object: as a string of the image in LLVM's OffloadBinary, or (old offload driver) in a
+/// section of its own. Its text is `TARGET=SOURCE+TARGET=SOURCE`; commas separate the strings of an image.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TextMark(BTreeMap<String, String>);
 
@@ -117,13 +118,13 @@ impl TextMark {
         Self(same.filter_map(|finding| Some((finding.target.clone(), finding.source.clone()?))).collect())
     }
 
-    /// Reads a mark; parts that are none are left out, so that nothing is known then.
+    /// Reads a mark; invalid parts are ignored, so that nothing is known about them.
     pub fn parse(text: &str) -> Self {
         let pairs = text.trim_end_matches('\0').split('+').filter_map(|pair| pair.split_once('='));
         Self(pairs.map(|(target, source)| (target.to_owned(), source.to_owned())).collect())
     }
 
-    /// The one text of this mark.
+    /// The canonical text of this mark.
     pub fn to_text(&self) -> String {
         self.0.iter().map(|(target, source)| format!("{target}={source}")).collect::<Vec<_>>().join("+")
     }
@@ -143,7 +144,7 @@ impl TextMark {
         self.0.iter().map(|(target, source)| (target.as_str(), source.as_str()))
     }
 
-    /// Adds what another mark says.
+    /// Adds the content of another mark.
     pub fn extend(&mut self, other: Self) {
         self.0.extend(other.0);
     }

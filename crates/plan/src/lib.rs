@@ -1,12 +1,11 @@
-//! The plan: what one build asks HotSwap for, and how it travels.
+//! The plan: the requests of one build to HotSwap, and their transport.
 //!
-//! A plan has one canonical text. Its hash covers the text and the identity of this HotSwap
-//! build; the build system writes the hash on the command line (`-Xoffload-linker
-//! --hotswap-plan=HASH`), so that a changed plan or a changed HotSwap rebuilds. The text lies in
-//! a file named after the hash; the wrapper finds it and hands it to the tools of the device link
-//! through the environment ([`words`]).
+//! A plan has one canonical text. Its hash covers the text and the identity of this HotSwap build; the build system
+//! writes the hash on the command line (`-Xoffload-linker --hotswap-plan=HASH`), so that a changed plan or a changed
+//! HotSwap rebuilds. The text is in a file named after the hash; the wrapper finds it and passes it to the tools of the
+//! device link through the environment ([`words`]).
 //!
-//! Absent on purpose: what a target is and which pairs are allowed (`hotswap-compat`).
+//! Absent on purpose: the definition of targets and the allowed pairs (`hotswap-compat`).
 
 mod findings;
 mod plan;

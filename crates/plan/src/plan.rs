@@ -7,15 +7,15 @@ use std::collections::BTreeSet;
 use std::fmt::{self, Write};
 use std::str::FromStr;
 
-/// What happens when a requested target cannot be made.
+/// The action when a requested target cannot be made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Policy {
     /// The build fails.
     #[default]
     Error,
-    /// The target is left out, and a warning says so.
+    /// The target is left out with a warning.
     Warn,
-    /// The target is left out; only the record says so.
+    /// The target is left out; only the record mentions it.
     Keep,
 }
 
@@ -29,17 +29,17 @@ pub enum NamesPolicy {
     Error,
     /// The code object is derived, and a warning names the place in the source.
     Warn,
-    /// The code object is derived; the source is not asked.
+    /// The code object is derived; the source is not examined.
     Derive,
 }
 
 impl NamesPolicy {
-    /// Every policy with its word.
+    /// Every policy with its name.
     pub const WORDS: [(&str, Self); 4] =
         [("compile", Self::Compile), ("error", Self::Error), ("warn", Self::Warn), ("derive", Self::Derive)];
 }
 
-/// From the code object of one target make that of another.
+/// A request to make the code object of one target from that of another.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Pair {
     /// Processor to derive from, for example `gfx1030`.
@@ -48,35 +48,35 @@ pub struct Pair {
     pub target: String,
 }
 
-/// What one build asks for.
+/// The requests of one build.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Plan {
     /// Sorted by source, then target; without repetitions.
     pub pairs: BTreeSet<Pair>,
-    /// Patch families asked for by name, beyond those that the routes need.
+    /// Patch families requested by name, beyond those that the routes need.
     pub patches: BTreeSet<String>,
-    /// What happens when a target cannot be made.
+    /// The action when a target cannot be made.
     pub policy: Policy,
     /// The policy for a source whose text depends on the name of the GPU.
     pub names: NamesPolicy,
-    /// Whether pairs may be applied that nothing but the compatibility matrix speaks for.
+    /// Whether pairs may be applied that only the compatibility matrix supports.
     pub experimental: bool,
-    /// Whether code may be made for a GPU although the host part beside it chooses kernels by another name. Of finished
-    /// files only; no word of a build sets it.
+    /// Whether code may be made for a GPU although the host part of the file chooses kernels by another name. For
+    /// finished files only; no argument of a build sets it.
     pub unchecked_names: bool,
 }
 
 const HEADER: &str = "hotswap-plan 1";
-/// What a plan can allow.
+/// The permission that a plan can grant.
 const EXPERIMENTAL: &str = "experimental";
-/// What `hotswap retarget` can allow besides.
+/// The additional permission of `hotswap retarget`.
 const NAMES: &str = "names";
 
 fn syntax(what: impl Into<String>) -> Diagnostic {
     Diagnostic::error(codes::PLAN_SYNTAX, what)
 }
 
-/// What is left of a pair whose `>` a shell has taken ends with `=`.
+/// A pair whose `>` was consumed by a shell ends with `=`.
 fn no_arrow(group: &str) -> Diagnostic {
     let error = syntax(format!("`{group}` has no `=>`"));
     if group.ends_with('=') {
@@ -86,7 +86,7 @@ fn no_arrow(group: &str) -> Diagnostic {
 }
 
 impl Plan {
-    /// Whether the plan asks for nothing.
+    /// Whether the plan is empty.
     pub fn is_empty(&self) -> bool {
         self.pairs.is_empty() && self.patches.is_empty()
     }
@@ -125,10 +125,10 @@ impl Plan {
         Ok(())
     }
 
-    /// Allows what is not done otherwise; `experimental` is all that there is.
+    /// Grants a permission; `experimental` is the only one.
     ///
     /// # Errors
-    /// [`codes::PLAN_SYNTAX`] for another word.
+    /// [`codes::PLAN_SYNTAX`] for another name.
     pub fn allow(&mut self, text: &str) -> Result<(), Diagnostic> {
         if text != EXPERIMENTAL {
             return Err(syntax(format!("`{text}` is nothing that can be allowed")).advise("write `experimental`"));
@@ -137,12 +137,12 @@ impl Plan {
         Ok(())
     }
 
-    /// Targets that the plan asks for, each once.
+    /// Targets that the plan requests, each once.
     pub fn targets(&self) -> BTreeSet<&str> {
         self.pairs.iter().map(|pair| pair.target.as_str()).collect()
     }
 
-    /// The one text of this plan.
+    /// The canonical text of this plan.
     pub fn canonical(&self) -> String {
         let mut text = format!("{HEADER}\npolicy {}\n", self.policy);
         if self.experimental {

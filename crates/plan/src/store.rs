@@ -1,8 +1,8 @@
-//! Where plan files lie, and how they are found again.
+//! The locations of plan files, and the search for them.
 //!
-//! Order: `HOTSWAP_PLAN_DIR`; `.hotswap/plans` in the working folder or one above it (a build
-//! runs somewhere inside its build tree, so no absolute path has to stand in the command line and
-//! caches hit across checkouts); the user's cache folder (plans of bare command lines).
+//! Order: `HOTSWAP_PLAN_DIR`; `.hotswap/plans` in the working directory or one above it (a build runs somewhere inside its
+//! build tree, so the command line needs no absolute path and caches hit across checkouts); the user's cache directory
+//! (plans of bare command lines).
 
 use crate::{Plan, words};
 use hotswap_files::cache_dir;
@@ -16,53 +16,54 @@ fn file_name(hash: &str) -> String {
     format!("{hash}.plan")
 }
 
-/// Writes the plan's file into `folder` and returns its path.
+/// Writes the plan's file into `directory` and returns its path.
 ///
 /// # Errors
 /// [`codes::CANNOT_WRITE`].
-pub fn save(plan: &Plan, folder: &Path) -> Result<PathBuf, Diagnostic> {
-    let path = folder.join(file_name(&plan.hash()));
+pub fn save(plan: &Plan, directory: &Path) -> Result<PathBuf, Diagnostic> {
+    let path = directory.join(file_name(&plan.hash()));
     let text = plan.canonical();
     // An unchanged file keeps its time stamp: build systems depend on it.
     if fs::read(&path).is_ok_and(|old| old == text.as_bytes()) {
         return Ok(path);
     }
-    fs::create_dir_all(folder)
-        .map_err(|error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(folder))?;
+    fs::create_dir_all(directory)
+        .map_err(|error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(directory))?;
     hotswap_files::replace(&path, text.as_bytes())?;
     Ok(path)
 }
 
-/// Finds the plan with that hash; `warn` gets the files of that name in nearer folders that are something else.
+/// Finds the plan with that hash; `warn` receives the files of that name in nearer directories that are something else.
 ///
 /// # Errors
-/// [`codes::PLAN_MISSING`], or [`codes::PLAN_CHANGED`] where the file's content or this HotSwap
-/// does not give that hash any more.
+/// [`codes::PLAN_MISSING`], or [`codes::PLAN_CHANGED`] where the file's content or this HotSwap no longer gives that
+/// hash.
 pub fn find(hash: &str, warn: &mut dyn FnMut(Diagnostic)) -> Result<Plan, Diagnostic> {
-    let candidates = folders(env::var_os(words::ENV_PLAN_DIR).map(PathBuf::from), env::current_dir().ok(), cache_dir());
+    let candidates =
+        directories(env::var_os(words::ENV_PLAN_DIR).map(PathBuf::from), env::current_dir().ok(), cache_dir());
     find_in(hash, &candidates, warn)
 }
 
-fn folders(user: Option<PathBuf>, working: Option<PathBuf>, cache: Option<PathBuf>) -> Vec<PathBuf> {
+fn directories(user: Option<PathBuf>, working: Option<PathBuf>, cache: Option<PathBuf>) -> Vec<PathBuf> {
     let upwards = working.iter().flat_map(|dir| dir.ancestors().enumerate()).map(|(up, dir)| above(up, dir));
     user.into_iter().chain(upwards).chain(cache.map(|dir| dir.join("plans"))).collect()
 }
 
-/// The folder for plans of a directory so many steps above the working directory. A path from the root that is longer than
-/// the system takes is replaced by a relative one.
+/// The plan directory of the directory this many steps above the working directory. A path from the root that exceeds the
+/// system's limit is replaced by a relative one.
 fn above(up: usize, dir: &Path) -> PathBuf {
     const MOST: usize = 4000; // of 4,096 bytes, with room for the file's name
-    let path = dir.join(words::PLAN_FOLDER);
-    if path.as_os_str().len() < MOST { path } else { Path::new(&"../".repeat(up)).join(words::PLAN_FOLDER) }
+    let path = dir.join(words::PLAN_DIRECTORY);
+    if path.as_os_str().len() < MOST { path } else { Path::new(&"../".repeat(up)).join(words::PLAN_DIRECTORY) }
 }
 
-fn find_in(hash: &str, folders: &[PathBuf], warn: &mut dyn FnMut(Diagnostic)) -> Result<Plan, Diagnostic> {
+fn find_in(hash: &str, directories: &[PathBuf], warn: &mut dyn FnMut(Diagnostic)) -> Result<Plan, Diagnostic> {
     if hash.is_empty() || !hash.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err(Diagnostic::error(codes::PLAN_SYNTAX, format!("`{hash}` is no plan hash")));
     }
-    // A file that is not the plan says nothing about those in folders further away: the hash tells which one is.
+    // A file that is not the plan does not rule out those in directories further away: the hash identifies the right one.
     let mut skipped = Vec::new();
-    for path in folders.iter().map(|folder| folder.join(file_name(hash))).filter(|path| path.exists()) {
+    for path in directories.iter().map(|directory| directory.join(file_name(hash))).filter(|path| path.exists()) {
         match read(&path, hash) {
             Ok(plan) => {
                 skipped.into_iter().map(stepped_over).for_each(warn);
@@ -78,7 +79,8 @@ fn find_in(hash: &str, folders: &[PathBuf], warn: &mut dyn FnMut(Diagnostic)) ->
 }
 
 fn stepped_over(error: Diagnostic) -> Diagnostic {
-    Diagnostic { severity: Severity::Warning, ..error }.advise("the plan was found in another folder; delete this file")
+    Diagnostic { severity: Severity::Warning, ..error }
+        .advise("the plan was found in another directory; delete this file")
 }
 
 /// The plan in that file, which must have that hash.
@@ -101,7 +103,8 @@ fn read(path: &Path, hash: &str) -> Result<Plan, Diagnostic> {
 /// A plan with every pair of the table has less than 100 KB.
 const LARGEST: u64 = 1 << 20;
 
-/// The file, or a little more than the largest plan has; nothing of what is no file, such as a pipe without a writer.
+/// The start of the file, a little more than the largest plan has; an error if it is not a regular file, such as a pipe
+/// without a writer.
 fn begin_of(path: &Path) -> io::Result<Vec<u8>> {
     if !fs::metadata(path)?.is_file() {
         return Err(io::Error::other("it is no file"));
@@ -121,64 +124,64 @@ mod tests {
         plan
     }
 
-    /// What is found, and the files that were stepped over.
-    fn search(hash: &str, folders: &[PathBuf]) -> (Result<Plan, Diagnostic>, Vec<Diagnostic>) {
+    /// The plan found, and the files that were skipped.
+    fn search(hash: &str, directories: &[PathBuf]) -> (Result<Plan, Diagnostic>, Vec<Diagnostic>) {
         let mut skipped = Vec::new();
-        (find_in(hash, folders, &mut |file| skipped.push(file)), skipped)
+        (find_in(hash, directories, &mut |file| skipped.push(file)), skipped)
     }
 
     #[test]
     fn a_saved_plan_is_found_from_below_its_build_tree() {
         let tree = tempfile::tempdir().unwrap();
-        save(&sample(), &tree.path().join(words::PLAN_FOLDER)).unwrap();
+        save(&sample(), &tree.path().join(words::PLAN_DIRECTORY)).unwrap();
         let below = tree.path().join("src/deep");
-        let found = search(&sample().hash(), &folders(None, Some(below), None)).0.unwrap();
+        let found = search(&sample().hash(), &directories(None, Some(below), None)).0.unwrap();
         assert_eq!(found, sample());
     }
 
     #[test]
     fn a_path_that_is_too_long_becomes_a_relative_one() {
         let deep = PathBuf::from(format!("/{}", "directory/".repeat(500)));
-        let found = folders(None, Some(deep), None);
-        let folder = words::PLAN_FOLDER;
-        assert_eq!(found[..3], ["", "../", "../../"].map(|up| PathBuf::from(format!("{up}{folder}"))));
+        let found = directories(None, Some(deep), None);
+        let directory = words::PLAN_DIRECTORY;
+        assert_eq!(found[..3], ["", "../", "../../"].map(|up| PathBuf::from(format!("{up}{directory}"))));
         assert_eq!(found.len(), 501);
         assert!(found.iter().all(|path| path.as_os_str().len() < 4096));
-        assert_eq!(found[400], Path::new(&format!("/{}", "directory/".repeat(100))).join(folder));
-        assert_eq!(found[500], Path::new("/").join(folder));
+        assert_eq!(found[400], Path::new(&format!("/{}", "directory/".repeat(100))).join(directory));
+        assert_eq!(found[500], Path::new("/").join(directory));
     }
 
     #[test]
-    fn what_is_no_plan_in_a_nearer_folder_is_stepped_over() {
+    fn what_is_no_plan_in_a_nearer_directory_is_stepped_over() {
         let (near, far) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let folders = [near.path().to_owned(), far.path().to_owned()];
+        let directories = [near.path().to_owned(), far.path().to_owned()];
         let hash = sample().hash();
         save(&sample(), far.path()).unwrap();
         let path = near.path().join(file_name(&hash));
         fs::write(&path, "junk").unwrap();
-        let (found, skipped) = search(&hash, &folders);
+        let (found, skipped) = search(&hash, &directories);
         assert!(found.unwrap() == sample() && skipped.len() == 1, "{skipped:?}");
         assert!(skipped[0].severity == Severity::Warning && skipped[0].to_string().contains("delete this file"));
         File::create(&path).unwrap().set_len(3 << 30).unwrap();
-        assert_eq!(search(&hash, &folders).0.unwrap(), sample());
-        let alone = search(&hash, &folders[..1]).0.unwrap_err();
+        assert_eq!(search(&hash, &directories).0.unwrap(), sample());
+        let alone = search(&hash, &directories[..1]).0.unwrap_err();
         assert!(alone.code == codes::PLAN_SYNTAX && alone.what.contains("larger than"), "{alone}");
         fs::remove_file(&path).unwrap();
         fs::create_dir(&path).unwrap();
-        assert_eq!(search(&hash, &folders).0.unwrap(), sample());
+        assert_eq!(search(&hash, &directories).0.unwrap(), sample());
     }
 
     #[test]
     fn a_missing_or_changed_plan_is_told() {
         let dir = tempfile::tempdir().unwrap();
-        let folders = [dir.path().to_owned()];
+        let directories = [dir.path().to_owned()];
         let hash = sample().hash();
-        assert_eq!(search(&hash, &folders).0.unwrap_err().code, codes::PLAN_MISSING);
+        assert_eq!(search(&hash, &directories).0.unwrap_err().code, codes::PLAN_MISSING);
         let path = save(&sample(), dir.path()).unwrap();
         fs::write(&path, sample().canonical().replace("gfx1031", "gfx1032")).unwrap();
-        assert_eq!(search(&hash, &folders).0.unwrap_err().code, codes::PLAN_CHANGED);
+        assert_eq!(search(&hash, &directories).0.unwrap_err().code, codes::PLAN_CHANGED);
         fs::write(&path, "junk").unwrap();
-        assert_eq!(search(&hash, &folders).0.unwrap_err().code, codes::PLAN_SYNTAX);
-        assert_eq!(search("../etc/passwd", &folders).0.unwrap_err().code, codes::PLAN_SYNTAX);
+        assert_eq!(search(&hash, &directories).0.unwrap_err().code, codes::PLAN_SYNTAX);
+        assert_eq!(search("../etc/passwd", &directories).0.unwrap_err().code, codes::PLAN_SYNTAX);
     }
 }

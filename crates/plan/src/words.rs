@@ -1,8 +1,8 @@
-//! Words and variables by which the tools talk to each other: one definition for all of them.
+//! Arguments and variables by which the tools communicate: one definition for all of them.
 
-/// Clang's option that hands the next word to the device linker, in every driver mode.
+/// Clang's option that passes the next argument to the device linker, in every driver mode.
 pub const CHANNEL: &str = "-Xoffload-linker";
-/// The token: what the build system writes, followed by the plan's hash.
+/// The token: written by the build system, followed by the plan's hash.
 pub const PLAN: &str = "--hotswap-plan=";
 /// Pairs, in place of a token: `gfx1030=>gfx1031,gfx1032`; may be repeated.
 pub const RETARGET: &str = "--hotswap-retarget=";
@@ -10,50 +10,51 @@ pub const RETARGET: &str = "--hotswap-retarget=";
 pub const PATCHES: &str = "--hotswap-patches=";
 /// Policy, in place of a token: `error`, `warn` or `keep`.
 pub const POLICY: &str = "--hotswap-policy=";
-/// What is allowed beyond validated pairs, in place of a token: `experimental`.
+/// A permission beyond validated pairs, in place of a token: `experimental`.
 pub const ALLOW: &str = "--hotswap-allow=";
 /// Policy for a text that depends on the name of the GPU, in place of a token: `compile`, `error`, `warn` or `derive`.
 pub const NAMES: &str = "--hotswap-names=";
 /// Compile once for each class of identical siblings: `1` or `0`.
 pub const COALESCE: &str = "--hotswap-coalesce=";
-/// [`COALESCE`] as a user writes it.
+/// [`COALESCE`] in the form that users write.
 pub const COALESCE_FLAG: &str = "-fhotswap-coalesce";
-/// [`COALESCE_FLAG`] taken back.
+/// Cancels [`COALESCE_FLAG`].
 pub const NO_COALESCE_FLAG: &str = "-fno-hotswap-coalesce";
 /// Whether a program whose device code has counters gets the drain that writes them: `1` or `0`.
 pub const DRAIN: &str = "--hotswap-drain=";
-/// [`DRAIN`] with `0`, as a user writes it.
+/// [`DRAIN`] with `0`, in the form that users write.
 pub const NO_DRAIN_FLAG: &str = "--hotswap-no-drain";
-/// Sources of relocatable device code whose counters have names under one symbol: the interposer renames it. Added by the
-/// wrapper for clang 22, with and without a plan.
+/// Sources of relocatable device code whose counters have names under one symbol, which the interposer renames. Added
+/// by the wrapper for clang 22, with and without a plan.
 pub const COUNTER_NAMES: &str = "--hotswap-counter-names";
-/// What every word of ours begins with, but for [`COALESCE_FLAG`], which only the wrapper sees; the interposer
-/// removes such words.
+/// The prefix of every argument of ours except [`COALESCE_FLAG`], which only the wrapper sees; the interposer removes
+/// such arguments.
 pub const PREFIX: &str = "--hotswap-";
 
 /// Set by the wrapper for the tools of the device link: the plan's hash.
 pub const ENV_PLAN: &str = "HOTSWAP_PLAN_TOKEN";
 /// Set by the wrapper: the plan's canonical text.
 pub const ENV_PLAN_TEXT: &str = "HOTSWAP_PLAN_TEXT";
-/// Set by the wrapper: what the source's text says about the plan's targets ([`crate::TextFindings`]).
+/// Set by the wrapper: the findings about the source's text for the plan's targets ([`crate::TextFindings`]).
 pub const ENV_TEXT: &str = "HOTSWAP_TEXT";
-/// Set by the wrapper: targets for which some units of a link lend the bitcode of another processor, separated by blanks.
+/// Set by the wrapper: targets for which some units of a link lend the bitcode of another processor, separated by
+/// blanks.
 pub const ENV_LENT: &str = "HOTSWAP_LENT";
-/// Set by the wrapper: the folder with the real `lld`, `ld.lld`, `clang-offload-bundler` and
+/// Set by the wrapper: the directory with the real `lld`, `ld.lld`, `clang-offload-bundler` and
 /// `clang-linker-wrapper`. May be set by the user, too.
 pub const ENV_LLVM_BIN: &str = "HOTSWAP_LLVM_BIN";
-/// Set by the wrapper to `1` where the device link's output goes to the user as a bare code object.
+/// Set by the wrapper to `1` where the device link's output is delivered to the user as a bare code object.
 pub const ENV_BARE_OUTPUT: &str = "HOTSWAP_BARE_OUTPUT";
-/// Set by the `clang-linker-wrapper` shim: the host linker that it stands in for.
+/// Set by the `clang-linker-wrapper` shim: the host linker that it replaces.
 pub const ENV_HOST_LINKER: &str = "HOTSWAP_HOST_LINKER";
 /// Set by the `clang-linker-wrapper` shim for our host linker: the level of `--offload-compression-level`.
 pub const ENV_COMPRESSION_LEVEL: &str = "HOTSWAP_COMPRESSION_LEVEL";
-/// Set by the user: a file that gets one JSON line for each device link and each bundle step.
+/// Set by the user: a file to which one JSON line is written for each device link and each bundle step.
 pub const ENV_TRACE: &str = "HOTSWAP_TRACE";
 /// Set by the user: print each command that is run, on standard error.
 pub const ENV_VERBOSE: &str = "HOTSWAP_VERBOSE";
-/// Set by the user: the folder where plan files lie.
+/// Set by the user: the directory of the plan files.
 pub const ENV_PLAN_DIR: &str = "HOTSWAP_PLAN_DIR";
 
-/// Folder of plan files inside a build tree, looked for from the working folder upwards.
-pub const PLAN_FOLDER: &str = ".hotswap/plans";
+/// Directory of plan files inside a build tree, searched from the working directory upwards.
+pub const PLAN_DIRECTORY: &str = ".hotswap/plans";

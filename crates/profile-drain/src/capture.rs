@@ -1,8 +1,8 @@
-//! From a loaded code object to what goes into its profile file.
+//! From a loaded code object to the contents of its profile file.
 //!
-//! The places come from the sections of the object's file, which the GPU cannot damage; where the file cannot be
-//! read, from the bounds table that LLVM's device runtime keeps in the memory of the GPU. If both are there and
-//! contradict each other, the file is right and the reader is told.
+//! The addresses come from the sections of the object's file, which the GPU cannot damage; where the file cannot be
+//! read, from the bounds table that LLVM's device runtime keeps in the memory of the GPU. If both exist and contradict
+//! each other, the file is right and the user is warned.
 
 use crate::elf::{Fault, File, Image, Sections, Span, word};
 use crate::layout::{self, LAYOUTS, Layout};
@@ -11,13 +11,13 @@ use crate::raw::{Deltas, Fixed, Parts, names_are_sound};
 use crate::record::{self, Frame};
 use crate::text::Text;
 
-/// A code object does not have more than this of anything; what claims to is damaged.
+/// The largest size of anything in a code object; larger sizes are damage.
 pub const LARGEST: u64 = 256 << 20;
-/// Sections that lie this close are copied at once: a copy costs the GPU as much as moving this.
+/// Sections within this distance are copied at once: a copy costs the GPU as much as moving this.
 const WINDOW: u64 = 1 << 20;
 /// Name of the bounds table.
 pub const TABLE: &[u8] = b"__llvm_profile_sections";
-/// Its size: starts and ends of names, counters, records and uniform counters, and where the version is.
+/// Its size: starts and ends of names, counters, records and uniform counters, and the address of the version.
 pub const TABLE_SIZE: u64 = 72;
 const VERSION: &[u8] = b"__llvm_profile_raw_version";
 
@@ -30,38 +30,38 @@ pub trait Device {
 /// A code object in the memory of a GPU.
 #[derive(Debug, Clone, Copy)]
 pub struct Loaded {
-    /// Where its address 0 is.
+    /// The load address of its address 0.
     pub base: u64,
     /// Bytes of its memory.
     pub size: u64,
-    /// Where HSA says that its bounds table is; asked for only where the file cannot be read.
+    /// The address of its bounds table according to HSA; queried only where the file cannot be read.
     pub table: Option<u64>,
 }
 
 /// A profile that was read.
 pub struct Capture {
-    /// Everything but what counts.
+    /// Everything but the counters.
     pub fixed: Fixed,
-    /// What counts, in the order of the file.
+    /// The counters, in the order of the file.
     pub payload: Bytes,
-    /// Records that were taken out.
+    /// Records that were removed.
     pub dropped: usize,
     /// Whether the bounds table contradicts the file.
     pub table_is_damaged: bool,
-    /// Where everything was.
+    /// The addresses of all sections.
     pub sections: Sections,
 }
 
-/// Why there is nothing to write.
+/// The reason why there is nothing to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     /// The object is not instrumented.
     NoProfile,
-    /// Neither the file nor a table says where the sections are.
+    /// Neither the file nor a table locates the sections.
     Unknown(Fault),
-    /// A section of this name lies outside of the object or is too large.
+    /// A section of this name is outside of the object or is too large.
     Section(&'static [u8], Span),
-    /// HSA did not copy.
+    /// HSA's copy failed.
     Copy(u32),
     /// A version without a layout here.
     Version(u64),
@@ -100,7 +100,7 @@ impl Refusal {
     }
 }
 
-/// The bounds table, its addresses made those of the link.
+/// The bounds table, with its addresses converted to those of the link.
 struct Table {
     sections: Sections,
     version: u64,
@@ -121,7 +121,7 @@ impl Table {
         Some(Self { sections, version: word::<8>(bytes, 64) })
     }
 
-    /// Whether it says what the file says.
+    /// Whether it agrees with the file.
     fn agrees(&self, file: &Sections) -> bool {
         let same = |table: Span, file: Span| table == file || (table.size == 0 && file.size == 0);
         let (table, names) = (&self.sections, self.sections.names);
@@ -132,7 +132,7 @@ impl Table {
     }
 }
 
-/// Memory of an object, some of it already here.
+/// Memory of an object, partly copied already.
 struct Reader<'a, D: Device> {
     device: &'a D,
     loaded: Loaded,
@@ -141,7 +141,7 @@ struct Reader<'a, D: Device> {
 }
 
 impl<D: Device> Reader<'_, D> {
-    /// Copies what all these spans cover, if that is not too much.
+    /// Copies the range that covers all these spans, if that is not too much.
     fn prefetch(&mut self, spans: &[Span]) -> Result<(), Refusal> {
         let spans = || spans.iter().filter(|span| span.size > 0);
         let Some(first) = spans().map(|span| span.address).min() else { return Ok(()) };
@@ -173,7 +173,7 @@ impl<D: Device> Reader<'_, D> {
     }
 }
 
-/// What is known of an object before its counters are copied.
+/// Facts about an object that are known before its counters are copied.
 struct Places {
     sections: Sections,
     /// Address of the version variable, as the link fixed it.
@@ -207,8 +207,8 @@ pub fn capture<D: Device, I: Image>(
     Ok(Capture { fixed, payload, dropped, table_is_damaged, sections })
 }
 
-/// What an object that was captured before counts now, without a look at its file. `None` where its records are not
-/// those of then (or were not all sound): it may be another object in the same place.
+/// The current counters of an object that was captured before, without reading its file. `None` where its records
+/// differ from those captured then (or were not all sound): it may be another object at the same address.
 pub fn again<D: Device>(device: &D, loaded: Loaded, sections: &Sections, fixed: &Fixed) -> Option<Bytes> {
     if fixed.data.len() as u64 != sections.data.size {
         return None;
@@ -265,7 +265,7 @@ fn find<D: Device, I: Image>(reader: &Reader<'_, D>, file: &Result<File<'_, I>, 
     }
 }
 
-/// Everything must be inside the memory of the object.
+/// Requires that everything is inside the memory of the object.
 fn check(sections: &Sections, size: u64) -> Result<(), Refusal> {
     let Sections { data, counters, uniform, bits, names, .. } = *sections;
     let named: [(&'static [u8], Span); 5] = [
@@ -281,7 +281,7 @@ fn check(sections: &Sections, size: u64) -> Result<(), Refusal> {
     bad.map_or(Ok(()), |(name, span)| Err(Refusal::Section(name, *span)))
 }
 
-/// The layout that a version says, or else the one in which most records are sound.
+/// The layout of a version, or else the one in which most records are sound.
 fn choose(version: Option<u64>, data: &[u8], frame: Frame<'_>) -> Result<(&'static Layout, u64), Refusal> {
     if let Some(version) = version {
         let layout = layout::of_version(version).ok_or(Refusal::Version(version))?;
@@ -342,7 +342,7 @@ fn fetch_part<D: Device>(reader: &Reader<'_, D>, payload: &mut Bytes, at: usize,
     reader.fetch(span.address, payload.get_mut(at..end).unwrap_or_default())
 }
 
-/// Names never change: from the file where it is there, which needs no copy of the GPU.
+/// Names never change: they are read from the file if it has them, which needs no copy from the GPU.
 fn read_names<D: Device, I: Image>(
     reader: &Reader<'_, D>,
     sections: &Sections,

@@ -1,6 +1,6 @@
 //! One drain: every code object that HSA has loaded, into the store, and from there into files.
 //!
-//! What goes wrong is said once, with what is lost by it, and never stops the rest.
+//! Each failure is reported once, with its loss, and never stops the rest.
 
 use crate::capture::{self, Loaded, Refusal, TABLE_SIZE, capture};
 use crate::elf::{Blocks, File};
@@ -12,7 +12,7 @@ use crate::name::{self, Path, Process};
 use crate::raw::fnv;
 use crate::store::{Store, Written};
 
-/// What all copies of the drain in a process share.
+/// State that all copies of the drain in a process share.
 pub struct Shared {
     /// Profiles so far.
     pub store: Store,
@@ -20,7 +20,7 @@ pub struct Shared {
     said: List<u64>,
     /// Whether an exit handler drained with success.
     exit_was_drained: bool,
-    /// Whether the program's own exit handler drained: what other images counted since, they read when they go.
+    /// Whether the program's own exit handler drained: other images read later counts when they are unloaded.
     pub is_ending: bool,
 }
 
@@ -29,29 +29,29 @@ impl Shared {
     pub const EMPTY: Self = Self { store: Store::EMPTY, said: List::EMPTY, exit_was_drained: false, is_ending: false };
 }
 
-/// Why a drain runs.
+/// The reason of a drain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Occasion {
     /// The program ends, or this image is unloaded.
     Exit,
-    /// The program asks for it.
+    /// The program requests it.
     Call,
     /// The host's runtime of an image writes its own profile.
     Host,
     /// Code objects are about to be destroyed: the caller knows that their work is done.
     Unload,
-    /// A fat binary goes. What started last, maybe by the destructor of a global object, may still run.
+    /// A fat binary is unregistered. Work started last, maybe by the destructor of a global object, may still run.
     Unregister,
 }
 
-/// Where the host's profile goes, as far as this image knows.
+/// The name of the host's profile, as far as this image knows it.
 #[derive(Default)]
 pub struct HostName {
     /// The pattern of the command line.
     pub pattern: Option<Path>,
-    /// The file that the host's runtime will write, if it is there and says so.
+    /// The file that the host's runtime will write, if it is present and provides that.
     pub file: Option<Path>,
-    /// The number of the process when this image came into it: the host's runtime does not notice a fork.
+    /// The process ID when this image was loaded: the host's runtime does not notice a fork.
     pub first_process: u64,
 }
 
@@ -66,7 +66,7 @@ struct Log<'a> {
 type Line = Path;
 
 impl Log<'_> {
-    /// Something is lost.
+    /// Reports a loss.
     fn warn(&mut self, what: impl FnOnce(&mut Line)) {
         self.lost += 1;
         let mut line = Line::new(b"hotswap-profile-drain: warning: ");
@@ -88,7 +88,7 @@ impl Log<'_> {
     }
 }
 
-/// Drains all code objects of the scope; how many things were lost.
+/// Drains all code objects of the scope; returns the number of losses.
 pub fn drain(shared: &mut Shared, occasion: Occasion, scope: &Scope, host: &HostName) -> u32 {
     let verbose = variable::<8>(c"HOTSWAP_PROFILE_VERBOSE").is_some_and(|value| !matches!(value.bytes(), b"" | b"0"));
     let mut log = Log { said: &mut shared.said, verbose, lost: 0 };
@@ -163,14 +163,14 @@ fn collect(hsa: &Hsa, store: &mut Store, (occasion, scope): Order<'_>, log: &mut
     retire(&segments, store);
 }
 
-/// Loads that HSA does not know any more are over.
+/// Retires loads that HSA no longer lists.
 fn retire(segments: &hsa::Segments, store: &mut Store) {
     store.retire(|load| {
         segments.iter().any(|segment| (segment.executable, segment.base) == (load.executable, load.base))
     });
 }
 
-/// After code objects were destroyed: their handles may come again.
+/// Runs after code objects were destroyed: their handles may be reused.
 pub fn forget_destroyed(shared: &mut Shared) {
     match Hsa::find().and_then(|hsa| hsa.segments()) {
         Ok(segments) => retire(&segments, &mut shared.store),
@@ -186,7 +186,7 @@ fn agent(hsa: &Hsa, handle: u64, known: &mut List<Known>) -> Result<Option<Agent
         return Ok(*agent);
     }
     let agent = hsa.agent(handle)?;
-    let _ = known.push((handle, agent)); // without memory, HSA is asked again
+    let _ = known.push((handle, agent)); // without memory, HSA is queried again
     Ok(agent)
 }
 
@@ -248,13 +248,13 @@ fn report(captured: &capture::Capture, who: impl Fn(&mut Line), log: &mut Log<'_
     }
 }
 
-/// Whether the program itself told the host's runtime where to write: then that is not the pattern's file. (`%m`
-/// means the host's own code there, so that it cannot be compared.)
+/// Whether the program itself set the file of the host's runtime: then that is not the pattern's file. (`%m` means the
+/// host's own code there, so that it cannot be compared.)
 fn is_told(file: &Path, pattern: &[u8], process: Process<'_>, host: &HostName) -> bool {
     file.bytes() != name::expand(pattern, Process { id: host.first_process, ..process }, 0).bytes()
 }
 
-/// The pattern of the host's file. As in LLVM's runtime, one that needs a folder that is not there counts for nothing.
+/// The pattern of the host's file. As in LLVM's runtime, one that needs a missing directory is ignored.
 fn pattern(host: &HostName, has_temporary: bool) -> Path {
     let variable = variable::<4096>(c"LLVM_PROFILE_FILE").filter(|pattern| !pattern.bytes().is_empty());
     let pattern = variable.or(host.pattern).unwrap_or(Path::new(name::DEFAULT));

@@ -1,15 +1,15 @@
-//! What a drain needs of a linked device ELF: where its profile sections are, and two of its symbols.
+//! The parts of a linked device ELF that a drain needs: its profile sections, and two of its symbols.
 //!
-//! The file is read piece by piece through [`Image`], because the loader's copy of it may be gone: nobody
-//! promises that a program keeps the memory that it loaded a code object from. Nothing is trusted.
-//! Absent: everything else in the file; whole files are the business of `hotswap-code-object`.
+//! The file is read piece by piece through [`Image`], because the loader's copy of it may be unmapped: a program need
+//! not keep the memory that it loaded a code object from. Nothing is trusted. Absent: everything else in the file;
+//! `hotswap-code-object` handles whole files.
 
 use crate::memory::{Bytes, copy};
 use core::cell::Cell;
 
-/// Something that can be read, or not, at an offset.
+/// A source of bytes that can be read, or not, at an offset.
 pub trait Image {
-    /// Fills all of `into`, or says that it cannot.
+    /// Fills all of `into`; returns false if it cannot.
     fn read(&self, offset: u64, into: &mut [u8]) -> bool;
 }
 
@@ -23,12 +23,12 @@ impl Image for &[u8] {
     }
 }
 
-/// An image that is read in blocks: each read of [`crate::libc::OwnMemory`] is a call of the kernel, and most code
-/// objects that are instrumented fit into one block.
+/// An image that is read in blocks: each read of [`crate::libc::OwnMemory`] is a system call, and most instrumented
+/// code objects fit into one block.
 pub struct Blocks<I: Image> {
     image: I,
     size: u64,
-    /// Where the last block begins, and its bytes.
+    /// The start of the last block, and its bytes.
     last: Cell<(u64, Bytes)>,
 }
 
@@ -72,50 +72,50 @@ pub struct Span {
 }
 
 impl Span {
-    /// The address behind it; `None` where it wraps around.
+    /// Its end address; `None` where it wraps around.
     pub fn end(self) -> Option<u64> {
         self.address.checked_add(self.size)
     }
 
-    /// Whether these bytes lie in it.
+    /// Whether these bytes are in it.
     pub fn holds(self, address: u64, size: u64) -> bool {
         let end = address.checked_add(size);
         address >= self.address && end.is_some_and(|end| self.end().is_some_and(|own| end <= own))
     }
 }
 
-/// The profile sections of a code object; empty ones are not there.
+/// The profile sections of a code object; absent ones are empty.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Sections {
     /// `__llvm_prf_data`: one record for each function.
     pub data: Span,
     /// `__llvm_prf_cnts`.
     pub counters: Span,
-    /// `__llvm_prf_ucnts`: how often whole waves came by.
+    /// `__llvm_prf_ucnts`: how often whole waves executed it.
     pub uniform: Span,
     /// `__llvm_prf_bits`: of MC/DC coverage.
     pub bits: Span,
     /// `__llvm_prf_names`.
     pub names: Span,
-    /// Where the names begin in the file; zero where that is not known.
+    /// Offset of the names in the file; zero where that is not known.
     pub names_offset: u64,
 }
 
-/// Why a file is no code object with profile sections.
+/// The reason why a file is no code object with profile sections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// The memory cannot be read.
     Unreadable,
     /// Not an ELF of 64 bits for an AMD GPU.
     Foreign,
-    /// Section headers that lie outside of the file or have another size.
+    /// Section headers that are outside of the file or have another size.
     Headers,
     /// No memory.
     Memory,
 }
 
 impl Fault {
-    /// For a message.
+    /// The text for a message.
     pub fn text(self) -> &'static [u8] {
         match self {
             Self::Unreadable => b"its file in memory cannot be read",
@@ -133,12 +133,12 @@ const SHT_HASH: u32 = 5;
 const SHT_DYNSYM: u32 = 11;
 const SECTION_HEADER: usize = 64;
 const SYMBOL: u64 = 24;
-/// No name that is looked for is longer.
+/// The maximum length of the names that are searched for.
 const NAME: usize = 32;
 /// Names of sections are not read beyond this.
 const LONGEST_NAMES: u64 = 1 << 20;
 
-/// A word of two, four or eight bytes, low byte first; zero where the bytes end before it.
+/// A little-endian integer of two, four or eight bytes; zero where the bytes end before it.
 pub fn word<const N: usize>(bytes: &[u8], at: usize) -> u64 {
     let rest = bytes.get(at..).unwrap_or_default();
     match N {
@@ -167,7 +167,7 @@ impl<'a, I: Image> File<'a, I> {
         if !image.read(0, &mut header) {
             return Err(Fault::Unreadable);
         }
-        // ELF, 64 bits, low byte first.
+        // ELF, 64 bits, little-endian.
         if !header.starts_with(b"\x7fELF\x02\x01") || word::<2>(&header, 18) != u64::from(EM_AMDGPU) {
             return Err(Fault::Foreign);
         }
@@ -184,7 +184,7 @@ impl<'a, I: Image> File<'a, I> {
         let mut made = Self { image, size, headers, names: Bytes::EMPTY };
         let names = made.header(word::<2>(&header, 62) as usize).ok_or(Fault::Headers)?;
         let place = made.place(names).ok_or(Fault::Headers)?;
-        // No real table of names is longer; of a damaged one the rest is not missed.
+        // No real table of names is longer; of a damaged one the rest is not needed.
         let length = place.size.min(LONGEST_NAMES) as usize;
         made.names = Bytes::zeroed(length).ok_or(Fault::Memory)?;
         if !image.read(place.address, &mut made.names) {
@@ -198,7 +198,7 @@ impl<'a, I: Image> File<'a, I> {
         self.headers.get(start..start.checked_add(SECTION_HEADER)?)
     }
 
-    /// Where a section's bytes are in the file.
+    /// The range of a section's bytes in the file.
     fn place(&self, header: &[u8]) -> Option<Span> {
         let place = Span { address: word::<8>(header, 24), size: word::<8>(header, 32) };
         Span { address: 0, size: self.size }.holds(place.address, place.size).then_some(place)
@@ -251,7 +251,7 @@ impl<'a, I: Image> File<'a, I> {
         let entry = |index: u64| self.number(hash, index);
         let (buckets, chains) = (entry(0)?, entry(1)?);
         let mut index = entry(2 + u64::from(hash_of(wanted)).checked_rem(buckets)?)?;
-        // A damaged chain may be a circle: no more steps than it has entries.
+        // A damaged chain may be circular: no more steps than it has entries.
         for _ in 0..chains {
             if index == 0 {
                 return None;

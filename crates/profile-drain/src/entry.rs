@@ -1,8 +1,8 @@
 //! The archive's entry points: constructor, exit handler, functions that the linker binds to us.
 //!
-//! All copies of the drain in a process (one in the program, one in each library) find each other by an ELF note
-//! that points to a slot in each image; the first copy puts the state there, the others take it over. Symbols
-//! would have to be visible outside of their image for that. The state is libc's memory and outlives its copy.
+//! All copies of the drain in a process (one in the program, one in each library) find each other by an ELF note that
+//! points to a slot in each image. The first copy stores the state there; the others adopt it. Symbols would have to be
+//! visible outside of their image for that. The state is libc's memory and outlives its copy.
 #![allow(unsafe_code)] // shared state, functions of C, each with its proof
 
 use crate::drain::{self, HostName, Occasion, Shared};
@@ -20,25 +20,25 @@ use core::mem::transmute;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
-/// Raised with every change of [`State`] or of what it holds: copies of different layouts must not meet.
+/// Incremented with every change of [`State`] or of its contents: copies of different layouts must not meet.
 const LAYOUT: u64 = 3;
 
-/// What the copies share, and who uses it.
+/// The state that the copies share, and its current user.
 struct State {
     owner: AtomicUsize,
-    /// The process that the state is of. A fork without handlers (`_Fork`, `clone`) leaves its parent's here.
+    /// The process that the state belongs to. A fork without handlers (`_Fork`, `clone`) leaves its parent's here.
     process: AtomicU64,
     /// HSA was up when this process was forked: its GPUs belong to the parent.
     is_inherited: AtomicBool,
     shared: Shared,
 }
 
-/// What other copies see of this one.
+/// The part of a copy that other copies see.
 #[repr(C)]
 struct Slot {
-    /// Points to the state as soon as one of the copies made it.
+    /// Points to the state as soon as one of the copies has made it.
     state: AtomicPtr<State>,
-    /// HSA was there before this image, so it goes after it: the image's own exit handler comes in time.
+    /// HSA was loaded before this image, so it is unloaded after it: the image's own exit handler runs in time.
     is_early: AtomicBool,
 }
 
@@ -65,7 +65,7 @@ global_asm!(
     slot = sym SLOT,
 );
 
-// What the host's profile runtime of this image has, or zero.
+// The host profile runtime of this image, or zero.
 global_asm!(
     ".weak __llvm_profile_get_filename",
     ".hidden __llvm_profile_get_filename",
@@ -86,7 +86,7 @@ unsafe extern "C" {
     fn pthread_atfork(prepare: extern "C" fn(), parent: extern "C" fn(), child: extern "C" fn()) -> c_int;
 }
 
-/// Run by the loader when the image is there.
+/// Run by the loader when the image has been loaded.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static CONSTRUCTOR: extern "C" fn() = construct;
@@ -128,7 +128,7 @@ fn copies(mut visit: impl FnMut(Range, bool, &Slot)) {
     });
 }
 
-/// Takes over the state of an earlier copy, or makes one.
+/// Adopts the state of an earlier copy, or makes one.
 fn find_state() {
     let mut found: *mut State = null_mut();
     copies(|_, is_program, slot| {
@@ -157,8 +157,9 @@ fn make_state() -> *mut State {
     place
 }
 
-/// What a copy drains when its image goes. The program's does all. A library's leaves to other copies what is theirs,
-/// so that many libraries do not each read the code of all; where it is known that those copies come in time.
+/// The scope of a copy when its image is unloaded. The program's copy drains everything. A library's leaves the code of
+/// other copies to them, so that many libraries do not each read all code, where it is known that those copies run in
+/// time.
 fn own_scope() -> Scope {
     if IS_PROGRAM.load(Ordering::Relaxed) {
         return Scope::All;
@@ -172,19 +173,19 @@ fn own_scope() -> Scope {
     Scope::Without(others)
 }
 
-/// Libraries that are opened later take their things down before `atexit` handlers of the program run; what
-/// belongs to the main thread goes first. Only in the program: libraries could not be unloaded any more.
+/// Libraries that are opened later are torn down before `atexit` handlers of the program run; destructors of the main
+/// thread run first. Only in the program: libraries could no longer be unloaded.
 fn drain_before_late_libraries() {
     type Register = unsafe extern "C" fn(extern "C" fn(*mut c_void), *mut c_void, *const c_void) -> c_int;
     // SAFETY: null is RTLD_DEFAULT; glibc's function of this name has this type; null becomes `None`.
     let register: Option<Register> = unsafe { transmute(dlsym(null_mut(), c"__cxa_thread_atexit_impl".as_ptr())) };
     if let Some(register) = register {
-        // SAFETY: the handler takes no argument that matters, and the last word is an address of this image.
+        // SAFETY: the handler takes no argument that matters, and the last argument is an address of this image.
         unsafe { register(on_thread_exit, null_mut(), (&raw const SLOT).cast()) };
     }
 }
 
-/// The state, once nobody else uses it; null where there is none, or where this thread uses it already.
+/// Acquires the state, waiting for other threads; null where there is none, or where this thread uses it already.
 fn acquire() -> *mut State {
     let state = SLOT.state.load(Ordering::Acquire);
     if state.is_null() {
@@ -205,7 +206,7 @@ fn acquire() -> *mut State {
 }
 
 fn release(state: *mut State) {
-    // SAFETY: `acquire` gave this pointer.
+    // SAFETY: `acquire` returned this pointer.
     unsafe { &*(&raw const (*state).owner) }.store(0, Ordering::Release);
 }
 
@@ -219,15 +220,15 @@ fn with_state<R>(run: impl FnOnce(&mut Shared) -> R) -> Option<R> {
     if state.is_null() {
         return None;
     }
-    // SAFETY: this thread is the owner, so nobody else has a reference to `shared`.
+    // SAFETY: this thread is the owner, so no other thread has a reference to `shared`.
     let (inherited, shared) = unsafe { (&*(&raw const (*state).is_inherited), &mut *(&raw mut (*state).shared)) };
     let result = (!inherited.load(Ordering::Relaxed)).then(|| run(shared));
     release(state);
     result
 }
 
-/// Whether the state is of another process: of the parent, which had no chance to tell whether its GPUs were in use.
-/// Nothing of it may change, since the memory may be the parent's own.
+/// Whether the state belongs to another process: to the parent, which had no chance to record whether its GPUs were in
+/// use. Nothing of it may change, since the memory may be the parent's own.
 fn is_foreign() -> bool {
     let state = SLOT.state.load(Ordering::Acquire);
     // SAFETY: not null, so made by `make_state`, and never freed.
@@ -240,7 +241,7 @@ const FOREIGN: &[u8] =
     b"hotswap-profile-drain: warning: this process was forked without fork handlers (_Fork, clone), \
 and HSA may be its parent's: its own device code, if it ran any, has no profile; fork with fork()\n";
 
-/// Which code objects an entry drains; worked out on our own stack.
+/// The code objects that an entry drains; computed on our own stack.
 #[derive(Clone, Copy)]
 enum Which {
     All,
@@ -265,7 +266,7 @@ fn say_once(was_said: &AtomicBool, message: &[u8]) {
     }
 }
 
-/// On our own stack.
+/// Runs on our own stack.
 #[inline(never)]
 fn drain_here(occasion: Occasion, which: Which) -> c_int {
     let _untouched = Untouched::begin();
@@ -296,10 +297,10 @@ fn drain_here(occasion: Occasion, which: Which) -> c_int {
     if lost.unwrap_or(0) == 0 { 0 } else { -1 }
 }
 
-/// What the host's profile runtime of this image knows.
+/// The names known to the host's profile runtime of this image.
 fn host_name() -> HostName {
     type GetFileName = unsafe extern "C" fn() -> *mut c_char;
-    // SAFETY: two words, filled in by the linker and loader, that nobody writes.
+    // SAFETY: two words, filled in by the linker and loader, that are never written.
     let [get, pattern] = unsafe { (&raw const hotswap_profile_host).read_volatile() };
     let first_process = FIRST_PROCESS.load(Ordering::Relaxed) as u64;
     let mut name = HostName { first_process, ..HostName::default() };
@@ -309,7 +310,7 @@ fn host_name() -> HostName {
         name.pattern = (!text.is_empty()).then(|| Path::new(text));
     }
     if is_secure() {
-        return name; // the host's runtime believes the user's environment
+        return name; // the host's runtime trusts the user's environment
     }
     // SAFETY: the linker bound `__llvm_profile_get_filename`, a function of this type, or zero: `None`.
     if let Some(get) = unsafe { transmute::<usize, Option<GetFileName>>(get) } {
@@ -319,7 +320,7 @@ fn host_name() -> HostName {
             // SAFETY: not null, so a text with its zero, which is freed after it was copied.
             let path = Path::new(unsafe { CStr::from_ptr(text) }.to_bytes());
             name.file = (!path.bytes().is_empty()).then_some(path);
-            // SAFETY: it came from malloc, and nobody else frees it.
+            // SAFETY: it came from malloc, and nothing else frees it.
             unsafe { crate::libc::free(text.cast()) };
         }
     }
@@ -334,7 +335,7 @@ extern "C" fn on_exit() {
     }
 }
 
-/// Other threads may still run, so this is not the last look.
+/// Other threads may still run, so this is not the last drain.
 extern "C" fn on_thread_exit(_: *mut c_void) {
     stack::run(|| if hsa::is_loaded() { drain_here(Occasion::Exit, Which::All) } else { 0 });
 }
@@ -351,7 +352,7 @@ extern "C" fn before_fork() {
         let _untouched = Untouched::begin();
         hsa::is_initialised()
     };
-    // Where it cannot be found out, the child leaves the GPUs alone.
+    // Where it cannot be determined, the child leaves the GPUs alone.
     WAS_UP.store(!state.is_null() && stack::run(look).unwrap_or(true), Ordering::Relaxed);
 }
 
@@ -373,25 +374,25 @@ extern "C" fn after_fork_in_child() {
     }
     // SAFETY: as above.
     unsafe { &*(&raw const (*state).process) }.store(process_id(), Ordering::Relaxed);
-    // What the parent counted is the parent's to write.
+    // The parent writes the parent's counts.
     *shared = Shared::EMPTY;
     release(state);
 }
 
-/// Drains all code that is on the GPUs of this process now, and may be called as often as one likes. Returns 0, or
-/// -1 where something was lost; a warning on standard error says what.
+/// Drains all code that is on the GPUs of this process now, and may be called any number of times. Returns 0, or -1
+/// where something was lost, with a warning on standard error.
 #[unsafe(no_mangle)]
 pub extern "C" fn hotswap_profile_drain() -> c_int {
     drain_now(Occasion::Call, Which::All)
 }
 
-/// LLVM's host runtime of an image asks for the profiles of devices when it writes its own.
+/// LLVM's host runtime of an image requests the profiles of devices when it writes its own.
 #[unsafe(no_mangle)]
 pub extern "C" fn __llvm_profile_hip_collect_device_data() -> c_int {
     drain_now(Occasion::Host, Which::Own)
 }
 
-/// Registrations of LLVM's host code: what HSA has loaded needs none. Arguments are not looked at.
+/// Registrations of LLVM's host code: code loaded by HSA needs none. Arguments are ignored.
 macro_rules! registrations {
     ($($name:ident)*) => {$(
         #[doc = "Does nothing."]
@@ -407,7 +408,7 @@ registrations! {
     __llvm_profile_offload_unregister_dynamic_module
 }
 
-/// Passes a call on to the function that the loader would have bound, without us in between.
+/// Forwards a call to the function that the loader would have bound without us.
 fn pass_on(name: &CStr, argument: usize) -> u32 {
     type Function = unsafe extern "C" fn(usize) -> u32;
     // SAFETY: null is RTLD_DEFAULT, and our own function is hidden from it; null becomes `None`.
@@ -424,7 +425,7 @@ fn destroy(name: &CStr, argument: usize) -> u32 {
     result
 }
 
-/// After the real function destroyed code objects.
+/// Runs after the real function destroyed code objects.
 #[inline(never)]
 fn forget_destroyed() {
     stack::run(|| with_state(drain::forget_destroyed));
@@ -454,7 +455,7 @@ pub extern "C" fn hsa_shut_down() -> u32 {
     destroy(c"hsa_shut_down", 0)
 }
 
-/// Fat binaries of this image: HIP's handle, and where the bundle begins.
+/// Fat binaries of this image: HIP's handle, and the address of the bundle.
 struct Registered {
     is_taken: AtomicBool,
     list: UnsafeCell<List<(usize, usize)>>,
@@ -470,14 +471,14 @@ impl Registered {
         while self.is_taken.swap(true, Ordering::Acquire) {
             pause(0);
         }
-        // SAFETY: this thread set the flag, and nobody else looks until it is taken back.
+        // SAFETY: this thread set the flag, and no other thread accesses the list until it is cleared.
         let result = use_it(unsafe { &mut *self.list.get() });
         self.is_taken.store(false, Ordering::Release);
         result
     }
 }
 
-/// `void **__hipRegisterFatBinary(const void *wrapper)`: notes which bundle the handle is of.
+/// `void **__hipRegisterFatBinary(const void *wrapper)`: records the bundle of the handle.
 #[unsafe(no_mangle)]
 pub extern "C" fn __hipRegisterFatBinary(wrapper: *const u8) -> usize {
     type Register = unsafe extern "C" fn(*const u8) -> usize;
@@ -490,13 +491,13 @@ pub extern "C" fn __hipRegisterFatBinary(wrapper: *const u8) -> usize {
     // SAFETY: HIP has just read the same 16 bytes: magic, version, pointer to the bundle.
     let (magic, bundle) = unsafe { (wrapper.cast::<u32>().read(), wrapper.add(8).cast::<usize>().read()) };
     if magic == MAGIC {
-        // Without memory the image's code objects are looked at all.
+        // Without memory the image's code objects are drained all the same.
         REGISTERED.with(|list| list.push((handle, bundle)).is_some());
     }
     handle
 }
 
-/// The code objects of a fat binary; what is known of all where it is not known where they lie.
+/// The code objects of a fat binary; the own scope where their addresses are unknown.
 fn scope_of(handle: usize) -> Scope {
     let bundle = REGISTERED.with(|list| {
         let place = list.iter().position(|(own, _)| *own == handle)?;

@@ -1,4 +1,4 @@
-//! The border to HSA: the functions of a runtime that the program loaded and initialised itself.
+//! The interface to HSA: the functions of a runtime that the program loaded and initialised itself.
 //!
 //! Never initialises HSA: a runtime that is not up has nothing to drain. Values and layouts are those of `hsa.h`
 //! and `hsa_ven_amd_loader.h`, which are stable interfaces. `iterate_executables` is not used, because it holds
@@ -38,22 +38,22 @@ const SYMBOL_INFO_VARIABLE_SIZE: u32 = 9;
 const SYMBOL_INFO_VARIABLE_ADDRESS: u32 = 21;
 /// Size of a segment descriptor.
 const DESCRIPTOR: usize = 64;
-/// Other threads may load code between counting and reading; then again.
+/// Other threads may load code between counting and reading; then it is repeated.
 const ATTEMPTS: u32 = 20;
 
-/// Why HSA does not tell.
+/// The reason why HSA cannot be queried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     /// The program has no HSA, or did not initialise it, or shut it down: nothing is loaded.
     NotUp,
-    /// The runtime has not this function.
+    /// The runtime lacks this function.
     Function(&'static CStr),
     /// A function failed.
     Failed(&'static CStr, u32),
 }
 
 impl Refusal {
-    /// For a message.
+    /// The text for a message.
     pub fn describe<const N: usize>(self, text: &mut Text<N>) {
         match self {
             Self::NotUp => text.push(b"HSA is not initialised"),
@@ -65,7 +65,7 @@ impl Refusal {
     }
 }
 
-/// A runtime that is up, and stays up while this lives.
+/// A runtime that is initialised, and stays so while this lives.
 pub struct Hsa {
     shut_down: NoWords,
     copy: Copy,
@@ -84,9 +84,9 @@ pub struct Segment {
     pub agent: u64,
     /// Handle of the executable.
     pub executable: u64,
-    /// Where the file is in memory, if it is.
+    /// The address and size of the file in memory, if it is known.
     pub file: Option<(usize, u64)>,
-    /// Where address 0 of the code object is.
+    /// The load address of the code object's address 0.
     pub base: u64,
     /// Bytes of its memory.
     pub size: u64,
@@ -95,13 +95,13 @@ pub struct Segment {
 /// A GPU.
 #[derive(Debug, Clone, Copy)]
 pub struct Agent {
-    /// Its processor, for example `gfx90a`, zeros behind.
+    /// Its processor, for example `gfx90a`, padded with zeros.
     pub processor: [u8; 64],
     /// The number of its node.
     pub node: u32,
 }
 
-/// A function pointer out of a symbol.
+/// Converts a symbol to a function pointer.
 macro_rules! function {
     ($library:expr, $name:literal, $type:ty) => {{
         let symbol = $library.symbol($name);
@@ -113,7 +113,7 @@ macro_rules! function {
 fn is_up(library: &Library) -> Result<(), Refusal> {
     let get_info = function!(library, c"hsa_system_get_info", GetInfo)?;
     let mut value = [0; 256];
-    // SAFETY: the value has two bytes; allowed, and answered with an error, when HSA is not initialised.
+    // SAFETY: the value has two bytes; the call is allowed, and returns an error, when HSA is not initialised.
     match unsafe { get_info(SYSTEM_INFO_VERSION_MAJOR, &mut value) } {
         SUCCESS => Ok(()),
         NOT_INITIALIZED => Err(Refusal::NotUp),
@@ -130,13 +130,13 @@ pub fn is_loaded() -> bool {
     library().is_some()
 }
 
-/// Whether HSA is up.
+/// Whether HSA is initialised.
 pub fn is_initialised() -> bool {
     library().is_some_and(|library| is_up(&library).is_ok())
 }
 
 impl Hsa {
-    /// The program's runtime, if it is up.
+    /// The program's runtime, if it is initialised.
     pub fn find() -> Result<Self, Refusal> {
         let library = library().ok_or(Refusal::NotUp)?;
         is_up(&library)?;
@@ -149,13 +149,13 @@ impl Hsa {
         let shut_down = function!(library, c"hsa_shut_down", NoWords)?;
         let init = function!(library, c"hsa_init", NoWords)?;
         let mut table = [0usize; 2];
-        // SAFETY: the size is that of the table; of the functions, only the first two are asked for.
+        // SAFETY: the size is that of the table; only the first two functions are requested.
         let status = unsafe { get_table(EXTENSION_AMD_LOADER, 1, size_of_val(&table), &mut table) };
         check(c"hsa_system_get_major_extension_table", status)?;
         // SAFETY: the second entry is `query_segment_descriptors`; zero becomes `None`.
         let descriptors = unsafe { transmute::<usize, Option<Descriptors>>(table[1]) };
         let descriptors = descriptors.ok_or(Refusal::Function(c"query_segment_descriptors"))?;
-        // SAFETY: HSA is up, so this only counts one more user; `drop` takes it back.
+        // SAFETY: HSA is initialised, so this only adds one more user; `drop` removes it.
         check(c"hsa_init", unsafe { init() })?;
         Ok(Self { shut_down, copy, agent_info, get_symbol, symbol_info, descriptors, iterate, _library: library })
     }
@@ -185,7 +185,7 @@ impl Hsa {
         Err(Refusal::Failed(NAME, status))
     }
 
-    /// What is known of an agent; `None` if it is no GPU.
+    /// The properties of an agent; `None` if it is no GPU.
     pub fn agent(&self, agent: u64) -> Result<Option<Agent>, Refusal> {
         let device = self.agent_value(agent, AGENT_INFO_DEVICE)?;
         if crate::elf::word::<4>(&device, 0) != DEVICE_TYPE_GPU {
@@ -218,7 +218,7 @@ impl Hsa {
 
     fn agent_value(&self, agent: u64, what: u32) -> Result<[u8; 256], Refusal> {
         let mut value = [0; 256];
-        // SAFETY: HSA gave us the handle; no value that we ask for is longer than 64 bytes.
+        // SAFETY: HSA returned the handle; no value that we query is longer than 64 bytes.
         check(c"hsa_agent_get_info", unsafe { (self.agent_info)(agent, what, &mut value) })?;
         Ok(value)
     }
@@ -227,13 +227,13 @@ impl Hsa {
     pub fn variable(&self, executable: u64, agent: u64, name: &CStr, size: u64) -> Option<u64> {
         let (get_symbol, symbol_info) = (self.get_symbol?, self.symbol_info?);
         let mut symbol = 0;
-        // SAFETY: HSA gave us both handles, and the name ends with zero.
+        // SAFETY: HSA returned both handles, and the name ends with zero.
         if unsafe { get_symbol(executable, name.as_ptr(), &agent, &mut symbol) } != SUCCESS {
             return None;
         }
         let value = |what| {
             let mut value = [0; 256];
-            // SAFETY: a symbol that HSA just gave us; the values have four and eight bytes.
+            // SAFETY: a symbol that HSA just returned; the values have four and eight bytes.
             (unsafe { symbol_info(symbol, what, &mut value) } == SUCCESS).then_some(value)
         };
         let own = crate::elf::word::<4>(&value(SYMBOL_INFO_VARIABLE_SIZE)?, 0);
@@ -251,7 +251,7 @@ impl Device for Hsa {
         if into.is_empty() {
             return Ok(());
         }
-        // SAFETY: the place is a slice of this size; HSA looks the other address up and never follows it here.
+        // SAFETY: the destination is a slice of this size; HSA looks the other address up and never follows it here.
         match unsafe { (self.copy)(into.as_mut_ptr(), address as *const u8, into.len()) } {
             SUCCESS => Ok(()),
             status => Err(status),
@@ -261,7 +261,7 @@ impl Device for Hsa {
 
 impl Drop for Hsa {
     fn drop(&mut self) {
-        // SAFETY: takes back our `hsa_init`. Nothing can be done about a failure.
+        // SAFETY: undoes our `hsa_init`. Nothing can be done about a failure.
         unsafe { (self.shut_down)() };
     }
 }
@@ -289,7 +289,7 @@ impl Segments {
     }
 }
 
-/// Waits until all work of HIP is done, if the program uses HIP: what still runs would be counted in part.
+/// Waits until all work of HIP has finished, if the program uses HIP: running work would be counted in part.
 pub fn finish_work() {
     type Call = unsafe extern "C" fn(i32) -> i32;
     type Count = unsafe extern "C" fn(*mut i32) -> i32;
@@ -306,7 +306,7 @@ pub fn finish_work() {
     };
     let (Some(count), Some(get), Some(set), Some(wait)) = (count, get, set, wait) else { return };
     let (mut devices, mut current) = (0, 0);
-    // SAFETY: each pointer is to a place of its type. HSA is up, so HIP is, and nothing is initialised here.
+    // SAFETY: each pointer is to a place of its type. HSA is initialised, so HIP is, and nothing is initialised here.
     unsafe {
         if count(&mut devices) != 0 || get(&mut current) != 0 {
             return;

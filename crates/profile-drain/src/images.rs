@@ -1,7 +1,7 @@
-//! Whose code object it is: images that carry a drain, and the fat binaries that an image registers with HIP.
+//! The owners of code objects: images that carry a drain, and the fat binaries that an image registers with HIP.
 //!
-//! HIP loads a code object from where it lies in the image, and HSA tells that address again. So each copy of the drain
-//! can leave the code of other images to their own copies, and look once more at one fat binary before it goes.
+//! HIP loads a code object from its address in the image, and HSA reports that address. So each copy of the drain can
+//! leave the code of other images to their own copies, and drain one fat binary once more before it is unregistered.
 
 use crate::elf::{Image, word};
 use crate::libc::OwnMemory;
@@ -12,7 +12,7 @@ use crate::memory::List;
 pub struct Range {
     /// First address.
     pub start: usize,
-    /// The address behind it.
+    /// The end address.
     pub end: usize,
 }
 
@@ -22,18 +22,18 @@ impl Range {
     }
 }
 
-/// Which code objects a drain looks at.
+/// The code objects that a drain reads.
 pub enum Scope {
     /// All.
     All,
-    /// Those whose files do not lie in one of these images, which look after themselves.
+    /// Those whose files are not in one of these images, which drain them themselves.
     Without(List<Range>),
     /// Those of one fat binary.
     Only(Range),
 }
 
 impl Scope {
-    /// Whether the code object is looked at whose file begins there; where a file is may not be known.
+    /// Whether the code object whose file begins there is in scope; the address of a file may be unknown.
     #[must_use]
     pub fn holds(&self, file: Option<usize>) -> bool {
         match self {
@@ -48,8 +48,8 @@ const MAGIC: &[u8; 24] = b"__CLANG_OFFLOAD_BUNDLE__";
 /// More entries than any bundle has: a number beyond is damage.
 const MOST_ENTRIES: u64 = 4096;
 
-/// Where the code objects of an offload bundle lie that begins there. `None` for one that is compressed, whose code
-/// objects HIP unpacks elsewhere, and for everything that is none.
+/// The address range of the code objects of the offload bundle that begins there. `None` for a compressed one, whose
+/// code objects HIP unpacks elsewhere, and for anything that is no bundle.
 #[must_use]
 pub fn bundle(start: usize) -> Option<Range> {
     let memory = OwnMemory::at(start);

@@ -3,7 +3,7 @@
 //! Source: `llvm/include/llvm/ProfileData/InstrProfData.inc` of LLVM 22 (version 10), 23 and 24 (version 11).
 //! All words are little endian. A version without a row is refused, because tools read exactly one version.
 
-/// Where the fields of a record are. Offsets and sizes in bytes.
+/// The positions of the fields of a record. Offsets and sizes in bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Layout {
     /// The low half of the version word.
@@ -16,7 +16,7 @@ pub struct Layout {
     pub uniform: Option<usize>,
     /// The same for MC/DC bitmaps.
     pub bits: usize,
-    /// Addresses of the function and of value-profiling nodes, 16 bytes that mean nothing outside the process.
+    /// Addresses of the function and of value-profiling nodes, 16 bytes that are meaningless outside the process.
     pub addresses: usize,
     /// Number of counters, four bytes.
     pub counter_count: usize,
@@ -28,7 +28,7 @@ pub struct Layout {
     pub bit_count: usize,
 }
 
-/// The versions that we know.
+/// The known versions.
 #[rustfmt::skip]
 pub static LAYOUTS: [Layout; 2] = [
     Layout { version: 10, record: 64, counters: 16, uniform: None,     bits: 24, addresses: 32,

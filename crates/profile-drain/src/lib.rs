@@ -1,16 +1,16 @@
 //! The profile drain: at the exit of a HIP program, counters of its device code become raw profiles of LLVM.
 //!
-//! Compiled twice: without `std`, as the object of [`ARCHIVE`], which the link of a user's program forces in; and as
-//! a library, for the tests of its parts. What runs in users' programs: `entry` (constructor, exit handler) calls
-//! `drain` (the walk), which asks `hsa` what is loaded, `capture` reads and judges one code object, `store`
-//! adds up and writes files.
+//! Compiled twice: without `std`, as the object of [`ARCHIVE`], which the link of a user's program forces in; and as a
+//! library, for the tests of its parts. In users' programs, `entry` (constructor, exit handler) calls `drain` (the
+//! walk), which queries `hsa` for the loaded code objects. `capture` reads and checks one code object, `store` adds up
+//! and writes files.
 //!
-//! Invariants: never ends or changes the program (no panic is reachable, which the build script checks by the symbols of
-//! the object; `errno` and signals stay); never loads or initialises a runtime; a file is complete or not there;
-//! what is lost is said on standard error. Draining is idempotent.
+//! Invariants: never ends or changes the program (no panic is reachable, which the build script checks by the symbols
+//! of the object; `errno` and signals are preserved). Never loads or initialises a runtime. A file is complete or
+//! absent. Losses are reported on standard error. Draining is idempotent.
 //!
-//! Absent: `_exit`, `quick_exit`, `abort` and signals, which no handler sees; programs that are linked with a
-//! static HIP; HIP on Windows.
+//! Absent: `_exit`, `quick_exit`, `abort` and signals, which run no handler; programs that are linked with a static
+//! HIP; HIP on Windows.
 #![cfg_attr(hotswap_archive, no_std)]
 
 pub mod capture;
@@ -35,8 +35,8 @@ pub mod text;
 #[cfg(not(hotswap_archive))]
 pub const ARCHIVE: &[u8] = include_bytes!(env!("HOTSWAP_PROFILE_DRAIN_ARCHIVE"));
 
-/// Never linked in: were a panic reachable, this function would stand undefined in our object, and the build
-/// script would refuse it.
+/// Never linked in: were a panic reachable, this function would be undefined in our object, and the build script would
+/// reject it.
 #[cfg(hotswap_archive)]
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {

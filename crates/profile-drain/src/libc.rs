@@ -1,6 +1,6 @@
-//! The border to libc: files, memory, signals, loaded libraries. Safe functions around each call.
+//! The interface to libc: files, memory, signals, loaded libraries. Safe functions around each call.
 //!
-//! Declared by hand: the object that goes into users' programs has no dependency, and needs few functions. The
+//! Declared by hand: the object that is linked into users' programs has no dependency, and needs few functions. The
 //! constants are Linux's, the same on x86-64 and AArch64.
 #![allow(unsafe_code)] // calls of libc, each with its proof
 
@@ -93,7 +93,7 @@ const O_NOFOLLOW: c_int = 0o400_000;
 const SYS_GETTID: isize = 178;
 #[cfg(not(target_arch = "aarch64"))]
 const SYS_GETTID: isize = 186;
-/// The program has rights that its user has not.
+/// The program has rights that its user lacks.
 const AT_SECURE: usize = 23;
 const LOCK_EX: c_int = 2;
 const EINTR: c_int = 4;
@@ -115,7 +115,7 @@ pub const TOO_LONG: Errno = Errno(36);
 /// ELOOP: a symbolic link, which is not followed.
 pub const IS_LINK: Errno = Errno(40);
 
-/// The names that people know, for messages.
+/// The familiar names, for messages.
 const ERRORS: &[(c_int, &[u8])] = &[
     (1, b"operation not permitted"),
     (2, b"no such file or directory"),
@@ -134,7 +134,7 @@ const ERRORS: &[(c_int, &[u8])] = &[
 ];
 
 impl Errno {
-    /// For a message.
+    /// The text for a message.
     pub fn describe<const N: usize>(self, text: &mut Text<N>) {
         match ERRORS.iter().find(|(number, _)| *number == self.0) {
             Some((_, name)) => text.push(name),
@@ -143,7 +143,7 @@ impl Errno {
     }
 
     fn last() -> Self {
-        // SAFETY: libc gives a place that is valid in this thread.
+        // SAFETY: libc returns a place that is valid in this thread.
         Self(unsafe { *__errno_location() })
     }
 
@@ -152,18 +152,18 @@ impl Errno {
     }
 }
 
-/// Leaves `errno`, and the signals of failed writes, as the program had them.
+/// Preserves `errno` and the pending signals of the program.
 pub struct Untouched {
     errno: Errno,
     mask: Option<SignalSet>,
-    /// Signals that waited before, and must go on waiting.
+    /// Signals that were pending before, and must remain pending.
     waiting: SignalSet,
 }
 
 const WRITE_SIGNALS: [c_int; 2] = [SIGPIPE, SIGXFSZ];
 
 impl Untouched {
-    /// From here on, a closed pipe or a limit of file sizes is an error number and kills nobody.
+    /// From here on, a closed pipe or a limit of file sizes causes an error number and no fatal signal.
     pub fn begin() -> Self {
         let mut made = Self { errno: Errno::last(), mask: None, waiting: [0; 16] };
         let (mut set, mut old) = ([0; 16], [0; 16]);
@@ -199,24 +199,24 @@ impl Drop for Untouched {
             // SAFETY: the mask is the one that was read; a null place for the old one is allowed.
             unsafe { pthread_sigmask(SIG_SETMASK, mask, ptr::null_mut()) };
         }
-        // SAFETY: libc gives a place that is valid in this thread.
+        // SAFETY: libc returns a place that is valid in this thread.
         unsafe { *__errno_location() = self.errno.0 };
     }
 }
 
-/// Writes a message to standard error, as far as that is there.
+/// Writes a message to standard error, if that is open.
 pub fn say(message: &[u8]) {
     // SAFETY: the pointer and the size are those of a slice. Nothing can be done about a failure.
     unsafe { write(2, message.as_ptr(), message.len()) };
 }
 
-/// Whether the program runs with rights that its user has not (setuid): the user's environment says nothing then.
+/// Whether the program runs with rights that its user lacks (setuid): the user's environment is ignored then.
 pub fn is_secure() -> bool {
     // SAFETY: always possible.
     unsafe { getauxval(AT_SECURE) != 0 }
 }
 
-/// A variable of the environment. There is none where the program has more rights than its user.
+/// A variable of the environment. `None` where the program has more rights than its user.
 pub fn variable<const N: usize>(name: &CStr) -> Option<Text<N>> {
     if is_secure() {
         return None;
@@ -226,7 +226,7 @@ pub fn variable<const N: usize>(name: &CStr) -> Option<Text<N>> {
     if value.is_null() {
         return None;
     }
-    // SAFETY: not null, so a text with its zero, which stays where it is as long as nobody changes it.
+    // SAFETY: not null, so a text with its zero, which stays in place as long as the environment is not changed.
     Some(Text::new(unsafe { CStr::from_ptr(value) }.to_bytes()))
 }
 
@@ -236,7 +236,7 @@ pub fn process_id() -> u64 {
     u64::from(unsafe { getpid() }.unsigned_abs())
 }
 
-/// A number that no other thread of the process has.
+/// A number that is unique to the thread in the process.
 pub fn thread_id() -> usize {
     // SAFETY: always possible.
     unsafe { pthread_self() }
@@ -251,7 +251,7 @@ pub fn pause(microseconds: u32) {
 /// The machine's name.
 pub fn host_name() -> Text<256> {
     let mut name = [0u8; 256];
-    // SAFETY: libc writes at most the size that it is told, and the last byte stays zero.
+    // SAFETY: libc writes at most the size that is passed, and the last byte stays zero.
     unsafe { gethostname(name.as_mut_ptr(), name.len() - 1) };
     Text::new(crate::elf::until_zero(&name))
 }
@@ -261,17 +261,17 @@ pub struct File(c_int);
 
 impl Drop for File {
     fn drop(&mut self) {
-        // SAFETY: we opened it and nobody else closes it.
+        // SAFETY: we opened it and nothing else closes it.
         unsafe { close(self.0) };
     }
 }
 
-/// How a file is opened.
+/// The mode of opening a file.
 #[derive(Debug, Clone, Copy)]
 pub enum Open {
-    /// For reading and locking; made where it is not there. A symbolic link is an error.
+    /// For reading and locking; created if it does not exist. A symbolic link is an error.
     Shared,
-    /// For writing; must not be there yet.
+    /// For writing; must not exist yet.
     New,
 }
 
@@ -285,7 +285,7 @@ impl File {
             Open::Shared => O_RDWR | O_CREAT | O_NOFOLLOW,
             Open::New => O_WRONLY | O_CREAT | O_EXCL,
         };
-        // SAFETY: a text with its zero, and the mode that O_CREAT asks for.
+        // SAFETY: a text with its zero, and the mode that O_CREAT requires.
         Errno::check(unsafe { open(path.c_string().as_ptr(), flags | O_CLOEXEC, 0o666 as c_int) }).map(Self)
     }
 
@@ -298,7 +298,7 @@ impl File {
         Ok([status[0], status[1], status[6]])
     }
 
-    /// Waits until nobody else holds the lock of the file.
+    /// Waits until no other process holds the lock of the file.
     pub fn lock(&self) -> Result<(), Errno> {
         loop {
             // SAFETY: an open file.
@@ -309,7 +309,7 @@ impl File {
         }
     }
 
-    /// Reads until `into` is full or the file ends; how much it was.
+    /// Reads until `into` is full or the file ends; returns the number of bytes.
     pub fn read(&self, into: &mut [u8]) -> Result<usize, Errno> {
         let mut done = 0;
         while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
@@ -324,11 +324,11 @@ impl File {
         Ok(done)
     }
 
-    /// Writes all parts, one behind the other.
+    /// Writes all parts consecutively.
     pub fn write(&self, parts: [&[u8]; 4]) -> Result<(), Errno> {
         let mut parts = parts.map(|part| Part { start: part.as_ptr(), size: part.len() });
         while parts.iter().any(|part| part.size > 0) {
-            // SAFETY: each part is what is left of a slice that lives through this function.
+            // SAFETY: each part is the rest of a slice that lives through this function.
             let written = unsafe { writev(self.0, parts.as_ptr(), parts.len() as c_int) };
             if written < 0 && Errno::last().0 != EINTR {
                 return Err(Errno::last());
@@ -336,7 +336,7 @@ impl File {
             let mut written = usize::try_from(written).unwrap_or(0);
             for part in &mut parts {
                 let done = written.min(part.size);
-                // `done` is not more than what is left of the slice, so the pointer stays in it or at its end.
+                // `done` is not more than the rest of the slice, so the pointer stays in it or at its end.
                 part.start = part.start.wrapping_add(done);
                 part.size -= done;
                 written -= done;
@@ -345,7 +345,7 @@ impl File {
         Ok(())
     }
 
-    /// Closes the file; some file systems tell of a full disk only here.
+    /// Closes the file; some file systems report a full disk only here.
     pub fn close(self) -> Result<(), Errno> {
         let file = self.0;
         core::mem::forget(self);
@@ -360,22 +360,22 @@ pub fn rename_file<const N: usize>(from: &Text<N>, to: &Text<N>) -> Result<(), E
     Errno::check(unsafe { rename(from.c_string().as_ptr(), to.c_string().as_ptr()) }).map(drop)
 }
 
-/// Removes a file, if it is there.
+/// Removes a file, if it exists.
 pub fn remove_file<const N: usize>(path: &Text<N>) {
     // SAFETY: a text with its zero.
     unsafe { unlink(path.c_string().as_ptr()) };
 }
 
-/// Makes the folders of a file. Whether that worked is found out by who opens the file.
-pub fn make_folders<const N: usize>(file: &Text<N>) {
+/// Makes the directories of a file. Failures are detected when the file is opened.
+pub fn make_directories<const N: usize>(file: &Text<N>) {
     for (at, _) in file.bytes().iter().enumerate().filter(|(at, byte)| *at > 0 && **byte == b'/') {
-        let folder = Text::<N>::new(file.bytes().get(..at).unwrap_or_default());
+        let directory = Text::<N>::new(file.bytes().get(..at).unwrap_or_default());
         // SAFETY: a text with its zero.
-        unsafe { mkdir(folder.c_string().as_ptr(), 0o755) };
+        unsafe { mkdir(directory.c_string().as_ptr(), 0o755) };
     }
 }
 
-/// Memory of this process that may not be there any more: read by the kernel, which does not fault.
+/// Memory of this process that may be unmapped: it is read by the kernel, which does not fault.
 pub struct OwnMemory {
     start: usize,
 }
@@ -394,15 +394,15 @@ impl Image for OwnMemory {
         };
         let to = Part { start: into.as_mut_ptr(), size: into.len() };
         let part = Part { start: from as *const u8, size: into.len() };
-        // SAFETY: the kernel writes to `to` only, which is a slice that nobody else uses; `part` is read by the
-        // kernel, which says EFAULT where nothing is there. Named by its thread: a process whose first thread has
-        // ended has no memory under its own number.
+        // SAFETY: the kernel writes to `to` only, which is a slice that nothing else uses; `part` is read by the
+        // kernel, which returns EFAULT for unmapped memory. The thread's ID is used, because a process whose first
+        // thread has ended has no memory under its own ID.
         let read = unsafe { process_vm_readv(syscall(SYS_GETTID) as c_int, &to, 1, &part, 1, 0) };
         usize::try_from(read) == Ok(into.len()) || read_through_proc(from, into)
     }
 }
 
-/// Where containers forbid `process_vm_readv`.
+/// The fallback where containers forbid `process_vm_readv`.
 fn read_through_proc(from: usize, into: &mut [u8]) -> bool {
     // SAFETY: a text with its zero; no file is made.
     let Ok(memory) = Errno::check(unsafe { open(c"/proc/thread-self/mem".as_ptr().cast(), O_CLOEXEC) }).map(File)
@@ -415,16 +415,16 @@ fn read_through_proc(from: usize, into: &mut [u8]) -> bool {
     usize::try_from(read) == Ok(into.len())
 }
 
-/// A library that the program loaded; we never load one.
+/// A library that the program has loaded; we never load one.
 pub struct Library {
     handle: *mut c_void,
 }
 
 impl Library {
-    /// The loaded library whose file name begins with this, whatever version follows.
+    /// The loaded library whose file name begins with this, in any version.
     pub fn find(name: &[u8]) -> Option<Self> {
         let mut search = Search { name, path: Text::default(), found: false };
-        // SAFETY: the callback gets this pointer back during the call only, and knows its type.
+        // SAFETY: the callback receives this pointer during the call only, and knows its type.
         unsafe { dl_iterate_phdr(is_library, (&raw mut search).cast()) };
         if !search.found || search.path.is_cut() {
             return None;
@@ -443,7 +443,7 @@ impl Library {
 
 impl Drop for Library {
     fn drop(&mut self) {
-        // SAFETY: the handle came from dlopen and is given back once.
+        // SAFETY: the handle came from dlopen and is closed once.
         unsafe { dlclose(self.handle) };
     }
 }
@@ -478,11 +478,11 @@ pub struct LoadedImage {
     pub is_program: bool,
     /// Its first address.
     pub start: usize,
-    /// The address behind it.
+    /// Its end address.
     pub end: usize,
 }
 
-/// What [`notes`] calls with each image that has the note, and a pointer to the note's content.
+/// The callback of [`notes`] for each image that has the note, with a pointer to the note's content.
 pub type NoteVisitor<'a> = &'a mut dyn FnMut(LoadedImage, *const u8);
 
 struct Notes<'a> {
@@ -494,12 +494,12 @@ struct Notes<'a> {
 /// Visits the ELF notes of this name (with its zero) and size in all loaded images, in the order of their loading.
 pub fn notes(name: &[u8], size: u32, visit: NoteVisitor<'_>) {
     let mut notes = Notes { name, size, visit };
-    // SAFETY: the callback gets this pointer back during the call only, and knows its type.
+    // SAFETY: the callback receives this pointer during the call only, and knows its type.
     unsafe { dl_iterate_phdr(visit_notes, (&raw mut notes).cast()) };
 }
 
 extern "C" fn visit_notes(info: *const PhdrInfo, _: usize, data: *mut c_void) -> c_int {
-    // SAFETY: the loader's entry is valid during the call, and `data` is what `notes` passed.
+    // SAFETY: the loader's entry is valid during the call, and `data` is the argument that `notes` passed.
     let (info, notes) = unsafe { (&*info, &mut *data.cast::<Notes<'_>>()) };
     // SAFETY: the program has no name, or an empty one.
     let is_program = info.name.is_null() || unsafe { *info.name } == 0;

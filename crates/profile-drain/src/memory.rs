@@ -1,4 +1,4 @@
-//! Memory of libc that may be refused: bytes and lists, where Rust's own containers would panic or abort.
+//! Memory of libc whose allocation may fail: bytes and lists, where Rust's own containers would panic or abort.
 //!
 //! Invariants: a pointer is null only with a length of zero; elements are initialised up to the length.
 //! Both stay valid when the image that made them is unloaded, because only libc owns the memory.
@@ -36,7 +36,7 @@ impl Bytes {
         Some(made)
     }
 
-    /// Forgets what is behind `length`.
+    /// Discards everything after `length`.
     pub fn truncate(&mut self, length: usize) {
         self.length = self.length.min(length);
     }
@@ -59,14 +59,14 @@ impl DerefMut for Bytes {
         if self.start.is_null() {
             return &mut [];
         }
-        // SAFETY: as above, and `&mut self` is the only way to the bytes.
+        // SAFETY: as above, and `&mut self` is the only access to the bytes.
         unsafe { core::slice::from_raw_parts_mut(self.start, self.length) }
     }
 }
 
 impl Drop for Bytes {
     fn drop(&mut self) {
-        // SAFETY: `start` came from calloc or is null, and nobody else frees it.
+        // SAFETY: `start` came from calloc or is null, and nothing else frees it.
         unsafe { libc::free(self.start.cast()) }
     }
 }
@@ -78,7 +78,7 @@ pub fn copy(into: &mut [u8], from: &[u8]) {
     unsafe { ptr::copy_nonoverlapping(from.as_ptr(), into.as_mut_ptr(), length) }
 }
 
-/// Puts bytes into others; `None`, with nothing changed, where they do not fit.
+/// Writes bytes into others; `None`, with nothing changed, where they do not fit.
 pub fn put(into: &mut [u8], at: usize, bytes: &[u8]) -> Option<()> {
     let end = at.checked_add(bytes.len())?;
     copy(into.get_mut(at..end)?, bytes);
@@ -107,7 +107,7 @@ impl<T> List<T> {
         // SAFETY: the place is inside, aligned (libc aligns for every type here) and holds nothing to drop.
         unsafe { place.write(element) };
         self.length += 1;
-        // SAFETY: just written; the borrow of self keeps others away.
+        // SAFETY: just written; the borrow of self excludes other accesses.
         Some(unsafe { &mut *place })
     }
 
@@ -132,13 +132,13 @@ impl<T> List<T> {
         Some(())
     }
 
-    /// Takes an element out; the last one takes its place.
+    /// Removes an element and returns it; the last one takes its place.
     pub fn swap_remove(&mut self, index: usize) -> Option<T> {
         let last = self.length.checked_sub(1)?;
         if index > last {
             return None;
         }
-        // SAFETY: `index <= last < length`, both initialised; afterwards the place behind the new length is unused.
+        // SAFETY: `index <= last < length`, both initialised; afterwards the place after the new length is unused.
         unsafe {
             let taken = self.start.add(index).read();
             ptr::copy(self.start.add(last), self.start.add(index), 1);
@@ -165,7 +165,7 @@ impl<T> DerefMut for List<T> {
         if self.start.is_null() {
             return &mut [];
         }
-        // SAFETY: as above, and `&mut self` is the only way to the elements.
+        // SAFETY: as above, and `&mut self` is the only access to the elements.
         unsafe { core::slice::from_raw_parts_mut(self.start, self.length) }
     }
 }

@@ -1,20 +1,20 @@
-//! Names of profile files: LLVM's patterns, and what makes a device's file unlike any other.
+//! Names of profile files: LLVM's patterns, and the parts that make a device's file name unique.
 //!
-//! A file is `DIR/PROCESSOR.CONTENT.nNODE.BASE` beside the host's `DIR/BASE`: content and GPU are an identity that
-//! every process and every copy of the drain finds alike. No colons: some services refuse files with them.
+//! A file is `DIR/PROCESSOR.CONTENT.nNODE.BASE` next to the host's `DIR/BASE`: content and GPU are an identity that
+//! every process and every copy of the drain computes alike. No colons: some services reject files with them.
 
 use crate::text::Text;
 
-/// A path, with its zero.
+/// A zero-terminated path.
 pub type Path = Text<4096>;
 
 /// LLVM's default.
 pub const DEFAULT: &[u8] = b"default.profraw";
 
-/// The host's file for who wants none.
+/// The file name for users that want no host profile.
 pub const NOWHERE: &[u8] = b"/dev/null";
 
-/// What patterns are expanded with.
+/// The values with which patterns are expanded.
 #[derive(Debug, Clone, Copy)]
 pub struct Process<'a> {
     /// `%p`.
@@ -25,7 +25,7 @@ pub struct Process<'a> {
     pub temporary: &'a [u8],
 }
 
-/// What distinguishes the file of a device.
+/// The parts that distinguish the file of a device.
 #[derive(Debug, Clone, Copy)]
 pub struct Device<'a> {
     /// The GPU's processor, for example `gfx90a`.
@@ -41,12 +41,12 @@ pub fn merges(pattern: &[u8]) -> bool {
     specifiers(pattern).any(|(_, specifier)| matches!(specifier, Specifier::Merge(_)))
 }
 
-/// Whether its meaning depends on the code that a profile is of.
+/// Whether its expansion depends on the code of the profile.
 pub fn names_content(pattern: &[u8]) -> bool {
     specifiers(pattern).any(|(_, specifier)| matches!(specifier, Specifier::Merge(_) | Specifier::Build))
 }
 
-/// Whether it names the folder for temporary files.
+/// Whether it names the directory for temporary files.
 pub fn needs_temporary(pattern: &[u8]) -> bool {
     specifiers(pattern).any(|(_, specifier)| matches!(specifier, Specifier::Temporary))
 }
@@ -61,7 +61,7 @@ enum Specifier {
     Text,
 }
 
-/// The pieces of a pattern: bytes as they stand, and what they mean.
+/// The pieces of a pattern: literal bytes and specifiers.
 fn specifiers(pattern: &[u8]) -> impl Iterator<Item = (&[u8], Specifier)> {
     let mut rest = pattern;
     core::iter::from_fn(move || {
@@ -82,7 +82,7 @@ fn specifiers(pattern: &[u8]) -> impl Iterator<Item = (&[u8], Specifier)> {
     })
 }
 
-/// A pattern with everything filled in.
+/// The expanded pattern.
 pub fn expand(pattern: &[u8], process: Process<'_>, content: u64) -> Path {
     let mut path = Path::default();
     for (piece, specifier) in specifiers(pattern) {
@@ -103,11 +103,11 @@ pub fn expand(pattern: &[u8], process: Process<'_>, content: u64) -> Path {
     path
 }
 
-/// The device's file beside the host's file; `apart` is put before the name's end where files must not meet.
+/// The device's file next to the host's file; `apart` is inserted before the end of the name where files must differ.
 pub fn beside(host: &[u8], device: Device<'_>, apart: Option<u64>) -> Path {
     let cut = host.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
-    let (folder, base) = host.split_at_checked(cut).unwrap_or((&[], host));
-    let mut path = Path::new(folder);
+    let (directory, base) = host.split_at_checked(cut).unwrap_or((&[], host));
+    let mut path = Path::new(directory);
     for byte in device.processor {
         let plain = byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'+');
         path.push(if plain { core::slice::from_ref(byte) } else { b"_" });

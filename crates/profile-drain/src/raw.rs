@@ -1,6 +1,6 @@
-//! A raw profile: header, records, then what counts (counters, bitmaps, counters of uniform waves), then names.
+//! A raw profile: header, records, then the payload (counters, bitmaps, counters of uniform waves), then names.
 //!
-//! Invariant: the parts lie in [`Capture`] as in the file, padded, so that writing copies nothing.
+//! Invariant: the parts are in [`Capture`] in the order of the file, padded, so that writing copies nothing.
 
 use crate::elf::word;
 use crate::layout::{BYTE_COVERAGE, KEY, Layout};
@@ -13,7 +13,7 @@ const LAST_VALUE_KIND: u64 = 2;
 /// A header has no more words than this.
 const WORDS: usize = 19;
 
-/// Bytes of the three parts that count, without padding.
+/// Bytes of the three parts of the payload, without padding.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Parts {
     /// Counters.
@@ -24,18 +24,18 @@ pub struct Parts {
     pub uniform: usize,
 }
 
-/// Up to the next multiple of eight.
+/// Rounds up to the next multiple of eight.
 pub const fn padded(size: usize) -> usize {
     size.wrapping_add(7) & !7
 }
 
 impl Parts {
-    /// Where the bitmaps begin in a payload.
+    /// Offset of the bitmaps in a payload.
     pub fn bits_at(self) -> usize {
         padded(self.counters)
     }
 
-    /// Where the counters of uniform waves begin in a payload.
+    /// Offset of the counters of uniform waves in a payload.
     pub fn uniform_at(self) -> usize {
         self.bits_at().wrapping_add(padded(self.bits))
     }
@@ -46,7 +46,7 @@ impl Parts {
     }
 }
 
-/// Distances from the data section, as the header has them.
+/// Distances from the data section, in the form of the header.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Deltas {
     /// To the counters.
@@ -57,7 +57,7 @@ pub struct Deltas {
     pub uniform: u64,
 }
 
-/// What does not change while device code runs: all of a file but what counts.
+/// The parts that do not change while device code runs: everything in a file but the payload.
 pub struct Fixed {
     /// The version word, with the flags of the device's own version variable.
     pub version: u64,
@@ -80,7 +80,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// As bytes of the file.
+    /// The header's bytes in the file.
     pub fn bytes(&self) -> &[u8] {
         self.bytes.get(..self.used).unwrap_or_default()
     }
@@ -121,7 +121,7 @@ impl Fixed {
         self.version & BYTE_COVERAGE != 0
     }
 
-    /// A hash of what the profile is of: names, and of each function its name and shape. It is the same in every
+    /// A hash of the profile's subject: the names, and the name and shape of each function. It is the same in every
     /// process and on every GPU.
     pub fn identity(&self, layout: &Layout) -> u64 {
         let mut hash = fnv(FNV_START, &self.version.to_le_bytes());
@@ -141,7 +141,7 @@ pub fn fnv(start: u64, bytes: &[u8]) -> u64 {
     bytes.iter().fold(start, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// Adds what one payload counted to another of the same parts. Counters stop at their end.
+/// Adds the counts of one payload to another of the same parts. Counters saturate.
 pub fn add(into: &mut [u8], from: &[u8], parts: Parts, byte_coverage: bool) {
     let mut range = |start: usize, size: usize, wide: bool, merge: fn(u8, u8) -> u8| {
         let into = into.get_mut(start..start.wrapping_add(size)).unwrap_or_default();
@@ -157,7 +157,7 @@ pub fn add(into: &mut [u8], from: &[u8], parts: Parts, byte_coverage: bool) {
     range(parts.uniform_at(), parts.uniform, true, |a, _| a);
 }
 
-/// Takes back what [`add`] added; bits that were set stay.
+/// Subtracts the counts that [`add`] added; bits that were set stay.
 pub fn subtract(from: &mut [u8], what: &[u8], parts: Parts, byte_coverage: bool) {
     if !byte_coverage {
         let counters = from.get_mut(..parts.counters).unwrap_or_default();
@@ -199,7 +199,7 @@ pub fn names_are_sound(names: &[u8]) -> bool {
     true
 }
 
-/// A ULEB128 number and what follows.
+/// A ULEB128 number and the rest.
 fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let mut value = 0;
     for (index, byte) in bytes.iter().enumerate().take(9) {

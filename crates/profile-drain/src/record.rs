@@ -1,23 +1,23 @@
-//! Records of functions: which are sound, and a data section without the others.
+//! Records of functions: the sound ones, and a data section without the others.
 //!
-//! llvm-profdata refuses a whole file for one bad record, so bad ones are taken out. The distances of a later
-//! record are then corrected by the bytes that went before it, because the reader expects each distance to
-//! shrink by one record per record.
+//! llvm-profdata rejects a whole file for one bad record, so bad ones are removed. The distances of a later record are
+//! then corrected by the bytes that were removed before it, because the reader expects each distance to shrink by one
+//! record per record.
 
 use crate::elf::{Sections, Span, word};
 use crate::layout::Layout;
 use crate::memory::put;
 
-/// What is in a data section.
+/// The numbers of records in a data section.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Count {
-    /// Records that stay.
+    /// Records that are kept.
     pub kept: usize,
-    /// Records that were taken out.
+    /// Records that were removed.
     pub dropped: usize,
 }
 
-/// Where the things are that records point to, and how long a counter is.
+/// The targets of records' distances, and the size of a counter.
 #[derive(Debug, Clone, Copy)]
 pub struct Frame<'a> {
     /// Addresses as the link fixed them; records hold distances, so the load address does not matter.
@@ -41,7 +41,7 @@ fn is_sound(record: &[u8], address: u64, layout: &Layout, frame: Frame<'_>) -> b
     counters && uniform && (bits == 0 || points_into(layout.bits, sections.bits, bits, 1))
 }
 
-/// How many records of the data section are sound in this layout; `None` where records do not fill it.
+/// The number of records of the data section that are sound in this layout; `None` where records do not fill it.
 pub fn sound(data: &[u8], layout: &Layout, frame: Frame<'_>) -> Option<usize> {
     let records = layout.records(data);
     if !records.remainder().is_empty() {
@@ -56,7 +56,7 @@ pub fn sound(data: &[u8], layout: &Layout, frame: Frame<'_>) -> Option<usize> {
     Some(sound)
 }
 
-/// Moves the sound records to the front, ready for a file. What is behind them means nothing any more.
+/// Moves the sound records to the front, ready for a file. The bytes after them are meaningless then.
 pub fn clean(data: &mut [u8], layout: &Layout, frame: Frame<'_>) -> Count {
     let size = layout.record;
     let mut count = Count::default();
@@ -79,7 +79,7 @@ pub fn clean(data: &mut [u8], layout: &Layout, frame: Frame<'_>) -> Count {
     count
 }
 
-/// A record as it goes into the file, `moved` bytes before its place in memory.
+/// The form of a record in the file, `moved` bytes before its place in memory.
 fn finish(record: &mut [u8], moved: u64, layout: &Layout, frame: Frame<'_>) {
     let there = |span: Span| span.size > 0;
     let mut pointer = |field: usize, there: bool| {
@@ -96,8 +96,8 @@ fn finish(record: &mut [u8], moved: u64, layout: &Layout, frame: Frame<'_>) {
     let _ = put(record, layout.sites, &[0; 6]);
 }
 
-/// Whether two data sections of files say the same, but for the size of waves, which only code that ran knows.
-/// Where `into` does not know it, it takes it over.
+/// Whether two data sections of files agree, except for the size of waves, which is known only to code that ran. Where
+/// `into` lacks it, it is copied.
 pub fn agree(into: &mut [u8], other: &[u8], layout: &Layout) -> bool {
     if into.len() != other.len() {
         return false;

@@ -1,10 +1,10 @@
 //! A stack of the drain's own.
 //!
-//! A program may end in a thread with 16 KiB of stack, or in a signal handler on an alternate stack of that size,
-//! and neither the paths of files nor the functions of HSA and HIP that a drain calls fit there. So each entry of the
-//! drain maps a stack, works on it, and unmaps it. The caller's stack holds the caller's registers and little more.
+//! A program may end in a thread with 16 KiB of stack, or in a signal handler on an alternate stack of that size, and
+//! neither the paths of files nor the functions of HSA and HIP that a drain calls fit there. So each entry of the drain
+//! maps a stack, works on it, and unmaps it. The caller's stack holds the caller's registers and little more.
 //!
-//! Invariants: nothing of the drain is left on the new stack when [`run`] returns; a thread that is on its alternate
+//! Invariants: nothing of the drain remains on the new stack when [`run`] returns; a thread that is on its alternate
 //! signal stack cannot get a second handler on top of the first one's frames.
 #![allow(unsafe_code)] // the stack pointer, mappings and signals, each with its proof
 
@@ -13,7 +13,7 @@ use core::ffi::{c_int, c_void};
 use core::mem::ManuallyDrop;
 use core::ptr::null_mut;
 
-/// Signals that find no alternate stack run here, too, and HSA's functions need tens of KiB. Only pages that are used
+/// Signals without an alternate stack run here, too, and HSA's functions need tens of KiB. Only pages that are used
 /// cost memory.
 const SIZE: usize = 1 << 20;
 /// The lowest page faults instead of running into other memory.
@@ -54,7 +54,7 @@ struct Stack(*mut c_void);
 
 impl Stack {
     fn map() -> Option<Self> {
-        // SAFETY: a new mapping at a place that the kernel chooses.
+        // SAFETY: a new mapping at an address that the kernel chooses.
         let start = unsafe { mmap(null_mut(), SIZE, PROT_READ_WRITE, PRIVATE, -1, 0) };
         if start as isize == -1 {
             return None;
@@ -77,7 +77,7 @@ impl Drop for Stack {
 }
 
 /// The alternate stack of a thread that is on it now. While the thread is elsewhere, the kernel would begin the next
-/// handler at the top of it, over the frames of the first one: so it is off meanwhile.
+/// handler at the top of it, over the frames of the first one; so it is disabled meanwhile.
 struct Alternate {
     stack: SignalStack,
     mask: SignalSet,
@@ -96,24 +96,24 @@ impl Alternate {
         Some(made)
     }
 
-    /// On the new stack.
+    /// Runs on the new stack.
     fn leave(&self) {
-        // SAFETY: switches it off; the thread is not on it. The mask is the one that was read.
+        // SAFETY: disables it; the thread is not on it. The mask is the one that was read.
         unsafe {
             sigaltstack(&SignalStack { start: null_mut(), flags: SS_DISABLE, size: 0 }, null_mut());
             pthread_sigmask(SIG_SETMASK, &self.mask, null_mut());
         }
     }
 
-    /// Before the thread goes back to it.
+    /// Runs before the thread returns to it.
     fn come_back(&self) {
         block(&mut [0; 16]);
         let stack = SignalStack { flags: self.stack.flags & !SS_ONSTACK, ..self.stack };
-        // SAFETY: the stack that the kernel itself said.
+        // SAFETY: the stack that the kernel itself reported.
         unsafe { sigaltstack(&stack, null_mut()) };
     }
 
-    /// Back on it.
+    /// Runs after the return to it.
     fn unblock(&self) {
         // SAFETY: the mask is the one that was read.
         unsafe { pthread_sigmask(SIG_SETMASK, &self.mask, null_mut()) };
@@ -129,7 +129,7 @@ fn block(old: &mut SignalSet) {
     }
 }
 
-/// Work that waits for its stack, and what came of it.
+/// Work to run on the new stack, and its result.
 struct Task<'a, W, R> {
     work: ManuallyDrop<W>,
     result: Option<R>,
@@ -150,9 +150,9 @@ extern "C" fn perform<W: FnOnce() -> R, R>(task: *mut c_void) {
     }
 }
 
-/// Does the work on a stack of its own; `None`, with nothing done, where there is no memory. Leaves `errno` alone.
+/// Runs the work on a stack of its own; `None`, with nothing done, where there is no memory. Preserves `errno`.
 pub fn run<W: FnOnce() -> R, R>(work: W) -> Option<R> {
-    // SAFETY: libc gives a place that is valid in this thread, on whatever stack it is.
+    // SAFETY: libc returns a place that is valid in this thread, on any stack.
     let errno = unsafe { *__errno_location() };
     let result = Stack::map().and_then(|stack| {
         let alternate = Alternate::of_this_thread();
@@ -174,8 +174,8 @@ pub fn run<W: FnOnce() -> R, R>(work: W) -> Option<R> {
 /// # Safety
 /// `top` is the end of free memory for a stack, aligned to 16 bytes; the function may be called with the argument.
 unsafe fn call_on(top: *mut c_void, function: extern "C" fn(*mut c_void), argument: *mut c_void) {
-    // SAFETY: the register with the old stack pointer survives the call by the ABI, and the pointer is what it was
-    // when the block ends.
+    // SAFETY: the register with the old stack pointer survives the call by the ABI, and the pointer is restored when
+    // the block ends.
     #[cfg(target_arch = "x86_64")]
     unsafe {
         asm!(

@@ -1,15 +1,14 @@
-//! What a process knows of the profiles that it drained: sums over all loads of the same code on the same GPU.
+//! The profiles that a process has drained: sums over all loads of the same code on the same GPU.
 //!
-//! Invariants: an entry's total is what all loads of its code ever counted, those that are gone (`retired`) and
-//! those that are there (`loads`), each load with its last payload. So draining again changes nothing, a load
-//! that disappeared loses nothing that was seen, and two loads of one code never write to each other's file.
-//! Everything is plain data in libc's memory: any copy of the drain may use it, also when the copy that made it
-//! was unloaded.
+//! Invariants: an entry's total is the sum over all loads of its code, those that are unloaded (`retired`) and those
+//! that are present (`loads`), each load with its last payload. So draining again changes nothing, a load that
+//! disappeared loses no count that was read, and two loads of one code never write to each other's file. Everything is
+//! plain data in libc's memory: any copy of the drain may use it, even when the copy that made it was unloaded.
 
 use crate::capture::Capture;
 use crate::elf::Sections;
 use crate::layout;
-use crate::libc::{Errno, File, IS_LINK, NOT_THERE, Open, make_folders, remove_file, rename_file};
+use crate::libc::{Errno, File, IS_LINK, NOT_THERE, Open, make_directories, remove_file, rename_file};
 use crate::memory::{Bytes, List, put};
 use crate::name::{Device, Path};
 use crate::raw::{Fixed, add, fnv, shrinks, subtract};
@@ -19,14 +18,14 @@ use crate::record;
 pub struct Load {
     /// HSA's handle of its executable.
     pub executable: u64,
-    /// Where its memory begins.
+    /// The start of its memory.
     pub base: u64,
     sections: Sections,
     payload: Bytes,
 }
 
-/// Files of several profiles grow up to this. Making a file costs more than writing a small profile, and a profile of
-/// this size is worth its own: it is written again whenever one of the file counted something.
+/// Files of several profiles grow up to this. Making a file costs more than writing a small profile. A profile of this
+/// size is worth its own file, which is written again whenever a profile in it has new counts.
 const VOLUME: usize = 64 << 10;
 
 /// One file of the entries.
@@ -46,9 +45,9 @@ impl Volume {
 pub struct Entry {
     /// The hash of its content.
     content: u64,
-    /// The same, or where another entry of the GPU has it, a number near to it.
+    /// The same, or a number near to it if another entry of the GPU has it.
     name: u64,
-    /// The number of the entry that its file begins with.
+    /// The number of the first entry in its file.
     leader: usize,
     /// The GPU's node.
     node: u32,
@@ -56,11 +55,11 @@ pub struct Entry {
     fixed: Fixed,
     loads: List<Load>,
     retired: Option<Bytes>,
-    /// Whether something was counted since the last file.
+    /// Whether there are new counts since the last file.
     is_new: bool,
-    /// The hash of the host's path beside which the last file was written.
+    /// The hash of the host's path next to which the last file was written.
     path: u64,
-    /// What this process already added to a file that is merged.
+    /// The counts that this process has already added to a merged file.
     merged: Option<Bytes>,
 }
 
@@ -78,7 +77,7 @@ impl Store {
         &self.entries
     }
 
-    /// Takes in what was read of a load; `None` where there is no memory.
+    /// Adds the capture of a load; `None` where there is no memory.
     pub fn take(&mut self, capture: Capture, load: (u64, u64), processor: [u8; 64], node: u32) -> Option<()> {
         let Capture { fixed, payload, sections, .. } = capture;
         let layout = layout::of_version(fixed.version)?;
@@ -135,7 +134,7 @@ impl Store {
         self.entries.iter().filter(move |entry| entry.leader == leader)
     }
 
-    /// The file that begins with this entry, if one does. `alone`: each entry has its own.
+    /// The file that begins with this entry, if there is one. `alone`: each entry has its own.
     pub fn volume(&self, number: usize, alone: bool) -> Option<Volume> {
         let first = self.entries.get(number)?;
         (alone || first.leader == number).then_some(Volume { first: number, alone })
@@ -156,13 +155,13 @@ impl Store {
         self.of(volume).map(Entry::records).sum()
     }
 
-    /// Whether the file beside this one of the host already says everything.
+    /// Whether the file next to this one of the host is up to date.
     pub fn is_written(&self, volume: Volume, host: &Path) -> bool {
         let path = fnv(0, host.bytes());
         self.of(volume).all(|entry| !entry.is_new && entry.path == path)
     }
 
-    /// Writes a file beside the one of the host. The old content stays until the new one is complete.
+    /// Writes a file next to the one of the host. The old content stays until the new one is complete.
     pub fn write(&mut self, volume: Volume, path: &Path, host: &Path, process: u64) -> Result<(), Errno> {
         let first = self.entries.get(volume.first).ok_or(NOT_THERE)?;
         if self.of(volume).nth(1).is_none() {
@@ -180,7 +179,7 @@ impl Store {
         Ok(())
     }
 
-    /// All profiles of a file, one behind the other.
+    /// All profiles of a file, concatenated.
     fn joined(&self, volume: Volume) -> Result<Bytes, Errno> {
         let size = self.of(volume).map(Entry::size).sum();
         let mut joined = Bytes::zeroed(size).ok_or(NO_MEMORY)?;
@@ -199,7 +198,7 @@ impl Store {
         Ok(joined)
     }
 
-    /// Adds what an entry has to the file of all processes, beside the one of the host.
+    /// Adds the counts of an entry to the file of all processes, next to the one of the host.
     pub fn merge(&mut self, volume: Volume, path: &Path, host: &Path, process: u64) -> Result<Written, Errno> {
         let entry = self.entries.get_mut(volume.first).ok_or(NOT_THERE)?;
         let hash = fnv(0, host.bytes());
@@ -213,7 +212,7 @@ impl Store {
         Ok(written)
     }
 
-    /// Reads a load again that is known from an earlier drain; `read` gives its payload. False where it must be
+    /// Reads again a load that is known from an earlier drain; `read` returns its payload. False where it must be
     /// captured as a whole.
     pub fn refresh(&mut self, load: (u64, u64), read: impl Fn(&Sections, &Fixed) -> Option<Bytes>) -> bool {
         for entry in self.entries.iter_mut() {
@@ -227,7 +226,7 @@ impl Store {
         false
     }
 
-    /// Loads that are not there any more count as gone: `is_there` is asked for each.
+    /// Retires loads that no longer exist: `is_there` is called for each.
     pub fn retire(&mut self, is_there: impl Fn(&Load) -> bool) {
         for entry in self.entries.iter_mut() {
             let mut index = 0;
@@ -241,13 +240,13 @@ impl Store {
         }
     }
 
-    /// How many loads were there when they were last read.
+    /// The number of loads at the last drain.
     pub fn loads(&self) -> usize {
         self.entries.iter().map(|entry| entry.loads.len()).sum()
     }
 }
 
-/// What became of an entry's file.
+/// The result of writing an entry's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Written {
     /// It is new, or newer.
@@ -315,18 +314,18 @@ impl Entry {
         Some(Total::Sum(sum))
     }
 
-    /// The parts of the file, one behind the other.
+    /// The parts of the file, in order.
     fn write_parts(&self, payload: &[u8], write: impl FnOnce(Content<'_>) -> Result<(), Errno>) -> Result<(), Errno> {
         let Some(layout) = layout::of_version(self.fixed.version) else { return Err(NOT_THERE) };
         write([self.fixed.header(layout).bytes(), &self.fixed.data, payload, &self.fixed.names])
     }
 
-    /// Adds what is new to the file of all processes.
+    /// Adds the new counts to the file of all processes.
     fn merge(&mut self, path: &Path, process: u64) -> Result<Written, Errno> {
         let Some((file, size)) = lock(path)? else { return Ok(Written::Taken) };
         let result = self.merge_locked(path, process, &file, size);
         if result.is_err() && size == 0 {
-            remove_file(path); // made by `lock`, and nobody else has it: an empty file is no profile
+            remove_file(path); // made by `lock` and held by no other process: an empty file is no profile
         }
         result
     }
@@ -347,7 +346,7 @@ impl Entry {
         Ok(Written::Yes)
     }
 
-    /// What a file of the same code counted; `None` if it is of other code.
+    /// The counts in a file of the same code; `None` if it is of other code.
     fn read_payload(&mut self, file: &File, size: u64) -> Result<Option<Bytes>, Errno> {
         let Some(layout) = layout::of_version(self.fixed.version) else { return Err(NOT_THERE) };
         let header = self.fixed.header(layout);
@@ -385,24 +384,24 @@ impl Total<'_> {
     }
 }
 
-/// Opens a file, with its folders where they are missing, as LLVM's runtime does for the host's file.
+/// Opens a file, with its directories where they are missing, as LLVM's runtime does for the host's file.
 fn open(path: &Path, how: Open) -> Result<File, Errno> {
     match File::open(path, how) {
         Err(NOT_THERE) => {
-            make_folders(path);
+            make_directories(path);
             File::open(path, how)
         }
         result => result,
     }
 }
 
-/// The file, locked, and its size. A writer puts a new file in the place of the one that it had locked: who
-/// waited for the old one starts again. `None` where the file system has no locks, or for a
-/// symbolic link: nothing can be added safely.
+/// The file, locked, and its size. A writer replaces the file that it had locked by a new one: a process that waited
+/// for the old one starts again. `None` where the file system has no locks, or for a symbolic link: nothing can be
+/// added safely.
 fn lock(path: &Path) -> Result<Option<(File, u64)>, Errno> {
     loop {
         let file = match open(path, Open::Shared) {
-            // What it leads to is not ours to make, or to replace.
+            // Its target is not ours to make, or to replace.
             Err(IS_LINK) => return Ok(None),
             file => file?,
         };
@@ -424,7 +423,7 @@ fn lock(path: &Path) -> Result<Option<(File, u64)>, Errno> {
 /// The parts of a file.
 type Content<'a> = [&'a [u8]; 4];
 
-/// Writes a file beside its place and renames it. Nothing is left behind where that fails.
+/// Writes a file next to its place and renames it. Nothing is left where that fails.
 fn replace(path: &Path, process: u64, content: Content<'_>) -> Result<(), Errno> {
     const EXISTS: Errno = Errno(17);
     for attempt in 0..100 {

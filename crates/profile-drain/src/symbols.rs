@@ -1,4 +1,4 @@
-//! The names by which the archive meets the rest of a link: read by the build script, the drain and its tests.
+//! The names that connect the archive with the rest of a link: read by the build script, the drain and its tests.
 
 /// File name of the archive, in `lib/hotswap` of an installation.
 pub const ARCHIVE_NAME: &str = "libhotswap-profile-drain.a";
@@ -6,8 +6,8 @@ pub const ARCHIVE_NAME: &str = "libhotswap-profile-drain.a";
 /// The symbol that a link forces in (`-u`), and the function that a program may call itself.
 pub const FORCED: &str = "hotswap_profile_drain";
 
-/// What LLVM's device profiling of version 23 and later expects of a host runtime. Registrations do nothing: we
-/// read what HSA has loaded. The last one is how the host's profile runtime asks for a drain.
+/// The symbols that LLVM's device profiling of version 23 and later expects of a host runtime. Registrations do
+/// nothing: we read the code that HSA has loaded. By the last one the host's profile runtime requests a drain.
 pub const LEGACY: &[&str] = &[
     "__llvm_profile_offload_register_shadow_variable",
     "__llvm_profile_offload_register_section_shadow_variable",
@@ -16,21 +16,21 @@ pub const LEGACY: &[&str] = &[
     "__llvm_profile_hip_collect_device_data",
 ];
 
-/// Functions that destroy code objects: calls of this image are bound to ours, which drains and passes the
-/// call on. With each the result that it gives where the real function is not in the process.
+/// Functions that destroy code objects: calls of this image are bound to ours, which drains and forwards the call. Each
+/// has the result that it returns where the real function is not in the process.
 pub const WRAPPED: &[(&str, u32)] = &[
     // hipErrorSharedObjectSymbolNotFound
     ("hipModuleUnload", 302),
     ("hipLibraryUnload", 302),
     ("__hipUnregisterFatBinary", 0),
-    // Destroys nothing, and says which code objects the other one will.
+    // Destroys nothing, but identifies the code objects that the other one will destroy.
     ("__hipRegisterFatBinary", 0),
     // HSA_STATUS_ERROR
     ("hsa_executable_destroy", 0x1000),
     ("hsa_shut_down", 0x1000),
 ];
 
-/// What the object may leave undefined: libc, the loader, and what the host's profile runtime may define.
+/// The symbols that the object may leave undefined: those of libc, of the loader, and of the host's profile runtime.
 pub const UNDEFINED: &[&str] = &[
     "_GLOBAL_OFFSET_TABLE_",
     "__errno_location",

@@ -1,10 +1,10 @@
 //! Text in a buffer of fixed size: messages and paths, without `core::fmt` (which would bring panics and size).
 //!
-//! Invariant: a zero byte follows the text, so that it can be handed to libc as it is.
+//! Invariant: a zero byte follows the text, so that it can be passed to libc directly.
 
 use crate::memory::put;
 
-/// Up to `N - 1` bytes of text. What does not fit is cut, and [`Text::is_cut`] says so.
+/// Up to `N - 1` bytes of text. The rest is cut, which [`Text::is_cut`] reports.
 #[derive(Clone, Copy)]
 pub struct Text<const N: usize> {
     bytes: [u8; N],
@@ -64,7 +64,7 @@ impl<const N: usize> Text<N> {
         self.bytes.get(..self.length).unwrap_or_default()
     }
 
-    /// The text with a zero behind it.
+    /// The text followed by a zero.
     pub fn c_string(&self) -> &[u8] {
         &self.bytes
     }
@@ -75,7 +75,7 @@ impl<const N: usize> Text<N> {
     }
 }
 
-/// How much of the buffer is used then, and whether everything fitted. Not inlined: messages call this a hundred times.
+/// The new length, and whether everything fitted. Not inlined: messages call this a hundred times.
 #[inline(never)]
 fn append(buffer: &mut [u8], used: usize, text: &[u8]) -> (usize, bool) {
     let room = buffer.len().saturating_sub(1).saturating_sub(used);

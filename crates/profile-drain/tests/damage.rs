@@ -1,4 +1,4 @@
-//! Bytes that nobody wrote on purpose: readers answer or refuse, and what they write LLVM's rules accept.
+//! Arbitrary bytes: readers answer or refuse, and LLVM's rules accept everything they write.
 
 mod common;
 

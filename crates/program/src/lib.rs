@@ -19,6 +19,7 @@ mod bits;
 mod block;
 mod builder;
 mod calls;
+mod construct;
 mod coverage;
 mod dump;
 mod escape;

@@ -3,7 +3,6 @@
 use crate::block::Exit;
 use crate::builder;
 use crate::calls::{CallSite, Callee, bottom_up};
-use crate::escape;
 use crate::function::Function;
 use crate::named::Named;
 use crate::ops::{Op, Ops};
@@ -63,24 +62,8 @@ pub struct Facts {
 }
 
 impl<'a> Program<'a> {
-    /// Finds the functions of a section.
-    #[must_use]
-    pub fn build(source: Source<'a>) -> Self {
-        Self::make(source, None)
-    }
-
-    /// Finds the functions that hold some of the offsets, and all others that results about them may depend on.
-    ///
-    /// Stretches are skipped if they have none of these offsets, call nothing, compute no address of code, jump only
-    /// within themselves, and are not called by included code. Nothing is known about them, and
-    /// [`function_at`](Self::function_at) returns `None`. All calls, all computations of addresses and all problems are
-    /// included.
-    #[must_use]
-    pub fn around(source: Source<'a>, offsets: &[u32]) -> Self {
-        Self::make(source, Some(offsets))
-    }
-
-    fn make(source: Source<'a>, offsets: Option<&[u32]>) -> Self {
+    /// The functions of a section, with their calls; with `offsets` those that results about these may depend on.
+    pub(crate) fn make(source: Source<'a>, offsets: Option<&[u32]>) -> Self {
         let ops = Ops::new();
         let functions = builder::functions(&source, &ops, offsets);
         let callees = |function: usize| {
@@ -93,7 +76,6 @@ impl<'a> Program<'a> {
         let (groups, callers) = rayon::join(|| bottom_up(functions.len(), callees), || Callers::of(&functions));
         let mut program = Self { source, functions, ops, groups, callers, kernels: OnceLock::new() };
         program.check_returns();
-        escape::open_escaping(&mut program);
         program
     }
 

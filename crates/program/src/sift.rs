@@ -4,7 +4,7 @@
 //! small amount of code gets no answers: making the tables takes longer than decoding it.
 
 use crate::ops::{Op, Ops};
-use hotswap_isa::{Entry, Flag, Grade, Isa, Piece, Seen, Sieve};
+use hotswap_isa::{ClassRule, Classifier, Entry, Flag, Isa, Piece, Seen};
 use std::sync::OnceLock;
 
 /// Minimum bytes of code for which tables are worth making (a millisecond each).
@@ -22,15 +22,15 @@ pub(crate) const END: u8 = 3;
 /// The tables for one target.
 pub(crate) struct Sift {
     isa: Isa,
-    flow: Option<Sieve>,
-    quiet: OnceLock<Sieve>,
+    flow: Option<Classifier>,
+    quiet: OnceLock<Classifier>,
 }
 
 impl Sift {
     /// For `bytes` bytes; `patched` means that a linker fills in branch targets.
     pub(crate) fn new(isa: Isa, ops: &Ops, bytes: usize, patched: bool) -> Self {
-        let grade = |entry: Entry| Grade { class: class(entry, ops, patched), ..Grade::default() };
-        let flow = (bytes >= MUCH).then(|| Sieve::new(isa, grade));
+        let grade = |entry: Entry| ClassRule { class: class(entry, ops, patched), ..ClassRule::default() };
+        let flow = (bytes >= MUCH).then(|| Classifier::new(isa, grade));
         Self { isa, flow, quiet: OnceLock::new() }
     }
 
@@ -40,11 +40,11 @@ impl Sift {
         self.flow.as_ref()?.look(bytes.first_chunk()?)
     }
 
-    /// A sieve that only has answers for instructions without any relation to scalar registers.
-    pub(crate) fn quiet(&self, ops: &Ops) -> Option<&Sieve> {
+    /// A classifier that only has answers for instructions without any relation to scalar registers.
+    pub(crate) fn quiet(&self, ops: &Ops) -> Option<&Classifier> {
         let class = |entry: Entry| (!ops.line_of(entry).marks_scalars()).then_some(PLAIN);
-        let grade = |entry: Entry| Grade { class: class(entry), except: Vec::new(), without_scalars: true };
-        self.flow.as_ref().map(|_| self.quiet.get_or_init(|| Sieve::new(self.isa, grade)))
+        let grade = |entry: Entry| ClassRule { class: class(entry), except: Vec::new(), without_scalars: true };
+        self.flow.as_ref().map(|_| self.quiet.get_or_init(|| Classifier::new(self.isa, grade)))
     }
 }
 

@@ -47,10 +47,10 @@ fn findings(bench: &Workbench, name: &str, source: &str) -> String {
 #[test]
 fn constructs_are_found_as_the_cases_say() {
     let Some(bench) = Workbench::new("constructs_are_found_as_the_cases_say") else { return };
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
     let bless = std::env::var_os("BLESS").is_some();
     let (mut wrong, mut count) = (Vec::new(), 0);
-    let mut cases: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut cases: Vec<_> = fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().path()).collect();
     cases.sort();
     for path in cases.iter().filter(|path| path.extension().is_some_and(|extension| extension == "s")) {
         let name = path.file_name().unwrap().to_str().unwrap();

@@ -32,7 +32,7 @@ codes! {
     CHILD_FAILED = "HS0003", 1, "a tool that HotSwap ran has failed", "its own message stands above; HotSwap changed nothing";
     // 01: the environment (exit 10)
     NO_CLANG = "HS0101", 10, "no usable clang was found", "set HOTSWAP_CLANG to the real clang++, or install clang 22 or later with HIP support";
-    NO_TOOL = "HS0102", 10, "a tool that the device link needs was not found", "install lld and clang-tools of the same version as clang, or set HOTSWAP_LLVM_BIN to their folder";
+    NO_TOOL = "HS0102", 10, "a tool that the device link needs was not found", "install lld and clang-tools of the same version as clang, or set HOTSWAP_LLVM_BIN to their directory";
     RECURSION = "HS0103", 10, "HotSwap found itself where the real tool should be", "set HOTSWAP_CLANG to the real clang++, not to a wrapper or a link to one";
     BAD_CONFIG = "HS0104", 10, "a configuration value cannot be used", "correct the named file or environment variable";
     NO_INSTALL = "HS0105", 10, "a part of HotSwap's own installation is missing", "install HotSwap again: bin, libexec/hotswap and lib/hotswap belong together";
@@ -41,7 +41,7 @@ codes! {
     PLAN_SYNTAX = "HS0201", 11, "the plan cannot be understood", "write SOURCE=>TARGET[,TARGET…], for example gfx1030=>gfx1031,gfx1032";
     UNKNOWN_TARGET = "HS0202", 11, "a target is not known to HotSwap", "see `hotswap targets` for the known names";
     PAIR_REFUSED = "HS0203", 11, "a pair is not allowed", "choose a source in the same group (`hotswap targets`), or compile for the target with --offload-arch";
-    PLAN_MISSING = "HS0204", 11, "the plan that the build names was not found", "run the configure step again, or set HOTSWAP_PLAN_DIR to the folder that holds it";
+    PLAN_MISSING = "HS0204", 11, "the plan that the build names was not found", "run the configure step again, or set HOTSWAP_PLAN_DIR to the directory that holds it";
     PLAN_CHANGED = "HS0205", 11, "the plan or HotSwap changed under the build", "run the configure step again so that the build system sees the new plan";
     PLAN_CONFLICT = "HS0206", 11, "the command names more than one plan", "give one target one plan";
     UNKNOWN_FAMILY = "HS0207", 11, "a patch family is not known to HotSwap", "see `hotswap families` for the known names";

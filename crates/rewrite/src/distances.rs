@@ -4,7 +4,7 @@
 //! move by different amounts and the address is between two of them, or where it is in nothing that code can refer to:
 //! that is refused.
 
-use crate::fix::{Patch, Place, World};
+use crate::fix::{LayoutContext, Patch, Place};
 use crate::known::{Known, Serves};
 use crate::plan::CodePlan;
 use crate::refuse;
@@ -27,7 +27,7 @@ pub(crate) fn is_data(section: &Part<'_>) -> bool {
 }
 
 /// The new value of an address of a linked file without relocations. `known` has the facts about its code.
-pub(crate) fn moved(world: &World<'_>, known: &BTreeMap<usize, Known<'_>>, address: u64) -> Option<u64> {
+pub(crate) fn moved(world: &LayoutContext<'_>, known: &BTreeMap<usize, Known<'_>>, address: u64) -> Option<u64> {
     let sections = || world.image.sections.iter().enumerate().filter(|(_, section)| section.is_loaded());
     let mut code = sections().filter(|(_, section)| section.is_code() && section.addresses().contains(&address));
     if let Some((number, section)) = code.next() {
@@ -47,7 +47,7 @@ pub(crate) fn moved(world: &World<'_>, known: &BTreeMap<usize, Known<'_>>, addre
 }
 
 /// The amount by which both neighbours of an address move, if it is the same.
-fn between(world: &World<'_>, address: u64) -> Option<u64> {
+fn between(world: &LayoutContext<'_>, address: u64) -> Option<u64> {
     let shift = |number: usize, end: bool| {
         let section = &world.image.sections[number];
         let (old, new) = (section.address, world.layout.addresses[number]);
@@ -66,7 +66,7 @@ fn between(world: &World<'_>, address: u64) -> Option<u64> {
 /// Writes distances in code that have no relocation: long branches, and all of them in a file without relocations.
 /// `seen` has the offsets of those that have one, ascending.
 pub(crate) fn write(
-    world: &World<'_>,
+    world: &LayoutContext<'_>,
     plans: &[CodePlan<'_>],
     (known, serves): (&BTreeMap<usize, Known<'_>>, &Serves<'_>),
     seen: &[Place],
@@ -91,7 +91,7 @@ const PIECE: usize = 1 << 9;
 
 /// A computation's fields, unless they have relocations.
 fn unseen(
-    world: &World<'_>,
+    world: &LayoutContext<'_>,
     plan: &CodePlan<'_>,
     (known, serves): (&BTreeMap<usize, Known<'_>>, &Serves<'_>),
     seen: &[Place],
@@ -112,13 +112,13 @@ fn unseen(
 
 /// The new position of the target of an address in the code's own file; if its bytes were removed, of their
 /// replacement.
-fn near(world: &World<'_>, section: usize, address: u64) -> Option<u64> {
+fn near(world: &LayoutContext<'_>, section: usize, address: u64) -> Option<u64> {
     let place = if world.is_linked() { world.at(address)? } else { world.within(section, address)? };
     world.layout.addresses[place.section].checked_add(world.maps.near(place)?)
 }
 
 /// A prefetch: its distance is left unchanged where it cannot be encoded, because it changes no result.
-fn fetch(world: &World<'_>, plan: &CodePlan<'_>, one: &Fetch) -> Option<Patch> {
+fn fetch(world: &LayoutContext<'_>, plan: &CodePlan<'_>, one: &Fetch) -> Option<Patch> {
     let place = |offset| Place { section: plan.section, offset };
     let base = world.base(plan.section) + one.from + u64::from(one.size);
     let target = near(world, plan.section, base.wrapping_add_signed(one.distance))?;
@@ -129,7 +129,7 @@ fn fetch(world: &World<'_>, plan: &CodePlan<'_>, one: &Fetch) -> Option<Patch> {
 }
 
 fn computation(
-    world: &World<'_>,
+    world: &LayoutContext<'_>,
     plan: &CodePlan<'_>,
     known: &BTreeMap<usize, Known<'_>>,
     one: &Computation,

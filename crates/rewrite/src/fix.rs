@@ -15,12 +15,12 @@ pub(crate) struct Place {
 /// Old offsets of a section that was encoded again: pairs of places, sorted; bytes in between move with the pair
 /// before.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Chunks(pub(crate) Vec<(u64, u64)>);
+pub(crate) struct OffsetRuns(pub(crate) Vec<(u64, u64)>);
 
 /// No offset in a section changes.
-static UNMOVED: Chunks = Chunks(Vec::new());
+static UNMOVED: OffsetRuns = OffsetRuns(Vec::new());
 
-impl Chunks {
+impl OffsetRuns {
     /// Records the new position of old bytes; without effect where they move like those before.
     pub(crate) fn push(&mut self, old: u64, new: u64) {
         let moves = |(before, to): &(u64, u64)| new.wrapping_sub(*to) == old.wrapping_sub(*before);
@@ -41,14 +41,14 @@ impl Chunks {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Replaced {
     pub(crate) bytes: Vec<u8>,
-    pub(crate) chunks: Chunks,
+    pub(crate) chunks: OffsetRuns,
 }
 
 /// The mapping inside of a section.
 pub(crate) enum Inside<'m> {
     Same,
     Code(&'m Map),
-    Chunks(&'m Chunks),
+    OffsetRuns(&'m OffsetRuns),
 }
 
 /// The mappings of all sections.
@@ -69,7 +69,7 @@ impl<'m> Maps<'m> {
     pub(crate) fn with(mut self, replaced: &'m [(usize, Replaced)], contents: &[(usize, &[u8])]) -> Self {
         let chunks = replaced.iter().map(|(section, content)| (section, &content.chunks));
         for (section, chunks) in chunks.chain(contents.iter().map(|(section, _)| (section, &UNMOVED))) {
-            self.inside[*section] = Inside::Chunks(chunks);
+            self.inside[*section] = Inside::OffsetRuns(chunks);
         }
         self
     }
@@ -79,7 +79,7 @@ impl<'m> Maps<'m> {
         match &self.inside[place.section] {
             Inside::Same => Some(place.offset),
             Inside::Code(map) => map.begin(place.offset),
-            Inside::Chunks(chunks) => Some(chunks.at(place.offset)),
+            Inside::OffsetRuns(chunks) => Some(chunks.at(place.offset)),
         }
     }
 
@@ -129,13 +129,13 @@ impl Patch {
 }
 
 /// Old and new file.
-pub(crate) struct World<'w> {
+pub(crate) struct LayoutContext<'w> {
     pub(crate) image: &'w Image<'w>,
     pub(crate) layout: &'w Layout,
     pub(crate) maps: &'w Maps<'w>,
 }
 
-impl World<'_> {
+impl LayoutContext<'_> {
     /// Base of old values: addresses in a linked file, offsets in a relocatable one.
     pub(crate) fn base(&self, section: usize) -> u64 {
         self.image.sections[section].address

@@ -9,7 +9,7 @@
 
 /// The kind of a change at a place, in the order of several changes at one place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Rank {
+pub(crate) enum InsertOrder {
     /// Bytes that belong to the preceding instruction.
     Tail,
     /// Padding between two functions or before a loop; labels before it stay before it, labels after it stay after it.
@@ -26,7 +26,7 @@ pub(crate) struct Change {
     pub(crate) old: u64,
     /// Removed old bytes.
     pub(crate) removed: u64,
-    pub(crate) rank: Rank,
+    pub(crate) rank: InsertOrder,
     /// Start of the new bytes.
     pub(crate) new: u64,
     /// Size of the new bytes.
@@ -86,11 +86,11 @@ impl Map {
     }
 
     pub(crate) fn is_identity(&self) -> bool {
-        self.changes.iter().all(|change| change.size == change.removed && change.rank == Rank::Padding)
+        self.changes.iter().all(|change| change.size == change.removed && change.rank == InsertOrder::Padding)
     }
 
     /// The number of changes up to a place and rank, inclusive.
-    fn up_to(&self, old: u64, rank: Rank) -> usize {
+    fn up_to(&self, old: u64, rank: InsertOrder) -> usize {
         let step = usize::try_from(old >> STEP).unwrap_or(usize::MAX);
         let all = self.changes.len();
         let first = self.steps.get(step).map_or(all, |first| *first as usize);
@@ -108,7 +108,7 @@ impl Map {
 
     /// The new start of the bytes that follow `old`. `None` if they were removed.
     pub(crate) fn begin(&self, old: u64) -> Option<u64> {
-        let count = self.up_to(old, Rank::Padding);
+        let count = self.up_to(old, InsertOrder::Padding);
         match self.changes.get(count).filter(|change| change.old == old) {
             // A label before bytes of its own, or before an instruction that is replaced.
             Some(change) => Some(change.new),
@@ -118,13 +118,14 @@ impl Map {
 
     /// The same; if the bytes were removed, the position of their replacement.
     pub(crate) fn near(&self, old: u64) -> Option<u64> {
-        let swallowed = || self.changes.get(self.up_to(old, Rank::Swap).checked_sub(1)?).map(|change| change.new);
+        let swallowed =
+            || self.changes.get(self.up_to(old, InsertOrder::Swap).checked_sub(1)?).map(|change| change.new);
         self.begin(old).or_else(swallowed)
     }
 
     /// The new end of the bytes that precede `old`.
     pub(crate) fn end(&self, old: u64) -> Option<u64> {
-        let count = self.up_to(old, Rank::Tail);
+        let count = self.up_to(old, InsertOrder::Tail);
         match self.changes.get(count).filter(|change| change.old == old) {
             Some(change) => Some(change.new),
             None => self.plain(count, old),
@@ -133,7 +134,7 @@ impl Map {
 
     /// The new position of the bytes at `old`. `None` if they were removed.
     pub(crate) fn bytes(&self, old: u64) -> Option<u64> {
-        self.behind(self.up_to(old, Rank::Swap), old)
+        self.behind(self.up_to(old, InsertOrder::Swap), old)
     }
 
     /// As [`Map::behind`]; a place at the start of padding that is replaced stays before it.
@@ -147,7 +148,7 @@ impl Map {
 
     /// Whether all bytes of `old..old + size` are still there, next to each other.
     pub(crate) fn is_whole(&self, old: u64, size: u64) -> bool {
-        let first = self.up_to(old, Rank::Swap);
+        let first = self.up_to(old, InsertOrder::Swap);
         let whole = self.changes.get(first).is_none_or(|change| change.old >= old + size);
         whole && self.bytes(old).is_some()
     }
@@ -157,8 +158,8 @@ impl Map {
 mod tests {
     use super::*;
 
-    fn map(changes: &[(u64, u64, Rank, u64)]) -> Map {
-        let change = |&(old, removed, rank, size): &(u64, u64, Rank, u64)| Change {
+    fn map(changes: &[(u64, u64, InsertOrder, u64)]) -> Map {
+        let change = |&(old, removed, rank, size): &(u64, u64, InsertOrder, u64)| Change {
             old,
             removed,
             rank,
@@ -171,7 +172,7 @@ mod tests {
 
     #[test]
     fn labels_stand_between_tail_and_lead() {
-        let map = map(&[(8, 0, Rank::Tail, 4), (8, 0, Rank::Lead, 12)]);
+        let map = map(&[(8, 0, InsertOrder::Tail, 4), (8, 0, InsertOrder::Lead, 12)]);
         assert_eq!((map.begin(8), map.end(8), map.bytes(8)), (Some(12), Some(12), Some(24)));
         assert_eq!((map.begin(4), map.bytes(4), map.begin(12)), (Some(4), Some(4), Some(28)));
         assert_eq!(map.size(), 116);
@@ -180,11 +181,11 @@ mod tests {
     #[test]
     fn places_far_from_each_other_are_found_as_by_looking_at_all_changes() {
         let spread = [0, 4, 1020, 1024, 1028, 2048, 9000, 9004, 9004, 70_000];
-        let change = |old: u64| Change { old, removed: 0, rank: Rank::Lead, new: 0, size: 4, content: 0 };
+        let change = |old: u64| Change { old, removed: 0, rank: InsertOrder::Lead, new: 0, size: 4, content: 0 };
         let map = Map::new(spread.map(change).to_vec(), 80_000, |change, _| change.size);
         let places = (0..80_000).step_by(4).chain([u64::MAX - 3]);
         for old in places {
-            for rank in [Rank::Tail, Rank::Lead, Rank::Swap] {
+            for rank in [InsertOrder::Tail, InsertOrder::Lead, InsertOrder::Swap] {
                 let all = map.changes.iter().filter(|change| (change.old, change.rank) <= (old, rank)).count();
                 assert_eq!(map.up_to(old, rank), all, "{old:#x}");
             }
@@ -193,15 +194,16 @@ mod tests {
 
     #[test]
     fn a_place_that_would_leave_the_address_space_is_none() {
-        let map = map(&[(8, 0, Rank::Tail, 4)]);
+        let map = map(&[(8, 0, InsertOrder::Tail, 4)]);
         assert_eq!((map.begin(u64::MAX - 4), map.bytes(u64::MAX), map.end(u64::MAX - 3)), (Some(u64::MAX), None, None));
     }
 
     #[test]
     fn padding_parts_an_end_from_a_beginning() {
-        let grown = map(&[(8, 0, Rank::Tail, 4), (8, 0, Rank::Padding, 20), (8, 0, Rank::Lead, 4)]);
+        let grown =
+            map(&[(8, 0, InsertOrder::Tail, 4), (8, 0, InsertOrder::Padding, 20), (8, 0, InsertOrder::Lead, 4)]);
         assert_eq!((grown.end(8), grown.begin(8), grown.bytes(8)), (Some(12), Some(32), Some(36)));
-        let moved = map(&[(8, 8, Rank::Padding, 20), (16, 0, Rank::Lead, 4)]);
+        let moved = map(&[(8, 8, InsertOrder::Padding, 20), (16, 0, InsertOrder::Lead, 4)]);
         assert_eq!(
             (moved.end(8), moved.begin(8), moved.end(16), moved.begin(16)),
             (Some(8), Some(8), Some(28), Some(28))
@@ -211,7 +213,7 @@ mod tests {
 
     #[test]
     fn what_is_replaced_keeps_its_label_and_loses_its_inside() {
-        let map = map(&[(8, 8, Rank::Swap, 4)]);
+        let map = map(&[(8, 8, InsertOrder::Swap, 4)]);
         assert_eq!((map.begin(8), map.end(8), map.begin(16), map.end(16)), (Some(8), Some(8), Some(12), Some(12)));
         assert_eq!((map.begin(12), map.bytes(8)), (None, None));
         assert_eq!((map.near(12), map.near(4), map.near(16)), (Some(8), Some(4), Some(12)));

@@ -82,7 +82,7 @@ pub(crate) enum Behind {
 
 /// The padding conventions of a target and a file.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Habit {
+pub(crate) struct PaddingStyle {
     /// Bytes of a line of the instruction cache.
     pub(crate) line: u64,
     /// Alignment of all functions except kernels; 0 where they have no common one.
@@ -92,7 +92,7 @@ pub(crate) struct Habit {
 /// Possible alignments of a function.
 const ALIGNMENTS: [u64; 7] = [4, 8, 16, 32, 64, 128, 256];
 
-impl Habit {
+impl PaddingStyle {
     /// The padding in `bytes[start..end]`; `None` if these are other bytes.
     pub(crate) fn read(&self, bytes: &[u8], start: u64, end: u64, behind: Behind) -> Option<Padding> {
         let part = &bytes[start as usize..end as usize];

@@ -5,8 +5,8 @@
 use crate::code::Marks;
 use crate::edit::{Edit, Edits, Where};
 use crate::known::{Known, Serves};
-use crate::map::{Change, Map, Rank};
-use crate::padding::{Behind, Habit, Padding};
+use crate::map::{Change, InsertOrder, Map};
+use crate::padding::{Behind, Padding, PaddingStyle};
 use crate::place::{Function, SECOND_ENTRY};
 use crate::refuse;
 use crate::rewrite::Registers;
@@ -105,7 +105,7 @@ impl<'e> CodePlan<'e> {
         let serves = |at: u64| (context.serves)(section, at);
         let unexplained =
             explain(context.marks.isa, (part.bytes, part.offset), open, context.is_bare, &serves, &mut fetches)?;
-        let end = |(edit, _)| Placed { old: part.size, removed: 0, rank: Rank::Lead, edit: edit as u32 };
+        let end = |(edit, _)| Placed { old: part.size, removed: 0, rank: InsertOrder::Lead, edit: edit as u32 };
         placed.extend(behind.into_iter().map(end));
         placed.sort_by_key(|place| place.old);
         if !relocated.is_empty() {
@@ -141,7 +141,7 @@ impl<'e> CodePlan<'e> {
         for number in 0..plan.paddings.len() {
             let (old, end) = (plan.paddings[number].start, plan.paddings[number].end);
             let content = plan.add(Content::Padding(number as u32));
-            changes.push(Change { old, removed: end - old, rank: Rank::Padding, new: 0, size: 0, content });
+            changes.push(Change { old, removed: end - old, rank: InsertOrder::Padding, new: 0, size: 0, content });
         }
         plan.settle(context, changes, part.bytes)?;
         plan.check_entries(&functions)?;
@@ -195,7 +195,7 @@ impl<'e> CodePlan<'e> {
             changes = self.map.changes().to_vec();
             for number in bad {
                 let (old, content) = (self.branches[number].at() + 4, self.add(Content::Nop));
-                changes.push(Change { old, removed: 0, rank: Rank::Tail, new: 0, size: 0, content });
+                changes.push(Change { old, removed: 0, rank: InsertOrder::Tail, new: 0, size: 0, content });
             }
             for number in far {
                 let registers = self.ask(context, number, old)?;
@@ -203,7 +203,7 @@ impl<'e> CodePlan<'e> {
                 long.insert(number);
                 let content = self.add(Content::Long(number as u32, registers));
                 let (old, removed) = (branch.at(), branch.size());
-                changes.push(Change { old, removed, rank: Rank::Swap, new: 0, size: 0, content });
+                changes.push(Change { old, removed, rank: InsertOrder::Swap, new: 0, size: 0, content });
             }
         }
     }
@@ -403,7 +403,7 @@ type Gap = (Option<Range<u64>>, Option<Padding>);
 
 /// The gaps between functions.
 struct Gaps<'g> {
-    habit: Habit,
+    habit: PaddingStyle,
     bytes: &'g [u8],
     known: Option<&'g Known<'g>>,
 }
@@ -421,8 +421,8 @@ impl Gaps<'_> {
 }
 
 /// Compilers align all functions of a file to a line of the cache; older ones to a word.
-fn habit(line: u64, bytes: &[u8], functions: &[Function]) -> Habit {
-    let none = Habit { line, function: 0 };
+fn habit(line: u64, bytes: &[u8], functions: &[Function]) -> PaddingStyle {
+    let none = PaddingStyle { line, function: 0 };
     let mut end = 0;
     for function in functions {
         let code = end + crate::place::code_before_padding(&bytes[end as usize..function.start as usize]);
@@ -434,5 +434,5 @@ fn habit(line: u64, bytes: &[u8], functions: &[Function]) -> Habit {
         }
         end = function.end;
     }
-    Habit { line, function: line }
+    PaddingStyle { line, function: line }
 }

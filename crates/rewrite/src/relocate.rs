@@ -6,7 +6,7 @@
 //!
 //! Invariants: a field is written only if its old value was understood.
 
-use crate::fix::{Patch, Place, World};
+use crate::fix::{LayoutContext, Patch, Place};
 use crate::known::Known;
 use crate::plan::CodePlan;
 use crate::{distances, refuse};
@@ -18,7 +18,7 @@ use std::ops::Range;
 
 /// Everything that fields can depend on.
 pub(crate) struct Fields<'w> {
-    pub(crate) world: &'w World<'w>,
+    pub(crate) world: &'w LayoutContext<'w>,
     pub(crate) symbols: &'w [SymbolRows<'w>],
     /// New values, by table and symbol.
     pub(crate) values: &'w [Vec<u64>],
@@ -40,7 +40,10 @@ const ENTRY: u64 = 16;
 const WORD: usize = 8;
 
 /// The space that packed relocations need in that layout: section and size.
-pub(crate) fn packed_sizes(world: &World<'_>, all: &[Relocations<'_>]) -> Result<Vec<(usize, u64)>, Diagnostic> {
+pub(crate) fn packed_sizes(
+    world: &LayoutContext<'_>,
+    all: &[Relocations<'_>],
+) -> Result<Vec<(usize, u64)>, Diagnostic> {
     let mut sizes = Vec::new();
     for relocations in all.iter().filter(|relocations| relocations.form == Form::Relr) {
         let mut places = Vec::with_capacity(relocations.len());

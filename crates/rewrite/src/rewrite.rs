@@ -3,7 +3,7 @@
 use crate::code::Marks;
 use crate::dwarf::{self, Absolute, Distance, Dwarf};
 use crate::edit::Edits;
-use crate::fix::{Maps, Place, World};
+use crate::fix::{LayoutContext, Maps, Place};
 use crate::known::{self, Counters, Known, Serves};
 use crate::padding::ENTRY;
 use crate::place::Function;
@@ -116,7 +116,7 @@ fn laid_out(image: &Image<'_>, edits: &BTreeMap<usize, Edits>, options: &Options
     let given = options.contents.iter().map(|(section, bytes)| (*section, Cow::Borrowed(*bytes)));
     encoded.chain(given).for_each(|(section, bytes)| out[layout.range(section)].copy_from_slice(&bytes));
     let maps = Maps::new(image, &plans).with(&replaced, options.contents);
-    let world = World { image, layout: &layout, maps: &maps };
+    let world = LayoutContext { image, layout: &layout, maps: &maps };
     inside.iter().try_for_each(|kernel| kernel.stays_aligned(&world))?;
     finish(&world, &symbols, &relocations, (&plans, known, &serves), &distances, &mut out)?;
     absolutes.iter().try_for_each(|field| write_absolute(&world, field, &mut out))?;
@@ -145,7 +145,7 @@ fn kernels_inside(functions: &[Vec<Function>]) -> Vec<KernelInside> {
 
 impl KernelInside {
     /// The hardware starts kernels at multiples of 256 bytes, whatever the descriptor states.
-    fn stays_aligned(&self, world: &World<'_>) -> Result<(), Diagnostic> {
+    fn stays_aligned(&self, world: &LayoutContext<'_>) -> Result<(), Diagnostic> {
         let is_aligned = |address: u64| address.is_multiple_of(ENTRY);
         let was = is_aligned(world.base(self.place.section) + self.place.offset);
         if !was || world.begin(self.place).is_some_and(is_aligned) {
@@ -171,7 +171,7 @@ fn place(
 ) -> Result<Layout, Diagnostic> {
     loop {
         let layout = Layout::new(image, &sizes)?;
-        let needed = relocate::packed_sizes(&World { image, layout: &layout, maps }, relocations)?;
+        let needed = relocate::packed_sizes(&LayoutContext { image, layout: &layout, maps }, relocations)?;
         let mut small = needed.into_iter().filter(|(section, size)| *size > sizes[*section]).peekable();
         if small.peek().is_none() {
             return Ok(layout);
@@ -335,7 +335,7 @@ fn relocated_branches(
 
 /// Writes everything that depends on the layout.
 fn finish(
-    world: &World<'_>,
+    world: &LayoutContext<'_>,
     symbols: &[SymbolRows<'_>],
     relocations: &[Relocations<'_>],
     (plans, known, serves): (&[CodePlan<'_>], &BTreeMap<usize, Known<'_>>, &Serves<'_>),
@@ -368,7 +368,7 @@ fn prefetch_mask(image: &Image<'_>) -> u32 {
 }
 
 /// Writes an address, or an offset into a section, that has no relocation.
-fn write_absolute(world: &World<'_>, field: &Absolute, out: &mut [u8]) -> Result<(), Diagnostic> {
+fn write_absolute(world: &LayoutContext<'_>, field: &Absolute, out: &mut [u8]) -> Result<(), Diagnostic> {
     let file = world.image.sections[field.field.section].offset + field.field.offset;
     let size = usize::from(field.size);
     let new = if field.is_end { world.end(field.target) } else { world.begin(field.target) };
@@ -380,7 +380,7 @@ fn write_absolute(world: &World<'_>, field: &Absolute, out: &mut [u8]) -> Result
     Ok(())
 }
 
-fn write_distance(world: &World<'_>, distance: &Distance, out: &mut [u8]) -> Result<(), Diagnostic> {
+fn write_distance(world: &LayoutContext<'_>, distance: &Distance, out: &mut [u8]) -> Result<(), Diagnostic> {
     let Distance { section, offset, target } = *distance;
     let missing =
         || refuse(world.image.sections[section].offset, "a call frame is about code that is not there any more");

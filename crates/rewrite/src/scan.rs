@@ -6,7 +6,7 @@
 use crate::code::{Mark, Marks, concerns_counter, fetch_distance, is_fetch_from, is_relative_fetch};
 use crate::edit::{Edit, Edits, Where};
 use crate::known::{Known, Near};
-use crate::map::Rank;
+use crate::map::InsertOrder;
 use crate::padding::{NOP, Padding};
 use crate::refuse;
 use hotswap_isa::Isa;
@@ -133,7 +133,7 @@ pub(crate) enum Range32 {
 pub(crate) struct Placed {
     pub(crate) old: u64,
     pub(crate) removed: u64,
-    pub(crate) rank: Rank,
+    pub(crate) rank: InsertOrder,
     /// Number of the edit.
     pub(crate) edit: u32,
 }
@@ -413,12 +413,12 @@ impl<'a> Scanner<'a> {
                 return Err(refuse(self.file + edit.offset, what));
             }
             let (old, removed, rank) = match edit.place {
-                Where::Before => (at, 0, Rank::Lead),
-                Where::After => (at + size, 0, Rank::Tail),
-                Where::Instead(removed) => (at, self.instead(at, removed, extent)?, Rank::Swap),
-                Where::End => (at, 0, Rank::Lead),
+                Where::Before => (at, 0, InsertOrder::Lead),
+                Where::After => (at + size, 0, InsertOrder::Tail),
+                Where::Instead(removed) => (at, self.instead(at, removed, extent)?, InsertOrder::Swap),
+                Where::End => (at, 0, InsertOrder::Lead),
             };
-            let inserted = if rank == Rank::Tail { &mut state.behind } else { &mut before };
+            let inserted = if rank == InsertOrder::Tail { &mut state.behind } else { &mut before };
             inserted.add(self.marks.isa, self.list.bytes_of(edit), removed > 0);
             self.found.placed.push(Placed { old, removed, rank, edit: *number as u32 });
             self.next += 1;

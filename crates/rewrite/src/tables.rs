@@ -1,6 +1,6 @@
 //! Symbols, kernel descriptors and the tables of the loader.
 
-use crate::fix::{Place, World};
+use crate::fix::{LayoutContext, Place};
 use crate::refuse;
 use hotswap_code_object::image::{SymbolRow, SymbolRows};
 use hotswap_report::Diagnostic;
@@ -18,7 +18,7 @@ const RSRC3: usize = 44;
 const PREFETCH: u64 = 128;
 
 /// The new values of all symbols, by table.
-pub(crate) fn values(world: &World<'_>, tables: &[SymbolRows<'_>]) -> Result<Vec<Vec<u64>>, Diagnostic> {
+pub(crate) fn values(world: &LayoutContext<'_>, tables: &[SymbolRows<'_>]) -> Result<Vec<Vec<u64>>, Diagnostic> {
     let of_table = |table: &SymbolRows<'_>| {
         let piece = |(number, rows): (usize, &[SymbolRow<'_>])| {
             let rows = (number * PIECE..).zip(rows);
@@ -37,7 +37,7 @@ pub(crate) fn values(world: &World<'_>, tables: &[SymbolRows<'_>]) -> Result<Vec
 /// Symbols per task.
 const PIECE: usize = 1 << 10;
 
-fn value(world: &World<'_>, row: &SymbolRow<'_>, at: u64) -> Result<u64, Diagnostic> {
+fn value(world: &LayoutContext<'_>, row: &SymbolRow<'_>, at: u64) -> Result<u64, Diagnostic> {
     let Some(section) = row.section else { return Ok(row.value) };
     let rigid = row.value.wrapping_sub(world.base(section)).wrapping_add(world.layout.addresses[section]);
     match world.within(section, row.value).filter(|_| row.kind != elf::STT_SECTION) {
@@ -49,14 +49,14 @@ fn value(world: &World<'_>, row: &SymbolRow<'_>, at: u64) -> Result<u64, Diagnos
 }
 
 /// The new size of a symbol.
-fn size(world: &World<'_>, row: &SymbolRow<'_>, value: u64) -> u64 {
+fn size(world: &LayoutContext<'_>, row: &SymbolRow<'_>, value: u64) -> u64 {
     let place = row.section.and_then(|section| world.within(section, row.value.checked_add(row.size)?));
     let end = place.filter(|place| row.size > 0 && world.maps.moves(place.section)).and_then(|place| world.end(place));
     end.map_or(row.size, |end| end.wrapping_sub(value))
 }
 
 /// Writes all symbols.
-pub(crate) fn write_symbols(world: &World<'_>, tables: &[SymbolRows<'_>], values: &[Vec<u64>], out: &mut [u8]) {
+pub(crate) fn write_symbols(world: &LayoutContext<'_>, tables: &[SymbolRows<'_>], values: &[Vec<u64>], out: &mut [u8]) {
     for (table, values) in tables.iter().zip(values) {
         let start = world.layout.offsets[table.section] as usize;
         let rows = out[start..start + table.rows.len() * 24].par_chunks_exact_mut(24).with_min_len(PIECE);
@@ -67,7 +67,7 @@ pub(crate) fn write_symbols(world: &World<'_>, tables: &[SymbolRows<'_>], values
 }
 
 /// Named data, sorted, with its end; and the starts of kernel descriptors.
-pub(crate) fn objects(world: &World<'_>, tables: &[SymbolRows<'_>]) -> (Vec<(Place, u64)>, HashSet<Place>) {
+pub(crate) fn objects(world: &LayoutContext<'_>, tables: &[SymbolRows<'_>]) -> (Vec<(Place, u64)>, HashSet<Place>) {
     let rows = tables.iter().flat_map(|table| &table.rows).filter(|row| row.kind == elf::STT_OBJECT);
     let (mut objects, mut descriptors) = (Vec::new(), HashSet::new());
     for row in rows {
@@ -107,7 +107,7 @@ const ADDRESSES: &[u32] = &[
 ];
 
 /// Writes the addresses in the dynamic section, and the one size there that can change.
-pub(crate) fn write_dynamic(world: &World<'_>, out: &mut [u8]) -> Result<(), Diagnostic> {
+pub(crate) fn write_dynamic(world: &LayoutContext<'_>, out: &mut [u8]) -> Result<(), Diagnostic> {
     let sections = world.image.sections.iter().enumerate();
     for (number, section) in sections.filter(|(_, section)| section.kind == elf::SHT_DYNAMIC) {
         for (index, entry) in section.bytes.as_chunks::<16>().0.iter().enumerate() {
@@ -137,7 +137,7 @@ pub(crate) fn write_dynamic(world: &World<'_>, out: &mut [u8]) -> Result<(), Dia
 const FRAME_TABLE: [u8; 4] = [1, 0x1b, 0x03, 0x3b];
 
 /// Writes the sorted table of call frames; its order is kept, because code stays in order.
-pub(crate) fn write_frame_table(world: &World<'_>, out: &mut [u8]) -> Result<(), Diagnostic> {
+pub(crate) fn write_frame_table(world: &LayoutContext<'_>, out: &mut [u8]) -> Result<(), Diagnostic> {
     let Some(number) = world.image.find(".eh_frame_hdr").filter(|_| world.is_linked()) else { return Ok(()) };
     let section = &world.image.sections[number];
     let fault = |at: usize, what: &str| refuse(section.offset + at as u64, format!("`.eh_frame_hdr` {what}"));
@@ -169,7 +169,7 @@ pub(crate) struct Described<'s> {
 }
 
 /// The kernel descriptors, each once.
-pub(crate) fn kernels<'s>(world: &World<'_>, tables: &'s [SymbolRows<'s>]) -> Vec<Described<'s>> {
+pub(crate) fn kernels<'s>(world: &LayoutContext<'_>, tables: &'s [SymbolRows<'s>]) -> Vec<Described<'s>> {
     let rows = || tables.iter().flat_map(|table| &table.rows);
     let functions: HashMap<&str, &SymbolRow<'_>> =
         rows().filter(|row| row.kind == elf::STT_FUNC && row.section.is_some()).map(|row| (row.name, row)).collect();
@@ -185,7 +185,7 @@ pub(crate) fn kernels<'s>(world: &World<'_>, tables: &'s [SymbolRows<'s>]) -> Ve
 /// Writes the fields of kernel descriptors for the place and the size of the code. `prefetch` is the mask of
 /// `INST_PREF_SIZE` above its lowest bit, 0 where there is none.
 pub(crate) fn write_descriptors(
-    world: &World<'_>,
+    world: &LayoutContext<'_>,
     kernels: &[Described<'_>],
     prefetch: u32,
     out: &mut [u8],
@@ -207,7 +207,7 @@ pub(crate) fn write_descriptors(
     Ok(())
 }
 
-fn entry(world: &World<'_>, row: &SymbolRow<'_>, value: u64, descriptor: &mut [u8]) -> Option<()> {
+fn entry(world: &LayoutContext<'_>, row: &SymbolRow<'_>, value: u64, descriptor: &mut [u8]) -> Option<()> {
     let field = &world.image.sections[row.section?].bytes[(row.value - world.base(row.section?)) as usize..];
     let distance = i64::from_le_bytes(*field.get(ENTRY..)?.first_chunk()?);
     let code = world.begin(world.at(row.value.wrapping_add_signed(distance))?)?;
@@ -216,7 +216,7 @@ fn entry(world: &World<'_>, row: &SymbolRow<'_>, value: u64, descriptor: &mut [u
 }
 
 /// Lines to prefetch: increased by the number of lines by which the kernel has grown.
-fn prefetch_size(world: &World<'_>, function: &SymbolRow<'_>, mask: u32, descriptor: &mut [u8]) {
+fn prefetch_size(world: &LayoutContext<'_>, function: &SymbolRow<'_>, mask: u32, descriptor: &mut [u8]) {
     let Some(place) = function.section.and_then(|section| world.within(section, function.value)) else { return };
     let new = world.begin(place).map_or(function.size, |value| size(world, function, value));
     let lines = |size: u64| size.div_ceil(PREFETCH) as i64;

@@ -112,9 +112,9 @@ fn outcome(bench: &Workbench, name: &str, source: &str) -> String {
 #[test]
 fn odd_inputs_are_refused_or_changed_as_the_cases_say() {
     let Some(bench) = Workbench::new("odd inputs") else { return };
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/inputs");
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/inputs");
     let bless = std::env::var("HOTSWAP_BLESS").is_ok_and(|bless| bless == "1");
-    let mut cases: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut cases: Vec<_> = fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().path()).collect();
     cases.sort();
     let (mut wrong, mut count) = (Vec::new(), 0);
     for path in cases.iter().filter(|path| path.extension().is_some_and(|extension| extension == "s")) {

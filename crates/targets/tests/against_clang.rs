@@ -17,15 +17,15 @@ struct Written {
 }
 
 fn compile(clang: &Clang, names: &[&str]) -> BTreeMap<String, Written> {
-    let folder = clang.scratch();
+    let directory = clang.scratch();
     let ids: Vec<String> = names.iter().flat_map(|name| FEATURES.iter().map(move |f| format!("{name}{f}"))).collect();
-    std::fs::write(folder.path().join("ids"), ids.join("\n") + "\n").unwrap();
-    std::fs::write(folder.path().join("k.c"), "__attribute__((amdgpu_kernel)) void k(void) {}\n").unwrap();
+    std::fs::write(directory.path().join("ids"), ids.join("\n") + "\n").unwrap();
+    std::fs::write(directory.path().join("k.c"), "__attribute__((amdgpu_kernel)) void k(void) {}\n").unwrap();
     clang.run(
-        folder.path(),
+        directory.path(),
         "while read id; do \"$CLANG\" --target=amdgcn-amd-amdhsa -mcpu=$id -nogpulib -c k.c -o $id.o 2>/dev/null || true; done < ids",
     );
-    let read = |id: String| Some((read(&std::fs::read(folder.path().join(format!("{id}.o"))).ok()?), id));
+    let read = |id: String| Some((read(&std::fs::read(directory.path().join(format!("{id}.o"))).ok()?), id));
     ids.into_iter().filter_map(read).map(|(written, id)| (id, written)).collect()
 }
 
@@ -63,8 +63,8 @@ fn check_flags(id: &str, written: &Written) {
 
 /// Generic targets exist in LLVM 24 as major sub-architectures, which accept the processors that they cover.
 fn check_covers(clang: &Clang, names: &[&str]) {
-    let folder = clang.scratch();
-    std::fs::write(folder.path().join("k.c"), "int x;\n").unwrap();
+    let directory = clang.scratch();
+    std::fs::write(directory.path().join("k.c"), "int x;\n").unwrap();
     for generic in PROCESSORS.iter().filter(|processor| processor.is_generic()) {
         let major = format!("gfx{}", generic.subarch.split('.').next().unwrap());
         let near: Vec<&str> = names.iter().copied().filter(|name| name.starts_with(&major)).collect();
@@ -73,7 +73,7 @@ fn check_covers(clang: &Clang, names: &[&str]) {
             near.join(" "),
             generic.subarch
         );
-        let text = clang.run(folder.path(), &script);
+        let text = clang.run(directory.path(), &script);
         let mut accepted: Vec<&str> = text.lines().filter(|name| *name != generic.name).collect();
         accepted.sort_unstable();
         let mut covers = generic.covers.to_vec();
@@ -85,8 +85,8 @@ fn check_covers(clang: &Clang, names: &[&str]) {
 #[test]
 fn every_row_is_what_the_compilers_write() {
     for (index, clang) in clangs("every_row_is_what_the_compilers_write").iter().enumerate() {
-        let folder = clang.scratch();
-        let list = clang.run(folder.path(), "\"$CLANG\" --target=amdgcn-amd-amdhsa --print-supported-cpus 2>&1");
+        let directory = clang.scratch();
+        let list = clang.run(directory.path(), "\"$CLANG\" --target=amdgcn-amd-amdhsa --print-supported-cpus 2>&1");
         let names: Vec<&str> = list.lines().map(str::trim).filter(|line| line.starts_with("gfx")).collect();
         for name in &names {
             assert!(find(name).is_some_and(|p| !p.withdrawn), "{} knows {name}, the table does not", clang.command);

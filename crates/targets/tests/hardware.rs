@@ -138,8 +138,8 @@ fn check_kernel(job: &Job, kernel: &str, said: &Said, version: u32) -> usize {
     }
 }
 
-fn names(clang: &Clang, folder: &Path) -> Vec<&'static str> {
-    let list = clang.run(folder, "\"$CLANG\" --target=amdgcn-amd-amdhsa --print-supported-cpus 2>&1");
+fn names(clang: &Clang, directory: &Path) -> Vec<&'static str> {
+    let list = clang.run(directory, "\"$CLANG\" --target=amdgcn-amd-amdhsa --print-supported-cpus 2>&1");
     let names = list.lines().map(str::trim).filter(|line| line.starts_with("gfx"));
     names.map(|name| find(name).unwrap_or_else(|| panic!("{name} is not in the table")).name).collect()
 }
@@ -147,26 +147,26 @@ fn names(clang: &Clang, folder: &Path) -> Vec<&'static str> {
 #[test]
 fn limits_are_what_the_compilers_compute_with() {
     for clang in clangs("limits_are_what_the_compilers_compute_with").iter().take(2) {
-        let folder = clang.scratch();
-        let mut jobs = jobs(&names(clang, folder.path()));
+        let directory = clang.scratch();
+        let mut jobs = jobs(&names(clang, directory.path()));
         // LLVM 23 computes with 1.5 times as many registers, and a third of the LDS.
         jobs.retain(|job| clang.version >= 24 || job.processor.family != Family::Gfx13);
         let mut lines = String::new();
         for job in &jobs {
-            std::fs::write(folder.path().join(format!("{}.ll", job.name)), source(job)).unwrap();
+            std::fs::write(directory.path().join(format!("{}.ll", job.name)), source(job)).unwrap();
             let wave = if job.lanes == 64 && !job.processor.waves.contains(32) { "" } else { "-mwavefrontsize64" };
             let wave = if job.lanes == 64 { wave } else { "" };
             let mode = if job.cu_mode { "-mcumode" } else { "" };
             writeln!(lines, "{} {} {wave} {mode}", job.name, job.processor).unwrap();
         }
-        std::fs::write(folder.path().join("jobs"), lines).unwrap();
+        std::fs::write(directory.path().join("jobs"), lines).unwrap();
         clang.run(
-            folder.path(),
+            directory.path(),
             "while read name cpu words; do \"$CLANG\" --target=amdgcn-amd-amdhsa -mcpu=$cpu $words -nogpulib -O1 -x ir -S $name.ll -o $name.s; done < jobs",
         );
         let mut facts = 0;
         for job in &jobs {
-            let kernels = read(&std::fs::read_to_string(folder.path().join(format!("{}.s", job.name))).unwrap());
+            let kernels = read(&std::fs::read_to_string(directory.path().join(format!("{}.s", job.name))).unwrap());
             assert!(kernels.len() > 100, "{}: {} kernels", job.name, kernels.len());
             facts += kernels.iter().map(|(name, said)| check_kernel(job, name, said, clang.version)).sum::<usize>();
         }
@@ -250,11 +250,11 @@ fn probes() -> (String, Vec<(Capability, usize, bool)>) {
 
 fn check_capabilities(
     processor: &Processor,
-    folder: &Path,
+    directory: &Path,
     lines: &[(Capability, usize, bool)],
     version: u32,
 ) -> usize {
-    let read = |extension: &str| std::fs::read_to_string(folder.join(format!("{processor}.{extension}"))).unwrap();
+    let read = |extension: &str| std::fs::read_to_string(directory.join(format!("{processor}.{extension}"))).unwrap();
     let (errors, listing) = (read("errors"), read("listing"));
     for (capability, line, accepted) in lines {
         let refused = errors.contains(&format!("probes.s:{line}:"));
@@ -279,16 +279,16 @@ fn check_capabilities(
 #[test]
 fn capabilities_are_what_assemblers_take_and_compilers_use() {
     for clang in clangs("capabilities_are_what_assemblers_take_and_compilers_use").iter().take(2) {
-        let folder = clang.scratch();
-        let names = names(clang, folder.path());
+        let directory = clang.scratch();
+        let names = names(clang, directory.path());
         let (text, lines) = probes();
         for (name, text) in
             [("probes.s", text.as_str()), ("ids.ll", IDS), ("large.ll", LARGE), ("names", &names.join("\n"))]
         {
-            std::fs::write(folder.path().join(name), format!("{text}\n")).unwrap();
+            std::fs::write(directory.path().join(name), format!("{text}\n")).unwrap();
         }
         clang.run(
-            folder.path(),
+            directory.path(),
             "while read cpu; do \
                clang=\"$CLANG --target=amdgcn-amd-amdhsa -mcpu=$cpu -nogpulib\"; \
                $clang -c -x assembler probes.s -o probes.o 2> $cpu.errors || true; \
@@ -298,7 +298,7 @@ fn capabilities_are_what_assemblers_take_and_compilers_use() {
         );
         let facts: usize = names
             .iter()
-            .map(|name| check_capabilities(find(name).unwrap(), folder.path(), &lines, clang.version))
+            .map(|name| check_capabilities(find(name).unwrap(), directory.path(), &lines, clang.version))
             .sum();
         println!("{}: {} processors, {facts} capabilities compared", clang.command, names.len());
     }

@@ -1,10 +1,10 @@
-//! Where two preprocessed texts begin to differ, in terms of the source.
+//! The first difference between two preprocessed texts, as a source location.
 
 use super::Evidence;
 use std::collections::BTreeSet;
 use std::fs;
 
-/// How far above a difference the directive is looked for that made it.
+/// How far above a difference its directive is searched.
 const LINES_ABOVE: usize = 400;
 
 /// The file and line at which two texts with line markers (`# LINE "FILE" FLAGS`) begin to differ.
@@ -31,7 +31,7 @@ fn marker(text: &[u8]) -> Option<(usize, String)> {
     Some((number.parse().ok()?, file.replace("\\\\", "\\").replace("\\\"", "\"")))
 }
 
-/// The same place with the name that is asked for there: in the line itself, or in a directive above it.
+/// The same location with the name that is tested there: in the line itself, or in a directive above it.
 pub(super) fn named_place(place: Evidence, names: &BTreeSet<String>) -> Evidence {
     let Ok(text) = fs::read(&place.file) else { return place };
     let text = String::from_utf8_lossy(&text);
@@ -45,7 +45,7 @@ pub(super) fn named_place(place: Evidence, names: &BTreeSet<String>) -> Evidence
     }
 }
 
-/// The longest of the names that a line holds as a word.
+/// The longest of the names that a line contains as an identifier.
 pub(super) fn name_in_line(line: &str, names: &BTreeSet<String>) -> Option<String> {
     let words = line.split(|c: char| !c.is_alphanumeric() && c != '_');
     words.filter(|word| names.contains(*word)).max_by_key(|word| word.len()).map(str::to_owned)

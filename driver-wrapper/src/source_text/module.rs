@@ -1,13 +1,13 @@
-//! LLVM IR as the front end leaves it, compared without the name of the GPU that it was made for.
+//! The front end's LLVM IR, compared without the name of its GPU.
 //!
-//! The name stands in three places that say nothing about the program: the function attribute `target-cpu`, the target
+//! The name occurs in three places that do not belong to the program: the function attribute `target-cpu`, the target
 //! triple (from LLVM 23 on), and the comment with the module's name. Anywhere else, a string with the name is the
 //! program's own and counts. The attribute `target-features` stays, so processors with other features differ.
 
 use hotswap_targets::{Processor, TargetId};
 use sha2::{Digest, Sha256};
 
-/// Whether preprocessed texts are equal once each one's own name is taken out: only then is a module worth its time.
+/// Whether preprocessed texts are equal without their processors' names: only then is it worth making a module.
 pub(super) fn differ_in_names_alone(texts: [(&Processor, &Vec<Vec<u8>>); 2]) -> bool {
     let [one, other] = texts.map(|(processor, texts)| {
         texts.iter().map(|text| without_name(&String::from_utf8_lossy(text), processor)).collect::<Vec<_>>()
@@ -21,7 +21,7 @@ fn without_name(text: &str, processor: &Processor) -> String {
     text.replace(&processor.name.replace('-', "_"), "@")
 }
 
-/// A hash of the module's text; `None` for an ID that is none.
+/// A hash of the module's text; `None` for an invalid ID.
 pub(super) fn hash_without_target(module: &[u8], id: &str) -> Option<[u8; 32]> {
     let target: TargetId = id.parse().ok()?;
     let mut hash = Sha256::new();
@@ -32,7 +32,7 @@ pub(super) fn hash_without_target(module: &[u8], id: &str) -> Option<[u8; 32]> {
     Some(hash.finalize().into())
 }
 
-/// A line that names the target for itself, with the name taken out; `None` for every other line.
+/// A line that names the target for itself, with the name removed; `None` for every other line.
 fn neutral_line(line: &[u8], processor: &Processor) -> Option<Vec<u8>> {
     let text = std::str::from_utf8(line).ok()?;
     if text.starts_with("attributes #") {

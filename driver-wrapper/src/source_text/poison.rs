@@ -1,4 +1,4 @@
-//! The names by which a text can tell GPUs apart, and the run of the preprocessor that stops at any of them.
+//! The names by which a text can distinguish GPUs, and the run of the preprocessor that stops at any of them.
 
 use super::Evidence;
 use super::difference::name_in_line;
@@ -11,13 +11,13 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::PathBuf;
 
-/// Names that are the same for every GPU and mean something else.
+/// Names that are the same for every GPU, with different meanings.
 const RESOLVED_LATE: [&str; 3] =
     ["__builtin_amdgcn_processor_is", "__builtin_amdgcn_is_invocable", "__oclc_ISA_version"];
-/// Parts of assembly that mean something else for every GPU: predefined symbols of the assembler (of code objects
-/// from V3 on, and before), and the directive that names it.
+/// Parts of assembly with a different meaning for every GPU: predefined symbols of the assembler (of code objects from
+/// V3 on, and before), and the directive that names it.
 const IN_ASSEMBLY: [&str; 3] = ["gfx_generation", "machine_version", "amdgcn_target"];
-/// The beginning of each line of the header, apart from the first two.
+/// The prefix of each line of the header, except for the first two.
 const POISON: &str = "#pragma GCC poison ";
 
 /// Names that differ between the GPUs of a question.
@@ -30,13 +30,13 @@ pub(super) struct Poison {
 }
 
 impl Poison {
-    /// The header for a question, kept for each compiler and set of GPUs.
+    /// The header for a question, cached for each compiler and set of GPUs.
     pub(super) fn prepare(preprocessor: &Preprocessor<'_>, question: &Question) -> Option<Self> {
         let ids: Vec<String> = question.targets.iter().flat_map(|target| question.ids(target)).collect();
         let sources = question.ids(question.source);
         let compiler = toolchain::key(preprocessor.clang).ok()?;
         let key = format!("{compiler} {} {}", sources.join(" "), ids.join(" "));
-        let header = store::folder("coalesce").ok()?.join(format!("{}.h", store::name_for(&key)));
+        let header = store::directory("coalesce").ok()?.join(format!("{}.h", store::name_for(&key)));
         let text = fs::read_to_string(&header).ok();
         if let Some(kept) = text.and_then(|text| parse(&text, &key, &header, question)) {
             return Some(kept);
@@ -46,8 +46,8 @@ impl Poison {
         Some(made)
     }
 
-    /// Names of macros that are not predefined alike, and those that the compiler resolves. Of a target that clang does
-    /// not know, the names are those by which the source is known.
+    /// Names of macros whose predefinitions differ, and those that the compiler resolves. For a target that clang does
+    /// not know, the names are those that identify the source.
     fn ask(preprocessor: &Preprocessor<'_>, question: &Question, header: PathBuf) -> Option<Self> {
         let mut names: BTreeSet<String> = RESOLVED_LATE.into_iter().map(str::to_owned).collect();
         let mut unknown: Vec<&'static Processor> = Vec::new();
@@ -87,27 +87,28 @@ impl Poison {
         !self.unknown.contains(&target)
     }
 
-    /// In front of the user's words, and as macros: what `-imacros` and `-include` name is read in that order.
+    /// Arguments before the user's, as macros: files of `-imacros` and `-include` are read in that order.
     fn words(&self) -> [OsString; 2] {
         ["-imacros".into(), self.header.clone().into_os_string()]
     }
 
-    /// Whether the program's text runs through without any of the names.
+    /// Whether the preprocessor accepts the program's text without any of the names.
     pub(super) fn asks_nothing(&self, preprocessor: &Preprocessor<'_>, program: &Program, question: &Question) -> bool {
-        // A macro that was defined before a name was poisoned may still expand to it, and those of the words are.
+        // A macro that was defined before a name was poisoned may still expand to it, and so may macros of the
+        // arguments.
         let in_words =
             |name: &String| preprocessor.words.iter().any(|word| word.to_string_lossy().contains(name.as_str()));
         if self.names.iter().any(in_words) {
             return false;
         }
-        // Without line markers, which say nothing here, the run takes 15 % less.
+        // Without line markers, which are not needed here, the run takes 15 % less.
         let first: Vec<OsString> = self.words().into_iter().chain(["-P".into()]).collect();
         question.source_ids.iter().all(|setting| {
             preprocessor.text(program, &setting.to_string(), &first).is_some_and(|text| !resolved_late(&text))
         })
     }
 
-    /// The place where the preprocessor stops first.
+    /// The location of the preprocessor's first error.
     pub(super) fn first_use(
         &self,
         preprocessor: &Preprocessor<'_>,
@@ -119,7 +120,7 @@ impl Poison {
         said.filter_map(|said| first_complaint(&said, &self.names)).next()
     }
 
-    /// The text for that GPU with the names that are macros taken away.
+    /// The text for that GPU with the names that are macros undefined.
     pub(super) fn text_without_names(
         &self,
         preprocessor: &Preprocessor<'_>,
@@ -131,7 +132,7 @@ impl Poison {
     }
 }
 
-/// The header as it was kept.
+/// Parses the cached header.
 fn parse(text: &str, key: &str, header: &std::path::Path, question: &Question) -> Option<Poison> {
     let mut lines = text.lines();
     if lines.next()? != format!("// {key}") {
@@ -149,7 +150,7 @@ fn macro_name(line: &str) -> Option<String> {
     Some(line.strip_prefix("#define ")?.split([' ', '(']).next()?.to_owned())
 }
 
-/// Whether something in the text is resolved per GPU behind the preprocessor.
+/// Whether something in the text is resolved per GPU after preprocessing.
 pub(super) fn resolved_late(text: &[u8]) -> bool {
     let text = String::from_utf8_lossy(text);
     RESOLVED_LATE.iter().chain(&IN_ASSEMBLY).any(|part| text.contains(part))

@@ -7,26 +7,26 @@ use std::io::Read;
 use std::path::Path;
 use std::process::{Command as Process, Stdio};
 
-/// More text than any translation unit has; what is longer is not compared.
+/// More text than any translation unit has; longer output is not compared.
 const TEXT_LIMIT: u64 = 1 << 30;
 
-/// Words that would leave files behind, or stop before the preprocessor has done its work.
+/// Arguments that would leave files, or stop before the preprocessor is done.
 const LEFT_OUT: &[&str] = &["--save-temps", "-save-temps", "-ftime-trace", "-ftime-report", "-emit-llvm"];
-/// The same, with a word behind them.
+/// The same, with a separate value.
 const LEFT_OUT_WITH_VALUE: &[&str] = &["-MJ", "-gen-cdb-fragment-path", "-dumpdir", "-dumpbase"];
 
-/// A compiler with the words of one command, response files expanded and HotSwap's removed.
+/// A compiler with the arguments of one command, response files expanded and HotSwap's removed.
 #[derive(Debug)]
 pub struct Preprocessor<'a> {
     /// The real clang.
     pub clang: &'a Path,
-    /// The word that selects the driver mode that was called.
+    /// The argument that selects the called driver mode.
     pub mode: Option<&'static str>,
-    /// The words.
+    /// The arguments.
     pub words: &'a [OsString],
 }
 
-/// The words of a command that compile one of its sources.
+/// The arguments of a command that compile one of its sources.
 #[derive(Debug)]
 pub(super) struct Program {
     words: Vec<OsString>,
@@ -39,7 +39,7 @@ impl Preprocessor<'_> {
         command.hip_sources().map(|source| Program { words: words_of(self.words, &command, source.word) }).collect()
     }
 
-    /// The program's text for that GPU. `first` stands in front of the user's words.
+    /// The program's text for that GPU. `first` precedes the user's arguments.
     pub(super) fn text(&self, program: &Program, id: &str, first: &[OsString]) -> Option<Vec<u8>> {
         output(self.clang, &self.device_words(program, id, first, &["-E", "-o", "-"]))
     }
@@ -51,9 +51,10 @@ impl Preprocessor<'_> {
         Some(String::from_utf8_lossy(&said.stderr).into_owned())
     }
 
-    /// A hash of each program's LLVM IR as the front end leaves it, without what names the GPU it was made for.
+    /// A hash of each program's LLVM IR from the front end, without the name of its GPU.
     ///
-    /// The device libraries are left out: those of siblings differ in the name alone, and retargeting knows that.
+    /// The device libraries are left out: those of siblings differ in the name alone, which retargeting takes into
+    /// account.
     pub(super) fn modules(&self, programs: &[Program], id: &str) -> Option<Vec<[u8; 32]>> {
         let words = ["-nogpulib", "-emit-llvm", "-S", "-Xclang", "-disable-llvm-passes", "-fuse-cuid=none", "-o", "-"];
         let one = |program| {
@@ -74,7 +75,7 @@ impl Preprocessor<'_> {
     fn device_words(&self, program: &Program, id: &str, first: &[OsString], last: &[&str]) -> Vec<OsString> {
         let mut words: Vec<OsString> = self.mode.iter().map(OsString::from).collect();
         words.extend_from_slice(first);
-        // The last of several outputs wins. `-w`: a warning is no difference, nor is it with -Werror.
+        // The last of several outputs wins. `-w`: a warning is no difference, also not with -Werror.
         let arch = format!("--offload-arch={id}");
         let mut behind: Vec<OsString> =
             ["--no-offload-arch=all", &arch, "--offload-device-only", "-w"].map(Into::into).into();
@@ -82,7 +83,7 @@ impl Preprocessor<'_> {
         if writes_dependencies(&program.words) {
             behind.extend(["-MF", "/dev/null"].map(Into::into));
         }
-        // Behind `--` every word is an input.
+        // After `--` every argument is an input.
         let end = program.words.iter().position(|word| word == "--").unwrap_or(program.words.len());
         words.extend_from_slice(&program.words[..end]);
         words.extend(behind);
@@ -91,7 +92,7 @@ impl Preprocessor<'_> {
     }
 }
 
-/// The command's words with one input alone, and without those that leave files behind.
+/// The command's arguments with a single input, and without those that leave files.
 fn words_of(words: &[OsString], command: &Command, source: usize) -> Vec<OsString> {
     let is_other = |at: usize| command.inputs.iter().any(|input| input.word == at && at != source);
     let mut kept = Vec::with_capacity(words.len());
@@ -107,7 +108,7 @@ fn words_of(words: &[OsString], command: &Command, source: usize) -> Vec<OsStrin
     kept
 }
 
-/// Flags after which clang writes a file about dependencies that the compilation itself is to write.
+/// Flags that make clang write a dependency file, which is up to the compilation itself.
 fn writes_dependencies(words: &[OsString]) -> bool {
     words.iter().any(|word| word == "-MD" || word == "-MMD" || word.as_encoded_bytes().starts_with(b"-MF"))
 }
@@ -118,7 +119,7 @@ fn clang(clang: &Path, words: &[OsString]) -> Process {
     process
 }
 
-/// Clang's output with those words; `None` if it fails. The compilation repeats its messages.
+/// Clang's output with those arguments; `None` if it fails. The compilation repeats its messages.
 fn output(program: &Path, words: &[OsString]) -> Option<Vec<u8>> {
     let mut child = clang(program, words).stdout(Stdio::piped()).spawn().ok()?;
     let mut text = Vec::new();

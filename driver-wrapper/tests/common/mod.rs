@@ -1,7 +1,7 @@
-//! A scratch folder inside the ROCm userland with an installation of the wrapper in it.
+//! A scratch directory inside the ROCm userland with an installation of the wrapper in it.
 //!
-//! The tools of the device link are probes: they write down how they were called and become the
-//! real tool. So the tests see what reaches the device link, whatever HotSwap does there.
+//! The tools of the device link are probes: they record their command lines and become the real tool. So the tests see
+//! what reaches the device link, whatever HotSwap does there.
 
 use hotswap_userland::Userland;
 use std::fs;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tempfile::TempDir;
 
-/// Writes one line about the call, then becomes the real tool without our words.
+/// Writes one line about the call, then becomes the real tool without HotSwap's arguments.
 const PROBE: &str = r#"#!/bin/sh
 tool=${0##*/}
 echo "$tool plan=$HOTSWAP_PLAN_TOKEN bare=$HOTSWAP_BARE_OUTPUT words=$*" >>"$PROBE"
@@ -28,7 +28,7 @@ __global__ void kernel(int *p) { p[threadIdx.x] = 1; }
 void launch(int *p) { kernel<<<1, 1>>>(p); }
 ";
 
-/// A scratch folder.
+/// A scratch directory.
 pub(crate) struct Bench {
     userland: Userland,
     dir: TempDir,
@@ -53,12 +53,12 @@ impl Bench {
 
     fn install(&self) {
         let shims = self.at("P/libexec/hotswap");
-        for folder in ["P/bin", "P/lib/hotswap", "home"] {
-            fs::create_dir_all(self.at(folder)).unwrap();
+        for directory in ["P/bin", "P/lib/hotswap", "home"] {
+            fs::create_dir_all(self.at(directory)).unwrap();
         }
         fs::create_dir_all(&shims).unwrap();
-        // A process of its own writes programs: a test that starts one at this moment would inherit
-        // our open file, and the system runs no program that is open for writing.
+        // A separate process writes programs: a test that starts one at this moment would inherit our open file, and
+        // the system runs no program that is open for writing.
         let copied =
             Command::new("cp").arg(env!("CARGO_BIN_EXE_hotswap-clang")).arg(self.at("P/bin/hotswap-clang")).status();
         assert!(copied.unwrap().success());
@@ -70,18 +70,18 @@ impl Bench {
         symlink("lld", shims.join("ld.lld")).unwrap();
     }
 
-    /// A file of the scratch folder, as the machine sees it.
+    /// A file of the scratch directory, as a path of the machine.
     pub(crate) fn at(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
-    /// The scratch folder as seen from inside.
+    /// The scratch directory as seen from inside.
     pub(crate) fn inside(&self) -> String {
         let root = if self.userland.is_machine() { Path::new("") } else { self.userland.root() };
         format!("/{}", self.dir.path().strip_prefix(root).unwrap().display()).replace("//", "/")
     }
 
-    /// The compilers that are there, oldest first.
+    /// The installed compilers, oldest first.
     pub(crate) fn versions(&self) -> Vec<u32> {
         let there =
             |version: &u32| self.userland.outside(format!("/usr/bin/clang++-{version}")).symlink_metadata().is_ok();
@@ -94,8 +94,8 @@ impl Bench {
         self.userland.outside("/usr/bin").join(program).symlink_metadata().is_ok()
     }
 
-    /// Runs a shell script inside, with the wrapper as `$W`, its C driver as `$WC`, the real
-    /// compiler as `$R`, and `$HIP` for what that compiler needs to find HIP.
+    /// Runs a shell script inside, with the wrapper as `$W`, its C driver as `$WC`, the real compiler as `$R`, and
+    /// `$HIP` for that compiler's flags to find HIP.
     pub(crate) fn run(&self, version: u32, script: &str) -> Output {
         let rocm = std::env::var(hotswap_userland::ENV_ROCM).unwrap_or_default();
         let hip = if version == 22 || rocm.is_empty() { String::new() } else { format!("--rocm-path={rocm}") };
@@ -108,7 +108,7 @@ impl Bench {
         command.output().unwrap()
     }
 
-    /// What the probes wrote since the last call.
+    /// The lines of the probes since the last call.
     pub(crate) fn probed(&self) -> Vec<String> {
         let text = fs::read_to_string(self.at("probe")).unwrap_or_default();
         let _ = fs::remove_file(self.at("probe"));

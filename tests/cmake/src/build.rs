@@ -1,11 +1,11 @@
-//! Configuring and building, and what the output says about it.
+//! Configures and builds projects, and reads the output.
 
 use crate::case::Mode;
 use crate::site::{Site, both};
 use hotswap_tests::Ran;
 
 impl Site<'_> {
-    /// Runs CMake's first step.
+    /// Runs CMake's configure step.
     pub(crate) fn configure(&self, definitions: &[&str]) -> Ran {
         let compiler = match self.unit().mode {
             Mode::Found => None,
@@ -16,12 +16,13 @@ impl Site<'_> {
         self.cmake(&self.project(), compiler, &format!("-DCMAKE_PREFIX_PATH={}", self.prefix), definitions)
     }
 
-    /// The same for a project that uses what was installed, else what the build tree exports, and does not know HotSwap.
-    pub(crate) fn configure_consumer(&self, folder: &str) -> Ran {
+    /// The same for a project that uses the installed package, else the build tree's exports, and is unaware of
+    /// HotSwap.
+    pub(crate) fn configure_consumer(&self, directory: &str) -> Ran {
         let prefixes = ["build/installed", "build/exported"].map(|prefix| self.inside(prefix)).join(";");
         let installed = format!("-DCMAKE_PREFIX_PATH={prefixes}");
         let clang = self.unit().setup.clang.program.clone();
-        self.cmake(&format!("{}/{folder}", self.project()), Some(clang), &installed, &[])
+        self.cmake(&format!("{}/{directory}", self.project()), Some(clang), &installed, &[])
     }
 
     fn cmake(&self, source: &str, compiler: Option<String>, prefix: &str, definitions: &[&str]) -> Ran {
@@ -36,7 +37,7 @@ impl Site<'_> {
         self.call(&words.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
-    /// Builds, or another target than `all`.
+    /// Builds `all` or the given target.
     pub(crate) fn build(&self, target: Option<&str>) -> Ran {
         let tree = self.inside(self.tree);
         let mut words = vec![self.unit().setup.cmake.program.as_str(), "--build", tree.as_str()];
@@ -62,14 +63,14 @@ pub(crate) fn compiled(output: &str) -> Vec<&str> {
     names
 }
 
-/// The first line that tells of work; a build with nothing to do has none.
+/// The first line that reports work; a build with nothing to do has none.
 pub(crate) fn work(output: &str) -> Option<&str> {
     let busy =
         |line: &&str| ["Building ", "Linking ", "Generating ", "Re-running CMake"].iter().any(|w| line.contains(w));
     output.lines().find(busy)
 }
 
-/// One line, so that a text can be found wherever CMake broke it.
+/// The text in one line, so that a search succeeds wherever CMake broke it.
 pub(crate) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,50 +1,50 @@
-//! What a case consists of.
+//! The parts of a case.
 
-/// How the project comes to HotSwap.
+/// How the project uses HotSwap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// Nothing is said; `find_package` makes `hotswap-clang++` the HIP compiler.
+    /// No setting; `find_package` makes `hotswap-clang++` the HIP compiler.
     Found,
-    /// The user says `CMAKE_HIP_COMPILER=hotswap-clang++`.
+    /// The user sets `CMAKE_HIP_COMPILER=hotswap-clang++`.
     Compiler,
-    /// The user says `CMAKE_HIP_COMPILER=hotswap-clang`, the name of a C compiler.
+    /// The user sets `CMAKE_HIP_COMPILER=hotswap-clang`, the name of a C compiler.
     CompilerC,
-    /// The HIP compiler is clang; the target's commands go through `hotswap exec --`.
+    /// The HIP compiler is clang; the target's commands are started by `hotswap exec --`.
     Launcher,
 }
 
-/// One thing that is done, and what must come of it. Files are relative to the build tree.
+/// One action and its expected result. Files are relative to the build tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// Configures with these definitions; it must succeed.
     Configure(&'static [&'static str]),
-    /// Configures; it must succeed and say this. Line breaks count as blanks.
+    /// Configures; it must succeed with this message. Line breaks count as blanks.
     Warns(&'static [&'static str], &'static str),
-    /// Configures; it must fail and say this.
+    /// Configures; it must fail with this message.
     Refused(&'static [&'static str], &'static str),
     /// Builds; it must succeed.
     Build,
     /// Builds this target.
     Target(&'static str),
-    /// Builds this target; it must fail and say this.
+    /// Builds this target; it must fail with this message.
     TargetFails(&'static str, &'static str),
-    /// Builds; it must succeed and say this.
+    /// Builds; it must succeed with this message.
     Says(&'static str),
     /// Whether the device code in the file has counters.
     Counters(&'static str, bool),
-    /// The file must be there.
+    /// The file must exist.
     Exists(&'static str),
     /// Builds; exactly these source files must be compiled, each once (with Makefiles: of HIP).
     Compiles(&'static [&'static str]),
-    /// Builds; it must fail and say this.
+    /// Builds; it must fail with this message.
     Fails(&'static str),
     /// Builds again; there must be nothing to do.
     Idle,
-    /// The file must hold right code objects for exactly these GPUs.
+    /// The file must contain valid code objects for exactly these GPUs.
     Has(&'static str, &'static [&'static str]),
     /// For each GPU, how many code objects of the file were made from another GPU's.
     Derived(&'static str, &'static [(&'static str, usize)]),
-    /// The file must hold the manifests of that many plans.
+    /// The file must contain the manifests of that many plans.
     Plans(&'static str, usize),
     /// The report must name these GPUs.
     Report(&'static str, &'static [&'static str]),
@@ -54,17 +54,17 @@ pub enum Step {
     NewHotSwap,
     /// The file must have been made by the HotSwap that is installed now.
     MadeByInstalled(&'static str),
-    /// The plan's file gets another pair.
+    /// Adds another pair to the plan's file.
     ChangePlanFile,
-    /// The folder with the plans is removed.
+    /// The directory with the plans is removed.
     RemovePlans,
-    /// The built files are removed, so that the next build asks the cache.
+    /// The built files are removed, so that the next build queries the cache.
     Clean,
-    /// Hits and misses of the compiler cache since the last look.
+    /// Hits and misses of the compiler cache since the last such step.
     Cache(Cache, usize, usize),
-    /// Installs below the folder `installed` of the build tree.
+    /// Installs below the directory `installed` of the build tree.
     Install,
-    /// This folder of the project is configured and built as a project of its own, with clang.
+    /// This directory of the project is configured and built as a project of its own, with clang.
     /// Later steps are about that build.
     Consumer(&'static str),
 }
@@ -81,15 +81,15 @@ pub enum Cache {
 /// A row of the table.
 #[derive(Debug, Clone, Copy)]
 pub struct Case {
-    /// What is tested; unique.
+    /// The tested property; unique.
     pub name: &'static str,
-    /// Folder of `projects`, or `examples/NAME` of the workspace.
+    /// Directory of `projects`, or `examples/NAME` of the workspace.
     pub project: &'static str,
-    /// The modes it must work in.
+    /// The modes in which it must work.
     pub modes: &'static [Mode],
-    /// What must be so for the case to make sense.
+    /// The requirements of the case.
     pub needs: Needs,
-    /// What is done, in order.
+    /// The steps, in order.
     pub steps: &'static [Step],
 }
 
@@ -98,9 +98,9 @@ pub struct Case {
 pub enum Needs {
     /// Any set-up.
     Any,
-    /// Project, build tree and HotSwap lie in a folder with blanks in its name.
+    /// Project, build tree and HotSwap are in a directory with blanks in its name.
     Blanks,
-    /// Ninja: the step uses something that Makefiles do not have.
+    /// Ninja: the step uses a feature that Makefiles do not have.
     Ninja,
     /// A CMake that is too old for HIP on Debian.
     OldCMake,

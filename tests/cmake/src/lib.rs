@@ -1,12 +1,12 @@
-//! Tests of the CMake package: each folder of `projects` is a complete consumer project with one
-//! feature; [`table`] says what is done to it, [`run`] does it inside the ROCm userland.
+//! Tests of the CMake package: each directory of `projects` is a complete consumer project with one feature; [`table`]
+//! lists the steps for it, [`run`] executes them inside the ROCm userland.
 //!
-//! A unit is a case in one [`case::Mode`]; each unit runs in one [`setup::Setup`] (CMake version,
-//! generator, clang), or with `HOTSWAP_FULL=1` in all of them. The set-ups of the default run are
-//! dealt out so that all are used. `HOTSWAP_TEST_CASES=TEXT` runs only cases with that in the name.
+//! A unit is a case in one [`case::Mode`]. Each unit runs in one [`setup::Setup`] (CMake version, generator, clang), or
+//! with `HOTSWAP_FULL=1` in all of them. The default run distributes the set-ups so that all are used.
+//! `HOTSWAP_TEST_CASES=TEXT` runs only cases with that in the name.
 //!
-//! Invariants: a unit works in a folder of its own, with caches of its own; what a step claims is
-//! read from the files that were built, never taken from CMake's word.
+//! Invariants: a unit works in a directory of its own, with caches of its own; a step checks the built files, never
+//! CMake's report about them.
 //!
 //! Absent on purpose: building HotSwap and the userland (`cargo xtask test` does).
 

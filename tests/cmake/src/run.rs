@@ -1,4 +1,4 @@
-//! Running one unit: its steps in order, until one does not hold.
+//! Runs one unit: its steps in order, until one fails.
 
 use crate::build::{compiled, one_line, work};
 use crate::case::{Cache, Step};
@@ -13,7 +13,7 @@ use std::fs;
 /// Runs all steps of the unit.
 ///
 /// # Errors
-/// The step that does not hold, and why.
+/// The step that fails, and the reason.
 pub fn run(bench: &Bench, unit: &Unit) -> Result<(), String> {
     let mut site = Site::new(bench, unit)?;
     for (number, step) in unit.case.steps.iter().enumerate() {
@@ -58,9 +58,9 @@ fn do_step(site: &mut Site<'_>, step: Step) -> Result<(), String> {
             site.run(&[&site.unit().setup.cmake.program, "--install", &site.inside(site.tree), "--prefix", &to])
                 .map(drop)
         }
-        Step::Consumer(folder) => {
+        Step::Consumer(directory) => {
             site.tree = "build of consumer";
-            succeed(&site.configure_consumer(folder)).and_then(|()| site.build_ok().map(drop))
+            succeed(&site.configure_consumer(directory)).and_then(|()| site.build_ok().map(drop))
         }
     }
 }
@@ -100,7 +100,7 @@ fn counters(site: &Site<'_>, file: &str, expected: bool) -> Result<(), String> {
     if right { Ok(()) } else { Err(format!("{has} of {} code objects have counters", found.len())) }
 }
 
-/// Looks at each code object's bytes, and asks `hotswap list` for the same.
+/// Checks each code object's bytes, and compares them with the output of `hotswap list`.
 fn has(site: &Site<'_>, file: &str, gpus: &[&str]) -> Result<(), String> {
     let found = devices(&site.read(file)?)?;
     let names = targets(&found);
@@ -144,7 +144,7 @@ fn derived(site: &Site<'_>, file: &str, gpus: &[(&str, usize)]) -> Result<(), St
     if found == wanted { Ok(()) } else { Err(format!("derived are {found:?}, not {wanted:?}: {text}")) }
 }
 
-/// Counts what manifests leave behind: as the record of a fat binary, but without its entries.
+/// Counts manifests, which look like the record of a fat binary, but without its entries.
 fn plans(site: &Site<'_>, file: &str, count: usize) -> Result<(), String> {
     let text = String::from_utf8_lossy(&site.read(file)?).into_owned();
     let records = text.split("{\"schema\":").filter_map(|text| text.split(['\n', '\0']).next());
@@ -184,13 +184,13 @@ fn new_hotswap(site: &Site<'_>) -> Result<(), String> {
 
 /// The identity that the installation writes into its manifests.
 fn identity(site: &Site<'_>) -> Result<String, String> {
-    let folder = site.inside("identity");
-    let text = site.hotswap(&["plan", "gfx1030=>gfx1031", "--out-dir", &folder, "--format", "json"])?;
+    let directory = site.inside("identity");
+    let text = site.hotswap(&["plan", "gfx1030=>gfx1031", "--out-dir", &directory, "--format", "json"])?;
     let plan = parse(&text)?;
     let hash = plan["hash"].as_str().ok_or("no hash")?;
-    let object = format!("{folder}/manifest.o");
+    let object = format!("{directory}/manifest.o");
     let program = format!("{}/bin/hotswap", site.prefix);
-    site.run(&["env", &format!("HOTSWAP_PLAN_DIR={folder}"), &program, "manifest", "--plan", hash, "-o", &object])?;
+    site.run(&["env", &format!("HOTSWAP_PLAN_DIR={directory}"), &program, "manifest", "--plan", hash, "-o", &object])?;
     let bytes = fs::read(site.outside("identity/manifest.o")).map_err(|error| error.to_string())?;
     let text = String::from_utf8_lossy(&bytes).into_owned();
     let start = text.split_once("\"identity\":\"").ok_or("the manifest has no identity")?.1;

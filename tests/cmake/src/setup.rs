@@ -1,14 +1,14 @@
-//! Set-ups: which CMake, generator and clang there are, and which unit runs in which.
+//! Set-ups: the available versions of CMake, generators and clangs, and the assignment of units to them.
 
 use crate::case::{Case, Mode, Needs};
 use hotswap_tests::{Bench, Call, Clang};
-use hotswap_userland::CMAKE_FOLDER;
+use hotswap_userland::CMAKE_DIRECTORY;
 use std::fmt;
 
-/// A folder inside the userland with folders `cmake-VERSION`, in place of the usual one.
+/// A directory inside the userland with directories `cmake-VERSION`, in place of the usual one.
 pub const ENV_CMAKES: &str = "HOTSWAP_TEST_CMAKES";
 
-/// The oldest CMake that finds HIP in Debian's folders.
+/// The oldest CMake that finds HIP in Debian's directories.
 const OLDEST: (u32, u32) = (3, 28);
 
 /// A CMake inside the userland.
@@ -23,11 +23,11 @@ pub struct CMake {
 /// One combination.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setup {
-    /// Which CMake.
+    /// The CMake.
     pub cmake: CMake,
     /// Name of the generator.
     pub generator: &'static str,
-    /// Which clang.
+    /// The clang.
     pub clang: Clang,
 }
 
@@ -38,7 +38,7 @@ impl fmt::Display for Setup {
     }
 }
 
-/// What the userland offers.
+/// The contents of the userland.
 #[derive(Debug, Clone, Default)]
 pub struct Offer {
     /// CMakes that are new enough, oldest first.
@@ -52,12 +52,13 @@ pub struct Offer {
 const GENERATORS: [&str; 2] = ["Ninja", "Unix Makefiles"];
 
 impl Offer {
-    /// Looks for them.
+    /// Finds them.
     pub fn of(bench: &Bench) -> Self {
-        let folder = std::env::var(ENV_CMAKES).unwrap_or_else(|_| CMAKE_FOLDER.to_owned());
-        let entries = std::fs::read_dir(bench.userland.outside(&folder)).into_iter().flatten().flatten();
+        let directory = std::env::var(ENV_CMAKES).unwrap_or_else(|_| CMAKE_DIRECTORY.to_owned());
+        let entries = std::fs::read_dir(bench.userland.outside(&directory)).into_iter().flatten().flatten();
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-        let others = names.filter(|name| name.starts_with("cmake-")).map(|name| format!("{folder}/{name}/bin/cmake"));
+        let others =
+            names.filter(|name| name.starts_with("cmake-")).map(|name| format!("{directory}/{name}/bin/cmake"));
         let mut cmakes: Vec<CMake> =
             others.chain(["cmake".to_owned()]).filter_map(|program| cmake(bench, program)).collect();
         cmakes.sort_by_key(|cmake| cmake.version);
@@ -102,7 +103,7 @@ impl fmt::Display for Unit {
     }
 }
 
-/// Deals the set-ups out to the cases: each unit in one of them, or with `full` in all of them.
+/// Assigns the set-ups to the cases: each unit runs in one of them, or with `full` in all of them.
 pub fn deal(cases: &'static [Case], offer: &Offer, full: bool) -> Vec<Unit> {
     let all = offer.setups();
     let stride = stride(all.len());

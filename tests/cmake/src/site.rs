@@ -1,4 +1,4 @@
-//! The place of one unit: its project, build tree, installation of HotSwap, caches, variables.
+//! The environment of one unit: its project, build tree, installation of HotSwap, caches, variables.
 
 use crate::case::{Mode, Needs};
 use crate::setup::Unit;
@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Where the files of the tests lie on the machine.
+/// Path of the tests' files on the machine.
 const PROJECTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/projects");
 const WORKSPACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
@@ -15,7 +15,7 @@ pub(crate) struct Site<'a> {
     bench: &'a Bench,
     unit: &'a Unit,
     scratch: Scratch,
-    /// Folder below the scratch folder that holds everything.
+    /// Directory below the scratch directory that contains everything.
     top: &'static str,
     /// Installation of HotSwap, as seen from inside.
     pub(crate) prefix: String,
@@ -26,7 +26,7 @@ pub(crate) struct Site<'a> {
 impl<'a> Site<'a> {
     pub(crate) fn new(bench: &'a Bench, unit: &'a Unit) -> Result<Self, String> {
         let blanks = unit.case.needs == Needs::Blanks;
-        let top = if blanks { "a folder with blanks" } else { "unit" };
+        let top = if blanks { "a directory with blanks" } else { "unit" };
         let scratch = bench.scratch();
         let prefix = bench.prefix.display().to_string();
         let mut site = Self { bench, unit, scratch, top, prefix, tree: "build" };
@@ -46,7 +46,7 @@ impl<'a> Site<'a> {
         copy(&Path::new(PROJECTS).join("common"), &self.outside("projects/common"))
     }
 
-    /// A path below the unit's folder, as seen from inside.
+    /// A path below the unit's directory, as seen from inside.
     pub(crate) fn inside(&self, name: &str) -> String {
         self.scratch.inside(&format!("{}/{name}", self.top))
     }
@@ -65,11 +65,11 @@ impl<'a> Site<'a> {
         fs::read(self.built(name)).map_err(|error| format!("{name}: {error}"))
     }
 
-    /// Runs a command in the unit's folder, whatever comes of it.
+    /// Runs a command in the unit's directory, whatever its exit code.
     pub(crate) fn call(&self, words: &[&str]) -> Ran {
         let set = |name: &str| (name.to_owned(), self.inside(name));
         let mut variables: Vec<_> = [("CCACHE_DIR", "ccache"), ("SCCACHE_DIR", "sccache"), ("XDG_CACHE_HOME", "cache")]
-            .map(|(variable, folder)| (variable.to_owned(), set(folder).1))
+            .map(|(variable, directory)| (variable.to_owned(), set(directory).1))
             .to_vec();
         // A socket of its own: a server that another unit started has that unit's cache.
         variables.push(("SCCACHE_SERVER_UDS".to_owned(), self.scratch.inside("sccache.socket")));
@@ -82,7 +82,7 @@ impl<'a> Site<'a> {
             .run()
     }
 
-    /// Runs a command that must succeed; what it printed.
+    /// Runs a command that must succeed; returns its output.
     pub(crate) fn run(&self, words: &[&str]) -> Result<String, String> {
         let ran = self.call(words);
         if ran.ok() { Ok(both(&ran)) } else { Err(format!("`{}` failed:\n{}", words.join(" "), both(&ran))) }
@@ -99,7 +99,7 @@ impl<'a> Site<'a> {
         self.unit
     }
 
-    /// The folder of the project, as seen from inside.
+    /// The directory of the project, as seen from inside.
     pub(crate) fn project(&self) -> String {
         self.inside(&format!("projects/{}", self.unit.case.project))
     }

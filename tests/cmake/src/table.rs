@@ -13,20 +13,20 @@ const ALL: &[Mode] = &[Found, Compiler, CompilerC, Launcher];
 const BOTH: &[Mode] = &[Found, Launcher];
 
 const GFX1030: &str = "gfx1030";
-/// What most projects must end with: compiled for the first, retargeted to the second.
+/// The GPUs at the end of most projects: compiled for the first, retargeted to the second.
 const PAIR: &[&str] = &[GFX1030, "gfx1031"];
 const OTHER_PLAN: &[&str] = &["-DRETARGET=gfx1030=>gfx1032,gfx1036"];
 const ALLOWED: &[&str] =
     &["-DCMAKE_HIP_ARCHITECTURES=gfx1102", "-DRETARGET=gfx1102=>gfx1150", "-DALLOW=ALLOW_EXPERIMENTAL"];
-/// Two siblings, one of which a source asks for by its name, and a GPU without any.
+/// Two siblings, one of which a source tests by its name, and a GPU without any.
 const SIBLINGS: &str = "-DCMAKE_HIP_ARCHITECTURES=gfx1030;gfx1031;gfx1100";
 const SIBLING_GPUS: &[&str] = &["gfx1030", "gfx1031", "gfx1100"];
 const EXPERIMENTAL: &[&str] = &["-DCMAKE_HIP_ARCHITECTURES=gfx1102", "-DRETARGET=gfx1102=>gfx1150"];
 const OTHER_GPUS: &[&str] = &[GFX1030, "gfx1032", "gfx1036"];
 
-/// Build, look into `app`, run it, build again.
+/// Builds, checks `app`, runs it, builds again.
 const APP: &[Step] = &[Configure(&[]), Build, Has("app", PAIR), Plans("app", 1), Runs("app"), Idle];
-/// The same where the code objects lie in a library.
+/// The same where the code objects are in a library.
 const LIBRARY: &[Step] =
     &[Configure(&[]), Build, Has("libkernels.so", PAIR), Plans("libkernels.so", 1), Runs("app"), Idle];
 
@@ -63,7 +63,7 @@ pub const CASES: &[Case] = &[
     Case { name: "rdc-static-and-program", project: "rdc-static", modes: &[Compiler, Launcher], needs: Any, steps: &[
         Configure(&["-DPROGRAM_TOO=ON"]), Build, Has("app", PAIR), Plans("app", 1), Runs("app"), Idle,
     ] },
-    // Without a launcher for the program's link nobody takes our word away from the real linker.
+    // Without a launcher for the program's link our argument reaches the real linker.
     Case { name: "rdc-static-without-program", project: "rdc-static", modes: &[Launcher], needs: Any, steps: &[
         Configure(&[]), Fails("--hotswap-plan="),
     ] },
@@ -189,7 +189,7 @@ pub const CASES: &[Case] = &[
         Refused(&["-DMISTAKE=interface"], "the target compiles nothing (INTERFACE_LIBRARY)"),
         Refused(&["-DMISTAKE=imported"], "the target is imported"),
         Refused(&["-DMISTAKE=report-of-objects"], "REPORT needs a target that makes a file"),
-        Refused(&["-DMISTAKE=report-elsewhere"], "REPORT needs the call to stand in the folder of the target"),
+        Refused(&["-DMISTAKE=report-elsewhere"], "REPORT needs the call to stand in the directory of the target"),
         Refused(&["-DMISTAKE=other-source"], "the plan makes GPUs from gfx1010, but HIP_ARCHITECTURES is gfx1030"),
         Refused(&["-DMISTAKE=hip-in-cxx"], "hip::device compiles"),
         Refused(&["-DMISTAKE=ipo"], "INTERPROCEDURAL_OPTIMIZATION is on, but CMake has no IPO for HIP"),
@@ -200,7 +200,7 @@ pub const CASES: &[Case] = &[
         Refused(&["-DCMAKE_HIP_FLAGS={flags} -B/usr/lib/llvm-{version}/bin"], "the self-test failed"),
     ] },
     Case { name: "old-cmake", project: "old-cmake", modes: &[Found], needs: OldCMake, steps: &[
-        Refused(&[], "does not find HIP in Debian's folders"),
+        Refused(&[], "does not find HIP in Debian's directories"),
     ] },
     // The examples, with HIP's headers.
     Case { name: "hello-hip", project: "examples/hello-hip", modes: BOTH, needs: Any, steps: &[

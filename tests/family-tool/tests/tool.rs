@@ -1,4 +1,4 @@
-//! What the tool does with its families, and that header and mirror agree.
+//! The tool's results with its families, and the agreement of header and mirror.
 
 use hotswap_families::Registry;
 use hotswap_families::code::{Answer, Scheduling, Site, Surroundings};
@@ -41,7 +41,7 @@ fn isa(name: &str) -> Isa {
     Isa::new(Target::find(name).unwrap())
 }
 
-/// Threads race to install; one wins, and all others are told.
+/// Threads race to install; one wins, and all others get an error.
 #[test]
 fn one_process_has_one_registry_in_which_the_families_of_others_come_last() {
     let installed: Vec<_> = thread::scope(|scope| {

@@ -1,11 +1,11 @@
-//! What a build made: the code objects in it, read without the product's own container code
-//! where clang's tools can do it instead, and judged by their bytes.
+//! The outputs of a build: the code objects in it, read without the product's own container code where clang's tools
+//! can do it instead, and judged by their bytes.
 
 use hotswap_bundle::walk_fatbin;
 use object::{Object, ObjectSection, read::archive::ArchiveFile};
 use std::collections::BTreeMap;
 
-/// One code object and the place that names its target.
+/// One code object and the entry that names its target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Device {
     /// Bundle entry ID; `None` for a bare code object.
@@ -49,7 +49,7 @@ const MACH: &[(&str, u8)] = &[
 ];
 
 impl Device {
-    /// The target ID that the place names; empty for a bare code object.
+    /// The target ID of the entry; empty for a bare code object.
     pub fn target(&self) -> &str {
         self.id.as_deref().and_then(|id| id.rsplit_once("--")).map_or("", |(_, target)| target)
     }
@@ -59,7 +59,7 @@ impl Device {
         is_code_object(&self.bytes).then(|| self.bytes[48])
     }
 
-    /// What is wrong with a code object that stands for `target`: machine number, name in the note.
+    /// The defect of a code object for `target`: machine number, name in the note.
     pub fn fault(&self, target: &str) -> Option<String> {
         let processor = target.split(':').next().unwrap_or(target);
         let Some((_, mach)) = MACH.iter().find(|(name, _)| *name == processor) else {
@@ -68,15 +68,15 @@ impl Device {
         if self.mach() != Some(*mach) {
             return Some(format!("machine {:x?} in the code object for {target}, not {mach:#x}", self.mach()));
         }
-        // Clang 22 links in several partitions and leaves one note of each: all must say the same.
+        // Clang 22 links in several partitions and leaves one note of each: all must agree.
         let found = names(&self.bytes);
         let agree = !found.is_empty() && found.iter().all(|name| name == target);
         if agree { None } else { Some(format!("the note of the code object for {target} names {found:?}")) }
     }
 }
 
-/// Target IDs behind each `-amd-amdhsa-` in a code object: only the note has that text. Clang 22
-/// writes an empty environment behind it, later ones `unknown`.
+/// Target IDs after each `-amd-amdhsa-` in a code object: only the note has that text. Clang 22 writes an empty
+/// environment after it, later ones `unknown`.
 fn names(bytes: &[u8]) -> Vec<String> {
     let mark = b"-amd-amdhsa-";
     let starts =
@@ -102,7 +102,7 @@ pub fn is_code_object(bytes: &[u8]) -> bool {
 /// All code objects in a file: host object, program, library, archive, bundle or bare code object.
 ///
 /// # Errors
-/// What cannot be read.
+/// The part that cannot be read.
 pub fn devices(bytes: &[u8]) -> Result<Vec<Device>, String> {
     if is_code_object(bytes) {
         return Ok(vec![Device { id: None, bytes: bytes.to_vec() }]);
@@ -137,7 +137,7 @@ fn from_fatbin(bytes: &[u8]) -> Result<Vec<Device>, String> {
     Ok(found)
 }
 
-/// How often each target occurs.
+/// The number of occurrences of each target.
 pub fn targets(devices: &[Device]) -> BTreeMap<String, usize> {
     let mut count = BTreeMap::new();
     for device in devices {

@@ -1,4 +1,4 @@
-//! The place where a test works: userland, installation, compilers, scratch folders.
+//! The environment of a test: userland, installation, compilers, scratch directories.
 
 use crate::run::Call;
 use crate::say;
@@ -13,14 +13,14 @@ pub struct Clang {
     pub version: u32,
     /// Name of the C++ driver, as in `PATH`.
     pub program: String,
-    /// Words that a HIP compile or link needs on this userland.
+    /// Arguments that a HIP compile or link needs on this userland.
     pub hip: Vec<String>,
-    /// Words that a HIP link needs beside those.
+    /// Arguments that a HIP link needs in addition.
     pub link: Vec<String>,
 }
 
 impl Clang {
-    /// Words of a HIP compile from the small header of [`crate::mode`], without the HIP headers.
+    /// Arguments of a HIP compile from the small header of [`crate::mode`], without the HIP headers.
     pub fn light(&self) -> Vec<String> {
         [&["-nogpuinc".to_owned()], self.hip.as_slice()].concat()
     }
@@ -36,17 +36,17 @@ impl Clang {
 pub struct Bench {
     /// The userland.
     pub userland: Userland,
-    /// HotSwap's installation as seen inside.
+    /// Path of HotSwap's installation inside.
     pub prefix: PathBuf,
-    /// The compilers that are there, oldest first.
+    /// The installed compilers, oldest first.
     pub clangs: Vec<Clang>,
 }
 
-/// Versions that HotSwap supports. Others are not looked for.
+/// Versions that HotSwap supports. Others are ignored.
 const VERSIONS: &[u32] = &[22, 23, 24];
 
 impl Bench {
-    /// The bench that the environment describes, or `None` after a line that says why `test` is skipped.
+    /// The bench that the environment describes, or `None` after printing why `test` is skipped.
     pub fn ready(test: &str) -> Option<Self> {
         let missing = |what: &str| {
             say(&format!("skipped: {test}: {what} (`cargo xtask test` prepares it)"));
@@ -69,9 +69,9 @@ impl Bench {
             say(&format!("skipped: {test}: clang {version} is not in the userland"));
             return None;
         }
-        // The driver of 22 takes HIP's library from the search path; later ones want an absolute folder.
-        let rocm = env::var(ENV_ROCM).ok().filter(|folder| !folder.is_empty() && version > 22);
-        let hip = rocm.iter().map(|folder| format!("--rocm-path={folder}")).collect();
+        // The driver of 22 finds HIP's library by the search path; later ones require an absolute directory.
+        let rocm = env::var(ENV_ROCM).ok().filter(|directory| !directory.is_empty() && version > 22);
+        let hip = rocm.iter().map(|directory| format!("--rocm-path={directory}")).collect();
         let link = if version == 22 { vec!["-lamdhip64".to_owned()] } else { Vec::new() };
         Some(Clang { version, program, hip, link })
     }
@@ -81,50 +81,50 @@ impl Bench {
         self.clangs.iter().find(|clang| clang.version == version)
     }
 
-    /// A program of the installation under test, for example `bin/hotswap`, as seen inside.
+    /// A program of the installation under test, for example `bin/hotswap`, as a path inside.
     pub fn installed(&self, part: &str) -> String {
         self.prefix.join(part).display().to_string()
     }
 
-    /// A new folder for one build.
+    /// A new directory for one build.
     ///
     /// # Panics
     /// If the userland's `/tmp` cannot be written.
     pub fn scratch(&self) -> Scratch {
-        let folder = tempfile::Builder::new().prefix("hotswap-test-").tempdir_in(self.userland.outside("/tmp"));
-        let folder = folder.expect("the userland's /tmp is writable");
-        let inside = Path::new("/tmp").join(folder.path().file_name().expect("it has a name"));
-        Scratch { inside, folder }
+        let directory = tempfile::Builder::new().prefix("hotswap-test-").tempdir_in(self.userland.outside("/tmp"));
+        let directory = directory.expect("the userland's /tmp is writable");
+        let inside = Path::new("/tmp").join(directory.path().file_name().expect("it has a name"));
+        Scratch { inside, directory }
     }
 }
 
-/// A folder that is removed at the end.
+/// A directory that is removed at the end.
 #[derive(Debug)]
 pub struct Scratch {
-    /// Its path as seen inside the userland.
+    /// Its path inside the userland.
     pub inside: PathBuf,
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl Scratch {
-    /// The machine's name of a file in it.
+    /// The path of a file in it on the machine.
     pub fn outside(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.directory.path().join(name)
     }
 
-    /// The userland's name of a file in it.
+    /// The path of a file in it inside the userland.
     pub fn inside(&self, name: &str) -> String {
         self.inside.join(name).display().to_string()
     }
 
-    /// Writes a file; folders in the name are created.
+    /// Writes a file; directories in the name are created.
     ///
     /// # Panics
     /// If it cannot be written.
     pub fn write(&self, name: &str, content: impl AsRef<[u8]>) {
         let path = self.outside(name);
-        let folder = path.parent().expect("a file lies in a folder");
-        std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, content)).expect("scratch is writable");
+        let directory = path.parent().expect("a file lies in a directory");
+        std::fs::create_dir_all(directory).and_then(|()| std::fs::write(&path, content)).expect("scratch is writable");
     }
 
     /// Writes a shell script that can be run.
@@ -146,17 +146,17 @@ impl Scratch {
         std::fs::read(self.outside(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
-    /// Whether there is something of that name.
+    /// Whether a file of that name exists.
     pub fn has(&self, name: &str) -> bool {
         self.outside(name).symlink_metadata().is_ok()
     }
 
-    /// Names of what lies in a folder of it (`.` for itself), sorted.
+    /// Names in a directory of it (`.` for itself), sorted.
     ///
     /// # Panics
-    /// If the folder cannot be read.
-    pub fn names(&self, folder: &str) -> Vec<String> {
-        let entries = std::fs::read_dir(self.outside(folder)).expect("the folder can be read");
+    /// If the directory cannot be read.
+    pub fn names(&self, directory: &str) -> Vec<String> {
+        let entries = std::fs::read_dir(self.outside(directory)).expect("the directory can be read");
         let mut names: Vec<_> = entries.flatten().map(|entry| entry.file_name().display().to_string()).collect();
         names.sort();
         names

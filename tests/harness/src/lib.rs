@@ -1,10 +1,9 @@
-//! What the end-to-end tests stand on: commands inside a ROCm userland, `strace` as an oracle,
-//! readers of what a build made, and the modes of clang's HIP driver as data.
+//! The basis of the end-to-end tests: commands inside a ROCm userland, `strace` as an oracle, readers of build outputs,
+//! and the modes of clang's HIP driver as data.
 //!
-//! Invariants: every command has a time limit and ends with its whole process group; every scratch
-//! folder is removed; a test that has no userland says `skipped: …` with the reason and passes.
-//! The oracle ([`strace`]) sees only the kernel's view of the processes and knows nothing of what
-//! HotSwap says about itself ([`trace`]): the tests compare the two.
+//! Invariants: Every command has a time limit and ends with its whole process group. Every scratch directory is removed. A
+//! test that has no userland prints `skipped: …` with the reason and passes. The oracle ([`strace`]) sees only the
+//! kernel's view of the processes and is independent of HotSwap's own trace ([`trace`]): the tests compare the two.
 //!
 //! Absent on purpose: making the userland and the installation (`cargo xtask test` does).
 

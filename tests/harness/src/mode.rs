@@ -23,13 +23,13 @@ impl<T> Each<T> {
     }
 }
 
-/// One mode; the file says what each key means.
+/// One mode; the file documents each key.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mode {
     /// Its name, unique.
     pub name: String,
-    /// Command lines with words in braces.
+    /// Command lines with placeholders in braces.
     pub steps: Vec<String>,
     /// Device links that strace must see.
     pub links: Each<usize>,
@@ -38,7 +38,7 @@ pub struct Mode {
     pub plan: String,
     /// Policy of the plan.
     pub policy: Option<String>,
-    /// Whether the plan stands in the environment, for all commands, and not in the words.
+    /// Whether the plan is in the environment, for all commands, and not in the arguments.
     #[serde(default)]
     pub ambient: bool,
     /// Files with fat binaries.
@@ -50,13 +50,13 @@ pub struct Mode {
     /// Targets of each file in `made`.
     #[serde(default = "default_targets")]
     pub targets: Vec<String>,
-    /// How often each of them occurs.
+    /// The number of occurrences of each.
     #[serde(default = "one")]
     pub bundles: usize,
-    /// What plain clang says when it fails; empty when it does not.
+    /// The message of plain clang when it fails; empty when it does not.
     #[serde(default = "nothing")]
     pub fails: Each<String>,
-    /// Code with which HotSwap refuses; empty when it does not.
+    /// The code of HotSwap's refusal; empty when there is none.
     #[serde(default = "nothing")]
     pub refused: Each<String>,
     /// Whether the real HIP headers are used.
@@ -90,13 +90,13 @@ struct Table {
 /// All modes.
 ///
 /// # Panics
-/// If the file is not as it should be.
+/// If the file is malformed.
 pub fn all() -> Vec<Mode> {
     let table: Table = toml::from_str(include_str!("../../cases/modes.toml")).expect("modes.toml is well formed");
     table.mode
 }
 
-/// Words that give a plan on the command line.
+/// Arguments that specify a plan on the command line.
 pub fn plan_words(pairs: &str, policy: Option<&str>) -> Vec<String> {
     let policy = policy.map(|policy| format!("--hotswap-policy={policy}"));
     let words = [Some(format!("--hotswap-retarget={pairs}")), policy];
@@ -104,7 +104,7 @@ pub fn plan_words(pairs: &str, policy: Option<&str>) -> Vec<String> {
 }
 
 impl Mode {
-    /// The commands of this mode with `compiler` (program and first words) in the place of `{cxx}`.
+    /// The commands of this mode with `compiler` (program and first arguments) in place of `{cxx}`.
     ///
     /// # Panics
     /// If a step is not well formed.
@@ -131,7 +131,7 @@ impl Mode {
         }
     }
 
-    /// A scratch folder with the sources of this mode.
+    /// A scratch directory with the sources of this mode.
     pub fn scratch(&self, bench: &Bench) -> Scratch {
         let scratch = bench.scratch();
         write_sources(&scratch, self.headers);

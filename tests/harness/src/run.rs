@@ -1,4 +1,4 @@
-//! One command inside the userland: captured, limited in time, ended with all its children.
+//! One command inside the userland: captured, limited in time, terminated with all its children.
 
 use crate::bench::Bench;
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug, Clone)]
 pub struct Call<'a> {
     bench: &'a Bench,
-    folder: PathBuf,
+    directory: PathBuf,
     words: Vec<String>,
     outer: Vec<String>,
     variables: Vec<(String, String)>,
@@ -56,12 +56,12 @@ impl Ran {
 }
 
 impl<'a> Call<'a> {
-    /// The command `words` in the folder `folder` (as seen inside).
-    pub fn new(bench: &'a Bench, folder: impl Into<PathBuf>, words: &[impl AsRef<str>]) -> Self {
+    /// The command `words` in the directory `directory` (a path inside).
+    pub fn new(bench: &'a Bench, directory: impl Into<PathBuf>, words: &[impl AsRef<str>]) -> Self {
         let words = words.iter().map(|word| word.as_ref().to_owned()).collect();
         Self {
             bench,
-            folder: folder.into(),
+            directory: directory.into(),
             words,
             outer: Vec::new(),
             variables: Vec::new(),
@@ -69,7 +69,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Sets a variable; only few are set otherwise.
+    /// Sets a variable; only few are set by default.
     pub fn env(mut self, name: &str, value: impl Into<String>) -> Self {
         self.variables.push((name.to_owned(), value.into()));
         self
@@ -81,19 +81,19 @@ impl<'a> Call<'a> {
         self
     }
 
-    /// Ends the command after that time. Without this call it is two minutes.
+    /// Terminates the command after that time. Without this call it is two minutes.
     pub fn limit(mut self, limit: Duration) -> Self {
         self.limit = limit;
         self
     }
 
-    /// The same command under another one that takes it as its last words.
+    /// The same command under another one that takes it as its last arguments.
     pub fn under(mut self, outer: &[&str]) -> Self {
         self.words.splice(0..0, outer.iter().map(|word| (*word).to_owned()));
         self
     }
 
-    /// Runs it under a command of the machine, which takes it as its last words.
+    /// Runs it under a command of the machine, which takes it as its last arguments.
     pub fn outside_of(mut self, outer: &[&str]) -> Self {
         self.outer = outer.iter().map(|word| (*word).to_owned()).collect();
         self
@@ -101,7 +101,7 @@ impl<'a> Call<'a> {
 
     fn command(&self) -> Command {
         let (program, words) = self.words.split_first().expect("a command has a first word");
-        let mut command = self.bench.userland.command(&self.folder, program);
+        let mut command = self.bench.userland.command(&self.directory, program);
         command.args(words).envs(self.variables.iter().map(|(name, value)| (name, value)));
         if let Some((outer, before)) = self.outer.split_first() {
             command = wrapped(&command, outer, before);
@@ -125,7 +125,7 @@ impl<'a> Call<'a> {
         Ran { code: status.code(), signal: status.signal(), late, stdout: text(stdout), stderr: text(stderr) }
     }
 
-    /// Starts it and returns at once; the caller ends it.
+    /// Starts it and returns at once; the caller terminates it.
     ///
     /// # Panics
     /// If it cannot be started.
@@ -136,13 +136,13 @@ impl<'a> Call<'a> {
     }
 }
 
-/// The same command, with its variables and folder, as the last words of another one.
+/// The same command, with its variables and directory, as the last arguments of another one.
 fn wrapped(inner: &Command, outer: &str, before: &[String]) -> Command {
     let mut command = Command::new(outer);
     command.args(before).arg(inner.get_program()).args(inner.get_args()).env_clear();
     command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    if let Some(folder) = inner.get_current_dir() {
-        command.current_dir(folder);
+    if let Some(directory) = inner.get_current_dir() {
+        command.current_dir(directory);
     }
     command
 }
@@ -150,7 +150,7 @@ fn wrapped(inner: &Command, outer: &str, before: &[String]) -> Command {
 fn collect(stream: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {
     thread::spawn(move || {
         let mut bytes = Vec::new();
-        // What was read before an error is still worth showing.
+        // The output before an error is still worth showing.
         let _ = stream.map(|mut stream| stream.read_to_end(&mut bytes));
         bytes
     })

@@ -1,13 +1,12 @@
-//! The oracle: which programs the kernel started, seen by `strace`, and which were device links.
+//! The oracle: the programs that the kernel started, seen by `strace`, and the device links among them.
 //!
-//! A device link is the start of a real `lld` (not HotSwap's) for AMDGPU: by its own words
-//! (`-m elf64_amdgpu`), or below a `clang` for an AMD GPU, because the line of clang 24 says
-//! nothing of the machine any more.
+//! A device link is the start of a real `lld` (not HotSwap's) for AMDGPU: by its own arguments (`-m elf64_amdgpu`), or
+//! below a `clang` for an AMD GPU, because the command line of clang 24 does not contain the machine any more.
 
 use std::collections::HashMap;
 use std::path::Path;
 
-/// Words before the command; the log's name follows them.
+/// Arguments before the command; the log's name follows them.
 pub const STRACE: &[&str] = &[
     "strace",
     "-f",
@@ -26,15 +25,15 @@ pub const STRACE: &[&str] = &[
 /// One program that was started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exec {
-    /// Process (or thread) that became the program.
+    /// Process (or thread) that executes the program.
     pub process: u32,
     /// File that was executed.
     pub file: String,
-    /// Its words, the name first.
+    /// Its arguments, the name first.
     pub words: Vec<String>,
 }
 
-/// All that was started, in order, and who started whom.
+/// All started programs, in order, and the parents of processes.
 #[derive(Debug, Default)]
 pub struct Log {
     /// Programs, in the order of their start.
@@ -43,7 +42,7 @@ pub struct Log {
 }
 
 impl Exec {
-    /// Name of the file without its folder.
+    /// Name of the file without its directory.
     pub fn name(&self) -> &str {
         self.file.rsplit('/').next().unwrap_or(&self.file)
     }
@@ -90,7 +89,7 @@ impl Log {
         self.execs.iter().filter(real).filter(|exec| self.is_device_link(exec)).collect()
     }
 
-    /// Host links by a real linker whose words hold a word of ours.
+    /// Host links by a real linker whose arguments contain one of HotSwap's.
     pub fn tainted_host_links(&self, prefix: &Path) -> Vec<&Exec> {
         let tainted = |exec: &&Exec| exec.words.iter().any(|word| word.contains("--hotswap-"));
         let real = |exec: &&Exec| exec.is_linker() && !Path::new(&exec.file).starts_with(prefix);
@@ -118,7 +117,7 @@ impl Log {
     }
 }
 
-/// The number behind the last `= `.
+/// The number after the last `= `.
 fn result(line: &str) -> Option<u32> {
     line.rsplit_once(" = ")?.1.split(' ').next()?.parse().ok()
 }

@@ -1,4 +1,4 @@
-//! What HotSwap's tools say about themselves: the JSON lines of `HOTSWAP_TRACE`.
+//! The reports of HotSwap's tools: the JSON lines of `HOTSWAP_TRACE`.
 
 use serde_json::Value;
 use std::path::Path;
@@ -14,7 +14,7 @@ pub struct Step {
     pub line: Value,
 }
 
-/// Reads a trace; a file that is not there is an empty one.
+/// Reads a trace; a missing file is an empty one.
 ///
 /// # Errors
 /// The line that is no JSON object with `tool` and `event`.

@@ -1,5 +1,5 @@
-//! Bad input: each fault has one line that names the thing and the way out, a stable exit code,
-//! no output and no temporary file.
+//! Bad input: each fault has one line that names the object and the remedy, a stable exit code, no output and no
+//! temporary file.
 
 use hotswap_tests::artifact::{devices, targets};
 use hotswap_tests::mode::{plan_words, write_sources};
@@ -10,7 +10,7 @@ const PLAN: &str = "gfx1030=>gfx1031";
 const LEGACY: &str = "--no-offload-new-driver";
 const NEW: &str = "--offload-new-driver";
 
-/// A scratch folder with sources and an empty folder for temporary files.
+/// A scratch directory with sources and an empty directory for temporary files.
 fn sources(bench: &Bench) -> Scratch {
     let scratch = bench.scratch();
     write_sources(&scratch, false);
@@ -22,7 +22,7 @@ fn words(list: &[&str]) -> Vec<String> {
     list.iter().map(|word| (*word).to_owned()).collect()
 }
 
-/// `hotswap-clang++` with these words of a plan, then a compile of `a.hip`.
+/// `hotswap-clang++` with these arguments of a plan, then a compile of `a.hip`.
 fn compile<'a>(bench: &'a Bench, clang: &Clang, scratch: &Scratch, plan: &[String], more: &[&str]) -> Call<'a> {
     let mut line = [vec![bench.installed("bin/hotswap-clang++")], plan.to_vec(), clang.light()].concat();
     line.extend(words(&["--offload-arch=gfx1030", "a.hip"]));
@@ -31,12 +31,12 @@ fn compile<'a>(bench: &'a Bench, clang: &Clang, scratch: &Scratch, plan: &[Strin
     call.env("TMPDIR", scratch.inside("tmp"))
 }
 
-/// What the tools themselves leave in the new driver where the device link fails, with or without us.
+/// Files that the tools themselves leave in the new driver where the device link fails, with or without HotSwap.
 fn is_clangs_own(name: &str) -> bool {
     name.contains("-amd-amdhsa-gfx1030-") && name.ends_with(".o")
 }
 
-/// One line of ours with that code, no output, nothing temporary. Returns the line.
+/// One line of HotSwap with that code, no output, no temporary files. Returns the line.
 fn refused(what: &str, ran: &Ran, scratch: &Scratch, code: &str, output: &str) -> String {
     assert!(!ran.ok() && ran.signal.is_none() && !ran.late, "{what}: {}", ran.brief());
     let errors: Vec<_> = ran.ours().into_iter().filter(|line| line.contains("error: ")).collect();
@@ -157,7 +157,7 @@ fn a_compiler_that_is_missing_or_is_hotswap_itself() {
     }
 }
 
-/// A folder with the real tools of that clang, but `replaced` are these scripts.
+/// A directory with the real tools of that clang, with `replaced` being these scripts.
 fn tools(bench: &Bench, clang: &Clang, scratch: &Scratch, replaced: &[(&str, &str)]) -> String {
     let real = format!("/usr/lib/llvm-{}/bin", clang.version);
     let known = bench.userland.outside(&real).is_dir();
@@ -176,7 +176,7 @@ fn tools(bench: &Bench, clang: &Clang, scratch: &Scratch, replaced: &[(&str, &st
     scratch.inside("tools")
 }
 
-/// Finds the word behind `-o` (or of `-output=`) in a script's own words, as `$out`.
+/// Finds the argument after `-o` (or of `-output=`) in a script's own arguments, as `$out`.
 const FIND_OUTPUT: &str = r#"out=; before=; for word; do
   case $word in -output=*) out=${word#*=};; esac
   [ "$before" = -o ] && out=$word; before=$word
@@ -201,9 +201,9 @@ fn a_device_linker_that_is_missing_fails_or_writes_damaged_code() {
     for &driver in drivers {
         for (what, script, code) in &cases {
             let scratch = sources(&bench);
-            let folder = tools(&bench, clang, &scratch, &[("lld", script), ("ld.lld", script)]);
+            let directory = tools(&bench, clang, &scratch, &[("lld", script), ("ld.lld", script)]);
             let call = compile(&bench, clang, &scratch, &plan_words(PLAN, None), &[driver, "-c", "-o", "out"]);
-            let ran = call.env("HOTSWAP_LLVM_BIN", folder).run();
+            let ran = call.env("HOTSWAP_LLVM_BIN", directory).run();
             refused(&format!("{driver}: {what}"), &ran, &scratch, code, "out");
             assert!(ran.code.is_some_and(|code| code < 126), "{driver}: {what}: {}", ran.brief());
             assert!(!ran.stderr.contains("PLEASE submit a bug report"), "{driver}: {what}: clang crashed");
@@ -229,10 +229,10 @@ fn a_bundler_that_writes_damaged_fat_binaries() {
     for &driver in drivers {
         for (what, script, codes) in &cases {
             let scratch = sources(&bench);
-            let folder =
+            let directory =
                 tools(&bench, clang, &scratch, &[("clang-offload-bundler", script), ("clang-linker-wrapper", script)]);
             let call = compile(&bench, clang, &scratch, &plan_words(PLAN, None), &[driver, "-c", "-o", "out"]);
-            let ran = call.env("HOTSWAP_LLVM_BIN", folder).run();
+            let ran = call.env("HOTSWAP_LLVM_BIN", directory).run();
             let code = codes.iter().find(|code| ran.stderr.contains(**code)).unwrap_or(&codes[0]);
             refused(&format!("{driver}: {what}"), &ran, &scratch, code, "out");
         }
@@ -247,14 +247,14 @@ fn exit_codes_of_the_real_linker_are_kept_in_range() {
         for code in ["1", "3", "126", "127", "200"] {
             let scratch = sources(&bench);
             let script = format!("echo linker says {code} >&2; exit {code}");
-            let folder = tools(&bench, clang, &scratch, &[("lld", &script), ("ld.lld", &script)]);
+            let directory = tools(&bench, clang, &scratch, &[("lld", &script), ("ld.lld", &script)]);
             let call = compile(&bench, clang, &scratch, &plan_words(PLAN, None), &[driver, "-c", "-o", "out"]);
-            let ran = call.env("HOTSWAP_LLVM_BIN", folder).run();
+            let ran = call.env("HOTSWAP_LLVM_BIN", directory).run();
             let own: i32 = code.parse().unwrap();
             let expected = if driver == LEGACY && own < 126 { own } else { 1 };
             assert_eq!(ran.code, Some(expected), "{driver} {code}: {}", ran.brief());
             assert!(ran.stderr.contains(&format!("linker says {code}")) && !scratch.has("out"));
-            // The linker has said what is wrong; a second error of ours would only hide it.
+            // The linker has reported the problem; a second error of ours would only hide it.
             assert_eq!(ran.ours(), [""; 0]);
         }
     }
@@ -265,15 +265,15 @@ fn tools_that_are_missing() {
     let Some(bench) = Bench::ready("missing tools") else { return };
     let (clang, drivers) = newest_with_both_drivers(&bench);
     for &driver in drivers {
-        for folder in ["empty", "absent"] {
+        for directory in ["empty", "absent"] {
             let scratch = sources(&bench);
             std::fs::create_dir(scratch.outside("empty")).unwrap();
             let call = compile(&bench, clang, &scratch, &plan_words(PLAN, None), &[driver, "-c", "-o", "out"]);
-            let ran = call.env("HOTSWAP_LLVM_BIN", scratch.inside(folder)).run();
-            let line = refused(&format!("{driver} {folder}"), &ran, &scratch, "HS0102", "out");
-            assert!(line.contains(folder), "{line}");
+            let ran = call.env("HOTSWAP_LLVM_BIN", scratch.inside(directory)).run();
+            let line = refused(&format!("{driver} {directory}"), &ran, &scratch, "HS0102", "out");
+            assert!(line.contains(directory), "{line}");
         }
-        // The tool's folder is HotSwap's own.
+        // The tool's directory is HotSwap's own.
         let scratch = sources(&bench);
         let call = compile(&bench, clang, &scratch, &plan_words(PLAN, None), &[driver, "-c", "-o", "out"]);
         let ran = call.env("HOTSWAP_LLVM_BIN", bench.installed("libexec/hotswap")).run();
@@ -315,13 +315,13 @@ fn outputs_that_are_no_files() {
 
         let pipe = compile(&bench, clang, &scratch, &plan, &[&device[..], &["pipe"]].concat());
         assert!(Call::new(&bench, &scratch.inside, &["mkfifo", "pipe"]).run().ok());
-        // A reader that would get whatever is written before the refusal.
+        // A reader that would get any output before the refusal.
         let mut reader = Call::new(&bench, &scratch.inside, &["timeout", "20", "cat", "pipe"]).start();
         let ran = pipe.run();
         reader.kill().and_then(|()| reader.wait()).unwrap();
         assert!(!ran.ok() && ran.stderr.contains("[HS0406]"), "pipe: {}", ran.brief());
 
-        // The fat binary is a temporary file here; where the host object goes is no matter of ours.
+        // The fat binary is a temporary file here; the path of the host object does not matter.
         let host = compile(&bench, clang, &scratch, &plan, &[driver, "-c", "-o", "/dev/null"]).run();
         assert!(host.ok() && host.ours().is_empty(), "-c to /dev/null: {}", host.brief());
     }
@@ -345,13 +345,13 @@ fn a_token_without_the_interposer_stops_the_build() {
 }
 
 #[test]
-fn a_users_own_tool_folder_cannot_lose_the_plan_in_silence() {
+fn a_users_own_tool_directory_cannot_lose_the_plan_in_silence() {
     let Some(bench) = Bench::ready("user's -B") else { return };
     let (clang, drivers) = newest_with_both_drivers(&bench);
     for &driver in drivers {
         let scratch = sources(&bench);
-        let folder = tools(&bench, clang, &scratch, &[]);
-        let more = [driver, &format!("-B{folder}"), "-c", "-o", "out"];
+        let directory = tools(&bench, clang, &scratch, &[]);
+        let more = [driver, &format!("-B{directory}"), "-c", "-o", "out"];
         let ran = compile(&bench, clang, &scratch, &plan_words(PLAN, None), &more).run();
         if ran.ok() {
             let found = targets(&devices(&scratch.read("out")).unwrap());
@@ -424,18 +424,18 @@ fn kill_9_in_the_middle_leaves_the_old_or_the_new_file() {
     let scratch = sources(&bench);
     scratch.write("a.hip", LARGE.replace("262144", "4194304"));
     let plan = plan_words("gfx1030=>gfx1031,gfx1032,gfx1033,gfx1034,gfx1035,gfx1036", None);
-    let build = |folder: Option<&str>, output: &str| {
+    let build = |directory: Option<&str>, output: &str| {
         let more = [LEGACY, "-fuse-cuid=none", "--offload-device-only", "-o", output];
         let call = compile(&bench, clang, &scratch, &plan, &more);
-        folder.map(|folder| call.clone().env("HOTSWAP_LLVM_BIN", folder)).unwrap_or(call)
+        directory.map(|directory| call.clone().env("HOTSWAP_LLVM_BIN", directory)).unwrap_or(call)
     };
     let whole = build(None, "whole").run();
     assert!(whole.ok(), "{}", whole.brief());
-    // The bundle appears as a whole at a known moment: from then on every byte written is ours.
+    // The bundle appears as a whole at a known moment: from then on every byte is written by HotSwap.
     let bundler = format!("{FIND_OUTPUT}\nREAL \"$@\" || exit\ntouch {}", scratch.inside("bundled"));
-    let folder = tools(&bench, clang, &scratch, &[("clang-offload-bundler", &bundler)]);
-    // How long our part takes, so that the moments are spread over all of it.
-    assert!(build(Some(&folder), "out").run().ok());
+    let directory = tools(&bench, clang, &scratch, &[("clang-offload-bundler", &bundler)]);
+    // The duration of our part, so that the moments are spread over all of it.
+    assert!(build(Some(&directory), "out").run().ok());
     let ended = std::time::SystemTime::now();
     let began = std::fs::metadata(scratch.outside("bundled")).unwrap().modified().unwrap();
     let span = ended.duration_since(began).unwrap_or_default();
@@ -443,7 +443,7 @@ fn kill_9_in_the_middle_leaves_the_old_or_the_new_file() {
     for step in 0..12 {
         std::fs::remove_file(scratch.outside("out")).ok();
         std::fs::remove_file(scratch.outside("bundled")).ok();
-        let mut child = build(Some(&folder), "out").start();
+        let mut child = build(Some(&directory), "out").start();
         let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
         while !scratch.has("bundled") && std::time::Instant::now() < end {
             std::thread::sleep(std::time::Duration::from_micros(500));

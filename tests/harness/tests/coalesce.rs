@@ -1,6 +1,6 @@
-//! What is derived from one compilation is, byte for byte, what clang compiles for each GPU, because the source is asked
-//! first: coalesced builds, which leave out siblings that are requested, and plans, which add siblings that are not. Where
-//! the text asks for the GPU, the GPUs with a text of their own are compiled.
+//! Code derived from one compilation is, byte for byte, what clang compiles for each GPU, because the source is checked
+//! first. Coalesced builds leave out siblings that are requested, and plans add siblings that are not. Where the text
+//! depends on the GPU, the GPUs with a text of their own are compiled.
 
 use hotswap_tests::artifact::{Device, devices};
 use hotswap_tests::mode::write_sources;
@@ -10,21 +10,21 @@ const RDNA2: &str = "gfx1030,gfx1031,gfx1032,gfx1033,gfx1034,gfx1035,gfx1036";
 /// Two classes, one GPU of a group alone, and one that has no siblings.
 const MIXED: &str = "gfx1100,gfx902,gfx900,gfx1031,gfx1036,gfx1010";
 
-/// A program and what becomes of it.
+/// A program and its expected results.
 #[derive(Debug, Clone)]
 struct Case {
     name: &'static str,
-    /// Text behind the sources of every test.
+    /// Text after the sources of every test.
     text: &'static str,
     /// The real HIP headers.
     headers: bool,
     words: &'static [&'static str],
     gpus: &'static str,
-    /// What is derived.
+    /// The derived targets.
     derived: &'static [&'static str],
 }
 
-/// How siblings of the first GPU are asked for.
+/// How siblings of the first GPU are requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     Clang,
@@ -32,7 +32,7 @@ enum Way {
     Plan,
 }
 
-/// All but the one that the text asks for.
+/// All but the one that the text tests for.
 const NOT_1031: &[&str] = &["gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036"];
 const ALL: &[&str] = &["gfx1031", "gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036"];
 
@@ -40,7 +40,7 @@ const fn case(name: &'static str, text: &'static str, derived: &'static [&'stati
     Case { name, text, headers: false, words: &["-O2"], gpus: RDNA2, derived }
 }
 
-/// The text asks for nothing itself; `asks.h` and words do.
+/// The text itself tests for no GPU; `asks.h` and arguments do.
 const fn asks_before(name: &'static str) -> Case {
     case(
         name,
@@ -144,7 +144,7 @@ fn build(bench: &Bench, clang: &Clang, case: &Case, way: Way) -> Result<(Scratch
     };
     words.extend(if case.headers { clang.hip.clone() } else { clang.light() });
     words.extend(case.words.iter().map(|word| (*word).to_owned()));
-    // The ID of a compilation is hashed from its words, which differ here.
+    // The ID of a compilation is hashed from its arguments, which differ here.
     words.extend([format!("--offload-arch={gpus}"), "-fuse-cuid=none".into()]);
     words.extend(["-MD", "-MF", "a.d", "-c", "a.hip", "-o", "a.o"].map(str::to_owned));
     let ran = Call::new(bench, &scratch.inside, &words).env("HOTSWAP_CLANG", clang.program.clone()).run();
@@ -155,7 +155,7 @@ fn build(bench: &Bench, clang: &Clang, case: &Case, way: Way) -> Result<(Scratch
     Ok((scratch, found))
 }
 
-/// Targets of the code objects that the file's record calls derived.
+/// Targets of the code objects that are derived according to the file's record.
 fn derived(bench: &Bench, scratch: &Scratch) -> Result<Vec<String>, String> {
     let words = [bench.installed("bin/hotswap"), "list".into(), "--format".into(), "json".into(), "a.o".into()];
     let ran = Call::new(bench, &scratch.inside, &words).run();
@@ -233,6 +233,7 @@ fn one_compilation_serves_identical_siblings() {
 
 #[test]
 fn a_plan_derives_what_clang_would_compile() {
-    // The questions are those of the test above, so each case meets one clang; the one that compares names meets all.
+    // The questions are those of the test above, so each case runs with one clang; the one that compares names with
+    // all.
     all_equal_clangs_own(Way::Plan, |case, turn| case.gpus == RDNA2 && (turn == 0 || case.text == COMPARES_NAME));
 }

@@ -1,4 +1,4 @@
-//! libamd_comgr finds a retargeted code object the way the HIP runtime asks for it.
+//! libamd_comgr finds a retargeted code object by the queries of the HIP runtime.
 
 use hotswap_tests::artifact::devices;
 use hotswap_tests::mode::{plan_words, write_sources};

@@ -1,5 +1,5 @@
-//! The golden oracle: a retargeted code object is, byte for byte, what clang itself compiles for
-//! that target; and a target that was compiled is never replaced.
+//! The golden oracle: a retargeted code object is, byte for byte, clang's own output for that target; and a target that
+//! was compiled is never replaced.
 
 use hotswap_tests::artifact::{Device, devices};
 use hotswap_tests::mode::{plan_words, write_sources};
@@ -65,7 +65,7 @@ impl Case {
         common.extend(self.compress.then(|| "--offload-compress".to_owned()));
         let words = |more: &[&str]| [common.clone(), list(more)].concat();
         let mut commands = if self.rdc {
-            // The ID of a compilation is hashed from its words, which differ here; in RDC it cannot be left out.
+            // The ID of a compilation is hashed from its arguments, which differ here; in RDC it cannot be left out.
             let unit = |name: &str, object: &str| {
                 words(&["-fgpu-rdc", "-DRDC", &format!("-cuid={object}"), "-c", name, "-o", object])
             };
@@ -115,7 +115,7 @@ fn differing(ours: &[u8], clangs: &[u8]) -> String {
     format!("{} and {} bytes, {} differ, the first at {:?}", ours.len(), clangs.len(), places.len(), places.first())
 }
 
-/// Builds both and compares; returns how many retargeted code objects are the same.
+/// Builds both and compares; returns the number of equal retargeted code objects.
 fn judge(bench: &Bench, case: &Case) -> Result<usize, String> {
     let plan = format!("{}=>{}", case.source, case.targets.join(","));
     let all = [&[case.source], case.targets].concat();
@@ -132,7 +132,7 @@ fn judge(bench: &Bench, case: &Case) -> Result<usize, String> {
     Ok(case.targets.len())
 }
 
-/// Clang's own bundler takes the same bytes out of the program as our reader.
+/// Clang's own bundler extracts the same bytes from the program as our reader.
 fn bundler_agrees(bench: &Bench, case: &Case, scratch: &Scratch, ours: &[Device]) -> Result<(), String> {
     let clang = bench.clang(case.version).expect("cases are made for clangs that are there");
     let call = |words: &[&str]| succeed(&Call::new(bench, &scratch.inside, words).run());
@@ -172,8 +172,8 @@ fn a_compiled_target_is_never_replaced() {
     let mut count = 0;
     for clang in &bench.clangs {
         for case in cases(clang).into_iter().filter(|case| case.source == "gfx1030" && !case.headers) {
-            // The record tells how each came to be; the bytes are the same either way, so the
-            // compiled one is made recognisable by a symbol of its own.
+            // The record has the route of each; the bytes are the same either way, so the compiled one is marked by an
+            // additional symbol.
             let marked = |ours: Option<&str>| {
                 let marks = Case { targets: &[], ..case.clone() };
                 marks.build_marked(&bench, ours)
@@ -192,7 +192,7 @@ fn a_compiled_target_is_never_replaced() {
 }
 
 impl Case {
-    /// Builds for gfx1030 and gfx1031, the latter with a kernel more.
+    /// Builds for gfx1030 and gfx1031, the latter with an additional kernel.
     fn build_marked(&self, bench: &Bench, ours: Option<&str>) -> Result<Vec<Device>, String> {
         let clang = bench.clang(self.version).expect("cases are made for clangs that are there");
         let scratch = bench.scratch();

@@ -1,16 +1,16 @@
-//! The golden oracle on programs with HIP's headers and the device libraries: the code object of a sibling, retargeted by
-//! the command, is byte for byte what clang makes for the target. Programs are those of `examples`, and one that
-//! uses what needs the host: `printf`, `assert`, memory from the heap.
+//! The golden oracle on programs with HIP's headers and the device libraries: the code object of a sibling, retargeted
+//! by the command, is byte for byte clang's own output for the target. Programs are those of `examples`, and one that
+//! uses features with host support: `printf`, `assert`, memory from the heap.
 //!
-//! Code of -O0 asks the device library for the number of the GPU while it runs, so every pair meets every clang there, and at
-//! one level of optimisation by turns. With `HOTSWAP_TEST_GOLDEN=all` each ordered pair of identical siblings meets every
-//! clang, every level and every program.
+//! Code of -O0 queries the device library for the number of the GPU at run time. Every pair is therefore tested with
+//! every clang there, and at one level of optimisation in rotation. With `HOTSWAP_TEST_GOLDEN=all` each ordered pair of
+//! identical siblings is tested with every clang, every level and every program.
 
 use hotswap_tests::{Bench, Call, Clang, Scratch, parallel, say};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Asks for all combinations.
+/// Requests all combinations.
 const ENV_ALL: &str = "HOTSWAP_TEST_GOLDEN";
 
 const PAIRS: &[(&str, &str)] = &[
@@ -67,7 +67,7 @@ fn sources() -> Vec<(&'static str, Vec<u8>)> {
     all
 }
 
-/// One program, one compiler, one level, and what is made of what.
+/// One program, one compiler, one level, and the sources and targets.
 struct Case<'a> {
     clang: &'a Clang,
     source: &'a (&'static str, Vec<u8>),
@@ -75,7 +75,8 @@ struct Case<'a> {
     pairs: Vec<(&'static str, &'static str)>,
 }
 
-/// Each pair with each clang at -O0 and at another level, the sources and levels by turns: all sources meet every clang.
+/// Each pair with each clang at -O0 and at another level, rotating sources and levels: all sources are used with every
+/// clang.
 fn some<'a>(bench: &'a Bench, sources: &'a [(&'static str, Vec<u8>)]) -> Vec<Case<'a>> {
     let mut cases = Vec::new();
     for (turn, clang) in bench.clangs.iter().enumerate() {
@@ -90,7 +91,7 @@ fn some<'a>(bench: &'a Bench, sources: &'a [(&'static str, Vec<u8>)]) -> Vec<Cas
     cases
 }
 
-/// All there is: a case for each group.
+/// All combinations: a case for each group.
 fn all<'a>(bench: &'a Bench, sources: &'a [(&'static str, Vec<u8>)]) -> Vec<Case<'a>> {
     let mut cases = Vec::new();
     for clang in &bench.clangs {
@@ -118,7 +119,7 @@ impl Case<'_> {
         if ran.ok() { Ok(scratch.read(&file)) } else { Err(ran.brief()) }
     }
 
-    /// Sizes of the code objects that are clang's own, or what is wrong.
+    /// Sizes of the code objects that equal clang's own, or the difference.
     fn judge(&self, bench: &Bench) -> Result<Vec<usize>, String> {
         let scratch = bench.scratch();
         ["gemm.h", "epilogue.h"].into_iter().for_each(|name| scratch.write(name, example(&format!("gemm/{name}"))));
@@ -148,7 +149,7 @@ fn retargeted(bench: &Bench, scratch: &Scratch, (source, target): (&str, &str), 
     if !ran.ok() {
         return Err(ran.brief());
     }
-    // HotSwap's record lies behind the code object, which must be clang's own to its last byte.
+    // HotSwap's record follows the code object, which must be clang's own to its last byte.
     let mut made = scratch.read("made.co");
     let record = made.split_off(own.len().min(made.len()));
     if !String::from_utf8_lossy(&record).contains("\"route\":\"alias\"") {

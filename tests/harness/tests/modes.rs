@@ -1,7 +1,7 @@
 //! The mode matrix: every mode of clang's HIP driver, plain and through `hotswap-clang++`, with
 //! strace as the oracle. No device link may escape the plan, no host link may see it.
 //!
-//! `HOTSWAP_TEST_MODES=part` runs only the modes whose name holds that part.
+//! `HOTSWAP_TEST_MODES=part` runs only the modes whose name contains that part.
 
 use hotswap_tests::mode::{Each, Mode, all, plan_words};
 use hotswap_tests::strace::{Log, STRACE};
@@ -10,23 +10,23 @@ use hotswap_tests::{Bench, Call, Clang, Ran, artifact, parallel, say};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// What became of one run of a mode.
+/// The outcome of one run of a mode.
 struct Outcome {
     /// The last command that ran: the first that failed, or the last of all.
     last: Ran,
     /// Device links that strace saw.
     links: usize,
-    /// Host linkers that were given a word of ours.
+    /// Host linkers that got an argument of HotSwap.
     tainted: Vec<String>,
-    /// What the tools said.
+    /// The trace of the tools.
     steps: Vec<Step>,
-    /// Names of the files left.
+    /// Names of the remaining files.
     files: Vec<String>,
     /// Content of the files in `made` and `bare`.
     made: BTreeMap<String, Vec<u8>>,
 }
 
-/// One mode with one clang, both ways.
+/// One mode with one clang, plain and with HotSwap.
 struct Judged {
     links: usize,
     traced: usize,
@@ -45,7 +45,7 @@ fn run(bench: &Bench, clang: &Clang, mode: &Mode, compiler: &[String], variables
         files: Vec::new(),
         made: BTreeMap::new(),
     };
-    // Temporary files of the tools are to be seen, too: they have a folder of their own.
+    // Temporary files of the tools must be visible, too: they have a separate directory.
     std::fs::create_dir(scratch.outside("tmp")).expect("scratch is writable");
     for command in mode.commands(clang, compiler) {
         let log = scratch.inside("tmp/strace.log");
@@ -70,7 +70,7 @@ fn run(bench: &Bench, clang: &Clang, mode: &Mode, compiler: &[String], variables
     outcome
 }
 
-/// Six hexadecimal digits behind a dash become `-*`.
+/// Replaces six hexadecimal digits after a dash by `-*`.
 fn without_random(name: &str) -> String {
     let mut parts = name.split('-');
     let mut text = parts.next().unwrap_or_default().to_owned();
@@ -114,7 +114,7 @@ fn judge(bench: &Bench, clang: &Clang, mode: &Mode) -> Judged {
     judged
 }
 
-/// Whether clang alone does what the table says: otherwise the table proves nothing.
+/// Whether clang alone behaves as in the table: otherwise the table proves nothing.
 fn plain_faults(mode: &Mode, version: u32, plain: &Outcome) -> Vec<String> {
     let mut faults = Vec::new();
     let says = mode.fails.of(version);
@@ -164,7 +164,7 @@ fn fate_faults(mode: &Mode, version: u32, plain: &Outcome, ours: &Outcome) -> Ve
 /// Device links: as many as without us, each with the plan; host links without it.
 fn link_faults(mode: &Mode, version: u32, plain: &Outcome, ours: &Outcome, traced: usize) -> Vec<String> {
     let mut faults = Vec::new();
-    // A refusal may come before the device link.
+    // A refusal may precede the device link.
     if ours.links != plain.links && mode.refused.of(version).is_empty() {
         faults.push(format!("{} device links, plain clang makes {}", ours.links, plain.links));
     }
@@ -179,7 +179,7 @@ fn link_faults(mode: &Mode, version: u32, plain: &Outcome, ours: &Outcome, trace
     faults
 }
 
-/// Targets and code objects in the files made; returns how many code objects were right.
+/// Targets and code objects in the output files; returns the number of correct code objects.
 fn made_faults(mode: &Mode, plain: &Outcome, ours: &Outcome) -> Result<usize, Vec<String>> {
     let mut faults = Vec::new();
     let mut objects = 0;

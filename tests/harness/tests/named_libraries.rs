@@ -1,6 +1,6 @@
-//! Header libraries that choose kernels by the name of the GPU, on the host and in device code, built through a plan for
-//! siblings: every code object is clang's own. (The first version derived all of them from the code for gfx1030, with
-//! empty kernels where the host looks on a GPU whose name the library does not know.)
+//! Header libraries that choose kernels by the name of the GPU, on the host and in device code, built through a plan
+//! for siblings: every code object is clang's own. (The first version derived all of them from the code for gfx1030,
+//! with empty kernels where the host looks them up on a GPU whose name the library does not know.)
 
 use hotswap_tests::artifact::{Device, devices};
 use hotswap_tests::{Bench, Call, Clang, Scratch, parallel, say};
@@ -103,6 +103,6 @@ fn libraries_that_ask_for_the_name_are_what_clang_compiles_itself() {
     }
     let wrong: Vec<_> = named.filter_map(|((name, _), result)| Some((name, result.as_ref().err()?))).collect();
     assert!(wrong.is_empty(), "{wrong:?}");
-    // One text for all that rocPRIM does not know: one of them is compiled and five are derived from it.
+    // One text for all GPUs that rocPRIM does not know: one of them is compiled and five are derived from it.
     assert_eq!(results[0].as_ref().ok(), Some(&5));
 }

@@ -1,5 +1,5 @@
-//! OpenMP offload with a plan, and plans in clang's own configuration files: carried out or refused, never as if nothing
-//! had been asked. The userland has no OpenMP runtime, so programs are linked against empty libraries and not run.
+//! OpenMP offload with a plan, and plans in clang's own configuration files: carried out or refused, never silently
+//! ignored. The userland has no OpenMP runtime, so programs are linked against empty libraries and not run.
 
 use hotswap_tests::mode::write_sources;
 use hotswap_tests::{Bench, Call, Clang, Ran, Scratch, parallel, say};
@@ -14,8 +14,8 @@ const TRIPLE: &str = "-O1 -fopenmp -fopenmp-targets=amdgcn-amd-amdhsa -Xopenmp-t
 const LINK: &str = "-Lstubs -Wl,--unresolved-symbols=ignore-all -Xoffload-linker -Lstubs -Xoffload-linker \
     --unresolved-symbols=ignore-all";
 
-/// One command: words (`OMP`, `LINK` and so on stand for those above), environment, exit code (1 for any failure: clang's
-/// tools have codes of their own) and what is said.
+/// One command: arguments (`OMP`, `LINK` and so on are replaced by those above), environment, exit code (1 for any
+/// failure: clang's tools have codes of their own) and the message.
 struct Case {
     words: &'static str,
     env: &'static str,
@@ -36,7 +36,7 @@ const CASES: &[Case] = &[
     case("OMP LINK a.cpp -o x", "PLAN", 0, "warning: [HS0412]"),
     case("TRIPLE LINK a.cpp -o x", "PLAN", 0, "warning: [HS0412]"),
     case("WORD -Xoffload-linker --hotswap-policy=warn OMP LINK a.cpp -o x", "", 0, "warning: [HS0412]"),
-    // Objects of which the command does not say that they are OpenMP's: the link sees their images.
+    // Objects whose OpenMP code is not visible in the command: the link sees their images.
     case("WORD --offload-link LINK made.o -o x", "", 1, "[HS0412]"),
     case("--offload-link LINK made.o -o x", "PLAN", 1, "of gfx1030 the plan asks for gfx1031"),
     case("WORD -Xoffload-linker --hotswap-policy=warn --offload-link LINK made.o -o x", "", 0, "warning: [HS0412]"),
@@ -62,7 +62,7 @@ fn spell(case: &Case, clang: &Clang) -> Vec<String> {
     words.join(" ").split_whitespace().map(str::to_owned).collect()
 }
 
-fn folder(bench: &Bench, clang: &Clang) -> Result<Scratch, String> {
+fn directory(bench: &Bench, clang: &Clang) -> Result<Scratch, String> {
     let scratch = bench.scratch();
     scratch.write("a.cpp", SOURCE);
     write_sources(&scratch, false);
@@ -78,7 +78,7 @@ fn folder(bench: &Bench, clang: &Clang) -> Result<Scratch, String> {
 }
 
 fn run(bench: &Bench, clang: &Clang, case: &Case) -> Result<(Scratch, Ran), String> {
-    let scratch = folder(bench, clang)?;
+    let scratch = directory(bench, clang)?;
     let words = [vec![bench.installed("bin/hotswap-clang++")], spell(case, clang)].concat();
     let plan = match case.env {
         "PLAN" => PLAN,
@@ -99,7 +99,7 @@ fn judge(bench: &Bench, clang: &Clang, case: &Case) -> Result<(), String> {
         return if scratch.has("x") { Err("an output was left".to_owned()) } else { Ok(()) };
     }
     if case.words.starts_with("WORD") && case.words.contains("--offload-link") {
-        // Its manifest names the plan, which only a warning says is not carried out: `verify` tells.
+        // Its manifest names the plan, which was not carried out according to a warning only: `verify` reports it.
         return said(bench, &scratch, &["verify", "x"], 11, "[HS0209]");
     }
     if case.words.contains("LINK") {

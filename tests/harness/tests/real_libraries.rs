@@ -1,8 +1,8 @@
-//! Whole libraries of Debian serve more GPUs: rocRAND, GGML and rocSPARSE, judged by who uses them.
+//! Whole libraries of Debian get code for more GPUs: rocRAND, GGML and rocSPARSE, judged by their consumers.
 //!
 //! `HOTSWAP_TEST_LIBRARIES` names them (`cargo xtask test` downloads them once). Judges are LLVM's tools, libamd_comgr
-//! as the HIP runtime asks it, the loader of the system, and HIP itself when the library registers its fat binaries.
-//! Nothing here knows what is in a version of a package: what was there is asked of LLVM's bundler.
+//! queried as by the HIP runtime, the loader of the system, and HIP itself when the library registers its fat binaries.
+//! Nothing here depends on the contents of a package version: LLVM's bundler lists the original entries.
 
 use hotswap_tests::{Bench, Call, Scratch, parallel, say};
 use hotswap_userland::ENV_LIBRARIES;
@@ -17,9 +17,9 @@ struct Case {
     /// Beginning of the file's name.
     library: &'static str,
     words: &'static [&'static str],
-    /// Targets whose code must be there afterwards, in every fat binary, beside those that were.
+    /// Targets whose code must be there afterwards, in every fat binary, in addition to the original ones.
     made: &'static [&'static str],
-    /// Whether another number of threads is tried, too.
+    /// Whether another number of threads is tested, too.
     threads: bool,
 }
 
@@ -27,7 +27,7 @@ const RDNA: &str = "gfx1010,gfx1011,gfx1012,gfx1013,gfx1030,gfx1031,gfx1032,gfx1
                     gfx1101,gfx1102,gfx1103,gfx1150,gfx1151,gfx1152,gfx1153";
 const GENERIC: &[&str] = &["gfx9-generic", "gfx10-1-generic", "gfx10-3-generic", "gfx11-generic"];
 const GENERICS: &str = "gfx9-generic,gfx10-1-generic,gfx10-3-generic,gfx11-generic";
-/// Those that rocSPARSE has a safe source for, and a sibling.
+/// Targets for which rocSPARSE has a safe source, and a sibling.
 const SPARSE: &[&str] =
     &["gfx9-4-generic", "gfx10-1-generic", "gfx10-3-generic", "gfx11-generic", "gfx12-generic", "gfx1013"];
 const FOR_SPARSE: &str = "gfx1013,gfx9-4-generic,gfx10-1-generic,gfx10-3-generic,gfx11-generic,gfx12-generic";
@@ -37,8 +37,8 @@ const SIBLINGS: &[&str] = &[
     "gfx1151", "gfx1152", "gfx1153",
 ];
 
-/// Sizes and forms decide: an uncompressed library grows, compressed ones are packed again. The host parts of rocRAND and
-/// rocSPARSE choose kernels by name; here it is allowed, because files are judged and no kernel is started.
+/// Sizes and forms matter: an uncompressed library grows, compressed ones are packed again. The host parts of rocRAND
+/// and rocSPARSE choose kernels by name; here it is allowed, because files are judged and no kernel is started.
 #[rustfmt::skip]
 const CASES: &[Case] = &[
     Case { library: "librocrand.so", words: &["--to", RDNA, "--allow", "experimental,names"], made: SIBLINGS, threads: true },
@@ -47,7 +47,7 @@ const CASES: &[Case] = &[
     Case { library: "librocsparse.so", words: &["--to", FOR_SPARSE, "--allow", "names"], made: SPARSE, threads: false },
 ];
 
-/// A library, where it is changed, and what looks at it.
+/// A library, the directory in which it is changed, and its judge.
 struct Place<'a> {
     bench: &'a Bench,
     scratch: Scratch,
@@ -160,9 +160,9 @@ fn judge_entries(place: &Place<'_>, file: &str, targets: &[&str]) {
     }
 }
 
-/// The system's loader maps the library, and HIP gets as many fat binaries as it has, each from its wrapper.
+/// The system's loader maps the library, and HIP gets all of its fat binaries, each from its wrapper.
 ///
-/// Libraries that it needs and that are not in the userland become empty ones with the same symbols.
+/// Libraries that it needs and that are not in the userland are replaced by empty ones with the same symbols.
 fn is_loaded(place: &Place<'_>, file: &str, containers: usize, magic: &str) {
     let script = r#"set -e; mkdir -p needed; lib=/usr/lib/$(gcc -dumpmachine)
     nm -D --undefined-only FILE | awk '$1 == "U" { print $2 }' | grep -vE '@(GLIBC|GLIBCXX|CXXABI|GCC|hip)_' > names || true
@@ -261,7 +261,7 @@ fn host_parts_that_choose_by_name_are_recognised() {
     }
 }
 
-/// What a library's code cannot do is refused with the kernel, the place and the instruction.
+/// Instructions in a library that the target lacks are refused with the kernel, the location and the instruction.
 #[test]
 fn refusals_in_a_library_name_kernel_and_instruction() {
     let Some(bench) = Bench::ready("refusals_in_a_library_name_kernel_and_instruction") else { return };
@@ -276,7 +276,7 @@ fn refusals_in_a_library_name_kernel_and_instruction() {
     let explained = said.lines().filter(|line| line.contains("HS0408") && line.contains("v_fmac_f32")).count();
     assert!(explained > 0 && said.contains("only.so: .hip_fatbin: "), "{said}");
     assert!(!place.scratch.has("new.so"));
-    // Left out under another policy, and the report has the reasons apart.
+    // Under another policy it is left out, and the report lists the reasons separately.
     let report = place.json(&[&words[..], &["--policy", "keep"]].concat());
     let containers = report["containers"].as_array().unwrap();
     let reasons: Vec<&Value> = containers

@@ -1,5 +1,5 @@
-//! Relocatable device code of units that ask for the GPU's name and of units that do not, in one program: every code object
-//! is clang's own, by a plan and coalesced; units that do not tell are recorded or refused.
+//! Relocatable device code of units that test for the GPU's name and of units that do not, in one program: every code
+//! object is clang's own, by a plan and coalesced; units without a mark are recorded or refused.
 
 use hotswap_tests::artifact::{Device, devices};
 use hotswap_tests::mode::write_sources;
@@ -26,7 +26,7 @@ __attribute__((global)) void ask(float *p, int n) {
 }
 int main() {}
 "#;
-/// Asks nothing.
+/// Does not test for any GPU.
 const SAME: &str = r#"#include "hip.h"
 __attribute__((device)) __attribute__((noinline)) float deep(float x, int n) {
   float r = 0;
@@ -38,7 +38,7 @@ __attribute__((device)) float helper(float x, int n) { return deep(x, n) + deep(
 __attribute__((global)) void same(float *p, int n) { p[0] = helper(p[0], n); }
 "#;
 
-/// How a build asks for the other GPUs.
+/// How a build requests the other GPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     Clang,
@@ -59,7 +59,8 @@ impl<'b> Build<'b> {
         for (name, text) in [("asks", ASKS), ("same", SAME)] {
             scratch.write(&format!("{name}.hip"), text);
         }
-        // A third unit, of the text that asks nothing, so that a program of such units alone can be linked.
+        // A third unit, with a text that tests for none of the GPUs, so that a program of such units alone can be
+        // linked.
         scratch.write("quiet.hip", ASKS.replace("__gfx1031__", "__gfx1100__"));
         Self { bench, clang, scratch }
     }
@@ -82,7 +83,7 @@ impl<'b> Build<'b> {
         Call::new(self.bench, &self.scratch.inside, &words).env("HOTSWAP_CLANG", self.clang.program.clone()).run()
     }
 
-    /// Compiles a unit; the ID of the compilation is said, because it is hashed from the words otherwise.
+    /// Compiles a unit; the ID of the compilation is explicit, because it is hashed from the arguments otherwise.
     fn compile(&self, way: Way, unit: &str) -> Result<String, String> {
         let object = format!("{unit}-{way:?}.o");
         let id = format!("-cuid={unit}");
@@ -107,7 +108,7 @@ impl<'b> Build<'b> {
         Call::new(self.bench, &self.scratch.inside, &words).run().stdout
     }
 
-    /// A program of these units is clang's own; how many of its code objects were derived.
+    /// A program of these units is clang's own; returns the number of its derived code objects.
     fn equals_clangs(&self, way: Way, units: &[&str]) -> Result<usize, String> {
         let mut made = Vec::new();
         for way in [Way::Clang, way] {

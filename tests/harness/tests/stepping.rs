@@ -1,5 +1,5 @@
-//! Pairs whose code must change, through every mode of the driver: the compiler's own code object stays what clang makes
-//! alone, and the target's comes by the best route that there is.
+//! Pairs whose code must change, through every mode of the driver: the compiler's own code object is the same as
+//! clang's alone, and the target's is made by the best available route.
 
 use hotswap_tests::artifact::{Device, devices};
 use hotswap_tests::mode::{plan_words, write_sources};
@@ -8,7 +8,7 @@ use hotswap_tests::{Bench, Call, Clang, Scratch, parallel, say};
 const PLAN: &str = "gfx1250=>gfx1250-strict";
 const EF_MACH_STRICT: u8 = 0xeb;
 
-/// What LLVM 24 cannot compile for the target: the instruction of depth 128 is not there.
+/// Code that LLVM 24 cannot compile for the target: the instruction of depth 128 does not exist there.
 const MATRIX: &str = r#"#include "hip.h"
 typedef int V16 __attribute__((ext_vector_type(16)));
 typedef float V8 __attribute__((ext_vector_type(8)));
@@ -19,7 +19,7 @@ __global__ void product(const V16 *a, const V16 *b, V8 *c) {
 int main() { product<<<1, 32>>>(nullptr, nullptr, nullptr); return 0; }
 "#;
 
-/// What it can, with code that the steppings have otherwise.
+/// Code that it can compile, with instructions that differ between the steppings.
 const PAIRS: &str = r#"#include "hip.h"
 __device__ __attribute__((noinline)) float sum(const float *p, int n) {
   float sum = 0;
@@ -71,12 +71,12 @@ impl Case {
         format!("clang {} {}{rdc} {}", self.version, self.words.join(" "), self.source.0)
     }
 
-    /// LLVM 24 knows the target; its intrinsics say what that has not.
+    /// LLVM 24 knows the target and its missing intrinsics.
     fn route(&self) -> &'static str {
         if self.version >= 24 && self.source.0 == "pairs" { "recompiled" } else { "rewritten" }
     }
 
-    /// Builds `x`; leaves nothing behind in the folder of temporary files.
+    /// Builds `x`; leaves no files in the directory of temporary files.
     fn build(&self, bench: &Bench, plan: bool, arch: &str) -> Result<Scratch, String> {
         let clang = bench.clang(self.version).expect("cases are made for clangs that are there");
         let scratch = bench.scratch();
@@ -88,7 +88,7 @@ impl Case {
             false => vec![clang.program.clone()],
         };
         let mut words = [compiler, clang.light()].concat();
-        // Device libraries of distributions do not know the other stepping; debug information names the folder.
+        // Device libraries of distributions do not know the other stepping; debug information names the directory.
         let same = ["-O2", "-nogpulib", "-fdebug-compilation-dir=/"].map(str::to_owned);
         words.extend([vec![format!("--offload-arch={arch}")], same.to_vec()].concat());
         words.extend(self.words.iter().map(|word| (*word).to_owned()));

@@ -1,7 +1,7 @@
-//! Real code: the functions of all code objects for a target in the files that were given.
+//! Real code: the functions of all code objects for a target in the given files.
 //!
-//! Invariant: only bytes inside of function symbols are taken, whole instructions one behind another; padding between
-//! functions would flatter a decoder that skips it fast and shame one that does not.
+//! Invariant: only bytes inside of function symbols are taken, as consecutive whole instructions; padding between
+//! functions would flatter a decoder that skips it fast and penalize one that does not.
 
 use hotswap_code_object::{CodeMap, SymbolKind};
 use hotswap_isa::{Isa, Target, Wave};
@@ -14,9 +14,9 @@ use std::path::Path;
 pub(crate) struct Corpus {
     /// The target's name.
     pub(crate) name: String,
-    /// How its bytes are read.
+    /// The settings for decoding its bytes.
     pub(crate) isa: Isa,
-    /// The functions, one behind another.
+    /// The functions, one after the other.
     pub(crate) bytes: Vec<u8>,
     /// How many there are.
     pub(crate) functions: usize,
@@ -67,7 +67,7 @@ fn add(found: &mut BTreeMap<(String, bool), Corpus>, map: &CodeMap<'_>) {
 }
 
 impl Corpus {
-    /// The first functions up to about so many bytes, on an instruction's end.
+    /// The first functions up to about so many bytes, ending with a whole instruction.
     pub(crate) fn start(&self, most: usize) -> &[u8] {
         let mut at = 0;
         while at < most {
@@ -77,7 +77,7 @@ impl Corpus {
         self.bytes.get(..at).unwrap_or(&self.bytes)
     }
 
-    /// The functions again and again, until there are at least so many bytes.
+    /// The functions repeated until there are at least so many bytes.
     pub(crate) fn repeated(&self, least: usize) -> Vec<u8> {
         let times = least.div_ceil(self.bytes.len().max(1));
         self.bytes.repeat(times)

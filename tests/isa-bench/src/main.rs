@@ -1,4 +1,4 @@
-//! The program `isa-bench`: what reading machine code costs, side by side in one run.
+//! The program `isa-bench`: the cost of reading machine code, side by side in one run.
 //!
 //! It takes files with real code (libraries, code objects) and measures for each target in them: copying the bytes,
 //! passing over them by length, decoding, decoding with reads and writes, and text; and LLVM's disassembler on the
@@ -34,7 +34,7 @@ struct Options {
     /// Rounds that are counted.
     #[arg(long, default_value_t = 7)]
     rounds: usize,
-    /// The userland's folder; the environment names it when `cargo xtask` starts this program.
+    /// The userland's directory; the environment names it when `cargo xtask` starts this program.
     #[arg(long)]
     userland: Option<PathBuf>,
     /// Set by the program itself: measures the first decode of a process.
@@ -42,9 +42,9 @@ struct Options {
     cold: Option<String>,
 }
 
-/// Bytes for what is fast: more than the caches hold.
+/// Bytes for fast operations: more than the caches hold.
 const LARGE: usize = 48 << 20;
-/// Bytes for what is slow: LLVM needs a second for it.
+/// Bytes for slow operations: LLVM needs a second for them.
 const SMALL: usize = 3 << 20;
 
 /// Generations whose encodings differ: GFX9, 90a, 940, 10.1, 10.3, 11, 11.7, 12 and 12.5.
@@ -67,9 +67,9 @@ fn run(options: &Options) -> Outcome<ExitCode> {
         cold(name)?;
         return Ok(ExitCode::SUCCESS);
     }
-    if let (Some(folder), None) = (&options.userland, std::env::var_os(ENV_ROOT)) {
-        let mut command = Userland::new(folder).namespace().command(std::env::current_exe()?);
-        let status = command.args(std::env::args_os().skip(1)).env(ENV_ROOT, folder).status()?;
+    if let (Some(directory), None) = (&options.userland, std::env::var_os(ENV_ROOT)) {
+        let mut command = Userland::new(directory).namespace().command(std::env::current_exe()?);
+        let status = command.args(std::env::args_os().skip(1)).env(ENV_ROOT, directory).status()?;
         return Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }
     let wanted = |name: &str| options.target.is_empty() || options.target.iter().any(|start| name.starts_with(start));
@@ -82,7 +82,7 @@ fn run(options: &Options) -> Outcome<ExitCode> {
     Ok(if held { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Where in a walk the work is done.
+/// The position in a walk at which the work is done.
 fn walk_sizes(isa: Isa, bytes: &[u8]) -> usize {
     let (mut at, mut count) = (0, 0);
     while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
@@ -96,8 +96,8 @@ fn decode_all(isa: Isa, bytes: &[u8]) -> usize {
     isa.walk(bytes).filter(|(_, result)| black_box(result).is_ok()).count()
 }
 
-/// Every register that is read or written: of each effect all there is to say goes into the sum, and every register that
-/// no operand names.
+/// Every register that is read or written: all properties of each effect are added to the sum, including those of
+/// registers that no operand names.
 fn effects_all(isa: Isa, bytes: &[u8]) -> usize {
     let reader = EffectReader::new(isa);
     let mut sum = 0_usize;
@@ -119,7 +119,7 @@ fn effects_listed(isa: Isa, bytes: &[u8]) -> usize {
     sum
 }
 
-/// All lines of assembly, one behind another, as a listing has them.
+/// All lines of assembly, one after the other, as in a listing.
 fn text_all(isa: Isa, bytes: &[u8], out: &mut TextBuffer) -> usize {
     out.clear();
     for (_, result) in isa.walk(bytes) {
@@ -133,7 +133,7 @@ fn text_all(isa: Isa, bytes: &[u8], out: &mut TextBuffer) -> usize {
     out.len()
 }
 
-/// What a bar says of a rate: a name, the value, the least that is asked for.
+/// A required rate: a name, the value, the minimum.
 struct Bar(&'static str, f64, f64);
 
 fn measure(corpus: &Corpus, rounds: usize) -> Outcome<bool> {
@@ -202,7 +202,7 @@ fn contestants<'a>(isa: Isa, large: &'a [u8], small: &'a [u8], copy: &'a mut [u8
     ]
 }
 
-/// Prints each bar with what is asked for; gives whether all hold.
+/// Prints each rate with its requirement; returns whether all are met.
 fn judge(rates: &[Rate]) -> bool {
     let rate = |name: &str| rates.iter().find(|rate| rate.name == name);
     let mut bars = Vec::new();
@@ -223,7 +223,7 @@ fn judge(rates: &[Rate]) -> bool {
     bars.iter().all(|Bar(_, value, least)| value >= least)
 }
 
-/// Prints what the first instruction of a process costs.
+/// Prints the cost of the first instruction of a process.
 fn cold(name: &str) -> Outcome {
     let start = Instant::now();
     let target = Target::find(name).ok_or("unknown target")?;
@@ -232,7 +232,7 @@ fn cold(name: &str) -> Outcome {
     Ok(())
 }
 
-/// Prints what the tables weigh and what the first decode of a process costs.
+/// Prints the size of the tables and the cost of the first decode of a process.
 fn tables(name: &str) -> Outcome {
     println!("tables, shared by all generations:");
     for (table, bytes) in table_bytes() {

@@ -6,13 +6,13 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-/// Major version that is measured against.
+/// Major version of the reference.
 const VERSION: &str = "23";
 
 /// The bytes of one target, wrapped for llvm-objdump.
 pub(crate) struct Objdump {
     userland: Userland,
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
     processor: String,
 }
 
@@ -26,11 +26,11 @@ impl Objdump {
         if !userland.outside(format!("/usr/bin/llvm-objdump-{VERSION}")).exists() {
             return Ok(None);
         }
-        let folder = tempfile::Builder::new().prefix("hotswap-isa-bench-").tempdir_in(userland.outside("/tmp"))?;
-        let this = Self { userland, folder, processor: processor.to_owned() };
-        std::fs::write(this.folder.path().join("code.bin"), code)?;
+        let directory = tempfile::Builder::new().prefix("hotswap-isa-bench-").tempdir_in(userland.outside("/tmp"))?;
+        let this = Self { userland, directory, processor: processor.to_owned() };
+        std::fs::write(this.directory.path().join("code.bin"), code)?;
         let text = ".text\n.globl f\n.type f,@function\nf:\n.incbin \"code.bin\"\n.size f, .-f\n";
-        std::fs::write(this.folder.path().join("code.s"), text)?;
+        std::fs::write(this.directory.path().join("code.s"), text)?;
         this.script(&format!(
             "llvm-mc-{VERSION} -triple=amdgcn-amd-amdhsa -mcpu={processor} -filetype=obj code.s -o code.o"
         ))?;
@@ -38,8 +38,8 @@ impl Objdump {
     }
 
     fn script(&self, script: &str) -> io::Result<String> {
-        let folder = self.folder.path().file_name().unwrap_or_default();
-        let mut command = self.userland.command(Path::new("/tmp").join(folder), "bash");
+        let directory = self.directory.path().file_name().unwrap_or_default();
+        let mut command = self.userland.command(Path::new("/tmp").join(directory), "bash");
         command.args(["-e", "-c", script]).stdin(Stdio::null()).stderr(Stdio::inherit());
         let output = command.output()?;
         if output.status.success() {
@@ -49,7 +49,7 @@ impl Objdump {
         }
     }
 
-    /// Disassembles once; gives the processor time that it took.
+    /// Disassembles once; returns the processor time that it took.
     ///
     /// # Errors
     /// If it fails.

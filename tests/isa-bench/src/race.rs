@@ -1,18 +1,17 @@
-//! Contestants in turn, round after round, and what is left of them: the median.
+//! Runs contestants in turn, round after round, and takes the median.
 //!
-//! Time is that of the processor, not of the clock on the wall, so that other load on the machine costs less; what it
-//! does to caches stays. Contestants of one round run within seconds of each other, so ratios are steadier than
-//! rates.
+//! Time is processor time, not wall time, so that other load on the machine has less effect; its effect on caches
+//! remains. Contestants of one round run within seconds of each other, so ratios are steadier than rates.
 
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 
-/// One way to do the work; gives the time that it took.
+/// One implementation of the work; returns the time that it took.
 pub(crate) type Run<'a> = Box<dyn FnMut() -> std::io::Result<Duration> + 'a>;
 
 /// One line of the result.
 pub(crate) struct Contestant<'a> {
-    /// What it does.
+    /// Its description.
     pub(crate) name: &'static str,
     /// Bytes of code that one run passes over.
     pub(crate) bytes: usize,
@@ -22,10 +21,10 @@ pub(crate) struct Contestant<'a> {
     pub(crate) run: Run<'a>,
 }
 
-/// What a contestant did.
+/// The result of a contestant.
 #[derive(Debug, Clone)]
 pub(crate) struct Rate {
-    /// What it does.
+    /// Its description.
     pub(crate) name: &'static str,
     /// Median of megabytes of code a second.
     pub(crate) megabytes: f64,
@@ -51,7 +50,7 @@ fn median(mut times: Vec<Duration>) -> f64 {
     times.get(times.len() / 2).map_or(f64::INFINITY, Duration::as_secs_f64)
 }
 
-/// Runs all of them in turn, `rounds` times after one that warms up and is not counted.
+/// Runs all of them in turn, `rounds` times after a warm-up round that is not counted.
 ///
 /// # Errors
 /// Those of a contestant.

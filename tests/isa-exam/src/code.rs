@@ -1,5 +1,5 @@
-//! Real code: every byte of every code section is an instruction, padding or opaque, and instructions begin where
-//! llvm-objdump says.
+//! Real code: every byte of every code section is an instruction, padding or opaque, and instructions begin at the
+//! addresses of llvm-objdump.
 
 use crate::exam::Exam;
 use crate::oracle::{Oracle, Word};
@@ -33,7 +33,7 @@ pub const TARGETS: &[&str] = &[
 /// Optimisation levels.
 pub const LEVELS: &[&str] = &["-O0", "-O3"];
 
-/// What was found in code sections.
+/// Byte counts of code sections.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Bytes {
     /// Code objects.
@@ -44,14 +44,14 @@ pub struct Bytes {
     pub instructions: usize,
     /// Bytes of instructions.
     pub decoded: usize,
-    /// Bytes of instructions that only fill the space behind a function (`s_code_end`, `s_nop` at its end).
+    /// Bytes of instructions that only fill the space after a function (`s_code_end`, `s_nop` at its end).
     pub padding: usize,
-    /// Bytes of which LLVM makes nothing either.
+    /// Bytes that LLVM does not decode either.
     pub opaque: usize,
 }
 
 impl Bytes {
-    /// Takes over another account.
+    /// Adds another count.
     pub fn add(&mut self, other: &Self) {
         self.objects += other.objects;
         self.total += other.total;
@@ -61,7 +61,7 @@ impl Bytes {
         self.opaque += other.opaque;
     }
 
-    /// One line of it.
+    /// The counts in one line.
     pub fn line(&self, name: &str) -> String {
         format!(
             "{name}: {} objects, {} bytes of code: {} instructions in {} bytes, {} bytes of padding, {} opaque",
@@ -70,7 +70,7 @@ impl Bytes {
     }
 }
 
-/// Compiles all kernels of the folder into one code object; its bytes.
+/// Compiles all kernels of the directory into one code object; returns its bytes.
 ///
 /// # Errors
 /// If the compiler fails.
@@ -140,13 +140,13 @@ pub fn compare(
             }
         }
     }
-    // Every word once; what follows an instruction is not a part of it.
+    // Every word once; the bytes after an instruction are not a part of it.
     let items = words.iter().map(|word| (*word, name)).collect();
     exam.judge(oracle, setting, items, report)?;
     Ok((bytes, problems))
 }
 
-/// The code objects of a library, by the setting that their own headers ask for.
+/// The code objects of a library, by the setting in their own headers.
 ///
 /// # Errors
 /// A container that cannot be read.
@@ -167,7 +167,7 @@ pub fn objects(library: &[u8]) -> io::Result<BTreeMap<Setting, Vec<Vec<u8>>>> {
     Ok(all)
 }
 
-/// Opaque for us: then llvm-objdump must not have found an instruction there.
+/// Bytes that are opaque for us: llvm-objdump must not have found an instruction there.
 fn opaque(theirs: &BTreeSet<(u64, usize)>, at: u64, problems: &mut Vec<String>, name: &str) -> usize {
     if let Some((_, length)) = theirs.range((at, 0)..(at + 1, 0)).next() {
         problems.push(format!("{name} {at:#x}: opaque for us, {length} bytes for llvm-objdump"));
@@ -200,7 +200,7 @@ fn objdump(tools: &Tools, setting: &Setting, object: &[u8]) -> io::Result<BTreeS
     Ok(String::from_utf8_lossy(&output.stdout).lines().filter_map(line).collect())
 }
 
-/// `s_endpgm  // 000000001900: BF810000`, with a label behind it where it is a branch.
+/// `s_endpgm  // 000000001900: BF810000`, followed by a label where it is a branch.
 fn line(line: &str) -> Option<(u64, usize)> {
     let (text, comment) = line.rsplit_once("// ")?;
     if text.trim_start().starts_with('.') {

@@ -1,7 +1,7 @@
-//! Where LLVM is wrong: what it does, when, and how a difference that comes from it is recognised.
+//! Known defects of LLVM: their behaviour, their conditions, and how a resulting difference is recognised.
 //!
-//! Invariant: each condition looks at the word, not only at the mnemonic, so that a defect of ours in the same
-//! instruction is still seen.
+//! Invariant: each condition checks the word, not only the mnemonic, so that a defect of ours in the same instruction
+//! is still detected.
 
 use crate::verdict::{Difference, Kind};
 
@@ -9,9 +9,9 @@ use crate::verdict::{Difference, Kind};
 pub struct Defect {
     /// Short name for the counts.
     pub name: &'static str,
-    /// What LLVM does.
+    /// LLVM's behaviour.
     pub reason: &'static str,
-    /// Whether a difference comes from it.
+    /// Whether a difference is caused by it.
     pub explains: fn(&Difference) -> bool,
 }
 
@@ -110,7 +110,7 @@ fn is_constant(value: u32) -> bool {
     matches!(value, 128..=208 | 240..=248 | 254 | 255)
 }
 
-/// The words of both texts that differ.
+/// The tokens of both texts that differ.
 fn differing(difference: &Difference) -> Vec<(String, String)> {
     let words = |text: &str| -> Vec<String> {
         let text = text.replace("/* Invalid dpp_ctrl value */", "dpp_ctrl:invalid");

@@ -1,4 +1,4 @@
-//! Puts words before both decoders and enters the verdicts.
+//! Passes words to both decoders and enters the verdicts.
 
 use crate::left_out::Entry;
 use crate::oracle::{Answer, Oracle, Word};
@@ -15,7 +15,7 @@ use std::sync::Mutex;
 /// Words of one piece of work.
 const PIECE: usize = 8192;
 
-/// What names of words hold that LLVM's assembler made.
+/// The marker in names of words that LLVM's assembler made.
 const ASSEMBLED: &str = ".s#";
 
 /// Both sides, and how many threads compare them.
@@ -24,7 +24,7 @@ pub struct Exam<'a> {
     pub tools: &'a Tools,
     /// The decoder under test.
     pub subject: &'a dyn Subject,
-    /// What is left out.
+    /// The list of exceptions.
     pub list: &'a [Entry],
     /// Threads, each with an LLVM of its own.
     pub threads: usize,
@@ -33,9 +33,9 @@ pub struct Exam<'a> {
 /// How LLVM's own checks compare with the judge.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Checks {
-    /// Checks of the files that say the same as the judge.
+    /// Checks of the files that agree with the judge.
     pub confirmed: usize,
-    /// Those that say something else.
+    /// Those that disagree.
     pub contradicted: Vec<String>,
 }
 
@@ -61,7 +61,7 @@ impl Exam<'_> {
         Ok((report, checks.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)))
     }
 
-    /// Compares all instructions of each line; the judge's answers, line by line, come back.
+    /// Compares all instructions of each line; returns the judge's answers, line by line.
     fn lines(
         &self,
         oracle: &mut Oracle,
@@ -87,7 +87,7 @@ impl Exam<'_> {
         Ok(all)
     }
 
-    /// Compares words; the answers of the judge come back.
+    /// Compares words; returns the answers of the judge.
     ///
     /// # Errors
     /// If the judge ends early.
@@ -101,7 +101,7 @@ impl Exam<'_> {
         let words: Vec<Word> = items.iter().map(|(word, _)| *word).collect();
         let answers = oracle.ask(setting, &words)?;
         for ((word, source), answer) in items.iter().zip(&answers) {
-            // Where LLVM crashed, ours must still come to an end.
+            // Where LLVM crashed, ours must still terminate.
             let ours = self.subject.decode(setting, word);
             let verdict: Verdict = compare(setting, word, answer, ours.as_ref(), source.contains(ASSEMBLED));
             report.enter(self.list, setting, verdict, || (*source).to_owned());
@@ -109,7 +109,7 @@ impl Exam<'_> {
         Ok(answers)
     }
 
-    /// Works on pieces in all threads; the reports are added up.
+    /// Processes pieces in all threads; the reports are added up.
     ///
     /// # Errors
     /// The first one of any thread.
@@ -140,7 +140,7 @@ impl Exam<'_> {
     }
 }
 
-/// How far a disassembler goes on: behind what is no instruction, by the size of the shortest one.
+/// The step to the next instruction: after an invalid word, the size of the shortest one.
 fn step(answer: &Answer) -> usize {
     match answer {
         Answer::Valid { length, .. } => usize::from(*length).max(1),

@@ -1,29 +1,29 @@
-//! The list of what is left out, by name and with a reason: `left-out.txt`.
+//! The list of exceptions, by name and with a reason: `left-out.txt`.
 //!
-//! Invariant: an entry that nothing needs any more fails the exam, so the list only holds what is true.
+//! Invariant: an entry that is no longer needed fails the exam, so the list contains only true statements.
 
 use crate::verdict::Difference;
 
 /// The committed list.
 pub const LIST: &str = include_str!("../left-out.txt");
 
-/// One line: kind, targets, what, reason.
+/// One line: kind, targets, name, reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// Kind of difference.
     pub kind: String,
     /// Targets whose name begins with one of these; `*` for all.
     pub targets: Vec<String>,
-    /// The mnemonic that either side says, or file and place of a vector; a `*` at the end stands for any end.
+    /// The mnemonic on either side, or file and line of a vector; a `*` at the end matches any suffix.
     pub name: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
 /// Reads the list.
 ///
 /// # Errors
-/// The number of the line that has not four parts.
+/// The number of the line that does not have four parts.
 pub fn read(text: &str) -> Result<Vec<Entry>, usize> {
     let lines = text.lines().enumerate().filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
     lines.map(|(at, line)| entry(line).ok_or(at + 1)).collect()

@@ -1,6 +1,6 @@
 //! The program `isa-exam`: the exams of `hotswap-isa` at any size; `cargo xtask isa exam` starts it.
 //!
-//! Invariant: it ends with exit code 1 when a difference is left that no line of the lists explains.
+//! Invariant: it exits with code 1 when a difference is left that no line of the lists explains.
 
 use clap::{Args, Parser, Subcommand};
 use hotswap_isa_exam::code::{self, Bytes};
@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// The rows, from this package's folder.
+/// The rows, from this package's directory.
 const ROWS: [&str; 3] = [env!("CARGO_MANIFEST_DIR"), "../../crates/isa", "rows"];
 
 /// Compares hotswap-isa with LLVM.
@@ -37,16 +37,16 @@ struct Options {
 
 #[derive(Args)]
 struct Common {
-    /// The userland's folder; the environment names it when `cargo xtask` starts this program.
+    /// The userland's directory; the environment names it when `cargo xtask` starts this program.
     #[arg(long, global = true)]
     userland: Option<PathBuf>,
-    /// LLVM's folder `test/MC`; otherwise the environment says where LLVM's sources are.
+    /// LLVM's directory `test/MC`; otherwise the environment says where LLVM's sources are.
     #[arg(long, global = true)]
     tests: Option<PathBuf>,
-    /// Folder of what is kept between runs; otherwise that of the environment.
+    /// Directory of what is kept between runs; otherwise that of the environment.
     #[arg(long, global = true)]
     cache: Option<PathBuf>,
-    /// Folder for the listings of differences.
+    /// Directory for the listings of differences.
     #[arg(long, global = true)]
     report: Option<PathBuf>,
     /// Only targets whose name begins with this.
@@ -97,7 +97,7 @@ enum Which {
 /// Words of each family at full size.
 const FULL: usize = 2_000_000;
 
-/// What a part of the exams ended with.
+/// The result of a part of the exams.
 struct Part {
     good: bool,
     /// Entries of the list that explained something.
@@ -166,14 +166,14 @@ fn run(options: &Options) -> Outcome<bool> {
     }
 }
 
-/// Starts this program once more with the userland's mounts, when a folder was given by hand.
-fn enter(folder: Option<&Path>) -> Outcome<Option<bool>> {
-    let Some(folder) = folder else { return Ok(None) };
+/// Starts this program again with the userland's mounts, when a directory was given by hand.
+fn enter(directory: Option<&Path>) -> Outcome<Option<bool>> {
+    let Some(directory) = directory else { return Ok(None) };
     if std::env::var_os(ENV_ROOT).is_some() {
         return Ok(None);
     }
-    let mut command = Userland::new(folder).namespace().command(std::env::current_exe()?);
-    command.args(std::env::args_os().skip(1)).env(ENV_ROOT, folder);
+    let mut command = Userland::new(directory).namespace().command(std::env::current_exe()?);
+    command.args(std::env::args_os().skip(1)).env(ENV_ROOT, directory);
     Ok(Some(command.status()?.success()))
 }
 
@@ -276,9 +276,9 @@ fn run_effects(common: &Common) -> Outcome<bool> {
     let rules = rules::read(rules::LIST).map_err(|line| format!("effects-rules.txt:{line}: not six parts"))?;
     let outcome = effects::compare(&model, &descriptions, &rules);
     outcome.lines(&rules).iter().for_each(|line| println!("{line}"));
-    if let Some(folder) = &common.report {
-        std::fs::create_dir_all(folder)?;
-        std::fs::write(folder.join("effects.txt"), outcome.differences())?;
+    if let Some(directory) = &common.report {
+        std::fs::create_dir_all(directory)?;
+        std::fs::write(directory.join("effects.txt"), outcome.differences())?;
     }
     Ok(outcome.is_good())
 }
@@ -289,8 +289,8 @@ fn starts_with(setting: &Setting, target: &str) -> bool {
 
 fn finish(report: &Report, common: &Common, name: &str) -> Outcome<Part> {
     report.lines().iter().for_each(|line| println!("{name}: {line}"));
-    if let Some(folder) = &common.report {
-        report.write(&folder.join(format!("{name}.txt")))?;
+    if let Some(directory) = &common.report {
+        report.write(&directory.join(format!("{name}.txt")))?;
     }
     let over = report.over_limit();
     over.iter().for_each(|target| println!("{target}: more than 0.1 % is left out"));

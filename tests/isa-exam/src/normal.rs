@@ -1,12 +1,12 @@
-//! Spelling: the texts that are compared are brought into one form first.
+//! Spelling: the compared texts are normalized first.
 //!
-//! Invariant: each rule says why the two spellings mean the same; none of them drops a part of an operand.
+//! Invariant: each rule has the reason why the two spellings are equivalent; none of them drops a part of an operand.
 
 /// A rule of spelling.
 pub struct Rule {
-    /// Why what it makes equal is equal.
+    /// Why the spellings that it unifies are equivalent.
     pub reason: &'static str,
-    /// What it does.
+    /// The replacement.
     pub apply: fn(String) -> String,
 }
 

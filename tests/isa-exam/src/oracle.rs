@@ -6,7 +6,7 @@ use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 const SOURCE: &str = include_str!("oracle.c");
-/// Words of one frame; the C program has room for as many.
+/// Words of one frame; the C program has memory for as many.
 const FRAME: usize = 16384;
 /// Bytes of the longest instruction of any target: a GFX10 image instruction with twelve address registers.
 pub const LONGEST: usize = 20;
@@ -53,7 +53,7 @@ impl std::fmt::Display for Word {
     }
 }
 
-/// What LLVM says about a word.
+/// LLVM's answer about a word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// No instruction.
@@ -67,7 +67,7 @@ pub enum Answer {
         /// LLVM warns that the encoding is "potentially undefined".
         undefined: bool,
     },
-    /// LLVM crashed or did not come to an end.
+    /// LLVM crashed or did not terminate.
     Crashed,
 }
 
@@ -83,7 +83,7 @@ impl Oracle {
     /// Compiles the program of the judge against LLVM of that version. `None` when the userland does not have it.
     ///
     /// # Errors
-    /// If the compiler fails or the scratch folder cannot be written.
+    /// If the compiler fails or the scratch directory cannot be written.
     pub fn build(tools: &Tools, version: u32) -> io::Result<Option<String>> {
         let Some(library) = tools.library(version) else { return Ok(None) };
         let name = format!("oracle-{version}");
@@ -112,7 +112,7 @@ impl Oracle {
     /// Answers for all words, in their order.
     ///
     /// # Errors
-    /// If the process ends: it does not know the processor, or its own limits are passed.
+    /// If the process ends: it does not know the processor, or exceeds its own limits.
     pub fn ask(&mut self, setting: &Setting, words: &[Word]) -> io::Result<Vec<Answer>> {
         let mut answers = Vec::with_capacity(words.len());
         for frame in words.chunks(FRAME) {
@@ -156,7 +156,7 @@ impl Oracle {
 
 impl Drop for Oracle {
     fn drop(&mut self) {
-        // The end of its input ends it.
+        // It ends at the end of its input.
         self.input = None;
         let _ = self.child.wait();
     }

@@ -1,4 +1,4 @@
-//! Counts by target, and differences in groups that a person can work through.
+//! Counts by target, and differences in groups small enough for manual review.
 
 use crate::defects::DEFECTS;
 use crate::left_out::Entry;
@@ -10,10 +10,10 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::Path;
 
-/// Differences of one group that are kept whole.
+/// Differences of one group that are kept completely.
 const EXAMPLES: usize = 5;
 
-/// What happened to the words of one target.
+/// The verdicts on the words of one target.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Count {
     /// Words.
@@ -24,11 +24,11 @@ pub struct Count {
     pub rejected: usize,
     /// LLVM crashed.
     pub crashed: usize,
-    /// Differences that come from a known defect of LLVM.
+    /// Differences that are caused by a known defect of LLVM.
     pub defects: usize,
     /// Differences that the list explains.
     pub left_out: usize,
-    /// Differences that nothing explains.
+    /// Differences without an explanation.
     pub different: usize,
 }
 
@@ -44,7 +44,7 @@ impl Count {
     }
 }
 
-/// Differences of the same look.
+/// Differences of the same form.
 #[derive(Debug, Clone, Default)]
 struct Group {
     count: usize,
@@ -104,7 +104,7 @@ impl Report {
         }
     }
 
-    /// Takes over what another report holds.
+    /// Adds the contents of another report.
     pub fn merge(&mut self, other: Self) {
         for (target, count) in &other.counts {
             self.counts.entry(target.clone()).or_default().add(count);
@@ -197,8 +197,8 @@ impl Report {
     /// # Errors
     /// If it cannot be written.
     pub fn write(&self, file: &Path) -> io::Result<()> {
-        if let Some(folder) = file.parent() {
-            std::fs::create_dir_all(folder)?;
+        if let Some(directory) = file.parent() {
+            std::fs::create_dir_all(directory)?;
         }
         let crashes: Vec<_> =
             self.crashes.iter().map(|(name, count)| format!("LLVM crashed: {name} {count}")).collect();
@@ -218,7 +218,7 @@ fn dwords(word: &Word) -> String {
     word.bytes().chunks(4).map(dword).collect::<Vec<_>>().join(" ")
 }
 
-/// How a difference looks when numbers and what both sides share are left away.
+/// The form of a difference, without numbers and without the parts that both sides share.
 fn look(difference: &Difference) -> String {
     let (theirs, ours) = (&difference.theirs, &difference.ours);
     match difference.kind {
@@ -241,7 +241,7 @@ fn words(text: &str) -> Vec<&str> {
     text.split(' ').collect()
 }
 
-/// Every run of hexadecimal digits that begins with a digit becomes `#`.
+/// Replaces every run of hexadecimal digits that begins with a digit by `#`.
 fn without_numbers(text: &str) -> String {
     let mut out = String::new();
     let mut within = false;

@@ -1,4 +1,4 @@
-//! What a decoder is set to: processor, wave size, spelling of 16-bit registers.
+//! The settings of a decoder: processor, wave size, spelling of 16-bit registers.
 
 use std::fmt;
 
@@ -29,14 +29,14 @@ impl Setting {
         Self { true16: Some(true16), ..self }
     }
 
-    /// Takes one word of `-mattr`; `false` when it is no setting of a decoder.
+    /// Takes one attribute of `-mattr`; `false` when it is no setting of a decoder.
     pub fn take(&mut self, attribute: &str) -> bool {
         match attribute.to_ascii_lowercase().as_str() {
             "+wavefrontsize32" => self.wave = Some(32),
             "+wavefrontsize64" => self.wave = Some(64),
             "+real-true16" => self.true16 = Some(true),
             "-real-true16" => self.true16 = Some(false),
-            // Taking one size away says nothing that the other word beside it does not say.
+            // Disabling one size is redundant: the attribute for the other one follows.
             "-wavefrontsize32" | "-wavefrontsize64" => {}
             // Modes of the memory system, not of the encoding.
             "+xnack" | "-xnack" | "+sramecc" | "-sramecc" => {}
@@ -45,7 +45,7 @@ impl Setting {
         true
     }
 
-    /// The words of LLVM's `-mattr`.
+    /// The attributes for LLVM's `-mattr`.
     pub fn attributes(&self) -> String {
         let wave = match self.wave {
             Some(32) => Some("+wavefrontsize32,-wavefrontsize64"),
@@ -56,7 +56,7 @@ impl Setting {
         [wave, true16].into_iter().flatten().collect::<Vec<_>>().join(",")
     }
 
-    /// Reads what [`Setting`]'s text form is.
+    /// Parses the text form of [`Setting`].
     pub fn parse(text: &str) -> Option<Self> {
         let mut words = text.split('/');
         let mut setting = Self::new(words.next().filter(|cpu| !cpu.is_empty())?);

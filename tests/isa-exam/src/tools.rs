@@ -1,15 +1,15 @@
-//! Programs of the userland: where they are, how they are started, a folder that both sides see.
+//! Programs of the userland: their paths, their start, a directory that both sides see.
 
 use hotswap_userland::Userland;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
-/// The userland with a scratch folder in its `/tmp`.
+/// The userland with a scratch directory in its `/tmp`.
 #[derive(Debug)]
 pub struct Tools {
     userland: Userland,
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl Tools {
@@ -19,19 +19,19 @@ impl Tools {
     /// If the userland's `/tmp` cannot be written.
     pub fn from_env() -> io::Result<Option<Self>> {
         let Some(userland) = Userland::from_env() else { return Ok(None) };
-        let folder = tempfile::Builder::new().prefix("hotswap-isa-exam-").tempdir_in(userland.outside("/tmp"))?;
-        Ok(Some(Self { userland, folder }))
+        let directory = tempfile::Builder::new().prefix("hotswap-isa-exam-").tempdir_in(userland.outside("/tmp"))?;
+        Ok(Some(Self { userland, directory }))
     }
 
-    /// The machine's name of a file in the scratch folder.
+    /// The path of a file in the scratch directory on the machine.
     pub fn outside(&self, name: &str) -> std::path::PathBuf {
-        self.folder.path().join(name)
+        self.directory.path().join(name)
     }
 
-    /// The userland's name of a file in the scratch folder.
+    /// The path of a file in the scratch directory inside the userland.
     pub fn inside(&self, name: &str) -> String {
-        let folder = self.folder.path().file_name().unwrap_or_default();
-        Path::new("/tmp").join(folder).join(name).display().to_string()
+        let directory = self.directory.path().file_name().unwrap_or_default();
+        Path::new("/tmp").join(directory).join(name).display().to_string()
     }
 
     /// Whether the userland has that program or file.
@@ -39,7 +39,7 @@ impl Tools {
         self.userland.outside(inside).exists()
     }
 
-    /// A command inside, in the scratch folder.
+    /// A command inside the userland, in the scratch directory.
     pub fn command(&self, program: &str) -> Command {
         self.userland.command(self.inside("."), program)
     }
@@ -47,7 +47,7 @@ impl Tools {
     /// Runs a command to its end with that standard input.
     ///
     /// # Errors
-    /// If it cannot be started. Its exit code is the caller's business.
+    /// If it cannot be started. Its exit code is left to the caller.
     pub fn run(&self, words: &[&str], input: &[u8]) -> io::Result<Output> {
         let (program, words) = words.split_first().unwrap_or((&"true", &[]));
         let mut command = self.command(program);
@@ -62,9 +62,9 @@ impl Tools {
 
     /// Path of LLVM's library of that version, as seen inside.
     pub fn library(&self, version: u32) -> Option<String> {
-        let folders = [format!("/usr/lib/llvm-{version}/lib"), "/usr/lib/x86_64-linux-gnu".to_owned()];
+        let directories = [format!("/usr/lib/llvm-{version}/lib"), "/usr/lib/x86_64-linux-gnu".to_owned()];
         let names = [format!("libLLVM-{version}.so"), "libLLVM.so".to_owned()];
-        let all = folders.iter().flat_map(|folder| names.iter().map(move |name| format!("{folder}/{name}")));
+        let all = directories.iter().flat_map(|directory| names.iter().map(move |name| format!("{directory}/{name}")));
         all.into_iter().find(|path| path.contains(&version.to_string()) && self.is_there(path))
     }
 

@@ -1,4 +1,4 @@
-//! One word, both answers: equal, or in which way not.
+//! One word, both answers: equal, or the kind of difference.
 
 use crate::normal::normal;
 use crate::oracle::{Answer, Word};
@@ -11,11 +11,11 @@ pub struct Decoded {
     pub length: u8,
     /// Assembly text.
     pub text: String,
-    /// What the instruction holds as its bytes; equal to the word's first bytes or a defect.
+    /// The bytes of the instruction; equal to the word's first bytes or a defect.
     pub bytes: Vec<u8>,
     /// Length that the fast path gives.
     pub size: Option<u8>,
-    /// What its operands encode to when it is built anew from them; the error in words.
+    /// The encoding of its operands when it is rebuilt from them, or the error message.
     pub rebuilt: Result<Vec<u8>, String>,
 }
 
@@ -23,7 +23,7 @@ pub struct Decoded {
 pub trait Subject: Sync {
     /// Whether it knows the setting.
     fn knows(&self, setting: &Setting) -> bool;
-    /// What it makes of the word; `None` when it is no instruction.
+    /// The decoded word; `None` when it is no instruction.
     fn decode(&self, setting: &Setting, word: &Word) -> Option<Decoded>;
 }
 
@@ -38,11 +38,11 @@ pub enum Kind {
     Length,
     /// Texts differ.
     Text,
-    /// The instruction does not hold the word's bytes.
+    /// The instruction does not have the word's bytes.
     Bytes,
-    /// The fast path for sizes says something else than the decoder.
+    /// The fast path for sizes differs from the decoder.
     Size,
-    /// Built anew from its operands, the bytes are not those of LLVM's assembler.
+    /// Rebuilt from its operands, the bytes are not those of LLVM's assembler.
     Rebuilt,
 }
 
@@ -61,38 +61,38 @@ impl Kind {
     }
 }
 
-/// A word about which the two do not agree.
+/// A word on which the two disagree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
     /// Setting of both decoders.
     pub setting: Setting,
     /// The word.
     pub word: Word,
-    /// What it is.
+    /// The kind.
     pub kind: Kind,
-    /// What LLVM says, in normal form.
+    /// LLVM's answer, in normal form.
     pub theirs: String,
-    /// What we say, in normal form.
+    /// Our answer, in normal form.
     pub ours: String,
-    /// Where the word comes from.
+    /// The origin of the word.
     pub source: String,
 }
 
-/// How the answers to a word relate.
+/// The relation between the answers to a word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// Both accept, and everything is equal.
     Same,
     /// Both reject.
     BothReject,
-    /// LLVM crashed, so it says nothing.
+    /// LLVM crashed, so it has no answer.
     Crashed,
-    /// They do not agree.
+    /// They disagree.
     Different(Difference),
 }
 
-/// Compares the answers to one word. `canonical` words come from LLVM's assembler; in others, bits that mean nothing
-/// may be anything, so that what is built anew may differ in them.
+/// Compares the answers to one word. `canonical` words come from LLVM's assembler; in others, unused bits may have any
+/// value, so the rebuilt word may differ in them.
 pub fn compare(setting: &Setting, word: &Word, theirs: &Answer, ours: Option<&Decoded>, canonical: bool) -> Verdict {
     let different = |kind, theirs: String, ours: String| {
         let (setting, word) = (setting.clone(), *word);

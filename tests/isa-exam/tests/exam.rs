@@ -1,4 +1,4 @@
-//! The exams at a size for every day: all of LLVM's vectors, a short sweep, the kernels; and that they can fail.
+//! The exams at a size for every day: all of LLVM's vectors, a short sweep, the kernels; and tests that they can fail.
 
 use hotswap_isa_exam::code::{self, Bytes};
 use hotswap_isa_exam::exam::Exam;
@@ -17,7 +17,7 @@ use std::path::PathBuf;
 /// Words of each family.
 const SHORT: usize = 20_000;
 
-/// The userland, or `None` after a line that says what is not tested.
+/// The userland, or `None` after printing what is not tested.
 fn tools(test: &str) -> Option<Tools> {
     let tools = Tools::from_env().expect("the userland's /tmp is writable");
     if tools.is_none() {
@@ -35,11 +35,11 @@ fn list() -> Vec<Entry> {
     left_out::read(left_out::LIST).expect("left-out.txt has four parts a line")
 }
 
-fn folder(parts: &[&str]) -> PathBuf {
+fn directory(parts: &[&str]) -> PathBuf {
     [&[env!("CARGO_MANIFEST_DIR")], parts].concat().iter().collect()
 }
 
-/// Nothing is different, nothing is empty, and not too much is left out.
+/// No differences, no empty count, and not too many exceptions.
 fn assert_good(name: &str, report: &Report) {
     report.lines().iter().for_each(|line| say(&format!("{name}: {line}")));
     assert!(report.sum().total > 0, "{name}: no words");
@@ -82,7 +82,7 @@ fn llvms_vectors_of_every_target_agree() {
 #[test]
 fn a_short_sweep_of_every_family_agrees() {
     let Some(tools) = tools("the sweep") else { return };
-    let model = hotswap_isa_meta::rows::read(&folder(&["../../crates/isa", "rows"])).expect("the rows are read");
+    let model = hotswap_isa_meta::rows::read(&directory(&["../../crates/isa", "rows"])).expect("the rows are read");
     let list = list();
     let exam = Exam { tools: &tools, subject: &Ours, list: &list, threads: 2 };
     for family in FAMILIES {
@@ -102,7 +102,7 @@ fn kernels_are_decoded_to_the_last_byte() {
     let (mut report, mut sum) = (Report::default(), Bytes::default());
     for setting in code::TARGETS.iter().filter_map(|text| Setting::parse(text)) {
         for level in code::LEVELS {
-            let object = code::compile(&tools, &folder(&["kernels"]), &setting, level).expect("the kernels compile");
+            let object = code::compile(&tools, &directory(&["kernels"]), &setting, level).expect("the kernels compile");
             let name = format!("kernels {setting} {level}");
             let compared = code::compare(&exam, &mut oracle, &setting, &object, &name, &mut report);
             let (bytes, problems) = compared.expect("llvm-objdump reads it");

@@ -1,11 +1,11 @@
 //! Links programs with manifests by the real linkers of the test userland.
 //!
-//! A [`Bench`] is a scratch folder inside the userland with the parts of a link: objects of a
-//! user, registry archives complete and incomplete, manifests. Tests run whole matrices of link
-//! commands over them and compare each outcome with the expected one ([`Tally`]).
+//! A [`Bench`] is a scratch directory inside the userland with the parts of a link: objects of a user, registry archives
+//! complete and incomplete, manifests. Tests run whole matrices of link commands over them and compare each outcome
+//! with the expected one ([`Tally`]).
 //!
-//! Invariants: nothing is left in the userland; every message that a user would have to act on is
-//! checked for the name of the family.
+//! Invariants: no file is left in the userland; every message that requires action by a user is checked for the name of
+//! the family.
 
 mod registrars;
 mod tally;
@@ -23,7 +23,7 @@ use tempfile::TempDir;
 
 /// The plan that the manifests of the tests carry.
 pub const PLAN_TEXT: &str = "hotswap-plan 1\npolicy error\nretarget gfx1030=>gfx1031\n";
-/// Its hash; the manifest takes it as it comes.
+/// Its hash; the manifest takes it unchanged.
 pub const PLAN_HASH: &str = "0123456789abcdef";
 /// A family that no `patches.def` has.
 pub const GHOST: &str = "ghost";
@@ -33,7 +33,7 @@ pub fn families() -> Vec<&'static str> {
     hotswap_families::FAMILIES.iter().map(|family| family.name).collect()
 }
 
-/// What a command inside the userland gave.
+/// The result of a command inside the userland.
 #[derive(Debug)]
 pub struct Ran {
     /// Whether it ended with 0.
@@ -42,24 +42,25 @@ pub struct Ran {
     pub text: String,
 }
 
-/// A scratch folder inside the userland; removed at the end.
+/// A scratch directory inside the userland; removed at the end.
 pub struct Bench {
     userland: Userland,
-    folder: TempDir,
+    directory: TempDir,
     inside: PathBuf,
 }
 
 impl Bench {
-    /// `None`, with a line that says so, where no userland was prepared or `tools` are not there.
+    /// `None`, after printing the reason, where no userland was prepared or `tools` are missing.
     pub fn new(test: &str, tools: &[&str]) -> Option<Self> {
         let Some(userland) = Userland::from_env() else {
             say(&format!("{test}: skipped: {} is not set", hotswap_userland::ENV_ROOT));
             return None;
         };
         let temporary = userland.outside("/tmp");
-        let folder = tempfile::Builder::new().prefix("hotswap-link-").tempdir_in(temporary).expect("scratch folder");
-        let inside = PathBuf::from("/tmp").join(folder.path().file_name().expect("it has a name"));
-        let bench = Self { userland, folder, inside };
+        let directory =
+            tempfile::Builder::new().prefix("hotswap-link-").tempdir_in(temporary).expect("scratch directory");
+        let inside = PathBuf::from("/tmp").join(directory.path().file_name().expect("it has a name"));
+        let bench = Self { userland, directory, inside };
         let missing: Vec<_> = tools.iter().filter(|tool| !bench.run("which", &[tool]).ok).collect();
         if !missing.is_empty() {
             say(&format!("{test}: skipped: not in the userland: {missing:?}"));
@@ -68,7 +69,7 @@ impl Bench {
         Some(bench)
     }
 
-    /// The names whose tool is in the userland; prints a line for each other one.
+    /// The names whose tool is in the userland; prints a line for each missing one.
     ///
     /// # Panics
     /// If none is.
@@ -85,38 +86,38 @@ impl Bench {
         present
     }
 
-    /// Runs a command in the scratch folder.
+    /// Runs a command in the scratch directory.
     pub fn run(&self, program: &str, words: &[&str]) -> Ran {
         let output = self.userland.command(&self.inside, program).args(words).output().expect("the userland runs");
         let text = [output.stdout, output.stderr].concat();
         Ran { ok: output.status.success(), text: String::from_utf8_lossy(&text).into_owned() }
     }
 
-    /// Runs a command that must end well.
+    /// Runs a command that must succeed.
     pub fn must(&self, program: &str, words: &[&str]) -> String {
         let ran = self.run(program, words);
         assert!(ran.ok, "{program} {words:?}: {}", ran.text);
         ran.text
     }
 
-    /// Writes a file of the scratch folder.
+    /// Writes a file of the scratch directory.
     pub fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
-        fs::write(self.folder.path().join(name), bytes).expect("scratch file");
+        fs::write(self.directory.path().join(name), bytes).expect("scratch file");
     }
 
-    /// Reads a file of the scratch folder.
+    /// Reads a file of the scratch directory.
     pub fn read(&self, name: &str) -> Vec<u8> {
-        fs::read(self.folder.path().join(name)).expect("scratch file")
+        fs::read(self.directory.path().join(name)).expect("scratch file")
     }
 
-    /// Whether the file is there.
+    /// Whether the file exists.
     pub fn has(&self, name: &str) -> bool {
-        self.folder.path().join(name).exists()
+        self.directory.path().join(name).exists()
     }
 
-    /// Removes a file, if it is there.
+    /// Removes a file, if it exists.
     pub fn remove(&self, name: &str) {
-        let _ = fs::remove_file(self.folder.path().join(name));
+        let _ = fs::remove_file(self.directory.path().join(name));
     }
 
     /// Writes `NAME.manifest.o` for those families.
@@ -127,15 +128,15 @@ impl Bench {
         file
     }
 
-    /// Compiles the C registrars of `patches_def` with those words of clang and returns the objects.
-    pub fn registrars(&self, folder: &str, patches_def: &str, clang: &[&str]) -> Vec<String> {
-        fs::create_dir_all(self.folder.path().join(folder)).expect("scratch folder");
+    /// Compiles the C registrars of `patches_def` with those arguments of clang and returns the objects.
+    pub fn registrars(&self, directory: &str, patches_def: &str, clang: &[&str]) -> Vec<String> {
+        fs::create_dir_all(self.directory.path().join(directory)).expect("scratch directory");
         self.write("hotswap_registry.h", archive::HEADER);
         let lines = patches_def::parse(patches_def).expect("a list of families");
         let compile = |line: &patches_def::Line| {
-            let source = format!("{folder}/{}", c_source::file_name(&line.name));
+            let source = format!("{directory}/{}", c_source::file_name(&line.name));
             self.write(&source, c_source::registrar(line));
-            let object = format!("{folder}/{}.o", line.name);
+            let object = format!("{directory}/{}.o", line.name);
             let words = [clang, &["-I.", "-O2", "-Wall", "-Wextra", "-Werror", "-c", &source, "-o", &object]].concat();
             self.must("clang-22", &words);
             object
@@ -150,14 +151,14 @@ pub fn patches_def_without(family: &str) -> String {
     lines.filter(|line| !line.contains(&format!("({family},"))).map(|line| format!("{line}\n")).collect()
 }
 
-/// What the record section of a linked file holds; `None` without such a section.
+/// The manifests in the record section of a linked file; `None` without such a section.
 pub fn records(bytes: &[u8]) -> Option<Vec<manifest::Manifest>> {
     let file = object::File::parse(bytes).expect("a linked file");
     let section = manifest::RECORD_SECTIONS.iter().find_map(|name| file.section_by_name(name))?;
     Some(manifest::read(section.data().expect("its bytes")).expect("records"))
 }
 
-/// What is wrong with the record and the table of a file that was linked with the whole manifest.
+/// The defect in the record or the table of a file that was linked with the whole manifest.
 pub fn product_fault(bytes: &[u8], format: manifest::Format) -> Option<String> {
     let found = records(bytes).unwrap_or_default();
     let good = |record: &manifest::Manifest| {

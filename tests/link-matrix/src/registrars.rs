@@ -1,8 +1,8 @@
-//! What is wrong with the registrars of a link, if anything, and what the link must say then.
+//! The state of the registrars of a link, and the expected message of the link.
 
 use crate::{Expect, GHOST, families};
 
-/// What the archive and the manifest of a link are made of.
+/// The contents of the archive and of the manifest of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Registrars {
     /// Every family has its registrar.
@@ -19,7 +19,7 @@ impl Registrars {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Complete, Self::ObjectRemoved, Self::LineRemoved, Self::ManifestNamesGhost];
 
-    /// How a link has to end that looks everywhere.
+    /// The expected result of a link that searches all archives.
     pub fn expectation(self) -> Expect {
         match self {
             Self::Complete => Expect::Links,
@@ -29,8 +29,8 @@ impl Registrars {
         }
     }
 
-    /// Name of the manifest, as [`Bench::manifest`](crate::Bench::manifest) gives it for `plan`
-    /// and, with the family more, `ghost`.
+    /// Name of the manifest, as [`Bench::manifest`](crate::Bench::manifest) returns it for `plan` and, with the
+    /// additional family, `ghost`.
     pub fn manifest(self) -> &'static str {
         if self == Self::ManifestNamesGhost { "ghost.manifest.o" } else { "plan.manifest.o" }
     }

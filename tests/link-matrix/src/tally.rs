@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// How a link has to end.
+/// The expected end of a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Expect {
     /// Exit code 0.
@@ -22,7 +22,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Counts one combination; `fault` says what was not as expected.
+    /// Counts one combination; `fault` is the deviation from the expectation.
     pub fn add(&mut self, combination: &str, fault: Option<String>) {
         self.count += 1;
         self.wrong.extend(fault.map(|fault| format!("{combination}: {fault}")));
@@ -31,7 +31,7 @@ impl Tally {
     /// Prints the count.
     ///
     /// # Panics
-    /// If a combination was not as expected, or if there was none.
+    /// If a combination deviated from the expectation, or if there was none.
     pub fn finish(self, matrix: &str) {
         let good = self.count - self.wrong.len();
         say(&format!("{matrix}: {} combinations: {good} as expected", self.count));
@@ -41,7 +41,7 @@ impl Tally {
 }
 
 impl Expect {
-    /// What is not as expected.
+    /// The deviation from the expectation.
     pub fn fault(&self, ran: &Ran) -> Option<String> {
         match self {
             Self::Links if ran.ok => None,
@@ -53,7 +53,7 @@ impl Expect {
     }
 }
 
-/// Judges every combination, on all processors; `judge` returns what is not as expected.
+/// Judges every combination, on all processors; `judge` returns the deviation from the expectation.
 pub fn sweep<C: Sync + std::fmt::Debug>(
     combinations: &[C],
     judge: impl Fn(usize, &C) -> Option<String> + Sync,

@@ -12,7 +12,7 @@ const USER: &str = "\
     int answer(void) { return 42; }\n\
     int main(void) { return answer() - 42; }\n";
 
-/// Where the words of the wrapper stand.
+/// The position of the wrapper's arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Order {
     /// Manifest, archive, then the user's object.
@@ -55,11 +55,11 @@ fn expectation(combination: &Combination) -> Expect {
     }
 }
 
-/// Whether the linker finds a member of an archive that nothing had asked for when it came by.
+/// Whether the linker finds a member of an archive that no earlier input had referenced.
 fn looks_back(combination: &Combination) -> bool {
     match combination.linker {
         "gold" => false,
-        // bfd reads the archives once more for what link-time optimization brought.
+        // bfd reads the archives again for references from link-time optimization.
         "bfd" => combination.lto,
         _ => true,
     }
@@ -98,7 +98,7 @@ fn words(combination: &Combination, output: &str) -> Vec<String> {
     words
 }
 
-/// A linked file must run, and hold the record and the table, also after `strip`.
+/// A linked file must run, and contain the record and the table, also after `strip`.
 fn fault_of(bench: &Bench, combination: &Combination, output: &str) -> Option<String> {
     let executable = !combination.kind.contains(&"-shared");
     if executable && !bench.run(&format!("./{output}"), &[]).ok {

@@ -1,6 +1,6 @@
-//! A tool of somebody else's with families of others: it lists them in a file, and one that is listed without a registrar
-//! stops the link with a message that names it. Whatever the linker, with objects and archives, garbage collection and
-//! link-time optimization.
+//! A third-party tool with third-party families: it lists them in a file, and a listed family without a registrar stops
+//! the link with a message that names it. This holds for every linker, with objects and archives, garbage collection
+//! and link-time optimization.
 
 use hotswap_link_matrix::{Bench, Expect, sweep};
 
@@ -12,7 +12,7 @@ const SECOND: &str = "no_trap_in_c";
 const LIST: &str = "\
     HOTSWAP_PATCH(no_sethalt, Instruction, 1, \"s_sethalt becomes s_nop\")\n\
     HOTSWAP_PATCH(no_trap_in_c, Instruction, 2, \"nothing\")\n";
-/// Calls every registrar and counts what they bind.
+/// Calls every registrar and counts the families that they bind.
 const TOOL: &str = "\
     #include \"hotswap_registry.h\"\n\
     #define HOTSWAP_PATCH(name, scope, order, summary) void hotswap_register_##name##_patch(struct hotswap_registry *);\n\

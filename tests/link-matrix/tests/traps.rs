@@ -1,5 +1,5 @@
-//! Why the manifest is built as it is: each shortcut, with the linkers that let a missing
-//! registrar pass because of it. A row that changes with a new linker is worth knowing.
+//! The reasons for the manifest's design: each shortcut, with the linkers that accept a missing registrar because of
+//! it. A row that changes with a new linker is worth knowing.
 
 use hotswap_families::archive::{HEADER, PATCHES_DEF, REGISTRY_ARCHIVE};
 use hotswap_families::manifest::{Format, object};
@@ -66,7 +66,7 @@ fn references(mut bytes: Vec<u8>, binding: u8, visibility: u8) -> Vec<u8> {
     bytes
 }
 
-/// The linkers that are there.
+/// The installed linkers.
 fn linkers(bench: &Bench, test: &str) -> Vec<&'static str> {
     bench.present(test, &LINKERS)
 }
@@ -134,7 +134,7 @@ fn only_the_object_on_the_command_line_counts() {
     judge(&bench, &mut tally, "manifest in an archive", &["user.o", "libmanifest.a", "less.a"], NONE);
     let whole = ["user.o", "-Wl,--whole-archive", "libmanifest.a", "-Wl,--no-whole-archive", "less.a"];
     judge(&bench, &mut tally, "manifest in a whole archive", &whole, ALL);
-    // Hidden references stand even most of the switches that ask for an unfinished program.
+    // Hidden references withstand even most of the switches for unfinished programs.
     for (switch, stops) in [
         ("--unresolved-symbols=ignore-all", ALL),
         ("--warn-unresolved-symbols", [true, false, true, true]),

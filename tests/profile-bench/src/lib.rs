@@ -1,9 +1,9 @@
 //! The bench of the profile drain: programs with real device code, without a GPU.
 //!
 //! Real clangs build them; stand-ins of HSA and HIP (`standin/`), compiled at test time, load the code objects and
-//! count launches instead of running them. LLVM's own tools of the same version judge what comes out.
+//! count launches instead of running them. LLVM's own tools of the same version judge the profiles.
 //!
-//! Invariants: one scratch folder for a test, one folder in it for a run; programs see the stand-ins through
+//! Invariants: one scratch directory for a test, one directory in it for a run; programs see the stand-ins through
 //! `LD_LIBRARY_PATH`, compilers and linkers never do.
 
 pub mod objects;
@@ -37,7 +37,7 @@ const FILES: &[(&str, &str)] = &[
     ("leaving.cpp", include_str!("../cases/leaving.cpp")),
 ];
 
-/// What a build instruments.
+/// The instrumented side of a build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Instrument {
     /// Host and device, for coverage.
@@ -50,17 +50,17 @@ pub enum Instrument {
     DeviceIr,
 }
 
-/// Words that select the drain in a link, as HotSwap's driver gives them: the archive is the last input.
+/// Arguments that select the drain in a link, as HotSwap's driver adds them: the archive is the last input.
 pub const DRAIN: &str = "-Xlinker -u -Xlinker hotswap_profile_drain drain.a";
 
-/// Compilers, stand-ins and a folder.
+/// Compilers, stand-ins and a directory.
 #[derive(Debug)]
 pub struct Bench {
-    /// The folder, and the compilers that are there.
+    /// The directory, and the installed compilers.
     pub work: Workbench,
 }
 
-/// What `launches` of the stand-in count: counter K of a function grows by 100 + K each time.
+/// The counts after `launches` of the stand-in: counter K of a function grows by 100 + K each time.
 pub fn counts(functions: &[(&str, usize)], launches: u64) -> Counts {
     let counters = |number: usize| (0..number as u64).map(|index| launches * (100 + index)).collect();
     functions.iter().map(|(name, number)| ((*name).to_owned(), counters(*number))).collect()
@@ -73,17 +73,17 @@ pub const SCRIPT: &[(&str, usize)] = &[("_Z5scaleff", 2), ("_Z5saxpyifPKfPf", 2)
 /// Functions of `plugin.hip` and their counters.
 pub const PLUGIN: &[(&str, usize)] = &[("_Z4bumpPi", 2)];
 
-/// What a program did.
+/// The result of a program.
 #[derive(Debug)]
 pub struct Ran {
     /// Its exit code; `None` when a signal ended it.
     pub code: Option<i32>,
-    /// What it said on standard error.
+    /// Its standard error.
     pub error: String,
-    /// Names of the files of its folder.
+    /// Names of the files of its directory.
     pub files: Vec<String>,
-    /// The folder, in that of the bench.
-    pub folder: String,
+    /// The directory, in that of the bench.
+    pub directory: String,
 }
 
 impl Ran {
@@ -99,7 +99,7 @@ impl Ran {
 }
 
 impl Bench {
-    /// `None` without a userland, after a line that says so.
+    /// `None` without a userland, after printing the reason.
     pub fn new(test: &str) -> Option<Self> {
         let work = Workbench::new(test)?;
         for (name, text) in FILES {
@@ -125,7 +125,7 @@ impl Bench {
         Some(Self { work })
     }
 
-    /// The command that compiles HIP with that clang, up to its inputs; a link needs [`Bench::link`] behind them.
+    /// The command that compiles HIP with that clang, up to its inputs; a link needs [`Bench::link`] after them.
     pub fn clang(&self, version: u32, instrument: Instrument) -> String {
         let mut words = format!("clang++-{version} -nogpuinc -I. -O1");
         if version > 22 {
@@ -143,7 +143,7 @@ impl Bench {
         words
     }
 
-    /// Words behind the inputs of a link: with the drain, or with what clang itself brings.
+    /// Arguments after the inputs of a link: with the drain, or with clang's own runtime.
     pub fn link(drain: bool) -> String {
         format!("-x none {} -lamdhip64", if drain { DRAIN } else { "" })
     }
@@ -164,31 +164,32 @@ impl Bench {
         ));
     }
 
-    /// Runs a command in a new folder, on the stand-ins; `$B` is the folder of the bench.
+    /// Runs a command in a new directory, on the stand-ins; `$B` is the directory of the bench.
     ///
     /// # Panics
-    /// If the folder was used before.
-    pub fn start(&self, folder: &str, variables: &str, command: &str) -> Ran {
-        self.work.run(&format!("mkdir {folder}"));
-        self.again(folder, variables, command)
+    /// If the directory was used before.
+    pub fn start(&self, directory: &str, variables: &str, command: &str) -> Ran {
+        self.work.run(&format!("mkdir {directory}"));
+        self.again(directory, variables, command)
     }
 
-    /// The same in a folder that is there.
+    /// The same in an existing directory.
     ///
     /// # Panics
-    /// If the folder cannot be read.
-    pub fn again(&self, folder: &str, variables: &str, command: &str) -> Ran {
-        let script = format!("export B=$PWD; cd {folder} && export LD_LIBRARY_PATH=$B/lib {variables}; exec {command}");
+    /// If the directory cannot be read.
+    pub fn again(&self, directory: &str, variables: &str, command: &str) -> Ran {
+        let script =
+            format!("export B=$PWD; cd {directory} && export LD_LIBRARY_PATH=$B/lib {variables}; exec {command}");
         let output = self.work.shell(&script);
-        let entries = std::fs::read_dir(self.work.path(folder)).expect("the folder was made");
+        let entries = std::fs::read_dir(self.work.path(directory)).expect("the directory was made");
         let mut files: Vec<String> =
             entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
         files.sort();
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
-        Ran { code: output.status.code(), error, files, folder: folder.to_owned() }
+        Ran { code: output.status.code(), error, files, directory: directory.to_owned() }
     }
 
-    /// What llvm-profdata of that version reads in each of the files, added up.
+    /// The sums of the counts that llvm-profdata of that version reads in the files.
     pub fn counts(&self, version: u32, ran: &Ran, files: &[String]) -> Counts {
         self.profile(version, ran, files).counts
     }
@@ -201,7 +202,7 @@ impl Bench {
         let script = format!(
             "cd {} && llvm-profdata-{version} merge --failure-mode=any -o merged.profdata {} && \
              llvm-profdata-{version} show --all-functions --counts merged.profdata",
-            ran.folder,
+            ran.directory,
             files.join(" ")
         );
         profile::parse(&self.work.run(&script))

@@ -1,10 +1,10 @@
-//! Many code objects of which only one is compiled.
+//! Many code objects of which a single one is compiled.
 
 use crate::{Bench, Instrument};
 use md5::{Digest, Md5};
 use std::fmt::Write;
 
-/// How many.
+/// Number of objects.
 pub const OBJECTS: usize = 26;
 
 /// Code objects `k00.fat` and so on, each with one kernel of another name: one is compiled, in the others the name
@@ -27,7 +27,7 @@ pub fn make(bench: &Bench, version: u32) {
     }
 }
 
-/// Replaces bytes by as many others, wherever they stand; they must stand somewhere.
+/// Replaces bytes by as many others, at all occurrences; there must be one.
 fn replace(file: &[u8], old: &[u8], new: &[u8]) -> Vec<u8> {
     let mut file = file.to_vec();
     let places: Vec<usize> = (0..file.len() - old.len()).filter(|at| file[*at..].starts_with(old)).collect();
@@ -36,7 +36,7 @@ fn replace(file: &[u8], old: &[u8], new: &[u8]) -> Vec<u8> {
     file
 }
 
-/// Words of `script.hip`: each GPU loads and runs all of them.
+/// Arguments of `script.hip`: each GPU loads and runs all of them.
 #[must_use]
 pub fn words(devices: usize) -> String {
     let mut words = String::new();

@@ -1,14 +1,14 @@
-//! What `llvm-profdata show --all-functions --counts` says.
+//! Parses the output of `llvm-profdata show --all-functions --counts`.
 
 use std::collections::BTreeMap;
 
 /// Counters of each function: the first one is that of its entry.
 pub type Counts = BTreeMap<String, Vec<u64>>;
 
-/// A profile as LLVM sees it.
+/// A profile as shown by LLVM.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Profile {
-    /// `Front-end` or `IR`, with what follows.
+    /// `Front-end` or `IR`, with the rest of the line.
     pub level: String,
     /// Counters.
     pub counts: Counts,

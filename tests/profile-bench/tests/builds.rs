@@ -1,4 +1,4 @@
-//! Builds through hotswap-clang++ that make profiles and use them: nothing is mistaken, and nothing goes without a word.
+//! Builds through hotswap-clang++ that make profiles and use them: nothing is mistaken, and nothing is lost silently.
 
 use hotswap_profile_bench::Bench;
 
@@ -12,7 +12,7 @@ fn set_up(version: u32) -> String {
     )
 }
 
-/// What the script prints on standard error; it must succeed.
+/// The standard error of the script, which must succeed.
 fn build(bench: &Bench, version: u32, text: &str) -> String {
     bench.work.run(&format!("{{ set -e; {}{text}\n}} 2>&1", set_up(version)))
 }
@@ -21,7 +21,7 @@ fn build(bench: &Bench, version: u32, text: &str) -> String {
 fn relocatable_code_of_the_optimiser_is_known_as_such() {
     let Some(bench) = Bench::new("profile builds, relocatable device code") else { return };
     for &version in &bench.work.versions {
-        // Clang 22 cannot link relocatable code with counters at -O0, with or without us.
+        // Clang 22 cannot link relocatable code with counters at -O0, with or without HotSwap.
         for level in ["-O1", "-O2"] {
             let program = format!("rdc-{version}{level}");
             let words = format!("-fgpu-rdc -fprofile-generate {level}");
@@ -61,7 +61,7 @@ fn a_build_that_uses_a_profile_says_how_much_fits() {
             let ran = bench.start(&run, "LLVM_PROFILE_FILE=x.profraw", &format!("$B/{name}-{version}"));
             assert_eq!((ran.code, ran.devices().len()), (Some(7), 1), "{context}: {}", ran.error);
             bench.work.run(&format!("llvm-profdata-{version} merge {run}/*.profraw -o {name}.profdata"));
-            // Warnings of the optimiser are of the made-up counts.
+            // Warnings of the optimiser are about the made-up counts.
             let uses = format!("X {rdc} -fprofile-use={name}.profdata -w -c quiet.hip -o q.o");
             let said = build(&bench, version, &format!("{uses} -O2; {link} -o used"));
             assert!(said.contains("the profile fits 2 of 2 functions of device code"), "{context}: {said}");
@@ -97,7 +97,7 @@ fn code_that_notes_when_it_ran_first_links_and_is_drained() {
             assert_eq!((ran.code, ran.error.as_str(), ran.devices().len()), (Some(7), "", 1), "{program}");
             let shown = bench.work.run(&format!(
                 "cd {}; llvm-profdata-{version} merge gfx* -o m; llvm-profdata-{version} show --temporal-profile-traces m",
-                ran.folder
+                ran.directory
             ));
             assert!(shown.contains("_Z5saxpyifPKfPf"), "{program}: {shown}");
         }

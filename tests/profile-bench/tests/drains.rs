@@ -1,4 +1,4 @@
-//! Ordinary programs: what their device code counted is in files that LLVM reads, whatever clang built them.
+//! Ordinary programs: the counts of their device code are in files that LLVM reads, whichever clang built them.
 
 use hotswap_profile_bench::{Bench, Counts, Instrument, PLUGIN, Ran, SAXPY, SCRIPT, counts};
 
@@ -37,7 +37,7 @@ fn coverage_is_complete(bench: &Bench, version: u32, program: &str) {
     assert_eq!(words.get(8..10), Some(&["0", "100.00%"][..]), "clang {version}: {report}");
 }
 
-/// One run of `script.hip`, and what it must leave.
+/// One run of `script.hip`, and its expected results.
 struct Case {
     name: &'static str,
     variables: &'static str,
@@ -56,7 +56,7 @@ const CASES: &[Case] = &[
     case("an early call, and launches after it", "drain launch drain launch launch drain drain launch", 1, 4),
     case("a module", "load $B/$P.fat go", 1, 1),
     case("a bare module that is unloaded", "load $B/$P.elf go unload", 1, 1),
-    // The runtime may give the same handle and the same address again.
+    // The runtime may return the same handle and the same address again.
     case(
         "a module that is loaded three times",
         "load $B/$P.elf go unload load $B/$P.elf go go unload load $B/$P.elf go",
@@ -71,7 +71,7 @@ const CASES: &[Case] = &[
         variables: "LLVM_PROFILE_FILE=%p.profraw",
         ..case("a child and a parent have files", "fork launch end launch launch", 2, 3)
     },
-    // The GPU's state of a parent is not a child's: it must not be touched, and the parent's counts are the parent's.
+    // A parent's GPU state is not a child's: it must not be touched, and the parent's counts belong to the parent.
     Case {
         variables: "LLVM_PROFILE_FILE=%p.profraw",
         ..case("a child of a parent that uses the GPU", "launch fork end launch", 1, 2)
@@ -81,7 +81,7 @@ const CASES: &[Case] = &[
         variables: "STANDIN_ASYNC=1",
         ..case("work that is finished by the unloading", "load $B/$P.elf go sync unload", 1, 1)
     },
-    Case { variables: "LLVM_PROFILE_FILE=a/b/%h/x.%p.profraw", ..case("folders are made", "launch", 0, 0) },
+    Case { variables: "LLVM_PROFILE_FILE=a/b/%h/x.%p.profraw", ..case("directories are made", "launch", 0, 0) },
     case("_exit is not seen", "launch _exit", 0, 0),
     case("a call before _exit is", "launch drain _exit", 1, 1),
 ];
@@ -112,10 +112,10 @@ fn merged_files_hold_the_sum_of_all_runs() {
     for &version in &bench.work.versions {
         let program = format!("script-{version}");
         bench.script(version, Instrument::Coverage, &program, true);
-        let folder = format!("run-{version}");
-        bench.work.run(&format!("mkdir {folder}"));
+        let directory = format!("run-{version}");
+        bench.work.run(&format!("mkdir {directory}"));
         let run = |words: &str| {
-            let ran = bench.again(&folder, "LLVM_PROFILE_FILE=p.%2m.profraw", &format!("$B/{program} {words}"));
+            let ran = bench.again(&directory, "LLVM_PROFILE_FILE=p.%2m.profraw", &format!("$B/{program} {words}"));
             assert_eq!((ran.code, ran.error.as_str()), (Some(7), ""), "clang {version}: {words}");
             ran
         };
@@ -127,9 +127,9 @@ fn merged_files_hold_the_sum_of_all_runs() {
         // A pool of two files, by the number of the process.
         assert!((1..=2).contains(&ran.devices().len()), "{:?}", ran.files);
         assert_eq!(bench.counts(version, &ran, &ran.devices()), counts(SCRIPT, 7), "clang {version}");
-        // What is there already, and is no profile of this code, stays.
+        // An existing file that is no profile of this code stays.
         for name in ran.devices() {
-            bench.work.write(&format!("{folder}/{name}"), b"something else");
+            bench.work.write(&format!("{directory}/{name}"), b"something else");
         }
         let before = ran.devices().len();
         ran = run("launch");
@@ -209,7 +209,7 @@ fn the_devices_version_word_is_the_files() {
             assert_eq!((ran.code, ran.error.as_str()), (Some(7), ""), "{program}");
             let profile = bench.profile(version, &ran, &ran.devices());
             assert!(profile.level.starts_with(level), "{program}: {}", profile.level);
-            // LLVM's own instrumentation puts the file before names that it made local.
+            // LLVM's own instrumentation prefixes the file to names that it made local.
             let functions = profile.counts.keys().map(|name| name.rsplit(';').next().unwrap_or_default());
             let mut functions: Vec<&str> = functions.collect();
             functions.sort_unstable();

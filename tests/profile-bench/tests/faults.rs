@@ -1,4 +1,4 @@
-//! Damage and failures: the program ends as it would, what is lost is said once, everything else is kept.
+//! Damage and failures: the program ends normally, each loss is reported once, everything else is kept.
 
 use hotswap_profile_bench::{Bench, Counts, Instrument, Ran, SCRIPT, counts};
 
@@ -89,10 +89,10 @@ fn damaged_memory_costs_what_is_damaged() {
     }
 }
 
-/// What the loader still has of the file, and whether the bounds table in the GPU's memory is sound.
+/// The loader's remaining data of the file, and whether the bounds table in the GPU's memory is sound.
 #[rustfmt::skip]
 const FILES: &[(&str, &str, Left, Left)] = &[
-    // Kind, damage, what is left with clang 22 (which has no table) and later.
+    // Kind, damage, the remaining data with clang 22 (which has no table) and later.
     ("gone", "", Left::Nothing, Left::All),
     ("none", "", Left::Nothing, Left::All),
     ("short", "", Left::Nothing, Left::All),
@@ -126,7 +126,7 @@ fn without_the_file_the_table_says_where_the_sections_are() {
     }
 }
 
-/// Calls of HSA that fail after the launches, and how many of the two files are there then.
+/// Calls of HSA that fail after the launches, and how many of the two files exist then.
 #[rustfmt::skip]
 const FAILURES: &[(&str, usize)] = &[
     ("hsa_system_get_info=0x1000", 0),
@@ -140,7 +140,7 @@ const FAILURES: &[(&str, usize)] = &[
     ("hsa_agent_get_info=0x1000", 0),
     ("hsa_agent_get_info#1=0x1000", 1),
     ("hsa_agent_get_info#2=0x1000", 1),
-    ("hsa_agent_get_info#3=0x1000", 2), // the node, for which the number of the agent stands
+    ("hsa_agent_get_info#3=0x1000", 2), // the node; the agent's number replaces it
     ("hsa_agent_get_info#4=0x1000", 1),
     ("hsa_memory_copy=0x1000", 0),
     ("hsa_memory_copy#1=0x1000", 1),
@@ -156,7 +156,7 @@ fn whatever_fails_in_hsa_the_program_ends_as_it_would() {
         bench.script(version, Instrument::Coverage, &program, true);
         for (index, (failure, files)) in FAILURES.iter().enumerate() {
             let context = format!("clang {version}: {failure}");
-            // There is another look when the fat binary is unregistered: then one failure is made good.
+            // A second attempt is made when the fat binary is unregistered, which recovers from one failure.
             let retried = failure.contains('#') && !failure.ends_with("0x100d");
             let files = if retried { 2 } else { *files };
             let variables = format!("STANDIN_AGENTS=2 STANDIN_FAIL_AFTER=2 STANDIN_FAIL={failure}");
@@ -174,10 +174,10 @@ fn whatever_fails_in_hsa_the_program_ends_as_it_would() {
     }
 }
 
-/// Places that cannot be written: a script that makes it and starts `$@` in it, the reason that the warning gives.
+/// Unwritable locations: a script that makes one and starts `$@` in it, the reason in the warning.
 #[rustfmt::skip]
 const PLACES: &[(&str, &str, &str)] = &[
-    ("a file is where a folder should be", "echo > f; exec env LLVM_PROFILE_FILE=f/x.profraw \"$@\"", "not a directory"),
+    ("a file is where a directory should be", "echo > f; exec env LLVM_PROFILE_FILE=f/x.profraw \"$@\"", "not a directory"),
     ("a name that is too long", "exec env LLVM_PROFILE_FILE=$(printf %300s | tr ' ' x) \"$@\"", "file name too long"),
     ("a limit of file sizes", "ulimit -f 0; exec \"$@\"", "file too large"),
     ("a limit of file sizes, merging", "ulimit -f 0; export LLVM_PROFILE_FILE=%m.profraw; exec \"$@\"", "file too large"),
@@ -245,7 +245,7 @@ fn real_runtimes_without_a_gpu_are_survived() {
             assert_eq!((ran.code, ran.devices().len(), ran.warnings().len()), (Some(7), 0, 0), "{}", ran.error);
             loaded(&ran)
         };
-        // Without ours, clang 23 and later need no drain to link.
+        // Without our drain, clang 23 and later need no drain to link.
         let ours = libraries(&format!("ours-{version}"), true);
         let plain = libraries(&format!("plain-{version}"), false);
         assert!(ours.iter().any(|name| name.contains("libhsa-runtime64")), "{ours:?}");

@@ -1,10 +1,10 @@
-//! The archive in every kind of link: it is there, it drains in time, and nobody outside of the image sees it.
+//! The archive in every kind of link: it is linked, it drains in time, and it exports no symbols from the image.
 
 use hotswap_profile_bench::{Bench, DRAIN, Instrument, PLUGIN, SCRIPT, counts};
 
 const LINKERS: &[(&str, &str)] = &[("bfd", "-fuse-ld=bfd"), ("lld", "-fuse-ld=lld"), ("mold", "-fuse-ld=mold")];
 
-/// Kinds of programs and libraries: name, words of the link.
+/// Kinds of programs and libraries: name, arguments of the link.
 const KINDS: &[(&str, &str)] = &[
     ("program", ""),
     ("collected", "-Wl,--gc-sections"),
@@ -15,7 +15,7 @@ const KINDS: &[(&str, &str)] = &[
     ("library-collected", "-shared -Wl,--gc-sections -Wl,-Bsymbolic"),
 ];
 
-/// Symbols that nobody outside of the image may see.
+/// Symbols that must not be visible outside of the image.
 const HIDDEN: &[&str] =
     &["hotswap", "__llvm_profile_offload", "__llvm_profile_hip", "hipModuleUnload", "interceptor", "rust"];
 

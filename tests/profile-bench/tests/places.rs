@@ -1,8 +1,8 @@
-//! Odd places: small stacks, forks without handlers, destructors, the end of the first thread, names of files.
+//! Unusual situations: small stacks, forks without handlers, destructors, the end of the first thread, names of files.
 
 use hotswap_profile_bench::{Bench, Counts, DRAIN, Instrument, PLUGIN, Ran, SCRIPT, counts};
 
-/// Builds `small.c` with the drain, and `script.elf` with the newest clang, whose version it gives.
+/// Builds `small.c` with the drain, and `script.elf` with the newest clang, whose version it returns.
 fn small(bench: &Bench) -> u32 {
     let newest = *bench.work.versions.last().expect("there is a compiler");
     bench.script(newest, Instrument::Coverage, "script", true);
@@ -39,7 +39,7 @@ fn a_drain_takes_less_than_four_kibibytes_of_the_callers_stack() {
     assert!((1..4096).contains(&bytes), "{used}");
 }
 
-/// A run of `script.hip` in an odd place: what it must leave, and a word of its warnings.
+/// A run of `script.hip` in an unusual situation: its expected results, and a part of its warnings.
 struct Place {
     name: &'static str,
     variables: &'static str,
@@ -122,21 +122,21 @@ fn a_long_name_is_whole() {
     let Some(bench) = Bench::new("profile drain, long names") else { return };
     let version = bench.work.versions[0];
     bench.script(version, Instrument::DeviceCoverage, "script", true);
-    let folder = ["d".repeat(250), "e".repeat(250)].join("/");
-    // 1,500 bytes, in one folder below another.
-    let deep = [folder.as_str(); 3].join("/");
+    let directory = ["d".repeat(250), "e".repeat(250)].join("/");
+    // 1,500 bytes, in nested directories.
+    let deep = [directory.as_str(); 3].join("/");
     let ran = bench.start("run", &format!("LLVM_PROFILE_FILE={deep}/x.profraw"), "$B/script launch");
     assert_eq!((ran.code, ran.error.as_str()), (Some(7), ""));
     let files = bench.work.run("cd run; find . -type f");
     assert!(files.starts_with(&format!("./{deep}/gfx90a.")) && files.ends_with("x.profraw\n"), "{files}");
-    // What the host's runtime takes as it is, too.
+    // The host's runtime also takes this unchanged.
     let ran = bench.start("more", &format!("LLVM_PROFILE_FILE={deep}/{deep}/{deep}/x"), "$B/script launch");
     assert_eq!((ran.code, ran.warnings().len()), (Some(7), 1), "{}", ran.error);
     assert!(ran.error.contains("file name too long"), "{}", ran.error);
 }
 
 #[test]
-fn without_a_folder_for_temporary_files_the_default_name_holds() {
+fn without_a_directory_for_temporary_files_the_default_name_holds() {
     let Some(bench) = Bench::new("profile drain, %t") else { return };
     let version = bench.work.versions[0];
     for (name, instrument) in [("host", Instrument::Coverage), ("device", Instrument::DeviceCoverage)] {
@@ -145,7 +145,7 @@ fn without_a_folder_for_temporary_files_the_default_name_holds() {
         let ran = bench.start(&format!("run-{name}"), variables, &format!("$B/{name} launch"));
         assert_eq!((ran.code, ran.devices().len()), (Some(7), 1), "{name}: {} {:?}", ran.error, ran.files);
         assert!(ran.devices()[0].ends_with(".default.profraw"), "{name}: {:?}", ran.files);
-        // The host's own file is where ours is beside it.
+        // The host's own file exists where our file is beside it.
         assert_eq!(ran.files.contains(&"default.profraw".to_owned()), name == "host", "{:?}", ran.files);
     }
 }

@@ -26,7 +26,8 @@ fn a_hundred_megabytes_of_counters() {
         bench.program(version, Instrument::DeviceCoverage, "large.hip", &program, true);
         let ran = bench.start(&format!("run-{version}"), "", &format!("$B/{program}"));
         assert_eq!((ran.code, ran.error.as_str(), ran.devices().len()), (Some(7), "", 1), "clang {version}");
-        let size = bench.work.path(&format!("{}/{}", ran.folder, ran.devices()[0])).metadata().expect("a file").len();
+        let size =
+            bench.work.path(&format!("{}/{}", ran.directory, ran.devices()[0])).metadata().expect("a file").len();
         assert!(size > 100 << 20, "clang {version}: {size}");
         let found = bench.counts(version, &ran, &ran.devices());
         assert_eq!(found.get("_Z9count_onePi").and_then(|counters| counters.first()), Some(&100), "clang {version}");
@@ -37,7 +38,7 @@ fn a_hundred_megabytes_of_counters() {
 const PROCESSES: u64 = 1000;
 
 #[test]
-fn a_thousand_processes_end_at_once_in_one_folder() {
+fn a_thousand_processes_end_at_once_in_one_directory() {
     let Some(bench) = Bench::new("profile drain, 1000 processes") else { return };
     let version = *bench.work.versions.last().expect("there is a compiler");
     bench.script(version, Instrument::DeviceCoverage, "script", true);

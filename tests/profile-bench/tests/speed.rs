@@ -1,5 +1,5 @@
-//! What the drain costs at the exit of a program, beside LLVM's own, and in a link. A test binary of its own, in which
-//! one thing is measured at a time.
+//! The cost of the drain at the exit of a program, compared with LLVM's own, and in a link. A separate test binary, in
+//! which one thing is measured at a time.
 
 use hotswap_profile_bench::objects::{self, OBJECTS};
 use hotswap_profile_bench::{Bench, DRAIN, Instrument, Ran};
@@ -8,7 +8,7 @@ use std::sync::Mutex;
 
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Milliseconds from the end of `main` to HIP's teardown: what all exit handlers took.
+/// Milliseconds from the end of `main` to HIP's teardown: the time of all exit handlers.
 fn exit_time(ran: &Ran) -> f64 {
     let moment = |what: &str| {
         let line = ran.error.lines().find(|line| line.starts_with("[clock]") && line.ends_with(what));
@@ -23,7 +23,7 @@ fn median(mut times: Vec<f64>) -> f64 {
     times[times.len() / 2]
 }
 
-/// Paired and in turn, because other work of the machine comes and goes: medians of both, and of their ratios.
+/// Paired and in turn, because other load on the machine varies: medians of both, and of their ratios.
 fn compare(mut time: impl FnMut(&str) -> f64) -> [f64; 3] {
     let (mut ours, mut llvms, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..41 {
@@ -48,7 +48,7 @@ fn an_exit_costs_no_more_than_with_llvms_drain() {
         bench.script(version, Instrument::Coverage, "ours", true);
         bench.script(version, Instrument::Coverage, "llvms", false);
         objects::make(&bench, version);
-        for (folder, prepare) in [("an empty folder", "rm -rf P; mkdir P"), ("files of before", "mkdir -p P")] {
+        for (directory, prepare) in [("an empty directory", "rm -rf P; mkdir P"), ("files of before", "mkdir -p P")] {
             let mut files = [0, 0];
             let mut time = |program: &str, words: &str| {
                 bench.work.run(&prepare.replace('P', &format!("run-{program}")));
@@ -62,7 +62,7 @@ fn an_exit_costs_no_more_than_with_llvms_drain() {
             let [ours, llvms, ratio] = compare(|program| time(program, &words));
             let idle = median((0..11).map(|_| time("ours", "")).collect());
             say(&format!(
-                "exit with {OBJECTS} code objects, clang {version}, {folder}: ours {ours:.2} ms ({idle:.2} ms where nothing \
+                "exit with {OBJECTS} code objects, clang {version}, {directory}: ours {ours:.2} ms ({idle:.2} ms where nothing \
                  is loaded), LLVM's {llvms:.2} ms; ratio {ratio:.2}; files {files:?}"
             ));
             assert!(ratio <= 1.0, "ours {ours} ms, LLVM's {llvms} ms");
@@ -79,7 +79,7 @@ fn a_link_costs_little_more_with_the_drain() {
     let version = *bench.work.versions.last().expect("there is a compiler");
     let clang = bench.clang(version, Instrument::Coverage);
     bench.work.run(&format!("{clang} --offload-arch=gfx90a -fPIC -x hip -c script.hip -o script.o"));
-    // What the host's code needs where there is no drain at all.
+    // Symbols that the host's code needs where there is no drain at all.
     let registrations =
         ["", "section_"].map(|kind| format!("void __llvm_profile_offload_register_{kind}shadow_variable(void) {{}}\n"));
     bench.work.write("none.c", registrations.concat().as_bytes());
@@ -113,7 +113,7 @@ fn a_link_costs_little_more_with_the_drain() {
              {size} bytes more in the stripped program; {archive} bytes in the archive"
         ));
         assert!(size <= 65536.0, "{linker}: {size} bytes");
-        // A machine that takes longer for the link takes longer for the drain in it: then the share counts.
+        // A machine that takes longer for the link takes longer for the drain in it: then the ratio counts.
         let share = more / without;
         assert!(more <= 10.0 || share <= 0.15, "{linker}: {more} ms, {share:.2} of the link");
     }

@@ -1,4 +1,4 @@
-//! From source to report with what is installed: hotswap-clang++, CMake, `hotswap profile`, on the stand-ins.
+//! From source to report with the installed tools: hotswap-clang++, CMake, `hotswap profile`, on the stand-ins.
 
 use hotswap_profile_bench::Bench;
 use std::path::Path;
@@ -23,7 +23,7 @@ fn script(bench: &Bench, version: u32, text: &str) -> String {
     bench.work.run(&format!("{}{text}", set_up(version)))
 }
 
-/// The line of a table that holds that word.
+/// The line of a table that contains that text.
 fn line<'a>(text: &'a str, word: &str) -> Vec<&'a str> {
     text.lines()
         .find(|line| line.contains(word))
@@ -62,11 +62,11 @@ fn host_and_device_are_in_one_report() {
 
         let report = script(&bench, version, &format!("profile report {app} --profile {run}"));
         assert!(report.starts_with(&format!("coverage of host of {app}, gfx90a")), "{report}");
-        // Everything was executed, as the stand-in has it.
+        // All lines were executed, according to the stand-in.
         assert_eq!(line(&report, "saxpy.hip")[9], "100.00%", "{report}");
         let device = script(&bench, version, &format!("profile report {app} --profile {run} --target gfx90a"));
         assert!(device.starts_with("coverage of gfx90a"), "{device}");
-        // Of the host alone the kernels are not executed.
+        // Without the devices' profiles the kernels are not executed.
         let lines = script(&bench, version, &format!("profile report {app} --profile {run} --lines"));
         assert!(lines.contains("return factor * value"), "{lines}");
         let json = script(&bench, version, &format!("profile report {app} --profile {run} --format json"));
@@ -108,7 +108,7 @@ fn what_llvm_would_reject_is_refused_by_name() {
         assert!(said.contains(text) && said.trim().ends_with(&format!("? {exit}")), "{words}: {said}");
         assert!(!bench.work.path("x").exists(), "{words}");
     }
-    // Raw profiles of one LLVM are not given to another.
+    // Raw profiles of one LLVM are not passed to another.
     if bench.work.versions.contains(&23) {
         let said = script(
             &bench,
@@ -171,11 +171,11 @@ fn profiles_of_several_llvms_become_one() {
         script(&bench, version, &format!("X {COVERAGE} -x hip saxpy.hip -o app-{version}"));
         bench.start(&format!("run-{version}"), "", &format!("$B/app-{version}"));
     }
-    let folders: Vec<String> = bench.work.versions.iter().map(|version| format!("run-{version}")).collect();
+    let directories: Vec<String> = bench.work.versions.iter().map(|version| format!("run-{version}")).collect();
     let newest = bench.work.versions[bench.work.versions.len() - 1];
     let merged = format!(
         "$P/bin/hotswap profile merge {} -o all.profdata; llvm-profdata-{newest} show --all-functions --counts all.profdata",
-        folders.join(" ")
+        directories.join(" ")
     );
     let said = script(&bench, newest, &merged);
     let counts =

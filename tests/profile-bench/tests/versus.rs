@@ -1,12 +1,12 @@
-//! LLVM's own drain and ours in the same situations: what is there, and what of it is right.
+//! LLVM's own drain and ours in the same situations: the files written, and the correct ones among them.
 //!
-//! The table of `docs/profile-drain.md` is what comes out; `HOTSWAP_BLESS=1` writes it.
+//! The result is the table of `docs/profile-drain.md`; `HOTSWAP_BLESS=1` writes it.
 
 use hotswap_profile_bench::{Bench, Counts, Instrument, PLUGIN, SCRIPT, counts};
 use hotswap_userland::say;
 use std::collections::BTreeMap;
 
-/// A situation: instrumentation, variables, words of `script.hip` in one or two runs, what was launched.
+/// A situation: instrumentation, variables, arguments of `script.hip` in one or two runs, the launched kernels.
 struct Situation {
     name: &'static str,
     instrument: Instrument,
@@ -14,7 +14,7 @@ struct Situation {
     runs: &'static [&'static str],
     launches: u64,
     plugin: u64,
-    /// An object that is linked besides.
+    /// An additional object in the link.
     object: &'static str,
 }
 
@@ -78,7 +78,7 @@ const SITUATIONS: &[Situation] = &[
     Situation { name: "a damaged record", variables: "STANDIN_PATCH=__profd__Z5scaleff+16=0", ..PLAIN },
 ];
 
-/// What came out of a situation, for the table.
+/// The result of a situation, for the table.
 struct Found {
     ends_well: bool,
     files: usize,
@@ -90,13 +90,13 @@ struct Found {
 fn try_situation(bench: &Bench, version: u32, drain: bool, index: usize, situation: &Situation) -> Found {
     let program =
         format!("{}-{version}-{:?}{}", if drain { "ours" } else { "llvms" }, situation.instrument, situation.object);
-    let folder = format!("run-{version}-{drain}-{index}");
+    let directory = format!("run-{version}-{drain}-{index}");
     let mut ends_well = true;
-    bench.work.run(&format!("mkdir -p {folder}"));
+    bench.work.run(&format!("mkdir -p {directory}"));
     let mut ran = None;
     for words in situation.runs {
         let variables = format!("P={program} LD_LIBRARY_PATH=$B/dev; export {}", situation.variables);
-        let one = bench.again(&folder, &variables, &format!("$B/{program} {words}"));
+        let one = bench.again(&directory, &variables, &format!("$B/{program} {words}"));
         ends_well &= one.code == Some(7);
         ran = Some(one);
     }
@@ -105,14 +105,14 @@ fn try_situation(bench: &Bench, version: u32, drain: bool, index: usize, situati
     let files: Vec<String> = ran.devices();
     let listed = files.iter().map(|file| format!("'{file}'")).collect::<Vec<_>>();
     let script =
-        format!("cd {folder} && llvm-profdata-{version} merge --failure-mode=any -o /dev/null {}", listed.join(" "));
+        format!("cd {directory} && llvm-profdata-{version} merge --failure-mode=any -o /dev/null {}", listed.join(" "));
     let readable = files.is_empty() || bench.work.shell(&script).status.success();
     let profile = readable.then(|| bench.profile(version, &ran, &listed));
     let (level, counts) = profile.map_or_else(Default::default, |profile| (profile.level, profile.counts));
     Found { ends_well, files: files.len(), readable, level, counts }
 }
 
-/// Whether all is right; a line for the log, and the cell of the table.
+/// Whether everything is correct; a line for the log, and the cell of the table.
 struct Verdict {
     right: bool,
     line: String,
@@ -160,7 +160,7 @@ const BEGIN: &str =
     "<!-- table of `cargo xtask test -p hotswap-profile-bench versus`, written with HOTSWAP_BLESS=1 -->\n";
 const END: &str = "<!-- end of the table -->\n";
 
-/// The table, with the exact versions of the compilers: another LLVM may do otherwise.
+/// The table, with the exact versions of the compilers: another LLVM may behave differently.
 fn table(bench: &Bench, cells: &BTreeMap<(usize, u32), [String; 2]>) -> (String, String) {
     let versions = &bench.work.versions;
     let exact = |version: &u32| bench.work.run(&format!("clang-{version} -dumpversion")).trim().to_owned();

@@ -17,7 +17,7 @@ fn set_up(version: u32, linker: &str) -> String {
     )
 }
 
-/// A build that leaves `out`, and the words with which that runs.
+/// A build that writes `out`, and the arguments with which that runs.
 struct Kind {
     name: &'static str,
     /// Made once for each compiler.
@@ -45,7 +45,7 @@ const KINDS: &[Kind] = &[
         "X $C -flto script.hip -o s.lto.o; X $C -flto plugin.hip -o p.lto.o",
         "L -flto s.lto.o p.lto.o -rdynamic -o out",
     ),
-    // One code object: what runs one kernel of the stand-in runs all.
+    // One code object: a run of one kernel of the stand-in runs all.
     Kind {
         words: "launch",
         ..kind(
@@ -66,7 +66,7 @@ const KINDS: &[Kind] = &[
     },
 ];
 
-/// Nothing of the drain can be seen from outside of its image.
+/// No symbol of the drain is visible outside of its image.
 fn shows_nothing(bench: &Bench, version: u32, file: &str) -> bool {
     let seen = bench.work.run(&format!("llvm-nm-{version} -D --defined-only {file}"));
     let hidden = ["hotswap", "__llvm_profile_offload", "__llvm_profile_hip", "hipModuleUnload", "interceptor", "rust"];
@@ -131,9 +131,9 @@ fn context_sensitive_counters_are_counted() {
         assert_eq!((ran.code, ran.error.as_str(), ran.devices().len()), (Some(7), "", 1), "clang {version}");
         let shown = bench.work.run(&format!(
             "cd {}; llvm-profdata-{version} merge -o m gfx*; llvm-profdata-{version} show --showcs --all-functions --counts m",
-            ran.folder
+            ran.directory
         ));
-        // Both functions, and none of the runtime that counts.
+        // Both functions, and none of the counting runtime.
         assert!(shown.contains("_Z5saxpyifPKfPf:") && shown.contains("_Z5scaleff:"), "clang {version}: {shown}");
         assert!(
             shown.contains("Total functions: 2\n") && shown.contains("Level: IR") | shown.contains("level: IR"),

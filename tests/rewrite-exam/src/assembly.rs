@@ -1,12 +1,12 @@
-//! Assembly by hand as code objects: kernels with descriptors and metadata.
+//! Hand-written assembly as code objects: kernels with descriptors and metadata.
 
 use crate::compile::SOURCE;
 use hotswap_userland::Workbench;
 use std::fmt::Write;
 
-/// A kernel of assembly: its name, and code that begins with the label of that name and may go on with other functions
-/// behind a label `.LNAME_end`. Comments `// vgprs: N`, `// sgprs: N`, `// workgroup: N` and
-/// `// private: N` (bytes of private segment) say what it takes.
+/// A kernel of assembly: its name, and code that begins with the label of that name and may continue with other
+/// functions after a label `.LNAME_end`. Comments `// vgprs: N`, `// sgprs: N` and `// workgroup: N` state its
+/// resources.
 #[derive(Debug, Clone)]
 pub struct Kernel {
     /// Its symbol.
@@ -16,7 +16,7 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// What a comment `// KEY: VALUE` says.
+    /// The value of a comment `// KEY: VALUE`.
     fn setting(&self, key: &str, default: u32) -> u32 {
         let value = self.code.lines().find_map(|line| line.strip_prefix("// ")?.strip_prefix(key)?.strip_prefix(": "));
         value.and_then(|value| value.parse().ok()).unwrap_or(default)

@@ -1,11 +1,11 @@
-//! The bank mode before each line: a fact of the control flow, from mode 0 where a function begins.
+//! The bank mode before each line: a property of the control flow, starting with mode 0 at the start of a function.
 
 use crate::listing::{Listing, Role, Vgprs};
 
 /// The mode, or that paths disagree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// No path leads there.
+    /// No path reaches the line.
     Unreached,
     /// Two bits each for the first, second and third source and the result, from bit 0 up.
     Known(u8),
@@ -39,7 +39,7 @@ impl Mode {
     }
 }
 
-/// Modes and what is wrong about the instructions that set them.
+/// The modes, and problems of the instructions that set them.
 #[derive(Debug, Default)]
 pub struct Banks {
     /// Before each line.
@@ -75,7 +75,7 @@ fn after(listing: &Listing, line: usize, mode: Mode) -> Mode {
     match here.mnemonic() {
         "s_set_vgpr_msb" => here.words.first().map_or(Mode::Unknown, |word| Mode::Known(*word as u8)),
         "s_setreg_imm32_b32" if here.text.contains("HW_REG_WAVE_MODE") || here.text.contains("HW_REG_MODE") => {
-            // The hardware takes the bits from where they would stand in MODE, whatever field is named.
+            // The hardware takes the bits from their positions in MODE, whatever field is named.
             let bits = here.words.get(1).map_or(0, |word| (word >> 12 & 0xff) as u8);
             Mode::Known(bits.rotate_right(2))
         }

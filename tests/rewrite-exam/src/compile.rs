@@ -3,7 +3,7 @@
 use crate::corpus::Unit;
 use hotswap_userland::Workbench;
 
-/// What the source of the pair is, and what the target.
+/// The source of the pair.
 pub const SOURCE: &str = "gfx1250";
 /// The stepping that code is made for.
 pub const TARGET: &str = "gfx1250-strict";
@@ -34,7 +34,7 @@ pub enum Form {
     Parts,
 }
 
-/// One object of the source, and where there is one the same for the target by clang.
+/// One object of the source, and the same for the target by clang, where that exists.
 #[derive(Debug, Clone)]
 pub struct Object {
     /// Unit, version, level, form.
@@ -45,7 +45,7 @@ pub struct Object {
     pub bytes: Vec<u8>,
 }
 
-/// Forms and the files that hold them.
+/// Forms and the extensions of their files.
 pub const FORMS: [(Form, &str); 5] = [
     (Form::Relocatable, "o"),
     (Form::Relocations, "relocs"),
@@ -54,7 +54,7 @@ pub const FORMS: [(Form, &str); 5] = [
     (Form::Parts, "parts"),
 ];
 
-/// Options of `llvm-objcopy` that take symbols away, and the forms of which copies without them are made. Without `-x` and
+/// Options of `llvm-objcopy` that remove symbols, and the forms of which copies without them are made. Without `-x` and
 /// `--strip-unneeded` an object file cannot be linked any more.
 pub const STRIPS: [(&str, &[Form]); 3] = [
     ("--strip-unneeded", &[Form::Relocatable, Form::Parts]),
@@ -93,7 +93,7 @@ impl Setting {
     }
 }
 
-/// Compiles a unit in some forms; those that it has come back, in the order of [`FORMS`].
+/// Compiles a unit in some forms; returns the existing ones, in the order of [`FORMS`].
 ///
 /// # Panics
 /// If a compiler or linker of the userland fails.
@@ -118,7 +118,7 @@ pub fn compile(bench: &Workbench, unit: &Unit, setting: Setting, forms: &[Form])
         .collect()
 }
 
-/// What LLVM 24 compiles for the target itself, disassembled; `None` for what it does not take.
+/// LLVM 24's own code for the target, disassembled; `None` for a unit that it does not accept.
 ///
 /// # Panics
 /// If the userland has no clang 24.
@@ -131,7 +131,7 @@ pub fn native(bench: &Workbench, unit: &Unit, setting: Setting) -> Option<String
     })
 }
 
-/// What makes one form from `NAME.c`, `NAME.o` and the files of the parts.
+/// The commands that make one form from `NAME.c`, `NAME.o` and the files of the parts.
 fn commands(name: &str, setting: Setting, form: Form, parts: bool) -> String {
     let (compiler, lld) = (setting.compiler(SOURCE), format!("ld.lld-{} -shared", setting.version));
     let bitcode = format!("{lld} --emit-relocs -plugin-opt=mcpu={SOURCE} -plugin-opt=O{}", setting.level);

@@ -1,7 +1,7 @@
-//! One lane of LDS accesses and of what may stand in their place, run on the text of the disassembler.
+//! Evaluates LDS accesses and their replacements for one lane, on the text of the disassembler.
 //!
-//! All lanes are active; what a load brings is there at once, so that waits mean nothing here (distances and counters are
-//! judged elsewhere). An instruction that is not known here is an error: nothing is skipped.
+//! All lanes are active. The result of a load is available at once, so waits have no effect here (distances and
+//! counters are judged elsewhere). An unknown instruction is an error: nothing is skipped.
 
 use crate::banks::Banks;
 use crate::listing::{Line, Listing, Role, vgprs};
@@ -12,30 +12,30 @@ use std::collections::BTreeMap;
 pub struct Lane {
     /// Physical registers, by number.
     pub vector: BTreeMap<u16, u32>,
-    /// Bytes of LDS that were written, or given.
+    /// Bytes of LDS that were written or are initial values.
     pub lds: BTreeMap<u32, u8>,
     /// M0.
     pub m0: u32,
     /// Number of the lane.
     pub number: u32,
-    /// From which registers and LDS that nobody gave take their content.
+    /// The seed of the content of uninitialized registers and LDS.
     pub seed: u32,
 }
 
-/// A number that depends on all of both.
+/// A hash of both numbers.
 fn mixed(seed: u32, value: u32) -> u32 {
     let x = (seed ^ value.wrapping_mul(0x9e37_79b9)).wrapping_mul(0x85eb_ca6b);
     (x ^ x >> 13).wrapping_mul(0xc2b2_ae35) ^ x >> 16
 }
 
 impl Lane {
-    /// A lane whose content follows from a number.
+    /// A lane whose content is derived from a number.
     pub fn new(seed: u32) -> Self {
         Self { vector: BTreeMap::new(), lds: BTreeMap::new(), m0: mixed(seed, 7) & 0xf_ffff, number: seed % 32, seed }
     }
 
     fn reg(&self, number: u16) -> u32 {
-        // Addresses lie anywhere, so that accesses are misaligned and overlap.
+        // Addresses are arbitrary, so accesses are misaligned and overlap.
         self.vector.get(&number).copied().unwrap_or_else(|| mixed(self.seed, u32::from(number)) & 0xffff)
     }
 
@@ -56,7 +56,7 @@ impl Lane {
     /// Runs a function of a listing to its `s_endpgm`.
     ///
     /// # Errors
-    /// An instruction that is not known here.
+    /// An unknown instruction.
     pub fn run(&mut self, listing: &Listing, banks: &Banks, from: usize) -> Result<(), String> {
         for (number, line) in listing.lines.iter().enumerate().skip(from) {
             if line.mnemonic() == "s_endpgm" {

@@ -1,4 +1,4 @@
-//! One unit in one setting through the engine, and what the judge says of it.
+//! One unit in one setting through the engine, and the judge's verdict.
 
 use crate::compile::{self, Form, Setting, TARGET};
 use crate::corpus::Unit;
@@ -10,16 +10,16 @@ use hotswap_report::FamilyCount;
 use hotswap_userland::Workbench;
 use std::collections::BTreeMap;
 
-/// Counts and complaints of some objects.
+/// Counts and problems of some objects.
 #[derive(Debug, Default)]
 pub struct Tally {
-    /// Objects that were given to the engine.
+    /// Objects that were passed to the engine.
     pub objects: usize,
     /// Kernels of the units that were compiled.
     pub kernels: usize,
     /// Refusals, one line each.
     pub refused: Vec<String>,
-    /// What the judge says against a result.
+    /// The judge's problems with a result.
     pub problems: Vec<String>,
     /// Instructions of the results.
     pub lines: usize,
@@ -27,7 +27,7 @@ pub struct Tally {
     pub families: BTreeMap<String, u64>,
     /// Distances in the results.
     pub ours: Distances,
-    /// Distances in what LLVM compiles for the target from the same sources.
+    /// Distances in LLVM's code for the target from the same sources.
     pub theirs: Distances,
 }
 
@@ -47,7 +47,7 @@ impl Tally {
     }
 
     /// Distances of ours that are smaller than the smallest that LLVM leaves for the same pair of instructions, where
-    /// LLVM's is one that it had to make: what its rule asks, and not more.
+    /// LLVM's is one that it had to make: exactly the requirement of its rule.
     pub fn nearer(&self) -> Vec<String> {
         let need = |class: &str, consumer| {
             let vector: u8 = class.rsplit('/').next().and_then(|need| need.parse().ok()).unwrap_or(0);
@@ -62,7 +62,7 @@ impl Tally {
         .collect()
     }
 
-    /// One line for people.
+    /// One line of text.
     pub fn line(&self) -> String {
         let families: Vec<String> = self.families.iter().map(|(name, sites)| format!("{name} {sites}")).collect();
         format!(
@@ -79,7 +79,7 @@ impl Tally {
     }
 }
 
-/// The engine with the order of this exam.
+/// The engine with the request of this exam.
 ///
 /// # Errors
 /// The engine's refusals as text.
@@ -89,7 +89,7 @@ pub fn run(bytes: &[u8], keep_machine: bool) -> Result<Adapted, Vec<String>> {
     adapt(bytes, &Order { target, keep_machine }).map_err(refusals)
 }
 
-/// A unit in one setting, in the forms asked for.
+/// A unit in one setting, in the given forms.
 ///
 /// # Panics
 /// If a tool of the userland fails.
@@ -108,14 +108,15 @@ pub fn unit(bench: &Workbench, unit: &Unit, setting: Setting, forms: &[Form]) ->
     tally
 }
 
-/// A unit in one setting, in the forms asked for, without symbols: as many sites of each family are changed as with them.
+/// A unit in one setting, in the given forms, without symbols: the numbers of changed sites of each family are the same
+/// as with them.
 ///
 /// # Panics
 /// If a tool of the userland fails.
 pub fn stripped(bench: &Workbench, unit: &Unit, setting: Setting, forms: &[Form]) -> Tally {
     let mut tally = Tally { kernels: unit.kernels, ..Tally::default() };
     for object in compile::compile(bench, unit, setting, forms) {
-        // What is refused with its symbols is an error of the plain exam.
+        // An object that is refused with its symbols is an error of the plain exam.
         let Ok(whole) = run(&object.bytes, false) else { continue };
         let sites = |families: &[FamilyCount]| -> BTreeMap<String, u64> {
             families.iter().map(|family| (family.name.clone(), family.sites)).collect()
@@ -133,7 +134,7 @@ pub fn stripped(bench: &Workbench, unit: &Unit, setting: Setting, forms: &[Form]
     tally
 }
 
-/// One object: through the engine, through it again, and before the judge.
+/// One object: through the engine, through it again, and then judged.
 ///
 /// # Panics
 /// If a tool of the userland fails.
@@ -170,14 +171,14 @@ pub fn object_of(bench: &Workbench, name: &str, bytes: &[u8], native: Option<&Li
     }
 }
 
-/// What a file may have brought along: LLVM's tools complain of some relocations that LLVM itself writes, and assembly by hand
-/// leaves out the mode before or names more registers than it says.
+/// Problems of the input file itself: LLVM's tools complain about some relocations that LLVM itself writes, and
+/// hand-written assembly omits the previous mode or uses more registers than it states.
 fn is_inherited(problem: &str) -> bool {
     let said = ["the mode before is", ": the metadata says "];
     problem.starts_with("LLVM says: ") || said.iter().any(|what| problem.contains(what))
 }
 
-/// Takes away what the input has as well, each as often as it has it.
+/// Removes the problems that the input has as well, each as often as the input has it.
 fn inherited(input: &[String], problems: &mut Vec<String>) {
     let mut left: BTreeMap<String, usize> = BTreeMap::new();
     input
@@ -199,7 +200,7 @@ fn plain(problem: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Where LLVM for the target writes no access at two addresses in a kernel, ours has none either.
+/// Where LLVM's code for the target has no access at two addresses in a kernel, ours has none either.
 fn two_addresses(native: &Listing, ours: &Listing) -> Vec<String> {
     let count = |listing: &Listing| {
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();

@@ -1,18 +1,18 @@
-//! Distances between matrix instructions and what touches their registers, from the text of the disassembler.
+//! Distances between matrix instructions and instructions that access their registers, from the disassembler's text.
 //!
 //! Nothing of the families is used: the table is the one that was measured with LLVM's hazard recognizer for
-//! gfx1250-strict, written down once more; the walk is a search from each matrix instruction over all paths. What LLVM
-//! compiles for the target must pass, else the check is wrong.
+//! gfx1250-strict, written again; the walk is a search from each matrix instruction over all paths. LLVM's code for the
+//! target must pass, otherwise the check is wrong.
 
 use crate::banks::Banks;
 use crate::listing::{Line, Listing, Role, Vgprs, is_scalar_destination, vgprs};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
-/// Vector instructions that must stand before a vector instruction and before a matrix instruction.
+/// Vector instructions that must precede a vector instruction and a matrix instruction.
 pub type Needs = (u8, u8);
 
-/// What gfx1250-strict needs behind a matrix instruction; `None` for one that is not known.
+/// The required distances of gfx1250-strict after a matrix instruction; `None` for an unknown one.
 pub fn needs(line: &Line) -> Option<Needs> {
     let mnemonic = line.mnemonic();
     if mnemonic.contains("_16x16x4_f32") {
@@ -31,7 +31,7 @@ pub fn needs(line: &Line) -> Option<Needs> {
     known.then(|| if mnemonic.contains("_iu8") { (8, 9) } else { (4, 5) })
 }
 
-/// Name of what a need depends on, for comparing programs.
+/// Name of the properties that determine the distance, for comparing programs.
 pub fn class(line: &Line) -> String {
     match needs(line) {
         Some((vector, _)) => {
@@ -42,25 +42,25 @@ pub fn class(line: &Line) -> String {
     }
 }
 
-/// Who comes too near.
+/// The instruction that follows too closely.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Consumer {
     /// A vector instruction.
     Vector,
     /// A matrix instruction that reads the result as A, B or index.
     Matrix,
-    /// A call, a return or another branch to code that is not known.
+    /// A call, a return or another branch to unknown code.
     Leave,
 }
 
-/// What was found in a listing.
+/// The results for a listing.
 #[derive(Debug, Default)]
 pub struct Distances {
-    /// Too near, one line each.
+    /// Too close, one line each.
     pub violations: Vec<String>,
-    /// Too near to a call or a return: LLVM does not look there, so only what we write is held to it.
+    /// Too close to a call or a return: LLVM does not check these, so only our code is judged by it.
     pub leaving: Vec<String>,
-    /// Matrix instructions for which no need is known.
+    /// Matrix instructions without a known distance.
     pub unknown: Vec<String>,
     /// Fewest instructions between, by class of producer and consumer.
     pub fewest: BTreeMap<(String, Consumer), u8>,
@@ -69,7 +69,7 @@ pub struct Distances {
 }
 
 impl Distances {
-    /// Takes over the smaller distances.
+    /// Merges the smaller distances.
     pub fn merge(&mut self, other: Self) {
         self.violations.extend(other.violations);
         self.leaving.extend(other.leaving);
@@ -93,7 +93,7 @@ fn overlap(left: &[Vgprs], right: &[Vgprs]) -> bool {
     left.iter().any(|a| right.iter().any(|b| meets(a, b)))
 }
 
-/// What a vector instruction reads and writes.
+/// The registers that a vector instruction reads and writes.
 fn touch(line: &Line, banks: &Banks, number: usize) -> Touch {
     let mut touch = Touch { reads: Vec::new(), writes: Vec::new() };
     let mnemonic = line.mnemonic();
@@ -130,7 +130,7 @@ fn matrix(line: &Line, banks: &Banks, number: usize) -> (Vec<Vgprs>, Vec<Vgprs>)
     (result, inputs)
 }
 
-/// Looks at every matrix instruction of a listing.
+/// Checks every matrix instruction of a listing.
 pub fn distances(listing: &Listing, banks: &Banks) -> Distances {
     let mut found = Distances::default();
     let mut touches = HashMap::new();
@@ -144,7 +144,7 @@ pub fn distances(listing: &Listing, banks: &Banks) -> Distances {
     found
 }
 
-/// All that can be reached from a producer within the distance that matters.
+/// All instructions that can be reached from a producer within the relevant distance.
 fn from(
     listing: &Listing,
     banks: &Banks,
@@ -161,7 +161,8 @@ fn from(
         heap.push(Reverse((0, next)));
     }
     while let Some(Reverse((count, line))) = heap.pop() {
-        // One more than the need, to tell a distance that is kept by luck from one that is the smallest possible.
+        // One more than required, to distinguish a distance that is kept by luck from one that is the smallest
+        // possible.
         if count > needs.1 || best.get(&line).is_some_and(|known| *known <= count) {
             continue;
         }

@@ -1,4 +1,4 @@
-//! LLVM's tools on what came out, and what the text that they print says.
+//! Runs LLVM's tools on the results and checks their output.
 
 use crate::banks::{Banks, banks};
 use crate::hazard::{Distances, distances};
@@ -7,20 +7,20 @@ use crate::rules;
 use hotswap_userland::Workbench;
 use std::collections::BTreeMap;
 
-/// What is wrong about one object, and its distances.
+/// The problems of one object, and its distances.
 #[derive(Debug, Default)]
 pub struct Verdict {
-    /// One line each; none is good.
+    /// One line each; empty if it is good.
     pub problems: Vec<String>,
-    /// What [`crate::hazard`] found.
+    /// The result of [`crate::hazard`].
     pub distances: Distances,
-    /// Instructions that were looked at.
+    /// Instructions that were checked.
     pub lines: usize,
-    /// The listing, for whoever compares.
+    /// The listing, for comparisons.
     pub listing: Listing,
 }
 
-/// Lets LLVM 24 read some files of the bench; the answers in the order of the names.
+/// Runs LLVM 24 on some files of the bench; returns the answers in the order of the names.
 ///
 /// # Panics
 /// If the userland has no LLVM 24.
@@ -43,7 +43,7 @@ pub fn ask(bench: &Workbench, names: &[&str]) -> Vec<Answer> {
     names.iter().map(answer).collect()
 }
 
-/// What the tools printed.
+/// The output of the tools.
 #[derive(Debug, Clone, Default)]
 pub struct Answer {
     /// `llvm-objdump -d`.
@@ -54,8 +54,8 @@ pub struct Answer {
     pub complaints: String,
 }
 
-/// Judges code for the target; `ours` holds it to the rules that LLVM itself does not keep, and to distances before
-/// calls and returns.
+/// Judges code for the target; `ours` adds the rules that LLVM itself does not follow, and distances before calls and
+/// returns.
 pub fn judge(answer: &Answer, ours: bool) -> Verdict {
     let listing = Listing::read(&answer.code);
     let banks = banks(&listing);
@@ -74,7 +74,7 @@ pub fn judge(answer: &Answer, ours: bool) -> Verdict {
     Verdict { problems, lines: listing.lines.len(), distances, listing }
 }
 
-/// Branches lead to instructions.
+/// Branches must target instructions.
 fn targets(listing: &Listing) -> Vec<String> {
     let astray = |line: &usize| listing.lines[*line].target.is_some_and(|target| listing.at(target).is_none());
     (0..listing.lines.len())
@@ -83,7 +83,7 @@ fn targets(listing: &Listing) -> Vec<String> {
         .collect()
 }
 
-/// No kernel names a VGPR above what its metadata says.
+/// No kernel uses a VGPR above the number in its metadata.
 fn registers(listing: &Listing, banks: &Banks, elf: &str) -> Vec<String> {
     let counts = counts(elf);
     let mut highest: BTreeMap<&str, (u16, usize)> = BTreeMap::new();

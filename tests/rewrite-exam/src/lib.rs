@@ -1,17 +1,15 @@
-//! The exams of making code for gfx1250-strict from code for gfx1250.
+//! The exams of rewriting code for gfx1250 to gfx1250-strict.
 //!
-//! - [`corpus`]: kernels from tables and a seeded generator; [`compile`]: what clang and lld make of them;
-//! - [`exam`]: each of it through the engine, twice;
-//! - [`judge`]: LLVM 24 reads what came out, and the text that it prints is held against rules that are written down
-//!   here once more: distances ([`hazard`]), the bank mode ([`banks`]), forms that the target must not be given
-//!   ([`rules`]).
-//! - [`evaluate`]: LDS accesses before and after, run on numbers;
+//! - [`corpus`]: kernels from tables and a seeded generator; [`compile`]: the objects that clang and lld make of them;
+//! - [`exam`]: each object through the engine, twice;
+//! - [`judge`]: LLVM 24 reads the results, and its output is checked against rules that are written again here:
+//!   distances ([`hazard`]), the bank mode ([`banks`]), forms that the target must not get ([`rules`]).
+//! - [`evaluate`]: LDS accesses before and after, evaluated on numbers;
 //! - [`mir`] and [`neighbours`]: replacements between neighbours, as MIR for LLVM's hazard recognizer;
-//! - [`assembly`], [`variants`] and [`spills`]: assembly by hand, every family in every place that is hard, and where no vector
-//!   register is free.
+//! - [`assembly`] and [`variants`]: hand-written assembly, and every family in every difficult position.
 //!
-//! Invariants: nothing here uses our decoder, our tables or the families; what LLVM compiles for the target itself must
-//! pass every rule that LLVM keeps, else the rule is wrong; the same version makes the same corpus everywhere.
+//! Invariants: Nothing here uses our decoder, our tables or the families. LLVM's own code for the target must pass
+//! every rule that LLVM follows, otherwise the rule is wrong. The same version makes the same corpus everywhere.
 
 pub mod assembly;
 pub mod banks;

@@ -1,20 +1,20 @@
-//! What `llvm-objdump` says of a code section, read as text: nothing of our own tables is used.
+//! Parses the text of `llvm-objdump` for a code section: nothing of our own tables is used.
 //!
-//! Registers are named by their position in the text, with the bank mode as a fact of the control flow; which position
-//! has which role is stated here once more, from LLVM's tables of operands (`AMDGPULowerVGPREncoding`).
+//! Registers are named by their position in the text, with the bank mode as a property of the control flow. The roles
+//! of the positions are stated here again, from LLVM's tables of operands (`AMDGPULowerVGPREncoding`).
 
 use std::collections::BTreeMap;
 
-/// A run of neighbouring VGPRs as the text names it: below 256, before the bank is known.
+/// A run of consecutive VGPRs in the text: below 256, before the bank is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Vgprs {
     /// The first.
     pub first: u16,
-    /// How many.
+    /// Number of registers.
     pub count: u16,
 }
 
-/// Which part of the bank mode an operand follows.
+/// The part of the bank mode that applies to an operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// The first source, or an address.
@@ -38,7 +38,7 @@ pub struct Line {
     pub text: String,
     /// Its words.
     pub words: Vec<u32>,
-    /// Where a branch leads.
+    /// The target of a branch.
     pub target: Option<u64>,
 }
 
@@ -74,7 +74,7 @@ impl Line {
         self.mnemonic().starts_with("v_wmma_") || self.mnemonic().starts_with("v_swmmac_")
     }
 
-    /// Whether execution may go on at the next line.
+    /// Whether execution may continue at the next line.
     pub fn falls_through(&self) -> bool {
         !matches!(
             self.mnemonic(),
@@ -82,7 +82,7 @@ impl Line {
         )
     }
 
-    /// Whether execution leaves for code that is not known here.
+    /// Whether execution leaves for unknown code.
     pub fn leaves(&self) -> bool {
         matches!(self.mnemonic(), "s_set_pc_i64" | "s_swap_pc_i64" | "s_call_i64" | "s_add_pc_i64")
     }
@@ -96,7 +96,7 @@ fn roles(half: &str) -> Vec<(Role, &str)> {
     operands.into_iter().zip(order).collect::<Vec<_>>().into_iter().map(|(operand, role)| (role, operand)).collect()
 }
 
-/// Commas inside brackets separate nothing; words behind the first of an operand are modifiers.
+/// Commas inside brackets do not separate; tokens after the first of an operand are modifiers.
 fn split(text: &str) -> Vec<&str> {
     let (mut operands, mut start, mut depth) = (Vec::new(), 0, 0i32);
     let mut cut = |from: usize, to: usize| {
@@ -132,7 +132,7 @@ fn order(mnemonic: &str, operands: &[&str]) -> Vec<Role> {
         },
         "v" if is_scalar_destination(mnemonic) => sources(&[Fixed]),
         "v" if mnemonic.contains("_co_") || mnemonic.starts_with("v_div_scale") => sources(&[Dst, Fixed]),
-        // The constant stands between the sources.
+        // The constant is between the sources.
         "v" if mnemonic.contains("fmamk") => vec![Dst, Src0, Fixed, Src1],
         "v" => sources(&[Dst]),
         "ds" if mnemonic.ends_with("_addtid_b32") && mnemonic.contains("store") => vec![Src1],
@@ -167,7 +167,7 @@ fn memory(mnemonic: &str) -> Vec<Role> {
         return vec![Src0, Src1, Fixed];
     }
     if mnemonic.contains("_atomic_") {
-        // With a result, it comes first; the text does not tell the two apart by its operands' number alone.
+        // With a result, it comes first; the number of operands in the text does not distinguish the two.
         return vec![Dst, Src0, Src1, Fixed];
     }
     vec![Dst, Src0, Fixed, Fixed]
@@ -189,7 +189,7 @@ pub fn vgprs(operand: &str) -> Option<Vgprs> {
 }
 
 impl Listing {
-    /// Reads what `llvm-objdump -d` printed.
+    /// Parses the output of `llvm-objdump -d`.
     pub fn read(text: &str) -> Self {
         let mut listing = Self::default();
         for line in text.lines() {
@@ -221,12 +221,12 @@ impl Listing {
         self.lines.binary_search_by_key(&address, |line| line.address).ok()
     }
 
-    /// The function that a line belongs to.
+    /// The function of a line.
     pub fn function(&self, line: usize) -> &str {
         self.functions.range(..=line).next_back().map_or("?", |(_, name)| name)
     }
 
-    /// The line and where it stands, for messages.
+    /// The line and its location, for messages.
     pub fn show(&self, line: usize) -> String {
         let Line { address, text, .. } = &self.lines[line];
         format!("{}: {address:#x}: {text}", self.function(line))
@@ -241,7 +241,7 @@ impl Listing {
     }
 }
 
-/// `/*v290*/` says what the bank mode makes of a register; LLVM follows it in a straight line only.
+/// Removes `/*v290*/`, the register in the current bank; LLVM follows the mode in straight-line code only.
 fn without_comments(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;

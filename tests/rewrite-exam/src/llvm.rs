@@ -1,24 +1,24 @@
-//! LLVM's own tests of code generation: what its tests compile to for the source, through the engine and before the judge.
+//! LLVM's own tests of code generation: compiled for the source, run through the engine and judged.
 //!
-//! Invariants: a file that LLVM does not compile for the source is left out and counts as no object. Each object is tried in
-//! three forms: relocatable, linked with its relocations, and linked without.
+//! Invariants: a file that LLVM does not compile for the source is left out and counts as no object. Each object is
+//! tested in three forms: relocatable, linked with its relocations, and linked without.
 
 use crate::exam::{Tally, object_of};
 use hotswap_userland::Workbench;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Files of LLVM's intermediate language in a folder and those below, in the order of their names.
+/// Files of LLVM's intermediate language in a directory and those below, in the order of their names.
 ///
 /// # Errors
-/// A folder that cannot be read.
-pub fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let (mut files, mut folders) = (Vec::new(), vec![folder.to_owned()]);
-    while let Some(folder) = folders.pop() {
-        for entry in folder.read_dir()? {
+/// A directory that cannot be read.
+pub fn files(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let (mut files, mut directories) = (Vec::new(), vec![directory.to_owned()]);
+    while let Some(directory) = directories.pop() {
+        for entry in directory.read_dir()? {
             let path = entry?.path();
             match path.is_dir() {
-                true => folders.push(path),
+                true => directories.push(path),
                 false if path.extension().is_some_and(|extension| extension == "ll") => files.push(path),
                 false => {}
             }
@@ -31,7 +31,7 @@ pub fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
 /// One test in all forms.
 ///
 /// # Panics
-/// If a tool of the userland fails, but for the compiler.
+/// If a tool of the userland other than the compiler fails.
 #[must_use]
 pub fn test(bench: &Workbench, file: &Path) -> Tally {
     let mut tally = Tally::default();
@@ -52,8 +52,8 @@ pub fn test(bench: &Workbench, file: &Path) -> Tally {
     tally
 }
 
-/// Its name and that of its folder: names of files alone come twice. No name begins another one.
+/// Its name and that of its directory: names of files alone are not unique. No name is a prefix of another one.
 fn name(file: &Path) -> String {
-    let folder = file.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
-    format!("{folder}-{}_", file.file_stem().unwrap_or_default().to_string_lossy())
+    let directory = file.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
+    format!("{directory}-{}_", file.file_stem().unwrap_or_default().to_string_lossy())
 }

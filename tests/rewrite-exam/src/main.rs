@@ -1,6 +1,6 @@
-//! `rewrite-exam run`: the whole corpus through the engine and before the judge, with `--stripped` copies of it without symbols; `rewrite-exam files FILE…`: code objects that
-//! lie somewhere else; `rewrite-exam llvm FOLDER`: LLVM's own tests of code generation; `rewrite-exam corpus FOLDER`: writes
-//! the corpus, to look at it.
+//! `rewrite-exam run`: the whole corpus through the engine and the judge, with `--stripped` copies of it without
+//! symbols. `rewrite-exam files FILE…`: other code objects. `rewrite-exam llvm DIRECTORY`: LLVM's own tests of code
+//! generation. `rewrite-exam corpus DIRECTORY`: writes the corpus, for inspection.
 
 use clap::Parser;
 use hotswap_rewrite_exam::compile::{FORMS, Form, Setting};
@@ -29,33 +29,34 @@ enum Words {
     Files {
         /// The files.
         files: Vec<PathBuf>,
-        /// Keep the results in this folder.
+        /// Keep the results in this directory.
         #[arg(long)]
         keep: Option<PathBuf>,
     },
     /// LLVM's tests of code generation, as objects for the source: relocatable, and linked with and without relocations.
     Llvm {
         /// `llvm/test/CodeGen/AMDGPU` of LLVM's sources.
-        folder: PathBuf,
+        directory: PathBuf,
         /// Only files whose name holds this.
         #[arg(default_value = "")]
         name: String,
     },
     /// Write the sources of the corpus.
     Corpus {
-        /// An existing folder.
-        folder: PathBuf,
+        /// An existing directory.
+        directory: PathBuf,
     },
 }
 
-/// What clang does not compile: it reports an illegal instruction of its own, a scalar one that reads a vector register.
+/// Combinations that clang does not compile: it reports an illegal instruction of its own, a scalar one that reads a
+/// vector register.
 const NOT_COMPILED: [(&str, u32, char); 1] = [("control", 23, '0')];
 
 fn main() -> ExitCode {
     let good = match Words::parse() {
-        Words::Corpus { folder } => corpus(&folder),
+        Words::Corpus { directory } => corpus(&directory),
         Words::Run { name, stripped } => with_bench(|bench| run(bench, &name, stripped)),
-        Words::Llvm { folder, name } => with_bench(|bench| tests_of_llvm(bench, &folder, &name)),
+        Words::Llvm { directory, name } => with_bench(|bench| tests_of_llvm(bench, &directory, &name)),
         Words::Files { files, keep } => with_bench(|bench| these(bench, &files, keep.as_deref())),
     };
     if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -104,13 +105,13 @@ fn parallel<T: Sync>(work: &[T], judge: impl Fn(&T) -> Tally + Sync) -> Tally {
     sum.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Refusals are listed and do not fail: some tests are of code that LLVM's own target cannot run. That nothing was compiled
-/// fails: it says nothing of us.
-fn tests_of_llvm(bench: &Workbench, folder: &Path, name: &str) -> bool {
-    let files = match llvm::files(folder) {
+/// Refusals are listed and are no failures: some tests are of code that LLVM's own target cannot run. It is a failure
+/// if nothing was compiled, since nothing was tested then.
+fn tests_of_llvm(bench: &Workbench, directory: &Path, name: &str) -> bool {
+    let files = match llvm::files(directory) {
         Ok(files) => files.into_iter().filter(|file| file.to_string_lossy().contains(name)).collect::<Vec<_>>(),
         Err(error) => {
-            eprintln!("rewrite-exam: error: {}: {error}", folder.display());
+            eprintln!("rewrite-exam: error: {}: {error}", directory.display());
             return false;
         }
     };
@@ -150,10 +151,10 @@ fn these(bench: &Workbench, files: &[PathBuf], keep: Option<&Path>) -> bool {
         exam::object_of(bench, &name, &bytes, None, &mut tally);
         println!("{name}: {}", tally.line());
         let made = bench.path(&format!("{name}.made"));
-        if let Some(folder) = keep.filter(|_| made.exists())
-            && let Err(error) = std::fs::copy(&made, folder.join(&name))
+        if let Some(directory) = keep.filter(|_| made.exists())
+            && let Err(error) = std::fs::copy(&made, directory.join(&name))
         {
-            eprintln!("rewrite-exam: error: {}: {error}", folder.display());
+            eprintln!("rewrite-exam: error: {}: {error}", directory.display());
             return false;
         }
         sum.merge(tally);
@@ -171,9 +172,9 @@ fn conclude(sum: &Tally) -> bool {
     sum.refused.is_empty() && sum.problems.is_empty() && nearer.is_empty()
 }
 
-fn corpus(folder: &Path) -> bool {
+fn corpus(directory: &Path) -> bool {
     for unit in units() {
-        let file = folder.join(format!("{}.c", unit.name));
+        let file = directory.join(format!("{}.c", unit.name));
         if let Err(error) = std::fs::write(&file, unit.source()) {
             eprintln!("rewrite-exam: error: {}: {error}", file.display());
             return false;

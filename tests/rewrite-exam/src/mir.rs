@@ -1,10 +1,10 @@
-//! Machine code as MIR, for LLVM's hazard recognizer: what it puts in is what somebody has forgotten.
+//! Machine code as MIR, for LLVM's hazard recognizer: the instructions that it inserts are missing in the code.
 //!
-//! Assembly has no way to the recognizer: the assembler inserts nothing, and inline assembly is opaque to it. So LLVM's
-//! disassembler says which instruction the bytes are (`llvm-mc -disassemble -show-inst`), its name and operands become MIR,
-//! and `llc -run-pass=post-RA-hazard-rec` goes over that. Names of real encodings are those of pseudo instructions with a
-//! suffix; the recognizer knows some of its cases by pseudo instructions only, so these are tried first. Registers that an
-//! instruction touches without naming them are asked of `llc` as well: it refuses instructions that lack one.
+//! Assembly cannot be passed to the recognizer: the assembler inserts nothing, and inline assembly is opaque to it. So
+//! LLVM's disassembler identifies the instruction (`llvm-mc -disassemble -show-inst`), its name and operands become
+//! MIR, and `llc -run-pass=post-RA-hazard-rec` processes that. Names of real encodings are those of pseudo instructions
+//! with a suffix. The recognizer knows some of its cases by pseudo instructions only, so these are tried first.
+//! Implicit registers of an instruction are also found with `llc`, which rejects instructions that lack one.
 //!
 //! Absent on purpose: our decoder and our tables; branches, and registers beyond the first bank.
 
@@ -31,20 +31,20 @@ struct Spelling {
     implicit: Vec<String>,
 }
 
-/// What the recognizer put into one function.
+/// The instructions that the recognizer inserted into one function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inserted {
     /// Symbol of the function.
     pub function: String,
-    /// Its instructions as they came out.
+    /// Its instructions in the output.
     pub lines: Vec<String>,
 }
 
-/// Opcodes as MIR has them, as far as they were asked for.
+/// The spellings of opcodes in MIR that were found so far.
 #[derive(Debug, Default)]
 pub struct Spellings(BTreeMap<String, Spelling>);
 
-/// The functions of a listing into which the recognizer for `processor` puts something, and how many there are.
+/// The functions of a listing into which the recognizer for `processor` inserts something, and their number.
 ///
 /// # Panics
 /// If the userland has no LLVM 24, or an instruction cannot be written as MIR.
@@ -116,7 +116,7 @@ fn read(shown: &str) -> Vec<McInst> {
     all
 }
 
-/// `Reg:VGPR2_VGPR3` and `Imm:5` as MIR has them. The scratch base has the name of its low half in the encoding.
+/// `Reg:VGPR2_VGPR3` and `Imm:5` in MIR syntax. The scratch base has the name of its low half in the encoding.
 fn operand(text: &str, wide: bool) -> String {
     match text.split_once(':') {
         Some(("Reg", "SRC_FLAT_SCRATCH_BASE_LO")) if wide => "$src_flat_scratch_base".to_owned(),
@@ -140,7 +140,7 @@ impl McInst {
     }
 }
 
-/// How many of the first operands are results, by the text.
+/// The number of leading operands that are results, by the text.
 fn results(text: &str) -> usize {
     const NONE: [&str; 15] = [
         "ds_store_",
@@ -164,7 +164,7 @@ fn results(text: &str) -> usize {
     usize::from(!implied && !NONE.iter().any(|start| text.starts_with(start)))
 }
 
-/// The names that an opcode may have in MIR, the likeliest first.
+/// The possible names of an opcode in MIR, the likeliest first.
 fn names(opcode: &str) -> Vec<String> {
     let plain = ["_gfx1250", "_gfx12", "_gfx11plus", "_vi"].iter().find_map(|suffix| opcode.strip_suffix(suffix));
     let mut names = Vec::new();
@@ -179,7 +179,7 @@ fn names(opcode: &str) -> Vec<String> {
 }
 
 impl Spellings {
-    /// Finds a spelling that `llc` reads for each opcode that has none yet.
+    /// Finds a spelling that `llc` accepts for each opcode that has none yet.
     fn add<'m>(&mut self, bench: &Workbench, code: impl Iterator<Item = &'m McInst>, processor: &str) {
         let known = |inst: &&McInst| !self.0.contains_key(&inst.opcode);
         let samples: BTreeMap<&str, &McInst> = code.filter(known).map(|inst| (inst.opcode.as_str(), inst)).collect();
@@ -200,7 +200,7 @@ impl Spellings {
     }
 }
 
-/// What `llc` says against each instruction; nothing if it reads it.
+/// The errors of `llc` for each instruction; empty if it accepts it.
 fn ask(bench: &Workbench, instructions: &[(&McInst, Spelling)], processor: &str) -> Vec<String> {
     for (number, (inst, spelling)) in instructions.iter().enumerate() {
         let text = format!("name: f\nbody: |\n  bb.0:\n    {}\n", inst.mir(spelling));
@@ -223,7 +223,7 @@ impl Spelling {
         Self { names: names(&inst.opcode), missing: 0, extra: 0, implicit: Vec::new() }
     }
 
-    /// Does what `llc` asks for, or goes on to the next name.
+    /// Adds the operand that `llc` requires, or tries the next name.
     fn mend(&mut self, answer: &str) {
         if let Some((_, operand)) = answer.split_once("missing implicit register operand '") {
             self.implicit.push(operand.trim_end_matches('\'').to_owned());
@@ -240,13 +240,13 @@ impl Spelling {
     }
 }
 
-/// How many operands are missing, by `9 operands expected, but 8 given.`
+/// The number of missing operands, from `9 operands expected, but 8 given.`
 fn missing(answer: &str) -> Option<usize> {
     let (expected, given) = answer.split_once(" operands expected, but ")?;
     expected.parse::<usize>().ok()?.checked_sub(given.split(' ').next()?.parse().ok()?).filter(|missing| *missing > 0)
 }
 
-/// Names and lines of the functions in what `llc` prints.
+/// Names and lines of the functions in the output of `llc`.
 fn bodies(out: &str) -> Vec<(String, Vec<String>)> {
     let mut all: Vec<(String, Vec<String>)> = Vec::new();
     let mut inside = false;

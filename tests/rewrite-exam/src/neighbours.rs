@@ -1,20 +1,20 @@
-//! Each family's instruction between two neighbours that could come too near to what replaces it.
+//! Each family's instruction between two neighbours that could be too close to its replacement.
 //!
-//! Neighbours name registers of the site and the lowest ones that it does not name, which are free and will be borrowed.
+//! Neighbours use registers of the site and the lowest ones that it does not use, which are free and will be borrowed.
 
 use crate::assembly::Kernel;
 use crate::variants::sites;
 use std::collections::BTreeSet;
 
-/// How many of the pairs of neighbours are taken: every so many-th.
+/// The selection of pairs of neighbours: every so many-th.
 pub const FEW: usize = 41;
 /// All of them.
 pub const ALL: usize = 1;
 
-/// Registers that a site does not name and that neighbours do.
+/// Registers that a site does not use and that neighbours do.
 const FREE: usize = 6;
 
-/// For each site its kernels; of the pairs with neighbours on both sides every `step`-th.
+/// The kernels of each site; of the pairs with neighbours on both sides every `step`-th.
 pub fn neighbours(step: usize) -> Vec<(&'static str, Vec<Kernel>)> {
     sites().map(|(name, site)| (name, kernels(name, site, step))).collect()
 }
@@ -30,7 +30,7 @@ fn kernels(name: &str, site: &str, step: usize) -> Vec<Kernel> {
                 continue;
             }
             let name = format!("{name}_{first}_{second}");
-            // What a site reads has been there for a while.
+            // The inputs of a site were written long before.
             let code = format!("// vgprs: 96\n// sgprs: 106\n{name}:\n\tv_nop\n{earlier}\t{site}\n{later}\ts_endpgm\n");
             all.push(Kernel { name, code });
         }
@@ -38,7 +38,7 @@ fn kernels(name: &str, site: &str, step: usize) -> Vec<Kernel> {
     all
 }
 
-/// First and last vector registers of the site's operands, and the lowest that it does not name.
+/// First and last vector registers of the site's operands, and the lowest that it does not use.
 fn registers(site: &str) -> Vec<u32> {
     let (mut ends, mut named) = (BTreeSet::new(), BTreeSet::new());
     for word in site.split([' ', ',']).filter_map(|word| word.strip_prefix('v')) {

@@ -1,13 +1,13 @@
-//! What code for gfx1250-strict must not hold although LLVM's disassembler accepts it, from the text alone.
+//! Properties that code for gfx1250-strict must not have although LLVM's disassembler accepts it, from the text alone.
 //!
-//! Each rule is a row of the list of differences. Those that LLVM keeps, too, are held against LLVM's own code; the
-//! others (`strict` below) are what the hardware's makers ask beyond that.
+//! Each rule is a row of the list of differences. Rules that LLVM also follows are tested with LLVM's own code; the
+//! others (`strict` below) are additional requirements of the hardware's makers.
 
 use crate::listing::{Line, Listing};
 use std::collections::BTreeSet;
 
-/// Problems of a listing; `ours` adds the rules that LLVM itself does not keep.
-/// `kernels` are the symbols that waves begin at.
+/// Problems of a listing; `ours` adds the rules that LLVM itself does not follow. `kernels` are the symbols at which
+/// waves begin.
 pub fn problems(listing: &Listing, ours: bool, kernels: &BTreeSet<String>) -> Vec<String> {
     let mut found = Vec::new();
     for (line, fresh) in fresh(listing, kernels).into_iter().enumerate() {
@@ -19,12 +19,12 @@ pub fn problems(listing: &Listing, ours: bool, kernels: &BTreeSet<String>) -> Ve
         }
     }
     let masks = multicast(listing).into_iter();
-    // LLVM leaves the masks of tensors to whoever writes the program.
+    // LLVM leaves the masks of tensors to the programmer.
     found.extend(masks.filter(|problem| ours || !problem.contains("tensor_load")));
     found
 }
 
-/// Instructions that the target lacks or that must look otherwise.
+/// Instructions that the target lacks or that must have another form.
 fn forms(listing: &Listing, line: usize, say: &mut dyn FnMut(&str)) {
     let here = &listing.lines[line];
     match here.mnemonic() {
@@ -49,7 +49,7 @@ fn forms(listing: &Listing, line: usize, say: &mut dyn FnMut(&str)) {
     }
 }
 
-/// What a clause holds is of one kind of memory.
+/// The instructions of a clause access one kind of memory.
 fn clause(listing: &Listing, line: usize, say: &mut dyn FnMut(&str)) {
     let here = &listing.lines[line];
     if here.mnemonic() != "s_clause" {
@@ -72,7 +72,7 @@ fn clause(listing: &Listing, line: usize, say: &mut dyn FnMut(&str)) {
     }
 }
 
-/// What LLVM leaves as it is.
+/// Rules that LLVM does not follow.
 fn beyond_llvm(listing: &Listing, line: usize, fresh: bool, say: &mut dyn FnMut(&str)) {
     let here = &listing.lines[line];
     let name = here.mnemonic();
@@ -94,9 +94,9 @@ fn beyond_llvm(listing: &Listing, line: usize, fresh: bool, say: &mut dyn FnMut(
     }
 }
 
-/// The lines that waves come to without a vector instruction, on every path from the kernels' begins: nothing is under way
-/// that a write of MODE could disturb. Behind calls, and where nobody says what comes before, something may be. Code that
-/// runs on into a kernel is what LLVM leaves of a place that the source says is never reached.
+/// The lines that waves reach without a vector instruction, on every path from the starts of kernels: no operation is
+/// outstanding that a write of MODE could disturb. After calls, and where the predecessors are unknown, there may be
+/// one. Code that falls through into a kernel is LLVM's remainder of a place that the source declares unreachable.
 fn fresh(listing: &Listing, kernels: &BTreeSet<String>) -> Vec<bool> {
     let count = listing.lines.len();
     let is_kernel = |line: usize| listing.functions.get(&line).is_some_and(|name| kernels.contains(name));
@@ -109,12 +109,12 @@ fn fresh(listing: &Listing, kernels: &BTreeSet<String>) -> Vec<bool> {
             }
         }
     };
-    // Padding between functions is executed by nobody.
+    // Padding between functions is never executed.
     let (mut reached, mut entered, mut stale) = (vec![false; count], vec![false; count], vec![false; count]);
     spread(&mut listing.functions.keys().copied().collect(), &mut reached);
     let lines = || (0..count).filter(|line| reached[*line]);
     lines().flat_map(successors).for_each(|line| entered[line] = true);
-    // A jump to a register may lead to any label.
+    // A jump to a register may target any label.
     let jumps = lines().any(|line| listing.lines[line].leaves() && !listing.lines[line].falls_through());
     let labels = listing.functions.iter().filter(|(line, name)| **line < count && !kernels.contains(*name));
     let mut work: Vec<usize> = labels.map(|(line, _)| *line).filter(|line| jumps || !entered[*line]).collect();
@@ -124,7 +124,7 @@ fn fresh(listing: &Listing, kernels: &BTreeSet<String>) -> Vec<bool> {
     stale.into_iter().map(|stale| !stale).collect()
 }
 
-/// Facts that hold before each line on every path: what `step` makes of them; nothing holds where a function begins.
+/// Facts that hold before each line on every path, updated by `step`; none holds at the start of a function.
 fn facts(listing: &Listing, step: impl Fn(usize, &mut BTreeSet<String>)) -> Vec<Option<BTreeSet<String>>> {
     let mut before: Vec<Option<BTreeSet<String>>> = vec![None; listing.lines.len()];
     let mut work = Vec::new();
@@ -149,7 +149,7 @@ fn facts(listing: &Listing, step: impl Fn(usize, &mut BTreeSet<String>)) -> Vec<
     before
 }
 
-/// Loads for clusters find 0 in the low half of M0, loads of tensors in that of their second descriptor.
+/// Loads for clusters require 0 in the low half of M0, loads of tensors in that of their second descriptor.
 fn multicast(listing: &Listing) -> Vec<String> {
     let needed = |line: usize| -> Option<String> {
         let here = &listing.lines[line];
@@ -172,7 +172,7 @@ fn multicast(listing: &Listing) -> Vec<String> {
         .collect()
 }
 
-/// Follows which scalar registers hold 0 in their low half.
+/// Tracks the scalar registers whose low half is 0.
 fn low_halves(here: &Line, facts: &mut BTreeSet<String>) {
     /// Scalar instructions whose first operand is no result.
     const READERS: [&str; 6] = ["s_cmp", "s_bitcmp", "s_set_pc", "s_prefetch", "s_wait", "s_cbranch"];
@@ -259,10 +259,10 @@ mod tests {
         assert_eq!(writes(&["k:", "s_mov_b32 s0, 1", WRITE, "s_endpgm"]), 0);
         assert_eq!(writes(&["k:", "v_mov_b32_e32 v0, 1", WRITE, "s_endpgm"]), 1);
         assert_eq!(writes(&["k:", "v_mov_b32_e32 v0, 1", "v_nop", "v_nop", WRITE, "s_endpgm"]), 0);
-        // A label does not make a wave begin; loads are no vector instructions.
+        // A wave does not begin at a label; loads are no vector instructions.
         assert_eq!(writes(&["k:", "v_mov_b32_e32 v0, 1", "label:", WRITE, "s_endpgm"]), 1);
         assert_eq!(writes(&["k:", "global_load_b32 v0, v[2:3], off", "label:", WRITE, "s_endpgm"]), 0);
-        // What is called comes from where anything may be under way; padding comes from nowhere.
+        // At the start of a called function anything may be outstanding; padding has no predecessors.
         assert_eq!(writes(&["f:", WRITE, "s_set_pc_i64 s[30:31]", "v_nop", "k:", WRITE, "s_endpgm"]), 1);
         assert_eq!(writes(&["f:", "v_nop", "k:", WRITE, "s_endpgm"]), 0);
         assert_eq!(writes(&["f:", "v_nop", "s_branch 0", "s_endpgm", "k:", WRITE, "s_endpgm"]), 0);

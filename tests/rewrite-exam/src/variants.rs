@@ -1,4 +1,4 @@
-//! Each family's instruction in each place that is harder than a straight line.
+//! Each family's instruction in each position that is harder than straight-line code.
 
 use crate::assembly::Kernel;
 
@@ -10,9 +10,9 @@ struct Subject {
     /// The mode in which `high` names registers of other banks, and the instruction.
     high: Option<(u8, &'static str)>,
     crossing: Option<(u8, &'static str)>,
-    /// What one waits for before the result is used.
+    /// The wait before the result is used.
     wait: &'static str,
-    /// Whether it may stand in a clause of LDS or of vector memory, with a neighbour of that kind.
+    /// Whether it may be in a clause of LDS or of vector memory, with a neighbour of that kind.
     neighbour: Option<&'static str>,
 }
 
@@ -94,7 +94,7 @@ const SUBJECTS: &[Subject] = &[
     subject("mode", "s_setreg_imm32_b32 hwreg(HW_REG_WAVE_MODE, 0, 4), 5"),
 ];
 
-/// Uses of the result directly behind it.
+/// Uses of the result directly after it.
 const USE: &str = "v_add_nc_u32 v42, v2, v3";
 
 /// The instruction of each subject, below v256.
@@ -121,7 +121,7 @@ fn kernels(subject: &Subject) -> Vec<Kernel> {
     bodies.into_iter().map(kernel).collect()
 }
 
-/// Places that every instruction may stand in.
+/// Positions that are possible for every instruction.
 fn places(subject: &Subject) -> Vec<(String, String)> {
     let Subject { low, wait, .. } = subject;
     let bodies = [

@@ -1,8 +1,8 @@
-//! Regressions: each failure that the other rewriters of this chip had is a case, named after its row; and every family in
-//! every place that is harder than a straight line.
+//! Regressions: each failure of the other rewriters of this chip is a case, named after its row; and every family in
+//! every position that is harder than straight-line code.
 //!
-//! `cases/NAME.expect` is what LLVM lists of the result of `cases/NAME.s`, with the sites of each family, or the refusals.
-//! With `HOTSWAP_BLESS=1` what comes out is written there.
+//! `cases/NAME.expect` is LLVM's listing of the result of `cases/NAME.s`, with the sites of each family, or the
+//! refusals. With `HOTSWAP_BLESS=1` the actual output is written there.
 
 use hotswap_rewrite_exam::assembly::{Kernel, assemble};
 use hotswap_rewrite_exam::exam::{Tally, object_of, run};
@@ -21,14 +21,14 @@ fn bench(test: &str) -> Option<Workbench> {
 }
 
 fn cases() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("cases");
-    let mut paths: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("cases");
+    let mut paths: Vec<PathBuf> = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "s"));
     paths.sort();
     paths
 }
 
-/// What comes of an object: sites, then code, symbols and relocations as LLVM lists them.
+/// The result for an object: sites, then code, symbols and relocations as LLVM lists them.
 fn outcome(bench: &Workbench, name: &str, bytes: &[u8], problems: &mut Vec<String>) -> String {
     let made = match run(bytes, false) {
         Err(refusals) => return refusals.iter().map(|refusal| format!("{refusal}\n")).collect(),

@@ -1,11 +1,11 @@
-//! A part of the corpus through the engine, small enough for every day; `cargo xtask rewrite exam` takes all of it.
+//! A part of the corpus through the engine, small enough for every day; `cargo xtask rewrite exam` uses all of it.
 
 use hotswap_rewrite_exam::compile::{Form, Setting};
 use hotswap_rewrite_exam::corpus::units;
 use hotswap_rewrite_exam::exam::{Tally, stripped, unit};
 use hotswap_userland::{Workbench, say};
 
-/// What is taken of every unit: version, level, debug information, forms.
+/// The selection of every unit: version, level, debug information, forms.
 const SAMPLE: &[(u32, char, bool, &[Form])] = &[
     (24, '2', true, &[Form::Relocatable, Form::Relocations, Form::Parts]),
     (24, '3', false, &[Form::Rdc]),
@@ -37,7 +37,7 @@ fn the_corpus_goes_through_without_refusals_and_llvm_finds_nothing() {
     assert!(sum.refused.is_empty(), "{}", sum.refused.join("\n"));
     assert!(sum.problems.is_empty(), "{}", sum.problems.join("\n"));
     assert!(sum.nearer().is_empty(), "{}", sum.nearer().join("\n"));
-    // A family that nothing concerns would be judged by nothing.
+    // A family without any site would not be tested.
     for family in [
         "cluster_load",
         "ds_addtid",
@@ -54,7 +54,7 @@ fn the_corpus_goes_through_without_refusals_and_llvm_finds_nothing() {
     }
 }
 
-/// Units with functions that are called, of which copies without symbols are taken here.
+/// Units with functions that are called, whose copies without symbols are tested here.
 const CALLING: [&str; 4] = ["calls", "control", "local_calls", "matrix_source_call"];
 
 /// Versions and levels of these copies.

@@ -9,7 +9,7 @@ use hotswap_userland::{Workbench, say};
 /// Debug information: clang 22 writes call frames for it alone, clang 24 always.
 const DEBUG: [&str; 4] = ["", "-g", "-g -gdwarf-4", "-gline-tables-only"];
 
-/// What the linker is told besides.
+/// Further linker options.
 const LINKS: [&str; 4] = ["", "--emit-relocs", "-s", "--gc-sections"];
 
 #[test]

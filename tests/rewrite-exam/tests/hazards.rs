@@ -1,5 +1,6 @@
-//! Every replacement of every family between neighbours that could come too near: LLVM's hazard recognizer for the target
-//! puts nothing into it. Where it would put something into the code as it was, for the source, the code was wrong before.
+//! Every replacement of every family between neighbours that could be too close: LLVM's hazard recognizer for the
+//! target inserts nothing. Where it inserts something into the original code, for the source, the code was wrong
+//! before.
 
 use hotswap_rewrite_exam::assembly::assemble;
 use hotswap_rewrite_exam::compile::{SOURCE, TARGET};

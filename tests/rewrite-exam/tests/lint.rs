@@ -1,6 +1,6 @@
-//! `hotswap lint` on what clang compiles: nothing is found, or what is found is explained in `lint.explained`.
+//! `hotswap lint` on clang's output: there are no findings, or they are explained in `lint.explained`.
 //!
-//! A line of that file is `rule | mnemonic | why`: rules that HotSwap keeps and LLVM 24 does not, for code of
+//! A line of that file is `rule | mnemonic | why`: rules that HotSwap follows and LLVM 24 does not, for code of
 //! gfx1250-strict. Every line must be needed.
 
 use hotswap_lint::lint;
@@ -60,7 +60,7 @@ fn what_clang_compiles_has_no_finding_that_is_not_explained() {
                  ld.lld-{version} -shared unit.o -o unit.co || ld.lld-24 -shared unit.o -o unit.co"
             ));
             if !made.status.success() {
-                // Builtins that this version does not have, or has with other operands.
+                // Builtins that this version lacks, or has with other operands.
                 *not_taken.entry(version).or_default() += 1;
                 continue;
             }

@@ -1,5 +1,5 @@
-//! What replaces LDS accesses does what they did: a thousand random ones, in every bank and with every overlap of registers, run
-//! before and after on the text that LLVM lists of both.
+//! Replacements of LDS accesses have the same effect: a thousand random ones, in every bank and with every overlap of
+//! registers, are evaluated before and after on LLVM's listings of both.
 
 use hotswap_rewrite_exam::assembly::{Kernel, assemble};
 use hotswap_rewrite_exam::banks::banks;

@@ -1,9 +1,9 @@
-//! Mutants of rewritten code: one instruction, descriptor, symbol or note is wrong, and `hotswap lint` or `hotswap verify
-//! --against` must notice it.
+//! Mutants of rewritten code: one instruction, descriptor, symbol or note is wrong, and `hotswap lint` or `hotswap
+//! verify --against` must detect it.
 //!
-//! Mutants are made of the regressions, of every family in every place, and of compiled kernels, by the same rules on every
-//! machine. A mutant that does the same as the code that it was made of stands in `mutants.equal` with the reason; one that
-//! is noticed must not stand there.
+//! Mutants are made of the regressions, of every family in every position, and of compiled kernels, by the same rules
+//! on every machine. A mutant that is equivalent to its origin is listed in `mutants.equal` with the reason; a detected
+//! one must not be listed there.
 
 use hotswap_code_object::image::Image;
 use hotswap_code_object::{CodeObject, certificate_note};
@@ -23,7 +23,7 @@ use std::fs;
 use std::ops::Range;
 use std::path::Path;
 
-/// Compiled units that mutants are made of.
+/// Compiled units from which mutants are made.
 const UNITS: [&str; 4] = ["cluster", "control", "e5m3", "tensor"];
 /// Mutants of one object at most.
 const MOST: usize = 16;
@@ -37,7 +37,7 @@ struct Rewritten {
     made: Vec<u8>,
 }
 
-/// A mutant: what was done to it, by kind and place.
+/// A mutant: its change, by kind and offset.
 struct Mutant {
     kind: &'static str,
     place: String,
@@ -76,7 +76,7 @@ fn rewritten(bench: &Workbench) -> Vec<Rewritten> {
     objects.into_iter().filter_map(made).collect()
 }
 
-/// The code of a rewritten object: where its section is in the file, and its sites.
+/// The code of a rewritten object: its section's range in the file, and its sites.
 struct Code {
     isa: Isa,
     file: Range<usize>,
@@ -94,7 +94,7 @@ fn code(made: &[u8]) -> Code {
 }
 
 impl Code {
-    /// The instructions of the new code at sites, and the two behind each.
+    /// The instructions of the new code at sites, and the two after each.
     fn instructions(&self, made: &[u8]) -> Vec<(u32, Inst)> {
         let bytes = &made[self.file.clone()];
         let mut all = BTreeMap::new();
@@ -206,7 +206,7 @@ fn of_code(code: &Code, made: &[u8]) -> Vec<Mutant> {
     mutants
 }
 
-/// Mutants of what surrounds the code.
+/// Mutants of the file outside of the code.
 fn of_file(made: &[u8]) -> Vec<Mutant> {
     let mut mutants = Vec::new();
     let object = CodeObject::parse(made).unwrap();
@@ -246,14 +246,14 @@ fn of_file(made: &[u8]) -> Vec<Mutant> {
     }
     let note = certificate_note(made).unwrap();
     let start = note.as_ptr() as usize - made.as_ptr() as usize;
-    // Names of families and assumptions, in its middle, are for readers.
+    // Names of families and assumptions, in its middle, are for readers only.
     for at in [0, note.len() - 2, note.len() - 1] {
         push("certificate changed", format!("byte {at}"), start + at, 1);
     }
     mutants
 }
 
-/// As many as are tried, spread over all.
+/// A limited number of them, spread over all.
 fn chosen(mut all: Vec<Mutant>, most: usize) -> Vec<Mutant> {
     let step = all.len().div_ceil(most).max(1);
     let mut number = 0;
@@ -272,20 +272,20 @@ fn findings(bytes: &[u8]) -> BTreeSet<String> {
     }
 }
 
-/// Which of the two notices a mutant.
+/// Which of the two detects a mutant.
 enum Judge {
     Lint,
     Against,
 }
 
-/// A mutant that was judged.
+/// A judged mutant.
 struct Judged {
     kind: &'static str,
     name: String,
     by: Option<Judge>,
 }
 
-/// The mutants of an object before both judges; `--against` is asked about what lint does not notice.
+/// Runs both judges on the mutants of an object; `--against` gets those that lint does not detect.
 fn judged(object: &Rewritten) -> Vec<Judged> {
     let proof = against(&object.original, &object.made).unwrap();
     assert!(proof.findings.is_empty(), "{}: {:?}", object.name, proof.findings);

@@ -5,7 +5,7 @@ use hotswap_rewrite_exam::corpus::units;
 use hotswap_rewrite_exam::judge::{Answer, judge};
 use hotswap_userland::{Workbench, say};
 
-/// What clang compiled for one processor, disassembled.
+/// Clang's code for one processor, disassembled.
 fn listed(bench: &Workbench, name: &str) -> Answer {
     let code = bench.run(&format!("llvm-objdump-24 -d {name}"));
     Answer { code, elf: String::new(), complaints: String::new() }
@@ -20,7 +20,7 @@ fn llvms_own_code_for_the_target_passes_and_its_code_for_the_source_does_not() {
     }
     let (mut lines, mut pairs, mut seen) = (0, 0, Vec::new());
     for unit in units() {
-        // What is not optimized is long and slow to judge; a few of it are enough here.
+        // Code that is not optimized is long and slow to judge; a few units of it are enough here.
         let levels: &[char] =
             if ["cluster", "control", "matrix_common_used"].contains(&&*unit.name) { &['0', '2'] } else { &['2'] };
         for &level in levels {

@@ -10,7 +10,7 @@ use hotswap_userland::{Workbench, say};
 const SETTINGS: [(u32, char, Form, &str); 3] =
     [(22, '0', Form::Linked, ""), (24, '0', Form::Linked, ""), (24, '2', Form::Relocations, "--emit-relocs")];
 
-/// What the kernel with the calls has in its metadata before a number of one byte.
+/// The metadata key of the kernel with the calls; a number of one byte follows it.
 const COUNT: &[u8] = b".vgpr_count";
 
 #[test]

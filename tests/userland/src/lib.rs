@@ -1,14 +1,13 @@
-//! A ROCm userland: the root folder in which compilers, CMake and built programs run.
+//! A ROCm userland: the root directory in which compilers, CMake and built programs run.
 //!
-//! It is either a folder that `cargo xtask setup` made, or `/`: a machine with its own ROCm.
-//! `cargo xtask test` starts the tests inside a private mount namespace ([`Namespace`]) and tells
-//! them where the userland is ([`Userland::from_env`]).
+//! It is either a directory that `cargo xtask setup` made, or `/`: a machine with its own ROCm. `cargo xtask test` starts
+//! the tests inside a private mount namespace ([`Namespace`]) and passes the userland's directory to them
+//! ([`Userland::from_env`]).
 //!
-//! Invariants: mounts are only ever made inside a private namespace, so nothing is left behind
-//! when a process is killed and two runs do not see each other; a command inside the userland
-//! sees only the variables that it is given.
+//! Invariants: mounts are only ever made inside a private namespace, so none is left when a process is killed and two
+//! runs do not see each other; a command inside the userland sees only the variables that are set for it.
 //!
-//! Absent on purpose: building the folder (`xtask`), and dependencies but `tempfile` (both sides use this crate).
+//! Absent on purpose: building the directory (`xtask`), and dependencies except `tempfile` (both sides use this crate).
 
 mod namespace;
 mod workbench;
@@ -21,54 +20,54 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The userland's folder, `/` for the machine itself.
+/// The userland's directory, `/` for the machine itself.
 pub const ENV_ROOT: &str = "HOTSWAP_TEST_ROOT";
 /// HotSwap's installation, as seen from inside the userland.
 pub const ENV_PREFIX: &str = "HOTSWAP_TEST_PREFIX";
-/// What clang 23 and later need as `--rocm-path`, as seen from inside; empty where nothing is needed.
+/// The value of `--rocm-path` for clang 23 and later, as a path inside; empty where none is needed.
 pub const ENV_ROCM: &str = "HOTSWAP_TEST_ROCM";
 
-/// LLVM's sources of the version whose instruction set ours is: the folder that holds `llvm/test/MC`.
+/// LLVM's sources of the version of our instruction set: the directory that contains `llvm/test/MC`.
 pub const ENV_LLVM: &str = "HOTSWAP_TEST_LLVM";
-/// A folder in which tests may keep what takes long to make.
+/// A directory in which tests may keep data that takes long to make.
 pub const ENV_CACHE: &str = "HOTSWAP_TEST_CACHE";
 /// Libraries of a distribution, as files separated by colons: real input, which `cargo xtask test` downloads once.
 pub const ENV_LIBRARIES: &str = "HOTSWAP_TEST_LIBRARIES";
-/// Folders with headers of a distribution that tests compile with, separated by colons.
+/// Directories with headers of a distribution that tests compile with, separated by colons.
 pub const ENV_HEADERS: &str = "HOTSWAP_TEST_HEADERS";
-/// What LLVM's records say of its instructions, if that was prepared: a file that `isa-exam digest` wrote.
+/// LLVM's records of its instructions, if they were prepared: a file that `isa-exam digest` wrote.
 pub const ENV_RECORDS: &str = "HOTSWAP_TEST_RECORDS";
 
-/// Prints a line past the capture of the test runner: counts, and what is skipped, belong in every log.
+/// Prints a line past the capture of the test runner: counts, and skipped tests, belong in every log.
 ///
-/// `cargo xtask test` counts the lines that hold [`SKIPPED`].
+/// `cargo xtask test` counts the lines that contain [`SKIPPED`].
 pub fn say(line: &str) {
     // A closed standard output is no reason to fail a test.
     let _ = writeln!(std::io::stdout().lock(), "{line}");
 }
 
-/// What a line of [`say`] holds where something was not tested.
+/// The marker of [`say`] for a part that was not tested.
 pub const SKIPPED: &str = "skipped: ";
 
 /// Search path inside the userland.
 pub const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-/// Where `setup` puts CMake of other versions: `/opt/cmake-VERSION/bin/cmake`.
-pub const CMAKE_FOLDER: &str = "/opt";
-/// Where `setup` puts the ROCm folder that clang 23 and later need on Debian.
-pub const ROCM_FOLDER: &str = "/opt/hotswap-rocm";
-/// Where the installation of HotSwap under test is seen inside the userland.
+/// The directory of other versions of CMake from `setup`: `/opt/cmake-VERSION/bin/cmake`.
+pub const CMAKE_DIRECTORY: &str = "/opt";
+/// The ROCm directory from `setup` that clang 23 and later need on Debian.
+pub const ROCM_DIRECTORY: &str = "/opt/hotswap-rocm";
+/// The path inside the userland of the installation of HotSwap under test.
 pub const PREFIX: &str = "/mnt/hotswap";
-/// Where the sources of HotSwap are seen inside the userland, read-only.
+/// The path inside the userland of HotSwap's sources, read-only.
 pub const SOURCE: &str = "/mnt/source";
 
-/// A root folder with a ROCm in it.
+/// A root directory with a ROCm in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Userland {
     root: PathBuf,
 }
 
 impl Userland {
-    /// The userland in that folder; `/` is the machine itself.
+    /// The userland in that directory; `/` is the machine itself.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
@@ -78,7 +77,7 @@ impl Userland {
         env::var_os(ENV_ROOT).filter(|root| !root.is_empty()).map(Self::new)
     }
 
-    /// Its folder as the machine sees it.
+    /// Its directory on the machine.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -88,17 +87,16 @@ impl Userland {
         self.root == Path::new("/")
     }
 
-    /// The machine's name of a file inside.
+    /// The machine's path of a file inside.
     pub fn outside(&self, inside: impl AsRef<Path>) -> PathBuf {
         let inside = inside.as_ref();
         self.root.join(inside.strip_prefix("/").unwrap_or(inside))
     }
 
-    /// A command that runs inside, in the folder `cwd` (as seen from inside).
+    /// A command that runs inside, in the directory `cwd` (a path inside).
     ///
-    /// Standard streams are inherited. The environment holds `PATH`, `HOME`, `LANG` and `TMPDIR`;
-    /// the caller adds what else is needed with [`Command::env`].
-    /// `/proc` and `/dev` must be there: see [`Namespace`].
+    /// Standard streams are inherited. The environment contains `PATH`, `HOME`, `LANG` and `TMPDIR`; the caller adds
+    /// further variables with [`Command::env`]. `/proc` and `/dev` must exist: see [`Namespace`].
     pub fn command(&self, cwd: impl AsRef<Path>, program: &str) -> Command {
         let mut command;
         if self.is_machine() {

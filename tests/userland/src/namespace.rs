@@ -7,23 +7,23 @@ use std::process::Command;
 /// One mount of a namespace. A missing target of a bind mount is created: put it on a [`Mount::Memory`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Mount {
-    /// The folder `source`, with what is mounted below it, is also seen at `target`.
+    /// The directory `source`, with the mounts below it, is also visible at `target`.
     Bind {
-        /// Folder of the machine.
+        /// Directory of the machine.
         source: PathBuf,
-        /// Where it is to be seen.
+        /// The path at which it is visible.
         target: PathBuf,
     },
-    /// The same, without the right to write.
+    /// The same, without write permission.
     ReadOnly {
-        /// Folder of the machine.
+        /// Directory of the machine.
         source: PathBuf,
-        /// Where it is to be seen.
+        /// The path at which it is visible.
         target: PathBuf,
     },
-    /// An empty folder in memory, gone with the namespace.
+    /// An empty directory in memory, removed with the namespace.
     Memory {
-        /// Where it is to be seen.
+        /// The path at which it is visible.
         target: PathBuf,
     },
 }
@@ -34,7 +34,7 @@ pub struct Namespace {
     mounts: Vec<Mount>,
 }
 
-/// Triples of kind, source and target up to `--`, then the command, which takes the shell's place.
+/// Triples of kind, source and target up to `--`, then the command, which replaces the shell.
 const SCRIPT: &str = r#"set -eu
 while [ "$1" != -- ]; do
     case $1 in
@@ -73,13 +73,13 @@ impl Namespace {
         command
     }
 
-    /// The same mounts for a command made by [`Userland::command`](crate::Userland::command): its
-    /// words, folder and variables are kept, and nothing else is inherited.
+    /// The same mounts for a command made by [`Userland::command`](crate::Userland::command): its arguments, directory and
+    /// variables are kept, and nothing else is inherited.
     pub fn wrap(&self, inner: &Command) -> Command {
         let mut command = self.command(inner.get_program());
         command.args(inner.get_args()).env_clear();
-        if let Some(folder) = inner.get_current_dir() {
-            command.current_dir(folder);
+        if let Some(directory) = inner.get_current_dir() {
+            command.current_dir(directory);
         }
         for (name, value) in inner.get_envs() {
             if let Some(value) = value {

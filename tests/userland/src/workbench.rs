@@ -1,4 +1,4 @@
-//! A folder in the userland in which a test writes files and runs shell scripts.
+//! A directory in the userland in which a test writes files and runs shell scripts.
 //!
 //! For the tests of the crates, which need compilers and LLVM's tools but no installation of HotSwap.
 
@@ -7,20 +7,20 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 use tempfile::TempDir;
 
-/// A userland, a scratch folder in it, and the compilers that are there.
+/// A userland, a scratch directory in it, and the installed compilers.
 #[derive(Debug)]
 pub struct Workbench {
     /// Versions of clang, oldest first.
     pub versions: Vec<u32>,
     userland: Userland,
-    folder: TempDir,
+    directory: TempDir,
 }
 
 impl Workbench {
-    /// `None` without a userland, after a line that says so.
+    /// `None` without a userland, after printing the reason.
     ///
     /// # Panics
-    /// Where the userland is not what it promises to be.
+    /// Where the userland is incomplete.
     pub fn new(test: &str) -> Option<Self> {
         let Some(userland) = Userland::from_env() else {
             say(&format!("{test}: skipped: HOTSWAP_TEST_ROOT names no userland"));
@@ -29,18 +29,18 @@ impl Workbench {
         let is_there = |version: &u32| userland.outside(format!("/usr/bin/clang-{version}")).symlink_metadata().is_ok();
         let versions: Vec<u32> = (22..40).filter(is_there).collect();
         assert!(!versions.is_empty(), "{test}: the userland promises a clang of version 22 or later");
-        let folder = tempfile::Builder::new().prefix("hotswap-test-").tempdir_in(userland.outside("/tmp"));
-        Some(Self { versions, folder: folder.expect("the userland's /tmp is writable"), userland })
+        let directory = tempfile::Builder::new().prefix("hotswap-test-").tempdir_in(userland.outside("/tmp"));
+        Some(Self { versions, directory: directory.expect("the userland's /tmp is writable"), userland })
     }
 
-    /// The folder as the machine sees it.
-    pub fn folder(&self) -> &Path {
-        self.folder.path()
+    /// The path of the directory on the machine.
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
     }
 
-    /// A file in it, as the machine sees it.
+    /// The path of a file in it on the machine.
     pub fn path(&self, name: &str) -> PathBuf {
-        self.folder().join(name)
+        self.directory().join(name)
     }
 
     /// Writes a file.
@@ -59,12 +59,12 @@ impl Workbench {
         std::fs::read(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
-    /// What comes of a script that runs in the folder; `$ROCM` is what [`ENV_ROCM`] says.
+    /// The output of a script that runs in the directory; `$ROCM` is the value of [`ENV_ROCM`].
     ///
     /// # Panics
     /// If the userland has no shell.
     pub fn shell(&self, script: &str) -> Output {
-        let inside = Path::new("/tmp").join(self.folder().file_name().unwrap_or_default());
+        let inside = Path::new("/tmp").join(self.directory().file_name().unwrap_or_default());
         let rocm = std::env::var_os(ENV_ROCM).unwrap_or_default();
         let mut command = self.userland.command(inside, "/bin/bash");
         command.args(["-c", script]).env("ROCM", rocm).output().expect("the userland has a shell")

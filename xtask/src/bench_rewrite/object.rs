@@ -1,7 +1,7 @@
 //! Objects as large as the largest known ones, made of real code: one compiled object, joined many times under other names.
 //!
-//! The assembler takes the bytes of each section as they are (`.incbin`) and gets symbols, relocations and the metadata of
-//! every copy as text; so a copy costs it no more than its names.
+//! The assembler takes the bytes of each section unchanged (`.incbin`) and gets symbols, relocations and the metadata
+//! of every copy as text; so a copy costs it no more than its names.
 
 use super::LLVM;
 use crate::outcome::{During, Outcome, fail};
@@ -12,7 +12,7 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// What names begin with in the source; copies have a number in its place.
+/// The prefix of names in the source; copies have a number in its place.
 const PREFIX: &str = "copy_";
 /// Sections that are joined, how they are declared, and the powers of two of their alignments.
 const SECTIONS: [(&str, &str, u8); 3] = [
@@ -36,7 +36,7 @@ struct Relocation {
     section: String,
     place: u64,
     kind: String,
-    /// Symbol or section, and what is added.
+    /// Symbol or section, and the addend.
     target: String,
     addend: String,
 }
@@ -44,19 +44,19 @@ struct Relocation {
 /// A compiled object in parts.
 pub(super) struct Unit {
     name: &'static str,
-    folder: PathBuf,
+    directory: PathBuf,
     inside: PathBuf,
     symbols: Vec<Symbol>,
     relocations: Vec<Relocation>,
     target: String,
-    /// The metadata up to the kernels, of one copy's kernels, and behind them.
+    /// The metadata before the kernels, of one copy's kernels, and after them.
     metadata: [String; 3],
     pub(super) instructions: usize,
 }
 
 impl Unit {
-    /// Compiles the kernels, those with sites only where asked for.
-    pub(super) fn compile(session: &Session, folder: &Path, name: &'static str, define: &str) -> Outcome<Self> {
+    /// Compiles the kernels, those with sites only where requested.
+    pub(super) fn compile(session: &Session, directory: &Path, name: &'static str, define: &str) -> Outcome<Self> {
         let inside = session.work.join("bench-rewrite");
         let tool = |tool: &str, words: &str| {
             let mut command = session.inside(&inside, &format!("{LLVM}/{tool}"));
@@ -72,18 +72,18 @@ impl Unit {
         }
         let listed = tool("llvm-readelf", &format!("-S -s -r -W {name}.part.o"))?;
         let code = tool("llvm-objdump", &format!("-d --no-show-raw-insn {name}.part.o"))?;
-        let text_file = folder.join(format!("{name}.part.s"));
+        let text_file = directory.join(format!("{name}.part.s"));
         let text = fs::read_to_string(&text_file).during("read", &text_file)?;
         let target = text.lines().find(|line| line.contains(".amdgcn_target")).unwrap_or_default().to_owned();
         Ok(Self {
             name,
-            folder: folder.to_owned(),
+            directory: directory.to_owned(),
             inside: inside.clone(),
             symbols: symbols(&listed),
             relocations: relocations(&listed),
             target,
             metadata: metadata(&text)?,
-            // s_code_end is what stands between functions.
+            // s_code_end is the padding between functions.
             instructions: code.lines().filter(|line| line.contains("// ") && !line.contains("s_code_end")).count(),
         })
     }
@@ -92,7 +92,7 @@ impl Unit {
     pub(super) fn join(&self, session: &Session, millions: f64) -> Outcome<[String; 3]> {
         let copies = (millions * 1e6 / self.instructions.max(1) as f64).round().max(1.0) as usize;
         let name = format!("{}-{millions}", self.name);
-        let source = self.folder.join(format!("{name}.s"));
+        let source = self.directory.join(format!("{name}.s"));
         let mut out = BufWriter::new(File::create(&source).during("create", &source)?);
         self.write(copies, &mut out).during("write", &source)?;
         out.flush().during("write", &source)?;

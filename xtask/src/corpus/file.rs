@@ -11,10 +11,10 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The tool that takes out what ours is compared with.
+/// The tool whose output is compared with ours.
 const BUNDLER: &str = "clang-offload-bundler-22";
 
-/// Targets to make: of a source that is there, the first that is not.
+/// Sources and targets; the first target that is missing and whose source exists is made.
 const PAIRS: &[(&str, &str)] = &[
     ("gfx1030", "gfx1031"),
     ("gfx900", "gfx90c"),
@@ -26,7 +26,7 @@ const PAIRS: &[(&str, &str)] = &[
     ("gfx942", "gfx9-4-generic"),
 ];
 
-/// What came out, of one file or of several.
+/// The results for one file or for several.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Row {
     pub(super) files: u64,
@@ -35,11 +35,11 @@ pub(super) struct Row {
     pub(super) images: u64,
     /// Images that were compared with those of another tool.
     pub(super) compared: u64,
-    /// What is wrong, each with what was done.
+    /// Failures, each with its command.
     pub(super) wrong: Vec<String>,
-    /// What was refused and why.
+    /// Refusals with their reasons.
     pub(super) refused: BTreeSet<String>,
-    /// What the outputs were made to be.
+    /// The targets of the outputs.
     pub(super) made: BTreeSet<String>,
     /// Outputs that were loaded.
     pub(super) loaded: u64,
@@ -52,7 +52,7 @@ pub(super) struct Row {
 pub(super) struct Bench {
     pub(super) session: Session,
     pub(super) hotswap: PathBuf,
-    /// The machine's folder that [`Session::work`] shows inside.
+    /// The machine's directory that is visible inside as [`Session::work`].
     pub(super) work: PathBuf,
 }
 
@@ -142,7 +142,7 @@ impl Bench {
         }
     }
 
-    /// Takes the images out of a container by both tools.
+    /// Extracts the images of a container by both tools.
     fn compare(&self, row: &mut Row, path: &Path, container: &Value) -> Outcome {
         let number = |name: &str| container[name].as_u64().unwrap_or_default();
         let mut bytes = vec![0; number("size") as usize];
@@ -223,7 +223,7 @@ impl Bench {
         Ok(())
     }
 
-    /// What the loader says of a library, `None` where it cannot be loaded.
+    /// The loader's output for a library, `None` where it cannot be loaded.
     fn load(&self, path: &Path, name: &str) -> Option<String> {
         let link = self.work.join(name);
         fs::hard_link(path, &link).or_else(|_| fs::copy(path, &link).map(drop)).ok()?;
@@ -239,13 +239,14 @@ fn targets(containers: &[Value]) -> BTreeSet<String> {
     names.map(|name| name.split(':').next().unwrap_or_default().to_owned()).collect()
 }
 
-/// The errors in what a command says, without the places, each once.
+/// The errors in a command's messages, without the places, each once.
 fn reasons(told: &str) -> BTreeSet<String> {
     let errors = told.lines().filter(|line| line.contains("error: ["));
     let reason = |line: &str| {
         let (_, rest) = line.split_once("error: ")?;
         let (code, rest) = rest.split_once(' ')?;
-        // The place is as long as its parts end with a colon and a blank; what is wrong comes last but the advice.
+        // The place ends with the last part that is followed by a colon and a blank; the error is last except for the
+        // advice.
         let what = rest.split("; ").next().unwrap_or_default();
         let parts: Vec<&str> = what.split(": ").collect();
         Some(format!("{code} {}", parts[parts.len().saturating_sub(2)..].join(": ")))

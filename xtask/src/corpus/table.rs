@@ -14,7 +14,7 @@ the file itself can be loaded in the userland (*loaded*). *Wrong* is what contra
 was refused, and why, stands below each table. *Time* is that of making all outputs beside that of as many copies by `cp`.
 ";
 
-/// Writes the part of a package, and leaves those of others.
+/// Writes the part of a package, and leaves those of other packages.
 pub(super) fn update(path: &Path, title: &str, rows: &[(String, Row)]) -> Outcome {
     let old = fs::read_to_string(path).unwrap_or_default();
     let mut parts = parts(&old);
@@ -74,8 +74,8 @@ mod tests {
 
     #[test]
     fn a_part_is_replaced_and_the_others_stay() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("corpus.md");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("corpus.md");
         let row = |files| vec![("x.so".to_owned(), Row { files, ..Row::default() })];
         update(&path, "b 1", &row(7)).unwrap();
         update(&path, "a 1", &[]).unwrap();

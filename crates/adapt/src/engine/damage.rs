@@ -1,10 +1,11 @@
-//! The check of results finds every bit of code, and of words that lead to code, that is another one than planned.
+//! The check of results finds every bit of code, and of address words that refer to code, that differs from the plan.
 
 use super::*;
 use hotswap_program::Source;
 use hotswap_userland::{Workbench, say};
 
-/// Kernels with a bit of everything: replaced and inserted instructions, branches, clauses, calls, distances, registers.
+/// Kernels with every kind of change: replaced and inserted instructions, branches, clauses, calls, distances,
+/// registers.
 const CASES: [(&str, &str); 4] = [
     ("second_kernel", include_str!("../../tests/cases/second_kernel.s")),
     ("everything", include_str!("../../tests/damage/everything.s")),
@@ -21,12 +22,12 @@ fn assembled(bench: &Workbench, name: &str, text: &str) -> Vec<u8> {
     bench.read(&format!("{name}.co"))
 }
 
-/// Hints, and padding: other values of them are as right.
+/// Hints and padding: other values of them are equally correct.
 fn is_hint(inst: &hotswap_isa::Inst) -> bool {
     matches!(inst.mnemonic(), "s_delay_alu" | "s_clause" | "s_nop" | "s_code_end")
 }
 
-/// What happens in a file for gfx1250.
+/// The work on a file for gfx1250.
 fn work<'a>(object: &CodeObject<'a>, image: &Image<'a>, task: &Task<'_>) -> Vec<Work<'a>> {
     let found = suspects(object, isa("gfx1250").unwrap(), task.rewriter);
     planned(object, image, task, found).unwrap()
@@ -70,7 +71,7 @@ fn a_flipped_bit_of_code_is_found() {
     assert!(tried > 100 && missed.is_empty(), "{}", missed.join("\n"));
 }
 
-/// Records of the words of a table: the loader's, or those of a linker.
+/// Relocation records of the words of a table: the loader's, or those of a linker.
 #[test]
 fn a_flipped_bit_of_what_says_where_words_lead_is_found() {
     let Some(bench) = Workbench::new("damaged words") else { return };
@@ -87,7 +88,7 @@ fn a_flipped_bit_of_what_says_where_words_lead_is_found() {
         assert_eq!(verified(&image, &work, &made, &task).err(), None, "{records}");
         let new = Image::parse(&made).unwrap();
         let section = &new.sections[new.find(records).unwrap()];
-        // The loader's records have no symbols: nobody reads their numbers.
+        // The loader's records have no symbols: their symbol index is never read.
         let is_read = |bit: &usize| records != ".rela.dyn" || bit % 192 / 32 != 3;
         for bit in (0..section.size as usize * 8).filter(is_read) {
             let mut damaged = made.clone();
@@ -102,7 +103,7 @@ fn a_flipped_bit_of_what_says_where_words_lead_is_found() {
     assert!(tried > 500 && missed.is_empty(), "{}", missed.join("\n"));
 }
 
-/// Of a relocatable file no descriptor says where a kernel begins.
+/// In a relocatable file no descriptor gives the start of a kernel.
 #[test]
 fn a_kernel_that_begins_where_the_hardware_does_not_is_found() {
     let Some(bench) = Workbench::new("crooked kernels") else { return };
@@ -127,7 +128,7 @@ fn a_kernel_that_begins_where_the_hardware_does_not_is_found() {
     assert!(error.what.contains("does not begin at a multiple of 256 bytes"), "{error}");
 }
 
-/// Plans that are wrong in themselves: the check does not believe them.
+/// Plans that are wrong in themselves: the check does not trust them.
 #[test]
 fn a_wrong_plan_is_found() {
     let Some(bench) = Workbench::new("wrong plans") else { return };

@@ -1,7 +1,7 @@
-//! The middle way where a linked file without relocations holds code that cannot be explained: functions that grow go to a
-//! pool behind the rest of their section, which stays where it is; then everything runs again on that file.
+//! The fallback for a linked file without relocations that holds code with unresolved control flow: functions that grow
+//! move to a pool after the rest of their section, which keeps its offsets. The engine then runs again on that file.
 //!
-//! Invariants: the file with pools is compared with the input as every result is, before it is changed any further.
+//! Invariants: the file with pools is compared with the input, like every result, before it is changed any further.
 
 use super::{Spent, Work, certified, planned, sites_of, suspects, verified, written};
 use crate::order::ObjectRecord;
@@ -15,11 +15,11 @@ use hotswap_report::{Diagnostic, codes};
 use hotswap_rewrite::{LongBranch, Moved, Options, Pooled, pool};
 use std::collections::BTreeMap;
 
-/// What a record says of each function that moved.
+/// The assumption that the record states of each moved function.
 const ENTERED: &str =
     "code that cannot be explained enters other functions at their begin alone; this one moved behind them";
 
-/// Does the object by way of pools; `refusal` is why it does not go without.
+/// Rewrites the object by way of pools. `refusal` is why the rewrite fails without them.
 pub(super) fn code(
     object: &CodeObject<'_>,
     (image, work): (&Image<'_>, &[Work<'_>]),
@@ -58,7 +58,7 @@ pub(super) fn code(
     certified(image, result, &sites, &maps, &moved).map_err(one)
 }
 
-/// The file with every function in a pool that changes its size.
+/// The file with every function that changes its size moved to a pool.
 fn pooled(object: &CodeObject<'_>, work: &[Work<'_>]) -> Result<Option<Pooled>, Diagnostic> {
     let size = |code: &[hotswap_isa::Inst]| code.iter().map(|inst| usize::from(inst.len())).sum::<usize>();
     let mut functions = Vec::new();
@@ -68,8 +68,8 @@ fn pooled(object: &CodeObject<'_>, work: &[Work<'_>]) -> Result<Option<Pooled>, 
         for outcome in one.outcomes.iter().filter(grows) {
             let function = &one.unit.program.functions[outcome.number];
             functions.push((one.unit.number, u64::from(function.start)));
-            // The check of the result finds functions by their marks, and without a symbol nothing says that callers enter
-            // at the begin alone.
+            // The check of the result finds functions by their marks, and without a symbol nothing proves that callers
+            // enter only at the start.
             let mark = function.mark.and_then(|mark| one.unit.program.source.marks.get(mark as usize));
             if mark.is_none_or(|mark| mark.name.is_empty()) {
                 return Ok(None);
@@ -82,7 +82,7 @@ fn pooled(object: &CodeObject<'_>, work: &[Work<'_>]) -> Result<Option<Pooled>, 
     pool(object.bytes(), &functions, &options)
 }
 
-/// Checks that the file with pools means what the input means.
+/// Checks that the file with pools is equivalent to the input.
 fn same((image, work): (&Image<'_>, &[Work<'_>]), made: &Image<'_>, moved: &[Moved]) -> Result<(), Diagnostic> {
     verify::descriptors(made.bytes())?;
     let numbers: Vec<usize> = work.iter().map(|work| work.unit.number).collect();

@@ -1,4 +1,5 @@
-//! Entries, calls, jumps by tables and computed addresses of a function, before and after; words that name places in code.
+//! Entries, calls, jump tables and computed addresses of a function, before and after, and words that hold code
+//! addresses.
 
 use super::follow::{Followed, led_on};
 use super::{Fault, Pair};
@@ -8,7 +9,7 @@ use hotswap_program::{Callee, Exit, Function, Mark, MarkKind, Place, Source};
 pub(super) fn function(pair: &Pair<'_, '_, '_>, followed: &Followed, number: usize) -> Result<(), Fault> {
     let (old, new) = (&pair.old.program, &pair.new.program);
     let before = &old.functions[number];
-    // What no symbol covers is not followed; something must lead into it for it to be looked at.
+    // Code that no symbol covers is not followed. It is checked only if something branches into it.
     if before.mark.is_none() || before.block_count() == 0 {
         return Ok(());
     }
@@ -58,7 +59,7 @@ pub(super) fn function(pair: &Pair<'_, '_, '_>, followed: &Followed, number: usi
     Ok(())
 }
 
-/// Jumps by tables lead where they led.
+/// Jump tables have the targets that they had.
 fn tables(followed: &Followed, before: &Function, after: &Function) -> Result<(), Fault> {
     for (number, block) in before.blocks().enumerate().filter(|(_, block)| block.exit == Exit::Table) {
         let Some(at) = followed.at(block.last) else { return Err((after.start, "a jump is nowhere".to_owned())) };
@@ -73,7 +74,7 @@ fn tables(followed: &Followed, before: &Function, after: &Function) -> Result<()
     Ok(())
 }
 
-/// Words outside of the instructions name the places in functions that they named.
+/// Address words outside instructions refer to the same places in functions as before.
 pub(super) fn words(pair: &Pair<'_, '_, '_>, followed: &Followed) -> Result<(), Fault> {
     let (before, after) = (&pair.old.program.source, &pair.new.program.source);
     if before.slots.len() != after.slots.len() {
@@ -92,12 +93,12 @@ pub(super) fn words(pair: &Pair<'_, '_, '_>, followed: &Followed) -> Result<(), 
     Ok(())
 }
 
-/// Whether it is known where a word is now: in data, or in the code of this unit that is followed.
+/// Whether the new position of a word is known: in data, or in code of this unit that is followed.
 fn is_followed(pair: &Pair<'_, '_, '_>, word: Place) -> bool {
     let source = &pair.old.program.source;
     let section = match source.linked {
         true => pair.images.0.section_at(word.at),
-        // See `Source`: numbers of sections count from 1 there.
+        // See `Source`: section numbers start at 1 there.
         false => word.base.checked_sub(1).map(|section| section as usize),
     };
     let is_code = section.and_then(|section| pair.images.0.sections.get(section)).is_some_and(|part| part.is_code());
@@ -111,12 +112,12 @@ fn is_named(source: &Source<'_>, offset: u32) -> bool {
     before.iter().rev().find(is_function).is_some_and(|mark| offset - mark.offset < mark.size.max(1))
 }
 
-/// Whether a new offset is the expected one, or leads on to it.
+/// Whether a new offset is the expected one, or branches on to it.
 fn leads(pair: &Pair<'_, '_, '_>, new: u32, expected: Option<u32>) -> bool {
     expected == Some(new) || !pair.moved.is_empty() && expected.is_some() && led_on(pair, new) == expected
 }
 
-/// Where a place is now.
+/// The new position of a place.
 fn place(pair: &Pair<'_, '_, '_>, followed: &Followed, old: Place) -> Option<Place> {
     let (before, after) = (&pair.old.program.source, &pair.new.program.source);
     if let Some(offset) = before.offset_of(old) {

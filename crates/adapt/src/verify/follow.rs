@@ -1,7 +1,7 @@
-//! The instructions of the result beside those of the input, function by function.
+//! Compares the instructions of the result with those of the input, function by function.
 //!
-//! Invariants: what is not planned has the bytes that it had, but for distances (which lead where they led), literals of
-//! computed addresses (see [`super::flow`]), and `s_clause` and `s_delay_alu`, which say less.
+//! Invariants: instructions outside the plan keep their bytes, except for distances (whose targets are unchanged),
+//! literals of computed addresses (see [`super::flow`]), and `s_clause` and `s_delay_alu`, which state less.
 
 use super::plain::{Same, is_matrix};
 use super::{Fault, Pair};
@@ -12,18 +12,19 @@ use std::collections::BTreeSet;
 use std::hint::black_box;
 use std::ops::Range;
 
-/// Where everything is now.
+/// The map from old to new offsets.
 #[derive(Debug, Default)]
 pub(crate) struct Followed {
-    /// Old offsets, rising, and where what begins there begins now; up to the next one both run alike.
+    /// Old offsets, ascending, and the new offset of the code that starts there. Up to the next step both advance
+    /// alike.
     pub(crate) steps: Vec<(u32, u32)>,
-    /// For each [`GRAIN`] of old code the number of steps before it; empty while steps come.
+    /// For each [`GRAIN`] of old code the number of steps before it; empty while steps are being added.
     index: Vec<u32>,
-    /// Instructions that stand behind new ones put before them: where they are themselves; rising.
+    /// Instructions with new ones inserted before them, and their own new offsets; ascending.
     moved: Vec<(u32, u32)>,
-    /// Planned places: the old offset, and begin and end of what stands there; rising.
+    /// Planned places: the old offset, and the start and end of the new code; ascending.
     places: Vec<(u32, (u32, u32))>,
-    /// Stretches of new code that were gone through, and the matrix instructions in them; rising.
+    /// Ranges of new code that were checked, and the matrix instructions in them; ascending.
     covered: Vec<(u32, u32)>,
     matrices: Vec<u32>,
 }
@@ -32,7 +33,7 @@ pub(crate) struct Followed {
 const GRAIN: u32 = 12;
 
 impl Followed {
-    /// Where what stands at an old offset begins: labels lead there.
+    /// The new start of the code at an old offset: the target of labels.
     pub(crate) fn begin(&self, old: u32) -> Option<u32> {
         let grain = (old >> GRAIN) as usize;
         let first = self.index.get(grain).map_or(0, |first| *first as usize);
@@ -42,13 +43,13 @@ impl Followed {
         to.checked_add(old - from)
     }
 
-    /// Where an old instruction itself is.
+    /// The new offset of an old instruction itself.
     pub(super) fn at(&self, old: u32) -> Option<u32> {
         let found = self.moved.binary_search_by_key(&old, |(offset, _)| *offset);
         found.ok().map(|found| self.moved[found].1).or_else(|| self.begin(old))
     }
 
-    /// Makes finding steps cheap: all have come.
+    /// Builds the index that makes lookups cheap, once all steps are added.
     fn index(&mut self) {
         let grains = self.steps.last().map_or(0, |(old, _)| (old >> GRAIN) + 1);
         self.index.reserve_exact(grains as usize + 1);
@@ -59,14 +60,14 @@ impl Followed {
         }
     }
 
-    /// Those of a range of old offsets, with begin and end of what stands there.
+    /// The planned places in a range of old offsets, with the start and end of their new code.
     pub(crate) fn places(&self, range: Range<u32>) -> &[(u32, (u32, u32))] {
         let first = self.places.partition_point(|(old, _)| *old < range.start);
         let rest = &self.places[first..];
         &rest[..rest.partition_point(|(old, _)| *old < range.end)]
     }
 
-    /// Whether a matrix instruction stands in new code; `None` if not all of that was gone through.
+    /// Whether new code contains a matrix instruction; `None` if parts of it were not checked.
     pub(super) fn has_matrix(&self, start: u32, end: u32) -> Option<bool> {
         let next = self.covered.partition_point(|(from, _)| *from <= start);
         let (_, to) = self.covered.get(next.checked_sub(1)?)?;
@@ -74,7 +75,7 @@ impl Followed {
         (end <= *to).then(|| self.matrices.get(first).is_some_and(|at| *at < end))
     }
 
-    /// Puts what was found last in its order.
+    /// Sorts the lists.
     fn sort(&mut self) {
         self.moved.sort_unstable();
         self.places.sort_unstable();
@@ -83,7 +84,7 @@ impl Followed {
     }
 }
 
-/// Compares everything that symbols of functions cover.
+/// Compares all code that function symbols cover.
 pub(super) fn follow(pair: &Pair<'_, '_, '_>) -> Result<Followed, Fault> {
     let (old, new) = (&pair.old.program.source, &pair.new.program.source);
     let is_code = |kind: &MarkKind| matches!(kind, MarkKind::Kernel(_) | MarkKind::Function);
@@ -99,7 +100,7 @@ pub(super) fn follow(pair: &Pair<'_, '_, '_>) -> Result<Followed, Fault> {
         if before.name != after.name {
             return Err((after.offset, format!("`{}` stands where `{}` stood", after.name, before.name)));
         }
-        // Further names of the same code.
+        // Further symbols of the same code.
         if stretches.last().is_some_and(|last| before.offset < last.end) {
             continue;
         }
@@ -115,7 +116,7 @@ pub(super) fn follow(pair: &Pair<'_, '_, '_>) -> Result<Followed, Fault> {
         stretches.par_chunks(STRETCHES).with_max_len(1).map(several).collect();
     let walks: Vec<Walk<'_, '_, '_, '_>> = walks.into_iter().collect::<Result<_, Fault>>()?;
     let mut walk = Walk { followed: all(&walks), ..Walk::new(pair) };
-    // There are many of them, and nobody needs them in one list.
+    // There are many of them, and no single list is needed.
     let mut branches: Vec<Vec<Branch>> = walks.into_iter().map(|walk| walk.branches).collect();
     walk.without_names()?;
     walk.followed.index();
@@ -125,7 +126,7 @@ pub(super) fn follow(pair: &Pair<'_, '_, '_>) -> Result<Followed, Fault> {
     Ok(walk.followed)
 }
 
-/// What the walks found, each list put in its order.
+/// The results of the walks, each list sorted.
 fn all(walks: &[Walk<'_, '_, '_, '_>]) -> Followed {
     let steps = || joined(walks, |walk| &walk.followed.steps);
     let (steps, places) = rayon::join(steps, || joined(walks, |walk| &walk.followed.places));
@@ -137,14 +138,14 @@ fn all(walks: &[Walk<'_, '_, '_, '_>]) -> Followed {
     all
 }
 
-/// One list of the walks, one behind another.
+/// Concatenates one list of all walks.
 fn joined<W, T: Copy>(walks: &[W], part: impl Fn(&W) -> &Vec<T>) -> Vec<T> {
     let mut all = Vec::with_capacity(walks.iter().map(|walk| part(walk).len()).sum());
     walks.iter().for_each(|walk| all.extend_from_slice(part(walk)));
     all
 }
 
-/// The symbol of a function that was moved, or not.
+/// The symbol of a function, whether it was moved or not.
 fn moved_mark<'p>(pair: &'p Pair<'_, '_, '_>, before: &Mark<'_>) -> Result<&'p Mark<'p>, Fault> {
     let at = pair.moved_to(before.offset);
     let marks = &pair.new.program.source.marks;
@@ -153,7 +154,8 @@ fn moved_mark<'p>(pair: &'p Pair<'_, '_, '_>, before: &Mark<'_>) -> Result<&'p M
     found.ok_or_else(|| (at, format!("`{}` is nowhere", before.name)))
 }
 
-/// Where a branch, or the computation of one, at a new offset leads: what is left where a function was.
+/// The target of a branch, or of the computation of one, at a new offset: the code left at the old position of a moved
+/// function.
 pub(super) fn led_on(pair: &Pair<'_, '_, '_>, at: u32) -> Option<u32> {
     let mut walk = Walk { new: at, ..Walk::new(pair) };
     let inst = walk.legal(at).ok()?;
@@ -163,8 +165,8 @@ pub(super) fn led_on(pair: &Pair<'_, '_, '_>, at: u32) -> Option<u32> {
     }
 }
 
-/// Behind the last known instruction of the function at an offset. What is left out of the program is code up to the next
-/// function.
+/// The end of the last known instruction of the function at an offset. Code that the program leaves out extends up to
+/// the next function.
 fn end_of_code(pair: &Pair<'_, '_, '_>, offset: u32) -> u32 {
     let program = &pair.old.program;
     if let Some((_, function)) = program.function_at(offset) {
@@ -176,18 +178,18 @@ fn end_of_code(pair: &Pair<'_, '_, '_>, offset: u32) -> u32 {
     next.map_or(program.source.bytes.len() as u32, |mark| mark.offset)
 }
 
-/// Old target, the new branch, and where that leads.
+/// Old target, offset of the new branch, and its target.
 type Branch = (u32, u32, u32);
 
-/// How many functions one task looks at.
+/// Functions that one task checks.
 const STRETCHES: usize = 64;
 
-/// What symbols say is one function, before and after.
+/// The extent of one function according to its symbols, before and after.
 struct Stretch<'p> {
     old: u32,
     end: u32,
     new: u32,
-    /// Where it ends now, if its symbol says so.
+    /// The new end, if its symbol gives it.
     new_end: Option<u32>,
     name: &'p str,
 }
@@ -198,9 +200,9 @@ struct Walk<'w, 'p, 'a, 'b> {
     branches: Vec<Branch>,
     old: u32,
     new: u32,
-    /// From here on instructions were gone through.
+    /// Instructions from this offset on were checked.
     covered: u32,
-    /// Up to here nothing is planned behind the old instruction.
+    /// Up to this offset nothing is planned after the old instruction.
     next: u32,
 }
 
@@ -213,7 +215,7 @@ impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
         Err((self.new, what.into()))
     }
 
-    /// Functions without a symbol in which something changes: their callers lead to them.
+    /// Functions without a symbol in which something changes: their callers refer to them.
     fn without_names(&mut self) -> Result<(), Fault> {
         let functions: BTreeSet<usize> = {
             let mut is_met = met(&self.followed);
@@ -247,7 +249,7 @@ impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
 
     fn all(mut self, stretches: &[Stretch<'_>]) -> Result<Self, Fault> {
         if let [first, .., last] = stretches {
-            // Growing lists are copied, while another thread waits for the allocator.
+            // Growing a list copies it, while another thread waits for the allocator.
             let planned = self.pair.plan.range(first.old..last.end.max(first.old)).len();
             self.followed.places.reserve_exact(planned);
             self.followed.steps.reserve_exact(planned + stretches.len() + 64);
@@ -260,7 +262,7 @@ impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
             let moved = self.pair.moved;
             let found = moved.binary_search_by_key(&u64::from(*old), |one| one.from);
             if let Some(one) = found.ok().map(|found| moved[found]) {
-                // Behind it everything is where it was.
+                // After it every offset is as before.
                 let behind = (one.from + one.size) as u32;
                 self.followed.steps.push((behind, behind));
             }
@@ -271,7 +273,7 @@ impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
         Ok(self)
     }
 
-    /// Goes through code up to an old offset.
+    /// Checks code up to an old offset.
     fn stretch(&mut self, end: u32) -> Result<(), Fault> {
         self.covered = self.new;
         self.code(end)?;
@@ -307,7 +309,7 @@ impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
                     if word(old.bytes, self.old) != word(new.bytes, self.new) {
                         return self.fault("bytes that are no instruction have changed");
                     }
-                    // What it is for the target, nobody knows.
+                    // Its decoding on the target is unknown.
                     self.followed.covered.push((self.covered, self.new));
                     self.old += 4;
                     self.new += 4;
@@ -318,7 +320,7 @@ impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
         Ok(())
     }
 
-    /// Data up to an old offset: the bytes that it was.
+    /// Checks data up to an old offset: its bytes are unchanged.
     fn data(&mut self, end: u32) -> Result<(), Fault> {
         let Some(size) = end.checked_sub(self.old) else { return Ok(()) };
         let bytes = |bytes: &'p [u8], at: u32| bytes.get(at as usize..)?.get(..size as usize);
@@ -326,14 +328,14 @@ impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
         if bytes(old, self.old) != bytes(new, self.new) {
             return self.fault("data between the instructions has changed");
         }
-        // It could be read as anything.
+        // It could decode as anything.
         self.followed.covered.push((self.covered, self.new));
         (self.old, self.new) = (end, self.new + size);
         self.covered = self.new;
         Ok(())
     }
 
-    /// Goes over instructions that are what they were, up to the next planned place or one that needs a closer look; whether
+    /// Skips unchanged instructions, up to the next planned place or one that needs a closer look. Returns whether
     /// there were any.
     fn plain(&mut self, next: u32, end: u32) -> bool {
         let (old, new) = (self.pair.old.program.source.bytes, self.pair.new.program.source.bytes);
@@ -342,7 +344,7 @@ impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
         };
         let (first, plain) = ((self.old, self.new), self.pair.plain);
         let (next, end) = (next - first.0, end - first.0);
-        // Both sides go on alike, so that one number says where.
+        // Both sides advance alike, so one number is enough.
         let mut at = 0;
         let chunk = |bytes: &'p [u8], at: u32| bytes.get(at as usize..).and_then(<[u8]>::first_chunk);
         while at < next
@@ -350,7 +352,7 @@ impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
             && let Some(same) = plain.same(before, after)
         {
             let len = match same {
-                // Constants behind branches that are predicted let the next one begin before this length is known.
+                // With constants after predicted branches, the next instruction can start before this length is known.
                 Same::Bytes(4) => black_box(4),
                 Same::Bytes(8) => black_box(8),
                 Same::Bytes(len) | Same::Matrix(len) => len,
@@ -365,13 +367,14 @@ impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
         at > 0
     }
 
-    /// Notes what an unchanged instruction says, by its places before and now; whether that is all there is to it.
+    /// Records what an unchanged instruction implies, given its offsets before and now. Returns whether nothing else is
+    /// to be checked.
     #[inline(always)]
     fn goes(&mut self, same: Same, (was, is): (u32, u32)) -> bool {
         match same {
             Same::Bytes(_) => {}
             Same::Matrix(_) => self.followed.matrices.push(is),
-            // What branches over one instruction may lead around a long branch; a linker may fill distances in.
+            // A branch over one instruction may skip a long branch. Distances may be left for a linker to fill in.
             Same::Branch([_, 1]) => return false,
             Same::Branch(_) if !self.pair.old.program.source.linked => return false,
             Same::Branch([old, new]) => {
@@ -382,7 +385,7 @@ impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
         true
     }
 
-    /// A planned place.
+    /// Checks a planned place.
     fn place(&mut self, code: &[Inst]) -> Result<(), Fault> {
         let Some(old) = self.pair.old.program.decode(self.old) else { return self.fault("a change of no instruction") };
         let (at, begin) = (self.old, self.new);
@@ -406,13 +409,13 @@ impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
         Ok(())
     }
 
-    /// The instruction of the target at a new offset.
+    /// Decodes the instruction at a new offset for the target.
     fn legal(&self, at: u32) -> Result<Inst, Fault> {
         let rest = self.pair.new.program.source.bytes.get(at as usize..).unwrap_or_default();
         self.pair.target.decode(rest).map_err(|error| (at, format!("the target has no such instruction: {error}")))
     }
 
-    /// An instruction that stays.
+    /// Checks an unchanged instruction.
     fn same(&mut self, old: &Inst, isa: Isa) -> Result<(), Fault> {
         let new = self.legal(self.new)?;
         let target = old.branch_target(u64::from(self.old), isa);
@@ -432,14 +435,14 @@ impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
         Ok(())
     }
 
-    /// Remembers a new matrix instruction, before it is passed.
+    /// Records a new matrix instruction, before the walk passes it.
     fn note(&mut self, new: &Inst) {
         if is_matrix(new.mnemonic()) {
             self.followed.matrices.push(self.new);
         }
     }
 
-    /// A linker fills the distance in.
+    /// Whether a linker fills in the distance.
     fn is_linked_later(&self) -> bool {
         let source = &self.pair.old.program.source;
         let fixups = source.fixups_in(self.old..self.old + 4);
@@ -449,10 +452,10 @@ impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
     fn may_differ(&self, old: &Inst, new: &Inst) -> bool {
         match old.mnemonic() {
             "s_clause" | "s_delay_alu" => [old.mnemonic(), "s_nop"].contains(&new.mnemonic()),
-            // What is fetched ahead is a hint; the distance is in the low 24 bits of the second word.
+            // Prefetches are hints. The distance is in the low 24 bits of the second dword.
             "s_prefetch_inst_pc_rel" | "s_prefetch_data_pc_rel" => is_same_but(old, new, FETCH),
             "s_prefetch_inst" | "s_prefetch_data" if self.serves(self.old) => is_same_but(old, new, FETCH),
-            // Literals hold addresses, which the linker's relocations or the program's sums explain.
+            // Literals hold addresses, which the linker's relocations or the program's additions explain.
             _ => {
                 let whole = usize::from(old.entry().bytes()) / 4;
                 let fixed = old.words()[..whole] == new.words()[..whole];
@@ -463,8 +466,8 @@ impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
         }
     }
 
-    /// Whether the instruction may have a part in adding a distance to the program counter. That the sum is
-    /// right is for [`super::flow`] to say.
+    /// Whether the instruction may take part in adding a distance to the program counter. [`super::flow`] checks that
+    /// the sum is right.
     fn is_sum(&self, old: &Inst) -> bool {
         let adds = |value: &PcValue| (value.pc..=value.low.max(value.high)).contains(&self.old);
         let found = self.pair.old.program.function_at(self.old);
@@ -472,12 +475,12 @@ impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
             || old.is(Flag::Salu) && found.is_some_and(|(_, function)| function.pc_values.iter().any(adds))
     }
 
-    /// Whether nothing but fetching ahead depends on the instruction.
+    /// Whether only prefetches depend on the instruction.
     fn serves(&self, at: u32) -> bool {
         self.pair.old.program.function_at(at).is_some_and(|(_, function)| function.serves_fetching(at))
     }
 
-    /// Members of a clause stand behind it as they stood, and nothing new is among them.
+    /// Members of a clause follow it as before, with no new instruction among them.
     fn clause(&self, old: &Inst, new: &Inst) -> Result<(), Fault> {
         let members = |inst: &Inst| (inst.raw(Name::Simm16).unwrap_or(0) & 63) + 1;
         let mut at = self.old + u32::from(old.len());
@@ -512,7 +515,7 @@ impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
         }
         let start = self.new;
         if new.entry() == old.entry() {
-            // Taken: over the branch around the computation.
+            // If taken, it branches over the branch around the computation.
             self.new += 8;
         }
         let to = self.computed()?;
@@ -522,7 +525,7 @@ impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
         Ok(())
     }
 
-    /// Whether a conditional branch goes over the branch behind it, which goes over a computation.
+    /// Whether a conditional branch skips the branch after it, which skips a computation.
     fn skips_a_long_one(&self, new: &Inst) -> bool {
         let next = |at: u32| self.legal(at).map_or("", |inst| inst.mnemonic());
         new.raw(Name::Simm16) == Some(1)
@@ -557,13 +560,13 @@ const LONGEST: u32 = 20;
 /// The distance of a fetch ahead, in its second word.
 const FETCH: u32 = 0xff_ffff;
 
-/// Whether two instructions of two words differ in those bits of the second at most.
+/// Whether two instructions of two dwords differ at most in `bits` of the second.
 fn is_same_but(old: &Inst, new: &Inst, bits: u32) -> bool {
     let (before, after) = (old.words(), new.words());
     old.len() == 8 && new.len() == 8 && before[0] == after[0] && (before[1] ^ after[1]) & !bits == 0
 }
 
-/// Says of old offsets, in their order, whether a planned place was met there.
+/// Returns a function that checks, for old offsets in ascending order, whether a planned place was visited there.
 fn met(followed: &Followed) -> impl FnMut(u32) -> bool {
     let mut places = followed.places.iter().map(|(old, _)| *old).peekable();
     move |offset| {
@@ -572,7 +575,7 @@ fn met(followed: &Followed) -> impl FnMut(u32) -> bool {
     }
 }
 
-/// Every planned place was met.
+/// Checks that every planned place was visited.
 fn planned(pair: &Pair<'_, '_, '_>, followed: &Followed) -> Result<(), Fault> {
     let mut is_met = met(followed);
     match pair.plan.offsets().find(|offset| !is_met(*offset)) {

@@ -1,8 +1,8 @@
-//! Distances behind matrix instructions, counted again: every way from each of them is walked until it
-//! is far enough.
+//! Distances after matrix instructions, counted independently: every path from each of them is walked until it is far
+//! enough.
 //!
-//! The numbers are those of the table of `hotswap-hazards`, which LLVM judges (`tests/rewrite-exam`); which registers meet,
-//! what counts and which ways there are is found out here once more.
+//! The numbers are those of the table of `hotswap-hazards`, which is tested against LLVM (`tests/rewrite-exam`).
+//! Overlapping registers, the instructions that count and the paths are determined independently here.
 
 use super::follow::Followed;
 use super::{Fault, Pair};
@@ -16,7 +16,8 @@ use hotswap_program::{Block, Function};
 use std::cell::OnceCell;
 use std::collections::HashMap;
 
-/// Vector instructions before a vector one that touches the registers, and before a matrix one that reads the result.
+/// Vector instructions required before a vector one that touches the registers, and before a matrix one that reads the
+/// result.
 type Needs = (u8, u8);
 
 fn needs(inst: &Inst, isa: Isa) -> Option<Needs> {
@@ -37,7 +38,7 @@ struct Producer {
     registers: Registers,
 }
 
-/// Vector registers from one to before another; none where both are 0.
+/// Vector registers from the first number up to the second, exclusive; none if both are 0.
 type Stretch = (u16, u16);
 
 fn stretch(reg: Reg) -> Stretch {
@@ -48,7 +49,7 @@ fn meet((first, end): Stretch, (from, to): Stretch) -> bool {
     first < to && from < end
 }
 
-/// What a matrix instruction names: its result, and A, B and, of sparse ones, the index.
+/// The registers of a matrix instruction: its result, and A, B and, for sparse ones, the index.
 #[derive(Debug, Clone, Copy, Default)]
 struct Registers {
     result: Stretch,
@@ -87,7 +88,7 @@ fn has_matrix(unit: &Unit<'_>, isa: Isa, line: &Block) -> bool {
     false
 }
 
-/// The code of a function; blocks that no way from a matrix instruction comes to are not made.
+/// The code of a function. Blocks that no path from a matrix instruction reaches are not decoded.
 struct Code<'c, 'a> {
     unit: &'c Unit<'a>,
     number: usize,
@@ -104,7 +105,7 @@ struct Step {
     at: u32,
     inst: Inst,
     banks: VgprBanks,
-    /// Of a matrix instruction, once somebody asked.
+    /// The registers of a matrix instruction, computed on demand.
     registers: OnceCell<Registers>,
 }
 
@@ -160,9 +161,9 @@ struct Walk<'w, 'a> {
 }
 
 impl Walk<'_, '_> {
-    /// All ways from behind a matrix instruction, each block again if it is come to with less distance.
+    /// Walks all paths from after a matrix instruction. A block is walked again if it is reached with less distance.
     fn from(&self, block: usize, index: usize) -> Result<(), Fault> {
-        // Most ways end in the block where they begin.
+        // Most paths end in the block where they start.
         let Some(since) = self.block(block, index + 1, 0)? else { return Ok(()) };
         let mut least: HashMap<usize, u8> = HashMap::new();
         let (mut work, mut passed) = (Vec::new(), Some((block, since)));
@@ -181,7 +182,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// Goes through a block; `None` when it is far enough.
+    /// Walks a block. Returns `None` when the distance is sufficient.
     fn block(&self, block: usize, first: usize, mut since: u8) -> Result<Option<u8>, Fault> {
         let leaves = self.function.leaves(block);
         let code = self.code.block(block);
@@ -218,11 +219,11 @@ impl Walk<'_, '_> {
         if step.inst.is(Flag::Indexed) || self.touches(step) { vector } else { 0 }
     }
 
-    /// Whether an instruction reads the result, or writes what must not change yet.
+    /// Whether an instruction reads the result, or writes a register that must not change yet.
     fn touches(&self, step: &Step) -> bool {
         let Registers { result, inputs: [a, b, index] } = self.producer.registers;
         let mut touches = false;
-        // What is touched without being named are no vector registers.
+        // Registers touched without being named are not vector registers.
         step.inst.visit(self.isa, |effect| {
             let reg = effect.reg();
             if reg.file != RegFile::Vgpr || effect.is_none() {

@@ -1,19 +1,19 @@
-//! Checks what was written against what was read: nothing here knows how it was made.
+//! Checks the written file against the input, without knowledge of how it was made.
 //!
-//! The bytes of the result are read anew, as a program of its own, and compared with the input's. A check that fails is a defect of ours, and
-//! nothing is written then.
+//! The bytes of the result are parsed again, as a separate program, and compared with the input's. A failed check is a
+//! defect of HotSwap, and no file is written then.
 //!
 //! | checked | in |
 //! |---|---|
-//! | instructions that nobody changed are there, in order, and each is one of the target | [`follow`] |
-//! | branches, calls, computed addresses and entries lead where they led | [`follow`], [`flow`] |
-//! | words with addresses of code, and the jumps that may load them, lead where they led | [`flow`] |
-//! | what leads to a function that was moved to a pool is led on to it | [`follow`], [`flow`] |
+//! | unchanged instructions are present, in order, and each is one of the target | [`follow`] |
+//! | branches, calls, computed addresses and entries have their old targets | [`follow`], [`flow`] |
+//! | words with code addresses, and the jumps that may load them, have their old targets | [`flow`] |
+//! | references to a function that was moved to a pool branch on to it | [`follow`], [`flow`] |
 //! | clauses hold their own members only | [`follow`] |
-//! | distances behind matrix instructions | [`hazard`] |
-//! | what new code overwrites held nothing, is in no load's way, and is granted; the bank mode stays | [`scratch`] |
-//! | kernels that began at multiples of 256 bytes still do | here; of linked files `hotswap-rewrite` has asked the descriptors |
-//! | descriptors give what notes count (`hotswap-rewrite` has read them, too) | here |
+//! | distances after matrix instructions | [`hazard`] |
+//! | new code overwrites no live or outstanding register and only allocated ones; the bank mode stays | [`scratch`] |
+//! | kernels that began at multiples of 256 bytes still do | here; `hotswap-rewrite` checks linked files' descriptors |
+//! | descriptors match the counts of the notes (`hotswap-rewrite` has read them, too) | here |
 //! | a second run has nothing to do | the engine |
 
 mod flow;
@@ -38,7 +38,7 @@ use scratch::Held;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// What was to be changed in a unit: offsets of old instructions, rising, these, and what is to stand there.
+/// The planned changes of a unit: offsets of old instructions, ascending, the instructions, and their replacements.
 #[derive(Default)]
 pub(crate) struct Plan<'p>(Vec<(u32, &'p Inst, &'p [Inst])>);
 
@@ -66,7 +66,7 @@ impl<'p> Plan<'p> {
     }
 }
 
-/// Functions that one task checks: neighbours, so that their code can be given back when it is done.
+/// Functions that one task checks: neighbours, so that their code can be freed when it is done.
 const FUNCTIONS: usize = 64;
 
 /// A unit before and after.
@@ -79,24 +79,24 @@ pub(crate) struct Pair<'p, 'a, 'b> {
     pub(crate) images: (&'p Image<'a>, &'p Image<'b>),
     pub(crate) target: Isa,
     pub(crate) plain: &'p Plain,
-    /// Functions that are somewhere else; by their old places.
+    /// Moved functions, by their old offsets.
     pub(crate) moved: &'p [Moved],
 }
 
 impl Pair<'_, '_, '_> {
-    /// Where a symbol at an old offset must be, if functions were moved.
+    /// The required offset of a symbol at an old offset, if functions were moved.
     pub(crate) fn moved_to(&self, old: u32) -> u32 {
         moved_to(self.moved, old)
     }
 
-    /// How many branches stand where functions were before they moved: they are code without a symbol.
+    /// The number of branches at the old positions of moved functions: they are code without a symbol.
     fn left_behind(&self) -> usize {
         let marks = self.new.program.source.marks.iter().filter(|mark| mark.name.is_empty());
         let is_old = |at: u64| self.moved.iter().any(|one| (one.from..one.from + one.size).contains(&at));
         marks.filter(|mark| is_old(u64::from(mark.offset))).count()
     }
 
-    /// The data that begins in a range of old offsets, or around its begin.
+    /// The data that starts in a range of old offsets, or overlaps its start.
     fn data_in(&self, range: Range<u32>) -> &[Range<u32>] {
         let first = self.data.partition_point(|data| data.end <= range.start);
         let rest = &self.data[first..];
@@ -104,12 +104,12 @@ impl Pair<'_, '_, '_> {
     }
 }
 
-/// Where an offset is when functions were moved and nothing else.
+/// The new offset if functions were moved and nothing else changed.
 pub(crate) fn moved_to(moved: &[Moved], old: u32) -> u32 {
     Moved::place(moved, u64::from(old)).map_or(old, |place| place as u32)
 }
 
-/// The named data of a unit, rising; what overlaps is one.
+/// The named data of a unit, ascending. Overlapping ranges are merged.
 pub(crate) fn data(unit: &Unit<'_>) -> Vec<Range<u32>> {
     let mut merged: Vec<Range<u32>> = Vec::new();
     for data in unit.program.named_data() {
@@ -121,10 +121,10 @@ pub(crate) fn data(unit: &Unit<'_>) -> Vec<Range<u32>> {
     merged
 }
 
-/// Something that is not as planned: offset in the new section, and what.
+/// A difference from the plan: the offset in the new section, and a description.
 type Fault = (u32, String);
 
-/// Checks one unit, and says where everything is now.
+/// Checks one unit, and returns the map from old to new offsets.
 ///
 /// # Errors
 /// `VERIFY_FAILED` with function, section and offset of the first fault.
@@ -149,7 +149,7 @@ pub(crate) fn unit(pair: &Pair<'_, '_, '_>) -> Result<Followed, Diagnostic> {
             None => Ok(Vec::new()),
         }
     };
-    // All of them, then the first in the order of the code: which thread is ahead must not show.
+    // All functions are checked, then the first fault in code order is reported: thread timing must not show.
     let checked: Vec<Result<Vec<Held>, Fault>> =
         functions.par_iter().with_min_len(FUNCTIONS).with_max_len(FUNCTIONS).map(check).collect();
     let mut held: Vec<Held> = Vec::new();
@@ -160,7 +160,7 @@ pub(crate) fn unit(pair: &Pair<'_, '_, '_>) -> Result<Followed, Diagnostic> {
     Ok(followed)
 }
 
-/// The hardware begins kernels at multiples of 256 bytes, whatever descriptors say.
+/// The hardware starts kernels at multiples of 256 bytes, whatever descriptors say.
 fn kernels(pair: &Pair<'_, '_, '_>) -> Result<(), Fault> {
     if pair.images.0.kind == Kind::Linked {
         return Ok(());
@@ -177,7 +177,7 @@ fn kernels(pair: &Pair<'_, '_, '_>) -> Result<(), Fault> {
     }
 }
 
-/// The number of the new function, if something of the old one is changed.
+/// The number of the new function, if the old one is changed.
 fn changed(pair: &Pair<'_, '_, '_>, followed: &Followed, number: usize) -> Option<usize> {
     let function = &pair.old.program.functions[number];
     pair.plan.range(function.start..function.end).first()?;
@@ -187,7 +187,7 @@ fn changed(pair: &Pair<'_, '_, '_>, followed: &Followed, number: usize) -> Optio
 /// Descriptors and notes of the result.
 ///
 /// # Errors
-/// What reading gives.
+/// The errors of parsing.
 pub(crate) fn descriptors(data: &[u8]) -> Result<(), Diagnostic> {
     CodeObject::parse(data)?.check_descriptors()
 }

@@ -1,27 +1,28 @@
-//! Instructions that are compared by their bytes, without decoding them: nearly all.
+//! Instructions that are compared by their bytes, without decoding: nearly all.
 //!
-//! Invariants: an answer says that both sides decode, before for the source and now for the target, to the same line of the
-//! tables and to the same bytes, but for the distance of branches; whatever is not that simple has no answer.
+//! Invariants: an answer means that both sides decode, the old one for the source and the new one for the target, to
+//! the same encoding and to the same bytes, except for the distance of branches. Any instruction that is not that
+//! simple has no answer.
 
 use hotswap_isa::{ClassRule, Classifier, Entry, Isa, Seen};
 
-/// What such instructions are, before and after.
+/// The classification of such instructions, before and after.
 #[derive(Debug)]
 pub(crate) struct Plain(Classifier);
 
-/// What is known of an instruction that stands there again.
+/// The result for an unchanged instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Same {
-    /// It says nothing about others; its length.
+    /// It implies nothing about other instructions; its length.
     Bytes(u32),
-    /// As before, a matrix instruction.
+    /// The same, for a matrix instruction.
     Matrix(u32),
-    /// It is a branch of four bytes that goes so many dwords, before and now.
+    /// A branch of four bytes, with its distance in dwords before and now.
     Branch([i16; 2]),
 }
 
 const PLAIN: u8 = 0;
-/// Class of branches that state how far in the lower half of their only word.
+/// Class of branches whose distance is in the lower half of their only dword.
 const BRANCH: u8 = 1;
 const MATRIX: u8 = 2;
 
@@ -35,12 +36,12 @@ fn grade(entry: Entry) -> ClassRule {
     ClassRule { class, ..ClassRule::default() }
 }
 
-/// Whether what has that name may be a matrix instruction.
+/// Whether an instruction of that name may be a matrix instruction.
 pub(super) fn is_matrix(mnemonic: &str) -> bool {
     mnemonic.starts_with("v_wmma_") || mnemonic.starts_with("v_swmmac_")
 }
 
-/// For each length in dwords the bits of the first 16 bytes that belong to an instruction.
+/// For each length in dwords, the mask of the first 16 bytes that belong to an instruction.
 const KEEP: [u128; 5] = [0, 0xffff_ffff, u64::MAX as u128, u128::MAX >> 32, u128::MAX];
 
 impl Plain {
@@ -48,7 +49,7 @@ impl Plain {
         Self(Classifier::shared(&[source, target], grade))
     }
 
-    /// What is known of the instruction at the start of both.
+    /// The result for the instruction at the start of both.
     #[inline(always)]
     pub(super) fn same(&self, old: &[u8; 20], new: &[u8; 20]) -> Option<Same> {
         let Seen { len, class, .. } = self.0.look(new)?;

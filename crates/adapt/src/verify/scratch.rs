@@ -1,12 +1,12 @@
-//! What new code overwrites.
+//! The registers that new code overwrites.
 //!
-//! Invariants: every register that new code writes and the old instruction did not is dead behind it in the program that
-//! came out, or gets back what it held; no memory instruction under way writes it; the kernels that get there have it. The
-//! bank mode behind new code is the one behind the old.
+//! Invariants: every register that new code writes and the old instruction did not is dead after it in the resulting
+//! program, or is restored to its old value. No outstanding memory operation writes it, and the kernels that reach it
+//! have it allocated. The bank mode after new code equals the one after the old.
 //!
-//! New matrix instructions read all lanes of what they work on. Lanes that were off when other new code wrote it look as if they
-//! held something from an earlier place on ([`Held`]). There the input decides: the register was dead in all its lanes, and no
-//! new code of the unit reads it before it wrote it.
+//! New matrix instructions read all lanes of their operands. Lanes that were off when other new code wrote an operand
+//! therefore look as if they held a value from an earlier point ([`Held`]). The input decides there: the register was
+//! dead in all its lanes, and no new code of the unit reads it before writing it.
 
 use super::follow::Followed;
 use super::{Fault, Pair};
@@ -24,13 +24,13 @@ use hotswap_program::Dead;
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// A register that new code at a place overwrites, dead in all lanes in the input and live in some in the result.
+/// A register that new code at an offset overwrites, dead in all lanes in the input and live in some in the result.
 pub(super) type Held = (u32, Reg);
 
 /// Checks the changed places of a function: its number before and after.
 ///
 /// # Errors
-/// The first fault. What is left to be asked about the whole unit is no fault yet: see [`never_read`].
+/// The first fault. Registers that still need a check of the whole unit are returned instead: see [`never_read`].
 pub(super) fn function(
     pair: &Pair<'_, '_, '_>,
     followed: &Followed,
@@ -52,7 +52,7 @@ pub(super) fn function(
     let (modes, old_modes) = (BankCursor::new(pair.new, new), BankCursor::new(pair.old, old));
     let mut held = Vec::new();
     for (offset, place) in &places {
-        // Nobody comes here.
+        // Unreachable code.
         let Some(banks) = modes.before(place.start) else { continue };
         for reg in check(&function, place, banks, granted)? {
             let was_dead = lanes.around(*offset).1.is_dead(reg, Dead::InAllLanes);
@@ -61,9 +61,9 @@ pub(super) fn function(
             }
             held.push((place.start, reg));
         }
-        // Matrix instructions read and write all lanes, also those of their scratch that nobody has written: whether other lanes
-        // hold something is for the program to say in which no such instruction reads them.
-        // What new code writes must not tell whether somebody needs it.
+        // Matrix instructions read and write all lanes, also those of their scratch registers that were never written.
+        // Whether other lanes hold a value is decided in the program in which no such instruction reads them. The
+        // registers that new code writes must not affect whether a value is needed.
         let dead = match keeps_lanes(place.code) {
             false => Some(Dead::InAllLanes),
             true => gives_away.then_some(Dead::InActiveLanes),
@@ -79,7 +79,7 @@ fn read_later(at: u32, reg: Reg) -> Fault {
     (at, format!("new code overwrites {}, which is read later", name(reg)))
 }
 
-/// Checks that no new code of the unit reads any of these registers before it wrote it.
+/// Checks that no new code of the unit reads any of these registers before writing it.
 pub(super) fn never_read(pair: &Pair<'_, '_, '_>, followed: &Followed, held: &[Held]) -> Result<(), Fault> {
     let functions = (0..if held.is_empty() { 0 } else { pair.old.program.functions.len() }).into_par_iter();
     let read = functions.map(|number| read_first(pair, followed, number));
@@ -90,12 +90,12 @@ pub(super) fn never_read(pair: &Pair<'_, '_, '_>, followed: &Followed, held: &[H
     held.iter().find(|(_, reg)| read.touches(*reg)).map_or(Ok(()), |(at, reg)| Err(read_later(*at, *reg)))
 }
 
-/// What new code of an old function reads that it has not written, and that the old instruction did not read.
+/// The registers that new code of an old function reads before writing them and that the old instruction did not read.
 fn read_first(pair: &Pair<'_, '_, '_>, followed: &Followed, number: usize) -> RegSet {
     let (isa, function) = (pair.old.isa(), &pair.old.program.functions[number]);
     let (modes, mut all) = (BankCursor::new(pair.old, number), RegSet::new());
     for (offset, place) in places(pair, followed, function.start..function.end) {
-        // Where the mode is not known, an instruction reads every bank and writes none.
+        // If the mode is unknown, an instruction reads every bank and writes none.
         let mut banks = modes.before(offset).unwrap_or(VgprBanks::UNKNOWN);
         let (start, mut known) = (banks, place.old.read_set(isa, banks));
         for inst in place.code {
@@ -113,7 +113,7 @@ fn read_first(pair: &Pair<'_, '_, '_>, followed: &Followed, number: usize) -> Re
     all
 }
 
-/// The changed places of a function, each with its old offset. What is only waited for overwrites nothing.
+/// The changed places of a function, each with its old offset. Places with only waits inserted overwrite nothing.
 fn places<'p>(pair: &Pair<'p, '_, '_>, followed: &Followed, range: Range<u32>) -> Vec<(u32, Place<'p>)> {
     let (plan, mut known) = (pair.plan.range(range.clone()), followed.places(range).iter().peekable());
     let mut places = Vec::with_capacity(plan.len());
@@ -131,12 +131,12 @@ fn is_idle(inst: &Inst) -> bool {
     matches!(inst.mnemonic(), "v_nop" | "s_nop") || inst.mnemonic().starts_with("s_wait_")
 }
 
-/// Vector registers of the kernels that get to a function.
+/// Vector registers of the kernels that reach a function.
 #[derive(Clone, Copy)]
 struct Granted {
-    /// All of them have so many now.
+    /// All of them have this many now.
     now: u16,
-    /// None of them had one from here on: it holds nothing.
+    /// None of them had registers from this one on: they hold no value.
     before: u16,
 }
 
@@ -164,7 +164,7 @@ struct Function<'u, 'a> {
 }
 
 impl Function<'_, '_> {
-    /// Registers that work under way may write before an offset.
+    /// Registers that outstanding operations may write before an offset.
     fn under_way(&self, offset: u32) -> RegSet {
         let mut set = RegSet::EMPTY;
         if let Some(flight) = self.under_way.before(offset) {
@@ -174,7 +174,7 @@ impl Function<'_, '_> {
     }
 }
 
-/// A changed place: where it is now, and what it was and is.
+/// A changed place: its new range, and its old and new code.
 struct Place<'p> {
     start: u32,
     end: u32,
@@ -189,7 +189,7 @@ impl Place<'_> {
     }
 }
 
-/// What new code writes and the old instruction did not, and the bank mode behind it.
+/// The registers that new code writes and the old instruction did not, and the bank mode after it.
 fn overwritten(place: &Place<'_>, mut banks: VgprBanks, isa: Isa) -> (RegSet, VgprBanks) {
     let own = place.old.written_set(isa, banks);
     let mut written = RegSet::EMPTY;
@@ -197,13 +197,13 @@ fn overwritten(place: &Place<'_>, mut banks: VgprBanks, isa: Isa) -> (RegSet, Vg
         written.union_with(&inst.written_set(isa, banks));
         banks = banks.after(inst, isa);
     }
-    // The bank mode is checked by itself; other bits of MODE are written by nothing that families have.
+    // The bank mode is checked separately. No family writes other bits of MODE.
     written.remove(Reg::special(Special::Mode, 1));
     written.subtract(&own);
     (written, banks)
 }
 
-/// The registers that seem to hold something behind a place.
+/// The registers that seem to hold a value after a place.
 fn check(
     function: &Function<'_, '_>,
     place: &Place<'_>,
@@ -222,7 +222,7 @@ fn check(
         return Ok(held);
     }
     let ((_, behind), mut under_way) = (function.lives.around(place.last()), function.under_way(start));
-    // What the old instruction reads is there.
+    // The registers that the old instruction reads are complete.
     under_way.subtract(&old.read_set(isa, banks));
     for reg in &written {
         let holds = !granted.is_new(reg) && !behind.is_dead(reg, Dead::InActiveLanes);
@@ -239,7 +239,7 @@ fn check(
     Ok(held)
 }
 
-/// Nothing of what is overwritten held anything in the input, in the lanes that are asked about.
+/// Checks that no overwritten register held a value in the input, in the lanes in question.
 fn dead_before(
     pair: &Pair<'_, '_, '_>,
     lives: &LivenessCursor<'_, '_>,
@@ -266,12 +266,12 @@ fn dead_before(
     }
 }
 
-/// Whether all that new code writes is written in active lanes alone.
+/// Whether new code writes only active lanes.
 fn keeps_lanes(code: &[Inst]) -> bool {
     !code.iter().any(|inst| inst.is(hotswap_isa::Flag::Wmma) || inst.is(hotswap_isa::Flag::Swmmac))
 }
 
-/// Whether a register is saved into another one before it is written, and comes from there last.
+/// Whether a register is saved to another one before it is written, and is restored from it last.
 fn comes_back(code: &[Inst], reg: Reg, isa: Isa) -> bool {
     let is_move = |inst: &Inst| inst.mnemonic() == "s_mov_b32";
     let operand = |inst: &Inst, name| match inst.operand(isa, name) {

@@ -1,5 +1,5 @@
-// Behind a call of somebody who is not known no load is under way, as LLVM's functions wait for theirs before they return;
-// the load of the kernel itself behind that call is, and has s[26:27].
+// After a call of an unknown function no load is outstanding, as LLVM's functions wait for theirs
+// before they return. The kernel's own load after that call is outstanding, and writes s[26:27].
 s_load_b64 s[14:15], s[0:1], 0x0
 s_wait_kmcnt 0x0
 s_swap_pc_i64 s[30:31], s[14:15]

@@ -1,4 +1,4 @@
-// What is called waits for nothing; its caller has: registers that nobody reads are free. What loads under way write is not.
+// The callee waits for nothing, its caller has: registers never read are free, except those that loads still write.
 .amdgcn_target "amdgcn-amd-amdhsa-unknown-gfx1250"
 .amdhsa_code_object_version 5
 .text

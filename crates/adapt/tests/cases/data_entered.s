@@ -1,5 +1,5 @@
-// A name says that this is data, and execution enters it behind its first word: it is code, and its branch still leads to
-// the end of the program.
+// A symbol marks this as data, but execution enters it after its first
+// word: it is code, and its branch still points to the end of the program.
 s_branch inside
 .type named,@object
 named:

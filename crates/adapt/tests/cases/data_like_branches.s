@@ -1,5 +1,5 @@
-// Tables between the instructions whose words read as branches, with a type and a size, and without: data stays what it is,
-// and so do its zeros at the end of the section.
+// Tables between the instructions whose words decode as branches, with a type and a
+// size, and without: data is unchanged, and so are its zeros at the end of the section.
 .amdgcn_target "amdgcn-amd-amdhsa--gfx1250"
 .amdhsa_code_object_version 6
 .text

@@ -1,4 +1,4 @@
-// An s_delay_alu that counts over a place that changes is dropped or says less; others stay.
+// An s_delay_alu that counts over a changed place is dropped or weakened. Others are unchanged.
 v_mov_b32 v1, v0
 s_delay_alu instid0(VALU_DEP_1)
 v_add_f32 v2, v1, v1

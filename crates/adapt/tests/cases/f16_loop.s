@@ -1,4 +1,4 @@
-// Matrix instructions read all lanes of what conversions wrote in active ones, in every round of the loop.
+// Matrix instructions read all lanes of registers that conversions wrote in active lanes, in every loop iteration.
 .Lloop:
 v_wmma_f16_16x16x128_fp8_bf8 v[0:3], v[8:23], v[24:39], v[0:3]
 v_wmma_f16_16x16x128_fp8_bf8 v[4:7], v[8:23], v[24:39], v[4:7]

@@ -1,4 +1,4 @@
-// The sum is rounded to 16 bits by a conversion, which asks MODE; the matrix instruction does not.
+// A conversion rounds the sum to 16 bits and depends on MODE. The matrix instruction does not.
 s_setreg_imm32_b32 hwreg(HW_REG_WAVE_MODE, 0, 8), 0xf0
 v_wmma_f16_16x16x128_fp8_fp8 v[2:5], v[10:25], v[26:41], v[2:5]
 global_store_b128 v[8:9], v[2:5], off

@@ -1,4 +1,4 @@
-// Operands beyond v255, and tuples across it.
+// Operands above v255, and tuples that cross it.
 // vgprs: 600
 s_set_vgpr_msb 0x41
 v_wmma_f32_16x16x128_fp8_fp8 v[0:7], v[8:23], v[24:39], v[0:7]

@@ -1,5 +1,5 @@
-// A program counter that only serves fetching ahead: the distances follow what they are about where that is one instruction
-// behind another, sums and lanes are left as they are, and nothing is refused.
+// A program counter that is only used for prefetches: the distances follow their targets if
+// the instructions are consecutive, sums and lanes are unchanged, and nothing is refused.
 s_get_pc_i64 s[24:25]
 s_mov_b32 s26, 31
 s_prefetch_inst s[24:25], 0x40, s26, 0

@@ -1,5 +1,5 @@
-// A fetch ahead leads into an instruction that is replaced: it leads to what stands there now. Another leads out of
-// everything and stays.
+// A prefetch points into an instruction that is replaced: afterwards it points
+// to the replacement. Another points outside of all code and is unchanged.
 s_prefetch_inst_pc_rel 0x14, s0, 0
 s_prefetch_inst_pc_rel 0x7ffff0, s0, 0
 s_prefetch_inst_pc_rel -0x2000, s0, 0

@@ -1,4 +1,4 @@
-// Where the jump leads is not known, so it may lead behind the shift: the address may be anything.
+// The target of the jump is unknown, so it may be after the shift: the address may be anything.
 v_lshlrev_b32 v1, 3, v1
 s_cbranch_scc1 .Lgo
 ds_load_2addr_b32 v[2:3], v1 offset1:9

@@ -1,5 +1,5 @@
-// A table of addresses, read in a loop: places before the jump, at its targets, behind them and in the loop grow, and the
-// words of the table lead to the instructions that they led to.
+// A table of addresses, read in a loop. Code before the jump, at its targets, after them and
+// in the loop grows, and the words of the table refer to the same instructions as before.
 // sgprs: 32
 ds_load_2addr_b32 v[2:3], v0 offset0:1 offset1:9
 s_get_pc_i64 s[6:7]

@@ -1,4 +1,4 @@
-// A word of the table is the address of a function: the jump may be a call of it for good.
+// A word of the table is the address of a function: the jump may be a tail call of it.
 .amdgcn_target "amdgcn-amd-amdhsa-unknown-gfx1250"
 .amdhsa_code_object_version 5
 .text

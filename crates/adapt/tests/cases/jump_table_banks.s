@@ -1,4 +1,4 @@
-// The bank mode at the targets of a table is that of the jump, and of nobody else; the kernel's own branches agree.
+// The bank mode at the targets of a table is that of the jump, its only predecessor. The kernel's own branches agree.
 // vgprs: 300
 s_load_b64 s[4:5], s[0:1], s8
 s_wait_kmcnt 0x0

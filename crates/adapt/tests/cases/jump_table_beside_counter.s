@@ -1,4 +1,4 @@
-// A program counter itself goes to memory: a jump to what is loaded may come back behind it.
+// A program counter itself is stored to memory: a jump to a loaded address may return to the code after it.
 s_get_pc_i64 s[10:11]
 v_mov_b32 v4, s10
 v_mov_b32 v5, s11

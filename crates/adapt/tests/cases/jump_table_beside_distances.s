@@ -1,4 +1,4 @@
-// Relocations of distances lead into the kernel, too: what comes of them, and whether it gets into memory, nobody knows.
+// Relocations of distances point into the kernel, too: their results, and whether they reach memory, are unknown.
 s_get_pc_i64 s[6:7]
 s_add_nc_u64 s[6:7], s[6:7], table1@rel64+4
 s_load_b64 s[4:5], s[6:7], s8

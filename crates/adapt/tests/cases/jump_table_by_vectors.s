@@ -1,4 +1,4 @@
-// The address was in scratch memory in between: other lanes may bring other addresses.
+// The address was in scratch memory in between: other lanes may load other addresses.
 s_load_b64 s[4:5], s[0:1], s8
 s_wait_kmcnt 0x0
 v_mov_b32 v2, s4

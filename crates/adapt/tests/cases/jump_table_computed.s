@@ -1,4 +1,4 @@
-// Something is added to what a table said.
+// A value is added to the address from a table.
 s_load_b64 s[4:5], s[0:1], s8
 s_wait_kmcnt 0x0
 s_add_nc_u64 s[4:5], s[4:5], s[10:11]

@@ -1,4 +1,4 @@
-// A word of the table leads into an instruction.
+// A word of the table points into an instruction.
 s_load_b64 s[4:5], s[0:1], s8
 s_wait_kmcnt 0x0
 s_set_pc_i64 s[4:5]

@@ -1,4 +1,4 @@
-// What is read at the targets of a table alone is live before the jump: of v0 to v7 only v4 and v7 are free at the conversion.
+// Registers read only at a table's targets are live before the jump: of v0 to v7, v4 and v7 are free at the conversion.
 // vgprs: 24
 s_load_b64 s[4:5], s[0:1], s8
 v_cvt_f32_fp8_e64 v5, v6 byte_sel:1 clamp

@@ -1,4 +1,4 @@
-// A table of distances to where it stands: which code they lead to, no relocation of a whole address says.
+// A table of distances relative to itself: no relocation of a whole address shows to which code they point.
 s_get_pc_i64 s[6:7]
 s_add_nc_u64 s[6:7], s[6:7], table@rel64+4
 s_load_b32 s4, s[6:7], s8

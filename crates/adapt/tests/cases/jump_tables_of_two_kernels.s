@@ -1,5 +1,5 @@
-// Two kernels with a table each: what one loads may be the other's, so both count on conventions at the places that words
-// name. A third jumps where memory says, which bounds it alone.
+// Two kernels with a table each: either may load an address from the other's table, so both rely on conventions
+// at the places that words name. A third jumps to an address from memory, which bounds only that kernel.
 .amdgcn_target "amdgcn-amd-amdhsa-unknown-gfx1250"
 .amdhsa_code_object_version 5
 .text

@@ -1,4 +1,4 @@
-// A size that is too large: the function reaches into the kernel behind it, which nothing would keep at a multiple of 256 bytes.
+// The size is too large: the function covers the next kernel, which nothing would keep at a multiple of 256 bytes.
 .text
 .p2align 8
 .type helper,@function

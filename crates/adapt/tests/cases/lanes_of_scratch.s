@@ -1,5 +1,5 @@
-// Two matrix instructions that borrow the same registers, and EXEC changes between them. The second one reads all lanes of what it
-// borrowed, also those that were off when it was written: they hold nothing, though it looks as if the first one overwrote them.
+// Two matrix instructions borrow the same registers, and EXEC changes in between. The second reads all their lanes,
+// also those that were off when they were written: these hold no value, though the first seems to overwrite them.
 s_load_b32 s5, s[0:1], 0x0
 v_wmma_f16_16x16x128_fp8_fp8 v[2:5], v[10:25], v[26:41], v[2:5]
 s_wait_kmcnt 0x0

@@ -1,4 +1,4 @@
-// v40 and v41 are written later, so they hold nothing; but loads under way write them first. v42 is free.
+// v40 and v41 are written later, so they hold no value, but outstanding loads write them first. v42 is free.
 // vgprs: 43
 global_load_b32 v40, v[2:3], off
 ds_load_b32 v41, v1

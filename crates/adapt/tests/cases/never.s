@@ -1,4 +1,4 @@
-// No way leads to the pair of loads, and all ways are known: it stays.
+// No path reaches the pair of loads, and all paths are known: it is unchanged.
 s_branch .Lend
 ds_load_2addr_b32 v[2:3], v1 offset1:9
 .Lend:

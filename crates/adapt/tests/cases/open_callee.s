@@ -1,5 +1,5 @@
-// A function that others may call, too (its address is in data), keeps what its caller here keeps over the call: LLVM
-// looks into callees. So of the vector registers that the convention gives it, v36 is the first one.
+// A function that others may call, too (its address is in data), keeps the registers that its caller here keeps
+// over the call: LLVM looks into callees. The first vector register that it may clobber by convention is then v36.
 .amdgcn_target "amdgcn-amd-amdhsa-unknown-gfx1250"
 .amdhsa_code_object_version 5
 .text

@@ -1,6 +1,6 @@
 // vgprs: 256
 // workgroup: 1024
-// Another link register than that of LLVM's functions: the callee takes arguments wherever its author said.
+// Another link register than that of LLVM's functions: the callee may take its arguments anywhere.
 v_mov_b32 v40, v0
 v_mov_b32 v255, v0
 s_load_b64 s[14:15], s[0:1], 0x0

@@ -1,5 +1,5 @@
-// A function that is called by pointer: v0 to v31 may hold its results; v32 to v39 callers let it change, and the kernel that
-// calls what is not known has them. The kernel that calls nothing gets no more.
+// A function that is called by pointer: v0 to v31 may hold its results. Callers let it clobber v32 to v39,
+// and the kernel that calls an unknown target has them. The kernel without calls gets no more registers.
 // relocatable: refused
 .amdgcn_target "amdgcn-amd-amdhsa-unknown-gfx1250"
 .amdhsa_code_object_version 5

@@ -1,4 +1,4 @@
-// The kernel keeps v36 over its call of what is not known: it knows more of the callee than LLVM would.
+// The kernel keeps v36 over its call of an unknown target: it knows more of the callee than LLVM would.
 .amdgcn_target "amdgcn-amd-amdhsa-unknown-gfx1250"
 .amdhsa_code_object_version 5
 .text

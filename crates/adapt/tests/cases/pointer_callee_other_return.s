@@ -1,4 +1,4 @@
-// A function that returns otherwise than LLVM's functions do: nothing says what its callers have, or keep.
+// A function that does not return like LLVM's functions: the registers that its callers have, or keep, are unknown.
 .amdgcn_target "amdgcn-amd-amdhsa-unknown-gfx1250"
 .amdhsa_code_object_version 5
 .text

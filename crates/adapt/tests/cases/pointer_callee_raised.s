@@ -1,4 +1,4 @@
-// A function that is called by pointer, from a kernel that has no more registers than it: the kernel gets more.
+// A function that is called by pointer, from a kernel with no more registers than the function: the kernel gets more.
 // relocatable: refused
 .amdgcn_target "amdgcn-amd-amdhsa-unknown-gfx1250"
 .amdhsa_code_object_version 5

@@ -1,4 +1,4 @@
-// All eight vector registers are live, and a ninth costs no wave: descriptor and metadata have it then.
+// All eight vector registers are live, and a ninth costs no wave: descriptor and metadata count it afterwards.
 // vgprs: 8
 v_cvt_f32_fp8_e64 v5, v6 byte_sel:1 clamp
 v_add_f32 v0, v0, v1

@@ -1,4 +1,4 @@
-// All 80 registers are live; one more costs waves, and a work-group of 256 fits all the same.
+// All 80 registers are live. One more costs waves, and a work-group of 256 still fits.
 // vgprs: 80
 v_cvt_f32_fp8_e64 v5, v6 byte_sel:1 clamp
 v_add_f32 v0, v0, v0

@@ -1,5 +1,5 @@
-// The number of the high half means the whole base in a source of 64 bits, on the source. On the target that of the low half
-// alone does, and in scalar instructions; literals of that value, and reads of 32 bits, stay.
+// On the source, the number of the high half means the whole base in a 64-bit operand. On the target only that of
+// the low half does, and only in scalar instructions. Literals of that value, and reads of 32 bits, are unchanged.
 v_mov_b32 v0, 0
 s_mov_b64 s[2:3], src_flat_scratch_base_hi
 s_add_nc_u64 s[4:5], s[2:3], src_flat_scratch_base_hi

@@ -1,4 +1,4 @@
-// s0 to s101 are read later. s102 and s103 are not to be written: a read of the scratch base stands near.
+// s0 to s101 are read later. s102 and s103 must not be written: a read of the scratch base is near.
 // sgprs: 106
 v_cvt_f32_fp8_e64 v5, v6 byte_sel:1 clamp
 s_mov_b32 vcc_lo, src_flat_scratch_base_lo

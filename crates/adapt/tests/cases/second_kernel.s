@@ -1,4 +1,4 @@
-// Two kernels, one of which has nothing to do; a function that both call; branches over what grows.
+// Two kernels, one of which needs no change; a function that both call; branches over code that grows.
 .amdgcn_target "amdgcn-amd-amdhsa-unknown-gfx1250"
 .amdhsa_code_object_version 5
 .text

@@ -1,5 +1,5 @@
-// v10 is read by v_exp and dead behind it, and the new code takes it: it may not write it before one vector instruction has
-// gone by. Scalar instructions between do not count.
+// v10 is read by v_exp and dead after it, and the new code borrows it: it must not write it
+// before one vector instruction has been issued. Scalar instructions in between do not count.
 // vgprs: 11
 v_exp_f32 v9, v10
 v_cvt_f32_fp8_e64 v5, v6 byte_sel:1 clamp

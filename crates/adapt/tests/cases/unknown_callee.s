@@ -1,5 +1,5 @@
-// Before a call of somebody who is not known scalar registers are free that hold no argument and that nobody needs behind
-// it: s[12:13] may be arguments, s16 to s23 and s[36:37] are needed behind the call, s[24:25] are not.
+// Before a call of an unknown function, scalar registers are free that hold no argument and are dead after it:
+// s[12:13] may be arguments, s16 to s23 and s[36:37] are live after the call, s[24:25] are not.
 s_mov_b64 s[16:17], s[0:1]
 s_mov_b64 s[18:19], s[0:1]
 s_mov_b64 s[20:21], s[0:1]

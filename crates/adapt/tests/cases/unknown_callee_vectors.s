@@ -1,7 +1,7 @@
 // vgprs: 256
 // workgroup: 1024
-// Before a call of what is not known, by the link register of LLVM's functions, vector registers are free that hold no argument
-// and that nothing needs behind it: arguments are in v0 to v31, v40 is needed behind the call.
+// Before a call of an unknown function with LLVM's link register, vector registers are free that hold no argument and
+// are dead after it: arguments are in v0 to v31, v40 is live after the call.
 v_mov_b32 v40, v0
 v_mov_b32 v255, v0
 s_load_b64 s[14:15], s[0:1], 0x0

@@ -1,4 +1,4 @@
-// Nothing says where code begins behind words that are no instruction: refused.
+// After undecodable words the start of code is unknown: refused.
 s_load_b64 s[4:5], s[0:1], 0x0
 s_wait_kmcnt 0x0
 s_swap_pc_i64 s[30:31], s[4:5]

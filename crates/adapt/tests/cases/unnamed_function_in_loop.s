@@ -1,4 +1,4 @@
-// No symbol covers the function, and the loop around its call hides where the call goes until it is known to be one.
+// No symbol covers the function, and the loop around its call hides the target until it is known to be a call.
 s_get_pc_i64 s[4:5]
 s_add_nc_u64 s[4:5], s[4:5], .Lhelper@rel64+4
 .Lagain:

@@ -1,4 +1,4 @@
-// No symbol covers the functions, and nothing says where the call goes: they are read from the end of the kernel on.
+// No symbol covers the functions, and the call target is unknown: they are decoded from the end of the kernel on.
 s_load_b64 s[4:5], s[0:1], 0x0
 s_wait_kmcnt 0x0
 s_swap_pc_i64 s[30:31], s[4:5]

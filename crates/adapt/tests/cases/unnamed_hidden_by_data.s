@@ -1,5 +1,5 @@
-// The word before the function looks like the first half of an instruction: the pair of loads is seen by no pass from
-// instruction to instruction.
+// The word before the function looks like the first half of an instruction:
+// a pass from instruction to instruction does not find the pair of loads.
 s_load_b64 s[4:5], s[0:1], 0x0
 s_wait_kmcnt 0x0
 s_swap_pc_i64 s[30:31], s[4:5]

@@ -1,4 +1,4 @@
-// As above, but inside of what the kernel's symbol covers, behind its end and before more of its code.
+// As above, but within the range of the kernel's symbol, after its end and before more of its code.
 s_cbranch_scc0 .Lmore
 s_load_b64 s[4:5], s[0:1], 0x0
 s_wait_kmcnt 0x0

@@ -1,4 +1,4 @@
-// Nothing leads there: there is no jump and no call through registers in the file. It stays and is counted.
+// Nothing refers to it: the file has no jump or call through registers. It is unchanged and counted.
 s_nop 1
 s_endpgm
 .text 1

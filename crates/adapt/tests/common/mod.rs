@@ -1,4 +1,4 @@
-//! Assembly of a case as a code object, and what LLVM says of the result.
+//! Assembles a case into a code object, and returns LLVM's listing of the result.
 #![allow(dead_code, reason = "each test uses its part")]
 
 use hotswap_adapt::{Adapted, Order, adapt};
@@ -20,10 +20,10 @@ pub(crate) fn run(data: &[u8], keep_machine: bool) -> Result<Adapted, Vec<Diagno
     adapt(data, &order(keep_machine))
 }
 
-/// Paths of the `.s` files of a folder, sorted.
-pub(crate) fn cases(folder: &str) -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
-    let mut paths: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+/// Paths of the `.s` files of a directory, sorted.
+pub(crate) fn cases(directory: &str) -> Vec<PathBuf> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join(directory);
+    let mut paths: Vec<PathBuf> = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "s"));
     paths.sort();
     paths
@@ -33,13 +33,13 @@ pub(crate) fn stem(path: &Path) -> &str {
     path.file_stem().unwrap().to_str().unwrap()
 }
 
-/// What a case says in a comment `// KEY: VALUE`.
+/// The value of a case's comment `// KEY: VALUE`.
 pub(crate) fn setting<'c>(case: &'c str, key: &str) -> Option<&'c str> {
     case.lines().find_map(|line| line.strip_prefix("// ")?.strip_prefix(key)?.strip_prefix(": "))
 }
 
-/// A file of assembly around plain instructions: one kernel, with descriptor and metadata. The settings `vgprs`, `sgprs` and
-/// `workgroup` have defaults; `descriptor` is one more directive of the descriptor.
+/// A file of assembly around plain instructions: one kernel, with descriptor and metadata. The settings `vgprs`,
+/// `sgprs` and `workgroup` have defaults; `descriptor` is an additional directive of the descriptor.
 pub(crate) fn as_kernel(case: &str) -> String {
     let number = |key: &str, default: u32| setting(case, key).map_or(default, |value| value.parse().unwrap());
     let (vgprs, sgprs, workgroup) = (number("vgprs", 128), number("sgprs", 100), number("workgroup", 256));
@@ -61,7 +61,7 @@ pub(crate) fn as_kernel(case: &str) -> String {
     text
 }
 
-/// Objects and linked code objects of files of assembly, by one script: `NAME.o`, `NAME.co` with its relocations.
+/// Assembles and links files by one script: `NAME.o`, and `NAME.co` with its relocations.
 pub(crate) fn assemble(bench: &Workbench, files: &[(String, String)]) -> Vec<(Vec<u8>, Vec<u8>)> {
     for (name, text) in files {
         bench.write(&format!("{name}.s"), text.as_bytes());
@@ -74,7 +74,7 @@ pub(crate) fn assemble(bench: &Workbench, files: &[(String, String)]) -> Vec<(Ve
     files.iter().map(|(name, _)| (read(name, "o"), read(name, "co"))).collect()
 }
 
-/// LLVM's lines for the code of each object: none may be invalid for the target.
+/// LLVM's lines for the code of each object. None may be invalid for the target.
 pub(crate) fn disassembled(bench: &Workbench, objects: &[(String, Vec<u8>)]) -> Vec<Vec<String>> {
     for (name, bytes) in objects {
         bench.write(&format!("{name}.made"), bytes);

@@ -1,4 +1,4 @@
-// v0 and v1 are free behind the conversion.
+// v0 and v1 are free after the conversion.
 .amdgcn_target "amdgcn-amd-amdhsa-unknown-gfx1250"
 .amdhsa_code_object_version 5
 .text

@@ -1,4 +1,4 @@
-// A jump by a table, with places before it, at its targets and behind them.
+// A jump table, with sites before the jump, at its targets and after them.
 .amdgcn_target "amdgcn-amd-amdhsa-unknown-gfx1250"
 .amdhsa_code_object_version 5
 .text

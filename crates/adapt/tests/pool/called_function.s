@@ -1,4 +1,4 @@
-// A function that has to grow is called from code that cannot be explained otherwise: a branch leads on to it.
+// A function that has to grow is called from unresolved code: a branch at its old position leads to it.
 // kernels: odd, caller
 // still: odd, caller
 .globl odd

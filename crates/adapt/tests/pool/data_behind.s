@@ -1,4 +1,4 @@
-// What cannot be explained may count on the place of data, which a pool would push on: refused.
+// Unresolved code may rely on the position of data, which a pool would move: refused.
 // kernels: odd, k
 .globl odd
 .p2align 8

@@ -1,4 +1,4 @@
-// A call goes nobody knows where, but what it knows of data is explained: data may be pushed on.
+// The target of a call is unknown, but its references to data are resolved: data may be moved.
 // kernels: calls, k
 .globl calls
 .p2align 8

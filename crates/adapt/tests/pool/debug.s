@@ -1,4 +1,4 @@
-// Debug information would have to part: refused.
+// Debug information would have to be split: refused.
 // kernels: odd, k
 .globl odd
 .p2align 8

@@ -1,4 +1,4 @@
-// The function that has to grow is entered elsewhere, too: it cannot be moved.
+// The function that has to grow has another entry, too: it cannot be moved.
 // kernels: odd, k, jumps
 .globl odd
 .p2align 8

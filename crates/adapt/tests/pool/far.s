@@ -1,4 +1,4 @@
-// The pool is out of reach of a branch: registers that hold nothing lead there; a kernel's descriptor needs none.
+// The pool is out of range of a branch: dead registers hold its address. A kernel's descriptor needs none.
 // kernels: odd, k, calls
 // still: odd, calls
 .globl odd

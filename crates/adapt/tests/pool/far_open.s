@@ -1,4 +1,4 @@
-// Nobody knows who calls the function, so no registers are certain to be free for a long way: refused.
+// The callers of the function are unknown, so no registers are certain to be free for a long branch: refused.
 // kernels: odd
 .globl odd
 .p2align 8

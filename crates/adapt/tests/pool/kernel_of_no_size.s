@@ -1,4 +1,4 @@
-// A kernel without instructions begins where the code ends: what has to grow cannot be put there.
+// A kernel without instructions starts at the end of the code: functions that grow cannot be put there.
 // kernels: odd, k, last, none
 // still: odd, last
 .globl odd

@@ -1,4 +1,4 @@
-// The function that has to grow runs on into the next one: it cannot be moved.
+// The function that has to grow falls through into the next one: it cannot be moved.
 // kernels: odd, k, last
 .globl odd
 .p2align 8

@@ -1,4 +1,4 @@
-// A kernel jumps nobody knows where; another one has to grow, and one behind it must not move.
+// A kernel jumps to an unknown target. Another one has to grow, and one after it must not move.
 // kernels: odd, k, last
 // still: odd, last
 .globl odd

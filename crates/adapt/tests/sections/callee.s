@@ -1,6 +1,6 @@
-// A function that is called from another section of the same file (-ffunction-sections): LLVM looks into callees, so the
-// caller keeps what this one leaves alone, as here v32 to v35 and s16. Only what the function itself writes is free: v48 to
-// v50, s20.
+// A function that is called from another section of the same file (-ffunction-sections): LLVM
+// looks into callees, so the caller keeps values in registers that this one does not write, here
+// v32 to v35 and s16. Only registers that the function itself writes are free: v48 to v50, s20.
 .amdgcn_target "amdgcn-amd-amdhsa-unknown-gfx1250"
 .amdhsa_code_object_version 5
 .section .text.callee,"ax",@progbits

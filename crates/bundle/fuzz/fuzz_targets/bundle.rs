@@ -1,4 +1,4 @@
-//! Plain bundles, alone and one behind another.
+//! Plain bundles, single and concatenated.
 #![no_main]
 
 #[path = "../src/checks.rs"]

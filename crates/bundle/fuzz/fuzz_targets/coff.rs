@@ -1,4 +1,4 @@
-//! COFF objects and whatever else `object` reads.
+//! COFF objects and other formats that `object` reads.
 #![no_main]
 
 #[path = "../src/checks.rs"]

@@ -1,7 +1,7 @@
-//! What must hold for any bytes, one function for each fuzz target.
+//! Properties of any bytes, one function for each fuzz target.
 //!
-//! Nothing panics; what is read lies in the input; what is written reads back. That the input is odd is said by
-//! codes of input: a failed verification or a defect of our own would be a finding.
+//! Nothing panics; everything read is inside the input; everything written reads back. Odd input is reported with the
+//! codes for input: a failed verification or a defect of our own would be a finding.
 
 // Each target calls one of them.
 #![allow(dead_code)]
@@ -12,7 +12,7 @@ use hotswap_code_object::{CodeMap, CodeObject, Edit, kernel_count};
 use hotswap_report::{Diagnostic, codes};
 use std::io::Write;
 
-/// Containers of one input whose change is tried.
+/// The number of containers of one input that are changed.
 const CHANGES: usize = 3;
 
 fn check(error: &Diagnostic) {
@@ -80,7 +80,7 @@ pub(crate) fn bundle(input: &[u8]) {
     file(input);
 }
 
-/// Laid out anew it has the same entries.
+/// After a new layout it has the same entries.
 fn written(bundle: Bundle<'_>) {
     let mut plain = bundle.clone();
     plain.set_compression(None);
@@ -90,7 +90,7 @@ fn written(bundle: Bundle<'_>) {
     assert_eq!(again.record(), bundle.record());
 }
 
-/// The first byte: header version and method; what follows is a payload, or is compressed to one.
+/// The first byte: header version and method; the rest is a payload, or is compressed to one.
 pub(crate) fn compressed(input: &[u8]) {
     bundle(input);
     let [how, content @ ..] = input else { return };
@@ -143,7 +143,7 @@ pub(crate) fn host_object(input: &[u8]) {
 
 pub(crate) fn linked(input: &[u8]) {
     file(input);
-    // Offsets that nobody found.
+    // Offsets without a container.
     let wild = Exchange { offset: input.len() as u64 / 2, new: input.to_vec().into() };
     if let Err(error) = replace_bundles(input, &[wild]) {
         check(&error);

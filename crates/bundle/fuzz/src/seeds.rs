@@ -15,12 +15,12 @@ use std::path::Path;
 use std::{env, fs, io};
 
 fn main() -> io::Result<()> {
-    let Some(folder) = env::args_os().nth(1) else { return Err(io::Error::other("usage: seeds FOLDER")) };
+    let Some(directory) = env::args_os().nth(1) else { return Err(io::Error::other("usage: seeds DIRECTORY")) };
     for (target, seeds) in all() {
-        let folder = Path::new(&folder).join(target);
-        fs::create_dir_all(&folder)?;
+        let directory = Path::new(&directory).join(target);
+        fs::create_dir_all(&directory)?;
         for (number, seed) in seeds.iter().enumerate() {
-            fs::write(folder.join(format!("seed-{number}")), seed)?;
+            fs::write(directory.join(format!("seed-{number}")), seed)?;
         }
     }
     Ok(())

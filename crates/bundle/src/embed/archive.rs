@@ -1,10 +1,10 @@
 //! Archives with changed members, in the forms of GNU, System V, BSD and Windows.
 //!
-//! A header of 60 bytes stands before each member; the size is decimal text at offset 48. BSD's names of any length
-//! (`#1/LENGTH`) stand before the member's data and count as its size. Symbol tables name members by the offsets of
-//! their headers, which move:
+//! A header of 60 bytes precedes each member; the size is decimal text at offset 48. BSD's names of any length
+//! (`#1/LENGTH`) precede the member's data and are included in its size. Symbol tables refer to members by the offsets
+//! of their headers, which change:
 //!
-//! | member | what is in it |
+//! | member | content |
 //! |---|---|
 //! | `/` | u32 count and offsets, big-endian |
 //! | a second `/` (Windows) | the same, little-endian, then more |
@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 const MAGIC: usize = 8;
 const HEADER: usize = 60;
 const SIZE: std::ops::Range<usize> = 48..58;
-/// BSD's linkers expect members at such offsets; a changed one must not move the others off them.
+/// BSD's linkers expect members at such offsets; a changed one must not misalign the others.
 const BSD_ALIGNMENT: usize = 8;
 
 struct Member<'a> {
@@ -47,7 +47,7 @@ impl Member<'_> {
 struct Table {
     width: usize,
     is_big: bool,
-    /// Pairs of a name and an offset with their size before them, not offsets with their number.
+    /// Pairs of a name and an offset, preceded by their size, instead of offsets, preceded by their number.
     is_pairs: bool,
 }
 
@@ -76,7 +76,7 @@ impl Table {
         }
     }
 
-    /// Exchanges the offsets.
+    /// Replaces the offsets.
     fn retarget(self, table: &mut [u8], moved: &BTreeMap<u64, u64>) -> Result<(), Diagnostic> {
         let broken = || malformed("the archive's symbol table is damaged", MAGIC as u64);
         let head = self.read(table.get(..self.width).ok_or_else(broken)?) as usize;
@@ -128,7 +128,7 @@ pub(super) fn rewrite(archive: &[u8], exchanges: &[Exchange<'_>]) -> Result<Vec<
     Ok(out)
 }
 
-/// The member's new data. Objects may have zeros behind them, bundles may not.
+/// The member's new data. Zeros may follow objects, but not bundles.
 fn changed(member: &Member<'_>, exchanges: &[Exchange<'_>]) -> Result<Vec<u8>, Diagnostic> {
     let mut data = into(member.data, exchanges)?.to_vec();
     if !member.prefix.is_empty() && !is_bundle(&data) {

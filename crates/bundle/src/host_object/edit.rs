@@ -1,4 +1,4 @@
-//! The edit itself: refusals first, then content, section header and symbol sizes.
+//! The edit itself: first the checks, then content, section header and symbol sizes.
 
 use super::{Object, no_place};
 use crate::bytes::{align, malformed, slice, u16_at, u32_at, u64_at};
@@ -12,7 +12,7 @@ const SHT_SYMTAB_SHNDX: u32 = 18;
 const SHT_CREL: u32 = 0x4000_0014;
 const RELA: u64 = 24;
 const REL: u64 = 16;
-/// Compilers give a fat binary one symbol or two.
+/// Compilers emit one symbol or two for a fat binary.
 const MAX_SYMBOLS: usize = 64;
 
 pub(super) fn replace<'a>(object: &Object<'a>, section: &Section, new: &Draft<'a>) -> Result<Draft<'a>, Diagnostic> {
@@ -41,7 +41,8 @@ pub(super) fn replace<'a>(object: &Object<'a>, section: &Section, new: &Draft<'a
     Ok(out)
 }
 
-/// What is written over belongs to one section or header alone: otherwise something else changes with it.
+/// Requires that each overwritten range belongs to one section or header alone: otherwise something else would change
+/// too.
 fn check_apart(object: &Object<'_>, section: &Section, sizes: &[u64]) -> Result<(), Diagnostic> {
     let sections = &object.sections;
     let mut parts = vec![(0, HEADER), (sections.table, sections.end() - sections.table)];
@@ -87,8 +88,8 @@ fn symbol_sizes(object: &Object<'_>, index: usize, size: u64) -> Result<Vec<u64>
     Ok(found)
 }
 
-/// Refuses relocations inside of the content, and such that point behind its start: those would
-/// have to follow what they point to.
+/// Rejects relocations inside of the content, and those that point beyond its start, which would have to follow their
+/// targets.
 fn check_relocations(object: &Object<'_>, index: usize) -> Result<(), Diagnostic> {
     if object.sections.all.iter().any(|section| section.kind == SHT_CREL) {
         return Err(no_place("the object's relocations are in the compact form (CREL)"));
@@ -113,7 +114,7 @@ fn check_relocations(object: &Object<'_>, index: usize) -> Result<(), Diagnostic
     Ok(())
 }
 
-/// The addend of a `REL` relocation, which stands where it applies; 64-bit pointers only.
+/// The addend of a `REL` relocation, which is stored at its target; 64-bit pointers only.
 fn stored_addend(object: &Object<'_>, table: &Section, at: u64) -> Option<u64> {
     let target = object.sections.all.get(table.info as usize)?;
     let offset = u64_at(object.bytes, at)?;

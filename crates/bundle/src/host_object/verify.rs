@@ -9,14 +9,14 @@ fn failed(what: impl Into<String>) -> Diagnostic {
     Diagnostic::error(codes::VERIFY_FAILED, what).in_entry(SECTION)
 }
 
-/// The section's number, the size of its new content, and whether bytes are that.
+/// The section's number, the size of its new content, and whether given bytes are that content.
 ///
 /// Not its name: COFF objects may have several of one name.
 type Planned<'p> = (SectionIndex, u64, &'p dyn Fn(&[u8]) -> bool);
 
 pub(super) fn check(old: &[u8], new: &[u8], planned: Planned<'_>) -> Result<(), Diagnostic> {
     let (section, size, _) = planned;
-    // What the input cannot be read as is not our fault.
+    // Unreadable input is not a defect of ours.
     let before = object::File::parse(old).map_err(|error| malformed(format!("object file: {error}"), 0))?;
     let after = object::File::parse(new).map_err(|error| failed(error.to_string()))?;
     if before.sections().count() != after.sections().count() {
@@ -44,7 +44,7 @@ struct Exchanged {
 
 type Symbol = (Option<Vec<u8>>, u64, Option<SectionIndex>, u64);
 
-/// What a symbol says; its size as it has to be after the exchange. A label without a size stays one.
+/// The fields of a symbol, with its expected size after the replacement. A label without a size stays one.
 fn facts(symbol: &object::Symbol<'_, '_>, exchanged: Option<Exchanged>) -> Symbol {
     let (section, size) = (symbol.section_index(), symbol.size());
     let names_all = |exchanged: &Exchanged| section == Some(exchanged.index) && size != 0 && size == exchanged.old;
@@ -63,8 +63,8 @@ fn check_section(
     let same = if was.index() == section {
         is.data().is_ok_and(is_planned)
     } else {
-        // The symbol table holds the sizes that had to change; its symbols are compared one by one, and so
-        // are relocations. A damaged file may call it by another name.
+        // The symbol table holds the sizes that had to change; its symbols are compared one by one, and so are
+        // relocations. A damaged file may give it another name.
         let is_table = was.kind() == object::SectionKind::Metadata && was.size() == is.size();
         is_table || was.data().ok() == is.data().ok()
     };

@@ -12,7 +12,7 @@ use std::ops::Range;
 const SHT_PROGBITS: u32 = 1;
 pub(super) const E_SHOFF: u64 = 40;
 const E_SHNUM: u64 = 60;
-/// Whatever alignment the moved parts of the file had, they keep it.
+/// Moved parts of the file keep their alignment, whatever it was.
 const PAGE: u64 = 4096;
 
 pub(super) fn apply<'a>(program: &Program<'a>, plan: &Plan<'a>) -> Result<Draft<'a>, Diagnostic> {
@@ -48,7 +48,7 @@ pub(super) fn apply<'a>(program: &Program<'a>, plan: &Plan<'a>) -> Result<Draft<
     Ok(out)
 }
 
-/// `moved`: where in the result a byte of the program is.
+/// `moved` maps an offset of the program to the result.
 fn write_pointers(out: &mut Draft<'_>, plan: &Plan<'_>, moved: impl Fn(u64) -> u64) {
     for (pointer, piece) in &plan.pointers {
         let places = pointer.addend.into_iter().chain(pointer.stored.then_some(pointer.at));
@@ -56,7 +56,7 @@ fn write_pointers(out: &mut Draft<'_>, plan: &Plan<'_>, moved: impl Fn(u64) -> u
     }
 }
 
-/// The offset of an address, also behind the end of the last segment as it was.
+/// The offset of an address, including addresses after the original end of the last segment.
 pub(super) fn offset_of(program: &Program<'_>, address: u64) -> u64 {
     let load = program.loads.iter().rev().find(|load| load.address <= address);
     load.map_or(0, |load| load.offset + (address - load.address))
@@ -73,7 +73,7 @@ fn slot(plan: &Plan<'_>, section: &Section, address: u64) -> Range<u64> {
     offset(address)..offset(end)
 }
 
-/// The file with room at the end of its last segment; headers and symbols say so already.
+/// The file with space at the end of its last segment; headers and symbols are updated already.
 fn grown<'a>(program: &Program<'a>, plan: &Plan<'a>, section: &Section) -> Result<Draft<'a>, Diagnostic> {
     let last = program.loads.last().ok_or_else(|| malformed("nothing is loaded", 32))?;
     let move_up = shift(last, plan).ok_or_else(|| no_place("the program would be larger than memory"))?;
@@ -118,7 +118,7 @@ fn grown<'a>(program: &Program<'a>, plan: &Plan<'a>, section: &Section) -> Resul
     Ok(out)
 }
 
-/// By how much what no segment loads moves.
+/// The distance by which data that no segment loads moves.
 fn shift(last: &Segment, plan: &Plan<'_>) -> Option<u64> {
     let new_size = plan.end().checked_sub(last.address)?;
     let shift = align(new_size.checked_sub(last.file_size)?, PAGE)?;
@@ -148,7 +148,7 @@ fn write_symbols(
     }
 }
 
-/// The section headers, behind everything else.
+/// The section headers, after everything else.
 fn write_headers(
     out: &mut Draft<'_>,
     program: &Program<'_>,

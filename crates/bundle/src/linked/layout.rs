@@ -1,4 +1,4 @@
-//! Where each bundle goes: decided before a byte is written.
+//! The position of each bundle, decided before a byte is written.
 
 use super::pointers::{self, Pointer};
 use super::program::Program;
@@ -11,25 +11,25 @@ use crate::fatbin::{bundle_size, next_start};
 use crate::host_object::SECTION;
 use hotswap_report::{Diagnostic, codes};
 
-/// What HIP's loaders expect of a bundle's address.
+/// The alignment that HIP's loaders expect of a bundle's address.
 const ALIGNMENT: u64 = 4096;
-/// `.bss` becomes zeros in the file when the section moves behind it; more is refused.
+/// `.bss` becomes zeros in the file when the section moves after it; more is refused.
 const MAX_ZEROS: u64 = 256 << 20;
 const SHT_DYNSYM: u32 = 11;
 const STT_SECTION: u8 = 3;
 
-/// How the section changes.
+/// The change of the section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     /// Each bundle in its slot.
     Slots,
-    /// The bundles one behind another in the old place.
+    /// The bundles consecutively in the old place.
     Within,
     /// The section at the end of the last segment, at its old address where it is there already.
     Moved,
 }
 
-/// A bundle with its old and its new place.
+/// A bundle with its old and its new position.
 #[derive(Debug, Clone)]
 pub(super) struct Piece<'a> {
     pub(super) old_address: u64,
@@ -55,7 +55,7 @@ pub(super) struct Plan<'a> {
     /// Each with the index of its piece; none in [`Mode::Slots`].
     pub(super) pointers: Vec<(Pointer, usize)>,
     pub(super) symbols: Vec<Symbol>,
-    /// What is taken out of the file; not in [`Mode::Slots`].
+    /// The part that is removed from the file; not in [`Mode::Slots`].
     pub(super) cut: Option<Cut>,
 }
 
@@ -82,7 +82,7 @@ impl<'a> Plan<'a> {
         Ok(plan)
     }
 
-    /// Takes the room out that the bundles leave in their slots, where that can be done.
+    /// Removes the free space that the bundles leave in their slots, where that is possible.
     fn compact(&mut self, program: &Program<'_>, section: &Section) {
         let mut smaller = Self {
             index: self.index,
@@ -92,26 +92,26 @@ impl<'a> Plan<'a> {
             symbols: Vec::new(),
             cut: None,
         };
-        // What cannot move stays in its slot: nothing is wrong with that.
+        // Bundles that cannot move stay in their slots, which is valid.
         if smaller.displace(program, section).is_ok() && smaller.cut.is_some() {
             *self = smaller;
         }
     }
 
-    /// Puts the bundles one behind another, in the section or where there is room.
+    /// Places the bundles consecutively, in the section or where there is space.
     fn displace(&mut self, program: &Program<'_>, section: &Section) -> Result<(), Diagnostic> {
         let alignment = section.alignment.max(ALIGNMENT);
         if !alignment.is_power_of_two() || alignment > MAX_ALIGNMENT {
             return Err(malformed(format!("the section's alignment is {alignment}"), section.header));
         }
         self.mode = Mode::Within;
-        // An address that is not aligned stays as it is: the linker chose it.
+        // An address that is not aligned is kept: the linker chose it.
         if place(&mut self.pieces, section.address, alignment)? > section.address + section.size {
             self.mode = Mode::Moved;
             let start = end_of_program(program, section, alignment)?;
             place(&mut self.pieces, start, alignment)?;
             if start != section.address {
-                // A page stays for the old section, so that none is empty.
+                // A page is kept for the old section, so that none is empty.
                 self.cut = Cut::find(program, self.index, section.address + ALIGNMENT);
             }
         } else {
@@ -121,7 +121,7 @@ impl<'a> Plan<'a> {
         self.find_symbols(program)
     }
 
-    /// Where in the new file a byte of the old one is, before the last segment grows.
+    /// The offset in the new file of a byte of the old one, before the last segment grows.
     pub(super) fn lowered(&self, offset: u64) -> u64 {
         self.cut.as_ref().map_or(offset, |cut| cut.moved(offset))
     }
@@ -176,7 +176,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// A bundle and the room up to the next one; offsets in the section.
+/// A bundle and the space up to the next one; offsets in the section.
 struct Slot {
     start: u64,
     size: u64,
@@ -196,7 +196,7 @@ impl Slot {
     }
 }
 
-/// The section that all bundles to exchange are in.
+/// The section that holds all bundles to replace.
 fn section_of(program: &Program<'_>, exchanges: &[Exchange<'_>]) -> Result<(usize, Section), Diagnostic> {
     let holds = |section: &Section, offset: u64| section.range().contains(&offset);
     let mut sections = program.sections.all.iter().enumerate();
@@ -227,7 +227,7 @@ fn slots(program: &Program<'_>, section: &Section) -> Result<Vec<Slot>, Diagnost
     Ok(slots)
 }
 
-/// Puts the bundles one behind another; says where the last one ends.
+/// Places the bundles consecutively; returns the end of the last one.
 fn place(pieces: &mut [Piece<'_>], start: u64, alignment: u64) -> Result<u64, Diagnostic> {
     let too_large = || no_place("the program would be larger than its address space");
     let mut end = start;
@@ -238,7 +238,7 @@ fn place(pieces: &mut [Piece<'_>], start: u64, alignment: u64) -> Result<u64, Di
     Ok(end)
 }
 
-/// The address where a section can be put behind everything that is loaded.
+/// The address at which a section can be put after everything that is loaded.
 fn end_of_program(program: &Program<'_>, section: &Section, alignment: u64) -> Result<u64, Diagnostic> {
     let last = program.loads.last().ok_or_else(|| malformed("nothing is loaded", 32))?;
     let end = last.address + last.memory_size;

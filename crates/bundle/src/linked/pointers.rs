@@ -1,4 +1,4 @@
-//! Who points into a section of bundles: the wrappers, and what makes their pointers true.
+//! The pointers into a section of bundles: the wrappers, and the relocations of their pointers.
 
 use super::no_place;
 use super::program::Program;
@@ -20,7 +20,7 @@ const DT_RELRSZ: u64 = 35;
 const DT_RELR: u64 = 36;
 const DT_ANDROID: [u64; 2] = [0x6000_000f, 0x6000_0011];
 
-/// A wrapper and the places in the file that hold its pointer.
+/// A wrapper and the offsets in the file that hold its pointer.
 #[derive(Debug)]
 pub(super) struct Pointer {
     /// The address that it points to.
@@ -36,13 +36,13 @@ pub(super) struct Pointer {
 /// The pointers of all wrappers into `range`.
 ///
 /// # Errors
-/// Where one cannot be changed, or where a relocation that is no wrapper's points there, too.
+/// A pointer that cannot be changed, or a relocation outside of all wrappers that points there, too.
 pub(super) fn into(program: &Program<'_>, range: &Range<u64>) -> Result<Vec<Pointer>, Diagnostic> {
     let relocations = Relocations::read(program)?;
     let mut found = Vec::new();
     let mut places = Vec::new();
     for section in program.sections.all.iter().filter(|section| program.is_named(section, ".hipFatBinSegment")) {
-        // What a section claims to hold in memory may be more than any file has.
+        // The stated memory size of a section may exceed any file.
         let content = program.content(section);
         for start in (0..content.len() as u64 / WRAPPER).map(|number| number * WRAPPER) {
             if u32_at(content, start) != Some(MAGIC) || u32_at(content, start + 4) != Some(1) {
@@ -126,7 +126,7 @@ impl Relocations {
         Ok(found)
     }
 
-    /// Even words are addresses; odd ones are bits for the 63 words behind the last one.
+    /// Even words are addresses; odd ones are bits for the 63 words after the last one.
     fn read_relr(&mut self, table: &[u8]) {
         let mut next = 0u64;
         for word in table.chunks_exact(8).filter_map(|word| u64_at(word, 0)) {
@@ -141,7 +141,7 @@ impl Relocations {
         }
     }
 
-    /// The address of a relocated pointer into `range` that is none of `known`.
+    /// The address of a relocated pointer into `range` that is not in `known`.
     fn other(&self, program: &Program<'_>, range: &Range<u64>, known: &[u64]) -> Option<u64> {
         let relative = self.rela.iter().filter(|(_, found)| RELATIVE.contains(&found.kind));
         let rela = relative.map(|(place, found)| (*place, Some(found.addend)));

@@ -17,7 +17,7 @@ pub(super) struct Segment {
     pub(super) flags: u32,
     pub(super) offset: u64,
     pub(super) address: u64,
-    /// `p_paddr`, which follows the address and means nothing.
+    /// `p_paddr`, which follows the address and is ignored.
     pub(super) physical: u64,
     pub(super) file_size: u64,
     pub(super) memory_size: u64,
@@ -25,7 +25,7 @@ pub(super) struct Segment {
 }
 
 impl Segment {
-    /// Offset behind its last byte in the file; those that are loaded are checked.
+    /// The end of its bytes in the file; loaded segments are checked.
     pub(super) fn file_end(&self) -> u64 {
         self.offset.saturating_add(self.file_size)
     }
@@ -37,7 +37,7 @@ pub(super) struct Program<'a> {
     pub(super) sections: Sections,
     /// All segments.
     pub(super) segments: Vec<Segment>,
-    /// What is loaded.
+    /// The loaded segments.
     pub(super) loads: Vec<Segment>,
     pub(super) dynamic: Option<Segment>,
 }
@@ -71,7 +71,7 @@ impl<'a> Program<'a> {
         Ok(program)
     }
 
-    /// Everything lies in the file, so that later sums of offsets cannot overflow.
+    /// Requires that everything is in the file, so that later sums of offsets cannot overflow.
     fn check(&self) -> Result<(), Diagnostic> {
         for segment in self.loads.iter().chain(&self.dynamic) {
             let inside = slice(self.bytes, segment.offset, segment.file_size).is_some();
@@ -92,7 +92,7 @@ impl<'a> Program<'a> {
         Ok(())
     }
 
-    /// Whether the loader may put it anywhere, so that each stored address needs a relocation.
+    /// Whether the loader may choose its address, so that each stored address needs a relocation.
     pub(super) fn is_movable(&self) -> bool {
         u16_at(self.bytes, 16) == Some(ET_DYN)
     }

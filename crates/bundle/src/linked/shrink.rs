@@ -1,17 +1,17 @@
-//! Taking the room that smaller bundles leave out of the file, or the old place of bundles that have moved.
+//! Removing from the file the space that smaller bundles leave free, or the old place of bundles that have moved.
 //!
-//! Addresses never change and neither does the number of segments, so bytes can leave a file only at the end of a
-//! segment. Two layouts allow it:
+//! Addresses never change and neither does the number of segments, so bytes can be removed from a file only at the end
+//! of a segment. Two layouts allow it:
 //!
 //! - the section ends its segment (HotSwap's own place for sections that grew, and some linkers');
 //! - GNU ld's: tables for exceptions (`.eh_frame_hdr`, `.gcc_except_table`) follow the section in its read-only
-//!   segment, and the next segment is the writable one whose beginning `PT_GNU_RELRO` makes read-only. The tables go
-//!   over to that segment and under that protection; the boundary between both segments moves down.
+//!   segment, and the next segment is the writable one whose beginning `PT_GNU_RELRO` makes read-only. The tables are
+//!   moved to that segment and under that protection; the boundary between both segments moves down.
 //!
-//! What stands behind moves down in the file by a multiple of the segments' alignment.
+//! Everything after it moves down in the file by a multiple of the segments' alignment.
 //!
-//! Absent on purpose: LLD's layout, in which code or constants follow. There the file stays as long as it is, with
-//! zeros in the room that is free.
+//! Absent on purpose: LLD's layout, in which code or constants follow. There the file keeps its length, with zeros in
+//! the free space.
 
 use super::layout::{Piece, Plan};
 use super::program::{Program, SEGMENT_HEADER, Segment};
@@ -24,29 +24,30 @@ const PT_GNU_RELRO: u32 = 0x6474_e552;
 const READ: u32 = 4;
 const READ_WRITE: u32 = 6;
 const PAGE: u64 = 4096;
-/// Less is not worth moving anything for.
+/// Moving anything does not pay off for less.
 const MIN_GAIN: u64 = 64 << 10;
-/// Between two segments that become neighbours.
+/// The maximum gap between two segments that become neighbours.
 const MAX_GAP: u64 = 1 << 20;
 
-/// What is taken out, in offsets of the old file.
+/// The removed range, in offsets of the old file.
 #[derive(Debug, Clone)]
 pub(super) struct Cut {
-    /// Address where the section ends now.
+    /// The section's new end address.
     pub(super) end: u64,
     /// End of the old section.
     section_end: u64,
-    /// Where what moves by `down` begins; between `section_end` and here the tables are.
+    /// The start of the part that moves by `down`; the tables are between `section_end` and here.
     pub(super) rest: u64,
     tables_down: u64,
     down: u64,
-    /// Indices of the section's segment, and of the one that takes the tables.
+    /// Indices of the section's segment, and of the one that receives the tables.
     segment: usize,
     next: Option<usize>,
 }
 
 impl Cut {
-    /// How to shrink a section whose bundles end at that address; `None` where it cannot be or is not worth it.
+    /// The plan for shrinking a section whose bundles end at that address; `None` where it is impossible or does not
+    /// pay off.
     pub(super) fn find(program: &Program<'_>, index: usize, end: u64) -> Option<Self> {
         let section = &program.sections.all[index];
         let section_end = section.range().end;
@@ -72,7 +73,7 @@ impl Cut {
         (cut.down >= MIN_GAIN && cut.is_apart(program, index)).then_some(cut)
     }
 
-    /// The tables behind the section go to the next segment.
+    /// Moves the tables after the section to the next segment.
     fn join_next(&mut self, program: &Program<'_>, free: u64, alignment: u64) -> Option<()> {
         let (load, next) = (program.loads[self.segment], *program.loads.get(self.segment + 1)?);
         let is_relro = |segment: &&Segment| segment.kind == PT_GNU_RELRO && segment.address == next.address;
@@ -83,7 +84,7 @@ impl Cut {
         }
         // In the next segment addresses and offsets have another difference.
         let more = next.address.checked_sub(next.offset)?.checked_sub(load.address.checked_sub(load.offset)?)?;
-        // A page stays between the segments, so that no page is mapped by both.
+        // A page is kept between the segments, so that no page is mapped by both.
         self.down = free.checked_sub(more)?.checked_sub(alignment)? & !(alignment - 1);
         self.tables_down = self.down + more;
         self.rest = next.offset;
@@ -91,7 +92,7 @@ impl Cut {
         Some(())
     }
 
-    /// Nothing else has its bytes where bytes go, or across a boundary.
+    /// Whether nothing else has its bytes in the removed range, or across a boundary.
     fn is_apart(&self, program: &Program<'_>, index: usize) -> bool {
         let section = &program.sections.all[index];
         let tables_end = program.loads[self.segment].file_end();
@@ -107,7 +108,7 @@ impl Cut {
             && is_whole(0..program.segments.last().map_or(0, |last| last.header + SEGMENT_HEADER))
     }
 
-    /// Where in the new file a byte of the old one is.
+    /// The offset in the new file of a byte of the old one.
     pub(super) fn moved(&self, offset: u64) -> u64 {
         match offset {
             low if low < self.section_end => low,
@@ -116,7 +117,7 @@ impl Cut {
         }
     }
 
-    /// The file without what is free: bundles in place, headers as they have to be.
+    /// The file without the free space: bundles in place, headers adjusted.
     pub(super) fn apply<'a>(&self, program: &Program<'a>, plan: &Plan<'a>) -> Draft<'a> {
         let section = &program.sections.all[plan.index];
         let mut out = self.up_to_rest(program, section, &plan.pieces);
@@ -142,7 +143,7 @@ impl Cut {
         out
     }
 
-    /// Where the last segment begins in memory now.
+    /// The new start address of the last segment.
     pub(super) fn last_address(&self, program: &Program<'_>, section: &Section) -> Option<u64> {
         let last = program.loads.last()?;
         let takes_tables = self.next == Some(program.loads.len() - 1);
@@ -151,7 +152,7 @@ impl Cut {
 
     pub(super) fn write_segments(&self, out: &mut Draft<'_>, program: &Program<'_>, section: &Section) {
         let next = self.next.map(|next| program.loads[next]);
-        // What the next segment takes below its old beginning.
+        // The size of the part below its old start that the next segment receives.
         let more = next.map_or(0, |next| next.address - (section.address + section.size));
         for segment in &program.segments {
             let (mut offset, mut address) = (self.moved(segment.offset), segment.address);

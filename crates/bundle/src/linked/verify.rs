@@ -35,7 +35,7 @@ pub(super) fn check(old: &Program<'_>, plan: &Plan<'_>, new: &[u8], known: Known
     Ok(())
 }
 
-/// Compares the bundles; says where in the file they are.
+/// Compares the bundles; returns their ranges in the file.
 fn check_pieces(plan: &Plan<'_>, new: &Program<'_>, known: Known) -> Result<Vec<Range<u64>>, Diagnostic> {
     let mut planned = Vec::new();
     for piece in plan.pieces.iter().filter(|piece| piece.content.size() > 0) {
@@ -54,8 +54,8 @@ fn is_here(place: &crate::Place) -> bool {
     place.section.as_deref() == Some(SECTION)
 }
 
-/// What is loaded keeps its address and its bytes, but for what the plan names. Where nothing is taken out of the
-/// file, it keeps its offset, too.
+/// Requires that loaded data keeps its address and its bytes, except for the changes in the plan. Where nothing is
+/// removed from the file, it keeps its offset, too.
 fn check_loaded(old: &Program<'_>, plan: &Plan<'_>, new: &Program<'_>) -> Result<(), Diagnostic> {
     let places = |program: &Program<'_>| -> Vec<(u64, u64)> {
         program.loads.iter().map(|load| (load.offset, load.address)).collect()
@@ -98,7 +98,7 @@ fn allowed(old: &Program<'_>, plan: &Plan<'_>) -> Vec<Range<u64>> {
         ranges.extend(old.segments.iter().map(|segment| segment.header..segment.header + SEGMENT_HEADER));
     }
     if plan.mode == Mode::Moved {
-        // The ELF header says where the section headers are; one program header has new sizes.
+        // The ELF header has the position of the section headers; one program header has new sizes.
         ranges.extend([40..48, 60..62]);
         ranges.extend(old.loads.last().map(|last| last.header + 32..last.header + 48));
         ranges.push(old.sections.table..old.sections.end());
@@ -106,13 +106,13 @@ fn allowed(old: &Program<'_>, plan: &Plan<'_>) -> Vec<Range<u64>> {
     ranges
 }
 
-/// Whether a section that is loaded has its old address and stands where the segments say.
+/// Whether a loaded section has its old address and the position that the segments give.
 fn is_placed(was: &Section, is: &Section, new: &Program<'_>, ours: bool) -> bool {
     let keeps = was.address == is.address && (ours || was.size == is.size);
     keeps && (is.stored() == 0 || !is.is_loaded() || new.offset_of(is.address, is.size) == Some(is.offset))
 }
 
-/// The sections that no segment loads have the bytes that they had; symbol tables were changed.
+/// Requires that sections that no segment loads keep their bytes; symbol tables were changed.
 fn check_sections(old: &Program<'_>, plan: &Plan<'_>, new: &Program<'_>) -> Result<(), Diagnostic> {
     let symbols: Vec<u64> = plan.symbols.iter().map(|symbol| symbol.at).collect();
     for (number, (was, is)) in old.sections.all.iter().zip(&new.sections.all).enumerate() {
@@ -120,7 +120,7 @@ fn check_sections(old: &Program<'_>, plan: &Plan<'_>, new: &Program<'_>) -> Resu
             return Err(failed(format!("section {number} is not where its segment is")));
         }
         let has_symbols = symbols.iter().any(|at| was.range().contains(at));
-        // What a segment holds was compared already, whatever its header says.
+        // The contents of segments were compared already, whatever the section header says.
         if number == plan.index || has_symbols || was.is_loaded() || old.address_of(was.offset).is_some() {
             continue;
         }

@@ -3,17 +3,17 @@
 use object::write::{Object, Relocation, StandardSection, Symbol, SymbolSection};
 use object::{Architecture, BinaryFormat, Endianness, SectionKind, SymbolFlags, SymbolKind, SymbolScope};
 
-/// What may hinder the exchange.
+/// An obstacle to the replacement.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Oddity {
     None,
-    /// The pointer goes behind the start of the content.
+    /// The pointer's target is beyond the start of the content.
     Addend,
     /// The content holds a pointer itself.
     Inside,
     /// A symbol names a part of the content.
     Symbol,
-    /// The section is there twice.
+    /// The section exists twice.
     Twice,
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn archive_of(members: &[(&str, &[u8])]) -> Vec<u8> {
     out
 }
 
-/// Type, link and name of the sections of [`library`] behind the first.
+/// Type, link and name of the sections of [`library`] after the first.
 const SECTIONS: [(u32, u32, u64, &str); 5] = [
     (1, 0, 2, ".hip_fatbin"),
     (1, 0, 3, ".hipFatBinSegment"),
@@ -79,8 +79,8 @@ const SECTIONS: [(u32, u32, u64, &str); 5] = [
     (3, 0, 0, ".shstrtab"),
 ];
 
-/// A shared library for x86-64: one segment with bundles one behind another, a wrapper for each, and what makes
-/// their pointers true.
+/// A shared library for x86-64: one segment with consecutive bundles, a wrapper for each, and the relocations of their
+/// pointers.
 pub(crate) fn library(bundles: &[&[u8]]) -> Vec<u8> {
     let mut file = vec![0; 4096];
     let mut places = Vec::new();

@@ -6,7 +6,7 @@ use hotswap_code_object::CodeObject;
 
 /// `EI_ABIVERSION` of V5.
 const V5: u8 = 3;
-/// Where it stands in the file.
+/// Its offset in the file.
 const AT: u64 = 8;
 
 pub(super) fn judge(pair: &Pair, object: &CodeObject<'_>) -> Option<(u64, String)> {

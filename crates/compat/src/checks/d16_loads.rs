@@ -1,5 +1,5 @@
 //! 16-bit loads into one half of a register. With SRAMECC on, memory is read and written in whole dwords, and so are
-//! the registers that loads write: the other half is lost, on which compilers for processors without SRAMECC count.
+//! the registers that loads write: the other half is lost, while compilers for processors without SRAMECC rely on it.
 //!
 //! A target that states `sramecc-` has it off; a generic target cannot say so for a processor with SRAMECC that it
 //! covers. Code of a processor with SRAMECC was compiled with that in mind, unless it states `sramecc-`.

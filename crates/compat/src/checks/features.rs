@@ -1,11 +1,11 @@
-//! Settings of XNACK and SRAMECC. Code that states nothing runs with either setting, because it was compiled with care
-//! for both; that holds on another processor only if its own compiler had to take the same care.
+//! Settings of XNACK and SRAMECC. Code that states nothing runs with either setting, because its compiler allowed for
+//! both; that holds on another processor only if the target's own compiler has the same restrictions.
 
 use super::Pair;
 use hotswap_code_object::CodeObject;
 use hotswap_targets::Support;
 
-/// Where `e_flags` stand.
+/// Offset of `e_flags`.
 const AT: u64 = 48;
 
 pub(super) fn judge(pair: &Pair, _: &CodeObject<'_>) -> Option<(u64, String)> {
@@ -18,7 +18,7 @@ pub(super) fn judge(pair: &Pair, _: &CodeObject<'_>) -> Option<(u64, String)> {
 }
 
 /// Memory instructions that can be restarted must not overwrite their own operands: only code of processors with XNACK
-/// keeps to that.
+/// obeys that.
 fn xnack(from: Support, source: Option<bool>, to: Support, target: Option<bool>) -> Option<&'static str> {
     match (from, to) {
         (_, Support::No) => None,
@@ -28,13 +28,13 @@ fn xnack(from: Support, source: Option<bool>, to: Support, target: Option<bool>)
     }
 }
 
-/// That no 16-bit load counts on the other half is another check's business.
+/// Whether a 16-bit load relies on the other half is the subject of another check.
 fn sramecc(from: Support, source: Option<bool>, to: Support, target: Option<bool>) -> Option<&'static str> {
     let matters = from != Support::No && to != Support::No;
     (matters && stated(source, target)).then_some("the code is for one setting of sramecc; state the same")
 }
 
-/// Whether code for one setting would be given another or none.
+/// Whether code for one setting would get another or none.
 fn stated(source: Option<bool>, target: Option<bool>) -> bool {
     source.is_some() && source != target
 }

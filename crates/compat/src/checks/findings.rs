@@ -1,22 +1,22 @@
-//! What the checks found, put together: one diagnostic for each kernel, check and instruction, with the first place and
-//! how many more there are.
+//! Grouping of findings: one diagnostic for each kernel, check and instruction, with the first offset and the number of
+//! further ones.
 //!
-//! Invariants: the order is that of finding; a kernel with more than [`SHOWN`] diagnostics keeps those and says how many
-//! it does not show; names come from the file, and `Diagnostic` escapes them.
+//! Invariants: the order is that of finding. A kernel with more than [`SHOWN`] diagnostics keeps the first ones and
+//! reports how many are not shown. Names come from the file, and `Diagnostic` escapes them.
 
 use super::Pair;
 use crate::Check;
 use hotswap_report::{Diagnostic, codes};
 use std::collections::HashMap;
 
-/// Diagnostics of one kernel.
+/// The number of diagnostics shown for one kernel.
 pub(crate) const SHOWN: usize = 4;
 
-/// One thing that is no good on the target.
+/// One thing that is invalid on the target.
 #[derive(Debug, Clone)]
 pub(crate) struct Finding<'a> {
     pub(crate) check: Check,
-    /// The kernel or function; none for what is outside of all of them.
+    /// The kernel or function; none for code outside of all of them.
     pub(crate) kernel: Option<&'a str>,
     /// Offset in the file.
     pub(crate) offset: u64,
@@ -37,7 +37,7 @@ pub(crate) struct Findings<'a> {
     of_kernel: HashMap<Option<&'a str>, Kernel>,
 }
 
-/// The groups of a kernel, by number, and findings beyond them.
+/// The groups of a kernel, by number, and the findings beyond them.
 #[derive(Debug, Default)]
 struct Kernel {
     shown: Vec<usize>,
@@ -45,7 +45,7 @@ struct Kernel {
 }
 
 impl<'a> Findings<'a> {
-    /// Takes up a finding; `why` is asked for only if it is shown.
+    /// Adds a finding; `why` is called only if it is shown.
     pub(crate) fn add(
         &mut self,
         check: Check,

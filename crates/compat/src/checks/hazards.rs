@@ -1,6 +1,6 @@
-//! Bugs of processors around which their own compilers work and those of their siblings do not: one row each.
+//! Bugs of processors for which their own compilers have workarounds and those of their siblings do not: one row each.
 //!
-//! A row speaks where the target, or a processor that a generic target covers, has the bug and the source has not.
+//! A row applies where the target, or a processor that a generic target covers, has the bug and the source has not.
 
 use super::{Pair, Rule};
 use crate::Check;

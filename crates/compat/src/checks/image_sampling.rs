@@ -1,5 +1,5 @@
-//! Image instructions with a sampler. `gfx1150` to `gfx1152` answer some of them out of order (accelerated point
-//! sampling), and compilers for other processors wait too little.
+//! Image instructions with a sampler. `gfx1150` to `gfx1152` complete some of them out of order (accelerated point
+//! sampling), and compilers for other processors insert too few waits.
 //!
 //! Absent on purpose: the 16-bit form of `image_gather4`, broken on GFX9. All of GFX9 that has images shares it.
 

@@ -1,9 +1,10 @@
-//! Static LDS. What a launch adds to it is the caller's business, which asks the runtime for the device's limit.
+//! Static LDS. LDS added at launch is the caller's responsibility; the caller queries the runtime for the device's
+//! limit.
 
 use super::{KernelFacts, Pair};
 
 pub(super) fn judge(pair: &Pair, kernel: &KernelFacts<'_>) -> Option<String> {
-    // The descriptor is what the hardware is given, the metadata what the runtime adds up.
+    // The descriptor is passed to the hardware, the runtime adds up the metadata.
     let bytes = u64::from(kernel.word(0)).max(kernel.metadata.lds.unwrap_or(0));
     let fits = |addressable: u32| bytes <= u64::from(addressable);
     let small = pair.runners().find(|processor| !fits(processor.limits.lds.addressable))?;

@@ -1,5 +1,5 @@
-//! Matrix instructions whose results must be waited for longer on the target. The hardware does not wait by itself; the
-//! compiler puts `s_nop` between, as many as its processor needs.
+//! Matrix instructions whose results need longer waits on the target. The hardware does not interlock; the compiler
+//! inserts as many `s_nop` as its processor needs.
 
 use super::{Pair, Rule};
 use crate::Check;

@@ -1,12 +1,12 @@
-//! One walk over the code, in which all checks about instructions are asked.
+//! One walk over the code, in which all checks of instructions are evaluated.
 //!
-//! What can be known about a line of the instruction tables is found out when it is met first, so that nearly every
-//! instruction costs a look-up in a table of bytes, and, where the instructions of the two processors are compared, the
+//! Everything that depends on the table entry alone is computed at its first occurrence, so that nearly every
+//! instruction costs a lookup in a table of bytes, and, where the instructions of the two processors are compared, the
 //! second decoding.
 //!
 //! Invariants: inside of a function, bytes that the source cannot decode are a finding, because then nothing is known
-//! about the code. Outside, where there are such bytes, nobody knows where instructions begin: there every dword is
-//! judged as if one began there, and those that none can begin at are counted.
+//! about the code. Outside, where there are such bytes, the instruction boundaries are unknown: there every dword is
+//! checked as the start of an instruction, and those at which none can begin are counted.
 
 use super::findings::Findings;
 use super::same_instructions::{Compare, names};
@@ -15,11 +15,11 @@ use super::{Pair, Rule};
 use crate::Check;
 use hotswap_isa::{Inst, Isa, Target, Wave};
 
-/// Nothing is known about the line yet.
+/// The entry has not been classified yet.
 const NEW: u8 = 0;
 /// No rule concerns it.
 const CLEAN: u8 = 1;
-/// A rule does.
+/// A rule concerns it.
 const LOOK: u8 = 2;
 
 /// The processors in one wave size.
@@ -100,10 +100,10 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Judges instruction after instruction up to the end or to bytes that are none, of which it gives the offset.
+    /// Checks instructions up to the end or to bytes that do not decode, of which it returns the offset.
     fn instructions_of(&mut self, mode: &Mode, stretch: &Stretch<'a>, bytes: &[u8]) -> Option<usize> {
         let Some(compare) = &mode.compare else { return self.alone(mode, stretch, bytes) };
-        // Both read in step; where they part, the target begins again behind the source's instruction.
+        // Both decode in step; where they diverge, the target resumes after the source's instruction.
         let mut other = compare.walk(bytes);
         let mut other_start = 0;
         for (offset, item) in mode.source.walk(bytes) {
@@ -140,7 +140,7 @@ impl<'a> Reading<'a> {
         self.lines.get(usize::from(inst.entry().id())) == Some(&CLEAN)
     }
 
-    /// Judges every dword as the start of an instruction.
+    /// Checks every dword as the start of an instruction.
     fn anywhere(&mut self, mode: &Mode, stretch: &Stretch<'a>, bytes: &[u8]) {
         for at in (0..bytes.len()).step_by(4) {
             let rest = bytes.get(at..).unwrap_or_default();
@@ -151,7 +151,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Everything about an instruction, which stands at the start of `rest`, the end of the stretch.
+    /// Checks an instruction, which is at the start of `rest`, the remainder of the stretch.
     #[inline(never)]
     fn look(&mut self, mode: &Mode, stretch: &Stretch<'a>, inst: Inst, rest: &[u8]) {
         let entry = inst.entry();
@@ -176,7 +176,7 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// The wave sizes of the kernels; all that the source has where there are none.
+/// The wave sizes of the kernels; all that the source has where there are no kernels.
 pub(crate) fn waves(pair: &Pair, lanes: impl Iterator<Item = u64>) -> Waves {
     let of_source = || {
         let sizes = [32, 64].into_iter().filter(|lanes| pair.source.processor.waves.contains(*lanes));

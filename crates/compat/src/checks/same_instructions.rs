@@ -1,17 +1,17 @@
 //! Whether bytes are the same instruction on both processors.
 //!
 //! That every word decodes proves nothing: `v_fma_mix_f32` of `gfx904` and `v_mad_mix_f32` of `gfx900` have the same
-//! bits and round differently. So both processors' decoders are asked about the same bytes, and must answer with the
-//! same instruction.
+//! bits and round differently. So the same bytes are decoded for both processors, and the results must be the same
+//! instruction.
 //!
-//! Why that is sound, and why mostly a comparison of two numbers is enough. The decoder's answer is a line of the tables
-//! (an *entry*: one instruction in one encoding) and a length. The line fixes the mnemonic, the operands and where their
-//! bits lie; so with the same line and length all raw values are the same. What a raw value then *means* (register 124
-//! is M0 or NULL, constants, widths of masks) depends on the line, the words and those features of the processor that
-//! the reader of operands asks for: [`ASKED`], a list that a test compares with the reader's source. Processors that
-//! agree on them read the same operands from the same line, whatever the words; where they do not agree, the operands
-//! of each instruction are compared. Different lines mean the same if mnemonic, effects and operands agree. Numbers that name
-//! something of the processor (hardware registers, messages) are compared by what the assembler calls them.
+//! Why that is sound, and why a comparison of two numbers is usually enough: the result of decoding is a table entry
+//! (one instruction in one encoding) and a length. The entry determines the mnemonic, the operands and the positions of
+//! their bits; so with the same entry and length all raw values are the same. The *meaning* of a raw value (register
+//! 124 is M0 or NULL, constants, widths of masks) depends on the entry, the words and those features of the processor
+//! that the operand reader queries: [`ASKED`], a list that a test compares with the reader's source. Processors that
+//! agree on them read the same operands from the same entry, whatever the words. Where they do not agree, the operands
+//! of each instruction are compared. Different entries mean the same if mnemonic, effects and operands agree. Numbers
+//! that name something of the processor (hardware registers, messages) are compared by their names in assembly.
 //!
 //! Processors with the same features in the same mode are one processor to the decoder: then nothing is compared.
 
@@ -24,6 +24,8 @@ pub(super) const ASKED: &[Feature] = &[
     Feature::Gfx11Insts,
     Feature::Gfx12Insts,
     Feature::Gfx1250Insts,
+    Feature::Gfx1250Strict,
+    Feature::Gfx1251GemmInsts,
     Feature::Gfx90aInsts,
     Feature::N64BitLiterals,
     Feature::NsaEncoding,
@@ -37,23 +39,23 @@ pub(super) const ASKED: &[Feature] = &[
 pub(super) struct Compare {
     source: Isa,
     target: Isa,
-    /// They read the same operands from the same line.
+    /// They read the same operands from the same entry.
     same_operands: bool,
 }
 
 impl Compare {
-    /// `None` where the decoder cannot tell the two from each other.
+    /// `None` where the decoder cannot distinguish the two.
     pub(super) fn new(source: Isa, target: Isa) -> Option<Self> {
         let same_operands = ASKED.iter().all(|feature| source.has(*feature) == target.has(*feature));
         (source.features() != target.features()).then_some(Self { source, target, same_operands })
     }
 
-    /// The target's reading of the same bytes.
+    /// The target's decoding of the same bytes.
     pub(super) fn walk<'b>(&self, bytes: &'b [u8]) -> Walk<'b> {
         self.target.walk(bytes)
     }
 
-    /// Whether the source's and the target's reading are the same, beyond doubt.
+    /// Whether the source's and the target's decoding are certainly the same.
     #[inline(always)]
     pub(super) fn agrees(&self, inst: &Inst, other: &Inst) -> bool {
         let same_line = inst.entry() == other.entry() && inst.len() == other.len();
@@ -67,8 +69,8 @@ impl Compare {
         inst.operands(self.source).len() == other.operands(self.target).len() && pairs.all(same)
     }
 
-    /// What is wrong, where the readings do not [agree](Compare::agrees) or the line is one of those that [`names`]
-    /// something; `None` if nothing is.
+    /// The fault, where the decodings do not [agree](Compare::agrees) or the entry is one of those that [`names`]
+    /// something; `None` if there is none.
     pub(super) fn fault(&self, inst: &Inst, bytes: &[u8]) -> Option<Fault> {
         let Ok(other) = self.target.decode(bytes) else { return Some(Fault::Absent) };
         let (entry, others) = (inst.entry(), other.entry());
@@ -83,7 +85,7 @@ impl Compare {
         (!same).then_some(Fault::Other(other))
     }
 
-    /// The fault in words.
+    /// The message for the fault.
     #[cold]
     pub(super) fn tell(&self, inst: &Inst, fault: &Fault) -> String {
         let (name, target) = (inst.mnemonic(), self.target.target().name);
@@ -103,12 +105,12 @@ impl Compare {
     }
 }
 
-/// Why bytes are not the same instruction.
+/// The reason why bytes are not the same instruction.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Fault {
-    /// The target reads no instruction.
+    /// The target decodes no instruction.
     Absent,
-    /// It reads this one.
+    /// It decodes this one.
     Other(Inst),
 }
 
@@ -122,7 +124,8 @@ mod tests {
     use super::*;
     use hotswap_isa::{Target, Wave};
 
-    /// What reads operands, values and sizes of images: whatever feature these files ask for must be in the list.
+    /// The code that reads operands, values and sizes of images: every feature that these files query must be in the
+    /// list.
     const READERS: &[&str] = &[
         include_str!("../../../isa/src/image.rs"),
         include_str!("../../../isa/src/kind.rs"),
@@ -131,7 +134,7 @@ mod tests {
         include_str!("../../../isa/src/value.rs"),
     ];
 
-    /// Asked about which registers assemblers accept, on which no value depends.
+    /// Queried for the registers that assemblers accept, on which no value depends.
     const OF_CLASSES: &str = "MaiInsts";
 
     #[test]
@@ -150,7 +153,7 @@ mod tests {
         Isa::new(Target::find(name).unwrap()).with_wave(wave)
     }
 
-    /// A xorshift generator; words that decode often have few bits of the upper half random.
+    /// A xorshift generator; words that decode often have few random bits in the upper half.
     fn words(count: usize) -> impl Iterator<Item = [u8; 20]> {
         let mut state = 0x9e37_79b9_7f4a_7c15_u64;
         let mut next = move || {
@@ -168,7 +171,7 @@ mod tests {
         })
     }
 
-    /// What the comparison rests on: equal features are one decoder, and lines that agree read the same operands.
+    /// The basis of the comparison: equal features are one decoder, and entries that agree read the same operands.
     #[test]
     fn readings_that_agree_are_the_same_to_the_last_operand() {
         let pairs = [

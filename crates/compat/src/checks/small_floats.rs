@@ -1,12 +1,12 @@
-//! Numbers of eight bits. `gfx942` reads and writes FP8 and BF8 without infinities and negative zero (FNUZ), `gfx950` as the
-//! Open Compute Project has them (OCP): the same instructions, with other numbers for the same bits. HIP's headers choose
-//! the format by the name of the GPU (`HIP_FP8_TYPE_FNUZ`, `HIP_FP8_TYPE_OCP`).
+//! Numbers of eight bits. `gfx942` reads and writes FP8 and BF8 without infinities and negative zero (FNUZ), `gfx950`
+//! in the format of the Open Compute Project (OCP): the same instructions, with other numbers for the same bits. HIP's
+//! headers choose the format by the name of the GPU (`HIP_FP8_TYPE_FNUZ`, `HIP_FP8_TYPE_OCP`).
 
 use super::{Pair, Rule};
 use crate::Check;
 use hotswap_isa::Entry;
 
-/// Who has which. The generic target of both has no such instruction.
+/// The format of each processor. The generic target of both has no such instruction.
 const FORMATS: &[(&str, &str)] = &[("gfx942", "FNUZ"), ("gfx950", "OCP")];
 
 pub(super) fn rule(pair: &Pair) -> Option<Rule> {

@@ -1,13 +1,13 @@
-//! What of a file is code: functions by their symbols, and everything else that can be executed.
+//! The code in a file: functions by their symbols, and everything else that can be executed.
 //!
 //! A *stretch* is a run of bytes in which instructions follow each other from the first byte on. Every kernel and every
-//! function begins one. What lies between (padding, code whose symbols were stripped) is a stretch, too, but not a
-//! *declared* one: there bytes that are no instructions are no surprise. Only what an object symbol covers is data.
+//! function begins one. The bytes between them (padding, code whose symbols were stripped) are a stretch, too, but not
+//! a *declared* one: there bytes that do not decode are expected. Only ranges of object symbols are data.
 //!
-//! Invariants: every byte of the executable sections and segments is in a stretch, but for declared data; where the
-//! function before goes on over the start of the next, both their wave sizes count.
+//! Invariants: every byte of the executable sections and segments is in a stretch, except for declared data. Where the
+//! previous function extends past the start of the next, the wave sizes of both count.
 //!
-//! Absent on purpose: following branches. A jump into the middle of an instruction is no compiler's work.
+//! Absent on purpose: following branches. Compilers emit no jump into the middle of an instruction.
 
 use hotswap_code_object::{CodeMap, CodeObject, CodeSection, SymbolKind};
 use hotswap_isa::Wave;
@@ -42,11 +42,11 @@ impl Waves {
 /// See the module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Stretch<'a> {
-    /// Where it is in the file.
+    /// Its range in the file.
     pub(crate) range: Range<usize>,
     /// The kernel or function.
     pub(crate) name: Option<&'a str>,
-    /// Whether a symbol says that it is code.
+    /// Whether a symbol declares it as code.
     pub(crate) declared: bool,
     pub(crate) waves: Waves,
 }
@@ -87,13 +87,13 @@ fn without(range: Range<usize>, holes: &[Range<usize>]) -> impl Iterator<Item = 
     starts.into_iter().zip(ends.collect::<Vec<_>>()).map(|(start, end)| start..end).filter(|part| part.start < part.end)
 }
 
-/// Where functions begin.
+/// The start of a function or kernel.
 struct Start<'a> {
     offset: usize,
     /// 0: up to the next.
     size: usize,
     name: &'a str,
-    /// Of the kernels that begin here.
+    /// Those of the kernels that begin here.
     waves: Option<Waves>,
 }
 
@@ -124,7 +124,7 @@ fn of_section<'m>(section: &'m CodeSection<'_>, of_object: Waves) -> Vec<Stretch
         parts.map(move |part| Stretch { range: in_file(part), name: None, declared: false, waves: of_object })
     };
     let mut found: Vec<Stretch<'m>> = gap(0..starts.first().map_or(length, |start| start.offset)).collect();
-    // Where the functions before end, and their wave sizes.
+    // The end of the previous functions, and their wave sizes.
     let (mut end, mut before) = (0, Waves::default());
     for (number, start) in starts.iter().enumerate() {
         let next = starts.get(number + 1).map_or(length, |next| next.offset);
@@ -140,7 +140,7 @@ fn of_section<'m>(section: &'m CodeSection<'_>, of_object: Waves) -> Vec<Stretch
     found
 }
 
-/// What object symbols cover.
+/// The ranges of object symbols.
 fn data(section: &CodeSection<'_>) -> Vec<Range<usize>> {
     let objects = section.symbols.iter().filter(|symbol| symbol.kind == SymbolKind::Object && symbol.size > 0);
     merged(objects.map(|symbol| symbol.offset..symbol.offset.saturating_add(symbol.size)).collect())
@@ -164,7 +164,7 @@ mod tests {
         CodeSection { name: ".text".into(), address: 0, range: 1000..1100, bytes: &BYTES, symbols, relocations: vec![] }
     }
 
-    /// Start and end in the section, name, lanes; `-` for what no symbol declares.
+    /// Start and end in the section, name, lanes; `-` for ranges without a symbol.
     fn told(section: &CodeSection<'_>) -> Vec<String> {
         let both = Waves { small: true, large: true };
         let row = |stretch: Stretch<'_>| {

@@ -1,10 +1,11 @@
 //! `gfx1100` and `gfx1102` start waves of 32 lanes with wrong scalar registers unless at least 16 are set up. Their
-//! compilers ask for more user registers than they need. In code for other processors the family `user_sgpr_count` does so
-//! afterwards, and that moves the system registers, which stand behind the user registers: the workgroup's IDs and its
+//! compilers request more user registers than they need. In code for other processors the family `user_sgpr_count` does
+//! so afterwards, and that moves the system registers, which follow the user registers: the workgroup's IDs and its
 //! information. Clang enables at least one of them in each kernel. So a kernel is right only if it reads none of them
-//! where they were: none is live when it begins.
+//! at their old position: none is live at its entry.
 //!
-//! Invariant: what is live is never too little ([`hotswap_program::Liveness`]); an unknown call or jump needs everything.
+//! Invariant: the set of live registers is never too small ([`hotswap_program::Liveness`]); at an unknown call or jump
+//! every register is live.
 
 use super::{KernelFacts, Pair};
 use hotswap_code_object::CodeObject;
@@ -14,7 +15,7 @@ use hotswap_targets::Capability;
 
 const LEAST: u32 = 16;
 
-/// Kernels that cannot get more user registers: name, place of the descriptor, and why.
+/// Kernels that cannot get more user registers: name, offset of the descriptor, and the reason.
 pub(super) fn judge<'o>(pair: &Pair, object: &'o CodeObject<'_>) -> Vec<(&'o str, u64, String)> {
     let Some(target) = pair.runner_with(Capability::UserSgprInit16Bug) else { return Vec::new() };
     let few = |kernel: &KernelFacts<'_>| kernel.lanes == 32 && Setup::of(kernel).count() < LEAST;
@@ -34,7 +35,7 @@ pub(super) fn judge<'o>(pair: &Pair, object: &'o CodeObject<'_>) -> Vec<(&'o str
         .collect()
 }
 
-/// The scalar registers that a kernel begins with.
+/// The initial scalar registers of a kernel.
 struct Setup {
     user: u32,
     system: u32,
@@ -68,7 +69,7 @@ impl Setup {
     }
 }
 
-/// A section of code, and what is live in its functions.
+/// A section of code, and the live registers of its functions.
 struct Whole<'o> {
     program: Program<'o>,
     banks: BankMap,

@@ -1,4 +1,4 @@
-//! A kernel's descriptor says how many lanes its waves have; code for 64 lanes cannot run in waves of 32.
+//! A kernel's descriptor states the number of lanes of its waves; code for 64 lanes cannot run in waves of 32.
 
 use super::{KernelFacts, Pair};
 

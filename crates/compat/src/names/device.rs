@@ -1,4 +1,4 @@
-//! What the kernels of a code object say: of which library they are, of which version, and for which GPUs they have bodies.
+//! Evidence in the kernels of a code object: their library, its version, and the GPUs for which they have bodies.
 
 use super::table::{LIBRARIES, Library, number};
 use hotswap_code_object::{CodeMap, CodeObject, SymbolKind};
@@ -12,13 +12,13 @@ const ENUMERATION: &str = "archE";
 /// Kernels of one library that its host part chooses by the name of the GPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dispatch {
-    /// Row of the table; none for kernels of a library that is not known.
+    /// Row of the table; none for kernels of an unknown library.
     pub(crate) library: Option<usize>,
     /// The number of the version in the kernels' names.
     pub(crate) namespace: Option<u32>,
     /// The first of the kernels.
     pub(crate) kernel: String,
-    /// Of kernels that are there for several GPUs: those that have a body. Empty where no names say so.
+    /// Of kernels that exist for several GPUs: the GPUs with a body. Empty where no names indicate that.
     pub(crate) bodies: BTreeSet<u32>,
 }
 
@@ -41,7 +41,7 @@ impl Dispatch {
         found
     }
 
-    /// The library that a kernel is of.
+    /// The library of a kernel.
     fn of(kernel: &str) -> Option<Self> {
         let library =
             LIBRARIES.iter().position(|library| library.kernels.iter().any(|begin| kernel.starts_with(begin)))?;
@@ -61,7 +61,7 @@ impl Dispatch {
     }
 }
 
-/// Instantiations that differ in the number of a GPU alone, and which of them have a body.
+/// Instantiations that differ only in the number of a GPU, and those of them that have a body.
 #[derive(Debug, Default)]
 struct Instances {
     first: String,
@@ -69,7 +69,7 @@ struct Instances {
     empty: BTreeSet<u32>,
 }
 
-/// Takes note of the bodies of kernels that are there for several GPUs, of which only some have one.
+/// Records the bodies of kernels that exist for several GPUs, of which only some have one.
 fn add_bodies(object: &CodeObject<'_>, found: &mut Vec<Dispatch>) {
     let map = CodeMap::names_of(object);
     let sizes: BTreeMap<&str, usize> = map
@@ -114,7 +114,7 @@ fn instance(name: &str) -> Option<(String, u32)> {
     Some((format!("{before}{ENUMERATION}{}", &rest[digits.len()..]), gpu))
 }
 
-/// Whether the bodies allow that the code was compiled with this entry of the table.
+/// Whether the bodies are consistent with compilation for this entry of the table.
 pub(crate) fn allows(bodies: &BTreeSet<u32>, entry: Option<&str>) -> bool {
     bodies.is_empty() || number(entry).is_some_and(|number| bodies.contains(&number))
 }
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!((found.library().unwrap().name, found.namespace), ("rocPRIM", Some(400_200)));
         assert_eq!(Dispatch::of("_ZN7rocprim6detail3xyzEv").unwrap().namespace, None);
         assert_eq!(Dispatch::of("_ZN12rocrand_impl4host1xEv").unwrap().library().unwrap().name, "rocRAND");
-        // A kernel of the user's own that takes an iterator of rocPRIM's is no kernel of rocPRIM's.
+        // A kernel of the user that takes an iterator of rocPRIM is not a kernel of rocPRIM.
         assert_eq!(Dispatch::of("_Z4mineN7rocprim17ROCPRIM_400200_NS17counting_iteratorE"), None);
     }
 

@@ -1,8 +1,8 @@
-//! The host part of a file: the names of GPUs that stand in it as strings.
+//! The host part of a file: the names of GPUs that it contains as strings.
 //!
 //! A host part that compares `gcnArchName` with a table has each name as a string that ends with a zero byte. So a name
-//! that is not there is unknown to it. A name that is there may be in another list; which names follow one another tells
-//! an option apart that puts more of them into the table.
+//! that is absent is unknown to it. A name that is present may be in another list; the order of names identifies an
+//! option that puts more of them into the table.
 //!
 //! Absent on purpose: pointers to the strings and the instructions that use them. Their form changes with the compiler,
 //! with position independence and with the level of optimisation; the strings do not.
@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::OnceLock;
 
-/// What is no device code in a file. Looked at when somebody asks, once.
+/// The parts of a file outside device code. Scanned on first use.
 #[derive(Debug, Default)]
 pub struct HostPart<'a> {
     parts: Vec<&'a [u8]>,
@@ -22,7 +22,7 @@ pub struct HostPart<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Strings {
     pub(crate) names: BTreeSet<String>,
-    /// Names that stand one behind the other, two or more.
+    /// Names that directly follow each other, two or more.
     pub(crate) rows: Vec<Vec<String>>,
 }
 
@@ -76,12 +76,12 @@ impl Strings {
         }
     }
 
-    /// Whether all of these names are there.
+    /// Whether all of these names are present.
     pub(crate) fn has_all<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> bool {
         names.into_iter().all(|name| self.names.contains(name))
     }
 
-    /// Whether these names stand one behind the other.
+    /// Whether these names directly follow each other.
     pub(crate) fn has_row(&self, names: &[&str]) -> bool {
         self.rows.iter().any(|row| row.windows(names.len()).any(|part| part.iter().eq(names.iter().copied())))
     }

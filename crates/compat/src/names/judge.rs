@@ -5,7 +5,7 @@ use super::host::{HostPart, Strings};
 use super::table::{Library, Version};
 use std::fmt;
 
-/// The host part takes other kernels, or launches them otherwise, than the code was compiled for.
+/// The host part selects other kernels, or launches them otherwise, than the code was compiled for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Disagreement {
     /// Processor that the code was compiled for.
@@ -18,7 +18,7 @@ pub struct Disagreement {
     pub library: String,
     /// One of its kernels.
     pub kernel: String,
-    /// Half a sentence.
+    /// The reason, as half a sentence.
     pub why: String,
 }
 
@@ -26,7 +26,7 @@ pub struct Disagreement {
 enum Table<'h> {
     /// The names of a version, and those that a conversion adds.
     Known { version: &'static Version, conversion: &'static [(&'static str, &'static str)] },
-    /// A version that we do not know: each name in the host part may be an entry.
+    /// An unknown version: each name in the host part may be an entry.
     Visible(&'h Strings),
 }
 
@@ -43,7 +43,8 @@ impl Table<'_> {
     }
 }
 
-/// Why code compiled for `source`, with these kernels, is wrong on `gpus`: one row for each library and GPU.
+/// The reasons why code compiled for `source`, with these kernels, is wrong on `gpus`: one row for each library and
+/// GPU.
 pub fn disagreements(
     source: &str,
     dispatches: &[Dispatch],
@@ -101,8 +102,8 @@ fn judge(dispatch: &Dispatch, source: &str, gpu: &str, host: &HostPart<'_>) -> R
     Err(why)
 }
 
-/// The tables that the evidence leaves possible. Strings in the host part exclude tables with names that are not there;
-/// where they show no table at all (there is no host part, or it compares otherwise), they exclude nothing.
+/// The tables that the evidence leaves possible. Strings in the host part exclude tables with names that are absent;
+/// where they indicate no table at all (there is no host part, or it compares otherwise), they exclude nothing.
 fn tables<'h>(library: &'static Library, dispatch: &Dispatch, strings: &'h Strings) -> Vec<Table<'h>> {
     let of_version = |version: &&'static Version| version.namespace == dispatch.namespace.map(|number| number / 100);
     let versions: Vec<&Version> = library.versions.iter().filter(of_version).collect();
@@ -130,7 +131,7 @@ fn tables<'h>(library: &'static Library, dispatch: &Dispatch, strings: &'h Strin
 }
 
 impl Disagreement {
-    /// The same, of a code object that was asked for as this target.
+    /// The same, for a code object that was requested for this target.
     pub fn asked_for(self, target: &'static str) -> Self {
         Self { target, ..self }
     }
@@ -150,7 +151,7 @@ mod tests {
     const PLAIN: &[u8] =
         b"\0gfx803\0gfx900\0gfx906\0gfx908\0gfx90a\0gfx942\0gfx950\0gfx1030\0gfx1100\0gfx1102\0gfx1200\0gfx1201\0";
     const EXTRA: &[u8] = b"gfx902\0gfx909\0gfx90c\0gfx1031\0gfx1032\0gfx1033\0gfx1034\0gfx1035\0gfx1036\0";
-    /// All names in another order, as a program has them that holds a compiler.
+    /// All names in another order, as in a program that contains a compiler.
     const OTHERS: &[u8] = b"gfx1036\0gfx1035\0gfx1034\0gfx1033\0gfx1032\0gfx1031\0gfx90c\0gfx909\0gfx902\0";
     const RAND: &[u8] =
         b"gfx900\0gfx902\0gfx904\0gfx906\0gfx908\0gfx909\0gfx90a\0gfx942\0gfx1030\0gfx1100\0gfx1101\0gfx1102\0";
@@ -183,16 +184,16 @@ mod tests {
             (new, &[1030], &[PLAIN, EXTRA], ("gfx1030", "gfx1031"), true),
             (new, &[], &[PLAIN, EXTRA], ("gfx1030", "gfx1036"), true),
             (new, &[], &[PLAIN, EXTRA], ("gfx1100", "gfx1101"), false),
-            // Names that somebody else has put there prove no conversion.
+            // Names from another source prove no conversion.
             (new, &[], &[PLAIN, OTHERS], ("gfx1030", "gfx1031"), false),
             (new, &[], &[PLAIN, OTHERS], ("gfx1101", "gfx1103"), true),
             (new, &[1030], &[PLAIN, OTHERS], ("gfx1031", "gfx1032"), true),
             // Without a host part nothing excludes the conversion.
             (new, &[], &[], ("gfx1030", "gfx1031"), false),
             (new, &[], &[], ("gfx1031", "gfx1032"), true),
-            // A code object that has no body where the host part starts one.
+            // A code object without a body where the host part starts one.
             (new, &[1100], &[PLAIN], ("gfx1031", "gfx1032"), false),
-            // Patches share a table; versions that are not known have none.
+            // Patches share a table; unknown versions have none.
             (Some(400_201), &[], &[PLAIN], ("gfx1031", "gfx1032"), true),
             (Some(500_000), &[], &[PLAIN], ("gfx1031", "gfx1032"), false),
             // Before the namespace: any table that the strings allow.

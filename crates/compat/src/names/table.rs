@@ -1,4 +1,4 @@
-//! Which libraries choose kernels by the GPU's name, and the names that each version knows. Data only.
+//! The libraries that choose kernels by the GPU's name, and the names that each version knows. Data only.
 //!
 //! Sources: `config_types.hpp` of rocPRIM at the tags rocm-5.4.0 to rocm-6.2.2, in Debian's packages of 6.4.3 and 7.2.4,
 //! and in rocm-libraries; `config_types.hpp` of rocRAND since 2023; strings of official wheels for ROCm 7.0.
@@ -6,10 +6,10 @@
 /// Names that one version knows. Every other name is one entry, `unknown`.
 #[derive(Debug)]
 pub(crate) struct Version {
-    /// Version of the library, for people.
+    /// Version of the library, for messages.
     pub(crate) version: &'static str,
-    /// The number in the inline namespace of its kernels' names, without the last two digits (patches); none before
-    /// there was one.
+    /// The number in the inline namespace of its kernels' names, without the last two digits (patches); none for
+    /// versions without such a namespace.
     pub(crate) namespace: Option<u32>,
     pub(crate) names: &'static [&'static str],
 }
@@ -18,7 +18,7 @@ pub(crate) struct Version {
 #[derive(Debug)]
 pub(crate) struct Conversion {
     pub(crate) option: &'static str,
-    /// Names and what they become, in the order in which they follow the table.
+    /// Names and their replacements, in the order in which they follow the table.
     pub(crate) names: &'static [(&'static str, &'static str)],
 }
 
@@ -26,9 +26,9 @@ pub(crate) struct Conversion {
 #[derive(Debug)]
 pub(crate) struct Library {
     pub(crate) name: &'static str,
-    /// The beginning of its kernels' mangled names.
+    /// The prefix of its kernels' mangled names.
     pub(crate) kernels: &'static [&'static str],
-    /// In those names, what stands before and after the number of the version.
+    /// The texts before and after the version number in those names.
     pub(crate) namespace: Option<(&'static str, &'static str)>,
     pub(crate) versions: &'static [Version],
     pub(crate) conversion: Option<Conversion>,
@@ -82,7 +82,7 @@ pub(crate) const LIBRARIES: &[Library] = &[
             version("4.1", Some(4001), PRIM_7_2),
             version("4.2", Some(4002), PRIM_7_2),
         ],
-        // Debian's patch since ROCm 6.4, which projects switch on.
+        // Debian's patch since ROCm 6.4, which projects enable.
         conversion: Some(Conversion {
             option: "ROCPRIM_USE_ARCH_CONVERSION",
             names: &[
@@ -111,7 +111,7 @@ pub(crate) const LIBRARIES: &[Library] = &[
     },
 ];
 
-/// The number by which kernels' names call a GPU in a template argument; `unknown` is the largest number of 32 bits.
+/// The number of a GPU in template arguments of kernels' names; `unknown` is the largest number of 32 bits.
 pub(crate) fn number(name: Option<&str>) -> Option<u32> {
     match name {
         None => Some(u32::MAX),
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
     use hotswap_targets::find;
 
-    /// GPUs of GCN 3, which we know nothing else about.
+    /// GPUs of GCN 3, which are otherwise unknown here.
     const OLD: &str = "gfx803";
 
     #[test]

@@ -1,7 +1,7 @@
-//! A function as families of scope `Function` see it.
+//! A function in the view of families of scope `Function`.
 //!
-//! Invariants: the code of a block is only made when a family asks for it; most functions are large, and what concerns a
-//! family is in few of their blocks.
+//! Invariants: the code of a block is only decoded when a family queries it. Most functions are large, and few of their
+//! blocks concern a family.
 
 use super::site::Scheduling;
 use hotswap_isa::bank::VgprBanks;
@@ -12,12 +12,12 @@ use hotswap_isa::{Inst, Isa};
 pub struct Block<'a> {
     /// The bank mode before the first one.
     pub banks: VgprBanks,
-    /// Numbers of the blocks that may come next.
+    /// Numbers of the possible successors.
     pub successors: &'a [u32],
-    /// Whether execution may also go on, or come from, where the control flow is not known: calls, returns, jumps
-    /// through registers. The end of a wave is no such place.
+    /// Whether control flow may also leave to, or arrive from, unknown code: calls, returns, jumps through registers.
+    /// The end of a wave does not count.
     pub leaves: bool,
-    /// Whether waves begin here.
+    /// Whether waves start here.
     pub begins: bool,
 }
 
@@ -30,13 +30,14 @@ pub trait Code {
 /// A function after the families of scope `Instruction`.
 #[derive(Clone, Copy)]
 pub struct Flow<'a> {
-    /// What it is to run on.
+    /// The target that it is to run on.
     pub target: Isa,
     /// The blocks, in the order of the code; each number of a successor is one of theirs.
     pub blocks: &'a [Block<'a>],
     /// Their instructions.
     pub code: &'a dyn Code,
-    /// Numbers of the blocks with instructions that concern the family that is asked; rising. The others have none.
+    /// Numbers of the blocks with instructions that concern the current family, in ascending order. The others have
+    /// none.
     pub concerned: &'a [usize],
     /// How the program keeps vector instructions apart.
     pub scheduling: Scheduling,
@@ -54,8 +55,8 @@ impl Flow<'_> {
 pub struct Insertion {
     /// Number of the block.
     pub block: usize,
-    /// Number of the instruction in it that they stand before; its length stands for the end of the block.
+    /// Index of the instruction that they precede; the block's length means the end of the block.
     pub before: usize,
-    /// What to put there.
+    /// The instructions to insert.
     pub code: Vec<Inst>,
 }

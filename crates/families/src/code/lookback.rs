@@ -1,7 +1,7 @@
-//! What the instructions before a site say about a register.
+//! Facts about a register from the instructions before a site.
 //!
-//! Invariants: a claim holds on every path to the site, in every lane that is active there; what is not understood
-//! gives the weakest claim. Nothing is looked at behind a change of the bank mode, and no vector register behind a
+//! Invariants: a claim holds on every path to the site, in every lane that is active there. An instruction that is not
+//! understood gives the weakest claim. The search stops at a change of the bank mode, and for vector registers at a
 //! change of EXEC: a write under a smaller EXEC leaves old values in the other lanes.
 
 use super::site::{Site, Surroundings};
@@ -15,7 +15,7 @@ use std::cell::RefCell;
 const REACH: usize = 64;
 const DEPTH: u32 = 6;
 
-/// The nearest instruction before the site that may write `reg` (physical), and how many stand before that one.
+/// The nearest instruction before the site that may write `reg` (physical), and how many instructions precede it.
 pub fn last_writer<'a>(site: &Site<'_>, around: &'a dyn Surroundings, reg: Reg) -> Option<(usize, &'a Inst)> {
     let look = Look { isa: site.source, banks: around.banks(), before: around.before() };
     look.last_writer(around.writers(), reg)
@@ -27,7 +27,7 @@ pub fn alignment(site: &Site<'_>, around: &dyn Surroundings, reg: Reg) -> u32 {
     1 << look.zeros_of(look.last_writer(around.writers(), reg), reg, DEPTH)
 }
 
-/// What was found about registers before one site of a block: for the next one only what stands between is looked at.
+/// Cached results for one site of a block. For the next site, only the instructions in between are examined.
 #[derive(Debug, Clone, Default)]
 pub struct Writers(RefCell<Vec<Found>>);
 
@@ -41,16 +41,16 @@ struct Found {
 }
 
 impl Writers {
-    /// More registers than this are not remembered: addresses are in few.
+    /// The most registers that are cached: addresses are in few.
     const MOST: usize = 16;
 
-    /// Forgets everything: another block follows.
+    /// Clears the cache at the start of another block.
     pub fn clear(&mut self) {
         self.0.get_mut().clear();
     }
 }
 
-/// More low zero bits than this are not counted: no access is wider than 16 bytes.
+/// The most low zero bits that are counted: no access is wider than 16 bytes.
 const MOST: u32 = 4;
 
 #[derive(Clone, Copy)]
@@ -98,7 +98,7 @@ impl<'a> Look<'a> {
         let vector = reg.file == RegFile::Vgpr;
         let start = end.saturating_sub(REACH).max(start);
         for (index, inst) in self.before.get(start..end).unwrap_or_default().iter().enumerate().rev() {
-            // Of vector and memory instructions most write other registers, and no set of them is needed to say so.
+            // Most vector and memory instructions write other registers, and no register set is needed to tell.
             if vector && !inst.is(Flag::Salu) && !inst.is(Flag::Indexed) && self.writes_others(inst, reg) {
                 continue;
             }
@@ -137,7 +137,7 @@ impl<'a> Look<'a> {
         self.zeros_of(self.writer(end, reg), reg, depth)
     }
 
-    /// Low bits of `reg` that are zero behind what wrote it.
+    /// Low bits of `reg` that are zero after its writer.
     fn zeros_of(&self, writer: Option<(usize, &Inst)>, reg: Reg, depth: u32) -> u32 {
         let Some((index, inst)) = writer.filter(|_| depth > 0) else { return 0 };
         let dst = self.banks.resolve(reg_of(inst.operand(self.isa, Name::Vdst)), role_of(inst, Name::Vdst));
@@ -186,22 +186,22 @@ impl<'a> Look<'a> {
     }
 }
 
-/// Whether the result is that of the operation on the operands as they stand: no lane takes a value of another lane or
-/// keeps its old one (DPP), no operand is a byte or word of a register (SDWA), and nothing is clamped. Mnemonics do not say.
+/// Whether the result is the operation on the plain operands: no lane takes a value of another lane or keeps its old
+/// one (DPP), no operand is a byte or word of a register (SDWA), and nothing is clamped. Mnemonics do not tell.
 fn is_plain(inst: &Inst) -> bool {
     let changed = inst.is(Flag::Dpp) || inst.is(Flag::Sdwa);
     !changed && inst.raw(Name::Clamp).unwrap_or(0) == 0
 }
 
-/// What looking back came to.
+/// The result of looking back.
 enum Looked {
     Nothing,
     Writer(usize),
-    /// Behind it nothing is known.
+    /// Nothing is known beyond it.
     End,
 }
 
-/// The register, or one that nothing names.
+/// The register, or one that no instruction names.
 fn reg_of(value: Option<Value>) -> Reg {
     match value {
         Some(Value::Reg(reg)) => reg,
@@ -241,7 +241,8 @@ mod tests {
         code
     }
 
-    /// Every form of every operation that alignment is followed through, with DPP or SDWA, on all targets that have such.
+    /// Every encoding of every operation that alignment is followed through, with DPP or SDWA, on all targets that have
+    /// one.
     #[test]
     fn nothing_is_known_behind_operations_between_lanes() {
         const FOLLOWED: [&str; 8] = [

@@ -1,16 +1,16 @@
-//! Families that change machine code: what they see, what they ask, what they answer.
+//! The interface of families that change machine code: inputs, queries, answers.
 //!
-//! A family of scope `Instruction` is given one decoded instruction ([`Site`]) and may ask about its
-//! [`Surroundings`]; it answers with the instructions that stand in its place, or refuses with the reason. A family of scope
-//! `Function` is given the control flow of a function after that ([`Flow`]) and answers with instructions to put in.
+//! A family of scope `Instruction` is given one decoded instruction ([`Site`]) and may query its [`Surroundings`]. It
+//! answers with the replacement, or refuses with the reason. A family of scope `Function` is given the control flow of
+//! a function after that ([`Flow`]) and answers with instructions to insert.
 //!
-//! Invariants: everything is made by the encoder from typed operands or by a change of one field, and decodes on the
-//! target; registers are physical (0 to 1023) until an instruction is encoded, where [`Sequence`] chooses the bank mode
-//! and restores the one it found; no sequence touches EXEC, VCC or SCC. A sequence that needs what is not known (bank
-//! mode, a free register) is refused, never guessed.
+//! Invariants: every instruction is made by the encoder from typed operands or by a change of one field, and decodes on
+//! the target. Registers are physical (0 to 1023) until an instruction is encoded, where [`Sequence`] chooses the bank
+//! mode and restores the previous one. No sequence touches EXEC, VCC or SCC. A sequence that depends on unknown state
+//! (bank mode, a free register) is refused, never guessed.
 //!
-//! Absent on purpose: control flow and liveness (the engine answers questions), layout of code, `s_clause` and
-//! `s_delay_alu` around an insertion (the engine's: it moves their members), and text.
+//! Not here: control flow and liveness (the engine answers queries), layout of code, `s_clause` and `s_delay_alu`
+//! around an insertion (the engine's: it moves their members), and text.
 
 mod flow;
 mod lookback;
@@ -40,26 +40,26 @@ fn is_matrix(inst: &Inst) -> bool {
 /// What a family of scope `Instruction` is.
 #[derive(Debug, Clone, Copy)]
 pub struct InstructionFamily {
-    /// Whether instructions of that line of the tables concern it at all. Asked once per line, so that most of
-    /// the code costs one look into a table.
+    /// Whether instructions of that encoding concern it at all. Called once per encoding, so that most of the code
+    /// costs one table lookup.
     pub concerns: fn(Entry) -> bool,
-    /// Which of these may be its own, by their bits alone: for families whose lines are many and whose instructions are few.
+    /// Which of these may be its own, by their bits alone: for families with many encodings and few instructions.
     pub suspects: Suspects,
-    /// What it does with one of them.
+    /// Rewrites one of them.
     pub rewrite: fn(&Site<'_>, &dyn Surroundings) -> Result<Answer, Refusal>,
 }
 
-/// Instructions that may be a family's own, among those of its lines.
+/// Instructions that may be a family's own, among those of its encodings.
 #[derive(Debug, Clone, Copy)]
 pub enum Suspects {
     /// All.
     All,
-    /// Those that hold one of the numbers in the field of one of these operands, where that names a source of such a size. In
-    /// a field of eight bits, or fewer, every number of a vector instruction is a vector register.
+    /// Those that hold one of the numbers in the field of one of these operands, if that names a source of this size.
+    /// In a field of eight bits, or fewer, every number of a vector instruction is a vector register.
     Number {
         /// The operands.
         operands: &'static [Name],
-        /// The numbers in instructions of a line.
+        /// The numbers in instructions of an encoding.
         numbers: fn(Entry) -> &'static [u64],
         /// Size of the source.
         dwords: u8,
@@ -67,8 +67,8 @@ pub enum Suspects {
 }
 
 impl Suspects {
-    /// The fields of the operands in that line, with the numbers that they hold in instructions of the family. Nothing if it
-    /// is to see all of them.
+    /// The fields of the operands in that encoding, with the numbers that they hold in instructions of the family.
+    /// `None` if the family is to see all of them.
     pub(crate) fn fields(self, entry: Entry) -> Option<Vec<(&'static [Piece], u64)>> {
         let Self::Number { operands, numbers, dwords } = self else { return None };
         let has_size =
@@ -84,13 +84,13 @@ impl Suspects {
     }
 }
 
-/// What a family of scope `Function` is.
+/// The functions of a family of scope `Function`.
 #[derive(Debug, Clone, Copy)]
 pub struct FunctionFamily {
-    /// Whether instructions of that line of the tables may concern it.
+    /// Whether instructions of that encoding may concern it.
     pub entries: fn(Entry) -> bool,
-    /// Whether an instruction may be a reason to put something into its function. A function without one is not asked about.
+    /// Whether an instruction may be a reason to insert code into its function. The family skips functions without one.
     pub concerns: fn(&Inst) -> bool,
-    /// Instructions to put in.
+    /// Instructions to insert.
     pub insertions: fn(&Flow<'_>) -> Result<Vec<Insertion>, Refusal>,
 }

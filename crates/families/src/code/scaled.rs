@@ -1,4 +1,4 @@
-//! The scaled matrix instruction that the target has, made from ones that it does not have.
+//! The scaled matrix instruction that the target has, built from ones that it does not have.
 //!
 //! Both halves of a site with 32 rows have the same shape: 16 rows of A, C and the result, eight VGPRs apart, one B.
 
@@ -12,20 +12,20 @@ pub(crate) const SCALED: &str = "v_wmma_scale_f32_16x16x128_f8f6f4";
 /// The constant 0 as a scale: factor 1, whatever the format.
 pub(crate) const NEUTRAL: Arg = Arg::Inline(128);
 
-/// Formats of A and B as their fields have them.
+/// Values of the format fields of A and B.
 pub(crate) mod format {
     pub(crate) const FP8: i64 = 0;
     pub(crate) const BF8: i64 = 1;
     pub(crate) const FP4: i64 = 4;
 }
 
-/// The site with neutral scales and the formats that it states itself.
+/// The site with neutral scales and the formats of its own mnemonic.
 pub(crate) fn with_neutral_scales(site: &Site<'_>) -> Result<Inst, Refusal> {
     let formats = [Name::MatrixAFmt, Name::MatrixBFmt].map(|name| site.raw(name) as i64);
     with_formats(site, formats)
 }
 
-/// The site with neutral scales; registers as the encoding names them, so the bank mode does not matter.
+/// The site with neutral scales. Registers keep their encoded numbers, so the bank mode does not matter.
 pub(crate) fn with_formats(site: &Site<'_>, [a, b]: [i64; 2]) -> Result<Inst, Refusal> {
     let operands = [
         (Name::Vdst, same(site, Name::Vdst)?),
@@ -41,7 +41,7 @@ pub(crate) fn with_formats(site: &Site<'_>, [a, b]: [i64; 2]) -> Result<Inst, Re
     build(site.target, SCALED, Class::Vop3px2, &operands)
 }
 
-/// An operand as it is.
+/// An operand, unchanged.
 pub(crate) fn same(site: &Site<'_>, name: Name) -> Result<Arg, Refusal> {
     match site.value(name) {
         Some(Value::Reg(reg)) => Ok(Arg::Reg(reg)),

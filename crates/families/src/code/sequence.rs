@@ -1,8 +1,9 @@
-//! Instructions for a site, with physical registers; the bank mode comes by itself.
+//! Instructions for a site, with physical registers. The bank mode is set automatically.
 //!
-//! Invariants: the mode behind the sequence is the mode before it; no `s_set_vgpr_msb` is put where the hardware may drop
-//! it (behind an `s_setreg` of MODE); a mode that is not known is never changed. Where the program keeps vector
-//! instructions apart itself, everything is waited for wherever an instruction goes to another unit than the one before.
+//! Invariants: the mode after the sequence is the mode before it. No `s_set_vgpr_msb` is placed where the hardware may
+//! drop it (after an `s_setreg` of MODE). An unknown mode is never changed. If the program separates vector
+//! instructions itself, a wait for everything precedes each instruction that is issued to another unit than the one
+//! before.
 
 use super::site::{RECOMPILE, Refusal, Replacement, Scheduling, Site, Surroundings, unknown_bank};
 use hotswap_isa::bank::{Role, VgprBanks};
@@ -18,9 +19,9 @@ use std::sync::OnceLock;
 #[derive(Debug, Clone)]
 pub struct Sequence {
     isa: Isa,
-    /// Before the site.
+    /// The mode before the site.
     found: VgprBanks,
-    /// Behind the last instruction.
+    /// The mode after the last instruction.
     banks: VgprBanks,
     managed: bool,
     code: Vec<Inst>,
@@ -29,7 +30,7 @@ pub struct Sequence {
 }
 
 impl Sequence {
-    /// Begins at the site.
+    /// Starts at the site.
     pub fn new(site: &Site<'_>, around: &dyn Surroundings) -> Self {
         Self {
             isa: site.target,
@@ -42,7 +43,7 @@ impl Sequence {
         }
     }
 
-    /// States a register that is used beyond those of the site, before its first use. Memory instructions in flight
+    /// Declares a register that is used beyond those of the site, before its first use. Outstanding memory operations
     /// may have to be issued again and then read it, so they are waited for until they cannot.
     ///
     /// # Errors
@@ -58,8 +59,8 @@ impl Sequence {
         Ok(())
     }
 
-    /// States a register that the site names and that the new code writes before the site's own work would: what is in
-    /// flight and may write it is waited for, and what may read it again.
+    /// Declares a register that the site names and that the new code writes earlier than the site's own operation
+    /// would. Outstanding operations that may write it, or read it again, are waited for.
     ///
     /// # Errors
     /// A wait cannot be encoded.
@@ -74,12 +75,12 @@ impl Sequence {
         Ok(())
     }
 
-    /// What was stated with [`Sequence::borrows`].
+    /// The registers declared with [`Sequence::borrows`].
     pub fn borrowed(&self) -> &RegSet {
         &self.scratch
     }
 
-    /// States what is taken for granted.
+    /// Declares an assumption.
     pub fn assumes(&mut self, what: &'static str) {
         self.assumes = Some(what);
     }
@@ -87,7 +88,7 @@ impl Sequence {
     /// Adds an instruction; VGPRs are physical.
     ///
     /// # Errors
-    /// The target has no such instruction, or the mode that it needs cannot be had.
+    /// The target has no such instruction, or its bank mode cannot be set.
     pub fn add(&mut self, mnemonic: &str, class: Class, operands: &[(Name, Arg)]) -> Result<(), Refusal> {
         let in_first_bank = |(name, arg): &(Name, Arg)| match arg {
             Arg::Reg(reg) if reg.file == RegFile::Vgpr => (*name, Arg::Reg(Reg { index: reg.index & 255, ..*reg })),
@@ -145,12 +146,12 @@ impl Sequence {
     fn restore(&mut self) -> Result<(), Refusal> {
         match self.found.mode() {
             Some(mode) => self.set_mode(mode),
-            // It was not known, so it was not changed.
+            // The mode was unknown, so it was not changed.
             None => Ok(()),
         }
     }
 
-    /// Brings the roles in `needs` to their banks.
+    /// Switches the roles in `needs` to their banks.
     fn switch(&mut self, needs: [Option<u8>; 4]) -> Result<(), Refusal> {
         let fits = |role: Role| needs[role as usize].is_none_or(|bank| self.banks.bank(role) == Some(bank));
         if Role::ALL.into_iter().all(fits) {
@@ -209,7 +210,7 @@ fn needs(entry: Entry, operands: &[(Name, Arg)]) -> Result<[Option<u8>; 4], Refu
     Ok(needs)
 }
 
-/// Which unit an instruction goes to: those of one unit are done in order.
+/// The unit to which an instruction is issued: those of one unit complete in order.
 #[derive(PartialEq, Eq)]
 enum Unit {
     Scalar,
@@ -239,12 +240,12 @@ fn wait_of(counter: Counter) -> Result<&'static str, Refusal> {
     }
 }
 
-/// Instructions that go to no unit.
+/// Instructions that are issued to no unit.
 fn is_marker(inst: &Inst) -> bool {
     matches!(inst.class(), Some(Class::Sopp))
 }
 
-/// The lines of the tables with that mnemonic.
+/// The encodings with that mnemonic.
 fn entries(mnemonic: &str) -> impl Iterator<Item = Entry> + use<> {
     static INDEX: OnceLock<HashMap<&'static str, Vec<Entry>>> = OnceLock::new();
     let index = INDEX.get_or_init(|| {
@@ -255,12 +256,12 @@ fn entries(mnemonic: &str) -> impl Iterator<Item = Entry> + use<> {
     index.get(mnemonic).into_iter().flatten().copied()
 }
 
-/// The instruction with these operands; VGPRs as they are encoded.
+/// Builds the instruction with these operands. VGPRs have their encoded numbers.
 pub(crate) fn build(isa: Isa, mnemonic: &str, class: Class, operands: &[(Name, Arg)]) -> Result<Inst, Refusal> {
     build_among(isa, (mnemonic, class), operands, entries(mnemonic)).map_err(|error| cannot_encode(mnemonic, error))
 }
 
-/// An instruction that the target should have, or an operand that it should take.
+/// The target lacks an instruction that it should have, or rejects an operand that it should take.
 pub(crate) fn cannot_encode(mnemonic: &str, error: EncodeError) -> Refusal {
     Refusal::new(format!("{mnemonic} cannot be encoded: {error}"), RECOMPILE)
 }

@@ -1,4 +1,4 @@
-//! One instruction, what can be asked about its surroundings, and what can be answered.
+//! One instruction, the queries about its surroundings, and the possible answers.
 
 use super::lookback::Writers;
 use hotswap_isa::bank::VgprBanks;
@@ -12,9 +12,9 @@ use std::fmt;
 /// An instruction that a family may replace.
 #[derive(Debug, Clone, Copy)]
 pub struct Site<'a> {
-    /// What it was written for.
+    /// The target that it was written for.
     pub source: Isa,
-    /// What it is to run on.
+    /// The target that it is to run on.
     pub target: Isa,
     /// The instruction.
     pub inst: &'a Inst,
@@ -25,27 +25,27 @@ pub struct Site<'a> {
 pub enum Scheduling {
     /// The hardware does it: no instruction of the program sets SCHED_MODE.
     Hardware,
-    /// The program may have switched that off; results are only there after `s_wait_alu`.
+    /// The program may have switched that off. Results are only available after `s_wait_alu`.
     Program,
 }
 
-/// What a family may ask about a site. Registers are physical: VGPRs 0 to 1023.
+/// The queries that a family may make about a site. Registers are physical: VGPRs 0 to 1023.
 pub trait Surroundings {
     /// The bank mode before the site.
     fn banks(&self) -> VgprBanks;
 
-    /// Instructions before the site that lead to it on every path, nearest last; none of them is a branch target
-    /// but the first. May be empty.
+    /// Instructions before the site that execute on every path to it, nearest last. Only the first may be a branch
+    /// target. May be empty.
     fn before(&self) -> &[Inst];
 
-    /// What was found about these, if sites of one block are asked about one after another.
+    /// Cached results about these, if sites of one block are visited in order.
     fn writers(&self) -> Option<&Writers> {
         None
     }
 
-    /// `count` neighbouring registers of `file`, the first a multiple of `align`, none of them in `excluding`, that
-    /// nobody reads at or after the site before writing them, and that no load, store or other work in
-    /// flight still writes. A register that work in flight may still read is fine.
+    /// `count` neighbouring registers of `file`, the first a multiple of `align`, none of them in `excluding`, that are
+    /// not read at or after the site before being written, and that no outstanding load, store or other operation still
+    /// writes. A register that an outstanding operation may still read is fine.
     fn dead(&self, file: RegFile, count: u8, align: u8, excluding: &RegSet) -> Option<Reg>;
 
     /// The same for vector registers that hold a value: the engine stores it to scratch memory before the replacement and
@@ -60,11 +60,11 @@ pub trait Surroundings {
     /// Whether nobody reads any of `reg` behind the site before writing it.
     fn is_dead_after(&self, reg: Reg) -> bool;
 
-    /// The counters of work in flight before the site that may still write a part of `reg`. Asked for registers that the
-    /// site names, where the new code writes one earlier than the site does.
+    /// The counters of operations outstanding before the site that may still write a part of `reg`. Queried for
+    /// registers that the site names, if the new code writes one earlier than the site does.
     fn outstanding(&self, reg: Reg) -> Vec<Counter>;
 
-    /// Why MODE may round 16-bit floats otherwise than to the nearest even, or flush their denormals, at the site;
+    /// Why MODE may have 16-bit floats rounded other than to the nearest even, or their denormals flushed, at the site.
     /// `None` if it does neither.
     fn other_half_mode(&self) -> Option<&str>;
 
@@ -72,14 +72,14 @@ pub trait Surroundings {
     fn scheduling(&self) -> Scheduling;
 }
 
-/// What a family says about a site.
+/// The answer of a family for a site.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// It is none of its own; the next family is asked.
+    /// It does not belong to this family. The next family is tried.
     NotMine,
-    /// It is one, and right as it is, for that reason.
+    /// It belongs to this family, and is already valid, for that reason.
     Leave(&'static str),
-    /// These instructions stand in its place.
+    /// It is replaced by these instructions.
     Replace(Replacement),
 }
 
@@ -90,7 +90,7 @@ pub struct Replacement {
     pub code: Vec<Inst>,
     /// Registers that it uses beyond those of the site, one by one.
     pub scratch: Vec<Reg>,
-    /// What it takes for granted about the hardware that no public source states.
+    /// An assumption about the hardware that no public source states.
     pub assumes: Option<&'static str>,
 }
 
@@ -120,20 +120,20 @@ impl From<Replacement> for Answer {
 /// Why a site cannot be made to run on the target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// What stands in the way.
+    /// The obstacle.
     pub reason: Cow<'static, str>,
-    /// What to do.
+    /// The advice to the user.
     pub advice: &'static str,
 }
 
-/// The way out of most refusals.
+/// The advice of most refusals.
 pub(crate) const RECOMPILE: &str = "compile the kernel for the target";
-/// The way out of a shortage of registers.
+/// The advice for a shortage of registers.
 pub(crate) const FREE_REGISTERS: &str =
     "compile the kernel for the target, or give it fewer live registers (smaller workgroups, less unrolling)";
 
 impl Refusal {
-    /// With that reason and that way out.
+    /// A refusal with this reason and advice.
     pub fn new(reason: impl Into<Cow<'static, str>>, advice: &'static str) -> Self {
         Self { reason: reason.into(), advice }
     }
@@ -151,12 +151,12 @@ impl Site<'_> {
         self.inst.operand(self.source, name)
     }
 
-    /// The raw bits of a field or operand; 0 where the instruction has none.
+    /// The raw bits of a field or operand; 0 if the instruction has none.
     pub fn raw(&self, name: Name) -> u64 {
         self.inst.raw(name).unwrap_or(0)
     }
 
-    /// The physical register of an operand; `None` where it is a constant.
+    /// The physical register of an operand; `None` if it is a constant.
     ///
     /// # Errors
     /// Its bank is not known.
@@ -168,16 +168,16 @@ impl Site<'_> {
         banks.resolve(reg, role).map(Some).ok_or_else(unknown_bank)
     }
 
-    /// The physical register of an operand that is always one.
+    /// The physical register of an operand that is always a register.
     ///
     /// # Errors
-    /// Its bank is not known, or it is none.
+    /// Its bank is not known, or it is not a register.
     pub fn register(&self, name: Name, banks: VgprBanks) -> Result<Reg, Refusal> {
         let missing = || Refusal::new(format!("operand {} is no register", name.as_str()), RECOMPILE);
         self.physical(name, banks)?.ok_or_else(missing)
     }
 
-    /// Every register that it names.
+    /// Every register that the instruction names.
     pub fn registers(&self, banks: VgprBanks) -> RegSet {
         let mut all = self.inst.read_set(self.source, banks);
         all.union_with(&self.inst.written_set(self.source, banks));
@@ -190,7 +190,7 @@ pub(crate) fn unknown_bank() -> Refusal {
     Refusal::new("the bank mode (s_set_vgpr_msb) at this place is not known", RECOMPILE)
 }
 
-/// Asks for free registers, and for vector registers that can be spilled where none is free.
+/// Allocates free registers.
 ///
 /// # Errors
 /// There are none.

@@ -1,11 +1,12 @@
-//! `barriers`: barrier and sleep instructions that the two steppings do not agree on.
+//! `barriers`: barrier and sleep instructions that behave differently on the two steppings.
 //!
-//! `s_barrier_signal_isfirst` of the cluster barrier (−3) elects no wave reliably on the target, and assemblers refuse it for
-//! both; on the workgroup barrier (−1), where LLVM's own cluster barrier depends on its result, it is right and stays, and
-//! so does the form with M0. Which wave state `s_get_barrier_state` shows, and how `s_monitor_sleep` sleeps for ever, is
-//! said to differ and nowhere said how, so both are refused.
+//! `s_barrier_signal_isfirst` of the cluster barrier (−3) does not reliably elect a wave on the target, and assemblers
+//! refuse it for both. On the workgroup barrier (−1), where LLVM's own cluster barrier depends on its result, it is
+//! correct and unchanged, and so is the form with M0. The wave state that `s_get_barrier_state` shows, and the way in
+//! which `s_monitor_sleep` sleeps for ever, are said to differ, but the difference is documented nowhere, so both are
+//! refused.
 //!
-//! `s_clause` means the same on both: what moves its members has to keep it right, not a family.
+//! `s_clause` means the same on both. The code that moves its members has to keep it correct, not a family.
 
 use crate::code::{Answer, InstructionFamily, Refusal, Site, Surroundings, Suspects};
 use crate::registry::{Apply, Registry};

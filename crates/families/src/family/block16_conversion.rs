@@ -1,7 +1,7 @@
-//! `block16_conversion`: scaled conversions that choose a scale of blocks of 16 elements.
+//! `block16_conversion`: scaled conversions that select a scale of blocks of 16 elements.
 //!
-//! The top bit of `scale_sel` chooses among twice as many scales; the target has no such bit. What it does with it is not
-//! known, and no tool lowers it, so it is refused; the lower selectors are the same on both.
+//! The top bit of `scale_sel` selects among twice as many scales, and the target has no such bit. Its effect there is
+//! unknown, and no tool lowers it, so it is refused. The lower selectors are the same on both.
 
 use crate::code::{Answer, InstructionFamily, Refusal, Site, Surroundings, Suspects};
 use crate::registry::{Apply, Registry};

@@ -1,7 +1,7 @@
 //! `cluster_load`: loads that may be delivered to several workgroups of a cluster.
 //!
-//! M0\[15:0\] says to which; the target hangs unless it is 0. The load stays, M0 is 0 while it is issued and gets its value
-//! back where someone reads it. LLVM for the target writes the same `s_mov_b32 m0, 0`.
+//! M0\[15:0\] selects the workgroups; the target hangs unless it is 0. The load stays. M0 is 0 while it is issued, and
+//! is restored if it is read later. LLVM for the target writes the same `s_mov_b32 m0, 0`.
 
 use crate::code::{Answer, InstructionFamily, Refusal, Sequence, Site, Surroundings, Suspects, last_writer};
 use crate::registry::{Apply, Registry};

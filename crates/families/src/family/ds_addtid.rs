@@ -46,9 +46,9 @@ fn rewrite(site: &Site<'_>, around: &dyn Surroundings) -> Result<Answer, Refusal
     Ok(code.finish()?.into())
 }
 
-/// Where the address of a load goes. The result has no other use for its register before it arrives, but an older load may
-/// still write it: LDS answers in order, so a program need not wait between two loads into one register. Then another
-/// register is better, and the older load is waited for where none is free.
+/// The register for the address of a load. The result register has no other use before the result arrives, but an older
+/// load may still write it: LDS answers in order, so a program need not wait between two loads into one register. Then
+/// another register is preferred, and if none is free, the older load is waited for.
 fn place_of_address(
     code: &mut Sequence,
     site: &Site<'_>,
@@ -66,7 +66,7 @@ fn place_of_address(
     Ok(other.unwrap_or(result))
 }
 
-/// Puts the address into `to`.
+/// Computes the address into `to`.
 fn address(code: &mut Sequence, to: Reg) -> Result<(), Refusal> {
     let minus_one = Arg::Constant(u64::from(u32::MAX));
     let lane = [(Name::Vdst, to.into()), (Name::Src0, minus_one), (Name::Src1, Arg::Constant(0))];

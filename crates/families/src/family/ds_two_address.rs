@@ -1,7 +1,7 @@
 //! `ds_two_address`: LDS accesses at two addresses in one instruction.
 //!
-//! The target needs each element naturally aligned and otherwise gives wrong data; accesses at one address may be
-//! anywhere. In this order:
+//! The target needs each element naturally aligned and otherwise gives wrong data. Accesses at one address may be
+//! unaligned. In this order:
 //!
 //! | what is known | becomes |
 //! |---|---|
@@ -9,12 +9,12 @@
 //! | the second element follows the first, and so do their registers (loads, stores) | one access of twice the width |
 //! | otherwise | two accesses |
 //!
-//! Waits further down count accesses that may still be in flight, from the last one back. Where one was there are two,
-//! one behind the other, so what is left when a wait ends is never more than it was: the program's waits are enough.
-//! Where a register is borrowed, or the program keeps instructions apart itself, both are waited for at once.
+//! Later waits count accesses that may still be outstanding, from the last one back. One access becomes two, one after
+//! the other, so the number outstanding when a wait ends never grows: the program's waits are enough. If a register is
+//! borrowed, or the program separates instructions itself, both are waited for at once.
 //!
-//! LLVM for the target does the same: it folds neighbours, keeps the two-address form where it knows the alignment, and
-//! waits for two accesses where it needs what they bring.
+//! LLVM for the target does the same: it folds neighbours, keeps the two-address form if it knows the alignment, and
+//! waits for two accesses where it needs their results.
 
 use crate::code::{
     Answer, InstructionFamily, Refusal, Scheduling, Sequence, Site, Surroundings, Suspects, alignment, borrow,
@@ -43,7 +43,7 @@ enum Operation {
     Exchange,
 }
 
-/// What a mnemonic says.
+/// The properties that a mnemonic encodes.
 #[derive(Debug, Clone, Copy)]
 struct Shape {
     operation: Operation,
@@ -190,7 +190,7 @@ fn split(
     }
 }
 
-/// The access with an offset that the field of 16 bits holds.
+/// The access with an offset that fits the field of 16 bits.
 fn reachable(code: &mut Sequence, half: Half, site: &Site<'_>, around: &dyn Surroundings) -> Result<Half, Refusal> {
     if half.offset <= u64::from(u16::MAX) {
         return Ok(half);
@@ -205,8 +205,8 @@ fn reachable(code: &mut Sequence, half: Half, site: &Site<'_>, around: &dyn Surr
     Ok(Half { address, offset: 0, ..half })
 }
 
-/// Whether the first access may come first; otherwise the second does. A result must not land in what the other
-/// access still reads.
+/// Whether the first access may come first; otherwise the second does. A result must not overwrite a register that the
+/// other access still reads.
 fn order(shape: Shape, first: Half, second: Half) -> Result<bool, Refusal> {
     let spoils = |earlier: Half, later: Half| {
         let reads: RegSet = [Some(later.address), later.data].into_iter().flatten().collect();

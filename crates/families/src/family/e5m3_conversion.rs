@@ -1,15 +1,15 @@
 //! `e5m3_conversion`: conversions between 32-bit floats and unsigned eight-bit floats with five exponent bits (UE5M3).
 //!
-//! In the source the CLAMP bit of the E4M3 conversions means UE5M3; the target has only E4M3 and would convert to that
-//! without a word. The replacements compute with integers, one conversion of floats to integers and a multiplication by
-//! a power of two that is exact, so MODE's rounding and denormals do not matter.
+//! In the source the CLAMP bit of the E4M3 conversions means UE5M3. The target has only E4M3 and would silently convert
+//! to that. The replacements compute with integers, one conversion of floats to integers and a multiplication by a
+//! power of two that is exact, so MODE's rounding and denormals do not matter.
 //!
-//! UE5M3: bias 15, three bits of mantissa, no sign, no infinity; 0xff is NaN, 0xfe the largest (114688), what lies
-//! below 2^-14 counts in steps of 2^-17.
+//! UE5M3: bias 15, three bits of mantissa, no sign, no infinity. 0xff is NaN, 0xfe the largest (114688), and values
+//! below 2^-14 are multiples of 2^-17.
 //!
-//! No public document says what the source does with negative numbers, with what is too large, and which NaN it
-//! makes; taken for granted is what AMD's own translator does: the sign is dropped, too large is NaN, or the largest if
-//! MODE.FP16_OVFL is set. Modifiers of the source (negation, absolute value) are refused.
+//! No public document says how the source handles negative and too large numbers, and which NaN it produces. The
+//! assumption is the behaviour of AMD's own translator: the sign is dropped, and too large numbers become NaN, or the
+//! largest number if MODE.FP16_OVFL is set. Modifiers of the source (negation, absolute value) are refused.
 
 use crate::code::{Answer, InstructionFamily, RECOMPILE, Refusal, Sequence, Site, Surroundings, Suspects, borrow};
 use crate::registry::{Apply, Registry};
@@ -53,7 +53,7 @@ fn rewrite(site: &Site<'_>, around: &dyn Surroundings) -> Result<Answer, Refusal
     }
 }
 
-/// A bit of the modifiers that says where the result goes rather than what the source is.
+/// A bit of the modifiers that selects the half of the result, not a property of the source.
 const HIGH_HALF: u64 = 8;
 
 fn plain_source(site: &Site<'_>, modifiers: Name) -> Result<(), Refusal> {
@@ -75,7 +75,7 @@ fn source(site: &Site<'_>, around: &dyn Surroundings, name: Name) -> Result<Arg,
     }
 }
 
-/// Temporary registers and short names for what is done with them.
+/// Temporary registers, and short names for operations on them.
 struct Work {
     code: Sequence,
     vector: Vec<Reg>,
@@ -113,7 +113,7 @@ impl Work {
         self.code.add(mnemonic, Class::Vop3, &operands)
     }
 
-    /// Lanes in which `a` and `b` compare so.
+    /// The mask of lanes in which the comparison of `a` and `b` holds.
     fn compare(&mut self, mnemonic: &str, to: Reg, a: u32, b: Reg) -> Result<(), Refusal> {
         let operands = [(Name::Sdst, to.into()), (Name::Src0, constant(a)), (Name::Src1, b.into())];
         self.code.add(mnemonic, Class::Vop3, &operands)
@@ -143,13 +143,13 @@ fn constant(value: u32) -> Arg {
 
 /// Part of MODE as the operand of `s_getreg_b32`: register 1, bit 23, one bit.
 const FP16_OVFL: i64 = 1 | 23 << 6;
-/// The bits of infinity: what is above is NaN.
+/// The bits of infinity: anything above is NaN.
 const INFINITY: u32 = 0x7f80_0000;
-/// The bits of 2^-14: what is below counts in steps of 2^-17.
+/// The bits of 2^-14: values below are multiples of 2^-17.
 const SMALLEST_NORMAL: u32 = 0x3880_0000;
-/// Between the biases, in units of the last bit that stays: (127 − 15) × 8.
+/// The difference of the biases, in units of the last bit that is kept: (127 − 15) × 8.
 const BIAS: u32 = 0x380;
-/// The bits of 2^-18: what is below is lost, whatever the noise.
+/// The bits of 2^-18: values below are lost, whatever the noise.
 const HALF_STEP: u32 = 0x3680_0000;
 const NAN: u32 = 0xff;
 const LARGEST: u32 = 0xfe;
@@ -163,8 +163,8 @@ impl Work {
         self.code.add("s_getreg_b32", Class::Sopk, &operands)
     }
 
-    /// `out` holds a number of at least eight bits: above the largest it becomes what MODE says, in the lanes of the first
-    /// mask NaN.
+    /// `out` holds a number of at least eight bits. Values above the largest become what MODE specifies, and lanes of
+    /// the first mask become NaN.
     fn limits(&mut self, out: Reg, temporary: Reg) -> Result<(), Refusal> {
         let [is_nan, mask, flag] = [self.scalar[0], self.scalar[1], self.scalar[2]];
         self.compare("v_cmp_lt_u32", mask, LARGEST, out)?;
@@ -180,7 +180,7 @@ impl Work {
         self.magnitude(out, source)?;
         self.compare("v_cmp_lt_u32", is_nan, INFINITY, out)?;
         self.compare("v_cmp_gt_u32", small, SMALLEST_NORMAL, out)?;
-        // Half of the last bit that stays, less one, plus that bit: a tie goes to even.
+        // Half of the last kept bit, less one, plus that bit: a tie rounds to even.
         self.three("v_bfe_u32", temporary, [out.into(), constant(20), constant(1)])?;
         self.three("v_add3_u32", normal, [out.into(), temporary.into(), constant(0x7_ffff)])?;
         self.two("v_lshrrev_b32", normal, constant(20), normal)?;
@@ -230,13 +230,13 @@ fn stochastic(site: &Site<'_>, around: &dyn Surroundings) -> Result<Answer, Refu
     work.one("v_mov_b32", noise, seed)?;
     work.magnitude(out, value)?;
     work.compare("v_cmp_lt_u32", is_nan, INFINITY, out)?;
-    // 20 bits of noise below the last bit that stays.
+    // 20 bits of noise below the last kept bit.
     work.two("v_lshrrev_b32", normal, constant(12), noise)?;
     work.two("v_add_nc_u32", normal, out, normal)?;
     work.two("v_lshrrev_b32", normal, constant(20), normal)?;
     work.two("v_subrev_nc_u32", normal, constant(BIAS), normal)?;
-    // Below 2^-14 the mantissa with its leading one goes right by 133 - exponent, 21 to 24, and the noise by the rest
-    // of 32, exponent - 101.
+    // Below 2^-14 the mantissa with its leading one is shifted right by 133 - exponent, 21 to 24, and the noise by the
+    // rest of 32, exponent - 101.
     work.two("v_lshrrev_b32", shift, constant(23), out)?;
     work.two("v_subrev_nc_u32", shift, constant(101), shift)?;
     work.two("v_and_b32", steps, constant(0x7f_ffff), out)?;
@@ -266,9 +266,9 @@ fn unpack(site: &Site<'_>, around: &dyn Surroundings) -> Result<Answer, Refusal>
     let ([byte, steps], mask) = ([work.vector[0], work.vector[1]], work.scalar[0]);
     let shift = constant(8 * site.raw(Name::ByteSel) as u32);
     work.three("v_bfe_u32", byte, [value, shift, constant(8)])?;
-    // Normal numbers: the bits at their place, plus the difference of the biases.
+    // Normal numbers: the bits in their position, plus the difference of the biases.
     work.three("v_lshl_add_u32", result, [byte.into(), constant(20), constant(BIAS << 20)])?;
-    // The others are steps of 2^-17.
+    // The others are multiples of 2^-17.
     work.one("v_cvt_f32_ubyte0", steps, byte)?;
     work.two("v_mul_f32", steps, constant(0x3700_0000), steps)?;
     work.compare("v_cmp_gt_u32", mask, 8, byte)?;
@@ -278,7 +278,7 @@ fn unpack(site: &Site<'_>, around: &dyn Surroundings) -> Result<Answer, Refusal>
     Ok(work.code.finish()?.into())
 }
 
-/// All of a register of which the operand names a half.
+/// The whole register of which the operand names a half.
 fn whole(reg: Reg) -> Reg {
     Reg { half: None, ..reg }
 }

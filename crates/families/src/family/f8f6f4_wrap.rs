@@ -1,6 +1,6 @@
 //! `f8f6f4_wrap`: `v_wmma_f32_16x16x128_f8f6f4` without scales.
 //!
-//! The target can go on after a trap only in the form with scales, so LLVM never lets the bare form run there. It
+//! The target can resume after a trap only in the form with scales, so LLVM never emits the bare form for it. It
 //! becomes the scaled form with the neutral scale, the constant 0, for both matrices.
 
 use crate::code::{Answer, InstructionFamily, Refusal, Replacement, Site, Surroundings, Suspects, scaled};

@@ -1,9 +1,9 @@
 //! `flat_scratch_base`: instructions that read the scratch aperture's base as 64 bits.
 //!
-//! The source has two numbers for it, those of its halves; the target has the first one, and in scalar instructions alone.
-//! So a scalar instruction gets that number. For a vector instruction the base goes through a pair of scalar registers; all
-//! work in flight that writes it is waited for first. Where no such pair is free, its halves go through a pair of vector
-//! registers, of the first bank. Instructions that read 32 bits stay.
+//! The source has two operand numbers for it, one for each half. The target has only the first, and only in scalar
+//! instructions. A scalar instruction therefore gets that number. For a vector instruction the base is copied to a pair
+//! of scalar registers, after a wait for all outstanding operations that write it. If no such pair is free, its halves
+//! are copied to a pair of vector registers of the first bank. Instructions that read 32 bits are unchanged.
 
 use crate::code::{
     Answer, InstructionFamily, Refusal, Replacement, Sequence, Site, Surroundings, Suspects, borrow, cannot_encode,
@@ -83,7 +83,7 @@ fn through_scalars(site: &Site<'_>, around: &dyn Surroundings, sources: &[Name],
     Ok(code.finish()?.into())
 }
 
-/// A free pair that the site's own instruction can name; one of the two of a dual instruction cannot name every register.
+/// A free pair that the site's own instruction can encode: a half of a dual instruction cannot encode every register.
 fn vector_pair(site: &Site<'_>, around: &dyn Surroundings, mut taken: RegSet) -> Option<Reg> {
     if around.banks().mode() != Some(0) || site.inst.entry().slot(Name::Src0X).is_some() {
         return None;
@@ -106,7 +106,7 @@ fn through_vectors(site: &Site<'_>, around: &dyn Surroundings, sources: &[Name],
 
 /// The site's own instruction with other sources.
 fn reading(site: &Site<'_>, sources: &[Name], pair: Reg) -> Result<Inst, Refusal> {
-    // Until the last source is another one, the target may not have the instruction.
+    // Until the last source is replaced, the target may not have the instruction.
     sources.iter().enumerate().try_fold(*site.inst, |inst, (number, name)| {
         let isa = if number + 1 == sources.len() { site.target } else { site.source };
         inst.with_operand(isa, *name, pair).map_err(|error| cannot_encode(inst.mnemonic(), error))

@@ -1,7 +1,7 @@
-//! `machine_flags`: `e_flags` and `EI_ABIVERSION` of the ELF header say the target's machine.
+//! `machine_flags`: sets `e_flags` and `EI_ABIVERSION` of the ELF header to the target's machine.
 //!
-//! Settings of features stay as the source has them: the code was compiled with them. A target ID that
-//! states another one is refused, not written. Where only one of the two processors has a feature at all:
+//! Feature settings stay those of the source: the code was compiled with them. A target ID with another setting is
+//! refused, not written. If only one of the two processors has a feature at all:
 //!
 //! | source | target | becomes |
 //! |---|---|---|
@@ -9,7 +9,7 @@
 //! | needs it on | without the feature | refused |
 //! | without the feature | with it | what the target ID says: off, or either setting (on is refused) |
 //!
-//! That code runs with either setting is for the pair's checks to show, before this family runs.
+//! The pair's checks prove, before this family runs, that code runs with either setting.
 //! Generic targets exist in code objects V6 only, whose notes are those of V5.
 
 use crate::registry::{Apply, Registry};

@@ -1,9 +1,9 @@
-//! `mode_setreg`: writes of MODE stand two vector instructions behind what they may disturb.
+//! `mode_setreg`: keeps writes of MODE two vector instructions after those that they may disturb.
 //!
-//! LLVM 23 puts two `v_nop` before every `s_setreg` of MODE for this chip and AMD's own translator does so for the target;
-//! later LLVM does not. Eight bytes for a rare instruction are cheap, so the target gets them; those that stand there
-//! already count. Where a wave has executed no vector instruction yet there is nothing to disturb: compilers set MODE at
-//! the begin of every kernel.
+//! LLVM 23 puts two `v_nop` before every `s_setreg` of MODE for this chip, and AMD's own translator does so for the
+//! target; later LLVM does not. Eight bytes for a rare instruction are cheap, so the target gets them. Existing ones
+//! count. Where a wave has executed no vector instruction yet, there is nothing to disturb: compilers set MODE at the
+//! start of every kernel.
 
 use crate::code::{Flow, FunctionFamily, Insertion, Refusal, no_operation};
 use crate::registry::{Apply, Registry};
@@ -41,7 +41,7 @@ fn insertions(flow: &Flow<'_>) -> Result<Vec<Insertion>, Refusal> {
     Ok(all)
 }
 
-/// The blocks that waves come to without a vector instruction, on every path.
+/// The blocks that waves reach without executing a vector instruction, on every path.
 fn fresh(flow: &Flow<'_>) -> Vec<bool> {
     let quiet = |block: usize| !flow.blocks[block].leaves && !flow.code(block).iter().any(|inst| inst.is(Flag::Valu));
     let mut fresh = vec![false; flow.blocks.len()];

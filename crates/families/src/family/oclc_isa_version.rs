@@ -1,8 +1,8 @@
-//! `oclc_isa_version`: `__oclc_ISA_version`, the constant by which code of -O0 asks ROCm's device library for its GPU, says
-//! the target's number.
+//! `oclc_isa_version`: sets `__oclc_ISA_version`, the constant from which -O0 code of ROCm's device library reads its
+//! GPU, to the target's number.
 //!
-//! Clang writes that number into its own object for the target, so the copy would differ from it in this alone. Where a word
-//! may be the constant and nothing proves it, the copy is refused (`hotswap-code-object` says when).
+//! Clang writes that number into its own object for the target, so this would be the only difference of the copy. If a
+//! word may be the constant and nothing proves it, the copy is refused (`hotswap-code-object` says when).
 
 use crate::registry::{Apply, Registry};
 use crate::table::slot;

@@ -1,6 +1,6 @@
-//! `target_note`: `amdhsa.target` of the metadata note says the target ID.
+//! `target_note`: sets `amdhsa.target` of the metadata note to the target ID.
 //!
-//! The triple before the target ID is spelled as the source spells its own; compilers differ.
+//! The triple before the target ID keeps the source's spelling; compilers differ.
 
 use crate::registry::{Apply, Registry};
 use crate::table::slot;

@@ -1,7 +1,7 @@
 //! `tensor_mask`: tensor loads that may be delivered to several workgroups.
 //!
-//! The low half of the second descriptor's first dword says to which; the target hangs unless it is 0. It is
-//! cleared before the load, and the dword gets its value back where someone reads it. Stores have no such mask.
+//! The low half of the second descriptor's first dword selects them; the target hangs unless it is 0. It is cleared
+//! before the load, and the dword is restored if it is read later. Stores have no such mask.
 
 use crate::code::{Answer, InstructionFamily, Refusal, Sequence, Site, Surroundings, Suspects, borrow, last_writer};
 use crate::registry::{Apply, Registry};

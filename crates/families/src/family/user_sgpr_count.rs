@@ -1,8 +1,8 @@
-//! `user_sgpr_count`: kernels in waves of 32 lanes get unused user SGPRs where the target starts waves with fewer than 16
-//! registers wrongly (gfx1100, gfx1102 and what covers them).
+//! `user_sgpr_count`: gives kernels with wave32 unused user SGPRs if the target incorrectly starts waves that have
+//! fewer than 16 registers (gfx1100, gfx1102 and the generic targets that cover them).
 //!
-//! Clang writes the same count into its own object for the target. Work-group IDs follow the user SGPRs, so they move; that
-//! the code reads none of them is for the pair's checks to show (`user-sgprs-16`), before this family runs.
+//! Clang writes the same count into its own object for the target. Work-group IDs follow the user SGPRs, so they move.
+//! The pair's checks (`user-sgprs-16`) prove, before this family runs, that the code reads none of them.
 
 use crate::registry::{Apply, Registry};
 use crate::table::slot;

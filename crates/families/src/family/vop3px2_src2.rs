@@ -1,7 +1,8 @@
 //! `vop3px2_src2`: the source that scaled matrix instructions do not use.
 //!
-//! Its field is read all the same, and a number that names a scalar register makes the instruction wait for that
-//! register. Old assemblers wrote 0, which is s0. LLVM 22 wrote v0, later versions the constant 0; both are left alone.
+//! The hardware reads its field nevertheless, and a number that names a scalar register makes the instruction wait for
+//! that register. Old assemblers wrote 0, which is s0. LLVM 22 wrote v0, later versions the constant 0; both are left
+//! unchanged.
 
 use crate::code::{Answer, InstructionFamily, Refusal, Replacement, Site, Surroundings, Suspects};
 use crate::registry::{Apply, Registry};
@@ -20,9 +21,9 @@ fn concerns(entry: Entry) -> bool {
     entry.class() == Some(Class::Vop3px2) && entry.is(Flag::Wmma)
 }
 
-/// Where the field lies in the second word.
+/// The position of the field in the second dword.
 const SHIFT: u32 = 18;
-/// The constant 0 as a source: what LLVM writes from version 23 on.
+/// The constant 0 as a source, which LLVM writes from version 23 on.
 const ZERO: u32 = 128;
 
 fn rewrite(site: &Site<'_>, _: &dyn Surroundings) -> Result<Answer, Refusal> {

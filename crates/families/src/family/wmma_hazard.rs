@@ -1,9 +1,9 @@
-//! `wmma_hazard`: distances between matrix instructions and what touches their registers.
+//! `wmma_hazard`: distances between matrix instructions and later instructions that touch their registers.
 //!
-//! The target needs more vector instructions between them than the source did ([`RULES`](hotswap_hazards::RULES)). Missing
-//! ones become `v_nop`. Distances are counted over every path: a state holds for each matrix instruction that can still
-//! matter the fewest instructions since it; where paths meet, the fewer count. Where execution goes to code that is not
-//! known (calls, returns), everything that can still matter is waited out.
+//! The target needs more vector instructions between them than the source ([`RULES`](hotswap_hazards::RULES)). Missing
+//! ones are filled with `v_nop`. Distances are counted over every path: a state holds, for each matrix instruction that
+//! can still matter, the fewest instructions since it, and where paths meet, the smaller count is kept. Before control
+//! flow leaves to unknown code (calls, returns), everything that can still matter is waited out.
 
 use crate::code::{Block, Flow, FunctionFamily, Insertion, Refusal, no_operation};
 use crate::registry::{Apply, Registry};
@@ -22,7 +22,8 @@ fn hotswap_register_wmma_hazard_patch(registry: &mut Registry) {
         .bind(slot::WMMA_HAZARD, Apply::Function(FunctionFamily { entries: is_matrix, concerns: is_xdl, insertions }));
 }
 
-/// Matrix instructions that can still matter, by their numbers, which rise, with the instructions that count since them.
+/// Matrix instructions that can still matter, by their numbers in ascending order, each with the instructions that
+/// count since it.
 type State = Vec<(u32, u8)>;
 
 fn insertions(flow: &Flow<'_>) -> Result<Vec<Insertion>, Refusal> {
@@ -43,7 +44,7 @@ fn is_matrix(entry: Entry) -> bool {
     entry.is(Flag::Wmma) || entry.is(Flag::Swmmac)
 }
 
-/// A matrix instruction: its number in the block, its registers, and the bank mode behind it.
+/// A matrix instruction: its number in the block, its registers, and the bank mode after it.
 struct Matrix {
     index: usize,
     hazard: Hazard,
@@ -53,14 +54,14 @@ struct Matrix {
 /// The matrix instructions of a function.
 struct Matrices {
     all: Vec<Matrix>,
-    /// For each block where its own begin in the list; at the end the length of the list.
+    /// For each block the start of its own in the list, and finally the length of the list.
     first: Vec<u32>,
 }
 
 impl Matrices {
     fn of(flow: &Flow<'_>) -> Self {
         let length = |block: &usize| flow.code(*block).len();
-        // Growing lists are copied, while another thread waits for the allocator.
+        // Growing a list copies it, while another thread waits for the allocator.
         let most = flow.concerned.iter().map(length).sum::<usize>() / 4 + 4;
         let mut found = Self { all: Vec::with_capacity(most), first: Vec::with_capacity(flow.blocks.len() + 1) };
         let mut concerned = flow.concerned.iter().copied().peekable();
@@ -90,8 +91,8 @@ impl Matrices {
     }
 }
 
-/// For each block the instructions before which some are missing, and how many. The state before a block only ever loses
-/// distance, so this ends; what counts is what was found with the last one.
+/// For each block the instructions before which some are missing, and how many. The state before a block only ever
+/// loses distance, so this terminates. The result of the last iteration counts.
 fn missing(flow: &Flow<'_>, matrices: &Matrices) -> Vec<Vec<(usize, u8)>> {
     let mut before = vec![State::new(); flow.blocks.len()];
     let mut walked: Vec<Walked> = flow.blocks.iter().map(|_| Walked::default()).collect();
@@ -118,12 +119,12 @@ fn missing(flow: &Flow<'_>, matrices: &Matrices) -> Vec<Vec<(usize, u8)>> {
     walked.into_iter().map(|walked| walked.missing).collect()
 }
 
-/// What a way through a block has found.
+/// The result of walking a block.
 #[derive(Default)]
 struct Walked {
     /// Numbers of instructions, and how many must come before each.
     missing: Vec<(usize, u8)>,
-    /// The states behind the matrix instructions of the block, one behind another, and where each begins in that list.
+    /// The states after the matrix instructions of the block, concatenated, and the start of each in that list.
     states: State,
     first: Vec<u32>,
     /// The state at the end.
@@ -138,7 +139,7 @@ impl Walked {
         self.end.clear();
     }
 
-    /// Becomes as another one, in lists of its own.
+    /// Copies another result into its own lists.
     fn keep(&mut self, other: &Self) {
         self.missing.clone_from(&other.missing);
         self.states.clone_from(&other.states);
@@ -146,20 +147,20 @@ impl Walked {
         self.end.clone_from(&other.end);
     }
 
-    /// The state behind matrix instruction number `own` of the block.
+    /// The state after matrix instruction number `own` of the block.
     fn behind(&self, own: usize) -> Option<&[(u32, u8)]> {
         let first = *self.first.get(own)? as usize;
         let end = self.first.get(own + 1).map_or(self.states.len(), |end| *end as usize);
         self.states.get(first..end)
     }
 
-    /// Notes the state behind one more of them.
+    /// Records the state after one more of them.
     fn note(&mut self, state: impl Iterator<Item = (u32, u8)>) {
         self.first.push(self.states.len() as u32);
         self.states.extend(state);
     }
 
-    /// Takes over what another way has found behind matrix instruction number `own`, which is instruction `index`.
+    /// Takes over the results of another walk after matrix instruction number `own`, which is instruction `index`.
     fn follow(&mut self, other: &Self, own: usize, index: usize) {
         let first = other.first[own] as usize;
         let moved = self.states.len() as u32;
@@ -170,7 +171,7 @@ impl Walked {
     }
 }
 
-/// Takes over what is nearer; says whether anything was.
+/// Takes over smaller distances. Returns whether there were any.
 fn join(known: &mut State, other: &State) -> bool {
     let mut changed = false;
     for &(matrix, distance) in other {
@@ -188,30 +189,31 @@ fn join(known: &mut State, other: &State) -> bool {
     changed
 }
 
-/// A way through a block.
+/// The walk of one block.
 struct Line<'f> {
     flow: &'f Flow<'f>,
     matrices: &'f Matrices,
-    /// Matrix instructions that can still matter, by their numbers, which rise, with the count behind each.
+    /// Matrix instructions that can still matter, by their numbers in ascending order, with the count after each.
     state: Vec<(u32, u64)>,
     /// Instructions that counted so far.
     count: u64,
-    /// At this count, or later, one of them cannot matter any more.
+    /// From this count on, one of them can no longer matter.
     enough: u64,
-    /// All of them are here, and some that mattered before.
+    /// All of them, and some that mattered before.
     near: Near,
     touch: Touch,
-    /// What is found now. Its lists grow for the longest block alone; those that are kept are made as long as they are.
+    /// The current result. Its lists grow only for the longest block; those that are kept are allocated with their
+    /// exact length.
     found: Walked,
 }
 
-/// Matrix instructions with the counts behind them, and what has counted since then.
+/// Matrix instructions, each with the number of instructions counted since.
 fn since(state: &[(u32, u64)], count: u64) -> impl Iterator<Item = (u32, u8)> {
-    // What is as far as a byte can say does not matter any more.
+    // A distance that saturates a byte no longer matters.
     state.iter().map(move |(matrix, at)| (*matrix, (count - at).min(255) as u8))
 }
 
-/// The count at the begin of a block: no state says that so many have gone by.
+/// The count at the start of a block: no state holds a distance this large.
 const BEGIN: u64 = 256;
 
 impl<'f> Line<'f> {
@@ -229,7 +231,7 @@ impl<'f> Line<'f> {
         }
     }
 
-    /// Goes through a block; `walked` is what was found the last time.
+    /// Walks a block; `walked` is the previous result.
     fn block(&mut self, number: usize, walked: &mut Walked) {
         self.found.clear();
         if let Some((own, index)) = self.up_to_known(number, walked) {
@@ -240,8 +242,8 @@ impl<'f> Line<'f> {
         walked.keep(&self.found);
     }
 
-    /// Goes through a block until everything is as the last time: behind its matrix instruction of that number, which is
-    /// instruction number so many. From there on nothing else can be found.
+    /// Walks a block until the state equals that of the previous walk. Returns the number of the matrix instruction
+    /// after which it does, and its instruction number. From there on the results are the same.
     fn up_to_known(&mut self, number: usize, walked: &Walked) -> Option<(usize, usize)> {
         let Block { leaves, mut banks, .. } = self.flow.blocks[number];
         let (code, matrices) = (self.flow.code(number), self.matrices);
@@ -249,7 +251,7 @@ impl<'f> Line<'f> {
         let mut own = matrices.in_block(number).peekable();
         let mut index = 0;
         while index < code.len() {
-            // Most of the code has no matrix instruction before it that matters.
+            // In most of the code, no earlier matrix instruction matters.
             if self.state.is_empty() {
                 let next = own.next()?;
                 let matrix = &matrices.all[next as usize];
@@ -307,12 +309,12 @@ impl<'f> Line<'f> {
             self.near.add(hazard);
             most = most.max(u64::from(distance(hazard)).saturating_sub(self.count - at));
         }
-        // No distance is more than a byte.
+        // No distance exceeds a byte.
         most.min(255) as u8
     }
 
-    /// One more matrix instruction has gone by, or the same one again; whether all is as it was there the last time. `first`
-    /// is the first one of the block.
+    /// Records one more matrix instruction, or the same one again. Returns whether the state equals the previous one
+    /// there. `first` is the first one of the block.
     fn enter(&mut self, matrix: u32, first: u32, walked: &Walked) -> bool {
         let hazard = self.matrices.hazard(matrix);
         self.near.add(hazard);
@@ -331,7 +333,7 @@ impl<'f> Line<'f> {
         is_known
     }
 
-    /// That many instructions go by; what cannot matter any more is forgotten.
+    /// Passes `count` instructions, and drops entries that can no longer matter.
     fn pass(&mut self, count: u8) {
         self.count += u64::from(count);
         if self.count < self.enough {

@@ -6,9 +6,9 @@
 //! | `v_wmma_f16_16x16x128_{fp8,bf8}_{fp8,bf8}` | the same into eight VGPRs of 32 bits, converted to 16 bits once |
 //! | `v_wmma_f32_32x16x128_f4`, `v_wmma_scale[16]_f32_32x16x128_f4` | two of 16 rows; B and the scales are shared |
 //!
-//! Never two of half the depth: the sum would be rounded where the source does not round. That one instruction of depth
-//! 128 sums like the other is what its makers' own translator takes for granted; no public document says it.
-//! Hints to keep A or B for the next instruction are dropped.
+//! A site is never split into two of half the depth: the sum would be rounded where the source does not round. That one
+//! instruction of depth 128 sums like the other is an assumption of the vendor's own translator; no public document
+//! states it. Hints to keep A or B for the next instruction are dropped.
 
 use crate::code::scaled::{self, NEUTRAL, SCALED, format};
 use crate::code::{
@@ -35,12 +35,12 @@ const SAME_SUM_ROUNDED: &str = "v_wmma_f32_16x16x128_f8f6f4 with neutral scales 
     all lanes are active, as matrix instructions ask";
 const SCALED16: &str = "v_wmma_scale16_f32_16x16x128_f8f6f4";
 
-/// What a mnemonic says.
+/// The properties that a mnemonic encodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Single([i64; 2]),
     Half([i64; 2]),
-    /// 32 rows, and what each half is called.
+    /// 32 rows, and the mnemonic of each half.
     Rows(&'static str, bool),
 }
 
@@ -183,7 +183,7 @@ fn operand(site: &Site<'_>, name: Name, around: &dyn Surroundings) -> Result<Arg
     }
 }
 
-/// The sum goes to eight VGPRs of 32 bits; their halves are packed at the end.
+/// The sum is written to eight VGPRs of 32 bits, whose halves are packed at the end.
 fn halves_of_16_bits(site: &Site<'_>, around: &dyn Surroundings, formats: [i64; 2]) -> Result<Answer, Refusal> {
     if let Some(why) = around.other_half_mode() {
         let what = "the result is rounded by conversions, which take rounding and denormals of 16-bit floats from MODE";
@@ -255,11 +255,11 @@ fn constant(site: &Site<'_>) -> Result<Arg, Refusal> {
 
 /// Part of MODE as the operand of `s_getreg_b32`: register 1, bit 23, one bit.
 const FP16_OVFL: i64 = 1 | 23 << 6;
-/// The bits of infinity, and what to take off for the largest 16-bit float, 65504.
+/// The bits of infinity, and the amount to subtract for the largest 16-bit float, 65504.
 const INFINITY: u64 = 0x7f80_0000;
 const TO_LARGEST: u64 = INFINITY - 0x477f_e000;
 
-/// Keeps the sums between plus and minus the largest 16-bit float, if MODE says so; NaN stays.
+/// Clamps the sums between plus and minus the largest 16-bit float, if MODE says so. NaN stays.
 fn clamp(code: &mut Sequence, one: impl Fn(u16) -> Reg, limit: Reg, flag: Reg) -> Result<(), Refusal> {
     code.add("s_getreg_b32", Class::Sopk, &[(Name::Sdst, flag.into()), (Name::Simm16, Arg::Number(FP16_OVFL))])?;
     let product = [(Name::Sdst, flag.into()), (Name::Src0, flag.into()), (Name::Src1, Arg::Constant(TO_LARGEST))];

@@ -1,8 +1,8 @@
-//! `wmma_wait`: matrix instructions of eight and fewer bits are waited for where the program keeps instructions apart.
+//! `wmma_wait`: waits for matrix instructions of eight and fewer bits if the program separates instructions itself.
 //!
-//! With SCHED_MODE 2 the program waits for vector results itself (`s_wait_alu`). Code for the source knows how fast it
-//! issues these instructions; the target is slower, so each gets a wait for its result behind it, unless one that waits for
-//! as much comes before the next vector or memory instruction. In the usual mode the hardware waits.
+//! With SCHED_MODE 2 the program waits for vector results itself (`s_wait_alu`). Code for the source relies on the rate
+//! at which it issues these instructions. The target is slower, so each is followed by a wait for its result, unless
+//! one that waits for as much comes before the next vector or memory instruction. In the usual mode the hardware waits.
 
 use crate::code::{Flow, FunctionFamily, Insertion, Refusal, Scheduling, wait_for_vector_results};
 use crate::registry::{Apply, Registry};
@@ -45,9 +45,9 @@ fn is_slower_entry(entry: Entry) -> bool {
     entry.is(Flag::Wmma) && ["fp8", "bf8", "f8f6f4", "_f4"].iter().any(|format| name.contains(format))
 }
 
-/// Whether nothing but scalar instructions comes before a wait for all vector results.
+/// Whether only scalar instructions precede a wait for all vector results.
 fn is_waited_for(rest: &[Inst]) -> bool {
-    /// Bits of VA_VDST, the number of results that may be missing.
+    /// Bits of VA_VDST, the number of results that may be outstanding.
     const VA_VDST: u64 = 0xf000;
     let next = rest.iter().find(|inst| !inst.is(Flag::Salu) || inst.mnemonic() == "s_wait_alu");
     next.is_some_and(|inst| {

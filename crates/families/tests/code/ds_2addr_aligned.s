@@ -1,4 +1,4 @@
-// Addresses that are multiples of the element.
+// Addresses that are multiples of the element size.
 v_lshlrev_b32 v1, 2, v0
 ds_load_2addr_b32 v[2:3], v1 offset1:9
 v_lshlrev_b32 v1, 3, v0

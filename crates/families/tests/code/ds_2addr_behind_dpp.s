@@ -1,4 +1,4 @@
-// A move between lanes takes what other lanes have, and lanes without a source keep their old value: nothing is aligned.
+// A move between lanes takes values of other lanes, and lanes without a source keep theirs: no alignment is known.
 v_lshlrev_b32 v1, 4, v0
 v_mov_b32_dpp v2, v1 row_shr:1 row_mask:0xf bank_mask:0xf
 ds_load_2addr_b32 v[4:5], v2 offset1:5

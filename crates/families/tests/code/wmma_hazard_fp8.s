@@ -1,4 +1,4 @@
-// Reads the result; one instruction that counts stands between.
+// Reads the result, with one counted instruction in between.
 v_wmma_f32_16x16x64_fp8_fp8 v[0:7], v[8:15], v[16:23], v[0:7]
 v_mov_b32 v40, v41
 v_add_f32 v42, v0, v43

@@ -1,4 +1,4 @@
-// The nearest reader is at the beginning of the next round.
+// The nearest reader is at the start of the next iteration.
 loop:
 v_add_f32 v42, v0, v43
 v_wmma_f32_16x16x64_fp8_fp8 v[0:7], v[8:15], v[16:23], v[0:7]

@@ -5,8 +5,8 @@ v_wmma_scale_f32_32x16x128_f4 v[80:95], v[16:31], v[32:39], v[80:95], v40, s3 ma
 v_wmma_scale16_f32_32x16x128_f4 v[96:111], v[16:31], v[32:39], v[96:111], v[40:41], v[42:43]
 // Crosses the end of a bank: 252 to 267.
 v_wmma_f32_32x16x128_f4 v[252:267], v[16:31], v[32:39], v[252:267]
-// Over the upper rows of C: they come first.
+// Overlaps the upper rows of C: they come first.
 v_wmma_f32_32x16x128_f4 v[56:71], v[16:31], v[32:39], v[48:63]
-// The result over the scales: the half that holds them comes last.
+// The result overlaps the scales: the half that holds them comes last.
 v_wmma_scale_f32_32x16x128_f4 v[36:51], v[16:31], v[52:59], 0, v40, v41
 s_endpgm

@@ -1,8 +1,8 @@
-//! One lane of the few instructions that replacements compute with; everything else is refused.
+//! Executes one lane of the few instructions that replacements compute with. All others are rejected.
 //!
-//! EXEC is on. Masks of compares are a scalar register each, of which the lane's bit counts. Floats are those of IEEE 754
-//! with rounding to the nearest even; the sequences that are judged here use exact operations only. LLVM judges the
-//! operations that are more than one line of integers (see the test).
+//! EXEC is on. Masks of compares are a scalar register each, in which the lane's bit counts. Floats are those of IEEE
+//! 754 with rounding to the nearest even; the sequences tested here use exact operations only. Operations that take
+//! more than one line of integer code are checked against LLVM (see the test).
 
 use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::{Inst, Isa, Name, Value};

@@ -1,5 +1,5 @@
 //! The smallest engine that can run the families on a piece of code: one function, straight lines and branches, free
-//! registers as a case says. It judges nothing; what comes out is for LLVM and the reader.
+//! registers as the case states. It checks nothing; the result is for LLVM and the reader.
 
 use hotswap_families::code::{
     Answer, Block, Code, Flow, Insertion, Refusal, Replacement, Scheduling, Site, Surroundings,
@@ -11,20 +11,21 @@ use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::regset::RegSet;
 use hotswap_isa::{Flag, Inst, Isa, Name, Target};
 
-/// What a case says about its surroundings.
+/// The surroundings that a case declares.
 #[derive(Debug, Clone)]
 pub(crate) struct Setting {
     /// Registers that are free everywhere.
     pub(crate) free: Vec<Reg>,
-    /// Registers that are read behind the end.
+    /// Registers that are read after the end.
     pub(crate) live: RegSet,
     pub(crate) scheduling: Scheduling,
-    /// Why MODE is another one for 16-bit floats.
+    /// Why MODE differs for 16-bit floats.
     pub(crate) half_mode: Option<String>,
 }
 
 impl Setting {
-    /// From the comments of a case: `// free: v[100:131], s[40:47]`, `// live: m0, s4`, `// scheduling: program`.
+    /// Parsed from the comments of a case, such as `// free: v[100:131], s[40:47]`, `// live: m0, s4` and
+    /// `// scheduling: program`.
     pub(crate) fn of(case: &str) -> Self {
         let value = |key: &str| {
             let line = case.lines().find_map(|line| line.strip_prefix("// ")?.strip_prefix(key)?.strip_prefix(": "));
@@ -62,15 +63,15 @@ pub(crate) fn isa(target: &str) -> Isa {
     Isa::new(Target::find(target).unwrap())
 }
 
-/// What became of an instruction.
+/// The result for one instruction.
 #[derive(Debug, Clone)]
 pub(crate) struct Line {
-    /// What a family said, for the reader.
+    /// The answer of a family, for the reader.
     pub(crate) note: Option<String>,
     pub(crate) code: Vec<Inst>,
 }
 
-/// What became of a case: its instructions, or the refusals.
+/// The result of a case: its instructions, or the refusals.
 pub(crate) type Outcome = Result<Vec<Line>, Vec<String>>;
 
 struct SiteContext<'a> {
@@ -99,7 +100,7 @@ impl Surroundings for SiteContext<'_> {
         })
     }
 
-    /// Straight on to the end; a branch may lead to any reader.
+    /// Scans straight to the end. A branch may reach any reader.
     fn is_dead_after(&self, reg: Reg) -> bool {
         let branches =
             self.code.iter().any(|inst| inst.flow(0, self.isa) != Next::Next && inst.mnemonic() != "s_endpgm");
@@ -132,7 +133,7 @@ impl Surroundings for SiteContext<'_> {
     }
 }
 
-/// The instructions of some bytes.
+/// Decodes the instructions in some bytes.
 pub(crate) fn decode(isa: Isa, bytes: &[u8]) -> Vec<Inst> {
     isa.walk(bytes).map(|(offset, inst)| inst.unwrap_or_else(|error| panic!("{offset:#x}: {error}"))).collect()
 }
@@ -191,7 +192,7 @@ fn describe(family: &str, old: &Inst, new: &Replacement) -> String {
     format!("{family}: {} bytes for {}{assumes}", new.size(), old.len())
 }
 
-/// Control flow of a case; branches lead to instructions by number.
+/// Control flow of a case. Branch targets are instruction numbers.
 struct Graph {
     starts: Vec<usize>,
     successors: Vec<Vec<u32>>,
@@ -277,8 +278,8 @@ impl Graph {
     }
 }
 
-/// Branches lead to where their targets are now. A branch is never the last of several instructions.
-/// The instructions of each block.
+/// The instructions of each block. Branches point to the new positions of their targets. A branch is never the last of
+/// several instructions.
 struct Bodies<'c>(Vec<&'c [Inst]>);
 
 impl Code for Bodies<'_> {
@@ -299,8 +300,8 @@ fn patch_branches(mut lines: Vec<Line>, targets: &[Option<usize>], isa: Isa) -> 
     lines
 }
 
-/// One family of scope `Function`. What it puts before an instruction becomes part of that one's line; a branch to it
-/// leads to what was put in.
+/// Runs one family of scope `Function`. Instructions inserted before another become part of its line, and a branch to
+/// it points to the inserted ones.
 fn functions(
     rewriter: &Rewriter,
     family: &hotswap_families::Family,
@@ -309,7 +310,7 @@ fn functions(
     setting: &Setting,
     isa: Isa,
 ) -> Result<Vec<Line>, Refusal> {
-    // Numbers of instructions, and of the line and the place in it that they are.
+    // Numbers of instructions, with the line of each and its index in that line.
     let places: Vec<(usize, usize)> = lines
         .iter()
         .enumerate()

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::fmt;
 use std::path::Path;
 
-/// What was done to an entry, or to a whole container.
+/// A change to an entry, or to a whole container.
 #[derive(Debug, Clone)]
 pub(crate) struct Change {
     what: &'static str,
@@ -36,7 +36,7 @@ impl fmt::Display for Change {
     }
 }
 
-/// A code object that is put in, and how HotSwap made it, where it did.
+/// A new code object, with its provenance if HotSwap made it.
 pub(super) struct NewCode {
     code: Vec<u8>,
     record: Option<Record>,
@@ -54,13 +54,13 @@ impl NewCode {
 pub(crate) struct Opened<'a> {
     content: Content<'a>,
     size: usize,
-    /// Entries as they were, for questions that are asked after a change.
+    /// The original entries, for queries after a change.
     before: Vec<String>,
-    /// What it became, where that had to be known before.
+    /// The result, where it had to be laid out early.
     written: Option<New<'a>>,
 }
 
-/// New bytes, and what they must read as in the new file.
+/// New bytes, and their expected summary in the new file.
 type New<'a> = (Option<Draft<'a>>, Option<Summary>);
 
 enum Content<'a> {
@@ -72,7 +72,7 @@ fn no_place(what: impl Into<String>) -> Diagnostic {
     Diagnostic::error(codes::NO_PLACE, what).advise("change the fat binary before it gets into this form")
 }
 
-/// Whether the entry is the one that a name means: its ID, or its target ID.
+/// Whether `name` is the entry's ID or its target ID.
 fn is_named(id: &str, name: &str) -> bool {
     let target = EntryId::parse(id).ok().and_then(|id| id.target().map(str::to_owned));
     let same = |target: String| match (target.parse::<TargetId>(), name.parse::<TargetId>()) {
@@ -82,7 +82,7 @@ fn is_named(id: &str, name: &str) -> bool {
     id == name || target.is_some_and(same)
 }
 
-/// A target without features stands for all of its features.
+/// A target without features covers all of its features.
 fn covers(wanted: &TargetId, id: &str) -> Option<bool> {
     let target: TargetId = EntryId::parse(id).ok()?.target()?.parse().ok()?;
     let any = wanted.xnack.is_none() && wanted.sramecc.is_none();
@@ -111,12 +111,12 @@ impl<'a> Opened<'a> {
         }
     }
 
-    /// Whether an entry of that name was there when it was opened.
+    /// Whether an entry of that name existed when the container was opened.
     pub(super) fn had(&self, name: &str) -> bool {
         self.before.iter().any(|id| is_named(id, name))
     }
 
-    /// Whether an entry is for that target, its features left aside where none are named.
+    /// Whether an entry is for that target; features are ignored where the name has none.
     pub(super) fn serves(&self, name: &str) -> bool {
         let Ok(wanted) = name.parse::<TargetId>() else { return false };
         self.before.iter().any(|id| covers(&wanted, id) == Some(true))
@@ -164,7 +164,7 @@ impl<'a> Opened<'a> {
         self.retain(|id| !is_named(id, name))
     }
 
-    /// Entries for the host and for what is no GPU of AMD stay.
+    /// Entries for the host and for targets other than AMD GPUs stay.
     pub(super) fn prune(&mut self, targets: &[TargetId], keeps: bool) -> Vec<Change> {
         self.retain(|id| {
             let covered: Vec<Option<bool>> = targets.iter().map(|target| covers(target, id)).collect();
@@ -206,7 +206,7 @@ impl<'a> Opened<'a> {
             }
             Content::Offload(binary, changed) => *changed = binary.compressed,
         }
-        // Compressing is what takes the time, so it is done once.
+        // Compression takes most of the time, so it is done once.
         let (new, expected) = self.lay_out()?;
         let size = new.as_ref().map(Draft::size);
         self.written = Some((new, expected));
@@ -227,7 +227,7 @@ impl<'a> Opened<'a> {
             }
             Content::Bundle(bundle) if bundle.is_changed() => Ok((Some(bundle.to_draft(&[])?), Some(bundle.summary()))),
             Content::Bundle(_) | Content::Offload(_, false) => Ok((None, None)),
-            // An empty container goes from its section.
+            // An empty container is removed from its section.
             Content::Offload(binary, true) if binary.images.is_empty() => Ok((Some(Draft::default()), None)),
             Content::Offload(binary, true) => Ok((Some(Draft::from(binary.to_bytes()?)), None)),
         }
@@ -239,7 +239,7 @@ fn ambiguous(name: &str, ids: &[String]) -> Diagnostic {
     Diagnostic::error(codes::USAGE, what).advise("name the whole entry ID; remove entries that are there twice")
 }
 
-/// A target ID becomes an entry ID like those that are there.
+/// Expands a target ID to an entry ID in the form of the existing ones.
 fn full_id(bundle: &Bundle<'_>, name: &str) -> Result<String, Diagnostic> {
     if let Some(id) = EntryId::parse(name).ok().filter(|id| id.target().is_some()) {
         return Ok(id.to_string());
@@ -250,7 +250,7 @@ fn full_id(bundle: &Bundle<'_>, name: &str) -> Result<String, Diagnostic> {
     Ok(made.map_or_else(|| format!("hipv4-amdgcn-amd-amdhsa--{target}"), |id| id.to_string()))
 }
 
-/// A linked code object must be for the target that its entry names; nothing is no code.
+/// A linked code object must be for the target that its entry names; an empty file is not code.
 fn check_code(id: &str, code: &[u8]) -> Result<(), Diagnostic> {
     let entry = EntryId::parse(id)?;
     if code.is_empty() {

@@ -1,22 +1,22 @@
-//! HotSwap's record in a bundle follows what the commands do to its entries.
+//! Keeps HotSwap's record in a bundle consistent with the commands' changes to its entries.
 
 use hotswap_bundle::{Bundle, Entry, EntryId};
 use hotswap_report::{Diagnostic, EntryRecord, Record, Route, codes};
 use hotswap_targets::TargetId;
 use sha2::{Digest, Sha256};
 
-/// The record, where the bundle has one that can be read. One that cannot stays as it is.
+/// The record, where the bundle has one that can be read. An unreadable one stays unchanged.
 fn read(bundle: &Bundle<'_>) -> Option<Record> {
     bundle.record().and_then(|payload| Record::from_json(payload).ok())
 }
 
-/// The record of what HotSwap made, as a file on its own has it.
+/// The record of a code object in a file of its own.
 pub(super) fn of_file(payload: &[u8]) -> Result<Record, Diagnostic> {
     let damaged = |error: serde_json::Error| Diagnostic::error(codes::MALFORMED, format!("HotSwap's record: {error}"));
     Record::from_json(payload).map_err(damaged)
 }
 
-/// An entry that was put in by hand counts as compiled, unless its file says how it was made.
+/// An entry that was added by hand counts as compiled, unless its file has a record of how it was made.
 pub(super) fn put(bundle: &mut Bundle<'_>, id: &str, code: &[u8], made: Option<&Record>) -> Result<(), Diagnostic> {
     let begun = || made.filter(|_| bundle.record().is_none()).map(|made| begin(bundle, made));
     let Some(mut record) = read(bundle).map(Ok).or_else(begun).transpose()? else { return Ok(()) };
@@ -34,7 +34,7 @@ pub(super) fn put(bundle: &mut Bundle<'_>, id: &str, code: &[u8], made: Option<&
     Ok(())
 }
 
-/// A record for a bundle that has none, of the plan by which the new entry was made.
+/// Creates the record of a bundle that has none, from the plan by which the new entry was made.
 fn begin(bundle: &Bundle<'_>, made: &Record) -> Result<Record, Diagnostic> {
     let is_device = |entry: &&Entry<'_>| EntryId::parse(&entry.id).is_ok_and(|id| id.target().is_some());
     let others = bundle.entries().iter().filter(is_device).map(|entry| compiled_row(&entry.id, &entry.data));
@@ -60,7 +60,7 @@ fn compiled_row(id: &str, code: &[u8]) -> Result<EntryRecord, Diagnostic> {
     })
 }
 
-/// Rows of entries that are no longer there go.
+/// Removes the rows of entries that no longer exist.
 pub(super) fn forget(bundle: &mut Bundle<'_>) {
     let Some(mut record) = read(bundle) else { return };
     record.entries.retain(|row| bundle.entry(&row.id).is_some());

@@ -1,9 +1,9 @@
-//! What is said where a command changed nothing, or made nothing smaller although it could have.
+//! The notice of a command that changed nothing, or saved no space although it could have.
 
 use super::open::Change;
 use crate::containers::Work;
 
-/// What is done to containers.
+/// The operation on containers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verb {
     /// `add` and `replace`.
@@ -16,10 +16,10 @@ pub(super) enum Verb {
 
 /// Bundles begin at multiples of it.
 const ALIGNMENT: u64 = 4096;
-/// A linked file is made shorter by 64 KiB and more alone (`hotswap-bundle`), beside what its segments are aligned to.
+/// A linked file is only made shorter by 64 KiB or more (`hotswap-bundle`), on top of the alignment of its segments.
 const WORTH_MOVING: u64 = 72 << 10;
 
-/// One line on the whole file; `sizes` are those before and now.
+/// One line about the whole file; `sizes` are the old and the new size.
 pub(super) fn notice(verb: Verb, work: &Work<'_, Vec<Change>>, sizes: [u64; 2]) -> Option<String> {
     if work.done.iter().all(|handled| handled.said.is_empty()) {
         return unchanged(verb).map(|why| format!("unchanged: {why}"));
@@ -42,7 +42,7 @@ fn unchanged(verb: Verb) -> Option<&'static str> {
     }
 }
 
-/// Why the file did not follow its containers, whose sizes are given.
+/// Why the file did not shrink with its containers, whose old and new sizes are given.
 fn not_smaller(before: u64, now: u64) -> String {
     match before.saturating_sub(now) {
         0 => "its fat binaries take no less room in this form".to_owned(),

@@ -1,6 +1,6 @@
 //! The whole matrix: rows for people, pairs for programs, a page for the documentation.
 //!
-//! `docs/compatibility.md` is what `hotswap compat --matrix --format markdown` prints; a test compares the two.
+//! `docs/compatibility.md` is the output of `hotswap compat --matrix --format markdown`; a test compares the two.
 
 use super::{name, pair_json};
 use crate::text;
@@ -10,7 +10,7 @@ use hotswap_targets::{PROCESSORS, Processor, find};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// Families that stand in one grid.
+/// Families that share a grid.
 const GRIDS: &[(&str, &[Family])] = &[
     ("GFX9: Vega, CDNA 1 and CDNA 2", &[Vega, Cdna1, Cdna2]),
     ("GFX9.4: CDNA 3 and CDNA 4", &[Cdna3, Cdna4]),
@@ -51,7 +51,7 @@ fn pairs_of(row: &Row) -> impl Iterator<Item = (&'static Processor, &'static Pro
     pairs.filter(|(source, target)| source.name != target.name)
 }
 
-/// The status that all pairs of a row have.
+/// The status of all pairs of a row.
 fn status(row: &Row) -> String {
     let mut found: Vec<String> = Vec::new();
     for (source, target) in pairs_of(row) {
@@ -67,7 +67,7 @@ fn names(checks: &[Check]) -> String {
     checks.iter().map(|check| check.name()).collect::<Vec<_>>().join(" ")
 }
 
-/// The verdict as a word, and what it depends on.
+/// The verdict's name and its conditions.
 fn answer(row: &Row) -> (&'static str, String) {
     match row.answer {
         Answer::Identical(checks) => ("identical", names(checks)),
@@ -125,7 +125,7 @@ fn sign(source: &Processor, target: &Processor) -> String {
     }
 }
 
-/// A table row; cells may hold bars.
+/// A table row; bars in cells are escaped.
 fn cells(cells: &[&str]) -> String {
     format!("| {} |\n", cells.iter().map(|cell| cell.replace('|', "\\|")).collect::<Vec<_>>().join(" | "))
 }

@@ -1,8 +1,8 @@
-//! The text form: assembly that an assembler takes back.
+//! The text form: assembly that an assembler accepts.
 //!
-//! Layout of `llvm-objdump`: a tab, the instruction, and in a fixed column `// ADDRESS: WORDS`. Everything
-//! that is not an instruction is a directive or a comment, so that `llvm-mc` makes the same bytes of it:
-//! branches name labels, padding is one `.fill`, and what is no instruction is `.long` or `.byte`.
+//! The layout is that of `llvm-objdump`: a tab, the instruction, and in a fixed column `// ADDRESS: WORDS`. Everything
+//! else is a directive or a comment, so that `llvm-mc` assembles the same bytes: branches name labels, padding is one
+//! `.fill`, and bytes that are no instruction are `.long` or `.byte`.
 
 use super::chunk::{Chunk, Role};
 use super::color::{self, Style};
@@ -14,9 +14,9 @@ use hotswap_code_object::{KernelFacts, Kind, Relocation, Symbol, SymbolKind};
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-/// Width of an instruction behind its tab, as in `llvm-objdump`.
+/// Width of an instruction after its tab, as in `llvm-objdump`.
 const WIDTH: usize = 60;
-/// The tab as it looks.
+/// The displayed width of the tab.
 const TAB: usize = 8;
 
 /// Writes assembly.
@@ -26,13 +26,13 @@ pub(super) struct Assembly<'n, W> {
     pub(super) color: bool,
 }
 
-/// What is said at the top of a code object.
+/// The facts in the header comment of a code object.
 pub(super) struct Head<'h> {
     pub(super) file: &'h str,
     pub(super) entry: Option<&'h str>,
     pub(super) target: &'h str,
     pub(super) lanes: u8,
-    /// What `llvm-mc` assumes.
+    /// The default of `llvm-mc`.
     pub(super) default_lanes: u8,
 }
 
@@ -56,7 +56,7 @@ impl<W: Write> Assembly<'_, W> {
         if self.color { color::painted(&mut self.out, style, text) } else { self.out.text(text) }
     }
 
-    /// `NAME:` and what there is to say about it.
+    /// `NAME:` and a comment about the symbol.
     fn name_line(&mut self, view: &View<'_>, symbol: &Symbol<'_>, around: Option<&Symbol<'_>>) -> Result<(), Stop> {
         let mark = self.out.mark();
         let name = quoted(&symbol.name);
@@ -94,7 +94,7 @@ impl<W: Write> Assembly<'_, W> {
         let _ = write!(self.out, ", LDS {}, scratch {}, arguments {}", facts.lds, facts.scratch, facts.kernarg);
     }
 
-    /// Pads to the comment's column. Colour does not count.
+    /// Pads to the comment's column. Escape sequences for colours do not count.
     fn pad_painted(&mut self, mark: usize, style: Style, width: usize) {
         let used = self.out.mark() - mark;
         if self.color {
@@ -168,7 +168,7 @@ impl<W: Write> Assembly<'_, W> {
         }
     }
 
-    /// The words, and what else there is to say.
+    /// The instruction's words, and further remarks.
     #[inline]
     fn words(&mut self, item: &Item<'_>) {
         if let What::Padding(word) = item.what {
@@ -195,7 +195,7 @@ impl<W: Write> Assembly<'_, W> {
             }
             What::Bytes(Why::Data) | What::Instruction(_) | What::Padding(_) => {}
         }
-        // A label says where a branch goes, unless it leads out of the function or to no instruction.
+        // A label identifies a branch's target, unless the target is outside of the function or no instruction.
         if let Some(target) = item.target {
             self.destination(&target, target.label.is_none());
         }
@@ -304,7 +304,7 @@ impl<'n, W: Write> Sink for Assembly<'n, W> {
     }
 }
 
-/// The name of a place that branches go to: its address, so that it does not depend on what else is shown.
+/// The label of a branch target: its address, so that it does not depend on the rest of the output.
 pub(super) fn label<W: Write>(out: &mut Out<W>, view: &View<'_>, offset: usize) {
     out.text(".L");
     if let Some(prefix) = view.prefix {
@@ -314,7 +314,7 @@ pub(super) fn label<W: Write>(out: &mut Out<W>, view: &View<'_>, offset: usize) 
     out.small_hex(view.address(offset), 1);
 }
 
-/// What `llvm-mc` needs to know about a wave size that is not its default.
+/// The option of `llvm-mc` for a wave size other than its default.
 fn wave_option(lanes: u8) -> &'static str {
     if lanes == 64 { " -mattr=+wavefrontsize64" } else { " -mattr=+wavefrontsize32" }
 }
@@ -332,7 +332,7 @@ fn directive<W: Write>(out: &mut Out<W>, bytes: &[u8]) {
     }
 }
 
-/// A name as an assembler takes it.
+/// A symbol name in the assembler's syntax, quoted where needed.
 fn quoted(name: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '$');
     if !name.is_empty() && name.chars().all(is_plain) && !name.starts_with(|c: char| c.is_ascii_digit()) {

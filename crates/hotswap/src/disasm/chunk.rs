@@ -1,35 +1,35 @@
-//! Cutting a code section into chunks: stretches that begin at a name or end where a name's bytes end.
+//! Splits a code section into chunks: ranges that begin at a symbol or end where a symbol's bytes end.
 //!
-//! Invariants: the chunks of a section follow each other without gap and cover it; none is empty.
+//! Invariants: the chunks of a section are contiguous and cover it; none is empty.
 
 use hotswap_code_object::{CodeMap, CodeSection, Symbol, SymbolKind};
 
-/// What is in a chunk.
+/// The contents of a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
-    /// Instructions that belong to a name.
+    /// Instructions that belong to a symbol.
     Code,
     /// Data between instructions.
     Data,
-    /// Bytes behind the end of a name, or before the first one: padding as a rule.
+    /// Bytes after the end of a symbol, or before the first one: usually padding.
     Gap,
 }
 
-/// A stretch of a section.
+/// A range of a section.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Chunk<'s> {
     pub(super) start: usize,
     pub(super) end: usize,
-    /// The names at its start, the one that says most first; none for a gap.
+    /// The symbols at its start, the most specific one first; none for a gap.
     pub(super) symbols: &'s [Symbol<'s>],
-    /// The function or kernel around it, where a label lies inside of one.
+    /// The enclosing function or kernel, where a label is inside of one.
     pub(super) around: Option<&'s Symbol<'s>>,
     pub(super) role: Role,
-    /// Lanes of a wave, where a kernel says so.
+    /// Lanes of a wave, where a kernel states them.
     pub(super) lanes: Option<u8>,
 }
 
-/// The lanes that all kernels of a file agree on: the best guess for its functions.
+/// The lanes of all kernels of a file, if they agree: the best guess for its functions.
 pub(super) fn common_lanes(map: &CodeMap<'_>) -> Option<u8> {
     let mut lanes = map.sections.iter().flat_map(|section| &section.symbols).filter_map(lanes_of);
     let first = lanes.next()?;
@@ -67,7 +67,7 @@ pub(super) fn chunks<'s>(section: &'s CodeSection<'s>) -> Vec<Chunk<'s>> {
         let outer = around.map(|(outer, _)| outer);
         let lanes = own.or(outer).and_then(lanes_of);
         let own_size = group.iter().map(|symbol| symbol.size).max().unwrap_or_default();
-        // A label has no size of its own: it lasts as long as what is around it.
+        // A label has no size of its own: it extends to the end of the enclosing symbol.
         let last = match (own_size, around) {
             (0, Some((_, end))) => end,
             (0, None) => next,
@@ -88,7 +88,7 @@ fn is_function(symbol: &Symbol<'_>) -> bool {
     matches!(symbol.kind, SymbolKind::Kernel(_) | SymbolKind::Function)
 }
 
-/// The offsets that a name stands for: its bytes, or without a size everything up to the next function.
+/// The offsets that a symbol covers: its bytes, or without a size everything up to the next function.
 pub(super) fn extent(section: &CodeSection<'_>, symbol: &Symbol<'_>) -> std::ops::Range<usize> {
     let after = section.symbols.partition_point(|other| other.offset <= symbol.offset);
     let mut later = section.symbols[after..].iter();

@@ -1,6 +1,6 @@
 //! Colours of assembly text on a terminal.
 //!
-//! Only how things look: with colours off the text has the same characters.
+//! Colours change the appearance only: with colours off the text has the same characters.
 
 use super::out::Out;
 use clap::ValueEnum;
@@ -75,7 +75,7 @@ pub(super) fn painted<W: Write>(out: &mut Out<W>, style: Style, text: &str) {
     end(out);
 }
 
-/// Paints an instruction: the mnemonic, then words of its operands by what they look like.
+/// Paints an instruction: the mnemonic, then the tokens of its operands by their form.
 pub(super) fn instruction<W: Write>(out: &mut Out<W>, text: &str) {
     let (mnemonic, mut rest) = text.split_at(text.find(' ').unwrap_or(text.len()));
     painted(out, Style::Mnemonic, mnemonic);
@@ -86,13 +86,13 @@ pub(super) fn instruction<W: Write>(out: &mut Out<W>, text: &str) {
             false => rest.find(is_word).unwrap_or(rest.len()),
         };
         let (mut word, mut tail) = rest.split_at(size);
-        // A tuple with its bounds is one word.
+        // A register range with its brackets is one token.
         if is_file(word) && tail.starts_with('[') {
             (word, tail) = rest.split_at(rest.find(']').map_or(rest.len(), |at| at + 1));
         }
         match style(word) {
             Some(style) => painted(out, style, word),
-            // VOPD has a second mnemonic behind `::`.
+            // VOPD has a second mnemonic after `::`.
             None if word.starts_with("v_") => painted(out, Style::Mnemonic, word),
             None => out.text(word),
         }

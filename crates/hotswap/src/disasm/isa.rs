@@ -1,4 +1,4 @@
-//! The instruction set as the disassembler sees it: the one place that knows `hotswap-isa`.
+//! The disassembler's view of the instruction set: the only file here that uses `hotswap-isa`.
 
 use super::out::Out;
 use hotswap_isa::effects::Effect;
@@ -11,10 +11,10 @@ use std::io::Write;
 pub(super) use hotswap_isa::Inst;
 pub(super) use hotswap_isa::bank::VgprBanks as Banks;
 
-/// The top bits of SOPK, SOP1, SOPC and SOPP: every instruction with a destination is one of these.
+/// The top bits of SOPK, SOP1, SOPC and SOPP: every instruction with a branch target is one of these.
 const SCALAR_IMMEDIATE: u32 = 0b1011;
 
-/// What bytes are.
+/// The result of decoding bytes.
 pub(super) enum Decoded {
     Instruction(Inst),
     /// No instruction; the length where the encoding gives it.
@@ -36,12 +36,12 @@ impl Reader {
         Self { isa, has_banks: isa.has(Feature::N1024AddressableVgprs) }
     }
 
-    /// For a processor by its name, with the wave size that assemblers assume.
+    /// The reader for a processor's name, with the wave size that assemblers assume.
     pub(super) fn find(processor: &str) -> Option<Self> {
         Target::find(processor).map(|target| Self::new(Isa::new(target)))
     }
 
-    /// For waves of that many lanes; targets that have one size stay as they are.
+    /// The reader for waves of that many lanes; unchanged for targets that have only one size.
     pub(super) fn with_lanes(self, lanes: u8) -> Self {
         Self::new(self.isa.with_wave(if lanes == 64 { Wave::W64 } else { Wave::W32 }))
     }
@@ -53,7 +53,7 @@ impl Reader {
         }
     }
 
-    /// What an assembler assumes when it is not told.
+    /// The assembler's default wave size.
     pub(super) fn default_lanes(&self) -> u8 {
         Self::new(Isa::new(self.isa.target())).lanes()
     }
@@ -73,7 +73,7 @@ impl Reader {
         self.isa.size(bytes).map(usize::from)
     }
 
-    /// Whether the first word can be one of an instruction that states where to go on.
+    /// Whether the first word can belong to an instruction that states a branch target.
     #[inline]
     pub(super) fn may_branch(&self, bytes: &[u8]) -> bool {
         bytes.first_chunk().is_some_and(|word| u32::from_le_bytes(*word) >> 28 == SCALAR_IMMEDIATE)
@@ -88,7 +88,7 @@ impl Reader {
         inst.branch_target(address, self.isa)
     }
 
-    /// Whether assembly names the destination by a distance that a label can stand for.
+    /// Whether assembly names the destination by a distance that a label can replace.
     pub(super) fn takes_label(&self, inst: &Inst) -> bool {
         inst.mnemonic() != "s_add_pc_i64"
     }
@@ -103,8 +103,8 @@ impl Reader {
         let _ = inst.append_text(self.isa, Options { banks, ..Options::default() }, out.buffer());
     }
 
-    /// The bank mode behind an instruction. Blocks and functions begin and end with bank 0: LLVM's convention,
-    /// which its disassembler relies on, too.
+    /// The bank mode after an instruction. Blocks and functions begin and end with bank 0: LLVM's convention, on which
+    /// its disassembler relies, too.
     #[inline]
     pub(super) fn banks_after(&self, banks: Banks, inst: &Inst) -> Banks {
         if !self.has_banks || inst.is(Flag::Terminator) || inst.is(Flag::Call) {
@@ -113,17 +113,17 @@ impl Reader {
         banks.after(inst, self.isa)
     }
 
-    /// The registers that it reads, as elements of a JSON list.
+    /// Writes the registers that it reads, as elements of a JSON list.
     pub(super) fn reads<W: Write>(&self, inst: &Inst, banks: Banks, out: &mut Out<W>) {
         list(inst.reads(self.isa).map(|effect| meant(effect, banks)), out);
     }
 
-    /// The registers that it writes, as elements of a JSON list.
+    /// Writes the registers that it writes, as elements of a JSON list.
     pub(super) fn writes<W: Write>(&self, inst: &Inst, banks: Banks, out: &mut Out<W>) {
         list(inst.writes(self.isa).map(|effect| meant(effect, banks)), out);
     }
 
-    /// The operands of a scalar instruction, as far as they are registers and constants.
+    /// The operands of a scalar instruction, if they are registers or constants.
     pub(super) fn scalars(&self, inst: &Inst) -> [Option<Scalar>; 3] {
         let mut found = [None; 3];
         for (place, operand) in found.iter_mut().zip(inst.operands(self.isa)) {

@@ -1,4 +1,4 @@
-//! The JSON form: one document, written as it comes, one line for each instruction.
+//! The JSON form: one document, streamed, one line for each instruction.
 //!
 //! ```text
 //! { "schema": 1, "file": F, "objects": [
@@ -11,11 +11,11 @@
 //!     "summary": {…} } ], "problems": [] }
 //! ```
 //!
-//! An element of `instructions` is one of three things. An instruction has `mnemonic`, `text`, `reads`,
-//! `writes`, and `target` where it branches; bytes that are none have `opaque` with the reason; padding has
-//! `padding` with the word, and no `bytes`. `offset` is the address in linked files and the offset in the
-//! section in others; `bytes` are in the order of the file; registers of gfx12.5 are those of their bank. Keys without a value are left out, except
-//! `entry` and `id`. New keys may come; `schema` changes when one of these means something else.
+//! An element of `instructions` is one of three things. An instruction has `mnemonic`, `text`, `reads`, `writes`, and
+//! `target` where it branches. Bytes that are no instruction have `opaque` with the reason. Padding has `padding` with
+//! the word, and no `bytes`. `offset` is the address in linked files and the offset in the section in others. `bytes`
+//! are in the order of the file. Registers of gfx12.5 are those of their bank. Keys without a value are left out,
+//! except `entry` and `id`. New keys may be added; `schema` changes when the meaning of an existing one changes.
 
 use super::assembly::label;
 use super::chunk::Chunk;
@@ -36,7 +36,7 @@ pub(super) struct Json<'n, W> {
     first: [bool; 4],
 }
 
-/// What stands beside the sections of an object.
+/// The keys of an object besides its sections.
 pub(super) struct ObjectHead<'h> {
     pub(super) entry: Option<usize>,
     pub(super) id: Option<&'h str>,
@@ -93,7 +93,7 @@ impl<'n, W: Write> Json<'n, W> {
         self.out.line()
     }
 
-    /// A comma, unless the element is the first of its list; the lists inside of it begin anew.
+    /// Writes a comma, unless the element is the first of its list; the lists inside of it start anew.
     fn open(&mut self, depth: usize) {
         let Some(first) = self.first.get_mut(depth) else { return };
         let is_first = std::mem::replace(first, false);
@@ -108,7 +108,7 @@ impl<'n, W: Write> Json<'n, W> {
     }
 
     fn string(&mut self, text: &str) {
-        // Mnemonics and registers have nothing to escape.
+        // Mnemonics and registers need no escaping.
         if text.bytes().all(|byte| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\') {
             self.out.byte(b'"');
             self.out.text(text);

@@ -1,9 +1,9 @@
-//! Names for people: C++ names in their source form, on request.
+//! C++ names in their source form, on request.
 
 use cpp_demangle::Symbol;
 use std::borrow::Cow;
 
-/// Whether and how names are made readable.
+/// Whether and how names are demangled.
 pub(super) struct Names {
     pub(super) demangle: bool,
 }
@@ -17,12 +17,12 @@ impl Names {
         Symbol::new(name).ok()?.demangle().ok()
     }
 
-    /// The name as it is shown in comments.
+    /// The name for comments.
     pub(super) fn shown<'n>(&self, name: &'n str) -> Cow<'n, str> {
         self.readable(name).map_or(Cow::Borrowed(name), Cow::Owned)
     }
 
-    /// Whether the user's `wanted` is this name.
+    /// Whether the user's `wanted` matches this name.
     pub(super) fn is(&self, name: &str, wanted: &str) -> bool {
         name == wanted || self.readable(name).is_some_and(|readable| readable == wanted)
     }

@@ -1,29 +1,28 @@
-//! Standard output for a lot of text: one buffer, no allocation for a line.
+//! Buffered standard output for large amounts of text: one buffer, no allocation per line.
 //!
-//! A write that fails is kept and ends the run at that [`Out::line`]; a closed pipe is no error, the
-//! reader has seen enough.
+//! The error of a failed write is kept and ends the run at that [`Out::line`]. A closed pipe is no error.
 
 use hotswap_isa::text::TextBuffer;
 use hotswap_report::{Diagnostic, codes};
 use std::fmt;
 use std::io::{self, Write};
 
-/// Lines are handed on when this much is there.
+/// The buffer is flushed at the end of a line from this size on.
 const FULL: usize = 64 * 1024;
 
 /// Blanks to pad with; padding is never wider.
 const BLANKS: [u8; 72] = [b' '; 72];
 
-/// A buffer before a writer.
+/// A buffer in front of a writer.
 pub(super) struct Out<W> {
     buffer: TextBuffer,
     writer: W,
     error: Option<io::Error>,
-    /// Lines are handed on when this much is there.
+    /// The buffer is flushed at the end of a line from this size on.
     full: usize,
 }
 
-/// A part of the output that is made in memory.
+/// A part of the output that is built in memory.
 pub(super) type Part = Out<io::Sink>;
 
 impl Part {
@@ -32,7 +31,7 @@ impl Part {
     }
 }
 
-/// The writer takes no more.
+/// The writer accepts no more output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stop;
 
@@ -41,7 +40,7 @@ impl<W: Write> Out<W> {
         Self { buffer: TextBuffer::with_capacity(2 * FULL), writer, error: None, full: FULL }
     }
 
-    /// Writes what was made elsewhere.
+    /// Appends a part that was built separately.
     pub(super) fn append(&mut self, part: &Part) -> Result<(), Stop> {
         self.hand_on()?;
         self.writer.write_all(part.buffer.as_bytes()).map_err(|error| self.failed(error))
@@ -57,30 +56,30 @@ impl<W: Write> Out<W> {
         self.buffer.push(byte);
     }
 
-    /// What was written and not handed on, to append to.
+    /// The bytes that were written and not flushed yet, to append to.
     #[inline]
     pub(super) fn buffer(&mut self) -> &mut TextBuffer {
         &mut self.buffer
     }
 
-    /// Where the next byte will stand, for [`Out::since`], [`Out::cut`] and [`Out::pad`].
+    /// The position of the next byte, for [`Out::since`], [`Out::cut`] and [`Out::pad`].
     #[inline]
     pub(super) fn mark(&self) -> usize {
         self.buffer.len()
     }
 
-    /// What was written since a mark.
+    /// The bytes written since a mark.
     #[inline]
     pub(super) fn since(&self, mark: usize) -> &[u8] {
         self.buffer.as_bytes().get(mark..).unwrap_or_default()
     }
 
-    /// Takes back what was written since a mark.
+    /// Discards the bytes written since a mark.
     pub(super) fn cut(&mut self, mark: usize) {
         self.buffer.truncate(mark);
     }
 
-    /// Blanks until `width` bytes stand behind the mark, and at least one.
+    /// Writes blanks until `width` bytes follow the mark, and at least one.
     #[inline]
     pub(super) fn pad(&mut self, mark: usize, width: usize) {
         let used = self.buffer.len() - mark;
@@ -104,7 +103,7 @@ impl<W: Write> Out<W> {
         let (high, low) = (digits((address >> 32) as u32, 7), digits(address as u32, 7));
         text[3..7].copy_from_slice(&high[4..]);
         text[7..15].copy_from_slice(&low);
-        // Addresses of more than 48 bits are no code's; all digits of damaged ones are shown.
+        // Code has no addresses of more than 48 bits; all digits of corrupt ones are shown.
         if address >> 48 != 0 {
             self.text("// ");
             self.buffer.push_bytes(&high);
@@ -142,7 +141,7 @@ impl<W: Write> Out<W> {
         self.buffer.push_bytes(&text[at..]);
     }
 
-    /// Ends a line, handing on what has gathered.
+    /// Ends a line, and flushes the buffer if it is full.
     #[inline]
     pub(super) fn line(&mut self) -> Result<(), Stop> {
         self.buffer.push(b'\n');
@@ -160,7 +159,7 @@ impl<W: Write> Out<W> {
         Stop
     }
 
-    /// Hands on the rest; the error that stopped the output, if it is one.
+    /// Flushes the rest; returns the error that stopped the output, if it is one.
     pub(super) fn finish(mut self) -> Option<Diagnostic> {
         if self.error.is_none() {
             let _ = self.hand_on();

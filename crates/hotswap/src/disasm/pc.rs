@@ -1,8 +1,8 @@
-//! Addresses that code computes from its own: `s_getpc_b64`, then additions to both halves.
+//! PC-relative addresses in code: `s_getpc_b64`, then additions to both halves.
 //!
-//! Compilers write calls and references to constants this way, so the sum is what the reader wants to know.
+//! Compilers emit calls and references to constants this way, so the sum is the address that the reader needs.
 //!
-//! Invariant: a sum is told only where every step of it was seen, in one chunk, close together.
+//! Invariant: a sum is shown only where every step of it was seen, in one chunk, close together.
 //!
 //! Absent on purpose: control flow. A jump into the middle of the sequence would make the remark wrong;
 //! compilers keep the sequence in one block.
@@ -10,18 +10,18 @@
 use super::isa::{Inst, Reader, Scalar};
 use hotswap_isa::reg::{Reg, RegFile};
 
-/// Instructions after which a half-finished sum is forgotten.
+/// Instructions after which an incomplete sum is dropped.
 const PATIENCE: u8 = 8;
 /// The top bits of SOP1, SOP2, SOPK, SOPC and SOPP.
 const SCALAR: u32 = 0b10;
 
-/// A sum that is under way.
+/// An incomplete sum.
 #[derive(Debug, Clone, Copy)]
 struct Sum {
-    /// The pair that holds it.
+    /// The register pair that contains it.
     low: Reg,
     value: u64,
-    /// The low half was added to; the carry is the high half's.
+    /// The low half was added to; the carry belongs to the high half.
     carried: Option<bool>,
     patience: u8,
 }
@@ -31,14 +31,14 @@ struct Sum {
 pub(super) struct Addresses(Option<Sum>);
 
 impl Addresses {
-    /// Takes an instruction into account that ends at `end`; the address that it completes.
+    /// Processes an instruction that ends at `end`; returns the address that it completes.
     #[inline]
     pub(super) fn follow(&mut self, reader: &Reader, inst: &Inst, end: u64) -> Option<u64> {
         let word = inst.words()[0];
         if word >> 30 != SCALAR {
             return None;
         }
-        // SOP1: the only class with instructions that read the program counter.
+        // SOP1 is the only class with instructions that read the program counter.
         if self.0.is_none() && word >> 23 != 0b1_0111_1101 {
             return None;
         }
@@ -83,7 +83,7 @@ impl Addresses {
     }
 }
 
-/// The number that is added to the register, which must be the result, too.
+/// The number that is added to the register, which must also be the destination.
 fn added(one: Option<Scalar>, other: Option<Scalar>, to: Option<Scalar>) -> Option<u64> {
     let is_scalar = matches!(to, Some(Scalar::Reg(reg)) if reg.file == RegFile::Sgpr);
     match (one, other) {

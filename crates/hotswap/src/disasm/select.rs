@@ -1,4 +1,4 @@
-//! Which code of a file is meant.
+//! Selects the code of a file.
 
 use super::Arguments;
 use crate::survey::{self, Container, Row};
@@ -6,7 +6,7 @@ use crate::{list, text};
 use hotswap_bundle::{Contents, Form, ImageKind, Place};
 use hotswap_report::{Diagnostic, codes};
 
-/// Refusals name that many images at most.
+/// Refusals name at most that many images.
 const LISTED: usize = 12;
 
 /// An image of the file.
@@ -37,15 +37,15 @@ impl<'a> Selected<'a> {
     }
 }
 
-/// What was chosen.
+/// The selected images.
 pub(super) enum Chosen<'a> {
     /// One image.
     One(Box<Selected<'a>>),
-    /// Several, by their numbers: a file is read again for them, so that not all of them are in memory.
+    /// Several, by their numbers: the file is read again for them, so that not all of them are in memory.
     Several(Vec<usize>),
 }
 
-/// Images of which only some words are kept.
+/// Images of which only a short description is kept.
 #[derive(Default)]
 struct Inventory {
     told: Vec<String>,
@@ -69,7 +69,7 @@ impl Inventory {
     }
 }
 
-/// The images that are to be disassembled: one, or if asked for several. Warnings go to `problems`.
+/// The images to disassemble: one, or several if requested. Warnings are added to `problems`.
 pub(super) fn select<'a>(
     contents: &Contents<'a>,
     arguments: &Arguments,
@@ -96,7 +96,7 @@ pub(super) fn select<'a>(
         }
         problems.extend(hash.filter(|_| numbers.len() > before));
     });
-    // A file that was only read in part cannot say that there is one match, or which.
+    // A file of which only a part was read may have further matches.
     if let Some(problem) = unread.into_iter().next() {
         return Err(problem);
     }
@@ -122,7 +122,7 @@ pub(super) fn select<'a>(
 }
 
 impl Arguments {
-    /// On a single code object `--target` chooses nothing: it says how to decode.
+    /// For a single code object `--target` selects nothing: it chooses the decoder.
     fn wants(&self, row: &Row<'_>, is_bare: bool) -> bool {
         let is_named = |name: &String| row.image.id.as_ref() == Some(name) || name.parse() == Ok(row.number);
         (self.entry.is_empty() || self.entry.iter().any(is_named))

@@ -1,11 +1,10 @@
-//! Walking over a code section: what stands at each offset, and where branches go.
+//! Walks over a code section: the items at each offset, and the targets of branches.
 //!
-//! Two passes with the same eyes. The first, which knows lengths only, marks where instructions begin and
-//! which of these places branches go to, two bits for each dword; the second hands every item to a
-//! [`Sink`], with labels known.
+//! Two passes use the same rules. The first, which computes lengths only, marks instruction starts and branch targets,
+//! two bits for each dword. The second passes every item to a [`Sink`], with labels known.
 //!
-//! Invariants: the items of a section follow each other without gap and cover it; no item crosses the end
-//! of its chunk; nothing is allocated for an item; the output does not depend on the number of cores.
+//! Invariants: The items of a section are contiguous and cover it. No item crosses the end of its chunk, and no item
+//! allocates. The output does not depend on the number of cores.
 
 use super::chunk::{Chunk, Role, chunks};
 use super::isa::{Banks, Decoded, Inst, Reader};
@@ -17,81 +16,81 @@ use std::ops::Range;
 use std::panic::resume_unwind;
 use std::thread::{self, ScopedJoinHandle, available_parallelism};
 
-/// Runs of equal padding words are shown as one from this length on.
+/// Runs of equal padding words are shown as one item from this length on.
 const RUN: usize = 4;
-/// The same between functions, where nothing else is to be expected.
+/// The same between functions, where only padding is expected.
 const RUN_IN_GAP: usize = 2;
-/// No instruction is longer.
+/// The longest instruction.
 const LONGEST: usize = 20;
-/// What assemblers fill the space between functions with before GFX10.
+/// The padding of assemblers between functions before GFX10.
 const S_NOP: u32 = 0xbf80_0000;
-/// `s_code_end`, which fills the space behind code since GFX10.
+/// `s_code_end`, the padding after code since GFX10.
 const S_CODE_END: u32 = 0xbf9f_0000;
-/// One core works on that many bytes at a time; its text has about fifteen times as many.
+/// Bytes that one core processes at a time; their text has about fifteen times as many.
 const BATCH: usize = 64 * 1024;
 /// Data is shown in lines of that many bytes.
 const DATA_LINE: usize = 16;
 
-/// Why bytes are shown as bytes.
+/// The reason why bytes are shown as bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Why {
     /// They are no instruction of the target.
     Unknown,
     /// The section ends inside of the instruction.
     Truncated,
-    /// Another name, or the end of this one, lies inside of this instruction.
+    /// Another symbol, or the end of this one, is inside of this instruction.
     Crosses(Inst),
-    /// They lie before the next multiple of four.
+    /// They precede the next multiple of four.
     Unaligned,
-    /// The symbol table says that they are data.
+    /// The symbol table marks them as data.
     Data,
 }
 
-/// What stands at an offset.
+/// The item at an offset.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum What {
     Instruction(Inst),
     Bytes(Why),
-    /// The same padding word, several times.
+    /// The same padding word, repeated.
     Padding(u32),
 }
 
-/// Where a branch goes to, or what an address is of.
+/// The target of a branch, or of a computed address.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Target<'s> {
     pub(super) address: u64,
     /// Offset of a label in this section.
     pub(super) label: Option<usize>,
-    /// The name that covers it, and the distance from there.
+    /// The symbol that covers it, and the distance from the symbol's start.
     pub(super) name: Option<(&'s Symbol<'s>, usize)>,
 }
 
-/// An item with all that is known about it.
+/// An item with all facts about it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Item<'s> {
     pub(super) offset: usize,
     pub(super) address: u64,
     pub(super) bytes: &'s [u8],
     pub(super) what: What,
-    /// Whether a branch goes here.
+    /// Whether a branch targets it.
     pub(super) is_label: bool,
-    /// Where it branches to.
+    /// Its branch target.
     pub(super) target: Option<Target<'s>>,
     /// The address that it completes (`s_getpc_b64` and additions).
     pub(super) refers: Option<Target<'s>>,
-    /// Which vector registers its operands mean (gfx12.5).
+    /// The banks of vector registers that its operands refer to (gfx12.5).
     pub(super) banks: Banks,
-    /// What a linker will write into it.
+    /// The relocations of its bytes.
     pub(super) relocations: &'s [Relocation<'s>],
 }
 
-/// Receives a section's content.
+/// Receives the items of a section.
 pub(super) trait Sink {
     /// The same for a part of a section, in memory.
     type Part: Sink + Send;
     /// A part; `is_first` if it begins the section.
     fn part(&self, is_first: bool) -> Self::Part;
-    /// Takes up a part behind what was written.
+    /// Appends a part to the output so far.
     fn append(&mut self, part: &Self::Part) -> Result<(), Stop>;
     fn section(&mut self, view: &View<'_>) -> Result<(), Stop>;
     fn chunk(&mut self, view: &View<'_>, chunk: &Chunk<'_>) -> Result<(), Stop>;
@@ -100,7 +99,7 @@ pub(super) trait Sink {
     fn end_section(&mut self) -> Result<(), Stop>;
 }
 
-/// What was seen.
+/// Counts of the items seen.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Tally {
     pub(super) instructions: u64,
@@ -110,17 +109,17 @@ pub(super) struct Tally {
     pub(super) padding: u64,
     /// Bytes of data that the symbol table names.
     pub(super) data: u64,
-    /// Bytes that are no instruction and should be one.
+    /// Bytes in code that decode to no instruction.
     pub(super) opaque: u64,
     /// Address of the first of them.
     pub(super) first_opaque: Option<u64>,
 }
 
-/// A section as it is looked at.
+/// A section that is being walked.
 pub(super) struct View<'s> {
     pub(super) map: &'s CodeMap<'s>,
     pub(super) section: &'s CodeSection<'s>,
-    /// Comes before the address in labels, so that they differ between sections that all begin at 0.
+    /// Prefix of the address in labels, so that they differ between sections that all begin at 0.
     pub(super) prefix: Option<usize>,
     reader: Reader,
     /// Padding is shown word by word.
@@ -138,7 +137,7 @@ impl Bits {
         Self(vec![0; bytes.div_ceil(4 * 64)])
     }
 
-    /// Offsets between dwords are those of no instruction.
+    /// Sets the bit of a dword; offsets between dwords are ignored, no instruction starts there.
     fn set(&mut self, offset: usize) {
         if let Some(word) = self.0.get_mut(offset / 256).filter(|_| offset.is_multiple_of(4)) {
             *word |= 1 << (offset / 4 % 64);
@@ -151,7 +150,7 @@ impl Bits {
 }
 
 impl<'s> View<'s> {
-    /// Looks at a section for the first time: marks labels.
+    /// The first pass over a section: marks labels.
     pub(super) fn new(
         map: &'s CodeMap<'s>,
         section: &'s CodeSection<'s>,
@@ -171,7 +170,7 @@ impl<'s> View<'s> {
                 if let Some(target) = view.branch_at(&reader, chunk, at) {
                     targets.set(target);
                 }
-                // A branch for each length is guessed long before the length is known: twice as fast.
+                // A branch per length is predicted long before the length is known: twice as fast.
                 at += match view.length(&reader, chunk, at) {
                     4 => black_box(4),
                     8 => black_box(8),
@@ -183,7 +182,7 @@ impl<'s> View<'s> {
         view
     }
 
-    /// Length of what stands at an offset, as [`View::at`] has it, without decoding.
+    /// Length of the item at an offset, as in [`View::at`], without decoding.
     #[inline]
     fn length(&self, reader: &Reader, chunk: &Chunk<'_>, at: usize) -> usize {
         match self.plain(chunk, at) {
@@ -198,7 +197,7 @@ impl<'s> View<'s> {
         }
     }
 
-    /// Where in this section the branch at an offset goes to.
+    /// The offset in this section that the branch at an offset targets.
     #[inline]
     fn branch_at(&self, reader: &Reader, chunk: &Chunk<'_>, at: usize) -> Option<usize> {
         let bytes =
@@ -208,7 +207,7 @@ impl<'s> View<'s> {
         target.filter(|_| at + usize::from(inst.len()) <= chunk.end)
     }
 
-    /// Where in this section an address is.
+    /// The offset of an address in this section.
     fn offset(&self, address: u64) -> Option<usize> {
         let offset = usize::try_from(address.wrapping_sub(self.section.address)).ok();
         offset.filter(|offset| *offset < self.section.bytes.len())
@@ -227,7 +226,7 @@ impl<'s> View<'s> {
         self.section.address.wrapping_add(offset as u64)
     }
 
-    /// What can be said about an offset of a chunk without knowing instructions.
+    /// Classifies an offset of a chunk without decoding instructions.
     #[inline]
     fn plain(&self, chunk: &Chunk<'_>, at: usize) -> Option<(What, usize)> {
         let rest = chunk.end - at;
@@ -241,7 +240,7 @@ impl<'s> View<'s> {
         self.padding(chunk, bytes, rest).map(|(word, len)| (What::Padding(word), len))
     }
 
-    /// What stands at an offset of a chunk, and how many bytes it has.
+    /// The item at an offset of a chunk, and its size in bytes.
     #[inline]
     fn at(&self, reader: &Reader, chunk: &Chunk<'_>, at: usize) -> (What, usize) {
         if let Some(plain) = self.plain(chunk, at) {
@@ -274,7 +273,7 @@ impl<'s> View<'s> {
         (same >= run).then_some((word, same * 4))
     }
 
-    /// Hands everything inside of `wanted` to the sink. Large sections are worked on by all cores.
+    /// Passes everything inside of `wanted` to the sink. Large sections are processed by all cores.
     pub(super) fn walk<S: Sink>(&self, wanted: &[Range<usize>], sink: &mut S, tally: &mut Tally) -> Result<(), Stop> {
         let is_wanted = |chunk: &&Chunk<'_>| wanted.iter().any(|range| range.contains(&chunk.start));
         let chunks: Vec<_> = self.chunks.iter().filter(is_wanted).copied().collect();
@@ -297,7 +296,7 @@ impl<'s> View<'s> {
                         }
                     };
                     let thread = thread::Builder::new().spawn_scoped(scope, work(sink.part(first)));
-                    // Where the system has no more threads, this one does it.
+                    // Where the system has no more threads, this one does the work.
                     started.push(thread.map_err(|_| work(sink.part(first))()));
                 }
                 let join = |thread: ScopedJoinHandle<'_, _>| thread.join().unwrap_or_else(|panic| resume_unwind(panic));
@@ -356,7 +355,7 @@ impl<'s> View<'s> {
         if let What::Instruction(inst) = &what {
             let end = address.wrapping_add(len as u64);
             target = reader.branch(inst, address).map(|address| self.target(address));
-            // In a relocatable file the numbers are not there yet.
+            // In a relocatable file the values are not there yet.
             if self.map.kind == Kind::Linked {
                 refers = addresses.follow(reader, inst, end).map(|address| self.target(address));
             }
@@ -376,7 +375,7 @@ impl<'s> View<'s> {
         Target { address, label, name }
     }
 
-    /// In a linked file an address is one of the whole file.
+    /// In a linked file an address belongs to the whole file.
     fn name_elsewhere(&self, address: u64) -> Option<(&Symbol<'_>, usize)> {
         let mut sections = self.map.sections.iter().filter(|_| self.map.kind == Kind::Linked);
         sections.find_map(|section| {
@@ -386,7 +385,7 @@ impl<'s> View<'s> {
     }
 }
 
-/// The relocations inside of a range; those before it are passed over.
+/// The relocations inside of a range; those before it are skipped.
 fn take<'v, 's>(relocations: &mut &'v [Relocation<'s>], start: usize, end: usize) -> &'v [Relocation<'s>] {
     let before = relocations.iter().take_while(|relocation| relocation.offset < start).count();
     let inside = relocations[before..].iter().take_while(|relocation| relocation.offset < end).count();

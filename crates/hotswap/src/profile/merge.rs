@@ -1,7 +1,7 @@
 //! `hotswap profile merge`: raw profiles into one merged profile.
 //!
-//! Invariants: nothing is written unless every file was taken; profiles of several versions are
-//! merged by their own LLVM first, and then by the newest, which reads what older ones merged.
+//! Invariants: nothing is written unless every file was accepted; profiles of several versions are merged by their own
+//! LLVM first, and then by the newest, which reads the output of older ones.
 
 use super::raw::Kind;
 use super::tools::{self, Llvm};
@@ -21,7 +21,7 @@ pub(crate) fn run(arguments: &Merge) -> Result<Outcome, Diagnostic> {
     Ok(Outcome { problems: gathered.problems, ..outcome })
 }
 
-/// Merges into `output`; what the tools warned of is in the outcome.
+/// Merges into `output`; the tools' warnings are in the outcome.
 pub(crate) fn merge(
     profiles: &[Profile],
     llvms: &[Llvm],
@@ -29,13 +29,13 @@ pub(crate) fn merge(
     mode: FailureMode,
 ) -> Result<Outcome, Diagnostic> {
     refuse_mixed_kinds(profiles)?;
-    let folder = beside(output)?;
+    let directory = beside(output)?;
     let mut outcome = Outcome::default();
     let mut merged: Vec<PathBuf> = Vec::new();
     let mut newest = None;
     for (number, (llvm, files)) in groups(profiles, llvms)?.into_iter().enumerate() {
-        let into = folder.path().join(format!("{number}.profdata"));
-        let ran = tools::run(llvm, "llvm-profdata", &words(&files, folder.path(), &into, mode)?)?;
+        let into = directory.path().join(format!("{number}.profdata"));
+        let ran = tools::run(llvm, "llvm-profdata", &words(&files, directory.path(), &into, mode)?)?;
         outcome.problems.extend(tools::warnings(&ran));
         merged.push(into);
         newest = Some(llvm);
@@ -43,9 +43,9 @@ pub(crate) fn merge(
     let whole = match (&merged[..], newest) {
         ([one], _) => one.clone(),
         (several, Some(llvm)) => {
-            let into = folder.path().join("all.profdata");
+            let into = directory.path().join("all.profdata");
             let files: Vec<&Path> = several.iter().map(PathBuf::as_path).collect();
-            let ran = tools::run(llvm, "llvm-profdata", &words(&files, folder.path(), &into, mode)?)?;
+            let ran = tools::run(llvm, "llvm-profdata", &words(&files, directory.path(), &into, mode)?)?;
             outcome.problems.extend(tools::warnings(&ran));
             into
         }
@@ -58,7 +58,7 @@ pub(crate) fn merge(
 
 type Group<'a> = (&'a Llvm, Vec<&'a Path>);
 
-/// Files by the LLVM that reads them, oldest first; merged profiles go to the newest.
+/// Files by the LLVM that reads them, oldest first; merged profiles are assigned to the newest.
 fn groups<'a>(profiles: &'a [Profile], llvms: &'a [Llvm]) -> Result<Vec<Group<'a>>, Diagnostic> {
     let mut groups: BTreeMap<u32, Group<'a>> = BTreeMap::new();
     for profile in profiles {
@@ -72,7 +72,7 @@ fn groups<'a>(profiles: &'a [Profile], llvms: &'a [Llvm]) -> Result<Vec<Group<'a
     }
     let merged: Vec<&Path> = profiles.iter().filter(|p| p.parts.is_none()).map(|p| p.path.as_path()).collect();
     if !merged.is_empty() {
-        // Who merged them is not known, and a newer LLVM reads what an older one wrote.
+        // The LLVM that merged them is unknown, and a newer LLVM reads the output of an older one.
         let newest = llvms.iter().max_by_key(|llvm| llvm.major);
         if let Some(llvm) = newest {
             groups.entry(llvm.major).or_insert_with(|| (llvm, Vec::new())).1.extend(merged);
@@ -81,10 +81,10 @@ fn groups<'a>(profiles: &'a [Profile], llvms: &'a [Llvm]) -> Result<Vec<Group<'a
     Ok(groups.into_values().collect())
 }
 
-/// The words of one merge; the files stand in a list, since there may be thousands.
-fn words(files: &[&Path], folder: &Path, into: &Path, mode: FailureMode) -> Result<Vec<OsString>, Diagnostic> {
+/// The arguments of one merge; the files are passed as a list, since there may be thousands.
+fn words(files: &[&Path], directory: &Path, into: &Path, mode: FailureMode) -> Result<Vec<OsString>, Diagnostic> {
     use std::os::unix::ffi::OsStrExt;
-    let list = folder.join("files");
+    let list = directory.join("files");
     let mut text = Vec::new();
     for file in files {
         let full = std::path::absolute(file).unwrap_or_else(|_| (*file).to_owned());
@@ -100,8 +100,7 @@ fn words(files: &[&Path], folder: &Path, into: &Path, mode: FailureMode) -> Resu
     Ok(vec!["merge".into(), mode.word().into(), list_word, "-o".into(), into.into()])
 }
 
-/// Counters of the front end and of the optimiser do not go together: one is the program's text, the other
-/// its code.
+/// Counters of the front end and of the optimiser are incompatible: one counts the program's text, the other its code.
 fn refuse_mixed_kinds(profiles: &[Profile]) -> Result<(), Diagnostic> {
     let is_text = |kind: Kind| kind == Kind::Frontend;
     let parts = || profiles.iter().flat_map(|p| p.parts.iter().flatten().map(move |part| (p, part.kind)));
@@ -118,7 +117,7 @@ fn refuse_mixed_kinds(profiles: &[Profile]) -> Result<(), Diagnostic> {
     Err(Diagnostic::error(codes::MALFORMED, what).in_file(&second.path).advise(advice))
 }
 
-/// A directory beside the output, so that what is made in it can be renamed.
+/// A directory next to the output, so that files made in it can be renamed.
 fn beside(output: &Path) -> Result<ScratchDirectory, Diagnostic> {
     let parent = output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let name = output.file_name().unwrap_or_default().to_string_lossy().into_owned();

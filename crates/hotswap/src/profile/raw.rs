@@ -1,14 +1,14 @@
-//! The header of a raw profile, and whether LLVM's tools would take the file.
+//! The header of a raw profile, and whether LLVM's tools would accept the file.
 //!
 //! Layout: `llvm/include/llvm/ProfileData/InstrProfData.inc` of LLVM 22 (version 10), 23 and 24
 //! (version 11); little endian. Body: binary ids, records, counters, bitmaps, counters of uniform
 //! waves (version 11), names, tables of virtual functions, value data. Files may be concatenated.
 //!
-//! Absent on purpose: names (they may be compressed) and big-endian files, which no AMD GPU's host writes.
+//! Absent on purpose: names (they may be compressed) and big-endian files, which hosts of AMD GPUs do not write.
 
 /// `\xfflprofr\x81`, as a little-endian word.
 const MAGIC: u64 = 0xff6c_7072_6f66_7281;
-/// `\xfflprofi\x81`: merged.
+/// `\xfflprofi\x81`: an indexed (merged) profile.
 const MERGED: u64 = 0x8169_666f_7270_6cff;
 
 const IR: u64 = 1 << 56;
@@ -16,11 +16,11 @@ const CONTEXT_SENSITIVE: u64 = 1 << 57;
 const CORRELATED: u64 = 1 << 59;
 const BYTE_COVERAGE: u64 = 1 << 60;
 
-/// What differs between versions: words of the header, and places in a record.
+/// The differences between versions: words of the header, and offsets in a record.
 struct Layout {
     version: u32,
     words: usize,
-    /// Numbers of the header's words: names' size, distance of counters, virtual tables, their names.
+    /// Indices of header words: size of names, counters delta, virtual tables, their names.
     names: usize,
     delta: usize,
     record: usize,
@@ -35,7 +35,7 @@ const LAYOUTS: [Layout; 2] = [
     Layout { version: 11, words: 19, names: 12, delta: 13, record: 72, counter_count: 56, sites: 60, wave: Some(66) },
 ];
 
-/// Who put the counters into the code.
+/// The instrumentation that created the counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// `-fprofile-instr-generate`.
@@ -66,19 +66,19 @@ pub(crate) struct Part {
     pub(crate) counters: u64,
     /// The sum of all counters; saturates.
     pub(crate) total: u64,
-    /// Lanes of a wave, where device code has said so.
+    /// Lanes of a wave, where device code recorded them.
     pub(crate) wave: Option<u16>,
 }
 
-/// Whether it is a profile that was merged already.
+/// Whether it is an indexed profile, i.e. merged already.
 pub(crate) fn is_merged(bytes: &[u8]) -> bool {
     word(bytes, 0) == Some(MERGED)
 }
 
-/// The raw profiles of a file, one behind the other.
+/// The raw profiles of a file, one after the other.
 ///
 /// # Errors
-/// Why LLVM's tools would reject the file.
+/// The reason why LLVM's tools would reject the file.
 pub(crate) fn parts(bytes: &[u8]) -> Result<Vec<Part>, String> {
     let mut found = Vec::new();
     let mut rest = bytes;
@@ -166,7 +166,7 @@ impl Header {
 struct Body<'a> {
     data: &'a [u8],
     counters: &'a [u8],
-    /// Behind everything but value data.
+    /// Everything after these, except for value data.
     rest: &'a [u8],
 }
 
@@ -202,9 +202,9 @@ impl<'a> Body<'a> {
         self.data.chunks_exact(layout.record)
     }
 
-    /// Checks each record as LLVM's reader does; what is left is the next profile.
+    /// Checks each record as LLVM's reader does; the remaining bytes are the next profile.
     fn check(&self, version: u64, header: &Header, layout: &Layout) -> Result<&'a [u8], String> {
-        // Counters of another width, and records that lie in a debug file, are left to the tools.
+        // Counters of another width, and records in a separate debug file, are left to the tools.
         let usual = version & (BYTE_COVERAGE | CORRELATED) == 0;
         let mut rest = self.rest;
         for (number, record) in self.records(layout).enumerate() {

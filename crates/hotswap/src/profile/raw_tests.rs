@@ -1,8 +1,8 @@
-//! Raw profiles built by hand, whole and damaged.
+//! Hand-made raw profiles, valid and damaged.
 
 use super::*;
 
-/// A profile of functions with these counters; each function's lie behind those of the one before.
+/// A profile of functions with these counters, one function's after the other's.
 fn profile(version: u32, flags: u64, functions: &[&[u64]]) -> Vec<u8> {
     let layout = LAYOUTS.iter().find(|layout| layout.version == version).unwrap();
     let counters: Vec<u64> = functions.concat();

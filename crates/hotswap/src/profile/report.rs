@@ -1,7 +1,7 @@
 //! `hotswap profile report`: coverage of host and device code in one report.
 //!
-//! llvm-cov reads coverage maps out of programs; those of device code lie in code objects inside the fat
-//! binary. They are written to a folder of their own and given to llvm-cov beside the program.
+//! llvm-cov reads coverage maps out of programs; those of device code are in code objects inside the fat binary. These
+//! are written to a separate directory and passed to llvm-cov in addition to the program.
 
 use super::merge::merge;
 use super::tools::{self, Llvm};
@@ -15,10 +15,10 @@ use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// The section that makes a file one with a coverage map.
+/// The name of the section with the coverage map.
 const SECTION: &[u8] = b"__llvm_covmap\0";
 
-/// A file for llvm-cov, and whose code it is.
+/// A file for llvm-cov, and the target of its code.
 struct Covered {
     path: PathBuf,
     target: String,
@@ -47,13 +47,15 @@ pub(crate) fn run(arguments: &Report) -> Result<Outcome, Diagnostic> {
     outcome.problems.extend(tools::warnings(&ran));
     outcome.text = match (arguments.output.format, &arguments.html) {
         (Format::Json, _) => text::json(&as_json(&covered, &ran.stdout)?),
-        (Format::Text, Some(folder)) => format!("{}\n", text::plain(&folder.join("index.html").display().to_string())),
+        (Format::Text, Some(directory)) => {
+            format!("{}\n", text::plain(&directory.join("index.html").display().to_string()))
+        }
         (Format::Text, None) => said(&ran.stdout, &covered),
     };
     Ok(outcome)
 }
 
-/// The newest LLVM that reads one of the profiles: it reads the maps of older ones, too.
+/// The newest LLVM that reads one of the profiles: it reads the coverage maps of older ones, too.
 fn judge<'a>(profiles: &[super::Profile], llvms: &'a [Llvm]) -> Result<&'a Llvm, Diagnostic> {
     let mut readers = Vec::new();
     for profile in profiles {
@@ -67,8 +69,8 @@ fn judge<'a>(profiles: &[super::Profile], llvms: &'a [Llvm]) -> Result<&'a Llvm,
     newest.ok_or_else(|| Diagnostic::error(codes::NO_TOOL, "no llvm-cov is at hand"))
 }
 
-/// The file itself if it has a map, and its code objects that have one, written to `folder`.
-fn look_into(file: &Path, target: Option<&str>, folder: &Path, before: usize) -> Result<Vec<Covered>, Diagnostic> {
+/// The file itself if it has a map, and its code objects that have one, written to `directory`.
+fn look_into(file: &Path, target: Option<&str>, directory: &Path, before: usize) -> Result<Vec<Covered>, Diagnostic> {
     let bytes = hotswap_files::open(file)?;
     let contents = hotswap_bundle::open(&bytes);
     let mut covered = Vec::new();
@@ -80,7 +82,7 @@ fn look_into(file: &Path, target: Option<&str>, folder: &Path, before: usize) ->
             if row.image.kind != ImageKind::CodeObject || !wanted || !has_map(&row.image.data) {
                 continue;
             }
-            let path = folder.join(format!("{}.co", before + covered.len()));
+            let path = directory.join(format!("{}.co", before + covered.len()));
             failed = hotswap_files::replace(&path, &row.image.data).err().or(failed.take());
             covered.push(Covered { path, target: name, from: file.to_owned() });
         }
@@ -108,7 +110,7 @@ fn has_map(bytes: &[u8]) -> bool {
     find(bytes, SECTION)
 }
 
-/// Whether the name stands outside the fat binaries, whose code objects have it, too.
+/// Whether the section name occurs outside of the fat binaries, whose code objects have it, too.
 fn host_map(bytes: &[u8], contents: &hotswap_bundle::Contents<'_>) -> bool {
     let base = bytes.as_ptr() as usize;
     let mut inside: Vec<(usize, usize)> = contents
@@ -128,7 +130,7 @@ fn host_map(bytes: &[u8], contents: &hotswap_bundle::Contents<'_>) -> bool {
     bytes.get(at..).is_some_and(|part| find(part, SECTION))
 }
 
-/// Every name of a section ends with a zero and begins behind one.
+/// Finds a section name, which ends with a zero and follows one.
 fn find(bytes: &[u8], name: &[u8]) -> bool {
     bytes.windows(name.len()).any(|window| window == name)
 }
@@ -137,9 +139,9 @@ fn words(arguments: &Report, covered: &[Covered], merged: &Path) -> Vec<OsString
     let mut words: Vec<OsString> = Vec::new();
     match (arguments.output.format, &arguments.html, arguments.lines) {
         (Format::Json, ..) => words.extend(["export".into(), "--format=text".into()]),
-        (_, Some(folder), _) => {
+        (_, Some(directory), _) => {
             let mut output = OsString::from("--output-dir=");
-            output.push(folder);
+            output.push(directory);
             words.extend(["show".into(), "--format=html".into(), output]);
         }
         (.., true) => words.push("show".into()),

@@ -1,4 +1,4 @@
-//! `hotswap profile show`: what raw profiles hold.
+//! `hotswap profile show`: the contents of raw profiles.
 
 use super::raw::Part;
 use super::{Gathered, Profile, Show, gather, tools};

@@ -1,8 +1,8 @@
 //! Finding llvm-profdata and llvm-cov, and running them.
 //!
-//! A raw profile is read by the LLVM whose compiler made it, and no other: the version in its header
-//! chooses. Places, in order: those that are named; beside the clang that `hotswap-clang` would run;
-//! Debian's folders; `PATH`.
+//! A raw profile is read only by the LLVM whose compiler made it, so the version in its header selects the tools. They
+//! are searched in this order: the named directories, the directory of the clang that `hotswap-clang` would run, Debian's
+//! directories, `PATH`.
 
 use super::raw::Part;
 use hotswap_report::{Diagnostic, codes};
@@ -10,20 +10,20 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// Which versions of LLVM read a version of raw profiles: first and last.
+/// The versions of LLVM that read a version of raw profiles: first and last.
 const READERS: &[(u32, u32, u32)] = &[(10, 20, 22), (11, 23, 24)];
-/// Versions of LLVM that are looked for in Debian's folders.
+/// Versions of LLVM that are searched for in Debian's directories.
 const DEBIAN: std::ops::RangeInclusive<u32> = 20..=30;
 
 /// One LLVM.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Llvm {
-    pub(crate) folder: PathBuf,
+    pub(crate) directory: PathBuf,
     pub(crate) major: u32,
 }
 
 impl Llvm {
-    /// Whether its tools read that version of raw profiles; a version that is newer than our table may.
+    /// Whether its tools read that version of raw profiles; a version newer than our table is tried.
     fn reads(&self, version: u32) -> bool {
         let newest = READERS.iter().map(|(.., last)| *last).max().unwrap_or_default();
         let row = READERS.iter().find(|(raw, ..)| *raw == version);
@@ -32,27 +32,27 @@ impl Llvm {
     }
 }
 
-/// The LLVMs at hand, best first.
+/// The available LLVMs, best first.
 ///
 /// # Errors
-/// [`codes::NO_TOOL`] where there is none, or a named folder has none.
+/// [`codes::NO_TOOL`] where there is none, or a named directory has none.
 pub(crate) fn find(named: &[PathBuf]) -> Result<Vec<Llvm>, Diagnostic> {
     let missing = |what: String| {
-        Diagnostic::error(codes::NO_TOOL, what).advise("install LLVM's tools, or name their folder with --llvm-bin")
+        Diagnostic::error(codes::NO_TOOL, what).advise("install LLVM's tools, or name their directory with --llvm-bin")
     };
     if !named.is_empty() {
-        let look = |folder: &PathBuf| {
-            look(folder).ok_or_else(|| missing(format!("no llvm-profdata that runs is in {}", folder.display())))
+        let look = |directory: &PathBuf| {
+            look(directory).ok_or_else(|| missing(format!("no llvm-profdata that runs is in {}", directory.display())))
         };
         return named.iter().map(look).collect();
     }
     let debian = DEBIAN.rev().map(|major| PathBuf::from(format!("/usr/lib/llvm-{major}/bin")));
     let path = std::env::var_os("PATH").unwrap_or_default();
-    // An empty or relative folder of PATH means where the user stands, and files there may be anyone's.
-    let on_path = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
+    // An empty or relative directory of PATH depends on the working directory, where any user's files may be.
+    let on_path = std::env::split_paths(&path).filter(|directory| directory.is_absolute());
     let places = beside_clang().into_iter().chain(debian).chain(on_path);
     let mut found: Vec<Llvm> = Vec::new();
-    for llvm in places.filter_map(|folder| look(&folder)) {
+    for llvm in places.filter_map(|directory| look(&directory)) {
         if !found.iter().any(|known| known.major == llvm.major) {
             found.push(llvm);
         }
@@ -64,7 +64,7 @@ pub(crate) fn find(named: &[PathBuf]) -> Result<Vec<Llvm>, Diagnostic> {
     }
 }
 
-/// The folder of the tools of the clang that our wrapper runs.
+/// The directory of the tools of the clang that our wrapper runs.
 fn beside_clang() -> Option<PathBuf> {
     let wrapper = std::env::current_exe().ok()?.with_file_name("hotswap-clang");
     let mut command = Command::new(wrapper);
@@ -74,8 +74,8 @@ fn beside_clang() -> Option<PathBuf> {
     path.is_absolute().then(|| path.parent().map(Path::to_owned))?
 }
 
-fn look(folder: &Path) -> Option<Llvm> {
-    let tool = folder.join("llvm-profdata");
+fn look(directory: &Path) -> Option<Llvm> {
+    let tool = directory.join("llvm-profdata");
     if !tool.is_file() {
         return None;
     }
@@ -83,7 +83,7 @@ fn look(folder: &Path) -> Option<Llvm> {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let number = text.split("LLVM version ").nth(1)?;
     let major = number.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()?;
-    Some(Llvm { folder: folder.to_owned(), major })
+    Some(Llvm { directory: directory.to_owned(), major })
 }
 
 /// The first that reads the profile.
@@ -97,21 +97,21 @@ pub(crate) fn reader<'a>(llvms: &'a [Llvm], part: &Part, file: &Path) -> Result<
         let there: Vec<_> = llvms.iter().map(|llvm| llvm.major.to_string()).collect();
         let what =
             format!("the raw profile has version {}{needed}; at hand is LLVM {}", part.version, there.join(", "));
-        let advice = "name the folder of that LLVM's llvm-profdata with --llvm-bin, which may be repeated";
+        let advice = "name the directory of that LLVM's llvm-profdata with --llvm-bin, which may be repeated";
         Diagnostic::error(codes::NO_TOOL, what).in_file(file).advise(advice)
     })
 }
 
-/// Runs a tool of an LLVM; what it says on standard error goes to the user.
+/// Runs a tool of an LLVM; its standard error is shown to the user.
 ///
 /// # Errors
 /// [`codes::CHILD_FAILED`] with its first error, [`codes::NO_TOOL`].
 pub(crate) fn run(llvm: &Llvm, tool: &str, words: &[OsString]) -> Result<Output, Diagnostic> {
-    let path = llvm.folder.join(tool);
+    let path = llvm.directory.join(tool);
     let missing = |error: std::io::Error| {
         Diagnostic::error(codes::NO_TOOL, error.to_string())
             .in_file(&path)
-            .advise("install LLVM's tools, or name their folder with --llvm-bin")
+            .advise("install LLVM's tools, or name their directory with --llvm-bin")
     };
     let output = Command::new(&path).args(words).stdin(Stdio::null()).output().map_err(missing)?;
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -122,7 +122,7 @@ pub(crate) fn run(llvm: &Llvm, tool: &str, words: &[OsString]) -> Result<Output,
     Ok(output)
 }
 
-/// What a tool that succeeded warned of.
+/// The warnings of a tool that succeeded.
 pub(crate) fn warnings(output: &Output) -> impl Iterator<Item = Diagnostic> {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     let lines: Vec<String> = said.lines().filter(|line| line.contains("warning")).map(str::to_owned).collect();
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn each_version_has_its_readers() {
-        let reads = |major, version| Llvm { folder: PathBuf::new(), major }.reads(version);
+        let reads = |major, version| Llvm { directory: PathBuf::new(), major }.reads(version);
         let table: Vec<_> = [19, 20, 22, 23, 24, 25].map(|major| (reads(major, 10), reads(major, 11))).into();
         let expected = [(false, false), (true, false), (true, false), (false, true), (false, true), (false, true)];
         assert_eq!(table, expected);

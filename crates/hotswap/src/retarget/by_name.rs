@@ -1,4 +1,4 @@
-//! One diagnostic for a library whose host part chooses kernels by the GPU's name: pairs, a kernel, the rule, ways out.
+//! One diagnostic for a library whose host part chooses kernels by the GPU's name: pairs, a kernel, the rule, options.
 
 use hotswap_compat::names::Disagreement;
 use hotswap_compat::{Override, override_version};
@@ -6,8 +6,8 @@ use hotswap_report::{Diagnostic, Severity, codes};
 use hotswap_targets::find;
 use std::path::Path;
 
-/// Where the host part of a file disagrees with code that was to be made, in one diagnostic; `disagreements` are those of
-/// each container, of `containers` in all.
+/// The disagreements of a file's host part with requested code, in one diagnostic; `disagreements` are those of each
+/// container, of `containers` in all.
 pub(super) fn diagnostic(
     disagreements: &[Vec<Disagreement>],
     containers: usize,
@@ -30,7 +30,7 @@ pub(super) fn diagnostic(
     Some(problem.advise(advice(&all)))
 }
 
-/// Pairs, and for generic targets the GPUs that speak against them.
+/// Pairs, and for generic targets the GPUs that contradict them.
 fn pairs(rows: &[&Disagreement]) -> Vec<String> {
     let pairs = distinct(rows.iter().map(|row| (row.source.clone(), row.target)));
     let shown = |(source, target): (String, &'static str)| {

@@ -1,4 +1,4 @@
-//! What was done: as a table of targets, or as JSON with every container.
+//! The report: a table of targets, or JSON with every container.
 
 use super::{by_name, severity};
 use crate::cli::Format;
@@ -7,7 +7,7 @@ use crate::text;
 use hotswap_bundle::Found;
 use hotswap_compat::names::Disagreement;
 use hotswap_compat::pair;
-use hotswap_pipeline::Fate;
+use hotswap_pipeline::TargetResult;
 use hotswap_plan::Policy;
 use hotswap_report::{Diagnostic, Route};
 use hotswap_targets::find;
@@ -17,19 +17,19 @@ use std::path::Path;
 /// Less than this is alignment.
 const WORTH_TELLING: u64 = 1 << 20;
 
-/// What became of the targets of one container.
+/// The outcome for the targets of one container.
 struct Container<'a> {
     found: Found<'a>,
     /// Its size now.
     size: u64,
-    fates: Vec<(String, Fate)>,
+    fates: Vec<(String, TargetResult)>,
 }
 
 impl Container<'_> {
-    /// Where the host part speaks against one of the targets.
+    /// The disagreements of the host part with the targets.
     fn disagreements(&self) -> Vec<Disagreement> {
         let names = self.fates.iter().filter_map(|(_, fate)| match fate {
-            Fate::Refused { names, .. } => Some(names),
+            TargetResult::Refused { names, .. } => Some(names),
             _ => None,
         });
         names.flatten().cloned().collect()
@@ -42,7 +42,7 @@ pub(super) struct Report<'a> {
 }
 
 impl<'a> Report<'a> {
-    pub(super) fn new(work: &Work<'a, Vec<(String, Fate)>>) -> Self {
+    pub(super) fn new(work: &Work<'a, Vec<(String, TargetResult)>>) -> Self {
         let containers = work.done.iter().map(|handled| Container {
             found: handled.found.clone(),
             size: handled.size.unwrap_or(handled.found.bytes.len() as u64),
@@ -51,14 +51,14 @@ impl<'a> Report<'a> {
         Self { containers: containers.collect() }
     }
 
-    /// What could not be made, weighed by the policy.
+    /// The targets that could not be made, with the severity of the policy.
     pub(super) fn problems(&self, policy: Policy, file: &Path) -> Vec<Diagnostic> {
         let Some(severity) = severity(policy) else { return Vec::new() };
         let mut problems = Vec::new();
         for Container { found, fates, .. } in &self.containers {
             let place = found.place.to_string();
             let reasons = fates.iter().filter_map(|(_, fate)| match fate {
-                Fate::Refused { reasons, .. } => Some(reasons),
+                TargetResult::Refused { reasons, .. } => Some(reasons),
                 _ => None,
             });
             problems.extend(reasons.flatten().map(|reason| {
@@ -72,7 +72,7 @@ impl<'a> Report<'a> {
         problems
     }
 
-    /// `size`: the new file's, if it was written.
+    /// `size`: that of the new file, if it was written.
     pub(super) fn show(&self, format: Format, file: &Path, old: usize, size: Option<u64>) -> String {
         match format {
             Format::Text => self.table(file, old, size),
@@ -83,14 +83,14 @@ impl<'a> Report<'a> {
     fn table(&self, file: &Path, old: usize, size: Option<u64>) -> String {
         let mut rows: Vec<(String, String, usize)> = Vec::new();
         for (target, fate) in self.containers.iter().flat_map(|container| &container.fates) {
-            // An entry that went is told by its ID, which is longer than a target.
+            // A removed entry is reported by its ID, which is longer than a target.
             let fate = words(target, fate);
             match rows.iter_mut().find(|row| row.0 == *target && row.1 == fate) {
                 Some(row) => row.2 += 1,
                 None => rows.push((target.clone(), fate, 1)),
             }
         }
-        // The requested targets come in their order in every container, so those of one target meet.
+        // The requested targets are in the same order in every container, so those of one target are adjacent.
         let order: Vec<String> = rows.iter().map(|row| row.0.clone()).collect();
         rows.sort_by_key(|row| order.iter().position(|target| *target == row.0));
         let mut cells = vec![["TARGET", "HOW", "CONTAINERS"].map(str::to_owned).to_vec()];
@@ -117,7 +117,7 @@ impl<'a> Report<'a> {
     fn left_out(&self) -> String {
         let fates = self.containers.iter().flat_map(|container| &container.fates);
         let rows = fates.filter_map(|(target, fate)| match fate {
-            Fate::Made { left_out, .. } => Some(left_out.iter().map(move |(_, kernel)| (target, kernel))),
+            TargetResult::Made { left_out, .. } => Some(left_out.iter().map(move |(_, kernel)| (target, kernel))),
             _ => None,
         });
         let line = |(target, kernel): (&String, &String)| format!("left out for {target}: {}\n", text::plain(kernel));
@@ -153,11 +153,11 @@ impl<'a> Report<'a> {
     }
 }
 
-fn words(target: &str, fate: &Fate) -> String {
+fn words(target: &str, fate: &TargetResult) -> String {
     match fate {
-        Fate::There => "there already".to_owned(),
-        Fate::Covered(generic) => format!("covered by {generic}"),
-        Fate::Made { source, route, left_out, .. } => {
+        TargetResult::There => "there already".to_owned(),
+        TargetResult::Covered(generic) => format!("covered by {generic}"),
+        TargetResult::Made { source, route, left_out, .. } => {
             let verb = if *route == Route::Rewritten { "rewritten" } else { "made" };
             let without = match left_out.len() {
                 0 => String::new(),
@@ -166,35 +166,35 @@ fn words(target: &str, fate: &Fate) -> String {
             };
             format!("{verb} from {source}{}{without}", status(source, target).map_or("", |s| s.1))
         }
-        Fate::Dropped => "dropped".to_owned(),
-        Fate::Superseded(generic) => format!("dropped, covered by {generic}"),
-        Fate::Refused { reasons, names } if reasons.is_empty() && !names.is_empty() => {
+        TargetResult::Dropped => "dropped".to_owned(),
+        TargetResult::Superseded(generic) => format!("dropped, covered by {generic}"),
+        TargetResult::Refused { reasons, names } if reasons.is_empty() && !names.is_empty() => {
             "refused: the host part chooses by the GPU's name".to_owned()
         }
-        Fate::Refused { reasons, .. } => format!("refused ({} reasons)", reasons.len()),
+        TargetResult::Refused { reasons, .. } => format!("refused ({} reasons)", reasons.len()),
     }
 }
 
-/// The pair's status, and a word where it is worth one.
+/// The pair's status, and a remark unless it is validated.
 fn status(source: &str, target: &str) -> Option<(String, &'static str)> {
     let pair = pair(find(source)?, find(target)?)?;
     let word = if pair.status == hotswap_compat::Status::Validated { "" } else { ", experimental" };
     Some((pair.status.to_string(), word))
 }
 
-fn detail(target: &str, fate: &Fate) -> Value {
+fn detail(target: &str, fate: &TargetResult) -> Value {
     match fate {
-        Fate::There => json!({ "target": target, "how": "native" }),
-        Fate::Covered(generic) => json!({ "target": target, "how": "generic", "generic": generic }),
-        Fate::Made { source, route, entries, code, left_out } => {
+        TargetResult::There => json!({ "target": target, "how": "native" }),
+        TargetResult::Covered(generic) => json!({ "target": target, "how": "generic", "generic": generic }),
+        TargetResult::Made { source, route, entries, code, left_out } => {
             let left_out: Vec<&str> = left_out.iter().map(|(_, kernel)| kernel.as_str()).collect();
             let status = status(source, target).map(|status| status.0);
             let how = "made";
             json!({ "target": target, "how": how, "source": source, "route": route, "status": status, "entries": entries, "code": code, "left_out": left_out })
         }
-        Fate::Dropped => json!({ "target": target, "how": "dropped" }),
-        Fate::Superseded(generic) => json!({ "target": target, "how": "dropped", "generic": generic }),
-        Fate::Refused { reasons, names } => {
+        TargetResult::Dropped => json!({ "target": target, "how": "dropped" }),
+        TargetResult::Superseded(generic) => json!({ "target": target, "how": "dropped", "generic": generic }),
+        TargetResult::Refused { reasons, names } => {
             let reasons: Vec<Value> = reasons.iter().map(Diagnostic::to_json).collect();
             let name = |row: &Disagreement| json!({ "source": row.source, "gpu": row.gpu, "library": row.library, "kernel": row.kernel, "why": row.why });
             let names: Vec<Value> = names.iter().map(name).collect();

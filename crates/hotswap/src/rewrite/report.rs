@@ -1,15 +1,15 @@
-//! What was done to which kernel: a table, or JSON.
+//! The report of changes to each kernel: a table, or JSON.
 //!
-//! JSON: `{schema: 1, file, target, written, sizes: [before, after], totals: {functions, sites, families: {name: count},
-//! grown, cycles}, objects: [{place, state, source, record, reasons}]}`. `state` is `rewritten`, `unchanged` (no code that the target has otherwise), `there` (compiled for the
-//! target, or rewritten before), `made` (by another route) or `refused`; `record` is `hotswap_adapt::ObjectRecord`;
-//! `reasons` are diagnostics as everywhere.
+//! JSON: `{schema: 1, file, target, written, sizes: [before, after], totals: {functions, sites, families: {name:
+//! count}, grown, cycles}, objects: [{place, state, source, record, reasons}]}`. `state` is `rewritten`, `unchanged`
+//! (no code that differs on the target), `there` (compiled for the target, or rewritten before), `made` (by another
+//! route) or `refused`. `record` is `hotswap_adapt::ObjectRecord`, and `reasons` are diagnostics as everywhere.
 
 use crate::cli::Format;
 use crate::{functions, text};
 use hotswap_adapt::{FunctionRecord, ObjectRecord, Prepared};
 use hotswap_families::ALIAS_FAMILIES;
-use hotswap_pipeline::Fate;
+use hotswap_pipeline::TargetResult;
 use hotswap_report::{Diagnostic, Route, Severity, codes};
 use hotswap_targets::TargetId;
 use serde_json::{Value, json};
@@ -28,13 +28,13 @@ pub(super) struct Object {
 }
 
 impl Object {
-    /// It is for the target already.
+    /// An object that is for the target already.
     pub(super) fn there<'a>(source: TargetId) -> (Option<Prepared<'a>>, Self) {
         let (place, source) = (String::new(), source.to_string());
         (None, Self { place, state: "there", source, record: None, refused: Vec::new() })
     }
 
-    /// What the engine made of a code object on its own.
+    /// The engine's result for a code object on its own.
     pub(super) fn new(
         source: TargetId,
         prepared: Result<Prepared<'_>, Vec<Diagnostic>>,
@@ -49,12 +49,12 @@ impl Object {
         }
     }
 
-    /// What became of the target in one container.
-    pub(super) fn of_fate(place: &str, fate: Fate) -> Vec<Self> {
+    /// The outcome for the target in one container.
+    pub(super) fn of_fate(place: &str, fate: TargetResult) -> Vec<Self> {
         let object =
             |state, source: String| Self { place: place.to_owned(), state, source, record: None, refused: Vec::new() };
         match fate {
-            Fate::Made { route: Route::Rewritten, code, entries, .. } => {
+            TargetResult::Made { route: Route::Rewritten, code, entries, .. } => {
                 let named = code.into_iter().zip(entries);
                 let one = |(record, entry): (ObjectRecord, String)| {
                     let object = object(state(&record), record.source.clone());
@@ -62,8 +62,8 @@ impl Object {
                 };
                 named.map(one).collect()
             }
-            Fate::Made { source, .. } => vec![object("made", source.to_owned())],
-            Fate::Refused { reasons, names } => {
+            TargetResult::Made { source, .. } => vec![object("made", source.to_owned())],
+            TargetResult::Refused { reasons, names } => {
                 let by_name = names.iter().map(|row| {
                     let mut error = Diagnostic::error(codes::CHOSEN_BY_NAME, row.to_string());
                     error.place.kernel = Some(row.kernel.clone());
@@ -72,26 +72,26 @@ impl Object {
                 let refused = reasons.into_iter().chain(by_name).collect();
                 vec![Self { refused, ..object("refused", String::new()) }]
             }
-            Fate::There => vec![object("there", String::new())],
-            Fate::Covered(generic) => vec![object("there", generic.to_owned())],
-            Fate::Dropped | Fate::Superseded(_) => Vec::new(),
+            TargetResult::There => vec![object("there", String::new())],
+            TargetResult::Covered(generic) => vec![object("there", generic.to_owned())],
+            TargetResult::Dropped | TargetResult::Superseded(_) => Vec::new(),
         }
     }
 }
 
-/// Whether its code was changed, or was right for the target as it is.
+/// Whether its code was changed, or was valid for the target already.
 fn state(record: &ObjectRecord) -> &'static str {
     let label = |name: &str| ALIAS_FAMILIES.contains(&name);
     if record.families.iter().all(|family| label(&family.name)) { "unchanged" } else { "rewritten" }
 }
 
-/// What was done to a file.
+/// The report about a file.
 pub(super) struct Report<'r> {
     pub(super) file: &'r Path,
     pub(super) target: String,
     pub(super) old: u64,
     pub(super) objects: Vec<Object>,
-    /// How a refusal weighs.
+    /// The severity of a refusal.
     pub(super) severity: Option<Severity>,
 }
 
@@ -125,7 +125,7 @@ impl Report<'_> {
         self.records().flat_map(|record| &record.functions)
     }
 
-    /// Places that were changed, by family.
+    /// Numbers of changed sites, by family.
     fn families(&self) -> BTreeMap<&str, u64> {
         let mut families = BTreeMap::new();
         let all = self.records().flat_map(|record| &record.families);

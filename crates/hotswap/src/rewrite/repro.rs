@@ -1,14 +1,15 @@
-//! `--save-repro`: what somebody needs who is to find out why code was refused, or rewritten as it was.
+//! `--save-repro`: the data for finding out why code was refused, or why it was rewritten the way it was.
 //!
 //! | file | content |
 //! |---|---|
-//! | `command.txt` | the command that does it again, in that folder; version and build of HotSwap |
+//! | `command.txt` | the command that does it again, in that directory; version and build of HotSwap |
 //! | `input` | the input |
 //! | `report.json` | the report |
 //! | `entry-N.co` | in files with fat binaries: the code object of a refused entry |
 //! | `NAME.s`, `NAME.bin` | a refused function: instructions with offsets, bytes |
 //!
-//! Invariants: the folder is new, so that nothing of an earlier run is in it; it is there whole or not at all.
+//! Invariants: the directory is new, so that it contains nothing of an earlier run; it is created completely or not at
+//! all.
 
 use super::Arguments;
 use super::report::Report;
@@ -22,8 +23,8 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A folder that is not there yet.
-pub(super) struct Folder {
+/// A directory that does not exist yet.
+pub(super) struct Directory {
     path: PathBuf,
 }
 
@@ -31,18 +32,18 @@ fn cannot(error: &std::io::Error, path: &Path) -> Diagnostic {
     Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(path)
 }
 
-impl Folder {
-    /// Before the work, so that a wrong name does not cost it.
+impl Directory {
+    /// Checks the name before the work, so that a wrong one does not cost it.
     pub(super) fn new(path: &Path) -> Result<Self, Diagnostic> {
         if path.exists() {
             return Err(Diagnostic::error(codes::CANNOT_WRITE, "it is there already")
                 .in_file(path)
-                .advise("name a new folder"));
+                .advise("name a new directory"));
         }
         Ok(Self { path: path.to_owned() })
     }
 
-    /// Writes everything beside the folder, then gives it its name.
+    /// Writes everything to a temporary directory next to it, then renames that.
     pub(super) fn save(&self, arguments: &Arguments, input: &[u8], report: &Report<'_>) -> Result<(), Diagnostic> {
         let mut name = self.path.file_name().unwrap_or_default().to_owned();
         name.push(format!(".{}", std::process::id()));
@@ -53,36 +54,36 @@ impl Folder {
             fs::rename(&draft, &self.path).map_err(|error| cannot(&error, &self.path))
         });
         if result.is_err() {
-            // The first error is the one to tell.
+            // The first error is the one to report.
             let _ = fs::remove_dir_all(&draft);
         }
         result
     }
 }
 
-fn put(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), Diagnostic> {
-    let path = folder.join(name);
+fn put(directory: &Path, name: &str, bytes: &[u8]) -> Result<(), Diagnostic> {
+    let path = directory.join(name);
     fs::write(&path, bytes).map_err(|error| cannot(&error, &path))
 }
 
-fn fill(folder: &Path, arguments: &Arguments, input: &[u8], report: &Report<'_>) -> Result<(), Diagnostic> {
-    put(folder, "input", input)?;
+fn fill(directory: &Path, arguments: &Arguments, input: &[u8], report: &Report<'_>) -> Result<(), Diagnostic> {
+    put(directory, "input", input)?;
     let keep = if arguments.keep_machine { " --keep-machine" } else { "" };
     let command = format!("hotswap rewrite input -o output --to {}{keep}", arguments.to);
-    put(folder, "command.txt", format!("{command}\n# HotSwap {VERSION} ({IDENTITY})\n").as_bytes())?;
-    put(folder, "report.json", report.show(Format::Json, None).as_bytes())?;
+    put(directory, "command.txt", format!("{command}\n# HotSwap {VERSION} ({IDENTITY})\n").as_bytes())?;
+    put(directory, "report.json", report.show(Format::Json, None).as_bytes())?;
     if is_code_object(input) {
         let refused = report.objects.iter().flat_map(|object| &object.refused);
-        return functions(folder, input, refused.collect());
+        return functions(directory, input, refused.collect());
     }
     let refused = report.objects.iter().filter(|object| !object.refused.is_empty());
     let wanted: Vec<_> =
         refused.flat_map(|object| object.refused.iter().map(move |reason| (&object.place, reason))).collect();
-    entries(folder, input, &wanted)
+    entries(directory, input, &wanted)
 }
 
 /// The code objects of refused entries, each once, with their functions.
-fn entries(folder: &Path, input: &[u8], refused: &[(&String, &Diagnostic)]) -> Result<(), Diagnostic> {
+fn entries(directory: &Path, input: &[u8], refused: &[(&String, &Diagnostic)]) -> Result<(), Diagnostic> {
     let contents = hotswap_bundle::open(input);
     let mut number = 0;
     for found in &contents.found {
@@ -95,8 +96,8 @@ fn entries(folder: &Path, input: &[u8], refused: &[(&String, &Diagnostic)]) -> R
             let reasons: Vec<&Diagnostic> = reasons.map(|(_, reason)| *reason).collect();
             if !id.is_empty() && !reasons.is_empty() {
                 number += 1;
-                put(folder, &format!("entry-{number}.co"), &image.data)?;
-                functions(folder, &image.data, reasons)?;
+                put(directory, &format!("entry-{number}.co"), &image.data)?;
+                functions(directory, &image.data, reasons)?;
             }
         }
     }
@@ -104,7 +105,7 @@ fn entries(folder: &Path, input: &[u8], refused: &[(&String, &Diagnostic)]) -> R
 }
 
 /// The functions that the reasons name, each once.
-fn functions(folder: &Path, data: &[u8], reasons: Vec<&Diagnostic>) -> Result<(), Diagnostic> {
+fn functions(directory: &Path, data: &[u8], reasons: Vec<&Diagnostic>) -> Result<(), Diagnostic> {
     let Ok(map) = CodeMap::read(data) else { return Ok(()) };
     let mut done = BTreeSet::new();
     for reason in reasons {
@@ -122,8 +123,8 @@ fn functions(folder: &Path, data: &[u8], reasons: Vec<&Diagnostic>) -> Result<()
             .collect();
         let file = format!("{}-{file}", done.len());
         let bytes = section.bytes.get(range.clone()).unwrap_or_default();
-        put(folder, &format!("{file}.bin"), bytes)?;
-        put(folder, &format!("{file}.s"), listing(&map, &name, range.start, bytes).as_bytes())?;
+        put(directory, &format!("{file}.bin"), bytes)?;
+        put(directory, &format!("{file}.s"), listing(&map, &name, range.start, bytes).as_bytes())?;
     }
     Ok(())
 }

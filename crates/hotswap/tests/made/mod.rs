@@ -12,7 +12,7 @@ pub(crate) fn id(target: &str) -> String {
     format!("hipv4-amdgcn-amd-amdhsa--{target}")
 }
 
-/// Something of that kind, which nobody looks into.
+/// Opaque bitcode: no test reads it.
 pub(crate) fn bitcode(text: &str) -> Vec<u8> {
     [b"BC\xc0\xde".as_slice(), text.as_bytes(), &[7; 3000]].concat()
 }

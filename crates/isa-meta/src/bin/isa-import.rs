@@ -1,4 +1,4 @@
-//! `isa-import JSON OVERLAY FOLDER`: writes the rows of llvm-tblgen's JSON, corrected, into a folder.
+//! `isa-import JSON OVERLAY DIRECTORY`: writes the rows of llvm-tblgen's JSON, corrected, into a directory.
 
 use std::fs::File;
 use std::path::Path;
@@ -6,11 +6,11 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let [json, overlay, folder] = words.as_slice() else {
-        eprintln!("usage: isa-import JSON OVERLAY FOLDER");
+    let [json, overlay, directory] = words.as_slice() else {
+        eprintln!("usage: isa-import JSON OVERLAY DIRECTORY");
         return ExitCode::from(2);
     };
-    match run(Path::new(json), Path::new(overlay), Path::new(folder)) {
+    match run(Path::new(json), Path::new(overlay), Path::new(directory)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("isa-import: error: {error}");
@@ -19,10 +19,10 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(json: &Path, overlay: &Path, folder: &Path) -> Result<(), Box<dyn std::error::Error>> {
+fn run(json: &Path, overlay: &Path, directory: &Path) -> Result<(), Box<dyn std::error::Error>> {
     let model = hotswap_isa_meta::import::import(File::open(json)?, &std::fs::read_to_string(overlay)?)?;
-    hotswap_isa_meta::rows::write(folder, &model)?;
-    if hotswap_isa_meta::rows::read(folder)? != model {
+    hotswap_isa_meta::rows::write(directory, &model)?;
+    if hotswap_isa_meta::rows::read(directory)? != model {
         return Err("the rows do not say what was written".into());
     }
     let columns: usize = model.rows.iter().map(|row| row.columns.len()).sum();

@@ -1,25 +1,26 @@
-//! Which values of a field LLVM's decoder methods accept, for every kind of operand.
+//! The values of a field that LLVM's decoder methods accept, for every kind of operand.
 //!
-//! Terms: a *context* is the few features that the methods ask for. Sources have ten bits at most: nine as in the
+//! Terms: a *context* is the few features that the methods query. Sources have ten bits at most: nine as in the
 //! manuals, bit 9 for accumulation registers or the high half.
 //!
-//! Invariants: a method that is not known here is an error. As in LLVM, tuples of accumulation registers end at a255 and
-//! those of scalar registers where their classes end; tuples of vector registers have no end (gfx12.5 has 1024 behind
-//! its bank mode) and alignment is not judged.
+//! Invariants: an unknown method is an error. As in LLVM, tuples of accumulation registers end at a255 and those of
+//! scalar registers where their classes end; tuples of vector registers have no end (gfx12.5 has 1024, selected by its
+//! bank mode) and alignment is not checked.
 
 use super::GenerateError;
 use crate::model::Model;
 use std::collections::BTreeSet;
 
-/// What the decoder methods ask of a target.
+/// The target features that the decoder methods query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Context {
     gfx10: bool,
     gfx11: bool,
     literal64: bool,
     wave32: bool,
-    /// The number of the scratch base's high half means the whole base in a source of 64 bits: so AMD's own translator reads
-    /// code for gfx1250 from its second stepping on (ROCm/rocm-systems#9405). LLVM assembles it and does not disassemble it.
+    /// The number of the scratch base's high half means the whole base in a source of 64 bits: AMD's own translator
+    /// decodes code for gfx1250 like this from its second stepping on (ROCm/rocm-systems#9405). LLVM assembles it and
+    /// does not disassemble it.
     wide_base_high: bool,
 }
 
@@ -46,10 +47,10 @@ pub fn methods(model: &Model) -> Result<Vec<Method>, GenerateError> {
     model.kinds.iter().map(|kind| Method::new(&kind.decode)).collect()
 }
 
-/// How a kind reads its field.
+/// The decoding of a kind's field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Method {
-    /// Every value is a value.
+    /// Every number is a value.
     Any,
     /// The field holds the literal itself, 32 bits.
     Literal32,
@@ -119,7 +120,7 @@ impl Method {
         }
     }
 
-    /// What `raw` means: 0 a value, 1 nothing, 2 that a literal of 32 bits follows, 4 that one of 64 bits does.
+    /// The meaning of `raw`: 0 a value, 1 invalid, 2 a literal of 32 bits follows, 4 a literal of 64 bits follows.
     pub fn meaning(self, raw: u32, context: Context) -> u8 {
         if !self.accepts(raw, context) {
             return 1;
@@ -181,7 +182,7 @@ fn scalar(value: u32, dwords: u8, context: Context) -> bool {
     special(value, dwords, context)
 }
 
-/// LLVM drops the low bits of a misaligned tuple: pairs stand at even, all longer ones at multiples of four.
+/// LLVM drops the low bits of a misaligned tuple: pairs are aligned to two, all longer ones to four.
 fn alignment(dwords: u8) -> u32 {
     match dwords {
         0 | 1 => 0,
@@ -190,7 +191,7 @@ fn alignment(dwords: u8) -> u32 {
     }
 }
 
-/// Members of LLVM's scalar classes over s0 to s105, those that stick out at the end included.
+/// Members of LLVM's scalar classes over s0 to s105, including those that extend beyond the end.
 fn sgpr_tuples(dwords: u8) -> u32 {
     match dwords {
         0 | 1 => 106,

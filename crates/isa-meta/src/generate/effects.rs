@@ -1,7 +1,7 @@
-//! Which operands of a format are registers, where their numbers lie, and what the VGPR bank mode means for them.
+//! The operands of a format that are registers, the positions of their numbers, and their roles in the VGPR bank mode.
 //!
-//! Invariants: one list for each format, in the formats' order, written registers first; an operand without bits of
-//! its own (tied) stands at the bits of its partner; operands that cannot be a register are left out.
+//! Invariants: one list for each format, in the formats' order, written registers first. An operand without bits of its
+//! own (tied) uses the bits of its partner. Operands that cannot be a register are left out.
 
 use super::expand::{Expanded, Format, Slot};
 use super::{GenerateError, emit_array};
@@ -25,17 +25,17 @@ const EXTRA: u8 = 8;
 const MANY: u8 = 16;
 const FOR_GDS: u8 = 32;
 
-/// Marks of a place, see `Place` of `hotswap-isa`.
+/// Flags of a place, see `Place` of `hotswap-isa`.
 const WRITTEN: u8 = 1;
 const MASKED: u8 = 2;
 const KEEPS: u8 = 4;
 
-/// Places of a line, and the most that an entry has: what a reader holds without allocating.
+/// Places of a group, and the maximum of an entry, which a reader holds without allocating.
 const CHUNK: usize = 4;
 const MOST: usize = 16;
 
-/// Writes the lists: `PLACES`, for each entry its part of them (`ENTRY_EFFECTS`), and for each target how the numbers
-/// of its scalar registers are arranged.
+/// Writes the lists: `PLACES`, for each entry its part of them (`ENTRY_EFFECTS`), and for each target the arrangement
+/// of its scalar register numbers.
 pub fn write(out: &mut String, model: &Model, expanded: &Expanded) -> Result<(), GenerateError> {
     let mut formats = Vec::new();
     for format in &expanded.formats {
@@ -56,7 +56,7 @@ pub fn write(out: &mut String, model: &Model, expanded: &Expanded) -> Result<(),
         let many = places.len() > CHUNK;
         let start = *starts.entry(places).or_insert_with_key(|places| {
             chunks.extend(places.chunks(CHUNK).map(chunk));
-            // An entry without places has a line all the same: it is read before the number of places is known.
+            // An entry without places has a group all the same: it is read before the number of places is known.
             chunks.extend(places.is_empty().then(|| chunk(&[])));
             chunks.len() - places.len().div_ceil(CHUNK).max(1)
         });
@@ -66,7 +66,7 @@ pub fn write(out: &mut String, model: &Model, expanded: &Expanded) -> Result<(),
         let flags = touched.flags(model, row, format) | if *sized { SIZED } else { 0 } | if many { MANY } else { 0 };
         entries.push(touched.line(start, flags));
     }
-    // A power of two: a masked index needs no comparison. Nothing refers to what is added.
+    // A power of two: a masked index needs no comparison. The padding is never referenced.
     chunks.resize(chunks.len().next_power_of_two(), chunk(&[]));
     emit_array(out, "PLACES", "Chunk", &chunks, String::clone);
     emit_array(out, "ENTRY_EFFECTS", "EntryEffects", &entries, String::clone);
@@ -74,17 +74,17 @@ pub fn write(out: &mut String, model: &Model, expanded: &Expanded) -> Result<(),
     Ok(())
 }
 
-/// A line of places, filled up with some that name nothing.
+/// A group of places, padded with empty ones.
 fn chunk(places: &[String]) -> String {
     let all = places.iter().map(String::as_str).chain(std::iter::repeat("NOTHING")).take(CHUNK);
     format!("Chunk([{}])", all.collect::<Vec<_>>().join(", "))
 }
 
-/// What one entry reads and writes.
+/// The reads and writes of an entry.
 struct Touched {
     writes: Vec<String>,
     reads: Vec<String>,
-    /// Reads that stand behind those of registers without an operand.
+    /// Reads that follow those of registers without an operand.
     late: Vec<String>,
     implicit_writes: u8,
     implicit_reads: u8,
@@ -119,7 +119,7 @@ impl Touched {
         [self.writes.as_slice(), &self.reads, &self.late].concat()
     }
 
-    /// What a reader has to do beyond taking the places as they are.
+    /// The work of a reader beyond taking the places unchanged.
     fn flags(&self, model: &Model, row: &Row, format: &Format) -> u8 {
         let has = |flag: &str| row.flags.iter().any(|name| name == flag);
         let operands = &model.shapes[format.shape].operands;
@@ -137,7 +137,7 @@ impl Touched {
     }
 }
 
-/// What an entry's flags say of the vector registers that it writes.
+/// The effect of an entry's flags on the vector registers that it writes.
 fn marks(model: &Model, row: &Row, format: &Format) -> u8 {
     let has = |flag: &str| row.flags.iter().any(|name| name == flag);
     // Buffer instructions have forms of their own for `tfe`.
@@ -148,8 +148,8 @@ fn marks(model: &Model, row: &Row, format: &Format) -> u8 {
     keeps | if row.reads.iter().any(|name| name == "EXEC") && !whole_wave { MASKED } else { 0 }
 }
 
-/// Registers that no operand names: a bit for each, and lines of those whose width or choice is the instruction's. For
-/// LLVM every hardware register is MODE.
+/// Implicit registers: a bit for each, and places for those whose width or choice is the instruction's. LLVM takes
+/// every hardware register for MODE.
 fn implicit(expanded: &Expanded, row: &Row, written: bool) -> Result<(u8, Vec<String>), GenerateError> {
     let sets = row.mnemonic.starts_with("s_setreg");
     let hardware = sets || row.mnemonic.starts_with("s_getreg");
@@ -172,13 +172,14 @@ fn implicit(expanded: &Expanded, row: &Row, written: bool) -> Result<(u8, Vec<St
     Ok((set, lines))
 }
 
-/// Scalar instructions have EXEC as wide as their name says, whatever the wave.
+/// Scalar instructions have EXEC in the width that their name states, whatever the wave.
 fn exec_dwords(mnemonic: &str) -> Option<u8> {
     let exec = mnemonic.contains("_saveexec_") || mnemonic.contains("_wrexec_");
     exec.then(|| if mnemonic.ends_with("_b64") { 2 } else { 1 })
 }
 
-/// Instructions of LDS read M0 if a bit of theirs says global data share, also where LLVM says so for gfx8 only.
+/// Instructions of LDS read M0 if one of their bits selects global data share, even where LLVM models that for gfx8
+/// only.
 fn for_gds(model: &Model, row: &Row, format: &Format) -> Vec<String> {
     let operands = &model.shapes[format.shape].operands;
     let gds = operands.iter().position(|operand| operand.name == "gds");
@@ -188,13 +189,13 @@ fn for_gds(model: &Model, row: &Row, format: &Format) -> Vec<String> {
     }
 }
 
-/// Operands that are read or written in another way than LLVM says: what the overlay's flags name.
+/// Operands whose access differs from LLVM's, by the overlay's flags.
 fn corrected(row: &Row, named: &[String], flag: &str, how: &str) -> Vec<String> {
     let has = row.flags.iter().any(|name| name == flag);
     named.iter().filter(|_| has).map(|line| format!("also_{how}({line})")).collect()
 }
 
-/// How the numbers of scalar registers are arranged: 0 on gfx9, 1 on gfx10, 2 from gfx11, 3 with literals of 64 bits.
+/// The arrangement of scalar register numbers: 0 on gfx9, 1 on gfx10, 2 from gfx11, 3 with literals of 64 bits.
 fn write_arrangements(out: &mut String, model: &Model) {
     let mut arrangements: Vec<usize> = model
         .targets
@@ -204,7 +205,7 @@ fn write_arrangements(out: &mut String, model: &Model) {
             ["gfx10-insts", "gfx11-insts", "64-bit-literals"].iter().take_while(|feature| has(feature)).count()
         })
         .collect();
-    // A power of two, as the table of places.
+    // A power of two, like the table of places.
     arrangements.resize(arrangements.len().next_power_of_two(), 0);
     emit_array(out, "ARRANGEMENTS", "u8", &arrangements, usize::to_string);
     out.push_str(
@@ -219,7 +220,7 @@ struct Lists {
     writes: usize,
 }
 
-/// A register of an operand: the arguments of its place, and the bit of its number that lies elsewhere.
+/// A register of an operand: the arguments of its place, and the bit of its number that is elsewhere.
 struct Line {
     arguments: String,
     written: bool,
@@ -259,7 +260,7 @@ impl Lists {
     }
 }
 
-/// How a slot's field is read, without the words that every name has.
+/// The decoder method of a slot, without the prefix and suffix that every name has.
 fn method<'a>(model: &'a Model, format: &Format, number: usize) -> &'a str {
     let name = model.kinds[format.slots[number].kind].decode.as_str();
     let name = name.strip_prefix("decode").or(name.strip_prefix("Decode")).unwrap_or(name);
@@ -267,7 +268,7 @@ fn method<'a>(model: &'a Model, format: &Format, number: usize) -> &'a str {
     name.strip_prefix("Operand_").unwrap_or(name)
 }
 
-/// The operand whose bits say which register slot `number` is, and those bits.
+/// The operand whose bits determine the register of slot `number`, and those bits.
 fn places(
     model: &Model,
     shape: &Shape,
@@ -289,8 +290,8 @@ fn places(
     Some((partner, pieces))
 }
 
-/// The bit that says which half of a register, where it lies among the modifiers: bit 2 of the operand's own, bit 3
-/// of the first source's for the result.
+/// The bit that selects the half of a register, where it is among the modifiers: bit 2 of the operand's own, bit 3 of
+/// the first source's for the result.
 fn half_in_modifiers(shape: &Shape, format: &Format, number: usize) -> Option<Piece> {
     if format.slots[number].pieces.iter().any(|piece| piece.from + piece.width > 9) {
         return None;
@@ -305,7 +306,7 @@ fn half_in_modifiers(shape: &Shape, format: &Format, number: usize) -> Option<Pi
     Some(Piece { at: piece.at + (bit - piece.from), from: 9, width: 1 })
 }
 
-/// The operand whose register slot `number` shares: tied either way, or the result whose old value it stands for.
+/// The operand whose register slot `number` shares: tied in either direction, or the result whose old value it is.
 fn partner(shape: &Shape, format: &Format, number: usize, slot: &Slot) -> Option<usize> {
     let placed = |partner: usize| (!format.slots[partner].pieces.is_empty()).then_some(partner);
     let tied_to_it = |other: &Slot| other.tied.map(usize::from) == Some(number) && !other.pieces.is_empty();
@@ -332,10 +333,10 @@ fn line(
         [first, second] if first.width == 1 => (*second, Some(*first)),
         _ => return Err(GenerateError::new(&shape.name, "a register's number lies in places that are not foreseen")),
     };
-    // The parity of a dual result's partner, which lies at bit 0, is handed over as bit 9.
+    // The parity of a dual result's partner, which is at bit 0, is passed as bit 9.
     let from = |piece: Piece| if piece.from == 0 { 9 } else { piece.from };
     let extra = second.map(|second| (second.at, from(second)));
-    // Address registers of their own behind the instruction are read with the image's sizes.
+    // Address registers of their own after the instruction are read with the image's sizes.
     let at = first.at.min(127);
     let (kind, role) = (format.slots[partner].kind, role(shape, layout, partner));
     let Piece { width, from, .. } = first;
@@ -353,14 +354,14 @@ fn line(
 /// The number of operands that means none.
 const NO_SLOT: usize = 31;
 
-/// What the operand is to the bank mode, see `bank::Role` of `hotswap-isa`.
+/// The bank-mode role of the operand, see `bank::Role` of `hotswap-isa`.
 fn role(shape: &Shape, layout: &Layout, number: usize) -> u8 {
     let names: Vec<&str> = shape.operands.iter().map(|operand| operand.name.as_str()).collect();
     // The halves of a scaled WMMA that load the scales read v0 to v255 in every mode (llvm#157526).
     if names.contains(&"matrix_a_scale") && !names.contains(&"vdst") {
         return 4;
     }
-    // `v_fmamk` has its literal in the middle, and the operand behind it is the third source.
+    // `v_fmamk` has its literal in the middle, and the operand after it is the third source.
     let after_literal = number > 0 && names[number - 1].starts_with("imm");
     match names[number] {
         "src0" | "src0X" | "src0Y" | "addr" | "vaddr" | "vaddr0" => 0,

@@ -35,7 +35,7 @@ impl<T: Clone + Ord> Pool<T> {
         Self { items: Vec::new(), places: BTreeMap::new() }
     }
 
-    /// Where `list` stands.
+    /// The position of `list`.
     fn place(&mut self, list: &[T]) -> usize {
         if let Some(&place) = self.places.get(list) {
             return place;
@@ -232,7 +232,7 @@ impl Emitter<'_> {
         Some(format!("k({at:?}, {mask:?}, {set:?})"))
     }
 
-    /// What has to be looked at before the entry is taken, in LLVM's operand order.
+    /// The checks to make before the entry is taken, in LLVM's operand order.
     fn entry_checks(&mut self, number: usize) -> Result<Vec<Check>, GenerateError> {
         let entry = &self.expanded.entries[number];
         let format = &self.expanded.formats[entry.format];
@@ -260,7 +260,7 @@ impl Emitter<'_> {
             Method::Literal32 => Some(self.check(LITERAL32, slot, 0)),
             Method::Literal64 => Some(self.check(LITERAL64, slot, 0)),
             Method::HalfSource => {
-                // The piece that says which half makes no difference.
+                // The piece that selects the half makes no difference.
                 let low = slot.pieces.iter().find(|piece| piece.from == 0 && piece.width >= 8)?;
                 let set = self.accept.set(method, low.width);
                 Some(self.check(SOURCE, &Slot { pieces: vec![*low], ..slot.clone() }, set))
@@ -376,7 +376,7 @@ fn width(pieces: &[Piece]) -> u8 {
     pieces.iter().map(|piece| piece.from + piece.width).max().unwrap_or(0)
 }
 
-/// What every value of a field means: one part for each context, in each a list for each method and field width.
+/// The meaning of every value of a field: one part for each context, in each a list for each method and field width.
 struct Accept {
     methods: Vec<Method>,
     contexts: Vec<Context>,
@@ -402,7 +402,7 @@ impl Accept {
         self.contexts.iter().all(|&context| (0..1 << width).all(|raw| method.accepts(raw, context)))
     }
 
-    /// Where the list begins in a part.
+    /// The start of the list in a part.
     fn set(&mut self, method: Method, width: u8) -> usize {
         if let Some(&start) = self.starts.get(&(method, width)) {
             return start;

@@ -13,13 +13,13 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Expanded {
     /// Operands and fields.
     pub names: Names,
-    /// What instructions are.
+    /// The flags of instructions.
     pub flags: Names,
-    /// What processors have.
+    /// The features of processors.
     pub features: Names,
     /// Encoding classes.
     pub classes: Names,
-    /// Registers read or written without being named.
+    /// Registers read or written implicitly.
     pub implicit: Names,
     /// Operand lists with their places.
     pub formats: Vec<Format>,
@@ -40,7 +40,7 @@ pub struct Format {
     pub slots: Vec<Slot>,
 }
 
-/// An operand and where its value lies.
+/// An operand and the position of its value.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Slot {
     /// Number of its name.
@@ -51,7 +51,7 @@ pub struct Slot {
     pub written: bool,
     /// Number of the slot that it must equal.
     pub tied: Option<u8>,
-    /// Where its value lies; none for implied operands.
+    /// The position of its value; none for implied operands.
     pub pieces: Vec<Piece>,
 }
 
@@ -64,7 +64,7 @@ pub struct Entry {
     pub column: usize,
     /// Number of the format.
     pub format: usize,
-    /// Bits that are fixed, the opcode's included.
+    /// The fixed bits, including those of the opcode.
     pub mask: u128,
     /// Their value.
     pub value: u128,
@@ -160,7 +160,7 @@ pub fn low_bits(width: u8) -> u128 {
     1u128.checked_shl(u32::from(width)).map_or(u128::MAX, |bit| bit - 1)
 }
 
-/// Where an operand's value lies. Image addresses beyond the first that have no field stand one a byte after the
+/// The position of an operand's value. Image addresses beyond the first that have no field take one byte each after the
 /// eight bytes of the instruction (non-sequential addresses, gfx10 and gfx11).
 fn pieces(layout: &Layout, operand: &Operand) -> Vec<Piece> {
     if let Some(field) = layout.fields.iter().find(|field| field.name == operand.name) {

@@ -1,6 +1,7 @@
-//! Kinds of operands as Rust expressions: the words of the rows, which are LLVM's, become variants of `hotswap-isa`.
+//! Kinds of operands as Rust expressions: the identifiers of the rows, which are LLVM's, become variants of
+//! `hotswap-isa`.
 //!
-//! Invariants: a word that is not known is an error that names the kind; nothing is guessed.
+//! Invariants: an unknown identifier is an error that names the kind; nothing is guessed.
 //!
 //! Absent on purpose: how an operand is written (see [`super::templates`]).
 
@@ -35,7 +36,7 @@ fn unknown(kind: &Kind, what: &str, word: &str) -> GenerateError {
     GenerateError::new(format!("kind {}", kind.name), format!("unknown {what} `{word}`"))
 }
 
-/// The bare word of a decoder method: without its verb and without what all of them have in common.
+/// The stem of a decoder method's name: without its verb and the affixes that all of them have.
 fn stem(method: &str) -> &str {
     let method = method.strip_prefix("decode").or(method.strip_prefix("Decode")).unwrap_or(method);
     let method = method.strip_suffix("RegisterClass").unwrap_or(method);
@@ -63,7 +64,7 @@ const DECODERS: &[(&str, &str)] = &[
     ("VersionImm", "Version"),
 ];
 
-/// How a field becomes a value.
+/// The decoding of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Decoder {
     /// A source; `plus` are bits that the field lacks.
@@ -87,11 +88,11 @@ impl fmt::Display for Decoder {
     }
 }
 
-/// How the field becomes a value.
+/// The decoding of the kind's field.
 pub(super) fn decoder(kind: &Kind) -> Result<Decoder, GenerateError> {
     let word = stem(&kind.decode);
     match word {
-        // The method of the same name that LLVM wrote by hand reads ten bits and keeps bit 8, the class's eight.
+        // LLVM's handwritten method of the same name reads ten bits and keeps bit 8, the class's eight.
         "VGPR_16" => return Ok(Decoder::Other("Half")),
         "VSrc_f64" => return Ok(Decoder::Source { dwords: 2, plus: 0 }),
         _ => {}
@@ -118,7 +119,7 @@ fn templated(word: &str) -> Option<Decoder> {
     Some(Decoder::Source { dwords, plus })
 }
 
-/// Register classes that stand for their decoder: `VReg_64_AlignTarget`, `SReg_32_XM0`.
+/// Register classes that imply their decoder: `VReg_64_AlignTarget`, `SReg_32_XM0`.
 fn register_class(word: &str) -> Option<Decoder> {
     let mut parts = word.split('_');
     let file = parts.next()?;
@@ -135,7 +136,7 @@ fn register_class(word: &str) -> Option<Decoder> {
     })
 }
 
-/// Operand types that are known.
+/// The known operand types.
 const OPERAND_TYPES: &[&str] = &[
     "Register",
     "Immediate",
@@ -178,7 +179,7 @@ const OPERAND_TYPES: &[&str] = &[
     "RegInlineAcFp64",
 ];
 
-/// What constants mean.
+/// The meaning of constants.
 pub(super) fn operand_type(kind: &Kind) -> Result<String, GenerateError> {
     let text = kind.operand_type.strip_prefix("OPERAND_").unwrap_or(&kind.operand_type);
     if text.is_empty() {
@@ -191,7 +192,7 @@ pub(super) fn operand_type(kind: &Kind) -> Result<String, GenerateError> {
     }
 }
 
-/// Classes of scalar registers: what they hold beside ordinary ones.
+/// Classes of scalar registers: the registers that they hold besides ordinary ones.
 const SCALAR_CLASSES: &[(&str, u8, &str)] = &[
     ("SReg_32", 1, "M0 | EXEC_LO | EXEC_HI"),
     ("SReg_32_XM0", 1, "EXEC_LO | EXEC_HI"),
@@ -241,7 +242,7 @@ fn class(kind: &Kind) -> Result<String, GenerateError> {
     Ok(format!("RegClass {{ name: {name:?}, dwords: {dwords}, holds: {} }}", holds.join(" | ")))
 }
 
-/// The words between bars.
+/// The items between bars.
 pub(super) fn words(holds: &str) -> impl Iterator<Item = &str> {
     holds.split(" | ").filter(|word| !word.is_empty())
 }

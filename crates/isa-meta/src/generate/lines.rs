@@ -1,10 +1,10 @@
-//! Programs of assembly text as the fast printer runs them: each step says what its operand mostly is, so that most
-//! operands are one line of a table of texts.
+//! Programs of assembly text as the fast printer runs them: each step states the usual form of its operand, so that
+//! most operands are one entry of a table of texts.
 //!
-//! Invariants: a short way is only offered where it writes what the long way writes, which `hotswap-isa` tests on
-//! random instructions of every entry; texts of a step fit in its block, longer ones are cut in several steps.
+//! Invariants: a fast path is only emitted where it writes the same as the slow path, which `hotswap-isa` tests on
+//! random instructions of every entry; texts of a step fit in its block, longer ones are split over several steps.
 //!
-//! Absent on purpose: what stands in a line (see [`super::templates`]).
+//! Absent on purpose: the content of a line (see [`super::templates`]).
 
 use super::GenerateError;
 use super::expand::Format;
@@ -14,9 +14,9 @@ use crate::model::{Kind, Model, Piece};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Letters of a step's text; one more byte says how many.
+/// Letters of a step's text; one more byte holds their number.
 const LETTERS: usize = 15;
-/// Letters of a mnemonic with what follows it at once.
+/// Letters of a mnemonic with its constant continuation.
 const HEAD_LETTERS: usize = 31;
 
 /// Sizes in dwords that have tables of texts, in the tables' order.
@@ -26,7 +26,7 @@ const LANE_MASK: u8 = 6;
 /// The field's number for VCC.
 const VCC: u16 = 106;
 
-/// What a field of a register must not be for the short way, a bit each.
+/// Values of a register's field that exclude the fast path, a bit each.
 mod refused {
     pub(super) const VECTOR: u8 = 1;
     pub(super) const ODD: u8 = 2;
@@ -38,21 +38,21 @@ mod refused {
     pub(super) const CONSTANT: u8 = 128;
 }
 
-/// The short way of a step.
+/// The fast path of a step.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Short {
-    /// What it writes.
+    /// The form that it writes.
     plain: &'static str,
     /// The bits of its half of the instruction that must be clear.
     guard: u64,
-    /// Where the field begins, and two flags.
+    /// The start of the field, and two flags.
     place: u8,
     mask: u16,
-    /// Bits of the field that are turned around.
+    /// Bits of the field that are inverted.
     flip: u16,
     /// Number of the size.
     size: u8,
-    /// What is refused where tuples are not aligned and are, then the same where there are matrix cores.
+    /// The rejected kinds where tuples are not aligned and are, then the same where there are matrix cores.
     refuses: [u8; 4],
 }
 
@@ -60,7 +60,7 @@ impl Short {
     const NONE: Short = Short { plain: "Long", guard: 0, place: 0, mask: 0, flip: 0, size: 0, refuses: [0; 4] };
 }
 
-/// Bits of an instruction that lie in one half of its first 16 bytes.
+/// Bits of an instruction that are in one half of its first 16 bytes.
 #[derive(Clone, Copy)]
 struct Bits(u128);
 
@@ -83,13 +83,13 @@ impl Bits {
     }
 }
 
-/// Finds short ways for the operands of one instruction.
+/// Finds fast paths for the operands of one instruction.
 pub(super) struct Shortcuts<'a> {
     pub(super) model: &'a Model,
     pub(super) format: &'a Format,
     /// The policy's "returns" is fixed, so its field is not the whole value.
     pub(super) returns: Option<u8>,
-    /// Fields mean something else in matrix and image instructions.
+    /// Fields have another meaning in matrix and image instructions.
     pub(super) adjusted: bool,
 }
 
@@ -99,7 +99,7 @@ impl Shortcuts<'_> {
         (found.tied.is_none() && self.returns != Some(slot)).then_some(&found.pieces)
     }
 
-    /// The short way of a step.
+    /// The fast path of a step.
     pub(super) fn of(&self, step: &Step) -> Result<Short, GenerateError> {
         let short = match step.part {
             "Text" => Some(Short { plain: "Text", ..Short::NONE }),
@@ -121,7 +121,7 @@ impl Shortcuts<'_> {
         Ok(short.unwrap_or(Short::NONE))
     }
 
-    /// Nothing is written for 0.
+    /// An operand that is omitted for 0.
     fn silent(&self, slot: u8) -> Option<Short> {
         let (place, guard) = Bits::of(self.pieces(slot)?)?.half()?;
         Some(Short { plain: "Nothing", guard, place, ..Short::NONE })
@@ -181,7 +181,7 @@ impl Shortcuts<'_> {
         Some(Short { plain: if on { "NothingIfSet" } else { "Nothing" }, guard, place, ..Short::NONE })
     }
 
-    /// A register or constant that is one line of a table.
+    /// A register or constant that is one entry of a table.
     fn register(&self, slot: u8, guard: Bits) -> Result<Option<Short>, GenerateError> {
         let (Some(pieces), false) = (self.pieces(slot), self.adjusted) else { return Ok(None) };
         let kind = &self.model.kinds[self.format.slots[usize::from(slot)].kind];
@@ -193,12 +193,12 @@ impl Shortcuts<'_> {
         }
         let (Some(rest), Some(own)) = (Bits::of(rest), Bits::of(&[*field])) else { return Ok(None) };
         let mask = (((1u32 << field.width) - 1) << field.from) as u16 & known;
-        // Bits that a field may have itself cannot be turned around.
+        // Bits that the field itself may have cannot be inverted.
         if flip == 512 && mask & flip != 0 {
             return Ok(None);
         }
         let guard = guard.0 | rest.0;
-        // The field and what guards it are looked at in one number.
+        // The field and its guard are tested in one number.
         let Some((half, _)) = Bits(guard | own.0).half() else { return Ok(None) };
         Ok(Some(Short {
             plain: "Register",
@@ -212,12 +212,12 @@ impl Shortcuts<'_> {
     }
 }
 
-/// Operand types of 32 and 64 bits whose literals are written as they are.
+/// Operand types of 32 and 64 bits whose literals are written unchanged.
 const SIMPLE_LITERALS: &[&str] = &["RegImmInt32", "RegImmFp32", "RegImmInt64", "RegImmFp64"];
 
 /// Flag for a place in the second half.
 const SECOND_HALF: u8 = 64;
-/// Flag for a literal that is written as it is.
+/// Flag for a literal that is written unchanged.
 const SIMPLE_LITERAL: u8 = 128;
 
 /// The flag of a source that may be a literal.
@@ -235,14 +235,14 @@ fn shape_of(decoder: Decoder) -> Option<(u8, u16, u16)> {
         Decoder::Vgpr { dwords } => (dwords, 255, 256),
         Decoder::Agpr { dwords } => (dwords, 255, 768),
         Decoder::Other("LaneMask") => return Some((LANE_MASK, u16::MAX, 0)),
-        // Vector registers come first here.
+        // Vector registers have the low numbers here.
         Decoder::Other("SdwaSource") => (1, u16::MAX, 256),
         Decoder::Other(_) => return None,
     };
     SIZES.iter().position(|size| *size == dwords).map(|size| (size as u8, known, flip))
 }
 
-/// What the short way must not be taken for, because it would not be in the class.
+/// The kinds that the fast path must reject, because they are not in the class.
 fn refuses(kind: &Kind) -> Result<[u8; 4], GenerateError> {
     let operand_type = kinds::operand_type(kind)?;
     let constants = operand_type.starts_with("RegI") && operand_type != "RegImmNoinlineV2fp16";
@@ -279,10 +279,10 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// Adds an entry: its mnemonic, its steps, what the reader of its operands has to look after.
+    /// Adds an entry: its mnemonic, its steps, the quirks that its operand reader has to handle.
     pub(super) fn add(&mut self, mnemonic: &str, mut steps: Vec<(Step, Short)>, quirks: u8) {
         let mut head = mnemonic.to_string();
-        // What always follows is part of the head, and every other text fits in a step.
+        // Constant text after the mnemonic is part of the head, and every other text fits in a step.
         if let Some((first, _)) = steps.first_mut().filter(|(step, _)| step.has_fixed_text()) {
             head.push_str(&std::mem::take(&mut first.text));
         }
@@ -332,7 +332,7 @@ fn text_step(text: &str) -> (Step, Short) {
     (Step::text(text), Short { plain: "Text", ..Short::NONE })
 }
 
-/// Cuts the text before a step in pieces that fit.
+/// Splits the text before a step into pieces that fit.
 fn cut((mut step, short): (Step, Short)) -> Vec<(Step, Short)> {
     let mut steps = Vec::new();
     while step.text.len() > LETTERS && step.has_fixed_text() {

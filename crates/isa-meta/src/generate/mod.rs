@@ -3,8 +3,8 @@
 //! Data flow: [`Model`] → [`expand`] (entries, formats) → [`settings`] (targets as decoders) →
 //! [`accept`] (which field values decode) → [`trie`] (lookup) → [`size`] (lengths) → [`emit`] (text).
 //!
-//! Invariants: the same model gives the same text, byte for byte; a name that nothing defines is an error
-//! that says where it stands.
+//! Invariants: the same model gives the same text, byte for byte; an undefined name is an error that states where it is
+//! used.
 
 pub mod accept;
 pub mod effects;
@@ -63,7 +63,7 @@ fn emit_array<T>(out: &mut String, name: &str, kind: &str, items: &[T], show: im
     out.push_str("];\n");
 }
 
-/// Why the model gives no tables.
+/// The reason why the model yields no tables.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {message}")]
 pub struct GenerateError {

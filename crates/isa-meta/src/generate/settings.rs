@@ -1,4 +1,4 @@
-//! Targets as decoders see them: every target in both wave sizes and both spellings of 16-bit registers.
+//! Targets as decoding modes: every target in both wave sizes and both spellings of 16-bit registers.
 //!
 //! Terms: a *setting* is a target with a wave size and a spelling. Settings that try the same tables in the same order
 //! form a *group* and share a lookup trie. A *need* is a table with a list of predicates; an entry exists in a setting
@@ -35,7 +35,7 @@ pub struct Setting {
     pub wave64: bool,
     /// 16-bit registers have names of their own.
     pub true16: bool,
-    /// What it has.
+    /// Its features.
     pub features: BTreeSet<String>,
     /// Number of its group.
     pub group: usize,
@@ -46,7 +46,7 @@ pub struct Setting {
 }
 
 impl Settings {
-    /// Works out groups and needs.
+    /// Computes groups and needs.
     pub fn new(model: &Model, expanded: &Expanded) -> Result<Self, GenerateError> {
         let (needs, entries) = needs(model, expanded)?;
         let numbers: BTreeMap<_, usize> =
@@ -117,8 +117,8 @@ fn needs<'a>(model: &'a Model, expanded: &Expanded) -> Result<(Vec<Need<'a>>, Ve
     Ok((needs, entries))
 }
 
-/// Features in the asked wave size and spelling. Targets before gfx10 and from gfx12.5 on have one wave size,
-/// targets without 16-bit register names one spelling; asking them for the other changes nothing.
+/// Features in the requested wave size and spelling. Targets before gfx10 and from gfx12.5 on have one wave size,
+/// targets without 16-bit register names one spelling; requesting the other changes nothing.
 fn features(target: &[String], wave64: bool, true16: bool) -> BTreeSet<String> {
     let mut features: BTreeSet<String> = target.iter().cloned().collect();
     let mut set = |name: &str, on: bool| if on { features.insert(name.to_owned()) } else { features.remove(name) };
@@ -143,7 +143,7 @@ pub fn holds(condition: &Condition, features: &BTreeSet<String>) -> bool {
     }
 }
 
-/// The longest instruction that LLVM's disassembler looks at.
+/// The length of the longest instruction that LLVM's disassembler reads.
 fn max_bytes(features: &BTreeSet<String>) -> u8 {
     let has = |feature: &str| features.contains(feature);
     if has("nsa-encoding") {

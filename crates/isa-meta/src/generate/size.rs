@@ -1,10 +1,10 @@
 //! The length of an instruction from its first two words: a small trie for each group whose leaves are rules.
 //!
-//! Terms: a *rule* is a base length, the places of the sources that may ask for a literal, and whether the first of
+//! Terms: a *rule* is a base length, the positions of the sources that may request a literal, and whether the first of
 //! them may announce a DPP or SDWA word instead.
 //!
-//! Invariants: for every entry of a group the rule of the leaf it leads to gives the length that decoding gives; what
-//! no entry matches has the base length of its prefix if all entries with that prefix agree on it.
+//! Invariants: for every entry of a group the rule of its leaf gives the same length as decoding. Words that no entry
+//! matches have the base length of their prefix if all entries with that prefix agree on it.
 
 use super::GenerateError;
 use super::accept::Method;
@@ -16,22 +16,22 @@ use crate::model::{Model, Piece};
 use std::collections::{BTreeMap, BTreeSet};
 
 const LEAF: u32 = 1 << 31;
-/// Number of sources that stands for "decode".
+/// The number of sources that means "decode".
 const DECODE: usize = 255;
 const ROOT: Window = Window { word: 0, shift: 23, width: 9 };
 
-/// How the length follows from the words.
+/// The rule that derives the length from the words.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rule {
     /// Bytes without literals and DPP or SDWA words; 0 if not known.
     bytes: u8,
-    /// Places of nine-bit (or narrower) sources; 255 there means four more bytes.
+    /// Positions of nine-bit (or narrower) sources; 255 there means four more bytes.
     sources: Vec<(u8, u8)>,
     /// 254 in a source means a literal of 64 bits: eight more bytes, none if the form has twelve.
     long: bool,
     /// The literal is in the encoding: 255 means no more bytes.
     inside: bool,
-    /// Place of the source that may announce a DPP or SDWA word.
+    /// Position of the source that may announce a DPP or SDWA word.
     announces: Option<u8>,
     /// Entries of different lengths match the same words: decoding decides.
     decode: bool,
@@ -60,11 +60,11 @@ pub struct Sizes {
     prefixes: Vec<Vec<(u8, u8)>>,
 }
 
-/// An entry's rule, or that it is announced by another.
+/// An entry's rule, or the mark that another entry announces it.
 struct Item {
     entry: usize,
     rule: Rule,
-    /// Place of the field that says DPP or SDWA.
+    /// Position of the field that selects DPP or SDWA.
     announced: Option<u8>,
 }
 
@@ -101,7 +101,7 @@ impl Sizes {
             None => {
                 let shortest = items.iter().map(|item| item.rule.bytes).min().unwrap_or(0);
                 let mut rule = Rule { decode: true, ..Rule::plain(shortest) };
-                // Where only literals make the difference, the sources say when there may be one.
+                // Where only literals make the difference, the sources determine when there may be one.
                 if items.iter().all(|item| item.rule.bytes == shortest && item.announced.is_none()) {
                     items.iter().for_each(|item| rule.add_sources(&item.rule));
                 }
@@ -156,7 +156,8 @@ impl Sizes {
         number
     }
 
-    /// For each prefix the base length, if all rules below it have one, and a rule that asks wherever one of them does.
+    /// For each prefix the base length, if all rules below it have one, and a rule that requests more bytes wherever
+    /// one of them does.
     fn add_prefixes(&mut self, root: u32) -> Result<(), GenerateError> {
         let mut prefixes = Vec::with_capacity(1 << ROOT.width);
         for prefix in 0..1u32 << ROOT.width {
@@ -183,7 +184,7 @@ impl Sizes {
         self.nodes[first..first + (1 << (node >> 20 & 15))].iter().for_each(|child| self.below(*child, rules));
     }
 
-    /// A rule that asks wherever one of those does; `None` if their base lengths differ.
+    /// A rule that requests more bytes wherever one of those does; `None` if their base lengths differ.
     fn together(&self, numbers: &BTreeSet<usize>) -> Option<Rule> {
         let rules = || numbers.iter().map(|&number| &self.rules[number]);
         let mut all = Rule::plain(rules().next()?.bytes);
@@ -244,22 +245,22 @@ fn item(expanded: &Expanded, methods: &[Method], entry: usize, long: bool, longe
     Item { entry, rule, announced: announced(expanded, format, methods, entry) }
 }
 
-/// Where sources lie that may ask for a literal of their own. Their value is in the low nine bits of the field.
+/// Positions of sources that may request a literal of their own. Their value is in the low nine bits of the field.
 pub fn sources(format: &Format, methods: &[Method]) -> Vec<(u8, u8)> {
     let mut result = Vec::new();
-    // Behind a literal that is in the encoding, sources share it.
+    // After a literal that is in the encoding, sources share it.
     let inside = |slot: &&Slot| matches!(methods[slot.kind], Method::Literal32 | Method::Literal64);
     for slot in format.slots.iter().take_while(|slot| !inside(slot)) {
         let low = |piece: &&Piece| piece.from == 0 && piece.width >= 8;
         if let (true, Some(piece)) = (methods[slot.kind].takes_literal(), slot.pieces.iter().find(low)) {
-            // A field of eight bits has no vector registers; one of nine or ten tells them by bit 8.
+            // A field of eight bits has no vector registers; one of nine or ten marks them by bit 8.
             result.push((piece.at, piece.width.min(9)));
         }
     }
     result
 }
 
-/// The place of the field that says DPP or SDWA: fixed to 249 or 250, or read as 233 or 234.
+/// The position of the field that selects DPP or SDWA: fixed to 249 or 250, or read as 233 or 234.
 pub fn announced(expanded: &Expanded, format: &Format, methods: &[Method], entry: usize) -> Option<u8> {
     let entry = &expanded.entries[entry];
     let dpp8 = format.slots.iter().find(|slot| methods[slot.kind] == Method::Dpp8).and_then(|slot| slot.pieces.first());
@@ -284,9 +285,10 @@ fn merge(items: &[&Item], base: u8) -> Option<Rule> {
         match item.announced {
             None if item.rule == plain.rule => {}
             Some(at) if item.rule.bytes == rule.bytes + 4 && rule.announces.is_none_or(|other| other == at) => {
-                // What has no source there (v_nop) takes any value, also one whose DPP or SDWA word is invalid.
+                // An entry without a source there (v_nop) accepts any value, even one whose DPP or SDWA word is
+                // invalid.
                 rule.decode |= rule.sources.iter().all(|source| source.0 != at);
-                // The other sources of a DPP form may ask for a literal too.
+                // The other sources of a DPP form may request a literal too.
                 rule.decode |= rule.sources.iter().filter(|source| source.0 != at).ne(&item.rule.sources);
                 rule.announces = Some(at);
             }

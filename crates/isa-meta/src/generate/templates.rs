@@ -1,8 +1,8 @@
-//! How instructions are written: assembly templates cut into steps ahead of time.
+//! The text of instructions: assembly templates split into steps ahead of time.
 //!
-//! A step is a text and a [`part`](PARTS): what to do after the text with which operand. Whatever only depends on the
-//! instruction (suffix of the encoding, implied VCC, kind of cache policy) is decided here, so that the printer
-//! neither searches names nor asks for flags.
+//! A step is a text and a [`part`](PARTS): the action after the text and its operand. Everything that depends only on
+//! the instruction (suffix of the encoding, implied VCC, kind of cache policy) is decided here, so that the printer
+//! neither searches names nor tests flags.
 //!
 //! Invariants: equal programs are stored once; every `$name` of a template is an operand of its shape.
 
@@ -14,8 +14,8 @@ use crate::model::{Column, Kind, Model, Piece, Row, Shape};
 /// Slot number for "none".
 const NONE: u8 = 255;
 
-/// One step: text, what comes after it, its operand with the place of its field, four numbers whose meaning depends on
-/// the part.
+/// One step: text, the part that follows it, its operand with the position of its field, four numbers whose meaning
+/// depends on the part.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Step {
     pub(super) text: String,
@@ -42,10 +42,10 @@ impl Step {
     }
 }
 
-/// Where a field lies that is one run of bits in the first 128; lowest bit and width, width 0 for any other.
+/// The position of a field that is one run of bits in the first 128; lowest bit and width, width 0 for any other.
 type Place = (u8, u8);
 
-/// Writes the programs and which entry has which.
+/// Writes the programs and the program of each entry.
 pub fn write(out: &mut String, model: &Model, expanded: &Expanded) -> Result<(), GenerateError> {
     let mut lines = Lines::default();
     for entry in &expanded.entries {
@@ -63,7 +63,7 @@ pub fn write(out: &mut String, model: &Model, expanded: &Expanded) -> Result<(),
     Ok(())
 }
 
-/// Quirks that change what a register's field says: formats of matrices and images.
+/// Quirks that change the meaning of a register's field: formats of matrices and images.
 const ADJUSTED: u8 = 24;
 
 /// Makes the program of one entry.
@@ -103,8 +103,8 @@ impl Builder<'_> {
         Ok(self.steps.into_iter().filter(|step| !step.is_empty()).collect())
     }
 
-    /// What the reader of operands has to look after: 1 the policy's "returns" is fixed, 2 tied operands, 4 halves in
-    /// modifiers, 8 formats of matrices, 16 an image.
+    /// Properties that the operand reader has to handle: 1 the policy's "returns" is fixed, 2 tied operands, 4 halves
+    /// in modifiers, 8 formats of matrices, 16 an image.
     fn quirks(&self) -> Result<u8, GenerateError> {
         let returns = self.flag("atomicret") && (self.flag("mubuf") || self.flag("flat") || self.flag("smrd"));
         let tied = self.format.slots.iter().any(|slot| slot.tied.is_some());
@@ -135,7 +135,7 @@ impl Builder<'_> {
         shape.operands.iter().position(|operand| operand.name == name).map(|slot| slot as u8)
     }
 
-    /// Appends `text`, to the step before if that is text only.
+    /// Appends `text`, to the previous step if that is text only.
     fn text(&mut self, text: &str) {
         if text.is_empty() {
             return;
@@ -146,7 +146,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Appends a step; text that stands before it becomes its own.
+    /// Appends a step; text that precedes it becomes a step of its own.
     fn push(&mut self, part: &'static str, slot: u8, extra: [u8; 4]) {
         let text = match self.steps.pop() {
             Some(last) if last.part == "Text" => last.text,
@@ -175,7 +175,7 @@ impl Builder<'_> {
         slot.pieces.is_empty() && slot.tied.is_none() && !returns
     }
 
-    /// Where the operand's field lies.
+    /// The position of the operand's field.
     fn place(&self, number: u8) -> Place {
         let Some(slot) = self.format.slots.get(usize::from(number)) else { return (0, 0) };
         // Operands whose value is not in their own field, or not all of it.
@@ -197,7 +197,7 @@ impl Builder<'_> {
         })
     }
 
-    /// Whether VCC is written without being named.
+    /// Whether VCC is written implicitly.
     fn writes_vcc(&self) -> bool {
         self.row.writes.iter().any(|register| register == "VCC" || register == "VCC_LO")
     }
@@ -211,7 +211,7 @@ impl Builder<'_> {
         Ok(&self.model.kinds[slot.kind])
     }
 
-    /// Appends what an operand needs.
+    /// Appends the steps of an operand.
     fn operand(&mut self, slot: u8, name: &str) -> Result<(), GenerateError> {
         let kind = self.kind(slot)?.clone();
         let print = Print::parse(&kind.print);
@@ -230,7 +230,7 @@ impl Builder<'_> {
             }
             "OperandAndFPInputMods" => self.push("FloatModifiers", slot, [0; 4]),
             "OperandAndIntInputMods" => self.push("IntegerModifiers", slot, [0; 4]),
-            // Ray tests with 16-bit addresses say so in the opcode.
+            // Ray intersections with 16-bit addresses encode that in the opcode.
             "NamedBit" if name == "a16" && self.tests_rays_with_a16() => self.text(" a16"),
             "NamedBit" if name == "gds" => self.conditional(" gds", "GdsFlag", slot, [0; 4]),
             "NamedBit" => self.conditional(&format!(" {}", print.arguments[0]), "Flag", slot, [0; 4]),
@@ -248,7 +248,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Whether this is a test of rays with 16-bit addresses.
+    /// Whether this is a ray intersection with 16-bit addresses.
     fn tests_rays_with_a16(&self) -> bool {
         let base = self.row.image.as_ref().map(|image| image.base.as_str());
         let found = self.model.image_bases.iter().find(|other| Some(other.name.as_str()) == base);
@@ -316,7 +316,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Print methods that write something of their own.
+    /// Print methods with a form of their own.
     fn special(&mut self, slot: u8, method: &str) -> Result<(), GenerateError> {
         let vector_buffer = self.flag("mubuf") || self.flag("mtbuf");
         let signed = self.flag("flatglobal") || self.flag("flatscratch");
@@ -353,7 +353,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// What kind of access the temporal hint is for: 0 load, 1 store, 2 atomic.
+    /// The kind of access that the temporal hint is for: 0 load, 1 store, 2 atomic.
     fn temporal_hint(&self) -> u8 {
         if self.flag("atomicret") || self.flag("atomicnoret") {
             return 2;
@@ -363,7 +363,7 @@ impl Builder<'_> {
         u8::from(self.flag("store") && (copies_out || !self.flag("load")))
     }
 
-    /// DPP of the double-rate unit, which only knows some controls: 1 operations of 32 bits, 2 operands of 64 bits.
+    /// DPP of the double-rate unit, which supports only some controls: 1 operations of 32 bits, 2 operands of 64 bits.
     fn double_rate(&self) -> u8 {
         let mnemonic = self.row.mnemonic.as_str();
         if ["v_mul_lo_u32", "v_mul_hi_u32", "v_mul_hi_i32", "v_mad_u32"].contains(&mnemonic) {
@@ -392,8 +392,8 @@ impl Builder<'_> {
         self.packed(" op_sel:[", 4);
     }
 
-    /// A list of one modifier bit of each source. Extra: the three modifier operands, then how many are written in
-    /// bits 0 and 1, 4 for "the result's selection too", 8 for packed arithmetic.
+    /// A list of one modifier bit of each source. Extra: the three modifier operands, then the number that is written
+    /// in bits 0 and 1, 4 for "the result's selection too", 8 for packed arithmetic.
     fn packed(&mut self, text: &str, bit: u8) {
         let modifiers =
             ["src0_modifiers", "src1_modifiers", "src2_modifiers"].map(|name| self.find(name).unwrap_or(NONE));

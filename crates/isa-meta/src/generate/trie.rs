@@ -1,13 +1,13 @@
 //! Lookup tries over the words of an instruction: one for each group of settings.
 //!
 //! Terms: a *candidate* is an entry, perhaps in the pass that reads a literal inside the encoding. A node is a number:
-//! bit 31 set is a leaf (bits 15:0 first candidate, 30:16 where the list of the others begins); clear is a table (bits 30:29 word, 28:24 shift,
-//! 23:20 width, 19:0 first node).
+//! bit 31 set is a leaf (bits 15:0 first candidate, 30:16 start of the list of the others); clear is a table (bits
+//! 30:29 word, 28:24 shift, 23:20 width, 19:0 first node).
 //!
 //! Invariants: the candidates of a leaf are in the order in which LLVM tries them (step, then more fixed bits first,
-//! then the order of the rows), except that plain forms, which are most of real code, stand before the DPP and SDWA
-//! forms whose announcement their first source does not accept; an entry that matches a word is among the candidates of
-//! the leaf the word leads to.
+//! then the order of the rows), except that plain forms, which are most of real code, precede the DPP and SDWA forms
+//! whose announcement their first source does not accept. An entry that matches a word is among the candidates of the
+//! leaf that the word selects.
 
 use super::GenerateError;
 use super::accept::{Method, methods};
@@ -18,13 +18,13 @@ use super::size::{announced, sources};
 use crate::model::Model;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The bit of a candidate that says: the pass that reads a literal inside the encoding.
+/// The bit of a candidate for the pass that reads a literal inside the encoding.
 const SECOND_PASS: u16 = 1 << 15;
 /// The candidate of a leaf that has none: an entry that does not exist.
 const NOTHING: u16 = SECOND_PASS - 1;
 /// Lists as short as this are not split further.
 const SHORT: usize = 1;
-/// Bits looked at first: all encoding prefixes lie in the top nine bits.
+/// Bits tested first: all encoding prefixes are in the top nine bits.
 const ROOT: Window = Window { word: 0, shift: 23, width: 9 };
 const LEAF: u32 = 1 << 31;
 
@@ -51,12 +51,12 @@ pub struct Window {
 }
 
 impl Window {
-    /// Its place in the words together.
+    /// Its lowest bit in the concatenated words.
     pub fn at(self) -> u8 {
         self.word * 32 + self.shift
     }
 
-    /// The bits it looks at.
+    /// The bits that it selects.
     pub fn mask(self) -> u128 {
         super::expand::low_bits(self.width) << self.at()
     }
@@ -125,7 +125,7 @@ impl Tries {
             known.insert(child, node);
             nodes.push(node);
         }
-        // The decoder counts on the first table.
+        // The decoder relies on the first table.
         if window != ROOT && nodes.iter().all(|node| *node == nodes[0]) {
             return Ok(nodes[0]);
         }
@@ -179,12 +179,12 @@ impl Tries {
     }
 }
 
-/// What an entry says or asks about DPP and SDWA words.
+/// The announcement of DPP and SDWA words by an entry, or its acceptance of them.
 #[derive(Debug, Clone)]
 struct Form {
-    /// Where it is announced, if it is a DPP or SDWA form.
+    /// Position of its announcement, if it is a DPP or SDWA form.
     announced: Option<u8>,
-    /// Where sources lie that do not accept an announcement.
+    /// Positions of sources that do not accept an announcement.
     sources: Vec<u8>,
 }
 

@@ -1,6 +1,6 @@
-//! Encoding classes and where their opcodes lie, by generation.
+//! Encoding classes and the positions of their opcodes, by generation.
 //!
-//! The class of a vector instruction comes from its first bits, because LLVM's flags say what it behaves like
+//! The class of a vector instruction is derived from its first bits, because LLVM's flags describe its behaviour
 //! (`v_writelane_b32` of gfx9 has the flag VOP2 and a VOP3 encoding).
 
 use super::encoding::Encoding;
@@ -79,7 +79,7 @@ fn base(encoding: &Encoding) -> Option<&'static str> {
     }
 }
 
-/// Where the opcode of a class lies.
+/// The position of a class's opcode.
 pub(super) fn opcode(class: &str, bits: u8, generation: u8) -> Runs {
     let base = class.split_once('_').map_or(class, |(base, _)| base);
     match (base, generation) {

@@ -58,7 +58,7 @@ pub(super) fn holds(condition: &Condition, has: &dyn Fn(&str) -> bool) -> bool {
     }
 }
 
-/// Adds the features that a condition asks for.
+/// Adds the features that a condition mentions.
 pub(super) fn mentioned<'a>(condition: &'a Condition, features: &mut BTreeSet<&'a str>) {
     match condition {
         Condition::Has(name) => drop(features.insert(name)),

@@ -9,7 +9,7 @@ use crate::model::{Field, Piece};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// An encoding as the record has it.
+/// The encoding in a record.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Encoding {
     pub(super) bits: u8,
@@ -19,7 +19,7 @@ pub(super) struct Encoding {
     pub(super) fields: BTreeMap<String, Vec<(u8, u8)>>,
 }
 
-/// What one bit is.
+/// The kind of one bit.
 enum Bit<'a> {
     Open,
     Fixed(bool),
@@ -100,7 +100,7 @@ pub(super) fn pieces(bits: &[(u8, u8)]) -> Vec<Piece> {
     pieces
 }
 
-/// The fields as the model has them, by name.
+/// The fields in the model's form, by name.
 pub(super) fn fields(encoding: &Encoding) -> Vec<Field> {
     let field = |(name, bits): (&String, &Vec<(u8, u8)>)| Field { name: name.clone(), pieces: pieces(bits) };
     encoding.fields.iter().map(field).collect()

@@ -1,4 +1,4 @@
-//! What an instruction is: LLVM's flags.
+//! LLVM's flags of an instruction.
 
 use super::json::{Record, Records};
 use std::collections::BTreeSet;

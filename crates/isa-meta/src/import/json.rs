@@ -119,7 +119,7 @@ pub(super) struct Records {
     pub(super) processors: Vec<Record>,
     /// Base operations of image instructions.
     pub(super) image_bases: Vec<Record>,
-    /// Variants of image instructions, also those that only the printer and the assembler know.
+    /// Variants of image instructions, including those that only the printer and the assembler know.
     pub(super) variants: BTreeSet<Variant>,
     /// Mnemonics of vector instructions, each with its profile.
     pub(super) profiles: BTreeSet<(String, String)>,

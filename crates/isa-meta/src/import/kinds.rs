@@ -9,10 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Content of a kind: decode, operand type, print, class.
 type Content = [String; 4];
 
-/// The kinds that were asked for, with the names that records give them.
+/// The kinds that were requested, with their names in the records.
 pub(super) struct Kinds(RefCell<BTreeMap<Content, BTreeSet<String>>>);
 
-/// A kind that has its name once all are known.
+/// A kind that gets its name once all are known.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct KindKey(Content);
 

@@ -23,7 +23,7 @@ impl LayoutKey {
     }
 }
 
-/// Takes the opcode out of an encoding.
+/// Separates the opcode from an encoding.
 pub(super) fn split(
     record: &str,
     mut encoding: Encoding,

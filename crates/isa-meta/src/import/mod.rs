@@ -1,10 +1,10 @@
 //! Builds the model from llvm-tblgen's JSON of LLVM's AMDGPU target.
 //!
-//! Invariants: the same JSON gives the same model, byte for byte; what is not understood is an error, never
-//! skipped; nothing but the needed fields of the needed records is kept (the JSON has 570 MB).
+//! Invariants: the same JSON gives the same model, byte for byte. Records that are not understood are an error, never
+//! skipped. Nothing but the needed fields of the needed records is kept (the JSON has 570 MB).
 //!
-//! Absent on purpose: LLVM's C++ code. What it adds to the records stands here as tables: the order of the
-//! steps ([`steps`]), where opcodes lie ([`classes`]), which features its code asks for ([`targets`]).
+//! Absent on purpose: LLVM's C++ code. Its additions to the records are tables here: the order of the steps
+//! ([`steps`]), the positions of opcodes ([`classes`]), the features that its code queries ([`targets`]).
 
 mod classes;
 mod columns;
@@ -24,7 +24,7 @@ mod targets;
 use crate::model::Model;
 use std::io::Read;
 
-/// Why the JSON could not be imported.
+/// The reason why the JSON could not be imported.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     /// The JSON is damaged or cannot be read.
@@ -33,12 +33,12 @@ pub enum ImportError {
     /// The overlay.
     #[error(transparent)]
     Overlay(#[from] crate::rows::RowError),
-    /// A record says something that the importer does not know.
+    /// A record has a value that the importer does not know.
     #[error("record {record}: {what}")]
     Record {
         /// Name of the record.
         record: String,
-        /// What is wrong.
+        /// The error.
         what: String,
     },
 }

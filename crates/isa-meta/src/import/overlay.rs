@@ -1,7 +1,7 @@
-//! Corrections to what LLVM's records say, from `overlay.isa`.
+//! Corrections to LLVM's records, from `overlay.isa`.
 //!
-//! Invariants: each correction has a reason; one that changes nothing (because a name is unknown, or LLVM says it
-//! by itself by now) is an error, so that the overlay holds no dead lines.
+//! Invariants: each correction has a reason. One that changes nothing (because a name is unknown, or LLVM has made the
+//! change meanwhile) is an error, so that the overlay holds no dead lines.
 
 use crate::model::{Column, Model, Predicate, Row, Target};
 use crate::rows::line::{Line, Lines};
@@ -39,7 +39,7 @@ fn words(line: &mut Line<'_>) -> Result<Vec<String>, RowError> {
         words.push(word.to_owned());
     }
     match words.pop() {
-        // Only a quoted word has blanks, and a reason of one word is none.
+        // Only a quoted word has blanks, and a single word is not a reason.
         Some(reason) if reason.contains(' ') => Ok(words),
         _ => Err(line.error("a correction needs its reason, in quotes, at its end")),
     }
@@ -126,7 +126,7 @@ fn flag(model: &mut Model, mnemonics: &str, flags: &[&str]) -> Result<(), String
     Ok(())
 }
 
-/// Registers that mnemonics read or write without naming them, in all their forms that do not say so yet.
+/// Registers that mnemonics read or write implicitly, in all their forms that do not list them yet.
 fn registers_of(
     model: &mut Model,
     mnemonics: &str,
@@ -154,7 +154,7 @@ fn registers_of(
     Ok(())
 }
 
-/// Whether a mnemonic is the pattern; a star at the pattern's end stands for anything.
+/// Whether a mnemonic matches the pattern; a star at the pattern's end matches anything.
 fn matches(pattern: &str, mnemonic: &str) -> bool {
     pattern.strip_suffix('*').map_or(mnemonic == pattern, |head| mnemonic.starts_with(head))
 }

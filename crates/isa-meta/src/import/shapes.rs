@@ -83,8 +83,8 @@ fn tie(record: &str, constraint: &str, operands: &mut [OperandKey]) -> Result<()
     }
 }
 
-/// Ties operands that stand for the old value of a result. Some records have lost the constraint that their pseudo
-/// instructions have; such an operand has no field, and its name says what it is.
+/// Ties operands that hold the old value of a result. Some records have lost the constraint that their pseudo
+/// instructions have; such an operand has no field, and is identified by its name.
 pub(super) fn tie_old_values(operands: &mut [OperandKey], has_field: impl Fn(&str) -> bool) {
     let written: Vec<String> = operands.iter().filter(|o| o.written).map(|o| o.name.clone()).collect();
     for operand in operands.iter_mut().filter(|o| !o.written && o.tied.is_none() && !has_field(&o.name)) {
@@ -98,7 +98,7 @@ pub(super) fn tie_old_values(operands: &mut [OperandKey], has_field: impl Fn(&st
 pub(super) struct Shapes(BTreeMap<ShapeKey, Shape>);
 
 impl Shapes {
-    /// The name of a shape: the class that first has it and a digest of its content.
+    /// The name of a shape: the first class with it and a digest of its content.
     pub(super) fn name(&mut self, kinds: &Kinds, class: &str, key: ShapeKey) -> Result<String, ImportError> {
         if let Some(shape) = self.0.get(&key) {
             return Ok(shape.name.clone());

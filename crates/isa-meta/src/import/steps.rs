@@ -23,7 +23,7 @@ const STEPS: &[(u8, &str, &[&str])] = &[
     (96,  "gfx1250",        GFX1250), (96, "gfx1250_fake16", GFX1250),
     (96,  "gfx12",          GFX12),   (96, "gfx12_fake16",   GFX12),
     (96,  "gfx12w64",       GFX12),
-    // Once more with the eight bytes after the first four as literal.
+    // A second pass, with the eight bytes after the first four as literal.
     (96,  "gfx1250",        &["gfx1250-insts", "64-bit-literals"]),
     (128, "gfx940",         GFX950),
     (64,  "gfx10_b",        &["gfx10_b-encoding"]),
@@ -92,7 +92,7 @@ pub(super) fn all() -> Vec<Step> {
     STEPS.iter().map(step).collect()
 }
 
-/// Place of a table in the order of generations.
+/// Position of a table in the order of generations.
 pub(super) fn age(table: &str) -> Option<usize> {
     TABLES.iter().position(|name| *name == table)
 }

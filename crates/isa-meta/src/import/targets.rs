@@ -6,10 +6,10 @@ use super::{ImportError, wrong};
 use crate::model::{Model, Target};
 use std::collections::BTreeSet;
 
-/// Processors of these generations, generic ones included.
+/// Processors of these generations, including generic ones.
 const GENERATIONS: &[&str] = &["gfx9", "gfx10", "gfx11", "gfx12"];
 
-/// Features that LLVM's disassembler, printer, assembler or object files ask for beside those in predicates.
+/// Features that LLVM's disassembler, printer, assembler or object files query besides those in predicates.
 #[rustfmt::skip]
 pub(super) const ASKED: &[&str] = &[
     "1024-addressable-vgprs", "64-bit-literals", "a16", "aperture-regs", "architected-flat-scratch",
@@ -91,7 +91,7 @@ impl Processors {
     }
 }
 
-/// Puts the processors into the model, with the features that somebody asks for.
+/// Puts the processors into the model, with the features that are queried anywhere.
 pub(super) fn fill(model: &mut Model, processors: Processors) {
     let mut used: BTreeSet<&str> = ASKED.iter().copied().collect();
     model.predicates.iter().for_each(|item| mentioned(&item.condition, &mut used));

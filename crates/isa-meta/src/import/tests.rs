@@ -1,4 +1,4 @@
-//! The importer on small records, and on records that it must refuse.
+//! The importer on small records, and on records that it must reject.
 
 use super::overlay::apply;
 use crate::model::Model;
@@ -232,7 +232,7 @@ fn corrections_that_correct_nothing_are_errors() {
     }
 }
 
-/// A second look at facts of the committed rows that many readers rely on, by other means than the importer's.
+/// An independent check of facts of the committed rows that many users rely on, by other means than the importer's.
 #[test]
 fn the_committed_rows_have_the_known_shape() {
     let model = rows::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../isa/rows")).unwrap();

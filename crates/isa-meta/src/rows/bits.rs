@@ -1,4 +1,4 @@
-//! Bits of an encoding as text: `3`, `0..7`, and where a field's value does not go on, `4:8..11`.
+//! Bits of an encoding as text: `3`, `0..7`, and where a field's value is not contiguous, `4:8..11`.
 //!
 //! A field is a list of pieces, lowest value bit first: `vdst=0..7`, `src0_modifiers=61,8` (value bit 0 is bit
 //! 61 of the instruction, value bit 1 is bit 8), `sbase=1:0..5` (value bit 0 is not in the instruction).
@@ -22,7 +22,7 @@ pub(super) fn range(at: u8, width: u8) -> String {
     if width == 1 { at.to_string() } else { format!("{at}..{}", u32::from(at) + u32::from(width) - 1) }
 }
 
-/// Reads a run of bits that lies within 128.
+/// Reads a run of bits within 128.
 pub(super) fn parse_range(text: &str) -> Option<(u8, u8)> {
     let (first, last) = text.split_once("..").unwrap_or((text, text));
     let (first, last): (u8, u8) = (first.parse().ok()?, last.parse().ok()?);

@@ -25,7 +25,7 @@ pub(crate) fn parse(text: &str) -> Option<Condition> {
     rest.is_empty().then_some(condition)
 }
 
-/// Nesting that no real condition has; deeper text is refused instead of overflowing the stack.
+/// Nesting that no real condition has; deeper text is rejected instead of overflowing the stack.
 const DEPTH: usize = 32;
 
 fn one(text: &str, depth: usize) -> Option<(Condition, &str)> {

@@ -1,7 +1,7 @@
-//! Lines of a file as words, and the other way round.
+//! Conversion between lines of a file and words.
 //!
-//! Invariants: a word has no white space unless it stands in double quotes; a written line is broken before
-//! column 160 where it has a blank to break at.
+//! Invariants: a word has no white space unless it is in double quotes; a written line is broken before column 160
+//! where it has a blank to break at.
 
 use super::RowError;
 
@@ -13,7 +13,7 @@ pub(crate) struct Lines<'a> {
     lines: std::iter::Peekable<std::iter::Enumerate<std::str::Lines<'a>>>,
 }
 
-/// One logical line: its words and where it stands.
+/// One logical line: its words and its position.
 pub(crate) struct Line<'a> {
     pub(super) file: &'a str,
     pub(super) number: usize,
@@ -25,7 +25,7 @@ impl<'a> Lines<'a> {
         Self { file, lines: text.lines().enumerate().peekable() }
     }
 
-    /// The next line that says something.
+    /// The next line with content.
     pub(crate) fn next(&mut self) -> Result<Option<Line<'a>>, RowError> {
         loop {
             let Some((index, text)) = self.lines.next() else { return Ok(None) };
@@ -53,7 +53,7 @@ fn line_at(file: &str) -> Line<'_> {
     Line { file, number: 0, words: Vec::new().into_iter() }
 }
 
-/// Splits at blanks; a word that begins with a double quote ends at the next one and is given without both.
+/// Splits at blanks; a word that begins with a double quote ends at the next one and is returned without both.
 fn split<'a>(text: &'a str, words: &mut Vec<&'a str>) -> Result<(), &'static str> {
     let mut rest = text.trim_start();
     while !rest.is_empty() {
@@ -88,7 +88,7 @@ impl<'a> Line<'a> {
         self.words.next()
     }
 
-    /// Fails when words are left.
+    /// Fails if words are left.
     pub(super) fn end(&mut self) -> Result<(), RowError> {
         match self.words.next() {
             Some(word) => Err(self.error(format!("unexpected word: {word}"))),
@@ -97,7 +97,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Joins words to a line with its end, broken where it gets too long.
+/// Joins words to a terminated line, broken where it gets too long.
 pub(super) fn join<T: AsRef<str>>(words: impl IntoIterator<Item = T>) -> String {
     let mut text = String::new();
     let mut column = 0;
@@ -117,7 +117,7 @@ pub(super) fn join<T: AsRef<str>>(words: impl IntoIterator<Item = T>) -> String 
     text
 }
 
-/// A list with commas as its items; an empty word is an empty list.
+/// The items of a list, separated by commas; an empty word is an empty list.
 pub(super) fn list(word: &str) -> Vec<String> {
     word.split(',').filter(|item| !item.is_empty()).map(str::to_owned).collect()
 }

@@ -1,8 +1,8 @@
 //! The text of the rows: one file for each part of the model, one line for each item.
 //!
-//! Invariants: [`parse`] of what [`texts`] wrote gives the same model; what is read is checked (names exist and
-//! are unique, bits do not overlap, opcodes fit); every error names file and line. A line that starts with
-//! white space continues the line before; `#` starts a comment line.
+//! Invariants: [`parse`] of the output of [`texts`] gives the same model. Everything read is checked (names exist and
+//! are unique, bits do not overlap, opcodes fit). Every error names file and line. A line that starts with white space
+//! continues the previous line; `#` starts a comment line.
 //!
 //! Absent on purpose: corrections (`overlay.isa` is the importer's input, its effect is in the rows).
 
@@ -40,10 +40,10 @@ pub const ROW_FILES: &[&str] = &[
     "exp.isa",
 ];
 
-/// Corrections that the importer applies; beside the rows, but not one of them.
+/// Corrections that the importer applies; in the directory of the rows, but not one of them.
 pub const OVERLAY: &str = "overlay.isa";
 
-/// Why rows could not be read or written.
+/// The reason why rows could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum RowError {
     /// A file cannot be read or written.
@@ -51,17 +51,17 @@ pub enum RowError {
     File {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The operating system's error.
         source: std::io::Error,
     },
-    /// A line does not say what it should.
+    /// A malformed line.
     #[error("{file}:{line}: {what}")]
     Line {
         /// Name of the file.
         file: String,
         /// Line number, from 1.
         line: usize,
-        /// What is wrong.
+        /// The error.
         what: String,
     },
     /// A file that no part of the model belongs to, or that is missing.
@@ -69,12 +69,12 @@ pub enum RowError {
     Unexpected {
         /// Name of the file.
         file: String,
-        /// What is wrong.
+        /// The error.
         what: &'static str,
     },
 }
 
-/// Names that are known so far, so that a reference to an unknown one is found where it stands.
+/// Names that are known so far, so that a reference to an unknown one is reported at its position.
 #[derive(Default)]
 struct Names {
     predicates: HashSet<String>,
@@ -98,26 +98,26 @@ const FACTS: &[(&str, Reader)] = &[
     ("images.isa", facts::read_images),
 ];
 
-/// Reads the rows of a folder.
+/// Reads the rows of a directory.
 ///
 /// # Errors
-/// The first file or line that is not as it should be.
-pub fn read(folder: &Path) -> Result<Model, RowError> {
-    parse(&load(folder)?)
+/// The first invalid file or line.
+pub fn read(directory: &Path) -> Result<Model, RowError> {
+    parse(&load(directory)?)
 }
 
-/// The files of a folder: names and texts, sorted by name.
+/// The files of a directory: names and texts, sorted by name.
 ///
 /// # Errors
 /// A file that cannot be read.
-pub fn load(folder: &Path) -> Result<Vec<(String, String)>, RowError> {
+pub fn load(directory: &Path) -> Result<Vec<(String, String)>, RowError> {
     let error = |path: &Path| {
         let path = path.to_owned();
         move |source| RowError::File { path, source }
     };
     let mut texts = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(error(folder))? {
-        let path = entry.map_err(error(folder))?.path();
+    for entry in std::fs::read_dir(directory).map_err(error(directory))? {
+        let path = entry.map_err(error(directory))?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if name.ends_with(".isa") && name != OVERLAY {
             let text = std::fs::read_to_string(&path).map_err(error(&path))?;
@@ -131,7 +131,7 @@ pub fn load(folder: &Path) -> Result<Vec<(String, String)>, RowError> {
 /// Reads the rows from texts, each with the name of its file.
 ///
 /// # Errors
-/// The first line that is not as it should be.
+/// The first invalid line.
 pub fn parse(texts: &[(String, String)]) -> Result<Model, RowError> {
     let known = |name: &str| FACTS.iter().any(|(fact, _)| *fact == name) || ROW_FILES.contains(&name);
     if let Some((file, _)) = texts.iter().find(|(name, _)| !known(name)) {
@@ -151,7 +151,7 @@ pub fn parse(texts: &[(String, String)]) -> Result<Model, RowError> {
     Ok(model)
 }
 
-/// One row from the text of its line; names in it are not looked up.
+/// One row from the text of its line; names in it are not resolved.
 #[cfg(feature = "import")]
 pub(crate) fn parse_row(text: &str) -> Result<crate::model::Row, RowError> {
     let mut lines = Lines::new(OVERLAY, text);
@@ -185,19 +185,19 @@ pub fn texts(model: &Model) -> Vec<(String, String)> {
     texts.into_iter().map(|(name, text)| (name.to_owned(), text)).collect()
 }
 
-/// Writes a model's files into a folder.
+/// Writes a model's files into a directory.
 ///
 /// # Errors
 /// A file that cannot be written.
-pub fn write(folder: &Path, model: &Model) -> Result<(), RowError> {
+pub fn write(directory: &Path, model: &Model) -> Result<(), RowError> {
     for (name, text) in texts(model) {
-        let path = folder.join(name);
+        let path = directory.join(name);
         std::fs::write(&path, text).map_err(|source| RowError::File { path, source })?;
     }
     Ok(())
 }
 
-/// Which of [`ROW_FILES`] the rows of an encoding class are in.
+/// The index in [`ROW_FILES`] for the rows of an encoding class.
 #[must_use]
 pub fn family(class: &str) -> usize {
     let file = match class {

@@ -4,7 +4,7 @@ use super::line::{Line, Lines, join, list};
 use super::{Names, RowError};
 use crate::model::{Column, Image, Model, Row};
 
-/// Head of every file with rows.
+/// Header of every file with rows.
 pub(super) const HEADER: &str = "\
 # Instructions: one line for each instruction and form, with its encodings.
 #

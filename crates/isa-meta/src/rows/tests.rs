@@ -1,4 +1,4 @@
-//! The committed rows read and write back the same; broken rows are refused where they are broken.
+//! The committed rows read and write back the same; broken rows are rejected at the broken line.
 
 use super::*;
 use crate::model::Piece;
@@ -46,7 +46,7 @@ fn the_small_rows_say_what_they_say() {
 fn what_was_written_reads_the_same() {
     let model = parse(&with("", "")).unwrap();
     let mut small = texts(&model);
-    // Rows go to the file of their class, so the second one moves; the rest stays.
+    // Rows are in the file of their class, so the second one moves; the rest is unchanged.
     assert_eq!(parse(&small).unwrap().layouts, model.layouts);
     small.retain(|(name, _)| name == "sop.isa");
     assert!(small[0].1.ends_with("f=salu r=M0 w=SCC gfx9:SOP1.1/3?isNew\nimage_x                      sop1_a       image=SAMPLE/Gfx10/1/4 gfx9:SOP1.1/ff\n"));
@@ -54,8 +54,8 @@ fn what_was_written_reads_the_same() {
 
 #[test]
 fn the_committed_rows_are_what_the_writer_writes() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../isa/rows");
-    let committed = load(&folder).unwrap();
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../isa/rows");
+    let committed = load(&directory).unwrap();
     let model = parse(&committed).unwrap();
     assert!(model.rows.len() > 10_000, "{} rows", model.rows.len());
     let mut written = texts(&model);

@@ -1,4 +1,4 @@
-//! Every instruction that decodes, changed and built again: what comes out is what was asked for.
+//! Every instruction that decodes, changed and built again: the result is the requested one.
 #![no_main]
 
 #[path = "../src/checks.rs"]

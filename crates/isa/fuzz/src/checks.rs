@@ -1,9 +1,9 @@
-//! What must hold for any bytes: shared by the fuzz targets and by the ordinary tests of hotswap-isa.
+//! Properties of any bytes, shared by the fuzz targets and by the ordinary tests of hotswap-isa.
 //!
-//! The first two bytes of an input choose the target, the wave size and the spelling of 16-bit registers; the rest is
-//! code. A check panics where something does not hold.
+//! The first two bytes of an input select the target, the wave size and the spelling of 16-bit registers; the rest is
+//! code. A check panics where a property does not hold.
 //!
-//! Absent on purpose: whether text and registers are right, which LLVM judges (`hotswap-isa-exam`).
+//! Absent on purpose: whether text and registers are right, which LLVM decides (`hotswap-isa-exam`).
 
 // Each user calls some of them.
 #![allow(dead_code)]
@@ -28,14 +28,14 @@ pub(crate) fn split(input: &[u8]) -> Option<(Isa, &[u8])> {
     Some((Isa::new(target).with_wave(wave).with_true16(mode & 2 == 0), code))
 }
 
-/// An input for [`split`] that chooses this setting.
+/// An input for [`split`] that selects this setting.
 pub(crate) fn join(target: &str, wave: Wave, true16: bool, code: &[u8]) -> Vec<u8> {
     let number = Target::all().iter().position(|one| one.name == target).unwrap_or(0) as u8;
     let mode = u8::from(wave == Wave::W64) | u8::from(!true16) << 1;
     [&[number, mode], code].concat()
 }
 
-/// A line of text that may not grow without end.
+/// A line of text with a limited length.
 struct Line(String);
 
 impl Write for Line {
@@ -46,7 +46,7 @@ impl Write for Line {
     }
 }
 
-/// Walks over the code and looks at everything that can be asked.
+/// Walks over the code and calls every query.
 pub(crate) fn decode(input: &[u8]) {
     let Some((isa, code)) = split(input) else { return };
     let mut expected = 0;
@@ -142,7 +142,7 @@ fn register(isa: Isa, inst: &Inst, reg: Reg) {
     assert!(reg.count > 0 && last <= end, "{isa:?}: {reg:?} of {inst:?}");
 }
 
-/// Changes fields of what decodes, and builds it again. The last eight bytes are the value for fields.
+/// Changes fields of the instructions that decode, and rebuilds them. The last eight bytes are the value for fields.
 pub(crate) fn round_trip(input: &[u8]) {
     let Some((isa, code)) = split(input) else { return };
     let value = code.last_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
@@ -171,7 +171,7 @@ fn field(isa: Isa, inst: &Inst, name: hotswap_isa::Name, value: u64) {
     }
 }
 
-/// Built again it is the same line with the same text, and stays as it is when that is done once more.
+/// A rebuilt instruction is the same entry with the same text, and rebuilding it again changes nothing.
 fn again(isa: Isa, inst: &Inst) {
     let Ok(built) = rebuild(inst, isa) else { return };
     assert_eq!(built.entry(), inst.entry(), "{isa:?}: {inst:?} became {built:?}");

@@ -11,13 +11,13 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::{env, fs, io};
 
-/// Behind the code of a seed: what a field is set to, and bytes of a next instruction.
+/// The bytes after the code of a seed: the value of a field, and bytes of a next instruction.
 const TAIL: [u8; 8] = [0x7f, 0x01, 0xff, 0, 0x80, 0, 0, 0];
 
 fn main() -> io::Result<()> {
     let mut words = env::args_os().skip(1);
     let (Some(tests), Some(corpus)) = (words.next(), words.next()) else {
-        return Err(io::Error::other("usage: seeds FOLDER_OF_TESTS FOLDER_OF_SEEDS"));
+        return Err(io::Error::other("usage: seeds DIRECTORY_OF_TESTS DIRECTORY_OF_SEEDS"));
     };
     fs::create_dir_all(&corpus)?;
     let mut seeds = BTreeSet::new();

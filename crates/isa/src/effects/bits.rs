@@ -1,7 +1,7 @@
-//! An effect in 32 bits: what tables hold and what a reader in a hurry gets.
+//! An effect in 32 bits: the form that tables hold and that fast readers get.
 //!
-//! Invariants: the part that a place knows and the part that its number says have no bit in common, so that both are
-//! put together by one OR; a number of registers of 0 says that there is none, whatever the other bits are.
+//! Invariants: the part known from a place and the part known from its number have no bit in common, so one OR combines
+//! them. A register count of 0 means that there is no register, whatever the other bits are.
 
 use super::Effect;
 use crate::bank::Role;
@@ -10,7 +10,7 @@ use crate::regset;
 
 /// An [`Effect`] in 32 bits, or none: where an instruction names a constant or NULL there is no register.
 ///
-/// A set to which the register of an empty one is added stays as it is, so callers need not ask.
+/// Adding the register of an empty effect to a set leaves the set unchanged, so callers need no check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EffectBits(u32);
 
@@ -37,7 +37,7 @@ impl EffectBits {
         Self::NONE.with(COUNT, dwords)
     }
 
-    /// The part that the number of a register says.
+    /// The part that the number of a register determines.
     pub(super) const fn of_register(reg: Reg) -> Self {
         let half = match reg.half {
             None => 0,
@@ -46,7 +46,7 @@ impl EffectBits {
         Self(reg.index as u32 & 255).with(COUNT, reg.count).with(FILE, reg.file as u8).with(HALF, half)
     }
 
-    /// The part that a place knows.
+    /// The part that a place determines.
     pub(super) const fn of_place(written: bool, kept: bool, masked: bool, role: u8, slot: u8) -> Self {
         let marks = (written as u32) << WRITTEN | (kept as u32) << KEPT | (masked as u32) << MASKED;
         Self(marks).with(ROLE, role).with(SLOT, slot)
@@ -73,7 +73,7 @@ impl EffectBits {
         Self(self.0 | 1 << KEPT)
     }
 
-    /// The same as read or written in another way, which no operand says.
+    /// The same register with the opposite access, which no operand states.
     pub(super) const fn also(self, written: bool) -> Self {
         let Self(bits) = self;
         let own = bits & !(1 << WRITTEN | 1 << KEPT | 1 << MASKED);
@@ -90,7 +90,7 @@ impl EffectBits {
         self.0 >> at & 1 != 0
     }
 
-    /// All bits; only good to be compared and counted.
+    /// All bits, to be compared and counted only.
     #[inline]
     #[must_use]
     pub const fn bits(self) -> u32 {
@@ -203,7 +203,7 @@ impl EffectBits {
         if slot == NO_SLOT { None } else { Some(slot) }
     }
 
-    /// In single parts; `None` if there is no register.
+    /// The effect as a struct; `None` if there is no register.
     #[inline]
     #[must_use]
     pub const fn effect(self) -> Option<Effect> {

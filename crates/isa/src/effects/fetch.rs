@@ -1,6 +1,7 @@
-//! Vector memory instructions whose fields make more or less of a register's dwords theirs.
+//! Vector memory instructions whose fields make them access more or fewer dwords of a register.
 //!
-//! Invariants: what may be touched is never too little; where the encoding does not say, it is the most that there is.
+//! Invariants: the set of registers that may be accessed is never too small; where the encoding does not say, it is the
+//! largest possible one.
 
 use crate::reg::Reg;
 use crate::{Inst, Name};
@@ -22,7 +23,8 @@ pub(super) fn touched(inst: &Inst, mut reg: Reg, name: Name, written: bool) -> R
     reg
 }
 
-/// Whether something of the result may stay: a failed fetch leaves the data as it was, 16-bit data may leave a half.
+/// Whether part of the old destination may survive: a failed fetch leaves the data unchanged, 16-bit data may leave a
+/// half.
 #[cold]
 pub(super) fn in_part(inst: &Inst) -> bool {
     [Name::Tfe, Name::Lwe, Name::D16].iter().any(|name| inst.raw(*name).is_some_and(|value| value != 0))

@@ -1,40 +1,40 @@
-//! Where execution goes on.
+//! Control flow after an instruction.
 //!
-//! Invariants: a branch counts from the instruction behind it, in dwords; addresses wrap around at 64 bits, as the
+//! Invariants: a branch offset counts dwords from the next instruction; addresses wrap around at 64 bits, as the
 //! program counter does.
 
 use crate::kind::{Decode, KINDS};
 use crate::value::Value;
 use crate::{Entry, Flag, Inst, Isa, Piece, Slot};
 
-/// Where execution goes on after an instruction.
+/// The successors of an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
-    /// Behind it.
+    /// Falls through.
     Next,
-    /// At an address that the instruction states; behind it as well if it is conditional.
+    /// Branches to an address that the instruction states; falls through as well if it is conditional.
     Branch {
         /// The address.
         target: u64,
-        /// May also go on behind it.
+        /// May also fall through.
         conditional: bool,
     },
-    /// At an address in a register.
+    /// Branches to an address in a register.
     Indirect {
-        /// May also go on behind it.
+        /// May also fall through.
         conditional: bool,
     },
-    /// In a function that comes back behind it.
+    /// Calls a function that returns to the next instruction.
     Call {
         /// The address, if the instruction states it.
         target: Option<u64>,
     },
-    /// Nowhere: the wave ends.
+    /// No successor: the wave ends.
     End,
 }
 
 impl Inst {
-    /// The address that it states as a place to go on at, if it stands at `pc`. Branches and direct calls.
+    /// The branch target that the instruction states when it is at `pc`. Branches and direct calls.
     #[must_use]
     pub fn branch_target(&self, pc: u64, isa: Isa) -> Option<u64> {
         let entry = self.entry();
@@ -53,7 +53,7 @@ impl Inst {
         None
     }
 
-    /// Where execution goes on, if it stands at `pc`.
+    /// The successors of the instruction when it is at `pc`.
     #[must_use]
     pub fn flow(&self, pc: u64, isa: Isa) -> Flow {
         let entry = self.entry();
@@ -75,8 +75,8 @@ impl Inst {
 }
 
 impl Entry {
-    /// Where instructions of this line state how far they branch: 16 bits, a signed number of dwords from the instruction
-    /// behind them.
+    /// The field in which instructions of this entry state their branch offset: 16 bits, a signed number of dwords from
+    /// the next instruction.
     pub fn branch_distance(self) -> Option<&'static [Piece]> {
         self.slots().iter().find(|slot| is_branch_distance(slot.kind)).map(Slot::pieces)
     }

@@ -1,8 +1,8 @@
-//! Registers that an instruction touches without naming them, as sets.
+//! Implicit operands as register sets.
 //!
 //! Invariants: MODE and M0 are written in part, everything else as a whole; EXEC and VCC are as wide as the wave.
-//! Scalar instructions that say how wide their EXEC is, and those for which a field decides, have such registers among
-//! the effects without an operand instead.
+//! Scalar instructions whose EXEC has a width of its own, and those for which a field decides, report such registers
+//! among the effects without an operand instead.
 
 use super::EffectBits;
 use super::bits::NO_SLOT;
@@ -11,7 +11,7 @@ use crate::{Implicit, Isa};
 
 const _: () = assert!(Implicit::ALL.len() == 8);
 
-/// A set of registers that are touched without being named.
+/// A set of implicit registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ImplicitSet(u8);
 
@@ -34,7 +34,7 @@ impl ImplicitSet {
         self.0 >> (register as u8 & 7) & 1 != 0
     }
 
-    /// Takes the first one out. There are eight, so a masked index needs no comparison.
+    /// Removes and returns the first one. There are eight, so a masked index needs no comparison.
     #[inline(always)]
     pub(super) fn pop(&mut self) -> Option<Implicit> {
         if self.0 == 0 {
@@ -46,7 +46,7 @@ impl ImplicitSet {
     }
 }
 
-/// What an instruction touches without naming it.
+/// The implicit reads and writes of an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ImplicitEffects {
     /// Written.
@@ -64,7 +64,7 @@ pub(super) fn effect(lookup: Lookup, register: Implicit, written: bool) -> Effec
 }
 
 impl ImplicitEffects {
-    /// The same one by one: those that are written, then those that are read.
+    /// Passes the effects to `each` one at a time: writes first, then reads.
     #[inline]
     pub fn each(self, isa: Isa, mut each: impl FnMut(EffectBits)) {
         let lookup = Lookup::of(isa);

@@ -1,7 +1,7 @@
 //! Effects one by one, in a fixed order.
 //!
-//! Invariants: what is written before what is read; in each, operands in LLVM's order before registers without one;
-//! the same registers as [`Inst::visit`] gives.
+//! Invariants: writes come before reads; in each, operands in LLVM's order precede registers without one; the registers
+//! are the same as those of [`Inst::visit`].
 
 use super::implicit::{self, ImplicitSet};
 use super::lookup::Lookup;
@@ -33,7 +33,7 @@ impl Inst {
     }
 }
 
-/// Iterator over what an instruction reads or writes: operands in LLVM's order, then registers without an operand.
+/// Iterator over the reads or writes of an instruction: operands in LLVM's order, then registers without an operand.
 #[derive(Debug, Clone)]
 pub struct Effects {
     parts: Parts,
@@ -41,11 +41,11 @@ pub struct Effects {
     line: EntryEffects,
     rules: Rules,
     lookup: Lookup,
-    /// What comes next: places, and then registers without an operand.
+    /// The next items: places, and then registers without an operand.
     places: Range,
     implicit: ImplicitSet,
     written: bool,
-    /// Then what is read, and what is read behind that.
+    /// Then the reads, and the reads that follow those.
     reads: bool,
     late: bool,
 }
@@ -72,7 +72,7 @@ impl Effects {
         effects
     }
 
-    /// Goes on to the next part; `false` if there is none.
+    /// Advances to the next part; `false` if there is none.
     #[inline(always)]
     fn advance(&mut self) -> bool {
         if self.reads {

@@ -1,11 +1,11 @@
 //! From the number in a field to the register: one table for each arrangement of scalar registers.
 //!
-//! A field's number, with bits set that say how it is meant (its *section*), leads to the register. So nothing has to
-//! be decided while effects are listed.
+//! A field's number, with bits set that select its interpretation (its *section*), is the index of the register. So
+//! listing effects needs no decisions.
 //!
-//! Invariants: agrees with the decoder's own reading of the field for everything that it accepts (see the test), but
-//! for NULL, which is no register here: it is neither read nor written. Sections begin where their numbers have no bit
-//! in common with what they add.
+//! Invariants: agrees with the decoder's own reading of the field for everything that it accepts (see the test), except
+//! for NULL, which is no register here because it is neither read nor written. Sections begin where their numbers have
+//! no bit in common with the bits they add.
 
 use super::bits::EffectBits;
 use crate::reg::{Half, Reg, RegFile, Special};
@@ -19,7 +19,7 @@ const SOURCE: u16 = 1024;
 pub(super) const HALF: u16 = SOURCE * SOURCES.len() as u16;
 /// The same with the upper half in bit 7.
 pub(super) const HALF_LOW_128: u16 = HALF + 1024;
-/// Vector registers, accumulation registers with bit 8; the place says how many dwords they are.
+/// Vector registers, accumulation registers with bit 8; the place has their number of dwords.
 pub(super) const VECTOR: u16 = HALF_LOW_128 + 512;
 /// Lane masks, as wide as the wave. Some fields have nine bits, and then a vector register decodes.
 pub(super) const LANE_MASK: u16 = VECTOR + 512;
@@ -29,16 +29,16 @@ pub(super) const SDWA: u16 = LANE_MASK + 512;
 pub(super) const DUAL_Y: u16 = SDWA + 512;
 /// Results of SDWA comparisons: VCC unless bit 7 is set.
 pub(super) const SDWA_LANE_MASK: u16 = DUAL_Y + 512;
-/// What hardware registers hold, by their number in `s_getreg`: one section for each register that a number may mean.
+/// Contents of hardware registers, by their number in `s_getreg`: one section for each register that a number may mean.
 pub(super) const HARDWARE: u16 = SDWA_LANE_MASK + 256;
-/// How many sections that are, and how long each is.
+/// The number of these sections, and the length of each.
 const HARDWARE_PARTS: u16 = 3;
 pub(super) const HARDWARE_NUMBERS: u16 = 64;
 /// Registers without an operand, in the order of [`Implicit`].
 const IMPLICIT: u16 = HARDWARE + HARDWARE_PARTS * HARDWARE_NUMBERS;
-/// EXEC of the width that a scalar instruction says: one dword, two dwords.
+/// EXEC of the width that a scalar instruction states: one dword, two dwords.
 pub(super) const EXEC: u16 = IMPLICIT + 16;
-/// M0 where a bit says that an instruction of LDS is for global data share.
+/// M0 where a bit marks an LDS instruction as one for global data share.
 pub(super) const GDS: u16 = EXEC + 2;
 /// No register.
 pub(super) const NOTHING: u16 = GDS;
@@ -46,7 +46,7 @@ pub(super) const NOTHING: u16 = GDS;
 const SIZE: usize = 1 << 14;
 const _: () = assert!(Implicit::ALL.len() <= 16 && (GDS as usize) < SIZE - 1);
 
-/// The section of sources of so many dwords; 0 dwords if there is none.
+/// The section of sources with this many dwords; `None` for 0 dwords.
 pub(super) const fn source(dwords: u8) -> Option<u16> {
     let mut number = 0;
     while number < SOURCES.len() {
@@ -100,7 +100,7 @@ const fn table(generation: u8, mask: u8) -> Table {
     table
 }
 
-/// The lines of number `raw` in the sections of sources.
+/// The entries of number `raw` in the sections of sources.
 const fn sources(table: &mut Table, raw: usize, generation: u8) {
     let number = raw as u16;
     let code = scalar(number, generation);
@@ -116,7 +116,7 @@ const fn sources(table: &mut Table, raw: usize, generation: u8) {
     }
 }
 
-/// The lines of number `raw` in the sections of other fields.
+/// The entries of number `raw` in the sections of other fields.
 const fn others(table: &mut Table, raw: usize, generation: u8, mask: u8) {
     let number = raw as u16;
     let code = scalar(number, generation);
@@ -142,7 +142,7 @@ const fn others(table: &mut Table, raw: usize, generation: u8, mask: u8) {
     table[DUAL_Y as usize + 256 + raw] = of(Reg::new(RegFile::Vgpr, number & !1, 1), 1);
 }
 
-/// The register of at most so many dwords. Where there is none, nothing at all.
+/// The register limited to this many dwords; no register if there is none.
 const fn of(widest: Widest, dwords: u8) -> EffectBits {
     match widest.count {
         0 => EffectBits::NONE,
@@ -150,7 +150,7 @@ const fn of(widest: Widest, dwords: u8) -> EffectBits {
     }
 }
 
-/// Of an unaligned scalar tuple the aligned one below is meant.
+/// An unaligned scalar tuple means the aligned one below it.
 const fn aligned(widest: Widest, dwords: u8) -> Widest {
     let below = match (widest.file, dwords) {
         (RegFile::Sgpr | RegFile::Ttmp, 2) => 1,
@@ -209,7 +209,7 @@ const fn implicit(implicit: Implicit, mask: u8) -> Widest {
     }
 }
 
-/// Register number `part` of those whose state the hardware register `number` shows (LLVM: SIDefines.h, Hwreg).
+/// Register number `part` of those whose state is visible in the hardware register `number` (LLVM: SIDefines.h, Hwreg).
 const fn hardware(number: u16, part: u16, generation: u8, mask: u8) -> Widest {
     match (number, part) {
         (1, 0) => Reg::special(Special::Mode, 1),
@@ -241,13 +241,13 @@ impl Lookup {
         Self(TABLES[row & 3][usize::from(setting.wave64)])
     }
 
-    /// The register that a number of a section is; none for constants and NULL.
+    /// The register for a number of a section; none for constants and NULL.
     #[inline(always)]
     pub(super) fn register(self, number: u32) -> EffectBits {
         self.0[number as usize & (SIZE - 1)]
     }
 
-    /// The register that is meant where no operand names one.
+    /// The register of an implicit operand.
     #[inline(always)]
     pub(super) fn implicit(self, implicit: Implicit) -> EffectBits {
         self.register(u32::from(IMPLICIT) + implicit as u32)

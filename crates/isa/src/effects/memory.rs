@@ -1,12 +1,12 @@
-//! Memory that an instruction touches, and the counters that say when it is done.
+//! Memory accesses of an instruction, and the counters that track their completion.
 //!
-//! Invariants: everything comes from the flags of the row; an instruction without flags of memory touches none.
+//! Invariants: everything is derived from the flags of the row; an instruction without memory flags accesses none.
 //!
-//! Absent on purpose: addresses and sizes, and the order in which results come back.
+//! Absent on purpose: addresses and sizes, and the order in which results return.
 
 use crate::{Feature, Flag, Inst, Isa, Name};
 
-/// Which memory.
+/// The memory space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Space {
     /// Through the scalar cache.
@@ -15,7 +15,7 @@ pub enum Space {
     Buffer,
     /// Through an image descriptor.
     Image,
-    /// Global memory, LDS or scratch, as the address says.
+    /// Global memory, LDS or scratch, depending on the address.
     Flat,
     /// Global memory.
     Global,
@@ -31,10 +31,10 @@ pub enum Space {
     Export,
 }
 
-/// How an instruction touches memory.
+/// A memory access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Memory {
-    /// Where the address points.
+    /// The space that the address points into.
     pub space: Space,
     /// Reads it.
     pub load: bool,
@@ -42,20 +42,21 @@ pub struct Memory {
     pub store: bool,
     /// Both in one, as an atomic operation.
     pub atomic: bool,
-    /// LDS is touched as well: flat addresses, copies between LDS and memory.
+    /// LDS is accessed as well: flat addresses, copies between LDS and memory.
     pub lds: bool,
 }
 
 impl Inst {
-    /// How it touches memory.
+    /// The memory access of the instruction.
     #[must_use]
     pub fn memory(&self) -> Option<Memory> {
         let has = |flag| self.is(flag);
         let space = self.space()?;
         let (load, store) = (has(Flag::Load), has(Flag::Store));
-        // LLVM calls every instruction of LDS without a result an atomic one, stores as well.
+        // LLVM flags every instruction of LDS without a result as atomic, including stores.
         let atomic = load && store && (has(Flag::AtomicRet) || has(Flag::AtomicNoRet));
-        // A copy into LDS loads and stores without being atomic. So does a prefetch for LLVM, to stay in its place.
+        // A copy into LDS loads and stores without being atomic. LLVM models a prefetch that way too, to keep its
+        // place.
         let copy = load && store && !atomic && matches!(space, Space::Buffer | Space::Global | Space::Scratch);
         let copy = copy && !self.mnemonic().contains("_prefetch_");
         let lds = matches!(space, Space::Flat | Space::Lds | Space::Tensor) || has(Flag::AsyncCnt) || copy;
@@ -81,13 +82,13 @@ impl Inst {
             (Flag::Exp, Space::Export),
         ];
         let (_, space) = spaces.into_iter().find(|(flag, _)| self.is(*flag))?;
-        // These are of global data share always, and their bit is fixed.
+        // These always address global data share, and their bit is fixed.
         let fixed = || matches!(self.mnemonic(), "ds_ordered_count" | "ds_add_gs_reg_rtn" | "ds_sub_gs_reg_rtn");
         let global = space == Space::Lds && (self.raw(Name::Gds) == Some(1) || fixed());
         Some(if global { Space::Gds } else { space })
     }
 
-    /// The counters that it raises and that fall when it is done.
+    /// The counters that it increments and that are decremented when it completes.
     #[must_use]
     pub fn counters(&self, isa: Isa) -> Counters {
         let mut counters = Counters::default();
@@ -108,7 +109,7 @@ impl Inst {
                 _ => Counter::LgkmAll,
             });
         }
-        // LLVM's flag is on all vector memory; from gfx9 on, stores have their data when they are issued.
+        // LLVM's flag is on all vector memory; from gfx9 on, stores have read their data when they are issued.
         if matches!(memory.space, Space::Export | Space::Gds) || self.is(Flag::Ldsdir) {
             counters.add(Counter::Export);
         }
@@ -120,14 +121,14 @@ impl Inst {
     }
 }
 
-/// Scalar instructions that touch no memory, but are done only when a counter falls: messages, and what barriers
-/// answer into a scalar register or SCC.
+/// Scalar instructions that access no memory but complete only when a counter is decremented: messages, and barrier
+/// instructions that return into a scalar register or SCC.
 fn is_message(mnemonic: &str) -> bool {
     let barriers = ["s_get_barrier_state", "s_barrier_signal_isfirst", "s_barrier_leave"];
     mnemonic.starts_with("s_sendmsg") || barriers.contains(&mnemonic)
 }
 
-/// The counter of vector memory: gfx10 split stores without a result off, gfx12 samples and ray intersections.
+/// The counter of vector memory: gfx10 splits off stores without a result, gfx12 samples and ray intersections.
 fn vector_counter(inst: &Inst, memory: Memory, isa: Isa) -> Counter {
     let writes_back = inst.mnemonic().starts_with("global_wb");
     let stores = memory.store && !memory.load || inst.is(Flag::AtomicNoRet) || writes_back;
@@ -149,9 +150,9 @@ fn vector_counter(inst: &Inst, memory: Memory, isa: Isa) -> Counter {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Counter {
-    /// Vector memory (`vmcnt`); from gfx10 on only what returns data, from gfx12 on `loadcnt`.
+    /// Vector memory (`vmcnt`); from gfx10 on only accesses that return data, from gfx12 on `loadcnt`.
     Load,
-    /// Vector memory that returns nothing (`vscnt`, `storecnt`), from gfx10 on.
+    /// Vector memory without a result (`vscnt`, `storecnt`), from gfx10 on.
     Store,
     /// Samples (`samplecnt`), from gfx12 on.
     Sample,

@@ -1,9 +1,9 @@
-//! Where the registers lie that an encoding reads and writes.
+//! Positions of the registers that an encoding reads and writes.
 //!
-//! Invariants: one list for each kind of entry, made by the build script: what it writes, then what it reads, in lines
-//! of four places that are filled up with places of nothing, so that four places are always taken and nothing is
-//! guessed. A register's number lies in one run of bits of the first four words, and at most one bit more elsewhere
-//! (accumulation register, upper half, parity of a dual result). Registers without an operand are bits of the entry.
+//! Invariants: the build script makes one list for each kind of entry: its writes, then its reads, in groups of four
+//! places that are padded with empty places, so that four places are always processed and no branch is mispredicted. A
+//! register's number is in one run of bits of the first four words, with at most one bit more elsewhere (accumulation
+//! register, upper half, parity of a dual result). Registers without an operand are bits of the entry.
 
 use super::bits::{EffectBits, NO_SLOT};
 use super::lookup::{self, Lookup};
@@ -13,30 +13,30 @@ use crate::{Entry, Implicit, Isa, Piece};
 
 include!(concat!(env!("OUT_DIR"), "/effects.rs"));
 
-/// Where a register's number lies.
+/// The position of a register's number.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place {
-    /// What is known of the effect without the number.
+    /// The part of the effect that does not depend on the number.
     known: EffectBits,
-    /// Bits of the number that are always set: the section and what the kind adds.
+    /// Bits of the number that are always set: the section and the bits that the kind adds.
     plus: u32,
     /// The run: its bits of the number as a mask, how far to rotate its half of the words for them, and which half.
     mask: u32,
     rotation: u8,
     upper: bool,
-    /// The bit elsewhere, [`NONE`] if there is none, and where it goes.
+    /// The bit elsewhere, [`NONE`] if there is none, and its position in the number.
     extra: u8,
     extra_from: u8,
 }
 
-/// Four places: a line of the cache.
+/// Four places: one cache line.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
 pub(crate) struct Chunk(pub(super) [Place; 4]);
 
 const NONE: u8 = 255;
 
-/// Fills a list up.
+/// Pads a list.
 const NOTHING: Place = Place {
     known: EffectBits::NONE,
     plus: lookup::NOTHING as u32,
@@ -47,7 +47,7 @@ const NOTHING: Place = Place {
     extra_from: 0,
 };
 
-/// Marks of an operand: written; then: in the lanes of EXEC only; something of a vector register is left.
+/// Flags of an operand: written; then: in the lanes of EXEC only; part of a vector register survives.
 const WRITTEN: u8 = 1;
 const MASKED: u8 = 2;
 const KEEPS: u8 = 4;
@@ -59,7 +59,7 @@ const fn p(decode: Decode, at: u8, width: u8, from: u8, role: u8, slot: u8, mark
     let kept = marks & KEEPS != 0 && is_vector(decode);
     let known = EffectBits::of_place(marks & WRITTEN != 0, kept, marks & MASKED != 0, role, slot);
     let (plus, dwords) = meaning(decode);
-    // A field of nine bits may say vector register where nothing else is possible; it is one anyway.
+    // A field of nine bits may say vector register where nothing else is possible; the result is the same.
     let narrow = matches!(decode, Decode::Half) || plus == lookup::VECTOR;
     let width = if narrow && width > 8 { 8 } else { width };
     Place {
@@ -78,23 +78,23 @@ const fn in_upper(place: Place) -> Place {
 
 /// The same with a bit of the number elsewhere.
 const fn with_extra(place: Place, extra: u8, extra_from: u8) -> Place {
-    // Sections of nine bits have it behind the number.
+    // Sections of nine bits have it after the number.
     let short = matches!(place.plus as u16, lookup::DUAL_Y | lookup::VECTOR);
     Place { extra, extra_from: if short { 8 } else { extra_from }, ..place }
 }
 
-/// The EXEC of a scalar instruction, as wide as it says.
+/// The EXEC of a scalar instruction, in the width that it states.
 const fn x(dwords: u16, written: bool) -> Place {
     Place { known: unnamed(written, false), plus: (lookup::EXEC + dwords - 1) as u32, ..NOTHING }
 }
 
-/// M0, if the bit at `at` says so.
+/// M0, if the bit at `at` is set.
 const fn g(at: u8) -> Place {
     let known = unnamed(false, false);
     Place { known, plus: lookup::GDS as u32, mask: 1, rotation: at & 63, upper: at >= 64, ..NOTHING }
 }
 
-/// One of the registers that the number of a hardware register means. A part of it is written.
+/// One of the registers that the number of a hardware register means. Only a part of it is written.
 const fn h(part: u16, written: bool) -> Place {
     let plus = lookup::HARDWARE + part * lookup::HARDWARE_NUMBERS;
     Place { known: unnamed(written, written), plus: plus as u32, mask: lookup::HARDWARE_NUMBERS as u32 - 1, ..NOTHING }
@@ -114,7 +114,7 @@ const fn also_read(place: Place) -> Place {
     Place { known: place.known.also(false), ..place }
 }
 
-/// Section with the bits that the kind adds, and the size of the register where the section does not say it.
+/// The section with the bits that the kind adds, and the size of the register where the section does not determine it.
 const fn meaning(decode: Decode) -> (u16, u8) {
     match decode {
         Decode::Vgpr { dwords } | Decode::Source { dwords, plus: 256 } => (lookup::VECTOR, dwords),
@@ -133,7 +133,7 @@ const fn meaning(decode: Decode) -> (u16, u8) {
         Decode::SdwaSource => (lookup::SDWA, 0),
         Decode::SdwaLaneMask => (lookup::SDWA_LANE_MASK, 0),
         Decode::DualResultY => (lookup::DUAL_Y, 0),
-        // Numbers: the build script leaves them out, and no register is there.
+        // Numbers: the build script omits them, because they name no register.
         Decode::Imm
         | Decode::Literal32
         | Decode::Literal64
@@ -150,11 +150,11 @@ const fn is_vector(decode: Decode) -> bool {
     matches!(plus & !256, lookup::VECTOR | lookup::DUAL_Y) || matches!(decode, Decode::Half | Decode::HalfLow128)
 }
 
-/// What an entry reads and writes.
+/// The reads and writes of an entry.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(8))]
 pub(super) struct EntryEffects {
-    /// Number of its first line of places.
+    /// Number of its first group of places.
     start: u16,
     writes: u8,
     reads: u8,
@@ -164,7 +164,7 @@ pub(super) struct EntryEffects {
     pub(super) implicit_reads: u8,
 }
 
-/// A line of the table.
+/// A table entry.
 const fn e(start: u16, writes: u8, reads: u8, flags: u8, implicit_writes: u8, implicit_reads: u8) -> EntryEffects {
     EntryEffects { start, writes, reads, flags, implicit_writes, implicit_reads }
 }
@@ -172,15 +172,15 @@ const fn e(start: u16, writes: u8, reads: u8, flags: u8, implicit_writes: u8, im
 impl EntryEffects {
     /// Other fields decide how many registers an operand has.
     const SIZED: u8 = 1;
-    /// SDWA, whose fields say whether it keeps bits.
+    /// SDWA, whose fields determine whether it preserves bits.
     const SDWA: u8 = 2;
-    /// A failed fetch (`tfe`, `lwe`) or 16-bit data (`d16`) leaves something of the result as it was.
+    /// A failed fetch (`tfe`, `lwe`) or 16-bit data (`d16`) leaves part of the result unchanged.
     const FETCHES: u8 = 4;
-    /// A place has a bit elsewhere, or lies in the third or fourth word.
+    /// A place has a bit elsewhere, or is in the third or fourth word.
     const EXTRA: u8 = 8;
-    /// More than one line of places.
+    /// More than one group of places.
     const MANY: u8 = 16;
-    /// One more place that is read, behind those that it counts.
+    /// One more place that is read, after those that it counts.
     const FOR_GDS: u8 = 32;
 
     #[inline(always)]
@@ -194,13 +194,13 @@ impl EntryEffects {
         self.flags & flags != 0
     }
 
-    /// All its places are in one line, and each says all there is.
+    /// All its places are in one group, and they describe all effects.
     #[inline(always)]
     pub(super) const fn is_plain(self) -> bool {
         !self.has(Self::SIZED | Self::SDWA | Self::FETCHES | Self::EXTRA | Self::MANY)
     }
 
-    /// Its places say all there is.
+    /// Its places describe all effects.
     #[inline(always)]
     pub(super) const fn is_placed(self) -> bool {
         !self.has(Self::SIZED | Self::SDWA | Self::FETCHES)
@@ -219,7 +219,7 @@ impl EntryEffects {
         PLACES.get(start..start + self.len().div_ceil(4)).unwrap_or_default()
     }
 
-    /// How many places it has.
+    /// Its number of places.
     #[inline(always)]
     fn len(self) -> usize {
         self.late().end.into()
@@ -237,13 +237,13 @@ impl EntryEffects {
         Range { line: self.start, next: self.writes, end: self.writes + self.reads }
     }
 
-    /// Whether there are places behind registers without an operand.
+    /// Whether there are places after registers without an operand.
     #[inline(always)]
     pub(super) const fn has_late(self) -> bool {
         self.has(Self::FOR_GDS)
     }
 
-    /// Read places that are listed behind registers without an operand.
+    /// Read places that are listed after registers without an operand.
     #[inline]
     pub(super) fn late(self) -> Range {
         let next = self.writes + self.reads;
@@ -271,7 +271,7 @@ impl EntryEffects {
     }
 }
 
-/// Some of an entry's places. The table's length is a power of two, so an index needs no comparison.
+/// A subrange of an entry's places. The table's length is a power of two, so an index needs no comparison.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Range {
     line: u16,
@@ -299,14 +299,14 @@ pub(crate) fn sized_by_fields(entry: Entry) -> bool {
     EntryEffects::of(entry).is_sized()
 }
 
-/// The bit elsewhere that says which half of its register operand number `slot` is.
+/// The bit elsewhere that selects the half of the register of operand number `slot`.
 pub(crate) fn half_piece(entry: Entry, slot: u8) -> Option<Piece> {
     let place = EntryEffects::of(entry).all().find(|place| place.slot() == Some(slot))?;
     let is_half = place.plus as u16 & !256 == lookup::HALF && place.extra != NONE;
     is_half.then_some(Piece { at: place.extra, from: place.extra_from, width: 1 })
 }
 
-/// What the numbers of one field name.
+/// The registers that the numbers of one field name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Named {
     plus: u32,
@@ -314,9 +314,9 @@ pub(crate) struct Named {
 }
 
 impl Named {
-    /// Where each field of an entry begins that may name a scalar register, how many bits it has and what it names; `None`
-    /// for one that is not a single run of bits of the first two words. No fields at all if others decide what is named, or
-    /// if VCC or SCC is written without being named.
+    /// For each field of an entry that may name a scalar register: its lowest bit, its width and the registers that it
+    /// names; `None` for a field that is not a single run of bits of the first two words. The whole result is `None` if
+    /// other fields decide what is named, or if VCC or SCC is written implicitly.
     pub(crate) fn all(entry: Entry) -> Option<impl Iterator<Item = Option<(u8, u8, Self)>>> {
         let line = EntryEffects::of(entry);
         let writes = [Implicit::Vcc, Implicit::Scc].iter().any(|one| line.implicit_writes >> (*one as u8) & 1 != 0);
@@ -331,7 +331,7 @@ impl Named {
 }
 
 impl Place {
-    /// The field's place, its bits and what it names, if that is all.
+    /// The field's position, its width and the registers that it names, if nothing else matters.
     fn named(&self) -> Option<(u8, u8, Named)> {
         let from = self.mask.trailing_zeros().min(31) as u8;
         let width = self.mask.count_ones() as u8;
@@ -344,18 +344,18 @@ impl Place {
         self.known.slot()
     }
 
-    /// What the bank mode makes of the register.
+    /// The role that selects its VGPR bank.
     pub(super) fn role(&self) -> Option<Role> {
         self.known.role()
     }
 
-    /// The number in its run of bits, which lies in one half of the first four words (the build script checks that).
+    /// The number in its run of bits, which is in one half of the first four words (checked by the build script).
     #[inline(always)]
     fn number(&self, half: u64) -> u32 {
         half.rotate_right(self.rotation.into()) as u32 & self.mask | self.plus
     }
 
-    /// The effect of a place that has no bit elsewhere and lies in the first two words.
+    /// The effect of a place that has no bit elsewhere and is in the first two words.
     #[inline(always)]
     pub(super) fn plain(&self, [low, _]: [u64; 2], lookup: Lookup) -> EffectBits {
         lookup.register(self.number(low)).and(self.known)

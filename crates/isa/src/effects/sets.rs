@@ -1,13 +1,13 @@
-//! What an instruction reads and writes as sets, with everything that a single register cannot say.
+//! Reads and writes of an instruction as register sets, including everything that a single register cannot express.
 //!
-//! Invariants: a set of what *may* be touched is never too small and a set of what is *certainly* overwritten never
-//! too large. An operand that stands for other registers counts as those as well: `src_vccz` is VCC, `src_execz` is
-//! EXEC, `src_lds_direct` is addressed by M0. An instruction whose registers M0 chooses ([`Flag::Indexed`]) may touch
-//! every register of its file and overwrites none for certain.
+//! Invariants: a set of what *may* be accessed is never too small and a set of what is *certainly* overwritten never
+//! too large. An operand that aliases other registers counts as those as well: `src_vccz` is VCC, `src_execz` is EXEC,
+//! `src_lds_direct` is addressed by M0. An instruction whose registers M0 selects ([`Flag::Indexed`]) may access every
+//! register of its file and certainly overwrites none.
 //!
 //! Absent on purpose: the VGPR index mode of gfx9. It is state of the wave: between an instruction for which
-//! [`Inst::index_mode`] says `true` and one for which it says `false`, every vector register of a VALU instruction may
-//! be another one, which only the caller can know.
+//! [`Inst::index_mode`] returns `true` and one for which it returns `false`, every vector register of a VALU
+//! instruction may be another one, which only the caller can know.
 
 use super::EffectBits;
 use crate::bank::VgprBanks;
@@ -57,7 +57,7 @@ impl Inst {
         self.overwritten(isa, banks, |effect| !effect.partial() && !effect.masked())
     }
 
-    /// Registers that it certainly overwrites in the lanes of EXEC: everywhere, if EXEC is full.
+    /// Registers that it certainly overwrites in the lanes of EXEC: completely, if EXEC is full.
     #[must_use]
     pub fn overwritten_in_active_lanes(&self, isa: Isa, banks: VgprBanks) -> RegSet {
         self.overwritten(isa, banks, |effect| !effect.partial())
@@ -102,7 +102,7 @@ impl Inst {
         }
     }
 
-    /// Every register that it may touch because M0 chooses.
+    /// Every register that it may access because M0 selects it.
     fn chosen_by_index(&self) -> RegSet {
         if !self.is(Flag::Indexed) {
             return RegSet::EMPTY;

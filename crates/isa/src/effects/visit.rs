@@ -1,7 +1,7 @@
-//! All effects of an instruction at once, for callers that look at every instruction.
+//! All effects of an instruction at once, for callers that process every instruction.
 //!
-//! Invariants: the same registers as [`Inst::effects`] lists. Four places are always taken, whatever the instruction
-//! has, and a constant is an empty effect: the processor has nothing to guess, which costs more than all the rest.
+//! Invariants: the same registers as [`Inst::effects`] lists. Four places are always processed, whatever the
+//! instruction has, and a constant is an empty effect: a mispredicted branch would cost more than all the rest.
 
 use super::implicit::{ImplicitEffects, ImplicitSet};
 use super::lookup::Lookup;
@@ -10,7 +10,7 @@ use super::{EffectBits, Parts, fetch};
 use crate::value::Value;
 use crate::{Inst, Isa, Name};
 
-/// Places of an entry at most, a multiple of four; the build script checks it.
+/// The maximum number of places of an entry, a multiple of four; checked by the build script.
 const MOST: usize = 16;
 
 /// Reads the effects of one instruction after another, all on one target.
@@ -28,9 +28,9 @@ impl EffectReader {
         Self { isa, lookup: Lookup::of(isa) }
     }
 
-    /// Gives `each` what an instruction reads and writes: every register that an operand names and, where the width or
-    /// the choice is the instruction's own, registers without an operand; empty effects between them. What remains is
-    /// the result: registers that it always touches without naming them.
+    /// Passes to `each` the reads and writes of an instruction: every register that an operand names and, where the
+    /// width or the choice is the instruction's own, registers without an operand, interspersed with empty effects. The
+    /// remaining registers, which it always accesses implicitly, are the result.
     #[inline(always)]
     pub fn visit(self, inst: &Inst, mut each: impl FnMut(EffectBits)) -> ImplicitEffects {
         let (parts, line, lookup) = (Parts::of(inst), EntryEffects::of(inst.entry()), self.lookup);
@@ -56,15 +56,15 @@ impl EffectReader {
 }
 
 impl Inst {
-    /// What it reads and writes, see [`EffectReader::visit`]; for one instruction.
+    /// Its reads and writes, see [`EffectReader::visit`]; for one instruction.
     #[inline(always)]
     pub fn visit(&self, isa: Isa, each: impl FnMut(EffectBits)) -> ImplicitEffects {
         EffectReader::new(isa).visit(self, each)
     }
 }
 
-/// Effects of an instruction whose fields decide more than the numbers of registers. It is handed over in single numbers,
-/// because a reference would make every other instruction be written to memory as well.
+/// Effects of an instruction whose fields decide more than the numbers of registers. It is passed as single integers,
+/// because a reference would force every other instruction to memory as well.
 #[inline(never)]
 fn ruled(low: u64, high: u64, rest: u64, isa: Isa) -> ([EffectBits; MOST], usize) {
     let parts = Parts { halves: [low, high], rest };
@@ -79,7 +79,7 @@ fn ruled(low: u64, high: u64, rest: u64, isa: Isa) -> ([EffectBits; MOST], usize
     (found, count)
 }
 
-/// What an instruction's fields say about its registers beyond their numbers.
+/// Properties of an instruction's registers that its fields decide beyond their numbers.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rules {
     /// Vector results keep bits.
@@ -100,13 +100,13 @@ impl Rules {
         Self { keeps, sized: line.is_sized() }
     }
 
-    /// Whether there is nothing to say.
+    /// Whether no rule applies.
     #[inline]
     pub(super) fn is_plain(self) -> bool {
         !self.keeps && !self.sized
     }
 
-    /// The effect as the rules have it.
+    /// The effect adjusted by the rules.
     #[cold]
     pub(super) fn apply(self, bits: EffectBits, parts: Parts, isa: Isa) -> EffectBits {
         if bits.is_none() {
@@ -117,13 +117,13 @@ impl Rules {
     }
 }
 
-/// SDWA: the result is less than the dword (`dst_sel` 6), and what is beside it stays (`dst_unused` 2).
+/// SDWA: the result is narrower than the dword (`dst_sel` 6), and the other bits are preserved (`dst_unused` 2).
 fn preserves(parts: Parts) -> bool {
     let inst = parts.inst();
     inst.raw(Name::DstUnused) == Some(2) && inst.raw(Name::DstSel) != Some(6)
 }
 
-/// The same register with as many dwords as the instruction's other fields say.
+/// The same register with the number of dwords that the instruction's other fields determine.
 fn with_size(bits: EffectBits, parts: Parts, isa: Isa) -> EffectBits {
     let slot = bits.slot().and_then(|slot| parts.entry().slots().get(usize::from(slot)));
     let Some(slot) = slot else { return bits };

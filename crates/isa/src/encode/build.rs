@@ -1,7 +1,7 @@
 //! Building an instruction from its operands.
 //!
-//! Invariants: operands that print nothing when they have their usual value may be left out and get it; all others
-//! must be given. The result was decoded again: it is the line that was asked for, with the registers given.
+//! Invariants: operands that print nothing when they have their usual value may be omitted and get it; all others are
+//! required. The result was decoded again: it is the requested table entry, with the requested registers.
 
 use super::constant::{self, Literal};
 use super::field::{decode, low_bits, scatter};
@@ -17,7 +17,7 @@ use crate::{Class, Entry, Feature, Flag, Inst, Isa, Name, Slot};
 /// No instruction has more operands: images with thirteen addresses have 25.
 const MOST: usize = 40;
 
-/// What an operand is to be.
+/// The requested value of an operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arg {
     /// A register.
@@ -40,7 +40,7 @@ impl From<Reg> for Arg {
     }
 }
 
-/// Where an operand went.
+/// The encoded form of an operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Placed {
     /// A register.
@@ -69,20 +69,20 @@ pub struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    /// Begins the instruction with this mnemonic (without encoding suffix) in an encoding class.
+    /// Begins an instruction with this mnemonic (without encoding suffix) in an encoding class.
     #[must_use]
     pub fn new(isa: Isa, mnemonic: &'a str, class: Class) -> Self {
         Self { isa, mnemonic, class, args: [(Name::Simm16, Arg::Number(0)); MOST], count: 0 }
     }
 
-    /// Gives an operand; the last value given for a name counts.
+    /// Sets an operand; the last value for a name counts.
     #[must_use]
     pub fn set(mut self, name: Name, arg: impl Into<Arg>) -> Self {
         self.give(name, arg.into());
         self
     }
 
-    /// Gives operands; the last value given for a name counts.
+    /// Sets operands; the last value for a name counts.
     #[must_use]
     pub fn set_all(mut self, args: &[(Name, Arg)]) -> Self {
         args.iter().for_each(|(name, arg)| self.give(*name, *arg));
@@ -102,7 +102,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Makes the instruction. Of several forms of the same name and class (with and without an address register, say)
-    /// the first is taken that has all the operands given and needs no others.
+    /// the first is taken that has all the operands set and requires no others.
     ///
     /// # Errors
     /// No form fits; the reason is that of the form that came closest.
@@ -110,7 +110,7 @@ impl<'a> Builder<'a> {
         self.build_among(Entry::all())
     }
 
-    /// The same for callers that know where to look: every other line of the tables is passed over.
+    /// The same for callers that know the candidate entries: every other table entry is skipped.
     ///
     /// # Errors
     /// As [`Builder::build`].
@@ -122,7 +122,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// The same for callers that have all operands together: the last one given for a name counts.
+/// The same for callers that have all operands together: the last value for a name counts.
 ///
 /// # Errors
 /// As [`Builder::build`].
@@ -170,8 +170,8 @@ fn nearness(error: &EncodeError) -> u8 {
     }
 }
 
-/// The instruction again from its decoded operands: what an assembler would make of it. Bits that do not matter are
-/// as LLVM 23 sets them, whatever they were.
+/// The instruction assembled again from its decoded operands, as an assembler would encode it. Bits that do not matter
+/// get the values that LLVM 23 sets, whatever they were.
 ///
 /// # Errors
 /// The operands break a rule that hardware or decoder do not enforce.
@@ -241,7 +241,7 @@ fn assemble_in(
     Ok(inst)
 }
 
-/// Checks one operand and finds what its field is to hold.
+/// Checks one operand and computes the value of its field.
 pub(super) fn place(entry: Entry, slot: &Slot, arg: Arg, isa: Isa) -> Result<Option<Placed>, EncodeError> {
     let (kind, name) = (kind_of(slot), slot.name);
     if slot.pieces().is_empty() && !has_partner(entry, slot) {
@@ -278,7 +278,7 @@ pub(super) fn place(entry: Entry, slot: &Slot, arg: Arg, isa: Isa) -> Result<Opt
             if kind.operand_type.is_source() && kind.decode != Decode::Dpp8FetchInvalid {
                 return Err(EncodeError::WrongSort(name));
             }
-            // The field of the fetch-invalid flag is found as it is; what is asked for is the flag.
+            // The field of the fetch-invalid flag is stored unchanged; the request is for the flag.
             let value = if matches!(value, 0xe9 | 0xea) && kind.decode == Decode::Dpp8FetchInvalid {
                 value as u64
             } else {
@@ -290,7 +290,7 @@ pub(super) fn place(entry: Entry, slot: &Slot, arg: Arg, isa: Isa) -> Result<Opt
     Ok(Some(placed))
 }
 
-/// An operand without bits: modifiers are spread later, everything else must be what the encoding implies.
+/// An operand without bits: modifiers are spread later, everything else must have the value that the encoding implies.
 fn implied(entry: Entry, slot: &Slot, arg: Arg) -> Result<Option<Placed>, EncodeError> {
     match arg {
         Arg::Number(value) if spread(slot.name).is_some() && value >= 0 => Ok(Some(Placed::Bits(value as u64))),
@@ -343,7 +343,7 @@ fn check_register(entry: Entry, slot: &Slot, kind: &Kind, reg: Reg, isa: Isa) ->
     Ok(())
 }
 
-/// What the number of a scalar tuple's first register must be a multiple of.
+/// The required alignment of a scalar tuple's first register.
 fn multiple(reg: Reg) -> Option<u8> {
     match (reg.file, reg.count) {
         (RegFile::Sgpr | RegFile::Ttmp, 2) => Some(2),
@@ -352,7 +352,7 @@ fn multiple(reg: Reg) -> Option<u8> {
     }
 }
 
-/// Whether the encoding has room for a literal behind it.
+/// Whether the encoding has room for a literal after it.
 fn allow_literal(entry: Entry, kind: &Kind, name: Name, literal: Literal, isa: Isa) -> Result<Literal, EncodeError> {
     let refused = Err(EncodeError::LiteralNotAllowed(name));
     let literal = match (kind.decode, literal) {
@@ -376,7 +376,7 @@ fn allow_literal(entry: Entry, kind: &Kind, name: Name, literal: Literal, isa: I
     if takes && fits { Ok(literal) } else { refused }
 }
 
-/// `v_fma_mix` and its kin: the rows say inline constants, LLVM's assembler takes literals as well (from gfx10 on).
+/// `v_fma_mix` and similar: the rows list inline constants, LLVM's assembler accepts literals as well (from gfx10 on).
 fn mixes(entry: Entry, operand: OperandType) -> bool {
     entry.class() == Some(Class::Vop3p)
         && matches!(operand, OperandType::RegInlineCFp16 | OperandType::RegInlineCBf16)
@@ -404,7 +404,7 @@ fn one_literal(slots: &[Slot], operands: &Operands) -> Result<Option<Literal>, E
     Ok(found)
 }
 
-/// Modifiers of all sources in one operand: the bit of each source's own modifiers that it stands for.
+/// Modifiers of all sources in one operand: the corresponding bit of each source's own modifiers.
 fn spread(name: Name) -> Option<u64> {
     match name {
         Name::NegLo => Some(1),
@@ -450,7 +450,7 @@ fn has_partner(entry: Entry, slot: &Slot) -> bool {
     slot.tied.is_some() || entry.slots().iter().any(|other| other.tied.map(usize::from) == number && number.is_some())
 }
 
-/// Gives each half of a tied pair what the other half was given.
+/// Copies the operand of each half of a tied pair to the other half.
 fn join_partners(slots: &[Slot], operands: &mut Operands) {
     for (number, slot) in slots.iter().enumerate() {
         let Some(partner) = slot.tied.map(usize::from) else { continue };
@@ -484,7 +484,7 @@ fn write(entry: Entry, isa: Isa, operands: &Operands, words: &mut [u32; 5]) -> R
     Ok(())
 }
 
-/// Puts a register into the field of operand number `number`, and into the bit elsewhere that says which half.
+/// Puts a register into the field of operand number `number`, and its half into the bit elsewhere that selects it.
 pub(super) fn put_register(
     entry: Entry,
     number: u8,
@@ -507,7 +507,7 @@ pub(super) fn put_register(
     }
 }
 
-/// Bit 8 of a field of nine bits, which says vector register also where nothing else is possible.
+/// Bit 8 of a field of nine bits, which marks a vector register also where nothing else is possible.
 fn marks_vector(decode: Decode, slot: &Slot) -> u64 {
     let has_it = slot.pieces().iter().any(|piece| piece.from <= 8 && piece.from + piece.width > 8);
     if decode == Decode::Half && has_it { 256 } else { 0 }
@@ -526,7 +526,7 @@ pub(super) fn literal_bits(kind: &Kind, name: Name, literal: Literal) -> Result<
     }
 }
 
-/// Puts the literal behind the encoding unless it is a field of it; the length.
+/// Puts the literal after the encoding unless it is a field of it; returns the length.
 fn append(entry: Entry, slots: &[Slot], literal: Option<Literal>, words: &mut [u32; 5]) -> u8 {
     let end = entry.bytes();
     let field = slots.iter().any(|slot| matches!(kind_of(slot).decode, Decode::Literal32 | Decode::Literal64));
@@ -544,7 +544,7 @@ fn append(entry: Entry, slots: &[Slot], literal: Option<Literal>, words: &mut [u
     end + if high.is_some() { 8 } else { 4 }
 }
 
-/// Checks that the result is the entry and has the registers.
+/// Checks that the result is the requested entry and has the requested registers.
 fn verify(entry: Entry, inst: &Inst, isa: Isa, operands: &Operands, len: u8) -> Result<(), EncodeError> {
     if inst.entry() != entry {
         return Err(EncodeError::OtherInstruction { wanted: entry, found: inst.entry() });
@@ -554,7 +554,7 @@ fn verify(entry: Entry, inst: &Inst, isa: Isa, operands: &Operands, len: u8) -> 
     }
     let reader = Reader::new(*inst, isa);
     for (number, (slot, placed)) in entry.slots().iter().zip(operands).enumerate() {
-        // Only registers are looked at, and most operands are none.
+        // Only registers are compared, and most operands are none.
         let Some(Placed::Reg(wanted)) = placed else { continue };
         let Value::Reg(found) = reader.value(number) else { continue };
         if found.count != wanted.count {

@@ -7,7 +7,7 @@ use crate::Isa;
 use crate::kind::OperandType;
 use crate::value::Inline;
 
-/// How many bits of a constant an operand reads.
+/// The number of bits of a constant that an operand reads.
 fn bits(operand: OperandType) -> u32 {
     use OperandType as Type;
     match operand {
@@ -54,7 +54,7 @@ pub(super) fn literal(operand: OperandType, value: u64, long: bool) -> Option<Li
     short.map(Literal::Short).or(long.then_some(Literal::Long(value)))
 }
 
-/// Whether 32 literal bits are the upper half of what the operand reads.
+/// Whether 32 literal bits are the upper half of the operand's value.
 pub(super) fn is_float64(operand: OperandType) -> bool {
     use OperandType as Type;
     matches!(operand, Type::RegImmFp64 | Type::RegInlineCFp64 | Type::RegInlineAcFp64 | Type::RegImmV2fp64)

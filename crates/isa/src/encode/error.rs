@@ -1,10 +1,10 @@
-//! Why an instruction cannot be encoded.
+//! Errors of encoding an instruction.
 
 use crate::reg::Reg;
 use crate::{Entry, Name};
 use core::fmt;
 
-/// Why an instruction cannot be encoded as asked.
+/// The reason why an instruction cannot be encoded as requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EncodeError {
     /// No row has this mnemonic in this encoding class.
@@ -13,13 +13,13 @@ pub enum EncodeError {
     NotOnTarget,
     /// The encoding has no operand or field of this name.
     NoSuchOperand(Name),
-    /// An operand without a default was not given.
+    /// A required operand was not set.
     Missing(Name),
-    /// An operand that the encoding does not hold was given a value other than the one it implies.
+    /// An operand that the encoding does not hold was set to a value other than the one it implies.
     Implied(Name),
     /// More operands than an instruction can have.
     TooMany,
-    /// A register was given where a number belongs, or a number where a register belongs.
+    /// A register was passed where a number belongs, or a number where a register belongs.
     WrongSort(Name),
     /// The operand takes registers of another file, or not this one.
     NotInClass {
@@ -34,16 +34,16 @@ pub enum EncodeError {
         name: Name,
         /// Dwords that it takes.
         wanted: u8,
-        /// Dwords that were given.
+        /// Dwords of the register passed.
         found: u8,
     },
-    /// The tuple does not begin at a multiple of what it must.
+    /// The tuple is not aligned.
     Unaligned {
         /// The operand.
         name: Name,
         /// The register.
         reg: Reg,
-        /// What its number must be a multiple of.
+        /// The required alignment.
         multiple: u8,
     },
     /// The field has too few bits, or the value has bits that the field leaves out.
@@ -72,7 +72,7 @@ pub enum EncodeError {
     ConstantBus {
         /// The limit.
         limit: u8,
-        /// What the operands need.
+        /// The number that the operands need.
         found: u8,
     },
     /// Operands that must be the same register are not.
@@ -84,12 +84,12 @@ pub enum EncodeError {
     },
     /// The result would be another instruction.
     OtherInstruction {
-        /// What it was to be.
+        /// The requested entry.
         wanted: Entry,
-        /// What it is.
+        /// The resulting entry.
         found: Entry,
     },
-    /// The result would have another length, because a literal comes or goes.
+    /// The result would have another length, because a literal is added or removed.
     OtherLength {
         /// Bytes before.
         before: u8,

@@ -1,13 +1,13 @@
 //! Changing bits of an instruction in place.
 //!
-//! Invariants: only the bits of the field change; what comes out decodes to the same line of the tables and has the
-//! same length, or it is an error. Bits that do not matter stay as they are.
+//! Invariants: only the bits of the field change. The result decodes to the same table entry and has the same length,
+//! or it is an error. Bits that do not matter are unchanged.
 
 use super::EncodeError;
 use crate::{Inst, Isa, Name, Piece};
 
 impl Inst {
-    /// The same instruction with another value in the field or operand `name`, raw as [`Inst::raw`] gives it.
+    /// The same instruction with another value in the field or operand `name`, raw as [`Inst::raw`] returns it.
     ///
     /// # Errors
     /// The field does not exist or does not hold the value; the result is not the same instruction.
@@ -31,14 +31,14 @@ impl Inst {
     }
 }
 
-/// Where the field or operand `name` lies.
+/// The position of the field or operand `name`.
 fn pieces(inst: &Inst, name: Name) -> Option<&'static [Piece]> {
     let entry = inst.entry();
     let slot = entry.slot(name).map(|slot| slot.pieces()).filter(|pieces| !pieces.is_empty());
     slot.or_else(|| entry.fields().find(|field| field.name == name).map(|field| field.pieces))
 }
 
-/// Decodes words; behind the instruction there are zeros.
+/// Decodes words; zeros follow the instruction.
 pub(super) fn decode(isa: Isa, words: &[u32; 5]) -> Result<Inst, EncodeError> {
     let mut bytes = [0; 20];
     for (chunk, word) in bytes.chunks_exact_mut(4).zip(words) {
@@ -47,7 +47,7 @@ pub(super) fn decode(isa: Isa, words: &[u32; 5]) -> Result<Inst, EncodeError> {
     isa.decode(&bytes).map_err(|_| EncodeError::Undecodable)
 }
 
-/// Puts `value` into the bits of `pieces`; the mask of bits that they hold if the value has others.
+/// Puts `value` into the bits of `pieces`; returns the mask of bits that they hold if the value has others.
 pub(super) fn scatter(words: &mut [u32; 5], pieces: &[Piece], value: u64) -> Result<(), u64> {
     let held = pieces.iter().fold(0, |held, piece| held | low_bits(piece.width) << piece.from.min(63));
     if value & !held != 0 {
@@ -59,7 +59,7 @@ pub(super) fn scatter(words: &mut [u32; 5], pieces: &[Piece], value: u64) -> Res
     Ok(())
 }
 
-/// Puts the `width` lowest bits of `value` to bit `at`; at most 64, which lie in three words at most.
+/// Puts the `width` lowest bits of `value` at bit `at`; at most 64 bits, in at most three words.
 fn insert(words: &mut [u32; 5], at: u8, width: u8, value: u64) {
     let (first, shift) = (usize::from(at / 32), at % 32);
     let (mask, value) = (u128::from(low_bits(width)) << shift, u128::from(value & low_bits(width)) << shift);

@@ -12,7 +12,7 @@ use crate::{Class, Entry, Feature, Flag, Isa, Name, Piece};
 const ZERO: u128 = 0x80;
 /// EXEC as a result.
 const EXEC: u128 = 0x7e;
-/// Where the three sources lie, nine bits each.
+/// Positions of the three sources, nine bits each.
 const SOURCES: [u32; 3] = [32, 41, 50];
 /// `op_sel_hi` of the three sources.
 const OP_SEL_HI: [u32; 3] = [59, 60, 14];

@@ -1,6 +1,6 @@
 //! Changing one operand of an instruction in place.
 //!
-//! Invariants: only the operand's bits change, with the bit elsewhere that says which half of its register; a literal
+//! Invariants: only the operand's bits change, with the bit elsewhere that selects the half of its register; a literal
 //! changes only if no other operand reads it; the length never changes.
 //!
 //! Absent on purpose: rules about several operands at once (constant bus), which [`super::rebuild`] checks.
@@ -15,7 +15,7 @@ use crate::{Inst, Isa, Name, Slot};
 
 impl Inst {
     /// The same instruction with another operand `name`: register, constant, literal or number, checked as
-    /// [`super::Builder`] checks it. Of tied operands the one that has bits of its own changes both.
+    /// [`super::Builder`] checks it. Of tied operands, changing the one that has its own bits changes both.
     ///
     /// # Errors
     /// The operand does not exist or does not take the value; the result is not the same instruction.
@@ -39,7 +39,7 @@ impl Inst {
         self.same(isa, &words)
     }
 
-    /// Puts a literal behind the instruction, where one is that this operand alone reads, or leaves an equal one.
+    /// Replaces the literal after the instruction, if only this operand reads it, or keeps an equal one.
     fn put_literal(&self, isa: Isa, slot: &Slot, new: Literal, words: &mut [u32; 5]) -> Result<(), EncodeError> {
         let (value, bytes) = match new {
             Literal::Short(value) => (u64::from(value), 4),

@@ -1,7 +1,7 @@
 //! From a register or constant to the number in the field: [`Decode`] read backwards.
 //!
-//! Invariants: an exhaustive match over [`Decode`], so a new way to read a field does not build without its inverse;
-//! what comes out reads back as what went in (the builder decodes its result).
+//! Invariants: an exhaustive match over [`Decode`], so a new decoding of a field does not build without its inverse;
+//! every result decodes to the original value (the builder decodes its result).
 
 use super::EncodeError;
 use crate::kind::Decode;
@@ -13,7 +13,7 @@ pub(super) const LITERAL32: u64 = 255;
 /// Number of a literal of 64 bits.
 pub(super) const LITERAL64: u64 = 254;
 
-/// How many dwords a register of this kind has; `None` for half registers and numbers.
+/// The number of dwords of a register of this kind; `None` for half registers and numbers.
 pub(super) fn dwords(decode: Decode, isa: Isa) -> Option<u8> {
     match decode {
         Decode::Vgpr { dwords } | Decode::Agpr { dwords } | Decode::Source { dwords, .. } => Some(dwords),
@@ -83,7 +83,7 @@ pub(super) fn register(decode: Decode, name: Name, reg: Reg, isa: Isa) -> Result
 /// The field's value for number 128 to 255 of the source encoding: an inline constant or the mark of a literal.
 pub(super) fn constant(decode: Decode, name: Name, number: u64) -> Result<u64, EncodeError> {
     match decode {
-        // Bit 8 says vector register where it is set and adds nothing where only bit 9 is.
+        // Bit 8 marks a vector register where it is set and adds nothing where only bit 9 is set.
         Decode::Source { plus, .. } if plus & 256 == 0 => Ok(number),
         Decode::HalfSource | Decode::HalfSourceLow128 | Decode::Barrier => Ok(number),
         Decode::SdwaSource => Ok(256 | number),

@@ -22,8 +22,8 @@ const SOURCES: [Name; 9] = [
     Name::Vsrc2Y,
 ];
 
-/// Scalar values that a vector instruction reads: at most eight different registers are remembered, the limits are
-/// far lower.
+/// Scalar values that a vector instruction reads: at most eight different registers are recorded; the limits are far
+/// lower.
 struct Scalars {
     registers: [Option<Reg>; 8],
     literals: [bool; 2],
@@ -84,7 +84,7 @@ fn is_vector(entry: Entry) -> bool {
     flags.into_iter().any(|flag| entry.is(flag)) || matches!(entry.class(), Some(Class::Vopd | Class::Vopd3))
 }
 
-/// The lane number of `v_writelane_b32` is no use of the constant bus if it is in M0.
+/// The lane number of `v_writelane_b32` does not use the constant bus if it is in M0.
 fn lane_is_m0(entry: Entry, operands: &[Option<Placed>]) -> bool {
     let lane = entry.slots().iter().zip(operands).find(|(slot, _)| slot.name == Name::Src1);
     matches!(lane, Some((_, Some(Placed::Reg(reg)))) if reg.is(Special::M0))

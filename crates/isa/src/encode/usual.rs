@@ -1,4 +1,4 @@
-//! Operands that are left out.
+//! Default values of omitted operands.
 //!
 //! Invariant: an operand has a usual value if LLVM's assembler prints nothing for it.
 
@@ -7,7 +7,7 @@ use crate::kind::{Decode, OperandType};
 use crate::operand::kind_of;
 use crate::{Entry, Name, Slot};
 
-/// The value that an operand has when it is left out; `None` if it must be given.
+/// The value of an operand when it is omitted; `None` if it is required.
 pub(super) fn usual(entry: Entry, slot: &Slot) -> Option<u64> {
     let kind = kind_of(slot);
     let held = slot.pieces().iter().fold(0, |held, piece| held | low_bits(piece.width) << piece.from.min(63));

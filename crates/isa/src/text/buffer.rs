@@ -1,16 +1,16 @@
-//! Many lines one behind another, the fastest way to write them.
+//! A buffer for many consecutive lines, the fastest way to write them.
 //!
-//! Invariants: what instructions and `core::fmt` write is UTF-8, other bytes are their caller's; room that was made once
-//! stays when the text is cleared.
+//! Invariants: the bytes written by instructions and `core::fmt` are UTF-8; other bytes are the caller's
+//! responsibility. Capacity is kept when the text is cleared.
 
 use alloc::vec::Vec;
 use core::fmt;
 
-/// Room that is made at least, more than almost every line needs.
+/// The minimum capacity that is added, more than almost every line needs.
 const LEAST: usize = 512;
 
-/// Text that grows, see [`append_text`](crate::Inst::append_text). Behind it is room whose bytes exist already, so that
-/// a short text can be copied as a whole block.
+/// A growing text, see [`append_text`](crate::Inst::append_text). It is followed by capacity whose bytes are
+/// initialized, so that a short text can be copied as a whole block.
 #[derive(Debug, Clone, Default)]
 pub struct TextBuffer {
     bytes: Vec<u8>,
@@ -18,12 +18,12 @@ pub struct TextBuffer {
 }
 
 impl TextBuffer {
-    /// Without room.
+    /// A buffer without capacity.
     pub const fn new() -> Self {
         Self { bytes: Vec::new(), len: 0 }
     }
 
-    /// With room for so many bytes.
+    /// A buffer with capacity for this many bytes.
     pub fn with_capacity(bytes: usize) -> Self {
         Self { bytes: alloc::vec![0; bytes + LEAST], len: 0 }
     }
@@ -33,12 +33,12 @@ impl TextBuffer {
         self.len
     }
 
-    /// Whether there is none.
+    /// Whether the text is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Forgets the text and keeps the room.
+    /// Clears the text and keeps the capacity.
     pub fn clear(&mut self) {
         self.len = 0;
     }
@@ -48,7 +48,7 @@ impl TextBuffer {
         self.bytes.get(..self.len).unwrap_or_default()
     }
 
-    /// Forgets what stands behind the first `len` bytes.
+    /// Discards everything after the first `len` bytes.
     pub fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len);
     }
@@ -71,19 +71,19 @@ impl TextBuffer {
         }
     }
 
-    /// The room behind the text.
+    /// The capacity after the text.
     #[inline]
     pub(super) fn room(&mut self) -> &mut [u8] {
         self.bytes.get_mut(self.len..).unwrap_or_default()
     }
 
-    /// So many bytes of the room are text now.
+    /// Adds the next `bytes` bytes of the capacity to the text.
     #[inline]
     pub(super) fn take(&mut self, bytes: usize) {
         self.len = self.bytes.len().min(self.len + bytes);
     }
 
-    /// Makes more room.
+    /// Adds capacity.
     #[cold]
     pub(super) fn grow(&mut self, bytes: usize) {
         let size = self.bytes.len().max(LEAST / 2) * 2 + bytes;

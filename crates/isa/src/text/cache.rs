@@ -7,7 +7,7 @@ use crate::operand::sign_extended;
 use crate::tables::Feature;
 use core::fmt::{self, Write};
 
-/// Kinds of accesses that temporal hints are for.
+/// Kinds of accesses that temporal hints apply to.
 const STORE: u8 = 1;
 const ATOMIC: u8 = 2;
 

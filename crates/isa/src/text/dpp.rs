@@ -6,7 +6,8 @@ use core::fmt::{self, Write};
 
 /// Selections of SDWA.
 pub(super) const SDWA_SELECTS: [&str; 7] = ["BYTE_0", "BYTE_1", "BYTE_2", "BYTE_3", "WORD_0", "WORD_1", "DWORD"];
-/// What SDWA does with the rest of the result. The last number has no meaning; LLVM writes the first one's name.
+/// The SDWA treatment of the other bits of the result. The last number has no meaning; LLVM writes the first one's
+/// name.
 pub(super) const SDWA_UNUSED: [&str; 4] = ["UNUSED_PAD", "UNUSED_SEXT", "UNUSED_PRESERVE", "UNUSED_PAD"];
 
 impl Writer<'_, '_, '_> {
@@ -19,8 +20,8 @@ impl Writer<'_, '_, '_> {
         self.out.write_char(']')
     }
 
-    /// Whether the double-rate unit does not know a control. `operation`: 1 multiplications of 32 bits, 2 operands of
-    /// 64 bits.
+    /// Whether the double-rate unit does not support a control. `operation`: 1 multiplications of 32 bits, 2 operands
+    /// of 64 bits.
     fn unknown_to_double_rate(&self, raw: u64, operation: u8) -> bool {
         let uses_it = match operation {
             0 => false,

@@ -1,6 +1,6 @@
-//! One line, the short way where that is open.
+//! One line, by the fast path where there is one.
 //!
-//! Invariant: what is written is what [`Writer`] writes for every step.
+//! Invariant: the text equals that of [`Writer`] for every step.
 
 use super::number::hexadecimal_block;
 use super::program::{Line, Plain, SECOND_HALF, SIMPLE_LITERAL, Step};
@@ -12,7 +12,7 @@ use crate::isa::Isa;
 use crate::operand::Reader;
 use core::fmt;
 
-/// Why a line is not written.
+/// The reason why a line is not written.
 pub(super) enum Stop {
     /// It needs more room.
     Full,
@@ -20,7 +20,7 @@ pub(super) enum Stop {
     Label,
 }
 
-/// Writes the line of an instruction to the start of `bytes`; gives its length.
+/// Writes the line of an instruction to the start of `bytes`; returns its length.
 #[inline]
 pub(super) fn write(inst: &Inst, isa: Isa, options: &Options<'_>, bytes: &mut [u8]) -> Result<usize, Stop> {
     let [a, b, c, d, _] = *inst.words();
@@ -66,7 +66,7 @@ pub(super) fn write(inst: &Inst, isa: Isa, options: &Options<'_>, bytes: &mut [u
     Ok(at)
 }
 
-/// Writes the text of a step and the first `len` of some letters; gives where they end.
+/// Writes the text of a step and the first `len` of some letters; returns their end.
 #[inline(always)]
 fn append(bytes: &mut [u8], at: usize, step: &Step, letters: &[u8; 16], len: usize) -> Result<usize, Stop> {
     let place: &mut [u8; 32] = bytes.get_mut(at..).and_then(|rest| rest.first_chunk_mut()).ok_or(Stop::Full)?;
@@ -79,7 +79,7 @@ fn append(bytes: &mut [u8], at: usize, step: &Step, letters: &[u8; 16], len: usi
 /// The number of a source that is a literal.
 const LITERAL: u16 = 255;
 
-/// The text of a source that is a literal, if it has a short way.
+/// The text of a source that is a literal, if it has a fast path.
 #[inline]
 fn literal(inst: &Inst, number: u16, step: &Step) -> Option<([u8; 16], usize)> {
     if number & 0x1ff != LITERAL || step.place & SIMPLE_LITERAL == 0 {
@@ -88,8 +88,8 @@ fn literal(inst: &Inst, number: u16, step: &Step) -> Option<([u8; 16], usize)> {
     inst.following_literal().filter(|literal| is_no_constant(*literal)).map(hexadecimal_block)
 }
 
-/// Whether no inline constant has the same bits, in any type of 32 or 64 bits. Some literals for which that is true are
-/// looked at the long way: small integers, and everything near the floats from 0.5 to 4.
+/// Whether no inline constant has the same bits, in any type of 32 or 64 bits. Some literals for which that is true
+/// take the slow path: small integers, and everything near the floats from 0.5 to 4.
 #[inline]
 fn is_no_constant(literal: u32) -> bool {
     let small = literal.wrapping_add(16) <= 80;
@@ -98,7 +98,7 @@ fn is_no_constant(literal: u32) -> bool {
     !(small || round || literal == 0x3e22_f983)
 }
 
-/// A step the long way; gives where its text ends.
+/// Writes a step by the slow path; returns the end of its text.
 #[inline(never)]
 fn long(inst: &Inst, isa: Isa, options: &Options<'_>, step: &Step, bytes: &mut [u8], at: usize) -> Result<usize, Stop> {
     let mut room = Room { bytes, at, full: false };
@@ -117,7 +117,7 @@ mod tests {
     use crate::{Entry, Target, Wave};
     use alloc::string::String;
 
-    /// Every step the long way.
+    /// Writes every step by the slow path.
     fn long_line(inst: &Inst, isa: Isa, options: &Options<'_>) -> String {
         let mut bytes = [0; 2048];
         let line = Line::of(inst.entry());
@@ -144,7 +144,7 @@ mod tests {
         *state
     }
 
-    /// Each entry of each target with many contents of its fields, those with special meanings more often than others.
+    /// Every entry of every target with random field values, biased towards those with special meanings.
     #[test]
     fn the_short_way_writes_what_the_long_one_writes() {
         let mut state = 0x2545_f491_4f6c_dd1d;
@@ -182,7 +182,7 @@ mod tests {
         assert!(count > 300_000, "{count} lines");
     }
 
-    /// Each register, constant and literal as a source and as a result.
+    /// Every register, constant and literal as a source and as a result.
     #[test]
     fn sources_are_all_written_like_the_long_way() {
         for target in Target::all() {

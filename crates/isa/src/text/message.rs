@@ -1,13 +1,13 @@
 //! Messages of `s_sendmsg`.
 //!
-//! Invariant: a message that the target does not have is written as numbers, and only if nothing is lost by that.
+//! Invariant: a message that the target does not have is written as numbers, and only if that loses no information.
 
 use super::Writer;
 use crate::isa::Isa;
 use crate::tables::Feature;
 use core::fmt::{self, Write};
 
-/// Generations that have a message: the first, and the first that has it no more.
+/// Generations that have a message: the first, and the first without it.
 type Range = (u8, u8);
 /// No last generation.
 const ON: u8 = 255;

@@ -51,7 +51,7 @@ static NUMBER_TEXT: &str = text(&NUMBERS);
 static VECTOR_TEXT: &str = text(&VECTORS);
 static SCALAR_TEXT: &str = text(&SCALARS);
 
-/// The line of a number below 256; `letters` stand before it.
+/// The table text of a number below 256, preceded by `letters` letters.
 #[inline]
 fn line(table: &'static str, number: usize, letters: usize) -> &'static str {
     let digits = 1 + usize::from(number >= 10) + usize::from(number >= 100);
@@ -122,11 +122,11 @@ pub(crate) fn decimal_block(value: u16) -> ([u8; 8], usize) {
     }
 }
 
-/// `0x` and the digits of a word, and how many bytes that is.
+/// `0x` and the digits of a word, and the number of bytes.
 #[inline]
 pub(crate) fn hexadecimal_block(value: u32) -> ([u8; 16], usize) {
     const BYTES: u64 = 0x0101_0101_0101_0101;
-    // The digits that are written come first.
+    // The significant digits come first.
     let digits = 8 - (value | 1).leading_zeros() / 4;
     let mut spread = u64::from(value << (32 - 4 * digits));
     spread = (spread << 16 | spread) & 0x0000_ffff_0000_ffff;

@@ -1,7 +1,7 @@
 //! Registers, constants and literals in text.
 //!
-//! Invariants: a literal that a constant could replace is written as `lit(…)`, so that text assembles to the same bytes;
-//! what does not belong in its place is written with a remark, as LLVM does.
+//! Invariants: a literal that a constant could replace is written as `lit(…)`, so that text assembles to the same
+//! bytes. A register or constant that is invalid for its operand is written with a comment, as LLVM does.
 
 use super::Writer;
 use super::program::{Plain, SECOND_HALF, Step};
@@ -21,12 +21,12 @@ impl Writer<'_, '_, '_> {
         self.reader.slots.get(slot).map(kind_of)
     }
 
-    /// An operand as it stands in most places.
+    /// Writes an operand in the usual form.
     pub(super) fn operand(&mut self, slot: usize) -> fmt::Result {
         self.operand_at(slot, 0, 0)
     }
 
-    /// The same with the place of its field, width 0 if that is not one run of bits.
+    /// The same with the position of its field, width 0 if that is not one run of bits.
     #[inline]
     pub(super) fn operand_at(&mut self, slot: usize, at: u8, width: u8) -> fmt::Result {
         let Some(kind) = self.kind(slot) else { return Ok(()) };
@@ -55,7 +55,7 @@ impl Writer<'_, '_, '_> {
         }
     }
 
-    /// A register, with a remark if it is not of the operand's class.
+    /// Writes a register, with a comment if it is not in the operand's class.
     fn classed_register(&mut self, slot: usize, reg: Reg, kind: &Kind) -> fmt::Result {
         reg.write(self.out)?;
         self.beyond_first_bank(slot, reg)?;
@@ -72,7 +72,7 @@ impl Writer<'_, '_, '_> {
         self.out.write_str("' register class*/")
     }
 
-    /// The register that is meant, if the mode of the banks makes it another than the encoding names.
+    /// Writes the physical register, if the bank mode makes it another than the encoding names.
     fn beyond_first_bank(&mut self, slot: usize, reg: Reg) -> fmt::Result {
         if !self.options.banks.any_beyond() || reg.file != RegFile::Vgpr {
             return Ok(());
@@ -88,7 +88,7 @@ impl Writer<'_, '_, '_> {
         }
     }
 
-    /// A register in a place whose class is not looked at.
+    /// Writes a register of an operand whose class is not checked.
     pub(super) fn register_only(&mut self, slot: usize) -> fmt::Result {
         match self.reader.value(slot) {
             Value::Reg(reg) => reg.write(self.out),
@@ -96,7 +96,7 @@ impl Writer<'_, '_, '_> {
         }
     }
 
-    /// Bits as the type of the operand writes them.
+    /// Writes bits in the form for the operand's type.
     fn constant(&mut self, bits: u64, operand_type: OperandType) -> fmt::Result {
         use OperandType as T;
         let low = bits as u16;
@@ -191,7 +191,7 @@ impl Writer<'_, '_, '_> {
             Value::Literal(literal) => !literal.explicit,
             _ => false,
         };
-        // `-1` is another constant than the negation of 1, so that is spelled out.
+        // `-1` is another constant than the negation of 1, so the latter is written out.
         let spelled = negative && !absolute && plain;
         if negative {
             self.out.write_str(if spelled { "neg(" } else { "-" })?;
@@ -206,13 +206,13 @@ impl Writer<'_, '_, '_> {
         if spelled { self.out.write_char(')') } else { Ok(()) }
     }
 
-    /// The name of the register behind the step's modifiers, if it has a short way.
+    /// The name of the register after the step's modifiers, if it has a fast path.
     fn short_register(&self, step: &Step) -> Option<&'static [u8; 16]> {
         if step.plain != Plain::Register {
             return None;
         }
         let number = step.number(self.reader.half(step.place & SECOND_HALF != 0));
-        // Parts of the field that lie elsewhere are looked at, too.
+        // Parts of the field that are elsewhere are included, too.
         let whole = self.reader.raw(usize::from(step.slot) + 1) as u16 ^ step.flip;
         if whole != number {
             return None;

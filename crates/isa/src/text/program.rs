@@ -1,13 +1,13 @@
 //! The steps that write instructions, made by the build script from the assembly templates.
 //!
-//! A step has a long way, which writes its operand whatever it is, and mostly a short one, which is a look in a table.
+//! A step has a slow path, which writes its operand in every case, and usually a fast one, which is a table lookup.
 //!
-//! Invariants: where the short way is open it writes what the long one writes; a step's slot is a slot of its instruction; what the four extra numbers mean depends on the part and is
-//! written down beside the generator.
+//! Invariants: where the fast path applies, it writes the same as the slow one. A step's slot is a slot of its
+//! instruction. The meaning of the four extra numbers depends on the part and is documented in the generator.
 
 use crate::tables::Entry;
 
-/// What comes after a step's text.
+/// The part that follows a step's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
     Text,
@@ -65,10 +65,10 @@ pub(crate) enum Part {
     WaitEvent,
 }
 
-/// What a step writes if the bits of its guard are clear.
+/// The output of a step if the bits of its guard are clear.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Plain {
-    /// Its text, and a line of the table of registers and constants.
+    /// Its text, and an entry of the table of registers and constants.
     Register,
     /// Its text.
     Text,
@@ -82,7 +82,7 @@ pub(crate) enum Plain {
     Long,
 }
 
-/// A text in a block that is copied whole: at most 15 letters, then how many.
+/// A text in a block that is copied whole: at most 15 letters, then their number.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Block([u8; 16]);
 
@@ -98,7 +98,7 @@ impl Block {
         Block(block)
     }
 
-    /// The letters, with others behind them.
+    /// The letters, followed by the rest of the block.
     #[inline]
     pub(crate) fn letters(&self) -> &[u8; 16] {
         &self.0
@@ -110,19 +110,19 @@ impl Block {
     }
 }
 
-/// A text and what comes after it.
+/// A text and the part that follows it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Step {
     pub(crate) text: Block,
     pub(crate) guard: u64,
     /// Bits of the register's field that count.
     pub(crate) mask: u16,
-    /// Bits of it that are turned around, so that it is the number of a source.
+    /// Bits of it that are inverted to make it the number of a source.
     pub(crate) flip: u16,
     pub(crate) plain: Plain,
-    /// How far the register's field is away, and two flags.
+    /// The distance to the register's field, and two flags.
     pub(crate) place: u8,
-    /// Which size the register has.
+    /// The size of the register.
     pub(crate) size: u8,
     pub(crate) part: Part,
     pub(crate) slot: u8,
@@ -130,11 +130,11 @@ pub(crate) struct Step {
     pub(crate) at: u8,
     /// Its width; 0 if it is not one run of bits.
     pub(crate) width: u8,
-    /// Of a register, for each kind of target what is not in its class.
+    /// For a register: for each kind of target, the entries outside its class.
     pub(crate) extra: [u8; 4],
 }
 
-/// The field and the guard of a step lie in the second eight bytes.
+/// The field and the guard of a step are in the second eight bytes.
 pub(crate) const SECOND_HALF: u8 = 64;
 /// A literal is written as a hexadecimal number unless a constant has the same bits.
 pub(crate) const SIMPLE_LITERAL: u8 = 128;
@@ -170,7 +170,7 @@ const fn s(
     Step { text: Block::new(text), guard, mask, flip, plain, place, size, part, slot, at, width, extra }
 }
 
-/// The start of a line: at most 31 letters, then how many.
+/// The start of a line: at most 31 letters, then their number.
 const fn h(text: &str) -> [u8; 32] {
     let (text, mut head, mut at) = (text.as_bytes(), [0; 32], 0);
     assert!(text.len() < 32, "a head that is too long");
@@ -182,7 +182,7 @@ const fn h(text: &str) -> [u8; 32] {
     head
 }
 
-/// What the line of an instruction consists of.
+/// The steps of an instruction's line.
 #[derive(Clone, Copy)]
 pub(crate) struct Line {
     head: u16,
@@ -205,13 +205,13 @@ impl Line {
         LINES.get(usize::from(entry.id())).unwrap_or(&NO_LINE)
     }
 
-    /// Its start: the mnemonic and what always follows.
+    /// Its start: the mnemonic and its constant continuation.
     #[inline]
     pub(crate) fn head(&self) -> &'static [u8; 32] {
         HEADS.get(usize::from(self.head)).unwrap_or(&NO_HEAD)
     }
 
-    /// What follows.
+    /// The steps after the start.
     #[inline]
     pub(crate) fn steps(&self) -> &'static [Step] {
         STEPS.get(usize::from(self.start)..usize::from(self.start) + usize::from(self.count)).unwrap_or_default()
@@ -220,7 +220,7 @@ impl Line {
 
 include!(concat!(env!("OUT_DIR"), "/templates.rs"));
 
-/// What the reader of operands has to look after.
+/// Properties that the operand reader has to handle.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Quirks(u8);
 

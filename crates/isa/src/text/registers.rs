@@ -1,18 +1,18 @@
 //! Texts of registers and constants, one line for each number of a source field.
 //!
-//! Invariants: a line says what is in it, so that a class of registers can refuse it; an empty line is a number that
-//! has no short text, and everybody refuses it. What is there is what [`crate::kind`] and [`crate::reg`] say, and the
-//! tests compare them.
+//! Invariants: a line states its kind of register or constant, so that a register class can reject it. An empty line is
+//! a number without a short text, and every class rejects it. The lines agree with [`crate::kind`] and [`crate::reg`];
+//! the tests compare them.
 
 use super::program::Step;
 use crate::bank::VgprBanks;
 use crate::isa::Isa;
 use crate::tables::{FEATURE_SETS, Feature};
 
-/// A line: letters, what they name, how many.
+/// A line: letters, kind, length.
 pub(super) type Line = [u8; 16];
 
-/// What a line names; the generator has the same numbers.
+/// The kind of a line; the generator has the same numbers.
 const VECTOR: u8 = 1;
 /// A vector or accumulation tuple from an odd register.
 const ODD: u8 = 2;
@@ -28,7 +28,7 @@ const CONSTANT: u8 = 128;
 const NUMBERS: usize = 256;
 /// Sizes in dwords that have blocks, in the generator's order.
 const SIZES: [u16; 6] = [1, 2, 3, 4, 8, 16];
-/// Generations that name scalar registers in ways of their own: gfx9, gfx10, from gfx11 on.
+/// Generations with scalar register names of their own: gfx9, gfx10, from gfx11 on.
 const GENERATIONS: usize = 3;
 /// Blocks of vector and of accumulation registers, then those of scalar ones.
 const VECTOR_BLOCKS: usize = 2 * SIZES.len();
@@ -41,7 +41,7 @@ static TABLE: [[Line; NUMBERS]; BLOCKS] = {
         let mut number = 0;
         while number < NUMBERS {
             table[2 * size][number] = vector(b"v", VECTOR, number as u16, SIZES[size]);
-            // Tuples may not run past the last accumulation register.
+            // Tuples may not extend beyond the last accumulation register.
             if number + SIZES[size] as usize <= NUMBERS {
                 table[2 * size + 1][number] = vector(b"a", ACCUMULATION, number as u16, SIZES[size]);
             }
@@ -75,7 +75,7 @@ const fn decimal(line: Line, number: u16) -> Line {
     letters(line, &[b'0' + (number % 10) as u8])
 }
 
-/// A line that names `what`.
+/// A line of kind `what`.
 const fn line(what: u8, text: &[u8]) -> Line {
     letters([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, what, 0], text)
 }
@@ -128,16 +128,16 @@ const fn scalar(number: u16, dwords: u16, generation: usize) -> Line {
 
 const FLOATS: [&str; 8] = ["0.5", "-0.5", "1.0", "-1.0", "2.0", "-2.0", "4.0", "-4.0"];
 
-/// What the names of registers depend on, of all that a target has.
+/// The properties of a target that determine the names of registers.
 #[derive(Clone, Copy)]
 pub(super) struct Names {
     /// First of the blocks of scalar registers.
     scalars: u8,
     /// Number of the size that a lane mask has.
     lane_mask: u8,
-    /// Which of the four lists of refused lines counts.
+    /// Which of the four lists of rejected lines applies.
     refuses: u8,
-    /// What else is refused: vector registers, if their banks have to be named.
+    /// The other rejected kinds: vector registers, if their banks have to be named.
     beyond: u8,
 }
 
@@ -165,14 +165,14 @@ const fn has(features: &[u64; 4], feature: Feature) -> bool {
 }
 
 impl Names {
-    /// Those of a target in a mode of the banks.
+    /// The properties for a target and a mode of the banks.
     #[inline]
     pub(super) fn of(isa: Isa, banks: VgprBanks) -> Names {
         let names = NAMES.get(usize::from(isa.setting().features)).copied().unwrap_or(NAMES[0]);
         Names { beyond: if banks.any_beyond() { VECTOR } else { 0 }, ..names }
     }
 
-    /// The line of a source's number, unless the step refuses it.
+    /// The line of a source's number, unless the step rejects it.
     #[inline]
     pub(super) fn line(self, number: u16, step: &Step) -> Option<&'static Line> {
         let size = if step.size == LANE_MASK { self.lane_mask } else { step.size };

@@ -1,13 +1,13 @@
-//! Where a line is written: bytes that are there already, so that short texts are copied as whole blocks.
+//! The output buffer of a line: bytes that exist already, so that short texts are copied as whole blocks.
 //!
-//! Invariants: everything before the cursor is whole text; what stands behind it means nothing. A text that does not fit
-//! is not written at all, is reported as an error and remembered, and the caller tries again with more room.
+//! Invariants: everything before the cursor is complete text; the bytes after it are meaningless. A text that does not
+//! fit is not written at all; this is reported as an error and recorded, and the caller retries with a larger buffer.
 
 use super::number;
 use super::program::Block;
 use core::fmt;
 
-/// Bytes to write to.
+/// The buffer.
 pub(super) struct Room<'a> {
     pub(super) bytes: &'a mut [u8],
     pub(super) at: usize,

@@ -7,7 +7,7 @@ use crate::isa::Isa;
 use crate::tables::Feature;
 use core::fmt::{self, Write};
 
-/// Which targets have a hardware register under a name.
+/// The targets that have a hardware register under a name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum When {
     /// All.
@@ -26,7 +26,7 @@ enum When {
 
 const GFX12: When = When::Generations(12, 255);
 
-/// Names of hardware registers, after `HW_REG_`. The first that fits a target is the one.
+/// Names of hardware registers, after `HW_REG_`. The first that fits a target is used.
 const HARDWARE_REGISTERS: &[(u16, &str, When)] = &[
     (1, "WAVE_MODE", GFX12),
     (1, "MODE", When::Always),
@@ -94,7 +94,7 @@ fn holds(when: When, isa: Isa) -> bool {
     }
 }
 
-/// Dependency counters: name after `depctr_`, lowest bit, width. All are full by default.
+/// Dependency counters: name after `depctr_`, lowest bit, width. All bits are set by default.
 const DEPENDENCY_COUNTERS: [(&str, u16, u16); 7] = [
     ("hold_cnt", 7, 1),
     ("sa_sdst", 0, 1),
@@ -105,7 +105,7 @@ const DEPENDENCY_COUNTERS: [(&str, u16, u16); 7] = [
     ("vm_vsrc", 2, 3),
 ];
 
-/// What a delay waits for.
+/// The dependencies of a delay.
 const DELAYS: [&str; 12] = [
     "NO_DEP",
     "VALU_DEP_1",
@@ -121,13 +121,13 @@ const DELAYS: [&str; 12] = [
     "SALU_CYCLE_3",
 ];
 
-/// How far the second delay is away.
+/// The distance to the second delay.
 const SKIPS: [&str; 6] = ["SAME", "NEXT", "SKIP_1", "SKIP_2", "SKIP_3", "SKIP_4"];
 
-/// Length of a text that there is none of.
+/// Length that marks a missing text.
 const INVALID: u8 = 255;
 
-/// The parts of a delay as they stand one behind another, with their lengths in the last byte.
+/// The parts of a delay in their order, with their lengths in the last byte.
 static DELAY_BLOCKS: [[[u8; 32]; 16]; 3] =
     [delays("instid0(", &DELAYS), delays(" | instskip(", &SKIPS), delays(" | instid1(", &DELAYS)];
 
@@ -267,7 +267,7 @@ impl Writer<'_, '_, '_> {
         Ok(())
     }
 
-    /// The same with numbers that mean nothing, and without a first delay.
+    /// The same with meaningless numbers, and without a first delay.
     fn any_delay_alu(&mut self, raw: u16) -> fmt::Result {
         let parts = [
             ("instid0(", usize::from(raw & 15), &DELAYS[..], "/* invalid instid value */"),
@@ -325,7 +325,7 @@ impl Writer<'_, '_, '_> {
         }
         let flags = [(13, "UC_VERSION_W64_BIT"), (14, "UC_VERSION_W32_BIT"), (15, "UC_VERSION_MDP_BIT")];
         let set = raw.count_ones() - (raw & 0xff).count_ones();
-        // Every flag but the last puts what stands before it in parentheses.
+        // Every flag but the last encloses the preceding text in parentheses.
         for _ in 1..set {
             self.out.write_char('(')?;
         }

@@ -8,7 +8,7 @@ use core::fmt::{self, Write};
 const LANES: u16 = 31;
 
 impl Writer<'_, '_, '_> {
-    /// The swizzle in the offset field; the most special form that says the same.
+    /// Writes the swizzle in the offset field in its most specific form.
     pub(super) fn swizzle(&mut self, text: &Block, raw: u16) -> fmt::Result {
         if raw == 0 {
             return Ok(());

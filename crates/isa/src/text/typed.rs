@@ -180,7 +180,7 @@ const DATA: [&str; 16] = [
 /// Types of gfx9, after `BUF_NUM_FORMAT_`.
 const NUMBER: [&str; 8] = ["UNORM", "SNORM", "USCALED", "SSCALED", "UINT", "SINT", "RESERVED_6", "FLOAT"];
 
-/// The format that is not written: one byte, normalized.
+/// The format that is omitted: one byte, normalized.
 const DEFAULT: u64 = 1;
 
 impl Writer<'_, '_, '_> {

@@ -1,4 +1,4 @@
-//! Random instructions of every line of the tables.
+//! Random instructions of every table entry.
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
@@ -51,8 +51,8 @@ pub(crate) fn entries(most: usize) -> Vec<(Entry, Vec<Isa>)> {
     Entry::all().map(|entry| (entry, spread(having(entry)))).collect()
 }
 
-/// An instruction of `entry` with random fields, if the bits that came up decode to it: at first any bits, then with
-/// operands that most fields take.
+/// An instruction of `entry` with random fields, if the generated bits decode to it: at first any bits, then with
+/// operands that most fields accept.
 pub(crate) fn random(entry: Entry, isa: Isa, random: &mut Random) -> Option<Inst> {
     let (value, mask) = entry.fixed();
     let wild = value | random.wide() & !mask;
@@ -66,7 +66,7 @@ pub(crate) fn random(entry: Entry, isa: Isa, random: &mut Random) -> Option<Inst
     [wild, tame].into_iter().find_map(|word| {
         let mut bytes = [0; 20];
         bytes[..16].copy_from_slice(&word.to_le_bytes());
-        // What follows the encoding is a literal or nothing.
+        // The encoding is followed by a literal or by nothing.
         bytes[usize::from(entry.bytes())..].fill_with(|| random.next() as u8);
         isa.decode(&bytes).ok().filter(|inst| inst.entry() == entry)
     })

@@ -137,7 +137,7 @@ impl Common {
     }
 }
 
-/// What the row of an entry as a whole says.
+/// The description in the row of an entry as a whole.
 const WHOLE: &str = "a function";
 
 /// Reads the instructions of an entry.

@@ -1,4 +1,4 @@
-//! Code objects whose file tells where the profile is.
+//! Code objects whose file locates the profile.
 #![no_main]
 
 #[path = "../src/checks.rs"]

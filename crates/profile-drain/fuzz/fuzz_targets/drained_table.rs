@@ -1,4 +1,4 @@
-//! Code objects without a file, whose bounds table tells where the profile is.
+//! Code objects without a file, whose bounds table locates the profile.
 #![no_main]
 
 #[path = "../src/checks.rs"]

@@ -1,4 +1,4 @@
-//! What must hold of any memory of a GPU and any file: no crash, and what is taken LLVM's reader accepts.
+//! Properties of any memory of a GPU and any file: no crash, and LLVM's reader accepts every result.
 
 #![allow(missing_docs, dead_code)] // each target uses one of the checks
 
@@ -21,7 +21,7 @@ pub fn file(input: &[u8]) {
     check(memory, None, &File::open(&blocks, bytes.len() as u64));
 }
 
-/// Two bytes with the place of the table, the memory.
+/// Two bytes with the offset of the table, the memory.
 pub fn table(input: &[u8]) {
     let Some((place, memory)) = input.split_first_chunk::<2>() else { return };
     let table = BASE + u64::from(u16::from_le_bytes(*place));

@@ -11,28 +11,28 @@ use hotswap_profile_drain::layout::LAYOUTS;
 use std::path::Path;
 use std::{env, fs, io};
 
-/// Where the table is in the memory: between the object's names and its counters.
+/// Offset of the table in the memory: between the object's names and its counters.
 const TABLE: u16 = 0x200;
 
 fn main() -> io::Result<()> {
-    let Some(folder) = env::args_os().nth(1) else { return Err(io::Error::other("usage: seeds FOLDER")) };
+    let Some(directory) = env::args_os().nth(1) else { return Err(io::Error::other("usage: seeds DIRECTORY")) };
     for layout in &LAYOUTS {
         let (memory, file, sections) = object(layout);
         let size = (memory.len() as u16).to_le_bytes();
         let name = format!("version-{}", layout.version);
-        put(Path::new(&folder).join("drained_file"), &name, &[&size, &memory, &file])?;
+        put(Path::new(&directory).join("drained_file"), &name, &[&size, &memory, &file])?;
         let memory = with_table(memory, &sections, layout.version);
-        put(Path::new(&folder).join("drained_table"), &name, &[&TABLE.to_le_bytes(), &memory])?;
+        put(Path::new(&directory).join("drained_table"), &name, &[&TABLE.to_le_bytes(), &memory])?;
     }
     Ok(())
 }
 
-fn put(folder: impl AsRef<Path>, name: &str, parts: &[&[u8]]) -> io::Result<()> {
-    fs::create_dir_all(&folder)?;
-    fs::write(folder.as_ref().join(name), parts.concat())
+fn put(directory: impl AsRef<Path>, name: &str, parts: &[&[u8]]) -> io::Result<()> {
+    fs::create_dir_all(&directory)?;
+    fs::write(directory.as_ref().join(name), parts.concat())
 }
 
-/// The table behind which its version follows.
+/// The table, followed by its version.
 fn with_table(mut memory: Vec<u8>, sections: &Sections, version: u32) -> Vec<u8> {
     let bounds = |span: Span| if span.size == 0 { [0, 0] } else { [BASE + span.address, BASE + span.address + span.size] };
     let spans = [sections.names, sections.counters, sections.data, sections.uniform];

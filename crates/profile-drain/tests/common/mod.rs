@@ -1,4 +1,5 @@
-//! A small instrumented object in the memory of a "GPU", and LLVM's reader as far as it decides: for tests and fuzzing.
+//! A small instrumented object in the memory of a "GPU", and the acceptance rules of LLVM's reader: for tests and
+//! fuzzing.
 
 #![allow(unreachable_pub)] // also part of the fuzz targets
 
@@ -51,7 +52,7 @@ pub fn object(layout: &Layout) -> (Vec<u8>, Vec<u8>, Sections) {
     (memory, file, sections)
 }
 
-/// The memory as a file, with section headers behind it.
+/// The memory as a file, followed by section headers.
 pub fn elf(memory: &[u8], sections: &Sections) -> Vec<u8> {
     let mut file = memory.to_vec();
     file[..6].copy_from_slice(b"\x7fELF\x02\x01");
@@ -98,7 +99,7 @@ pub fn take(memory: &[u8], file: &[u8]) -> Result<hotswap_profile_drain::capture
     capture(&device, loaded, &File::open(&blocks, file.len() as u64))
 }
 
-/// LLVM's reader, as far as it decides: every record must lead into the counters.
+/// The acceptance rules of LLVM's reader: every record must point into the counters.
 pub fn reader_accepts(capture: &hotswap_profile_drain::capture::Capture) -> bool {
     let layout = LAYOUTS.iter().find(|layout| u64::from(layout.version) == capture.fixed.version & 0xffff_ffff);
     let layout = layout.expect("a known version");

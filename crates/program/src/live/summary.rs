@@ -52,12 +52,12 @@ impl Summary {
     }
 }
 
-/// What callees that are not known may read.
+/// The registers that unknown callees may read.
 #[derive(Debug, Clone)]
 struct Arguments {
-    /// Of those that are called as LLVM does.
+    /// Read by callees that are called with LLVM's link register.
     usual: Live,
-    /// Of others.
+    /// Read by other callees.
     any_vector: Live,
 }
 
@@ -72,7 +72,7 @@ impl Default for Arguments {
 pub struct Summaries {
     /// By the offset of the entry.
     entries: HashMap<u32, Summary>,
-    /// What is live before a call of somebody who is not known, beside what is live behind it; everything without one.
+    /// The registers live before a call of an unknown function, besides those live after it. Everything if `None`.
     arguments: Option<Box<Arguments>>,
     /// For each function whether that was used in it or in one that it calls.
     trusting: Vec<bool>,
@@ -108,7 +108,7 @@ impl Summaries {
         self.trusting.get(function).copied().unwrap_or_default()
     }
 
-    /// What is live before a call of somebody who is not known, with so much live behind it.
+    /// The registers live before a call of an unknown function with `after` live after it.
     fn before_unknown(&self, call: &CallSite, after: &Live) -> Live {
         let Some(arguments) = &self.arguments else { return Live::EVERYTHING };
         let mut live = if call.has_usual_link() { arguments.usual } else { arguments.any_vector };

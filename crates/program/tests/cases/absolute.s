@@ -1,5 +1,5 @@
 // gfx90a gfx1201
-// An absolute address in code can go anywhere, so its function is open.
+// An absolute address in code may be stored anywhere, so its function is open.
 .type a,@function
 a:
   s_setpc_b64 s[30:31]

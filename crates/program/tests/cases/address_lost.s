@@ -1,6 +1,6 @@
 // gfx90a gfx1201 link
-// Functions whose address is in a register where it is not followed any further, and that register is read later: an
-// unknown call may go there. Where the register is not read the address is lost for good, and callers stay known.
+// Functions whose address is in a register where it is no longer tracked, and that register is read later: an
+// unknown call may reach them. If the register is not read, the address is lost for good, and callers stay known.
 .macro address low, high, name
   s_getpc_b64 s[\low:\high]
   s_add_u32 s\low, s\low, \name@rel32@lo+4
@@ -18,7 +18,7 @@ function stale
 function passed
 function given
 function written_over
-// Two paths choose what is called.
+// Two paths choose the callee.
 .type chooses,@function
 chooses:
   s_cbranch_scc0 .Lsecond
@@ -30,7 +30,7 @@ chooses:
   s_swappc_b64 s[30:31], s[4:5]
   s_endpgm
 .size chooses, .-chooses
-// All are called from here as well; their addresses meet the loop's begin, where nothing reads them.
+// All are called from here as well. Their addresses are merged at the start of the loop, where nothing reads them.
 .type calls,@function
 calls:
   address 6, 7, first
@@ -48,7 +48,7 @@ calls:
   s_cbranch_scc1 calls
   s_endpgm
 .size calls, .-calls
-// The callee calls what is in a register that its caller filled.
+// The callee calls the address in a register that its caller filled.
 .type is_passed,@function
 is_passed:
   s_mov_b64 s[34:35], s[30:31]
@@ -62,7 +62,7 @@ passes:
   s_swappc_b64 s[30:31], s[6:7]
   s_endpgm
 .size passes, .-passes
-// The caller calls what its callee left in a register.
+// The caller calls the address that its callee left in a register.
 .type gives,@function
 gives:
   address 10, 11, given

@@ -1,5 +1,5 @@
 // gfx90a gfx1201 link
-// Functions whose address stands in a table or goes elsewhere can be called by anyone.
+// Functions whose address is in a table or escapes elsewhere can be called from anywhere.
 .type a,@function
 a:
   s_setpc_b64 s[30:31]

@@ -1,5 +1,5 @@
 // gfx1250 link
-// `keeps` keeps an address in s[40:41] over a call of `callee`, whose own jump goes where nobody knows (to .Lthere_callee, if
+// `keeps` keeps an address in s[40:41] over a call of `callee`, whose own jump target is unknown (.Lthere_callee, if
 // functions that call each other were followed into each other): it may change what the convention lets it change.
 	.text
 	.p2align 8

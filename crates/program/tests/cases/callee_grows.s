@@ -1,7 +1,7 @@
 // gfx1250 link
-// `keeps` keeps an address in s[64:65] over a call of `callee`, as the convention lets it. That this callee overwrites them is
-// seen when it is known where its jump goes, and for that what `again` writes, which calls it in turn: so late that `keeps`
-// was followed before.
+// `keeps` keeps an address in s[64:65] over a call of `callee`, as the convention allows. That
+// this callee overwrites them is seen only when its jump target is known, which requires the
+// registers that `again` writes, which calls it in turn: so late that `keeps` was analysed before.
 	.text
 	.p2align 8
 	.globl keeps

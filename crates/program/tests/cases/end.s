@@ -1,5 +1,5 @@
 // gfx90a gfx1030 gfx1100 gfx1250
-// Ends of waves, traps that come back, padding behind the end.
+// Ends of waves, traps that return, padding after the end.
 .type f,@function
 f:
   s_trap 2

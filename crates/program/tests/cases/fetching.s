@@ -1,5 +1,5 @@
 // gfx1250 link
-// Program counters that serve fetching ahead alone, by every way on which they may go, and those that do not.
+// Program counters that are only used for prefetches, by every possible data flow, and those that are not.
 .set msb1, 0x0041
 .type straight,@function
 straight:

@@ -1,6 +1,6 @@
 // gfx90a gfx1201 link link-relocs
-// A jump to a loaded address leads to every place that words of the file name in its function, again in a loop, and not to
-// where another distance is added to the counter. The function is no kernel: loaded addresses may be those of others, too.
+// A jump to a loaded address has as targets all places in its function that words of the file name, also in a
+// loop, but not where another distance is added to the counter. No kernel: loaded addresses may be in others, too.
 .type jumps,@function
 jumps:
   s_getpc_b64 s[6:7]
@@ -18,7 +18,7 @@ jumps:
 .Lthree:
   s_endpgm
 .size jumps, .-jumps
-// What is added to an address that was loaded is not known; what was loaded elsewhere is another function's.
+// A value added to a loaded address is unknown. An address loaded elsewhere belongs to another function.
 .type computes,@function
 computes:
   s_load_dwordx2 s[4:5], s[0:1], 0x0
@@ -29,7 +29,7 @@ computes:
 .Lfour:
   s_endpgm
 .size computes, .-computes
-// Words name the function, but no place inside of it.
+// Words name the function, but no place inside it.
 .type tail,@function
 tail:
   s_load_dwordx2 s[4:5], s[0:1], 0x0

@@ -1,5 +1,5 @@
 // gfx1100 gfx1201 link link-relocs
-// A kernel that calls nobody: its jumps come to the places in words and nowhere else, and nobody else does.
+// A kernel without calls: its jumps reach only the places named by words, and no other code reaches these.
 .amdhsa_code_object_version 5
 .globl k
 .p2align 8

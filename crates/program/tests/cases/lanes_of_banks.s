@@ -1,6 +1,6 @@
 // gfx1250 link
-// An address goes to lanes of v264 and comes out of the same lanes of v8: one number in the encoding, two registers. Where
-// that jump leads nobody knows.
+// An address is written to lanes of v264 and read from the same lanes of v8: one
+// number in the encoding, two registers. The target of that jump is unknown.
 	.text
 	.p2align 8
 	.globl other_bank
@@ -22,7 +22,7 @@ other_bank:
 .Lend_other_bank:
 	.size other_bank, .Lend_other_bank-other_bank
 
-// Without bank modes the lanes of a register are followed.
+// Without bank modes the lanes of a register are tracked.
 	.p2align 8
 	.globl one_bank
 	.type one_bank,@function
@@ -41,7 +41,7 @@ one_bank:
 .Lend_one_bank:
 	.size one_bank, .Lend_one_bank-one_bank
 
-// So are they where every change of the mode chooses the first bank again, as all kernels of LLVM for gfx1250 begin.
+// So are they if every mode change selects the first bank again, as at the start of all LLVM kernels for gfx1250.
 	.p2align 8
 	.globl first_bank
 	.type first_bank,@function

@@ -1,6 +1,6 @@
 // gfx90a gfx1201 link
-// What a callee certainly leaves may hold an address; what it writes may not, but callee-saved registers that it loads
-// again may.
+// A register that a callee certainly does not write may hold an address. One
+// that it writes may not, except callee-saved registers that it restores.
 .type leaf,@function
 leaf:
   v_mov_b32 v0, s18

@@ -1,6 +1,6 @@
 // gfx90a gfx1250 link
-// Sizes that are wrong, names inside of functions, aliases, code without a name that something leads to, and code that
-// nothing leads to.
+// Sizes that are wrong, names inside functions, aliases, code without
+// a name that is referred to, and code that is not referred to.
 .type long,@function
 long:
   s_nop 0

@@ -1,6 +1,6 @@
 // gfx90a gfx1250 link
-// One of several functions is chosen by a number and called, as activation functions of libraries are: a branch for each
-// brings its address, and the call follows elsewhere.
+// One of several functions is chosen by a number and called, like activation functions
+// of libraries: a branch for each loads its address, and the call follows elsewhere.
 .if .amdgcn.gfx_generation_number >= 12
 .macro getpc d
   s_get_pc_i64 s[\d:\d+1]

@@ -1,6 +1,6 @@
 // gfx90a gfx1250 link
-// Long branches of hand-written libraries, skipped by a condition, and with the sign of the distance asked for at run time:
-// only the way that is taken leads anywhere.
+// Long branches of hand-written libraries, skipped by a condition, and with the sign
+// of the distance tested at run time: only the path that is taken has a target.
 .if .amdgcn.gfx_generation_number >= 12
 .macro getpc d
   s_get_pc_i64 s[\d:\d+1]

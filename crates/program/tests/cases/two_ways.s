@@ -1,5 +1,5 @@
 // gfx90a gfx1201
-// Where two paths bring different addresses, the jump is not known; the same one by two ways is.
+// If two paths provide different addresses, the jump target is unknown. The same address from both is known.
 .type f,@function
 f:
   s_getpc_b64 s[4:5]

@@ -1,5 +1,5 @@
 // gfx90a gfx1100 gfx1201 link
-// A jump to a loaded address bounds its own function and no other; so do bytes that are no instruction.
+// A jump to a loaded address bounds its own function and no other, and so do undecodable bytes.
 .type jumps,@function
 jumps:
   s_load_dwordx2 s[4:5], s[0:1], 0x0

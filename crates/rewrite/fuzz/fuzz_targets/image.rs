@@ -1,4 +1,4 @@
-//! The parts of code objects: taken apart, put together again at other sizes.
+//! Parses code objects into their parts, and writes them again with other sizes.
 #![no_main]
 
 #[path = "../src/checks.rs"]

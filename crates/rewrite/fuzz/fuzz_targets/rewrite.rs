@@ -1,4 +1,4 @@
-//! Instructions put into code objects, and the result read again.
+//! Inserts instructions into code objects, and parses the result again.
 #![no_main]
 
 #[path = "../src/checks.rs"]

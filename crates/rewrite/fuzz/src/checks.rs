@@ -1,7 +1,7 @@
-//! What must hold for any bytes, one function for each fuzz target.
+//! Properties that must hold for any input bytes, one function for each fuzz target.
 //!
-//! Nothing panics and nothing takes memory that only a header claims; what is written reads back; that the input is odd
-//! is said by codes of input: a result that fails its verification would be a finding.
+//! Nothing panics, and no memory is allocated just because a header claims a size. Written files can be parsed again.
+//! Odd input is reported by the codes for input errors: a result that fails its verification would be a finding.
 
 // Each target calls one of them.
 #![allow(dead_code)]
@@ -22,7 +22,7 @@ fn check(error: &Diagnostic) {
     assert!(!line.chars().any(char::is_control), "more than a line: {line}");
 }
 
-/// The parts of a file come together again, and at other sizes give a file that is taken apart the same way.
+/// Writing the parts of a file restores it. With other sizes, writing succeeds or reports an error of the input.
 pub(crate) fn image(input: &[u8]) {
     let image = match Image::parse(input) {
         Ok(image) => image,
@@ -44,7 +44,7 @@ pub(crate) fn image(input: &[u8]) {
     }
 }
 
-/// Edits that the input itself decides: its size is the seed.
+/// Edits that depend on the input alone: its size is the seed.
 fn edits(image: &Image<'_>, seed: u64) -> BTreeMap<usize, Edits> {
     let sources = Source::read(image.bytes()).unwrap_or_default();
     let mut all = BTreeMap::new();
@@ -70,7 +70,7 @@ fn edits(image: &Image<'_>, seed: u64) -> BTreeMap<usize, Edits> {
     all
 }
 
-/// A result is sound if the input was, and a second run without edits gives the same.
+/// A result is valid if the input was, and a second run without edits reproduces it.
 pub(crate) fn rewritten(input: &[u8]) {
     let image = match Image::parse(input) {
         Ok(image) => image,
@@ -79,7 +79,7 @@ pub(crate) fn rewritten(input: &[u8]) {
     let edits = edits(&image, input.len() as u64);
     match rewrite(input, &edits, &Options::default()) {
         Ok(new) => {
-            // Without edits the file comes back as it is, sound or not.
+            // Without edits the file is unchanged, valid or not.
             if let Err(error) = verify(&new.bytes) {
                 assert!(new.bytes == input, "{error}");
             }

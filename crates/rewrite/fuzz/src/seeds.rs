@@ -13,7 +13,7 @@ __attribute__((noinline)) int helper(int a) { return a * counter + numbers[a & 3
 kernel void k(global int *x) { for (int i = 0; i < x[3]; i++) *x += helper(x[i]); }
 ";
 
-/// Words for the compiler, and for the linker; none for a relocatable file.
+/// Arguments of the compiler, and of the linker; `None` for a relocatable file.
 const FORMS: &[(&str, Option<&str>)] = &[
     ("-O2", None),
     ("-O2 -g1", None),
@@ -26,15 +26,15 @@ const FORMS: &[(&str, Option<&str>)] = &[
 ];
 
 fn main() -> io::Result<()> {
-    let Some(folder) = env::args_os().nth(1) else { return Err(io::Error::other("usage: seeds FOLDER")) };
+    let Some(directory) = env::args_os().nth(1) else { return Err(io::Error::other("usage: seeds DIRECTORY")) };
     let Some(bench) = Workbench::new("seeds of code objects") else {
         return Err(io::Error::other("the seeds need the userland: `cargo xtask setup`"));
     };
     bench.write("k.cl", SOURCE.as_bytes());
     let bin = format!("/usr/lib/llvm-{}/bin", bench.versions.last().copied().unwrap_or(23));
     for target in ["image", "rewrite"] {
-        let folder = Path::new(&folder).join(target);
-        fs::create_dir_all(&folder)?;
+        let directory = Path::new(&directory).join(target);
+        fs::create_dir_all(&directory)?;
         for processor in ["gfx90a", "gfx1100", "gfx1250"] {
             for (number, (compile, link)) in FORMS.iter().enumerate() {
                 bench.run(&format!(
@@ -44,7 +44,7 @@ fn main() -> io::Result<()> {
                 if let Some(link) = link {
                     bench.run(&format!("{bin}/ld.lld -shared {link} out -o linked && mv linked out"));
                 }
-                fs::write(folder.join(format!("{processor}-{number}")), bench.read("out"))?;
+                fs::write(directory.join(format!("{processor}-{number}")), bench.read("out"))?;
             }
         }
     }

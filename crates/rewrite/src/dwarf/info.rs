@@ -2,7 +2,7 @@
 
 use super::cursor::Cursor;
 use super::{Dwarf, Source, expression};
-use crate::fix::{Chunks, Place, Replaced};
+use crate::fix::{OffsetRuns, Place, Replaced};
 use crate::refuse;
 use gimli::{AttributeValue, DebugAbbrev, DebugInfo, DebugTypes, DwAt, LittleEndian, UnitHeader};
 use hotswap_code_object::Kind;
@@ -59,7 +59,7 @@ pub(super) fn rewrite(source: &Source<'_>, dwarf: &mut Dwarf) -> Result<Units, D
                 )
             })?;
         }
-        dwarf.replaced.push((number, Replaced { bytes, chunks: Chunks::default() }));
+        dwarf.replaced.push((number, Replaced { bytes, chunks: OffsetRuns::default() }));
     }
     Ok(units)
 }

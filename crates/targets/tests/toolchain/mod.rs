@@ -1,12 +1,12 @@
 //! Finds real compilers for tests, and runs a script in their environment.
 //!
-//! They are those of the userland (`HOTSWAP_TEST_ROOT`, see `hotswap-userland`), or the one in the folder that
+//! They are those of the userland (`HOTSWAP_TEST_ROOT`, see `hotswap-userland`), or the one in the directory that
 //! `HOTSWAP_TEST_LLVM_BIN` names. Without either there is nothing to compare with; the test prints that and ends.
 
 use hotswap_userland::{ENV_ROOT, Userland};
 use std::path::{Path, PathBuf};
 
-/// Names a folder with `clang` in it, on the machine itself.
+/// Names a directory with `clang` in it, on the machine itself.
 const ENV_LLVM_BIN: &str = "HOTSWAP_TEST_LLVM_BIN";
 /// Oldest version that these tests are written for.
 const OLDEST: u32 = 22;
@@ -52,15 +52,15 @@ fn one(userland: &Userland, command: &str) -> Option<Clang> {
 }
 
 impl Clang {
-    /// A new scratch folder that the compiler can see.
+    /// A new scratch directory that the compiler can see.
     pub(crate) fn scratch(&self) -> tempfile::TempDir {
         let parent = self.userland.outside("/tmp");
-        tempfile::Builder::new().prefix("hotswap-test-").tempdir_in(parent).expect("scratch folder")
+        tempfile::Builder::new().prefix("hotswap-test-").tempdir_in(parent).expect("scratch directory")
     }
 
-    /// Runs a script with that scratch folder as its working folder and `$CLANG` set; returns its standard output.
-    pub(crate) fn run(&self, folder: &Path, script: &str) -> String {
-        let inside = Path::new("/tmp").join(folder.file_name().expect("a scratch folder"));
+    /// Runs a script with that scratch directory as its working directory and `$CLANG` set; returns its standard output.
+    pub(crate) fn run(&self, directory: &Path, script: &str) -> String {
+        let inside = Path::new("/tmp").join(directory.file_name().expect("a scratch directory"));
         let script = format!("set -e; CLANG='{}'; {script}", self.command);
         let output = self.userland.command(inside, "bash").args(["-c", &script]).output().expect("the shell starts");
         let error = String::from_utf8_lossy(&output.stderr);

@@ -1,13 +1,13 @@
-//! Reads and writes of every encoding, compared with what LLVM's records say of it.
+//! Reads and writes of every encoding, compared with LLVM's records.
 //!
-//! For each encoding that LLVM's decoder knows a word is made with a known register in every operand; what
-//! `hotswap-isa` says that it reads and writes must be what the record says: the registers of the operands with their
-//! files and sizes, tied operands as both, and the registers without an operand.
+//! For each encoding of LLVM's decoder a word is made with a known register in every operand. The reads and writes of
+//! `hotswap-isa` must be those of the record: the registers of the operands with their files and sizes, tied operands
+//! as both, and the registers without an operand.
 //!
-//! Invariants: the rows say which processor has an encoding, nothing else of them is used; a difference that no rule
-//! explains fails, and so does a rule that explains nothing, or an encoding of the rows that nothing was compared with.
+//! Invariants: only the processors of an encoding are taken from the rows, nothing else. A difference that no rule
+//! explains is a failure, and so is a rule that explains nothing, or an encoding of the rows that was not compared.
 //!
-//! Absent on purpose: sizes of image addresses and data that follow from other fields; the sweep judges the operands'
+//! Absent on purpose: sizes of image addresses and data that follow from other fields; the sweep checks the operands'
 //! text, and here each image instruction is compared where LLVM's sizes are those of its record.
 
 pub mod records;
@@ -45,11 +45,11 @@ pub struct Outcome {
     pub implicit: usize,
     /// Differences that no rule explains, with the encodings that have them.
     pub different: BTreeMap<String, BTreeMap<String, String>>,
-    /// How many encodings each rule explained something in.
+    /// Numbers of encodings in which each rule explained a difference.
     pub explained: Vec<usize>,
     /// Encodings of LLVM whose words decode as something else.
     pub unreached: Vec<String>,
-    /// Lines of the tables that nothing was compared with.
+    /// Lines of the tables that were not compared.
     pub untouched: Vec<Entry>,
 }
 
@@ -103,7 +103,7 @@ pub fn compare(model: &Model, descriptions: &[Description], rules: &[Rule]) -> O
     outcome
 }
 
-/// Whether an encoding takes all words of another one with the same operands.
+/// Whether an encoding matches all words of another one with the same operands.
 fn takes_all_of(encoding: Entry, other: Entry) -> bool {
     let ((value, mask), (other_value, other_mask)) = (encoding.fixed(), other.fixed());
     let names = |entry: Entry| entry.slots().iter().map(|slot| slot.name);
@@ -113,7 +113,7 @@ fn takes_all_of(encoding: Entry, other: Entry) -> bool {
         && names(encoding).eq(names(other))
 }
 
-/// What the decoder sees of an encoding: mnemonic, names of operands, value and mask of the fixed bits, length.
+/// The decoder's view of an encoding: mnemonic, names of operands, value and mask of the fixed bits, length.
 type Signature<'a> = (&'a str, Vec<&'a str>, u128, u128, usize);
 
 fn signature(description: &Description) -> Signature<'_> {
@@ -161,7 +161,7 @@ fn places(model: &Model) -> Vec<Place> {
     settings.filter_map(place).collect()
 }
 
-/// What a word of an encoding decodes as.
+/// The result of decoding a word of an encoding.
 fn decoded(description: &Description, place: &Place) -> String {
     let case = words::case(description, Choice::Vector, Numbers::default(), 1);
     let name = &place.name;
@@ -171,7 +171,7 @@ fn decoded(description: &Description, place: &Place) -> String {
     }
 }
 
-/// Compares one encoding where it exists; whether it could be.
+/// Compares one encoding where it exists; returns whether that was possible.
 fn one(description: &Description, places: &[&Place], rules: &[Rule], outcome: &mut Outcome) -> bool {
     let judged = |alike: Alike| {
         let all = places.iter().flat_map(|place| Choice::ALL.map(|choice| (*place, choice)));
@@ -226,7 +226,7 @@ fn best(description: &Description, place: &Place, choice: Choice, alike: Alike) 
     best
 }
 
-/// How much of an instruction must be as in the record.
+/// How closely an instruction must match the record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Alike {
     /// Mnemonic, operands and fixed bits.
@@ -243,7 +243,7 @@ fn is_same(description: &Description, inst: &Inst, alike: Alike) -> bool {
     entry.mnemonic() == mnemonic && names.eq(own) && (alike == Alike::Operands || entry.fixed() == (value, mask))
 }
 
-/// What the record and `hotswap-isa` do not say alike.
+/// The differences between the record and `hotswap-isa`.
 fn differences(description: &Description, case: &Case, inst: &Inst, isa: Isa) -> Vec<Difference> {
     let mut named = Vec::new();
     let mut implicit: Vec<(String, bool)> = Vec::new();
@@ -295,7 +295,7 @@ fn operand_differences(theirs: &[Named], ours: &[Named]) -> Vec<Difference> {
 /// LLVM's name of a register that no operand names; the operand's where it is the register of one.
 fn implicit_name(register: Reg, mnemonic: &str, isa: Isa, case: &Case) -> String {
     let mask = if isa.wave() == Wave::W64 { 2 } else { 1 };
-    // LLVM has EXEC as a whole; scalar instructions have it as wide as their name says.
+    // LLVM has EXEC as a whole; for scalar instructions its width follows from their name.
     let exec = match mnemonic.contains("saveexec_") || mnemonic.contains("wrexec_") {
         true => {
             if mnemonic.ends_with("_b64") {
@@ -330,7 +330,7 @@ impl Outcome {
         group.entry(format!("{} {}", description.table, description.name)).or_insert_with(example);
     }
 
-    /// The counts, and what is different or explained.
+    /// The counts, and the differences and explanations.
     pub fn lines(&self, rules: &[Rule]) -> Vec<String> {
         let explained: usize = self.explained.iter().sum();
         let encodings: BTreeSet<&String> = self.different.values().flat_map(BTreeMap::keys).collect();
@@ -364,7 +364,7 @@ impl Outcome {
         text
     }
 
-    /// Whether nothing is left to explain, no rule is idle, and every line of the tables was compared.
+    /// Whether no difference is unexplained, no rule is idle, and every line of the tables was compared.
     pub fn is_good(&self) -> bool {
         self.compared > 0
             && self.different.is_empty()

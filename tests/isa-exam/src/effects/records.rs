@@ -1,7 +1,7 @@
-//! What LLVM's records say of each encoding, read from the JSON of llvm-tblgen and kept as a digest.
+//! LLVM's records of each encoding, read from the JSON of llvm-tblgen and kept as a digest.
 //!
-//! Invariants: this is a reading of its own, which shares nothing with the importer of the rows; what a record of a
-//! real encoding lacks is taken from its pseudo instruction, from which LLVM's compiler works.
+//! Invariants: this is an independent reader, which shares nothing with the importer of the rows; properties that the
+//! record of a real encoding lacks are taken from its pseudo instruction, which LLVM's compiler uses.
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
@@ -198,7 +198,7 @@ impl Description {
         self.bits.resize(self.bits.len().next_multiple_of(32), Bit::Free);
     }
 
-    /// Adds what a record says beside the operands.
+    /// Adds the record's effects other than operands.
     fn add_from(&mut self, record: &Fields) {
         self.reads.extend(names(record, "Uses").map(str::to_owned));
         self.writes.extend(names(record, "Defs").map(str::to_owned));
@@ -225,7 +225,7 @@ fn class(records: &BTreeMap<String, Fields>, kind: &str) -> Option<Class> {
     Some(Class { name: name.to_owned(), bits, vector, accumulation, scalar })
 }
 
-/// The mnemonic at the begin of an assembly string.
+/// The mnemonic at the beginning of an assembly string.
 fn mnemonic(text: &str) -> String {
     let text = text.replace(['{', '}'], "");
     let end = text.find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').unwrap_or(text.len());

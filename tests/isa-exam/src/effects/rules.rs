@@ -1,18 +1,18 @@
 //! The differences that have a reason: `effects-rules.txt`.
 //!
-//! Invariant: a rule that explains nothing fails the exam, so the list only holds what is true.
+//! Invariant: a rule that explains nothing fails the exam, so the list contains only true statements.
 
 use std::fmt;
 
 /// The committed list.
 pub const LIST: &str = include_str!("../../effects-rules.txt");
 
-/// In which way `hotswap-isa` and LLVM do not say the same.
+/// How `hotswap-isa` and LLVM differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// LLVM has it, `hotswap-isa` has not.
     Missing,
-    /// The other way round.
+    /// `hotswap-isa` has it, LLVM has not.
     Extra,
     /// Another register, or fewer of them.
     Other,
@@ -21,7 +21,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Its word in the list.
+    /// Its name in the list.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Missing => "missing",
@@ -35,7 +35,7 @@ impl Kind {
 /// A difference.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Difference {
-    /// In which way.
+    /// Its kind.
     pub kind: Kind,
     /// A write rather than a read.
     pub written: bool,
@@ -58,14 +58,14 @@ pub struct Rule {
     difference: String,
     mnemonics: Vec<String>,
     tables: Vec<String>,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
 /// Reads the list.
 ///
 /// # Errors
-/// The number of the line that has not six parts.
+/// The number of the line that does not have six parts.
 pub fn read(text: &str) -> Result<Vec<Rule>, usize> {
     let lines = text.lines().enumerate().filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
     lines.map(|(at, line)| rule(line).ok_or(at + 1)).collect()
@@ -103,7 +103,7 @@ impl fmt::Display for Rule {
     }
 }
 
-/// `*` may stand at the end for any end.
+/// `*` at the end of a pattern matches any suffix.
 fn matches(pattern: &str, name: &str) -> bool {
     pattern.strip_suffix('*').map_or(pattern == name, |head| name.starts_with(head))
 }

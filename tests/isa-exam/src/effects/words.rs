@@ -1,11 +1,11 @@
-//! Words of a described encoding with a known register in every operand, and the reads and writes that follow.
+//! Words of a described encoding with a known register in every operand, and the resulting reads and writes.
 
 use super::records::{Bit, Class, Description, NSA, Operand};
 use crate::oracle::Word;
 use hotswap_isa::reg::{Half, Reg, RegFile, Special};
 use std::collections::BTreeMap;
 
-/// Which registers the operands get.
+/// The choice of registers for the operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Choice {
     /// Vector registers where possible, their lower halves.
@@ -107,7 +107,7 @@ fn dwords(class: &Class, mask: u8) -> u8 {
     if class.bits == 0 { mask } else { u8::try_from(class.bits.div_ceil(32)).unwrap_or(u8::MAX) }
 }
 
-/// The operand whose field says which register it is: itself, or the one that it is tied to.
+/// The operand whose field contains the register: itself, or the one that it is tied to.
 fn placed<'a>(description: &'a Description, operand: &'a Operand) -> Option<&'a Operand> {
     let has_bits = |name: &str| description.bits.iter().any(|bit| matches!(bit, Bit::Operand(of, _) if of == name));
     if has_bits(&operand.name) {
@@ -121,7 +121,7 @@ fn placed<'a>(description: &'a Description, operand: &'a Operand) -> Option<&'a 
     description.operands.iter().find(|other| other.name == *partner && has_bits(&other.name))
 }
 
-/// Which bits of the operand's value the encoding has.
+/// Whether the encoding has that bit of the operand's value.
 fn has_bit(description: &Description, name: &str, wanted: u8) -> bool {
     description.bits.iter().any(|bit| matches!(bit, Bit::Operand(of, index) if of == name && *index == wanted))
 }
@@ -129,7 +129,7 @@ fn has_bit(description: &Description, name: &str, wanted: u8) -> bool {
 /// The value of an operand that is no register.
 fn number(operand: &Operand, choice: Choice, numbers: Numbers) -> u64 {
     match operand.kind.as_str() {
-        // What the value of DPP8 without fetching of inactive lanes is.
+        // The value of DPP8 without fetching of inactive lanes.
         "Dpp8FI" => 0xe9,
         "DMask" => numbers.mask,
         "Dim" => numbers.dimension,
@@ -141,13 +141,13 @@ fn number(operand: &Operand, choice: Choice, numbers: Numbers) -> u64 {
         // MODE, all of it.
         "hwreg" => 1 | 31 << 11,
         _ if operand.name == "en" => 15,
-        // Encodings of gfx942 that stand behind those of gfx90a have one more bit of the cache policy.
+        // Encodings of gfx942 that follow those of gfx90a have one more bit of the cache policy.
         _ if operand.name == "cpol" && choice == Choice::Other => 16,
         _ => 0,
     }
 }
 
-/// A register for the operand number `at`: the value of the field, and what it means.
+/// A register for the operand number `at`: the value of the field, and the register.
 fn register(description: &Description, operand: &Operand, at: usize, choice: Choice, mask: u8) -> (u64, Reg) {
     let Some(class) = &operand.class else { return (0, Reg::new(RegFile::Vgpr, 0, 1)) };
     let at = u16::try_from(at).unwrap_or(0);
@@ -186,7 +186,7 @@ fn register(description: &Description, operand: &Operand, at: usize, choice: Cho
     }
 }
 
-/// Half of a register, the upper one if that is chosen and can be said.
+/// Half of a register, the upper one if that is chosen and can be encoded.
 fn half(
     description: &Description,
     operand: &Operand,
@@ -202,8 +202,8 @@ fn half(
     (selector | high | u64::from(vector), Reg::half(vector, half))
 }
 
-/// The modifiers that say which half of a register an operand is, and their bit: 2 of a source's own, 3 of the first
-/// source's for the result. Where registers end at 127, bit 7 of the number says it.
+/// The modifiers that select the half of a register for an operand, and their bit: 2 of a source's own, 3 of the first
+/// source's for the result. Where registers end at 127, bit 7 of the number selects it.
 fn half_bit<'a>(description: &'a Description, operand: &Operand) -> Option<(&'a str, u64)> {
     if operand.class.as_ref().is_some_and(|class| class.name.ends_with("Lo128")) {
         return None;

@@ -1,4 +1,4 @@
-//! The differential sweep: words of every encoding of every row, and noise, before both decoders.
+//! The differential sweep: words of every encoding of every row, and noise, for both decoders.
 
 pub mod pattern;
 pub mod random;
@@ -28,8 +28,8 @@ pub struct Family {
     pub version: u32,
     /// Settings, in the text form of [`Setting`].
     pub settings: &'static [&'static str],
-    /// The processor that LLVM 23 knows in place of one that only LLVM 24 knows. The rows are those of LLVM 23, so
-    /// words are judged on which both versions say the same of that processor.
+    /// The processor of LLVM 23 that replaces one that only LLVM 24 knows. The rows are those of LLVM 23, so only words
+    /// are judged for which both versions have the same answer about that processor.
     pub twin: Option<&'static str>,
 }
 
@@ -58,7 +58,7 @@ const fn family(name: &'static str, settings: &'static [&'static str]) -> Family
     Family { name, version: 23, settings, twin: None }
 }
 
-/// What is to be swept.
+/// The configuration of a sweep.
 pub struct Sweep {
     /// The family.
     pub family: Family,
@@ -81,7 +81,7 @@ impl Sweep {
         self.patterns.len()
     }
 
-    /// Compares `count` words. The number of words on which the versions of LLVM do not agree comes back too.
+    /// Compares `count` words; also returns the number of words on which the versions of LLVM disagree.
     ///
     /// # Errors
     /// If a judge cannot be started or ends early.
@@ -106,12 +106,12 @@ impl Sweep {
         Ok((report, dropped.into_inner()))
     }
 
-    /// The judge of the version whose rows ours are.
+    /// The judge of the version from which our rows come.
     fn second(&self, exam: &Exam<'_>) -> io::Result<String> {
         Oracle::build(exam.tools, 23)?.ok_or_else(|| io::Error::other("the userland has no LLVM 23"))
     }
 
-    /// Words with the numbers `from` to `to`, by setting, each with the row that it was made from.
+    /// Words with the numbers `from` to `to`, by setting, each with its row.
     fn words(&self, from: usize, to: usize, seed: u64) -> BTreeMap<&Setting, Vec<(Word, &String)>> {
         static NOISE_NAME: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| "noise".to_owned());
         let mut all: BTreeMap<&Setting, Vec<_>> = BTreeMap::new();
@@ -120,7 +120,7 @@ impl Sweep {
             let (round, at) = (number / self.patterns.len(), number % self.patterns.len());
             let setting = &self.settings[random.below(self.settings.len())];
             let pattern = &self.patterns[at];
-            // Small sweeps reach few rounds, so that each encoding begins at another edge.
+            // Small sweeps have few rounds, so each encoding begins at another edge.
             let word = match random.one_in(NOISE) {
                 true => (pattern::noise(&mut random), &*NOISE_NAME),
                 false => (pattern.word(round + at * 14, &mut random), &pattern.name),
@@ -131,7 +131,7 @@ impl Sweep {
     }
 }
 
-/// Keeps the words about which both judges say the same under the twin's name.
+/// Keeps the words about which both judges agree under the twin's name.
 fn agreed(
     items: &mut Vec<(Word, &str)>,
     first: &mut Oracle,

@@ -1,10 +1,10 @@
-//! What a row says about the bits of one encoding, and words made from that.
+//! The bits of one encoding according to its row, and words made from them.
 
 use super::random::Random;
 use crate::oracle::{LONGEST, Word};
 use hotswap_isa_meta::model::{Column, Layout, Piece};
 
-/// Values of literals, and of the dwords behind an instruction: integers and floats at their edges.
+/// Values of literals, and of the dwords after an instruction: integers and floats at their edges.
 const LITERALS: &[u64] = &[
     0,
     1,
@@ -96,7 +96,7 @@ impl Pattern {
             before += field.edges.len();
         }
         if random.one_in(40) {
-            // A neighbour: a word that may just not be this instruction.
+            // A neighbour: with one bit flipped it may be another instruction, or none.
             bits ^= 1 << random.below(usize::from(self.bits));
         }
         finish(bits, self.bits, random)
@@ -109,7 +109,7 @@ impl Field {
         Self { pieces: pieces.to_vec(), width, edges: edges(width) }
     }
 
-    /// Zero or small in calm words, so that the other field decides; otherwise edges and anything.
+    /// Zero or small in calm words, so that the other field decides; otherwise edges and random values.
     fn value(&self, calm: usize, random: &mut Random) -> u64 {
         match (calm, random.below(2)) {
             (0, _) => 0,
@@ -120,7 +120,7 @@ impl Field {
     }
 }
 
-/// Values of a field of that width at which something may change.
+/// Values of a field of that width at which the meaning may change.
 fn edges(width: u8) -> Vec<u64> {
     let max = ones(width);
     let mut values: Vec<u64> = match width {
@@ -155,7 +155,7 @@ pub fn noise(random: &mut Random) -> Word {
     finish(bits, count, random)
 }
 
-/// The instruction's bits, and behind them what could be its literals. Some words end early.
+/// The instruction's bits, followed by possible literals. Some words end early.
 fn finish(bits: u128, count: u8, random: &mut Random) -> Word {
     let mut bytes = [0; LONGEST];
     let held = usize::from(count / 8).min(16);

@@ -25,7 +25,7 @@ impl Random {
         usize::try_from(self.number() % limit).unwrap_or(0)
     }
 
-    /// Whether one of `many` cases comes up.
+    /// True once in `many` calls on average.
     pub fn one_in(&mut self, many: usize) -> bool {
         self.below(many) == 0
     }

@@ -1,10 +1,10 @@
-//! Files of assembly text: what LLVM's assembler makes of them.
+//! Files of assembly text, assembled by LLVM's assembler.
 
 use super::run_line::Run;
 use crate::tools::Tools;
 use std::io;
 
-/// Encodings that the assembler prints for a file, and how many it printed with places still open.
+/// Encodings that the assembler prints for a file, and the number of those with open fixups.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Assembled {
     /// Whole encodings.
@@ -13,7 +13,7 @@ pub struct Assembled {
     pub open: usize,
 }
 
-/// Assembles a file with the options of one run. Lines that the assembler refuses are not the decoder's business.
+/// Assembles a file with the options of one run. Lines that the assembler refuses are skipped.
 ///
 /// # Errors
 /// If the assembler cannot be started.

@@ -1,4 +1,4 @@
-//! What the assembler made of LLVM's files, kept between runs: 1,000 processes take a minute, a file does not.
+//! The assembler's output for LLVM's files, kept between runs: 1,000 processes take a minute, a file does not.
 
 use super::assembler::Assembled;
 use super::run_line::Run;
@@ -10,7 +10,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Version of LLVM whose assembler is asked.
+/// Version of LLVM whose assembler is used.
 pub const VERSION: u32 = 23;
 
 /// The kept answers.
@@ -23,11 +23,11 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// Opens the cache in that folder. Answers of another assembler or other test files are forgotten.
+    /// Opens the cache in that directory. Answers of another assembler or for other test files are discarded.
     ///
     /// # Errors
     /// If the assembler cannot be started.
-    pub fn open(folder: &Path, tools: &Tools, tests: &Path) -> io::Result<Self> {
+    pub fn open(directory: &Path, tools: &Tools, tests: &Path) -> io::Result<Self> {
         let program = format!("llvm-mc-{VERSION}");
         let version = String::from_utf8_lossy(&tools.run(&[&program, "--version"], &[])?.stdout).into_owned();
         let version = version.lines().find(|line| line.contains("version")).unwrap_or_default().trim().to_owned();
@@ -37,12 +37,12 @@ impl Cache {
             .map(|metadata| metadata.len())
             .sum();
         let head = format!("{version}; {sizes} bytes of tests");
-        let file = folder.join(format!("assembled-{VERSION}.txt"));
+        let file = directory.join(format!("assembled-{VERSION}.txt"));
         let answers = fs::read_to_string(&file).ok().and_then(|text| read(&head, &text)).unwrap_or_default();
         Ok(Self { file, head, answers, changed: false })
     }
 
-    /// The kept answer, or what `make` gives.
+    /// The kept answer, or the result of `make`.
     ///
     /// # Errors
     /// Those of `make`.
@@ -63,7 +63,7 @@ impl Cache {
         Ok(made)
     }
 
-    /// Writes it if something is new.
+    /// Writes it if there are new answers.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -80,8 +80,8 @@ impl Cache {
                 text.push('\n');
             }
         }
-        if let Some(folder) = self.file.parent() {
-            fs::create_dir_all(folder)?;
+        if let Some(directory) = self.file.parent() {
+            fs::create_dir_all(directory)?;
         }
         let new = self.file.with_extension(format!("{}.new", std::process::id()));
         fs::write(&new, text)?;

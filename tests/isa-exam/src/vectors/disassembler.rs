@@ -1,8 +1,8 @@
-//! Files of words: `0x01,0x02,…` with the expected text, or the expected refusal, behind them.
+//! Files of words: `0x01,0x02,…` followed by the expected text, or the expected refusal.
 
 use super::run_line::{self, Run};
 
-/// What a file says about a word.
+/// The file's expectation about a word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Check {
     /// This text.
@@ -18,8 +18,8 @@ pub struct Line<'a> {
     pub number: usize,
     /// The bytes.
     pub bytes: Vec<u8>,
-    /// The lines that may hold its check: up to the next line with words, or in files which say first what they
-    /// expect, up to the one before.
+    /// The lines that may contain its check: up to the next line with words, or in files whose expectations come first,
+    /// up to the one before.
     beside: Vec<&'a str>,
 }
 
@@ -46,7 +46,7 @@ pub fn lines(text: &str) -> Vec<Line<'_>> {
     found
 }
 
-/// `0x01,0x02`, perhaps in brackets, perhaps with a comment behind.
+/// `0x01,0x02`, optionally in brackets, optionally followed by a comment.
 fn bytes(line: &str) -> Option<Vec<u8>> {
     let list = line.split(['#', ';']).next()?.split("//").next()?.trim();
     let list = list.strip_prefix('[').map_or(list, |rest| rest.strip_suffix(']').unwrap_or(rest));
@@ -58,7 +58,7 @@ fn bytes(line: &str) -> Option<Vec<u8>> {
 }
 
 impl Line<'_> {
-    /// What the file says under one of the prefixes of a run.
+    /// The file's expectation under one of the prefixes of a run.
     pub fn check(&self, run: &Run) -> Option<Check> {
         self.beside.iter().find_map(|line| {
             let comment = line.trim_start_matches(['#', '/', ';', ' ']);
@@ -72,7 +72,7 @@ fn check(text: &str) -> Option<Check> {
     if text.contains("invalid instruction encoding") {
         return Some(Check::Invalid);
     }
-    // Patterns are for eyes; LLVM's own answer stands for them.
+    // Patterns cannot be compared; LLVM's own answer replaces them.
     let text = text.split("; encoding").next().unwrap_or(text).trim();
     (!text.is_empty() && !text.contains("{{") && !text.contains("[[")).then(|| Check::Text(text.to_owned()))
 }

@@ -1,7 +1,7 @@
 //! LLVM's own vectors: `llvm/test/MC/Disassembler/AMDGPU` and `llvm/test/MC/AMDGPU`.
 //!
-//! A vector is a word under a setting. Expected is what LLVM's disassembler says about it; where a file states a
-//! text or a refusal, that must be the same, so a judge of another version is noticed.
+//! A vector is a word under a setting. The expectation is the answer of LLVM's disassembler. Where a file states a text
+//! or a refusal, that must be the same, so a judge of another version is detected.
 
 pub mod assembler;
 pub mod cache;
@@ -23,49 +23,49 @@ pub fn tests_of_env() -> Option<PathBuf> {
     Some(Path::new(&source).join("llvm/test/MC"))
 }
 
-/// The folder for what is kept that the environment names.
+/// The directory for kept data, from the environment.
 pub fn cache_of_env() -> Option<PathBuf> {
-    std::env::var_os(ENV_CACHE).filter(|folder| !folder.is_empty()).map(PathBuf::from)
+    std::env::var_os(ENV_CACHE).filter(|directory| !directory.is_empty()).map(PathBuf::from)
 }
 
 /// A word of LLVM's tests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Vector {
-    /// File and place: `Disassembler/AMDGPU/gfx9_sop1.txt:12`.
+    /// File and line: `Disassembler/AMDGPU/gfx9_sop1.txt:12`.
     pub source: String,
     /// Setting of the decoder.
     pub setting: Setting,
-    /// The bytes of the line; perhaps more than one instruction.
+    /// The bytes of the line; possibly more than one instruction.
     pub bytes: Vec<u8>,
-    /// What the file itself says.
+    /// The expectation in the file.
     pub check: Option<Check>,
 }
 
-/// All vectors, and what was left out.
+/// All vectors, and counts of those left out.
 #[derive(Debug, Default)]
 pub struct Vectors {
     /// The vectors.
     pub all: Vec<Vector>,
-    /// Why runs of the test files give none: reason to number of runs.
+    /// Why runs of the test files have no vectors: reason to number of runs.
     pub out_of_scope: BTreeMap<String, usize>,
     /// Encodings with fixups.
     pub open: usize,
     assembled: BTreeSet<(String, Setting, usize)>,
 }
 
-/// Collects the vectors of all processors that `knows` accepts. `folder` is LLVM's `test/MC`.
+/// Collects the vectors of all processors that `knows` accepts. `directory` is LLVM's `test/MC`.
 ///
 /// # Errors
-/// If the folder or the cache cannot be read or written, or the assembler cannot be started.
-pub fn collect(tools: &Tools, folder: &Path, cache: &Path, knows: &dyn Fn(&Setting) -> bool) -> io::Result<Vectors> {
+/// If the directory or the cache cannot be read or written, or the assembler cannot be started.
+pub fn collect(tools: &Tools, directory: &Path, cache: &Path, knows: &dyn Fn(&Setting) -> bool) -> io::Result<Vectors> {
     let mut vectors = Vectors::default();
-    let mut cache = cache::Cache::open(cache, tools, folder)?;
+    let mut cache = cache::Cache::open(cache, tools, directory)?;
     for part in ["Disassembler/AMDGPU", "AMDGPU"] {
         for extension in ["txt", "s"] {
-            for file in files(&folder.join(part), extension)? {
+            for file in files(&directory.join(part), extension)? {
                 let bytes = fs::read(&file)?;
                 let text = String::from_utf8_lossy(&bytes);
-                let name = file.strip_prefix(folder).unwrap_or(&file).display().to_string();
+                let name = file.strip_prefix(directory).unwrap_or(&file).display().to_string();
                 let (disassembled, assembled): (Vec<_>, Vec<_>) =
                     run_line::runs(&text).into_iter().partition(|run| run.disassembles);
                 for run in disassembled {
@@ -99,7 +99,7 @@ fn add_lines(vectors: &mut Vectors, name: &str, run: &run_line::Run, setting: &S
 }
 
 impl Vectors {
-    /// What the same options gave before is the same again: some files only differ in what they check.
+    /// Equal options have equal results: some files only differ in their checks.
     fn add_assembled(&mut self, name: &str, setting: &Setting, assembled: assembler::Assembled) {
         if !self.assembled.insert((name.to_owned(), setting.clone(), assembled.encodings.len())) {
             return;
@@ -134,9 +134,9 @@ impl Vectors {
     }
 }
 
-fn files(folder: &Path, extension: &str) -> io::Result<Vec<PathBuf>> {
+fn files(directory: &Path, extension: &str) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
-    for entry in fs::read_dir(folder)? {
+    for entry in fs::read_dir(directory)? {
         let path = entry?.path();
         if path.extension().is_some_and(|end| end == extension) {
             found.push(path);

@@ -1,4 +1,4 @@
-//! The `RUN:` lines of LLVM's tests: which processors and settings a file is about.
+//! The `RUN:` lines of LLVM's tests: the processors and settings of a file.
 
 use crate::setting::Setting;
 
@@ -9,11 +9,11 @@ pub struct Run {
     pub cpu: String,
     /// `-triple`.
     pub triple: String,
-    /// The words of `-mattr`.
+    /// The attributes of `-mattr`.
     pub attributes: Vec<String>,
     /// Whether it disassembles.
     pub disassembles: bool,
-    /// Words that define symbols.
+    /// Arguments that define symbols.
     pub symbols: Vec<String>,
     /// Prefixes of the checks that belong to it.
     pub prefixes: Vec<String>,
@@ -27,7 +27,7 @@ impl Run {
             return None;
         }
         let asks = |word: &str| self.attributes.iter().any(|attribute| attribute.eq_ignore_ascii_case(word));
-        // LLVM decodes as wave32 when both are asked for.
+        // LLVM decodes as wave32 when both are requested.
         if asks("+wavefrontsize32") && asks("+wavefrontsize64") {
             setting.wave = Some(32);
         }
@@ -84,7 +84,7 @@ fn run(line: &str) -> Option<Run> {
 }
 
 fn words(command: &str) -> Vec<String> {
-    // What a shell could not split either has no words for us.
+    // A command that a shell could not split either has no arguments.
     shell_words::split(command.trim()).unwrap_or_default()
 }
 

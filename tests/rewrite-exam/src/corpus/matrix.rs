@@ -1,4 +1,4 @@
-//! Matrix instructions: every form with its modifiers, in the shapes in which their results and operands are used again.
+//! Matrix instructions: every form with its modifiers, in the shapes in which their results and operands are reused.
 
 use super::Unit;
 
@@ -14,7 +14,7 @@ const fn form(name: &'static str, types: [&'static str; 4], calls: &'static [&'s
     Form { name, types, calls }
 }
 
-/// Forms that both targets have.
+/// Forms of both targets.
 #[rustfmt::skip]
 const COMMON: &[Form] = &[
     form("f32_f16", ["f16x16", "f16x16", "f32x8", "f32x8"],
@@ -59,7 +59,7 @@ const COMMON: &[Form] = &[
         &["swmmac_i32_16x16x128_iu8(0, a, 0, b, c, y, 0, 0)", "swmmac_i32_16x16x128_iu8(1, a, 1, b, c, y, 0, 1, 1)"]),
 ];
 
-/// Forms that only the source has.
+/// Forms of the source only.
 #[rustfmt::skip]
 const SOURCE_ONLY: &[Form] = &[
     form("f32_fp8_k128", ["i32x16", "i32x16", "f32x8", "f32x8"],
@@ -78,7 +78,7 @@ const SOURCE_ONLY: &[Form] = &[
           "wmma_scale16_f32_32x16x128_f4(a, b, (short)1, c, 0, 2, u, 0, 2, w, 1, 0)"]),
 ];
 
-/// How operands and results are used again.
+/// How operands and results are reused.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shape {
     /// Once; the result is stored.
@@ -89,7 +89,7 @@ enum Shape {
     Loop,
     /// In a function that is not inlined, called twice.
     Call,
-    /// Behind a branch, the result joined with another.
+    /// After a branch, the result joined with another.
     Branch,
     /// So many results at once that registers above v255 are used.
     Many,
@@ -115,7 +115,7 @@ pub(super) fn units() -> Vec<Unit> {
     units
 }
 
-/// One kernel for each call; the shapes that are long take one call of each form.
+/// One kernel for each call; the long shapes use one call of each form.
 fn kernels(form: &Form, shape: Shape, shape_name: &str) -> Vec<String> {
     let accumulates = form.types[2] == form.types[3];
     if !accumulates && shape != Shape::One {

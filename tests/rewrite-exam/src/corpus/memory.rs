@@ -41,7 +41,7 @@ fn known(name: &str, kind: &str, apart: u32) -> String {
     )
 }
 
-/// What the compiler only writes when told to: exchanges, and addresses from M0.
+/// Instructions that the compiler only emits on request: exchanges, and addresses from M0.
 const BY_HAND: &[(&str, &str)] = &[
     (
         "exchange",
@@ -162,7 +162,7 @@ pub(super) fn units() -> Vec<Unit> {
     ]
 }
 
-/// A unit of kernels that are written out.
+/// A unit of hand-written kernels.
 pub(super) fn several(name: &str, text: &str) -> Unit {
     let kernels = text.lines().filter(|line| line.contains("KERNEL ")).count();
     Unit { kernels, ..Unit::new(name, true, vec![text.to_owned()]) }

@@ -1,14 +1,14 @@
 //! The corpus: kernels in C with clang's builtins, made from tables and a seeded generator.
 //!
-//! A unit is one source file; its kernels use what one family is about, or a mixture. The same version of this file gives
-//! the same bytes on every machine.
+//! A unit is one source file; its kernels use the instructions of one family, or a mixture. The same version of this
+//! file gives the same bytes on every machine.
 
 mod matrix;
 mod memory;
 mod mix;
 mod others;
 
-/// What stands at the head of every unit.
+/// The start of every unit.
 pub const PRELUDE: &str = include_str!("prelude.h");
 
 /// One source file.
@@ -18,9 +18,9 @@ pub struct Unit {
     pub name: String,
     /// C, without the prelude.
     pub body: String,
-    /// How many kernels it defines.
+    /// The number of kernels that it defines.
     pub kernels: usize,
-    /// Whether clang takes it for the target, too: it uses no builtin that only the source has.
+    /// Whether clang accepts it for the target, too: it uses no builtin that only the source has.
     pub native: bool,
     /// Functions that a second file defines, for builds in two parts; empty where there are none.
     pub functions: String,

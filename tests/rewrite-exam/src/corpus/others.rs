@@ -153,7 +153,7 @@ KERNEL switch_of_eight(GLOBAL u32 *out, u32 n) {
 
 ";
 
-/// What lies in a file of its own when a program is built in parts.
+/// The contents of the second file when a program is built in parts.
 const FUNCTIONS: &str = "\
 NOINLINE f32x8 product(i32x8 a, i32x8 b, f32x8 c) {
     return __builtin_amdgcn_wmma_f32_16x16x64_fp8_fp8(a, b, (short)0, c, 0, 0);
@@ -216,7 +216,7 @@ KERNEL call_table(GLOBAL u32 *out, u32 n) {
 
 ";
 
-/// Functions that no symbol names once local ones are stripped; loops hide where their calls go.
+/// Functions that no symbol names once local ones are stripped; loops hide the targets of their calls.
 const LOCAL_CALLS: &str = "\
 NOINLINE static f32x8 deep_product(i32x16 a, i32x16 b, f32x8 c) {
     return __builtin_amdgcn_wmma_f32_16x16x128_fp8_bf8(a, b, (short)0, c, 0, 0);

@@ -1,4 +1,4 @@
-// A second kernel, so that the program has one in a source added from another folder.
+// A second kernel, so that the program has one in a source added from another directory.
 #include "tiny.h"
 
 __global__ void also(int *out) { *out = 2; }

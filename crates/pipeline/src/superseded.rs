@@ -1,12 +1,12 @@
-//! Native entries that a generic target of the same bundle makes superfluous.
+//! Native entries that a generic target of the same bundle supersedes.
 //!
-//! Invariants: only asked for by name, never a part of retargeting otherwise, because native code may be faster and HIP
-//! takes it first; a requested target stays; the generic entry must be one that HIP takes in the same cases (its stated
-//! features are those of the entry, or none), and the generic code must be free of what LLVM knows the processor to need
-//! and the generic target not to heed.
+//! Invariants: entries are removed only on explicit request, never as a side effect of retargeting, because native
+//! code may be faster and HIP prefers it. A requested target stays. The generic entry must be one that HIP selects in
+//! the same cases (its stated features are those of the entry, or none). The generic code must pass the checks of every
+//! requirement that, according to LLVM, the processor has and the generic target does not have.
 
 use crate::Request;
-use crate::expand::{Derived, Present};
+use crate::expand::{NewEntry, SourceEntry};
 use crate::names::Names;
 use hotswap_bundle::EntryId;
 use hotswap_code_object::CodeObject;
@@ -14,16 +14,16 @@ use hotswap_compat::{check_for, differences};
 use hotswap_report::Diagnostic;
 use hotswap_targets::TargetId;
 
-/// IDs of such entries, each with the generic target that serves it. What is `dropped` anyway serves nobody.
-pub(crate) fn covered(
-    present: &[Present<'_>],
-    derived: &[Derived],
+/// IDs of such entries, each with the generic target that serves it. Entries in `dropped` do not serve any.
+pub(crate) fn superseded(
+    present: &[SourceEntry<'_>],
+    derived: &[NewEntry],
     request: &Request,
     dropped: &[String],
     names: &Names<'_>,
 ) -> Result<Vec<(String, &'static str)>, Diagnostic> {
     let kept = present.iter().map(|entry| (entry.id.to_string(), &entry.id, entry.target, entry.data));
-    // What was made now has been asked about these GPUs, too: it is judged once more as its source.
+    // Entries made in this run have been checked for these GPUs, too: each is checked once more as its source.
     let made = derived.iter().map(|entry| (entry.id.clone(), &entry.source, entry.target, &entry.data[..]));
     let mut generics: Vec<Generic<'_>> = Vec::new();
     for (id, origin, target, data) in kept.chain(made) {
@@ -35,7 +35,7 @@ pub(crate) fn covered(
         let wanted = request.targets.iter().any(|name| *name == entry.target.processor.name);
         !entry.target.processor.is_generic() && !wanted && !dropped.contains(&entry.id.to_string())
     });
-    let serving = |entry: &Present<'_>| {
+    let serving = |entry: &SourceEntry<'_>| {
         let agrees = |generic: &&Generic<'_>| {
             names.of(generic.origin, &generic.object, &[entry.target.processor.name]).is_empty()
         };

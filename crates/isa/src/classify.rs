@@ -1,13 +1,14 @@
-//! Lengths and classes of instructions without decoding them: for passes over much code that look for little.
+//! Lengths and classes of instructions without full decoding, for passes that scan much code for few instructions.
 //!
-//! Whoever makes a sieve gives each line of the tables a class of its own, and fields that must not hold a certain number,
-//! or no scalar register.
-//! A sieve is the part of the tables that one target needs, laid out so that most instructions cost a few loads.
+//! The caller that builds a classifier assigns a class to each table entry, with fields that must not hold a certain number
+//! or a scalar register. A classifier is the part of the tables that one target needs, laid out so that most instructions
+//! cost a few loads.
 //!
-//! A sieve for several targets answers where all of them say the same.
+//! A classifier for several targets answers where all of them agree.
 //!
-//! Invariants: what a sieve answers is what [`Isa::decode`] says of the same bytes: an instruction of that class and length,
-//! and none of its fields holds its number; whatever is not that simple has no answer. [`Inst`](crate::Inst) is never made.
+//! Invariants: an answer of a classifier agrees with [`Isa::decode`] on the same bytes: an instruction of that class and
+//! length, with none of its fields holding its excluded number. Anything less simple has no answer.
+//! [`Inst`](crate::Inst) is never made.
 
 mod facts;
 mod glance;
@@ -22,39 +23,40 @@ use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// What a sieve says of an instruction.
+/// The answer of a classifier for an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seen {
     /// Length in bytes, literal included.
     pub len: u8,
-    /// The class of its line.
+    /// The class of its table entry.
     pub class: u8,
-    /// Its line.
+    /// Its table entry.
     pub entry: Entry,
 }
 
-/// What is said of one line of the tables.
+/// The caller's classification of one table entry.
 #[derive(Debug, Clone, Default)]
-pub struct Grade {
-    /// The class of its instructions; `None` for lines whose instructions are to be decoded, all of them.
+pub struct ClassRule {
+    /// The class of its instructions; `None` for entries whose instructions all need decoding.
     pub class: Option<u8>,
-    /// Fields and numbers: instructions that hold one are to be decoded as well.
+    /// Fields and numbers: instructions in which a field holds its number need decoding as well.
     pub except: Vec<(&'static [Piece], u64)>,
-    /// Instructions that name a scalar register or VCC, or write VCC or SCC without naming it, are to be decoded as well.
+    /// Instructions that name a scalar register or VCC, or write VCC or SCC implicitly, need decoding as well.
     pub without_scalars: bool,
 }
 
 /// See the module.
 #[derive(Debug, Clone)]
-pub struct Sieve {
-    /// As the decoder's, but a leaf is the number of a line. The first 512 go by the top nine bits of the first word.
+pub struct Classifier {
+    /// The decoder's nodes, but a leaf is the number of a line. The first 512 are indexed by the top nine bits of the
+    /// first word.
     nodes: Vec<u32>,
     lines: Vec<Line>,
-    /// What values of fields mean.
+    /// The meanings of field values.
     meanings: Vec<u8>,
 }
 
-/// A line of the tables, with what must hold. Aligned so that it lies in one line of the cache.
+/// A table entry with its conditions. Aligned to be within one cache line.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
 struct Line {
@@ -62,15 +64,15 @@ struct Line {
     mask: u64,
     at: [u8; FIELDS],
     bits: [u16; FIELDS],
-    /// Where the meanings of each field begin.
+    /// Start of the meanings of each field.
     set: [u16; FIELDS],
-    /// Length in bytes for what the fields mean together; 0 where that is for the decoder to say.
+    /// Length in bytes for the combined meaning of the fields; 0 where the decoder has to determine it.
     lengths: [u8; 8],
     class: u8,
     entry: Entry,
-    /// How many fields there are.
+    /// The number of fields.
     fields: u8,
-    /// The line to ask where the fixed bits do not match, or [`NONE`].
+    /// The next line to try where the fixed bits do not match, or [`NONE`].
     next: u16,
 }
 
@@ -83,26 +85,26 @@ impl Line {
     }
 }
 
-/// Fields that are looked at; unused ones accept everything.
+/// Fields that are checked; unused ones accept everything.
 const FIELDS: usize = 4;
 const LEAF: u32 = 1 << 31;
 /// A leaf without a line.
 const NOTHING: u32 = LEAF | 0xffff;
-/// The bits that the first tables go by.
+/// The bits that index the first tables.
 const ROOT: u64 = 0xff80_0000;
-/// A table of the decoder that looks at the third word or the fourth.
+/// A table of the decoder that is indexed by the third word or the fourth.
 const HIGH: u32 = 1 << 30;
 
-impl Sieve {
-    /// The sieve for code of `isa`; `grade` is asked for each line of the tables that it needs, perhaps more than once.
-    pub fn new(isa: Isa, grade: impl FnMut(Entry) -> Grade) -> Self {
+impl Classifier {
+    /// The classifier for code of `isa`. `grade` is called for each table entry that it needs, perhaps more than once.
+    pub fn new(isa: Isa, grade: impl FnMut(Entry) -> ClassRule) -> Self {
         Self::shared(&[isa], grade)
     }
 
-    /// The sieve for code that is looked at as code of several targets at once. Targets that find their lines in ways of
-    /// their own get no answers.
-    pub fn shared(isas: &[Isa], grade: impl FnMut(Entry) -> Grade) -> Self {
-        let ways = |isa: &Isa| (isa.setting().root, isa.setting().accept, isa.longest());
+    /// The classifier for code that is scanned as code of several targets at once. There are no answers if their lookup
+    /// tables differ, and none for values of fields that they do not accept alike.
+    pub fn shared(isas: &[Isa], grade: impl FnMut(Entry) -> ClassRule) -> Self {
+        let ways = |isa: &Isa| (isa.setting().root, isa.longest());
         match isas {
             [first, others @ ..] if others.iter().all(|other| ways(other) == ways(first)) => {
                 Self::make(*first, others, grade)
@@ -111,7 +113,7 @@ impl Sieve {
         }
     }
 
-    fn make(isa: Isa, others: &[Isa], grade: impl FnMut(Entry) -> Grade) -> Self {
+    fn make(isa: Isa, others: &[Isa], grade: impl FnMut(Entry) -> ClassRule) -> Self {
         let mut making = Making {
             isa,
             others,
@@ -135,7 +137,7 @@ impl Sieve {
         Self { nodes, lines, meanings }
     }
 
-    /// The instruction at the start of the bytes; `None` says that it is to be decoded.
+    /// The instruction at the start of the bytes; `None` means that it has to be decoded.
     #[inline(always)]
     pub fn look(&self, bytes: &[u8; 20]) -> Option<Seen> {
         let low = u64::from_le_bytes(*bytes.first_chunk()?);
@@ -146,7 +148,7 @@ impl Sieve {
         self.line(node & 0xffff, low)
     }
 
-    /// What a line says of the first eight bytes.
+    /// The answer of a line for the first eight bytes.
     #[inline(always)]
     fn line(&self, number: u32, low: u64) -> Option<Seen> {
         let mut line = self.lines.get(number as usize)?;
@@ -157,7 +159,7 @@ impl Sieve {
             let raw = (low >> (line.at[number] & 63)) as u16 & line.bits[number];
             self.meanings.get(usize::from(line.set[number]) + usize::from(raw)).copied().unwrap_or(meaning::NONE)
         };
-        // Which line comes next is what a processor predicts anyway, and with it how much of this there is to do.
+        // The processor predicts the next line anyway, and with it the amount of work here.
         let meaning = match line.fields {
             0 => 0,
             1 | 2 => one(0) | one(1),
@@ -167,7 +169,7 @@ impl Sieve {
         (len != 0).then_some(Seen { len, class: line.class, entry: line.entry })
     }
 
-    /// The first line behind one whose fixed bits match.
+    /// The first line after this one whose fixed bits match.
     #[inline(never)]
     fn other(&self, line: &Line, low: u64) -> Option<&Line> {
         let next = |line: &&Line| self.lines.get(usize::from(line.next));
@@ -181,27 +183,27 @@ impl Sieve {
     }
 }
 
-/// A sieve under construction.
+/// A classifier under construction.
 struct Making<'i, G> {
     isa: Isa,
     /// Targets that must have the same lines.
     others: &'i [Isa],
     grade: G,
     nodes: Vec<u32>,
-    /// Tables that are there already, by the decoder's number and the bits that were looked at before.
+    /// Tables that exist already, by the decoder's number and the bits that were tested before.
     tables: BTreeMap<(u32, u64), u32>,
     lines: Vec<Line>,
-    /// Leaves that are there already, by the decoder's and the bits that were looked at.
+    /// Leaves that exist already, by the decoder's number and the bits that were tested.
     leaves: BTreeMap<(u32, u64), u32>,
-    /// Lines that are there already, by all that are asked one after the other, and whether they answer.
+    /// Lines that exist already, by the sequence of entries that are tried, and whether they answer.
     chains: BTreeMap<Vec<(Entry, bool)>, u32>,
     meanings: Vec<u8>,
-    /// Lists of meanings that are there already.
+    /// Lists of meanings that exist already.
     sets: BTreeMap<Field, Option<u16>>,
 }
 
-impl<G: FnMut(Entry) -> Grade> Making<'_, G> {
-    /// The node that stands for one of the decoder's, behind tables that looked at the bits `decided`.
+impl<G: FnMut(Entry) -> ClassRule> Making<'_, G> {
+    /// The node for one of the decoder's, below tables that tested the bits `decided`.
     fn node(&mut self, node: u32, decided: u64) -> u32 {
         if node & LEAF != 0 {
             return self.leaf(node, decided);
@@ -225,7 +227,7 @@ impl<G: FnMut(Entry) -> Grade> Making<'_, G> {
         made
     }
 
-    /// A table of no bits around a leaf: all first nodes are tables, so that the commonest ways are equally long.
+    /// A table of no bits around a leaf: all first nodes are tables, so that the commonest paths are equally long.
     fn table(&mut self, node: u32) -> u32 {
         if node & LEAF == 0 {
             return node;
@@ -235,7 +237,7 @@ impl<G: FnMut(Entry) -> Grade> Making<'_, G> {
         made
     }
 
-    /// The first candidate counts whose fixed bits match, as in the decoder's fast way.
+    /// The first candidate whose fixed bits match counts, as in the decoder's fast path.
     fn leaf(&mut self, leaf: u32, decided: u64) -> u32 {
         if let Some(known) = self.leaves.get(&(leaf, decided)) {
             return *known;
@@ -243,7 +245,7 @@ impl<G: FnMut(Entry) -> Grade> Making<'_, G> {
         let mut lines: Vec<Line> = Vec::new();
         for id in core::iter::once(leaf as u16).chain(others(leaf).iter().copied()) {
             lines.extend(self.candidate(id));
-            // All that comes here has these bits.
+            // Everything that reaches this leaf has these bits.
             if lines.last().is_some_and(|line| line.mask & !decided == 0) {
                 break;
             }
@@ -254,7 +256,7 @@ impl<G: FnMut(Entry) -> Grade> Making<'_, G> {
         made
     }
 
-    /// A leaf for lines that are asked one after the other.
+    /// A leaf for lines that are tried one after the other.
     fn chain(&mut self, mut lines: Vec<Line>) -> u32 {
         let start = self.lines.len();
         let Some(others) = lines.len().checked_sub(1).filter(|others| start + others < usize::from(NONE)) else {
@@ -270,8 +272,8 @@ impl<G: FnMut(Entry) -> Grade> Making<'_, G> {
         LEAF | start as u32
     }
 
-    /// The line of a candidate; `None` if no target has it. One that is not for all of them, or whose instructions are to be
-    /// decoded, has no lengths.
+    /// The line of a candidate; `None` if no target has it. A line that is not for all of them, or whose instructions
+    /// need decoding, has no lengths.
     fn candidate(&mut self, id: u16) -> Option<Line> {
         let number = id & !SECOND_PASS;
         let entry = ENTRIES.get(usize::from(number))?;
@@ -294,15 +296,15 @@ impl<G: FnMut(Entry) -> Grade> Making<'_, G> {
             fields: 0,
             next: NONE,
         };
-        // What is tried in the second pass reads literals elsewhere.
+        // Candidates of the second pass find their literals elsewhere.
         let is_for_all = id == number && has(&self.isa) && self.others.iter().all(has);
         let whole = if is_for_all { self.line(entry, line) } else { None };
         Some(whole.unwrap_or(line))
     }
 
-    /// The line with fields and lengths; `None` where instructions are to be decoded.
+    /// The line with fields and lengths; `None` where instructions need decoding.
     fn line(&mut self, entry: &EntryData, mut line: Line) -> Option<Line> {
-        let Grade { class, except, without_scalars } = (self.grade)(line.entry);
+        let ClassRule { class, except, without_scalars } = (self.grade)(line.entry);
         let mut fields = Fields::of(entry)?;
         fields.except(&except)?;
         if without_scalars {
@@ -318,17 +320,14 @@ impl<G: FnMut(Entry) -> Grade> Making<'_, G> {
         Some(line)
     }
 
-    /// Where a list of meanings begins.
+    /// The start of a list of meanings.
     fn set(&mut self, field: Field) -> Option<u16> {
         if let Some(known) = self.sets.get(&field) {
             return *known;
         }
         let start = self.meanings.len();
-        let accept = self.isa.setting().accept as usize;
         for raw in 0..=field.bits {
-            let number = usize::from(raw) << field.from;
-            let accepted = field.set.map(|set| ACCEPT.get(accept + usize::from(set) + number).copied());
-            let meaning = accepted.map_or(0, |known| known.unwrap_or(meaning::NONE));
+            let meaning = self.meaning(field, usize::from(raw) << field.from);
             let is_scalar = || field.named.is_some_and(|named| named.is_scalar(raw, self.isa));
             let excepted = field.except == Some(u64::from(raw)) || is_scalar();
             self.meanings.push(if excepted { meaning::NONE } else { meaning });
@@ -337,32 +336,43 @@ impl<G: FnMut(Entry) -> Grade> Making<'_, G> {
         self.sets.insert(field, made);
         made
     }
+
+    /// The meaning of a field with this number: the one that it has on all targets.
+    fn meaning(&self, field: Field, number: usize) -> u8 {
+        let Some(set) = field.set else { return 0 };
+        let on = |isa: &Isa| {
+            let place = isa.setting().accept as usize + usize::from(set) + number;
+            ACCEPT.get(place).copied().unwrap_or(meaning::NONE)
+        };
+        let own = on(&self.isa);
+        if self.others.iter().all(|other| on(other) == own) { own } else { meaning::NONE }
+    }
 }
 
-/// What is asked of a field.
+/// The conditions on a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Field {
     bits: u16,
-    /// Where its bits are in the number that they are part of, if the others are 0.
+    /// The position of its bits in the number that they are part of, if the others are 0.
     from: u8,
     /// The decoder's meanings.
     set: Option<u16>,
-    /// The value that is excepted.
+    /// The excluded value.
     except: Option<u64>,
-    /// What its values name, if no scalar register may be among it.
+    /// The registers that its values name, if scalar registers are excluded.
     named: Option<Named>,
 }
 
-/// What counts in the first eight bytes: fields and where they lie.
+/// The parts of the first eight bytes that matter: fields and their positions.
 #[derive(Default)]
 struct Fields {
     list: Vec<(u8, Field)>,
-    /// Where the literal is, if the encoding holds it.
+    /// The position of the literal, if the encoding holds it.
     literal: Option<(u8, u8)>,
 }
 
 impl Fields {
-    /// The decoder's checks; `None` where they are not that simple.
+    /// The decoder's checks; `None` where they are less simple.
     fn of(entry: &EntryData) -> Option<Self> {
         let mut fields = Self::default();
         if entry.high != 0 {
@@ -392,7 +402,7 @@ impl Fields {
     /// Fields that must not hold a number.
     fn except(&mut self, except: &[(&'static [Piece], u64)]) -> Option<()> {
         for (pieces, number) in except {
-            // Other pieces, of a field that has some, can only make the number larger.
+            // Other pieces of the field, if any, can only make the number larger.
             let holds = |piece: &&Piece| piece.from == 0 && piece.width <= 10 && *number >> piece.width == 0;
             let piece = pieces.iter().find(holds).filter(|piece| piece.at + piece.width <= 64)?;
             let bits = (1u16 << piece.width) - 1;

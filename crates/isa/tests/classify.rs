@@ -1,12 +1,12 @@
-//! The sieve against the decoder: every entry, every upper half of a first word, arbitrary words.
+//! The classifier against the decoder: every entry, every upper half of a first word, arbitrary words.
 
 mod common;
 
 use common::{Random, settings};
-use hotswap_isa::{Entry, Glance, Glanced, Grade, Implicit, Inst, Isa, Name, Sieve};
+use hotswap_isa::{ClassRule, Classifier, Entry, Glance, Glanced, Implicit, Inst, Isa, Name};
 
 const SOURCES: [Name; 4] = [Name::Src0, Name::Src1, Name::Src2, Name::Src0X];
-/// A number that sources of some targets know and of others do not.
+/// A number that is a valid source on some targets and not on others.
 const NUMBER: u64 = 230;
 
 fn class(entry: Entry) -> Option<u8> {
@@ -14,10 +14,10 @@ fn class(entry: Entry) -> Option<u8> {
     (!class.is_multiple_of(16)).then_some(class as u8)
 }
 
-fn grade(entry: Entry) -> Grade {
+fn grade(entry: Entry) -> ClassRule {
     let slots = entry.slots().iter().filter(|slot| SOURCES.contains(&slot.name));
     let except = slots.map(|slot| (slot.pieces(), NUMBER)).collect();
-    Grade { class: class(entry), except, without_scalars: without_scalars(entry) }
+    ClassRule { class: class(entry), except, without_scalars: without_scalars(entry) }
 }
 
 fn without_scalars(entry: Entry) -> bool {
@@ -31,7 +31,7 @@ fn touches_scalars(inst: &Inst, isa: Isa) -> bool {
 }
 
 /// Whether there is an answer, which must be right; and whether there is an instruction that could have one.
-fn judge(isa: Isa, sieve: &Sieve, bytes: &[u8; 20]) -> (bool, bool) {
+fn judge(isa: Isa, classifier: &Classifier, bytes: &[u8; 20]) -> (bool, bool) {
     let decoded = isa.decode(bytes);
     let plain = decoded.as_ref().is_ok_and(|inst| {
         let slots = inst.entry().slots().iter();
@@ -39,7 +39,7 @@ fn judge(isa: Isa, sieve: &Sieve, bytes: &[u8; 20]) -> (bool, bool) {
         let touches = without_scalars(inst.entry()) && touches_scalars(inst, isa);
         class(inst.entry()).is_some() && !touches && !sources.any(|slot| inst.raw_slot(slot) == NUMBER)
     });
-    let Some(seen) = sieve.look(bytes) else { return (false, plain) };
+    let Some(seen) = classifier.look(bytes) else { return (false, plain) };
     let inst = decoded.unwrap_or_else(|error| panic!("{isa:?} {bytes:02x?}: {seen:?}, but {error}"));
     assert!(plain, "{isa:?} {bytes:02x?}: {seen:?}, but {inst:?}");
     let expected = (inst.len(), class(inst.entry()), inst.entry());
@@ -54,7 +54,7 @@ fn bytes_of(low: u128, last: u32) -> [u8; 20] {
     bytes
 }
 
-/// Values of fields that announce literals and further words, or that are something special.
+/// Values of fields that announce literals and further words, or have another special meaning.
 const SPECIAL: [u128; 8] = [0xff, 0xfe, 0xfa, 0xf9, 0xea, 0xe9, 0xe6, 0x7c];
 
 #[test]
@@ -62,7 +62,7 @@ fn every_entry_in_every_setting() {
     let mut numbers = Random::new(3);
     let (mut answers, mut plain) = (0u64, 0u64);
     for isa in settings() {
-        let sieve = Sieve::new(isa, grade);
+        let classifier = Classifier::new(isa, grade);
         for entry in Entry::all().filter(|entry| entry.available(isa)) {
             let (value, mask) = entry.fixed();
             for round in 0..4 {
@@ -74,13 +74,13 @@ fn every_entry_in_every_setting() {
                     1 => {}
                     _ => random = random & !(0x1ff << at) | SPECIAL[numbers.next() as usize % 8] << at,
                 }
-                let (answer, could) = judge(isa, &sieve, &bytes_of(random & !mask | value, numbers.next() as u32));
+                let (answer, could) = judge(isa, &classifier, &bytes_of(random & !mask | value, numbers.next() as u32));
                 answers += u64::from(answer);
                 plain += u64::from(could);
             }
         }
     }
-    // Most lines are rare forms (lanes of others, images), which are for the decoder; of real code hardly any is.
+    // Most lines are rare forms (lane operations, images), which need the decoder; in real code hardly any is.
     assert!(plain > 500_000 && answers * 10 > plain * 4, "{answers} answers for {plain} instructions");
 }
 
@@ -91,11 +91,11 @@ const SECOND: [u128; 6] = [0, 0x402_0501, 0xfdff_00ff, 0x1cc0_0000, 0xe6 << 9, 0
 fn every_upper_half_with_every_kind_of_source() {
     for name in ["gfx900", "gfx942", "gfx1030", "gfx1100", "gfx1201", "gfx1250"] {
         let isa = Isa::new(hotswap_isa::Target::find(name).unwrap());
-        let sieve = Sieve::new(isa, grade);
+        let classifier = Classifier::new(isa, grade);
         for upper in 0..=0xffffu128 {
             for (turn, lower) in (upper as usize..).zip([0, 0x102, 0x80, 0xf8, 0xe602].into_iter().chain(SPECIAL)) {
                 let second = SECOND[turn % SECOND.len()];
-                judge(isa, &sieve, &bytes_of(upper << 16 | lower | second << 32, 7));
+                judge(isa, &classifier, &bytes_of(upper << 16 | lower | second << 32, 7));
             }
         }
     }
@@ -105,9 +105,9 @@ fn every_upper_half_with_every_kind_of_source() {
 fn arbitrary_words() {
     let mut numbers = Random::new(4);
     for isa in settings() {
-        let sieve = Sieve::new(isa, grade);
+        let classifier = Classifier::new(isa, grade);
         for _ in 0..20_000 {
-            judge(isa, &sieve, &bytes_of(numbers.wide(), numbers.next() as u32));
+            judge(isa, &classifier, &bytes_of(numbers.wide(), numbers.next() as u32));
         }
     }
 }
@@ -119,7 +119,7 @@ fn two_targets_at_once() {
     let mut numbers = Random::new(5);
     let (mut shared, mut lost) = (0, 0);
     let (source, target) = (isa("gfx1250"), isa("gfx1250-strict"));
-    let (both, one) = (Sieve::shared(&[source, target], grade), Sieve::new(source, grade));
+    let (both, one) = (Classifier::shared(&[source, target], grade), Classifier::new(source, grade));
     for entry in Entry::all().filter(|entry| entry.available(source) || entry.available(target)) {
         let (value, mask) = entry.fixed();
         for _ in 0..16 {
@@ -136,38 +136,39 @@ fn two_targets_at_once() {
         }
     }
     assert!(shared > 5_000 && lost > 100, "{shared} shared, {lost} not");
-    // One finds its lines otherwise.
+    // One has other lookup tables.
     let bytes = bytes_of(0x7e00_0280, 0);
     assert!(
-        Sieve::new(source, grade).look(&bytes).is_some() || class(source.decode(&bytes).unwrap().entry()).is_none()
+        Classifier::new(source, grade).look(&bytes).is_some()
+            || class(source.decode(&bytes).unwrap().entry()).is_none()
     );
-    assert_eq!(Sieve::shared(&[source, isa("gfx1100")], grade).look(&bytes), None);
-    assert_eq!(Sieve::shared(&[], grade).look(&bytes), None);
+    assert_eq!(Classifier::shared(&[source, isa("gfx1100")], grade).look(&bytes), None);
+    assert_eq!(Classifier::shared(&[], grade).look(&bytes), None);
 }
 
 #[test]
 fn lines_without_a_class_have_no_answer() {
     let isa = Isa::new(hotswap_isa::Target::find("gfx1250").unwrap());
-    let sieve = Sieve::new(isa, |_| Grade::default());
+    let classifier = Classifier::new(isa, |_| ClassRule::default());
     let s_nop = bytes_of(0xbf80_0000, 0);
     assert!(isa.decode(&s_nop).is_ok());
-    assert_eq!(sieve.look(&s_nop), None);
+    assert_eq!(classifier.look(&s_nop), None);
 }
 
 /// The same answers, and no fewer.
 #[test]
-fn a_glance_is_what_the_sieve_says() {
+fn a_glance_is_what_the_classifier_says() {
     let mut numbers = Random::new(6);
     for isa in settings() {
         for classes in [1, 8, 250] {
-            let few = |entry: Entry| Grade { class: class(entry).map(|class| class % classes), ..grade(entry) };
-            let sieve = Sieve::new(isa, few);
-            let glance = Glance::new(sieve.clone());
+            let few = |entry: Entry| ClassRule { class: class(entry).map(|class| class % classes), ..grade(entry) };
+            let classifier = Classifier::new(isa, few);
+            let glance = Glance::new(classifier.clone());
             let check = |low: u128| {
                 let bytes = bytes_of(low, 7);
-                let seen = sieve.look(&bytes).and_then(|seen| Glanced::new(seen.len, seen.class));
+                let seen = classifier.look(&bytes).and_then(|seen| Glanced::new(seen.len, seen.class));
                 let glanced = glance.look(&bytes);
-                // Large classes have no place in the tables.
+                // Large classes do not fit in the tables.
                 if classes <= 8 || glanced.is_some() {
                     assert_eq!(glanced, seen, "{isa:?} {bytes:02x?}");
                 }
@@ -180,7 +181,7 @@ fn a_glance_is_what_the_sieve_says() {
                 for special in SPECIAL.into_iter().filter(|_| classes == 8) {
                     check(wild & !0xff | special);
                     check(wild & !0xff00 | special << 8);
-                    // Sources in the second word, beside others that are registers.
+                    // Sources in the second word, together with others that are registers.
                     let tame = wild & !(0x1ff | 0x7ff_ffff << 32) | 0x101 | 0x402_0101 << 32;
                     for at in [32, 41, 50] {
                         check(tame & !(0x1ff << at) | special << at);

@@ -1,14 +1,14 @@
-//! A sieve for those who want length and class alone, as fast as they can be had.
+//! A classifier for callers that want length and class alone, as fast as possible.
 //!
-//! The upper half of a first word says which line it is, or which group of lines that the lower half tells apart. For lines of
-//! four bytes two parts of the lower half are then asked for their *sorts*: parts of one sort are alike to all such lines.
-//! So the commonest instructions cost four loads from small tables, whatever their line and fields. Longer lines are of kinds,
-//! which facts about parts of the first two words rule out ([`super::facts`]).
+//! The upper half of a first word determines the line, or a group of lines that the lower half distinguishes. For lines
+//! of four bytes, two parts of the lower half are then mapped to their *sorts*: parts of one sort are equivalent for
+//! all such lines. So the commonest instructions cost four loads from small tables, whatever their line and fields.
+//! Longer lines are grouped into kinds, which facts about parts of the first two words exclude ([`super::facts`]).
 //!
-//! Invariants: what a glance answers is what the sieve says of the same bytes.
+//! Invariants: the answer of a glance is that of the classifier for the same bytes.
 
 use super::facts::{Asking, Facts};
-use super::{FIELDS, LEAF, Line, NOTHING, Seen, Sieve};
+use super::{Classifier, FIELDS, LEAF, Line, NOTHING, Seen};
 use crate::tables::meaning;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -16,12 +16,12 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::num::NonZeroU8;
 
-/// What a glance says of an instruction: the length, and the class above it.
+/// The answer of a glance for an instruction: the length, and the class in the bits above it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Glanced(NonZeroU8);
 
 impl Glanced {
-    /// `None` where a length or a class is too large for it; both to have constants to compare with.
+    /// `None` where a length or a class is too large; constants to compare with are made from both.
     pub const fn new(bytes: u8, class: u8) -> Option<Self> {
         if bytes > LENGTH || class >= CLASSES {
             return None;
@@ -42,7 +42,7 @@ impl Glanced {
         self.0.get() & LENGTH
     }
 
-    /// The class of its line.
+    /// The class of its table entry.
     #[inline(always)]
     pub const fn class(self) -> u8 {
         self.0.get() >> CLASS_AT
@@ -52,55 +52,56 @@ impl Glanced {
 /// See the module.
 #[derive(Debug, Clone)]
 pub struct Glance {
-    sieve: Sieve,
-    /// For each upper half: where a row of `short` begins, or [`LONG`] and the number of a kind of longer lines.
+    classifier: Classifier,
+    /// For each upper half: the start of a row of `short`, or [`LONG`] and the number of a kind of longer lines.
     upper: Box<[u32; HALVES]>,
     /// The sorts of the two parts of a lower half; those of the second one in steps of [`SORTS`].
     sorts: ([u8; LOW], [u16; HIGH]),
-    /// What is said; otherwise the sieve is asked.
+    /// The answers; `None` falls back to the classifier.
     short: Vec<Option<Glanced>>,
     facts: Facts,
     kinds: Vec<Kind>,
 }
 
-/// What is said of longer lines: facts that must not be there, and what is said then; the first that fits counts.
+/// The answers for longer lines: facts that must be absent, and the answer then; the first that fits counts.
 ///
-/// The second is for instructions with a literal, or for the line that is asked where the fixed bits of the first do not match.
+/// The second is for instructions with a literal, or for the line that is tried where the fixed bits of the first do
+/// not match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Kind([(u64, Option<Glanced>); 2]);
 
 const HALVES: usize = 1 << 16;
-/// The lower nine bits, where a source is, and the upper eight: another one, or an opcode. One bit is in both.
+/// The lower nine bits, which hold a source, and the upper eight: another source, or an opcode. They share one bit.
 const LOW: usize = 1 << 9;
 const HIGH: usize = 1 << 8;
 const LOW_MASK: u16 = 0x1ff;
 const HIGH_AT: u8 = 8;
 const LONG: u32 = 1 << 31;
-/// The sieve goes through its nodes.
+/// The classifier walks its nodes.
 const UNKNOWN: u32 = u32::MAX;
 /// Sorts of the first part, at most.
 const SORTS: usize = 32;
 /// The bits of a length.
 const LENGTH: u8 = 31;
 const CLASS_AT: u8 = 5;
-/// Classes from here on have no place above a length.
+/// Classes from here on do not fit above a length.
 const CLASSES: u8 = 8;
 
 impl Glance {
-    /// The same answers as `sieve`, and as many where its classes are below 8.
-    pub fn new(sieve: Sieve) -> Self {
-        let mut making = Making::new(&sieve);
+    /// The same answers as `classifier`, and as many where its classes are below 8.
+    pub fn new(classifier: Classifier) -> Self {
+        let mut making = Making::new(&classifier);
         let mut upper = halves(UNKNOWN);
         for (number, upper) in (0..=u16::MAX).zip(upper.iter_mut()) {
-            let node = sieve.nodes.get(usize::from(number >> 7)).copied().unwrap_or(NOTHING);
+            let node = classifier.nodes.get(usize::from(number >> 7)).copied().unwrap_or(NOTHING);
             *upper = making.upper(node, number);
         }
         let Making { list: rows, asking, kinds, .. } = making;
         let facts = asking.finish();
         let differences: BTreeSet<Difference> = rows.iter().flat_map(Row::differences).collect();
-        let (low, like_low) = sorts(&differences, true, &sieve);
-        let (high, like_high) = sorts(&differences, false, &sieve);
-        // Of targets whose lower halves are of too many sorts nothing is said here.
+        let (low, like_low) = sorts(&differences, true, &classifier);
+        let (high, like_high) = sorts(&differences, false, &classifier);
+        // There are no answers for targets whose lower halves are of too many sorts.
         if like_low.len() > SORTS {
             upper.fill(UNKNOWN);
         }
@@ -110,14 +111,14 @@ impl Glance {
         let mut short = vec![None; rows.len() * row];
         let places = rows.iter().flat_map(|row| like_high.iter().map(move |high| (row, *high)));
         for ((row, high), short) in places.zip(short.chunks_exact_mut(SORTS)) {
-            let said = like_low.iter().map(|low| row.said(Parts { low: *low, high }, &sieve));
+            let said = like_low.iter().map(|low| row.said(Parts { low: *low, high }, &classifier));
             short.iter_mut().zip(said).for_each(|(short, said)| *short = said);
         }
         let sorts = (core::array::from_fn(|at| low[at] as u8), core::array::from_fn(|at| high[at] * SORTS as u16));
-        Self { sieve, upper, sorts, short, facts, kinds }
+        Self { classifier, upper, sorts, short, facts, kinds }
     }
 
-    /// The instruction at the start of the bytes; `None` says that it is to be decoded.
+    /// The instruction at the start of the bytes; `None` means that it has to be decoded.
     #[inline(always)]
     pub fn look(&self, bytes: &[u8; 20]) -> Option<Glanced> {
         let low = u64::from_le_bytes(*bytes.first_chunk()?);
@@ -143,10 +144,10 @@ impl Glance {
         self.sift(bytes)
     }
 
-    /// Apart, so that what it needs in registers is not needed by the common ways.
+    /// Out of line, so that its register pressure does not affect the common paths.
     #[inline(never)]
     fn sift(&self, bytes: &[u8; 20]) -> Option<Glanced> {
-        self.sieve.look(bytes).and_then(|Seen { len, class, .. }| Glanced::new(len, class))
+        self.classifier.look(bytes).and_then(|Seen { len, class, .. }| Glanced::new(len, class))
     }
 }
 
@@ -156,13 +157,13 @@ fn halves(value: u32) -> Box<[u32; HALVES]> {
 }
 
 /// The sort of each value of one part of a lower half, and one half of each sort.
-fn sorts(differences: &BTreeSet<Difference>, low: bool, sieve: &Sieve) -> (Vec<u16>, Vec<u16>) {
+fn sorts(differences: &BTreeSet<Difference>, low: bool, classifier: &Classifier) -> (Vec<u16>, Vec<u16>) {
     let own: Vec<&Difference> = differences.iter().filter(|difference| difference.is_low() == low).collect();
     let (values, at) = if low { (LOW, 0) } else { (HIGH, HIGH_AT) };
     let (mut known, mut like) = (BTreeMap::new(), Vec::new());
     let sort = |value: usize| {
         let half = (value << at) as u16;
-        let answers: Vec<u8> = own.iter().map(|difference| difference.of(half, sieve)).collect();
+        let answers: Vec<u8> = own.iter().map(|difference| difference.of(half, classifier)).collect();
         *known.entry(answers).or_insert_with(|| {
             like.push(half);
             (like.len() - 1) as u16
@@ -171,13 +172,13 @@ fn sorts(differences: &BTreeSet<Difference>, low: bool, sieve: &Sieve) -> (Vec<u
     ((0..values).map(sort).collect(), like)
 }
 
-/// What lower halves are to upper halves of one kind.
+/// The meaning of lower halves for upper halves of one kind.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Row {
-    /// Nothing is said of any.
+    /// No answer for any.
     Nothing,
     Line(Short),
-    /// A node tells lines apart by some of their bits.
+    /// A node distinguishes lines by some of their bits.
     Node {
         bits: Bits,
         lines: Vec<Option<Short>>,
@@ -192,14 +193,14 @@ struct Short {
     class: u8,
 }
 
-/// What is asked of one half of a word.
+/// A condition on one half of a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Test {
     Fixed {
         mask: u16,
         value: u16,
     },
-    /// A field, and where its meanings begin.
+    /// A field, and the start of its meanings.
     Field {
         at: u8,
         bits: u16,
@@ -208,7 +209,7 @@ enum Test {
 }
 
 impl Test {
-    fn of(self, half: u16, sieve: &Sieve) -> u8 {
+    fn of(self, half: u16, classifier: &Classifier) -> u8 {
         match self {
             Self::Fixed { mask, value } => {
                 if (half ^ value) & mask == 0 {
@@ -219,12 +220,12 @@ impl Test {
             }
             Self::Field { at, bits, set } => {
                 let number = usize::from(set) + usize::from(half >> at & bits);
-                sieve.meanings.get(number).copied().unwrap_or(meaning::NONE)
+                classifier.meanings.get(number).copied().unwrap_or(meaning::NONE)
             }
         }
     }
 
-    /// Those of the upper half and of the lower one; `None` if one lies across both or behind the first word.
+    /// The conditions of the upper half and of the lower one; `None` if one spans both or is after the first word.
     fn all(line: &Line) -> Option<[Vec<Self>; 2]> {
         if line.mask >> 32 != 0 || line.lengths[0] != 4 || line.class >= CLASSES {
             return None;
@@ -247,7 +248,7 @@ impl Test {
         Some(halves)
     }
 
-    /// Whether it looks at nothing but the first part of a lower half.
+    /// Whether it tests nothing but the first part of a lower half.
     fn is_low(self) -> bool {
         match self {
             Self::Fixed { mask, .. } => mask & !LOW_MASK == 0,
@@ -257,27 +258,27 @@ impl Test {
 }
 
 impl Short {
-    /// The line, if it is one and the upper half is of it.
-    fn of(line: &Line, upper: u16, sieve: &Sieve) -> Option<Self> {
+    /// The line, if it has four bytes and the upper half belongs to it.
+    fn of(line: &Line, upper: u16, classifier: &Classifier) -> Option<Self> {
         let [above, tests] = Test::all(line)?;
-        let fits = above.iter().all(|test| test.of(upper, sieve) == 0);
+        let fits = above.iter().all(|test| test.of(upper, classifier) == 0);
         fits.then_some(Self { tests, lengths: line.lengths, class: line.class })
     }
 
-    fn said(&self, parts: Parts, sieve: &Sieve) -> Option<Glanced> {
-        let answer = |test: &Test| test.of(parts.of(test.is_low()), sieve);
+    fn said(&self, parts: Parts, classifier: &Classifier) -> Option<Glanced> {
+        let answer = |test: &Test| test.of(parts.of(test.is_low()), classifier);
         let meaning = self.tests.iter().fold(0, |all, test| all | answer(test));
         said(&self.lengths, meaning, self.class)
     }
 }
 
-/// What is said of an instruction whose fields mean that together.
+/// The answer for an instruction whose fields have this combined meaning.
 fn said(lengths: &[u8; 8], meaning: u8, class: u8) -> Option<Glanced> {
     let len = lengths[usize::from(meaning & 7)];
     Glanced::new(len, class).filter(|_| len != 0)
 }
 
-/// Two lower halves: one that has the first part, one that has the second.
+/// Two lower halves: one that supplies the first part, one that supplies the second.
 #[derive(Clone, Copy)]
 struct Parts {
     low: u16,
@@ -290,7 +291,7 @@ impl Parts {
     }
 }
 
-/// Bits of a half that tell lines apart.
+/// The bits of a half that distinguish lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Bits {
     at: u8,
@@ -308,25 +309,25 @@ impl Bits {
 }
 
 impl Row {
-    fn said(&self, parts: Parts, sieve: &Sieve) -> Option<Glanced> {
+    fn said(&self, parts: Parts, classifier: &Classifier) -> Option<Glanced> {
         match self {
             Self::Nothing => None,
-            Self::Line(line) => line.said(parts, sieve),
+            Self::Line(line) => line.said(parts, classifier),
             Self::Node { bits, lines } => {
                 let line = lines.get(bits.of(parts.of(bits.is_low())));
-                line.and_then(Option::as_ref)?.said(parts, sieve)
+                line.and_then(Option::as_ref)?.said(parts, classifier)
             }
         }
     }
 
-    /// Each of them is a way in which two lower halves may differ.
+    /// The differences that distinguish two lower halves.
     fn differences(&self) -> Vec<Difference> {
         let of = |line: &Short| line.tests.iter().map(|test| Difference::Test(*test)).collect::<Vec<_>>();
         match self {
             Self::Nothing => Vec::new(),
             Self::Line(line) => of(line),
             Self::Node { bits, lines } => {
-                // Lines that are alike are told apart by nothing.
+                // Lines that are equal need no distinction.
                 let kinds: BTreeSet<&Option<Short>> = lines.iter().collect();
                 let kinds: BTreeMap<_, u8> = kinds.into_iter().zip(0..).collect();
                 let kinds_of = lines.iter().map(|line| kinds.get(line).copied().unwrap_or(0)).collect();
@@ -344,9 +345,9 @@ enum Difference {
 }
 
 impl Difference {
-    fn of(&self, half: u16, sieve: &Sieve) -> u8 {
+    fn of(&self, half: u16, classifier: &Classifier) -> u8 {
         match self {
-            Self::Test(test) => test.of(half, sieve),
+            Self::Test(test) => test.of(half, classifier),
             Self::Node { bits, kinds } => kinds.get(bits.of(half)).copied().unwrap_or(0),
         }
     }
@@ -359,7 +360,7 @@ impl Difference {
     }
 }
 
-/// What is said of a line and of the next one, for words whose `known` bits are theirs; `None` where facts do not tell.
+/// The answers for a line and the next one, for words whose `known` bits match them; `None` where facts do not suffice.
 fn kind(asking: &mut Asking<'_>, line: &Line, next: Option<&Line>, known: u64) -> Option<Kind> {
     let alone = |line: &Line| said(&line.lengths, 0, line.class);
     let need = asking.need(line, known)?;
@@ -372,34 +373,34 @@ fn kind(asking: &mut Asking<'_>, line: &Line, next: Option<&Line>, known: u64) -
 
 /// Rows under construction.
 struct Making<'s> {
-    sieve: &'s Sieve,
+    classifier: &'s Classifier,
     rows: BTreeMap<Row, u32>,
     list: Vec<Row>,
-    /// What is asked of upper halves that come to a node.
+    /// The conditions on upper halves that reach a node.
     asked: BTreeMap<u32, Vec<Test>>,
-    /// Rows by node and by what upper halves answer.
+    /// Rows by node and by the results of the conditions for upper halves.
     known: BTreeMap<(u32, u64), u32>,
     asking: Asking<'s>,
     kinds: Vec<Kind>,
-    /// What stands for leaves of longer lines, by the bits of lower halves that are known.
+    /// The values for leaves of longer lines, by the bits of lower halves that are known.
     known_kinds: BTreeMap<(u32, u16), u32>,
 }
 
 impl<'s> Making<'s> {
-    fn new(sieve: &'s Sieve) -> Self {
+    fn new(classifier: &'s Classifier) -> Self {
         Self {
-            sieve,
+            classifier,
             rows: BTreeMap::new(),
             list: Vec::new(),
             asked: BTreeMap::new(),
             known: BTreeMap::new(),
-            asking: Asking::new(&sieve.meanings),
+            asking: Asking::new(&classifier.meanings),
             kinds: Vec::new(),
             known_kinds: BTreeMap::new(),
         }
     }
 
-    /// What stands for an upper half that comes to a node.
+    /// The value for an upper half that reaches a node.
     fn upper(&mut self, mut node: u32, upper: u16) -> u32 {
         loop {
             if node & LEAF != 0 {
@@ -410,7 +411,7 @@ impl<'s> Making<'s> {
             let index = match bits {
                 Bits { width: 0, .. } => 0,
                 Bits { at, width } if at + width <= 16 => {
-                    let leaves = self.sieve.nodes.get(first..first + (1 << width)).unwrap_or_default();
+                    let leaves = self.classifier.nodes.get(first..first + (1 << width)).unwrap_or_default();
                     let is_inside = bits.is_low() || at >= HIGH_AT;
                     let row = is_inside.then(|| self.row(node, leaves, Some(bits), upper));
                     return row.flatten().unwrap_or(UNKNOWN);
@@ -419,16 +420,16 @@ impl<'s> Making<'s> {
                 Bits { at, width } if at < 16 || at + width > 32 => return UNKNOWN,
                 Bits { at, width } => Bits { at: at - 16, width }.of(upper),
             };
-            node = self.sieve.nodes.get(first + index).copied().unwrap_or(NOTHING);
+            node = self.classifier.nodes.get(first + index).copied().unwrap_or(NOTHING);
         }
     }
 
-    /// The kind of all longer lines that bits of both halves lead to, if they are of one.
+    /// The kind of all longer lines that bits of both halves select, if they are of one.
     fn across(&mut self, first: usize, Bits { at, width }: Bits, upper: u16) -> u32 {
         let below = 1usize << (16 - at);
         let above = usize::from(upper) & ((1 << (at + width - 16)) - 1);
         let start = first + above * below;
-        let leaves = self.sieve.nodes.get(start..start + below).unwrap_or_default();
+        let leaves = self.classifier.nodes.get(start..start + below).unwrap_or_default();
         let bits = (below as u16 - 1) << at;
         let mut kinds = (0..).zip(leaves).map(|(number, leaf)| match leaf & LEAF {
             0 => UNKNOWN,
@@ -438,18 +439,18 @@ impl<'s> Making<'s> {
         if kinds.all(|other| other == one) { one } else { UNKNOWN }
     }
 
-    /// The kind of a line that is longer, for a first word that has the upper half and those bits of the lower one.
+    /// The kind of a longer line, for a first word with the upper half and those bits of the lower one.
     fn leaf(&mut self, leaf: u32, (upper, lower): (u16, u16), bits: u16) -> u32 {
         let known = 0xffff_0000 | u64::from(bits);
         let is_own = |line: &Line| {
             let word = u64::from(upper) << 16 | u64::from(lower);
             (word ^ line.value) & line.mask & known == 0 && line.lengths[0] != 4 && line.class < CLASSES
         };
-        let Some(line) = self.sieve.lines.get((leaf & 0xffff) as usize).filter(|line| is_own(line)) else {
+        let Some(line) = self.classifier.lines.get((leaf & 0xffff) as usize).filter(|line| is_own(line)) else {
             return UNKNOWN;
         };
-        // Where nothing but fixed bits is asked of it, the next one is for those that do not match.
-        let next = self.sieve.lines.get(usize::from(line.next)).filter(|_| line.fields == 0);
+        // Where only its fixed bits are tested, the next one is for words that do not match.
+        let next = self.classifier.lines.get(usize::from(line.next)).filter(|_| line.fields == 0);
         if next.is_some_and(|next| !is_own(next)) {
             return UNKNOWN;
         }
@@ -463,10 +464,10 @@ impl<'s> Making<'s> {
         })
     }
 
-    /// The row for the leaves that bits of a node lead to, if one of them is a line for which there are rows.
+    /// The row for the leaves that bits of a node select, if one of them is a line for which there are rows.
     fn row(&mut self, node: u32, leaves: &[u32], bits: Option<Bits>, upper: u16) -> Option<u32> {
-        let sieve = self.sieve;
-        let line = |leaf: &u32| sieve.lines.get((leaf & 0xffff) as usize);
+        let classifier = self.classifier;
+        let line = |leaf: &u32| classifier.lines.get((leaf & 0xffff) as usize);
         let asked = self.asked.entry(node).or_insert_with(|| {
             let tests = leaves.iter().filter_map(line).filter_map(Test::all);
             let tests: BTreeSet<Test> = tests.flat_map(|[above, _]| above).collect();
@@ -478,11 +479,11 @@ impl<'s> Making<'s> {
         }
         // Three bits hold a meaning.
         let fits = asked.len() <= 21;
-        let answers = asked.iter().fold(1u64, |all, test| all << 3 | u64::from(test.of(upper, sieve)));
+        let answers = asked.iter().fold(1u64, |all, test| all << 3 | u64::from(test.of(upper, classifier)));
         if let Some(known) = self.known.get(&(node, answers)).filter(|_| fits) {
             return Some(*known);
         }
-        let short = |leaf: &u32| Short::of(line(leaf)?, upper, sieve);
+        let short = |leaf: &u32| Short::of(line(leaf)?, upper, classifier);
         let mut lines: Vec<Option<Short>> = leaves.iter().map(short).collect();
         let row = match bits {
             Some(bits) => Row::Node { bits, lines },

@@ -1,20 +1,22 @@
-//! What a device link sends along with a code object to the place where the fat binary is made.
+//! Companion objects: data that a device link passes along with a code object to the step that makes the fat binary.
 //!
 //! Some targets need more than the code object that the compiler's link leaves: the same code with its relocations, or
-//! what the same bitcode compiles to for another target. There is no other way between the two steps than the file, which
-//! every mode of the driver carries as it is, so it rides behind the code object, and goes before the fat binary is done.
+//! the same bitcode compiled for another target. The two steps share nothing but the file, which every mode of the
+//! driver passes on unchanged. So the companion is appended to the code object, and removed before the fat binary is
+//! complete.
 //!
 //! ```text
 //! code object | zeros up to 8 bytes | companion | magic (16 bytes) | size of the code object, u64 | size of the companion, u64
 //! ```
 //!
-//! The companion is a code object, too. Of the same target it is the same code with relocations, otherwise the code for
-//! its target. Where a file gets into a fat binary past HotSwap, the loader does not look behind the code object.
+//! The companion is a code object, too. For the same target it is the same code with relocations, otherwise the code
+//! for its target. Where a file gets into a fat binary without HotSwap, the loader ignores everything after the code
+//! object.
 //!
-//! Invariants: what is taken off leaves the compiler's own bytes; a companion with relocations is compared with the code
-//! object that it stands for, section by section.
+//! Invariants: removing the companion leaves the compiler's own bytes; a companion with relocations is compared with
+//! the code object that it belongs to, section by section.
 
-use crate::expand::Present;
+use crate::expand::SourceEntry;
 use hotswap_bundle::{Bundle, Bytes};
 use hotswap_code_object::{CodeMap, CodeObject, Section};
 use hotswap_families::Registry;
@@ -29,7 +31,7 @@ const TRAILER: usize = MAGIC.len() + 16;
 /// Section flag `SHF_ALLOC`: it is loaded.
 const ALLOC: u64 = 2;
 
-/// What goes before and behind a companion of that size, behind a code object of that size.
+/// The bytes before and after a companion of that size, which follows a code object of that size.
 pub fn frame(code_object: usize, companion: usize) -> (Vec<u8>, Vec<u8>) {
     let padding = vec![0; code_object.next_multiple_of(8) - code_object];
     let sizes = [code_object as u64, companion as u64].map(u64::to_le_bytes);
@@ -46,15 +48,15 @@ fn sizes(bytes: &[u8]) -> Option<(u64, u64)> {
     (magic == MAGIC && expected == trailer as u64).then_some((own, companion))
 }
 
-/// What rode behind an entry.
-pub(crate) struct Luggage<'a> {
+/// The companion of an entry.
+pub(crate) struct Companion<'a> {
     /// Entry ID.
     pub(crate) entry: String,
     companion: Bytes<'a>,
 }
 
-/// Takes the companions out of the bundle's entries.
-pub(crate) fn take<'a>(bundle: &mut Bundle<'a>) -> Result<Vec<Luggage<'a>>, Diagnostic> {
+/// Removes the companions from the bundle's entries.
+pub(crate) fn take<'a>(bundle: &mut Bundle<'a>) -> Result<Vec<Companion<'a>>, Diagnostic> {
     let mut taken = Vec::new();
     for (id, data) in bundle.entries().iter().map(|entry| (entry.id.clone(), entry.data.clone())).collect::<Vec<_>>() {
         let Some((own, size)) = sizes(&data) else { continue };
@@ -63,14 +65,14 @@ pub(crate) fn take<'a>(bundle: &mut Bundle<'a>) -> Result<Vec<Luggage<'a>>, Diag
         let internal = || Diagnostic::error(codes::INTERNAL, "a companion leaves its entry").in_entry(&id);
         let (own, companion) = parts.ok_or_else(internal)?;
         bundle.set_data(&id, own);
-        taken.push(Luggage { entry: id, companion });
+        taken.push(Companion { entry: id, companion });
     }
     Ok(taken)
 }
 
-impl Luggage<'_> {
+impl Companion<'_> {
     /// Adds it to the code object that it came with.
-    pub(crate) fn give<'a>(&'a self, present: &mut Present<'a>) -> Result<(), Diagnostic> {
+    pub(crate) fn give<'a>(&'a self, present: &mut SourceEntry<'a>) -> Result<(), Diagnostic> {
         let target = CodeObject::parse(&self.companion)?.target_id();
         if target.processor == present.target.processor {
             present.relocatable = Some(&self.companion);
@@ -81,10 +83,10 @@ impl Luggage<'_> {
     }
 }
 
-/// Whether `other` is the same code as `code_object` when it is loaded; the order of its symbols is its own.
+/// Whether `other` is the same code as `code_object` when it is loaded; the order of its symbols may differ.
 ///
 /// # Errors
-/// What differs, as half a sentence; a file that cannot be read.
+/// The difference, as half a sentence; a file that cannot be read.
 pub fn is_same_code(code_object: &[u8], other: &[u8]) -> Result<(), String> {
     let read = |data| CodeObject::parse(data).map_err(|error| error.what);
     let (one, other) = (read(code_object)?, read(other)?);
@@ -113,7 +115,7 @@ fn loaded<'o, 'a>(object: &'o CodeObject<'a>) -> Vec<&'o Section<'a>> {
     object.sections().iter().filter(|section| section.flags & ALLOC != 0).collect()
 }
 
-/// Dynamic symbols: name and the rest of the row. A section's number counts the loaded ones, which come first.
+/// Dynamic symbols: name and the rest of the entry. A section's number counts the loaded ones, which come first.
 fn symbols<'a>(object: &CodeObject<'a>) -> BTreeSet<(&'a [u8], &'a [u8])> {
     let bytes = object.bytes();
     let content = |name: &str| object.sections().iter().find(|section| section.name == name);
@@ -127,10 +129,10 @@ fn symbols<'a>(object: &CodeObject<'a>) -> BTreeSet<(&'a [u8], &'a [u8])> {
     rows.chunks_exact(24).map(symbol).collect()
 }
 
-/// Whether a code object that was compiled again may stand for the one it shares its bitcode with: the same kernels.
+/// Whether a code object that was compiled again may replace the one it shares its bitcode with: the same kernels.
 ///
 /// # Errors
-/// What differs, as half a sentence.
+/// The difference, as half a sentence.
 pub fn has_same_kernels(code_object: &[u8], other: &[u8], target: &TargetId) -> Result<(), String> {
     let read = |data| CodeObject::parse(data).map_err(|error| error.what);
     let (one, other) = (read(code_object)?, read(other)?);
@@ -143,7 +145,7 @@ pub fn has_same_kernels(code_object: &[u8], other: &[u8], target: &TargetId) -> 
     if names(&one) == names(&other) { Ok(()) } else { Err("it has other kernels".to_owned()) }
 }
 
-/// [`has_same_kernels`], and nothing is in it that the compiler takes over as the source has it.
+/// [`has_same_kernels`], and it contains no instruction that the compiler copies unchanged from the source.
 ///
 /// # Errors
 /// As for [`has_same_kernels`].

@@ -1,10 +1,11 @@
-//! What rules long lines out, looked up by parts of the first two words: a few loads that nothing decides about, whatever the line.
+//! Conditions that exclude lines longer than four bytes, looked up by parts of the first two words: a few loads without
+//! branches, whatever the line.
 //!
-//! Each part has a table of *facts*, a bit for everything that some line asks of it. Lines that need the same facts not to be
-//! there are one *kind*.
+//! Each part has a table of *facts*, one bit for every condition that some line has on it. Lines that need the same
+//! facts absent are one *kind*.
 //!
-//! Invariants: where none of the facts that a kind needs absent is there, the sieve says of the bytes what the kind says, for
-//! instructions without a literal behind them and for those with one.
+//! Invariants: where none of the facts that a kind needs absent is present, the classifier gives the answer of the kind for
+//! the bytes, for instructions with and without a literal after them.
 
 use super::{FIELDS, Line};
 use crate::tables::meaning;
@@ -17,7 +18,7 @@ pub(super) struct Facts {
     parts: [[u64; PART]; PARTS.len()],
 }
 
-/// Where parts begin, and their bits: the two of the lower half, sources in the second word, and what is above them.
+/// Start and width of each part: the two of the lower half, sources in the second word, and the bits above them.
 const PARTS: [(u8, u8); 6] = [(0, 9), (9, 7), (32, 9), (41, 9), (50, 9), (59, 5)];
 const PART: usize = 512;
 
@@ -30,14 +31,15 @@ impl Facts {
     }
 }
 
-/// Facts that must not be there: for instructions of the line's own length, and for those with a literal of 32 bits behind them.
+/// Facts that must be absent: for instructions of the line's own length, and for those followed by a literal of 32
+/// bits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Need {
     pub(super) alone: u64,
     pub(super) literal: u64,
 }
 
-/// Some bits of a part must be nothing else.
+/// A condition that some bits of a part have this value.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Test {
     part: usize,
@@ -49,7 +51,7 @@ struct Test {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Than {
     Value(u64),
-    /// A number that means nothing but itself, or a literal; where the meanings begin.
+    /// A number that means nothing but itself, or a literal; the start of the meanings.
     Meaning {
         set: u16,
         or_literal: bool,
@@ -60,9 +62,9 @@ enum Than {
 pub(super) struct Asking<'s> {
     meanings: &'s [u8],
     facts: Facts,
-    /// The bits of tests; those behind the last bit have none.
+    /// The bits of tests; `None` for those after the last bit.
     tests: BTreeMap<Test, Option<u64>>,
-    /// The bits by part and by the numbers that are refused there.
+    /// The bits by part and by the numbers that are rejected there.
     bits: BTreeMap<(usize, Vec<u64>), Option<u64>>,
 }
 
@@ -76,7 +78,8 @@ impl<'s> Asking<'s> {
         self.facts
     }
 
-    /// The facts that must not be there; `None` where they cannot be said. Fixed bits that are `known` to be right are aside.
+    /// The facts that must be absent; `None` where they cannot be expressed. Fixed bits in `known` are right and need
+    /// none.
     pub(super) fn need(&mut self, line: &Line, known: u64) -> Option<Need> {
         let mut need = Need::default();
         for (part, (at, bits)) in PARTS.into_iter().enumerate() {
@@ -116,7 +119,7 @@ impl<'s> Asking<'s> {
         bit
     }
 
-    /// The bit of numbers of a part.
+    /// The bit of rejected numbers of a part.
     fn refused(&mut self, part: usize, refused: Vec<u64>) -> Option<u64> {
         if refused.is_empty() {
             return Some(0);

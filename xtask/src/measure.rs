@@ -1,0 +1,162 @@
+//! The task `measure`: figures of the source text, to compare two trees: sizes, names of types, words of comments, and
+//! modules that import each other in a circle.
+//!
+//! Invariants: only tracked Rust files outside of tests, fuzz targets and xtask count; the figures are the same on every
+//! machine.
+//!
+//! Not here: rules. `cargo xtask tidy` has those.
+
+use crate::outcome::{During, Outcome};
+use crate::tidy::{comment, defined_type, functions, is_no_letter};
+use crate::{paths, run};
+use clap::Parser;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Prints figures of the source text.
+#[derive(Parser)]
+struct Options {
+    /// Another checkout, for figures before a change.
+    #[arg(long, value_name = "DIRECTORY")]
+    tree: Option<PathBuf>,
+}
+
+/// Words of comments that are counted.
+const WORDS: &[&str] =
+    &["nobody", "somebody", "whoever", "who", "told", "behind", "stands", "lies", "goes", "folder", "directory"];
+
+/// One source file: its crate and module, and its text.
+struct Source {
+    crate_name: String,
+    module: String,
+    text: String,
+}
+
+pub(crate) fn main(words: Vec<String>) -> Outcome {
+    let tree = Options::parse_from(words).tree.unwrap_or_else(|| paths::workspace().to_owned());
+    let sources = sources(&tree)?;
+    sizes(&sources);
+    type_names(&sources);
+    comments(&sources);
+    circles(&sources);
+    Ok(())
+}
+
+fn sources(tree: &Path) -> Outcome<Vec<Source>> {
+    let listed = run::output(Command::new("git").current_dir(tree).args(["ls-files", "*.rs"]))?;
+    let is_counted = |name: &&str| {
+        let parts: BTreeSet<&str> = name.split('/').collect();
+        !name.starts_with("xtask/") && ["tests", "fuzz", "benches", "examples"].iter().all(|part| !parts.contains(part))
+    };
+    let read = |name: &str| {
+        let path = tree.join(name);
+        let (crate_name, module) = name.split_once("/src/").unwrap_or((name, ""));
+        let module = module.split(['/', '.']).next().unwrap_or_default();
+        let text = fs::read_to_string(&path).during("read", &path)?;
+        Ok(Source { crate_name: crate_name.to_owned(), module: module.to_owned(), text })
+    };
+    listed.lines().filter(is_counted).map(read).collect()
+}
+
+fn row(name: &str, value: impl std::fmt::Display) {
+    println!("{name:<44} {value}");
+}
+
+fn sizes(sources: &[Source]) {
+    let lines: usize = sources.iter().map(|source| source.text.lines().count()).sum();
+    let mut lengths = Vec::new();
+    for source in sources {
+        let code: Vec<&str> = source.text.lines().take_while(|line| *line != "#[cfg(test)]").collect();
+        lengths.extend(functions(&code).into_iter().map(|(_, _, length)| length));
+    }
+    row("files", sources.len());
+    row("lines", lines);
+    row("functions", lengths.len());
+    row("functions of more than 25 lines", lengths.iter().filter(|length| **length > 25).count());
+    row("lines of the longest function", lengths.iter().max().copied().unwrap_or_default());
+}
+
+fn type_names(sources: &[Source]) {
+    let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+    for name in sources.iter().flat_map(|source| source.text.lines()).filter_map(defined_type) {
+        *places.entry(name).or_default() += 1;
+    }
+    let is_one_word = |name: &&&str| name.chars().filter(|c| c.is_uppercase()).count() == 1;
+    let one_word = places.keys().filter(is_one_word).count();
+    row("names of types", places.len());
+    row("of one word, percent", format!("{:.0}", 100.0 * one_word as f64 / places.len().max(1) as f64));
+    row("defined in more than two places", places.values().filter(|count| **count > 2).count());
+    let most = places.iter().max_by_key(|(_, count)| **count);
+    row("most often defined", most.map_or_else(String::new, |(name, count)| format!("{name} ({count})")));
+}
+
+fn comments(sources: &[Source]) {
+    let lines = sources.iter().flat_map(|source| source.text.lines());
+    let texts: Vec<&str> = lines.map(comment).filter(|text| !text.is_empty()).collect();
+    let per_thousand = |count: usize| format!("{:.1}", 1000.0 * count as f64 / texts.len().max(1) as f64);
+    row("lines of comments", texts.len());
+    row("of 1,000: open with `What`", per_thousand(texts.iter().filter(|text| text.starts_with("What ")).count()));
+    for word in WORDS {
+        let holds = |text: &&&str| text.split(is_no_letter).any(|part| part.eq_ignore_ascii_case(word));
+        row(&format!("of 1,000: hold `{word}`"), per_thousand(texts.iter().filter(holds).count()));
+    }
+}
+
+/// Modules of a crate that import each other, directly or through others.
+fn circles(sources: &[Source]) {
+    let mut imports: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
+    for source in sources {
+        let own = imports.entry((&source.crate_name, &source.module)).or_default();
+        own.extend(imported(&source.text).filter(|module| *module != source.module));
+    }
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for (crate_name, module) in imports.keys() {
+        let is_root = ["lib", "main"].contains(module);
+        if !is_root && reaches_itself(&imports, crate_name, module) {
+            *counts.entry(crate_name).or_default() += 1;
+        }
+    }
+    row("modules in circles of imports", counts.values().sum::<usize>());
+    counts.iter().for_each(|(name, count)| row(&format!("  {name}"), count));
+}
+
+/// Top modules of the own crate that a text names by `crate::`.
+fn imported(text: &str) -> impl Iterator<Item = &str> {
+    let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let named = code.flat_map(|line| line.split("crate::").skip(1));
+    named.filter_map(|rest| rest.split(|c: char| !c.is_alphanumeric() && c != '_').find(|part| !part.is_empty()))
+}
+
+fn reaches_itself(imports: &BTreeMap<(&str, &str), BTreeSet<&str>>, crate_name: &str, module: &str) -> bool {
+    let (mut seen, mut work) = (BTreeSet::new(), vec![module]);
+    while let Some(next) = work.pop() {
+        for target in imports.get(&(crate_name, next)).into_iter().flatten() {
+            if *target == module {
+                return true;
+            }
+            if seen.insert(*target) {
+                work.push(target);
+            }
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modules_that_import_each_other_are_a_circle() {
+        let imports = BTreeMap::from([
+            (("a", "one"), BTreeSet::from(["two"])),
+            (("a", "two"), BTreeSet::from(["one"])),
+            (("a", "three"), BTreeSet::from(["one"])),
+        ]);
+        let in_circle = |module| reaches_itself(&imports, "a", module);
+        assert_eq!([in_circle("one"), in_circle("two"), in_circle("three")], [true, true, false]);
+        assert_eq!(imported("use crate::{one, x};\n// crate::no\ncrate::two::f()").collect::<Vec<_>>(), ["one", "two"]);
+    }
+}
