@@ -74,7 +74,7 @@ pub struct FunctionRecord {
     /// Vector registers that were spilled because none was free.
     #[serde(default, skip_serializing_if = "SpillCount::is_zero")]
     pub spilled: SpillCount,
-    /// What is taken for granted about the hardware that no public source states, each once.
+    /// Assumptions about the hardware that no public source states, each once.
     pub assumes: Vec<String>,
 }
 

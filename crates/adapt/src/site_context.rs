@@ -57,7 +57,7 @@ impl<'u, 'a> FunctionContext<'u, 'a> {
         self.first_slot.get_or_init(|| spill::first_slot(self.unit, self.number, &kernels())).clone()
     }
 
-    /// What is live before and behind an instruction.
+    /// The registers live before and after an instruction.
     pub(crate) fn live(&self, offset: u32) -> (Live, Live) {
         self.lives.around(offset)
     }

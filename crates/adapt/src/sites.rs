@@ -228,7 +228,7 @@ fn site(task: &Task<'_>, scene: &FunctionContext<'_, '_>, line: &mut Line, offse
     }
 }
 
-/// What a family answered about an instruction, or its refusal.
+/// The answer of a family about an instruction, or its refusal.
 type Answered = Result<Option<(&'static Family, Answer)>, (&'static Family, Refusal)>;
 
 /// Puts the stores and loads of the registers that are spilled around a replacement; returns those that it uses.

@@ -16,7 +16,7 @@ use hotswap_program::Callee;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What slots begin and private segments end at a multiple of: the alignment of the stack.
+/// The alignment of the stack: slots begin and private segments end at a multiple of it.
 pub(crate) const ALIGNMENT: u32 = 16;
 
 /// Bytes of a slot.

@@ -215,7 +215,7 @@ impl Spilled {
         bytes
     }
 
-    /// What `verify --against` says of a file.
+    /// The findings of `verify --against` for a file.
     fn findings(&self, bytes: &[u8]) -> Vec<String> {
         match against(&self.original, bytes) {
             Ok(proof) => proof.findings.iter().map(|finding| finding.diagnostic().to_string()).collect(),

@@ -37,7 +37,7 @@ fn is_matrix(inst: &Inst) -> bool {
     inst.is(Flag::Wmma) || inst.is(Flag::Swmmac)
 }
 
-/// What a family of scope `Instruction` is.
+/// A family of scope `Instruction`.
 #[derive(Debug, Clone, Copy)]
 pub struct InstructionFamily {
     /// Whether instructions of that encoding concern it at all. Called once per encoding, so that most of the code

@@ -57,7 +57,7 @@ pub trait Surroundings {
         None
     }
 
-    /// Whether nobody reads any of `reg` behind the site before writing it.
+    /// Whether no register of `reg` is read after the site before it is written.
     fn is_dead_after(&self, reg: Reg) -> bool;
 
     /// The counters of operations outstanding before the site that may still write a part of `reg`. Queried for

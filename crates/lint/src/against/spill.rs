@@ -79,7 +79,7 @@ pub(super) fn absolute_access(inst: &Inst, isa: Isa) -> Option<(u32, bool)> {
     (!has_address && offset < LIMIT).then_some((offset, is_load))
 }
 
-/// What a replacement does with the registers that it spills.
+/// Checks the stores and loads of the registers that a replacement spills.
 pub(super) fn replacement(site: &SiteCertificate, code: &[Inst], mut banks: VgprBanks, isa: Isa) -> Result<(), String> {
     if site.spilled.is_empty() {
         return Ok(());
@@ -135,7 +135,7 @@ fn writes_active_lanes(inst: &Inst, isa: Isa) -> bool {
 pub(super) struct Needs(BTreeMap<String, u32>);
 
 impl Needs {
-    /// What a kernel is to have; `None` if it has what it had.
+    /// The size that a kernel needs; `None` if it is unchanged.
     pub(super) fn of(&self, kernel: &str) -> Option<u32> {
         self.0.get(kernel).map(|end| end.next_multiple_of(ALIGNMENT))
     }
