@@ -154,7 +154,7 @@ impl Needs {
         site: &SiteCertificate,
         (before, after): (&Segments, &Segments),
     ) -> Result<(), String> {
-        let ends = site.spilled.iter().map(|one| one.slot.checked_add(SLOT).unwrap_or(u32::MAX));
+        let ends = site.spilled.iter().map(|one| one.slot.saturating_add(SLOT));
         let Some((lowest, end)) = site.spilled.iter().map(|one| one.slot).min().zip(ends.max()) else { return Ok(()) };
         let program = &old.program;
         if !program.source.linked || !program.source.alone {
