@@ -5,6 +5,7 @@
 //! the target lacks), calls and plain code, in the three forms that users have; and of plain code alone. Contestants take
 //! turns with `cp` of the same file; medians and ratios of one run are compared.
 
+mod calls;
 mod object;
 
 use crate::bench_fat::{Run, measure, middle};
@@ -12,6 +13,7 @@ use crate::built::Profile;
 use crate::outcome::{During, Outcome, fail};
 use crate::session::Session;
 use crate::{install, paths, remove};
+use calls::{SHAPES, Shape};
 use object::Unit;
 use std::fs;
 use std::path::PathBuf;
@@ -25,12 +27,14 @@ const SIZES: [f64; 6] = [1.0, 2.0, 5.0, 10.0, 22.0, 26.0];
 /// Seconds for the largest object: the goal and the limit.
 const GOAL: f64 = 2.0;
 const FLOOR: f64 = 5.0;
-/// Memory over the size of the input.
-const MEMORY: f64 = 3.0;
+/// Memory over the size of the input, without the pages of the mapped input: those are the kernel's to take back.
+const MEMORY: f64 = 3.5;
 /// Time over `cp` where nothing is to be done.
 const NOTHING: f64 = 4.0;
 /// Time an instruction of the largest object over that of the smallest.
 const LINEAR: f64 = 1.3;
+/// Functions of the objects of many calls: the time a function of the last over that of the first is limited by `LINEAR`.
+const FUNCTIONS: [usize; 3] = [1_000, 4_000, 16_000];
 
 /// The inputs: a name, and whether the file has sites.
 const FORMS: [(&str, bool); 4] = [
@@ -82,6 +86,10 @@ pub(crate) fn main(rounds: Option<usize>) -> Outcome {
     for ((name, sites), curve) in FORMS.into_iter().zip(&curves) {
         bench.judge(name, sites, curve);
     }
+    println!();
+    for (shape, name) in SHAPES {
+        bench.calls(&session, shape, name)?;
+    }
     remove::delete(&bench.directory)?;
     if bench.failed == 0 { Ok(()) } else { fail(format!("{} limits do not hold", bench.failed)) }
 }
@@ -117,6 +125,23 @@ impl Bench {
         Ok(Point { millions, copy, run, bytes })
     }
 
+    /// Measures objects of many functions, and whether the time grows with their number.
+    fn calls(&mut self, session: &Session, shape: Shape, name: &str) -> Outcome {
+        let mut each = Vec::new();
+        for count in FUNCTIONS {
+            let file = shape.link(session, &self.directory, count)?;
+            let hotswap = self.hotswap.display().to_string();
+            let run = || self.run(&hotswap, &["rewrite", &file, "-o", "new", "--to", TARGET]);
+            let runs = (0..self.rounds).map(|_| run()).collect::<Outcome<Vec<_>>>()?;
+            let run = middle(&runs);
+            println!("{name:<24} {count:>7} functions {:>9.1} ms", run.milliseconds);
+            each.push(run.milliseconds / count as f64);
+        }
+        let [first, .., last] = each[..] else { return Ok(()) };
+        self.limit("time a function, most over fewest", last / first, LINEAR);
+        Ok(())
+    }
+
     fn run(&self, program: &str, words: &[&str]) -> Outcome<Run> {
         ["copy", "new"].iter().for_each(|name| drop(fs::remove_file(self.directory.join(name))));
         measure(Command::new(program).args(words).current_dir(&self.directory))
@@ -127,8 +152,8 @@ impl Bench {
         println!("\n{name}");
         let each = |point: &Point| point.run.milliseconds / point.millions;
         self.limit("time an instruction, largest over smallest", each(last) / each(first), LINEAR);
-        let resident = last.run.resident as f64 * 1024.0 / last.bytes as f64;
-        self.limit("resident memory of the largest over input", resident, MEMORY);
+        let anonymous = last.run.anonymous as f64 * 1024.0 / last.bytes as f64;
+        self.limit("anonymous memory of the largest over input", anonymous, MEMORY);
         if sites {
             let seconds = last.run.milliseconds / 1000.0;
             println!("  {} the goal of {GOAL} s", if seconds <= GOAL { "reaches" } else { "misses" });

@@ -149,8 +149,9 @@ fn certified(
     moved: &[Moved],
 ) -> Result<Vec<u8>, Diagnostic> {
     let new = Image::parse(&made)?;
-    let certificate = certificate((image, &new), sites, maps, moved);
-    with_certificate(&made, &certificate.to_bytes()).ok_or_else(|| {
+    let certificate = certificate((image, &new), sites, maps, moved).to_bytes();
+    drop(new);
+    with_certificate(made, &certificate).ok_or_else(|| {
         let what = "there is no room for the certificate of a change: the file has too many sections";
         Diagnostic::error(codes::NO_LAYOUT, what)
     })

@@ -35,15 +35,18 @@ pub fn certificate_note(data: &[u8]) -> Option<&[u8]> {
 /// The file with that certificate as its last section, replacing an existing one; `None` where there is no section
 /// table, or one with more rows than the header counts.
 #[must_use]
-pub fn with_certificate(data: &[u8], certificate: &[u8]) -> Option<Vec<u8>> {
-    let rows = rows(data)?;
-    let had = content(data, rows.last()?).is_some();
+pub fn with_certificate(data: Vec<u8>, certificate: &[u8]) -> Option<Vec<u8>> {
+    let rows = rows(&data)?.to_vec();
+    let had = content(&data, rows.last()?).is_some();
     let keep = if had { rows.len() - 1 } else { rows.len() };
-    let end = end_of_content(data, rows, had);
+    let end = end_of_content(&data, &rows, had);
     let name = rows[..keep].iter().find(|row| row.sh_type.get(LE) == elf::SHT_NOTE);
     // Without another note, the empty name at the start of every string table.
     let name = name.map_or(U32::new(LE, 0), |row| row.sh_name);
-    let mut out = data[..end].to_vec();
+    // In place: the file may be large.
+    let mut out = data;
+    out.truncate(end);
+    out.reserve_exact(certificate.len() + HEADER + 16 + (keep + 1) * ROW);
     out.resize(end.next_multiple_of(4), 0);
     let start = out.len();
     for word in [OWNER.len() as u32, u32::try_from(certificate.len()).ok()?, CERTIFICATE] {
@@ -145,15 +148,15 @@ mod tests {
     fn the_note_is_found_again_and_replaced() {
         for behind in [&b""[..], b"something behind the table"] {
             let old = file(behind);
-            let first = with_certificate(&old, b"first").unwrap();
+            let first = with_certificate(old.clone(), b"first").unwrap();
             assert_eq!(certificate_note(&first), Some(&b"first"[..]));
             assert!(first[..40] == old[..40] && first[64..80] == old[64..80]);
             let is_kept = !behind.is_empty();
             assert_eq!(first[80..].starts_with(&old[80..]), is_kept, "what follows the table keeps its place");
-            let second = with_certificate(&first, b"another one").unwrap();
+            let second = with_certificate(first.clone(), b"another one").unwrap();
             assert_eq!(certificate_note(&second), Some(&b"another one"[..]));
-            assert_eq!(second, with_certificate(&old, b"another one").unwrap());
+            assert_eq!(second, with_certificate(old, b"another one").unwrap());
         }
-        assert_eq!(with_certificate(&file(b"")[..64], b"no section table"), None);
+        assert_eq!(with_certificate(file(b"")[..64].to_vec(), b"no section table"), None);
     }
 }

@@ -27,11 +27,16 @@ impl Spacing {
             return None;
         }
         let mut spacing = Self { vector: 0, matrix: 0 };
-        for rule in rules(isa).filter(|rule| rule.producer.contains(inst, isa)) {
-            match (rule.consumer, rule.requirement) {
-                (InstClass::VectorBesideMatrix, Requirement::VectorInsts(count)) => spacing.vector = count,
-                (InstClass::Matrix, Requirement::VectorInsts(count)) => spacing.matrix = count,
-                _ => {}
+        for rule in rules(isa) {
+            let Requirement::VectorInsts(count) = rule.requirement else { continue };
+            let distance = match rule.consumer {
+                InstClass::VectorBesideMatrix => &mut spacing.vector,
+                InstClass::Matrix => &mut spacing.matrix,
+                _ => continue,
+            };
+            // Last, because it looks at operands.
+            if rule.producer.contains(inst, isa) {
+                *distance = count;
             }
         }
         Some(spacing).filter(|spacing| spacing.matrix > 0)

@@ -24,11 +24,12 @@ fn needs(inst: &Inst, isa: Isa) -> Option<Needs> {
     if !is_matrix(inst) {
         return None;
     }
-    let rows = rules(isa).filter(|rule| rule.producer.contains(inst, isa));
-    let of = |consumer| {
-        rows.clone().filter(move |rule| rule.consumer == consumer).map(|rule| rule.requirement.vector_insts())
+    let most = |consumer| {
+        // The producer last, because that looks at operands.
+        let rows = rules(isa).filter(|rule| rule.consumer == consumer && rule.requirement.vector_insts() > 0);
+        let rows = rows.filter(|rule| rule.producer.contains(inst, isa));
+        rows.map(|rule| rule.requirement.vector_insts()).max().unwrap_or(0)
     };
-    let most = |consumer| of(consumer).max().unwrap_or(0);
     let (vector, matrix) = (most(InstClass::VectorBesideMatrix), most(InstClass::Matrix));
     (matrix > 0).then_some((vector, matrix))
 }
