@@ -11,20 +11,21 @@
 //! never taken for instructions. An edge that is not certain is a problem, never a guess. No input causes a panic here,
 //! and work is linear in the code, and in the edges of tables, except for nested loops of one function.
 //!
-//! Absent on purpose: changing code, files (a [`Source`] is plain data that [`Source::read`] can fill), and the order
-//! in which memory operations complete.
+//! A [`SectionProgram`] is a program with its analyses, each computed when it is first needed (`analysis`).
+//!
+//! Absent on purpose: changing code, and files (a [`Source`] is plain data that [`Source::read`] can fill).
 
-mod banks;
+mod analysis;
 mod bits;
 mod block;
 mod builder;
 mod calls;
 mod construct;
 mod coverage;
+mod dataflow;
 mod dump;
 mod escape;
 mod function;
-mod live;
 mod loops;
 mod named;
 mod ops;
@@ -42,13 +43,17 @@ mod tables;
 mod track;
 mod whole;
 
-pub use banks::BankMap;
+pub use analysis::banks::BankMap;
+pub use analysis::cursor::{BankCursor, BlockCursor, LivenessCursor};
+pub use analysis::interprocedural::caller_saved_vectors;
+pub use analysis::liveness::{Dead, Live, Liveness, Summaries};
+pub use analysis::section::SectionProgram;
+pub use analysis::waitcnt::{OutstandingWrites, WaitcntState};
 pub use block::{Block, Exit, Successors};
 pub use calls::{CallSite, Callee, LINK};
 pub use coverage::{Coverage, UnknownTransfer};
 pub use dump::dump;
 pub use function::{Entry, EntryKind, Function};
-pub use live::{Dead, Live, Liveness, Summaries};
 pub use loops::{Loop, LoopNest};
 pub use place::Place;
 pub use problem::{Problem, Reason};

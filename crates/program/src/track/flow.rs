@@ -9,6 +9,7 @@ use super::value::{Carry, Value};
 use super::{Jump, LossPoint, LostAddress, Tracked};
 use crate::bits::Bits;
 use crate::block::Exit;
+use crate::dataflow::{self, Dataflow, WorkList};
 use crate::ops::Op;
 use crate::place::Place;
 use crate::scan::{Context, Draft, Target, direct};
@@ -34,6 +35,8 @@ struct States {
     reached: Bits,
     /// Values in a row.
     width: usize,
+    /// Too many visits were needed.
+    is_given_up: bool,
 }
 
 impl States {
@@ -48,6 +51,16 @@ impl States {
             state.carry = self.carries[block];
         }
         self.reached.get(block)
+    }
+
+    /// Every block is reached, with unknown values.
+    fn give_up(&mut self) {
+        if !self.is_given_up {
+            self.values.fill(Value::Unknown);
+            self.carries.fill(Carry::Unknown);
+            self.reached = Bits::full(self.carries.len());
+            self.is_given_up = true;
+        }
     }
 
     /// Merges another path into a block. Returns whether less is known than before.
@@ -123,6 +136,40 @@ pub(super) fn solve(context: &Context<'_, '_>, draft: &Draft, steps: &Steps, tou
     found.values.sort_by_key(|value| (value.high, value.low));
     found.values.dedup();
     found
+}
+
+/// The forward problem: the values at the start of each block.
+struct Forward<'f, 'c, 's, 'a> {
+    solver: &'f mut Solver<'c, 's, 'a>,
+    states: States,
+    /// The values after the block that was visited last.
+    state: State,
+    /// Its only successor, if its branch tests a known SCC.
+    only: Option<u32>,
+    /// The visits that are left.
+    budget: usize,
+}
+
+impl Dataflow for Forward<'_, '_, '_, '_> {
+    type Flow = ();
+
+    fn transfer(&mut self, block: usize) -> Option<()> {
+        if self.budget == 0 {
+            // Nothing is merged from here on.
+            self.states.give_up();
+            return None;
+        }
+        self.budget -= 1;
+        self.states.load(block, &mut self.state);
+        self.solver.pass(block, &mut self.state);
+        self.only = self.solver.only_way(block, self.state.carry);
+        Some(())
+    }
+
+    fn meet(&mut self, block: usize, (): &()) -> bool {
+        let is_taken = self.only.is_none_or(|only| self.solver.draft.blocks.start(block) == only);
+        is_taken && self.states.merge(block, &self.state)
+    }
 }
 
 impl Solver<'_, '_, '_> {
@@ -206,6 +253,7 @@ impl Solver<'_, '_, '_> {
             carries: vec![Carry::Unknown; blocks.len()],
             reached: Bits::new(blocks.len()),
             width,
+            is_given_up: false,
         };
         let mut state = self.state();
         for (number, key) in self.steps.keys.iter() {
@@ -220,29 +268,10 @@ impl Solver<'_, '_, '_> {
                 pending.set(block);
             }
         }
-        let (mut budget, mut first) = (blocks.len().saturating_mul(ROUNDS), 0);
-        while let Some(block) = pending.next(first) {
-            pending.clear(block);
-            first = block + 1;
-            if budget == 0 {
-                states.values.fill(Value::Unknown);
-                states.carries.fill(Carry::Unknown);
-                states.reached = Bits::full(blocks.len());
-                break;
-            }
-            budget -= 1;
-            states.load(block, &mut state);
-            self.pass(block, &mut state);
-            let only = self.only_way(block, state.carry);
-            for to in blocks.successors(block) {
-                let to = to as usize;
-                if only.is_none_or(|only| blocks.start(to) == only) && states.merge(to, &state) {
-                    pending.set(to);
-                    first = first.min(to);
-                }
-            }
-        }
-        states
+        let (draft, budget) = (self.draft, blocks.len().saturating_mul(ROUNDS));
+        let mut problem = Forward { solver: self, states, state, only: None, budget };
+        dataflow::solve(&mut problem, |block| draft.blocks.successors(block), WorkList::of(pending));
+        problem.states
     }
 
     /// The only successor of a block whose branch tests a known SCC.

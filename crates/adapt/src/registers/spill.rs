@@ -7,12 +7,11 @@
 //! Invariants: all kernels that reach the function are known, all functions that these call are known and do not call
 //! themselves, and none of the kernels has a dynamic stack; descriptor and metadata state the same size.
 
-use crate::reach::Kernel;
-use crate::unit::Unit;
+use super::budget::Kernel;
 use hotswap_code_object::CodeObject;
 use hotswap_code_object::kernel_descriptor::{DYNAMIC_STACK, ENABLE_SCRATCH, KernelDescriptor, SCRATCH};
 use hotswap_families::code::SPILL_LIMIT;
-use hotswap_program::Callee;
+use hotswap_program::{Callee, SectionProgram};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -59,7 +58,7 @@ fn stated(kernel: &hotswap_code_object::Kernel<'_>, descriptor: &KernelDescripto
 ///
 /// # Errors
 /// Why it has none.
-pub(crate) fn first_slot(unit: &Unit<'_>, number: usize, reached_from: &[&Kernel]) -> Result<u32, Reason> {
+pub(crate) fn first_slot(unit: &SectionProgram<'_>, number: usize, reached_from: &[&Kernel]) -> Result<u32, Reason> {
     if !unit.program.source.linked {
         return Err("the file is not linked".into());
     }
@@ -87,7 +86,7 @@ pub(crate) fn first_slot(unit: &Unit<'_>, number: usize, reached_from: &[&Kernel
 
 /// Whether `private_segment_fixed_size` of a kernel counts all frames: all callees are known, and no function is entered
 /// again before it returns.
-fn has_known_stack(unit: &Unit<'_>, kernel: usize) -> Result<(), &'static str> {
+fn has_known_stack(unit: &SectionProgram<'_>, kernel: usize) -> Result<(), &'static str> {
     let program = &unit.program;
     let groups = program.bottom_up().iter().filter(|group| group.len() > 1);
     let recursive: BTreeSet<u32> = groups.flatten().copied().collect();

@@ -7,6 +7,8 @@
 //! Not here: the value of MODE at a given point. One instruction anywhere that sets these parts to other values is
 //! enough.
 
+use hotswap_code_object::CodeObject;
+use hotswap_code_object::kernel_descriptor::{DENORM_16_64, Field, KernelDescriptor, ROUND_16_64};
 use hotswap_isa::{Flag, Inst, Name};
 
 /// MODE: rounding in bits 3:2, denormals in bits 7:6.
@@ -15,8 +17,30 @@ const USUAL: u32 = 3 << 6;
 /// Number of MODE in the operand of `s_setreg`.
 const MODE: u32 = 1;
 
+/// Why MODE may have 16-bit floats rounded other than to the nearest even, or their denormals flushed, somewhere in an
+/// object.
+pub(super) fn reason(object: &CodeObject<'_>, is_set: bool) -> Option<String> {
+    /// Values of the descriptor fields: round to the nearest even, flush nothing.
+    const USUAL: [(&Field, u64); 2] = [(ROUND_16_64, 0), (DENORM_16_64, 3)];
+    if is_set {
+        return Some("an instruction of this code object sets them otherwise".to_owned());
+    }
+    let kernels = object.note().kernels.iter().zip(object.descriptors());
+    for (kernel, place) in kernels {
+        let bytes = object.bytes().get(place.range.clone());
+        let descriptor = bytes.and_then(|bytes| KernelDescriptor::new(bytes, object.target_id().processor));
+        let Some(descriptor) = descriptor else { continue };
+        for (field, usual) in USUAL {
+            if let Some(value) = descriptor.get(field).filter(|value| *value != usual) {
+                return Some(format!("the descriptor of `{}` has {} {value}", kernel.name, field.name));
+            }
+        }
+    }
+    None
+}
+
 /// Whether an instruction that writes MODE may set one of these parts to an unusual value.
-pub(crate) fn sets_other(inst: &Inst) -> bool {
+pub(super) fn sets_other(inst: &Inst) -> bool {
     let Some(operand) = inst.raw(Name::Simm16).map(|operand| operand as u32) else { return true };
     let (register, offset, size) = (operand & 63, operand >> 6 & 31, (operand >> 11 & 31) + 1);
     let (set, value) = match inst {

@@ -7,6 +7,7 @@
 use crate::bits::Bits;
 use crate::block::Exit;
 use crate::calls::Callee;
+use crate::dataflow::{self, Dataflow, WorkList};
 use crate::function::Function;
 use crate::program::Program;
 use hotswap_isa::Feature;
@@ -329,22 +330,10 @@ impl One {
 
     /// Visits the pending blocks; `returned` yields the known mode in which a function returns.
     fn follow(&mut self, program: &Program<'_>, outside: VgprBanks, returned: impl Fn(u32) -> Option<VgprBanks>) {
-        let mut first = 0;
-        while let Some(block) = self.pending.next(first) {
-            self.pending.clear(block);
-            let Some(banks) = self.through(program, block, outside, &returned) else {
-                first = block + 1;
-                continue;
-            };
-            first = block + 1;
-            for to in program.functions[self.number].successors(block) {
-                let to = to as usize;
-                if self.states.meet(to, banks) {
-                    self.pending.set(to);
-                    first = first.min(to);
-                }
-            }
-        }
+        let function = &program.functions[self.number];
+        let work = WorkList::of(std::mem::take(&mut self.pending));
+        let mut problem = Forward { one: self, program, outside, returned };
+        dataflow::solve(&mut problem, |block| function.successors(block), work);
     }
 
     /// The mode after a block, if execution is known to reach that point.
@@ -400,5 +389,25 @@ impl One {
 
     fn give_back(&mut self, banks: VgprBanks) {
         self.returned = Some(self.returned.map_or(banks, |known| known.join(banks)));
+    }
+}
+
+/// The forward problem in one function.
+struct Forward<'o, 'p, 'a, R> {
+    one: &'o mut One,
+    program: &'p Program<'a>,
+    outside: VgprBanks,
+    returned: R,
+}
+
+impl<R: Fn(u32) -> Option<VgprBanks>> Dataflow for Forward<'_, '_, '_, R> {
+    type Flow = VgprBanks;
+
+    fn transfer(&mut self, block: usize) -> Option<VgprBanks> {
+        self.one.through(self.program, block, self.outside, &self.returned)
+    }
+
+    fn meet(&mut self, block: usize, banks: &VgprBanks) -> bool {
+        self.one.states.meet(block, *banks)
     }
 }

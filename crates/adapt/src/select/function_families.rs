@@ -4,18 +4,17 @@
 //! keeps its bytes and its position in the list of edits.
 
 use crate::changes::{Changes, family_bit};
-use crate::unit::{Unit, entered_anywhere};
 use hotswap_families::Rewriter;
 use hotswap_families::code::{Block, Code, Flow, Insertion, Refusal, Scheduling};
 use hotswap_isa::{Inst, Isa};
-use hotswap_program::{Function, Reason, Successors};
+use hotswap_program::{Function, Reason, SectionProgram, Successors};
 use std::cell::OnceCell;
 
 /// Runs the families of scope `Function`, each on the result of the previous ones. `places` are the offsets in the
 /// original code that may concern them. Returns the families that inserted something, with the number of insertions.
-pub(crate) fn function_families(
+pub(super) fn run(
     rewriter: &Rewriter,
-    unit: &Unit<'_>,
+    unit: &SectionProgram<'_>,
     number: usize,
     (target, scheduling): (Isa, Scheduling),
     places: impl Iterator<Item = u32>,
@@ -47,9 +46,9 @@ pub(crate) fn function_families(
     Ok(counts)
 }
 
-fn blocks<'s>(unit: &Unit<'_>, number: usize, successors: &'s [Successors<'s>]) -> Vec<Block<'s>> {
+fn blocks<'s>(unit: &SectionProgram<'_>, number: usize, successors: &'s [Successors<'s>]) -> Vec<Block<'s>> {
     let function = &unit.program.functions[number];
-    let anywhere = entered_anywhere(function).is_some();
+    let anywhere = function.entered_anywhere().is_some();
     let begins = |start: u32| function.entries.iter().any(|entry| entry.offset == start && entry.is_kernel());
     let block = |(block, line): (usize, hotswap_program::Block)| Block {
         banks: unit.banks.at_block(number, block),
@@ -78,13 +77,13 @@ fn concerned(
 
 /// The instructions of a function after the rewrite. A block is decoded when it is first queried.
 struct Bodies<'u, 'a> {
-    unit: &'u Unit<'a>,
+    unit: &'u SectionProgram<'a>,
     number: usize,
     blocks: Vec<OnceCell<Vec<Inst>>>,
 }
 
 impl<'u, 'a> Bodies<'u, 'a> {
-    fn new(unit: &'u Unit<'a>, number: usize) -> Self {
+    fn new(unit: &'u SectionProgram<'a>, number: usize) -> Self {
         let blocks = unit.program.functions[number].blocks().map(|_| OnceCell::new()).collect();
         Self { unit, number, blocks }
     }
@@ -115,8 +114,8 @@ impl Code for Changed<'_, '_, '_> {
 }
 
 /// The instructions of a block: the offset of each, the instruction, and its replacement.
-pub(crate) fn each(
-    unit: &Unit<'_>,
+pub(super) fn each(
+    unit: &SectionProgram<'_>,
     block: &hotswap_program::Block,
     changes: &Changes,
     mut each: impl FnMut(u32, Inst, Option<&[Inst]>),
@@ -134,13 +133,19 @@ pub(crate) fn each(
 
 /// For each instruction of a rewritten block, the offset of the instruction that it replaces, and its index in that
 /// replacement.
-fn places(unit: &Unit<'_>, block: &hotswap_program::Block, changes: &Changes) -> Vec<(u32, usize)> {
+fn places(unit: &SectionProgram<'_>, block: &hotswap_program::Block, changes: &Changes) -> Vec<(u32, usize)> {
     let mut places = Vec::new();
     each(unit, block, changes, |at, _, new| places.extend((0..new.map_or(1, <[Inst]>::len)).map(|place| (at, place))));
     places
 }
 
-fn insert(unit: &Unit<'_>, number: usize, mut insertions: Vec<Insertion>, changes: &mut Changes, family: u32) {
+fn insert(
+    unit: &SectionProgram<'_>,
+    number: usize,
+    mut insertions: Vec<Insertion>,
+    changes: &mut Changes,
+    family: u32,
+) {
     insertions.sort_by_key(|insertion| (insertion.block, insertion.before));
     let mut fresh: Vec<(u32, Inst, Vec<Inst>)> = Vec::new();
     for group in insertions.chunk_by(|one, next| one.block == next.block) {
@@ -172,7 +177,7 @@ fn insert(unit: &Unit<'_>, number: usize, mut insertions: Vec<Insertion>, change
 }
 
 /// Why the function is not understood well enough to be changed.
-pub(crate) fn unreadable(unit: &Unit<'_>, number: usize) -> Option<(u32, Reason)> {
+pub(super) fn unreadable(unit: &SectionProgram<'_>, number: usize) -> Option<(u32, Reason)> {
     let bad = |reason| matches!(reason, Reason::Undecodable | Reason::Overlap);
     let problems = &unit.program.functions[number].problems;
     problems.iter().find(|problem| bad(problem.reason)).map(|problem| (problem.offset, problem.reason))

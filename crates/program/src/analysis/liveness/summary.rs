@@ -6,7 +6,7 @@
 
 use super::set::{Live, VECTORS, WORDS};
 use super::solve::{Liveness, Solver};
-use crate::banks::BankMap;
+use crate::analysis::banks::BankMap;
 use crate::calls::{CallSite, Callee};
 use crate::program::Program;
 use rayon::prelude::*;

@@ -12,7 +12,7 @@
 //! nested loops: blocks are visited in postorder until nothing changes.
 //!
 //! Absent on purpose: outstanding memory operations. A register that a load will write is not live, but it is not free
-//! before the wait either ([`crate::Ways::preceding`] finds outstanding operations).
+//! before the wait either (see [`super::waitcnt`]).
 
 mod set;
 mod solve;

@@ -8,14 +8,13 @@
 //! new instructions or after the last one of a place. If callers or callees are unknown, a transcendental instruction
 //! may have been the last one.
 
-use crate::body::each;
+use super::function_families::each;
 use crate::changes::Changes;
-use crate::unit::{Unit, entered_anywhere};
 use hotswap_hazards::{InstClass, Placed, counts};
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::effects::Flow;
 use hotswap_isa::{Flag, Inst, Isa};
-use hotswap_program::Function;
+use hotswap_program::{Function, SectionProgram};
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
@@ -23,7 +22,7 @@ use std::collections::BTreeSet;
 type Missing = (u32, usize);
 
 /// Inserts the missing instructions next to changed code; `nop` is a `v_nop`.
-pub(crate) fn keep_apart(unit: &Unit<'_>, number: usize, (target, nop): (Isa, Inst), changes: &mut Changes) {
+pub(super) fn keep_apart(unit: &SectionProgram<'_>, number: usize, (target, nop): (Isa, Inst), changes: &mut Changes) {
     let missing = Neighbours::new(unit, number, target, changes).missing();
     // In reverse order, so that the positions of the others stay valid.
     for (offset, before) in missing.into_iter().rev() {
@@ -44,7 +43,7 @@ struct Before {
 }
 
 struct Neighbours<'n, 'u, 'a> {
-    unit: &'u Unit<'a>,
+    unit: &'u SectionProgram<'a>,
     number: usize,
     function: &'u Function,
     target: Isa,
@@ -53,7 +52,7 @@ struct Neighbours<'n, 'u, 'a> {
 }
 
 impl<'n, 'u, 'a> Neighbours<'n, 'u, 'a> {
-    fn new(unit: &'u Unit<'a>, number: usize, target: Isa, changes: &'n Changes) -> Self {
+    fn new(unit: &'u SectionProgram<'a>, number: usize, target: Isa, changes: &'n Changes) -> Self {
         let function = &unit.program.functions[number];
         Self { unit, number, function, target, changes, predecessors: OnceCell::new() }
     }
@@ -103,7 +102,7 @@ impl<'n, 'u, 'a> Neighbours<'n, 'u, 'a> {
             let start = self.function.block(block).start;
             let mut entries = self.function.entries.iter();
             before.unknown |= entries.any(|entry| entry.offset == start && !entry.is_kernel());
-            before.unknown |= entered_anywhere(self.function).is_some();
+            before.unknown |= self.function.entered_anywhere().is_some();
             for from in self.predecessors(block).iter().copied() {
                 if self.function.leaves(from) {
                     before.unknown = true;

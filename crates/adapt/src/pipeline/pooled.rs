@@ -3,15 +3,17 @@
 //!
 //! Invariants: the file with pools is compared with the input, like every result, before it is changed any further.
 
-use super::{Spent, Work, certified, planned, sites_of, suspects, verified, written};
+use super::check::section;
+use super::{Parsed, analyse, certify, emit, layout, one, prescan, programs, select, verify as verify_result};
+use crate::certificate::SectionSites;
+use crate::config::RewriteConfig;
 use crate::order::ObjectRecord;
-use crate::sites::{Outcome, Task};
-use crate::unit::Unit;
+use crate::select::{FunctionRewrite, SectionRewrite, long_branch};
 use crate::verify;
 use hotswap_code_object::CodeObject;
 use hotswap_code_object::image::Image;
 use hotswap_program::{Program, Source};
-use hotswap_report::{Diagnostic, codes};
+use hotswap_report::Diagnostic;
 use hotswap_rewrite::{LongBranch, Moved, Options, Pooled, pool};
 use std::collections::BTreeMap;
 
@@ -20,34 +22,31 @@ const ENTERED: &str =
     "code that cannot be explained enters other functions at their begin alone; this one moved behind them";
 
 /// Rewrites the object by way of pools. `refusal` is why the rewrite fails without them.
-pub(super) fn code(
-    object: &CodeObject<'_>,
-    (image, work): (&Image<'_>, &[Work<'_>]),
-    task: &Task<'_>,
+pub(super) fn rewritten(
+    source: &Parsed<'_, '_>,
+    rewrites: &[SectionRewrite<'_>],
+    config: &RewriteConfig<'_>,
     record: &mut ObjectRecord,
     refusal: Diagnostic,
 ) -> Result<Vec<u8>, Vec<Diagnostic>> {
-    let Pooled { bytes, free, moved } = match pooled(object, work) {
+    let Pooled { bytes, free, moved } = match pooled(source.object, rewrites) {
         Ok(Some(pooled)) => pooled,
         Ok(None) => return Err(vec![refusal]),
         Err(error) => return Err(vec![refusal, error]),
     };
-    let one = |error: Diagnostic| vec![error];
-    let made = CodeObject::parse(&bytes).map_err(one)?;
-    let made_image = Image::parse(&bytes).map_err(one)?;
-    same((image, work), &made_image, &moved).map_err(one)?;
-    let source = work.first().map_or(task.target, |work| work.unit.isa());
-    let found = suspects(&made, source, task.rewriter);
-    let again = planned(&made, &made_image, task, found)?;
-    let result = written(&made, (&made_image, &again), &free, record).map_err(one)?;
-    let code = |image: &Image<'_>| {
-        let parts = image.sections.iter().filter(|part| part.is_code());
-        parts.map(|part| part.size as i64).sum::<i64>()
-    };
-    record.grown += code(&made_image) - code(image);
-    let sections: BTreeMap<&str, usize> = again.iter().map(|work| (work.unit.name, work.unit.number)).collect();
-    let sites = sites_of(&again);
-    let maps = verified(&made_image, Spent(again), &result, task).map_err(one)?;
+    let object = CodeObject::parse(&bytes).map_err(one)?;
+    let with_pools = Parsed::of(&object).map_err(one)?;
+    check_moved((&source.image, rewrites), &with_pools, &moved).map_err(one)?;
+    let isa = rewrites.first().map_or(config.target, |section| section.unit.isa());
+    let found = prescan(&object, isa, config.rewriter);
+    let again = select(&with_pools, analyse(&with_pools, found, config)?, config)?;
+    let made = layout(&with_pools, &again, record);
+    let made = made.and_then(|layout| emit(&with_pools, &again, layout, &free, record)).map_err(one)?;
+    let made = made.unwrap_or_else(|| bytes.clone());
+    record.grown += code_size(&with_pools.image) - code_size(&source.image);
+    let sections: BTreeMap<&str, usize> = again.iter().map(|one| (one.unit.name, one.unit.number)).collect();
+    let sites = SectionSites::of_all(&again);
+    let maps = verify_result(&with_pools.image, again, &made, config).map_err(one)?;
     for function in &mut record.functions {
         let is_moved =
             |one: &Moved| sections.get(&*function.section) == Some(&one.section) && one.to == function.offset;
@@ -55,16 +54,22 @@ pub(super) fn code(
             function.assumes.push(ENTERED.to_owned());
         }
     }
-    certified(image, result, &sites, &maps, &moved).map_err(one)
+    certify(&source.image, &made, &sites, &maps, &moved).map_err(one)
+}
+
+/// Bytes of all sections of code.
+fn code_size(image: &Image<'_>) -> i64 {
+    image.sections.iter().filter(|section| section.is_code()).map(|section| section.size as i64).sum()
 }
 
 /// The file with every function that changes its size moved to a pool.
-fn pooled(object: &CodeObject<'_>, work: &[Work<'_>]) -> Result<Option<Pooled>, Diagnostic> {
+fn pooled(object: &CodeObject<'_>, work: &[SectionRewrite<'_>]) -> Result<Option<Pooled>, Diagnostic> {
     let size = |code: &[hotswap_isa::Inst]| code.iter().map(|inst| usize::from(inst.len())).sum::<usize>();
     let mut functions = Vec::new();
     for one in work {
-        let grows =
-            |outcome: &&Outcome| outcome.changes.iter().any(|(_, old, new)| usize::from(old.len()) != size(new));
+        let grows = |outcome: &&FunctionRewrite| {
+            outcome.changes.iter().any(|(_, old, new)| usize::from(old.len()) != size(new))
+        };
         for outcome in one.outcomes.iter().filter(grows) {
             let function = &one.unit.program.functions[outcome.number];
             functions.push((one.unit.number, u64::from(function.start)));
@@ -77,43 +82,36 @@ fn pooled(object: &CodeObject<'_>, work: &[Work<'_>]) -> Result<Option<Pooled>, 
         }
     }
     let programs: Vec<(usize, &Program<'_>)> = work.iter().map(|work| (work.unit.number, &work.unit.program)).collect();
-    let registers = |branch: &LongBranch| super::long_branch(work, branch);
+    let registers = |branch: &LongBranch| long_branch(work, branch);
     let options = Options { registers: Some(&registers), programs: &programs, ..Options::default() };
     pool(object.bytes(), &functions, &options)
 }
 
 /// Checks that the file with pools is equivalent to the input.
-fn same((image, work): (&Image<'_>, &[Work<'_>]), made: &Image<'_>, moved: &[Moved]) -> Result<(), Diagnostic> {
-    verify::descriptors(made.bytes())?;
-    let numbers: Vec<usize> = work.iter().map(|work| work.unit.number).collect();
+fn check_moved(
+    (image, rewrites): (&Image<'_>, &[SectionRewrite<'_>]),
+    with_pools: &Parsed<'_, '_>,
+    moved: &[Moved],
+) -> Result<(), Diagnostic> {
+    with_pools.object.check_descriptors()?;
     let own = |number: usize| moved.iter().copied().filter(|one| one.section == number).collect::<Vec<Moved>>();
+    let is_wanted = |number: &usize| rewrites.iter().any(|section| section.unit.number == *number);
     let places = |number: usize, _: &Source<'_>| {
         let moved = own(number);
-        let functions =
-            work.iter().filter(|work| work.unit.number == number).flat_map(|work| &work.unit.program.functions);
+        let sections = rewrites.iter().filter(|section| section.unit.number == number);
+        let functions = sections.flat_map(|section| &section.unit.program.functions);
         let mut places: Vec<u32> = functions.map(|function| verify::moved_to(&moved, function.start)).collect();
         places.sort_unstable();
         places
     };
-    let object = CodeObject::parse(made.bytes())?;
-    let units = Unit::read(Unit::sources(&object)?, made, &numbers, places);
-    let missing = || Diagnostic::error(codes::VERIFY_FAILED, "a section of code is missing");
-    for one in work {
-        let new = units.iter().find(|unit| unit.number == one.unit.number).ok_or_else(missing)?;
+    let units = programs(Source::of(with_pools.object)?, &with_pools.image, is_wanted, places);
+    for one in rewrites {
+        let new = section(&units, one.unit.number)?;
         let (plan, moved) = (verify::Plan::default(), own(one.unit.number));
-        let target = one.unit.isa();
-        let plain = verify::Plain::new(target, target);
-        let images = (image, made);
-        verify::unit(&verify::Pair {
-            old: &one.unit,
-            new,
-            plan,
-            data: verify::data(&one.unit),
-            images,
-            target,
-            plain: &plain,
-            moved: &moved,
-        })?;
+        let (target, images) = (one.unit.isa(), (image, &with_pools.image));
+        let (plain, data) = (verify::Plain::new(target, target), verify::data(&one.unit));
+        let old = &one.unit;
+        verify::unit(&verify::Pair { old, new, plan, data, images, target, plain: &plain, moved: &moved })?;
     }
     Ok(())
 }

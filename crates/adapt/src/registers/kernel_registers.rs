@@ -3,10 +3,10 @@
 //! Invariants: a kernel gets at least as many registers as any function that it reaches uses, and its note counts them
 //! all.
 
+use super::RegisterUse;
+use super::budget::Kernel;
+use super::spill::{ALIGNMENT, SLOT};
 use crate::order::{Change, KernelRecord};
-use crate::reach::Kernel;
-use crate::sites::Outcome;
-use crate::spill::{ALIGNMENT, SLOT};
 use hotswap_code_object::image::{Image, Part};
 use hotswap_code_object::kernel_descriptor::{ENABLE_SCRATCH, KernelDescriptor, SCRATCH, VGPRS};
 use hotswap_code_object::{CodeObject, KernelNumber, with_numbers};
@@ -33,14 +33,14 @@ pub(crate) struct KernelRegisters {
 }
 
 /// The register counts that the kernels of a unit need for the code put into the functions that they reach.
-pub(crate) fn grants(kernels: &[Kernel], outcomes: &[&Outcome]) -> Vec<KernelRegisters> {
+pub(crate) fn needed<'r>(kernels: &[Kernel], uses: impl Iterator<Item = &'r RegisterUse>) -> Vec<KernelRegisters> {
     let mut grants = vec![KernelRegisters::default(); kernels.len()];
-    for outcome in outcomes {
-        for number in &outcome.room.kernels {
+    for used in uses {
+        for number in &used.budget.kernels {
             let grant = &mut grants[*number];
-            grant.vgprs = grant.vgprs.max(outcome.vgprs);
-            grant.sgprs = grant.sgprs.max(outcome.sgprs);
-            grant.private_segment = grant.private_segment.max(private_segment(outcome));
+            grant.vgprs = grant.vgprs.max(used.vgprs);
+            grant.sgprs = grant.sgprs.max(used.sgprs);
+            grant.private_segment = grant.private_segment.max(private_segment(used));
         }
     }
     for (grant, kernel) in grants.iter_mut().zip(kernels) {
@@ -52,8 +52,8 @@ pub(crate) fn grants(kernels: &[Kernel], outcomes: &[&Outcome]) -> Vec<KernelReg
 }
 
 /// The bytes of private segment that the slots of a function need.
-fn private_segment(outcome: &Outcome) -> Option<u32> {
-    let slots = outcome.spilled.iter().flat_map(|(_, slots)| slots);
+fn private_segment(used: &RegisterUse) -> Option<u32> {
+    let slots = used.spilled.iter().flat_map(|(_, slots)| slots);
     let end = slots.map(|slot| slot.offset + SLOT).max()?;
     Some(end.next_multiple_of(ALIGNMENT))
 }

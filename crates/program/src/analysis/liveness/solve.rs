@@ -3,10 +3,11 @@
 use super::set::{LAST, Layout, Live, REST, VECTORS, WORDS};
 use super::step::Stepper;
 use super::summary::Summaries;
-use crate::banks::BankMap;
+use crate::analysis::banks::BankMap;
 use crate::bits::Bits;
 use crate::block::Exit;
 use crate::calls::CallSite;
+use crate::dataflow::{self, Dataflow, WorkList};
 use crate::function::Function;
 use crate::program::Program;
 use hotswap_isa::bank::VgprBanks;
@@ -182,35 +183,16 @@ impl<'p, 'a> Solver<'p, 'a> {
     }
 
     pub(super) fn solve(mut self) -> Liveness {
-        let mut order = self.function.reverse_postorder();
+        let function = self.function;
+        let mut order = function.reverse_postorder();
         order.reverse();
-        let mut position = vec![0u32; order.len()];
-        for (at, block) in order.iter().enumerate() {
-            position[*block as usize] = at as u32;
-        }
-        let (first, from) = self.function.predecessors();
-        let mut pending = Bits::new(order.len());
-        for at in 0..order.len() {
-            pending.set(at);
-        }
-        let length = self.layout.len();
-        let mut rows = vec![0; self.function.block_count() * length];
-        let mut transfers = Transfers::new(self.function.block_count(), length);
-        let (mut at, mut visits) = (0, 0);
-        while let Some(next) = pending.next(at) {
-            pending.clear(next);
-            at = next + 1;
-            visits += 1;
-            let block = order[next] as usize;
-            let live = self.behind(block, &rows);
-            if self.visit(block, live, &mut transfers, &mut rows[block * length..(block + 1) * length]) {
-                for before in &from[first[block] as usize..first[block + 1] as usize] {
-                    let place = position[*before as usize] as usize;
-                    pending.set(place);
-                    at = at.min(place);
-                }
-            }
-        }
+        let (first, from) = function.predecessors();
+        let before = |block: usize| from[first[block] as usize..first[block + 1] as usize].iter().copied();
+        let (count, length) = (function.block_count(), self.layout.len());
+        let (rows, transfers) = (vec![0; count * length], Transfers::new(count, length));
+        let mut problem = Backward { solver: &mut self, rows, transfers };
+        let visits = dataflow::solve(&mut problem, before, WorkList::in_order(order));
+        let rows = problem.rows;
         Liveness { function: self.number, layout: self.layout, rows, returned: self.returned, visits }
     }
 
@@ -310,6 +292,28 @@ impl<'p, 'a> Solver<'p, 'a> {
 
     fn before_callee(&self, offset: u32, after: &Live) -> Live {
         self.function.call_at(offset).map_or(Live::EVERYTHING, |call| self.summaries.before_call(call, after))
+    }
+}
+
+/// The backward problem: a block takes the rows of its successors, and its own row has changed or not.
+struct Backward<'s, 'p, 'a> {
+    solver: &'s mut Solver<'p, 'a>,
+    rows: Vec<u64>,
+    transfers: Transfers,
+}
+
+impl Dataflow for Backward<'_, '_, '_> {
+    type Flow = ();
+
+    fn transfer(&mut self, block: usize) -> Option<()> {
+        let length = self.solver.layout.len();
+        let live = self.solver.behind(block, &self.rows);
+        let row = &mut self.rows[block * length..(block + 1) * length];
+        self.solver.visit(block, live, &mut self.transfers, row).then_some(())
+    }
+
+    fn meet(&mut self, _: usize, (): &()) -> bool {
+        true
     }
 }
 

@@ -4,7 +4,7 @@
 //! after undecodable words, and at each branch target. Its findings are checked again on the program's own
 //! instructions.
 
-use crate::half_mode;
+use super::half_mode;
 use hotswap_code_object::{CodeObject, CodeStarts};
 use hotswap_families::Rewriter;
 use hotswap_isa::effects::Flow;
@@ -14,7 +14,9 @@ use std::hint::black_box;
 
 /// The candidates in a section.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Suspects {
+pub(crate) struct Candidates {
+    /// Number of the section in the file's table; `None` for a segment of a file without sections.
+    pub(crate) number: Option<usize>,
     /// Offset of the section in the file.
     pub(crate) file: usize,
     /// Offsets of instructions that concern a family of scope `Instruction`, and of the first undecodable word after
@@ -30,7 +32,7 @@ pub(crate) struct Suspects {
     pub(crate) sets_half_mode: bool,
 }
 
-impl Suspects {
+impl Candidates {
     pub(crate) fn is_empty(&self) -> bool {
         self.sites.is_empty() && self.reasons.is_empty()
     }
@@ -102,10 +104,25 @@ fn sets_registers(entry: Entry) -> bool {
 }
 
 /// Scans the code of a file.
-pub(crate) fn suspects(object: &CodeObject<'_>, isa: Isa, rewriter: &Rewriter) -> Vec<Suspects> {
-    let classifier = || (size(object) >= MUCH).then(|| classifier(isa, rewriter));
+pub(crate) fn candidates(object: &CodeObject<'_>, isa: Isa, rewriter: &Rewriter) -> Vec<Candidates> {
+    let classifier = || classifier_for(object, isa, rewriter);
     let (code, classifier) = rayon::join(|| CodeStarts::of(object), classifier);
-    let search = Search { rewriter, isa, classifier: classifier.as_ref() };
+    scan(code, isa, rewriter, classifier.as_ref())
+}
+
+/// The classifier, if the file has enough code.
+pub(super) fn classifier_for(object: &CodeObject<'_>, isa: Isa, rewriter: &Rewriter) -> Option<Glance> {
+    (size(object) >= MUCH).then(|| classifier(isa, rewriter))
+}
+
+/// Scans sections of code.
+pub(super) fn scan(
+    code: Vec<CodeStarts<'_>>,
+    isa: Isa,
+    rewriter: &Rewriter,
+    classifier: Option<&Glance>,
+) -> Vec<Candidates> {
+    let search = Search { rewriter, isa, classifier };
     code.into_iter()
         .map(|section| {
             let mut starts = section.starts;
@@ -120,8 +137,8 @@ pub(crate) fn suspects(object: &CodeObject<'_>, isa: Isa, rewriter: &Rewriter) -
             let pieces = pieces(&starts, section.bytes.len());
             let look = |piece: Vec<Stretch>| stretches(section.bytes, piece, search);
             // One piece at a time: with larger shares, one core would be left with the rest at the end.
-            let found: Vec<Suspects> = pieces.into_par_iter().with_max_len(1).map(look).collect();
-            let mut all = Suspects { file: section.range.start, ..Suspects::default() };
+            let found: Vec<Candidates> = pieces.into_par_iter().with_max_len(1).map(look).collect();
+            let mut all = Candidates { number: section.number, file: section.range.start, ..Candidates::default() };
             found.into_iter().for_each(|part| all.append(part));
             all
         })
@@ -170,8 +187,8 @@ struct Search<'s> {
     classifier: Option<&'s Glance>,
 }
 
-fn stretches(bytes: &[u8], stretches: Vec<Stretch>, search: Search<'_>) -> Suspects {
-    let mut found = Suspects::default();
+fn stretches(bytes: &[u8], stretches: Vec<Stretch>, search: Search<'_>) -> Candidates {
+    let mut found = Candidates::default();
     let mut look = Look::new(search);
     for stretch in stretches {
         let begin = (found.sites.len(), found.reasons.len());
@@ -275,7 +292,7 @@ impl<'s> Look<'s> {
     }
 
     /// Scans up to the end of the stretch, or to a position that was scanned before.
-    fn from(&mut self, bytes: &[u8], mut at: usize, found: &mut Suspects) {
+    fn from(&mut self, bytes: &[u8], mut at: usize, found: &mut Candidates) {
         while at < self.range.1 && !self.is_start(at) {
             // Earlier visits are not checked for each instruction, but only in the second pass, which is rare.
             at = match self.search.classifier.filter(|_| !self.quiet && !self.is_again) {
@@ -287,7 +304,7 @@ impl<'s> Look<'s> {
 
     /// Classifies instructions up to the end of a strip of the stretch, or up to one that is not plain. Returns the
     /// offset after them.
-    fn sift(&mut self, classifier: &Glance, bytes: &[u8], at: usize, found: &mut Suspects) -> usize {
+    fn sift(&mut self, classifier: &Glance, bytes: &[u8], at: usize, found: &mut Candidates) -> usize {
         let number = (at - self.range.0) / STRIP;
         let base = self.range.0 + number * STRIP;
         // At the end of the section there may not be enough bytes for a strip and the longest instruction after it.
@@ -333,7 +350,7 @@ impl<'s> Look<'s> {
 
     /// Records the target of a branch in the first pass over a stretch.
     #[inline(always)]
-    fn leads(&mut self, target: usize, found: &mut Suspects) {
+    fn leads(&mut self, target: usize, found: &mut Candidates) {
         self.mark_lead(target);
         if !self.early.is_empty() {
             self.leads_back(target as u64, found);
@@ -346,7 +363,7 @@ impl<'s> Look<'s> {
     }
 
     /// Scans one instruction. Returns the offset after it.
-    fn one(&mut self, bytes: &[u8], at: usize, found: &mut Suspects) -> usize {
+    fn one(&mut self, bytes: &[u8], at: usize, found: &mut Candidates) -> usize {
         self.mark(at);
         let Ok(inst) = self.search.isa.decode(&bytes[at..]) else {
             // Only the program can tell whether this is reachable. One such place is enough to query it.
@@ -360,7 +377,7 @@ impl<'s> Look<'s> {
         at + usize::from(inst.len())
     }
 
-    fn inst(&mut self, at: usize, inst: &Inst, found: &mut Suspects) {
+    fn inst(&mut self, at: usize, inst: &Inst, found: &mut Candidates) {
         if self.search.rewriter.suspects(inst) {
             found.sites.push(at as u32);
         }
@@ -374,7 +391,7 @@ impl<'s> Look<'s> {
         }
     }
 
-    fn scalar(&mut self, at: usize, inst: &Inst, found: &mut Suspects) {
+    fn scalar(&mut self, at: usize, inst: &Inst, found: &mut Candidates) {
         if self.search.rewriter.concerns_function(inst) {
             if self.quiet {
                 self.early.push(at as u32);
@@ -399,7 +416,7 @@ impl<'s> Look<'s> {
     }
 
     /// Records the target of a branch.
-    fn branch(&mut self, target: u64, found: &mut Suspects) {
+    fn branch(&mut self, target: u64, found: &mut Candidates) {
         let inside = usize::try_from(target).ok().filter(|target| (self.range.0..self.range.1).contains(target));
         if let Some(target) = inside.filter(|target| target.is_multiple_of(4)) {
             if self.is_again {
@@ -412,14 +429,14 @@ impl<'s> Look<'s> {
     }
 
     /// A branch to that offset may return to a point before the early ones.
-    fn leads_back(&mut self, target: u64, found: &mut Suspects) {
+    fn leads_back(&mut self, target: u64, found: &mut Candidates) {
         if self.early.last().is_some_and(|last| target <= u64::from(*last)) {
             self.comes_back(found);
         }
     }
 
     /// Control flow may return to a point before the early ones.
-    fn comes_back(&mut self, found: &mut Suspects) {
+    fn comes_back(&mut self, found: &mut Candidates) {
         if !self.early.is_empty() {
             found.reasons.append(&mut self.early);
             found.reasons.sort_unstable();
@@ -465,7 +482,7 @@ mod tests {
         let rewriter = Registry::installed().rewriter().unwrap();
         let classifier = classifier(isa, &rewriter);
         let bytes = code(isa, &mut next);
-        let mut all = Suspects::default();
+        let mut all = Candidates::default();
         let mut start = 0;
         while start < bytes.len() {
             let end = (start + 4 * (1 + next() as usize % 500)).min(bytes.len());
