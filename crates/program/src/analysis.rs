@@ -14,7 +14,7 @@
 //! Invariants: an analysis errs to the safe side, whatever is unknown: too much is live, outstanding or reachable.
 //!
 //! Absent on purpose: the values that registers hold while the control flow is still being found
-//! ([`crate::track`]), and everything that depends on what the code is rewritten for.
+//! ([`crate::cfg`]), and everything that depends on what the code is rewritten for.
 
 pub(crate) mod banks;
 pub(crate) mod cursor;

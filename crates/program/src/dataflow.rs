@@ -7,7 +7,7 @@
 //! Invariants: of the blocks to visit, the first one in order is next. If transfer and meet are monotone, the result
 //! does not depend on that order. All calls are static: the solver costs no more than a loop in each analysis would.
 //!
-//! Not solved here: [`crate::whole`], which follows one address back from one place and never sees the other blocks;
+//! Not solved here: [`crate::address_slice`], which follows one address back from one place and never sees the other blocks;
 //! bank modes across functions, whose nodes are functions that learn of one another while they are solved; the levels
 //! of liveness summaries, each of which all cores solve at once.
 

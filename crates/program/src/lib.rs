@@ -15,11 +15,13 @@
 //!
 //! Absent on purpose: changing code, and files (a [`Source`] is plain data that [`Source::read`] can fill).
 
+mod address;
+mod address_slice;
 mod analysis;
 mod bits;
 mod block;
-mod builder;
 mod calls;
+mod cfg;
 mod construct;
 mod coverage;
 mod dataflow;
@@ -29,20 +31,14 @@ mod function;
 mod loops;
 mod named;
 mod ops;
-mod order;
 mod place;
 mod problem;
 mod program;
 mod query;
 mod resources;
-mod scan;
-mod sift;
 mod source;
-mod sweep;
-mod tables;
-mod track;
-mod whole;
 
+pub use address::PcValue;
 pub use analysis::banks::BankMap;
 pub use analysis::cursor::{BankCursor, BlockCursor, LivenessCursor};
 pub use analysis::interprocedural::caller_saved_vectors;
@@ -61,4 +57,3 @@ pub use program::{Facts, Program};
 pub use query::{Cover, Covers, Steps, Ways};
 pub use resources::{Needs, Occupancy, occupancy};
 pub use source::{Fixup, FixupKind, KernelNeeds, Mark, MarkKind, Slot, Source};
-pub use track::PcValue;

@@ -1,9 +1,9 @@
 //! Sums of addresses and numbers: the steps that make an address from a program counter.
 
-use super::PcValue;
 use super::flow::{Solver, State};
 use super::steps::{From, Key, Step};
 use super::value::{Carry, Value};
+use crate::address::PcValue;
 use crate::ops::Op;
 use crate::place::Place;
 use crate::source::{FixupKind, Source};

@@ -1,10 +1,10 @@
 //! The order in which the addresses of functions are followed: callees before callers, functions that do not call each
 //! other together.
 
+use super::context::Context;
+use super::draft::Stretch;
 use crate::bits::Bits;
-use crate::builder::Stretch;
 use crate::calls::bottom_up;
-use crate::scan::Context;
 
 pub(crate) struct Order {
     /// Groups of stretches that call each other, by number; a level refers to earlier ones only.

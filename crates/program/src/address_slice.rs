@@ -3,11 +3,11 @@
 //! Invariants: the registers of the address are followed back along every path of the function; results of arithmetic
 //! are never called whole, except for sums that are explained ([`PcValue`]).
 
+use crate::address::PcValue;
 use crate::bits::Bits;
 use crate::block::{Blocks, Exit};
 use crate::ops::{Op, Ops};
 use crate::source::Source;
-use crate::track::PcValue;
 use hotswap_isa::effects::EffectReader;
 use hotswap_isa::reg::RegFile;
 use hotswap_isa::regset::RegSet;

@@ -3,16 +3,18 @@
 //! Invariants: a value only moves from "never" to known to unknown, so the rounds are bounded; after too many of them
 //! nothing is claimed.
 
+use super::def_use::{Kind, Touches, scalars, scalars_of};
 use super::steps::{From, Key, Step, Steps, register_of, vgpr_of};
-use super::touches::{Kind, Touches, scalars, scalars_of};
 use super::value::{Carry, Value};
-use super::{Jump, LossPoint, LostAddress, Tracked};
+use crate::address::{LossPoint, LostAddress};
 use crate::bits::Bits;
 use crate::block::Exit;
+use crate::cfg::context::{Context, Target, direct};
+use crate::cfg::draft::Draft;
+use crate::cfg::draft::{Jump, Tracked};
 use crate::dataflow::{self, Dataflow, WorkList};
 use crate::ops::Op;
 use crate::place::Place;
-use crate::scan::{Context, Draft, Target, direct};
 use hotswap_isa::effects::{EffectBits, EffectReader};
 use hotswap_isa::reg::{Reg, RegFile};
 

@@ -3,8 +3,8 @@
 //! Invariants: a register is followed if a jump or a call reads it, a program counter is read into it, or a step copies
 //! from it into one that is followed; there are at most 64, the rest counts as unknown.
 
+use crate::cfg::context::Context;
 use crate::ops::Op;
-use crate::scan::Context;
 use crate::source::FixupKind;
 use hotswap_isa::Name;
 use hotswap_isa::reg::{Reg, RegFile, Special};

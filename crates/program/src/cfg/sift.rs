@@ -77,7 +77,7 @@ pub(crate) fn branch_target(bytes: &[u8], offset: u32) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::track::Touches;
+    use crate::cfg::const_prop::Touches;
     use hotswap_isa::Target;
     use hotswap_isa::effects::Flow;
 

@@ -2,20 +2,22 @@
 //!
 //! The section is cut into stretches at the functions that symbols name. Every stretch is followed from its entries,
 //! all in parallel. A target in another stretch becomes an entry there, until no new ones appear. Where only some
-//! offsets matter, stretches of plain code ([`sweep`](crate::sweep)) are skipped unless they are called.
+//! offsets matter, stretches of plain code ([`super::leaf_scan`]) are skipped unless they are called.
 
+use super::clobbers::Clobbers;
+use super::const_prop::Touches;
+use super::context::Context;
+use super::draft::{Draft, RawCall, Stretch, TAIL_OFFSET, Table};
+use super::leaf_scan::Sweep;
+use super::order::Order;
+use super::tables;
 use crate::block::Exit;
 use crate::calls::{CallSite, Callee};
 use crate::function::{Entry, EntryKind, Function};
 use crate::ops::{Op, Ops};
-use crate::order::Order;
 use crate::place::Place;
 use crate::problem::{Problem, Reason};
-use crate::scan::{Context, Draft, RawCall, TAIL_OFFSET};
 use crate::source::{Fixup, FixupKind, MarkKind, Source};
-use crate::sweep::Sweep;
-use crate::tables::{self, Table};
-use crate::track::{Clobbers, Touches};
 use rayon::prelude::*;
 use std::collections::{BTreeMap, HashSet};
 
@@ -45,29 +47,6 @@ pub(crate) fn functions(source: &Source<'_>, ops: &Ops, offsets: Option<&[u32]>)
 
 /// A draft moved to another thread and back.
 type Moved = Box<Draft>;
-
-/// Bytes that symbols group together, or the bytes between two such groups.
-pub(crate) struct Stretch {
-    pub(crate) start: u32,
-    pub(crate) end: u32,
-    /// The mark that names it.
-    mark: Option<u32>,
-    /// It is skipped.
-    plain: bool,
-    /// The result of following it, once an entry in it is known.
-    pub(crate) draft: Option<Box<Draft>>,
-}
-
-impl Stretch {
-    /// Its draft, or a new one; the caller puts it back.
-    fn take(&mut self) -> Box<Draft> {
-        self.draft.take().unwrap_or_else(|| self.new_draft())
-    }
-
-    fn new_draft(&self) -> Box<Draft> {
-        Box::new(Draft::new(self.start, self.end))
-    }
-}
 
 struct Builder<'s, 'a> {
     context: Context<'s, 'a>,

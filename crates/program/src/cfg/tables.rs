@@ -17,13 +17,13 @@
 //!
 //! Absent on purpose: which table a jump reads, and its length; distances in tables.
 
-use crate::builder::Stretch;
+use super::const_prop::{Touches, destination};
+use super::context::Context;
+use super::draft::{Draft, Jump, Stretch, Table};
+use crate::address_slice::{Code, Origins};
 use crate::place::Place;
 use crate::problem::{Problem, Reason};
-use crate::scan::{Context, Draft};
 use crate::source::{FixupKind, MarkKind};
-use crate::track::{Jump, Touches, destination};
-use crate::whole::{Code, Origins};
 use hotswap_isa::reg::{Reg, RegFile};
 use std::cell::OnceCell;
 
@@ -31,19 +31,6 @@ use std::cell::OnceCell;
 const MOST_TARGETS: usize = 4096;
 /// Maximum edges of the jumps of a function.
 const MOST_EDGES: usize = 1 << 16;
-
-/// Jumps of a function by tables.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Table {
-    /// Offsets of the jumps, ascending.
-    pub(crate) jumps: Vec<u32>,
-    /// Offsets of the targets, ascending.
-    pub(crate) targets: Vec<u32>,
-    /// They may leave the function.
-    pub(crate) strays: bool,
-    /// No other transfer reaches the addresses that are named inside of the function.
-    pub(crate) closes: bool,
-}
 
 /// Resolves the jumps of all functions, as far as that can be proven; obstacles become problems.
 pub(crate) fn resolve(context: &Context<'_, '_>, stretches: &mut [Stretch]) {

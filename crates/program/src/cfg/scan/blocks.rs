@@ -1,14 +1,14 @@
 //! Blocks of the code that was found, their exits and their successors.
 
-use super::{Context, Draft, RawCall, TAIL_OFFSET, Target, direct, resolved};
 use crate::bits::Ranks;
 use crate::block::{Blocks, Exit, Goes};
+use crate::cfg::const_prop;
+use crate::cfg::context::{Context, Target, direct, resolved};
+use crate::cfg::draft::{Draft, Jump, RawCall, TAIL_OFFSET, Table};
+use crate::cfg::sift;
 use crate::ops::Op;
 use crate::place::Place;
 use crate::problem::Reason;
-use crate::sift;
-use crate::tables::Table;
-use crate::track::{self, Jump};
 use hotswap_isa::Inst;
 use hotswap_isa::effects::Flow;
 
@@ -81,7 +81,7 @@ impl Draft {
                 return (self.go_on(offset, next, Exit::Call), 255);
             }
             Op::Call => {
-                let link = track::destination(inst, context.isa());
+                let link = const_prop::destination(inst, context.isa());
                 let to = match direct(context, offset, inst) {
                     Some(Target::Offset(target)) => Some(context.source.place_of(target)),
                     Some(Target::Outside(place)) => Some(place),

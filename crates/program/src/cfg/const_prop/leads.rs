@@ -4,9 +4,10 @@
 
 use super::steps::{From, from};
 use super::sums::fixup;
+use crate::cfg::context::Context;
+use crate::cfg::draft::Draft;
 use crate::ops::Op;
 use crate::place::Place;
-use crate::scan::{Context, Draft};
 use hotswap_isa::Name;
 
 /// Instructions after one that reads the program counter among which the sum is searched.

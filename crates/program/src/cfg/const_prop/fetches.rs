@@ -6,11 +6,12 @@
 //!
 //! Invariants: a result holds on every path that is known; an unknown path yields no result.
 
+use super::def_use::{Touches, scalars_of};
 use super::steps::number;
-use super::touches::{Touches, scalars_of};
 use crate::block::{Block, Exit};
+use crate::cfg::context::Context;
+use crate::cfg::draft::Draft;
 use crate::ops::Op;
-use crate::scan::{Context, Draft};
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::regset::RegSet;

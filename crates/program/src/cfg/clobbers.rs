@@ -4,9 +4,8 @@
 //! function without other callers need not save the registers that the convention requires it to save. So the code
 //! itself counts.
 
-use crate::builder::Stretch;
+use super::draft::{Draft, Stretch, TAIL_OFFSET};
 use crate::place::Place;
-use crate::scan::{Draft, TAIL_OFFSET};
 use crate::source::Source;
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::regset::RegSet;

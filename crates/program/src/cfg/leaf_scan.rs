@@ -5,10 +5,10 @@
 //! address of code, and everything that execution reaches in it from its entries is among the instructions that were
 //! seen.
 
+use super::context::{Context, Target, resolved};
+use super::sift;
 use crate::bits::Bits;
 use crate::ops::Op;
-use crate::scan::{Context, Target, resolved};
-use crate::sift;
 use hotswap_isa::Inst;
 use hotswap_isa::effects::Flow;
 use std::hint::black_box;
