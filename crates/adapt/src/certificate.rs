@@ -5,7 +5,7 @@
 //! on the number of threads.
 
 use crate::changes::OTHERS;
-use crate::sites::Outcome;
+use crate::select::{FunctionRewrite, SectionRewrite};
 use crate::verify::Followed;
 use hotswap_code_object::image::Image;
 use hotswap_families::FAMILIES;
@@ -33,12 +33,17 @@ struct Site {
 }
 
 impl SectionSites {
-    pub(crate) fn of(number: usize, outcomes: &[Outcome]) -> Self {
+    /// Those of each section.
+    pub(crate) fn of_all(rewrites: &[SectionRewrite<'_>]) -> Vec<Self> {
+        rewrites.iter().map(|section| Self::of(section.unit.number, &section.outcomes)).collect()
+    }
+
+    fn of(number: usize, outcomes: &[FunctionRewrite]) -> Self {
         let mut all = Self { number, ..Self::default() };
         for outcome in outcomes {
             all.assumes.extend(outcome.assumes.iter().copied());
-            let mut scratch = outcome.scratch.iter().peekable();
-            let mut spilled = outcome.spilled.iter().peekable();
+            let mut scratch = outcome.registers.scratch.iter().peekable();
+            let mut spilled = outcome.registers.spilled.iter().peekable();
             for (offset, old, families) in outcome.changes.sites() {
                 while scratch.next_if(|(at, _)| *at < offset).is_some() {}
                 let own = scratch.next_if(|(at, _)| *at == offset).map_or(&[][..], |(_, regs)| regs);
@@ -79,13 +84,15 @@ fn neighbours(regs: &[Reg]) -> Box<[ScratchRegisters]> {
 #[derive(Debug)]
 pub(crate) struct SectionMap {
     pub(crate) number: usize,
+    /// Bytes of the new section.
+    pub(crate) new_size: u32,
     pub(crate) followed: Followed,
 }
 
 /// Builds the certificate of a result. `moved` are functions that were moved before all other changes, so `sites` and
 /// `maps` refer to their new offsets.
 pub(crate) fn certificate(
-    (old, new): (&Image<'_>, &Image<'_>),
+    old: &Image<'_>,
     sites: &[SectionSites],
     maps: &[SectionMap],
     moved: &[Moved],
@@ -97,10 +104,11 @@ pub(crate) fn certificate(
     }
     let assumes: BTreeSet<&str> = sites.iter().flat_map(|section| &section.assumes).copied().collect();
     let section = |sites: &SectionSites| {
-        let followed = &maps.iter().find(|map| map.number == sites.number)?.followed;
-        let size = |image: &Image<'_>| image.sections.get(sites.number).map_or(0, |section| section.size as u32);
+        let map = maps.iter().find(|map| map.number == sites.number)?;
+        let old_size = old.sections.get(sites.number).map_or(0, |section| section.size as u32);
         let own: Vec<Moved> = moved.iter().copied().filter(|one| one.section == sites.number).collect();
-        Some(SectionCertificate { old_size: size(old), new_size: size(new), ..of_section(sites, followed, &own) })
+        let section = of_section(sites, &map.followed, &own);
+        Some(SectionCertificate { old_size, new_size: map.new_size, ..section })
     };
     let sections = sites.iter().filter_map(section).collect();
     Certificate { families, assumes: assumes.into_iter().map(str::to_owned).collect(), sections }

@@ -1,6 +1,17 @@
 //! Rewrites a code object for another stepping: finds the instructions that behave differently on the target, runs the
 //! families on them, lays out the code again, and checks the result.
 //!
+//! [`pipeline`] has the phases in their order, each one function:
+//!
+//! | phase | in |
+//! |---|---|
+//! | prescan: candidates, from the bytes alone | [`prescan`] |
+//! | analyse: programs, kernels and the registers they have | `hotswap-program`, [`registers`] |
+//! | select: families give new code, or refuse | [`select`], [`refusal`] |
+//! | layout, emit: edits, counts of registers, the file | [`changes`], [`registers`], [`record`], `hotswap-rewrite` |
+//! | verify: the file is read again and compared | [`verify`], [`certificate`] |
+//! | label: header and note name the target | [`prepared`] |
+//!
 //! Terms: a *site* is an instruction that concerns some family. Its replacement uses registers that are free there
 //! (*scratch*).
 //!
@@ -11,28 +22,18 @@
 //! Not here: the replacement of a site (`hotswap-families`), the layout of code (`hotswap-rewrite`), the permitted
 //! pairs (`hotswap-compat`), containers and files.
 
-mod bank_cursor;
-mod body;
-mod callers;
 mod certificate;
 mod changes;
-mod engine;
-mod half_mode;
-mod kernel_registers;
-mod liveness_cursor;
-mod neighbours;
+mod config;
 mod order;
+mod pipeline;
 mod prepared;
-mod reach;
+mod prescan;
+mod record;
 mod refusal;
-mod scan;
-mod site_context;
-mod sites;
-mod spill;
-mod unit;
-mod unnamed;
+mod registers;
+mod select;
 mod verify;
-mod waitcnt;
 
 pub use order::{Adapted, Change, FunctionRecord, KernelRecord, ObjectRecord, Order, SiteCount, SpillCount};
 pub use prepared::Prepared;
@@ -60,7 +61,7 @@ pub fn adapt(data: &[u8], order: &Order) -> Result<Adapted, Vec<Diagnostic>> {
 /// # Errors
 /// As [`adapt`].
 pub fn prepare<'a>(object: CodeObject<'a>, order: &Order) -> Result<Prepared<'a>, Vec<Diagnostic>> {
-    engine::prepare(object, order)
+    pipeline::run(object, order)
 }
 
 /// The most refusals that are reported. Further ones are only counted.

@@ -1,6 +1,5 @@
 //! Refusals, and their messages.
 
-use crate::unnamed;
 use hotswap_families::code::Refusal;
 use hotswap_isa::Inst;
 use hotswap_program::{Problem, Reason, UnknownTransfer};
@@ -90,7 +89,7 @@ impl Refused {
 
     /// An instruction that concerns a family is in bytes that may be code and cannot be read as a function.
     pub(crate) fn unclaimed(offset: u32, inst: &Inst, transfer: UnknownTransfer) -> Self {
-        let what = format!("the target does it differently, and {}", unnamed::reason(transfer));
+        let what = format!("the target does it differently, and {}", unclaimed_reason(transfer));
         Self { offset, mnemonic: Some(inst.mnemonic()), what, advice: KEPT_SYMBOLS }
     }
 
@@ -106,4 +105,13 @@ impl Refused {
         error.place.mnemonic = self.mnemonic.map(str::to_owned);
         error
     }
+}
+
+/// Why bytes that no function claims may be code.
+fn unclaimed_reason(transfer: UnknownTransfer) -> String {
+    let lead = match transfer {
+        UnknownTransfer::Instruction(at) => format!("where the jump or call at {at:#x} goes is not known"),
+        UnknownTransfer::OtherSection => "code of other sections may lead here".to_owned(),
+    };
+    format!("no symbol covers it, it cannot be read as a function, and {lead}, so it may be executed")
 }

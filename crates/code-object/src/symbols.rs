@@ -59,6 +59,8 @@ pub struct Symbol<'a> {
 /// A section, or in files without sections a segment, that holds instructions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodeSection<'a> {
+    /// Its number in the section table; `None` for a segment.
+    pub number: Option<usize>,
     /// Name; `segment N` for a segment.
     pub name: Cow<'a, str>,
     /// Address of its first byte; 0 in most relocatable files.
@@ -179,9 +181,8 @@ impl CodeSection<'_> {
     }
 }
 
-/// A section with its number in the file's table; none for a segment.
+/// A section, while its names are collected.
 struct Found<'a> {
-    index: Option<usize>,
     section: CodeSection<'a>,
 }
 
@@ -203,15 +204,15 @@ impl Found<'_> {
 
     /// Whether a symbol is defined in it.
     fn is(&self, row: &table::Row<'_>) -> bool {
-        self.index.is_some() && self.index == row.section
+        self.section.number.is_some() && self.section.number == row.section
     }
 }
 
 fn sections<'a>(elf: &Elf<'a>) -> Vec<Found<'a>> {
-    let found = |index: Option<usize>, name: Cow<'a, str>, address: u64, range: &Range<usize>| {
+    let found = |number: Option<usize>, name: Cow<'a, str>, address: u64, range: &Range<usize>| {
         let bytes = elf.data.get(range.clone()).unwrap_or_default();
         let (symbols, relocations) = (Vec::new(), Vec::new());
-        Found { index, section: CodeSection { name, address, range: range.clone(), bytes, symbols, relocations } }
+        Found { section: CodeSection { number, name, address, range: range.clone(), bytes, symbols, relocations } }
     };
     if elf.sections.is_empty() {
         let code = |segment: &&crate::Segment| segment.kind == PT_LOAD && segment.flags & PF_X != 0;

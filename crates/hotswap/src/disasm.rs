@@ -152,6 +152,7 @@ impl<W: Write> Run<'_, W> {
     fn raw(&mut self, bytes: &[u8]) -> Result<(), End> {
         let target = self.arguments.target.clone().unwrap_or_default();
         let section = CodeSection {
+            number: None,
             name: ".text".into(),
             address: self.arguments.address,
             range: 0..bytes.len(),
@@ -434,7 +435,7 @@ mod tests {
 
     fn map<'m>(bytes: &'m [u8], symbols: Vec<Symbol<'m>>, kind: Kind) -> CodeMap<'m> {
         let (name, relocations, address) = (".text".into(), Vec::new(), if kind == Kind::Linked { 0x1000 } else { 0 });
-        let section = CodeSection { name, address, range: 0..bytes.len(), bytes, symbols, relocations };
+        let section = CodeSection { number: None, name, address, range: 0..bytes.len(), bytes, symbols, relocations };
         let (processor, target_id, problems) = (None, None, Vec::new());
         CodeMap { kind, machine: 0, processor, target_id, sections: vec![section], empty_kernels: Vec::new(), problems }
     }

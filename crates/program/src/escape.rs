@@ -12,13 +12,13 @@
 //! Absent: values in memory or vector arithmetic. The tracker counts their addresses as taken at the instruction that
 //! reads them.
 
-use crate::banks::BankMap;
+use crate::address::{LossPoint, LostAddress};
+use crate::analysis::banks::BankMap;
+use crate::analysis::liveness::{Live, Liveness, Summaries};
 use crate::block::Exit;
 use crate::calls::Callee;
 use crate::function::{Entry, Function};
-use crate::live::{Live, Liveness, Summaries};
 use crate::program::Program;
-use crate::track::{LossPoint, LostAddress};
 use hotswap_isa::reg::Reg;
 use std::collections::{BTreeSet, HashMap};
 

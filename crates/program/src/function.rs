@@ -1,10 +1,10 @@
 //! A function: a range of the section, its entries, blocks and edges.
 
+use crate::address::{LostAddress, PcValue};
 use crate::bits::Bits;
 use crate::block::{Block, Blocks, Exit, Successors};
 use crate::calls::CallSite;
 use crate::problem::Problem;
-use crate::track::{LostAddress, PcValue};
 
 /// The kind of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

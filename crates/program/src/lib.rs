@@ -11,44 +11,45 @@
 //! never taken for instructions. An edge that is not certain is a problem, never a guess. No input causes a panic here,
 //! and work is linear in the code, and in the edges of tables, except for nested loops of one function.
 //!
-//! Absent on purpose: changing code, files (a [`Source`] is plain data that [`Source::read`] can fill), and the order
-//! in which memory operations complete.
+//! A [`SectionProgram`] is a program with its analyses, each computed when it is first needed (`analysis`).
+//!
+//! Absent on purpose: changing code, and files (a [`Source`] is plain data that [`Source::read`] can fill).
 
-mod banks;
+mod address;
+mod address_slice;
+mod analysis;
 mod bits;
 mod block;
-mod builder;
 mod calls;
+mod cfg;
 mod construct;
 mod coverage;
+mod dataflow;
 mod dump;
 mod escape;
 mod function;
-mod live;
 mod loops;
 mod named;
 mod ops;
-mod order;
 mod place;
 mod problem;
 mod program;
 mod query;
 mod resources;
-mod scan;
-mod sift;
 mod source;
-mod sweep;
-mod tables;
-mod track;
-mod whole;
 
-pub use banks::BankMap;
+pub use address::PcValue;
+pub use analysis::banks::BankMap;
+pub use analysis::cursor::{BankCursor, BlockCursor, LivenessCursor};
+pub use analysis::interprocedural::caller_saved_vectors;
+pub use analysis::liveness::{Dead, Live, Liveness, Summaries};
+pub use analysis::section::SectionProgram;
+pub use analysis::waitcnt::{OutstandingWrites, WaitcntState};
 pub use block::{Block, Exit, Successors};
 pub use calls::{CallSite, Callee, LINK};
 pub use coverage::{Coverage, UnknownTransfer};
 pub use dump::dump;
 pub use function::{Entry, EntryKind, Function};
-pub use live::{Dead, Live, Liveness, Summaries};
 pub use loops::{Loop, LoopNest};
 pub use place::Place;
 pub use problem::{Problem, Reason};
@@ -56,4 +57,3 @@ pub use program::{Facts, Program};
 pub use query::{Cover, Covers, Steps, Ways};
 pub use resources::{Needs, Occupancy, occupancy};
 pub use source::{Fixup, FixupKind, KernelNeeds, Mark, MarkKind, Slot, Source};
-pub use track::PcValue;

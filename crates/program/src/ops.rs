@@ -107,7 +107,7 @@ impl Ops {
 }
 
 impl Line {
-    /// Whether [`Touches`](crate::track::Touches) has entries of it that do not come from scalar registers.
+    /// Whether [`Touches`](crate::cfg::const_prop::Touches) has entries of it that do not come from scalar registers.
     pub(crate) const fn marks_scalars(self) -> bool {
         let marked = matches!(self.op, Op::GetPc | Op::SetPc | Op::SwapPc | Op::Call | Op::ReadLane | Op::WriteLane);
         marked || self.op.carries() || self.indexed

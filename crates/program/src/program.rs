@@ -1,14 +1,14 @@
 //! The program in a section: its functions, and the calls between them.
 
+use crate::address_slice::Code;
 use crate::block::Exit;
-use crate::builder;
 use crate::calls::{CallSite, Callee, bottom_up};
+use crate::cfg::builder;
 use crate::function::Function;
 use crate::named::Named;
 use crate::ops::{Op, Ops};
 use crate::problem::{Problem, Reason};
 use crate::source::Source;
-use crate::whole::Code;
 use hotswap_isa::Inst;
 use rayon::prelude::*;
 use std::cell::OnceCell;

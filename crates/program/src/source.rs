@@ -13,6 +13,8 @@ use std::ops::Range;
 /// One section of code with all information of its file about it.
 #[derive(Debug, Clone)]
 pub struct Source<'a> {
+    /// Number of the section in the file's table; `None` for a segment of a file without sections, or without a file.
+    pub number: Option<usize>,
     /// The instruction set of the bytes.
     pub isa: Isa,
     /// Address of the first byte; 0 in a relocatable file.

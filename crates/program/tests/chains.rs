@@ -24,6 +24,7 @@ fn program(bytes: &[u8]) -> Program<'_> {
         exported: false,
     };
     Program::build(Source {
+        number: None,
         isa: Isa::new(Target::find("gfx1250").unwrap()),
         address: 0,
         bytes,

@@ -29,6 +29,7 @@ fn program(bytes: &[u8], targets: impl Iterator<Item = u32>) -> Program<'_> {
     let kind = MarkKind::Kernel(KernelNeeds { lanes: 32, ..KernelNeeds::default() });
     let size = bytes.len() as u32;
     Program::build(Source {
+        number: None,
         isa: Isa::new(Target::find("gfx1250").unwrap()),
         address: 0,
         bytes,

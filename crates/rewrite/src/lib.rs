@@ -36,7 +36,7 @@ mod verify;
 pub use edit::{Edits, Fixup};
 pub use plan::LongBranch;
 pub use pool::{Moved, Pooled, pool};
-pub use rewrite::{Options, Output, Registers, rewrite};
+pub use rewrite::{Options, Output, Registers, rewrite, rewrite_image};
 pub use verify::verify;
 
 use hotswap_report::{Diagnostic, codes};

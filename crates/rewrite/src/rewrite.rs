@@ -55,14 +55,25 @@ pub struct Output {
 /// Errors of reading; `NO_LAYOUT` with the offset for everything that cannot be proven; `VERIFY_FAILED` where the
 /// result cannot be read back.
 pub fn rewrite(data: &[u8], edits: &BTreeMap<usize, Edits>, options: &Options<'_>) -> Result<Output, Diagnostic> {
-    let image = Image::parse(data)?;
+    rewrite_image(&Image::parse(data)?, edits, options)
+}
+
+/// The same for a file that was already taken apart.
+///
+/// # Errors
+/// As [`rewrite`].
+pub fn rewrite_image(
+    image: &Image<'_>,
+    edits: &BTreeMap<usize, Edits>,
+    options: &Options<'_>,
+) -> Result<Output, Diagnostic> {
     if edits.values().all(Edits::is_empty) && options.contents.is_empty() {
-        return identity(&image);
+        return identity(image);
     }
-    let Some(plain) = packed::unpack(&image)? else { return rewrite_plain(&image, edits, options) };
+    let Some(plain) = packed::unpack(image)? else { return rewrite_plain(image, edits, options) };
     let new = rewrite_plain(&Image::parse(&plain.file)?, edits, options)?;
-    let bytes = packed::pack(&image, &plain, &new.bytes)?;
-    verify::verify(&bytes).map_err(|error| blame(&image, error))?;
+    let bytes = packed::pack(image, &plain, &new.bytes)?;
+    verify::verify(&bytes).map_err(|error| blame(image, error))?;
     Ok(Output { bytes, ..new })
 }
 

@@ -6,13 +6,12 @@
 
 use super::follow::Followed;
 use super::{Fault, Pair};
-use crate::unit::Unit;
 use hotswap_hazards::{InstClass, rules};
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::effects::role;
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::{Flag, Inst, Isa, Name, Value};
-use hotswap_program::{Block, Function};
+use hotswap_program::{Block, Function, SectionProgram};
 use std::cell::OnceCell;
 use std::collections::HashMap;
 
@@ -77,7 +76,7 @@ pub(super) fn function(pair: &Pair<'_, '_, '_>, followed: &Followed, number: usi
     Ok(())
 }
 
-fn has_matrix(unit: &Unit<'_>, isa: Isa, line: &Block) -> bool {
+fn has_matrix(unit: &SectionProgram<'_>, isa: Isa, line: &Block) -> bool {
     let mut at = line.start;
     while at < line.end {
         let Some(inst) = unit.program.decode(at) else { break };
@@ -91,7 +90,7 @@ fn has_matrix(unit: &Unit<'_>, isa: Isa, line: &Block) -> bool {
 
 /// The code of a function. Blocks that no path from a matrix instruction reaches are not decoded.
 struct Code<'c, 'a> {
-    unit: &'c Unit<'a>,
+    unit: &'c SectionProgram<'a>,
     number: usize,
     blocks: Vec<OnceCell<Vec<Step>>>,
 }
@@ -116,7 +115,7 @@ impl Step {
     }
 }
 
-fn steps(unit: &Unit<'_>, number: usize, block: usize) -> Vec<Step> {
+fn steps(unit: &SectionProgram<'_>, number: usize, block: usize) -> Vec<Step> {
     let line = unit.program.functions[number].block(block);
     let (mut at, mut banks) = (line.start, unit.banks.at_block(number, block));
     let mut steps = Vec::with_capacity((line.end - line.start) as usize / 6 + 1);

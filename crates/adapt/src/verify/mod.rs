@@ -13,8 +13,8 @@
 //! | distances after matrix instructions | [`hazard`] |
 //! | new code overwrites no live or outstanding register and only allocated ones; the bank mode stays | [`scratch`] |
 //! | kernels that began at multiples of 256 bytes still do | here; `hotswap-rewrite` checks linked files' descriptors |
-//! | descriptors match the counts of the notes (`hotswap-rewrite` has read them, too) | here |
-//! | a second run has nothing to do | the engine |
+//! | descriptors match the counts of the notes (`hotswap-rewrite` has read them, too) | `pipeline/check.rs` |
+//! | a second run has nothing to do | `pipeline/check.rs` |
 
 mod flow;
 mod follow;
@@ -26,11 +26,10 @@ pub(crate) use follow::Followed;
 pub(crate) use plain::Plain;
 
 use crate::changes::Changes;
-use crate::unit::Unit;
+use hotswap_code_object::Kind;
 use hotswap_code_object::image::Image;
-use hotswap_code_object::{CodeObject, Kind};
 use hotswap_isa::{Inst, Isa};
-use hotswap_program::MarkKind;
+use hotswap_program::{MarkKind, SectionProgram};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_rewrite::Moved;
 use rayon::prelude::*;
@@ -71,8 +70,8 @@ const FUNCTIONS: usize = 64;
 
 /// A unit before and after.
 pub(crate) struct Pair<'p, 'a, 'b> {
-    pub(crate) old: &'p Unit<'a>,
-    pub(crate) new: &'p Unit<'b>,
+    pub(crate) old: &'p SectionProgram<'a>,
+    pub(crate) new: &'p SectionProgram<'b>,
     pub(crate) plan: Plan<'p>,
     /// Named data between the old instructions; see [`data`].
     pub(crate) data: Vec<Range<u32>>,
@@ -110,7 +109,7 @@ pub(crate) fn moved_to(moved: &[Moved], old: u32) -> u32 {
 }
 
 /// The named data of a unit, ascending. Overlapping ranges are merged.
-pub(crate) fn data(unit: &Unit<'_>) -> Vec<Range<u32>> {
+pub(crate) fn data(unit: &SectionProgram<'_>) -> Vec<Range<u32>> {
     let mut merged: Vec<Range<u32>> = Vec::new();
     for data in unit.program.named_data() {
         match merged.last_mut().filter(|last| data.start <= last.end) {
@@ -165,7 +164,7 @@ fn kernels(pair: &Pair<'_, '_, '_>) -> Result<(), Fault> {
     if pair.images.0.kind == Kind::Linked {
         return Ok(());
     }
-    let crooked = |unit: &Unit<'_>| -> BTreeMap<String, u32> {
+    let crooked = |unit: &SectionProgram<'_>| -> BTreeMap<String, u32> {
         let kernels = unit.program.source.marks.iter().filter(|mark| matches!(mark.kind, MarkKind::Kernel(_)));
         let crooked = kernels.filter(|mark| !mark.offset.is_multiple_of(256));
         crooked.map(|mark| (mark.name.to_string(), mark.offset)).collect()
@@ -182,12 +181,4 @@ fn changed(pair: &Pair<'_, '_, '_>, followed: &Followed, number: usize) -> Optio
     let function = &pair.old.program.functions[number];
     pair.plan.range(function.start..function.end).first()?;
     Some(pair.new.program.function_at(followed.begin(function.start)?)?.0)
-}
-
-/// Descriptors and notes of the result.
-///
-/// # Errors
-/// The errors of parsing.
-pub(crate) fn descriptors(data: &[u8]) -> Result<(), Diagnostic> {
-    CodeObject::parse(data)?.check_descriptors()
 }

@@ -10,17 +10,11 @@
 
 use super::follow::Followed;
 use super::{Fault, Pair};
-use crate::bank_cursor::BankCursor;
-use crate::callers;
-use crate::liveness_cursor::LivenessCursor;
-use crate::reach;
-use crate::unit::Unit;
-use crate::waitcnt::OutstandingWrites;
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::regset::RegSet;
 use hotswap_isa::{Inst, Isa, Name, Value};
-use hotswap_program::Dead;
+use hotswap_program::{BankCursor, Dead, LivenessCursor, OutstandingWrites, SectionProgram};
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -46,7 +40,7 @@ pub(super) fn function(
         under_way: OutstandingWrites::new(pair.new, new),
     };
     let granted = granted(pair, old, new);
-    let gives_away = callers::gives_away(pair.old, old);
+    let gives_away = pair.old.return_depends_on_writes(old);
     let asked = places.iter().filter(|(_, place)| gives_away || !keeps_lanes(place.code)).map(|(offset, _)| *offset);
     let lanes = LivenessCursor::new(pair.old, old, asked.collect());
     let (modes, old_modes) = (BankCursor::new(pair.new, new), BankCursor::new(pair.old, old));
@@ -141,12 +135,12 @@ struct Granted {
 }
 
 fn granted(pair: &Pair<'_, '_, '_>, old: usize, new: usize) -> Granted {
-    let counts = |unit: &Unit<'_>, number: usize| {
-        let kernels = reach::reached_from(unit, number).0.into_owned().into_iter();
+    let counts = |unit: &SectionProgram<'_>, number: usize| {
+        let kernels = unit.reached_from(number).0.into_owned().into_iter();
         let count = |kernel: u32| unit.program.kernel_needs(kernel as usize)?.vgprs;
         kernels.filter_map(count).map(|count| u16::try_from(count).unwrap_or(u16::MAX)).collect::<Vec<u16>>()
     };
-    let now = counts(pair.new, new).into_iter().min().unwrap_or_else(|| reach::highest(pair.old, old));
+    let now = counts(pair.new, new).into_iter().min().unwrap_or_else(|| pair.old.highest_vgpr(old));
     Granted { now, before: counts(pair.old, old).into_iter().max().unwrap_or(u16::MAX) }
 }
 
@@ -158,7 +152,7 @@ impl Granted {
 
 /// The new function.
 struct Function<'u, 'a> {
-    unit: &'u Unit<'a>,
+    unit: &'u SectionProgram<'a>,
     lives: LivenessCursor<'u, 'a>,
     under_way: OutstandingWrites<'u, 'a>,
 }

@@ -53,7 +53,9 @@ pub(super) fn place<'a>(elf: &Elf<'a>, found: &mut [Found<'a>], problems: &mut V
         return;
     }
     for section in elf.sections.iter().filter(|section| section.kind == elf::SHT_RELA) {
-        let Some(owner) = found.iter_mut().find(|found| found.index == Some(section.info as usize)) else { continue };
+        let Some(owner) = found.iter_mut().find(|found| found.section.number == Some(section.info as usize)) else {
+            continue;
+        };
         match read(elf, section) {
             Ok(relocations) => owner.section.relocations.extend(relocations),
             Err(error) => problems.push(error),

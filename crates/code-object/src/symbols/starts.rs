@@ -13,6 +13,8 @@ use std::ops::Range;
 /// A section, or in files without sections a segment, that holds instructions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodeStarts<'a> {
+    /// Its number in the section table; `None` for a segment.
+    pub number: Option<usize>,
     /// Its bytes in the file.
     pub range: Range<usize>,
     /// Its bytes.
@@ -48,7 +50,7 @@ fn named(map: CodeMap<'_>) -> Vec<CodeStarts<'_>> {
     let code = map.sections.into_iter().map(|section| {
         let start = |symbol: &super::Symbol<'_>| (symbol.offset, matches!(symbol.kind, SymbolKind::Kernel(_)));
         let starts = section.symbols.iter().map(start).collect();
-        CodeStarts { range: section.range, bytes: section.bytes, starts }
+        CodeStarts { number: section.number, range: section.range, bytes: section.bytes, starts }
     });
     code.collect()
 }
@@ -63,7 +65,7 @@ fn linked<'a>(elf: &Elf<'a>) -> Vec<CodeStarts<'a>> {
         let names = Strings::new(strings);
         for (_, symbol, of) in table::defined(elf, index, symbols) {
             let (value, name) = (symbol.st_value.get(LE), symbol.st_name.get(LE));
-            let owner = found.iter().position(|found| found.index == of);
+            let owner = found.iter().position(|found| found.section.number == of);
             let place = owner.and_then(|owner| Some((owner, offset(&found[owner], value)?)));
             if let Some((owner, at)) = place.filter(|_| names.has(name)) {
                 starts[owner].push((at, false));
@@ -83,7 +85,7 @@ fn linked<'a>(elf: &Elf<'a>) -> Vec<CodeStarts<'a>> {
     }
     let code = found.into_iter().zip(starts).map(|(found, starts)| {
         let section = found.section;
-        CodeStarts { range: section.range, bytes: section.bytes, starts }
+        CodeStarts { number: section.number, range: section.range, bytes: section.bytes, starts }
     });
     code.collect()
 }

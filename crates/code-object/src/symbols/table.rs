@@ -207,7 +207,7 @@ fn owner<'f, 'a>(elf: &Elf<'_>, found: &'f mut [Found<'a>], row: &Row<'_>) -> Op
     if elf.sections.is_empty() {
         return found.iter_mut().find(|found| found.offset(elf.kind, row.value).is_some());
     }
-    found.iter_mut().find(|found| found.index == row.section)
+    found.iter_mut().find(|found| found.section.number == row.section)
 }
 
 /// Sorts by offset, the most informative name first; the same name at the same offset is kept once, with the larger

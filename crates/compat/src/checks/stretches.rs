@@ -161,7 +161,8 @@ mod tests {
 
     fn section(symbols: Vec<Symbol<'static>>) -> CodeSection<'static> {
         static BYTES: [u8; 100] = [0; 100];
-        CodeSection { name: ".text".into(), address: 0, range: 1000..1100, bytes: &BYTES, symbols, relocations: vec![] }
+        let (name, relocations) = (".text".into(), vec![]);
+        CodeSection { number: None, name, address: 0, range: 1000..1100, bytes: &BYTES, symbols, relocations }
     }
 
     /// Start and end in the section, name, lanes; `-` for ranges without a symbol.

@@ -111,7 +111,8 @@ mod tests {
 
     fn section(symbols: Vec<Symbol<'static>>) -> CodeSection<'static> {
         let bytes = &[0; 64];
-        CodeSection { name: ".text".into(), address: 0, range: 0..64, bytes, symbols, relocations: vec![] }
+        let name = ".text".into();
+        CodeSection { number: None, name, address: 0, range: 0..64, bytes, symbols, relocations: vec![] }
     }
 
     fn kernel(lanes: u8) -> SymbolKind {

@@ -123,6 +123,7 @@ impl<'a> Facts<'a> {
         let linked = map.kind == Kind::Linked;
         let second_entry = has_second_entries(isa.target());
         let mut source = Source {
+            number: section.number,
             isa,
             address: if linked { section.address } else { 0 },
             bytes: section.bytes,
@@ -241,7 +242,7 @@ fn shared(file: &File<'_>) -> HashSet<usize> {
 
 /// Relocations of the section, and words of other sections that hold addresses.
 fn relocations(file: &File<'_>, code: &CodeSection<'_>, shared: &HashSet<usize>, source: &mut Source<'_>) {
-    let own = file.sections().find(|section| section.file_range().is_some_and(|(at, _)| at == code.range.start as u64));
+    let own = code.number.and_then(|number| file.section_by_index(object::SectionIndex(number)).ok());
     let Some(own) = own.filter(|own| own.kind() == object::SectionKind::Text) else { return };
     source.shared = shared.contains(&own.index().0);
     let places = Places { file, own: own.index().0, linked: source.linked };

@@ -1,0 +1,34 @@
+//! The configuration of a rewrite, which is the same for every function of a code object.
+
+use crate::verify::Plain;
+use hotswap_families::Rewriter;
+use hotswap_families::code::Scheduling;
+use hotswap_isa::Isa;
+use std::sync::OnceLock;
+
+/// See the module.
+pub(crate) struct RewriteConfig<'t> {
+    pub(crate) rewriter: &'t Rewriter,
+    pub(crate) target: Isa,
+    pub(crate) scheduling: Scheduling,
+    /// Why MODE may differ, for 16-bit floats, from what matrix instructions use.
+    pub(crate) half_mode: Option<String>,
+    plain: OnceLock<Plain>,
+}
+
+impl<'t> RewriteConfig<'t> {
+    pub(crate) fn new(rewriter: &'t Rewriter, target: Isa, scheduling: Scheduling) -> Self {
+        Self { rewriter, target, scheduling, half_mode: None, plain: OnceLock::new() }
+    }
+
+    /// The same configuration where MODE may differ for 16-bit floats.
+    pub(crate) fn with_half_mode(self, half_mode: Option<String>) -> Self {
+        Self { half_mode, ..self }
+    }
+
+    /// For the check of the result: the instructions that may stay unchanged. All code of an object is for one
+    /// `source`.
+    pub(crate) fn plain(&self, source: Isa) -> &Plain {
+        self.plain.get_or_init(|| Plain::new(source, self.target))
+    }
+}

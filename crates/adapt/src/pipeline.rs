@@ -1,0 +1,277 @@
+//! The way of one code object, phase by phase: prescan, analyse, select, layout, emit, verify, label.
+//!
+//! | phase | makes | by |
+//! |---|---|---|
+//! | [`prescan`] | candidates, from the bytes alone | [`crate::prescan`] |
+//! | [`analyse`] | the program in each section, and its kernels | `hotswap_program`, [`crate::registers`] |
+//! | [`select`] | new code for each candidate, or refusals | [`crate::select`], `hotswap_families` |
+//! | [`layout`] | edits, register counts of kernels, the record | [`crate::changes`], [`crate::registers`], [`crate::record`] |
+//! | [`emit`] | the file | `hotswap_rewrite` |
+//! | [`verify`] | the proof that it is equivalent, and that nothing is left to do | [`crate::verify`] |
+//! | [`label`] | header and note that name the target | `hotswap_families` |
+//!
+//! Invariants: the source is read once ([`Source`]). The file that was emitted is read by [`verify`], which takes
+//! nothing from the phases before it except the planned changes; sections are identified by their numbers in both. A
+//! file that cannot be laid out takes the way once more, with its functions in a pool ([`pooled`]).
+
+mod check;
+mod pooled;
+#[cfg(test)]
+mod tests;
+
+use self::check::{ResultFile, check_equivalent, check_idempotent};
+use crate::certificate::{SectionMap, SectionSites, certificate};
+use crate::config::RewriteConfig;
+use crate::order::{ObjectRecord, Order};
+use crate::prepared::{Code, Label, Prepared};
+use crate::prescan::{Candidates, Prescan, complete};
+use crate::record;
+use crate::registers::budget;
+use crate::registers::kernel_registers::{self, Contents};
+use crate::registers::spill::private_segments;
+use crate::select::{AnalysedSection, SectionRewrite, check_refusals, edits, long_branch, unclaimed_bytes};
+use hotswap_code_object::image::Image;
+use hotswap_code_object::{CodeObject, with_certificate};
+use hotswap_families::{Registry, Rewriter};
+use hotswap_isa::{Isa, Target};
+use hotswap_program::{Program, SectionProgram, Source};
+use hotswap_report::{Diagnostic, codes};
+use hotswap_rewrite::{Edits, LongBranch, Moved, Options, rewrite_image};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// Takes a code object through all phases.
+pub(crate) fn run<'a>(object: CodeObject<'a>, order: &Order) -> Result<Prepared<'a>, Vec<Diagnostic>> {
+    let source = object.target_id();
+    let mut record =
+        ObjectRecord { source: source.to_string(), target: order.target.to_string(), ..ObjectRecord::default() };
+    if source.processor == order.target.processor {
+        record.labelled = true;
+        return Ok(Prepared::new(Code::Same(Box::new(object)), None, record));
+    }
+    let (from, to) = (isa(source.processor.name).map_err(one)?, isa(order.target.processor.name).map_err(one)?);
+    let rewriter = Registry::installed().rewriter().map_err(one)?;
+    let (unchanged, found) = rayon::join(|| label(&object, order), || prescan(&object, from, &rewriter));
+    if found.is_clean() {
+        return Ok(Prepared::new(Code::Same(Box::new(object)), unchanged.map_err(one)?, record));
+    }
+    let config = RewriteConfig::new(&rewriter, to, found.scheduling()).with_half_mode(found.half_mode(&object));
+    match rewritten(&object, found, &config, &mut record)? {
+        None => Ok(Prepared::new(Code::Same(Box::new(object)), unchanged.map_err(one)?, record)),
+        Some(code) => {
+            drop(unchanged);
+            let label = || CodeObject::parse(&code).and_then(|object| label(&object, order));
+            let label = if order.keep_machine { None } else { label().map_err(one)? };
+            Ok(Prepared::new(Code::New(code), label, record))
+        }
+    }
+}
+
+fn one(error: Diagnostic) -> Vec<Diagnostic> {
+    vec![error]
+}
+
+fn isa(name: &str) -> Result<Isa, Diagnostic> {
+    let target = Target::find(name).map(Isa::new);
+    target.ok_or_else(|| Diagnostic::error(codes::NO_INSTRUCTIONS, format!("the code is for {name}")))
+}
+
+/// The verified file with its certificate. Returns `None` if nothing changes.
+fn rewritten(
+    object: &CodeObject<'_>,
+    found: Prescan,
+    config: &RewriteConfig<'_>,
+    record: &mut ObjectRecord,
+) -> Result<Option<Vec<u8>>, Vec<Diagnostic>> {
+    let source = Parsed::of(object).map_err(one)?;
+    let has_no_candidates = found.has_no_candidates();
+    let sections = analyse(&source, found, config)?;
+    let mut rewrites = select(&source, sections, config)?;
+    record.unclaimed = rewrites.iter().map(|section| unclaimed_bytes(&section.unit)).sum();
+    if has_no_candidates && rewrites.iter().all(|section| section.outcomes.is_empty()) {
+        return Ok(None);
+    }
+    let before = record.clone();
+    let laid_out = layout(&source, &rewrites, record);
+    let made = match laid_out.and_then(|layout| emit(&source, &rewrites, layout, &[], record)) {
+        Err(error) if error.code == codes::NO_LAYOUT => {
+            *record = before;
+            return pooled::rewritten(&source, &rewrites, config, record, error).map(Some);
+        }
+        result => result.map_err(one)?,
+    };
+    let Some(made) = made.filter(|made| made != object.bytes()) else { return Ok(None) };
+    let sites = SectionSites::of_all(&rewrites);
+    rewrites.iter_mut().for_each(SectionRewrite::keep_changes);
+    let maps = verify(&source.image, rewrites, &made, config).map_err(one)?;
+    certify(&source.image, made, &sites, &maps, &[]).map(Some).map_err(one)
+}
+
+/// A file in the two views that the phases need, each read once.
+struct Parsed<'o, 'a> {
+    object: &'o CodeObject<'a>,
+    image: Image<'a>,
+}
+
+impl<'o, 'a> Parsed<'o, 'a> {
+    fn of(object: &'o CodeObject<'a>) -> Result<Self, Diagnostic> {
+        Ok(Self { object, image: Image::parse(object.bytes())? })
+    }
+}
+
+/// Finds the instructions that may concern a family.
+fn prescan(object: &CodeObject<'_>, isa: Isa, rewriter: &Rewriter) -> Prescan {
+    Prescan::of(object, isa, rewriter)
+}
+
+/// Finds the programs in the sections with candidates, or with code that no symbol names.
+fn analyse<'a>(
+    source: &Parsed<'_, 'a>,
+    found: Prescan,
+    config: &RewriteConfig<'_>,
+) -> Result<Vec<AnalysedSection<'a>>, Vec<Diagnostic>> {
+    let Parsed { object, image } = source;
+    let is_code = |number: &usize| {
+        image.sections.get(*number).is_some_and(|section| section.is_code() && !section.bytes.is_empty())
+    };
+    let (mut candidates, mut without_section) = (BTreeMap::new(), None);
+    for section in found.sections {
+        match section.number.filter(is_code) {
+            Some(number) if found.has_indirect_transfers || !section.is_empty() => {
+                candidates.insert(number, section);
+            }
+            None if !section.is_empty() => without_section = without_section.or(Some(section.file as u64)),
+            _ => {}
+        }
+    }
+    let places = |number: usize, _: &Source<'_>| candidates.get(&number).map_or_else(Vec::new, Candidates::places);
+    let is_wanted = |number: &usize| candidates.contains_key(number);
+    let units = programs(Source::of(object).map_err(one)?, image, is_wanted, places);
+    if let Some(at) = without_section {
+        let what = "code that concerns a family is in no section";
+        return Err(one(Diagnostic::error(codes::NO_LAYOUT, what).at(at)));
+    }
+    let segments = private_segments(object);
+    let section = |unit: SectionProgram<'a>| {
+        let mut candidates = candidates.remove(&unit.number).unwrap_or_default();
+        complete(&unit, config.rewriter, &mut candidates);
+        let kernels = budget::kernels(&unit, object.target_id().processor, &segments);
+        AnalysedSection { unit, candidates, kernels }
+    };
+    Ok(units.into_iter().map(section).collect())
+}
+
+/// The programs in some sections, as far as needed for the offsets that `places` returns in ascending order.
+fn programs<'a>(
+    sources: Vec<Source<'a>>,
+    image: &Image<'a>,
+    is_wanted: impl Fn(&usize) -> bool,
+    places: impl Fn(usize, &Source<'a>) -> Vec<u32>,
+) -> Vec<SectionProgram<'a>> {
+    let program = |source: Source<'a>| {
+        let number = source.number.filter(&is_wanted)?;
+        let name = image.sections.get(number)?.name;
+        Some(SectionProgram::new(number, name, source, |source| places(number, source)))
+    };
+    sources.into_iter().filter_map(program).collect()
+}
+
+/// Selects the new code of each section. All refusals of the object are returned together.
+fn select<'a>(
+    source: &Parsed<'_, '_>,
+    sections: Vec<AnalysedSection<'a>>,
+    config: &RewriteConfig<'_>,
+) -> Result<Vec<SectionRewrite<'a>>, Vec<Diagnostic>> {
+    let rewrites: Vec<_> = sections.into_iter().map(|section| SectionRewrite::select(section, config)).collect();
+    check_refusals(&rewrites, source.object)?;
+    Ok(rewrites)
+}
+
+/// The input of the layout engine.
+struct LayoutInput<'a> {
+    /// The edits of each section that has any.
+    edits: BTreeMap<usize, Edits>,
+    /// The file; a copy if a kernel descriptor is within code.
+    data: Cow<'a, [u8]>,
+    /// New contents of sections.
+    contents: Contents,
+}
+
+/// Collects the edits and what kernels need for them, and fills in the record. Returns `None` if there are no edits.
+fn layout<'a>(
+    source: &Parsed<'_, 'a>,
+    rewrites: &[SectionRewrite<'_>],
+    record: &mut ObjectRecord,
+) -> Result<Option<LayoutInput<'a>>, Diagnostic> {
+    let Parsed { object, image } = source;
+    let fill = || record::fill(rewrites, object.target_id().processor, record);
+    let (changed, edits) = rayon::join(fill, || edits(rewrites));
+    if edits.is_empty() {
+        return Ok(None);
+    }
+    let (data, contents) = kernel_registers::write(object, image, &changed)?;
+    Ok(Some(LayoutInput { edits, data, contents }))
+}
+
+/// Writes the file. `free` holds, for sections by number, the offset from which on code may always move.
+fn emit(
+    source: &Parsed<'_, '_>,
+    rewrites: &[SectionRewrite<'_>],
+    layout: Option<LayoutInput<'_>>,
+    free: &[(usize, u64)],
+    record: &mut ObjectRecord,
+) -> Result<Option<Vec<u8>>, Diagnostic> {
+    let Some(LayoutInput { edits, data, contents }) = layout else { return Ok(None) };
+    let contents: Vec<(usize, &[u8])> = contents.iter().map(|(number, bytes)| (*number, &bytes[..])).collect();
+    let programs: Vec<(usize, &Program<'_>)> =
+        rewrites.iter().map(|one| (one.unit.number, &one.unit.program)).collect();
+    let registers = |branch: &LongBranch| long_branch(rewrites, branch);
+    let options = Options { registers: Some(&registers), programs: &programs, contents: &contents, free };
+    let output = match &data {
+        Cow::Borrowed(_) => rewrite_image(&source.image, &edits, &options)?,
+        Cow::Owned(data) => rewrite_image(&Image::parse(data)?, &edits, &options)?,
+    };
+    record.grown = output.grown;
+    Ok(Some(output.bytes))
+}
+
+/// Reads the file again and checks it, before it is labelled: it is equivalent to the input, and no family has work left
+/// in it. `rewrites` is dropped as soon as it is no longer needed.
+fn verify<'a>(
+    image: &Image<'_>,
+    rewrites: impl AsRef<[SectionRewrite<'a>]> + Send + Sync,
+    made: &[u8],
+    config: &RewriteConfig<'_>,
+) -> Result<Vec<SectionMap>, Diagnostic> {
+    let ResultFile { image: new_image, units, candidates, processor } =
+        ResultFile::read(made, rewrites.as_ref(), config)?;
+    let equivalent = || {
+        let maps = check_equivalent((image, rewrites.as_ref()), (&new_image, &units), config);
+        // Freeing so much memory takes a while. The other check continues meanwhile.
+        drop(rewrites);
+        maps
+    };
+    let (maps, idempotent) = rayon::join(equivalent, || check_idempotent(&units, candidates, processor, config));
+    let maps = maps?;
+    idempotent.map(|()| maps)
+}
+
+/// Adds the certificate to a verified result.
+fn certify(
+    image: &Image<'_>,
+    made: Vec<u8>,
+    sites: &[SectionSites],
+    maps: &[SectionMap],
+    moved: &[Moved],
+) -> Result<Vec<u8>, Diagnostic> {
+    let certificate = certificate(image, sites, maps, moved);
+    with_certificate(made, &certificate.to_bytes()).ok_or_else(|| {
+        let what = "there is no room for the certificate of a change: the file has too many sections";
+        Diagnostic::error(codes::NO_LAYOUT, what)
+    })
+}
+
+/// Header and note that name the target, unless they are to keep naming the source.
+fn label(object: &CodeObject<'_>, order: &Order) -> Result<Option<Label>, Diagnostic> {
+    (!order.keep_machine).then(|| Label::of(object, order.target)).transpose()
+}

@@ -1,0 +1,134 @@
+//! The check of an emitted file: it is read again, compared with the input, and given to the families once more.
+//!
+//! Invariants: of the phases before it only the planned changes are used. The program of the result is found anew.
+
+use crate::certificate::SectionMap;
+use crate::config::RewriteConfig;
+use crate::prescan::{Candidates, candidates, complete};
+use crate::registers::budget;
+use crate::registers::spill::PrivateSegments;
+use crate::select::{FunctionRewrite, SectionRewrite, each_function, unclaimed_refusals};
+use crate::verify;
+use hotswap_code_object::CodeObject;
+use hotswap_code_object::image::Image;
+use hotswap_program::{Mark, Program, SectionProgram, Source};
+use hotswap_report::{Diagnostic, codes};
+use hotswap_targets::Processor;
+use std::collections::BTreeMap;
+
+/// The emitted file.
+pub(super) struct ResultFile<'a> {
+    pub(super) image: Image<'a>,
+    pub(super) units: Vec<SectionProgram<'a>>,
+    /// The candidates that are left in each section.
+    pub(super) candidates: BTreeMap<usize, Candidates>,
+    pub(super) processor: &'static Processor,
+}
+
+impl<'a> ResultFile<'a> {
+    /// Reads the file: the sections that were rewritten, with the functions that the old programs have.
+    pub(super) fn read(
+        made: &'a [u8],
+        rewrites: &[SectionRewrite<'_>],
+        config: &RewriteConfig<'_>,
+    ) -> Result<Self, Diagnostic> {
+        let (object, image) = rayon::join(|| CodeObject::parse(made), || Image::parse(made));
+        let (object, image) = (object?, image?);
+        let isa = rewrites.first().map_or(config.target, |section| section.unit.isa());
+        let candidates = || candidates(&object, isa, config.rewriter);
+        let described = || object.check_descriptors();
+        let (described, (sources, candidates)) =
+            rayon::join(described, || rayon::join(|| Source::of(&object), candidates));
+        let sources = sources?;
+        described?;
+        let processor = object.target_id().processor;
+        drop(object);
+        let by_number = candidates.into_iter().filter_map(|section| Some((section.number?, section)));
+        let candidates: BTreeMap<usize, Candidates> = by_number.collect();
+        let places = |number: usize, source: &Source<'_>| {
+            let mut places = candidates.get(&number).map_or_else(Vec::new, Candidates::places);
+            let old = rewrites.iter().filter(|section| section.unit.number == number);
+            old.for_each(|section| places.extend(marks_of_functions(&section.unit.program, source)));
+            // Two sorted runs, which this sort only merges.
+            places.sort();
+            places
+        };
+        let is_wanted = |number: &usize| rewrites.iter().any(|section| section.unit.number == *number);
+        let units = super::programs(sources, &image, is_wanted, places);
+        Ok(Self { image, units, candidates, processor })
+    }
+}
+
+/// The offsets, in the new source, of the marks of the old program's functions, in ascending order. Symbols keep their
+/// order. Code without a symbol gets its marks when the new program is built.
+fn marks_of_functions(old: &Program<'_>, new: &Source<'_>) -> Vec<u32> {
+    let is_named = |mark: &Mark<'_>| !mark.name.is_empty();
+    let all = new.marks.len() == old.source.marks.len();
+    let mut places = vec![None; old.source.marks.len()];
+    let wanted = old.source.marks.iter().zip(&mut places).filter(|(mark, _)| all || is_named(mark));
+    wanted.zip(&new.marks).for_each(|((_, place), mark)| *place = Some(mark.offset));
+    old.functions.iter().filter_map(|function| *places.get(function.mark? as usize)?).collect()
+}
+
+/// Compares sections before and after.
+pub(super) fn check_equivalent(
+    (image, rewrites): (&Image<'_>, &[SectionRewrite<'_>]),
+    (new_image, units): (&Image<'_>, &[SectionProgram<'_>]),
+    config: &RewriteConfig<'_>,
+) -> Result<Vec<SectionMap>, Diagnostic> {
+    let mut maps = Vec::with_capacity(rewrites.len());
+    for one in rewrites {
+        let new = section(units, one.unit.number)?;
+        let plan = verify::Plan::of(one.outcomes.iter().map(|outcome| &outcome.changes));
+        let images = (image, new_image);
+        let (target, plain) = (config.target, config.plain(one.unit.isa()));
+        let (old, data) = (&one.unit, verify::data(&one.unit));
+        let pair = verify::Pair { old, new, plan, data, images, target, plain, moved: &[] };
+        let new_size = new_image.sections.get(old.number).map_or(0, |section| section.size as u32);
+        maps.push(SectionMap { number: old.number, new_size, followed: verify::unit(&pair)? });
+    }
+    Ok(maps)
+}
+
+/// The program of a section of the result.
+pub(super) fn section<'u, 'a>(
+    units: &'u [SectionProgram<'a>],
+    number: usize,
+) -> Result<&'u SectionProgram<'a>, Diagnostic> {
+    let missing = || Diagnostic::error(codes::VERIFY_FAILED, "a section of code is missing");
+    units.iter().find(|unit| unit.number == number).ok_or_else(missing)
+}
+
+/// Runs the families again on the result.
+pub(super) fn check_idempotent(
+    units: &[SectionProgram<'_>],
+    mut found: BTreeMap<usize, Candidates>,
+    processor: &Processor,
+    config: &RewriteConfig<'_>,
+) -> Result<(), Diagnostic> {
+    for unit in units {
+        let Some(mut candidates) = found.remove(&unit.number) else { continue };
+        complete(unit, config.rewriter, &mut candidates);
+        let left = |outcome: FunctionRewrite| {
+            let place = outcome.changes.iter().next().map(|(offset, ..)| offset);
+            let place = place.or(outcome.refused.first().map(|refused| refused.offset));
+            place.map(|offset| (outcome.number, offset))
+        };
+        // Nothing is left to spill for.
+        let kernels = budget::kernels(unit, processor, &PrivateSegments::new());
+        let what = "a second run would change or refuse the result";
+        let failed =
+            |offset: u32| Diagnostic::error(codes::VERIFY_FAILED, what).in_entry(unit.name).at(u64::from(offset));
+        if let Some((number, offset)) =
+            each_function(unit, &candidates, &kernels, config, left).into_iter().flatten().next()
+        {
+            let mut error = failed(offset);
+            error.place.kernel = Some(unit.program.name(&unit.program.functions[number]));
+            return Err(error);
+        }
+        if let Some(refused) = unclaimed_refusals(unit, config.rewriter).first() {
+            return Err(failed(refused.offset));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,117 @@
+//! The fallback for a linked file without relocations that holds code with unresolved control flow: functions that grow
+//! move to a pool after the rest of their section, which keeps its offsets. The engine then runs again on that file.
+//!
+//! Invariants: the file with pools is compared with the input, like every result, before it is changed any further.
+
+use super::check::section;
+use super::{Parsed, analyse, certify, emit, layout, one, prescan, programs, select, verify as verify_result};
+use crate::certificate::SectionSites;
+use crate::config::RewriteConfig;
+use crate::order::ObjectRecord;
+use crate::select::{FunctionRewrite, SectionRewrite, long_branch};
+use crate::verify;
+use hotswap_code_object::CodeObject;
+use hotswap_code_object::image::Image;
+use hotswap_program::{Program, Source};
+use hotswap_report::Diagnostic;
+use hotswap_rewrite::{LongBranch, Moved, Options, Pooled, pool};
+use std::collections::BTreeMap;
+
+/// The assumption that the record states of each moved function.
+const ENTERED: &str =
+    "code that cannot be explained enters other functions at their begin alone; this one moved behind them";
+
+/// Rewrites the object by way of pools. `refusal` is why the rewrite fails without them.
+pub(super) fn rewritten(
+    source: &Parsed<'_, '_>,
+    rewrites: &[SectionRewrite<'_>],
+    config: &RewriteConfig<'_>,
+    record: &mut ObjectRecord,
+    refusal: Diagnostic,
+) -> Result<Vec<u8>, Vec<Diagnostic>> {
+    let Pooled { bytes, free, moved } = match pooled(source.object, rewrites) {
+        Ok(Some(pooled)) => pooled,
+        Ok(None) => return Err(vec![refusal]),
+        Err(error) => return Err(vec![refusal, error]),
+    };
+    let object = CodeObject::parse(&bytes).map_err(one)?;
+    let with_pools = Parsed::of(&object).map_err(one)?;
+    check_moved((&source.image, rewrites), &with_pools, &moved).map_err(one)?;
+    let isa = rewrites.first().map_or(config.target, |section| section.unit.isa());
+    let found = prescan(&object, isa, config.rewriter);
+    let again = select(&with_pools, analyse(&with_pools, found, config)?, config)?;
+    let made = layout(&with_pools, &again, record);
+    let made = made.and_then(|layout| emit(&with_pools, &again, layout, &free, record)).map_err(one)?;
+    let made = made.unwrap_or_else(|| bytes.clone());
+    record.grown += code_size(&with_pools.image) - code_size(&source.image);
+    let sections: BTreeMap<&str, usize> = again.iter().map(|one| (one.unit.name, one.unit.number)).collect();
+    let sites = SectionSites::of_all(&again);
+    let maps = verify_result(&with_pools.image, again, &made, config).map_err(one)?;
+    for function in &mut record.functions {
+        let is_moved =
+            |one: &Moved| sections.get(&*function.section) == Some(&one.section) && one.to == function.offset;
+        if moved.iter().any(is_moved) {
+            function.assumes.push(ENTERED.to_owned());
+        }
+    }
+    certify(&source.image, made, &sites, &maps, &moved).map_err(one)
+}
+
+/// Bytes of all sections of code.
+fn code_size(image: &Image<'_>) -> i64 {
+    image.sections.iter().filter(|section| section.is_code()).map(|section| section.size as i64).sum()
+}
+
+/// The file with every function that changes its size moved to a pool.
+fn pooled(object: &CodeObject<'_>, work: &[SectionRewrite<'_>]) -> Result<Option<Pooled>, Diagnostic> {
+    let size = |code: &[hotswap_isa::Inst]| code.iter().map(|inst| usize::from(inst.len())).sum::<usize>();
+    let mut functions = Vec::new();
+    for one in work {
+        let grows = |outcome: &&FunctionRewrite| {
+            outcome.changes.iter().any(|(_, old, new)| usize::from(old.len()) != size(new))
+        };
+        for outcome in one.outcomes.iter().filter(grows) {
+            let function = &one.unit.program.functions[outcome.number];
+            functions.push((one.unit.number, u64::from(function.start)));
+            // The check of the result finds functions by their marks, and without a symbol nothing proves that callers
+            // enter only at the start.
+            let mark = function.mark.and_then(|mark| one.unit.program.source.marks.get(mark as usize));
+            if mark.is_none_or(|mark| mark.name.is_empty()) {
+                return Ok(None);
+            }
+        }
+    }
+    let programs: Vec<(usize, &Program<'_>)> = work.iter().map(|work| (work.unit.number, &work.unit.program)).collect();
+    let registers = |branch: &LongBranch| long_branch(work, branch);
+    let options = Options { registers: Some(&registers), programs: &programs, ..Options::default() };
+    pool(object.bytes(), &functions, &options)
+}
+
+/// Checks that the file with pools is equivalent to the input.
+fn check_moved(
+    (image, rewrites): (&Image<'_>, &[SectionRewrite<'_>]),
+    with_pools: &Parsed<'_, '_>,
+    moved: &[Moved],
+) -> Result<(), Diagnostic> {
+    with_pools.object.check_descriptors()?;
+    let own = |number: usize| moved.iter().copied().filter(|one| one.section == number).collect::<Vec<Moved>>();
+    let is_wanted = |number: &usize| rewrites.iter().any(|section| section.unit.number == *number);
+    let places = |number: usize, _: &Source<'_>| {
+        let moved = own(number);
+        let sections = rewrites.iter().filter(|section| section.unit.number == number);
+        let functions = sections.flat_map(|section| &section.unit.program.functions);
+        let mut places: Vec<u32> = functions.map(|function| verify::moved_to(&moved, function.start)).collect();
+        places.sort_unstable();
+        places
+    };
+    let units = programs(Source::of(with_pools.object)?, &with_pools.image, is_wanted, places);
+    for one in rewrites {
+        let new = section(&units, one.unit.number)?;
+        let (plan, moved) = (verify::Plan::default(), own(one.unit.number));
+        let (target, images) = (one.unit.isa(), (image, &with_pools.image));
+        let (plain, data) = (verify::Plain::new(target, target), verify::data(&one.unit));
+        let old = &one.unit;
+        verify::unit(&verify::Pair { old, new, plan, data, images, target, plain: &plain, moved: &moved })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,42 @@
+//! Candidates in code that no symbol names.
+//!
+//! Invariants: such code is decoded as the program has it, because a pass over the bytes from symbol to symbol may
+//! start in the middle of an instruction.
+
+use super::Candidates;
+use hotswap_families::Rewriter;
+use hotswap_program::{Function, SectionProgram};
+use std::ops::Range;
+
+/// Adds the instructions that concern a family in code that no symbol names.
+pub(crate) fn complete(unit: &SectionProgram<'_>, rewriter: &Rewriter, candidates: &mut Candidates) {
+    let (sites, reasons) = (candidates.sites.len(), candidates.reasons.len());
+    let functions = unit.program.functions.iter().enumerate();
+    for (number, _) in functions.filter(|(_, function)| is_unnamed(unit, function)) {
+        unit.each_instruction(number, |at, inst, _| {
+            if rewriter.suspects(inst) {
+                candidates.sites.push(at);
+            }
+            if rewriter.concerns_function(inst) {
+                candidates.reasons.push(at);
+            }
+        });
+    }
+    for (list, before) in [(&mut candidates.sites, sites), (&mut candidates.reasons, reasons)] {
+        if list.len() > before {
+            list.sort_unstable();
+            list.dedup();
+        }
+    }
+}
+
+/// Whether a function may hold code that the pass from symbol to symbol did not decode.
+fn is_unnamed(unit: &SectionProgram<'_>, function: &Function) -> bool {
+    let source = &unit.program.source;
+    let mark = function.mark.and_then(|mark| source.marks.get(mark as usize));
+    let holds = |range: Range<u32>| {
+        let first = source.entries.partition_point(|offset| *offset < range.start);
+        source.entries.get(first).is_some_and(|offset| *offset < range.end)
+    };
+    mark.is_none_or(|mark| mark.name.is_empty()) || holds(function.start..function.end)
+}

@@ -1,0 +1,105 @@
+//! The record of a rewrite: counts by family, functions, kernels.
+
+use crate::order::{FunctionRecord, ObjectRecord, SiteCount, SpillCount};
+use crate::registers::kernel_registers::{self, KernelRegisters};
+use crate::select::{FunctionRewrite, SectionRewrite};
+use hotswap_families::{FAMILIES, Scope};
+use hotswap_report::FamilyCount;
+use hotswap_targets::Processor;
+use std::collections::BTreeMap;
+
+/// Fills in the record. Returns the kernels that get more registers.
+pub(crate) fn fill(
+    work: &[SectionRewrite<'_>],
+    processor: &Processor,
+    record: &mut ObjectRecord,
+) -> BTreeMap<String, KernelRegisters> {
+    let mut changed = BTreeMap::new();
+    work.iter().for_each(|one| one.record(processor, record, &mut changed));
+    for function in &record.functions {
+        record.spilled.add(function.spilled);
+    }
+    count_families(work, record);
+    changed
+}
+
+impl SectionRewrite<'_> {
+    fn record(
+        &self,
+        processor: &Processor,
+        record: &mut ObjectRecord,
+        changed: &mut BTreeMap<String, KernelRegisters>,
+    ) {
+        let uses = self.outcomes.iter().map(|outcome| &outcome.registers);
+        let grants = kernel_registers::needed(&self.kernels, uses);
+        for (kernel, grant) in self.kernels.iter().zip(&grants) {
+            let had = kernel.needs.sgprs.unwrap_or(0);
+            if grant.vgprs > kernel.granted || u32::from(grant.sgprs) > had || grant.private_segment.is_some() {
+                changed.insert(kernel.name.clone(), grant.clone());
+            }
+        }
+        let program = &self.unit.program;
+        let mut functions: BTreeMap<usize, FunctionRecord> = BTreeMap::new();
+        for outcome in self.outcomes.iter().filter(|outcome| !outcome.counts.is_empty()) {
+            functions.insert(outcome.number, self.function(outcome));
+        }
+        for (kernel, grant) in self.kernels.iter().zip(&grants) {
+            let number = kernel.function as usize;
+            if functions.contains_key(&number) || changed.contains_key(&kernel.name) {
+                let function = functions.entry(number).or_insert_with(|| self.place(number));
+                function.kernel = Some(kernel_registers::record(kernel, grant, processor));
+            }
+        }
+        debug_assert!(functions.keys().all(|number| *number < program.functions.len()));
+        record.functions.extend(functions.into_values());
+    }
+
+    fn place(&self, number: usize) -> FunctionRecord {
+        let function = &self.unit.program.functions[number];
+        FunctionRecord {
+            name: self.unit.program.name(function),
+            section: self.unit.name.to_owned(),
+            offset: u64::from(function.start),
+            ..FunctionRecord::default()
+        }
+    }
+
+    fn function(&self, outcome: &FunctionRewrite) -> FunctionRecord {
+        let mut record = self.place(outcome.number);
+        let is_kernel = self.unit.program.functions[outcome.number].is_kernel();
+        if !is_kernel {
+            record.reached_from =
+                outcome.registers.budget.kernels.iter().map(|kernel| self.kernels[*kernel].name.clone()).collect();
+        }
+        let site = |((family, left), count): (&(&str, Option<&str>), &u64)| SiteCount {
+            family: (*family).to_owned(),
+            left: left.map(str::to_owned),
+            count: *count,
+        };
+        record.sites = outcome.counts.iter().map(site).collect();
+        record.grown = outcome.changes.grown();
+        record.cycles = outcome.cycles;
+        let registers = |(_, slots): &(u32, Vec<_>)| slots.len() as u64;
+        let sites = outcome.registers.spilled.len() as u64;
+        record.spilled = SpillCount { sites, registers: outcome.registers.spilled.iter().map(registers).sum() };
+        record.assumes = outcome.assumes.iter().map(|what| (*what).to_owned()).collect();
+        record
+    }
+}
+
+/// Sums over the object, in the order in which families run.
+fn count_families(work: &[SectionRewrite<'_>], record: &mut ObjectRecord) {
+    let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
+    for ((family, left), count) in work.iter().flat_map(|work| &work.outcomes).flat_map(|outcome| &outcome.counts) {
+        if left.is_none() {
+            *sums.entry(family).or_default() += count;
+        }
+    }
+    let order = |name: &str| {
+        let family = FAMILIES.iter().find(|family| family.name == name);
+        family.map_or((Scope::Instruction, u32::MAX), |family| (family.scope, family.order))
+    };
+    let mut sums: Vec<(&str, u64)> = sums.into_iter().collect();
+    sums.sort_by_key(|(name, _)| (order(name), *name));
+    record.families.extend(sums.into_iter().map(|(name, sites)| FamilyCount { name: name.to_owned(), sites }));
+}

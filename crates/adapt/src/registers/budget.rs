@@ -1,0 +1,115 @@
+//! How many vector registers a function may use.
+//!
+//! Terms: a kernel's *grant* is the count in its metadata. Its *ceiling* is the highest count with which a work-group
+//! of its largest size still fits. The lowest registers are taken first, so waves are lost only if no other register is
+//! left.
+//!
+//! Invariants: registers below the least grant of all kernels that reach a function are available to it. Those between
+//! the highest grant and the least ceiling become available if the kernels' counts are raised, and hold no value in any
+//! of them.
+//!
+//! Which kernels reach a function is known from the program ([`SectionProgram::reached_from`]). Where other code may reach
+//! it as well, only registers that it names itself are certain to be available.
+
+use super::spill::{PrivateSegment, PrivateSegments};
+use hotswap_isa::reg::{Reg, RegFile};
+use hotswap_program::{KernelNeeds, SectionProgram, occupancy};
+use hotswap_targets::Processor;
+use rayon::prelude::*;
+
+/// Scalar registers that instructions can name, VCC and other special ones left out.
+pub(crate) const SGPRS: u16 = 106;
+
+/// Scalar registers that new code never writes: scalar instructions that read the scratch base soon after would need a
+/// wait, wherever they are (rows `scratch-base-lo` and `scratch-base-hi` of `hotswap-hazards`).
+pub(crate) fn never_borrowed() -> impl Iterator<Item = Reg> {
+    hotswap_hazards::SCRATCH_BASE_SGPRS.into_iter().map(|index| Reg::new(RegFile::Sgpr, index, 1))
+}
+
+/// A kernel of a unit.
+#[derive(Debug, Clone)]
+pub(crate) struct Kernel {
+    pub(crate) function: u32,
+    pub(crate) name: String,
+    pub(crate) needs: KernelNeeds,
+    /// Vector registers: the count in its metadata, and the count to which that may be raised.
+    pub(crate) granted: u16,
+    pub(crate) ceiling: u16,
+    pub(crate) private_segment: PrivateSegment,
+}
+
+/// The registers that a function may use.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct VgprBudget {
+    /// Vector registers below this number are available.
+    pub(crate) allocated: u16,
+    /// Registers from the first of these up to the second become available if counts are raised.
+    pub(crate) growable: (u16, u16),
+    /// Indices, in the unit's list, of the kernels that reach the function.
+    pub(crate) kernels: Vec<usize>,
+    /// Registers from this one on are available only if its callers are the kernels that call unknown targets.
+    pub(crate) by_pointer: Option<u16>,
+}
+
+/// The kernels of a unit, by function.
+pub(crate) fn kernels(unit: &SectionProgram<'_>, processor: &Processor, segments: &PrivateSegments) -> Vec<Kernel> {
+    let functions = unit.program.functions.iter().enumerate();
+    let kernel = |number: usize| {
+        let needs = unit.program.kernel_needs(number)?;
+        let granted = needs.vgprs.map_or(0, |count| u16::try_from(count).unwrap_or(u16::MAX));
+        let name = unit.program.name(&unit.program.functions[number]);
+        let (function, ceiling) = (number as u32, ceiling(processor, &needs, granted));
+        let private_segment = segments.get(&name).copied().unwrap_or(Err("nothing states its private segment"));
+        Some(Kernel { function, name, needs, granted, ceiling, private_segment })
+    };
+    let numbers: Vec<usize> =
+        functions.filter(|(_, function)| function.is_kernel()).map(|(number, _)| number).collect();
+    numbers.into_par_iter().filter_map(kernel).collect()
+}
+
+fn ceiling(processor: &Processor, needs: &KernelNeeds, granted: u16) -> u16 {
+    let Some(before) = needs.vgprs.and_then(|_| occupancy(processor, needs)) else { return granted };
+    let Some(limits) = processor.limits.vgprs(u64::from(needs.lanes)) else { return granted };
+    let fits = |count: u16| {
+        let needs = KernelNeeds { vgprs: Some(u32::from(count)), ..*needs };
+        let after = occupancy(processor, &needs);
+        after.is_some_and(|after| match before.workgroup_fits {
+            true => after.workgroup_fits,
+            // The metadata is not met anyway: it must not get worse.
+            false => after.waves_per_simd >= before.waves_per_simd,
+        })
+    };
+    // More registers never allow more waves, so the highest count is found by bisection.
+    let (mut ceiling, mut beyond) = (granted, limits.addressable.saturating_add(1));
+    while beyond.saturating_sub(ceiling) > 1 {
+        let middle = ceiling.midpoint(beyond);
+        *(if fits(middle) { &mut ceiling } else { &mut beyond }) = middle;
+    }
+    ceiling
+}
+
+impl VgprBudget {
+    /// The registers that a function may use.
+    pub(crate) fn of(unit: &SectionProgram<'_>, kernels: &[Kernel], function: usize) -> Self {
+        let (reached_from, open) = unit.reached_from(function);
+        // Kernels are in the order of their functions.
+        let number = |function: &u32| kernels.binary_search_by_key(function, |kernel| kernel.function).ok();
+        let known: Vec<usize> = reached_from.iter().filter_map(number).collect();
+        let own = || unit.highest_vgpr(function);
+        let grants = || known.iter().map(|number| kernels[*number].granted);
+        let allocated = match (open, grants().min()) {
+            (false, Some(least)) => least,
+            (true, Some(least)) => least.min(own()),
+            (_, None) => own(),
+        };
+        let growable = match open || known.is_empty() {
+            true => (allocated, allocated),
+            false => {
+                let ceiling = known.iter().map(|number| kernels[*number].ceiling).min().unwrap_or(allocated);
+                (grants().max().unwrap_or(allocated), ceiling)
+            }
+        };
+        let by_pointer = (unit.is_open(function) && !open).then(own);
+        Self { allocated, growable, kernels: known, by_pointer }
+    }
+}

@@ -1,0 +1,159 @@
+//! Registers beyond those that kernels had: descriptors, notes, and the cost in occupancy.
+//!
+//! Invariants: a kernel gets at least as many registers as any function that it reaches uses, and its note counts them
+//! all.
+
+use super::RegisterUse;
+use super::budget::Kernel;
+use super::spill::{ALIGNMENT, SLOT};
+use crate::order::{Change, KernelRecord};
+use hotswap_code_object::image::{Image, Part};
+use hotswap_code_object::kernel_descriptor::{ENABLE_SCRATCH, KernelDescriptor, SCRATCH, VGPRS};
+use hotswap_code_object::{CodeObject, KernelNumber, with_numbers};
+use hotswap_program::{KernelNeeds, occupancy};
+use hotswap_report::{Diagnostic, codes};
+use hotswap_targets::Processor;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// VCC, which the metadata counts as well.
+const VCC: u16 = 2;
+
+/// New contents of sections, by section number.
+pub(crate) type Contents = BTreeMap<usize, Vec<u8>>;
+
+/// The register counts that a kernel is to have.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct KernelRegisters {
+    pub(crate) vgprs: u16,
+    pub(crate) sgprs: u16,
+    /// Bytes of its private segment if registers are spilled in what it reaches.
+    pub(crate) private_segment: Option<u32>,
+}
+
+/// The register counts that the kernels of a unit need for the code put into the functions that they reach.
+pub(crate) fn needed<'r>(kernels: &[Kernel], uses: impl Iterator<Item = &'r RegisterUse>) -> Vec<KernelRegisters> {
+    let mut grants = vec![KernelRegisters::default(); kernels.len()];
+    for used in uses {
+        for number in &used.budget.kernels {
+            let grant = &mut grants[*number];
+            grant.vgprs = grant.vgprs.max(used.vgprs);
+            grant.sgprs = grant.sgprs.max(used.sgprs);
+            grant.private_segment = grant.private_segment.max(private_segment(used));
+        }
+    }
+    for (grant, kernel) in grants.iter_mut().zip(kernels) {
+        let sgprs = if grant.sgprs > 0 { grant.sgprs + VCC } else { 0 };
+        let had = u16::try_from(kernel.needs.sgprs.unwrap_or(0)).unwrap_or(0);
+        *grant = KernelRegisters { vgprs: grant.vgprs.max(kernel.granted), sgprs: sgprs.max(had), ..*grant };
+    }
+    grants
+}
+
+/// The bytes of private segment that the slots of a function need.
+fn private_segment(used: &RegisterUse) -> Option<u32> {
+    let slots = used.spilled.iter().flat_map(|(_, slots)| slots);
+    let end = slots.map(|slot| slot.offset + SLOT).max()?;
+    Some(end.next_multiple_of(ALIGNMENT))
+}
+
+/// The record of a kernel.
+pub(crate) fn record(kernel: &Kernel, grant: &KernelRegisters, processor: &Processor) -> KernelRecord {
+    let vgprs = Change { before: u32::from(kernel.granted), after: u32::from(grant.vgprs) };
+    let sgprs = Change { before: kernel.needs.sgprs.unwrap_or(0), after: u32::from(grant.sgprs) };
+    let waves = |vgprs: u32, sgprs: u32| {
+        let needs = KernelNeeds { vgprs: Some(vgprs), sgprs: Some(sgprs), ..kernel.needs };
+        occupancy(processor, &needs).map(|found| found.waves_per_simd)
+    };
+    let known = kernel.needs.vgprs.is_some() && kernel.needs.sgprs.is_some();
+    let waves = waves(vgprs.before, sgprs.before).zip(waves(vgprs.after, sgprs.after)).filter(|_| known);
+    let had = kernel.private_segment.unwrap_or(0);
+    let private_segment = grant.private_segment.map(|after| Change { before: had, after });
+    KernelRecord { vgprs, sgprs, waves: waves.map(|(before, after)| Change { before, after }), private_segment }
+}
+
+/// Returns the file, and the sections that hold the new counts. The file is copied only if a descriptor is within code.
+pub(crate) fn write<'a>(
+    object: &CodeObject<'a>,
+    image: &Image<'_>,
+    changed: &BTreeMap<String, KernelRegisters>,
+) -> Result<(Cow<'a, [u8]>, Contents), Diagnostic> {
+    let mut sections = BTreeMap::new();
+    if changed.is_empty() {
+        return Ok((Cow::Borrowed(object.bytes()), sections));
+    }
+    let mut data = Cow::Borrowed(object.bytes());
+    let processor = object.target_id().processor;
+    let mut numbers = Vec::new();
+    for (kernel, descriptor) in object.note().kernels.iter().zip(object.descriptors()) {
+        let Some(grant) = changed.get(kernel.symbol.strip_suffix(".kd").unwrap_or(kernel.name)) else { continue };
+        let bytes = place(image, &descriptor.range, (&mut data, &mut sections));
+        let bytes = bytes.and_then(|bytes| KernelDescriptor::new(bytes, processor));
+        let missing =
+            || defect(format!("the descriptor of `{}` has no room for {} registers", kernel.name, grant.vgprs));
+        describe(bytes.ok_or_else(missing)?, processor, grant).ok_or_else(missing)?;
+        let count = |key: &'static str, old: Option<u64>, new: u32| {
+            let number = KernelNumber { symbol: kernel.symbol, key, value: u64::from(new) };
+            Some(number).filter(|_| old.is_some_and(|old| old < u64::from(new)))
+        };
+        numbers.extend(count(".vgpr_count", kernel.vgpr_count, u32::from(grant.vgprs)));
+        numbers.extend(count(".sgpr_count", kernel.sgpr_count, u32::from(grant.sgprs)));
+        let private_segment = grant.private_segment.unwrap_or(0);
+        numbers.extend(count(".private_segment_fixed_size", kernel.scratch, private_segment));
+    }
+    notes(image, &numbers, &mut sections)?;
+    Ok((data, sections))
+}
+
+/// The buffer to write a descriptor to: a copy of the section that holds it, or of the file.
+fn place<'d>(
+    image: &Image<'_>,
+    range: &Range<usize>,
+    (data, sections): (&'d mut Cow<'_, [u8]>, &'d mut Contents),
+) -> Option<&'d mut [u8]> {
+    let inside = |section: &Part<'_>, range: &Range<usize>| {
+        let start = range.start.checked_sub(section.offset as usize)?;
+        let holds = section.is_in_file() && !section.is_code() && start + range.len() <= section.bytes.len();
+        holds.then_some(start..start + range.len())
+    };
+    let mut parts = image.sections.iter().enumerate();
+    match parts.find_map(|(number, section)| Some((number, inside(section, range)?))) {
+        Some((number, own)) => {
+            let bytes = sections.entry(number).or_insert_with(|| image.sections[number].bytes.to_vec());
+            bytes.get_mut(own)
+        }
+        None => data.to_mut().get_mut(range.clone()),
+    }
+}
+
+fn describe(mut descriptor: KernelDescriptor<&mut [u8]>, processor: &Processor, grant: &KernelRegisters) -> Option<()> {
+    if let Some(bytes) = grant.private_segment {
+        descriptor.set(SCRATCH, u64::from(bytes))?;
+        descriptor.set(ENABLE_SCRATCH, 1)?;
+    }
+    let limits = processor.limits.vgprs(descriptor.lanes())?;
+    if descriptor.vector_registers()? >= u32::from(grant.vgprs) {
+        return Some(());
+    }
+    descriptor.set(VGPRS, u64::from(limits.descriptor_blocks(u32::from(grant.vgprs))?))
+}
+
+fn notes(image: &Image<'_>, numbers: &[KernelNumber<'_>], sections: &mut Contents) -> Result<(), Diagnostic> {
+    if numbers.is_empty() {
+        return Ok(());
+    }
+    let Some(number) = image.find(".note") else {
+        return Err(defect("the metadata note is in no section `.note`".to_owned()));
+    };
+    let section = &image.sections[number];
+    let made = with_numbers(section.bytes, section.offset as usize, numbers)?;
+    match sections.insert(number, made) {
+        Some(_) => Err(defect("a kernel descriptor lies among the metadata".to_owned())),
+        None => Ok(()),
+    }
+}
+
+fn defect(what: String) -> Diagnostic {
+    Diagnostic::error(codes::NO_LAYOUT, what)
+}

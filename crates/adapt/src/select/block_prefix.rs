@@ -1,0 +1,42 @@
+//! The block up to a site. Sites of one block are visited in order, and few families look back.
+
+use hotswap_families::code::Writers;
+use hotswap_isa::Inst;
+use hotswap_program::{BlockCursor, SectionProgram};
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct BlockPrefix(BlockCursor<Prefix>);
+
+#[derive(Debug, Default)]
+struct Prefix {
+    code: Vec<Inst>,
+    writers: Writers,
+}
+
+impl BlockPrefix {
+    /// Reads the block that holds an offset up to that.
+    pub(super) fn read(&mut self, unit: &SectionProgram<'_>, number: usize, offset: u32) {
+        let function = &unit.program.functions[number];
+        let Some(block) = function.block_at(offset) else { return };
+        let begin = || (function.block(block).start, Prefix::default());
+        self.0.at((block, offset), begin, |mut at, prefix| {
+            while at < offset {
+                let Some(inst) = unit.program.decode(at) else { break };
+                at += u32::from(inst.len());
+                prefix.code.push(inst);
+            }
+            at
+        });
+    }
+
+    /// The code that was read.
+    pub(super) fn code(&self) -> &[Inst] {
+        self.0.last().map_or(&[], |prefix| &prefix.code)
+    }
+
+    /// Cached results about the code.
+    pub(super) fn writers(&self) -> Option<&Writers> {
+        self.0.last().map(|prefix| &prefix.writers)
+    }
+}

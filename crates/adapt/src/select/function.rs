@@ -1,0 +1,248 @@
+//! Runs the families of scope `Instruction` on the sites of one function, then those of scope `Function`.
+
+use super::block_prefix::BlockPrefix;
+use super::function_families;
+use super::neighbours::keep_apart;
+use super::site_context::{FunctionContext, SiteContext};
+use crate::changes::{Changes, family_bit};
+use crate::config::RewriteConfig;
+use crate::refusal::Refused;
+use crate::registers::RegisterUse;
+use crate::registers::budget::{Kernel, VgprBudget};
+use hotswap_families::Family;
+use hotswap_families::code::{Answer, Refusal, Replacement, Site, SpillSlot, no_operation, with_spills};
+use hotswap_isa::reg::RegFile;
+use hotswap_isa::{Flag, Inst};
+use hotswap_program::SectionProgram;
+use std::collections::BTreeMap;
+
+/// The rewrite of one function.
+#[derive(Debug, Default)]
+pub(crate) struct FunctionRewrite {
+    pub(crate) number: usize,
+    pub(crate) changes: Changes,
+    /// Places by family and, if they are unchanged, the reason.
+    pub(crate) counts: BTreeMap<(&'static str, Option<&'static str>), u64>,
+    pub(crate) assumes: Vec<&'static str>,
+    pub(crate) cycles: u64,
+    pub(crate) registers: RegisterUse,
+    pub(crate) refused: Vec<Refused>,
+}
+
+/// The assumption of a place that relies on LLVM's calling convention.
+const CONVENTION: &str = "functions that are called keep LLVM's calling convention: they begin and return with the bank mode \
+                          0 and the usual rounding and denormals of 16-bit floats, take arguments where it says and wait for their loads before they return, and callers who \
+                          are not known keep nothing in registers that it lets callees change";
+
+/// The assumption of a place that uses registers which a function called by pointer does not use itself.
+const POINTERS: &str = "functions that are called by pointer are called by kernels of this code object alone, as LLVM takes it when \
+                        it counts registers and stack";
+
+/// Offsets in one function. Each list is in ascending order.
+pub(crate) struct Places<'p> {
+    /// Instructions that concern a family of scope `Instruction`.
+    pub(crate) sites: &'p [u32],
+    /// Instructions that concern a family of scope `Function`.
+    pub(crate) reasons: &'p [u32],
+    /// Instructions that concern such a family if another one does.
+    pub(crate) early: &'p [u32],
+}
+
+/// Rewrites a function: its sites, then the function as a whole.
+pub(super) fn rewrite(
+    config: &RewriteConfig<'_>,
+    unit: &SectionProgram<'_>,
+    kernels: &[Kernel],
+    number: usize,
+    places: &Places<'_>,
+) -> FunctionRewrite {
+    let Places { sites, reasons, .. } = places;
+    let budget = VgprBudget::of(unit, kernels, number);
+    let context = FunctionContext::new(unit, number, budget.clone(), config.scheduling, sites)
+        .with_half_mode(config.half_mode.as_deref());
+    let context = context.with_kernels(kernels);
+    let registers = RegisterUse { budget, ..RegisterUse::default() };
+    let mut outcome = FunctionRewrite { number, registers, ..FunctionRewrite::default() };
+    let known = |offset: &&u32| unit.program.functions[number].is_instruction(**offset);
+    if let Some((at, reason)) = function_families::unreadable(unit, number) {
+        // Nothing is known after undecodable bytes: the code there may be executed, or not.
+        let decoded = |offset: &u32| Some((*offset, unit.program.decode(*offset)?));
+        let first = sites.iter().chain(*reasons).find_map(decoded);
+        outcome.refused.push(Refused::unreadable(at, reason, word(unit, at), first));
+        return outcome;
+    }
+    outcome.changes.reserve(sites.len());
+    let mut prefix = BlockPrefix::default();
+    for offset in *sites {
+        match known(&offset) {
+            true => site(config, &context, &mut prefix, *offset, &mut outcome),
+            false => hidden(config, unit, number, *offset, &mut outcome),
+        }
+    }
+    let flows = |inst: &Inst| config.rewriter.concerns_function(inst);
+    let made = outcome.changes.iter().any(|(_, _, new)| new.iter().any(flows));
+    if outcome.refused.is_empty() && (made || reasons.iter().any(|offset| known(&offset))) {
+        whole(config, unit, places, &mut outcome);
+    }
+    if outcome.refused.is_empty() && outcome.changes.len() > 0 {
+        beside(config, unit, &mut outcome);
+    }
+    outcome.changes.shrink();
+    outcome
+}
+
+/// Keeps new code at the required distance from the code around it.
+fn beside(config: &RewriteConfig<'_>, unit: &SectionProgram<'_>, outcome: &mut FunctionRewrite) {
+    let before = outcome.changes.grown();
+    match no_operation(config.target) {
+        Ok(nop) => keep_apart(unit, outcome.number, (config.target, nop), &mut outcome.changes),
+        Err(refusal) => {
+            let at = unit.program.functions[outcome.number].start;
+            outcome.refused.push(Refused::new(at, None, "v_nop", &refusal));
+        }
+    }
+    // Each v_nop has one cycle and four bytes.
+    outcome.cycles += ((outcome.changes.grown() - before) / 4) as u64;
+}
+
+fn whole(config: &RewriteConfig<'_>, unit: &SectionProgram<'_>, places: &Places<'_>, outcome: &mut FunctionRewrite) {
+    let setting = (config.target, config.scheduling);
+    let before = outcome.changes.grown();
+    let places = places.reasons.iter().chain(places.early).copied();
+    match function_families::run(config.rewriter, unit, outcome.number, setting, places, &mut outcome.changes) {
+        Ok(counts) => {
+            counts.into_iter().for_each(|(family, count)| *outcome.counts.entry((family, None)).or_default() += count);
+            // The families insert v_nop and waits, of one cycle and four bytes each.
+            outcome.cycles += ((outcome.changes.grown() - before) / 4) as u64;
+        }
+        Err((family, refusal)) => {
+            let at = unit.program.functions[outcome.number].start;
+            outcome.refused.push(Refused::new(at, None, family, &refusal));
+        }
+    }
+}
+
+fn site(
+    config: &RewriteConfig<'_>,
+    context: &FunctionContext<'_, '_>,
+    prefix: &mut BlockPrefix,
+    offset: u32,
+    outcome: &mut FunctionRewrite,
+) {
+    let (unit, number) = (context.unit, context.number);
+    let function = &unit.program.functions[number];
+    let Some((block, inst)) = function.block_at(offset).zip(unit.program.decode(offset)) else { return };
+    let around = SiteContext::new(context, offset, std::mem::take(prefix), inst);
+    let question = Site { source: unit.isa(), target: config.target, inst: &inst };
+    let mut answer = config.rewriter.rewrite(&question, &around);
+    let spilled = spilled(&mut answer, &question, &around);
+    *prefix = around.into_prefix();
+    match answer {
+        Ok(None) | Ok(Some((_, Answer::NotMine))) => {}
+        Ok(Some((family, Answer::Leave(why)))) => {
+            *outcome.counts.entry((family.name, Some(why))).or_default() += 1;
+        }
+        Ok(Some((family, Answer::Replace(new)))) => {
+            if new.code[..] == [inst] {
+                *outcome.counts.entry((family.name, Some("it is as the target wants it"))).or_default() += 1;
+                return;
+            }
+            if unit.trusts_convention(number, block) || context.trusts_convention() {
+                assume(outcome, CONVENTION);
+            }
+            outcome.cycles += if spilled.is_empty() { 0 } else { RELOAD };
+            replaced(outcome, offset, inst, family, new);
+            if !spilled.is_empty() {
+                outcome.registers.spilled.push((offset, spilled));
+            }
+        }
+        Err((family, refusal)) => {
+            let refused = Refused::new(offset, Some(&inst), family.name, &refusal);
+            outcome.refused.push(refused.with(function.entered_anywhere()));
+        }
+    }
+}
+
+/// The answer of a family about an instruction, or its refusal.
+type Answered = Result<Option<(&'static Family, Answer)>, (&'static Family, Refusal)>;
+
+/// Puts the stores and loads of the registers that are spilled around a replacement; returns those that it uses.
+fn spilled(answer: &mut Answered, site: &Site<'_>, around: &SiteContext<'_, '_, '_>) -> Vec<SpillSlot> {
+    let Ok(Some((family, Answer::Replace(new)))) = answer else { return Vec::new() };
+    let mut slots = around.spilled();
+    slots.retain(|slot| new.scratch.contains(&slot.reg));
+    if slots.is_empty() {
+        return slots;
+    }
+    let family = *family;
+    *answer = match with_spills(site, around, new.clone(), &slots) {
+        Ok(new) => Ok(Some((family, Answer::Replace(new)))),
+        Err(refusal) => Err((family, refusal)),
+    };
+    slots
+}
+
+fn assume(outcome: &mut FunctionRewrite, what: &'static str) {
+    if !outcome.assumes.contains(&what) {
+        outcome.assumes.push(what);
+    }
+}
+
+fn replaced(outcome: &mut FunctionRewrite, offset: u32, inst: Inst, family: &Family, new: Replacement) {
+    // Family names have static lifetime.
+    *outcome.counts.entry((family.name, None)).or_default() += 1;
+    for reg in &new.scratch {
+        let end = reg.index + u16::from(reg.count);
+        match reg.file {
+            RegFile::Vgpr => {
+                outcome.registers.vgprs = outcome.registers.vgprs.max(end);
+                if outcome.registers.budget.by_pointer.is_some_and(|own| end > own) {
+                    assume(outcome, POINTERS);
+                }
+            }
+            RegFile::Sgpr => outcome.registers.sgprs = outcome.registers.sgprs.max(end),
+            _ => {}
+        }
+    }
+    if let Some(what) = new.assumes {
+        assume(outcome, what);
+    }
+    let cost = |code: &[Inst]| code.iter().map(cycles).sum::<u64>();
+    outcome.cycles += cost(&new.code).saturating_sub(cycles(&inst));
+    if !new.scratch.is_empty() {
+        outcome.registers.scratch.push((offset, new.scratch));
+    }
+    outcome.changes.replace(offset, inst, &new.code, family_bit(family.name));
+}
+
+/// Cycles until a load from scratch that is waited for at once has its value, roughly.
+const RELOAD: u64 = 120;
+
+/// Cycles in which an instruction keeps its wave from issuing the next one, roughly.
+fn cycles(inst: &Inst) -> u64 {
+    match inst {
+        _ if inst.is(Flag::Wmma) || inst.is(Flag::Swmmac) => 8,
+        _ if inst.is(Flag::Trans) => 4,
+        _ => 1,
+    }
+}
+
+fn word(unit: &SectionProgram<'_>, offset: u32) -> u32 {
+    let bytes = unit.program.source.bytes.get(offset as usize..).and_then(|rest| rest.first_chunk());
+    bytes.map_or(0, |word| u32::from_le_bytes(*word))
+}
+
+/// A place that concerns a family and that no known path reaches. If all paths of the function are known, it is data,
+/// or is never executed.
+fn hidden(
+    config: &RewriteConfig<'_>,
+    unit: &SectionProgram<'_>,
+    number: usize,
+    offset: u32,
+    outcome: &mut FunctionRewrite,
+) {
+    let function = &unit.program.functions[number];
+    let Some(problem) = function.entered_anywhere() else { return };
+    let Some(inst) = unit.program.decode(offset).filter(|inst| config.rewriter.suspects(inst)) else { return };
+    outcome.refused.push(Refused::hidden(offset, &inst, *problem));
+}

@@ -1,0 +1,184 @@
+//! The code of a function after the rewrite: the instructions of each block, with the replacements of the changed ones.
+//!
+//! Invariants: blocks are those of the program, because nothing here adds or removes a branch. An unchanged instruction
+//! keeps its bytes and its position in the list of edits.
+
+use crate::changes::{Changes, family_bit};
+use hotswap_families::Rewriter;
+use hotswap_families::code::{Block, Code, Flow, Insertion, Refusal, Scheduling};
+use hotswap_isa::{Inst, Isa};
+use hotswap_program::{Function, Reason, SectionProgram, Successors};
+use std::cell::OnceCell;
+
+/// Runs the families of scope `Function`, each on the result of the previous ones. `places` are the offsets in the
+/// original code that may concern them. Returns the families that inserted something, with the number of insertions.
+pub(super) fn run(
+    rewriter: &Rewriter,
+    unit: &SectionProgram<'_>,
+    number: usize,
+    (target, scheduling): (Isa, Scheduling),
+    places: impl Iterator<Item = u32>,
+    changes: &mut Changes,
+) -> Result<Vec<(&'static str, u64)>, (&'static str, Refusal)> {
+    let mut counts = Vec::new();
+    let function = &unit.program.functions[number];
+    let successors: Vec<Successors<'_>> = (0..function.block_count()).map(|block| function.successors(block)).collect();
+    let blocks = blocks(unit, number, &successors);
+    let old = |offset: u32| Some((function.block_at(offset)?, unit.program.decode(offset)?));
+    let mut there: Vec<(usize, Inst)> = Vec::with_capacity(places.size_hint().0);
+    there.extend(places.filter_map(old));
+    let mut code = Bodies::new(unit, number);
+    let mut families = rewriter.functions().peekable();
+    while let Some(family) = families.next() {
+        let concerns = |inst: &Inst| rewriter.concerns_family(family, inst);
+        let concerned = concerned(concerns, function, &there, changes);
+        let bodies = Changed { bodies: &code, changes };
+        let flow = Flow { target, blocks: &blocks, code: &bodies, concerned: &concerned, scheduling };
+        let found = rewriter.insertions(family, &flow).map_err(|refusal| (family.name, refusal))?;
+        if !found.is_empty() {
+            counts.push((family.name, found.len() as u64));
+            insert(unit, number, found, changes, family_bit(family.name));
+            if families.peek().is_some() {
+                code = Bodies::new(unit, number);
+            }
+        }
+    }
+    Ok(counts)
+}
+
+fn blocks<'s>(unit: &SectionProgram<'_>, number: usize, successors: &'s [Successors<'s>]) -> Vec<Block<'s>> {
+    let function = &unit.program.functions[number];
+    let anywhere = function.entered_anywhere().is_some();
+    let begins = |start: u32| function.entries.iter().any(|entry| entry.offset == start && entry.is_kernel());
+    let block = |(block, line): (usize, hotswap_program::Block)| Block {
+        banks: unit.banks.at_block(number, block),
+        successors: &successors[block],
+        leaves: function.leaves(block),
+        begins: !anywhere && begins(line.start),
+    };
+    function.blocks().enumerate().map(block).collect()
+}
+
+/// The blocks with an instruction that concerns a family, among the `old` instructions and the inserted ones.
+/// Instructions that have since been replaced do no harm.
+fn concerned(
+    concerns: impl Fn(&Inst) -> bool,
+    function: &Function,
+    old: &[(usize, Inst)],
+    changes: &Changes,
+) -> Vec<usize> {
+    let there = old.iter().filter(|(_, inst)| concerns(inst)).map(|(block, _)| *block);
+    let made = changes.iter().filter(|(_, _, new)| new.iter().any(&concerns));
+    let mut all: Vec<usize> = there.chain(made.filter_map(|(offset, ..)| function.block_at(offset))).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// The instructions of a function after the rewrite. A block is decoded when it is first queried.
+struct Bodies<'u, 'a> {
+    unit: &'u SectionProgram<'a>,
+    number: usize,
+    blocks: Vec<OnceCell<Vec<Inst>>>,
+}
+
+impl<'u, 'a> Bodies<'u, 'a> {
+    fn new(unit: &'u SectionProgram<'a>, number: usize) -> Self {
+        let blocks = unit.program.functions[number].blocks().map(|_| OnceCell::new()).collect();
+        Self { unit, number, blocks }
+    }
+}
+
+/// Bodies with the changes to apply to them.
+struct Changed<'c, 'u, 'a> {
+    bodies: &'c Bodies<'u, 'a>,
+    changes: &'c Changes,
+}
+
+impl Code for Changed<'_, '_, '_> {
+    fn of_block(&self, number: usize) -> &[Inst] {
+        let Bodies { unit, number: function, blocks } = self.bodies;
+        let function = &unit.program.functions[*function];
+        let Some(code) = blocks.get(number) else { return &[] };
+        code.get_or_init(|| {
+            let block = function.block(number);
+            // Most instructions have eight bytes.
+            let mut body = Vec::with_capacity((block.end - block.start) as usize / 6 + 1);
+            each(unit, &block, self.changes, |_, inst, new| match new {
+                Some(new) => body.extend_from_slice(new),
+                None => body.push(inst),
+            });
+            body
+        })
+    }
+}
+
+/// The instructions of a block: the offset of each, the instruction, and its replacement.
+pub(super) fn each(
+    unit: &SectionProgram<'_>,
+    block: &hotswap_program::Block,
+    changes: &Changes,
+    mut each: impl FnMut(u32, Inst, Option<&[Inst]>),
+) {
+    let mut at = block.start;
+    let mut changed = changes.range(block.start..block.end).peekable();
+    while at < block.end {
+        let Some(inst) = unit.program.decode(at) else { break };
+        while changed.next_if(|(offset, ..)| *offset < at).is_some() {}
+        let new = changed.next_if(|(offset, ..)| *offset == at).map(|(_, _, new)| new);
+        each(at, inst, new);
+        at += u32::from(inst.len());
+    }
+}
+
+/// For each instruction of a rewritten block, the offset of the instruction that it replaces, and its index in that
+/// replacement.
+fn places(unit: &SectionProgram<'_>, block: &hotswap_program::Block, changes: &Changes) -> Vec<(u32, usize)> {
+    let mut places = Vec::new();
+    each(unit, block, changes, |at, _, new| places.extend((0..new.map_or(1, <[Inst]>::len)).map(|place| (at, place))));
+    places
+}
+
+fn insert(
+    unit: &SectionProgram<'_>,
+    number: usize,
+    mut insertions: Vec<Insertion>,
+    changes: &mut Changes,
+    family: u32,
+) {
+    insertions.sort_by_key(|insertion| (insertion.block, insertion.before));
+    let mut fresh: Vec<(u32, Inst, Vec<Inst>)> = Vec::new();
+    for group in insertions.chunk_by(|one, next| one.block == next.block) {
+        let function = &unit.program.functions[number];
+        let number = group.first().map(|one| one.block).filter(|block| *block < function.block_count());
+        let Some(block) = number.map(|number| function.block(number)) else { continue };
+        let places = self::places(unit, &block, changes);
+        // In reverse order, so that the positions of the others stay valid.
+        for Insertion { before, code, .. } in group.iter().rev() {
+            let place = match places.get(*before) {
+                Some(place) => Some(*place),
+                // After the last instruction of the block.
+                None => places.last().map(|(offset, place)| (*offset, place + 1)),
+            };
+            let Some((offset, place)) = place else { continue };
+            if changes.put_in(offset, place, code, family) {
+                continue;
+            }
+            if fresh.last().is_none_or(|(last, ..)| *last != offset) {
+                let Some(old) = unit.program.decode(offset) else { continue };
+                fresh.push((offset, old, vec![old]));
+            }
+            let Some((_, _, line)) = fresh.last_mut() else { continue };
+            let place = place.min(line.len());
+            line.splice(place..place, code.iter().copied());
+        }
+    }
+    changes.add(&fresh, family);
+}
+
+/// Why the function is not understood well enough to be changed.
+pub(super) fn unreadable(unit: &SectionProgram<'_>, number: usize) -> Option<(u32, Reason)> {
+    let bad = |reason| matches!(reason, Reason::Undecodable | Reason::Overlap);
+    let problems = &unit.program.functions[number].problems;
+    problems.iter().find(|problem| bad(problem.reason)).map(|problem| (problem.offset, problem.reason))
+}

@@ -1,0 +1,48 @@
+//! Bytes that may or may not be code: those that no function claims, and the insides of instructions of functions that
+//! nothing is known to reach.
+//!
+//! Invariants: they are decoded from each dword on. An instruction there that concerns a family is refused.
+
+use crate::refusal::Refused;
+use hotswap_families::Rewriter;
+use hotswap_program::{Function, SectionProgram};
+use std::ops::Range;
+
+/// Bytes of `v_wmma_scale_*` and the like, whose second half reads as the matrix instruction without scales.
+const PREFIXED: u8 = 16;
+
+/// The instructions that concern a family in bytes that may be code and are not decoded as such.
+pub(crate) fn refusals(unit: &SectionProgram<'_>, rewriter: &Rewriter) -> Vec<Refused> {
+    let Some(transfer) = unit.coverage.unknown_transfer else { return Vec::new() };
+    let mut refused = Vec::new();
+    let mut look = |range: Range<u32>| {
+        for at in range.step_by(4) {
+            let Some(inst) = unit.program.decode(at) else { continue };
+            if rewriter.suspects(&inst) || rewriter.concerns_function(&inst) {
+                refused.push(Refused::unclaimed(at, &inst, transfer));
+            }
+        }
+    };
+    unit.coverage.unclaimed.iter().cloned().for_each(&mut look);
+    // If nothing proves that an instruction starts here, another one may start inside it.
+    for (number, _) in unit.program.functions.iter().enumerate().filter(|(_, function)| is_guessed(unit, function)) {
+        unit.each_instruction(number, |at, inst, _| {
+            if inst.len() < PREFIXED {
+                look(at + 4..at + u32::from(inst.len()));
+            }
+        });
+    }
+    refused.sort_by_key(|refused| refused.offset);
+    refused
+}
+
+/// The number of bytes that no function claims.
+pub(crate) fn unclaimed_bytes(unit: &SectionProgram<'_>) -> u64 {
+    unit.coverage.unclaimed.iter().map(|range| u64::from(range.end - range.start)).sum()
+}
+
+/// Whether no known reference reaches a function that no symbol names.
+fn is_guessed(unit: &SectionProgram<'_>, function: &Function) -> bool {
+    let mark = function.mark.and_then(|mark| unit.program.source.marks.get(mark as usize));
+    mark.is_some_and(|mark| mark.name.is_empty() && mark.exported)
+}

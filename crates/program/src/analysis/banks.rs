@@ -1,0 +1,413 @@
+//! The VGPR bank mode of gfx12.5 at the start of every block.
+//!
+//! Invariants: a role is known only if every path brings the same bank. Nothing is known at the start of a function
+//! with unknown callers, or after a call of an unknown callee, unless the caller trusts LLVM's calling convention
+//! ([`BankMap::by_convention`]: bank 0 for every role at entries and returns). On other targets everything is bank 0.
+
+use crate::bits::Bits;
+use crate::block::Exit;
+use crate::calls::Callee;
+use crate::dataflow::{self, Dataflow, WorkList};
+use crate::function::Function;
+use crate::program::Program;
+use hotswap_isa::Feature;
+use hotswap_isa::bank::VgprBanks;
+use rayon::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+/// Minimum functions per task, where most need almost no time.
+const MANY: usize = 64;
+
+/// The bank mode at every point of a program.
+#[derive(Debug, Clone)]
+pub struct BankMap {
+    /// For each function the mode at the start of each block; empty where it is that of a kernel's entry.
+    blocks: Vec<Vec<VgprBanks>>,
+    /// Functions that use the first bank for every role everywhere.
+    plain: Bits,
+}
+
+impl BankMap {
+    /// The modes that the code proves. Starts no work on other threads: others may wait for it.
+    #[must_use]
+    pub fn of(program: &Program<'_>) -> Self {
+        if !has_banks(program) {
+            return Self::plain(program);
+        }
+        let states = Solver::new(program, VgprBanks::UNKNOWN).run();
+        let mut map = Self::plain(program);
+        map.blocks = states.into_iter().zip(&program.functions).map(|(states, one)| states.settled(one)).collect();
+        let plain = (0..program.functions.len()).filter(|number| map.keeps_first_bank(program, *number)).collect();
+        map.with_plain(plain)
+    }
+
+    /// The modes that the code proves if all code outside keeps LLVM's calling convention; functions are analysed in
+    /// parallel.
+    #[must_use]
+    pub fn by_convention(program: &Program<'_>) -> Self {
+        if !has_banks(program) {
+            return Self::plain(program);
+        }
+        let numbers = (0..program.functions.len()).into_par_iter().with_min_len(MANY);
+        // If each function keeps the convention assuming that all others do, all of them do.
+        let kept: Option<Vec<States>> = numbers.clone().map(|number| One::by_convention(program, number)).collect();
+        let states = kept.unwrap_or_else(|| Solver::new(program, VgprBanks::ENTRY).run());
+        let states = states.into_par_iter().zip(&program.functions).with_min_len(MANY);
+        let mut map = Self::plain(program);
+        map.blocks = states.map(|(states, function)| states.settled(function)).collect();
+        let plain = numbers.filter(|number| map.keeps_first_bank(program, *number)).collect();
+        map.with_plain(plain)
+    }
+
+    /// The first bank everywhere.
+    fn plain(program: &Program<'_>) -> Self {
+        let count = program.functions.len();
+        Self { blocks: vec![Vec::new(); count], plain: Bits::full(count) }
+    }
+
+    /// Marks these functions as those that use the first bank everywhere.
+    fn with_plain(mut self, numbers: Vec<usize>) -> Self {
+        self.plain = Bits::new(self.blocks.len());
+        for number in numbers {
+            self.plain.set(number);
+        }
+        self
+    }
+
+    fn keeps_first_bank(&self, program: &Program<'_>, number: usize) -> bool {
+        let function = &program.functions[number];
+        let is_first = |banks: &VgprBanks| banks.mode() == Some(0);
+        if !self.blocks[number].iter().all(is_first) {
+            return false;
+        }
+        let (mut next, mut stays) = (0, true);
+        while let Some(offset) = function.modes.get(next).filter(|_| stays) {
+            let Some(block) = function.block_at(*offset) else { return false };
+            let line = function.block(block);
+            through(program, function, line.start..line.end, self.at_block(number, block), |banks| {
+                stays &= is_first(&banks);
+                next += 1;
+            });
+        }
+        stays
+    }
+
+    /// The mode at the start of a block.
+    #[must_use]
+    pub fn at_block(&self, function: usize, block: usize) -> VgprBanks {
+        match self.blocks.get(function) {
+            Some(states) if !states.is_empty() => states.get(block).copied().unwrap_or(VgprBanks::UNKNOWN),
+            _ => VgprBanks::ENTRY,
+        }
+    }
+
+    /// Whether a function uses the first bank for every role everywhere.
+    pub(crate) fn is_plain(&self, function: usize) -> bool {
+        self.plain.get(function)
+    }
+
+    /// The mode before the instruction at an offset; `None` where no instruction begins.
+    #[must_use]
+    pub fn before(&self, program: &Program<'_>, offset: u32) -> Option<VgprBanks> {
+        let (number, function) = program.function_at(offset)?;
+        let block = function.block_at(offset).filter(|_| function.is_instruction(offset))?;
+        let code = function.block(block).start..offset;
+        Some(Self::along(program, function, code, self.at_block(number, block)))
+    }
+
+    /// The mode after instructions of one block, from the one before them.
+    #[must_use]
+    pub fn along(program: &Program<'_>, function: &Function, code: Range<u32>, banks: VgprBanks) -> VgprBanks {
+        through(program, function, code, banks, |_| {})
+    }
+}
+
+/// The mode after some instructions of one block; `each` gets it after each of those that may change it.
+fn through(
+    program: &Program<'_>,
+    function: &Function,
+    code: Range<u32>,
+    mut banks: VgprBanks,
+    mut each: impl FnMut(VgprBanks),
+) -> VgprBanks {
+    let mut at = code.start;
+    for offset in function.modes_in(code.start, code.end) {
+        let before = if *offset == at { banks } else { banks.after_other() };
+        let inst = program.decode(*offset);
+        banks = inst.map_or(VgprBanks::UNKNOWN, |inst| before.after(&inst, program.source.isa));
+        at = offset + inst.map_or(4, |inst| u32::from(inst.len()));
+        each(banks);
+    }
+    if at == code.end { banks } else { banks.after_other() }
+}
+
+fn has_banks(program: &Program<'_>) -> bool {
+    program.source.isa.has(Feature::N1024AddressableVgprs)
+}
+
+fn has_unknown_jump(function: &Function) -> bool {
+    function.problems.iter().any(|problem| problem.reason.is_unknown_jump())
+}
+
+/// Whether the mode at its end reaches a caller or unknown code.
+fn gives_back(function: &Function) -> bool {
+    function.strays || function.has_exit(Exit::Return)
+}
+
+/// Whether the mode may differ from block to block.
+fn has_blocks(function: &Function) -> bool {
+    function.banked || !function.calls.is_empty()
+}
+
+/// The mode everywhere if some function breaks the convention, or nothing may depend on it.
+struct Solver<'p, 'a> {
+    program: &'p Program<'a>,
+    /// The modes after unknown callers and callees.
+    outside: VgprBanks,
+    states: Vec<States>,
+    /// The mode in which each function returns.
+    returned: Vec<Option<VgprBanks>>,
+    /// Functions with blocks to visit, and these blocks.
+    work: BTreeSet<u32>,
+    pending: Vec<Bits>,
+}
+
+/// The known modes of a function's blocks; `None` for a block not reached yet.
+#[derive(Debug, Clone)]
+enum States {
+    /// The function neither sets modes nor calls: the mode is the same everywhere.
+    Same(Option<VgprBanks>),
+    Blocks(Vec<Option<VgprBanks>>),
+}
+
+impl States {
+    /// The mode at the start of each block; none where it is that of a kernel's entry.
+    fn settled(self, function: &Function) -> Vec<VgprBanks> {
+        let known = |state: Option<VgprBanks>| state.unwrap_or(VgprBanks::UNKNOWN);
+        match self {
+            // A jump to an unknown address may reach any block of its function.
+            _ if has_unknown_jump(function) => vec![VgprBanks::UNKNOWN; function.block_count()],
+            Self::Same(state) if known(state) == VgprBanks::ENTRY => Vec::new(),
+            Self::Same(state) => vec![known(state); function.block_count()],
+            Self::Blocks(states) if states.iter().all(|state| *state == Some(VgprBanks::ENTRY)) => Vec::new(),
+            Self::Blocks(states) => states.into_iter().map(known).collect(),
+        }
+    }
+
+    /// A path reaches a block with this mode. Returns whether less is known than before.
+    fn meet(&mut self, block: usize, banks: VgprBanks) -> bool {
+        let slot = match self {
+            Self::Same(state) => Some(state),
+            Self::Blocks(states) => states.get_mut(block),
+        };
+        let Some(slot) = slot else { return false };
+        let joined = slot.map_or(banks, |known| known.join(banks));
+        let changed = *slot != Some(joined);
+        *slot = Some(joined);
+        changed
+    }
+
+    fn at(&self, block: usize) -> Option<VgprBanks> {
+        match self {
+            Self::Same(state) => *state,
+            Self::Blocks(states) => states.get(block).copied().flatten(),
+        }
+    }
+}
+
+impl<'p, 'a> Solver<'p, 'a> {
+    fn new(program: &'p Program<'a>, outside: VgprBanks) -> Self {
+        let functions = &program.functions;
+        let states = |function: &Function| match has_blocks(function) {
+            true => States::Blocks(vec![None; function.block_count()]),
+            false => States::Same(None),
+        };
+        let states = functions.iter().map(states).collect();
+        let (returned, pending) = (vec![None; functions.len()], vec![Bits::default(); functions.len()]);
+        Self { program, outside, states, returned, work: BTreeSet::new(), pending }
+    }
+
+    fn run(mut self) -> Vec<States> {
+        let program = self.program;
+        for (number, function) in program.functions.iter().enumerate() {
+            for entry in &function.entries {
+                if entry.is_kernel() {
+                    self.enter(number, entry.offset, VgprBanks::ENTRY);
+                } else if entry.open || program.callers(number).next().is_none() {
+                    self.enter(number, entry.offset, self.outside);
+                }
+            }
+        }
+        while let Some(number) = self.work.pop_first() {
+            let number = number as usize;
+            let states = std::mem::replace(&mut self.states[number], States::Same(None));
+            let mut one = One::new(number, states, std::mem::take(&mut self.pending[number]));
+            one.follow(program, self.outside, |callee| self.returned[callee as usize]);
+            self.states[number] = one.states;
+            one.entered.into_iter().for_each(|(entry, (callee, banks))| self.enter(callee as usize, entry, banks));
+            one.returned.into_iter().for_each(|banks| self.give_back(number, banks));
+        }
+        self.states
+    }
+
+    fn enter(&mut self, function: usize, offset: u32, banks: VgprBanks) {
+        let Some(block) = self.program.functions[function].block_at(offset) else { return };
+        if !self.states[function].meet(block, banks) {
+            return;
+        }
+        match &self.states[function] {
+            States::Blocks(_) => self.again(function, block),
+            States::Same(Some(joined)) if gives_back(&self.program.functions[function]) => {
+                self.give_back(function, *joined);
+            }
+            States::Same(_) => {}
+        }
+    }
+
+    fn again(&mut self, function: usize, block: usize) {
+        let pending = &mut self.pending[function];
+        if pending.bytes() == 0 {
+            pending.reset(self.program.functions[function].block_count());
+        }
+        pending.set(block);
+        self.work.insert(function as u32);
+    }
+
+    /// A function returns with this mode: everything after calls of it is visited again.
+    fn give_back(&mut self, number: usize, banks: VgprBanks) {
+        let joined = self.returned[number].map_or(banks, |known| known.join(banks));
+        if self.returned[number] == Some(joined) {
+            return;
+        }
+        self.returned[number] = Some(joined);
+        let program = self.program;
+        for (caller, site) in program.callers(number) {
+            if let Some(block) = program.functions[caller].block_at(site.offset)
+                && self.states[caller].at(block).is_some()
+            {
+                self.again(caller, block);
+            }
+        }
+    }
+}
+
+/// One function while its blocks are visited.
+struct One {
+    number: usize,
+    states: States,
+    pending: Bits,
+    /// The modes with which entries of functions are called, by offset.
+    entered: BTreeMap<u32, (u32, VgprBanks)>,
+    /// The mode with which it returns, if a return was found.
+    returned: Option<VgprBanks>,
+    /// Number of the first instruction that may change the mode in the last visited block, or after it.
+    mode: usize,
+}
+
+impl One {
+    fn new(number: usize, states: States, pending: Bits) -> Self {
+        Self { number, states, pending, entered: BTreeMap::new(), returned: None, mode: 0 }
+    }
+
+    /// The known modes of a function's blocks if its callers and callees keep the convention; `None` if it does not
+    /// keep it itself.
+    fn by_convention(program: &Program<'_>, number: usize) -> Option<States> {
+        let function = &program.functions[number];
+        if !function.banked {
+            return Some(States::Same(Some(VgprBanks::ENTRY)));
+        }
+        let count = function.block_count();
+        let mut one = Self::new(number, States::Blocks(vec![None; count]), Bits::new(count));
+        for block in function.entries.iter().filter_map(|entry| function.block_at(entry.offset)) {
+            one.states.meet(block, VgprBanks::ENTRY);
+            one.pending.set(block);
+        }
+        one.follow(program, VgprBanks::ENTRY, |_| Some(VgprBanks::ENTRY));
+        let told = one.entered.values().map(|(_, banks)| *banks).chain(one.returned);
+        told.into_iter().all(|banks| banks == VgprBanks::ENTRY).then_some(one.states)
+    }
+
+    /// Visits the pending blocks; `returned` yields the known mode in which a function returns.
+    fn follow(&mut self, program: &Program<'_>, outside: VgprBanks, returned: impl Fn(u32) -> Option<VgprBanks>) {
+        let function = &program.functions[self.number];
+        let work = WorkList::of(std::mem::take(&mut self.pending));
+        let mut problem = Forward { one: self, program, outside, returned };
+        dataflow::solve(&mut problem, |block| function.successors(block), work);
+    }
+
+    /// The mode after a block, if execution is known to reach that point.
+    fn through(
+        &mut self,
+        program: &Program<'_>,
+        block: usize,
+        outside: VgprBanks,
+        returned: impl Fn(u32) -> Option<VgprBanks>,
+    ) -> Option<VgprBanks> {
+        let (function, entry) = (&program.functions[self.number], self.states.at(block)?);
+        let may_call =
+            matches!(function.exit(block), Exit::Call | Exit::Tail | Exit::Unknown | Exit::Return | Exit::Table);
+        if !may_call && !self.has_modes(function, block) {
+            return Some(entry.after_other());
+        }
+        let line = function.block(block);
+        // The mode after a call is decided by its callee.
+        let end = if line.exit == Exit::Call { line.last } else { line.end };
+        let mut banks = through(program, function, line.start..end, entry, |_| {});
+        let call = may_call.then(|| function.call_at(line.last)).flatten();
+        match call.map(|call| (call.callee, call.is_tail())) {
+            None => {}
+            Some((Callee::Function { function: callee, entry }, is_tail)) => {
+                let known = self.entered.entry(entry).or_insert((callee, banks));
+                known.1 = known.1.join(banks);
+                match (is_tail, returned(callee)) {
+                    (true, left) => left.into_iter().for_each(|left| self.give_back(left)),
+                    // No path continues here before the callee was followed to its end.
+                    (false, left) => banks = left?,
+                }
+            }
+            Some((_, true)) => self.give_back(outside),
+            Some((_, false)) => banks = outside,
+        }
+        // A jump by a table that may leave the function may be a return.
+        if line.exit == Exit::Return || line.exit == Exit::Table && function.strays {
+            self.give_back(banks);
+        }
+        Some(banks)
+    }
+
+    /// Whether instructions of a block may change the mode. Blocks usually come in order.
+    fn has_modes(&mut self, function: &Function, block: usize) -> bool {
+        let (start, end) = (function.blocks.start(block), function.blocks.limit(block, function.end));
+        let modes = &function.modes;
+        if self.mode.checked_sub(1).and_then(|before| modes.get(before)).is_some_and(|before| *before >= start) {
+            self.mode = modes.partition_point(|offset| *offset < start);
+        }
+        self.mode += modes.get(self.mode..).into_iter().flatten().take_while(|offset| **offset < start).count();
+        modes.get(self.mode).is_some_and(|offset| *offset < end)
+    }
+
+    fn give_back(&mut self, banks: VgprBanks) {
+        self.returned = Some(self.returned.map_or(banks, |known| known.join(banks)));
+    }
+}
+
+/// The forward problem in one function.
+struct Forward<'o, 'p, 'a, R> {
+    one: &'o mut One,
+    program: &'p Program<'a>,
+    outside: VgprBanks,
+    returned: R,
+}
+
+impl<R: Fn(u32) -> Option<VgprBanks>> Dataflow for Forward<'_, '_, '_, R> {
+    type Flow = VgprBanks;
+
+    fn transfer(&mut self, block: usize) -> Option<VgprBanks> {
+        self.one.through(self.program, block, self.outside, &self.returned)
+    }
+
+    fn meet(&mut self, block: usize, banks: &VgprBanks) -> bool {
+        self.one.states.meet(block, *banks)
+    }
+}

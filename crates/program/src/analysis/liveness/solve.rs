@@ -1,0 +1,389 @@
+//! Liveness of one function, to a fixed point.
+
+use super::set::{LAST, Layout, Live, REST, VECTORS, WORDS};
+use super::step::Stepper;
+use super::summary::Summaries;
+use crate::analysis::banks::BankMap;
+use crate::bits::Bits;
+use crate::block::Exit;
+use crate::calls::CallSite;
+use crate::dataflow::{self, Dataflow, WorkList};
+use crate::function::Function;
+use crate::program::Program;
+use hotswap_isa::bank::VgprBanks;
+use hotswap_isa::reg::{Reg, RegFile};
+use hotswap_isa::regset::RegSet;
+use hotswap_isa::{Feature, Inst};
+
+/// The live registers at the points of a function.
+#[derive(Debug, Clone)]
+pub struct Liveness {
+    function: usize,
+    layout: Layout,
+    /// The registers that are live at the start of each block.
+    rows: Vec<u64>,
+    /// The registers that are live when the function returns.
+    returned: Live,
+    /// Number of block visits.
+    visits: usize,
+}
+
+impl Liveness {
+    /// The liveness of a function whose callers may need everything when it returns.
+    #[must_use]
+    pub fn of(program: &Program<'_>, function: usize, summaries: &Summaries, banks: &BankMap) -> Self {
+        Solver::new(program, function, summaries, banks, Live::EVERYTHING).solve()
+    }
+
+    /// The liveness of a function whose callers need `returned` when it returns.
+    #[must_use]
+    pub fn returning(
+        program: &Program<'_>,
+        function: usize,
+        summaries: &Summaries,
+        banks: &BankMap,
+        returned: &Live,
+    ) -> Self {
+        Solver::returning(program, function, summaries, banks, returned).solve()
+    }
+
+    /// The registers that are live at the start of a block.
+    #[must_use]
+    pub fn at_block(&self, block: usize) -> Option<Live> {
+        let length = self.layout.len();
+        self.rows.get(block * length..(block + 1) * length).map(|row| self.layout.load(row))
+    }
+
+    /// Number of block visits until nothing changed.
+    #[must_use]
+    pub fn visits(&self) -> usize {
+        self.visits
+    }
+
+    /// Bytes that it takes.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        size_of::<Self>() + self.rows.capacity() * 8
+    }
+
+    pub(super) fn at_entry(&self, function: &Function, offset: u32) -> Option<Live> {
+        self.at_block(function.block_at(offset)?)
+    }
+
+    /// The registers that are live before the instruction at an offset, and after it; `None` where no instruction of
+    /// the function begins.
+    #[must_use]
+    pub fn around(
+        &self,
+        program: &Program<'_>,
+        summaries: &Summaries,
+        banks: &BankMap,
+        offset: u32,
+    ) -> Option<(Live, Live)> {
+        let function = program.functions.get(self.function)?;
+        let block = function.block_at(offset).filter(|_| function.is_instruction(offset))?;
+        let (_, before, behind) = self.around_all(program, summaries, banks, block, &[offset]).pop()?;
+        Some((before, behind))
+    }
+
+    /// The same for several instructions of one block, whose offsets ascend; each result with its offset, for offsets
+    /// of instructions.
+    #[must_use]
+    pub fn around_all(
+        &self,
+        program: &Program<'_>,
+        summaries: &Summaries,
+        banks: &BankMap,
+        block: usize,
+        offsets: &[u32],
+    ) -> Vec<(u32, Live, Live)> {
+        let mut solver = Solver::with_layout(program, self.function, summaries, banks, self.returned, self.layout);
+        let mut after = solver.behind(block, &self.rows);
+        let (mut left, mut found) = (offsets, Vec::with_capacity(offsets.len()));
+        solver.walk_back(block, &mut after, |at, live, before| {
+            while let Some((_, rest)) = left.split_last().filter(|(last, _)| **last > at) {
+                left = rest;
+            }
+            if left.last() != Some(&at) {
+                return;
+            }
+            match found.last_mut() {
+                Some((_, found, _)) if before => *found = *live,
+                _ => found.push((at, *live, *live)),
+            }
+        });
+        found.reverse();
+        found
+    }
+}
+
+pub(super) struct Solver<'p, 'a> {
+    program: &'p Program<'a>,
+    number: usize,
+    function: &'p Function,
+    summaries: &'p Summaries,
+    banks: &'p BankMap,
+    returned: Live,
+    layout: Layout,
+    stepper: Stepper<'p>,
+    /// The instructions of a block, with the bank mode in force.
+    line: Vec<(u32, Inst, VgprBanks)>,
+}
+
+impl<'p, 'a> Solver<'p, 'a> {
+    pub(super) fn new(
+        program: &'p Program<'a>,
+        number: usize,
+        summaries: &'p Summaries,
+        banks: &'p BankMap,
+        returned: Live,
+    ) -> Self {
+        let layout = Layout::of(&touched(program, number, summaries, banks, &returned));
+        Self::with_layout(program, number, summaries, banks, returned, layout)
+    }
+
+    /// Includes words for registers live at returns: a missing word must not mean that nothing is live.
+    fn returning(
+        program: &'p Program<'a>,
+        number: usize,
+        summaries: &'p Summaries,
+        banks: &'p BankMap,
+        returned: &Live,
+    ) -> Self {
+        let mut words = touched(program, number, summaries, banks, returned);
+        if returned.words[LAST] & REST == 0 {
+            words.iter_mut().zip(&returned.words).for_each(|(word, live)| *word |= live);
+        }
+        let layout = Layout::of(&words);
+        Self::with_layout(program, number, summaries, banks, *returned, layout)
+    }
+
+    /// Uses rows of all registers, for values live at returns in some lanes only.
+    pub(super) fn full(
+        program: &'p Program<'a>,
+        number: usize,
+        summaries: &'p Summaries,
+        banks: &'p BankMap,
+        returned: Live,
+    ) -> Self {
+        Self::with_layout(program, number, summaries, banks, returned, Layout::of(&[u64::MAX; WORDS]))
+    }
+
+    fn with_layout(
+        program: &'p Program<'a>,
+        number: usize,
+        summaries: &'p Summaries,
+        banks: &'p BankMap,
+        returned: Live,
+        layout: Layout,
+    ) -> Self {
+        let function = &program.functions[number];
+        let stepper = Stepper::new(program.source.isa, &program.ops, function.indexed);
+        Self { program, number, function, summaries, banks, returned, layout, stepper, line: Vec::new() }
+    }
+
+    pub(super) fn solve(mut self) -> Liveness {
+        let function = self.function;
+        let mut order = function.reverse_postorder();
+        order.reverse();
+        let (first, from) = function.predecessors();
+        let before = |block: usize| from[first[block] as usize..first[block + 1] as usize].iter().copied();
+        let (count, length) = (function.block_count(), self.layout.len());
+        let (rows, transfers) = (vec![0; count * length], Transfers::new(count, length));
+        let mut problem = Backward { solver: &mut self, rows, transfers };
+        let visits = dataflow::solve(&mut problem, before, WorkList::in_order(order));
+        let rows = problem.rows;
+        Liveness { function: self.number, layout: self.layout, rows, returned: self.returned, visits }
+    }
+
+    /// Adds the set live before a block to its row, from the set live after it. Returns whether the row changed.
+    ///
+    /// A block that leaves EXEC alone removes single bits and adds others, so its code is read once.
+    fn visit(&mut self, block: usize, mut live: Live, transfers: &mut Transfers, row: &mut [u64]) -> bool {
+        let line = self.function.block(block);
+        if line.exit == Exit::Call {
+            live = self.before_callee(line.last, &live);
+        }
+        let range = block * self.layout.len()..(block + 1) * self.layout.len();
+        if transfers.known.get(block) {
+            return self.layout.merge_through(row, &live, &transfers.passes[range.clone()], &transfers.needs[range]);
+        }
+        if transfers.mixed.get(block) || block >= transfers.rooms {
+            self.read(block);
+            for (_, inst, banks) in self.line.iter().rev() {
+                self.stepper.back(inst, *banks, [&mut live]);
+            }
+            return self.layout.merge(row, &live);
+        }
+        let (mut most, mut least, mut mixes) = (Live::EVERYTHING, Live::NOTHING, false);
+        self.read(block);
+        for (_, inst, banks) in self.line.iter().rev() {
+            mixes |= self.stepper.back(inst, *banks, [&mut live, &mut most, &mut least]);
+        }
+        if mixes {
+            transfers.mixed.set(block);
+        } else {
+            transfers.known.set(block);
+            self.layout.store(&most, &mut transfers.passes[range.clone()]);
+            self.layout.store(&least, &mut transfers.needs[range]);
+        }
+        self.layout.merge(row, &live)
+    }
+
+    /// The registers that are live after a block.
+    fn behind(&self, block: usize, rows: &[u64]) -> Live {
+        let length = self.layout.len();
+        let exit = self.function.exit(block);
+        let mut live = match exit {
+            Exit::Return => self.returned,
+            _ if self.function.is_lost(block) => Live::EVERYTHING,
+            Exit::Tail => self.behind_tail(self.function.block(block).last),
+            _ => Live::NOTHING,
+        };
+        for to in self.function.successors(block) {
+            let to = to as usize;
+            self.layout.join(&rows[to * length..(to + 1) * length], &mut live);
+        }
+        live
+    }
+
+    fn behind_tail(&self, last: u32) -> Live {
+        let tails = self.function.calls.iter().filter(|call| call.offset == last && call.is_tail());
+        let mut live = Live::NOTHING;
+        for call in tails {
+            live.union_with(&self.summaries.before_call(call, &self.returned));
+        }
+        live
+    }
+
+    /// Reads the instructions of a block.
+    fn read(&mut self, block: usize) {
+        let line = self.function.block(block);
+        let threads = !self.banks.is_plain(self.number);
+        let mut banks = if threads { self.banks.at_block(self.number, block) } else { VgprBanks::ENTRY };
+        self.line.clear();
+        let source = &self.program.source;
+        // The bytes after the block are included, so that its last instructions are read in one step.
+        for (at, inst) in source.isa.walk(source.bytes.get(line.start as usize..).unwrap_or_default()) {
+            let (Ok(inst), true) = (inst, line.start + (at as u32) < line.end) else { break };
+            self.line.push((line.start + at as u32, inst, banks));
+            if threads {
+                banks = banks.after(&inst, source.isa);
+            }
+        }
+    }
+
+    /// Walks from the end of a block to its start; `each` sees every instruction twice: with the set live after it,
+    /// then with the set live before it.
+    fn walk_back(&mut self, block: usize, live: &mut Live, mut each: impl FnMut(u32, &Live, bool)) {
+        let line = self.function.block(block);
+        self.read(block);
+        let instructions = std::mem::take(&mut self.line);
+        for (at, inst, banks) in instructions.iter().rev() {
+            each(*at, live, false);
+            if *at == line.last && line.exit == Exit::Call {
+                *live = self.before_callee(line.last, live);
+            }
+            self.stepper.back(inst, *banks, [&mut *live]);
+            each(*at, live, true);
+        }
+        self.line = instructions;
+    }
+
+    fn before_callee(&self, offset: u32, after: &Live) -> Live {
+        self.function.call_at(offset).map_or(Live::EVERYTHING, |call| self.summaries.before_call(call, after))
+    }
+}
+
+/// The backward problem: a block takes the rows of its successors, and its own row has changed or not.
+struct Backward<'s, 'p, 'a> {
+    solver: &'s mut Solver<'p, 'a>,
+    rows: Vec<u64>,
+    transfers: Transfers,
+}
+
+impl Dataflow for Backward<'_, '_, '_> {
+    type Flow = ();
+
+    fn transfer(&mut self, block: usize) -> Option<()> {
+        let length = self.solver.layout.len();
+        let live = self.solver.behind(block, &self.rows);
+        let row = &mut self.rows[block * length..(block + 1) * length];
+        self.solver.visit(block, live, &mut self.transfers, row).then_some(())
+    }
+
+    fn meet(&mut self, _: usize, (): &()) -> bool {
+        true
+    }
+}
+
+/// The known effects of blocks on the set live after them: bits that pass through, and bits that are added.
+struct Transfers {
+    passes: Vec<u64>,
+    needs: Vec<u64>,
+    known: Bits,
+    /// Blocks that change EXEC, where bits of one kind become others.
+    mixed: Bits,
+    /// Blocks with this number and higher ones have no room.
+    rooms: usize,
+}
+
+impl Transfers {
+    /// Words of each kind; a function with more than ten thousand blocks reads some of them more than once.
+    const MOST: usize = 1 << 19;
+
+    fn new(blocks: usize, length: usize) -> Self {
+        let rooms = blocks.min(Self::MOST / length.max(1));
+        let rows = || vec![0; rooms * length];
+        Self { passes: rows(), needs: rows(), known: Bits::new(blocks), mixed: Bits::new(blocks), rooms }
+    }
+}
+
+/// Words of registers that a function or its callees may touch.
+fn touched(
+    program: &Program<'_>,
+    number: usize,
+    summaries: &Summaries,
+    banks: &BankMap,
+    returned: &Live,
+) -> [u64; WORDS] {
+    let (function, isa) = (&program.functions[number], program.source.isa);
+    let mut words = [0; WORDS];
+    let mut add = |set: &RegSet| {
+        for (number, word) in set.words().iter().enumerate().take(VECTORS + 4) {
+            words[if number < VECTORS { number } else { number + VECTORS }] |= word;
+        }
+    };
+    match banks.is_plain(number) {
+        true => add(&(0..256).map(|index| Reg::new(RegFile::Vgpr, index, 1)).collect()),
+        false => add(&RegSet::all_of(RegFile::Vgpr)),
+    }
+    if isa.has(Feature::MaiInsts) {
+        add(&RegSet::all_of(RegFile::Agpr));
+    }
+    // Scalar registers alias one another, and instructions with an index name fewer registers than they touch.
+    words[2 * VECTORS..].fill(u64::MAX);
+    if function.indexed {
+        words[..VECTORS].fill(u64::MAX);
+    }
+    let fills = may_need_everything(function, summaries, returned);
+    for known in function.calls.iter().filter_map(|call| summaries.of_callee(call)) {
+        // Where only named registers can be live, a callee that changes EXEC brings in no other registers.
+        match fills {
+            true => (0..VECTORS).filter(|word| known.touches(*word)).for_each(|word| words[word] = u64::MAX),
+            false => words.iter_mut().zip(&known.always.words).for_each(|(word, live)| *word |= live),
+        }
+    }
+    words
+}
+
+/// Whether every register may be live at some point of a function.
+fn may_need_everything(function: &Function, summaries: &Summaries, returned: &Live) -> bool {
+    let (rest, leaves) = (|live: &Live| live.words[LAST] & REST != 0, |exit: Exit| function.has_exit(exit));
+    let needs = |call: &CallSite| summaries.of_callee(call).is_none_or(|known| rest(&known.always));
+    leaves(Exit::Unknown)
+        || function.strays
+        || rest(returned) && (leaves(Exit::Return) || leaves(Exit::Tail))
+        || leaves(Exit::Tail) && !function.calls.iter().any(CallSite::is_tail)
+        || function.calls.iter().any(needs)
+}

@@ -1,0 +1,566 @@
+//! Values of the followed registers along all paths.
+//!
+//! Invariants: a value only moves from "never" to known to unknown, so the rounds are bounded; after too many of them
+//! nothing is claimed.
+
+use super::def_use::{Kind, Touches, scalars, scalars_of};
+use super::steps::{From, Key, Step, Steps, register_of, vgpr_of};
+use super::value::{Carry, Value};
+use crate::address::{LossPoint, LostAddress};
+use crate::bits::Bits;
+use crate::block::Exit;
+use crate::cfg::context::{Context, Target, direct};
+use crate::cfg::draft::Draft;
+use crate::cfg::draft::{Jump, Tracked};
+use crate::dataflow::{self, Dataflow, WorkList};
+use crate::ops::Op;
+use crate::place::Place;
+use hotswap_isa::effects::{EffectBits, EffectReader};
+use hotswap_isa::reg::{Reg, RegFile};
+
+/// Every value changes at most twice; nested loops need a round each.
+const ROUNDS: usize = 64;
+
+/// The known values at a point: one for each followed register.
+#[derive(Debug)]
+pub(super) struct State {
+    values: Vec<Value>,
+    pub(super) carry: Carry,
+}
+
+/// The known values at the start of each block.
+struct States {
+    /// A row for each block.
+    values: Vec<Value>,
+    carries: Vec<Carry>,
+    /// Blocks that a path reaches.
+    reached: Bits,
+    /// Values in a row.
+    width: usize,
+    /// Too many visits were needed.
+    is_given_up: bool,
+}
+
+impl States {
+    fn row(&self, block: usize) -> std::ops::Range<usize> {
+        block * self.width..(block + 1) * self.width
+    }
+
+    /// Loads the values there. Returns whether a path reaches the block.
+    fn load(&self, block: usize, state: &mut State) -> bool {
+        if self.reached.get(block) {
+            state.values.copy_from_slice(&self.values[self.row(block)]);
+            state.carry = self.carries[block];
+        }
+        self.reached.get(block)
+    }
+
+    /// Every block is reached, with unknown values.
+    fn give_up(&mut self) {
+        if !self.is_given_up {
+            self.values.fill(Value::Unknown);
+            self.carries.fill(Carry::Unknown);
+            self.reached = Bits::full(self.carries.len());
+            self.is_given_up = true;
+        }
+    }
+
+    /// Merges another path into a block. Returns whether less is known than before.
+    fn merge(&mut self, block: usize, state: &State) -> bool {
+        let row = self.row(block);
+        let (row, carry) = (&mut self.values[row], &mut self.carries[block]);
+        if self.reached.set(block) {
+            row.copy_from_slice(&state.values);
+            *carry = state.carry;
+            return true;
+        }
+        let mut changed = false;
+        for (mine, theirs) in row.iter_mut().zip(&state.values) {
+            let joined = mine.join(*theirs);
+            changed |= joined != *mine;
+            *mine = joined;
+        }
+        let joined = carry.join(state.carry);
+        changed |= joined != *carry;
+        *carry = joined;
+        changed
+    }
+}
+
+/// An event for followed registers; those of one instruction are in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Step(u32),
+    /// Registers are read by an instruction that is no step.
+    Read(u64),
+    /// Registers are overwritten by such an instruction.
+    Write(u64),
+    /// SCC is overwritten by such an instruction.
+    Scc,
+}
+
+pub(super) struct Solver<'c, 's, 'a> {
+    pub(super) context: &'c Context<'s, 'a>,
+    draft: &'c Draft,
+    pub(super) steps: &'c Steps,
+    /// Scalar registers that are followed, a bit for each.
+    scalars: u128,
+    /// By offset.
+    events: Vec<(u32, Event)>,
+    /// Where the events of each block begin.
+    first: Vec<u32>,
+    pub(super) found: Option<Tracked>,
+}
+
+pub(super) fn solve(context: &Context<'_, '_>, draft: &Draft, steps: &Steps, touches: &Touches) -> Tracked {
+    let scalars = steps.keys.iter().filter(|(_, key)| *key < 128).fold(0, |all, (_, key)| all | 1 << key);
+    let mut solver = Solver { context, draft, steps, scalars, events: Vec::new(), first: Vec::new(), found: None };
+    solver.collect(touches);
+    let states = solver.fix();
+    solver.found = Some(Tracked::default());
+    let mut state = solver.state();
+    for block in 0..draft.blocks.len() {
+        match states.load(block, &mut state) {
+            true => {
+                solver.pass(block, &mut state);
+                solver.lose_behind(block, &state, &states);
+            }
+            false => solver.never(block),
+        }
+    }
+    let mut found = solver.found.unwrap_or_default();
+    found.lost.sort_unstable();
+    found.lost.dedup();
+    found.escapes |= steps.overflows;
+    found.serving.clone_from(&steps.serving);
+    found.jumps.sort_by_key(|jump| jump.0);
+    found.calls.sort_by_key(|call| call.0);
+    found.values.sort_by_key(|value| (value.high, value.low));
+    found.values.dedup();
+    found
+}
+
+/// The forward problem: the values at the start of each block.
+struct Forward<'f, 'c, 's, 'a> {
+    solver: &'f mut Solver<'c, 's, 'a>,
+    states: States,
+    /// The values after the block that was visited last.
+    state: State,
+    /// Its only successor, if its branch tests a known SCC.
+    only: Option<u32>,
+    /// The visits that are left.
+    budget: usize,
+}
+
+impl Dataflow for Forward<'_, '_, '_, '_> {
+    type Flow = ();
+
+    fn transfer(&mut self, block: usize) -> Option<()> {
+        if self.budget == 0 {
+            // Nothing is merged from here on.
+            self.states.give_up();
+            return None;
+        }
+        self.budget -= 1;
+        self.states.load(block, &mut self.state);
+        self.solver.pass(block, &mut self.state);
+        self.only = self.solver.only_way(block, self.state.carry);
+        Some(())
+    }
+
+    fn meet(&mut self, block: usize, (): &()) -> bool {
+        let is_taken = self.only.is_none_or(|only| self.solver.draft.blocks.start(block) == only);
+        is_taken && self.states.merge(block, &self.state)
+    }
+}
+
+impl Solver<'_, '_, '_> {
+    /// Collects the events in each block, in order.
+    fn collect(&mut self, touches: &Touches) {
+        let steps = &self.steps.steps;
+        let is_step = |offset: u32| steps.binary_search_by_key(&offset, |step| step.offset).is_ok();
+        self.events.extend(steps.iter().enumerate().map(|(number, step)| (step.offset, Event::Step(number as u32))));
+        let carries = steps.iter().any(|step| step.op.carries());
+        for touch in touches.iter() {
+            match touch.kind {
+                Kind::Other => self.other(touch.offset, touch.effect),
+                Kind::Scc if carries && !is_step(touch.offset) => self.events.push((touch.offset, Event::Scc)),
+                Kind::Indexed => {
+                    self.events.extend([(touch.offset, Event::Write(u64::MAX)), (touch.offset, Event::Scc)]);
+                }
+                Kind::Scc | Kind::Step | Kind::Seed | Kind::Always | Kind::Lane => {}
+            }
+        }
+        if self.steps.keys.iter().any(|(_, key)| vgpr_of(key).is_some()) {
+            self.collect_lanes();
+        }
+        self.events.sort_unstable();
+        let mut at = 0;
+        for block in 0..self.draft.blocks.len() {
+            let start = self.draft.blocks.start(block);
+            at += self.events[at..].iter().take_while(|(offset, _)| *offset < start).count();
+            self.first.push(at as u32);
+        }
+        self.first.push(self.events.len() as u32);
+    }
+
+    /// An instruction that is no step reads or writes scalar registers.
+    fn other(&mut self, offset: u32, effect: EffectBits) {
+        let touched = scalars(effect) & self.scalars;
+        if touched != 0 {
+            let numbers = self.steps.keys.iter().filter(|(_, key)| *key < 128 && touched >> key & 1 != 0);
+            self.happen(offset, effect, numbers.fold(0, |bits, (number, _)| bits | 1 << number));
+        }
+    }
+
+    fn happen(&mut self, offset: u32, effect: EffectBits, bits: u64) {
+        self.events.push((offset, if effect.written() { Event::Write(bits) } else { Event::Read(bits) }));
+    }
+
+    /// Adds instructions that are no steps and read or write vector registers of which a lane is followed.
+    fn collect_lanes(&mut self) {
+        let reader = EffectReader::new(self.context.isa());
+        let (context, draft, steps) = (self.context, self.draft, self.steps);
+        for block in (0..draft.blocks.len()).map(|number| draft.block(number)) {
+            let mut offset = block.start;
+            while offset < block.end {
+                let Some(inst) = context.decode(offset) else { break };
+                let is_step = steps.steps.binary_search_by_key(&offset, |step| step.offset).is_ok();
+                if !is_step {
+                    reader.visit(&inst, |effect| {
+                        let (reg, is_vector) = (effect.reg(), effect.reg().file == RegFile::Vgpr);
+                        let held = |vgpr: u16| (reg.index..reg.index + u16::from(reg.count)).contains(&vgpr);
+                        let numbers = steps.keys.iter().filter(|(_, key)| vgpr_of(*key).is_some_and(held));
+                        let bits = numbers.fold(0, |bits, (number, _)| bits | 1 << number);
+                        if is_vector && bits != 0 {
+                            self.happen(offset, effect, bits);
+                        }
+                    });
+                }
+                offset += u32::from(inst.len());
+            }
+        }
+    }
+
+    /// Nothing is known.
+    fn state(&self) -> State {
+        State { values: vec![Value::Unknown; self.steps.keys.len()], carry: Carry::Unknown }
+    }
+
+    /// The state at the start of each block that a path reaches.
+    fn fix(&mut self) -> States {
+        let (blocks, width) = (&self.draft.blocks, self.steps.keys.len());
+        let mut states = States {
+            values: vec![Value::Unknown; blocks.len() * width],
+            carries: vec![Carry::Unknown; blocks.len()],
+            reached: Bits::new(blocks.len()),
+            width,
+            is_given_up: false,
+        };
+        let mut state = self.state();
+        for (number, key) in self.steps.keys.iter() {
+            if let Ok(register @ 0..108) = u8::try_from(key) {
+                state.values[number] = Value::Entry(register);
+            }
+        }
+        let mut pending = Bits::new(blocks.len());
+        for offset in &self.draft.entries {
+            if let Some(block) = blocks.at(*offset) {
+                states.merge(block, &state);
+                pending.set(block);
+            }
+        }
+        let (draft, budget) = (self.draft, blocks.len().saturating_mul(ROUNDS));
+        let mut problem = Forward { solver: self, states, state, only: None, budget };
+        dataflow::solve(&mut problem, |block| draft.blocks.successors(block), WorkList::of(pending));
+        problem.states
+    }
+
+    /// The only successor of a block whose branch tests a known SCC.
+    fn only_way(&self, block: usize, carry: Carry) -> Option<u32> {
+        let (Carry::Bit(scc), block) = (carry, self.draft.block(block)) else { return None };
+        if block.exit != Exit::Conditional {
+            return None;
+        }
+        let inst = self.context.decode(block.last)?;
+        let wanted = match inst.mnemonic() {
+            "s_cbranch_scc0" => false,
+            "s_cbranch_scc1" => true,
+            _ => return None,
+        };
+        match direct(self.context, block.last, &inst)? {
+            Target::Offset(target) if scc == wanted => Some(target),
+            _ if scc != wanted => Some(block.end),
+            _ => None,
+        }
+    }
+
+    /// Marks the transfers in a block that no path reaches.
+    fn never(&mut self, block: usize) {
+        let events = self.first[block] as usize..self.first[block + 1] as usize;
+        let Some(found) = &mut self.found else { return };
+        for (_, event) in &self.events[events] {
+            let Event::Step(number) = *event else { continue };
+            let step = &self.steps.steps[number as usize];
+            if step.op == Op::SetPc {
+                found.jumps.push((step.offset, Jump::Never));
+            }
+        }
+    }
+
+    /// The state after a block.
+    fn pass(&mut self, block: usize, state: &mut State) {
+        let events = self.first[block] as usize..self.first[block + 1] as usize;
+        for event in events {
+            match self.events[event].1 {
+                Event::Step(step) => self.step(&self.steps.steps[step as usize], state),
+                Event::Write(bits) => self.forget(bits, state),
+                Event::Read(bits) => self.escape(bits, state),
+                Event::Scc => state.carry = Carry::Unknown,
+            }
+        }
+    }
+
+    fn forget(&self, bits: u64, state: &mut State) {
+        each(bits, |number| {
+            if let Some(value) = state.values.get_mut(number) {
+                *value = Value::Unknown;
+            }
+        });
+    }
+
+    /// Marks addresses that are read by an instruction that is no step: they are no longer tracked.
+    fn escape(&mut self, bits: u64, state: &State) {
+        let mut places = Vec::new();
+        each(bits, |number| places.extend(state.values.get(number).and_then(|value| value.place())));
+        for place in places {
+            self.take(place);
+        }
+    }
+
+    pub(super) fn take(&mut self, place: Place) {
+        let Some(found) = &mut self.found else { return };
+        if let Some(offset) = self.context.source.offset_of(place) {
+            let marks = &self.context.source.marks;
+            let named = marks.binary_search_by_key(&offset, |mark| mark.offset).is_ok();
+            if named { found.taken.push(offset) } else { found.escapes = true }
+        }
+    }
+
+    /// Applies the effects of a call.
+    fn call(&mut self, step: &Step, callee: Option<Place>, state: &mut State) {
+        if let Some(link) = step.to {
+            self.set(state, link, Value::Unknown);
+            self.set(state, link + 1, Value::Unknown);
+        }
+        self.lose_all(LossPoint::Callee(step.offset), state);
+        let source = self.context.source;
+        let changed = match callee {
+            // For code outside only the convention is known.
+            Some(place) => self.context.clobbers.of_call(source.offset_of(place)),
+            None => self.context.clobbers.of_call(None),
+        };
+        let scalars = changed.map_or(u128::MAX, scalars_of);
+        for (number, key) in self.steps.keys.iter() {
+            let is_changed = match vgpr_of(key) {
+                Some(vgpr) => changed.is_none_or(|changed| changed.touches(Reg::new(RegFile::Vgpr, vgpr, 1))),
+                None => scalars >> (key & 127) & 1 != 0,
+            };
+            if is_changed {
+                self.lose(number, LossPoint::Block(step.next), state);
+                state.values[number] = Value::Unknown;
+            }
+        }
+        state.carry = Carry::Unknown;
+    }
+
+    /// Notes the address that a followed register holds, if it holds one, as lost.
+    fn lose(&mut self, number: usize, at: LossPoint, state: &State) {
+        let Some(found) = &mut self.found else { return };
+        let place = state.values.get(number).and_then(|value| value.place());
+        let to = place.and_then(|place| self.context.source.offset_of(place));
+        let reg = self.steps.keys.get(number).map(register_of);
+        found.lost.extend(to.zip(reg).map(|(to, reg)| LostAddress { to, reg, at }));
+    }
+
+    fn lose_all(&mut self, at: LossPoint, state: &State) {
+        (0..state.values.len()).for_each(|number| self.lose(number, at, state));
+    }
+
+    /// Notes the addresses that are known at a block's end but not in its successors.
+    fn lose_behind(&mut self, block: usize, state: &State, states: &States) {
+        if !state.values.iter().any(|value| value.place().is_some()) {
+            return;
+        }
+        let (draft, only) = (self.draft, self.only_way(block, state.carry));
+        for to in draft.blocks.successors(block).into_iter().map(|to| to as usize) {
+            let start = draft.blocks.start(to);
+            if only.is_some_and(|only| only != start) {
+                continue;
+            }
+            for (number, joined) in states.values[states.row(to)].iter().enumerate() {
+                if state.values[number].join(*joined) == Value::Unknown {
+                    self.lose(number, LossPoint::Block(start), state);
+                }
+            }
+        }
+        match draft.blocks.exit(block) {
+            // A jump that this pass resolves still counts as unknown here.
+            Exit::Return | Exit::Unknown | Exit::Table | Exit::Tail => {
+                self.lose_all(LossPoint::Callee(draft.block(block).last), state);
+                self.lose_all(LossPoint::Exit, state);
+            }
+            Exit::Fall | Exit::Branch | Exit::Conditional | Exit::Jump | Exit::Call | Exit::End => {}
+        }
+    }
+
+    pub(super) fn value(&self, state: &State, key: Key) -> Value {
+        let number = self.steps.keys.number(key);
+        number.and_then(|number| state.values.get(number)).copied().unwrap_or(Value::Unknown)
+    }
+
+    pub(super) fn set(&self, state: &mut State, key: Key, value: Value) {
+        if let Some(slot) = self.steps.keys.number(key).and_then(|number| state.values.get_mut(number)) {
+            *slot = value;
+        }
+    }
+
+    pub(super) fn read(&self, state: &State, from: From) -> Value {
+        match from {
+            From::Key(key) => self.value(state, key),
+            From::Number(number) => Value::Number(number as u32),
+            From::Fixup(_) | From::Unknown => Value::Unknown,
+        }
+    }
+
+    fn step(&mut self, step: &Step, state: &mut State) {
+        let followed = step.to.is_some_and(|key| self.steps.keys.has(key));
+        match step.op {
+            Op::SetPc | Op::SwapPc => return self.transfer(step, state),
+            Op::Call => {
+                let inst = self.context.decode(step.offset);
+                let target = inst.and_then(|inst| direct(self.context, step.offset, &inst));
+                let callee = match target {
+                    Some(Target::Offset(offset)) => Some(self.context.source.place_of(offset)),
+                    Some(Target::Outside(place)) => Some(place),
+                    _ => None,
+                };
+                return self.call(step, callee, state);
+            }
+            // A load from the code reads data; its address is not used elsewhere.
+            Op::Load => return self.load(step, state),
+            op if op.compares() => return self.compare(step, state),
+            _ if !followed => self.escape_sources(step, state),
+            _ => {}
+        }
+        let a = self.read(state, step.a);
+        let Some(to) = step.to else { return self.flags(step, state) };
+        match step.op {
+            Op::GetPc if self.steps.serving.binary_search(&step.offset).is_ok() => {
+                self.set(state, to, Value::Unknown);
+                self.set(state, to + 1, Value::Unknown);
+            }
+            Op::GetPc => {
+                let place = self.context.source.place_of(step.next);
+                self.set(state, to, Value::Low(place, step.offset));
+                self.set(state, to + 1, Value::High(place, step.offset));
+            }
+            Op::Move if matches!(step.a, From::Fixup(_)) => self.absolute(step, state, to),
+            Op::Move | Op::ReadLane | Op::WriteLane => self.set(state, to, a),
+            Op::Move64 => self.move64(step, state, to),
+            Op::SignExtend16 => {
+                // Addresses have 48 bits and the high half already contains the sign.
+                let extended = match a {
+                    Value::Number(number) => Value::Number(number as i16 as u32),
+                    Value::High(..) => a,
+                    _ => Value::Unknown,
+                };
+                self.set(state, to, extended);
+            }
+            Op::Absolute => {
+                let absolute = match a {
+                    Value::Number(number) => Value::Number((number as i32).unsigned_abs()),
+                    _ => Value::Unknown,
+                };
+                self.set(state, to, absolute);
+            }
+            Op::Select => {
+                let joined = a.join(self.read(state, step.b));
+                self.set(state, to, joined);
+            }
+            Op::Add | Op::AddSigned | Op::Sub => return self.add_low(step, state, to),
+            Op::AddWithCarry | Op::SubWithBorrow => self.add_high(step, state, to),
+            Op::Add64 | Op::Sub64 => self.add_both(step, state, to),
+            _ => (0..u32::from(step.dwords)).for_each(|more| self.set(state, to + more, Value::Unknown)),
+        }
+        self.flags(step, state);
+    }
+
+    /// The result for two numbers; an address that is compared is no longer tracked.
+    fn compare(&mut self, step: &Step, state: &mut State) {
+        self.escape_sources(step, state);
+        state.carry = match (self.read(state, step.a), self.read(state, step.b)) {
+            (Value::Number(a), Value::Number(b)) => {
+                let (a, b) = (a as i32, b as i32);
+                Carry::Bit(match step.op {
+                    Op::Greater => a > b,
+                    Op::GreaterEqual => a >= b,
+                    Op::Less => a < b,
+                    _ => a <= b,
+                })
+            }
+            _ => Carry::Unknown,
+        };
+    }
+
+    /// SCC of steps that set it without a meaning for addresses.
+    fn flags(&self, step: &Step, state: &mut State) {
+        if matches!(step.op, Op::AddWithCarry | Op::SubWithBorrow | Op::Absolute | Op::Add | Op::Sub | Op::AddSigned) {
+            state.carry = Carry::Unknown;
+        }
+    }
+
+    fn escape_sources(&mut self, step: &Step, state: &State) {
+        for source in [step.a, step.b] {
+            if let From::Key(key) = source {
+                let wide = matches!(step.op, Op::Move64 | Op::Add64 | Op::Sub64);
+                for key in key..=key + u32::from(wide) {
+                    if let Some(place) = self.value(state, key).place() {
+                        self.take(place);
+                    }
+                }
+            }
+        }
+    }
+
+    fn transfer(&mut self, step: &Step, state: &mut State) {
+        let pair = match step.a {
+            From::Key(key) => (self.value(state, key), self.value(state, key + 1)),
+            _ => (Value::Unknown, Value::Unknown),
+        };
+        let to = Value::address(pair.0, pair.1);
+        if let Some(found) = &mut self.found {
+            if step.op == Op::SwapPc {
+                let link = step.to.and_then(|key| u8::try_from(key).ok()).unwrap_or(255);
+                found.calls.push((step.offset, to, link));
+            } else {
+                let jump = match (to, pair) {
+                    (Some(place), _) => Jump::To(place),
+                    (None, (Value::Entry(low), Value::Entry(high))) if high == low + 1 => Jump::Return(low),
+                    _ => Jump::Unknown,
+                };
+                found.jumps.push((step.offset, jump));
+            }
+        }
+        if step.op == Op::SwapPc {
+            self.call(step, to, state);
+        }
+    }
+}
+
+fn each(mut bits: u64, mut each: impl FnMut(usize)) {
+    while bits != 0 {
+        each(bits.trailing_zeros() as usize);
+        bits &= bits - 1;
+    }
+}

@@ -1,0 +1,50 @@
+//! The functions to which a function seems to refer, before its addresses are followed.
+//!
+//! This only decides the order in which functions are best analysed: no result depends on it.
+
+use super::steps::{From, from};
+use super::sums::fixup;
+use crate::cfg::context::Context;
+use crate::cfg::draft::Draft;
+use crate::ops::Op;
+use crate::place::Place;
+use hotswap_isa::Name;
+
+/// Instructions after one that reads the program counter among which the sum is searched.
+const AHEAD: usize = 6;
+
+/// Numbers of the stretches, each once, that branches and calls of a function, or its sums of program counters, refer
+/// to.
+pub(crate) fn leads(context: &Context<'_, '_>, draft: &Draft) -> Vec<u32> {
+    let sums = draft.counters.iter().filter_map(|counter| sum(context, *counter));
+    let mut targets: Vec<u32> = draft.called.iter().chain(&draft.reached).copied().chain(sums).collect();
+    targets.sort_unstable();
+    targets.dedup();
+    let mut leads: Vec<u32> = targets.into_iter().filter_map(|target| context.clobbers.index_of(target)).collect();
+    leads.dedup();
+    leads
+}
+
+/// The code at the sum of a program counter and the next number that is added to something, or the code whose address
+/// is loaded from there.
+fn sum(context: &Context<'_, '_>, counter: u32) -> Option<u32> {
+    let source = context.source;
+    let mut at = counter + u32::from(context.decode(counter)?.len());
+    let pc = context.address(at);
+    for _ in 0..AHEAD {
+        let inst = context.decode(at)?;
+        if matches!(context.ops.of(&inst), Op::Add | Op::AddSigned | Op::Add64) {
+            let operands = [Name::Src1, Name::Src0].map(|name| inst.operand(context.isa(), name));
+            let place = operands.into_iter().find_map(|operand| match from(context, at, &inst, operand) {
+                // The low half; few functions are more than 2 GiB away.
+                From::Number(number) => Some(Place { base: Place::CODE, at: pc.wrapping_add(number as i32 as u64) }),
+                From::Fixup(number) => Some(fixup(source, number, pc)?.1),
+                _ => None,
+            })?;
+            let loaded = || source.loaded(place).and_then(|place| source.offset_of(place));
+            return source.offset_of(place).or_else(loaded);
+        }
+        at += u32::from(inst.len());
+    }
+    None
+}

@@ -1,0 +1,292 @@
+//! The instructions of a function through which addresses pass, and the registers that they pass through.
+//!
+//! Invariants: a register is followed if a jump or a call reads it, a program counter is read into it, or a step copies
+//! from it into one that is followed; there are at most 64, the rest counts as unknown.
+
+use crate::cfg::context::Context;
+use crate::ops::Op;
+use crate::source::FixupKind;
+use hotswap_isa::Name;
+use hotswap_isa::reg::{Reg, RegFile, Special};
+use hotswap_isa::{Inst, Isa, Value as Operand};
+
+/// A register, or a lane of a vector register, by number.
+pub(super) type Key = u32;
+
+const LANES: Key = 1 << 16;
+
+/// The key of a lane.
+fn lane(vgpr: u16, lane: u64) -> Key {
+    LANES | u32::from(vgpr) << 6 | (lane as u32 & 63)
+}
+
+/// The vector register of a key.
+pub(super) fn vgpr_of(key: Key) -> Option<u16> {
+    key.checked_sub(LANES).map(|lane| (lane >> 6) as u16)
+}
+
+/// The register of a key, which holds a lane or is one.
+pub(super) fn register_of(key: Key) -> Reg {
+    match (vgpr_of(key), key) {
+        (Some(vgpr), _) => Reg::new(RegFile::Vgpr, vgpr, 1),
+        (None, 106) => Reg::special(Special::VccLo, 1),
+        (None, 107) => Reg::special(Special::VccHi, 1),
+        (None, key) => Reg::new(RegFile::Sgpr, key as u16, 1),
+    }
+}
+
+/// The key of a scalar register.
+pub(super) fn scalar(reg: Reg) -> Option<Key> {
+    match reg.file {
+        RegFile::Sgpr => Some(u32::from(reg.index)),
+        RegFile::Special if reg.is(Special::VccLo) => Some(106),
+        RegFile::Special if reg.is(Special::VccHi) => Some(107),
+        _ => None,
+    }
+}
+
+/// A source of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum From {
+    /// A register, or a pair that begins there.
+    Key(Key),
+    /// A number.
+    Number(u64),
+    /// The value to which a linker resolves the literal.
+    Fixup(u32),
+    Unknown,
+}
+
+/// An instruction through which addresses may pass.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Step {
+    pub(super) offset: u32,
+    pub(super) next: u32,
+    pub(super) op: Op,
+    pub(super) to: Option<Key>,
+    /// Dwords that it writes.
+    pub(super) dwords: u8,
+    pub(super) a: From,
+    pub(super) b: From,
+}
+
+/// Registers that are followed, each with its number.
+#[derive(Debug, Default)]
+pub(super) struct Keys(Vec<Key>);
+
+impl Keys {
+    /// The number of a register; there are few.
+    pub(super) fn number(&self, key: Key) -> Option<usize> {
+        self.0.iter().position(|known| *known == key)
+    }
+
+    pub(super) fn get(&self, number: usize) -> Option<Key> {
+        self.0.get(number).copied()
+    }
+
+    pub(super) fn has(&self, key: Key) -> bool {
+        self.0.contains(&key)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (usize, Key)> {
+        self.0.iter().copied().enumerate()
+    }
+}
+
+/// All of them, and the registers that matter.
+pub(super) struct Steps {
+    pub(super) steps: Vec<Step>,
+    pub(super) keys: Keys,
+    /// Get-PCs that only serve prefetching, and the instructions that use their results: none of it is an address of
+    /// code.
+    pub(super) serving: Vec<u32>,
+    /// There were too many to follow the registers into which a program counter is read.
+    pub(super) overflows: bool,
+}
+
+const MOST: usize = 64;
+/// Steps are in the order of code, so values that pass through many registers in that order are found at once.
+const ROUNDS: usize = 8;
+
+impl Steps {
+    /// From the instructions at these offsets, which ascend; those that only serve prefetching are no steps of
+    /// addresses. Where a function may select another bank of vector registers than the first (`beyond`), a number in
+    /// an encoding denotes more than one register: lanes are not followed there.
+    pub(super) fn read(context: &Context<'_, '_>, points: &[u32], beyond: bool, serving: Vec<u32>) -> Self {
+        let (steps, keys) = (Vec::with_capacity(points.len()), Keys::default());
+        let mut found = Self { steps, keys, serving, overflows: false };
+        for offset in points {
+            let Some(inst) = context.decode(*offset) else { continue };
+            let mut step = step(context, *offset, &inst);
+            if beyond {
+                step.forget_lanes();
+            }
+            found.steps.push(step);
+        }
+        found.close();
+        found
+    }
+
+    /// A copy of a followed register to one that is not followed counts as escaped.
+    fn follow(&mut self, key: Key, dwords: u32) {
+        for key in key..key + dwords {
+            if self.keys.len() < MOST && !self.keys.has(key) {
+                self.keys.0.push(key);
+            }
+        }
+    }
+
+    /// Follows the sources of the followed registers.
+    fn close(&mut self) {
+        let steps = std::mem::take(&mut self.steps);
+        let is_serving = |step: &&Step| self.serving.binary_search(&step.offset).is_ok();
+        let counters: Vec<Key> =
+            steps.iter().filter(|step| step.op == Op::GetPc && !is_serving(step)).filter_map(|step| step.to).collect();
+        counters.iter().for_each(|key| self.follow(*key, 2));
+        self.overflows = counters.iter().any(|key| (*key..key + 2).any(|key| !self.keys.has(key)));
+        for step in &steps {
+            if let (Op::SetPc | Op::SwapPc, From::Key(key)) = (step.op, step.a) {
+                self.follow(key, 2);
+            }
+        }
+        for _ in 0..ROUNDS {
+            let before = self.keys.len();
+            for step in steps.iter().rev() {
+                let wanted = |key: Key| (key..key + u32::from(step.dwords)).any(|key| self.keys.has(key));
+                if !step.to.is_some_and(wanted) || matches!(step.op, Op::SetPc | Op::SwapPc | Op::GetPc) {
+                    continue;
+                }
+                let width = if matches!(step.op, Op::Add64 | Op::Sub64 | Op::Move64 | Op::Load) { 2 } else { 1 };
+                for source in [step.a, step.b] {
+                    if let From::Key(key) = source {
+                        self.follow(key, width);
+                    }
+                }
+            }
+            if self.keys.len() == before {
+                break;
+            }
+        }
+        self.steps = steps;
+    }
+}
+
+impl Step {
+    fn forget_lanes(&mut self) {
+        match self.op {
+            Op::WriteLane => self.to = None,
+            Op::ReadLane => self.a = From::Unknown,
+            _ => {}
+        }
+    }
+}
+
+fn step(context: &Context<'_, '_>, offset: u32, inst: &Inst) -> Step {
+    let isa = context.isa();
+    let op = context.ops.of(inst);
+    let (mut to, mut dwords, mut sources) = (None, 1, [From::Unknown; 2]);
+    match op {
+        Op::WriteLane => (to, sources[0]) = write_lane(inst, isa),
+        Op::ReadLane => {
+            to = register(inst.operand(isa, Name::Vdst).or_else(|| inst.operand(isa, Name::Sdst)));
+            sources[0] = read_lane(inst, isa);
+        }
+        Op::Load => (to, dwords, sources) = load(inst, isa),
+        _ => {
+            if let Some(Operand::Reg(reg)) = inst.operand(isa, Name::Sdst) {
+                (to, dwords) = (scalar(reg), reg.count);
+            }
+            for (name, source) in [Name::Src0, Name::Src1].into_iter().zip(&mut sources) {
+                *source = from(context, offset, inst, inst.operand(isa, name));
+            }
+            if inst.mnemonic() == "s_movk_i32" {
+                sources[0] = inst.raw(Name::Simm16).map_or(From::Unknown, |raw| From::Number(raw as i16 as u64));
+            }
+        }
+    }
+    let next = offset + u32::from(inst.len());
+    Step { offset, next, op, to, dwords, a: sources[0], b: sources[1] }
+}
+
+fn register(value: Option<Operand>) -> Option<Key> {
+    match value {
+        Some(Operand::Reg(reg)) => scalar(reg),
+        _ => None,
+    }
+}
+
+pub(super) fn number(value: Option<Operand>) -> Option<u64> {
+    match value {
+        Some(Operand::Inline(inline)) => Some(inline.value as u64),
+        Some(Operand::Literal(literal)) => Some(literal.value),
+        Some(Operand::Imm(number)) => Some(number as u64),
+        _ => None,
+    }
+}
+
+pub(super) fn from(context: &Context<'_, '_>, offset: u32, inst: &Inst, value: Option<Operand>) -> From {
+    match value {
+        Some(Operand::Literal(literal)) => match fixup(context, offset, inst) {
+            Some(fixup) => From::Fixup(fixup),
+            // Sign extension differs between instructions.
+            None if !literal.wide && literal.value >> 31 != 0 && is_wide(context.ops.of(inst)) => From::Unknown,
+            None => From::Number(literal.value),
+        },
+        Some(Operand::Reg(_)) => register(value).map_or(From::Unknown, From::Key),
+        value => number(value).map_or(From::Unknown, From::Number),
+    }
+}
+
+/// Whether it works on numbers of 64 bits.
+fn is_wide(op: Op) -> bool {
+    matches!(op, Op::Move64 | Op::Add64 | Op::Sub64)
+}
+
+/// The fixup that fills the literal in, in a file that is not linked.
+fn fixup(context: &Context<'_, '_>, offset: u32, inst: &Inst) -> Option<u32> {
+    let source = context.source;
+    if source.linked {
+        return None;
+    }
+    let inside = offset + 1..offset + u32::from(inst.len());
+    let first = source.fixups.partition_point(|fixup| fixup.offset < inside.start);
+    let fixup = source.fixups.get(first).filter(|fixup| inside.contains(&fixup.offset))?;
+    (fixup.kind != FixupKind::Rel16).then_some(first as u32)
+}
+
+fn write_lane(inst: &Inst, isa: Isa) -> (Option<Key>, From) {
+    let to = match (inst.operand(isa, Name::Vdst), number(inst.operand(isa, Name::Src1))) {
+        (Some(Operand::Reg(vgpr)), Some(number)) => Some(lane(vgpr.index, number)),
+        _ => None,
+    };
+    (to, register(inst.operand(isa, Name::Src0)).map_or(From::Unknown, From::Key))
+}
+
+fn read_lane(inst: &Inst, isa: Isa) -> From {
+    match (inst.operand(isa, Name::Src0), number(inst.operand(isa, Name::Src1))) {
+        (Some(Operand::Reg(vgpr)), Some(number)) if vgpr.file == RegFile::Vgpr => From::Key(lane(vgpr.index, number)),
+        _ => From::Unknown,
+    }
+}
+
+/// A load through a pair of registers, with a distance that is a number.
+fn load(inst: &Inst, isa: Isa) -> (Option<Key>, u8, [From; 2]) {
+    let (mut to, mut dwords, mut base, mut distance, mut unknown) = (None, 1, From::Unknown, 0, false);
+    for operand in inst.operands(isa) {
+        match (operand.name, operand.value) {
+            (Name::Sdst, Operand::Reg(reg)) => (to, dwords) = (scalar(reg), reg.count),
+            (Name::Sbase, value) => base = register(Some(value)).map_or(From::Unknown, From::Key),
+            (Name::Offset, Operand::Imm(number)) => distance = number as u64,
+            (Name::Soffset, Operand::Reg(reg)) => unknown |= !reg.is(Special::Null),
+            (Name::Offset | Name::Soffset, Operand::Reg(_) | Operand::Literal(_) | Operand::Inline(_)) => {
+                unknown = true
+            }
+            _ => {}
+        }
+    }
+    (to, dwords, [if unknown { From::Unknown } else { base }, From::Number(distance)])
+}

@@ -1,0 +1,200 @@
+//! Sums of addresses and numbers: the steps that make an address from a program counter.
+
+use super::flow::{Solver, State};
+use super::steps::{From, Key, Step};
+use super::value::{Carry, Value};
+use crate::address::PcValue;
+use crate::ops::Op;
+use crate::place::Place;
+use crate::source::{FixupKind, Source};
+
+impl Solver<'_, '_, '_> {
+    pub(super) fn move64(&self, step: &Step, state: &mut State, to: Key) {
+        let (low, high) = match step.a {
+            From::Key(key) => (self.value(state, key), self.value(state, key + 1)),
+            From::Number(number) => (Value::Number(number as u32), Value::Number((number >> 32) as u32)),
+            From::Fixup(fixup) => match self.fixup(fixup, 0) {
+                Some((FixupKind::Abs64, place)) => (Value::Low(place, step.offset), Value::High(place, step.offset)),
+                _ => (Value::Unknown, Value::Unknown),
+            },
+            From::Unknown => (Value::Unknown, Value::Unknown),
+        };
+        self.set(state, to, low);
+        self.set(state, to + 1, high);
+    }
+
+    pub(super) fn absolute(&self, step: &Step, state: &mut State, to: Key) {
+        let From::Fixup(fixup) = step.a else { return };
+        let value = match self.fixup(fixup, 0) {
+            Some((FixupKind::Abs32Lo | FixupKind::Abs32, place)) => Value::Low(place, step.offset),
+            Some((FixupKind::Abs32Hi, place)) => Value::High(place, step.offset),
+            _ => Value::Unknown,
+        };
+        self.set(state, to, value);
+    }
+
+    fn fixup(&self, number: u32, pc: u64) -> Option<(FixupKind, Place)> {
+        fixup(self.context.source, number, pc)
+    }
+
+    pub(super) fn add_low(&mut self, step: &Step, state: &mut State, to: Key) {
+        let (a, b) = (self.read(state, step.a), self.read(state, step.b));
+        let subtracts = step.op == Op::Sub;
+        let (value, carry) = match (a, b, step.b) {
+            (Value::Low(place, pc), _, From::Fixup(fixup)) if !subtracts => {
+                match self.fixup(fixup, place.at).filter(|_| place.base == Place::CODE) {
+                    Some((_, after)) => (Value::Low(after, pc), Carry::Of { before: place, after, at: step.offset }),
+                    None => (Value::Unknown, Carry::Unknown),
+                }
+            }
+            (Value::Low(place, pc), Value::Number(number), _) => {
+                let distance = if subtracts { u64::from(number).wrapping_neg() } else { u64::from(number) };
+                let after = place.plus(distance);
+                (Value::Low(after, pc), Carry::Of { before: place, after, at: step.offset })
+            }
+            (Value::Number(number), Value::Low(place, pc), _) if !subtracts => {
+                let after = place.plus(u64::from(number));
+                (Value::Low(after, pc), Carry::Of { before: place, after, at: step.offset })
+            }
+            (Value::Number(a), Value::Number(b), _) => {
+                let (value, carry) = if subtracts { a.overflowing_sub(b) } else { a.overflowing_add(b) };
+                (Value::Number(value), Carry::Bit(carry))
+            }
+            _ => {
+                self.take_unknown([a, b]);
+                (Value::Unknown, Carry::Unknown)
+            }
+        };
+        self.set(state, to, value);
+        state.carry = if step.op == Op::AddSigned { Carry::Unknown } else { carry };
+    }
+
+    /// Marks addresses as taken that are operands of a sum with an unknown result.
+    fn take_unknown(&mut self, values: [Value; 2]) {
+        for place in values.into_iter().filter_map(Value::place) {
+            self.take(place);
+        }
+    }
+
+    pub(super) fn add_high(&mut self, step: &Step, state: &mut State, to: Key) {
+        let (a, b) = (self.read(state, step.a), self.read(state, step.b));
+        let subtracts = step.op == Op::SubWithBorrow;
+        let value = match (a, b, step.b, state.carry) {
+            (Value::High(place, pc), _, From::Fixup(fixup), Carry::Of { at, .. }) if !subtracts => {
+                match self.fixup(fixup, place.at).filter(|_| place.base == Place::CODE) {
+                    Some((_, after)) => self.high(step, at, after, pc),
+                    None => Value::Unknown,
+                }
+            }
+            (Value::High(place, pc), Value::Number(number), _, Carry::Of { before, after, at }) if place == before => {
+                let distance = u64::from(number) << 32;
+                let distance = if subtracts { distance.wrapping_neg() } else { distance };
+                self.high(step, at, after.plus(distance), pc)
+            }
+            (Value::Number(number), Value::High(place, pc), _, Carry::Of { before, after, at })
+                if !subtracts && place == before =>
+            {
+                self.high(step, at, after.plus(u64::from(number) << 32), pc)
+            }
+            (Value::Number(a), Value::Number(b), _, Carry::Bit(bit)) => match subtracts {
+                true => Value::Number(a.wrapping_sub(b).wrapping_sub(u32::from(bit))),
+                false => Value::Number(a.wrapping_add(b).wrapping_add(u32::from(bit))),
+            },
+            _ => {
+                self.take_unknown([a, b]);
+                Value::Unknown
+            }
+        };
+        self.set(state, to, value);
+    }
+
+    fn high(&mut self, step: &Step, low: u32, to: Place, pc: u32) -> Value {
+        if let Some(found) = &mut self.found {
+            found.values.push(PcValue { pc, low, high: step.offset, to });
+        }
+        Value::High(to, pc)
+    }
+
+    pub(super) fn add_both(&mut self, step: &Step, state: &mut State, to: Key) {
+        let pair = |from: From| match from {
+            From::Key(key) => Some((self.value(state, key), self.value(state, key + 1))),
+            _ => None,
+        };
+        let (base, other) = match (pair(step.a), pair(step.b)) {
+            (Some(base), None) => (base, step.b),
+            (None, Some(base)) if step.op == Op::Add64 => (base, step.a),
+            (Some(base), Some(_)) => (base, step.b),
+            _ => ((Value::Unknown, Value::Unknown), From::Unknown),
+        };
+        let pc = match base.0 {
+            Value::Low(_, pc) => pc,
+            _ => 0,
+        };
+        let distance = match other {
+            From::Number(number) => Some(number),
+            From::Key(key) => match (self.value(state, key), self.value(state, key + 1)) {
+                (Value::Number(low), Value::Number(high)) => Some(u64::from(low) | u64::from(high) << 32),
+                _ => None,
+            },
+            _ => None,
+        };
+        let subtracts = step.op == Op::Sub64;
+        let result = match (Value::address(base.0, base.1), distance, other) {
+            (Some(place), _, From::Fixup(fixup)) if !subtracts && place.base == Place::CODE => {
+                self.fixup(fixup, place.at).map(|(_, after)| after)
+            }
+            (Some(place), Some(distance), _) => {
+                Some(place.plus(if subtracts { distance.wrapping_neg() } else { distance }))
+            }
+            _ => None,
+        };
+        match result {
+            Some(place) => {
+                let high = self.high(step, step.offset, place, pc);
+                self.set(state, to, Value::Low(place, pc));
+                self.set(state, to + 1, high);
+            }
+            None => {
+                self.take_unknown([base.0, base.1]);
+                self.set(state, to, Value::Unknown);
+                self.set(state, to + 1, Value::Unknown);
+            }
+        }
+    }
+
+    pub(super) fn load(&self, step: &Step, state: &mut State) {
+        let address = match (step.a, step.b) {
+            (From::Key(key), From::Number(distance)) => {
+                Value::address(self.value(state, key), self.value(state, key + 1)).map(|place| place.plus(distance))
+            }
+            _ => None,
+        };
+        let Some(to) = step.to else { return };
+        for pair in 0..u32::from(step.dwords).div_ceil(2) {
+            let loaded = address.and_then(|place| self.context.source.loaded(place.plus(u64::from(pair) * 8)));
+            let (low, high) = match loaded {
+                Some(place) => (Value::Low(place, step.offset), Value::High(place, step.offset)),
+                None => (Value::Unknown, Value::Unknown),
+            };
+            self.set(state, to + pair * 2, low);
+            if pair * 2 + 1 < u32::from(step.dwords) {
+                self.set(state, to + pair * 2 + 1, high);
+            }
+        }
+    }
+}
+
+/// The result of a fixup for an address to which its literal is added; `pc` is that address.
+pub(super) fn fixup(source: &Source<'_>, number: u32, pc: u64) -> Option<(FixupKind, Place)> {
+    let fixup = source.fixups.get(number as usize)?;
+    let here = source.address.wrapping_add(u64::from(fixup.offset));
+    let moved = (fixup.addend as u64).wrapping_add(pc.wrapping_sub(here));
+    let place = match fixup.kind {
+        FixupKind::Abs64 | FixupKind::Abs32 | FixupKind::Abs32Lo | FixupKind::Abs32Hi => source.target(fixup)?,
+        FixupKind::GotRel | FixupKind::GotRelLo | FixupKind::GotRelHi => {
+            Place { base: Place::GOT | fixup.symbol, at: moved }
+        }
+        _ => source.symbols.get(fixup.symbol as usize)?.plus(moved),
+    };
+    Some((fixup.kind, place))
+}

@@ -1,0 +1,95 @@
+//! The section that all functions are found in: its source, what is known of calls, and targets of branches.
+
+use super::clobbers::Clobbers;
+use super::sift::{Sift, branch_target};
+use crate::ops::Ops;
+use crate::place::Place;
+use crate::source::{Fixup, FixupKind, Source};
+use hotswap_isa::{Inst, Isa, Seen};
+
+/// State that all functions share.
+pub(crate) struct Context<'s, 'a> {
+    pub(crate) source: &'s Source<'a>,
+    pub(crate) ops: &'s Ops,
+    pub(crate) clobbers: Clobbers,
+    pub(crate) sift: Sift,
+    /// Numbers of the fixups of branches in a file that is not linked; most files have none.
+    branches: Vec<u32>,
+}
+
+impl<'s, 'a> Context<'s, 'a> {
+    pub(crate) fn new(source: &'s Source<'a>, ops: &'s Ops) -> Self {
+        let is_branch = |(_, fixup): &(usize, &Fixup)| fixup.kind == FixupKind::Rel16;
+        let fixups = source.fixups.iter().enumerate().filter(|_| !source.linked);
+        let branches: Vec<u32> = fixups.filter(is_branch).map(|(number, _)| number as u32).collect();
+        let sift = Sift::new(source.isa, ops, source.bytes.len(), !branches.is_empty());
+        Self { source, ops, clobbers: Clobbers::default(), sift, branches }
+    }
+
+    /// The fixup of the branch at an offset.
+    fn branch_fixup(&self, offset: u32) -> Option<&'s Fixup> {
+        let at = |number: &u32| self.source.fixups.get(*number as usize).map_or(u32::MAX, |fixup| fixup.offset);
+        let number = self.branches.get(self.branches.partition_point(|number| at(number) < offset))?;
+        self.source.fixups.get(*number as usize).filter(|fixup| fixup.offset - offset < 4)
+    }
+
+    pub(crate) fn isa(&self) -> Isa {
+        self.source.isa
+    }
+
+    /// The instruction at an offset.
+    #[inline]
+    pub(crate) fn decode(&self, offset: u32) -> Option<Inst> {
+        self.source.isa.decode(self.source.bytes.get(offset as usize..)?).ok()
+    }
+
+    /// The classification of the instruction at an offset, if it needs no decoding.
+    #[inline(always)]
+    pub(crate) fn look(&self, offset: u32) -> Option<Seen> {
+        self.sift.look(self.source.bytes.get(offset as usize..)?)
+    }
+
+    /// The target of a branch that was classified without decoding.
+    #[inline]
+    pub(crate) fn seen_target(&self, offset: u32) -> Target {
+        let target = u32::try_from(branch_target(self.source.bytes, offset)).ok();
+        let inside = target.filter(|target| (*target as usize) < self.source.bytes.len());
+        inside.map_or(Target::Wrong, aligned)
+    }
+
+    pub(crate) fn address(&self, offset: u32) -> u64 {
+        self.source.address.wrapping_add(u64::from(offset))
+    }
+}
+
+/// The target of a direct branch or call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// An offset in the section.
+    Offset(u32),
+    /// An address outside of it.
+    Outside(Place),
+    /// An address that does not exist.
+    Wrong,
+}
+
+/// The target of a direct branch or call at an offset; `None` for other instructions.
+pub(crate) fn direct(context: &Context<'_, '_>, offset: u32, inst: &Inst) -> Option<Target> {
+    resolved(context, offset, inst.branch_target(context.address(offset), context.isa()))
+}
+
+/// The target of an instruction that states this address.
+pub(crate) fn resolved(context: &Context<'_, '_>, offset: u32, stated: Option<u64>) -> Option<Target> {
+    let source = context.source;
+    if let Some(fixup) = context.branch_fixup(offset) {
+        let place = source.target(fixup)?;
+        // The distance counts from the fixup, and the hardware counts from the end of the instruction.
+        return Some(source.offset_of(place).map_or(Target::Outside(place), aligned));
+    }
+    let place = Place { base: Place::CODE, at: stated? };
+    Some(source.offset_of(place).map_or(Target::Wrong, aligned))
+}
+
+fn aligned(offset: u32) -> Target {
+    if offset.is_multiple_of(4) { Target::Offset(offset) } else { Target::Wrong }
+}

@@ -1,0 +1,86 @@
+//! A quick scan of a range of code: whether it is plain, so that no result about other code depends on it.
+//!
+//! Plain code decodes from its first byte to its last as instructions, ends with one that does not continue, and
+//! transfers control only to its own instructions by branches that state their target. So it calls nothing, computes no
+//! address of code, and everything that execution reaches in it from its entries is among the instructions that were
+//! seen.
+
+use super::context::{Context, Target, resolved};
+use super::sift;
+use crate::bits::Bits;
+use crate::ops::Op;
+use hotswap_isa::Inst;
+use hotswap_isa::effects::Flow;
+use std::hint::black_box;
+use std::ops::Range;
+
+/// Buffers of one thread.
+#[derive(Default)]
+pub(crate) struct Sweep {
+    starts: Bits,
+    targets: Vec<u32>,
+}
+
+impl Sweep {
+    /// Whether the stretch is plain and the entries are instructions of it.
+    pub(crate) fn is_plain(&mut self, context: &Context<'_, '_>, start: u32, end: u32, entries: &[u32]) -> bool {
+        self.starts.reset((end - start).div_ceil(4) as usize);
+        self.targets.clear();
+        self.targets.extend(entries);
+        let (mut at, mut goes_on) = (start, true);
+        // Code that reads past the stretch does not end at its end.
+        while at < end {
+            self.starts.set((at - start) as usize / 4);
+            let Some(next) = self.step(context, at, start..end, &mut goes_on) else { return false };
+            at = next;
+        }
+        let is_start = |target: &u32| self.starts.get((*target - start) as usize / 4);
+        at == end && !goes_on && self.targets.iter().all(is_start)
+    }
+
+    /// Scans an instruction and sets whether execution continues after it. Returns the offset after it, unless the
+    /// stretch is not plain.
+    #[inline(always)]
+    fn step(&mut self, context: &Context<'_, '_>, at: u32, stretch: Range<u32>, goes_on: &mut bool) -> Option<u32> {
+        if let Some(seen) = context.look(at) {
+            *goes_on = matches!(seen.class, sift::PLAIN | sift::CONDITIONAL);
+            if matches!(seen.class, sift::CONDITIONAL | sift::BRANCH) {
+                self.lead(context.seen_target(at), stretch)?;
+            }
+            // Constants after predicted branches let the next instruction begin before this length is known.
+            return Some(match seen.len {
+                4 => black_box(at + 4),
+                8 => black_box(at + 8),
+                len => at + u32::from(len),
+            });
+        }
+        let inst = context.decode(at)?;
+        *goes_on = match context.ops.of(&inst) {
+            Op::GetPc | Op::SetPc | Op::SwapPc | Op::Call | Op::AddPc => return None,
+            Op::Branch => self.branch(context, at, &inst, stretch)?,
+            _ => true,
+        };
+        Some(at + u32::from(inst.len()))
+    }
+
+    fn lead(&mut self, target: Target, stretch: Range<u32>) -> Option<()> {
+        match target {
+            Target::Offset(target) if stretch.contains(&target) => self.targets.push(target),
+            _ => return None,
+        }
+        Some(())
+    }
+
+    /// Whether execution continues after a branch; `None` if it may leave the stretch.
+    fn branch(&mut self, context: &Context<'_, '_>, at: u32, inst: &Inst, stretch: Range<u32>) -> Option<bool> {
+        match inst.flow(context.address(at), context.isa()) {
+            Flow::Next => Some(true),
+            Flow::End => Some(false),
+            Flow::Call { .. } | Flow::Indirect { .. } => None,
+            Flow::Branch { conditional, target } => {
+                self.lead(resolved(context, at, Some(target))?, stretch)?;
+                Some(conditional)
+            }
+        }
+    }
+}

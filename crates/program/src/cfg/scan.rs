@@ -1,0 +1,304 @@
+//! Finds the code of one function: from its entries along every path, and into blocks.
+//!
+//! Invariants: an instruction is decoded once, however many entries are added later. Bytes that no path reaches are not
+//! visited. A draft's blocks are as complete as the jumps that are known.
+
+mod blocks;
+
+use super::const_prop::{self, Touches};
+use super::context::{Context, Target, direct, resolved};
+use super::draft::{Draft, Jump, Tracked};
+use super::sift;
+use crate::named::Named;
+use crate::ops::Op;
+use crate::problem::{Problem, Reason};
+use hotswap_isa::bank::{Role, VgprBanks};
+use hotswap_isa::effects::Flow;
+use hotswap_isa::{Flag, Inst, Isa, Seen};
+use std::hint::black_box;
+
+/// Rounds of finding jumps and following them within one function.
+const ROUNDS: usize = 16;
+
+impl Draft {
+    /// Follows all paths from more entries, as far as no addresses in registers are needed.
+    pub(crate) fn walk(&mut self, context: &Context<'_, '_>, entries: &[u32]) {
+        self.stack.extend(entries);
+        self.entries.extend(entries);
+        self.advance(context);
+        if self.tracks {
+            self.due = true;
+            self.leads = const_prop::leads(context, self);
+        }
+    }
+
+    /// Follows all known paths. Returns whether there were some.
+    fn advance(&mut self, context: &Context<'_, '_>) -> bool {
+        self.run(context);
+        let grown = self.grown;
+        if grown {
+            self.build(context);
+            self.named = None;
+        }
+        grown
+    }
+
+    /// Follows addresses, and all paths that result from them.
+    pub(crate) fn track(&mut self, context: &Context<'_, '_>, touches: &mut Touches) {
+        (self.due, self.leads, self.clock) = (false, Vec::new(), context.clobbers.clock());
+        self.touch(context, touches);
+        for round in 0..=ROUNDS {
+            let tracked = const_prop::track(context, self, touches);
+            let has_new_jumps = tracked.jumps != self.tracked.jumps;
+            self.tracked = tracked;
+            self.take_jumps(context);
+            if self.stack.is_empty() {
+                match has_new_jumps {
+                    true => self.build(context),
+                    false => self.link(),
+                }
+                return;
+            }
+            if round == ROUNDS {
+                let offset = self.stack.first().copied().unwrap_or(self.start);
+                self.faults.insert(Problem { offset, reason: Reason::TooDeep });
+                self.stack.clear();
+                self.build(context);
+            } else if self.advance(context) {
+                self.touch(context, touches);
+            }
+        }
+    }
+
+    /// The result of following addresses with the edges of a table, whose blocks are made.
+    pub(crate) fn track_with_table(&mut self, context: &Context<'_, '_>, touches: &mut Touches) -> Tracked {
+        self.build(context);
+        self.touch(context, touches);
+        const_prop::track(context, self, touches)
+    }
+
+    /// Removes a table again.
+    pub(crate) fn drop_table(&mut self, context: &Context<'_, '_>) {
+        self.table = None;
+        self.build(context);
+    }
+
+    /// Records the registers that all its instructions touch.
+    fn touch(&self, context: &Context<'_, '_>, touches: &mut Touches) {
+        touches.clear();
+        let quiet = context.sift.quiet(context.ops);
+        for index in self.starts.iter() {
+            let offset = self.start + index as u32 * 4;
+            let bytes = context.source.bytes.get(offset as usize..).unwrap_or_default();
+            if quiet.is_some_and(|quiet| bytes.first_chunk().is_some_and(|bytes| quiet.look(bytes).is_some())) {
+                continue;
+            }
+            if let Ok(inst) = context.isa().decode(bytes) {
+                touches.read(offset, &inst, context.ops.line(&inst));
+            }
+        }
+    }
+
+    /// Collects the registers that its instructions name.
+    pub(crate) fn name(&mut self, context: &Context<'_, '_>) {
+        let bytes = context.source.bytes.get(self.start as usize..).unwrap_or_default();
+        self.named.get_or_insert_with(|| Box::new(Named::of(context.isa(), context.ops, bytes, &self.starts)));
+    }
+
+    fn fault(&mut self, offset: u32, reason: Reason) {
+        self.faults.insert(Problem { offset, reason });
+    }
+
+    /// Decodes everything that is reachable from the offsets on the stack.
+    fn run(&mut self, context: &Context<'_, '_>) {
+        while let Some(offset) = self.stack.pop() {
+            self.grown = true;
+            let index = self.index(offset);
+            self.leaders.set(index);
+            if self.starts.get(index) {
+                continue;
+            }
+            if self.is_inside(context, offset) {
+                self.fault(offset, Reason::Overlap);
+                continue;
+            }
+            self.run_from(context, offset);
+        }
+    }
+
+    /// Whether an offset is inside of an instruction, of which the longest has five dwords.
+    fn is_inside(&self, context: &Context<'_, '_>, offset: u32) -> bool {
+        let index = self.index(offset);
+        let before = (1..5).map_while(|back| index.checked_sub(back)).find(|before| self.starts.get(*before));
+        let before = before.map(|before| self.start + before as u32 * 4);
+        before.is_some_and(|before| context.decode(before).is_some_and(|inst| before + u32::from(inst.len()) > offset))
+    }
+
+    fn run_from(&mut self, context: &Context<'_, '_>, mut offset: u32) {
+        while !self.starts.get(self.index(offset)) {
+            let next = match context.look(offset) {
+                Some(seen) => self.pass(context, offset, seen),
+                None => self.read(context, offset),
+            };
+            match next {
+                Some(next) if next < self.end => offset = next,
+                Some(next) => return self.leave(context, next),
+                None => return,
+            }
+        }
+    }
+
+    /// Handles an instruction that was not decoded. Returns the offset at which execution continues after it.
+    #[inline(always)]
+    fn pass(&mut self, context: &Context<'_, '_>, offset: u32, seen: Seen) -> Option<u32> {
+        // Constants after predicted branches let the next instruction begin before this length is known.
+        let next = match seen.len {
+            4 => black_box(offset + 4),
+            8 => black_box(offset + 8),
+            len => offset + u32::from(len),
+        };
+        self.take(offset, seen.len)?;
+        if seen.class == sift::PLAIN {
+            return Some(next);
+        }
+        if seen.class == sift::END {
+            return None;
+        }
+        let conditional = seen.class == sift::CONDITIONAL;
+        self.goes_to(context.seen_target(offset), conditional.then_some(next));
+        conditional.then_some(next)
+    }
+
+    /// Decodes an instruction. Returns the offset at which execution continues after it.
+    fn read(&mut self, context: &Context<'_, '_>, offset: u32) -> Option<u32> {
+        let Some(inst) = context.decode(offset) else {
+            self.fault(offset, Reason::Undecodable);
+            return None;
+        };
+        self.take(offset, inst.len())?;
+        let op = context.ops.of(&inst);
+        (op.is_passed() || self.note(context, offset, &inst, op)).then_some(offset + u32::from(inst.len()))
+    }
+
+    /// Marks an instruction there; `None` if another one begins inside of it.
+    #[inline(always)]
+    fn take(&mut self, offset: u32, len: u8) -> Option<()> {
+        let index = self.index(offset);
+        if (1..usize::from(len) / 4).any(|more| self.starts.get(index + more)) {
+            self.fault(offset, Reason::Overlap);
+            return None;
+        }
+        self.starts.set(index);
+        Some(())
+    }
+
+    /// Runs past the function's end.
+    fn leave(&mut self, context: &Context<'_, '_>, next: u32) {
+        if (next as usize) < context.source.bytes.len() {
+            self.reached.insert(next);
+        } else {
+            self.fault(next, Reason::LeavesSection);
+        }
+    }
+
+    /// Handles an instruction of interest. Returns whether execution continues after it.
+    fn note(&mut self, context: &Context<'_, '_>, offset: u32, inst: &Inst, op: Op) -> bool {
+        let next = offset + u32::from(inst.len());
+        match op {
+            Op::Mode => {
+                self.modes.push(offset);
+                // One at the end counts, too: it may spoil a change of the mode that comes next.
+                self.banked = self.banked || next >= self.end || sets_banks(inst, context.isa());
+                self.beyond |= VgprBanks::ENTRY.after(inst, context.isa()).mode() != Some(0);
+                self.indexed |= inst.index_mode(context.isa()) == Some(true);
+            }
+            Op::GetPc => {
+                self.tracks = true;
+                self.counters.push(offset);
+            }
+            Op::SetPc => {
+                self.tracks = true;
+                return false;
+            }
+            Op::SwapPc => {
+                self.tracks = true;
+                self.lead(next);
+            }
+            Op::Call => {
+                if let Some(Target::Offset(target)) = direct(context, offset, inst) {
+                    self.called.insert(target);
+                }
+                self.lead(next);
+            }
+            Op::AddPc | Op::Branch => {
+                if inst.is(Flag::Call) {
+                    self.modes.push(offset);
+                }
+                return self.branch(context, offset, inst);
+            }
+            _ => {}
+        }
+        true
+    }
+
+    fn lead(&mut self, offset: u32) {
+        if self.holds(offset) {
+            self.leaders.set(self.index(offset));
+        }
+    }
+
+    fn branch(&mut self, context: &Context<'_, '_>, offset: u32, inst: &Inst) -> bool {
+        let next = offset + u32::from(inst.len());
+        let (conditional, target) = match inst.flow(context.address(offset), context.isa()) {
+            Flow::Next => return true,
+            Flow::End => return false,
+            Flow::Call { target } => (true, target),
+            Flow::Branch { conditional, target } => (conditional, Some(target)),
+            Flow::Indirect { conditional } => (conditional, None),
+        };
+        self.goes_to(resolved(context, offset, target).unwrap_or(Target::Wrong), conditional.then_some(next));
+        conditional
+    }
+
+    /// Adds the target of a branch; execution continues after the branch unless it is always taken.
+    fn goes_to(&mut self, target: Target, next: Option<u32>) {
+        if let Target::Offset(target) = target {
+            if self.holds(target) {
+                self.stack.push(target);
+            } else {
+                self.reached.insert(target);
+            }
+        }
+        if let Some(next) = next {
+            self.lead(next);
+        }
+    }
+
+    /// Follows the jumps that were found; those into other functions belong to these.
+    fn take_jumps(&mut self, context: &Context<'_, '_>) {
+        for (_, jump) in &self.tracked.jumps {
+            let Jump::To(place) = jump else { continue };
+            let Some(target) = context.source.offset_of(*place).filter(|target| target.is_multiple_of(4)) else {
+                continue;
+            };
+            if !self.holds(target) {
+                self.reached.insert(target);
+            } else if !self.starts.get(self.index(target)) || !self.leaders.get(self.index(target)) {
+                // An offset that overlaps an instruction was a fault already and stays one.
+                if !self.faults.contains(&Problem { offset: target, reason: Reason::Overlap }) {
+                    self.stack.push(target);
+                }
+            }
+        }
+        for (_, to, _) in &self.tracked.calls {
+            self.called.extend(to.and_then(|place| context.source.offset_of(place)));
+        }
+    }
+}
+
+/// Whether an instruction changes some bank mode.
+fn sets_banks(inst: &Inst, isa: Isa) -> bool {
+    let banks = |mode: VgprBanks| Role::ALL.map(|role| mode.bank(role));
+    let all = [VgprBanks::ENTRY, VgprBanks::of_mode(0xff), VgprBanks::UNKNOWN];
+    all.into_iter().any(|mode| banks(mode.after(inst, isa)) != banks(mode))
+}

@@ -1,0 +1,195 @@
+//! Blocks of the code that was found, their exits and their successors.
+
+use crate::bits::Ranks;
+use crate::block::{Blocks, Exit, Goes};
+use crate::cfg::const_prop;
+use crate::cfg::context::{Context, Target, direct, resolved};
+use crate::cfg::draft::{Draft, Jump, RawCall, TAIL_OFFSET, Table};
+use crate::cfg::sift;
+use crate::ops::Op;
+use crate::place::Place;
+use crate::problem::Reason;
+use hotswap_isa::Inst;
+use hotswap_isa::effects::Flow;
+
+impl Draft {
+    /// Makes blocks from the decoded instructions.
+    pub(super) fn build(&mut self, context: &Context<'_, '_>) {
+        self.grown = false;
+        self.calls.clear();
+        // Excludes targets at which no instruction begins.
+        self.ranks = Ranks::of(&self.leaders, &self.starts);
+        let heads = self.ranks.iter().map(|head| self.start + head as u32 * 4);
+        self.blocks = Blocks::new(heads, self.ranks.count());
+        if let Some(table) = &self.table {
+            let number = |target: &u32| self.ranks.number(self.index(*target)).map(|number| number as u32);
+            self.blocks.set_table(table.targets.iter().filter_map(number).collect());
+        }
+        for number in 0..self.blocks.len() {
+            self.finish(context, number);
+        }
+        self.ranks = Ranks::default();
+        self.calls.shrink_to_fit();
+    }
+
+    /// Puts the call targets that were found into the existing blocks; their exits and successors do not depend on
+    /// them.
+    pub(super) fn link(&mut self) {
+        for call in &mut self.calls {
+            if let Ok(found) = self.tracked.calls.binary_search_by_key(&call.offset, |call| call.0) {
+                (_, call.to, call.link) = self.tracked.calls[found];
+            }
+        }
+    }
+
+    /// Sets the exit of a block, and its successors.
+    fn finish(&mut self, context: &Context<'_, '_>, number: usize) {
+        let limit = self.index(self.blocks.limit(number, self.end).next_multiple_of(4));
+        let Some(last) = self.starts.previous(limit) else { return };
+        let offset = self.start + last as u32 * 4;
+        self.goes = Goes::default();
+        let (len, (exit, link)) = if let Some(seen) = context.look(offset) {
+            let next = offset + u32::from(seen.len);
+            (seen.len, (self.seen_exit(context, offset, seen.class, next), 255))
+        } else {
+            let Some(inst) = context.decode(offset) else { return };
+            let next = offset + u32::from(inst.len());
+            (inst.len(), self.exit(context, offset, &inst, next))
+        };
+        debug_assert!(!self.goes.next || self.blocks.limit(number, self.end) == offset + u32::from(len));
+        self.blocks.finish(number, len, exit, link, self.goes);
+    }
+
+    /// The exit by an instruction that was not decoded.
+    fn seen_exit(&mut self, context: &Context<'_, '_>, offset: u32, class: u8, next: u32) -> Exit {
+        match class {
+            sift::END => Exit::End,
+            sift::CONDITIONAL => self.branch_exit(offset, context.seen_target(offset), Some(next)),
+            sift::BRANCH => self.branch_exit(offset, context.seen_target(offset), None),
+            _ => self.go_on(offset, next, Exit::Fall),
+        }
+    }
+
+    fn exit(&mut self, context: &Context<'_, '_>, offset: u32, inst: &Inst, next: u32) -> (Exit, u8) {
+        match context.ops.of(inst) {
+            Op::Branch | Op::AddPc => {}
+            Op::SetPc => return self.jump_exit(context, offset),
+            Op::SwapPc => {
+                let found = self.tracked.calls.binary_search_by_key(&offset, |call| call.0).ok();
+                let (_, to, link) = found.map_or((0, None, 255), |found| self.tracked.calls[found]);
+                self.calls.push(RawCall { offset, to, link });
+                return (self.go_on(offset, next, Exit::Call), 255);
+            }
+            Op::Call => {
+                let link = const_prop::destination(inst, context.isa());
+                let to = match direct(context, offset, inst) {
+                    Some(Target::Offset(target)) => Some(context.source.place_of(target)),
+                    Some(Target::Outside(place)) => Some(place),
+                    _ => None,
+                };
+                self.calls.push(RawCall { offset, to, link });
+                return (self.go_on(offset, next, Exit::Call), 255);
+            }
+            _ => return (self.go_on(offset, next, Exit::Fall), 255),
+        }
+        let exit = match inst.flow(context.address(offset), context.isa()) {
+            Flow::Next => self.go_on(offset, next, Exit::Fall),
+            Flow::End => Exit::End,
+            Flow::Call { .. } => {
+                self.calls.push(RawCall { offset, to: None, link: 255 });
+                self.go_on(offset, next, Exit::Call)
+            }
+            Flow::Indirect { conditional } => {
+                if conditional {
+                    self.go_on(offset, next, Exit::Fall);
+                }
+                self.fault(offset, Reason::Exception);
+                Exit::Unknown
+            }
+            Flow::Branch { conditional, target } => {
+                let taken = resolved(context, offset, Some(target)).unwrap_or(Target::Wrong);
+                self.branch_exit(offset, taken, conditional.then_some(next))
+            }
+        };
+        (exit, 255)
+    }
+
+    fn branch_exit(&mut self, offset: u32, taken: Target, next: Option<u32>) -> Exit {
+        let exit = self.edge_to(offset, taken, Exit::Branch);
+        match next {
+            None => exit,
+            Some(next) => match (exit, self.go_on(offset, next, Exit::Conditional)) {
+                (Exit::Unknown, _) | (_, Exit::Unknown) => Exit::Unknown,
+                // One path leaves the function: the function's own edges give the other one.
+                (Exit::Tail, _) | (_, Exit::Tail) => Exit::Tail,
+                _ => Exit::Conditional,
+            },
+        }
+    }
+
+    fn edge_to(&mut self, offset: u32, target: Target, exit: Exit) -> Exit {
+        match target {
+            Target::Offset(target) if self.holds(target) => self.inner_edge(target, exit),
+            Target::Offset(target) => {
+                let to = Some(target);
+                self.tail(offset, to)
+            }
+            Target::Outside(_) => {
+                self.fault(offset, Reason::Undefined);
+                Exit::Unknown
+            }
+            Target::Wrong => {
+                self.fault(offset, Reason::TargetOutside);
+                Exit::Unknown
+            }
+        }
+    }
+
+    fn tail(&mut self, offset: u32, target: Option<u32>) -> Exit {
+        // The address is made from the offset when the draft is finished; see `RawCall`.
+        let to = target.map(|target| Place { base: TAIL_OFFSET, at: u64::from(target) });
+        self.calls.push(RawCall { offset, to, link: 255 });
+        Exit::Tail
+    }
+
+    /// An edge to an offset of this function; bytes that could not be decoded are a fault already.
+    fn inner_edge(&mut self, target: u32, exit: Exit) -> Exit {
+        let block = self.ranks.number(self.index(target));
+        self.goes.taken = block.map(|block| block as u32);
+        block.map_or(Exit::Unknown, |_| exit)
+    }
+
+    fn go_on(&mut self, offset: u32, next: u32, exit: Exit) -> Exit {
+        if self.holds(next) {
+            self.goes.next = self.ranks.number(self.index(next)).is_some();
+            return if self.goes.next { exit } else { Exit::Unknown };
+        }
+        if self.reached.contains(&next) {
+            return self.tail(offset, Some(next));
+        }
+        Exit::Unknown
+    }
+
+    fn jump_exit(&mut self, context: &Context<'_, '_>, offset: u32) -> (Exit, u8) {
+        let found = self.tracked.jumps.binary_search_by_key(&offset, |jump| jump.0).ok();
+        match found.map(|found| self.tracked.jumps[found].1) {
+            Some(Jump::To(place)) => match context.source.offset_of(place) {
+                Some(target) if target.is_multiple_of(4) => {
+                    (self.edge_to(offset, Target::Offset(target), Exit::Jump), 255)
+                }
+                Some(_) => (self.edge_to(offset, Target::Wrong, Exit::Jump), 255),
+                None => {
+                    self.calls.push(RawCall { offset, to: Some(place), link: 255 });
+                    (Exit::Tail, 255)
+                }
+            },
+            Some(Jump::Return(link)) => (Exit::Return, link),
+            Some(Jump::Never) => (Exit::Jump, 255),
+            Some(Jump::Unknown) | None => {
+                let explains = |table: &Table| table.jumps.binary_search(&offset).is_ok();
+                let exit = if self.table.as_ref().is_some_and(explains) { Exit::Table } else { Exit::Unknown };
+                (exit, 255)
+            }
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! Jumps to addresses that were loaded: by tables of addresses, as found in assembly.
+//!
+//! All memory contents were written by the program or come from the file. So a jump whose address comes whole from
+//! memory, without arithmetic, has as its target an address that a word of the file names, or one that code has
+//! computed. All such addresses in the jump's function are its successors, whichever table it may read. It leaves the
+//! function as well unless the function is a kernel that calls nothing and no such address is outside
+//! ([`Table::strays`]). If there is no other unknown transfer, the addresses are no entries: only these jumps reach
+//! them ([`Table::closes`]).
+//!
+//! Invariants: all jumps of a function are resolved, or none of them. The addresses found in registers stay valid with
+//! the new edges, or the jumps stay unknown. They stay unknown, too, where memory may hold an address of code that is
+//! not among these.
+//!
+//! Assumed, as for files without relocations elsewhere: code does not write values that it computes from distances in
+//! data, or from loaded addresses, to memory for such jumps to load; relocations of distances into the function are
+//! seen.
+//!
+//! Absent on purpose: which table a jump reads, and its length; distances in tables.
+
+use super::const_prop::{Touches, destination};
+use super::context::Context;
+use super::draft::{Draft, Jump, Stretch, Table};
+use crate::address_slice::{Code, Origins};
+use crate::place::Place;
+use crate::problem::{Problem, Reason};
+use crate::source::{FixupKind, MarkKind};
+use hotswap_isa::reg::{Reg, RegFile};
+use std::cell::OnceCell;
+
+/// Maximum targets of the jumps of a function.
+const MOST_TARGETS: usize = 4096;
+/// Maximum edges of the jumps of a function.
+const MOST_EDGES: usize = 1 << 16;
+
+/// Resolves the jumps of all functions, as far as that can be proven; obstacles become problems.
+pub(crate) fn resolve(context: &Context<'_, '_>, stretches: &mut [Stretch]) {
+    let unknown = |stretch: &Stretch| stretch.draft.as_ref().is_some_and(|draft| unknown_jumps(draft).next().is_some());
+    let numbers: Vec<usize> = (0..stretches.len()).filter(|number| unknown(&stretches[*number])).collect();
+    if numbers.is_empty() {
+        return;
+    }
+    let named = Named::of(context, stretches);
+    let mut touches = Touches::new(context.isa());
+    for number in &numbers {
+        let Some(mut draft) = stretches[*number].draft.take() else { continue };
+        match named.table(context, &draft) {
+            Ok(table) => {
+                let jumps = table.jumps.clone();
+                if !draft.take_table(context, &mut touches, table) {
+                    blame(&mut draft, &jumps, Reason::UnclearJump);
+                }
+            }
+            Err((jumps, reason)) => blame(&mut draft, &jumps, reason),
+        }
+        stretches[*number].draft = Some(draft);
+    }
+    if let [only] = numbers[..] {
+        close(context, stretches, only);
+    }
+}
+
+fn blame(draft: &mut Draft, jumps: &[u32], reason: Reason) {
+    draft.faults.extend(jumps.iter().map(|offset| Problem { offset: *offset, reason }));
+}
+
+fn unknown_jumps(draft: &Draft) -> impl Iterator<Item = u32> {
+    draft.tracked.jumps.iter().filter(|(_, jump)| *jump == Jump::Unknown).map(|(offset, _)| *offset)
+}
+
+/// Decides for the one function with such jumps whether they are the only paths to the addresses that are named inside
+/// of it.
+fn close(context: &Context<'_, '_>, stretches: &mut [Stretch], number: usize) {
+    let calls_unknown = |draft: &Draft| draft.tracked.calls.iter().any(|call| call.1.is_none());
+    let returns_from_kernel = |draft: &Draft| {
+        is_kernel(context, draft.start) && draft.tracked.jumps.iter().any(|jump| matches!(jump.1, Jump::Return(_)))
+    };
+    let goes_anywhere = |draft: &Draft| calls_unknown(draft) || returns_from_kernel(draft) || !draft.faults.is_empty();
+    if stretches.iter().filter_map(|stretch| stretch.draft.as_deref()).any(goes_anywhere) {
+        return;
+    }
+    if let Some(table) = stretches[number].draft.as_mut().and_then(|draft| draft.table.as_mut()) {
+        table.closes = !table.strays;
+    }
+}
+
+/// Addresses of code that memory may hold.
+struct Named {
+    /// Offsets that words of the file name, or literals, ascending.
+    words: Vec<u32>,
+    /// Offsets that are results of sums, ascending.
+    sums: Vec<u32>,
+    /// Words or literals name code that is not in this section, or may.
+    others: bool,
+    /// Addresses are used where they are not tracked.
+    escapes: bool,
+    /// Offsets that functions reach in others, or call in themselves, ascending.
+    led: Vec<u32>,
+}
+
+/// Jumps that stay unknown, and the reason.
+type Unexplained = (Vec<u32>, Reason);
+
+impl Named {
+    fn of(context: &Context<'_, '_>, stretches: &[Stretch]) -> Self {
+        let source = context.source;
+        let is_absolute = |kind| {
+            use FixupKind::{Abs32, Abs32Hi, Abs32Lo, Abs64};
+            matches!(kind, Abs32 | Abs32Lo | Abs32Hi | Abs64)
+        };
+        let literals = source.fixups.iter().filter(|fixup| is_absolute(fixup.kind));
+        let literals = literals.filter_map(|fixup| source.target(fixup));
+        let places: Vec<Place> = source.slots.iter().map(|slot| slot.to).chain(literals).collect();
+        let drafts = || stretches.iter().filter_map(|stretch| stretch.draft.as_deref());
+        let values = drafts().flat_map(|draft| &draft.tracked.values).map(|value| value.to);
+        let offsets = |places: &mut dyn Iterator<Item = Place>| {
+            let mut offsets: Vec<u32> = places.filter_map(|place| source.offset_of(place)).collect();
+            offsets.sort_unstable();
+            offsets.dedup();
+            offsets
+        };
+        Self {
+            others: !source.alone || places.iter().any(|place| place.base >= Place::EXTERN),
+            words: offsets(&mut places.iter().copied()),
+            sums: offsets(&mut { values }),
+            escapes: drafts().any(|draft| draft.tracked.escapes),
+            led: {
+                let mut led: Vec<u32> =
+                    drafts().flat_map(|draft| draft.called.iter().chain(&draft.reached)).copied().collect();
+                led.sort_unstable();
+                led
+            },
+        }
+    }
+
+    /// The jumps of a function with their successors.
+    fn table(&self, context: &Context<'_, '_>, draft: &Draft) -> Result<Table, Unexplained> {
+        let jumps: Vec<u32> = unknown_jumps(draft).collect();
+        if jumps.len() > MOST_TARGETS {
+            return Err((jumps, Reason::CrowdedJump));
+        }
+        let code = draft.code(context);
+        let origins: Vec<Option<Origins>> = jumps.iter().map(|jump| code.origins(*jump)).collect();
+        let of = |wanted: &dyn Fn(Option<Origins>) -> bool| -> Vec<u32> {
+            let found = jumps.iter().zip(&origins).filter(|(_, origins)| wanted(**origins));
+            found.map(|(jump, _)| *jump).collect()
+        };
+        let computed = of(&|origins| origins.is_none());
+        if !computed.is_empty() {
+            return Err((computed, Reason::ComputedJump));
+        }
+        if of(&Origins::is_loaded).len() < jumps.len() {
+            return Err((Vec::new(), Reason::UnknownJump));
+        }
+        let words = part(&self.words, draft);
+        if !words.iter().any(|offset| !is_function(context, *offset)) {
+            return Err((jumps, Reason::UnnamedJump));
+        }
+        let sums = part(&self.sums, draft).iter().copied().filter(|offset| !is_data(context, *offset));
+        let mut targets: Vec<u32> = words.iter().copied().chain(sums).collect();
+        targets.sort_unstable();
+        targets.dedup();
+        let is_known = |target: &u32| target.is_multiple_of(4) && draft.blocks.at(*target).is_some();
+        if self.escapes || !targets.iter().all(is_known) || has_hints(context, draft) || leaks(context, draft) {
+            return Err((jumps, Reason::UnclearJump));
+        }
+        if targets.len() > MOST_TARGETS || targets.len().saturating_mul(jumps.len()) > MOST_EDGES {
+            return Err((jumps, Reason::CrowdedJump));
+        }
+        Ok(Table { strays: self.strays(context, draft), closes: false, jumps, targets })
+    }
+
+    /// Whether loaded addresses may be outside of the function.
+    fn strays(&self, context: &Context<'_, '_>, draft: &Draft) -> bool {
+        let lies_outside = |offset: &u32| !draft.holds(*offset);
+        let is_named = |entry: u32| self.words.binary_search(&entry).is_ok() && !is_function(context, entry);
+        self.others
+            || !draft.calls.is_empty()
+            || !part(&self.led, draft).is_empty()
+            || self.words.iter().chain(&self.sums).any(lies_outside)
+            || draft.entries.iter().any(|entry| !is_kernel(context, *entry) && !is_named(*entry))
+    }
+}
+
+impl Origins {
+    /// Whether an address was loaded, or computed in full: it has no other origin.
+    fn is_loaded(origins: Option<Self>) -> bool {
+        origins.is_some_and(|origins| origins.memory && !origins.others)
+    }
+}
+
+impl Draft {
+    /// Its code, for the backward search for addresses.
+    fn code<'c>(&'c self, context: &'c Context<'_, '_>) -> Code<'c> {
+        let mut entries = self.entries.clone();
+        entries.sort_unstable();
+        Code {
+            source: context.source,
+            ops: context.ops,
+            blocks: &self.blocks,
+            starts: &self.starts,
+            span: (self.start, self.end),
+            entries,
+            values: &self.tracked.values,
+            before: OnceCell::new(),
+        }
+    }
+
+    /// Makes blocks with the edges of a table. Returns whether all other results stay the same as without them.
+    fn take_table(&mut self, context: &Context<'_, '_>, touches: &mut Touches, table: Table) -> bool {
+        self.table = Some(table);
+        let with_edges = self.track_with_table(context, touches);
+        let before = &self.tracked;
+        let is_same = with_edges.jumps == before.jumps
+            && with_edges.calls == before.calls
+            && with_edges.values == before.values
+            && with_edges.serving == before.serving
+            && with_edges.taken == before.taken
+            && with_edges.escapes == before.escapes;
+        let code = self.code(context);
+        let is_loaded = |jump: u32| Origins::is_loaded(code.origins(jump));
+        let holds = is_same && unknown_jumps(self).all(is_loaded);
+        if !holds {
+            self.drop_table(context);
+        }
+        holds
+    }
+}
+
+/// The offsets that are in a function.
+fn part<'o>(offsets: &'o [u32], draft: &Draft) -> &'o [u32] {
+    let first = offsets.partition_point(|offset| *offset < draft.start);
+    let count = offsets[first..].partition_point(|offset| *offset < draft.end);
+    &offsets[first..first + count]
+}
+
+fn marks_at<'c>(context: &'c Context<'_, '_>, offset: u32) -> impl Iterator<Item = MarkKind> + Clone + 'c {
+    let marks = &context.source.marks;
+    let first = marks.partition_point(|mark| mark.offset < offset);
+    marks[first..].iter().take_while(move |mark| mark.offset == offset).map(|mark| mark.kind)
+}
+
+fn is_kernel(context: &Context<'_, '_>, offset: u32) -> bool {
+    marks_at(context, offset).any(|kind| matches!(kind, MarkKind::Kernel(_)))
+}
+
+fn is_function(context: &Context<'_, '_>, offset: u32) -> bool {
+    marks_at(context, offset).any(|kind| matches!(kind, MarkKind::Kernel(_) | MarkKind::Function))
+}
+
+/// Whether an offset is in a symbol that names data.
+fn is_data(context: &Context<'_, '_>, offset: u32) -> bool {
+    let marks = &context.source.marks;
+    let before = &marks[..marks.partition_point(|mark| mark.offset <= offset)];
+    before.iter().any(|mark| mark.kind == MarkKind::Object && offset - mark.offset < mark.size)
+}
+
+/// Whether relocations elsewhere refer to a place inside of the function otherwise than as an address.
+fn has_hints(context: &Context<'_, '_>, draft: &Draft) -> bool {
+    part(&context.source.hints, draft).iter().any(|offset| !is_function(context, *offset))
+}
+
+/// Whether a program counter itself may be used elsewhere before it becomes part of a sum.
+fn leaks(context: &Context<'_, '_>, draft: &Draft) -> bool {
+    let is_serving = |counter: &u32| draft.tracked.serving.binary_search(counter).is_ok();
+    draft.counters.iter().filter(|counter| !is_serving(counter)).any(|counter| !is_used_up(context, draft, *counter))
+}
+
+/// Whether the first sum of a program counter is in its block, overwrites both halves, and they are not read elsewhere.
+fn is_used_up(context: &Context<'_, '_>, draft: &Draft, counter: u32) -> bool {
+    let sums = draft.tracked.values.iter().filter(|value| value.pc == counter && value.low > counter);
+    let Some(sum) = sums.min_by_key(|value| value.low) else { return false };
+    let Some(block) = draft.blocks.before(counter).map(|block| draft.block(block)) else { return false };
+    let Some(inst) = context.decode(counter) else { return false };
+    let first = u16::from(destination(&inst, context.isa()));
+    let (mut at, mut left) = (counter + u32::from(inst.len()), vec![first, first + 1]);
+    while at <= sum.low.max(sum.high) && at < block.end {
+        let Some(inst) = context.decode(at) else { return false };
+        let touches = |reg: Reg, index: &u16| {
+            reg.file == RegFile::Sgpr && (reg.index..reg.index + u16::from(reg.count)).contains(index)
+        };
+        let reads = inst.reads(context.isa()).any(|effect| left.iter().any(|index| touches(effect.reg, index)));
+        if reads && at != sum.low && at != sum.high {
+            return false;
+        }
+        inst.writes(context.isa()).for_each(|effect| left.retain(|index| !touches(effect.reg, index)));
+        at += u32::from(inst.len());
+    }
+    left.is_empty()
+}
