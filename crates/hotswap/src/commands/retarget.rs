@@ -21,7 +21,7 @@ use hotswap_compat::Allow;
 use hotswap_compat::names::{Disagreement, HostPart};
 use hotswap_files::Input;
 use hotswap_pipeline::{Request, TargetResult};
-use hotswap_plan::{Plan, Policy, TextFindings};
+use hotswap_plan::{Plan, TextFindings};
 use hotswap_report::{Diagnostic, Severity, codes};
 use hotswap_targets::TargetId;
 use report::Report;
@@ -112,7 +112,7 @@ impl Arguments {
     /// The plan of the options, with these pairs.
     fn plan(&self, pairs: &[String]) -> Result<Plan, Diagnostic> {
         let allows = |what| self.allow.contains(&what);
-        let mut plan = self.settings.plan_allowing(pairs, allows(Allowed::Experimental))?;
+        let mut plan = self.settings.plan(pairs, allows(Allowed::Experimental))?;
         plan.unchecked_names = allows(Allowed::Names);
         Ok(plan)
     }
