@@ -4,9 +4,10 @@
 //! read, from the bounds table that LLVM's device runtime keeps in the memory of the GPU. If both exist and contradict
 //! each other, the file is right and the user is warned.
 
-use crate::elf::{Fault, File, Image, Sections, Span, word};
+use crate::bytes::{Image, Span, put, word};
+use crate::elf::{Fault, File, Sections};
 use crate::layout::{self, LAYOUTS, Layout};
-use crate::memory::{Bytes, put};
+use crate::memory::Bytes;
 use crate::raw::{Deltas, Fixed, Parts, names_are_sound};
 use crate::record::{self, Frame};
 use crate::text::Text;

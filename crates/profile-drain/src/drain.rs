@@ -2,6 +2,7 @@
 //!
 //! Each failure is reported once, with its loss, and never stops the rest.
 
+use crate::bytes::until_zero;
 use crate::capture::{self, Loaded, Refusal, TABLE_SIZE, capture};
 use crate::elf::{Blocks, File};
 use crate::hsa::{self, Agent, Hsa, Segment};
@@ -207,7 +208,7 @@ fn collect_one(hsa: &Hsa, store: &mut Store, segment: Segment, agent: Agent, log
     let table = if file.is_err() { ask() } else { None };
     let loaded = Loaded { base: segment.base, size: segment.size, table };
     let who = |line: &mut Line| {
-        line.push(crate::elf::until_zero(&agent.processor)).push(b" code object at 0x").hex(segment.base, 0);
+        line.push(until_zero(&agent.processor)).push(b" code object at 0x").hex(segment.base, 0);
         line.push(b" on node ").number(u64::from(agent.node)).push(b": ");
     };
     match capture(hsa, loaded, &file) {

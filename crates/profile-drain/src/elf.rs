@@ -4,24 +4,9 @@
 //! not keep the memory that it loaded a code object from. Nothing is trusted. Absent: everything else in the file;
 //! `hotswap-code-object` handles whole files.
 
-use crate::memory::{Bytes, copy};
+use crate::bytes::{Image, Span, until_zero, word};
+use crate::memory::Bytes;
 use core::cell::Cell;
-
-/// A source of bytes that can be read, or not, at an offset.
-pub trait Image {
-    /// Fills all of `into`; returns false if it cannot.
-    fn read(&self, offset: u64, into: &mut [u8]) -> bool;
-}
-
-impl Image for &[u8] {
-    fn read(&self, offset: u64, into: &mut [u8]) -> bool {
-        let end = offset.checked_add(into.len() as u64).and_then(|end| usize::try_from(end).ok());
-        let range = usize::try_from(offset).ok().zip(end).and_then(|(start, end)| self.get(start..end));
-        let Some(range) = range else { return false };
-        copy(into, range);
-        true
-    }
-}
 
 /// An image that is read in blocks: each read of [`crate::libc::OwnMemory`] is a system call, and most instrumented
 /// code objects fit into one block.
@@ -59,28 +44,6 @@ impl<I: Image> Image for Blocks<I> {
             }
         }
         self.image.read(offset, into) // across blocks, or a part that is not there
-    }
-}
-
-/// A part of the address space of a code object, as its link fixed it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Span {
-    /// First address.
-    pub address: u64,
-    /// Bytes.
-    pub size: u64,
-}
-
-impl Span {
-    /// Its end address; `None` where it wraps around.
-    pub fn end(self) -> Option<u64> {
-        self.address.checked_add(self.size)
-    }
-
-    /// Whether these bytes are in it.
-    pub fn holds(self, address: u64, size: u64) -> bool {
-        let end = address.checked_add(size);
-        address >= self.address && end.is_some_and(|end| self.end().is_some_and(|own| end <= own))
     }
 }
 
@@ -137,16 +100,6 @@ const SYMBOL: u64 = 24;
 const NAME: usize = 32;
 /// Names of sections are not read beyond this.
 const LONGEST_NAMES: u64 = 1 << 20;
-
-/// A little-endian integer of two, four or eight bytes; zero where the bytes end before it.
-pub fn word<const N: usize>(bytes: &[u8], at: usize) -> u64 {
-    let rest = bytes.get(at..).unwrap_or_default();
-    match N {
-        2 => rest.first_chunk().map_or(0, |word| u64::from(u16::from_le_bytes(*word))),
-        4 => rest.first_chunk().map_or(0, |word| u64::from(u32::from_le_bytes(*word))),
-        _ => rest.first_chunk().map_or(0, |word| u64::from_le_bytes(*word)),
-    }
-}
 
 /// A file whose headers were read.
 pub struct File<'a, I: Image> {
@@ -280,11 +233,6 @@ impl<'a, I: Image> File<'a, I> {
 }
 
 const NAMES: &[u8] = b"__llvm_prf_names";
-
-/// The text before the first zero.
-pub fn until_zero(bytes: &[u8]) -> &[u8] {
-    bytes.split(|byte| *byte == 0).next().unwrap_or_default()
-}
 
 fn slot<'a>(sections: &'a mut Sections, name: &[u8]) -> Option<&'a mut Span> {
     if !name.starts_with(b"__llvm_prf_") {

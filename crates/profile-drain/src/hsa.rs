@@ -5,9 +5,10 @@
 //! the loader's lock during its callbacks, and a copy may need that lock.
 #![allow(unsafe_code)] // calls through pointers of dlsym, each with its proof
 
+use crate::bytes::put;
 use crate::capture::Device;
 use crate::libc::{Library, pause};
-use crate::memory::{Bytes, put};
+use crate::memory::Bytes;
 use crate::text::Text;
 use core::ffi::{CStr, c_char, c_void};
 use core::mem::transmute;
@@ -188,12 +189,12 @@ impl Hsa {
     /// The properties of an agent; `None` if it is no GPU.
     pub fn agent(&self, agent: u64) -> Result<Option<Agent>, Refusal> {
         let device = self.agent_value(agent, AGENT_INFO_DEVICE)?;
-        if crate::elf::word::<4>(&device, 0) != DEVICE_TYPE_GPU {
+        if crate::bytes::word::<4>(&device, 0) != DEVICE_TYPE_GPU {
             return Ok(None);
         }
         let name = self.agent_value(agent, AGENT_INFO_NAME)?;
         let node = match self.agent_value(agent, AGENT_INFO_NODE) {
-            Ok(node) => crate::elf::word::<4>(&node, 0) as u32,
+            Ok(node) => crate::bytes::word::<4>(&node, 0) as u32,
             Err(refusal) => self.number(agent).ok_or(refusal)?,
         };
         let mut made = Agent { processor: [0; 64], node };
@@ -236,8 +237,8 @@ impl Hsa {
             // SAFETY: a symbol that HSA just returned; the values have four and eight bytes.
             (unsafe { symbol_info(symbol, what, &mut value) } == SUCCESS).then_some(value)
         };
-        let own = crate::elf::word::<4>(&value(SYMBOL_INFO_VARIABLE_SIZE)?, 0);
-        let address = crate::elf::word::<8>(&value(SYMBOL_INFO_VARIABLE_ADDRESS)?, 0);
+        let own = crate::bytes::word::<4>(&value(SYMBOL_INFO_VARIABLE_SIZE)?, 0);
+        let address = crate::bytes::word::<8>(&value(SYMBOL_INFO_VARIABLE_ADDRESS)?, 0);
         (own == size && address != 0).then_some(address)
     }
 }
@@ -276,8 +277,8 @@ impl Segments {
     pub fn iter(&self) -> impl Iterator<Item = Segment> + '_ {
         const STORAGE_MEMORY: u64 = 2;
         self.bytes.chunks_exact(DESCRIPTOR).map(|bytes| {
-            let word = |at| crate::elf::word::<8>(bytes, at);
-            let in_memory = crate::elf::word::<4>(bytes, 16) == STORAGE_MEMORY && word(24) != 0;
+            let word = |at| crate::bytes::word::<8>(bytes, at);
+            let in_memory = crate::bytes::word::<4>(bytes, 16) == STORAGE_MEMORY && word(24) != 0;
             Segment {
                 agent: word(0),
                 executable: word(8),

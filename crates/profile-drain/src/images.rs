@@ -3,7 +3,7 @@
 //! HIP loads a code object from its address in the image, and HSA reports that address. So each copy of the drain can
 //! leave the code of other images to their own copies, and drain one fat binary once more before it is unregistered.
 
-use crate::elf::{Image, word};
+use crate::bytes::{Image, word};
 use crate::libc::OwnMemory;
 use crate::memory::List;
 

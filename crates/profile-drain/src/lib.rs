@@ -4,6 +4,7 @@
 //! library, for the tests of its parts. In users' programs, `entry` (constructor, exit handler) calls `drain` (the
 //! walk), which queries `hsa` for the loaded code objects. `capture` reads and checks one code object, `store` adds up
 //! and writes files.
+//! Below them: `elf`, `record`, `raw`, `name` (formats), `symbols`, `layout` (tables), `memory`, `libc`, `text`, `bytes`.
 //!
 //! Invariants: never ends or changes the program (no panic is reachable, which the build script checks by the symbols
 //! of the object; `errno` and signals are preserved). Never loads or initialises a runtime. A file is complete or
@@ -13,6 +14,7 @@
 //! HIP; HIP on Windows.
 #![cfg_attr(hotswap_archive, no_std)]
 
+pub mod bytes;
 pub mod capture;
 pub mod drain;
 pub mod elf;

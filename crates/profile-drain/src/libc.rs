@@ -4,7 +4,7 @@
 //! constants are Linux's, the same on x86-64 and AArch64.
 #![allow(unsafe_code)] // calls of libc, each with its proof
 
-use crate::elf::{Image, Span};
+use crate::bytes::{Image, Span, until_zero, word};
 use crate::text::Text;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr;
@@ -253,7 +253,7 @@ pub fn host_name() -> Text<256> {
     let mut name = [0u8; 256];
     // SAFETY: libc writes at most the size that is passed, and the last byte stays zero.
     unsafe { gethostname(name.as_mut_ptr(), name.len() - 1) };
-    Text::new(crate::elf::until_zero(&name))
+    Text::new(until_zero(&name))
 }
 
 /// An open file, closed when dropped.
@@ -529,7 +529,7 @@ extern "C" fn visit_notes(info: *const PhdrInfo, _: usize, data: *mut c_void) ->
 fn visit_segment(bytes: &[u8], image: LoadedImage, notes: &mut Notes<'_>) {
     let mut rest = bytes;
     while let Some((head, after)) = rest.split_at_checked(12) {
-        let size = |at| crate::elf::word::<4>(head, at) as usize;
+        let size = |at| word::<4>(head, at) as usize;
         let aligned = |size: usize| size.wrapping_add(3) & !3;
         let Some((name, after)) = after.split_at_checked(aligned(size(0))) else { return };
         let Some((content, after)) = after.split_at_checked(aligned(size(4)).min(after.len())) else { return };

@@ -4,6 +4,7 @@
 //! Both stay valid when the image that made them is unloaded, because only libc owns the memory.
 #![allow(unsafe_code)] // allocation, each place with its proof
 
+use crate::bytes::put;
 use crate::libc;
 use core::mem::size_of;
 use core::ops::{Deref, DerefMut};
@@ -69,20 +70,6 @@ impl Drop for Bytes {
         // SAFETY: `start` came from calloc or is null, and nothing else frees it.
         unsafe { libc::free(self.start.cast()) }
     }
-}
-
-/// Copies as many bytes as both have: `copy_from_slice` without its panic.
-pub fn copy(into: &mut [u8], from: &[u8]) {
-    let length = into.len().min(from.len());
-    // SAFETY: both slices have `length` bytes, and `into` is borrowed alone, so they do not overlap.
-    unsafe { ptr::copy_nonoverlapping(from.as_ptr(), into.as_mut_ptr(), length) }
-}
-
-/// Writes bytes into others; `None`, with nothing changed, where they do not fit.
-pub fn put(into: &mut [u8], at: usize, bytes: &[u8]) -> Option<()> {
-    let end = at.checked_add(bytes.len())?;
-    copy(into.get_mut(at..end)?, bytes);
-    Some(())
 }
 
 /// A list that grows as long as there is memory.

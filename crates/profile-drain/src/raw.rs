@@ -2,7 +2,7 @@
 //!
 //! Invariant: the parts are in [`Capture`] in the order of the file, padded, so that writing copies nothing.
 
-use crate::elf::word;
+use crate::bytes::word;
 use crate::layout::{BYTE_COVERAGE, KEY, Layout};
 use crate::memory::Bytes;
 

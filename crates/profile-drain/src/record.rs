@@ -4,9 +4,9 @@
 //! then corrected by the bytes that were removed before it, because the reader expects each distance to shrink by one
 //! record per record.
 
-use crate::elf::{Sections, Span, word};
+use crate::bytes::{Span, put, word};
+use crate::elf::Sections;
 use crate::layout::Layout;
-use crate::memory::put;
 
 /// The numbers of records in a data section.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

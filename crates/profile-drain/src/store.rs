@@ -5,11 +5,12 @@
 //! disappeared loses no count that was read, and two loads of one code never write to each other's file. Everything is
 //! plain data in libc's memory: any copy of the drain may use it, even when the copy that made it was unloaded.
 
+use crate::bytes::{put, until_zero};
 use crate::capture::Capture;
 use crate::elf::Sections;
 use crate::layout;
 use crate::libc::{Errno, File, IS_LINK, NOT_THERE, Open, make_directories, remove_file, rename_file};
-use crate::memory::{Bytes, List, put};
+use crate::memory::{Bytes, List};
 use crate::name::{Device, Path};
 use crate::raw::{Fixed, add, fnv, shrinks, subtract};
 use crate::record;
@@ -257,7 +258,7 @@ pub enum Written {
 
 impl Entry {
     fn device(&self) -> Device<'_> {
-        let processor = crate::elf::until_zero(&self.processor);
+        let processor = until_zero(&self.processor);
         Device { processor, node: self.node, content: self.name }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a zero byte follows the text, so that it can be passed to libc directly.
 
-use crate::memory::put;
+use crate::bytes::put;
 
 /// Up to `N - 1` bytes of text. The rest is cut, which [`Text::is_cut`] reports.
 #[derive(Clone, Copy)]

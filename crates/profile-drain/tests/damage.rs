@@ -3,8 +3,9 @@
 mod common;
 
 use common::{BASE, Memory, elf, object, reader_accepts, take};
+use hotswap_profile_drain::bytes::{Image, Span};
 use hotswap_profile_drain::capture::{Loaded, Refusal, capture};
-use hotswap_profile_drain::elf::{Blocks, Fault, File, Image, Sections, Span};
+use hotswap_profile_drain::elf::{Blocks, Fault, File, Sections};
 use hotswap_profile_drain::layout::LAYOUTS;
 use hotswap_profile_drain::raw::{Parts, add, names_are_sound, padded, subtract};
 use hotswap_profile_drain::record::{self, Frame};

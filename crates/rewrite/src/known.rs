@@ -1,20 +1,13 @@
-//! Analysis of a code section whose distances have no relocations: the executed bytes, the data, and the reasons why
-//! nothing may move.
+//! Analysis of a code section whose distances have no relocations: the executed bytes, the data, and the possible
+//! targets of addresses.
 //!
-//! A distance may be anywhere if the file states nothing about it. It does harm only where execution depends on it: in
-//! an instruction that an entry reaches. So every reached instruction that reads the program counter must be explained
-//! by the sum that follows it. Every computed address of code must stay an address of code. Every jump with an unknown
-//! target must take a whole address from memory: those are the loader's, or results of such sums. Jumps by tables, for
-//! which the program model has edges, do.
+//! Jumps by tables, for which the program model has edges, are part of the analysis.
 //!
-//! Assumed, because neither LLVM nor assemblers emit it for AMD GPUs: distances to code as plain numbers in data that
-//! reach a jump through the arguments of a function do not occur.
+//! Absent on purpose: the proof that everything is explained ([`crate::proof`]).
 
 use crate::place::named_data;
-use crate::plan::CodePlan;
-use crate::scan::Computation;
 use hotswap_code_object::image::{Image, SymbolRows};
-use hotswap_program::{Callee, Function, Mark, MarkKind, Place, Program, Reason, Source};
+use hotswap_program::{Function, Mark, MarkKind, Place, Program, Source};
 use hotswap_report::Diagnostic;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
@@ -36,17 +29,6 @@ pub(crate) struct Known<'p> {
     program: Held<'p>,
     /// Bytes that are not code, sorted.
     data: Vec<(u64, u64)>,
-}
-
-/// Something that depends on distances and cannot be explained.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Bound {
-    /// Offset in the section.
-    pub(crate) at: u64,
-    pub(crate) function: String,
-    pub(crate) why: &'static str,
-    /// It may depend on the position of data, too.
-    pub(crate) is_about_data: bool,
 }
 
 /// Programs of the sections with code of a file, by the number of the section. Functions that depend on nothing may be
@@ -218,56 +200,5 @@ impl<'p> Known<'p> {
         let executed = blocks.map(|block| block.start).find(|start| *start > offset);
         let end = program.source.bytes.len() as u32;
         u64::from(next.into_iter().chain(executed).min().unwrap_or(end).min(end))
-    }
-
-    /// Everything that cannot be explained, with the findings of the section's plan.
-    pub(crate) fn bounds(&self, plan: &CodePlan<'_>) -> Vec<Bound> {
-        let program = self.program();
-        let mut found = Vec::new();
-        for function in &program.functions {
-            let mut add = |at: u32, why: &'static str, is_about_data: bool| {
-                found.push(Bound { at: u64::from(at), function: program.name(function), why, is_about_data });
-            };
-            for problem in &function.problems {
-                match problem.reason {
-                    // The caller put a whole address there, and nothing is executed past the end.
-                    Reason::UnknownReturn | Reason::LeavesSection => {}
-                    reason if reason.is_unknown_jump() && program.comes_whole(function, problem.offset) => {}
-                    // After bytes that cannot be decoded the use of the program counter is unknown.
-                    reason => add(problem.offset, reason.text(), !reason.is_unknown_jump()),
-                }
-            }
-            for call in &function.calls {
-                if call.callee == Callee::Unknown && !program.comes_whole(function, call.offset) {
-                    add(call.offset, "the address of the call is computed from what is not known", false);
-                }
-            }
-            if function.lets_addresses_escape() {
-                add(function.start, "an address of an instruction goes where it is not followed", true);
-            }
-            for value in &function.pc_values {
-                if !self.explains(&plan.computations, value.pc, value.low, value.to.at) {
-                    add(value.low, "it is not known how an address comes of the program counter", true);
-                }
-            }
-            let own = |at: &&u64| u64::from(function.start) <= **at && **at < u64::from(function.end);
-            for at in plan.unexplained.iter().filter(own) {
-                add(*at as u32, "it is not known what it computes from the program counter", true);
-            }
-        }
-        found
-    }
-
-    /// Whether the value is the result of the computation of its program counter, or at the same distance from it in
-    /// data.
-    fn explains(&self, computations: &[Computation], pc: u32, low: u32, to: u64) -> bool {
-        let found = computations.binary_search_by_key(&u64::from(pc), |one| one.at);
-        let Some(one) = found.ok().map(|found| &computations[found]) else { return false };
-        let source = &self.program().source;
-        let target = source.address.wrapping_add(one.base).wrapping_add(one.distance);
-        let is_code =
-            |address: u64| address.checked_sub(source.address).is_some_and(|offset| offset < source.bytes.len() as u64);
-        let is_own = one.adds_at(u64::from(low)) && to == target;
-        is_own || !is_code(target) && !is_code(to) && u64::from(low) > one.at
     }
 }

@@ -13,6 +13,17 @@
 //! explained may depend on any distance. There functions that have to grow are first moved to a [`pool`], after
 //! everything else.
 //!
+//! | modules, each of which uses those above it | task |
+//! | --- | --- |
+//! | `code`, `place`, `map`, `edit`, `padding`, `packed` | instructions with distances, functions and data, the map of a section, edits, padding, compressed sections |
+//! | `known` | analysis of sections without relocations |
+//! | `scan` | distances in a section, positions of edits |
+//! | `plan` | the new layout of one section |
+//! | `fix` | old to new places of the whole file |
+//! | `tables`, `dwarf`, `distances`, `relocate` | symbols and descriptors; debug information; distances in code; relocations |
+//! | `proof`, `verify` | that nothing unexplained moves; that the result can be read |
+//! | `rewrite`, `pool` | the sequence of the phases; functions that are moved to a pool |
+//!
 //! Absent on purpose: what to insert and why (`hotswap-families`), register liveness, trampolines inside of functions.
 
 mod code;
@@ -27,6 +38,7 @@ mod padding;
 mod place;
 mod plan;
 mod pool;
+mod proof;
 mod relocate;
 mod rewrite;
 mod scan;
@@ -34,9 +46,9 @@ mod tables;
 mod verify;
 
 pub use edit::{Edits, Fixup};
-pub use plan::LongBranch;
+pub use plan::{LongBranch, Registers};
 pub use pool::{Moved, Pooled, pool};
-pub use rewrite::{Options, Output, Registers, rewrite, rewrite_image};
+pub use rewrite::{Options, Output, rewrite, rewrite_image};
 pub use verify::verify;
 
 use hotswap_report::{Diagnostic, codes};

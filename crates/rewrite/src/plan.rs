@@ -9,7 +9,6 @@ use crate::map::{Change, InsertOrder, Map};
 use crate::padding::{Behind, Padding, PaddingStyle};
 use crate::place::{Function, SECOND_ENTRY};
 use crate::refuse;
-use crate::rewrite::Registers;
 use crate::scan::{Branch, Computation, Extent, Fetch, Open, Placed, Reach, Scan, Scanner, Split, fetches_from};
 use hotswap_code_object::image::Image;
 use hotswap_isa::Isa;
@@ -34,6 +33,10 @@ pub struct LongBranch {
     /// Offset of its target in the old section.
     pub target: u64,
 }
+
+/// Returns the first of two free scalar registers (even, below 106) for a branch that no longer reaches its target;
+/// `None` is a refusal.
+pub type Registers<'r> = dyn Fn(&LongBranch) -> Option<u8> + 'r;
 
 /// The content of a change. There are as many as changes: numbers have 32 bits, as those of the bytes of edits.
 #[derive(Debug, Clone, Copy)]

@@ -13,9 +13,10 @@
 
 use crate::code::Marks;
 use crate::edit::Edits;
-use crate::known::{self, Bound, Known};
+use crate::known::{self, Known};
 use crate::padding::{CODE_END, ENTRY};
 use crate::plan::{CodePlan, Forms, LongBranch};
+use crate::proof::{Unrelocatable, unrelocatable};
 use crate::rewrite::{self, Options, Output};
 use crate::scan::{Computation, Reach};
 use crate::{refuse, verify};
@@ -94,7 +95,7 @@ pub fn pool(data: &[u8], functions: &[(usize, u64)], options: &Options<'_>) -> R
                 format!("`{name}` has no instructions and begins where the code ends; moved functions would go there");
             return Err(refuse(plan.file + bytes.len() as u64, what));
         }
-        let mut bounds = known.bounds(plan);
+        let mut bounds = unrelocatable(known, plan);
         bounds.sort_by_key(|bound| bound.at);
         let mut maker = Maker { plan, known, bytes, isa: marks.isa, options, bounds, moved: Vec::new() };
         edits.insert(plan.section, maker.edits(&starts)?);
@@ -124,7 +125,7 @@ struct Maker<'m, 'p> {
     isa: Isa,
     options: &'m Options<'m>,
     /// Parts that cannot be explained, by offset.
-    bounds: Vec<Bound>,
+    bounds: Vec<Unrelocatable>,
     /// By old offset.
     moved: Vec<Moved>,
 }

@@ -7,7 +7,8 @@ use crate::fix::{LayoutContext, Maps, Place};
 use crate::known::{self, Counters, Known, Serves};
 use crate::padding::ENTRY;
 use crate::place::Function;
-use crate::plan::{CodePlan, Context, LongBranch};
+use crate::plan::{CodePlan, Context, LongBranch, Registers};
+use crate::proof::prove;
 use crate::relocate::{self, Fields};
 use crate::{distances, packed, refuse, tables, verify};
 use hotswap_code_object::Kind;
@@ -17,10 +18,6 @@ use hotswap_program::Program;
 use hotswap_report::{Diagnostic, codes};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
-
-/// Returns the first of two free scalar registers (even, below 106) for a branch that no longer reaches its target;
-/// `None` is a refusal.
-pub type Registers<'r> = dyn Fn(&LongBranch) -> Option<u8> + 'r;
 
 /// The caller's options.
 #[derive(Default)]
@@ -235,46 +232,6 @@ fn check(image: &Image<'_>, edits: &BTreeMap<usize, Edits>, contents: &[(usize, 
 pub(crate) fn is_bare(image: &Image<'_>, relocations: &[Relocations<'_>]) -> bool {
     let names_code = |records: &Relocations<'_>| records.target != 0 && image.sections[records.target].is_loaded();
     image.kind == Kind::Linked && !relocations.iter().any(names_code)
-}
-
-/// Where bytes move, everything must be explained that may depend on distances, except for the pool, if only the pool
-/// moves.
-fn prove(
-    image: &Image<'_>,
-    layout: &Layout,
-    known: &BTreeMap<usize, Known<'_>>,
-    (plans, free): (&[CodePlan<'_>], &[(usize, u64)]),
-) -> Result<(), Diagnostic> {
-    let stays = |number: &usize| layout.addresses[*number] == image.sections[*number].address;
-    let is_still = (0..image.sections.len()).all(|number| stays(&number));
-    if is_still && plans.iter().all(|plan| plan.map.is_still()) {
-        return Ok(());
-    }
-    let from = |section: usize| free.iter().find(|(number, _)| *number == section).map(|(_, from)| *from);
-    // Loaders find their own sections; an address of data or code may be anywhere in code.
-    let stand = image.sections.iter().enumerate().filter(|(_, part)| part.is_code() || distances::is_data(part));
-    let data_stays = stand.map(|(number, _)| number).all(|number| stays(&number));
-    let is_pooled =
-        plans.iter().all(|plan| from(plan.section).map_or(plan.map.is_still(), |at| plan.map.is_still_to(at)));
-    for plan in plans {
-        let Some(known) = known.get(&plan.section) else { continue };
-        let mut bounds = known.bounds(plan);
-        if is_pooled {
-            let from = from(plan.section).unwrap_or(u64::MAX);
-            bounds.retain(|bound| bound.at >= from || bound.is_about_data && !data_stays);
-        }
-        let Some(first) = bounds.first() else { continue };
-        let more = match bounds.len() - 1 {
-            0 => String::new(),
-            more => format!(" (and {more} more such places)"),
-        };
-        let what = format!(
-            "`{}` may depend on where code is, and the file was linked without its relocations: {}{more}",
-            first.function, first.why
-        );
-        return Err(refuse(plan.file + first.at, what).advise("link with -Wl,--emit-relocs"));
-    }
-    Ok(())
 }
 
 /// The plans of sections without changes.

@@ -28,7 +28,7 @@ pub fn table(input: &[u8]) {
     check::<&[u8]>(memory, Some(table), &Err(Fault::Unreadable));
 }
 
-fn check<I: hotswap_profile_drain::elf::Image>(memory: &[u8], table: Option<u64>, file: &Result<File<'_, I>, Fault>) {
+fn check<I: hotswap_profile_drain::bytes::Image>(memory: &[u8], table: Option<u64>, file: &Result<File<'_, I>, Fault>) {
     let device = Memory(memory.to_vec());
     let loaded = Loaded { base: BASE, size: memory.len() as u64, table };
     let captured = match capture(&device, loaded, file) {

@@ -6,7 +6,8 @@
 mod common;
 
 use common::{BASE, object};
-use hotswap_profile_drain::elf::{Sections, Span};
+use hotswap_profile_drain::bytes::Span;
+use hotswap_profile_drain::elf::Sections;
 use hotswap_profile_drain::layout::LAYOUTS;
 use std::path::Path;
 use std::{env, fs, io};

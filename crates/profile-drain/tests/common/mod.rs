@@ -3,8 +3,9 @@
 
 #![allow(unreachable_pub)] // also part of the fuzz targets
 
+use hotswap_profile_drain::bytes::{Image, Span, word};
 use hotswap_profile_drain::capture::{Device, Loaded, Refusal, capture};
-use hotswap_profile_drain::elf::{Blocks, File, Image, Sections, Span, word};
+use hotswap_profile_drain::elf::{Blocks, File, Sections};
 use hotswap_profile_drain::layout::{LAYOUTS, Layout};
 
 /// Memory that a "GPU" holds from address 0x10000 on.

@@ -1,0 +1,132 @@
+//! The proof that code may move: in a file that was linked without its relocations, all code that may depend on
+//! distances must be explained.
+//!
+//! A distance may be anywhere if the file states nothing about it. It does harm only where execution depends on it: in
+//! an instruction that an entry reaches. So every reached instruction that reads the program counter must be explained
+//! by the sum that follows it. Every computed address of code must stay an address of code. Every jump with an unknown
+//! target must take a whole address from memory: those are the loader's, or results of such sums. Jumps by tables, for
+//! which the program model has edges, do.
+//!
+//! Assumed, because neither LLVM nor assemblers emit it for AMD GPUs: distances to code as plain numbers in data that
+//! reach a jump through the arguments of a function do not occur.
+
+use crate::known::Known;
+use crate::plan::CodePlan;
+use crate::scan::Computation;
+use crate::{distances, refuse};
+use hotswap_code_object::image::{Image, Layout};
+use hotswap_program::{Callee, Function, Program, Reason};
+use hotswap_report::Diagnostic;
+use std::collections::BTreeMap;
+
+/// Something that depends on distances and cannot be explained.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Unrelocatable {
+    /// Offset in the section.
+    pub(crate) at: u64,
+    pub(crate) function: String,
+    pub(crate) why: &'static str,
+    /// It may depend on the position of data, too.
+    pub(crate) is_about_data: bool,
+}
+
+/// Where bytes move, everything must be explained that may depend on distances, except for the pool, if only the pool
+/// moves.
+pub(crate) fn prove(
+    image: &Image<'_>,
+    layout: &Layout,
+    known: &BTreeMap<usize, Known<'_>>,
+    (plans, free): (&[CodePlan<'_>], &[(usize, u64)]),
+) -> Result<(), Diagnostic> {
+    let stays = |number: &usize| layout.addresses[*number] == image.sections[*number].address;
+    let is_still = (0..image.sections.len()).all(|number| stays(&number));
+    if is_still && plans.iter().all(|plan| plan.map.is_still()) {
+        return Ok(());
+    }
+    let from = |section: usize| free.iter().find(|(number, _)| *number == section).map(|(_, from)| *from);
+    // Loaders find their own sections; an address of data or code may be anywhere in code.
+    let stand = image.sections.iter().enumerate().filter(|(_, part)| part.is_code() || distances::is_data(part));
+    let data_stays = stand.map(|(number, _)| number).all(|number| stays(&number));
+    let is_pooled =
+        plans.iter().all(|plan| from(plan.section).map_or(plan.map.is_still(), |at| plan.map.is_still_to(at)));
+    for plan in plans {
+        let Some(known) = known.get(&plan.section) else { continue };
+        let mut found = unrelocatable(known, plan);
+        if is_pooled {
+            let from = from(plan.section).unwrap_or(u64::MAX);
+            found.retain(|one| one.at >= from || one.is_about_data && !data_stays);
+        }
+        if let Some(first) = found.first() {
+            return Err(refusal(first, found.len() - 1, plan.file));
+        }
+    }
+    Ok(())
+}
+
+/// The refusal for the first of several places in the section at `file`.
+fn refusal(first: &Unrelocatable, others: usize, file: u64) -> Diagnostic {
+    let more = match others {
+        0 => String::new(),
+        more => format!(" (and {more} more such places)"),
+    };
+    let what = format!(
+        "`{}` may depend on where code is, and the file was linked without its relocations: {}{more}",
+        first.function, first.why
+    );
+    refuse(file + first.at, what).advise("link with -Wl,--emit-relocs")
+}
+
+/// Everything in a section that cannot be explained, with the findings of its plan.
+pub(crate) fn unrelocatable(known: &Known<'_>, plan: &CodePlan<'_>) -> Vec<Unrelocatable> {
+    let program = known.program();
+    let mut found = Vec::new();
+    for function in &program.functions {
+        let mut add = |at: u32, why: &'static str, is_about_data: bool| {
+            found.push(Unrelocatable { at: u64::from(at), function: program.name(function), why, is_about_data });
+        };
+        unknown_transfers(program, function, &mut add);
+        if function.lets_addresses_escape() {
+            add(function.start, "an address of an instruction goes where it is not followed", true);
+        }
+        for value in &function.pc_values {
+            if !is_explained(program, &plan.computations, value.pc, value.low, value.to.at) {
+                add(value.low, "it is not known how an address comes of the program counter", true);
+            }
+        }
+        let own = |at: &&u64| u64::from(function.start) <= **at && **at < u64::from(function.end);
+        for at in plan.unexplained.iter().filter(own) {
+            add(*at as u32, "it is not known what it computes from the program counter", true);
+        }
+    }
+    found
+}
+
+/// Adds the jumps and calls of a function whose target address may be computed from a distance.
+fn unknown_transfers(program: &Program<'_>, function: &Function, add: &mut impl FnMut(u32, &'static str, bool)) {
+    for problem in &function.problems {
+        match problem.reason {
+            // The caller put a whole address there, and nothing is executed past the end.
+            Reason::UnknownReturn | Reason::LeavesSection => {}
+            reason if reason.is_unknown_jump() && program.comes_whole(function, problem.offset) => {}
+            // After bytes that cannot be decoded the use of the program counter is unknown.
+            reason => add(problem.offset, reason.text(), !reason.is_unknown_jump()),
+        }
+    }
+    for call in &function.calls {
+        if call.callee == Callee::Unknown && !program.comes_whole(function, call.offset) {
+            add(call.offset, "the address of the call is computed from what is not known", false);
+        }
+    }
+}
+
+/// Whether the value is the result of the computation of its program counter, or at the same distance from it in data.
+fn is_explained(program: &Program<'_>, computations: &[Computation], pc: u32, low: u32, to: u64) -> bool {
+    let found = computations.binary_search_by_key(&u64::from(pc), |one| one.at);
+    let Some(one) = found.ok().map(|found| &computations[found]) else { return false };
+    let source = &program.source;
+    let target = source.address.wrapping_add(one.base).wrapping_add(one.distance);
+    let is_code =
+        |address: u64| address.checked_sub(source.address).is_some_and(|offset| offset < source.bytes.len() as u64);
+    let is_own = one.adds_at(u64::from(low)) && to == target;
+    is_own || !is_code(target) && !is_code(to) && u64::from(low) > one.at
+}
