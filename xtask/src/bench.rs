@@ -56,9 +56,9 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     command.args(["bench", "--inside"]).arg(session.userland.root());
     command.args([&session.prefix, &session.source, &session.work]).args(options.filter);
     command.args(options.rounds.map(|rounds| format!("--rounds={rounds}")));
-    // The inner process has reported the failed contest.
+    // The inner process has reported what failed.
     let status = command.status().during("start", "unshare".as_ref())?;
-    if status.success() { Ok(()) } else { fail("the contests did not end well") }
+    if status.success() { Ok(()) } else { fail(format!("the contests did not end well: {status}")) }
 }
 
 /// The measuring process, inside the root directory.

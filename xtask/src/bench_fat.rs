@@ -330,7 +330,7 @@ pub(crate) fn measure(command: &mut Command) -> Outcome<Run> {
         std::thread::sleep(POLL);
     };
     run.milliseconds = start.elapsed().as_secs_f64() * 1000.0;
-    if status.success() { Ok(run) } else { fail(format!("`{}`: {status}", run::line(run::words(command)))) }
+    if status.success() { Ok(run) } else { fail(format!("`{}`: {status}", run::line(command))) }
 }
 
 /// A number of KiB in `/proc/PID/status`.

@@ -44,7 +44,7 @@ impl Built {
     /// Runs cargo with these words behind its own.
     pub(crate) fn new(mut command: Command, words: &[&str]) -> Outcome<Self> {
         command.current_dir(paths::workspace()).args(words).arg("--message-format=json-render-diagnostics");
-        println!("$ {}", run::line(run::words(&command)));
+        println!("$ {}", run::line(&command));
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
         let mut built = Self::default();
         for message in child.stdout.take().into_iter().flat_map(|pipe| Message::parse_stream(BufReader::new(pipe))) {

@@ -103,7 +103,7 @@ fn next_steps(program: &Path) {
     for words in [vec!["inspect", "--format", "json"], vec!["targets"]] {
         let mut command = std::process::Command::new(&hotswap);
         command.args(&words).args((words[0] == "inspect").then_some(program));
-        println!("  {}", run::line(run::words(&command)));
+        println!("  {}", run::line(&command));
     }
     println!("  cargo xtask shell              # look around in the userland");
     println!("  cargo xtask test               # every check and test");

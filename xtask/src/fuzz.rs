@@ -158,7 +158,7 @@ impl Campaign {
         command.arg("--target-dir").arg(self.work.join("target")).arg(name).arg(&corpus).arg(seeds);
         command.args(["--", "-print_final_stats=1", MEMORY]).arg(format!("-max_len={}", self.length));
         command.arg(format!("-max_total_time={}", minutes * 60));
-        println!("$ {}", run::line(run::words(&command)));
+        println!("$ {}", run::line(&command));
         Ok(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn()?)
     }
 

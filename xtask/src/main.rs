@@ -38,6 +38,7 @@ mod rocm;
 mod run;
 mod session;
 mod setup;
+mod summary;
 mod survey;
 mod test;
 mod tidy;

@@ -8,11 +8,11 @@
 use crate::outcome::Outcome;
 use crate::paths;
 use cargo_metadata::Artifact;
+use hotswap_userland::{Inherit, expression};
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use std::fs;
-use std::io::Read;
 use std::path::PathBuf;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Output};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::thread;
@@ -40,6 +40,39 @@ const LONGEST: &[Row] = &[
 /// Those that compare times: other programs beside them would be measured, too.
 const ALONE: &[Row] = &[("tests/profile-bench", "speed")];
 
+/// Those with whole libraries of a distribution, which are downloaded.
+const LIBRARIES: &[Row] = &[
+    ("crates/hotswap", "real_names"),
+    ("crates/rewrite", "library"),
+    ("tests/harness", "named_libraries"),
+    ("tests/harness", "real_libraries"),
+];
+
+/// What a program needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Nothing: unit tests.
+    Unit,
+    /// Compilers and tools, in most cases.
+    Userland,
+    /// Libraries of a distribution.
+    Libraries,
+}
+
+impl Stage {
+    /// All stages, the shortest first.
+    pub(crate) const ALL: [Self; 3] = [Self::Unit, Self::Userland, Self::Libraries];
+
+    /// Its name in the summary.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Unit => "unit tests",
+            Self::Userland => "tests in the userland",
+            Self::Libraries => "libraries of a distribution",
+        }
+    }
+}
+
 /// A program with tests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Program {
@@ -48,6 +81,8 @@ pub(crate) struct Program {
     /// Name of the test, or for unit tests of the library or program.
     target: String,
     path: PathBuf,
+    /// Whether it is the library or a program itself, with its unit tests.
+    is_unit: bool,
 }
 
 impl Program {
@@ -56,11 +91,20 @@ impl Program {
         let path = artifact.executable.as_ref()?;
         let directory = artifact.manifest_path.parent()?;
         let package = directory.strip_prefix(paths::workspace()).unwrap_or(directory);
-        Some(Self { package: package.into(), target: artifact.target.name.clone(), path: path.into() })
+        let is_unit = !artifact.target.is_test();
+        Some(Self { package: package.into(), target: artifact.target.name.clone(), path: path.into(), is_unit })
     }
 
     fn name(&self) -> String {
         format!("{} {}", self.package.display(), self.target)
+    }
+
+    fn stage(&self) -> Stage {
+        match self.place_in(LIBRARIES) {
+            Some(_) => Stage::Libraries,
+            None if self.is_unit => Stage::Unit,
+            None => Stage::Userland,
+        }
     }
 
     fn place_in(&self, list: &[Row]) -> Option<usize> {
@@ -80,6 +124,7 @@ impl Program {
 pub(crate) struct Ended {
     /// Package and target.
     pub(crate) name: String,
+    pub(crate) stage: Stage,
     pub(crate) output: Vec<u8>,
     pub(crate) status: ExitStatus,
     /// Seconds by the clock, and of processors with all that it started.
@@ -104,7 +149,7 @@ pub(crate) fn run_all(
             while let Some(program) = programs.get(next.fetch_add(1, Ordering::Relaxed)) {
                 println!("     Started {}", program.name());
                 // The receiver ends after a failure; then nothing more is started.
-                if sender.send(run(program, program.prepare(start(&program.path), filter))).is_err() {
+                if sender.send(run(program, &program.prepare(start(&program.path), filter))).is_err() {
                     return;
                 }
             }
@@ -120,17 +165,14 @@ pub(crate) fn run_all(
     Ok(())
 }
 
-fn run(program: &Program, mut command: Command) -> Outcome<Ended> {
+fn run(program: &Program, command: &Command) -> Outcome<Ended> {
     let start = Instant::now();
     // One pipe for both, so that lines stay in their order.
-    let (mut reader, writer) = std::io::pipe()?;
-    let mut child = command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer).spawn()?;
-    drop(command); // it holds the pipe open
-    let mut output = Vec::new();
-    reader.read_to_end(&mut output)?;
-    let processor = processor_time(child.id());
-    let status = child.wait()?;
-    Ok(Ended { name: program.name(), output, status, seconds: start.elapsed().as_secs_f64(), processor })
+    let running = expression(command, Inherit::All).stdin_null().stderr_to_stdout().stdout_capture().start()?;
+    let processor = running.pids().first().map_or(0.0, |id| processor_time(*id));
+    let Output { status, stdout, .. } = running.into_output()?;
+    let (name, stage) = (program.name(), program.stage());
+    Ok(Ended { name, stage, output: stdout, status, seconds: start.elapsed().as_secs_f64(), processor })
 }
 
 /// Waits for the end of the process and returns the seconds of processors that it took with its children: `utime` to
@@ -154,7 +196,7 @@ mod tests {
     use super::*;
 
     fn program((package, target): (&str, &str)) -> Program {
-        Program { package: package.into(), target: target.to_owned(), path: target.into() }
+        Program { package: package.into(), target: target.to_owned(), path: target.into(), is_unit: false }
     }
 
     #[test]
@@ -201,7 +243,7 @@ mod tests {
 
     #[test]
     fn the_lists_name_programs_that_there_are() {
-        for (package, target) in LONGEST.iter().chain(ALONE) {
+        for (package, target) in LONGEST.iter().chain(ALONE).chain(LIBRARIES) {
             let file = paths::workspace().join(package).join("tests").join(format!("{target}.rs"));
             assert!(file.exists(), "{}", file.display());
         }

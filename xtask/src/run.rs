@@ -2,32 +2,30 @@
 
 use crate::outcome::{Failure, Outcome, fail};
 use crate::paths;
-use std::ffi::OsStr;
+use hotswap_userland::inner_words;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The command in a shell's syntax.
-pub(crate) fn line<'a>(words: impl IntoIterator<Item = &'a OsStr>) -> String {
-    shell_words::join(words.into_iter().map(OsStr::to_string_lossy))
-}
-
-/// The program and arguments of a command; cargo without the directory of its toolchain.
-pub(crate) fn words(command: &Command) -> impl Iterator<Item = &OsStr> {
-    let program = command.get_program();
-    let cargo = *program == *paths::cargo();
-    std::iter::once(if cargo { OsStr::new("cargo") } else { program }).chain(command.get_args())
+/// The command in a shell's syntax: without the mounts and the root directory in which it runs, and cargo without the
+/// directory of its toolchain.
+pub(crate) fn line(command: &Command) -> String {
+    let mut words = inner_words(command);
+    if let Some(program) = words.first_mut().filter(|program| **program == *paths::cargo()) {
+        *program = "cargo".into();
+    }
+    shell_words::join(words.iter().map(|word| word.to_string_lossy()))
 }
 
 /// Prints the command, runs it with its output shown, and fails unless it exits with 0.
 pub(crate) fn show(command: &mut Command) -> Outcome {
-    println!("$ {}", line(words(command)));
+    println!("$ {}", line(command));
     quiet(command)
 }
 
 /// The same without the line.
 pub(crate) fn quiet(command: &mut Command) -> Outcome {
     let status = command.stdin(Stdio::null()).status().map_err(|error| cannot_start(command, &error))?;
-    if status.success() { Ok(()) } else { fail(format!("`{}` failed: {status}", line(words(command)))) }
+    if status.success() { Ok(()) } else { fail(format!("`{}` failed: {status}", line(command))) }
 }
 
 /// Standard output of a command that must succeed; its standard error is shown when it does not.
@@ -37,11 +35,11 @@ pub(crate) fn output(command: &mut Command) -> Outcome<String> {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
     let reason = String::from_utf8_lossy(&output.stderr);
-    fail(format!("`{}` failed: {}: {}", line(words(command)), output.status, reason.trim()))
+    fail(format!("`{}` failed: {}: {}", line(command), output.status, reason.trim()))
 }
 
 fn cannot_start(command: &Command, error: &std::io::Error) -> Failure {
-    let message = format!("cannot start `{}`: {error}", command.get_program().display());
+    let message = format!("cannot start `{}`: {error}", line(command));
     std::io::Error::other(message).into()
 }
 

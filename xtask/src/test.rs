@@ -5,8 +5,9 @@ use crate::outcome::{Outcome, fail};
 use crate::programs::{self, Ended};
 use crate::run::Times;
 use crate::session::Session;
-use crate::{install, isa_exam, library, paths, readme, run, tidy};
+use crate::{install, isa_exam, library, paths, readme, run, summary, tidy};
 use clap::Parser;
+use hotswap_userland::{ENV_EVERYTHING, ENV_ROOT, SKIPPED};
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::path::PathBuf;
@@ -22,6 +23,9 @@ struct Options {
     /// Run only tests of this package, without format, clippy and the other checks; may be repeated.
     #[arg(long, short, value_name = "NAME")]
     package: Vec<String>,
+    /// Run all cases of tests that run a part of them by default; takes hours. Writes `docs/full-run.md`.
+    #[arg(long, conflicts_with = "quick")]
+    everything: bool,
     /// Build tests and installation without optimisation: sooner there, for work on one test.
     #[arg(long)]
     debug: bool,
@@ -30,8 +34,8 @@ struct Options {
 }
 
 impl Options {
-    /// Whether nothing is left out: then the checks that are no tests are included.
-    fn everything(&self) -> bool {
+    /// Whether no test is left out: then the checks that are no tests are included.
+    fn is_whole(&self) -> bool {
         self.filter.is_none() && self.package.is_empty()
     }
 
@@ -62,7 +66,7 @@ fn is_allowed_skip(line: &str, allowed: &str) -> bool {
 
 impl Count {
     fn see_skip(&mut self, line: &str) {
-        if line.contains(hotswap_userland::SKIPPED) {
+        if line.contains(SKIPPED) {
             self.skipped += 1;
             self.unlisted.extend((!is_allowed_skip(line, ALLOWED_SKIPS)).then(|| line.trim().to_owned()));
         }
@@ -103,7 +107,7 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     let result =
         if options.quick { quick(&options, &mut times, &mut count) } else { full(&options, &mut times, &mut count) };
     count.add("tests", result);
-    if options.everything() && !options.quick {
+    if options.is_whole() && !options.quick {
         let unlisted = std::mem::take(&mut count.unlisted);
         count.add("skips", no_unlisted_skip(&unlisted));
     }
@@ -116,7 +120,14 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
 fn quick(options: &Options, times: &mut Times, count: &mut Count) -> Outcome {
     short_checks(options, times, count);
     let built = times.time("build", || build_tests(options, Profile::Dev, &["--lib", "--bins"]))?;
-    times.time("unit tests", || run_tests(&built, options, |path| Command::new(path), count))
+    let start = |path: &PathBuf| {
+        let mut command = Command::new(path);
+        command.env_remove(ENV_ROOT);
+        command
+    };
+    let mut ended = times.time("unit tests", || run_tests(&built, options, start, count))?;
+    summary::print(&mut ended);
+    Ok(())
 }
 
 /// Everything, against an installation inside the userland. It and the tests come from one build.
@@ -127,7 +138,7 @@ fn full(options: &Options, times: &mut Times, count: &mut Count) -> Outcome {
     // One of them waits for mirrors, the other one computes.
     let (ground, built) = thread::scope(|scope| {
         let ground = scope.spawn(|| Ground::prepare(options));
-        if options.everything() {
+        if options.is_whole() {
             count.add("clippy", times.time("clippy", || clippy(profile)));
         }
         let built = times.time("build", || build(options, profile));
@@ -135,21 +146,24 @@ fn full(options: &Options, times: &mut Times, count: &mut Count) -> Outcome {
     });
     let (ground, built) = (ground.unwrap_or_else(|_| fail("the set-up panicked"))?, built?);
     times.time("install", || install::lay_out(&prefix, ground.session.clang().as_deref(), &built))?;
-    times.time("tests and README commands", || {
+    let mut ended = times.time("tests and README commands", || {
         thread::scope(|scope| {
-            let readme = options.everything().then(|| scope.spawn(|| readme::check(&ground.session, false)));
+            let readme = options.is_whole().then(|| scope.spawn(|| readme::check(&ground.session, false)));
             let result = run_tests(&built, options, |path| ground.command(path), count);
             if let Some(readme) = readme {
                 count.add("readme", readme.join().unwrap_or_else(|_| fail("the check panicked")));
             }
             result
         })
-    })
+    })?;
+    summary::print(&mut ended);
+    let is_table = options.everything && options.is_whole() && count.failed == 0;
+    if is_table { summary::write_page(&ended, count.passed) } else { Ok(()) }
 }
 
 /// Checks that need no compiler.
 fn short_checks(options: &Options, times: &mut Times, count: &mut Count) {
-    if options.everything() {
+    if options.is_whole() {
         count.add("format", times.time("format", || run::show(&mut cargo(&["fmt", "--all", "--check"]))));
         count.add("tidy", times.time("tidy", tidy::check));
     }
@@ -184,6 +198,9 @@ impl Ground {
             && let Err(failure) = library::provide_headers(&mut command)
         {
             println!("The tests that compile with a distribution's headers are skipped: {failure}");
+        }
+        if options.everything {
+            command.env(ENV_EVERYTHING, "1");
         }
         let own = |word: &OsStr| word.to_owned();
         let variables = command.get_envs().filter_map(|(name, value)| Some((own(name), own(value?)))).collect();
@@ -229,13 +246,13 @@ fn cargo(words: &[&str]) -> Command {
     command
 }
 
-/// Runs the test programs, adds up their result lines, and tells which took longest.
+/// Runs the test programs and adds up their result lines.
 fn run_tests(
     built: &Built,
     options: &Options,
     start: impl Fn(&PathBuf) -> Command + Sync,
     count: &mut Count,
-) -> Outcome {
+) -> Outcome<Vec<Ended>> {
     let mut times = Vec::new();
     programs::run_all(&built.tests, options.filter.as_deref(), start, |ended| {
         let shown =
@@ -245,19 +262,7 @@ fn run_tests(
         count.see_program(&ended);
         times.push(ended);
     })?;
-    print_longest(times);
-    Ok(())
-}
-
-fn print_longest(mut times: Vec<Ended>) {
-    const SHOWN: usize = 25;
-    times.sort_by(|one, other| other.seconds.total_cmp(&one.seconds));
-    println!("\nTest programs that took longest, and their time of processors:");
-    for Ended { name, seconds, processor, .. } in times.iter().take(SHOWN) {
-        println!("  {seconds:>8.1} s {processor:>8.1} s  {name}");
-    }
-    let sum: f64 = times.iter().map(|ended| ended.processor).sum();
-    println!("  {:>10} {sum:>8.1} s  all {} programs", "", times.len());
+    Ok(times)
 }
 
 /// `test result: ok. 3 passed; 1 failed; …`
@@ -273,6 +278,7 @@ fn result_line(line: &str) -> Option<(usize, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::programs::Stage;
 
     #[test]
     fn a_program_that_crashes_is_a_failure() {
@@ -280,6 +286,7 @@ mod tests {
         use std::process::ExitStatus;
         let ended = |output: &str, status: i32| Ended {
             name: "tests/x y".to_owned(),
+            stage: Stage::Userland,
             output: output.into(),
             status: ExitStatus::from_raw(status),
             seconds: 1.0,

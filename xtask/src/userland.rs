@@ -137,7 +137,7 @@ fn attempt(packages: &[Package], partial: &Path, downloads: &Path, sources: &Pat
     let archives = downloads.join("archives");
     fs::create_dir_all(archives.join("partial")).during("create", &archives)?;
     let mut command = mmdebstrap(packages, partial, &archives, sources);
-    println!("$ {}", run::line(run::words(&command)));
+    println!("$ {}", run::line(&command));
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
     let progress = Progress::start(archives);
     let path = downloads.join("mmdebstrap.log");

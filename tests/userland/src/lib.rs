@@ -1,19 +1,27 @@
-//! A ROCm userland: the root directory in which compilers, CMake and built programs run.
+//! What the tests share: the ROCm userland (the root directory in which compilers, CMake and built programs run),
+//! scratch directories in it, expectations in files, slices of many cases, the report of a skip.
 //!
-//! It is either a directory that `cargo xtask setup` made, or `/`: a machine with its own ROCm. `cargo xtask test` starts
+//! A userland is either a directory that `cargo xtask setup` made, or `/`: a machine with its own ROCm. `cargo xtask test` starts
 //! the tests inside a private mount namespace ([`Namespace`]) and passes the userland's directory to them
 //! ([`Userland::from_env`]).
 //!
 //! Invariants: mounts are only ever made inside a private namespace, so none is left when a process is killed and two
 //! runs do not see each other; a command inside the userland sees only the variables that are set for it.
 //!
-//! Absent on purpose: building the directory (`xtask`), and dependencies except `tempfile` (both sides use this crate).
+//! Absent on purpose: building the directory (`xtask`), and dependencies except `tempfile` and `duct` (both sides use this
+//! crate).
 
+mod expression;
+mod golden;
 mod namespace;
+mod slice;
 mod workbench;
 
-pub use namespace::{Mount, Namespace};
-pub use workbench::Workbench;
+pub use expression::{Inherit, expression};
+pub use golden::{ENV_BLESS, blesses, cases_in, golden};
+pub use namespace::{Mount, Namespace, inner_words};
+pub use slice::{ENV_EVERYTHING, SLICE, everything, in_turn, one_of_each, slice};
+pub use workbench::{Workbench, tool};
 
 use std::env;
 use std::io::Write;
@@ -38,16 +46,25 @@ pub const ENV_HEADERS: &str = "HOTSWAP_TEST_HEADERS";
 /// LLVM's records of its instructions, if they were prepared: a file that `isa-exam digest` wrote.
 pub const ENV_RECORDS: &str = "HOTSWAP_TEST_RECORDS";
 
-/// Prints a line past the capture of the test runner: counts, and skipped tests, belong in every log.
-///
-/// `cargo xtask test` counts the lines that contain [`SKIPPED`].
+/// Prints a line past the capture of the test runner: counts belong in every log. For a test that cannot run there is
+/// [`skip`].
 pub fn say(line: &str) {
     // A closed standard output is no reason to fail a test.
     let _ = writeln!(std::io::stdout().lock(), "{line}");
 }
 
-/// The marker of [`say`] for a part that was not tested.
+/// The marker of [`skip`].
 pub const SKIPPED: &str = "skipped: ";
+
+/// Reports that a test, or a part of one, cannot run here. In a full run `cargo xtask test` fails for it, unless
+/// `tests/allowed-skips.txt` lists it.
+pub fn skip(test: &str, why: &str) {
+    say(&format!("{test}: {SKIPPED}{why}"));
+}
+
+/// A header of a few lines in place of HIP's own, which cost a second per compile: what clang itself needs for kernels and
+/// launches, and the calls that tests make. Needs `-nogpuinc`.
+pub const HIP_HEADER: &str = include_str!("hip.h");
 
 /// Search path inside the userland.
 pub const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -104,7 +121,7 @@ impl Userland {
             command.current_dir(cwd).env_clear();
             command.env("PATH", env::var_os("PATH").unwrap_or_else(|| PATH.into()));
         } else {
-            command = Command::new("/usr/sbin/chroot");
+            command = Command::new(namespace::CHROOT);
             command.arg(&self.root).args(["/usr/bin/env", "-C"]).arg(cwd.as_ref()).arg(program);
             command.env_clear().env("PATH", PATH);
         }

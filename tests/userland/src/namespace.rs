@@ -34,6 +34,11 @@ pub struct Namespace {
     mounts: Vec<Mount>,
 }
 
+/// The name of the script, by which the command in it is found.
+const NAME: &str = "hotswap-namespace";
+/// How a command of the userland begins.
+pub(crate) const CHROOT: &str = "/usr/sbin/chroot";
+
 /// Triples of kind, source and target up to `--`, then the command, which replaces the shell.
 const SCRIPT: &str = r#"set -eu
 while [ "$1" != -- ]; do
@@ -60,7 +65,7 @@ impl Namespace {
             return Command::new(program.into());
         }
         let mut command = Command::new("unshare");
-        command.args(["--mount", "--propagation", "private", "--", "/bin/sh", "-c", SCRIPT, "hotswap-namespace"]);
+        command.args(["--mount", "--propagation", "private", "--", "/bin/sh", "-c", SCRIPT, NAME]);
         for mount in &self.mounts {
             let (kind, source, target) = match mount {
                 Mount::Bind { source, target } => ("bind", source.clone(), target),
@@ -90,6 +95,23 @@ impl Namespace {
     }
 }
 
+/// The program and the arguments of a command without the mounts and the change of the root directory around it: what a
+/// person would type inside the userland.
+pub fn inner_words(command: &Command) -> Vec<OsString> {
+    let words: Vec<OsString> =
+        std::iter::once(command.get_program()).chain(command.get_args()).map(OsString::from).collect();
+    let words = match words.iter().position(|word| word == NAME) {
+        Some(at) if words[0] == "unshare" => {
+            let end = words[at..].iter().position(|word| word == "--").map_or(words.len(), |end| at + end + 1);
+            words[end..].to_vec()
+        }
+        _ => words,
+    };
+    // `chroot ROOT env -C DIRECTORY PROGRAM…`, as `Userland::command` makes it.
+    let is_inside = words.first().is_some_and(|word| word == CHROOT) && words.len() > 5;
+    if is_inside { words[5..].to_vec() } else { words }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -98,6 +120,20 @@ mod tests {
     fn without_mounts_a_command_is_itself() {
         let command = Namespace::default().command("true");
         assert_eq!((command.get_program().to_str(), command.get_args().len()), (Some("true"), 0));
+    }
+
+    #[test]
+    fn what_is_shown_of_a_command_is_the_command() {
+        let shown = |command: &Command| inner_words(command).join(" ".as_ref()).into_string().unwrap();
+        let namespace = Namespace::default().with(Mount::Memory { target: "/mnt".into() });
+        let mut inner = crate::Userland::new("/nowhere").command("/tmp", "clang++");
+        inner.args(["-c", "a.hip"]);
+        assert_eq!(shown(&namespace.wrap(&inner)), "clang++ -c a.hip");
+        assert_eq!(shown(&inner), "clang++ -c a.hip");
+        let mut beside = namespace.command("cargo");
+        beside.args(["run", "--", "x"]);
+        assert_eq!(shown(&beside), "cargo run -- x");
+        assert_eq!(shown(Command::new("true").arg("--")), "true --");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! For the tests of the crates, which need compilers and LLVM's tools but no installation of HotSwap.
 
-use crate::{ENV_ROCM, Userland, say};
+use crate::{ENV_ROCM, ENV_ROOT, Userland, skip};
 use std::path::{Path, PathBuf};
 use std::process::Output;
 use tempfile::TempDir;
@@ -23,7 +23,7 @@ impl Workbench {
     /// Where the userland is incomplete.
     pub fn new(test: &str) -> Option<Self> {
         let Some(userland) = Userland::from_env() else {
-            say(&format!("{test}: skipped: HOTSWAP_TEST_ROOT names no userland"));
+            skip(test, &format!("{ENV_ROOT} names no userland"));
             return None;
         };
         let is_there = |version: &u32| userland.outside(format!("/usr/bin/clang-{version}")).symlink_metadata().is_ok();
@@ -31,6 +31,19 @@ impl Workbench {
         assert!(!versions.is_empty(), "{test}: the userland promises a clang of version 22 or later");
         let directory = tempfile::Builder::new().prefix("hotswap-test-").tempdir_in(userland.outside("/tmp"));
         Some(Self { versions, directory: directory.expect("the userland's /tmp is writable"), userland })
+    }
+
+    /// The same for tests of one version of LLVM.
+    ///
+    /// # Panics
+    /// Where the userland is incomplete.
+    pub fn with_llvm(version: u32, test: &str) -> Option<Self> {
+        let bench = Self::new(test)?;
+        let is_there = bench.versions.contains(&version);
+        if !is_there {
+            skip(test, &format!("the userland has no LLVM {version}"));
+        }
+        is_there.then_some(bench)
     }
 
     /// The path of the directory on the machine.
@@ -80,4 +93,37 @@ impl Workbench {
         assert!(output.status.success(), "{script}\n{error}{out}");
         out.into_owned()
     }
+
+    /// Assembles a text: writes `NAME.s` and `NAME.o`, and returns the object. `words` are further arguments of `llvm-mc`.
+    ///
+    /// # Panics
+    /// If the assembler refuses it.
+    pub fn assemble(&self, version: u32, words: &str, name: &str, text: &str) -> Vec<u8> {
+        self.write(&format!("{name}.s"), text.as_bytes());
+        let assembler = tool(version, "llvm-mc");
+        self.run(&format!("{assembler} -triple=amdgcn-amd-amdhsa {words} -filetype=obj {name}.s -o {name}.o"));
+        self.read(&format!("{name}.o"))
+    }
+
+    /// Links `NAME.o` to a code object `NAME.co`, and returns it. `words` are further arguments of `ld.lld`.
+    ///
+    /// # Panics
+    /// If the linker refuses it.
+    pub fn link(&self, version: u32, words: &str, name: &str) -> Vec<u8> {
+        self.run(&format!("{} -shared {words} {name}.o -o {name}.co", tool(version, "ld.lld")));
+        self.read(&format!("{name}.co"))
+    }
+
+    /// LLVM's listing of a file's code. `words` are further arguments of `llvm-objdump`.
+    ///
+    /// # Panics
+    /// If LLVM cannot read it.
+    pub fn disassemble(&self, version: u32, words: &str, name: &str) -> String {
+        self.run(&format!("{} -d {words} {name}", tool(version, "llvm-objdump")))
+    }
+}
+
+/// The path of a tool of that version of LLVM inside the userland.
+pub fn tool(version: u32, name: &str) -> String {
+    format!("/usr/lib/llvm-{version}/bin/{name}")
 }
