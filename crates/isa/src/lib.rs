@@ -23,9 +23,10 @@ mod decode;
 mod image;
 mod inst;
 mod isa;
+mod quirks;
 mod size;
 mod tables;
-mod target;
+mod target_class;
 mod walk;
 
 pub use classify::{ClassRule, Classifier, Glance, Glanced, Seen};

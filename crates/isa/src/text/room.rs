@@ -4,8 +4,8 @@
 //! fit is not written at all; this is reported as an error and recorded, and the caller retries with a larger buffer.
 
 use super::number;
-use super::program::Block;
 use core::fmt;
+use hotswap_isa_tables::TextBlock;
 
 /// The buffer.
 pub(super) struct Room<'a> {
@@ -18,7 +18,7 @@ pub(super) struct Room<'a> {
 impl Room<'_> {
     /// Writes a block.
     #[inline]
-    pub(super) fn block(&mut self, block: &Block) -> fmt::Result {
+    pub(super) fn block(&mut self, block: &TextBlock) -> fmt::Result {
         self.letters(block.letters(), block.len())
     }
 
