@@ -20,9 +20,9 @@ pub mod value;
 
 mod classify;
 mod decode;
-mod image;
 mod inst;
 mod isa;
+mod number;
 mod quirks;
 mod size;
 mod tables;

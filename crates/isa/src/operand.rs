@@ -6,7 +6,8 @@
 //!
 //! Absent on purpose: implicit registers (see the effects), and whether fields decode (see the decoder).
 
-use crate::image;
+pub(crate) mod image;
+
 use crate::inst::Inst;
 use crate::isa::Isa;
 use crate::kind::{self, Decode, Kind, OperandType, Source};

@@ -12,14 +12,13 @@
 mod buffer;
 mod cache;
 mod dpp;
+mod fixed_writer;
 mod line;
 mod message;
 mod modifier;
-pub(crate) mod number;
 mod operand;
 mod program;
 mod registers;
-mod room;
 mod scalar;
 mod swizzle;
 mod typed;
@@ -33,9 +32,9 @@ use crate::operand::Reader;
 use crate::tables::Feature;
 use crate::value::Value;
 use core::fmt::{self, Write};
+use fixed_writer::FixedWriter;
 use hotswap_isa_tables::{TextBlock, TextPart, TextStep};
 use line::Stop;
-use room::Room;
 
 /// Writes the label of a branch's target. Its arguments include the 16 bits of the field; it returns whether it wrote
 /// one.
@@ -111,7 +110,7 @@ struct Writer<'a, 'b, 'c> {
     reader: Reader,
     isa: Isa,
     options: Options<'b>,
-    out: &'a mut Room<'c>,
+    out: &'a mut FixedWriter<'c>,
 }
 
 impl Writer<'_, '_, '_> {

@@ -2,13 +2,13 @@
 //!
 //! Invariant: the text equals that of [`Writer`] for every step.
 
-use super::number::hexadecimal_block;
+use super::fixed_writer::FixedWriter;
 use super::program::{field_value, head, line_of, source_number, steps};
 use super::registers::Names;
-use super::room::Room;
 use super::{Options, Writer};
 use crate::inst::Inst;
 use crate::isa::Isa;
+use crate::number::hexadecimal_block;
 use crate::operand::Reader;
 use core::fmt;
 use hotswap_isa_tables::{ShortForm, TextStep};
@@ -109,11 +109,11 @@ fn long(
     bytes: &mut [u8],
     at: usize,
 ) -> Result<usize, Stop> {
-    let mut room = Room { bytes, at, full: false };
-    let mut writer = Writer { reader: Reader::new(*inst, isa), isa, options: *options, out: &mut room };
+    let mut output = FixedWriter { bytes, at, full: false };
+    let mut writer = Writer { reader: Reader::new(*inst, isa), isa, options: *options, out: &mut output };
     match writer.step(step) {
-        Ok(()) => Ok(room.at),
-        Err(fmt::Error) if room.full => Err(Stop::Full),
+        Ok(()) => Ok(output.at),
+        Err(fmt::Error) if output.full => Err(Stop::Full),
         Err(fmt::Error) => Err(Stop::Label),
     }
 }
