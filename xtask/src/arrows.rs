@@ -28,9 +28,11 @@ pub(crate) const ALLOWED: &[Row] = &[
                   "hotswap-adapt", "hotswap-lint"]),
     // Runs in the programs of users, and has no dependency on the tools.
     ("hotswap-profile-drain", &[]),
-    // Rows, importer and generator: a build dependency of the tables, never in a program.
+    // Rows' language, importer and generator: a build dependency of the tables, never in a program.
     ("hotswap-isa-meta", &[]),
-    ("hotswap-isa", &["hotswap-isa-meta"]),
+    // Data only.
+    ("hotswap-isa-tables", &["hotswap-isa-meta"]),
+    ("hotswap-isa", &["hotswap-isa-tables"]),
     ("hotswap-program", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa"]),
     // The checker shares nothing with the checked code except decoder, program model and data.
     ("hotswap-lint", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa", "hotswap-program",

@@ -48,7 +48,7 @@ const LIBRARIES: &[Row] = &[
     ("tests/harness", "real_libraries"),
 ];
 
-/// What a program needs.
+/// The needs of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// Nothing: unit tests.

@@ -18,10 +18,11 @@ pub use glance::{Glance, Glanced};
 use crate::decode::{SECOND_PASS, others};
 use crate::effects::Named;
 use crate::isa::Isa;
-use crate::tables::{ACCEPT, AVAILABLE, CHECKS, Check, ENTRIES, Entry, EntryData, NODES, PIECES, Piece, meaning, part};
+use crate::tables::{Entry, Piece, check, meaning};
 use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
+use hotswap_isa_tables::{ACCEPT, AVAILABLE, CHECKS, ENTRIES, EntryData, NODES, PIECES, part};
 
 /// The answer of a classifier for an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,7 +105,7 @@ impl Classifier {
     /// The classifier for code that is scanned as code of several targets at once. There are no answers if their lookup
     /// tables differ, and none for values of fields that they do not accept alike.
     pub fn shared(isas: &[Isa], grade: impl FnMut(Entry) -> ClassRule) -> Self {
-        let ways = |isa: &Isa| (isa.setting().root, isa.longest());
+        let ways = |isa: &Isa| (isa.subtarget().root, isa.longest());
         match isas {
             [first, others @ ..] if others.iter().all(|other| ways(other) == ways(first)) => {
                 Self::make(*first, others, grade)
@@ -127,7 +128,7 @@ impl Classifier {
             meanings: vec![0],
             sets: BTreeMap::new(),
         };
-        let root = (isa.setting().root & 0xf_ffff) as usize;
+        let root = (isa.subtarget().root & 0xf_ffff) as usize;
         making.nodes.resize(512, NOTHING);
         for number in 0..512 {
             let node = making.node(NODES.get(root + number).copied().unwrap_or(NOTHING), ROOT);
@@ -278,8 +279,8 @@ impl<G: FnMut(Entry) -> ClassRule> Making<'_, G> {
         let number = id & !SECOND_PASS;
         let entry = ENTRIES.get(usize::from(number))?;
         let has = |isa: &Isa| {
-            let number = isa.setting().available as usize + usize::from(entry.need);
-            AVAILABLE.get(number).is_some_and(|there| *there)
+            let number = isa.subtarget().available as usize + usize::from(entry.need);
+            AVAILABLE.get(number).is_some_and(|there| *there != 0)
         };
         if !has(&self.isa) && !self.others.iter().any(has) {
             return None;
@@ -341,7 +342,7 @@ impl<G: FnMut(Entry) -> ClassRule> Making<'_, G> {
     fn meaning(&self, field: Field, number: usize) -> u8 {
         let Some(set) = field.set else { return 0 };
         let on = |isa: &Isa| {
-            let place = isa.setting().accept as usize + usize::from(set) + number;
+            let place = isa.subtarget().accept as usize + usize::from(set) + number;
             ACCEPT.get(place).copied().unwrap_or(meaning::NONE)
         };
         let own = on(&self.isa);
@@ -385,12 +386,12 @@ impl Fields {
                 _ => return None,
             };
             match check.what {
-                0..=Check::SOURCE if width + from <= 10 && at + width <= 64 => {
+                0..=check::SOURCE if width + from <= 10 && at + width <= 64 => {
                     let bits = (1 << width) - 1;
                     fields.list.push((at, Field { bits, from, set: Some(check.set), except: None, named: None }));
                 }
                 // Two of them must be equal.
-                Check::LITERAL32 if from == 0 && fields.literal.is_none_or(|place| place == (at, width)) => {
+                check::LITERAL32 if from == 0 && fields.literal.is_none_or(|place| place == (at, width)) => {
                     fields.literal = Some((at, width));
                 }
                 _ => return None,

@@ -9,9 +9,10 @@
 
 use crate::inst::{Inst, extract, gather};
 use crate::isa::Isa;
-use crate::tables::{
-    ACCEPT, AVAILABLE, BLOCKS, Block, CANDIDATES, CHECKS, Check, ENTRIES, Entry, EntryData, HIGH_BITS, NODES, PIECES,
-    Setting, meaning, part,
+use crate::tables::{Entry, check, meaning};
+use hotswap_isa_tables::{
+    ACCEPT, AVAILABLE, BLOCKS, CANDIDATES, CHECKS, CheckBlock, ENTRIES, EntryData, HIGH_BITS, NODES, OperandCheck,
+    PIECES, Subtarget, part,
 };
 
 /// The reason why bytes do not decode.
@@ -58,7 +59,7 @@ impl Isa {
     /// Decodes most instructions of real code; `None` leaves the answer to [`Isa::decode_slowly`].
     #[inline(always)]
     pub(crate) fn decode_fast(self, bytes: &[u8]) -> Option<Inst> {
-        fast(self.setting(), bytes.first_chunk()?)
+        fast(self.subtarget(), bytes.first_chunk()?)
     }
 
     /// Decodes everything.
@@ -66,7 +67,7 @@ impl Isa {
     pub(crate) fn decode_slowly(self, bytes: &[u8]) -> Result<Inst, Undecoded> {
         let have = bytes.len().min(20);
         let words = words(bytes);
-        decode(self.setting(), &words, have).map_err(|missed| self.undecoded(&words, have, missed))
+        decode(self.subtarget(), &words, have).map_err(|missed| self.undecoded(&words, have, missed))
     }
 
     fn undecoded(self, words: &[u32; 5], have: usize, missed: Missed) -> Undecoded {
@@ -88,12 +89,12 @@ impl Isa {
 /// Always inlined: an instruction that is returned through memory is copied in two overlapping pieces, and reading it
 /// has to wait for both (63 against 86 million instructions a second).
 #[inline(always)]
-fn fast(setting: &'static Setting, bytes: &[u8; 20]) -> Option<Inst> {
+fn fast(subtarget: &'static Subtarget, bytes: &[u8; 20]) -> Option<Inst> {
     let (low, rest) = bytes.split_first_chunk::<8>()?;
     let (high, last) = rest.split_first_chunk::<8>()?;
     let (low, high) = (u64::from_le_bytes(*low), u64::from_le_bytes(*high));
     // The first table is indexed by the top nine bits, see the generator.
-    let mut node = *NODES.get(((setting.root & 0xf_ffff) + (low as u32 >> 23)) as usize)?;
+    let mut node = *NODES.get(((subtarget.root & 0xf_ffff) + (low as u32 >> 23)) as usize)?;
     while node & LEAF == 0 {
         let half = if node >> 30 == 0 { low } else { high };
         let index = (half >> (node >> 24 & 63)) as u32 & ((1 << (node >> 20 & 15)) - 1);
@@ -101,16 +102,16 @@ fn fast(setting: &'static Setting, bytes: &[u8; 20]) -> Option<Inst> {
     }
     let mut id = node as u16;
     let mut entry = ENTRIES.get(usize::from(id))?;
-    let available = AVAILABLE.get(setting.available as usize + usize::from(entry.need))?;
-    if (low ^ entry.value) & entry.mask != 0 || !available {
-        id = other(setting, node, low)?;
+    let available = AVAILABLE.get(subtarget.available as usize + usize::from(entry.need))?;
+    if (low ^ entry.value) & entry.mask != 0 || *available == 0 {
+        id = other(subtarget, node, low)?;
         entry = ENTRIES.get(usize::from(id))?;
     }
     let block = BLOCKS.get(usize::from(entry.block))?;
     let (mut len, mut flags) = (entry.bytes, 0);
-    let meaning = meaning_of_all(block, setting.accept as usize, low);
+    let meaning = meaning_of_all(block, subtarget.accept as usize, low);
     if meaning != 0 {
-        if meaning != meaning::LITERAL32 || len + 4 > setting.max_bytes {
+        if meaning != meaning::LITERAL32 || len + 4 > subtarget.max_bytes {
             return None;
         }
         (len, flags) = (len + 4, Inst::LITERAL32);
@@ -120,11 +121,11 @@ fn fast(setting: &'static Setting, bytes: &[u8; 20]) -> Option<Inst> {
 
 /// The first candidate after the leaf's own whose fixed bits match and which the processor has.
 #[inline(never)]
-fn other(setting: &'static Setting, leaf: u32, low: u64) -> Option<u16> {
+fn other(subtarget: &'static Subtarget, leaf: u32, low: u64) -> Option<u16> {
     let matches = |id: &u16| {
         let entry = ENTRIES.get(usize::from(id & !SECOND_PASS));
         entry.is_some_and(|entry| (low ^ entry.value) & entry.mask == 0)
-            && Entry::new(id & !SECOND_PASS).in_setting(setting)
+            && Entry::new(id & !SECOND_PASS).in_subtarget(subtarget)
     };
     // Candidates of the second pass find their literals elsewhere.
     others(leaf).iter().copied().find(matches).filter(|id| id & SECOND_PASS == 0)
@@ -159,19 +160,19 @@ enum Missed {
     Bytes,
 }
 
-fn decode(setting: &'static Setting, words: &[u32; 5], have: usize) -> Result<Inst, Missed> {
+fn decode(subtarget: &'static Subtarget, words: &[u32; 5], have: usize) -> Result<Inst, Missed> {
     let low = u64::from(words[0]) | u64::from(words[1]) << 32;
     let known = if have >= 8 { u64::MAX } else { (1u64 << (have * 8)) - 1 };
     let mut missed = Missed::All;
     let mut failed = u16::MAX;
-    for candidate in candidates(setting, words) {
+    for candidate in candidates(subtarget, words) {
         let id = candidate & !SECOND_PASS;
         let entry = Entry::new(id).data();
-        let table = u16::from(entry.table) | candidate & SECOND_PASS;
-        if (low ^ entry.value) & entry.mask & known != 0 || failed == table || !Entry::new(id).in_setting(setting) {
+        let table = entry.table | candidate & SECOND_PASS;
+        if (low ^ entry.value) & entry.mask & known != 0 || failed == table || !Entry::new(id).in_subtarget(subtarget) {
             continue;
         }
-        match fit(setting, words, have, candidate, entry) {
+        match fit(subtarget, words, have, candidate, entry) {
             Ok(inst) => return Ok(inst),
             Err(Fit::Else) => {}
             Err(Fit::No) => failed = table,
@@ -185,7 +186,7 @@ fn decode(setting: &'static Setting, words: &[u32; 5], have: usize) -> Result<In
 
 /// The combined meaning of the operands: 0 if they are plain values. Most instructions have at most two that matter.
 #[inline(always)]
-fn meaning_of_all(block: &Block, accept: usize, low: u64) -> u8 {
+fn meaning_of_all(block: &CheckBlock, accept: usize, low: u64) -> u8 {
     let one = |number: usize| {
         let raw = (low >> (block.at[number] & 63)) as u16 & block.mask[number];
         let place = accept + usize::from(block.set[number]) + usize::from(raw);
@@ -196,21 +197,21 @@ fn meaning_of_all(block: &Block, accept: usize, low: u64) -> u8 {
 }
 
 /// The instruction that the words form under a candidate.
-fn fit(setting: &Setting, words: &[u32; 5], have: usize, candidate: u16, entry: &EntryData) -> Result<Inst, Fit> {
+fn fit(subtarget: &Subtarget, words: &[u32; 5], have: usize, candidate: u16, entry: &EntryData) -> Result<Inst, Fit> {
     if usize::from(entry.bytes) > have {
         return Err(Fit::Missing);
     }
     if entry.high != 0 && !high_matches(entry.high, words) {
         return Err(Fit::Else);
     }
-    let mut literal = Literal::new(setting, words, have, entry.bytes, candidate & SECOND_PASS != 0);
+    let mut literal = Literal::new(subtarget, words, have, entry.bytes, candidate & SECOND_PASS != 0);
     literal.check_all(part(&CHECKS, entry.checks, entry.check_count))?;
     Ok(finish(words, candidate & !SECOND_PASS, literal.end, literal.flags))
 }
 
 /// The candidates selected by the first words.
-fn candidates(setting: &Setting, words: &[u32; 5]) -> impl Iterator<Item = u16> {
-    let node = walk(&NODES, setting.root, words);
+fn candidates(subtarget: &Subtarget, words: &[u32; 5]) -> impl Iterator<Item = u16> {
+    let node = walk(&NODES, subtarget.root, words);
     core::iter::once(node as u16).chain(others(node).iter().copied())
 }
 
@@ -281,13 +282,13 @@ struct Literal<'a> {
 
 impl<'a> Literal<'a> {
     #[inline]
-    fn new(setting: &Setting, words: &'a [u32; 5], have: usize, bytes: u8, second_pass: bool) -> Self {
+    fn new(subtarget: &Subtarget, words: &'a [u32; 5], have: usize, bytes: u8, second_pass: bool) -> Self {
         let end = usize::from(bytes);
         Self {
             words,
-            accept: setting.accept as usize,
-            longest: usize::from(setting.max_bytes),
-            have: have.min(usize::from(setting.max_bytes)),
+            accept: subtarget.accept as usize,
+            longest: usize::from(subtarget.max_bytes),
+            have: have.min(usize::from(subtarget.max_bytes)),
             start: if second_pass { 4 } else { end },
             end,
             value: None,
@@ -296,13 +297,13 @@ impl<'a> Literal<'a> {
         }
     }
 
-    fn check_all(&mut self, checks: &[Check]) -> Result<(), Fit> {
+    fn check_all(&mut self, checks: &[OperandCheck]) -> Result<(), Fit> {
         for check in checks {
             let raw = match check.count {
                 0 => extract(self.words, check.at, check.width),
                 count => gather(self.words, part(&PIECES, check.pieces, count)),
             };
-            if check.what > Check::SOURCE {
+            if check.what > check::SOURCE {
                 self.rare(check.what, raw)?;
                 continue;
             }
@@ -320,7 +321,7 @@ impl<'a> Literal<'a> {
     #[cold]
     fn rare(&mut self, what: u8, raw: u64) -> Result<(), Fit> {
         match what {
-            Check::LITERAL32 | Check::LITERAL64 => {
+            check::LITERAL32 | check::LITERAL64 => {
                 if self.value.is_some_and(|value| value != raw) {
                     return Err(Fit::No);
                 }
@@ -328,7 +329,7 @@ impl<'a> Literal<'a> {
                 self.flags |= Inst::LITERAL_FIELD;
                 Ok(())
             }
-            Check::NOT_NEGATIVE if raw >> 23 & 1 != 0 => Err(Fit::Never),
+            check::NOT_NEGATIVE if raw >> 23 & 1 != 0 => Err(Fit::Never),
             _ => Ok(()),
         }
     }

@@ -2,7 +2,8 @@
 //!
 //! Invariants: making one is a table lookup; nothing is computed at start-up.
 
-use crate::tables::{Entry, FEATURE_SETS, Feature, SETTINGS, Setting, TARGETS, Target};
+use crate::tables::{Entry, Feature, Target};
+use hotswap_isa_tables::{FEATURE_SETS, SUBTARGETS, Subtarget, TARGETS};
 
 /// Lanes of a wave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -16,7 +17,7 @@ pub enum Wave {
 /// A target with a wave size and a spelling: everything that decoding depends on.
 #[derive(Clone, Copy)]
 pub struct Isa {
-    setting: &'static Setting,
+    subtarget: &'static Subtarget,
 }
 
 impl Isa {
@@ -29,26 +30,26 @@ impl Isa {
     }
 
     fn in_mode(target: &'static Target, wave64: bool, true16: bool) -> Self {
-        let number = target.first_setting() + usize::from(wave64) * 2 + usize::from(!true16);
-        Self { setting: SETTINGS.get(number).unwrap_or(&SETTINGS[0]) }
+        let number = usize::from(target.subtargets) + usize::from(wave64) * 2 + usize::from(!true16);
+        Self { subtarget: SUBTARGETS.get(number).unwrap_or(&SUBTARGETS[0]) }
     }
 
     /// The same with waves of another size; no change on a target that has one size.
     #[must_use]
     pub fn with_wave(self, wave: Wave) -> Self {
-        let changed = Self::in_mode(self.target(), wave == Wave::W64, self.setting.true16);
+        let changed = Self::in_mode(self.target(), wave == Wave::W64, self.subtarget.true16);
         if changed.wave() == wave { changed } else { self }
     }
 
     /// The same with 16-bit registers named (`v1.h`) or not (`v1`).
     #[must_use]
     pub fn with_true16(self, true16: bool) -> Self {
-        Self::in_mode(self.target(), self.setting.wave64, true16)
+        Self::in_mode(self.target(), self.subtarget.wave64, true16)
     }
 
     /// The processor.
     pub fn target(self) -> &'static Target {
-        TARGETS.get(usize::from(self.setting.target)).unwrap_or(&TARGETS[0])
+        TARGETS.get(usize::from(self.subtarget.target)).unwrap_or(&TARGETS[0])
     }
 
     /// Lanes of a wave.
@@ -70,23 +71,23 @@ impl Isa {
     /// All features of the processor in this mode.
     #[inline]
     pub fn features(self) -> FeatureSet {
-        FeatureSet(FEATURE_SETS.get(usize::from(self.setting.features)).copied().unwrap_or_default())
+        FeatureSet(FEATURE_SETS.get(usize::from(self.subtarget.features)).copied().unwrap_or_default())
     }
 
     /// Length in bytes of the longest instruction.
     pub fn longest(self) -> u8 {
-        self.setting.max_bytes
+        self.subtarget.max_bytes
     }
 
     #[inline]
-    pub(crate) fn setting(self) -> &'static Setting {
-        self.setting
+    pub(crate) fn subtarget(self) -> &'static Subtarget {
+        self.subtarget
     }
 }
 
 impl PartialEq for Isa {
     fn eq(&self, other: &Self) -> bool {
-        core::ptr::eq(self.setting, other.setting)
+        core::ptr::eq(self.subtarget, other.subtarget)
     }
 }
 
@@ -101,7 +102,7 @@ impl core::fmt::Debug for Isa {
 impl Entry {
     /// Whether `isa` has this encoding.
     pub fn available(self, isa: Isa) -> bool {
-        self.in_setting(isa.setting)
+        self.in_subtarget(isa.subtarget)
     }
 }
 

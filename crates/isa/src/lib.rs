@@ -20,12 +20,13 @@ pub mod value;
 
 mod classify;
 mod decode;
-mod image;
 mod inst;
 mod isa;
+mod number;
+mod quirks;
 mod size;
 mod tables;
-mod target;
+mod target_class;
 mod walk;
 
 pub use classify::{ClassRule, Classifier, Glance, Glanced, Seen};

@@ -6,13 +6,15 @@
 //!
 //! Absent on purpose: implicit registers (see the effects), and whether fields decode (see the decoder).
 
-use crate::image;
+pub(crate) mod image;
+
 use crate::inst::Inst;
 use crate::isa::Isa;
-use crate::kind::{self, Decode, KINDS, Kind, OperandType, Source};
+use crate::kind::{self, Decode, Kind, OperandType, Source};
+use crate::quirks::OperandQuirks;
 use crate::reg::{Half, Reg, RegFile};
 use crate::tables::{Feature, Name, Slot};
-use crate::text::program::Quirks;
+use crate::target_class::TargetClass;
 use crate::value::{Inline, Literal, Value};
 
 /// Whether an operand is read or written.
@@ -49,7 +51,7 @@ impl Operand {
     /// Instructions for which this is false decode, but assemblers reject them.
     pub fn in_class(&self) -> bool {
         match self.value {
-            Value::Reg(reg) => self.kind.class.contains(reg, self.isa),
+            Value::Reg(reg) => TargetClass::new(self.kind.class, self.isa).contains(reg),
             Value::Inline(_) | Value::Literal(_) => self.kind.operand_type != OperandType::Register,
             Value::Imm(_) | Value::None => true,
         }
@@ -76,7 +78,7 @@ impl Iterator for Operands {
             true => Access::Write,
         };
         self.next += 1;
-        Some(Operand { name: slot.name, access, value, kind: kind_of(slot), isa: self.reader.isa })
+        Some(Operand { name: slot.name, access, value, kind: slot.operand_kind(), isa: self.reader.isa })
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -100,25 +102,13 @@ impl Inst {
     }
 }
 
-impl Slot {
-    /// The kind of its operand, which decodes its field.
-    pub fn operand_kind(&self) -> &'static Kind {
-        kind_of(self)
-    }
-}
-
-/// The kind of a slot.
-pub(crate) fn kind_of(slot: &Slot) -> &'static Kind {
-    KINDS.get(usize::from(slot.kind)).unwrap_or(&KINDS[0])
-}
-
 /// Reads the operands of one instruction.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reader {
     pub(crate) inst: Inst,
     pub(crate) isa: Isa,
     pub(crate) slots: &'static [Slot],
-    quirks: Quirks,
+    quirks: OperandQuirks,
     /// The first four words in one number, which hold almost every field.
     low: u128,
 }
@@ -129,7 +119,7 @@ impl Reader {
         let entry = inst.entry();
         let [a, b, c, d, _] = *inst.words();
         let low = u128::from(a) | u128::from(b) << 32 | u128::from(c) << 64 | u128::from(d) << 96;
-        Reader { inst, isa, slots: entry.slots(), quirks: Quirks::of(entry), low }
+        Reader { inst, isa, slots: entry.slots(), quirks: OperandQuirks::of(entry), low }
     }
 
     /// The first or the second eight bytes.
@@ -172,7 +162,7 @@ impl Reader {
     /// The value of the operand in slot `number`, whose field is given as for [`Reader::raw_at`].
     #[inline]
     pub(crate) fn value_at(&self, number: usize, kind: &Kind, at: u8, width: u8) -> Value {
-        if width == 0 || self.quirks.has(Quirks::REGISTERS) {
+        if width == 0 || self.quirks.has(OperandQuirks::REGISTERS) {
             return self.value(number);
         }
         self.decoded(kind, self.raw_at(number, at, width))
@@ -181,7 +171,7 @@ impl Reader {
     /// The bit of the cache policy that says "returns the old value" is fixed in the encoding, so the field lacks it.
     #[inline]
     fn with_fixed(&self, slot: &Slot, raw: u64) -> u64 {
-        if self.quirks.has(Quirks::RETURNS) && slot.name == Name::Cpol { raw | 1 } else { raw }
+        if self.quirks.has(OperandQuirks::RETURNS) && slot.name == Name::Cpol { raw | 1 } else { raw }
     }
 
     /// The raw number of the operand `name`; 0 if there is none.
@@ -204,13 +194,13 @@ impl Reader {
     /// The value of the operand in slot `number`.
     #[inline]
     pub(crate) fn value(&self, number: usize) -> Value {
-        let holder = if self.quirks.has(Quirks::TIED) { self.holder(number) } else { number };
+        let holder = if self.quirks.has(OperandQuirks::TIED) { self.holder(number) } else { number };
         let Some(slot) = self.slots.get(holder) else { return Value::None };
-        let kind = kind_of(slot);
+        let kind = slot.operand_kind();
         let raw = self.raw(holder);
         let value = self.decoded(kind, raw);
         match value {
-            Value::Reg(reg) if self.quirks.has(Quirks::REGISTERS) => Value::Reg(self.adjusted(reg, slot.name)),
+            Value::Reg(reg) if self.quirks.has(OperandQuirks::REGISTERS) => Value::Reg(self.adjusted(reg, slot.name)),
             _ => value,
         }
     }
@@ -269,10 +259,10 @@ impl Reader {
         if reg.half.is_some() {
             return self.with_half(reg, name);
         }
-        if self.quirks.has(Quirks::MATRIX_FORMATS) {
+        if self.quirks.has(OperandQuirks::MATRIX_FORMATS) {
             return self.with_format(reg, name);
         }
-        match self.quirks.has(Quirks::IMAGE) {
+        match self.quirks.has(OperandQuirks::IMAGE) {
             true => image::adjusted(self, reg, name),
             false => reg,
         }

@@ -7,7 +7,7 @@
 //! Absent on purpose: the implicit registers of an instruction (see the effects), and the classes of registers that an
 //! operand accepts (see [`crate::kind`]).
 
-use crate::text::number;
+use crate::number;
 use core::fmt;
 
 /// A file of registers.

@@ -7,7 +7,6 @@
 //!
 //! Absent on purpose: lanes. Whether a write under a partial EXEC keeps old lanes alive is the caller's decision.
 
-use crate::effects::EffectBits;
 use crate::reg::{Reg, RegFile, Special};
 
 /// 24 are used; a power of two can be indexed without a comparison.
@@ -73,15 +72,12 @@ impl RegSet {
     /// Adds every 32-bit register of `reg`. Registers past the end of the file are left out: they do not exist.
     #[inline]
     pub fn insert(&mut self, reg: Reg) {
-        let (word, low, high) = bits(reg);
-        self.words[word & 31] |= low;
-        self.words[(word + 1) & 31] |= high;
+        self.insert_bits(bits(reg));
     }
 
-    /// Adds the register of an effect; an empty effect changes nothing.
+    /// Adds the registers of some bits of a word and of the next one.
     #[inline(always)]
-    pub fn insert_effect(&mut self, effect: EffectBits) {
-        let (word, low, high) = effect.set_bits();
+    pub(crate) fn insert_bits(&mut self, (word, low, high): (usize, u64, u64)) {
         self.words[word & 31] |= low;
         self.words[(word + 1) & 31] |= high;
     }

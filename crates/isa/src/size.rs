@@ -7,7 +7,7 @@
 
 use crate::decode::{Undecoded, words};
 use crate::isa::Isa;
-use crate::tables::{SIZE_NODES, SIZE_PREFIXES, SIZE_ROOTS, SIZE_RULES};
+use hotswap_isa_tables::{SIZE_NODES, SIZE_PREFIXES, SIZE_ROOTS, SIZE_RULES, SizeRuleData};
 
 const NOTHING: u8 = u8::MAX;
 /// Entries of different lengths match the same words (16-byte forms whose halves decode alone).
@@ -15,13 +15,6 @@ const DECODE: u8 = u8::MAX;
 const LEAF: u32 = 1 << 31;
 /// 233, 234, 249 and 250 as bits from 224 on.
 const ANNOUNCED: u32 = 1 << 9 | 1 << 10 | 1 << 25 | 1 << 26;
-
-/// For each prefix the base length where all instructions agree on it, otherwise 0; and a rule that requests more bytes
-/// wherever one of theirs does.
-pub(crate) struct SizePrefixes {
-    pub(crate) bytes: [u8; 512],
-    pub(crate) rules: [u8; 512],
-}
 
 /// Tests all sources at once for values that may change the length: fields that are all 0 after subtracting `pattern`,
 /// found by the borrow that subtracting 1 from each field leaves in its highest bit.
@@ -79,7 +72,7 @@ impl Test {
 
 /// The rule that derives the length from the words.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct SizeRule {
+struct SizeRule {
     bytes: u8,
     /// The number of sources that may request a literal, or [`DECODE`].
     count: u8,
@@ -94,18 +87,16 @@ pub(crate) struct SizeRule {
     test: Test,
 }
 
-pub(crate) const fn z(
-    bytes: u8,
-    count: u8,
-    long: bool,
-    inside: bool,
-    announces: u8,
-    at: [u8; 4],
-    mask: [u16; 4],
-) -> SizeRule {
-    let test = Test::new(count, long, announces, at, mask);
-    SizeRule { bytes, count, long, inside, announces, at, mask, test }
-}
+/// The rules of the tables, each with its test.
+static RULES: [SizeRule; SIZE_RULES.len()] = {
+    let mut rules = [NO_RULE; SIZE_RULES.len()];
+    let mut number = 0;
+    while number < rules.len() {
+        rules[number] = SizeRule::new(&SIZE_RULES[number]);
+        number += 1;
+    }
+    rules
+};
 
 impl Isa {
     /// The length in bytes of the instruction at the start of `bytes`; `None` if not even its encoding is known, or if
@@ -118,7 +109,7 @@ impl Isa {
             let low = u64::from_le_bytes(*first);
             let prefix = (low as u32 >> 23) as usize;
             let size = prefixes.bytes[prefix];
-            let rule = SIZE_RULES.get(usize::from(prefixes.rules[prefix])).unwrap_or(&NO_RULE);
+            let rule = RULES.get(usize::from(prefixes.rules[prefix])).unwrap_or(&NO_RULE);
             if size != 0 && !rule.test.finds(low) {
                 // A constant after a predicted branch lets the next instruction begin before this length is known; as a
                 // value it would have to be loaded from memory first (745 against 1,300 MB/s).
@@ -155,12 +146,12 @@ impl Isa {
 
     #[inline]
     fn group(self) -> usize {
-        usize::from(self.setting().group)
+        usize::from(self.subtarget().group)
     }
 
     #[inline]
     fn rule(self, node: u32) -> &'static SizeRule {
-        SIZE_RULES.get((node & 0xff_ffff) as usize).unwrap_or(&NO_RULE)
+        RULES.get((node & 0xff_ffff) as usize).unwrap_or(&NO_RULE)
     }
 
     /// The leaf that the words select. The first node is indexed by the top nine bits of the first word.
@@ -186,7 +177,15 @@ impl Isa {
     }
 }
 
-static NO_RULE: SizeRule = z(0, 0, false, false, NOTHING, [0; 4], [0; 4]);
+const NO_RULE: SizeRule = SizeRule::new(&SizeRuleData {
+    bytes: 0,
+    count: 0,
+    long: false,
+    inside: false,
+    announces: NOTHING,
+    at: [0; 4],
+    mask: [0; 4],
+});
 
 #[inline]
 fn halves(words: &[u32; 5]) -> [u64; 2] {
@@ -200,6 +199,12 @@ fn within(size: u8, bytes: &[u8]) -> Option<u8> {
 }
 
 impl SizeRule {
+    const fn new(rule: &SizeRuleData) -> Self {
+        let SizeRuleData { bytes, count, long, inside, announces, at, mask } = *rule;
+        let test = Test::new(count, long, announces, at, mask);
+        Self { bytes, count, long, inside, announces, at, mask, test }
+    }
+
     /// Bytes in addition to the encoding's own.
     #[inline]
     fn more(&self, low: u64, high: u64) -> u8 {

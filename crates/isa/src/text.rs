@@ -12,14 +12,13 @@
 mod buffer;
 mod cache;
 mod dpp;
+mod fixed_writer;
 mod line;
 mod message;
 mod modifier;
-pub(crate) mod number;
 mod operand;
-pub(crate) mod program;
+mod program;
 mod registers;
-mod room;
 mod scalar;
 mod swizzle;
 mod typed;
@@ -33,9 +32,9 @@ use crate::operand::Reader;
 use crate::tables::Feature;
 use crate::value::Value;
 use core::fmt::{self, Write};
+use fixed_writer::FixedWriter;
+use hotswap_isa_tables::{TextBlock, TextPart, TextStep};
 use line::Stop;
-use program::{Block, Part, Step};
-use room::Room;
 
 /// Writes the label of a branch's target. Its arguments include the 16 bits of the field; it returns whether it wrote
 /// one.
@@ -111,42 +110,44 @@ struct Writer<'a, 'b, 'c> {
     reader: Reader,
     isa: Isa,
     options: Options<'b>,
-    out: &'a mut Room<'c>,
+    out: &'a mut FixedWriter<'c>,
 }
 
 impl Writer<'_, '_, '_> {
     /// Writes the text, then the parts common to every instruction; the rest is in [`Writer::rare`].
-    fn step(&mut self, step: &Step) -> fmt::Result {
+    fn step(&mut self, step: &TextStep) -> fmt::Result {
         match step.part {
-            Part::Text => self.out.block(&step.text),
-            Part::Operand => {
+            TextPart::Text => self.out.block(&step.text),
+            TextPart::Operand => {
                 self.out.block(&step.text)?;
                 self.operand_at(usize::from(step.slot), step.at, step.width)
             }
-            Part::Flag => match self.raw(step) {
+            TextPart::Flag => match self.raw(step) {
                 0 => Ok(()),
                 _ => self.out.block(&step.text),
             },
-            Part::HexAlways | Part::HexNonzero | Part::DecimalAlways | Part::DecimalNonzero => self.number(step),
+            TextPart::HexAlways | TextPart::HexNonzero | TextPart::DecimalAlways | TextPart::DecimalNonzero => {
+                self.number(step)
+            }
             _ => self.conditional(step),
         }
     }
 
     /// The raw number of a step's operand.
     #[inline]
-    fn raw(&self, step: &Step) -> u64 {
+    fn raw(&self, step: &TextStep) -> u64 {
         self.reader.raw_at(usize::from(step.slot), step.at, step.width)
     }
 
     /// Numbers with a name.
-    fn number(&mut self, step: &Step) -> fmt::Result {
+    fn number(&mut self, step: &TextStep) -> fmt::Result {
         let value = self.raw(step) as i64;
-        if value == 0 && matches!(step.part, Part::HexNonzero | Part::DecimalNonzero) {
+        if value == 0 && matches!(step.part, TextPart::HexNonzero | TextPart::DecimalNonzero) {
             return Ok(());
         }
         self.out.block(&step.text)?;
         match step.part {
-            Part::HexAlways | Part::HexNonzero => self.out.signed_hexadecimal(value),
+            TextPart::HexAlways | TextPart::HexNonzero => self.out.signed_hexadecimal(value),
             _ => self.out.signed(value),
         }
     }
@@ -160,34 +161,36 @@ impl Writer<'_, '_, '_> {
     }
 
     /// Parts whose text is only written under a condition.
-    fn conditional(&mut self, step: &Step) -> fmt::Result {
-        let raw = if step.part == Part::Packed { 0 } else { self.raw(step) };
+    fn conditional(&mut self, step: &TextStep) -> fmt::Result {
+        let raw = if step.part == TextPart::Packed { 0 } else { self.raw(step) };
         let text = &step.text;
         match step.part {
             // Where there is no global data share, its bit is meaningless.
-            Part::GdsFlag if raw == 0 || !self.isa.has(Feature::Gds) => Ok(()),
-            Part::GdsFlag => self.out.block(text),
-            Part::CachePolicy => self.cache_policy(raw, step.extra),
-            Part::Offset => self.offset(raw, step),
-            Part::FlatOffset => self.flat_offset(raw, step),
-            Part::DppFetchInvalid if raw == 1 || raw == 0xea => self.out.block(text),
-            Part::DppFetchInvalid => Ok(()),
-            Part::Packed => self.packed(step),
-            Part::OpSelConvert => self.pair(text, raw & 4 != 0, raw & 8 != 0),
-            Part::OpSelPermute => {
+            TextPart::GdsFlag if raw == 0 || !self.isa.has(Feature::Gds) => Ok(()),
+            TextPart::GdsFlag => self.out.block(text),
+            TextPart::CachePolicy => self.cache_policy(raw, step.extra),
+            TextPart::Offset => self.offset(raw, step),
+            TextPart::FlatOffset => self.flat_offset(raw, step),
+            TextPart::DppFetchInvalid if raw == 1 || raw == 0xea => self.out.block(text),
+            TextPart::DppFetchInvalid => Ok(()),
+            TextPart::Packed => self.packed(step),
+            TextPart::OpSelConvert => self.pair(text, raw & 4 != 0, raw & 8 != 0),
+            TextPart::OpSelPermute => {
                 let other = self.reader.raw(usize::from(step.extra[0]));
                 self.pair(text, raw & 4 != 0, other & 4 != 0)
             }
-            Part::OutputModifier => self.out.write_str(["", " mul:2", " mul:4", " div:2"][raw as usize & 3]),
-            Part::R128A16 if raw == 0 => Ok(()),
-            Part::R128A16 => self.r128_a16(),
-            Part::Blgp => self.blgp(raw, step.extra[0] != 0),
-            Part::BitOp3 | Part::IndexKey | Part::MatrixFormat | Part::MatrixScale | Part::MatrixScaleFormat => {
-                self.matrix(step, raw)
-            }
-            Part::Swizzle => self.swizzle(text, raw as u16),
-            Part::EndProgram if raw == 0 => Ok(()),
-            Part::TypedFormat => self.typed_format(raw),
+            TextPart::OutputModifier => self.out.write_str(["", " mul:2", " mul:4", " div:2"][raw as usize & 3]),
+            TextPart::R128a16 if raw == 0 => Ok(()),
+            TextPart::R128a16 => self.r128_a16(),
+            TextPart::Blgp => self.blgp(raw, step.extra[0] != 0),
+            TextPart::BitOp3
+            | TextPart::IndexKey
+            | TextPart::MatrixFormat
+            | TextPart::MatrixScale
+            | TextPart::MatrixScaleFormat => self.matrix(step, raw),
+            TextPart::Swizzle => self.swizzle(text, raw as u16),
+            TextPart::EndProgram if raw == 0 => Ok(()),
+            TextPart::TypedFormat => self.typed_format(raw),
             _ => {
                 self.out.block(text)?;
                 self.rare(step, raw)
@@ -196,30 +199,30 @@ impl Writer<'_, '_, '_> {
     }
 
     /// Writes parts whose text has been written.
-    fn rare(&mut self, step: &Step, raw: u64) -> fmt::Result {
+    fn rare(&mut self, step: &TextStep, raw: u64) -> fmt::Result {
         let slot = usize::from(step.slot);
         match step.part {
-            Part::Register => self.register_only(slot),
-            Part::Branch => self.branch(raw as u16),
-            Part::FloatModifiers => self.float_modifiers(step, raw),
-            Part::IntegerModifiers => self.integer_modifiers(step, raw),
-            Part::Vcc => self.vcc(),
-            Part::AddressList => self.address_list(slot, step.extra[0]),
-            Part::U16 => self.number16(slot, raw),
-            Part::U32 => self.out.hexadecimal(raw & 0xffff_ffff),
-            Part::Fp64 => self.literal_fp64(slot),
-            Part::ScalarOffset => self.signed_number(slot),
-            Part::DppControl => self.dpp_control(raw, step.extra[0]),
-            Part::Dpp8 => self.dpp8(raw),
-            Part::SdwaSelect => self.out.write_str(dpp::SDWA_SELECTS.get(raw as usize).unwrap_or(&"")),
-            Part::SdwaUnused => self.out.write_str(dpp::SDWA_UNUSED[raw as usize & 3]),
-            Part::Dim => self.out.write_str(DIMENSIONS[raw as usize & 7]),
-            Part::Attribute => self.out.decimal(raw),
-            Part::AttributeComponent => self.out.write_str([".x", ".y", ".z", ".w"][raw as usize & 3]),
-            Part::AttributeParameter => self.attribute_parameter(raw),
-            Part::ExportTarget => self.export_target(raw),
-            Part::ExportSource => self.export_source(slot, step.extra),
-            Part::EndProgram => self.out.decimal(raw & 0xffff),
+            TextPart::Register => self.register_only(slot),
+            TextPart::Branch => self.branch(raw as u16),
+            TextPart::FloatModifiers => self.float_modifiers(step, raw),
+            TextPart::IntegerModifiers => self.integer_modifiers(step, raw),
+            TextPart::Vcc => self.vcc(),
+            TextPart::AddressList => self.address_list(slot, step.extra[0]),
+            TextPart::U16 => self.number16(slot, raw),
+            TextPart::U32 => self.out.hexadecimal(raw & 0xffff_ffff),
+            TextPart::Fp64 => self.literal_fp64(slot),
+            TextPart::ScalarOffset => self.signed_number(slot),
+            TextPart::DppControl => self.dpp_control(raw, step.extra[0]),
+            TextPart::Dpp8 => self.dpp8(raw),
+            TextPart::SdwaSelect => self.out.write_str(dpp::SDWA_SELECTS.get(raw as usize).unwrap_or(&"")),
+            TextPart::SdwaUnused => self.out.write_str(dpp::SDWA_UNUSED[raw as usize & 3]),
+            TextPart::Dim => self.out.write_str(DIMENSIONS[raw as usize & 7]),
+            TextPart::Attribute => self.out.decimal(raw),
+            TextPart::AttributeComponent => self.out.write_str([".x", ".y", ".z", ".w"][raw as usize & 3]),
+            TextPart::AttributeParameter => self.attribute_parameter(raw),
+            TextPart::ExportTarget => self.export_target(raw),
+            TextPart::ExportSource => self.export_source(slot, step.extra),
+            TextPart::EndProgram => self.out.decimal(raw & 0xffff),
             _ => self.scalar_control(step.part, raw as u16),
         }
     }
@@ -241,7 +244,7 @@ impl Writer<'_, '_, '_> {
     }
 
     /// ` op_sel:[a,b]` unless both are off.
-    fn pair(&mut self, text: &Block, a: bool, b: bool) -> fmt::Result {
+    fn pair(&mut self, text: &TextBlock, a: bool, b: bool) -> fmt::Result {
         if !a && !b {
             return Ok(());
         }

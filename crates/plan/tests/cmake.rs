@@ -1,4 +1,4 @@
-//! What CMake and its documentation say about the options of a plan is printed from the table.
+//! The options of a plan in CMake and in its documentation are printed from the table.
 //!
 //! With `HOTSWAP_BLESS=1` the text is written into the files.
 

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 fn targets() -> Vec<Target> {
-    let rows = Path::new(env!("CARGO_MANIFEST_DIR")).join("../isa/rows");
+    let rows = Path::new(env!("CARGO_MANIFEST_DIR")).join("../isa-tables/rows");
     hotswap_isa_meta::rows::read(&rows).unwrap_or_else(|error| panic!("{error}")).targets
 }
 

@@ -4,7 +4,8 @@
 //! own (tied) uses the bits of its partner. Operands that cannot be a register are left out.
 
 use super::expand::{Expanded, Format, Slot};
-use super::{GenerateError, emit_array};
+use super::table::{Record, TableSet};
+use super::{GenerateError, small};
 use crate::model::{Layout, Model, Piece, Row, Shape};
 use std::collections::BTreeMap;
 
@@ -25,24 +26,24 @@ const EXTRA: u8 = 8;
 const MANY: u8 = 16;
 const FOR_GDS: u8 = 32;
 
-/// Flags of a place, see `Place` of `hotswap-isa`.
+/// Marks of a place, see `PlaceData` of `hotswap-isa-tables`.
 const WRITTEN: u8 = 1;
 const MASKED: u8 = 2;
 const KEEPS: u8 = 4;
 
 /// Places of a group, and the maximum of an entry, which a reader holds without allocating.
-const CHUNK: usize = 4;
+const GROUP: usize = 4;
 const MOST: usize = 16;
 
-/// Writes the lists: `PLACES`, for each entry its part of them (`ENTRY_EFFECTS`), and for each target the arrangement
-/// of its scalar register numbers.
-pub fn write(out: &mut String, model: &Model, expanded: &Expanded) -> Result<(), GenerateError> {
+/// Writes the places and their groups, for each entry its part of those, and for each target the arrangement of its
+/// scalar register numbers.
+pub(super) fn write(out: &mut TableSet, model: &Model, expanded: &Expanded) -> Result<(), GenerateError> {
     let mut formats = Vec::new();
     for format in &expanded.formats {
         let (shape, layout) = (&model.shapes[format.shape], &model.layouts[format.layout]);
         formats.push((Lists::new(model, shape, layout, format)?, sized_by_fields(shape, layout)));
     }
-    let mut chunks: Vec<String> = Vec::new();
+    let mut groups = Groups::default();
     let mut starts: BTreeMap<Vec<String>, usize> = BTreeMap::new();
     let mut entries = Vec::new();
     for entry in &expanded.entries {
@@ -53,31 +54,67 @@ pub fn write(out: &mut String, model: &Model, expanded: &Expanded) -> Result<(),
         if places.len() > MOST {
             return Err(GenerateError::new(&row.mnemonic, "more registers than a reader holds"));
         }
-        let many = places.len() > CHUNK;
-        let start = *starts.entry(places).or_insert_with_key(|places| {
-            chunks.extend(places.chunks(CHUNK).map(chunk));
-            // An entry without places has a group all the same: it is read before the number of places is known.
-            chunks.extend(places.is_empty().then(|| chunk(&[])));
-            chunks.len() - places.len().div_ceil(CHUNK).max(1)
-        });
-        if start > usize::from(u16::MAX) {
-            return Err(GenerateError::new(&row.mnemonic, "more registers of operands than 16 bits count"));
-        }
+        let many = places.len() > GROUP;
+        let start = *starts.entry(places).or_insert_with_key(|places| groups.add(places));
+        let start = small(start, &row.mnemonic)?;
         let flags = touched.flags(model, row, format) | if *sized { SIZED } else { 0 } | if many { MANY } else { 0 };
-        entries.push(touched.line(start, flags));
+        entries.push(touched.record(start, flags)?);
     }
-    // A power of two: a masked index needs no comparison. The padding is never referenced.
-    chunks.resize(chunks.len().next_power_of_two(), chunk(&[]));
-    emit_array(out, "PLACES", "Chunk", &chunks, String::clone);
-    emit_array(out, "ENTRY_EFFECTS", "EntryEffects", &entries, String::clone);
+    groups.write(out)?;
+    out.records(("ENTRY_EFFECTS", "The reads and writes of entries."), "EntryEffectsData", &entries);
     write_arrangements(out, model);
     Ok(())
 }
 
-/// A group of places, padded with empty ones.
-fn chunk(places: &[String]) -> String {
-    let all = places.iter().map(String::as_str).chain(std::iter::repeat("NOTHING")).take(CHUNK);
-    format!("Chunk([{}])", all.collect::<Vec<_>>().join(", "))
+/// Places, each once, and groups of their numbers.
+#[derive(Default)]
+struct Groups {
+    numbers: BTreeMap<String, usize>,
+    places: Vec<String>,
+    groups: Vec<[usize; GROUP]>,
+}
+
+impl Groups {
+    /// Adds a list; returns the number of its first group. A list without places has a group all the same: it is read
+    /// before the number of places is known.
+    fn add(&mut self, places: &[String]) -> usize {
+        let start = self.groups.len();
+        places.chunks(GROUP).for_each(|places| self.add_group(places));
+        if places.is_empty() {
+            self.add_group(&[]);
+        }
+        start
+    }
+
+    /// Adds a group of places, padded with empty ones.
+    fn add_group(&mut self, places: &[String]) {
+        let all = places.iter().map(String::as_str).chain(std::iter::repeat("NOTHING"));
+        let mut group = [0; GROUP];
+        for (number, place) in group.iter_mut().zip(all) {
+            let next = self.places.len();
+            *number = *self.numbers.entry(place.to_owned()).or_insert(next);
+            if *number == next {
+                self.places.push(place.to_owned());
+            }
+        }
+        self.groups.push(group);
+    }
+
+    /// Writes both tables.
+    fn write(mut self, out: &mut TableSet) -> Result<(), GenerateError> {
+        // A power of two: a masked index needs no comparison. The padding is never referenced.
+        for _ in self.groups.len()..self.groups.len().next_power_of_two() {
+            self.add_group(&[]);
+        }
+        let mut groups = Vec::new();
+        for group in self.groups {
+            let numbers = group.into_iter().map(|number| small(number, "places"));
+            groups.push(numbers.collect::<Result<Vec<u16>, _>>()?.into_iter().fold(Record::new(), Record::u16));
+        }
+        out.text(("PLACES", "Places, each once."), "PlaceData", &self.places, String::clone);
+        out.records(("PLACE_GROUPS", "Numbers of places, four of a list in a group."), "[u16; 4]", &groups);
+        Ok(())
+    }
 }
 
 /// The reads and writes of an entry.
@@ -131,9 +168,10 @@ impl Touched {
             .fold(0, |flags, (_, flag)| flags | flag)
     }
 
-    fn line(&self, start: usize, flags: u8) -> String {
-        let (writes, reads) = (self.writes.len(), self.reads.len());
-        format!("e({start}, {writes}, {reads}, {flags}, {}, {})", self.implicit_writes, self.implicit_reads)
+    fn record(&self, start: u16, flags: u8) -> Result<Record, GenerateError> {
+        let (writes, reads) = (small(self.writes.len(), "places")?, small(self.reads.len(), "places")?);
+        let record = Record::new().u16(start).u16(flags.into()).u8(writes).u8(reads);
+        Ok(record.u8(self.implicit_writes).u8(self.implicit_reads))
     }
 }
 
@@ -196,7 +234,7 @@ fn corrected(row: &Row, named: &[String], flag: &str, how: &str) -> Vec<String> 
 }
 
 /// The arrangement of scalar register numbers: 0 on gfx9, 1 on gfx10, 2 from gfx11, 3 with literals of 64 bits.
-fn write_arrangements(out: &mut String, model: &Model) {
+fn write_arrangements(out: &mut TableSet, model: &Model) {
     let mut arrangements: Vec<usize> = model
         .targets
         .iter()
@@ -207,11 +245,8 @@ fn write_arrangements(out: &mut String, model: &Model) {
         .collect();
     // A power of two, like the table of places.
     arrangements.resize(arrangements.len().next_power_of_two(), 0);
-    emit_array(out, "ARRANGEMENTS", "u8", &arrangements, usize::to_string);
-    out.push_str(
-        "/// The arrangement of scalar registers on a target.\n#[inline(always)]\npub(super) fn arrangement(target: u16) -> u8 {\n    \
-         ARRANGEMENTS[usize::from(target) & (ARRANGEMENTS.len() - 1)]\n}\n",
-    );
+    let name = ("ARRANGEMENTS", "For each target the arrangement of its scalar register numbers.");
+    out.text(name, "u8", &arrangements, usize::to_string);
 }
 
 /// The registers of one format, written ones first.
@@ -347,7 +382,7 @@ fn line(
         return Err(GenerateError::new(&shape.name, "more operands than five bits count"));
     }
     let written = format.slots[number].written;
-    let arguments = format!("KINDS[{kind}].decode, {at}, {width}, {from}, {role}, {number}");
+    let arguments = format!("{kind}, {at}, {width}, {from}, {role}, {number}");
     Ok(Line { arguments, written, extra, upper: at >= 64 })
 }
 

@@ -1,17 +1,16 @@
-//! The tables as Rust text.
+//! The tables of encodings and targets.
 //!
 //! Invariants: lists that are equal are written once; an index that does not fit its integer is an error.
 
-use super::GenerateError;
 use super::accept::{Context, Method};
-use super::emit_array;
 use super::expand::{Expanded, Slot};
-use super::settings::Settings;
-use super::size::Sizes;
+use super::names::Names;
+use super::settings::{Setting, Settings};
+use super::table::{Record, TableSet};
 use super::trie::Tries;
+use super::{GenerateError, small};
 use crate::model::{Model, Piece};
-use std::collections::BTreeMap;
-use std::fmt::Write;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The enums of names.
 pub fn enums(expanded: &Expanded) -> String {
@@ -47,7 +46,7 @@ impl<T: Clone + Ord> Pool<T> {
     }
 }
 
-/// A step of checking a candidate's operands, see `Check` of `hotswap-isa`.
+/// A step of checking a candidate's operands, see `OperandCheck` of `hotswap-isa-tables`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Check {
     what: u8,
@@ -58,32 +57,26 @@ struct Check {
     set: usize,
 }
 
-/// The tables.
-pub fn tables(
+/// Writes the tables of encodings and targets.
+pub(super) fn tables(
+    out: &mut TableSet,
     model: &Model,
     expanded: &Expanded,
     settings: &Settings,
     tries: &Tries,
-    sizes: &Sizes,
-) -> Result<String, GenerateError> {
-    let mut emitter = Emitter {
-        model,
-        expanded,
-        pieces: Pool::new(),
-        checks: Pool::new(),
-        accept: Accept::new(model, settings)?,
-        out: String::new(),
-    };
-    emitter.strings();
+) -> Result<(), GenerateError> {
+    let accept = Accept::new(model, settings)?;
+    let mut emitter = Emitter { model, expanded, pieces: Pool::new(), checks: Pool::new(), accept, out };
+    emitter.shape_templates()?;
     emitter.formats()?;
+    emitter.layouts()?;
     emitter.rows()?;
     emitter.entries(settings)?;
     emitter.targets(settings, tries)?;
     emitter.images();
-    let mut out = emitter.finish();
-    tries.write(&mut out);
-    sizes.write(&mut out);
-    Ok(out)
+    emitter.finish()?;
+    tries.write(out);
+    Ok(())
 }
 
 struct Emitter<'a> {
@@ -92,87 +85,78 @@ struct Emitter<'a> {
     pieces: Pool<Piece>,
     checks: Pool<Check>,
     accept: Accept,
-    out: String,
-}
-
-fn small<T: TryFrom<usize>>(value: usize, place: &str) -> Result<T, GenerateError> {
-    T::try_from(value).map_err(|_| GenerateError::new(place, format!("{value} does not fit the table")))
+    out: &'a mut TableSet,
 }
 
 impl Emitter<'_> {
-    fn strings(&mut self) {
-        emit_array(&mut self.out, "TEMPLATES", "&str", &self.model.shapes, |shape| format!("{:?}", shape.template));
+    fn shape_templates(&mut self) -> Result<(), GenerateError> {
+        let mut templates = Vec::new();
+        for shape in &self.model.shapes {
+            templates.push(Record::new().text(self.out.range(&shape.template)?));
+        }
+        let name = ("SHAPE_TEMPLATES", "Templates after the mnemonic, as LLVM writes them, for each operand list.");
+        self.out.records(name, "TextRange", &templates);
+        Ok(())
     }
 
     fn formats(&mut self) -> Result<(), GenerateError> {
         let mut slots = Pool::new();
         let mut formats = Vec::new();
         for format in &self.expanded.formats {
-            let list: Vec<String> = format
-                .slots
-                .iter()
-                .map(|slot| self.slot(slot, &model_name(self.model, format.shape)))
-                .collect::<Result<_, _>>()?;
-            let start = slots.place(&list);
-            formats.push(format!(
-                "f({}, {}, {start}, {})",
-                small::<u16>(format.shape, "shapes")?,
-                small::<u16>(format.layout, "layouts")?,
-                small::<u8>(list.len(), "slots")?
-            ));
+            let place = model_name(self.model, format.shape);
+            let list: Vec<Record> =
+                format.slots.iter().map(|slot| self.slot(slot, &place)).collect::<Result<_, _>>()?;
+            let start = small(slots.place(&list), &place)?;
+            let record = Record::new().u16(small(format.shape, "shapes")?).u16(small(format.layout, "layouts")?);
+            formats.push(record.u16(start).u16(small(list.len(), "slots")?));
         }
-        emit_array(&mut self.out, "SLOTS", "Slot", &slots.items, String::clone);
-        emit_array(&mut self.out, "FORMATS", "FormatData", &formats, String::clone);
+        self.out.records(("SLOTS", "Operands of formats."), "Slot", &slots.items);
+        self.out.records(("FORMATS", "Shapes in layouts."), "FormatData", &formats);
+        Ok(())
+    }
+
+    fn layouts(&mut self) -> Result<(), GenerateError> {
         let mut layouts = Vec::new();
         let mut fields = Pool::new();
         for layout in &self.model.layouts {
             let mut list = Vec::new();
             for field in &layout.fields {
-                let place = self.pieces.place(&field.pieces);
-                list.push(format!("d({}, {place}, {})", self.expanded.names.path(&field.name)?, field.pieces.len()));
+                let place = small(self.pieces.place(&field.pieces), &field.name)?;
+                let record = Record::new().u16(place).u8(self.expanded.names.number(&field.name)?);
+                list.push(record.u8(small(field.pieces.len(), &field.name)?));
             }
-            let start = fields.place(&list);
-            layouts.push(format!("l({}, {start}, {})", self.expanded.classes.path(&layout.class)?, list.len()));
+            let start = small(fields.place(&list), &layout.name)?;
+            let record = Record::new().u16(start).u8(self.expanded.classes.number(&layout.class)?);
+            layouts.push(record.u8(small(list.len(), &layout.name)?));
         }
-        emit_array(&mut self.out, "FIELDS", "FieldData", &fields.items, String::clone);
-        emit_array(&mut self.out, "LAYOUTS", "LayoutData", &layouts, String::clone);
+        self.out.records(("FIELDS", "Fields of layouts."), "LayoutField", &fields.items);
+        self.out.records(("LAYOUTS", "Layouts."), "FieldLayout", &layouts);
         Ok(())
     }
 
-    fn slot(&mut self, slot: &Slot, place: &str) -> Result<String, GenerateError> {
-        let pieces = self.pieces.place(&slot.pieces);
-        let name = self.expanded.names.path(self.expanded.names.text(slot.name))?;
-        let kind = small::<u16>(slot.kind, place)?;
-        Ok(format!("s({name}, {kind}, {}, {:?}, {pieces}, {})", slot.written, slot.tied, slot.pieces.len()))
+    fn slot(&mut self, slot: &Slot, place: &str) -> Result<Record, GenerateError> {
+        let pieces = small(self.pieces.place(&slot.pieces), place)?;
+        let record = Record::new().u16(small(slot.kind, place)?).u16(pieces).u8(slot.name).u8(slot.written.into());
+        Ok(record.u8(slot.tied.unwrap_or(u8::MAX)).u8(small(slot.pieces.len(), place)?))
     }
 
     fn rows(&mut self) -> Result<(), GenerateError> {
         let (model, expanded) = (self.model, self.expanded);
-        let bits = |names: &super::names::Names, list: &[String]| {
-            list.iter().try_fold(0u128, |bits, name| names.number(name).map(|number| bits | 1u128 << (number & 127)))
-        };
-        if expanded.flags.len() > 128 || expanded.implicit.len() > 32 {
-            return Err(GenerateError::new("rows", "more than 128 flags or 32 implicit registers"));
+        if expanded.flags.len() > 128 || expanded.implicit.len() > 16 {
+            return Err(GenerateError::new("rows", "more than 128 flags or 16 implicit registers"));
         }
         let mut rows = Vec::new();
         let mut images = 0;
         for row in &model.rows {
-            let image = if row.image.is_some() {
-                images += 1;
-                format!("{}", images - 1)
-            } else {
-                "NONE".to_owned()
-            };
-            rows.push(format!(
-                "r({:?}, {:#x}, {:#x}, {:#x}, {image})",
-                row.mnemonic,
-                bits(&expanded.flags, &row.flags)?,
-                bits(&expanded.implicit, &row.reads)?,
-                bits(&expanded.implicit, &row.writes)?,
-            ));
+            let image = if row.image.is_some() { small(images, "images")? } else { u32::MAX };
+            images += usize::from(row.image.is_some());
+            let registers = |list: &[String]| bits(&expanded.implicit, list).map(|bits| bits as u16);
+            let record = Record::new().u128(bits(&expanded.flags, &row.flags)?);
+            let record = record.text(self.out.range(&row.mnemonic)?).u32(image);
+            rows.push(record.u16(registers(&row.reads)?).u16(registers(&row.writes)?));
         }
         small::<u16>(rows.len(), "rows")?;
-        emit_array(&mut self.out, "ROWS", "RowData", &rows, String::clone);
+        self.out.records(("ROWS", "Instructions, by number."), "RowData", &rows);
         Ok(())
     }
 
@@ -184,52 +168,44 @@ impl Emitter<'_> {
         for (number, entry) in self.expanded.entries.iter().enumerate() {
             let checks = self.entry_checks(number)?;
             let start = self.checks.place(&checks);
-            let block = self.block(&checks).filter(|_| entry.mask >> 64 == 0);
+            let place = &self.model.rows[entry.row].mnemonic;
+            let block = if entry.mask >> 64 == 0 { self.block(&checks, place)? } else { None };
             let block = block.map_or(NO_BLOCK, |block| blocks.place(&[block]));
             let top = ((entry.value >> 64) as u64, (entry.mask >> 64) as u64);
-            let place = &self.model.rows[entry.row].mnemonic;
-            entries.push(format!(
-                "e({:#x}, {:#x}, {}, {}, {}, {}, {}, {}, {}, {}, {})",
-                entry.value as u64,
-                entry.mask as u64,
-                small::<u16>(entry.row, place)?,
-                small::<u16>(entry.format, place)?,
-                small::<u16>(settings.needs[number], place)?,
-                small::<u16>(high.place(&[top]), place)?,
-                small::<u16>(block, place)?,
-                small::<u16>(start, place)?,
-                small::<u8>(checks.len(), place)?,
-                self.expanded.formats[entry.format].bytes,
-                small::<u8>(settings.tables[number], place)?,
-            ));
+            let record = Record::new().u64(entry.value as u64).u64(entry.mask as u64);
+            let record = record.u16(small(entry.row, place)?).u16(small(entry.format, place)?);
+            let record = record.u16(small(settings.needs[number], place)?).u16(small(high.place(&[top]), place)?);
+            let record = record.u16(small(block, place)?).u16(small(start, place)?);
+            let record = record.u16(small(settings.tables[number], place)?).u8(small(checks.len(), place)?);
+            entries.push(record.u8(self.expanded.formats[entry.format].bytes));
         }
         if entries.len() >= (1 << 15) - 1 {
             return Err(GenerateError::new("entries", "more than 32766"));
         }
-        emit_array(&mut self.out, "ENTRIES", "EntryData", &entries, String::clone);
-        emit_array(&mut self.out, "BLOCKS", "Block", &blocks.items, String::clone);
-        emit_array(&mut self.out, "HIGH_BITS", "(u64, u64)", &high.items, |(value, mask)| {
-            format!("({value:#x}, {mask:#x})")
-        });
+        self.out.records(("ENTRIES", "Encodings, by number."), "EntryData", &entries);
+        self.out.records(("BLOCKS", "Blocks of checks."), "CheckBlock", &blocks.items);
+        let name = ("HIGH_BITS", "Fixed bits of the second eight bytes: value and mask.");
+        self.out.text(name, "(u64, u64)", &high.items, |(value, mask)| format!("({value:#x}, {mask:#x})"));
         Ok(())
     }
 
     /// The checks as a block of four that needs no branches, if they are few, simple and in the first eight bytes.
-    fn block(&mut self, checks: &[Check]) -> Option<String> {
+    fn block(&mut self, checks: &[Check], place: &str) -> Result<Option<Record>, GenerateError> {
         let simple = |check: &Check| {
             check.what <= SOURCE && check.count == 0 && check.width <= 10 && check.at + check.width <= 64
         };
         if checks.len() > 4 || !checks.iter().all(simple) {
-            return None;
+            return Ok(None);
         }
-        let always = self.accept.set(Method::Any, 0);
-        let (mut at, mut mask, mut set) = ([0; 4], [0u32; 4], [always; 4]);
+        let always = small(self.accept.set(Method::Any, 0), place)?;
+        let (mut at, mut mask, mut set) = ([0; 4], [0u16; 4], [always; 4]);
         for (number, check) in checks.iter().enumerate() {
             at[number] = check.at;
             mask[number] = (1 << check.width) - 1;
-            set[number] = check.set;
+            set[number] = small(check.set, place)?;
         }
-        Some(format!("k({at:?}, {mask:?}, {set:?})"))
+        let record = Record::new().bytes(&at);
+        Ok(Some(mask.into_iter().chain(set).fold(record, Record::u16)))
     }
 
     /// The checks to make before the entry is taken, in LLVM's operand order.
@@ -301,27 +277,26 @@ impl Emitter<'_> {
                 let number = usize::from(expanded.features.number(feature)?);
                 set[number / 64] |= 1 << (number % 64);
             }
-            lines.push(format!(
-                "t({}, {}, {}, {}, {}, {}, {}, {}, {})",
-                setting.target,
-                setting.wave64,
-                setting.true16,
-                features.place(&[set]),
-                setting.group,
-                tries.root(setting.group),
-                available.place(&setting.available),
-                self.accept.context_base(&setting.features),
-                setting.max_bytes
-            ));
+            let Setting { target, wave64, true16, group, max_bytes, .. } = setting;
+            let modes = format!("target: {target}, wave64: {wave64}, true16: {true16}, group: {group}");
+            let features = features.place(&[set]);
+            let (root, available) = (tries.root(*group), available.place(&setting.available));
+            let accept = self.accept.context(&setting.features);
+            let places = format!("features: {features}, root: {root:#x}, available: {available}, accept: {accept}");
+            lines.push(format!("Subtarget {{ {modes}, {places}, max_bytes: {max_bytes} }}"));
         }
         let out = &mut self.out;
-        emit_array(out, "FEATURE_SETS", "[u64; 4]", &features.items, |set| format!("{set:?}"));
-        emit_array(out, "AVAILABLE", "bool", &available.items, bool::to_string);
-        emit_array(out, "SETTINGS", "Setting", &lines, String::clone);
+        out.text(("FEATURE_SETS", "Sets of features, a bit each."), "[u64; 4]", &features.items, |set| {
+            format!("{set:?}")
+        });
+        let available: Vec<Record> = available.items.into_iter().map(|held| Record::new().u8(held.into())).collect();
+        out.records(("AVAILABLE", "For each subtarget and need whether it holds."), "u8", &available);
+        out.text(("SUBTARGETS", "Processors in their modes."), "Subtarget", &lines, String::clone);
         let targets = self.model.targets.iter().enumerate();
-        let targets: Vec<String> =
-            targets.map(|(number, target)| format!("g({:?}, {})", target.name, number * 4)).collect();
-        emit_array(out, "TARGETS", "Target", &targets, String::clone);
+        let targets: Vec<String> = targets
+            .map(|(number, target)| format!("Target {{ name: {:?}, subtargets: {} }}", target.name, number * 4))
+            .collect();
+        out.text(("TARGETS", "Processors, in the order of the rows."), "Target", &targets, String::clone);
         Ok(())
     }
 
@@ -335,28 +310,42 @@ impl Emitter<'_> {
             .filter_map(|row| row.image.as_ref())
             .map(|image| {
                 let base = bases.get(image.base.as_str()).copied().unwrap_or(0);
-                format!("i({base}, {:?}, {}, {})", image.encoding, image.data, image.address)
+                let crate::model::Image { encoding, data, address, .. } = image;
+                format!("Image {{ base: {base}, encoding: {encoding:?}, data: {data}, address: {address} }}")
             })
             .collect();
-        emit_array(&mut self.out, "IMAGES", "Image", &images, String::clone);
+        self.out.text(("IMAGES", "Variants of image instructions."), "Image", &images, String::clone);
         let bases = &self.model.image_bases;
-        emit_array(&mut self.out, "IMAGE_BASES", "ImageBase", bases, |base| {
-            format!("b({:?}, &{:?}, {}, &{:?})", base.name, base.properties, base.extra_arguments, base.variants)
+        self.out.text(("IMAGE_BASES", "Base operations of image instructions."), "ImageBase", bases, |base| {
+            format!(
+                "ImageBase {{ name: {:?}, properties: &{:?}, extra_arguments: {}, variants: &{:?} }}",
+                base.name, base.properties, base.extra_arguments, base.variants
+            )
         });
     }
 
-    fn finish(mut self) -> String {
-        let out = &mut self.out;
-        emit_array(out, "PIECES", "Piece", &self.pieces.items, |piece| {
-            format!("p({}, {}, {})", piece.at, piece.from, piece.width)
-        });
-        emit_array(out, "CHECKS", "Check", &self.checks.items, |check| {
-            let Check { what, at, width, pieces, count, set } = check;
-            format!("c({what}, {at}, {width}, {pieces}, {count}, {set})")
-        });
-        self.accept.write(out);
-        self.out
+    fn finish(self) -> Result<(), GenerateError> {
+        let piece = |piece: &Piece| Record::new().u8(piece.at).u8(piece.from).u8(piece.width);
+        let pieces: Vec<Record> = self.pieces.items.iter().map(piece).collect();
+        self.out.records(("PIECES", "Positions of fields and operands."), "Piece", &pieces);
+        let mut checks = Vec::new();
+        for Check { what, at, width, pieces, count, set } in self.checks.items {
+            let record = Record::new().u8(what).u8(at).u8(width).u8(small(count, "checks")?);
+            checks.push(record.u16(small(pieces, "checks")?).u16(small(set, "checks")?));
+        }
+        self.out.records(("CHECKS", "Checks of operands."), "OperandCheck", &checks);
+        let name =
+            ("ACCEPT", "The meaning of every value of a field: a part for each context, in it a list for each method.");
+        let meanings: Vec<Record> =
+            self.accept.meanings().into_iter().map(|meaning| Record::new().u8(meaning)).collect();
+        self.out.records(name, "u8", &meanings);
+        Ok(())
     }
+}
+
+/// A bit for each name of the list.
+fn bits(names: &Names, list: &[String]) -> Result<u128, GenerateError> {
+    list.iter().try_fold(0, |bits, name| names.number(name).map(|number| bits | 1u128 << (number & 127)))
 }
 
 /// The number of the block of entries whose checks are not simple.
@@ -414,21 +403,20 @@ impl Accept {
         start
     }
 
-    /// Number of the context; its part begins at this times the length of a part.
-    fn context_base(&self, features: &std::collections::BTreeSet<String>) -> usize {
+    /// The start of the part of the context of `features`, once all lists are known.
+    fn context(&self, features: &BTreeSet<String>) -> usize {
         let context = Context::new(features);
-        self.contexts.iter().position(|&other| other == context).unwrap_or(0)
+        self.contexts.iter().position(|&other| other == context).unwrap_or(0) * self.length
     }
 
-    fn write(&self, out: &mut String) {
-        let _ = writeln!(out, "pub(crate) const ACCEPT_LENGTH: usize = {};", self.length);
-        let _ = writeln!(out, "pub(crate) static ACCEPT: [u8; {}] = [", self.length * self.contexts.len());
+    /// The parts one after another.
+    fn meanings(&self) -> Vec<u8> {
+        let mut meanings = Vec::with_capacity(self.length * self.contexts.len());
         for &context in &self.contexts {
             for &(method, width) in &self.sets {
-                let values: Vec<String> = (0..1 << width).map(|raw| method.meaning(raw, context).to_string()).collect();
-                let _ = writeln!(out, "{},", values.join(","));
+                meanings.extend((0..1 << width).map(|raw| method.meaning(raw, context)));
             }
         }
-        out.push_str("];\n");
+        meanings
     }
 }

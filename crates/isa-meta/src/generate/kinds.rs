@@ -1,22 +1,19 @@
 //! Kinds of operands as Rust expressions: the identifiers of the rows, which are LLVM's, become variants of
-//! `hotswap-isa`.
+//! `hotswap-isa-tables`.
 //!
 //! Invariants: an unknown identifier is an error that names the kind; nothing is guessed.
 //!
 //! Absent on purpose: how an operand is written (see [`super::templates`]).
 
 use super::GenerateError;
+use super::table::TableSet;
 use crate::model::{Kind, Model};
-use std::fmt::{self, Write};
+use std::fmt;
 
 /// Writes the table of kinds, in the order of the model.
-pub fn write(out: &mut String, model: &Model) -> Result<(), GenerateError> {
-    let _ = writeln!(out, "/// The kinds of operands, numbered as slots refer to them.");
-    let _ = writeln!(out, "pub(crate) static KINDS: [Kind; {}] = [", model.kinds.len());
-    for kind in &model.kinds {
-        let _ = writeln!(out, "    {},", kind_expression(kind)?);
-    }
-    out.push_str("];\n");
+pub(super) fn write(out: &mut TableSet, model: &Model) -> Result<(), GenerateError> {
+    let kinds: Vec<String> = model.kinds.iter().map(kind_expression).collect::<Result<_, _>>()?;
+    out.text(("KINDS", "The kinds of operands, numbered as slots refer to them."), "Kind", &kinds, String::clone);
     Ok(())
 }
 

@@ -6,13 +6,14 @@
 //!
 //! Absent on purpose: the content of a line (see [`super::templates`]).
 
-use super::GenerateError;
 use super::expand::Format;
 use super::kinds::{self, Decoder};
-use super::templates::Step;
+use super::names::Names;
+use super::step::{SILENT_AT_ZERO, Step};
+use super::table::{Record, TableSet};
+use super::{GenerateError, small};
 use crate::model::{Kind, Model, Piece};
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
 /// Letters of a step's text; one more byte holds their number.
 const LETTERS: usize = 15;
@@ -115,7 +116,7 @@ impl Shortcuts<'_> {
             }),
             "Packed" => self.packed(step),
             "U16" | "U32" => self.hexadecimal(step)?,
-            part if super::templates::SILENT_AT_ZERO.contains(&part) => self.silent(step.slot),
+            part if SILENT_AT_ZERO.contains(&part) => self.silent(step.slot),
             _ => None,
         };
         Ok(short.unwrap_or(Short::NONE))
@@ -275,12 +276,17 @@ pub(super) struct Lines {
     head_texts: Vec<String>,
     programs: BTreeMap<Vec<(Step, Short)>, usize>,
     steps: Vec<(Step, Short)>,
-    entries: Vec<String>,
+    entries: Vec<Record>,
 }
 
 impl Lines {
     /// Adds an entry: its mnemonic, its steps, the quirks that its operand reader has to handle.
-    pub(super) fn add(&mut self, mnemonic: &str, mut steps: Vec<(Step, Short)>, quirks: u8) {
+    pub(super) fn add(
+        &mut self,
+        mnemonic: &str,
+        mut steps: Vec<(Step, Short)>,
+        quirks: u8,
+    ) -> Result<(), GenerateError> {
         let mut head = mnemonic.to_string();
         // Constant text after the mnemonic is part of the head, and every other text fits in a step.
         if let Some((first, _)) = steps.first_mut().filter(|(step, _)| step.has_fixed_text()) {
@@ -301,31 +307,45 @@ impl Lines {
         if start == next {
             self.steps.extend(steps);
         }
-        self.entries.push(format!("l({head_number}, {start}, {count}, {quirks})"));
+        let record = Record::new().u16(small(head_number, mnemonic)?).u16(small(start, mnemonic)?);
+        self.entries.push(record.u8(small(count, mnemonic)?).u8(quirks));
+        Ok(())
     }
 
-    /// Writes the tables.
-    pub(super) fn write(&self, out: &mut String) {
-        let _ = writeln!(out, "pub(crate) static HEADS: [[u8; 32]; {}] = [", self.head_texts.len());
-        for head in &self.head_texts {
-            let _ = writeln!(out, "    h({head:?}),");
-        }
-        let _ = writeln!(out, "];\npub(crate) static STEPS: [Step; {}] = [", self.steps.len());
+    /// Writes the tables, and the enums of parts and short forms.
+    pub(super) fn write(&self, out: &mut TableSet, enums: &mut String) -> Result<(), GenerateError> {
+        let parts = Names::new("TextPart", self.steps.iter().map(|(step, _)| step.part.to_owned()).collect())?;
+        parts.write(enums, "What follows a step's text.");
+        let forms = Names::new("ShortForm", self.steps.iter().map(|(_, short)| short.plain.to_owned()).collect())?;
+        forms.write(enums, "The output of a step if the bits of its guard are clear.");
+        let heads: Vec<Record> =
+            self.head_texts.iter().map(|head| letters(head, HEAD_LETTERS)).collect::<Result<_, _>>()?;
+        out.records(("HEADS", "Starts of lines: at most 31 letters, then their number."), "[u8; 32]", &heads);
+        let mut steps = Vec::new();
         for (step, short) in &self.steps {
-            let Step { text, part, slot, place: (at, width), extra } = step;
-            let Short { plain, guard, place, mask, flip, size, refuses } = short;
-            let extra = if *plain == "Register" { refuses } else { extra };
-            let _ = writeln!(
-                out,
-                "    s({text:?}, Part::{part}, [{slot}, {at}, {width}], {extra:?}, Plain::{plain}, {guard:#x}, [{place}, {size}], {mask:#x}, {flip}),"
-            );
+            steps.push(record(step, short, &parts, &forms)?);
         }
-        let _ = writeln!(out, "];\npub(crate) static LINES: [Line; {}] = [", self.entries.len());
-        for entry in &self.entries {
-            let _ = writeln!(out, "    {entry},");
-        }
-        out.push_str("];\n");
+        out.records(("STEPS", "Steps of lines."), "TextStep", &steps);
+        out.records(("LINES", "For each entry its line."), "TextLine", &self.entries);
+        Ok(())
     }
+}
+
+/// A step with its short form.
+fn record(step: &Step, short: &Short, parts: &Names, forms: &Names) -> Result<Record, GenerateError> {
+    let Step { text, part, slot, place: (at, width), extra } = step;
+    let Short { plain, guard, place, mask, flip, size, refuses } = short;
+    let extra = if *plain == "Register" { refuses } else { extra };
+    let record =
+        letters(text, LETTERS)?.u64(*guard).u16(*mask).u16(*flip).u8(forms.number(plain)?).u8(*place).u8(*size);
+    Ok(record.u8(parts.number(part)?).u8(*slot).u8(*at).u8(*width).u8(0).bytes(extra))
+}
+
+/// A block of at most `most` letters, with their number after it.
+fn letters(text: &str, most: usize) -> Result<Record, GenerateError> {
+    let too_long = || GenerateError::new(text, format!("more than {most} letters"));
+    let padding = vec![0; most.checked_sub(text.len()).ok_or_else(too_long)?];
+    Ok(Record::new().bytes(text.as_bytes()).bytes(&padding).u8(text.len() as u8))
 }
 
 fn text_step(text: &str) -> (Step, Short) {

@@ -1,9 +1,9 @@
-//! Static tables of `hotswap-isa` from the model, as Rust text.
+//! Static tables of `hotswap-isa` from the model, as files that `hotswap-isa-tables` includes.
 //!
 //! Data flow: [`Model`] → [`expand`] (entries, formats) → [`settings`] (targets as decoders) →
-//! [`accept`] (which field values decode) → [`trie`] (lookup) → [`size`] (lengths) → [`emit`] (text).
+//! [`accept`] (which field values decode) → [`trie`] (lookup) → [`size`] (lengths) → [`emit`] (tables).
 //!
-//! Invariants: the same model gives the same text, byte for byte; an undefined name is an error that states where it is
+//! Invariants: the same model gives the same files, byte for byte; an undefined name is an error that states where it is
 //! used.
 
 pub mod accept;
@@ -15,52 +15,46 @@ mod lines;
 pub mod names;
 pub mod settings;
 pub mod size;
+mod step;
+mod table;
 pub mod templates;
 pub mod trie;
+mod window;
 
 use crate::model::Model;
 use expand::Expanded;
 use settings::Settings;
 use size::Sizes;
-use std::fmt::Write;
+use table::TableSet;
 use trie::Tries;
 
-/// Generated text, a file each.
+/// The generated files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Generated {
     /// File name and content.
-    pub files: Vec<(&'static str, String)>,
+    pub files: Vec<(String, Vec<u8>)>,
 }
 
-/// Generates everything that `hotswap-isa` includes.
+/// Generates everything that `hotswap-isa-tables` includes.
 pub fn generate(model: &Model) -> Result<Generated, GenerateError> {
     let expanded = Expanded::new(model)?;
     let settings = Settings::new(model, &expanded)?;
     let tries = Tries::new(model, &expanded, &settings)?;
     let sizes = Sizes::new(model, &expanded, &settings)?;
-    let tables = emit::tables(model, &expanded, &settings, &tries, &sizes)?;
-    let (mut effects, mut kinds, mut templates) = (String::new(), String::new(), String::new());
-    effects::write(&mut effects, model, &expanded)?;
-    kinds::write(&mut kinds, model)?;
-    templates::write(&mut templates, model, &expanded)?;
-    let files = vec![
-        ("enums.rs", emit::enums(&expanded)),
-        ("tables.rs", tables),
-        ("effects.rs", effects),
-        ("kinds.rs", kinds),
-        ("templates.rs", templates),
-    ];
+    let (mut enums, mut tables) = (emit::enums(&expanded), TableSet::default());
+    emit::tables(&mut tables, model, &expanded, &settings, &tries)?;
+    sizes.write(&mut tables);
+    effects::write(&mut tables, model, &expanded)?;
+    kinds::write(&mut tables, model)?;
+    templates::write(&mut tables, &mut enums, model, &expanded)?;
+    let mut files = tables.finish();
+    files.push(("enums.rs".to_owned(), enums.into_bytes()));
     Ok(Generated { files })
 }
 
-/// A static array as Rust text.
-fn emit_array<T>(out: &mut String, name: &str, kind: &str, items: &[T], show: impl Fn(&T) -> String) {
-    let _ = writeln!(out, "pub(crate) static {name}: [{kind}; {}] = [", items.len());
-    for item in items {
-        out.push_str(&show(item));
-        out.push_str(",\n");
-    }
-    out.push_str("];\n");
+/// `value` as the integer that a table has for it.
+fn small<T: TryFrom<usize>>(value: usize, place: &str) -> Result<T, GenerateError> {
+    T::try_from(value).map_err(|_| GenerateError::new(place, format!("{value} does not fit the table")))
 }
 
 /// The reason why the model yields no tables.

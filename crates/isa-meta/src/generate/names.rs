@@ -37,12 +37,6 @@ impl Names {
         self.numbers.get(text).copied().ok_or_else(unknown)
     }
 
-    /// The path of the variant of `text`, for generated text.
-    pub fn path(&self, text: &str) -> Result<String, GenerateError> {
-        self.number(text)?;
-        Ok(format!("{}::{}", self.title, variant(text)))
-    }
-
     /// The text of `number`; empty if there is none.
     pub fn text(&self, number: u8) -> &str {
         self.texts.get(usize::from(number)).map_or("", String::as_str)
@@ -79,6 +73,7 @@ impl Names {
 
 const METHODS: &str = "
     /// As the rows spell it.
+    #[inline]
     pub const fn as_str(self) -> &'static str {
         Self::TEXTS[self as usize]
     }

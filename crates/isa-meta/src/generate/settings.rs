@@ -79,6 +79,17 @@ impl Settings {
         }
         Ok(result)
     }
+
+    /// Which of `count` entries at least one setting of the group has.
+    pub fn entries_of(&self, group: usize, count: usize) -> Vec<bool> {
+        let mut needs = vec![false; self.need_count];
+        for setting in self.settings.iter().filter(|setting| setting.group == group) {
+            for (need, held) in needs.iter_mut().zip(&setting.available) {
+                *need |= held;
+            }
+        }
+        (0..count).map(|entry| needs[self.needs[entry]]).collect()
+    }
 }
 
 /// A table and conditions that must all hold.

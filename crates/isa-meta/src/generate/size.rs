@@ -8,10 +8,10 @@
 
 use super::GenerateError;
 use super::accept::Method;
-use super::emit_array;
 use super::expand::{Expanded, Format, Slot};
 use super::settings::Settings;
-use super::trie::{Window, entries_of, matching, window};
+use super::table::{Record, TableSet};
+use super::window::{Window, matching, window};
 use crate::model::{Model, Piece};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,6 +40,18 @@ pub struct Rule {
 impl Rule {
     fn plain(bytes: u8) -> Self {
         Self { bytes, sources: Vec::new(), long: false, inside: false, announces: None, decode: false }
+    }
+
+    /// The rule as a Rust expression.
+    fn expression(&self) -> String {
+        let place = |number: usize| self.sources.get(number).map_or((0, 0), |&(at, width)| (at, (1u32 << width) - 1));
+        let [a, b, c, d] = [0, 1, 2, 3].map(place);
+        let Rule { bytes, long, inside, announces, decode, sources } = self;
+        let count = if *decode { DECODE } else { sources.len() };
+        let announces = announces.unwrap_or(u8::MAX);
+        let (at, mask) = ([a.0, b.0, c.0, d.0], [a.1, b.1, c.1, d.1]);
+        let numbers = format!("bytes: {bytes}, count: {count}, announces: {announces}, at: {at:?}, mask: {mask:?}");
+        format!("SizeRuleData {{ {numbers}, long: {long}, inside: {inside} }}")
     }
 
     fn add_sources(&mut self, other: &Self) {
@@ -75,7 +87,7 @@ impl Sizes {
             model.kinds.iter().map(|kind| Method::new(&kind.decode)).collect::<Result<_, _>>()?;
         let mut sizes = Self::default();
         for group in 0..settings.groups.len() {
-            let exists = entries_of(settings, group, expanded.entries.len());
+            let exists = settings.entries_of(group, expanded.entries.len());
             let members = || settings.settings.iter().filter(|setting| setting.group == group);
             let long = members().any(|setting| setting.features.contains("64-bit-literals"));
             let longest = members().map(|setting| setting.max_bytes).max().unwrap_or(0);
@@ -205,28 +217,23 @@ impl Sizes {
         (all.sources.len() <= 4).then_some(all)
     }
 
-    /// The tables as Rust text.
-    pub fn write(&self, out: &mut String) {
-        emit_array(out, "SIZE_ROOTS", "u32", &self.roots, |node| format!("{node:#x}"));
+    /// Writes the tables.
+    pub(super) fn write(&self, out: &mut TableSet) {
+        let roots = ("SIZE_ROOTS", "Roots of the tries of lengths, one for each group.");
+        out.text(roots, "u32", &self.roots, |node| format!("{node:#x}"));
         // A power of two, so that an index needs a mask and no comparison.
         let mut nodes = self.nodes.clone();
         nodes.resize(nodes.len().next_power_of_two(), LEAF);
-        emit_array(out, "SIZE_NODES", "u32", &nodes, |node| format!("{node:#x}"));
-        emit_array(out, "SIZE_PREFIXES", "SizePrefixes", &self.prefixes, |prefixes| {
+        let nodes: Vec<Record> = nodes.into_iter().map(|node| Record::new().u32(node)).collect();
+        out.records(("SIZE_NODES", "Nodes of the tries of lengths."), "u32", &nodes);
+        let prefixes = self.prefixes.iter().map(|prefixes| {
             let bytes: Vec<u8> = prefixes.iter().map(|prefix| prefix.0).collect();
             let rules: Vec<u8> = prefixes.iter().map(|prefix| prefix.1).collect();
-            format!("SizePrefixes {{ bytes: {bytes:?}, rules: {rules:?} }}")
+            Record::new().bytes(&bytes).bytes(&rules)
         });
-        emit_array(out, "SIZE_RULES", "SizeRule", &self.rules, |rule| {
-            let place =
-                |number: usize| rule.sources.get(number).map_or((0, 0), |&(at, width)| (at, (1u32 << width) - 1));
-            let [a, b, c, d] = [0, 1, 2, 3].map(place);
-            let Rule { bytes, long, inside, announces, decode, sources } = rule;
-            let count = if *decode { DECODE } else { sources.len() };
-            let announces = announces.unwrap_or(u8::MAX);
-            let (at, mask) = ([a.0, b.0, c.0, d.0], [a.1, b.1, c.1, d.1]);
-            format!("z({bytes}, {count}, {long}, {inside}, {announces}, {at:?}, {mask:?})")
-        });
+        let prefixes: Vec<Record> = prefixes.collect();
+        out.records(("SIZE_PREFIXES", "Lengths by prefix, one record for each group."), "SizePrefixes", &prefixes);
+        out.text(("SIZE_RULES", "Rules of lengths."), "SizeRuleData", &self.rules, Rule::expression);
     }
 }
 

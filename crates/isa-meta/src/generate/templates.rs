@@ -9,44 +9,17 @@
 use super::GenerateError;
 use super::expand::{Expanded, Format};
 use super::lines::{Lines, Shortcuts};
+use super::step::{NONE, Place, SILENT_AT_ZERO, Step};
+use super::table::TableSet;
 use crate::model::{Column, Kind, Model, Piece, Row, Shape};
 
-/// Slot number for "none".
-const NONE: u8 = 255;
-
-/// One step: text, the part that follows it, its operand with the position of its field, four numbers whose meaning
-/// depends on the part.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Step {
-    pub(super) text: String,
-    pub(super) part: &'static str,
-    pub(super) slot: u8,
-    pub(super) place: Place,
-    pub(super) extra: [u8; 4],
-}
-
-impl Step {
-    /// Text only.
-    pub(super) fn text(text: &str) -> Self {
-        Self { text: text.to_string(), part: "Text", slot: NONE, place: (0, 0), extra: [0; 4] }
-    }
-
-    /// Whether its text is written under every condition.
-    pub(super) fn has_fixed_text(&self) -> bool {
-        !CONDITIONAL.contains(&self.part) && !SILENT_AT_ZERO.contains(&self.part)
-    }
-
-    /// Whether it writes nothing.
-    pub(super) fn is_empty(&self) -> bool {
-        self.part == "Text" && self.text.is_empty()
-    }
-}
-
-/// The position of a field that is one run of bits in the first 128; lowest bit and width, width 0 for any other.
-type Place = (u8, u8);
-
-/// Writes the programs and the program of each entry.
-pub fn write(out: &mut String, model: &Model, expanded: &Expanded) -> Result<(), GenerateError> {
+/// Writes the programs and the program of each entry, and the enums of their parts.
+pub(super) fn write(
+    out: &mut TableSet,
+    enums: &mut String,
+    model: &Model,
+    expanded: &Expanded,
+) -> Result<(), GenerateError> {
     let mut lines = Lines::default();
     for entry in &expanded.entries {
         let row = &model.rows[entry.row];
@@ -57,10 +30,9 @@ pub fn write(out: &mut String, model: &Model, expanded: &Expanded) -> Result<(),
         let shortcuts = Shortcuts { model, format, returns, adjusted: quirks & ADJUSTED != 0 };
         let steps = builder.build()?.into_iter();
         let steps = steps.map(|step| shortcuts.of(&step).map(|short| (step, short))).collect::<Result<_, _>>()?;
-        lines.add(&row.mnemonic, steps, quirks);
+        lines.add(&row.mnemonic, steps, quirks)?;
     }
-    lines.write(out);
-    Ok(())
+    lines.write(out, enums)
 }
 
 /// Quirks that change the meaning of a register's field: formats of matrices and images.
@@ -409,29 +381,6 @@ impl Builder<'_> {
         self.conditional(text, "Packed", bit, extra);
     }
 }
-
-/// Parts that write nothing for 0.
-pub(super) const SILENT_AT_ZERO: &[&str] = &[
-    "Flag",
-    "GdsFlag",
-    "HexNonzero",
-    "DecimalNonzero",
-    "CachePolicy",
-    "Offset",
-    "FlatOffset",
-    "OutputModifier",
-    "Blgp",
-    "R128A16",
-    "BitOp3",
-    "IndexKey",
-    "MatrixFormat",
-    "MatrixScale",
-    "MatrixScaleFormat",
-    "DppFetchInvalid",
-];
-
-/// Other parts whose text is only written under a condition.
-const CONDITIONAL: &[&str] = &["Packed", "OpSelConvert", "OpSelPermute", "Swizzle", "EndProgram", "TypedFormat"];
 
 /// Print methods: name, text that depends on the operand, part.
 const PARTS: &[(&str, &str, &str)] = &[

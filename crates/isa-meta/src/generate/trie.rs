@@ -11,10 +11,11 @@
 
 use super::GenerateError;
 use super::accept::{Method, methods};
-use super::emit_array;
 use super::expand::{Entry, Expanded};
 use super::settings::Settings;
 use super::size::{announced, sources};
+use super::table::{Record, TableSet};
+use super::window::{Window, matching, window};
 use crate::model::Model;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,38 +40,6 @@ pub struct Tries {
     candidate_places: BTreeMap<Vec<u16>, usize>,
 }
 
-/// Bits of a word that select a child.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Window {
-    /// Number of the word: 0 to 3.
-    pub word: u8,
-    /// Lowest bit.
-    pub shift: u8,
-    /// Number of bits.
-    pub width: u8,
-}
-
-impl Window {
-    /// Its lowest bit in the concatenated words.
-    pub fn at(self) -> u8 {
-        self.word * 32 + self.shift
-    }
-
-    /// The bits that it selects.
-    pub fn mask(self) -> u128 {
-        super::expand::low_bits(self.width) << self.at()
-    }
-
-    /// The table node whose children begin at `first`.
-    pub fn node(self, first: usize, place: &str) -> Result<u32, GenerateError> {
-        if first >= 1 << 20 {
-            return Err(GenerateError::new(place, "more than a million nodes"));
-        }
-        let Self { word, shift, width } = self;
-        Ok(u32::from(word) << 29 | u32::from(shift) << 24 | u32::from(width) << 20 | first as u32)
-    }
-}
-
 impl Tries {
     /// Builds the tries.
     pub fn new(model: &Model, expanded: &Expanded, settings: &Settings) -> Result<Self, GenerateError> {
@@ -79,7 +48,7 @@ impl Tries {
         let mut tries = Self { forms, candidates: vec![0], ..Self::default() };
         tries.candidate_places.insert(vec![0], 0);
         for (number, steps) in settings.groups.iter().enumerate() {
-            let exists = entries_of(settings, number, expanded.entries.len());
+            let exists = settings.entries_of(number, expanded.entries.len());
             let candidates = ordered(model, expanded, steps, &exists);
             let root = tries.split(expanded, &candidates, ROOT, 0)?;
             tries.roots.push(root);
@@ -172,10 +141,16 @@ impl Tries {
         self.roots.get(group).copied().unwrap_or(LEAF)
     }
 
-    /// The tables as Rust text.
-    pub fn write(&self, out: &mut String) {
-        emit_array(out, "NODES", "u32", &self.nodes, |node| format!("{node:#x}"));
-        emit_array(out, "CANDIDATES", "u16", &self.candidates, |candidate| format!("{candidate:#x}"));
+    /// Writes the tables.
+    pub(super) fn write(&self, out: &mut TableSet) {
+        let nodes: Vec<Record> = self.nodes.iter().map(|node| Record::new().u32(*node)).collect();
+        out.records(("NODES", "Nodes of the decoder's tries."), "u32", &nodes);
+        let candidates: Vec<Record> = self.candidates.iter().map(|number| Record::new().u16(*number)).collect();
+        out.records(
+            ("CANDIDATES", "Lists of candidates after a leaf's own, each after its length."),
+            "u16",
+            &candidates,
+        );
     }
 }
 
@@ -196,29 +171,8 @@ impl Form {
     }
 }
 
-/// The children of `window` that an entry belongs to: all values of the bits that it leaves open.
-pub fn matching(window: Window, entry: &Entry) -> impl Iterator<Item = usize> + use<> {
-    let all = (1u32 << window.width) - 1;
-    let mask = (entry.mask >> window.at()) as u32 & all;
-    let fixed = (entry.value >> window.at()) as u32 & mask;
-    let open = all & !mask;
-    let next = move |values: &u32| Some(values.wrapping_sub(open) & open).filter(|&values| values != 0);
-    std::iter::successors(Some(0), next).map(move |values| (fixed | values) as usize)
-}
-
 fn entry(expanded: &Expanded, candidate: u16) -> &Entry {
     &expanded.entries[usize::from(candidate & !SECOND_PASS)]
-}
-
-/// Which entries at least one setting of the group has.
-pub fn entries_of(settings: &Settings, group: usize, count: usize) -> Vec<bool> {
-    let mut needs = vec![false; settings.need_count];
-    for setting in settings.settings.iter().filter(|setting| setting.group == group) {
-        for (need, held) in needs.iter_mut().zip(&setting.available) {
-            *need |= held;
-        }
-    }
-    (0..count).map(|entry| needs[settings.needs[entry]]).collect()
 }
 
 /// The entries of a group in the order in which they are tried.
@@ -240,34 +194,4 @@ fn ordered(model: &Model, expanded: &Expanded, steps: &[usize], exists: &[bool])
         result.extend(by_table.get(&table).into_iter().flatten().map(|number| number | pass));
     }
     result
-}
-
-/// The bits that split the entries best: the longest run of undecided bits that nearly all of them fix and that
-/// differ; with `lone` also bits that have one value where they are fixed.
-pub fn window(entries: &[&Entry], decided: u128, lone: bool) -> Option<Window> {
-    let mut ones = [0usize; 128];
-    let mut zeros = [0usize; 128];
-    for entry in entries {
-        let mut left = entry.mask & !decided;
-        while left != 0 {
-            let bit = left.trailing_zeros() as usize;
-            left &= left - 1;
-            if entry.value >> bit & 1 != 0 { ones[bit] += 1 } else { zeros[bit] += 1 }
-        }
-    }
-    let useful = |bit: usize| {
-        let fixed = if lone { ones[bit] + zeros[bit] > 0 } else { ones[bit] > 0 && zeros[bit] > 0 };
-        decided >> bit & 1 == 0 && fixed
-    };
-    let most = (0..128).filter(|&bit| useful(bit)).map(|bit| ones[bit] + zeros[bit]).max()?;
-    let good = |bit: usize| useful(bit) && (ones[bit] + zeros[bit]) * 10 >= most * 9;
-    let mut best = Window { word: 0, shift: 0, width: 0 };
-    for start in (0..128usize).filter(|&bit| good(bit)) {
-        let room = 32 - start % 32;
-        let width = (start..start + room.min(10)).take_while(|&bit| good(bit)).count() as u8;
-        if width > best.width {
-            best = Window { word: (start / 32) as u8, shift: (start % 32) as u8, width };
-        }
-    }
-    Some(best)
 }

@@ -235,7 +235,7 @@ fn corrections_that_correct_nothing_are_errors() {
 /// An independent check of facts of the committed rows that many users rely on, by other means than the importer's.
 #[test]
 fn the_committed_rows_have_the_known_shape() {
-    let model = rows::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../isa/rows")).unwrap();
+    let model = rows::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../isa-tables/rows")).unwrap();
     let names: Vec<&str> = model.targets.iter().map(|target| target.name.as_str()).collect();
     for name in
         ["gfx900", "gfx90a", "gfx950", "gfx1036", "gfx11-generic", "gfx1201", "gfx1250", "gfx1250-strict", "gfx1251"]

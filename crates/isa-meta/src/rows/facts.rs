@@ -40,7 +40,7 @@ const KINDS: &str = "\
 ";
 
 const IMAGES: &str = "\
-# What image instructions are variants of.
+# Base operations of image instructions and their variants.
 #
 #   BASE EXTRA-ARGUMENTS PROPERTY,… ENCODING/DATA/ADDRESS…
 #

@@ -5,7 +5,7 @@ use super::{Names, RowError, bits};
 use crate::model::{Field, Layout, Model};
 
 const HEADER: &str = "\
-# Where the fields of an encoding lie.
+# Layouts of encodings: fields and their positions.
 #
 #   NAME CLASS SIZE [op=BITS] [BITS=DIGITS…] [FIELD=BITS…]
 #

@@ -54,7 +54,7 @@ fn what_was_written_reads_the_same() {
 
 #[test]
 fn the_committed_rows_are_what_the_writer_writes() {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../isa/rows");
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../isa-tables/rows");
     let committed = load(&directory).unwrap();
     let model = parse(&committed).unwrap();
     assert!(model.rows.len() > 10_000, "{} rows", model.rows.len());

@@ -56,6 +56,11 @@ impl EffectBits {
         Self(self.0 | (value as u32 & ((1 << width) - 1)) << at)
     }
 
+    /// Register number `index` of the file, of an effect of the first one.
+    pub(super) const fn with_index(self, index: u8) -> Self {
+        Self(self.0 | index as u32)
+    }
+
     /// Both parts together.
     #[inline(always)]
     pub(super) const fn and(self, other: Self) -> Self {

@@ -61,7 +61,7 @@ impl Effects {
             rules: Rules::of(parts, line),
             lookup: Lookup::of(isa),
             places: line.written(),
-            implicit: ImplicitSet::new(line.implicit_writes),
+            implicit: ImplicitSet::new(line.implicit_writes()),
             written: true,
             reads,
             late: false,
@@ -77,7 +77,7 @@ impl Effects {
     fn advance(&mut self) -> bool {
         if self.reads {
             (self.reads, self.late, self.written) = (false, self.line.has_late(), false);
-            (self.places, self.implicit) = (self.line.read(), ImplicitSet::new(self.line.implicit_reads));
+            (self.places, self.implicit) = (self.line.read(), ImplicitSet::new(self.line.implicit_reads()));
             return true;
         }
         let late = core::mem::take(&mut self.late);

@@ -10,6 +10,7 @@
 use super::bits::EffectBits;
 use crate::reg::{Half, Reg, RegFile, Special};
 use crate::{Implicit, Isa};
+use hotswap_isa_tables::ARRANGEMENTS;
 
 /// Sizes of sources in dwords that have a section of ten bits each: bit 8 vector register, bit 9 accumulation register.
 const SOURCES: [u8; 8] = [1, 2, 3, 4, 6, 8, 16, 32];
@@ -68,19 +69,102 @@ type Table = [EffectBits; SIZE];
 
 /// gfx9, gfx10, from gfx11 on, with literals of 64 bits (254 is then no register); each for 32 and 64 lanes.
 static TABLES: [[&Table; 2]; 4] = {
-    static GFX9: [Table; 2] = [table(9, 1), table(9, 2)];
-    static GFX10: [Table; 2] = [table(10, 1), table(10, 2)];
-    static GFX11: [Table; 2] = [table(11, 1), table(11, 2)];
-    static WIDE: [Table; 2] = [table(125, 1), table(125, 2)];
+    static GFX9: [Table; 2] = tables(9);
+    static GFX10: [Table; 2] = tables(10);
+    static GFX11: [Table; 2] = tables(11);
+    static WIDE: [Table; 2] = tables(125);
     [[&GFX9[0], &GFX9[1]], [&GFX10[0], &GFX10[1]], [&GFX11[0], &GFX11[1]], [&WIDE[0], &WIDE[1]]]
 };
 
-const fn table(generation: u8, mask: u8) -> Table {
+/// The entries that are the same on all targets. What tables share is computed once, because the compiler computes
+/// them anew for every change of the crate.
+#[expect(clippy::large_const_arrays, reason = "only initialisers of statics use it")]
+const SHARED: Table = {
     let mut table = [EffectBits::NONE; SIZE];
+    let (vector, accumulation) = (Reg::new(RegFile::Vgpr, 0, ANY), Reg::new(RegFile::Agpr, 0, ANY));
+    let mut size = 0;
+    while size < SOURCES.len() {
+        let (dwords, at) = (SOURCES[size], SOURCE * size as u16);
+        fill(&mut table, at + 256, of(vector, dwords));
+        fill(&mut table, at + 768, of(accumulation, dwords));
+        size += 1;
+    }
+    fill(&mut table, HALF + 256, of(Reg::half(0, Half::Low), 1));
+    fill(&mut table, HALF + 768, of(Reg::half(0, Half::High), 1));
+    fill(&mut table, VECTOR, of(vector, 0));
+    fill(&mut table, VECTOR + 256, of(accumulation, 0));
+    fill(&mut table, SDWA, of(vector, 1));
+    pairs(&mut table);
+    table[EXEC as usize] = of(Reg::special(Special::ExecLo, 1), 1);
+    table[EXEC as usize + 1] = of(Reg::special(Special::ExecLo, 2), 2);
+    table[GDS as usize + 1] = of(Reg::special(Special::M0, 1), 1);
+    table
+};
+
+/// 256 registers of a file, from the first one.
+const fn fill(table: &mut Table, start: u16, first: EffectBits) {
+    let mut number = 0;
+    while number < 256 {
+        table[start as usize + number] = first.with_index(number as u8);
+        number += 1;
+    }
+}
+
+/// Vector registers in sections where the number is not that of the register.
+const fn pairs(table: &mut Table) {
+    let (low, high) = (of(Reg::half(0, Half::Low), 1), of(Reg::half(0, Half::High), 1));
+    let single = of(Reg::new(RegFile::Vgpr, 0, 1), 1);
+    let mut number = 0;
+    while number < 256 {
+        let raw = number as u8;
+        let half = if raw < 128 { low } else { high };
+        table[HALF_LOW_128 as usize + 256 + number] = half.with_index(raw & 127);
+        table[DUAL_Y as usize + number] = single.with_index(raw | 1);
+        table[DUAL_Y as usize + 256 + number] = single.with_index(raw & !1);
+        number += 1;
+    }
+}
+
+/// The tables of a generation for 32 and 64 lanes.
+const fn tables(generation: u8) -> [Table; 2] {
+    let mut table = SHARED;
     let mut raw = 0;
     while raw < 256 {
-        sources(&mut table, raw, generation);
-        others(&mut table, raw, generation, mask);
+        scalars(&mut table, raw, scalar(raw as u16, generation));
+        raw += 1;
+    }
+    [with_masks(table, generation, 1), with_masks(table, generation, 2)]
+}
+
+/// The entries of number `raw` that are scalar registers.
+const fn scalars(table: &mut Table, raw: usize, code: Widest) {
+    let mut size = 0;
+    while size < SOURCES.len() {
+        let (dwords, at) = (SOURCES[size], size * SOURCE as usize + raw);
+        let scalar = of(aligned(code, dwords), dwords);
+        table[at] = scalar;
+        table[at + 512] = scalar;
+        size += 1;
+    }
+    let single = of(code, 1);
+    table[HALF as usize + raw] = single;
+    table[HALF as usize + 512 + raw] = single;
+    table[HALF_LOW_128 as usize + raw] = single;
+    table[SDWA as usize + 256 + raw] = if raw == 254 { of(Reg::special(Special::LdsDirect, 1), 1) } else { single };
+}
+
+/// The entries that depend on the number of lanes.
+const fn with_masks(mut table: Table, generation: u8, mask: u8) -> Table {
+    fill(&mut table, LANE_MASK + 256, of(lane_mask(Reg::new(RegFile::Vgpr, 0, ANY), mask), mask));
+    let vcc = of(Reg::special(Special::VccLo, mask), mask);
+    let mut raw = 0;
+    while raw < 256 {
+        let register = of(lane_mask(scalar(raw as u16, generation), mask), mask);
+        table[LANE_MASK as usize + raw] = register;
+        if raw < 128 {
+            table[SDWA_LANE_MASK as usize + raw] = vcc;
+            table[SDWA_LANE_MASK as usize + 128 + raw] = register;
+        }
         raw += 1;
     }
     let mut number = 0;
@@ -88,9 +172,6 @@ const fn table(generation: u8, mask: u8) -> Table {
         table[IMPLICIT as usize + number] = of(implicit(Implicit::ALL[number], mask), 2);
         number += 1;
     }
-    table[EXEC as usize] = of(Reg::special(Special::ExecLo, 1), 1);
-    table[EXEC as usize + 1] = of(Reg::special(Special::ExecLo, 2), 2);
-    table[GDS as usize + 1] = of(Reg::special(Special::M0, 1), 1);
     let mut number = 0;
     while number < HARDWARE_NUMBERS * HARDWARE_PARTS {
         let (part, register) = (number / HARDWARE_NUMBERS, number % HARDWARE_NUMBERS);
@@ -98,48 +179,6 @@ const fn table(generation: u8, mask: u8) -> Table {
         number += 1;
     }
     table
-}
-
-/// The entries of number `raw` in the sections of sources.
-const fn sources(table: &mut Table, raw: usize, generation: u8) {
-    let number = raw as u16;
-    let code = scalar(number, generation);
-    let mut size = 0;
-    while size < SOURCES.len() {
-        let (dwords, at) = (SOURCES[size], size * SOURCE as usize + raw);
-        let scalar = of(aligned(code, dwords), dwords);
-        table[at] = scalar;
-        table[at + 256] = of(Reg::new(RegFile::Vgpr, number, ANY), dwords);
-        table[at + 512] = scalar;
-        table[at + 768] = of(Reg::new(RegFile::Agpr, number, ANY), dwords);
-        size += 1;
-    }
-}
-
-/// The entries of number `raw` in the sections of other fields.
-const fn others(table: &mut Table, raw: usize, generation: u8, mask: u8) {
-    let number = raw as u16;
-    let code = scalar(number, generation);
-    let (vector, accumulation) = (Reg::new(RegFile::Vgpr, number, ANY), Reg::new(RegFile::Agpr, number, ANY));
-    let (low, high) = (of(Reg::half(number, Half::Low), 1), of(Reg::half(number, Half::High), 1));
-    table[HALF as usize + raw] = of(code, 1);
-    table[HALF as usize + 256 + raw] = low;
-    table[HALF as usize + 512 + raw] = of(code, 1);
-    table[HALF as usize + 768 + raw] = high;
-    table[HALF_LOW_128 as usize + raw] = of(code, 1);
-    table[HALF_LOW_128 as usize + 256 + raw] = if raw < 128 { low } else { of(Reg::half(number - 128, Half::High), 1) };
-    table[VECTOR as usize + raw] = of(vector, 0);
-    table[VECTOR as usize + 256 + raw] = of(accumulation, 0);
-    table[LANE_MASK as usize + raw] = of(lane_mask(code, mask), mask);
-    table[LANE_MASK as usize + 256 + raw] = of(lane_mask(vector, mask), mask);
-    table[SDWA_LANE_MASK as usize + raw] = match raw {
-        ..128 => of(Reg::special(Special::VccLo, mask), mask),
-        _ => of(lane_mask(scalar(number & 127, generation), mask), mask),
-    };
-    table[SDWA as usize + raw] = of(vector, 1);
-    table[SDWA as usize + 256 + raw] = of(if raw == 254 { Reg::special(Special::LdsDirect, 1) } else { code }, 1);
-    table[DUAL_Y as usize + raw] = of(Reg::new(RegFile::Vgpr, number | 1, 1), 1);
-    table[DUAL_Y as usize + 256 + raw] = of(Reg::new(RegFile::Vgpr, number & !1, 1), 1);
 }
 
 /// The register limited to this many dwords; no register if there is none.
@@ -236,9 +275,10 @@ pub(super) struct Lookup(&'static Table);
 impl Lookup {
     #[inline(always)]
     pub(super) fn of(isa: Isa) -> Self {
-        let setting = isa.setting();
-        let row = usize::from(super::place::arrangement(setting.target));
-        Self(TABLES[row & 3][usize::from(setting.wave64)])
+        let subtarget = isa.subtarget();
+        // A power of two: a masked index needs no comparison.
+        let row = usize::from(ARRANGEMENTS[usize::from(subtarget.target) & (ARRANGEMENTS.len() - 1)]);
+        Self(TABLES[row & 3][usize::from(subtarget.wave64)])
     }
 
     /// The register for a number of a section; none for constants and NULL.

@@ -1,7 +1,7 @@
 //! Positions of the registers that an encoding reads and writes.
 //!
-//! Invariants: the build script makes one list for each kind of entry: its writes, then its reads, in groups of four
-//! places that are padded with empty places, so that four places are always processed and no branch is mispredicted. A
+//! Invariants: the tables have one list for each kind of entry: its writes, then its reads, in groups of four places
+//! that are padded with empty places, so that four places are always processed and no branch is mispredicted. A
 //! register's number is in one run of bits of the first four words, with at most one bit more elsewhere (accumulation
 //! register, upper half, parity of a dual result). Registers without an operand are bits of the entry.
 
@@ -10,8 +10,7 @@ use super::lookup::{self, Lookup};
 use crate::bank::Role;
 use crate::kind::{Decode, KINDS};
 use crate::{Entry, Implicit, Isa, Piece};
-
-include!(concat!(env!("OUT_DIR"), "/effects.rs"));
+use hotswap_isa_tables::{ENTRY_EFFECTS, EntryEffectsData, PLACE_GROUPS, PLACES, PlaceData, PlaceSource};
 
 /// The position of a register's number.
 #[derive(Debug, Clone, Copy)]
@@ -32,7 +31,14 @@ pub(crate) struct Place {
 /// Four places: one cache line.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
-pub(crate) struct Chunk(pub(super) [Place; 4]);
+pub(super) struct PlaceGroup([Place; 4]);
+
+impl PlaceGroup {
+    #[inline(always)]
+    pub(super) fn places(&self) -> &[Place; 4] {
+        &self.0
+    }
+}
 
 const NONE: u8 = 255;
 
@@ -47,17 +53,74 @@ const NOTHING: Place = Place {
     extra_from: 0,
 };
 
-/// Flags of an operand: written; then: in the lanes of EXEC only; part of a vector register survives.
-const WRITTEN: u8 = 1;
-const MASKED: u8 = 2;
-const KEEPS: u8 = 4;
+/// The groups of the tables.
+static GROUPS: [PlaceGroup; PLACE_GROUPS.len()] = {
+    let places = &places();
+    let mut groups = [PlaceGroup([NOTHING; 4]); PLACE_GROUPS.len()];
+    let mut number = 0;
+    while number < groups.len() {
+        let [a, b, c, d] = PLACE_GROUPS[number];
+        groups[number] = PlaceGroup([places[a as usize], places[b as usize], places[c as usize], places[d as usize]]);
+        number += 1;
+    }
+    groups
+};
 
-/// An operand.
-const fn p(decode: Decode, at: u8, width: u8, from: u8, role: u8, slot: u8, marks: u8) -> Place {
+/// The places of the tables, each once.
+const fn places() -> [Place; PLACES.len()] {
+    let mut places = [NOTHING; PLACES.len()];
+    let mut number = 0;
+    while number < places.len() {
+        places[number] = place(&PLACES[number]);
+        number += 1;
+    }
+    places
+}
+
+const fn place(data: &PlaceData) -> Place {
+    let mut place = Place { upper: data.has(PlaceData::UPPER), ..of_source(data) };
+    if let Some((extra, from)) = data.extra {
+        // Sections of nine bits have it after the number.
+        let short = matches!(place.plus as u16, lookup::DUAL_Y | lookup::VECTOR);
+        place.extra = extra;
+        place.extra_from = if short { 8 } else { from };
+    }
+    if data.has(PlaceData::ALSO_WRITTEN) {
+        place.known = place.known.also(true);
+    }
+    if data.has(PlaceData::ALSO_READ) {
+        place.known = place.known.also(false);
+    }
+    place
+}
+
+/// The place without the bit elsewhere.
+const fn of_source(data: &PlaceData) -> Place {
+    let written = data.has(PlaceData::WRITTEN);
+    match data.source {
+        PlaceSource::Nothing => NOTHING,
+        PlaceSource::Operand { .. } => operand(data),
+        PlaceSource::Exec { dwords } => {
+            Place { known: unnamed(written, false), plus: (lookup::EXEC + dwords - 1) as u32, ..NOTHING }
+        }
+        PlaceSource::M0ForGds { at } => {
+            let (known, plus) = (unnamed(false, false), lookup::GDS as u32);
+            Place { known, plus, mask: 1, rotation: at & 63, upper: at >= 64, ..NOTHING }
+        }
+        PlaceSource::Hardware { part } => {
+            let plus = (lookup::HARDWARE + part * lookup::HARDWARE_NUMBERS) as u32;
+            Place { known: unnamed(written, written), plus, mask: lookup::HARDWARE_NUMBERS as u32 - 1, ..NOTHING }
+        }
+    }
+}
+
+const fn operand(data: &PlaceData) -> Place {
+    let PlaceSource::Operand { kind, at, width, from, role, slot } = data.source else { return NOTHING };
+    let decode = KINDS[kind as usize].decode;
     // Roles count from 1, 0 is none.
     let role = if role < 4 { role + 1 } else { 0 };
-    let kept = marks & KEEPS != 0 && is_vector(decode);
-    let known = EffectBits::of_place(marks & WRITTEN != 0, kept, marks & MASKED != 0, role, slot);
+    let kept = data.has(PlaceData::KEEPS) && is_vector(decode);
+    let known = EffectBits::of_place(data.has(PlaceData::WRITTEN), kept, data.has(PlaceData::MASKED), role, slot);
     let (plus, dwords) = meaning(decode);
     // A field of nine bits may say vector register where nothing else is possible; the result is the same.
     let narrow = matches!(decode, Decode::Half) || plus == lookup::VECTOR;
@@ -71,47 +134,8 @@ const fn p(decode: Decode, at: u8, width: u8, from: u8, role: u8, slot: u8, mark
     }
 }
 
-/// The same in the third or fourth word.
-const fn in_upper(place: Place) -> Place {
-    Place { upper: true, ..place }
-}
-
-/// The same with a bit of the number elsewhere.
-const fn with_extra(place: Place, extra: u8, extra_from: u8) -> Place {
-    // Sections of nine bits have it after the number.
-    let short = matches!(place.plus as u16, lookup::DUAL_Y | lookup::VECTOR);
-    Place { extra, extra_from: if short { 8 } else { extra_from }, ..place }
-}
-
-/// The EXEC of a scalar instruction, in the width that it states.
-const fn x(dwords: u16, written: bool) -> Place {
-    Place { known: unnamed(written, false), plus: (lookup::EXEC + dwords - 1) as u32, ..NOTHING }
-}
-
-/// M0, if the bit at `at` is set.
-const fn g(at: u8) -> Place {
-    let known = unnamed(false, false);
-    Place { known, plus: lookup::GDS as u32, mask: 1, rotation: at & 63, upper: at >= 64, ..NOTHING }
-}
-
-/// One of the registers that the number of a hardware register means. Only a part of it is written.
-const fn h(part: u16, written: bool) -> Place {
-    let plus = lookup::HARDWARE + part * lookup::HARDWARE_NUMBERS;
-    Place { known: unnamed(written, written), plus: plus as u32, mask: lookup::HARDWARE_NUMBERS as u32 - 1, ..NOTHING }
-}
-
 const fn unnamed(written: bool, kept: bool) -> EffectBits {
     EffectBits::of_place(written, kept, false, 0, NO_SLOT)
-}
-
-/// The register of an operand that it reads is written as well, in part.
-const fn also_written(place: Place) -> Place {
-    Place { known: place.known.also(true), ..place }
-}
-
-/// The register of an operand that it writes is read as well.
-const fn also_read(place: Place) -> Place {
-    Place { known: place.known.also(false), ..place }
 }
 
 /// The section with the bits that the kind adds, and the size of the register where the section does not determine it.
@@ -152,46 +176,33 @@ const fn is_vector(decode: Decode) -> bool {
 
 /// The reads and writes of an entry.
 #[derive(Debug, Clone, Copy)]
-#[repr(align(8))]
-pub(super) struct EntryEffects {
-    /// Number of its first group of places.
-    start: u16,
-    writes: u8,
-    reads: u8,
-    flags: u8,
-    /// Registers without an operand, a bit for each.
-    pub(super) implicit_writes: u8,
-    pub(super) implicit_reads: u8,
-}
+pub(super) struct EntryEffects(EntryEffectsData);
 
-/// A table entry.
-const fn e(start: u16, writes: u8, reads: u8, flags: u8, implicit_writes: u8, implicit_reads: u8) -> EntryEffects {
-    EntryEffects { start, writes, reads, flags, implicit_writes, implicit_reads }
-}
+const NO_EFFECTS: EntryEffectsData =
+    EntryEffectsData { start: 0, flags: 0, writes: 0, reads: 0, implicit_writes: 0, implicit_reads: 0 };
 
 impl EntryEffects {
     /// Other fields decide how many registers an operand has.
-    const SIZED: u8 = 1;
+    const SIZED: u16 = 1;
     /// SDWA, whose fields determine whether it preserves bits.
-    const SDWA: u8 = 2;
+    const SDWA: u16 = 2;
     /// A failed fetch (`tfe`, `lwe`) or 16-bit data (`d16`) leaves part of the result unchanged.
-    const FETCHES: u8 = 4;
+    const FETCHES: u16 = 4;
     /// A place has a bit elsewhere, or is in the third or fourth word.
-    const EXTRA: u8 = 8;
+    const EXTRA: u16 = 8;
     /// More than one group of places.
-    const MANY: u8 = 16;
+    const MANY: u16 = 16;
     /// One more place that is read, after those that it counts.
-    const FOR_GDS: u8 = 32;
+    const FOR_GDS: u16 = 32;
 
     #[inline(always)]
     pub(super) fn of(entry: Entry) -> Self {
-        const EMPTY: EntryEffects = e(0, 0, 0, 0, 0, 0);
-        ENTRY_EFFECTS.get(usize::from(entry.id())).copied().unwrap_or(EMPTY)
+        Self(ENTRY_EFFECTS.get(usize::from(entry.id())).copied().unwrap_or(NO_EFFECTS))
     }
 
     #[inline(always)]
-    const fn has(self, flags: u8) -> bool {
-        self.flags & flags != 0
+    const fn has(self, flags: u16) -> bool {
+        self.0.flags & flags != 0
     }
 
     /// All its places are in one group, and they describe all effects.
@@ -209,14 +220,14 @@ impl EntryEffects {
     /// Its first four places.
     #[inline(always)]
     pub(super) fn first(self) -> &'static [Place; 4] {
-        &PLACES[usize::from(self.start) & (PLACES.len() - 1)].0
+        &GROUPS[usize::from(self.0.start) & (GROUPS.len() - 1)].0
     }
 
     /// All its places, four after four.
     #[inline(always)]
-    pub(super) fn chunks(self) -> &'static [Chunk] {
-        let start = usize::from(self.start);
-        PLACES.get(start..start + self.len().div_ceil(4)).unwrap_or_default()
+    pub(super) fn groups(self) -> &'static [PlaceGroup] {
+        let start = usize::from(self.0.start);
+        GROUPS.get(start..start + self.len().div_ceil(4)).unwrap_or_default()
     }
 
     /// Its number of places.
@@ -228,13 +239,13 @@ impl EntryEffects {
     /// Numbers of its written places.
     #[inline]
     pub(super) fn written(self) -> Range {
-        Range { line: self.start, next: 0, end: self.writes }
+        Range { line: self.0.start, next: 0, end: self.0.writes }
     }
 
     /// Numbers of its read places.
     #[inline]
     pub(super) fn read(self) -> Range {
-        Range { line: self.start, next: self.writes, end: self.writes + self.reads }
+        Range { line: self.0.start, next: self.0.writes, end: self.0.writes + self.0.reads }
     }
 
     /// Whether there are places after registers without an operand.
@@ -246,13 +257,25 @@ impl EntryEffects {
     /// Read places that are listed after registers without an operand.
     #[inline]
     pub(super) fn late(self) -> Range {
-        let next = self.writes + self.reads;
-        Range { line: self.start, next, end: next + u8::from(self.has_late()) }
+        let next = self.0.writes + self.0.reads;
+        Range { line: self.0.start, next, end: next + u8::from(self.has_late()) }
     }
 
     /// Numbers of all its places.
     pub(super) fn all(self) -> Range {
         Range { next: 0, ..self.late() }
+    }
+
+    /// Registers written without an operand, a bit for each.
+    #[inline(always)]
+    pub(super) const fn implicit_writes(self) -> u8 {
+        self.0.implicit_writes
+    }
+
+    /// Registers read without an operand, a bit for each.
+    #[inline(always)]
+    pub(super) const fn implicit_reads(self) -> u8 {
+        self.0.implicit_reads
     }
 
     #[inline]
@@ -288,7 +311,7 @@ impl Iterator for Range {
             return None;
         }
         let line = usize::from(self.line) + usize::from(self.next / 4);
-        let place = &PLACES[line & (PLACES.len() - 1)].0[usize::from(self.next % 4)];
+        let place = &GROUPS[line & (GROUPS.len() - 1)].0[usize::from(self.next % 4)];
         self.next += 1;
         Some(place)
     }
@@ -319,7 +342,7 @@ impl Named {
     /// other fields decide what is named, or if VCC or SCC is written implicitly.
     pub(crate) fn all(entry: Entry) -> Option<impl Iterator<Item = Option<(u8, u8, Self)>>> {
         let line = EntryEffects::of(entry);
-        let writes = [Implicit::Vcc, Implicit::Scc].iter().any(|one| line.implicit_writes >> (*one as u8) & 1 != 0);
+        let writes = [Implicit::Vcc, Implicit::Scc].iter().any(|one| line.implicit_writes() >> (*one as u8) & 1 != 0);
         let names_vectors = |place: &&Place| matches!(place.plus as u16 & !256, lookup::VECTOR | lookup::DUAL_Y);
         (line.is_placed() && !writes).then(|| line.all().filter(move |place| !names_vectors(place)).map(Place::named))
     }

@@ -116,6 +116,14 @@ impl Inst {
     }
 }
 
+impl RegSet {
+    /// Adds the register of an effect; an empty effect changes nothing.
+    #[inline(always)]
+    pub fn insert_effect(&mut self, effect: EffectBits) {
+        self.insert_bits(effect.set_bits());
+    }
+}
+
 fn add(set: &mut RegSet, effect: EffectBits, banks: VgprBanks) {
     let reg = effect.reg();
     match banks.resolve(reg, effect.role()) {

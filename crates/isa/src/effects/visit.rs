@@ -39,8 +39,8 @@ impl EffectReader {
                 each(place.plain(parts.halves, lookup));
             }
         } else if line.is_placed() {
-            for chunk in line.chunks() {
-                for place in &chunk.0 {
+            for group in line.groups() {
+                for place in group.places() {
                     each(place.effect(parts.halves, lookup));
                 }
             }
@@ -51,7 +51,10 @@ impl EffectReader {
                 each(*bits);
             }
         }
-        ImplicitEffects { writes: ImplicitSet::new(line.implicit_writes), reads: ImplicitSet::new(line.implicit_reads) }
+        ImplicitEffects {
+            writes: ImplicitSet::new(line.implicit_writes()),
+            reads: ImplicitSet::new(line.implicit_reads()),
+        }
     }
 }
 

@@ -9,8 +9,9 @@ use super::usual::usual;
 use super::{EncodeError, fill, raw, rules};
 use crate::effects;
 use crate::kind::{Decode, Kind, OperandType};
-use crate::operand::{Reader, kind_of};
+use crate::operand::Reader;
 use crate::reg::{Reg, RegFile};
+use crate::target_class::TargetClass;
 use crate::value::Value;
 use crate::{Class, Entry, Feature, Flag, Inst, Isa, Name, Slot};
 
@@ -187,10 +188,12 @@ pub fn rebuild(inst: &Inst, isa: Isa) -> Result<Inst, EncodeError> {
             Value::Inline(inline) => Some(Arg::Inline(inline.code)),
             Value::Literal(literal) if literal.wide => Some(Arg::Literal64(literal.value)),
             Value::Literal(literal) => {
-                let upper = constant::is_float64(kind_of(slot).operand_type) && !literal.explicit;
+                let upper = constant::is_float64(slot.operand_kind().operand_type) && !literal.explicit;
                 Some(Arg::Literal((literal.value >> if upper { 32 } else { 0 }) as u32))
             }
-            Value::Imm(_) if kind_of(slot).decode == Decode::ScalarOffset => inst.operand(isa, name).and_then(number),
+            Value::Imm(_) if slot.operand_kind().decode == Decode::ScalarOffset => {
+                inst.operand(isa, name).and_then(number)
+            }
             Value::Imm(_) => Some(Arg::Number(inst.raw_slot(slot) as i64)),
             Value::None => None,
         }
@@ -243,7 +246,7 @@ fn assemble_in(
 
 /// Checks one operand and computes the value of its field.
 pub(super) fn place(entry: Entry, slot: &Slot, arg: Arg, isa: Isa) -> Result<Option<Placed>, EncodeError> {
-    let (kind, name) = (kind_of(slot), slot.name);
+    let (kind, name) = (slot.operand_kind(), slot.name);
     if slot.pieces().is_empty() && !has_partner(entry, slot) {
         return implied(entry, slot, arg);
     }
@@ -332,9 +335,10 @@ fn check_register(entry: Entry, slot: &Slot, kind: &Kind, reg: Reg, isa: Isa) ->
     if let Some(wanted) = wanted.filter(|_| !effects::sized_by_fields(entry) && reg.file != RegFile::Special) {
         return Err(EncodeError::WrongSize { name, wanted, found: reg.count });
     }
-    if !kind.class.contains(reg, isa) {
+    let class = TargetClass::new(kind.class, isa);
+    if !class.contains(reg) {
         let even = Reg { index: reg.index & !1, ..reg };
-        let unaligned = is_vector && reg.index & 1 != 0 && kind.class.contains(even, isa);
+        let unaligned = is_vector && reg.index & 1 != 0 && class.contains(even);
         return Err(match unaligned {
             true => EncodeError::Unaligned { name, reg, multiple: 2 },
             false => EncodeError::NotInClass { name, reg },
@@ -388,7 +392,7 @@ fn takes_long_literal(entry: Entry, isa: Isa) -> bool {
 }
 
 fn has_literal_field(entry: Entry) -> bool {
-    entry.slots().iter().any(|slot| matches!(kind_of(slot).decode, Decode::Literal32 | Decode::Literal64))
+    entry.slots().iter().any(|slot| matches!(slot.operand_kind().decode, Decode::Literal32 | Decode::Literal64))
 }
 
 /// The literal that all operands share.
@@ -470,7 +474,7 @@ fn write(entry: Entry, isa: Isa, operands: &Operands, words: &mut [u32; 5]) -> R
     for (slot, operand) in entry.slots().iter().zip(operands) {
         let value = match operand {
             Some(Placed::Bits(bits)) => *bits,
-            Some(Placed::Literal(literal)) => literal_bits(kind_of(slot), slot.name, *literal)?,
+            Some(Placed::Literal(literal)) => literal_bits(slot.operand_kind(), slot.name, *literal)?,
             Some(Placed::Reg(_)) | None => continue,
         };
         put(slot, words, value)?;
@@ -493,7 +497,7 @@ pub(super) fn put_register(
     words: &mut [u32; 5],
 ) -> Result<(), EncodeError> {
     let Some(slot) = entry.slots().get(usize::from(number)) else { return Err(EncodeError::Undecodable) };
-    let kind = kind_of(slot);
+    let kind = slot.operand_kind();
     let value = raw::register(kind.decode, slot.name, reg, isa)? | marks_vector(kind.decode, slot);
     match effects::half_piece(entry, number) {
         Some(piece) if reg.half.is_some() => {
@@ -529,7 +533,7 @@ pub(super) fn literal_bits(kind: &Kind, name: Name, literal: Literal) -> Result<
 /// Puts the literal after the encoding unless it is a field of it; returns the length.
 fn append(entry: Entry, slots: &[Slot], literal: Option<Literal>, words: &mut [u32; 5]) -> u8 {
     let end = entry.bytes();
-    let field = slots.iter().any(|slot| matches!(kind_of(slot).decode, Decode::Literal32 | Decode::Literal64));
+    let field = slots.iter().any(|slot| matches!(slot.operand_kind().decode, Decode::Literal32 | Decode::Literal64));
     let (low, high) = match literal {
         Some(Literal::Short(value)) if !field => (value, None),
         Some(Literal::Long(value)) if !field => (value as u32, Some((value >> 32) as u32)),

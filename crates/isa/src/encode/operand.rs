@@ -9,7 +9,6 @@ use super::build::{Placed, literal_bits, place, put, put_register};
 use super::constant::Literal;
 use super::{Arg, EncodeError};
 use crate::kind::Decode;
-use crate::operand::kind_of;
 use crate::value::Value;
 use crate::{Inst, Isa, Name, Slot};
 
@@ -32,7 +31,7 @@ impl Inst {
             Some(Placed::Bits(bits)) => put(slot, &mut words, bits)?,
             Some(Placed::Reg(reg)) => put_register(self.entry(), number as u8, reg, isa, &mut words)?,
             Some(Placed::Literal(literal)) => {
-                put(slot, &mut words, literal_bits(kind_of(slot), name, literal)?)?;
+                put(slot, &mut words, literal_bits(slot.operand_kind(), name, literal)?)?;
                 self.put_literal(isa, slot, literal, &mut words)?;
             }
         }
@@ -45,7 +44,7 @@ impl Inst {
             Literal::Short(value) => (u64::from(value), 4),
             Literal::Long(value) => (value, 8),
         };
-        let field = matches!(kind_of(slot).decode, Decode::Literal32 | Decode::Literal64);
+        let field = matches!(slot.operand_kind().decode, Decode::Literal32 | Decode::Literal64);
         let wide = if self.literal_is_64() { 8 } else { 4 };
         match self.literal() {
             Some(old) if old == value && wide == bytes => return Ok(()),

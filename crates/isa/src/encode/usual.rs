@@ -4,12 +4,11 @@
 
 use super::field::low_bits;
 use crate::kind::{Decode, OperandType};
-use crate::operand::kind_of;
 use crate::{Entry, Name, Slot};
 
 /// The value of an operand when it is omitted; `None` if it is required.
 pub(super) fn usual(entry: Entry, slot: &Slot) -> Option<u64> {
-    let kind = kind_of(slot);
+    let kind = slot.operand_kind();
     let held = slot.pieces().iter().fold(0, |held, piece| held | low_bits(piece.width) << piece.from.min(63));
     if kind.operand_type == OperandType::InputMods {
         // `op_sel_hi` of packed operands, which is usually set.

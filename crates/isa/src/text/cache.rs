@@ -2,10 +2,10 @@
 
 use super::Writer;
 use super::message::generation;
-use super::program::Step;
 use crate::operand::sign_extended;
 use crate::tables::Feature;
 use core::fmt::{self, Write};
+use hotswap_isa_tables::TextStep;
 
 /// Kinds of accesses that temporal hints apply to.
 const STORE: u8 = 1;
@@ -81,7 +81,7 @@ impl Writer<'_, '_, '_> {
     }
 
     /// The offset of a buffer (24 bits, signed, from gfx12 on) or of LDS.
-    pub(super) fn offset(&mut self, raw: u64, step: &Step) -> fmt::Result {
+    pub(super) fn offset(&mut self, raw: u64, step: &TextStep) -> fmt::Result {
         if raw as u32 == 0 {
             return Ok(());
         }
@@ -93,7 +93,7 @@ impl Writer<'_, '_, '_> {
     }
 
     /// The offset of a flat access: signed for global and scratch, and where flat ones may be negative.
-    pub(super) fn flat_offset(&mut self, raw: u64, step: &Step) -> fmt::Result {
+    pub(super) fn flat_offset(&mut self, raw: u64, step: &TextStep) -> fmt::Result {
         if raw as u32 == 0 {
             return Ok(());
         }

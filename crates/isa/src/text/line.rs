@@ -2,15 +2,16 @@
 //!
 //! Invariant: the text equals that of [`Writer`] for every step.
 
-use super::number::hexadecimal_block;
-use super::program::{Line, Plain, SECOND_HALF, SIMPLE_LITERAL, Step};
+use super::fixed_writer::FixedWriter;
+use super::program::{field_value, head, line_of, source_number, steps};
 use super::registers::Names;
-use super::room::Room;
 use super::{Options, Writer};
 use crate::inst::Inst;
 use crate::isa::Isa;
+use crate::number::hexadecimal_block;
 use crate::operand::Reader;
 use core::fmt;
+use hotswap_isa_tables::{ShortForm, TextStep};
 
 /// The reason why a line is not written.
 pub(super) enum Stop {
@@ -25,18 +26,18 @@ pub(super) enum Stop {
 pub(super) fn write(inst: &Inst, isa: Isa, options: &Options<'_>, bytes: &mut [u8]) -> Result<usize, Stop> {
     let [a, b, c, d, _] = *inst.words();
     let halves = [u64::from(a) | u64::from(b) << 32, u64::from(c) | u64::from(d) << 32];
-    let line = Line::of(inst.entry());
-    let head = line.head();
+    let line = line_of(inst.entry());
+    let head = head(line);
     *bytes.first_chunk_mut().ok_or(Stop::Full)? = *head;
     let mut at = usize::from(head[31] & 31);
     let names = Names::of(isa, options.banks);
-    for step in line.steps() {
-        let half = if step.place & SECOND_HALF == 0 { halves[0] } else { halves[1] };
+    for step in steps(line) {
+        let half = if step.place & TextStep::SECOND_HALF == 0 { halves[0] } else { halves[1] };
         let guarded = half & step.guard;
         if guarded == 0 {
-            match step.plain {
-                Plain::Register => {
-                    let number = step.number(half);
+            match step.form {
+                ShortForm::Register => {
+                    let number = source_number(step, half);
                     if let Some(name) = names.line(number, step) {
                         at = append(bytes, at, step, name, usize::from(name[15]))?;
                         continue;
@@ -46,19 +47,19 @@ pub(super) fn write(inst: &Inst, isa: Isa, options: &Options<'_>, bytes: &mut [u
                         continue;
                     }
                 }
-                Plain::Text => {
+                ShortForm::Text => {
                     at = append(bytes, at, step, &[0; 16], 0)?;
                     continue;
                 }
-                Plain::Hexadecimal => {
-                    let (text, len) = hexadecimal_block(step.value(half));
+                ShortForm::Hexadecimal => {
+                    let (text, len) = hexadecimal_block(field_value(step, half));
                     at = append(bytes, at, step, &text, len)?;
                     continue;
                 }
-                Plain::Nothing => continue,
-                Plain::NothingIfSet | Plain::Long => {}
+                ShortForm::Nothing => continue,
+                ShortForm::NothingIfSet | ShortForm::Long => {}
             }
-        } else if step.plain == Plain::NothingIfSet && guarded == step.guard {
+        } else if step.form == ShortForm::NothingIfSet && guarded == step.guard {
             continue;
         }
         at = long(inst, isa, options, step, bytes, at)?;
@@ -68,7 +69,7 @@ pub(super) fn write(inst: &Inst, isa: Isa, options: &Options<'_>, bytes: &mut [u
 
 /// Writes the text of a step and the first `len` of some letters; returns their end.
 #[inline(always)]
-fn append(bytes: &mut [u8], at: usize, step: &Step, letters: &[u8; 16], len: usize) -> Result<usize, Stop> {
+fn append(bytes: &mut [u8], at: usize, step: &TextStep, letters: &[u8; 16], len: usize) -> Result<usize, Stop> {
     let place: &mut [u8; 32] = bytes.get_mut(at..).and_then(|rest| rest.first_chunk_mut()).ok_or(Stop::Full)?;
     let text = step.text.len();
     *place.first_chunk_mut().ok_or(Stop::Full)? = *step.text.letters();
@@ -81,8 +82,8 @@ const LITERAL: u16 = 255;
 
 /// The text of a source that is a literal, if it has a fast path.
 #[inline]
-fn literal(inst: &Inst, number: u16, step: &Step) -> Option<([u8; 16], usize)> {
-    if number & 0x1ff != LITERAL || step.place & SIMPLE_LITERAL == 0 {
+fn literal(inst: &Inst, number: u16, step: &TextStep) -> Option<([u8; 16], usize)> {
+    if number & 0x1ff != LITERAL || step.place & TextStep::SIMPLE_LITERAL == 0 {
         return None;
     }
     inst.following_literal().filter(|literal| is_no_constant(*literal)).map(hexadecimal_block)
@@ -100,12 +101,19 @@ fn is_no_constant(literal: u32) -> bool {
 
 /// Writes a step by the slow path; returns the end of its text.
 #[inline(never)]
-fn long(inst: &Inst, isa: Isa, options: &Options<'_>, step: &Step, bytes: &mut [u8], at: usize) -> Result<usize, Stop> {
-    let mut room = Room { bytes, at, full: false };
-    let mut writer = Writer { reader: Reader::new(*inst, isa), isa, options: *options, out: &mut room };
+fn long(
+    inst: &Inst,
+    isa: Isa,
+    options: &Options<'_>,
+    step: &TextStep,
+    bytes: &mut [u8],
+    at: usize,
+) -> Result<usize, Stop> {
+    let mut output = FixedWriter { bytes, at, full: false };
+    let mut writer = Writer { reader: Reader::new(*inst, isa), isa, options: *options, out: &mut output };
     match writer.step(step) {
-        Ok(()) => Ok(room.at),
-        Err(fmt::Error) if room.full => Err(Stop::Full),
+        Ok(()) => Ok(output.at),
+        Err(fmt::Error) if output.full => Err(Stop::Full),
         Err(fmt::Error) => Err(Stop::Label),
     }
 }
@@ -120,11 +128,11 @@ mod tests {
     /// Writes every step by the slow path.
     fn long_line(inst: &Inst, isa: Isa, options: &Options<'_>) -> String {
         let mut bytes = [0; 2048];
-        let line = Line::of(inst.entry());
-        bytes[..32].copy_from_slice(line.head());
-        let mut at = usize::from(line.head()[31]);
-        for step in line.steps() {
-            let step = Step { plain: Plain::Long, ..*step };
+        let line = line_of(inst.entry());
+        bytes[..32].copy_from_slice(head(line));
+        let mut at = usize::from(head(line)[31]);
+        for step in steps(line) {
+            let step = TextStep { form: ShortForm::Long, ..*step };
             let end = long(inst, isa, options, &step, &mut bytes, at);
             at = end.unwrap_or_else(|_| panic!("{inst:?} needs more than {} bytes", bytes.len()));
         }

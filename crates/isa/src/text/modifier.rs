@@ -1,8 +1,8 @@
 //! Lists of modifier bits, and the modifiers of matrix products.
 
 use super::Writer;
-use super::program::{Part, Step};
 use core::fmt::{self, Write};
+use hotswap_isa_tables::{TextPart, TextStep};
 
 /// The bit of `op_sel_hi`, which is on unless written in packed arithmetic.
 const OP_SEL_HI: u8 = 8;
@@ -11,7 +11,7 @@ const RESULT: u64 = 8;
 
 impl Writer<'_, '_, '_> {
     /// One bit of each source's modifiers, as a list; nothing if all have the value they have by default.
-    pub(super) fn packed(&mut self, step: &Step) -> fmt::Result {
+    pub(super) fn packed(&mut self, step: &TextStep) -> fmt::Result {
         let [a, b, c, shape] = step.extra;
         let bit = step.slot;
         let count = usize::from(shape & 3);
@@ -43,17 +43,17 @@ impl Writer<'_, '_, '_> {
     }
 
     /// Modifiers that are numbers or have names, and are not written when they are 0.
-    pub(super) fn matrix(&mut self, step: &Step, raw: u64) -> fmt::Result {
+    pub(super) fn matrix(&mut self, step: &TextStep, raw: u64) -> fmt::Result {
         let (suffix, names): (&str, &[&str]) = match step.part {
-            Part::MatrixFormat => ("_fmt:", &FORMATS),
-            Part::MatrixScale => ("_scale:", &SCALES),
-            Part::MatrixScaleFormat => ("_scale_fmt:", &SCALE_FORMATS),
+            TextPart::MatrixFormat => ("_fmt:", &FORMATS),
+            TextPart::MatrixScale => ("_scale:", &SCALES),
+            TextPart::MatrixScaleFormat => ("_scale_fmt:", &SCALE_FORMATS),
             _ => ("", &[]),
         };
         let number = match step.part {
-            Part::BitOp3 => raw & 0xff,
-            Part::MatrixScale => raw & 1,
-            Part::MatrixScaleFormat => raw & 3,
+            TextPart::BitOp3 => raw & 0xff,
+            TextPart::MatrixScale => raw & 1,
+            TextPart::MatrixScaleFormat => raw & 3,
             _ => raw & 7,
         };
         if number == 0 {
@@ -63,7 +63,7 @@ impl Writer<'_, '_, '_> {
         self.out.write_str(suffix)?;
         match names.get(number as usize) {
             Some(name) => self.out.write_str(name),
-            None if step.part == Part::BitOp3 && number > 10 => self.out.hexadecimal(number),
+            None if step.part == TextPart::BitOp3 && number > 10 => self.out.hexadecimal(number),
             None => self.out.decimal(number),
         }
     }

@@ -4,21 +4,22 @@
 //! bytes. A register or constant that is invalid for its operand is written with a comment, as LLVM does.
 
 use super::Writer;
-use super::program::{Plain, SECOND_HALF, Step};
+use super::program::source_number;
 use super::registers::Names;
 use crate::effects;
-use crate::image;
 use crate::kind::{Kind, OperandType};
-use crate::operand::kind_of;
+use crate::operand::image;
 use crate::reg::{Reg, RegFile};
-use crate::tables::Feature;
+use crate::tables::{Feature, Slot};
+use crate::target_class::TargetClass;
 use crate::value::{self, Value};
 use core::fmt::{self, Write};
+use hotswap_isa_tables::{ShortForm, TextStep};
 
 impl Writer<'_, '_, '_> {
     /// The kind of the operand in a slot.
     fn kind(&self, slot: usize) -> Option<&'static Kind> {
-        self.reader.slots.get(slot).map(kind_of)
+        self.reader.slots.get(slot).map(Slot::operand_kind)
     }
 
     /// Writes an operand in the usual form.
@@ -59,10 +60,11 @@ impl Writer<'_, '_, '_> {
     fn classed_register(&mut self, slot: usize, reg: Reg, kind: &Kind) -> fmt::Result {
         reg.write(self.out)?;
         self.beyond_first_bank(slot, reg)?;
-        if kind.class.contains(reg, self.isa) {
+        let class = TargetClass::new(kind.class, self.isa);
+        if class.contains(reg) {
             return Ok(());
         }
-        let (name, bits, suffix) = kind.class.target_name(reg.count, self.isa);
+        let (name, bits, suffix) = class.name(reg.count);
         self.out.write_str("/*Invalid register, operand has '")?;
         self.out.write_str(name)?;
         if let Some(bits) = bits {
@@ -169,7 +171,7 @@ impl Writer<'_, '_, '_> {
 
     /// A source with negation and absolute value before and around it. The modifiers are the step's operand, the source is
     /// the next one.
-    pub(super) fn float_modifiers(&mut self, step: &Step, modifiers: u64) -> fmt::Result {
+    pub(super) fn float_modifiers(&mut self, step: &TextStep, modifiers: u64) -> fmt::Result {
         let slot = usize::from(step.slot) + 1;
         if modifiers & 3 == 0 {
             return self.operand(slot);
@@ -207,11 +209,11 @@ impl Writer<'_, '_, '_> {
     }
 
     /// The name of the register after the step's modifiers, if it has a fast path.
-    fn short_register(&self, step: &Step) -> Option<&'static [u8; 16]> {
-        if step.plain != Plain::Register {
+    fn short_register(&self, step: &TextStep) -> Option<&'static [u8; 16]> {
+        if step.form != ShortForm::Register {
             return None;
         }
-        let number = step.number(self.reader.half(step.place & SECOND_HALF != 0));
+        let number = source_number(step, self.reader.half(step.place & TextStep::SECOND_HALF != 0));
         // Parts of the field that are elsewhere are included, too.
         let whole = self.reader.raw(usize::from(step.slot) + 1) as u16 ^ step.flip;
         if whole != number {
@@ -221,7 +223,7 @@ impl Writer<'_, '_, '_> {
     }
 
     /// A source that may be sign-extended.
-    pub(super) fn integer_modifiers(&mut self, step: &Step, modifiers: u64) -> fmt::Result {
+    pub(super) fn integer_modifiers(&mut self, step: &TextStep, modifiers: u64) -> fmt::Result {
         let slot = usize::from(step.slot) + 1;
         let extended = modifiers & 16 != 0;
         if extended {

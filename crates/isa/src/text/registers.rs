@@ -4,10 +4,10 @@
 //! a number without a short text, and every class rejects it. The lines agree with [`crate::kind`] and [`crate::reg`];
 //! the tests compare them.
 
-use super::program::Step;
 use crate::bank::VgprBanks;
 use crate::isa::Isa;
-use crate::tables::{FEATURE_SETS, Feature};
+use crate::tables::Feature;
+use hotswap_isa_tables::{FEATURE_SETS, TextStep};
 
 /// A line: letters, kind, length.
 pub(super) type Line = [u8; 16];
@@ -69,10 +69,33 @@ const fn letters(mut line: Line, text: &[u8]) -> Line {
     line
 }
 
+/// Numbers that are written: registers up to the end of a tuple.
+const DECIMALS: usize = 256 + 16;
+
+/// The digits of each number, and how many there are. Computed once, because the compiler computes the table of lines
+/// anew for every change of the crate.
+static DIGITS: [[u8; 4]; DECIMALS] = {
+    let mut digits = [[0; 4]; DECIMALS];
+    let mut number = 0;
+    while number < DECIMALS {
+        let [hundreds, tens, ones] = [number / 100, number / 10 % 10, number % 10];
+        let [hundreds, tens, ones] = [b'0' + hundreds as u8, b'0' + tens as u8, b'0' + ones as u8];
+        digits[number] = match number {
+            0..10 => [ones, 0, 0, 1],
+            10..100 => [tens, ones, 0, 2],
+            _ => [hundreds, tens, ones, 3],
+        };
+        number += 1;
+    }
+    digits
+};
+
 /// Appends a number.
-const fn decimal(line: Line, number: u16) -> Line {
-    let line = if number >= 10 { decimal(line, number / 10) } else { line };
-    letters(line, &[b'0' + (number % 10) as u8])
+const fn decimal(mut line: Line, number: u16) -> Line {
+    let ([a, b, c, count], at) = (DIGITS[number as usize], line[15] as usize);
+    (line[at], line[at + 1], line[at + 2]) = (a, b, c);
+    line[15] += count;
+    line
 }
 
 /// A line of kind `what`.
@@ -168,13 +191,13 @@ impl Names {
     /// The properties for a target and a mode of the banks.
     #[inline]
     pub(super) fn of(isa: Isa, banks: VgprBanks) -> Names {
-        let names = NAMES.get(usize::from(isa.setting().features)).copied().unwrap_or(NAMES[0]);
+        let names = NAMES.get(usize::from(isa.subtarget().features)).copied().unwrap_or(NAMES[0]);
         Names { beyond: if banks.any_beyond() { VECTOR } else { 0 }, ..names }
     }
 
     /// The line of a source's number, unless the step rejects it.
     #[inline]
-    pub(super) fn line(self, number: u16, step: &Step) -> Option<&'static Line> {
+    pub(super) fn line(self, number: u16, step: &TextStep) -> Option<&'static Line> {
         let size = if step.size == LANE_MASK { self.lane_mask } else { step.size };
         let vector = 2 * size + (number >> 9 & 1) as u8;
         let block = if number & 256 != 0 { vector } else { self.scalars + size };
@@ -184,7 +207,7 @@ impl Names {
     }
 
     /// The same for registers only.
-    pub(super) fn register(self, number: u16, step: &Step) -> Option<&'static Line> {
+    pub(super) fn register(self, number: u16, step: &TextStep) -> Option<&'static Line> {
         self.line(number, step).filter(|line| line[14] & CONSTANT == 0)
     }
 }

@@ -2,10 +2,10 @@
 
 use super::Writer;
 use super::message::generation;
-use super::program::Part;
 use crate::isa::Isa;
 use crate::tables::Feature;
 use core::fmt::{self, Write};
+use hotswap_isa_tables::TextPart;
 
 /// The targets that have a hardware register under a name.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -157,15 +157,15 @@ const fn delays(start: &str, names: &[&str]) -> [[u8; 32]; 16] {
 
 impl Writer<'_, '_, '_> {
     /// Numbers of scalar control instructions.
-    pub(super) fn scalar_control(&mut self, part: Part, raw: u16) -> fmt::Result {
+    pub(super) fn scalar_control(&mut self, part: TextPart, raw: u16) -> fmt::Result {
         match part {
-            Part::HardwareRegister => self.hardware_register(raw),
-            Part::Message => self.message(raw),
-            Part::WaitCounters => self.wait_counters(raw),
-            Part::DependencyCounters => self.dependency_counters(raw),
-            Part::DelayAlu => self.delay_alu(raw),
-            Part::IndexMode => self.index_mode(raw),
-            Part::WaitEvent => self.wait_event(raw),
+            TextPart::HardwareRegister => self.hardware_register(raw),
+            TextPart::Message => self.message(raw),
+            TextPart::WaitCounters => self.wait_counters(raw),
+            TextPart::DependencyCounters => self.dependency_counters(raw),
+            TextPart::DelayAlu => self.delay_alu(raw),
+            TextPart::IndexMode => self.index_mode(raw),
+            TextPart::WaitEvent => self.wait_event(raw),
             _ => Ok(()),
         }
     }

@@ -1,15 +1,15 @@
 //! Swizzles of `ds_swizzle_b32`.
 
 use super::Writer;
-use super::program::Block;
 use core::fmt::{self, Write};
+use hotswap_isa_tables::TextBlock;
 
 /// All five bits of a lane number.
 const LANES: u16 = 31;
 
 impl Writer<'_, '_, '_> {
     /// Writes the swizzle in the offset field in its most specific form.
-    pub(super) fn swizzle(&mut self, text: &Block, raw: u16) -> fmt::Result {
+    pub(super) fn swizzle(&mut self, text: &TextBlock, raw: u16) -> fmt::Result {
         if raw == 0 {
             return Ok(());
         }

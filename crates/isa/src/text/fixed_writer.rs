@@ -3,22 +3,22 @@
 //! Invariants: everything before the cursor is complete text; the bytes after it are meaningless. A text that does not
 //! fit is not written at all; this is reported as an error and recorded, and the caller retries with a larger buffer.
 
-use super::number;
-use super::program::Block;
+use crate::number;
 use core::fmt;
+use hotswap_isa_tables::TextBlock;
 
 /// The buffer.
-pub(super) struct Room<'a> {
+pub(super) struct FixedWriter<'a> {
     pub(super) bytes: &'a mut [u8],
     pub(super) at: usize,
     /// Something did not fit.
     pub(super) full: bool,
 }
 
-impl Room<'_> {
+impl FixedWriter<'_> {
     /// Writes a block.
     #[inline]
-    pub(super) fn block(&mut self, block: &Block) -> fmt::Result {
+    pub(super) fn block(&mut self, block: &TextBlock) -> fmt::Result {
         self.letters(block.letters(), block.len())
     }
 
@@ -82,7 +82,7 @@ impl Room<'_> {
     }
 }
 
-impl fmt::Write for Room<'_> {
+impl fmt::Write for FixedWriter<'_> {
     #[inline]
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let end = self.at + text.len();

@@ -10,8 +10,8 @@ fn main() {
     println!("cargo::rerun-if-changed=rows");
     let model = hotswap_isa_meta::rows::read(&rows).unwrap_or_else(|error| fail(&error.to_string()));
     let generated = hotswap_isa_meta::generate::generate(&model).unwrap_or_else(|error| fail(&error.to_string()));
-    for (name, text) in &generated.files {
-        write(&out.join(name), text);
+    for (name, content) in &generated.files {
+        write(&out.join(name), content);
     }
 }
 
@@ -20,6 +20,6 @@ fn fail(message: &str) -> ! {
     process::exit(1)
 }
 
-fn write(path: &Path, text: &str) {
-    fs::write(path, text).unwrap_or_else(|error| fail(&format!("{}: {error}", path.display())));
+fn write(path: &Path, content: &[u8]) {
+    fs::write(path, content).unwrap_or_else(|error| fail(&format!("{}: {error}", path.display())));
 }

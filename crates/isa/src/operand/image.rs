@@ -6,8 +6,8 @@
 //!
 //! Absent on purpose: the resource descriptor; only the instruction is examined.
 
+use super::Reader;
 use crate::kind;
-use crate::operand::Reader;
 use crate::reg::Reg;
 use crate::tables::{Feature, Image, ImageBase, Name};
 
