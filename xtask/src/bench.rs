@@ -25,6 +25,9 @@ struct Options {
     /// Rounds of each contest in place of its own number.
     #[arg(long)]
     rounds: Option<usize>,
+    /// Another `hotswap`, perhaps an earlier one, that `rewrite` is compared with: it may take 1.1 times as long.
+    #[arg(long, value_name = "PROGRAM")]
+    against: Option<PathBuf>,
     /// Set by the task itself: the part that runs inside the root directory.
     #[arg(long, hide = true, num_args = 4)]
     inside: Option<Vec<PathBuf>>,
@@ -42,7 +45,7 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     }
     match options.filter.as_deref() {
         Some("fat") => return bench_fat::main(options.rounds),
-        Some("rewrite") => return bench_rewrite::main(options.rounds),
+        Some("rewrite") => return bench_rewrite::main(options.rounds, options.against),
         _ => {}
     }
     let (prefix, work) = (paths::scratch("prefix"), paths::scratch("work"));

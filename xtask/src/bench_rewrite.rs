@@ -2,8 +2,9 @@
 //! instructions.
 //!
 //! The objects are made of real kernels ([`object`]): with sites (LDS accesses at two addresses, matrix instructions that
-//! the target lacks), calls and plain code, in the three forms that users have; and of plain code alone. Contestants take
-//! turns with `cp` of the same file; medians and ratios of one run are compared.
+//! the target lacks), calls and plain code, in the three forms that users have; and without sites, with calls and without.
+//! Others have thousands of small functions ([`calls`]). Contestants take turns with `cp` of the same file; medians and
+//! ratios of one run are compared.
 
 mod calls;
 mod object;
@@ -16,7 +17,7 @@ use crate::{install, paths, remove};
 use calls::{SHAPES, Shape};
 use object::Unit;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// As a path inside; the one that knows the target.
@@ -24,6 +25,9 @@ const LLVM: &str = "/usr/lib/llvm-24/bin";
 const TARGET: &str = "gfx1250-strict";
 /// Instructions of the objects, in millions: with the last one the code has more than 200 MB.
 const SIZES: [f64; 6] = [1.0, 2.0, 5.0, 10.0, 22.0, 26.0];
+const LARGEST: f64 = SIZES[SIZES.len() - 1];
+/// Time over that of another program.
+const AGAINST: f64 = 1.1;
 /// Seconds for the largest object: the goal and the limit.
 const GOAL: f64 = 2.0;
 const FLOOR: f64 = 5.0;
@@ -36,13 +40,17 @@ const LINEAR: f64 = 1.3;
 /// Functions of the objects of many calls: the time a function of the last over that of the first is limited by `LINEAR`.
 const FUNCTIONS: [usize; 3] = [1_000, 4_000, 16_000];
 
-/// The inputs: a name, and whether the file has sites.
-const FORMS: [(&str, bool); 4] = [
-    ("relocatable", true),
-    ("linked, --emit-relocs", true),
-    ("linked, no relocations", true),
-    ("nothing to patch", false),
+/// The inputs: a name, the number of the unit they are made of, and the number of the form that it is linked in.
+const FORMS: [(&str, usize, usize); 5] = [
+    ("relocatable", 0, 0),
+    ("linked, --emit-relocs", 0, 1),
+    ("linked, no relocations", 0, 2),
+    // Code with calls may reach code that no symbol names: that nothing is to be done takes a proof.
+    ("nothing to patch, calls", 1, 1),
+    ("nothing to patch", NO_CALLS, 1),
 ];
+/// The unit without sites and calls: the bytes alone show that nothing is to be done.
+const NO_CALLS: usize = 2;
 
 struct Bench {
     hotswap: PathBuf,
@@ -59,7 +67,7 @@ struct Point {
     bytes: u64,
 }
 
-pub(crate) fn main(rounds: Option<usize>) -> Outcome {
+pub(crate) fn main(rounds: Option<usize>, against: Option<PathBuf>) -> Outcome {
     let (prefix, work) = (paths::scratch("prefix"), paths::scratch("work"));
     let session = Session::open(&prefix, &work)?;
     if !session.userland.outside(LLVM).is_dir() {
@@ -72,19 +80,22 @@ pub(crate) fn main(rounds: Option<usize>) -> Outcome {
     let mut bench = Bench { hotswap: prefix.join("bin/hotswap"), directory, rounds: rounds.unwrap_or(3), failed: 0 };
     let units = [
         Unit::compile(&session, &bench.directory, "sites", "")?,
-        Unit::compile(&session, &bench.directory, "plain", "-DNO_SITES")?,
+        Unit::compile(&session, &bench.directory, "calls", "-DNO_SITES")?,
+        Unit::compile(&session, &bench.directory, "plain", "-DNO_SITES -DNO_CALLS")?,
     ];
     let mut curves: [Vec<Point>; FORMS.len()] = Default::default();
     for millions in SIZES {
-        let files = [units[0].join(&session, millions)?, units[1].join(&session, millions)?];
-        for (number, (name, sites)) in FORMS.into_iter().enumerate() {
-            let file = if sites { &files[0][number] } else { &files[1][1] };
-            curves[number].push(bench.point(name, file, millions)?);
+        let files = units.iter().map(|unit| unit.join(&session, millions)).collect::<Outcome<Vec<_>>>()?;
+        for (curve, (name, unit, form)) in curves.iter_mut().zip(FORMS) {
+            curve.push(bench.point(name, &files[unit][form], millions)?);
+            if let Some(other) = against.as_ref().filter(|_| millions == LARGEST && unit == 0) {
+                bench.compare(other, &files[unit][form])?;
+            }
         }
         files.iter().flatten().for_each(|file| drop(fs::remove_file(bench.directory.join(file))));
     }
-    for ((name, sites), curve) in FORMS.into_iter().zip(&curves) {
-        bench.judge(name, sites, curve);
+    for ((name, unit, _), curve) in FORMS.into_iter().zip(&curves) {
+        bench.judge(name, unit != NO_CALLS, curve);
     }
     println!();
     for (shape, name) in SHAPES {
@@ -125,6 +136,19 @@ impl Bench {
         Ok(Point { millions, copy, run, bytes })
     }
 
+    /// Runs another program and ours in turns.
+    fn compare(&mut self, other: &Path, file: &str) -> Outcome {
+        let programs = [other.display().to_string(), self.hotswap.display().to_string()];
+        let mut runs = [Vec::new(), Vec::new()];
+        for turn in 0..2 * self.rounds {
+            let number = turn % 2;
+            runs[number].push(self.run(&programs[number], &["rewrite", file, "-o", "new", "--to", TARGET])?);
+        }
+        let [theirs, ours] = runs.map(|runs| middle(&runs));
+        self.limit("time over that of the other program", ours.milliseconds / theirs.milliseconds, AGAINST);
+        Ok(())
+    }
+
     /// Measures objects of many functions, and whether the time grows with their number.
     fn calls(&mut self, session: &Session, shape: Shape, name: &str) -> Outcome {
         let mut each = Vec::new();
@@ -147,14 +171,14 @@ impl Bench {
         measure(Command::new(program).args(words).current_dir(&self.directory))
     }
 
-    fn judge(&mut self, name: &str, sites: bool, curve: &[Point]) {
+    fn judge(&mut self, name: &str, is_analysed: bool, curve: &[Point]) {
         let [first, .., last] = curve else { return };
         println!("\n{name}");
         let each = |point: &Point| point.run.milliseconds / point.millions;
         self.limit("time an instruction, largest over smallest", each(last) / each(first), LINEAR);
         let anonymous = last.run.anonymous as f64 * 1024.0 / last.bytes as f64;
         self.limit("anonymous memory of the largest over input", anonymous, MEMORY);
-        if sites {
+        if is_analysed {
             let seconds = last.run.milliseconds / 1000.0;
             println!("  {} the goal of {GOAL} s", if seconds <= GOAL { "reaches" } else { "misses" });
             self.limit("seconds", seconds, FLOOR);

@@ -13,7 +13,11 @@ typedef int int16 __attribute__((ext_vector_type(16)));
 #define KERNEL __attribute__((amdgpu_kernel, visibility("protected")))
 #define GLOBAL __attribute__((address_space(1)))
 #define SHARED __attribute__((address_space(3)))
+#ifdef NO_CALLS
+#define NOINLINE static __attribute__((always_inline))
+#else
 #define NOINLINE static __attribute__((noinline))
+#endif
 #define JOIN(a, b) a##b
 
 static inline u32 lane(void) { return __builtin_amdgcn_workitem_id_x(); }
