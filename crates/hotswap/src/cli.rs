@@ -1,15 +1,14 @@
-//! The command line.
+//! The command line: one row for each command, with its function in [`crate::commands`].
 
-use crate::survey::Depth;
-use crate::{
-    Outcome, against, change, check, compat, disasm, exec, extract, inspect, lint, list, plan, profile, retarget,
-    rewrite, tables,
+use crate::args::{Files, Look, Output};
+use crate::commands::{
+    change, compat, disasm, exec, extract, inspect, lint, list, manifest, plan, profile, retarget, rewrite, tables,
+    verify,
 };
-use clap::{Args, Parser, Subcommand, ValueEnum};
-use hotswap_families::manifest;
-use hotswap_report::{Diagnostic, codes, limit};
+use crate::outcome::Outcome;
+use clap::{Parser, Subcommand};
+use hotswap_report::{Diagnostic, limit};
 use std::ffi::OsString;
-use std::path::PathBuf;
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 done; 2 command line not understood; 10 environment or installation; 11 plan or target; \
@@ -61,17 +60,7 @@ pub(crate) enum Command {
     Plan(plan::Arguments),
     /// Write the manifest object that a link with a plan gets
     #[command(after_help = EXIT_CODES)]
-    Manifest {
-        /// Hash of the plan
-        #[arg(long, value_name = "HASH")]
-        plan: String,
-        /// Output file
-        #[arg(short, value_name = "FILE")]
-        output: PathBuf,
-        /// Form of the object [default: that of this machine]
-        #[arg(long, value_enum)]
-        format: Option<ObjectFormat>,
-    },
+    Manifest(manifest::Arguments),
     /// Run a compiler through HotSwap, and anything else as it is (a compiler launcher)
     #[command(after_help = EXIT_CODES)]
     Exec {
@@ -99,7 +88,7 @@ pub(crate) enum Command {
     Decompress(change::Common),
     /// Check structure, hashes, alignment, entry tables and records; or prove a rewrite against its original
     #[command(after_help = EXIT_CODES)]
-    Verify(Verified),
+    Verify(verify::Arguments),
     /// Judge code objects by the rules of their targets: instructions, distances, waits, modes, registers
     #[command(after_help = EXIT_CODES)]
     Lint(Files),
@@ -112,100 +101,6 @@ pub(crate) enum Command {
     /// Change the code for a GPU until it runs on another stepping of it
     #[command(after_help = EXIT_CODES)]
     Rewrite(rewrite::Arguments),
-}
-
-/// Files to look into.
-#[derive(Debug, Args)]
-pub(crate) struct Files {
-    /// Programs, libraries, objects, archives, fat binaries or code objects; `-` is standard input
-    #[arg(required = true, value_name = "FILE")]
-    pub(crate) files: Vec<PathBuf>,
-    #[command(flatten)]
-    pub(crate) output: Output,
-}
-
-/// Files to check, and the original of one that was rewritten.
-#[derive(Debug, Args)]
-pub(crate) struct Verified {
-    /// The file from which FILE was made by `hotswap rewrite`: prove that the code of both does the same
-    #[arg(long, value_name = "ORIGINAL")]
-    against: Option<PathBuf>,
-    #[command(flatten)]
-    files: Files,
-}
-
-impl Verified {
-    fn run(&self) -> Result<Outcome, Diagnostic> {
-        match (&self.against, &self.files.files[..]) {
-            (None, _) => check::run(&self.files),
-            (Some(original), [rewritten]) => against::run(original, rewritten, self.files.output.format),
-            (Some(_), _) => Err(Diagnostic::error(codes::USAGE, "--against takes one original and one rewritten file")),
-        }
-    }
-}
-
-/// Files to look into, and how deep.
-#[derive(Debug, Args)]
-pub(crate) struct Look {
-    #[command(flatten)]
-    pub(crate) files: Files,
-    /// Decompress large containers, too, to count kernels, tell kinds and check hashes
-    #[arg(long)]
-    kernels: bool,
-}
-
-impl Look {
-    pub(crate) fn depth(&self) -> Depth {
-        if self.kernels { Depth::Images } else { Depth::Tables }
-    }
-}
-
-/// How to print.
-#[derive(Debug, Args)]
-pub(crate) struct Output {
-    /// Form of the output
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) format: Format,
-}
-
-/// Output formats.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
-    /// For people
-    #[default]
-    Text,
-    /// For programs
-    Json,
-}
-
-/// Formats of object files.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum ObjectFormat {
-    /// ELF for x86-64
-    #[value(name = "elf-x86_64")]
-    ElfX86_64,
-    /// ELF for AArch64
-    #[value(name = "elf-aarch64")]
-    ElfAarch64,
-    /// COFF for x86-64
-    #[value(name = "coff-x86_64")]
-    CoffX86_64,
-}
-
-impl From<ObjectFormat> for manifest::Format {
-    fn from(format: ObjectFormat) -> Self {
-        match format {
-            ObjectFormat::ElfX86_64 => Self::ElfX86_64,
-            ObjectFormat::ElfAarch64 => Self::ElfAarch64,
-            ObjectFormat::CoffX86_64 => Self::CoffX86_64,
-        }
-    }
-}
-
-impl Default for ObjectFormat {
-    fn default() -> Self {
-        if cfg!(target_arch = "aarch64") { Self::ElfAarch64 } else { Self::ElfX86_64 }
-    }
 }
 
 /// A number of bytes: `4096`, `64K`, `512M`, `4G`.
@@ -249,9 +144,7 @@ impl Command {
             Self::Compat(arguments) => compat::run(&arguments),
             Self::Families(output) => Ok(tables::families(output.format)),
             Self::Plan(arguments) => plan::run(&arguments),
-            Self::Manifest { plan, output, format } => {
-                plan::manifest(&plan, &output, format.unwrap_or_default().into())
-            }
+            Self::Manifest(arguments) => manifest::run(&arguments),
             Self::Exec { command } => Err(exec::run(&command)),
             Self::Add(arguments) => change::add(&arguments),
             Self::Replace(arguments) => change::replace(&arguments),
@@ -259,7 +152,7 @@ impl Command {
             Self::Prune(arguments) => change::prune(&arguments),
             Self::Compress(arguments) => change::compress(&arguments),
             Self::Decompress(arguments) => change::decompress(&arguments),
-            Self::Verify(files) => files.run(),
+            Self::Verify(arguments) => verify::run(&arguments),
             Self::Lint(files) => lint::run(&files),
             Self::Profile(command) => command.run(),
             Self::Retarget(arguments) => retarget::run(&arguments),

@@ -4,62 +4,31 @@
 //! streams because its output can be larger than memory. Errors are one line on standard error, `hotswap: error:
 //! [HSxxxx] …`, and the exit code is that of the diagnostic's code.
 //!
+//! | module | task |
+//! | --- | --- |
+//! | `cli` | the command line, one row for each command |
+//! | `args` | arguments that several commands share |
+//! | `commands` | one module for each command: its arguments, its report |
+//! | `work` | functions that several commands share: the inventory of a file, changing its containers, text |
+//! | `outcome` | output and problems of a command |
+//!
 //! Absent on purpose: everything about containers, targets and patching (the libraries).
 
-mod against;
-mod allocator;
-mod change;
-mod check;
+mod args;
 mod cli;
-mod compat;
-mod containers;
-mod disasm;
-mod exec;
-mod extract;
-mod functions;
-mod grouped;
-mod inspect;
-mod kept_plans;
-mod lint;
-mod list;
-mod plan;
-mod profile;
-mod retarget;
-mod rewrite;
-mod room;
-mod survey;
-mod tables;
-mod text;
-mod unsuited;
+mod commands;
+mod outcome;
+mod work;
 
 use clap::Parser;
 use hotswap_report::{Diagnostic, codes};
+use outcome::Outcome;
 use std::any::Any;
 use std::io::{self, Write};
 use std::panic::{self, UnwindSafe};
 use std::process::ExitCode;
 use std::sync::OnceLock;
-
-/// The output of a command.
-#[derive(Debug, Default)]
-struct Outcome {
-    /// For standard output.
-    text: String,
-    /// For standard error; the first error among them decides the exit code.
-    problems: Vec<Diagnostic>,
-}
-
-impl From<String> for Outcome {
-    fn from(text: String) -> Self {
-        Self { text, problems: Vec::new() }
-    }
-}
-
-impl Outcome {
-    fn failed(error: Diagnostic) -> Self {
-        Self { text: String::new(), problems: vec![error] }
-    }
-}
+use work::{grouped, text};
 
 fn main() -> ExitCode {
     hotswap_files::end_on_truncated_input("hotswap");

@@ -1,0 +1,19 @@
+//! The commands, each with its arguments and its report.
+//!
+//! Invariants: no command uses another one; functions that several need are in [`crate::work`].
+
+pub(crate) mod change;
+pub(crate) mod compat;
+pub(crate) mod disasm;
+pub(crate) mod exec;
+pub(crate) mod extract;
+pub(crate) mod inspect;
+pub(crate) mod lint;
+pub(crate) mod list;
+pub(crate) mod manifest;
+pub(crate) mod plan;
+pub(crate) mod profile;
+pub(crate) mod retarget;
+pub(crate) mod rewrite;
+pub(crate) mod tables;
+pub(crate) mod verify;

@@ -1,0 +1,247 @@
+//! `hotswap add`, `replace`, `remove`, `prune`, `compress` and `decompress`: changing the containers of
+//! a file of any kind.
+//!
+//! Each command changes opened containers ([`open::Opened`]), several at a time, or leaves them unchanged. Changed
+//! containers are written into the file by [`crate::work::containers`], which reads the result again. A record of HotSwap is
+//! updated: the rows of removed entries are removed, and added code counts as compiled.
+//!
+//! Invariants: a named entry that does not exist is an error, and so is a target that no entry serves; nothing is
+//! written unless everything could be done.
+
+mod open;
+mod record;
+mod told;
+
+use crate::args::{Format, Output};
+use crate::outcome::Outcome;
+use crate::work::containers::{Done, Job, READ, Work, threads};
+use crate::work::{text, unsuited};
+use clap::{Args, ValueEnum};
+use hotswap_bundle::{Compression, Method};
+use hotswap_report::{Diagnostic, codes};
+use hotswap_targets::TargetId;
+use open::{Change, NewCode, Opened};
+use serde_json::json;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use told::Verb;
+
+/// File, output, and which container.
+#[derive(Debug, Args)]
+pub(crate) struct Common {
+    /// Program, library, object, archive or fat binary
+    file: PathBuf,
+    /// Output file; may be the input
+    #[arg(short, value_name = "OUT")]
+    output: PathBuf,
+    /// Only the container with this number (1 is the first that `hotswap list` shows)
+    #[arg(long, value_name = "N")]
+    container: Option<usize>,
+    /// Number of threads [default: one for each core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
+    #[command(flatten)]
+    format: Output,
+}
+
+/// `add` and `replace`.
+#[derive(Debug, Args)]
+pub(crate) struct Put {
+    #[command(flatten)]
+    common: Common,
+    /// Entry ID or target ID, and the file with its code
+    #[arg(required = true, value_name = "ENTRY=CODEOBJECT")]
+    entries: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Remove {
+    #[command(flatten)]
+    common: Common,
+    /// Entry IDs or target IDs
+    #[arg(required = true, value_name = "ENTRY")]
+    entries: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("what").required(true))]
+pub(crate) struct Prune {
+    #[command(flatten)]
+    common: Common,
+    /// Keep code for these targets only; a name without features means all of its features
+    #[arg(long, value_name = "TARGET", num_args = 1.., value_delimiter = ',', group = "what")]
+    keep: Vec<String>,
+    /// Drop code for these targets
+    #[arg(long, value_name = "TARGET", num_args = 1.., value_delimiter = ',', group = "what")]
+    drop: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Compress {
+    #[command(flatten)]
+    common: Common,
+    /// Level [default: that of clang: 3 for zstd, 6 for zlib]
+    #[arg(long)]
+    level: Option<i32>,
+    /// Method of compression
+    #[arg(long, value_enum, default_value = "zstd")]
+    method: MethodName,
+    /// Version of the header; clang 22 and later write 3
+    #[arg(long, value_name = "VERSION", default_value_t = 3, value_parser = clap::value_parser!(u16).range(2..=3))]
+    header: u16,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum MethodName {
+    Zstd,
+    Zlib,
+}
+
+/// The operation of a command on one container.
+type Step<'s> = dyn Fn(&mut Opened<'_>) -> Result<Vec<Change>, Diagnostic> + Sync + 's;
+
+pub(crate) fn add(arguments: &Put) -> Result<Outcome, Diagnostic> {
+    let new = arguments.read()?;
+    let step = |container: &mut Opened<'_>| new.iter().map(|(name, code)| container.add(name, code)).collect();
+    arguments.common.apply(Verb::Put, &step, &[])
+}
+
+pub(crate) fn replace(arguments: &Put) -> Result<Outcome, Diagnostic> {
+    let new = arguments.read()?;
+    let step = |container: &mut Opened<'_>| new.iter().map(|(name, code)| container.replace(name, code)).collect();
+    arguments.common.apply(Verb::Put, &step, &[])
+}
+
+pub(crate) fn remove(arguments: &Remove) -> Result<Outcome, Diagnostic> {
+    let wanted: Vec<_> = arguments.entries.iter().map(Wanted::new).collect();
+    let step = |container: &mut Opened<'_>| {
+        wanted.iter().for_each(|wanted| wanted.see(container.had(wanted.name)));
+        Ok(arguments.entries.iter().flat_map(|name| container.remove(name)).collect())
+    };
+    arguments.common.apply(Verb::Remove, &step, &wanted)
+}
+
+pub(crate) fn prune(arguments: &Prune) -> Result<Outcome, Diagnostic> {
+    let names = if arguments.keep.is_empty() { &arguments.drop } else { &arguments.keep };
+    let targets: Vec<TargetId> = names.iter().map(|name| Ok(name.parse()?)).collect::<Result<_, Diagnostic>>()?;
+    let keeps = !arguments.keep.is_empty();
+    let wanted: Vec<_> = names.iter().map(Wanted::new).collect();
+    let step = |container: &mut Opened<'_>| {
+        wanted.iter().for_each(|wanted| wanted.see(container.serves(wanted.name)));
+        Ok(container.prune(&targets, keeps))
+    };
+    arguments.common.apply(Verb::Remove, &step, &wanted)
+}
+
+/// A name that must occur in at least one container.
+struct Wanted<'n> {
+    name: &'n str,
+    is_there: Mutex<bool>,
+}
+
+impl<'n> Wanted<'n> {
+    fn new(name: &'n String) -> Self {
+        Self { name, is_there: Mutex::new(false) }
+    }
+
+    fn see(&self, is_there: bool) {
+        *self.is_there.lock().unwrap_or_else(PoisonError::into_inner) |= is_there;
+    }
+
+    fn check(&self) -> Result<(), Diagnostic> {
+        if *self.is_there.lock().unwrap_or_else(PoisonError::into_inner) {
+            return Ok(());
+        }
+        Err(Diagnostic::error(codes::NO_ENTRY, format!("nothing is for `{}`", self.name)))
+    }
+}
+
+pub(crate) fn compress(arguments: &Compress) -> Result<Outcome, Diagnostic> {
+    let (method, levels) = match arguments.method {
+        MethodName::Zstd => (Method::Zstd, 1..=22),
+        MethodName::Zlib => (Method::Zlib, 0..=9),
+    };
+    if let Some(level) = arguments.level.filter(|level| !levels.contains(level)) {
+        let what = format!("level {level} is not one of {} to {}", levels.start(), levels.end());
+        return Err(Diagnostic::error(codes::USAGE, what));
+    }
+    let how = Compression { version: arguments.header, method, level: arguments.level };
+    arguments.common.apply(Verb::Compress, &|container| container.compress(Some(how)), &[])
+}
+
+pub(crate) fn decompress(arguments: &Common) -> Result<Outcome, Diagnostic> {
+    arguments.apply(Verb::Decompress, &|container| container.compress(None), &[])
+}
+
+impl Put {
+    /// The entries' names and the contents of their files.
+    fn read(&self) -> Result<Vec<(String, NewCode)>, Diagnostic> {
+        let one = |entry: &String| {
+            let (name, file) =
+                entry.split_once('=').filter(|(name, file)| !name.is_empty() && !file.is_empty()).ok_or_else(|| {
+                    Diagnostic::error(codes::USAGE, format!("`{entry}` is not of the form ENTRY=CODEOBJECT"))
+                })?;
+            Ok((name.to_owned(), NewCode::read(file.as_ref())?))
+        };
+        self.entries.iter().map(one).collect()
+    }
+}
+
+impl Common {
+    /// Writes nothing unless every requested name exists.
+    fn apply(&self, verb: Verb, step: &Step<'_>, wanted: &[Wanted<'_>]) -> Result<Outcome, Diagnostic> {
+        let in_file = |error: Diagnostic| error.in_file(&self.file);
+        let input = hotswap_files::open_to_change(&self.file, &self.output)?;
+        let (file, output) = (&self.file, &self.output);
+        let job = Job { input: &input, file, output, threads: threads(self.jobs), verb: "change", quarters: READ };
+        let found = job.containers().map_err(in_file)?;
+        self.check_number(found.len(), verb).map_err(in_file)?;
+        let work = job.work(found, &|number, found| {
+            if self.container.is_some_and(|chosen| chosen != number + 1) {
+                return Ok(Done { new: None, expected: None, said: Vec::new() });
+            }
+            let mut container = Opened::read(found)?;
+            let said = step(&mut container)?;
+            let (new, expected) = container.into_new()?;
+            if new.is_some() && unsuited::is_fixed(found, &input) {
+                return Err(unsuited::fixed());
+            }
+            Ok(Done { new, expected, said })
+        });
+        let work = work.map_err(in_file)?;
+        wanted.iter().try_for_each(Wanted::check)?;
+        let size = job.write(&work)?;
+        Ok(self.show(&work, verb, [input.len() as u64, size]))
+    }
+
+    fn check_number(&self, count: usize, verb: Verb) -> Result<(), Diagnostic> {
+        if let Some(number) = self.container.filter(|number| !(1..=count).contains(number)) {
+            let what = format!("it has {count} containers and no number {number}");
+            return Err(Diagnostic::error(codes::NO_ENTRY, what));
+        }
+        // New code is put into a single container.
+        if verb == Verb::Put && count > 1 && self.container.is_none() {
+            let what = format!("it has {count} containers");
+            return Err(Diagnostic::error(codes::USAGE, what).advise("name one by --container"));
+        }
+        Ok(())
+    }
+
+    fn show(&self, work: &Work<'_, Vec<Change>>, verb: Verb, sizes: [u64; 2]) -> Outcome {
+        let notice = told::notice(verb, work, sizes);
+        let changes = work.done.iter().flat_map(|handled| {
+            let place = handled.found.place.to_string();
+            handled.said.iter().map(move |change| (place.clone(), change))
+        });
+        if self.format.format == Format::Json {
+            let changes: Vec<_> = changes.map(|(place, change)| change.json(&place)).collect();
+            let value = json!({ "schema": 1, "file": self.file.display().to_string(), "changes": changes, "sizes": sizes, "notice": notice });
+            return text::json(&value).into();
+        }
+        let lines =
+            changes.map(|(place, change)| format!("{}: {}\n", text::plain(&place), text::plain(&change.to_string())));
+        let file = text::plain(&self.file.display().to_string());
+        let notice = notice.map(|notice| format!("{file}: {notice}\n"));
+        lines.chain(notice).collect::<String>().into()
+    }
+}

@@ -1,0 +1,205 @@
+//! `hotswap compat`: the verdict about a pair of processors, or the whole matrix.
+//!
+//! The exit code of a pair is a yes or no: an experimental pair is a no unless it is allowed, as in the other commands.
+
+mod matrix;
+
+use crate::outcome::Outcome;
+use crate::work::text;
+use clap::{Args, ValueEnum};
+use hotswap_compat::{
+    Allow, Check, Difference, EXPERIMENTAL_ADVICE, Override, Pair, Status, Verdict, differences, override_version,
+    pair, verdict,
+};
+use hotswap_report::{Diagnostic, codes};
+use hotswap_targets::{Processor, find};
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Processor that the code was compiled for
+    #[arg(required_unless_present = "matrix")]
+    source: Option<String>,
+    /// Processor or generic target that it is wanted for
+    #[arg(required_unless_present = "matrix")]
+    target: Option<String>,
+    /// Print the verdicts about all pairs
+    #[arg(long, conflicts_with_all = ["source", "target", "allow_experimental"])]
+    matrix: bool,
+    /// Take an experimental pair for allowed
+    #[arg(long)]
+    allow_experimental: bool,
+    /// Form of the output; `markdown` for the matrix only
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people
+    #[default]
+    Text,
+    /// For programs
+    Json,
+    /// For documents
+    Markdown,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
+    let (Some(source), Some(target)) = (&arguments.source, &arguments.target) else {
+        return Ok(match arguments.format {
+            Format::Text => matrix::text(),
+            Format::Json => text::json(&matrix::json()),
+            Format::Markdown => matrix::markdown(),
+        }
+        .into());
+    };
+    let allow = Allow { experimental: arguments.allow_experimental };
+    let answer = Answer::new(processor(source)?, processor(target)?, allow);
+    let text = match arguments.format {
+        Format::Text => answer.text(),
+        Format::Json => text::json(&answer.json()),
+        Format::Markdown => {
+            return Err(Diagnostic::error(codes::USAGE, "`--format markdown` is for `--matrix` only"));
+        }
+    };
+    // A no is a valid answer, but a script that checks the exit code must not take it for a yes.
+    Ok(Outcome { text, problems: answer.refusal.into_iter().collect() })
+}
+
+fn processor(name: &str) -> Result<&'static Processor, Diagnostic> {
+    find(name).ok_or_else(|| Diagnostic::error(codes::UNKNOWN_TARGET, format!("`{name}`")))
+}
+
+/// The verdict about a pair with its reasons.
+struct Answer {
+    source: &'static Processor,
+    target: &'static Processor,
+    verdict: Verdict,
+    pair: Option<Pair>,
+    evidence: Option<&'static str>,
+    differences: Vec<Difference>,
+    refusal: Option<Diagnostic>,
+    variable: Override,
+}
+
+impl Answer {
+    fn new(source: &'static Processor, target: &'static Processor, allow: Allow) -> Self {
+        let verdict = verdict(source, target);
+        let pair = pair(source, target);
+        let experimental = pair.is_some_and(|pair| pair.status == Status::Experimental);
+        let refusal = match &verdict {
+            Verdict::Refused { why } => {
+                Some(Diagnostic::error(codes::PAIR_REFUSED, format!("{source}=>{target}: {why}")))
+            }
+            _ if experimental && !allow.experimental => {
+                let what = format!("{source}=>{target} is experimental, which was not allowed");
+                Some(Diagnostic::error(codes::PAIR_REFUSED, what).advise(EXPERIMENTAL_ADVICE))
+            }
+            _ => None,
+        };
+        let row = hotswap_compat::row(source, target);
+        let is_compared = row.is_some() && verdict != Verdict::Rewrite;
+        let differences = if is_compared { differences(source, target) } else { Vec::new() };
+        let (evidence, variable) = (row.map(|row| row.evidence), override_version(source, target));
+        Self { source, target, verdict, pair, evidence, differences, refusal, variable }
+    }
+
+    fn checks(&self) -> &'static [Check] {
+        self.verdict.checks().unwrap_or_default()
+    }
+
+    /// The verdict as a clause.
+    fn judgement(&self) -> String {
+        let allowed = if self.refusal.is_none() { "allowed" } else { "possible" };
+        let number = match self.checks() {
+            [] => String::new(),
+            [_] => " if the code object passes one check".to_owned(),
+            checks => format!(" if the code object passes {} checks", checks.len()),
+        };
+        match &self.verdict {
+            _ if self.source == self.target => "it is the same processor".to_owned(),
+            Verdict::Identical { .. } => format!("{allowed}{number}: the same code by another name"),
+            Verdict::Conditional { .. } => format!("{allowed}{number}"),
+            Verdict::Rewrite => format!("{allowed}: its code is changed where the target differs"),
+            Verdict::Refused { .. } => "unsafe".to_owned(),
+        }
+    }
+
+    fn text(&self) -> String {
+        let mut text = format!("{}=>{}: {}\n", self.source, self.target, self.judgement());
+        let checks = self.checks().iter().map(|check| vec![format!("  {check}"), check.meaning().to_owned()]);
+        text += &text::table(&checks.collect::<Vec<_>>());
+        for Difference { owner, feature, check } in &self.differences {
+            let settled = check.map_or("no check settles it".to_owned(), |check| check.to_string());
+            let _ = writeln!(text, "difference: {owner}: {} ({settled})", feature.what);
+        }
+        if let Some(evidence) = self.evidence {
+            let _ = writeln!(text, "evidence: {evidence}");
+        }
+        if let Some(Pair { strategy, status, evidence, since, .. }) = &self.pair {
+            let _ = writeln!(text, "pair: {status} since {since}, {strategy}; {evidence}");
+        }
+        let _ = match &self.variable {
+            Override::Safe(value) => writeln!(
+                text,
+                "HSA_OVERRIDE_GFX_VERSION={value}: safe on {}, for host parts that choose by name, too",
+                self.target
+            ),
+            Override::Unsafe(value, why) => {
+                writeln!(text, "HSA_OVERRIDE_GFX_VERSION={value}: not safe on {}: {why}", self.target)
+            }
+            Override::None => Ok(()),
+        };
+        text
+    }
+
+    fn json(&self) -> Value {
+        let why = match &self.verdict {
+            Verdict::Refused { why } => Some(why.as_str()),
+            _ => None,
+        };
+        let difference = |Difference { owner, feature, check }: &Difference| json!({ "owner": owner, "features": feature.names, "what": feature.what, "check": check.map(Check::name) });
+        json!({
+            "schema": 1,
+            "source": self.source.name,
+            "target": self.target.name,
+            "allowed": self.refusal.is_none(),
+            "verdict": name(&self.verdict),
+            "why": why,
+            "checks": self.checks().iter().map(|check| json!({ "name": check.name(), "meaning": check.meaning() })).collect::<Vec<_>>(),
+            "differences": self.differences.iter().map(difference).collect::<Vec<_>>(),
+            "evidence": self.evidence,
+            "pair": self.pair.map(|pair| pair_json(&pair)),
+            "override": variable_json(&self.variable),
+        })
+    }
+}
+
+fn variable_json(variable: &Override) -> Value {
+    match variable {
+        Override::Safe(value) => json!({ "value": value, "safe": true }),
+        Override::Unsafe(value, why) => json!({ "value": value, "safe": false, "why": why }),
+        Override::None => Value::Null,
+    }
+}
+
+/// The verdict's name.
+fn name(verdict: &Verdict) -> &'static str {
+    match verdict {
+        Verdict::Identical { .. } => "identical",
+        Verdict::Conditional { .. } => "conditional",
+        Verdict::Rewrite => "rewrite",
+        Verdict::Refused { .. } => "unsafe",
+    }
+}
+
+fn pair_json(pair: &Pair) -> Value {
+    json!({
+        "strategy": pair.strategy.to_string(),
+        "status": pair.status.to_string(),
+        "evidence": pair.evidence,
+        "since": pair.since,
+    })
+}

@@ -1,0 +1,188 @@
+//! The whole matrix: rows for people, pairs for programs, a page for the documentation.
+//!
+//! `docs/compatibility.md` is the output of `hotswap compat --matrix --format markdown`; a test compares the two.
+
+use super::{name, pair_json};
+use crate::work::text;
+use hotswap_compat::{Answer, Check, FEATURES, Feature, MATRIX, Row, Status, Verdict, pair, verdict};
+use hotswap_targets::Family::{self, *};
+use hotswap_targets::{PROCESSORS, Processor, find};
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// Families that share a grid.
+const GRIDS: &[(&str, &[Family])] = &[
+    ("GFX9: Vega, CDNA 1 and CDNA 2", &[Vega, Cdna1, Cdna2]),
+    ("GFX9.4: CDNA 3 and CDNA 4", &[Cdna3, Cdna4]),
+    ("GFX10: RDNA 1 and RDNA 2", &[Rdna1, Rdna2]),
+    ("GFX11: RDNA 3 and RDNA 3.5", &[Rdna3, Rdna35]),
+    ("GFX11.7", &[Gfx117]),
+    ("GFX12: RDNA 4", &[Rdna4]),
+    ("GFX12.5", &[Gfx125]),
+];
+
+const INTRODUCTION: &str = "\
+# Which GPU's code can serve which other GPU
+
+<!-- Printed by `hotswap compat --matrix --format markdown`; do not edit. -->
+
+`hotswap compat SOURCE TARGET` says about one pair what this page says about all. Pairs that do not
+stand here are between families that encode instructions differently, and are unsafe. \"Safe\" means safe by
+LLVM's model of the hardware: its tables of instructions, encodings, hazards and resources. Code for a
+generic target needs no pair to run on a GPU that the target covers: the runtime loads it as it is.
+";
+
+const LEGEND: &str = "\
+A row is what the code was compiled for, a column what it is wanted for.
+
+| sign | meaning |
+| --- | --- |
+| **=** | identical: the compiler makes the same code for both; a star means: if the object passes checks |
+| **v** | validated: the compiler's code for both is equal on the test corpus, at least once it is told the settings that the checks ask about; applied if the object passes checks |
+| **r** | rewritten: the compiler's code differs; HotSwap changes instructions, distances and waits, or refuses |
+| e | experimental: safe if the object passes checks, by the tables alone; applied with `--allow-experimental` |
+| . | unsafe |
+";
+
+fn pairs_of(row: &Row) -> impl Iterator<Item = (&'static Processor, &'static Processor)> {
+    let (sources, targets) = (row.sources.iter(), row.targets);
+    let with = |source: &'static Processor| targets.iter().filter_map(move |target| Some((source, find(target)?)));
+    let pairs = sources.filter_map(|source| find(source)).flat_map(with);
+    pairs.filter(|(source, target)| source.name != target.name)
+}
+
+/// The status of all pairs of a row.
+fn status(row: &Row) -> String {
+    let mut found: Vec<String> = Vec::new();
+    for (source, target) in pairs_of(row) {
+        let status = pair(source, target).map_or("-".to_owned(), |pair| pair.status.to_string());
+        if !found.contains(&status) {
+            found.push(status);
+        }
+    }
+    found.join(" or ")
+}
+
+fn names(checks: &[Check]) -> String {
+    checks.iter().map(|check| check.name()).collect::<Vec<_>>().join(" ")
+}
+
+/// The verdict's name and its conditions.
+fn answer(row: &Row) -> (&'static str, String) {
+    match row.answer {
+        Answer::Identical(checks) => ("identical", names(checks)),
+        Answer::Conditional(checks) => ("conditional", names(checks)),
+        Answer::Rewrite => ("rewrite", String::new()),
+        Answer::Unsafe(_) => ("unsafe", String::new()),
+    }
+}
+
+pub(super) fn text() -> String {
+    let mut rows = vec![["FROM", "TO", "VERDICT", "PAIR", "CHECKS"].map(str::to_owned).to_vec()];
+    rows.extend(MATRIX.iter().map(|row| {
+        let (verdict, checks) = answer(row);
+        vec![row.sources.join(" "), row.targets.join(" "), verdict.to_owned(), status(row), checks]
+    }));
+    let note = "\nPairs that no line names are unsafe: their families encode instructions differently.\n\
+                `hotswap compat SOURCE TARGET` says more about one pair.\n";
+    text::table(&rows) + note
+}
+
+pub(super) fn json() -> Value {
+    let judged = |(source, target): (&'static Processor, &'static Processor), row: &Row| {
+        let verdict = verdict(source, target);
+        let why = match &verdict {
+            Verdict::Refused { why } => Some(why.as_str()),
+            _ => None,
+        };
+        json!({
+            "source": source.name,
+            "target": target.name,
+            "verdict": name(&verdict),
+            "why": why,
+            "checks": verdict.checks().unwrap_or_default().iter().map(|check| check.name()).collect::<Vec<_>>(),
+            "evidence": row.evidence,
+            "pair": pair(source, target).map(|pair| pair_json(&pair)),
+        })
+    };
+    let pairs = MATRIX.iter().flat_map(|row| pairs_of(row).map(move |pair| judged(pair, row)));
+    let checks = Check::ALL.iter().map(|check| json!({ "name": check.name(), "meaning": check.meaning() }));
+    json!({ "schema": 1, "checks": checks.collect::<Vec<_>>(), "pairs": pairs.collect::<Vec<_>>() })
+}
+
+/// The sign of a pair in a grid.
+fn sign(source: &Processor, target: &Processor) -> String {
+    if source.name == target.name {
+        return String::new();
+    }
+    let star = |checks: &[Check]| if checks.is_empty() { "" } else { "\\*" };
+    match (verdict(source, target), pair(source, target).map(|pair| pair.status)) {
+        (Verdict::Identical { checks }, _) => format!("**=**{}", star(checks)),
+        (Verdict::Conditional { .. }, Some(Status::Validated)) => "**v**".to_owned(),
+        (Verdict::Conditional { .. }, _) => "e".to_owned(),
+        (Verdict::Rewrite, _) => "**r**".to_owned(),
+        (Verdict::Refused { .. }, _) => ".".to_owned(),
+    }
+}
+
+/// A table row; bars in cells are escaped.
+fn cells(cells: &[&str]) -> String {
+    format!("| {} |\n", cells.iter().map(|cell| cell.replace('|', "\\|")).collect::<Vec<_>>().join(" | "))
+}
+
+fn head(titles: &[&str]) -> String {
+    cells(titles) + &cells(&vec!["---"; titles.len()])
+}
+
+fn grid(families: &[Family]) -> String {
+    let known = |processor: &&Processor| families.contains(&processor.family) && !processor.withdrawn;
+    let columns: Vec<&Processor> = PROCESSORS.iter().filter(known).collect();
+    let short = |processor: &Processor| processor.name.trim_start_matches("gfx").to_owned();
+    let titles: Vec<String> = columns.iter().map(|column| short(column)).collect();
+    let titles: Vec<&str> = std::iter::once("gfx").chain(titles.iter().map(String::as_str)).collect();
+    let mut text = head(&titles);
+    for row in columns.iter().filter(|row| !row.is_generic()) {
+        let signs: Vec<String> = columns.iter().map(|column| sign(row, column)).collect();
+        let first = short(row);
+        text += &cells(&std::iter::once(first.as_str()).chain(signs.iter().map(String::as_str)).collect::<Vec<_>>());
+    }
+    text
+}
+
+fn rows() -> String {
+    let mut text = head(&["from", "to", "verdict", "pair", "checks, or why not", "evidence"]);
+    for row in MATRIX {
+        let (verdict, checks) = answer(row);
+        let why = if let Answer::Unsafe(why) = row.answer { why.to_owned() } else { checks };
+        text += &cells(&[&row.sources.join(", "), &row.targets.join(", "), verdict, &status(row), &why, row.evidence]);
+    }
+    text
+}
+
+fn features() -> String {
+    let mut text = head(&["features of LLVM 23", "who has them", "what it is"]);
+    for Feature { names, processors, what, .. } in FEATURES {
+        text += &cells(&[&names.join(", "), &processors.join(", "), what]);
+    }
+    text
+}
+
+pub(super) fn markdown() -> String {
+    let mut text = format!("{INTRODUCTION}\n{LEGEND}");
+    for (title, families) in GRIDS {
+        let _ = write!(text, "\n## {title}\n\n{}", grid(families));
+    }
+    let _ = write!(text, "\n## Checks\n\n{}", head(&["check", "what it asks of a code object"]));
+    for check in Check::ALL {
+        text += &cells(&[check.name(), check.meaning()]);
+    }
+    let _ = write!(
+        text,
+        "\n## Why\n\nOne line for each group of pairs with the same verdict for the same reason.\n\n{}",
+        rows()
+    );
+    let between = "What not all members of a family have. Instructions matter where the source has them and the target has \
+                   not, hazards where the target has them and the source has not.";
+    let _ = write!(text, "\n## Differences within the families\n\n{between}\n\n{}", features());
+    text
+}

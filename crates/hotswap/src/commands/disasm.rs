@@ -1,0 +1,493 @@
+//! `hotswap disasm`: the instructions of a code object, as assembly or JSON.
+//!
+//! The output is streamed, because the text of a large library has gigabytes; problems are reported at the end. Bytes
+//! that are no instruction are shown as bytes and counted, never guessed.
+
+mod assembly;
+mod chunk;
+mod color;
+mod isa;
+mod json;
+mod names;
+mod out;
+mod pc;
+mod select;
+mod walk;
+
+use crate::args::{Format, Output};
+use crate::outcome::Outcome;
+use crate::work::inventory;
+use assembly::{Assembly, Head};
+use chunk::{common_lanes, extent};
+use clap::Args;
+use color::Color;
+use hotswap_code_object::{CodeMap, CodeSection, Kind};
+use hotswap_report::{Diagnostic, codes};
+use isa::Reader;
+use json::{Json, ObjectHead};
+use names::Names;
+use out::{Out, Stop};
+use select::{Chosen, Selected};
+use std::io::{self, Write};
+use std::iter;
+use std::ops::Range;
+use std::path::PathBuf;
+use walk::{Tally, View};
+
+/// A message with more names than this is useless.
+const LISTED: usize = 12;
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Code object, device object, or anything that `hotswap list` reads
+    file: PathBuf,
+    /// Only code for this target ID; on a single code object, decode it as code for that target
+    #[arg(long, value_name = "TARGET")]
+    target: Option<String>,
+    /// Only the image with this number or entry of `hotswap list`; may be repeated
+    #[arg(long, value_name = "ID")]
+    entry: Vec<String>,
+    /// All code objects that match, not just one
+    #[arg(long)]
+    all: bool,
+    /// Only this kernel, function or label; may be repeated
+    #[arg(long, value_name = "NAME")]
+    symbol: Vec<String>,
+    /// Only this section; may be repeated
+    #[arg(long, value_name = "NAME")]
+    section: Vec<String>,
+    /// Show C++ names in their source form beside the symbols
+    #[arg(long)]
+    demangle: bool,
+    /// Show padding word by word, not as one line
+    #[arg(long)]
+    padding: bool,
+    /// Lanes of a wave where no kernel states them
+    #[arg(long, value_name = "LANES", value_parser = ["32", "64"])]
+    wave: Option<String>,
+    /// The file is instructions and nothing else; needs --target
+    #[arg(long, requires = "target", conflicts_with_all = ["entry", "all", "symbol", "section"])]
+    raw: bool,
+    /// Address of the first byte of a --raw file
+    #[arg(long, value_name = "ADDRESS", requires = "raw", default_value = "0", value_parser = number)]
+    address: u64,
+    /// Colours
+    #[arg(long, value_enum, default_value_t)]
+    color: Color,
+    #[command(flatten)]
+    output: Output,
+}
+
+fn number(text: &str) -> Result<u64, String> {
+    let parsed = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(digits) => u64::from_str_radix(digits, 16),
+        None => text.parse(),
+    };
+    parsed.map_err(|error| format!("{error}; write decimal or 0x and hexadecimal digits"))
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
+    let bytes = hotswap_files::open_or_stdin(&arguments.file)?;
+    let names = Names { demangle: arguments.demangle };
+    let stdout = io::stdout().lock();
+    let file = arguments.file.display().to_string();
+    let writer = match arguments.output.format {
+        Format::Text => {
+            Writer::Assembly(Assembly { out: Out::new(stdout), names: &names, color: arguments.color.is_on() })
+        }
+        Format::Json => Writer::Json(Json::new(stdout, &names)),
+    };
+    let mut run = Run { arguments, names: &names, file: &file, writer, problems: Vec::new(), began: false };
+    let result = if arguments.raw { run.raw(&bytes) } else { run.container(&bytes) };
+    run.finish(result).map_err(|error| error.in_file(&arguments.file))
+}
+
+/// The reason why a run ends early.
+enum End {
+    /// The reader has closed the pipe, or the disk is full.
+    Stop,
+    Refused(Diagnostic),
+}
+
+impl From<Stop> for End {
+    fn from(_: Stop) -> Self {
+        Self::Stop
+    }
+}
+
+impl From<Diagnostic> for End {
+    fn from(error: Diagnostic) -> Self {
+        Self::Refused(error)
+    }
+}
+
+enum Writer<'n, W> {
+    Assembly(Assembly<'n, W>),
+    Json(Json<'n, W>),
+}
+
+struct Run<'r, W> {
+    arguments: &'r Arguments,
+    names: &'r Names,
+    file: &'r str,
+    writer: Writer<'r, W>,
+    problems: Vec<Diagnostic>,
+    /// Whether something was written: a refusal precedes all output, an error in an object may follow some.
+    began: bool,
+}
+
+/// One code object, and its name in messages.
+struct Object<'o> {
+    map: &'o CodeMap<'o>,
+    number: Option<usize>,
+    id: Option<&'o str>,
+    place: &'o str,
+    target: String,
+    kind: &'static str,
+    reader: Reader,
+}
+
+impl<W: Write> Run<'_, W> {
+    /// Instructions without a file format around them.
+    fn raw(&mut self, bytes: &[u8]) -> Result<(), End> {
+        let target = self.arguments.target.clone().unwrap_or_default();
+        let section = CodeSection {
+            name: ".text".into(),
+            address: self.arguments.address,
+            range: 0..bytes.len(),
+            bytes,
+            symbols: Vec::new(),
+            relocations: Vec::new(),
+        };
+        let map = CodeMap {
+            kind: Kind::Linked,
+            machine: 0,
+            processor: None,
+            target_id: None,
+            sections: vec![section],
+            empty_kernels: Vec::new(),
+            problems: Vec::new(),
+        };
+        let reader = self.reader(&target, None)?;
+        self.object(&Object { map: &map, number: None, id: None, place: "0x0", target, kind: "raw", reader })
+    }
+
+    fn container(&mut self, bytes: &[u8]) -> Result<(), End> {
+        let contents = hotswap_bundle::open(bytes);
+        match select::select(&contents, self.arguments, &mut self.problems)? {
+            Chosen::One(selected) => self.image(&selected),
+            Chosen::Several(numbers) => {
+                let mut result = Ok(());
+                inventory::visit(&contents, |container| {
+                    for selected in Selected::of(container, false) {
+                        if result.is_ok() && numbers.contains(&selected.row.number) {
+                            result = self.image(&selected);
+                        }
+                    }
+                });
+                result
+            }
+        }
+    }
+
+    fn image(&mut self, selected: &Selected<'_>) -> Result<(), End> {
+        let entry = selected.row.image.id.clone().unwrap_or_else(|| selected.place.clone());
+        let in_entry = |error: Diagnostic| if selected.is_bare { error } else { error.in_entry(entry.clone()) };
+        let mut map = CodeMap::read(&selected.row.image.data).map_err(in_entry)?;
+        self.problems.extend(std::mem::take(&mut map.problems).into_iter().map(in_entry));
+        let target = self.target(selected, &map).map_err(in_entry)?;
+        let reader = self.reader(&target, common_lanes(&map)).map_err(in_entry)?;
+        let kind = match map.kind {
+            Kind::Linked => "linked",
+            Kind::Relocatable => "relocatable",
+        };
+        let (id, number, place) = (selected.row.image.id.as_deref(), selected.row.number, selected.place.as_str());
+        self.object(&Object { map: &map, number: Some(number), id, place, target, kind, reader })
+    }
+
+    /// The target of the code: the requested one, otherwise that of the file's header.
+    fn target(&mut self, selected: &Selected<'_>, map: &CodeMap<'_>) -> Result<String, Diagnostic> {
+        let stated = map.target_id.map(|id| id.to_string());
+        let stated = stated.or_else(|| map.processor.map(|processor| processor.name.to_owned()));
+        let named = match selected.is_bare {
+            true => self.arguments.target.clone(),
+            false => selected.row.target.clone(),
+        };
+        let machine = || format!("machine {:#04x} in e_flags is not known", map.machine);
+        let Some(stated) = stated else {
+            let advice = "name a target of `hotswap targets` by --target";
+            let error = || Diagnostic::error(codes::UNKNOWN_TARGET, machine()).at(48).advise(advice);
+            return named.ok_or_else(error);
+        };
+        let processor = |target: &str| target.split(':').next().unwrap_or_default().to_owned();
+        match named {
+            Some(named) if processor(&named) != processor(&stated) => {
+                let (what, shown) = match selected.is_bare {
+                    true => (format!("the ELF header says {stated}; it is decoded as {named}, as asked"), named),
+                    false => {
+                        (format!("the entry says {named}, its ELF header {stated}; the header is followed"), stated)
+                    }
+                };
+                let advice = "what does not look like code is for another target";
+                self.problems.push(Diagnostic::warning(codes::OTHER_TARGET, what).advise(advice));
+                Ok(shown)
+            }
+            _ => Ok(stated),
+        }
+    }
+
+    fn reader(&self, target: &str, lanes: Option<u8>) -> Result<Reader, Diagnostic> {
+        let processor = target.split(':').next().unwrap_or_default();
+        let reader = Reader::find(processor).ok_or_else(|| match hotswap_targets::find(processor) {
+            None => Diagnostic::error(codes::UNKNOWN_TARGET, format!("`{processor}`")),
+            Some(known) => {
+                let what = format!("{processor} is {}", known.family);
+                Diagnostic::error(codes::NO_INSTRUCTIONS, what)
+            }
+        })?;
+        let asked = self.arguments.wave.as_ref().and_then(|lanes| lanes.parse().ok());
+        Ok(asked.or(lanes).map_or(reader, |lanes| reader.with_lanes(lanes)))
+    }
+
+    /// Shows one code object, after all checks that can refuse it.
+    fn object(&mut self, object: &Object<'_>) -> Result<(), End> {
+        let wanted = wanted(object.map, self.arguments, self.names)?;
+        self.begin()?;
+        let mut tally = Tally::default();
+        self.head(object)?;
+        for (index, ranges) in wanted {
+            let Some(section) = object.map.sections.get(index) else { continue };
+            // In relocatable files every section begins at address 0.
+            let is_alone = object.map.kind == Kind::Linked || object.map.sections.len() == 1;
+            let prefix = (!is_alone).then_some(index);
+            let view = View::new(object.map, section, prefix, object.reader, self.arguments.padding);
+            match &mut self.writer {
+                Writer::Assembly(assembly) => view.walk(&ranges, assembly, &mut tally)?,
+                Writer::Json(json) => view.walk(&ranges, json, &mut tally)?,
+            }
+        }
+        if let Writer::Json(json) = &mut self.writer {
+            json.end_object(&tally)?;
+        }
+        self.problems.extend(opaque(&tally, object));
+        Ok(())
+    }
+
+    fn begin(&mut self) -> Result<(), Stop> {
+        let began = std::mem::replace(&mut self.began, true);
+        match &mut self.writer {
+            Writer::Json(json) if !began => json.begin(self.file),
+            Writer::Assembly(assembly) if began => assembly.out.line(),
+            _ => Ok(()),
+        }
+    }
+
+    fn head(&mut self, object: &Object<'_>) -> Result<(), Stop> {
+        let (target, lanes) = (object.target.as_str(), object.reader.lanes());
+        match &mut self.writer {
+            Writer::Assembly(assembly) => {
+                let entry = object.id.or(Some(object.place).filter(|place| *place != "0x0"));
+                assembly.head(&Head {
+                    file: self.file,
+                    entry,
+                    target,
+                    lanes,
+                    default_lanes: object.reader.default_lanes(),
+                })
+            }
+            Writer::Json(json) => {
+                let (entry, id, place, kind) = (object.number, object.id, object.place, object.kind);
+                json.object(&ObjectHead { entry, id, place, target, kind, lanes })
+            }
+        }
+    }
+
+    /// Ends the output. A refusal before any output is the only message.
+    fn finish(mut self, result: Result<(), End>) -> Result<Outcome, Diagnostic> {
+        match result {
+            Err(End::Refused(error)) if !self.began => return Err(error),
+            Err(End::Refused(error)) => self.problems.push(error),
+            Err(End::Stop) | Ok(()) => {}
+        }
+        let problems: Vec<_> = self.problems.into_iter().map(|problem| problem.in_file(self.file)).collect();
+        let written = match self.writer {
+            Writer::Assembly(assembly) => assembly.out.finish(),
+            Writer::Json(mut json) => {
+                let told: Vec<_> = problems.iter().map(Diagnostic::to_json).collect();
+                let _ = json.end(&told);
+                json.out.finish()
+            }
+        };
+        Ok(Outcome { text: String::new(), problems: problems.into_iter().chain(written).collect() })
+    }
+}
+
+/// One line about all bytes in code that decode to no instruction.
+fn opaque(tally: &Tally, object: &Object<'_>) -> Option<Diagnostic> {
+    let first = tally.first_opaque?;
+    let what = format!("{} bytes on {}, the first here", tally.opaque, object.target);
+    let warning = Diagnostic::warning(codes::OPAQUE, what).at(first);
+    Some(object.id.map_or(warning.clone(), |id| warning.in_entry(id)))
+}
+
+type Wanted = Vec<(usize, Vec<Range<usize>>)>;
+
+/// The requested ranges of each section. An empty section is shown, too.
+fn wanted(map: &CodeMap<'_>, arguments: &Arguments, names: &Names) -> Result<Wanted, Diagnostic> {
+    if let Some(unknown) =
+        arguments.section.iter().find(|name| !map.sections.iter().any(|section| section.name == **name))
+    {
+        let there = map.sections.iter().map(|section| section.name.to_string());
+        return Err(absent("section with instructions", unknown, there));
+    }
+    let is_asked = |section: &CodeSection<'_>| {
+        arguments.section.is_empty() || arguments.section.iter().any(|name| section.name == *name)
+    };
+    let sections = || map.sections.iter().enumerate().filter(|(_, section)| is_asked(section));
+    if arguments.symbol.is_empty() {
+        let whole = |section: &CodeSection<'_>| iter::once(0..section.bytes.len()).collect();
+        return Ok(sections().map(|(index, section)| (index, whole(section))).collect());
+    }
+    let matches = |section: &CodeSection<'_>, wanted: &str| -> Vec<Range<usize>> {
+        let symbols = section.symbols.iter().filter(|symbol| names.is(&symbol.name, wanted));
+        symbols.map(|symbol| extent(section, symbol)).collect()
+    };
+    for name in &arguments.symbol {
+        if !sections().any(|(_, section)| !matches(section, name).is_empty()) {
+            let there = sections()
+                .flat_map(|(_, section)| &section.symbols)
+                .map(|symbol| names.shown(&symbol.name).into_owned());
+            return Err(absent("symbol", name, there));
+        }
+    }
+    let ranges = |section: &CodeSection<'_>| arguments.symbol.iter().flat_map(|name| matches(section, name)).collect();
+    let found = sections().map(|(index, section)| (index, ranges(section)));
+    Ok(found.filter(|(_, ranges): &(usize, Vec<Range<usize>>)| !ranges.is_empty()).collect())
+}
+
+fn absent(what: &str, name: &str, there: impl Iterator<Item = String>) -> Diagnostic {
+    let all: Vec<_> = there.collect();
+    let mut told = all.iter().take(LISTED).cloned().collect::<Vec<_>>().join(", ");
+    if all.len() > LISTED {
+        told += &format!(" and {} more", all.len() - LISTED);
+    }
+    if all.is_empty() {
+        told = "none".to_owned();
+    }
+    Diagnostic::error(codes::NO_PART, format!("there is no {what} `{name}`; there are: {told}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hotswap_code_object::{Symbol, SymbolKind};
+    use serde_json::Value;
+    use std::slice;
+
+    /// A pseudo-random sequence, the same in every run.
+    struct Random(u64);
+
+    impl Random {
+        fn next(&mut self) -> u64 {
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+            self.0
+        }
+
+        fn below(&mut self, limit: usize) -> usize {
+            (self.next() % limit.max(1) as u64) as usize
+        }
+    }
+
+    /// Bytes that look like code: random words, padding, branches to arbitrary targets.
+    fn code(random: &mut Random, size: usize) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        while bytes.len() < size {
+            let word = match random.below(8) {
+                0 => 0,
+                1 => 0xbf9f_0000,
+                2 => 0xbfa0_0000 | random.below(64) as u32,
+                3 => 0xbfa0_ffff - random.below(64) as u32,
+                4 => 0xbe80_0000 | random.next() as u32 & 0xffff,
+                _ => random.next() as u32,
+            };
+            bytes.extend(word.to_le_bytes().repeat(if word == 0 { random.below(9) + 1 } else { 1 }));
+        }
+        bytes.truncate(size);
+        bytes
+    }
+
+    fn symbols(random: &mut Random, size: usize) -> Vec<Symbol<'static>> {
+        let kinds = [SymbolKind::Function, SymbolKind::Object, SymbolKind::Label];
+        let mut symbols: Vec<_> = (0..random.below(8))
+            .map(|number| {
+                let offset = random.below(size) & if random.below(4) > 0 { !3 } else { !0 };
+                let kind = kinds[random.below(3)].clone();
+                let size = random.below(2) * random.below(size - offset + 1);
+                Symbol { name: format!("s{number}").into(), kind, offset, size, is_global: true }
+            })
+            .collect();
+        symbols.sort_by_key(|symbol| symbol.offset);
+        symbols
+    }
+
+    fn map<'m>(bytes: &'m [u8], symbols: Vec<Symbol<'m>>, kind: Kind) -> CodeMap<'m> {
+        let (name, relocations, address) = (".text".into(), Vec::new(), if kind == Kind::Linked { 0x1000 } else { 0 });
+        let section = CodeSection { name, address, range: 0..bytes.len(), bytes, symbols, relocations };
+        let (processor, target_id, problems) = (None, None, Vec::new());
+        CodeMap { kind, machine: 0, processor, target_id, sections: vec![section], empty_kernels: Vec::new(), problems }
+    }
+
+    /// For arbitrary bytes and names, every byte is shown once, and the JSON form is valid JSON.
+    #[test]
+    fn every_byte_is_shown_exactly_once() {
+        let names = Names { demangle: true };
+        let mut random = Random(0x9e37_79b9_7f4a_7c15);
+        for target in hotswap_isa::Target::all() {
+            for round in 0..25 {
+                let size = random.below(300) + 1;
+                let bytes = code(&mut random, size);
+                let kind = if round % 2 == 0 { Kind::Linked } else { Kind::Relocatable };
+                let map = map(&bytes, symbols(&mut random, size), kind);
+                let reader = Reader::find(target.name).unwrap();
+                let view = View::new(&map, &map.sections[0], None, reader, round % 5 == 0);
+                let (range, mut written) = (0..size, Vec::new());
+                let whole = slice::from_ref(&range);
+                let mut json = Json::new(&mut written, &names);
+                let mut tally = Tally::default();
+                assert!(view.walk(whole, &mut json, &mut tally).is_ok() && json.out.finish().is_none());
+                let shown: Value = serde_json::from_slice(&written).unwrap();
+                let mut at = map.sections[0].address;
+                for chunk in shown["symbols"].as_array().unwrap() {
+                    assert_eq!(chunk["address"], at, "{}", target.name);
+                    for item in chunk["instructions"].as_array().unwrap() {
+                        assert_eq!(item["offset"], at, "{}", target.name);
+                        at += item["size"].as_u64().unwrap();
+                    }
+                }
+                assert_eq!(at - map.sections[0].address, size as u64, "{}", target.name);
+                assert_eq!(tally.bytes + tally.padding + tally.data + tally.opaque, size as u64);
+                let mut text = Vec::new();
+                let mut assembly = Assembly { out: Out::new(&mut text), names: &names, color: round % 3 == 0 };
+                assert!(view.walk(whole, &mut assembly, &mut tally).is_ok() && assembly.out.finish().is_none());
+                labels_are_there(std::str::from_utf8(&text).unwrap(), round % 3 == 0);
+            }
+        }
+    }
+
+    /// Every label that a branch names is defined exactly once.
+    fn labels_are_there(text: &str, is_coloured: bool) {
+        if is_coloured {
+            return;
+        }
+        let code = text.lines().map(|line| line.split("//").next().unwrap_or_default().trim_end());
+        let (defined, used): (Vec<_>, Vec<_>) = code.partition(|line| line.starts_with(".L"));
+        for line in used {
+            if let Some(label) = line.rsplit(' ').next().filter(|word| word.starts_with(".L")) {
+                let count = defined.iter().filter(|line| line.trim_end_matches(':') == label).count();
+                assert_eq!(count, 1, "{label}\n{text}");
+            }
+        }
+    }
+}

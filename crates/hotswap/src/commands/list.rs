@@ -1,0 +1,139 @@
+//! `hotswap list`: one line for each image.
+//!
+//! Only headers are read: of a plain bundle its table, of a code object its first page, which has the number of its
+//! kernels. Compressed bundles are decompressed one by one. Of large ones only the entry table is read, unless
+//! `--kernels` is given.
+
+use crate::args::{Format, Look};
+use crate::outcome::Outcome;
+use crate::work::inventory::{self, Container, Depth, Row};
+use crate::work::text;
+use hotswap_report::Diagnostic;
+use serde_json::{Value, json};
+use std::path::Path;
+
+pub(crate) fn run(arguments: &Look) -> Result<Outcome, Diagnostic> {
+    let mut outcome = Outcome::default();
+    let mut files = Vec::new();
+    for file in &arguments.files.files {
+        let listed = match arguments.files.output.format {
+            Format::Text => as_text(file, arguments.depth(), &mut outcome),
+            Format::Json => as_json(file, arguments.depth(), &mut outcome).map(|value| files.push(value)),
+        };
+        // A file that cannot be read does not hide the others.
+        if let Err(error) = listed {
+            outcome.problems.push(error);
+        }
+    }
+    if arguments.files.output.format == Format::Json {
+        outcome.text = text::json(&json!({ "schema": 1, "files": files }));
+    }
+    Ok(outcome)
+}
+
+const HEADS: [&str; 10] = ["#", "PLACE", "FORM", "TARGET", "KIND", "SIZE", "PACKED", "KERNELS", "MADE", "ENTRY"];
+
+/// The totals in the headline of a file.
+#[derive(Default)]
+struct Sum {
+    containers: usize,
+    images: usize,
+    /// Bytes of all containers, stored and uncompressed.
+    stored: u64,
+    plain: u64,
+    /// Whether only the entry table was read of some.
+    is_unread: bool,
+}
+
+impl Sum {
+    fn add(&mut self, container: &Container<'_>) {
+        self.containers += 1;
+        self.images += container.rows.len();
+        self.stored += container.found.bytes.len() as u64;
+        self.plain += container.plain_size;
+        self.is_unread |= !container.is_read;
+    }
+
+    fn text(&self) -> String {
+        let plural = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+        let sizes = match self.stored == self.plain {
+            true => format!("{} bytes", self.plain),
+            false => format!("{} bytes in {}", self.plain, self.stored),
+        };
+        format!("{}, {}, {sizes}", plural(self.containers, "container"), plural(self.images, "image"))
+    }
+}
+
+fn as_text(file: &Path, depth: Depth, outcome: &mut Outcome) -> Result<(), Diagnostic> {
+    let bytes = hotswap_files::open_or_stdin(file)?;
+    let contents = hotswap_bundle::open(&bytes);
+    let mut rows = vec![HEADS.map(str::to_owned).to_vec()];
+    let (mut warnings, mut sum) = (Vec::new(), Sum::default());
+    let problems = inventory::visit_to(&contents, depth, |container| {
+        warnings.extend(inventory::hash_problem(&container));
+        sum.add(&container);
+        rows.extend(container.rows.iter().enumerate().map(|(index, row)| cells(&container, row, index == 0)));
+        if container.rows.is_empty() {
+            rows.push(empty_cells(&container));
+        }
+    });
+    if rows.len() > 1 {
+        outcome.text +=
+            &format!("{}: {}\n{}", text::plain(&file.display().to_string()), sum.text(), text::table(&rows));
+        if sum.is_unread {
+            outcome.text += inventory::UNREAD;
+        }
+    }
+    outcome.problems.extend(warnings.into_iter().chain(problems).map(|problem| problem.in_file(file)));
+    Ok(())
+}
+
+fn none() -> String {
+    "-".to_owned()
+}
+
+/// The compressed size of the whole container.
+fn packed(container: &Container<'_>) -> String {
+    let is_packed = container.plain_size != container.found.bytes.len() as u64;
+    if is_packed { container.found.bytes.len().to_string() } else { none() }
+}
+
+/// A container with nothing but the host's part is listed, too.
+fn empty_cells(container: &Container<'_>) -> Vec<String> {
+    let place = text::plain(&container.found.place.to_string());
+    let form = container.found.form.to_string();
+    let size = container.plain_size.to_string();
+    let kind = "no device code".to_owned();
+    vec![none(), place, form, none(), kind, size, packed(container), none(), none(), none()]
+}
+
+/// The cells of a row; the `first` of a container has its compressed size.
+fn cells(container: &Container<'_>, row: &Row<'_>, first: bool) -> Vec<String> {
+    vec![
+        row.number.to_string(),
+        text::plain(&container.found.place.to_string()),
+        container.found.form.to_string(),
+        text::plain(row.target.as_deref().unwrap_or("-")),
+        if container.is_read { row.image.kind.to_string() } else { none() },
+        row.size.to_string(),
+        if first { packed(container) } else { none() },
+        row.kernels().map_or_else(none, |count| count.to_string()),
+        text::plain(&row.made(container)),
+        text::plain(row.image.id.as_deref().unwrap_or("-")),
+    ]
+}
+
+fn as_json(file: &Path, depth: Depth, outcome: &mut Outcome) -> Result<Value, Diagnostic> {
+    let bytes = hotswap_files::open_or_stdin(file)?;
+    let contents = hotswap_bundle::open(&bytes);
+    let mut containers = Vec::new();
+    let mut warnings = Vec::new();
+    let problems = inventory::visit_to(&contents, depth, |container| {
+        warnings.extend(inventory::hash_problem(&container));
+        containers.push(inventory::container_json(&container));
+    });
+    let problems: Vec<_> = warnings.into_iter().chain(problems).map(|problem| problem.in_file(file)).collect();
+    let told: Vec<_> = problems.iter().map(Diagnostic::to_json).collect();
+    outcome.problems.extend(problems);
+    Ok(json!({ "file": file.display().to_string(), "containers": containers, "problems": told }))
+}

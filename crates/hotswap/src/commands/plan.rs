@@ -1,0 +1,68 @@
+//! `hotswap plan`: checks a plan and writes its file, at configure time of a build.
+
+use crate::args::{Format, Output, PlanSettings};
+use crate::outcome::Outcome;
+use crate::work::text;
+use clap::Args;
+use hotswap_compat::{Class, classes};
+use hotswap_families::families_of;
+use hotswap_plan::{Plan, words};
+use hotswap_report::Diagnostic;
+use hotswap_targets::TargetId;
+use serde_json::json;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Pairs, for example 'gfx1030=>gfx1031,gfx1032'
+    #[arg(required_unless_present = "coalesce", value_name = "PAIRS")]
+    pub(crate) pairs: Vec<String>,
+    /// Add the pairs by which one compilation serves several of these GPUs (identical siblings)
+    #[arg(long, value_name = "GPUS", value_delimiter = ',')]
+    coalesce: Vec<String>,
+    #[command(flatten)]
+    pub(crate) settings: PlanSettings,
+    /// Directory for the plan's file
+    #[arg(long, value_name = "DIR", default_value = words::PLAN_DIRECTORY)]
+    out_dir: PathBuf,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// Pairs for the siblings among these GPUs, unless other pairs need the code object of the derived one.
+fn coalesced(gpus: &[String], pairs: &[String]) -> Result<Vec<String>, Diagnostic> {
+    let mut named = Plan::default();
+    pairs.iter().try_for_each(|pairs| named.add_pairs(pairs))?;
+    let requested = gpus.iter().map(|gpu| Ok(gpu.parse()?)).collect::<Result<Vec<TargetId>, Diagnostic>>()?;
+    let is_source = |name: &str| named.pairs.iter().any(|pair| pair.source == name);
+    let pair = |class: &Class| {
+        let others = class.others.iter().filter(|other| !is_source(other.name));
+        others.map(|other| format!("{}=>{other}", class.source)).collect::<Vec<_>>()
+    };
+    Ok(classes(&requested).iter().flat_map(pair).collect())
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
+    let mut pairs = arguments.pairs.clone();
+    pairs.extend(coalesced(&arguments.coalesce, &arguments.pairs)?);
+    let plan = arguments.settings.plan(&pairs)?;
+    let file = hotswap_plan::save(&plan, &arguments.out_dir)?;
+    let hash = plan.hash();
+    if arguments.output.format == Format::Text {
+        return Ok(format!("{hash}\n").into());
+    }
+    let pairs: Vec<_> = plan.pairs.iter().map(|pair| json!({ "source": pair.source, "target": pair.target })).collect();
+    let value = json!({
+        "schema": 1,
+        "hash": hash,
+        "file": file.display().to_string(),
+        "policy": plan.policy.to_string(),
+        "names": plan.names.to_string(),
+        "experimental": plan.experimental,
+        "pairs": pairs,
+        "targets": plan.targets(),
+        "patches": plan.patches,
+        "families": families_of(&plan)?,
+    });
+    Ok(text::json(&value).into())
+}

@@ -1,0 +1,244 @@
+//! `hotswap profile`: raw profiles of host and devices merged, shown, and made into one coverage report.
+//!
+//! The work is done by llvm-profdata and llvm-cov of the LLVM that reads the version at hand; files that they would
+//! reject are refused by name beforehand ([`raw`]).
+//!
+//! Absent on purpose: reading indexed profiles and coverage maps.
+
+mod merge;
+mod raw;
+mod report;
+mod show;
+mod tools;
+
+use crate::args::Output;
+use crate::outcome::Outcome;
+use clap::{Args, Subcommand, ValueEnum};
+use hotswap_report::{Diagnostic, Severity, codes};
+use std::path::{Path, PathBuf};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Merge profiles of host and devices, of one LLVM or several, into one for -fprofile-use
+    Merge(Merge),
+    /// Say what raw profiles hold: whose, of which version, how much
+    Show(Show),
+    /// Report the coverage of host and device code together
+    Report(Report),
+}
+
+/// Which profiles.
+#[derive(Debug, Args)]
+pub(crate) struct Profiles {
+    /// Only profiles of this GPU, for example gfx90a, or of the `host`
+    #[arg(long, value_name = "GPU")]
+    target: Option<String>,
+    /// Directory with llvm-profdata and llvm-cov; may be repeated for several LLVMs [default: beside clang, /usr/lib/llvm-*]
+    #[arg(long, value_name = "DIRECTORY")]
+    llvm_bin: Vec<PathBuf>,
+    /// Damaged profiles: `any` is an error, `all` or `warn` leave them out with a warning while one is sound. Empty
+    /// ones, as programs leave that end early, are left out always
+    #[arg(long, value_enum, value_name = "MODE", default_value_t)]
+    failure_mode: FailureMode,
+}
+
+/// As in llvm-profdata.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FailureMode {
+    #[default]
+    Any,
+    All,
+    Warn,
+}
+
+impl FailureMode {
+    /// The argument for llvm-profdata.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Any => "--failure-mode=any",
+            Self::All => "--failure-mode=all",
+            Self::Warn => "--failure-mode=warn",
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Merge {
+    /// Raw or merged profiles, or directories that hold them
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Output file
+    #[arg(short, value_name = "OUT")]
+    output: PathBuf,
+    #[command(flatten)]
+    profiles: Profiles,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Show {
+    /// Raw profiles, or directories that hold them
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Show each function with its counters, as llvm-profdata prints them
+    #[arg(long, conflicts_with = "format")]
+    functions: bool,
+    #[command(flatten)]
+    profiles: Profiles,
+    #[command(flatten)]
+    output: Output,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Report {
+    /// The program or library whose code was covered
+    program: PathBuf,
+    /// Further libraries of the program
+    #[arg(long, value_name = "FILE")]
+    object: Vec<PathBuf>,
+    /// Profiles, or directories that hold them
+    #[arg(long = "profile", required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Write pages with the sources to this directory
+    #[arg(long, value_name = "DIRECTORY", conflicts_with = "format")]
+    html: Option<PathBuf>,
+    /// Show the lines of the sources with their counts
+    #[arg(long, conflicts_with_all = ["html", "format"])]
+    lines: bool,
+    #[command(flatten)]
+    profiles: Profiles,
+    #[command(flatten)]
+    output: Output,
+}
+
+impl Command {
+    pub(crate) fn run(&self) -> Result<Outcome, Diagnostic> {
+        match self {
+            Self::Merge(arguments) => merge::run(arguments),
+            Self::Show(arguments) => show::run(arguments),
+            Self::Report(arguments) => report::run(arguments),
+        }
+    }
+}
+
+/// A file and the facts from its header.
+#[derive(Debug)]
+pub(crate) struct Profile {
+    pub(crate) path: PathBuf,
+    /// `host`, or the GPU, with which the drain begins the file's name.
+    pub(crate) target: String,
+    /// Its raw profiles; `None` for a merged one.
+    pub(crate) parts: Option<Vec<raw::Part>>,
+}
+
+/// Extensions of profiles in directories.
+const EXTENSIONS: [&str; 2] = ["profraw", "profdata"];
+
+/// The profiles found, and those that were left out.
+#[derive(Debug)]
+pub(crate) struct Gathered {
+    pub(crate) profiles: Vec<Profile>,
+    pub(crate) problems: Vec<Diagnostic>,
+}
+
+/// Reads the files, and those in directories, in the order of their names.
+fn gather(files: &[PathBuf], which: &Profiles) -> Result<Gathered, Diagnostic> {
+    let target = which.target.as_deref();
+    let mut paths = Vec::new();
+    for file in files {
+        if file.is_dir() { paths.extend(of_directory(file)?) } else { paths.push(file.clone()) }
+    }
+    let named = paths.into_iter().map(|path| (target_of(&path), path));
+    let wanted = named.filter(|(found, _)| target.is_none_or(|target| target == found));
+    let (mut profiles, mut problems, mut empty) = (Vec::new(), Vec::new(), Vec::new());
+    for (target, path) in wanted {
+        match read(path, target) {
+            Ok(Content::Profile(profile)) => profiles.push(profile),
+            Ok(Content::Nothing(path)) => empty.push(path),
+            Err(damage) if damage.code != codes::MALFORMED || which.failure_mode == FailureMode::Any => {
+                return Err(damage);
+            }
+            Err(damage) => problems.push(left_out(damage)),
+        }
+    }
+    if profiles.is_empty() {
+        return Err(nothing(files, target, &empty, problems));
+    }
+    problems.extend(say_empty(&empty));
+    Ok(Gathered { profiles, problems })
+}
+
+/// The error when no profile is usable.
+fn nothing(files: &[PathBuf], target: Option<&str>, empty: &[PathBuf], problems: Vec<Diagnostic>) -> Diagnostic {
+    if let Some(path) = empty.first() {
+        let what = "the file is empty: the program ended before it wrote its counters";
+        let advice = "a program that is aborted leaves an empty file; run it until its end";
+        return Diagnostic::error(codes::MALFORMED, what).in_file(path).advise(advice);
+    }
+    if let Some(damage) = problems.into_iter().next() {
+        let advice = "no profile is sound; run the program again";
+        return Diagnostic { severity: Severity::Error, ..damage }.advise(advice);
+    }
+    let what = match target {
+        Some(target) => format!("no profile of {target} is there"),
+        None => "no profile is there".to_owned(),
+    };
+    let at = files.first().map_or(Path::new(""), PathBuf::as_path);
+    let advice = "run the program first; profiles lie where LLVM_PROFILE_FILE says, or in the working directory";
+    Diagnostic::error(codes::NO_PROFILE, what).in_file(at).advise(advice)
+}
+
+fn left_out(damage: Diagnostic) -> Diagnostic {
+    Diagnostic { severity: Severity::Warning, ..damage }.advise("it is left out, as --failure-mode says")
+}
+
+/// Each host process that is aborted leaves an empty file, which LLVM's tools take for no counters at all.
+fn say_empty(empty: &[PathBuf]) -> Option<Diagnostic> {
+    let first = empty.first()?;
+    let what = match empty.len() {
+        1 => "the file is empty and left out: its program ended before it wrote its counters".to_owned(),
+        count => format!("{count} files are empty and left out: their programs ended before they wrote their counters"),
+    };
+    Some(Diagnostic::warning(codes::NO_PROFILE, what).in_file(first))
+}
+
+fn of_directory(directory: &Path) -> Result<Vec<PathBuf>, Diagnostic> {
+    let cannot = |error: std::io::Error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(directory);
+    let mut paths = Vec::new();
+    for entry in std::fs::read_dir(directory).map_err(cannot)? {
+        let path = entry.map_err(cannot)?.path();
+        let is_profile = path.extension().is_some_and(|end| EXTENSIONS.iter().any(|known| end == *known));
+        if is_profile && path.is_file() {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+/// The drain begins a device's file with the name of the processor, as LLVM's own drain does.
+fn target_of(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let first = name.split('.').next().unwrap_or_default();
+    if first.starts_with("gfx") && name.contains('.') { first.to_owned() } else { "host".to_owned() }
+}
+
+/// The content of a file.
+enum Content {
+    Profile(Profile),
+    /// It is empty.
+    Nothing(PathBuf),
+}
+
+fn read(path: PathBuf, target: String) -> Result<Content, Diagnostic> {
+    let bytes = hotswap_files::open(&path)?;
+    if bytes.is_empty() {
+        return Ok(Content::Nothing(path));
+    }
+    let parts = if raw::is_merged(&bytes) { None } else { Some(raw::parts(&bytes)) };
+    let parts = parts.transpose().map_err(|why| {
+        let advice =
+            "llvm-profdata would reject the whole file; leave it out (--failure-mode=all), or run the program again";
+        Diagnostic::error(codes::MALFORMED, why).in_file(&path).advise(advice)
+    })?;
+    Ok(Content::Profile(Profile { path, target, parts }))
+}

@@ -1,0 +1,91 @@
+//! `hotswap profile show`: the contents of raw profiles.
+
+use super::raw::Part;
+use super::{Gathered, Profile, Show, gather, tools};
+use crate::args::Format;
+use crate::outcome::Outcome;
+use crate::work::text;
+use hotswap_report::Diagnostic;
+use serde_json::{Value, json};
+use std::ffi::OsString;
+
+const HEADS: [&str; 8] = ["FILE", "TARGET", "VERSION", "COUNTERS OF THE", "FUNCTIONS", "COUNTERS", "SUM", "WAVE"];
+
+pub(crate) fn run(arguments: &Show) -> Result<Outcome, Diagnostic> {
+    let Gathered { profiles, problems } = gather(&arguments.files, &arguments.profiles)?;
+    let outcome = Outcome { problems, ..Outcome::default() };
+    if arguments.functions {
+        return functions(arguments, &profiles, outcome);
+    }
+    let text = match arguments.output.format {
+        Format::Text => table(&profiles),
+        Format::Json => text::json(&json!({ "schema": 1, "files": profiles.iter().map(as_json).collect::<Vec<_>>() })),
+    };
+    Ok(Outcome { text, ..outcome })
+}
+
+fn functions(arguments: &Show, profiles: &[Profile], mut outcome: Outcome) -> Result<Outcome, Diagnostic> {
+    let llvms = tools::find(&arguments.profiles.llvm_bin)?;
+    for profile in profiles {
+        let raw = profile.parts.iter().flatten().next();
+        let llvm = match raw {
+            Some(part) => Some(tools::reader(&llvms, part, &profile.path)?),
+            None => llvms.iter().max_by_key(|llvm| llvm.major),
+        };
+        let Some(llvm) = llvm else { continue };
+        let words: [OsString; 4] =
+            ["show".into(), "--all-functions".into(), "--counts".into(), profile.path.clone().into()];
+        let ran = tools::run(llvm, "llvm-profdata", &words)?;
+        outcome.problems.extend(tools::warnings(&ran));
+        outcome.text += &format!("{} ({}):\n", text::plain(&profile.path.display().to_string()), profile.target);
+        outcome.text += &String::from_utf8_lossy(&ran.stdout);
+    }
+    Ok(outcome)
+}
+
+fn table(profiles: &[Profile]) -> String {
+    let mut rows = vec![HEADS.map(str::to_owned).to_vec()];
+    for profile in profiles {
+        let file = text::plain(&profile.path.display().to_string());
+        let Some(parts) = &profile.parts else {
+            let mut row = vec![file, "all".to_owned(), "merged".to_owned()];
+            row.resize(HEADS.len(), "-".to_owned());
+            rows.push(row);
+            continue;
+        };
+        rows.extend(parts.iter().map(|part| cells(&file, &profile.target, part)));
+    }
+    text::table(&rows)
+}
+
+fn cells(file: &str, target: &str, part: &Part) -> Vec<String> {
+    vec![
+        file.to_owned(),
+        text::plain(target),
+        part.version.to_string(),
+        part.kind.name().to_owned(),
+        part.functions.to_string(),
+        part.counters.to_string(),
+        part.total.to_string(),
+        part.wave.map_or_else(|| "-".to_owned(), |wave| wave.to_string()),
+    ]
+}
+
+fn as_json(profile: &Profile) -> Value {
+    let part = |part: &Part| {
+        json!({
+            "version": part.version,
+            "kind": part.kind.name(),
+            "functions": part.functions,
+            "counters": part.counters,
+            "sum": part.total,
+            "wave": part.wave,
+        })
+    };
+    json!({
+        "file": profile.path.display().to_string(),
+        "target": profile.parts.is_some().then_some(&profile.target),
+        "merged": profile.parts.is_none(),
+        "profiles": profile.parts.iter().flatten().map(part).collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,347 @@
+//! `hotswap retarget`: adds targets to finished build products.
+//!
+//! Programs, libraries, objects, archives and fat binaries are changed bundle by bundle; a code object on its own is
+//! relabelled, and its record follows it. Either targets are named (`--to`), and each bundle takes the best source that
+//! it has, or a plan is followed (`--pairs`, `--plan`), as in the link.
+//!
+//! Invariants: targets that cannot be made are refused according to the policy, with all findings. Under the policy
+//! `error` nothing is written then. The output is the same whatever the number of threads.
+
+mod by_name;
+mod report;
+
+use crate::args::{Output, PlanSettings};
+use crate::outcome::{Outcome, severity};
+use crate::work::containers::{Done, Job, MAPPED, PACKED, Work, host_part, threads};
+use crate::work::{text, unsuited};
+use clap::{Args, ValueEnum};
+use hotswap_bundle::{Compression, Draft, Form, Found};
+use hotswap_code_object::{CodeObject, is_code_object};
+use hotswap_compat::Allow;
+use hotswap_compat::names::{Disagreement, HostPart};
+use hotswap_files::Input;
+use hotswap_pipeline::{Request, TargetResult};
+use hotswap_plan::{Plan, TextFindings};
+use hotswap_report::{Diagnostic, Severity, codes};
+use hotswap_targets::TargetId;
+use report::Report;
+use std::iter;
+use std::path::{Path, PathBuf};
+
+/// In `--drop`: all entries that a generic target makes superfluous.
+const COVERED: &str = "covered";
+
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("wish").required(true))]
+pub(crate) struct Arguments {
+    /// Program, library, object, archive, fat binary or code object
+    file: PathBuf,
+    /// Output file; may be the input
+    #[arg(short, value_name = "OUT", required_unless_present = "dry_run")]
+    output: Option<PathBuf>,
+    /// With --to, for a code object in a file of its own: another code object of the same kernels, for another GPU, that
+    /// the target may be made from; the best source that passes the checks of its pair is taken
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["pairs", "plan"])]
+    source: Vec<PathBuf>,
+    /// With --to: say what would be made, and write nothing
+    #[arg(long, conflicts_with_all = ["output", "pairs", "plan"])]
+    dry_run: bool,
+    /// Processors to serve, native or generic, each from the best that is there
+    #[arg(long, value_name = "TARGET", num_args = 1.., value_delimiter = ',', group = "wish")]
+    to: Vec<String>,
+    /// Pairs, for example 'gfx1030=>gfx1031,gfx1032'
+    #[arg(long, value_name = "PAIRS", group = "wish")]
+    pairs: Vec<String>,
+    /// Hash of a plan that `hotswap plan` has written
+    #[arg(long, value_name = "HASH", group = "wish")]
+    plan: Option<String>,
+    /// With --to: drop the code for these targets, after it has served as a source; `covered` stands for all that
+    /// generic targets in the same fat binary cover
+    #[arg(long, value_name = "TARGET", num_args = 1.., value_delimiter = ',', conflicts_with_all = ["pairs", "plan"])]
+    drop: Vec<String>,
+    /// With --to: compress fat binaries that are not
+    #[arg(long, conflicts_with_all = ["pairs", "plan"])]
+    compress: bool,
+    /// With --to: leave out what cannot be made, where the rest can; the runtime does not find it then
+    #[arg(long, value_enum, value_name = "WHAT", conflicts_with_all = ["pairs", "plan"])]
+    leave_out: Option<LeftOut>,
+    /// Allow what is refused otherwise, separated by commas
+    #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',', conflicts_with = "plan")]
+    allow: Vec<Allowed>,
+    /// Number of threads [default: one for each core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
+    #[command(flatten)]
+    settings: PlanSettings,
+    #[command(flatten)]
+    format: Output,
+}
+
+/// The values of `--leave-out`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum LeftOut {
+    /// Kernels that fail a check of their pair
+    Kernels,
+}
+
+/// The values of `--allow`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Allowed {
+    /// Experimental pairs, as --allow-experimental does
+    Experimental,
+    /// Code for GPUs whose names lead the library's host part to other kernels than the code was compiled for
+    Names,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
+    if arguments.to.is_empty() { arguments.follow_plan() } else { arguments.serve() }
+}
+
+impl Arguments {
+    /// The path of the result; large parts are kept in its directory meanwhile.
+    fn output(&self) -> &Path {
+        self.output.as_deref().unwrap_or(&self.file)
+    }
+
+    fn job<'j>(&'j self, input: &'j Input) -> Job<'j> {
+        let (file, output) = (&self.file, self.output());
+        let quarters = if self.compress { PACKED } else { MAPPED };
+        Job { input, file, output, threads: threads(self.jobs), verb: "retarget", quarters }
+    }
+
+    /// The plan of the options, with these pairs.
+    fn plan(&self, pairs: &[String]) -> Result<Plan, Diagnostic> {
+        let allows = |what| self.allow.contains(&what);
+        let mut plan = self.settings.plan_allowing(pairs, allows(Allowed::Experimental))?;
+        plan.unchecked_names = allows(Allowed::Names);
+        Ok(plan)
+    }
+
+    fn request(&self) -> Result<Request, Diagnostic> {
+        let settings = self.plan(&[])?;
+        if !settings.patches.is_empty() {
+            return Err(Diagnostic::error(codes::USAGE, "--patches goes with --pairs, not with --to"));
+        }
+        for target in &self.to {
+            let id: TargetId = target.parse()?;
+            if *target != id.processor.name {
+                let what = format!("`{target}`: features go with the code and cannot be asked for");
+                return Err(Diagnostic::error(codes::USAGE, what));
+            }
+        }
+        let mut targets: Vec<String> = Vec::new();
+        for target in &self.to {
+            if !targets.contains(target) {
+                targets.push(target.clone());
+            }
+        }
+        let named = self.drop.iter().filter(|name| *name != COVERED);
+        let drop = named.map(|name| Ok(name.parse()?)).collect::<Result<_, Diagnostic>>()?;
+        Ok(Request {
+            targets,
+            drop,
+            drop_covered: self.drop.iter().any(|name| name == COVERED),
+            allow: Allow { experimental: settings.experimental },
+            unchecked_names: settings.unchecked_names,
+            leave_out_kernels: self.leave_out.is_some(),
+            compression: self.compress.then(Compression::default),
+            policy: settings.policy,
+        })
+    }
+
+    /// The code objects of `--source`, each read once here so that a damaged one is reported by its own name.
+    fn other_sources(&self, file: &[u8]) -> Result<Vec<Input>, Diagnostic> {
+        if !self.source.is_empty() && !is_code_object(file) {
+            return Err(only_code_objects().in_file(&self.file));
+        }
+        self.source.iter().map(|path| open_source(path).map_err(|error| error.in_file(path))).collect()
+    }
+
+    /// `--to`.
+    fn serve(&self) -> Result<Outcome, Diagnostic> {
+        let request = self.request()?;
+        let bytes = hotswap_files::open_to_change(&self.file, self.output())?;
+        let in_file = |error: Diagnostic| error.in_file(&self.file);
+        let others = self.other_sources(&bytes)?;
+        let job = self.job(&bytes);
+        let containers = job.containers().map_err(in_file)?;
+        let host = host_part(&bytes, &containers);
+        let work: Work<'_, Fates> = job
+            .work(containers, &|_, found| match found.form {
+                Form::Bundle | Form::CompressedBundle(_) => {
+                    let made = hotswap_pipeline::retarget(found.bytes, &request, &host)?;
+                    let mut said = made.fates;
+                    if !said.iter().any(|(target, _)| request.targets.contains(target)) {
+                        said.extend(unsuited::fates(found, &request.targets, &bytes)?);
+                    }
+                    // A dry run writes nothing, so nothing needs to be kept on disk.
+                    let new = made.draft.filter(|_| !self.dry_run);
+                    Ok(Done { new, expected: made.expected, said })
+                }
+                Form::Bare if found.bytes.len() == bytes.len() => relabel(found.bytes, &others, &request),
+                Form::Bare | Form::ObjectVariant | Form::OffloadBinary(_) => {
+                    let said = unsuited::fates(found, &request.targets, &bytes)?;
+                    Ok(Done { new: None, expected: None, said })
+                }
+            })
+            .map_err(in_file)?;
+        if work.done.iter().all(|handled| handled.said.is_empty()) {
+            return Err(in_file(unsuited::nothing(work.done.len())));
+        }
+        let report = Report::new(&work);
+        let mut problems = report.problems(request.policy, &self.file);
+        if is_code_object(&bytes) {
+            problems.extend(unrecorded(&work).map(in_file));
+        }
+        let stops = problems.iter().any(|problem| problem.severity == Severity::Error);
+        let size = if stops || self.dry_run { None } else { Some(self.write(&job, &work)?) };
+        Ok(Outcome { text: report.show(self.format.format, &self.file, bytes.len(), size), problems })
+    }
+
+    /// `--pairs` and `--plan`.
+    fn follow_plan(&self) -> Result<Outcome, Diagnostic> {
+        let mut outcome = Outcome::default();
+        let plan = match &self.plan {
+            Some(_) if !self.settings.is_empty() => {
+                return Err(Diagnostic::error(codes::USAGE, "--plan has its own policy, patches and what it allows"));
+            }
+            Some(hash) => hotswap_plan::find(hash, &mut |skipped| outcome.problems.push(skipped))?,
+            None => self.plan(&self.pairs)?,
+        };
+        let bytes = hotswap_files::open_to_change(&self.file, self.output())?;
+        let in_file = |error: Diagnostic| error.in_file(&self.file);
+        let job = self.job(&bytes);
+        let containers = job.containers().map_err(in_file)?;
+        let host = host_part(&bytes, &containers);
+        let work: Work<'_, Followed> =
+            job.work(containers, &|_, found| expand(found, &plan, &host, &bytes)).map_err(in_file)?;
+        if work.done.iter().all(|handled| !handled.said.has_code) {
+            return Err(in_file(unsuited::nothing(work.done.len())));
+        }
+        if let Some(severity) = severity(plan.policy) {
+            let names: Vec<Vec<Disagreement>> = work.done.iter().map(|handled| handled.said.names.clone()).collect();
+            outcome.problems.extend(by_name::diagnostic(&names, names.len(), severity, &self.file));
+        }
+        let mut problems = outcome.problems.iter().chain(work.done.iter().flat_map(|handled| &handled.said.problems));
+        let stops = problems.any(|problem| problem.severity == Severity::Error);
+        if !stops {
+            self.write(&job, &work)?;
+        }
+        let several = work.done.len() > 1;
+        for handled in work.done {
+            let place = text::plain(&handled.found.place.to_string());
+            let place = if several { format!("{place}: ") } else { String::new() };
+            if !stops {
+                handled.said.text.lines().for_each(|line| outcome.text += &format!("{place}{line}\n"));
+            }
+            outcome.problems.extend(handled.said.problems);
+        }
+        Ok(outcome)
+    }
+
+    /// A code object of its own is written unchanged.
+    fn write<T>(&self, job: &Job<'_>, work: &Work<'_, T>) -> Result<u64, Diagnostic> {
+        match work.only() {
+            Some(relabelled) if is_code_object(job.input) => {
+                let new = relabelled.to_vec();
+                hotswap_files::replace_like(self.output(), &new, &self.file)?;
+                Ok(new.len() as u64)
+            }
+            _ => job.write(work),
+        }
+    }
+}
+
+type Fates = Vec<(String, TargetResult)>;
+
+/// The code object was made, and its file has no record of it.
+fn unrecorded(work: &Work<'_, Fates>) -> Option<Diagnostic> {
+    let made = work.only()?.to_vec();
+    let lost = hotswap_bundle::split_record(&made).is_ok_and(|(_, record)| record.is_none());
+    let what = "bytes follow the code object that its headers do not name, so its record has no place behind it";
+    lost.then(|| Diagnostic::warning(codes::MALFORMED, what).advise("strip the file first, or build it again"))
+}
+
+/// One file of `--source`.
+fn open_source(path: &Path) -> Result<Input, Diagnostic> {
+    let input = hotswap_files::open(path)?;
+    if !is_code_object(&input) {
+        return Err(only_code_objects());
+    }
+    let (object, _) = hotswap_bundle::split_record(&input)?;
+    CodeObject::parse(object)?;
+    Ok(input)
+}
+
+fn only_code_objects() -> Diagnostic {
+    let what = "--source takes code objects in files of their own, for a file that is one itself";
+    Diagnostic::error(codes::USAGE, what).advise("a fat binary has its sources in itself; `hotswap add` adds more")
+}
+
+/// The code object for one other target, made from this one or from one of the other sources.
+fn relabel<'a>(bytes: &'a [u8], others: &[Input], request: &Request) -> Result<Done<'a, Fates>, Diagnostic> {
+    let [target] = &request.targets[..] else {
+        let what = format!("a code object has room for one target, and {} are asked for", request.targets.len());
+        return Err(Diagnostic::error(codes::USAGE, what));
+    };
+    let sources: Vec<&[u8]> = iter::once(bytes).chain(others.iter().map(|other| &**other)).collect();
+    let (new, fate) = hotswap_pipeline::relabel(&sources, target, request)?;
+    if !others.is_empty() && matches!(fate, TargetResult::There | TargetResult::Covered(_)) {
+        let what = format!("one of the sources serves {target} as it is, so nothing is made");
+        return Err(Diagnostic::error(codes::USAGE, what).advise("use that file"));
+    }
+    Ok(Done { new: new.map(Draft::from), expected: None, said: vec![(target.clone(), fate)] })
+}
+
+/// The outcome of a plan in one container.
+struct Followed {
+    text: String,
+    problems: Vec<Diagnostic>,
+    /// The disagreements of the host part with pairs of the plan.
+    names: Vec<Disagreement>,
+    /// It has device code to which the plan can apply.
+    has_code: bool,
+}
+
+/// Follows the plan except for pairs that the host part contradicts.
+fn expand<'a>(
+    found: &Found<'a>,
+    plan: &Plan,
+    host: &HostPart<'_>,
+    file: &[u8],
+) -> Result<Done<'a, Followed>, Diagnostic> {
+    if matches!(found.form, Form::Bare) && found.bytes.len() == file.len() {
+        let what = "it is a code object and no fat binary";
+        return Err(Diagnostic::error(codes::NO_PLACE, what).advise("name the target by --to"));
+    }
+    let names = hotswap_pipeline::disagreements_of_plan(found.bytes, plan, host)?;
+    let mut followed = plan.clone();
+    followed.pairs.retain(|pair| !names.iter().any(|row| row.source == pair.source && row.target == pair.target));
+    let expansion = hotswap_pipeline::expand(found.bytes, &followed, &TextFindings::default(), None)?;
+    if expansion.kept.is_some_and(|why| why != hotswap_pipeline::NOTHING_TO_ADD) {
+        return Ok(Done { new: None, expected: None, said: not_followed(found, plan, file)? });
+    }
+    let mut text: String = expansion.derived.iter().map(|id| format!("added {id}\n")).collect();
+    if let Some(kept) = expansion.kept {
+        text += &format!("unchanged: {kept}\n");
+    }
+    let said = Followed { text, problems: expansion.warnings, names, has_code: true };
+    Ok(Done { new: expansion.bytes.map(Draft::from), expected: None, said })
+}
+
+/// The result for a container to which nothing can be added.
+fn not_followed(found: &Found<'_>, plan: &Plan, file: &[u8]) -> Result<Followed, Diagnostic> {
+    let targets: Vec<String> = plan.targets().into_iter().map(str::to_owned).collect();
+    let fates = unsuited::fates(found, &targets, file)?;
+    let has_code = !fates.is_empty();
+    let place = found.place.to_string();
+    let reasons = fates.into_iter().filter_map(|(_, fate)| match fate {
+        TargetResult::Refused { reasons, .. } => Some(reasons),
+        _ => None,
+    });
+    // One line for the container: the reason is the same for all targets.
+    let reason = reasons.flatten().next().zip(severity(plan.policy));
+    let problems = reason.map(|(reason, severity)| Diagnostic { severity, ..reason }.in_entry(place));
+    let text = if has_code { "unchanged: no target can be added\n" } else { "unchanged: no device code\n" };
+    Ok(Followed { text: text.to_owned(), problems: problems.into_iter().collect(), names: Vec::new(), has_code })
+}

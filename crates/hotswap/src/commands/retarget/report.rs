@@ -1,0 +1,205 @@
+//! The report: a table of targets, or JSON with every container.
+
+use super::by_name;
+use crate::args::Format;
+use crate::outcome::severity;
+use crate::work::containers::Work;
+use crate::work::text;
+use hotswap_bundle::Found;
+use hotswap_compat::names::Disagreement;
+use hotswap_compat::pair;
+use hotswap_pipeline::TargetResult;
+use hotswap_plan::Policy;
+use hotswap_report::{Diagnostic, Route};
+use hotswap_targets::find;
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// Less than this is alignment.
+const WORTH_TELLING: u64 = 1 << 20;
+
+/// The outcome for the targets of one container.
+struct Container<'a> {
+    found: Found<'a>,
+    /// Its size now.
+    size: u64,
+    fates: Vec<(String, TargetResult)>,
+}
+
+impl Container<'_> {
+    /// The disagreements of the host part with the targets.
+    fn disagreements(&self) -> Vec<Disagreement> {
+        let names = self.fates.iter().filter_map(|(_, fate)| match fate {
+            TargetResult::Refused { names, .. } => Some(names),
+            _ => None,
+        });
+        names.flatten().cloned().collect()
+    }
+}
+
+/// Fates by container.
+pub(super) struct Report<'a> {
+    containers: Vec<Container<'a>>,
+}
+
+impl<'a> Report<'a> {
+    pub(super) fn new(work: &Work<'a, Vec<(String, TargetResult)>>) -> Self {
+        let containers = work.done.iter().map(|handled| Container {
+            found: handled.found.clone(),
+            size: handled.size.unwrap_or(handled.found.bytes.len() as u64),
+            fates: handled.said.clone(),
+        });
+        Self { containers: containers.collect() }
+    }
+
+    /// The targets that could not be made, with the severity of the policy.
+    pub(super) fn problems(&self, policy: Policy, file: &Path) -> Vec<Diagnostic> {
+        let Some(severity) = severity(policy) else { return Vec::new() };
+        let mut problems = Vec::new();
+        for Container { found, fates, .. } in &self.containers {
+            let place = found.place.to_string();
+            let reasons = fates.iter().filter_map(|(_, fate)| match fate {
+                TargetResult::Refused { reasons, .. } => Some(reasons),
+                _ => None,
+            });
+            problems.extend(reasons.flatten().map(|reason| {
+                let mut problem = Diagnostic { severity, ..reason.clone() }.in_file(file);
+                let entry = problem.place.entry.take().map_or(place.clone(), |entry| format!("{place}: {entry}"));
+                problem.in_entry(entry)
+            }));
+        }
+        let names: Vec<Vec<Disagreement>> = self.containers.iter().map(Container::disagreements).collect();
+        problems.extend(by_name::diagnostic(&names, names.len(), severity, file));
+        problems
+    }
+
+    /// `size`: that of the new file, if it was written.
+    pub(super) fn show(&self, format: Format, file: &Path, old: usize, size: Option<u64>) -> String {
+        match format {
+            Format::Text => self.table(file, old, size),
+            Format::Json => text::json(&self.json(file, old, size)),
+        }
+    }
+
+    fn table(&self, file: &Path, old: usize, size: Option<u64>) -> String {
+        let mut rows: Vec<(String, String, usize)> = Vec::new();
+        for (target, fate) in self.containers.iter().flat_map(|container| &container.fates) {
+            // A removed entry is reported by its ID, which is longer than a target.
+            let fate = words(target, fate);
+            match rows.iter_mut().find(|row| row.0 == *target && row.1 == fate) {
+                Some(row) => row.2 += 1,
+                None => rows.push((target.clone(), fate, 1)),
+            }
+        }
+        // The requested targets are in the same order in every container, so those of one target are adjacent.
+        let order: Vec<String> = rows.iter().map(|row| row.0.clone()).collect();
+        rows.sort_by_key(|row| order.iter().position(|target| *target == row.0));
+        let mut cells = vec![["TARGET", "HOW", "CONTAINERS"].map(str::to_owned).to_vec()];
+        cells.extend(rows.into_iter().map(|(target, fate, count)| vec![text::plain(&target), fate, count.to_string()]));
+        let left_out = self.left_out();
+        let file = text::plain(&file.display().to_string());
+        let untouched = self.containers.iter().filter(|container| container.fates.is_empty()).count();
+        let untouched =
+            if untouched > 0 { format!(", {untouched} of them without code objects to go by") } else { String::new() };
+        let count = self.containers.len();
+        let plural = if count == 1 { "" } else { "s" };
+        let end = size.map_or("nothing was written".to_owned(), |size| {
+            let unused = self.unused(old, size);
+            let told = format!(
+                ", of which {unused} are zeros in the old place of fat binaries: its linker's layout (LLD's) keeps it; \
+                 `--compress`, or retarget in the link"
+            );
+            format!("{old} to {size} bytes{}", if unused < WORTH_TELLING { "" } else { &told })
+        });
+        format!("{}{left_out}{file}: {count} container{plural}{untouched}; {end}\n", text::table(&cells))
+    }
+
+    /// A line for each kernel that was left out.
+    fn left_out(&self) -> String {
+        let fates = self.containers.iter().flat_map(|container| &container.fates);
+        let rows = fates.filter_map(|(target, fate)| match fate {
+            TargetResult::Made { left_out, .. } => Some(left_out.iter().map(move |(_, kernel)| (target, kernel))),
+            _ => None,
+        });
+        let line = |(target, kernel): (&String, &String)| format!("left out for {target}: {}\n", text::plain(kernel));
+        rows.flatten().map(line).collect()
+    }
+
+    /// Bytes by which the file grew more, or shrank less, than its containers.
+    fn unused(&self, old: usize, size: u64) -> u64 {
+        let (before, now) = self.containers.iter().fold((0, 0), |(before, now), container| {
+            (before + container.found.bytes.len() as u64, now + container.size)
+        });
+        (size + before).saturating_sub(old as u64 + now)
+    }
+
+    fn json(&self, file: &Path, old: usize, size: Option<u64>) -> Value {
+        let container = |Container { found, size, fates }: &Container<'_>| {
+            json!({
+                "place": found.place.to_string(),
+                "form": found.form.to_string(),
+                "sizes": [found.bytes.len(), size],
+                "targets": fates.iter().map(|(target, fate)| detail(target, fate)).collect::<Vec<_>>(),
+            })
+        };
+        let containers: Vec<Value> = self.containers.iter().map(container).collect();
+        json!({
+            "schema": 1,
+            "file": file.display().to_string(),
+            "written": size.is_some(),
+            "sizes": [old as u64, size.unwrap_or(old as u64)],
+            "unused": self.unused(old, size.unwrap_or(old as u64)),
+            "containers": containers,
+        })
+    }
+}
+
+fn words(target: &str, fate: &TargetResult) -> String {
+    match fate {
+        TargetResult::There => "there already".to_owned(),
+        TargetResult::Covered(generic) => format!("covered by {generic}"),
+        TargetResult::Made { source, route, left_out, .. } => {
+            let verb = if *route == Route::Rewritten { "rewritten" } else { "made" };
+            let without = match left_out.len() {
+                0 => String::new(),
+                1 => ", without one kernel".to_owned(),
+                count => format!(", without {count} kernels"),
+            };
+            format!("{verb} from {source}{}{without}", status(source, target).map_or("", |s| s.1))
+        }
+        TargetResult::Dropped => "dropped".to_owned(),
+        TargetResult::Superseded(generic) => format!("dropped, covered by {generic}"),
+        TargetResult::Refused { reasons, names } if reasons.is_empty() && !names.is_empty() => {
+            "refused: the host part chooses by the GPU's name".to_owned()
+        }
+        TargetResult::Refused { reasons, .. } => format!("refused ({} reasons)", reasons.len()),
+    }
+}
+
+/// The pair's status, and a remark unless it is validated.
+fn status(source: &str, target: &str) -> Option<(String, &'static str)> {
+    let pair = pair(find(source)?, find(target)?)?;
+    let word = if pair.status == hotswap_compat::Status::Validated { "" } else { ", experimental" };
+    Some((pair.status.to_string(), word))
+}
+
+fn detail(target: &str, fate: &TargetResult) -> Value {
+    match fate {
+        TargetResult::There => json!({ "target": target, "how": "native" }),
+        TargetResult::Covered(generic) => json!({ "target": target, "how": "generic", "generic": generic }),
+        TargetResult::Made { source, route, entries, code, left_out } => {
+            let left_out: Vec<&str> = left_out.iter().map(|(_, kernel)| kernel.as_str()).collect();
+            let status = status(source, target).map(|status| status.0);
+            let how = "made";
+            json!({ "target": target, "how": how, "source": source, "route": route, "status": status, "entries": entries, "code": code, "left_out": left_out })
+        }
+        TargetResult::Dropped => json!({ "target": target, "how": "dropped" }),
+        TargetResult::Superseded(generic) => json!({ "target": target, "how": "dropped", "generic": generic }),
+        TargetResult::Refused { reasons, names } => {
+            let reasons: Vec<Value> = reasons.iter().map(Diagnostic::to_json).collect();
+            let name = |row: &Disagreement| json!({ "source": row.source, "gpu": row.gpu, "library": row.library, "kernel": row.kernel, "why": row.why });
+            let names: Vec<Value> = names.iter().map(name).collect();
+            json!({ "target": target, "how": "refused", "reasons": reasons, "names": names })
+        }
+    }
+}

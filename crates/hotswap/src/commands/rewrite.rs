@@ -1,0 +1,215 @@
+//! `hotswap rewrite`: changes the code of a GPU until it runs on another stepping of it.
+//!
+//! A device ELF, linked or relocatable, becomes one for the target. In programs, libraries, objects, archives and fat
+//! binaries the target's code object is added, as by `hotswap retarget`. Both report the changes to each kernel.
+//!
+//! Invariants: Under the policy `error` nothing is written where anything is refused, and all refusals are reported.
+//! Under the others refused code is left unchanged, with the reason. The output does not depend on the number of
+//! threads.
+//!
+//! Absent on purpose: which instructions change, and how (`hotswap-families`, `hotswap-adapt`).
+
+mod report;
+mod repro;
+
+use crate::args::Format;
+use crate::outcome::{Outcome, severity};
+use crate::work::containers::{Done, Job, MAPPED, Work, host_part, threads};
+use crate::work::{allocator, unsuited};
+use clap::Args;
+use hotswap_adapt::{Order, Prepared};
+use hotswap_bundle::{Form, Found};
+use hotswap_code_object::{CodeMap, CodeObject, is_code_object};
+use hotswap_compat::names::HostPart;
+use hotswap_compat::{Allow, Strategy, Verdict, pair, verdict};
+use hotswap_files::{How, Input};
+use hotswap_pipeline::{Request, TargetResult};
+use hotswap_plan::Policy;
+use hotswap_report::{Diagnostic, Severity, codes};
+use hotswap_targets::TargetId;
+use report::{Object, Report};
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Device ELF (linked or relocatable), program, library, object, archive or fat binary
+    pub(super) file: PathBuf,
+    /// Output file; may be the input
+    #[arg(short, value_name = "OUT")]
+    pub(super) output: PathBuf,
+    /// The stepping to make code for
+    #[arg(long, value_name = "TARGET")]
+    pub(super) to: String,
+    /// Form of the report
+    #[arg(long, value_enum, default_value_t)]
+    pub(super) report: Format,
+    /// Action for code that cannot be rewritten: error, warn or keep [default: error]
+    #[arg(long)]
+    policy: Option<String>,
+    /// A device ELF goes on naming its GPU in header and note, for runtimes that report both steppings by that name
+    #[arg(long)]
+    pub(super) keep_machine: bool,
+    /// Write inputs, command and refused functions to this new directory, for a report of a defect
+    #[arg(long, value_name = "DIR")]
+    save_repro: Option<PathBuf>,
+    /// Number of threads [default: one for each core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
+    let target: TargetId = arguments.to.parse()?;
+    if arguments.to != target.processor.name {
+        let what = format!("`{}`: features go with the code and cannot be asked for", arguments.to);
+        return Err(Diagnostic::error(codes::USAGE, what));
+    }
+    let policy = arguments.policy.as_deref().map(str::parse).transpose()?.unwrap_or_default();
+    let repro = arguments.save_repro.as_deref().map(repro::Directory::new).transpose()?;
+    let input = hotswap_files::open_to_change(&arguments.file, &arguments.output)?;
+    let task = Task { arguments, target, policy, input: &input };
+    let (report, written) = if is_code_object(&input) { task.device_elf() } else { task.containers() }
+        .map_err(|error| error.in_file(&arguments.file))?;
+    if let Some(repro) = repro {
+        repro.save(arguments, &input, &report)?;
+    }
+    let problems = report.problems();
+    let text = report.show(arguments.report, written);
+    Ok(Outcome { text, problems })
+}
+
+/// The request.
+struct Task<'t> {
+    arguments: &'t Arguments,
+    target: TargetId,
+    policy: Policy,
+    input: &'t Input,
+}
+
+/// Sizes before and after; `None` where nothing was written.
+type Written = Option<u64>;
+
+impl<'t> Task<'t> {
+    fn report(&self, objects: Vec<Object>) -> Report<'t> {
+        Report {
+            file: &self.arguments.file,
+            target: self.arguments.to.clone(),
+            old: self.input.len() as u64,
+            objects,
+            severity: severity(self.policy),
+        }
+    }
+
+    fn stops(&self, objects: &[Object]) -> bool {
+        severity(self.policy) == Some(Severity::Error) && objects.iter().any(|object| !object.refused.is_empty())
+    }
+
+    /// Rewrites a file that is one code object.
+    fn device_elf(&self) -> Result<(Report<'t>, Written), Diagnostic> {
+        let object = CodeObject::parse(self.input);
+        let source = match &object {
+            Ok(object) => object.target_id(),
+            Err(error) => self.source_of(error)?,
+        };
+        // Files without metadata have no kernels; other problems are reported by the engine.
+        object.as_ref().map_or(Ok(()), CodeObject::check_descriptors)?;
+        let (prepared, said) = match self.target_of(source)? {
+            None => Object::there(source),
+            Some(target) => {
+                let order = Order { target, keep_machine: self.arguments.keep_machine };
+                let one = |error: Diagnostic| vec![error];
+                let prepared = object.map_err(one).and_then(|object| hotswap_adapt::prepare(object, &order));
+                Object::new(source, prepared)
+            }
+        };
+        let objects = vec![said];
+        if self.stops(&objects) {
+            return Ok((self.report(objects), None));
+        }
+        allocator::give_back();
+        let size = self.write(prepared.as_ref())?;
+        Ok((self.report(objects), Some(size)))
+    }
+
+    /// The target of a file that is not a complete code object.
+    fn source_of(&self, error: &Diagnostic) -> Result<TargetId, Diagnostic> {
+        // Without one, the original error is reported; a file that cannot be mapped at all has its own error.
+        CodeMap::read(self.input)?.target_id.ok_or_else(|| error.clone())
+    }
+
+    /// Writes the file, copying unchanged parts from the input, and reads it again; returns its size.
+    fn write(&self, prepared: Option<&Prepared<'_>>) -> Result<u64, Diagnostic> {
+        let whole = || vec![(0, &self.input[..])];
+        let size = prepared.map_or(self.input.len() as u64, Prepared::size);
+        let parts = prepared.map_or_else(whole, Prepared::parts);
+        let (to, like) = (&self.arguments.output, (size, &*self.arguments.file));
+        let how = How { sources: &[self.input], threads: threads(self.arguments.jobs) };
+        let check = |made: &Input| prepared.map_or(Ok(()), |prepared| prepared.check(made));
+        hotswap_files::replace_parts(to, like, how, parts.into_iter(), check)?;
+        Ok(size)
+    }
+
+    /// The target for code of `source`; `None` where the code is for it already.
+    fn target_of(&self, source: TargetId) -> Result<Option<TargetId>, Diagnostic> {
+        let (from, to) = (source.processor, self.target.processor);
+        if from == to {
+            return Ok(None);
+        }
+        if let Verdict::Refused { why } = verdict(from, to) {
+            return Err(Diagnostic::error(codes::PAIR_REFUSED, format!("{from}=>{to}: {why}")));
+        }
+        if pair(from, to).is_none_or(|pair| pair.strategy != Strategy::Rewrite) {
+            let what = format!("{from}=>{to}: no code changes between these");
+            return Err(Diagnostic::error(codes::PAIR_REFUSED, what).advise("use `hotswap retarget`"));
+        }
+        hotswap_compat::derive_target_id(&source, to.name).map(Some)
+    }
+
+    /// Rewrites the fat binaries of a file.
+    fn containers(&self) -> Result<(Report<'t>, Written), Diagnostic> {
+        if self.arguments.keep_machine {
+            let what = "--keep-machine is for a device ELF: a fat binary finds its code objects by their targets";
+            return Err(Diagnostic::error(codes::USAGE, what)
+                .advise("extract the code object, rewrite it, and put it back with `hotswap replace`"));
+        }
+        let (file, output) = (&self.arguments.file, &self.arguments.output);
+        let (verb, quarters) = ("rewrite", MAPPED);
+        let job = Job { input: self.input, file, output, threads: threads(self.arguments.jobs), verb, quarters };
+        let containers = job.containers()?;
+        let request = Request {
+            targets: vec![self.target.processor.name.to_owned()],
+            allow: Allow::default(),
+            policy: self.policy,
+            ..Request::default()
+        };
+        let host = host_part(self.input, &containers);
+        let step = |found: &Found<'t>| container(found, &request, self.input, &host);
+        let work: Work<'_, Vec<Object>> = job.work(containers, &|_, found| step(found))?;
+        let objects: Vec<Object> = work.done.iter().flat_map(|handled| handled.said.iter().cloned()).collect();
+        if objects.is_empty() {
+            return Err(Diagnostic::error(codes::NOT_FOUND, "no fat binary in it has a code object"));
+        }
+        if self.stops(&objects) {
+            return Ok((self.report(objects), None));
+        }
+        let size = job.write(&work)?;
+        Ok((self.report(objects), Some(size)))
+    }
+}
+
+fn container<'a>(
+    found: &Found<'a>,
+    request: &Request,
+    file: &[u8],
+    host: &HostPart<'_>,
+) -> Result<Done<'a, Vec<Object>>, Diagnostic> {
+    let place = found.place.to_string();
+    let said = |fates: Vec<(String, TargetResult)>| -> Vec<Object> {
+        fates.into_iter().flat_map(|(_, fate)| Object::of_fate(&place, fate)).collect()
+    };
+    if !matches!(found.form, Form::Bundle | Form::CompressedBundle(_)) {
+        return Ok(Done { new: None, expected: None, said: said(unsuited::fates(found, &request.targets, file)?) });
+    }
+    let made = hotswap_pipeline::retarget(found.bytes, request, host)?;
+    let fates = if made.fates.is_empty() { unsuited::fates(found, &request.targets, file)? } else { made.fates };
+    Ok(Done { new: made.draft, expected: made.expected, said: said(fates) })
+}

@@ -1,0 +1,222 @@
+//! The report of changes to each kernel: a table, or JSON.
+//!
+//! JSON: `{schema: 1, file, target, written, sizes: [before, after], totals: {functions, sites, families: {name:
+//! count}, grown, cycles}, objects: [{place, state, source, record, reasons}]}`. `state` is `rewritten`, `unchanged`
+//! (no code that differs on the target), `there` (compiled for the target, or rewritten before), `made` (by another
+//! route) or `refused`. `record` is `hotswap_adapt::ObjectRecord`, and `reasons` are diagnostics as everywhere.
+
+use crate::args::Format;
+use crate::work::{functions, text};
+use hotswap_adapt::{FunctionRecord, ObjectRecord, Prepared};
+use hotswap_families::ALIAS_FAMILIES;
+use hotswap_pipeline::TargetResult;
+use hotswap_report::{Diagnostic, Route, Severity, codes};
+use hotswap_targets::TargetId;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// One code object.
+#[derive(Debug, Clone)]
+pub(super) struct Object {
+    /// Container and entry; empty for a file that is one code object.
+    pub(super) place: String,
+    state: &'static str,
+    source: String,
+    record: Option<ObjectRecord>,
+    pub(super) refused: Vec<Diagnostic>,
+}
+
+impl Object {
+    /// An object that is for the target already.
+    pub(super) fn there<'a>(source: TargetId) -> (Option<Prepared<'a>>, Self) {
+        let (place, source) = (String::new(), source.to_string());
+        (None, Self { place, state: "there", source, record: None, refused: Vec::new() })
+    }
+
+    /// The engine's result for a code object on its own.
+    pub(super) fn new(
+        source: TargetId,
+        prepared: Result<Prepared<'_>, Vec<Diagnostic>>,
+    ) -> (Option<Prepared<'_>>, Self) {
+        let (place, source) = (String::new(), source.to_string());
+        match prepared {
+            Ok(prepared) => {
+                let (state, record) = (state(prepared.record()), Some(prepared.record().clone()));
+                (Some(prepared), Self { place, state, source, record, refused: Vec::new() })
+            }
+            Err(refused) => (None, Self { place, state: "refused", source, record: None, refused }),
+        }
+    }
+
+    /// The outcome for the target in one container.
+    pub(super) fn of_fate(place: &str, fate: TargetResult) -> Vec<Self> {
+        let object =
+            |state, source: String| Self { place: place.to_owned(), state, source, record: None, refused: Vec::new() };
+        match fate {
+            TargetResult::Made { route: Route::Rewritten, code, entries, .. } => {
+                let named = code.into_iter().zip(entries);
+                let one = |(record, entry): (ObjectRecord, String)| {
+                    let object = object(state(&record), record.source.clone());
+                    Self { place: format!("{place}: {entry}"), record: Some(record), ..object }
+                };
+                named.map(one).collect()
+            }
+            TargetResult::Made { source, .. } => vec![object("made", source.to_owned())],
+            TargetResult::Refused { reasons, names } => {
+                let by_name = names.iter().map(|row| {
+                    let mut error = Diagnostic::error(codes::CHOSEN_BY_NAME, row.to_string());
+                    error.place.kernel = Some(row.kernel.clone());
+                    error
+                });
+                let refused = reasons.into_iter().chain(by_name).collect();
+                vec![Self { refused, ..object("refused", String::new()) }]
+            }
+            TargetResult::There => vec![object("there", String::new())],
+            TargetResult::Covered(generic) => vec![object("there", generic.to_owned())],
+            TargetResult::Dropped | TargetResult::Superseded(_) => Vec::new(),
+        }
+    }
+}
+
+/// Whether its code was changed, or was valid for the target already.
+fn state(record: &ObjectRecord) -> &'static str {
+    let label = |name: &str| ALIAS_FAMILIES.contains(&name);
+    if record.families.iter().all(|family| label(&family.name)) { "unchanged" } else { "rewritten" }
+}
+
+/// The report about a file.
+pub(super) struct Report<'r> {
+    pub(super) file: &'r Path,
+    pub(super) target: String,
+    pub(super) old: u64,
+    pub(super) objects: Vec<Object>,
+    /// The severity of a refusal.
+    pub(super) severity: Option<Severity>,
+}
+
+impl Report<'_> {
+    /// All refusals, by the policy.
+    pub(super) fn problems(&self) -> Vec<Diagnostic> {
+        let Some(severity) = self.severity else { return Vec::new() };
+        let placed = |object: &Object, reason: &Diagnostic| {
+            let mut problem = Diagnostic { severity, ..reason.clone() }.in_file(self.file);
+            let inner = problem.place.entry.take();
+            let parts = [Some(object.place.clone()).filter(|place| !place.is_empty()), inner];
+            let entry: Vec<String> = parts.into_iter().flatten().collect();
+            problem.place.entry = (!entry.is_empty()).then(|| entry.join(": "));
+            problem
+        };
+        self.objects.iter().flat_map(|object| object.refused.iter().map(move |reason| placed(object, reason))).collect()
+    }
+
+    pub(super) fn show(&self, format: Format, written: Option<u64>) -> String {
+        match format {
+            Format::Text => self.text(written),
+            Format::Json => text::json(&self.json(written)),
+        }
+    }
+
+    fn records(&self) -> impl Iterator<Item = &ObjectRecord> {
+        self.objects.iter().filter_map(|object| object.record.as_ref())
+    }
+
+    fn functions(&self) -> impl Iterator<Item = &FunctionRecord> {
+        self.records().flat_map(|record| &record.functions)
+    }
+
+    /// Numbers of changed sites, by family.
+    fn families(&self) -> BTreeMap<&str, u64> {
+        let mut families = BTreeMap::new();
+        let all = self.records().flat_map(|record| &record.families);
+        for family in all.filter(|family| !ALIAS_FAMILIES.contains(&family.name.as_str())) {
+            *families.entry(family.name.as_str()).or_default() += family.sites;
+        }
+        families
+    }
+
+    fn json(&self, written: Option<u64>) -> Value {
+        let object = |object: &Object| {
+            json!({
+                "place": object.place,
+                "state": object.state,
+                "source": object.source,
+                "record": object.record,
+                "reasons": object.refused.iter().map(Diagnostic::to_json).collect::<Vec<_>>(),
+            })
+        };
+        let families = self.families();
+        json!({
+            "schema": 1,
+            "file": self.file.display().to_string(),
+            "target": self.target,
+            "written": written.is_some(),
+            "sizes": [self.old, written.unwrap_or(self.old)],
+            "totals": {
+                "functions": self.functions().count(),
+                "sites": families.values().sum::<u64>(),
+                "families": families,
+                "grown": self.records().map(|record| record.grown).sum::<i64>(),
+                "cycles": self.functions().map(|function| function.cycles).sum::<u64>(),
+            },
+            "objects": self.objects.iter().map(object).collect::<Vec<_>>(),
+        })
+    }
+
+    fn text(&self, written: Option<u64>) -> String {
+        let mut out = String::new();
+        for object in &self.objects {
+            out += &self.object(object);
+        }
+        let assumed: BTreeSet<&str> =
+            self.functions().flat_map(|function| &function.assumes).map(String::as_str).collect();
+        out.extend(assumed.iter().map(|assumption| format!("taken for granted: {assumption}\n")));
+        let file = text::plain(&self.file.display().to_string());
+        let end = written.map_or("nothing was written".to_owned(), |size| format!("{} to {size} bytes", self.old));
+        out += &format!("{file}: {}; {end}\n", self.totals());
+        out
+    }
+
+    fn totals(&self) -> String {
+        let families = self.families();
+        let count = |state: &str| self.objects.iter().filter(|object| object.state == state).count();
+        let told = [
+            ("rewritten", "rewritten"),
+            ("unchanged", "right as it is"),
+            ("made", "made by another route"),
+            ("there", "there already"),
+            ("refused", "refused"),
+        ];
+        let told: Vec<String> = told
+            .iter()
+            .map(|(state, words)| (count(state), words))
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, words)| format!("{count} {words}"))
+            .collect();
+        let told = if told.is_empty() { "no code object".to_owned() } else { told.join(", ") };
+        let sites: u64 = families.values().sum();
+        if sites == 0 {
+            return told;
+        }
+        let by_family: Vec<String> = families.iter().map(|(name, count)| format!("{name} {count}")).collect();
+        let grown: i64 = self.records().map(|record| record.grown).sum();
+        format!("{told}; {sites} places changed ({}), code grown by {grown} bytes", by_family.join(", "))
+    }
+
+    fn object(&self, object: &Object) -> String {
+        let place = if object.place.is_empty() { String::new() } else { format!("{}: ", text::plain(&object.place)) };
+        let state = match object.state {
+            "rewritten" => format!("rewritten from {}", object.source),
+            "unchanged" => format!("the code for {} is right as it is", object.source),
+            "made" => format!("made from {} by another route", object.source),
+            "there" if object.source.is_empty() || object.source == self.target => "there already".to_owned(),
+            "there" => format!("covered by {}", object.source),
+            _ => format!("refused ({} reasons)", object.refused.len()),
+        };
+        let label = object.record.as_ref().is_some_and(|record| !record.labelled);
+        let label = if label { ", header and note name the source" } else { "" };
+        let mut out = format!("{place}{}: {state}{label}\n", self.target);
+        out += &object.record.as_ref().map_or_else(String::new, |record| functions::table(record, "--report json"));
+        out
+    }
+}

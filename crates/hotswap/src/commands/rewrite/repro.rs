@@ -1,0 +1,152 @@
+//! `--save-repro`: the data for finding out why code was refused, or why it was rewritten the way it was.
+//!
+//! | file | content |
+//! |---|---|
+//! | `command.txt` | the command that does it again, in that directory; version and build of HotSwap |
+//! | `input` | the input |
+//! | `report.json` | the report |
+//! | `entry-N.co` | in files with fat binaries: the code object of a refused entry |
+//! | `NAME.s`, `NAME.bin` | a refused function: instructions with offsets, bytes |
+//!
+//! Invariants: the directory is new, so that it contains nothing of an earlier run; it is created completely or not at
+//! all.
+
+use super::Arguments;
+use super::report::Report;
+use crate::args::Format;
+use hotswap_code_object::{CodeMap, CodeSection, is_code_object};
+use hotswap_isa::{Isa, Target};
+use hotswap_plan::{IDENTITY, VERSION};
+use hotswap_report::{Diagnostic, codes};
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A directory that does not exist yet.
+pub(super) struct Directory {
+    path: PathBuf,
+}
+
+fn cannot(error: &std::io::Error, path: &Path) -> Diagnostic {
+    Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(path)
+}
+
+impl Directory {
+    /// Checks the name before the work, so that a wrong one does not cost it.
+    pub(super) fn new(path: &Path) -> Result<Self, Diagnostic> {
+        if path.exists() {
+            return Err(Diagnostic::error(codes::CANNOT_WRITE, "it is there already")
+                .in_file(path)
+                .advise("name a new directory"));
+        }
+        Ok(Self { path: path.to_owned() })
+    }
+
+    /// Writes everything to a temporary directory next to it, then renames that.
+    pub(super) fn save(&self, arguments: &Arguments, input: &[u8], report: &Report<'_>) -> Result<(), Diagnostic> {
+        let mut name = self.path.file_name().unwrap_or_default().to_owned();
+        name.push(format!(".{}", std::process::id()));
+        let draft = self.path.with_file_name(name);
+        let result = fs::create_dir(&draft).map_err(|error| cannot(&error, &draft));
+        let result = result.and_then(|()| {
+            fill(&draft, arguments, input, report)?;
+            fs::rename(&draft, &self.path).map_err(|error| cannot(&error, &self.path))
+        });
+        if result.is_err() {
+            // The first error is the one to report.
+            let _ = fs::remove_dir_all(&draft);
+        }
+        result
+    }
+}
+
+fn put(directory: &Path, name: &str, bytes: &[u8]) -> Result<(), Diagnostic> {
+    let path = directory.join(name);
+    fs::write(&path, bytes).map_err(|error| cannot(&error, &path))
+}
+
+fn fill(directory: &Path, arguments: &Arguments, input: &[u8], report: &Report<'_>) -> Result<(), Diagnostic> {
+    put(directory, "input", input)?;
+    let keep = if arguments.keep_machine { " --keep-machine" } else { "" };
+    let command = format!("hotswap rewrite input -o output --to {}{keep}", arguments.to);
+    put(directory, "command.txt", format!("{command}\n# HotSwap {VERSION} ({IDENTITY})\n").as_bytes())?;
+    put(directory, "report.json", report.show(Format::Json, None).as_bytes())?;
+    if is_code_object(input) {
+        let refused = report.objects.iter().flat_map(|object| &object.refused);
+        return functions(directory, input, refused.collect());
+    }
+    let refused = report.objects.iter().filter(|object| !object.refused.is_empty());
+    let wanted: Vec<_> =
+        refused.flat_map(|object| object.refused.iter().map(move |reason| (&object.place, reason))).collect();
+    entries(directory, input, &wanted)
+}
+
+/// The code objects of refused entries, each once, with their functions.
+fn entries(directory: &Path, input: &[u8], refused: &[(&String, &Diagnostic)]) -> Result<(), Diagnostic> {
+    let contents = hotswap_bundle::open(input);
+    let mut number = 0;
+    for found in &contents.found {
+        let place = found.place.to_string();
+        let device = found.read()?;
+        for image in device.images.iter().filter(|image| is_code_object(&image.data)) {
+            let id = image.id.clone().unwrap_or_default();
+            let is_its = |reason: &Diagnostic| reason.place.entry.as_ref().is_some_and(|entry| entry.starts_with(&id));
+            let reasons = refused.iter().filter(|(at, reason)| **at == place && is_its(reason));
+            let reasons: Vec<&Diagnostic> = reasons.map(|(_, reason)| *reason).collect();
+            if !id.is_empty() && !reasons.is_empty() {
+                number += 1;
+                put(directory, &format!("entry-{number}.co"), &image.data)?;
+                functions(directory, &image.data, reasons)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The functions that the reasons name, each once.
+fn functions(directory: &Path, data: &[u8], reasons: Vec<&Diagnostic>) -> Result<(), Diagnostic> {
+    let Ok(map) = CodeMap::read(data) else { return Ok(()) };
+    let mut done = BTreeSet::new();
+    for reason in reasons {
+        let Some(offset) = reason.place.offset else { continue };
+        let entry = reason.place.entry.as_deref().unwrap_or_default();
+        let Some(section) = map.sections.iter().find(|section| entry.ends_with(&*section.name)) else { continue };
+        let Some((name, range)) = function(section, offset as usize) else { continue };
+        if !done.insert((section.name.to_string(), range.start)) {
+            continue;
+        }
+        let file: String = name
+            .chars()
+            .map(|c| if c.is_ascii_alphanumeric() || "_.-".contains(c) { c } else { '_' })
+            .take(100)
+            .collect();
+        let file = format!("{}-{file}", done.len());
+        let bytes = section.bytes.get(range.clone()).unwrap_or_default();
+        put(directory, &format!("{file}.bin"), bytes)?;
+        put(directory, &format!("{file}.s"), listing(&map, &name, range.start, bytes).as_bytes())?;
+    }
+    Ok(())
+}
+
+/// The function around an offset: from its symbol to its end, or to the next symbol.
+fn function(section: &CodeSection<'_>, offset: usize) -> Option<(String, std::ops::Range<usize>)> {
+    let (symbol, _) = section.name_at(offset)?;
+    let next = section.symbols.iter().map(|other| other.offset).find(|other| *other > symbol.offset);
+    let end = if symbol.size > 0 { symbol.offset + symbol.size } else { next.unwrap_or(section.bytes.len()) };
+    Some((symbol.name.to_string(), symbol.offset..end.min(section.bytes.len())))
+}
+
+/// Instructions as assembly, each with its offset in the section and its bytes.
+fn listing(map: &CodeMap<'_>, name: &str, start: usize, bytes: &[u8]) -> String {
+    let mut out = format!("// {name}\n");
+    let Some(isa) = map.processor.and_then(|processor| Target::find(processor.name)).map(Isa::new) else { return out };
+    let mut walk = isa.walk(bytes);
+    loop {
+        let at = walk.offset();
+        let Some((_, inst)) = walk.next() else { return out };
+        let text = inst.map_or_else(|_| "// no instruction".to_owned(), |inst| inst.text(isa).to_string());
+        let hex: String = bytes[at..walk.offset()].iter().map(|byte| format!("{byte:02x}")).collect();
+        let _ = writeln!(out, "\t{text:<60} // {:#x}: {hex}", start + at);
+    }
+}

@@ -1,0 +1,144 @@
+//! `hotswap explain`, `targets` and `families`: the product's tables.
+
+use crate::args::Format;
+use crate::outcome::Outcome;
+use crate::work::text;
+use hotswap_families::{FAMILIES, Family, Registry};
+use hotswap_report::{Code, Diagnostic, codes};
+use hotswap_targets::{Capability, Limits, PROCESSORS, Processor, Support, Vgprs};
+use serde_json::json;
+
+pub(crate) fn explain(id: Option<&str>) -> Result<Outcome, Diagnostic> {
+    let Some(id) = id else {
+        let rows: Vec<_> = codes::CODES.iter().map(|code| vec![code.id.to_owned(), code.summary.to_owned()]).collect();
+        return Ok(text::table(&rows).into());
+    };
+    let code = codes::find(&id.to_ascii_uppercase())
+        .ok_or_else(|| Diagnostic::error(codes::USAGE, format!("`{id}` is no code; `hotswap explain` lists all")))?;
+    Ok(explanation(code).into())
+}
+
+fn explanation(code: &Code) -> String {
+    format!("{}: {}\nWhat to do: {}\nExit code: {}\n", code.id, code.summary, code.advice, code.exit)
+}
+
+pub(crate) fn targets(format: Format) -> Outcome {
+    let known = PROCESSORS.iter().filter(|processor| !processor.withdrawn);
+    if format == Format::Json {
+        return text::json(&json!({ "schema": 1, "targets": known.map(processor_json).collect::<Vec<_>>() })).into();
+    }
+    let mut rows = vec![
+        ["TARGET", "FAMILY", "GROUP", "WAVE", "VGPRS", "LDS", "XNACK", "SRAMECC", "COVERS"].map(str::to_owned).to_vec(),
+    ];
+    rows.extend(known.map(|processor| {
+        vec![
+            processor.name.to_owned(),
+            processor.family.to_string(),
+            processor.group.unwrap_or("-").to_owned(),
+            waves(processor),
+            vgprs(processor).map(|vgprs| vgprs.total.to_string()).collect::<Vec<_>>().join("/"),
+            format!("{}K", processor.limits.lds.addressable / 1024),
+            support(processor.xnack).to_owned(),
+            support(processor.sramecc).to_owned(),
+            processor.covers.join(" "),
+        ]
+    }));
+    let note = "\nVGPRS are those of one SIMD, for each wave size. `--format json` has the other limits and what a target can do.\n\
+                Code for one member of a group may be relabelled for another (`hotswap compat SOURCE TARGET`).\n";
+    (text::table(&rows) + note).into()
+}
+
+fn support(support: Support) -> &'static str {
+    match support {
+        Support::No => "no",
+        Support::Yes => "yes",
+        Support::Unsettled => "?",
+    }
+}
+
+fn lanes(processor: &Processor) -> impl Iterator<Item = u64> {
+    [32, 64].into_iter().filter(|lanes| processor.waves.contains(*lanes))
+}
+
+fn waves(processor: &Processor) -> String {
+    lanes(processor).map(|lanes| lanes.to_string()).collect::<Vec<_>>().join("/")
+}
+
+fn vgprs(processor: &Processor) -> impl Iterator<Item = &Vgprs> {
+    lanes(processor).filter_map(|lanes| processor.limits.vgprs(lanes))
+}
+
+fn limits_json(processor: &Processor) -> serde_json::Value {
+    let Limits { sgprs, waves_per_simd, simds_per_cu, lds, workgroup, cache_line, clause, .. } = processor.limits;
+    let vgprs = lanes(processor).zip(vgprs(processor)).map(|(lanes, vgprs)| {
+        json!({
+            "wave": lanes,
+            "addressable": vgprs.addressable,
+            "allocatable": vgprs.allocatable,
+            "per_simd": vgprs.total,
+            "granule": vgprs.granule,
+            "descriptor_granule": vgprs.descriptor_granule,
+        })
+    });
+    let file = sgprs.shared.map(|file| json!({ "per_simd": file.total, "granule": file.granule, "descriptor_granule": file.descriptor_granule }));
+    json!({
+        "vgprs": vgprs.collect::<Vec<_>>(),
+        "sgprs": { "addressable": sgprs.addressable, "user": sgprs.user, "shared": file },
+        "lds": { "addressable": lds.addressable, "per_cu": lds.per_cu, "granule": lds.granule },
+        "waves_per_simd": waves_per_simd,
+        "simds_per_cu": simds_per_cu,
+        "workgroup": workgroup,
+        "cache_line": cache_line,
+        "clause": clause,
+    })
+}
+
+fn processor_json(processor: &Processor) -> serde_json::Value {
+    json!({
+        "name": processor.name,
+        "mach": processor.mach,
+        "family": processor.family.to_string(),
+        "group": processor.group,
+        "generic": processor.is_generic(),
+        "xnack": support(processor.xnack),
+        "sramecc": support(processor.sramecc),
+        "covers": processor.covers,
+        "triples": processor.triples(),
+        "limits": limits_json(processor),
+        "capabilities": processor.capabilities.iter().map(Capability::name).collect::<Vec<_>>(),
+    })
+}
+
+pub(crate) fn families(format: Format) -> Outcome {
+    let registry = Registry::installed();
+    let problems = registry.sound().err().into_iter().collect();
+    Outcome { text: families_text(registry, format), problems }
+}
+
+fn families_text(registry: &Registry, format: Format) -> String {
+    let third_party: Vec<&Family> = registry.third_party_families().collect();
+    if format == Format::Json {
+        let own = FAMILIES.iter().map(|family| family_json(family, false));
+        let all: Vec<_> = own.chain(third_party.iter().map(|family| family_json(family, true))).collect();
+        return text::json(&json!({ "schema": 1, "families": all }));
+    }
+    let mut rows = vec![["FAMILY", "SCOPE", "WHAT"].map(str::to_owned).to_vec()];
+    rows.extend(FAMILIES.iter().map(|family| family_row(family, family.summary.to_owned())));
+    let linked = |family: &&Family| family_row(family, format!("{} (linked into this build)", family.summary));
+    rows.extend(third_party.iter().map(linked));
+    text::table(&rows)
+}
+
+fn family_row(family: &Family, summary: String) -> Vec<String> {
+    vec![family.name.to_owned(), family.scope.name().to_owned(), summary]
+}
+
+fn family_json(family: &Family, third_party: bool) -> serde_json::Value {
+    json!({
+        "name": family.name,
+        "scope": family.scope.name(),
+        "order": family.order,
+        "summary": family.summary,
+        "third_party": third_party,
+    })
+}

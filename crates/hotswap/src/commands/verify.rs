@@ -1,0 +1,165 @@
+//! `hotswap verify`: whether HIP, comgr and LLVM can read the contents of a file.
+//!
+//! In addition to the checks of `inspect` (records, hashes, targets), it checks the layout of each bundle: entry IDs,
+//! duplicate, empty and overlapping entries, alignment, the length of the entry table. It also checks whether the plans
+//! that manifests name were carried out ([`crate::work::kept_plans`]).
+
+mod against;
+
+use crate::args::{Files, Format};
+use crate::outcome::Outcome;
+use crate::work::inventory::Depth;
+use crate::work::{provenance, text};
+use clap::Args;
+use hotswap_bundle::{ALIGNMENT, Entry, EntryId, Found, HashState, Kind, TABLE_LIMIT, parse_lenient};
+use hotswap_report::{Diagnostic, Severity, codes};
+use hotswap_targets::TargetId;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The file from which FILE was made by `hotswap rewrite`: prove that the code of both does the same
+    #[arg(long, value_name = "ORIGINAL")]
+    against: Option<PathBuf>,
+    #[command(flatten)]
+    files: Files,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
+    let files = &arguments.files;
+    match (&arguments.against, &files.files[..]) {
+        (None, _) => Ok(check(files)),
+        (Some(original), [rewritten]) => against::run(original, rewritten, files.output.format),
+        (Some(_), _) => Err(Diagnostic::error(codes::USAGE, "--against takes one original and one rewritten file")),
+    }
+}
+
+/// Checks the files one by one.
+fn check(arguments: &Files) -> Outcome {
+    let mut outcome = Outcome::default();
+    let mut files = Vec::new();
+    for file in &arguments.files {
+        let (count, problems) = verify(file).unwrap_or_else(|error| (0, vec![error]));
+        let is_good = problems.iter().all(|problem| problem.severity != Severity::Error);
+        if arguments.output.format == Format::Text && is_good {
+            let containers = if count == 1 { "1 container" } else { &format!("{count} containers") };
+            outcome.text += &format!("{}: {containers}, verified\n", text::plain(&file.display().to_string()));
+        }
+        let told: Vec<_> = problems.iter().map(Diagnostic::to_json).collect();
+        files.push(
+            json!({ "file": file.display().to_string(), "containers": count, "verified": is_good, "problems": told }),
+        );
+        outcome.problems.extend(problems);
+    }
+    if arguments.output.format == Format::Json {
+        outcome.text = text::json(&json!({ "schema": 1, "files": files }));
+    }
+    outcome
+}
+
+/// The number of containers, and the problems found in them.
+fn verify(file: &Path) -> Result<(usize, Vec<Diagnostic>), Diagnostic> {
+    let bytes = hotswap_files::open_or_stdin(file)?;
+    let contents = hotswap_bundle::open(&bytes);
+    let report = provenance::inspect(file, &bytes, Depth::Images, &mut Vec::new());
+    let plans = report.broken_plans().into_iter().map(|problem| problem.in_file(file));
+    let mut problems: Vec<Diagnostic> = plans.collect();
+    problems.extend(report.problems);
+    for found in &contents.found {
+        let place = found.place.to_string();
+        let named = |mut problem: Diagnostic| {
+            let entry = problem.place.entry.take();
+            problem.in_entry(entry.map_or(place.clone(), |entry| format!("{place}: {entry}"))).in_file(file)
+        };
+        problems.extend(layout(found).into_iter().map(named));
+    }
+    // `inspect` only warns about a wrong hash; here it is an error.
+    problems.retain(|problem| !(problem.severity == Severity::Warning && problem.what.contains("hash in the header")));
+    Ok((contents.found.len(), problems))
+}
+
+fn malformed(what: impl Into<String>) -> Diagnostic {
+    Diagnostic::error(codes::MALFORMED, what)
+}
+
+/// Checks of the entry IDs as a set.
+fn identities(entries: &[Entry<'_>]) -> Vec<Diagnostic> {
+    let ids: Vec<EntryId> = entries.iter().filter_map(|entry| EntryId::parse(&entry.id).ok()).collect();
+    let mut problems = Vec::new();
+    if !ids.iter().any(|id| *id.kind() == Kind::Host) {
+        let warning = Diagnostic::warning(codes::MALFORMED, "it has no entry for the host");
+        problems
+            .push(warning.advise("clang-offload-bundler 22 crashes on such a bundle; bundle with an empty host file"));
+    }
+    for id in &ids {
+        match id.kind() {
+            Kind::Other(word) => {
+                let what = format!("`{word}` is no kind of entry that HIP looks at");
+                problems.push(Diagnostic::warning(codes::MALFORMED, what).in_entry(id.as_str()));
+            }
+            Kind::Hip | Kind::HipV4 if id.target().is_none() => {
+                problems.push(malformed("the ID names no target").in_entry(id.as_str()));
+            }
+            _ => {}
+        }
+    }
+    let targets: Vec<TargetId> = ids.iter().filter_map(|id| id.target()?.parse().ok()).collect();
+    let mixed = |states: fn(&TargetId) -> bool| {
+        let some = targets.iter().filter(|target| states(target));
+        some.map(|target| target.processor).find(|one| targets.iter().any(|id| id.processor == *one && !states(id)))
+    };
+    let xnack = mixed(|target| target.xnack.is_some()).map(|processor| (processor, "xnack"));
+    let sramecc = mixed(|target| target.sramecc.is_some()).map(|processor| (processor, "sramecc"));
+    problems.extend(xnack.into_iter().chain(sramecc).map(|(processor, feature)| {
+        let what = format!("{} stands there with and without {feature}", processor.name);
+        malformed(what).advise("name the feature in all entries of that processor or in none, as clang demands")
+    }));
+    problems
+}
+
+fn layout(found: &Found<'_>) -> Vec<Diagnostic> {
+    // Files that are no bundle, or cannot be read, have been reported already.
+    let Ok((bundle, _)) = parse_lenient(found.bytes) else { return Vec::new() };
+    let mut problems = Vec::new();
+    if bundle.hash() == HashState::Wrong {
+        problems.push(malformed("the hash in its header is not that of its content"));
+    }
+    let table: u64 = 32 + bundle.entries().iter().map(|entry| 24 + entry.id.len() as u64).sum::<u64>();
+    if bundle.compression().is_none() && table > TABLE_LIMIT {
+        problems.push(Diagnostic::error(codes::BUNDLE_FULL, format!("its table has {table} bytes")));
+    }
+    let entries = bundle.entries();
+    problems.extend(identities(entries));
+    for (number, entry) in entries.iter().enumerate() {
+        let mut wrong = |problem: Diagnostic| problems.push(problem.in_entry(&entry.id));
+        let kind = match EntryId::parse(&entry.id) {
+            Ok(id) => Some(id.kind().clone()),
+            Err(error) => {
+                wrong(error);
+                None
+            }
+        };
+        if entries[..number].iter().any(|other| other.id == entry.id) {
+            wrong(malformed("the ID is there twice"));
+        }
+        if entry.data.is_empty() && kind.is_some_and(|kind| kind != Kind::Host) {
+            wrong(malformed("the entry is empty"));
+        }
+        let range = |data: &[u8]| (data.as_ptr() as usize, data.as_ptr() as usize + data.len());
+        let (start, end) = range(&entry.data);
+        let overlaps = |other: &&hotswap_bundle::Entry<'_>| {
+            let (from, to) = range(&other.data);
+            start < to && from < end && (start, end) != (from, to)
+        };
+        if let Some(other) = entries[..number].iter().find(overlaps) {
+            wrong(malformed(format!("the entry overlaps with {}", other.id)));
+        }
+    }
+    if bundle.alignment() < ALIGNMENT && entries.iter().any(|entry| !entry.data.is_empty()) {
+        let what = format!("its entries are aligned to {} bytes; HIP expects {ALIGNMENT}", bundle.alignment());
+        let warning = Diagnostic::warning(codes::MALFORMED, what);
+        problems.push(warning.advise("bundle with -bundle-align=4096, or change it with `hotswap`"));
+    }
+    problems
+}

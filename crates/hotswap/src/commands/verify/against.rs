@@ -1,0 +1,122 @@
+//! `hotswap verify --against ORIGINAL REWRITTEN`: proves a rewrite from the two files, with the certificate in rewritten
+//! code objects.
+//!
+//! Each file is a code object or contains code objects. Every code object of the rewritten file that carries a
+//! certificate is compared with those of the original; one of them must be its source. JSON: `{schema: 1, original,
+//! rewritten, objects: [{place, original, proven, unchanged, sites, assumes, findings}]}`.
+//!
+//! Absent on purpose: the proof (`hotswap-lint`).
+
+use crate::args::Format;
+use crate::outcome::Outcome;
+use crate::work::code_objects::{code_objects, finding_json, in_place};
+use crate::work::text;
+use hotswap_code_object::{CodeObject, certificate_note};
+use hotswap_lint::{Proof, against};
+use hotswap_report::{Diagnostic, codes};
+use serde_json::{Value, json};
+use std::path::Path;
+
+pub(crate) fn run(original: &Path, rewritten: &Path, format: Format) -> Result<Outcome, Diagnostic> {
+    let mut originals: Vec<(String, Vec<u8>)> = Vec::new();
+    let unread = code_objects(original, |place, _, data| originals.push((place.to_owned(), data.to_vec())))
+        .map_err(|error| error.in_file(original))?;
+    let (mut compared, mut problems) = (Vec::new(), unread);
+    let mut bare: Vec<(String, Vec<u8>)> = Vec::new();
+    let each = |place: &str, _: &str, data: &[u8]| match certificate_note(data).is_some() {
+        true => compared.push(prove(place, data, &originals)),
+        false => bare.push((place.to_owned(), data.to_vec())),
+    };
+    problems.extend(code_objects(rewritten, each).map_err(|error| error.in_file(rewritten))?);
+    // Without any certificate the file may be a copy with another label.
+    if compared.is_empty() {
+        compared.extend(bare.iter().map(|(place, data)| prove(place, data, &originals)));
+    }
+    let mut outcome = Outcome { text: String::new(), problems };
+    let mut told = Vec::new();
+    for result in compared {
+        match result {
+            Ok(compared) => {
+                outcome.problems.extend(compared.problems(rewritten));
+                outcome.text += &compared.text(rewritten);
+                told.push(compared.json());
+            }
+            Err(error) => outcome.problems.push(error.in_file(rewritten)),
+        }
+    }
+    if format == Format::Json {
+        let (original, rewritten) = (original.display().to_string(), rewritten.display().to_string());
+        outcome.text =
+            text::json(&json!({ "schema": 1, "original": original, "rewritten": rewritten, "objects": told }));
+    }
+    Ok(outcome)
+}
+
+/// A rewritten code object with the original that it was compared with.
+struct Compared {
+    place: String,
+    original: String,
+    proof: Proof,
+}
+
+/// The proof against the code object's source among `originals`; without one, the attempt that got furthest.
+fn prove(place: &str, data: &[u8], originals: &[(String, Vec<u8>)]) -> Result<Compared, Diagnostic> {
+    let mut best: Option<Compared> = None;
+    for (original, bytes) in originals {
+        // An object with other kernels is not a candidate.
+        if !has_same_kernels(bytes, data) {
+            continue;
+        }
+        let proof = against(bytes, data).map_err(|error| in_place(error, place))?;
+        let is_done = proof.findings.is_empty();
+        if is_done || best.as_ref().is_none_or(|best| proof.unchanged > best.proof.unchanged) {
+            best = Some(Compared { place: place.to_owned(), original: original.clone(), proof });
+        }
+        if is_done {
+            break;
+        }
+    }
+    best.ok_or_else(|| {
+        let what = "the original has no code object with these kernels";
+        in_place(Diagnostic::error(codes::NOT_PROVEN, what), place)
+    })
+}
+
+fn has_same_kernels(one: &[u8], other: &[u8]) -> bool {
+    let (Ok(one), Ok(other)) = (CodeObject::parse(one), CodeObject::parse(other)) else { return false };
+    let names = |object: &CodeObject<'_>| object.note().kernels.iter().map(|kernel| kernel.symbol.to_owned()).collect();
+    let (one, other): (Vec<String>, Vec<String>) = (names(&one), names(&other));
+    one == other
+}
+
+impl Compared {
+    fn problems(&self, file: &Path) -> impl Iterator<Item = Diagnostic> {
+        self.proof.findings.iter().map(move |finding| in_place(finding.diagnostic().in_file(file), &self.place))
+    }
+
+    fn text(&self, file: &Path) -> String {
+        let place = if self.place.is_empty() { String::new() } else { format!(": {}", self.place) };
+        let name = text::plain(&format!("{}{place}", file.display()));
+        let Proof { unchanged, sites, assumes, findings } = &self.proof;
+        if !findings.is_empty() {
+            return format!("{name}: not proven, {} findings\n", findings.len());
+        }
+        let mut text = format!("{name}: proven: {unchanged} instructions unchanged, {sites} replaced\n");
+        text.extend(assumes.iter().map(|what| format!("  taken for granted: {}\n", text::plain(what))));
+        text
+    }
+
+    fn json(&self) -> Value {
+        let Proof { unchanged, sites, assumes, findings } = &self.proof;
+        let findings: Vec<Value> = findings.iter().map(finding_json).collect();
+        json!({
+            "place": self.place,
+            "original": self.original,
+            "proven": findings.is_empty(),
+            "unchanged": unchanged,
+            "sites": sites,
+            "assumes": assumes,
+            "findings": findings,
+        })
+    }
+}

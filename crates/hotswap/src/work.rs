@@ -1,0 +1,15 @@
+//! The functions that several commands share.
+//!
+//! Invariant: nothing here knows a command, its arguments or its outcome.
+
+pub(crate) mod allocator;
+pub(crate) mod code_objects;
+pub(crate) mod containers;
+pub(crate) mod functions;
+pub(crate) mod grouped;
+pub(crate) mod inventory;
+pub(crate) mod kept_plans;
+pub(crate) mod memory_budget;
+pub(crate) mod provenance;
+pub(crate) mod text;
+pub(crate) mod unsuited;

@@ -1,0 +1,60 @@
+//! The code objects of a file one by one, for the commands that judge them.
+
+use crate::work::inventory::{self, Depth};
+use hotswap_bundle::{Form, ImageKind, Place};
+use hotswap_lint::Finding;
+use hotswap_report::{Diagnostic, codes};
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// Calls `each` for the code objects of a file with place and target; returns the problems of unreadable ones.
+///
+/// # Errors
+/// A file that cannot be read, or contains no code object.
+pub(crate) fn code_objects(
+    file: &Path,
+    mut each: impl FnMut(&str, &str, &[u8]),
+) -> Result<Vec<Diagnostic>, Diagnostic> {
+    let bytes = hotswap_files::open_or_stdin(file)?;
+    let contents = hotswap_bundle::open(&bytes);
+    let is_bare = matches!(contents.found.as_slice(), [one] if one.form == Form::Bare && one.place == Place::default());
+    let mut count = 0;
+    let unread = inventory::visit_to(&contents, Depth::Images, |container| {
+        let place = container.found.place.to_string();
+        for row in &container.rows {
+            if !matches!(row.image.kind, ImageKind::CodeObject | ImageKind::DeviceObject) {
+                continue;
+            }
+            count += 1;
+            let entry = row.image.id.clone().unwrap_or_else(|| row.number.to_string());
+            let place = if is_bare { String::new() } else { format!("{place}: {entry}") };
+            each(&place, row.target.as_deref().unwrap_or("-"), &row.image.data);
+        }
+    });
+    match count == 0 && unread.is_empty() {
+        true => Err(Diagnostic::error(codes::NOT_FOUND, "it holds no code object")),
+        false => Ok(unread),
+    }
+}
+
+/// Puts the container and the entry before the error's section.
+pub(crate) fn in_place(mut error: Diagnostic, place: &str) -> Diagnostic {
+    if !place.is_empty() {
+        let section = error.place.entry.take();
+        error.place.entry = Some(section.map_or_else(|| place.to_owned(), |section| format!("{place}: {section}")));
+    }
+    error
+}
+
+/// A finding as JSON.
+pub(crate) fn finding_json(finding: &Finding) -> Value {
+    json!({
+        "rule": finding.rule.id,
+        "section": finding.section,
+        "function": finding.function,
+        "offset": finding.offset,
+        "mnemonic": finding.mnemonic,
+        "reason": finding.reason,
+        "line": finding.line,
+    })
+}

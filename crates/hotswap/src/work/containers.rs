@@ -1,0 +1,264 @@
+//! Changes the containers of a file in the requested number of threads, and writes the new file.
+//!
+//! Each thread takes the next container, reads it, and keeps the new parts. Parts of the input are references, small
+//! changes stay in memory, and large new parts (compressed bundles) are kept in a scratch file. When all sizes are
+//! known, the file is laid out, its parts are copied to their offsets, and the whole is read again before it replaces
+//! the output.
+//!
+//! Invariants: results are in the order of the file, and of several failures the first one in the file is reported, so
+//! the number of threads changes nothing. Memory holds a few containers, whatever the size of the file: pages of mapped
+//! files are released after they were read, and large containers that must be unpacked wait for one another.
+
+use crate::work::allocator;
+use crate::work::memory_budget::MemoryBudget;
+use hotswap_bundle::linked::Exchange;
+use hotswap_bundle::{Draft, Form, Found, Known, Summary, open};
+use hotswap_compat::names::HostPart;
+use hotswap_files::{How, Input, Scratch};
+use hotswap_report::limit::Charge;
+use hotswap_report::{Diagnostic, codes};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+/// A file to change.
+pub(crate) struct Job<'j> {
+    pub(crate) input: &'j Input,
+    /// Path of the input, and path of the result.
+    pub(crate) file: &'j Path,
+    pub(crate) output: &'j Path,
+    pub(crate) threads: usize,
+    /// The verb for the progress bar.
+    pub(crate) verb: &'static str,
+    /// Memory that an uncompressed container takes while it is processed, in quarters of its size.
+    pub(crate) quarters: u64,
+}
+
+/// The result of the operation on one container.
+pub(crate) struct Done<'a, T> {
+    /// Its new bytes, where it changes.
+    pub(crate) new: Option<Draft<'a>>,
+    /// Their expected summary in the new file, unless they have been read already.
+    pub(crate) expected: Option<Summary>,
+    /// The operation's own report.
+    pub(crate) said: T,
+}
+
+/// New bytes until they are written.
+struct Kept<'a> {
+    draft: Draft<'a>,
+    /// Offsets in it whose bytes are in the scratch file.
+    aside: Vec<(u64, Range<usize>)>,
+    expected: Option<Summary>,
+}
+
+/// A processed container.
+pub(crate) struct Handled<'a, T> {
+    pub(crate) found: Found<'a>,
+    /// Its new size, where it changes.
+    pub(crate) size: Option<u64>,
+    pub(crate) said: T,
+    new: Option<Kept<'a>>,
+}
+
+/// The processed containers of a file.
+pub(crate) struct Work<'a, T> {
+    pub(crate) done: Vec<Handled<'a, T>>,
+    scratch: Option<Input>,
+}
+
+/// A thread's result; empty until it is done.
+type Slot<'a, T> = Mutex<Option<Result<Handled<'a, T>, Diagnostic>>>;
+
+/// The operation on a container; its number counts from 0.
+type Step<'s, 'a, T> = dyn Fn(usize, &Found<'a>) -> Result<Done<'a, T>, Diagnostic> + Sync + 's;
+
+/// Memory in quarters of the size for containers that are read from mapped memory, one entry after the other.
+pub(crate) const MAPPED: u64 = 2;
+/// Like [`MAPPED`], for containers that are read whole and become smaller.
+pub(crate) const READ: u64 = 5;
+/// Like [`MAPPED`], for containers that are unpacked or packed: the old and the new contents, and data derived from
+/// them.
+pub(crate) const PACKED: u64 = 10;
+/// From this size on, new bytes are kept in the scratch file.
+const LARGE: usize = 64 << 10;
+
+/// The requested number of threads; one for each core by default.
+pub(crate) fn threads(wanted: Option<u16>) -> usize {
+    let cores = || thread::available_parallelism().map_or(1, usize::from);
+    wanted.map_or_else(cores, usize::from)
+}
+
+/// The file without its device code.
+pub(crate) fn host_part<'a>(file: &'a [u8], containers: &[Found<'_>]) -> HostPart<'a> {
+    let range = |found: &Found<'_>| {
+        let start = usize::try_from(found.place.file_offset).unwrap_or(usize::MAX);
+        start..start.saturating_add(found.bytes.len())
+    };
+    HostPart::of(file, containers.iter().map(range))
+}
+
+impl<'j> Job<'j> {
+    /// Finds the containers of the file.
+    pub(crate) fn containers(&self) -> Result<Vec<Found<'j>>, Diagnostic> {
+        let contents = open(self.input);
+        if let Some(problem) = contents.problems.into_iter().next() {
+            return Err(problem);
+        }
+        if contents.found.is_empty() {
+            return Err(Diagnostic::error(codes::NOT_FOUND, "no container of device code is in it"));
+        }
+        let mut charge = Charge::default();
+        for found in &contents.found {
+            charge
+                .add(found.bytes.len(), found.expands_to())
+                .map_err(|error| error.in_entry(found.place.to_string()))?;
+        }
+        Ok(contents.found)
+    }
+
+    /// Runs `step` on every container.
+    pub(crate) fn work<T: Send>(
+        &self,
+        found: Vec<Found<'j>>,
+        step: &Step<'_, 'j, T>,
+    ) -> Result<Work<'j, T>, Diagnostic> {
+        let scratch = if self.input.len() < LARGE { None } else { Some(Scratch::beside(self.output)?) };
+        allocator::keep_little();
+        let (progress, budget) = (self.progress(&found), MemoryBudget::default());
+        let next = AtomicUsize::new(0);
+        let slots: Vec<Slot<'j, T>> = found.iter().map(|_| Mutex::new(None)).collect();
+        let take = || {
+            while let Some((number, container, slot)) = pick(&found, &slots, &next) {
+                let taken = budget.take(self.weight(container));
+                let done = step(number, container).and_then(|done| self.keep(container, done, scratch.as_ref()));
+                drop(taken);
+                self.input.release(container.bytes);
+                progress.inc(container.bytes.len() as u64);
+                // The lock is poisoned only where a thread has panicked, and then the scope panics, too.
+                if let Ok(mut slot) = slot.lock() {
+                    *slot = Some(done.map_err(|error| error.in_entry(container.place.to_string())));
+                }
+            }
+        };
+        thread::scope(|scope| {
+            // Where the system has no more threads, fewer are used.
+            let more = || thread::Builder::new().spawn_scoped(scope, take).is_ok();
+            (1..self.threads.min(found.len())).all(|_| more());
+            take();
+        });
+        progress.finish_and_clear();
+        let scratch = scratch.map(|scratch| scratch.read()).transpose()?;
+        Ok(Work { done: collect(slots)?, scratch })
+    }
+
+    /// Bytes of memory that a container may take while it is processed.
+    fn weight(&self, found: &Found<'_>) -> u64 {
+        match found.form {
+            Form::CompressedBundle(_) | Form::OffloadBinary(_) => found.plain_size() / 4 * PACKED.max(self.quarters),
+            Form::Bundle | Form::ObjectVariant | Form::Bare => found.bytes.len() as u64 / 4 * self.quarters,
+        }
+    }
+
+    fn keep<T>(
+        &self,
+        found: &Found<'j>,
+        done: Done<'j, T>,
+        scratch: Option<&Scratch>,
+    ) -> Result<Handled<'j, T>, Diagnostic> {
+        let size = done.new.as_ref().map(Draft::size);
+        let new = done.new.map(|draft| self.put_aside(draft, done.expected, scratch)).transpose()?;
+        Ok(Handled { found: found.clone(), size, said: done.said, new })
+    }
+
+    /// Moves large parts that do not come from the input to the scratch file.
+    fn put_aside(
+        &self,
+        mut draft: Draft<'j>,
+        expected: Option<Summary>,
+        scratch: Option<&Scratch>,
+    ) -> Result<Kept<'j>, Diagnostic> {
+        let mut aside = Vec::new();
+        let Some(scratch) = scratch else { return Ok(Kept { draft, aside, expected }) };
+        for (at, part) in draft.parts().filter(|(_, part)| part.len() >= LARGE && !self.input.holds(part)) {
+            aside.push((at, scratch.keep(part)?));
+        }
+        aside.iter().for_each(|(at, range)| draft.clear(*at..at + range.len() as u64));
+        Ok(Kept { draft, aside, expected })
+    }
+
+    /// Writes the new file, reads it again and moves it to the output path; returns its size.
+    pub(crate) fn write<T>(&self, work: &Work<'j, T>) -> Result<u64, Diagnostic> {
+        let in_file = |error: Diagnostic| error.in_file(self.file);
+        let exchanges = work.exchanges();
+        let draft = hotswap_bundle::draft(self.input, &exchanges).map_err(in_file)?;
+        let sources: Vec<&Input> = [self.input].into_iter().chain(&work.scratch).collect();
+        let check = |new: &Input| {
+            // The writer has compared every part already.
+            hotswap_bundle::verify_with(self.input, &exchanges, new, Known::Contents)?;
+            work.check(new)
+        };
+        let parts = draft.parts();
+        let size = draft.size();
+        let how = How { sources: &sources, threads: self.threads };
+        hotswap_files::replace_parts(self.output, (size, self.file), how, parts, |new| check(new).map_err(in_file))?;
+        Ok(size)
+    }
+
+    /// A progress bar on standard error, if that is a terminal; it counts bytes, because bundles differ in size.
+    fn progress(&self, found: &[Found<'_>]) -> ProgressBar {
+        let bar = ProgressBar::new(found.iter().map(|container| container.bytes.len() as u64).sum());
+        match ProgressStyle::with_template("{prefix} {bar:40} {bytes}/{total_bytes} {eta}") {
+            Ok(style) => bar.with_style(style).with_prefix(self.verb),
+            Err(_) => bar,
+        }
+    }
+}
+
+impl<'a, T> Work<'a, T> {
+    /// The new bytes of the only container.
+    pub(crate) fn only(&self) -> Option<Draft<'_>> {
+        match &self.done[..] {
+            [handled] => handled.new.as_ref().map(|kept| self.whole(kept)),
+            _ => None,
+        }
+    }
+
+    fn exchanges(&self) -> Vec<Exchange<'_>> {
+        let changed = self.done.iter().filter_map(|handled| Some((&handled.found, handled.new.as_ref()?)));
+        changed.map(|(found, kept)| Exchange { offset: found.place.file_offset, new: self.whole(kept) }).collect()
+    }
+
+    fn whole<'w>(&'w self, kept: &'w Kept<'a>) -> Draft<'w> {
+        let mut draft: Draft<'w> = kept.draft.clone();
+        for (at, range) in &kept.aside {
+            let bytes = self.scratch.as_ref().and_then(|scratch| scratch.get(range.clone()));
+            draft.write(*at, bytes.unwrap_or_default());
+        }
+        draft
+    }
+
+    /// Whether the changed containers of the new file read as expected. Those that became empty are gone.
+    fn check(&self, new: &[u8]) -> Result<(), Diagnostic> {
+        let stays = |handled: &&Handled<'_, T>| handled.size != Some(0);
+        for (handled, found) in self.done.iter().filter(stays).zip(&open(new).found) {
+            if let Some(expected) = handled.new.as_ref().and_then(|kept| kept.expected.as_ref()) {
+                expected.check(found.bytes).map_err(|error| error.in_entry(handled.found.place.to_string()))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn pick<'f, F, R>(found: &'f [F], results: &'f [R], next: &AtomicUsize) -> Option<(usize, &'f F, &'f R)> {
+    let index = next.fetch_add(1, Ordering::Relaxed);
+    Some((index, found.get(index)?, results.get(index)?))
+}
+
+fn collect<T>(slots: Vec<Slot<'_, T>>) -> Result<Vec<Handled<'_, T>>, Diagnostic> {
+    let lost = || Diagnostic::error(codes::INTERNAL, "a thread left a container undone");
+    slots.into_iter().map(|slot| slot.into_inner().ok().flatten().ok_or_else(lost)?).collect()
+}

@@ -1,0 +1,217 @@
+//! The input of all reading commands: the containers of a file with their images and records.
+
+use hotswap_bundle::{Contents, Device, EntryId, Found, HashState, Image, ImageKind, Kind};
+use hotswap_code_object::{CodeObject, kernel_count};
+use hotswap_report::limit::Charge;
+use hotswap_report::{Diagnostic, EntryRecord, Record, Route, SourceText, codes};
+use hotswap_targets::TargetId;
+
+mod json;
+
+pub(crate) use json::container_json;
+
+/// One container, read.
+pub(crate) struct Container<'a> {
+    pub(crate) found: Found<'a>,
+    pub(crate) hash: HashState,
+    /// Bytes without compression.
+    pub(crate) plain_size: u64,
+    pub(crate) record: Option<Record>,
+    pub(crate) rows: Vec<Row<'a>>,
+    /// Whether the bytes of its images are there; otherwise only its entry table was read.
+    pub(crate) is_read: bool,
+}
+
+/// One image of device code.
+pub(crate) struct Row<'a> {
+    /// Number in the file, from 1.
+    pub(crate) number: usize,
+    pub(crate) image: Image<'a>,
+    /// Bytes of the image.
+    pub(crate) size: u64,
+    pub(crate) target: Option<String>,
+    /// Row of the record with the same entry ID.
+    pub(crate) record: Option<EntryRecord>,
+}
+
+impl Row<'_> {
+    /// The route by which it was made, as text. Without any record it counts as compiled. Where there is a record that
+    /// does not name the entry, the route is unknown.
+    pub(crate) fn made(&self, container: &Container<'_>) -> String {
+        match (&self.record, &container.record) {
+            (Some(_), _) => self.route(),
+            (None, Some(_)) => "unknown".to_owned(),
+            (None, None) => "compiled".to_owned(),
+        }
+    }
+
+    /// The route by which it was made, as text; empty where no record has it.
+    pub(crate) fn route(&self) -> String {
+        let Some(record) = &self.record else { return String::new() };
+        let how = made_by(record);
+        match text_of_source(record) {
+            Some(text) => format!("{how}, {text}"),
+            None => how,
+        }
+    }
+
+    /// The number of its kernels, where its metadata has it.
+    pub(crate) fn kernels(&self) -> Option<usize> {
+        match self.image.kind {
+            ImageKind::CodeObject | ImageKind::DeviceObject => kernel_count(&self.image.data),
+            _ => None,
+        }
+    }
+
+    /// Whether `wanted` names its target, ignoring the order of features.
+    pub(crate) fn is_for(&self, wanted: &str) -> bool {
+        let Some(target) = &self.target else { return false };
+        match (target.parse::<TargetId>(), wanted.parse::<TargetId>()) {
+            (Ok(one), Ok(other)) => one == other,
+            _ => target == wanted,
+        }
+    }
+}
+
+/// The route by which a code object was made, as text.
+fn made_by(record: &EntryRecord) -> String {
+    match (record.route, &record.source) {
+        (Route::Native, _) => "compiled".to_owned(),
+        (Route::Generic, None) => "compiled, generic".to_owned(),
+        (route, source) => {
+            let verb = match route {
+                Route::Recompiled => "compiled again",
+                Route::Rewritten => "rewritten",
+                _ => "retargeted",
+            };
+            format!("{verb} from {}", source.as_deref().unwrap_or("an unnamed source"))
+        }
+    }
+}
+
+/// The record's evidence about the source's text, unless the text is the same for both processors.
+fn text_of_source(record: &EntryRecord) -> Option<String> {
+    let evidence = record.text_evidence.as_deref();
+    let with = |what: &str| evidence.map_or_else(|| what.to_owned(), |evidence| format!("{what}: {evidence}"));
+    match record.text? {
+        SourceText::Same => None,
+        SourceText::Compiled => Some(with("its text differs")),
+        SourceText::Differs => Some(with("although its text differs")),
+        SourceText::NotChecked => Some(with("text not checked")),
+    }
+}
+/// How much of compressed containers is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Depth {
+    /// Everything.
+    Images,
+    /// Only entry tables, where all of the file's together are larger than [`SMALL`]; everything with HotSwap's record.
+    Tables,
+}
+
+/// Bytes that are decompressed without a request: some hundredths of a second.
+const SMALL: u64 = 32 << 20;
+
+/// Reads the containers one by one; a decompressed bundle lives only as long as `visit` runs. Problems are collected,
+/// so that one damaged container does not hide the others.
+pub(crate) fn visit<'a>(contents: &Contents<'a>, visit: impl FnMut(Container<'a>)) -> Vec<Diagnostic> {
+    visit_to(contents, Depth::Images, visit)
+}
+
+/// Like [`visit`], no deeper than requested.
+pub(crate) fn visit_to<'a>(
+    contents: &Contents<'a>,
+    depth: Depth,
+    mut visit: impl FnMut(Container<'a>),
+) -> Vec<Diagnostic> {
+    let mut problems = contents.problems.clone();
+    let (mut number, mut charge) = (0, Charge::default());
+    let packed = contents.found.iter().filter(|found| found.is_compressed());
+    let is_small = packed.map(Found::plain_size).fold(0, u64::saturating_add) <= SMALL;
+    for found in &contents.found {
+        let table = if depth == Depth::Images || is_small { Ok(None) } else { found.table() };
+        let read = table.and_then(|table| match table {
+            Some(entries) => Ok((unread(found, entries, &mut number), None)),
+            None => {
+                charge
+                    .add(found.bytes.len(), found.expands_to())
+                    .map_err(|error| error.in_entry(found.place.to_string()))?;
+                found.read().and_then(|device| container(found, device, &mut number))
+            }
+        });
+        match read {
+            Ok((container, problem)) => {
+                problems.extend(problem);
+                visit(container);
+            }
+            Err(error) => problems.push(error),
+        }
+    }
+    if contents.found.is_empty() && contents.sections.is_empty() && problems.is_empty() {
+        problems.push(Diagnostic::error(codes::NOT_FOUND, "no container of device code is in it"));
+    }
+    problems
+}
+
+/// Reports a wrong hash, which readers of bundles do not check.
+pub(crate) fn hash_problem(container: &Container<'_>) -> Option<Diagnostic> {
+    let what = "the hash in the header is not that of the content; comgr's cache may mix it up with another";
+    (container.hash == HashState::Wrong)
+        .then(|| Diagnostic::warning(codes::MALFORMED, what).in_entry(container.found.place.to_string()))
+}
+
+/// The note that explains missing facts.
+pub(crate) const UNREAD: &str =
+    "Of large compressed containers the entry table alone was read; --kernels decompresses them.\n";
+
+type Read<'a> = (Container<'a>, Option<Diagnostic>);
+
+fn container<'a>(found: &Found<'a>, device: Device<'a>, number: &mut usize) -> Result<Read<'a>, Diagnostic> {
+    let read = device.record.as_deref().map(Record::from_json).transpose();
+    let (record, problem) = match read {
+        Ok(record) => (record, None),
+        Err(error) => {
+            let what = format!("HotSwap's record: {error}");
+            (None, Some(Diagnostic::error(codes::MALFORMED, what).in_entry(found.place.to_string())))
+        }
+    };
+    let images = device.images.into_iter().filter(|image| image.kind != ImageKind::Empty && !is_host(image));
+    let rows = images.map(|image| {
+        *number += 1;
+        // A code object on its own has no ID, and its record has one row.
+        let is_of = |row: &&EntryRecord| image.id.as_ref().is_none_or(|id| *id == row.id);
+        let row = record.iter().flat_map(|record: &Record| &record.entries).find(is_of);
+        let size = image.data.len() as u64;
+        Row { number: *number, size, target: target(&image), record: row.cloned(), image }
+    });
+    let rows = rows.collect();
+    let (hash, plain_size) = (device.hash, device.plain_size);
+    Ok((Container { found: found.clone(), hash, plain_size, record, rows, is_read: true }, problem))
+}
+
+/// A container of which only the entry table was read. The kinds of its entries are unknown.
+fn unread<'a>(found: &Found<'a>, entries: Vec<(String, u64)>, number: &mut usize) -> Container<'a> {
+    let image =
+        |(id, size): (String, u64)| (Image { id: Some(id), kind: ImageKind::Unknown, data: Vec::new().into() }, size);
+    let images = entries.into_iter().map(image).filter(|(image, size)| *size > 0 && !is_host(image));
+    let rows = images.map(|(image, size)| {
+        *number += 1;
+        Row { number: *number, size, target: target(&image), record: None, image }
+    });
+    let (hash, plain_size) = (HashState::Unchecked, found.plain_size());
+    Container { found: found.clone(), hash, plain_size, record: None, rows: rows.collect(), is_read: false }
+}
+
+/// The host's part of an object with device sections is one byte, not nothing.
+fn is_host(image: &Image<'_>) -> bool {
+    let id = image.id.as_ref().and_then(|id| EntryId::parse(id).ok());
+    id.is_some_and(|id| *id.kind() == Kind::Host)
+}
+
+/// Target ID of an image, from its entry or from the image.
+pub(crate) fn target(image: &Image<'_>) -> Option<String> {
+    match &image.id {
+        Some(id) => EntryId::parse(id).ok()?.target().map(str::to_owned),
+        None => CodeObject::parse(&image.data).ok().map(|object| object.target_id().to_string()),
+    }
+}

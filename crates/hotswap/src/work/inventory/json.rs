@@ -1,0 +1,43 @@
+//! The JSON form of containers and their entries.
+
+use super::{Container, Row};
+use hotswap_bundle::HashState;
+use serde_json::{Value, json};
+
+/// The JSON form of a container, the same in `list` and `inspect`.
+pub(crate) fn container_json(container: &Container<'_>) -> Value {
+    let place = &container.found.place;
+    json!({
+        "place": place.to_string(),
+        "members": place.members,
+        "section": place.section,
+        "offset": place.offset,
+        "file_offset": place.file_offset,
+        "form": container.found.form.to_string(),
+        "compressed": container.found.is_compressed(),
+        "size": container.found.bytes.len(),
+        "uncompressed_size": container.plain_size,
+        "hash": match container.hash {
+            HashState::Absent => Value::Null,
+            HashState::Right => "right".into(),
+            HashState::Wrong => "wrong".into(),
+            HashState::Unchecked => "not checked".into(),
+        },
+        "recorded": container.record.is_some(),
+        "entries": container.rows.iter().map(|row| row_json(container, row)).collect::<Vec<_>>(),
+    })
+}
+
+fn row_json(container: &Container<'_>, row: &Row<'_>) -> Value {
+    json!({
+        "number": row.number,
+        "id": row.image.id,
+        "target": row.target,
+        "kind": container.is_read.then(|| row.image.kind.to_string()),
+        "size": row.size,
+        "kernels": row.kernels(),
+        "made": row.made(container),
+        "route": row.record.as_ref().map(|record| record.route),
+        "source": row.record.as_ref().and_then(|record| record.source.as_ref()),
+    })
+}

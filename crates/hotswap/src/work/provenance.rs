@@ -1,0 +1,287 @@
+//! The provenance of a file's device code, checked against the records.
+//!
+//! A record is trusted only as far as its hashes match: those of each entry's bytes, and of the bytes of the source if
+//! that is in the same bundle. A code object for another target than its entry ID names is reported, too.
+
+use crate::work::inventory::{self, Container, Depth, Row};
+use crate::work::{functions, kept_plans, text};
+use hotswap_adapt::ObjectRecord;
+use hotswap_bundle::{Contents, ImageKind};
+use hotswap_code_object::CodeObject;
+use hotswap_families::manifest::{self, Manifest, RECORD_SECTIONS};
+use hotswap_report::{Diagnostic, EntryRecord, Record, codes};
+use hotswap_targets::TargetId;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use std::path::Path;
+
+/// The report about one file.
+pub(crate) struct FileReport {
+    name: String,
+    containers: Vec<ContainerReport>,
+    manifests: Vec<Manifest>,
+    pub(crate) problems: Vec<Diagnostic>,
+}
+
+struct ContainerReport {
+    headline: String,
+    is_read: bool,
+    json: Value,
+    record: Option<Record>,
+    targets: Vec<String>,
+    entries: Vec<EntryReport>,
+}
+
+struct EntryReport {
+    cells: Vec<String>,
+    json: Value,
+}
+
+/// Reads records and hashes of a file; problems are also added to `told`.
+pub(crate) fn inspect(file: &Path, bytes: &[u8], depth: Depth, told: &mut Vec<Diagnostic>) -> FileReport {
+    let contents = hotswap_bundle::open_with(bytes, RECORD_SECTIONS);
+    let mut containers = Vec::new();
+    let mut problems = Vec::new();
+    let unread = inventory::visit_to(&contents, depth, |container| {
+        problems.extend(inventory::hash_problem(&container));
+        containers.push(report(&container, &mut problems));
+    });
+    problems.extend(unread);
+    let manifests = manifests(&contents, &mut problems);
+    let problems: Vec<_> = problems.into_iter().map(|problem| problem.in_file(file)).collect();
+    told.extend(problems.iter().cloned());
+    FileReport { name: file.display().to_string(), containers, manifests, problems }
+}
+
+fn manifests(contents: &Contents<'_>, problems: &mut Vec<Diagnostic>) -> Vec<Manifest> {
+    let mut found = Vec::new();
+    for (place, section) in &contents.sections {
+        match manifest::read(section) {
+            Ok(manifests) => found.extend(manifests),
+            Err(error) => problems.push(error.in_entry(place.to_string())),
+        }
+    }
+    found
+}
+
+fn report(container: &Container<'_>, problems: &mut Vec<Diagnostic>) -> ContainerReport {
+    let place = container.found.place.to_string();
+    let before = problems.len();
+    let hashes: Vec<String> = container.rows.iter().map(|row| sha256(&row.image.data)).collect();
+    let rows = container.rows.iter().zip(&hashes);
+    let entries = match container.is_read {
+        true => rows.map(|(row, hash)| entry(container, row, hash, &hashes, problems)).collect(),
+        false => container.rows.iter().map(unread_entry).collect(),
+    };
+    if let Some(record) = &container.record {
+        problems.extend(missing(container, record));
+    }
+    for problem in &mut problems[before..] {
+        let entry = problem.place.entry.take();
+        problem.place.entry = Some(entry.map_or(place.clone(), |entry| format!("{place}: {entry}")));
+    }
+    let count = container.rows.len();
+    let images = if count == 1 { "1 image" } else { &format!("{count} images") };
+    let made = container.record.as_ref().map_or("no record of HotSwap".to_owned(), |record| {
+        format!(
+            "plan {}, HotSwap {} ({})",
+            text::plain(&record.plan),
+            text::plain(&record.hotswap),
+            text::plain(&record.identity)
+        )
+    });
+    let form = container.found.form;
+    let headline = format!("{}: {form}, {} bytes, {images}, {made}", text::plain(&place), container.found.bytes.len());
+    let targets = container.rows.iter().filter_map(|row| row.target.clone()).collect();
+    ContainerReport {
+        headline,
+        json: inventory::container_json(container),
+        record: container.record.clone(),
+        is_read: container.is_read,
+        targets,
+        entries,
+    }
+}
+
+/// Entries of the record that the bundle does not have.
+fn missing<'a>(container: &'a Container<'_>, record: &'a Record) -> impl Iterator<Item = Diagnostic> + 'a {
+    let is_there = |row: &EntryRecord| {
+        container.rows.iter().any(|found| found.record.as_ref().is_some_and(|own| own.id == row.id))
+    };
+    record.entries.iter().filter(move |row| !is_there(row)).map(|row| {
+        Diagnostic::error(codes::MALFORMED, "the record names an entry that the bundle does not have").in_entry(&row.id)
+    })
+}
+
+fn entry(
+    container: &Container<'_>,
+    row: &Row<'_>,
+    hash: &str,
+    hashes: &[String],
+    problems: &mut Vec<Diagnostic>,
+) -> EntryReport {
+    let before = problems.len();
+    let object = match row.image.kind {
+        ImageKind::CodeObject => CodeObject::parse(&row.image.data).map_err(|error| problems.push(error)).ok(),
+        _ => None,
+    };
+    problems.extend(object.as_ref().and_then(|object| wrong_target(row, object)));
+    problems.extend(row.record.as_ref().and_then(|record| wrong_hash(record, hash)));
+    problems.extend(row.record.as_ref().and_then(|record| wrong_source(container, record, hashes)));
+    if container.record.is_some() && row.record.is_none() {
+        problems.push(Diagnostic::error(codes::MALFORMED, "the entry is not in HotSwap's record"));
+    }
+    let id = row.image.id.clone().unwrap_or_else(|| format!("image {}", row.number));
+    for problem in &mut problems[before..] {
+        problem.place.entry.get_or_insert_with(|| id.clone());
+    }
+    let verdict = match (&row.record, problems.len() == before) {
+        (_, false) => "WRONG",
+        (Some(_), true) => "verified",
+        (None, true) => "",
+    };
+    let kernels = object.as_ref().map(|object| object.note().kernels.len());
+    let abi = object.as_ref().map(CodeObject::abi_version);
+    EntryReport { cells: cells(row, hash, kernels, verdict), json: entry_json(row, hash, kernels, abi, verdict) }
+}
+
+/// An entry of which the table alone was read: the report has nothing about its bytes.
+fn unread_entry(row: &Row<'_>) -> EntryReport {
+    let target = text::plain(row.target.as_deref().unwrap_or("-"));
+    let cells = vec![format!("  {}", row.number), target, "-".to_owned(), format!("{} bytes", row.size)];
+    let json = json!({
+        "number": row.number, "id": row.image.id, "target": row.target, "kind": null, "size": row.size, "sha256": null,
+        "kernels": null, "abi_version": null, "route": null, "source": null, "source_sha256": null, "families": null,
+        "verdict": "not read",
+    });
+    EntryReport { cells, json }
+}
+
+fn wrong_target(row: &Row<'_>, object: &CodeObject<'_>) -> Option<Diagnostic> {
+    let named: TargetId = row.target.as_ref()?.parse().ok()?;
+    let found = object.target_id();
+    let what = format!("the entry names {named}, the code object is for {found}");
+    (named.processor != found.processor).then(|| Diagnostic::error(codes::MALFORMED, what))
+}
+
+fn wrong_hash(record: &EntryRecord, hash: &str) -> Option<Diagnostic> {
+    let what = format!("its bytes have the SHA-256 {hash}, HotSwap's record says {}", record.sha256);
+    (record.sha256 != hash).then(|| Diagnostic::error(codes::MALFORMED, what))
+}
+
+/// The source may have been removed since (`strip`-like tools); if it is there, its hash must match.
+fn wrong_source(container: &Container<'_>, record: &EntryRecord, hashes: &[String]) -> Option<Diagnostic> {
+    let (source, expected) = (record.source.as_ref()?, record.source_sha256.as_ref()?);
+    let position = container.rows.iter().position(|row| row.is_for(source))?;
+    let what = format!("it was made from a {source} with the SHA-256 {expected}; the one in the bundle has another");
+    (hashes.get(position) != Some(expected)).then(|| Diagnostic::error(codes::MALFORMED, what))
+}
+
+fn cells(row: &Row<'_>, hash: &str, kernels: Option<usize>, verdict: &str) -> Vec<String> {
+    let families = row.record.iter().flat_map(|record| &record.families);
+    let families: Vec<_> = families.map(|family| format!("{} {}", text::plain(&family.name), family.sites)).collect();
+    vec![
+        format!("  {}", row.number),
+        text::plain(row.target.as_deref().unwrap_or("-")),
+        row.image.kind.to_string(),
+        format!("{} bytes", row.image.data.len()),
+        kernels.map_or(String::new(), |count| format!("{count} kernel{}", if count == 1 { "" } else { "s" })),
+        format!("sha256 {}", &hash[..12]),
+        text::plain(&row.route()),
+        families.join(", "),
+        verdict.to_owned(),
+    ]
+}
+
+fn entry_json(row: &Row<'_>, hash: &str, kernels: Option<usize>, abi: Option<u8>, verdict: &str) -> Value {
+    json!({
+        "number": row.number,
+        "id": row.image.id,
+        "target": row.target,
+        "kind": row.image.kind.to_string(),
+        "size": row.image.data.len(),
+        "sha256": hash,
+        "kernels": kernels,
+        "abi_version": abi,
+        "route": row.record.as_ref().map(|record| record.route),
+        "source": row.record.as_ref().and_then(|record| record.source.as_ref()),
+        "source_sha256": row.record.as_ref().and_then(|record| record.source_sha256.as_ref()),
+        "families": row.record.as_ref().map(|record| &record.families),
+        "verdict": match verdict { "" => "unrecorded", "WRONG" => "wrong", other => other },
+    })
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The plan's pairs in one line, without the header.
+fn plan_line(plan: &str) -> String {
+    plan.lines().skip(1).map(text::plain).collect::<Vec<_>>().join("; ")
+}
+
+impl ContainerReport {
+    fn text(&self) -> String {
+        let rows: Vec<_> = self.entries.iter().map(|entry| entry.cells.clone()).collect();
+        let mut out = format!("{}\n{}", self.headline, text::table(&rows));
+        if let Some(record) = &self.record {
+            out += &format!("  plan: {}\n", plan_line(&record.plan_text));
+            let rewritten = record.entries.iter().filter_map(|entry| {
+                let code: ObjectRecord = serde_json::from_value(entry.code.clone()?).ok()?;
+                Some((text::plain(&entry.target), functions::table(&code, "--format json")))
+            });
+            for (target, table) in rewritten.filter(|(_, table)| !table.is_empty()) {
+                out += &format!("  {target}, what was done to its code:\n{table}");
+            }
+            out.extend(record.refused.iter().map(|refused| format!("  left out: {}\n", text::plain(refused))));
+        }
+        out
+    }
+
+    fn json(&self) -> Value {
+        let mut value = self.json.clone();
+        value["entries"] = self.entries.iter().map(|entry| entry.json.clone()).collect();
+        value["record"] = json!(self.record);
+        value
+    }
+}
+
+impl FileReport {
+    /// Manifests whose plans the fat binaries do not confirm.
+    pub(crate) fn broken_plans(&self) -> Vec<Diagnostic> {
+        let records = self.containers.iter().filter_map(|container| container.record.as_ref()).collect();
+        let targets = self.containers.iter().flat_map(|container| &container.targets).map(String::as_str).collect();
+        kept_plans::PlanEvidence { records, targets }.check(&self.manifests)
+    }
+
+    /// The report for people.
+    pub(crate) fn text(&self) -> String {
+        let mut out = format!("{}:\n", text::plain(&self.name));
+        out.extend(self.containers.iter().map(ContainerReport::text));
+        if self.containers.iter().any(|container| !container.is_read) {
+            out += inventory::UNREAD;
+        }
+        for manifest in &self.manifests {
+            let families = manifest.families.join(", ");
+            out += &format!(
+                "manifest: plan {}, HotSwap {} ({}), families {}\n  plan: {}\n",
+                text::plain(&manifest.plan),
+                text::plain(&manifest.hotswap),
+                text::plain(&manifest.identity),
+                text::plain(if families.is_empty() { "none" } else { &families }),
+                plan_line(&manifest.plan_text)
+            );
+        }
+        out
+    }
+
+    /// The report for programs.
+    pub(crate) fn json(&self) -> Value {
+        json!({
+            "file": self.name,
+            "containers": self.containers.iter().map(ContainerReport::json).collect::<Vec<_>>(),
+            "manifests": self.manifests,
+            "problems": self.problems.iter().map(Diagnostic::to_json).collect::<Vec<_>>(),
+        })
+    }
+}

@@ -1,0 +1,129 @@
+//! Containers of device code to which no further target is added, and the reason.
+//!
+//! HotSwap adds targets to bundles of linked HIP code objects. Other device code is refused by name, so that no command
+//! ends as if it had processed it. A target that such a container already has counts as present.
+//!
+//! Absent on purpose: containers without device code for AMD GPUs, where there is nothing to do; in linked files,
+//! unlinked device code, which is never loaded.
+
+use crate::work::inventory;
+use hotswap_bundle::{EntryId, Form, Found, Image, ImageKind, Kind, linked};
+use hotswap_code_object::CodeObject;
+use hotswap_pipeline::TargetResult;
+use hotswap_report::{Diagnostic, codes};
+use hotswap_targets::TargetId;
+
+/// The outcome for the targets in a container to which nothing can be added; empty where it has no device code.
+///
+/// # Errors
+/// A damaged container.
+pub(crate) fn fates(
+    found: &Found<'_>,
+    targets: &[String],
+    file: &[u8],
+) -> Result<Vec<(String, TargetResult)>, Diagnostic> {
+    if found.form == Form::Bare {
+        // Damage is the more important reason.
+        CodeObject::parse(found.bytes)?;
+    }
+    let images = device_images(found, file)?;
+    let fate = |target: &String| {
+        let is_there = images.iter().any(|image| is_for(image, target));
+        let refused = || TargetResult::Refused { reasons: vec![reason(found.form, &images)], names: Vec::new() };
+        (target.clone(), if is_there { TargetResult::There } else { refused() })
+    };
+    Ok(if images.is_empty() { Vec::new() } else { targets.iter().map(fate).collect() })
+}
+
+/// Whether these are images of a linked program into which another section of it points.
+pub(crate) fn is_fixed(found: &Found<'_>, file: &[u8]) -> bool {
+    matches!(found.form, Form::OffloadBinary(_)) && linked::is_linked(file)
+}
+
+/// The refusal to change such images.
+pub(crate) fn fixed() -> Diagnostic {
+    let what = "the program's descriptor holds where each of its images begins and ends, so none can change";
+    Diagnostic::error(codes::OPENMP_OFFLOAD, what)
+        .advise("change the objects before the link, or compile the program anew")
+}
+
+/// The error when no container of the file can be processed.
+pub(crate) fn nothing(containers: usize) -> Diagnostic {
+    let what = match containers {
+        1 => "its one container holds no code for an AMD GPU".to_owned(),
+        count => format!("none of its {count} containers holds code for an AMD GPU"),
+    };
+    Diagnostic::error(codes::NOT_FOUND, what).advise("see `hotswap list` for what is in it")
+}
+
+fn device_images<'a>(found: &Found<'a>, file: &[u8]) -> Result<Vec<Image<'a>>, Diagnostic> {
+    let images = found.read()?.images.into_iter();
+    let is_linked = linked::is_linked(file);
+    let is_device = |image: &Image<'_>| {
+        let counts = match image.kind {
+            ImageKind::CodeObject => true,
+            ImageKind::DeviceObject | ImageKind::Bitcode | ImageKind::SpirV => !is_linked,
+            ImageKind::Empty | ImageKind::OtherElf | ImageKind::Container | ImageKind::Unknown => false,
+        };
+        counts && image.id.as_deref().is_none_or(is_amdgpu)
+    };
+    Ok(images.filter(is_device).collect())
+}
+
+fn is_amdgpu(id: &str) -> bool {
+    let Ok(id) = EntryId::parse(id) else { return false };
+    let is_gpu = ["amdgcn", "amdgpu", "spirv"].iter().any(|arch| id.triple().starts_with(arch));
+    is_gpu && *id.kind() != Kind::Host
+}
+
+fn is_for(image: &Image<'_>, wanted: &str) -> bool {
+    let target = inventory::target(image).and_then(|target| target.parse::<TargetId>().ok());
+    image.kind == ImageKind::CodeObject && target.is_some_and(|target| target.processor.name == wanted)
+}
+
+fn is_openmp(image: &Image<'_>) -> bool {
+    let id = image.id.as_deref().and_then(|id| EntryId::parse(id).ok());
+    id.is_some_and(|id| *id.kind() == Kind::OpenMp)
+}
+
+fn reason(form: Form, images: &[Image<'_>]) -> Diagnostic {
+    let no_place = |what: String, advice: &str| Diagnostic::error(codes::NO_PLACE, what).advise(advice);
+    let list = list(images);
+    let is_linked = images.iter().any(|image| image.kind == ImageKind::CodeObject);
+    match form {
+        _ if is_linked && images.iter().all(is_openmp) => {
+            let what = format!("the program's descriptor names each of its OpenMP images ({list})");
+            Diagnostic::error(codes::OPENMP_OFFLOAD, what).advise("compile the program for each GPU by --offload-arch")
+        }
+        Form::Bare => no_place(
+            format!("a {list} on its own inside of an archive has no room for another target"),
+            "unpack the archive, and change its members",
+        ),
+        _ if !is_linked => no_place(
+            format!("its device code is not linked yet ({list})"),
+            "link it with a plan (hotswap-clang++), or retarget what is linked from it",
+        ),
+        Form::OffloadBinary(_) => no_place(
+            format!("an offload binary gets no further images ({list})"),
+            "extract its code objects, and bundle them with clang-offload-bundler",
+        ),
+        Form::Bundle | Form::CompressedBundle(_) | Form::ObjectVariant => {
+            no_place(format!("it has no code object of HIP ({list})"), "see `hotswap list` for what is in it")
+        }
+    }
+}
+
+/// Kind and target of each image, those of one kind together.
+fn list(images: &[Image<'_>]) -> String {
+    let mut kinds: Vec<(ImageKind, Vec<String>)> = Vec::new();
+    for image in images {
+        let target = inventory::target(image).unwrap_or_else(|| "an unnamed target".to_owned());
+        match kinds.iter_mut().find(|(kind, _)| *kind == image.kind) {
+            Some((_, targets)) if targets.contains(&target) => {}
+            Some((_, targets)) => targets.push(target),
+            None => kinds.push((image.kind, vec![target])),
+        }
+    }
+    let kinds = kinds.iter().map(|(kind, targets)| format!("{kind} for {}", targets.join(", ")));
+    kinds.collect::<Vec<_>>().join("; ")
+}
