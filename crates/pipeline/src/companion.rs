@@ -16,7 +16,6 @@
 //! Invariants: removing the companion leaves the compiler's own bytes; a companion with relocations is compared with
 //! the code object that it belongs to, section by section.
 
-use crate::expand::SourceEntry;
 use hotswap_bundle::{Bundle, Bytes};
 use hotswap_code_object::{CodeMap, CodeObject, Section};
 use hotswap_families::Registry;
@@ -71,15 +70,8 @@ pub(crate) fn take<'a>(bundle: &mut Bundle<'a>) -> Result<Vec<Companion<'a>>, Di
 }
 
 impl Companion<'_> {
-    /// Adds it to the code object that it came with.
-    pub(crate) fn give<'a>(&'a self, present: &mut SourceEntry<'a>) -> Result<(), Diagnostic> {
-        let target = CodeObject::parse(&self.companion)?.target_id();
-        if target.processor == present.target.processor {
-            present.relocatable = Some(&self.companion);
-        } else {
-            present.recompiled = Some((target.processor, &self.companion));
-        }
-        Ok(())
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.companion
     }
 }
 

@@ -2,7 +2,8 @@
 //! result is read back.
 
 use crate::companion::has_same_kernels;
-use crate::expand::{NewEntry, SourceEntry, is_refusal};
+use crate::entry::{NewEntry, SourceEntry};
+use crate::policy::is_refusal;
 use hotswap_adapt::{ObjectRecord, Order};
 use hotswap_bundle::EntryId;
 use hotswap_code_object::{CodeObject, same_but_for_label, without_kernels};
@@ -165,17 +166,6 @@ pub(crate) fn all_refusals(found: Vec<Diagnostic>) -> Result<Vec<Diagnostic>, Di
         Some(defect) => Err(defect.clone()),
         None => Ok(found),
     }
-}
-
-/// The first finding represents all of them; the others are attached to it.
-pub(crate) fn first_of(found: Vec<Diagnostic>) -> Diagnostic {
-    let others = found.len().saturating_sub(1);
-    let internal = || Diagnostic::error(codes::INTERNAL, "a check refused without a reason");
-    let mut first = found.into_iter().next().unwrap_or_else(internal);
-    if others > 0 {
-        first.what += &format!(" (and {others} more findings)");
-    }
-    first
 }
 
 /// The copy must be a code object of the target and the same as its source but for the label, in the exact

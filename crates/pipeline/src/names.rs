@@ -3,9 +3,10 @@
 //! Invariants: the output of an earlier run counts as code of the processor that it was made from, because it was
 //! compiled for that one; a generic target must be right on every GPU that it would newly serve.
 
-use crate::Request;
-use crate::expand::{SourceEntry, code_objects};
+use crate::entry::SourceEntry;
+use crate::parse::code_objects;
 use crate::record::origins;
+use crate::request::Request;
 use hotswap_bundle::{Bundle, EntryId};
 use hotswap_code_object::CodeObject;
 use hotswap_compat::names::{Disagreement, Dispatch, HostPart, disagreements};
@@ -84,7 +85,7 @@ pub fn disagreements_of_plan(bytes: &[u8], plan: &Plan, host: &HostPart<'_>) -> 
         return Ok(Vec::new());
     }
     let (bundle, _) = hotswap_bundle::parse(bytes)?;
-    let present = code_objects(&bundle)?;
+    let present = code_objects(&bundle, &[])?;
     let names = Names::new(&bundle, host, false)?;
     let mut found = Vec::new();
     for pair in &plan.pairs {

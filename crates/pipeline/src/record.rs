@@ -1,9 +1,11 @@
-//! The record of an expanded bundle.
+//! The third step: the record of the resulting bundle.
 
-use crate::expand::{NewEntry, SourceEntry, route_of};
+use crate::entry::{NewEntry, SourceEntry};
+use crate::request::{Request, Sources};
 use hotswap_bundle::Bundle;
-use hotswap_plan::{IDENTITY, Plan, TextFindings, VERSION};
+use hotswap_plan::{IDENTITY, Pair, Plan, TextFindings, VERSION};
 use hotswap_report::{Diagnostic, EntryRecord, Record, Route, SourceText, codes};
+use hotswap_targets::TargetId;
 use sha2::{Digest, Sha256};
 use std::thread;
 
@@ -42,15 +44,16 @@ fn hash_all(objects: &[&[u8]]) -> Vec<String> {
     hashes
 }
 
-/// The record of the resulting bundle: old entries first, then the derived ones.
+/// The record of the resulting bundle: old entries first, then the derived ones, of both those that `is_kept` accepts
+/// by their IDs.
 ///
 /// An entry that an earlier run derived keeps its row, as long as its bytes are the same.
 pub(crate) fn build(
     bundle: &Bundle<'_>,
-    present: &[SourceEntry<'_>],
-    derived: &[NewEntry],
+    (present, derived): (&[SourceEntry<'_>], &[NewEntry]),
     refusals: &[Diagnostic],
-    plan: &Plan,
+    request: &Request,
+    is_kept: impl Fn(&str) -> bool,
 ) -> Result<Record, Diagnostic> {
     let earlier = earlier_rows(bundle)?;
     let objects: Vec<&[u8]> = present.iter().map(|e| e.data).chain(derived.iter().map(|e| &e.data[..])).collect();
@@ -58,15 +61,39 @@ pub(crate) fn build(
     let old: Vec<_> = present.iter().zip(&mut hashes).map(|(entry, hash)| row(entry, hash, &earlier)).collect();
     let new = derived.iter().zip(hashes).map(|(entry, hash)| derived_row(entry, hash, present, &old));
     let new: Vec<EntryRecord> = new.collect::<Result<_, _>>()?;
+    let mut entries: Vec<EntryRecord> = old.into_iter().chain(new).filter(|row| is_kept(&row.id)).collect();
+    let plan = match &request.sources {
+        Sources::Best => &plan_of(&entries, request),
+        Sources::Plan { plan, findings } => {
+            note_findings(&mut entries, findings);
+            plan
+        }
+    };
     Ok(Record {
         schema: 1,
         hotswap: VERSION.to_owned(),
         identity: IDENTITY.to_owned(),
         plan: plan.hash(),
         plan_text: plan.canonical(),
-        entries: old.into_iter().chain(new).collect(),
+        entries,
         refused: refusals.iter().map(|diagnostic| diagnostic.what.clone()).collect(),
     })
+}
+
+/// The plan that requests the pairs of the record's rows.
+fn plan_of(rows: &[EntryRecord], request: &Request) -> Plan {
+    let processor = |target: &str| target.split(':').next().unwrap_or_default().to_owned();
+    let aliases = rows.iter().filter(|row| row.route.is_made());
+    let pairs = aliases
+        .filter_map(|row| Some(Pair { source: processor(row.source.as_ref()?), target: processor(&row.target) }));
+    let pairs = pairs.collect();
+    Plan {
+        pairs,
+        policy: request.policy,
+        experimental: request.allow.experimental,
+        unchecked_names: request.unchecked_names,
+        ..Plan::default()
+    }
 }
 
 fn earlier_rows(bundle: &Bundle<'_>) -> Result<Vec<EntryRecord>, Diagnostic> {
@@ -136,8 +163,8 @@ fn derived_row(
 }
 
 /// Writes the findings about the source's text into the rows concerned. Rows of earlier runs keep theirs.
-pub(crate) fn note_findings(record: &mut Record, findings: &TextFindings) {
-    for row in &mut record.entries {
+fn note_findings(rows: &mut [EntryRecord], findings: &TextFindings) {
+    for row in rows {
         let processor = row.target.split(':').next().unwrap_or_default();
         let Some(finding) = findings.find(processor) else { continue };
         let is_made = row.route.is_made();
@@ -146,4 +173,9 @@ pub(crate) fn note_findings(record: &mut Record, findings: &TextFindings) {
             row.text_evidence.clone_from(&finding.evidence);
         }
     }
+}
+
+/// The name of a route in the record, for an entry that existed before.
+fn route_of(target: &TargetId) -> Route {
+    if target.processor.is_generic() { Route::Generic } else { Route::Native }
 }

@@ -5,9 +5,9 @@
 //! the same cases (its stated features are those of the entry, or none). The generic code must pass the checks of every
 //! requirement that, according to LLVM, the processor has and the generic target does not have.
 
-use crate::Request;
-use crate::expand::{NewEntry, SourceEntry};
+use crate::entry::{NewEntry, SourceEntry};
 use crate::names::Names;
+use crate::request::Request;
 use hotswap_bundle::EntryId;
 use hotswap_code_object::CodeObject;
 use hotswap_compat::{check_for, differences};

@@ -146,6 +146,7 @@ impl Arguments {
             leave_out_kernels: self.leave_out.is_some(),
             compression: self.compress.then(Compression::default),
             policy: settings.policy,
+            ..Request::default()
         })
     }
 

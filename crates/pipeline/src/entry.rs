@@ -1,0 +1,41 @@
+//! The entries of a bundle: those that are present, and those to add.
+
+use hotswap_adapt::ObjectRecord;
+use hotswap_bundle::EntryId;
+use hotswap_code_object::CodeObject;
+use hotswap_compat::Available;
+use hotswap_report::{FamilyCount, Route};
+use hotswap_targets::{Processor, TargetId};
+
+/// A code object of the bundle, with its own description of itself.
+pub(crate) struct SourceEntry<'a> {
+    pub(crate) id: EntryId,
+    pub(crate) object: CodeObject<'a>,
+    pub(crate) target: TargetId,
+    pub(crate) data: &'a [u8],
+    /// The same code with relocations, where the link has kept them.
+    pub(crate) relocatable: Option<&'a [u8]>,
+    /// The other processor for which the link has compiled the same bitcode, and that code object.
+    pub(crate) recompiled: Option<(&'static Processor, &'a [u8])>,
+}
+
+impl SourceEntry<'_> {
+    pub(crate) fn available(&self) -> Available {
+        Available { target: self.target, recompiled: self.recompiled.map(|(processor, _)| processor) }
+    }
+}
+
+/// A code object to add.
+pub(crate) struct NewEntry {
+    pub(crate) id: String,
+    pub(crate) data: Vec<u8>,
+    pub(crate) target: TargetId,
+    /// The entry that it was derived from.
+    pub(crate) source: EntryId,
+    pub(crate) route: Route,
+    pub(crate) families: Vec<FamilyCount>,
+    /// The changes to its code.
+    pub(crate) code: Option<ObjectRecord>,
+    /// Kernels of its source that it lacks.
+    pub(crate) left_out: Vec<String>,
+}

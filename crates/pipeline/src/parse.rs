@@ -1,0 +1,70 @@
+//! The first step: a bundle taken apart into its code objects.
+
+use crate::companion::{self, Companion};
+use crate::entry::SourceEntry;
+use crate::request::{Request, Sources};
+use hotswap_bundle::{Bundle, Entry, EntryId};
+use hotswap_code_object::{CodeObject, is_code_object};
+use hotswap_report::{Diagnostic, codes};
+use hotswap_targets::TargetId;
+
+/// The bundle, and the companions that a device link has appended to its entries.
+///
+/// # Errors
+/// A damaged bundle; [`codes::UNKNOWN_FORMAT`] where more than one follows in a link.
+pub(crate) fn bundle<'a>(bytes: &'a [u8], request: &Request) -> Result<(Bundle<'a>, Vec<Companion<'a>>), Diagnostic> {
+    let (mut bundle, consumed) = hotswap_bundle::parse(bytes)?;
+    // Companions are removed where the fat binary is made. A finished file has none.
+    if matches!(request.sources, Sources::Best) {
+        return Ok((bundle, Vec::new()));
+    }
+    if bytes[consumed..].iter().any(|byte| *byte != 0) {
+        let what = "more bytes follow the bundle: several bundles where one was expected";
+        return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, what).at(consumed as u64));
+    }
+    let companions = companion::take(&mut bundle)?;
+    Ok((bundle, companions))
+}
+
+/// The bundle's HIP code objects with their companions; each must match its entry ID.
+///
+/// # Errors
+/// A damaged code object, or one that its entry ID contradicts, with the entry.
+pub(crate) fn code_objects<'a>(
+    bundle: &'a Bundle<'_>,
+    companions: &'a [Companion<'_>],
+) -> Result<Vec<SourceEntry<'a>>, Diagnostic> {
+    let objects = bundle.entries().iter().filter(|entry| is_code_object(&entry.data));
+    let one = |entry: &'a Entry<'_>| {
+        let Some(mut present) = present(entry)? else { return Ok(None) };
+        let own = companions.iter().filter(|companion| companion.entry == entry.id);
+        own.map(Companion::bytes).try_for_each(|bytes| add_companion(&mut present, bytes))?;
+        Ok(Some(present))
+    };
+    objects.filter_map(|entry| one(entry).map_err(|error: Diagnostic| error.in_entry(&entry.id)).transpose()).collect()
+}
+
+/// `None` for code that is not HIP's (OpenMP entries look the same otherwise).
+fn present<'a>(entry: &'a Entry<'_>) -> Result<Option<SourceEntry<'a>>, Diagnostic> {
+    let id = EntryId::parse(&entry.id)?;
+    let Some(name) = id.target().filter(|_| id.is_amdgpu()) else { return Ok(None) };
+    let named: TargetId = name.parse()?;
+    let object = CodeObject::parse(&entry.data)?;
+    let target = object.target_id();
+    if named.processor.name != target.processor.name {
+        let what = format!("the entry names {named}, its code object is for {target}");
+        return Err(Diagnostic::error(codes::MALFORMED, what));
+    }
+    Ok(Some(SourceEntry { id, object, target: named, data: &entry.data, relocatable: None, recompiled: None }))
+}
+
+/// Adds a companion to the code object that it came with.
+fn add_companion<'a>(present: &mut SourceEntry<'a>, bytes: &'a [u8]) -> Result<(), Diagnostic> {
+    let target = CodeObject::parse(bytes)?.target_id();
+    if target.processor == present.target.processor {
+        present.relocatable = Some(bytes);
+    } else {
+        present.recompiled = Some((target.processor, bytes));
+    }
+    Ok(())
+}

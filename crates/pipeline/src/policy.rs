@@ -1,0 +1,96 @@
+//! The plan's policy: which pairs it accepts, and what becomes of targets that cannot be made.
+
+use crate::request::{Request, Sources, TargetResult};
+use hotswap_compat::{EXPERIMENTAL_ADVICE, Status, Verdict};
+use hotswap_plan::{Pair, Plan, Policy};
+use hotswap_report::{Diagnostic, Severity, codes};
+use hotswap_targets::Processor;
+
+/// Whether the pair is one that the plan's policy accepts: `Ok(true)` if it can be applied at all, `Ok(false)` if it
+/// cannot and the policy is to leave such targets out.
+///
+/// # Errors
+/// [`codes::UNKNOWN_TARGET`] under every policy (a misspelt name is not a request); under the policy `error`
+/// [`codes::PAIR_REFUSED`] with the reason.
+pub fn check_pair(pair: &Pair, plan: &Plan) -> Result<bool, Diagnostic> {
+    let (source, target) = (processor(&pair.source)?, processor(&pair.target)?);
+    let refused = match hotswap_compat::verdict(source, target) {
+        Verdict::Refused { why } => {
+            Diagnostic::error(codes::PAIR_REFUSED, format!("{}=>{}: {why}", pair.source, pair.target))
+        }
+        _ if plan.experimental || is_validated(source, target) => return Ok(true),
+        _ => {
+            let what = format!("{}=>{} is experimental, which was not allowed", pair.source, pair.target);
+            Diagnostic::error(codes::PAIR_REFUSED, what).advise(EXPERIMENTAL_ADVICE)
+        }
+    };
+    if plan.policy == Policy::Error { Err(refused) } else { Ok(false) }
+}
+
+fn is_validated(source: &Processor, target: &Processor) -> bool {
+    hotswap_compat::pair(source, target).is_some_and(|pair| pair.status == Status::Validated)
+}
+
+/// Whether the plan can be used: its targets and patch families are known, and the policy accepts its pairs.
+///
+/// # Errors
+/// As [`check_pair`], or [`codes::UNKNOWN_FAMILY`].
+pub fn check_plan(plan: &Plan) -> Result<(), Diagnostic> {
+    plan.pairs.iter().try_for_each(|pair| check_pair(pair, plan).map(|_| ()))?;
+    hotswap_families::families_of(plan).map(|_| ())
+}
+
+fn processor(name: &str) -> Result<&'static Processor, Diagnostic> {
+    hotswap_targets::find(name).ok_or_else(|| Diagnostic::error(codes::UNKNOWN_TARGET, format!("`{name}`")))
+}
+
+/// A policy covers targets that cannot be made; damage and our own defects are errors under any policy.
+pub(crate) fn is_refusal(diagnostic: &Diagnostic) -> bool {
+    [codes::NO_ROUTE, codes::PAIR_REFUSED, codes::NOT_SAFE].contains(&diagnostic.code)
+}
+
+/// The record's remarks about the result for a target. With a plan its policy decides whether they are errors; without
+/// one the caller does.
+///
+/// # Errors
+/// With a plan: the refusal under the policy `error`; damage and our own defects under any.
+pub(crate) fn remarks(request: &Request, result: &TargetResult) -> Result<Vec<Diagnostic>, Diagnostic> {
+    match (&request.sources, result) {
+        (Sources::Best, _) => Ok(first_reason(result).into_iter().chain(left_out(result)).collect()),
+        (Sources::Plan { .. }, TargetResult::Refused { reasons, .. }) => {
+            let refusal = first_of(reasons);
+            if request.policy == Policy::Error || !is_refusal(&refusal) {
+                return Err(refusal);
+            }
+            Ok(vec![Diagnostic { severity: Severity::Warning, ..refusal }])
+        }
+        (Sources::Plan { .. }, _) => Ok(Vec::new()),
+    }
+}
+
+/// The first finding represents all of them; the others are attached to it.
+fn first_of(found: &[Diagnostic]) -> Diagnostic {
+    let others = found.len().saturating_sub(1);
+    let internal = || Diagnostic::error(codes::INTERNAL, "a check refused without a reason");
+    let mut first = found.first().cloned().unwrap_or_else(internal);
+    if others > 0 {
+        first.what += &format!(" (and {others} more findings)");
+    }
+    first
+}
+
+/// The record's warning for a target that was made without some of its kernels.
+fn left_out(fate: &TargetResult) -> Option<Diagnostic> {
+    let TargetResult::Made { left_out, .. } = fate else { return None };
+    let names: Vec<&str> = left_out.iter().map(|(_, kernel)| kernel.as_str()).collect();
+    let (entry, _) = left_out.first()?;
+    let what = format!("{entry}: {} kernels are left out: {}", names.len(), names.join(" "));
+    Some(Diagnostic::error(codes::NOT_SAFE, what))
+}
+
+/// The record's reason for a target that was not made.
+fn first_reason(fate: &TargetResult) -> Option<Diagnostic> {
+    let TargetResult::Refused { reasons, names } = fate else { return None };
+    let by_name = || names.first().map(|row| Diagnostic::error(codes::CHOSEN_BY_NAME, row.to_string()));
+    reasons.first().cloned().or_else(by_name)
+}

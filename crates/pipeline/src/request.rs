@@ -1,0 +1,126 @@
+//! The request for a bundle, and the result for one of its targets. A plan becomes a request.
+
+use hotswap_adapt::ObjectRecord;
+use hotswap_bundle::Compression;
+use hotswap_compat::Allow;
+use hotswap_compat::names::Disagreement;
+use hotswap_plan::{Plan, Policy, TextFinding, TextFindings};
+use hotswap_report::{Diagnostic, Route, SourceText};
+use hotswap_targets::TargetId;
+
+/// The request for every bundle.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    /// Processors, native or generic.
+    pub targets: Vec<String>,
+    /// The code objects that targets may be made from.
+    pub sources: Sources,
+    /// Targets whose entries are removed; without features, those with any.
+    pub drop: Vec<TargetId>,
+    /// Removes entries of processors that a generic target of the bundle serves as well, unless they are requested.
+    pub drop_covered: bool,
+    /// Which pairs may be applied.
+    pub allow: Allow,
+    /// Makes code although the host part chooses kernels by another name of the GPU.
+    pub unchecked_names: bool,
+    /// Makes code objects without the kernels that cannot be made, where other kernels can.
+    pub leave_out_kernels: bool,
+    /// Compresses bundles that are not.
+    pub compression: Option<Compression>,
+    /// The level at which compressed bundles are compressed again, which a bundle does not record; `None` is clang's
+    /// default.
+    pub level: Option<i32>,
+    /// The caller's policy about refusals, for the record.
+    pub policy: Policy,
+}
+
+/// The code objects that targets may be made from.
+#[derive(Debug, Clone, Default)]
+pub enum Sources {
+    /// For a finished file: the first pair of the product's table whose source is present and passes its checks. The
+    /// output of an earlier run is a source only where no other will do.
+    #[default]
+    Best,
+    /// In a link: those of the plan's pairs, as far as the source's text allows it.
+    Plan {
+        /// The plan, for its pairs and for the record.
+        plan: Plan,
+        /// The code object that a target is derived from where that is not the plan's source, and the targets that were
+        /// compiled because their text differs.
+        findings: TextFindings,
+    },
+}
+
+impl Request {
+    /// The request of a plan, which has been checked ([`crate::check_plan`]), in a link.
+    pub(crate) fn of_plan(plan: &Plan, findings: &TextFindings, level: Option<i32>) -> Self {
+        Self {
+            targets: plan.targets().into_iter().map(str::to_owned).collect(),
+            sources: Sources::Plan { plan: plan.clone(), findings: findings.clone() },
+            allow: Allow { experimental: plan.experimental },
+            // The host part is not linked yet; the source's text was examined instead.
+            unchecked_names: true,
+            level,
+            policy: plan.policy,
+            ..Self::default()
+        }
+    }
+
+    /// The pairs that may serve a target; `None` where the best source may. With a plan it is the one that the source's
+    /// text requires, none where the text requires compilation, else the plan's. A finding about one source does not
+    /// apply to another, so there is no other one then.
+    pub(crate) fn pairs_for<'r>(&'r self, target: &'r str) -> Option<Vec<(&'r str, &'r str)>> {
+        let Sources::Plan { plan, findings } = &self.sources else { return None };
+        Some(match findings.find(target) {
+            Some(finding) if finding.status == SourceText::Compiled => Vec::new(),
+            Some(TextFinding { source: Some(source), .. }) => vec![(source, target)],
+            _ => plan.pairs.iter().map(|pair| (pair.source.as_str(), pair.target.as_str())).collect(),
+        })
+    }
+
+    /// Whether the source's text differs for that processor, so that it was compiled for it.
+    pub(crate) fn is_compiled(&self, processor: &str) -> bool {
+        let Sources::Plan { findings, .. } = &self.sources else { return false };
+        findings.find(processor).is_some_and(|finding| finding.status == SourceText::Compiled)
+    }
+}
+
+/// The result for one target in one bundle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TargetResult {
+    /// It was compiled, or made by an earlier run.
+    There,
+    /// This generic target covers it.
+    Covered(&'static str),
+    /// Made from the code objects of this processor; the bundle's new entries.
+    Made {
+        /// The source.
+        source: &'static str,
+        /// The route.
+        route: Route,
+        /// Entry IDs.
+        entries: Vec<String>,
+        /// The changes to the code of each entry, where it was changed.
+        code: Vec<ObjectRecord>,
+        /// Entry ID and name of each kernel that was left out.
+        left_out: Vec<(String, String)>,
+    },
+    /// Its entry was removed.
+    Dropped,
+    /// Its entry was removed, because this generic target covers it.
+    Superseded(&'static str),
+    /// Not made.
+    Refused {
+        /// The defects of the sources.
+        reasons: Vec<Diagnostic>,
+        /// Disagreements of the host part with a source about a GPU's name.
+        names: Vec<Disagreement>,
+    },
+}
+
+impl TargetResult {
+    /// IDs of the entries that were made for the target.
+    pub(crate) fn into_entries(self) -> Vec<String> {
+        if let Self::Made { entries, .. } = self { entries } else { Vec::new() }
+    }
+}

@@ -1,0 +1,109 @@
+//! The second step, for one target: the source that serves it, and the code objects made from it.
+//!
+//! Native code wins, then a generic target that covers the request, then the first source that the request allows, that
+//! agrees with the host part, and that passes the checks of its pair. A source that fails them is reported with all
+//! findings, and the next one is tried.
+
+use crate::derive;
+use crate::entry::{NewEntry, SourceEntry};
+use crate::names::{Names, served};
+use crate::request::{Request, TargetResult};
+use hotswap_compat::names::Disagreement;
+use hotswap_compat::{Available, Selection, Wish, route};
+use hotswap_report::{Diagnostic, Route};
+use hotswap_targets::find;
+
+/// The sources of a target, and the checks to run first.
+pub(crate) struct Serving<'s, 'a> {
+    pub(crate) present: &'s [SourceEntry<'a>],
+    /// IDs of the entries that an earlier run has made.
+    pub(crate) made_before: Vec<String>,
+    pub(crate) names: &'s Names<'s>,
+    /// IDs of the entries that will be removed.
+    pub(crate) dropped: &'s [String],
+    pub(crate) request: &'s Request,
+}
+
+impl<'a> Serving<'_, 'a> {
+    /// The code objects to add for one target, one for each set of features of its source.
+    ///
+    /// Entries of `made_before` are sources only where no other will do, so that a refusal reads the same in each run.
+    ///
+    /// # Errors
+    /// Damage and our own defects.
+    pub(crate) fn serve(&self, target: &str) -> Result<(TargetResult, Vec<NewEntry>), Diagnostic> {
+        let pairs = self.request.pairs_for(target);
+        let wish = pairs.as_deref().map_or(Wish::Best, Wish::Plan);
+        match route(target, &available(self.present), wish, self.request.allow) {
+            Ok(Selection::Native) => return Ok((TargetResult::There, Vec::new())),
+            Ok(Selection::Generic { generic }) => return Ok((TargetResult::Covered(generic.name), Vec::new())),
+            Ok(_) | Err(_) => {}
+        }
+        let is_original = |entry: &&SourceEntry<'_>| !self.made_before.contains(&entry.id.to_string());
+        let first = self.try_sources(self.present.iter().filter(is_original).collect(), target, wish)?;
+        if matches!(first.0, TargetResult::Made { .. }) || self.made_before.is_empty() {
+            return Ok(first);
+        }
+        let second = self.try_sources(self.present.iter().collect(), target, wish)?;
+        Ok(if matches!(second.0, TargetResult::Made { .. }) { second } else { first })
+    }
+
+    /// One source after the other, the best first, until one agrees with the host part and passes its checks.
+    fn try_sources(
+        &self,
+        mut candidates: Vec<&SourceEntry<'a>>,
+        target: &str,
+        wish: Wish<'_>,
+    ) -> Result<(TargetResult, Vec<NewEntry>), Diagnostic> {
+        let (mut reasons, mut names) = (Vec::new(), Vec::new());
+        loop {
+            let selection = match route(target, &available(candidates.iter().copied()), wish, self.request.allow) {
+                Ok(selection) if selection.source().is_some() => selection,
+                Err(refusal) if reasons.is_empty() && names.is_empty() => {
+                    return Ok((TargetResult::Refused { reasons: vec![refusal.into()], names }, Vec::new()));
+                }
+                // The sources that could serve have been tried and have reported their reasons.
+                Ok(_) | Err(_) => return Ok((TargetResult::Refused { reasons, names }, Vec::new())),
+            };
+            let source = selection.source().map_or("", |source| source.name);
+            let of_source = |entry: &&SourceEntry<'a>| entry.target.processor.name == source;
+            let entries: Vec<&SourceEntry<'a>> = candidates.iter().copied().filter(of_source).collect();
+            let disagreements = self.ask_names(&entries, target);
+            if disagreements.is_empty() {
+                match derive::all(&entries, target, selection, self.request.leave_out_kernels) {
+                    Ok(made) => return Ok((fate(source, &made), made)),
+                    Err(found) => reasons.extend(derive::all_refusals(found)?),
+                }
+            }
+            names.extend(disagreements);
+            candidates.retain(|entry| entry.target.processor.name != source);
+        }
+    }
+
+    /// The disagreements of the host part with these entries about the GPUs that the target would serve.
+    fn ask_names(&self, entries: &[&SourceEntry<'_>], target: &str) -> Vec<Disagreement> {
+        let Some(target) = find(target) else { return Vec::new() };
+        let gpus = served(target, self.present, self.dropped, self.request);
+        let of = |entry: &&SourceEntry<'_>| self.names.of(&entry.id, &entry.object, &gpus);
+        entries.iter().flat_map(of).map(|row| row.asked_for(target.name)).collect()
+    }
+}
+
+fn fate(source: &'static str, made: &[NewEntry]) -> TargetResult {
+    let route = made.first().map_or(Route::Alias, |entry| entry.route);
+    let entries = made.iter().map(|entry| entry.id.clone()).collect();
+    let left_out =
+        |entry: &NewEntry| entry.left_out.iter().map(|kernel| (entry.id.clone(), kernel.clone())).collect::<Vec<_>>();
+    let left_out = made.iter().flat_map(left_out).collect();
+    TargetResult::Made {
+        source,
+        route,
+        entries,
+        code: made.iter().filter_map(|entry| entry.code.clone()).collect(),
+        left_out,
+    }
+}
+
+fn available<'p, 'a: 'p>(present: impl IntoIterator<Item = &'p SourceEntry<'a>>) -> Vec<Available> {
+    present.into_iter().map(SourceEntry::available).collect()
+}
