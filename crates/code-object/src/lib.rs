@@ -5,6 +5,31 @@
 //! file in which they disagree, so that later tools may rely on either. [`CodeMap::read`] is for inspection: the
 //! positions and names of code, in files that may contradict themselves.
 //!
+//! # Which view of a file
+//!
+//! | question | view | what it accepts |
+//! | --- | --- | --- |
+//! | May it be loaded, for which target, with which kernels? Every change of a label begins and ends here. | [`CodeObject`] | files that agree with themselves |
+//! | Which symbol, kernel, relocation belongs to an instruction? | [`CodeMap`] | also files without metadata; damaged names are skipped and reported |
+//! | Where may code begin, in passes over much code that need no names? | [`CodeStarts`] | as [`CodeMap`] |
+//! | Which parts does it consist of, so that they can change their size? | [`image::Image`] | files that consist of such parts and nothing else |
+//! | How many kernels has it, in a listing of thousands? | [`kernel_count`] | anything; damage has no number |
+//!
+//! [`CodeMap::of`] and [`CodeStarts::of`] continue from a [`CodeObject`]; [`image::Image`] reads the tables again, because
+//! it owns those that change. One view for all questions would read all names, relocations and sections for callers
+//! that need the target and the kernels.
+//!
+//! # Which change
+//!
+//! | change | by | the rest of the file |
+//! | --- | --- | --- |
+//! | label: flags, ABI version, target in the note, ISA version, user SGPRs | [`Edit`], whose result is a [`Patch`] | at the same offsets |
+//! | bytes of a known file as differences, without a copy of the file | [`Patch`] | shared with the old file |
+//! | numbers of kernels in the metadata note | [`with_numbers`] | one section, of any size: for [`image::Layout`] |
+//! | fields of a kernel descriptor | [`kernel_descriptor::KernelDescriptor`] | the same bytes |
+//! | kernels that are left out | [`without_kernels`] | at the same offsets |
+//! | instructions | `Edits` of `hotswap-rewrite`, above [`image::Image`] and [`image::Layout`] | laid out anew |
+//!
 //! Invariants: a [`CodeObject`] borrows the file and copies none of it. An [`Edit`] changes the label (with the number
 //! of the GPU in `__oclc_ISA_version`) and nothing else, which [`same_but_for_label`] checks, and without a change
 //! returns the file byte for byte. No input makes reading panic. Every failure names an offset.
