@@ -3,7 +3,7 @@
 //! Invariants: a termination signal to this process reaches every child, and no child is started after it.
 
 use crate::context::Context;
-use crate::trace::say;
+use crate::message::say;
 use hotswap_report::{Diagnostic, codes};
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};

@@ -11,7 +11,7 @@
 //! Absent on purpose: whether the target was also compiled, and changing code (`hotswap-pipeline`).
 
 use crate::child;
-use crate::device_link::Linker;
+use crate::linker::Linker;
 use crate::words::{is_ours, response_file};
 use hotswap_code_object::{CodeObject, is_code_object};
 use hotswap_compat::{Strategy, pair};

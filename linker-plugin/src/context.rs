@@ -1,7 +1,7 @@
 //! The wrapper's data from the environment, and the paths of the real tools.
 
+use crate::message::say;
 use crate::tool::Tool;
-use crate::trace;
 use hotswap_plan::{Plan, TextFindings, words};
 use hotswap_report::{Diagnostic, codes};
 use std::env;
@@ -58,7 +58,7 @@ impl Context {
     pub(crate) fn plan(&self, token: Option<&str>) -> Result<Plan, Diagnostic> {
         let (hash, text) = match (&self.plan, token) {
             (None, Some(token)) => {
-                return hotswap_plan::find(token, &mut |skipped| trace::say(skipped));
+                return hotswap_plan::find(token, &mut |skipped| say(skipped));
             }
             (Some((hash, text)), _) => (hash, text),
             (None, None) => {

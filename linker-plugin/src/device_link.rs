@@ -7,6 +7,8 @@
 
 use crate::companion::{self, Companion};
 use crate::context::Context;
+use crate::linker::Linker;
+use crate::message::say;
 use crate::words::CommandLine;
 use crate::{child, trace};
 use hotswap_code_object::CodeObject;
@@ -48,23 +50,6 @@ pub(crate) fn run(context: &Context, args: &[OsString]) -> Result<u8, Diagnostic
     match code {
         0 => check(context, &plan, &line, &output, companion).map(|()| 0),
         failed => Ok(failed),
-    }
-}
-
-/// One device link.
-pub(crate) struct Linker<'l> {
-    pub(crate) context: &'l Context,
-    pub(crate) line: &'l CommandLine<'l>,
-    pub(crate) real: &'l Path,
-    pub(crate) output: &'l Path,
-}
-
-impl Linker<'_> {
-    /// Runs the compiler's link with one additional argument; returns the exit code.
-    pub(crate) fn link(&self, more: Option<OsString>) -> Result<u8, Diagnostic> {
-        let mut stripped = self.line.stripped()?;
-        stripped.words.extend(more);
-        child::run(self.context, self.real, &stripped.words)
     }
 }
 
@@ -143,7 +128,7 @@ fn no_place(plan: &Plan, output: &Path, target: &TargetId, wanted: &[String]) ->
         Policy::Error => return Err(diagnostic),
         Policy::Warn => {
             diagnostic.severity = Severity::Warning;
-            trace::say(diagnostic);
+            say(diagnostic);
         }
         Policy::Keep => {}
     }

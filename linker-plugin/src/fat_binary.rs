@@ -5,6 +5,7 @@
 
 use crate::context::Context;
 use crate::device_link::refuse_special_file;
+use crate::message::say;
 use crate::words::CommandLine;
 use crate::{child, text_mark, trace};
 use hotswap_pipeline::Expansion;
@@ -119,7 +120,7 @@ fn refuse_garbage(bytes: &[u8], output: &Path) -> Result<(), Diagnostic> {
 /// Prints the warnings and writes the trace.
 pub(crate) fn report(context: &Context, expansion: &Expansion, output: &Path) -> Result<(), Diagnostic> {
     for warning in &expansion.warnings {
-        trace::say(warning.clone().in_file(output));
+        say(warning.clone().in_file(output));
     }
     let event = if expansion.bytes.is_some() { "expand" } else { "keep" };
     trace::step(context, event, output, json!({"derived": expansion.derived, "kept": expansion.kept}))

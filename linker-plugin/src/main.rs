@@ -21,6 +21,8 @@ mod counter_names;
 mod device_link;
 mod fat_binary;
 mod host_link;
+mod linker;
+mod message;
 mod openmp;
 mod text_mark;
 mod tool;
@@ -37,7 +39,7 @@ use tool::Tool;
 fn main() -> ExitCode {
     hotswap_files::end_on_truncated_input("hotswap-lld");
     ExitCode::from(catching(run).unwrap_or_else(|diagnostic| {
-        trace::say(&diagnostic);
+        message::say(&diagnostic);
         diagnostic.code.exit
     }))
 }

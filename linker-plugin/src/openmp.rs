@@ -7,6 +7,7 @@
 //! Absent on purpose: making such images.
 
 use crate::context::Context;
+use crate::message::say;
 use crate::trace;
 use hotswap_bundle::{Form, ImageKind};
 use hotswap_code_object::CodeObject;
@@ -27,7 +28,7 @@ pub(crate) fn check(context: &Context, plan: &Plan, object: &[u8], path: &Path) 
     let refusal = Diagnostic::error(codes::OPENMP_OFFLOAD, what).in_file(path).advise(advice);
     match plan.policy {
         Policy::Error => return Err(refusal),
-        Policy::Warn => trace::say(Diagnostic { severity: Severity::Warning, ..refusal }),
+        Policy::Warn => say(Diagnostic { severity: Severity::Warning, ..refusal }),
         Policy::Keep => {}
     }
     trace::step(context, "keep", path, json!({"why": "OpenMP offload", "lacks": lacking}))

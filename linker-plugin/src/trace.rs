@@ -1,18 +1,11 @@
-//! The interposer's messages: lines on standard error, and with `HOTSWAP_TRACE=FILE` one JSON line for each step, for
-//! tests and for curious users.
+//! With `HOTSWAP_TRACE=FILE` one JSON line for each step, for tests and for curious users.
 
 use crate::context::Context;
 use hotswap_report::{Diagnostic, codes};
 use serde_json::{Value, json};
-use std::fmt::Display;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
-
-/// A line on standard error. A failed write (a full disk) must not fail a link, as with `eprintln!`.
-pub(crate) fn say(line: impl Display) {
-    let _ = writeln!(std::io::stderr(), "hotswap-lld: {line}");
-}
 
 /// Appends a line about a step for `output`; `more` adds fields.
 ///
