@@ -2,8 +2,7 @@
 #
 #   add_hotswap_target(<target>
 #     [RETARGET gfx1030=>gfx1031,gfx1032 [gfx900=>gfx902 ...]] [COALESCE]
-#     [ALLOW_EXPERIMENTAL] [PATCHES <family> ...] [POLICY error|warn|keep]
-#     [NAMES compile|error|warn|derive] [REPORT <file>]
+#     [<option of the plan> ...] [REPORT <file>]
 #     [PROFILE generate|coverage|use] [PROFDATA <file> [<gpu>=<file> ...]])
 #
 # RETARGET  The others are made from the code object of the first GPU; the first one must be in
@@ -11,13 +10,7 @@
 # COALESCE  Of the GPUs in HIP_ARCHITECTURES that are identical siblings only the first is compiled,
 #           and the others are made from it; sources whose text depends on the GPU are compiled for each.
 #           Set HIP_ARCHITECTURES of the target before the call.
-# ALLOW_EXPERIMENTAL
-#           Apply experimental pairs, too (`hotswap compat`).
-# PATCHES   Patch families to apply beyond those that the route needs.
-# POLICY    The action when code for a GPU cannot be made: error (default) stops the build, warn leaves
-#           it out with a warning, keep leaves it out and only records it.
-# NAMES     The action where a source's text depends on the name of the GPU: compile (default) compiles it for
-#           the target as well, error stops the build, warn derives with a warning, derive does not check.
+# The other options of the plan (PATCHES, POLICY ...) are in HotSwapOptions.cmake.
 # REPORT    After each link, `hotswap inspect --format json` of the result is written to this file
 #           (relative to the current binary directory).
 # PROFILE   generate or coverage: host and device code count what they execute, and the program writes
@@ -40,6 +33,7 @@
 include_guard(GLOBAL)
 cmake_policy(VERSION 3.21...4.1)
 include("${CMAKE_CURRENT_LIST_DIR}/HotSwapFinish.cmake")
+include("${CMAKE_CURRENT_LIST_DIR}/HotSwapOptions.cmake")
 include("${CMAKE_CURRENT_LIST_DIR}/HotSwapProfile.cmake")
 include("${CMAKE_CURRENT_LIST_DIR}/HotSwapSelfTest.cmake")
 
@@ -48,7 +42,9 @@ set_property(GLOBAL PROPERTY HOTSWAP_PREFIX "${_hotswap_prefix}")
 unset(_hotswap_prefix)
 
 function(add_hotswap_target target)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "ALLOW_EXPERIMENTAL;COALESCE" "POLICY;NAMES;REPORT;PROFILE" "RETARGET;PATCHES;PROFDATA")
+  _hotswap_plan_options()
+  cmake_parse_arguments(PARSE_ARGV 1 arg "${plan_switches};COALESCE" "${plan_values};REPORT;PROFILE"
+    "RETARGET;${plan_lists};PROFDATA")
   get_property(prefix GLOBAL PROPERTY HOTSWAP_PREFIX)
   _hotswap_check_words()
   _hotswap_check_profile()
@@ -76,20 +72,25 @@ endfunction()
 
 macro(_hotswap_check_words)
   if(arg_UNPARSED_ARGUMENTS)
-    _hotswap_stop("`${arg_UNPARSED_ARGUMENTS}` is not understood; the words are RETARGET, ALLOW_EXPERIMENTAL, COALESCE, PATCHES, POLICY, \
-NAMES, REPORT, PROFILE and PROFDATA.")
+    list(JOIN plan_switches ", " switches)
+    list(JOIN plan_lists ", " lists)
+    list(JOIN plan_values ", " values)
+    _hotswap_stop("`${arg_UNPARSED_ARGUMENTS}` is not understood; the words are RETARGET, ${switches}, COALESCE, ${lists}, ${values}, \
+REPORT, PROFILE and PROFDATA.")
   elseif(NOT arg_RETARGET AND NOT arg_COALESCE AND NOT arg_PROFILE)
     _hotswap_stop("RETARGET names no pair; write for example RETARGET gfx1030=>gfx1031.")
   elseif(arg_KEYWORDS_MISSING_VALUES)
     _hotswap_stop("${arg_KEYWORDS_MISSING_VALUES} has no value.")
   endif()
+  foreach(keyword IN LISTS plan_values)
+    if(arg_${keyword} AND NOT "${arg_${keyword}}" IN_LIST words_${keyword})
+      list(JOIN words_${keyword} ", " known)
+      string(REGEX REPLACE ", ([^,]+)$" " and \\1" known "${known}")
+      _hotswap_stop("${keyword} `${arg_${keyword}}` is not known; the policies are ${known}.")
+    endif()
+  endforeach()
   if(NOT arg_POLICY)
     set(arg_POLICY error)
-  elseif(NOT arg_POLICY MATCHES "^(error|warn|keep)$")
-    _hotswap_stop("POLICY `${arg_POLICY}` is not known; the policies are error, warn and keep.")
-  endif()
-  if(arg_NAMES AND NOT arg_NAMES MATCHES "^(compile|error|warn|derive)$")
-    _hotswap_stop("NAMES `${arg_NAMES}` is not known; the policies are compile, error, warn and derive.")
   endif()
 endmacro()
 
@@ -176,17 +177,15 @@ macro(_hotswap_plan_words)
 endmacro()
 
 macro(_hotswap_write_plan)
-  list(APPEND plan_words --policy "${arg_POLICY}")
-  if(arg_NAMES)
-    list(APPEND plan_words --names "${arg_NAMES}")
-  endif()
-  if(arg_ALLOW_EXPERIMENTAL)
-    list(APPEND plan_words --allow-experimental)
-  endif()
-  if(arg_PATCHES)
-    list(JOIN arg_PATCHES "," patches)
-    list(APPEND plan_words --patches "${patches}")
-  endif()
+  foreach(keyword IN LISTS plan_switches plan_values plan_lists)
+    if(arg_${keyword})
+      list(APPEND plan_words "${option_${keyword}}")
+      if(NOT keyword IN_LIST plan_switches)
+        list(JOIN arg_${keyword} "," value)
+        list(APPEND plan_words "${value}")
+      endif()
+    endif()
+  endforeach()
   execute_process(
     COMMAND "${prefix}/bin/hotswap" plan ${plan_words}
             --out-dir "${CMAKE_BINARY_DIR}/.hotswap/plans" --format json

@@ -5,8 +5,8 @@
 use crate::answers::Consequences;
 use crate::exec::Launch;
 use crate::find::Clang;
-use crate::judge::{Decision, Judgement, Source};
-use crate::options::{Settings, row};
+use crate::judge::{Decision, Judgement};
+use crate::options::{PlanSource, Settings, row};
 use crate::words::{Word, shell};
 use serde_json::{Value, json};
 use std::ffi::{OsStr, OsString};
@@ -166,11 +166,11 @@ fn name(id: crate::options::Id) -> &'static str {
     opt.key.or(opt.env).or(opt.word).unwrap_or_default()
 }
 
-const fn source(source: Source) -> &'static str {
+const fn source(source: PlanSource) -> &'static str {
     match source {
-        Source::Token => "token of the build system",
-        Source::Words => "words on the command line",
-        Source::Ambient => "environment or configuration",
+        PlanSource::Token => "token of the build system",
+        PlanSource::Words => "words on the command line",
+        PlanSource::Ambient => "environment or configuration",
     }
 }
 

@@ -9,11 +9,11 @@ use crate::coalesce::Coalescing;
 use crate::command::{Command, InputKind, scan};
 use crate::flags::{Phase, Scope};
 use crate::openmp;
-use crate::options::{Id, Settings, is_own, parse_word};
+use crate::options::{Id, PlanSource, Settings, is_own, parse_word};
 use crate::profile::Profile;
 use crate::question::{Question, questions};
 use hotswap_families::manifest::Format;
-use hotswap_plan::{Plan, Policy, words};
+use hotswap_plan::{PLAN_OPTIONS, Plan, PlanOption, Policy, words};
 use hotswap_report::{Diagnostic, Severity, codes};
 use std::env::consts;
 use std::ffi::OsString;
@@ -30,17 +30,6 @@ pub enum Query {
     },
 }
 
-/// The origin of the plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
-    /// The hash written by the build system.
-    Token,
-    /// Arguments on the command line.
-    Words,
-    /// The environment or a configuration file: for every HIP command.
-    Ambient,
-}
-
 /// A command in which HotSwap takes part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WithPlan {
@@ -49,7 +38,7 @@ pub struct WithPlan {
     /// Its hash.
     pub hash: String,
     /// Its origin.
-    pub source: Source,
+    pub source: PlanSource,
     /// A device link happens below this command.
     pub device_link: bool,
     /// The host linker runs.
@@ -196,7 +185,7 @@ fn decide(
         judgement.warnings.extend(no_place(&plan)?);
         return Ok(Decision::PassThrough("--target names a GPU: one bare code object"));
     }
-    if request.source() == Source::Ambient && without_arch(&judgement.command) {
+    if request.source() == PlanSource::Ambient && without_arch(&judgement.command) {
         judgement.warnings.extend(not_applied(&plan));
         return Ok(Decision::PassThrough("the command names no --offload-arch"));
     }
@@ -248,8 +237,8 @@ impl Command {
 ///
 /// # Errors
 /// [`codes::USAGE`]: an explicit plan for a command that cannot have one.
-fn no_part(command: &Command, source: Source) -> Result<Option<&'static str>, Diagnostic> {
-    let explicit = source != Source::Ambient;
+fn no_part(command: &Command, source: PlanSource) -> Result<Option<&'static str>, Diagnostic> {
+    let explicit = source != PlanSource::Ambient;
     if command.query || !command.has_inputs() {
         return Ok(Some("clang is only asked something"));
     }
@@ -261,7 +250,7 @@ fn no_part(command: &Command, source: Source) -> Result<Option<&'static str>, Di
         // Additions of clang's configuration files and CCC_OVERRIDE_OPTIONS are not visible here. Arguments are
         // replaced by a token, so if clang links device code after all, HotSwap is there. (A token of the build system
         // stays in any case, and the real linker would fail on it.)
-        let unseen = source == Source::Words && command.phase > Phase::Front && !command.targets_gpu();
+        let unseen = source == PlanSource::Words && command.phase > Phase::Front && !command.targets_gpu();
         return Ok((!unseen).then_some("no device link and no host link happens"));
     }
     // With these arguments clang links the device code of objects without a flag for HIP.
@@ -311,14 +300,12 @@ impl<'a> Request<'a> {
             own.iter().filter(|(id, _)| *id == Id::Plan).map(|(_, value)| value.as_str()).collect();
         tokens.sort_unstable();
         tokens.dedup();
-        let has = |wanted: &[Id]| own.iter().any(|(id, _)| wanted.contains(id));
-        let words = has(&[Id::Retarget, Id::Patches, Id::Policy, Id::Names, Id::Allow]);
-        Self { tokens, settings, words, asks: has(&[Id::Retarget, Id::Patches, Id::Coalesce]) }
+        let words = own.iter().any(|(id, _)| id.plan_option().is_some());
+        Self { tokens, settings, words, asks: own.iter().any(|(id, _)| id.is_request()) }
     }
 
     fn any(&self) -> bool {
-        let set = |id| self.settings.get(id).is_some();
-        !self.tokens.is_empty() || set(Id::Retarget) || set(Id::Patches) || set(Id::Coalesce)
+        !self.tokens.is_empty() || self.settings.iter().any(|setting| setting.id.is_request())
     }
 
     /// The GPUs that one compilation may serve. Their pairs are added to the plan, unless that is the build system's.
@@ -341,11 +328,11 @@ impl<'a> Request<'a> {
         Ok(Some(coalescing))
     }
 
-    fn source(&self) -> Source {
+    fn source(&self) -> PlanSource {
         match (self.tokens.is_empty(), self.asks) {
-            (false, _) => Source::Token,
-            (true, true) => Source::Words,
-            (true, false) => Source::Ambient,
+            (false, _) => PlanSource::Token,
+            (true, true) => PlanSource::Words,
+            (true, false) => PlanSource::Ambient,
         }
     }
 
@@ -366,52 +353,35 @@ impl<'a> Request<'a> {
 
     fn by_settings(&self) -> Result<Plan, Diagnostic> {
         let mut plan = Plan::default();
-        self.add(&mut plan, Id::Retarget, |plan, text| plan.add_pairs(text))?;
-        self.add(&mut plan, Id::Patches, |plan, text| plan.add_patches(text))?;
-        self.add(&mut plan, Id::Policy, |plan, text| text.parse().map(|policy| plan.policy = policy))?;
-        self.add(&mut plan, Id::Names, |plan, text| text.parse().map(|names| plan.names = names))?;
-        self.add(&mut plan, Id::Allow, Plan::allow)?;
+        PLAN_OPTIONS.iter().try_for_each(|option| self.set(&mut plan, option))?;
         Ok(plan)
     }
 
     /// The token's plan, overridden by the arguments.
     fn by_words(&self, token: &Plan) -> Result<Plan, Diagnostic> {
-        let is_word = |id| self.settings.get(id).is_some_and(|s| s.origin == crate::options::Origin::Word);
+        let is_argument = |option: &PlanOption| {
+            let setting = self.settings.get(Id::OfPlan(option.key));
+            setting.is_some_and(|setting| setting.origin == crate::options::Origin::Word)
+        };
         let mut plan = self.by_settings()?;
-        if !is_word(Id::Retarget) {
-            plan.pairs.clone_from(&token.pairs);
-        }
-        if !is_word(Id::Patches) {
-            plan.patches.clone_from(&token.patches);
-        }
-        if !is_word(Id::Policy) {
-            plan.policy = token.policy;
-        }
-        if !is_word(Id::Names) {
-            plan.names = token.names;
-        }
-        if !is_word(Id::Allow) {
-            plan.experimental = token.experimental;
-        }
+        let others = PLAN_OPTIONS.iter().filter(|option| !is_argument(option));
+        others.for_each(|option| (option.copy)(&mut plan, token));
         Ok(plan)
     }
 
-    fn add(
-        &self,
-        plan: &mut Plan,
-        id: Id,
-        add: impl Fn(&mut Plan, &str) -> Result<(), Diagnostic>,
-    ) -> Result<(), Diagnostic> {
+    /// Sets an option of the plan, if it has a value.
+    fn set(&self, plan: &mut Plan, option: &PlanOption) -> Result<(), Diagnostic> {
+        let id = Id::OfPlan(option.key);
         let Some(setting) = self.settings.get(id) else { return Ok(()) };
         let text = self.settings.text(id)?.unwrap_or_default();
-        add(plan, text).map_err(|mut error| {
+        (option.set)(plan, text).map_err(|mut error| {
             error.what = format!("{}: {}", setting.origin_text(), error.what);
             error
         })
     }
 }
 
-fn with_plan(command: &Command, plan: Plan, source: Source, words: &[OsString]) -> Result<WithPlan, Diagnostic> {
+fn with_plan(command: &Command, plan: Plan, source: PlanSource, words: &[OsString]) -> Result<WithPlan, Diagnostic> {
     // The device link would refuse it, too, but under the new driver only after two messages of clang's own.
     hotswap_pipeline::check_plan(&plan)?;
     let hash = plan.hash();

@@ -59,9 +59,9 @@ fn show(judgement: &Judgement) -> String {
 
 fn show_plan(plan: &WithPlan) -> String {
     let source = match plan.source {
-        Source::Token => "token",
-        Source::Words => "words",
-        Source::Ambient => "ambient",
+        PlanSource::Token => "token",
+        PlanSource::Words => "words",
+        PlanSource::Ambient => "ambient",
     };
     let parts = [
         (plan.device_link, "device"),
@@ -325,7 +325,7 @@ fn a_configuration_file_asks_as_the_environment_does() {
     let config = [("retarget", PAIR), ("policy", "warn")];
     let judgement = run(true, "--offload-arch=gfx1030 -c a.hip", "HOTSWAP_POLICY=keep", &config);
     let Decision::WithPlan(plan) = judgement.decision else { panic!("{:?}", judgement.decision) };
-    assert_eq!((plan.source, plan.plan.policy), (Source::Ambient, Policy::Keep));
+    assert_eq!((plan.source, plan.plan.policy), (PlanSource::Ambient, Policy::Keep));
     let judgement = run(true, "-c a.hip --offload-arch=gfx1030", "", &[("policy", "maybe"), ("retarget", PAIR)]);
     let Decision::Error(error) = judgement.decision else { panic!("{:?}", judgement.decision) };
     assert!(error.what.starts_with("config.toml: "), "{}", error.what);

@@ -287,7 +287,7 @@ impl Call {
             (names::ENV_PLAN_TEXT, Some(plan.plan.canonical().into())),
             (names::ENV_BARE_OUTPUT, bare.then(|| "1".into())),
         ]);
-        let token = plan.source != judge::Source::Token || must_strip(judgement);
+        let token = plan.source != options::PlanSource::Token || must_strip(judgement);
         Ok((words::added(plan, manifest.as_ref(), token), env))
     }
 }

@@ -9,7 +9,7 @@
 
 use crate::command::Command;
 use crate::flags::{Phase, Scope};
-use crate::judge::Source;
+use crate::options::PlanSource;
 use hotswap_plan::{Plan, Policy};
 use hotswap_report::{Diagnostic, Severity, codes};
 
@@ -35,25 +35,25 @@ pub fn lacks_target(command: &Command, plan: &Plan) -> bool {
 ///
 /// # Errors
 /// [`codes::OPENMP_OFFLOAD`] for a plan of the command line under the policy `error`.
-pub fn refuse(command: &Command, plan: &Plan, source: Source) -> Result<Option<Diagnostic>, Diagnostic> {
+pub fn refuse(command: &Command, plan: &Plan, source: PlanSource) -> Result<Option<Diagnostic>, Diagnostic> {
     let refusal = refusal(command, plan, source);
     match (plan.policy, source) {
         (Policy::Keep, _) => Ok(None),
-        (Policy::Warn, _) | (Policy::Error, Source::Ambient) => {
+        (Policy::Warn, _) | (Policy::Error, PlanSource::Ambient) => {
             Ok(Some(Diagnostic { severity: Severity::Warning, ..refusal }))
         }
         (Policy::Error, _) => Err(refusal),
     }
 }
 
-fn refusal(command: &Command, plan: &Plan, source: Source) -> Diagnostic {
+fn refusal(command: &Command, plan: &Plan, source: PlanSource) -> Diagnostic {
     let words = match (&command.openmp_targets[..], &command.archs[..]) {
         ([], archs) => format!("-fopenmp --offload-arch={}", archs.join(",")),
         (triples, _) => format!("-fopenmp-targets={}", triples.join(",")),
     };
     let from = match source {
-        Source::Token | Source::Words => "the command line",
-        Source::Ambient => "the environment or of a configuration file",
+        PlanSource::Token | PlanSource::Words => "the command line",
+        PlanSource::Ambient => "the environment or of a configuration file",
     };
     let pairs: Vec<String> = plan.pairs.iter().map(|pair| format!("{}=>{}", pair.source, pair.target)).collect();
     let what = format!(

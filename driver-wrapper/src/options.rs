@@ -1,12 +1,12 @@
 //! HotSwap's own options: one table for the arguments on the command line, the environment, the configuration files,
-//! the help text and the documentation.
+//! the help text and the documentation. Its first rows are the options of a plan ([`PLAN_OPTIONS`]).
 //!
 //! Invariant: no option exists outside the table; `--hotswap-help=markdown` prints the same rows that
 //! [`Settings::gather`] reads.
 //!
 //! Absent on purpose: clang's flags (`flags`), and the effects of the settings on a command (`judge`).
 
-use hotswap_plan::words;
+use hotswap_plan::{PLAN_OPTIONS, PlanOption, words};
 use hotswap_report::{Diagnostic, codes};
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
@@ -16,7 +16,6 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)] // each row's help text describes it
 pub enum Id {
-    Allow,
     Clang,
     Coalesce,
     Config,
@@ -25,19 +24,17 @@ pub enum Id {
     Explain,
     Help,
     LlvmBin,
-    Names,
-    Patches,
+    /// An option of a plan, by its key.
+    OfPlan(&'static str),
     Plan,
     PlanDir,
-    Policy,
-    Retarget,
     Trace,
     Verbose,
     Version,
 }
 
 /// One option and its names.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct Opt {
     /// Its identifier.
     pub id: Id,
@@ -68,18 +65,24 @@ pub const ENV_CONFIG: &str = "HOTSWAP_CONFIG";
 pub const ENV_CLANG: &str = "HOTSWAP_CLANG";
 
 /// Every option, in the order of help.
+pub const OPTIONS: &[Opt] = &ALL;
+
+const ALL: [Opt; PLAN_OPTIONS.len() + OWN.len()] = {
+    let mut all = [OWN[0]; PLAN_OPTIONS.len() + OWN.len()];
+    let mut number = 0;
+    while number < all.len() {
+        all[number] = match number < PLAN_OPTIONS.len() {
+            true => Opt::of_plan(&PLAN_OPTIONS[number]),
+            false => OWN[number - PLAN_OPTIONS.len()],
+        };
+        number += 1;
+    }
+    all
+};
+
+/// The options that are not part of a plan.
 #[rustfmt::skip]
-pub const OPTIONS: &[Opt] = &[
-    Opt { id: Id::Retarget, word: Some(words::RETARGET), value: "PAIRS", env: Some("HOTSWAP_RETARGET"), key: Some("retarget"),
-        help: "make code objects for further processors: SOURCE=>TARGET[,TARGET...], several separated by `;`; the word may be repeated" },
-    Opt { id: Id::Patches, word: Some(words::PATCHES), value: "NAMES", env: Some("HOTSWAP_PATCHES"), key: Some("patches"),
-        help: "apply these patch families, too, separated by commas" },
-    Opt { id: Id::Policy, word: Some(words::POLICY), value: "error|warn|keep", env: Some("HOTSWAP_POLICY"), key: Some("policy"),
-        help: "what happens when a target cannot be made: the build fails (default), a warning, or only a line in the record" },
-    Opt { id: Id::Names, word: Some(words::NAMES), value: "compile|error|warn|derive", env: Some("HOTSWAP_NAMES"), key: Some("names"),
-        help: "what happens where the text of a source depends on the name of the GPU: it is compiled for the target, too (default), the build fails, a warning, or the text is not asked" },
-    Opt { id: Id::Allow, word: Some(words::ALLOW), value: "experimental", env: Some("HOTSWAP_ALLOW"), key: Some("allow"),
-        help: "apply experimental pairs, too, which nothing but the compatibility matrix speaks for (`hotswap compat`)" },
+const OWN: &[Opt] = &[
     Opt { id: Id::Coalesce, word: Some(words::COALESCE), value: "0|1", env: Some("HOTSWAP_COALESCE"), key: Some("coalesce"),
         help: "1: compile once for each class of identical siblings among --offload-arch, where the program's text is the same for all of them, and derive the others; also -fhotswap-coalesce and -fno-hotswap-coalesce" },
     Opt { id: Id::Drain, word: Some(words::DRAIN), value: "0|1", env: Some("HOTSWAP_DRAIN"), key: Some("drain"),
@@ -124,6 +127,17 @@ pub enum Origin {
     File(PathBuf),
 }
 
+/// The origin of the plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlanSource {
+    /// The hash written by the build system.
+    Token,
+    /// Arguments on the command line.
+    Words,
+    /// The environment or a configuration file: for every HIP command.
+    Ambient,
+}
+
 /// The value of one option.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting {
@@ -142,6 +156,32 @@ pub struct ConfigFile {
     pub path: PathBuf,
     /// Its keys and values.
     pub values: Vec<(&'static Opt, OsString)>,
+}
+
+impl Opt {
+    /// The row of an option of a plan.
+    const fn of_plan(option: &'static PlanOption) -> Self {
+        Self {
+            id: Id::OfPlan(option.key),
+            word: Some(option.argument),
+            value: option.value,
+            env: Some(option.env),
+            key: Some(option.key),
+            help: option.help,
+        }
+    }
+}
+
+impl Id {
+    /// The option of the plan that it identifies.
+    pub fn plan_option(self) -> Option<&'static PlanOption> {
+        if let Self::OfPlan(key) = self { PlanOption::find(key) } else { None }
+    }
+
+    /// Whether it requests something by itself, so that a command with it has a plan.
+    pub fn is_request(self) -> bool {
+        self == Self::Coalesce || self.plan_option().is_some_and(|option| option.is_request)
+    }
 }
 
 impl PartialEq for Opt {
@@ -227,13 +267,11 @@ impl Setting {
 /// Repeated lists are combined; of other options the last argument wins, as with clang's own.
 fn from_words(own: &[(Id, String)], id: Id) -> Option<OsString> {
     let mut values = own.iter().filter(|(own, _)| *own == id).map(|(_, value)| value.as_str());
-    match id {
-        Id::Retarget | Id::Patches => {
-            let values: Vec<_> = values.collect();
-            (!values.is_empty()).then(|| values.join(";").into())
-        }
-        _ => values.next_back().map(OsString::from),
+    if id.plan_option().is_none_or(|option| !option.is_list) {
+        return values.next_back().map(OsString::from);
     }
+    let values: Vec<_> = values.collect();
+    (!values.is_empty()).then(|| values.join(";").into())
 }
 
 fn from_files(files: &[ConfigFile], id: Id) -> Option<(OsString, Origin)> {
@@ -339,6 +377,9 @@ mod tests {
         ConfigFile { path: path.into(), values: vec![(opt, value.into())] }
     }
 
+    const POLICY: Id = Id::OfPlan("policy");
+    const RETARGET: Id = Id::OfPlan("retarget");
+
     #[test]
     fn names_are_unique_and_every_option_can_be_set() {
         let names = |name: fn(&Opt) -> Option<&'static str>| OPTIONS.iter().filter_map(name).collect::<Vec<_>>();
@@ -357,9 +398,9 @@ mod tests {
         let system = file("system.toml", "policy", "error");
         let env = |name: &str| (name == "HOTSWAP_POLICY").then(|| "warn".into());
         let none = |_: &str| None;
-        let own = [(Id::Policy, "error".to_owned())];
+        let own = [(POLICY, "error".to_owned())];
         let files = [user, system];
-        let origin = |settings: Settings| settings.get(Id::Policy).map(Setting::origin_text);
+        let origin = |settings: Settings| settings.get(POLICY).map(Setting::origin_text);
         assert_eq!(origin(Settings::gather(&own, &env, &files)).unwrap(), "command line");
         assert_eq!(origin(Settings::gather(&[], &env, &files)).unwrap(), "environment HOTSWAP_POLICY");
         assert_eq!(origin(Settings::gather(&[], &none, &files)).unwrap(), "user.toml");
@@ -369,11 +410,11 @@ mod tests {
 
     #[test]
     fn repeated_lists_add_up_and_the_last_of_others_wins() {
-        let own = [(Id::Retarget, "a=>b"), (Id::Policy, "warn"), (Id::Retarget, "c=>d"), (Id::Policy, "keep")];
+        let own = [(RETARGET, "a=>b"), (POLICY, "warn"), (RETARGET, "c=>d"), (POLICY, "keep")];
         let own: Vec<_> = own.into_iter().map(|(id, value)| (id, value.to_owned())).collect();
         let settings = Settings::gather(&own, &|_| None, &[]);
-        assert_eq!(settings.text(Id::Retarget).unwrap(), Some("a=>b;c=>d"));
-        assert_eq!(settings.text(Id::Policy).unwrap(), Some("keep"));
+        assert_eq!(settings.text(RETARGET).unwrap(), Some("a=>b;c=>d"));
+        assert_eq!(settings.text(POLICY).unwrap(), Some("keep"));
     }
 
     #[test]
@@ -390,7 +431,7 @@ mod tests {
             assert!(error.what.contains(part), "{word}: {}", error.what);
         }
         let pairs = "--hotswap-retarget=gfx1030=>gfx1031";
-        assert_eq!(parse_word(pairs, true).unwrap(), (Id::Retarget, "gfx1030=>gfx1031".into()));
+        assert_eq!(parse_word(pairs, true).unwrap(), (RETARGET, "gfx1030=>gfx1031".into()));
         assert_eq!(parse_word("--hotswap-explain=json", false).unwrap(), (Id::Explain, "json".into()));
         assert_eq!(parse_word("--hotswap-explain", true).unwrap(), (Id::Explain, String::new()));
     }
@@ -415,6 +456,11 @@ mod tests {
         }
         assert_eq!(markdown().lines().count(), OPTIONS.len() + 2);
         let page = include_str!("../OPTIONS.md");
+        let head = page.split_inclusive('\n').take_while(|line| !line.starts_with('|')).collect::<String>();
+        if std::env::var("HOTSWAP_BLESS").is_ok_and(|bless| bless == "1") {
+            std::fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/OPTIONS.md"), head + &markdown()).unwrap();
+            return;
+        }
         assert!(page.ends_with(&markdown()), "OPTIONS.md is not what --hotswap-help=markdown prints");
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::counter_names::Renamer;
 use hotswap_files::{Word, expand};
-use hotswap_plan::Plan;
-use hotswap_plan::words::{ALLOW, COUNTER_NAMES, NAMES, PATCHES, PLAN, POLICY, PREFIX, RETARGET};
+use hotswap_plan::words::{COUNTER_NAMES, PLAN, PREFIX};
+use hotswap_plan::{PLAN_OPTIONS, Plan};
 use hotswap_report::{Diagnostic, codes};
 use rustix::fs::MemfdFlags;
 use std::ffi::{OsStr, OsString};
@@ -67,16 +67,8 @@ impl<'a> CommandLine<'a> {
     pub(crate) fn agree_with(&self, plan: &Plan) -> Result<(), Diagnostic> {
         let mut asked = plan.clone();
         for word in self.words().filter_map(OsStr::to_str) {
-            if let Some(pairs) = word.strip_prefix(RETARGET) {
-                asked.add_pairs(pairs)?;
-            } else if let Some(names) = word.strip_prefix(PATCHES) {
-                asked.add_patches(names)?;
-            } else if let Some(policy) = word.strip_prefix(POLICY) {
-                asked.policy = policy.parse()?;
-            } else if let Some(names) = word.strip_prefix(NAMES) {
-                asked.names = names.parse()?;
-            } else if let Some(what) = word.strip_prefix(ALLOW) {
-                asked.allow(what)?;
+            for option in PLAN_OPTIONS {
+                word.strip_prefix(option.argument).map_or(Ok(()), |value| (option.set)(&mut asked, value))?;
             }
         }
         if asked == *plan {

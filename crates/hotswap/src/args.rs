@@ -3,8 +3,8 @@
 //! Absent on purpose: the arguments of single commands, which are beside them.
 
 use crate::work::inventory::Depth;
-use clap::{Args, ValueEnum};
-use hotswap_plan::Plan;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
+use hotswap_plan::{CommandOption, PLAN_OPTIONS, Plan, PlanOption};
 use hotswap_report::Diagnostic;
 use std::path::PathBuf;
 
@@ -52,43 +52,71 @@ pub(crate) enum Format {
     Json,
 }
 
-/// The settings of a plan besides its pairs.
-#[derive(Debug, Args)]
+/// The settings of a plan besides its pairs: the options of the plan that are options of the command.
+#[derive(Debug)]
 pub(crate) struct PlanSettings {
-    /// Patch families to apply beyond those that the pairs need, separated by commas
-    #[arg(long, value_name = "NAMES")]
-    patches: Vec<String>,
-    /// Action when a target cannot be made: error, warn or keep [default: error]
-    #[arg(long)]
-    policy: Option<String>,
-    /// Action where a source's text depends on the name of the GPU: compile, error, warn or derive [default: compile]
-    #[arg(long)]
-    names: Option<String>,
-    /// Apply experimental pairs, too, which nothing but the compatibility matrix speaks for
-    #[arg(long)]
-    pub(crate) allow_experimental: bool,
+    /// Each option with one of its values.
+    values: Vec<(&'static PlanOption, String)>,
 }
 
 impl PlanSettings {
     /// Whether nothing was set.
     pub(crate) fn is_empty(&self) -> bool {
-        self.patches.is_empty() && self.policy.is_none() && self.names.is_none() && !self.allow_experimental
+        self.values.is_empty()
     }
 
-    /// The plan of these settings with those pairs, checked.
-    pub(crate) fn plan(&self, pairs: &[String]) -> Result<Plan, Diagnostic> {
-        self.plan_allowing(pairs, false)
-    }
-
-    /// Like `plan`; `experimental` also allows such pairs.
-    pub(crate) fn plan_allowing(&self, pairs: &[String], experimental: bool) -> Result<Plan, Diagnostic> {
-        let policy = self.policy.as_deref().map(str::parse).transpose()?.unwrap_or_default();
-        let names = self.names.as_deref().map(str::parse).transpose()?.unwrap_or_default();
-        let experimental = self.allow_experimental || experimental;
-        let mut plan = Plan { policy, names, experimental, ..Plan::default() };
-        pairs.iter().try_for_each(|pairs| plan.add_pairs(pairs))?;
-        self.patches.iter().try_for_each(|names| plan.add_patches(names))?;
+    /// The plan of these settings with those pairs, checked; `experimental` also allows such pairs.
+    pub(crate) fn plan(&self, pairs: &[String], experimental: bool) -> Result<Plan, Diagnostic> {
+        let positional = PLAN_OPTIONS.iter().filter(|option| option.command.is_none());
+        let pairs = positional.flat_map(|option| pairs.iter().map(move |pairs| (option, pairs)));
+        let mut values: Vec<_> = self.values.iter().map(|(option, value)| (*option, value)).chain(pairs).collect();
+        values.sort_by_key(|(option, _)| option.rank);
+        let mut plan = Plan { experimental, ..Plan::default() };
+        values.into_iter().try_for_each(|(option, value)| (option.set)(&mut plan, value))?;
         hotswap_pipeline::check_plan(&plan)?;
         Ok(plan)
+    }
+}
+
+/// The options of a plan that are options of the command.
+fn plan_options() -> impl Iterator<Item = (&'static PlanOption, &'static CommandOption)> {
+    PLAN_OPTIONS.iter().filter_map(|option| Some((option, option.command.as_ref()?)))
+}
+
+impl Args for PlanSettings {
+    fn augment_args(command: Command) -> Command {
+        let argument = |(option, form): (&'static PlanOption, &'static CommandOption)| {
+            let argument = Arg::new(form.name).long(form.name).help(form.help);
+            match form.value {
+                None => argument.action(ArgAction::SetTrue),
+                Some(name) if option.is_list => argument.value_name(name).action(ArgAction::Append),
+                Some(name) => argument.value_name(name).action(ArgAction::Set),
+            }
+        };
+        command.args(plan_options().map(argument))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for PlanSettings {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut values = Vec::new();
+        for (option, form) in plan_options() {
+            if form.value.is_some() {
+                let given = matches.get_many::<String>(form.name).into_iter().flatten();
+                values.extend(given.map(|value| (option, value.clone())));
+            } else if matches.get_flag(form.name) {
+                values.push((option, option.value.to_owned()));
+            }
+        }
+        Ok(Self { values })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
     }
 }

@@ -8,11 +8,14 @@
 //! Absent on purpose: the definition of targets and the allowed pairs (`hotswap-compat`).
 
 mod findings;
+mod options;
 mod plan;
 mod store;
+mod text;
 pub mod words;
 
 pub use findings::{TextFinding, TextFindings, TextMark};
+pub use options::{CommandOption, Keyword, PLAN_OPTIONS, PlanOption, PlanValue};
 pub use plan::{NamesPolicy, Pair, Plan, Policy};
 pub use store::{find, save};
 

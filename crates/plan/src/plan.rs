@@ -1,10 +1,10 @@
-//! The plan's content, its syntax on the command line and its canonical text.
+//! The plan's content and its syntax on the command line.
+//!
+//! Absent on purpose: the options that set it ([`crate::options`]), its canonical text ([`crate::text`]).
 
-use crate::{IDENTITY, VERSION};
 use hotswap_report::{Diagnostic, codes};
-use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
-use std::fmt::{self, Write};
+use std::fmt;
 use std::str::FromStr;
 
 /// The action when a requested target cannot be made.
@@ -31,6 +31,11 @@ pub enum NamesPolicy {
     Warn,
     /// The code object is derived; the source is not examined.
     Derive,
+}
+
+impl Policy {
+    /// Every policy with its name.
+    pub const WORDS: [(&str, Self); 3] = [("error", Self::Error), ("warn", Self::Warn), ("keep", Self::Keep)];
 }
 
 impl NamesPolicy {
@@ -66,13 +71,10 @@ pub struct Plan {
     pub unchecked_names: bool,
 }
 
-const HEADER: &str = "hotswap-plan 1";
 /// The permission that a plan can grant.
 const EXPERIMENTAL: &str = "experimental";
-/// The additional permission of `hotswap retarget`.
-const NAMES: &str = "names";
 
-fn syntax(what: impl Into<String>) -> Diagnostic {
+pub(crate) fn syntax(what: impl Into<String>) -> Diagnostic {
     Diagnostic::error(codes::PLAN_SYNTAX, what)
 }
 
@@ -141,63 +143,6 @@ impl Plan {
     pub fn targets(&self) -> BTreeSet<&str> {
         self.pairs.iter().map(|pair| pair.target.as_str()).collect()
     }
-
-    /// The canonical text of this plan.
-    pub fn canonical(&self) -> String {
-        let mut text = format!("{HEADER}\npolicy {}\n", self.policy);
-        if self.experimental {
-            let _ = writeln!(text, "allow {EXPERIMENTAL}");
-        }
-        if self.names != NamesPolicy::default() {
-            let _ = writeln!(text, "names {}", self.names);
-        }
-        if self.unchecked_names {
-            let _ = writeln!(text, "allow {NAMES}");
-        }
-        for Pair { source, target } in &self.pairs {
-            let _ = writeln!(text, "retarget {source}=>{target}");
-        }
-        for name in &self.patches {
-            let _ = writeln!(text, "patch {name}");
-        }
-        text
-    }
-
-    /// 16 hexadecimal digits over the canonical text, the version and the identity of HotSwap.
-    pub fn hash(&self) -> String {
-        let mut hash = Sha256::new();
-        for part in [self.canonical().as_str(), VERSION, IDENTITY] {
-            hash.update(part);
-            hash.update([0]);
-        }
-        hash.finalize()[..8].iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
-    }
-
-    /// Reads a canonical text.
-    ///
-    /// # Errors
-    /// [`codes::PLAN_SYNTAX`] with the number of the line.
-    pub fn parse(text: &str) -> Result<Self, Diagnostic> {
-        let mut plan = Self::default();
-        let mut lines = text.lines().enumerate();
-        if lines.next().map(|(_, line)| line) != Some(HEADER) {
-            return Err(syntax(format!("the first line is not `{HEADER}`")));
-        }
-        for (number, line) in lines.filter(|(_, line)| !line.trim().is_empty()) {
-            let in_line = |what: &str| syntax(format!("line {}: {what}", number + 1));
-            let (key, value) = line.split_once(' ').ok_or_else(|| in_line("it has one word only"))?;
-            match key {
-                "policy" => plan.policy = value.parse().map_err(|e: Diagnostic| in_line(&e.what))?,
-                "names" => plan.names = value.parse().map_err(|e: Diagnostic| in_line(&e.what))?,
-                "allow" if value == NAMES => plan.unchecked_names = true,
-                "allow" => plan.allow(value).map_err(|e| in_line(&e.what))?,
-                "retarget" => plan.add_pairs(value).map_err(|e| in_line(&e.what))?,
-                "patch" => plan.add_patches(value).map_err(|e| in_line(&e.what))?,
-                _ => return Err(in_line(&format!("`{key}` is not known"))),
-            }
-        }
-        Ok(plan)
-    }
 }
 
 fn pair(source: &str, target: &str, group: &str) -> Result<Pair, Diagnostic> {
@@ -215,13 +160,20 @@ fn pair(source: &str, target: &str, group: &str) -> Result<Pair, Diagnostic> {
     Ok(Pair { source: source.to_owned(), target: target.to_owned() })
 }
 
+/// The word of a policy.
+pub(crate) fn word_of<T: Copy + PartialEq>(words: &[(&'static str, T)], policy: T) -> &'static str {
+    words.iter().find(|(_, one)| *one == policy).map_or("", |(word, _)| word)
+}
+
+impl fmt::Display for Pair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}=>{}", self.source, self.target)
+    }
+}
+
 impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Error => "error",
-            Self::Warn => "warn",
-            Self::Keep => "keep",
-        })
+        f.write_str(word_of(&Self::WORDS, *self))
     }
 }
 
@@ -229,19 +181,15 @@ impl FromStr for Policy {
     type Err = Diagnostic;
 
     fn from_str(text: &str) -> Result<Self, Diagnostic> {
-        match text {
-            "error" => Ok(Self::Error),
-            "warn" => Ok(Self::Warn),
-            "keep" => Ok(Self::Keep),
-            _ => Err(syntax(format!("`{text}` is no policy")).advise("the policies are error, warn and keep")),
-        }
+        let found = Self::WORDS.iter().find(|(word, _)| *word == text);
+        let unknown = || syntax(format!("`{text}` is no policy")).advise("the policies are error, warn and keep");
+        found.map(|(_, policy)| *policy).ok_or_else(unknown)
     }
 }
 
 impl fmt::Display for NamesPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let word = Self::WORDS.iter().find(|(_, policy)| policy == self);
-        f.write_str(word.map_or("", |(word, _)| word))
+        f.write_str(word_of(&Self::WORDS, *self))
     }
 }
 
@@ -261,40 +209,6 @@ impl FromStr for NamesPolicy {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn plan(pairs: &str) -> Plan {
-        let mut plan = Plan::default();
-        plan.add_pairs(pairs).unwrap();
-        plan
-    }
-
-    #[test]
-    fn order_and_repetition_do_not_change_the_plan() {
-        let one = plan("gfx1030=>gfx1032,gfx1031;gfx900=>gfx902");
-        let two = plan("gfx900=>gfx902 gfx1030=>gfx1031,gfx1032,gfx1031");
-        assert_eq!(one.hash(), two.hash());
-        assert_eq!(Plan::parse(&one.canonical()).unwrap(), one);
-        assert_ne!(one.hash(), plan("gfx900=>gfx902").hash());
-    }
-
-    #[test]
-    fn what_is_not_allowed_does_not_stand_in_the_text() {
-        let one = plan("gfx1102=>gfx1103");
-        assert_eq!(one.canonical(), "hotswap-plan 1\npolicy error\nretarget gfx1102=>gfx1103\n");
-        let other = Plan { experimental: true, ..one.clone() };
-        assert_eq!(other.canonical(), "hotswap-plan 1\npolicy error\nallow experimental\nretarget gfx1102=>gfx1103\n");
-        assert_eq!(Plan::parse(&other.canonical()).unwrap(), other);
-        assert_ne!(one.hash(), other.hash());
-        assert!(Plan::parse("hotswap-plan 1\nallow everything\n").is_err());
-        let asks = Plan { names: NamesPolicy::Error, ..one.clone() };
-        assert_eq!(asks.canonical(), "hotswap-plan 1\npolicy error\nnames error\nretarget gfx1102=>gfx1103\n");
-        assert_eq!(Plan::parse(&asks.canonical()).unwrap(), asks);
-        assert!(Plan::parse("hotswap-plan 1\nnames all\n").is_err());
-        let names = Plan { unchecked_names: true, ..one.clone() };
-        assert_eq!(names.canonical(), "hotswap-plan 1\npolicy error\nallow names\nretarget gfx1102=>gfx1103\n");
-        assert_eq!(Plan::parse(&names.canonical()).unwrap(), names);
-        assert!(Plan::default().allow("names").is_err(), "it is no word of a build");
-    }
 
     #[test]
     fn malformed_pairs_name_the_part() {
@@ -319,12 +233,5 @@ mod tests {
         let advice = |text: &str| Plan::default().add_pairs(text).unwrap_err().advice.unwrap_or_default();
         assert!(advice("gfx1030=").starts_with("quote the pair"));
         assert!(!advice("gfx1030").contains("quote"));
-    }
-
-    #[test]
-    fn a_damaged_plan_file_names_the_line() {
-        let error = Plan::parse("hotswap-plan 1\npolicy error\nretarget x\n").unwrap_err();
-        assert!(error.what.starts_with("line 3: "), "{}", error.what);
-        assert!(Plan::parse("hotswap-plan 2\n").is_err());
     }
 }

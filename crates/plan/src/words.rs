@@ -1,19 +1,10 @@
-//! Arguments and variables by which the tools communicate: one definition for all of them.
+//! Arguments and variables by which the tools communicate: one definition for all of them. Those of the options of a
+//! plan are in [`crate::PLAN_OPTIONS`].
 
 /// Clang's option that passes the next argument to the device linker, in every driver mode.
 pub const CHANNEL: &str = "-Xoffload-linker";
 /// The token: written by the build system, followed by the plan's hash.
 pub const PLAN: &str = "--hotswap-plan=";
-/// Pairs, in place of a token: `gfx1030=>gfx1031,gfx1032`; may be repeated.
-pub const RETARGET: &str = "--hotswap-retarget=";
-/// Patch families, in place of a token: names separated by commas.
-pub const PATCHES: &str = "--hotswap-patches=";
-/// Policy, in place of a token: `error`, `warn` or `keep`.
-pub const POLICY: &str = "--hotswap-policy=";
-/// A permission beyond validated pairs, in place of a token: `experimental`.
-pub const ALLOW: &str = "--hotswap-allow=";
-/// Policy for a text that depends on the name of the GPU, in place of a token: `compile`, `error`, `warn` or `derive`.
-pub const NAMES: &str = "--hotswap-names=";
 /// Compile once for each class of identical siblings: `1` or `0`.
 pub const COALESCE: &str = "--hotswap-coalesce=";
 /// [`COALESCE`] in the form that users write.

@@ -6,10 +6,10 @@ use crate::work::text;
 use clap::Args;
 use hotswap_compat::{Class, classes};
 use hotswap_families::families_of;
-use hotswap_plan::{Plan, words};
+use hotswap_plan::{PLAN_OPTIONS, Plan, PlanValue, words};
 use hotswap_report::Diagnostic;
 use hotswap_targets::TargetId;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
@@ -45,24 +45,32 @@ fn coalesced(gpus: &[String], pairs: &[String]) -> Result<Vec<String>, Diagnosti
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
     let mut pairs = arguments.pairs.clone();
     pairs.extend(coalesced(&arguments.coalesce, &arguments.pairs)?);
-    let plan = arguments.settings.plan(&pairs)?;
+    let plan = arguments.settings.plan(&pairs, false)?;
     let file = hotswap_plan::save(&plan, &arguments.out_dir)?;
     let hash = plan.hash();
     if arguments.output.format == Format::Text {
         return Ok(format!("{hash}\n").into());
     }
-    let pairs: Vec<_> = plan.pairs.iter().map(|pair| json!({ "source": pair.source, "target": pair.target })).collect();
-    let value = json!({
+    let mut value = json!({
         "schema": 1,
         "hash": hash,
         "file": file.display().to_string(),
-        "policy": plan.policy.to_string(),
-        "names": plan.names.to_string(),
-        "experimental": plan.experimental,
-        "pairs": pairs,
         "targets": plan.targets(),
-        "patches": plan.patches,
         "families": families_of(&plan)?,
     });
+    for option in PLAN_OPTIONS {
+        value[option.json] = option_json((option.get)(&plan));
+    }
     Ok(text::json(&value).into())
+}
+
+fn option_json(value: PlanValue<'_>) -> Value {
+    match value {
+        PlanValue::Word { word, .. } => json!(word),
+        PlanValue::Switch(is_set) => json!(is_set),
+        PlanValue::Names(names) => json!(names),
+        PlanValue::Pairs(pairs) => {
+            pairs.iter().map(|pair| json!({ "source": pair.source, "target": pair.target })).collect()
+        }
+    }
 }

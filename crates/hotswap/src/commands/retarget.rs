@@ -112,7 +112,7 @@ impl Arguments {
     /// The plan of the options, with these pairs.
     fn plan(&self, pairs: &[String]) -> Result<Plan, Diagnostic> {
         let allows = |what| self.allow.contains(&what);
-        let mut plan = self.settings.plan_allowing(pairs, allows(Allowed::Experimental))?;
+        let mut plan = self.settings.plan(pairs, allows(Allowed::Experimental))?;
         plan.unchecked_names = allows(Allowed::Names);
         Ok(plan)
     }

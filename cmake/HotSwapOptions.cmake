@@ -1,0 +1,33 @@
+# The options of a plan as keywords of add_hotswap_target.
+#
+# Printed from the table in crates/plan/src/options.rs:
+#   HOTSWAP_BLESS=1 cargo test -p hotswap-plan --test cmake
+#
+#   [RETARGET …]
+#   [PATCHES …]
+#   [POLICY error|warn|keep]
+#   [NAMES compile|error|warn|derive]
+#   [ALLOW_EXPERIMENTAL]
+#
+# RETARGET           one or more SOURCE=>TARGET[,TARGET…]; the sources must be in CMAKE_HIP_ARCHITECTURES.
+# PATCHES            patch families to apply beyond those that the route needs.
+# POLICY             when a target cannot be made: error (default) stops the build, warn omits it with a
+#                    warning, keep omits it and notes that in the record.
+# NAMES              when a source's text depends on the name of the GPU: compile (default) compiles it for
+#                    the target as well, error stops the build, warn derives with a warning, derive does not
+#                    check.
+# ALLOW_EXPERIMENTAL also apply experimental pairs.
+include_guard(GLOBAL)
+
+# Sets the lists of keywords, and for each the option of `hotswap plan` and its words.
+macro(_hotswap_plan_options)
+  set(plan_switches ALLOW_EXPERIMENTAL)
+  set(plan_values POLICY NAMES)
+  set(plan_lists PATCHES)
+  set(option_PATCHES --patches)
+  set(option_POLICY --policy)
+  set(words_POLICY error warn keep)
+  set(option_NAMES --names)
+  set(words_NAMES compile error warn derive)
+  set(option_ALLOW_EXPERIMENTAL --allow-experimental)
+endmacro()

@@ -1,0 +1,272 @@
+//! The options of a plan, one row each: the arguments of the compiler, of `hotswap plan` and of CMake, their help, and
+//! their lines in the plan's text are all read from this table.
+//!
+//! A new option is a row here and a field of [`Plan`]. `cmake/HotSwapOptions.cmake` and the table in `docs/cmake.md` are
+//! printed from the rows (`tests/cmake.rs`), `driver-wrapper/OPTIONS.md` and the table in `docs/compiler.md` by
+//! `hotswap-clang --hotswap-help=markdown`.
+//!
+//! Absent on purpose: the effects of the values, which are where the fields of [`Plan`] are read, and options that are no part of
+//! a plan (the driver wrapper).
+
+use crate::plan::{NamesPolicy, Pair, Plan, Policy, word_of};
+use hotswap_report::Diagnostic;
+use std::collections::BTreeSet;
+
+/// One option of a plan.
+#[derive(Debug)]
+pub struct PlanOption {
+    /// Its name in configuration files.
+    pub key: &'static str,
+    /// Its argument between the tools, which follows [`crate::words::CHANNEL`] and ends with `=`.
+    pub argument: &'static str,
+    /// Its environment variable.
+    pub env: &'static str,
+    /// The name of its value in help, or its values, separated by `|`.
+    pub value: &'static str,
+    /// Its effect, without a final stop, in the compiler's help.
+    pub help: &'static str,
+    /// Repeated arguments add up; of others the last one counts.
+    pub is_list: bool,
+    /// It makes a plan by itself; the others only change one.
+    pub is_request: bool,
+    /// Its option of `hotswap plan`; `None` for the positional arguments.
+    pub command: Option<CommandOption>,
+    /// Its keyword in CMake.
+    pub keyword: Keyword,
+    /// The first word of its lines in the plan's text.
+    pub line: &'static str,
+    /// The place of its lines in the plan's text, which the plan's hash covers.
+    pub rank: u8,
+    /// Its key in the JSON form of a plan.
+    pub json: &'static str,
+    /// Its value in a plan.
+    pub get: fn(&Plan) -> PlanValue<'_>,
+    /// Sets it, or adds to a list.
+    ///
+    /// # Errors
+    /// [`hotswap_report::codes::PLAN_SYNTAX`].
+    pub set: fn(&mut Plan, &str) -> Result<(), Diagnostic>,
+    /// Takes its value from another plan.
+    pub copy: fn(&mut Plan, &Plan),
+}
+
+/// An option of `hotswap plan`.
+#[derive(Debug)]
+pub struct CommandOption {
+    /// Its name after `--`.
+    pub name: &'static str,
+    /// The name of its value; `None` for a switch, which stands for [`PlanOption::value`].
+    pub value: Option<&'static str>,
+    /// Its help.
+    pub help: &'static str,
+}
+
+/// A keyword of `add_hotswap_target`.
+#[derive(Debug)]
+pub struct Keyword {
+    /// The keyword.
+    pub name: &'static str,
+    /// Its values in the synopsis; empty for a switch.
+    pub values: &'static str,
+    /// Its row in `docs/cmake.md`.
+    pub help: &'static str,
+}
+
+/// The value of an option in a plan.
+#[derive(Debug, PartialEq, Eq)]
+pub enum PlanValue<'p> {
+    /// One of several words. The plan's text has it always, or unless it is the default.
+    Word {
+        /// The word.
+        word: &'static str,
+        /// Whether the plan's text has the default, too.
+        is_always_written: bool,
+    },
+    /// Whether [`PlanOption::value`] is set.
+    Switch(bool),
+    /// Names.
+    Names(&'p BTreeSet<String>),
+    /// Pairs.
+    Pairs(&'p BTreeSet<Pair>),
+}
+
+/// Every option, in the order of help.
+pub const PLAN_OPTIONS: &[PlanOption] = &[
+    PlanOption {
+        key: "retarget",
+        argument: "--hotswap-retarget=",
+        env: "HOTSWAP_RETARGET",
+        value: "PAIRS",
+        help: "make code objects for further processors: SOURCE=>TARGET[,TARGET...], several separated by `;`; the word may be repeated",
+        is_list: true,
+        is_request: true,
+        command: None,
+        keyword: Keyword {
+            name: "RETARGET",
+            values: "…",
+            help: "one or more `SOURCE=>TARGET[,TARGET…]`; the sources must be in `CMAKE_HIP_ARCHITECTURES`",
+        },
+        line: "retarget",
+        rank: 4,
+        json: "pairs",
+        get: |plan| PlanValue::Pairs(&plan.pairs),
+        set: Plan::add_pairs,
+        copy: |plan, other| plan.pairs.clone_from(&other.pairs),
+    },
+    PlanOption {
+        key: "patches",
+        argument: "--hotswap-patches=",
+        env: "HOTSWAP_PATCHES",
+        value: "NAMES",
+        help: "apply these patch families, too, separated by commas",
+        is_list: true,
+        is_request: true,
+        command: Some(CommandOption {
+            name: "patches",
+            value: Some("NAMES"),
+            help: "Patch families to apply beyond those that the pairs need, separated by commas",
+        }),
+        keyword: Keyword {
+            name: "PATCHES",
+            values: "…",
+            help: "patch families to apply beyond those that the route needs",
+        },
+        line: "patch",
+        rank: 5,
+        json: "patches",
+        get: |plan| PlanValue::Names(&plan.patches),
+        set: Plan::add_patches,
+        copy: |plan, other| plan.patches.clone_from(&other.patches),
+    },
+    PlanOption {
+        key: "policy",
+        argument: "--hotswap-policy=",
+        env: "HOTSWAP_POLICY",
+        value: "error|warn|keep",
+        help: "what happens when a target cannot be made: the build fails (default), a warning, or only a line in the record",
+        is_list: false,
+        is_request: false,
+        command: Some(CommandOption {
+            name: "policy",
+            value: Some("POLICY"),
+            help: "Action when a target cannot be made: error, warn or keep [default: error]",
+        }),
+        keyword: Keyword {
+            name: "POLICY",
+            values: "error|warn|keep",
+            help: "when a target cannot be made: `error` (default) stops the build, `warn` omits it with a warning, `keep` omits it and notes that in the record",
+        },
+        line: "policy",
+        rank: 0,
+        json: "policy",
+        get: |plan| PlanValue::Word { word: word_of(&Policy::WORDS, plan.policy), is_always_written: true },
+        set: |plan, text| text.parse().map(|policy| plan.policy = policy),
+        copy: |plan, other| plan.policy = other.policy,
+    },
+    PlanOption {
+        key: "names",
+        argument: "--hotswap-names=",
+        env: "HOTSWAP_NAMES",
+        value: "compile|error|warn|derive",
+        help: "what happens where the text of a source depends on the name of the GPU: it is compiled for the target, too (default), the build fails, a warning, or the text is not asked",
+        is_list: false,
+        is_request: false,
+        command: Some(CommandOption {
+            name: "names",
+            value: Some("NAMES"),
+            help: "Action where a source's text depends on the name of the GPU: compile, error, warn or derive [default: compile]",
+        }),
+        keyword: Keyword {
+            name: "NAMES",
+            values: "compile|error|warn|derive",
+            help: "when a source's text [depends on the name of the GPU](gpu-names.md): `compile` (default) compiles it for the target as well, `error` stops the build, `warn` derives with a warning, `derive` does not check",
+        },
+        line: "names",
+        rank: 2,
+        json: "names",
+        get: |plan| PlanValue::Word { word: word_of(&NamesPolicy::WORDS, plan.names), is_always_written: false },
+        set: |plan, text| text.parse().map(|names| plan.names = names),
+        copy: |plan, other| plan.names = other.names,
+    },
+    PlanOption {
+        key: "allow",
+        argument: "--hotswap-allow=",
+        env: "HOTSWAP_ALLOW",
+        value: "experimental",
+        help: "apply experimental pairs, too, which nothing but the compatibility matrix speaks for (`hotswap compat`)",
+        is_list: false,
+        is_request: false,
+        command: Some(CommandOption {
+            name: "allow-experimental",
+            value: None,
+            help: "Apply experimental pairs, too, which nothing but the compatibility matrix speaks for",
+        }),
+        keyword: Keyword { name: "ALLOW_EXPERIMENTAL", values: "", help: "also apply [experimental pairs](pairs.md)" },
+        line: "allow",
+        rank: 1,
+        json: "experimental",
+        get: |plan| PlanValue::Switch(plan.experimental),
+        set: Plan::allow,
+        copy: |plan, other| plan.experimental = other.experimental,
+    },
+];
+
+impl PlanOption {
+    /// The option with that key.
+    pub fn find(key: &str) -> Option<&'static Self> {
+        PLAN_OPTIONS.iter().find(|option| option.key == key)
+    }
+
+    /// The values in its lines of the plan's text.
+    pub(crate) fn line_values(&self, plan: &Plan) -> Vec<String> {
+        match (self.get)(plan) {
+            PlanValue::Word { word, is_always_written } => {
+                let is_default = (self.get)(plan) == (self.get)(&Plan::default());
+                if is_always_written || !is_default { vec![word.to_owned()] } else { Vec::new() }
+            }
+            PlanValue::Switch(true) => vec![self.value.to_owned()],
+            PlanValue::Switch(false) => Vec::new(),
+            PlanValue::Names(names) => names.iter().cloned().collect(),
+            PlanValue::Pairs(pairs) => pairs.iter().map(Pair::to_string).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_places_are_unique() {
+        let unique = |name: fn(&PlanOption) -> String| {
+            let names: BTreeSet<String> = PLAN_OPTIONS.iter().map(name).collect();
+            names.len() == PLAN_OPTIONS.len()
+        };
+        assert!(unique(|option| option.key.to_owned()) && unique(|option| option.argument.to_owned()));
+        assert!(unique(|option| option.env.to_owned()) && unique(|option| option.keyword.name.to_owned()));
+        assert!(unique(|option| option.line.to_owned()) && unique(|option| option.rank.to_string()));
+        assert!(unique(|option| option.json.to_owned()));
+        assert!(PLAN_OPTIONS.iter().all(|option| option.argument.ends_with('=')));
+    }
+
+    /// Each word in help can be set, is read back, and can be taken from another plan; no other word can be set.
+    #[test]
+    fn words_in_help_are_those_that_can_be_set() {
+        for option in PLAN_OPTIONS {
+            let words: &[&str] = match option.key {
+                "retarget" => &["gfx1030=>gfx1031"],
+                "patches" => &["target_note"],
+                _ => &option.value.split('|').collect::<Vec<_>>(),
+            };
+            for word in words {
+                let (mut plan, mut other) = (Plan::default(), Plan::default());
+                (option.set)(&mut plan, word).unwrap();
+                let found = (option.get)(&plan);
+                assert!(option.line_values(&plan) == [*word] || found == (option.get)(&other), "{word}");
+                (option.copy)(&mut other, &plan);
+                assert_eq!(other, plan, "{word}");
+            }
+            assert!((option.set)(&mut Plan::default(), "No such word").is_err(), "{}", option.key);
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! The plan's canonical text, which its hash covers, and reading it.
+
+use crate::options::{PLAN_OPTIONS, PlanOption};
+use crate::plan::{Plan, syntax};
+use crate::{IDENTITY, VERSION};
+use hotswap_report::Diagnostic;
+use sha2::{Digest, Sha256};
+
+const HEADER: &str = "hotswap-plan 1";
+/// The additional permission of `hotswap retarget`, which no option of a build grants.
+const NAMES: &str = "names";
+/// The place of its line in the plan's text, as [`PlanOption::rank`].
+const NAMES_RANK: u8 = 3;
+
+impl Plan {
+    /// The canonical text of this plan.
+    pub fn canonical(&self) -> String {
+        let lines = |option: &PlanOption| {
+            let rank = option.rank;
+            let line = move |value: String| (rank, format!("{} {value}\n", option.line));
+            option.line_values(self).into_iter().map(line).collect::<Vec<_>>()
+        };
+        let mut all: Vec<(u8, String)> = PLAN_OPTIONS.iter().flat_map(lines).collect();
+        if self.unchecked_names {
+            all.push((NAMES_RANK, format!("allow {NAMES}\n")));
+        }
+        all.sort_by_key(|(rank, _)| *rank);
+        all.into_iter().fold(format!("{HEADER}\n"), |text, (_, line)| text + &line)
+    }
+
+    /// 16 hexadecimal digits over the canonical text, the version and the identity of HotSwap.
+    pub fn hash(&self) -> String {
+        let mut hash = Sha256::new();
+        for part in [self.canonical().as_str(), VERSION, IDENTITY] {
+            hash.update(part);
+            hash.update([0]);
+        }
+        hash.finalize()[..8].iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
+    }
+
+    /// Reads a canonical text.
+    ///
+    /// # Errors
+    /// [`hotswap_report::codes::PLAN_SYNTAX`] with the number of the line.
+    pub fn parse(text: &str) -> Result<Self, Diagnostic> {
+        let mut plan = Self::default();
+        let mut lines = text.lines().enumerate();
+        if lines.next().map(|(_, line)| line) != Some(HEADER) {
+            return Err(syntax(format!("the first line is not `{HEADER}`")));
+        }
+        for (number, line) in lines.filter(|(_, line)| !line.trim().is_empty()) {
+            let in_line = |what: &str| syntax(format!("line {}: {what}", number + 1));
+            let (key, value) = line.split_once(' ').ok_or_else(|| in_line("it has one word only"))?;
+            if (key, value) == ("allow", NAMES) {
+                plan.unchecked_names = true;
+                continue;
+            }
+            let option = PLAN_OPTIONS.iter().find(|option| option.line == key);
+            let option = option.ok_or_else(|| in_line(&format!("`{key}` is not known")))?;
+            (option.set)(&mut plan, value).map_err(|e| in_line(&e.what))?;
+        }
+        Ok(plan)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{NamesPolicy, Policy};
+
+    fn plan(pairs: &str) -> Plan {
+        let mut plan = Plan::default();
+        plan.add_pairs(pairs).unwrap();
+        plan
+    }
+
+    #[test]
+    fn order_and_repetition_do_not_change_the_plan() {
+        let one = plan("gfx1030=>gfx1032,gfx1031;gfx900=>gfx902");
+        let two = plan("gfx900=>gfx902 gfx1030=>gfx1031,gfx1032,gfx1031");
+        assert_eq!(one.hash(), two.hash());
+        assert_eq!(Plan::parse(&one.canonical()).unwrap(), one);
+        assert_ne!(one.hash(), plan("gfx900=>gfx902").hash());
+    }
+
+    #[test]
+    fn what_is_not_allowed_does_not_stand_in_the_text() {
+        let one = plan("gfx1102=>gfx1103");
+        assert_eq!(one.canonical(), "hotswap-plan 1\npolicy error\nretarget gfx1102=>gfx1103\n");
+        let other = Plan { experimental: true, ..one.clone() };
+        assert_eq!(other.canonical(), "hotswap-plan 1\npolicy error\nallow experimental\nretarget gfx1102=>gfx1103\n");
+        assert_eq!(Plan::parse(&other.canonical()).unwrap(), other);
+        assert_ne!(one.hash(), other.hash());
+        assert!(Plan::parse("hotswap-plan 1\nallow everything\n").is_err());
+        let asks = Plan { names: NamesPolicy::Error, ..one.clone() };
+        assert_eq!(asks.canonical(), "hotswap-plan 1\npolicy error\nnames error\nretarget gfx1102=>gfx1103\n");
+        assert_eq!(Plan::parse(&asks.canonical()).unwrap(), asks);
+        assert!(Plan::parse("hotswap-plan 1\nnames all\n").is_err());
+        let names = Plan { unchecked_names: true, ..one.clone() };
+        assert_eq!(names.canonical(), "hotswap-plan 1\npolicy error\nallow names\nretarget gfx1102=>gfx1103\n");
+        assert_eq!(Plan::parse(&names.canonical()).unwrap(), names);
+        assert!(Plan::default().allow("names").is_err(), "it is no word of a build");
+    }
+
+    /// The hash covers the text, so the order of its lines is fixed, whatever the order of the table.
+    #[test]
+    fn lines_are_in_the_order_of_their_ranks() {
+        let mut all = plan("gfx1102=>gfx1103;gfx1030=>gfx1031");
+        all.add_patches("zeta,alpha").unwrap();
+        let all =
+            Plan { policy: Policy::Keep, names: NamesPolicy::Derive, experimental: true, unchecked_names: true, ..all };
+        let text = "hotswap-plan 1\npolicy keep\nallow experimental\nnames derive\nallow names\n\
+                    retarget gfx1030=>gfx1031\nretarget gfx1102=>gfx1103\npatch alpha\npatch zeta\n";
+        assert_eq!(all.canonical(), text);
+        assert_eq!(Plan::parse(text).unwrap(), all);
+    }
+
+    #[test]
+    fn a_damaged_plan_file_names_the_line() {
+        let error = Plan::parse("hotswap-plan 1\npolicy error\nretarget x\n").unwrap_err();
+        assert!(error.what.starts_with("line 3: "), "{}", error.what);
+        assert!(Plan::parse("hotswap-plan 2\n").is_err());
+    }
+}
