@@ -64,7 +64,7 @@ impl<'a> Call<'a> {
             words,
             outer: Vec::new(),
             variables: Vec::new(),
-            limit: Duration::from_secs(120),
+            limit: Duration::from_secs(300),
         }
     }
 
@@ -80,7 +80,7 @@ impl<'a> Call<'a> {
         self
     }
 
-    /// Terminates the command after that time. Without this call it is two minutes.
+    /// Terminates the command after that time. Without this call it is five minutes: machines are shared.
     pub fn limit(mut self, limit: Duration) -> Self {
         self.limit = limit;
         self
