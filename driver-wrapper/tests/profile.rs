@@ -5,20 +5,13 @@
 mod common;
 
 use common::{Bench, ok};
+use hotswap_userland::{HIP_HEADER, in_turn};
 use object::{Object, ObjectSection, ObjectSymbol};
 use std::fs;
 use std::process::Output;
 
-/// The few declarations for HIP's launch syntax: HIP's own headers take ten times as long.
-const TINY: &str = r#"#pragma once
-#define __global__ __attribute__((global))
-#define __device__ __attribute__((device))
-struct dim3 { unsigned x, y, z; constexpr dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {} };
-extern "C" int hipLaunchKernel(const void *, dim3, dim3, void **, unsigned long, struct ihipStream_t *);
-extern "C" int __hipPushCallConfiguration(dim3, dim3, unsigned long = 0, struct ihipStream_t * = nullptr);
-extern "C" int __hipPopCallConfiguration(dim3 *, dim3 *, unsigned long *, struct ihipStream_t **);
-inline __device__ int shared_by_all(int x) { return x > 9 ? x : 9; }
-"#;
+/// Shared by all sources.
+const COMMON: &str = "inline __device__ int shared_by_all(int x) { return x > 9 ? x : 9; }\n";
 
 const HIP: &str = r#"#include "tiny.h"
 __device__ __attribute__((noinline)) float twice(float x) { return x > 3 ? x * 2 : x + 1; }
@@ -57,7 +50,8 @@ facts() {
 
 fn bench(test: &str) -> Option<Bench> {
     let bench = Bench::new(test)?;
-    for (name, text) in [("tiny.h", TINY), ("s.hip", HIP), ("use.hip", USE), ("given.hip", GIVEN)] {
+    let tiny = format!("{HIP_HEADER}{COMMON}");
+    for (name, text) in [("tiny.h", &*tiny), ("s.hip", HIP), ("use.hip", USE), ("given.hip", GIVEN)] {
         fs::write(bench.at(name), text).unwrap();
     }
     fs::write(bench.at("main.cpp"), "int main() { return 0; }\n").unwrap();
@@ -74,7 +68,7 @@ fn bench(test: &str) -> Option<Bench> {
 
 fn run(bench: &Bench, version: u32, script: &str) -> Output {
     let set = format!("LLVM=/usr/lib/llvm-{version}/bin\nset -e\n{TOOLS}");
-    bench.run(version, &format!("{set}{}", script.replace("X ", "$W $HIP -nogpuinc ")))
+    bench.run(version, &format!("{set}{}", script.replace("X ", "$W $HIP ")))
 }
 
 /// The required facts about the device code of each version.
@@ -118,26 +112,24 @@ fn warned(errors: &str) -> bool {
 /// `ways`: names of those that are tried; all if it is empty.
 fn check_ways(test: &str, flags: &str, ways: &[&str]) {
     let Some(bench) = bench(test) else { return };
+    let ways: Vec<_> = WAYS.iter().filter(|(name, _)| ways.is_empty() || ways.contains(name)).collect();
     let mut wrong = Vec::new();
-    for version in bench.versions() {
-        for (name, script) in WAYS.iter().filter(|(name, _)| ways.is_empty() || ways.contains(name)) {
-            let host = if version == 22 { "-lamdhip64" } else { "" };
-            let script = script.replace("P ", &format!("-O1 {flags} ")).replace(" H ", &format!(" {host} "));
-            let script =
-                format!("rm -f out out.*\n{script}\n[ -e out.gfx90a ] && mv out.gfx90a dev || code out\nfacts");
-            let output = run(&bench, version, &script);
-            let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-            let errors = String::from_utf8_lossy(&output.stderr);
-            // Our linker separates the names of two sources; in this bench a script replaces it. Builds with it are in
-            // `tests/profile-bench`.
-            let apart = version == 22 && script.contains("given.hip");
-            let right = match apart {
-                true => errors.contains("duplicate symbol: __llvm_prf_nm") && !errors.contains("hotswap"),
-                false => said == facts(version) && output.status.success() && !warned(&errors),
-            };
-            if !right {
-                wrong.push(format!("clang {version}, {name}: {said}\n{}", String::from_utf8_lossy(&output.stderr)));
-            }
+    for (&version, (name, script)) in in_turn(test, &ways, &bench.versions(), |_| false) {
+        let host = if version == 22 { "-lamdhip64" } else { "" };
+        let script = script.replace("P ", &format!("-O1 {flags} ")).replace(" H ", &format!(" {host} "));
+        let script = format!("rm -f out out.*\n{script}\n[ -e out.gfx90a ] && mv out.gfx90a dev || code out\nfacts");
+        let output = run(&bench, version, &script);
+        let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        // Our linker separates the names of two sources; in this bench a script replaces it. Builds with it are in
+        // `tests/profile-bench`.
+        let apart = version == 22 && script.contains("given.hip");
+        let right = match apart {
+            true => errors.contains("duplicate symbol: __llvm_prf_nm") && !errors.contains("hotswap"),
+            false => said == facts(version) && output.status.success() && !warned(&errors),
+        };
+        if !right {
+            wrong.push(format!("clang {version}, {name}: {said}\n{errors}"));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

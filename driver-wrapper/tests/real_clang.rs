@@ -3,6 +3,7 @@
 mod common;
 
 use common::{Bench, ok};
+use hotswap_userland::{in_turn, skip};
 use std::fs;
 
 /// A retarget by arguments, as a user writes it.
@@ -27,30 +28,29 @@ fn without_a_plan_the_wrapper_is_the_compiler() {
     fs::write(bench.at("outer"), "-c @inner 'c.c' -o out.o").unwrap();
     fs::create_dir(bench.at("a dir")).unwrap();
     fs::copy(bench.at("c.c"), bench.at("a dir/c d.c")).unwrap();
-    for version in bench.versions() {
-        for script in [
-            "X --version",
-            "X -v",
-            "X -v -print-targets",
-            "X -print-prog-name=ld.lld; X -print-search-dirs; X -dumpmachine; X -dumpversion",
-            "X -print-libgcc-file-name --rtlib=compiler-rt -unwindlib=libgcc",
-            "X",
-            "X -c absent.c",
-            "X --no-such-flag",
-            "X -fsyntax-only -DVALUE= -x c - </dev/null && echo 'int x = ;' | X -fsyntax-only -x c -",
-            "X -E -dM -x c /dev/null | sort | cksum",
-            "X -c c.c -o out.o -MD -MF out.d -MT t && cksum out.o out.d",
-            "X @outer && cksum out.o",
-            "X -c 'a dir/c d.c' -o 'a dir/o.o' && cksum 'a dir/o.o'",
-            "X -flto -c c.c -o out.o && cksum out.o",
-            "X -S -o - c.c | cksum",
-            "X -Wl,--bad-linker-flag c.c -o out 2>&1 | grep -c bad-linker-flag",
-        ] {
-            same(&bench, version, script);
-        }
+    let versions = bench.versions();
+    let scripts = [
+        "X --version",
+        "X -v",
+        "X -v -print-targets",
+        "X -print-prog-name=ld.lld; X -print-search-dirs; X -dumpmachine; X -dumpversion",
+        "X -print-libgcc-file-name --rtlib=compiler-rt -unwindlib=libgcc",
+        "X",
+        "X -c absent.c",
+        "X --no-such-flag",
+        "X -fsyntax-only -DVALUE= -x c - </dev/null && echo 'int x = ;' | X -fsyntax-only -x c -",
+        "X -E -dM -x c /dev/null | sort | cksum",
+        "X -c c.c -o out.o -MD -MF out.d -MT t && cksum out.o out.d",
+        "X @outer && cksum out.o",
+        "X -c 'a dir/c d.c' -o 'a dir/o.o' && cksum 'a dir/o.o'",
+        "X -flto -c c.c -o out.o && cksum out.o",
+        "X -S -o - c.c | cksum",
+        "X -Wl,--bad-linker-flag c.c -o out 2>&1 | grep -c bad-linker-flag",
         // Names of temporary files differ from run to run.
-        let dry = "X -### c.c -o out 2>&1 | sed 's,/tmp/[^\" ]*,TEMP,g'";
-        same(&bench, version, dry);
+        "X -### c.c -o out 2>&1 | sed 's,/tmp/[^\" ]*,TEMP,g'",
+    ];
+    for (version, script) in in_turn("without_a_plan_the_wrapper_is_the_compiler", &scripts, &versions, |_| false) {
+        same(&bench, *version, script);
     }
 }
 
@@ -219,7 +219,7 @@ fn a_script_without_tools_beside_it_is_asked_once() {
     let script = format!(
         "mkdir -p wrapped && printf '#!/bin/sh\\necho \"$@\" >>%s/asked\\nexec %s \"$@\"\\n' $PWD $R >wrapped/clang++ &&
          chmod +x wrapped/clang++ && export HOTSWAP_CLANG=$PWD/wrapped/clang++ &&
-         for n in 1 2; do $W {WORDS} --offload-arch=gfx1030 -c a.hip -o o || exit; done; cat asked"
+         for n in 1 2; do $W $HIP {WORDS} --offload-arch=gfx1030 -c a.hip -o o || exit; done; cat asked"
     );
     let (asked, _) = ok(&bench.run(version, &script));
     assert_eq!(asked.lines().filter(|line| line.contains("-print-prog-name")).count(), 1, "{asked}");
@@ -283,14 +283,14 @@ fn relocatable_objects_that_would_be_lost_are_told() {
 fn compiler_caches_accept_the_words_and_miss_when_the_plan_changes() {
     let Some(bench) = Bench::new("compiler_caches_accept_the_words_and_miss_when_the_plan_changes") else { return };
     if !bench.has("ccache") {
-        hotswap_userland::say("skipped: no ccache in the userland");
+        skip("compiler caches", "no ccache in the userland");
         return;
     }
     let version = bench.versions()[0];
     let compile = |pairs: &str| {
         format!(
             "export CCACHE_DIR=$PWD/ccache CCACHE_COMPILERCHECK=content; rm -f o.o
-             ccache $W -Xoffload-linker '--hotswap-retarget={pairs}' --offload-arch=gfx1030 -c a.hip -o o.o &&
+             ccache $W -Xoffload-linker '--hotswap-retarget={pairs}' $HIP --offload-arch=gfx1030 -c a.hip -o o.o &&
              test -f o.o && ccache --print-stats | grep -E '^(direct_cache_hit|preprocessed_cache_hit|cache_miss)'"
         )
     };
@@ -309,13 +309,13 @@ fn compiler_caches_accept_the_words_and_miss_when_the_plan_changes() {
 fn sccache_accepts_the_words() {
     let Some(bench) = Bench::new("sccache_accepts_the_words") else { return };
     if !bench.has("sccache") {
-        hotswap_userland::say("skipped: no sccache in the userland");
+        skip("compiler caches", "no sccache in the userland");
         return;
     }
     let script = format!(
         "export SCCACHE_DIR=$PWD/sccache SCCACHE_SERVER_UDS=$PWD/socket SCCACHE_IDLE_TIMEOUT=60
-         sccache $W {WORDS} --offload-arch=gfx1030 -c a.hip -o o.o; rc=$?
-         sccache $W {WORDS} --offload-arch=gfx1030 -c a.hip -o o.o || rc=$?
+         sccache $W $HIP {WORDS} --offload-arch=gfx1030 -c a.hip -o o.o; rc=$?
+         sccache $W $HIP {WORDS} --offload-arch=gfx1030 -c a.hip -o o.o || rc=$?
          sccache --show-stats; sccache --stop-server >/dev/null; exit $rc"
     );
     let (out, _) = ok(&bench.run(bench.versions()[0], &script));
@@ -341,7 +341,7 @@ fn clangd_and_clang_tidy_read_a_database_with_our_words() {
     let Some(bench) = Bench::new("clangd_and_clang_tidy_read_a_database_with_our_words") else { return };
     let version = bench.versions()[0];
     let words = "--start-no-unused-arguments -Xoffload-linker --hotswap-plan=00 --end-no-unused-arguments";
-    let command = format!("hotswap-clang++ {words} --offload-arch=gfx1030 -x hip -c a.hip");
+    let command = format!("hotswap-clang++ -nogpuinc {words} --offload-arch=gfx1030 -x hip -c a.hip");
     let row = format!(r#"[{{"directory":"%s","file":"a.hip","command":"{command}"}}]"#);
     ok(&bench.run(version, &format!("printf '{row}' \"$PWD\" > compile_commands.json")));
     for (tool, call, expected) in [
@@ -351,7 +351,7 @@ fn clangd_and_clang_tidy_read_a_database_with_our_words() {
         let script = format!("command -v {tool}-{version} > /dev/null || exit 77; {tool}-{version} {call}");
         let output = bench.run(version, &script);
         if output.status.code() == Some(77) {
-            hotswap_userland::say(&format!("skipped: no {tool}-{version}"));
+            skip("tools with a database of commands", &format!("no {tool}-{version}"));
             continue;
         }
         let text = String::from_utf8_lossy(&output.stderr);
@@ -364,8 +364,8 @@ fn switched_off_the_object_is_that_of_plain_clang() {
     let Some(bench) = Bench::new("switched_off_the_object_is_that_of_plain_clang") else { return };
     let version = bench.versions()[0];
     let script = format!(
-        "echo {WORDS} > rsp; $R --offload-arch=gfx1030 -c a.hip -o o.o && mv o.o r.o
-         HOTSWAP_DISABLE=1 $W {WORDS} @rsp --offload-arch=gfx1030 -c a.hip -o o.o && cmp o.o r.o"
+        "echo {WORDS} > rsp; $R $HIP --offload-arch=gfx1030 -c a.hip -o o.o && mv o.o r.o
+         HOTSWAP_DISABLE=1 $W $HIP {WORDS} @rsp --offload-arch=gfx1030 -c a.hip -o o.o && cmp o.o r.o"
     );
     ok(&bench.run(version, &script));
     assert_eq!(bench.probed(), [""; 0]);

@@ -24,16 +24,17 @@ type Row = (&'static str, &'static str);
 /// The longest ones, longest first: what starts late ends late, while other cores have nothing to do.
 #[rustfmt::skip]
 const LONGEST: &[Row] = &[
+    ("crates/families", "listed"),
     ("tests/cmake", "cases"),
-    ("tests/rewrite-exam", "exam"),
-    ("tests/harness", "golden_programs"),
-    ("tests/harness", "named_libraries"),
-    ("tests/harness", "real_libraries"),
-    ("tests/harness", "stepping"),
     ("tests/harness", "modes"),
+    ("tests/harness", "real_libraries"),
+    ("tests/harness", "named_libraries"),
+    ("tests/harness", "coalesce"),
+    ("tests/rewrite-exam", "exam"),
+    ("tests/rewrite-exam", "mutants"),
+    ("tests/harness", "golden_programs"),
     ("driver-wrapper", "real_clang"),
     ("tests/rewrite-exam", "lint"),
-    ("crates/families", "listed"),
     ("tests/isa-exam", "exam"),
 ];
 
@@ -48,7 +49,7 @@ const LIBRARIES: &[Row] = &[
     ("tests/harness", "real_libraries"),
 ];
 
-/// The needs of a program.
+/// The requirement of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// Nothing: unit tests.

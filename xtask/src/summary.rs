@@ -1,4 +1,4 @@
-//! The summary of a test run: the longest programs, the stages, the slices, and the table of a run of everything.
+//! The summary of a run of the tests: the longest programs, the stages, the slices, and the table of a run of everything.
 
 use crate::outcome::{During, Outcome};
 use crate::paths;

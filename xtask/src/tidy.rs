@@ -6,6 +6,7 @@ use crate::arrows::ALLOWED;
 use crate::outcome::{During, Outcome, fail};
 use crate::{paths, run};
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
+use hotswap_userland::{ENV_BLESS, SKIPPED};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -141,6 +142,7 @@ fn check_rust(name: &str, text: &str, complaints: &mut Vec<String>) {
     complaints
         .extend(examples(text).map(|line| format!("{name}:{line}: an example in documentation, which no test runs")));
     if name.contains("tests/") || name.contains("benches/") {
+        check_test(name, text, complaints);
         return;
     }
     let code: Vec<&str> = text.lines().take_while(|line| *line != "#[cfg(test)]").collect();
@@ -150,6 +152,20 @@ fn check_rust(name: &str, text: &str, complaints: &mut Vec<String>) {
     for (function, start, lines) in functions(&code) {
         if lines > FUNCTION_LINES {
             complaints.push(format!("{name}:{start}: `{function}` has {lines} lines, more than {FUNCTION_LINES}"));
+        }
+    }
+}
+
+/// One place reads the variable of expectations and writes the report of a skip, so that all of them are counted.
+fn check_test(name: &str, text: &str, complaints: &mut Vec<String>) {
+    if name.starts_with("tests/userland/") {
+        return;
+    }
+    for (number, line) in text.lines().enumerate().filter(|(_, line)| comment(line).is_empty()) {
+        for (found, instead) in [(SKIPPED.to_owned(), "skip"), (format!("\"{ENV_BLESS}\""), "golden or blesses")] {
+            if line.contains(&found) {
+                complaints.push(format!("{name}:{}: `{found}`: use {instead} of hotswap_userland", number + 1));
+            }
         }
     }
 }
@@ -278,6 +294,20 @@ mod tests {
         let mut complaints = Vec::new();
         check_text("crates/x/src/lib.rs", "fn a() {}", &mut complaints);
         assert_eq!(complaints.len(), 2, "{complaints:?}");
+    }
+
+    #[test]
+    fn a_test_that_reports_a_skip_by_itself_is_complained_about() {
+        let complaints = |name: &str, line: &str| {
+            let mut complaints = Vec::new();
+            check_text(name, &format!("//! Purpose.\n{line}\n"), &mut complaints);
+            complaints.len()
+        };
+        let skip = format!("println!(\"x: {SKIPPED}why\");");
+        let bless = format!("std::env::var(\"{ENV_BLESS}\");");
+        assert_eq!((complaints("crates/x/tests/a.rs", &skip), complaints("tests/x/src/a.rs", &bless)), (1, 1));
+        let comment = format!("// {skip} {bless}");
+        assert_eq!((complaints("tests/x/src/a.rs", &comment), complaints("tests/userland/src/lib.rs", &skip)), (0, 0));
     }
 
     #[test]

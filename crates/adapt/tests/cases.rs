@@ -11,7 +11,7 @@ mod common;
 use common::{SOURCE, TARGET, as_kernel, assemble, cases, disassembled, run, setting, stem};
 use hotswap_adapt::{Adapted, ObjectRecord};
 use hotswap_report::Diagnostic;
-use hotswap_userland::{Workbench, say};
+use hotswap_userland::{Workbench, golden, say};
 use std::fmt::Write;
 use std::fs;
 use std::path::PathBuf;
@@ -94,7 +94,6 @@ fn check(directory: &str, expected: &str) {
     let invalid: Vec<_> =
         made.iter().zip(&lines).filter(|((name, _), lines)| !has_data(name) && lines.iter().any(is_bad)).collect();
     assert!(invalid.is_empty(), "{:?}", invalid.iter().map(|((name, _), lines)| (name, lines)).collect::<Vec<_>>());
-    let bless = std::env::var("HOTSWAP_BLESS").is_ok_and(|bless| bless == "1");
     let mut wrong = Vec::new();
     for (path, pair) in paths.iter().zip(outcomes.chunks(2)) {
         let [(name, _, object), (_, _, linked)] = pair else { panic!("two outcomes each") };
@@ -108,11 +107,7 @@ fn check(directory: &str, expected: &str) {
         }
         let beside = path.parent().unwrap().join(expected).join(format!("{name}.expect"));
         let beside = if expected.is_empty() { path.with_extension("expect") } else { beside };
-        if bless {
-            fs::write(&beside, &text).unwrap();
-        } else if fs::read_to_string(&beside).unwrap_or_default() != text {
-            wrong.push(format!("{name}:\n{text}"));
-        }
+        wrong.extend(golden(&beside, &text).err());
     }
     let refused = outcomes.iter().filter(|(_, _, outcome)| outcome.is_err()).count() / 2;
     say(&format!(
@@ -194,8 +189,5 @@ fn words_of_tables_lead_to_the_instructions_that_they_led_to() {
         all += &format!("{name}\n{linked}{differs}");
     }
     let beside = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/jump_tables.words");
-    if std::env::var("HOTSWAP_BLESS").is_ok_and(|bless| bless == "1") {
-        fs::write(&beside, &all).unwrap();
-    }
-    assert_eq!(all, fs::read_to_string(&beside).unwrap_or_default());
+    golden(&beside, &all).unwrap_or_else(|difference| panic!("{difference}"));
 }

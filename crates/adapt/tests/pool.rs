@@ -12,7 +12,7 @@ use common::{SOURCE, cases, disassembled, run, setting, stem};
 use hotswap_adapt::Adapted;
 use hotswap_code_object::image::Image;
 use hotswap_report::Diagnostic;
-use hotswap_userland::{Workbench, say};
+use hotswap_userland::{Workbench, golden, say};
 use std::fmt::Write;
 use std::fs;
 
@@ -43,12 +43,8 @@ fn whole(case: &str) -> String {
 }
 
 fn assembled(bench: &Workbench, name: &str, text: &str) -> Vec<u8> {
-    bench.write(&format!("{name}.s"), text.as_bytes());
-    bench.run(&format!(
-        "llvm-mc-24 -triple=amdgcn-amd-amdhsa -mcpu={SOURCE} -filetype=obj {name}.s -o {name}.o && \
-         ld.lld-24 -shared {name}.o -o {name}.co"
-    ));
-    bench.read(&format!("{name}.co"))
+    bench.assemble(24, &format!("-mcpu={SOURCE}"), name, text);
+    bench.link(24, "", name)
 }
 
 /// Address and bytes of a function.
@@ -87,7 +83,6 @@ fn found(outcome: &Result<Adapted, Vec<Diagnostic>>, lines: Option<&Vec<String>>
 fn what_cannot_be_explained_stays_and_what_grows_goes_behind_it() {
     let Some(bench) = Workbench::new("adapt-pool") else { return };
     let paths = cases("tests/pool");
-    let bless = std::env::var("HOTSWAP_BLESS").is_ok_and(|bless| bless == "1");
     let (mut wrong, mut made, mut outcomes) = (Vec::new(), Vec::new(), Vec::new());
     for path in &paths {
         let (name, case) = (stem(path), fs::read_to_string(path).unwrap());
@@ -110,12 +105,7 @@ fn what_cannot_be_explained_stays_and_what_grows_goes_behind_it() {
         let listing = place.map(|place| &lines[place]);
         let invalid = listing.is_some_and(|lines| lines.iter().any(|line| line.contains("<unknown>")));
         assert!(!invalid, "{}: {listing:?}", stem(path));
-        let (text, beside) = (found(outcome, listing), path.with_extension("expect"));
-        if bless {
-            fs::write(&beside, &text).unwrap();
-        } else if fs::read_to_string(&beside).unwrap_or_default() != text {
-            wrong.push(format!("{}:\n{text}", stem(path)));
-        }
+        wrong.extend(golden(&path.with_extension("expect"), &found(outcome, listing)).err());
     }
     let refused = outcomes.iter().filter(|outcome| outcome.is_err()).count();
     say(&format!("pool: {} cases, {refused} of them refused, {} not as expected", paths.len(), wrong.len()));

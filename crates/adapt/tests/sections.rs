@@ -31,9 +31,8 @@ fn a_function_keeps_what_callers_in_other_sections_may_need() {
 #[test]
 fn a_literal_that_names_a_function_of_another_section_may_move() {
     let Some(bench) = Workbench::new("literals of other sections") else { return };
-    bench.write("literal.s", include_str!("sections/literal.s").as_bytes());
-    bench.run(&format!("llvm-mc-24 -triple=amdgcn-amd-amdhsa -mcpu={SOURCE} -filetype=obj literal.s -o literal.o"));
-    let made = run(&bench.read("literal.o"), false).unwrap_or_else(|refusals| panic!("{refusals:?}"));
+    let object = bench.assemble(24, &format!("-mcpu={SOURCE}"), "literal", include_str!("sections/literal.s"));
+    let made = run(&object, false).unwrap_or_else(|refusals| panic!("{refusals:?}"));
     bench.write("literal.made", &made.bytes);
     let relocations = bench.run("llvm-objdump-24 -r literal.made");
     assert!(relocations.contains("0000000000000018 R_AMDGPU_ABS64           .text.f"), "{relocations}");

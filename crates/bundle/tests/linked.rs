@@ -10,10 +10,10 @@ use common::{HOST, id, object};
 use hotswap_bundle::linked::{Exchange, replace_bundles};
 use hotswap_bundle::{Bundle, Compression, open, parse};
 use hotswap_report::codes;
-use hotswap_userland::Workbench;
+use hotswap_userland::{HIP_HEADER, Workbench};
 
 /// Registers its kernel and requests a GPU; `second` makes a second bundle.
-const PROGRAM: &str = "#include <hip/hip_runtime.h>
+const PROGRAM: &str = "#include \"hip.h\"
 #include <cstdio>
 static char zeros[70000];
 __global__ void first(int *p) { p[0] += 1; }
@@ -31,7 +31,7 @@ int main(int argc, char **) {
   return 0;
 }
 ";
-const SECOND: &str = "#include <hip/hip_runtime.h>
+const SECOND: &str = "#include \"hip.h\"
 __global__ void kernel(int *p) { p[0] *= 3; }
 void second(int *p) { kernel<<<1, 64>>>(p); }
 ";
@@ -41,6 +41,7 @@ struct Bench(Workbench);
 impl Bench {
     fn new(test: &str) -> Option<Self> {
         let bench = Workbench::new(test)?;
+        bench.write("hip.h", HIP_HEADER.as_bytes());
         bench.write("program.hip", PROGRAM.as_bytes());
         bench.write("second.hip", SECOND.as_bytes());
         bench.write("lookup.c", include_bytes!("../../../tests/comgr/lookup.c"));
@@ -58,7 +59,7 @@ impl Bench {
     /// Compiles and links; the file that holds the bundles is `x` or `libx.so`.
     fn build(&self, version: u32, case: &Case) {
         let rocm = if version > 22 { "${ROCM:+--rocm-path=$ROCM}" } else { "" };
-        let clang = format!("clang++-{version} {rocm} --offload-arch=gfx1030,gfx900 {}", case.words);
+        let clang = format!("clang++-{version} {rocm} -nogpuinc --offload-arch=gfx1030,gfx900 {}", case.words);
         self.0.run(&match case.library {
             false => format!("{clang} program.hip second.hip -o x -lamdhip64"),
             true => format!(
@@ -175,7 +176,7 @@ fn check(
 }
 
 /// A megabyte of device data, so that there is much to remove.
-const LARGE: &str = "#include <hip/hip_runtime.h>
+const LARGE: &str = "#include \"hip.h\"
 __device__ int table[300000] = {1};
 __global__ void kernel(int *p) { p[0] *= table[p[0]]; }
 void second(int *p) { kernel<<<1, 64>>>(p); }

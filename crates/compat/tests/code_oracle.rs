@@ -92,9 +92,11 @@ fn clang_makes_the_same_code_for_both_members_of_a_validated_pair() {
     let (mut equal, mut wrong) = (0, Vec::new());
     for (index, clang) in bench.versions.iter().enumerate() {
         let files = if index == 0 { "*.c" } else { SOME };
+        let names: BTreeSet<&str> = pairs.iter().flat_map(|(source, target)| [*source, *target]).collect();
+        let made: BTreeMap<&str, Made> =
+            names.into_iter().map(|name| (name, compile(&bench, *clang, name, files))).collect();
         for (source, target) in &pairs {
-            let [one, other] = [source, target].map(|name| compile(&bench, *clang, name, files));
-            match fault(&one, &other) {
+            match fault(&made[source], &made[target]) {
                 None => equal += 1,
                 Some(fault) => wrong.push(format!("clang {clang} {source}=>{target}: {fault}")),
             }

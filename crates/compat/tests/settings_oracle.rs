@@ -10,19 +10,18 @@
 //! equal.
 //!
 //! The corpus is that of the instruction set's exam. Each clang compiles every pair at one level of optimisation in
-//! rotation; with `HOTSWAP_TEST_GOLDEN=all` at every level.
+//! rotation; with `--everything` each pair at every level, else each pair with one clang in turn.
 
 use hotswap_code_object::kernel_descriptor::{self, Field, KernelDescriptor};
 use hotswap_code_object::{CodeObject, Descriptor, Kernel};
 use hotswap_compat::{Pair, Status, check, pairs};
 use hotswap_targets::{TargetId, find};
-use hotswap_userland::{Workbench, say};
+use hotswap_userland::{Workbench, everything, in_turn, say};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
 const KERNELS: &str = "../../tests/isa-exam/kernels";
-const ENV_ALL: &str = "HOTSWAP_TEST_GOLDEN";
 const LEVELS: &[&str] = &["-O2", "-O0", "-O3", "-O1"];
 
 /// A difference between members of a family that clang can disable.
@@ -239,13 +238,15 @@ fn nothing_but_settings_lies_between_the_members_of_a_pair() {
     let Some(bench) = Workbench::new("nothing_but_settings_lies_between_the_members_of_a_pair") else { return };
     let files = corpus(&bench);
     assert!(files.len() > 8);
-    let all = std::env::var(ENV_ALL).as_deref() == Ok("all");
+    let pairs = measured();
+    let pairs = in_turn("settings oracle", &pairs, &bench.versions, |_| false);
     let (mut counted, mut wrong) = ([0; 3], Vec::new());
     for (turn, clang) in bench.versions.iter().enumerate() {
-        let levels = if all { LEVELS } else { &LEVELS[turn % LEVELS.len()..][..1] };
+        let levels = if everything() { LEVELS } else { &LEVELS[turn % LEVELS.len()..][..1] };
+        let pairs = || pairs.iter().filter(|(version, _)| *version == clang).map(|(_, pair)| *pair);
         let mut compiler = Compiler { bench: &bench, clang: *clang, files: files.clone(), made: BTreeMap::new() };
-        for (level, pair) in levels.iter().flat_map(|level| measured().into_iter().map(move |pair| (level, pair))) {
-            match judge(&mut compiler, &pair, level) {
+        for (level, pair) in levels.iter().flat_map(|level| pairs().map(move |pair| (level, pair))) {
+            match judge(&mut compiler, pair, level) {
                 Ok(files) => counted.iter_mut().zip(files).for_each(|(sum, count)| *sum += count),
                 Err(what) => wrong.push(format!("clang {clang} {level} {}=>{}: {what}", pair.source, pair.target)),
             }

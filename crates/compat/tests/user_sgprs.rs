@@ -10,7 +10,7 @@ use hotswap_compat::check;
 use hotswap_families::Registry;
 use hotswap_report::codes;
 use hotswap_targets::TargetId;
-use hotswap_userland::{Workbench, say};
+use hotswap_userland::{Workbench, everything, in_turn, say};
 
 const KERNELS: &str = "\
     #define KERNEL __attribute__((amdgpu_kernel)) void\n\
@@ -54,9 +54,8 @@ const KERNELS: &str = "\
 /// Kernels that read no system SGPR when optimised, and those that do.
 const FREE: &[&str] = &["ITEM", "ARGUMENTS", "SCRATCH", "CALL", "DISPATCH", "LOOP", "LDS", "TWO"];
 const BOUND: &[&str] = &["GROUP", "GROUPS"];
-/// Each clang uses one of them in rotation, with `HOTSWAP_TEST_GOLDEN=all` each.
+/// Each clang uses one of them in rotation, with `--everything` each.
 const LEVELS: &[&str] = &["-O2", "-O1", "-O3"];
-const ENV_ALL: &str = "HOTSWAP_TEST_GOLDEN";
 const PAIRS: &[(&str, &str)] = &[("gfx1101", "gfx1100"), ("gfx1103", "gfx1102"), ("gfx1103", "gfx11-generic")];
 
 fn compile(bench: &Workbench, (version, words): (u32, &str), processor: &str, name: &str) -> Vec<u8> {
@@ -106,13 +105,14 @@ fn user_sgprs_are_added_as_clang_adds_them() {
     let Some(bench) = Workbench::new("user SGPRs") else { return };
     bench.write("kernels.c", KERNELS.as_bytes());
     let (mut raised, mut kept, mut wrong) = (0, 0, Vec::new());
-    let all = std::env::var(ENV_ALL).as_deref() == Ok("all");
+    let cases: Vec<_> = PAIRS.iter().flat_map(|pair| FREE.iter().map(move |name| (pair, name))).collect();
+    let cases = in_turn("user SGPRs", &cases, &bench.versions, |_| false);
     for (turn, version) in bench.versions.iter().enumerate() {
-        let levels = if all { LEVELS } else { &LEVELS[turn % LEVELS.len()..][..1] };
+        let levels = if everything() { LEVELS } else { &LEVELS[turn % LEVELS.len()..][..1] };
         for words in levels.iter().copied().chain(["-O2 -mwavefrontsize64"]) {
-            for ((source, target), name) in PAIRS.iter().flat_map(|pair| FREE.iter().map(move |name| (pair, name))) {
+            for (_, ((source, target), name)) in cases.iter().filter(|(one, _)| *one == version) {
                 let [old, own] = [source, target].map(|processor| compile(&bench, (*version, words), processor, name));
-                let kernels = if *name == "TWO" { 2 } else { 1 };
+                let kernels = if **name == "TWO" { 2 } else { 1 };
                 match judge(&old, &own, target) {
                     Ok(0) if words.contains("64") => kept += 1,
                     Ok(sites) if sites == kernels && !words.contains("64") => raised += sites,

@@ -7,7 +7,7 @@
 mod engine;
 
 use engine::{Setting, decode, isa, run};
-use hotswap_userland::{Workbench, say};
+use hotswap_userland::{Workbench, cases_in, golden, say};
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,10 +23,7 @@ struct Case {
 
 /// The cases, assembled by one script.
 fn assembled(bench: &Workbench) -> Vec<Case> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/code");
-    let mut paths: Vec<PathBuf> = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == "s"));
-    paths.sort();
+    let paths = cases_in(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/code"), "s");
     for path in &paths {
         bench.write(path.file_name().unwrap().to_str().unwrap(), &fs::read(path).unwrap());
     }
@@ -96,7 +93,6 @@ fn every_case_becomes_what_stands_beside_it_and_a_second_run_changes_nothing() {
         .collect();
     let mut texts = disassembled(&bench, &pieces).into_iter();
     let mut wrong = Vec::new();
-    let bless = std::env::var("HOTSWAP_BLESS").is_ok_and(|bless| bless == "1");
     for (case, outcome) in cases.iter().zip(&outcomes) {
         let found = match outcome {
             Err(refusals) => refusals.iter().map(|refusal| format!("refused: {refusal}\n")).collect(),
@@ -113,12 +109,7 @@ fn every_case_becomes_what_stands_beside_it_and_a_second_run_changes_nothing() {
                 listing(lines, &texts.next().unwrap())
             }
         };
-        let beside = case.path.with_extension("expect");
-        if bless {
-            fs::write(&beside, &found).unwrap();
-        } else if fs::read_to_string(&beside).unwrap_or_default() != found {
-            wrong.push(format!("{}:\n{found}", name(case)));
-        }
+        wrong.extend(golden(&case.path.with_extension("expect"), &found).err());
     }
     let refused = outcomes.iter().filter(|outcome| outcome.is_err()).count();
     say(&format!(

@@ -4,7 +4,7 @@
 use hotswap_code_object::{CodeObject, same_but_for_label};
 use hotswap_families::Registry;
 use hotswap_targets::{PROCESSORS, Processor, Support, TargetId};
-use hotswap_userland::{Userland, say};
+use hotswap_userland::{ENV_ROOT, Userland, in_turn, say, skip};
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
@@ -29,11 +29,11 @@ impl Compiler {
     /// `None`, with a line that says so, if the userland or the compiler is missing.
     fn new(clang: &'static str) -> Option<Self> {
         let Some(userland) = Userland::from_env() else {
-            say(&format!("{clang}: skipped: {} is not set", hotswap_userland::ENV_ROOT));
+            skip(clang, &format!("{ENV_ROOT} is not set"));
             return None;
         };
         if !userland.command("/", "which").arg(clang).output().unwrap().status.success() {
-            say(&format!("{clang}: skipped: not in the userland"));
+            skip(clang, "not in the userland");
             return None;
         }
         let directory = tempfile::tempdir_in(userland.outside("/tmp")).unwrap();
@@ -88,9 +88,22 @@ fn fault(own: &[u8], theirs: &[u8], target: &TargetId) -> Option<String> {
     (made != theirs).then(|| format!("{differing} bytes differ"))
 }
 
-/// Clang's objects for every setting of every processor that has siblings.
-fn objects(compiler: &Compiler) -> HashMap<String, Vec<u8>> {
-    let processors = PROCESSORS.iter().filter(|processor| processor.group.is_some());
+/// The compilers of the userland.
+fn compilers() -> Vec<Compiler> {
+    ["clang-22", "clang-23", "clang-24"].into_iter().filter_map(Compiler::new).collect()
+}
+
+/// Names of the groups.
+fn groups() -> Vec<&'static str> {
+    let mut groups: Vec<_> = PROCESSORS.iter().filter_map(|processor| processor.group).collect();
+    groups.sort_unstable();
+    groups.dedup();
+    groups
+}
+
+/// Clang's objects for every setting of every processor of a group.
+fn objects(compiler: &Compiler, group: &str) -> HashMap<String, Vec<u8>> {
+    let processors = PROCESSORS.iter().filter(|processor| processor.group == Some(group));
     let compile = |target: TargetId| match compiler.compile(&target) {
         Ok(object) => (target.to_string(), object),
         Err(error) => panic!("{} {target}: {error}", compiler.clang),
@@ -101,19 +114,19 @@ fn objects(compiler: &Compiler) -> HashMap<String, Vec<u8>> {
 #[test]
 fn a_relabelled_sibling_is_what_clang_makes_for_the_target() {
     let (mut count, mut wrong) = (0, Vec::new());
-    for clang in ["clang-22", "clang-23", "clang-24"] {
-        let Some(compiler) = Compiler::new(clang) else { continue };
-        let objects = objects(&compiler);
-        for (source, target) in pairs() {
+    let (compilers, groups) = (compilers(), groups());
+    if compilers.is_empty() {
+        return;
+    }
+    for (compiler, group) in in_turn("siblings", &groups, &compilers, |_| false) {
+        let objects = objects(compiler, group);
+        for (source, target) in pairs().into_iter().filter(|(source, _)| source.group == Some(*group)) {
             for (source, target) in settings(source).iter().zip(&settings(target)) {
                 count += 1;
                 let fault = fault(&objects[&source.to_string()], &objects[&target.to_string()], target);
-                wrong.extend(fault.map(|fault| format!("{clang} {source} {target}: {fault}")));
+                wrong.extend(fault.map(|fault| format!("{} {source} {target}: {fault}", compiler.clang)));
             }
         }
-    }
-    if count == 0 {
-        return;
     }
     say(&format!("siblings: {count} pairs: {} equal to clang's own", count - wrong.len()));
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -161,27 +174,28 @@ fn substance(bytes: &[u8]) -> Vec<(String, Vec<u8>)> {
 #[test]
 fn an_object_for_a_generic_target_is_what_clang_makes_for_it() {
     let (mut equal, mut moved, mut wrong) = (0, 0, Vec::new());
-    for clang in ["clang-22", "clang-23", "clang-24"] {
-        let Some(compiler) = Compiler::new(clang) else { continue };
-        for name in ["scale", "scale_by", "scale_by_a_factor", "scale_by_a_factor_of_the_caller_s_choice"] {
-            fs::write(compiler.directory.path().join("kernel.hip"), KERNEL.replace("scale", name)).unwrap();
-            for (native, generic) in GENERICS {
-                let target: TargetId = generic.parse().unwrap();
-                let own = compiler.compile(&native.parse().unwrap()).unwrap();
-                let theirs = compiler.compile(&target).unwrap();
-                let object = CodeObject::parse(&own).unwrap();
-                let (made, counts) = Registry::installed().apply(&object, &target).unwrap();
-                assert_eq!(counts.len(), 2);
-                same_but_for_label(&object, &CodeObject::parse(&made).unwrap()).unwrap();
-                let again = CodeObject::parse(&made).unwrap();
-                assert_eq!(Registry::installed().apply(&again, &target).unwrap(), (made.clone(), Vec::new()));
-                read_by_llvm(&compiler, &made, &own);
-                match (made == theirs, substance(&made) == substance(&theirs)) {
-                    (true, _) => equal += 1,
-                    (false, true) => moved += 1,
-                    (false, false) => wrong.push(format!("{clang} {native} {generic} {name}")),
-                }
-            }
+    let compilers = compilers();
+    if compilers.is_empty() {
+        return;
+    }
+    let names = ["scale", "scale_by", "scale_by_a_factor", "scale_by_a_factor_of_the_caller_s_choice"];
+    let cases: Vec<_> = names.iter().flat_map(|name| GENERICS.iter().map(move |pair| (name, pair))).collect();
+    for (compiler, (name, (native, generic))) in in_turn("generics", &cases, &compilers, |_| false) {
+        fs::write(compiler.directory.path().join("kernel.hip"), KERNEL.replace("scale", name)).unwrap();
+        let target: TargetId = generic.parse().unwrap();
+        let own = compiler.compile(&native.parse().unwrap()).unwrap();
+        let theirs = compiler.compile(&target).unwrap();
+        let object = CodeObject::parse(&own).unwrap();
+        let (made, counts) = Registry::installed().apply(&object, &target).unwrap();
+        assert_eq!(counts.len(), 2);
+        same_but_for_label(&object, &CodeObject::parse(&made).unwrap()).unwrap();
+        let again = CodeObject::parse(&made).unwrap();
+        assert_eq!(Registry::installed().apply(&again, &target).unwrap(), (made.clone(), Vec::new()));
+        read_by_llvm(compiler, &made, &own);
+        match (made == theirs, substance(&made) == substance(&theirs)) {
+            (true, _) => equal += 1,
+            (false, true) => moved += 1,
+            (false, false) => wrong.push(format!("{} {native} {generic} {name}", compiler.clang)),
         }
     }
     say(&format!("generics: {equal} equal to clang's own, {moved} equal but for the place of the note"));

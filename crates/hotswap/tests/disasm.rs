@@ -186,7 +186,7 @@ fn cases() -> Vec<PathBuf> {
 
 #[test]
 fn cases_come_out_as_written() {
-    let bless = std::env::var("HOTSWAP_BLESS").is_ok_and(|bless| bless == "1");
+    let bless = hotswap_userland::blesses();
     let directory = tempfile::TempDir::new().unwrap();
     let mut wrong = Vec::new();
     let cases = cases();

@@ -36,7 +36,7 @@ fn place(owner: u32, mode: u32) -> Option<TempDir> {
     let file = dir.path().join("s");
     fs::write(&file, bundle()).unwrap();
     if chown(&file, Some(owner), Some(owner)).is_err() {
-        hotswap_userland::say("privileges: skipped: only root can be two users");
+        hotswap_userland::skip("privileges", "only root can be two users");
         return None;
     }
     fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();

@@ -3,12 +3,12 @@
 //! `HOTSWAP_TEST_ROOT` names the userland; without it each test reports that it was skipped.
 
 use assert_cmd::Command;
-use hotswap_userland::Workbench;
+use hotswap_userland::{HIP_HEADER, Workbench};
 use predicates::prelude::PredicateBooleanExt;
 use predicates::str::contains;
 use serde_json::Value;
 
-const PROGRAM: &str = "#include <hip/hip_runtime.h>
+const PROGRAM: &str = "#include \"hip.h\"
 #include <cstdio>
 __global__ void first(int *p) { p[0] += 1; }
 void second(int *p);
@@ -23,7 +23,7 @@ int main() {
   return 0;
 }
 ";
-const LIBRARY: &str = "#include <hip/hip_runtime.h>
+const LIBRARY: &str = "#include \"hip.h\"
 __global__ void kernel(int *p) { p[0] *= 3; }
 void second(int *p) { kernel<<<1, 64>>>(p); }
 ";
@@ -75,6 +75,7 @@ fn linked_programs_and_libraries_are_retargeted_and_go_on_working() {
         return;
     };
     bench.0.write("program.hip", PROGRAM.as_bytes());
+    bench.0.write("hip.h", HIP_HEADER.as_bytes());
     bench.0.write("library.hip", LIBRARY.as_bytes());
     bench.0.write("lookup.c", include_bytes!("../../../tests/comgr/lookup.c"));
     bench.0.run("cc -std=c11 -o lookup lookup.c -lamd_comgr");
@@ -85,7 +86,7 @@ fn linked_programs_and_libraries_are_retargeted_and_go_on_working() {
         // Compilation takes most of the time, so each compiler tests one of the forms.
         let words = ["-O1 -fuse-ld=lld --offload-compress", "-O1"][version as usize % 2];
         bench.0.run(&format!(
-            "set -e; hip=\"clang++-{version} {rocm} --offload-arch=gfx1030,gfx900 {words}\"
+            "set -e; hip=\"clang++-{version} {rocm} -nogpuinc --offload-arch=gfx1030,gfx900 {words}\"
                  $hip -fPIC -shared library.hip -o lib.so -lamdhip64 -Wl,-soname,libmade.so
                  ln -sf lib.so libmade.so; $hip program.hip -o x -L. -lmade -lamdhip64"
         ));
@@ -111,10 +112,11 @@ fn linked_programs_and_libraries_are_retargeted_and_go_on_working() {
 fn a_plan_is_followed_in_a_linked_library() {
     let Some(bench) = Workbench::new("a_plan_is_followed_in_a_linked_library").map(Bench) else { return };
     let version = bench.0.versions[0];
+    bench.0.write("hip.h", HIP_HEADER.as_bytes());
     bench.0.write("library.hip", LIBRARY.as_bytes());
-    bench
-        .0
-        .run(&format!("clang++-{version} --offload-arch=gfx1030,gfx900 -fPIC -shared library.hip -o x.so -lamdhip64"));
+    bench.0.run(&format!(
+        "clang++-{version} -nogpuinc --offload-arch=gfx1030,gfx900 -fPIC -shared library.hip -o x.so -lamdhip64"
+    ));
     let pairs = ["--pairs", "gfx1030=>gfx1031"];
     let told = bench.hotswap(&["retarget", "x.so", "-o", "y.so"]).args(pairs).assert().success();
     told.stdout("added hipv4-amdgcn-amd-amdhsa--gfx1031\n");
@@ -124,7 +126,7 @@ fn a_plan_is_followed_in_a_linked_library() {
     assert!(bench.0.read("y.so") == bench.0.read("z.so"));
 }
 
-const DOT: &str = "#include <hip/hip_runtime.h>
+const DOT: &str = "#include \"hip.h\"
 __global__ void with_dot(float *p, unsigned a, unsigned b) {
   asm volatile(\"v_dot2_f32_f16 %0, %1, %2, %0\" : \"+v\"(p[0]) : \"v\"(a), \"v\"(b));
 }
@@ -168,7 +170,7 @@ fn kernels_that_cannot_be_made_are_left_out_where_that_is_asked_for() {
 
 /// 150 values that live at once where 1024 work-items share a work-group: gfx1100 has the registers, gfx1102 has not. It
 /// reads no work-group ID, so code for gfx1103 serves gfx1102.
-const WIDE: &str = "#include <hip/hip_runtime.h>
+const WIDE: &str = "#include \"hip.h\"
 __global__ __launch_bounds__(1024) void wide(float *p) {
   float x[150];
   #pragma unroll

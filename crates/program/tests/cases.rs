@@ -1,12 +1,12 @@
 //! The program found in code of every construct, assembled by the userland's llvm-mc: one file for each.
 //!
 //! A case is a `.s` file below `cases`. Its first line lists the processors for which it is assembled, and whether it
-//! is linked as well. The output of [`hotswap_program::dump`] is in the `.txt` file beside it; `BLESS=1` writes it.
+//! is linked as well. The output of [`hotswap_program::dump`] is in the `.txt` file beside it; `HOTSWAP_BLESS=1` writes it.
 
 mod common;
 
 use hotswap_program::{Program, Source, dump};
-use hotswap_userland::{Workbench, say};
+use hotswap_userland::{Workbench, cases_in, golden, say};
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
@@ -48,20 +48,12 @@ fn findings(bench: &Workbench, name: &str, source: &str) -> String {
 fn constructs_are_found_as_the_cases_say() {
     let Some(bench) = Workbench::new("constructs_are_found_as_the_cases_say") else { return };
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
-    let bless = std::env::var_os("BLESS").is_some();
     let (mut wrong, mut count) = (Vec::new(), 0);
-    let mut cases: Vec<_> = fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().path()).collect();
-    cases.sort();
-    for path in cases.iter().filter(|path| path.extension().is_some_and(|extension| extension == "s")) {
+    for path in cases_in(&directory, "s") {
         let name = path.file_name().unwrap().to_str().unwrap();
-        let found = findings(&bench, name, &fs::read_to_string(path).unwrap());
-        let expected = path.with_extension("txt");
+        let found = findings(&bench, name, &fs::read_to_string(&path).unwrap());
         count += 1;
-        if bless {
-            fs::write(&expected, &found).unwrap();
-        } else if fs::read_to_string(&expected).unwrap_or_default() != found {
-            wrong.push(format!("{name}:\n{found}"));
-        }
+        wrong.extend(golden(&path.with_extension("txt"), &found).err());
     }
     assert!(count > 10 && wrong.is_empty(), "{} of {count} cases:\n{}", wrong.len(), wrong.join("\n"));
     say(&format!("program: {count} cases as expected"));

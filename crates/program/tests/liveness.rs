@@ -158,11 +158,8 @@ fn program<'a>(object: &'a [u8]) -> Program<'a> {
 }
 
 fn assemble(bench: &Workbench, target: &str, code: &str) -> Vec<u8> {
-    bench.write("case.s", format!(".type k,@function\n{code}\n").as_bytes());
-    bench.run(&format!(
-        "llvm-mc-23 -triple=amdgcn-amd-amdhsa -mcpu={target} -mattr=+real-true16 -filetype=obj case.s -o case.o"
-    ));
-    bench.read("case.o")
+    let words = format!("-mcpu={target} -mattr=+real-true16");
+    bench.assemble(23, &words, "case", &format!(".type k,@function\n{code}\n"))
 }
 
 fn label(program: &Program<'_>, name: &str) -> u32 {

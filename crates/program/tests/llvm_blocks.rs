@@ -9,7 +9,7 @@ mod common;
 use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::regset::RegSet;
 use hotswap_program::{BankMap, Callee, Liveness, Program, Source, Summaries};
-use hotswap_userland::{Workbench, say};
+use hotswap_userland::{Workbench, say, slice};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -286,31 +286,31 @@ fn blocks_edges_and_live_registers_are_those_of_llvm() {
     for path in &files {
         bench.write(path.file_name().unwrap().to_str().unwrap(), &fs::read(path).unwrap());
     }
-    for (target, plain) in TARGETS {
-        for path in files.iter().filter(|path| path.extension().is_some_and(|extension| extension == "c")) {
-            let name = path.file_name().unwrap().to_str().unwrap();
-            for (level, sums) in
-                ["-O0", "-O2"].into_iter().zip(&mut total).filter(|(level, _)| plain || *level == "-O2")
-            {
-                let script = format!(
-                    "set -e; clang-23 --target=amdgcn-amd-amdhsa -mcpu={target} {level} -nogpulib -ffreestanding -w -S \
+    let files: Vec<_> =
+        files.iter().filter(|path| path.extension().is_some_and(|extension| extension == "c")).collect();
+    let all = TARGETS.iter().flat_map(|target| files.iter().map(move |path| (target, path))).collect();
+    let turn = |number: usize| (number / files.len() + number % files.len()).is_multiple_of(2);
+    for (&(target, plain), path) in slice("program beside LLVM", all, |number, _| turn(number)) {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        for (level, sums) in ["-O0", "-O2"].into_iter().zip(&mut total).filter(|(level, _)| plain || *level == "-O2") {
+            let script = format!(
+                "set -e; clang-23 --target=amdgcn-amd-amdhsa -mcpu={target} {level} -nogpulib -ffreestanding -w -S \
                      -emit-llvm {name} -o module.ll; llc-23 -mcpu={target} {level} -print-after=branch-relaxation module.ll \
                      -o module.s 2> module.dump"
-                );
-                bench.run(&script);
-                let read = |name: &str| String::from_utf8_lossy(&bench.read(name)).into_owned();
-                bench.write("labelled.s", labelled(&read("module.s")).as_bytes());
-                bench.run(&format!(
-                    "llvm-mc-23 -triple=amdgcn-amd-amdhsa -mcpu={target} -filetype=obj labelled.s -o object"
-                ));
-                let what = format!("{target} {level} {name}");
-                wrong.extend(examine(&bench.read("object"), &read("module.dump"), &what, sums));
-            }
+            );
+            bench.run(&script);
+            let read = |name: &str| String::from_utf8_lossy(&bench.read(name)).into_owned();
+            bench.write("labelled.s", labelled(&read("module.s")).as_bytes());
+            bench.run(&format!(
+                "llvm-mc-23 -triple=amdgcn-amd-amdhsa -mcpu={target} -filetype=obj labelled.s -o object"
+            ));
+            let what = format!("{target} {level} {name}");
+            wrong.extend(examine(&bench.read("object"), &read("module.dump"), &what, sums));
         }
     }
     for (level, sums) in ["-O0", "-O2"].into_iter().zip(&total) {
         say(&format!("program beside LLVM, {level}: {sums:?}"));
-        assert!(sums.blocks > 500 && sums.live > 3_000, "{sums:?}");
+        assert!(sums.blocks > 300 && sums.live > 1_500, "{sums:?}");
     }
     // Registers that are live only for us cost registers; optimised code shows how many.
     let [_, best] = &total;

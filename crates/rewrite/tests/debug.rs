@@ -6,7 +6,7 @@ mod common;
 use common::{Random, assemble, edits, instructions, labels, renumbered, sites, tool, with_labels, with_nops};
 use hotswap_code_object::image::Image;
 use hotswap_rewrite::{Options, rewrite};
-use hotswap_userland::{Workbench, say};
+use hotswap_userland::{Workbench, in_turn, say};
 use std::collections::BTreeMap;
 
 /// Arguments for the compiler, the assembler and the linker; sections that must exist.
@@ -43,67 +43,64 @@ fn differing(ours: &[u8], theirs: &[u8]) -> Vec<String> {
 fn rare_forms_of_debug_information_are_llvms_and_verify() {
     let Some(bench) = Workbench::new("rare debug information") else { return };
     let (mut random, mut files, mut exact, mut wrong) = (Random(5), 0, 0, Vec::new());
-    for version in bench.versions.iter().copied() {
-        for (compiler, assembler, linker, sections) in FORMS {
-            bench.write("t.clcpp", include_bytes!("kernels/types.clcpp"));
-            bench.run(&format!(
-                "{} -x cl -cl-std=clc++2021 --target=amdgcn-amd-amdhsa -nogpulib -fPIC -w -mcpu=gfx1250 {compiler} -S \
+    let forms = in_turn("rare debug information", FORMS, &bench.versions, |_| false);
+    let fewest = forms.len() * 2;
+    for (&version, (compiler, assembler, linker, sections)) in forms {
+        bench.write("t.clcpp", include_bytes!("kernels/types.clcpp"));
+        bench.run(&format!(
+            "{} -x cl -cl-std=clc++2021 --target=amdgcn-amd-amdhsa -nogpulib -fPIC -w -mcpu=gfx1250 {compiler} -S \
                  t.clcpp -o t.s",
-                tool(version, "clang")
-            ));
-            let text = String::from_utf8(bench.read("t.s")).unwrap();
-            let text: String =
-                text.lines().filter(|line| !line.contains("inst_pref_size")).map(|line| format!("{line}\n")).collect();
-            let lines = instructions(&text);
-            assemble(&bench, version, "gfx1250", "places", &with_labels(&text, &lines));
-            let sites = sites(&lines, &mut random, 7, true);
-            let list = edits(&sites, &labels(&bench, version, "places.o", "hs_at_"));
-            let object = |text: &str| {
-                bench.write("f.s", text.as_bytes());
-                let mc = tool(version, "llvm-mc");
-                bench
-                    .run(&format!("{mc} -triple=amdgcn-amd-amdhsa -mcpu=gfx1250 -filetype=obj {assembler} f.s -o f.o"));
-                // lld makes no index together with --emit-relocs: it crashes (22 and 23).
-                let all = [None, Some("").filter(|_| linker.is_empty()).map(|_| "--emit-relocs"), Some(*linker)];
-                all.map(|words| match words {
-                    None => bench.read("f.o"),
-                    Some(words) => linked(&bench, version, words),
-                })
-            };
-            let (before, after) = (object(&text), object(&with_nops(&text, &lines, &sites, false)));
-            for (number, (before, after)) in before.iter().zip(&after).enumerate() {
-                let what = format!("LLVM {version} {compiler} {linker} {number}");
-                let image = Image::parse(before).unwrap();
-                let is_made = |name: &&&str| number < 2 || image.find(name).is_some();
-                assert!(sections.iter().all(|name| is_made(&name)), "{what}: {sections:?} are there");
-                let info = image.sections.iter().find(|part| part.name == ".debug_info").unwrap().bytes;
-                assert_eq!(info.starts_with(&[0xff; 4]), compiler.contains("-gdwarf64"), "{what}: the width of DWARF");
-                let new = match rewrite(before, &renumbered(&list, before), &Options::default()) {
-                    Ok(new) => new.bytes,
-                    Err(error) => {
-                        wrong.push(format!("{what}: {} {:?}", error.what, error.place));
-                        continue;
-                    }
-                };
-                let other = differing(&new, after);
-                // Where the two start a range at different labels of the same address, only that may differ.
-                wrong.extend(
-                    (!other.is_empty() && before != after).then(|| format!("{what}: other bytes in {other:?}")),
-                );
-                bench.write("new", &new);
-                bench.write("theirs", after);
-                let dump = tool(version, "llvm-dwarfdump");
-                let verify = |file: &str| bench.run(&format!("{dump} --verify {file} 2>&1 || true"));
-                let (ours, theirs) = (verify("new"), verify("theirs"));
-                if ours.replace("new", "theirs") != theirs {
-                    wrong.push(format!("{what}: {ours}"));
+            tool(version, "clang")
+        ));
+        let text = String::from_utf8(bench.read("t.s")).unwrap();
+        let text: String =
+            text.lines().filter(|line| !line.contains("inst_pref_size")).map(|line| format!("{line}\n")).collect();
+        let lines = instructions(&text);
+        assemble(&bench, version, "gfx1250", "places", &with_labels(&text, &lines));
+        let sites = sites(&lines, &mut random, 7, true);
+        let list = edits(&sites, &labels(&bench, version, "places.o", "hs_at_"));
+        let object = |text: &str| {
+            bench.write("f.s", text.as_bytes());
+            let mc = tool(version, "llvm-mc");
+            bench.run(&format!("{mc} -triple=amdgcn-amd-amdhsa -mcpu=gfx1250 -filetype=obj {assembler} f.s -o f.o"));
+            // lld makes no index together with --emit-relocs: it crashes (22 and 23).
+            let all = [None, Some("").filter(|_| linker.is_empty()).map(|_| "--emit-relocs"), Some(*linker)];
+            all.map(|words| match words {
+                None => bench.read("f.o"),
+                Some(words) => linked(&bench, version, words),
+            })
+        };
+        let (before, after) = (object(&text), object(&with_nops(&text, &lines, &sites, false)));
+        for (number, (before, after)) in before.iter().zip(&after).enumerate() {
+            let what = format!("LLVM {version} {compiler} {linker} {number}");
+            let image = Image::parse(before).unwrap();
+            let is_made = |name: &&&str| number < 2 || image.find(name).is_some();
+            assert!(sections.iter().all(|name| is_made(&name)), "{what}: {sections:?} are there");
+            let info = image.sections.iter().find(|part| part.name == ".debug_info").unwrap().bytes;
+            assert_eq!(info.starts_with(&[0xff; 4]), compiler.contains("-gdwarf64"), "{what}: the width of DWARF");
+            let new = match rewrite(before, &renumbered(&list, before), &Options::default()) {
+                Ok(new) => new.bytes,
+                Err(error) => {
+                    wrong.push(format!("{what}: {} {:?}", error.what, error.place));
+                    continue;
                 }
-                assert!(rewrite(&new, &BTreeMap::new(), &Options::default()).unwrap().bytes == new, "{what}");
-                files += 1;
-                exact += usize::from(other.is_empty());
+            };
+            let other = differing(&new, after);
+            // Where the two start a range at different labels of the same address, only that may differ.
+            wrong.extend((!other.is_empty() && before != after).then(|| format!("{what}: other bytes in {other:?}")));
+            bench.write("new", &new);
+            bench.write("theirs", after);
+            let dump = tool(version, "llvm-dwarfdump");
+            let verify = |file: &str| bench.run(&format!("{dump} --verify {file} 2>&1 || true"));
+            let (ours, theirs) = (verify("new"), verify("theirs"));
+            if ours.replace("new", "theirs") != theirs {
+                wrong.push(format!("{what}: {ours}"));
             }
+            assert!(rewrite(&new, &BTreeMap::new(), &Options::default()).unwrap().bytes == new, "{what}");
+            files += 1;
+            exact += usize::from(other.is_empty());
         }
     }
     say(&format!("layout engine: {files} files with rare debug information, {exact} have LLVM's"));
-    assert!(wrong.is_empty() && exact > 60, "{exact} of {files}\n{}", wrong.join("\n"));
+    assert!(wrong.is_empty() && exact > fewest, "{exact} of {files}\n{}", wrong.join("\n"));
 }

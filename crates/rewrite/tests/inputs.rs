@@ -12,7 +12,7 @@ mod common;
 use common::{NOP, tool};
 use hotswap_code_object::image::Image;
 use hotswap_rewrite::{Edits, Options, rewrite};
-use hotswap_userland::{Workbench, say};
+use hotswap_userland::{Workbench, cases_in, golden, say};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -113,20 +113,12 @@ fn outcome(bench: &Workbench, name: &str, source: &str) -> String {
 fn odd_inputs_are_refused_or_changed_as_the_cases_say() {
     let Some(bench) = Workbench::new("odd inputs") else { return };
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/inputs");
-    let bless = std::env::var("HOTSWAP_BLESS").is_ok_and(|bless| bless == "1");
-    let mut cases: Vec<_> = fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().path()).collect();
-    cases.sort();
     let (mut wrong, mut count) = (Vec::new(), 0);
-    for path in cases.iter().filter(|path| path.extension().is_some_and(|extension| extension == "s")) {
+    for path in cases_in(&directory, "s") {
         let name = path.file_stem().unwrap().to_str().unwrap();
-        let found = outcome(&bench, name, &fs::read_to_string(path).unwrap());
-        let expected = path.with_extension("txt");
+        let found = outcome(&bench, name, &fs::read_to_string(&path).unwrap());
         count += 1;
-        if bless {
-            fs::write(&expected, &found).unwrap();
-        } else if fs::read_to_string(&expected).unwrap_or_default() != found {
-            wrong.push(format!("{name}:\n{found}"));
-        }
+        wrong.extend(golden(&path.with_extension("txt"), &found).err());
     }
     assert!(count > 15 && wrong.is_empty(), "{} of {count} cases:\n{}", wrong.len(), wrong.join("\n"));
     say(&format!("layout engine: {count} odd inputs as expected"));

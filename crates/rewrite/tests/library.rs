@@ -6,7 +6,7 @@ use hotswap_code_object::image::Image;
 use hotswap_code_object::is_code_object;
 use hotswap_program::{Callee, Exit, Program, Source};
 use hotswap_rewrite::{Edits, Options, rewrite};
-use hotswap_userland::{ENV_LIBRARIES, say};
+use hotswap_userland::{ENV_LIBRARIES, say, skip};
 use std::collections::BTreeMap;
 
 const NOP: [u8; 4] = 0xbf80_0000_u32.to_le_bytes();
@@ -73,7 +73,7 @@ fn sections(data: &[u8]) -> Vec<usize> {
 #[test]
 fn code_objects_of_a_library_come_back_and_take_instructions() {
     let Some(library) = library() else {
-        say("layout engine: a library: skipped: HOTSWAP_TEST_LIBRARIES names no librocrand");
+        skip("layout engine: a library", "HOTSWAP_TEST_LIBRARIES names no librocrand");
         return;
     };
     let (mut same, mut changed, mut unknown, mut refused) = (0, 0, 0, BTreeMap::<String, usize>::new());

@@ -7,7 +7,7 @@ use common::{
     Random, assemble, compile, edits, instructions, labels, link, renumbered, sites, tool, with_labels, with_nops,
 };
 use hotswap_rewrite::{Edits, Options, rewrite};
-use hotswap_userland::{Workbench, say};
+use hotswap_userland::{Workbench, say, slice};
 use std::collections::BTreeMap;
 
 /// Targets, and the first version of LLVM that is tested for each. gfx1010 is not among them: its assembler pads
@@ -97,7 +97,10 @@ fn inserted_and_removed_instructions_give_the_bytes_of_llvm() {
     let (mut objects, mut files, mut exact) = (0, 0, 0);
     for version in &bench.versions {
         for (number, (target, _)) in TARGETS.iter().enumerate().filter(|(_, (_, first))| first <= version) {
-            for options in [FORMS[number % FORMS.len()], FORMS[(number + 2 + *version as usize) % FORMS.len()]] {
+            let forms = [FORMS[(number + 2 + *version as usize) % FORMS.len()], FORMS[number % FORMS.len()]];
+            for options in
+                slice(&format!("layout engine, LLVM {version} {target}"), forms.to_vec(), |turn, _| turn == 0)
+            {
                 exact += judge(&bench, *version, target, options, &mut random);
                 let is_linked = !options.contains("-ffunction-sections");
                 let aligns_loops = ["gfx103", "gfx11"].iter().any(|family| target.starts_with(family));

@@ -3,6 +3,7 @@
 mod toolchain;
 
 use hotswap_targets::{EFlags, PROCESSORS, Processor, Support, TargetId, find};
+use hotswap_userland::slice;
 use std::collections::BTreeMap;
 use toolchain::{Clang, clangs};
 
@@ -91,8 +92,12 @@ fn every_row_is_what_the_compilers_write() {
         for name in &names {
             assert!(find(name).is_some_and(|p| !p.withdrawn), "{} knows {name}, the table does not", clang.command);
         }
-        let written = compile(clang, &names);
-        for name in &names {
+        // The newest compiler knows all that the others know.
+        let some = slice(&format!("targets of {}", clang.command), names.clone(), |number, _| {
+            index == 0 || number % 3 == index % 3
+        });
+        let written = compile(clang, &some);
+        for name in &some {
             assert!(written.contains_key(*name), "{} makes nothing for {name}", clang.command);
             check_features(find(name).unwrap(), &written);
         }
@@ -103,6 +108,6 @@ fn every_row_is_what_the_compilers_write() {
             assert!(missing.is_empty(), "{} does not know {missing:?}", clang.command);
             check_covers(clang, &names);
         }
-        println!("{}: {} processors, {} target IDs compared", clang.command, names.len(), written.len());
+        println!("{}: {} processors, {} target IDs compared", clang.command, some.len(), written.len());
     }
 }

@@ -6,7 +6,8 @@
 
 mod toolchain;
 
-use hotswap_targets::{Capability, Family, Limits, Processor, WaveSizes, find};
+use hotswap_targets::{Capability, Family, Limits, PROCESSORS, Processor, WaveSizes, find};
+use hotswap_userland::slice;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
@@ -34,6 +35,11 @@ fn jobs(names: &[&str]) -> Vec<Job> {
         }
     }
     jobs
+}
+
+/// The names of a processor's ways to compile.
+fn jobs_of(processor: &Processor) -> Vec<String> {
+    jobs(&[processor.name]).into_iter().map(|job| job.name).collect()
 }
 
 /// Numbers on both sides of every granule's multiples.
@@ -146,11 +152,17 @@ fn names(clang: &Clang, directory: &Path) -> Vec<&'static str> {
 
 #[test]
 fn limits_are_what_the_compilers_compute_with() {
-    for clang in clangs("limits_are_what_the_compilers_compute_with").iter().take(2) {
+    for (turn, clang) in clangs("limits_are_what_the_compilers_compute_with").iter().take(2).enumerate() {
         let directory = clang.scratch();
         let mut jobs = jobs(&names(clang, directory.path()));
         // LLVM 23 computes with 1.5 times as many registers, and a third of the LDS.
         jobs.retain(|job| clang.version >= 24 || job.processor.family != Family::Gfx13);
+        // Each processor compiled in one way, another one with the other compiler.
+        let way = |job: &Job| jobs_of(job.processor).iter().position(|name| *name == job.name).unwrap_or_default();
+        let jobs = slice(&format!("limits by {}", clang.command), jobs, |_, job| {
+            let row = PROCESSORS.iter().position(|row| row.name == job.processor.name).unwrap_or_default();
+            way(job) == (row + turn) % jobs_of(job.processor).len()
+        });
         let mut lines = String::new();
         for job in &jobs {
             std::fs::write(directory.path().join(format!("{}.ll", job.name)), source(job)).unwrap();

@@ -3,7 +3,7 @@
 //! The tools of the device link are probes: they record their command lines and become the real tool. So the tests see
 //! what reaches the device link, whatever HotSwap does there.
 
-use hotswap_userland::Userland;
+use hotswap_userland::{ENV_ROOT, HIP_HEADER, Userland, skip};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -23,10 +23,10 @@ done
 exec "$HOTSWAP_LLVM_BIN/$tool" "$@"
 "#;
 
-const HIP: &str = r"#include <hip/hip_runtime.h>
-__global__ void kernel(int *p) { p[threadIdx.x] = 1; }
+const HIP: &str = r#"#include "hip.h"
+__global__ void kernel(int *p) { p[__builtin_amdgcn_workitem_id_x()] = 1; }
 void launch(int *p) { kernel<<<1, 1>>>(p); }
-";
+"#;
 
 /// A scratch directory.
 pub(crate) struct Bench {
@@ -38,12 +38,13 @@ impl Bench {
     /// `None`, with a line on standard error, where no userland is named.
     pub(crate) fn new(test: &str) -> Option<Self> {
         let Some(userland) = Userland::from_env() else {
-            hotswap_userland::say(&format!("skipped: {test}: {} names no ROCm userland", hotswap_userland::ENV_ROOT));
+            skip(test, &format!("{ENV_ROOT} names no ROCm userland"));
             return None;
         };
         let dir = tempfile::Builder::new().prefix("hotswap-wrapper-").tempdir_in(userland.outside("/tmp")).unwrap();
         let bench = Self { userland, dir };
         bench.install();
+        fs::write(bench.at("hip.h"), HIP_HEADER).unwrap();
         fs::write(bench.at("a.hip"), HIP).unwrap();
         fs::write(bench.at("main.cpp"), "#include <vector>\nint main() { return std::vector<int>(3).size() - 3; }\n")
             .unwrap();
@@ -95,10 +96,11 @@ impl Bench {
     }
 
     /// Runs a shell script inside, with the wrapper as `$W`, its C driver as `$WC`, the real compiler as `$R`, and
-    /// `$HIP` for that compiler's flags to find HIP.
+    /// `$HIP` for that compiler's flags: where HIP is, and that its headers are not read.
     pub(crate) fn run(&self, version: u32, script: &str) -> Output {
         let rocm = std::env::var(hotswap_userland::ENV_ROCM).unwrap_or_default();
-        let hip = if version == 22 || rocm.is_empty() { String::new() } else { format!("--rocm-path={rocm}") };
+        let path = if version == 22 || rocm.is_empty() { String::new() } else { format!("--rocm-path={rocm} ") };
+        let hip = path + "-nogpuinc";
         let inside = self.inside();
         let mut command = self.userland.command(&inside, "/bin/sh");
         command.args(["-c", script]).env("HOME", format!("{inside}/home")).env("PROBE", format!("{inside}/probe"));

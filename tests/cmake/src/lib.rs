@@ -2,7 +2,8 @@
 //! lists the steps for it, [`run`] executes them inside the ROCm userland.
 //!
 //! A unit is a case in one [`case::Mode`]. Each unit runs in one [`setup::Setup`] (CMake version, generator, clang), or
-//! with `HOTSWAP_FULL=1` in all of them. The default run distributes the set-ups so that all are used.
+//! with `--everything` in all of them. The default run has each case in one of its modes, and distributes modes and set-ups
+//! so that all are used.
 //! `HOTSWAP_TEST_CASES=TEXT` runs only cases with that in the name.
 //!
 //! Invariants: a unit works in a directory of its own, with caches of its own; a step checks the built files, never

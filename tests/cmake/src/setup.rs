@@ -3,6 +3,7 @@
 use crate::case::{Case, Mode, Needs};
 use hotswap_tests::{Bench, Call, Clang};
 use hotswap_userland::CMAKE_DIRECTORY;
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// A directory inside the userland with directories `cmake-VERSION`, in place of the usual one.
@@ -103,40 +104,76 @@ impl fmt::Display for Unit {
     }
 }
 
-/// Assigns the set-ups to the cases: each unit runs in one of them, or with `full` in all of them.
-pub fn deal(cases: &'static [Case], offer: &Offer, full: bool) -> Vec<Unit> {
-    let all = offer.setups();
-    let stride = stride(all.len());
+/// How many units a run has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// Each case in one mode, in one set-up, and a few more, so that each two settings meet.
+    OneMode,
+    /// Each case in every mode, in every set-up.
+    EverySetUp,
+}
+
+/// Assigns modes and set-ups to the cases.
+pub fn deal(cases: &'static [Case], offer: &Offer, extent: Extent) -> Vec<Unit> {
+    let (all, mut met) = (offer.setups(), BTreeSet::new());
     let mut units = Vec::new();
-    let mut turn = 0;
     for case in cases {
-        let fitting: Vec<&Setup> =
-            all.iter().filter(|s| case.needs != Needs::Ninja || s.generator == "Ninja").collect();
-        for &mode in case.modes {
-            if case.needs == Needs::OldCMake {
-                units.extend(old(offer).map(|setup| Unit { case, mode, setup }));
-                continue;
-            }
-            let count = if full { fitting.len() } else { fitting.len().min(1) };
-            for step in 0..count {
-                units.push(Unit { case, mode, setup: fitting[(turn + step) % fitting.len()].clone() });
-            }
-            turn += stride;
+        let fits = |setup: &&Setup| case.needs != Needs::Ninja || setup.generator == "Ninja";
+        let setups: Vec<Setup> = match case.needs {
+            Needs::OldCMake => old(offer).into_iter().collect(),
+            _ => all.iter().filter(fits).cloned().collect(),
+        };
+        let with = |mode: &Mode| setups.iter().map(|setup| Unit { case, mode: *mode, setup: setup.clone() }).collect();
+        let mut possible: Vec<Unit> = case.modes.iter().flat_map(|mode| -> Vec<Unit> { with(mode) }).collect();
+        if extent == Extent::OneMode {
+            possible = most_new_pairs(possible, &met).into_iter().collect();
+            met.extend(possible.iter().flat_map(Unit::pairs));
         }
+        units.extend(possible);
+    }
+    if extent == Extent::OneMode {
+        units.extend(with_pairs_that_are_left(&deal(cases, offer, Extent::EverySetUp), met));
     }
     units
+}
+
+/// Units in which those settings meet that have not met.
+fn with_pairs_that_are_left(units: &[Unit], mut met: BTreeSet<[String; 2]>) -> Vec<Unit> {
+    let mut more = Vec::new();
+    for unit in units {
+        if unit.pairs().iter().any(|pair| !met.contains(pair)) {
+            met.extend(unit.pairs());
+            more.push(unit.clone());
+        }
+    }
+    more
+}
+
+/// Of the units the first one in which most settings meet that have not met before.
+fn most_new_pairs(units: Vec<Unit>, met: &BTreeSet<[String; 2]>) -> Option<Unit> {
+    let new = |unit: &Unit| unit.pairs().iter().filter(|pair| !met.contains(*pair)).count();
+    let most = units.iter().map(new).max()?;
+    units.into_iter().find(|unit| new(unit) == most)
+}
+
+impl Unit {
+    /// Each two of its settings.
+    fn pairs(&self) -> Vec<[String; 2]> {
+        let Setup { cmake, generator, clang } = &self.setup;
+        let settings = [
+            format!("{:?}", self.mode),
+            format!("CMake {:?}", cmake.version),
+            (*generator).to_owned(),
+            format!("clang {}", clang.version),
+        ];
+        let with = |first: usize| settings[first + 1..].iter().map(move |other| (first, other));
+        (0..settings.len()).flat_map(with).map(|(first, other)| [settings[first].clone(), other.clone()]).collect()
+    }
 }
 
 fn old(offer: &Offer) -> Option<Setup> {
     let (cmake, clang) = offer.old_cmake.clone().zip(offer.clangs.first().cloned())?;
     Some(Setup { cmake, generator: GENERATORS[0], clang })
-}
-
-/// A step without a common divisor visits all set-ups before it repeats one; a large one makes
-/// neighbours differ in more than the clang.
-fn stride(count: usize) -> usize {
-    let coprime = |step: usize| (2..=step).all(|d| !(step.is_multiple_of(d) && count.is_multiple_of(d)));
-    (count / 3 + 1..).find(|&step| coprime(step)).unwrap_or(1)
 }
 
 #[cfg(test)]
@@ -154,24 +191,21 @@ mod tests {
         }
     }
 
+    /// Each two of CMake, generator, clang and mode meet in one of the units.
     #[test]
-    fn the_default_run_uses_every_setup_and_every_case_in_every_mode() {
-        let units = deal(CASES, &offer(), false);
-        for setup in offer().setups() {
-            assert!(units.iter().any(|unit| unit.setup == setup), "{setup} is not used");
-        }
-        assert_eq!(units.len(), CASES.iter().map(|case| case.modes.len()).sum::<usize>());
-        for mode in [Mode::Found, Mode::Compiler, Mode::CompilerC, Mode::Launcher] {
-            let versions: Vec<_> = units.iter().filter(|unit| unit.mode == mode).map(|unit| &unit.setup).collect();
-            for generator in GENERATORS {
-                assert!(versions.iter().any(|setup| setup.generator == generator), "{mode:?} with {generator}");
-            }
-        }
+    fn the_default_run_has_every_case_and_each_two_of_the_settings() {
+        let pairs = |units: &[Unit]| units.iter().flat_map(Unit::pairs).collect::<BTreeSet<_>>();
+        let units = deal(CASES, &offer(), Extent::OneMode);
+        assert!(CASES.iter().all(|case| units.iter().any(|unit| unit.case.name == case.name)));
+        assert!(units.len() < CASES.len() + 4, "{} units", units.len());
+        let missing: Vec<_> =
+            pairs(&deal(CASES, &offer(), Extent::EverySetUp)).difference(&pairs(&units)).cloned().collect();
+        assert_eq!(missing, [[""; 2]; 0]);
     }
 
     #[test]
     fn the_full_run_is_every_unit_in_every_setup() {
-        let units = deal(CASES, &offer(), true);
+        let units = deal(CASES, &offer(), Extent::EverySetUp);
         for case in CASES {
             let setups = match case.needs {
                 Needs::Any | Needs::Blanks => 24,

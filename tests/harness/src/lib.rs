@@ -19,4 +19,4 @@ pub use bench::{Bench, Clang, Scratch};
 pub use pool::parallel;
 pub use run::{Call, Ran, kill_group};
 
-pub use hotswap_userland::say;
+pub use hotswap_userland::{everything, in_turn, one_of_each, say, skip, slice};

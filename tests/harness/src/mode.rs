@@ -1,6 +1,7 @@
 //! The modes of clang's HIP driver, read from `tests/cases/modes.toml`, and the sources they compile.
 
 use crate::bench::{Bench, Clang, Scratch};
+use hotswap_userland::HIP_HEADER;
 use serde::Deserialize;
 
 /// One value for all versions of clang, or one each for 22, 23 and 24.
@@ -11,6 +12,13 @@ pub enum Each<T> {
     Same(T),
     /// For 22, 23 and 24.
     Three([T; 3]),
+}
+
+impl<T: PartialEq> Each<T> {
+    /// Whether the versions differ.
+    fn differs(&self) -> bool {
+        matches!(self, Self::Three([first, rest @ ..]) if rest.iter().any(|other| other != first))
+    }
 }
 
 impl<T> Each<T> {
@@ -104,6 +112,11 @@ pub fn plan_words(pairs: &str, policy: Option<&str>) -> Vec<String> {
 }
 
 impl Mode {
+    /// Whether the versions of clang behave differently in it.
+    pub fn differs(&self) -> bool {
+        self.links.differs() || self.fails.differs() || self.refused.differs()
+    }
+
     /// The commands of this mode with `compiler` (program and first arguments) in place of `{cxx}`.
     ///
     /// # Panics
@@ -141,7 +154,7 @@ impl Mode {
 
 /// Writes the sources that the modes compile: with the real headers, or with a few declarations.
 pub fn write_sources(scratch: &Scratch, headers: bool) {
-    let header = if headers { "#include <hip/hip_runtime.h>\n" } else { HEADER };
+    let header = if headers { "#include <hip/hip_runtime.h>\n" } else { HIP_HEADER };
     scratch.write("hip.h", header);
     scratch.write("a.hip", A_HIP);
     scratch.write("b.hip", B_HIP);
@@ -149,20 +162,6 @@ pub fn write_sources(scratch: &Scratch, headers: bool) {
     scratch.write("kernel.cl", "__kernel void k(__global float *p) { p[0] = 1.0f; }\n");
     scratch.write("plain.cpp", "int main() { return 0; }\n");
 }
-
-const HEADER: &str = r#"// What clang itself needs for kernels and launches; the real headers cost a second per compile.
-#define __global__ __attribute__((global))
-#define __device__ __attribute__((device))
-struct dim3 {
-  unsigned x, y, z;
-  constexpr dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
-};
-typedef int hipError_t;
-typedef struct ihipStream_t *hipStream_t;
-extern "C" hipError_t hipLaunchKernel(const void *, dim3, dim3, void **, unsigned long, hipStream_t);
-extern "C" hipError_t __hipPushCallConfiguration(dim3, dim3, unsigned long = 0, hipStream_t = nullptr);
-extern "C" hipError_t __hipPopCallConfiguration(dim3 *, dim3 *, unsigned long *, hipStream_t *);
-"#;
 
 const A_HIP: &str = r#"#include "hip.h"
 __device__ int sink;

@@ -1,13 +1,12 @@
 //! One command inside the userland: captured, limited in time, terminated with all its children.
 
 use crate::bench::Bench;
+use hotswap_userland::{Inherit, expression};
 use rustix::process::{Pid, Signal, kill_process_group};
-use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
 
 /// A command to be run.
 #[derive(Debug, Clone)]
@@ -65,7 +64,7 @@ impl<'a> Call<'a> {
             words,
             outer: Vec::new(),
             variables: Vec::new(),
-            limit: Duration::from_secs(120),
+            limit: Duration::from_secs(300),
         }
     }
 
@@ -81,7 +80,7 @@ impl<'a> Call<'a> {
         self
     }
 
-    /// Terminates the command after that time. Without this call it is two minutes.
+    /// Terminates the command after that time. Without this call it is five minutes: machines are shared.
     pub fn limit(mut self, limit: Duration) -> Self {
         self.limit = limit;
         self
@@ -106,7 +105,6 @@ impl<'a> Call<'a> {
         if let Some((outer, before)) = self.outer.split_first() {
             command = wrapped(&command, outer, before);
         }
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         command
     }
 
@@ -115,14 +113,19 @@ impl<'a> Call<'a> {
     /// # Panics
     /// If it cannot be started at all: the userland is not usable then.
     pub fn run(&self) -> Ran {
-        let mut child = self.command().spawn().unwrap_or_else(|error| panic!("{:?}: {error}", self.words));
-        let stdout = collect(child.stdout.take());
-        let stderr = collect(child.stderr.take());
-        let (status, late) = wait(&mut child, self.limit);
-        let text = |reader: JoinHandle<Vec<u8>>| {
-            String::from_utf8_lossy(&reader.join().expect("readers do not panic")).into_owned()
-        };
-        Ran { code: status.code(), signal: status.signal(), late, stdout: text(stdout), stderr: text(stderr) }
+        self.ended().unwrap_or_else(|error| panic!("{:?}: {error}", self.words))
+    }
+
+    fn ended(&self) -> std::io::Result<Ran> {
+        let expression = expression(&self.command(), Inherit::Nothing).stdin_null().stdout_capture().stderr_capture();
+        let running = expression.before_spawn(own_group).start()?;
+        let late = running.wait_timeout(self.limit)?.is_none();
+        if late {
+            running.pids().into_iter().for_each(kill_group);
+        }
+        let Output { status, stdout, stderr } = running.into_output()?;
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        Ok(Ran { code: status.code(), signal: status.signal(), late, stdout: text(stdout), stderr: text(stderr) })
     }
 
     /// Starts it and returns at once; the caller terminates it.
@@ -131,7 +134,7 @@ impl<'a> Call<'a> {
     /// If it cannot be started.
     pub fn start(&self) -> Child {
         let mut command = self.command();
-        command.stdout(Stdio::null()).stderr(Stdio::null());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
         command.spawn().unwrap_or_else(|error| panic!("{:?}: {error}", self.words))
     }
 }
@@ -147,33 +150,15 @@ fn wrapped(inner: &Command, outer: &str, before: &[String]) -> Command {
     command
 }
 
-fn collect(stream: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {
-    thread::spawn(move || {
-        let mut bytes = Vec::new();
-        // The output before an error is still worth showing.
-        let _ = stream.map(|mut stream| stream.read_to_end(&mut bytes));
-        bytes
-    })
-}
-
-fn wait(child: &mut Child, limit: Duration) -> (std::process::ExitStatus, bool) {
-    let end = Instant::now() + limit;
-    let mut late = false;
-    loop {
-        if let Some(status) = child.try_wait().expect("the child is ours") {
-            return (status, late);
-        }
-        if !late && Instant::now() >= end {
-            late = true;
-            kill_group(child);
-        }
-        thread::sleep(Duration::from_millis(3));
-    }
+/// A command is killed with all its children.
+fn own_group(command: &mut Command) -> std::io::Result<()> {
+    command.process_group(0);
+    Ok(())
 }
 
 /// Kills a command that was started here, with all its children, by SIGKILL.
-pub fn kill_group(child: &Child) {
-    if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+pub fn kill_group(process: u32) {
+    if let Some(group) = i32::try_from(process).ok().and_then(Pid::from_raw) {
         // It may have ended just now.
         let _ = kill_process_group(group, Signal::KILL);
     }

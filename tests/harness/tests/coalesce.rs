@@ -4,7 +4,7 @@
 
 use hotswap_tests::artifact::{Device, devices};
 use hotswap_tests::mode::write_sources;
-use hotswap_tests::{Bench, Call, Clang, Scratch, parallel, say};
+use hotswap_tests::{Bench, Call, Clang, Scratch, in_turn, parallel, say};
 
 const RDNA2: &str = "gfx1030,gfx1031,gfx1032,gfx1033,gfx1034,gfx1035,gfx1036";
 /// Two classes, one GPU of a group alone, and one that has no siblings.
@@ -181,42 +181,54 @@ fn collect(value: &serde_json::Value, found: &mut Vec<String>) {
     }
 }
 
-fn judge(bench: &Bench, clang: &Clang, case: &Case, way: Way) -> Result<usize, String> {
+/// The number of derived code objects, in all ways together.
+fn judge(bench: &Bench, clang: &Clang, case: &Case) -> Result<usize, String> {
+    let clangs = build(bench, clang, case, Way::Clang)?;
+    // A plan names siblings of one GPU.
+    let ways = if case.gpus == RDNA2 { &[Way::Coalesce, Way::Plan][..] } else { &[Way::Coalesce] };
+    ways.iter().map(|way| judge_way(bench, clang, case, *way, &clangs)).sum()
+}
+
+fn judge_way(
+    bench: &Bench,
+    clang: &Clang,
+    case: &Case,
+    way: Way,
+    (plain, clangs): &(Scratch, Vec<Device>),
+) -> Result<usize, String> {
+    let told = |error: String| format!("{way:?}: {error}");
     let (scratch, mut ours) = build(bench, clang, case, way)?;
-    let (plain, mut clangs) = build(bench, clang, case, Way::Clang)?;
+    let mut clangs = clangs.clone();
     let by_target = |list: &mut Vec<Device>| list.sort_by(|a, b| a.target().cmp(b.target()));
     by_target(&mut ours);
     by_target(&mut clangs);
     let targets = |list: &[Device]| list.iter().map(|device| device.target().to_owned()).collect::<Vec<_>>();
     if targets(&ours) != targets(&clangs) {
-        return Err(format!("{:?}, clang has {:?}", targets(&ours), targets(&clangs)));
+        return Err(told(format!("{:?}, clang has {:?}", targets(&ours), targets(&clangs))));
     }
     if let Some((one, _)) = ours.iter().zip(&clangs).find(|(a, b)| a.bytes != b.bytes) {
-        return Err(format!("the code object for {} is not clang's", one.target()));
+        return Err(told(format!("the code object for {} is not clang's", one.target())));
     }
     if scratch.read("a.d") != plain.read("a.d") || !scratch.names(".").eq(&plain.names(".")) {
-        return Err("the dependency file is not clang's, or files are left".to_owned());
+        return Err(told("the dependency file is not clang's, or files are left".to_owned()));
     }
     let mut expected: Vec<_> = case.derived.iter().map(|name| (*name).to_owned()).collect();
     expected.sort();
     let found = derived(bench, &scratch)?;
-    if found == expected { Ok(found.len()) } else { Err(format!("derived are {found:?}, not {expected:?}")) }
+    if found == expected { Ok(found.len()) } else { Err(told(format!("derived are {found:?}, not {expected:?}"))) }
 }
 
-fn all_equal_clangs_own(way: Way, takes: impl Fn(&Case, usize) -> bool) {
+#[test]
+fn one_compilation_or_a_plan_derives_what_clang_would_compile() {
     let Some(bench) = Bench::ready("derived builds") else { return };
     let all = cases();
-    let count = bench.clangs.len();
-    let mut cases: Vec<(&Clang, &Case)> = Vec::new();
-    for (turn, clang) in bench.clangs.iter().enumerate() {
-        let taken = all.iter().enumerate().filter(|(at, case)| takes(case, (at + turn) % count));
-        cases.extend(taken.map(|(_, case)| (clang, case)));
-    }
-    let results = parallel(&cases, |(clang, case)| judge(&bench, clang, case, way));
+    // Each clang has its own names for comparison.
+    let cases = in_turn("derived builds", &all, &bench.clangs, |case| case.text == COMPARES_NAME);
+    let results = parallel(&cases, |(clang, case)| judge(&bench, clang, case));
     let derived: usize = results.iter().flatten().sum();
     let equal = results.iter().flatten().count();
     say(&format!(
-        "{way:?}: {equal} of {} programs equal clang's own, {derived} code objects derived in them",
+        "derived builds: {equal} of {} programs equal clang's own, coalesced and by a plan, {derived} code objects derived in them",
         cases.len()
     ));
     let wrong = cases.iter().zip(&results).filter_map(|((clang, case), result)| {
@@ -224,16 +236,4 @@ fn all_equal_clangs_own(way: Way, takes: impl Fn(&Case, usize) -> bool) {
     });
     let wrong: Vec<_> = wrong.collect();
     assert!(wrong.is_empty(), "{} of {} programs:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
-}
-
-#[test]
-fn one_compilation_serves_identical_siblings() {
-    all_equal_clangs_own(Way::Coalesce, |_, _| true);
-}
-
-#[test]
-fn a_plan_derives_what_clang_would_compile() {
-    // The questions are those of the test above, so each case runs with one clang; the one that compares names with
-    // all.
-    all_equal_clangs_own(Way::Plan, |case, turn| case.gpus == RDNA2 && (turn == 0 || case.text == COMPARES_NAME));
 }

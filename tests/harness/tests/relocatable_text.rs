@@ -86,6 +86,9 @@ impl<'b> Build<'b> {
     /// Compiles a unit; the ID of the compilation is explicit, because it is hashed from the arguments otherwise.
     fn compile(&self, way: Way, unit: &str) -> Result<String, String> {
         let object = format!("{unit}-{way:?}.o");
+        if self.scratch.has(&object) {
+            return Ok(object);
+        }
         let id = format!("-cuid={unit}");
         let ran = self.run(way, &[&id, "-c", &format!("{unit}.hip"), "-o", &object]);
         if ran.ok() { Ok(object) } else { Err(format!("{way:?} {unit}: {}", ran.brief())) }

@@ -3,7 +3,7 @@
 
 use hotswap_tests::artifact::{Device, devices};
 use hotswap_tests::mode::{plan_words, write_sources};
-use hotswap_tests::{Bench, Call, Clang, Scratch, parallel, say};
+use hotswap_tests::{Bench, Call, Clang, Scratch, one_of_each, parallel, say};
 
 const PLAN: &str = "gfx1250=>gfx1250-strict";
 const EF_MACH_STRICT: u8 = 0xeb;
@@ -155,7 +155,9 @@ fn of<'a>(devices: &'a [Device], target: &str) -> Result<&'a Device, String> {
 #[test]
 fn every_mode_makes_the_other_stepping_and_keeps_what_clang_made() {
     let Some(bench) = Bench::ready("steppings") else { return };
-    let cases: Vec<_> = bench.clangs.iter().flat_map(cases).collect();
+    let all = bench.clangs.iter().flat_map(cases).collect();
+    // Clang 24 takes another route for one of the sources.
+    let cases = one_of_each("steppings", all, |case| (case.words, case.rdc, case.source.0), |case| case.version >= 24);
     let results = parallel(&cases, |case| case.judge(&bench));
     let wrong = cases.iter().zip(&results).filter_map(|(case, result)| Some((case.name(), result.as_ref().err()?)));
     let wrong: Vec<_> = wrong.map(|(name, error)| format!("{name}: {error}")).collect();

@@ -1,9 +1,9 @@
 //! Programs of the userland: their paths, their start, a directory that both sides see.
 
-use hotswap_userland::Userland;
-use std::io::{self, Write};
+use hotswap_userland::{Inherit, Userland, expression};
+use std::io;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output};
 
 /// The userland with a scratch directory in its `/tmp`.
 #[derive(Debug)]
@@ -51,13 +51,9 @@ impl Tools {
     pub fn run(&self, words: &[&str], input: &[u8]) -> io::Result<Output> {
         let (program, words) = words.split_first().unwrap_or((&"true", &[]));
         let mut command = self.command(program);
-        command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn()?;
-        let writer = feed(&mut child, input.to_vec());
-        let output = child.wait_with_output()?;
+        command.args(words);
         // A program may end without having read everything.
-        let _ = writer.join();
-        Ok(output)
+        expression(&command, Inherit::Nothing).stdin_bytes(input).stdout_capture().stderr_capture().run()
     }
 
     /// Path of LLVM's library of that version, as seen inside.
@@ -72,14 +68,4 @@ impl Tools {
     fn is_there(&self, inside: &str) -> bool {
         self.userland.outside(inside).symlink_metadata().is_ok()
     }
-}
-
-fn feed(child: &mut Child, input: Vec<u8>) -> std::thread::JoinHandle<()> {
-    let pipe = child.stdin.take();
-    std::thread::spawn(move || {
-        if let Some(mut pipe) = pipe {
-            // A program may close its input early.
-            let _ = pipe.write_all(&input);
-        }
-    })
 }

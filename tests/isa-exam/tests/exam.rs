@@ -11,17 +11,18 @@ use hotswap_isa_exam::sweep::{FAMILIES, Sweep};
 use hotswap_isa_exam::tools::Tools;
 use hotswap_isa_exam::vectors;
 use hotswap_isa_exam::verdict::{Decoded, Subject};
-use hotswap_userland::say;
+use hotswap_userland::{SLICE, everything, say, skip};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-/// Words of each family.
-const SHORT: usize = 20_000;
+/// Words of each family: by default, and with `--everything`.
+const SHORT: [usize; 2] = [6_000, 20_000];
 
 /// The userland, or `None` after printing what is not tested.
 fn tools(test: &str) -> Option<Tools> {
     let tools = Tools::from_env().expect("the userland's /tmp is writable");
     if tools.is_none() {
-        say(&format!("skipped: {test}: no ROCm userland, HOTSWAP_TEST_ROOT is not set (`cargo xtask test` sets it)"));
+        skip(test, "no ROCm userland, HOTSWAP_TEST_ROOT is not set (`cargo xtask test` sets it)");
     }
     tools
 }
@@ -51,9 +52,7 @@ fn assert_good(name: &str, report: &Report) {
 fn llvms_vectors_of_every_target_agree() {
     let Some(tools) = tools("LLVM's vectors") else { return };
     let (Some(tests), Some(cache)) = (vectors::tests_of_env(), vectors::cache_of_env()) else {
-        say(
-            "skipped: LLVM's vectors: HOTSWAP_TEST_LLVM or HOTSWAP_TEST_CACHE is not set (`cargo xtask test` sets them)",
-        );
+        skip("LLVM's vectors", "HOTSWAP_TEST_LLVM or HOTSWAP_TEST_CACHE is not set (`cargo xtask test` sets them)");
         return;
     };
     let list = list();
@@ -86,10 +85,20 @@ fn a_short_sweep_of_every_family_agrees() {
         hotswap_isa_meta::rows::read(&directory(&["../../crates/isa-tables", "rows"])).expect("the rows are read");
     let list = list();
     let exam = Exam { tools: &tools, subject: &Ours, list: &list, threads: 2 };
+    let words = SHORT[usize::from(everything())];
+    let [part, all] = [words, SHORT[1]].map(|words| words * FAMILIES.len());
+    say(&format!("sweep: {SLICE}{part} of {all} cases; `cargo xtask test --everything` runs all"));
+    let judges: BTreeMap<u32, String> = FAMILIES
+        .iter()
+        .map(|family| family.version)
+        .collect::<BTreeSet<u32>>()
+        .into_iter()
+        .map(|version| (version, judge(&tools, version)))
+        .collect();
     for family in FAMILIES {
         let sweep = Sweep::new(&model, *family, |setting| Ours.knows(setting));
         assert_eq!(sweep.settings.len(), family.settings.len(), "{}: a target is not known", family.name);
-        let (report, _) = sweep.run(&exam, &judge(&tools, family.version), SHORT, 7).expect("the judge answers");
+        let (report, _) = sweep.run(&exam, &judges[&family.version], words, 7).expect("the judge answers");
         assert_good(family.name, &report);
     }
 }

@@ -14,8 +14,8 @@ pub use registrars::Registrars;
 pub use tally::{Expect, Tally, sweep};
 
 use hotswap_families::{archive, c_source, manifest, patches_def};
-use hotswap_userland::Userland;
 pub use hotswap_userland::say;
+use hotswap_userland::{Userland, skip};
 use object::{Object, ObjectSection};
 use std::fs;
 use std::path::PathBuf;
@@ -53,7 +53,7 @@ impl Bench {
     /// `None`, after printing the reason, where no userland was prepared or `tools` are missing.
     pub fn new(test: &str, tools: &[&str]) -> Option<Self> {
         let Some(userland) = Userland::from_env() else {
-            say(&format!("{test}: skipped: {} is not set", hotswap_userland::ENV_ROOT));
+            skip(test, &format!("{} is not set", hotswap_userland::ENV_ROOT));
             return None;
         };
         let temporary = userland.outside("/tmp");
@@ -63,7 +63,7 @@ impl Bench {
         let bench = Self { userland, directory, inside };
         let missing: Vec<_> = tools.iter().filter(|tool| !bench.run("which", &[tool]).ok).collect();
         if !missing.is_empty() {
-            say(&format!("{test}: skipped: not in the userland: {missing:?}"));
+            skip(test, &format!("not in the userland: {missing:?}"));
             return None;
         }
         Some(bench)
@@ -79,7 +79,7 @@ impl Bench {
             if self.run("which", &[tool]).ok {
                 present.push(*name);
             } else {
-                say(&format!("{test}: {name}: skipped: no {tool} in the userland"));
+                skip(&format!("{test}: {name}"), &format!("no {tool} in the userland"));
             }
         }
         assert!(!present.is_empty(), "{test}: the userland has none of {tools:?}");

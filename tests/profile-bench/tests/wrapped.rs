@@ -1,6 +1,7 @@
 //! Whole builds through hotswap-clang++: kinds of programs, linkers and compilers; each is run and drained.
 
 use hotswap_profile_bench::{Bench, Counts, PLUGIN, SCRIPT, counts};
+use hotswap_userland::in_turn;
 
 /// Shell: `X` compiles HIP through the installation under test; `L` links with the linker of the row.
 fn set_up(version: u32, linker: &str) -> String {
@@ -28,6 +29,8 @@ struct Kind {
     /// Files of devices.
     files: usize,
 }
+
+const LINKERS: [&str; 3] = ["bfd", "lld", "mold"];
 
 const PLAIN: &str = "X $C script.hip -o s.o; X $C plugin.hip -o p.o";
 
@@ -75,31 +78,31 @@ fn shows_nothing(bench: &Bench, version: u32, file: &str) -> bool {
 
 fn check(linker: &str) {
     let Some(bench) = Bench::new(&format!("profile drain, built through the wrapper, {linker}")) else { return };
-    let mut wrong = Vec::new();
-    for &version in &bench.work.versions {
-        let mut made = "";
-        for (index, kind) in KINDS.iter().enumerate() {
-            let context = format!("clang {version}, {linker}, {}", kind.name);
-            let objects = if made == kind.objects { "" } else { kind.objects };
-            made = kind.objects;
-            let script = format!("{}{objects}\n{}", set_up(version, linker), kind.link);
-            let built = bench.work.shell(&script);
-            if !built.status.success() {
-                wrong.push(format!("{context}: {}", String::from_utf8_lossy(&built.stderr)));
-                continue;
-            }
-            let program = format!("out-{version}-{index}");
-            bench.work.run(&format!("mv out {program}; [ ! -e out.so ] || mv out.so {program}.so"));
-            let words = kind.words.replace("P.so", &format!("{program}.so"));
-            let ran =
-                bench.start(&format!("run-{program}"), "LD_LIBRARY_PATH=$B/lib:$B", &format!("$B/{program} {words}"));
-            let mut expected: Counts = counts(SCRIPT, kind.launches.0);
-            expected.extend(counts(PLUGIN, kind.launches.1));
-            let found = bench.counts(version, &ran, &ran.devices());
-            let right = (ran.code, ran.error.as_str(), ran.devices().len()) == (Some(7), "", kind.files);
-            if !right || found != expected || !shows_nothing(&bench, version, &program) {
-                wrong.push(format!("{context}: {ran:?}, {found:?}"));
-            }
+    let (mut wrong, mut made) = (Vec::new(), (0, ""));
+    // Each linker has the compilers in another turn.
+    let mut versions = bench.work.versions.clone();
+    let turn = LINKERS.iter().position(|name| *name == linker).unwrap_or_default() % versions.len();
+    versions.rotate_left(turn);
+    for (&version, kind) in in_turn(&format!("builds by {linker}"), KINDS, &versions, |_| false) {
+        let context = format!("clang {version}, {linker}, {}", kind.name);
+        let objects = if made == (version, kind.objects) { "" } else { kind.objects };
+        made = (version, kind.objects);
+        let script = format!("{}{objects}\n{}", set_up(version, linker), kind.link);
+        let built = bench.work.shell(&script);
+        if !built.status.success() {
+            wrong.push(format!("{context}: {}", String::from_utf8_lossy(&built.stderr)));
+            continue;
+        }
+        let program = format!("out-{version}-{}", kind.name.replace(' ', "-"));
+        bench.work.run(&format!("mv out {program}; [ ! -e out.so ] || mv out.so {program}.so"));
+        let words = kind.words.replace("P.so", &format!("{program}.so"));
+        let ran = bench.start(&format!("run-{program}"), "LD_LIBRARY_PATH=$B/lib:$B", &format!("$B/{program} {words}"));
+        let mut expected: Counts = counts(SCRIPT, kind.launches.0);
+        expected.extend(counts(PLUGIN, kind.launches.1));
+        let found = bench.counts(version, &ran, &ran.devices());
+        let right = (ran.code, ran.error.as_str(), ran.devices().len()) == (Some(7), "", kind.files);
+        if !right || found != expected || !shows_nothing(&bench, version, &program) {
+            wrong.push(format!("{context}: {ran:?}, {found:?}"));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

@@ -68,10 +68,7 @@ fn file(kernels: &[Kernel]) -> String {
 /// # Panics
 /// If LLVM 24 does not assemble it.
 pub fn assemble(bench: &Workbench, name: &str, kernels: &[Kernel]) -> [(String, Vec<u8>); 2] {
-    bench.write(&format!("{name}.s"), file(kernels).as_bytes());
-    bench.run(&format!(
-        "llvm-mc-24 -triple=amdgcn-amd-amdhsa -mcpu={SOURCE} -filetype=obj {name}.s -o {name}.o && \
-         ld.lld-24 -shared --emit-relocs {name}.o -o {name}.relocs"
-    ));
-    ["o", "relocs"].map(|kind| (format!("{name}.{kind}"), bench.read(&format!("{name}.{kind}"))))
+    let object = bench.assemble(24, &format!("-mcpu={SOURCE}"), name, &file(kernels));
+    let linked = bench.link(24, "--emit-relocs", name);
+    [(format!("{name}.o"), object), (format!("{name}.relocs"), linked)]
 }

@@ -7,25 +7,16 @@
 use hotswap_rewrite_exam::assembly::{Kernel, assemble};
 use hotswap_rewrite_exam::exam::{Tally, object_of, run};
 use hotswap_rewrite_exam::variants::variants;
-use hotswap_userland::{Workbench, say};
+use hotswap_userland::{Workbench, cases_in, golden, say};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 fn bench(test: &str) -> Option<Workbench> {
-    let bench = Workbench::new(test)?;
-    let there = bench.versions.contains(&24);
-    if !there {
-        say(&format!("skipped: {test}: the userland has no clang 24"));
-    }
-    there.then_some(bench)
+    Workbench::with_llvm(24, test)
 }
 
 fn cases() -> Vec<PathBuf> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("cases");
-    let mut paths: Vec<PathBuf> = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == "s"));
-    paths.sort();
-    paths
+    cases_in(&Path::new(env!("CARGO_MANIFEST_DIR")).join("cases"), "s")
 }
 
 /// The result for an object: sites, then code, symbols and relocations as LLVM lists them.
@@ -50,7 +41,6 @@ fn outcome(bench: &Workbench, name: &str, bytes: &[u8], problems: &mut Vec<Strin
 #[test]
 fn failures_of_other_rewriters_come_out_as_pinned() {
     let Some(bench) = bench("failures of other rewriters") else { return };
-    let bless = std::env::var("HOTSWAP_BLESS").is_ok_and(|bless| bless == "1");
     let (mut wrong, mut problems, mut refused) = (Vec::new(), Vec::new(), 0);
     for path in cases() {
         let name = path.file_stem().unwrap().to_str().unwrap();
@@ -62,12 +52,7 @@ fn failures_of_other_rewriters_come_out_as_pinned() {
         if found.starts_with("error") != second.starts_with("error") {
             problems.push(format!("{name}: linked with its relocations: {second}"));
         }
-        let beside = path.with_extension("expect");
-        if bless {
-            fs::write(&beside, &found).unwrap();
-        } else if fs::read_to_string(&beside).unwrap_or_default() != found {
-            wrong.push(format!("{name}:\n{found}"));
-        }
+        wrong.extend(golden(&path.with_extension("expect"), &found).err());
     }
     say(&format!("failures of other rewriters: {} cases, {refused} of them refused", cases().len()));
     assert!(problems.is_empty(), "{}", problems.join("\n"));

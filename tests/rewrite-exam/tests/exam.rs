@@ -3,9 +3,9 @@
 use hotswap_rewrite_exam::compile::{Form, Setting};
 use hotswap_rewrite_exam::corpus::units;
 use hotswap_rewrite_exam::exam::{Tally, stripped, unit};
-use hotswap_userland::{Workbench, say};
+use hotswap_userland::{Workbench, say, slice};
 
-/// The selection of every unit: version, level, debug information, forms.
+/// The selection of every unit: version, level, debug information, forms. By default the first one and another in turn.
 const SAMPLE: &[(u32, char, bool, &[Form])] = &[
     (24, '2', true, &[Form::Relocatable, Form::Relocations, Form::Parts]),
     (24, '3', false, &[Form::Rdc]),
@@ -18,19 +18,21 @@ const PLAIN: [&str; 8] =
 
 #[test]
 fn the_corpus_goes_through_without_refusals_and_llvm_finds_nothing() {
-    let Some(bench) = Workbench::new("corpus for the other stepping") else { return };
-    if !bench.versions.contains(&24) {
-        say("skipped: corpus for the other stepping: the userland has no clang 24");
-        return;
-    }
+    let Some(bench) = Workbench::with_llvm(24, "corpus for the other stepping") else { return };
     let mut sum = Tally::default();
-    for one in units() {
-        for &(version, level, debug, forms) in SAMPLE.iter().filter(|(version, ..)| bench.versions.contains(version)) {
-            sum.merge(unit(&bench, &one, Setting { version, level, debug }, forms));
-        }
+    let units = units();
+    let with = |(number, one)| SAMPLE.iter().enumerate().map(move |(turn, sample)| (number, one, turn, sample));
+    let all = units.iter().enumerate().flat_map(with).filter(|(.., (version, ..))| bench.versions.contains(version));
+    let all = slice("corpus for the other stepping", all.collect(), |_, (number, _, turn, _)| {
+        *turn == 0 || number % (SAMPLE.len() - 1) == turn - 1
+    });
+    for (_, one, _, &(version, level, debug, forms)) in all {
+        sum.merge(unit(&bench, one, Setting { version, level, debug }, forms));
+    }
+    for one in &units {
         if PLAIN.contains(&&*one.name) {
             let setting = Setting { version: 24, level: '0', debug: true };
-            sum.merge(unit(&bench, &one, setting, &[Form::Relocations, Form::Linked]));
+            sum.merge(unit(&bench, one, setting, &[Form::Relocations, Form::Linked]));
         }
     }
     say(&format!("corpus for the other stepping: {}", sum.line()));
@@ -62,11 +64,7 @@ const STRIPPED: [(u32, char); 3] = [(22, '2'), (24, '0'), (24, '2')];
 
 #[test]
 fn copies_without_symbols_become_what_the_corpus_becomes() {
-    let Some(bench) = Workbench::new("corpus without symbols") else { return };
-    if !bench.versions.contains(&24) {
-        say("skipped: corpus without symbols: the userland has no clang 24");
-        return;
-    }
+    let Some(bench) = Workbench::with_llvm(24, "corpus without symbols") else { return };
     let mut sum = Tally::default();
     for one in units().iter().filter(|one| CALLING.contains(&&*one.name)) {
         let forms = [Form::Relocatable, Form::Relocations, Form::Linked];

@@ -8,7 +8,7 @@ use hotswap_rewrite_exam::exam::run;
 use hotswap_rewrite_exam::listing::Listing;
 use hotswap_rewrite_exam::mir::{Inserted, Spellings, inserted};
 use hotswap_rewrite_exam::neighbours::{ALL, FEW, neighbours};
-use hotswap_userland::{Workbench, say};
+use hotswap_userland::{SLICE, Workbench, everything, say};
 use std::collections::BTreeSet;
 
 fn listed(bench: &Workbench, name: &str, bytes: &[u8]) -> Listing {
@@ -22,12 +22,14 @@ fn names(all: &[Inserted]) -> BTreeSet<&str> {
 
 #[test]
 fn llvms_hazard_recognizer_puts_nothing_into_replacements() {
-    let Some(bench) = Workbench::new("hazards of replacements") else { return };
-    if !bench.versions.contains(&24) {
-        say("skipped: hazards of replacements: the userland has no LLVM 24");
-        return;
-    }
-    let step = if std::env::var_os("HOTSWAP_ALL_NEIGHBOURS").is_some() { ALL } else { FEW };
+    let Some(bench) = Workbench::with_llvm(24, "hazards of replacements") else { return };
+    let step = if everything() { ALL } else { FEW };
+    let count = |step| neighbours(step).iter().map(|(_, kernels)| kernels.len()).sum::<usize>();
+    say(&format!(
+        "hazards of replacements: {SLICE}{} of {} cases; `cargo xtask test --everything` runs all",
+        count(step),
+        count(ALL)
+    ));
     let (mut judged, mut wrong_before, mut problems) = (0, 0, Vec::new());
     let mut spellings = Spellings::default();
     for (name, kernels) in neighbours(step) {

@@ -80,11 +80,7 @@ fn refused(refusals: &[String]) -> Vec<String> {
 
 #[test]
 fn accesses_of_lds_do_the_same_before_and_after() {
-    let Some(bench) = Workbench::new("meaning of LDS accesses") else { return };
-    if !bench.versions.contains(&24) {
-        say("skipped: meaning of LDS accesses: the userland has no clang 24");
-        return;
-    }
+    let Some(bench) = Workbench::with_llvm(24, "meaning of LDS accesses") else { return };
     let mut seed = Seed(0x1d5);
     let mut kernels: Vec<Kernel> = (0..1000).map(|number| kernel(number, &mut seed)).collect();
     let mut refusals = 0;

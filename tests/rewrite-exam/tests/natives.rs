@@ -13,11 +13,7 @@ fn listed(bench: &Workbench, name: &str) -> Answer {
 
 #[test]
 fn llvms_own_code_for_the_target_passes_and_its_code_for_the_source_does_not() {
-    let Some(bench) = Workbench::new("checks of rewritten code") else { return };
-    if !bench.versions.contains(&24) {
-        say("skipped: checks of rewritten code: the userland has no clang 24");
-        return;
-    }
+    let Some(bench) = Workbench::with_llvm(24, "checks of rewritten code") else { return };
     let (mut lines, mut pairs, mut seen) = (0, 0, Vec::new());
     for unit in units() {
         // Code that is not optimized is long and slow to judge; a few units of it are enough here.

@@ -15,12 +15,7 @@ use hotswap_rewrite_exam::spills::spills;
 use hotswap_userland::{Workbench, say};
 
 fn bench(test: &str) -> Option<Workbench> {
-    let bench = Workbench::new(test)?;
-    let is_there = bench.versions.contains(&24);
-    if !is_there {
-        say(&format!("skipped: {test}: the userland has no LLVM 24"));
-    }
-    is_there.then_some(bench)
+    Workbench::with_llvm(24, test)
 }
 
 /// A linked object of one kernel before and after.

@@ -1,4 +1,4 @@
-//! Shared by the tests: the ROCm userland (the root directory in which compilers, CMake and built programs run),
+//! The shared kit of the tests: the ROCm userland (the root directory in which compilers, CMake and built programs run),
 //! scratch directories in it, expectations in files, slices of many cases, the report of a skip.
 //!
 //! A userland is either a directory that `cargo xtask setup` made, or `/`: a machine with its own ROCm. `cargo xtask test` starts

@@ -3,9 +3,8 @@
 
 use hotswap_adapt::{Adapted, Order, adapt};
 use hotswap_report::Diagnostic;
-use hotswap_userland::Workbench;
+use hotswap_userland::{Workbench, cases_in};
 use std::fmt::Write;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 pub(crate) const SOURCE: &str = "gfx1250";
@@ -22,11 +21,7 @@ pub(crate) fn run(data: &[u8], keep_machine: bool) -> Result<Adapted, Vec<Diagno
 
 /// Paths of the `.s` files of a directory, sorted.
 pub(crate) fn cases(directory: &str) -> Vec<PathBuf> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join(directory);
-    let mut paths: Vec<PathBuf> = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == "s"));
-    paths.sort();
-    paths
+    cases_in(&Path::new(env!("CARGO_MANIFEST_DIR")).join(directory), "s")
 }
 
 pub(crate) fn stem(path: &Path) -> &str {

@@ -315,7 +315,7 @@ impl Lines {
     /// Writes the tables, and the enums of parts and short forms.
     pub(super) fn write(&self, out: &mut TableSet, enums: &mut String) -> Result<(), GenerateError> {
         let parts = Names::new("TextPart", self.steps.iter().map(|(step, _)| step.part.to_owned()).collect())?;
-        parts.write(enums, "What follows a step's text.");
+        parts.write(enums, "The part that follows a text of a step.");
         let forms = Names::new("ShortForm", self.steps.iter().map(|(_, short)| short.plain.to_owned()).collect())?;
         forms.write(enums, "The output of a step if the bits of its guard are clear.");
         let heads: Vec<Record> =

@@ -3,6 +3,7 @@
 
 use hotswap_rewrite::Edits;
 use hotswap_userland::Workbench;
+pub(crate) use hotswap_userland::tool;
 use std::collections::{BTreeMap, HashMap};
 
 /// `s_nop 0`.
@@ -19,11 +20,6 @@ impl Random {
         value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
         (value ^ value >> 31) % end
     }
-}
-
-/// A tool of that version.
-pub(crate) fn tool(version: u32, name: &str) -> String {
-    format!("/usr/lib/llvm-{version}/bin/{name}")
 }
 
 /// Assembly of the kernels.
@@ -43,16 +39,12 @@ pub(crate) fn compile_kernels(bench: &Workbench, version: u32, target: &str, opt
 
 /// An object of that assembly.
 pub(crate) fn assemble(bench: &Workbench, version: u32, target: &str, name: &str, text: &str) -> Vec<u8> {
-    bench.write(&format!("{name}.s"), text.as_bytes());
-    let assembler = tool(version, "llvm-mc");
-    bench.run(&format!("{assembler} -triple=amdgcn-amd-amdhsa -mcpu={target} -filetype=obj {name}.s -o {name}.o"));
-    bench.read(&format!("{name}.o"))
+    bench.assemble(version, &format!("-mcpu={target}"), name, text)
 }
 
 /// The object, linked with its relocations.
 pub(crate) fn link(bench: &Workbench, version: u32, name: &str) -> Vec<u8> {
-    bench.run(&format!("{} -shared --emit-relocs {name}.o -o {name}.co", tool(version, "ld.lld")));
-    bench.read(&format!("{name}.co"))
+    bench.link(version, "--emit-relocs", name)
 }
 
 /// An instruction of an assembly file.

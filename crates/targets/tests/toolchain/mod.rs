@@ -3,7 +3,7 @@
 //! They are those of the userland (`HOTSWAP_TEST_ROOT`, see `hotswap-userland`), or the one in the directory that
 //! `HOTSWAP_TEST_LLVM_BIN` names. Without either there is nothing to compare with; the test prints that and ends.
 
-use hotswap_userland::{ENV_ROOT, Userland};
+use hotswap_userland::{ENV_ROOT, Userland, skip};
 use std::path::{Path, PathBuf};
 
 /// Names a directory with `clang` in it, on the machine itself.
@@ -28,7 +28,7 @@ pub(crate) fn clangs(test: &str) -> Vec<Clang> {
         (Some(userland), _) => in_userland(&userland),
         (None, Some(bin)) => one(&Userland::new("/"), &bin.join("clang").display().to_string()).into_iter().collect(),
         (None, None) => {
-            hotswap_userland::say(&format!("{test}: skipped: neither {ENV_ROOT} nor {ENV_LLVM_BIN} names a compiler"));
+            skip(test, &format!("neither {ENV_ROOT} nor {ENV_LLVM_BIN} names a compiler"));
             return Vec::new();
         }
     };
