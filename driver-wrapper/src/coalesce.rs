@@ -32,9 +32,9 @@ const DOUBTS: &[(&str, &str)] = &[
     ("-fcxx-modules", "modules are read without the preprocessor"),
     ("-fmodule-", "modules are read without the preprocessor"),
     ("-include-pch", "a precompiled header is read without the preprocessor"),
-    ("-fplugin", "a plugin may ask for the GPU"),
-    ("-fpass-plugin", "a plugin may ask for the GPU"),
-    ("-load", "a plugin may ask for the GPU"),
+    ("-fplugin", "a plugin may query the GPU"),
+    ("-fpass-plugin", "a plugin may query the GPU"),
+    ("-load", "a plugin may query the GPU"),
     ("--config", "a configuration file of clang may have words for one GPU"),
     ("--hipstdpar", "clang puts the program together itself"),
 ];
@@ -180,7 +180,7 @@ mod tests {
             ("-c a.hip -D__gfx1031__", "`-D__gfx1031__` is for one GPU"),
             ("-c a.hip -save-temps=obj", "`-save-temps=obj`: intermediate files are kept for every GPU"),
             ("-c a.hip -fprofile-generate", "`-fprofile-generate`: counters carry the name of the GPU"),
-            ("-c a.hip -Xclang -load -Xclang p.so", "`-load`: a plugin may ask for the GPU"),
+            ("-c a.hip -Xclang -load -Xclang p.so", "`-load`: a plugin may query the GPU"),
         ] {
             assert_eq!(show(&format!("{two} {words}")), expected, "{words}");
         }

@@ -47,7 +47,7 @@ pub struct Launch {
 /// Returns only if that fails: [`codes::RECURSION`], or [`codes::NO_CLANG`] with the reason.
 pub fn become_clang(launch: &Launch) -> Diagnostic {
     match with_clang(launch, |command| Err::<(), _>(command.exec())) {
-        Ok(()) => Diagnostic::error(codes::INTERNAL, "a process that became another goes on"),
+        Ok(()) => Diagnostic::error(codes::INTERNAL, "exec returned without an error"),
         Err(error) => error,
     }
 }

@@ -105,9 +105,9 @@ const UNSEEN: &[(&str, &str)] = &[
     ("-fcxx-modules", "modules are read without the preprocessor"),
     ("-fmodule-", "modules are read without the preprocessor"),
     ("-include-pch", "a precompiled header is read without the preprocessor"),
-    ("-fplugin", "a plugin may ask for the GPU"),
-    ("-fpass-plugin", "a plugin may ask for the GPU"),
-    ("-load", "a plugin may ask for the GPU"),
+    ("-fplugin", "a plugin may query the GPU"),
+    ("-fpass-plugin", "a plugin may query the GPU"),
+    ("-load", "a plugin may query the GPU"),
     ("--hipstdpar", "clang puts the program together itself"),
 ];
 

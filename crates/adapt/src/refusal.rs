@@ -110,7 +110,7 @@ impl Refused {
 /// Why bytes that no function claims may be code.
 fn unclaimed_reason(transfer: UnknownTransfer) -> String {
     let lead = match transfer {
-        UnknownTransfer::Instruction(at) => format!("where the jump or call at {at:#x} goes is not known"),
+        UnknownTransfer::Instruction(at) => format!("the destination of the jump or call at {at:#x} is unknown"),
         UnknownTransfer::OtherSection => "code of other sections may lead here".to_owned(),
     };
     format!("no symbol covers it, it cannot be read as a function, and {lead}, so it may be executed")

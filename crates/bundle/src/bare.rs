@@ -28,7 +28,7 @@ pub fn with_record(code: &[u8], payload: &[u8]) -> Result<Vec<u8>, Diagnostic> {
     record_block::append(&mut out, payload);
     let whole = out.to_vec();
     if split_record(&whole)? != (code, Some(payload)) {
-        return Err(Diagnostic::error(codes::VERIFY_FAILED, "the record behind the code object"));
+        return Err(Diagnostic::error(codes::VERIFY_FAILED, "the record after the code object"));
     }
     Ok(whole)
 }

@@ -187,7 +187,7 @@ impl<'a> Object<'a> {
                     false => u32_at(self.bytes, place) == Some(0),
                 };
                 if inside && !is_start {
-                    return Err(host_object::no_place("a relocation points behind its start"));
+                    return Err(host_object::no_place("a relocation points past its start"));
                 }
             }
         }

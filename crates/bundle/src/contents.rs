@@ -349,14 +349,14 @@ impl<'a> Finder<'_, 'a> {
                     self.add(Form::ObjectVariant, data, Some(id), &here);
                 }
                 (Role::Wrapper, Ok(data)) => self.wrappers(data, &here),
-                (Role::Kpack, Ok(_)) => self.refuse("a kpack reference: the code lies in .kpack files", &here),
+                (Role::Kpack, Ok(_)) => self.refuse("a kpack reference: the code is in .kpack files", &here),
             }
         }
     }
 
     fn wrappers(&mut self, data: &[u8], place: &Place) {
         if data.chunks(WRAPPER).any(|wrapper| wrapper.starts_with(b"HIPK")) {
-            self.refuse("a kpack wrapper (HIPK): the code lies in .kpack files", place);
+            self.refuse("a kpack wrapper (HIPK): the code is in .kpack files", place);
         }
     }
 }

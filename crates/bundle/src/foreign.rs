@@ -42,7 +42,7 @@ const NEAR: usize = 64 << 10;
 pub(crate) fn named(bytes: &[u8]) -> Option<Diagnostic> {
     let found = FORMATS.iter().find(|format| bytes.get(format.offset..).is_some_and(|at| at.starts_with(format.magic)));
     let tensile = || {
-        let advice = "its code lies in the .co and .hsaco files beside it: name those";
+        let advice = "its code is in the .co and .hsaco files next to it: name those";
         is_tensile(bytes)
             .then_some(("it is a MessagePack file of Tensile (.dat), which names kernels and holds no code", advice))
     };

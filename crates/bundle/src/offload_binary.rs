@@ -148,7 +148,7 @@ fn read_image<'a>(bytes: &Bytes<'a>, entry: &[u8], version: u32) -> Result<Offlo
     let number = |at| u64_at(entry, at).unwrap_or_default();
     let (strings, count, offset, size) = (number(8), number(16), number(24), number(32));
     // Not `at` that offset: it is the one that cannot be true.
-    let what = || format!("an image lies at {offset:#x} with {size:#x} bytes, outside of the offload binary");
+    let what = || format!("an image is at {offset:#x} with {size:#x} bytes, outside of the offload binary");
     let outside = || Diagnostic::error(codes::MALFORMED, what());
     let end = offset.checked_add(size).ok_or_else(outside)?;
     Ok(OffloadImage {

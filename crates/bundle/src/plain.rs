@@ -110,7 +110,7 @@ pub(crate) fn read_table(start: &[u8], size: u64) -> Result<Option<Table>, Diagn
         };
         let entry_end = offset.checked_add(length).filter(|end| length == 0 || *end <= size);
         let Some(entry_end) = entry_end else {
-            let what = format!("the entry lies at {offset:#x} with {length:#x} bytes, outside of the bundle");
+            let what = format!("the entry is at {offset:#x} with {length:#x} bytes, outside of the bundle");
             return Err(malformed(what, at).in_entry(id));
         };
         end = if length == 0 { end } else { end.max(entry_end) };
@@ -129,7 +129,7 @@ fn read_entry<'a>(bytes: &Bytes<'a>, at: u64) -> Result<(Entry<'a>, u64, u64), D
     let id = slice(bytes, at + ENTRY_HEADER, id_size).ok_or_else(cut)?;
     let id = std::str::from_utf8(id).map_err(|_| malformed("a bundle entry ID is no text", at + ENTRY_HEADER))?;
     let outside = || {
-        let what = format!("the entry lies at {offset:#x} with {size:#x} bytes, outside of the bundle");
+        let what = format!("the entry is at {offset:#x} with {size:#x} bytes, outside of the bundle");
         malformed(what, at).in_entry(id)
     };
     // clang gives an empty entry an offset too, which may be beyond the end of the file.

@@ -41,7 +41,7 @@ pub(crate) fn find(bytes: &[u8], end: u64) -> Result<Option<(Range<u64>, u64)>, 
     let padded = align(payload.end, ALIGNMENT).ok_or_else(cut)?;
     let padding = slice(bytes, payload.end, padded - payload.end).ok_or_else(cut)?;
     if padding.iter().any(|byte| *byte != 0) {
-        return Err(malformed("the padding behind HotSwap's record is not zero", payload.end));
+        return Err(malformed("the padding after HotSwap's record is not zero", payload.end));
     }
     Ok(Some((payload, padded)))
 }

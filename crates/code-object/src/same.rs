@@ -102,7 +102,7 @@ fn contents(old: &CodeObject<'_>, new: &CodeObject<'_>, known: Known<'_>) -> Res
         let is_behind = padding.is_some() || was.area == (is.area.start..old.bytes().len());
         check(is_behind && is.area.end == new.bytes().len(), "the place of its note")?;
         let rest = old.bytes().len()..is.area.start;
-        check(new.bytes().get(rest).is_none_or(is_zero), "bytes behind its end")?;
+        check(new.bytes().get(rest).is_none_or(is_zero), "bytes after its end")?;
         let zeros = was.area.start..was.area.end.min(new.bytes().len());
         let is_zero = || known.erases(&zeros) || is_zero(&new.bytes()[zeros.clone()]);
         check(was.area.start == is.area.start || is_zero(), "the old place of its note")?;
@@ -193,19 +193,19 @@ fn moved(old: &CodeObject<'_>, new: &CodeObject<'_>, was: &Place, is: &Place) ->
     };
     check(before.window == after.window, "what follows the note")?;
     let indices = |layout: &Layout| layout.moved.iter().map(|(index, _)| *index).collect::<Vec<_>>();
-    check(indices(&before) == indices(&after), "the order of the tables behind the note")?;
+    check(indices(&before) == indices(&after), "the order of the tables after the note")?;
     let mut covered = vec![is.area.clone()];
     covered.extend(after.moved.iter().map(|(index, _)| new.sections()[*index].range.clone()));
     covered.push(after.window.end..after.window.end);
     let gaps = covered.windows(2).map(|pair| new.bytes().get(pair[0].end..pair[1].start));
-    check(gaps.into_iter().all(|gap| gap.is_some_and(is_zero)), "the padding behind the note")?;
+    check(gaps.into_iter().all(|gap| gap.is_some_and(is_zero)), "the padding after the note")?;
     let mut allowed = vec![before.window.clone()];
     let bias = |object: &CodeObject<'_>, index: usize| {
         let section = &object.sections()[index];
         section.address.wrapping_sub(section.range.start as u64)
     };
     for index in indices(&before) {
-        check(bias(old, index) == bias(new, index), "the address of a table behind the note")?;
+        check(bias(old, index) == bias(new, index), "the address of a table after the note")?;
         allowed.push(row(section_row(old, index), 16..32));
     }
     let (told, tells) = (before.addresses(old), after.addresses(new));

@@ -49,7 +49,7 @@ macro_rules! checks {
 checks! {
     CodeObjectVersion "code-object-version" "Is the code object of a version that can state the target? Generic targets need V6, which V5 can become.",
     Features "features" "Do the stated settings of XNACK and SRAMECC hold on the target?",
-    WaveSize "wave-size" "Does the target have waves of the size that each kernel asks for?",
+    WaveSize "wave-size" "Does the target have waves of the size that each kernel requires?",
     Lds "lds" "Does the static LDS of each kernel fit the target?",
     VgprFit "vgpr-fit" "Do the largest workgroups of each kernel fit the vector registers of the target?",
     UserSgprs16 "user-sgprs-16" "Does each kernel in waves of 32 lanes set up the 16 scalar registers that the target needs, or read none that moves when user registers are added?",

@@ -180,8 +180,8 @@ pub const MATRIX: &[Row] = &[
     row(&["gfx1153", "gfx1154"], &["gfx11-generic"], Conditional(&[CodeObjectVersion, UserSgprs16, SameInstructions, ImageSampling, Hazards]), TO_110),
     row(&["gfx1151"], &["gfx11-generic"], Conditional(&[CodeObjectVersion, VgprFit, UserSgprs16, SameInstructions, Hazards]), TO_110),
     // GFX11.7
-    row(GFX117, GFX117, Conditional(&[SameInstructions]), "LLVM's feature lists are equal; nobody has compared objects"),
-    row(GFX117, &["gfx11-7-generic"], Conditional(&[CodeObjectVersion, SameInstructions]), "LLVM's feature lists are equal; nobody has compared objects"),
+    row(GFX117, GFX117, Conditional(&[SameInstructions]), "LLVM's feature lists are equal; objects have not been compared"),
+    row(GFX117, &["gfx11-7-generic"], Conditional(&[CodeObjectVersion, SameInstructions]), "LLVM's feature lists are equal; objects have not been compared"),
     // GFX12: RDNA 4
     row(RDNA4, RDNA4, Identical(&[]), BYTES),
     row(RDNA4, &["gfx12-generic"], Conditional(&[CodeObjectVersion, SameInstructions]), TEXT),
@@ -191,7 +191,7 @@ pub const MATRIX: &[Row] = &[
     row(&["gfx1251"], &["gfx1250", "gfx12-5-generic"], Unsafe("packed and matrix instructions for f64 are missing there, 46 encodings differ, and s_setreg changes the banks of vector registers"), "LLVM's feature setreg-vgpr-msb-fixup"),
     row(&["gfx1250"], &["gfx1250-strict"], Rewrite, STEPPINGS),
     row(&["gfx1251"], &["gfx1250-strict"], Unsafe(STRICT), "LLVM 24's processor list"),
-    row(&["gfx1250-strict"], &["gfx1250", "gfx1251", "gfx12-5-generic"], Unsafe("nobody has compared the two steppings beyond their instructions"), "LLVM 24's processor list"),
+    row(&["gfx1250-strict"], &["gfx1250", "gfx1251", "gfx12-5-generic"], Unsafe("the two steppings have not been compared beyond their instructions"), "LLVM 24's processor list"),
 ];
 
 /// The row for an ordered pair.

@@ -18,5 +18,5 @@ pub(crate) fn why(source: &Processor, target: &Processor) -> String {
     if source.family != target.family {
         return format!("{pair}: {} and {} encode instructions differently", source.family, target.family);
     }
-    format!("{pair}: both are {}, but nobody has compared their instructions and hazards", source.family)
+    format!("{pair}: both are {}, but their instructions and hazards have not been compared", source.family)
 }

@@ -113,7 +113,7 @@ fn quoted(name: &str, text: &str) -> Result<String, String> {
 fn check(before: &[Line], line: &Line) -> Result<(), String> {
     if let Some(last) = before.last() {
         if last.name == line.name {
-            return Err(format!("`{}` stands there twice", line.name));
+            return Err(format!("`{}` is listed twice", line.name));
         }
         if last.name > line.name {
             return Err(format!("`{}` belongs before `{}` (alphabetical order)", line.name, last.name));
@@ -147,7 +147,7 @@ mod tests {
     fn every_fault_names_the_line_and_the_family() {
         for (text, part) in [
             (line("b", 1) + &line("a", 2), "patches.def:2: `a` belongs before `b`"),
-            (line("a", 1) + &line("a", 2), "patches.def:2: `a` stands there twice"),
+            (line("a", 1) + &line("a", 2), "patches.def:2: `a` is listed twice"),
             (line("a", 1) + &line("b", 1), "patches.def:2: `a` and `b` have the same scope and order"),
             (line("A", 1), "`A` is no name"),
             (line("1a", 1), "`1a` is no name"),

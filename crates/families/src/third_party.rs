@@ -40,7 +40,7 @@ pub(crate) fn register(registrar: &abi::Registrar, taken: &[ThirdParty]) -> Resu
     let name = registrar.name;
     let before = |other: &&ThirdParty| other.family.name == name;
     if !is_family_name(name) || find(name).is_some() || taken.iter().find(before).is_some() {
-        return Err(format!("`{name}` is no name that a family of others can have, or it is taken"));
+        return Err(format!("`{name}` is not a valid name for a third-party family, or it is taken"));
     }
     let bound = bound_by(registrar);
     let rewriter = match bound.rewriters[..] {
@@ -178,7 +178,7 @@ impl ThirdParty {
         let wrong = |what: String| Refusal::new(format!("the family `{name}` {what}"), TELL_ITS_AUTHOR);
         match result {
             abi::answers::NOT_MINE if said.code.is_empty() => Ok(Answer::NotMine),
-            abi::answers::LEAVE if said.code.is_empty() => Ok(Answer::Leave("a family of others says so")),
+            abi::answers::LEAVE if said.code.is_empty() => Ok(Answer::Leave("a third-party family says so")),
             abi::answers::REFUSE => {
                 let reason = said.reason.unwrap_or_else(|| format!("the family `{name}` refuses it without a reason"));
                 Err(Refusal::new(reason, crate::code::RECOMPILE))

@@ -291,7 +291,7 @@ pub const RULES: &[HazardRule] = &[
         Overlap::NONE,
         Requirement::ScalarInst,
         ALL,
-        "LLVM #184904: s_set_vgpr_msb right behind s_setreg of MODE is dropped",
+        "LLVM #184904: s_set_vgpr_msb right after s_setreg of MODE is dropped",
     ),
     // Registers named in a site as well as borrowed registers: a later write to them than that of the new code must be
     // waited for, whichever of the two names them.

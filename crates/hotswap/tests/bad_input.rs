@@ -131,7 +131,7 @@ fn rows() -> Vec<Row> {
         ("ID twice, changed", with(plain(), row("gfx902") + 24, one("gfx900").as_bytes()), "replace x gfx900=new -o z", 2, &["HS0001", "names 2 entries"]),
         ("empty entry", with(plain(), row("gfx900") + 8, &no), VERIFY, 12, &["HS0302", "the entry is empty", "gfx900"]),
         ("empty entry, extracted", with(plain(), row("gfx900") + 8, &no), EXTRACT, 12, &["HS0304", "no image matches"]),
-        ("feature in one of two", bundle(&[HOST, &one("gfx90a"), &one("gfx90a:xnack+")], None), VERIFY, 12, &["HS0302", "gfx90a stands there with and without xnack"]),
+        ("feature in one of two", bundle(&[HOST, &one("gfx90a"), &one("gfx90a:xnack+")], None), VERIFY, 12, &["HS0302", "gfx90a is listed with and without xnack"]),
         ("no target", bundle(&[HOST, "hip-amdgcn-amd-amdhsa--"], None), VERIFY, 12, &["HS0302", "names no target"]),
         ("no host", bundle(&[&one("gfx900")], None), VERIFY, 0, &["warning", "no entry for the host"]),
         ("unknown kind", bundle(&[HOST, "magic-amdgcn-amd-amdhsa--gfx900"], None), VERIFY, 0, &["warning", "`magic` is no kind"]),

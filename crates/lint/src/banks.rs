@@ -22,7 +22,7 @@ pub(crate) fn check(unit: &Unit<'_>, findings: &mut Vec<Finding>) {
                 let what = wrong.map(|mode| format!("the mode before is {mode:#x}, and {said:#x} is stated"));
                 findings.extend(what.map(|what| Finding::at(&BANK_MODE, unit, at, what)));
                 if banks.after(inst, unit.isa()).mode().is_none() {
-                    let what = "right behind a write of MODE the hardware may drop it";
+                    let what = "directly after a write of MODE the hardware may drop it";
                     findings.push(Finding::at(&BANK_MODE, unit, at, what));
                 }
             }

@@ -104,7 +104,7 @@ pub(crate) fn check(unit: &Unit<'_>, findings: &mut Vec<Finding>) {
                 clause(unit, number, at, inst, findings);
             }
             if inst.class() == Some(Class::Vop3p) && is_scale_prefix(inst) {
-                let what = "a scale prefix stands without its matrix instruction";
+                let what = "a scale prefix is not followed by its matrix instruction";
                 findings.push(Finding::at(&ENCODING, unit, at, what));
             }
         });

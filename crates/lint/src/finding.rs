@@ -28,8 +28,8 @@ rules! {
     CONTROL_FLOW = "control-flow", false, "branches lead to instructions of their function, and every path can be decoded";
     BANK_MODE = "bank-mode", false, "s_set_vgpr_msb says the mode that was in force before, is not dropped by the hardware, and functions are left in mode 0";
     MULTICAST_MASK = "multicast-mask", false, "M0 or the tensor descriptor has a multicast mask of 0";
-    MATRIX_DISTANCE = "matrix-distance", false, "enough vector instructions stand between a matrix instruction and what touches its registers";
-    MODE_DISTANCE = "mode-distance", false, "two v_nop stand before a write of MODE that follows vector instructions";
+    MATRIX_DISTANCE = "matrix-distance", false, "enough vector instructions separate a matrix instruction and those that use its registers";
+    MODE_DISTANCE = "mode-distance", false, "two v_nop precede a write of MODE that follows vector instructions";
     HAZARD = "hazard", false, "producer and consumer of a hazard keep their distance, or what is in flight is waited for";
     WAIT = "wait", false, "a register that a memory instruction writes is not used before its counter was waited for";
     CLAUSE = "clause", false, "a clause holds instructions of one kind of memory";
@@ -39,7 +39,7 @@ rules! {
     UNCHANGED = "unchanged", true, "instructions that the certificate does not list are the same in both files";
     TARGET = "target", true, "branches, computed addresses and words with addresses lead where they led";
     ALIGNMENT = "alignment", true, "accesses to LDS at two addresses that stay are aligned to their elements";
-    REPLACEMENT = "replacement", true, "what stands in the place of an instruction does the same as that instruction";
+    REPLACEMENT = "replacement", true, "the replacement of an instruction does the same as the instruction";
     SCRATCH = "scratch", true, "new code overwrites nothing that is needed later";
     FILE = "file", true, "symbols, relocations, data, descriptors, metadata and call frames are the same but for what moved";
 }

@@ -110,8 +110,7 @@ impl Code<'_, '_> {
             for step in &self.block(block)[first.min(self.block(block).len())..] {
                 let needed = need(step);
                 if since < needed && told.insert(step.0) {
-                    let what =
-                        format!("{since} vector instructions stand behind `{producer}`, and {needed} are needed");
+                    let what = format!("{since} vector instructions follow `{producer}`, and {needed} are needed");
                     findings.push(Finding::at(rule, self.unit, step.0, what));
                 }
                 since += u8::from(counts(&step.1));
@@ -141,8 +140,7 @@ impl Code<'_, '_> {
             counts(inst) && inst.class().is_some_and(|class| SHORT.contains(&class))
         };
         if !next.is_some_and(|step| plain(&step.1)) {
-            let what =
-                format!("no vector instruction stands right behind `{}` ({})", code[index].1.mnemonic(), row.name);
+            let what = format!("no vector instruction directly follows `{}` ({})", code[index].1.mnemonic(), row.name);
             findings.push(Finding::at(&HAZARD, self.unit, code[index].0, what));
         }
     }
@@ -162,7 +160,7 @@ impl Code<'_, '_> {
         let mut writes = 0;
         for step in &code[index + 1..] {
             if row.is_about(isa, placed, Placed { inst: &step.1, banks: step.2 }) {
-                let what = format!("`s_wait_alu` is missing behind `{}` ({})", code[index].1.mnemonic(), row.name);
+                let what = format!("`s_wait_alu` is missing after `{}` ({})", code[index].1.mnemonic(), row.name);
                 findings.push(Finding::at(&HAZARD, self.unit, step.0, what));
                 return;
             }
@@ -291,7 +289,7 @@ fn mode_writes(code: &Code<'_, '_>, findings: &mut Vec<Finding>) {
             }
             let disturbed = before.iter().any(|step| counts(&step.1));
             if disturbed || stale.get_or_insert_with(|| stale_blocks(code))[block] {
-                let what = format!("{nops} v_nop stand before a write of MODE, and {count} are needed");
+                let what = format!("{nops} v_nop precede a write of MODE, and {count} are needed");
                 findings.push(Finding::at(&MODE_DISTANCE, code.unit, *at, what));
             }
         }

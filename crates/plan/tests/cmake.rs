@@ -3,9 +3,10 @@
 //! With `HOTSWAP_BLESS=1` the text is written into the files.
 
 use hotswap_plan::{Keyword, PLAN_OPTIONS, PlanOption};
+use hotswap_userland::golden;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use std::{env, fs};
+use std::fs;
 
 fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name)
@@ -13,11 +14,7 @@ fn file(name: &str) -> PathBuf {
 
 /// Compares a file with its expected text, or writes it.
 fn check(name: &str, expected: &str) {
-    if env::var("HOTSWAP_BLESS").is_ok_and(|bless| bless == "1") {
-        fs::write(file(name), expected).unwrap();
-    }
-    let found = fs::read_to_string(file(name)).unwrap();
-    assert_eq!(found, expected, "{name} is not what the table says; HOTSWAP_BLESS=1 writes it");
+    golden(&file(name), expected).unwrap_or_else(|difference| panic!("{difference}"));
 }
 
 /// The text with what is between two marks replaced; the marks stay.

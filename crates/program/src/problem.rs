@@ -60,7 +60,7 @@ impl Reason {
         match self {
             Self::Undecodable => "execution reaches bytes that are no instruction",
             Self::LeavesSection => "execution runs over the end of the section",
-            Self::TargetOutside => "the branch leads out of the section or between dwords",
+            Self::TargetOutside => "the branch target is outside of the section or between dwords",
             Self::Overlap => "two paths see the same bytes as different instructions",
             Self::UnknownJump => "the address of the jump is not known",
             Self::ComputedJump => "the address of the jump is computed of numbers that nothing explains",
@@ -74,9 +74,9 @@ impl Reason {
                 "the address of the jump comes from memory, and the file's words name more places than are followed"
             }
             Self::UnknownReturn => "no caller is known to put a return address into the register of the jump",
-            Self::Exception => "the instruction goes on where the trap handler or the fork stack says",
+            Self::Exception => "the instruction continues at an address of the trap handler or the fork stack",
             Self::TooDeep => "too many entries lead to each other",
-            Self::Undefined => "the branch leads to a symbol that is not defined here",
+            Self::Undefined => "the branch target is a symbol that is not defined here",
         }
     }
 }

@@ -29,7 +29,7 @@ codes! {
     // 00: the command line and the process itself (exit 2; 70 for a defect of ours)
     USAGE = "HS0001", 2, "the command line cannot be understood", "see --help";
     INTERNAL = "HS0002", 70, "HotSwap itself failed", "report it with the command that HOTSWAP_VERBOSE=1 prints";
-    CHILD_FAILED = "HS0003", 1, "a tool that HotSwap ran has failed", "its own message stands above; HotSwap changed nothing";
+    CHILD_FAILED = "HS0003", 1, "a tool that HotSwap ran has failed", "see its own message above; HotSwap changed nothing";
     // 01: the environment (exit 10)
     NO_CLANG = "HS0101", 10, "no usable clang was found", "set HOTSWAP_CLANG to the real clang++, or install clang 22 or later with HIP support";
     NO_TOOL = "HS0102", 10, "a tool that the device link needs was not found", "install lld and clang-tools of the same version as clang, or set HOTSWAP_LLVM_BIN to their directory";
@@ -66,7 +66,7 @@ codes! {
     UNSUPPORTED_OUTPUT = "HS0406", 13, "the output is no regular file", "give the device link a regular file as its output";
     NO_INSTRUCTIONS = "HS0407", 13, "the instructions of a target are not known to HotSwap", "choose a target from gfx900 to gfx1251";
     NOT_SAFE = "HS0408", 13, "the code is not safe on the target", "compile for the target with --offload-arch, or choose another source";
-    NO_LAYOUT = "HS0409", 13, "the code cannot be laid out anew", "link the code object with -Wl,--emit-relocs from current objects, or report it with the file";
+    NO_LAYOUT = "HS0409", 13, "the code cannot be laid out again", "link the code object with -Wl,--emit-relocs from current objects, or report it with the file";
     COUNTERS_NOT_LINKED = "HS0410", 13, "device code with counters cannot be linked this way", "change the command as the message says, or drop the counters";
     COUNTERS_COUNT_NOTHING = "HS0411", 13, "device code gets no counters at this level of optimisation", "optimise more, as the message says";
     OPENMP_OFFLOAD = "HS0412", 13, "HotSwap neither makes nor changes device images of OpenMP offload", "compile for each GPU by --offload-arch, or drop the plan";

@@ -184,10 +184,7 @@ impl<'e> CodePlan<'e> {
         loop {
             changes.sort_by_key(|change| (change.old, change.rank));
             if let Some(pair) = changes.windows(2).find(|pair| pair[1].old < pair[0].old + pair[0].removed) {
-                return Err(refuse(
-                    self.file + pair[1].old,
-                    "an edit stands in bytes that another one or padding takes",
-                ));
+                return Err(refuse(self.file + pair[1].old, "an edit is in bytes that another edit or padding takes"));
             }
             self.map = Map::new(changes, old.len() as u64, |change, new| self.size_of(change, new, old));
             let (far, mut bad) = self.far_branches(context, &long, old)?;
@@ -259,7 +256,7 @@ impl<'e> CodePlan<'e> {
     fn target(&self, branch: Branch, old: &[u8]) -> Result<u64, Diagnostic> {
         let target = branch.target(old);
         self.map.begin(target).filter(|_| target <= self.old_size()).ok_or_else(|| {
-            let what = format!("a branch goes to {target:#x} of its section, where no instruction is any more");
+            let what = format!("a branch goes to {target:#x} of its section, where there is no instruction now");
             refuse(self.file + branch.at(), what)
         })
     }
@@ -300,7 +297,7 @@ fn scan<'a>(
         let mut scanner = scanner(order);
         extents.iter().try_for_each(|extent| scanner.extent(extent))?;
         match scanner.left_over() {
-            Some(offset) => Err(refuse(scanner.file() + offset, "an edit stands in no function")),
+            Some(offset) => Err(refuse(scanner.file() + offset, "an edit is in no function")),
             None => Ok(scanner.found),
         }
     };

@@ -174,7 +174,7 @@ impl Maker<'_, '_> {
     fn check(&self, start: u64) -> Result<u64, Diagnostic> {
         let program = self.known.program();
         let function = self.known.function(start).filter(|function| u64::from(function.start) == start);
-        let function = function.ok_or_else(|| self.refuse(start, "nobody knows where it begins"))?;
+        let function = function.ok_or_else(|| self.refuse(start, "its begin is unknown"))?;
         let bound = self.bounds.get(self.bounds.partition_point(|bound| bound.at < start));
         if let Some(bound) = bound.filter(|bound| bound.at < u64::from(function.end)) {
             return Err(self.refuse(bound.at, bound.why));
@@ -218,7 +218,7 @@ impl Maker<'_, '_> {
                 Flow::End => false,
             };
             if runs_on && !function.is_instruction(block.end) {
-                return Err(self.refuse(u64::from(block.last), "it runs on into what stands behind it"));
+                return Err(self.refuse(u64::from(block.last), "it falls through into the code that follows it"));
             }
         }
         Ok(())
@@ -274,7 +274,7 @@ impl Maker<'_, '_> {
     fn target(&self, at: u64, target: u64) -> Result<u64, Diagnostic> {
         match holder(&self.moved, target) {
             Some(other) if target == other.from => Ok(other.to),
-            Some(_) => Err(self.refuse(at, "it leads into the middle of another function that is moved")),
+            Some(_) => Err(self.refuse(at, "its target is in the middle of another function that is moved")),
             None => Ok(target),
         }
     }
@@ -296,7 +296,7 @@ impl Maker<'_, '_> {
         };
         let low = write(sum.low, usize::from(sum.size), distance.wrapping_sub(i64::from(sum.bias) as u64));
         let high = sum.high.map_or(Some(()), |high| write(high, 4, distance >> 32));
-        low.zip(high).map(drop).ok_or_else(|| self.refuse(sum.at, "a distance that it adds stands elsewhere"))
+        low.zip(high).map(drop).ok_or_else(|| self.refuse(sum.at, "a distance that it adds is stored elsewhere"))
     }
 }
 

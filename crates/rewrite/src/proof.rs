@@ -86,7 +86,7 @@ pub(crate) fn unrelocatable(known: &Known<'_>, plan: &CodePlan<'_>) -> Vec<Unrel
         };
         unknown_transfers(program, function, &mut add);
         if function.lets_addresses_escape() {
-            add(function.start, "an address of an instruction goes where it is not followed", true);
+            add(function.start, "an address of an instruction is lost from view", true);
         }
         for value in &function.pc_values {
             if !is_explained(program, &plan.computations, value.pc, value.low, value.to.at) {

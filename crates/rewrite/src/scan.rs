@@ -409,7 +409,7 @@ impl<'a> Scanner<'a> {
         let mut before = Inserted::default();
         while let Some((number, edit)) = self.edits.get(self.next).filter(|(_, edit)| edit.offset < at + size) {
             if edit.offset != at {
-                let what = format!("an edit of `{}` does not stand at an instruction", extent.name);
+                let what = format!("an edit of `{}` is not at an instruction", extent.name);
                 return Err(refuse(self.file + edit.offset, what));
             }
             let (old, removed, rank) = match edit.place {

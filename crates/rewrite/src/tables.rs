@@ -43,7 +43,7 @@ fn value(world: &LayoutContext<'_>, row: &SymbolRow<'_>, at: u64) -> Result<u64,
     match world.within(section, row.value).filter(|_| row.kind != elf::STT_SECTION) {
         Some(place) => world
             .begin(place)
-            .ok_or_else(|| refuse(at, format!("the symbol `{}` stands where no instruction is any more", row.name))),
+            .ok_or_else(|| refuse(at, format!("the symbol `{}` is at a place without an instruction now", row.name))),
         None => Ok(rigid),
     }
 }
@@ -151,7 +151,7 @@ pub(crate) fn write_frame_table(world: &LayoutContext<'_>, out: &mut [u8]) -> Re
         let target = (old_base + base).wrapping_add_signed(i64::from(i32::from_le_bytes(*field)));
         let new = world.at(target).and_then(|place| world.begin(place));
         let new = new.map(|new| new.wrapping_sub(new_base + base) as i64).and_then(|new| i32::try_from(new).ok());
-        let new = new.ok_or_else(|| fault(at, "leads to where nothing is any more"))?;
+        let new = new.ok_or_else(|| fault(at, "has a target that was removed"))?;
         let start = world.layout.offsets[number] as usize + at;
         out[start..start + 4].copy_from_slice(&new.to_le_bytes());
         Ok(())

@@ -99,7 +99,7 @@ fn branches(marks: &Marks, bytes: &[u8], data: impl Iterator<Item = Range<u64>>)
     let is_begin = |target: u64| begins[target as usize / 256] >> (target / 4 % 64) & 1 != 0;
     let wrong = targets.iter().find(|(_, target)| *target < bytes.len() as u64 && !is_begin(*target));
     match wrong.filter(|_| is_clean) {
-        Some((at, _)) => Err((*at, "a branch goes into an instruction")),
+        Some((at, _)) => Err((*at, "a branch target is inside an instruction")),
         None => Ok(()),
     }
 }

@@ -159,7 +159,7 @@ fn what_is_not_known_is_refused() {
         error.what
     };
     assert!(refusal(&case.linked, 1, with(0)).contains("holds no code"));
-    assert!(refusal(&case.linked, section, with(2)).contains("does not stand at an instruction"));
+    assert!(refusal(&case.linked, section, with(2)).contains("is not at an instruction"));
     assert!(refusal(&case.linked, section, with(1 << 40)).contains("stands in no function"));
     let mut part = Edits::new();
     part.remove(case.places[0].1, 2);

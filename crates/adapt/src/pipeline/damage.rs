@@ -136,7 +136,7 @@ fn a_wrong_plan_is_found() {
     let to = isa("gfx1250-strict").unwrap();
     let task = Task::new(&rewriter, to, Scheduling::Hardware);
     for (name, text, expected) in [
-        ("hazards", CASES[2].1, "vector instructions behind a matrix instruction"),
+        ("hazards", CASES[2].1, "vector instructions after a matrix instruction"),
         ("scratch", CASES[3].1, "which is read later"),
     ] {
         let data = assembled(&bench, name, text);

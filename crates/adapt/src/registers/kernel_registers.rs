@@ -149,7 +149,7 @@ fn notes(image: &Image<'_>, numbers: &[KernelNumber<'_>], sections: &mut Content
     let section = &image.sections[number];
     let made = with_numbers(section.bytes, section.offset as usize, numbers)?;
     match sections.insert(number, made) {
-        Some(_) => Err(defect("a kernel descriptor lies among the metadata".to_owned())),
+        Some(_) => Err(defect("a kernel descriptor is inside the metadata".to_owned())),
         None => Ok(()),
     }
 }

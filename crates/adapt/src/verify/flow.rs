@@ -34,7 +34,7 @@ pub(super) fn function(pair: &Pair<'_, '_, '_>, followed: &Followed, number: usi
             _ => false,
         };
         if !same || call.link != found.link {
-            return Err((found.offset, "a call leads elsewhere".to_owned()));
+            return Err((found.offset, "a call has another target than before".to_owned()));
         }
     }
     tables(followed, before, after)?;
@@ -68,7 +68,7 @@ fn tables(followed: &Followed, before: &Function, after: &Function) -> Result<()
         let led = before.successors(number).into_iter().map(|to| followed.begin(before.block(to as usize).start));
         let leads = after.successors(found).into_iter().map(|to| Some(after.block(to as usize).start));
         if !led.eq(leads) || before.leaves(number) != after.leaves(found) {
-            return Err((at, "a jump by a table leads elsewhere".to_owned()));
+            return Err((at, "a jump through a table has another target than before".to_owned()));
         }
     }
     Ok(())
@@ -86,7 +86,7 @@ pub(super) fn words(pair: &Pair<'_, '_, '_>, followed: &Followed) -> Result<(), 
         let is_led = found.is_some_and(|found| leads(pair, found, followed.begin(offset)));
         let is_there = !is_followed(pair, old.place) || place(pair, followed, old.place) == Some(new.place);
         if !is_led || !is_there {
-            let what = format!("the word at {:#x} leads elsewhere than to what stood at {offset:#x}", old.place.at);
+            let what = format!("the word at {:#x} no longer leads to the code that was at {offset:#x}", old.place.at);
             return Err((found.unwrap_or(0), what));
         }
     }

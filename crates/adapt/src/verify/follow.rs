@@ -98,7 +98,7 @@ pub(super) fn follow(pair: &Pair<'_, '_, '_>) -> Result<Followed, Fault> {
             _ => moved_mark(pair, before)?,
         };
         if before.name != after.name {
-            return Err((after.offset, format!("`{}` stands where `{}` stood", after.name, before.name)));
+            return Err((after.offset, format!("`{}` is where `{}` was", after.name, before.name)));
         }
         // Further symbols of the same code.
         if stretches.last().is_some_and(|last| before.offset < last.end) {
@@ -589,7 +589,7 @@ fn lead_where_they_led(branches: &[Vec<Branch>], followed: &Followed) -> Result<
     let first = |list: &Vec<Branch>| list.iter().find(wrong).copied();
     match branches.par_iter().with_max_len(1).find_map_first(first) {
         Some((target, at, to)) => {
-            Err((at, format!("a branch leads to {to:#x}, and what it led to ({target:#x}) is elsewhere")))
+            Err((at, format!("a branch leads to {to:#x}, but its target ({target:#x}) was moved elsewhere")))
         }
         None => Ok(()),
     }

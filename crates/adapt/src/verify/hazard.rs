@@ -192,7 +192,7 @@ impl Walk<'_, '_> {
             let needed = if last { needed.max(self.producer.needs.1) } else { needed };
             if since < needed {
                 let what = format!(
-                    "`{}` stands {since} vector instructions behind a matrix instruction, and {needed} are needed",
+                    "`{}` is {since} vector instructions after a matrix instruction, and {needed} are needed",
                     step.inst.mnemonic()
                 );
                 return Err((step.at, what));

@@ -209,7 +209,7 @@ fn check(
     let wanted = banks.after(old, isa).mode();
     let (written, after) = overwritten(place, banks, isa);
     if after.mode() != wanted {
-        return Err((start, "the bank mode behind new code is another one".to_owned()));
+        return Err((start, "the bank mode after the new code differs".to_owned()));
     }
     let mut held = Vec::new();
     if written.is_empty() {
@@ -224,7 +224,10 @@ fn check(
             held.push(reg);
         }
         if under_way.touches(reg) && matches!(reg.file, RegFile::Vgpr | RegFile::Sgpr) {
-            return Err((start, format!("new code uses {}, which a memory instruction under way writes", name(reg))));
+            return Err((
+                start,
+                format!("new code uses {}, which an outstanding memory instruction writes", name(reg)),
+            ));
         }
         if reg.file == RegFile::Vgpr && reg.index >= granted.now {
             return Err((start, format!("new code uses {}, and the kernel has {}", name(reg), granted.now)));

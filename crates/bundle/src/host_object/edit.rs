@@ -107,7 +107,7 @@ fn check_relocations(object: &Object<'_>, index: usize) -> Result<(), Diagnostic
             }
             let addend = if entry == RELA { u64_at(object.bytes, at + 16) } else { stored_addend(object, table, at) };
             if addend != Some(0) {
-                return Err(no_place("a relocation points behind its start"));
+                return Err(no_place("a relocation points past its start"));
             }
         }
     }

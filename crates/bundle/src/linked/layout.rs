@@ -256,7 +256,7 @@ fn end_of_program(program: &Program<'_>, section: &Section, alignment: u64) -> R
     }
     let zeros = last.memory_size - last.file_size;
     if zeros > MAX_ZEROS {
-        let what = format!("{zeros} bytes of zeros (.bss) would have to stand in the file before it");
+        let what = format!("{zeros} bytes of zeros (.bss) would have to be in the file before it");
         return Err(no_place(what));
     }
     align(end, alignment).ok_or_else(|| no_place("the program would be larger than its address space"))

@@ -54,7 +54,7 @@ impl<'a> Program<'a> {
         let (size, count) = (number(54)?, number(56)?);
         let sections = Sections::read(bytes)?;
         if sections.all.is_empty() {
-            let error = no_place("the section headers are stripped, so its bundles and wrappers cannot be told");
+            let error = no_place("the section headers are stripped, so its bundles and wrappers cannot be located");
             return Err(error.advise("use the file as it was before `sstrip` or `--strip-sections`"));
         }
         if size != SEGMENT_HEADER {

@@ -106,7 +106,7 @@ fn rows(site: &Site<'_>, around: &dyn Surroundings, mnemonic: &str, has_scales: 
     let inputs: RegSet = [a, b].into_iter().collect();
     if inputs.touches(result) {
         return Err(Refusal::new(
-            "the result lies over A or B, so the halves cannot run one after the other",
+            "the result overlaps A or B, so the halves cannot run one after the other",
             RECOMPILE,
         ));
     }
@@ -152,7 +152,9 @@ fn ordered(first: Part, second: Part, b: Reg, scales: [Arg; 2]) -> Result<[Part;
     match (spoils(first, second), spoils(second, first)) {
         (false, _) => Ok([first, second]),
         (true, false) => Ok([second, first]),
-        (true, true) => Err(Refusal::new("each half of the result lies over what the other half reads", RECOMPILE)),
+        (true, true) => {
+            Err(Refusal::new("each half of the result overlaps registers that the other half reads", RECOMPILE))
+        }
     }
 }
 

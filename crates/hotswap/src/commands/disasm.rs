@@ -224,7 +224,7 @@ impl<W: Write> Run<'_, W> {
         match named {
             Some(named) if processor(&named) != processor(&stated) => {
                 let (what, shown) = match selected.is_bare {
-                    true => (format!("the ELF header says {stated}; it is decoded as {named}, as asked"), named),
+                    true => (format!("the ELF header says {stated}; it is decoded as {named}, as requested"), named),
                     false => {
                         (format!("the entry says {named}, its ELF header {stated}; the header is followed"), stated)
                     }

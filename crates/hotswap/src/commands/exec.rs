@@ -35,7 +35,7 @@ pub(crate) fn run(command: &[OsString]) -> Diagnostic {
     let error = process.exec();
     Diagnostic::error(codes::NO_TOOL, error.to_string())
         .in_file(program)
-        .advise("check the command behind `hotswap exec --`")
+        .advise("check the command after `hotswap exec --`")
 }
 
 /// The position of the compiler, and the wrapper that replaces it. Launchers may have settings of the form

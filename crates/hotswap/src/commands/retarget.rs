@@ -120,12 +120,12 @@ impl Arguments {
     fn request(&self) -> Result<Request, Diagnostic> {
         let settings = self.plan(&[])?;
         if !settings.patches.is_empty() {
-            return Err(Diagnostic::error(codes::USAGE, "--patches goes with --pairs, not with --to"));
+            return Err(Diagnostic::error(codes::USAGE, "--patches can be used with --pairs, not with --to"));
         }
         for target in &self.to {
             let id: TargetId = target.parse()?;
             if *target != id.processor.name {
-                let what = format!("`{target}`: features go with the code and cannot be asked for");
+                let what = format!("`{target}`: features are those of the code and cannot be requested");
                 return Err(Diagnostic::error(codes::USAGE, what));
             }
         }
@@ -259,7 +259,7 @@ type Fates = Vec<(String, TargetResult)>;
 fn unrecorded(work: &Work<'_, Fates>) -> Option<Diagnostic> {
     let made = work.only()?.to_vec();
     let lost = hotswap_bundle::split_record(&made).is_ok_and(|(_, record)| record.is_none());
-    let what = "bytes follow the code object that its headers do not name, so its record has no place behind it";
+    let what = "bytes follow the code object that its headers do not name, so there is no place for its record";
     lost.then(|| Diagnostic::warning(codes::MALFORMED, what).advise("strip the file first, or build it again"))
 }
 
@@ -282,7 +282,7 @@ fn only_code_objects() -> Diagnostic {
 /// The code object for one other target, made from this one or from one of the other sources.
 fn relabel<'a>(bytes: &'a [u8], others: &[Input], request: &Request) -> Result<Done<'a, Fates>, Diagnostic> {
     let [target] = &request.targets[..] else {
-        let what = format!("a code object has room for one target, and {} are asked for", request.targets.len());
+        let what = format!("a code object has room for one target, and {} are requested", request.targets.len());
         return Err(Diagnostic::error(codes::USAGE, what));
     };
     let sources: Vec<&[u8]> = iter::once(bytes).chain(others.iter().map(|other| &**other)).collect();

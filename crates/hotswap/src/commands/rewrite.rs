@@ -60,7 +60,7 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
     let target: TargetId = arguments.to.parse()?;
     if arguments.to != target.processor.name {
-        let what = format!("`{}`: features go with the code and cannot be asked for", arguments.to);
+        let what = format!("`{}`: features are those of the code and cannot be requested", arguments.to);
         return Err(Diagnostic::error(codes::USAGE, what));
     }
     let policy = arguments.policy.as_deref().map(str::parse).transpose()?.unwrap_or_default();

@@ -112,7 +112,7 @@ fn identities(entries: &[Entry<'_>]) -> Vec<Diagnostic> {
     let xnack = mixed(|target| target.xnack.is_some()).map(|processor| (processor, "xnack"));
     let sramecc = mixed(|target| target.sramecc.is_some()).map(|processor| (processor, "sramecc"));
     problems.extend(xnack.into_iter().chain(sramecc).map(|(processor, feature)| {
-        let what = format!("{} stands there with and without {feature}", processor.name);
+        let what = format!("{} is listed with and without {feature}", processor.name);
         malformed(what).advise("name the feature in all entries of that processor or in none, as clang demands")
     }));
     problems

@@ -23,7 +23,7 @@ pub(crate) fn table(record: &ObjectRecord, all: &str) -> String {
     if !others.is_empty() {
         let grown: i64 = others.iter().map(|function| function.grown).sum();
         let functions = if others.len() == 1 { "function" } else { "functions" };
-        out += &format!("  and {} more {functions}, {grown:+} bytes; {all} tells of all\n", others.len());
+        out += &format!("  and {} more {functions}, {grown:+} bytes; {all} lists all\n", others.len());
     }
     out + &fewer_waves(&record.functions) + &spilled(&record.functions) + &left(&record.functions)
 }
@@ -162,7 +162,7 @@ mod tests {
         assert_eq!(
             lines[41..],
             [
-                "  and 60 more functions, +240 bytes; --report json tells of all",
+                "  and 60 more functions, +240 bytes; --report json lists all",
                 "  fewer waves: k0, k2, k4 and 47 more: 12 on a SIMD, 16 before",
                 "  left as it is: k0, k1, k2 and 97 more: f 200: why",
             ]

@@ -44,7 +44,7 @@ pub(crate) fn is_fixed(found: &Found<'_>, file: &[u8]) -> bool {
 pub(crate) fn fixed() -> Diagnostic {
     let what = "the program's descriptor holds where each of its images begins and ends, so none can change";
     Diagnostic::error(codes::OPENMP_OFFLOAD, what)
-        .advise("change the objects before the link, or compile the program anew")
+        .advise("change the objects before the link, or compile the program again")
 }
 
 /// The error when no container of the file can be processed.

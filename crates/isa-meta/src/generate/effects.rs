@@ -366,7 +366,7 @@ fn line(
         [first] => (*first, None),
         [first, second] if second.width == 1 => (*first, Some(*second)),
         [first, second] if first.width == 1 => (*second, Some(*first)),
-        _ => return Err(GenerateError::new(&shape.name, "a register's number lies in places that are not foreseen")),
+        _ => return Err(GenerateError::new(&shape.name, "a register's number is in fields that are not foreseen")),
     };
     // The parity of a dual result's partner, which is at bit 0, is passed as bit 9.
     let from = |piece: Piece| if piece.from == 0 { 9 } else { piece.from };
@@ -376,7 +376,7 @@ fn line(
     let (kind, role) = (format.slots[partner].kind, role(shape, layout, partner));
     let Piece { width, from, .. } = first;
     if at < 64 && at + width > 64 {
-        return Err(GenerateError::new(&shape.name, "a register's number lies across bit 64"));
+        return Err(GenerateError::new(&shape.name, "a register's number crosses bit 64"));
     }
     if number >= NO_SLOT {
         return Err(GenerateError::new(&shape.name, "more operands than five bits count"));

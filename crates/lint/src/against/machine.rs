@@ -149,7 +149,7 @@ impl Machine {
     /// Runs an instruction.
     pub(super) fn step(&mut self, inst: &Inst, isa: Isa, side: Side) -> Result<(), String> {
         if inst.is(Flag::Branch) || inst.is(Flag::Call) || inst.is(Flag::Return) || inst.is(Flag::Terminator) {
-            return Err(format!("`{}` goes elsewhere, and cannot be run here", inst.mnemonic()));
+            return Err(format!("`{}` transfers control elsewhere, and cannot be evaluated here", inst.mnemonic()));
         }
         if !super::site::is_idle(inst) && inst.mnemonic() != "s_set_vgpr_msb" {
             let line = Line { inst, isa, banks: self.banks };

@@ -47,7 +47,7 @@ fn computed(
             let alike = found
                 .is_some_and(|found| Some(found.to) == expected || expected.is_some() && led(found.to) == expected);
             if !alike {
-                let what = "an address that is computed from the program counter leads elsewhere";
+                let what = "an address that is computed from the program counter has another target than before";
                 findings.push(Finding::at(&TARGET, walk.old, value.pc, what));
                 continue;
             }
@@ -75,7 +75,7 @@ fn words(walk: &mut Walk<'_, '_, '_>, images: (&Image<'_>, &Image<'_>), maps: &B
         let expected = walk.map.begin(offset);
         let alike = found.is_some() && (found == expected || found.is_some_and(|to| walk.leads_on(to) == expected));
         if !alike {
-            let what = format!("the word at {:#x} leads elsewhere than to what stood at {offset:#x}", slot.place.at);
+            let what = format!("the word at {:#x} no longer leads to the code that was at {offset:#x}", slot.place.at);
             findings.push(Finding::at(&TARGET, walk.old, offset, what));
         }
     }

@@ -275,7 +275,7 @@ fn run(
             after.step(inst, sites.target, Side::Target)?;
         }
         if before.banks().mode() != after.banks().mode() {
-            return Err("the bank mode behind the replacement is another one".to_owned());
+            return Err("the bank mode after the replacement differs".to_owned());
         }
         before.same_memory(&after)?;
         for reg in own.iter() {

@@ -173,7 +173,7 @@ impl<'w, 'a, 'b> Walk<'w, 'a, 'b> {
                 .step_by(4)
                 .all(|byte| Self::word(self.old, at + byte) == Self::word(self.new, now + byte));
             if executed || !same {
-                self.say(&ENCODING, at, "the target has no such instruction, and nothing stands in its place");
+                self.say(&ENCODING, at, "the target has no such instruction, and nothing replaces it");
             }
             return u32::from(old.len());
         };
@@ -204,8 +204,10 @@ impl<'w, 'a, 'b> Walk<'w, 'a, 'b> {
             let alike = to.is_some() && (to == expected || to.is_some_and(|to| self.leads_on(to) == expected));
             // Unexecuted bytes may be data that looks like a branch.
             if !alike && (executed || old.words() != new.words()) {
-                let what =
-                    format!("a branch leads to {:#x}, and what it led to ({target:#x}) is elsewhere", to.unwrap_or(0));
+                let what = format!(
+                    "a branch leads to {:#x}, but its target ({target:#x}) was moved elsewhere",
+                    to.unwrap_or(0)
+                );
                 self.say(&TARGET, at, what);
             }
             return u32::from(new.len());
@@ -339,7 +341,7 @@ impl<'w, 'a, 'b> Walk<'w, 'a, 'b> {
             return;
         };
         let Some(code) = self.decoded(site.new.clone()) else {
-            self.say(&ENCODING, site.old, "what stands in the place of the instruction is not of the target");
+            self.say(&ENCODING, site.old, "the replacement of the instruction is not code of the target");
             return;
         };
         let branches = old.branch_target(u64::from(site.old), self.old.isa()).is_some();
@@ -392,7 +394,7 @@ impl<'w, 'a, 'b> Walk<'w, 'a, 'b> {
         let mut gaps = Vec::new();
         for range in self.claimed.iter().filter(|range| !range.is_empty()) {
             if range.start < end {
-                let what = format!("two pieces of the original stand at {:#x}", range.start);
+                let what = format!("two pieces of the original are at {:#x}", range.start);
                 self.findings.push(Finding::at(&CERTIFICATE, self.new, range.start, what));
                 return;
             }
@@ -411,7 +413,7 @@ impl<'w, 'a, 'b> Walk<'w, 'a, 'b> {
                 // moved then.
                 let led = self.leads_on(at).is_some_and(|to| self.stood(at).is_some_and(|was| was == to));
                 if !led {
-                    let what = format!("new code at {at:#x} stands for nothing of the original");
+                    let what = format!("new code at {at:#x} corresponds to nothing in the original");
                     self.findings.push(Finding::at(&UNCHANGED, self.new, at, what));
                     return;
                 }
@@ -442,7 +444,7 @@ impl<'w, 'a, 'b> Walk<'w, 'a, 'b> {
             let scc = Reg::special(Special::Scc, 1);
             let dead = [&before, &behind].iter().all(|live| live.is_dead(pair, Dead::InAllLanes));
             if !dead || !before.is_dead(scc, Dead::InAllLanes) {
-                self.say(&SCRATCH, at, "a long branch overwrites registers that are read where it leads");
+                self.say(&SCRATCH, at, "a long branch overwrites registers that are read at its target");
             }
         }
     }

@@ -109,10 +109,10 @@ impl CodePlan<'_> {
         out.copy_from_slice(self.edits.bytes_of(edit));
         for fixup in self.edits.fixups_of(edit) {
             let wrong = |what: &str| refuse(self.file + edit.offset, format!("a branch in new code {what}"));
-            let target = self.map.begin(fixup.target).ok_or_else(|| wrong("goes to where nothing is any more"))?;
+            let target = self.map.begin(fixup.target).ok_or_else(|| wrong("has a target that was removed"))?;
             let distance = target.wrapping_sub(new + u64::from(fixup.at) + 4) as i64;
             let field = out.get_mut(fixup.at as usize..).and_then(|bytes| bytes.get_mut(..2));
-            let field = field.ok_or_else(|| wrong("stands outside of it"))?;
+            let field = field.ok_or_else(|| wrong("is outside of it"))?;
             if !Reach::Short.holds(distance) {
                 return Err(wrong("is out of reach"));
             }

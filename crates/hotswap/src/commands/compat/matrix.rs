@@ -172,7 +172,7 @@ pub(super) fn markdown() -> String {
     for (title, families) in GRIDS {
         let _ = write!(text, "\n## {title}\n\n{}", grid(families));
     }
-    let _ = write!(text, "\n## Checks\n\n{}", head(&["check", "what it asks of a code object"]));
+    let _ = write!(text, "\n## Checks\n\n{}", head(&["check", "the question to a code object"]));
     for check in Check::ALL {
         text += &cells(&[check.name(), check.meaning()]);
     }
