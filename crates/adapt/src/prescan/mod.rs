@@ -50,7 +50,7 @@ impl Prescan {
         self.sections.iter().all(Candidates::is_empty)
     }
 
-    /// What keeps vector instructions apart: the program, if an instruction sets SCHED_MODE.
+    /// How vector instructions are kept apart: by the program, if an instruction sets SCHED_MODE.
     pub(crate) fn scheduling(&self) -> Scheduling {
         match self.sections.iter().any(|section| section.schedules) {
             true => Scheduling::Program,
