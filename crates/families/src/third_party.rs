@@ -303,8 +303,12 @@ mod tests {
         fn banks(&self) -> VgprBanks {
             VgprBanks::ENTRY
         }
-        fn before(&self) -> &[Inst] {
-            &[]
+        fn last_def(&self, _: Reg) -> Option<&Inst> {
+            None
+        }
+
+        fn alignment(&self, _: Reg) -> u32 {
+            1
         }
         fn dead(&self, file: RegFile, count: u8, _: u8, excluding: &RegSet) -> Option<Reg> {
             (40..44).map(|index| Reg::new(file, index, count)).find(|reg| !excluding.touches(*reg))

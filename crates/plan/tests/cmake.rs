@@ -5,8 +5,8 @@
 use hotswap_plan::{Keyword, PLAN_OPTIONS, PlanOption};
 use hotswap_userland::golden;
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
 use std::fs;
+use std::path::{Path, PathBuf};
 
 fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name)

@@ -6,6 +6,7 @@
 //! | [`liveness`] | which registers may still be read | backward, callees before callers |
 //! | [`interprocedural`] | which registers are live when a function returns | callers before callees |
 //! | [`waitcnt`] | which registers outstanding memory operations may still write | forward |
+//! | [`reaching_defs`] | which instruction of a block wrote a register last | backward, within a block |
 //! | [`reachability`] | which kernels and which unknown code reach a function | along calls |
 //!
 //! [`section::SectionProgram`] holds a program and computes each of them when it is first needed; [`cursor`] answers
@@ -21,5 +22,6 @@ pub(crate) mod cursor;
 pub(crate) mod interprocedural;
 pub(crate) mod liveness;
 pub(crate) mod reachability;
+pub(crate) mod reaching_defs;
 pub(crate) mod section;
 pub(crate) mod waitcnt;

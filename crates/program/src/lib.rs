@@ -43,6 +43,7 @@ pub use analysis::banks::BankMap;
 pub use analysis::cursor::{BankCursor, BlockCursor, LivenessCursor};
 pub use analysis::interprocedural::caller_saved_vectors;
 pub use analysis::liveness::{Dead, Live, Liveness, Summaries};
+pub use analysis::reaching_defs::{LastDefs, ReachingDefs};
 pub use analysis::section::SectionProgram;
 pub use analysis::waitcnt::{OutstandingWrites, WaitcntState};
 pub use block::{Block, Exit, Successors};

@@ -17,8 +17,12 @@ impl Surroundings for Nothing {
     fn banks(&self) -> VgprBanks {
         VgprBanks::ENTRY
     }
-    fn before(&self) -> &[Inst] {
-        &[]
+    fn last_def(&self, _: Reg) -> Option<&Inst> {
+        None
+    }
+
+    fn alignment(&self, _: Reg) -> u32 {
+        1
     }
     fn dead(&self, _: RegFile, _: u8, _: u8, _: &RegSet) -> Option<Reg> {
         None

@@ -1,8 +1,7 @@
 //! The block up to a site. Sites of one block are visited in order, and few families look back.
 
-use hotswap_families::code::Writers;
 use hotswap_isa::Inst;
-use hotswap_program::{BlockCursor, SectionProgram};
+use hotswap_program::{BlockCursor, LastDefs, SectionProgram};
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -11,7 +10,7 @@ pub(super) struct BlockPrefix(BlockCursor<Prefix>);
 #[derive(Debug, Default)]
 struct Prefix {
     code: Vec<Inst>,
-    writers: Writers,
+    last_defs: LastDefs,
 }
 
 impl BlockPrefix {
@@ -36,7 +35,7 @@ impl BlockPrefix {
     }
 
     /// Cached results about the code.
-    pub(super) fn writers(&self) -> Option<&Writers> {
-        self.0.last().map(|prefix| &prefix.writers)
+    pub(super) fn last_defs(&self) -> Option<&LastDefs> {
+        self.0.last().map(|prefix| &prefix.last_defs)
     }
 }

@@ -3,13 +3,15 @@
 use super::block_prefix::BlockPrefix;
 use crate::registers::budget::{Kernel, SGPRS, VgprBudget, never_borrowed};
 use crate::registers::spill::{self, Reason};
-use hotswap_families::code::{SPILL_LIMIT, Scheduling, SpillSlot, Surroundings, Writers};
+use hotswap_families::code::{SPILL_LIMIT, Scheduling, SpillSlot, Surroundings};
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::effects::Counter;
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::regset::RegSet;
 use hotswap_isa::{Flag, Inst};
-use hotswap_program::{BankCursor, Dead, Live, LivenessCursor, OutstandingWrites, SectionProgram, WaitcntState};
+use hotswap_program::{
+    BankCursor, Dead, Live, LivenessCursor, OutstandingWrites, ReachingDefs, SectionProgram, WaitcntState,
+};
 use std::cell::{Cell, OnceCell, RefCell};
 
 /// The query context that the sites of one function share.
@@ -139,6 +141,12 @@ impl<'s, 'u, 'a> SiteContext<'s, 'u, 'a> {
         function.entered_anywhere().is_none().then(|| self.before.get_or_init(prefix))
     }
 
+    /// The definitions in the block before the site.
+    fn defs(&self) -> ReachingDefs<'_> {
+        let before = self.prefix().map_or(&[][..], BlockPrefix::code);
+        ReachingDefs { isa: self.context.unit.isa(), banks: self.banks, before }
+    }
+
     /// Whether the instruction acts in active lanes only, so that its replacement does so, too. Matrix instructions
     /// write all lanes.
     fn keeps_to_its_lanes(&self) -> bool {
@@ -207,12 +215,12 @@ impl Surroundings for SiteContext<'_, '_, '_> {
         self.banks
     }
 
-    fn before(&self) -> &[Inst] {
-        self.prefix().map_or(&[], BlockPrefix::code)
+    fn last_def(&self, reg: Reg) -> Option<&Inst> {
+        self.defs().last_def(self.prefix()?.last_defs(), reg)
     }
 
-    fn writers(&self) -> Option<&Writers> {
-        self.prefix()?.writers()
+    fn alignment(&self, reg: Reg) -> u32 {
+        self.defs().alignment(self.prefix().and_then(BlockPrefix::last_defs), reg)
     }
 
     fn dead(&self, file: RegFile, count: u8, align: u8, excluding: &RegSet) -> Option<Reg> {

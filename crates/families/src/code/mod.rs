@@ -13,14 +13,12 @@
 //! around an insertion (the engine's: it moves their members), and text.
 
 mod flow;
-mod lookback;
 pub(crate) mod scaled;
 mod sequence;
 mod site;
 mod spill;
 
 pub use flow::{Block, Code, Flow, Insertion};
-pub use lookback::{Writers, alignment, last_writer};
 pub use sequence::Sequence;
 pub use site::{Answer, Refusal, Replacement, Scheduling, Site, Surroundings};
 pub use spill::{SPILL_LIMIT, SpillSlot, with_spills};

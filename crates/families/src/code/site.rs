@@ -1,6 +1,5 @@
 //! One instruction, the queries about its surroundings, and the possible answers.
 
-use super::lookback::Writers;
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::effects::{Counter, role};
 use hotswap_isa::reg::{Reg, RegFile};
@@ -34,14 +33,12 @@ pub trait Surroundings {
     /// The bank mode before the site.
     fn banks(&self) -> VgprBanks;
 
-    /// Instructions before the site that execute on every path to it, nearest last. Only the first may be a branch
-    /// target. May be empty.
-    fn before(&self) -> &[Inst];
+    /// The last instruction before the site that may write `reg`, if it executes on every path to the site. `None` if
+    /// nothing is known.
+    fn last_def(&self, reg: Reg) -> Option<&Inst>;
 
-    /// Cached results about these, if sites of one block are visited in order.
-    fn writers(&self) -> Option<&Writers> {
-        None
-    }
+    /// A power of two that divides the value of a VGPR in every active lane; 1 if nothing is known.
+    fn alignment(&self, reg: Reg) -> u32;
 
     /// `count` neighbouring registers of `file`, the first a multiple of `align`, none of them in `excluding`, that are
     /// not read at or after the site before being written, and that no outstanding load, store or other operation still

@@ -3,7 +3,7 @@
 //! M0\[15:0\] selects the workgroups; the target hangs unless it is 0. The load stays. M0 is 0 while it is issued, and
 //! is restored if it is read later. LLVM for the target writes the same `s_mov_b32 m0, 0`.
 
-use crate::code::{Answer, InstructionFamily, Refusal, Sequence, Site, Surroundings, Suspects, last_writer};
+use crate::code::{Answer, InstructionFamily, Refusal, Sequence, Site, Surroundings, Suspects};
 use crate::registry::{Apply, Registry};
 use crate::table::slot;
 use hotswap_isa::encode::Arg;
@@ -25,7 +25,7 @@ fn concerns(entry: Entry) -> bool {
 const M0: Reg = Reg::special(Special::M0, 1);
 
 fn rewrite(site: &Site<'_>, around: &dyn Surroundings) -> Result<Answer, Refusal> {
-    if last_writer(site, around, M0).is_some_and(|(_, writer)| sets_zero(writer)) {
+    if around.last_def(M0).is_some_and(sets_zero) {
         return Ok(Answer::Leave("M0 is 0 already"));
     }
     let mut code = Sequence::new(site, around);

@@ -13,12 +13,10 @@
 //! the other, so the number outstanding when a wait ends never grows: the program's waits are enough. If a register is
 //! borrowed, or the program separates instructions itself, both are waited for at once.
 //!
-//! LLVM for the target does the same: it folds neighbours, keeps the two-address form if it knows the alignment, and
+//! LLVM for the target does the same: it folds neighbours, keeps the two-address form if it knows the and
 //! waits for two accesses where it needs their results.
 
-use crate::code::{
-    Answer, InstructionFamily, Refusal, Scheduling, Sequence, Site, Surroundings, Suspects, alignment, borrow,
-};
+use crate::code::{Answer, InstructionFamily, Refusal, Scheduling, Sequence, Site, Surroundings, Suspects, borrow};
 use crate::registry::{Apply, Registry};
 use crate::table::slot;
 use hotswap_isa::encode::Arg;
@@ -112,7 +110,7 @@ fn rewrite(site: &Site<'_>, around: &dyn Surroundings) -> Result<Answer, Refusal
     let Some(shape) = Shape::of(site.inst.mnemonic()) else { return Ok(Answer::NotMine) };
     let banks = around.banks();
     let address = site.register(Name::Addr, banks)?;
-    if u64::from(alignment(site, around, address)) >= shape.element {
+    if u64::from(around.alignment(address)) >= shape.element {
         return Ok(Answer::Leave("the address is aligned to the element"));
     }
     let dwords = (shape.element / 4) as u8;

@@ -3,7 +3,7 @@
 //! The low half of the second descriptor's first dword selects them; the target hangs unless it is 0. It is cleared
 //! before the load, and the dword is restored if it is read later. Stores have no such mask.
 
-use crate::code::{Answer, InstructionFamily, Refusal, Sequence, Site, Surroundings, Suspects, borrow, last_writer};
+use crate::code::{Answer, InstructionFamily, Refusal, Sequence, Site, Surroundings, Suspects, borrow};
 use crate::registry::{Apply, Registry};
 use crate::table::slot;
 use hotswap_isa::encode::Arg;
@@ -28,7 +28,7 @@ fn rewrite(site: &Site<'_>, around: &dyn Surroundings) -> Result<Answer, Refusal
         _ => return Err(Refusal::new("the second descriptor is in no plain scalar registers", crate::code::RECOMPILE)),
     };
     let cleared = |writer: &Inst| clears_low_half(writer, site.source, descriptor);
-    if last_writer(site, around, descriptor).is_some_and(|(_, writer)| cleared(writer)) {
+    if around.last_def(descriptor).is_some_and(cleared) {
         return Ok(Answer::Leave("the mask is 0 already"));
     }
     let mut code = Sequence::new(site, around);

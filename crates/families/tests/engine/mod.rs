@@ -10,6 +10,7 @@ use hotswap_isa::effects::{Counter, Flow as Next};
 use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::regset::RegSet;
 use hotswap_isa::{Flag, Inst, Isa, Name, Target};
+use hotswap_program::ReachingDefs;
 
 /// The surroundings that a case declares.
 #[derive(Debug, Clone)]
@@ -83,13 +84,23 @@ struct SiteContext<'a> {
     setting: &'a Setting,
 }
 
+impl SiteContext<'_> {
+    fn defs(&self) -> ReachingDefs<'_> {
+        ReachingDefs { isa: self.isa, banks: self.banks, before: &self.code[self.start..self.index] }
+    }
+}
+
 impl Surroundings for SiteContext<'_> {
     fn banks(&self) -> VgprBanks {
         self.banks
     }
 
-    fn before(&self) -> &[Inst] {
-        &self.code[self.start..self.index]
+    fn last_def(&self, reg: Reg) -> Option<&Inst> {
+        self.defs().last_def(None, reg)
+    }
+
+    fn alignment(&self, reg: Reg) -> u32 {
+        self.defs().alignment(None, reg)
     }
 
     fn dead(&self, file: RegFile, count: u8, align: u8, excluding: &RegSet) -> Option<Reg> {

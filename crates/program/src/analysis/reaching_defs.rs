@@ -1,10 +1,9 @@
-//! Facts about a register from the instructions before a site.
+//! Reaching definitions within a block: the last instruction that may have written a register, and what follows from it.
 //!
-//! Invariants: a claim holds on every path to the site, in every lane that is active there. An instruction that is not
+//! Invariants: a claim holds on every path to the end of the code, in every lane that is active there. An instruction that is not
 //! understood gives the weakest claim. The search stops at a change of the bank mode, and for vector registers at a
 //! change of EXEC: a write under a smaller EXEC leaves old values in the other lanes.
 
-use super::site::{Site, Surroundings};
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::effects::{Flow, ImplicitSet, role};
 use hotswap_isa::reg::{Reg, RegFile, Special};
@@ -15,21 +14,9 @@ use std::cell::RefCell;
 const REACH: usize = 64;
 const DEPTH: u32 = 6;
 
-/// The nearest instruction before the site that may write `reg` (physical), and how many instructions precede it.
-pub fn last_writer<'a>(site: &Site<'_>, around: &'a dyn Surroundings, reg: Reg) -> Option<(usize, &'a Inst)> {
-    let look = Look { isa: site.source, banks: around.banks(), before: around.before() };
-    look.last_writer(around.writers(), reg)
-}
-
-/// A power of two that divides the value of a VGPR (physical) in every active lane; 1 if nothing is known.
-pub fn alignment(site: &Site<'_>, around: &dyn Surroundings, reg: Reg) -> u32 {
-    let look = Look { isa: site.source, banks: around.banks(), before: around.before() };
-    1 << look.zeros_of(look.last_writer(around.writers(), reg), reg, DEPTH)
-}
-
-/// Cached results for one site of a block. For the next site, only the instructions in between are examined.
+/// Cached results for one offset of a block. For the next one, only the instructions in between are examined.
 #[derive(Debug, Clone, Default)]
-pub struct Writers(RefCell<Vec<Found>>);
+pub struct LastDefs(RefCell<Vec<Found>>);
 
 /// The writer of a register before instruction number `end`, under a bank mode.
 #[derive(Debug, Clone, Copy)]
@@ -40,7 +27,7 @@ struct Found {
     writer: Option<usize>,
 }
 
-impl Writers {
+impl LastDefs {
     /// The most registers that are cached: addresses are in few.
     const MOST: usize = 16;
 
@@ -53,22 +40,36 @@ impl Writers {
 /// The most low zero bits that are counted: no access is wider than 16 bytes.
 const MOST: u32 = 4;
 
-#[derive(Clone, Copy)]
-struct Look<'a> {
-    isa: Isa,
-    banks: VgprBanks,
-    before: &'a [Inst],
+/// The instructions of a block before an offset, nearest last. Only the first may be a branch target.
+#[derive(Debug, Clone, Copy)]
+pub struct ReachingDefs<'a> {
+    /// The instruction set of the code.
+    pub isa: Isa,
+    /// The bank mode after the last instruction.
+    pub banks: VgprBanks,
+    /// The instructions. May be empty.
+    pub before: &'a [Inst],
 }
 
-impl<'a> Look<'a> {
-    /// The nearest instruction before the site that may write `reg`.
-    fn last_writer(&self, writers: Option<&Writers>, reg: Reg) -> Option<(usize, &'a Inst)> {
+impl<'a> ReachingDefs<'a> {
+    /// The nearest instruction that may write `reg` (physical).
+    pub fn last_def(&self, cache: Option<&LastDefs>, reg: Reg) -> Option<&'a Inst> {
+        self.last_writer(cache, reg).map(|(_, inst)| inst)
+    }
+
+    /// A power of two that divides the value of a VGPR (physical) in every active lane; 1 if nothing is known.
+    pub fn alignment(&self, cache: Option<&LastDefs>, reg: Reg) -> u32 {
+        1 << self.zeros_of(self.last_writer(cache, reg), reg, DEPTH)
+    }
+
+    /// The nearest instruction that may write `reg`, with its number.
+    fn last_writer(&self, cache: Option<&LastDefs>, reg: Reg) -> Option<(usize, &'a Inst)> {
         let end = self.before.len();
-        let Some(mut writers) = writers.and_then(|writers| writers.0.try_borrow_mut().ok()) else {
+        let Some(mut cache) = cache.and_then(|cache| cache.0.try_borrow_mut().ok()) else {
             return self.writer(end, reg);
         };
-        let known = writers.iter().position(|found| found.reg == reg && found.banks == self.banks && found.end <= end);
-        let writer = match known.map(|known| writers[known]) {
+        let known = cache.iter().position(|found| found.reg == reg && found.banks == self.banks && found.end <= end);
+        let writer = match known.map(|known| cache[known]) {
             Some(found) => match self.look(found.end, end, reg) {
                 Looked::Nothing => found.writer.filter(|writer| writer + REACH >= end),
                 Looked::Writer(writer) => Some(writer),
@@ -78,8 +79,8 @@ impl<'a> Look<'a> {
         };
         let found = Found { reg, banks: self.banks, end, writer };
         match known {
-            Some(known) => writers[known] = found,
-            None if writers.len() < Writers::MOST => writers.push(found),
+            Some(known) => cache[known] = found,
+            None if cache.len() < LastDefs::MOST => cache.push(found),
             None => {}
         }
         writer.and_then(|writer| Some((writer, self.before.get(writer)?)))
@@ -268,7 +269,7 @@ mod tests {
                 let Some(Value::Reg(reg)) = inst.operand(isa, Name::Vdst) else { continue };
                 let zero = isa.decode(&[0x80, 0x02, 0x02, 0x7e]).unwrap();
                 let before = [zero, inst];
-                let look = Look { isa, banks: VgprBanks::ENTRY, before: &before };
+                let look = ReachingDefs { isa, banks: VgprBanks::ENTRY, before: &before };
                 assert_eq!(look.zeros(2, reg, DEPTH), 0, "{inst:?} on {name}");
                 seen.insert((entry.mnemonic(), entry.is(Flag::Sdwa)));
             }
@@ -287,10 +288,10 @@ mod tests {
         let (mut found, mut near) = (0, 0);
         for _ in 0..20 {
             let code = code(isa, &mut random);
-            let writers = Writers::default();
+            let cache = LastDefs::default();
             let mut banks = VgprBanks::ENTRY;
             for end in 0..=code.len() {
-                let look = Look { isa, banks, before: &code[..end] };
+                let look = ReachingDefs { isa, banks, before: &code[..end] };
                 let reg = match random(8) {
                     0 => Reg::special(Special::M0, 1),
                     1 => Reg::new(RegFile::Sgpr, random(16) as u16, 1),
@@ -298,7 +299,7 @@ mod tests {
                 };
                 let place = |found: Option<(usize, &Inst)>| found.map(|(place, _)| place);
                 let expected = place(look.writer(end, reg));
-                assert_eq!(place(look.last_writer(Some(&writers), reg)), expected, "{end} {reg:?}");
+                assert_eq!(place(look.last_writer(Some(&cache), reg)), expected, "{end} {reg:?}");
                 found += usize::from(expected.is_some());
                 near += usize::from(expected.is_some_and(|place| place + 8 > end));
                 banks = code.get(end).map_or(banks, |inst| banks.after(inst, isa));
