@@ -127,10 +127,13 @@ mod tests {
     /// The code that reads operands, values and sizes of images: every feature that these files query must be in the
     /// list.
     const READERS: &[&str] = &[
-        include_str!("../../../isa/src/image.rs"),
         include_str!("../../../isa/src/kind.rs"),
+        include_str!("../../../isa/src/number.rs"),
         include_str!("../../../isa/src/operand.rs"),
+        include_str!("../../../isa/src/operand/image.rs"),
+        include_str!("../../../isa/src/quirks.rs"),
         include_str!("../../../isa/src/reg.rs"),
+        include_str!("../../../isa/src/target_class.rs"),
         include_str!("../../../isa/src/value.rs"),
     ];
 
