@@ -44,7 +44,7 @@ fn refusals_name_the_reason() {
         ("gfx1030", "gfx1100", "GFX10.3 (RDNA 2) and GFX11 (RDNA 3) encode"),
         ("gfx1030", "gfx11-generic", "GFX10.3 (RDNA 2) and GFX11 (RDNA 3) encode"),
         ("gfx803", "gfx900", "GFX8 and GFX9 (Vega) encode"),
-        ("gfx802", "gfx803", "nobody has compared"),
+        ("gfx802", "gfx803", "have not been compared"),
         ("gfx1251", "gfx1250-strict", "first stepping"),
         ("gfx942", "gfx940", "gfx940 was withdrawn"),
         ("gfx10-3-generic", "gfx1031", "as it is"),
@@ -180,7 +180,7 @@ fn the_truth_table_of_routes() {
         ("gfx1250-strict", "gfx1250", "gfx1250=>gfx1250-strict", Rewrite("gfx1250")),
         ("gfx1250-strict", "gfx12-5-generic gfx1250", "best", Rewrite("gfx1250")),
         ("gfx1250-strict", "gfx1251 gfx12-5-generic", "+best", Refused(codes::NO_ROUTE, "it is made from gfx1250; code for gfx1251 cannot serve gfx1250-strict: ")),
-        ("gfx1250", "gfx1250-strict", "+best", Refused(codes::NO_ROUTE, "nobody has compared the two steppings")),
+        ("gfx1250", "gfx1250-strict", "+best", Refused(codes::NO_ROUTE, "the two steppings have not been compared")),
         // Otherwise a refusal with everything that was considered.
         ("gfx1031", "gfx1030", "", Refused(codes::NO_ROUTE, "gfx1030 is there, but the plan has no gfx1030=>gfx1031")),
         ("gfx1031", "gfx1030", "gfx1032=>gfx1031", Refused(codes::NO_ROUTE, "no code object for gfx1032; gfx1030 is there")),

@@ -97,7 +97,7 @@ fn code_that_changes_is_told_as_such() {
     let value = json("gfx1250 gfx1250-strict --format json");
     assert_eq!((&value["allowed"], &value["verdict"]), (&true.into(), &"rewrite".into()));
     assert_eq!(value["pair"]["strategy"], "rewrite");
-    compat("gfx1250-strict gfx1250").assert().code(11).stderr(contains("nobody has compared"));
+    compat("gfx1250-strict gfx1250").assert().code(11).stderr(contains("have not been compared"));
 }
 
 #[test]

@@ -155,7 +155,7 @@ const FORMATS: &[(&str, &[u8], &str)] = &[
     ("x.whl", b"PK\x03\x04....", "zip archive"),
     ("x.tar.gz", b"\x1f\x8b\x08....", "gunzip"),
     ("x.kdb", b"SQLite format 3\0....", "MIOpen"),
-    ("x.dat", b"\x82\xa9solutions\x90\xa7library\x80", ".hsaco files beside it"),
+    ("x.dat", b"\x82\xa9solutions\x90\xa7library\x80", ".hsaco files next to it"),
     ("x.deb", b"!<arch>\ndebian-binary   0           0     0     100644  4         `\n2.0\n", "dpkg-deb"),
 ];
 
@@ -234,7 +234,10 @@ fn a_code_object_on_its_own_keeps_its_record() {
     directory.run("inspect b").success().stdout(contains("verified").count(2));
     // Where other bytes follow, a record has no place, and a warning says so.
     directory.write("long.co", &[object("gfx1030"), b"more".to_vec()].concat());
-    directory.run("retarget long.co --to gfx1031 -o z.co").success().stderr(contains("its record has no place"));
+    directory
+        .run("retarget long.co --to gfx1031 -o z.co")
+        .success()
+        .stderr(contains("there is no place for its record"));
     assert_eq!(directory.read("z.co"), [object("gfx1031"), b"more".to_vec()].concat());
     // A changed byte is detected.
     let mut damaged = made;

@@ -130,7 +130,7 @@ const DOT: &str = "#include \"hip.h\"
 __global__ void with_dot(float *p, unsigned a, unsigned b) {
   asm volatile(\"v_dot2_f32_f16 %0, %1, %2, %0\" : \"+v\"(p[0]) : \"v\"(a), \"v\"(b));
 }
-__global__ void plain(float *p) { p[threadIdx.x] += 1; }
+__global__ void plain(float *p) { p[__builtin_amdgcn_workitem_id_x()] += 1; }
 int main() { plain<<<1, 64>>>(nullptr); with_dot<<<1, 64>>>(nullptr, 1, 2); return 0; }
 ";
 
@@ -140,8 +140,9 @@ fn kernels_that_cannot_be_made_are_left_out_where_that_is_asked_for() {
     let name = "kernels_that_cannot_be_made_are_left_out_where_that_is_asked_for";
     let Some(bench) = Workbench::new(name).map(Bench) else { return };
     let version = bench.0.versions[0];
+    bench.0.write("hip.h", HIP_HEADER.as_bytes());
     bench.0.write("dot.hip", DOT.as_bytes());
-    bench.0.run(&format!("clang++-{version} -x hip --offload-arch=gfx1011 -O2 dot.hip -o dot -lamdhip64"));
+    bench.0.run(&format!("clang++-{version} -x hip -nogpuinc --offload-arch=gfx1011 -O2 dot.hip -o dot -lamdhip64"));
     let words = ["retarget", "dot", "--to", "gfx1010", "--allow", "experimental", "-o", "made"];
     bench.hotswap(&words).assert().code(13).stderr(contains("[HS0408]").and(contains("with_dot")));
     let asked = [&words[..], &["--leave-out", "kernels"]].concat();
@@ -171,13 +172,13 @@ fn kernels_that_cannot_be_made_are_left_out_where_that_is_asked_for() {
 /// 150 values that live at once where 1024 work-items share a work-group: gfx1100 has the registers, gfx1102 has not. It
 /// reads no work-group ID, so code for gfx1103 serves gfx1102.
 const WIDE: &str = "#include \"hip.h\"
-__global__ __launch_bounds__(1024) void wide(float *p) {
+__global__ __attribute__((launch_bounds(1024))) void wide(float *p) {
   float x[150];
   #pragma unroll
-  for (int i = 0; i < 150; ++i) x[i] = p[threadIdx.x + i * 1024];
+  for (int i = 0; i < 150; ++i) x[i] = p[__builtin_amdgcn_workitem_id_x() + i * 1024];
   asm volatile(\"\" ::: \"memory\");
   #pragma unroll
-  for (int i = 0; i < 150; ++i) p[threadIdx.x + i * 1024] = x[149 - i];
+  for (int i = 0; i < 150; ++i) p[__builtin_amdgcn_workitem_id_x() + i * 1024] = x[149 - i];
 }
 ";
 
@@ -187,9 +188,10 @@ fn the_next_source_file_serves_where_the_best_fails_its_checks() {
     let name = "the_next_source_file_serves_where_the_best_fails_its_checks";
     let Some(bench) = Workbench::new(name).map(Bench) else { return };
     let version = bench.0.versions[0];
+    bench.0.write("hip.h", HIP_HEADER.as_bytes());
     bench.0.write("wide.hip", WIDE.as_bytes());
     for target in ["gfx1100", "gfx1103"] {
-        let compile = "-O2 --offload-device-only --no-gpu-bundle-output";
+        let compile = "-nogpuinc -O2 --offload-device-only --no-gpu-bundle-output";
         bench.0.run(&format!("clang++-{version} -x hip --offload-arch={target} {compile} wide.hip -o {target}.co"));
     }
     let words = ["retarget", "gfx1100.co", "--to", "gfx1102", "-o", "made.co"];

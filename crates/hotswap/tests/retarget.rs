@@ -310,7 +310,7 @@ fn wishes_that_make_no_sense_are_refused_and_the_input_stays() {
     for (words, code, says) in [
         ("retarget x -o y", 2, "required"),
         ("retarget x --to gfx9999 -o y", 11, "gfx9999"),
-        ("retarget x --to gfx90a:xnack+ -o y", 2, "features go with the code"),
+        ("retarget x --to gfx90a:xnack+ -o y", 2, "features are those of the code"),
         ("retarget x --to gfx1031 --pairs gfx1030=>gfx1031 -o y", 2, "cannot be used with"),
         ("retarget x --pairs gfx1030=>gfx1031 --drop gfx1030 -o y", 2, "cannot be used with"),
         ("retarget x --to gfx1031 --jobs 0 -o y", 2, "0"),

@@ -160,7 +160,7 @@ fn what_is_not_known_is_refused() {
     };
     assert!(refusal(&case.linked, 1, with(0)).contains("holds no code"));
     assert!(refusal(&case.linked, section, with(2)).contains("is not at an instruction"));
-    assert!(refusal(&case.linked, section, with(1 << 40)).contains("stands in no function"));
+    assert!(refusal(&case.linked, section, with(1 << 40)).contains("is in no function"));
     let mut part = Edits::new();
     part.remove(case.places[0].1, 2);
     assert!(refusal(&case.linked, section, part).contains("no whole instructions"));
