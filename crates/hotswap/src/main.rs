@@ -22,6 +22,7 @@ mod work;
 
 use clap::Parser;
 use hotswap_report::{Diagnostic, codes};
+use mimalloc::MiMalloc;
 use outcome::Outcome;
 use std::any::Any;
 use std::io::{self, Write};
@@ -29,6 +30,9 @@ use std::panic::{self, UnwindSafe};
 use std::process::ExitCode;
 use std::sync::OnceLock;
 use work::{grouped, text};
+
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     hotswap_files::end_on_truncated_input("hotswap");

@@ -2,7 +2,6 @@
 //!
 //! Invariant: nothing here knows a command, its arguments or its outcome.
 
-pub(crate) mod allocator;
 pub(crate) mod code_objects;
 pub(crate) mod containers;
 pub(crate) mod functions;

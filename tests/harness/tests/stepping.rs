@@ -19,6 +19,24 @@ __global__ void product(const V16 *a, const V16 *b, V8 *c) {
 int main() { product<<<1, 32>>>(nullptr, nullptr, nullptr); return 0; }
 "#;
 
+/// The same in a function that is called: a linker that strips leaves no symbol of it.
+const CALLED: &str = r#"#include "hip.h"
+typedef int V16 __attribute__((ext_vector_type(16)));
+typedef float V8 __attribute__((ext_vector_type(8)));
+static __device__ __attribute__((noinline)) V8 step(const V16 *a, V8 c) {
+  return __builtin_amdgcn_wmma_f32_16x16x128_fp8_fp8(a[0], a[1], (short)0, c, false, false);
+}
+__global__ void product(const V16 *a, V8 *c) {
+  unsigned lane = __builtin_amdgcn_workitem_id_x();
+  V8 sum = c[lane];
+  for (int i = 0; i < 64; ++i) sum = step(a + 2 * i, sum);
+  c[lane] = sum;
+}
+int main() { product<<<1, 32>>>(nullptr, nullptr); return 0; }
+"#;
+/// An instruction of [`MATRIX`] and [`CALLED`] that the target lacks.
+const LACKED: &str = "v_wmma_f32_16x16x128_fp8_fp8";
+
 /// Code that it can compile, with instructions that differ between the steppings.
 const PAIRS: &str = r#"#include "hip.h"
 __device__ __attribute__((noinline)) float sum(const float *p, int n) {
@@ -51,6 +69,14 @@ const DRIVERS: &[&[&str]] = &[
     &["--no-offload-new-driver", "--offload-compress", "-O0"],
 ];
 
+/// Links that leave fewer symbols.
+const STRIPPED: &[&[&str]] = &[
+    &["--no-offload-new-driver", "-Xoffload-linker", "-s"],
+    &["--no-offload-new-driver", "-Xoffload-linker", "-x"],
+    &["--no-offload-new-driver", "-Xoffload-linker", "--discard-all"],
+    &["--offload-new-driver", "-Xoffload-linker", "-s"],
+];
+
 fn cases(clang: &Clang) -> Vec<Case> {
     let mut cases = Vec::new();
     // Clang 24 has one driver only.
@@ -60,6 +86,12 @@ fn cases(clang: &Clang) -> Vec<Case> {
             for source in [("matrix", MATRIX), ("pairs", PAIRS)] {
                 cases.push(Case { version: clang.version, words, rdc, source });
             }
+        }
+    }
+    let drivers = STRIPPED.iter().filter(|words| clang.version < 24 || words[0] == "--offload-new-driver");
+    for words in drivers {
+        for source in [("matrix", MATRIX), ("called", CALLED)] {
+            cases.push(Case { version: clang.version, words, rdc: false, source });
         }
     }
     cases
@@ -127,6 +159,11 @@ impl Case {
         if strict.mach() != Some(EF_MACH_STRICT) {
             return Err(format!("machine {:?}", strict.mach()));
         }
+        ours.write("strict.co", &strict.bytes);
+        let listed = Call::new(bench, &ours.inside, &["llvm-objdump-24", "-d", "strict.co"]).run();
+        if !listed.ok() || !listed.stdout.contains("s_endpgm") || listed.stdout.contains(LACKED) {
+            return Err(format!("gfx1250-strict has `{LACKED}`, or cannot be read: {}", listed.brief()));
+        }
         let hotswap = bench.installed("bin/hotswap");
         let inspected = Call::new(bench, &ours.inside, &[hotswap.as_str(), "inspect", "--format", "json", "x"]).run();
         let route = format!("\"route\": \"{}\"", self.route());
@@ -156,8 +193,9 @@ fn of<'a>(devices: &'a [Device], target: &str) -> Result<&'a Device, String> {
 fn every_mode_makes_the_other_stepping_and_keeps_what_clang_made() {
     let Some(bench) = Bench::ready("steppings") else { return };
     let all = bench.clangs.iter().flat_map(cases).collect();
-    // Clang 24 takes another route for one of the sources.
-    let cases = one_of_each("steppings", all, |case| (case.words, case.rdc, case.source.0), |case| case.version >= 24);
+    // Clang 24 takes another route for one of the sources; which symbols are left depends on the linker's version.
+    let with_all = |case: &Case| case.version >= 24 || case.source.0 == "called";
+    let cases = one_of_each("steppings", all, |case| (case.words, case.rdc, case.source.0), with_all);
     let results = parallel(&cases, |case| case.judge(&bench));
     let wrong = cases.iter().zip(&results).filter_map(|(case, result)| Some((case.name(), result.as_ref().err()?)));
     let wrong: Vec<_> = wrong.map(|(name, error)| format!("{name}: {error}")).collect();

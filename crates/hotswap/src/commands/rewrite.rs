@@ -15,7 +15,7 @@ mod repro;
 use crate::args::Format;
 use crate::outcome::{Outcome, severity};
 use crate::work::containers::{Done, Job, MAPPED, Work, host_part, threads};
-use crate::work::{allocator, unsuited};
+use crate::work::unsuited;
 use clap::Args;
 use hotswap_adapt::{Order, Prepared};
 use hotswap_bundle::{Form, Found};
@@ -125,7 +125,6 @@ impl<'t> Task<'t> {
         if self.stops(&objects) {
             return Ok((self.report(objects), None));
         }
-        allocator::give_back();
         let size = self.write(prepared.as_ref())?;
         Ok((self.report(objects), Some(size)))
     }

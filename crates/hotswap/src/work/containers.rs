@@ -9,7 +9,6 @@
 //! the number of threads changes nothing. Memory holds a few containers, whatever the size of the file: pages of mapped
 //! files are released after they were read, and large containers that must be unpacked wait for one another.
 
-use crate::work::allocator;
 use crate::work::memory_budget::MemoryBudget;
 use hotswap_bundle::linked::Exchange;
 use hotswap_bundle::{Draft, Form, Found, Known, Summary, open};
@@ -127,7 +126,6 @@ impl<'j> Job<'j> {
         step: &Step<'_, 'j, T>,
     ) -> Result<Work<'j, T>, Diagnostic> {
         let scratch = if self.input.len() < LARGE { None } else { Some(Scratch::beside(self.output)?) };
-        allocator::keep_little();
         let (progress, budget) = (self.progress(&found), MemoryBudget::default());
         let next = AtomicUsize::new(0);
         let slots: Vec<Slot<'j, T>> = found.iter().map(|_| Mutex::new(None)).collect();
