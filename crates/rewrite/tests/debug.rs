@@ -6,7 +6,7 @@ mod common;
 use common::{Random, assemble, edits, instructions, labels, renumbered, sites, tool, with_labels, with_nops};
 use hotswap_code_object::image::Image;
 use hotswap_rewrite::{Options, rewrite};
-use hotswap_userland::{Workbench, in_turn, say};
+use hotswap_userland::{Workbench, everything, in_turn, say};
 use std::collections::BTreeMap;
 
 /// Arguments for the compiler, the assembler and the linker; sections that must exist.
@@ -44,7 +44,7 @@ fn rare_forms_of_debug_information_are_llvms_and_verify() {
     let Some(bench) = Workbench::new("rare debug information") else { return };
     let (mut random, mut files, mut exact, mut wrong) = (Random(5), 0, 0, Vec::new());
     let forms = in_turn("rare debug information", FORMS, &bench.versions, |_| false);
-    let fewest = forms.len() * 2;
+    let fewest = if everything() { 60 } else { forms.len() * 2 };
     for (&version, (compiler, assembler, linker, sections)) in forms {
         bench.write("t.clcpp", include_bytes!("kernels/types.clcpp"));
         bench.run(&format!(
