@@ -109,7 +109,7 @@ fn circles(sources: &[Source]) {
     let mut imports: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
     for source in sources {
         let own = imports.entry((&source.crate_name, &source.module)).or_default();
-        own.extend(imported(&source.text).filter(|module| *module != source.module));
+        own.extend(imported(&source.text).into_iter().filter(|module| *module != source.module));
     }
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for (crate_name, module) in imports.keys() {
@@ -122,11 +122,43 @@ fn circles(sources: &[Source]) {
     counts.iter().for_each(|(name, count)| row(&format!("  {name}"), count));
 }
 
-/// Top modules of the own crate that a text names by `crate::`.
-fn imported(text: &str) -> impl Iterator<Item = &str> {
-    let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
-    let named = code.flat_map(|line| line.split("crate::").skip(1));
-    named.filter_map(|rest| rest.split(|c: char| !c.is_alphanumeric() && c != '_').find(|part| !part.is_empty()))
+/// Top modules of the own crate that a text names by `crate::`, alone or in a list of braces.
+fn imported(text: &str) -> Vec<&str> {
+    let mut modules = Vec::new();
+    for (at, path) in text.match_indices("crate::") {
+        let line = text[..at].rfind('\n').map_or(0, |end| end + 1);
+        if !text[line..].trim_start().starts_with("//") {
+            let rest = &text[at + path.len()..];
+            modules.extend(rest.strip_prefix('{').map_or_else(|| vec![first_word(rest)], listed));
+        }
+    }
+    modules.retain(|module| !module.is_empty());
+    modules
+}
+
+/// The first words of a list's entries; the list ends with its brace.
+fn listed(list: &str) -> Vec<&str> {
+    let (mut depth, mut start, mut entries) = (0_usize, 0, Vec::new());
+    for (at, character) in list.char_indices() {
+        match character {
+            ',' | '}' if depth == 0 => {
+                entries.push(first_word(&list[start..at]));
+                start = at + 1;
+                if character == '}' {
+                    break;
+                }
+            }
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            _ => {}
+        }
+    }
+    entries
+}
+
+fn first_word(text: &str) -> &str {
+    let text = text.trim_start();
+    text.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default()
 }
 
 fn reaches_itself(imports: &BTreeMap<(&str, &str), BTreeSet<&str>>, crate_name: &str, module: &str) -> bool {
@@ -157,6 +189,7 @@ mod tests {
         ]);
         let in_circle = |module| reaches_itself(&imports, "a", module);
         assert_eq!([in_circle("one"), in_circle("two"), in_circle("three")], [true, true, false]);
-        assert_eq!(imported("use crate::{one, x};\n// crate::no\ncrate::two::f()").collect::<Vec<_>>(), ["one", "two"]);
+        let text = "use crate::{one, x::{a, b}, y::C,\n    z};\n// crate::no\ncrate::two::f()";
+        assert_eq!(imported(text), ["one", "x", "y", "z", "two"]);
     }
 }
