@@ -1,6 +1,5 @@
 //! Classes of instructions, by flags of their rows, operands and fields.
 
-use crate::matrix::{counts, is_matrix};
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::{Flag, Implicit, Inst, Isa, Name, Value};
@@ -97,6 +96,31 @@ const MODE: u32 = 1 << Implicit::Mode as u32;
 const MODE_ID: u64 = 1;
 const SCRATCH_LO_ID: u64 = 20;
 const SCRATCH_HI_ID: u64 = 21;
+
+/// Whether an instruction is a matrix instruction.
+#[must_use]
+pub fn is_matrix(inst: &Inst) -> bool {
+    inst.is(Flag::Wmma) || inst.is(Flag::Swmmac)
+}
+
+/// Whether an instruction counts towards a distance: it is of the vector unit and no memory instruction (LLVM counts
+/// `isVALU`).
+#[must_use]
+pub fn counts(inst: &Inst) -> bool {
+    let entry = inst.entry();
+    let memory = [
+        Flag::Ds,
+        Flag::Flat,
+        Flag::FlatGlobal,
+        Flag::FlatScratch,
+        Flag::Mubuf,
+        Flag::Mtbuf,
+        Flag::Vimage,
+        Flag::Vsample,
+        Flag::Exp,
+    ];
+    entry.is(Flag::Valu) && !memory.into_iter().any(|flag| entry.is(flag)) && !entry.is(Flag::TensorCnt)
+}
 
 /// Whether an instruction runs on the matrix unit, so that others must keep a distance from it.
 #[must_use]

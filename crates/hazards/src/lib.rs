@@ -15,7 +15,7 @@ mod matrix;
 mod pair;
 mod table;
 
-pub use class::{InstClass, SCRATCH_BASE_SGPRS, is_xdl};
-pub use matrix::{Hazard, Near, Spacing, Touch, counts, is_matrix};
+pub use class::{InstClass, SCRATCH_BASE_SGPRS, counts, is_matrix, is_xdl};
+pub use matrix::{Hazard, Near, Spacing, Touch};
 pub use pair::Placed;
 pub use table::{HazardRule, Overlap, RULES, Requirement, Stepping, rules, wait_alu};

@@ -3,7 +3,7 @@
 //! Invariants: the registers are those that the operands name, under the bank mode before the instruction; an unknown
 //! bank means all of them.
 
-use crate::class::InstClass;
+use crate::class::{InstClass, counts, is_matrix};
 use crate::table::{Requirement, rules};
 use hotswap_isa::bank::{Role, VgprBanks};
 use hotswap_isa::effects::role;
@@ -41,31 +41,6 @@ impl Spacing {
         }
         Some(spacing).filter(|spacing| spacing.matrix > 0)
     }
-}
-
-/// Whether an instruction is a matrix instruction.
-#[must_use]
-pub fn is_matrix(inst: &Inst) -> bool {
-    inst.is(Flag::Wmma) || inst.is(Flag::Swmmac)
-}
-
-/// Whether an instruction counts towards a distance: it is of the vector unit and no memory instruction (LLVM counts
-/// `isVALU`).
-#[must_use]
-pub fn counts(inst: &Inst) -> bool {
-    let entry = inst.entry();
-    let memory = [
-        Flag::Ds,
-        Flag::Flat,
-        Flag::FlatGlobal,
-        Flag::FlatScratch,
-        Flag::Mubuf,
-        Flag::Mtbuf,
-        Flag::Vimage,
-        Flag::Vsample,
-        Flag::Exp,
-    ];
-    entry.is(Flag::Valu) && !memory.into_iter().any(|flag| entry.is(flag)) && !entry.is(Flag::TensorCnt)
 }
 
 /// Vector registers by number, a half-open range: in one bank, or at the same position of every bank.

@@ -4,7 +4,6 @@
 //! in use are read from its operands here independently, so that an error of the engine is one here only if it is made
 //! twice; the numbers are the table's ([`hotswap_hazards`]).
 
-use crate::against::schedules;
 use crate::finding::{Finding, HAZARD, MATRIX_DISTANCE, MODE_DISTANCE, Rule};
 use crate::unit::Unit;
 use hotswap_hazards::{HazardRule, InstClass, Overlap, Placed, Requirement, Spacing, rules};
@@ -19,7 +18,7 @@ type Step = (u32, Inst, VgprBanks);
 
 /// Checks every function.
 pub(crate) fn check(unit: &Unit<'_>, findings: &mut Vec<Finding>) {
-    let managed = schedules(unit);
+    let managed = unit.sets_sched_mode();
     let rows: Vec<&HazardRule> = rules(unit.isa()).filter(|row| is_judged(row, managed)).collect();
     if rows.is_empty() {
         return;

@@ -16,13 +16,13 @@ use std::collections::BTreeMap;
 const DEPTH: usize = 24;
 
 /// See the module; results are cached.
-pub(crate) struct Returned {
+struct Returned {
     known: BTreeMap<usize, Live>,
     recursive: Vec<bool>,
 }
 
 impl Returned {
-    pub(crate) fn of(unit: &Unit<'_>) -> Self {
+    fn of(unit: &Unit<'_>) -> Self {
         let mut recursive = vec![false; unit.program.functions.len()];
         for group in unit.program.bottom_up() {
             let itself =
@@ -34,7 +34,7 @@ impl Returned {
     }
 
     /// The registers that are live when a function returns.
-    pub(crate) fn by(&mut self, unit: &Unit<'_>, number: usize) -> Live {
+    fn by(&mut self, unit: &Unit<'_>, number: usize) -> Live {
         self.find(unit, number, 0)
     }
 
@@ -104,4 +104,31 @@ fn caller_saved() -> impl Iterator<Item = Reg> {
     let scalar = (16..30).map(|index| Reg::new(RegFile::Sgpr, index, 1));
     let vector = (32..256).filter(|index| index / 8 % 2 == 0).map(|index| Reg::new(RegFile::Vgpr, index, 1));
     special.chain(scalar).chain(vector)
+}
+
+/// Registers live around instructions of a unit; functions are solved on demand.
+pub(crate) struct LiveRegisters<'u, 'a> {
+    unit: &'u Unit<'a>,
+    functions: BTreeMap<usize, Liveness>,
+    returned: Returned,
+}
+
+impl<'u, 'a> LiveRegisters<'u, 'a> {
+    pub(crate) fn new(unit: &'u Unit<'a>) -> Self {
+        Self { unit, functions: BTreeMap::new(), returned: Returned::of(unit) }
+    }
+
+    /// The registers live before and after the instruction at an offset; everything if there is no instruction.
+    pub(crate) fn around(&mut self, offset: u32) -> (Live, Live) {
+        let everything = (Live::EVERYTHING, Live::EVERYTHING);
+        let unit = self.unit;
+        let Some((number, _)) = unit.program.function_at(offset) else { return everything };
+        if !self.functions.contains_key(&number) {
+            let live = self.returned.by(unit, number);
+            let made = Liveness::returning(&unit.program, number, unit.summaries(), &unit.banks, &live);
+            self.functions.insert(number, made);
+        }
+        let found = self.functions[&number].around(&unit.program, unit.summaries(), &unit.banks, offset);
+        found.unwrap_or(everything)
+    }
 }

@@ -1,13 +1,11 @@
 //! A section of code with the program in it.
 
-use crate::returned;
 use hotswap_code_object::CodeObject;
 use hotswap_code_object::image::Image;
 use hotswap_isa::bank::VgprBanks;
-use hotswap_isa::{Inst, Isa};
-use hotswap_program::{BankMap, Live, Liveness, Program, Source, Summaries};
+use hotswap_isa::{Inst, Isa, Name};
+use hotswap_program::{BankMap, Program, Source, Summaries};
 use hotswap_report::Diagnostic;
-use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 /// See the module.
@@ -27,16 +25,15 @@ impl<'a> Unit<'a> {
         let image = Image::parse(object.bytes())?;
         let mut units = Vec::new();
         for source in Source::of(object)? {
-            let at = source.bytes.as_ptr() as usize;
-            let own = |part: &&(usize, &hotswap_code_object::image::Part<'_>)| {
-                part.1.is_code() && part.1.bytes.as_ptr() as usize == at && part.1.bytes.len() == source.bytes.len()
+            let Some((number, section)) = source.number.and_then(|number| Some((number, image.sections.get(number)?)))
+            else {
+                continue;
             };
-            let parts: Vec<_> = image.sections.iter().enumerate().collect();
-            let Some((number, part)) = parts.iter().find(own) else { continue };
+            let name = section.name.to_owned();
             let program = Program::build(source);
             let banks = BankMap::by_convention(&program);
             let summaries = OnceLock::new();
-            units.push(Self { number: *number, name: part.name.to_owned(), program, banks, summaries });
+            units.push(Self { number, name, program, banks, summaries });
         }
         Ok(units)
     }
@@ -75,31 +72,20 @@ impl<'a> Unit<'a> {
         }
         all
     }
-}
 
-/// Registers live around instructions of a unit; functions are solved on demand.
-pub(crate) struct LiveRegisters<'u, 'a> {
-    unit: &'u Unit<'a>,
-    functions: BTreeMap<usize, Liveness>,
-    returned: returned::Returned,
-}
-
-impl<'u, 'a> LiveRegisters<'u, 'a> {
-    pub(crate) fn new(unit: &'u Unit<'a>) -> Self {
-        Self { unit, functions: BTreeMap::new(), returned: returned::Returned::of(unit) }
-    }
-
-    /// The registers live before and after the instruction at an offset; everything if there is no instruction.
-    pub(crate) fn around(&mut self, offset: u32) -> (Live, Live) {
-        let everything = (Live::EVERYTHING, Live::EVERYTHING);
-        let unit = self.unit;
-        let Some((number, _)) = unit.program.function_at(offset) else { return everything };
-        if !self.functions.contains_key(&number) {
-            let live = self.returned.by(unit, number);
-            let made = Liveness::returning(&unit.program, number, unit.summaries(), &unit.banks, &live);
-            self.functions.insert(number, made);
+    /// Whether the program may keep vector instructions apart itself: an instruction sets `SCHED_MODE`, hardware register
+    /// 26.
+    pub(crate) fn sets_sched_mode(&self) -> bool {
+        const SCHED_MODE: u64 = 26;
+        let sets = |inst: &Inst| {
+            inst.class() == Some(hotswap_isa::Class::Sopk)
+                && matches!(inst.mnemonic(), "s_setreg_b32" | "s_setreg_imm32_b32")
+                && inst.raw(Name::Simm16).is_some_and(|register| register & 63 == SCHED_MODE)
+        };
+        let mut found = false;
+        for function in 0..self.program.functions.len() {
+            self.each(function, |_, _, inst, _| found |= sets(inst));
         }
-        let found = self.functions[&number].around(&unit.program, unit.summaries(), &unit.banks, offset);
-        found.unwrap_or(everything)
+        found
     }
 }

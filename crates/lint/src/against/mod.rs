@@ -25,8 +25,6 @@ mod site;
 mod spill;
 mod walk;
 
-pub(crate) use site::schedules;
-
 use crate::finding::{CERTIFICATE, Finding};
 use crate::finish;
 use crate::unit::Unit;

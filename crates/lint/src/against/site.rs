@@ -12,7 +12,8 @@ use super::machine::{Machine, Side};
 use super::spill::{self, Needs, Segments};
 use crate::callers::kernels_to;
 use crate::finding::{BANK_MODE, Finding, HAZARD, REPLACEMENT, SCRATCH};
-use crate::unit::{LiveRegisters, Unit};
+use crate::returned::LiveRegisters;
+use crate::unit::Unit;
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::regset::RegSet;
@@ -60,7 +61,7 @@ fn is_wait(inst: &Inst) -> bool {
 
 impl<'u, 'a> Sites<'u, 'a> {
     pub(super) fn new(old: &'u Unit<'a>, new: &Unit<'_>, segments: (&'u Segments, &'u Segments)) -> Self {
-        let (source, target, managed) = (old.isa(), new.isa(), schedules(old));
+        let (source, target, managed) = (old.isa(), new.isa(), old.sets_sched_mode());
         let (live, known, findings) = (LiveRegisters::new(old), HashMap::new(), Vec::new());
         let (granted, kernels) = (granted(new), HashMap::new());
         let needs = Needs::default();
@@ -231,22 +232,6 @@ fn name(reg: Reg) -> String {
         Ok(()) => text,
         Err(_) => format!("{reg:?}"),
     }
-}
-
-/// Whether the program may keep vector instructions apart itself: an instruction sets `SCHED_MODE`, hardware register
-/// 26.
-pub(crate) fn schedules(unit: &Unit<'_>) -> bool {
-    const SCHED_MODE: u64 = 26;
-    let sets = |inst: &Inst| {
-        inst.class() == Some(hotswap_isa::Class::Sopk)
-            && matches!(inst.mnemonic(), "s_setreg_b32" | "s_setreg_imm32_b32")
-            && inst.raw(Name::Simm16).is_some_and(|register| register & 63 == SCHED_MODE)
-    };
-    let mut found = false;
-    for function in 0..unit.program.functions.len() {
-        unit.each(function, |_, _, inst, _| found |= sets(inst));
-    }
-    found
 }
 
 /// Runs both; returns the registers that the replacement changes and the instruction does not write.
