@@ -1,4 +1,4 @@
-//! HotSwap's record after a code object that is in no container.
+//! Code objects that are in no container, and HotSwap's record after one.
 //!
 //! The block of [`crate::record_block`] follows the last byte that the ELF file's headers refer to, at a multiple of 8.
 //! No section or note is added: loaders, comgr and LLVM use only what the headers refer to, so that the code object
@@ -7,11 +7,42 @@
 //!
 //! Invariant: an appended record can be removed, which restores the code object.
 
-use crate::bytes::{slice, u16_at, u64_at};
+use crate::bytes::{Bytes, slice, u16_at, u64_at};
+use crate::container::{ContainerFormat, Form};
+use crate::contents::{Device, Found, Image};
 use crate::draft::Draft;
 use crate::elf::Sections;
+use crate::image::ImageKind;
 use crate::record_block;
 use hotswap_report::{Diagnostic, codes};
+
+/// A file that is a code object, linked or relocatable.
+#[derive(Debug)]
+pub(crate) struct CodeObjects;
+
+impl ContainerFormat for CodeObjects {
+    fn begins(&self, bytes: &[u8]) -> bool {
+        matches!(ImageKind::of(bytes), ImageKind::CodeObject | ImageKind::DeviceObject)
+    }
+
+    fn is_section(&self, _name: &str) -> bool {
+        false
+    }
+
+    fn next(&self, _bytes: &[u8], at: usize) -> Result<Option<usize>, Diagnostic> {
+        Ok((at == 0).then_some(0))
+    }
+
+    fn extent(&self, bytes: &[u8]) -> Result<(Form, usize), Diagnostic> {
+        Ok((Form::Bare, bytes.len()))
+    }
+
+    fn read<'a>(&self, found: &Found<'a>) -> Result<Device<'a>, Diagnostic> {
+        let (code, record) = split_record(found.bytes)?;
+        let device = found.device(vec![Image::new(None, Bytes::from(code))]);
+        Ok(Device { record: record.map(Bytes::from), ..device })
+    }
+}
 
 /// The code object followed by the record.
 ///

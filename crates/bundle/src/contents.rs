@@ -3,33 +3,19 @@
 //! [`open`] only locates: bundles are decompressed by [`Found::read`], one at a time, and nothing
 //! is copied, so that a mapped library of a gigabyte costs its headers only.
 //!
+//! The forms of containers are rows of [`FORMATS`]; here is what they are found in: archives and sections of objects.
+//!
 //! Invariant: anything that looks like a container and cannot be read is reported as a problem, never skipped.
 
+use crate::HashState;
 use crate::bytes::{Bytes, shifted};
-use crate::fatbin::{bundle_size, is_bundle, next_start};
+use crate::container::{ContainerFormat, FORMATS, Form};
 use crate::foreign;
 use crate::image::ImageKind;
-use crate::offload_binary::{self, OffloadBinary};
-use crate::{HashState, ccob, parse_lenient, split_record};
 use hotswap_report::{Diagnostic, codes};
 use object::read::archive::ArchiveFile;
 use object::{Object, ObjectSection};
 use std::fmt;
-
-/// Form of a container.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
-    /// Plain offload bundle.
-    Bundle,
-    /// Compressed offload bundle with the version of its header.
-    CompressedBundle(u16),
-    /// OffloadBinary with its version.
-    OffloadBinary(u32),
-    /// Section of an object with relocatable device code, old driver.
-    ObjectVariant,
-    /// A code object without a container.
-    Bare,
-}
 
 /// The position of a container in a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -53,7 +39,9 @@ pub struct Found<'a> {
     pub form: Form,
     /// Its bytes.
     pub bytes: &'a [u8],
-    id: Option<String>,
+    /// Entry ID, where the name of the section states it.
+    pub(crate) id: Option<String>,
+    format: &'static dyn ContainerFormat,
 }
 
 /// An image of a container.
@@ -104,20 +92,13 @@ pub fn open_with<'a>(bytes: &'a [u8], sections: &[&str]) -> Contents<'a> {
     finder.contents
 }
 
-impl Found<'_> {
-    /// Whether its payload is compressed as a bundle.
-    pub fn is_compressed(&self) -> bool {
-        matches!(self.form, Form::CompressedBundle(_))
-    }
-}
-
 impl<'a> Found<'a> {
     /// Reads the container, decompressing where needed. A wrong hash is reported, not rejected.
     ///
     /// # Errors
     /// [`codes::MALFORMED`] or [`codes::UNKNOWN_FORMAT`], with the place as its entry.
     pub fn read(&self) -> Result<Device<'a>, Diagnostic> {
-        self.read_images().map_err(|error| error.in_entry(self.place.to_string()))
+        self.format.read(self).map_err(|error| error.in_entry(self.place.to_string()))
     }
 
     /// IDs and sizes of the entries of a compressed bundle, read from the start of its content alone, which costs only
@@ -127,51 +108,29 @@ impl<'a> Found<'a> {
     /// # Errors
     /// As for [`Found::read`], but damage further on is not detected.
     pub fn table(&self) -> Result<Option<Vec<(String, u64)>>, Diagnostic> {
-        let Form::CompressedBundle(_) = self.form else { return Ok(None) };
-        let table = ccob::header(self.bytes).and_then(|header| ccob::table(self.bytes, &header));
-        table.map_err(|error| error.in_entry(self.place.to_string()))
+        self.format.table(self.bytes).map_err(|error| error.in_entry(self.place.to_string()))
     }
 
     /// Its size without compression, as its header claims.
     pub fn plain_size(&self) -> u64 {
-        let packed = match self.form {
-            Form::CompressedBundle(_) => ccob::header(self.bytes).ok().map(|header| header.uncompressed),
-            Form::OffloadBinary(_) => offload_binary::inflated_size(self.bytes),
-            _ => None,
-        };
-        packed.unwrap_or(self.bytes.len() as u64)
+        self.format.expanded_size(self.bytes).unwrap_or(self.bytes.len() as u64)
     }
 
     /// Memory that reading it needs in addition to the file: its stated expanded size, 0 where nothing is compressed.
     pub fn expands_to(&self) -> u64 {
-        match self.form {
-            Form::CompressedBundle(_) => self.plain_size(),
-            Form::OffloadBinary(_) => offload_binary::inflated_size(self.bytes).unwrap_or(0),
-            _ => 0,
-        }
+        self.format.expanded_size(self.bytes).unwrap_or(0)
     }
 
-    fn read_images(&self) -> Result<Device<'a>, Diagnostic> {
-        let image = |id, data: Bytes<'a>| Image { id, kind: ImageKind::of(&data), data };
-        let plain_size = self.plain_size();
-        let device = |images| Device { images, record: None, hash: HashState::Absent, plain_size };
-        match self.form {
-            Form::Bundle | Form::CompressedBundle(_) => {
-                let (bundle, _) = parse_lenient(self.bytes)?;
-                let (entries, record, hash) = bundle.into_parts();
-                let images = entries.into_iter().map(|entry| image(Some(entry.id), entry.data)).collect();
-                Ok(Device { images, record, hash, plain_size })
-            }
-            Form::OffloadBinary(_) => {
-                let (binary, _) = OffloadBinary::parse(self.bytes)?;
-                Ok(device(binary.images.into_iter().map(|found| image(found.id(), found.data)).collect()))
-            }
-            Form::ObjectVariant => Ok(device(vec![image(self.id.clone(), Bytes::from(self.bytes))])),
-            Form::Bare => {
-                let (code, record) = split_record(self.bytes)?;
-                Ok(Device { record: record.map(Bytes::from), ..device(vec![image(None, Bytes::from(code))]) })
-            }
-        }
+    /// Contents of images alone: no record, no hash.
+    pub(crate) fn device(&self, images: Vec<Image<'a>>) -> Device<'a> {
+        Device { images, record: None, hash: HashState::Absent, plain_size: self.plain_size() }
+    }
+}
+
+impl<'a> Image<'a> {
+    /// An image of the kind that its first bytes tell.
+    pub(crate) fn new(id: Option<String>, data: Bytes<'a>) -> Self {
+        Self { id, kind: ImageKind::of(&data), data }
     }
 }
 
@@ -187,25 +146,12 @@ impl fmt::Display for Place {
     }
 }
 
-impl fmt::Display for Form {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Bundle => f.write_str("offload bundle"),
-            Self::CompressedBundle(version) => write!(f, "compressed bundle V{version}"),
-            Self::OffloadBinary(version) => write!(f, "offload binary V{version}"),
-            Self::ObjectVariant => f.write_str("object with device sections"),
-            Self::Bare => f.write_str("bare"),
-        }
-    }
-}
-
 struct Finder<'w, 'a> {
     base: &'a [u8],
     wanted: &'w [&'w str],
     contents: Contents<'a>,
 }
 
-const VARIANT: &str = "__CLANG_OFFLOAD_BUNDLE__";
 /// Begins with a comment character of the language, so it is searched for near the start.
 const TEXT_BUNDLE: &[u8] = b" __CLANG_OFFLOAD_BUNDLE____START__ ";
 /// Archives inside of archives; more is no real file.
@@ -228,62 +174,46 @@ impl<'a> Finder<'_, 'a> {
         self.problem(Diagnostic::error(codes::UNKNOWN_FORMAT, what), place);
     }
 
-    fn add(&mut self, form: Form, bytes: &'a [u8], id: Option<String>, place: &Place) {
-        let place = Place { file_offset: self.offset(bytes), ..place.clone() };
-        self.contents.found.push(Found { place, form, bytes, id });
-    }
-
     fn search(&mut self, bytes: &'a [u8], place: &Place) {
+        if let Some(format) = FORMATS.iter().find(|format| format.begins(bytes)) {
+            return self.containers(*format, bytes, None, place);
+        }
         match bytes {
-            _ if is_bundle(bytes) => self.bundles(bytes, place),
-            _ if bytes.starts_with(offload_binary::MAGIC) => self.offload_binaries(bytes, place),
             [b'!', b'<', b'a', b'r', b'c', b'h', b'>', b'\n', ..] => self.archive(bytes, place),
             [b'!', b'<', b't', b'h', b'i', b'n', b'>', b'\n', ..] => {
                 self.refuse("a thin archive: its members are files of their own, name those", place);
             }
             [b'K', b'P', b'A', b'K', ..] => self.refuse("a kpack archive", place),
             _ if is_text_bundle(bytes) => self.refuse("a bundle of text (assembly or source)", place),
-            _ => match ImageKind::of(bytes) {
-                ImageKind::CodeObject | ImageKind::DeviceObject => self.add(Form::Bare, bytes, None, place),
-                // Inside of archives such files are irrelevant to a linker.
-                _ => match foreign::named(bytes).filter(|_| place.members.is_empty()) {
-                    Some(error) => self.problem(error, place),
-                    None => self.object(bytes, place),
-                },
+            // Inside of archives such files are irrelevant to a linker.
+            _ => match foreign::named(bytes).filter(|_| place.members.is_empty()) {
+                Some(error) => self.problem(error, place),
+                None => self.object(bytes, place),
             },
         }
     }
 
-    /// Concatenated bundles, by their sizes.
-    fn bundles(&mut self, bytes: &'a [u8], place: &Place) {
+    /// The containers that follow each other in a section or file.
+    fn containers(&mut self, format: &'static dyn ContainerFormat, bytes: &'a [u8], id: Option<&str>, place: &Place) {
         let mut at = 0;
         loop {
-            let start = match next_start(bytes, at) {
+            let start = match format.next(bytes, at) {
                 Ok(Some(start)) => start,
                 Ok(None) => return,
                 Err(error) => return self.problem(error, place),
             };
-            let here = Place { offset: start as u64, ..place.clone() };
-            match bundle_size(&bytes[start..]) {
-                Ok(size) => {
-                    self.add(bundle_form(&bytes[start..]), &bytes[start..start + size], None, &here);
-                    at = start + size;
-                }
-                Err(error) => return self.problem(shifted(error, start as u64), place),
-            }
-        }
-    }
-
-    fn offload_binaries(&mut self, bytes: &'a [u8], place: &Place) {
-        let mut at = 0usize;
-        while bytes.get(at..).is_some_and(|rest| rest.iter().any(|byte| *byte != 0)) {
-            let (version, size) = match offload_binary::extent(&bytes[at..]) {
+            let (form, size) = match format.extent(&bytes[start..]) {
                 Ok(extent) => extent,
-                Err(error) => return self.problem(shifted(error, at as u64), place),
+                Err(error) => return self.problem(shifted(error, start as u64), place),
             };
-            let here = Place { offset: at as u64, ..place.clone() };
-            self.add(Form::OffloadBinary(version), &bytes[at..at + size as usize], None, &here);
-            at = (at + size as usize).next_multiple_of(offload_binary::ALIGNMENT as usize);
+            let bytes = &bytes[start..start + size];
+            let place = Place { offset: start as u64, file_offset: self.offset(bytes), ..place.clone() };
+            self.contents.found.push(Found { place, form, bytes, id: id.map(str::to_owned), format });
+            at = start + size;
+            // A section that is a container as a whole may be empty: nothing can follow it.
+            if size == 0 {
+                return;
+            }
         }
     }
 
@@ -331,22 +261,18 @@ impl<'a> Finder<'_, 'a> {
         }
         for section in file.sections() {
             let Ok(name) = section.name() else { continue };
-            let role = Role::of(name);
             let here = Place { section: Some(name.to_owned()), ..place.clone() };
             if self.wanted.contains(&name) {
                 let data = section.data().unwrap_or_default();
                 self.contents.sections.push((Place { file_offset: self.offset(data), ..here.clone() }, data));
             }
+            let Some(role) = Role::of(name) else { continue };
             match (role, section.data()) {
-                (Role::Other, _) => {}
                 (_, Err(error)) => {
                     self.problem(Diagnostic::error(codes::MALFORMED, format!("section: {error}")), &here);
                 }
-                (Role::FatBinary, Ok(data)) => self.bundles(data, &here),
-                (Role::Offloading, Ok(data)) => self.offload_binaries(data, &here),
-                (Role::Variant, Ok(data)) => {
-                    let id = name.strip_prefix(VARIANT).unwrap_or_default().to_owned();
-                    self.add(Form::ObjectVariant, data, Some(id), &here);
+                (Role::Containers(format), Ok(data)) => {
+                    self.containers(format, data, format.entry_id(name), &here);
                 }
                 (Role::Wrapper, Ok(data)) => self.wrappers(data, &here),
                 (Role::Kpack, Ok(_)) => self.refuse("a kpack reference: the code is in .kpack files", &here),
@@ -363,31 +289,18 @@ impl<'a> Finder<'_, 'a> {
 
 /// The purpose of a section. PE images truncate names to 8 characters.
 enum Role {
-    FatBinary,
-    Offloading,
-    Variant,
+    Containers(&'static dyn ContainerFormat),
     Wrapper,
     Kpack,
-    Other,
 }
 
 impl Role {
-    fn of(name: &str) -> Self {
+    fn of(name: &str) -> Option<Self> {
         match name {
-            ".hip_fatbin" | "__hip_fatbin" | ".hip_fat" => Self::FatBinary,
-            ".llvm.offloading" | ".llvm.of" => Self::Offloading,
-            ".hipFatBinSegment" | "__fatbin" | ".hipFatB" => Self::Wrapper,
-            ".rocm_kpack_ref" | ".rocm_kp" => Self::Kpack,
-            _ if name.starts_with(VARIANT) => Self::Variant,
-            _ => Self::Other,
+            ".hipFatBinSegment" | "__fatbin" | ".hipFatB" => Some(Self::Wrapper),
+            ".rocm_kpack_ref" | ".rocm_kp" => Some(Self::Kpack),
+            _ => FORMATS.iter().find(|format| format.is_section(name)).map(|format| Self::Containers(*format)),
         }
-    }
-}
-
-fn bundle_form(bytes: &[u8]) -> Form {
-    match ccob::header(bytes) {
-        Ok(header) => Form::CompressedBundle(header.compression.version),
-        Err(_) => Form::Bundle,
     }
 }
 

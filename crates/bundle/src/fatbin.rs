@@ -4,6 +4,8 @@
 //! the size of each bundle and skips zeros, never searching for a magic.
 
 use crate::bytes::{shifted, u32_at};
+use crate::container::{ContainerFormat, Form};
+use crate::contents::{Device, Found, Image};
 use crate::{Bundle, ccob, parse, parse_lenient, plain};
 use hotswap_report::{Diagnostic, codes};
 
@@ -85,10 +87,51 @@ pub(crate) fn next_start(bytes: &[u8], at: usize) -> Result<Option<usize>, Diagn
     Err(Diagnostic::error(codes::UNKNOWN_FORMAT, what).at(start as u64))
 }
 
+/// Offload bundles, plain and compressed, one after the other.
+#[derive(Debug)]
+pub(crate) struct Bundles;
+
+impl ContainerFormat for Bundles {
+    fn begins(&self, bytes: &[u8]) -> bool {
+        is_bundle(bytes)
+    }
+
+    fn is_section(&self, name: &str) -> bool {
+        matches!(name, ".hip_fatbin" | "__hip_fatbin" | ".hip_fat")
+    }
+
+    fn next(&self, bytes: &[u8], at: usize) -> Result<Option<usize>, Diagnostic> {
+        next_start(bytes, at)
+    }
+
+    fn extent(&self, bytes: &[u8]) -> Result<(Form, usize), Diagnostic> {
+        if bytes.starts_with(ccob::MAGIC) {
+            let header = ccob::header(bytes)?;
+            return Ok((Form::CompressedBundle(header.compression.version), header.total as usize));
+        }
+        parse_lenient(bytes).map(|(_, size)| (Form::Bundle, size))
+    }
+
+    fn read<'a>(&self, found: &Found<'a>) -> Result<Device<'a>, Diagnostic> {
+        let (bundle, _) = parse_lenient(found.bytes)?;
+        let (entries, record, hash) = bundle.into_parts();
+        let images = entries.into_iter().map(|entry| Image::new(Some(entry.id), entry.data)).collect();
+        Ok(Device { record, hash, ..found.device(images) })
+    }
+
+    fn expanded_size(&self, bytes: &[u8]) -> Option<u64> {
+        ccob::header(bytes).ok().map(|header| header.uncompressed)
+    }
+
+    fn table(&self, bytes: &[u8]) -> Result<Option<Vec<(String, u64)>>, Diagnostic> {
+        if !bytes.starts_with(ccob::MAGIC) {
+            return Ok(None);
+        }
+        ccob::header(bytes).and_then(|header| ccob::table(bytes, &header))
+    }
+}
+
 /// Number of bytes of the bundle at the start of `bytes`, without decompressing it.
 pub(crate) fn bundle_size(bytes: &[u8]) -> Result<usize, Diagnostic> {
-    if bytes.starts_with(ccob::MAGIC) {
-        return Ok(ccob::header(bytes)?.total as usize);
-    }
-    parse_lenient(bytes).map(|(_, size)| size)
+    Bundles.extent(bytes).map(|(_, size)| size)
 }

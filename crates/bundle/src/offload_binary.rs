@@ -15,6 +15,8 @@
 //! Sections hold several of them, each at a multiple of 8.
 
 use crate::bytes::{Bytes, align, malformed, slice, u16_at, u32_at, u64_at};
+use crate::container::{ContainerFormat, Form};
+use crate::contents::{Device, Found, Image};
 use crate::inflate::{Method, inflate_behind};
 use hotswap_report::{Diagnostic, codes};
 
@@ -69,6 +71,38 @@ pub struct OffloadBinary<'a> {
     pub compressed: bool,
     /// Its images; one in V1.
     pub images: Vec<OffloadImage<'a>>,
+}
+
+/// OffloadBinaries, one after the other.
+#[derive(Debug)]
+pub(crate) struct OffloadBinaries;
+
+impl ContainerFormat for OffloadBinaries {
+    fn begins(&self, bytes: &[u8]) -> bool {
+        bytes.starts_with(MAGIC)
+    }
+
+    fn is_section(&self, name: &str) -> bool {
+        matches!(name, ".llvm.offloading" | ".llvm.of")
+    }
+
+    fn next(&self, bytes: &[u8], at: usize) -> Result<Option<usize>, Diagnostic> {
+        let at = at.next_multiple_of(ALIGNMENT as usize);
+        Ok(bytes.get(at..).is_some_and(|rest| rest.iter().any(|byte| *byte != 0)).then_some(at))
+    }
+
+    fn extent(&self, bytes: &[u8]) -> Result<(Form, usize), Diagnostic> {
+        extent(bytes).map(|(version, size)| (Form::OffloadBinary(version), size as usize))
+    }
+
+    fn read<'a>(&self, found: &Found<'a>) -> Result<Device<'a>, Diagnostic> {
+        let (binary, _) = OffloadBinary::parse(found.bytes)?;
+        Ok(found.device(binary.images.into_iter().map(|image| Image::new(image.id(), image.data)).collect()))
+    }
+
+    fn expanded_size(&self, bytes: &[u8]) -> Option<u64> {
+        inflated_size(bytes)
+    }
 }
 
 /// Version and whole size of the binary at the start of `bytes`.

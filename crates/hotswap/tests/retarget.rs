@@ -221,7 +221,7 @@ fn sources_may_be_dropped_and_bundles_compressed() {
     directory.write("x", &fatbin(3, &["gfx900", "gfx1030"], None));
     directory.run("retarget x --to gfx10-3-generic --drop gfx1030,gfx900 --compress -o y").success();
     assert_eq!(directory.targets("y"), vec![["gfx10-3-generic"]; 3]);
-    assert!(open(&directory.read("y")).found.iter().all(hotswap_bundle::Found::is_compressed));
+    assert!(open(&directory.read("y")).found.iter().all(|found| found.form.is_compressed_bundle()));
     directory.run("list y").success().stdout(contains("retargeted from gfx1030").count(3));
     directory.run("verify y").success();
 }

@@ -169,7 +169,7 @@ impl Arguments {
         let host = host_part(&bytes, &containers);
         let work: Work<'_, Fates> = job
             .work(containers, &|_, found| match found.form {
-                Form::Bundle | Form::CompressedBundle(_) => {
+                form if form.is_bundle() => {
                     let made = hotswap_pipeline::retarget(found.bytes, &request, &host)?;
                     let mut said = made.fates;
                     if !said.iter().any(|(target, _)| request.targets.contains(target)) {
@@ -180,7 +180,7 @@ impl Arguments {
                     Ok(Done { new, expected: made.expected, said })
                 }
                 Form::Bare if found.bytes.len() == bytes.len() => relabel(found.bytes, &others, &request),
-                Form::Bare | Form::ObjectVariant | Form::OffloadBinary(_) => {
+                _ => {
                     let said = unsuited::fates(found, &request.targets, &bytes)?;
                     Ok(Done { new: None, expected: None, said })
                 }

@@ -18,7 +18,7 @@ use crate::work::containers::{Done, Job, MAPPED, Work, host_part, threads};
 use crate::work::unsuited;
 use clap::Args;
 use hotswap_adapt::{Order, Prepared};
-use hotswap_bundle::{Form, Found};
+use hotswap_bundle::Found;
 use hotswap_code_object::{CodeMap, CodeObject, is_code_object};
 use hotswap_compat::names::HostPart;
 use hotswap_compat::{Allow, Strategy, Verdict, pair, verdict};
@@ -205,7 +205,7 @@ fn container<'a>(
     let said = |fates: Vec<(String, TargetResult)>| -> Vec<Object> {
         fates.into_iter().flat_map(|(_, fate)| Object::of_fate(&place, fate)).collect()
     };
-    if !matches!(found.form, Form::Bundle | Form::CompressedBundle(_)) {
+    if !found.form.is_bundle() {
         return Ok(Done { new: None, expected: None, said: said(unsuited::fates(found, &request.targets, file)?) });
     }
     let made = hotswap_pipeline::retarget(found.bytes, request, host)?;

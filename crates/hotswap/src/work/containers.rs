@@ -11,7 +11,7 @@
 
 use crate::work::memory_budget::MemoryBudget;
 use hotswap_bundle::linked::Exchange;
-use hotswap_bundle::{Draft, Form, Found, Known, Summary, open};
+use hotswap_bundle::{Draft, Found, Known, Summary, open};
 use hotswap_compat::names::HostPart;
 use hotswap_files::{How, Input, Scratch};
 use hotswap_report::limit::Charge;
@@ -155,10 +155,8 @@ impl<'j> Job<'j> {
 
     /// Bytes of memory that a container may take while it is processed.
     fn weight(&self, found: &Found<'_>) -> u64 {
-        match found.form {
-            Form::CompressedBundle(_) | Form::OffloadBinary(_) => found.plain_size() / 4 * PACKED.max(self.quarters),
-            Form::Bundle | Form::ObjectVariant | Form::Bare => found.bytes.len() as u64 / 4 * self.quarters,
-        }
+        let is_packed = found.expands_to() > 0;
+        found.plain_size() / 4 * if is_packed { PACKED.max(self.quarters) } else { self.quarters }
     }
 
     fn keep<T>(

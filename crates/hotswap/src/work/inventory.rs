@@ -126,7 +126,7 @@ pub(crate) fn visit_to<'a>(
 ) -> Vec<Diagnostic> {
     let mut problems = contents.problems.clone();
     let (mut number, mut charge) = (0, Charge::default());
-    let packed = contents.found.iter().filter(|found| found.is_compressed());
+    let packed = contents.found.iter().filter(|found| found.form.is_compressed_bundle());
     let is_small = packed.map(Found::plain_size).fold(0, u64::saturating_add) <= SMALL;
     for found in &contents.found {
         let table = if depth == Depth::Images || is_small { Ok(None) } else { found.table() };

@@ -92,12 +92,10 @@ fn covers(wanted: &TargetId, id: &str) -> Option<bool> {
 impl<'a> Opened<'a> {
     pub(super) fn read(found: &Found<'a>) -> Result<Self, Diagnostic> {
         let content = match found.form {
-            Form::Bundle | Form::CompressedBundle(_) => Content::Bundle(parse(found.bytes)?.0),
+            form if form.is_bundle() => Content::Bundle(parse(found.bytes)?.0),
             Form::OffloadBinary(_) => Content::Offload(OffloadBinary::parse(found.bytes)?.0, false),
-            Form::ObjectVariant => {
-                return Err(no_place("device code in sections of its own (relocatable, old driver)"));
-            }
             Form::Bare => return Err(no_place("a code object is no container")),
+            _ => return Err(no_place("device code in sections of its own (relocatable, old driver)")),
         };
         let mut opened = Self { content, size: found.bytes.len(), before: Vec::new(), written: None };
         opened.before = opened.ids();

@@ -14,7 +14,7 @@ pub(crate) fn container_json(container: &Container<'_>) -> Value {
         "offset": place.offset,
         "file_offset": place.file_offset,
         "form": container.found.form.to_string(),
-        "compressed": container.found.is_compressed(),
+        "compressed": container.found.form.is_compressed_bundle(),
         "size": container.found.bytes.len(),
         "uncompressed_size": container.plain_size,
         "hash": match container.hash {

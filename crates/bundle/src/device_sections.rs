@@ -1,0 +1,40 @@
+//! Relocatable device code of the old driver: an object has a section for each target, named for it.
+
+use crate::Bytes;
+use crate::container::{ContainerFormat, Form};
+use crate::contents::{Device, Found, Image};
+use hotswap_report::Diagnostic;
+
+/// Sections `__CLANG_OFFLOAD_BUNDLE__ID`, each the image of that ID.
+#[derive(Debug)]
+pub(crate) struct DeviceSections;
+
+const PREFIX: &str = "__CLANG_OFFLOAD_BUNDLE__";
+
+impl ContainerFormat for DeviceSections {
+    /// Only names of sections tell.
+    fn begins(&self, _bytes: &[u8]) -> bool {
+        false
+    }
+
+    fn is_section(&self, name: &str) -> bool {
+        name.starts_with(PREFIX)
+    }
+
+    /// The section as a whole, even an empty one.
+    fn next(&self, _bytes: &[u8], at: usize) -> Result<Option<usize>, Diagnostic> {
+        Ok((at == 0).then_some(0))
+    }
+
+    fn extent(&self, bytes: &[u8]) -> Result<(Form, usize), Diagnostic> {
+        Ok((Form::ObjectVariant, bytes.len()))
+    }
+
+    fn read<'a>(&self, found: &Found<'a>) -> Result<Device<'a>, Diagnostic> {
+        Ok(found.device(vec![Image::new(found.id.clone(), Bytes::from(found.bytes))]))
+    }
+
+    fn entry_id<'n>(&self, section: &'n str) -> Option<&'n str> {
+        section.strip_prefix(PREFIX)
+    }
+}
