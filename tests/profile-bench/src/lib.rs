@@ -26,6 +26,7 @@ const FILES: &[(&str, &str)] = &[
     ("device_runtime.c", include_str!("../standin/device_runtime.c")),
     ("hip.h", include_str!("../cases/hip.h")),
     ("saxpy.hip", include_str!("../cases/saxpy.hip")),
+    ("coverage.hip", include_str!("../cases/coverage.hip")),
     ("script.hip", include_str!("../cases/script.hip")),
     ("plugin.hip", include_str!("../cases/plugin.hip")),
     ("object.hip", include_str!("../cases/object.hip")),

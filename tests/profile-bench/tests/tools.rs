@@ -63,14 +63,14 @@ fn host_and_device_are_in_one_report() {
         let report = script(&bench, version, &format!("profile report {app} --profile {run}"));
         assert!(report.starts_with(&format!("coverage of host of {app}, gfx90a")), "{report}");
         // All lines were executed, according to the stand-in.
-        assert_eq!(line(&report, "saxpy.hip")[9], "100.00%", "{report}");
+        assert_eq!(line(&report, "saxpy.hip")[6], "100.00%", "{report}");
         let device = script(&bench, version, &format!("profile report {app} --profile {run} --target gfx90a"));
         assert!(device.starts_with("coverage of gfx90a"), "{device}");
         // Without the devices' profiles the kernels are not executed.
         let lines = script(&bench, version, &format!("profile report {app} --profile {run} --lines"));
         assert!(lines.contains("return factor * value"), "{lines}");
         let json = script(&bench, version, &format!("profile report {app} --profile {run} --format json"));
-        assert!(json.contains("\"schema\": 1") && json.contains("\"target\": \"gfx90a"), "{json}");
+        assert!(json.contains("\"schema\": 2") && json.contains("\"target\": \"gfx90a"), "{json}");
         script(
             &bench,
             version,

@@ -1,7 +1,7 @@
 //! `hotswap profile`: raw profiles of host and devices merged, shown, and made into one coverage report.
 //!
-//! The work is done by llvm-profdata and llvm-cov of the LLVM that reads the version at hand; files that they would
-//! reject are refused by name beforehand ([`raw`]).
+//! llvm-profdata and llvm-cov of the LLVM that reads the version at hand read and merge; files that they would reject are
+//! refused by name beforehand ([`raw`]). The report joins one export for each target (`hotswap-coverage`).
 //!
 //! Absent on purpose: reading indexed profiles and coverage maps.
 
@@ -104,10 +104,38 @@ pub(crate) struct Report {
     /// Show the lines of the sources with their counts
     #[arg(long, conflicts_with_all = ["html", "format"])]
     lines: bool,
+    /// Show functions and kernels with their counts
+    #[arg(long, conflicts_with_all = ["html", "format", "lines"])]
+    functions: bool,
+    /// Also report the lines that differ from this git revision; with --fail-under, they count instead of all lines
+    #[arg(long, value_name = "REVISION")]
+    diff: Option<String>,
+    /// Fail if fewer lines are covered, in percent
+    #[arg(long, value_name = "PERCENT")]
+    fail_under: Option<f64>,
     #[command(flatten)]
     profiles: Profiles,
-    #[command(flatten)]
-    output: Output,
+    /// Form of the output
+    #[arg(long, value_enum, default_value_t)]
+    format: ReportFormat,
+}
+
+/// Forms of the coverage report.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReportFormat {
+    /// For people
+    #[default]
+    Text,
+    /// For programs: everything
+    Json,
+    /// lcov's tracefile
+    Lcov,
+    /// Cobertura's XML
+    Cobertura,
+    /// A table for the comment on a pull request
+    Markdown,
+    /// Workflow commands of GitHub Actions, for the lines of --diff that were not executed
+    Annotations,
 }
 
 impl Command {
@@ -121,7 +149,7 @@ impl Command {
 }
 
 /// A file and the facts from its header.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Profile {
     pub(crate) path: PathBuf,
     /// `host`, or the GPU, with which the drain begins the file's name.

@@ -1,18 +1,25 @@
 //! `hotswap profile report`: coverage of host and device code in one report.
 //!
 //! llvm-cov reads coverage maps out of programs; those of device code are in code objects inside the fat binary. These
-//! are written to a separate directory and passed to llvm-cov in addition to the program.
+//! are written to a separate directory. llvm-cov keeps one record for each function name, so each target is exported
+//! alone, with its own profiles, and `hotswap-coverage` joins the exports.
+//!
+//! Absent on purpose: telling targets apart in merged profiles, whose counts are sums; that is said.
 
+mod difference;
+mod form;
+
+use self::difference::Difference;
 use super::merge::merge;
 use super::tools::{self, Llvm};
-use super::{Gathered, Report, gather};
-use crate::args::Format;
+use super::{Gathered, Profile, Report, gather};
 use crate::outcome::Outcome;
-use crate::work::{inventory, text};
+use crate::work::inventory;
 use hotswap_bundle::ImageKind;
+use hotswap_coverage::{CoverageReport, TargetExport};
 use hotswap_files::ScratchDirectory;
 use hotswap_report::{Diagnostic, codes};
-use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -40,20 +47,94 @@ pub(crate) fn run(arguments: &Report) -> Result<Outcome, Diagnostic> {
         let advice = "compile and link with -fprofile-instr-generate -fcoverage-mapping, through hotswap-clang";
         return Err(Diagnostic::error(codes::NO_PROFILE, what).in_file(&arguments.program).advise(advice));
     }
-    let merged = scratch.path().join("merged.profdata");
-    let mut outcome = merge(&profiles, &llvms, &merged, arguments.profiles.failure_mode)?;
-    outcome.problems.splice(0..0, problems);
     let llvm = judge(&profiles, &llvms)?;
-    let ran = tools::run(llvm, "llvm-cov", &words(arguments, &covered, &merged))?;
-    outcome.problems.extend(tools::warnings(&ran));
-    outcome.text = match (arguments.output.format, &arguments.html) {
-        (Format::Json, _) => text::json(&as_json(&covered, &ran.stdout)?),
-        (Format::Text, Some(directory)) => {
-            format!("{}\n", text::plain(&directory.join("index.html").display().to_string()))
-        }
-        (Format::Text, None) => said(&ran.stdout, &covered),
-    };
+    let work = Work { arguments, llvms: &llvms, llvm, directory: scratch.path() };
+    let mut outcome = Outcome { problems, ..Outcome::default() };
+    outcome.problems.extend(sums(&profiles, &covered));
+    let mut exports = Vec::new();
+    for (number, (target, objects)) in by_target(&covered).into_iter().enumerate() {
+        let (export, said) = work.export(number, target, &objects, &profiles)?;
+        exports.push(export);
+        outcome.problems.extend(said);
+    }
+    let coverage = CoverageReport::of(exports);
+    let diff = arguments.diff.as_deref().map(|revision| Difference::of(revision, &coverage)).transpose()?;
+    outcome.text = form::text(arguments, &coverage, &covered, diff.as_ref())?;
+    outcome.problems.extend(below_threshold(arguments, &coverage, diff.as_ref()));
     Ok(outcome)
+}
+
+/// The objects of each target.
+fn by_target(covered: &[Covered]) -> BTreeMap<&str, Vec<&Path>> {
+    let mut targets: BTreeMap<&str, Vec<&Path>> = BTreeMap::new();
+    for object in covered {
+        targets.entry(&object.target).or_default().push(&object.path);
+    }
+    targets
+}
+
+/// A merged profile does not tell its targets apart.
+fn sums(profiles: &[Profile], covered: &[Covered]) -> Option<Diagnostic> {
+    let merged = profiles.iter().find(|profile| profile.parts.is_none())?;
+    (by_target(covered).len() > 1).then(|| {
+        let what =
+            "the merged profile holds sums over host and GPUs: functions of one text have the same counts on each";
+        let advice = "name the raw profiles instead, to see each target's own counts";
+        Diagnostic::warning(codes::NO_PROFILE, what).in_file(&merged.path).advise(advice)
+    })
+}
+
+/// The tools and the directory for a report.
+struct Work<'a> {
+    arguments: &'a Report,
+    llvms: &'a [Llvm],
+    llvm: &'a Llvm,
+    directory: &'a Path,
+}
+
+impl Work<'_> {
+    /// Exports the coverage of one target's objects with the profiles of that target.
+    fn export(
+        &self,
+        number: usize,
+        target: &str,
+        objects: &[&Path],
+        profiles: &[Profile],
+    ) -> Result<(TargetExport, Vec<Diagnostic>), Diagnostic> {
+        let is_own = |profile: &&Profile| profile.parts.is_none() || profile.target == processor(target);
+        let own: Vec<Profile> = profiles.iter().filter(is_own).cloned().collect();
+        let mut words: Vec<OsString> = vec!["export".into(), "--format=text".into()];
+        let mut said = Vec::new();
+        if own.is_empty() {
+            words.push("--empty-profile".into());
+        } else {
+            let merged = self.directory.join(format!("{number}.profdata"));
+            said = merge(&own, self.llvms, &merged, self.arguments.profiles.failure_mode)?.problems;
+            let mut profile = OsString::from("--instr-profile=");
+            profile.push(merged);
+            words.push(profile);
+        }
+        for (number, object) in objects.iter().enumerate() {
+            words.extend((number > 0).then(|| "-object".into()));
+            words.push((*object).into());
+        }
+        let ran = tools::run(self.llvm, "llvm-cov", &words)?;
+        said.extend(tools::warnings(&ran).map(|warning| warning.in_entry(target)));
+        Ok((hotswap_coverage::parse(target, &ran.stdout)?, said))
+    }
+}
+
+/// The error where less is covered than the threshold.
+fn below_threshold(arguments: &Report, coverage: &CoverageReport, diff: Option<&Difference>) -> Option<Diagnostic> {
+    let threshold = arguments.fail_under?;
+    let (lines, which) = match diff {
+        Some(diff) => (diff.coverage.total, "added lines"),
+        None => (coverage.union.lines, "lines"),
+    };
+    (lines.percent() < threshold).then(|| {
+        let what = format!("{} of {} {which} are covered, less than {threshold} %", lines.covered, lines.count);
+        Diagnostic::error(codes::BELOW_THRESHOLD, what).in_file(&arguments.program)
+    })
 }
 
 /// The newest LLVM that reads one of the profiles: it reads the coverage maps of older ones, too.
@@ -134,42 +215,4 @@ fn host_map(bytes: &[u8], contents: &hotswap_bundle::Contents<'_>) -> bool {
 /// Finds a section name, which ends with a zero and follows one.
 fn find(bytes: &[u8], name: &[u8]) -> bool {
     bytes.windows(name.len()).any(|window| window == name)
-}
-
-fn words(arguments: &Report, covered: &[Covered], merged: &Path) -> Vec<OsString> {
-    let mut words: Vec<OsString> = Vec::new();
-    match (arguments.output.format, &arguments.html, arguments.lines) {
-        (Format::Json, ..) => words.extend(["export".into(), "--format=text".into()]),
-        (_, Some(directory), _) => {
-            let mut output = OsString::from("--output-dir=");
-            output.push(directory);
-            words.extend(["show".into(), "--format=html".into(), output]);
-        }
-        (.., true) => words.push("show".into()),
-        _ => words.push("report".into()),
-    }
-    let mut profile = OsString::from("--instr-profile=");
-    profile.push(merged);
-    words.push(profile);
-    for (number, covered) in covered.iter().enumerate() {
-        if number > 0 {
-            words.push("-object".into());
-        }
-        words.push(covered.path.clone().into());
-    }
-    words
-}
-
-fn said(report: &[u8], covered: &[Covered]) -> String {
-    let whose = |covered: &Covered| format!("{} of {}", covered.target, covered.from.display());
-    let objects: Vec<_> = covered.iter().map(whose).collect();
-    format!("coverage of {}\n{}", text::plain(&objects.join(", ")), String::from_utf8_lossy(report))
-}
-
-fn as_json(covered: &[Covered], export: &[u8]) -> Result<Value, Diagnostic> {
-    let export: Value = serde_json::from_slice(export)
-        .map_err(|error| Diagnostic::error(codes::CHILD_FAILED, format!("llvm-cov export: {error}")))?;
-    let objects =
-        covered.iter().map(|covered| json!({ "file": covered.from.display().to_string(), "target": covered.target }));
-    Ok(json!({ "schema": 1, "objects": objects.collect::<Vec<_>>(), "llvm_cov": export }))
 }

@@ -1,0 +1,159 @@
+//! llvm-cov's export (`llvm-cov export --format=text`), as far as it is needed.
+//!
+//! Positions are arrays there; they are named here. Source: `CoverageExporterJson.cpp` of LLVM 22 to 24.
+
+use hotswap_report::{Diagnostic, codes};
+use serde::Deserialize;
+
+/// The export of one target.
+#[derive(Debug)]
+pub struct TargetExport {
+    /// `host`, or the target ID of a GPU.
+    pub target: String,
+    pub(crate) files: Vec<ExportedFile>,
+    pub(crate) functions: Vec<ExportedFunction>,
+}
+
+/// Parses the export of a target.
+///
+/// # Errors
+/// [`codes::CHILD_FAILED`] if it is not what llvm-cov writes.
+pub fn parse(target: &str, json: &[u8]) -> Result<TargetExport, Diagnostic> {
+    let failed = |what: String| Diagnostic::error(codes::CHILD_FAILED, format!("llvm-cov export: {what}"));
+    let document: Document = serde_json::from_slice(json).map_err(|error| failed(error.to_string()))?;
+    if document.kind != "llvm.coverage.json.export" {
+        return Err(failed(format!("it is of type {}", document.kind)));
+    }
+    let (mut files, mut functions) = (Vec::new(), Vec::new());
+    for part in document.data {
+        files.extend(part.files);
+        functions.extend(part.functions);
+    }
+    Ok(TargetExport { target: target.to_owned(), files, functions })
+}
+
+#[derive(Deserialize)]
+struct Document {
+    data: Vec<Part>,
+    #[serde(rename = "type")]
+    kind: String,
+}
+
+#[derive(Deserialize)]
+struct Part {
+    files: Vec<ExportedFile>,
+    #[serde(default)]
+    functions: Vec<ExportedFunction>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct ExportedFile {
+    pub(crate) filename: String,
+    #[serde(default)]
+    pub(crate) segments: Vec<Segment>,
+    pub(crate) summary: Summary,
+}
+
+/// A position from which on a count holds.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(from = "(u32, u32, u64, bool, bool, bool)")]
+pub(crate) struct Segment {
+    pub(crate) line: u32,
+    pub(crate) count: u64,
+    pub(crate) has_count: bool,
+    pub(crate) is_region_entry: bool,
+    pub(crate) is_gap: bool,
+}
+
+impl From<(u32, u32, u64, bool, bool, bool)> for Segment {
+    fn from((line, _, count, has_count, is_region_entry, is_gap): (u32, u32, u64, bool, bool, bool)) -> Self {
+        Self { line, count, has_count, is_region_entry, is_gap }
+    }
+}
+
+/// llvm-cov's own figures for a file.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+pub(crate) struct Summary {
+    #[serde(default)]
+    pub(crate) functions: Figure,
+    #[serde(default)]
+    pub(crate) lines: Figure,
+    #[serde(default)]
+    pub(crate) regions: Figure,
+    #[serde(default)]
+    pub(crate) branches: Figure,
+    #[serde(default)]
+    pub(crate) mcdc: Figure,
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+pub(crate) struct Figure {
+    pub(crate) count: u64,
+    pub(crate) covered: u64,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct ExportedFunction {
+    pub(crate) name: String,
+    pub(crate) count: u64,
+    pub(crate) filenames: Vec<String>,
+    pub(crate) regions: Vec<Region>,
+    #[serde(default)]
+    pub(crate) branches: Vec<Branch>,
+}
+
+/// First and last line and column.
+pub(crate) type Extent = (u32, u32, u32, u32);
+
+/// Part of a function with a count of its own.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(from = "(u32, u32, u32, u32, u64, usize, usize, u32)")]
+pub(crate) struct Region {
+    pub(crate) extent: Extent,
+    pub(crate) count: u64,
+    pub(crate) file: usize,
+    kind: u32,
+}
+
+impl Region {
+    /// Whether it is code: no macro expansion, skipped text, gap or branch.
+    pub(crate) fn is_code(self) -> bool {
+        self.kind == 0
+    }
+}
+
+impl From<(u32, u32, u32, u32, u64, usize, usize, u32)> for Region {
+    fn from(all: (u32, u32, u32, u32, u64, usize, usize, u32)) -> Self {
+        let (first, column, last, end, count, file, _, kind) = all;
+        Self { extent: (first, column, last, end), count, file, kind }
+    }
+}
+
+/// A condition with the counts of both outcomes.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(from = "(u32, u32, u32, u32, u64, u64, usize, usize, u32)")]
+pub(crate) struct Branch {
+    pub(crate) extent: Extent,
+    pub(crate) counts: [u64; 2],
+    pub(crate) file: usize,
+}
+
+impl From<(u32, u32, u32, u32, u64, u64, usize, usize, u32)> for Branch {
+    fn from(all: (u32, u32, u32, u32, u64, u64, usize, usize, u32)) -> Self {
+        let (first, column, last, end, taken, not_taken, file, _, _) = all;
+        Self { extent: (first, column, last, end), counts: [taken, not_taken], file }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_documents_are_refused() {
+        for json in ["", "{", "[]", r#"{"data":[],"type":"other"}"#, r#"{"data":[{"files":[{"filename":1}]}]}"#] {
+            assert_eq!(parse("host", json.as_bytes()).unwrap_err().code, codes::CHILD_FAILED, "{json}");
+        }
+        assert!(parse("host", br#"{"data":[],"type":"llvm.coverage.json.export","version":"9"}"#).is_ok());
+    }
+}

@@ -1,0 +1,64 @@
+//! A table for the comment on a pull request.
+
+use super::{fraction, percent};
+use crate::diff::DiffCoverage;
+use crate::union::{CoverageReport, Ratio};
+use std::fmt::Write;
+
+/// The report in GitHub's Markdown; with the added lines of a change first, if there is one.
+#[must_use]
+pub fn markdown(report: &CoverageReport, diff: Option<&DiffCoverage>) -> String {
+    let mut out = String::new();
+    if let Some(diff) = diff {
+        let _ = writeln!(out, "**Added lines: {}**\n", both(diff.total));
+        for (file, ratio, missed) in &diff.files {
+            let missed = if missed.is_empty() { String::new() } else { format!("; not executed: {}", ranges(missed)) };
+            let _ = writeln!(out, "- `{}`: {}{missed}", report.files[*file].name, both(*ratio));
+        }
+        out.push('\n');
+    }
+    let targets = if report.targets.len() > 1 { report.targets.as_slice() } else { &[] };
+    let head: String = targets.iter().map(|target| format!(" {target} |")).collect();
+    let _ = writeln!(out, "| file | lines | functions | branches |{head}");
+    let _ = writeln!(out, "| --- | ---: | ---: | ---: |{}", " ---: |".repeat(targets.len()));
+    let mut row = |name: &str, union: [Ratio; 3], own: Vec<String>| {
+        let own: String = own.iter().take(targets.len()).map(|cell| format!(" {cell} |")).collect();
+        let [lines, functions, branches] = union.map(both);
+        let _ = writeln!(out, "| {name} | {lines} | {functions} | {branches} |{own}");
+    };
+    for file in &report.files {
+        let own = file.by_target.iter().map(|own| own.map_or("-".to_owned(), |own| percent(own.lines)));
+        let union = [file.union.lines, file.union.functions, file.union.branches];
+        row(&format!("`{}`", file.name.replace('|', "\\|")), union, own.collect());
+    }
+    let own = report.by_target.iter().map(|own| percent(own.lines)).collect();
+    row("**all**", [report.union.lines, report.union.functions, report.union.branches], own);
+    out
+}
+
+fn both(ratio: Ratio) -> String {
+    format!("{} ({})", percent(ratio), fraction(ratio))
+}
+
+/// `1-3, 7`.
+fn ranges(lines: &[u32]) -> String {
+    let mut ranges: Vec<(u32, u32)> = Vec::new();
+    for line in lines {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == *line => *last = *line,
+            _ => ranges.push((*line, *line)),
+        }
+    }
+    let text = |(first, last): &(u32, u32)| if first == last { first.to_string() } else { format!("{first}-{last}") };
+    ranges.iter().map(text).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ranges;
+
+    #[test]
+    fn neighbours_are_one_range() {
+        assert_eq!(ranges(&[1, 2, 3, 7, 9, 10]), "1-3, 7, 9-10");
+    }
+}

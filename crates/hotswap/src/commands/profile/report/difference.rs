@@ -1,0 +1,73 @@
+//! The lines that the working tree adds to a git revision, and their coverage.
+
+use hotswap_coverage::{AddedLines, CoverageReport, DiffCoverage};
+use hotswap_report::{Diagnostic, codes};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// See the module.
+pub(super) struct Difference {
+    pub(super) coverage: DiffCoverage,
+    /// The repository's directory.
+    pub(super) root: String,
+}
+
+impl Difference {
+    /// Compares with the repository of the working directory.
+    ///
+    /// # Errors
+    /// [`codes::CHILD_FAILED`] with git's message, [`codes::NO_TOOL`].
+    pub(super) fn of(revision: &str, coverage: &CoverageReport) -> Result<Self, Diagnostic> {
+        let (root, added) = added(Path::new("."), revision)?;
+        Ok(Self { coverage: DiffCoverage::of(coverage, &added, &root), root })
+    }
+}
+
+/// The root of the repository that holds `directory`, and the lines that its working tree adds to `revision`.
+fn added(directory: &Path, revision: &str) -> Result<(String, AddedLines), Diagnostic> {
+    let root = git(directory, &["rev-parse", "--show-toplevel"])?.trim_end_matches('\n').to_owned();
+    let words = ["-c", "core.quotePath=false", "diff", "--unified=0", "--no-color", "--no-ext-diff", "--no-relative"];
+    let rest = ["--src-prefix=a/", "--dst-prefix=b/", "--end-of-options", revision, "--"];
+    let diff = git(directory, &[words.as_slice(), &rest].concat())?;
+    Ok((root, AddedLines::parse(&diff)))
+}
+
+fn git(directory: &Path, words: &[&str]) -> Result<String, Diagnostic> {
+    let mut command = Command::new("git");
+    let output = command.arg("-C").arg(directory).args(words).stdin(Stdio::null()).output().map_err(|error| {
+        Diagnostic::error(codes::NO_TOOL, format!("git: {error}")).advise("install git, or leave --diff out")
+    })?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        return Err(Diagnostic::error(codes::CHILD_FAILED, format!("git {}: {said}", words.join(" "))));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::{BTreeMap, BTreeSet};
+    use std::fs;
+
+    #[test]
+    fn the_working_tree_is_compared_with_the_revision() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = directory.path();
+        if git(place, &["init", "--quiet"]).is_err() {
+            hotswap_userland::skip("coverage of added lines", "git is not installed");
+            return;
+        }
+        fs::create_dir(place.join("src")).unwrap();
+        fs::write(place.join("src/a b.hip"), "one\ntwo\nthree\n").unwrap();
+        git(place, &["add", "."]).unwrap();
+        let author = ["-c", "user.name=x", "-c", "user.email=x@y", "-c", "commit.gpgSign=false"];
+        git(place, &[author.as_slice(), &["commit", "--quiet", "-m", "first"]].concat()).unwrap();
+        fs::write(place.join("src/a b.hip"), "zero\none\n2\nthree\n").unwrap();
+        let (root, lines) = added(&place.join("src"), "HEAD").unwrap();
+        assert_eq!(fs::canonicalize(root).unwrap(), fs::canonicalize(place).unwrap());
+        assert_eq!(lines.files, BTreeMap::from([("src/a b.hip".to_owned(), BTreeSet::from([1, 3]))]));
+        assert_eq!(added(place, "no-such-revision").unwrap_err().code, codes::CHILD_FAILED);
+        assert_eq!(added(place, "--output=x").unwrap_err().code, codes::CHILD_FAILED);
+    }
+}

@@ -1,0 +1,121 @@
+//! The report in the form that the arguments ask for.
+
+use super::{Covered, Difference};
+use crate::commands::profile::{Report, ReportFormat};
+use crate::work::text as plain_text;
+use hotswap_coverage::{CoverageReport, render};
+use hotswap_report::{Diagnostic, codes};
+use serde_json::json;
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The text for the standard output. Pages are written.
+pub(super) fn text(
+    arguments: &Report,
+    coverage: &CoverageReport,
+    covered: &[Covered],
+    diff: Option<&Difference>,
+) -> Result<String, Diagnostic> {
+    if let Some(directory) = &arguments.html {
+        write_pages(arguments, coverage, directory)?;
+        return Ok(format!("{}\n", plain_text::plain(&directory.join("index.html").display().to_string())));
+    }
+    Ok(match arguments.format {
+        ReportFormat::Text => for_people(arguments, coverage, covered, diff),
+        ReportFormat::Json => plain_text::json(&as_json(coverage, covered, diff)),
+        ReportFormat::Lcov => render::lcov(coverage),
+        ReportFormat::Cobertura => render::cobertura(coverage, seconds()),
+        ReportFormat::Markdown => render::markdown(coverage, diff.map(|diff| &diff.coverage)),
+        ReportFormat::Annotations => {
+            let diff = diff.ok_or_else(|| {
+                Diagnostic::error(
+                    codes::USAGE,
+                    "annotations are for the lines of a change: name a revision with --diff",
+                )
+            })?;
+            render::annotations(coverage, &diff.coverage, &diff.root)
+        }
+    })
+}
+
+fn for_people(arguments: &Report, coverage: &CoverageReport, covered: &[Covered], diff: Option<&Difference>) -> String {
+    let whose = |covered: &Covered| format!("{} of {}", covered.target, covered.from.display());
+    let objects: Vec<_> = covered.iter().map(whose).collect();
+    let mut out = format!("coverage of {}\n", plain_text::plain(&objects.join(", ")));
+    out.push_str(&match (arguments.lines, arguments.functions) {
+        (true, _) => render::listing(coverage, source),
+        (_, true) => render::functions(coverage),
+        _ => render::table(coverage),
+    });
+    if let Some(diff) = diff {
+        let total = diff.coverage.total;
+        let _ = writeln!(out, "added lines: {} of {} covered", total.covered, total.count);
+    }
+    out
+}
+
+/// A source file; bytes that are no text are replaced.
+fn source(name: &str) -> Option<String> {
+    fs::read(name).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn as_json(coverage: &CoverageReport, covered: &[Covered], diff: Option<&Difference>) -> serde_json::Value {
+    let object = |covered: &Covered| json!({ "file": covered.from.display().to_string(), "target": covered.target });
+    let mut value = render::json(coverage);
+    value["schema"] = 2.into();
+    value["objects"] = covered.iter().map(object).collect();
+    if let Some(diff) = diff {
+        let files = diff.coverage.files.iter().map(|(file, ratio, missed)| {
+            let name = &coverage.files[*file].name;
+            json!({ "name": name, "covered": ratio.covered, "count": ratio.count, "missed": missed })
+        });
+        value["added_lines"] = files.collect();
+    }
+    value
+}
+
+fn write_pages(arguments: &Report, coverage: &CoverageReport, directory: &Path) -> Result<(), Diagnostic> {
+    let cannot = |error: std::io::Error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(directory);
+    fs::create_dir_all(directory).map_err(cannot)?;
+    let title = arguments.program.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    for page in render::pages(coverage, &title, &date(seconds()), source) {
+        hotswap_files::replace(&directory.join(&page.name), page.text.as_bytes())?;
+    }
+    Ok(())
+}
+
+/// The time of the report since 1970: that of a reproducible build, or now.
+fn seconds() -> u64 {
+    let stated = std::env::var("SOURCE_DATE_EPOCH").ok().and_then(|text| text.parse().ok());
+    let now = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    stated.unwrap_or_else(now)
+}
+
+/// The date and time in UTC. The algorithm counts days in years that begin in March, so that the leap day is the last.
+fn date(seconds: u64) -> String {
+    let (days, rest) = (seconds / 86_400 + 719_468, seconds % 86_400);
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    format!("{year}-{month:02}-{day:02} {:02}:{:02} UTC", rest / 3600, rest / 60 % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::date;
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        let dates = [0, 951_782_400, 951_868_800, 1_795_564_800].map(date);
+        assert_eq!(
+            dates,
+            ["1970-01-01 00:00 UTC", "2000-02-29 00:00 UTC", "2000-03-01 00:00 UTC", "2026-11-25 00:00 UTC"]
+        );
+    }
+}
