@@ -61,6 +61,9 @@ fn compile(out: &Path) -> PathBuf {
         "lto=fat",
         "codegen-units=1",
         "opt-level=s",
+        // Only calls that cost more than the function are inlined: 4 KB less, and no difference in time. (With `z` bounds checks stay that this level
+        // removes.)
+        "llvm-args=-inline-threshold=0",
         "relocation-model=pic",
         "overflow-checks=no",
         "debug-assertions=no",

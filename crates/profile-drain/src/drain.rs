@@ -12,6 +12,7 @@ use crate::memory::List;
 use crate::name::{self, Path, Process};
 use crate::raw::fnv;
 use crate::store::{Store, Written};
+use core::ffi::CStr;
 
 /// State that all copies of the drain in a process share.
 pub struct Shared {
@@ -255,10 +256,36 @@ fn is_told(file: &Path, pattern: &[u8], process: Process<'_>, host: &HostName) -
     file.bytes() != name::expand(pattern, Process { id: host.first_process, ..process }, 0).bytes()
 }
 
+/// Variables with the number of a process among those of one start: Open MPI, MPICH and Intel MPI, MVAPICH2, Slurm.
+/// Arrays, because each pointer would be a relocation.
+const RANKS: [[u8; 21]; 4] = [
+    *b"OMPI_COMM_WORLD_RANK\0",
+    *b"PMI_RANK\0\0\0\0\0\0\0\0\0\0\0\0\0",
+    *b"MV2_COMM_WORLD_RANK\0\0",
+    *b"SLURM_PROCID\0\0\0\0\0\0\0\0\0",
+];
+
+/// The rank of this process; 0 where nothing started several.
+fn rank() -> Path {
+    let stated = |name| variable(CStr::from_bytes_until_nul(name).ok()?);
+    RANKS.iter().find_map(|name| stated(name)).unwrap_or(Path::new(b"0"))
+}
+
+/// The pattern of the environment or of the command line.
+fn stated_pattern(of_command: Option<Path>) -> Option<Path> {
+    variable::<4096>(c"LLVM_PROFILE_FILE").filter(|pattern| !pattern.bytes().is_empty()).or(of_command)
+}
+
+/// The pattern with the rank in place of `%r`; `None` if it does not name the rank.
+pub fn named_by_rank(of_command: Option<Path>) -> Option<Path> {
+    let stated = stated_pattern(of_command)?;
+    name::with_rank(stated.bytes(), rank)
+}
+
 /// The pattern of the host's file. As in LLVM's runtime, one that needs a missing directory is ignored.
 fn pattern(host: &HostName, has_temporary: bool) -> Path {
-    let variable = variable::<4096>(c"LLVM_PROFILE_FILE").filter(|pattern| !pattern.bytes().is_empty());
-    let pattern = variable.or(host.pattern).unwrap_or(Path::new(name::DEFAULT));
+    let stated = stated_pattern(host.pattern).unwrap_or(Path::new(name::DEFAULT));
+    let pattern = name::with_rank(stated.bytes(), rank).unwrap_or(stated);
     if !has_temporary && name::needs_temporary(pattern.bytes()) { Path::new(name::DEFAULT) } else { pattern }
 }
 

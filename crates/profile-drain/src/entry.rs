@@ -6,6 +6,7 @@
 #![allow(unsafe_code)] // shared state, functions of C, each with its proof
 
 use crate::drain::{self, HostName, Occasion, Shared};
+use crate::ends;
 use crate::hsa;
 use crate::images::{self, Range, Scope};
 use crate::libc::{Untouched, dlsym, is_secure, notes, pause, process_id, say, thread_id};
@@ -71,17 +72,23 @@ global_asm!(
     ".hidden __llvm_profile_get_filename",
     ".weak __llvm_profile_filename",
     ".hidden __llvm_profile_filename",
+    ".weak __llvm_profile_set_filename",
+    ".hidden __llvm_profile_set_filename",
+    ".weak __llvm_profile_write_file",
+    ".hidden __llvm_profile_write_file",
     ".pushsection .data.rel.ro.hotswap_profile_host,\"aw\",@progbits",
     ".balign 8",
     ".hidden hotswap_profile_host",
     ".local hotswap_profile_host",
     "hotswap_profile_host: .quad __llvm_profile_get_filename",
     ".quad __llvm_profile_filename",
+    ".quad __llvm_profile_set_filename",
+    ".quad __llvm_profile_write_file",
     ".popsection",
 );
 
 unsafe extern "C" {
-    static hotswap_profile_host: [usize; 2];
+    static hotswap_profile_host: [usize; 4];
     fn atexit(handler: extern "C" fn()) -> c_int;
     fn pthread_atfork(prepare: extern "C" fn(), parent: extern "C" fn(), child: extern "C" fn()) -> c_int;
 }
@@ -100,6 +107,10 @@ extern "C" fn construct() {
     unsafe {
         atexit(on_exit);
         pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+    }
+    name_rank();
+    if IS_PROGRAM.load(Ordering::Relaxed) {
+        ends::start(drain_at);
     }
     if IS_PROGRAM.load(Ordering::Relaxed) && !SLOT.is_early.load(Ordering::Relaxed) {
         drain_before_late_libraries();
@@ -235,11 +246,9 @@ fn is_foreign() -> bool {
     !state.is_null() && unsafe { &*(&raw const (*state).process) }.load(Ordering::Relaxed) != process_id()
 }
 
-const NO_MEMORY: &[u8] =
-    b"hotswap-profile-drain: warning: there is no memory: the device profiles of this process are lost\n";
-const FOREIGN: &[u8] =
-    b"hotswap-profile-drain: warning: this process was forked without fork handlers (_Fork, clone), \
-and HSA may be its parent's: its own device code, if it ran any, has no profile; fork with fork()\n";
+const NO_MEMORY: &[u8] = b"hotswap-profile-drain: warning: no memory: the device profiles of this process are lost\n";
+const FOREIGN: &[u8] = b"hotswap-profile-drain: warning: this process was forked without fork handlers \
+(_Fork, clone), HSA may be its parent's: device code has no profile\n";
 
 /// The code objects that an entry drains; computed on our own stack.
 #[derive(Clone, Copy)]
@@ -297,11 +306,42 @@ fn drain_here(occasion: Occasion, which: Which) -> c_int {
     if lost.unwrap_or(0) == 0 { 0 } else { -1 }
 }
 
+/// The host's profile runtime of this image: functions and the pattern of the command line; zero where there is none.
+fn host_functions() -> [usize; 4] {
+    // SAFETY: four words, filled in by the linker and loader, that are never written.
+    unsafe { (&raw const hotswap_profile_host).read_volatile() }
+}
+
+/// `%r` is ours: the host's runtime gets the name with the rank in it.
+fn name_rank() {
+    type SetFileName = unsafe extern "C" fn(*const c_char);
+    let [_, pattern, set, _] = host_functions();
+    // SAFETY: `__llvm_profile_filename` is a text with its zero that the compiler wrote.
+    let of_command = (pattern != 0).then(|| Path::new(unsafe { CStr::from_ptr(pattern as *const c_char) }.to_bytes()));
+    let Some(named) = drain::named_by_rank(of_command) else { return };
+    // SAFETY: the linker bound `__llvm_profile_set_filename`, a function of this type, or zero: `None`.
+    if let Some(set) = unsafe { transmute::<usize, Option<SetFileName>>(set) } {
+        // SAFETY: a text with its zero, which the function copies.
+        unsafe { set(named.c_string().as_ptr().cast()) };
+    }
+}
+
+/// A drain of [`ends`].
+fn drain_at(is_end: bool) {
+    type WriteFile = unsafe extern "C" fn() -> c_int;
+    let [.., write] = host_functions();
+    // SAFETY: the linker bound `__llvm_profile_write_file`, a function of this type, or zero: `None`.
+    if let Some(write) = unsafe { transmute::<usize, Option<WriteFile>>(write) }.filter(|_| is_end) {
+        // SAFETY: takes nothing, and may be called at any time.
+        unsafe { write() };
+    }
+    drain_now(Occasion::Call, Which::All);
+}
+
 /// The names known to the host's profile runtime of this image.
 fn host_name() -> HostName {
     type GetFileName = unsafe extern "C" fn() -> *mut c_char;
-    // SAFETY: two words, filled in by the linker and loader, that are never written.
-    let [get, pattern] = unsafe { (&raw const hotswap_profile_host).read_volatile() };
+    let [get, pattern, ..] = host_functions();
     let first_process = FIRST_PROCESS.load(Ordering::Relaxed) as u64;
     let mut name = HostName { first_process, ..HostName::default() };
     if pattern != 0 {
@@ -328,6 +368,7 @@ fn host_name() -> HostName {
 }
 
 extern "C" fn on_exit() {
+    ends::stop();
     drain_now(Occasion::Exit, Which::Own);
     IS_LEAVING.store(true, Ordering::Relaxed);
     if IS_PROGRAM.load(Ordering::Relaxed) {

@@ -10,14 +10,15 @@
 //! of the object; `errno` and signals are preserved). Never loads or initialises a runtime. A file is complete or
 //! absent. Losses are reported on standard error. Draining is idempotent.
 //!
-//! Absent: `_exit`, `quick_exit`, `abort` and signals, which run no handler; programs that are linked with a static
-//! HIP; HIP on Windows.
+//! Absent: `_exit`; `quick_exit`, `abort` and signals, which run no handler, unless the environment asks for them (`ends`);
+//! programs that are linked with a static HIP; HIP on Windows.
 #![cfg_attr(hotswap_archive, no_std)]
 
 pub mod bytes;
 pub mod capture;
 pub mod drain;
 pub mod elf;
+mod ends;
 #[cfg(hotswap_archive)]
 mod entry;
 pub mod hsa;

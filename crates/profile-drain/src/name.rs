@@ -51,6 +51,22 @@ pub fn needs_temporary(pattern: &[u8]) -> bool {
     specifiers(pattern).any(|(_, specifier)| matches!(specifier, Specifier::Temporary))
 }
 
+/// The pattern with the rank in place of `%r`, which LLVM's runtime does not know; all else stays. `None` without `%r`.
+pub fn with_rank(pattern: &[u8], rank: fn() -> Path) -> Option<Path> {
+    let (mut rest, mut path, mut known) = (pattern, Path::default(), None);
+    while let Some((first, after)) = rest.split_first() {
+        rest = after;
+        match (first, after) {
+            (b'%', [b'r', after @ ..]) => {
+                rest = after;
+                path.push(known.get_or_insert_with(rank).bytes());
+            }
+            _ => _ = path.push(core::slice::from_ref(first)),
+        }
+    }
+    known.map(|_| path)
+}
+
 enum Specifier {
     Process,
     Host,
@@ -145,6 +161,14 @@ mod tests {
         ] {
             assert_eq!((expanded(pattern).as_str(), merges(pattern.as_bytes())), (path, merged), "{pattern}");
         }
+    }
+
+    #[test]
+    fn the_rank_is_put_into_the_pattern() {
+        let rank = || Path::new(b"12");
+        let ranked = |pattern: &str| with_rank(pattern.as_bytes(), rank).map(|path| path.bytes().to_vec());
+        assert_eq!(ranked("%r/%p-%m.%r"), Some(b"12/%p-%m.12".to_vec()));
+        assert_eq!(["%x%", "a", "%p.r"].map(ranked), [None, None, None]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //
 // device N · launch · sync · load FILE · go · unload · drain · open LIBRARY · call · close
 // fork ... end · _Fork ... end · SYS_fork ... end · thread-exit · small-thread-exit · main-ends · _exit · clock
+// quick-exit · abort · signal N · ignore N · wait MILLISECONDS
 #include "hip.h"
 
 __attribute__((device, noinline)) float scale(float factor, float value) {
@@ -26,6 +27,10 @@ int strcmp(const char *, const char *);
 int atoi(const char *);
 void exit(int);
 void _exit(int);
+void quick_exit(int);
+void abort(void);
+int raise(int);
+void (*signal(int, void (*)(int)))(int);
 int pthread_create(unsigned long *, const void *, void *(*)(void *), void *);
 int pthread_attr_init(void *);
 int pthread_attr_setstacksize(void *, unsigned long);
@@ -83,6 +88,11 @@ int main(int count, char **words) {
       dprintf(2, "[clock] %ld.%09ld main\n", time[0], time[1]);
     }
     if (!strcmp(word, "_exit")) _exit(7);
+    if (!strcmp(word, "quick-exit")) quick_exit(7);
+    if (!strcmp(word, "abort")) abort();
+    if (!strcmp(word, "signal")) raise(atoi(words[++at]));
+    if (!strcmp(word, "ignore")) signal(atoi(words[++at]), (void (*)(int))1);
+    if (!strcmp(word, "wait")) usleep(1000 * atoi(words[++at]));
     if (!strcmp(word, "main-ends") && !pthread_create(&thread, 0, leave_late, 0)) pthread_exit(0);
     if (!strcmp(word, "small-thread-exit")) {
       long attributes[8]; // 56 bytes on x86-64, 64 on AArch64

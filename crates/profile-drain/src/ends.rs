@@ -1,0 +1,223 @@
+//! Ends of a program that run no exit handler, and snapshots: on request of the environment only.
+//!
+//! | variable | effect |
+//! | --- | --- |
+//! | `HOTSWAP_PROFILE_ENDS` | words separated by commas: `quick_exit`, and signals (`SIGTERM`, `SIGABRT`, …) |
+//! | `HOTSWAP_PROFILE_EVERY` | seconds between snapshots of the devices' counters |
+//!
+//! A signal handler may not call HSA, so a thread of our own drains while the handler waits, for a limited time: the
+//! interrupted thread may hold a lock that the drain needs. Then the signal does what it does by default.
+//!
+//! Invariants: without these variables there is no thread and no handler. Signals that the program or its parent handles or
+//! ignores are left alone. A forked child has no thread of ours, and its signals end it at once.
+//!
+//! Absent: libraries (a library may be unloaded, and the thread with it); the host's counters in snapshots, because its
+//! runtime would add them to a merged file (`%m`) once more each time.
+#![allow(unsafe_code)] // threads and signals of libc, each with its proof
+#![cfg_attr(not(hotswap_archive), allow(dead_code))] // the library is for tests
+
+use crate::bytes::until_zero;
+use crate::libc::{dlsym, pause, process_id, send_signal, thread_id, variable};
+use core::ffi::{c_int, c_void};
+use core::mem::transmute;
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
+
+/// Drains everything: with the host's profile, at an end, or the devices alone, for a snapshot.
+pub(crate) type Drain = fn(is_end: bool);
+
+/// The bit of `quick_exit`, which no signal has.
+const QUICK_EXIT: u32 = 1;
+/// Ends by name: signals with their numbers on Linux (x86-64, AArch64). Arrays, because each pointer would be a
+/// relocation.
+const ENDS: [([u8; 10], u8); 6] = [
+    (*b"quick_exit", 0),
+    (*b"SIGHUP\0\0\0\0", 1),
+    (*b"SIGINT\0\0\0\0", 2),
+    (*b"SIGQUIT\0\0\0", 3),
+    (*b"SIGABRT\0\0\0", 6),
+    (*b"SIGTERM\0\0\0", 15),
+];
+/// A handler waits no longer for the thread, in milliseconds.
+const LIMIT: u32 = 10_000;
+/// The thread looks for a signal this often, in milliseconds.
+const STEP: u32 = 20;
+
+const SIG_SETMASK: c_int = 2;
+
+type SignalSet = [u64; 16];
+type Handler = extern "C" fn(c_int);
+
+unsafe extern "C" {
+    fn signal(number: c_int, handler: usize) -> usize;
+    fn sigfillset(set: *mut SignalSet) -> c_int;
+    fn pthread_sigmask(how: c_int, set: *const SignalSet, old: *mut SignalSet) -> c_int;
+}
+
+/// The signal that is ending the program; 0 before.
+static SIGNAL: AtomicI32 = AtomicI32::new(0);
+/// The thread has drained after the signal.
+static IS_DRAINED: AtomicBool = AtomicBool::new(false);
+/// The process and the thread that drain; 0 where there are none, and from the exit handler on.
+static PROCESS: AtomicUsize = AtomicUsize::new(0);
+static THREAD: AtomicUsize = AtomicUsize::new(0);
+/// Milliseconds between snapshots; 0: none.
+static EVERY: AtomicUsize = AtomicUsize::new(0);
+/// The function that drains, as an address.
+static DRAIN: AtomicUsize = AtomicUsize::new(0);
+
+/// Reads the variables, once, when the program starts.
+pub(crate) fn start(drain: Drain) {
+    let words = variable::<4096>(c"HOTSWAP_PROFILE_ENDS");
+    let every = variable::<4096>(c"HOTSWAP_PROFILE_EVERY").map_or(0, |text| milliseconds(text.bytes()));
+    if words.is_none() && every == 0 {
+        return;
+    }
+    DRAIN.store(drain as usize, Ordering::Relaxed);
+    EVERY.store(every, Ordering::Relaxed);
+    let mut wanted = 0;
+    for word in words.iter().flat_map(|words| words.bytes().split(|byte| *byte == b',')) {
+        wanted |= ending(word);
+    }
+    if wanted & QUICK_EXIT != 0 {
+        at_quick_exit();
+    }
+    let signals = wanted & !QUICK_EXIT;
+    if (every > 0 || signals != 0) && start_thread() {
+        (1..32).filter(|number| signals >> number & 1 != 0).for_each(handle);
+    }
+}
+
+/// The bit of an end: that with a signal's number, or [`QUICK_EXIT`]; none for other words.
+fn ending(word: &[u8]) -> u32 {
+    ENDS.iter().find(|(name, _)| until_zero(name) == word).map_or(0, |(_, bit)| 1 << bit)
+}
+
+/// Before the exit handler drains for the last time.
+pub(crate) fn stop() {
+    PROCESS.store(0, Ordering::Release);
+}
+
+fn drain(is_end: bool) {
+    // SAFETY: `start` stored a function of this type; zero becomes `None`.
+    let drain: Option<Drain> = unsafe { transmute(DRAIN.load(Ordering::Relaxed)) };
+    if let Some(drain) = drain {
+        drain(is_end);
+    }
+}
+
+/// Whole seconds as milliseconds; 0 for anything else.
+fn milliseconds(text: &[u8]) -> usize {
+    let mut seconds = 0usize;
+    for byte in text {
+        if !byte.is_ascii_digit() {
+            return 0;
+        }
+        seconds = seconds.saturating_mul(10).saturating_add(usize::from(byte - b'0'));
+    }
+    seconds.saturating_mul(1000)
+}
+
+/// libc keeps functions for `quick_exit` in a list of its own; the dynamic function behind `at_quick_exit` is asked for, so
+/// that the link needs nothing more.
+fn at_quick_exit() {
+    type Register = unsafe extern "C" fn(extern "C" fn(*mut c_void), *mut c_void) -> c_int;
+    // SAFETY: null is RTLD_DEFAULT; glibc's function of this name has this type; null becomes `None`.
+    let register: Option<Register> = unsafe { transmute(dlsym(null_mut(), c"__cxa_at_quick_exit".as_ptr())) };
+    if let Some(register) = register {
+        // SAFETY: the function takes no argument that matters and is in the program, which stays loaded.
+        unsafe { register(on_quick_exit, null_mut()) };
+    }
+}
+
+extern "C" fn on_quick_exit(_: *mut c_void) {
+    drain(true);
+}
+
+/// Starts the thread that drains, with all signals blocked in it.
+fn start_thread() -> bool {
+    type Create = unsafe extern "C" fn(
+        *mut usize,
+        *const c_void,
+        extern "C" fn(*mut c_void) -> *mut c_void,
+        *mut c_void,
+    ) -> c_int;
+    // SAFETY: null is RTLD_DEFAULT; libc's function of this name has this type; null becomes `None`.
+    let create: Option<Create> = unsafe { transmute(dlsym(null_mut(), c"pthread_create".as_ptr())) };
+    let Some(create) = create else { return false };
+    let (mut all, mut old, mut thread) = ([0; 16], [0; 16], 0usize);
+    PROCESS.store(process_id() as usize, Ordering::Relaxed);
+    // SAFETY: sets of the size that libc has; a null attribute means the default; the thread's function never ends before
+    // the program's last code does, and takes no argument. The mask is that which was read.
+    let made = unsafe {
+        sigfillset(&mut all);
+        pthread_sigmask(SIG_SETMASK, &all, &mut old);
+        let made = create(&mut thread, core::ptr::null(), watch, null_mut());
+        pthread_sigmask(SIG_SETMASK, &old, null_mut());
+        made
+    };
+    if made != 0 {
+        PROCESS.store(0, Ordering::Relaxed);
+    }
+    made == 0
+}
+
+/// Handles a signal that nothing else handles and that is not ignored.
+fn handle(number: c_int) {
+    // SAFETY: a handler of this type; the result is the former one, zero for the default.
+    let old = unsafe { signal(number, on_signal as Handler as usize) };
+    if old != 0 {
+        // SAFETY: the former handler.
+        unsafe { signal(number, old) };
+    }
+}
+
+/// Waits for the thread, and lets the signal do what it does by default.
+extern "C" fn on_signal(number: c_int) {
+    let is_ours = PROCESS.load(Ordering::Relaxed) == process_id() as usize;
+    if is_ours && THREAD.load(Ordering::Relaxed) != thread_id() {
+        let _ = SIGNAL.compare_exchange(0, number, Ordering::AcqRel, Ordering::Relaxed);
+        let mut waited = 0;
+        while waited < LIMIT && !IS_DRAINED.load(Ordering::Acquire) {
+            pause(1000);
+            waited += 1;
+        }
+    }
+    // SAFETY: zero is the default action.
+    unsafe { signal(number, 0) };
+    send_signal(number);
+}
+
+/// The thread: drains after a signal, and for snapshots.
+extern "C" fn watch(_: *mut c_void) -> *mut c_void {
+    THREAD.store(thread_id(), Ordering::Relaxed);
+    let every = EVERY.load(Ordering::Relaxed);
+    let mut since = 0;
+    while PROCESS.load(Ordering::Acquire) != 0 {
+        if SIGNAL.load(Ordering::Acquire) != 0 {
+            drain(true);
+            IS_DRAINED.store(true, Ordering::Release);
+            break;
+        }
+        pause(STEP * 1000);
+        since += STEP as usize;
+        if every > 0 && since >= every {
+            since = 0;
+            drain(false);
+        }
+    }
+    null_mut()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::milliseconds;
+
+    #[test]
+    fn only_whole_seconds_are_times() {
+        assert_eq!(
+            ["", "0", "2", "60", "1.5", "-1", "x"].map(|text| milliseconds(text.as_bytes())),
+            [0, 0, 2000, 60_000, 0, 0, 0]
+        );
+    }
+}
