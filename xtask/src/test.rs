@@ -220,7 +220,8 @@ fn build(options: &Options, profile: Profile) -> Outcome<Built> {
     let mut built = build_tests(options, profile, &[])?;
     if !options.package.is_empty() {
         let installed = install::build(profile, OsStr::new(""))?;
-        (built.programs, built.directories) = (installed.programs, installed.directories);
+        let Built { programs, libraries, directories, .. } = installed;
+        built = Built { programs, libraries, directories, ..built };
     }
     Ok(built)
 }
