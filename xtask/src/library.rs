@@ -4,7 +4,7 @@
 
 use crate::outcome::{Outcome, fail};
 use crate::packages::{self, Origin, Package, Packages};
-use hotswap_userland::{ENV_HEADERS, ENV_LIBRARIES};
+use hotswap_userland::{ENV_HEADERS, ENV_LIBRARIES, ENV_ROCBLAS};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -36,6 +36,15 @@ pub(crate) fn provide_headers(command: &mut Command) -> Outcome {
     };
     let directories = HEADERS.iter().map(directory).collect::<Outcome<Vec<_>>>()?;
     command.env(ENV_HEADERS, std::env::join_paths(directories)?);
+    Ok(())
+}
+
+/// rocBLAS, whose host part chooses files by the name of the GPU.
+const ROCBLAS: Package = Package { name: "librocblas5", origin: Origin::Experimental };
+
+/// Sets the variable of a command for the package with which programs run.
+pub(crate) fn provide_rocblas(command: &mut Command) -> Outcome {
+    command.env(ENV_ROCBLAS, Packages::open()?.get(&ROCBLAS)?.directory);
     Ok(())
 }
 

@@ -199,6 +199,11 @@ impl Ground {
         {
             println!("The tests that compile with a distribution's headers are skipped: {failure}");
         }
+        if options.covers("hotswap-dispatch")
+            && let Err(failure) = library::provide_rocblas(&mut command)
+        {
+            println!("The test of rocBLAS is skipped: {failure}");
+        }
         if options.everything {
             command.env(ENV_EVERYTHING, "1");
         }

@@ -64,6 +64,14 @@ static int use_library(hipError_t status, const hipLibrary_t &library) {
   return hipDeviceSynchronize() ? 35 : hipLibraryUnload(library);
 }
 
+// The function as HIP itself returns it.
+static hipError_t by_address(hipModule_t *module, const void *image) {
+  void *function = nullptr;
+  hipDriverProcAddressQueryResult result;
+  hipError_t status = hipGetProcAddress("hipModuleLoadData", &function, 700, 0, &result);
+  return status ? status : ((hipError_t(*)(hipModule_t *, const void *))function)(module, image);
+}
+
 // The headers declare both calls twice, with one and with two levels of pointers.
 static hipJitOption *no_jit = nullptr;
 static hipLibraryOption *no_options = nullptr;
@@ -76,6 +84,7 @@ static int with_way(const std::string &way, std::vector<char> code) {
   if (way == "data") return use(hipModuleLoadData(&module, code.data()), module);
   if (way == "fat-binary") return use(hipModuleLoadFatBinary(&module, code.data()), module);
   if (way == "data-ex") return use(hipModuleLoadDataEx(&module, code.data(), 0, nullptr, nullptr), module);
+  if (way == "address") return use(by_address(&module, code.data()), module);
   if (way == "library-file")
     return use_library(hipLibraryLoadFromFile(&library, "code.co", no_jit, nullptr, 0, no_options, nullptr, 0), library);
   if (way == "library-data")

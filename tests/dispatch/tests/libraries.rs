@@ -1,6 +1,9 @@
 //! Libraries that choose kernels by the name of the GPU, with code that was relabelled for a sibling.
 
 use hotswap_dispatch::{Recorder, Setup, difference};
+use hotswap_userland::{ENV_ROCBLAS, skip};
+use std::path::Path;
+use std::process::Command;
 
 const NAMES: &str = "HOTSWAP_NAMES=gfx1031=gfx1030";
 const S: Setup<'_> = Setup { devices: "gfx1030", has_names: false, variables: "" };
@@ -72,4 +75,60 @@ fn rocrand_on_a_sibling_starts_the_kernels_of_the_source() {
         "{}",
         served.error
     );
+}
+
+/// Copies the part of rocBLAS's package that has code for gfx1030, without those of other GPUs: a tenth of it.
+const COPY: &str = r#"cd "$0" && mkdir "$1" && find usr/lib \( -name '*gfx1030*' -o -name '*fallback.dat' -o -name 'librocblas.so*' \) \
+    -print0 | tar -cf - --null -T - | tar -xf - -C "$1""#;
+
+/// Copies rocBLAS to `package`, and builds `blas.c`. rocBLAS marks ranges for profilers by a library of another
+/// package, whose functions become empty ones.
+fn build_blas(recorder: &Recorder, package: &Path) -> String {
+    let copied = Command::new("sh").arg("-c").arg(COPY).arg(package).arg(recorder.work.path("package")).status();
+    assert!(copied.is_ok_and(|status| status.success()), "the package cannot be copied");
+    recorder.work.write("blas.c", include_bytes!("../cases/blas.c"));
+    let directory = recorder.work.run("dirname package/usr/lib/*/librocblas.so.5").trim().to_owned();
+    recorder.work.run(&format!(
+        "mkdir roctx && nm -D --undefined-only {directory}/librocblas.so.5 | grep -o 'roctx[A-Za-z]*' | sort -u |
+             sed 's/.*/int &(void) {{ return 0; }}/' > roctx/roctx.c && echo 'ROCTX_4.1 {{ global: *; }};' > roctx/map &&
+         gcc -w -shared -fPIC -Wl,-soname,libroctx64.so.4 -Wl,--version-script=roctx/map roctx/roctx.c \
+             -o hsa/libroctx64.so.4 &&
+         gcc -Wall -Wextra blas.c -o blas -lamdhip64 -L{directory} -l:librocblas.so.5 -Wl,-rpath-link,hsa"
+    ));
+    directory
+}
+
+#[test]
+fn rocblas_of_a_served_tree_starts_the_kernels_of_the_source() {
+    const TEST: &str = "rocBLAS on a sibling";
+    let Some(recorder) = Recorder::new(TEST) else { return };
+    let Some(hotswap) = recorder.hotswap(TEST) else { return };
+    let Some(package) = std::env::var_os(ENV_ROCBLAS) else {
+        return skip(TEST, &format!("{ENV_ROCBLAS} names no package"));
+    };
+    let directory = build_blas(&recorder, Path::new(&package));
+    if !recorder.work.shell(&format!("{hotswap} serve --help")).status.success() {
+        return skip(TEST, "this `hotswap` has no command `serve`");
+    }
+    recorder.work.run(&format!("{hotswap} serve gfx1031 --root $PWD/package/usr --from gfx1030 --dest $PWD/served"));
+    let own = format!("LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$PWD/{directory}");
+    let reference = recorder.run(&Setup { variables: &own, ..S }, "./blas");
+    assert_eq!(reference.code, Some(0), "{}", reference.error);
+    assert!(
+        reference.dispatches.iter().any(|dispatch| dispatch.kernel.contains("ISA1030")),
+        "no tuned kernel was seen"
+    );
+    // Without the library rocBLAS asks for files of gfx1031 and aborts.
+    let served = "LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$(dirname $PWD/served/lib/*/librocblas.so.5) \
+                  ROCBLAS_TENSILE_LIBPATH=$(echo $PWD/served/lib/*/rocblas/5/library)";
+    let aborted = recorder.run(&Setup { variables: served, ..T }, "./blas");
+    assert!(aborted.code.is_none() && aborted.error.contains("rocBLAS error: Cannot read"), "{}", aborted.error);
+    // With it, the tree's file is enough.
+    let setup = Setup { has_names: true, variables: served, ..S };
+    let both = recorder.run(&Setup { devices: "gfx1030,gfx1031", ..setup }, "./blas");
+    assert_eq!((both.code, both.error.as_str()), (Some(0), ""));
+    assert!(both.dispatches.iter().all(|dispatch| dispatch.is_for_device()));
+    for device in [0, 1] {
+        assert_eq!(difference(&reference.dispatches, &both.on(device)), None, "device {device}");
+    }
 }

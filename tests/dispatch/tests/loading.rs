@@ -6,6 +6,7 @@ use hotswap_dispatch::{Recorded, Recorder, Setup, difference};
 const WAYS: &[(&str, &str)] = &[
     ("data", "load 209\n"),
     ("data-ex", "load 209\n"),
+    ("address", "load 209\n"),
     ("file", "load 209\n"),
     // A library is loaded when it is used first.
     ("library-data", "load 0\nkernel 209\n"),
@@ -99,6 +100,22 @@ fn others_than_identical_siblings_are_refused_in_one_sentence() {
     // Nor is the code for a device that is not named.
     let ran = run(&recorder, "gfx1032", Some(NAMES), "./runtime data gfx1030");
     assert_eq!((ran.output.as_str(), ran.messages().len()), ("load 209\n", 0), "{}", ran.error);
+}
+
+#[test]
+fn threads_load_at_the_same_time() {
+    let Some(recorder) = recorder("code loaded by several threads") else { return };
+    recorder.work.write("threads.cpp", include_bytes!("../cases/threads.cpp"));
+    recorder
+        .work
+        .run("g++ -O1 -Wall -Wextra -D__HIP_PLATFORM_AMD__ threads.cpp -o threads -lamdhip64 -lhiprtc -pthread");
+    let ran = run(&recorder, "gfx1030,gfx1031", Some(NAMES), "./threads");
+    assert_eq!((ran.code, ran.error.as_str()), (Some(0), ""), "{}", ran.output);
+    assert_eq!(ran.dispatches.len(), 8 * 20);
+    assert!(ran.dispatches.iter().all(|dispatch| dispatch.is_for_device()));
+    // Two contents, each as it is and relabelled.
+    let objects: std::collections::BTreeSet<_> = ran.dispatches.iter().map(|one| (one.device, one.object)).collect();
+    assert_eq!(objects.len(), 4, "{objects:?}");
 }
 
 #[test]

@@ -43,6 +43,8 @@ pub const ENV_CACHE: &str = "HOTSWAP_TEST_CACHE";
 pub const ENV_LIBRARIES: &str = "HOTSWAP_TEST_LIBRARIES";
 /// Directories with headers of a distribution that tests compile with, separated by colons.
 pub const ENV_HEADERS: &str = "HOTSWAP_TEST_HEADERS";
+/// The files of a distribution's package of rocBLAS, which `cargo xtask test` downloads once.
+pub const ENV_ROCBLAS: &str = "HOTSWAP_TEST_ROCBLAS";
 /// LLVM's records of its instructions, if they were prepared: a file that `isa-exam digest` wrote.
 pub const ENV_RECORDS: &str = "HOTSWAP_TEST_RECORDS";
 
