@@ -3,10 +3,10 @@
 //! A process may have several HIP libraries (a wheel's beside the system's), and one that is not in the global scope. So
 //! the caller's own scope is asked first, then the libraries after this one, then a loaded HIP library.
 //!
-//! Invariant: nothing is loaded, and nothing is kept between calls: a library may be unloaded. Loading code and asking for
-//! properties are rare and long compared with a question to the loader.
+//! Invariant: nothing is loaded, and what was found is forgotten when a library is unloaded.
 #![allow(unsafe_code)] // questions to the dynamic loader, and calls of what it finds
 
+use crate::cache::Cache;
 use crate::properties::{NAME_SIZE, PropertiesLayout, R0000, R0600, name};
 use crate::scope::file_of;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -43,11 +43,16 @@ unsafe extern "C" {
 
 /// HIP's function for a caller; `ours` is the function of this library by that name.
 pub(crate) fn find(symbol: Symbol, ours: *const c_void, caller: *const c_void) -> Option<*mut c_void> {
+    static FOUND: Cache<(usize, &CStr), Option<usize>> = Cache::new();
     let real = |found: &*mut c_void| !found.is_null() && !std::ptr::eq(*found, ours);
-    in_scope_of(symbol, caller)
-        .filter(real)
-        .or_else(|| Some(look_up(libc::RTLD_NEXT, symbol)).filter(real))
-        .or_else(|| in_loaded_hip(symbol).filter(real))
+    let search = || {
+        let found = in_scope_of(symbol, caller).filter(real);
+        let found = found.or_else(|| Some(look_up(libc::RTLD_NEXT, symbol)).filter(real));
+        found.or_else(|| in_loaded_hip(symbol).filter(real)).map(|found| found as usize)
+    };
+    // HIP may be loaded later than the caller: that there is none is asked for again.
+    let found = FOUND.get((caller as usize, symbol.name), search).or_else(search);
+    found.map(|address| address as *mut c_void)
 }
 
 /// With the version, or without one for a library that has none.

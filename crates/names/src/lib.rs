@@ -19,6 +19,8 @@
 //! Absent on purpose: names from HSA, and programs that look HIP's functions up in HIP's own library (`dlsym` with its
 //! handle), which no preloaded library sees.
 
+#[cfg(target_os = "linux")]
+mod cache;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod exports;
 #[cfg(target_os = "linux")]
@@ -41,7 +43,7 @@ pub use exports::exports;
 pub use name_map::{NameMap, NamePair, NamesError};
 #[cfg(target_os = "linux")]
 pub use properties::{NAME_SIZE, PropertiesLayout, R0000, R0600};
-pub use relabel::{Relabelled, relabel};
+pub use relabel::{Relabelled, needed, relabel};
 #[cfg(target_os = "linux")]
 pub use scope::{TREE_VARIABLE, VARIABLE};
 pub use served_tree::{FILE, ServedTree};

@@ -8,7 +8,7 @@ use crate::hip::Devices;
 use crate::image;
 use crate::message::say_once;
 use crate::name_map::{NameMap, NamePair};
-use crate::relabel::relabel;
+use crate::relabel::{needed, relabel};
 use crate::scope::names_for;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
@@ -75,6 +75,10 @@ type Made = Mutex<HashMap<[u8; 32], Option<&'static [u8]>>>;
 
 /// The relabelled image, made now or before.
 fn made(image: &[u8], pairs: &[NamePair]) -> Option<*const c_void> {
+    let pairs = needed(image, pairs);
+    if pairs.is_empty() {
+        return None;
+    }
     static MADE: OnceLock<Made> = OnceLock::new();
     let mut hash = Sha256::new();
     pairs.iter().for_each(|pair| hash.update(format!("{}={},", pair.own.name, pair.shown.name)));
@@ -85,7 +89,7 @@ fn made(image: &[u8], pairs: &[NamePair]) -> Option<*const c_void> {
         return made.map(|bytes| bytes.as_ptr().cast());
     }
     // Without the lock: another thread that makes the same does no harm.
-    let result = relabel(image, pairs);
+    let result = relabel(image, &pairs);
     result.refusals.iter().for_each(|refusal| say_once(refusal));
     let kept = *known().entry(key).or_insert_with(|| result.image.map(|bytes| &*bytes.leak()));
     kept.map(|bytes| bytes.as_ptr().cast())

@@ -7,12 +7,13 @@
 //! then. Only identical siblings are relabelled (`hotswap-compat` decides). The result was read back.
 
 use crate::name_map::NamePair;
-use hotswap_bundle::{Bundle, EntryId, is_bundle};
+use hotswap_bundle::{Bundle, EntryId, Found, is_bundle};
 use hotswap_code_object::{CodeObject, is_code_object};
 use hotswap_pipeline::{Request, Sources, TargetResult, retarget};
 use hotswap_plan::{Plan, Policy, TextFindings};
 use hotswap_report::Diagnostic;
 use hotswap_targets::{Processor, find};
+use std::borrow::Cow;
 
 /// ID of the host's entry, which HIP's readers expect first.
 const HOST: &str = "host-x86_64-unknown-linux-gnu-";
@@ -26,21 +27,48 @@ pub struct Relabelled {
     pub refusals: Vec<String>,
 }
 
-/// Adds code for these GPUs to an image that has code for their shown names alone.
-pub fn relabel(image: &[u8], pairs: &[NamePair]) -> Relabelled {
+/// The pairs whose shown name the image has code for, and not for the GPU itself. Of a compressed bundle only the table is
+/// read where that is possible. Nothing is needed of an image that cannot be read: HIP says what is wrong with it.
+pub fn needed(image: &[u8], pairs: &[NamePair]) -> Vec<NamePair> {
+    let present = processors(image).unwrap_or_default();
+    let serves = |own: &Processor| present.iter().any(|one| *one == own || one.covers(own));
+    pairs.iter().copied().filter(|pair| present.contains(&pair.shown) && !serves(pair.own)).collect()
+}
+
+/// The processors that an image has code for; none for anything but bundles and code objects.
+fn processors(image: &[u8]) -> Result<Vec<&'static Processor>, Diagnostic> {
+    if is_code_object(image) {
+        let (object, _) = hotswap_bundle::split_record(image)?;
+        return Ok(vec![CodeObject::parse(object)?.target_id().processor]);
+    }
+    if !is_bundle(image) {
+        return Ok(Vec::new());
+    }
+    let of_ids = |ids: &mut dyn Iterator<Item = &str>| {
+        let ids = ids.filter_map(|id| EntryId::parse(id).ok()).filter(EntryId::is_amdgpu);
+        ids.filter_map(|id| id.processor().and_then(find)).collect()
+    };
+    let found = hotswap_bundle::open(image).found;
+    if let Some(table) = found.first().map_or(Ok(None), Found::table)? {
+        return Ok(of_ids(&mut table.iter().map(|(id, _)| id.as_str())));
+    }
+    let (bundle, _) = hotswap_bundle::parse(image)?;
+    Ok(of_ids(&mut bundle.entries().iter().map(|entry| entry.id.as_str())))
+}
+
+/// Adds code for these GPUs, which [`needed`] has selected, to an image.
+pub fn relabel(image: &[u8], needed: &[NamePair]) -> Relabelled {
     let refuse = |pair: &NamePair, why: &str| {
         format!("code for {} was loaded on {} and cannot be relabelled for it: {why}", pair.shown.name, pair.own.name)
     };
-    let Ok(Some(bundle)) = as_bundle(image) else { return Relabelled::default() };
-    let Ok(needed) = needed(&bundle, pairs) else { return Relabelled::default() };
     let (siblings, others): (Vec<NamePair>, Vec<NamePair>) =
-        needed.into_iter().partition(|pair| hotswap_compat::verdict(pair.shown, pair.own).is_identical());
+        needed.iter().partition(|pair| hotswap_compat::verdict(pair.shown, pair.own).is_identical());
     let why = "the two are no identical siblings; only code that was checked beforehand may be used";
     let mut result = Relabelled { image: None, refusals: others.iter().map(|pair| refuse(pair, why)).collect() };
     if siblings.is_empty() {
         return result;
     }
-    match retargeted(&bundle, &siblings) {
+    match as_bundle(image).and_then(|bundle| retargeted(&bundle, &siblings)) {
         Ok((image, reasons)) => {
             result.image = image;
             result.refusals.extend(reasons.iter().map(|(pair, reason)| refuse(pair, reason)));
@@ -50,29 +78,17 @@ pub fn relabel(image: &[u8], pairs: &[NamePair]) -> Relabelled {
     result
 }
 
-/// The image as a bundle; `None` for anything but bundles and code objects.
-fn as_bundle(image: &[u8]) -> Result<Option<Vec<u8>>, Diagnostic> {
+/// The image, a bundle or a code object, as a bundle.
+fn as_bundle(image: &[u8]) -> Result<Cow<'_, [u8]>, Diagnostic> {
     if is_bundle(image) {
-        return Ok(Some(image.to_vec()));
-    }
-    if !is_code_object(image) {
-        return Ok(None);
+        return Ok(Cow::Borrowed(image));
     }
     let (object, _) = hotswap_bundle::split_record(image)?;
     let target = CodeObject::parse(object)?.target_id();
     let mut bundle = Bundle::default();
     bundle.push(HOST, Vec::new())?;
     bundle.push(format!("hipv4-amdgcn-amd-amdhsa--{target}"), object.to_vec())?;
-    Ok(Some(bundle.to_bytes()?.into_owned()))
-}
-
-/// The pairs whose shown name the bundle has code for, and not for the GPU itself.
-fn needed(bundle: &[u8], pairs: &[NamePair]) -> Result<Vec<NamePair>, Diagnostic> {
-    let (bundle, _) = hotswap_bundle::parse(bundle)?;
-    let ids = bundle.entries().iter().filter_map(|entry| EntryId::parse(&entry.id).ok()).filter(EntryId::is_amdgpu);
-    let present: Vec<&'static Processor> = ids.filter_map(|id| id.processor().and_then(find)).collect();
-    let serves = |own: &Processor| present.iter().any(|one| *one == own || one.covers(own));
-    Ok(pairs.iter().copied().filter(|pair| present.contains(&pair.shown) && !serves(pair.own)).collect())
+    Ok(Cow::Owned(bundle.to_bytes()?.into_owned()))
 }
 
 /// A bundle with code for the pairs, and the pairs for which there is none with the reasons.

@@ -6,22 +6,25 @@
 //! | [`VARIABLE`] and [`TREE_VARIABLE`] | callers in that directory see them |
 //! | neither | callers in a served tree see those of the tree |
 //!
+//! The variable has the name of an option of `hotswap-clang` (`docs/compiler.md`): its words are no names, and count as none.
+//!
 //! Invariant: a variable or file with an error in it changes no name; one line says so.
 //!
 //! The caller is the return address of the call. Where a function ends in the call (a tail call), that is the function that
 //! called it; where no file is known for the address (code compiled at run time), it is in no tree.
 #![allow(unsafe_code)] // one question to the dynamic loader
 
+use crate::cache::Cache;
 use crate::message::say_once;
 use crate::name_map::{NameMap, NamesError};
 use crate::served_tree::ServedTree;
-use std::collections::HashMap;
+use hotswap_plan::NamesPolicy;
 use std::env;
 use std::ffi::{CStr, OsStr, c_void};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 /// Names that are shown: `gfx1031=gfx1030,gfx1032=gfx1030`.
 pub const VARIABLE: &str = "HOTSWAP_NAMES";
@@ -39,12 +42,22 @@ enum Setting {
 /// The names that the caller sees; `None` where it sees HIP's.
 pub(crate) fn names_for(caller: *const c_void) -> Option<Arc<NameMap>> {
     static SETTING: OnceLock<Setting> = OnceLock::new();
-    let names = match SETTING.get_or_init(setting) {
+    static NAMES: Cache<usize, Option<Arc<NameMap>>> = Cache::new();
+    let setting = SETTING.get_or_init(setting);
+    if let Setting::Variable(names, None) = setting {
+        return names_if(names, !names.is_empty());
+    }
+    NAMES.get(caller as usize, || names_of_file(setting, &file_of(caller)?))
+}
+
+/// The names that code of the file sees.
+fn names_of_file(setting: &Setting, file: &Path) -> Option<Arc<NameMap>> {
+    let names = match setting {
         Setting::Variable(names, None) => names.clone(),
         Setting::Variable(names, Some(directory)) => {
-            names_if(names, paths(&file_of(caller)?).iter().any(|path| path.starts_with(directory)))?
+            names_if(names, paths(file).iter().any(|path| path.starts_with(directory)))?
         }
-        Setting::Trees => names_of_tree(&file_of(caller)?)?,
+        Setting::Trees => names_of_tree(file)?,
     };
     names_if(&names, !names.is_empty())
 }
@@ -55,6 +68,9 @@ fn names_if(names: &Arc<NameMap>, is_shown: bool) -> Option<Arc<NameMap>> {
 
 fn setting() -> Setting {
     let Some(text) = env::var_os(VARIABLE) else { return Setting::Trees };
+    if NamesPolicy::WORDS.iter().any(|(word, _)| text == *word) {
+        return Setting::Trees;
+    }
     let names = text.to_str().ok_or_else(|| NamesError::Form(text.to_string_lossy().into_owned()));
     let names = names.and_then(NameMap::parse).unwrap_or_else(|error| {
         say_once(&format!("{VARIABLE}: {error}; no name is changed"));
@@ -97,16 +113,9 @@ fn file_if_holds(line: &[u8], address: usize) -> Option<&[u8]> {
     Some(&line[path..])
 }
 
-/// The names of the tree that the file is in. Asked once for each file.
+/// The names of the tree that the file is in. A library may be loaded through a link into the tree, and a link in the tree
+/// may lead out of it.
 fn names_of_tree(file: &Path) -> Option<Arc<NameMap>> {
-    static FOUND: OnceLock<Mutex<HashMap<PathBuf, Option<Arc<NameMap>>>>> = OnceLock::new();
-    // A map of files is as good after a panic as before.
-    let mut found = FOUND.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
-    found.entry(file.to_owned()).or_insert_with(|| look_up(file)).clone()
-}
-
-/// A library may be loaded through a link into the tree, and a link in the tree may lead out of it.
-fn look_up(file: &Path) -> Option<Arc<NameMap>> {
     for path in paths(file) {
         match ServedTree::find(&path) {
             Ok(Some(tree)) if tree.serves(&path) => return Some(Arc::new(tree.names().clone())),

@@ -76,6 +76,15 @@ static hipError_t by_address(hipModule_t *module, const void *image) {
 static hipJitOption *no_jit = nullptr;
 static hipLibraryOption *no_options = nullptr;
 
+// A library is loaded for the device that is current when it is used first.
+static int loaded_on_the_first(const void *image) {
+  int device;
+  hipLibrary_t library = nullptr;
+  if (hipGetDevice(&device) || hipSetDevice(0)) return 36;
+  hipError_t status = hipLibraryLoadData(&library, image, no_jit, nullptr, 0, no_options, nullptr, 0);
+  return hipSetDevice(device) ? 37 : use_library(status, library);
+}
+
 static int with_way(const std::string &way, std::vector<char> code) {
   hipModule_t module = nullptr;
   hipLibrary_t library = nullptr;
@@ -84,6 +93,7 @@ static int with_way(const std::string &way, std::vector<char> code) {
   if (way == "data") return use(hipModuleLoadData(&module, code.data()), module);
   if (way == "fat-binary") return use(hipModuleLoadFatBinary(&module, code.data()), module);
   if (way == "data-ex") return use(hipModuleLoadDataEx(&module, code.data(), 0, nullptr, nullptr), module);
+  if (way == "library-later") return loaded_on_the_first(code.data());
   if (way == "address") return use(by_address(&module, code.data()), module);
   if (way == "library-file")
     return use_library(hipLibraryLoadFromFile(&library, "code.co", no_jit, nullptr, 0, no_options, nullptr, 0), library);

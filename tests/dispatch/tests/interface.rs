@@ -3,6 +3,7 @@
 
 use hotswap_dispatch::{Recorder, Setup};
 use hotswap_names::{NAME_SIZE, PropertiesLayout, R0000, R0600, exports};
+use hotswap_userland::say;
 use std::collections::BTreeSet;
 
 const VARIANTS: &str = include_str!("../cases/variants.c");
@@ -75,8 +76,8 @@ fn every_way_of_asking_gives_the_shown_name() {
     let expected: Vec<String> = plain.output.lines().map(expect).collect();
     assert_eq!(shown.output.lines().collect::<Vec<_>>(), expected);
     assert_eq!((shown.code, shown.error.as_str()), (Some(0), ""));
-    // Without names, and with the names of other GPUs, the library changes nothing.
-    for variables in ["", "HOTSWAP_NAMES=", "HOTSWAP_NAMES=gfx1032=gfx1030"] {
+    // Without names, with the names of other GPUs, and with a word of the compiler's, the library changes nothing.
+    for variables in ["", "HOTSWAP_NAMES=", "HOTSWAP_NAMES=gfx1032=gfx1030", "HOTSWAP_NAMES=warn"] {
         let unchanged = recorder.run(&Setup { has_names: true, variables, ..setup }, "./variants");
         assert_eq!((unchanged.output, unchanged.error.as_str()), (plain.output.clone(), ""), "{variables}");
     }
@@ -116,4 +117,25 @@ fn a_wrong_variable_changes_nothing_and_is_reported_in_one_line() {
         assert!(ran.error.contains("HOTSWAP_NAMES: ") && ran.error.contains(expected), "{text}: {}", ran.error);
         assert!(!ran.error.contains('\x1b'), "{text}: {:?}", ran.error);
     }
+}
+
+/// Rows of `cost.cpp`: nanoseconds of a question for properties, a load, a launch.
+fn cost(recorder: &Recorder, setup: &Setup<'_>) -> Vec<f64> {
+    let ran = recorder.run(setup, "./cost");
+    assert_eq!(ran.code, Some(0), "{}", ran.error);
+    say(&format!("names {}: {}", if setup.has_names { "shown" } else { "not shown" }, ran.output.trim()));
+    ran.output.split_whitespace().filter_map(|word| word.parse().ok()).collect()
+}
+
+#[test]
+fn cost_of_a_call() {
+    let Some(recorder) = Recorder::new("the cost of names") else { return };
+    recorder.work.write("cost.cpp", include_bytes!("../cases/cost.cpp"));
+    recorder.work.run("g++ -O2 -Wall -D__HIP_PLATFORM_AMD__ cost.cpp -o cost -lamdhip64 -lhiprtc");
+    let setup = Setup { devices: "gfx1031", ..Setup::default() };
+    let own = cost(&recorder, &setup);
+    let shown = cost(&recorder, &Setup { has_names: true, variables: NAMES, ..setup });
+    assert_eq!((own.len(), shown.len()), (3, 3));
+    // A question to the dynamic loader in each call would be ten times as much: libraries ask in every call of theirs.
+    assert!(shown[0] < own[0] + 20_000.0, "{own:?} {shown:?}");
 }

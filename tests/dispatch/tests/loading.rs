@@ -11,6 +11,7 @@ const WAYS: &[(&str, &str)] = &[
     // A library is loaded when it is used first.
     ("library-data", "load 0\nkernel 209\n"),
     ("library-file", "load 0\nkernel 209\n"),
+    ("library-later", "load 0\nkernel 209\n"),
 ];
 const NAMES: &str = "HOTSWAP_NAMES=gfx1031=gfx1030";
 

@@ -80,3 +80,16 @@ fn hip_in_a_scope_of_its_own_is_found() {
         assert_eq!((ran.code, ran.output.as_str(), ran.error.as_str()), (Some(0), expected, ""), "{library}");
     }
 }
+
+#[test]
+fn another_library_at_the_same_address_is_another_caller() {
+    let Some(recorder) = recorder("libraries at one address") else { return };
+    recorder.work.write("reload.c", include_bytes!("../cases/reload.c"));
+    recorder.work.run("gcc -Wall -Wextra reload.c -o reload -lamdhip64");
+    recorder.work.write("served/hotswap-names.conf", b"names gfx1031=gfx1030\n");
+    let setup = Setup { devices: "gfx1031", has_names: true, variables: "" };
+    let ran = recorder.run(&setup, "./reload served/lib/a.so other/a.so served/lib/b.so other/a.so");
+    assert_eq!((ran.code, seen(&ran).as_str()), (Some(0), "0101"), "{}", ran.error);
+    let addresses: Vec<&str> = ran.error.lines().collect();
+    assert!((1..addresses.len()).any(|number| addresses[number] == addresses[number - 1]), "{addresses:?}");
+}
