@@ -199,10 +199,10 @@ impl Ground {
         {
             println!("The tests that compile with a distribution's headers are skipped: {failure}");
         }
-        if options.covers("hotswap-dispatch")
-            && let Err(failure) = library::provide_rocblas(&mut command)
+        if (options.covers("hotswap") || options.covers("hotswap-dispatch"))
+            && let Err(failure) = library::provide_stack(&mut command)
         {
-            println!("The test of rocBLAS is skipped: {failure}");
+            println!("The tests that serve a distribution's libraries are skipped: {failure}");
         }
         if options.everything {
             command.env(ENV_EVERYTHING, "1");

@@ -1,8 +1,8 @@
 //! Libraries that choose kernels by the name of the GPU, with code that was relabelled for a sibling.
 
 use hotswap_dispatch::{Recorder, Setup, difference};
-use hotswap_userland::{ENV_ROCBLAS, skip};
-use std::path::Path;
+use hotswap_userland::{ENV_STACK, skip};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const NAMES: &str = "HOTSWAP_NAMES=gfx1031=gfx1030";
@@ -78,8 +78,9 @@ fn rocrand_on_a_sibling_starts_the_kernels_of_the_source() {
 }
 
 /// Copies the part of rocBLAS's package that has code for gfx1030, without those of other GPUs: a tenth of it.
-const COPY: &str = r#"cd "$0" && mkdir "$1" && find usr/lib \( -name '*gfx1030*' -o -name '*fallback.dat' -o -name 'librocblas.so*' \) \
-    -print0 | tar -cf - --null -T - | tar -xf - -C "$1""#;
+const COPY: &str = r#"mkdir -p "$1/usr/lib" && cd "$0" &&
+find . \( -name '*gfx1030*' -o -name '*fallback.dat' -o -name 'librocblas.so*' \) -print0 |
+    tar -cf - --null -T - | tar -xf - -C "$1/usr/lib""#;
 
 /// Copies rocBLAS to `package`, and builds `blas.c`. rocBLAS marks ranges for profilers by a library of another
 /// package, whose functions become empty ones.
@@ -103,10 +104,12 @@ fn rocblas_of_a_served_tree_starts_the_kernels_of_the_source() {
     const TEST: &str = "rocBLAS on a sibling";
     let Some(recorder) = Recorder::new(TEST) else { return };
     let Some(hotswap) = recorder.hotswap(TEST) else { return };
-    let Some(package) = std::env::var_os(ENV_ROCBLAS) else {
-        return skip(TEST, &format!("{ENV_ROCBLAS} names no package"));
+    let stack = std::env::var_os(ENV_STACK).unwrap_or_default();
+    let has_rocblas = |directory: &PathBuf| directory.to_string_lossy().contains("rocblas");
+    let Some(package) = std::env::split_paths(&stack).find(has_rocblas) else {
+        return skip(TEST, &format!("{ENV_STACK} names no rocBLAS"));
     };
-    let directory = build_blas(&recorder, Path::new(&package));
+    let directory = build_blas(&recorder, &package);
     if !recorder.work.shell(&format!("{hotswap} serve --help")).status.success() {
         return skip(TEST, "this `hotswap` has no command `serve`");
     }
