@@ -12,7 +12,7 @@ const COMPRESSED: &[u8] = b"CCOB";
 const MAX_ENTRIES: u64 = 512;
 const MAX_ID: u64 = 1024;
 /// A larger image is not copied.
-const MAX_SIZE: u64 = 2 << 30;
+pub(crate) const MAX_SIZE: u64 = 2 << 30;
 
 /// The image at that address; `None` where no header states its size.
 ///

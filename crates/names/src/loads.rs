@@ -54,7 +54,9 @@ pub(crate) unsafe fn for_file(path: *const c_char, scope: Scope, caller: *const 
     if pairs.is_empty() {
         return None;
     }
-    made(&fs::read(path).ok()?, &pairs)
+    // Bytes read from a pipe are gone for HIP.
+    let is_file = fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() <= image::MAX_SIZE);
+    made(&is_file.then(|| fs::read(path).ok())??, &pairs)
 }
 
 /// The named GPUs among the devices.

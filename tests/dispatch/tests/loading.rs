@@ -82,6 +82,17 @@ fn bundles_are_relabelled_and_native_code_wins() {
 }
 
 #[test]
+fn code_compiled_for_the_gpu_itself_is_loaded_as_it_is() {
+    let Some(recorder) = recorder("native code compiled at run time") else { return };
+    for (way, _) in WAYS {
+        let of = |names| run(&recorder, "gfx1031", names, &format!("./runtime {way} gfx1031"));
+        let (own, with) = (of(None), of(Some(NAMES)));
+        ran_on_all(&with, 1);
+        assert_eq!(own.dispatches, with.dispatches, "{way}");
+    }
+}
+
+#[test]
 fn others_than_identical_siblings_are_refused_in_one_sentence() {
     let Some(recorder) = recorder("code that is not relabelled") else { return };
     // Code for gfx1102 may serve gfx1103 after checks of the code, and the two are not identical.
