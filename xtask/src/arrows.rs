@@ -30,6 +30,9 @@ pub(crate) const ALLOWED: &[Row] = &[
                   "hotswap-adapt", "hotswap-lint", "hotswap-coverage"]),
     // Runs in the programs of users, and has no dependency on the tools.
     ("hotswap-profile-drain", &[]),
+    // Runs in the programs of users, and relabels what they load as the tools do.
+    ("hotswap-names", &["hotswap-report", "hotswap-plan", "hotswap-targets", "hotswap-code-object", "hotswap-bundle",
+                        "hotswap-compat", "hotswap-pipeline"]),
     // Rows' language, importer and generator: a build dependency of the tables, never in a program.
     ("hotswap-isa-meta", &[]),
     // Data only.

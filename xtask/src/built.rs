@@ -1,9 +1,10 @@
-//! The products of a cargo build, from its messages: programs, test programs, directories of build scripts.
+//! The products of a cargo build, from its messages: programs, shared libraries, test programs, directories of build
+//! scripts.
 
 use crate::outcome::{Outcome, fail};
 use crate::programs::Program;
 use crate::{paths, run};
-use cargo_metadata::Message;
+use cargo_metadata::{Message, TargetKind};
 use std::io::BufReader;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -35,6 +36,8 @@ impl Profile {
 pub(crate) struct Built {
     /// Programs that are no tests.
     pub(crate) programs: Vec<PathBuf>,
+    /// Libraries that programs load.
+    pub(crate) libraries: Vec<PathBuf>,
     pub(crate) tests: Vec<Program>,
     /// Where build scripts leave what they make.
     pub(crate) directories: Vec<PathBuf>,
@@ -57,7 +60,12 @@ impl Built {
     fn see(&mut self, message: Message) {
         match message {
             Message::CompilerArtifact(artifact) if artifact.profile.test => self.tests.extend(Program::of(&artifact)),
-            Message::CompilerArtifact(artifact) => self.programs.extend(artifact.executable.map(PathBuf::from)),
+            Message::CompilerArtifact(artifact) => {
+                if artifact.target.kind.contains(&TargetKind::CDyLib) {
+                    self.libraries.extend(artifact.filenames.into_iter().map(PathBuf::from));
+                }
+                self.programs.extend(artifact.executable.map(PathBuf::from));
+            }
             Message::BuildScriptExecuted(script) => self.directories.push(script.out_dir.into()),
             _ => {}
         }

@@ -36,7 +36,7 @@ struct Options {
 /// Packages with installed files.
 #[rustfmt::skip]
 const PACKAGES: &[&str] = &["hotswap", "hotswap-driver-wrapper", "hotswap-linker-plugin", "hotswap-families",
-                            "hotswap-profile-drain"];
+                            "hotswap-profile-drain", "hotswap-names"];
 
 /// Cargo's outputs, and their installed paths.
 #[rustfmt::skip]
@@ -57,6 +57,9 @@ const LINKS: &[(&str, &str)] = &[
     ("libexec/hotswap/clang-offload-packager", "lld"),
     ("libexec/hotswap/hotswap-host-link", "lld"),
 ];
+
+/// Cargo's shared libraries, and their installed names.
+const LIBRARIES: &[(&str, &str)] = &[("libhotswap_names.so", "libhotswap-names.so")];
 
 /// Archives for the programs of users, which build scripts make: of `hotswap-families` and `hotswap-profile-drain`.
 const ARCHIVES: &[&str] = &["libhotswap_registry.a", "libhotswap-profile-drain.a"];
@@ -109,6 +112,10 @@ pub(crate) fn lay_out(place: &Path, clang: Option<&Path>, built: &Built) -> Outc
     for name in ARCHIVES {
         let archive = built.directories.iter().map(|directory| directory.join(name)).find(|path| path.exists());
         copy(&archive.ok_or_else(|| missing(name))?, &place.join("lib/hotswap").join(name))?;
+    }
+    for (name, target) in LIBRARIES {
+        let library = built.libraries.iter().find(|path| path.file_name().is_some_and(|file| file == *name));
+        copy(library.ok_or_else(|| missing(name))?, &place.join("lib/hotswap").join(target))?;
     }
     for (source, target) in FILES {
         copy_all(&paths::workspace().join(source), &place.join(target))?;

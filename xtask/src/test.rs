@@ -199,6 +199,11 @@ impl Ground {
         {
             println!("The tests that compile with a distribution's headers are skipped: {failure}");
         }
+        if (options.covers("hotswap") || options.covers("hotswap-dispatch"))
+            && let Err(failure) = library::provide_stack(&mut command)
+        {
+            println!("The tests that serve a distribution's libraries are skipped: {failure}");
+        }
         if options.everything {
             command.env(ENV_EVERYTHING, "1");
         }
@@ -220,7 +225,8 @@ fn build(options: &Options, profile: Profile) -> Outcome<Built> {
     let mut built = build_tests(options, profile, &[])?;
     if !options.package.is_empty() {
         let installed = install::build(profile, OsStr::new(""))?;
-        (built.programs, built.directories) = (installed.programs, installed.directories);
+        let Built { programs, libraries, directories, .. } = installed;
+        built = Built { programs, libraries, directories, ..built };
     }
     Ok(built)
 }

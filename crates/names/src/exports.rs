@@ -1,0 +1,298 @@
+//! The functions by which programs call HIP.
+//!
+//! Each exported function passes its return address to a function in Rust, which no Rust function can read itself. That one
+//! calls HIP's own, and does its own part where a panic ends in the result of HIP alone.
+//!
+//! A function without a version serves every version that a program asks for.
+#![allow(unsafe_code)] // the functions of HIP's interface, called with a program's pointers
+
+use crate::hip::{self, NO_SYMBOL, SUCCESS, Status, Symbol};
+use crate::loads::{self, Scope};
+use crate::properties::{self, NAME_SIZE, PropertiesLayout, R0000, R0600};
+use crate::scope::names_for;
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::mem::transmute;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::null;
+
+type Pointer = *mut c_void;
+type Caller = *const c_void;
+
+/// Defines an exported function that adds its return address to its arguments, in that register.
+macro_rules! export {
+    ($name:ident($($argument:ident: $kind:ty),*), $intel:literal, $arm:literal, $target:path) => {
+        /// HIP's function of that name.
+        ///
+        /// # Safety
+        /// As HIP's.
+        #[unsafe(naked)]
+        #[unsafe(no_mangle)]
+        #[allow(non_snake_case)]
+        unsafe extern "C" fn $name($($argument: $kind),*) -> Status {
+            #[cfg(target_arch = "x86_64")]
+            std::arch::naked_asm!("endbr64", concat!("mov ", $intel, ", [rsp]"), "jmp {}", sym $target);
+            #[cfg(target_arch = "aarch64")]
+            std::arch::naked_asm!(concat!("mov ", $arm, ", x30"), "b {}", sym $target);
+        }
+    };
+}
+
+/// As `export!`, for eight arguments: the return address becomes the ninth, on the stack.
+macro_rules! export_of_eight {
+    ($name:ident, $target:path) => {
+        /// HIP's function of that name.
+        ///
+        /// # Safety
+        /// As HIP's.
+        #[unsafe(naked)]
+        #[unsafe(no_mangle)]
+        #[allow(non_snake_case)]
+        unsafe extern "C" fn $name(
+            library: Pointer, source: Pointer, jit: Pointer, jit_values: Pointer, jit_count: c_uint,
+            options: Pointer, values: Pointer, count: c_uint,
+        ) -> Status {
+            // The two arguments that are on the stack are copied below the third; the stack is aligned at the call.
+            #[cfg(target_arch = "x86_64")]
+            std::arch::naked_asm!(
+                ".cfi_startproc", "endbr64",
+                "push qword ptr [rsp]", ".cfi_adjust_cfa_offset 8",
+                "push qword ptr [rsp + 24]", ".cfi_adjust_cfa_offset 8",
+                "push qword ptr [rsp + 24]", ".cfi_adjust_cfa_offset 8",
+                "call {}", "add rsp, 24", ".cfi_adjust_cfa_offset -24", "ret", ".cfi_endproc", sym $target
+            );
+            #[cfg(target_arch = "aarch64")]
+            std::arch::naked_asm!(
+                ".cfi_startproc", "sub sp, sp, #32", ".cfi_adjust_cfa_offset 32", "str x30, [sp, #16]", ".cfi_rel_offset x30, 16",
+                "str x30, [sp]", "bl {}", "ldr x30, [sp, #16]", ".cfi_restore x30", "add sp, sp, #32",
+                ".cfi_adjust_cfa_offset -32", "ret", ".cfi_endproc", sym $target
+            );
+        }
+    };
+}
+
+export!(hipGetDevicePropertiesR0600(properties: *mut u8, device: c_int), "rdx", "x2", properties_r0600);
+export!(hipGetDevicePropertiesR0000(properties: *mut u8, device: c_int), "rdx", "x2", properties_r0000);
+export!(hipGetDeviceProperties(properties: *mut u8, device: c_int), "rdx", "x2", properties_unversioned);
+export!(hipModuleLoad(module: Pointer, path: *const c_char), "rdx", "x2", module_load);
+export!(hipModuleLoadData(module: Pointer, image: *const c_void), "rdx", "x2", module_load_data);
+export!(hipModuleLoadFatBinary(module: Pointer, image: *const c_void), "rdx", "x2", module_load_fat_binary);
+export!(
+    hipModuleLoadDataEx(module: Pointer, image: *const c_void, count: c_uint, options: Pointer, values: Pointer),
+    "r9", "x5", module_load_data_ex
+);
+export!(
+    hipGetProcAddress(name: *const c_char, function: *mut Pointer, version: c_int, flags: u64, status: Pointer),
+    "r9", "x5", get_proc_address
+);
+export_of_eight!(hipLibraryLoadData, library_load_data);
+export_of_eight!(hipLibraryLoadFromFile, library_load_from_file);
+
+/// A function of this library and the version of HIP's.
+struct Export {
+    symbol: Symbol,
+    address: fn() -> Caller,
+}
+
+const fn export(name: &'static CStr, version: &'static CStr, address: fn() -> Caller) -> Export {
+    Export { symbol: Symbol { name, version }, address }
+}
+
+/// The functions, in the order of the constants below, with the versions of HIP 7.2's library.
+static EXPORTS: [Export; 10] = [
+    export(c"hipGetDevicePropertiesR0600", c"hip_6.0", || hipGetDevicePropertiesR0600 as Caller),
+    export(c"hipGetDevicePropertiesR0000", c"hip_4.2", || hipGetDevicePropertiesR0000 as Caller),
+    export(c"hipGetDeviceProperties", c"hip_4.2", || hipGetDeviceProperties as Caller),
+    export(c"hipModuleLoad", c"hip_4.2", || hipModuleLoad as Caller),
+    export(c"hipModuleLoadData", c"hip_4.2", || hipModuleLoadData as Caller),
+    export(c"hipModuleLoadFatBinary", c"hip_7.1", || hipModuleLoadFatBinary as Caller),
+    export(c"hipModuleLoadDataEx", c"hip_4.2", || hipModuleLoadDataEx as Caller),
+    export(c"hipGetProcAddress", c"hip_6.1", || hipGetProcAddress as Caller),
+    export(c"hipLibraryLoadData", c"hip_7.2", || hipLibraryLoadData as Caller),
+    export(c"hipLibraryLoadFromFile", c"hip_7.2", || hipLibraryLoadFromFile as Caller),
+];
+const PROPERTIES_R0600: usize = 0;
+const PROPERTIES_R0000: usize = 1;
+const PROPERTIES: usize = 2;
+const MODULE_LOAD: usize = 3;
+const MODULE_LOAD_DATA: usize = 4;
+const MODULE_LOAD_FAT_BINARY: usize = 5;
+const MODULE_LOAD_DATA_EX: usize = 6;
+const GET_PROC_ADDRESS: usize = 7;
+const LIBRARY_LOAD_DATA: usize = 8;
+const LIBRARY_LOAD_FROM_FILE: usize = 9;
+
+/// The address of this library's function by that name; null for others.
+pub(crate) fn own_address(name: &CStr) -> *const c_void {
+    EXPORTS.iter().find(|export| export.symbol.name == name).map_or(null(), |export| (export.address)())
+}
+
+/// The functions that this library defines before HIP's, with the versions that they have in HIP's library.
+pub fn exports() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let text = |name: &'static CStr| name.to_str().unwrap_or_default();
+    EXPORTS.iter().map(move |export| (text(export.symbol.name), text(export.symbol.version)))
+}
+
+/// HIP's own function for the caller.
+fn real(number: usize, caller: Caller) -> Option<Pointer> {
+    let export = &EXPORTS[number];
+    guarded(|| hip::find(export.symbol, (export.address)(), caller))
+}
+
+/// The result of our own part; `None` where it panicked.
+fn guarded<T>(part: impl FnOnce() -> Option<T>) -> Option<T> {
+    // A part that has panicked leaves nothing to use: it returns a value, and its maps are whole between their steps.
+    catch_unwind(AssertUnwindSafe(part)).unwrap_or(None)
+}
+
+type Properties = unsafe extern "C" fn(*mut u8, c_int) -> Status;
+type Load = unsafe extern "C" fn(Pointer, *const c_void) -> Status;
+type LoadEx = unsafe extern "C" fn(Pointer, *const c_void, c_uint, Pointer, Pointer) -> Status;
+type LoadLibrary =
+    unsafe extern "C" fn(Pointer, *const c_void, Pointer, Pointer, c_uint, Pointer, Pointer, c_uint) -> Status;
+type GetAddress = unsafe extern "C" fn(*const c_char, *mut Pointer, c_int, u64, Pointer) -> Status;
+
+extern "C" fn properties_r0600(properties: *mut u8, device: c_int, caller: Caller) -> Status {
+    ask(PROPERTIES_R0600, R0600, properties, device, caller)
+}
+
+extern "C" fn properties_r0000(properties: *mut u8, device: c_int, caller: Caller) -> Status {
+    ask(PROPERTIES_R0000, R0000, properties, device, caller)
+}
+
+extern "C" fn properties_unversioned(properties: *mut u8, device: c_int, caller: Caller) -> Status {
+    ask(PROPERTIES, R0000, properties, device, caller)
+}
+
+fn ask(number: usize, layout: PropertiesLayout, properties: *mut u8, device: c_int, caller: Caller) -> Status {
+    let Some(function) = real(number, caller) else { return NO_SYMBOL };
+    // SAFETY: HIP's function of that name has this type, and the arguments are the caller's.
+    let status = unsafe { transmute::<Pointer, Properties>(function)(properties, device) };
+    if status == SUCCESS && !properties.is_null() {
+        guarded(|| {
+            let names = names_for(caller)?;
+            // SAFETY: HIP has just filled the structure of this layout, which is the caller's.
+            let field = unsafe { std::slice::from_raw_parts_mut(properties.add(layout.offset), NAME_SIZE) };
+            properties::show(field, &names);
+            Some(())
+        });
+    }
+    status
+}
+
+extern "C" fn module_load(module: Pointer, path: *const c_char, caller: Caller) -> Status {
+    // SAFETY: a path, as HIP expects it.
+    let made = guarded(|| unsafe { loads::for_file(path, Scope::Current, caller) });
+    if let (Some(image), Some(function)) = (made, real(MODULE_LOAD_DATA, caller)) {
+        // SAFETY: the type of HIP's function; the image is whole and stays.
+        return unsafe { transmute::<Pointer, Load>(function)(module, image) };
+    }
+    load(MODULE_LOAD, module, path.cast(), caller)
+}
+
+extern "C" fn module_load_data(module: Pointer, image: *const c_void, caller: Caller) -> Status {
+    load(MODULE_LOAD_DATA, module, relabelled(image, Scope::Current, caller), caller)
+}
+
+extern "C" fn module_load_fat_binary(module: Pointer, image: *const c_void, caller: Caller) -> Status {
+    load(MODULE_LOAD_FAT_BINARY, module, relabelled(image, Scope::Current, caller), caller)
+}
+
+extern "C" fn module_load_data_ex(
+    module: Pointer,
+    image: *const c_void,
+    count: c_uint,
+    options: Pointer,
+    values: Pointer,
+    caller: Caller,
+) -> Status {
+    let Some(function) = real(MODULE_LOAD_DATA_EX, caller) else { return NO_SYMBOL };
+    let image = relabelled(image, Scope::Current, caller);
+    // SAFETY: the type of HIP's function; the arguments are the caller's, or an image that is whole and stays.
+    unsafe { transmute::<Pointer, LoadEx>(function)(module, image, count, options, values) }
+}
+
+fn load(number: usize, module: Pointer, source: *const c_void, caller: Caller) -> Status {
+    let Some(function) = real(number, caller) else { return NO_SYMBOL };
+    // SAFETY: HIP's functions of these names have this type; the arguments are the caller's, or an image that is whole
+    // and stays.
+    unsafe { transmute::<Pointer, Load>(function)(module, source) }
+}
+
+/// The image to load in the place of the program's.
+fn relabelled(image: *const c_void, scope: Scope, caller: Caller) -> *const c_void {
+    // SAFETY: an image that the program passes to HIP.
+    guarded(|| unsafe { loads::for_image(image, scope, caller) }).unwrap_or(image)
+}
+
+extern "C" fn library_load_data(
+    library: Pointer,
+    image: *const c_void,
+    jit: Pointer,
+    jit_values: Pointer,
+    jit_count: c_uint,
+    options: Pointer,
+    values: Pointer,
+    count: c_uint,
+    caller: Caller,
+) -> Status {
+    let Some(function) = real(LIBRARY_LOAD_DATA, caller) else { return NO_SYMBOL };
+    let image = relabelled(image, Scope::All, caller);
+    // SAFETY: as for modules.
+    unsafe {
+        transmute::<Pointer, LoadLibrary>(function)(library, image, jit, jit_values, jit_count, options, values, count)
+    }
+}
+
+extern "C" fn library_load_from_file(
+    library: Pointer,
+    path: *const c_char,
+    jit: Pointer,
+    jit_values: Pointer,
+    jit_count: c_uint,
+    options: Pointer,
+    values: Pointer,
+    count: c_uint,
+    caller: Caller,
+) -> Status {
+    // SAFETY: a path, as HIP expects it.
+    let made = guarded(|| unsafe { loads::for_file(path, Scope::All, caller) });
+    let (number, source) = made.map_or((LIBRARY_LOAD_FROM_FILE, path.cast()), |image| (LIBRARY_LOAD_DATA, image));
+    let Some(function) = real(number, caller) else { return NO_SYMBOL };
+    // SAFETY: as for modules; both functions have this type.
+    unsafe {
+        transmute::<Pointer, LoadLibrary>(function)(library, source, jit, jit_values, jit_count, options, values, count)
+    }
+}
+
+/// A program that asks HIP for a function that is defined here gets this one.
+extern "C" fn get_proc_address(
+    name: *const c_char,
+    function: *mut Pointer,
+    version: c_int,
+    flags: u64,
+    status: Pointer,
+    caller: Caller,
+) -> Status {
+    let Some(real) = real(GET_PROC_ADDRESS, caller) else { return NO_SYMBOL };
+    // SAFETY: the type of HIP's function; the arguments are the caller's.
+    let result = unsafe { transmute::<Pointer, GetAddress>(real)(name, function, version, flags, status) };
+    if result == SUCCESS && !function.is_null() && !name.is_null() {
+        guarded(|| {
+            // SAFETY: HIP has just read the name and written the function.
+            let (asked, found) = unsafe { (CStr::from_ptr(name), &mut *function) };
+            *found = own_for(asked, version)?.cast_mut();
+            Some(())
+        });
+    }
+    result
+}
+
+/// The function for a name without a suffix and a version of HIP, which selects among those with one.
+fn own_for(name: &CStr, version: c_int) -> Option<*const c_void> {
+    let number = match name.to_bytes() {
+        b"hipGetDeviceProperties" if version >= 600 => PROPERTIES_R0600,
+        b"hipGetDeviceProperties" => PROPERTIES,
+        _ => EXPORTS.iter().position(|export| export.symbol.name == name)?,
+    };
+    Some((EXPORTS[number].address)())
+}

@@ -1,0 +1,173 @@
+//! HIP's own functions: those of the library that the caller would have called.
+//!
+//! A process may have several HIP libraries (a wheel's beside the system's), and one that is not in the global scope. So
+//! the caller's own scope is asked first, then the libraries after this one, then a loaded HIP library.
+//!
+//! Invariant: nothing is loaded, and what was found is forgotten when a library is unloaded.
+#![allow(unsafe_code)] // questions to the dynamic loader, and calls of what it finds
+
+use crate::cache::Cache;
+use crate::properties::{NAME_SIZE, PropertiesLayout, R0000, R0600, name};
+use crate::scope::file_of;
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::ptr::null_mut;
+
+/// `hipError_t`.
+pub(crate) type Status = c_int;
+/// `hipSuccess`.
+pub(crate) const SUCCESS: Status = 0;
+/// `hipErrorSharedObjectSymbolNotFound`.
+pub(crate) const NO_SYMBOL: Status = 302;
+
+/// A function of HIP, with its version in HIP's library.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Symbol {
+    pub(crate) name: &'static CStr,
+    pub(crate) version: &'static CStr,
+}
+
+const GET_DEVICE: Symbol = Symbol { name: c"hipGetDevice", version: c"hip_4.2" };
+const GET_DEVICE_COUNT: Symbol = Symbol { name: c"hipGetDeviceCount", version: c"hip_4.2" };
+const PROPERTIES: [(Symbol, PropertiesLayout); 2] = [
+    (Symbol { name: c"hipGetDevicePropertiesR0600", version: c"hip_6.0" }, R0600),
+    // Before HIP 6.0, this was the only one.
+    (Symbol { name: c"hipGetDeviceProperties", version: c"hip_4.2" }, R0000),
+];
+
+unsafe extern "C" {
+    // GNU's dynamic loader has it, and the crate `libc` does not for every version.
+    #[link_name = "dlvsym"]
+    fn versioned_symbol(handle: *mut c_void, name: *const c_char, version: *const c_char) -> *mut c_void;
+}
+
+/// HIP's function for a caller; `ours` is the function of this library by that name.
+pub(crate) fn find(symbol: Symbol, ours: *const c_void, caller: *const c_void) -> Option<*mut c_void> {
+    static FOUND: Cache<(usize, &CStr), Option<usize>> = Cache::new();
+    let real = |found: &*mut c_void| !found.is_null() && !std::ptr::eq(*found, ours);
+    let search = || {
+        let found = in_scope_of(symbol, caller).filter(real);
+        let found = found.or_else(|| Some(look_up(libc::RTLD_NEXT, symbol)).filter(real));
+        found.or_else(|| in_loaded_hip(symbol).filter(real)).map(|found| found as usize)
+    };
+    // HIP may be loaded later than the caller: that there is none is asked for again.
+    let found = FOUND.get((caller as usize, symbol.name), search).or_else(search);
+    found.map(|address| address as *mut c_void)
+}
+
+/// With the version, or without one for a library that has none.
+fn look_up(handle: *mut c_void, symbol: Symbol) -> *mut c_void {
+    // SAFETY: a handle of the loader's and two C strings.
+    unsafe {
+        let found = versioned_symbol(handle, symbol.name.as_ptr(), symbol.version.as_ptr());
+        if !found.is_null() {
+            return found;
+        }
+        let found = libc::dlsym(handle, symbol.name.as_ptr());
+        if found.is_null() {
+            // The program must not find our failure as its own.
+            libc::dlerror();
+        }
+        found
+    }
+}
+
+/// The function in a loaded file and what that depends on.
+fn in_file(path: &CStr, symbol: Symbol) -> Option<*mut c_void> {
+    // SAFETY: a C string; the flag keeps the loader from loading anything.
+    let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
+    if handle.is_null() {
+        // SAFETY: clears the error of the call above.
+        unsafe { libc::dlerror() };
+        return None;
+    }
+    let found = look_up(handle, symbol);
+    // SAFETY: the handle is closed once; the library stays loaded by those that have loaded it.
+    unsafe { libc::dlclose(handle) };
+    Some(found).filter(|found| !found.is_null())
+}
+
+fn in_scope_of(symbol: Symbol, caller: *const c_void) -> Option<*mut c_void> {
+    let path = file_of(caller)?;
+    in_file(&CString::new(path.as_os_str().as_bytes()).ok()?, symbol)
+}
+
+/// The first loaded HIP library: the caller has found its functions in a way that the loader does not know.
+fn in_loaded_hip(symbol: Symbol) -> Option<*mut c_void> {
+    let mut path: Option<CString> = None;
+    // SAFETY: the function below is called before this one returns, with the address of `path`.
+    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut path).cast()) };
+    in_file(path.as_deref()?, symbol)
+}
+
+/// Keeps the path of a HIP library; a result other than zero ends the walk.
+unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _: libc::size_t, data: *mut c_void) -> c_int {
+    // SAFETY: the loader passes its structure, and the address that the walk was started with.
+    let (info, path) = unsafe { (&*info, &mut *data.cast::<Option<CString>>()) };
+    if info.dlpi_name.is_null() {
+        return 0;
+    }
+    // SAFETY: the name of a loaded file; the loader's lock is held.
+    let name = unsafe { CStr::from_ptr(info.dlpi_name) };
+    let file = name.to_bytes().rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    if !file.starts_with(b"libamdhip64") {
+        return 0;
+    }
+    *path = Some(name.to_owned());
+    1
+}
+
+/// Devices of the HIP library that a caller uses.
+pub(crate) struct Devices {
+    caller: *const c_void,
+}
+
+impl Devices {
+    pub(crate) fn of(caller: *const c_void) -> Self {
+        Self { caller }
+    }
+
+    fn find(&self, symbol: Symbol) -> Option<*mut c_void> {
+        find(symbol, null_mut(), self.caller)
+    }
+
+    /// The name of the current device, as HIP itself has it.
+    pub(crate) fn current(&self) -> Option<String> {
+        self.name(self.number(GET_DEVICE)?)
+    }
+
+    /// The names of all devices.
+    pub(crate) fn all(&self) -> Vec<String> {
+        (0..self.number(GET_DEVICE_COUNT).unwrap_or(0)).filter_map(|device| self.name(device)).collect()
+    }
+
+    /// The number that a function of that type returns.
+    fn number(&self, symbol: Symbol) -> Option<c_int> {
+        let function = self.find(symbol)?;
+        let mut number = 0;
+        // SAFETY: both functions have this type: `hipError_t f(int *)`.
+        let status = unsafe {
+            std::mem::transmute::<*mut c_void, unsafe extern "C" fn(*mut c_int) -> Status>(function)(&raw mut number)
+        };
+        (status == SUCCESS).then_some(number)
+    }
+
+    fn name(&self, device: c_int) -> Option<String> {
+        let own = crate::exports::own_address;
+        let (function, layout) = PROPERTIES
+            .iter()
+            .find_map(|(symbol, layout)| Some((find(*symbol, own(symbol.name), self.caller)?, layout)))?;
+        // Room for the structure of a later HIP, whose fields are at its end.
+        let mut properties = vec![0u64; 1024];
+        // SAFETY: `hipError_t f(hipDeviceProp_t *, int)`; the memory is aligned and larger than the structure.
+        let status = unsafe {
+            std::mem::transmute::<*mut c_void, unsafe extern "C" fn(*mut u64, c_int) -> Status>(function)(
+                properties.as_mut_ptr(),
+                device,
+            )
+        };
+        let bytes: Vec<u8> = properties.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        let field = bytes.get(layout.offset..layout.offset + NAME_SIZE)?;
+        name(field).filter(|_| status == SUCCESS).map(str::to_owned)
+    }
+}

@@ -1,0 +1,146 @@
+//! Which GPU is shown by which name.
+//!
+//! Invariants: both names are processors that HotSwap knows, the shown one is a source of the own one in the table of
+//! pairs, and no GPU has two names. Anything else is an error: a wrong name makes wrong programs.
+
+use hotswap_targets::{Processor, find};
+
+/// A GPU and the name that is shown in its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NamePair {
+    /// The GPU's own processor.
+    pub own: &'static Processor,
+    /// The processor that is shown.
+    pub shown: &'static Processor,
+}
+
+/// The names that are shown.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NameMap {
+    pairs: Vec<NamePair>,
+}
+
+/// Text that states no names.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NamesError {
+    /// Not of the form `OWN=SHOWN`.
+    #[error("`{0}` is not of the form OWN=SHOWN, for example gfx1031=gfx1030")]
+    Form(String),
+    /// Not the name of a GPU.
+    #[error("`{0}` is no GPU that HotSwap knows")]
+    Unknown(String),
+    /// The pair is not in the table.
+    #[error("code for {shown} cannot serve {own}, so {own} cannot be shown as {shown}")]
+    NoPair {
+        /// The GPU.
+        own: &'static str,
+        /// The name to be shown.
+        shown: &'static str,
+    },
+    /// One GPU is to have two names.
+    #[error("{0} has two names")]
+    TwoNames(&'static str),
+    /// A line of the file that starts with another word.
+    #[error("line {0} begins with neither `names` nor `serves`")]
+    Line(usize),
+    /// A path that leaves the tree.
+    #[error("line {0}: the path is not inside of the tree")]
+    Outside(usize),
+    /// The file cannot be read.
+    #[error("it cannot be read: {0}")]
+    Unreadable(String),
+}
+
+impl NameMap {
+    /// Reads pairs that are separated by commas or blanks. An empty text shows no names.
+    ///
+    /// # Errors
+    /// [`NamesError`]; no part of the text applies then.
+    pub fn parse(text: &str) -> Result<Self, NamesError> {
+        let mut map = Self::default();
+        text.split([',', ' ', '\t', '\n']).filter(|word| !word.is_empty()).try_for_each(|word| map.add(word))?;
+        Ok(map)
+    }
+
+    /// Adds one pair.
+    fn add(&mut self, word: &str) -> Result<(), NamesError> {
+        let (own, shown) = word.split_once('=').ok_or_else(|| NamesError::Form(word.to_owned()))?;
+        let pair = NamePair { own: processor(own)?, shown: processor(shown)? };
+        if hotswap_compat::pair(pair.shown, pair.own).is_none() {
+            return Err(NamesError::NoPair { own: pair.own.name, shown: pair.shown.name });
+        }
+        match self.find(pair.own.name) {
+            Some(known) if known == pair => Ok(()),
+            Some(_) => Err(NamesError::TwoNames(pair.own.name)),
+            None => {
+                self.pairs.push(pair);
+                Ok(())
+            }
+        }
+    }
+
+    /// Adds the pairs of another map.
+    pub(crate) fn extend(&mut self, other: Self) -> Result<(), NamesError> {
+        other.pairs.iter().try_for_each(|pair| self.add(&format!("{}={}", pair.own.name, pair.shown.name)))
+    }
+
+    /// Whether no GPU is shown by another name.
+    pub fn is_empty(&self) -> bool {
+        self.pairs.is_empty()
+    }
+
+    /// The pair of a GPU; features after its name do not count.
+    pub fn find(&self, own: &str) -> Option<NamePair> {
+        let processor = own.split(':').next().unwrap_or_default();
+        self.pairs.iter().copied().find(|pair| pair.own.name == processor)
+    }
+
+    /// The name to show for a GPU, with its own features; `None` where it is shown by its own name.
+    pub fn shown(&self, own: &str) -> Option<String> {
+        let pair = self.find(own)?;
+        Some(format!("{}{}", pair.shown.name, &own[pair.own.name.len()..]))
+    }
+}
+
+/// A processor that a device can be.
+fn processor(name: &str) -> Result<&'static Processor, NamesError> {
+    let known = find(name).filter(|processor| !processor.is_generic() && !processor.withdrawn);
+    known.ok_or_else(|| NamesError::Unknown(name.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_keeps_its_features() {
+        let map = NameMap::parse("gfx1031=gfx1030, gfx1032=gfx1030 gfx902=gfx900").unwrap();
+        assert_eq!(map.shown("gfx1031").as_deref(), Some("gfx1030"));
+        assert_eq!(map.shown("gfx902:xnack+").as_deref(), Some("gfx900:xnack+"));
+        assert_eq!(map.shown("gfx900:xnack+"), None);
+        // A longer name is another GPU.
+        assert_eq!((map.shown("gfx9020"), map.shown("gfx103"), map.shown("")), (None, None, None));
+    }
+
+    #[test]
+    fn an_empty_text_shows_no_names() {
+        assert!(NameMap::parse("").unwrap().is_empty() && NameMap::parse(" , ").unwrap().is_empty());
+        assert!(!NameMap::parse("gfx1031=gfx1030").unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_wrong_text_is_refused_whole() {
+        let refused = |text: &str| NameMap::parse(text).unwrap_err();
+        assert_eq!(refused("gfx1031"), NamesError::Form("gfx1031".into()));
+        assert_eq!(refused("gfx1031=gfx1030,gfx1032:gfx1030"), NamesError::Form("gfx1032:gfx1030".into()));
+        assert_eq!(refused("gfx1031="), NamesError::Unknown(String::new()));
+        assert_eq!(refused("gfx1031=gfx1030:xnack-"), NamesError::Unknown("gfx1030:xnack-".into()));
+        assert_eq!(refused("gfx1031=gfx10-3-generic"), NamesError::Unknown("gfx10-3-generic".into()));
+        assert_eq!(refused("GFX1031=gfx1030"), NamesError::Unknown("GFX1031".into()));
+        assert_eq!(refused("gfx1031=gfx1030,gfx1031=gfx1032"), NamesError::TwoNames("gfx1031"));
+        assert_eq!(refused("gfx90a=gfx1030"), NamesError::NoPair { own: "gfx90a", shown: "gfx1030" });
+        assert_eq!(refused("gfx1030=gfx1030"), NamesError::NoPair { own: "gfx1030", shown: "gfx1030" });
+        // The same pair twice states nothing else.
+        assert_eq!(NameMap::parse("gfx1031=gfx1030,gfx1031=gfx1030").unwrap().pairs.len(), 1);
+    }
+}

@@ -1,0 +1,130 @@
+//! Code that was compiled for the shown name becomes code for the device as well.
+//!
+//! The image becomes a bundle, if it is none, and the bundle is retargeted as every tool does it
+//! (`hotswap-pipeline`). HIP takes the device's entry of the result.
+//!
+//! Invariants: a code object for the device, or for a generic target that covers it, wins, and the image is unchanged
+//! then. Only identical siblings are relabelled (`hotswap-compat` decides). The result was read back.
+
+use crate::name_map::NamePair;
+use hotswap_bundle::{Bundle, EntryId, Found, is_bundle};
+use hotswap_code_object::{CodeObject, is_code_object};
+use hotswap_pipeline::{Request, Sources, TargetResult, retarget};
+use hotswap_plan::{Plan, Policy, TextFindings};
+use hotswap_report::Diagnostic;
+use hotswap_targets::{Processor, find};
+use std::borrow::Cow;
+
+/// ID of the host's entry, which HIP's readers expect first.
+const HOST: &str = "host-x86_64-unknown-linux-gnu-";
+
+/// The result for an image.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Relabelled {
+    /// The bundle to load in the place of the image; `None` where nothing was made.
+    pub image: Option<Vec<u8>>,
+    /// A sentence for each GPU that code for its shown name could not be relabelled for.
+    pub refusals: Vec<String>,
+}
+
+/// The pairs whose shown name the image has code for, and not for the GPU itself. Of a compressed bundle only the table is
+/// read where that is possible. Nothing is needed of an image that cannot be read: HIP says what is wrong with it.
+pub fn needed(image: &[u8], pairs: &[NamePair]) -> Vec<NamePair> {
+    let present = processors(image).unwrap_or_default();
+    let serves = |own: &Processor| present.iter().any(|one| *one == own || one.covers(own));
+    pairs.iter().copied().filter(|pair| present.contains(&pair.shown) && !serves(pair.own)).collect()
+}
+
+/// The processors that an image has code for; none for anything but bundles and code objects.
+fn processors(image: &[u8]) -> Result<Vec<&'static Processor>, Diagnostic> {
+    if is_code_object(image) {
+        let (object, _) = hotswap_bundle::split_record(image)?;
+        return Ok(vec![CodeObject::parse(object)?.target_id().processor]);
+    }
+    if !is_bundle(image) {
+        return Ok(Vec::new());
+    }
+    let of_ids = |ids: &mut dyn Iterator<Item = &str>| {
+        let ids = ids.filter_map(|id| EntryId::parse(id).ok()).filter(EntryId::is_amdgpu);
+        ids.filter_map(|id| id.processor().and_then(find)).collect()
+    };
+    let found = hotswap_bundle::open(image).found;
+    if let Some(table) = found.first().map_or(Ok(None), Found::table)? {
+        return Ok(of_ids(&mut table.iter().map(|(id, _)| id.as_str())));
+    }
+    let (bundle, _) = hotswap_bundle::parse(image)?;
+    Ok(of_ids(&mut bundle.entries().iter().map(|entry| entry.id.as_str())))
+}
+
+/// Adds code for these GPUs, which [`needed`] has selected, to an image.
+pub fn relabel(image: &[u8], needed: &[NamePair]) -> Relabelled {
+    let refuse = |pair: &NamePair, why: &str| {
+        format!("code for {} was loaded on {} and cannot be relabelled for it: {why}", pair.shown.name, pair.own.name)
+    };
+    let (siblings, others): (Vec<NamePair>, Vec<NamePair>) =
+        needed.iter().partition(|pair| hotswap_compat::verdict(pair.shown, pair.own).is_identical());
+    let why = "the two are no identical siblings; only code that was checked beforehand may be used";
+    let mut result = Relabelled { image: None, refusals: others.iter().map(|pair| refuse(pair, why)).collect() };
+    if siblings.is_empty() {
+        return result;
+    }
+    match as_bundle(image).and_then(|bundle| retargeted(&bundle, &siblings)) {
+        Ok((image, reasons)) => {
+            result.image = image;
+            result.refusals.extend(reasons.iter().map(|(pair, reason)| refuse(pair, reason)));
+        }
+        Err(error) => result.refusals.extend(siblings.iter().map(|pair| refuse(pair, &sentence(&error)))),
+    }
+    result
+}
+
+/// The image, a bundle or a code object, as a bundle.
+fn as_bundle(image: &[u8]) -> Result<Cow<'_, [u8]>, Diagnostic> {
+    if is_bundle(image) {
+        return Ok(Cow::Borrowed(image));
+    }
+    let (object, _) = hotswap_bundle::split_record(image)?;
+    let target = CodeObject::parse(object)?.target_id();
+    let mut bundle = Bundle::default();
+    bundle.push(HOST, Vec::new())?;
+    bundle.push(format!("hipv4-amdgcn-amd-amdhsa--{target}"), object.to_vec())?;
+    Ok(Cow::Owned(bundle.to_bytes()?.into_owned()))
+}
+
+/// A bundle with code for the pairs, and the pairs for which there is none with the reasons.
+type Retargeted = (Option<Vec<u8>>, Vec<(NamePair, String)>);
+
+fn retargeted(bundle: &[u8], pairs: &[NamePair]) -> Result<Retargeted, Diagnostic> {
+    let mut plan = Plan::default();
+    for pair in pairs {
+        plan.add_pairs(&format!("{}=>{}", pair.shown.name, pair.own.name))?;
+    }
+    let request = Request {
+        targets: pairs.iter().map(|pair| pair.own.name.to_owned()).collect(),
+        sources: Sources::Plan { plan, findings: TextFindings::default() },
+        // The host sees the name that the code was compiled for.
+        unchecked_names: true,
+        // Each refusal becomes a sentence of its own.
+        policy: Policy::Warn,
+        ..Request::default()
+    };
+    let made = retarget(bundle, &request, &Default::default())?;
+    let mut refused = Vec::new();
+    for (target, result) in &made.fates {
+        let pair = pairs.iter().find(|pair| pair.own.name == *target);
+        if let (Some(pair), TargetResult::Refused { reasons, .. }) = (pair, result) {
+            refused.push((*pair, reasons.first().map_or_else(|| "no reason is known".to_owned(), sentence)));
+        }
+    }
+    let is_made = made.fates.iter().any(|(_, result)| matches!(result, TargetResult::Made { .. }));
+    let image = made.draft.filter(|_| is_made).map(|draft| draft.to_vec());
+    if let (Some(image), Some(expected)) = (&image, &made.expected) {
+        expected.check(image)?;
+    }
+    Ok((image, refused))
+}
+
+/// A diagnostic as a part of a sentence.
+fn sentence(error: &Diagnostic) -> String {
+    format!("{}{} ({})", error.place, error.what, error.code.summary)
+}

@@ -1,0 +1,167 @@
+//! The directory that `hotswap serve` has written, by the file in it that libraries of the tree find.
+//!
+//! | line | meaning |
+//! | --- | --- |
+//! | `names OWN=SHOWN` | the GPU OWN is shown as SHOWN; several lines, or pairs separated by commas |
+//! | `serves PATH` | a file or directory of the tree whose code sees the names, relative to the file |
+//! | `# …` and empty | nothing |
+//!
+//! Invariants: without a line `serves`, all code of the tree sees the names. Code outside of the tree never does.
+
+use crate::name_map::{NameMap, NamesError};
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Component, Path, PathBuf};
+
+/// The name of the file.
+pub const FILE: &str = "hotswap-names.conf";
+/// A longer file is none of `hotswap serve`.
+const MAX_SIZE: u64 = 1 << 20;
+
+/// A served tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServedTree {
+    directory: PathBuf,
+    names: NameMap,
+    /// Paths in the directory; empty for all of it.
+    serves: Vec<PathBuf>,
+}
+
+impl ServedTree {
+    /// The tree of a library or program: the nearest directory above the file that has a [`FILE`].
+    ///
+    /// # Errors
+    /// That file's path, and what is wrong with it.
+    pub fn find(file: &Path) -> Result<Option<Self>, (PathBuf, NamesError)> {
+        for directory in file.ancestors().skip(1) {
+            let path = directory.join(FILE);
+            match read(&path) {
+                Ok(None) => {}
+                Ok(Some(text)) => return Self::parse(directory, &text).map(Some).map_err(|error| (path, error)),
+                Err(error) => return Err((path, error)),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Reads the text of the file in that directory.
+    ///
+    /// # Errors
+    /// [`NamesError`]; no line applies then.
+    pub fn parse(directory: &Path, text: &str) -> Result<Self, NamesError> {
+        let mut tree = Self { directory: directory.to_owned(), names: NameMap::default(), serves: Vec::new() };
+        for (number, line) in text.lines().enumerate().map(|(index, line)| (index + 1, line.trim())) {
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            match line.split_once([' ', '\t']).map(|(word, rest)| (word, rest.trim())) {
+                Some(("names", pairs)) => tree.names.extend(NameMap::parse(pairs)?)?,
+                Some(("serves", path)) => tree.serves.push(inside(path).ok_or(NamesError::Outside(number))?),
+                _ => return Err(NamesError::Line(number)),
+            }
+        }
+        Ok(tree)
+    }
+
+    /// The names that code of the tree sees.
+    pub fn names(&self) -> &NameMap {
+        &self.names
+    }
+
+    /// Whether a file is one whose code sees the names.
+    pub fn serves(&self, file: &Path) -> bool {
+        let Ok(relative) = file.strip_prefix(&self.directory) else { return false };
+        self.serves.is_empty() || self.serves.iter().any(|served| relative.starts_with(served))
+    }
+}
+
+/// `None` where there is no such file.
+fn read(path: &Path) -> Result<Option<String>, NamesError> {
+    let unreadable = |error: std::io::Error| NamesError::Unreadable(error.to_string());
+    match fs::metadata(path) {
+        Ok(metadata) if !metadata.is_file() => Err(NamesError::Unreadable("it is no file".into())),
+        Ok(metadata) if metadata.len() > MAX_SIZE => Err(NamesError::Unreadable("it is too long".into())),
+        Ok(_) => fs::read_to_string(path).map(Some).map_err(unreadable),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+        // A directory above that may not be searched has no tree for this process.
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => Ok(None),
+        Err(error) => Err(unreadable(error)),
+    }
+}
+
+/// The path without `.`; `None` where it may leave the directory.
+fn inside(path: &str) -> Option<PathBuf> {
+    let mut clean = PathBuf::new();
+    for component in Path::new(path).components() {
+        match component {
+            Component::Normal(name) => clean.push(name),
+            Component::CurDir => {}
+            Component::ParentDir | Component::RootDir | Component::Prefix(_) => return None,
+        }
+    }
+    Some(clean)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<ServedTree, NamesError> {
+        ServedTree::parse(Path::new("/tree"), text)
+    }
+
+    #[test]
+    fn code_of_the_tree_sees_the_names_and_no_other_code() {
+        let tree =
+            parse("# made by `hotswap serve`\n\nnames gfx1031=gfx1030\nserves lib/librocblas.so.5\nserves ./extra\n");
+        let tree = tree.unwrap();
+        assert_eq!(tree.names().shown("gfx1031").as_deref(), Some("gfx1030"));
+        for (file, expected) in [
+            ("/tree/lib/librocblas.so.5", true),
+            ("/tree/extra/a/b.so", true),
+            ("/tree/lib/librocblas.so.52", false),
+            ("/tree/lib/other.so", false),
+            ("/trees/lib/librocblas.so.5", false),
+            ("/usr/lib/librocblas.so.5", false),
+        ] {
+            assert_eq!(tree.serves(Path::new(file)), expected, "{file}");
+        }
+        let whole = parse("names gfx1031=gfx1030").unwrap();
+        assert!(whole.serves(Path::new("/tree/x")) && !whole.serves(Path::new("/x")));
+    }
+
+    #[test]
+    fn a_wrong_file_is_refused_whole() {
+        for (text, expected) in [
+            ("names gfx1031=gfx1030\nnames gfx1031=gfx1032", NamesError::TwoNames("gfx1031")),
+            ("names gfx1031", NamesError::Form("gfx1031".into())),
+            ("\nname gfx1031=gfx1030", NamesError::Line(2)),
+            ("names", NamesError::Line(1)),
+            ("serves ../lib", NamesError::Outside(1)),
+            ("serves /usr/lib", NamesError::Outside(1)),
+            ("\u{1}\u{2}", NamesError::Line(1)),
+        ] {
+            assert_eq!(parse(text).unwrap_err(), expected, "{text:?}");
+        }
+        assert!(parse("").unwrap().names().is_empty());
+    }
+
+    #[test]
+    fn the_nearest_file_above_a_library_is_its_tree() {
+        let scratch = tempfile::tempdir().unwrap();
+        let library = scratch.path().join("lib/deep/lib.so");
+        fs::create_dir_all(library.parent().unwrap()).unwrap();
+        assert_eq!(ServedTree::find(&library).unwrap(), None);
+        fs::write(scratch.path().join(FILE), "names gfx1031=gfx1030\n").unwrap();
+        let found = ServedTree::find(&library).unwrap().unwrap();
+        assert_eq!((found.directory.as_path(), found.serves(&library)), (scratch.path(), true));
+        let nearer = scratch.path().join("lib").join(FILE);
+        fs::write(&nearer, "names gfx1032\n").unwrap();
+        assert_eq!(ServedTree::find(&library).unwrap_err(), (nearer.clone(), NamesError::Form("gfx1032".into())));
+        fs::write(&nearer, [0xff, 0xfe]).unwrap();
+        assert!(matches!(ServedTree::find(&library).unwrap_err().1, NamesError::Unreadable(_)));
+        fs::remove_file(&nearer).unwrap();
+        fs::create_dir(&nearer).unwrap();
+        assert!(matches!(ServedTree::find(&library).unwrap_err().1, NamesError::Unreadable(_)));
+    }
+}

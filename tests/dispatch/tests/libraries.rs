@@ -1,0 +1,137 @@
+//! Libraries that choose kernels by the name of the GPU, with code that was relabelled for a sibling.
+
+use hotswap_dispatch::{Recorder, Setup, difference};
+use hotswap_userland::{ENV_STACK, skip};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const NAMES: &str = "HOTSWAP_NAMES=gfx1031=gfx1030";
+const S: Setup<'_> = Setup { devices: "gfx1030", has_names: false, variables: "" };
+const T: Setup<'_> = Setup { devices: "gfx1031", ..S };
+
+/// The program on a sibling: wrong kernels without the library, those of the source with it, on one device and beside the
+/// source's own.
+fn judge(recorder: &Recorder, command: &str, variables: &str) {
+    let reference = recorder.run(&Setup { variables, ..S }, command);
+    assert_eq!(reference.code, Some(0), "{}", reference.error);
+    assert!(reference.empty().is_empty(), "{:?}", reference.empty());
+    // The fault that the library is for: nothing fails, and kernels without code are started.
+    let wrong = recorder.run(&Setup { variables, ..T }, command);
+    assert_eq!((wrong.code, wrong.error.as_str()), (Some(0), ""));
+    assert!(!wrong.empty().is_empty(), "no wrong kernel was seen: the test compares nothing");
+    assert!(difference(&reference.dispatches, &wrong.dispatches).is_some());
+    // With the names.
+    let names = format!("{variables} {NAMES}");
+    let shown = Setup { has_names: true, variables: &names, ..T };
+    let right = recorder.run(&shown, command);
+    assert_eq!((right.code, right.error.as_str()), (Some(0), ""));
+    assert_eq!(difference(&reference.dispatches, &right.dispatches), None);
+    assert!(right.dispatches.iter().all(|dispatch| dispatch.is_for_device() && dispatch.target == "gfx1031"));
+    // A GPU that is not named runs as without the library.
+    let unnamed = recorder.run(&Setup { devices: "gfx1030", ..shown }, command);
+    assert_eq!((difference(&reference.dispatches, &unnamed.dispatches), unnamed.output), (None, reference.output));
+}
+
+#[test]
+fn hipcub_on_a_sibling_starts_the_kernels_of_the_source() {
+    const TEST: &str = "hipCUB on a sibling";
+    let Some(recorder) = Recorder::new(TEST) else { return };
+    let Some(hotswap) = recorder.hotswap(TEST) else { return };
+    recorder.work.write("reduce.hip", include_bytes!("../cases/reduce.hip"));
+    recorder.work.run(&format!(
+        "clang++-22 -O1 -w -x hip --offload-arch=gfx1030 reduce.hip -o plain -lamdhip64 && \
+         {hotswap} retarget plain --to gfx1031 --allow names -o reduce"
+    ));
+    judge(&recorder, "./reduce", "");
+    let wrong = recorder.run(&T, "./reduce");
+    assert!(wrong.empty().iter().any(|dispatch| dispatch.kernel.contains("target_archE4294967295")), "{wrong:?}");
+    // Both kinds in one process.
+    let both = recorder.run(&Setup { devices: "gfx1030,gfx1031", has_names: true, variables: NAMES }, "./reduce");
+    assert_eq!((both.code, both.output.as_str()), (Some(0), "device 0 gfx1030\ndevice 1 gfx1030\n"), "{}", both.error);
+    assert!(both.dispatches.iter().all(|dispatch| dispatch.is_for_device() && !dispatch.is_empty));
+    assert_eq!(difference(&both.on(0), &both.on(1)), None);
+    assert_eq!(difference(&recorder.run(&S, "./reduce").dispatches, &both.on(0)), None);
+}
+
+#[test]
+fn rocrand_on_a_sibling_starts_the_kernels_of_the_source() {
+    const TEST: &str = "rocRAND on a sibling";
+    let Some(recorder) = Recorder::new(TEST) else { return };
+    let Some(hotswap) = recorder.hotswap(TEST) else { return };
+    recorder.work.write("random.cpp", include_bytes!("../cases/random.cpp"));
+    recorder.work.run(&format!(
+        "g++ -O1 -w -D__HIP_PLATFORM_AMD__ random.cpp -o random -lamdhip64 -lrocrand && mkdir served && \
+         {hotswap} retarget /usr/lib/*/librocrand.so.1 --to gfx1031 --allow names -o served/librocrand.so.1"
+    ));
+    judge(&recorder, "./random", "LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$PWD/served");
+    // The same by the file of a served tree, which names the library alone.
+    recorder.work.write("served/hotswap-names.conf", b"names gfx1031=gfx1030\nserves librocrand.so.1\n");
+    let variables = "LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$PWD/served";
+    let reference = recorder.run(&Setup { variables, ..S }, "./random");
+    let served = recorder.run(&Setup { has_names: true, variables, ..T }, "./random");
+    assert_eq!(
+        (served.code, difference(&reference.dispatches, &served.dispatches)),
+        (Some(0), None),
+        "{}",
+        served.error
+    );
+}
+
+/// Copies the part of rocBLAS's package that has code for gfx1030, without those of other GPUs: a tenth of it.
+const COPY: &str = r#"mkdir -p "$1/usr/lib" && cd "$0" &&
+find . \( -name '*gfx1030*' -o -name '*fallback.dat' -o -name 'librocblas.so*' \) -print0 |
+    tar -cf - --null -T - | tar -xf - -C "$1/usr/lib""#;
+
+/// Copies rocBLAS to `package`, and builds `blas.c`. rocBLAS marks ranges for profilers by a library of another
+/// package, whose functions become empty ones.
+fn build_blas(recorder: &Recorder, package: &Path) -> String {
+    let copied = Command::new("sh").arg("-c").arg(COPY).arg(package).arg(recorder.work.path("package")).status();
+    assert!(copied.is_ok_and(|status| status.success()), "the package cannot be copied");
+    recorder.work.write("blas.c", include_bytes!("../cases/blas.c"));
+    let directory = recorder.work.run("dirname package/usr/lib/*/librocblas.so.5").trim().to_owned();
+    recorder.work.run(&format!(
+        "mkdir roctx && nm -D --undefined-only {directory}/librocblas.so.5 | grep -o 'roctx[A-Za-z]*' | sort -u |
+             sed 's/.*/int &(void) {{ return 0; }}/' > roctx/roctx.c && echo 'ROCTX_4.1 {{ global: *; }};' > roctx/map &&
+         gcc -w -shared -fPIC -Wl,-soname,libroctx64.so.4 -Wl,--version-script=roctx/map roctx/roctx.c \
+             -o hsa/libroctx64.so.4 &&
+         gcc -Wall -Wextra blas.c -o blas -lamdhip64 -L{directory} -l:librocblas.so.5 -Wl,-rpath-link,hsa"
+    ));
+    directory
+}
+
+#[test]
+fn rocblas_of_a_served_tree_starts_the_kernels_of_the_source() {
+    const TEST: &str = "rocBLAS on a sibling";
+    let Some(recorder) = Recorder::new(TEST) else { return };
+    let Some(hotswap) = recorder.hotswap(TEST) else { return };
+    let stack = std::env::var_os(ENV_STACK).unwrap_or_default();
+    let has_rocblas = |directory: &PathBuf| directory.to_string_lossy().contains("rocblas");
+    let Some(package) = std::env::split_paths(&stack).find(has_rocblas) else {
+        return skip(TEST, &format!("{ENV_STACK} names no rocBLAS"));
+    };
+    let directory = build_blas(&recorder, &package);
+    if !recorder.work.shell(&format!("{hotswap} serve --help")).status.success() {
+        return skip(TEST, "this `hotswap` has no command `serve`");
+    }
+    recorder.work.run(&format!("{hotswap} serve gfx1031 --root $PWD/package/usr --from gfx1030 --dest $PWD/served"));
+    let own = format!("LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$PWD/{directory}");
+    let reference = recorder.run(&Setup { variables: &own, ..S }, "./blas");
+    assert_eq!(reference.code, Some(0), "{}", reference.error);
+    assert!(
+        reference.dispatches.iter().any(|dispatch| dispatch.kernel.contains("ISA1030")),
+        "no tuned kernel was seen"
+    );
+    // Without the library rocBLAS asks for files of gfx1031 and aborts.
+    let served = "LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$(dirname $PWD/served/lib/*/librocblas.so.5) \
+                  ROCBLAS_TENSILE_LIBPATH=$(echo $PWD/served/lib/*/rocblas/5/library)";
+    let aborted = recorder.run(&Setup { variables: served, ..T }, "./blas");
+    assert!(aborted.code.is_none() && aborted.error.contains("rocBLAS error: Cannot read"), "{}", aborted.error);
+    // With it, the tree's file is enough.
+    let setup = Setup { has_names: true, variables: served, ..S };
+    let both = recorder.run(&Setup { devices: "gfx1030,gfx1031", ..setup }, "./blas");
+    assert_eq!((both.code, both.error.as_str()), (Some(0), ""));
+    assert!(both.dispatches.iter().all(|dispatch| dispatch.is_for_device()));
+    for device in [0, 1] {
+        assert_eq!(difference(&reference.dispatches, &both.on(device)), None, "device {device}");
+    }
+}
