@@ -202,7 +202,7 @@ impl Settings {
         let value = |opt: &'static Opt| -> Option<Setting> {
             let (value, origin) = from_words(own, opt.id)
                 .map(|value| (value, Origin::Word))
-                .or_else(|| opt.env.and_then(|name| Some((env(name)?, Origin::Env(name)))))
+                .or_else(|| opt.env.and_then(|name| Some((from_environment(name, env)?, Origin::Env(name)))))
                 .or_else(|| from_files(files, opt.id))?;
             Some(Setting { id: opt.id, value, origin })
         };
@@ -272,6 +272,12 @@ fn from_words(own: &[(Id, String)], id: Id) -> Option<OsString> {
     }
     let values: Vec<_> = values.collect();
     (!values.is_empty()).then(|| values.join(";").into())
+}
+
+/// Names of GPUs in `HOTSWAP_NAMES` (`gfx1031=gfx1030`) are for `libhotswap-names.so`, and no value of the option.
+fn from_environment(name: &str, env: &dyn Fn(&str) -> Option<OsString>) -> Option<OsString> {
+    let maps_names = |value: &OsString| name == "HOTSWAP_NAMES" && value.as_encoded_bytes().contains(&b'=');
+    env(name).filter(|value| !maps_names(value))
 }
 
 fn from_files(files: &[ConfigFile], id: Id) -> Option<(OsString, Origin)> {
@@ -406,6 +412,18 @@ mod tests {
         assert_eq!(origin(Settings::gather(&[], &none, &files)).unwrap(), "user.toml");
         assert_eq!(origin(Settings::gather(&[], &none, &files[1..])).unwrap(), "system.toml");
         assert_eq!(origin(Settings::gather(&[], &|_| Some("".into()), &files)), None);
+    }
+
+    #[test]
+    fn names_of_gpus_are_no_value_of_the_option() {
+        let of = |value: &'static str| {
+            let settings = Settings::gather(&[], &|name| (name == "HOTSWAP_NAMES").then(|| value.into()), &[]);
+            settings.get(Id::OfPlan("names")).map(|setting| setting.value.clone())
+        };
+        assert_eq!(
+            (of("derive"), of("gfx1031=gfx1030"), of("nonsense")),
+            (Some("derive".into()), None, Some("nonsense".into()))
+        );
     }
 
     #[test]
