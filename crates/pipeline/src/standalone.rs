@@ -6,7 +6,7 @@ use crate::names::Names;
 use crate::request::{Request, TargetResult};
 use crate::serve::Serving;
 use crate::write::Written;
-use crate::{record, retarget};
+use crate::{parse, record, retarget};
 use hotswap_bundle::{Bundle, EntryId};
 use hotswap_code_object::CodeObject;
 use hotswap_compat::names::HostPart;
@@ -75,6 +75,11 @@ pub fn bundle_of<'a>(objects: &[(TargetId, &'a [u8])]) -> Result<Bundle<'a>, Dia
     }
     if !rows.is_empty() {
         bundle.set_record(Some(record::of_rows(rows).to_json().into_bytes()));
+        // A record has a row for each entry, also for those that come without one.
+        let present = parse::code_objects(&bundle, &[])?;
+        let whole = record::build(&bundle, (&present, &[]), &[], &Request::default(), |_| true)?;
+        drop(present);
+        bundle.set_record(Some(whole.to_json().into_bytes()));
     }
     Ok(bundle)
 }

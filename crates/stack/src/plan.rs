@@ -122,7 +122,7 @@ impl Plan {
         let mut libraries = BTreeMap::new();
         let mut unserved = BTreeMap::new();
         for (relative, path) in &tree.files {
-            if let Some(row) = rules::unserved(relative) {
+            if let Some(row) = rules::unserved(path) {
                 unserved.insert(row.library, row.why);
             } else {
                 sort(relative, path, &mut libraries);
@@ -177,13 +177,13 @@ impl Plan {
 
 /// Gives a file to its library.
 fn sort<'t>(relative: &'t Path, path: &'t Path, libraries: &mut BTreeMap<String, Library<'t>>) {
-    let Some(found) = rules::find(relative) else { return };
+    let Some(found) = rules::find(path, relative) else { return };
     let rule = found.rule();
     if !matches!(rule.kind, Kind::FatBinary | Kind::Host) {
         libraries.entry(rule.library.to_owned()).or_default().data.push((relative, path, found));
         return;
     }
-    if let Some(library) = rules::data_directory(relative) {
+    if let Some(library) = rules::data_directory(path) {
         let what = format!("{library} is not known to have a file of that name");
         let refused = Diagnostic::error(codes::NOT_SERVED, what).in_file(path);
         let refused =

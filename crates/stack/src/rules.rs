@@ -167,13 +167,15 @@ impl Match {
     }
 }
 
-/// The row of a file, by its path below its root; the last row matches every file.
-pub fn find(path: &Path) -> Option<Match> {
+/// The row of a file; the last row matches every file. The root may be inside of the directories that a row names, so
+/// these are matched with the whole path; `relative` is the path below the root.
+pub fn find(path: &Path, relative: &Path) -> Option<Match> {
     let (directory, name) = split(path)?;
     RULES.iter().enumerate().find_map(|(row, rule)| {
         let in_directory = in_directories(rule.directories, directory)?;
         let in_name = matches(rule.file, name)?;
-        let library = if in_directory.is_some() { path.parent()?.parent()? } else { path.parent()? };
+        let parent = relative.parent().unwrap_or(Path::new(""));
+        let library = if in_directory.is_some() { parent.parent().unwrap_or(parent) } else { parent };
         let gpu = in_name.or(in_directory).map(str::to_owned);
         Some(Match { row, gpu, directory: library.to_owned() })
     })
@@ -220,7 +222,7 @@ mod tests {
     use super::*;
 
     fn row(path: &str) -> (&'static str, Kind, Option<String>) {
-        let found = find(Path::new(path)).unwrap();
+        let found = find(Path::new(path), Path::new(path)).unwrap();
         (found.rule().library, found.rule().kind, found.gpu)
     }
 
@@ -242,8 +244,13 @@ mod tests {
         ] {
             assert_eq!(row(path), (library, kind, gpu), "{path}");
         }
-        let found = find(Path::new("lib/rocblas/library/gfx1030/TensileLibrary.dat")).unwrap();
-        assert_eq!(found.directory, Path::new("lib/rocblas/library"));
+        let path = Path::new("lib/rocblas/library/gfx1030/TensileLibrary.dat");
+        for (relative, directory) in
+            [(path.to_str().unwrap(), "lib/rocblas/library"), ("gfx1030/x.dat", ""), ("x.dat", "")]
+        {
+            let found = find(path, Path::new(relative)).unwrap();
+            assert_eq!((found.rule().library, found.directory.to_str()), ("rocBLAS", Some(directory)));
+        }
     }
 
     #[test]

@@ -49,6 +49,10 @@ fn named(source: &'static Processor, target: &Processor, experimental: bool) -> 
 }
 
 fn no_source(target: &Processor, libraries: &[BTreeSet<String>], experimental: Option<&str>) -> Diagnostic {
+    if libraries.iter().any(|library| library.contains(target.name)) {
+        let what = format!("the libraries have code for {target} already, and no other code can serve it");
+        return Diagnostic::error(codes::NO_ROUTE, what).advise("use them as they are");
+    }
     let there: BTreeSet<&str> = libraries.iter().flatten().map(String::as_str).collect();
     let there: Vec<&str> = there.into_iter().collect();
     let list = if there.is_empty() { "no GPU".to_owned() } else { there.join(", ") };
