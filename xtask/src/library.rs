@@ -4,7 +4,7 @@
 
 use crate::outcome::{Outcome, fail};
 use crate::packages::{self, Origin, Package, Packages};
-use hotswap_userland::{ENV_HEADERS, ENV_LIBRARIES};
+use hotswap_userland::{ENV_HEADERS, ENV_LIBRARIES, ENV_STACK};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -26,6 +26,21 @@ pub(crate) const ROCSPARSE: Library = Library { name: "librocsparse1", experimen
 
 /// Headers of rocPRIM and of hipCUB, of the version whose kernels are instantiated for each GPU.
 const HEADERS: &[&str] = &["librocprim-dev", "libhipcub-dev"];
+
+/// Libraries with all of their files, which are served for further GPUs as a tree.
+const STACK: &[&str] = &["librocblas5", "librocrand1", "librocsparse1"];
+
+/// Sets the variable of a command for the libraries that are served as a tree.
+pub(crate) fn provide_stack(command: &mut Command) -> Outcome {
+    let packages = Packages::open()?;
+    let directory = |name: &&'static str| {
+        let unpacked = packages.get(&Package { name, origin: Origin::Experimental })?;
+        Ok(unpacked.directory.join("usr/lib"))
+    };
+    let directories = STACK.iter().map(directory).collect::<Outcome<Vec<_>>>()?;
+    command.env(ENV_STACK, std::env::join_paths(directories)?);
+    Ok(())
+}
 
 /// Sets the variable of a command for the headers with which tests compile.
 pub(crate) fn provide_headers(command: &mut Command) -> Outcome {

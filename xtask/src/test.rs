@@ -199,6 +199,11 @@ impl Ground {
         {
             println!("The tests that compile with a distribution's headers are skipped: {failure}");
         }
+        if options.covers("hotswap")
+            && let Err(failure) = library::provide_stack(&mut command)
+        {
+            println!("The tests that serve a distribution's libraries are skipped: {failure}");
+        }
         if options.everything {
             command.env(ENV_EVERYTHING, "1");
         }

@@ -377,7 +377,8 @@ fn several_gpus_each_have_their_source_and_others_are_kept() {
 
 #[test]
 fn a_check_says_what_is_stale() {
-    let change: [(&str, fn(&Directory), &str); 6] = [
+    type Change = fn(&Directory);
+    let change: [(&str, Change, &str); 6] = [
         ("input changed", |d| d.write(&format!("{DATA}/TensileLibrary_lazy_gfx1030.dat"), b"new"), "has changed since"),
         (
             "input gone",

@@ -41,6 +41,8 @@ pub const ENV_LLVM: &str = "HOTSWAP_TEST_LLVM";
 pub const ENV_CACHE: &str = "HOTSWAP_TEST_CACHE";
 /// Libraries of a distribution, as files separated by colons: real input, which `cargo xtask test` downloads once.
 pub const ENV_LIBRARIES: &str = "HOTSWAP_TEST_LIBRARIES";
+/// Directories of libraries of a distribution with all of their files, separated by colons: rocBLAS, rocRAND, rocSPARSE.
+pub const ENV_STACK: &str = "HOTSWAP_TEST_STACK";
 /// Directories with headers of a distribution that tests compile with, separated by colons.
 pub const ENV_HEADERS: &str = "HOTSWAP_TEST_HEADERS";
 /// LLVM's records of its instructions, if they were prepared: a file that `isa-exam digest` wrote.
