@@ -10,7 +10,7 @@ mod made;
 
 use assert_cmd::Command;
 use common::Sample;
-use hotswap_bundle::{Compression, open};
+use hotswap_bundle::{Compression, open, split_record};
 use hotswap_code_object::CodeObject;
 use hotswap_targets::EFlags;
 use predicates::prelude::*;
@@ -358,6 +358,45 @@ fn own_names_are_refused_where_the_host_chooses_by_name() {
     let directory = Directory::rocm();
     let words = "serve gfx1031 --root rocm/lib/librocrand.so.1 --dest out --names own";
     directory.run(words).code(13).stderr(contains("HS0414").and(contains("--names source")));
+    assert!(!directory.exists("out"));
+}
+
+/// A node of Tensile's index, as MessagePack.
+fn placeholder(name: &str) -> Vec<u8> {
+    let text = |text: &str| [&[0xa0 | text.len() as u8], text.as_bytes()].concat();
+    [&[0x82][..], &text("type"), &text("Placeholder"), &text("value"), &text(name)].concat()
+}
+
+/// Files and indices are renamed, and the new ones have the target's code alone.
+#[test]
+fn own_names_are_those_of_files_and_indices() {
+    let directory = Directory::rocm();
+    fs::remove_file(directory.path("rocm/lib/librocrand.so.1")).unwrap();
+    fs::remove_file(directory.path("rocm/lib/librocrand.so.1.1")).unwrap();
+    let words = "serve gfx1031,gfx1032 --root rocm --dest out --names own";
+    directory.run(words).code(12).stderr(contains("HS0303").and(contains("TensileLibrary_lazy_gfx1030.dat")));
+    assert!(!directory.exists("out"));
+    directory.write(&format!("{DATA}/TensileLibrary_lazy_gfx1030.dat"), &placeholder("x_gfx1030"));
+    directory.run(words).success();
+    for target in ["gfx1031", "gfx1032"] {
+        let data = |name: &str| format!("out/lib/rocblas/5/library/{name}");
+        assert!(
+            directory.read(&data(&format!("TensileLibrary_lazy_{target}.dat"))) == placeholder(&format!("x_{target}"))
+        );
+        let bare = directory.read(&data(&format!("Kernels.so-000-{target}.hsaco")));
+        assert!(split_record(&bare).unwrap().0 == object(target));
+        assert_eq!(directory.targets(&data(&format!("TensileLibrary_a_{target}.co")), object), [target]);
+    }
+    let names = directory.names("out");
+    assert!(!names.iter().any(|name| name.contains("gfx1030") || name.contains("names.conf")), "{names:?}");
+    assert!(names.contains(&"lib/rocblas/5/library/TensileLibrary_a_fallback.dat".to_owned()));
+    let environment = String::from_utf8(directory.read("out/env.sh")).unwrap();
+    assert!(!environment.contains("LD_PRELOAD") && !environment.contains("HOTSWAP_NAMES"), "{environment}");
+    let before = directory.state("out");
+    directory.run(words).success();
+    assert!(directory.state("out") == before);
+    directory.write(&format!("{DATA}/TensileLibrary_a_gfx1030.co"), &bundle(&["gfx1100"]));
+    directory.run(words).failure().stderr(contains("its code is not"));
     assert!(!directory.exists("out"));
 }
 

@@ -4,7 +4,7 @@
 use crate::hash;
 use crate::journal::{Past, lock};
 use crate::manifest::{FileRow, Manifest};
-use crate::plan::{Content, Plan};
+use crate::plan::Plan;
 use crate::serve::{is_missing, maker_row};
 use crate::tree;
 use crate::undo::no_tree;
@@ -93,7 +93,7 @@ fn unserved(manifest: &Manifest) -> Vec<Diagnostic> {
     for library in plan.libraries.iter().filter(|library| !refused(&library.name)) {
         let new = library.actions.iter().filter(|action| !there.contains(&action.output));
         stale.extend(new.map(|action| {
-            let is_code = matches!(action.content, Content::Served(_));
+            let is_code = !action.content.wanted().is_empty();
             let what =
                 if is_code { "it has code that is not served" } else { "it belongs to the tree and is not there" };
             finding(what, &action.input)

@@ -5,7 +5,7 @@
 //! | rules | [`rules`]: for each library its files, by `pattern`, as one table |
 //! | look | `tree`: the files below the roots; `stock`: the targets of the code in them |
 //! | plan | `source`: the GPU that a target is served from; [`plan`]: an action for each file, refusals by library |
-//! | write | [`serve`]: the actions, through a [`Maker`]; [`manifest`]: what was written, and from what; [`environment`] |
+//! | write | `tensile`: indices for other names; [`serve`]: the actions, through a [`Maker`]; [`manifest`]: what was written, and from what; [`environment`] |
 //! | later | [`check`]: what is stale; [`undo`]: removes what was written |
 //!
 //! Invariants: nothing is written outside of the destination, and no root is in it. A library is served as a whole or
@@ -26,6 +26,7 @@ pub mod rules;
 pub mod serve;
 mod source;
 mod stock;
+mod tensile;
 mod tree;
 pub mod undo;
 

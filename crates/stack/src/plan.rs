@@ -57,8 +57,23 @@ pub struct Wanted {
 pub enum Content {
     /// Code for these targets is added to that of the file.
     Served(Vec<Wanted>),
+    /// Code for this target in the place of its source's, under a name of its own.
+    Alone(Wanted),
+    /// An index for this target, made from its source's.
+    Index(Wanted),
     /// The file's own.
     Copied,
+}
+
+impl Content {
+    /// The targets that the file gets code or names for.
+    pub fn wanted(&self) -> &[Wanted] {
+        match self {
+            Self::Served(wanted) => wanted,
+            Self::Alone(wanted) | Self::Index(wanted) => std::slice::from_ref(wanted),
+            Self::Copied => &[],
+        }
+    }
 }
 
 /// One output.
@@ -232,10 +247,16 @@ impl Library<'_> {
         if has_data && self.hosts.is_empty() {
             return refuse(vec![without_host(&plan.name)]);
         }
+        if settings.names == NameMode::Own && has_data && plan.name != OWN_NAMES {
+            return refuse(vec![not_renamed(&plan.name)]);
+        }
         let is_alone = !has_data && rules::has_data(&plan.name);
         let warnings = if is_alone { vec![without_data(&plan.name)] } else { Vec::new() };
         let data = self.data.first().and_then(|(_, _, found)| Some((found.rule().variable?, found.directory.clone())));
-        let mut actions = self.data_actions(wanted, settings);
+        let mut actions = match settings.names {
+            NameMode::Source => self.data_actions(wanted, settings),
+            NameMode::Own => self.renamed_data_actions(wanted, settings),
+        };
         actions.extend(self.hosts.into_iter().map(|(relative, path, kind, stock)| Action {
             input: path.to_owned(),
             output: relative.to_owned(),
@@ -273,6 +294,46 @@ impl Library<'_> {
         };
         self.data.iter().filter_map(action).collect()
     }
+
+    /// The files of each target under names of their own, and the shared ones.
+    fn renamed_data_actions(&self, wanted: &[Wanted], settings: &Settings) -> Vec<Action> {
+        let mut actions = Vec::new();
+        for (relative, path, found) in &self.data {
+            let kind = found.rule().kind;
+            let action = |output: PathBuf, content| Action { input: path.to_path_buf(), output, kind, content };
+            let is_kept = found.gpu.as_ref().is_none_or(|gpu| settings.keep.contains(gpu));
+            if is_kept {
+                actions.push(action(relative.to_path_buf(), Content::Copied));
+            }
+            for row in wanted.iter().filter(|row| found.gpu.as_ref() == Some(&row.source)) {
+                let content = match kind {
+                    Kind::Container | Kind::CodeObject => Content::Alone(row.clone()),
+                    Kind::Index => Content::Index(row.clone()),
+                    Kind::FatBinary | Kind::Host | Kind::Shared => Content::Copied,
+                };
+                actions.push(action(rename(relative, row), content));
+            }
+        }
+        actions
+    }
+}
+
+/// The library whose indices are known well enough to be rewritten.
+const OWN_NAMES: &str = "rocBLAS";
+
+fn not_renamed(library: &str) -> Diagnostic {
+    let what = "its indices cannot be rewritten for another name: they number the solutions of all GPUs together";
+    Diagnostic::error(codes::NOT_SERVED, what).in_entry(library).advise("serve it with --names source")
+}
+
+/// The path with another name of the GPU: in the file's name, or in that of its directory.
+fn rename(path: &Path, wanted: &Wanted) -> PathBuf {
+    let change = |name: &std::ffi::OsStr| name.to_string_lossy().replace(&wanted.source, &wanted.target);
+    let (parent, name) = (path.parent().unwrap_or(Path::new("")), path.file_name().unwrap_or_default());
+    if name.to_string_lossy().contains(&wanted.source) {
+        return path.with_file_name(change(name));
+    }
+    parent.with_file_name(parent.file_name().map(change).unwrap_or_default()).join(name)
 }
 
 /// HIP ends the process where a host library's own kernels are missing.

@@ -14,6 +14,7 @@ use crate::journal::{Journal, Past, cannot_write, lock};
 use crate::manifest::{FileRow, Input, LinkRow, MANIFEST, Maker as MakerRow, Manifest, RefusedRow};
 use crate::plan::{Action, Content, NameMode, Plan, Settings};
 use crate::rules::Kind;
+use crate::tensile;
 use crate::tree::{canonical, link_text};
 use hotswap_plan::{IDENTITY, VERSION};
 use hotswap_report::{Diagnostic, codes};
@@ -30,8 +31,8 @@ pub struct Order<'o> {
     pub action: &'o Action,
     /// Path of the output.
     pub output: &'o Path,
-    /// Whether no other output is made meanwhile, so that all cores are free.
-    pub is_alone: bool,
+    /// Whether it is a program or library, which is worth all cores: small outputs are made several at a time.
+    pub is_large: bool,
     /// To be called with the hash of the new content ([`hash`]) before it gets the output's name.
     pub before_named: &'o BeforeNamed<'o>,
 }
@@ -208,8 +209,7 @@ struct Writer<'w> {
 }
 
 impl Writer<'_> {
-    /// The outputs of all libraries. Large ones are made one after the other, each on all cores; then the small ones,
-    /// each on one.
+    /// The outputs of all libraries, the large ones first: their containers and the small outputs share the cores.
     fn libraries(&self, plan: &Plan) -> Result<(Vec<ServedLibrary>, Vec<FileRow>), Diagnostic> {
         let all: Vec<(usize, &Action)> = plan
             .libraries
@@ -219,14 +219,13 @@ impl Writer<'_> {
             .collect();
         let name = |number: usize| plan.libraries[number].name.as_str();
         let is_large = |action: &Action| matches!(action.kind, Kind::FatBinary | Kind::Host);
-        let (large, small): (Vec<_>, Vec<_>) = all.into_iter().partition(|(_, action)| is_large(action));
-        let mut outputs: Vec<(usize, Output)> =
-            large.iter().map(|(number, action)| (*number, self.output(name(*number), action, true))).collect();
-        let on_one = |index: usize| {
-            let (number, action) = small[index];
-            (number, self.output(name(number), action, false))
+        let (mut all, small): (Vec<_>, Vec<_>) = all.into_iter().partition(|(_, action)| is_large(action));
+        all.extend(small);
+        let one = |index: usize| {
+            let (number, action) = all[index];
+            (number, self.output(name(number), action, is_large(action)))
         };
-        outputs.extend(hotswap_files::on_all_cores(small.len(), on_one));
+        let outputs = hotswap_files::on_all_cores(all.len(), one);
         let mut served: Vec<ServedLibrary> = plan.libraries.iter().map(begin).collect();
         let mut files: Vec<(usize, FileRow)> = Vec::new();
         for (number, output) in outputs {
@@ -258,11 +257,11 @@ impl Writer<'_> {
         Ok((served, files))
     }
 
-    fn output(&self, library: &str, action: &Action, is_alone: bool) -> Output {
+    fn output(&self, library: &str, action: &Action, is_large: bool) -> Output {
         if self.stop.load(Ordering::Relaxed) {
             return None;
         }
-        let output = self.one(library, action, is_alone);
+        let output = self.one(library, action, is_large);
         self.maker.done(action);
         if output.as_ref().is_err_and(|reasons| reasons.iter().any(is_fatal)) {
             self.stop.store(true, Ordering::Relaxed);
@@ -270,12 +269,9 @@ impl Writer<'_> {
         Some(output)
     }
 
-    fn one(&self, library: &str, action: &Action, is_alone: bool) -> Result<(FileRow, Way), Vec<Diagnostic>> {
+    fn one(&self, library: &str, action: &Action, is_large: bool) -> Result<(FileRow, Way), Vec<Diagnostic>> {
         let sha256 = hash::of_file(&action.input).map_err(|error| vec![error])?;
-        let wanted = match &action.content {
-            Content::Served(wanted) => wanted.clone(),
-            Content::Copied => Vec::new(),
-        };
+        let wanted = action.content.wanted().to_vec();
         let input = Input { path: action.input.clone(), sha256 };
         let row = |sha256: String| FileRow {
             path: action.output.clone(),
@@ -299,19 +295,39 @@ impl Writer<'_> {
             named.lock().unwrap_or_else(std::sync::PoisonError::into_inner).replace(row);
             Ok(())
         };
-        let mut way = Way::Copied;
-        if !wanted.is_empty() {
-            let order = Order { action, output: &path, is_alone, before_named: &before_named };
-            if self.maker.make(&order)? == Made::Written {
-                way = Way::Made;
-            }
-        }
-        if matches!(way, Way::Copied) {
-            copy(&action.input, &path, &before_named).map_err(|error| vec![error])?;
-        }
+        let way = self.write(action, &path, is_large, &before_named)?;
         let lost = || vec![Diagnostic::error(codes::INTERNAL, "an output was written without its row").in_file(&path)];
         let row = named.into_inner().ok().flatten().ok_or_else(lost)?;
         Ok((row, way))
+    }
+
+    /// Writes one output.
+    fn write(
+        &self,
+        action: &Action,
+        path: &Path,
+        is_large: bool,
+        before_named: &BeforeNamed<'_>,
+    ) -> Result<Way, Vec<Diagnostic>> {
+        let in_file = |error: Diagnostic| vec![error.in_file(&action.input)];
+        match &action.content {
+            Content::Served(_) | Content::Alone(_) => {
+                let order = Order { action, output: path, is_large, before_named };
+                if self.maker.make(&order)? == Made::Written {
+                    return Ok(Way::Made);
+                }
+            }
+            Content::Index(wanted) => {
+                let old = hotswap_files::open(&action.input).map_err(in_file)?;
+                let new = tensile::rewrite(&old, wanted).map_err(in_file)?;
+                before_named(hash::of(&new)).map_err(in_file)?;
+                hotswap_files::replace_like(path, &new, &action.input).map_err(in_file)?;
+                return Ok(Way::Made);
+            }
+            Content::Copied => {}
+        }
+        copy(&action.input, path, before_named).map_err(in_file)?;
+        Ok(Way::Copied)
     }
 
     /// The hash of an output of an earlier run that is there.

@@ -2,7 +2,7 @@
 //!
 //! A file with containers gets a further entry in each container that has code for the source. A code object in a file of
 //! its own becomes a bundle of it and the new ones, compressed, because its file keeps its name and the runtime chooses
-//! the entry.
+//! the entry. Where the host sees the GPU's own name, such files are renamed, and hold code for that GPU alone.
 //!
 //! Invariants: where a container has no code for the source, the target gets none either, as on the source itself. Where
 //! the host sees the source's name, code that was compiled for the target must agree with what the host chooses for the
@@ -79,17 +79,34 @@ impl FileMaker {
         Ok(Made::Written)
     }
 
+    /// The code object for another target.
+    fn relabel(&self, order: &Order<'_>, input: &Input, wanted: &Wanted) -> Result<Made, Reasons> {
+        let in_file = |error: Diagnostic| vec![error.in_file(&order.action.input)];
+        let request = self.request(std::slice::from_ref(wanted));
+        let (made, result) = hotswap_pipeline::relabel(&[input], &wanted.target, &request).map_err(in_file)?;
+        let Some(made) = made else {
+            let reasons = refusals(&result);
+            let other = || vec![no_code_for(&wanted.source)];
+            let reasons = if reasons.is_empty() { other() } else { reasons };
+            return Err(reasons.into_iter().flat_map(in_file).collect());
+        };
+        (order.before_named)(hash::of(&made)).map_err(in_file)?;
+        hotswap_files::replace_like(order.output, &made, &order.action.input).map_err(in_file)?;
+        Ok(Made::Written)
+    }
+
     /// A file with containers.
     fn containers(&self, order: &Order<'_>, input: &Input, wanted: &[Wanted]) -> Result<Made, Reasons> {
         let file = &order.action.input;
         let in_file = |error: Diagnostic| vec![error.in_file(file)];
-        let threads = if order.is_alone { self.threads } else { 1 };
+        let threads = if order.is_large { self.threads } else { 1 };
         let quarters = PACKED + 4 * wanted.len() as u64;
         let job = Job { input, file, output: order.output, threads, verb: "serve", quarters, is_quiet: true };
         let containers = job.containers().map_err(in_file)?;
         let host = host_part(input, &containers);
-        let work: Work<'_, Reasons> =
-            job.work(containers, &|_, found| self.container(found, &host, input, wanted)).map_err(in_file)?;
+        let work: Work<'_, Reasons> = job
+            .work(containers, &|_, found| self.container(found, &host, (input, &order.action.content)))
+            .map_err(in_file)?;
         let mut reasons = Vec::new();
         for handled in &work.done {
             let place = handled.found.place.to_string();
@@ -104,7 +121,10 @@ impl FileMaker {
             return Err(reasons);
         }
         if work.done.iter().all(|handled| handled.size.is_none()) {
-            return Ok(Made::Unchanged);
+            return match &order.action.content {
+                Content::Alone(wanted) => Err(in_file(no_code_for(&wanted.source))),
+                _ => Ok(Made::Unchanged),
+            };
         }
         job.write_with(&work, &|new| (order.before_named)(hash::of_input(new))).map_err(in_file)?;
         Ok(Made::Written)
@@ -115,9 +135,9 @@ impl FileMaker {
         &self,
         found: &Found<'a>,
         host: &HostPart<'_>,
-        file: &[u8],
-        wanted: &[Wanted],
+        (file, content): (&[u8], &Content),
     ) -> Result<Done<'a, Reasons>, Diagnostic> {
+        let wanted = content.wanted();
         let unchanged = |said: Reasons| Done { new: None, expected: None, said };
         if !matches!(found.form, Form::Bundle | Form::CompressedBundle(_)) {
             let targets: Vec<String> = wanted.iter().map(|row| row.target.clone()).collect();
@@ -129,7 +149,10 @@ impl FileMaker {
         if wanted.is_empty() {
             return Ok(unchanged(Vec::new()));
         }
-        let request = self.request(&wanted);
+        let mut request = self.request(&wanted);
+        if let Content::Alone(wanted) = content {
+            request.drop = vec![wanted.source.parse::<TargetId>()?];
+        }
         let made = hotswap_pipeline::retarget(found.bytes, &request, host)?;
         let mut said: Reasons = made.fates.iter().flat_map(|(_, fate)| refusals(fate)).collect();
         said.extend(self.shown_names(found, host, &wanted, &made.fates)?);
@@ -165,12 +188,14 @@ impl FileMaker {
 
 impl Maker for FileMaker {
     fn make(&self, order: &Order<'_>) -> Result<Made, Vec<Diagnostic>> {
-        let Content::Served(wanted) = &order.action.content else { return Ok(Made::Unchanged) };
         let input = hotswap_files::open(&order.action.input).map_err(|error| vec![error])?;
-        if is_code_object(&input) {
-            return self.bundle(order, &input, wanted);
+        match &order.action.content {
+            Content::Served(wanted) if is_code_object(&input) => self.bundle(order, &input, wanted),
+            Content::Alone(wanted) if is_code_object(&input) => self.relabel(order, &input, wanted),
+            Content::Served(wanted) => self.containers(order, &input, wanted),
+            Content::Alone(wanted) => self.containers(order, &input, std::slice::from_ref(wanted)),
+            Content::Index(_) | Content::Copied => Ok(Made::Unchanged),
         }
-        self.containers(order, &input, wanted)
     }
 
     fn done(&self, action: &Action) {
@@ -189,6 +214,11 @@ fn refusals(result: &TargetResult) -> Reasons {
     let TargetResult::Refused { reasons, names } = result else { return Vec::new() };
     let advice = "serve it with --names source, so that host part and code agree";
     reasons.iter().cloned().chain(names.first().map(|row| by_name(row).advise(advice))).collect()
+}
+
+/// A file that names a GPU whose code it does not have.
+fn no_code_for(source: &str) -> Diagnostic {
+    Diagnostic::error(codes::OTHER_TARGET, format!("its name is for {source}, its code is not"))
 }
 
 fn by_name(row: &Disagreement) -> Diagnostic {
