@@ -203,3 +203,69 @@ pub(crate) fn lock(destination: &Path) -> Result<File, Diagnostic> {
         _ => Ok(directory),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Settings;
+    use crate::serve::maker_row;
+
+    fn row(path: &str) -> FileRow {
+        FileRow { path: path.into(), library: None, input: None, sha256: path.to_uppercase(), wanted: Vec::new() }
+    }
+
+    #[test]
+    fn an_interrupted_line_is_cut_off_and_the_next_run_continues() {
+        let directory = tempfile::tempdir().unwrap();
+        let maker = maker_row(&Settings::default());
+        let begin = |past: &Past| Journal::begin(directory.path(), &maker, past, false).unwrap();
+        let journal = begin(&Past::default());
+        journal.file(&row("a")).unwrap();
+        journal.directories_of(Path::new("x/y/z")).unwrap();
+        drop(journal);
+        let path = directory.path().join(JOURNAL);
+        let whole = fs::read_to_string(&path).unwrap();
+        for cut in 1..whole.lines().last().unwrap().len() {
+            fs::write(&path, &whole[..whole.len() - cut]).unwrap();
+            let past = Past::read(directory.path(), Some(&maker)).unwrap();
+            assert!(past.is_interrupted && past.has(Path::new("a"), "A") && !past.has(Path::new("a"), "B"));
+            assert_eq!(past.directories.len(), 1, "{cut}");
+            drop(begin(&past));
+            let text = fs::read_to_string(&path).unwrap();
+            assert!(text.lines().all(|line| serde_json::from_str::<Line>(line).is_ok()), "{text}");
+        }
+    }
+
+    #[test]
+    fn rows_of_another_request_are_not_current() {
+        let directory = tempfile::tempdir().unwrap();
+        let maker = maker_row(&Settings::default());
+        Journal::begin(directory.path(), &maker, &Past::default(), false).unwrap().file(&row("a")).unwrap();
+        let other = maker_row(&Settings { targets: vec!["gfx1031".to_owned()], ..Settings::default() });
+        for (asked, expected) in [(&maker, true), (&other, false)] {
+            let past = Past::read(directory.path(), Some(asked)).unwrap();
+            assert_eq!(past.files[Path::new("a")], [(row("a"), expected)]);
+        }
+    }
+
+    #[test]
+    fn paths_out_of_the_destination_are_damage() {
+        let directory = tempfile::tempdir().unwrap();
+        for path in ["../a", "/etc/passwd", "a/../../b"] {
+            let line = serde_json::to_string(&Line::File(row(path))).unwrap();
+            fs::write(directory.path().join(JOURNAL), format!("{line}\n")).unwrap();
+            assert_eq!(Past::read(directory.path(), None).unwrap_err().code, codes::MALFORMED, "{path}");
+        }
+        fs::write(directory.path().join(JOURNAL), "text\n").unwrap();
+        assert_eq!(Past::read(directory.path(), None).unwrap_err().code, codes::MALFORMED);
+    }
+
+    #[test]
+    fn one_run_at_a_time() {
+        let directory = tempfile::tempdir().unwrap();
+        let held = lock(directory.path()).unwrap();
+        assert!(lock(directory.path()).unwrap_err().to_string().contains("another `hotswap serve`"));
+        drop(held);
+        lock(directory.path()).unwrap();
+    }
+}

@@ -137,10 +137,12 @@ impl Plan {
         let mut libraries = BTreeMap::new();
         let mut unserved = BTreeMap::new();
         for (relative, path) in &tree.files {
-            if let Some(row) = rules::unserved(path) {
-                unserved.insert(row.library, row.why);
-            } else {
-                sort(relative, path, &mut libraries);
+            match rules::unserved(path) {
+                // A build of such a library may have code of its own, which is served as any other.
+                Some(row) if !has_code(path) => {
+                    unserved.insert(row.library, row.why);
+                }
+                _ => sort(relative, path, &mut libraries),
             }
         }
         if libraries.is_empty() && unserved.is_empty() {
@@ -188,6 +190,10 @@ impl Plan {
         let kept = tree.links.iter().filter(|(link, to)| leads(to) && is_free(link));
         kept.map(|(link, to)| (link.clone(), to.clone())).collect()
     }
+}
+
+fn has_code(path: &Path) -> bool {
+    Stock::of(path).is_ok_and(|stock| stock.is_some_and(|stock| !stock.containers.is_empty()))
 }
 
 /// Gives a file to its library.

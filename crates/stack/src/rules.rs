@@ -65,7 +65,7 @@ const HIPBLASLT_DATA: &[&str] = &["hipblaslt/library", "hipblaslt/library/{gpu}"
 const HIPSPARSELT_DATA: &[&str] = &["hipsparselt/library", "hipsparselt/library/{gpu}"];
 const ROCBLAS_PATH: Option<&str> = Some("ROCBLAS_TENSILE_LIBPATH");
 const HIPBLASLT_PATH: Option<&str> = Some("HIPBLASLT_TENSILE_LIBPATH");
-const HIPSPARSELT_PATH: Option<&str> = Some("HIPSPARSELT_TENSILE_LIBPATH");
+const HIPSPARSELT_PATH: Option<&str> = Some("ROCSPARSELT_TENSILE_LIBPATH");
 const LIBRARIES: Option<&str> = Some("LD_LIBRARY_PATH");
 
 const LOADED_BY_NAME: &str = "opens the file with the GPU's name at its end";
@@ -76,7 +76,8 @@ const ROCBLAS_SOURCE: &str =
     "Debian's librocblas5; rocblas/library/src/tensile_host.cpp, Tensile/PlaceholderLibrary.hpp";
 const HIPBLASLT_SOURCE: &str =
     "Debian's libhipblaslt1; hipblaslt/library/src/amd_detail/rocblaslt/src/tensile_host.cpp";
-const HIPSPARSELT_SOURCE: &str = "rocm-kpack/database_handlers.py; no package was opened";
+const HIPSPARSELT_SOURCE: &str =
+    "hipsparselt/library/src/hcc_detail/rocsparselt/src/tensile_host.cpp; no package was opened";
 
 const fn data(
     library: (&'static str, &'static [&'static str], Option<&'static str>, &'static str),
@@ -260,6 +261,31 @@ mod tests {
         assert_eq!(data_directory(Path::new("lib/librocblas.so.5")), None);
         assert_eq!(unserved(Path::new("lib/libMIOpen.so.1.0")).unwrap().library, "MIOpen");
         assert!(unserved(Path::new("lib/librocblas.so.5")).is_none());
+    }
+
+    /// The rows of the page's table.
+    fn page_rows() -> Vec<String> {
+        let mut libraries: Vec<&str> = RULES.iter().map(|rule| rule.library).collect();
+        libraries.dedup();
+        let served = libraries.into_iter().map(|library| {
+            let rules = || RULES.iter().filter(|rule| rule.library == library);
+            let files: Vec<String> = rules().map(|rule| format!("`{}`", rule.file)).collect();
+            let host = rules().find(|rule| matches!(rule.kind, Kind::Host | Kind::FatBinary)).unwrap();
+            let mut variables: Vec<String> =
+                rules().filter_map(|rule| rule.variable.map(|name| format!("`{name}`"))).collect();
+            variables.dedup();
+            format!("| {library} | {} | {} | {} |", files.join(", "), host.name_use, variables.join(", "))
+        });
+        let unserved =
+            UNSERVED.iter().map(|row| format!("| {} | `{}` | not served: {} | |", row.library, row.file, row.why));
+        served.chain(unserved).collect()
+    }
+
+    #[test]
+    fn the_page_has_the_table() {
+        let page = include_str!("../../../docs/serve.md");
+        let missing: Vec<String> = page_rows().into_iter().filter(|row| !page.contains(row)).collect();
+        assert!(missing.is_empty(), "docs/serve.md lacks:\n{}", missing.join("\n"));
     }
 
     #[test]

@@ -99,6 +99,13 @@ impl Tree {
         if own != link {
             self.links.insert(link, own.clone());
         }
+        // Programs open a library by its soname, which is the name of a link beside it.
+        for entry in fs::read_dir(real.parent().unwrap_or(Path::new("/"))).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.is_symlink() && fs::canonicalize(&path).is_ok_and(|to| to == real) {
+                self.links.extend(name(&path).map(|link| (link, own.clone())));
+            }
+        }
         self.add_file(own, real)
     }
 }
@@ -173,6 +180,8 @@ mod tests {
         let tree = read(&[root.path().join("librocblas.so.5")]).unwrap();
         assert!(tree.files.contains_key(Path::new("librocblas.so.5.2")));
         assert_eq!(tree.links[Path::new("librocblas.so.5")], Path::new("librocblas.so.5.2"));
+        let by_file = read(&[root.path().join("librocblas.so.5.2")]).unwrap();
+        assert_eq!(by_file.links, tree.links);
         assert_eq!(read(&[root.path().join("missing")]).unwrap_err().code, codes::CANNOT_READ);
     }
 
