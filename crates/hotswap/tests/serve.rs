@@ -291,6 +291,8 @@ fn requests_that_make_no_sense_are_refused() {
         ("gfx90a --root rocm --dest out", 13, "none of that can serve gfx90a"),
         ("gfx1031 --from gfx1100 --root rocm --dest out", 11, "gfx1100"),
         ("gfx1031 --root empty --dest out", 12, "HS0304"),
+        ("gfx1031 --keep gfx1200 --root rocm --dest out", 11, "gfx1200"),
+        ("gfx1031 --root rocm --dest a:out", 2, "colon"),
         ("gfx1031 --root missing --dest out", 14, "missing"),
         ("gfx1030 --root rocm --dest out", 13, "have code for gfx1030 already"),
         ("--check --dest out", 14, "out"),
@@ -409,6 +411,15 @@ fn several_gpus_each_have_their_source_and_others_are_kept() {
     assert_eq!(directory.targets(&format!("{data}/Kernels.so-000-gfx1100.hsaco"), object), ["gfx1100 gfx1103"]);
     let host = "gfx1030 gfx1100 gfx1031 gfx1032 gfx1103";
     assert_eq!(directory.targets("out/lib/librocblas.so.5.2", object), [host, "gfx1030 gfx1031 gfx1032"]);
+    // A library that lacks one of the sources says so.
+    directory.write("rocm/lib/librocrand.so.1.1", &library(&[bundle(&["gfx1030"])]));
+    let says = "rocRAND: a library is not served: it has no code for gfx1100, so gfx1103 is not served by it";
+    directory.run("serve gfx1031,gfx1103 --root rocm --dest out").success().stderr(contains(says));
+    // Two versions cannot be told apart by one variable.
+    fs::create_dir_all(directory.path("rocm/lib/rocblas/6/library")).unwrap();
+    directory.write("rocm/lib/rocblas/6/library/TensileLibrary_lazy_gfx1030.dat", b"6");
+    directory.run("serve gfx1031 --root rocm --dest two").code(13).stderr(contains("in two directories"));
+    fs::remove_dir_all(directory.path("rocm/lib/rocblas/6")).unwrap();
     directory.run("serve gfx1031 --root rocm --dest kept --keep gfx1100").success();
     let kept = "rocblas/5/library/Kernels.so-000-gfx1100.hsaco";
     assert!(directory.read(&format!("kept/lib/{kept}")) == directory.read(&format!("rocm/lib/{kept}")));

@@ -36,8 +36,6 @@ pub struct Environment {
     pub variables: Vec<Variable>,
     /// The names that the host sees: `gfx1031=gfx1030,…`.
     pub names: String,
-    /// Further directories of a library's data, for which there is no second value.
-    pub second: Vec<PathBuf>,
     serves: Vec<PathBuf>,
 }
 

@@ -150,6 +150,11 @@ impl Plan {
                 .advise("name the directory of the ROCm libraries by --root"));
         }
         let has: Vec<BTreeSet<String>> = libraries.values().map(Library::processors).collect();
+        let unknown = settings.keep.iter().find(|gpu| !has.iter().any(|library| library.contains(*gpu)));
+        if let Some(gpu) = unknown {
+            let what = format!("no library below the roots has code for `{gpu}`, which is to be kept");
+            return Err(Diagnostic::error(codes::UNKNOWN_TARGET, what));
+        }
         let choose = |target: &String| {
             let source = source::choose(target, settings.from.as_deref(), &has, settings.experimental)?.to_owned();
             Ok(Wanted { target: target.clone(), source })
@@ -253,11 +258,19 @@ impl Library<'_> {
         if has_data && self.hosts.is_empty() {
             return refuse(vec![without_host(&plan.name)]);
         }
+        let directories: BTreeSet<&Path> = self.data.iter().map(|(_, _, found)| found.directory.as_path()).collect();
+        if let (Some(first), Some(last)) = (directories.first(), directories.last())
+            && first != last
+        {
+            return refuse(vec![two_versions(&plan.name, first, last)]);
+        }
         if settings.names == NameMode::Own && has_data && plan.name != OWN_NAMES {
             return refuse(vec![not_renamed(&plan.name)]);
         }
         let is_alone = !has_data && rules::has_data(&plan.name);
-        let warnings = if is_alone { vec![without_data(&plan.name)] } else { Vec::new() };
+        let absent = wanted.iter().filter(|row| !processors.contains(&row.source) && !processors.contains(&row.target));
+        let mut warnings: Vec<Diagnostic> = absent.map(|row| without_source(&plan.name, row)).collect();
+        warnings.extend(is_alone.then(|| without_data(&plan.name)));
         let data = self.data.first().and_then(|(_, _, found)| Some((found.rule().variable?, found.directory.clone())));
         let mut actions = match settings.names {
             NameMode::Source => self.data_actions(wanted, settings),
@@ -326,6 +339,17 @@ impl Library<'_> {
 
 /// The library whose indices are known well enough to be rewritten.
 const OWN_NAMES: &str = "rocBLAS";
+
+/// The variable of a library names one directory.
+fn two_versions(library: &str, first: &Path, last: &Path) -> Diagnostic {
+    let what = format!("its data files are in two directories, {} and {}", first.display(), last.display());
+    Diagnostic::error(codes::NOT_SERVED, what).in_entry(library).advise("serve each version into its own --dest")
+}
+
+fn without_source(library: &str, row: &Wanted) -> Diagnostic {
+    let what = format!("it has no code for {}, so {} is not served by it", row.source, row.target);
+    Diagnostic::warning(codes::NOT_SERVED, what).in_entry(library).advise("choose another source by --from")
+}
 
 fn not_renamed(library: &str) -> Diagnostic {
     let what = "its indices cannot be rewritten for another name: they number the solutions of all GPUs together";

@@ -115,6 +115,10 @@ pub(crate) fn maker_row(settings: &Settings) -> MakerRow {
 /// [`codes::USAGE`].
 pub fn check_place(roots: &[PathBuf], destination: &Path) -> Result<(), Diagnostic> {
     let real = real_path(destination)?;
+    if real.to_string_lossy().contains(':') {
+        let what = format!("the path {} has a colon, which LD_LIBRARY_PATH cannot have", real.display());
+        return Err(Diagnostic::error(codes::USAGE, what).advise("choose another destination"));
+    }
     for root in roots {
         let root = canonical(root)?;
         let inputs = if root.is_dir() { root.as_path() } else { root.parent().unwrap_or(&root) };
