@@ -154,6 +154,6 @@ fn a_distributions_libraries_are_not_served_by_halves() {
     bench
         .serve(&["gfx1031", "--dest", "out"], &[&data])
         .code(13)
-        .stderr(contains("HS0420").and(contains("librocblas.so")));
+        .stderr(contains("HS0421").and(contains("librocblas.so")));
     assert!(!bench.bench.directory().join("out").exists());
 }

@@ -240,10 +240,10 @@ fn a_dry_run_writes_nothing_and_json_has_it_all() {
 fn data_without_its_host_library_is_refused() {
     let directory = Directory::rocm();
     let served = directory.run("serve gfx1031 --root rocm/lib/rocblas rocm/lib/librocrand.so.1 --dest out").code(13);
-    served.stderr(contains("HS0420").and(contains("librocblas.so")).and(contains("segmentation fault")));
+    served.stderr(contains("HS0421").and(contains("librocblas.so")).and(contains("segmentation fault")));
     assert!(directory.exists("out/librocrand.so.1.1") && !directory.exists("out/5"));
     assert_eq!(fs::read_link(directory.path("out/librocrand.so.1")).unwrap(), Path::new("librocrand.so.1.1"));
-    directory.run("serve gfx1031 --root rocm/lib/rocblas --dest other").code(13).stderr(contains("HS0420"));
+    directory.run("serve gfx1031 --root rocm/lib/rocblas --dest other").code(13).stderr(contains("HS0421"));
     assert!(!directory.exists("other"));
     // The host library alone is served with a warning: its data may be found elsewhere.
     directory
@@ -452,10 +452,10 @@ fn a_check_says_what_is_stale() {
         let directory = Directory::rocm();
         directory.serve().success();
         change(&directory);
-        directory.run("serve --check --dest out").code(13).stderr(contains("HS0421").and(contains(says)));
+        directory.run("serve --check --dest out").code(13).stderr(contains("HS0422").and(contains(says)));
         if what == "output changed" {
             // Nobody's change is overwritten.
-            directory.serve().code(13).stderr(contains("HS0422"));
+            directory.serve().code(13).stderr(contains("HS0423"));
             continue;
         }
         directory.serve().success();
@@ -495,7 +495,7 @@ fn an_undo_removes_what_was_written_and_nothing_else() {
     directory.serve().success();
     let changed = "out/lib/rocblas/5/library/TensileLibrary_lazy_gfx1030.dat";
     directory.write(changed, b"changed");
-    directory.run("serve --undo --dest out").code(13).stderr(contains("HS0422").and(contains("TensileLibrary_lazy")));
+    directory.run("serve --undo --dest out").code(13).stderr(contains("HS0423").and(contains("TensileLibrary_lazy")));
     assert_eq!(directory.names("out").len(), 3, "{:?}", directory.names("out"));
     fs::remove_file(directory.path(changed)).unwrap();
     directory.run("serve --undo --dest out").success();
@@ -507,7 +507,7 @@ fn files_of_others_are_never_replaced() {
     let directory = Directory::rocm();
     directory.write("out/lib/librocblas.so.5.2", b"mine");
     directory.write("out/lib/librocrand.so.1", b"mine");
-    directory.serve().code(13).stderr(contains("HS0422").and(contains("no record")));
+    directory.serve().code(13).stderr(contains("HS0423").and(contains("no record")));
     assert_eq!(directory.read("out/lib/librocblas.so.5.2"), b"mine");
     assert_eq!(directory.read("out/lib/librocrand.so.1"), b"mine");
     // A manifest that leads out of the destination removes nothing there.
