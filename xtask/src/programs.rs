@@ -44,6 +44,7 @@ const ALONE: &[Row] = &[("tests/profile-bench", "speed")];
 /// Those with whole libraries of a distribution, which are downloaded.
 const LIBRARIES: &[Row] = &[
     ("crates/hotswap", "real_names"),
+    ("crates/hotswap", "real_serve"),
     ("crates/rewrite", "library"),
     ("tests/harness", "named_libraries"),
     ("tests/harness", "real_libraries"),

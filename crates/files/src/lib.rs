@@ -25,4 +25,4 @@ pub use scratch::Scratch;
 pub use scratch_directory::ScratchDirectory;
 pub use threads::{BackgroundTask, on_all_cores};
 pub use truncated::end_on_truncated_input;
-pub use write::{How, read, replace, replace_like, replace_parts};
+pub use write::{How, read, remove_left_over, replace, replace_like, replace_parts};

@@ -189,7 +189,7 @@ fn cannot_write(path: &Path, error: &io::Error) -> Diagnostic {
 
 fn write_beside(target: &Path, access: Access, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let directory = directory_of(target);
-    remove_left_over(directory, target);
+    remove_left_over(target);
     match unnamed(directory) {
         Ok(unnamed) => from_unnamed(unnamed, target, access, fill),
         Err(_) => from_named(target, access, fill),
@@ -242,9 +242,9 @@ fn rename(temporary: &Path, target: &Path) -> io::Result<()> {
 }
 
 /// Removes the temporary files of this target whose processes have ended: they were killed between two steps.
-fn remove_left_over(directory: &Path, target: &Path) {
+pub fn remove_left_over(target: &Path) {
     let prefix = temporary_prefix(target);
-    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+    for entry in fs::read_dir(directory_of(target)).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let Some(rest) = name.as_encoded_bytes().strip_prefix(prefix.as_encoded_bytes()) else { continue };
         let process = rest.split(|byte| *byte == b'.').next().and_then(|text| std::str::from_utf8(text).ok());

@@ -2,8 +2,8 @@
 
 use crate::args::{Files, Look, Output};
 use crate::commands::{
-    change, compat, disasm, exec, extract, inspect, lint, list, manifest, plan, profile, retarget, rewrite, tables,
-    verify,
+    bundle, change, compat, disasm, exec, extract, inspect, lint, list, manifest, plan, profile, retarget, rewrite,
+    serve, tables, verify,
 };
 use crate::outcome::Outcome;
 use clap::{Parser, Subcommand};
@@ -98,6 +98,12 @@ pub(crate) enum Command {
     /// Add targets to a program, library, object, archive or fat binary
     #[command(after_help = EXIT_CODES)]
     Retarget(retarget::Arguments),
+    /// Serve more GPUs with the installed ROCm libraries: everything that they need, in a directory of its own
+    #[command(after_help = EXIT_CODES)]
+    Serve(serve::Arguments),
+    /// Make a fat binary of code objects in files of their own
+    #[command(after_help = EXIT_CODES)]
+    Bundle(bundle::Arguments),
     /// Change the code for a GPU until it runs on another stepping of it
     #[command(after_help = EXIT_CODES)]
     Rewrite(rewrite::Arguments),
@@ -120,7 +126,12 @@ impl Cli {
         limit::set(self.max_size);
         if matches!(
             self.command,
-            Command::Disasm(_) | Command::Lint(_) | Command::Retarget(_) | Command::Rewrite(_) | Command::Verify(_)
+            Command::Disasm(_)
+                | Command::Lint(_)
+                | Command::Retarget(_)
+                | Command::Rewrite(_)
+                | Command::Serve(_)
+                | Command::Verify(_)
         ) {
             // Rayon's default pool panics where the system has no more threads; then this thread is the pool.
             if rayon::ThreadPoolBuilder::new().build_global().is_err() {
@@ -156,6 +167,8 @@ impl Command {
             Self::Lint(files) => lint::run(&files),
             Self::Profile(command) => command.run(),
             Self::Retarget(arguments) => retarget::run(&arguments),
+            Self::Serve(arguments) => serve::run(&arguments),
+            Self::Bundle(arguments) => bundle::run(&arguments),
             Self::Rewrite(arguments) => rewrite::run(&arguments),
         }
     }

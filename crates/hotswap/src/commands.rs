@@ -2,6 +2,7 @@
 //!
 //! Invariants: no command uses another one; functions that several need are in [`crate::work`].
 
+pub(crate) mod bundle;
 pub(crate) mod change;
 pub(crate) mod compat;
 pub(crate) mod disasm;
@@ -15,5 +16,6 @@ pub(crate) mod plan;
 pub(crate) mod profile;
 pub(crate) mod retarget;
 pub(crate) mod rewrite;
+pub(crate) mod serve;
 pub(crate) mod tables;
 pub(crate) mod verify;

@@ -33,8 +33,8 @@ mod superseded;
 mod write;
 
 pub use expand::{Expansion, NOTHING_TO_ADD, expand};
-pub use names::disagreements_of_plan;
+pub use names::{disagreements_of_plan, disagreements_of_shown_names};
 pub use policy::{check_pair, check_plan};
 pub use request::{Request, Sources, TargetResult};
 pub use retarget::{Retargeted, retarget};
-pub use standalone::relabel;
+pub use standalone::{BundledSource, HOST_ENTRY, bundle_of, bundled, entry_id, relabel};

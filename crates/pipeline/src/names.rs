@@ -10,7 +10,7 @@ use crate::request::Request;
 use hotswap_bundle::{Bundle, EntryId};
 use hotswap_code_object::CodeObject;
 use hotswap_compat::names::{Disagreement, Dispatch, HostPart, disagreements};
-use hotswap_plan::Plan;
+use hotswap_plan::{Pair, Plan};
 use hotswap_report::Diagnostic;
 use hotswap_targets::{Processor, TargetId, find};
 
@@ -99,6 +99,34 @@ pub fn disagreements_of_plan(bytes: &[u8], plan: &Plan, host: &HostPart<'_>) -> 
         for source in present.iter().filter(|entry| entry.target.processor.name == pair.source) {
             found.extend(names.of(&source.id, &source.object, &gpus).into_iter().map(|row| row.asked_for(target.name)));
         }
+    }
+    Ok(found)
+}
+
+/// The disagreements of a host part that is shown the sources' names for the targets of these pairs, about code that
+/// was not made from the source: what was compiled for a target, or for a generic one that covers it.
+///
+/// # Errors
+/// A damaged bundle or code object.
+pub fn disagreements_of_shown_names(
+    bytes: &[u8],
+    pairs: &[Pair],
+    host: &HostPart<'_>,
+) -> Result<Vec<Disagreement>, Diagnostic> {
+    let (bundle, _) = hotswap_bundle::parse(bytes)?;
+    let present = code_objects(&bundle, &[])?;
+    let names = Names::new(&bundle, host, false)?;
+    let mut found = Vec::new();
+    for pair in pairs {
+        let (Some(shown), Some(target)) = (find(&pair.source), find(&pair.target)) else { continue };
+        let own = present.iter().filter(|entry| entry.target.processor == target);
+        let mut serving: Vec<&SourceEntry<'_>> = own.collect();
+        if serving.is_empty() {
+            serving = present.iter().filter(|entry| entry.target.processor.covers(target)).collect();
+        }
+        let others = serving.into_iter().filter(|entry| names.origin(&entry.id) != shown.name);
+        let rows = others.flat_map(|entry| names.of(&entry.id, &entry.object, &[shown.name]));
+        found.extend(rows.map(|row| row.asked_for(target.name)));
     }
     Ok(found)
 }

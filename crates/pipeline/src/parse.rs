@@ -15,7 +15,7 @@ use hotswap_targets::TargetId;
 pub(crate) fn bundle<'a>(bytes: &'a [u8], request: &Request) -> Result<(Bundle<'a>, Vec<Companion<'a>>), Diagnostic> {
     let (mut bundle, consumed) = hotswap_bundle::parse(bytes)?;
     // Companions are removed where the fat binary is made. A finished file has none.
-    if matches!(request.sources, Sources::Best) {
+    if !matches!(request.sources, Sources::Plan { .. }) {
         return Ok((bundle, Vec::new()));
     }
     if bytes[consumed..].iter().any(|byte| *byte != 0) {

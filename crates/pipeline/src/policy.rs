@@ -56,7 +56,7 @@ pub(crate) fn is_refusal(diagnostic: &Diagnostic) -> bool {
 /// With a plan: the refusal under the policy `error`; damage and our own defects under any.
 pub(crate) fn remarks(request: &Request, result: &TargetResult) -> Result<Vec<Diagnostic>, Diagnostic> {
     match (&request.sources, result) {
-        (Sources::Best, _) => Ok(first_reason(result).into_iter().chain(left_out(result)).collect()),
+        (Sources::Best | Sources::Only(_), _) => Ok(first_reason(result).into_iter().chain(left_out(result)).collect()),
         (Sources::Plan { .. }, TargetResult::Refused { reasons, .. }) => {
             let refusal = first_of(reasons);
             if request.policy == Policy::Error || !is_refusal(&refusal) {

@@ -63,7 +63,7 @@ pub(crate) fn build(
     let new: Vec<EntryRecord> = new.collect::<Result<_, _>>()?;
     let mut entries: Vec<EntryRecord> = old.into_iter().chain(new).filter(|row| is_kept(&row.id)).collect();
     let plan = match &request.sources {
-        Sources::Best => &plan_of(&entries, request),
+        Sources::Best | Sources::Only(_) => &plan_of(&entries, request),
         Sources::Plan { plan, findings } => {
             note_findings(&mut entries, findings);
             plan
@@ -96,8 +96,27 @@ fn plan_of(rows: &[EntryRecord], request: &Request) -> Plan {
     }
 }
 
+/// The record of code objects that come from several files, each with the rows of its own record.
+pub(crate) fn of_rows(entries: Vec<EntryRecord>) -> Record {
+    let plan = plan_of(&entries, &Request::default());
+    Record {
+        schema: 1,
+        hotswap: VERSION.to_owned(),
+        identity: IDENTITY.to_owned(),
+        plan: plan.hash(),
+        plan_text: plan.canonical(),
+        entries,
+        refused: Vec::new(),
+    }
+}
+
 fn earlier_rows(bundle: &Bundle<'_>) -> Result<Vec<EntryRecord>, Diagnostic> {
-    let Some(payload) = bundle.record() else { return Ok(Vec::new()) };
+    rows(bundle.record())
+}
+
+/// The rows of a record, if there is one.
+pub(crate) fn rows(payload: Option<&[u8]>) -> Result<Vec<EntryRecord>, Diagnostic> {
+    let Some(payload) = payload else { return Ok(Vec::new()) };
     let record = Record::from_json(payload)
         .map_err(|error| Diagnostic::error(codes::MALFORMED, format!("HotSwap's record: {error}")))?;
     Ok(record.entries)

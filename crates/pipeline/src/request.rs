@@ -4,7 +4,7 @@ use hotswap_adapt::ObjectRecord;
 use hotswap_bundle::Compression;
 use hotswap_compat::Allow;
 use hotswap_compat::names::Disagreement;
-use hotswap_plan::{Plan, Policy, TextFinding, TextFindings};
+use hotswap_plan::{Pair, Plan, Policy, TextFinding, TextFindings};
 use hotswap_report::{Diagnostic, Route, SourceText};
 use hotswap_targets::TargetId;
 
@@ -41,6 +41,9 @@ pub enum Sources {
     /// output of an earlier run is a source only where no other will do.
     #[default]
     Best,
+    /// As `Best`, from these pairs only, the preferred first: the host part is shown the source's name, so no other
+    /// processor's code may take its place.
+    Only(Vec<Pair>),
     /// In a link: those of the plan's pairs, as far as the source's text allows it.
     Plan {
         /// The plan, for its pairs and for the record.
@@ -70,11 +73,16 @@ impl Request {
     /// text requires, none where the text requires compilation, else the plan's. A finding about one source does not
     /// apply to another, so there is no other one then.
     pub(crate) fn pairs_for<'r>(&'r self, target: &'r str) -> Option<Vec<(&'r str, &'r str)>> {
-        let Sources::Plan { plan, findings } = &self.sources else { return None };
+        let names = |pair: &'r Pair| (pair.source.as_str(), pair.target.as_str());
+        let (plan, findings) = match &self.sources {
+            Sources::Best => return None,
+            Sources::Only(pairs) => return Some(pairs.iter().map(names).collect()),
+            Sources::Plan { plan, findings } => (plan, findings),
+        };
         Some(match findings.find(target) {
             Some(finding) if finding.status == SourceText::Compiled => Vec::new(),
             Some(TextFinding { source: Some(source), .. }) => vec![(source, target)],
-            _ => plan.pairs.iter().map(|pair| (pair.source.as_str(), pair.target.as_str())).collect(),
+            _ => plan.pairs.iter().map(names).collect(),
         })
     }
 

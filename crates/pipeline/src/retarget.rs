@@ -60,7 +60,9 @@ pub(crate) fn run<'a>(bytes: &'a [u8], request: &Request, host: &HostPart<'_>) -
     let present = parse::code_objects(&bundle, &companions)?;
     let mut dropped = dropped(&bundle, &request.drop);
     let (names, made_before) = match request.sources {
-        Sources::Best => (Names::new(&bundle, host, request.unchecked_names)?, record::made_before(&bundle)?),
+        Sources::Best | Sources::Only(_) => {
+            (Names::new(&bundle, host, request.unchecked_names)?, record::made_before(&bundle)?)
+        }
         // The plan decides, not the way in which an entry was made.
         Sources::Plan { .. } => (Names::alone(host, request.unchecked_names), Vec::new()),
     };

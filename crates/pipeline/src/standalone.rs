@@ -1,14 +1,17 @@
-//! Code objects that are in no bundle: one is made from the best of them.
+//! Code objects that are in no bundle: one is made from the best of them ([`relabel`]), or a bundle of the source and what
+//! is made from it ([`bundled`]).
 
 use crate::entry::{NewEntry, SourceEntry};
 use crate::names::Names;
-use crate::record;
 use crate::request::{Request, TargetResult};
 use crate::serve::Serving;
+use crate::write::Written;
+use crate::{parse, record, retarget};
 use hotswap_bundle::{Bundle, EntryId};
 use hotswap_code_object::CodeObject;
 use hotswap_compat::names::HostPart;
 use hotswap_report::{Diagnostic, codes};
+use hotswap_targets::TargetId;
 use std::collections::BTreeSet;
 
 /// As [`crate::retarget()`], for code objects that are in no bundle, and one target: the bytes that were made from the
@@ -32,12 +35,69 @@ pub fn relabel(
     Ok((recorded(&present, &made, request)?, fate))
 }
 
+/// The result of [`bundled`]: the bundle, where a target was made, and the result for each.
+pub type BundledSource = (Option<Vec<u8>>, Vec<(String, TargetResult)>);
+
+/// As [`crate::retarget()`], for a code object that is in no bundle: a bundle of it and of what was made from it, as
+/// `clang-offload-bundler` writes it, the host's empty entry first.
+///
+/// # Errors
+/// As for [`crate::retarget()`].
+pub fn bundled(source: &[u8], request: &Request) -> Result<BundledSource, Diagnostic> {
+    let (code, _) = hotswap_bundle::split_record(source)?;
+    let target = CodeObject::parse(code)?.target_id();
+    let plain = bundle_of(&[(target, source)])?.to_plain_bytes()?;
+    let made = retarget::run(&plain, request, &HostPart::default())?;
+    let is_made = made.results.iter().any(|(_, result)| matches!(result, TargetResult::Made { .. }));
+    let written = made.written.filter(|_| is_made).map(Written::into_bytes).transpose()?;
+    Ok((written, made.results))
+}
+
+/// A bundle of code objects that are in none, as `clang-offload-bundler` lays it out, with their records.
+///
+/// # Errors
+/// A damaged code object or record; [`codes::OTHER_TARGET`] where one is for another target than named;
+/// [`codes::INTERNAL`] where two are for one target.
+pub fn bundle_of<'a>(objects: &[(TargetId, &'a [u8])]) -> Result<Bundle<'a>, Diagnostic> {
+    let mut bundle = Bundle::default();
+    bundle.push(HOST_ENTRY, Vec::new())?;
+    let mut rows = Vec::new();
+    for (target, bytes) in objects {
+        let (code, record) = hotswap_bundle::split_record(bytes)?;
+        let found = CodeObject::parse(code)?.target_id();
+        if found.processor != target.processor {
+            let what = format!("the code object is for {found}, not for {target}");
+            return Err(Diagnostic::error(codes::OTHER_TARGET, what));
+        }
+        let id = entry_id(target);
+        rows.extend(record::rows(record)?.into_iter().filter(|row| row.id == id));
+        bundle.push(id, code)?;
+    }
+    if !rows.is_empty() {
+        bundle.set_record(Some(record::of_rows(rows).to_json().into_bytes()));
+        // A record has a row for each entry, also for those that come without one.
+        let present = parse::code_objects(&bundle, &[])?;
+        let whole = record::build(&bundle, (&present, &[]), &[], &Request::default(), |_| true)?;
+        drop(present);
+        bundle.set_record(Some(whole.to_json().into_bytes()));
+    }
+    Ok(bundle)
+}
+
+/// The entry that clang's bundles begin with: no tool reads it, and LLVM's bundler wants it to be there.
+pub const HOST_ENTRY: &str = "host-x86_64-unknown-linux-gnu-";
+
+/// The entry ID of a target, as clang's old driver writes it; every reader accepts it.
+pub fn entry_id(target: &TargetId) -> String {
+    format!("hipv4-amdgcn-amd-amdhsa--{target}")
+}
+
 /// A code object that is in no bundle.
 fn standalone(bytes: &[u8]) -> Result<SourceEntry<'_>, Diagnostic> {
     let (data, _) = hotswap_bundle::split_record(bytes)?;
     let object = CodeObject::parse(data)?;
     let target = object.target_id();
-    let id = EntryId::parse(&format!("hipv4-amdgcn-amd-amdhsa--{target}"))?;
+    let id = EntryId::parse(&entry_id(&target))?;
     Ok(SourceEntry { id, object, target, data, relocatable: None, recompiled: None })
 }
 

@@ -78,6 +78,9 @@ codes! {
     LINT = "HS0418", 13, "the code breaks a rule of its target", "compile it for the target again; if a compiler or HotSwap made it as it is, report it with the file";
     NOT_PROVEN = "HS0419", 13, "the rewritten code is not proven to do what the original does", "do not use the file, and report it with the original";
     BELOW_THRESHOLD = "HS0420", 13, "the coverage is below the threshold", "test what the report shows as not executed, or lower --fail-under";
+    NOT_SERVED = "HS0421", 13, "a library is not served", "serve it with what it needs, or leave it out of --root";
+    STALE = "HS0422", 13, "the served files are no longer what their libraries need", "run `hotswap serve` with the same arguments again";
+    NOT_OURS = "HS0423", 13, "a file in the destination is not what HotSwap wrote there", "move it away, or choose another --dest";
     // 05: files (exit 14)
     CANNOT_READ = "HS0501", 14, "a file cannot be read", "check the path and its permissions";
     CANNOT_WRITE = "HS0502", 14, "a file cannot be written; the old content is untouched", "check space and permissions";

@@ -193,7 +193,8 @@ impl Common {
         let in_file = |error: Diagnostic| error.in_file(&self.file);
         let input = hotswap_files::open_to_change(&self.file, &self.output)?;
         let (file, output) = (&self.file, &self.output);
-        let job = Job { input: &input, file, output, threads: threads(self.jobs), verb: "change", quarters: READ };
+        let threads = threads(self.jobs);
+        let job = Job { input: &input, file, output, threads, verb: "change", quarters: READ, is_quiet: false };
         let found = job.containers().map_err(in_file)?;
         self.check_number(found.len(), verb).map_err(in_file)?;
         let work = job.work(found, &|number, found| {

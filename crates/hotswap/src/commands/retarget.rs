@@ -43,6 +43,10 @@ pub(crate) struct Arguments {
     /// the target may be made from; the best source that passes the checks of its pair is taken
     #[arg(long, value_name = "FILE", conflicts_with_all = ["pairs", "plan"])]
     source: Vec<PathBuf>,
+    /// With --to, for a code object in a file of its own: the output is a fat binary of the code object and of what is
+    /// made from it, for any number of targets
+    #[arg(long, conflicts_with_all = ["pairs", "plan", "source", "drop"])]
+    keep_source: bool,
     /// With --to: say what would be made, and write nothing
     #[arg(long, conflicts_with_all = ["output", "pairs", "plan"])]
     dry_run: bool,
@@ -106,7 +110,7 @@ impl Arguments {
     fn job<'j>(&'j self, input: &'j Input) -> Job<'j> {
         let (file, output) = (&self.file, self.output());
         let quarters = if self.compress { PACKED } else { MAPPED };
-        Job { input, file, output, threads: threads(self.jobs), verb: "retarget", quarters }
+        Job { input, file, output, threads: threads(self.jobs), verb: "retarget", quarters, is_quiet: false }
     }
 
     /// The plan of the options, with these pairs.
@@ -164,6 +168,11 @@ impl Arguments {
         let bytes = hotswap_files::open_to_change(&self.file, self.output())?;
         let in_file = |error: Diagnostic| error.in_file(&self.file);
         let others = self.other_sources(&bytes)?;
+        if self.keep_source && !is_code_object(&bytes) {
+            let what = "--keep-source is for a code object in a file of its own";
+            let error = Diagnostic::error(codes::USAGE, what);
+            return Err(in_file(error.advise("a fat binary keeps its entries anyway, unless they are dropped")));
+        }
         let job = self.job(&bytes);
         let containers = job.containers().map_err(in_file)?;
         let host = host_part(&bytes, &containers);
@@ -179,6 +188,9 @@ impl Arguments {
                     let new = made.draft.filter(|_| !self.dry_run);
                     Ok(Done { new, expected: made.expected, said })
                 }
+                Form::Bare if found.bytes.len() == bytes.len() && self.keep_source => {
+                    keep_source(found.bytes, &request)
+                }
                 Form::Bare if found.bytes.len() == bytes.len() => relabel(found.bytes, &others, &request),
                 _ => {
                     let said = unsuited::fates(found, &request.targets, &bytes)?;
@@ -191,7 +203,7 @@ impl Arguments {
         }
         let report = Report::new(&work);
         let mut problems = report.problems(request.policy, &self.file);
-        if is_code_object(&bytes) {
+        if is_code_object(&bytes) && !self.keep_source {
             problems.extend(unrecorded(&work).map(in_file));
         }
         let stops = problems.iter().any(|problem| problem.severity == Severity::Error);
@@ -292,6 +304,12 @@ fn relabel<'a>(bytes: &'a [u8], others: &[Input], request: &Request) -> Result<D
         return Err(Diagnostic::error(codes::USAGE, what).advise("use that file"));
     }
     Ok(Done { new: new.map(Draft::from), expected: None, said: vec![(target.clone(), fate)] })
+}
+
+/// The bundle of a code object and of what is made from it.
+fn keep_source<'a>(bytes: &'a [u8], request: &Request) -> Result<Done<'a, Fates>, Diagnostic> {
+    let (new, said) = hotswap_pipeline::bundled(bytes, request)?;
+    Ok(Done { new: new.map(Draft::from), expected: None, said })
 }
 
 /// The outcome of a plan in one container.

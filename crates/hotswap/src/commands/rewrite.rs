@@ -171,8 +171,9 @@ impl<'t> Task<'t> {
                 .advise("extract the code object, rewrite it, and put it back with `hotswap replace`"));
         }
         let (file, output) = (&self.arguments.file, &self.arguments.output);
-        let (verb, quarters) = ("rewrite", MAPPED);
-        let job = Job { input: self.input, file, output, threads: threads(self.arguments.jobs), verb, quarters };
+        let (verb, quarters, is_quiet) = ("rewrite", MAPPED, false);
+        let job =
+            Job { input: self.input, file, output, threads: threads(self.arguments.jobs), verb, quarters, is_quiet };
         let containers = job.containers()?;
         let request = Request {
             targets: vec![self.target.processor.name.to_owned()],

@@ -9,7 +9,7 @@
 //! the number of threads changes nothing. Memory holds a few containers, whatever the size of the file: pages of mapped
 //! files are released after they were read, and large containers that must be unpacked wait for one another.
 
-use crate::work::memory_budget::MemoryBudget;
+use crate::work::memory_budget;
 use hotswap_bundle::linked::Exchange;
 use hotswap_bundle::{Draft, Found, Known, Summary, open};
 use hotswap_compat::names::HostPart;
@@ -34,7 +34,12 @@ pub(crate) struct Job<'j> {
     pub(crate) verb: &'static str,
     /// Memory that an uncompressed container takes while it is processed, in quarters of its size.
     pub(crate) quarters: u64,
+    /// Whether the file is one of many, so that the progress is shown elsewhere.
+    pub(crate) is_quiet: bool,
 }
+
+/// A further step with the new file, after it was checked and before it gets its name.
+pub(crate) type BeforeNamed<'b> = dyn Fn(&Input) -> Result<(), Diagnostic> + Sync + 'b;
 
 /// The result of the operation on one container.
 pub(crate) struct Done<'a, T> {
@@ -126,7 +131,7 @@ impl<'j> Job<'j> {
         step: &Step<'_, 'j, T>,
     ) -> Result<Work<'j, T>, Diagnostic> {
         let scratch = if self.input.len() < LARGE { None } else { Some(Scratch::beside(self.output)?) };
-        let (progress, budget) = (self.progress(&found), MemoryBudget::default());
+        let (progress, budget) = (self.progress(&found), memory_budget::shared());
         let next = AtomicUsize::new(0);
         let slots: Vec<Slot<'j, T>> = found.iter().map(|_| Mutex::new(None)).collect();
         let take = || {
@@ -188,6 +193,11 @@ impl<'j> Job<'j> {
 
     /// Writes the new file, reads it again and moves it to the output path; returns its size.
     pub(crate) fn write<T>(&self, work: &Work<'j, T>) -> Result<u64, Diagnostic> {
+        self.write_with(work, &|_| Ok(()))
+    }
+
+    /// As [`Job::write`], with a further step before the file gets its name.
+    pub(crate) fn write_with<T>(&self, work: &Work<'j, T>, before_named: &BeforeNamed<'_>) -> Result<u64, Diagnostic> {
         let in_file = |error: Diagnostic| error.in_file(self.file);
         let exchanges = work.exchanges();
         let draft = hotswap_bundle::draft(self.input, &exchanges).map_err(in_file)?;
@@ -195,7 +205,8 @@ impl<'j> Job<'j> {
         let check = |new: &Input| {
             // The writer has compared every part already.
             hotswap_bundle::verify_with(self.input, &exchanges, new, Known::Contents)?;
-            work.check(new)
+            work.check(new)?;
+            before_named(new)
         };
         let parts = draft.parts();
         let size = draft.size();
@@ -206,6 +217,9 @@ impl<'j> Job<'j> {
 
     /// A progress bar on standard error, if that is a terminal; it counts bytes, because bundles differ in size.
     fn progress(&self, found: &[Found<'_>]) -> ProgressBar {
+        if self.is_quiet {
+            return ProgressBar::hidden();
+        }
         let bar = ProgressBar::new(found.iter().map(|container| container.bytes.len() as u64).sum());
         match ProgressStyle::with_template("{prefix} {bar:40} {bytes}/{total_bytes} {eta}") {
             Ok(style) => bar.with_style(style).with_prefix(self.verb),

@@ -8,6 +8,12 @@ use std::sync::{Condvar, Mutex, PoisonError};
 /// The budget of all threads together.
 const BYTES: u64 = 144 << 20;
 
+/// The budget of this process: several files may be changed at once.
+pub(crate) fn shared() -> &'static MemoryBudget {
+    static SHARED: MemoryBudget = MemoryBudget { taken: Mutex::new(0), given_back: Condvar::new() };
+    &SHARED
+}
+
 /// Bytes in use.
 #[derive(Debug, Default)]
 pub(crate) struct MemoryBudget {

@@ -1,0 +1,154 @@
+//! `hotswap serve`: more GPUs for a whole tree of ROCm libraries, in a directory beside it.
+//!
+//! The libraries, their files and the plan are [`hotswap_stack`]'s. Code objects are made by the same functions as in
+//! `hotswap retarget` (`maker`).
+//!
+//! Invariants: as those of the tree ([`hotswap_stack`]). Libraries that are refused are errors of the command, and the
+//! others are served all the same.
+
+mod maker;
+mod report;
+
+use crate::args::Output;
+use crate::outcome::Outcome;
+use clap::{Args, ValueEnum};
+use hotswap_report::{Diagnostic, codes};
+use hotswap_stack::serve::Run;
+use hotswap_stack::{NameMode, Plan, Settings, environment};
+use maker::FileMaker;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("later").multiple(false))]
+pub(crate) struct Arguments {
+    /// GPUs to serve, for example gfx1031
+    #[arg(value_name = "GPU", required_unless_present = "later", conflicts_with = "later", value_delimiter = ',')]
+    targets: Vec<String>,
+    /// Directories of the ROCm libraries, or single libraries; a library and its data files belong together
+    #[arg(long, value_name = "DIR|FILE", num_args = 1.., required_unless_present = "later", conflicts_with = "later")]
+    root: Vec<PathBuf>,
+    /// Directory for the results, outside of the roots
+    #[arg(long, value_name = "DIR")]
+    dest: PathBuf,
+    /// The GPU whose code serves, which the libraries have [default: the best that they have]
+    #[arg(long, value_name = "GPU", conflicts_with = "later")]
+    from: Option<String>,
+    /// The name of the GPU that the host libraries see
+    #[arg(long, value_enum, value_name = "WHICH", default_value_t, conflicts_with = "later")]
+    names: Names,
+    /// Copy the data files for these GPUs, too, which the machine has besides
+    #[arg(long, value_name = "GPU", num_args = 1.., value_delimiter = ',', conflicts_with = "later")]
+    keep: Vec<String>,
+    /// Allow pairs of GPUs that nothing has confirmed
+    #[arg(long, conflicts_with = "later")]
+    allow_experimental: bool,
+    /// Leave out kernels that fail a check of their pair; the host library does not find them then
+    #[arg(long, value_enum, value_name = "WHAT", conflicts_with = "later")]
+    leave_out: Option<LeftOut>,
+    /// Say what would be made, and write nothing
+    #[arg(long, conflicts_with = "later")]
+    dry_run: bool,
+    /// Compare the results of an earlier run with the libraries that they were made from
+    #[arg(long, group = "later")]
+    check: bool,
+    /// Remove what earlier runs have written
+    #[arg(long, group = "later")]
+    undo: bool,
+    /// Number of threads for a library [default: one for each core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
+    #[command(flatten)]
+    format: Output,
+}
+
+/// The values of `--names`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+enum Names {
+    /// The source's, by libhotswap-names.so: files keep their names, and host and device code agree
+    #[default]
+    Source,
+    /// Its own: files are renamed; only where no library chooses kernels by the name
+    Own,
+}
+
+/// The values of `--leave-out`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum LeftOut {
+    /// Kernels that fail a check of their pair
+    Kernels,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
+    match (arguments.check, arguments.undo) {
+        (true, _) => arguments.check(),
+        (_, true) => arguments.undo(),
+        _ => arguments.serve(),
+    }
+}
+
+impl Arguments {
+    fn settings(&self) -> Settings {
+        let mut targets: Vec<String> = Vec::new();
+        for target in &self.targets {
+            if !targets.contains(target) {
+                targets.push(target.clone());
+            }
+        }
+        Settings {
+            targets,
+            from: self.from.clone(),
+            names: if self.names == Names::Source { NameMode::Source } else { NameMode::Own },
+            keep: self.keep.clone(),
+            experimental: self.allow_experimental,
+            leave_out_kernels: self.leave_out.is_some(),
+        }
+    }
+
+    fn serve(&self) -> Result<Outcome, Diagnostic> {
+        let settings = self.settings();
+        hotswap_stack::serve::check_place(&self.root, &self.dest)?;
+        let roots = self.root.iter().map(absolute).collect::<Result<Vec<_>, _>>()?;
+        let plan = Plan::new(&hotswap_stack::read_tree(&roots)?, &settings)?;
+        if self.dry_run {
+            return Ok(report::planned(&plan, &settings, self.format.format));
+        }
+        let maker = FileMaker::new(&plan, &settings, self.jobs);
+        let preload = preload();
+        let run = Run { roots: &roots, destination: &self.dest, settings: &settings, preload: preload.as_deref() };
+        let served = hotswap_stack::serve(&plan, run, &maker);
+        maker.finish();
+        let mut outcome = report::served(&plan, &settings, &served?, &self.dest, self.format.format);
+        if settings.names == NameMode::Source && preload.is_none() {
+            outcome.problems.push(no_preload());
+        }
+        Ok(outcome)
+    }
+
+    fn check(&self) -> Result<Outcome, Diagnostic> {
+        let checked = hotswap_stack::check::check(&self.dest)?;
+        Ok(report::checked(checked, &self.dest, self.format.format))
+    }
+
+    fn undo(&self) -> Result<Outcome, Diagnostic> {
+        let undone = hotswap_stack::undo::undo(&self.dest)?;
+        Ok(report::undone(undone, &self.dest, self.format.format))
+    }
+}
+
+fn absolute(path: &PathBuf) -> Result<PathBuf, Diagnostic> {
+    std::path::absolute(path).map_err(|error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(path))
+}
+
+/// The library that shows programs the source's name, in this installation.
+fn preload() -> Option<PathBuf> {
+    let program = std::env::current_exe().ok()?.canonicalize().ok()?;
+    let library = program.parent()?.parent()?.join("lib/hotswap").join(environment::PRELOAD);
+    library.is_file().then_some(library)
+}
+
+fn no_preload() -> Diagnostic {
+    let what = format!("{} is not there, and without it the libraries see the GPU's own name", environment::PRELOAD);
+    Diagnostic::warning(codes::NO_INSTALL, what).advise(
+        "install HotSwap as a whole, and put the path of that library into LD_PRELOAD in env.sh, or serve again",
+    )
+}

@@ -1,0 +1,241 @@
+//! Makes the outputs of a served tree, with the functions of `hotswap retarget`.
+//!
+//! A file with containers gets a further entry in each container that has code for the source. A code object in a file of
+//! its own becomes a bundle of it and the new ones, compressed, because its file keeps its name and the runtime chooses
+//! the entry. Where the host sees the GPU's own name, such files are renamed, and hold code for that GPU alone.
+//!
+//! Invariants: where a container has no code for the source, the target gets none either, as on the source itself. Where
+//! the host sees the source's name, code that was compiled for the target must agree with what the host chooses for the
+//! source.
+
+use crate::work::containers::{Done, Job, PACKED, Work, host_part, threads};
+use crate::work::unsuited;
+use hotswap_bundle::{Compression, Form, Found};
+use hotswap_code_object::is_code_object;
+use hotswap_compat::Allow;
+use hotswap_compat::names::{Disagreement, HostPart};
+use hotswap_files::Input;
+use hotswap_pipeline::{Request, Sources, TargetResult};
+use hotswap_plan::Pair;
+use hotswap_report::{Diagnostic, codes};
+use hotswap_stack::serve::Order;
+use hotswap_stack::{Action, Content, Made, Maker, NameMode, Plan, Settings, Wanted, hash};
+use hotswap_targets::TargetId;
+use indicatif::{ProgressBar, ProgressStyle};
+use std::fs;
+
+/// The maker of a run.
+pub(super) struct FileMaker {
+    names: NameMode,
+    allow: Allow,
+    leave_out_kernels: bool,
+    threads: usize,
+    bar: ProgressBar,
+}
+
+/// The reasons why a container cannot be made as requested.
+type Reasons = Vec<Diagnostic>;
+
+impl FileMaker {
+    pub(super) fn new(plan: &Plan, settings: &Settings, jobs: Option<u16>) -> Self {
+        Self {
+            names: settings.names,
+            allow: Allow { experimental: settings.experimental },
+            leave_out_kernels: settings.leave_out_kernels,
+            threads: threads(jobs),
+            bar: bar(plan),
+        }
+    }
+
+    /// Removes the progress bar.
+    pub(super) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    fn request(&self, wanted: &[Wanted]) -> Request {
+        let pair = |row: &Wanted| Pair { source: row.source.clone(), target: row.target.clone() };
+        Request {
+            targets: wanted.iter().map(|row| row.target.clone()).collect(),
+            sources: Sources::Only(wanted.iter().map(pair).collect()),
+            allow: self.allow,
+            unchecked_names: self.names == NameMode::Source,
+            leave_out_kernels: self.leave_out_kernels,
+            ..Request::default()
+        }
+    }
+
+    /// A bundle of the code object and of what is made from it.
+    fn bundle(&self, order: &Order<'_>, input: &Input, wanted: &[Wanted]) -> Result<Made, Reasons> {
+        let in_file = |error: Diagnostic| vec![error.in_file(&order.action.input)];
+        let request = Request { compression: Some(Compression::default()), ..self.request(wanted) };
+        let (bundle, results) = hotswap_pipeline::bundled(input, &request).map_err(in_file)?;
+        let reasons: Reasons = results.iter().flat_map(|(_, result)| refusals(result)).collect();
+        if !reasons.is_empty() {
+            return Err(reasons.into_iter().flat_map(in_file).collect());
+        }
+        let Some(bundle) = bundle else { return Ok(Made::Unchanged) };
+        (order.before_named)(hash::of(&bundle)).map_err(in_file)?;
+        hotswap_files::replace_like(order.output, &bundle, &order.action.input).map_err(in_file)?;
+        Ok(Made::Written)
+    }
+
+    /// The code object for another target.
+    fn relabel(&self, order: &Order<'_>, input: &Input, wanted: &Wanted) -> Result<Made, Reasons> {
+        let in_file = |error: Diagnostic| vec![error.in_file(&order.action.input)];
+        let request = self.request(std::slice::from_ref(wanted));
+        let (made, result) = hotswap_pipeline::relabel(&[input], &wanted.target, &request).map_err(in_file)?;
+        let Some(made) = made else {
+            let reasons = refusals(&result);
+            let other = || vec![no_code_for(&wanted.source)];
+            let reasons = if reasons.is_empty() { other() } else { reasons };
+            return Err(reasons.into_iter().flat_map(in_file).collect());
+        };
+        (order.before_named)(hash::of(&made)).map_err(in_file)?;
+        hotswap_files::replace_like(order.output, &made, &order.action.input).map_err(in_file)?;
+        Ok(Made::Written)
+    }
+
+    /// A file with containers.
+    fn containers(&self, order: &Order<'_>, input: &Input, wanted: &[Wanted]) -> Result<Made, Reasons> {
+        let file = &order.action.input;
+        let in_file = |error: Diagnostic| vec![error.in_file(file)];
+        let threads = if order.is_large { self.threads } else { 1 };
+        let quarters = PACKED + 4 * wanted.len() as u64;
+        let job = Job { input, file, output: order.output, threads, verb: "serve", quarters, is_quiet: true };
+        let containers = job.containers().map_err(in_file)?;
+        let host = host_part(input, &containers);
+        let work: Work<'_, Reasons> = job
+            .work(containers, &|_, found| self.container(found, &host, (input, &order.action.content)))
+            .map_err(in_file)?;
+        let mut reasons = Vec::new();
+        for handled in &work.done {
+            let place = handled.found.place.to_string();
+            let located = |reason: &Diagnostic| {
+                let mut reason = reason.clone().in_file(file);
+                let entry = reason.place.entry.take().map_or(place.clone(), |entry| format!("{place}: {entry}"));
+                reason.in_entry(entry)
+            };
+            reasons.extend(handled.said.iter().map(located));
+        }
+        if !reasons.is_empty() {
+            return Err(reasons);
+        }
+        if work.done.iter().all(|handled| handled.size.is_none()) {
+            return match &order.action.content {
+                Content::Alone(wanted) => Err(in_file(no_code_for(&wanted.source))),
+                _ => Ok(Made::Unchanged),
+            };
+        }
+        job.write_with(&work, &|new| (order.before_named)(hash::of_input(new))).map_err(in_file)?;
+        Ok(Made::Written)
+    }
+
+    /// One container; the reasons why a target is refused.
+    fn container<'a>(
+        &self,
+        found: &Found<'a>,
+        host: &HostPart<'_>,
+        (file, content): (&[u8], &Content),
+    ) -> Result<Done<'a, Reasons>, Diagnostic> {
+        let wanted = content.wanted();
+        let unchanged = |said: Reasons| Done { new: None, expected: None, said };
+        if !matches!(found.form, Form::Bundle | Form::CompressedBundle(_)) {
+            let targets: Vec<String> = wanted.iter().map(|row| row.target.clone()).collect();
+            let fates = unsuited::fates(found, &targets, file)?;
+            return Ok(unchanged(fates.iter().flat_map(|(_, fate)| refusals(fate)).collect()));
+        }
+        let present = hotswap_stack::targets_of(found)?;
+        let wanted: Vec<Wanted> = wanted.iter().filter(|row| has_source(&present, row)).cloned().collect();
+        if wanted.is_empty() {
+            return Ok(unchanged(Vec::new()));
+        }
+        let mut request = self.request(&wanted);
+        if let Content::Alone(wanted) = content {
+            request.drop = vec![wanted.source.parse::<TargetId>()?];
+        }
+        let made = hotswap_pipeline::retarget(found.bytes, &request, host)?;
+        let mut said: Reasons = made.fates.iter().flat_map(|(_, fate)| refusals(fate)).collect();
+        said.extend(self.shown_names(found, host, &wanted, &made.fates)?);
+        Ok(Done { new: made.draft, expected: made.expected, said })
+    }
+
+    /// Whether the host, which sees the source's name, agrees with code that was there before.
+    fn shown_names(
+        &self,
+        found: &Found<'_>,
+        host: &HostPart<'_>,
+        wanted: &[Wanted],
+        fates: &[(String, TargetResult)],
+    ) -> Result<Reasons, Diagnostic> {
+        let was_there = |row: &&Wanted| {
+            fates.iter().any(|(target, fate)| {
+                *target == row.target && matches!(fate, TargetResult::There | TargetResult::Covered(_))
+            })
+        };
+        let pairs: Vec<Pair> = wanted
+            .iter()
+            .filter(was_there)
+            .map(|row| Pair { source: row.source.clone(), target: row.target.clone() })
+            .collect();
+        if self.names == NameMode::Own || pairs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let rows = hotswap_pipeline::disagreements_of_shown_names(found.bytes, &pairs, host)?;
+        let advice = "leave the library out of --root: it has code for the GPU already";
+        Ok(rows.iter().map(|row| by_name(row).advise(advice)).collect())
+    }
+}
+
+impl Maker for FileMaker {
+    fn make(&self, order: &Order<'_>) -> Result<Made, Vec<Diagnostic>> {
+        let input = hotswap_files::open(&order.action.input).map_err(|error| vec![error])?;
+        match &order.action.content {
+            Content::Served(wanted) if is_code_object(&input) => self.bundle(order, &input, wanted),
+            Content::Alone(wanted) if is_code_object(&input) => self.relabel(order, &input, wanted),
+            Content::Served(wanted) => self.containers(order, &input, wanted),
+            Content::Alone(wanted) => self.containers(order, &input, std::slice::from_ref(wanted)),
+            Content::Index(_) | Content::Copied => Ok(Made::Unchanged),
+        }
+    }
+
+    fn done(&self, action: &Action) {
+        self.bar.inc(size(action));
+    }
+}
+
+/// Whether a container has code for the source, its own or generic.
+fn has_source(present: &[TargetId], row: &Wanted) -> bool {
+    let Some(source) = hotswap_targets::find(&row.source) else { return false };
+    present.iter().any(|target| target.processor == source || target.processor.covers(source))
+}
+
+/// The reasons of a target that was not made.
+fn refusals(result: &TargetResult) -> Reasons {
+    let TargetResult::Refused { reasons, names } = result else { return Vec::new() };
+    let advice = "serve it with --names source, so that host part and code agree";
+    reasons.iter().cloned().chain(names.first().map(|row| by_name(row).advise(advice))).collect()
+}
+
+/// A file that names a GPU whose code it does not have.
+fn no_code_for(source: &str) -> Diagnostic {
+    Diagnostic::error(codes::OTHER_TARGET, format!("its name is for {source}, its code is not"))
+}
+
+fn by_name(row: &Disagreement) -> Diagnostic {
+    let mut problem = Diagnostic::error(codes::CHOSEN_BY_NAME, row.to_string());
+    problem.place.kernel = Some(row.kernel.clone());
+    problem
+}
+
+fn size(action: &Action) -> u64 {
+    fs::metadata(&action.input).map_or(0, |meta| meta.len())
+}
+
+/// A progress bar on standard error, if that is a terminal; it counts the bytes of the inputs.
+fn bar(plan: &Plan) -> ProgressBar {
+    let bar = ProgressBar::new(plan.actions().map(size).sum());
+    match ProgressStyle::with_template("{prefix} {bar:40} {bytes}/{total_bytes} {eta}") {
+        Ok(style) => bar.with_style(style).with_prefix("serve"),
+        Err(_) => bar,
+    }
+}

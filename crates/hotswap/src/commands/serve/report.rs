@@ -1,0 +1,176 @@
+//! The reports: a table of libraries and the environment, or JSON.
+
+use crate::args::Format;
+use crate::outcome::Outcome;
+use crate::work::text;
+use hotswap_report::{Diagnostic, codes};
+use hotswap_stack::check::Checked;
+use hotswap_stack::environment::ENVIRONMENT;
+use hotswap_stack::undo::Undone;
+use hotswap_stack::{Content, LibraryPlan, NameMode, Plan, Served, ServedLibrary, Settings};
+use serde_json::{Value, json};
+use std::path::Path;
+
+const HEADINGS: [&str; 5] = ["LIBRARY", "FILES", "MADE", "COPIED", "RESULT"];
+
+/// The result of a run.
+pub(super) fn served(plan: &Plan, settings: &Settings, served: &Served, dest: &Path, format: Format) -> Outcome {
+    let mut problems: Vec<Diagnostic> = served.libraries.iter().flat_map(|library| library.refused.clone()).collect();
+    problems.extend(served.problems.iter().cloned());
+    let is_any = served.libraries.iter().any(|library| library.refused.is_empty() && library.remark.is_none());
+    if !is_any && problems.is_empty() {
+        problems.push(nothing(plan));
+    }
+    let text = match format {
+        Format::Json => text::json(&json!({
+            "schema": 1, "written": is_any, "names": settings.names, "wanted": plan.wanted, "removed": served.removed,
+            "libraries": served.libraries.iter().map(library_json).collect::<Vec<_>>(),
+            "environment": served.environment.variables.iter().map(|v| (v.name, v.value.clone())).collect::<std::collections::BTreeMap<_, _>>(),
+            "HOTSWAP_NAMES": served.environment.names,
+            "problems": problems.iter().map(Diagnostic::to_json).collect::<Vec<_>>(),
+        })),
+        Format::Text => {
+            let mut text = table(served.libraries.iter().map(row)) + &sources(plan, settings);
+            if served.removed > 0 {
+                text += &format!("{} files of earlier runs were removed\n", served.removed);
+            }
+            if is_any {
+                let script = shell_word(&dest.join(ENVIRONMENT));
+                text += &format!("\nin the shell that starts programs: . {script}\n");
+                text += &served
+                    .environment
+                    .shell()
+                    .lines()
+                    .filter(|line| line.starts_with("export"))
+                    .map(|line| format!("  {line}\n"))
+                    .collect::<String>();
+            }
+            text
+        }
+    };
+    Outcome { text, problems }
+}
+
+/// The plan of a dry run.
+pub(super) fn planned(plan: &Plan, settings: &Settings, format: Format) -> Outcome {
+    let mut problems: Vec<Diagnostic> = plan.libraries.iter().flat_map(|library| library.refused.clone()).collect();
+    problems.extend(plan.problems.iter().cloned());
+    let text = match format {
+        Format::Json => text::json(&json!({
+            "schema": 1, "written": false, "names": settings.names, "wanted": plan.wanted,
+            "libraries": plan.libraries.iter().map(planned_json).collect::<Vec<_>>(),
+            "problems": problems.iter().map(Diagnostic::to_json).collect::<Vec<_>>(),
+        })),
+        Format::Text => {
+            table(plan.libraries.iter().map(planned_row))
+                + &sources(plan, settings)
+                + "nothing was written; whether each kernel passes the checks of its pair is found when it is made\n"
+        }
+    };
+    Outcome { text, problems }
+}
+
+/// The result of `--check`.
+pub(super) fn checked(checked: Checked, dest: &Path, format: Format) -> Outcome {
+    let Checked { files, stale } = checked;
+    let text = match format {
+        Format::Json => text::json(
+            &json!({ "schema": 1, "files": files, "stale": stale.iter().map(Diagnostic::to_json).collect::<Vec<_>>() }),
+        ),
+        Format::Text if stale.is_empty() => {
+            format!("{}: {files} files are up to date\n", text::plain(&dest.display().to_string()))
+        }
+        Format::Text => String::new(),
+    };
+    Outcome { text, problems: stale }
+}
+
+/// The result of `--undo`.
+pub(super) fn undone(undone: Undone, dest: &Path, format: Format) -> Outcome {
+    let Undone { removed, kept } = undone;
+    let text = match format {
+        Format::Json => text::json(
+            &json!({ "schema": 1, "removed": removed, "kept": kept.iter().map(Diagnostic::to_json).collect::<Vec<_>>() }),
+        ),
+        Format::Text => format!("{}: {removed} files removed\n", text::plain(&dest.display().to_string())),
+    };
+    Outcome { text, problems: kept }
+}
+
+fn nothing(plan: &Plan) -> Diagnostic {
+    let remarks: Vec<String> = plan
+        .libraries
+        .iter()
+        .map(|library| format!("{} {}", library.name, library.remark.as_deref().unwrap_or("is refused")))
+        .collect();
+    Diagnostic::error(codes::NOT_SERVED, format!("nothing is to be served: {}", remarks.join("; ")))
+        .advise("see the table; the GPU may need nothing")
+}
+
+fn table(rows: impl Iterator<Item = Vec<String>>) -> String {
+    let mut cells = vec![HEADINGS.map(str::to_owned).to_vec()];
+    cells.extend(rows);
+    text::table(&cells)
+}
+
+fn cells(name: &str, counts: [usize; 3], result: String) -> Vec<String> {
+    let counts = counts.map(|count| if count == 0 { "-".to_owned() } else { count.to_string() });
+    let mut cells = vec![text::plain(name)];
+    cells.extend(counts);
+    cells.push(result);
+    cells
+}
+
+fn row(library: &ServedLibrary) -> Vec<String> {
+    let ServedLibrary { name, made, copied, kept, refused, remark } = library;
+    let result = match (refused.len(), remark) {
+        (0, None) if *kept == 0 => "served".to_owned(),
+        (0, None) => format!("served ({kept} files as before)"),
+        (0, Some(remark)) => remark.clone(),
+        (count, _) => format!(
+            "REFUSED ({count} reason{}): programs that use it fail on this GPU",
+            if count == 1 { "" } else { "s" }
+        ),
+    };
+    cells(name, [made + copied + kept, *made, *copied], result)
+}
+
+fn planned_row(library: &LibraryPlan) -> Vec<String> {
+    let made = library.actions.iter().filter(|action| action.content != Content::Copied).count();
+    let result = match (&library.remark, library.refused.is_empty()) {
+        (Some(remark), _) => remark.clone(),
+        (None, true) => "would be served".to_owned(),
+        (None, false) => "REFUSED".to_owned(),
+    };
+    cells(&library.name, [library.actions.len(), made, library.actions.len() - made], result)
+}
+
+fn sources(plan: &Plan, settings: &Settings) -> String {
+    let line = |row: &hotswap_stack::Wanted| {
+        let seen = match settings.names {
+            NameMode::Source => format!("; its libraries see the name {}", row.source),
+            NameMode::Own => "; its libraries see its own name".to_owned(),
+        };
+        format!("{} is served by code for {}{seen}\n", row.target, row.source)
+    };
+    plan.wanted.iter().map(line).collect()
+}
+
+fn library_json(library: &ServedLibrary) -> Value {
+    json!({
+        "library": library.name, "made": library.made, "copied": library.copied, "kept": library.kept,
+        "remark": library.remark, "refused": library.refused.iter().map(Diagnostic::to_json).collect::<Vec<_>>(),
+    })
+}
+
+fn planned_json(library: &LibraryPlan) -> Value {
+    let file = |action: &hotswap_stack::Action| json!({ "input": action.input, "output": action.output, "served": action.content != Content::Copied });
+    json!({
+        "library": library.name, "files": library.actions.iter().map(file).collect::<Vec<_>>(),
+        "remark": library.remark, "refused": library.refused.iter().map(Diagnostic::to_json).collect::<Vec<_>>(),
+    })
+}
+
+fn shell_word(path: &Path) -> String {
+    text::plain(&path.display().to_string())
+}

@@ -1,0 +1,103 @@
+//! The stale parts of a served tree: inputs that a package upgrade has changed, outputs that are gone or changed, files
+//! that would be served now and are not.
+
+use crate::hash;
+use crate::journal::{Past, lock};
+use crate::manifest::{FileRow, Manifest};
+use crate::plan::Plan;
+use crate::serve::{is_missing, maker_row};
+use crate::tree;
+use crate::undo::no_tree;
+use hotswap_report::{Diagnostic, codes};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The result of a check.
+#[derive(Debug)]
+pub struct Checked {
+    /// The number of outputs and links.
+    pub files: usize,
+    /// A finding for each that is stale.
+    pub stale: Vec<Diagnostic>,
+}
+
+/// Compares a served tree with its inputs.
+///
+/// # Errors
+/// A destination without a tree, and files that cannot be read.
+pub fn check(destination: &Path) -> Result<Checked, Diagnostic> {
+    let _lock = lock(destination)?;
+    let mut stale = Vec::new();
+    if Past::read(destination, None)?.is_interrupted {
+        let what = "a run was interrupted, so the tree is not complete";
+        stale.push(Diagnostic::error(codes::STALE, what).in_file(destination));
+    }
+    let Some(manifest) = Manifest::read(destination)? else {
+        return if stale.is_empty() { Err(no_tree(destination)) } else { Ok(Checked { files: 0, stale }) };
+    };
+    let results = hotswap_files::on_all_cores(manifest.files.len(), |number| one(destination, &manifest.files[number]));
+    for result in results {
+        stale.extend(result?);
+    }
+    for row in &manifest.links {
+        let path = destination.join(&row.path);
+        if fs::read_link(&path).ok().as_ref() != Some(&row.to) {
+            stale.push(finding("the link is gone or another one", &path));
+        }
+    }
+    if manifest.maker != maker_row(&manifest.maker.settings) {
+        let what = format!("the tree was made by another build of HotSwap ({})", manifest.maker.hotswap);
+        stale.push(Diagnostic::warning(codes::STALE, what).in_file(destination));
+    }
+    stale.extend(unserved(&manifest));
+    Ok(Checked { files: manifest.files.len() + manifest.links.len(), stale })
+}
+
+fn finding(what: impl Into<String>, path: &Path) -> Diagnostic {
+    Diagnostic::error(codes::STALE, what).in_file(path)
+}
+
+fn one(destination: &Path, row: &FileRow) -> Result<Vec<Diagnostic>, Diagnostic> {
+    let mut stale = Vec::new();
+    if let Some(input) = &row.input {
+        let is_same = !is_missing(&input.path) && hash::of_file(&input.path)? == input.sha256;
+        if !is_same {
+            let state = if is_missing(&input.path) { "is gone" } else { "has changed" };
+            stale.push(finding(format!("it {state} since {} was made from it", row.path.display()), &input.path));
+        }
+    }
+    let output = destination.join(&row.path);
+    if is_missing(&output) {
+        stale.push(finding("it is missing", &output));
+    } else if hash::of_file(&output)? != row.sha256 {
+        stale.push(finding("it was changed since HotSwap wrote it", &output));
+    }
+    Ok(stale)
+}
+
+/// The files that the same request would serve now, and that the tree does not have.
+fn unserved(manifest: &Manifest) -> Vec<Diagnostic> {
+    let plan = tree::read(&manifest.roots).and_then(|tree| Plan::new(&tree, &manifest.maker.settings));
+    let plan = match plan {
+        Ok(plan) => plan,
+        Err(error) => return vec![error],
+    };
+    let mut stale = Vec::new();
+    if plan.wanted != manifest.wanted {
+        let what = "another source would be chosen now";
+        stale.push(Diagnostic::error(codes::STALE, what));
+    }
+    let there: BTreeSet<&PathBuf> = manifest.files.iter().map(|row| &row.path).collect();
+    let refused = |name: &str| manifest.refused.iter().any(|row| row.library == name);
+    for library in plan.libraries.iter().filter(|library| !refused(&library.name)) {
+        let new = library.actions.iter().filter(|action| !there.contains(&action.output));
+        stale.extend(new.map(|action| {
+            let is_code = !action.content.wanted().is_empty();
+            let what =
+                if is_code { "it has code that is not served" } else { "it belongs to the tree and is not there" };
+            finding(what, &action.input)
+        }));
+    }
+    stale
+}

@@ -1,0 +1,130 @@
+//! The environment in which programs use a served tree: as variables, as a file for the shell, and as the file in which
+//! the library for LD_PRELOAD finds the names.
+//!
+//! HOTSWAP_NAMES is not set: it would show the source's name to all code of the process, also to programs that were
+//! compiled for the GPU itself. Without it only the files of the tree see the name.
+
+use crate::manifest::{FileRow, Manifest};
+use crate::plan::{NameMode, Plan};
+use crate::serve::Run;
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+/// The file to source.
+pub const ENVIRONMENT: &str = "env.sh";
+/// The file that the library for LD_PRELOAD reads.
+pub const NAMES: &str = "hotswap-names.conf";
+/// The library for LD_PRELOAD.
+pub const PRELOAD: &str = "libhotswap-names.so";
+
+/// One variable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Variable {
+    /// Its name.
+    pub name: &'static str,
+    /// Its value.
+    pub value: String,
+    /// Whether an existing value follows it after a colon.
+    pub is_list: bool,
+}
+
+/// The environment of a tree.
+#[derive(Debug, Clone, Default)]
+pub struct Environment {
+    /// The variables.
+    pub variables: Vec<Variable>,
+    /// The names that the host sees: `gfx1031=gfx1030,…`.
+    pub names: String,
+    serves: Vec<PathBuf>,
+}
+
+impl Environment {
+    pub(crate) fn new(plan: &Plan, manifest: &Manifest, run: Run<'_>) -> Self {
+        let destination = std::path::absolute(run.destination).unwrap_or_else(|_| run.destination.to_owned());
+        let is_library =
+            |row: &&FileRow| row.path.file_name().is_some_and(|name| name.to_string_lossy().contains(".so"));
+        let hosts: Vec<&FileRow> = manifest.files.iter().filter(|row| is_host(plan, &row.path)).collect();
+        let directories: BTreeSet<PathBuf> = hosts
+            .iter()
+            .copied()
+            .filter(is_library)
+            .filter_map(|row| Some(destination.join(row.path.parent()?)))
+            .collect();
+        let mut environment = Self::default();
+        if !directories.is_empty() {
+            environment.set("LD_LIBRARY_PATH", join(directories.iter().map(PathBuf::as_path)), true);
+        }
+        let served = |name: &str| manifest.files.iter().any(|row| row.library.as_deref() == Some(name));
+        for library in plan.libraries.iter().filter(|library| served(&library.name)) {
+            if let Some((variable, directory)) = &library.data {
+                environment.set(variable, destination.join(directory).display().to_string(), false);
+            }
+        }
+        if run.settings.names == NameMode::Source {
+            let preload = run.preload.map_or_else(|| PathBuf::from(PRELOAD), Path::to_owned);
+            environment.set("LD_PRELOAD", preload.display().to_string(), true);
+            let names: Vec<_> = plan.wanted.iter().map(|row| format!("{}={}", row.target, row.source)).collect();
+            environment.names = names.join(",");
+            // A library may be loaded by the name of a link.
+            let links =
+                manifest.links.iter().map(|row| (&row.path, row.path.parent().unwrap_or(Path::new("")).join(&row.to)));
+            let links: Vec<_> = links.filter(|(_, to)| hosts.iter().any(|row| row.path == *to)).collect();
+            environment.serves = hosts.iter().map(|row| row.path.clone()).collect();
+            environment.serves.extend(links.into_iter().map(|(link, _)| link.clone()));
+            environment.serves.sort();
+        }
+        environment
+    }
+
+    fn set(&mut self, name: &'static str, value: String, is_list: bool) {
+        self.variables.push(Variable { name, value, is_list });
+    }
+
+    /// The files with their names.
+    pub(crate) fn files(&self, has_names: bool) -> Vec<(&'static str, String)> {
+        let mut files = vec![(ENVIRONMENT, self.shell())];
+        if has_names {
+            files.push((NAMES, self.names_file()));
+        }
+        files
+    }
+
+    /// The text of the file to source.
+    pub fn shell(&self) -> String {
+        let mut text = "# Written by `hotswap serve`; to be sourced by a shell.\n".to_owned();
+        for Variable { name, value, is_list } in &self.variables {
+            let value = shell_words::quote(value);
+            let rest = if *is_list { format!("${{{name}:+:${name}}}") } else { String::new() };
+            let _ = writeln!(text, "export {name}={value}{rest}");
+        }
+        if !self.names.is_empty() {
+            let _ = writeln!(
+                text,
+                "# Only the libraries of this tree see the names in {NAMES}. For all code of a process:\n# export HOTSWAP_NAMES={}",
+                self.names
+            );
+        }
+        text
+    }
+
+    fn names_file(&self) -> String {
+        let mut text = "# Written by `hotswap serve`, for libhotswap-names.so.\n".to_owned();
+        for pair in self.names.split(',') {
+            let _ = writeln!(text, "names {pair}");
+        }
+        for path in &self.serves {
+            let _ = writeln!(text, "serves {}", path.display());
+        }
+        text
+    }
+}
+
+fn is_host(plan: &Plan, path: &Path) -> bool {
+    use crate::rules::Kind::{FatBinary, Host};
+    plan.actions().any(|action| action.output == path && matches!(action.kind, FatBinary | Host))
+}
+
+fn join<'p>(paths: impl Iterator<Item = &'p Path>) -> String {
+    paths.map(|path| path.display().to_string()).collect::<Vec<_>>().join(":")
+}

@@ -1,0 +1,44 @@
+//! Hashes of files, as `sha256sum` prints them.
+
+use hotswap_files::Input;
+use hotswap_report::{Diagnostic, codes};
+use sha2::{Digest, Sha256};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// Bytes that are hashed at a time.
+const BLOCK: usize = 1 << 20;
+
+/// SHA-256 as hexadecimal digits.
+pub fn of(bytes: &[u8]) -> String {
+    digits(Sha256::digest(bytes).as_slice())
+}
+
+/// The hash of a mapped file, of which no more than a block is in memory.
+pub fn of_input(input: &Input) -> String {
+    let mut state = Sha256::new();
+    for block in input.chunks(BLOCK) {
+        state.update(block);
+        input.release(block);
+    }
+    digits(state.finalize().as_slice())
+}
+
+/// The hash of a file's content. It is read, not mapped: that is faster for content that is needed once.
+pub(crate) fn of_file(path: &Path) -> Result<String, Diagnostic> {
+    let read = || {
+        let (mut file, mut state, mut block) = (File::open(path)?, Sha256::new(), vec![0; BLOCK]);
+        loop {
+            match file.read(&mut block)? {
+                0 => return Ok(digits(state.finalize().as_slice())),
+                count => state.update(&block[..count]),
+            }
+        }
+    };
+    read().map_err(|error: io::Error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(path))
+}
+
+fn digits(digest: &[u8]) -> String {
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}

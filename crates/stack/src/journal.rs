@@ -1,0 +1,271 @@
+//! The journal of a run: the rows of the manifest, one a line, each before its file gets its name.
+//!
+//! Invariants: a line is written whole or is ignored: one without its end is a write that was interrupted. So every
+//! output of an interrupted run has a row with its hash, and the files of others have none.
+
+use crate::manifest::{FileRow, LinkRow, Maker, Manifest, check_path};
+use hotswap_report::{Diagnostic, codes};
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// Its name in the destination.
+pub(crate) const JOURNAL: &str = "hotswap-journal.jsonl";
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Line {
+    Begin(Maker),
+    File(FileRow),
+    Link(LinkRow),
+    Directory(PathBuf),
+}
+
+/// Rows of earlier runs, complete or not.
+#[derive(Debug, Default)]
+pub(crate) struct Past {
+    /// The rows of a path, and whether their settings are those of this run.
+    pub(crate) files: BTreeMap<PathBuf, Vec<(FileRow, bool)>>,
+    pub(crate) links: BTreeSet<LinkRow>,
+    pub(crate) directories: BTreeSet<PathBuf>,
+    /// Whether there was any run.
+    pub(crate) is_any: bool,
+    /// Whether one was interrupted.
+    pub(crate) is_interrupted: bool,
+}
+
+impl Past {
+    /// The rows of manifest and journal.
+    pub(crate) fn read(destination: &Path, maker: Option<&Maker>) -> Result<Self, Diagnostic> {
+        let mut past = Self::default();
+        if let Some(manifest) = Manifest::read(destination)? {
+            past.is_any = true;
+            past.take(&manifest, maker);
+        }
+        past.read_journal(destination, maker)?;
+        Ok(past)
+    }
+
+    fn take(&mut self, manifest: &Manifest, maker: Option<&Maker>) {
+        let is_current = maker.is_some_and(|maker| *maker == manifest.maker);
+        manifest.files.iter().for_each(|row| self.add(row.clone(), is_current));
+        self.links.extend(manifest.links.iter().cloned());
+        self.directories.extend(manifest.directories.iter().cloned());
+    }
+
+    fn add(&mut self, row: FileRow, is_current: bool) {
+        self.files.entry(row.path.clone()).or_default().push((row, is_current));
+    }
+
+    fn read_journal(&mut self, destination: &Path, maker: Option<&Maker>) -> Result<(), Diagnostic> {
+        let path = destination.join(JOURNAL);
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(path)),
+        };
+        (self.is_any, self.is_interrupted) = (true, true);
+        let mut is_current = false;
+        let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+        for line in whole {
+            let line: Line = serde_json::from_str(line)
+                .map_err(|error| Diagnostic::error(codes::MALFORMED, error.to_string()).in_file(&path))?;
+            match line {
+                Line::Begin(begun) => is_current = maker.is_some_and(|maker| *maker == begun),
+                Line::File(row) => check_path(&row.path).map(|()| self.add(row, is_current))?,
+                Line::Link(row) => {
+                    check_path(&row.path)?;
+                    self.links.insert(row);
+                }
+                // The destination itself is the empty path.
+                Line::Directory(path) => {
+                    check_path(&path)?;
+                    self.directories.insert(path);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether one of the rows of a path has this hash.
+    pub(crate) fn has(&self, path: &Path, sha256: &str) -> bool {
+        self.files.get(path).is_some_and(|rows| rows.iter().any(|(row, _)| row.sha256 == sha256))
+    }
+}
+
+/// The journal of this run.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    destination: PathBuf,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    file: File,
+    directories: BTreeSet<PathBuf>,
+}
+
+impl Journal {
+    /// Begins or continues the journal of a destination, which exists; `created` says that this run has made it.
+    pub(crate) fn begin(destination: &Path, maker: &Maker, past: &Past, created: bool) -> Result<Self, Diagnostic> {
+        let path = destination.join(JOURNAL);
+        let open = || {
+            let file = File::options().read(true).append(true).create(true).open(&path)?;
+            // A line without its end is cut off, or the next one would continue it.
+            let whole = fs::read(&path)?.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+            file.set_len(whole as u64)?;
+            Ok(file)
+        };
+        let file = open().map_err(|error: io::Error| cannot_write(&path, &error))?;
+        let state = Mutex::new(State { file, directories: past.directories.clone() });
+        let journal = Self { destination: destination.to_owned(), state };
+        journal.line(&Line::Begin(maker.clone()))?;
+        if created {
+            journal.line(&Line::Directory(PathBuf::new()))?;
+            journal.with(|state| state.directories.insert(PathBuf::new()));
+        }
+        Ok(journal)
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
+        work(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn line(&self, line: &Line) -> Result<(), Diagnostic> {
+        let path = self.destination.join(JOURNAL);
+        let text = serde_json::to_string(line);
+        let text = text.map_err(|error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(&path))?;
+        let written = self.with(|state| state.file.write_all(format!("{text}\n").as_bytes()));
+        written.map_err(|error| cannot_write(&path, &error))
+    }
+
+    /// Notes a file that is about to get its name.
+    pub(crate) fn file(&self, row: &FileRow) -> Result<(), Diagnostic> {
+        self.line(&Line::File(row.clone()))
+    }
+
+    /// Notes a link that is about to be made.
+    pub(crate) fn link(&self, row: &LinkRow) -> Result<(), Diagnostic> {
+        self.line(&Line::Link(row.clone()))
+    }
+
+    /// Makes the directories of a file, and notes those that are new.
+    pub(crate) fn directories_of(&self, path: &Path) -> Result<(), Diagnostic> {
+        let mut parents: Vec<&Path> =
+            path.ancestors().skip(1).filter(|parent| !parent.as_os_str().is_empty()).collect();
+        parents.reverse();
+        for parent in parents {
+            let full = self.destination.join(parent);
+            if full.symlink_metadata().is_ok() {
+                continue;
+            }
+            self.line(&Line::Directory(parent.to_owned()))?;
+            self.with(|state| state.directories.insert(parent.to_owned()));
+            match fs::create_dir(&full) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(cannot_write(&full, &error)),
+                // Another thread may have made it.
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The directories that runs have made.
+    pub(crate) fn directories(&self) -> Vec<PathBuf> {
+        self.with(|state| state.directories.iter().cloned().collect())
+    }
+
+    /// Ends it: the manifest has all of its rows.
+    pub(crate) fn end(self) -> Result<(), Diagnostic> {
+        let path = self.destination.join(JOURNAL);
+        fs::remove_file(&path).map_err(|error| cannot_write(&path, &error))
+    }
+}
+
+pub(crate) fn cannot_write(path: &Path, error: &io::Error) -> Diagnostic {
+    Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(path)
+}
+
+/// Locks a destination until the result is dropped, so that two runs do not mix.
+pub(crate) fn lock(destination: &Path) -> Result<File, Diagnostic> {
+    let directory = File::open(destination).map_err(|error| cannot_write(destination, &error))?;
+    match flock(&directory, FlockOperation::NonBlockingLockExclusive) {
+        Err(rustix::io::Errno::WOULDBLOCK) => {
+            let what = "another `hotswap serve` is working there";
+            Err(Diagnostic::error(codes::CANNOT_WRITE, what).in_file(destination).advise("wait until it has ended"))
+        }
+        // A file system without locks is used without.
+        _ => Ok(directory),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Settings;
+    use crate::serve::maker_row;
+
+    fn row(path: &str) -> FileRow {
+        FileRow { path: path.into(), library: None, input: None, sha256: path.to_uppercase(), wanted: Vec::new() }
+    }
+
+    #[test]
+    fn an_interrupted_line_is_cut_off_and_the_next_run_continues() {
+        let directory = tempfile::tempdir().unwrap();
+        let maker = maker_row(&Settings::default());
+        let begin = |past: &Past| Journal::begin(directory.path(), &maker, past, false).unwrap();
+        let journal = begin(&Past::default());
+        journal.file(&row("a")).unwrap();
+        journal.directories_of(Path::new("x/y/z")).unwrap();
+        drop(journal);
+        let path = directory.path().join(JOURNAL);
+        let whole = fs::read_to_string(&path).unwrap();
+        for cut in 1..whole.lines().last().unwrap().len() {
+            fs::write(&path, &whole[..whole.len() - cut]).unwrap();
+            let past = Past::read(directory.path(), Some(&maker)).unwrap();
+            assert!(past.is_interrupted && past.has(Path::new("a"), "A") && !past.has(Path::new("a"), "B"));
+            assert_eq!(past.directories.len(), 1, "{cut}");
+            drop(begin(&past));
+            let text = fs::read_to_string(&path).unwrap();
+            assert!(text.lines().all(|line| serde_json::from_str::<Line>(line).is_ok()), "{text}");
+        }
+    }
+
+    #[test]
+    fn rows_of_another_request_are_not_current() {
+        let directory = tempfile::tempdir().unwrap();
+        let maker = maker_row(&Settings::default());
+        Journal::begin(directory.path(), &maker, &Past::default(), false).unwrap().file(&row("a")).unwrap();
+        let other = maker_row(&Settings { targets: vec!["gfx1031".to_owned()], ..Settings::default() });
+        for (asked, expected) in [(&maker, true), (&other, false)] {
+            let past = Past::read(directory.path(), Some(asked)).unwrap();
+            assert_eq!(past.files[Path::new("a")], [(row("a"), expected)]);
+        }
+    }
+
+    #[test]
+    fn paths_out_of_the_destination_are_damage() {
+        let directory = tempfile::tempdir().unwrap();
+        for path in ["../a", "/etc/passwd", "a/../../b"] {
+            let line = serde_json::to_string(&Line::File(row(path))).unwrap();
+            fs::write(directory.path().join(JOURNAL), format!("{line}\n")).unwrap();
+            assert_eq!(Past::read(directory.path(), None).unwrap_err().code, codes::MALFORMED, "{path}");
+        }
+        fs::write(directory.path().join(JOURNAL), "text\n").unwrap();
+        assert_eq!(Past::read(directory.path(), None).unwrap_err().code, codes::MALFORMED);
+    }
+
+    #[test]
+    fn one_run_at_a_time() {
+        let directory = tempfile::tempdir().unwrap();
+        let held = lock(directory.path()).unwrap();
+        assert!(lock(directory.path()).unwrap_err().to_string().contains("another `hotswap serve`"));
+        drop(held);
+        lock(directory.path()).unwrap();
+    }
+}

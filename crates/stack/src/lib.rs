@@ -1,0 +1,36 @@
+//! One more GPU for installed ROCm libraries: which files of a tree need code for it, and the tree that has them.
+//!
+//! | step | module |
+//! | --- | --- |
+//! | rules | [`rules`]: for each library its files, by `pattern`, as one table |
+//! | look | `tree`: the files below the roots; `stock`: the targets of the code in them |
+//! | plan | `source`: the GPU that a target is served from; [`plan`]: an action for each file, refusals by library |
+//! | write | `tensile`: indices for other names; [`serve`]: the actions, through a [`Maker`]; [`manifest`]: what was written, and from what; [`environment`] |
+//! | later | [`check`]: what is stale; [`undo`]: removes what was written |
+//!
+//! Invariants: nothing is written outside of the destination, and no root is in it. A library is served as a whole or
+//! not at all. A file gets its name only after its hash is in the journal, so that an interrupted run is continued or
+//! undone. A second run changes nothing.
+//!
+//! Absent on purpose: making code objects (the command's maker calls `hotswap-pipeline`); files chosen by a table that
+//! is compiled into the host library (AOTriton), whose rows say so; databases of kernels (MIOpen).
+
+pub mod check;
+pub mod environment;
+pub mod hash;
+mod journal;
+pub mod manifest;
+mod pattern;
+pub mod plan;
+pub mod rules;
+pub mod serve;
+mod source;
+mod stock;
+mod tensile;
+mod tree;
+pub mod undo;
+
+pub use plan::{Action, Content, LibraryPlan, NameMode, Plan, Settings, Wanted};
+pub use serve::{Made, Maker, Served, ServedLibrary, serve};
+pub use stock::{Stock, targets_of};
+pub use tree::{Tree, read as read_tree};

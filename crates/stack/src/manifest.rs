@@ -1,0 +1,156 @@
+//! The manifest of a served tree: each output with the hash of its input and its own, in JSON.
+//!
+//! Invariants: it is written when the tree is complete; until then the journal has the same rows. It holds no time and
+//! no order of threads, so that the same request gives the same bytes.
+
+use crate::plan::{Settings, Wanted};
+use hotswap_report::{Diagnostic, codes};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// Its name in the destination.
+pub const MANIFEST: &str = "hotswap-manifest.json";
+/// The version of its form.
+const SCHEMA: u32 = 1;
+
+/// An output that was written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileRow {
+    /// Its path below the destination.
+    pub path: PathBuf,
+    /// The library that it belongs to; none for files about the tree itself.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub library: Option<String>,
+    /// The input, and the SHA-256 of its content.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub input: Option<Input>,
+    /// SHA-256 of its content.
+    pub sha256: String,
+    /// The targets that were asked for, with their sources; none for a copy.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub wanted: Vec<Wanted>,
+}
+
+/// The input of an output.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Input {
+    /// Its path.
+    pub path: PathBuf,
+    /// SHA-256 of its content.
+    pub sha256: String,
+}
+
+/// A link that was made.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct LinkRow {
+    /// Its path below the destination.
+    pub path: PathBuf,
+    /// Its text.
+    pub to: PathBuf,
+}
+
+/// A library that is not served.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefusedRow {
+    /// Its name.
+    pub library: String,
+    /// The reasons, each as one line.
+    pub reasons: Vec<String>,
+}
+
+/// The settings that outputs depend on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Maker {
+    /// Version of HotSwap.
+    pub hotswap: String,
+    /// Its build.
+    pub identity: String,
+    /// The request.
+    pub settings: Settings,
+}
+
+/// The manifest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// The version of its form.
+    pub schema: u32,
+    /// The settings that outputs depend on.
+    #[serde(flatten)]
+    pub maker: Maker,
+    /// The roots of the inputs.
+    pub roots: Vec<PathBuf>,
+    /// Each target with its source; in mode `source`, the name that the host sees.
+    pub wanted: Vec<Wanted>,
+    /// The outputs.
+    pub files: Vec<FileRow>,
+    /// The links.
+    pub links: Vec<LinkRow>,
+    /// Directories that were made, the outer ones first.
+    pub directories: Vec<PathBuf>,
+    /// The libraries that are not served.
+    pub refused: Vec<RefusedRow>,
+}
+
+impl Manifest {
+    /// The manifest of a complete tree.
+    pub(crate) fn new(maker: Maker, roots: &[PathBuf], wanted: &[Wanted]) -> Self {
+        Self {
+            schema: SCHEMA,
+            maker,
+            roots: roots.to_vec(),
+            wanted: wanted.to_vec(),
+            files: Vec::new(),
+            links: Vec::new(),
+            directories: Vec::new(),
+            refused: Vec::new(),
+        }
+    }
+
+    /// Reads the manifest of a destination; `None` where there is none.
+    ///
+    /// # Errors
+    /// [`codes::CANNOT_READ`], [`codes::MALFORMED`], and [`codes::UNKNOWN_FORMAT`] for a later version of its form.
+    pub fn read(destination: &Path) -> Result<Option<Self>, Diagnostic> {
+        let path = destination.join(MANIFEST);
+        if path.symlink_metadata().is_err() {
+            return Ok(None);
+        }
+        let text = hotswap_files::read(&path)?;
+        let damaged = |error: serde_json::Error| Diagnostic::error(codes::MALFORMED, error.to_string()).in_file(&path);
+        let value: serde_json::Value = serde_json::from_slice(&text).map_err(damaged)?;
+        if value["schema"] != SCHEMA {
+            let what = format!("schema {} of the manifest", value["schema"]);
+            return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, what).in_file(&path));
+        }
+        let manifest: Self = serde_json::from_value(value).map_err(damaged)?;
+        manifest.check_paths().map_err(|error| error.in_file(&path))?;
+        Ok(Some(manifest))
+    }
+
+    /// Paths that lead out of the destination are damage: they would be removed.
+    fn check_paths(&self) -> Result<(), Diagnostic> {
+        let files = self.files.iter().map(|row| &row.path).chain(self.links.iter().map(|row| &row.path));
+        files.chain(&self.directories).try_for_each(|path| check_path(path))
+    }
+
+    /// Its text.
+    ///
+    /// # Errors
+    /// [`codes::CANNOT_WRITE`] for paths that are no text.
+    pub(crate) fn to_text(&self) -> Result<String, Diagnostic> {
+        let text = serde_json::to_string_pretty(self);
+        text.map(|text| text + "\n").map_err(|error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string()))
+    }
+
+    /// The outputs that do not belong to a library.
+    pub fn is_own(row: &FileRow) -> bool {
+        row.library.is_none()
+    }
+}
+
+/// Refuses a path that leads out of the destination.
+pub(crate) fn check_path(path: &Path) -> Result<(), Diagnostic> {
+    let is_inside = path.components().all(|part| matches!(part, std::path::Component::Normal(_)));
+    let what = || format!("the path `{}` leads out of the destination", path.display());
+    if is_inside { Ok(()) } else { Err(Diagnostic::error(codes::MALFORMED, what())) }
+}

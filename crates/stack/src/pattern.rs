@@ -1,0 +1,74 @@
+//! Patterns of names in the table of rules: `*` is any text without `/`, `{gpu}` the name of a processor.
+//!
+//! A processor's name may be followed by features, as in `gfx90a-xnack+`.
+
+/// Whether the name matches; the processor's name where the pattern has its place.
+pub(crate) fn matches<'n>(pattern: &str, name: &'n str) -> Option<Option<&'n str>> {
+    if let Some(rest) = pattern.strip_prefix('*') {
+        let ends = name.char_indices().map(|(at, _)| at).chain([name.len()]);
+        // The longest text first: a processor's name is at the end of a file's name.
+        let mut ends: Vec<usize> = ends.take_while(|end| !name[..*end].contains('/')).collect();
+        ends.reverse();
+        return ends.into_iter().find_map(|end| matches(rest, &name[end..]));
+    }
+    if let Some(rest) = pattern.strip_prefix("{gpu}") {
+        let processor = processor(name)?;
+        let features = features(&name[processor.len()..]);
+        let ends = [features, 0].into_iter().map(|extra| processor.len() + extra);
+        return ends.into_iter().find_map(|end| matches(rest, &name[end..])).map(|_| Some(processor));
+    }
+    match (pattern.chars().next(), name.chars().next()) {
+        (None, None) => Some(None),
+        (Some(wanted), Some(found)) if wanted == found => {
+            matches(&pattern[wanted.len_utf8()..], &name[found.len_utf8()..])
+        }
+        _ => None,
+    }
+}
+
+/// The processor's name at the beginning: `gfx` and digits, hexadecimal ones in the last place.
+fn processor(text: &str) -> Option<&str> {
+    let digits = text.strip_prefix("gfx")?;
+    let length = digits.bytes().position(|byte| !matches!(byte, b'0'..=b'9' | b'a'..=b'f')).unwrap_or(digits.len());
+    (length >= 3).then(|| &text[..3 + length])
+}
+
+/// The length of the features at the beginning.
+fn features(text: &str) -> usize {
+    let one = |text: &str| {
+        let name = text.strip_prefix(['-', ':'])?;
+        let name = name.strip_prefix("xnack").or_else(|| name.strip_prefix("sramecc"))?;
+        name.strip_prefix(['+', '-']).map(str::len)
+    };
+    let mut rest = text;
+    while let Some(length) = one(rest) {
+        rest = &rest[rest.len() - length..];
+    }
+    text.len() - rest.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::matches;
+
+    #[test]
+    fn the_place_of_the_gpu_is_found() {
+        for (pattern, name, gpu) in [
+            ("*_{gpu}.co", "TensileLibrary_Type_HH_gfx1030.co", Some(Some("gfx1030"))),
+            ("*_{gpu}.hsaco", "TensileLibrary_Type_HH_fallback_gfx90a-xnack+.hsaco", Some(Some("gfx90a"))),
+            ("Kernels.so-000-{gpu}.hsaco", "Kernels.so-000-gfx90a-xnack-.hsaco", Some(Some("gfx90a"))),
+            ("*_{gpu}.co", "a_gfx1030_b_gfx1031.co", Some(Some("gfx1031"))),
+            ("*.dat", "TensileLibrary_Type_HH_fallback.dat", Some(None)),
+            ("librocblas.so*", "librocblas.so.5.2", Some(None)),
+            ("rocblas/*/library", "rocblas/5/library", Some(None)),
+            ("rocblas/*/library", "rocblas/5/x/library", None),
+            ("*_{gpu}.co", "TensileLibrary_lazy.co", None),
+            ("*_{gpu}.co", "x_gfx12.co", None),
+            ("*_{gpu}.co", "x_gfx1030.con", None),
+            ("", "", Some(None)),
+            ("*", "ä", Some(None)),
+        ] {
+            assert_eq!(matches(pattern, name), gpu, "{pattern} {name}");
+        }
+    }
+}

@@ -1,0 +1,387 @@
+//! The plan: an action for each file that the served tree needs, by library.
+//!
+//! Invariants: the plan depends on the tree alone, not on the destination. A library whose files are not understood has
+//! no actions. Where the host is shown the source's name, all targets of the request are served in each library that is
+//! served at all, because the name is shown for all of them.
+//!
+//! Absent on purpose: reading code objects. What is refused for their sake is found when they are made.
+
+use crate::rules::{self, Kind, Match, OTHER};
+use crate::source;
+use crate::stock::Stock;
+use crate::tree::Tree;
+use hotswap_report::{Diagnostic, codes};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// The name of the GPU that the host libraries see.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NameMode {
+    /// The source's: files keep their names.
+    #[default]
+    Source,
+    /// The GPU's own: files and indices are renamed.
+    Own,
+}
+
+/// The request.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settings {
+    /// The GPUs to serve.
+    pub targets: Vec<String>,
+    /// The requested source.
+    pub from: Option<String>,
+    /// The name that the host sees.
+    pub names: NameMode,
+    /// Further GPUs whose files are copied.
+    pub keep: Vec<String>,
+    /// Allows experimental pairs.
+    pub experimental: bool,
+    /// Leaves out kernels that fail a check of their pair.
+    pub leave_out_kernels: bool,
+}
+
+/// A target and its source.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Wanted {
+    /// The GPU to serve.
+    pub target: String,
+    /// The GPU that the code was compiled for.
+    pub source: String,
+}
+
+/// The content of an output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Content {
+    /// Code for these targets is added to that of the file.
+    Served(Vec<Wanted>),
+    /// Code for this target in the place of its source's, under a name of its own.
+    Alone(Wanted),
+    /// An index for this target, made from its source's.
+    Index(Wanted),
+    /// The file's own.
+    Copied,
+}
+
+impl Content {
+    /// The targets that the file gets code or names for.
+    pub fn wanted(&self) -> &[Wanted] {
+        match self {
+            Self::Served(wanted) => wanted,
+            Self::Alone(wanted) | Self::Index(wanted) => std::slice::from_ref(wanted),
+            Self::Copied => &[],
+        }
+    }
+}
+
+/// One output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Action {
+    /// The input.
+    pub input: PathBuf,
+    /// The output, below the destination.
+    pub output: PathBuf,
+    /// The kind of the input.
+    pub kind: Kind,
+    /// The content.
+    pub content: Content,
+}
+
+/// The plan for one library.
+#[derive(Debug, Clone, Default)]
+pub struct LibraryPlan {
+    /// Its name; the path of the file for files of no known library.
+    pub name: String,
+    /// Its outputs, in the order of their paths.
+    pub actions: Vec<Action>,
+    /// Reasons why it is not served. It has no actions then.
+    pub refused: Vec<Diagnostic>,
+    /// Remarks about a library that is served.
+    pub warnings: Vec<Diagnostic>,
+    /// The state of a library that needs nothing, or gets nothing.
+    pub remark: Option<String>,
+    /// The variable and the directory of its data, below the destination.
+    pub data: Option<(&'static str, PathBuf)>,
+}
+
+/// The plan for a tree.
+#[derive(Debug, Clone, Default)]
+pub struct Plan {
+    /// Each target with its source.
+    pub wanted: Vec<Wanted>,
+    /// The libraries.
+    pub libraries: Vec<LibraryPlan>,
+    /// Links by path, and where they lead, both below the destination.
+    pub links: BTreeMap<PathBuf, PathBuf>,
+    /// Remarks about the tree.
+    pub problems: Vec<Diagnostic>,
+}
+
+/// The files of one library.
+#[derive(Default)]
+struct Library<'t> {
+    data: Vec<(&'t Path, &'t Path, Match)>,
+    hosts: Vec<(&'t Path, &'t Path, Kind, Stock)>,
+    refused: Vec<Diagnostic>,
+}
+
+impl Plan {
+    /// Plans to serve the targets of the request from a tree.
+    ///
+    /// # Errors
+    /// As for [`source`]: a target that no source in the tree can serve; [`codes::NOT_FOUND`] where the tree has no
+    /// device code.
+    pub fn new(tree: &Tree, settings: &Settings) -> Result<Self, Diagnostic> {
+        let mut libraries = BTreeMap::new();
+        let mut unserved = BTreeMap::new();
+        for (relative, path) in &tree.files {
+            match rules::unserved(path) {
+                // A build of such a library may have code of its own, which is served as any other.
+                Some(row) if !has_code(path) => {
+                    unserved.insert(row.library, row.why);
+                }
+                _ => sort(relative, path, &mut libraries),
+            }
+        }
+        if libraries.is_empty() && unserved.is_empty() {
+            return Err(Diagnostic::error(codes::NOT_FOUND, "no library with device code is below the roots")
+                .advise("name the directory of the ROCm libraries by --root"));
+        }
+        let has: Vec<BTreeSet<String>> = libraries.values().map(Library::processors).collect();
+        let unknown = settings.keep.iter().find(|gpu| !has.iter().any(|library| library.contains(*gpu)));
+        if let Some(gpu) = unknown {
+            let what = format!("no library below the roots has code for `{gpu}`, which is to be kept");
+            return Err(Diagnostic::error(codes::UNKNOWN_TARGET, what));
+        }
+        let choose = |target: &String| {
+            let source = source::choose(target, settings.from.as_deref(), &has, settings.experimental)?.to_owned();
+            Ok(Wanted { target: target.clone(), source })
+        };
+        let wanted = settings.targets.iter().map(choose).collect::<Result<Vec<_>, Diagnostic>>()?;
+        let plans = libraries.into_iter().map(|(name, library)| library.plan(name, &wanted, settings));
+        let mut plan = Self { libraries: plans.collect(), wanted, ..Self::default() };
+        plan.libraries.extend(unserved.into_iter().map(|(name, why)| LibraryPlan {
+            name: name.to_owned(),
+            remark: Some(format!("not served: {why}")),
+            ..LibraryPlan::default()
+        }));
+        plan.problems.clone_from(&tree.unread);
+        plan.problems.extend(plan.libraries.iter().flat_map(|library| library.warnings.clone()));
+        plan.links = plan.links(tree);
+        Ok(plan)
+    }
+
+    /// The outputs of all libraries.
+    pub fn actions(&self) -> impl Iterator<Item = &Action> {
+        self.libraries.iter().flat_map(|library| &library.actions)
+    }
+
+    /// The links that lead to an output, or to a directory with one.
+    fn links(&self, tree: &Tree) -> BTreeMap<PathBuf, PathBuf> {
+        let outputs: BTreeSet<&Path> = self.actions().map(|action| action.output.as_path()).collect();
+        let is_output = |to: &Path| outputs.range(to..).next().is_some_and(|output| output.starts_with(to));
+        let leads = |to: &PathBuf| {
+            let mut to = to;
+            // As many steps as there are links, so that a cycle ends.
+            for _ in 0..tree.links.len() {
+                let Some(next) = tree.links.get(to) else { break };
+                to = next;
+            }
+            is_output(to)
+        };
+        let is_free = |link: &Path| !is_output(link);
+        let kept = tree.links.iter().filter(|(link, to)| leads(to) && is_free(link));
+        kept.map(|(link, to)| (link.clone(), to.clone())).collect()
+    }
+}
+
+fn has_code(path: &Path) -> bool {
+    Stock::of(path).is_ok_and(|stock| stock.is_some_and(|stock| !stock.containers.is_empty()))
+}
+
+/// Gives a file to its library.
+fn sort<'t>(relative: &'t Path, path: &'t Path, libraries: &mut BTreeMap<String, Library<'t>>) {
+    let Some(found) = rules::find(path, relative) else { return };
+    let rule = found.rule();
+    if !matches!(rule.kind, Kind::FatBinary | Kind::Host) {
+        libraries.entry(rule.library.to_owned()).or_default().data.push((relative, path, found));
+        return;
+    }
+    if let Some(library) = rules::data_directory(path) {
+        let what = format!("{library} is not known to have a file of that name");
+        let refused = Diagnostic::error(codes::NOT_SERVED, what).in_file(path);
+        let refused =
+            refused.advise("report it with the version of the library; move the file away if it is none of its");
+        libraries.entry(library.to_owned()).or_default().refused.push(refused);
+        return;
+    }
+    let name = || if rule.library == OTHER { relative.display().to_string() } else { rule.library.to_owned() };
+    match Stock::of(path) {
+        Ok(Some(stock)) if stock.is_linked && (rule.kind == Kind::Host || !stock.containers.is_empty()) => {
+            libraries.entry(name()).or_default().hosts.push((relative, path, rule.kind, stock));
+        }
+        Ok(_) => {}
+        Err(error) => libraries.entry(name()).or_default().refused.push(error),
+    }
+}
+
+impl Library<'_> {
+    /// The processors that it has code for: in its data, where it has any.
+    fn processors(&self) -> BTreeSet<String> {
+        let code = self.data.iter().filter(|(_, _, found)| found.rule().kind != Kind::Shared);
+        let in_data: BTreeSet<String> = code.filter_map(|(_, _, found)| found.gpu.clone()).collect();
+        if in_data.is_empty() {
+            return self.hosts.iter().flat_map(|(.., stock)| stock.processors()).map(str::to_owned).collect();
+        }
+        in_data
+    }
+
+    fn plan(self, name: String, wanted: &[Wanted], settings: &Settings) -> LibraryPlan {
+        let has_data = !self.data.is_empty();
+        let processors = self.processors();
+        let plan = LibraryPlan { name, ..LibraryPlan::default() };
+        let remark = |text: String| LibraryPlan { remark: Some(text), ..plan.clone() };
+        let refuse = |refused: Vec<Diagnostic>| LibraryPlan { refused, ..plan.clone() };
+        if wanted.iter().all(|row| self.is_there(&row.target, &processors)) {
+            return remark("has code for it already".to_owned());
+        }
+        if !wanted.iter().any(|row| processors.contains(&row.source)) {
+            let sources: BTreeSet<&str> = wanted.iter().map(|row| row.source.as_str()).collect();
+            let sources: Vec<&str> = sources.into_iter().collect();
+            return remark(format!("has nothing for {}, so there is nothing to serve from", sources.join(", ")));
+        }
+        if !self.refused.is_empty() {
+            return refuse(self.refused);
+        }
+        if has_data && self.hosts.is_empty() {
+            return refuse(vec![without_host(&plan.name)]);
+        }
+        let directories: BTreeSet<&Path> = self.data.iter().map(|(_, _, found)| found.directory.as_path()).collect();
+        if let (Some(first), Some(last)) = (directories.first(), directories.last())
+            && first != last
+        {
+            return refuse(vec![two_versions(&plan.name, first, last)]);
+        }
+        if settings.names == NameMode::Own && has_data && plan.name != OWN_NAMES {
+            return refuse(vec![not_renamed(&plan.name)]);
+        }
+        let is_alone = !has_data && rules::has_data(&plan.name);
+        let absent = wanted.iter().filter(|row| !processors.contains(&row.source) && !processors.contains(&row.target));
+        let mut warnings: Vec<Diagnostic> = absent.map(|row| without_source(&plan.name, row)).collect();
+        warnings.extend(is_alone.then(|| without_data(&plan.name)));
+        let data = self.data.first().and_then(|(_, _, found)| Some((found.rule().variable?, found.directory.clone())));
+        let mut actions = match settings.names {
+            NameMode::Source => self.data_actions(wanted, settings),
+            NameMode::Own => self.renamed_data_actions(wanted, settings),
+        };
+        actions.extend(self.hosts.into_iter().map(|(relative, path, kind, stock)| Action {
+            input: path.to_owned(),
+            output: relative.to_owned(),
+            kind,
+            content: if stock.containers.is_empty() { Content::Copied } else { Content::Served(wanted.to_vec()) },
+        }));
+        actions.sort_by(|one, other| one.output.cmp(&other.output));
+        LibraryPlan { actions, data, warnings, ..plan }
+    }
+
+    /// Whether it has all code for a target.
+    fn is_there(&self, target: &str, processors: &BTreeSet<String>) -> bool {
+        let hosts = || self.hosts.iter().filter(|(.., stock)| !stock.containers.is_empty());
+        let in_hosts = hosts().all(|(.., stock)| stock.serves(target));
+        if self.data.is_empty() {
+            in_hosts && hosts().next().is_some()
+        } else {
+            processors.contains(target) && in_hosts
+        }
+    }
+
+    fn data_actions(&self, wanted: &[Wanted], settings: &Settings) -> Vec<Action> {
+        let action = |(relative, path, found): &(&Path, &Path, Match)| {
+            let kind = found.rule().kind;
+            let is_code = matches!(kind, Kind::Container | Kind::CodeObject);
+            let of_gpu = |row: &&Wanted| found.gpu.as_ref().is_none_or(|gpu| *gpu == row.source);
+            let rows: Vec<Wanted> = wanted.iter().filter(of_gpu).cloned().collect();
+            let is_kept = found.gpu.as_ref().is_some_and(|gpu| settings.keep.contains(gpu));
+            let content = match (rows.is_empty(), is_code) {
+                (true, _) if !is_kept => return None,
+                (false, true) => Content::Served(rows),
+                _ => Content::Copied,
+            };
+            Some(Action { input: path.to_path_buf(), output: relative.to_path_buf(), kind, content })
+        };
+        self.data.iter().filter_map(action).collect()
+    }
+
+    /// The files of each target under names of their own, and the shared ones.
+    fn renamed_data_actions(&self, wanted: &[Wanted], settings: &Settings) -> Vec<Action> {
+        let mut actions = Vec::new();
+        for (relative, path, found) in &self.data {
+            let kind = found.rule().kind;
+            let action = |output: PathBuf, content| Action { input: path.to_path_buf(), output, kind, content };
+            let is_kept = found.gpu.as_ref().is_none_or(|gpu| settings.keep.contains(gpu));
+            if is_kept {
+                actions.push(action(relative.to_path_buf(), Content::Copied));
+            }
+            for row in wanted.iter().filter(|row| found.gpu.as_ref() == Some(&row.source)) {
+                let content = match kind {
+                    Kind::Container | Kind::CodeObject => Content::Alone(row.clone()),
+                    Kind::Index => Content::Index(row.clone()),
+                    Kind::FatBinary | Kind::Host | Kind::Shared => Content::Copied,
+                };
+                actions.push(action(rename(relative, row), content));
+            }
+        }
+        actions
+    }
+}
+
+/// The library whose indices are known well enough to be rewritten.
+const OWN_NAMES: &str = "rocBLAS";
+
+/// The variable of a library names one directory.
+fn two_versions(library: &str, first: &Path, last: &Path) -> Diagnostic {
+    let what = format!("its data files are in two directories, {} and {}", first.display(), last.display());
+    Diagnostic::error(codes::NOT_SERVED, what).in_entry(library).advise("serve each version into its own --dest")
+}
+
+fn without_source(library: &str, row: &Wanted) -> Diagnostic {
+    let what = format!("it has no code for {}, so {} is not served by it", row.source, row.target);
+    Diagnostic::warning(codes::NOT_SERVED, what).in_entry(library).advise("choose another source by --from")
+}
+
+fn not_renamed(library: &str) -> Diagnostic {
+    let what = "its indices cannot be rewritten for another name: they number the solutions of all GPUs together";
+    Diagnostic::error(codes::NOT_SERVED, what).in_entry(library).advise("serve it with --names source")
+}
+
+/// The path with another name of the GPU: in the file's name, or in that of its directory.
+fn rename(path: &Path, wanted: &Wanted) -> PathBuf {
+    let change = |name: &std::ffi::OsStr| name.to_string_lossy().replace(&wanted.source, &wanted.target);
+    let (parent, name) = (path.parent().unwrap_or(Path::new("")), path.file_name().unwrap_or_default());
+    if name.to_string_lossy().contains(&wanted.source) {
+        return path.with_file_name(change(name));
+    }
+    parent.with_file_name(parent.file_name().map(change).unwrap_or_default()).join(name)
+}
+
+/// HIP ends the process where a host library's own kernels are missing.
+fn without_host(library: &str) -> Diagnostic {
+    let hosts = rules::RULES.iter().filter(|rule| rule.library == library && rule.kind == Kind::Host);
+    let names: Vec<&str> = hosts.map(|rule| rule.file.trim_end_matches('*')).collect();
+    let names = names.join(", ");
+    let what = format!("its data files are below the roots, and its host library ({names}) is not");
+    let advice = format!(
+        "add {names} by --root: without code for the GPU in it, programs end by a segmentation fault at the first kernel"
+    );
+    Diagnostic::error(codes::NOT_SERVED, what).in_entry(library).advise(advice)
+}
+
+fn without_data(library: &str) -> Diagnostic {
+    let rules = rules::RULES.iter().filter(|rule| rule.library == library);
+    let directory = rules.flat_map(|rule| rule.directories).next().copied().unwrap_or_default();
+    let what = format!("its host library is below the roots, and its data files ({directory}) are not");
+    let advice = "add that directory by --root: most kernels of the library are in its files";
+    Diagnostic::warning(codes::NOT_SERVED, what).in_entry(library).advise(advice)
+}

@@ -1,0 +1,299 @@
+//! The files of each library that have or choose code for a GPU: one table.
+//!
+//! A row is a class of files: where they are, the place of the GPU in their names, what is in them, and how the host
+//! library uses the name. The first row that matches a file is the file's. Files that are no library's and have fat
+//! binaries are the last row's.
+//!
+//! The evidence: the packages of Debian experimental, version 7.2.4, in which the files were listed and read; sources of
+//! ROCm by repository and file.
+
+use crate::pattern::matches;
+use std::path::{Path, PathBuf};
+
+/// The kind of a file's content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// A program or library with fat binaries.
+    FatBinary,
+    /// A host library that chooses other files by the name of the GPU, with or without fat binaries.
+    Host,
+    /// A fat binary in a file of its own.
+    Container,
+    /// One code object in a file of its own.
+    CodeObject,
+    /// A description of code objects, which names the GPU.
+    Index,
+    /// The same file for all GPUs.
+    Shared,
+}
+
+/// One class of files.
+#[derive(Debug)]
+pub struct Rule {
+    /// The library as its users know it.
+    pub library: &'static str,
+    /// The last parts of the directory's path; none for any directory. `*` and `{gpu}` as in `file`.
+    pub directories: &'static [&'static str],
+    /// The name; `*` is any text, `{gpu}` the place of the GPU's name.
+    pub file: &'static str,
+    /// The content.
+    pub kind: Kind,
+    /// How the host library uses the name of the GPU.
+    pub name_use: &'static str,
+    /// The variable that names the directory of such files to the host library.
+    pub variable: Option<&'static str>,
+    /// Where this was seen.
+    pub evidence: &'static str,
+}
+
+/// A library that cannot be served by files.
+#[derive(Debug)]
+pub struct Unserved {
+    /// The library as its users know it.
+    pub library: &'static str,
+    /// As [`Rule::directories`].
+    pub directories: &'static [&'static str],
+    /// As [`Rule::file`].
+    pub file: &'static str,
+    /// The reason, and what happens on the GPU.
+    pub why: &'static str,
+}
+
+const ROCBLAS_DATA: &[&str] =
+    &["rocblas/library", "rocblas/*/library", "rocblas/library/{gpu}", "rocblas/*/library/{gpu}"];
+const HIPBLASLT_DATA: &[&str] = &["hipblaslt/library", "hipblaslt/library/{gpu}"];
+const HIPSPARSELT_DATA: &[&str] = &["hipsparselt/library", "hipsparselt/library/{gpu}"];
+const ROCBLAS_PATH: Option<&str> = Some("ROCBLAS_TENSILE_LIBPATH");
+const HIPBLASLT_PATH: Option<&str> = Some("HIPBLASLT_TENSILE_LIBPATH");
+const HIPSPARSELT_PATH: Option<&str> = Some("ROCSPARSELT_TENSILE_LIBPATH");
+const LIBRARIES: Option<&str> = Some("LD_LIBRARY_PATH");
+
+const LOADED_BY_NAME: &str = "opens the file with the GPU's name at its end";
+const NAMED_IN_INDEX: &str = "opens TensileLibrary_lazy_GPU.dat, which names the other files";
+const BY_RUNTIME: &str = "not at all: the HIP runtime takes the entry for the GPU";
+const BY_TABLE: &str = "chooses kernels by a table of names that is compiled in";
+const ROCBLAS_SOURCE: &str =
+    "Debian's librocblas5; rocblas/library/src/tensile_host.cpp, Tensile/PlaceholderLibrary.hpp";
+const HIPBLASLT_SOURCE: &str =
+    "Debian's libhipblaslt1; hipblaslt/library/src/amd_detail/rocblaslt/src/tensile_host.cpp";
+const HIPSPARSELT_SOURCE: &str =
+    "hipsparselt/library/src/hcc_detail/rocsparselt/src/tensile_host.cpp; no package was opened";
+
+const fn data(
+    library: (&'static str, &'static [&'static str], Option<&'static str>, &'static str),
+    file: &'static str,
+    kind: Kind,
+    name_use: &'static str,
+) -> Rule {
+    let (library, directories, variable, evidence) = library;
+    Rule { library, directories, file, kind, name_use, variable, evidence }
+}
+
+const fn host(library: &'static str, file: &'static str, name_use: &'static str, evidence: &'static str) -> Rule {
+    Rule { library, directories: &[], file, kind: Kind::Host, name_use, variable: LIBRARIES, evidence }
+}
+
+const fn fat(library: &'static str, file: &'static str, name_use: &'static str, evidence: &'static str) -> Rule {
+    Rule { library, directories: &[], file, kind: Kind::FatBinary, name_use, variable: LIBRARIES, evidence }
+}
+
+type Data = (&'static str, &'static [&'static str], Option<&'static str>, &'static str);
+const ROCBLAS: Data = ("rocBLAS", ROCBLAS_DATA, ROCBLAS_PATH, ROCBLAS_SOURCE);
+const HIPBLASLT: Data = ("hipBLASLt", HIPBLASLT_DATA, HIPBLASLT_PATH, HIPBLASLT_SOURCE);
+const HIPSPARSELT: Data = ("hipSPARSELt", HIPSPARSELT_DATA, HIPSPARSELT_PATH, HIPSPARSELT_SOURCE);
+
+/// Name of the library in the last row.
+pub const OTHER: &str = "other";
+
+/// Every class of files, the more special ones first.
+#[rustfmt::skip]
+pub const RULES: &[Rule] = &[
+    data(ROCBLAS, "*{gpu}.co", Kind::Container, LOADED_BY_NAME),
+    data(ROCBLAS, "*{gpu}.hsaco", Kind::CodeObject, LOADED_BY_NAME),
+    data(ROCBLAS, "*{gpu}.dat", Kind::Index, NAMED_IN_INDEX),
+    data(ROCBLAS, "*{gpu}.yaml", Kind::Index, NAMED_IN_INDEX),
+    data(ROCBLAS, "*.dat", Kind::Shared, NAMED_IN_INDEX),
+    data(ROCBLAS, "*.yaml", Kind::Shared, NAMED_IN_INDEX),
+    data(ROCBLAS, "TensileManifest.txt", Kind::Shared, "not at all"),
+    host("rocBLAS", "librocblas.so*", "looks for files of that name, and chooses gemv instead of GEMM by a table", ROCBLAS_SOURCE),
+    data(HIPBLASLT, "*{gpu}.co", Kind::Container, LOADED_BY_NAME),
+    data(HIPBLASLT, "*{gpu}.hsaco", Kind::CodeObject, LOADED_BY_NAME),
+    data(HIPBLASLT, "*{gpu}.dat", Kind::Index, NAMED_IN_INDEX),
+    data(HIPBLASLT, "hipblasltTransform.hsaco", Kind::Container, BY_RUNTIME),
+    data(HIPBLASLT, "*.dat", Kind::Shared, "looks for the name in hipblasltExtOpLibrary.dat"),
+    data(HIPBLASLT, "TensileManifest.txt", Kind::Shared, "not at all"),
+    host("hipBLASLt", "libhipblaslt.so*", "looks for files of that name; it has no code of its own", HIPBLASLT_SOURCE),
+    data(HIPSPARSELT, "*{gpu}.co", Kind::Container, LOADED_BY_NAME),
+    data(HIPSPARSELT, "*{gpu}.hsaco", Kind::CodeObject, LOADED_BY_NAME),
+    data(HIPSPARSELT, "*{gpu}.dat", Kind::Index, NAMED_IN_INDEX),
+    data(HIPSPARSELT, "*.dat", Kind::Shared, NAMED_IN_INDEX),
+    host("hipSPARSELt", "libhipsparselt.so*", "looks for files of that name", HIPSPARSELT_SOURCE),
+    fat("rocSPARSE", "librocsparse.so*", BY_TABLE, "Debian's librocsparse1; the table is rocPRIM's"),
+    fat("rocSOLVER", "librocsolver.so*", BY_TABLE, "rocSOLVER contains rocPRIM's table"),
+    fat("rocRAND", "librocrand.so*", BY_TABLE, "Debian's librocrand1; rocrand/library/src/rng/config_types.hpp"),
+    fat("rocFFT", "librocfft.so*", "compiles its kernels at run time for that name", "Debian's librocfft0"),
+    fat("RCCL", "librccl.so*", "tunes by prefixes of the name", "Debian's librccl1; rccl/src/graph/tuning.cc"),
+    fat("MIGraphX", "libmigraphx*.so*", "compiles its kernels at run time for that name", "Debian's migraphx-tools"),
+    fat("MAGMA", "libmagma.so*", BY_RUNTIME, "Debian's libmagma2-rocm"),
+    fat("RPP", "librpp.so*", BY_RUNTIME, "Debian's librpp2-hip"),
+    fat("ggml", "libggml-hip.so*", "tests for families of names", "Debian's libggml0-backend-hip"),
+    fat(OTHER, "*", "unknown to HotSwap", "any ELF file with fat binaries"),
+];
+
+/// Libraries that files alone cannot serve.
+#[rustfmt::skip]
+pub const UNSERVED: &[Unserved] = &[
+    Unserved { library: "AOTriton", directories: &[], file: "libaotriton_v2.so*",
+               why: "which GPUs it supports is compiled into it, so its operators refuse the GPU whatever files it has" },
+    Unserved { library: "MIOpen", directories: &[], file: "libMIOpen.so*",
+               why: "it compiles its kernels at run time; its databases of finished kernels are not made, which costs time at first use" },
+    Unserved { library: "kpack", directories: &[], file: "*.kpack", why: "HotSwap cannot read these archives yet" },
+];
+
+/// A file's row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Match {
+    /// Its place in [`RULES`].
+    pub row: usize,
+    /// The GPU in its name or in its directory's.
+    pub gpu: Option<String>,
+    /// The directory of the library's files: without the part that names a GPU.
+    pub directory: PathBuf,
+}
+
+impl Match {
+    /// Its row.
+    pub fn rule(&self) -> &'static Rule {
+        &RULES[self.row]
+    }
+}
+
+/// The row of a file; the last row matches every file. The root may be inside of the directories that a row names, so
+/// these are matched with the whole path; `relative` is the path below the root.
+pub fn find(path: &Path, relative: &Path) -> Option<Match> {
+    let (directory, name) = split(path)?;
+    RULES.iter().enumerate().find_map(|(row, rule)| {
+        let in_directory = in_directories(rule.directories, directory)?;
+        let in_name = matches(rule.file, name)?;
+        let parent = relative.parent().unwrap_or(Path::new(""));
+        let library = if in_directory.is_some() { parent.parent().unwrap_or(parent) } else { parent };
+        let gpu = in_name.or(in_directory).map(str::to_owned);
+        Some(Match { row, gpu, directory: library.to_owned() })
+    })
+}
+
+/// The library whose directory of data a file is in, whatever its name.
+pub fn data_directory(path: &Path) -> Option<&'static str> {
+    let (directory, _) = split(path)?;
+    let rules = RULES.iter().filter(|rule| !rule.directories.is_empty());
+    rules.into_iter().find(|rule| in_directories(rule.directories, directory).is_some()).map(|rule| rule.library)
+}
+
+/// The library that files cannot serve, if the file is its.
+pub fn unserved(path: &Path) -> Option<&'static Unserved> {
+    let (directory, name) = split(path)?;
+    let is_its =
+        |row: &&Unserved| in_directories(row.directories, directory).is_some() && matches(row.file, name).is_some();
+    UNSERVED.iter().find(is_its)
+}
+
+fn split(path: &Path) -> Option<(&str, &str)> {
+    Some((path.parent()?.to_str()?, path.file_name()?.to_str()?))
+}
+
+/// Whether one of the patterns matches the last parts of the directory's path; the GPU in it.
+fn in_directories<'d>(patterns: &[&str], directory: &'d str) -> Option<Option<&'d str>> {
+    if patterns.is_empty() {
+        return Some(None);
+    }
+    patterns.iter().find_map(|pattern| {
+        let parts = pattern.matches('/').count();
+        let start = directory.rmatch_indices('/').nth(parts).map_or(0, |(at, _)| at + 1);
+        matches(pattern, &directory[start..])
+    })
+}
+
+/// Whether the library has files that its host library looks for by the name of the GPU.
+pub fn has_data(library: &str) -> bool {
+    RULES.iter().any(|rule| rule.library == library && !rule.directories.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(path: &str) -> (&'static str, Kind, Option<String>) {
+        let found = find(Path::new(path), Path::new(path)).unwrap();
+        (found.rule().library, found.rule().kind, found.gpu)
+    }
+
+    #[test]
+    fn files_of_packages_have_the_row_of_their_library() {
+        let gfx1030 = || Some("gfx1030".to_owned());
+        for (path, library, kind, gpu) in [
+            ("lib/x/rocblas/5/library/TensileLibrary_lazy_gfx1030.dat", "rocBLAS", Kind::Index, gfx1030()),
+            ("lib/rocblas/library/Kernels.so-000-gfx1030.hsaco", "rocBLAS", Kind::CodeObject, gfx1030()),
+            ("lib/rocblas/library/TensileLibrary_Type_HH_gfx1030.co", "rocBLAS", Kind::Container, gfx1030()),
+            ("lib/rocblas/library/TensileLibrary_Type_HH_fallback.dat", "rocBLAS", Kind::Shared, None),
+            ("lib/rocblas/library/gfx1030/TensileLibrary.dat", "rocBLAS", Kind::Shared, gfx1030()),
+            ("hipblaslt/library/hipblasltTransform.hsaco", "hipBLASLt", Kind::Container, None),
+            ("hipblaslt/library/extop_gfx1100.co", "hipBLASLt", Kind::Container, Some("gfx1100".to_owned())),
+            ("lib/librocblas.so.5.2", "rocBLAS", Kind::Host, None),
+            ("librocrand.so.1.1", "rocRAND", Kind::FatBinary, None),
+            ("bin/program", OTHER, Kind::FatBinary, None),
+            ("elsewhere/TensileLibrary_lazy_gfx1030.dat", OTHER, Kind::FatBinary, None),
+        ] {
+            assert_eq!(row(path), (library, kind, gpu), "{path}");
+        }
+        let path = Path::new("lib/rocblas/library/gfx1030/TensileLibrary.dat");
+        for (relative, directory) in
+            [(path.to_str().unwrap(), "lib/rocblas/library"), ("gfx1030/x.dat", ""), ("x.dat", "")]
+        {
+            let found = find(path, Path::new(relative)).unwrap();
+            assert_eq!((found.rule().library, found.directory.to_str()), ("rocBLAS", Some(directory)));
+        }
+    }
+
+    #[test]
+    fn files_that_no_row_knows_belong_to_their_directory() {
+        let path = Path::new("rocblas/library/TensileLibrary_gfx1030.new");
+        assert_eq!((row(path.to_str().unwrap()).0, data_directory(path)), (OTHER, Some("rocBLAS")));
+        assert_eq!(data_directory(Path::new("lib/librocblas.so.5")), None);
+        assert_eq!(unserved(Path::new("lib/libMIOpen.so.1.0")).unwrap().library, "MIOpen");
+        assert!(unserved(Path::new("lib/librocblas.so.5")).is_none());
+    }
+
+    /// The rows of the page's table.
+    fn page_rows() -> Vec<String> {
+        let mut libraries: Vec<&str> = RULES.iter().map(|rule| rule.library).collect();
+        libraries.dedup();
+        let served = libraries.into_iter().map(|library| {
+            let rules = || RULES.iter().filter(|rule| rule.library == library);
+            let files: Vec<String> = rules().map(|rule| format!("`{}`", rule.file)).collect();
+            let host = rules().find(|rule| matches!(rule.kind, Kind::Host | Kind::FatBinary)).unwrap();
+            let mut variables: Vec<String> =
+                rules().filter_map(|rule| rule.variable.map(|name| format!("`{name}`"))).collect();
+            variables.dedup();
+            format!("| {library} | {} | {} | {} |", files.join(", "), host.name_use, variables.join(", "))
+        });
+        let unserved =
+            UNSERVED.iter().map(|row| format!("| {} | `{}` | not served: {} | |", row.library, row.file, row.why));
+        served.chain(unserved).collect()
+    }
+
+    #[test]
+    fn the_page_has_the_table() {
+        let page = include_str!("../../../docs/serve.md");
+        let missing: Vec<String> = page_rows().into_iter().filter(|row| !page.contains(row)).collect();
+        assert!(missing.is_empty(), "docs/serve.md lacks:\n{}", missing.join("\n"));
+    }
+
+    #[test]
+    fn each_library_with_data_has_a_host_library() {
+        for rule in RULES.iter().filter(|rule| !rule.directories.is_empty()) {
+            let is_host = |row: &&Rule| row.library == rule.library && row.kind == Kind::Host;
+            assert!(RULES.iter().any(|row| is_host(&row)) && rule.variable.is_some(), "{}", rule.library);
+        }
+        assert_eq!(RULES.last().unwrap().library, OTHER);
+    }
+}

@@ -1,0 +1,473 @@
+//! Carries out a plan: every output is made, checked, noted in the journal and gets its name, in that order.
+//!
+//! Invariants: outputs that are what an earlier run of the same request wrote are untouched. A file that HotSwap did not
+//! write is never replaced or removed. If one file of a library is refused, its other outputs are removed. A failure of
+//! the file system ends the run; what is written stays for the next one.
+//!
+//! Files are copied, never linked: after an upgrade of a package, links would mix an index of the new version with code
+//! of the old one, which gives wrong numbers without an error. Where the file system can share blocks, a copy costs no
+//! space.
+
+use crate::environment::Environment;
+use crate::hash;
+use crate::journal::{Journal, Past, cannot_write, lock};
+use crate::manifest::{FileRow, Input, LinkRow, MANIFEST, Maker as MakerRow, Manifest, RefusedRow};
+use crate::plan::{Action, Content, NameMode, Plan, Settings};
+use crate::rules::Kind;
+use crate::tensile;
+use crate::tree::{canonical, link_text};
+use hotswap_plan::{IDENTITY, VERSION};
+use hotswap_report::{Diagnostic, codes};
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// One output to make.
+pub struct Order<'o> {
+    /// The action.
+    pub action: &'o Action,
+    /// Path of the output.
+    pub output: &'o Path,
+    /// Whether it is a program or library, which is worth all cores: small outputs are made several at a time.
+    pub is_large: bool,
+    /// To be called with the hash of the new content ([`hash`]) before it gets the output's name.
+    pub before_named: &'o BeforeNamed<'o>,
+}
+
+/// Notes the hash of an output.
+pub type BeforeNamed<'b> = dyn Fn(String) -> Result<(), Diagnostic> + Sync + 'b;
+
+/// The way in which an output was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Made {
+    /// It was written.
+    Written,
+    /// Nothing needs to be added to the input.
+    Unchanged,
+}
+
+/// Makes outputs with code for further targets.
+pub trait Maker: Sync {
+    /// Makes one, replacing the output in one step.
+    ///
+    /// # Errors
+    /// The reasons why it cannot be made; [`codes::CANNOT_WRITE`] ends the run.
+    fn make(&self, order: &Order<'_>) -> Result<Made, Vec<Diagnostic>>;
+
+    /// Tells that an output is done, whichever way.
+    fn done(&self, action: &Action);
+}
+
+/// The result for one library.
+#[derive(Debug, Clone, Default)]
+pub struct ServedLibrary {
+    /// Its name.
+    pub name: String,
+    /// Numbers of outputs: made now, copied now, left as an earlier run wrote them.
+    pub made: usize,
+    /// As `made`.
+    pub copied: usize,
+    /// As `made`.
+    pub kept: usize,
+    /// Why it is not served.
+    pub refused: Vec<Diagnostic>,
+    /// As in the plan.
+    pub remark: Option<String>,
+}
+
+/// The result of a run.
+#[derive(Debug)]
+pub struct Served {
+    /// By library.
+    pub libraries: Vec<ServedLibrary>,
+    /// The environment for programs.
+    pub environment: Environment,
+    /// Remarks: files of earlier runs that are not ours any more, and those of the plan.
+    pub problems: Vec<Diagnostic>,
+    /// Outputs of earlier runs that were removed.
+    pub removed: usize,
+}
+
+/// The fixed parts of a run.
+#[derive(Debug, Clone, Copy)]
+pub struct Run<'r> {
+    /// The roots of the inputs.
+    pub roots: &'r [PathBuf],
+    /// The directory for the outputs.
+    pub destination: &'r Path,
+    /// The request.
+    pub settings: &'r Settings,
+    /// The library that shows programs the source's name, where it is installed.
+    pub preload: Option<&'r Path>,
+}
+
+/// The settings that outputs depend on.
+pub(crate) fn maker_row(settings: &Settings) -> MakerRow {
+    MakerRow { hotswap: VERSION.to_owned(), identity: IDENTITY.to_owned(), settings: settings.clone() }
+}
+
+/// Refuses a destination in a root, and one with a root in it: outputs are beside the inputs, never among them.
+///
+/// # Errors
+/// [`codes::USAGE`].
+pub fn check_place(roots: &[PathBuf], destination: &Path) -> Result<(), Diagnostic> {
+    let real = real_path(destination)?;
+    if real.to_string_lossy().contains(':') {
+        let what = format!("the path {} has a colon, which LD_LIBRARY_PATH cannot have", real.display());
+        return Err(Diagnostic::error(codes::USAGE, what).advise("choose another destination"));
+    }
+    for root in roots {
+        let root = canonical(root)?;
+        let inputs = if root.is_dir() { root.as_path() } else { root.parent().unwrap_or(&root) };
+        let is_among = if root.is_dir() { real.starts_with(inputs) } else { real == inputs };
+        if is_among || root.starts_with(&real) {
+            let what = format!(
+                "the destination {} and the root {} are one inside of the other",
+                real.display(),
+                root.display()
+            );
+            return Err(Diagnostic::error(codes::USAGE, what)
+                .advise("choose a destination elsewhere: outputs are written beside the libraries, never among them"));
+        }
+    }
+    Ok(())
+}
+
+/// The path without links, of which the last parts may not exist yet.
+fn real_path(path: &Path) -> Result<PathBuf, Diagnostic> {
+    let absolute = std::path::absolute(path).map_err(|error| cannot_write(path, &error))?;
+    let there = absolute.ancestors().find(|part| part.symlink_metadata().is_ok()).unwrap_or(Path::new("/"));
+    let rest = absolute.strip_prefix(there).unwrap_or(Path::new("")).to_owned();
+    Ok(if rest.as_os_str().is_empty() { canonical(there)? } else { canonical(there)?.join(rest) })
+}
+
+/// Writes the tree.
+///
+/// # Errors
+/// [`codes::CANNOT_WRITE`] and [`codes::CANNOT_READ`] of the file system. Where no library can be served, the result has
+/// the reasons, and nothing is left in the destination.
+pub fn serve(plan: &Plan, run: Run<'_>, maker: &dyn Maker) -> Result<Served, Diagnostic> {
+    check_place(run.roots, run.destination)?;
+    let created = create(run.destination)?;
+    let lock = lock(run.destination)?;
+    let row = maker_row(run.settings);
+    let past = Past::read(run.destination, Some(&row))?;
+    let journal = Journal::begin(run.destination, &row, &past, created)?;
+    let writer = Writer { run, past: &past, journal: &journal, maker, stop: AtomicBool::new(false) };
+    let (libraries, files) = writer.libraries(plan)?;
+    let mut manifest = Manifest::new(row, run.roots, &plan.wanted);
+    manifest.files = files;
+    manifest.refused = libraries.iter().filter_map(refused_row).collect();
+    let mut problems = plan.problems.clone();
+    manifest.links = writer.links(plan, &manifest.files, &mut problems)?;
+    let environment = Environment::new(plan, &manifest, run);
+    if !manifest.files.is_empty() {
+        manifest.files.extend(writer.own_files(&environment)?);
+    }
+    let removed = writer.remove_stale(&manifest, &mut problems)?;
+    manifest.directories = journal.directories();
+    manifest.directories.retain(|path| run.destination.join(path).is_dir());
+    writer.finish(&manifest)?;
+    journal.end()?;
+    drop(lock);
+    if manifest.files.is_empty() {
+        crate::undo::undo(run.destination)?;
+    }
+    Ok(Served { libraries, environment, problems, removed })
+}
+
+/// Makes the destination; whether it is new.
+fn create(destination: &Path) -> Result<bool, Diagnostic> {
+    if destination.is_dir() {
+        return Ok(false);
+    }
+    fs::create_dir_all(destination).map_err(|error| cannot_write(destination, &error))?;
+    Ok(true)
+}
+
+fn refused_row(library: &ServedLibrary) -> Option<RefusedRow> {
+    let reasons: Vec<String> = library.refused.iter().map(ToString::to_string).collect();
+    (!reasons.is_empty()).then(|| RefusedRow { library: library.name.clone(), reasons })
+}
+
+/// How an output came about.
+enum Way {
+    Made,
+    Copied,
+    Kept,
+}
+
+/// The result for one output; none where the run has been stopped before.
+type Output = Option<Result<(FileRow, Way), Vec<Diagnostic>>>;
+
+struct Writer<'w> {
+    run: Run<'w>,
+    past: &'w Past,
+    journal: &'w Journal,
+    maker: &'w dyn Maker,
+    /// Set by the first failure of the file system.
+    stop: AtomicBool,
+}
+
+impl Writer<'_> {
+    /// The outputs of all libraries, the large ones first: their containers and the small outputs share the cores.
+    fn libraries(&self, plan: &Plan) -> Result<(Vec<ServedLibrary>, Vec<FileRow>), Diagnostic> {
+        let all: Vec<(usize, &Action)> = plan
+            .libraries
+            .iter()
+            .enumerate()
+            .flat_map(|(number, library)| library.actions.iter().map(move |action| (number, action)))
+            .collect();
+        let name = |number: usize| plan.libraries[number].name.as_str();
+        let is_large = |action: &Action| matches!(action.kind, Kind::FatBinary | Kind::Host);
+        let (mut all, small): (Vec<_>, Vec<_>) = all.into_iter().partition(|(_, action)| is_large(action));
+        all.extend(small);
+        let one = |index: usize| {
+            let (number, action) = all[index];
+            (number, self.output(name(number), action, is_large(action)))
+        };
+        let outputs = hotswap_files::on_all_cores(all.len(), one);
+        let mut served: Vec<ServedLibrary> = plan.libraries.iter().map(begin).collect();
+        let mut files: Vec<(usize, FileRow)> = Vec::new();
+        for (number, output) in outputs {
+            let library = &mut served[number];
+            match output {
+                None => {}
+                Some(Ok((row, way))) => {
+                    *match way {
+                        Way::Made => &mut library.made,
+                        Way::Copied => &mut library.copied,
+                        Way::Kept => &mut library.kept,
+                    } += 1;
+                    files.push((number, row));
+                }
+                Some(Err(reasons)) => library.refused.extend(reasons),
+            }
+        }
+        let fatal = served.iter().flat_map(|library| &library.refused).find(|reason| is_fatal(reason));
+        if let Some(fatal) = fatal {
+            return Err(fatal.clone());
+        }
+        // The rows of refused libraries stay in the journal, and their outputs are removed as stale ones.
+        files.retain(|(number, _)| served[*number].refused.is_empty());
+        for library in served.iter_mut().filter(|library| !library.refused.is_empty()) {
+            (library.made, library.copied, library.kept) = (0, 0, 0);
+        }
+        let mut files: Vec<FileRow> = files.into_iter().map(|(_, row)| row).collect();
+        files.sort_by(|one, other| one.path.cmp(&other.path));
+        Ok((served, files))
+    }
+
+    fn output(&self, library: &str, action: &Action, is_large: bool) -> Output {
+        if self.stop.load(Ordering::Relaxed) {
+            return None;
+        }
+        let output = self.one(library, action, is_large);
+        self.maker.done(action);
+        if output.as_ref().is_err_and(|reasons| reasons.iter().any(is_fatal)) {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+        Some(output)
+    }
+
+    fn one(&self, library: &str, action: &Action, is_large: bool) -> Result<(FileRow, Way), Vec<Diagnostic>> {
+        let sha256 = hash::of_file(&action.input).map_err(|error| vec![error])?;
+        let wanted = action.content.wanted().to_vec();
+        let input = Input { path: action.input.clone(), sha256 };
+        let row = |sha256: String| FileRow {
+            path: action.output.clone(),
+            library: Some(library.to_owned()),
+            input: Some(input.clone()),
+            sha256,
+            wanted: wanted.clone(),
+        };
+        let path = self.run.destination.join(&action.output);
+        if let Some(there) = self.there(&action.output).map_err(|error| vec![error])? {
+            let kept = row(there);
+            if self.is_current(&kept) {
+                return Ok((kept, Way::Kept));
+            }
+        }
+        self.journal.directories_of(&action.output).map_err(|error| vec![error])?;
+        let named = std::sync::Mutex::new(None);
+        let before_named = |sha256: String| {
+            let row = row(sha256);
+            self.journal.file(&row)?;
+            named.lock().unwrap_or_else(std::sync::PoisonError::into_inner).replace(row);
+            Ok(())
+        };
+        let way = self.write(action, &path, is_large, &before_named)?;
+        let lost = || vec![Diagnostic::error(codes::INTERNAL, "an output was written without its row").in_file(&path)];
+        let row = named.into_inner().ok().flatten().ok_or_else(lost)?;
+        Ok((row, way))
+    }
+
+    /// Writes one output.
+    fn write(
+        &self,
+        action: &Action,
+        path: &Path,
+        is_large: bool,
+        before_named: &BeforeNamed<'_>,
+    ) -> Result<Way, Vec<Diagnostic>> {
+        let in_file = |error: Diagnostic| vec![error.in_file(&action.input)];
+        match &action.content {
+            Content::Served(_) | Content::Alone(_) => {
+                let order = Order { action, output: path, is_large, before_named };
+                if self.maker.make(&order)? == Made::Written {
+                    return Ok(Way::Made);
+                }
+            }
+            Content::Index(wanted) => {
+                let old = hotswap_files::open(&action.input).map_err(in_file)?;
+                let new = tensile::rewrite(&old, wanted).map_err(in_file)?;
+                before_named(hash::of(&new)).map_err(in_file)?;
+                hotswap_files::replace_like(path, &new, &action.input).map_err(in_file)?;
+                return Ok(Way::Made);
+            }
+            Content::Copied => {}
+        }
+        copy(&action.input, path, before_named).map_err(in_file)?;
+        Ok(Way::Copied)
+    }
+
+    /// The hash of an output of an earlier run that is there.
+    ///
+    /// # Errors
+    /// [`codes::NOT_OURS`] for a file that HotSwap did not write, or that was changed since.
+    fn there(&self, output: &Path) -> Result<Option<String>, Diagnostic> {
+        let path = self.run.destination.join(output);
+        let Ok(meta) = path.symlink_metadata() else { return Ok(None) };
+        let not_ours = |what: &str| Err(Diagnostic::error(codes::NOT_OURS, what).in_file(&path));
+        if !meta.is_file() {
+            return not_ours("it is no file");
+        }
+        let sha256 = hash::of_file(&path)?;
+        if self.past.has(output, &sha256) {
+            return Ok(Some(sha256));
+        }
+        not_ours(if self.past.files.contains_key(output) { "it was changed" } else { "HotSwap has no record of it" })
+    }
+
+    /// Whether an earlier run of the same request has written this row.
+    fn is_current(&self, row: &FileRow) -> bool {
+        let rows = self.past.files.get(&row.path).map(Vec::as_slice).unwrap_or_default();
+        // A copy depends on its input alone.
+        rows.iter().any(|(past, is_current)| past == row && (*is_current || row.wanted.is_empty()))
+    }
+
+    /// Makes the links that lead to outputs.
+    fn links(
+        &self,
+        plan: &Plan,
+        files: &[FileRow],
+        problems: &mut Vec<Diagnostic>,
+    ) -> Result<Vec<LinkRow>, Diagnostic> {
+        let paths: BTreeSet<&Path> = files.iter().map(|row| row.path.as_path()).collect();
+        let mut made: Vec<LinkRow> = Vec::new();
+        for (link, to) in &plan.links {
+            let mut end = to;
+            for _ in 0..plan.links.len() {
+                let Some(next) = plan.links.get(end) else { break };
+                end = next;
+            }
+            if !paths.range(end.as_path()..).next().is_some_and(|path| path.starts_with(end)) {
+                continue;
+            }
+            let row = LinkRow { path: link.clone(), to: link_text(link, to) };
+            match self.link(&row) {
+                Err(error) if error.code == codes::NOT_OURS => problems.push(error),
+                result => result.map(|()| made.push(row))?,
+            }
+        }
+        Ok(made)
+    }
+
+    fn link(&self, row: &LinkRow) -> Result<(), Diagnostic> {
+        let path = self.run.destination.join(&row.path);
+        if fs::read_link(&path).is_ok_and(|to| to == row.to) {
+            return Ok(());
+        }
+        if path.symlink_metadata().is_ok() {
+            let is_ours =
+                fs::read_link(&path).is_ok_and(|to| self.past.links.contains(&LinkRow { path: row.path.clone(), to }));
+            if !is_ours {
+                return Err(Diagnostic::error(codes::NOT_OURS, "it is not the link that HotSwap made").in_file(path));
+            }
+            fs::remove_file(&path).map_err(|error| cannot_write(&path, &error))?;
+        }
+        self.journal.directories_of(&row.path)?;
+        self.journal.link(row)?;
+        symlink(&row.to, &path).map_err(|error| cannot_write(&path, &error))
+    }
+
+    /// Writes the files about the tree itself.
+    fn own_files(&self, environment: &Environment) -> Result<Vec<FileRow>, Diagnostic> {
+        let mut rows = Vec::new();
+        for (name, text) in environment.files(self.run.settings.names == NameMode::Source) {
+            let path = PathBuf::from(name);
+            let sha256 = hash::of(text.as_bytes());
+            let row = FileRow { path: path.clone(), library: None, input: None, sha256, wanted: Vec::new() };
+            if self.there(&path)?.as_ref() != Some(&row.sha256) {
+                self.journal.file(&row)?;
+                hotswap_files::replace(&self.run.destination.join(&path), text.as_bytes())?;
+            }
+            rows.push(row);
+        }
+        Ok(rows)
+    }
+
+    /// Removes outputs of earlier runs, and of refused libraries, that this tree does not have.
+    fn remove_stale(&self, manifest: &Manifest, problems: &mut Vec<Diagnostic>) -> Result<usize, Diagnostic> {
+        // The journal has the rows of this run, too.
+        let past = Past::read(self.run.destination, None)?;
+        let files: BTreeSet<&Path> = manifest.files.iter().map(|row| row.path.as_path()).collect();
+        let stale = past.files.keys().filter(|path| !files.contains(path.as_path()));
+        let mut removal = crate::undo::Removal::new(self.run.destination, &past);
+        stale.for_each(|path| removal.file(path));
+        past.links.iter().filter(|row| !manifest.links.contains(row)).for_each(|row| removal.link(row));
+        removal.empty_directories(&past.directories);
+        let (removed, kept) = removal.finish()?;
+        problems.extend(kept);
+        Ok(removed)
+    }
+
+    /// Writes the manifest, if it is another one.
+    fn finish(&self, manifest: &Manifest) -> Result<(), Diagnostic> {
+        let path = self.run.destination.join(MANIFEST);
+        let text = manifest.to_text()?;
+        if fs::read(&path).is_ok_and(|old| old == text.as_bytes()) {
+            return Ok(());
+        }
+        hotswap_files::replace(&path, text.as_bytes())
+    }
+}
+
+fn begin(library: &crate::plan::LibraryPlan) -> ServedLibrary {
+    ServedLibrary {
+        name: library.name.clone(),
+        refused: library.refused.clone(),
+        remark: library.remark.clone(),
+        ..ServedLibrary::default()
+    }
+}
+
+/// Failures of the file system concern all libraries.
+fn is_fatal(reason: &Diagnostic) -> bool {
+    reason.code == codes::CANNOT_WRITE || reason.code == codes::INTERNAL
+}
+
+/// Copies a file.
+fn copy(input: &Path, output: &Path, before_named: &BeforeNamed<'_>) -> Result<(), Diagnostic> {
+    let content = hotswap_files::open(input)?;
+    before_named(hash::of(&content))?;
+    hotswap_files::replace_like(output, &content, input)
+}
+
+/// Whether a path is there, as a file, a link or anything else.
+pub(crate) fn is_missing(path: &Path) -> bool {
+    path.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+}

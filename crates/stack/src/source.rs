@@ -1,0 +1,103 @@
+//! The GPU that each target is served from: one for the whole tree, because the host is shown one name.
+
+use hotswap_compat::{EXPERIMENTAL_ADVICE, Status, pair, pairs};
+use hotswap_report::{Diagnostic, codes};
+use hotswap_targets::{Processor, find};
+use std::collections::BTreeSet;
+
+/// The source of a target: the one that most libraries have, of these the first of the product's table.
+///
+/// # Errors
+/// [`codes::UNKNOWN_TARGET`]; [`codes::PAIR_REFUSED`] for a source that cannot serve it; [`codes::NO_ROUTE`] where no
+/// library has one that can.
+pub(crate) fn choose(
+    target: &str,
+    from: Option<&str>,
+    libraries: &[BTreeSet<String>],
+    experimental: bool,
+) -> Result<&'static str, Diagnostic> {
+    let wanted = known(target)?;
+    if let Some(from) = from {
+        return named(known(from)?, wanted, experimental);
+    }
+    let count = |source: &str| libraries.iter().filter(|library| library.contains(source)).count();
+    let candidates = pairs().filter(|pair| pair.target == wanted.name && count(pair.source) > 0);
+    let (validated, others): (Vec<_>, Vec<_>) = candidates.partition(|pair| pair.status == Status::Validated);
+    let allowed = if experimental && validated.is_empty() { &others } else { &validated };
+    // Of equal counts the first, which `max_by_key` would not take.
+    let best = allowed.iter().rev().max_by_key(|pair| count(pair.source));
+    best.map(|pair| pair.source).ok_or_else(|| no_source(wanted, libraries, others.first().map(|pair| pair.source)))
+}
+
+fn known(name: &str) -> Result<&'static Processor, Diagnostic> {
+    let processor = find(name).filter(|processor| processor.name == name && !processor.is_generic());
+    let what = || format!("`{name}` is not the name of one GPU");
+    processor.ok_or_else(|| Diagnostic::error(codes::UNKNOWN_TARGET, what()))
+}
+
+fn named(source: &'static Processor, target: &Processor, experimental: bool) -> Result<&'static str, Diagnostic> {
+    let found = pair(source, target);
+    let refused = |what: String| Diagnostic::error(codes::PAIR_REFUSED, what);
+    match found {
+        None => Err(refused(format!("code for {source} cannot serve {target}"))
+            .advise(format!("see `hotswap compat {source} {target}`"))),
+        Some(found) if found.status != Status::Validated && !experimental => {
+            Err(refused(format!("{source}=>{target} is experimental")).advise(EXPERIMENTAL_ADVICE))
+        }
+        Some(_) => Ok(source.name),
+    }
+}
+
+fn no_source(target: &Processor, libraries: &[BTreeSet<String>], experimental: Option<&str>) -> Diagnostic {
+    if libraries.iter().any(|library| library.contains(target.name)) {
+        let what = format!("the libraries have code for {target} already, and no other code can serve it");
+        return Diagnostic::error(codes::NO_ROUTE, what).advise("use them as they are");
+    }
+    let there: BTreeSet<&str> = libraries.iter().flatten().map(String::as_str).collect();
+    let there: Vec<&str> = there.into_iter().collect();
+    let list = if there.is_empty() { "no GPU".to_owned() } else { there.join(", ") };
+    let what = format!("the libraries have code for {list}, and none of that can serve {target}");
+    let error = Diagnostic::error(codes::NO_ROUTE, what);
+    match experimental {
+        Some(source) => error.advise(format!("{source}=>{target} is experimental: {EXPERIMENTAL_ADVICE}")),
+        None => {
+            error.advise(format!("install libraries with code for one of the sources of {target} (`hotswap targets`)"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn libraries(lists: &[&[&str]]) -> Vec<BTreeSet<String>> {
+        lists.iter().map(|list| list.iter().map(|name| (*name).to_owned()).collect()).collect()
+    }
+
+    #[test]
+    fn most_libraries_decide_and_then_the_table() {
+        let all = libraries(&[&["gfx1030", "gfx1102", "gfx1100"], &["gfx1030", "gfx1100"]]);
+        assert_eq!(choose("gfx1031", None, &all, false).unwrap(), "gfx1030");
+        assert_eq!(choose("gfx1103", None, &all, false).unwrap(), "gfx1100");
+        assert_eq!(choose("gfx1103", Some("gfx1102"), &all, false).unwrap(), "gfx1102");
+        let equal = libraries(&[&["gfx1100", "gfx1102"]]);
+        assert_eq!(choose("gfx1103", None, &equal, false).unwrap(), "gfx1102");
+    }
+
+    #[test]
+    fn a_target_without_a_source_is_an_error() {
+        let all = libraries(&[&["gfx90a"], &["gfx1010"]]);
+        let error = choose("gfx1031", None, &all, false).unwrap_err();
+        assert_eq!(error.code, codes::NO_ROUTE);
+        assert!(error.to_string().contains("gfx1010, gfx90a") && error.to_string().contains("experimental"), "{error}");
+        assert_eq!(choose("gfx1031", None, &all, true).unwrap(), "gfx1010");
+        for (target, from, code) in [
+            ("gfx9999", None, codes::UNKNOWN_TARGET),
+            ("gfx10-3-generic", None, codes::UNKNOWN_TARGET),
+            ("gfx1031", Some("gfx90a"), codes::PAIR_REFUSED),
+            ("gfx1031", Some("gfx1010"), codes::PAIR_REFUSED),
+        ] {
+            assert_eq!(choose(target, from, &all, false).unwrap_err().code, code, "{target}");
+        }
+    }
+}

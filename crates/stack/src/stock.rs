@@ -1,0 +1,85 @@
+//! The targets of the code in a file, by the tables of its containers alone.
+
+use hotswap_bundle::{EntryId, Form, Found, linked, open};
+use hotswap_code_object::{CodeObject, is_code_object};
+use hotswap_report::Diagnostic;
+use hotswap_targets::TargetId;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// The code in a file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Stock {
+    /// The targets of each container that has code for AMD GPUs.
+    pub containers: Vec<Vec<TargetId>>,
+    /// Whether it is a program or library, or else a file of code objects.
+    pub is_linked: bool,
+}
+
+impl Stock {
+    /// The code in a file; `None` for a file without any.
+    ///
+    /// # Errors
+    /// A file that cannot be read, and a damaged container, with the file.
+    pub(crate) fn of(path: &Path) -> Result<Option<Self>, Diagnostic> {
+        let input = hotswap_files::open(path)?;
+        let is_linked = linked::is_linked(&input);
+        if !is_linked && !is_code_object(&input) && !hotswap_bundle::is_bundle(&input) {
+            return Ok(None);
+        }
+        let contents = open(&input);
+        if let Some(problem) = contents.problems.into_iter().next() {
+            return Err(problem.in_file(path));
+        }
+        let mut containers = Vec::new();
+        for found in &contents.found {
+            let targets = targets_of(found).map_err(|error| error.in_file(path))?;
+            input.release(found.bytes);
+            if !targets.is_empty() {
+                containers.push(targets);
+            }
+        }
+        Ok(Some(Self { containers, is_linked }))
+    }
+
+    /// Names of the processors.
+    pub(crate) fn processors(&self) -> BTreeSet<&'static str> {
+        self.containers.iter().flatten().map(|target| target.processor.name).collect()
+    }
+
+    /// Whether each container has code that this processor runs.
+    pub(crate) fn serves(&self, processor: &str) -> bool {
+        !self.containers.is_empty() && self.containers.iter().all(|targets| runs(targets, processor))
+    }
+}
+
+/// Whether one of these targets is the processor, or a generic target that covers it.
+pub(crate) fn runs(targets: &[TargetId], processor: &str) -> bool {
+    let Some(wanted) = hotswap_targets::find(processor) else { return false };
+    targets.iter().any(|target| target.processor == wanted || target.processor.covers(wanted))
+}
+
+/// The targets of HIP code in a container; the content of a compressed one is read only where its table does not
+/// suffice.
+///
+/// # Errors
+/// A damaged container.
+pub fn targets_of(found: &Found<'_>) -> Result<Vec<TargetId>, Diagnostic> {
+    if found.form == Form::Bare {
+        let (code, _) = hotswap_bundle::split_record(found.bytes)?;
+        return Ok(vec![CodeObject::parse(code)?.target_id()]);
+    }
+    if !matches!(found.form, Form::Bundle | Form::CompressedBundle(_)) {
+        return Ok(Vec::new());
+    }
+    if let Some(table) = found.table()? {
+        return Ok(table.iter().filter(|(_, size)| *size > 0).filter_map(|(id, _)| target(id)).collect());
+    }
+    let images = found.read()?.images.into_iter().filter(|image| !image.data.is_empty());
+    Ok(images.filter_map(|image| target(image.id.as_deref()?)).collect())
+}
+
+fn target(id: &str) -> Option<TargetId> {
+    let id = EntryId::parse(id).ok().filter(EntryId::is_amdgpu)?;
+    id.target()?.parse().ok()
+}

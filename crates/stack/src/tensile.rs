@@ -1,0 +1,155 @@
+//! Tensile's indices (MessagePack) for another GPU, where its host library sees the GPU's own name.
+//!
+//! An index names the GPU in two places: in the predicate of the row of tuned kernels, and at the end of the names of
+//! other files (nodes `Placeholder`). The names get the other GPU's. The predicate becomes `TruePred`, because host
+//! libraries do not know the names of all GPUs: a predicate with an unknown name never holds, and then only the fallback
+//! kernels are used, without a message.
+//!
+//! Invariants: an index whose bytes our writer does not reproduce is refused, and so is one that names the GPU in any
+//! other place. An index that does not name it is the same for both.
+//!
+//! Absent on purpose: hipBLASLt's indices, which number the solutions of all GPUs together.
+
+use crate::plan::Wanted;
+use hotswap_report::{Diagnostic, codes};
+use rmpv::Value;
+
+/// The index for the target of `wanted`, of an index for its source.
+///
+/// # Errors
+/// [`codes::UNKNOWN_FORMAT`] for an index of another form.
+pub(crate) fn rewrite(bytes: &[u8], wanted: &Wanted) -> Result<Vec<u8>, Diagnostic> {
+    let mut rest = bytes;
+    let unknown = |what: String| Diagnostic::error(codes::UNKNOWN_FORMAT, what);
+    let mut value = rmpv::decode::read_value(&mut rest).map_err(|error| unknown(format!("the index: {error}")))?;
+    if !rest.is_empty() || write(&value)? != bytes {
+        return Err(unknown("the index is MessagePack of a form that HotSwap does not write".to_owned()));
+    }
+    change(&mut value, wanted)?;
+    write(&value)
+}
+
+fn write(value: &Value) -> Result<Vec<u8>, Diagnostic> {
+    let mut out = Vec::new();
+    let written = rmpv::encode::write_value(&mut out, value);
+    written.map_err(|error| Diagnostic::error(codes::INTERNAL, format!("the index: {error}")))?;
+    Ok(out)
+}
+
+/// Changes a node and those below it.
+fn change(value: &mut Value, wanted: &Wanted) -> Result<(), Diagnostic> {
+    if is_predicate(value, &wanted.source) {
+        *value = Value::Map(vec![("type".into(), "TruePred".into())]);
+        return Ok(());
+    }
+    if let Some(name) = placeholder(value) {
+        if let Some(before) = name.as_str().and_then(|name| name.strip_suffix(&format!("_{}", wanted.source))) {
+            *name = format!("{before}_{}", wanted.target).into();
+        }
+        return check_name(name, wanted);
+    }
+    match value {
+        Value::Map(entries) => entries.iter_mut().try_for_each(|(key, value)| {
+            check_name(key, wanted)?;
+            change(value, wanted)
+        }),
+        Value::Array(values) => values.iter_mut().try_for_each(|value| change(value, wanted)),
+        other => check_name(other, wanted),
+    }
+}
+
+/// Refuses text that still names the source.
+fn check_name(value: &Value, wanted: &Wanted) -> Result<(), Diagnostic> {
+    match value.as_str() {
+        Some(text) if text.contains(&wanted.source) && !wanted.target.contains(&wanted.source) => {
+            let what = format!("the index names {} in a place that HotSwap does not know: `{text}`", wanted.source);
+            Err(Diagnostic::error(codes::UNKNOWN_FORMAT, what).advise("serve it with --names source"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether it is `{type: AMDGPU, value: {type: Processor, value: GPU}}` and nothing else.
+fn is_predicate(value: &Value, gpu: &str) -> bool {
+    let is = |value: &Value, text: &str| value.as_str() == Some(text);
+    let node = |value: &Value| match value.as_map().map(Vec::as_slice) {
+        Some([(first, kind), (second, content)]) if is(first, "type") && is(second, "value") => {
+            Some((kind.clone(), content.clone()))
+        }
+        _ => None,
+    };
+    let Some((_, content)) = node(value).filter(|(kind, _)| is(kind, "AMDGPU")) else { return false };
+    node(&content).is_some_and(|(kind, name)| is(&kind, "Processor") && is(&name, gpu))
+}
+
+/// The name in `{type: Placeholder, value: NAME}`.
+fn placeholder(value: &mut Value) -> Option<&mut Value> {
+    let Value::Map(entries) = value else { return None };
+    let is = |value: &Value, text: &str| value.as_str() == Some(text);
+    let is_one = entries.iter().any(|(key, kind)| is(key, "type") && is(kind, "Placeholder"));
+    let name = entries.iter_mut().find(|(key, _)| is(key, "value")).filter(|_| is_one)?;
+    Some(&mut name.1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(entries: &[(&str, Value)]) -> Value {
+        Value::Map(entries.iter().map(|(key, value)| ((*key).into(), value.clone())).collect())
+    }
+
+    fn node(kind: &str, value: Value) -> Value {
+        map(&[("type", kind.into()), ("value", value)])
+    }
+
+    /// The form of rocBLAS's lazy index.
+    fn index(predicate: Value, gpu: &str) -> Value {
+        let tuned = node("Placeholder", format!("TensileLibrary_Type_HH_{gpu}").into());
+        let fallback = node("Placeholder", "TensileLibrary_Type_HH_fallback".into());
+        let row = |predicate: Value, library: Value| map(&[("predicate", predicate), ("library", library)]);
+        let rows = Value::Array(vec![row(predicate, tuned), row(map(&[("type", "TruePred".into())]), fallback)]);
+        let library = map(&[("type", "Hardware".into()), ("rows", rows), ("size", 70_000.into()), ("x", 1.5.into())]);
+        map(&[("solutions", Value::Array(Vec::new())), ("library", library)])
+    }
+
+    fn processor(gpu: &str) -> Value {
+        node("AMDGPU", node("Processor", gpu.into()))
+    }
+
+    fn wanted() -> Wanted {
+        Wanted { target: "gfx1031".to_owned(), source: "gfx1030".to_owned() }
+    }
+
+    #[test]
+    fn predicate_and_names_are_those_of_the_target() {
+        let old = write(&index(processor("gfx1030"), "gfx1030")).unwrap();
+        let expected = write(&index(map(&[("type", "TruePred".into())]), "gfx1031")).unwrap();
+        assert!(rewrite(&old, &wanted()).unwrap() == expected);
+        let other = write(&index(processor("gfx1100"), "gfx1100")).unwrap();
+        assert!(rewrite(&other, &wanted()).unwrap() == other);
+    }
+
+    #[test]
+    fn what_is_not_understood_is_refused() {
+        let units = node(
+            "AMDGPU",
+            node("And", Value::Array(vec![node("Processor", "gfx1030".into()), node("CUCount", 104.into())])),
+        );
+        let old = write(&index(processor("gfx1030"), "gfx1030")).unwrap();
+        // 5 as a number of 8 bytes, which no writer of Tensile's makes.
+        let long = [&[0x81, 0xa1, b'a', 0xcf][..], &5u64.to_be_bytes()].concat();
+        let cases = [
+            write(&index(units, "gfx1030")).unwrap(),
+            write(&index(processor("gfx1030"), "gfx1030_x")).unwrap(),
+            write(&map(&[("gfx1030", 1.into())])).unwrap(),
+            old[..old.len() - 1].to_vec(),
+            [&old[..], b"\0"].concat(),
+            long,
+            Vec::new(),
+        ];
+        for (number, case) in cases.iter().enumerate() {
+            assert_eq!(rewrite(case, &wanted()).unwrap_err().code, codes::UNKNOWN_FORMAT, "{number}");
+        }
+    }
+}

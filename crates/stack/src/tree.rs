@@ -1,0 +1,210 @@
+//! The files and links below the roots.
+//!
+//! Invariants: links are not followed, so a walk ends; those that lead to a file or directory of the tree are kept as
+//! links. A root that is a link is followed, and a file that is a root has its own name and the link's. The order is
+//! that of the paths, whatever the file system returns.
+
+use hotswap_report::{Diagnostic, codes};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+/// The files and links below the roots.
+#[derive(Debug, Default)]
+pub struct Tree {
+    /// Paths below their root, and the paths of the files.
+    pub files: BTreeMap<PathBuf, PathBuf>,
+    /// Links by their paths below their root, and where they lead: a path below a root.
+    pub links: BTreeMap<PathBuf, PathBuf>,
+    /// Directories that could not be read.
+    pub unread: Vec<Diagnostic>,
+}
+
+/// Reads the tree below the roots: directories, or files.
+///
+/// # Errors
+/// [`codes::CANNOT_READ`] for a root that does not exist; [`codes::USAGE`] where two roots have different files of one
+/// path.
+pub fn read(roots: &[PathBuf]) -> Result<Tree, Diagnostic> {
+    let mut tree = Tree::default();
+    for root in roots {
+        let real = canonical(root)?;
+        if real.is_dir() {
+            tree.walk(&real, &real)?;
+        } else {
+            tree.add_root_file(root, real)?;
+        }
+    }
+    Ok(tree)
+}
+
+/// The path without links.
+///
+/// # Errors
+/// [`codes::CANNOT_READ`].
+pub(crate) fn canonical(path: &Path) -> Result<PathBuf, Diagnostic> {
+    fs::canonicalize(path).map_err(|error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(path))
+}
+
+impl Tree {
+    fn walk(&mut self, root: &Path, directory: &Path) -> Result<(), Diagnostic> {
+        let entries = match fs::read_dir(directory).and_then(Iterator::collect::<Result<Vec<_>, _>>) {
+            Ok(entries) => entries,
+            Err(error) => {
+                let unread = Diagnostic::warning(codes::CANNOT_READ, format!("{error}; nothing in it is served"));
+                self.unread.push(unread.in_file(directory));
+                return Ok(());
+            }
+        };
+        let mut paths: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).collect();
+        paths.sort();
+        for path in paths {
+            let Ok(meta) = fs::symlink_metadata(&path) else { continue };
+            if meta.is_dir() {
+                self.walk(root, &path)?;
+            } else if meta.is_symlink() {
+                self.add_link(root, &path);
+            } else if meta.is_file() {
+                self.add_file(below(root, &path), path)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn add_file(&mut self, relative: PathBuf, path: PathBuf) -> Result<(), Diagnostic> {
+        match self.files.get(&relative) {
+            Some(other) if *other != path => {
+                let what = format!("two roots have {}: {} is another file", relative.display(), other.display());
+                Err(Diagnostic::error(codes::USAGE, what).in_file(path).advise("serve each root into its own --dest"))
+            }
+            _ => {
+                self.files.insert(relative, path);
+                Ok(())
+            }
+        }
+    }
+
+    /// Where the link leads outside of the root, it is no part of the tree.
+    fn add_link(&mut self, root: &Path, path: &Path) {
+        let Ok(to) = fs::read_link(path) else { return };
+        let to = if to.is_absolute() { to } else { path.parent().unwrap_or(root).join(to) };
+        if let Ok(to) = normal(&to).strip_prefix(root) {
+            self.links.insert(below(root, path), to.to_owned());
+        }
+    }
+
+    fn add_root_file(&mut self, named: &Path, real: PathBuf) -> Result<(), Diagnostic> {
+        let name = |path: &Path| path.file_name().map(PathBuf::from);
+        let (Some(own), Some(link)) = (name(&real), name(named)) else { return Ok(()) };
+        if own != link {
+            self.links.insert(link, own.clone());
+        }
+        // Programs open a library by its soname, which is the name of a link beside it.
+        for entry in fs::read_dir(real.parent().unwrap_or(Path::new("/"))).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.is_symlink() && fs::canonicalize(&path).is_ok_and(|to| to == real) {
+                self.links.extend(name(&path).map(|link| (link, own.clone())));
+            }
+        }
+        self.add_file(own, real)
+    }
+}
+
+fn below(root: &Path, path: &Path) -> PathBuf {
+    path.strip_prefix(root).unwrap_or(path).to_owned()
+}
+
+/// The path without `.` and `..`, by its text alone: a directory on the way may be a link, and then it leads elsewhere.
+/// The target of a kept link exists in the tree under this path, or the link is dropped.
+fn normal(path: &Path) -> PathBuf {
+    let mut out = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                out.pop();
+            }
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+/// The text of a link from one path of a tree to another.
+pub(crate) fn link_text(link: &Path, to: &Path) -> PathBuf {
+    let from: Vec<Component<'_>> = link.parent().map(|parent| parent.components().collect()).unwrap_or_default();
+    let to: Vec<Component<'_>> = to.components().collect();
+    let common = from.iter().zip(&to).take_while(|(one, other)| one == other).count();
+    let up = from[common..].iter().map(|_| Component::ParentDir);
+    up.chain(to[common..].iter().copied()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn links_inside_are_kept_and_cycles_end() {
+        let root = tempfile::tempdir().unwrap();
+        let path = |name: &str| root.path().join(name);
+        fs::create_dir_all(path("lib/rocblas/5/library")).unwrap();
+        fs::write(path("lib/librocblas.so.5.2"), "x").unwrap();
+        symlink("librocblas.so.5.2", path("lib/librocblas.so.5")).unwrap();
+        symlink("../lib/librocblas.so.5.2", path("lib/up.so")).unwrap();
+        symlink(path("lib/librocblas.so.5.2"), path("lib/absolute.so")).unwrap();
+        symlink("/etc/passwd", path("lib/outside")).unwrap();
+        symlink("..", path("lib/rocblas/cycle")).unwrap();
+        let tree = read(&[root.path().to_owned()]).unwrap();
+        let names: Vec<_> = tree.files.keys().map(|path| path.to_str().unwrap()).collect();
+        assert_eq!(names, ["lib/librocblas.so.5.2"]);
+        let links: Vec<_> =
+            tree.links.iter().map(|(from, to)| (from.to_str().unwrap(), to.to_str().unwrap())).collect();
+        let library = "lib/librocblas.so.5.2";
+        assert_eq!(
+            links,
+            [
+                ("lib/absolute.so", library),
+                ("lib/librocblas.so.5", library),
+                ("lib/rocblas/cycle", "lib"),
+                ("lib/up.so", library)
+            ]
+        );
+    }
+
+    #[test]
+    fn a_root_may_be_a_file_or_a_link_to_one() {
+        let root = tempfile::tempdir().unwrap();
+        fs::write(root.path().join("librocblas.so.5.2"), "x").unwrap();
+        symlink("librocblas.so.5.2", root.path().join("librocblas.so.5")).unwrap();
+        let tree = read(&[root.path().join("librocblas.so.5")]).unwrap();
+        assert!(tree.files.contains_key(Path::new("librocblas.so.5.2")));
+        assert_eq!(tree.links[Path::new("librocblas.so.5")], Path::new("librocblas.so.5.2"));
+        let by_file = read(&[root.path().join("librocblas.so.5.2")]).unwrap();
+        assert_eq!(by_file.links, tree.links);
+        assert_eq!(read(&[root.path().join("missing")]).unwrap_err().code, codes::CANNOT_READ);
+    }
+
+    #[test]
+    fn two_files_of_one_path_are_refused() {
+        let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        for root in [&one, &other] {
+            fs::write(root.path().join("x.so"), "x").unwrap();
+        }
+        let roots = [one.path().to_owned(), other.path().to_owned()];
+        assert_eq!(read(&roots).unwrap_err().code, codes::USAGE);
+        assert_eq!(read(&[roots[0].clone(), roots[0].clone()]).unwrap().files.len(), 1);
+    }
+
+    #[test]
+    fn a_link_is_written_from_its_own_directory() {
+        for (link, to, text) in [
+            ("lib/a.so", "lib/a.so.5", "a.so.5"),
+            ("lib/x/library", "lib/x/5/library", "5/library"),
+            ("lib/x/y", "bin/z", "../../bin/z"),
+            ("a", "b", "b"),
+        ] {
+            assert_eq!(link_text(Path::new(link), Path::new(to)), Path::new(text));
+        }
+    }
+}

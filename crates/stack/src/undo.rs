@@ -1,0 +1,141 @@
+//! Removes what earlier runs have written: exactly the rows of manifest and journal, each only while it has the hash of
+//! its row. Files of others stay, and so do the directories that hold them.
+
+use crate::hash;
+use crate::journal::{JOURNAL, Past, cannot_write, lock};
+use crate::manifest::{LinkRow, MANIFEST};
+use crate::serve::is_missing;
+use hotswap_report::{Diagnostic, codes};
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The result of an undo.
+#[derive(Debug, Default)]
+pub struct Undone {
+    /// Files and links that were removed.
+    pub removed: usize,
+    /// Files that stay, because they are not what HotSwap wrote. The manifest stays then, too.
+    pub kept: Vec<Diagnostic>,
+}
+
+/// Removes the tree of a destination, complete or interrupted.
+///
+/// # Errors
+/// [`codes::NOT_FOUND`] where there is none; failures of the file system.
+pub fn undo(destination: &Path) -> Result<Undone, Diagnostic> {
+    let lock = lock(destination)?;
+    let past = Past::read(destination, None)?;
+    if !past.is_any {
+        return Err(no_tree(destination));
+    }
+    let mut removal = Removal::new(destination, &past);
+    past.links.iter().for_each(|row| removal.link(row));
+    past.files.keys().for_each(|path| removal.file(path));
+    let mut undone = Undone::default();
+    let inner: BTreeSet<PathBuf> =
+        past.directories.iter().filter(|path| !path.as_os_str().is_empty()).cloned().collect();
+    removal.empty_directories(&inner);
+    (undone.removed, undone.kept) = removal.finish()?;
+    if undone.kept.is_empty() {
+        for name in [MANIFEST, JOURNAL] {
+            remove(&destination.join(name))?;
+        }
+        if past.directories.contains(Path::new("")) {
+            remove_directory(destination)?;
+        }
+    }
+    drop(lock);
+    Ok(undone)
+}
+
+/// The error for a destination without a tree.
+pub(crate) fn no_tree(destination: &Path) -> Diagnostic {
+    let what = format!("it has no {MANIFEST}");
+    Diagnostic::error(codes::NO_PART, what).in_file(destination).advise("name the --dest of an earlier `hotswap serve`")
+}
+
+/// A removal of rows.
+pub(crate) struct Removal<'r> {
+    destination: &'r Path,
+    past: &'r Past,
+    removed: usize,
+    kept: Vec<Diagnostic>,
+    failure: Option<Diagnostic>,
+}
+
+impl<'r> Removal<'r> {
+    pub(crate) fn new(destination: &'r Path, past: &'r Past) -> Self {
+        Self { destination, past, removed: 0, kept: Vec::new(), failure: None }
+    }
+
+    /// Removes an output, if it is the one of a row.
+    pub(crate) fn file(&mut self, path: &Path) {
+        let full = self.destination.join(path);
+        hotswap_files::remove_left_over(&full);
+        if is_missing(&full) {
+            return;
+        }
+        let is_file = full.symlink_metadata().is_ok_and(|meta| meta.is_file());
+        match if is_file { hash::of_file(&full).map(Some) } else { Ok(None) } {
+            Ok(Some(sha256)) if self.past.has(path, &sha256) => self.take(&full),
+            Ok(_) => self.keep("it was changed since HotSwap wrote it, so it stays", &full),
+            Err(error) => self.failure = self.failure.take().or(Some(error)),
+        }
+    }
+
+    /// Removes a link, if it is the one of a row.
+    pub(crate) fn link(&mut self, row: &LinkRow) {
+        let full = self.destination.join(&row.path);
+        match fs::read_link(&full) {
+            Ok(to) if to == row.to => self.take(&full),
+            // Another row of this path may be its own.
+            Ok(to) if self.past.links.contains(&LinkRow { path: row.path.clone(), to: to.clone() }) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            _ => self.keep("it is not the link that HotSwap made, so it stays", &full),
+        }
+    }
+
+    fn take(&mut self, full: &Path) {
+        match remove(full) {
+            Ok(()) => self.removed += 1,
+            Err(error) => self.failure = self.failure.take().or(Some(error)),
+        }
+    }
+
+    fn keep(&mut self, what: &str, full: &Path) {
+        self.kept.push(Diagnostic::error(codes::NOT_OURS, what).in_file(full));
+    }
+
+    /// Removes directories that are empty now, the inner ones first.
+    pub(crate) fn empty_directories(&mut self, directories: &BTreeSet<PathBuf>) {
+        for path in directories.iter().rev().filter(|path| !path.as_os_str().is_empty()) {
+            if let Err(error) = remove_directory(&self.destination.join(path)) {
+                self.failure = self.failure.take().or(Some(error));
+            }
+        }
+    }
+
+    /// The number of removed rows, and those that stay.
+    pub(crate) fn finish(self) -> Result<(usize, Vec<Diagnostic>), Diagnostic> {
+        self.failure.map_or(Ok((self.removed, self.kept)), Err)
+    }
+}
+
+fn remove(path: &Path) -> Result<(), Diagnostic> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(cannot_write(path, &error)),
+        _ => Ok(()),
+    }
+}
+
+/// A directory that is not empty, or gone, is left.
+fn remove_directory(path: &Path) -> Result<(), Diagnostic> {
+    match fs::remove_dir(path) {
+        Err(error) if !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty) => {
+            Err(cannot_write(path, &error))
+        }
+        _ => Ok(()),
+    }
+}
