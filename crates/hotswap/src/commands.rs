@@ -2,8 +2,10 @@
 //!
 //! Invariants: no command uses another one; functions that several need are in [`crate::work`].
 
+pub(crate) mod addr2func;
 pub(crate) mod change;
 pub(crate) mod compat;
+pub(crate) mod diff;
 pub(crate) mod disasm;
 pub(crate) mod exec;
 pub(crate) mod extract;
@@ -15,5 +17,7 @@ pub(crate) mod plan;
 pub(crate) mod profile;
 pub(crate) mod retarget;
 pub(crate) mod rewrite;
+pub(crate) mod size;
+pub(crate) mod symbols;
 pub(crate) mod tables;
 pub(crate) mod verify;
