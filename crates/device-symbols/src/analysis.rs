@@ -33,6 +33,7 @@ pub fn analyse(data: &[u8]) -> Result<(SymbolTable, Vec<Diagnostic>), Diagnostic
     set_wave_sizes(&mut functions);
     let stated = stated_totals(&map, file.as_ref(), &functions, !records.is_empty());
     let needs = totals::propagate(&mut functions, &stated);
+    problems.extend(short_of_registers(&functions, &stated, &needs));
     let kernels = kernels(&functions, &needs);
     let imports = file.as_ref().map(|file| imports(file, &code, &functions)).unwrap_or_default();
     let unclaimed = code.unclaimed();
@@ -135,6 +136,20 @@ fn of_kernel(facts: &KernelFacts, unified: bool) -> Resources {
         scratch: Number::known(u64::from(facts.scratch), Evidence::Descriptor),
         lds: Number::known(u64::from(facts.lds), Evidence::Descriptor),
     }
+}
+
+/// Kernels that are launched with fewer vector registers than the code that they reach names: objects with native code were
+/// linked, and no linker raises the numbers of a kernel.
+fn short_of_registers(functions: &[Function], stated: &[Option<Resources>], needs: &[Resources]) -> Vec<Diagnostic> {
+    let short = |(number, function): (usize, &Function)| {
+        let stated = stated[number].filter(|_| function.kind == FunctionKind::Kernel)?;
+        let (has, needs) = (stated.vgprs.value?, needs[number].vgprs.value?);
+        let what =
+            format!("`{}` has {has} vector registers, and the code that it reaches names {needs}", function.name);
+        let warning = || Diagnostic::warning(codes::TOO_FEW_REGISTERS, what);
+        (needs > has).then(warning)
+    };
+    functions.iter().enumerate().filter_map(short).collect()
 }
 
 fn kernels(functions: &[Function], needs: &[Resources]) -> Vec<Kernel> {

@@ -7,7 +7,7 @@ use crate::table::{Evidence, Function, Number, Resources};
 use hotswap_program::bottom_up;
 use std::collections::BTreeSet;
 
-/// Sets `total` and `recursive` of all functions by their callees; `total` of those that the file states stays.
+/// Sets `total` and `recursive` of all functions by their callees, and by the numbers that the file states.
 ///
 /// Returns the same totals by the code alone.
 pub(crate) fn propagate(functions: &mut [Function], stated: &[Option<Resources>]) -> Vec<Resources> {
@@ -32,7 +32,7 @@ pub(crate) fn propagate(functions: &mut [Function], stated: &[Option<Resources>]
                 // An unknown callee may call it again.
                 (false, is_known) => is_known.then_some(false),
             };
-            functions[member].total = stated[member].map_or(total, |stated| preferred(stated, total));
+            functions[member].total = stated[member].map_or(total, |stated| joined(stated, total, is_known));
         }
     }
     computed
@@ -58,6 +58,24 @@ pub(crate) fn reachable(functions: &[Function], from: u32) -> (Vec<u32>, bool) {
 /// Stated numbers, and computed ones where none is stated.
 pub(crate) fn preferred(stated: Resources, computed: Resources) -> Resources {
     let one = |stated: Number, computed: Number| if stated.value.is_some() { stated } else { computed };
+    Resources {
+        vgprs: one(stated.vgprs, computed.vgprs),
+        agprs: one(stated.agprs, computed.agprs),
+        sgprs: one(stated.sgprs, computed.sgprs),
+        scratch: one(stated.scratch, computed.scratch),
+        lds: one(stated.lds, computed.lds),
+    }
+}
+
+/// Stated numbers, unless the code needs more, or none is stated. Where some callee is not known, the compiler did not know
+/// it either: it may need more.
+fn joined(stated: Resources, computed: Resources, is_known: bool) -> Resources {
+    let one = |stated: Number, computed: Number| match stated.value {
+        Some(value) if computed.value.is_none_or(|needed| needed <= value) => {
+            Number { at_least: stated.at_least || !is_known, ..stated }
+        }
+        _ => computed,
+    };
     Resources {
         vgprs: one(stated.vgprs, computed.vgprs),
         agprs: one(stated.agprs, computed.agprs),

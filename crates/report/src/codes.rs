@@ -78,6 +78,7 @@ codes! {
     TOO_LARGE = "HS0417", 13, "the compressed content is larger than is allowed", "if the file is what it should be, allow more with --max-size";
     LINT = "HS0418", 13, "the code breaks a rule of its target", "compile it for the target again; if a compiler or HotSwap made it as it is, report it with the file";
     NOT_PROVEN = "HS0419", 13, "the rewritten code is not proven to do what the original does", "do not use the file, and report it with the original";
+    TOO_FEW_REGISTERS = "HS0420", 13, "a kernel calls functions that need more registers than it is launched with", "link the device code by LTO (without -fno-offload-lto), so that the compiler sees kernel and functions together";
     // 05: files (exit 14)
     CANNOT_READ = "HS0501", 14, "a file cannot be read", "check the path and its permissions";
     CANNOT_WRITE = "HS0502", 14, "a file cannot be written; the old content is untouched", "check space and permissions";

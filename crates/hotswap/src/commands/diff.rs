@@ -136,7 +136,7 @@ impl Change<'_> {
 fn section(target: &str, place: &str, changes: &[Change<'_>]) -> String {
     let target = text::plain(target);
     if place != "both" {
-        return format!("{target}: only in the {place} file, {} kernels\n", changes.len());
+        return format!("{target}: only in the {place} file, {}\n", text::counted(changes.len(), "kernel"));
     }
     let changed: Vec<&Change<'_>> = changes.iter().filter(|one| one.is_change()).collect();
     let count = |word: &str| changed.iter().filter(|one| one.word() == word).count();

@@ -109,8 +109,11 @@ fn shown(arguments: &Arguments, object: &Tabled) -> String {
         let cells = [Some(row.bytes.to_string()), Some(share), alone, Some(count), Some(text::plain(row.name))];
         lines.push(cells.into_iter().flatten().collect());
     }
-    format!("{}: {all} bytes in {} functions\n", title(&arguments.file, object), object.table.functions.len())
-        + &text::table(&lines)
+    format!(
+        "{}: {all} bytes in {}\n",
+        title(&arguments.file, object),
+        text::counted(object.table.functions.len(), "function")
+    ) + &text::table(&lines)
 }
 
 fn as_json(by: By, object: &Tabled) -> Value {

@@ -134,10 +134,10 @@ impl<'t> Shown<'t> {
             (false, bytes) => format!("not every call is known, {bytes} bytes of code are in no function"),
         };
         let head = format!(
-            "{}: {} functions, {} kernels, {closed}\n",
+            "{}: {}, {}, {closed}\n",
             title(&arguments.file, self.object),
-            table.functions.len(),
-            table.kernels.len()
+            text::counted(table.functions.len(), "function"),
+            text::counted(table.kernels.len(), "kernel")
         );
         head + &text::table(&rows) + &self.kernels() + &self.imports()
     }
@@ -147,10 +147,9 @@ impl<'t> Shown<'t> {
         let table = &self.object.table;
         let line = |kernel: &hotswap_device_symbols::Kernel| {
             let name = text::plain(&table.functions[kernel.function as usize].name);
-            let count = kernel.reachable.len();
-            let functions = if count == 1 { "function" } else { "functions" };
+            let functions = text::counted(kernel.reachable.len(), "function");
             let rest = if kernel.complete { "all known" } else { "and unknown ones" };
-            format!("kernel {name} reaches {count} {functions}, {rest}\n")
+            format!("kernel {name} reaches {functions}, {rest}\n")
         };
         table.kernels.iter().filter(|kernel| self.wanted.contains(&kernel.function)).map(line).collect()
     }
@@ -233,7 +232,11 @@ fn write(arguments: &Arguments, output: &Path) -> Result<Outcome, Diagnostic> {
     let (count, size) = (table.functions.len(), made.len());
     let text = match arguments.format {
         Shape::Json => text::json(&json!({ "schema": 1, "functions": count, "size": size })),
-        _ => format!("{}: {count} functions in its table\n", text::plain(&output.display().to_string())),
+        _ => format!(
+            "{}: {} in its table\n",
+            text::plain(&output.display().to_string()),
+            text::counted(count, "function")
+        ),
     };
     debug_assert_eq!(table.form, Form::Linked);
     Ok(Outcome::from(text))
