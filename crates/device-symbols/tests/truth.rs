@@ -111,7 +111,8 @@ fn calls_and_registers_are_those_of_llvm() {
     }
     say(&format!("{test}: {counts:?}"));
     assert!(counts.edges > 50 && counts.registers > 50 && counts.unresolved > 0, "{counts:?}");
-    assert_eq!((counts.missed, counts.invented), (0, 0));
+    // Every function that code names is called: none has its address taken by code alone.
+    assert_eq!((counts.missed, counts.invented, counts.taken), (0, 0, 0));
 }
 
 /// The calls of a table by names.
