@@ -78,9 +78,8 @@ fn kernels(objects: &[Tabled]) -> BTreeMap<String, Kernels> {
     let mut all: BTreeMap<String, Kernels> = BTreeMap::new();
     for object in objects {
         let kernels = all.entry(object.target.clone()).or_default();
-        for (number, kernel) in object.table.kernels.iter().enumerate() {
+        for (kernel, (bytes, _)) in object.table.kernels.iter().zip(kernel_bytes(&object.table)) {
             let function = &object.table.functions[kernel.function as usize];
-            let (bytes, _) = kernel_bytes(&object.table, number);
             let side = Side { bytes, resources: function.total, functions: kernel.reachable.len() };
             kernels.insert(function.name.clone(), side);
         }

@@ -73,10 +73,10 @@ fn code(object: &Tabled) -> u64 {
 fn rows(by: By, object: &Tabled) -> Vec<Row<'_>> {
     let table = &object.table;
     let mut rows: Vec<Row<'_>> = match by {
-        By::Kernel => (0..table.kernels.len())
-            .map(|number| {
-                let kernel = &table.kernels[number];
-                let (bytes, alone) = kernel_bytes(table, number);
+        By::Kernel => kernel_bytes(table)
+            .into_iter()
+            .zip(&table.kernels)
+            .map(|((bytes, alone), kernel)| {
                 let (count, complete) = (kernel.reachable.len(), kernel.complete);
                 let name = &table.functions[kernel.function as usize].name;
                 Row { name, bytes, alone: Some(alone), count, complete }

@@ -54,16 +54,15 @@ fn is_for(stated: &str, wanted: &str) -> bool {
     }
 }
 
-/// Bytes of the functions that a kernel reaches, and of those that no other kernel does.
-pub(crate) fn kernel_bytes(table: &SymbolTable, kernel: usize) -> (u64, u64) {
-    let (mut all, mut alone) = (0, 0);
-    for function in &table.kernels[kernel].reachable {
-        let size = table.functions[*function as usize].size;
-        let users = table.kernels.iter().filter(|one| one.reachable.binary_search(function).is_ok()).count();
-        all += size;
-        alone += if users == 1 { size } else { 0 };
-    }
-    (all, alone)
+/// For each kernel the bytes of the functions that it reaches, and of those that no other kernel does.
+pub(crate) fn kernel_bytes(table: &SymbolTable) -> Vec<(u64, u64)> {
+    let mut users = vec![0_u32; table.functions.len()];
+    table.kernels.iter().flat_map(|one| &one.reachable).for_each(|function| users[*function as usize] += 1);
+    let sizes = |alone: bool, reachable: &[u32]| -> u64 {
+        let counted = reachable.iter().filter(|one| !alone || users[**one as usize] == 1);
+        counted.map(|one| table.functions[*one as usize].size).sum()
+    };
+    table.kernels.iter().map(|one| (sizes(false, &one.reachable), sizes(true, &one.reachable))).collect()
 }
 
 /// A number of the table for a column: `-` where it is not known, `+` behind it where it may be more.
