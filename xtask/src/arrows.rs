@@ -30,7 +30,7 @@ pub(crate) const ALLOWED: &[Row] = &[
                         "hotswap-bundle", "hotswap-compat"]),
     ("hotswap", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object",
                   "hotswap-bundle", "hotswap-compat", "hotswap-families", "hotswap-pipeline", "hotswap-isa",
-                  "hotswap-adapt", "hotswap-lint", "hotswap-coverage", "hotswap-stack"]),
+                  "hotswap-adapt", "hotswap-device-symbols", "hotswap-lint", "hotswap-coverage", "hotswap-stack"]),
     // Runs in the programs of users, and has no dependency on the tools.
     ("hotswap-profile-drain", &[]),
     // Runs in the programs of users, and relabels what they load as the tools do.
@@ -42,6 +42,8 @@ pub(crate) const ALLOWED: &[Row] = &[
     ("hotswap-isa-tables", &["hotswap-isa-meta"]),
     ("hotswap-isa", &["hotswap-isa-tables"]),
     ("hotswap-program", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa"]),
+    ("hotswap-device-symbols", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa",
+                                 "hotswap-program"]),
     // The checker shares nothing with the checked code except decoder, program model and data.
     ("hotswap-lint", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa", "hotswap-program",
                        "hotswap-hazards"]),

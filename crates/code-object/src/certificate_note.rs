@@ -17,14 +17,17 @@ use object::{U32, U64};
 use std::ops::Range;
 
 /// Name of the note's owner.
-const OWNER: &[u8; 8] = b"HotSwap\0";
+pub(crate) const OWNER: &[u8; 8] = b"HotSwap\0";
 /// Type of the note: a certificate.
 const CERTIFICATE: u32 = 1;
-const HEADER: usize = 12 + OWNER.len();
-const ROW: usize = size_of::<SectionHeader64<LE>>();
-/// Header fields for the offset of the section table, and for its number of rows.
-const TABLE_AT: Range<usize> = 40..48;
-const ROWS: Range<usize> = 60..62;
+/// Bytes of a note before its content.
+pub(crate) const HEADER: usize = 12 + OWNER.len();
+/// Bytes of a row of the section table.
+pub(crate) const ROW: usize = size_of::<SectionHeader64<LE>>();
+/// Header field for the offset of the section table.
+pub(crate) const TABLE_AT: Range<usize> = 40..48;
+/// Header field for the number of its rows.
+pub(crate) const ROWS: Range<usize> = 60..62;
 
 /// The content of the certificate's note, if the code object has one.
 #[must_use]
@@ -79,10 +82,11 @@ pub fn with_certificate(data: Vec<u8>, certificate: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// The section table.
-fn rows(data: &[u8]) -> Option<&[SectionHeader64<LE>]> {
+pub(crate) fn rows(data: &[u8]) -> Option<&[SectionHeader64<LE>]> {
     let header = header(data)?;
     let (at, count) = (usize::try_from(header.e_shoff.get(LE)).ok()?, usize::from(header.e_shnum.get(LE)));
-    let table = data.get(at..).filter(|_| at > 0)?;
+    // A table with rows of another size is none that can be read, or made longer.
+    let table = data.get(at..).filter(|_| at > 0 && usize::from(header.e_shentsize.get(LE)) == ROW)?;
     slice_from_bytes::<SectionHeader64<LE>>(table, count).ok().map(|(rows, _)| rows)
 }
 
@@ -101,18 +105,23 @@ fn end_of_content(data: &[u8], rows: &[SectionHeader64<LE>], had: bool) -> usize
 }
 
 fn content<'a>(data: &'a [u8], row: &SectionHeader64<LE>) -> Option<&'a [u8]> {
+    note_content(data, row, CERTIFICATE)
+}
+
+/// The content of the note in a section, if it is one of ours with that type.
+pub(crate) fn note_content<'a>(data: &'a [u8], row: &SectionHeader64<LE>, kind: u32) -> Option<&'a [u8]> {
     if row.sh_type.get(LE) != elf::SHT_NOTE || row.sh_flags.get(LE) != 0 {
         return None;
     }
     let (start, size) = (usize::try_from(row.sh_offset.get(LE)).ok()?, usize::try_from(row.sh_size.get(LE)).ok()?);
     let bytes = data.get(start..start.checked_add(size)?)?;
     let word = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
-    let is_ours = word(0)? == OWNER.len() as u32 && word(8)? == CERTIFICATE && bytes.get(12..HEADER)? == OWNER;
+    let is_ours = word(0)? == OWNER.len() as u32 && word(8)? == kind && bytes.get(12..HEADER)? == OWNER;
     bytes.get(HEADER..HEADER.checked_add(word(4)? as usize)?).filter(|_| is_ours)
 }
 
 /// The end of the last section, if all of them precede the table.
-fn end_of_sections(rows: &[SectionHeader64<LE>], table: usize) -> Option<usize> {
+pub(crate) fn end_of_sections(rows: &[SectionHeader64<LE>], table: usize) -> Option<usize> {
     let in_file = rows.iter().filter(|row| !matches!(row.sh_type.get(LE), elf::SHT_NULL | elf::SHT_NOBITS));
     let end = in_file.filter_map(|row| row.sh_offset.get(LE).checked_add(row.sh_size.get(LE))).max()?;
     usize::try_from(end).ok().filter(|end| *end <= table)

@@ -39,6 +39,7 @@
 mod certificate_note;
 mod count;
 mod descriptor;
+mod device_symbols_note;
 mod edit;
 mod elf;
 pub mod image;
@@ -62,6 +63,7 @@ mod user_sgprs;
 pub use certificate_note::{certificate_note, with_certificate};
 pub use count::kernel_count;
 pub use descriptor::Descriptor;
+pub use device_symbols_note::{DEVICE_SYMBOLS_SECTION, device_symbols_note, with_device_symbols};
 pub use edit::Edit;
 pub use elf::{Kind, Section, Segment};
 pub use leave_out::without_kernels;

@@ -2,8 +2,8 @@
 
 use crate::args::{Files, Look, Output};
 use crate::commands::{
-    bundle, change, compat, disasm, exec, extract, inspect, lint, list, manifest, plan, profile, retarget, rewrite,
-    serve, tables, verify,
+    addr2func, bundle, change, compat, diff, disasm, exec, extract, inspect, lint, list, manifest, plan, profile,
+    retarget, rewrite, serve, size, symbols, tables, verify,
 };
 use crate::outcome::Outcome;
 use clap::{Parser, Subcommand};
@@ -40,6 +40,18 @@ pub(crate) enum Command {
     /// Show the instructions of a code object as assembly or JSON
     #[command(after_help = EXIT_CODES)]
     Disasm(disasm::Arguments),
+    /// List the functions of code objects: address, registers, callees, what a kernel reaches
+    #[command(after_help = EXIT_CODES)]
+    Symbols(symbols::Arguments),
+    /// Name the functions that hold addresses
+    #[command(after_help = EXIT_CODES)]
+    Addr2func(addr2func::Arguments),
+    /// Show which kernels or functions take the bytes of the code
+    #[command(after_help = EXIT_CODES)]
+    Size(size::Arguments),
+    /// Compare the kernels of two files: added, gone, other registers, other size
+    #[command(after_help = EXIT_CODES)]
+    Diff(diff::Arguments),
     /// Explain an error code
     #[command(after_help = EXIT_CODES)]
     Explain {
@@ -132,6 +144,10 @@ impl Cli {
                 | Command::Rewrite(_)
                 | Command::Serve(_)
                 | Command::Verify(_)
+                | Command::Symbols(_)
+                | Command::Addr2func(_)
+                | Command::Size(_)
+                | Command::Diff(_)
         ) {
             // Rayon's default pool panics where the system has no more threads; then this thread is the pool.
             if rayon::ThreadPoolBuilder::new().build_global().is_err() {
@@ -150,6 +166,10 @@ impl Command {
             Self::Extract(arguments) => extract::run(&arguments),
             Self::Inspect(files) => inspect::run(&files),
             Self::Disasm(arguments) => disasm::run(&arguments),
+            Self::Symbols(arguments) => symbols::run(&arguments),
+            Self::Addr2func(arguments) => addr2func::run(&arguments),
+            Self::Size(arguments) => size::run(&arguments),
+            Self::Diff(arguments) => diff::run(&arguments),
             Self::Explain { code } => tables::explain(code.as_deref()),
             Self::Targets(output) => Ok(tables::targets(output.format)),
             Self::Compat(arguments) => compat::run(&arguments),

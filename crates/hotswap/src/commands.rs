@@ -2,9 +2,11 @@
 //!
 //! Invariants: no command uses another one; functions that several need are in [`crate::work`].
 
+pub(crate) mod addr2func;
 pub(crate) mod bundle;
 pub(crate) mod change;
 pub(crate) mod compat;
+pub(crate) mod diff;
 pub(crate) mod disasm;
 pub(crate) mod exec;
 pub(crate) mod extract;
@@ -17,5 +19,7 @@ pub(crate) mod profile;
 pub(crate) mod retarget;
 pub(crate) mod rewrite;
 pub(crate) mod serve;
+pub(crate) mod size;
+pub(crate) mod symbols;
 pub(crate) mod tables;
 pub(crate) mod verify;

@@ -10,5 +10,6 @@ pub(crate) mod inventory;
 pub(crate) mod kept_plans;
 pub(crate) mod memory_budget;
 pub(crate) mod provenance;
+pub(crate) mod tables;
 pub(crate) mod text;
 pub(crate) mod unsuited;

@@ -1,4 +1,5 @@
-//! `hotswap disasm` on files made here: one file in `tests/disasm` is one case.
+//! `hotswap disasm`, and `symbols`, `addr2func`, `size`, `diff`, on files made here: one file in `tests/disasm`, or in
+//! `tests/symbols`, is one case.
 //!
 //! A case is the contents of the input, the arguments of the command, and the expected output:
 //!
@@ -177,8 +178,8 @@ impl Case {
     }
 }
 
-fn cases() -> Vec<PathBuf> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/disasm");
+fn cases(directory: &str) -> Vec<PathBuf> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(directory);
     let mut cases: Vec<_> = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
     cases.sort();
     cases
@@ -186,10 +187,20 @@ fn cases() -> Vec<PathBuf> {
 
 #[test]
 fn cases_come_out_as_written() {
+    run("disasm", &["disasm", "in"]);
+}
+
+/// The commands about functions: `run` of a case has all words, and the file `in`.
+#[test]
+fn tables_of_functions_come_out_as_written() {
+    run("symbols", &[]);
+}
+
+fn run(directory_of_cases: &str, first: &[&str]) {
     let bless = hotswap_userland::blesses();
     let directory = tempfile::TempDir::new().unwrap();
     let mut wrong = Vec::new();
-    let cases = cases();
+    let cases = cases(directory_of_cases);
     assert!(cases.len() > 20, "the cases are there");
     for path in &cases {
         let text = fs::read_to_string(path).unwrap();
@@ -197,7 +208,7 @@ fn cases_come_out_as_written() {
         let mut case = Case::parse(given);
         fs::write(directory.path().join("in"), case.input()).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_hotswap"));
-        let output = command.current_dir(directory.path()).args(["disasm", "in"]).args(&case.words).output().unwrap();
+        let output = command.current_dir(directory.path()).args(first).args(&case.words).output().unwrap();
         let (stdout, stderr) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
         let missing: Vec<_> = case.errors.iter().filter(|part| !stderr.contains(*part)).collect();
         let is_silent = case.errors.is_empty() && !stderr.is_empty();

@@ -49,8 +49,9 @@ impl CallSite {
 
 /// Groups of mutually recursive functions, callees before callers, computed without recursion.
 ///
-/// `callees` yields the functions that a function calls.
-pub(crate) fn bottom_up<'f, I>(count: usize, callees: impl Fn(usize) -> I) -> Vec<Vec<u32>>
+/// `callees` yields the functions that a function calls; all numbers are below `count`.
+#[must_use]
+pub fn bottom_up<'f, I>(count: usize, callees: impl Fn(usize) -> I) -> Vec<Vec<u32>>
 where
     I: Iterator<Item = u32> + 'f,
 {

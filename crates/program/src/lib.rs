@@ -47,7 +47,7 @@ pub use analysis::reaching_defs::{LastDefs, ReachingDefs};
 pub use analysis::section::SectionProgram;
 pub use analysis::waitcnt::{OutstandingWrites, WaitcntState};
 pub use block::{Block, Exit, Successors};
-pub use calls::{CallSite, Callee, LINK};
+pub use calls::{CallSite, Callee, LINK, bottom_up};
 pub use coverage::{Coverage, UnknownTransfer};
 pub use dump::dump;
 pub use function::{Entry, EntryKind, Function};

@@ -57,6 +57,7 @@ codes! {
     NO_ENTRY = "HS0307", 12, "there is no such entry", "see `hotswap list` for the entries that are there";
     TAKEN = "HS0308", 12, "the entry is there already", "use `hotswap replace`, or remove it first";
     NO_PROFILE = "HS0309", 12, "no profile or coverage map was found", "build with counters through hotswap-clang, and run the program first";
+    STALE_TABLE = "HS0310", 12, "the table of device functions in the file is not used; the code was analysed instead", "write it again with `hotswap symbols --write`";
     // 04: refusals (exit 13)
     NO_ROUTE = "HS0401", 13, "a requested target cannot be made from what is there", "add the source to --offload-arch, change the plan, or set the policy to warn or keep";
     NO_PLACE = "HS0402", 13, "the output has no place for another target", "let clang write a bundle (drop --no-gpu-bundle-output), or drop the plan for this command";
@@ -81,6 +82,7 @@ codes! {
     NOT_SERVED = "HS0421", 13, "a library is not served", "serve it with what it needs, or leave it out of --root";
     STALE = "HS0422", 13, "the served files are no longer what their libraries need", "run `hotswap serve` with the same arguments again";
     NOT_OURS = "HS0423", 13, "a file in the destination is not what HotSwap wrote there", "move it away, or choose another --dest";
+    TOO_FEW_REGISTERS = "HS0424", 13, "a kernel calls functions that need more registers than it is launched with", "link the device code by LTO (without -fno-offload-lto), so that the compiler sees kernel and functions together";
     // 05: files (exit 14)
     CANNOT_READ = "HS0501", 14, "a file cannot be read", "check the path and its permissions";
     CANNOT_WRITE = "HS0502", 14, "a file cannot be written; the old content is untouched", "check space and permissions";

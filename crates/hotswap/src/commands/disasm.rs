@@ -16,7 +16,7 @@ mod walk;
 
 use crate::args::{Format, Output};
 use crate::outcome::Outcome;
-use crate::work::inventory;
+use crate::work::{inventory, text};
 use assembly::{Assembly, Head};
 use chunk::{common_lanes, extent};
 use clap::Args;
@@ -69,21 +69,13 @@ pub(crate) struct Arguments {
     #[arg(long, requires = "target", conflicts_with_all = ["entry", "all", "symbol", "section"])]
     raw: bool,
     /// Address of the first byte of a --raw file
-    #[arg(long, value_name = "ADDRESS", requires = "raw", default_value = "0", value_parser = number)]
+    #[arg(long, value_name = "ADDRESS", requires = "raw", default_value = "0", value_parser = text::number)]
     address: u64,
     /// Colours
     #[arg(long, value_enum, default_value_t)]
     color: Color,
     #[command(flatten)]
     output: Output,
-}
-
-fn number(text: &str) -> Result<u64, String> {
-    let parsed = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-        Some(digits) => u64::from_str_radix(digits, 16),
-        None => text.parse(),
-    };
-    parsed.map_err(|error| format!("{error}; write decimal or 0x and hexadecimal digits"))
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {

@@ -23,6 +23,20 @@ pub(crate) fn plain(text: &str) -> String {
     text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect()
 }
 
+/// A number of things.
+pub(crate) fn counted(count: usize, thing: &str) -> String {
+    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
+}
+
+/// A decimal or hexadecimal number of the command line.
+pub(crate) fn number(text: &str) -> Result<u64, String> {
+    let parsed = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(digits) => u64::from_str_radix(digits, 16),
+        None => text.parse(),
+    };
+    parsed.map_err(|error| format!("{error}; write decimal or 0x and hexadecimal digits"))
+}
+
 /// JSON for standard output.
 pub(crate) fn json(value: &serde_json::Value) -> String {
     format!("{value:#}\n")

@@ -1,0 +1,194 @@
+//! The note with the table of device functions, in the section `.note.hotswap.devsyms` of a linked code object.
+//!
+//! As the certificate's ([`certificate_note`](crate::certificate_note)) it is not loaded. The section has a name of its
+//! own, so the names of sections are appended once more with it, and the old ones stay where they are, unreferenced.
+//!
+//! Invariants: everything before the appended part is unchanged except for the three header fields that place the
+//! section table and count its rows. Of the rows, only that of the section names and the note's own change. Replacing a
+//! note gives the file that writing it first would have given.
+
+use crate::certificate_note::{HEADER, OWNER, ROW, ROWS, TABLE_AT, end_of_sections, note_content, rows};
+use crate::elf::{header, segments};
+use object::LittleEndian as LE;
+use object::elf::{self, SectionHeader64};
+use object::pod::bytes_of;
+use object::{U32, U64};
+
+/// Name of the section.
+pub const DEVICE_SYMBOLS_SECTION: &str = ".note.hotswap.devsyms";
+/// Type of the note. Numbers below 256 have other meanings in notes of some owners.
+const DEVICE_SYMBOLS: u32 = 0x4853_0001;
+
+type Row = SectionHeader64<LE>;
+
+/// The content of the note, if the file has one; of several the last.
+#[must_use]
+pub fn device_symbols_note(data: &[u8]) -> Option<&[u8]> {
+    rows(data)?.iter().rev().find_map(|row| note_content(data, row, DEVICE_SYMBOLS))
+}
+
+/// The file with that note, in place of an existing one; `None` where there is no section table with names, or one with
+/// more rows than the header counts.
+#[must_use]
+pub fn with_device_symbols(data: &[u8], content: &[u8]) -> Option<Vec<u8>> {
+    let mut rows = rows(data)?.to_vec();
+    let names_row = usize::from(header(data)?.e_shstrndx.get(LE));
+    let (names, name) = with_name(section(data, rows.get(names_row)?)?);
+    let own = rows.iter().position(|row| note_content(data, row, DEVICE_SYMBOLS).is_some());
+    let loaded = segments(data, header(data)?).ok()?.iter().map(|segment| segment.range.end).max().unwrap_or(0);
+    let mut out = data[..end_of_content(data, &rows, own, names_row).max(loaded)].to_vec();
+    out.resize(out.len().next_multiple_of(4), 0);
+    let start = out.len();
+    for word in [OWNER.len() as u32, u32::try_from(content.len()).ok()?, DEVICE_SYMBOLS] {
+        out.extend_from_slice(&word.to_le_bytes());
+    }
+    out.extend_from_slice(OWNER);
+    out.extend_from_slice(content);
+    out.resize(out.len().next_multiple_of(4), 0);
+    let note = row(name, start, out.len() - start);
+    match own {
+        Some(own) => rows[own] = note,
+        None => rows.push(note),
+    }
+    rows[names_row].sh_offset = U64::new(LE, out.len() as u64);
+    rows[names_row].sh_size = U64::new(LE, names.len() as u64);
+    out.extend_from_slice(&names);
+    out.resize(out.len().next_multiple_of(8), 0);
+    let table = out.len() as u64;
+    rows.iter().for_each(|row| out.extend_from_slice(bytes_of(row)));
+    let count = u16::try_from(rows.len()).ok().filter(|count| *count < elf::SHN_LORESERVE)?;
+    out[TABLE_AT].copy_from_slice(&table.to_le_bytes());
+    out[ROWS].copy_from_slice(&count.to_le_bytes());
+    Some(out)
+}
+
+fn row(name: u32, start: usize, size: usize) -> Row {
+    let number = |value: u64| U64::new(LE, value);
+    Row {
+        sh_name: U32::new(LE, name),
+        sh_type: U32::new(LE, elf::SHT_NOTE),
+        sh_flags: number(0),
+        sh_addr: number(0),
+        sh_offset: number(start as u64),
+        sh_size: number(size as u64),
+        sh_link: U32::new(LE, 0),
+        sh_info: U32::new(LE, 0),
+        sh_addralign: number(4),
+        sh_entsize: number(0),
+    }
+}
+
+/// The bytes of the section names; `None` for names that are loaded, which have to stay where they are.
+fn section<'a>(data: &'a [u8], row: &Row) -> Option<&'a [u8]> {
+    let is_loaded = row.sh_flags.get(LE) & u64::from(elf::SHF_ALLOC) != 0;
+    if row.sh_type.get(LE) != elf::SHT_STRTAB || is_loaded {
+        return None;
+    }
+    let start = usize::try_from(row.sh_offset.get(LE)).ok()?;
+    data.get(start..start.checked_add(usize::try_from(row.sh_size.get(LE)).ok()?)?)
+}
+
+/// The names with that of the section, and its offset.
+fn with_name(names: &[u8]) -> (Vec<u8>, u32) {
+    let wanted = [DEVICE_SYMBOLS_SECTION.as_bytes(), b"\0"].concat();
+    if let Some(at) = names.windows(wanted.len()).position(|window| window == wanted) {
+        return (names.to_vec(), at as u32);
+    }
+    let mut all = names.to_vec();
+    // An unfinished last name would continue in the new one.
+    if all.last().is_some_and(|last| *last != 0) {
+        all.push(0);
+    }
+    let at = all.len() as u32;
+    all.extend_from_slice(&wanted);
+    (all, at)
+}
+
+/// The end of the part that stays, at least all that a segment loads: up to an earlier note, its names and table, if these are the last three parts; up to
+/// the section table if that is the last part; otherwise all.
+fn end_of_content(data: &[u8], rows: &[Row], own: Option<usize>, names: usize) -> usize {
+    let table = header(data).map_or(0, |header| header.e_shoff.get(LE) as usize);
+    if table.checked_add(rows.len() * ROW) != Some(data.len()) {
+        return data.len();
+    }
+    if let Some(own) = own {
+        let start = rows[own].sh_offset.get(LE) as usize;
+        let others: Vec<Row> =
+            rows.iter().enumerate().filter(|(at, _)| *at != own && *at != names).map(|(_, row)| *row).collect();
+        let follows = rows[names].sh_offset.get(LE) == rows[own].sh_offset.get(LE) + rows[own].sh_size.get(LE);
+        if follows && end_of_sections(&others, start).is_some() {
+            return start;
+        }
+    }
+    end_of_sections(rows, table).unwrap_or(data.len())
+}
+
+const _: () = assert!(HEADER == 20, "the content of a note begins after three words and the owner");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use object::elf::FileHeader64;
+    use object::pod::from_bytes_mut;
+
+    /// A header, code, section names, the section table, and what follows it.
+    fn file(behind: &[u8]) -> Vec<u8> {
+        let mut data = vec![0; 64];
+        data[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
+        data.extend_from_slice(&[7; 16]);
+        data.extend_from_slice(b"\0.text\0.shstrtab");
+        data.resize(96, 0);
+        let (header, _) = from_bytes_mut::<FileHeader64<LE>>(&mut data).unwrap();
+        header.e_machine.set(LE, elf::EM_AMDGPU);
+        header.e_shoff.set(LE, 96);
+        header.e_shentsize.set(LE, ROW as u16);
+        header.e_shnum.set(LE, 3);
+        header.e_shstrndx.set(LE, 2);
+        let mut code = row(1, 64, 16);
+        code.sh_type = U32::new(LE, elf::SHT_PROGBITS);
+        let mut names = row(7, 80, 16);
+        names.sh_type = U32::new(LE, elf::SHT_STRTAB);
+        let none = row(0, 0, 0);
+        [none, code, names].iter().for_each(|row| data.extend_from_slice(bytes_of(row)));
+        data.extend_from_slice(behind);
+        data
+    }
+
+    #[test]
+    fn the_note_is_found_again_and_replaced() {
+        for behind in [&b""[..], b"something behind the table"] {
+            let old = file(behind);
+            assert_eq!(device_symbols_note(&old), None);
+            let first = with_device_symbols(&old, b"first").unwrap();
+            assert_eq!(device_symbols_note(&first), Some(&b"first"[..]));
+            assert!(first[..40] == old[..40] && first[64..96] == old[64..96]);
+            assert_eq!(first[96..].starts_with(&old[96..]), !behind.is_empty());
+            let second = with_device_symbols(&first, b"another one").unwrap();
+            assert_eq!(device_symbols_note(&second), Some(&b"another one"[..]));
+            assert_eq!(second, with_device_symbols(&old, b"another one").unwrap());
+            assert_eq!(crate::certificate_note(&second), None);
+        }
+    }
+
+    #[test]
+    fn a_certificate_beside_it_stays() {
+        let both = crate::with_certificate(with_device_symbols(&file(b""), b"table").unwrap(), b"proof").unwrap();
+        let again = with_device_symbols(&both, b"other").unwrap();
+        let found = (device_symbols_note(&again), crate::certificate_note(&again));
+        assert_eq!(found, (Some(&b"other"[..]), Some(&b"proof"[..])));
+    }
+
+    #[test]
+    fn damaged_files_get_no_note() {
+        let good = file(b"");
+        for at in [40, 58, 60, 62] {
+            let mut damaged = good.clone();
+            damaged[at..at + 2].copy_from_slice(&[0xf0, 0xff]);
+            assert_eq!(with_device_symbols(&damaged, b"table"), None, "{at}");
+        }
+        let with = with_device_symbols(&good, b"table").unwrap();
+        for end in 0..with.len() {
+            let _ = (device_symbols_note(&with[..end]), with_device_symbols(&with[..end], b"x"));
+        }
+    }
+}

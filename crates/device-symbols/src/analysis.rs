@@ -1,0 +1,203 @@
+//! From the bytes of a file to the table of its functions.
+
+use crate::code::Code;
+use crate::note::code_hash;
+use crate::stated::{self, File, Record};
+use crate::table::{Callee, Evidence, Form, Function, FunctionKind, Import, Kernel, Number, Resources, SymbolTable};
+use crate::totals;
+use hotswap_code_object::{CodeMap, KernelFacts, Kind, SymbolKind};
+use hotswap_program::Source;
+use hotswap_report::{Diagnostic, codes};
+use object::{LittleEndian, Object, ObjectSymbol, RelocationFlags, RelocationTarget, SymbolIndex};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Version of the layout.
+pub(crate) const VERSION: (u32, u32) = (1, 0);
+/// `R_AMDGPU_ABS64`: the loader writes an address.
+const ABS64: u32 = 3;
+
+/// The table of a file, and the parts of the file that were skipped because they are damaged.
+///
+/// # Errors
+/// As [`CodeMap::read`] and [`Source::read`] have them: other files, damaged headers, and processors whose instructions
+/// are not known.
+pub fn analyse(data: &[u8]) -> Result<(SymbolTable, Vec<Diagnostic>), Diagnostic> {
+    let mut map = CodeMap::read(data)?;
+    let mut problems = std::mem::take(&mut map.problems);
+    let code = Code::new(&map, Source::read(data)?);
+    let file = File::parse(data).ok();
+    let mut functions = code.functions(&map, file.as_ref());
+    let records = file.as_ref().map(stated::records).unwrap_or_default();
+    apply(&code, &records, &mut functions);
+    code.mark_taken(&mut functions);
+    set_wave_sizes(&mut functions);
+    let stated = stated_totals(&map, file.as_ref(), &functions, !records.is_empty());
+    let needs = totals::propagate(&mut functions, &stated);
+    problems.extend(short_of_registers(&functions, &stated, &needs));
+    let kernels = kernels(&functions, &needs);
+    let imports = file.as_ref().map(|file| imports(file, &code, &functions)).unwrap_or_default();
+    let unclaimed = code.unclaimed();
+    let closed = imports.is_empty() && unclaimed == 0 && functions.iter().all(totals::is_resolved);
+    problems.extend(map.empty_kernels.iter().map(|name| empty(name)));
+    let table = SymbolTable {
+        version: VERSION,
+        target: target(&map),
+        form: if map.kind == Kind::Linked { Form::Linked } else { Form::Relocatable },
+        code_hash: code_hash(data)?,
+        closed,
+        unclaimed,
+        functions,
+        kernels,
+        imports,
+    };
+    Ok((table, problems))
+}
+
+fn target(map: &CodeMap<'_>) -> String {
+    let stated = map.target_id.map(|id| id.to_string());
+    stated.or_else(|| map.processor.map(|processor| processor.name.to_owned())).unwrap_or_default()
+}
+
+fn empty(name: &str) -> Diagnostic {
+    Diagnostic::warning(codes::NO_PART, format!("kernel `{name}` has no code and is left out"))
+        .advise("it begins at the end of the code; check the tool that made it")
+}
+
+/// Adds what the compiler recorded; its numbers are exact, and its calls include all that the code shows.
+fn apply(code: &Code<'_>, records: &BTreeMap<stated::At, Record>, functions: &mut [Function]) {
+    for ((section, offset), record) in records {
+        let Some(number) = code.at(*section, *offset) else { continue };
+        let row = &mut functions[number as usize];
+        row.own = totals::preferred(record.own, row.own);
+        let recorded = record.callees.iter().filter_map(|(section, offset)| code.at(*section, *offset));
+        let mut callees: BTreeMap<u32, Evidence> =
+            row.callees.iter().map(|callee| (callee.function, callee.evidence)).collect();
+        callees.extend(recorded.map(|function| (function, Evidence::CompilerRecord)));
+        row.callees = callees.into_iter().map(|(function, evidence)| Callee { function, evidence }).collect();
+        let imports: BTreeSet<String> = row.imports.drain(..).chain(record.outside.iter().cloned()).collect();
+        row.imports = imports.into_iter().collect();
+    }
+}
+
+/// A function has the wave size of the kernels that the file has, if they agree.
+fn set_wave_sizes(functions: &mut [Function]) {
+    let sizes: BTreeSet<u8> = functions.iter().filter_map(|one| one.wave_size).collect();
+    let common = if sizes.len() == 1 { sizes.first().copied() } else { None };
+    functions.iter_mut().filter(|one| one.kind != FunctionKind::Kernel).for_each(|one| one.wave_size = common);
+}
+
+/// The numbers that the file states for functions with all that they call. Where the compiler recorded functions one by one, the
+/// numbers of kernels wait for a linker.
+fn stated_totals(
+    map: &CodeMap<'_>,
+    file: Option<&File<'_>>,
+    functions: &[Function],
+    is_recorded: bool,
+) -> Vec<Option<Resources>> {
+    if is_recorded {
+        return vec![None; functions.len()];
+    }
+    let symbols = file.map(stated::assembler_symbols).unwrap_or_default();
+    let mut kernels: BTreeMap<&str, &KernelFacts> = BTreeMap::new();
+    for symbol in map.sections.iter().flat_map(|section| &section.symbols) {
+        if let SymbolKind::Kernel(facts) = &symbol.kind {
+            kernels.insert(&symbol.name, facts);
+        }
+    }
+    let unified = map
+        .processor
+        .is_some_and(|processor| processor.capabilities.contains(hotswap_targets::Capability::UnifiedRegisterFile));
+    let one = |function: &Function| {
+        let symbols = symbols.get(function.name.as_str()).copied();
+        let kernel = kernels.get(function.name.as_str()).map(|facts| of_kernel(facts, unified));
+        match (symbols, kernel) {
+            (Some(symbols), Some(kernel)) => Some(totals::preferred(symbols, kernel)),
+            (symbols, kernel) => symbols.or(kernel),
+        }
+    };
+    functions.iter().map(one).collect()
+}
+
+fn of_kernel(facts: &KernelFacts, unified: bool) -> Resources {
+    let metadata = |value: Option<u64>| match value {
+        Some(value) => Number::known(value, Evidence::Metadata),
+        None => Number::UNKNOWN,
+    };
+    // In a unified file the metadata counts both kinds, and AGPRs begin at a multiple of four.
+    let vgprs = match (facts.vgprs, facts.agprs.filter(|agprs| unified && *agprs > 0)) {
+        (Some(all), Some(agprs)) => all.checked_sub(agprs),
+        (all, _) => all,
+    };
+    Resources {
+        vgprs: metadata(vgprs),
+        agprs: metadata(facts.agprs),
+        // The metadata counts VCC and other special registers as well.
+        sgprs: metadata(facts.sgprs),
+        scratch: Number::known(u64::from(facts.scratch), Evidence::Descriptor),
+        lds: Number::known(u64::from(facts.lds), Evidence::Descriptor),
+    }
+}
+
+/// Kernels that are launched with fewer vector registers than the code that they reach names: objects with native code were
+/// linked, and no linker raises the numbers of a kernel.
+fn short_of_registers(functions: &[Function], stated: &[Option<Resources>], needs: &[Resources]) -> Vec<Diagnostic> {
+    let short = |(number, function): (usize, &Function)| {
+        let stated = stated[number].filter(|_| function.kind == FunctionKind::Kernel)?;
+        let (has, needs) = (stated.vgprs.value?, needs[number].vgprs.value?);
+        let what =
+            format!("`{}` has {has} vector registers, and the code that it reaches names {needs}", function.name);
+        let warning = || Diagnostic::warning(codes::TOO_FEW_REGISTERS, what);
+        (needs > has).then(warning)
+    };
+    functions.iter().enumerate().filter_map(short).collect()
+}
+
+fn kernels(functions: &[Function], needs: &[Resources]) -> Vec<Kernel> {
+    let numbers = (0_u32..).zip(functions).filter(|(_, one)| one.kind == FunctionKind::Kernel);
+    let row = |(function, _): (u32, &Function)| {
+        let (reachable, complete) = totals::reachable(functions, function);
+        Kernel { function, reachable, complete, needs: needs[function as usize] }
+    };
+    numbers.map(row).collect()
+}
+
+/// Undefined symbols that something refers to.
+fn imports(file: &File<'_>, code: &Code<'_>, functions: &[Function]) -> Vec<Import> {
+    let mut all: BTreeMap<String, Import> = BTreeMap::new();
+    let new = |name: &str| Import { name: name.to_owned(), slots: Vec::new(), used_by: Vec::new() };
+    for (number, function) in (0_u32..).zip(functions) {
+        for name in &function.imports {
+            all.entry(name.clone()).or_insert_with(|| new(name)).used_by.push(number);
+        }
+    }
+    for (address, relocation) in file.dynamic_relocations().into_iter().flatten() {
+        let (RelocationFlags::Elf { r_type: ABS64 }, RelocationTarget::Symbol(symbol)) =
+            (relocation.flags(), relocation.target())
+        else {
+            continue;
+        };
+        let Some(name) = undefined(file, symbol) else { continue };
+        let import = all.entry(name.to_owned()).or_insert_with(|| new(name));
+        import.slots.push(address);
+        import.used_by.extend(code.users_of(address));
+    }
+    // Undefined symbols of a relocatable file are there for a reason: data may name them.
+    for symbol in file.symbols().filter(|symbol| symbol.is_undefined()) {
+        if let Some(name) = symbol.name().ok().filter(|name| !name.is_empty()) {
+            all.entry(name.to_owned()).or_insert_with(|| new(name));
+        }
+    }
+    for import in all.values_mut() {
+        import.used_by.sort_unstable();
+        import.used_by.dedup();
+        import.slots.sort_unstable();
+    }
+    all.into_values().collect()
+}
+
+fn undefined<'a>(file: &File<'a>, number: SymbolIndex) -> Option<&'a str> {
+    use object::ObjectSymbolTable;
+    let symbol = file.dynamic_symbol_table()?.symbol_by_index(number).ok()?;
+    let section = symbol.elf_symbol().st_shndx.get(LittleEndian);
+    symbol.name().ok().filter(|name| section == object::elf::SHN_UNDEF && !name.is_empty())
+}

@@ -1,0 +1,271 @@
+//! The functions and their calls, of all sections of code of a file.
+//!
+//! Invariant: functions are numbered through all sections in the order of sections and addresses.
+
+use crate::table::{Callee, Evidence, Function, FunctionKind, IndirectCalls, Resources};
+use crate::{registers, stated};
+use hotswap_code_object::{CodeMap, CodeSection, Kind, SymbolKind};
+use hotswap_program::{BankMap, CallSite, MarkKind, Place, Program, Source};
+use object::{Object, ObjectSymbol, SymbolIndex};
+use rayon::prelude::*;
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+/// A section of code with the program in it.
+pub(crate) struct Unit<'a> {
+    pub(crate) program: Program<'a>,
+    banks: BankMap,
+    section: String,
+    /// Number of its first function.
+    first: u32,
+}
+
+/// All sections of code of a file.
+pub(crate) struct Code<'a> {
+    pub(crate) units: Vec<Unit<'a>>,
+    linked: bool,
+}
+
+/// The target of a call outside of its section.
+enum Target {
+    Function(u32),
+    Import(String),
+    Unknown,
+}
+
+impl<'a> Code<'a> {
+    pub(crate) fn new(map: &CodeMap<'a>, sources: Vec<Source<'a>>) -> Self {
+        let mut units: Vec<Unit<'a>> = Vec::new();
+        for (source, section) in sources.into_iter().zip(&map.sections) {
+            let first = units.last().map_or(0, |unit| unit.first + unit.program.functions.len() as u32);
+            let program = Program::build(source);
+            let banks = BankMap::by_convention(&program);
+            units.push(Unit { program, banks, section: section.name.to_string(), first });
+        }
+        Self { units, linked: map.kind == Kind::Linked }
+    }
+
+    /// The number of the function that holds an offset of a section of a relocatable file.
+    pub(crate) fn at(&self, section: usize, offset: u64) -> Option<u32> {
+        let unit = self.units.iter().find(|unit| unit.program.source.number == Some(section))?;
+        unit.number(u32::try_from(offset).ok()?)
+    }
+
+    /// The rows of all functions, without what follows from several of them.
+    pub(crate) fn functions(&self, map: &CodeMap<'_>, file: Option<&stated::File<'_>>) -> Vec<Function> {
+        let rows = |(unit, section): (&Unit<'a>, &CodeSection<'_>)| {
+            let all = 0..unit.program.functions.len();
+            // The ELF reader is not shared between threads; the registers, which take the time, need none.
+            let own: Vec<Resources> = all.clone().into_par_iter().map(|number| unit.own(number)).collect();
+            all.zip(own).map(|(number, own)| self.function(unit, number, own, section, file)).collect::<Vec<_>>()
+        };
+        self.units.iter().zip(&map.sections).flat_map(rows).collect()
+    }
+
+    fn function(
+        &self,
+        unit: &Unit<'a>,
+        number: usize,
+        own: Resources,
+        section: &CodeSection<'_>,
+        file: Option<&stated::File<'_>>,
+    ) -> Function {
+        let function = &unit.program.functions[number];
+        let mut row = Function {
+            name: unit.program.name(function),
+            aliases: Vec::new(),
+            kind: if function.is_kernel() { FunctionKind::Kernel } else { FunctionKind::Function },
+            section: unit.section.clone(),
+            address: unit.program.source.address.wrapping_add(u64::from(function.start)),
+            size: u64::from(unit.size(number)),
+            exported: false,
+            wave_size: None,
+            own,
+            total: Resources::UNKNOWN,
+            callees: Vec::new(),
+            imports: Vec::new(),
+            indirect_calls: IndirectCalls::default(),
+            recursive: None,
+            address_taken: false,
+        };
+        unit.add_names(number, section, &mut row);
+        self.add_calls(unit, number, file, &mut row);
+        if row.kind == FunctionKind::Function && row.own.vgprs.value == Some(0) && unit.is_stub(number) {
+            row.kind = if row.imports.is_empty() { FunctionKind::EntryStub } else { FunctionKind::ImportStub };
+        }
+        row
+    }
+
+    fn add_calls(&self, unit: &Unit<'a>, number: usize, file: Option<&stated::File<'_>>, row: &mut Function) {
+        let function = &unit.program.functions[number];
+        let (mut callees, mut imports, mut unresolved) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        for call in &function.calls {
+            let is_indirect = unit.program.decode(call.offset).is_some_and(|inst| unit.program.is_indirect(&inst));
+            let target = self.target(unit, call, file);
+            row.indirect_calls.resolved += u32::from(is_indirect && !matches!(target, Target::Unknown));
+            match target {
+                Target::Function(function) => {
+                    callees.insert(Callee { function, evidence: Evidence::Disassembly });
+                }
+                Target::Import(name) => {
+                    imports.insert(name);
+                }
+                Target::Unknown => {
+                    unresolved.insert(unit.address(call.offset));
+                }
+            }
+        }
+        unresolved.extend(function.problems.iter().map(|problem| unit.address(problem.offset)));
+        row.callees = callees.into_iter().collect();
+        row.imports = imports.into_iter().collect();
+        row.indirect_calls.unresolved = unresolved.into_iter().collect();
+    }
+
+    fn target(&self, unit: &Unit<'a>, call: &CallSite, file: Option<&stated::File<'_>>) -> Target {
+        use hotswap_program::Callee;
+        match call.callee {
+            Callee::Function { function, .. } => Target::Function(unit.first + function),
+            Callee::Outside(place) => self.outside(place, file).unwrap_or(Target::Unknown),
+            Callee::Unknown => Target::Unknown,
+        }
+    }
+
+    /// The target of a call that leaves its section.
+    fn outside(&self, place: Place, file: Option<&stated::File<'_>>) -> Option<Target> {
+        if place.base & Place::EXTERN != 0 {
+            let symbol = file?.symbol_by_index(SymbolIndex((place.base & (Place::EXTERN - 1)) as usize)).ok()?;
+            let name = symbol.name().ok().filter(|name| !name.is_empty() && place.at == 0)?;
+            return Some(Target::Import(name.to_owned()));
+        }
+        let found = match (self.linked, place.base) {
+            (true, Place::CODE) => {
+                self.units.iter().find_map(|unit| unit.number(unit.program.source.offset_of(place)?))
+            }
+            (false, base) if base != Place::CODE => self.at(base as usize - 1, place.at),
+            _ => None,
+        };
+        found.map(Target::Function)
+    }
+
+    /// Marks the functions whose address is used otherwise than for a known call.
+    pub(crate) fn mark_taken(&self, functions: &mut [Function]) {
+        for unit in &self.units {
+            // Each section's slots are relative to itself.
+            let slots = unit.program.source.slots.iter().map(|slot| slot.to);
+            for number in slots.filter_map(|to| unit.entry(to)) {
+                functions[number as usize].address_taken = true;
+            }
+            for (number, function) in unit.program.functions.iter().enumerate() {
+                let called = &functions[unit.first as usize + number].callees;
+                let is_called = |one: u32| called.iter().any(|callee| callee.function == one);
+                let values = function.pc_values.iter().filter_map(|value| unit.entry(value.to));
+                let escapes = function.lets_addresses_escape();
+                let taken: Vec<u32> = values.filter(|one| escapes || !is_called(*one)).collect();
+                taken.into_iter().for_each(|one| functions[one as usize].address_taken = true);
+            }
+        }
+    }
+
+    /// Bytes that are in no function, neither padding nor named data.
+    pub(crate) fn unclaimed(&self) -> u64 {
+        self.units.iter().map(Unit::unclaimed).sum()
+    }
+
+    /// The functions that compute an address; for the words of the GOT.
+    pub(crate) fn users_of(&self, address: u64) -> Vec<u32> {
+        let uses = |unit: &Unit<'a>| -> Vec<u32> {
+            let functions = unit.program.functions.iter().enumerate();
+            let is_it = |to: Place| self.linked && to.base == Place::CODE && to.at == address;
+            let users = functions.filter(|(_, function)| function.pc_values.iter().any(|value| is_it(value.to)));
+            users.map(|(number, _)| unit.first + number as u32).collect()
+        };
+        self.units.iter().flat_map(uses).collect()
+    }
+}
+
+impl Unit<'_> {
+    fn address(&self, offset: u32) -> u64 {
+        self.program.source.address.wrapping_add(u64::from(offset))
+    }
+
+    /// The number of the function that holds an offset.
+    fn number(&self, offset: u32) -> Option<u32> {
+        self.program.function_at(offset).map(|(number, _)| self.first + number as u32)
+    }
+
+    /// The number of the function that begins at a place.
+    fn entry(&self, place: Place) -> Option<u32> {
+        let offset = self.program.source.offset_of(place)?;
+        let (number, function) = self.program.function_at(offset)?;
+        let is_entry = function.entries.iter().any(|entry| entry.offset == offset);
+        is_entry.then_some(self.first + number as u32)
+    }
+
+    fn own(&self, number: usize) -> Resources {
+        registers::named(&self.program, &self.banks, number)
+    }
+
+    fn unclaimed(&self) -> u64 {
+        let program = &self.program;
+        let sizes = (0..program.functions.len()).map(|number| {
+            let start = program.functions[number].start;
+            start..start.saturating_add(self.size(number))
+        });
+        let mut claimed: Vec<Range<u32>> = sizes.chain(program.named_data()).collect();
+        claimed.sort_unstable_by_key(|range| range.start);
+        let (mut count, mut at, mut rest) = (0, 0, &claimed[..]);
+        for word in program.source.bytes.chunks(4) {
+            while let Some((first, more)) = rest.split_first().filter(|(first, _)| first.end <= at) {
+                (_, rest) = (first, more);
+            }
+            let is_claimed = rest.first().is_some_and(|range| range.contains(&at));
+            let is_padding = word.first_chunk().is_none_or(|word| Program::is_padding(u32::from_le_bytes(*word)));
+            count += if is_claimed || is_padding { 0 } else { word.len() as u64 };
+            at += 4;
+        }
+        count
+    }
+
+    /// Bytes of a function: those that its symbol states, otherwise up to the end of its code.
+    fn size(&self, number: usize) -> u32 {
+        let function = &self.program.functions[number];
+        let stated =
+            function.mark.and_then(|mark| self.program.source.marks.get(mark as usize)).map_or(0, |mark| mark.size);
+        let code = function.blocks().map(|block| block.end).max().unwrap_or(function.start) - function.start;
+        if stated > 0 { stated } else { code }
+    }
+
+    /// Further names, and whether one is visible.
+    fn add_names(&self, number: usize, section: &CodeSection<'_>, row: &mut Function) {
+        let function = &self.program.functions[number];
+        let marks = &self.program.source.marks;
+        let first = marks.partition_point(|mark| mark.offset < function.start);
+        let own = marks[first..].iter().take_while(|mark| mark.offset < function.end);
+        for mark in own.filter(|mark| matches!(mark.kind, MarkKind::Kernel(_) | MarkKind::Function)) {
+            row.exported |= mark.exported;
+            if mark.name != row.name && !mark.name.is_empty() {
+                row.aliases.push(mark.name.clone().into_owned());
+            }
+        }
+        row.aliases.sort();
+        row.aliases.dedup();
+        let start = function.start as usize;
+        let kernel = section.symbols.iter().find_map(|symbol| match &symbol.kind {
+            SymbolKind::Kernel(facts) if symbol.offset == start => Some(facts.lanes),
+            _ => None,
+        });
+        row.wave_size = kernel;
+    }
+
+    /// Whether a function is one jump into another one, and few instructions before it; without vector registers
+    /// these can only make its address.
+    fn is_stub(&self, number: usize) -> bool {
+        /// The longest form: three instructions for the address, a load, a wait, the jump.
+        const MOST: usize = 8;
+        let function = &self.program.functions[number];
+        function.block_count() == 1
+            && function.instruction_count() <= MOST
+            && matches!(function.calls[..], [call] if call.is_tail())
+            && function.is_closed()
+    }
+}

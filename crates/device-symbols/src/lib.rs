@@ -1,0 +1,36 @@
+//! The functions of a code object as symbols: where they are, the registers that they need, what they call, and what a
+//! kernel reaches.
+//!
+//! [`analyse`] makes the table of a file, linked or relocatable; [`note`] keeps it in a linked one. Kernels are in the
+//! metadata of every file, device functions are not: the runtimes drop their symbols. All that is told here about them
+//! comes from the bytes of the file.
+//!
+//! | module | task |
+//! | --- | --- |
+//! | `table` | the table: plain data, the same as JSON and in the note |
+//! | `analysis` | from a file to a table |
+//! | `code` | the functions and their calls, of all sections of code |
+//! | `registers` | the highest registers that instructions name |
+//! | `stated` | what compiler and assembler state in the file about single functions |
+//! | `totals` | what a function needs with everything that it calls; recursion |
+//! | `note` | the note `.note.hotswap.devsyms` |
+//!
+//! Invariants: every number has its evidence ([`Evidence`]), and what is not known is said to be unknown: it never
+//! becomes 0 or "none". A set of functions that a kernel reaches is *complete* only if every call in it is resolved. The
+//! table depends on the file alone.
+//!
+//! Absent on purpose: control flow and decoding (`hotswap-program`, whose functions and calls these are), changing code
+//! or descriptors, files and containers.
+
+mod analysis;
+mod code;
+pub mod note;
+mod registers;
+mod stated;
+mod table;
+mod totals;
+
+pub use analysis::analyse;
+pub use table::{
+    Callee, Evidence, Form, Function, FunctionKind, Import, IndirectCalls, Kernel, Number, Resources, SymbolTable,
+};

@@ -1,0 +1,183 @@
+//! The table in a file: the note `.note.hotswap.devsyms`, whose content is MessagePack.
+//!
+//! Invariants: a table in a file counts only if the hash in it is that of the file's code; otherwise it is *stale*, and
+//! the file is analysed. [`with_table`] changes no loaded byte.
+//!
+//! Absent on purpose: relocatable files, whose functions a linker moves.
+
+use crate::analysis::{VERSION, analyse};
+use crate::table::{Form, SymbolTable};
+use hotswap_code_object::{DEVICE_SYMBOLS_SECTION, device_symbols_note, with_device_symbols};
+use hotswap_report::{Diagnostic, codes};
+use object::pod::bytes_of_slice;
+use object::read::elf::{ElfFile64, ElfSection64};
+use object::{LittleEndian, Object, ObjectSection, elf};
+use sha2::{Digest, Sha256};
+use std::fmt::Write;
+
+/// Sections of a relocatable file that do not count: names of sections.
+const NAMES: &str = ".shstrtab";
+
+/// The hash of all that a table depends on: flags, and the sections that are loaded, with their addresses. In a
+/// relocatable file all sections count, since symbols and relocations are in sections that are not loaded.
+///
+/// # Errors
+/// `MALFORMED` for a file whose sections cannot be read.
+pub fn code_hash(data: &[u8]) -> Result<String, Diagnostic> {
+    let damaged = |error: object::Error| Diagnostic::error(codes::MALFORMED, error.to_string());
+    let file = ElfFile64::<LittleEndian>::parse(data).map_err(damaged)?;
+    let header = file.elf_header();
+    let is_relocatable = header.e_type.get(LittleEndian) == elf::ET_REL;
+    let mut hash = Sha256::new();
+    hash.update(header.e_flags.get(LittleEndian).to_le_bytes());
+    for section in file.sections() {
+        let row = section.elf_section_header();
+        let is_loaded = row.sh_flags.get(LittleEndian) & u64::from(elf::SHF_ALLOC) != 0;
+        let name = section.name().unwrap_or_default();
+        if !is_loaded && (!is_relocatable || [NAMES, DEVICE_SYMBOLS_SECTION].contains(&name)) {
+            continue;
+        }
+        let bytes = section.data().map_err(damaged)?;
+        for number in [section.address(), section.size(), bytes.len() as u64] {
+            hash.update(number.to_le_bytes());
+        }
+        hash.update(bytes);
+    }
+    // Files without sections are loaded by their segments.
+    if file.sections().next().is_none() {
+        hash.update(data);
+    }
+    let mut text = String::with_capacity(64);
+    for byte in hash.finalize() {
+        write!(text, "{byte:02x}").expect("a string takes everything");
+    }
+    Ok(text)
+}
+
+/// The table of a file: its note's, if that fits the code, otherwise that of an analysis; with warnings about a note that
+/// is not used, and about damaged parts.
+///
+/// # Errors
+/// As [`analyse`] has them.
+pub fn table_of(data: &[u8]) -> Result<(SymbolTable, Vec<Diagnostic>), Diagnostic> {
+    let warning = match device_symbols_note(data).map(|content| read(data, content)) {
+        Some(Ok(table)) => return Ok((table, Vec::new())),
+        Some(Err(warning)) => Some(warning),
+        None => None,
+    };
+    let (table, mut problems) = analyse(data)?;
+    problems.extend(warning);
+    Ok((table, problems))
+}
+
+/// The table in a note.
+///
+/// # Errors
+/// `STALE_TABLE` for a table of other code, of a later version, or one that cannot be read; a warning.
+fn read(data: &[u8], content: &[u8]) -> Result<SymbolTable, Diagnostic> {
+    let stale = |what: &str| Diagnostic::warning(codes::STALE_TABLE, what);
+    let table: SymbolTable =
+        rmp_serde::from_slice(content).map_err(|error| stale(&format!("the table cannot be read: {error}")))?;
+    if table.version.0 != VERSION.0 {
+        return Err(stale(&format!("its layout has version {}.{}", table.version.0, table.version.1)));
+    }
+    if code_hash(data)? != table.code_hash {
+        return Err(stale("the code was changed after the table was made"));
+    }
+    if !table.is_sound() {
+        return Err(stale("the table names functions that it does not have"));
+    }
+    Ok(table)
+}
+
+impl SymbolTable {
+    /// Whether all numbers of functions in it are those of rows.
+    fn is_sound(&self) -> bool {
+        let is_there = |number: u32| (number as usize) < self.functions.len();
+        let callees = self.functions.iter().flat_map(|one| &one.callees).map(|callee| callee.function);
+        let reached = self.kernels.iter().flat_map(|one| one.reachable.iter().copied().chain([one.function]));
+        let users = self.imports.iter().flat_map(|one| one.used_by.iter().copied());
+        callees.chain(reached).chain(users).all(is_there)
+    }
+}
+
+/// The file with a table of its functions. Only parts that are not loaded differ; see [`check`].
+///
+/// # Errors
+/// As [`analyse`] has them; `NO_PLACE` for relocatable files, and for those whose section table takes no further row.
+pub fn with_table(data: &[u8]) -> Result<(Vec<u8>, SymbolTable), Diagnostic> {
+    let (table, _) = analyse(data)?;
+    if table.form == Form::Relocatable {
+        let what = "a relocatable file keeps no table of functions: the linker moves them";
+        return Err(Diagnostic::error(codes::NO_PLACE, what).advise("write the table into the linked code object"));
+    }
+    let content = rmp_serde::to_vec_named(&table)
+        .map_err(|error| Diagnostic::error(codes::INTERNAL, format!("the table has no MessagePack form: {error}")))?;
+    let none = || {
+        let what = "the file has no section table that can take a note";
+        Diagnostic::error(codes::NO_PLACE, what).advise("link the code object again without removing its section table")
+    };
+    let made = with_device_symbols(data, &content).ok_or_else(none)?;
+    check(data, &made, &table)?;
+    Ok((made, table))
+}
+
+/// Checks a file with a table against the file that it was made from: every segment and every section but the names of
+/// sections and the note has the same bytes at the same place, and the table reads back.
+///
+/// # Errors
+/// `VERIFY_FAILED` where that is not so.
+pub fn check(old: &[u8], new: &[u8], table: &SymbolTable) -> Result<(), Diagnostic> {
+    let content = device_symbols_note(new).ok_or_else(|| failed("the table is not found again"))?;
+    if read(new, content).ok().as_ref() != Some(table) {
+        return Err(failed("the table is not what was written"));
+    }
+    let (before, after) = (parse(old)?, parse(new)?);
+    let mut kept = after.sections();
+    for section in before.sections() {
+        let name = section.name().unwrap_or_default();
+        let twin = kept.next().ok_or_else(|| failed("a section is gone"))?;
+        if ![NAMES, DEVICE_SYMBOLS_SECTION].contains(&name) && !is_same(&section, &twin) {
+            return Err(failed(&format!("section `{name}` is not what it was")));
+        }
+    }
+    let rows = |file: &ElfFile64<'_, LittleEndian>| bytes_of_slice(file.elf_program_headers()).to_vec();
+    if rows(&before) != rows(&after) || loaded(&before, old) != loaded(&after, new) {
+        return Err(failed("a segment is not what it was"));
+    }
+    Ok(())
+}
+
+fn failed(what: &str) -> Diagnostic {
+    Diagnostic::error(codes::VERIFY_FAILED, what)
+}
+
+fn parse(data: &[u8]) -> Result<ElfFile64<'_, LittleEndian>, Diagnostic> {
+    ElfFile64::parse(data).map_err(|error| failed(&error.to_string()))
+}
+
+type Section<'d, 'f> = ElfSection64<'d, 'f, LittleEndian>;
+
+/// Whether two sections have the same name, row and bytes.
+fn is_same(one: &Section<'_, '_>, other: &Section<'_, '_>) -> bool {
+    let row = |section: &Section<'_, '_>| {
+        let row = section.elf_section_header();
+        (row.sh_type, row.sh_flags, row.sh_addr, row.sh_offset, row.sh_size, row.sh_link, row.sh_info)
+    };
+    row(one) == row(other) && one.name().ok() == other.name().ok() && one.data().ok() == other.data().ok()
+}
+
+/// The bytes of all segments, without the fields of the ELF header that place the section table.
+fn loaded(file: &ElfFile64<'_, LittleEndian>, data: &[u8]) -> Vec<Option<Vec<u8>>> {
+    let parts = file.elf_program_headers().iter().map(|row| {
+        let start = usize::try_from(row.p_offset.get(LittleEndian)).ok()?;
+        let end = start.checked_add(usize::try_from(row.p_filesz.get(LittleEndian)).ok()?)?;
+        let mut part = data.get(start..end)?.to_vec();
+        if start == 0 && part.len() >= 64 {
+            part[40..48].fill(0);
+            part[60..62].fill(0);
+        }
+        Some(part)
+    });
+    parts.collect()
+}

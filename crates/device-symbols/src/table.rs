@@ -1,0 +1,254 @@
+//! The table: plain data, which is printed as JSON and kept in the note.
+//!
+//! Invariants: functions are in the order of their sections and addresses; lists of numbers are ascending.
+
+use serde::{Deserialize, Serialize};
+
+/// The source of a fact, the most reliable first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Evidence {
+    /// The compiler's record of the function (`.amdgpu.info`, LLVM 23 and later).
+    CompilerRecord,
+    /// A symbol that the assembler defined for the function (`NAME.num_vgpr`).
+    AssemblerSymbol,
+    /// The metadata note.
+    Metadata,
+    /// The kernel descriptor.
+    Descriptor,
+    /// The instructions.
+    Disassembly,
+    /// Nothing tells it.
+    Unknown,
+}
+
+impl Evidence {
+    /// Its name in tables of text.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::CompilerRecord => "compiler",
+            Self::AssemblerSymbol => "assembler",
+            Self::Metadata => "metadata",
+            Self::Descriptor => "descriptor",
+            Self::Disassembly => "disassembly",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// A number with its evidence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Number {
+    /// The number; `None` where it is not known.
+    pub value: Option<u64>,
+    /// It may be more: some code is not known.
+    #[serde(default)]
+    pub at_least: bool,
+    /// Where it comes from.
+    pub evidence: Evidence,
+}
+
+impl Number {
+    /// Not known.
+    pub const UNKNOWN: Self = Self { value: None, at_least: false, evidence: Evidence::Unknown };
+
+    /// A known number.
+    #[must_use]
+    pub const fn known(value: u64, evidence: Evidence) -> Self {
+        Self { value: Some(value), at_least: false, evidence }
+    }
+}
+
+/// The hardware that code needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resources {
+    /// Vector registers, one more than the highest; accumulation registers of a unified file not counted.
+    pub vgprs: Number,
+    /// Accumulation registers.
+    pub agprs: Number,
+    /// Scalar registers, VCC and other special ones not counted.
+    pub sgprs: Number,
+    /// Scratch of a work-item, bytes.
+    pub scratch: Number,
+    /// LDS of a work-group, bytes.
+    pub lds: Number,
+}
+
+impl Resources {
+    /// Nothing is known.
+    pub const UNKNOWN: Self = Self {
+        vgprs: Number::UNKNOWN,
+        agprs: Number::UNKNOWN,
+        sgprs: Number::UNKNOWN,
+        scratch: Number::UNKNOWN,
+        lds: Number::UNKNOWN,
+    };
+
+    /// Its numbers with their names, in a fixed order.
+    #[must_use]
+    pub const fn numbers(&self) -> [(&'static str, Number); 5] {
+        let Self { vgprs, agprs, sgprs, scratch, lds } = *self;
+        [("vgprs", vgprs), ("agprs", agprs), ("sgprs", sgprs), ("scratch", scratch), ("lds", lds)]
+    }
+}
+
+/// The kind of a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FunctionKind {
+    /// A kernel.
+    Kernel,
+    /// A function that code calls.
+    Function,
+    /// Code that only jumps into another function of the file.
+    EntryStub,
+    /// Code that only jumps to a function that the file does not define.
+    ImportStub,
+}
+
+impl FunctionKind {
+    /// Its name in tables of text.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Kernel => "kernel",
+            Self::Function => "function",
+            Self::EntryStub => "entry stub",
+            Self::ImportStub => "import stub",
+        }
+    }
+}
+
+/// A function that another one calls, or jumps into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Callee {
+    /// Its number in [`SymbolTable::functions`].
+    pub function: u32,
+    /// Where the edge comes from.
+    pub evidence: Evidence,
+}
+
+/// The calls and jumps of a function through registers.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IndirectCalls {
+    /// Those with a known target.
+    pub resolved: u32,
+    /// Addresses of those whose target is not known, and of other transfers that are not understood.
+    pub unresolved: Vec<u64>,
+}
+
+/// A function.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Function {
+    /// Its name, mangled; `code at ADDRESS` without a symbol.
+    pub name: String,
+    /// Further names.
+    pub aliases: Vec<String>,
+    /// Its kind.
+    pub kind: FunctionKind,
+    /// Its section.
+    pub section: String,
+    /// Address of its first byte; in a relocatable file the offset in the section.
+    pub address: u64,
+    /// Bytes of its code.
+    pub size: u64,
+    /// Whether the name is visible outside of the file.
+    pub exported: bool,
+    /// Lanes of a wave; `None` where no kernel of the file tells it, or they differ.
+    pub wave_size: Option<u8>,
+    /// Its own needs.
+    pub own: Resources,
+    /// Its needs with everything that it calls.
+    pub total: Resources,
+    /// The functions that it calls, or jumps into.
+    pub callees: Vec<Callee>,
+    /// Names of functions outside of the file that it calls.
+    pub imports: Vec<String>,
+    /// Its calls through registers.
+    pub indirect_calls: IndirectCalls,
+    /// Whether it may be on the stack twice; `None` where not all that it reaches is known.
+    pub recursive: Option<bool>,
+    /// Whether its address is used otherwise than for a known call: in data, or by code that passes it on.
+    pub address_taken: bool,
+}
+
+/// A kernel and the functions that it reaches.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kernel {
+    /// Its number in [`SymbolTable::functions`].
+    pub function: u32,
+    /// The functions that it reaches by known calls, itself included.
+    pub reachable: Vec<u32>,
+    /// Whether these are all: every call in them is resolved.
+    pub complete: bool,
+    /// The needs of their code, by the code alone: to be compared with `total` of the function, which the descriptor
+    /// and the metadata state.
+    pub needs: Resources,
+}
+
+/// A function or variable that the file uses and does not define.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Import {
+    /// Its name.
+    pub name: String,
+    /// Addresses of the words that the loader fills with its address; empty in a relocatable file.
+    pub slots: Vec<u64>,
+    /// The functions that compute the address of such a word, or name the symbol in a relocation.
+    pub used_by: Vec<u32>,
+}
+
+/// Linked or not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Form {
+    /// A code object that a runtime can load.
+    Linked,
+    /// An object before the device link.
+    Relocatable,
+}
+
+/// The functions of a code object.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SymbolTable {
+    /// Version of the layout: the first number changes when old readers cannot read it.
+    pub version: (u32, u32),
+    /// Target ID.
+    pub target: String,
+    /// Linked or not.
+    pub form: Form,
+    /// Hash of the code that it describes, see [`note::code_hash`](crate::note::code_hash).
+    pub code_hash: String,
+    /// Every call of the file is resolved, it imports nothing, and all its code is in functions.
+    pub closed: bool,
+    /// Bytes in sections of code that are in no function, neither padding nor named data: perhaps functions without a
+    /// symbol that nothing known calls.
+    pub unclaimed: u64,
+    /// All functions.
+    pub functions: Vec<Function>,
+    /// The kernels.
+    pub kernels: Vec<Kernel>,
+    /// Undefined symbols.
+    pub imports: Vec<Import>,
+}
+
+impl SymbolTable {
+    /// The functions that hold an address; in a relocatable file one for each section that is long enough.
+    pub fn functions_at(&self, address: u64) -> impl Iterator<Item = &Function> {
+        let holds = move |one: &&Function| address.checked_sub(one.address).is_some_and(|offset| offset < one.size);
+        self.functions.iter().filter(holds)
+    }
+
+    /// The number of the function with that name, or alias.
+    #[must_use]
+    pub fn named(&self, name: &str) -> Option<usize> {
+        let is_it = |one: &Function| one.name == name || one.aliases.iter().any(|alias| alias == name);
+        self.functions.iter().position(is_it)
+    }
+
+    /// The row of a kernel by the number of its function.
+    #[must_use]
+    pub fn kernel(&self, function: usize) -> Option<&Kernel> {
+        self.kernels.iter().find(|kernel| kernel.function as usize == function)
+    }
+}

@@ -1,0 +1,139 @@
+//! The needs of functions with everything that they call, callees before callers; recursion; what kernels reach.
+//!
+//! Invariant: a number that depends on code that is not known is a lower bound, and says so; bytes of scratch and LDS,
+//! which add up along calls, are unknown then.
+
+use crate::table::{Evidence, Function, Number, Resources};
+use hotswap_program::bottom_up;
+use std::collections::BTreeSet;
+
+/// Sets `total` and `recursive` of all functions by their callees, and by the numbers that the file states.
+///
+/// Returns the same totals by the code alone.
+pub(crate) fn propagate(functions: &mut [Function], stated: &[Option<Resources>]) -> Vec<Resources> {
+    let callees: Vec<Vec<u32>> =
+        functions.iter().map(|one| one.callees.iter().map(|one| one.function).collect()).collect();
+    let groups = bottom_up(functions.len(), |number| callees[number].iter().copied());
+    let mut computed = vec![Resources::UNKNOWN; functions.len()];
+    let mut complete = vec![false; functions.len()];
+    for group in groups {
+        let members: BTreeSet<u32> = group.iter().copied().collect();
+        let is_cycle = group.len() > 1 || group.iter().any(|one| callees[*one as usize].contains(one));
+        let below: BTreeSet<u32> = group.iter().flat_map(|one| &callees[*one as usize]).copied().collect();
+        let below: Vec<usize> = below.difference(&members).map(|one| *one as usize).collect();
+        let is_known = group.iter().all(|one| is_resolved(&functions[*one as usize]))
+            && below.iter().all(|callee| complete[*callee]);
+        for member in group.iter().map(|one| *one as usize) {
+            let own = group.iter().map(|one| functions[*one as usize].own);
+            let total = with_callees(own, below.iter().map(|callee| computed[*callee]), is_known, is_cycle);
+            (computed[member], complete[member]) = (total, is_known);
+            functions[member].recursive = match (is_cycle, is_known) {
+                (true, _) => Some(true),
+                // An unknown callee may call it again.
+                (false, is_known) => is_known.then_some(false),
+            };
+            functions[member].total = stated[member].map_or(total, |stated| joined(stated, total, is_known));
+        }
+    }
+    computed
+}
+
+/// Whether every call of a function has a known target in the file.
+pub(crate) fn is_resolved(function: &Function) -> bool {
+    function.indirect_calls.unresolved.is_empty() && function.imports.is_empty()
+}
+
+/// The functions that one reaches, itself included; and whether these are all.
+pub(crate) fn reachable(functions: &[Function], from: u32) -> (Vec<u32>, bool) {
+    let (mut seen, mut work) = (BTreeSet::new(), vec![from]);
+    while let Some(number) = work.pop() {
+        if seen.insert(number) {
+            work.extend(functions[number as usize].callees.iter().map(|callee| callee.function));
+        }
+    }
+    let complete = seen.iter().all(|one| is_resolved(&functions[*one as usize]));
+    (seen.into_iter().collect(), complete)
+}
+
+/// Stated numbers, and computed ones where none is stated.
+pub(crate) fn preferred(stated: Resources, computed: Resources) -> Resources {
+    let one = |stated: Number, computed: Number| if stated.value.is_some() { stated } else { computed };
+    Resources {
+        vgprs: one(stated.vgprs, computed.vgprs),
+        agprs: one(stated.agprs, computed.agprs),
+        sgprs: one(stated.sgprs, computed.sgprs),
+        scratch: one(stated.scratch, computed.scratch),
+        lds: one(stated.lds, computed.lds),
+    }
+}
+
+/// Stated numbers, unless the code needs more, or none is stated. Where some callee is not known, the compiler did not know
+/// it either: it may need more.
+fn joined(stated: Resources, computed: Resources, is_known: bool) -> Resources {
+    let one = |stated: Number, computed: Number| match stated.value {
+        Some(value) if computed.value.is_none_or(|needed| needed <= value) => {
+            Number { at_least: stated.at_least || !is_known, ..stated }
+        }
+        _ => computed,
+    };
+    Resources {
+        vgprs: one(stated.vgprs, computed.vgprs),
+        agprs: one(stated.agprs, computed.agprs),
+        sgprs: one(stated.sgprs, computed.sgprs),
+        scratch: one(stated.scratch, computed.scratch),
+        lds: one(stated.lds, computed.lds),
+    }
+}
+
+fn with_callees(
+    own: impl Iterator<Item = Resources> + Clone,
+    callees: impl Iterator<Item = Resources> + Clone,
+    is_known: bool,
+    is_cycle: bool,
+) -> Resources {
+    let all = own.clone().chain(callees.clone());
+    let most = |field: fn(&Resources) -> Number| most(all.clone().map(|one| field(&one)), !is_known);
+    let bytes = |field: fn(&Resources) -> Number| {
+        let (own, below) = (own.clone().map(|one| field(&one)), callees.clone().map(|one| field(&one)));
+        // In a cycle frames add up without a bound.
+        if is_known && !is_cycle { sum(own, below) } else { Number::UNKNOWN }
+    };
+    Resources {
+        vgprs: most(|one| one.vgprs),
+        agprs: most(|one| one.agprs),
+        sgprs: most(|one| one.sgprs),
+        scratch: bytes(|one| one.scratch),
+        // Variables of LDS may be shared between functions: neither the sum nor the largest is right.
+        lds: Number::UNKNOWN,
+    }
+}
+
+/// The largest of some numbers with the weakest evidence among them.
+fn most(numbers: impl Iterator<Item = Number>, open: bool) -> Number {
+    let mut result = Number { value: None, at_least: open, evidence: Evidence::CompilerRecord };
+    for number in numbers {
+        result.at_least |= number.at_least || number.value.is_none();
+        result.value = result.value.max(number.value);
+        if number.value.is_some() {
+            result.evidence = result.evidence.max(number.evidence);
+        }
+    }
+    if result.value.is_some() { result } else { Number::UNKNOWN }
+}
+
+/// The frame of a function, and the largest below it.
+fn sum(own: impl Iterator<Item = Number>, below: impl Iterator<Item = Number>) -> Number {
+    let (mut total, mut largest, mut evidence) = (0_u64, 0, Evidence::CompilerRecord);
+    for (numbers, is_own) in [(own.collect::<Vec<_>>(), true), (below.collect(), false)] {
+        for number in numbers {
+            let Some(value) = number.value else { return Number::UNKNOWN };
+            evidence = evidence.max(number.evidence);
+            match is_own {
+                true => total = total.saturating_add(value),
+                false => largest = value.max(largest),
+            }
+        }
+    }
+    // Each frame begins at a multiple of 16 bytes.
+    Number { value: Some(total.saturating_add(largest)), at_least: total > 0 && largest > 0, evidence }
+}

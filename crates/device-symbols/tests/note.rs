@@ -1,0 +1,107 @@
+//! The table in a file: LLVM still reads the file, and a table of other code is not used.
+
+mod common;
+
+use common::{Setting, make};
+use hotswap_device_symbols::note::{check, table_of, with_table};
+use hotswap_device_symbols::{Function, FunctionKind, analyse};
+use hotswap_userland::{Workbench, say, tool};
+use std::collections::BTreeSet;
+
+const SOURCE: &str = include_str!("functions.hip");
+
+fn setting(bench: &Workbench) -> Setting {
+    Setting { version: *bench.versions.last().expect("there is a compiler"), target: "gfx1100", level: '2' }
+}
+
+#[test]
+fn a_table_is_read_back_and_the_code_stays() {
+    let Some(bench) = Workbench::new("a_table_is_read_back_and_the_code_stays") else { return };
+    let setting = setting(&bench);
+    let old = make(&bench, &setting, SOURCE).linked;
+    let (new, table) = with_table(&old).unwrap();
+    assert_eq!(table_of(&new).unwrap(), (table.clone(), Vec::new()));
+    assert_eq!(with_table(&new).unwrap().0, new, "writing again changes nothing");
+    assert_eq!(analyse(&new).unwrap().0, table, "the note is no part of what it describes");
+    bench.write("new.co", &new);
+    let [before, after] = ["a.co", "new.co"].map(|name| {
+        let text = bench.disassemble(setting.version, "-r -t -j .text", name);
+        text.replace(name, "FILE")
+    });
+    assert_eq!(before, after);
+    let notes = bench.run(&format!("{} --notes -S new.co", tool(setting.version, "llvm-readelf")));
+    assert!(notes.contains(".note.hotswap.devsyms") && notes.contains("amdhsa.kernels"), "{notes}");
+    bench.run(&format!("{} --strip-debug new.co -o kept.co", tool(setting.version, "llvm-strip")));
+    assert_eq!(table_of(&bench.read("kept.co")).unwrap(), (table, Vec::new()));
+}
+
+#[test]
+fn a_stale_table_is_told_and_not_used() {
+    let Some(bench) = Workbench::new("a_stale_table_is_told_and_not_used") else { return };
+    let old = make(&bench, &setting(&bench), SOURCE).linked;
+    let (new, table) = with_table(&old).unwrap();
+    let leaf = table.functions[table.named("_Z4leaff").unwrap()].clone();
+    let map = hotswap_code_object::CodeMap::read(&new).unwrap();
+    let text = &map.sections[0];
+    let at = text.range.start + (leaf.address - text.address) as usize;
+    let mut changed = new.clone();
+    // v_mov_b32 v90, v0
+    changed[at..at + 4].copy_from_slice(&0x7eb4_0300_u32.to_le_bytes());
+    let (found, problems) = table_of(&changed).unwrap();
+    // The kernels have fewer registers than the function names now.
+    let told: BTreeSet<&str> = problems.iter().map(|one| one.code.id).collect();
+    assert_eq!(told, BTreeSet::from(["HS0310", "HS0424"]));
+    assert_eq!(found.functions[found.named("_Z4leaff").unwrap()].own.vgprs.value, Some(91));
+    assert!(check(&old, &changed, &table).is_err(), "changed code");
+    let mut damaged = new.clone();
+    let note = new.windows(8).rposition(|window| window == b"HotSwap\0").unwrap();
+    damaged[note + 8] = 0xc1;
+    let (found, problems) = table_of(&damaged).unwrap();
+    assert_eq!((found, problems[0].code.id), (table, "HS0310"));
+}
+
+#[test]
+fn without_symbols_the_code_still_tells_calls() {
+    let Some(bench) = Workbench::new("without_symbols_the_code_still_tells_calls") else { return };
+    let setting = setting(&bench);
+    let linked = make(&bench, &setting, SOURCE).linked;
+    bench.run(&format!("{} --strip-all a.co -o bare.co", tool(setting.version, "llvm-strip")));
+    let (whole, bare) = (analyse(&linked).unwrap().0, analyse(&bench.read("bare.co")).unwrap().0);
+    assert!(!bare.closed && bare.kernels.len() == whole.kernels.len());
+    for kernel in &bare.kernels {
+        let function = &bare.functions[kernel.function as usize];
+        let twin = whole.kernel(whole.named(&function.name).unwrap()).unwrap();
+        // Neighbours without a symbol may be one row.
+        let reached: Vec<_> = kernel.reachable.iter().map(|one| &bare.functions[*one as usize]).collect();
+        for address in twin.reachable.iter().map(|one| whole.functions[*one as usize].address) {
+            let holds = |one: &Function| (one.address..one.address + one.size).contains(&address);
+            assert!(reached.iter().any(|one| holds(one)), "{}: {address:#x}", function.name);
+        }
+        assert!(twin.complete || !kernel.complete, "{}", function.name);
+    }
+    let unnamed = bare.functions.iter().filter(|one| one.kind != FunctionKind::Kernel);
+    assert!(unnamed.filter(|one| one.name.starts_with("code at ")).count() > 3);
+}
+
+/// Reading ends with a table or an error, whatever the bytes are.
+#[test]
+fn damaged_files_are_errors_or_tables() {
+    let Some(bench) = Workbench::new("damaged_files_are_errors_or_tables") else { return };
+    let (file, _) = with_table(&make(&bench, &setting(&bench), SOURCE).linked).unwrap();
+    let (mut tables, mut errors) = (0, 0);
+    for step in 0..400 {
+        let mut damaged = file.clone();
+        let at = step * 7919 % file.len();
+        match step % 3 {
+            0 => damaged[at] ^= 0xff,
+            1 => damaged.truncate(at),
+            _ => damaged[at.min(file.len() - 8)..][..8].fill(0xff),
+        }
+        match table_of(&damaged) {
+            Ok(_) => tables += 1,
+            Err(_) => errors += 1,
+        }
+    }
+    say(&format!("damaged files: {tables} tables, {errors} errors"));
+    assert!(tables > 50 && errors > 50);
+}

@@ -1,0 +1,157 @@
+//! `hotswap diff`: kernels that one file has and the other has not, and those whose registers or bytes differ.
+//!
+//! Code objects of the two files are compared where their targets are the same. JSON: `{schema: 1, old, new, targets:
+//! [{target, in, kernels: [{name, change, …}]}], problems}`.
+//!
+//! Absent on purpose: which instructions differ (`hotswap disasm`), and whether both do the same (`hotswap verify
+//! --against`).
+
+use crate::args::{Format, Output};
+use crate::outcome::Outcome;
+use crate::work::tables::{Tabled, kernel_bytes, shown, tables};
+use crate::work::text;
+use clap::Args;
+use hotswap_device_symbols::Resources;
+use hotswap_report::Diagnostic;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The old file: a code object, or anything that `hotswap list` reads
+    old: PathBuf,
+    /// The new file
+    new: PathBuf,
+    /// Only code for this target ID
+    #[arg(long, value_name = "TARGET")]
+    target: Option<String>,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// A kernel of one file.
+#[derive(Clone, PartialEq, Eq)]
+struct Side {
+    /// Bytes of all that it reaches.
+    bytes: u64,
+    resources: Resources,
+    functions: usize,
+}
+
+/// The kernels of one file for one target; of several of one name the last.
+type Kernels = BTreeMap<String, Side>;
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
+    let target = arguments.target.as_deref();
+    let (old, mut problems) = tables(&arguments.old, target)?;
+    let (new, more) = tables(&arguments.new, target)?;
+    problems.extend(more);
+    let (old, new) = (kernels(&old), kernels(&new));
+    let targets: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+    let none = Kernels::new();
+    let (mut lines, mut told) = (String::new(), Vec::new());
+    for target in targets {
+        let place = match (old.contains_key(target), new.contains_key(target)) {
+            (true, true) => "both",
+            (true, false) => "old",
+            (false, _) => "new",
+        };
+        let changes = changes(old.get(target).unwrap_or(&none), new.get(target).unwrap_or(&none));
+        lines += &section(target, place, &changes);
+        let rows: Vec<Value> = changes.iter().filter(|one| one.is_change()).map(Change::json).collect();
+        let same = changes.len() - rows.len();
+        told.push(json!({ "target": target, "in": place, "same": same, "kernels": rows }));
+    }
+    let text = match arguments.output.format {
+        Format::Text => lines,
+        Format::Json => {
+            let [old, new] = [&arguments.old, &arguments.new].map(|file| file.display().to_string());
+            let problems: Vec<Value> = problems.iter().map(Diagnostic::to_json).collect();
+            text::json(&json!({ "schema": 1, "old": old, "new": new, "targets": told, "problems": problems }))
+        }
+    };
+    Ok(Outcome { text, problems })
+}
+
+fn kernels(objects: &[Tabled]) -> BTreeMap<String, Kernels> {
+    let mut all: BTreeMap<String, Kernels> = BTreeMap::new();
+    for object in objects {
+        let kernels = all.entry(object.target.clone()).or_default();
+        for (kernel, (bytes, _)) in object.table.kernels.iter().zip(kernel_bytes(&object.table)) {
+            let function = &object.table.functions[kernel.function as usize];
+            let side = Side { bytes, resources: function.total, functions: kernel.reachable.len() };
+            kernels.insert(function.name.clone(), side);
+        }
+    }
+    all
+}
+
+/// A kernel in both files.
+struct Change<'k> {
+    name: &'k str,
+    old: Option<&'k Side>,
+    new: Option<&'k Side>,
+}
+
+fn changes<'k>(old: &'k Kernels, new: &'k Kernels) -> Vec<Change<'k>> {
+    let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+    names.into_iter().map(|name| Change { name, old: old.get(name), new: new.get(name) }).collect()
+}
+
+impl Change<'_> {
+    fn is_change(&self) -> bool {
+        self.old != self.new
+    }
+
+    fn word(&self) -> &'static str {
+        match (self.old, self.new) {
+            (Some(_), Some(_)) => "changed",
+            (Some(_), None) => "gone",
+            (None, _) => "added",
+        }
+    }
+
+    /// The facts that differ, with both values.
+    fn facts(&self) -> Vec<(&'static str, String, String)> {
+        let facts = |side: &Side| {
+            let mut all = vec![("bytes", side.bytes.to_string()), ("functions", side.functions.to_string())];
+            all.extend(side.resources.numbers().map(|(name, number)| (name, shown(number))));
+            all
+        };
+        let (Some(old), Some(new)) = (self.old, self.new) else { return Vec::new() };
+        let both = facts(old).into_iter().zip(facts(new));
+        both.filter(|(one, other)| one.1 != other.1).map(|((name, old), (_, new))| (name, old, new)).collect()
+    }
+
+    fn json(&self) -> Value {
+        let side = |side: Option<&Side>| {
+            side.map(|side| json!({ "bytes": side.bytes, "functions": side.functions, "resources": side.resources }))
+        };
+        json!({ "name": self.name, "change": self.word(), "old": side(self.old), "new": side(self.new) })
+    }
+}
+
+fn section(target: &str, place: &str, changes: &[Change<'_>]) -> String {
+    let target = text::plain(target);
+    if place != "both" {
+        return format!("{target}: only in the {place} file, {}\n", text::counted(changes.len(), "kernel"));
+    }
+    let changed: Vec<&Change<'_>> = changes.iter().filter(|one| one.is_change()).collect();
+    let count = |word: &str| changed.iter().filter(|one| one.word() == word).count();
+    let mut out = format!(
+        "{target}: {} added, {} gone, {} changed, {} the same\n",
+        count("added"),
+        count("gone"),
+        count("changed"),
+        changes.len() - changed.len()
+    );
+    let mut rows = Vec::new();
+    for one in changed {
+        let facts = one.facts().into_iter().map(|(name, old, new)| format!("{name} {old} to {new}"));
+        let facts: Vec<String> = facts.collect();
+        rows.push(vec![format!("  {}", one.word()), text::plain(one.name), facts.join(", ")]);
+    }
+    out += &text::table(&rows);
+    out
+}

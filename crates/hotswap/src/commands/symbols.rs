@@ -1,0 +1,243 @@
+//! `hotswap symbols`: the functions of code objects with their registers, callees and kernels, as text, JSON or a graph;
+//! with `--write`, into a note of the code object.
+//!
+//! JSON: `{schema: 1, file, objects: [{place, target, table}], problems}`; `table` is that of `hotswap-device-symbols`.
+//!
+//! Absent on purpose: where the facts come from (`hotswap-device-symbols`).
+
+mod dot;
+
+use crate::outcome::Outcome;
+use crate::work::tables::{Tabled, shown, tables, title};
+use crate::work::text;
+use clap::{Args, ValueEnum};
+use hotswap_code_object::is_code_object;
+use hotswap_device_symbols::{Evidence, Form, Function, SymbolTable, note};
+use hotswap_files::{How, Input};
+use hotswap_report::{Diagnostic, codes};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Code object, device object, or anything that `hotswap list` reads
+    file: PathBuf,
+    /// Only code for this target ID
+    #[arg(long, value_name = "TARGET")]
+    target: Option<String>,
+    /// Only this kernel and the functions that it reaches
+    #[arg(long, value_name = "KERNEL", conflicts_with = "write")]
+    kernel: Option<String>,
+    /// List the callees of each function
+    #[arg(long)]
+    callees: bool,
+    /// Form of the output
+    #[arg(long, value_enum, default_value_t)]
+    format: Shape,
+    /// Write the table into the code object, as a note that no loader loads
+    #[arg(long, requires = "output", conflicts_with_all = ["target", "callees"])]
+    write: bool,
+    /// Output file of --write; may be the input
+    #[arg(short, value_name = "OUT", requires = "write")]
+    output: Option<PathBuf>,
+}
+
+/// Output formats.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+enum Shape {
+    /// For people
+    #[default]
+    Text,
+    /// For programs
+    Json,
+    /// A call graph for Graphviz
+    Dot,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
+    if let Some(output) = arguments.output.as_deref().filter(|_| arguments.write) {
+        return write(arguments, output).map_err(|error| error.in_file(&arguments.file));
+    }
+    let (mut objects, problems) = tables(&arguments.file, arguments.target.as_deref())?;
+    if let Some(kernel) = &arguments.kernel {
+        objects = with_kernel(objects, kernel).map_err(|error| error.in_file(&arguments.file))?;
+    }
+    let kernel = arguments.kernel.as_deref();
+    let objects: Vec<Shown<'_>> = objects.iter().map(|object| Shown::new(object, kernel)).collect();
+    let text = match arguments.format {
+        Shape::Text => objects.iter().map(|one| one.text(arguments)).collect::<Vec<_>>().join("\n"),
+        Shape::Dot => dot::graph(&objects),
+        Shape::Json => {
+            let told: Vec<Value> = objects.iter().map(Shown::json).collect();
+            let problems: Vec<Value> = problems.iter().map(Diagnostic::to_json).collect();
+            let file = arguments.file.display().to_string();
+            text::json(&json!({ "schema": 1, "file": file, "objects": told, "problems": problems }))
+        }
+    };
+    Ok(Outcome { text, problems })
+}
+
+/// A code object, and the functions that were asked for.
+struct Shown<'t> {
+    object: &'t Tabled,
+    wanted: BTreeSet<u32>,
+}
+
+/// The objects that have a kernel of that name.
+fn with_kernel(objects: Vec<Tabled>, kernel: &str) -> Result<Vec<Tabled>, Diagnostic> {
+    let is_kernel = |table: &SymbolTable| table.named(kernel).and_then(|number| table.kernel(number)).is_some();
+    let (found, others): (Vec<_>, Vec<_>) = objects.into_iter().partition(|object| is_kernel(&object.table));
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    let name = |table: &SymbolTable, function: u32| table.functions[function as usize].name.clone();
+    let all = others.iter().flat_map(|one| one.table.kernels.iter().map(|kernel| name(&one.table, kernel.function)));
+    let all: BTreeSet<String> = all.collect();
+    let first: Vec<&str> = all.iter().take(12).map(String::as_str).collect();
+    let what = format!("kernel `{kernel}`; {} are there: {}", all.len(), first.join(", "));
+    Err(Diagnostic::error(codes::NO_PART, what))
+}
+
+fn wanted(table: &SymbolTable, kernel: Option<&str>) -> BTreeSet<u32> {
+    let row = kernel.and_then(|kernel| table.kernel(table.named(kernel)?));
+    match row {
+        Some(row) => row.reachable.iter().copied().collect(),
+        None => (0..table.functions.len() as u32).collect(),
+    }
+}
+
+const HEADS: [&str; 11] =
+    ["ADDRESS", "SIZE", "KIND", "VGPRS", "AGPRS", "SGPRS", "SCRATCH", "TOTAL", "CALLS", "FROM", "NAME"];
+
+impl<'t> Shown<'t> {
+    fn new(object: &'t Tabled, kernel: Option<&str>) -> Self {
+        Self { object, wanted: wanted(&object.table, kernel) }
+    }
+
+    fn functions(&self) -> impl Iterator<Item = (u32, &Function)> {
+        self.wanted.iter().map(|number| (*number, &self.object.table.functions[*number as usize]))
+    }
+
+    fn text(&self, arguments: &Arguments) -> String {
+        let table = &self.object.table;
+        let mut rows = vec![HEADS.map(str::to_owned).to_vec()];
+        for (_, function) in self.functions() {
+            rows.push(row(function));
+            if arguments.callees {
+                rows.extend(callee_rows(table, function));
+            }
+        }
+        let closed = match (table.closed, table.unclaimed) {
+            (true, _) => "every call is known".to_owned(),
+            (false, 0) => "not every call is known".to_owned(),
+            (false, bytes) => format!("not every call is known, {bytes} bytes of code are in no function"),
+        };
+        let head = format!(
+            "{}: {}, {}, {closed}\n",
+            title(&arguments.file, self.object),
+            text::counted(table.functions.len(), "function"),
+            text::counted(table.kernels.len(), "kernel")
+        );
+        head + &text::table(&rows) + &self.kernels() + &self.imports()
+    }
+
+    /// The number of functions that each kernel reaches.
+    fn kernels(&self) -> String {
+        let table = &self.object.table;
+        let line = |kernel: &hotswap_device_symbols::Kernel| {
+            let name = text::plain(&table.functions[kernel.function as usize].name);
+            let functions = text::counted(kernel.reachable.len(), "function");
+            let rest = if kernel.complete { "all known" } else { "and unknown ones" };
+            format!("kernel {name} reaches {functions}, {rest}\n")
+        };
+        table.kernels.iter().filter(|kernel| self.wanted.contains(&kernel.function)).map(line).collect()
+    }
+
+    fn imports(&self) -> String {
+        let imports = self.object.table.imports.iter();
+        let used =
+            imports.filter(|one| one.used_by.is_empty() || one.used_by.iter().any(|user| self.wanted.contains(user)));
+        used.map(|one| format!("imports {}\n", text::plain(&one.name))).collect()
+    }
+
+    fn json(&self) -> Value {
+        let mut table = json!(self.object.table);
+        // Numbers refer to the whole table, so rows that were not asked for are marked, not removed.
+        if self.wanted.len() < self.object.table.functions.len() {
+            table["selected"] = json!(self.wanted);
+        }
+        json!({ "place": self.object.place, "target": self.object.target, "table": table })
+    }
+}
+
+fn row(function: &Function) -> Vec<String> {
+    let own = &function.own;
+    let total = function.total.numbers().map(|(_, number)| shown(number));
+    let calls = match (function.callees.len() + function.imports.len(), function.indirect_calls.unresolved.len()) {
+        (known, 0) => known.to_string(),
+        (known, unknown) => format!("{known} and {unknown} unknown"),
+    };
+    let mut kind = function.kind.text().to_owned();
+    for (is_so, word) in [(function.recursive == Some(true), "recursive"), (function.address_taken, "address taken")] {
+        kind += &if is_so { format!(", {word}") } else { String::new() };
+    }
+    vec![
+        format!("{:#x}", function.address),
+        function.size.to_string(),
+        kind,
+        shown(own.vgprs),
+        shown(own.agprs),
+        shown(own.sgprs),
+        shown(own.scratch),
+        total[..4].join("/"),
+        calls,
+        evidence(function),
+        text::plain(&function.name),
+    ]
+}
+
+/// The sources of a row's numbers: of the function's own registers, and of the total where it differs.
+fn evidence(function: &Function) -> String {
+    let (own, total) = (function.own.vgprs.evidence, function.total.vgprs.evidence);
+    let is_same = own == total || total == Evidence::Unknown;
+    if is_same { own.text().to_owned() } else { format!("{}, {}", own.text(), total.text()) }
+}
+
+fn callee_rows(table: &SymbolTable, function: &Function) -> Vec<Vec<String>> {
+    let blank = || vec![String::new(); HEADS.len() - 1];
+    let line = |text: String| blank().into_iter().chain([text]).collect::<Vec<_>>();
+    let known = function.callees.iter().map(|callee| &table.functions[callee.function as usize].name);
+    let mut rows: Vec<Vec<String>> = known.map(|name| line(format!("  calls {}", text::plain(name)))).collect();
+    rows.extend(function.imports.iter().map(|name| line(format!("  calls {} (imported)", text::plain(name)))));
+    let unknown = function.indirect_calls.unresolved.iter();
+    rows.extend(unknown.map(|address| line(format!("  calls an unknown function at {address:#x}"))));
+    rows
+}
+
+/// Writes the file with its table.
+fn write(arguments: &Arguments, output: &Path) -> Result<Outcome, Diagnostic> {
+    let input = hotswap_files::open_to_change(&arguments.file, output)?;
+    if !is_code_object(&input) {
+        let what = "a table is written into a code object, and the file is none";
+        return Err(Diagnostic::error(codes::NO_PLACE, what).advise(
+            "extract the code object (`hotswap extract`), write the table, and put it back (`hotswap replace`)",
+        ));
+    }
+    let (made, table) = note::with_table(&input)?;
+    let how = How { sources: &[&input], threads: 1 };
+    let check = |written: &Input| note::check(&input, written, &table);
+    let like = (made.len() as u64, &*arguments.file);
+    hotswap_files::replace_parts(output, like, how, [(0, &made[..])].into_iter(), check)?;
+    let (count, size) = (table.functions.len(), made.len());
+    let text = match arguments.format {
+        Shape::Json => text::json(&json!({ "schema": 1, "functions": count, "size": size })),
+        _ => format!(
+            "{}: {} in its table\n",
+            text::plain(&output.display().to_string()),
+            text::counted(count, "function")
+        ),
+    };
+    debug_assert_eq!(table.form, Form::Linked);
+    Ok(Outcome::from(text))
+}

@@ -1,0 +1,50 @@
+//! The call graph in the language of Graphviz.
+//!
+//! Kernels are boxes. An edge to the node `unknown` is a call whose target is not known.
+
+use super::Shown;
+use hotswap_device_symbols::{FunctionKind, SymbolTable};
+
+/// One graph with a cluster for each code object.
+pub(super) fn graph(objects: &[Shown<'_>]) -> String {
+    let mut out = "digraph calls {\n".to_owned();
+    for (index, shown) in objects.iter().enumerate() {
+        out += &format!("  subgraph cluster_{index} {{\n    label={}\n", quoted(&shown.object.target));
+        let node = |number: u32| format!("o{index}f{number}");
+        let mut is_open = false;
+        for (number, function) in shown.functions() {
+            let shape = if function.kind == FunctionKind::Kernel { "box" } else { "ellipse" };
+            out += &format!("    {} [label={}, shape={shape}]\n", node(number), quoted(&function.name));
+            for callee in &function.callees {
+                out += &format!("    {} -> {}\n", node(number), node(callee.function));
+            }
+            for name in &function.imports {
+                out += &format!("    {} -> {}\n", node(number), import(index, &shown.object.table, name));
+            }
+            if !function.indirect_calls.unresolved.is_empty() {
+                is_open = true;
+                out += &format!("    {} -> o{index}unknown\n", node(number));
+            }
+        }
+        for one in &shown.object.table.imports {
+            let node = import(index, &shown.object.table, &one.name);
+            out += &format!("    {node} [label={}, style=dashed]\n", quoted(&one.name));
+        }
+        if is_open {
+            out += &format!("    o{index}unknown [label=\"unknown\", style=dotted]\n");
+        }
+        out += "  }\n";
+    }
+    out + "}\n"
+}
+
+fn import(index: usize, table: &SymbolTable, name: &str) -> String {
+    let number = table.imports.iter().position(|one| one.name == name).unwrap_or_default();
+    format!("o{index}i{number}")
+}
+
+/// A name as a string: names out of damaged files may hold anything.
+fn quoted(text: &str) -> String {
+    let plain = crate::work::text::plain(text);
+    format!("\"{}\"", plain.replace('\\', "\\\\").replace('"', "\\\""))
+}

@@ -1,0 +1,81 @@
+//! The tables of device functions of the code objects of a file, for the commands that show them.
+
+use crate::work::code_objects::{code_objects, in_place};
+use hotswap_device_symbols::{SymbolTable, note};
+use hotswap_report::{Diagnostic, codes};
+use hotswap_targets::TargetId;
+use std::path::Path;
+
+/// A code object of a file, and the table of its functions.
+pub(crate) struct Tabled {
+    /// Container and entry; empty for a file that is one code object.
+    pub(crate) place: String,
+    pub(crate) target: String,
+    pub(crate) table: SymbolTable,
+}
+
+/// The tables of all code objects for `target`, or of all, with the problems of unreadable ones.
+///
+/// # Errors
+/// A file that cannot be read, has no code object, or none for the target.
+pub(crate) fn tables(file: &Path, target: Option<&str>) -> Result<(Vec<Tabled>, Vec<Diagnostic>), Diagnostic> {
+    let (mut found, mut problems, mut others) = (Vec::new(), Vec::new(), Vec::new());
+    let each = |place: &str, stated: &str, data: &[u8]| match note::table_of(data) {
+        Ok((table, warnings)) => {
+            let stated = if stated == "-" { table.target.clone() } else { stated.to_owned() };
+            if target.is_some_and(|target| !is_for(&stated, target)) {
+                return others.push(stated);
+            }
+            problems.extend(warnings.into_iter().map(|one| in_place(one.in_file(file), place)));
+            found.push(Tabled { place: place.to_owned(), target: stated, table });
+        }
+        // A damaged object counts where it is asked for.
+        Err(error) if target.is_none_or(|target| stated == "-" || is_for(stated, target)) => {
+            problems.push(in_place(error.in_file(file), place));
+        }
+        Err(_) => others.push(stated.to_owned()),
+    };
+    let unread = code_objects(file, each).map_err(|error| error.in_file(file))?;
+    problems.extend(unread.into_iter().map(|one| one.in_file(file)));
+    if found.is_empty() && problems.is_empty() {
+        others.sort();
+        others.dedup();
+        let what = format!("no code object is for {}; there are: {}", target.unwrap_or_default(), others.join(", "));
+        return Err(Diagnostic::error(codes::NOT_FOUND, what).in_file(file).advise("name one of these by --target"));
+    }
+    Ok((found, problems))
+}
+
+/// Whether a target is the wanted one, ignoring the order of features.
+fn is_for(stated: &str, wanted: &str) -> bool {
+    match (stated.parse::<TargetId>(), wanted.parse::<TargetId>()) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => stated == wanted,
+    }
+}
+
+/// For each kernel the bytes of the functions that it reaches, and of those that no other kernel does.
+pub(crate) fn kernel_bytes(table: &SymbolTable) -> Vec<(u64, u64)> {
+    let mut users = vec![0_u32; table.functions.len()];
+    table.kernels.iter().flat_map(|one| &one.reachable).for_each(|function| users[*function as usize] += 1);
+    let sizes = |alone: bool, reachable: &[u32]| -> u64 {
+        let counted = reachable.iter().filter(|one| !alone || users[**one as usize] == 1);
+        counted.map(|one| table.functions[*one as usize].size).sum()
+    };
+    table.kernels.iter().map(|one| (sizes(false, &one.reachable), sizes(true, &one.reachable))).collect()
+}
+
+/// A number of the table for a column: `-` where it is not known, `+` behind it where it may be more.
+pub(crate) fn shown(number: hotswap_device_symbols::Number) -> String {
+    match (number.value, number.at_least) {
+        (None, _) => "-".to_owned(),
+        (Some(value), false) => value.to_string(),
+        (Some(value), true) => format!("{value}+"),
+    }
+}
+
+/// A name for the first line of a text about a code object.
+pub(crate) fn title(file: &Path, object: &Tabled) -> String {
+    let place = if object.place.is_empty() { String::new() } else { format!(": {}", object.place) };
+    crate::work::text::plain(&format!("{}{place}: {}", file.display(), object.target))
+}
