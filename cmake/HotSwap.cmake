@@ -15,7 +15,8 @@
 #           (relative to the current binary directory).
 # PROFILE   generate or coverage: host and device code count what they execute, and the program writes
 #           raw profiles into <target>.profraw of the current binary directory when it ends; the target
-#           <target>-profdata merges them into <target>.profdata. use: code is optimised by PROFDATA.
+#           <target>-profdata merges them into <target>.profdata; with coverage, <target>-coverage writes
+#           <target>-coverage/index.html. use: code is optimised by PROFDATA.
 # PROFDATA  With PROFILE use: the merged profile for host and devices; another one for single GPUs.
 #
 # Two modes, chosen by the project's HIP compiler:

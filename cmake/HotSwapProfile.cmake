@@ -62,6 +62,12 @@ macro(_hotswap_generate_profile)
   add_custom_target(${target}-profdata VERBATIM
     COMMAND "${prefix}/bin/hotswap" profile merge ${profdata} -o "${CMAKE_CURRENT_BINARY_DIR}/${target}.profdata" "${raw}"
     COMMENT "Merging the profiles of ${target}")
+  if(arg_PROFILE STREQUAL "coverage" AND links)
+    add_custom_target(${target}-coverage VERBATIM
+      COMMAND "${prefix}/bin/hotswap" profile report ${profdata} "$<TARGET_FILE:${real}>" --profile "${raw}"
+        --html "${CMAKE_CURRENT_BINARY_DIR}/${target}-coverage"
+      COMMENT "Reporting the coverage of ${target}")
+  endif()
 endmacro()
 
 macro(_hotswap_use_profile)

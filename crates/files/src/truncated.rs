@@ -8,6 +8,7 @@
 
 use hotswap_report::{Diagnostic, codes};
 use signal_hook::consts::SIGBUS;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// From now on SIGBUS ends the process with one line, `PROGRAM: error: …`, and the exit code of [`codes::CANNOT_READ`].
 #[allow(unsafe_code, reason = "a handler that may not return can only be registered by an unsafe function")]
@@ -16,12 +17,22 @@ pub fn end_on_truncated_input(program: &str) {
     let error =
         Diagnostic::error(codes::CANNOT_READ, what).advise("run the command again when nothing writes its inputs");
     let line = format!("{program}: {error}\n");
+    let is_ending = AtomicBool::new(false);
     let end = move || {
+        // Several threads may read the file: the first one to be here says it and ends all.
+        while is_ending.swap(true, Ordering::Relaxed) {
+            std::thread::yield_now();
+        }
         // There is no other place to report a failure.
         let _ = rustix::io::write(std::io::stderr(), line.as_bytes());
         signal_hook::low_level::exit(codes::CANNOT_READ.exit.into());
     };
-    // SAFETY: a handler may do what is async-signal-safe. This one makes two system calls, `write` (of a string that
+    // The standard library has a handler for overflows of the stack, which signal-hook would call first: it restores the
+    // default action, and a second thread that reads the file then would end the process without a word. On Linux an
+    // overflow of the stack is SIGSEGV.
+    // SAFETY: only sets the default action of a signal, before any thread of ours is there.
+    unsafe { libc::signal(SIGBUS, libc::SIG_DFL) };
+    // SAFETY: a handler may do what is async-signal-safe. This one makes three system calls, `sched_yield`, `write` (of a string that
     // was made before, to a descriptor and not through the locked `Stderr`) and `_exit`; it takes no memory and no
     // lock, and does not return to the read that failed.
     let registered = unsafe { signal_hook::low_level::register(SIGBUS, end) };
@@ -35,7 +46,7 @@ mod tests {
     use std::fs::File;
     use std::process::Command;
 
-    /// Runs itself again: the child is ended.
+    /// Runs itself again: the child is ended, even where eight threads read at once.
     #[test]
     fn a_truncated_input_is_an_error() {
         const CHILD: &str = "HOTSWAP_TEST_TRUNCATED";
@@ -44,7 +55,16 @@ mod tests {
             end_on_truncated_input("hotswap");
             let input = crate::open(path).unwrap();
             File::options().write(true).open(path).unwrap().set_len(0).unwrap();
-            unreachable!("there is no byte {}", input[100_000]);
+            let start = std::sync::Barrier::new(8);
+            std::thread::scope(|scope| {
+                for number in 0..8 {
+                    let (input, start) = (&input, &start);
+                    scope.spawn(move || {
+                        start.wait();
+                        unreachable!("there is no byte {}", input[100_000 * number]);
+                    });
+                }
+            });
         }
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("in");

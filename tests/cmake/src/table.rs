@@ -157,6 +157,7 @@ pub const CASES: &[Case] = &[
     ] },
     Case { name: "profile-coverage", project: "profile", modes: BOTH, needs: Any, steps: &[
         Configure(&["-DPROFILE=coverage", "-DPAIRS=gfx1030=>gfx1031"]), Build, Counters("one", true), Has("one", PAIR), Runs("one"), Idle,
+        Target("one-coverage"), Exists("one-coverage/index.html"),
     ] },
     Case { name: "profile-static", project: "profile", modes: &[Found], needs: Any, steps: &[
         Configure(&[]), Build, Counters("app", true), Runs("app"), Idle,
