@@ -1,5 +1,6 @@
 //! The command line: one row for each command, with its function in [`crate::commands`].
 
+use crate::allocator;
 use crate::args::{Files, Look, Output};
 use crate::commands::{
     addr2func, bundle, change, compat, diff, disasm, exec, extract, inspect, lint, list, manifest, plan, profile,
@@ -136,6 +137,9 @@ fn size(text: &str) -> Result<u64, String> {
 impl Cli {
     pub(crate) fn run(self) -> Result<Outcome, Diagnostic> {
         limit::set(self.max_size);
+        if matches!(self.command, Command::Rewrite(_)) {
+            allocator::keep_memory_in_small_pages();
+        }
         if matches!(
             self.command,
             Command::Disasm(_)

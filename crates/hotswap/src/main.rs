@@ -6,6 +6,7 @@
 //!
 //! | module | task |
 //! | --- | --- |
+//! | `allocator` | the allocator, and its settings for large rewrites |
 //! | `cli` | the command line, one row for each command |
 //! | `args` | arguments that several commands share |
 //! | `commands` | one module for each command: its arguments, its report |
@@ -14,6 +15,7 @@
 //!
 //! Absent on purpose: everything about containers, targets and patching (the libraries).
 
+mod allocator;
 mod args;
 mod cli;
 mod commands;
@@ -22,7 +24,6 @@ mod work;
 
 use clap::Parser;
 use hotswap_report::{Diagnostic, codes};
-use mimalloc::MiMalloc;
 use outcome::Outcome;
 use std::any::Any;
 use std::io::{self, Write};
@@ -31,23 +32,7 @@ use std::process::ExitCode;
 use std::sync::OnceLock;
 use work::{grouped, text};
 
-#[global_allocator]
-static ALLOCATOR: MiMalloc = MiMalloc;
-
-/// Keeps freed memory for the next allocation. Returned to the kernel, its pages are cleared again when the next phase of
-/// a rewrite takes them: a sixth of the time for 200 MB of code. The peak stays within 5 %.
-#[expect(unsafe_code, reason = "an option of the allocator, a C library")]
-fn keep_freed_memory() {
-    // SAFETY: it stores a number in a table of the allocator, which every thread may do at any time; the number of the
-    // option is in the table's range.
-    unsafe { libmimalloc_sys::mi_option_set(PURGE_DELAY, -1) };
-}
-
-/// `mi_option_purge_delay` of mimalloc.h, which the bindings do not name.
-const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
-
 fn main() -> ExitCode {
-    keep_freed_memory();
     hotswap_files::end_on_truncated_input("hotswap");
     finish(catching(|| match cli::Cli::try_parse() {
         Ok(cli) => cli.run().unwrap_or_else(Outcome::failed),
@@ -113,17 +98,6 @@ fn exit_code(outcome: &Outcome) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// The number is that of the option: it and its neighbours have the defaults that mimalloc states.
-    #[test]
-    #[expect(unsafe_code, reason = "reads options of the allocator")]
-    fn the_option_is_the_purge_delay() {
-        // SAFETY: as in `keep_freed_memory`; reading changes nothing.
-        let get = |option| unsafe { libmimalloc_sys::mi_option_get(option) };
-        assert_eq!([-1, 0, 1].map(|step| get(PURGE_DELAY + step)), [1, 1000, 0]);
-        keep_freed_memory();
-        assert_eq!(get(PURGE_DELAY), -1);
-    }
 
     /// One test for both, since the hook and its record are global to the process.
     #[test]
