@@ -10,24 +10,13 @@
 //! table stays as unreferenced bytes: the parts after it keep their positions.
 
 use crate::elf::header;
-use object::LittleEndian as LE;
+use crate::own_note::{HEADER, ROW, end_of_sections, note_content, place_table, push_note, rows};
 use object::elf::{self, SectionHeader64};
-use object::pod::{bytes_of, slice_from_bytes};
-use object::{U32, U64};
-use std::ops::Range;
+use object::pod::bytes_of;
+use object::{LittleEndian as LE, U32};
 
-/// Name of the note's owner.
-pub(crate) const OWNER: &[u8; 8] = b"HotSwap\0";
 /// Type of the note: a certificate.
 const CERTIFICATE: u32 = 1;
-/// Bytes of a note before its content.
-pub(crate) const HEADER: usize = 12 + OWNER.len();
-/// Bytes of a row of the section table.
-pub(crate) const ROW: usize = size_of::<SectionHeader64<LE>>();
-/// Header field for the offset of the section table.
-pub(crate) const TABLE_AT: Range<usize> = 40..48;
-/// Header field for the number of its rows.
-pub(crate) const ROWS: Range<usize> = 60..62;
 
 /// The content of the certificate's note, if the code object has one.
 #[must_use]
@@ -51,43 +40,13 @@ pub fn with_certificate(data: Vec<u8>, certificate: &[u8]) -> Option<Vec<u8>> {
     out.truncate(end);
     out.reserve_exact(certificate.len() + HEADER + 16 + (keep + 1) * ROW);
     out.resize(end.next_multiple_of(4), 0);
-    let start = out.len();
-    for word in [OWNER.len() as u32, u32::try_from(certificate.len()).ok()?, CERTIFICATE] {
-        out.extend_from_slice(&word.to_le_bytes());
-    }
-    out.extend_from_slice(OWNER);
-    out.extend_from_slice(certificate);
-    out.resize(out.len().next_multiple_of(4), 0);
-    let size = out.len() - start;
+    let note = push_note(&mut out, name, CERTIFICATE, certificate)?;
     out.resize(out.len().next_multiple_of(8), 0);
     let table = out.len() as u64;
     rows[..keep].iter().for_each(|row| out.extend_from_slice(bytes_of(row)));
-    let number = |value: u64| U64::new(LE, value);
-    let row = SectionHeader64::<LE> {
-        sh_name: name,
-        sh_type: U32::new(LE, elf::SHT_NOTE),
-        sh_flags: number(0),
-        sh_addr: number(0),
-        sh_offset: number(start as u64),
-        sh_size: number(size as u64),
-        sh_link: U32::new(LE, 0),
-        sh_info: U32::new(LE, 0),
-        sh_addralign: number(4),
-        sh_entsize: number(0),
-    };
-    out.extend_from_slice(bytes_of(&row));
-    out[TABLE_AT].copy_from_slice(&table.to_le_bytes());
-    out[ROWS].copy_from_slice(&u16::try_from(keep + 1).ok()?.to_le_bytes());
+    out.extend_from_slice(bytes_of(&note));
+    place_table(&mut out, table, keep + 1)?;
     Some(out)
-}
-
-/// The section table.
-pub(crate) fn rows(data: &[u8]) -> Option<&[SectionHeader64<LE>]> {
-    let header = header(data)?;
-    let (at, count) = (usize::try_from(header.e_shoff.get(LE)).ok()?, usize::from(header.e_shnum.get(LE)));
-    // A table with rows of another size is none that can be read, or made longer.
-    let table = data.get(at..).filter(|_| at > 0 && usize::from(header.e_shentsize.get(LE)) == ROW)?;
-    slice_from_bytes::<SectionHeader64<LE>>(table, count).ok().map(|(rows, _)| rows)
 }
 
 /// The end of the unchanged part of the file: up to its note, if it `had` one, or to its section table, if that is the
@@ -106,25 +65,6 @@ fn end_of_content(data: &[u8], rows: &[SectionHeader64<LE>], had: bool) -> usize
 
 fn content<'a>(data: &'a [u8], row: &SectionHeader64<LE>) -> Option<&'a [u8]> {
     note_content(data, row, CERTIFICATE)
-}
-
-/// The content of the note in a section, if it is one of ours with that type.
-pub(crate) fn note_content<'a>(data: &'a [u8], row: &SectionHeader64<LE>, kind: u32) -> Option<&'a [u8]> {
-    if row.sh_type.get(LE) != elf::SHT_NOTE || row.sh_flags.get(LE) != 0 {
-        return None;
-    }
-    let (start, size) = (usize::try_from(row.sh_offset.get(LE)).ok()?, usize::try_from(row.sh_size.get(LE)).ok()?);
-    let bytes = data.get(start..start.checked_add(size)?)?;
-    let word = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
-    let is_ours = word(0)? == OWNER.len() as u32 && word(8)? == kind && bytes.get(12..HEADER)? == OWNER;
-    bytes.get(HEADER..HEADER.checked_add(word(4)? as usize)?).filter(|_| is_ours)
-}
-
-/// The end of the last section, if all of them precede the table.
-pub(crate) fn end_of_sections(rows: &[SectionHeader64<LE>], table: usize) -> Option<usize> {
-    let in_file = rows.iter().filter(|row| !matches!(row.sh_type.get(LE), elf::SHT_NULL | elf::SHT_NOBITS));
-    let end = in_file.filter_map(|row| row.sh_offset.get(LE).checked_add(row.sh_size.get(LE))).max()?;
-    usize::try_from(end).ok().filter(|end| *end <= table)
 }
 
 #[cfg(test)]

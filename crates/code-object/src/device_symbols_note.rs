@@ -7,8 +7,8 @@
 //! section table and count its rows. Of the rows, only that of the section names and the note's own change. Replacing a
 //! note gives the file that writing it first would have given.
 
-use crate::certificate_note::{HEADER, OWNER, ROW, ROWS, TABLE_AT, end_of_sections, note_content, rows};
 use crate::elf::{header, segments};
+use crate::own_note::{ROW, end_of_sections, note_content, place_table, push_note, rows};
 use object::LittleEndian as LE;
 use object::elf::{self, SectionHeader64};
 use object::pod::bytes_of;
@@ -38,14 +38,7 @@ pub fn with_device_symbols(data: &[u8], content: &[u8]) -> Option<Vec<u8>> {
     let loaded = segments(data, header(data)?).ok()?.iter().map(|segment| segment.range.end).max().unwrap_or(0);
     let mut out = data[..end_of_content(data, &rows, own, names_row).max(loaded)].to_vec();
     out.resize(out.len().next_multiple_of(4), 0);
-    let start = out.len();
-    for word in [OWNER.len() as u32, u32::try_from(content.len()).ok()?, DEVICE_SYMBOLS] {
-        out.extend_from_slice(&word.to_le_bytes());
-    }
-    out.extend_from_slice(OWNER);
-    out.extend_from_slice(content);
-    out.resize(out.len().next_multiple_of(4), 0);
-    let note = row(name, start, out.len() - start);
+    let note = push_note(&mut out, U32::new(LE, name), DEVICE_SYMBOLS, content)?;
     match own {
         Some(own) => rows[own] = note,
         None => rows.push(note),
@@ -56,26 +49,8 @@ pub fn with_device_symbols(data: &[u8], content: &[u8]) -> Option<Vec<u8>> {
     out.resize(out.len().next_multiple_of(8), 0);
     let table = out.len() as u64;
     rows.iter().for_each(|row| out.extend_from_slice(bytes_of(row)));
-    let count = u16::try_from(rows.len()).ok().filter(|count| *count < elf::SHN_LORESERVE)?;
-    out[TABLE_AT].copy_from_slice(&table.to_le_bytes());
-    out[ROWS].copy_from_slice(&count.to_le_bytes());
+    place_table(&mut out, table, rows.len())?;
     Some(out)
-}
-
-fn row(name: u32, start: usize, size: usize) -> Row {
-    let number = |value: u64| U64::new(LE, value);
-    Row {
-        sh_name: U32::new(LE, name),
-        sh_type: U32::new(LE, elf::SHT_NOTE),
-        sh_flags: number(0),
-        sh_addr: number(0),
-        sh_offset: number(start as u64),
-        sh_size: number(size as u64),
-        sh_link: U32::new(LE, 0),
-        sh_info: U32::new(LE, 0),
-        sh_addralign: number(4),
-        sh_entsize: number(0),
-    }
 }
 
 /// The bytes of the section names; `None` for names that are loaded, which have to stay where they are.
@@ -104,7 +79,7 @@ fn with_name(names: &[u8]) -> (Vec<u8>, u32) {
     (all, at)
 }
 
-/// The end of the part that stays, at least all that a segment loads: up to an earlier note, its names and table, if these are the last three parts; up to
+/// The end of the part that stays: up to an earlier note, its names and table, if these are the last three parts; up to
 /// the section table if that is the last part; otherwise all.
 fn end_of_content(data: &[u8], rows: &[Row], own: Option<usize>, names: usize) -> usize {
     let table = header(data).map_or(0, |header| header.e_shoff.get(LE) as usize);
@@ -123,13 +98,21 @@ fn end_of_content(data: &[u8], rows: &[Row], own: Option<usize>, names: usize) -
     end_of_sections(rows, table).unwrap_or(data.len())
 }
 
-const _: () = assert!(HEADER == 20, "the content of a note begins after three words and the owner");
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use object::elf::FileHeader64;
     use object::pod::from_bytes_mut;
+
+    /// A row of a section that is not loaded.
+    fn row(name: u32, start: u64, size: u64) -> Row {
+        let bytes = [0; ROW];
+        let mut row = *object::pod::from_bytes::<Row>(&bytes).unwrap().0;
+        row.sh_name = U32::new(LE, name);
+        row.sh_offset = U64::new(LE, start);
+        row.sh_size = U64::new(LE, size);
+        row
+    }
 
     /// A header, code, section names, the section table, and what follows it.
     fn file(behind: &[u8]) -> Vec<u8> {

@@ -52,6 +52,7 @@ mod note;
 mod note_edit;
 mod object_file;
 mod overlap;
+mod own_note;
 mod patch;
 mod relabel;
 mod same;

@@ -58,13 +58,7 @@ pub(crate) fn reachable(functions: &[Function], from: u32) -> (Vec<u32>, bool) {
 /// Stated numbers, and computed ones where none is stated.
 pub(crate) fn preferred(stated: Resources, computed: Resources) -> Resources {
     let one = |stated: Number, computed: Number| if stated.value.is_some() { stated } else { computed };
-    Resources {
-        vgprs: one(stated.vgprs, computed.vgprs),
-        agprs: one(stated.agprs, computed.agprs),
-        sgprs: one(stated.sgprs, computed.sgprs),
-        scratch: one(stated.scratch, computed.scratch),
-        lds: one(stated.lds, computed.lds),
-    }
+    each(stated, computed, one)
 }
 
 /// Stated numbers, unless the code needs more, or none is stated. Where some callee is not known, the compiler did not know
@@ -76,12 +70,17 @@ fn joined(stated: Resources, computed: Resources, is_known: bool) -> Resources {
         }
         _ => computed,
     };
+    each(stated, computed, one)
+}
+
+/// Two numbers of each kind become one.
+fn each(one: Resources, other: Resources, join: impl Fn(Number, Number) -> Number) -> Resources {
     Resources {
-        vgprs: one(stated.vgprs, computed.vgprs),
-        agprs: one(stated.agprs, computed.agprs),
-        sgprs: one(stated.sgprs, computed.sgprs),
-        scratch: one(stated.scratch, computed.scratch),
-        lds: one(stated.lds, computed.lds),
+        vgprs: join(one.vgprs, other.vgprs),
+        agprs: join(one.agprs, other.agprs),
+        sgprs: join(one.sgprs, other.sgprs),
+        scratch: join(one.scratch, other.scratch),
+        lds: join(one.lds, other.lds),
     }
 }
 

@@ -69,15 +69,21 @@ pub(crate) fn build(
             plan
         }
     };
-    Ok(Record {
+    let refused = refusals.iter().map(|diagnostic| diagnostic.what.clone()).collect();
+    Ok(written_now(plan, entries, refused))
+}
+
+/// A record of this version of HotSwap.
+fn written_now(plan: &Plan, entries: Vec<EntryRecord>, refused: Vec<String>) -> Record {
+    Record {
         schema: 1,
         hotswap: VERSION.to_owned(),
         identity: IDENTITY.to_owned(),
         plan: plan.hash(),
         plan_text: plan.canonical(),
         entries,
-        refused: refusals.iter().map(|diagnostic| diagnostic.what.clone()).collect(),
-    })
+        refused,
+    }
 }
 
 /// The plan that requests the pairs of the record's rows.
@@ -98,16 +104,7 @@ fn plan_of(rows: &[EntryRecord], request: &Request) -> Plan {
 
 /// The record of code objects that come from several files, each with the rows of its own record.
 pub(crate) fn of_rows(entries: Vec<EntryRecord>) -> Record {
-    let plan = plan_of(&entries, &Request::default());
-    Record {
-        schema: 1,
-        hotswap: VERSION.to_owned(),
-        identity: IDENTITY.to_owned(),
-        plan: plan.hash(),
-        plan_text: plan.canonical(),
-        entries,
-        refused: Vec::new(),
-    }
+    written_now(&plan_of(&entries, &Request::default()), entries, Vec::new())
 }
 
 fn earlier_rows(bundle: &Bundle<'_>) -> Result<Vec<EntryRecord>, Diagnostic> {

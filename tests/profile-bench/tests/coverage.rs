@@ -14,12 +14,12 @@ fn report(bench: &Bench, version: u32, words: &str) -> String {
 }
 
 /// Builds for two GPUs and runs on both.
-fn run(bench: &Bench, version: u32) {
+fn run(bench: &Bench, version: u32, source: &str) {
     let prefix = std::env::var("HOTSWAP_TEST_PREFIX").expect("the tests run with an installation");
     bench.work.run(&format!(
         "export HOTSWAP_CLANG=/usr/bin/clang++-{version} XDG_CACHE_HOME=$PWD/cache; [ {version} = 22 ] && ROCM=
          {prefix}/bin/hotswap-clang++ -nogpulib -nogpuinc -I. -O1 ${{ROCM:+--rocm-path=$ROCM}} \
-         -fprofile-instr-generate -fcoverage-mapping --offload-arch=gfx90a,gfx1030 -x hip coverage.hip \
+         -fprofile-instr-generate -fcoverage-mapping --offload-arch=gfx90a,gfx1030 -x hip {source} \
          -x none -lamdhip64 -o app-{version}"
     ));
     let ran = bench.start(
@@ -41,7 +41,7 @@ fn counts<'l>(listing: &'l str, text: &str) -> Vec<&'l str> {
 fn texts_that_differ_are_each_in_the_report() {
     let Some(bench) = Bench::new("coverage of several targets") else { return };
     for &version in &bench.work.versions {
-        run(&bench, version);
+        run(&bench, version, "coverage.hip");
         let listing = report(&bench, version, "--lines");
         // llvm-cov shows the host's text alone, or that of one GPU: the first would be 0, the others blank.
         let ran =
@@ -61,7 +61,7 @@ fn texts_that_differ_are_each_in_the_report() {
 fn figures_of_one_target_are_those_of_llvm_cov() {
     let Some(bench) = Bench::new("coverage figures") else { return };
     for &version in &bench.work.versions {
-        run(&bench, version);
+        run(&bench, version, "coverage.hip");
         bench.work.run(&format!(
             "llvm-objcopy-{version} --dump-section=.hip_fatbin=fat app-{version}
              for gpu in gfx90a gfx1030; do
@@ -96,6 +96,33 @@ fn figures_of_one_target_are_those_of_llvm_cov() {
     }
 }
 
+/// Where host and GPUs have one text for each function, llvm-cov's joint report loses nothing: the union is the same.
+#[test]
+fn the_union_of_equal_texts_is_that_of_llvm_cov() {
+    let Some(bench) = Bench::new("coverage of equal texts") else { return };
+    for &version in &bench.work.versions {
+        run(&bench, version, "saxpy.hip");
+        bench.work.run(&format!(
+            "llvm-objcopy-{version} --dump-section=.hip_fatbin=fat app-{version}
+             for gpu in gfx90a gfx1030; do
+               target=$(clang-offload-bundler-{version} --list --type=o --input=fat | grep $gpu)
+               clang-offload-bundler-{version} --unbundle --type=o --input=fat --targets=$target --output=$gpu.co
+             done
+             llvm-profdata-{version} merge run-{version}/*.profraw -o all.profdata
+             llvm-cov-{version} export --summary-only --instr-profile=all.profdata app-{version} -object gfx90a.co \
+               -object gfx1030.co >all.json"
+        ));
+        let llvm: Value = serde_json::from_slice(&std::fs::read(bench.work.path("all.json")).unwrap()).unwrap();
+        let ours: Value = serde_json::from_str(&report(&bench, version, "--format json")).unwrap();
+        assert_eq!(ours["targets"].as_array().map(Vec::len), Some(3), "clang {version}: {ours}");
+        for figure in ["functions", "lines", "regions", "branches"] {
+            let (own, other) = (&ours["totals"][figure], &llvm["data"][0]["totals"][figure]);
+            let named = format!("clang {version}, {figure}");
+            assert_eq!([&own["count"], &own["covered"]], [&other["count"], &other["covered"]], "{named}");
+        }
+    }
+}
+
 /// The listing of one target is that of llvm-cov, line by line.
 fn same_lines(bench: &Bench, version: u32, target: &str) {
     let file = if target == "host" { format!("app-{version}") } else { format!("{target}.co") };
@@ -116,7 +143,7 @@ fn same_lines(bench: &Bench, version: u32, target: &str) {
 fn other_tools_read_the_report() {
     let Some(bench) = Bench::new("coverage forms") else { return };
     let version = bench.work.versions[0];
-    run(&bench, version);
+    run(&bench, version, "coverage.hip");
     std::fs::write(bench.work.path("cobertura.xml"), report(&bench, version, "--format cobertura")).unwrap();
     // The order of elements is that of the document type; attributes with fractions are numbers.
     bench.work.run(
@@ -151,10 +178,14 @@ END",
 fn too_little_coverage_is_an_error() {
     let Some(bench) = Bench::new("coverage thresholds") else { return };
     let version = bench.work.versions[0];
-    run(&bench, version);
+    run(&bench, version, "coverage.hip");
     assert!(report(&bench, version, "--fail-under 50").contains("TOTAL"));
     let low = report(&bench, version, "--fail-under 99.5 2>&1 || echo ? $?");
     assert!(low.contains("[HS0420]") && low.contains("? 13"), "{low}");
+    for threshold in ["nan", "-1", "101", "x"] {
+        let refused = report(&bench, version, &format!("--fail-under={threshold} 2>&1 || echo ? $?"));
+        assert!(refused.contains("no number from 0 to 100") && refused.contains("? 2"), "{threshold}: {refused}");
+    }
     let missing = report(&bench, version, "--format annotations 2>&1 || echo ? $?");
     assert!(missing.contains("name a revision with --diff") && missing.contains("? 2"), "{missing}");
 }

@@ -34,6 +34,8 @@ const ENDS: &[End] = &[
     // An ordinary end counts once; a signal that the program ignores does not end it.
     end(ALL, "launch", Some(7), Some(1)),
     end(ALL, "ignore 15 launch signal 15 launch", Some(7), Some(2)),
+    // Nor does one that its parent lets it ignore.
+    end("HOTSWAP_PROFILE_ENDS=SIGTERM; trap '' TERM", "launch signal 15 launch", Some(7), Some(2)),
     // A child has no thread of the drain, and its signal ends it; the parent's launches are its own.
     end(ALL, "launch fork signal 15 end", Some(7), Some(1)),
     // Snapshots: what was launched before the last one is there, and an end adds the rest.

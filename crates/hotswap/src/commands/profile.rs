@@ -111,13 +111,19 @@ pub(crate) struct Report {
     #[arg(long, value_name = "REVISION")]
     diff: Option<String>,
     /// Fail if fewer lines are covered, in percent
-    #[arg(long, value_name = "PERCENT")]
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
     fail_under: Option<f64>,
     #[command(flatten)]
     profiles: Profiles,
     /// Form of the output
     #[arg(long, value_enum, default_value_t)]
     format: ReportFormat,
+}
+
+/// Nothing is less than NaN, and everything is at least -1: such a threshold would never fail.
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number| (0.0..=100.0).contains(number));
+    number.ok_or_else(|| "it is no number from 0 to 100".to_owned())
 }
 
 /// Forms of the coverage report.
