@@ -15,7 +15,6 @@ mod dispatch;
 mod execute;
 mod fault;
 mod group;
-mod wave_launch;
 mod loader;
 mod memory;
 mod memory_operation;
@@ -24,6 +23,7 @@ mod registers;
 mod schedule;
 mod translate;
 mod wave;
+mod wave_launch;
 
 pub use device::{EmulatedDevice, PRIVATE_APERTURE, SHARED_APERTURE, UnknownDevice};
 pub use direct::{DirectLaunch, LaunchError, launch, read_back};
