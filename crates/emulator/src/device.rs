@@ -3,6 +3,7 @@
 use hotswap_isa::{Isa, Target};
 use hotswap_targets::Processor;
 use std::num::NonZeroUsize;
+use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
 /// Start of the aperture of LDS in flat addresses. The upper half is what `hidden_shared_base` holds.
@@ -25,7 +26,37 @@ pub struct EmulatedDevice {
     pub counters: bool,
     /// Set to end dispatches that run, with [`FaultKind::Stopped`](crate::FaultKind::Stopped).
     pub stop: AtomicBool,
+    /// The barrier of all waves of a cooperative launch (GWS); it outlives dispatches.
+    pub(crate) global_barrier: Mutex<GlobalBarrier>,
     target: &'static Target,
+}
+
+/// A barrier of all waves of a dispatch.
+#[derive(Debug, Default)]
+pub(crate) struct GlobalBarrier {
+    /// Waves that it waits for.
+    pub(crate) waves: u32,
+    arrived: u32,
+    /// Number of phases that were completed.
+    pub(crate) phase: u64,
+}
+
+impl GlobalBarrier {
+    /// Sets the number of waves.
+    pub(crate) fn initialise(&mut self, waves: u32) {
+        *self = Self { waves, arrived: 0, phase: self.phase + 1 };
+    }
+
+    /// A wave arrives; returns the phase that it waits for.
+    pub(crate) fn arrive(&mut self) -> u64 {
+        let phase = self.phase;
+        self.arrived += 1;
+        if self.arrived >= self.waves {
+            self.arrived = 0;
+            self.phase += 1;
+        }
+        phase
+    }
 }
 
 /// A processor that the emulator cannot be.
@@ -59,6 +90,7 @@ impl EmulatedDevice {
             late_completion: false,
             counters: false,
             stop: AtomicBool::new(false),
+            global_barrier: Mutex::default(),
             target,
         })
     }

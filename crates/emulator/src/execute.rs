@@ -16,6 +16,7 @@ pub(crate) mod scalar_memory;
 pub(crate) mod sdwa;
 pub(crate) mod vector;
 
+use crate::device::EmulatedDevice;
 use crate::fault::FaultKind;
 use crate::group::GroupBarrier;
 use crate::memory::{DeviceMemory, MemoryFault};
@@ -37,6 +38,8 @@ pub(crate) enum Flow {
     Jump,
     /// The next one, after others had their turn.
     Yield,
+    /// The same one again, after others had their turn.
+    Again,
     /// The wave waits, or has ended.
     Stop,
 }
@@ -54,6 +57,9 @@ pub(crate) struct Step<'a> {
     pub(crate) lds: &'a mut [u8],
     pub(crate) barrier: &'a mut GroupBarrier,
     pub(crate) memory: &'a dyn DeviceMemory,
+    pub(crate) device: &'a EmulatedDevice,
+    /// Room for sources that are the same in all lanes.
+    pub(crate) space: &'a mut [Lanes; 3],
 }
 
 impl StepFault {

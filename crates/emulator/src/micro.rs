@@ -138,8 +138,13 @@ impl MicroOp {
     /// Whether values of another size than 32 bits, or modifiers, are involved.
     pub(crate) fn is_plain(&self, sources: [LaneType; 3], result: LaneType) -> bool {
         let words = sources.iter().chain([&result]).all(|kind| kind.bits() == 32);
+        words && self.is_bare()
+    }
+
+    /// Whether no modifiers and no halves are involved.
+    pub(crate) fn is_bare(&self) -> bool {
         let halves = matches!(self.target, Place::Vector { high: true, .. })
             || self.sources.iter().any(|source| matches!(source, Source::Vector { high: true, .. }));
-        words && !halves && self.modifiers == Modifiers::default() && self.extra.is_none()
+        !halves && self.modifiers == Modifiers::default() && self.extra.is_none()
     }
 }

@@ -12,6 +12,7 @@ use crate::group::Workgroup;
 use crate::memory::DeviceMemory;
 use crate::wave::WaveStatus;
 use crate::wave_launch::WaveTemplate;
+use hotswap_semantics::LANES;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -208,7 +209,8 @@ impl<'a> Worker<'a> {
         let wave = &mut waves[wave];
         let limit = shared.device.instruction_budget.unwrap_or(u64::MAX);
         let last = (wave.executed + SLICE).min(limit);
-        let mut step = Step { wave, lds, barrier, memory: shared.memory };
+        let mut space = [[0; LANES]; 3];
+        let mut step = Step { wave, lds, barrier, memory: shared.memory, device: shared.device, space: &mut space };
         let mut page = self.code.page(step.wave.pc, step.wave.banks);
         while step.wave.executed < last {
             let pc = step.wave.pc;
@@ -232,6 +234,7 @@ impl<'a> Worker<'a> {
                 Flow::Next => step.wave.pc = pc + u64::from(op.length),
                 Flow::Jump => {}
                 Flow::Stop => return Ok(TurnEnd::Worked),
+                Flow::Again => return Ok(TurnEnd::Yielded),
                 Flow::Yield => {
                     step.wave.pc = pc + u64::from(op.length);
                     return Ok(TurnEnd::Yielded);

@@ -34,6 +34,8 @@ pub(crate) struct WaveState {
     pub(crate) status: WaveStatus,
     /// The phase of the barrier that it signalled.
     pub(crate) signalled: Option<u64>,
+    /// The phase of the global barrier that it waits in.
+    pub(crate) global_phase: Option<u64>,
     /// Scratch that is in a private aperture of the global address space is at `base + lane << shift` (gfx12.5).
     pub(crate) lane_shift: Option<u32>,
 }

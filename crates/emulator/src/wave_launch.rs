@@ -112,6 +112,7 @@ impl<'a> WaveTemplate<'a> {
             executed: 0,
             status: WaveStatus::Runs,
             signalled: None,
+            global_phase: None,
             lane_shift: self.isa.has(Feature::Gfx1250Insts).then_some(if halves == 1 { 52 } else { 51 }),
         };
         state.set_mode(self.mode);

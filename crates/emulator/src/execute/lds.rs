@@ -4,6 +4,7 @@ use super::data::{self, LARGEST, active};
 use super::{Flow, Outcome, Step, StepFault};
 use crate::micro::{Body, MicroOp, Place, Source};
 use crate::registers::M0;
+use std::sync::PoisonError;
 
 /// The vector register of a source.
 pub(crate) fn register_of(source: Source, op: &MicroOp) -> Result<u16, Box<StepFault>> {
@@ -169,5 +170,24 @@ pub(crate) fn by_lane(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
             step.wave.set_lane(target_of(op)?, lane, value);
         }
     }
+    Ok(Flow::Next)
+}
+
+/// `ds_gws_init`: the number of waves of the global barrier, less 1.
+pub(crate) fn initialise_global_barrier(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let lane = active(step.wave.exec_mask()).next().unwrap_or(0);
+    let waves = step.wave.lane(register_of(op.sources[1], op)?, lane).wrapping_add(1);
+    step.device.global_barrier.lock().unwrap_or_else(PoisonError::into_inner).initialise(waves);
+    Ok(Flow::Next)
+}
+
+/// `ds_gws_barrier`: waits for all waves.
+pub(crate) fn global_barrier(step: &mut Step<'_>, _: &MicroOp) -> Outcome {
+    let mut barrier = step.device.global_barrier.lock().unwrap_or_else(PoisonError::into_inner);
+    let waited = *step.wave.global_phase.get_or_insert_with(|| barrier.arrive());
+    if barrier.phase == waited {
+        return Ok(Flow::Again);
+    }
+    step.wave.global_phase = None;
     Ok(Flow::Next)
 }

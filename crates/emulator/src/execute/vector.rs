@@ -1,6 +1,6 @@
 //! Vector instructions that compute in each lane on its own.
 
-use super::{BITS, Flow, Outcome, Step, StepFault, lanes_of, mask_of, wide_of, write_lanes};
+use super::{BITS, Flow, Outcome, Step, StepFault, lanes_of, mask_of, scalar_of, wide_of, write_lanes};
 use super::{dpp, sdwa};
 use crate::micro::{Body, Extra, MicroOp, Place, Source};
 use crate::wave::WaveState;
@@ -13,25 +13,36 @@ pub(crate) fn plain(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     else {
         return general(step, op);
     };
-    for half in 0..step.wave.halves {
-        plain_half(step.wave, op, function, register, half);
+    let Step { wave, space, .. } = step;
+    for half in 0..wave.halves {
+        plain_half(wave, space, op, function, (register, half));
     }
     Ok(Flow::Next)
 }
 
 #[inline]
-fn plain_half(wave: &mut WaveState, op: &MicroOp, function: NarrowFunction, register: u16, half: usize) {
-    let mut spaces = [[0; LANES]; 3];
-    let [first, second, third] = &mut spaces;
-    let sources = [
+fn plain_half(
+    wave: &mut WaveState,
+    space: &mut [Lanes; 3],
+    op: &MicroOp,
+    function: NarrowFunction,
+    (register, half): (u16, usize),
+) {
+    let mut out = [0; LANES];
+    function(&mut out, &plain_sources(wave, op, half, space), wave.float_mode);
+    let exec = wave.exec(half);
+    write_lanes(wave.block_mut(register, half), &out, exec);
+}
+
+/// Sources without modifiers.
+#[inline]
+fn plain_sources<'a>(wave: &'a WaveState, op: &MicroOp, half: usize, space: &'a mut [Lanes; 3]) -> [&'a Lanes; 3] {
+    let [first, second, third] = space;
+    [
         lanes_of(wave, &op.sources[0], half, first),
         lanes_of(wave, &op.sources[1], half, second),
         lanes_of(wave, &op.sources[2], half, third),
-    ];
-    let mut out = [0; LANES];
-    function(&mut out, &sources, wave.float_mode);
-    let exec = wave.exec(half);
-    write_lanes(wave.block_mut(register, half), &out, exec);
+    ]
 }
 
 /// The same with a bit of each lane read and written.
@@ -41,19 +52,13 @@ pub(crate) fn plain_carry(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     else {
         return general(step, op);
     };
-    let wave = &mut *step.wave;
+    let Step { wave, space, .. } = step;
     let mut carries = 0;
     for half in 0..wave.halves {
-        let mut spaces = [[0; LANES]; 3];
-        let [first, second, third] = &mut spaces;
-        let sources = [
-            lanes_of(wave, &op.sources[0], half, first),
-            lanes_of(wave, &op.sources[1], half, second),
-            lanes_of(wave, &op.sources[2], half, third),
-        ];
         let mut out = [0; LANES];
         let bits = mask_of(wave, &op.mask_source, half);
         let exec = wave.exec(half);
+        let sources = plain_sources(wave, op, half, space);
         let carry = function(&mut out, &sources, bits, wave.float_mode);
         carries |= u64::from(carry & exec) << (32 * half);
         write_lanes(wave.block_mut(register, half), &out, exec);
@@ -62,6 +67,78 @@ pub(crate) fn plain_carry(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
         wave.set_mask(slot, carries);
     }
     Ok(Flow::Next)
+}
+
+/// Sources and results of 64 bits, no modifiers.
+pub(crate) fn plain_wide(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let (Body::Vector { row, function }, Place::Vector { register, .. }) = (op.body, op.target) else {
+        return general(step, op);
+    };
+    if row.result == LaneType::F64 && step.wave.float_mode.bits & 0x0c != 0 {
+        return Err(StepFault::unknown(op, "64-bit floats in another rounding mode"));
+    }
+    let wave = &mut *step.wave;
+    let mut carries = 0;
+    for half in 0..wave.halves {
+        let mut sources = [[0; LANES]; 3];
+        for (number, values) in sources.iter_mut().enumerate() {
+            read_into(wave, &op.sources[number], row.sources[number], half, values);
+        }
+        let sources = [&sources[0], &sources[1], &sources[2]];
+        let mut out = [0; LANES];
+        let exec = wave.exec(half);
+        let bits = mask_of(wave, &op.mask_source, half);
+        match function {
+            LaneFunction::Wide(function) => function(&mut out, &sources, wave.float_mode),
+            LaneFunction::CarryWide(function) => {
+                let carry = function(&mut out, &sources, bits, wave.float_mode);
+                carries |= u64::from(carry & exec) << (32 * half);
+            }
+            _ => return general(step, op),
+        }
+        write_wide(wave, register, &out, row.result, exec, half);
+    }
+    if let Place::Scalar(slot) = op.scalar_target {
+        wave.set_mask(slot, carries);
+    }
+    Ok(Flow::Next)
+}
+
+/// Reads a source without modifiers.
+#[inline]
+fn read_into(wave: &WaveState, source: &Source, kind: LaneType, half: usize, values: &mut WideLanes) {
+    match *source {
+        Source::None => {}
+        Source::Vector { register, .. } if kind.bits() == 64 => {
+            let (low, high) = (wave.block(register, half), wave.block(register + 1, half));
+            for lane in 0..LANES {
+                values[lane] = u64::from(low[lane]) | u64::from(high[lane]) << 32;
+            }
+        }
+        Source::Vector { register, .. } => {
+            let block = wave.block(register, half);
+            for lane in 0..LANES {
+                values[lane] = block[lane].into();
+            }
+        }
+        _ if kind.bits() == 64 => values.fill(scalar_of(wave, source)),
+        _ => values.fill(scalar_of(wave, source) & 0xffff_ffff),
+    }
+}
+
+#[inline]
+fn write_wide(wave: &mut WaveState, register: u16, out: &WideLanes, result: LaneType, exec: u32, half: usize) {
+    let mut part = [0; LANES];
+    for lane in 0..LANES {
+        part[lane] = out[lane] as u32;
+    }
+    write_lanes(wave.block_mut(register, half), &part, exec);
+    if result.bits() == 64 {
+        for lane in 0..LANES {
+            part[lane] = (out[lane] >> 32) as u32;
+        }
+        write_lanes(wave.block_mut(register + 1, half), &part, exec);
+    }
 }
 
 /// Sources of 32 lanes, with everything that may be done to them.
@@ -247,14 +324,13 @@ fn store_half(block: &mut Lanes, out: &WideLanes, high: bool, mask: u32) {
 /// A comparison.
 pub(crate) fn compare(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let Body::Compare(row) = op.body else { return Err(StepFault::unknown(op, "")) };
-    let wave = &mut *step.wave;
+    let Step { wave, space, .. } = step;
     let second = if row.operation == hotswap_semantics::CompareOperation::Class { LaneType::B32 } else { row.of };
     let plain = op.is_plain([row.of; 3], LaneType::B32) && second == row.of;
     let mut result = 0;
     for half in 0..wave.halves {
         let bits = if plain {
-            let mut spaces = [[0; LANES]; 2];
-            let [first, second] = &mut spaces;
+            let [first, second, _] = &mut **space;
             let a = lanes_of(wave, &op.sources[0], half, first);
             let b = lanes_of(wave, &op.sources[1], half, second);
             row.evaluate_words(a, b, wave.float_mode) & wave.exec(half)

@@ -134,7 +134,8 @@ pub(super) fn atomic(reader: &OperandReader, op: MicroOp, row: &'static AtomicRo
 /// Operands of LDS; global data share is not known.
 fn lds_operands(reader: &OperandReader, op: MicroOp) -> Option<MicroOp> {
     let mut op = op;
-    if reader.has(Name::Gds) && reader.number(Name::Gds) != 0 {
+    let is_barrier = reader.inst.mnemonic().starts_with("ds_gws_");
+    if reader.has(Name::Gds) && reader.number(Name::Gds) != 0 && !is_barrier {
         return None;
     }
     if reader.is_written(Name::Vdst) {

@@ -78,6 +78,8 @@ const HANDLERS: &[(&str, Handler)] = &[
     ("ds_load_addtid_b32", lds::by_lane),
     ("ds_write_addtid_b32", lds::by_lane),
     ("ds_store_addtid_b32", lds::by_lane),
+    ("ds_gws_init", lds::initialise_global_barrier),
+    ("ds_gws_barrier", lds::global_barrier),
     ("v_fma_mix_f32", mixed::mixed_f32),
     ("v_mad_mix_f32", mixed::mixed_f32),
     ("v_fma_mixlo_f16", mixed::mixed_f16),

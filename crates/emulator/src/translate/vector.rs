@@ -26,6 +26,7 @@ pub(super) fn row(reader: &OperandReader, op: MicroOp, row: &'static VectorRow) 
     op.handler = match function {
         LaneFunction::Narrow(_) if bare.is_plain(row.sources, row.result) => vector::plain,
         LaneFunction::Carry(_) if bare.is_plain(row.sources, row.result) => vector::plain_carry,
+        LaneFunction::Wide(_) | LaneFunction::CarryWide(_) if bare.is_bare() => vector::plain_wide,
         _ => vector::general,
     };
     Some(op)
