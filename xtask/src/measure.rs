@@ -7,7 +7,7 @@
 //! Not here: rules. `cargo xtask tidy` has those.
 
 use crate::outcome::{During, Outcome};
-use crate::tidy::{comment, defined_type, functions, is_no_letter};
+use crate::tidy::{comment, defined_type, functions, is_no_letter, is_product};
 use crate::{paths, run};
 use clap::Parser;
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,10 +46,6 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
 
 fn sources(tree: &Path) -> Outcome<Vec<Source>> {
     let listed = run::output(Command::new("git").current_dir(tree).args(["ls-files", "*.rs"]))?;
-    let is_counted = |name: &&str| {
-        let parts: BTreeSet<&str> = name.split('/').collect();
-        !name.starts_with("xtask/") && ["tests", "fuzz", "benches", "examples"].iter().all(|part| !parts.contains(part))
-    };
     let read = |name: &str| {
         let path = tree.join(name);
         let (crate_name, module) = name.split_once("/src/").unwrap_or((name, ""));
@@ -57,7 +53,7 @@ fn sources(tree: &Path) -> Outcome<Vec<Source>> {
         let text = fs::read_to_string(&path).during("read", &path)?;
         Ok(Source { crate_name: crate_name.to_owned(), module: module.to_owned(), text })
     };
-    listed.lines().filter(is_counted).map(read).collect()
+    listed.lines().filter(|name| is_product(name)).map(read).collect()
 }
 
 fn row(name: &str, value: impl std::fmt::Display) {

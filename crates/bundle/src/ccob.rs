@@ -50,7 +50,7 @@ impl Default for Compression {
 
 /// The header, checked against the available bytes.
 #[derive(Debug)]
-pub(crate) struct Header {
+pub(crate) struct CcobHeader {
     pub(crate) compression: Compression,
     /// Size of header and payload.
     pub(crate) total: u64,
@@ -60,7 +60,7 @@ pub(crate) struct Header {
 }
 
 /// Reads the header at the start of `bytes` and finds the bundle's end.
-pub(crate) fn header(bytes: &[u8]) -> Result<Header, Diagnostic> {
+pub(crate) fn header(bytes: &[u8]) -> Result<CcobHeader, Diagnostic> {
     let cut = || malformed("the compressed bundle ends in its header", 0);
     if !bytes.starts_with(MAGIC) {
         return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, "it does not begin as a compressed bundle"));
@@ -94,7 +94,7 @@ pub(crate) fn header(bytes: &[u8]) -> Result<Header, Diagnostic> {
     }
     let compression = Compression { version, method, level: None };
     let hash = hash.try_into().map_err(|_| cut())?;
-    Ok(Header { compression, total, uncompressed, hash, payload })
+    Ok(CcobHeader { compression, total, uncompressed, hash, payload })
 }
 
 fn unknown(what: String) -> Diagnostic {
@@ -102,14 +102,14 @@ fn unknown(what: String) -> Diagnostic {
 }
 
 /// Decompresses; also returns whether the hash in the header is that of the result.
-pub(crate) fn decompress(bytes: &[u8], header: &Header) -> Result<(Vec<u8>, bool), Diagnostic> {
+pub(crate) fn decompress(bytes: &[u8], header: &CcobHeader) -> Result<(Vec<u8>, bool), Diagnostic> {
     let plain = content(bytes, header)?;
     let matches = hash(&plain) == header.hash;
     Ok((plain, matches))
 }
 
 /// As [`decompress`], for content that is known and compared by the caller.
-pub(crate) fn content(bytes: &[u8], header: &Header) -> Result<Vec<u8>, Diagnostic> {
+pub(crate) fn content(bytes: &[u8], header: &CcobHeader) -> Result<Vec<u8>, Diagnostic> {
     let payload = slice(bytes, header.payload, header.total - header.payload)
         .ok_or_else(|| malformed("the compressed bundle is cut off", header.payload))?;
     let start = beginning(payload, header.compression.method, BEGINNING);
@@ -121,7 +121,7 @@ pub(crate) fn content(bytes: &[u8], header: &Header) -> Result<Vec<u8>, Diagnost
 
 /// The entry table, read from the first bytes of the content. `None` where they do not hold all of it, or where
 /// something follows the last entry: then the whole has to be read.
-pub(crate) fn table(bytes: &[u8], header: &Header) -> Result<Option<Vec<(String, u64)>>, Diagnostic> {
+pub(crate) fn table(bytes: &[u8], header: &CcobHeader) -> Result<Option<Vec<(String, u64)>>, Diagnostic> {
     let payload = slice(bytes, header.payload, header.total - header.payload)
         .ok_or_else(|| malformed("the compressed bundle is cut off", header.payload))?;
     let start = beginning(payload, header.compression.method, BEGINNING.min(header.uncompressed));

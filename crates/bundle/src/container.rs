@@ -1,13 +1,13 @@
 //! The forms of containers: how bytes begin, where a container ends, and what is in it.
 //!
 //! A form is one file with its implementation of [`ContainerFormat`], and one row of [`FORMATS`]. The search for containers
-//! ([`crate::open`]) knows no form; commands ask properties of [`Form`].
+//! ([`crate::open`]) knows no form; commands ask properties of [`ContainerForm`].
 //!
 //! Absent on purpose: what containers are found in (archives, sections: `contents`), and writing, which differs in what
 //! can be changed at all ([`crate::Bundle`], [`crate::OffloadBinary`], [`crate::with_record`]).
 
 use crate::bare::CodeObjects;
-use crate::contents::{Device, Found};
+use crate::contents::{DeviceContents, FoundContainer};
 use crate::device_sections::DeviceSections;
 use crate::fatbin::Bundles;
 use crate::offload_binary::OffloadBinaries;
@@ -19,7 +19,7 @@ pub(crate) const FORMATS: &[&dyn ContainerFormat] = &[&Bundles, &OffloadBinaries
 
 /// Form of a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum ContainerForm {
     /// Plain offload bundle.
     Bundle,
     /// Compressed offload bundle with the version of its header.
@@ -32,7 +32,7 @@ pub enum Form {
     Bare,
 }
 
-impl Form {
+impl ContainerForm {
     /// Whether it is an offload bundle, plain or compressed: entries can be added, changed and removed.
     #[must_use]
     pub fn is_bundle(self) -> bool {
@@ -46,7 +46,7 @@ impl Form {
     }
 }
 
-impl fmt::Display for Form {
+impl fmt::Display for ContainerForm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Bundle => f.write_str("offload bundle"),
@@ -76,13 +76,13 @@ pub(crate) trait ContainerFormat: fmt::Debug + Sync {
     ///
     /// # Errors
     /// A damaged header, or a size beyond the end of `bytes`.
-    fn extent(&self, bytes: &[u8]) -> Result<(Form, usize), Diagnostic>;
+    fn extent(&self, bytes: &[u8]) -> Result<(ContainerForm, usize), Diagnostic>;
 
     /// Reads the container.
     ///
     /// # Errors
     /// Damage, or a version that is not known.
-    fn read<'a>(&self, found: &Found<'a>) -> Result<Device<'a>, Diagnostic>;
+    fn read<'a>(&self, found: &FoundContainer<'a>) -> Result<DeviceContents<'a>, Diagnostic>;
 
     /// The entry ID of a container, where the name of its section states it.
     fn entry_id<'n>(&self, _section: &'n str) -> Option<&'n str> {
@@ -94,7 +94,7 @@ pub(crate) trait ContainerFormat: fmt::Debug + Sync {
         None
     }
 
-    /// See [`Found::table`].
+    /// See [`FoundContainer::table`].
     fn table(&self, _bytes: &[u8]) -> Result<Option<Vec<(String, u64)>>, Diagnostic> {
         Ok(None)
     }

@@ -15,8 +15,8 @@
 //! Sections hold several of them, each at a multiple of 8.
 
 use crate::bytes::{Bytes, align, malformed, slice, u16_at, u32_at, u64_at};
-use crate::container::{ContainerFormat, Form};
-use crate::contents::{Device, Found, Image};
+use crate::container::{ContainerForm, ContainerFormat};
+use crate::contents::{ContainerImage, DeviceContents, FoundContainer};
 use crate::inflate::{Method, inflate_behind};
 use hotswap_report::{Diagnostic, codes};
 
@@ -91,13 +91,13 @@ impl ContainerFormat for OffloadBinaries {
         Ok(bytes.get(at..).is_some_and(|rest| rest.iter().any(|byte| *byte != 0)).then_some(at))
     }
 
-    fn extent(&self, bytes: &[u8]) -> Result<(Form, usize), Diagnostic> {
-        extent(bytes).map(|(version, size)| (Form::OffloadBinary(version), size as usize))
+    fn extent(&self, bytes: &[u8]) -> Result<(ContainerForm, usize), Diagnostic> {
+        extent(bytes).map(|(version, size)| (ContainerForm::OffloadBinary(version), size as usize))
     }
 
-    fn read<'a>(&self, found: &Found<'a>) -> Result<Device<'a>, Diagnostic> {
+    fn read<'a>(&self, found: &FoundContainer<'a>) -> Result<DeviceContents<'a>, Diagnostic> {
         let (binary, _) = OffloadBinary::parse(found.bytes)?;
-        Ok(found.device(binary.images.into_iter().map(|image| Image::new(image.id(), image.data)).collect()))
+        Ok(found.device(binary.images.into_iter().map(|image| ContainerImage::new(image.id(), image.data)).collect()))
     }
 
     fn expanded_size(&self, bytes: &[u8]) -> Option<u64> {
@@ -226,12 +226,12 @@ mod write {
 
     /// A string table like that of LLVM's `StringTableBuilder`: sorted from the last character, longest first, so that
     /// a string that is a suffix of another one shares its bytes.
-    struct Strings {
+    struct StringTable {
         bytes: Vec<u8>,
         offsets: BTreeMap<String, u64>,
     }
 
-    impl Strings {
+    impl StringTable {
         fn of(binary: &OffloadBinary<'_>) -> Self {
             let pairs = binary.images.iter().flat_map(|image| &image.strings);
             let unique: BTreeSet<&String> = pairs.flat_map(|(key, value)| [key, value]).collect();
@@ -253,7 +253,7 @@ mod write {
     }
 
     pub(super) fn write(binary: &OffloadBinary<'_>) -> Vec<u8> {
-        let strings = Strings::of(binary);
+        let strings = StringTable::of(binary);
         let width = if binary.version == 1 { 16 } else { 24 };
         let header = header_size(binary.version);
         let records = header + ENTRY * binary.images.len() as u64;
