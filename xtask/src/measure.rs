@@ -7,7 +7,7 @@
 //! Not here: rules. `cargo xtask tidy` has those.
 
 use crate::outcome::{During, Outcome};
-use crate::tidy::{comment, defined_type, functions, is_no_letter};
+use crate::tidy::{comment, defined_type, functions, is_no_letter, is_product};
 use crate::{paths, run};
 use clap::Parser;
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,10 +46,6 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
 
 fn sources(tree: &Path) -> Outcome<Vec<Source>> {
     let listed = run::output(Command::new("git").current_dir(tree).args(["ls-files", "*.rs"]))?;
-    let is_counted = |name: &&str| {
-        let parts: BTreeSet<&str> = name.split('/').collect();
-        !name.starts_with("xtask/") && ["tests", "fuzz", "benches", "examples"].iter().all(|part| !parts.contains(part))
-    };
     let read = |name: &str| {
         let path = tree.join(name);
         let (crate_name, module) = name.split_once("/src/").unwrap_or((name, ""));
@@ -57,7 +53,7 @@ fn sources(tree: &Path) -> Outcome<Vec<Source>> {
         let text = fs::read_to_string(&path).during("read", &path)?;
         Ok(Source { crate_name: crate_name.to_owned(), module: module.to_owned(), text })
     };
-    listed.lines().filter(is_counted).map(read).collect()
+    listed.lines().filter(|name| is_product(name)).map(read).collect()
 }
 
 fn row(name: &str, value: impl std::fmt::Display) {
@@ -104,8 +100,22 @@ fn comments(sources: &[Source]) {
     }
 }
 
-/// Modules of a crate that import each other, directly or through others.
 fn circles(sources: &[Source]) {
+    let counts = circle_sizes(sources);
+    row("modules in circles of imports", counts.values().sum::<usize>());
+    counts.iter().for_each(|(name, count)| row(&format!("  {name}"), count));
+}
+
+/// A complaint for each crate whose modules import each other.
+pub(crate) fn circle_complaints() -> Outcome<Vec<String>> {
+    let sources = sources(paths::workspace())?;
+    let counts = circle_sizes(&sources);
+    let complain = |(name, count)| format!("{name}: {count} modules import each other in a circle");
+    Ok(counts.into_iter().map(complain).collect())
+}
+
+/// Numbers of modules of a crate that import each other, directly or through others.
+fn circle_sizes(sources: &[Source]) -> BTreeMap<&str, usize> {
     let mut imports: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
     for source in sources {
         let own = imports.entry((&source.crate_name, &source.module)).or_default();
@@ -118,8 +128,7 @@ fn circles(sources: &[Source]) {
             *counts.entry(crate_name).or_default() += 1;
         }
     }
-    row("modules in circles of imports", counts.values().sum::<usize>());
-    counts.iter().for_each(|(name, count)| row(&format!("  {name}"), count));
+    counts
 }
 
 /// Top modules of the own crate that a text names by `crate::`, alone or in a list of braces.

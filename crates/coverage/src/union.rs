@@ -3,7 +3,7 @@
 //! Lines, regions and branches are joined by their positions, functions by their names and files: covered is what a target
 //! executed. MC/DC conditions have no positions in the export; of a file's targets the one that covered most counts.
 
-use crate::export::{ExportedFunction, Extent, Figure, Summary, TargetExport};
+use crate::export::{ExportSummary, ExportedFunction, Figure, SourceExtent, TargetExport};
 use crate::lines::line_counts;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -81,8 +81,8 @@ impl Totals {
     }
 }
 
-impl From<Summary> for Totals {
-    fn from(summary: Summary) -> Self {
+impl From<ExportSummary> for Totals {
+    fn from(summary: ExportSummary) -> Self {
         Self {
             functions: summary.functions.into(),
             lines: summary.lines.into(),
@@ -152,8 +152,8 @@ pub struct CoverageReport {
 /// Positions of a file that are joined over the targets.
 #[derive(Default)]
 struct Positions {
-    regions: BTreeMap<Extent, bool>,
-    branches: BTreeMap<Extent, [u64; 2]>,
+    regions: BTreeMap<SourceExtent, bool>,
+    branches: BTreeMap<SourceExtent, [u64; 2]>,
     /// Functions by where they begin: instances of a template begin at the same place.
     functions: BTreeMap<(u32, u32), bool>,
 }
@@ -253,7 +253,7 @@ fn finish(file: &mut FileCoverage, positions: Positions) {
 struct JointFunction {
     coverage: FunctionCoverage,
     /// Regions of code, and whether a target executed them.
-    regions: BTreeMap<Extent, bool>,
+    regions: BTreeMap<SourceExtent, bool>,
 }
 
 impl JointFunction {

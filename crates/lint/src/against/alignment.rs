@@ -6,7 +6,7 @@
 //! DPP or SDWA write: other lanes keep their values.
 
 use crate::finding::{ALIGNMENT, Finding};
-use crate::unit::Unit;
+use crate::unit::LintUnit;
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::effects::role;
 use hotswap_isa::reg::{Reg, RegFile, Special};
@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 type Zeros = BTreeMap<u16, u32>;
 
 /// Checks the code of the original at unchanged offsets, for a target that needs aligned elements.
-pub(super) fn check(old: &Unit<'_>, target: Isa, stays: impl Fn(u32) -> bool, findings: &mut Vec<Finding>) {
+pub(super) fn check(old: &LintUnit<'_>, target: Isa, stays: impl Fn(u32) -> bool, findings: &mut Vec<Finding>) {
     if !target.has(Feature::Gfx1250Strict) {
         return;
     }
