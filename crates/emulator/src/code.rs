@@ -3,10 +3,9 @@
 //! Invariants: an entry is made from the bytes that are in memory when it is first executed, and forgotten when the
 //! memory says that code changed.
 
-use crate::execute::StepFault;
 use crate::fault::FaultKind;
 use crate::memory::DeviceMemory;
-use crate::micro::MicroOp;
+use crate::micro::{MicroOp, StepFault};
 use crate::translate;
 use foldhash::HashMap;
 use hotswap_isa::Isa;

@@ -1,10 +1,11 @@
 //! The direct launcher: starts a kernel of a loaded code object without an HSA library.
 
 use crate::device::{EmulatedDevice, PRIVATE_APERTURE, SHARED_APERTURE};
-use crate::dispatch::{AqlDispatch, DispatchCounts, KernelDispatch, run_dispatch};
+use crate::dispatch::{AqlDispatch, DispatchCounts, KernelDispatch};
 use crate::fault::ExecutionFault;
 use crate::loader::LoadedKernel;
 use crate::memory::{DeviceMemory, SparseMemory};
+use crate::schedule::run_dispatch;
 
 /// A launch.
 #[derive(Debug, Clone, Default)]

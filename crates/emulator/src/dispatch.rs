@@ -1,8 +1,5 @@
 //! A dispatch: the packet, and what the kernel finds besides.
 
-use crate::device::EmulatedDevice;
-use crate::fault::ExecutionFault;
-use crate::memory::DeviceMemory;
 use std::collections::BTreeMap;
 
 /// The parts of an AQL packet that a kernel depends on.
@@ -58,19 +55,4 @@ impl DispatchCounts {
             *self.by_mnemonic.entry(mnemonic).or_default() += count;
         }
     }
-}
-
-/// Executes a dispatch to its end. The completion signal is the caller's.
-///
-/// Work-groups run on all threads of the device, and several at a time on each thread, so a kernel may wait for another
-/// work-group (if all of them fit, as on a GPU) or for the host.
-///
-/// # Errors
-/// The first fault; other waves are stopped then.
-pub fn run_dispatch(
-    device: &EmulatedDevice,
-    memory: &dyn DeviceMemory,
-    dispatch: &KernelDispatch,
-) -> Result<DispatchCounts, ExecutionFault> {
-    crate::wave_launch::run(device, memory, dispatch)
 }

@@ -27,7 +27,8 @@ mod wave_launch;
 
 pub use device::{EmulatedDevice, PRIVATE_APERTURE, SHARED_APERTURE, UnknownDevice};
 pub use direct::{DirectLaunch, LaunchError, launch, read_back};
-pub use dispatch::{AqlDispatch, DispatchCounts, KernelDispatch, run_dispatch};
+pub use dispatch::{AqlDispatch, DispatchCounts, KernelDispatch};
 pub use fault::{ExecutionFault, FaultKind, FaultPlace};
 pub use loader::{KernelArgument, LoadedKernel, LoadedObject};
 pub use memory::{DeviceMemory, MemoryFault, ProcessMemory, SparseMemory, WriteRecord};
+pub use schedule::run_dispatch;

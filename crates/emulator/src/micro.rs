@@ -1,9 +1,66 @@
 //! An instruction in the form in which it is executed.
 
-use crate::execute::Handler;
+use crate::device::EmulatedDevice;
+use crate::fault::FaultKind;
+use crate::group::GroupBarrier;
+use crate::memory::{DeviceMemory, MemoryFault};
 use crate::memory_operation::MemoryOperation;
+use crate::wave::WaveState;
 use hotswap_isa::Inst;
-use hotswap_semantics::{AtomicRow, CompareRow, LaneFunction, LaneType, PackedRow, ScalarRow, VectorRow};
+use hotswap_semantics::{AtomicRow, CompareRow, LaneFunction, LaneType, Lanes, PackedRow, ScalarRow, VectorRow};
+
+/// Executes one instruction.
+pub(crate) type Handler = fn(&mut Step<'_>, &MicroOp) -> Outcome;
+pub(crate) type Outcome = Result<Flow, Box<StepFault>>;
+
+/// The continuation after an instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flow {
+    /// The next one.
+    Next,
+    /// The program counter was set.
+    Jump,
+    /// The next one, after others had their turn.
+    Yield,
+    /// The same one again, after others had their turn.
+    Again,
+    /// The wave waits, or has ended.
+    Stop,
+}
+
+/// A fault without its place.
+#[derive(Debug)]
+pub(crate) struct StepFault {
+    pub(crate) kind: FaultKind,
+    pub(crate) lane: Option<u32>,
+}
+
+/// Everything that an instruction may change.
+pub(crate) struct Step<'a> {
+    pub(crate) wave: &'a mut WaveState,
+    pub(crate) lds: &'a mut [u8],
+    pub(crate) barrier: &'a mut GroupBarrier,
+    pub(crate) memory: &'a dyn DeviceMemory,
+    pub(crate) device: &'a EmulatedDevice,
+    /// Room for sources that are the same in all lanes.
+    pub(crate) space: &'a mut [Lanes; 3],
+}
+
+impl StepFault {
+    pub(crate) fn new(kind: FaultKind) -> Box<Self> {
+        Box::new(Self { kind, lane: None })
+    }
+
+    pub(crate) fn memory(fault: MemoryFault, lane: Option<usize>) -> Box<Self> {
+        Box::new(Self { kind: FaultKind::Memory(fault), lane: lane.map(|lane| lane as u32) })
+    }
+
+    /// A form of an instruction that is not known.
+    pub(crate) fn unknown(op: &MicroOp, reason: &'static str) -> Box<Self> {
+        let bytes = op.inst.bytes()[..usize::from(op.inst.len())].to_vec();
+        Self::new(FaultKind::UnknownInstruction { mnemonic: op.inst.mnemonic(), bytes, reason })
+    }
+}
 
 /// An instruction in the form in which it is executed.
 #[derive(Debug, Clone)]

@@ -6,10 +6,10 @@
 use crate::code::CodeCache;
 use crate::device::EmulatedDevice;
 use crate::dispatch::{DispatchCounts, KernelDispatch};
-use crate::execute::{Flow, Step, StepFault};
 use crate::fault::{ExecutionFault, FaultKind, FaultPlace};
 use crate::group::Workgroup;
 use crate::memory::DeviceMemory;
+use crate::micro::{Flow, Step, StepFault};
 use crate::wave::WaveStatus;
 use crate::wave_launch::WaveTemplate;
 use hotswap_semantics::LANES;
@@ -39,7 +39,23 @@ struct SharedState<'a> {
     fault: Mutex<Option<ExecutionFault>>,
 }
 
-pub(crate) fn run(
+/// Executes a dispatch to its end. The completion signal is the caller's.
+///
+/// Work-groups run on all threads of the device, and several at a time on each thread, so a kernel may wait for another
+/// work-group (if all of them fit, as on a GPU) or for the host.
+///
+/// # Errors
+/// The first fault; other waves are stopped then.
+pub fn run_dispatch(
+    device: &EmulatedDevice,
+    memory: &dyn DeviceMemory,
+    dispatch: &KernelDispatch,
+) -> Result<DispatchCounts, ExecutionFault> {
+    let template = WaveTemplate::new(device, memory, dispatch)?;
+    run(device, memory, &template, dispatch)
+}
+
+fn run(
     device: &EmulatedDevice,
     memory: &dyn DeviceMemory,
     template: &WaveTemplate<'_>,

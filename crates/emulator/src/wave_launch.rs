@@ -3,18 +3,17 @@
 //! Source: "Initial Kernel Execution State" of LLVM's AMDGPU usage guide.
 
 use crate::device::{EmulatedDevice, PRIVATE_APERTURE, SHARED_APERTURE};
-use crate::dispatch::{DispatchCounts, KernelDispatch};
+use crate::dispatch::KernelDispatch;
 use crate::execute::buffer::SCRATCH_WINDOW;
 use crate::fault::{ExecutionFault, FaultKind, FaultPlace};
 use crate::group::{GroupBarrier, Workgroup};
 use crate::memory::DeviceMemory;
 use crate::registers::{EXEC, FLAT_SCRATCH, TTMP, initial_file};
-use crate::schedule;
 use crate::wave::{WaveState, WaveStatus};
-use hotswap_code_object::kernel_descriptor::{self as field, Field, KernelDescriptor};
+use hotswap_code_object::kernel_descriptor::{self as field, DescriptorField, KernelDescriptor};
 use hotswap_isa::{Feature, Isa, Wave};
 use hotswap_semantics::{FloatMode, LANES};
-use hotswap_targets::Family;
+use hotswap_targets::IsaFamily;
 
 /// Bit of the third word of the scratch descriptor: the lane's number is part of the address.
 const ADD_LANE: u32 = 1 << 23;
@@ -25,7 +24,7 @@ pub(crate) struct WaveTemplate<'a> {
     dispatch: &'a KernelDispatch,
     memory: &'a dyn DeviceMemory,
     descriptor: KernelDescriptor<[u8; field::SIZE]>,
-    family: Family,
+    family: IsaFamily,
     /// Lanes of a wave.
     lanes: usize,
     entry: u64,
@@ -33,21 +32,12 @@ pub(crate) struct WaveTemplate<'a> {
     mode: u32,
 }
 
-pub(crate) fn run(
-    device: &EmulatedDevice,
-    memory: &dyn DeviceMemory,
-    dispatch: &KernelDispatch,
-) -> Result<DispatchCounts, ExecutionFault> {
-    let template = WaveTemplate::new(device, memory, dispatch)?;
-    schedule::run(device, memory, &template, dispatch)
-}
-
 fn refused(reason: &str) -> ExecutionFault {
     ExecutionFault { kind: FaultKind::Dispatch { reason: reason.to_owned() }, place: FaultPlace::default() }
 }
 
 impl<'a> WaveTemplate<'a> {
-    fn new(
+    pub(crate) fn new(
         device: &EmulatedDevice,
         memory: &'a dyn DeviceMemory,
         dispatch: &'a KernelDispatch,
@@ -73,7 +63,7 @@ impl<'a> WaveTemplate<'a> {
         Ok(Self { isa, dispatch, memory, descriptor, family, lanes, entry, vector_count, mode })
     }
 
-    fn is_set(&self, name: &Field) -> bool {
+    fn is_set(&self, name: &DescriptorField) -> bool {
         self.descriptor.get(name).is_some_and(|value| value != 0)
     }
 
@@ -146,7 +136,7 @@ impl<'a> WaveTemplate<'a> {
         for (slot, value) in state.scalars.iter_mut().zip(values) {
             *slot = value;
         }
-        if self.family <= Family::Rdna2 {
+        if self.family <= IsaFamily::Rdna2 {
             state.set_pair(FLAT_SCRATCH, SCRATCH_WINDOW);
         }
     }
@@ -155,7 +145,7 @@ impl<'a> WaveTemplate<'a> {
     fn user_values(&self) -> Vec<u32> {
         let mut values = Vec::new();
         let dispatch = self.dispatch;
-        let mut add = |name: &Field, dwords: &[u32]| {
+        let mut add = |name: &DescriptorField, dwords: &[u32]| {
             if self.is_set(name) {
                 values.extend_from_slice(dwords);
             }

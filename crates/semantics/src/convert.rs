@@ -5,7 +5,7 @@ use crate::half;
 use crate::lanes::LaneType::{B16, B32, F16, F32, F64};
 use crate::lanes::{LaneType, VectorRow, narrow, wide};
 use crate::mode::{FloatMode, Rounding};
-use crate::table::Evidence::{Document, Llvm};
+use crate::source::MeaningSource::{Document, Llvm};
 
 #[inline]
 fn single(bits: u32, mode: FloatMode) -> f32 {

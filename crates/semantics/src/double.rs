@@ -4,7 +4,7 @@ use crate::float::{NAN64, nan_of64};
 use crate::lanes::LaneType::{B32, F64};
 use crate::lanes::{LANES, LaneFunction, VectorRow, WideLanes, wide};
 use crate::mode::FloatMode;
-use crate::table::Evidence::Llvm;
+use crate::source::MeaningSource::Llvm;
 
 #[inline]
 fn float(bits: u64) -> f64 {

@@ -4,7 +4,7 @@ use crate::float::{NAN16, f16_to_f32, is_nan16, nan_of16, round_to_f16};
 use crate::lanes::LaneType::{B16, B32, F16, F32};
 use crate::lanes::{VectorRow, narrow};
 use crate::mode::FloatMode;
-use crate::table::Evidence::Llvm;
+use crate::source::MeaningSource::Llvm;
 
 /// The value of a source; exact.
 #[inline]

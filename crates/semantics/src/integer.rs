@@ -2,7 +2,7 @@
 
 use crate::lanes::LaneType::{B16, B32, F16, F32};
 use crate::lanes::{LaneType, VectorRow, carry, narrow};
-use crate::table::Evidence::{Document, Llvm};
+use crate::source::MeaningSource::{Document, Llvm};
 
 const WORDS: [LaneType; 3] = [B32; 3];
 const HALVES: [LaneType; 3] = [B16; 3];

@@ -1,7 +1,7 @@
 //! Functions over the lanes of (half) a wave.
 
 use crate::mode::FloatMode;
-use crate::table::Evidence;
+use crate::source::MeaningSource;
 
 /// Lanes that one function computes: a wave of 32, or half of one of 64.
 pub const LANES: usize = 32;
@@ -85,7 +85,7 @@ pub struct VectorRow {
     /// The computation with `clamp` if the result is no float; floats are clamped by the reader of the row.
     pub clamped: Option<LaneFunction>,
     /// Where the meaning is from.
-    pub evidence: Evidence,
+    pub evidence: MeaningSource,
 }
 
 impl VectorRow {
@@ -94,7 +94,7 @@ impl VectorRow {
         sources: [LaneType; 3],
         result: LaneType,
         function: LaneFunction,
-        evidence: Evidence,
+        evidence: MeaningSource,
     ) -> Self {
         Self { names, sources, result, function, clamped: None, evidence }
     }

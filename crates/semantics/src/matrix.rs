@@ -1,6 +1,6 @@
 //! Products of matrices.
 
-use crate::table::Evidence;
+use crate::source::MeaningSource;
 
 /// How a sum of products is rounded: hardware's order is not known for all targets, so code is compared under several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub struct MatrixRow {
     /// Format of the sum.
     pub sum: ElementFormat,
     /// Where the meaning is from.
-    pub evidence: Evidence,
+    pub evidence: MeaningSource,
 }
 
 /// No product is known yet.

@@ -7,7 +7,7 @@ use crate::lanes::{LaneFunction, LaneType, narrow, wide};
 use crate::mode::FloatMode;
 use crate::rounding::{add_odd, fma_odd};
 use crate::small_float::to_bf16;
-use crate::table::Evidence::{self, Llvm};
+use crate::source::MeaningSource::{self, Llvm};
 
 /// A packed operation.
 #[derive(Debug, Clone, Copy)]
@@ -21,7 +21,7 @@ pub struct PackedRow {
     /// The same with `clamp`, for integers.
     pub clamped: Option<LaneFunction>,
     /// Where the meaning is from.
-    pub evidence: Evidence,
+    pub evidence: MeaningSource,
 }
 
 /// A function of brain floats that rounds once.

@@ -6,7 +6,7 @@ use crate::half;
 use crate::integer::{with_borrow, with_carry};
 use crate::lanes::{LANES, LaneFunction, Lanes, VectorRow};
 use crate::mode::FloatMode;
-use crate::table::Evidence::{self, Document, Llvm};
+use crate::source::MeaningSource::{self, Document, Llvm};
 
 /// The sources of a scalar instruction.
 #[derive(Debug, Clone, Copy)]
@@ -26,7 +26,7 @@ pub struct ScalarInput {
 /// The result and the new condition code.
 pub type ScalarFunction = fn(ScalarInput) -> (u64, bool);
 
-/// What a scalar instruction does with its result.
+/// The place of the result of a scalar instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScalarUse {
     /// It is the destination, of this many bits.
@@ -51,7 +51,7 @@ pub struct ScalarRow {
     /// The computation.
     pub function: ScalarFunction,
     /// Where the meaning is from.
-    pub evidence: Evidence,
+    pub evidence: MeaningSource,
 }
 
 fn low(value: u64) -> u32 {

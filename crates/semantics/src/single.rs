@@ -5,7 +5,7 @@ use crate::lanes::LaneType::{B32, F32};
 use crate::lanes::{LANES, LaneFunction, Lanes, VectorRow, narrow};
 use crate::mode::FloatMode;
 use crate::rounding::{add_odd, fma_odd};
-use crate::table::Evidence::Llvm;
+use crate::source::MeaningSource::Llvm;
 
 #[inline]
 fn float(bits: u32) -> f32 {

@@ -5,7 +5,7 @@ use crate::lanes::LaneType::{B32, Bf16, F16, F32};
 use crate::lanes::{LaneType, VectorRow, narrow};
 use crate::mode::{FloatMode, Rounding};
 use crate::rounding::{add_odd, fma_odd};
-use crate::table::Evidence::{Document, Llvm};
+use crate::source::MeaningSource::{Document, Llvm};
 use crate::transcendental::{cosine, reciprocal, reciprocal_root, sine};
 
 /// The value of an E4M3 number.

@@ -6,18 +6,10 @@ use crate::lanes::VectorRow;
 use crate::matrix::{self, MatrixRow};
 use crate::packed::{self, PackedRow};
 use crate::scalar::{self, ScalarRow};
+use crate::source::MeaningSource;
 use crate::{convert, double, half, integer, single, small_float, transcendental, wide};
 
-/// Where the meaning of an operation is from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Evidence {
-    /// LLVM selects the instruction for this operation or intrinsic.
-    Llvm(&'static str),
-    /// The topic in AMD's instruction set documents; the meaning is stated in own words.
-    Document(&'static str),
-}
-
-/// What an instruction computes.
+/// The computation of an instruction.
 #[derive(Debug, Clone, Copy)]
 pub enum Meaning {
     /// In each lane on its own.
@@ -58,7 +50,7 @@ pub fn find(mnemonic: &str) -> Option<Meaning> {
 }
 
 /// The names of all operations with their evidence.
-pub fn rows() -> impl Iterator<Item = (&'static str, Evidence)> {
+pub fn rows() -> impl Iterator<Item = (&'static str, MeaningSource)> {
     let vector = VECTOR.iter().copied().flatten().flat_map(|row| row.names.iter().map(|name| (*name, row.evidence)));
     let packed = packed::ROWS.iter().map(|row| (row.name, row.evidence));
     let scalar = scalar::ROWS.iter().flat_map(|row| row.names.iter().map(|name| (*name, row.evidence)));
@@ -69,12 +61,12 @@ pub fn rows() -> impl Iterator<Item = (&'static str, Evidence)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hotswap_isa::Entry;
+    use hotswap_isa::TableEntry;
     use std::collections::BTreeSet;
 
     #[test]
     fn every_name_occurs_once_and_is_an_instruction() {
-        let known: BTreeSet<&str> = Entry::all().map(Entry::mnemonic).collect();
+        let known: BTreeSet<&str> = TableEntry::all().map(TableEntry::mnemonic).collect();
         let mut seen = BTreeSet::new();
         for (name, _) in rows() {
             assert!(seen.insert(name), "{name} has two rows");

@@ -11,7 +11,7 @@ use crate::lanes::{VectorRow, carry, carry_wide, narrow, wide};
 use crate::mode::FloatMode;
 use crate::rounding::fma_odd;
 use crate::single;
-use crate::table::Evidence::{Document, Llvm};
+use crate::source::MeaningSource::{Document, Llvm};
 use std::f64::consts::TAU;
 
 /// A function of one number. Denormals are 0 on both sides, whatever MODE says.

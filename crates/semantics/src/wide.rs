@@ -2,7 +2,7 @@
 
 use crate::lanes::LaneType::{B32, B64};
 use crate::lanes::{VectorRow, carry_wide, wide};
-use crate::table::Evidence::Llvm;
+use crate::source::MeaningSource::Llvm;
 
 fn signed_product(a: u64, b: u64) -> i64 {
     i64::from(a as u32 as i32) * i64::from(b as u32 as i32)

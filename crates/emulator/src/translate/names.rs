@@ -6,7 +6,7 @@ use super::Plan;
 use crate::execute::{Handler, control, cross_lane, hardware, lds, mixed, nothing, scalar};
 use crate::memory_operation;
 use foldhash::HashMap;
-use hotswap_isa::Entry;
+use hotswap_isa::TableEntry;
 use std::sync::OnceLock;
 
 /// Handlers by mnemonic.
@@ -134,7 +134,7 @@ pub(super) fn plan(mnemonic: &str) -> Option<Plan> {
 
 fn plans() -> HashMap<&'static str, Plan> {
     let mut plans = HashMap::default();
-    for name in Entry::all().map(Entry::mnemonic) {
+    for name in TableEntry::all().map(TableEntry::mnemonic) {
         if plans.contains_key(name) {
             continue;
         }
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn names_of_the_tables_are_instructions() {
-        let known: BTreeSet<&str> = Entry::all().map(Entry::mnemonic).collect();
+        let known: BTreeSet<&str> = TableEntry::all().map(TableEntry::mnemonic).collect();
         let tables = HANDLERS.iter().chain(TWO_ADDRESSES).map(|(name, _)| *name).chain(WITHOUT_EFFECT.iter().copied());
         for name in tables {
             assert!(known.contains(name), "{name} is no instruction");

@@ -5,7 +5,7 @@ use crate::registers::{DISCARD, NULL, ScalarName, slot_of};
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::effects::role;
 use hotswap_isa::reg::{Half, Reg, RegFile};
-use hotswap_isa::{Access, Inst, Isa, Name, Operand, Value};
+use hotswap_isa::{Inst, Isa, Name, Operand, OperandAccess, Value};
 
 /// The operands of an instruction.
 pub(super) struct OperandReader {
@@ -35,7 +35,7 @@ impl OperandReader {
 
     /// Whether an operand is written.
     pub(super) fn is_written(&self, name: Name) -> bool {
-        self.position(name).is_some_and(|number| self.operands[number].access != Access::Read)
+        self.position(name).is_some_and(|number| self.operands[number].access != OperandAccess::Read)
     }
 
     /// Name of the kind of an operand.
