@@ -1,0 +1,130 @@
+//! The boundary to C: a status for every call, and no panic beyond it.
+//!
+//! Invariants: a function called before `hsa_init` or after the last `hsa_shut_down` returns the status for that, as in the
+//! real library. A panic becomes the general error and one line. Pointers for results are refused where they are null.
+#![allow(unsafe_code)] // results are written to the caller's pointers
+
+use crate::message::report;
+use crate::status::HsaStatus;
+use crate::system;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// The result of a function of the interface.
+pub(crate) type Answer = Result<(), HsaStatus>;
+
+/// Runs a function's body.
+pub(crate) fn guarded(name: &'static str, body: impl FnOnce() -> Answer) -> HsaStatus {
+    if !system::is_initialised() {
+        return HsaStatus::NOT_INITIALIZED;
+    }
+    unguarded(name, body)
+}
+
+/// The same for the functions that may be called at any time.
+pub(crate) fn unguarded(name: &'static str, body: impl FnOnce() -> Answer) -> HsaStatus {
+    or_after_panic(name, HsaStatus::ERROR, || match body() {
+        Ok(()) => HsaStatus::SUCCESS,
+        Err(status) => status,
+    })
+}
+
+/// The value of `body`, or `instead` after a panic, which is reported.
+pub(crate) fn or_after_panic<T>(name: &'static str, instead: T, body: impl FnOnce() -> T) -> T {
+    // Locks that a panic has poisoned are taken all the same: every one guards a map that is whole between its steps.
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
+        report(&format!("{name}: an error of HotSwap; the call returned an error (please report it)"));
+        instead
+    })
+}
+
+/// Writes a result.
+///
+/// # Safety
+/// `to` is null, or the caller's place for a value of that type, aligned or not.
+pub(crate) unsafe fn put<T>(to: *mut T, value: T) -> Answer {
+    if to.is_null() {
+        return Err(HsaStatus::INVALID_ARGUMENT);
+    }
+    // SAFETY: the caller's promise; null was refused.
+    unsafe { to.write_unaligned(value) };
+    Ok(())
+}
+
+/// Writes a value of an attribute, whose type the attribute fixes.
+///
+/// # Safety
+/// As for [`put`], with room for a `T`.
+pub(crate) unsafe fn put_as<T>(to: *mut std::ffi::c_void, value: T) -> Answer {
+    // SAFETY: the caller's promise.
+    unsafe { put(to.cast(), value) }
+}
+
+/// Writes a text into a field of `size` bytes, filled with zeros; the last one is always zero.
+///
+/// # Safety
+/// `to` is null or has `size` bytes.
+pub(crate) unsafe fn put_text(to: *mut std::ffi::c_void, size: usize, text: &str) -> Answer {
+    let mut field = vec![0u8; size];
+    let length = text.len().min(size.saturating_sub(1));
+    field[..length].copy_from_slice(&text.as_bytes()[..length]);
+    // SAFETY: the caller's promise is that of `put_bytes`.
+    unsafe { put_bytes(to, &field) }
+}
+
+/// Writes bytes.
+///
+/// # Safety
+/// `to` is null or has room for them.
+pub(crate) unsafe fn put_bytes(to: *mut std::ffi::c_void, bytes: &[u8]) -> Answer {
+    if to.is_null() {
+        return Err(HsaStatus::INVALID_ARGUMENT);
+    }
+    // SAFETY: the caller's promise; null was refused, and the regions are of different owners.
+    unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to.cast::<u8>(), bytes.len()) };
+    Ok(())
+}
+
+/// The argument, or the status of a null pointer.
+pub(crate) fn not_null<T>(pointer: *const T) -> Answer {
+    if pointer.is_null() { Err(HsaStatus::INVALID_ARGUMENT) } else { Ok(()) }
+}
+
+/// A list of the caller's.
+///
+/// # Safety
+/// `start` has `count` elements, or is null, or the count is 0.
+pub(crate) unsafe fn list<'a, T>(start: *const T, count: u32) -> Result<&'a [T], HsaStatus> {
+    if count == 0 {
+        return Ok(&[]);
+    }
+    if start.is_null() || !start.is_aligned() {
+        return Err(HsaStatus::INVALID_ARGUMENT);
+    }
+    // SAFETY: the caller's promise; an empty list and null were answered above.
+    Ok(unsafe { std::slice::from_raw_parts(start, count as usize) })
+}
+
+/// A C string of the caller's; bytes that are not UTF-8 are replaced.
+///
+/// # Safety
+/// Null, or a C string.
+pub(crate) unsafe fn text(start: *const std::ffi::c_char) -> Result<String, HsaStatus> {
+    not_null(start)?;
+    // SAFETY: the caller's promise; null was refused.
+    Ok(unsafe { std::ffi::CStr::from_ptr(start) }.to_string_lossy().into_owned())
+}
+
+/// Defines exported functions that return a status. The body is a `Result<(), HsaStatus>`.
+macro_rules! hsa_api {
+    ($($(#[$mode:ident])? fn $name:ident($($argument:ident: $kind:ty),* $(,)?) $body:block)*) => { $(
+        #[unsafe(no_mangle)]
+        pub(crate) unsafe extern "C" fn $name($($argument: $kind),*) -> crate::status::HsaStatus {
+            // SAFETY: pointers are those that HSA's specification describes for the function of this name; the helpers of
+            // `boundary` refuse null.
+            crate::boundary::hsa_api!(@ $($mode)? $name (|| unsafe { $body }))
+        }
+    )* };
+    (@ $name:ident ($body:expr)) => { crate::boundary::guarded(stringify!($name), $body) };
+    (@ any_time $name:ident ($body:expr)) => { crate::boundary::unguarded(stringify!($name), $body) };
+}
+pub(crate) use hsa_api;
