@@ -59,18 +59,6 @@ pub(crate) unsafe fn put_as<T>(to: *mut std::ffi::c_void, value: T) -> Answer {
     unsafe { put(to.cast(), value) }
 }
 
-/// Writes a text into a field of `size` bytes, filled with zeros; the last one is always zero.
-///
-/// # Safety
-/// `to` is null or has `size` bytes.
-pub(crate) unsafe fn put_text(to: *mut std::ffi::c_void, size: usize, text: &str) -> Answer {
-    let mut field = vec![0u8; size];
-    let length = text.len().min(size.saturating_sub(1));
-    field[..length].copy_from_slice(&text.as_bytes()[..length]);
-    // SAFETY: the caller's promise is that of `put_bytes`.
-    unsafe { put_bytes(to, &field) }
-}
-
 /// Writes bytes.
 ///
 /// # Safety
@@ -118,6 +106,7 @@ pub(crate) unsafe fn text(start: *const std::ffi::c_char) -> Result<String, HsaS
 macro_rules! hsa_api {
     ($($(#[$mode:ident])? fn $name:ident($($argument:ident: $kind:ty),* $(,)?) $body:block)*) => { $(
         #[unsafe(no_mangle)]
+        #[allow(unused_unsafe)] // some bodies follow no pointer
         pub(crate) unsafe extern "C" fn $name($($argument: $kind),*) -> crate::status::HsaStatus {
             // SAFETY: pointers are those that HSA's specification describes for the function of this name; the helpers of
             // `boundary` refuse null.

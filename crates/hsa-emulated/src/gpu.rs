@@ -69,7 +69,8 @@ const SCRATCH_LIMIT: u64 = 1 << 30;
 impl EmulatedGpu {
     pub(crate) fn new(number: usize, target: TargetId, settings: &EmulationSettings) -> Result<Self, String> {
         let name = target.processor.name;
-        let product = product(target.processor).ok_or_else(|| format!("{name} cannot be emulated: its product is not known"))?;
+        let product =
+            product(target.processor).ok_or_else(|| format!("{name} cannot be emulated: its product is not known"))?;
         let executor = DeviceExecutor::new(target, settings)?;
         let memory = settings.memory.unwrap_or(product.memory << 20);
         Ok(Self { number, target, product, memory, used: AtomicU64::new(0), executor })
@@ -141,7 +142,9 @@ impl EmulatedGpu {
             0xa00c => U32(self.product.engines.0),
             0xa00d => U32(self.product.engines.1),
             0xa00e => Bytes(vec![0; 16]),
-            0xa00f | 0xa012 | 0xa10b | 0xa110 | 0xa113.. if attribute != 0xa111 => return self.late_attribute(attribute),
+            0xa00f | 0xa012 | 0xa10b | 0xa110 | 0xa113.. if attribute != 0xa111 => {
+                return self.late_attribute(attribute);
+            }
             0xa010 => Bool(true),
             0xa011 => Text(21, format!("GPU-{:016x}", self.number + 1)),
             0xa013 => Bool(false),

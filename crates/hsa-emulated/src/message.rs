@@ -5,7 +5,7 @@
 use std::io::Write;
 
 /// Prints a line with the library's name. Control characters of names in code objects become blanks.
-pub fn report(text: &str) {
+pub(crate) fn report(text: &str) {
     let line = format!("hotswap-emulated: {}\n", text.replace(char::is_control, " "));
     // Nothing can be done about a closed standard error.
     let _ = std::io::stderr().write_all(line.as_bytes());

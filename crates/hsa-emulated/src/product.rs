@@ -83,17 +83,17 @@ rows! {
 }
 
 /// The product with that processor.
-pub fn product(processor: &Processor) -> Option<&'static ProductRow> {
+pub(crate) fn product(processor: &Processor) -> Option<&'static ProductRow> {
     PRODUCTS.iter().find(|row| row.processor == processor.name)
 }
 
 /// Lanes of a wave of code without a choice of its own, which is what the device reports.
-pub fn reported_wave(processor: &Processor) -> u32 {
+pub(crate) fn reported_wave(processor: &Processor) -> u32 {
     if processor.waves == WaveSizes::Only64 { 64 } else { 32 }
 }
 
 /// The number by which the kernel driver knows the family.
-pub fn driver_family(processor: &Processor) -> u32 {
+pub(crate) fn driver_family(processor: &Processor) -> u32 {
     match processor.family {
         Family::Vega | Family::Cdna1 | Family::Cdna2 | Family::Cdna3 | Family::Cdna4 => 141,
         Family::Rdna1 | Family::Rdna2 => 143,
@@ -104,7 +104,7 @@ pub fn driver_family(processor: &Processor) -> u32 {
 }
 
 /// Bytes of a line of the cache that all compute units share.
-pub fn cache_line(processor: &Processor) -> u32 {
+pub(crate) fn cache_line(processor: &Processor) -> u32 {
     if processor.family < Family::Cdna2 { 64 } else { 128 }
 }
 

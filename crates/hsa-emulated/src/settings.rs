@@ -26,7 +26,7 @@ pub const MEMORY_VARIABLE: &str = "HOTSWAP_EMULATE_MEMORY";
 pub const THREADS_VARIABLE: &str = "HOTSWAP_EMULATE_THREADS";
 
 /// More GPUs would need more handles than a program can use.
-pub const MAX_GPUS: usize = 16;
+pub(crate) const MAX_GPUS: usize = 16;
 
 /// The settings of a process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -45,7 +45,8 @@ pub(crate) fn system() -> Result<&'static EmulatedSystem, HsaStatus> {
 impl EmulatedSystem {
     fn new(settings: EmulationSettings) -> Result<Self, String> {
         let gpus = settings.targets.iter().enumerate();
-        let gpus = gpus.map(|(number, target)| EmulatedGpu::new(number, *target, &settings)).collect::<Result<_, _>>()?;
+        let gpus =
+            gpus.map(|(number, target)| EmulatedGpu::new(number, *target, &settings)).collect::<Result<_, _>>()?;
         Ok(Self { settings, gpus })
     }
 
