@@ -13,6 +13,7 @@ mod dispatch;
 mod fault;
 mod launch;
 mod memory;
+pub mod variables;
 
 pub use device::{EmulatedDevice, PRIVATE_APERTURE, SHARED_APERTURE, UnknownDevice};
 pub use dispatch::{AqlDispatch, DispatchCounts, KernelDispatch, run_dispatch};

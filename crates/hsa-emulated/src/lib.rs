@@ -47,8 +47,5 @@ mod status;
 mod system;
 
 pub use product::{PRODUCTS, ProductRow};
-pub use settings::{
-    BUDGET_VARIABLE, COUNTERS_VARIABLE, EmulationSettings, GPUS_VARIABLE, LATE_VARIABLE, MEMORY_VARIABLE,
-    THREADS_VARIABLE,
-};
+pub use settings::EmulationSettings;
 pub use status::HsaStatus;

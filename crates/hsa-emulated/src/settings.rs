@@ -9,21 +9,9 @@
 //! | `HOTSWAP_EMULATE_MEMORY` | MiB of memory that each GPU has |
 //! | `HOTSWAP_EMULATE_THREADS` | threads that execute one dispatch |
 
+use hotswap_emulator::variables::{BUDGET, COUNTERS, GPUS, LATE, MEMORY, THREADS};
 use hotswap_targets::{Support, TargetId};
 use std::env;
-
-/// The list of GPUs.
-pub const GPUS_VARIABLE: &str = "HOTSWAP_EMULATE";
-/// Wave instructions of one dispatch.
-pub const BUDGET_VARIABLE: &str = "HOTSWAP_EMULATE_BUDGET";
-/// Counters at exit.
-pub const COUNTERS_VARIABLE: &str = "HOTSWAP_EMULATE_COUNTERS";
-/// Late completion.
-pub const LATE_VARIABLE: &str = "HOTSWAP_EMULATE_LATE";
-/// Memory of a GPU, MiB.
-pub const MEMORY_VARIABLE: &str = "HOTSWAP_EMULATE_MEMORY";
-/// Threads of one dispatch.
-pub const THREADS_VARIABLE: &str = "HOTSWAP_EMULATE_THREADS";
 
 /// More GPUs would need more handles than a program can use.
 pub(crate) const MAX_GPUS: usize = 16;
@@ -60,14 +48,14 @@ impl EmulationSettings {
             None => Ok(None),
         };
         let flag = |name: &str| variable(name).is_some_and(|text| !text.is_empty() && text != "0");
-        let memory = number(MEMORY_VARIABLE)?.map(|mebibytes| mebibytes.saturating_mul(1 << 20));
+        let memory = number(MEMORY)?.map(|mebibytes| mebibytes.saturating_mul(1 << 20));
         Ok(Self {
-            targets: targets(&variable(GPUS_VARIABLE).unwrap_or_default())?,
-            budget: number(BUDGET_VARIABLE)?,
-            counters: flag(COUNTERS_VARIABLE),
-            late: flag(LATE_VARIABLE),
+            targets: targets(&variable(GPUS).unwrap_or_default())?,
+            budget: number(BUDGET)?,
+            counters: flag(COUNTERS),
+            late: flag(LATE),
             memory,
-            threads: number(THREADS_VARIABLE)?.map(|count| usize::try_from(count).unwrap_or(usize::MAX)),
+            threads: number(THREADS)?.map(|count| usize::try_from(count).unwrap_or(usize::MAX)),
         })
     }
 }
@@ -77,8 +65,8 @@ fn targets(list: &str) -> Result<Vec<TargetId>, String> {
     let parts = list.split(',').map(str::trim).filter(|part| !part.is_empty());
     let all: Vec<TargetId> = parts.map(target).collect::<Result<_, _>>()?;
     match all.len() {
-        0 => Err(format!("{GPUS_VARIABLE} names no GPU; for example {GPUS_VARIABLE}=gfx1030")),
-        count if count > MAX_GPUS => Err(format!("{GPUS_VARIABLE} names {count} GPUs; {MAX_GPUS} are possible")),
+        0 => Err(format!("{GPUS} names no GPU; for example {GPUS}=gfx1030")),
+        count if count > MAX_GPUS => Err(format!("{GPUS} names {count} GPUs; {MAX_GPUS} are possible")),
         _ => Ok(all),
     }
 }
@@ -86,9 +74,9 @@ fn targets(list: &str) -> Result<Vec<TargetId>, String> {
 /// One GPU. A device has either setting of a feature, never both: xnack is off and sramecc is on by default, as on the
 /// products that have a choice.
 fn target(text: &str) -> Result<TargetId, String> {
-    let target: TargetId = text.parse().map_err(|error| format!("{GPUS_VARIABLE}: {error}"))?;
+    let target: TargetId = text.parse().map_err(|error| format!("{GPUS}: {error}"))?;
     if target.processor.is_generic() {
-        return Err(format!("{GPUS_VARIABLE}: {text} is a target for several GPUs; name one of them"));
+        return Err(format!("{GPUS}: {text} is a target for several GPUs; name one of them"));
     }
     let setting = |stated: Option<bool>, support, default| match support {
         Support::Yes => Some(stated.unwrap_or(default)),
@@ -111,7 +99,7 @@ mod tests {
 
     #[test]
     fn gpus_are_target_ids_with_every_feature_stated() {
-        let settings = read(&[(GPUS_VARIABLE, "gfx1031, gfx90a,gfx942:xnack+")]).unwrap();
+        let settings = read(&[(GPUS, "gfx1031, gfx90a,gfx942:xnack+")]).unwrap();
         let names: Vec<String> = settings.targets.iter().map(ToString::to_string).collect();
         assert_eq!(names, ["gfx1031", "gfx90a:sramecc+:xnack-", "gfx942:sramecc+:xnack+"]);
     }
@@ -120,17 +108,17 @@ mod tests {
     fn wrong_values_are_named() {
         for (pairs, expected) in [
             (vec![], "names no GPU"),
-            (vec![(GPUS_VARIABLE, ",")], "names no GPU"),
-            (vec![(GPUS_VARIABLE, "gfx1")], "`gfx1` is no known processor"),
-            (vec![(GPUS_VARIABLE, "gfx10-3-generic")], "target for several GPUs"),
-            (vec![(GPUS_VARIABLE, "gfx1030:xnack+")], "does not have"),
-            (vec![(GPUS_VARIABLE, "gfx1030"), (BUDGET_VARIABLE, "x")], "`x` is not a positive number"),
-            (vec![(GPUS_VARIABLE, "gfx1030"), (MEMORY_VARIABLE, "0")], "`0` is not a positive number"),
+            (vec![(GPUS, ",")], "names no GPU"),
+            (vec![(GPUS, "gfx1")], "`gfx1` is no known processor"),
+            (vec![(GPUS, "gfx10-3-generic")], "target for several GPUs"),
+            (vec![(GPUS, "gfx1030:xnack+")], "does not have"),
+            (vec![(GPUS, "gfx1030"), (BUDGET, "x")], "`x` is not a positive number"),
+            (vec![(GPUS, "gfx1030"), (MEMORY, "0")], "`0` is not a positive number"),
         ] {
             let error = read(&pairs).unwrap_err();
             assert!(error.contains(expected), "{error}");
         }
         let many = vec!["gfx1030"; MAX_GPUS + 1].join(",");
-        assert!(read(&[(GPUS_VARIABLE, &many)]).unwrap_err().contains("17 GPUs"));
+        assert!(read(&[(GPUS, &many)]).unwrap_err().contains("17 GPUs"));
     }
 }

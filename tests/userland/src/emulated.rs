@@ -26,7 +26,7 @@ pub fn link_emulated(archive: &Path, workspace: &Path, to: &Path) -> Result<(), 
     let text = std::fs::read_to_string(&script).map_err(|error| format!("{}: {error}", script.display()))?;
     let mut command = Command::new("cc");
     command.args(["-shared", "-o"]).arg(to);
-    command.arg(format!("-Wl,-soname,{EMULATED_LIBRARY},--gc-sections,--no-undefined,-z,relro,-z,now"));
+    command.arg(format!("-Wl,-soname,{EMULATED_LIBRARY},--gc-sections,--no-undefined,--strip-debug,-z,relro,-z,now"));
     command.arg(format!("-Wl,--version-script={}", script.display()));
     command.args(exported(&text).map(|name| format!("-Wl,--require-defined={name}")));
     // libc alone below: programs of any kind load it.
