@@ -8,12 +8,21 @@
 //!
 //! Absent on purpose: queues, signals and code object loading of HSA, and timing.
 
+mod code;
 mod device;
 mod dispatch;
+mod execute;
 mod fault;
+mod group;
 mod launch;
 mod memory;
 pub mod variables;
+mod memory_operation;
+mod micro;
+mod registers;
+mod schedule;
+mod translate;
+mod wave;
 
 pub use device::{EmulatedDevice, PRIVATE_APERTURE, SHARED_APERTURE, UnknownDevice};
 pub use dispatch::{AqlDispatch, DispatchCounts, KernelDispatch, run_dispatch};
