@@ -7,6 +7,7 @@
 use crate::message::report;
 use crate::status::HsaStatus;
 use crate::system;
+use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The result of a function of the interface.
@@ -32,9 +33,27 @@ pub(crate) fn unguarded(name: &'static str, body: impl FnOnce() -> Answer) -> Hs
 pub(crate) fn or_after_panic<T>(name: &'static str, instead: T, body: impl FnOnce() -> T) -> T {
     // Locks that a panic has poisoned are taken all the same: every one guards a map that is whole between its steps.
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
-        report(&format!("{name}: an error of HotSwap; the call returned an error (please report it)"));
+        let place = PLACE.take().map_or(String::new(), |place| format!(" ({place})"));
+        report(&format!("{name}: a defect of HotSwap{place}; the call returned an error"));
         instead
     })
+}
+
+thread_local! {
+    /// Message and location of the last panic of a thread.
+    static PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Records panics instead of printing them: a panic is one line. The library has a standard library of its own, so the
+/// program's hook is another one.
+pub(crate) fn record_panics() {
+    std::panic::set_hook(Box::new(|info| {
+        let text = info.payload().downcast_ref::<&str>().copied();
+        let text = text.or_else(|| info.payload().downcast_ref::<String>().map(String::as_str));
+        let cause = text.unwrap_or("no message");
+        let place = info.location().map_or(String::new(), |place| format!(", {}:{}", place.file(), place.line()));
+        PLACE.set(Some(format!("{cause}{place}")));
+    }));
 }
 
 /// Writes a result.

@@ -5,7 +5,7 @@
 #![allow(unsafe_code)] // the functions of HSA's interface
 
 use crate::abi::{AgentHandle, EventHandler, IsaHandle, MemoryFaultEvent};
-use crate::boundary::{hsa_api, not_null, put, put_as, put_bytes};
+use crate::boundary::{hsa_api, not_null, put, put_as, put_bytes, record_panics};
 use crate::gpu::EmulatedGpu;
 use crate::loader;
 use crate::message::report;
@@ -114,6 +114,7 @@ pub(crate) fn raise(event: &MemoryFaultEvent) -> bool {
 /// Reads the environment, once.
 fn prepare() -> Option<&'static EmulatedSystem> {
     let system = SYSTEM.get_or_init(|| {
+        record_panics();
         let made = EmulationSettings::from_environment().and_then(EmulatedSystem::new);
         made.map_err(|error| report(&error)).ok()
     });

@@ -171,7 +171,7 @@ static void symbols(const char *path) {
   expect("it is a kernel with an argument", kind == HSA_SYMBOL_KIND_KERNEL && kernarg == 8, 1);
   int count = 0;
   hsa_executable_iterate_agent_symbols(executable, gpu, count_symbols, &count);
-  expect("symbols of the agent", count, 3);
+  expect("symbols of the agent", count, 4);
   hsa_code_object_reader_destroy(reader);
   EXPECT(HSA_STATUS_SUCCESS, hsa_executable_destroy(executable));
   EXPECT(HSA_STATUS_ERROR_INVALID_EXECUTABLE_SYMBOL,

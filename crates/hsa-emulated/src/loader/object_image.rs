@@ -4,7 +4,7 @@ use crate::status::HsaStatus;
 use hotswap_targets::{EFlags, TargetId};
 use object::LittleEndian as LE;
 use object::elf::{self, FileHeader64};
-use object::read::elf::{FileHeader, ProgramHeader, Rela, SectionHeader, Sym};
+use object::read::elf::{FileHeader, ProgramHeader, Rela, SectionHeader, Sym, SymbolTable};
 
 /// `EI_OSABI` of code objects for HSA, and `e_machine`.
 const OS_ABI_HSA: u8 = 64;
@@ -186,9 +186,12 @@ fn relocations(header: &Header, file: &[u8]) -> Result<Vec<ImageRelocation>, Loa
             continue;
         }
         let Some((rows, link)) = section.rela(LE, file).map_err(damaged)? else { continue };
-        let table =
-            object::read::elf::SymbolTable::parse(LE, file, &sections, link, sections.section(link).map_err(damaged)?)
-                .map_err(damaged)?;
+        let symbols = sections.section(link).map_err(damaged)?;
+        // The reader takes the type for granted.
+        if !matches!(symbols.sh_type(LE), elf::SHT_DYNSYM | elf::SHT_SYMTAB) {
+            return Err(LoadRefusal::invalid("relocations refer to a section that is no table of symbols"));
+        }
+        let table = SymbolTable::parse(LE, file, &sections, link, symbols).map_err(damaged)?;
         for row in rows {
             let (kind, number) = (row.r_type(LE, false), row.r_sym(LE, false));
             let source = source(&table, number as usize)?;
@@ -198,7 +201,7 @@ fn relocations(header: &Header, file: &[u8]) -> Result<Vec<ImageRelocation>, Loa
     Ok(all)
 }
 
-fn source(table: &object::read::elf::SymbolTable<'_, Header>, number: usize) -> Result<RelocationSource, LoadRefusal> {
+fn source(table: &SymbolTable<'_, Header>, number: usize) -> Result<RelocationSource, LoadRefusal> {
     if number == 0 {
         return Ok(RelocationSource::Base);
     }
