@@ -126,7 +126,8 @@ impl<'a> WaveTemplate<'a> {
 
     /// Bytes of scratch of a lane. Kernels with a dynamic stack get some more.
     fn scratch_size(&self) -> u32 {
-        let stated = self.dispatch.packet.private_segment_size.max(self.descriptor.get(field::SCRATCH).unwrap_or(0) as u32);
+        let stated =
+            self.dispatch.packet.private_segment_size.max(self.descriptor.get(field::SCRATCH).unwrap_or(0) as u32);
         let least = if self.is_set(field::DYNAMIC_STACK) { 16384 } else { 0 };
         stated.max(least).next_multiple_of(16)
     }

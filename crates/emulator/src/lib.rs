@@ -16,12 +16,12 @@ mod fault;
 mod group;
 mod launch;
 mod memory;
-pub mod variables;
 mod memory_operation;
 mod micro;
 mod registers;
 mod schedule;
 mod translate;
+pub mod variables;
 mod wave;
 
 pub use device::{EmulatedDevice, PRIVATE_APERTURE, SHARED_APERTURE, UnknownDevice};

@@ -78,7 +78,10 @@ mod tests {
             assert_eq!(of_mnemonic(name), Some(high), "{name}");
         }
         assert_eq!(of_mnemonic("scratch_store_b96").map(|found| (found.bytes, found.is_store)), Some((12, true)));
-        assert_eq!(of_mnemonic("ds_write_b16_d16_hi").map(|found| (found.bytes, found.half)), Some((2, DataHalf::High)));
+        assert_eq!(
+            of_mnemonic("ds_write_b16_d16_hi").map(|found| (found.bytes, found.half)),
+            Some((2, DataHalf::High))
+        );
         assert_eq!(of_mnemonic("s_load_dwordx16").map(|found| found.bytes), Some(64));
         for name in ["ds_read2_b32", "global_load_lds_dword", "global_atomic_add_u32", "buffer_load_format_x"] {
             assert_eq!(of_mnemonic(name), None, "{name}");

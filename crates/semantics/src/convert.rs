@@ -24,7 +24,11 @@ fn half_value(bits: u32, mode: FloatMode) -> f32 {
 /// A 32-bit float to 16 bits in the rounding of MODE.
 pub(crate) fn narrowed(bits: u32, mode: FloatMode) -> u16 {
     let x = single(bits, mode);
-    if x.is_nan() { round_to_f16(f64::from(x), Rounding::NearestEven) } else { half::finished(f64::from(x), [0; 3], mode) }
+    if x.is_nan() {
+        round_to_f16(f64::from(x), Rounding::NearestEven)
+    } else {
+        half::finished(f64::from(x), [0; 3], mode)
+    }
 }
 
 /// Two 32-bit floats to 16 bits, rounded to zero.
@@ -139,4 +143,3 @@ pub(crate) const ROWS: &[VectorRow] = &[
     row!(["v_cvt_i32_f64"], F64, B32, wide!(|a, _, _, m| u64::from(double(a, m) as i32 as u32)), Llvm("fp_to_sint")),
     row!(["v_cvt_u32_f64"], F64, B32, wide!(|a, _, _, m| u64::from(double(a, m) as u32)), Llvm("fp_to_uint")),
 ];
-

@@ -30,13 +30,14 @@ mod wide;
 pub use atomic::{AtomicRow, AtomicUpdate};
 pub use compare::{CompareOperation, CompareRow};
 pub use float::{bf16_to_f32, f16_to_f32, round_to_bf16, round_to_f16, round_to_f32};
+pub use integer::combined;
 pub use lanes::{
-    CarryFunction, CarryWideFunction, LANES, LaneFunction, LaneType, Lanes, NarrowFunction, VectorRow, WideFunction, WideLanes,
+    CarryFunction, CarryWideFunction, LANES, LaneFunction, LaneType, Lanes, NarrowFunction, VectorRow, WideFunction,
+    WideLanes,
 };
 pub use matrix::{ElementFormat, MatrixRow, MatrixShape, SumModel};
 pub use mode::{FloatMode, Rounding};
 pub use packed::PackedRow;
 pub use scalar::{ScalarFunction, ScalarInput, ScalarRow, ScalarUse};
-pub use integer::combined;
 pub use small_float::integer_dot;
 pub use table::{Evidence, Meaning, find, rows};

@@ -33,7 +33,8 @@ fn brain(a: u32, b: u32, c: u32, exact: fn(f64, f64, f64) -> f64) -> u32 {
 fn brain_number(a: u32, b: u32, larger: bool) -> u32 {
     let mode = FloatMode::PLAIN;
     let (x, y) = (a << 16, b << 16);
-    let chosen = if larger { crate::single::maximum_number(x, y, mode) } else { crate::single::minimum_number(x, y, mode) };
+    let chosen =
+        if larger { crate::single::maximum_number(x, y, mode) } else { crate::single::minimum_number(x, y, mode) };
     chosen >> 16
 }
 

@@ -226,12 +226,24 @@ macro_rules! compare_floats {
     ($single:literal, $half:literal, |$x:ident, $y:ident| $body:expr) => {
         [
             ScalarRow {
-                names: &[$single], bits: 32, result: ScalarUse::Condition, evidence: Llvm("setcc"),
-                function: |i| { let ($x, $y) = (single(i.a, i.mode), single(i.b, i.mode)); (0, $body) },
+                names: &[$single],
+                bits: 32,
+                result: ScalarUse::Condition,
+                evidence: Llvm("setcc"),
+                function: |i| {
+                    let ($x, $y) = (single(i.a, i.mode), single(i.b, i.mode));
+                    (0, $body)
+                },
             },
             ScalarRow {
-                names: &[$half], bits: 32, result: ScalarUse::Condition, evidence: Llvm("setcc"),
-                function: |i| { let ($x, $y) = (half_of(i.a, i.mode), half_of(i.b, i.mode)); (0, $body) },
+                names: &[$half],
+                bits: 32,
+                result: ScalarUse::Condition,
+                evidence: Llvm("setcc"),
+                function: |i| {
+                    let ($x, $y) = (half_of(i.a, i.mode), half_of(i.b, i.mode));
+                    (0, $body)
+                },
             },
         ]
     };

@@ -270,4 +270,3 @@ pub(crate) const ROWS: &[VectorRow] = &[
     VectorRow::new(&["v_frexp_exp_i32_f32"], [F32; 3], B32, narrow!(|a, _, _, m| exponent(a, m)), Llvm("int_amdgcn_frexp_exp")),
     VectorRow::new(&["v_ldexp_f32"], [F32, B32, B32], F32, narrow!(|a, b, _, m| ldexp(a, b as i32, m)), Llvm("fldexp")),
 ];
-

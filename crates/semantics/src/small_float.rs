@@ -96,12 +96,17 @@ pub fn integer_dot(a: u32, b: u32, c: u32, bits: u32, signed: [bool; 2]) -> i64 
 
 macro_rules! dot {
     ($name:literal, $bits:literal, $signed:literal) => {
-        VectorRow::new(&[$name], [B32; 3], B32,
-            narrow!(|a, b, c, _| integer_dot(a, b, c, $bits, [$signed; 2]) as u32), Llvm(concat!("int_amdgcn_", $name)))
-            .with_clamp(narrow!(|a, b, c, _| {
-                let sum = integer_dot(a, b, c, $bits, [$signed; 2]);
-                if $signed { sum.clamp(-1 << 31, (1 << 31) - 1) as u32 } else { sum.clamp(0, 0xffff_ffff) as u32 }
-            }))
+        VectorRow::new(
+            &[$name],
+            [B32; 3],
+            B32,
+            narrow!(|a, b, c, _| integer_dot(a, b, c, $bits, [$signed; 2]) as u32),
+            Llvm(concat!("int_amdgcn_", $name)),
+        )
+        .with_clamp(narrow!(|a, b, c, _| {
+            let sum = integer_dot(a, b, c, $bits, [$signed; 2]);
+            if $signed { sum.clamp(-1 << 31, (1 << 31) - 1) as u32 } else { sum.clamp(0, 0xffff_ffff) as u32 }
+        }))
     };
 }
 

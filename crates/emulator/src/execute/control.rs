@@ -168,7 +168,8 @@ pub(crate) fn send_message(_: &mut Step<'_>, op: &MicroOp) -> Outcome {
 
 /// Messages with an answer: a clock, or something that no kernel of the HSA ABI asks for.
 pub(crate) fn send_message_returning(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
-    let (Place::Scalar(slot), Some(value)) = (op.target, super::hardware::message_answer(step.wave, op.immediate)) else {
+    let (Place::Scalar(slot), Some(value)) = (op.target, super::hardware::message_answer(step.wave, op.immediate))
+    else {
         return Err(StepFault::unknown(op, "the message"));
     };
     step.wave.set_pair(writable(slot), value);

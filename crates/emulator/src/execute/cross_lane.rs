@@ -67,7 +67,12 @@ pub(crate) fn count_below_high(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
 }
 
 /// Every active lane gets the value of another one, or of none.
-fn gather(step: &mut Step<'_>, op: &MicroOp, source: u16, from: impl Fn(&WaveState, usize) -> Option<usize>) -> Outcome {
+fn gather(
+    step: &mut Step<'_>,
+    op: &MicroOp,
+    source: u16,
+    from: impl Fn(&WaveState, usize) -> Option<usize>,
+) -> Outcome {
     let target = target_of(op)?;
     let wave = &mut *step.wave;
     let exec = wave.exec_mask();

@@ -27,7 +27,9 @@ fn flat(wave: &WaveState, address: u64, lane: usize) -> Destination {
         return Destination::Lds(address as u32);
     }
     match wave.lane_shift {
-        None if address >> 32 == PRIVATE_APERTURE >> 32 => Destination::Scratch { owner: lane, offset: address & 0xffff_ffff },
+        None if address >> 32 == PRIVATE_APERTURE >> 32 => {
+            Destination::Scratch { owner: lane, offset: address & 0xffff_ffff }
+        }
         // The number of the lane is above the aperture's bits.
         Some(shift) if address & !(63 << shift) & !0xffff_ffff == PRIVATE_APERTURE => {
             Destination::Scratch { owner: (address >> shift & 63) as usize, offset: address & 0xffff_ffff }
@@ -66,7 +68,12 @@ fn scratch_offset(wave: &WaveState, op: &MicroOp, lane: usize) -> u64 {
     sum.into()
 }
 
-fn scratch_range(wave: &WaveState, owner: usize, offset: u64, size: usize) -> Result<std::ops::Range<usize>, FaultKind> {
+fn scratch_range(
+    wave: &WaveState,
+    owner: usize,
+    offset: u64,
+    size: usize,
+) -> Result<std::ops::Range<usize>, FaultKind> {
     let limit = wave.scratch_size;
     if offset + size as u64 > u64::from(limit) || owner >= wave.lanes() {
         return Err(FaultKind::Scratch { offset, size: limit });

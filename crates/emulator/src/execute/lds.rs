@@ -79,7 +79,9 @@ pub(crate) fn load_two(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let (address, target) = (register_of(op.sources[0], op)?, target_of(op)?);
     for lane in active(step.wave.exec_mask()) {
         let base = step.wave.lane(address, lane);
-        for (number, value) in offsets.map(|offset| read_word(step.lds, base.wrapping_add(offset), is_wide)).into_iter().enumerate() {
+        for (number, value) in
+            offsets.map(|offset| read_word(step.lds, base.wrapping_add(offset), is_wide)).into_iter().enumerate()
+        {
             let register = target + number as u16 * if is_wide { 2 } else { 1 };
             data::put_old(step.wave, register, lane, is_wide, value);
         }

@@ -2,7 +2,7 @@
 
 use super::vector::{finish, gather, store};
 use super::{Flow, Outcome, Step, StepFault, lanes_of};
-use crate::micro::{Modifiers, MicroOp};
+use crate::micro::{MicroOp, Modifiers};
 use crate::wave::WaveState;
 use hotswap_semantics::{
     LANES, LaneType, WideLanes, bf16_to_f32, combined, f16_to_f32, integer_dot, round_to_bf16, round_to_f16,
@@ -45,7 +45,8 @@ fn mixed(step: &mut Step<'_>, op: &MicroOp, brain: bool, result: LaneType) -> Ou
                 _ => round_to_f16(sum.into(), wave.float_mode.round16()).into(),
             }
         });
-        let plain = MicroOp { modifiers: Modifiers { clamp: op.modifiers.clamp, ..Modifiers::default() }, ..op.clone() };
+        let plain =
+            MicroOp { modifiers: Modifiers { clamp: op.modifiers.clamp, ..Modifiers::default() }, ..op.clone() };
         finish(wave, &plain, &mut out, result);
         let mask = wave.exec(half);
         store(wave, op, &out, result, mask, half);

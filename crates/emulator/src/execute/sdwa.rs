@@ -21,7 +21,8 @@ pub(crate) fn select(control: &SdwaControl, values: &mut WideLanes, number: usiz
     }
     for value in values {
         let raw = (*value as u32) >> shift << (32 - width);
-        let extended = if control.sign_extend[number] { (raw as i32 >> (32 - width)) as u32 } else { raw >> (32 - width) };
+        let extended =
+            if control.sign_extend[number] { (raw as i32 >> (32 - width)) as u32 } else { raw >> (32 - width) };
         *value = extended.into();
     }
 }

@@ -144,7 +144,8 @@ fn plans() -> HashMap<&'static str, Plan> {
 }
 
 fn find(name: &str) -> Option<Plan> {
-    let in_table = |table: &[(&str, Handler)]| table.iter().find(|(found, _)| *found == name).map(|(_, handler)| *handler);
+    let in_table =
+        |table: &[(&str, Handler)]| table.iter().find(|(found, _)| *found == name).map(|(_, handler)| *handler);
     if WITHOUT_EFFECT.contains(&name) {
         return Some(Plan::Handler(nothing));
     }

@@ -1,7 +1,7 @@
 //! Vector instructions.
 
-use super::{Plan, names};
 use super::operands::OperandReader;
+use super::{Plan, names};
 use crate::execute::{self, Handler, dpp, vector};
 use crate::micro::{Body, DppControl, DppPattern, Extra, MicroOp, Modifiers, Place, SdwaControl, Source};
 use crate::registers::{EXEC, VCC};
@@ -21,7 +21,8 @@ pub(super) fn row(reader: &OperandReader, op: MicroOp, row: &'static VectorRow) 
         op.scalar_target = carry_target(reader)?;
     }
     let plain_integer = op.modifiers.clamp && !row.result.is_float();
-    let bare = MicroOp { modifiers: Modifiers { clamp: op.modifiers.clamp && !plain_integer, ..op.modifiers }, ..op.clone() };
+    let bare =
+        MicroOp { modifiers: Modifiers { clamp: op.modifiers.clamp && !plain_integer, ..op.modifiers }, ..op.clone() };
     op.handler = match function {
         LaneFunction::Narrow(_) if bare.is_plain(row.sources, row.result) => vector::plain,
         LaneFunction::Carry(_) if bare.is_plain(row.sources, row.result) => vector::plain_carry,
