@@ -45,7 +45,7 @@ pub(crate) const ALLOWED: &[Row] = &[
     ("hotswap-isa", &["hotswap-isa-tables"]),
     // Operations of instructions as data and functions; then the machine that runs them.
     ("hotswap-semantics", &["hotswap-isa"]),
-    ("hotswap-emulator", &["hotswap-targets", "hotswap-code-object", "hotswap-isa", "hotswap-semantics"]),
+    ("hotswap-emulator", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa", "hotswap-semantics"]),
     ("hotswap-program", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa"]),
     ("hotswap-device-symbols", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa",
                                  "hotswap-program"]),

@@ -72,5 +72,5 @@ pub fn run_dispatch(
     memory: &dyn DeviceMemory,
     dispatch: &KernelDispatch,
 ) -> Result<DispatchCounts, ExecutionFault> {
-    crate::launch::run(device, memory, dispatch)
+    crate::wave_launch::run(device, memory, dispatch)
 }

@@ -14,6 +14,11 @@ pub(crate) struct GroupBarrier {
 }
 
 impl GroupBarrier {
+    /// Of a work-group with that many waves.
+    pub(crate) fn new(alive: u32) -> Self {
+        Self { alive, ..Self::default() }
+    }
+
     /// A wave arrives; returns the phase that it arrived in, and whether it was the first one.
     pub(crate) fn signal(&mut self) -> (u64, bool) {
         let phase = self.phase;

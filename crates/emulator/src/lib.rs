@@ -10,11 +10,13 @@
 
 mod code;
 mod device;
+mod direct;
 mod dispatch;
 mod execute;
 mod fault;
 mod group;
-mod launch;
+mod wave_launch;
+mod loader;
 mod memory;
 mod memory_operation;
 mod micro;
@@ -25,6 +27,8 @@ pub mod variables;
 mod wave;
 
 pub use device::{EmulatedDevice, PRIVATE_APERTURE, SHARED_APERTURE, UnknownDevice};
+pub use direct::{DirectLaunch, LaunchError, launch, read_back};
 pub use dispatch::{AqlDispatch, DispatchCounts, KernelDispatch, run_dispatch};
 pub use fault::{ExecutionFault, FaultKind, FaultPlace};
+pub use loader::{KernelArgument, LoadedKernel, LoadedObject};
 pub use memory::{DeviceMemory, MemoryFault, ProcessMemory, SparseMemory, WriteRecord};

@@ -9,7 +9,7 @@ use crate::dispatch::{DispatchCounts, KernelDispatch};
 use crate::execute::{Flow, Step, StepFault};
 use crate::fault::{ExecutionFault, FaultKind, FaultPlace};
 use crate::group::Workgroup;
-use crate::launch::WaveTemplate;
+use crate::wave_launch::WaveTemplate;
 use crate::memory::DeviceMemory;
 use crate::wave::WaveStatus;
 use std::collections::BTreeMap;

@@ -29,8 +29,6 @@ pub(crate) struct WaveState {
     pub(crate) scratch: Vec<u8>,
     /// Bytes of scratch of a lane.
     pub(crate) scratch_size: u32,
-    /// Number in its work-group.
-    pub(crate) number: u32,
     /// Instructions executed so far.
     pub(crate) executed: u64,
     pub(crate) status: WaveStatus,

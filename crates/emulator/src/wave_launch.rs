@@ -88,7 +88,7 @@ impl<'a> WaveTemplate<'a> {
         let items = size.iter().product::<u32>() as usize;
         let waves: Vec<WaveState> =
             (0..items.div_ceil(self.lanes)).map(|wave| self.wave(number, size, wave, items)).collect();
-        let barrier = GroupBarrier { alive: waves.len() as u32, ..GroupBarrier::default() };
+        let barrier = GroupBarrier::new(waves.len() as u32);
         let lds = vec![0; (packet.group_segment_size as usize).next_multiple_of(512)];
         Workgroup { number, waves, lds, barrier }
     }
@@ -109,7 +109,6 @@ impl<'a> WaveTemplate<'a> {
             fixed_modes: self.isa.has(Feature::Gfx12Insts),
             scratch: vec![0; scratch_size as usize * self.lanes],
             scratch_size,
-            number: wave as u32,
             executed: 0,
             status: WaveStatus::Runs,
             signalled: None,
