@@ -15,7 +15,6 @@ mod dispatch;
 mod execute;
 mod fault;
 mod group;
-mod wave_launch;
 mod loader;
 mod memory;
 mod memory_operation;
@@ -25,6 +24,7 @@ mod schedule;
 mod translate;
 pub mod variables;
 mod wave;
+mod wave_launch;
 
 pub use device::{EmulatedDevice, PRIVATE_APERTURE, SHARED_APERTURE, UnknownDevice};
 pub use direct::{DirectLaunch, LaunchError, launch, read_back};

@@ -239,6 +239,15 @@ pub(crate) const ROWS: &[VectorRow] = &[
         narrow!(|a, b, _, _| saturated_i16(a) | saturated_i16(b) << 16), Llvm("int_amdgcn_cvt_pk_i16")),
 ];
 
+/// Half of a dual instruction: two sources combined by a truth table, the third source, as if there were a third of 0.
+pub const TWO_SOURCE_TABLE: VectorRow = VectorRow::new(
+    &["v_bitop2_b32"],
+    WORDS,
+    B32,
+    narrow!(|a, b, c, _| combined(a, b, 0, c)),
+    Llvm("BITOP3_32 with two sources"),
+);
+
 #[inline]
 fn saturated_i16(value: u32) -> u32 {
     u32::from((value as i32).clamp(-32768, 32767) as u16)

@@ -1,8 +1,6 @@
 //! A case: one source, two programs.
 
-use hotswap_emulator::{
-    DirectLaunch, DispatchCounts, EmulatedDevice, LoadedObject, SparseMemory, launch, read_back,
-};
+use hotswap_emulator::{DirectLaunch, DispatchCounts, EmulatedDevice, LoadedObject, SparseMemory, launch, read_back};
 use hotswap_userland::Workbench;
 use std::fmt;
 
@@ -44,8 +42,22 @@ impl fmt::Display for TwinFailure {
 /// `count` words that depend on `seed` only, some of them special.
 pub fn random_words(seed: u64, count: usize) -> Vec<u32> {
     const SPECIAL: [u32; 16] = [
-        0, 1, 0xffff_ffff, 0x8000_0000, 0x7fff_ffff, 0x7f80_0000, 0xff80_0000, 0x7fc0_0000, 0x0000_0001, 0x8000_0001,
-        0x0080_0000, 0x007f_ffff, 0x3f80_0000, 0xbf80_0000, 0x4b00_0000, 0x0001_0000,
+        0,
+        1,
+        0xffff_ffff,
+        0x8000_0000,
+        0x7fff_ffff,
+        0x7f80_0000,
+        0xff80_0000,
+        0x7fc0_0000,
+        0x0000_0001,
+        0x8000_0001,
+        0x0080_0000,
+        0x007f_ffff,
+        0x3f80_0000,
+        0xbf80_0000,
+        0x4b00_0000,
+        0x0001_0000,
     ];
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = || {
@@ -103,7 +115,8 @@ impl TwinCase {
     /// If clang refuses it.
     pub fn compile(&self, bench: &Workbench, run: &TwinRun<'_>) -> Vec<u8> {
         let (name, TwinRun { clang, gpu, words }) = (&self.name, run);
-        let flags = "-x hip --offload-device-only --no-gpu-bundle-output -nogpuinc -nogpulib -ffp-contract=off -fwrapv -w";
+        let flags =
+            "-x hip --offload-device-only --no-gpu-bundle-output -nogpuinc -nogpulib -ffp-contract=off -fwrapv -w";
         bench.run(&format!("clang++-{clang} {flags} --offload-arch={gpu} {words} {name}.cpp -o {name}.co"));
         bench.read(&format!("{name}.co"))
     }
@@ -119,7 +132,8 @@ impl TwinCase {
         let kernel = loaded.kernel("run").ok_or_else(|| failure("no kernel `run`".to_owned()))?;
         let input = memory.allocate_copy(&self.input());
         let output = memory.allocate(4 * self.output as u64);
-        let arguments = [input.to_le_bytes().to_vec(), output.to_le_bytes().to_vec(), self.items.to_le_bytes().to_vec()];
+        let arguments =
+            [input.to_le_bytes().to_vec(), output.to_le_bytes().to_vec(), self.items.to_le_bytes().to_vec()];
         let groups = self.items.div_ceil(self.group.into());
         let request = DirectLaunch {
             grid: [groups * u32::from(self.group), 1, 1],
@@ -158,5 +172,9 @@ fn first_difference(expected: &[u8], found: &[u8]) -> Option<String> {
     let (expected, found) = (words(expected), words(found));
     let differ = || expected.iter().zip(&found).enumerate().filter(|(_, (a, b))| a != b);
     let (number, (a, b)) = differ().next()?;
-    Some(format!("{} of {} words differ; word {number} is {b:#010x}, the host's {a:#010x}", differ().count(), expected.len()))
+    Some(format!(
+        "{} of {} words differ; word {number} is {b:#010x}, the host's {a:#010x}",
+        differ().count(),
+        expected.len()
+    ))
 }

@@ -143,7 +143,7 @@ fn fetches_inactive(reader: &OperandReader) -> bool {
 fn parts(reader: &OperandReader) -> SdwaControl {
     let raw = |name: Name| reader.inst.raw(name).unwrap_or(0) as u8;
     let whole_if_absent = |name: Name| if reader.has(name) { raw(name) } else { 6 };
-    let signed = |name: Name| !reader.kind(name).starts_with("FP") && raw(name) & 1 != 0;
+    let signed = |name: Name| raw(name) & 16 != 0;
     SdwaControl {
         source_select: [whole_if_absent(Name::Src0Sel), whole_if_absent(Name::Src1Sel)],
         sign_extend: [signed(Name::Src0Modifiers), signed(Name::Src1Modifiers)],
@@ -226,7 +226,11 @@ pub(super) fn dual(reader: &OperandReader, op: MicroOp) -> Option<MicroOp> {
 
 /// One half of a dual instruction.
 fn half(reader: &OperandReader, op: &MicroOp, name: &str, names: [Name; 4], modifiers: [Name; 3]) -> Option<MicroOp> {
-    let Plan::Meaning(Meaning::Vector(row)) = names::plan(&format!("v_{name}"))? else { return None };
+    let row = match names::plan(&format!("v_{name}")) {
+        Some(Plan::Meaning(Meaning::Vector(row))) => row,
+        _ if name == "bitop2_b32" => &hotswap_semantics::TWO_SOURCE_TABLE,
+        _ => return None,
+    };
     let mut op = op.clone();
     let [target, src0, src1, src2] = names;
     op.target = reader.place(target)?;
@@ -247,6 +251,7 @@ fn half(reader: &OperandReader, op: &MicroOp, name: &str, names: [Name; 4], modi
             let Place::Vector { register, high } = op.target else { return None };
             op.sources[2] = Source::Vector { register, high };
         }
+        "bitop2_b32" => op.sources[2] = Source::Constant(reader.inst.raw(Name::Bitop3)?),
         "fmaak_f32" => op.sources[2] = Source::Constant(reader.inst.literal()?),
         "fmamk_f32" => {
             op.sources[2] = op.sources[1];
