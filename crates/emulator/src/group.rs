@@ -8,7 +8,7 @@ pub(crate) struct GroupBarrier {
     /// Waves that have not ended.
     pub(crate) alive: u32,
     /// Waves that have signalled in this phase.
-    pub(crate) signalled: u32,
+    signalled: u32,
     /// Number of phases that were completed.
     pub(crate) phase: u64,
 }

@@ -30,11 +30,7 @@ mod wide;
 pub use atomic::{AtomicRow, AtomicUpdate};
 pub use compare::{CompareOperation, CompareRow};
 pub use float::{bf16_to_f32, f16_to_f32, round_to_bf16, round_to_f16, round_to_f32};
-<<<<<<< HEAD
-pub use integer::combined;
-=======
 pub use integer::{TWO_SOURCE_TABLE, combined};
->>>>>>> emul
 pub use lanes::{
     CarryFunction, CarryWideFunction, LANES, LaneFunction, LaneType, Lanes, NarrowFunction, VectorRow, WideFunction,
     WideLanes,
