@@ -30,12 +30,14 @@ pub(crate) const ALLOWED: &[Row] = &[
                         "hotswap-bundle", "hotswap-compat"]),
     ("hotswap", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object",
                   "hotswap-bundle", "hotswap-compat", "hotswap-families", "hotswap-pipeline", "hotswap-isa",
-                  "hotswap-adapt", "hotswap-device-symbols", "hotswap-lint", "hotswap-coverage", "hotswap-stack"]),
+                  "hotswap-adapt", "hotswap-emulator", "hotswap-device-symbols", "hotswap-lint", "hotswap-coverage", "hotswap-stack"]),
     // Runs in the programs of users, and has no dependency on the tools.
     ("hotswap-profile-drain", &[]),
     // Runs in the programs of users, and relabels what they load as the tools do.
     ("hotswap-names", &["hotswap-report", "hotswap-plan", "hotswap-targets", "hotswap-code-object", "hotswap-bundle",
                         "hotswap-compat", "hotswap-pipeline"]),
+    // Runs in the programs of users, in the place of HSA's library.
+    ("hotswap-hsa-emulated", &["hotswap-emulator", "hotswap-isa", "hotswap-targets"]),
     // Rows' language, importer and generator: a build dependency of the tables, never in a program.
     ("hotswap-isa-meta", &[]),
     // Data only.

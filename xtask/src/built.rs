@@ -38,6 +38,8 @@ pub(crate) struct Built {
     pub(crate) programs: Vec<PathBuf>,
     /// Libraries that programs load.
     pub(crate) libraries: Vec<PathBuf>,
+    /// Archives of Rust libraries with all that they use.
+    pub(crate) archives: Vec<PathBuf>,
     pub(crate) tests: Vec<Program>,
     /// Where build scripts leave what they make.
     pub(crate) directories: Vec<PathBuf>,
@@ -61,8 +63,12 @@ impl Built {
         match message {
             Message::CompilerArtifact(artifact) if artifact.profile.test => self.tests.extend(Program::of(&artifact)),
             Message::CompilerArtifact(artifact) => {
+                let files = || artifact.filenames.iter().map(PathBuf::from);
                 if artifact.target.kind.contains(&TargetKind::CDyLib) {
-                    self.libraries.extend(artifact.filenames.into_iter().map(PathBuf::from));
+                    self.libraries.extend(files());
+                }
+                if artifact.target.kind.contains(&TargetKind::StaticLib) {
+                    self.archives.extend(files().filter(|file| file.extension().is_some_and(|name| name == "a")));
                 }
                 self.programs.extend(artifact.executable.map(PathBuf::from));
             }

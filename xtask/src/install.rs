@@ -7,6 +7,7 @@ use crate::built::{Built, Profile};
 use crate::outcome::{During, Failure, Outcome, fail};
 use crate::{paths, rocm};
 use clap::Parser;
+use hotswap_userland::{EMULATED_DIRECTORY, EMULATED_LIBRARY, link_emulated};
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -36,7 +37,7 @@ struct Options {
 /// Packages with installed files.
 #[rustfmt::skip]
 const PACKAGES: &[&str] = &["hotswap", "hotswap-driver-wrapper", "hotswap-linker-plugin", "hotswap-families",
-                            "hotswap-profile-drain", "hotswap-names"];
+                            "hotswap-profile-drain", "hotswap-names", "hotswap-hsa-emulated"];
 
 /// Cargo's outputs, and their installed paths.
 #[rustfmt::skip]
@@ -117,10 +118,19 @@ pub(crate) fn lay_out(place: &Path, clang: Option<&Path>, built: &Built) -> Outc
         let library = built.libraries.iter().find(|path| path.file_name().is_some_and(|file| file == *name));
         copy(library.ok_or_else(|| missing(name))?, &place.join("lib/hotswap").join(target))?;
     }
+    link_hsa(place, built)?;
     for (source, target) in FILES {
         copy_all(&paths::workspace().join(source), &place.join(target))?;
     }
     write_defaults(&place.join("lib/hotswap/defaults.toml"), clang)
+}
+
+/// Links the HSA library of emulated GPUs.
+fn link_hsa(place: &Path, built: &Built) -> Outcome {
+    let archive = built.archives.iter().find(|path| path.to_string_lossy().contains("libhotswap_hsa_emulated"));
+    let archive = archive.ok_or_else(|| missing("libhotswap_hsa_emulated.a"))?;
+    let link = |to: &Path| link_emulated(archive, paths::workspace(), to).map_err(std::io::Error::other);
+    replace(&place.join(EMULATED_DIRECTORY).join(EMULATED_LIBRARY), link)
 }
 
 /// The value of `HOTSWAP_FAMILIES` for these `NAME=LIBRARY`: absolute paths of existing libraries.

@@ -22,6 +22,7 @@ mod micro;
 mod registers;
 mod schedule;
 mod translate;
+pub mod variables;
 mod wave;
 mod wave_launch;
 

@@ -4,7 +4,7 @@ use crate::allocator;
 use crate::args::{Files, Look, OutputOptions};
 use crate::commands::{
     addr2func, bundle, change, compat, diff, disasm, exec, extract, inspect, lint, list, manifest, plan, profile,
-    retarget, rewrite, serve, size, symbols, tables, verify,
+    retarget, rewrite, run, serve, size, symbols, tables, verify,
 };
 use crate::outcome::Outcome;
 use clap::{Parser, Subcommand};
@@ -81,6 +81,9 @@ pub(crate) enum CliCommand {
         #[arg(required = true, last = true, value_name = "COMMAND")]
         command: Vec<OsString>,
     },
+    /// Run a program on GPUs that the CPU emulates, with the real HIP runtime
+    #[command(after_help = EXIT_CODES)]
+    Run(run::Arguments),
     /// Put code for more targets into a fat binary, or into a file that holds one
     #[command(after_help = EXIT_CODES)]
     Add(change::Put),
@@ -181,6 +184,7 @@ impl CliCommand {
             Self::Plan(arguments) => plan::run(&arguments),
             Self::Manifest(arguments) => manifest::run(&arguments),
             Self::Exec { command } => Err(exec::run(&command)),
+            Self::Run(arguments) => Err(run::run(&arguments)),
             Self::Add(arguments) => change::add(&arguments),
             Self::Replace(arguments) => change::replace(&arguments),
             Self::Remove(arguments) => change::remove(&arguments),
