@@ -81,9 +81,9 @@ pub(crate) enum CliCommand {
         #[arg(required = true, last = true, value_name = "COMMAND")]
         command: Vec<OsString>,
     },
-    /// Run a program on GPUs that the CPU emulates, with the real HIP runtime
+    /// Run a program with the real HIP runtime, or one kernel, on GPUs that the CPU emulates
     #[command(after_help = EXIT_CODES)]
-    Run(run::Arguments),
+    Run(run::RunArguments),
     /// Put code for more targets into a fat binary, or into a file that holds one
     #[command(after_help = EXIT_CODES)]
     Add(change::Put),
@@ -184,7 +184,7 @@ impl CliCommand {
             Self::Plan(arguments) => plan::run(&arguments),
             Self::Manifest(arguments) => manifest::run(&arguments),
             Self::Exec { command } => Err(exec::run(&command)),
-            Self::Run(arguments) => Err(run::run(&arguments)),
+            Self::Run(arguments) => run::run(&arguments),
             Self::Add(arguments) => change::add(&arguments),
             Self::Replace(arguments) => change::replace(&arguments),
             Self::Remove(arguments) => change::remove(&arguments),

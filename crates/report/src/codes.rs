@@ -85,6 +85,7 @@ codes! {
     NOT_OURS = "HS0423", 13, "a file in the destination is not what HotSwap wrote there", "move it away, or choose another --dest";
     TOO_FEW_REGISTERS = "HS0424", 13, "a kernel calls functions that need more registers than it is launched with", "link the device code by LTO (without -fno-offload-lto), so that the compiler sees kernel and functions together";
     UNKNOWN_TO_HIP = "HS0430", 13, "the HIP runtime does not know the GPU", "use a HIP that knows it, or start kernels directly (`hotswap run --kernel`)";
+    KERNEL_FAULT = "HS0431", 13, "a kernel did not run to its end", "correct the kernel as the message says; report an unknown instruction with the code object";
     // 05: files (exit 14)
     CANNOT_READ = "HS0501", 14, "a file cannot be read", "check the path and its permissions";
     CANNOT_WRITE = "HS0502", 14, "a file cannot be written; the old content is untouched", "check space and permissions";

@@ -4,6 +4,8 @@
 //!
 //! Absent on purpose: the HIP runtime.
 
+mod generator;
 mod twin;
 
+pub use generator::generated_source;
 pub use twin::{TwinCase, TwinFailure, TwinRun, random_words};

@@ -124,8 +124,6 @@ const WITHOUT_EFFECT: &[&str] = &[
     "global_inv", "global_wb", "global_wbinv", "global_prefetch_b8", "flat_prefetch_b8",
     "s_prefetch_inst", "s_prefetch_inst_pc_rel", "s_prefetch_data", "s_prefetch_data_pc_rel", "s_buffer_prefetch_data",
     "s_incperflevel", "s_decperflevel", "s_ttracedata", "s_ttracedata_imm", "s_wakeup", "s_version", "s_sethalt",
-    // HIP prepares the global wave sync before a cooperative launch; what would wait for it (ds_gws_barrier) is unknown.
-    "ds_gws_init",
 ];
 
 /// The plan for a mnemonic; `None` for those that the emulator does not know.

@@ -3,10 +3,14 @@
 //! The program finds HotSwap's HSA library before the system's: by `LD_LIBRARY_PATH`, and by `LD_PRELOAD` where HIP's own
 //! library names the directory of another one. It replaces this process, so its exit code and output are its own.
 
+mod direct;
+
+use crate::outcome::Outcome;
 use clap::Args;
+use direct::{DirectArguments, LaunchOptions};
 use hotswap_emulator::variables;
 use hotswap_report::{Diagnostic, codes};
-use hotswap_targets::{Family, TargetId};
+use hotswap_targets::{IsaFamily, TargetId};
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
@@ -17,7 +21,7 @@ use std::process::Command;
 const LIBRARY: &str = "lib/hotswap/emulated/libhsa-runtime64.so.1";
 
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct RunArguments {
     /// The GPUs that the program sees, as target IDs; several with commas, or by repeating the option
     #[arg(long, required = true, value_name = "GPU", value_delimiter = ',')]
     gpu: Vec<TargetId>,
@@ -36,13 +40,28 @@ pub(crate) struct Arguments {
     /// Threads that execute one kernel [default: the machine's processors]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     threads: Option<u64>,
+    #[command(flatten)]
+    direct: DirectArguments,
     /// The program and its arguments
-    #[arg(required = true, last = true, value_name = "PROGRAM")]
+    #[arg(required_unless_present = "kernel", last = true, value_name = "PROGRAM")]
     command: Vec<OsString>,
 }
 
+/// Starts a kernel, or replaces this process by a program.
+pub(crate) fn run(arguments: &RunArguments) -> Result<Outcome, Diagnostic> {
+    let RunArguments { gpu, counters, late, budget, threads, .. } = arguments;
+    match (gpu.as_slice(), &arguments.direct.kernel) {
+        (_, None) => Err(start(arguments)),
+        ([gpu], Some(_)) => {
+            let options = LaunchOptions { gpu, counters: *counters, late: *late, budget: *budget, threads: *threads };
+            direct::run(&arguments.direct, &options)
+        }
+        (_, Some(_)) => Err(Diagnostic::error(codes::USAGE, "a kernel is started on one GPU")),
+    }
+}
+
 /// Replaces this process by the program; returns only on failure, with the reason.
-pub(crate) fn run(arguments: &Arguments) -> Diagnostic {
+fn start(arguments: &RunArguments) -> Diagnostic {
     let library = match library() {
         Ok(library) => library,
         Err(error) => return error,
@@ -83,7 +102,7 @@ fn before(variable: &str, item: &OsStr) -> OsString {
 }
 
 /// The variables that the library reads.
-fn settings(arguments: &Arguments) -> Vec<(&'static str, String)> {
+fn settings(arguments: &RunArguments) -> Vec<(&'static str, String)> {
     let gpus: Vec<String> = arguments.gpu.iter().map(ToString::to_string).collect();
     let flag = |is_set: bool| if is_set { "1".to_owned() } else { String::new() };
     let number = |number: Option<u64>| number.map_or_else(String::new, |number| number.to_string());
@@ -111,8 +130,8 @@ fn refusal(target: &TargetId) -> Option<Diagnostic> {
 
 /// GPUs that HIP 7.2 does not know.
 fn unknown_to_hip(target: &TargetId) -> Option<Diagnostic> {
-    let is_known = (Family::Vega..=Family::Rdna4).contains(&target.processor.family)
-        && target.processor.family != Family::Gfx117
+    let is_known = (IsaFamily::Vega..=IsaFamily::Rdna4).contains(&target.processor.family)
+        && target.processor.family != IsaFamily::Gfx117
         && target.processor.name != "gfx1154";
     let fact = format!("HIP 7.2 does not know {target}: with it, the program finds no GPU");
     (!is_known).then(|| Diagnostic::warning(codes::UNKNOWN_TO_HIP, fact))
