@@ -3,6 +3,8 @@
 //! Invariants: an entry is made from the bytes that are in memory when it is first executed, and forgotten when the
 //! memory says that code changed.
 
+use crate::device::PlantedFault;
+use crate::execute;
 use crate::fault::FaultKind;
 use crate::memory::DeviceMemory;
 use crate::micro::{MicroOp, StepFault};
@@ -32,11 +34,12 @@ pub(crate) struct CodeCache {
     numbers: HashMap<(u64, u8), usize>,
     version: u64,
     isa: Isa,
+    planted: Option<PlantedFault>,
 }
 
 impl CodeCache {
-    pub(crate) fn new(isa: Isa) -> Self {
-        Self { pages: Vec::new(), numbers: HashMap::default(), version: 0, isa }
+    pub(crate) fn new(isa: Isa, planted: Option<PlantedFault>) -> Self {
+        Self { pages: Vec::new(), numbers: HashMap::default(), version: 0, isa, planted }
     }
 
     /// Forgets everything if code may have changed.
@@ -89,9 +92,20 @@ impl CodeCache {
         let inst = self.isa.decode(&bytes[..have]).map_err(illegal)?;
         let page = &mut self.pages[page];
         let op = translate::translate(inst, self.isa, page.banks);
+        let op = with_fault(op, self.planted.as_ref());
         page.ops[(pc & (PAGE - 1)) as usize / 4] = Some(Box::new(op));
         Ok(())
     }
+}
+
+/// The instruction with the fault that a test planted.
+fn with_fault(mut op: MicroOp, planted: Option<&PlantedFault>) -> MicroOp {
+    match planted {
+        Some(PlantedFault::Skipped(name)) if *name == op.inst.mnemonic() => op.handler = execute::nothing,
+        Some(PlantedFault::Exchanged(name)) if *name == op.inst.mnemonic() => op.sources.swap(0, 1),
+        _ => {}
+    }
+    op
 }
 
 /// Reads up to the longest instruction; returns the bytes that are there.

@@ -26,9 +26,20 @@ pub struct EmulatedDevice {
     pub counters: bool,
     /// Set to end dispatches that run, with [`FaultKind::Stopped`](crate::FaultKind::Stopped).
     pub stop: AtomicBool,
+    /// A fault planted by a test that asks whether it is seen.
+    pub planted: Option<PlantedFault>,
     /// The barrier of all waves of a cooperative launch (GWS); it outlives dispatches.
     pub(crate) global_barrier: Mutex<GlobalBarrier>,
     target: &'static Target,
+}
+
+/// An instruction that is executed wrongly on purpose: for tests that ask whether they would see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PlantedFault {
+    /// Instructions with this mnemonic do nothing.
+    Skipped(String),
+    /// The first two sources of instructions with this mnemonic are exchanged.
+    Exchanged(String),
 }
 
 /// A barrier of all waves of a dispatch.
@@ -90,6 +101,7 @@ impl EmulatedDevice {
             late_completion: false,
             counters: false,
             stop: AtomicBool::new(false),
+            planted: None,
             global_barrier: Mutex::default(),
             target,
         })

@@ -26,7 +26,7 @@ pub mod variables;
 mod wave;
 mod wave_launch;
 
-pub use device::{EmulatedDevice, PRIVATE_APERTURE, SHARED_APERTURE, UnknownDevice};
+pub use device::{EmulatedDevice, PRIVATE_APERTURE, PlantedFault, SHARED_APERTURE, UnknownDevice};
 pub use direct::{DirectLaunch, LaunchError, launch, read_back};
 pub use dispatch::{AqlDispatch, DispatchCounts, KernelDispatch};
 pub use fault::{ExecutionFault, FaultKind, FaultPlace};

@@ -130,7 +130,7 @@ enum TurnEnd {
 
 impl<'a> Worker<'a> {
     fn new(shared: &'a SharedState<'a>) -> Self {
-        let code = CodeCache::new(shared.template.isa);
+        let code = CodeCache::new(shared.template.isa, shared.device.planted.clone());
         Self { shared, code, groups: Vec::new(), counts: DispatchCounts::default(), by_entry: BTreeMap::new() }
     }
 

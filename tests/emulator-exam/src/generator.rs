@@ -61,8 +61,9 @@ impl Program {
             6 => format!("({left} << ({right} & 31))"),
             7 => format!("({left} >> ({right} & 31))"),
             8 => format!("(u32)((i32){left} >> ({right} & 31))"),
-            9 => format!("({left} / ({right} | 1))"),
-            10 => format!("({left} % ({right} | 1))"),
+            // Clang 22 divides a sign-extended byte as if it were an unsigned number of 24 bits: never one as it is.
+            9 => format!("(({left} ^ u) / ({right} | 1))"),
+            10 => format!("(({left} ^ u) % ({right} | 1))"),
             11 => format!("({left} < {right} ? {left} : {right})"),
             12 => format!("((i32){left} > (i32){right} ? {left} : {right})"),
             13 => format!("(u32)(i32)(i8)({left} + {right})"),
