@@ -5,7 +5,9 @@
 //! Absent on purpose: the HIP runtime.
 
 mod generator;
+mod single;
 mod twin;
 
 pub use generator::generated_source;
+pub use single::{LaneInputs, SingleCase, differing};
 pub use twin::{TwinCase, TwinFailure, TwinRun, random_words};
