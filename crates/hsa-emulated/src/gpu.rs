@@ -3,10 +3,11 @@
 //! Invariant: each attribute has the type of HSA's headers; a caller has no room for more.
 
 use crate::abi::AgentHandle;
+use crate::agent_handles::{HOST, agent_of, isa_of};
+use crate::clock::{TICKS_PER_SECOND, ticks};
 use crate::executor::DeviceExecutor;
 use crate::product::{ProductRow, cache_line, driver_family, product, reported_wave};
 use crate::settings::EmulationSettings;
-use crate::system::{HOST, TICKS_PER_SECOND, agent_of, isa_of, ticks};
 use hotswap_targets::TargetId;
 use std::sync::atomic::{AtomicU64, Ordering};
 

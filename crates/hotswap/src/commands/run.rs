@@ -6,7 +6,7 @@
 use clap::Args;
 use hotswap_emulator::variables;
 use hotswap_report::{Diagnostic, codes};
-use hotswap_targets::{Family, TargetId};
+use hotswap_targets::{IsaFamily, TargetId};
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
@@ -111,8 +111,8 @@ fn refusal(target: &TargetId) -> Option<Diagnostic> {
 
 /// GPUs that HIP 7.2 does not know.
 fn unknown_to_hip(target: &TargetId) -> Option<Diagnostic> {
-    let is_known = (Family::Vega..=Family::Rdna4).contains(&target.processor.family)
-        && target.processor.family != Family::Gfx117
+    let is_known = (IsaFamily::Vega..=IsaFamily::Rdna4).contains(&target.processor.family)
+        && target.processor.family != IsaFamily::Gfx117
         && target.processor.name != "gfx1154";
     let fact = format!("HIP 7.2 does not know {target}: with it, the program finds no GPU");
     (!is_known).then(|| Diagnostic::warning(codes::UNKNOWN_TO_HIP, fact))
