@@ -4,11 +4,12 @@
 #![allow(unsafe_code)] // the functions of HSA's interface
 
 use crate::abi::{AgentHandle, CacheHandle, GridExtent, IsaHandle, Visitor, WavefrontHandle};
-use crate::boundary::{hsa_api, put, put_as, put_bytes, text};
+use crate::agent_handles::{HOST, isa_of};
+use crate::boundary::{hsa_api, put, put_as, put_bytes, text, visit_all};
+use crate::devices::{check_agent, gpu_of, gpu_of_isa, system};
 use crate::gpu::{EmulatedGpu, MAX_GROUP, host_attribute};
 use crate::product::reported_wave;
 use crate::status::HsaStatus;
-use crate::system::{HOST, check_agent, gpu_of, gpu_of_isa, isa_of, system, visit_all};
 use hotswap_targets::WaveSizes;
 use std::ffi::{c_char, c_void};
 

@@ -6,16 +6,28 @@
 
 use crate::message::report;
 use crate::status::HsaStatus;
-use crate::system;
+use crate::users;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The result of a function of the interface.
 pub(crate) type Answer = Result<(), HsaStatus>;
 
+impl HsaStatus {
+    /// The result of a function that was called by another one.
+    pub(crate) fn answer(self) -> Answer {
+        if self == Self::SUCCESS { Ok(()) } else { Err(self) }
+    }
+}
+
+/// Visits handles until a callback returns another status than success, which is the result.
+pub(crate) fn visit_all<H>(handles: impl IntoIterator<Item = H>, mut visit: impl FnMut(H) -> HsaStatus) -> Answer {
+    handles.into_iter().try_for_each(|handle| visit(handle).answer())
+}
+
 /// Runs a function's body.
 pub(crate) fn guarded(name: &'static str, body: impl FnOnce() -> Answer) -> HsaStatus {
-    if !system::is_initialised() {
+    if !users::is_initialised() {
         return HsaStatus::NOT_INITIALIZED;
     }
     unguarded(name, body)

@@ -6,11 +6,12 @@
 
 use crate::abi::{AgentHandle, GridExtent, PitchedPointer, SignalHandle};
 use crate::boundary::{hsa_api, list, not_null, put};
+use crate::clock::ticks;
+use crate::devices::check_agent;
 use crate::faults::report_copy_fault;
 use crate::memory::allocations::is_accessible;
 use crate::signals::{EmulatedSignal, complete, wait_a_moment, wake_all};
 use crate::status::HsaStatus;
-use crate::system::{check_agent, ticks};
 use std::collections::VecDeque;
 use std::ffi::c_void;
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};

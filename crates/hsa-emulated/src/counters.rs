@@ -5,15 +5,15 @@
 #![allow(unsafe_code)] // the entry of the destructor
 
 use crate::abi::AgentHandle;
+use crate::devices::{gpu_of, system};
 use crate::loader::LoadedKernel;
-use crate::system::{gpu_of, system};
 use hotswap_emulator::DispatchCounts;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::sync::{Mutex, PoisonError};
 
-/// What the dispatches of one kernel on one GPU executed.
+/// Counts of the dispatches of one kernel on one GPU.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct KernelCounts {
     dispatches: u64,

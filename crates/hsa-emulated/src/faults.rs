@@ -8,11 +8,12 @@
 //! | trap, exhausted budget, deadlock, and the rest | the queue's callback: exception |
 
 use crate::abi::{AgentHandle, MemoryFaultEvent};
+use crate::devices::gpu_of;
+use crate::events::raise;
+use crate::executor::MEMORY;
 use crate::loader::LoadedKernel;
 use crate::message::report;
-use crate::queue::EmulatedQueue;
 use crate::status::HsaStatus;
-use crate::system::{gpu_of, raise};
 use hotswap_emulator::{DeviceMemory, ExecutionFault, FaultKind};
 use hotswap_isa::{Isa, Target};
 use std::process::abort;
@@ -47,7 +48,7 @@ fn instruction(agent: AgentHandle, pc: u64) -> Option<String> {
     let mut bytes = [0; LONGEST];
     // The code may end within the longest instruction.
     let length = (1..=LONGEST / 4).rev().map(|words| words * 4);
-    let length = length.into_iter().find(|size| crate::executor::MEMORY.read(pc, &mut bytes[..*size]).is_ok())?;
+    let length = length.into_iter().find(|size| MEMORY.read(pc, &mut bytes[..*size]).is_ok())?;
     let text = isa.decode(&bytes[..length]).ok()?.text(isa).to_string();
     Some(text.split_whitespace().collect::<Vec<_>>().join(" "))
 }
@@ -61,16 +62,17 @@ fn line(agent: AgentHandle, kernel: Option<&LoadedKernel>, fault: &ExecutionFaul
     format!("kernel {name} on {}: {fault}{place}{instruction}", gpu_name(agent))
 }
 
-/// Reports the fault of a dispatch, and ends its queue.
-pub(crate) fn report_fault(queue: &EmulatedQueue, kernel: Option<&LoadedKernel>, fault: &ExecutionFault) {
-    report(&line(queue.agent, kernel, fault));
-    match (status(&fault.kind), &fault.kind) {
-        (None, FaultKind::Memory(access)) => {
-            queue.stop();
-            memory_fault(queue.agent, access.address);
-        }
-        (status, _) => queue.fail(status.unwrap_or(HsaStatus::ERROR)),
+/// Reports the fault of a dispatch. The status is for the queue's callback; `None`: the program was told of a memory fault.
+pub(crate) fn report_fault(
+    agent: AgentHandle,
+    kernel: Option<&LoadedKernel>,
+    fault: &ExecutionFault,
+) -> Option<HsaStatus> {
+    report(&line(agent, kernel, fault));
+    if let FaultKind::Memory(access) = &fault.kind {
+        memory_fault(agent, access.address);
     }
+    status(&fault.kind)
 }
 
 /// Reports a copy of memory that the GPU does not see.

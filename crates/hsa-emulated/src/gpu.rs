@@ -3,10 +3,11 @@
 //! Invariant: each attribute has the type of HSA's headers; a caller has no room for more.
 
 use crate::abi::AgentHandle;
+use crate::agent_handles::{HOST, agent_of, isa_of};
+use crate::clock::{TICKS_PER_SECOND, ticks};
 use crate::executor::DeviceExecutor;
 use crate::product::{ProductRow, cache_line, driver_family, product, reported_wave};
 use crate::settings::EmulationSettings;
-use crate::system::{HOST, TICKS_PER_SECOND, agent_of, isa_of, ticks};
 use hotswap_targets::TargetId;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -203,4 +204,64 @@ pub(crate) fn host_attribute(attribute: u32) -> Option<AttributeValue> {
         0xa116 | 0xa117 => U64(0),
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Attributes with the size that HSA's headers give them, of those that are no 32-bit numbers.
+    const SIZES: &[(u32, usize)] = &[
+        (0, 64),
+        (1, 64),
+        (7, 6),
+        (9, 12),
+        (18, 16),
+        (19, 8),
+        (20, 128),
+        (21, 2),
+        (22, 2),
+        (24, 1),
+        (0xa009, 64),
+        (0xa00e, 16),
+        (0xa010, 1),
+        (0xa011, 21),
+        (0xa013, 1),
+        (0xa015, 8),
+        (0xa016, 8),
+        (0xa113, 8),
+        (0xa114, 8),
+        (0xa115, 8),
+        (0xa116, 8),
+        (0xa117, 8),
+        (0xa118, 32),
+    ];
+
+    fn gpu(target: &str) -> EmulatedGpu {
+        EmulatedGpu::new(0, target.parse().unwrap(), &EmulationSettings::default()).unwrap()
+    }
+
+    #[test]
+    fn each_attribute_has_the_size_of_its_type() {
+        let gpu = gpu("gfx1031");
+        for attribute in (0..=24).chain(0xa000..=0xa016).chain(0xa107..=0xa10b).chain(0xa110..=0xa118) {
+            let size = SIZES.iter().find(|(known, _)| *known == attribute).map_or(4, |(_, size)| *size);
+            let found = gpu.attribute(attribute).map(|value| value.bytes().len());
+            assert_eq!(found, Some(size), "0x{attribute:x}");
+            if let Some(host) = host_attribute(attribute) {
+                assert_eq!(host.bytes().len(), size, "0x{attribute:x} of the host");
+            }
+        }
+        assert_eq!(gpu.attribute(0x7777), None);
+    }
+
+    #[test]
+    fn a_gpu_is_what_its_target_and_product_say() {
+        let gpu = gpu("gfx90a:sramecc+:xnack-");
+        assert_eq!(gpu.isa_name(), "amdgcn-amd-amdhsa--gfx90a:sramecc+:xnack-");
+        assert_eq!(gpu.attribute(6), Some(AttributeValue::U32(64)));
+        assert_eq!(gpu.attribute(0xa002), Some(AttributeValue::U32(104)));
+        assert_eq!((gpu.lds(), gpu.memory), (65536, 64 << 30));
+        assert!(EmulatedGpu::new(0, "gfx803".parse().unwrap(), &EmulationSettings::default()).is_err());
+    }
 }

@@ -6,15 +6,15 @@
 //! | module | content |
 //! | --- | --- |
 //! | `settings` | the environment |
-//! | `system`, `agents`, `gpu`, `product` | agents and their properties |
+//! | `devices`, `gpu`, `product`, `system`, `agents` | agents and their properties |
 //! | `memory` | pools, pointers, locked and virtual memory |
 //! | `signals`, `handlers` | signals, waits, handlers |
-//! | `queue`, `packets` | queues and their packets |
+//! | `queue`, `queue_functions`, `doorbell`, `packets`, `packet_format` | queues and their packets |
 //! | `copies` | copies of memory |
 //! | `loader` | code objects |
-//! | `executor`, `faults`, `counters` | kernels: the emulator, what went wrong, what was executed |
+//! | `executor`, `faults`, `events`, `counters` | kernels: the emulator, faults, counts |
 //! | `refused` | functions that are not supported |
-//! | `abi`, `status`, `boundary`, `handles`, `message` | the interface to C |
+//! | `abi`, `status`, `boundary`, `users`, `handles`, `agent_handles`, `clock`, `message` | the interface to C |
 //!
 //! Invariants: every symbol of the real library is defined, with its version. No panic and no wrong handle ends the program;
 //! every status is HSA's. What a kernel does is the emulator's: nothing is recognised by name, HIP's own kernels included.
@@ -25,10 +25,15 @@
 #![cfg(target_os = "linux")]
 
 mod abi;
+mod agent_handles;
 mod agents;
 mod boundary;
+mod clock;
 mod copies;
 mod counters;
+mod devices;
+mod doorbell;
+mod events;
 mod executor;
 mod faults;
 mod gpu;
@@ -37,14 +42,17 @@ mod handles;
 mod loader;
 mod memory;
 mod message;
+mod packet_format;
 mod packets;
 mod product;
 mod queue;
+mod queue_functions;
 mod refused;
 mod settings;
 mod signals;
 mod status;
 mod system;
+mod users;
 
 pub use product::{PRODUCTS, ProductRow};
 pub use settings::EmulationSettings;

@@ -5,7 +5,7 @@
 //! | `mapping` | pages of the system |
 //! | `allocations` | which addresses belong to which allocation; what kernels may access |
 //! | `pools` | the pools of agents, allocation |
-//! | `pointers` | what a pointer points to; locked memory of the host; SVM attributes |
+//! | `pointers` | allocations of pointers; locked memory of the host; SVM attributes |
 //! | `virtual_memory` | reserved addresses and the memory that is mapped there |
 
 pub(crate) mod allocations;

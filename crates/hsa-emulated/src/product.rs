@@ -4,7 +4,7 @@
 //! pages and white papers, and the kernel driver's tables of device IDs and caches. What a processor fixes (LDS, waves, lines
 //! of caches) is in `hotswap-targets`.
 
-use hotswap_targets::{Family, Processor, WaveSizes};
+use hotswap_targets::{IsaFamily, Processor, WaveSizes};
 
 /// A GPU as it is sold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,17 +95,17 @@ pub(crate) fn reported_wave(processor: &Processor) -> u32 {
 /// The number by which the kernel driver knows the family.
 pub(crate) fn driver_family(processor: &Processor) -> u32 {
     match processor.family {
-        Family::Vega | Family::Cdna1 | Family::Cdna2 | Family::Cdna3 | Family::Cdna4 => 141,
-        Family::Rdna1 | Family::Rdna2 => 143,
-        Family::Rdna3 => 145,
-        Family::Rdna35 => 150,
+        IsaFamily::Vega | IsaFamily::Cdna1 | IsaFamily::Cdna2 | IsaFamily::Cdna3 | IsaFamily::Cdna4 => 141,
+        IsaFamily::Rdna1 | IsaFamily::Rdna2 => 143,
+        IsaFamily::Rdna3 => 145,
+        IsaFamily::Rdna35 => 150,
         _ => 152,
     }
 }
 
 /// Bytes of a line of the cache that all compute units share.
 pub(crate) fn cache_line(processor: &Processor) -> u32 {
-    if processor.family < Family::Cdna2 { 64 } else { 128 }
+    if processor.family < IsaFamily::Cdna2 { 64 } else { 128 }
 }
 
 #[cfg(test)]
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn every_gpu_of_hip_has_a_row() {
-        let known = |processor: &&Processor| (Family::Vega..=Family::Rdna4).contains(&processor.family);
+        let known = |processor: &&Processor| (IsaFamily::Vega..=IsaFamily::Rdna4).contains(&processor.family);
         let missing: Vec<&str> = PROCESSORS
             .iter()
             .filter(|processor| known(processor) && !processor.is_generic() && !processor.withdrawn)

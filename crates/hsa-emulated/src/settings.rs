@@ -1,4 +1,4 @@
-//! What the environment asks for.
+//! The settings, which the environment states.
 //!
 //! | variable | meaning |
 //! | --- | --- |

@@ -8,12 +8,12 @@
 
 use crate::abi::{AgentHandle, SIGNAL_KIND_USER, SignalGroupHandle, SignalHandle, SignalRecord, TimeSpan};
 use crate::boundary::{hsa_api, list, not_null, or_after_panic, put};
+use crate::clock::ticks;
+use crate::doorbell;
 use crate::handles::HandleTable;
 use crate::memory::allocations::add_pages;
 use crate::memory::mapping::PageMapping;
-use crate::queue;
 use crate::status::HsaStatus;
-use crate::system::ticks;
 use std::collections::VecDeque;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
@@ -243,7 +243,7 @@ fn change(handle: SignalHandle, change: impl Fn(i64) -> i64) -> i64 {
     if signal.kind() == SIGNAL_KIND_USER {
         wake_all()
     } else {
-        queue::ring(signal.handle())
+        doorbell::ring(signal.handle())
     }
     old.unwrap_or_default()
 }

@@ -1,125 +1,14 @@
-//! The system: who uses it, what it consists of, its properties and extensions.
-//!
-//! Invariants: the environment is read once in a process, by the first `hsa_init`. Users are counted, because the profile
-//! drain initialises HSA beside HIP.
+//! The system as functions of HSA: its users, properties and extensions.
 #![allow(unsafe_code)] // the functions of HSA's interface
 
-use crate::abi::{AgentHandle, EventHandler, IsaHandle, MemoryFaultEvent};
-use crate::boundary::{hsa_api, not_null, put, put_as, put_bytes, record_panics};
-use crate::gpu::EmulatedGpu;
+use crate::abi::{AgentHandle, Visitor};
+use crate::boundary::{hsa_api, not_null, put, put_as, put_bytes, visit_all};
+use crate::clock::{TICKS_PER_SECOND, ticks};
+use crate::devices::{check_agent, prepare, system};
 use crate::loader;
-use crate::message::report;
-use crate::settings::EmulationSettings;
 use crate::status::HsaStatus;
+use crate::users;
 use std::ffi::{c_char, c_void};
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
-use std::time::Instant;
-
-/// The host's agent.
-pub(crate) const HOST: AgentHandle = AgentHandle(0x100);
-/// The first GPU; the others follow.
-const FIRST_GPU: u64 = 0x1000;
-/// The ISA of the first GPU.
-const FIRST_ISA: u64 = 0x2000;
-
-/// What the environment asked for.
-pub(crate) struct EmulatedSystem {
-    pub(crate) settings: EmulationSettings,
-    pub(crate) gpus: Vec<EmulatedGpu>,
-}
-
-static SYSTEM: OnceLock<Option<EmulatedSystem>> = OnceLock::new();
-static USERS: AtomicU32 = AtomicU32::new(0);
-
-/// Whether `hsa_init` was called more often than `hsa_shut_down`.
-pub(crate) fn is_initialised() -> bool {
-    USERS.load(Ordering::Acquire) > 0
-}
-
-/// The system, after the first successful `hsa_init`.
-pub(crate) fn system() -> Result<&'static EmulatedSystem, HsaStatus> {
-    SYSTEM.get().and_then(Option::as_ref).ok_or(HsaStatus::NOT_INITIALIZED)
-}
-
-impl EmulatedSystem {
-    fn new(settings: EmulationSettings) -> Result<Self, String> {
-        let gpus = settings.targets.iter().enumerate();
-        let gpus =
-            gpus.map(|(number, target)| EmulatedGpu::new(number, *target, &settings)).collect::<Result<_, _>>()?;
-        Ok(Self { settings, gpus })
-    }
-
-    /// The agents: the host, then each GPU.
-    fn agents(&self) -> impl Iterator<Item = AgentHandle> + use<> {
-        let count = self.gpus.len() as u64;
-        std::iter::once(HOST).chain((0..count).map(|number| AgentHandle(FIRST_GPU + number)))
-    }
-}
-
-/// The GPU of an agent.
-pub(crate) fn gpu_of(agent: AgentHandle) -> Result<&'static EmulatedGpu, HsaStatus> {
-    numbered(agent.0, FIRST_GPU).ok_or(HsaStatus::INVALID_AGENT)
-}
-
-/// The GPU of an ISA.
-pub(crate) fn gpu_of_isa(isa: IsaHandle) -> Result<&'static EmulatedGpu, HsaStatus> {
-    numbered(isa.0, FIRST_ISA).ok_or(HsaStatus::INVALID_ISA)
-}
-
-fn numbered(handle: u64, first: u64) -> Option<&'static EmulatedGpu> {
-    system().ok()?.gpus.get(usize::try_from(handle.checked_sub(first)?).ok()?)
-}
-
-/// The agent of a GPU.
-pub(crate) fn agent_of(number: usize) -> AgentHandle {
-    AgentHandle(FIRST_GPU + number as u64)
-}
-
-/// The ISA of a GPU.
-pub(crate) fn isa_of(number: usize) -> IsaHandle {
-    IsaHandle(FIRST_ISA + number as u64)
-}
-
-/// Whether it is the host or a GPU.
-pub(crate) fn check_agent(agent: AgentHandle) -> Result<(), HsaStatus> {
-    if agent == HOST { Ok(()) } else { gpu_of(agent).map(drop) }
-}
-
-/// Ticks of the system clock in a second.
-pub(crate) const TICKS_PER_SECOND: u64 = 100_000_000;
-
-/// The system clock. It starts at one, because HIP takes a time of zero for one that was not taken.
-pub(crate) fn ticks() -> u64 {
-    static START: OnceLock<Instant> = OnceLock::new();
-    let elapsed = START.get_or_init(Instant::now).elapsed();
-    1 + u64::try_from(elapsed.as_nanos() / 10).unwrap_or(u64::MAX - 1)
-}
-
-/// The handlers of memory faults, with their data.
-static EVENT_HANDLERS: Mutex<Vec<(EventHandler, usize)>> = Mutex::new(Vec::new());
-
-/// Calls the handlers; whether one of them has taken the event over.
-pub(crate) fn raise(event: &MemoryFaultEvent) -> bool {
-    // Handlers may call functions of HSA, so no lock is held.
-    let handlers = EVENT_HANDLERS.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let call = |(handler, data): &(EventHandler, usize)| {
-        // SAFETY: a handler that the program registered, with its own data.
-        unsafe { handler(event, *data as *mut c_void) == HsaStatus::SUCCESS }
-    };
-    // Every handler sees the event.
-    handlers.iter().filter(|handler| call(handler)).count() > 0
-}
-
-/// Reads the environment, once.
-fn prepare() -> Option<&'static EmulatedSystem> {
-    let system = SYSTEM.get_or_init(|| {
-        record_panics();
-        let made = EmulationSettings::from_environment().and_then(EmulatedSystem::new);
-        made.map_err(|error| report(&error)).ok()
-    });
-    system.as_ref()
-}
 
 /// An extension of HSA.
 const EXTENSION_LOADER: u16 = 0x201;
@@ -152,14 +41,12 @@ hsa_api! {
     fn hsa_init() {
         // The real library finds no GPU either where this one has none to offer.
         prepare().ok_or(HsaStatus::OUT_OF_RESOURCES)?;
-        let more = USERS.fetch_update(Ordering::AcqRel, Ordering::Acquire, |users| users.checked_add(1));
-        more.map(drop).map_err(|_| HsaStatus::REFCOUNT_OVERFLOW)
+        users::add()
     }
 
     #[any_time]
     fn hsa_shut_down() {
-        let fewer = USERS.fetch_update(Ordering::AcqRel, Ordering::Acquire, |users| users.checked_sub(1));
-        fewer.map(drop).map_err(|_| HsaStatus::NOT_INITIALIZED)
+        users::remove()
     }
 
     #[any_time]
@@ -188,15 +75,9 @@ hsa_api! {
         }
     }
 
-    fn hsa_iterate_agents(visit: Option<crate::abi::Visitor<AgentHandle>>, data: *mut c_void) {
+    fn hsa_iterate_agents(visit: Option<Visitor<AgentHandle>>, data: *mut c_void) {
         let visit = visit.ok_or(HsaStatus::INVALID_ARGUMENT)?;
         visit_all(system()?.agents(), |agent| visit(agent, data))
-    }
-
-    fn hsa_amd_register_system_event_handler(handler: Option<EventHandler>, data: *mut c_void) {
-        let handler = handler.ok_or(HsaStatus::INVALID_ARGUMENT)?;
-        EVENT_HANDLERS.lock().unwrap_or_else(PoisonError::into_inner).push((handler, data as usize));
-        Ok(())
     }
 
     fn hsa_extension_get_name(extension: u16, name: *mut *const c_char) {
@@ -250,19 +131,4 @@ hsa_api! {
     fn hsa_amd_enable_logging(_flags: *mut u8, _file: *mut c_void) {
         Ok(())
     }
-}
-
-impl HsaStatus {
-    /// The result of a function that was called by another one.
-    pub(crate) fn answer(self) -> Result<(), Self> {
-        if self == Self::SUCCESS { Ok(()) } else { Err(self) }
-    }
-}
-
-/// Visits handles until a callback returns another status than success, which is the result.
-pub(crate) fn visit_all<H>(
-    handles: impl IntoIterator<Item = H>,
-    mut visit: impl FnMut(H) -> HsaStatus,
-) -> Result<(), HsaStatus> {
-    handles.into_iter().try_for_each(|handle| visit(handle).answer())
 }

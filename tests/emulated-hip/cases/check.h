@@ -2,6 +2,7 @@
 #ifndef CHECK_H
 #define CHECK_H
 #include <cstdio>
+#include <cstdlib>
 #include <hip/hip_runtime.h>
 
 static int wrong;
@@ -15,6 +16,6 @@ static inline void judge(bool is_right, const char *text, const char *why) {
 #define DONE(expression)                                                                                                \
   do {                                                                                                                 \
     hipError_t status = (expression);                                                                                  \
-    if (status != hipSuccess) judge(false, #expression, hipGetErrorString(status));                                    \
+    if (status != hipSuccess) judge(false, #expression, hipGetErrorString(status)), exit(wrong);                       \
   } while (0)
 #endif

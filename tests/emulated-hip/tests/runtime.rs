@@ -18,8 +18,10 @@ fn bench(test: &str) -> Option<EmulationBench> {
 #[test]
 fn every_part_of_the_runtime_gives_right_results() {
     let Some(bench) = bench("the runtime on emulated GPUs") else { return };
-    bench.compile("runtime", RUNTIME, &["gfx1030", "gfx1100"], "");
-    for gpu in ["gfx1030", "gfx1100"] {
+    // One of each family: waves of 32 and of 64 lanes, four encodings.
+    const GPUS: [&str; 4] = ["gfx900", "gfx1030", "gfx1100", "gfx1201"];
+    bench.compile("runtime", RUNTIME, &GPUS, "");
+    for gpu in GPUS {
         let run = bench.run(gpu, "", "./runtime");
         let checks = run.passed().lines().filter(|line| line.starts_with("right ")).count();
         say(&format!("runtime on {gpu}: {checks} checks, {:.2} s", run.time.as_secs_f64()));

@@ -5,9 +5,9 @@
 use super::object_image::{ImageSymbol, LoadRefusal, ObjectImage};
 use super::placement::PlacedImage;
 use crate::abi::AgentHandle;
+use crate::devices::gpu_of;
 use crate::handles::HandleTable;
 use crate::status::HsaStatus;
-use crate::system::gpu_of;
 use hotswap_targets::TargetId;
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, RwLock};

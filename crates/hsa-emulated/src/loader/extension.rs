@@ -4,9 +4,8 @@
 use super::executable::{EXECUTABLES, LoadedObject, OBJECTS, READERS, object_at};
 use super::functions::read_file;
 use crate::abi::{ExecutableHandle, LoadedObjectHandle, ReaderHandle, SegmentDescriptor};
-use crate::boundary::{Answer, guarded, not_null, put, put_as, put_bytes};
+use crate::boundary::{Answer, guarded, not_null, put, put_as, put_bytes, visit_all};
 use crate::status::HsaStatus;
-use crate::system::visit_all;
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 

@@ -4,10 +4,10 @@
 use super::executable::{CodeReader, DeviceExecutable, EXECUTABLES, ExecutableSymbol, READERS, SYMBOLS};
 use super::object_image::LoadRefusal;
 use crate::abi::{AgentHandle, ExecutableHandle, LoadedObjectHandle, ReaderHandle, SymbolHandle};
-use crate::boundary::{Answer, hsa_api, not_null, put, put_as, put_bytes, text};
+use crate::boundary::{Answer, hsa_api, not_null, put, put_as, put_bytes, text, visit_all};
+use crate::devices::{check_agent, gpu_of};
 use crate::message::report;
 use crate::status::HsaStatus;
-use crate::system::{check_agent, gpu_of, visit_all};
 use std::ffi::{c_char, c_int, c_void};
 use std::fs::File;
 use std::mem::ManuallyDrop;

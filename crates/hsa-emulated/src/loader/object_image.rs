@@ -50,7 +50,7 @@ pub(crate) struct ImageSymbol {
     pub(crate) is_kernel: bool,
 }
 
-/// What a relocation refers to.
+/// The object of a relocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum RelocationSource {
     /// No symbol.

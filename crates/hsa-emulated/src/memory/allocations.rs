@@ -39,7 +39,7 @@ pub(crate) struct MemoryAllocation {
     pages: Option<PageMapping>,
 }
 
-/// What a pointer points to.
+/// The allocation of a pointer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct AllocationFacts {
     pub(crate) start: usize,

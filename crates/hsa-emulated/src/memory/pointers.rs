@@ -1,12 +1,13 @@
-//! What a pointer points to, memory of the host that is locked, and attributes of shared virtual memory.
+//! The allocations of pointers, memory of the host that is locked, and attributes of shared virtual memory.
 #![allow(unsafe_code)] // the functions of HSA's interface
 
 use super::allocations::{self, AllocationFacts, AllocationKind};
 use super::pools::{global_flags, host_pool};
 use crate::abi::{AgentHandle, FreeCallback, PointerInfo, PoolHandle, SvmAttribute};
+use crate::agent_handles::HOST;
 use crate::boundary::{hsa_api, list, not_null, put, put_bytes};
+use crate::devices::{check_agent, system};
 use crate::status::HsaStatus;
-use crate::system::{HOST, check_agent, system};
 use std::ffi::{c_int, c_void};
 use std::slice;
 

@@ -7,9 +7,10 @@
 use super::allocations::{self, AllocationKind, MemoryAllocation};
 use super::mapping::{PAGE, PageMapping};
 use crate::abi::{AgentHandle, COARSE_GRAINED, FINE_GRAINED, KERNARG_INIT, LinkInfo, PoolHandle, Visitor};
-use crate::boundary::{hsa_api, not_null, put, put_as};
+use crate::agent_handles::HOST;
+use crate::boundary::{hsa_api, list, not_null, put, put_as, visit_all};
+use crate::devices::{check_agent, gpu_of};
 use crate::status::HsaStatus;
-use crate::system::{HOST, check_agent, gpu_of, visit_all};
 use std::ffi::c_void;
 use std::sync::atomic::Ordering;
 
@@ -249,6 +250,6 @@ hsa_api! {
     fn hsa_amd_agents_allow_access(count: u32, agents: *const AgentHandle, _flags: *const u32, start: *const c_void) {
         // Every agent sees all memory. The arguments are checked as the real library does.
         not_null(start)?;
-        crate::boundary::list(agents, count)?.iter().try_for_each(|agent| check_agent(*agent))
+        list(agents, count)?.iter().try_for_each(|agent| check_agent(*agent))
     }
 }
