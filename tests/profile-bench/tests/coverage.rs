@@ -122,7 +122,7 @@ fn the_union_of_equal_texts_is_that_of_llvm_cov() {
 fn conditions_are_covered_by_vectors_of_several_targets() {
     let Some(bench) = Bench::new("coverage of conditions") else { return };
     for &version in &bench.work.versions {
-        run_with(&bench, version, "conditions.hip", "STANDIN_PATCH=__start___llvm_prf_bits+0/1=8");
+        run_with(&bench, version, "conditions.hip", "STANDIN_PATCH=__profbm__Z6decidei+0/1=2");
         let totals = joint_totals(&bench, version);
         let ours: Value = serde_json::from_str(&report(&bench, version, "--format json")).unwrap();
         same_figure(&ours["totals"], &totals, "mcdc", version);
