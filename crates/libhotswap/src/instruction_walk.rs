@@ -8,7 +8,7 @@ use crate::call_error::{CallError, CallStatus};
 use hotswap_code_object::{CodeMap, Kind};
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::effects::{Effect, Flow};
-use hotswap_isa::reg::Reg;
+use hotswap_isa::reg::{Reg, Special};
 use hotswap_isa::text::Options;
 use hotswap_isa::{Feature, Flag, Inst, Isa, Target, Undecoded, Wave};
 use hotswap_report::{Diagnostic, codes};
@@ -197,13 +197,23 @@ impl InstructionWalk<'_> {
         let resolved = self.banks.resolve(effect.reg, effect.role);
         self.view.flags |= if resolved.is_none() { flag::BANK_UNKNOWN } else { 0 };
         let reg = resolved.unwrap_or(effect.reg);
-        let mut name = String::new();
-        // A string takes everything.
-        let _ = reg.write(&mut name);
-        let register = NamedRegister { reg, name: self.view.push(&name) };
+        let register = NamedRegister { reg, name: self.view.push(&name(reg)) };
         let list = if effect.written { &mut self.view.writes } else { &mut self.view.reads };
         list.push(register);
     }
+}
+
+/// The name of a register, not of a source operand.
+fn name(reg: Reg) -> String {
+    let mut name = String::new();
+    match reg.as_special() {
+        Some(Special::Scc) => name.push_str("scc"),
+        Some(Special::Vccz) => name.push_str("vccz"),
+        Some(Special::Execz) => name.push_str("execz"),
+        // A string takes everything.
+        _ => drop(reg.write(&mut name)),
+    }
+    name
 }
 
 fn condition(conditional: bool) -> u32 {
