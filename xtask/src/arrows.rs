@@ -36,6 +36,9 @@ pub(crate) const ALLOWED: &[Row] = &[
     // Runs in the programs of users, and relabels what they load as the tools do.
     ("hotswap-names", &["hotswap-report", "hotswap-plan", "hotswap-targets", "hotswap-code-object", "hotswap-bundle",
                         "hotswap-compat", "hotswap-pipeline"]),
+    // The C interface: the same crates as the command.
+    ("hotswap-c", &["hotswap-report", "hotswap-files", "hotswap-targets", "hotswap-code-object", "hotswap-bundle",
+                    "hotswap-compat", "hotswap-pipeline", "hotswap-isa", "hotswap-adapt", "hotswap-device-symbols"]),
     // Rows' language, importer and generator: a build dependency of the tables, never in a program.
     ("hotswap-isa-meta", &[]),
     // Data only.

@@ -11,6 +11,7 @@ mod bench;
 mod bench_fat;
 mod bench_rewrite;
 mod built;
+mod c_library;
 mod console;
 mod corpus;
 mod demo;

@@ -20,7 +20,7 @@ pub enum CallStatus {
     CannotRead = 4,
     /// Damaged or unknown bytes.
     BadInput = 5,
-    /// What was asked for would not be correct.
+    /// The result would not be correct.
     Refused = 6,
     /// A callback asked to stop.
     Stopped = 7,

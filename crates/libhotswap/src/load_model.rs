@@ -157,7 +157,7 @@ impl LoadedCode {
     }
 }
 
-/// What a relocation refers to.
+/// The target of a relocation.
 struct Target {
     name: CString,
     /// `None` where no one has defined it.

@@ -238,7 +238,7 @@ fn the_loader_model_fills_every_word_and_defers_what_is_not_defined() {
     refused(&bench, &library, &dump);
 }
 
-/// What ROCr would load wrongly: packed relocations, undefined symbols with a type.
+/// Files that ROCr would load wrongly: packed relocations, undefined symbols with a type.
 fn refused(bench: &Workbench, library: &CLibrary, dump: &Path) {
     let lld = tool(23, "ld.lld");
     bench.write("lib.hip", b"extern \"C\" __attribute__((device)) int lib(int x) { return x * 3; }\n");

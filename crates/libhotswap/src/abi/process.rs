@@ -87,7 +87,7 @@ struct LoaderFunctions {
     get_info: unsafe extern "C" fn(HsaHandle, c_int, *mut c_void) -> c_int,
 }
 
-/// What is known about an object.
+/// The facts about an object.
 struct ObjectFacts {
     uri: CString,
     image: Option<Arc<DeviceImage>>,
