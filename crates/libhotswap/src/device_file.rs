@@ -4,12 +4,12 @@
 
 use crate::call_error::{CallError, c_string};
 use crate::device_image::{DeviceImage, ImageBytes};
+use crate::file_bytes::FileBytes;
 use hotswap_bundle::{Bytes, Contents, EntryId, Found, ImageKind, Kind};
 use hotswap_code_object::CodeObject;
-use hotswap_files::Input;
 use hotswap_report::Diagnostic;
 use std::ffi::CString;
-use std::ops::{Deref, Range};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -42,28 +42,10 @@ pub(crate) struct EntryRow {
     range: Option<Range<usize>>,
 }
 
-/// The bytes of a file.
-#[derive(Debug)]
-enum FileBytes {
-    Mapped(Input),
-    Owned(Vec<u8>),
-}
-
-impl Deref for FileBytes {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        match self {
-            Self::Mapped(input) => input,
-            Self::Owned(bytes) => bytes,
-        }
-    }
-}
-
 /// See the module.
 #[derive(Debug)]
 pub struct DeviceFile {
-    bytes: FileBytes,
+    bytes: Arc<FileBytes>,
     pub(crate) entries: Vec<EntryRow>,
     pub(crate) problems: Vec<CString>,
 }
@@ -100,17 +82,17 @@ impl DeviceFile {
         }
         let problems = problems.iter().map(|problem| c_string(problem.to_string())).collect();
         drop(found);
-        Ok(Self { bytes, entries, problems })
+        Ok(Self { bytes: Arc::new(bytes), entries, problems })
     }
 
     /// The image of an entry.
     ///
     /// # Errors
     /// `BadInput` where it is damaged, or no code object.
-    pub fn image(self: &Arc<Self>, entry: usize) -> Result<DeviceImage, CallError> {
+    pub fn image(&self, entry: usize) -> Result<DeviceImage, CallError> {
         let row = self.entry(entry)?;
         if let Some(range) = &row.range {
-            return DeviceImage::new(ImageBytes::Part(Arc::clone(self), range.clone()));
+            return DeviceImage::new(ImageBytes::Part(Arc::clone(&self.bytes), range.clone()));
         }
         let contents = hotswap_bundle::open(&self.bytes);
         let container = contents.found.get(row.container as usize);
@@ -125,10 +107,6 @@ impl DeviceFile {
     pub(crate) fn entry(&self, entry: usize) -> Result<&EntryRow, CallError> {
         let count = self.entries.len();
         self.entries.get(entry).ok_or_else(|| CallError::argument(format!("entry {entry} of {count}")))
-    }
-
-    pub(crate) fn part(&self, range: Range<usize>) -> &[u8] {
-        self.bytes.get(range).unwrap_or_default()
     }
 }
 

@@ -1,7 +1,7 @@
 //! A code object, and what is known about it. Everything beyond its bytes is computed when it is first asked for, once.
 
 use crate::call_error::{CallError, CallStatus};
-use crate::device_file::DeviceFile;
+use crate::file_bytes::FileBytes;
 use crate::function_index::FunctionIndex;
 use crate::instruction_walk::CodeSpans;
 use hotswap_code_object::{CodeObject, SourceLines, is_code_object};
@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 /// The bytes of an image: a part of a file that stays open, or its own.
 #[derive(Debug)]
 pub(crate) enum ImageBytes {
-    Part(Arc<DeviceFile>, Range<usize>),
+    Part(Arc<FileBytes>, Range<usize>),
     Owned(Vec<u8>),
 }
 
@@ -20,7 +20,7 @@ impl Deref for ImageBytes {
 
     fn deref(&self) -> &[u8] {
         match self {
-            Self::Part(file, range) => file.part(range.clone()),
+            Self::Part(file, range) => file.get(range.clone()).unwrap_or_default(),
             Self::Owned(bytes) => bytes,
         }
     }

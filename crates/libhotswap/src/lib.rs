@@ -23,6 +23,7 @@ mod call_error;
 mod choice;
 mod device_file;
 mod device_image;
+mod file_bytes;
 mod function_index;
 mod instruction_walk;
 mod load_model;

@@ -1,17 +1,15 @@
 //! Files, their entries, and the best one for an agent.
 
-use super::{SizedStruct, bytes, call, element, handle, put, put_handle, put_struct, release, retain, shared, text};
+use super::boundary::{
+    SizedStruct, allow, bytes, call, element, handle, put, put_handle, put_struct, release, retain, text,
+};
 use crate::call_error::{CallError, CallStatus};
 use crate::choice::{agent_target, best_entry};
 use crate::device_file::DeviceFile;
 use crate::device_image::DeviceImage;
-use hotswap_compat::Allow;
 use std::ffi::{OsStr, c_char, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-
-/// `HOTSWAP_ALLOW_EXPERIMENTAL`
-pub(super) const ALLOW_EXPERIMENTAL: u32 = 1;
 
 /// `hotswap_entry`
 #[derive(Debug, Clone, Copy)]
@@ -224,14 +222,5 @@ pub unsafe extern "C" fn hotswap_file_image(
     error: *mut *mut CallError,
 ) -> CallStatus {
     // SAFETY: the promises of the caller, which the header states.
-    unsafe { call(error, || put_handle(image, || shared(file)?.image(entry))) }
-}
-
-/// The permissions of `flags`, which may have no other bit.
-pub(super) fn allow(flags: u32) -> Result<Allow, CallError> {
-    match flags {
-        0 => Ok(Allow::default()),
-        ALLOW_EXPERIMENTAL => Ok(Allow { experimental: true }),
-        other => Err(CallError::argument(format!("flags {other:#x} are not known"))),
-    }
+    unsafe { call(error, || put_handle(image, || handle(file)?.image(entry))) }
 }

@@ -1,6 +1,6 @@
 //! Functions and kernels.
 
-use super::{SizedStruct, call, element, handle, put, put_list, put_struct, text};
+use super::boundary::{SizedStruct, call, element, handle, put, put_list, put_struct, text};
 use crate::call_error::{CallError, CallStatus};
 use crate::device_image::DeviceImage;
 use hotswap_device_symbols::{Evidence, Function, FunctionKind, Number, Resources};

@@ -1,6 +1,6 @@
 //! Images: code objects as a whole.
 
-use super::{
+use super::boundary::{
     SizedStruct, bytes, call, element, handle, put, put_bytes, put_handle, put_list, put_struct, release, retain,
 };
 use crate::call_error::{CallError, CallStatus};

@@ -1,6 +1,6 @@
 //! Instructions with the registers that they read and write.
 
-use super::{SizedStruct, call, handle};
+use super::boundary::{SizedStruct, call, handle};
 use crate::call_error::{CallError, CallStatus};
 use crate::device_image::DeviceImage;
 use crate::instruction_walk::{InstructionView, NamedRegister};

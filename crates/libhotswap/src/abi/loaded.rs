@@ -1,6 +1,6 @@
 //! The loader without a GPU.
 
-use super::{SizedStruct, call, element, handle, put, put_handle, put_struct, release, retain, text};
+use super::boundary::{SizedStruct, call, element, handle, put, put_handle, put_struct, release, retain, text};
 use crate::call_error::{CallError, CallStatus};
 use crate::device_image::DeviceImage;
 use crate::load_model::LoadedCode;

@@ -1,7 +1,6 @@
 //! Code for other GPUs, in memory.
 
-use super::files::allow;
-use super::{bytes, call, handle, put_bytes, put_handle, release, text};
+use super::boundary::{allow, bytes, call, handle, put_bytes, put_handle, release, text};
 use crate::call_error::{CallError, CallStatus};
 use crate::make::{self, MadeCode};
 use std::ffi::{c_char, c_void};

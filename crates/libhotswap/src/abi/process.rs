@@ -1,6 +1,6 @@
 //! Code objects that the process has loaded, through functions of HSA that the caller passes.
 
-use super::{SizedStruct, call};
+use super::boundary::{SizedStruct, call};
 use crate::call_error::{CallError, CallStatus, c_string};
 use crate::device_image::{DeviceImage, ImageBytes};
 use crate::process::copy_of_memory;
