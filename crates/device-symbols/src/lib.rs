@@ -11,6 +11,7 @@
 //! | `analysis` | from a file to a table |
 //! | `code` | the functions and their calls, of all sections of code |
 //! | `registers` | the highest registers that instructions name |
+//! | `frame` | the size of a function's frame in scratch |
 //! | `stated` | what compiler and assembler state in the file about single functions |
 //! | `totals` | what a function needs with everything that it calls; recursion |
 //! | `note` | the note `.note.hotswap.devsyms` |
@@ -24,13 +25,14 @@
 
 mod analysis;
 mod code;
+mod frame;
 pub mod note;
 mod registers;
 mod stated;
 mod table;
 mod totals;
 
-pub use analysis::analyse;
+pub use analysis::{analyse, analyse_with};
 pub use table::{
     Callee, Evidence, Form, Function, FunctionKind, Import, IndirectCalls, Kernel, Number, Resources, SymbolTable,
 };
