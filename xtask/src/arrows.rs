@@ -47,6 +47,8 @@ pub(crate) const ALLOWED: &[Row] = &[
     ("hotswap-program", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa"]),
     ("hotswap-device-symbols", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa",
                                  "hotswap-program"]),
+    ("hotswap-device-link", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa", "hotswap-program",
+                              "hotswap-device-symbols"]),
     // The checker shares nothing with the checked code except decoder, program model and data.
     ("hotswap-lint", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa", "hotswap-program",
                        "hotswap-hazards"]),
@@ -54,7 +56,8 @@ pub(crate) const ALLOWED: &[Row] = &[
     ("hotswap-driver-wrapper", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-bundle", "hotswap-compat",
                                  "hotswap-families", "hotswap-pipeline"]),
     ("hotswap-linker-plugin", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object",
-                                "hotswap-bundle", "hotswap-compat", "hotswap-families", "hotswap-pipeline"]),
+                                "hotswap-bundle", "hotswap-compat", "hotswap-families", "hotswap-pipeline",
+                                "hotswap-device-symbols", "hotswap-device-link"]),
     // The tasks build the tools and must run when the tools do not compile.
     ("xtask", &["hotswap-report", "hotswap-files", "hotswap-userland"]),
 ];
