@@ -22,7 +22,8 @@ pub(crate) const ALLOWED: &[Row] = &[
     ("hotswap-adapt", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa", "hotswap-families",
                         "hotswap-hazards", "hotswap-program", "hotswap-rewrite"]),
     ("hotswap-pipeline", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object",
-                           "hotswap-bundle", "hotswap-compat", "hotswap-families", "hotswap-isa", "hotswap-adapt"]),
+                           "hotswap-bundle", "hotswap-compat", "hotswap-families", "hotswap-isa", "hotswap-adapt",
+                           "hotswap-device-symbols"]),
     // The report of coverage: text in, text out.
     ("hotswap-coverage", &["hotswap-report"]),
     // Whole trees of libraries; code objects are made by a maker that the command passes in.

@@ -40,6 +40,8 @@ pub struct KernelBudget {
     pub forced_by: String,
     /// Not all functions that it reaches are known: it may need more.
     pub is_open: bool,
+    /// The compiler left its numbers to the link (`-amdgpu-enable-object-linking`): its code sets scratch up.
+    pub is_unfinished: bool,
 }
 
 /// The result of a check.
@@ -69,6 +71,15 @@ impl LinkReport {
 }
 
 impl KernelBudget {
+    /// That it got the numbers.
+    #[must_use]
+    pub fn raised_note(&self) -> Diagnostic {
+        let Self { kernel, has, needs, forced_by, .. } = self;
+        let what = format!("kernel `{kernel}` got {needs} instead of {has}, because of `{forced_by}`");
+        Diagnostic::warning(codes::TOO_FEW_REGISTERS, what)
+            .advise("more registers can mean fewer waves; LTO can avoid that")
+    }
+
     fn problem(&self) -> Diagnostic {
         let Self { kernel, has, needs, forced_by, .. } = self;
         let at_least = if self.is_open { "at least " } else { "" };
@@ -93,16 +104,21 @@ impl fmt::Display for LaunchNumbers {
 /// A file that is no linked code object, or is damaged.
 pub fn check(linked: &[u8], inputs: &[LinkInput<'_>]) -> Result<LinkReport, Diagnostic> {
     let object = CodeObject::parse(linked)?;
-    let (table, _) = analyse_with(linked, &records(inputs))?;
+    let records = records(inputs);
+    let (table, _) = analyse_with(linked, &records)?;
     let mut report = LinkReport { kernels: table.kernels.len(), ..LinkReport::default() };
     for (kernel, place) in object.note().kernels.iter().zip(object.descriptors()) {
         let name = kernel.symbol.strip_suffix(".kd").unwrap_or(kernel.name);
         let row = table.named(name).and_then(|number| table.kernel(number));
         let Some(row) = row else { continue };
-        if !row.complete {
+        let is_unfinished = records.contains_key(name);
+        // A recursion has no bound; the compiler says so itself, unless it left that to the link.
+        let is_unbounded = is_unfinished && row.needs.scratch.value.is_none();
+        if !row.complete || is_unbounded {
             report.open.push(name.to_owned());
         }
-        report.short.extend(budget(&object, &table, row, (kernel, place)));
+        let budget = budget(&object, &table, row, (kernel, place));
+        report.short.extend(budget.map(|budget| KernelBudget { is_unfinished, ..budget }));
     }
     report.mixes = convention::mixes(&object, &table, inputs);
     Ok(report)
@@ -147,5 +163,12 @@ fn budget(
         _ => most(|own| own.scratch),
     };
     let kernel = kernel.symbol.strip_suffix(".kd").unwrap_or(kernel.name).to_owned();
-    Some(KernelBudget { kernel, has, needs, forced_by: forced_by.unwrap_or_default(), is_open: !row.complete })
+    Some(KernelBudget {
+        kernel,
+        has,
+        needs,
+        forced_by: forced_by.unwrap_or_default(),
+        is_open: !row.complete,
+        is_unfinished: false,
+    })
 }

@@ -74,7 +74,7 @@ fn raise(
     if needs.scratch > 0 && needs.scratch > descriptor.get(SCRATCH).unwrap_or(0) {
         let is_architected = processor.capabilities.contains(Capability::ArchitectedFlatScratch);
         // Where the wave's offset comes in a register, the kernel's code was made with or without it.
-        if descriptor.get(ENABLE_SCRATCH) != Some(1) && !is_architected {
+        if descriptor.get(ENABLE_SCRATCH) != Some(1) && !is_architected && !budget.is_unfinished {
             return refuse("its code does not set scratch up");
         }
         descriptor.set(SCRATCH, needs.scratch).ok_or_else(too_many)?;
