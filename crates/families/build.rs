@@ -14,7 +14,7 @@ mod library;
 #[path = "src/patches_def.rs"]
 mod patches_def;
 
-use patches_def::{Line, registrar_symbol};
+use patches_def::{DefLine, registrar_symbol};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::{env, fs, process};
@@ -49,7 +49,7 @@ fn write(path: &Path, text: &str) {
     fs::write(path, text).unwrap_or_else(|error| fail(&format!("{}: {error}", path.display())));
 }
 
-fn families(root: &Path) -> Vec<Line> {
+fn families(root: &Path) -> Vec<DefLine> {
     let path = root.join("patches.def");
     let text = fs::read_to_string(&path).unwrap_or_else(|error| fail(&format!("{}: {error}", path.display())));
     let families = patches_def::parse(&text).unwrap_or_else(|fault| fail(&fault.to_string()));
@@ -58,7 +58,7 @@ fn families(root: &Path) -> Vec<Line> {
 }
 
 /// A family that is implemented but not listed would silently do nothing.
-fn refuse_unlisted(directory: &Path, families: &[Line]) {
+fn refuse_unlisted(directory: &Path, families: &[DefLine]) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().trim_end_matches(".rs").to_owned();
         if name != "mod" && !families.iter().any(|line| line.name == name) {
@@ -68,23 +68,24 @@ fn refuse_unlisted(directory: &Path, families: &[Line]) {
 }
 
 /// Included by `src/table.rs`.
-fn table(families: &[Line]) -> String {
+fn table(families: &[DefLine]) -> String {
     let mut rows = String::new();
     let mut slots = String::new();
-    for (index, Line { name, scope, order, summary }) in families.iter().enumerate() {
-        let fields = format!("name: {name:?}, scope: Scope::{scope:?}, order: {order}, summary: {summary:?}");
-        let _ = writeln!(rows, "    Family {{ {fields} }},");
-        let _ = writeln!(slots, "    pub(crate) const {}: Slot = Slot({index});", name.to_ascii_uppercase());
+    for (index, DefLine { name, scope, order, summary }) in families.iter().enumerate() {
+        let fields = format!("name: {name:?}, scope: FamilyScope::{scope:?}, order: {order}, summary: {summary:?}");
+        let _ = writeln!(rows, "    PatchFamily {{ {fields} }},");
+        let _ =
+            writeln!(slots, "    pub(crate) const {}: FamilySlot = FamilySlot({index});", name.to_ascii_uppercase());
     }
     format!(
-        "/// The families of `patches.def`, in its order.\npub const FAMILIES: &[Family] = &[\n{rows}];\n\n\
-         /// The slot of each family.\npub(crate) mod slot {{\n    use super::Slot;\n{slots}}}\n"
+        "/// The families of `patches.def`, in its order.\npub const FAMILIES: &[PatchFamily] = &[\n{rows}];\n\n\
+         /// The slot of each family.\npub(crate) mod slot {{\n    use super::FamilySlot;\n{slots}}}\n"
     )
 }
 
 /// Included by `src/registry.rs`: one extern declaration for each line, so that a line without a registrar is an
 /// undefined symbol of every program that installs the registry.
-fn registrars(families: &[Line]) -> String {
+fn registrars(families: &[DefLine]) -> String {
     let symbols: Vec<String> = families.iter().map(|line| registrar_symbol(&line.name)).collect();
     let mut text = String::from("unsafe extern \"Rust\" {\n");
     for symbol in &symbols {
@@ -96,7 +97,7 @@ fn registrars(families: &[Line]) -> String {
 
 /// Equal sources and compiler give an equal archive: no debug information, no paths, no dates,
 /// member names without cc's hash of the directory.
-fn build_archive(include: &Path, out: &Path, families: &[Line]) -> PathBuf {
+fn build_archive(include: &Path, out: &Path, families: &[DefLine]) -> PathBuf {
     let directory = out.join("registry");
     let _ = fs::remove_dir_all(&directory);
     fs::create_dir_all(&directory).unwrap_or_else(|error| fail(&format!("{}: {error}", directory.display())));

@@ -6,7 +6,7 @@
 //! Absent on purpose: finding the answers ([`crate::source_text`]).
 
 use crate::question::Question;
-use crate::source_text::{Answer, Evidence};
+use crate::source_text::{Evidence, TextAnswer};
 use hotswap_compat::{Strategy, pair};
 use hotswap_plan::{NamesPolicy, TextFinding, TextFindings};
 use hotswap_report::{Diagnostic, SourceText, codes};
@@ -33,12 +33,12 @@ impl Consequences {
     ///
     /// # Errors
     /// [`codes::TEXT_DIFFERS`] if the policy, or a clang that does not know the target, leaves no alternative.
-    pub fn add(&mut self, question: &Question, answers: &[Answer], policy: NamesPolicy) -> Result<(), Diagnostic> {
+    pub fn add(&mut self, question: &Question, answers: &[TextAnswer], policy: NamesPolicy) -> Result<(), Diagnostic> {
         let mut served = Vec::new();
         for (target, answer) in question.targets.iter().copied().zip(answers) {
-            let case = Case { question, target, policy };
+            let case = AnswerCase { question, target, policy };
             self.lines.push(case.line(answer));
-            if matches!(answer, Answer::Same(_)) {
+            if matches!(answer, TextAnswer::Same(_)) {
                 served.extend(question.ids(target));
             }
             case.apply(answer, self)?;
@@ -51,22 +51,22 @@ impl Consequences {
 }
 
 /// One target of a question.
-struct Case<'c> {
+struct AnswerCase<'c> {
     question: &'c Question,
     target: &'static Processor,
     policy: NamesPolicy,
 }
 
-impl Case<'_> {
-    fn apply(&self, answer: &Answer, found: &mut Consequences) -> Result<(), Diagnostic> {
+impl AnswerCase<'_> {
+    fn apply(&self, answer: &TextAnswer, found: &mut Consequences) -> Result<(), Diagnostic> {
         match answer {
             // A sibling other than the source is a valid origin only if it is compiled.
-            Answer::Same(from) if *from == self.question.source || self.compiles() => {
+            TextAnswer::Same(from) if *from == self.question.source || self.compiles() => {
                 self.find(found, SourceText::Same, Some(from.name), None);
             }
-            Answer::Same(_) => self.find(found, SourceText::Differs, Some(self.question.source.name), None),
-            Answer::Differs { evidence, known } => self.differs(evidence.as_ref(), *known, found)?,
-            Answer::Unknown(why) => self.unknown(why, found)?,
+            TextAnswer::Same(_) => self.find(found, SourceText::Differs, Some(self.question.source.name), None),
+            TextAnswer::Differs { evidence, known } => self.differs(evidence.as_ref(), *known, found)?,
+            TextAnswer::Unknown(why) => self.unknown(why, found)?,
         }
         Ok(())
     }
@@ -146,17 +146,17 @@ impl Case<'_> {
     }
 
     /// For `--hotswap-explain`.
-    fn line(&self, answer: &Answer) -> String {
+    fn line(&self, answer: &TextAnswer) -> String {
         let target = self.target;
         match answer {
-            Answer::Same(from) => format!("{target}: same program as for {from}"),
-            Answer::Differs { evidence: None, .. } => {
+            TextAnswer::Same(from) => format!("{target}: same program as for {from}"),
+            TextAnswer::Differs { evidence: None, .. } => {
                 format!("{target}: another program than for {}", self.question.source)
             }
-            Answer::Differs { evidence: Some(evidence), .. } => {
+            TextAnswer::Differs { evidence: Some(evidence), .. } => {
                 format!("{target}: another program than for {}, {evidence}", self.question.source)
             }
-            Answer::Unknown(why) => format!("{target}: not asked, {why}"),
+            TextAnswer::Unknown(why) => format!("{target}: not asked, {why}"),
         }
     }
 }
@@ -176,13 +176,13 @@ mod tests {
         }
     }
 
-    fn differs(known: bool) -> Answer {
+    fn differs(known: bool) -> TextAnswer {
         let evidence = Evidence { name: Some("__gfx1030__".into()), file: "d/a.h".into(), line: 7 };
-        Answer::Differs { evidence: Some(evidence), known }
+        TextAnswer::Differs { evidence: Some(evidence), known }
     }
 
     /// Arguments, findings and warnings, or the code of the error.
-    fn show(question: &Question, answers: &[Answer], policy: NamesPolicy) -> String {
+    fn show(question: &Question, answers: &[TextAnswer], policy: NamesPolicy) -> String {
         let mut found = Consequences::default();
         match found.add(question, answers, policy) {
             Err(error) => error.code.id.to_owned(),
@@ -203,9 +203,9 @@ mod tests {
         let two = question("gfx1030", &["gfx1031", "gfx1032"], false);
         let coalesced = question("gfx1030", &["gfx1031", "gfx1032"], true);
         let stepping = question("gfx1250", &["gfx1250-strict"], false);
-        let same = Answer::Same(gfx1030);
-        let unknown = || Answer::Unknown("why".into());
-        let rest = [differs(true), Answer::Same(gfx1031)];
+        let same = TextAnswer::Same(gfx1030);
+        let unknown = || TextAnswer::Unknown("why".into());
+        let rest = [differs(true), TextAnswer::Same(gfx1031)];
         for (question, answers, policy, expected) in [
             (&one, &[same.clone()][..], Compile, " | gfx1031 same gfx1030"),
             (&one, &[differs(true)], Compile, "--offload-arch=gfx1031 | gfx1031 compiled - `__gfx1030__` at a.h:7"),

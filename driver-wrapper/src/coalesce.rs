@@ -3,14 +3,14 @@
 //! Invariants: a pure function of the arguments and the plan; in case of doubt clang compiles for every GPU, as it
 //! would without us.
 //!
-//! Absent on purpose: whether the program's text is the same for the GPUs ([`crate::independence`]), and the arguments
+//! Absent on purpose: whether the program's text is the same for the GPUs ([`crate::source_text`]), and the arguments
 //! in clang's own configuration files, which clang reads later.
 
-use crate::command::{Command, InputKind};
-use crate::flags::{Phase, Scope};
+use crate::command::{ClangCommand, InputKind};
+use crate::flags::{OffloadSide, Phase};
 use crate::options::is_own;
 use hotswap_compat::{Class, classes};
-use hotswap_plan::{Pair, Plan};
+use hotswap_plan::{Plan, RetargetPair};
 use hotswap_targets::{Processor, TargetId};
 use std::ffi::OsString;
 
@@ -50,7 +50,7 @@ pub struct Coalescing {
 
 impl Coalescing {
     /// The coalescing that is possible for a command that requests it.
-    pub fn of(command: &Command, words: &[OsString]) -> Self {
+    pub fn of(command: &ClangCommand, words: &[OsString]) -> Self {
         let nothing = |why: String| Self { classes: Vec::new(), refused: Some(why) };
         if let Some(why) = doubt(command, words) {
             return nothing(why);
@@ -68,8 +68,8 @@ impl Coalescing {
     }
 
     /// The pairs that derive the targets that are not compiled.
-    pub fn pairs(&self) -> impl Iterator<Item = Pair> {
-        let pair = |source: &str, target: &str| Pair { source: source.to_owned(), target: target.to_owned() };
+    pub fn pairs(&self) -> impl Iterator<Item = RetargetPair> {
+        let pair = |source: &str, target: &str| RetargetPair { source: source.to_owned(), target: target.to_owned() };
         self.classes
             .iter()
             .flat_map(move |class| class.others.iter().map(move |other| pair(class.source.name, other.name)))
@@ -100,13 +100,13 @@ impl Coalescing {
 }
 
 /// The reason why one compilation cannot serve several GPUs, whichever they are.
-fn doubt(command: &Command, words: &[OsString]) -> Option<String> {
+fn doubt(command: &ClangCommand, words: &[OsString]) -> Option<String> {
     let sources = || command.inputs.iter().filter(|input| input.kind != InputKind::Link);
     let compiled = matches!(command.phase, Phase::Compile | Phase::Link);
     let only_links = command.links_relocatable() && !command.has_hip_source();
     let why = if !command.has_hip_source() && !only_links {
         "no HIP source is compiled"
-    } else if !compiled || command.scope != Scope::Both || command.emit_llvm || command.relocatable {
+    } else if !compiled || command.scope != OffloadSide::Both || command.emit_llvm || command.relocatable {
         "the output is not one fat binary in a host object"
     } else if !only_links && sources().count() != 1 {
         "there is more than one source"

@@ -4,7 +4,7 @@
 //!
 //! Absent on purpose: the arguments in clang's own configuration files, which clang reads later.
 
-use crate::flags::{self, Addressee, Instrument, Match, Meaning, Phase, Scope};
+use crate::flags::{self, Addressee, Instrument, Match, Meaning, OffloadSide, Phase};
 use crate::options::is_own;
 use hotswap_plan::words::CHANNEL;
 use std::ffi::{OsStr, OsString};
@@ -27,7 +27,7 @@ pub enum InputKind {
 
 /// One input.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Input {
+pub struct CommandInput {
     /// The file as named; `-` is standard input.
     pub path: OsString,
     /// Its kind.
@@ -48,7 +48,7 @@ pub struct Own {
 /// Counters that are requested for one side's code.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools)] // independent flags of one command line
-pub struct Counters {
+pub struct RequestedCounters {
     /// `-fprofile-instr-generate`.
     pub frontend: bool,
     /// `-fprofile-generate`.
@@ -59,7 +59,7 @@ pub struct Counters {
     pub coverage: bool,
 }
 
-impl Counters {
+impl RequestedCounters {
     /// Whether there are any. Coverage mapping without the front end's counters is an error of clang's.
     pub fn any(self) -> bool {
         self.frontend || self.by_optimiser()
@@ -84,15 +84,15 @@ impl Counters {
 /// The parsed arguments. Of flags that come in pairs the last one counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools)] // independent flags of one command line
-pub struct Command {
+pub struct ClangCommand {
     /// Inputs in their order.
-    pub inputs: Vec<Input>,
+    pub inputs: Vec<CommandInput>,
     /// HotSwap's arguments in their order.
     pub own: Vec<Own>,
     /// The last phase.
     pub phase: Phase,
     /// The side that is compiled.
-    pub scope: Scope,
+    pub scope: OffloadSide,
     /// Relocatable device code.
     pub rdc: bool,
     /// `--hip-link`, or `--hipstdpar`, which clang treats alike.
@@ -130,9 +130,9 @@ pub struct Command {
     /// Directories named with `-L`.
     pub library_directories: Vec<OsString>,
     /// Counters in host code.
-    pub host_counters: Counters,
+    pub host_counters: RequestedCounters,
     /// Counters in the code of some device.
-    pub device_counters: Counters,
+    pub device_counters: RequestedCounters,
     /// Device code is compiled in the device link, if named.
     pub device_lto: Option<bool>,
     /// `-noprofilelib`.
@@ -145,13 +145,13 @@ pub struct Command {
     pub language_holds: bool,
 }
 
-impl Default for Command {
+impl Default for ClangCommand {
     fn default() -> Self {
         Self {
             inputs: Vec::new(),
             own: Vec::new(),
             phase: Phase::Link,
-            scope: Scope::Both,
+            scope: OffloadSide::Both,
             rdc: false,
             hip_link: false,
             offload_link: false,
@@ -170,8 +170,8 @@ impl Default for Command {
             driver_mode: None,
             libraries: Vec::new(),
             library_directories: Vec::new(),
-            host_counters: Counters::default(),
-            device_counters: Counters::default(),
+            host_counters: RequestedCounters::default(),
+            device_counters: RequestedCounters::default(),
             device_lto: None,
             no_profile_library: false,
             resource_directory: None,
@@ -182,8 +182,8 @@ impl Default for Command {
 }
 
 /// Reads a command line whose response files are expanded, without the program's name.
-pub fn scan(words: &[OsString]) -> Command {
-    let mut scan = Scan { command: Command::default(), language: None, standard_parallel: false };
+pub fn scan(words: &[OsString]) -> ClangCommand {
+    let mut scan = Scan { command: ClangCommand::default(), language: None, standard_parallel: false };
     let mut at = 0;
     while let Some(word) = words.get(at) {
         at += 1;
@@ -208,7 +208,7 @@ pub fn scan(words: &[OsString]) -> Command {
 }
 
 struct Scan {
-    command: Command,
+    command: ClangCommand,
     language: Option<InputKind>,
     standard_parallel: bool,
 }
@@ -216,7 +216,7 @@ struct Scan {
 impl Scan {
     fn input(&mut self, word: &OsStr, at: usize) {
         let kind = self.language.unwrap_or_else(|| kind_of_name(word));
-        self.command.inputs.push(Input { path: word.to_owned(), kind, word: at });
+        self.command.inputs.push(CommandInput { path: word.to_owned(), kind, word: at });
     }
 
     fn flag(&mut self, found: &Match<'_>, value: &[u8]) {
@@ -274,7 +274,7 @@ impl Scan {
     }
 
     /// `--hipstdpar` may follow the inputs that it changes.
-    fn finish(mut self) -> Command {
+    fn finish(mut self) -> ClangCommand {
         self.command.language_holds = self.language.is_some();
         if self.standard_parallel {
             self.command.hip_link = true;
@@ -325,9 +325,9 @@ fn kind_of_name(word: &OsStr) -> InputKind {
     }
 }
 
-impl Command {
+impl ClangCommand {
     /// The inputs that are HIP source.
-    pub fn hip_sources(&self) -> impl Iterator<Item = &Input> {
+    pub fn hip_sources(&self) -> impl Iterator<Item = &CommandInput> {
         self.inputs.iter().filter(|input| input.kind == InputKind::Hip)
     }
 
@@ -348,7 +348,7 @@ impl Command {
 
     /// Whether a device link can happen below this command, except for links of relocatable code.
     pub fn links_device_code(&self) -> bool {
-        let device_only = self.scope == Scope::Device;
+        let device_only = self.scope == OffloadSide::Device;
         let bitcode = self.rdc || self.relocatable || (self.emit_llvm && device_only);
         let reaches = match self.phase {
             Phase::Front => false,
@@ -357,7 +357,7 @@ impl Command {
             Phase::Compile => !bitcode,
             Phase::Link => !(device_only && self.relocatable),
         };
-        self.has_hip_source() && self.scope != Scope::Host && reaches
+        self.has_hip_source() && self.scope != OffloadSide::Host && reaches
     }
 
     /// Whether relocatable device code is compiled into an object, for a later link.
@@ -365,7 +365,7 @@ impl Command {
         self.rdc
             && self.has_hip_source()
             && self.phase == Phase::Compile
-            && self.scope == Scope::Both
+            && self.scope == OffloadSide::Both
             && !self.emit_llvm
             && !self.relocatable
             && !self.openmp
@@ -379,7 +379,7 @@ impl Command {
 
     /// Whether the host linker makes a program or library, or combines objects for one.
     pub fn links_host_code(&self) -> bool {
-        self.phase == Phase::Link && self.scope == Scope::Both && !self.static_library && self.has_inputs()
+        self.phase == Phase::Link && self.scope == OffloadSide::Both && !self.static_library && self.has_inputs()
     }
 
     /// Whether clang compiles for a GPU as its main target (`--target=amdgcn-amd-amdhsa`).
@@ -472,7 +472,7 @@ mod tests {
         assert_eq!(scan(&words("-c -E a.c")).phase, Phase::Front);
         assert_eq!(scan(&words("-MD -MF x a.c")).phase, Phase::Link);
         assert!(!scan(&words("-fgpu-rdc -fno-gpu-rdc a.hip")).rdc);
-        assert_eq!(scan(&words("--cuda-device-only --offload-host-device")).scope, Scope::Both);
+        assert_eq!(scan(&words("--cuda-device-only --offload-host-device")).scope, OffloadSide::Both);
         let command = scan(&words("--offload-arch=gfx1030,gfx900 --no-offload-arch=all --offload-arch=gfx90a:xnack+"));
         assert_eq!(command.archs, ["gfx90a:xnack+"]);
     }

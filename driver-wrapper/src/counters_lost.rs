@@ -6,7 +6,7 @@
 //!
 //! Absent on purpose: archives, whose objects the linker may not need; compressed fat binaries.
 
-use crate::command::{Command, InputKind};
+use crate::command::{ClangCommand, InputKind};
 use hotswap_report::{Diagnostic, codes};
 use object::{Object, ObjectSection, ReadCache};
 use std::fs::File;
@@ -20,7 +20,7 @@ const LARGEST: u64 = 64 << 20;
 
 /// The warning about a command without counters.
 #[must_use]
-pub fn look(command: &Command) -> Option<Diagnostic> {
+pub fn look(command: &ClangCommand) -> Option<Diagnostic> {
     let hip = command.is_hip() || command.libraries.iter().any(|name| name == "amdhip64");
     if !hip || !command.links_host_code() || command.partial || command.query {
         return None;

@@ -6,7 +6,7 @@ use crate::answers::Consequences;
 use crate::exec::Launch;
 use crate::find::Clang;
 use crate::judge::{Decision, Judgement};
-use crate::options::{PlanSource, Settings, row};
+use crate::options::{OptionValues, PlanSource, row};
 use crate::words::{Word, shell};
 use serde_json::{Value, json};
 use std::ffi::{OsStr, OsString};
@@ -18,7 +18,7 @@ pub struct Explanation<'a> {
     /// The judgement.
     pub judgement: &'a Judgement,
     /// The settings.
-    pub settings: &'a Settings,
+    pub settings: &'a OptionValues,
     /// The real compiler.
     pub clang: &'a Clang,
     /// The command that would be run.

@@ -34,7 +34,7 @@ pub struct Clang {
 
 /// Where to search.
 #[derive(Debug, Default)]
-pub struct Search<'a> {
+pub struct ToolSearch<'a> {
     /// Whether the C++ driver is requested.
     pub cxx: bool,
     /// The compiler that was set explicitly, and where.
@@ -51,7 +51,7 @@ pub struct Search<'a> {
 ///
 /// # Errors
 /// [`codes::NO_CLANG`]; [`codes::RECURSION`] if the named one is this program.
-pub fn find(search: &Search<'_>) -> Result<Clang, Diagnostic> {
+pub fn find(search: &ToolSearch<'_>) -> Result<Clang, Diagnostic> {
     if let Some((path, origin)) = &search.named {
         return named(search, path, origin);
     }
@@ -66,7 +66,7 @@ const fn name(cxx: bool) -> &'static str {
     if cxx { "clang++" } else { "clang" }
 }
 
-fn named(search: &Search<'_>, path: &Path, origin: &str) -> Result<Clang, Diagnostic> {
+fn named(search: &ToolSearch<'_>, path: &Path, origin: &str) -> Result<Clang, Diagnostic> {
     let missing = |what: &str| {
         let what = format!("{origin} names {}, {what}", path.display());
         Diagnostic::error(codes::NO_CLANG, what)
@@ -119,22 +119,22 @@ fn runnable(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
-fn is_ourselves(search: &Search<'_>, path: &Path) -> bool {
+fn is_ourselves(search: &ToolSearch<'_>, path: &Path) -> bool {
     let identity = |path: &Path| fs::metadata(path).map(|meta| (meta.dev(), meta.ino())).ok();
     search.ourselves.is_some_and(|own| identity(own).is_some() && identity(own) == identity(path))
 }
 
-fn path_directories<'a>(search: &'a Search<'_>) -> impl Iterator<Item = PathBuf> + use<'a> {
+fn path_directories<'a>(search: &'a ToolSearch<'_>) -> impl Iterator<Item = PathBuf> + use<'a> {
     let path = search.path.as_deref().unwrap_or_default();
     std::env::split_paths(path).filter(|directory| directory.is_absolute())
 }
 
-fn usable(search: &Search<'_>, path: PathBuf, origin: &str) -> Option<Clang> {
+fn usable(search: &ToolSearch<'_>, path: PathBuf, origin: &str) -> Option<Clang> {
     let fits = runnable(&path) && !is_ourselves(search, &path) && version_in_path(&path).is_none_or(|v| v >= OLDEST);
     fits.then(|| Clang { path, origin: origin.to_owned(), mode: None })
 }
 
-fn rocm(search: &Search<'_>) -> Option<Clang> {
+fn rocm(search: &ToolSearch<'_>) -> Option<Clang> {
     let at = |directory: &Path, origin: &str| usable(search, directory.join(name(search.cxx)), origin);
     let set = search.rocm_path.as_deref().and_then(|rocm| {
         at(&rocm.join("llvm/bin"), "ROCM_PATH").or_else(|| at(&rocm.join("lib/llvm/bin"), "ROCM_PATH"))
@@ -142,14 +142,14 @@ fn rocm(search: &Search<'_>) -> Option<Clang> {
     set.or_else(|| at(Path::new("/opt/rocm/llvm/bin"), "/opt/rocm"))
 }
 
-fn on_path(search: &Search<'_>) -> Option<Clang> {
+fn on_path(search: &ToolSearch<'_>) -> Option<Clang> {
     let directories: Vec<_> = path_directories(search).collect();
     let look = |name: &str| directories.iter().find_map(|directory| usable(search, directory.join(name), "PATH"));
     let versioned = |version| format!("{}-{version}", name(search.cxx));
     look(name(search.cxx)).or_else(|| newest(|version| look(&versioned(version))))
 }
 
-fn distribution(search: &Search<'_>) -> Option<Clang> {
+fn distribution(search: &ToolSearch<'_>) -> Option<Clang> {
     newest(|version| {
         let directory = PathBuf::from(format!("/usr/lib/llvm-{version}/bin"));
         usable(search, directory.join(name(search.cxx)), "/usr/lib/llvm-*")
@@ -195,12 +195,12 @@ mod tests {
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    fn search(dir: &Path, cxx: bool) -> Search<'static> {
+    fn search(dir: &Path, cxx: bool) -> ToolSearch<'static> {
         let path = [dir.join("a"), dir.join("b")].map(PathBuf::into_os_string).join(":".as_ref());
-        Search { cxx, path: Some(path), ..Search::default() }
+        ToolSearch { cxx, path: Some(path), ..ToolSearch::default() }
     }
 
-    fn found(search: &Search<'_>, dir: &Path) -> String {
+    fn found(search: &ToolSearch<'_>, dir: &Path) -> String {
         match find(search) {
             Ok(clang) => {
                 let path = clang.path.strip_prefix(dir).unwrap_or(&clang.path).display().to_string();
@@ -223,7 +223,7 @@ mod tests {
         program(&at("b/clang++"));
         assert_eq!(found(&search(dir.path(), true), dir.path()), "b/clang++");
         program(&at("rocm/lib/llvm/bin/clang++"));
-        let rocm = Search { rocm_path: Some(at("rocm")), ..search(dir.path(), true) };
+        let rocm = ToolSearch { rocm_path: Some(at("rocm")), ..search(dir.path(), true) };
         assert_eq!(found(&rocm, dir.path()), "rocm/lib/llvm/bin/clang++");
     }
 
@@ -250,7 +250,7 @@ mod tests {
         symlink(at("us"), at("a/clang++")).unwrap();
         program(&at("b/clang++"));
         let own = at("us");
-        let mut search = Search { ourselves: Some(&own), ..search(dir.path(), true) };
+        let mut search = ToolSearch { ourselves: Some(&own), ..search(dir.path(), true) };
         assert_eq!(found(&search, dir.path()), "b/clang++");
         search.named = Some((at("a/clang++"), "HOTSWAP_CLANG".into()));
         assert_eq!(found(&search, dir.path()), "HS0103");
@@ -274,7 +274,7 @@ mod tests {
             ("absent", true, "HS0101"),
             ("p", true, "HS0101"),
         ] {
-            let search = Search { named: Some((dir.path().join(name), "x".into())), ..search(dir.path(), cxx) };
+            let search = ToolSearch { named: Some((dir.path().join(name), "x".into())), ..search(dir.path(), cxx) };
             assert_eq!(found(&search, dir.path()), expected, "{name} {cxx}");
         }
     }

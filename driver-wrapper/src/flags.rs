@@ -23,7 +23,7 @@ pub enum Phase {
 
 /// The side of an offload compilation for which code is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
+pub enum OffloadSide {
     /// Host and device.
     Both,
     /// Host only.
@@ -97,7 +97,7 @@ pub enum Meaning {
     /// Relocatable device code on or off.
     Rdc(bool),
     /// One side only, or both again.
-    Side(Scope),
+    Side(OffloadSide),
     /// A device-only output is bundled or bare.
     Bundle(bool),
     /// Which of clang's two offload drivers.
@@ -206,10 +206,10 @@ pub const FLAGS: &[Flag] = &[
     flag("--classpath", Separate(1), Operand),
     flag("--compile", Alone, Stop(Phase::Compile)),
     flag("--config", Separate(1), Operand),
-    flag("--cuda-compile-host-device", Alone, Side(Scope::Both)),
-    flag("--cuda-device-only", Alone, Side(Scope::Device)),
+    flag("--cuda-compile-host-device", Alone, Side(OffloadSide::Both)),
+    flag("--cuda-device-only", Alone, Side(OffloadSide::Device)),
     flag("--cuda-gpu-arch=", Joined, Arch),
-    flag("--cuda-host-only", Alone, Side(Scope::Host)),
+    flag("--cuda-host-only", Alone, Side(OffloadSide::Host)),
     flag("--define-macro", Separate(1), Operand),
     flag("--dependencies", Alone, Stop(Phase::Front)),
     flag("--driver-mode=", Joined, DriverMode),
@@ -243,9 +243,9 @@ pub const FLAGS: &[Flag] = &[
     flag("--no-offload-arch=", Joined, NoArch),
     flag("--no-offload-new-driver", Alone, NewDriver(false)),
     flag("--offload-arch=", Joined, Arch),
-    flag("--offload-device-only", Alone, Side(Scope::Device)),
-    flag("--offload-host-device", Alone, Side(Scope::Both)),
-    flag("--offload-host-only", Alone, Side(Scope::Host)),
+    flag("--offload-device-only", Alone, Side(OffloadSide::Device)),
+    flag("--offload-host-device", Alone, Side(OffloadSide::Both)),
+    flag("--offload-host-only", Alone, Side(OffloadSide::Host)),
     flag("--offload-link", Alone, OffloadLink),
     flag("--offload-new-driver", Alone, NewDriver(true)),
     flag("--offload-targets=", Joined, OpenMpTargets),

@@ -6,13 +6,13 @@
 //! In case of doubt the command is passed through unchanged.
 
 use crate::coalesce::Coalescing;
-use crate::command::{Command, InputKind, scan};
-use crate::flags::{Phase, Scope};
+use crate::command::{ClangCommand, InputKind, scan};
+use crate::flags::{OffloadSide, Phase};
 use crate::openmp;
-use crate::options::{Id, PlanSource, Settings, is_own, parse_word};
+use crate::options::{Id, OptionValues, PlanSource, is_own, parse_word};
 use crate::profile::Profile;
 use crate::question::{Question, questions};
-use hotswap_families::manifest::Format;
+use hotswap_families::manifest::ManifestFormat;
 use hotswap_plan::{PLAN_OPTIONS, Plan, PlanOption, Policy, words};
 use hotswap_report::{Diagnostic, Severity, codes};
 use std::env::consts;
@@ -44,7 +44,7 @@ pub struct WithPlan {
     /// The host linker runs.
     pub host_link: bool,
     /// The format of the manifest that the host link gets, if it gets one from the wrapper.
-    pub manifest: Option<Format>,
+    pub manifest: Option<ManifestFormat>,
     /// The user requested a bare code object instead of a bundle.
     pub bare_output: bool,
     /// The GPUs that one compilation may serve, where that was requested.
@@ -74,7 +74,7 @@ pub struct Judgement {
     /// The decision.
     pub decision: Decision,
     /// The parsed arguments.
-    pub command: Command,
+    pub command: ClangCommand,
     /// `--driver-mode=g++` is added: the C driver would not link the C++ runtime of HIP code.
     pub cxx_mode: bool,
     /// Print instead of run; as JSON or as text.
@@ -98,7 +98,7 @@ pub enum Explain {
 ///
 /// # Errors
 /// [`codes::USAGE`] for an argument that is not in the table.
-pub fn own_words(command: &Command) -> Result<Vec<(Id, String)>, Diagnostic> {
+pub fn own_words(command: &ClangCommand) -> Result<Vec<(Id, String)>, Diagnostic> {
     let parse = |own: &crate::command::Own| {
         let text = own
             .text
@@ -131,7 +131,7 @@ pub fn judge(cxx: bool, words: &[OsString], settings_of: SettingsOf<'_>, find_pl
 }
 
 fn profile(
-    command: &Command,
+    command: &ClangCommand,
     decision: &Decision,
     words: &[OsString],
     settings_of: SettingsOf<'_>,
@@ -145,7 +145,7 @@ fn profile(
 }
 
 /// Gathers the settings for HotSwap's arguments; reads the environment and the configuration files.
-pub type SettingsOf<'a> = &'a dyn Fn(&[(Id, String)]) -> Settings;
+pub type SettingsOf<'a> = &'a dyn Fn(&[(Id, String)]) -> OptionValues;
 
 fn decide(
     judgement: &mut Judgement,
@@ -219,7 +219,7 @@ fn explain(own: &[(Id, String)]) -> Result<Option<Explain>, Diagnostic> {
 
 /// HIP code needs the C++ runtime. The mode would turn a C input into C++, so such a command is treated as by plain
 /// clang.
-fn needs_cxx_mode(command: &Command) -> bool {
+fn needs_cxx_mode(command: &ClangCommand) -> bool {
     command.links_host_or_host_only()
         && command.is_hip()
         && command.driver_mode.is_none()
@@ -227,9 +227,9 @@ fn needs_cxx_mode(command: &Command) -> bool {
         && command.inputs.iter().all(|input| input.kind != InputKind::C)
 }
 
-impl Command {
+impl ClangCommand {
     fn links_host_or_host_only(&self) -> bool {
-        self.phase == Phase::Link && self.scope != Scope::Device && !self.static_library && self.has_inputs()
+        self.phase == Phase::Link && self.scope != OffloadSide::Device && !self.static_library && self.has_inputs()
     }
 }
 
@@ -237,7 +237,7 @@ impl Command {
 ///
 /// # Errors
 /// [`codes::USAGE`]: an explicit plan for a command that cannot have one.
-fn no_part(command: &Command, source: PlanSource) -> Result<Option<&'static str>, Diagnostic> {
+fn no_part(command: &ClangCommand, source: PlanSource) -> Result<Option<&'static str>, Diagnostic> {
     let explicit = source != PlanSource::Ambient;
     if command.query || !command.has_inputs() {
         return Ok(Some("clang is only asked something"));
@@ -273,7 +273,7 @@ fn no_place(plan: &Plan) -> Result<Option<Diagnostic>, Diagnostic> {
     }
 }
 
-fn without_arch(command: &Command) -> bool {
+fn without_arch(command: &ClangCommand) -> bool {
     command.archs.is_empty() && command.links_device_code()
 }
 
@@ -287,7 +287,7 @@ fn not_applied(plan: &Plan) -> Option<Diagnostic> {
 /// The request and its origin.
 struct Request<'a> {
     tokens: Vec<&'a str>,
-    settings: &'a Settings,
+    settings: &'a OptionValues,
     /// The command line has retarget, patches, policies or allowances.
     words: bool,
     /// The command line has pairs, patches or coalescing.
@@ -295,7 +295,7 @@ struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    fn new(own: &'a [(Id, String)], settings: &'a Settings) -> Self {
+    fn new(own: &'a [(Id, String)], settings: &'a OptionValues) -> Self {
         let mut tokens: Vec<_> =
             own.iter().filter(|(id, _)| *id == Id::Plan).map(|(_, value)| value.as_str()).collect();
         tokens.sort_unstable();
@@ -311,7 +311,7 @@ impl<'a> Request<'a> {
     /// The GPUs that one compilation may serve. Their pairs are added to the plan, unless that is the build system's.
     fn coalescing(
         &self,
-        command: &Command,
+        command: &ClangCommand,
         words: &[OsString],
         plan: &mut Plan,
     ) -> Result<Option<Coalescing>, Diagnostic> {
@@ -381,11 +381,16 @@ impl<'a> Request<'a> {
     }
 }
 
-fn with_plan(command: &Command, plan: Plan, source: PlanSource, words: &[OsString]) -> Result<WithPlan, Diagnostic> {
+fn with_plan(
+    command: &ClangCommand,
+    plan: Plan,
+    source: PlanSource,
+    words: &[OsString],
+) -> Result<WithPlan, Diagnostic> {
     // The device link would refuse it, too, but under the new driver only after two messages of clang's own.
     hotswap_pipeline::check_plan(&plan)?;
     let hash = plan.hash();
-    let bare_output = command.scope == Scope::Device && command.bundle == Some(false);
+    let bare_output = command.scope == OffloadSide::Device && command.bundle == Some(false);
     let manifest = if needs_manifest(command, words, &hash) { Some(manifest_format(command)?) } else { None };
     Ok(WithPlan {
         hash,
@@ -406,7 +411,7 @@ fn with_plan(command: &Command, plan: Plan, source: PlanSource, words: &[OsStrin
 /// A partial link gets none: it leaves references open, so it could not tell that a registrar is
 /// missing, and the final link, which can, would get the manifest twice. The final link must
 /// therefore have the plan, too.
-fn needs_manifest(command: &Command, words: &[OsString], hash: &str) -> bool {
+fn needs_manifest(command: &ClangCommand, words: &[OsString], hash: &str) -> bool {
     let name = manifest_name(hash);
     let present = || words.iter().any(|word| !is_own(word) && word.as_encoded_bytes().ends_with(name.as_bytes()));
     command.links_host_code() && !command.partial && !present()
@@ -417,11 +422,11 @@ pub fn manifest_name(hash: &str) -> String {
     format!("{hash}.manifest.o")
 }
 
-fn manifest_format(command: &Command) -> Result<Format, Diagnostic> {
+fn manifest_format(command: &ClangCommand) -> Result<ManifestFormat, Diagnostic> {
     let named = command.target.clone().unwrap_or_else(|| format!("{}-unknown-linux-gnu", consts::ARCH));
     // Clang completes a lone architecture with its own host's system.
     let triple = if named.contains('-') { named } else { format!("{named}-unknown-linux-gnu") };
-    Format::for_triple(&triple).ok_or_else(|| {
+    ManifestFormat::for_triple(&triple).ok_or_else(|| {
         Diagnostic::error(codes::UNKNOWN_FORMAT, format!("no manifest can be made for a host link for {triple}"))
             .advise("drop the plan for this command")
     })

@@ -31,7 +31,7 @@ fn run(cxx: bool, text: &str, env: &str, config: &[(&str, &str)]) -> Judgement {
         .iter()
         .map(|(key, value)| (OPTIONS.iter().find(|opt| opt.key == Some(key)).unwrap(), OsString::from(value)));
     let files = [ConfigFile { path: "config.toml".into(), values: rows.collect() }];
-    let settings = |own: &[(Id, String)]| Settings::gather(own, &value, &files);
+    let settings = |own: &[(Id, String)]| OptionValues::gather(own, &value, &files);
     judge(cxx, &expand(text), &settings, &find_sample)
 }
 

@@ -41,16 +41,16 @@ pub mod units;
 pub mod words;
 
 use answers::Consequences;
-use command::Command;
+use command::ClangCommand;
 use exec::{Env, Launch, become_clang};
 use explain::Explanation;
-use find::{Clang, Search};
+use find::{Clang, ToolSearch};
 use flags::Phase;
 use hotswap_plan::words as names;
 use hotswap_report::{Diagnostic, codes};
 use judge::{Decision, Explain, Judgement, Query, WithPlan};
-use manifest::Manifest;
-use options::{Id, Settings};
+use manifest::ManifestInputs;
+use options::{Id, OptionValues};
 use source_text::Preprocessor;
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -61,7 +61,7 @@ use words::Word;
 
 /// The remaining work where this process did not become clang.
 #[derive(Debug)]
-pub struct Answer {
+pub struct RemainingWork {
     /// For standard output.
     pub text: String,
 }
@@ -74,18 +74,18 @@ const COMPILER_PATH: &str = "COMPILER_PATH";
 ///
 /// # Errors
 /// Every diagnostic of the wrapper; nothing was run then.
-pub fn run(mut args: impl Iterator<Item = OsString>, warn: &dyn Fn(&str)) -> Result<Answer, Diagnostic> {
+pub fn run(mut args: impl Iterator<Item = OsString>, warn: &dyn Fn(&str)) -> Result<RemainingWork, Diagnostic> {
     let name = args.next().unwrap_or_default();
     let words: Vec<OsString> = args.collect();
     let call = Call::new(&name, words)?;
     let env = |name: &str| env::var_os(name);
     let files = config::load(&env, call.prefix.as_deref())?;
-    let settings_of = |own: &[(Id, String)]| Settings::gather(own, &env, &files);
+    let settings_of = |own: &[(Id, String)]| OptionValues::gather(own, &env, &files);
     let find_plan = |hash: &str| hotswap_plan::find(hash, &mut |skipped| warn(&skipped.to_string()));
     let judgement = judge::judge(call.cxx, &call.expanded, &settings_of, &find_plan);
     match &judgement.decision {
         Decision::Error(error) => return Err(error.clone()),
-        Decision::Query(query) => return Ok(Answer { text: answer(*query) }),
+        Decision::Query(query) => return Ok(RemainingWork { text: answer(*query) }),
         _ => {}
     }
     let own = judge::own_words(&judgement.command).unwrap_or_default();
@@ -118,7 +118,12 @@ impl Call {
         Ok(Self { cxx: file.to_string_lossy().contains("++"), words, expanded, ourselves, prefix })
     }
 
-    fn finish(&self, judgement: &Judgement, settings: &Settings, warn: &dyn Fn(&str)) -> Result<Answer, Diagnostic> {
+    fn finish(
+        &self,
+        judgement: &Judgement,
+        settings: &OptionValues,
+        warn: &dyn Fn(&str),
+    ) -> Result<RemainingWork, Diagnostic> {
         let clang = self.find_clang(settings)?;
         self.refuse_hidden_plan(judgement, &clang)?;
         let dry = judgement.explain.is_some() || judgement.command.dry_run;
@@ -162,8 +167,8 @@ impl Call {
             back: &back,
         };
         match judgement.explain {
-            Some(Explain::Json) => return Ok(Answer { text: explanation.json() }),
-            Some(Explain::Text) => return Ok(Answer { text: explanation.text() }),
+            Some(Explain::Json) => return Ok(RemainingWork { text: explanation.json() }),
+            Some(Explain::Text) => return Ok(RemainingWork { text: explanation.text() }),
             None => {}
         }
         if !dry && (matches!(judgement.decision, Decision::WithPlan(_)) || judgement.profile.is_some()) {
@@ -195,11 +200,11 @@ impl Call {
         configured.refuse_plan()
     }
 
-    fn find_clang(&self, settings: &Settings) -> Result<Clang, Diagnostic> {
+    fn find_clang(&self, settings: &OptionValues) -> Result<Clang, Diagnostic> {
         let named = settings.get(Id::Clang).map(|setting| (PathBuf::from(&setting.value), setting.origin_text()));
         let rocm_path = env::var_os("ROCM_PATH").filter(|path| !path.is_empty()).map(PathBuf::from);
         let path = env::var_os("PATH");
-        find::find(&Search { cxx: self.cxx, named, rocm_path, path, ourselves: Some(&self.ourselves) })
+        find::find(&ToolSearch { cxx: self.cxx, named, rocm_path, path, ourselves: Some(&self.ourselves) })
     }
 
     /// Checks the sources for the targets that would be derived.
@@ -221,7 +226,7 @@ impl Call {
         &self,
         judgement: &Judgement,
         clang: &Clang,
-        settings: &Settings,
+        settings: &OptionValues,
         dry: bool,
         warn: &dyn Fn(&str),
     ) -> Result<Added, Diagnostic> {
@@ -265,7 +270,7 @@ impl Call {
         judgement: &Judgement,
         plan: &WithPlan,
         clang: &Clang,
-        settings: &Settings,
+        settings: &OptionValues,
         dry: bool,
     ) -> Result<(Vec<OsString>, Env), Diagnostic> {
         let command = &judgement.command;
@@ -278,7 +283,7 @@ impl Call {
         if plan.host_link && !command.partial {
             objects::check(command, &objects::look(command), || toolchain.new_driver(command.new_driver))?;
         }
-        let manifest: Option<Manifest> =
+        let manifest: Option<ManifestInputs> =
             plan.manifest.map(|format| manifest::prepare(plan, format, prefix, dry)).transpose()?;
         let bare = plan.bare_output && !bundled_after_all(&toolchain, command.new_driver)?;
         let mut env = interposed(&shims, tools);
@@ -309,7 +314,7 @@ fn interposed(shims: &Path, tools: PathBuf) -> Env {
 }
 
 /// Whether a device link can happen below the command, according to its own arguments.
-fn may_link_device_code(command: &Command) -> bool {
+fn may_link_device_code(command: &ClangCommand) -> bool {
     let named = !command.archs.is_empty() || command.openmp || command.offload_link;
     command.phase > Phase::Front && command.has_inputs() && (command.is_hip() || named)
 }

@@ -1,6 +1,6 @@
 //! `hotswap-clang` and, if called by that name, `hotswap-clang++`.
 
-use hotswap_driver_wrapper::Answer;
+use hotswap_driver_wrapper::RemainingWork;
 use hotswap_report::{Diagnostic, codes};
 use std::io::Write;
 use std::panic::{self, UnwindSafe};
@@ -15,7 +15,7 @@ fn main() -> ExitCode {
 }
 
 /// The result of a run; a panic becomes one line like every other error, and no exit code that clang could have.
-fn catching(run: impl FnOnce() -> Result<Answer, Diagnostic> + UnwindSafe) -> Result<Answer, Diagnostic> {
+fn catching(run: impl FnOnce() -> Result<RemainingWork, Diagnostic> + UnwindSafe) -> Result<RemainingWork, Diagnostic> {
     panic::set_hook(Box::new(|_| {}));
     panic::catch_unwind(run).unwrap_or_else(|_| Err(Diagnostic::error(codes::INTERNAL, "a panic")))
 }

@@ -5,14 +5,14 @@
 
 use crate::judge::{WithPlan, manifest_name};
 use crate::store;
-use hotswap_families::manifest::{Format, object};
+use hotswap_families::manifest::{ManifestFormat, object};
 use hotswap_report::{Diagnostic, codes};
 use std::path::{Path, PathBuf};
 
 /// Arguments that pass the manifest and the registrars to the host linker, in this order: bfd and gold take from an
 /// archive only members that are referenced by then.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Manifest {
+pub struct ManifestInputs {
     /// The object.
     pub object: PathBuf,
     /// The registry archive.
@@ -23,7 +23,12 @@ pub struct Manifest {
 ///
 /// # Errors
 /// [`codes::NO_INSTALL`] without the archive, [`codes::CANNOT_WRITE`], and those of the families.
-pub fn prepare(plan: &WithPlan, format: Format, prefix: &Path, dry: bool) -> Result<Manifest, Diagnostic> {
+pub fn prepare(
+    plan: &WithPlan,
+    format: ManifestFormat,
+    prefix: &Path,
+    dry: bool,
+) -> Result<ManifestInputs, Diagnostic> {
     let archive = prefix.join("lib/hotswap").join(archive_name(format));
     if !archive.is_file() {
         return Err(Diagnostic::error(codes::NO_INSTALL, format!("no file {}", archive.display())));
@@ -33,25 +38,25 @@ pub fn prepare(plan: &WithPlan, format: Format, prefix: &Path, dry: bool) -> Res
     if !dry {
         store::put(&path, &bytes(plan, format)?)?;
     }
-    Ok(Manifest { object: path, archive })
+    Ok(ManifestInputs { object: path, archive })
 }
 
-fn bytes(plan: &WithPlan, format: Format) -> Result<Vec<u8>, Diagnostic> {
+fn bytes(plan: &WithPlan, format: ManifestFormat) -> Result<Vec<u8>, Diagnostic> {
     let families = hotswap_families::families_of(&plan.plan)?;
     object(format, &plan.hash, &plan.plan.canonical(), &families)
 }
 
-const fn archive_name(format: Format) -> &'static str {
+const fn archive_name(format: ManifestFormat) -> &'static str {
     match format {
-        Format::ElfX86_64 | Format::ElfAarch64 => "libhotswap_registry.a",
-        Format::CoffX86_64 => "hotswap_registry.lib",
+        ManifestFormat::ElfX86_64 | ManifestFormat::ElfAarch64 => "libhotswap_registry.a",
+        ManifestFormat::CoffX86_64 => "hotswap_registry.lib",
     }
 }
 
-const fn directory_name(format: Format) -> &'static str {
+const fn directory_name(format: ManifestFormat) -> &'static str {
     match format {
-        Format::ElfX86_64 => "elf-x86_64",
-        Format::ElfAarch64 => "elf-aarch64",
-        Format::CoffX86_64 => "coff-x86_64",
+        ManifestFormat::ElfX86_64 => "elf-x86_64",
+        ManifestFormat::ElfAarch64 => "elf-aarch64",
+        ManifestFormat::CoffX86_64 => "coff-x86_64",
     }
 }

@@ -8,7 +8,7 @@
 //! Absent on purpose: objects whose fat binary is finished (`.hip_fatbin`); they link like any
 //! other. Shared libraries: theirs is finished, too.
 
-use crate::command::{Command, InputKind};
+use crate::command::{ClangCommand, InputKind};
 use hotswap_report::{Diagnostic, codes};
 use object::read::archive::ArchiveFile;
 use object::{Object, ObjectSection, ReadCache, ReadRef};
@@ -33,7 +33,7 @@ pub struct Relocatable {
 
 /// Reads the section names of the command's objects and archives. Files that cannot be read or are no objects are left
 /// to the linker.
-pub fn look(command: &Command) -> Relocatable {
+pub fn look(command: &ClangCommand) -> Relocatable {
     let mut found = Relocatable::default();
     let inputs = command.inputs.iter().filter(|input| input.kind == InputKind::Link);
     let named = inputs.map(|input| PathBuf::from(&input.path));
@@ -100,7 +100,7 @@ fn note<'data>(data: impl ReadRef<'data>, name: &str, found: &mut Relocatable) -
 /// # Errors
 /// [`codes::MIXED_DRIVERS`], [`codes::RDC_NOT_LINKED`], naming the objects; those of `new_driver`.
 pub fn check(
-    command: &Command,
+    command: &ClangCommand,
     found: &Relocatable,
     new_driver: impl FnOnce() -> Result<bool, Diagnostic>,
 ) -> Result<(), Diagnostic> {
@@ -127,7 +127,7 @@ fn mixed(what: String) -> Diagnostic {
 
 /// Whether a device link happens at all. Measured with clang 22 and 23: the old driver needs both `-fgpu-rdc` and a HIP
 /// link; the new one any of several flags.
-fn device_link(command: &Command, new: bool) -> bool {
+fn device_link(command: &ClangCommand, new: bool) -> bool {
     if new {
         command.is_hip() || command.offload_link || command.openmp || command.new_driver == Some(true)
     } else {

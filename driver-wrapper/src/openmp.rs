@@ -7,8 +7,8 @@
 //! Absent on purpose: OpenMP on the host alone (`-fopenmp` without a GPU), and HIP sources that use it; objects with
 //! OpenMP device code in a link without an OpenMP flag (the interposer refuses them where they are linked).
 
-use crate::command::Command;
-use crate::flags::{Phase, Scope};
+use crate::command::ClangCommand;
+use crate::flags::{OffloadSide, Phase};
 use crate::options::PlanSource;
 use hotswap_plan::{Plan, Policy};
 use hotswap_report::{Diagnostic, Severity, codes};
@@ -18,15 +18,15 @@ pub const REASON: &str = "OpenMP offload: no plan serves it";
 
 /// Whether the command compiles or links code for a GPU by OpenMP. Clang 22 to 24 treat `--offload-arch` as OpenMP's
 /// only where no input is HIP.
-pub fn offloads(command: &Command) -> bool {
-    let makes_code = command.phase > Phase::Front && command.scope != Scope::Host && command.has_inputs();
+pub fn offloads(command: &ClangCommand) -> bool {
+    let makes_code = command.phase > Phase::Front && command.scope != OffloadSide::Host && command.has_inputs();
     let named =
         command.openmp_targets.iter().any(|triple| triple.starts_with("amdgcn") || triple.starts_with("amdgpu"));
     makes_code && !command.query && command.openmp && (named || !(command.is_hip() || command.archs.is_empty()))
 }
 
 /// Whether the plan requests a GPU for which the command does not compile.
-pub fn lacks_target(command: &Command, plan: &Plan) -> bool {
+pub fn lacks_target(command: &ClangCommand, plan: &Plan) -> bool {
     let compiled = |target: &&str| command.archs.iter().any(|arch| arch.split(':').next() == Some(target));
     !plan.targets().iter().all(compiled) || plan.pairs.is_empty() && !plan.is_empty()
 }
@@ -35,7 +35,7 @@ pub fn lacks_target(command: &Command, plan: &Plan) -> bool {
 ///
 /// # Errors
 /// [`codes::OPENMP_OFFLOAD`] for a plan of the command line under the policy `error`.
-pub fn refuse(command: &Command, plan: &Plan, source: PlanSource) -> Result<Option<Diagnostic>, Diagnostic> {
+pub fn refuse(command: &ClangCommand, plan: &Plan, source: PlanSource) -> Result<Option<Diagnostic>, Diagnostic> {
     let refusal = refusal(command, plan, source);
     match (plan.policy, source) {
         (Policy::Keep, _) => Ok(None),
@@ -46,7 +46,7 @@ pub fn refuse(command: &Command, plan: &Plan, source: PlanSource) -> Result<Opti
     }
 }
 
-fn refusal(command: &Command, plan: &Plan, source: PlanSource) -> Diagnostic {
+fn refusal(command: &ClangCommand, plan: &Plan, source: PlanSource) -> Diagnostic {
     let words = match (&command.openmp_targets[..], &command.archs[..]) {
         ([], archs) => format!("-fopenmp --offload-arch={}", archs.join(",")),
         (triples, _) => format!("-fopenmp-targets={}", triples.join(",")),

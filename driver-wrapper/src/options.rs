@@ -2,7 +2,7 @@
 //! the help text and the documentation. Its first rows are the options of a plan ([`PLAN_OPTIONS`]).
 //!
 //! Invariant: no option exists outside the table; `--hotswap-help=markdown` prints the same rows that
-//! [`Settings::gather`] reads.
+//! [`OptionValues::gather`] reads.
 //!
 //! Absent on purpose: clang's flags (`flags`), and the effects of the settings on a command (`judge`).
 
@@ -140,7 +140,7 @@ pub enum PlanSource {
 
 /// The value of one option.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Setting {
+pub struct OptionValue {
     /// The option.
     pub id: Id,
     /// Its value; never empty.
@@ -193,29 +193,29 @@ impl Eq for Opt {}
 
 /// The winning value of each option that has one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Settings(Vec<Setting>);
+pub struct OptionValues(Vec<OptionValue>);
 
-impl Settings {
+impl OptionValues {
     /// Arguments take precedence over the environment, and that over the files in their order. An empty variable counts
     /// as the value "none", so that it can switch off a file's value.
     pub fn gather(own: &[(Id, String)], env: &dyn Fn(&str) -> Option<OsString>, files: &[ConfigFile]) -> Self {
-        let value = |opt: &'static Opt| -> Option<Setting> {
+        let value = |opt: &'static Opt| -> Option<OptionValue> {
             let (value, origin) = from_words(own, opt.id)
                 .map(|value| (value, Origin::Word))
                 .or_else(|| opt.env.and_then(|name| Some((from_environment(name, env)?, Origin::Env(name)))))
                 .or_else(|| from_files(files, opt.id))?;
-            Some(Setting { id: opt.id, value, origin })
+            Some(OptionValue { id: opt.id, value, origin })
         };
         Self(OPTIONS.iter().filter_map(value).filter(|setting| !setting.value.is_empty()).collect())
     }
 
     /// The setting of an option.
-    pub fn get(&self, id: Id) -> Option<&Setting> {
+    pub fn get(&self, id: Id) -> Option<&OptionValue> {
         self.0.iter().find(|setting| setting.id == id)
     }
 
     /// All settings, in the order of the table.
-    pub fn iter(&self) -> impl Iterator<Item = &Setting> {
+    pub fn iter(&self) -> impl Iterator<Item = &OptionValue> {
         self.0.iter()
     }
 
@@ -242,7 +242,7 @@ impl Settings {
     }
 }
 
-impl Setting {
+impl OptionValue {
     /// The error for an invalid value, in the terms of its origin.
     pub fn reject(&self, why: &str) -> Diagnostic {
         let value = self.value.to_string_lossy();
@@ -408,18 +408,18 @@ mod tests {
         let none = |_: &str| None;
         let own = [(POLICY, "error".to_owned())];
         let files = [user, system];
-        let origin = |settings: Settings| settings.get(POLICY).map(Setting::origin_text);
-        assert_eq!(origin(Settings::gather(&own, &env, &files)).unwrap(), "command line");
-        assert_eq!(origin(Settings::gather(&[], &env, &files)).unwrap(), "environment HOTSWAP_POLICY");
-        assert_eq!(origin(Settings::gather(&[], &none, &files)).unwrap(), "user.toml");
-        assert_eq!(origin(Settings::gather(&[], &none, &files[1..])).unwrap(), "system.toml");
-        assert_eq!(origin(Settings::gather(&[], &|_| Some("".into()), &files)), None);
+        let origin = |settings: OptionValues| settings.get(POLICY).map(OptionValue::origin_text);
+        assert_eq!(origin(OptionValues::gather(&own, &env, &files)).unwrap(), "command line");
+        assert_eq!(origin(OptionValues::gather(&[], &env, &files)).unwrap(), "environment HOTSWAP_POLICY");
+        assert_eq!(origin(OptionValues::gather(&[], &none, &files)).unwrap(), "user.toml");
+        assert_eq!(origin(OptionValues::gather(&[], &none, &files[1..])).unwrap(), "system.toml");
+        assert_eq!(origin(OptionValues::gather(&[], &|_| Some("".into()), &files)), None);
     }
 
     #[test]
     fn names_of_gpus_are_no_value_of_the_option() {
         let of = |value: &'static str| {
-            let settings = Settings::gather(&[], &|name| (name == "HOTSWAP_NAMES").then(|| value.into()), &[]);
+            let settings = OptionValues::gather(&[], &|name| (name == "HOTSWAP_NAMES").then(|| value.into()), &[]);
             settings.get(Id::OfPlan("names")).map(|setting| setting.value.clone())
         };
         assert_eq!(
@@ -432,7 +432,7 @@ mod tests {
     fn repeated_lists_add_up_and_the_last_of_others_wins() {
         let own = [(RETARGET, "a=>b"), (POLICY, "warn"), (RETARGET, "c=>d"), (POLICY, "keep")];
         let own: Vec<_> = own.into_iter().map(|(id, value)| (id, value.to_owned())).collect();
-        let settings = Settings::gather(&own, &|_| None, &[]);
+        let settings = OptionValues::gather(&own, &|_| None, &[]);
         assert_eq!(settings.text(RETARGET).unwrap(), Some("a=>b;c=>d"));
         assert_eq!(settings.text(POLICY).unwrap(), Some("keep"));
     }
@@ -458,7 +458,7 @@ mod tests {
 
     #[test]
     fn switches_are_0_or_1() {
-        let with = |value: &'static str| Settings::gather(&[], &|n| (n == ENV_DISABLE).then(|| value.into()), &[]);
+        let with = |value: &'static str| OptionValues::gather(&[], &|n| (n == ENV_DISABLE).then(|| value.into()), &[]);
         assert!(with("1").switch(Id::Disable).unwrap());
         assert!(!with("0").switch(Id::Disable).unwrap());
         assert!(!with("").switch(Id::Disable).unwrap());

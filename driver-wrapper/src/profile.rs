@@ -13,9 +13,9 @@
 //!
 //! Absent on purpose: the drain itself (`crates/profile-drain`); profile files.
 
-use crate::command::{Command, Counters, Input, InputKind};
-use crate::flags::{Phase, Scope};
-use crate::options::{Id, Settings};
+use crate::command::{ClangCommand, CommandInput, InputKind, RequestedCounters};
+use crate::flags::{OffloadSide, Phase};
+use crate::options::{Id, OptionValues};
 use crate::toolchain::Toolchain;
 use hotswap_report::{Diagnostic, codes};
 use std::ffi::OsString;
@@ -50,7 +50,7 @@ const OWN_RUNTIMES: &[&str] = &[
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Profile {
     /// Counters of the device code.
-    pub device: Counters,
+    pub device: RequestedCounters,
     /// Whether host code has counters, too.
     pub host: bool,
     /// Device code is made, or linked.
@@ -64,12 +64,12 @@ impl Profile {
     ///
     /// # Errors
     /// [`codes::BAD_CONFIG`] for an invalid switch; [`codes::USAGE`] where the drain has no place.
-    pub fn of(command: &Command, words: &[OsString], settings: &Settings) -> Result<Option<Self>, Diagnostic> {
+    pub fn of(command: &ClangCommand, words: &[OsString], settings: &OptionValues) -> Result<Option<Self>, Diagnostic> {
         let objects = command.offload_link || command.new_driver == Some(true);
         let hip = command.is_hip() || (objects && command.links_host_code());
         let builds = !command.query && command.has_inputs() && command.phase > Phase::Front;
         let other = command.targets_gpu() || command.driver_mode.as_deref() == Some("cl");
-        if !command.device_counters.any() || !hip || !builds || other || command.scope == Scope::Host {
+        if !command.device_counters.any() || !hip || !builds || other || command.scope == OffloadSide::Host {
             return Ok(None);
         }
         let wanted = settings.get(Id::Drain).is_none() || settings.switch(Id::Drain)?;
@@ -91,7 +91,7 @@ impl Profile {
     /// Those of the toolchain and of the runtime; [`codes::COUNTERS_NOT_LINKED`].
     pub fn front(
         &self,
-        command: &Command,
+        command: &ClangCommand,
         words: &[OsString],
         toolchain: &Toolchain<'_>,
         dry: bool,
@@ -123,8 +123,8 @@ impl Profile {
     ///
     /// # Errors
     /// Those of the toolchain.
-    pub fn has_one_symbol(&self, command: &Command, toolchain: &Toolchain<'_>) -> Result<bool, Diagnostic> {
-        let holds_code = |input: &&Input| matches!(input.kind, InputKind::Hip | InputKind::Link);
+    pub fn has_one_symbol(&self, command: &ClangCommand, toolchain: &Toolchain<'_>) -> Result<bool, Diagnostic> {
+        let holds_code = |input: &&CommandInput| matches!(input.kind, InputKind::Hip | InputKind::Link);
         let several = command.inputs.iter().filter(holds_code).count() > 1;
         Ok(several && command.rdc && command.links_host_code() && toolchain.major()? < WITH_RUNTIME)
     }
@@ -135,7 +135,7 @@ impl Profile {
     /// Those of the toolchain.
     pub fn limit(
         &self,
-        command: &Command,
+        command: &ClangCommand,
         words: &[OsString],
         toolchain: &Toolchain<'_>,
     ) -> Result<Option<Diagnostic>, Diagnostic> {
@@ -176,7 +176,7 @@ impl Profile {
     /// code of -ftemporal-profile calls a function of it, which lld only keeps for callers that are bitcode, too.
     fn with_table(
         &self,
-        command: &Command,
+        command: &ClangCommand,
         words: &[OsString],
         toolchain: &Toolchain<'_>,
         major: u32,
@@ -201,7 +201,7 @@ impl Profile {
 
     fn with_runtime(
         &self,
-        command: &Command,
+        command: &ClangCommand,
         words: &[OsString],
         toolchain: &Toolchain<'_>,
         major: u32,
@@ -220,7 +220,7 @@ impl Profile {
     /// third-party runtime may not be excluded from counting, which would recurse endlessly, so it is left alone.
     fn in_the_link(
         &self,
-        command: &Command,
+        command: &ClangCommand,
         words: &[OsString],
         toolchain: &Toolchain<'_>,
         major: u32,
@@ -233,7 +233,7 @@ impl Profile {
     }
 
     /// Arguments after the user's, for the host linker. A missing drain is reported by the linker.
-    pub fn back(&self, command: &Command, prefix: &Path) -> (Vec<OsString>, Vec<OsString>) {
+    pub fn back(&self, command: &ClangCommand, prefix: &Path) -> (Vec<OsString>, Vec<OsString>) {
         if !self.drain {
             return (Vec::new(), Vec::new());
         }
@@ -265,7 +265,7 @@ fn sampling(words: &[OsString]) -> Vec<OsString> {
 }
 
 /// A device profile runtime of clang's own.
-fn own_runtime(command: &Command, clang: &Path, major: u32) -> Option<PathBuf> {
+fn own_runtime(command: &ClangCommand, clang: &Path, major: u32) -> Option<PathBuf> {
     let directory = match &command.resource_directory {
         Some(directory) => PathBuf::from(directory),
         None => std::fs::canonicalize(clang).ok()?.parent()?.parent()?.join(format!("lib/clang/{major}")),
@@ -277,11 +277,11 @@ fn own_runtime(command: &Command, clang: &Path, major: u32) -> Option<PathBuf> {
 /// cannot see the counters' runtime, and lld makes the runtime's symbols local before it resolves them. Compiled in the
 /// link, both are bitcode.
 fn device_lto(
-    command: &Command,
+    command: &ClangCommand,
     major: u32,
     old_driver: impl FnOnce() -> Result<bool, Diagnostic>,
 ) -> Result<Vec<OsString>, Diagnostic> {
-    let device_only = command.scope == Scope::Device;
+    let device_only = command.scope == OffloadSide::Device;
     if command.rdc || !command.links_device_code() || !(device_only || (major <= OLD_DRIVER && old_driver()?)) {
         return Ok(Vec::new());
     }

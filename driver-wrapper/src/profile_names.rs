@@ -7,7 +7,7 @@
 //! Absent on purpose: commands with several sources, which would all get one number; programs whose builds differ in
 //! other arguments.
 
-use crate::command::{Command, InputKind};
+use crate::command::{ClangCommand, InputKind};
 use crate::store;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -44,7 +44,7 @@ const WITH_VALUE: &[&str] =
 
 /// The argument that fixes the names, where the command needs one.
 #[must_use]
-pub fn stable(command: &Command, words: &[OsString]) -> Vec<OsString> {
+pub fn stable(command: &ClangCommand, words: &[OsString]) -> Vec<OsString> {
     let mut sources = command.inputs.iter().filter(|input| input.kind == InputKind::Hip);
     let (Some(source), None) = (sources.next(), sources.next()) else { return Vec::new() };
     let begins = |word: &OsString, starts: &[&str]| starts.iter().any(|s| word.as_bytes().starts_with(s.as_bytes()));

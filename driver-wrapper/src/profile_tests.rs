@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::command::scan;
-use crate::options::Settings;
+use crate::options::OptionValues;
 use std::os::unix::fs::PermissionsExt;
 
 fn words(text: &str) -> Vec<OsString> {
@@ -33,7 +33,7 @@ fn show(version: u32, line: &str, env: &str) -> String {
     let command = scan(&words);
     let own = crate::judge::own_words(&command).unwrap();
     let value = |name: &str| env.strip_prefix(name)?.strip_prefix('=').map(OsString::from);
-    let settings = Settings::gather(&own, &value, &[]);
+    let settings = OptionValues::gather(&own, &value, &[]);
     let profile = match Profile::of(&command, &words, &settings) {
         Ok(Some(profile)) => profile,
         Ok(None) => return "nothing".to_owned(),
@@ -206,7 +206,7 @@ fn a_runtime_of_clangs_own_is_left_to_clang() {
     std::fs::create_dir_all(own.parent().unwrap()).unwrap();
     let line = words("--offload-arch=gfx90a a.hip -fprofile-instr-generate");
     let command = scan(&line);
-    let profile = Profile::of(&command, &line, &Settings::gather(&[], &none, &[])).unwrap().unwrap();
+    let profile = Profile::of(&command, &line, &OptionValues::gather(&[], &none, &[])).unwrap().unwrap();
     let front = || text(&profile.front(&command, &line, &Toolchain::answered(&clang, 24, true), true).unwrap());
     assert!(front().contains("-Xoffload-linker"));
     std::fs::write(&own, "").unwrap();
@@ -234,7 +234,7 @@ fn levels_at_which_context_sensitive_counters_are_left_out_are_told() {
     ] {
         let line = words(&format!("--offload-arch=gfx90a a.hip -fcs-profile-generate {line}"));
         let command = scan(&line);
-        let profile = Profile::of(&command, &line, &Settings::gather(&[], &none, &[])).unwrap().unwrap();
+        let profile = Profile::of(&command, &line, &OptionValues::gather(&[], &none, &[])).unwrap().unwrap();
         let path = clang(dir.path(), version);
         let told = profile.limit(&command, &line, &Toolchain::answered(&path, version, version > 22)).unwrap();
         assert_eq!(told.is_some(), advice.is_some(), "{version} {line:?}");

@@ -9,10 +9,10 @@
 //!
 //! Absent on purpose: profiles of the front end, whose mismatches clang reports itself; host code.
 
-use crate::Answer;
-use crate::command::{Command, InputKind};
+use crate::RemainingWork;
+use crate::command::{ClangCommand, InputKind};
 use crate::exec::{Launch, become_clang, run_clang};
-use crate::flags::{Phase, Scope};
+use crate::flags::{OffloadSide, Phase};
 use crate::words::Word;
 use hotswap_files::ScratchDirectory;
 use hotswap_report::{Diagnostic, codes};
@@ -36,9 +36,9 @@ pub struct Used {
 impl Used {
     /// `None` for any other command.
     #[must_use]
-    pub fn of(command: &Command, words: &[OsString]) -> Option<Self> {
+    pub fn of(command: &ClangCommand, words: &[OsString]) -> Option<Self> {
         let hip = command.inputs.iter().any(|input| input.kind == InputKind::Hip);
-        let compiles = hip && command.phase > Phase::Front && command.scope != Scope::Host;
+        let compiles = hip && command.phase > Phase::Front && command.scope != OffloadSide::Host;
         let asks = command.dry_run || command.query || names(words, "-print-after") || names(words, "-ir-dump");
         if !compiles || asks {
             return None;
@@ -64,7 +64,7 @@ impl Used {
     ///
     /// # Errors
     /// Those of starting clang.
-    pub fn run(&self, mut launch: Launch, warn: &dyn Fn(&str)) -> Result<Answer, Diagnostic> {
+    pub fn run(&self, mut launch: Launch, warn: &dyn Fn(&str)) -> Result<RemainingWork, Diagnostic> {
         let Ok(directory) = ScratchDirectory::temporary("hotswap-profile-use.") else {
             return Err(become_clang(&launch));
         };
@@ -79,7 +79,7 @@ impl Used {
         words.push("--end-no-unused-arguments".into());
         launch.words.splice(0..0, words.into_iter().map(Word::Plain));
         let code = run_clang(&launch)?;
-        let found = Found::of_modules(directory.path());
+        let found = ProfiledFunctions::of_modules(directory.path());
         drop(directory);
         if code == 0 {
             self.say(found, warn);
@@ -87,7 +87,7 @@ impl Used {
         std::process::exit(code)
     }
 
-    fn say(&self, Found { matched, all }: Found, warn: &dyn Fn(&str)) {
+    fn say(&self, ProfiledFunctions { matched, all }: ProfiledFunctions, warn: &dyn Fn(&str)) {
         let what = match all {
             0 if !is_of_the_optimiser(Path::new(&self.profile)) => return,
             0 => "the profile fits no function of device code at this level of optimisation".to_owned(),
@@ -117,12 +117,12 @@ fn names(words: &[OsString], part: &str) -> bool {
 
 /// Functions of all modules.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-struct Found {
+struct ProfiledFunctions {
     matched: usize,
     all: usize,
 }
 
-impl Found {
+impl ProfiledFunctions {
     /// Those of the modules in that directory.
     fn of_modules(directory: &Path) -> Self {
         let mut found = Self::default();
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn functions_with_an_entry_count_fit() {
-        let mut found = Found::default();
+        let mut found = ProfiledFunctions::default();
         for line in [
             "define protected amdgpu_kernel void @a(ptr %0) #0 !prof !12 {",
             "define hidden float @b(float %0) #1 {",
@@ -183,6 +183,6 @@ mod tests {
         ] {
             found.add(line);
         }
-        assert_eq!(found, Found { matched: 1, all: 2 });
+        assert_eq!(found, ProfiledFunctions { matched: 1, all: 2 });
     }
 }

@@ -9,7 +9,7 @@
 //! Absent on purpose: the answers, which take the preprocessor ([`crate::source_text`]).
 
 use crate::coalesce::Coalescing;
-use crate::command::Command;
+use crate::command::ClangCommand;
 use hotswap_compat::{Allow, Available, Class, Wish, derive_target_id, route};
 use hotswap_plan::{NamesPolicy, Plan};
 use hotswap_targets::{Processor, TargetId, find};
@@ -49,7 +49,12 @@ impl Question {
 }
 
 /// The questions of the plan and of coalescing.
-pub fn questions(command: &Command, words: &[OsString], plan: &Plan, coalescing: Option<&Coalescing>) -> Vec<Question> {
+pub fn questions(
+    command: &ClangCommand,
+    words: &[OsString],
+    plan: &Plan,
+    coalescing: Option<&Coalescing>,
+) -> Vec<Question> {
     let classes = coalescing.iter().flat_map(|coalescing| &coalescing.classes);
     let mut asked: Vec<Question> = classes.filter(|_| command.has_hip_source()).map(of_class).collect();
     if plan.names != NamesPolicy::Derive && (command.links_device_code() || command.compiles_relocatable()) {
@@ -70,7 +75,7 @@ fn of_class(class: &Class) -> Question {
 }
 
 /// The plan's targets by the source of their derivation; targets for which clang compiles are not derived.
-fn of_plan(command: &Command, words: &[OsString], plan: &Plan) -> Vec<Question> {
+fn of_plan(command: &ClangCommand, words: &[OsString], plan: &Plan) -> Vec<Question> {
     let requested: Vec<TargetId> = command.archs.iter().filter_map(|arch| arch.parse().ok()).collect();
     let available: Vec<Available> =
         requested.iter().map(|target| Available { target: *target, recompiled: None }).collect();
@@ -112,7 +117,7 @@ const UNSEEN: &[(&str, &str)] = &[
 ];
 
 /// Why the preprocessor cannot answer.
-fn doubt(command: &Command, words: &[OsString], question: &Question) -> Option<String> {
+fn doubt(command: &ClangCommand, words: &[OsString], question: &Question) -> Option<String> {
     if command.hip_sources().any(|input| input.path == "-") {
         return Some("the source is standard input, which can be read once".to_owned());
     }

@@ -7,9 +7,9 @@
 //! for two targets (the interposer).
 
 use crate::answers::Consequences;
-use crate::command::Command;
+use crate::command::ClangCommand;
 use crate::judge::WithPlan;
-use crate::units::{self, Linked, Unit};
+use crate::units::{self, DeviceUnit, Linked};
 use hotswap_plan::{NamesPolicy, Plan, TextFinding, TextMark};
 use hotswap_report::{Diagnostic, SourceText, codes};
 use std::collections::BTreeSet;
@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 /// # Errors
 /// [`codes::TEXT_DIFFERS`] where one unit has separate code for a target and another one has neither that nor a
 /// replacement; [`refuse_unrequested`].
-pub fn decide(command: &Command, plan: &WithPlan, found: &mut Consequences) -> Result<(), Diagnostic> {
+pub fn decide(command: &ClangCommand, plan: &WithPlan, found: &mut Consequences) -> Result<(), Diagnostic> {
     if !command.links_relocatable() || plan.plan.names == NamesPolicy::Derive {
         return Ok(());
     }
@@ -35,7 +35,7 @@ pub fn decide(command: &Command, plan: &WithPlan, found: &mut Consequences) -> R
 }
 
 /// The sources that are compiled in the same command, as one unit: clang compiles all of them for the same targets.
-fn own_sources(command: &Command, found: &Consequences) -> Option<Unit> {
+fn own_sources(command: &ClangCommand, found: &Consequences) -> Option<DeviceUnit> {
     let source = command.hip_sources().next().filter(|_| command.rdc)?;
     let requested = command.archs.iter().map(|arch| processor(arch));
     let compiled = found.findings.iter().filter(|finding| finding.status == SourceText::Compiled);
@@ -43,7 +43,7 @@ fn own_sources(command: &Command, found: &Consequences) -> Option<Unit> {
         requested.chain(compiled.map(|finding| finding.target.as_str())).map(str::to_owned).collect();
     let mark = TextMark::of(&found.findings);
     targets.retain(|target| mark.source_of(target).is_none());
-    Some(Unit { name: source.path.display().to_string(), in_archive: false, targets, mark })
+    Some(DeviceUnit { name: source.path.display().to_string(), in_archive: false, targets, mark })
 }
 
 /// The name of the processor in a target ID.
@@ -52,7 +52,7 @@ fn processor(id: &str) -> &str {
 }
 
 /// The plan's targets by the source for which some unit has code.
-fn by_source<'p>(plan: &'p WithPlan, units: &[Unit]) -> Vec<(String, Vec<&'p str>)> {
+fn by_source<'p>(plan: &'p WithPlan, units: &[DeviceUnit]) -> Vec<(String, Vec<&'p str>)> {
     let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
     for pair in &plan.plan.pairs {
         let is_there = units.iter().any(|unit| unit.targets.contains(&pair.source));
@@ -73,9 +73,9 @@ fn by_source<'p>(plan: &'p WithPlan, units: &[Unit]) -> Vec<(String, Vec<&'p str
 ///
 /// # Errors
 /// [`codes::NO_ROUTE`] naming the unit.
-pub fn refuse_unrequested(command: &Command, units: &[Unit], plan: &Plan) -> Result<(), Diagnostic> {
+pub fn refuse_unrequested(command: &ClangCommand, units: &[DeviceUnit], plan: &Plan) -> Result<(), Diagnostic> {
     let targets = plan.targets();
-    let unrequested = |unit: &Unit| {
+    let unrequested = |unit: &DeviceUnit| {
         unit.mark.iter().find(|(target, _)| !targets.contains(target)).map(|(t, s)| (t.to_owned(), s.to_owned()))
     };
     let found = units.iter().find_map(|unit| Some((unit, unrequested(unit)?)));
@@ -89,8 +89,8 @@ pub fn refuse_unrequested(command: &Command, units: &[Unit], plan: &Plan) -> Res
 
 /// One link.
 struct Link<'l> {
-    command: &'l Command,
-    units: &'l [Unit],
+    command: &'l ClangCommand,
+    units: &'l [DeviceUnit],
     source: &'l str,
 }
 
@@ -121,7 +121,7 @@ impl Link<'_> {
 
     /// Units without bitcode of the target lend that of the processor whose text is the same.
     fn lend(&self, target: &str, found: &mut Consequences) -> Result<(), Diagnostic> {
-        let lenders: Vec<&Unit> = self.units.iter().filter(|unit| !unit.targets.contains(target)).collect();
+        let lenders: Vec<&DeviceUnit> = self.units.iter().filter(|unit| !unit.targets.contains(target)).collect();
         if let Some(unit) = lenders.iter().find(|unit| unit.in_archive) {
             let what = format!(
                 "{} has code for {} alone, and other units have some of their own for {target}",

@@ -25,11 +25,11 @@ mod run;
 
 use crate::question::Question;
 use difference::{first_difference, named_place};
-use hotswap_compat::{Status, Strategy, Verdict, pair, verdict};
+use hotswap_compat::{PairStatus, Strategy, Verdict, pair, verdict};
 use hotswap_targets::Processor;
 use poison::Poison;
+use run::CompileCommand;
 pub use run::Preprocessor;
-use run::Program;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -63,7 +63,7 @@ impl fmt::Display for Evidence {
 
 /// The answer about one target.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum TextAnswer {
     /// The compiler sees the same program as for this processor: the source, or a target that differs from the source.
     Same(&'static Processor),
     /// It sees another program than for the source and for every earlier target.
@@ -78,8 +78,8 @@ pub enum Answer {
 }
 
 /// The answers for the question's targets, in their order.
-pub fn answer(preprocessor: &Preprocessor<'_>, question: &Question) -> Vec<Answer> {
-    let unknown = |why: &str| vec![Answer::Unknown(why.to_owned()); question.targets.len()];
+pub fn answer(preprocessor: &Preprocessor<'_>, question: &Question) -> Vec<TextAnswer> {
+    let unknown = |why: &str| vec![TextAnswer::Unknown(why.to_owned()); question.targets.len()];
     if let Some(why) = &question.doubt {
         return unknown(why);
     }
@@ -91,7 +91,7 @@ pub fn answer(preprocessor: &Preprocessor<'_>, question: &Question) -> Vec<Answe
         return unknown("clang does not print its macros for the GPU");
     };
     if programs.iter().all(|program| poison.asks_nothing(preprocessor, program, question)) {
-        return vec![Answer::Same(question.source); question.targets.len()];
+        return vec![TextAnswer::Same(question.source); question.targets.len()];
     }
     let compared = Comparison::new(preprocessor, &programs, question, &poison);
     compared.answers()
@@ -100,7 +100,7 @@ pub fn answer(preprocessor: &Preprocessor<'_>, question: &Question) -> Vec<Answe
 /// The texts of all sources for all targets.
 struct Comparison<'c> {
     preprocessor: &'c Preprocessor<'c>,
-    programs: &'c [Program],
+    programs: &'c [CompileCommand],
     question: &'c Question,
     poison: &'c Poison,
     /// By target ID, a text for each source; `None` where it could not be made or is resolved later.
@@ -110,7 +110,7 @@ struct Comparison<'c> {
 impl<'c> Comparison<'c> {
     fn new(
         preprocessor: &'c Preprocessor<'c>,
-        programs: &'c [Program],
+        programs: &'c [CompileCommand],
         question: &'c Question,
         poison: &'c Poison,
     ) -> Self {
@@ -120,7 +120,7 @@ impl<'c> Comparison<'c> {
         Self { preprocessor, programs, question, poison, texts: ids.into_iter().zip(texts).collect() }
     }
 
-    fn answers(&self) -> Vec<Answer> {
+    fn answers(&self) -> Vec<TextAnswer> {
         let source = self.question.source;
         let mut modules: BTreeMap<String, Option<Vec<[u8; 32]>>> = BTreeMap::new();
         let mut compiled: Vec<&'static Processor> = Vec::new();
@@ -133,10 +133,10 @@ impl<'c> Comparison<'c> {
             let mut others =
                 [source].into_iter().chain(compiled.iter().copied().filter(|from| is_sibling(from, target)));
             match others.find(|other| self.is_same(other, target, &mut modules)) {
-                Some(other) => answers.push(Answer::Same(other)),
+                Some(other) => answers.push(TextAnswer::Same(other)),
                 None => {
                     compiled.push(target);
-                    answers.push(Answer::Differs { evidence: self.evidence(target), known: true });
+                    answers.push(TextAnswer::Differs { evidence: self.evidence(target), known: true });
                 }
             }
         }
@@ -181,7 +181,7 @@ impl<'c> Comparison<'c> {
     }
 
     /// A target that clang does not know: the source's text must not change when the source's names are undefined.
-    fn answer_for_unknown(&self) -> Answer {
+    fn answer_for_unknown(&self) -> TextAnswer {
         let ids = self.question.ids(self.question.source);
         let without = all(&ids, |id| {
             let texts =
@@ -193,9 +193,9 @@ impl<'c> Comparison<'c> {
             .zip(&without)
             .all(|(id, without)| without.is_some() && self.texts.get(id).is_some_and(|text| text == without));
         if is_same {
-            return Answer::Same(self.question.source);
+            return TextAnswer::Same(self.question.source);
         }
-        Answer::Differs {
+        TextAnswer::Differs {
             evidence: self.poison.first_use(self.preprocessor, self.programs, self.question),
             known: false,
         }
@@ -204,14 +204,15 @@ impl<'c> Comparison<'c> {
 
 /// Whether the compiler makes the same code for `target` as for `source` of the same program, byte for byte.
 fn is_sibling(source: &Processor, target: &Processor) -> bool {
-    let is_validated =
-        |pair: hotswap_compat::Pair| pair.status == Status::Validated && pair.strategy == Strategy::Relabel;
+    let is_validated = |pair: hotswap_compat::ValidatedPair| {
+        pair.status == PairStatus::Validated && pair.strategy == Strategy::Relabel
+    };
     matches!(verdict(source, target), Verdict::Identical { checks } if checks.is_empty())
         && pair(source, target).is_some_and(is_validated)
 }
 
 /// A text for each source; `None` where one cannot be made, or something in it is resolved per GPU later.
-fn texts(preprocessor: &Preprocessor<'_>, programs: &[Program], id: &str) -> Option<Vec<Vec<u8>>> {
+fn texts(preprocessor: &Preprocessor<'_>, programs: &[CompileCommand], id: &str) -> Option<Vec<Vec<u8>>> {
     let text = |program| preprocessor.text(program, id, &[]).filter(|text| !poison::resolved_late(text));
     programs.iter().map(text).collect()
 }

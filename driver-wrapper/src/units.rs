@@ -10,7 +10,7 @@
 //!
 //! Absent on purpose: linking, and lending one target's bitcode to another (the interposer).
 
-use crate::command::{Command, InputKind};
+use crate::command::{ClangCommand, InputKind};
 use crate::objects::library;
 use hotswap_bundle::{EntryId, OffloadBinary};
 use hotswap_plan::TextMark;
@@ -28,7 +28,7 @@ const HIP: u16 = 4;
 
 /// The device code of one object.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Unit {
+pub struct DeviceUnit {
     /// File, with the member of an archive.
     pub name: String,
     /// Whether it is a member of an archive.
@@ -39,7 +39,7 @@ pub struct Unit {
     pub mark: TextMark,
 }
 
-impl Unit {
+impl DeviceUnit {
     /// The processor whose bitcode replaces the target's; `None` where it is unknown.
     pub fn text_of<'u>(&'u self, target: &'u str) -> Option<&'u str> {
         if self.targets.contains(target) {
@@ -63,7 +63,7 @@ pub enum Linked {
 }
 
 /// Decides for each target, in their order; `source` is the plan's for all of them.
-pub fn decide(units: &[Unit], source: &str, targets: &[&str]) -> Vec<(String, Linked)> {
+pub fn decide(units: &[DeviceUnit], source: &str, targets: &[&str]) -> Vec<(String, Linked)> {
     let mut linked: Vec<&str> = vec![source];
     let mut decided = Vec::new();
     for target in targets {
@@ -76,7 +76,7 @@ pub fn decide(units: &[Unit], source: &str, targets: &[&str]) -> Vec<(String, Li
     decided
 }
 
-fn decide_one(units: &[Unit], source: &str, target: &str, linked: &[&str]) -> Linked {
+fn decide_one(units: &[DeviceUnit], source: &str, target: &str, linked: &[&str]) -> Linked {
     let own = units.iter().find(|unit| unit.targets.contains(target));
     let silent = units.iter().find(|unit| unit.text_of(target).is_none());
     match (own, silent) {
@@ -93,14 +93,14 @@ fn decide_one(units: &[Unit], source: &str, target: &str, linked: &[&str]) -> Li
 }
 
 /// The units among a command's objects and archives. Files that cannot be read are left to the linker.
-pub fn of_inputs(command: &Command) -> Vec<Unit> {
+pub fn of_inputs(command: &ClangCommand) -> Vec<DeviceUnit> {
     let inputs = command.inputs.iter().filter(|input| input.kind == InputKind::Link);
     let named = inputs.map(|input| PathBuf::from(&input.path));
     let libraries = command.libraries.iter().filter_map(|name| library(name, &command.library_directories));
     named.chain(libraries).flat_map(|path| of_file(&path)).collect()
 }
 
-fn of_file(path: &Path) -> Vec<Unit> {
+fn of_file(path: &Path) -> Vec<DeviceUnit> {
     let Ok(bytes) = hotswap_files::open(path) else { return Vec::new() };
     let name = path.display().to_string();
     let Ok(archive) = ArchiveFile::parse(&bytes[..]) else {
@@ -114,9 +114,9 @@ fn of_file(path: &Path) -> Vec<Unit> {
 }
 
 /// `None` for a file without relocatable device code.
-pub fn of_object(bytes: &[u8], name: String, in_archive: bool) -> Option<Unit> {
+pub fn of_object(bytes: &[u8], name: String, in_archive: bool) -> Option<DeviceUnit> {
     let file = object::File::parse(bytes).ok()?;
-    let mut unit = Unit { name, in_archive, ..Unit::default() };
+    let mut unit = DeviceUnit { name, in_archive, ..DeviceUnit::default() };
     for section in file.sections() {
         let section_name = section.name().unwrap_or_default();
         if section_name == TextMark::SECTION {
@@ -132,7 +132,7 @@ pub fn of_object(bytes: &[u8], name: String, in_archive: bool) -> Option<Unit> {
 }
 
 /// The images of consecutive offload binaries.
-fn add_images(mut bytes: &[u8], unit: &mut Unit) {
+fn add_images(mut bytes: &[u8], unit: &mut DeviceUnit) {
     while let Ok((binary, size)) = OffloadBinary::parse(bytes) {
         for image in binary.images.iter().filter(|image| image.offload_kind == HIP) {
             let arch = image.string("arch").and_then(|arch| arch.split(':').next());
@@ -147,12 +147,12 @@ fn add_images(mut bytes: &[u8], unit: &mut Unit) {
 mod tests {
     use super::*;
 
-    fn unit(name: &str, targets: &str, mark: &str) -> Unit {
+    fn unit(name: &str, targets: &str, mark: &str) -> DeviceUnit {
         let targets = targets.split(' ').map(str::to_owned).collect();
-        Unit { name: name.to_owned(), in_archive: false, targets, mark: TextMark::parse(mark) }
+        DeviceUnit { name: name.to_owned(), in_archive: false, targets, mark: TextMark::parse(mark) }
     }
 
-    fn show(units: &[Unit]) -> String {
+    fn show(units: &[DeviceUnit]) -> String {
         let one = |(target, how)| format!("{target} {how:?}");
         decide(units, "gfx1030", &["gfx1031", "gfx1032"]).into_iter().map(one).collect::<Vec<_>>().join("; ")
     }

@@ -6,7 +6,7 @@
 
 use crate::command::without_own;
 use crate::judge::WithPlan;
-use crate::manifest::Manifest;
+use crate::manifest::ManifestInputs;
 use hotswap_files::expand;
 use hotswap_plan::words::{CHANNEL, PLAN};
 use std::ffi::{OsStr, OsString};
@@ -22,7 +22,7 @@ pub enum Word {
 }
 
 /// Additions before the user's arguments. `token`: the plan's hash is not among these.
-pub fn added(plan: &WithPlan, manifest: Option<&Manifest>, token: bool) -> Vec<OsString> {
+pub fn added(plan: &WithPlan, manifest: Option<&ManifestInputs>, token: bool) -> Vec<OsString> {
     let mut words: Vec<OsString> = Vec::new();
     if token {
         // A command may have no use for the argument (a link without device code); that is no reason for a warning,

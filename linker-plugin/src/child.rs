@@ -2,7 +2,7 @@
 //!
 //! Invariants: a termination signal to this process reaches every child, and no child is started after it.
 
-use crate::context::Context;
+use crate::context::CallContext;
 use crate::message::say;
 use hotswap_report::{Diagnostic, codes};
 use rustix::process::{Pid, Signal, kill_process};
@@ -27,7 +27,7 @@ fn heeded() -> Vec<i32> {
     FORWARDED.into_iter().filter(|signal| ignored & (1 << (signal - 1)) == 0).collect()
 }
 
-fn show(context: &Context, program: &Path, args: &[OsString]) {
+fn show(context: &CallContext, program: &Path, args: &[OsString]) {
     if context.verbose {
         let words = [program.as_os_str()].into_iter().chain(args.iter().map(OsString::as_os_str));
         let words: Vec<_> = words.map(|word| word.to_string_lossy().into_owned()).collect();
@@ -40,13 +40,13 @@ fn not_started(program: &Path, error: &std::io::Error) -> Diagnostic {
 }
 
 /// Replaces this process by the program; returns only if that fails.
-pub(crate) fn exec(context: &Context, program: &Path, args: &[OsString]) -> Diagnostic {
+pub(crate) fn exec(context: &CallContext, program: &Path, args: &[OsString]) -> Diagnostic {
     exec_with(context, program, args, &[])
 }
 
 /// [`exec`] with variables added to the environment.
 pub(crate) fn exec_with(
-    context: &Context,
+    context: &CallContext,
     program: &Path,
     args: &[OsString],
     variables: &[(&str, OsString)],
@@ -62,14 +62,14 @@ pub(crate) fn exec_with(
 ///
 /// # Errors
 /// [`codes::NO_TOOL`] if it cannot be started, [`codes::CHILD_FAILED`] if a signal ended it.
-pub(crate) fn run(context: &Context, program: &Path, args: &[OsString]) -> Result<u8, Diagnostic> {
+pub(crate) fn run(context: &CallContext, program: &Path, args: &[OsString]) -> Result<u8, Diagnostic> {
     let running = Running::start(context, program, args, Stdio::inherit())?;
     exit_code(program, running.wait().map_err(|error| not_started(program, &error))?.0)
 }
 
 /// Runs a tool whose failure is no failure of the build, so that its messages are not printed. The error is the first
 /// line of its standard error.
-pub(crate) fn attempt(context: &Context, program: &Path, args: &[OsString]) -> Result<(), String> {
+pub(crate) fn attempt(context: &CallContext, program: &Path, args: &[OsString]) -> Result<(), String> {
     let running = Running::start(context, program, args, Stdio::piped()).map_err(|error| error.what)?;
     let (status, said) = running.wait().map_err(|error| error.to_string())?;
     if status.success() {
@@ -145,7 +145,7 @@ struct Running {
 }
 
 impl Running {
-    fn start(context: &Context, program: &Path, args: &[OsString], errors: Stdio) -> Result<Self, Diagnostic> {
+    fn start(context: &CallContext, program: &Path, args: &[OsString], errors: Stdio) -> Result<Self, Diagnostic> {
         show(context, program, args);
         // Before the start, so that no signal is missed.
         forward(program)?;

@@ -30,7 +30,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::{fs, thread};
 
 /// Source and target of a pair whose code must change.
-pub(crate) type Wanted = (&'static Processor, &'static Processor);
+pub(crate) type ChangedPair = (&'static Processor, &'static Processor);
 
 /// The companion data of a code object.
 #[derive(Default)]
@@ -52,7 +52,7 @@ impl Companion {
 }
 
 /// The plan's pairs whose code must change.
-pub(crate) fn wanted(plan: &Plan) -> Vec<Wanted> {
+pub(crate) fn wanted(plan: &Plan) -> Vec<ChangedPair> {
     let known = |name: &str| find(name);
     let pairs = plan.pairs.iter().filter_map(|pair| Some((known(&pair.source)?, known(&pair.target)?)));
     pairs
@@ -61,7 +61,7 @@ pub(crate) fn wanted(plan: &Plan) -> Vec<Wanted> {
 }
 
 /// Runs the compiler's link and obtains the companion; returns the exit code of the first.
-pub(crate) fn link(linker: &Linker<'_>, wanted: &[Wanted]) -> Result<(u8, Companion), Diagnostic> {
+pub(crate) fn link(linker: &Linker<'_>, wanted: &[ChangedPair]) -> Result<(u8, Companion), Diagnostic> {
     let directory = ScratchDirectory::temporary("hotswap-link.")?;
     let inputs = Inputs::of(linker);
     let second = ExtraLink { linker, inputs: &inputs, directory: directory.path() };
@@ -184,7 +184,7 @@ impl ExtraLink<'_> {
     /// The best companion for the code object that the first link has made.
     fn choose(
         &self,
-        wanted: &[Wanted],
+        wanted: &[ChangedPair],
         saved: bool,
         recompiled: Option<LinkAttempt>,
         relocated: Option<LinkAttempt>,
@@ -248,7 +248,7 @@ impl ExtraLink<'_> {
     }
 
     /// The same bitcode compiled for the other target.
-    fn recompiled(&self, (source, target): Wanted) -> LinkAttempt {
+    fn recompiled(&self, (source, target): ChangedPair) -> LinkAttempt {
         let clang = self.linker.real.with_file_name("clang");
         if !clang.is_file() {
             return Err(format!("no {}", clang.display()));

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// The context of one call.
 #[derive(Debug)]
-pub(crate) struct Context {
+pub(crate) struct CallContext {
     /// The tool that was called.
     pub(crate) tool: Tool,
     /// Hash and text of the plan; absent outside builds with a plan.
@@ -30,7 +30,7 @@ pub(crate) struct Context {
     pub(crate) verbose: bool,
 }
 
-impl Context {
+impl CallContext {
     pub(crate) fn from_env(tool: Tool) -> Result<Self, Diagnostic> {
         let set = |name| env::var_os(name).filter(|value| !value.is_empty());
         let text = |name| set(name).map(OsString::into_string).transpose().map_err(|_| not_utf8(name));

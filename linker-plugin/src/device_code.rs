@@ -12,7 +12,7 @@ use crate::message::say;
 use crate::trace;
 use hotswap_device_link::{LinkInput, LinkReport, check, link_inputs, raised};
 use hotswap_device_symbols::note;
-use hotswap_files::Input;
+use hotswap_files::InputFile;
 use hotswap_plan::{DeviceLinkAction, Plan, Policy};
 use hotswap_report::{Diagnostic, Severity};
 use serde_json::json;
@@ -88,7 +88,7 @@ fn refuse(plan: &Plan, problems: Vec<Diagnostic>) -> Result<(), Diagnostic> {
 }
 
 /// The files of the command line that may be objects or archives.
-fn files(linker: &Linker<'_>) -> Result<Vec<(PathBuf, Input)>, Diagnostic> {
+fn files(linker: &Linker<'_>) -> Result<Vec<(PathBuf, InputFile)>, Diagnostic> {
     let words = linker.line.words().filter(|word| !word.as_bytes().starts_with(b"-"));
     let files = words.map(PathBuf::from).filter(|path| path != linker.output && path.is_file());
     files.map(|path| hotswap_files::open(&path).map(|bytes| (path, bytes))).collect()

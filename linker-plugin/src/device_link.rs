@@ -6,7 +6,7 @@
 //! that a target was also compiled.
 
 use crate::companion::{self, Companion};
-use crate::context::Context;
+use crate::context::CallContext;
 use crate::linker::Linker;
 use crate::message::say;
 use crate::words::CommandLine;
@@ -30,7 +30,7 @@ const NO_LINK: &[&str] = &[
 ];
 
 /// Runs a device link; a host link, or a device link without a plan, becomes the real linker.
-pub(crate) fn run(context: &Context, args: &[OsString]) -> Result<u8, Diagnostic> {
+pub(crate) fn run(context: &CallContext, args: &[OsString]) -> Result<u8, Diagnostic> {
     let line = CommandLine::new(args);
     let real = context.real_tool(context.tool.name())?;
     if !line.is_marked() {
@@ -76,7 +76,7 @@ pub(crate) fn refuse_special_file(output: &Path) -> Result<(), Diagnostic> {
 }
 
 fn check(
-    context: &Context,
+    context: &CallContext,
     plan: &Plan,
     line: &CommandLine,
     output: &Path,

@@ -3,7 +3,7 @@
 //! The real tool runs first; its output is read, expanded and replaced as a whole. The bundler that
 //! `clang-linker-wrapper` starts is taken from that tool's own directory and bypasses us, hence the second shim.
 
-use crate::context::Context;
+use crate::context::CallContext;
 use crate::device_link::refuse_special_file;
 use crate::message::say;
 use crate::words::CommandLine;
@@ -16,7 +16,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// The bundler: writing a bundle of objects is followed by expanding it; the rest passes through.
-pub(crate) fn bundler(context: &Context, args: &[OsString]) -> Result<u8, Diagnostic> {
+pub(crate) fn bundler(context: &CallContext, args: &[OsString]) -> Result<u8, Diagnostic> {
     let line = CommandLine::new(args);
     let real = context.real_tool(context.tool.name())?;
     let queries = ["-unbundle", "--unbundle", "-list", "--list", "-help", "--help", "-version", "--version"];
@@ -35,7 +35,7 @@ pub(crate) fn bundler(context: &Context, args: &[OsString]) -> Result<u8, Diagno
 
 /// The linker wrapper: writes a fat binary (`--emit-fatbin-only`), or links a program; for the latter its host linker
 /// is replaced by ours, which sees the fat binary before it is linked.
-pub(crate) fn linker_wrapper(context: &Context, args: &[OsString]) -> Result<u8, Diagnostic> {
+pub(crate) fn linker_wrapper(context: &CallContext, args: &[OsString]) -> Result<u8, Diagnostic> {
     let line = CommandLine::new(args);
     let real = context.real_tool(context.tool.name())?;
     if !context.has_plan() {
@@ -79,7 +79,7 @@ pub(crate) fn level_of(text: Option<OsString>) -> Result<Option<i32>, Diagnostic
 }
 
 fn then_expand(
-    context: &Context,
+    context: &CallContext,
     real: &Path,
     line: &CommandLine,
     args: &[OsString],
@@ -118,7 +118,7 @@ fn refuse_garbage(bytes: &[u8], output: &Path) -> Result<(), Diagnostic> {
 }
 
 /// Prints the warnings and writes the trace.
-pub(crate) fn report(context: &Context, expansion: &Expansion, output: &Path) -> Result<(), Diagnostic> {
+pub(crate) fn report(context: &CallContext, expansion: &Expansion, output: &Path) -> Result<(), Diagnostic> {
     for warning in &expansion.warnings {
         say(warning.clone().in_file(output));
     }

@@ -4,7 +4,7 @@
 //! `NAME.image.wrapper-XXXXXX.o`, which is among the inputs of the host link: the only step at which targets can be
 //! added.
 
-use crate::context::Context;
+use crate::context::CallContext;
 use crate::words::CommandLine;
 use crate::{child, fat_binary, openmp};
 use hotswap_bundle::host_object;
@@ -17,7 +17,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Expands the wrapper's fat binary, then becomes the real host linker.
-pub(crate) fn run(context: &Context, args: &[OsString]) -> Result<u8, Diagnostic> {
+pub(crate) fn run(context: &CallContext, args: &[OsString]) -> Result<u8, Diagnostic> {
     let linker = env::var_os(ENV_HOST_LINKER).map(PathBuf::from).ok_or_else(|| {
         Diagnostic::error(codes::USAGE, format!("{ENV_HOST_LINKER} is not set"))
             .advise("this program is for clang-linker-wrapper only")
@@ -36,7 +36,7 @@ fn is_image_wrapper(word: &OsStr) -> bool {
     name.ends_with(b".o") && name.windows(14).any(|part| part == b".image.wrapper")
 }
 
-fn expand_object(context: &Context, plan: &Plan, path: &Path) -> Result<(), Diagnostic> {
+fn expand_object(context: &CallContext, plan: &Plan, path: &Path) -> Result<(), Diagnostic> {
     let object = hotswap_files::open(path)?;
     let level = fat_binary::level_of(env::var_os(ENV_COMPRESSION_LEVEL))?;
     let Some(fat_binary) = host_object::fatbin_of(&object).map_err(|error| error.in_file(path))? else {

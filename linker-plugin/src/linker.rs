@@ -1,7 +1,7 @@
 //! The compiler's device link, which a companion repeats with one more argument.
 
 use crate::child;
-use crate::context::Context;
+use crate::context::CallContext;
 use crate::words::CommandLine;
 use hotswap_report::Diagnostic;
 use std::ffi::OsString;
@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// One device link.
 pub(crate) struct Linker<'l> {
-    pub(crate) context: &'l Context,
+    pub(crate) context: &'l CallContext,
     pub(crate) line: &'l CommandLine<'l>,
     pub(crate) real: &'l Path,
     pub(crate) output: &'l Path,

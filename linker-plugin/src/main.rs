@@ -30,7 +30,7 @@ mod tool;
 mod trace;
 mod words;
 
-use context::Context;
+use context::CallContext;
 use hotswap_report::{Diagnostic, codes};
 use std::ffi::OsString;
 use std::panic::{self, UnwindSafe};
@@ -55,7 +55,7 @@ fn run() -> Result<u8, Diagnostic> {
     let mut args = std::env::args_os();
     let tool = Tool::from_name(&args.next().unwrap_or_default())?;
     let args: Vec<OsString> = args.collect();
-    let context = Context::from_env(tool)?;
+    let context = CallContext::from_env(tool)?;
     match tool {
         Tool::Lld | Tool::LdLld => device_link::run(&context, &args),
         Tool::Bundler => fat_binary::bundler(&context, &args),

@@ -6,10 +6,10 @@
 //!
 //! Absent on purpose: making such images.
 
-use crate::context::Context;
+use crate::context::CallContext;
 use crate::message::say;
 use crate::trace;
-use hotswap_bundle::{Form, ImageKind};
+use hotswap_bundle::{ContainerForm, ImageKind};
 use hotswap_code_object::CodeObject;
 use hotswap_plan::{Plan, Policy};
 use hotswap_report::{Diagnostic, Severity, codes};
@@ -17,7 +17,7 @@ use serde_json::json;
 use std::path::Path;
 
 /// Reports by the plan's policy that it is not carried out for the object's images, where it requests more than these.
-pub(crate) fn check(context: &Context, plan: &Plan, object: &[u8], path: &Path) -> Result<(), Diagnostic> {
+pub(crate) fn check(context: &CallContext, plan: &Plan, object: &[u8], path: &Path) -> Result<(), Diagnostic> {
     let images = images(object).map_err(|error| error.in_file(path))?;
     let lacking = lacking(plan, &images);
     if lacking.is_empty() {
@@ -38,7 +38,7 @@ pub(crate) fn check(context: &Context, plan: &Plan, object: &[u8], path: &Path) 
 fn images(object: &[u8]) -> Result<Vec<String>, Diagnostic> {
     let mut processors = Vec::new();
     for found in hotswap_bundle::open(object).found {
-        if matches!(found.form, Form::OffloadBinary(_)) {
+        if matches!(found.form, ContainerForm::OffloadBinary(_)) {
             let images = found.read()?.images.into_iter().filter(|image| image.kind == ImageKind::CodeObject);
             for image in images {
                 processors.push(CodeObject::parse(&image.data)?.target_id().processor.name.to_owned());

@@ -12,7 +12,7 @@
 //! members do not lend (refused by the wrapper).
 
 use crate::child;
-use crate::context::Context;
+use crate::context::CallContext;
 use crate::words::{CommandLine, in_memory};
 use hotswap_bundle::{EntryId, OffloadBinary, OffloadImage};
 use hotswap_plan::TextMark;
@@ -32,7 +32,7 @@ const HIP: u16 = 4;
 const IMAGES: &str = ".llvm.offloading";
 
 /// `llvm-offload-binary` and its older name: each image of the unit gets the mark.
-pub(crate) fn packager(context: &Context, args: &[OsString]) -> Result<u8, Diagnostic> {
+pub(crate) fn packager(context: &CallContext, args: &[OsString]) -> Result<u8, Diagnostic> {
     let real = context.real_tool(context.tool.name())?;
     let mark = TextMark::of(&context.text_findings()?);
     let line = CommandLine::new(args);
@@ -56,7 +56,7 @@ fn is_hip_image(word: &OsStr) -> bool {
 }
 
 /// Adds the mark to the object that the old driver's bundler has written.
-pub(crate) fn mark_object(context: &Context, object: &Path) -> Result<(), Diagnostic> {
+pub(crate) fn mark_object(context: &CallContext, object: &Path) -> Result<(), Diagnostic> {
     let mark = TextMark::of(&context.text_findings()?);
     if mark.is_empty() {
         return Ok(());
@@ -78,7 +78,7 @@ pub(crate) fn mark_object(context: &Context, object: &Path) -> Result<(), Diagno
 
 /// Unbundles an object of the old driver, then adds the missing bitcode for lent targets.
 pub(crate) fn unbundle(
-    context: &Context,
+    context: &CallContext,
     real: &Path,
     line: &CommandLine,
     args: &[OsString],
@@ -100,7 +100,7 @@ fn processor_of(id: &str) -> Option<String> {
 
 /// `targets` and `outputs` correspond to each other by index.
 fn lend_files(
-    context: &Context,
+    context: &CallContext,
     input: &Path,
     targets: &[Option<String>],
     outputs: &[OsString],
@@ -141,7 +141,7 @@ pub(crate) struct LendingCommand {
 }
 
 /// The arguments of `clang-linker-wrapper` with lending objects replaced by copies; `None` where nothing is lent.
-pub(crate) fn lending_command(context: &Context, line: &CommandLine) -> Result<Option<LendingCommand>, Diagnostic> {
+pub(crate) fn lending_command(context: &CallContext, line: &CommandLine) -> Result<Option<LendingCommand>, Diagnostic> {
     let lent: Vec<&str> = context.lent_targets().collect();
     if lent.is_empty() {
         return Ok(None);

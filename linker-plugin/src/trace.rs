@@ -1,6 +1,6 @@
 //! With `HOTSWAP_TRACE=FILE` one JSON line for each step, for tests and for curious users.
 
-use crate::context::Context;
+use crate::context::CallContext;
 use hotswap_report::{Diagnostic, codes};
 use serde_json::{Value, json};
 use std::fs::OpenOptions;
@@ -13,7 +13,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// [`codes::CANNOT_WRITE`]: a requested trace that is missing would mislead.
-pub(crate) fn step(context: &Context, event: &str, output: &Path, more: Value) -> Result<(), Diagnostic> {
+pub(crate) fn step(context: &CallContext, event: &str, output: &Path, more: Value) -> Result<(), Diagnostic> {
     let Some(file) = &context.trace else { return Ok(()) };
     let mut line = json!({
         "tool": context.tool.name(),

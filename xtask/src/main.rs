@@ -10,6 +10,7 @@ mod arrows;
 mod bench;
 mod bench_fat;
 mod bench_rewrite;
+mod browser;
 mod built;
 mod c_library;
 mod console;

@@ -4,15 +4,18 @@
 
 use crate::arrows::ALLOWED;
 use crate::outcome::{During, Outcome, fail};
-use crate::{paths, run};
+use crate::{measure, paths, run};
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
 use hotswap_userland::{ENV_BLESS, SKIPPED};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
 const FILE_LINES: usize = 600;
 const FUNCTION_LINES: usize = 80;
+/// One name stands for a type of at most so many modules.
+const TYPE_NAME_FILES: usize = 2;
 const LICENSE: &str = "Apache-2.0 WITH LLVM-exception";
 
 const CMAKE_VERSION: &str = "cmake/HotSwapConfigVersion.cmake";
@@ -49,6 +52,7 @@ pub(crate) fn check() -> Outcome {
     check_cmake_version(&metadata, &mut complaints)?;
     let glossary = paths::workspace().join(GLOSSARY);
     let retired = retired_words(&fs::read_to_string(&glossary).during("read", &glossary)?);
+    let mut types = TypeNames::default();
     for name in files()? {
         let path = paths::workspace().join(&name);
         if path.is_symlink() || !path.is_file() {
@@ -57,9 +61,39 @@ pub(crate) fn check() -> Outcome {
         if let Ok(text) = String::from_utf8(fs::read(&path).during("read", &path)?) {
             check_text(&name, &text, &mut complaints);
             check_words(&name, &text, &retired, &mut complaints);
+            if is_product(&name) {
+                types.add(&name, &text);
+            }
         }
     }
+    types.check(&mut complaints);
+    complaints.extend(measure::circle_complaints()?);
     if complaints.is_empty() { Ok(()) } else { fail(complaints.join("\n")) }
+}
+
+/// Whether a file is Rust source of the product: no test, fuzz target or task.
+pub(crate) fn is_product(name: &str) -> bool {
+    let is_other = |part| ["tests", "fuzz", "benches", "examples", "xtask"].contains(&part);
+    name.ends_with(".rs") && !name.split('/').any(is_other)
+}
+
+/// The files that define a type of each name.
+#[derive(Default)]
+struct TypeNames(BTreeMap<String, Vec<String>>);
+
+impl TypeNames {
+    fn add(&mut self, file: &str, text: &str) {
+        for name in text.lines().filter_map(defined_type) {
+            self.0.entry(name.to_owned()).or_default().push(file.to_owned());
+        }
+    }
+
+    /// A reader who searches for a name must not have to choose between many.
+    fn check(&self, complaints: &mut Vec<String>) {
+        for (name, files) in self.0.iter().filter(|(_, files)| files.len() > TYPE_NAME_FILES) {
+            complaints.push(format!("the type name `{name}` is defined {} times: {}", files.len(), files.join(", ")));
+        }
+    }
 }
 
 /// Every file that is or may become part of a commit.
@@ -243,7 +277,12 @@ pub(crate) fn comment(line: &str) -> &str {
 }
 
 /// The name of the type that a line defines.
+///
+/// Associated types, which are indented, have the name that their trait gives them.
 pub(crate) fn defined_type(line: &str) -> Option<&str> {
+    if line.starts_with(' ') && line.trim_start().starts_with("type ") {
+        return None;
+    }
     let words = line.trim_start().trim_start_matches("pub(crate) ").trim_start_matches("pub(super) ");
     let (kind, name) = words.trim_start_matches("pub ").split_once(' ')?;
     let is_type = ["struct", "enum", "trait", "type", "union"].contains(&kind);

@@ -7,7 +7,7 @@
 use crate::changes::OTHERS;
 use crate::select::{FunctionRewrite, SectionRewrite};
 use crate::verify::Followed;
-use hotswap_code_object::image::Image;
+use hotswap_code_object::image::ObjectImage;
 use hotswap_families::FAMILIES;
 use hotswap_families::code::SpillSlot;
 use hotswap_isa::reg::{Reg, RegFile};
@@ -19,12 +19,12 @@ use std::collections::BTreeSet;
 #[derive(Debug, Default)]
 pub(crate) struct SectionSites {
     pub(crate) number: usize,
-    sites: Vec<Site>,
+    sites: Vec<CertificateSite>,
     assumes: BTreeSet<&'static str>,
 }
 
 #[derive(Debug)]
-struct Site {
+struct CertificateSite {
     offset: u32,
     size: u8,
     families: u32,
@@ -50,7 +50,7 @@ impl SectionSites {
                 while spilled.next_if(|(at, _)| *at < offset).is_some() {}
                 let slots = spilled.next_if(|(at, _)| *at == offset).map_or(&[][..], |(_, slots)| slots);
                 let (scratch, spilled) = (neighbours(own), slots.iter().map(spilled_register).collect());
-                all.sites.push(Site { offset, size: old.len(), families, scratch, spilled });
+                all.sites.push(CertificateSite { offset, size: old.len(), families, scratch, spilled });
             }
         }
         all.sites.sort_by_key(|site| site.offset);
@@ -92,7 +92,7 @@ pub(crate) struct SectionMap {
 /// Builds the certificate of a result. `moved` are functions that were moved before all other changes, so `sites` and
 /// `maps` refer to their new offsets.
 pub(crate) fn certificate(
-    old: &Image<'_>,
+    old: &ObjectImage<'_>,
     sites: &[SectionSites],
     maps: &[SectionMap],
     moved: &[Moved],

@@ -11,13 +11,13 @@ use std::ops::Range;
 /// The offset of each changed instruction, the instruction, and its replacement.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Changes {
-    places: Vec<Place>,
+    places: Vec<ChangedOffset>,
     /// The new code of all places. Parts of it may no longer belong to any.
     code: Vec<Inst>,
 }
 
 #[derive(Debug, Clone)]
-struct Place {
+struct ChangedOffset {
     offset: u32,
     /// The start of its new code, and the length.
     first: u32,
@@ -68,10 +68,10 @@ impl Changes {
         self.places.sort_by_key(|place| place.offset);
     }
 
-    fn place(&mut self, offset: u32, old: Inst, new: &[Inst], families: u32) -> Place {
+    fn place(&mut self, offset: u32, old: Inst, new: &[Inst], families: u32) -> ChangedOffset {
         let first = self.code.len() as u32;
         self.code.extend_from_slice(new);
-        Place { offset, first, count: new.len() as u32, families, old }
+        ChangedOffset { offset, first, count: new.len() as u32, families, old }
     }
 
     /// Inserts more code into that of a place, before its instruction number `before`. Returns whether there is such a
@@ -96,7 +96,7 @@ impl Changes {
         }
     }
 
-    fn new_code(&self, place: &Place) -> &[Inst] {
+    fn new_code(&self, place: &ChangedOffset) -> &[Inst] {
         &self.code[place.first as usize..][..place.count as usize]
     }
 
@@ -121,7 +121,7 @@ impl Changes {
         self.places.iter().map(|place| (place.offset, &place.old, place.families))
     }
 
-    fn among<'c>(&'c self, places: &'c [Place]) -> impl Iterator<Item = (u32, &'c Inst, &'c [Inst])> {
+    fn among<'c>(&'c self, places: &'c [ChangedOffset]) -> impl Iterator<Item = (u32, &'c Inst, &'c [Inst])> {
         places.iter().map(|place| (place.offset, &place.old, self.new_code(place)))
     }
 

@@ -1,6 +1,6 @@
 //! The configuration of a rewrite, which is the same for every function of a code object.
 
-use crate::verify::Plain;
+use crate::verify::PlainClassifier;
 use hotswap_families::Rewriter;
 use hotswap_families::code::Scheduling;
 use hotswap_isa::Isa;
@@ -13,7 +13,7 @@ pub(crate) struct RewriteConfig<'t> {
     pub(crate) scheduling: Scheduling,
     /// Why MODE may differ, for 16-bit floats, from what matrix instructions use.
     pub(crate) half_mode: Option<String>,
-    plain: OnceLock<Plain>,
+    plain: OnceLock<PlainClassifier>,
 }
 
 impl<'t> RewriteConfig<'t> {
@@ -28,7 +28,7 @@ impl<'t> RewriteConfig<'t> {
 
     /// For the check of the result: the instructions that may stay unchanged. All code of an object is for one
     /// `source`.
-    pub(crate) fn plain(&self, source: Isa) -> &Plain {
-        self.plain.get_or_init(|| Plain::new(source, self.target))
+    pub(crate) fn plain(&self, source: Isa) -> &PlainClassifier {
+        self.plain.get_or_init(|| PlainClassifier::new(source, self.target))
     }
 }

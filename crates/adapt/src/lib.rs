@@ -35,7 +35,9 @@ mod registers;
 mod select;
 mod verify;
 
-pub use order::{Adapted, Change, FunctionRecord, KernelRecord, ObjectRecord, Order, SiteCount, SpillCount};
+pub use order::{
+    AdaptRequest, Adapted, FunctionRecord, KernelRecord, NumberChange, ObjectRecord, SiteCount, SpillCount,
+};
 pub use prepared::Prepared;
 
 use hotswap_code_object::CodeObject;
@@ -43,13 +45,13 @@ use hotswap_report::Diagnostic;
 
 /// Makes `data`, one device ELF (relocatable, or linked), for the target of the order.
 ///
-/// If no family has work to do, only the label changes. With [`Order::keep_machine`] not even that does.
+/// If no family has work to do, only the label changes. With [`AdaptRequest::keep_machine`] not even that does.
 ///
 /// # Errors
 /// All refusals, by section and offset, each with function or kernel, section and offset, source line if the file has
 /// one, mnemonic, family, reason and advice. At most [`MOST_REFUSALS`] are reported, and one more that gives the number
 /// of the rest.
-pub fn adapt(data: &[u8], order: &Order) -> Result<Adapted, Vec<Diagnostic>> {
+pub fn adapt(data: &[u8], order: &AdaptRequest) -> Result<Adapted, Vec<Diagnostic>> {
     let one = |error: Diagnostic| vec![error];
     let object = CodeObject::parse(data).map_err(one)?;
     prepare(object, order)?.finish().map_err(one)
@@ -60,7 +62,7 @@ pub fn adapt(data: &[u8], order: &Order) -> Result<Adapted, Vec<Diagnostic>> {
 ///
 /// # Errors
 /// As [`adapt`].
-pub fn prepare<'a>(object: CodeObject<'a>, order: &Order) -> Result<Prepared<'a>, Vec<Diagnostic>> {
+pub fn prepare<'a>(object: CodeObject<'a>, order: &AdaptRequest) -> Result<Prepared<'a>, Vec<Diagnostic>> {
     pipeline::run(object, order)
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// The requested form of a code object.
 #[derive(Debug, Clone)]
-pub struct Order {
+pub struct AdaptRequest {
     /// The target to run on.
     pub target: TargetId,
     /// Header and note keep naming the source, for runtimes that report the target by that name.
@@ -113,19 +113,19 @@ pub struct SiteCount {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelRecord {
     /// Vector registers of a lane, as the metadata counts them.
-    pub vgprs: Change,
+    pub vgprs: NumberChange,
     /// Scalar registers.
-    pub sgprs: Change,
+    pub sgprs: NumberChange,
     /// Waves on one SIMD; `None` if the metadata does not say enough.
-    pub waves: Option<Change>,
+    pub waves: Option<NumberChange>,
     /// Bytes of the private segment of a work-item, where registers are spilled in what the kernel reaches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub private_segment: Option<Change>,
+    pub private_segment: Option<NumberChange>,
 }
 
 /// A number before and after the rewrite.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Change {
+pub struct NumberChange {
     /// In the input.
     pub before: u32,
     /// In the output.

@@ -10,7 +10,7 @@
 //! | [`verify`] | the proof that it is equivalent, and that nothing is left to do | [`crate::verify`] |
 //! | [`label`] | header and note that name the target | `hotswap_families` |
 //!
-//! Invariants: the source is read once ([`Source`]). The file that was emitted is read by [`verify`], which takes
+//! Invariants: the source is read once ([`CodeSource`]). The file that was emitted is read by [`verify`], which takes
 //! nothing from the phases before it except the planned changes; sections are identified by their numbers in both. A
 //! file that cannot be laid out takes the way once more, with its functions in a pool ([`pooled`]).
 
@@ -22,47 +22,47 @@ mod tests;
 use self::check::{ResultFile, check_equivalent, check_idempotent};
 use crate::certificate::{SectionMap, SectionSites, certificate};
 use crate::config::RewriteConfig;
-use crate::order::{ObjectRecord, Order};
-use crate::prepared::{Code, Label, Prepared};
+use crate::order::{AdaptRequest, ObjectRecord};
+use crate::prepared::{Label, Prepared, SourceCode};
 use crate::prescan::{Candidates, Prescan, complete};
 use crate::record;
 use crate::registers::budget;
 use crate::registers::kernel_registers::{self, Contents};
 use crate::registers::spill::private_segments;
 use crate::select::{AnalysedSection, SectionRewrite, check_refusals, edits, long_branch, unclaimed_bytes};
-use hotswap_code_object::image::Image;
+use hotswap_code_object::image::ObjectImage;
 use hotswap_code_object::{CodeObject, with_certificate};
 use hotswap_families::{Registry, Rewriter};
 use hotswap_isa::{Isa, Target};
-use hotswap_program::{Program, SectionProgram, Source};
+use hotswap_program::{CodeSource, Program, SectionProgram};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_rewrite::{Edits, LongBranch, Moved, Options, rewrite_image};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// Takes a code object through all phases.
-pub(crate) fn run<'a>(object: CodeObject<'a>, order: &Order) -> Result<Prepared<'a>, Vec<Diagnostic>> {
+pub(crate) fn run<'a>(object: CodeObject<'a>, order: &AdaptRequest) -> Result<Prepared<'a>, Vec<Diagnostic>> {
     let source = object.target_id();
     let mut record =
         ObjectRecord { source: source.to_string(), target: order.target.to_string(), ..ObjectRecord::default() };
     if source.processor == order.target.processor {
         record.labelled = true;
-        return Ok(Prepared::new(Code::Same(Box::new(object)), None, record));
+        return Ok(Prepared::new(SourceCode::Same(Box::new(object)), None, record));
     }
     let (from, to) = (isa(source.processor.name).map_err(one)?, isa(order.target.processor.name).map_err(one)?);
     let rewriter = Registry::installed().rewriter().map_err(one)?;
     let (unchanged, found) = rayon::join(|| label(&object, order), || prescan(&object, from, &rewriter));
     if found.is_clean() {
-        return Ok(Prepared::new(Code::Same(Box::new(object)), unchanged.map_err(one)?, record));
+        return Ok(Prepared::new(SourceCode::Same(Box::new(object)), unchanged.map_err(one)?, record));
     }
     let config = RewriteConfig::new(&rewriter, to, found.scheduling()).with_half_mode(found.half_mode(&object));
     match rewritten(&object, found, &config, &mut record)? {
-        None => Ok(Prepared::new(Code::Same(Box::new(object)), unchanged.map_err(one)?, record)),
+        None => Ok(Prepared::new(SourceCode::Same(Box::new(object)), unchanged.map_err(one)?, record)),
         Some(code) => {
             drop(unchanged);
             let label = || CodeObject::parse(&code).and_then(|object| label(&object, order));
             let label = if order.keep_machine { None } else { label().map_err(one)? };
-            Ok(Prepared::new(Code::New(code), label, record))
+            Ok(Prepared::new(SourceCode::New(code), label, record))
         }
     }
 }
@@ -110,12 +110,12 @@ fn rewritten(
 /// A file in the two views that the phases need, each read once.
 struct Parsed<'o, 'a> {
     object: &'o CodeObject<'a>,
-    image: Image<'a>,
+    image: ObjectImage<'a>,
 }
 
 impl<'o, 'a> Parsed<'o, 'a> {
     fn of(object: &'o CodeObject<'a>) -> Result<Self, Diagnostic> {
-        Ok(Self { object, image: Image::parse(object.bytes())? })
+        Ok(Self { object, image: ObjectImage::parse(object.bytes())? })
     }
 }
 
@@ -144,9 +144,9 @@ fn analyse<'a>(
             _ => {}
         }
     }
-    let places = |number: usize, _: &Source<'_>| candidates.get(&number).map_or_else(Vec::new, Candidates::places);
+    let places = |number: usize, _: &CodeSource<'_>| candidates.get(&number).map_or_else(Vec::new, Candidates::places);
     let is_wanted = |number: &usize| candidates.contains_key(number);
-    let units = programs(Source::of(object).map_err(one)?, image, is_wanted, places);
+    let units = programs(CodeSource::of(object).map_err(one)?, image, is_wanted, places);
     if let Some(at) = without_section {
         let what = "code that concerns a family is in no section";
         return Err(one(Diagnostic::error(codes::NO_LAYOUT, what).at(at)));
@@ -163,12 +163,12 @@ fn analyse<'a>(
 
 /// The programs in some sections, as far as needed for the offsets that `places` returns in ascending order.
 fn programs<'a>(
-    sources: Vec<Source<'a>>,
-    image: &Image<'a>,
+    sources: Vec<CodeSource<'a>>,
+    image: &ObjectImage<'a>,
     is_wanted: impl Fn(&usize) -> bool,
-    places: impl Fn(usize, &Source<'a>) -> Vec<u32>,
+    places: impl Fn(usize, &CodeSource<'a>) -> Vec<u32>,
 ) -> Vec<SectionProgram<'a>> {
-    let program = |source: Source<'a>| {
+    let program = |source: CodeSource<'a>| {
         let number = source.number.filter(&is_wanted)?;
         let name = image.sections.get(number)?.name;
         Some(SectionProgram::new(number, name, source, |source| places(number, source)))
@@ -229,7 +229,7 @@ fn emit(
     let options = Options { registers: Some(&registers), programs: &programs, contents: &contents, free };
     let output = match &data {
         Cow::Borrowed(_) => rewrite_image(&source.image, &edits, &options)?,
-        Cow::Owned(data) => rewrite_image(&Image::parse(data)?, &edits, &options)?,
+        Cow::Owned(data) => rewrite_image(&ObjectImage::parse(data)?, &edits, &options)?,
     };
     record.grown = output.grown;
     Ok(Some(output.bytes))
@@ -238,7 +238,7 @@ fn emit(
 /// Reads the file again and checks it, before it is labelled: it is equivalent to the input, and no family has work left
 /// in it. `rewrites` is dropped as soon as it is no longer needed.
 fn verify<'a>(
-    image: &Image<'_>,
+    image: &ObjectImage<'_>,
     rewrites: impl AsRef<[SectionRewrite<'a>]> + Send + Sync,
     made: &[u8],
     config: &RewriteConfig<'_>,
@@ -258,7 +258,7 @@ fn verify<'a>(
 
 /// Adds the certificate to a verified result.
 fn certify(
-    image: &Image<'_>,
+    image: &ObjectImage<'_>,
     made: Vec<u8>,
     sites: &[SectionSites],
     maps: &[SectionMap],
@@ -272,6 +272,6 @@ fn certify(
 }
 
 /// Header and note that name the target, unless they are to keep naming the source.
-fn label(object: &CodeObject<'_>, order: &Order) -> Result<Option<Label>, Diagnostic> {
+fn label(object: &CodeObject<'_>, order: &AdaptRequest) -> Result<Option<Label>, Diagnostic> {
     (!order.keep_machine).then(|| Label::of(object, order.target)).transpose()
 }

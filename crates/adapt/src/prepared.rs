@@ -4,7 +4,7 @@
 //! which reads it again.
 
 use crate::order::{Adapted, ObjectRecord};
-use hotswap_code_object::{CodeObject, Patch, overlap, same_but_for_label, same_but_for_patch};
+use hotswap_code_object::{BytePatch, CodeObject, overlap, same_but_for_label, same_but_for_patch};
 use hotswap_families::Registry;
 use hotswap_report::{Diagnostic, FamilyCount, codes};
 use hotswap_targets::TargetId;
@@ -12,7 +12,7 @@ use hotswap_targets::TargetId;
 /// See the module.
 #[derive(Debug, Clone)]
 pub struct Prepared<'a> {
-    code: Code<'a>,
+    code: SourceCode<'a>,
     /// `None` if header and note keep naming the source.
     label: Option<Label>,
     record: ObjectRecord,
@@ -22,7 +22,7 @@ pub struct Prepared<'a> {
 #[derive(Debug, Clone)]
 pub(crate) struct Label {
     /// The changes in it.
-    patch: Patch,
+    patch: BytePatch,
     target: TargetId,
     families: Vec<FamilyCount>,
 }
@@ -41,14 +41,14 @@ impl Label {
 
 /// A code object with the label of the source.
 #[derive(Debug, Clone)]
-pub(crate) enum Code<'a> {
+pub(crate) enum SourceCode<'a> {
     /// The input.
     Same(Box<CodeObject<'a>>),
     /// New code, verified.
     New(Vec<u8>),
 }
 
-impl Code<'_> {
+impl SourceCode<'_> {
     fn bytes(&self) -> &[u8] {
         match self {
             Self::Same(object) => object.bytes(),
@@ -58,7 +58,7 @@ impl Code<'_> {
 }
 
 impl<'a> Prepared<'a> {
-    pub(crate) fn new(code: Code<'a>, label: Option<Label>, mut record: ObjectRecord) -> Self {
+    pub(crate) fn new(code: SourceCode<'a>, label: Option<Label>, mut record: ObjectRecord) -> Self {
         if let Some(label) = &label {
             record.labelled = true;
             record.families.extend(label.families.iter().cloned());
@@ -94,8 +94,8 @@ impl<'a> Prepared<'a> {
     pub(crate) fn finish(self) -> Result<Adapted, Diagnostic> {
         let Some(Label { patch, .. }) = &self.label else {
             let bytes = match self.code {
-                Code::Same(object) => object.bytes().to_vec(),
-                Code::New(bytes) => bytes,
+                SourceCode::Same(object) => object.bytes().to_vec(),
+                SourceCode::New(bytes) => bytes,
             };
             return Ok(Adapted { bytes, record: self.record });
         };
@@ -107,14 +107,14 @@ impl<'a> Prepared<'a> {
     fn compare(
         &self,
         made: &[u8],
-        same: impl FnOnce(&CodeObject<'_>, &CodeObject<'_>, &Patch) -> Result<(), String>,
+        same: impl FnOnce(&CodeObject<'_>, &CodeObject<'_>, &BytePatch) -> Result<(), String>,
     ) -> Result<(), Diagnostic> {
         let Some(Label { patch, target, .. }) = &self.label else { return Ok(()) };
         let failed = |what: String| Diagnostic::error(codes::VERIFY_FAILED, what);
         let written;
         let old = match &self.code {
-            Code::Same(object) => object,
-            Code::New(bytes) => {
+            SourceCode::Same(object) => object,
+            SourceCode::New(bytes) => {
                 written = CodeObject::parse(bytes)?;
                 &written
             }

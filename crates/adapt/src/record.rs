@@ -3,7 +3,7 @@
 use crate::order::{FunctionRecord, ObjectRecord, SiteCount, SpillCount};
 use crate::registers::kernel_registers::{self, KernelRegisters};
 use crate::select::{FunctionRewrite, SectionRewrite};
-use hotswap_families::{FAMILIES, Scope};
+use hotswap_families::{FAMILIES, FamilyScope};
 use hotswap_report::FamilyCount;
 use hotswap_targets::Processor;
 use std::collections::BTreeMap;
@@ -97,7 +97,7 @@ fn count_families(work: &[SectionRewrite<'_>], record: &mut ObjectRecord) {
     }
     let order = |name: &str| {
         let family = FAMILIES.iter().find(|family| family.name == name);
-        family.map_or((Scope::Instruction, u32::MAX), |family| (family.scope, family.order))
+        family.map_or((FamilyScope::Instruction, u32::MAX), |family| (family.scope, family.order))
     };
     let mut sums: Vec<(&str, u64)> = sums.into_iter().collect();
     sums.sort_by_key(|(name, _)| (order(name), *name));

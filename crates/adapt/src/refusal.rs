@@ -1,6 +1,6 @@
 //! Refusals, and their messages.
 
-use hotswap_families::code::Refusal;
+use hotswap_families::code::SiteRefusal;
 use hotswap_isa::Inst;
 use hotswap_program::{Problem, Reason, UnknownTransfer};
 use hotswap_report::{Diagnostic, codes};
@@ -44,7 +44,7 @@ const OLD_SPELLINGS: &[(u32, u32, &str)] = &[
 ];
 
 impl Refused {
-    pub(crate) fn new(offset: u32, inst: Option<&Inst>, family: &str, refusal: &Refusal) -> Self {
+    pub(crate) fn new(offset: u32, inst: Option<&Inst>, family: &str, refusal: &SiteRefusal) -> Self {
         let what = format!("`{family}`: {}", refusal.reason);
         Self { offset, mnemonic: inst.map(Inst::mnemonic), what, advice: refusal.advice }
     }

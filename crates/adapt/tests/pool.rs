@@ -10,7 +10,7 @@ mod common;
 
 use common::{SOURCE, cases, disassembled, run, setting, stem};
 use hotswap_adapt::Adapted;
-use hotswap_code_object::image::Image;
+use hotswap_code_object::image::ObjectImage;
 use hotswap_report::Diagnostic;
 use hotswap_userland::{Workbench, golden, say};
 use std::fmt::Write;
@@ -49,7 +49,7 @@ fn assembled(bench: &Workbench, name: &str, text: &str) -> Vec<u8> {
 
 /// Address and bytes of a function.
 fn function(data: &[u8], name: &str) -> (u64, Vec<u8>) {
-    let image = Image::parse(data).unwrap();
+    let image = ObjectImage::parse(data).unwrap();
     let symbols = image.symbols().unwrap();
     let row = symbols.iter().flat_map(|table| &table.rows).find(|row| row.name == name).unwrap();
     let section = &image.sections[row.section.unwrap()];

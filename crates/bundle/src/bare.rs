@@ -8,8 +8,7 @@
 //! Invariant: an appended record can be removed, which restores the code object.
 
 use crate::bytes::{Bytes, slice, u16_at, u64_at};
-use crate::container::{ContainerFormat, Form};
-use crate::contents::{Device, Found, Image};
+use crate::container::{ContainerForm, ContainerFormat, ContainerImage, DeviceContents, FoundContainer};
 use crate::draft::Draft;
 use crate::elf::Sections;
 use crate::image::ImageKind;
@@ -33,14 +32,14 @@ impl ContainerFormat for CodeObjects {
         Ok((at == 0).then_some(0))
     }
 
-    fn extent(&self, bytes: &[u8]) -> Result<(Form, usize), Diagnostic> {
-        Ok((Form::Bare, bytes.len()))
+    fn extent(&self, bytes: &[u8]) -> Result<(ContainerForm, usize), Diagnostic> {
+        Ok((ContainerForm::Bare, bytes.len()))
     }
 
-    fn read<'a>(&self, found: &Found<'a>) -> Result<Device<'a>, Diagnostic> {
+    fn read<'a>(&self, found: &FoundContainer<'a>) -> Result<DeviceContents<'a>, Diagnostic> {
         let (code, record) = split_record(found.bytes)?;
-        let device = found.device(vec![Image::new(None, Bytes::from(code))]);
-        Ok(Device { record: record.map(Bytes::from), ..device })
+        let device = found.device(vec![ContainerImage::new(None, Bytes::from(code))]);
+        Ok(DeviceContents { record: record.map(Bytes::from), ..device })
     }
 }
 

@@ -6,13 +6,13 @@
 use crate::bytes::{Bytes, malformed};
 use crate::ccob::{self, Compression};
 use crate::draft::Draft;
-use crate::plain;
+use crate::{magic, plain};
 use hotswap_report::{Diagnostic, codes};
 use std::borrow::Cow;
 
 /// One entry of a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry<'a> {
+pub struct BundleEntry<'a> {
     /// Bundle entry ID as written; [`crate::EntryId::parse`] splits it.
     pub id: String,
     /// Its bytes; empty for the host's dummy.
@@ -28,7 +28,7 @@ pub enum HashState {
     Right,
     /// It is not: content or header are damaged, or another tool did not recompute it.
     Wrong,
-    /// The content was not decompressed, see [`crate::Found::table`].
+    /// The content was not decompressed, see [`crate::FoundContainer::table`].
     Unchecked,
 }
 
@@ -36,7 +36,7 @@ pub enum HashState {
 #[derive(Debug, Clone)]
 pub struct Bundle<'a> {
     raw: &'a [u8],
-    entries: Vec<Entry<'a>>,
+    entries: Vec<BundleEntry<'a>>,
     record: Option<Bytes<'a>>,
     alignment: u64,
     compression: Option<Compression>,
@@ -63,7 +63,7 @@ pub fn parse(bytes: &[u8]) -> Result<(Bundle<'_>, usize), Diagnostic> {
 /// # Errors
 /// As for [`parse`].
 pub fn parse_lenient(bytes: &[u8]) -> Result<(Bundle<'_>, usize), Diagnostic> {
-    if !bytes.starts_with(ccob::MAGIC) {
+    if !bytes.starts_with(magic::COMPRESSED) {
         let content = Bytes::from(bytes);
         let (mut bundle, end) = from_plain(bytes, &content)?;
         bundle.raw = bytes.get(..end).unwrap_or(bytes);
@@ -84,13 +84,13 @@ pub fn parse_lenient(bytes: &[u8]) -> Result<(Bundle<'_>, usize), Diagnostic> {
 
 /// The table of a bundle, without the bytes of its entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Summary {
+pub struct BundleSummary {
     /// Entry IDs and sizes.
     entries: Vec<(String, usize)>,
     record: Option<Vec<u8>>,
 }
 
-impl Summary {
+impl BundleSummary {
     /// Checks that `bytes` hold this bundle and nothing else. The bytes of its entries are compared elsewhere, with
     /// their sources.
     ///
@@ -137,12 +137,12 @@ impl Default for Bundle<'_> {
 
 impl<'a> Bundle<'a> {
     /// The entries in the order of the table; the host's comes first in bundles made by clang.
-    pub fn entries(&self) -> &[Entry<'a>] {
+    pub fn entries(&self) -> &[BundleEntry<'a>] {
         &self.entries
     }
 
     /// The first entry with that ID (comgr takes the first, too).
-    pub fn entry(&self, id: &str) -> Option<&Entry<'a>> {
+    pub fn entry(&self, id: &str) -> Option<&BundleEntry<'a>> {
         self.entries.iter().find(|entry| entry.id == id)
     }
 
@@ -155,20 +155,20 @@ impl<'a> Bundle<'a> {
         if self.entry(&id).is_some() {
             return Err(Diagnostic::error(codes::INTERNAL, "the bundle has an entry with this ID").in_entry(id));
         }
-        self.entries.push(Entry { id, data: data.into() });
+        self.entries.push(BundleEntry { id, data: data.into() });
         self.changed = true;
         Ok(())
     }
 
     /// Removes the entry with that ID and returns it.
-    pub fn remove(&mut self, id: &str) -> Option<Entry<'a>> {
+    pub fn remove(&mut self, id: &str) -> Option<BundleEntry<'a>> {
         let index = self.entries.iter().position(|entry| entry.id == id)?;
         self.changed = true;
         Some(self.entries.remove(index))
     }
 
     /// Keeps the entries for which `keep` returns true; returns the number of removed ones.
-    pub fn retain(&mut self, keep: impl FnMut(&Entry<'a>) -> bool) -> usize {
+    pub fn retain(&mut self, keep: impl FnMut(&BundleEntry<'a>) -> bool) -> usize {
         let before = self.entries.len();
         self.entries.retain(keep);
         self.changed |= self.entries.len() != before;
@@ -197,7 +197,7 @@ impl<'a> Bundle<'a> {
     }
 
     /// Entries, record payload and state of the hash.
-    pub(crate) fn into_parts(self) -> (Vec<Entry<'a>>, Option<Bytes<'a>>, HashState) {
+    pub(crate) fn into_parts(self) -> (Vec<BundleEntry<'a>>, Option<Bytes<'a>>, HashState) {
         (self.entries, self.record, self.hash)
     }
 
@@ -255,9 +255,9 @@ impl<'a> Bundle<'a> {
     }
 
     /// Its expected summary after it is written.
-    pub fn summary(&self) -> Summary {
+    pub fn summary(&self) -> BundleSummary {
         let entries = self.entries.iter().map(|entry| (entry.id.clone(), entry.data.len())).collect();
-        Summary { entries, record: self.record().map(<[u8]>::to_vec) }
+        BundleSummary { entries, record: self.record().map(<[u8]>::to_vec) }
     }
 
     /// Whether `bytes`, which [`Bundle::to_bytes`] has compressed, decompress to this bundle.

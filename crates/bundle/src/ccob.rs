@@ -14,6 +14,7 @@
 
 use crate::bytes::{malformed, shifted, slice, u16_at, u32_at, u64_at};
 use crate::inflate::{Method, beginning, compressed_size, inflate};
+use crate::magic::COMPRESSED;
 use crate::plain;
 use hotswap_report::{Diagnostic, codes};
 use md5::{Digest, Md5};
@@ -21,8 +22,6 @@ use std::io::Write;
 use std::thread;
 use zstd::zstd_safe::CParameter;
 
-/// The magic of a compressed bundle.
-pub(crate) const MAGIC: &[u8] = b"CCOB";
 /// Bytes of a bundle that are examined before the rest is decompressed; real tables are shorter.
 const BEGINNING: u64 = 64 << 10;
 /// From this size on, a separate thread for the hash pays off.
@@ -50,7 +49,7 @@ impl Default for Compression {
 
 /// The header, checked against the available bytes.
 #[derive(Debug)]
-pub(crate) struct Header {
+pub(crate) struct CcobHeader {
     pub(crate) compression: Compression,
     /// Size of header and payload.
     pub(crate) total: u64,
@@ -60,9 +59,9 @@ pub(crate) struct Header {
 }
 
 /// Reads the header at the start of `bytes` and finds the bundle's end.
-pub(crate) fn header(bytes: &[u8]) -> Result<Header, Diagnostic> {
+pub(crate) fn header(bytes: &[u8]) -> Result<CcobHeader, Diagnostic> {
     let cut = || malformed("the compressed bundle ends in its header", 0);
-    if !bytes.starts_with(MAGIC) {
+    if !bytes.starts_with(COMPRESSED) {
         return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, "it does not begin as a compressed bundle"));
     }
     let version = u16_at(bytes, 4).ok_or_else(cut)?;
@@ -94,7 +93,7 @@ pub(crate) fn header(bytes: &[u8]) -> Result<Header, Diagnostic> {
     }
     let compression = Compression { version, method, level: None };
     let hash = hash.try_into().map_err(|_| cut())?;
-    Ok(Header { compression, total, uncompressed, hash, payload })
+    Ok(CcobHeader { compression, total, uncompressed, hash, payload })
 }
 
 fn unknown(what: String) -> Diagnostic {
@@ -102,14 +101,14 @@ fn unknown(what: String) -> Diagnostic {
 }
 
 /// Decompresses; also returns whether the hash in the header is that of the result.
-pub(crate) fn decompress(bytes: &[u8], header: &Header) -> Result<(Vec<u8>, bool), Diagnostic> {
+pub(crate) fn decompress(bytes: &[u8], header: &CcobHeader) -> Result<(Vec<u8>, bool), Diagnostic> {
     let plain = content(bytes, header)?;
     let matches = hash(&plain) == header.hash;
     Ok((plain, matches))
 }
 
 /// As [`decompress`], for content that is known and compared by the caller.
-pub(crate) fn content(bytes: &[u8], header: &Header) -> Result<Vec<u8>, Diagnostic> {
+pub(crate) fn content(bytes: &[u8], header: &CcobHeader) -> Result<Vec<u8>, Diagnostic> {
     let payload = slice(bytes, header.payload, header.total - header.payload)
         .ok_or_else(|| malformed("the compressed bundle is cut off", header.payload))?;
     let start = beginning(payload, header.compression.method, BEGINNING);
@@ -121,7 +120,7 @@ pub(crate) fn content(bytes: &[u8], header: &Header) -> Result<Vec<u8>, Diagnost
 
 /// The entry table, read from the first bytes of the content. `None` where they do not hold all of it, or where
 /// something follows the last entry: then the whole has to be read.
-pub(crate) fn table(bytes: &[u8], header: &Header) -> Result<Option<Vec<(String, u64)>>, Diagnostic> {
+pub(crate) fn table(bytes: &[u8], header: &CcobHeader) -> Result<Option<Vec<(String, u64)>>, Diagnostic> {
     let payload = slice(bytes, header.payload, header.total - header.payload)
         .ok_or_else(|| malformed("the compressed bundle is cut off", header.payload))?;
     let start = beginning(payload, header.compression.method, BEGINNING.min(header.uncompressed));
@@ -164,7 +163,7 @@ pub(crate) fn compress(plain: &[u8], how: Compression) -> Result<Vec<u8>, Diagno
         return Err(Diagnostic::error(codes::NO_PLACE, format!("the compressed bundle would have {total} bytes")));
     };
     let mut out = Vec::with_capacity(total as usize);
-    out.extend_from_slice(MAGIC);
+    out.extend_from_slice(COMPRESSED);
     out.extend_from_slice(&version.to_le_bytes());
     out.extend_from_slice(&u16::from(how.method == Method::Zstd).to_le_bytes());
     if version == 2 {

@@ -41,7 +41,7 @@ pub(crate) fn is_coff_object(bytes: &[u8]) -> bool {
     u16_at(bytes, 0).is_some_and(|machine| MACHINES.contains(&machine)) && u16_at(bytes, 16) == Some(0)
 }
 
-struct Section {
+struct CoffSection {
     header: u64,
     /// Whether its bytes are zeros that the file does not hold (`.bss`).
     is_zeros: bool,
@@ -51,17 +51,17 @@ struct Section {
     relocation_count: u64,
 }
 
-struct Object<'a> {
+struct CoffObject<'a> {
     bytes: &'a [u8],
-    sections: Vec<Section>,
+    sections: Vec<CoffSection>,
     symbols: u64,
     symbol_count: u64,
 }
 
 /// A copy of `object` with `new` as the content of the section that begins at `offset`.
 pub(crate) fn replace_section(object: &[u8], offset: u64, new: &[u8]) -> Result<Vec<u8>, Diagnostic> {
-    let parsed = Object::read(object)?;
-    let is_it = |section: &&Section| section.offset == offset && section.size > 0;
+    let parsed = CoffObject::read(object)?;
+    let is_it = |section: &&CoffSection| section.offset == offset && section.size > 0;
     let mut found = parsed.sections.iter().enumerate().filter(|(_, section)| is_it(section));
     let (Some((index, section)), None) = (found.next(), found.next()) else {
         return Err(malformed("no section, or two, have their content there", offset));
@@ -82,7 +82,7 @@ pub(crate) fn replace_section(object: &[u8], offset: u64, new: &[u8]) -> Result<
     }
 }
 
-impl<'a> Object<'a> {
+impl<'a> CoffObject<'a> {
     fn read(bytes: &'a [u8]) -> Result<Self, Diagnostic> {
         let cut = || malformed("the COFF header is cut off", 0);
         let count = u64::from(u16_at(bytes, 2).ok_or_else(cut)?);
@@ -97,7 +97,14 @@ impl<'a> Object<'a> {
             let is_zeros = flags & UNINITIALIZED != 0;
             let is_full = flags & MANY_RELOCATIONS != 0 && relocation_count == 0xffff;
             let relocation_count = if is_full { u64::from(u32_at(bytes, at(24)?)?) } else { relocation_count };
-            Some(Section { header, is_zeros, offset: at(20)?, size: at(16)?, relocations: at(24)?, relocation_count })
+            Some(CoffSection {
+                header,
+                is_zeros,
+                offset: at(20)?,
+                size: at(16)?,
+                relocations: at(24)?,
+                relocation_count,
+            })
         };
         let sections: Vec<_> = (0..count).map_while(section).collect();
         if sections.len() as u64 != count {
@@ -125,7 +132,7 @@ impl<'a> Object<'a> {
     }
 
     /// Requires that the zeroed range belongs to one part of the file.
-    fn check_apart(&self, ours: &Section) -> Result<(), Diagnostic> {
+    fn check_apart(&self, ours: &CoffSection) -> Result<(), Diagnostic> {
         let end = ours.offset + ours.size;
         match self.parts().iter().filter(|part| part.start < end && ours.offset < part.end).count() {
             1 => Ok(()),
@@ -194,7 +201,7 @@ impl<'a> Object<'a> {
         Ok(())
     }
 
-    fn write(&self, section: &Section, lengths: &[u64], new: &[u8]) -> Result<Vec<u8>, Diagnostic> {
+    fn write(&self, section: &CoffSection, lengths: &[u64], new: &[u8]) -> Result<Vec<u8>, Diagnostic> {
         let too_large = || Diagnostic::error(codes::NO_PLACE, "the object would be larger than COFF's 4 GiB");
         let offset = align(self.bytes.len() as u64, ALIGNMENT).ok_or_else(too_large)?;
         let place = u32::try_from(offset).map_err(|_| too_large())?;

@@ -1,80 +1,33 @@
 //! Finding every container of device code in a file of any kind.
 //!
-//! [`open`] only locates: bundles are decompressed by [`Found::read`], one at a time, and nothing
+//! [`open`] only locates: bundles are decompressed by [`FoundContainer::read`], one at a time, and nothing
 //! is copied, so that a mapped library of a gigabyte costs its headers only.
 //!
 //! The forms of containers are rows of [`FORMATS`]; here is what they are found in: archives and sections of objects.
 //!
 //! Invariant: anything that looks like a container and cannot be read is reported as a problem, never skipped.
 
-use crate::HashState;
-use crate::bytes::{Bytes, shifted};
-use crate::container::{ContainerFormat, FORMATS, Form};
+use crate::bare::CodeObjects;
+use crate::bytes::shifted;
+use crate::container::{ContainerFormat, ContainerPosition, FoundContainer};
+use crate::device_sections::DeviceSections;
+use crate::fatbin::Bundles;
 use crate::foreign;
-use crate::image::ImageKind;
+use crate::offload_binary::OffloadBinaries;
 use hotswap_report::{Diagnostic, codes};
 use object::read::archive::ArchiveFile;
 use object::{Object, ObjectSection};
-use std::fmt;
 
-/// The position of a container in a file.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Place {
-    /// Archive members, outermost first.
-    pub members: Vec<String>,
-    /// Section of the object, program or library.
-    pub section: Option<String>,
-    /// Offset in the section, or in the member or file without one.
-    pub offset: u64,
-    /// Offset in the file.
-    pub file_offset: u64,
-}
-
-/// A container, found but not yet read.
-#[derive(Debug, Clone)]
-pub struct Found<'a> {
-    /// Its position.
-    pub place: Place,
-    /// Its form.
-    pub form: Form,
-    /// Its bytes.
-    pub bytes: &'a [u8],
-    /// Entry ID, where the name of the section states it.
-    pub(crate) id: Option<String>,
-    format: &'static dyn ContainerFormat,
-}
-
-/// An image of a container.
-#[derive(Debug, Clone)]
-pub struct Image<'a> {
-    /// Bundle entry ID; `None` for a bare code object, which names its target itself.
-    pub id: Option<String>,
-    /// The kind of its bytes.
-    pub kind: ImageKind,
-    /// Its bytes.
-    pub data: Bytes<'a>,
-}
-
-/// The contents of a container.
-#[derive(Debug, Clone)]
-pub struct Device<'a> {
-    /// Images in their order.
-    pub images: Vec<Image<'a>>,
-    /// Payload of HotSwap's record block, in a bundle or after a code object.
-    pub record: Option<Bytes<'a>>,
-    /// The validity of a compressed bundle's hash.
-    pub hash: HashState,
-    /// Bytes of the container without compression.
-    pub plain_size: u64,
-}
+/// Every form; the first one that bytes begin as, or that a section is named for, is taken.
+const FORMATS: &[&dyn ContainerFormat] = &[&Bundles, &OffloadBinaries, &DeviceSections, &CodeObjects];
 
 /// The contents of a file.
 #[derive(Debug, Default)]
 pub struct Contents<'a> {
     /// Containers in the order of the file.
-    pub found: Vec<Found<'a>>,
+    pub found: Vec<FoundContainer<'a>>,
     /// Sections with the requested names, and their bytes.
-    pub sections: Vec<(Place, &'a [u8])>,
+    pub sections: Vec<(ContainerPosition, &'a [u8])>,
     /// Containers that could not be read.
     pub problems: Vec<Diagnostic>,
 }
@@ -88,62 +41,8 @@ pub fn open(bytes: &[u8]) -> Contents<'_> {
 /// As [`open`]; in the same pass, the sections with those names in ELF, COFF and Mach-O files.
 pub fn open_with<'a>(bytes: &'a [u8], sections: &[&str]) -> Contents<'a> {
     let mut finder = Finder { base: bytes, wanted: sections, contents: Contents::default() };
-    finder.search(bytes, &Place::default());
+    finder.search(bytes, &ContainerPosition::default());
     finder.contents
-}
-
-impl<'a> Found<'a> {
-    /// Reads the container, decompressing where needed. A wrong hash is reported, not rejected.
-    ///
-    /// # Errors
-    /// [`codes::MALFORMED`] or [`codes::UNKNOWN_FORMAT`], with the place as its entry.
-    pub fn read(&self) -> Result<Device<'a>, Diagnostic> {
-        self.format.read(self).map_err(|error| error.in_entry(self.place.to_string()))
-    }
-
-    /// IDs and sizes of the entries of a compressed bundle, read from the start of its content alone, which costs only
-    /// some kilobytes. `None` where more must be read: for every other container, and where HotSwap's record follows
-    /// the entries.
-    ///
-    /// # Errors
-    /// As for [`Found::read`], but damage further on is not detected.
-    pub fn table(&self) -> Result<Option<Vec<(String, u64)>>, Diagnostic> {
-        self.format.table(self.bytes).map_err(|error| error.in_entry(self.place.to_string()))
-    }
-
-    /// Its size without compression, as its header claims.
-    pub fn plain_size(&self) -> u64 {
-        self.format.expanded_size(self.bytes).unwrap_or(self.bytes.len() as u64)
-    }
-
-    /// Memory that reading it needs in addition to the file: its stated expanded size, 0 where nothing is compressed.
-    pub fn expands_to(&self) -> u64 {
-        self.format.expanded_size(self.bytes).unwrap_or(0)
-    }
-
-    /// Contents of images alone: no record, no hash.
-    pub(crate) fn device(&self, images: Vec<Image<'a>>) -> Device<'a> {
-        Device { images, record: None, hash: HashState::Absent, plain_size: self.plain_size() }
-    }
-}
-
-impl<'a> Image<'a> {
-    /// An image of the kind that its first bytes tell.
-    pub(crate) fn new(id: Option<String>, data: Bytes<'a>) -> Self {
-        Self { id, kind: ImageKind::of(&data), data }
-    }
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut parts = self.members.clone();
-        parts.extend(self.section.clone());
-        match (parts.is_empty(), self.offset) {
-            (true, offset) => write!(f, "{offset:#x}"),
-            (false, 0) => f.write_str(&parts.join(":")),
-            (false, offset) => write!(f, "{}+{offset:#x}", parts.join(":")),
-        }
-    }
 }
 
 struct Finder<'w, 'a> {
@@ -165,16 +64,16 @@ impl<'a> Finder<'_, 'a> {
         if bytes.is_empty() { 0 } else { start as u64 }
     }
 
-    fn problem(&mut self, error: Diagnostic, place: &Place) {
+    fn problem(&mut self, error: Diagnostic, place: &ContainerPosition) {
         let named = !place.members.is_empty() || place.section.is_some();
         self.contents.problems.push(if named { error.in_entry(place.to_string()) } else { error });
     }
 
-    fn refuse(&mut self, what: &str, place: &Place) {
+    fn refuse(&mut self, what: &str, place: &ContainerPosition) {
         self.problem(Diagnostic::error(codes::UNKNOWN_FORMAT, what), place);
     }
 
-    fn search(&mut self, bytes: &'a [u8], place: &Place) {
+    fn search(&mut self, bytes: &'a [u8], place: &ContainerPosition) {
         if let Some(format) = FORMATS.iter().find(|format| format.begins(bytes)) {
             return self.containers(*format, bytes, None, place);
         }
@@ -194,7 +93,13 @@ impl<'a> Finder<'_, 'a> {
     }
 
     /// The containers that follow each other in a section or file.
-    fn containers(&mut self, format: &'static dyn ContainerFormat, bytes: &'a [u8], id: Option<&str>, place: &Place) {
+    fn containers(
+        &mut self,
+        format: &'static dyn ContainerFormat,
+        bytes: &'a [u8],
+        id: Option<&str>,
+        place: &ContainerPosition,
+    ) {
         let mut at = 0;
         loop {
             let start = match format.next(bytes, at) {
@@ -207,8 +112,8 @@ impl<'a> Finder<'_, 'a> {
                 Err(error) => return self.problem(shifted(error, start as u64), place),
             };
             let bytes = &bytes[start..start + size];
-            let place = Place { offset: start as u64, file_offset: self.offset(bytes), ..place.clone() };
-            self.contents.found.push(Found { place, form, bytes, id: id.map(str::to_owned), format });
+            let place = ContainerPosition { offset: start as u64, file_offset: self.offset(bytes), ..place.clone() };
+            self.contents.found.push(FoundContainer { place, form, bytes, id: id.map(str::to_owned), format });
             at = start + size;
             // A section that is a container as a whole may be empty: nothing can follow it.
             if size == 0 {
@@ -217,7 +122,7 @@ impl<'a> Finder<'_, 'a> {
         }
     }
 
-    fn archive(&mut self, bytes: &'a [u8], place: &Place) {
+    fn archive(&mut self, bytes: &'a [u8], place: &ContainerPosition) {
         if place.members.len() >= DEPTH {
             return self.refuse("archives inside of archives, too deep", place);
         }
@@ -242,7 +147,7 @@ impl<'a> Finder<'_, 'a> {
     }
 
     /// Sections of a host file. A file of an unknown kind holds none.
-    fn object(&mut self, bytes: &'a [u8], place: &Place) {
+    fn object(&mut self, bytes: &'a [u8], place: &ContainerPosition) {
         if object::FileKind::parse(bytes).is_err() {
             return;
         }
@@ -261,26 +166,28 @@ impl<'a> Finder<'_, 'a> {
         }
         for section in file.sections() {
             let Ok(name) = section.name() else { continue };
-            let here = Place { section: Some(name.to_owned()), ..place.clone() };
+            let here = ContainerPosition { section: Some(name.to_owned()), ..place.clone() };
             if self.wanted.contains(&name) {
                 let data = section.data().unwrap_or_default();
-                self.contents.sections.push((Place { file_offset: self.offset(data), ..here.clone() }, data));
+                self.contents
+                    .sections
+                    .push((ContainerPosition { file_offset: self.offset(data), ..here.clone() }, data));
             }
-            let Some(role) = Role::of(name) else { continue };
+            let Some(role) = SectionRole::of(name) else { continue };
             match (role, section.data()) {
                 (_, Err(error)) => {
                     self.problem(Diagnostic::error(codes::MALFORMED, format!("section: {error}")), &here);
                 }
-                (Role::Containers(format), Ok(data)) => {
+                (SectionRole::Containers(format), Ok(data)) => {
                     self.containers(format, data, format.entry_id(name), &here);
                 }
-                (Role::Wrapper, Ok(data)) => self.wrappers(data, &here),
-                (Role::Kpack, Ok(_)) => self.refuse("a kpack reference: the code is in .kpack files", &here),
+                (SectionRole::Wrapper, Ok(data)) => self.wrappers(data, &here),
+                (SectionRole::Kpack, Ok(_)) => self.refuse("a kpack reference: the code is in .kpack files", &here),
             }
         }
     }
 
-    fn wrappers(&mut self, data: &[u8], place: &Place) {
+    fn wrappers(&mut self, data: &[u8], place: &ContainerPosition) {
         if data.chunks(WRAPPER).any(|wrapper| wrapper.starts_with(b"HIPK")) {
             self.refuse("a kpack wrapper (HIPK): the code is in .kpack files", place);
         }
@@ -288,13 +195,13 @@ impl<'a> Finder<'_, 'a> {
 }
 
 /// The purpose of a section. PE images truncate names to 8 characters.
-enum Role {
+enum SectionRole {
     Containers(&'static dyn ContainerFormat),
     Wrapper,
     Kpack,
 }
 
-impl Role {
+impl SectionRole {
     fn of(name: &str) -> Option<Self> {
         match name {
             ".hipFatBinSegment" | "__fatbin" | ".hipFatB" => Some(Self::Wrapper),

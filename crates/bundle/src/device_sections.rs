@@ -1,8 +1,7 @@
 //! Relocatable device code of the old driver: an object has a section for each target, named for it.
 
 use crate::Bytes;
-use crate::container::{ContainerFormat, Form};
-use crate::contents::{Device, Found, Image};
+use crate::container::{ContainerForm, ContainerFormat, ContainerImage, DeviceContents, FoundContainer};
 use hotswap_report::Diagnostic;
 
 /// Sections `__CLANG_OFFLOAD_BUNDLE__ID`, each the image of that ID.
@@ -26,12 +25,12 @@ impl ContainerFormat for DeviceSections {
         Ok((at == 0).then_some(0))
     }
 
-    fn extent(&self, bytes: &[u8]) -> Result<(Form, usize), Diagnostic> {
-        Ok((Form::ObjectVariant, bytes.len()))
+    fn extent(&self, bytes: &[u8]) -> Result<(ContainerForm, usize), Diagnostic> {
+        Ok((ContainerForm::ObjectVariant, bytes.len()))
     }
 
-    fn read<'a>(&self, found: &Found<'a>) -> Result<Device<'a>, Diagnostic> {
-        Ok(found.device(vec![Image::new(found.id.clone(), Bytes::from(found.bytes))]))
+    fn read<'a>(&self, found: &FoundContainer<'a>) -> Result<DeviceContents<'a>, Diagnostic> {
+        Ok(found.device(vec![ContainerImage::new(found.id.clone(), Bytes::from(found.bytes))]))
     }
 
     fn entry_id<'n>(&self, section: &'n str) -> Option<&'n str> {

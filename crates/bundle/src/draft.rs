@@ -165,7 +165,7 @@ impl<'a> Draft<'a> {
 
 /// The facts known about a changed file before it is verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Known {
+pub enum DraftFacts {
     /// Nothing: its containers have to be compared with the plan.
     Nothing,
     /// That it holds the parts of its draft: the writer has compared every part of the draft with the file.
@@ -174,12 +174,12 @@ pub enum Known {
 
 /// A container that is kept, or a new one.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Content<'d, 'a> {
+pub(crate) enum DraftContent<'d, 'a> {
     Old(&'a [u8]),
     New(&'d Draft<'a>),
 }
 
-impl<'a> Content<'_, 'a> {
+impl<'a> DraftContent<'_, 'a> {
     pub(crate) fn size(self) -> u64 {
         match self {
             Self::Old(bytes) => bytes.len() as u64,
@@ -204,8 +204,8 @@ impl<'a> Content<'_, 'a> {
     }
 
     /// Whether it is equal, as far as that is not known yet.
-    pub(crate) fn is(self, found: &[u8], known: Known) -> bool {
-        let is_compared = known == Known::Contents;
+    pub(crate) fn is(self, found: &[u8], known: DraftFacts) -> bool {
+        let is_compared = known == DraftFacts::Contents;
         self.size() == found.len() as u64
             && match self {
                 Self::Old(bytes) => is_compared || same(bytes, found),

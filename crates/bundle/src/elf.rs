@@ -23,7 +23,7 @@ pub(crate) const SHF_TLS: u64 = 0x400;
 
 /// A section header with the fields that matter here.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Section {
+pub(crate) struct SectionHeader {
     /// Offset of the header in the file.
     pub(crate) header: u64,
     pub(crate) name: u32,
@@ -42,12 +42,12 @@ pub(crate) struct Section {
 pub(crate) struct Sections {
     /// Offset of the first header.
     pub(crate) table: u64,
-    pub(crate) all: Vec<Section>,
+    pub(crate) all: Vec<SectionHeader>,
     /// Index of the section that holds the names.
     pub(crate) names: usize,
 }
 
-impl Section {
+impl SectionHeader {
     fn read(bytes: &[u8], at: u64) -> Option<Self> {
         Some(Self {
             header: at,
@@ -103,12 +103,12 @@ impl Sections {
         }
         slice(bytes, table, count * SECTION_HEADER)
             .ok_or_else(|| malformed("the section headers leave the file", table))?;
-        let all = (0..count).map_while(|index| Section::read(bytes, table + index * SECTION_HEADER)).collect();
+        let all = (0..count).map_while(|index| SectionHeader::read(bytes, table + index * SECTION_HEADER)).collect();
         Ok(Self { table, all, names })
     }
 
     /// Whether the section has that name.
-    pub(crate) fn is_named(&self, bytes: &[u8], section: &Section, name: &str) -> bool {
+    pub(crate) fn is_named(&self, bytes: &[u8], section: &SectionHeader, name: &str) -> bool {
         let names = self.all.get(self.names).and_then(|names| names.content(bytes)).unwrap_or_default();
         let rest = names.get(section.name as usize..).unwrap_or_default();
         rest.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.first() == Some(&0))
@@ -119,7 +119,7 @@ impl Sections {
     /// In other files the effects of a change are unknown.
     pub(crate) fn are_apart(&self, bytes: &[u8]) -> bool {
         let mut ranges = vec![0..HEADER, self.table..self.end()];
-        ranges.extend(self.all.iter().map(Section::range).filter(|range| !range.is_empty()));
+        ranges.extend(self.all.iter().map(SectionHeader::range).filter(|range| !range.is_empty()));
         ranges.sort_by_key(|range| range.start);
         let inside = ranges.iter().all(|range| range.end <= bytes.len() as u64);
         inside && ranges.windows(2).all(|pair| pair[0].end <= pair[1].start)

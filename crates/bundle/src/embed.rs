@@ -12,10 +12,11 @@
 mod archive;
 
 use crate::coff_object;
-use crate::draft::{Content, Draft, Known};
-use crate::fatbin::{bundle_size, is_bundle, next_start};
+use crate::draft::{Draft, DraftContent, DraftFacts};
+use crate::fatbin::{bundle_size, next_start};
 use crate::host_object::{self, SECTION};
 use crate::linked::{self, Exchange};
+use crate::magic::{OFFLOAD_BINARY, is_bundle};
 use crate::offload_binary;
 use hotswap_report::{Diagnostic, codes};
 use object::{Object, ObjectSection};
@@ -50,7 +51,7 @@ pub fn draft<'a>(file: &'a [u8], exchanges: &'a [Exchange<'a>]) -> Result<Draft<
 fn into<'a>(file: &'a [u8], exchanges: &'a [Exchange<'a>]) -> Result<Draft<'a>, Diagnostic> {
     match file {
         _ if is_bundle(file) => join(file, exchanges, 4096, bundles),
-        _ if file.starts_with(offload_binary::MAGIC) => join(file, exchanges, offload_binary::ALIGNMENT, binaries),
+        _ if file.starts_with(OFFLOAD_BINARY) => join(file, exchanges, offload_binary::ALIGNMENT, binaries),
         [b'!', b'<', b'a', b'r', b'c', b'h', b'>', b'\n', ..] => archive::rewrite(file, exchanges).map(Draft::from),
         _ if host_object::is_host_object(file) => {
             let (name, new) = object(file, exchanges)?;
@@ -85,10 +86,10 @@ fn no_place(what: impl Into<String>) -> Diagnostic {
     Diagnostic::error(codes::NO_PLACE, what).advise(advice)
 }
 
-type Part = (usize, usize);
+type EmbedRange = (usize, usize);
 
 /// Start and size of each bundle.
-fn bundles(content: &[u8]) -> Result<Vec<Part>, Diagnostic> {
+fn bundles(content: &[u8]) -> Result<Vec<EmbedRange>, Diagnostic> {
     let (mut found, mut at) = (Vec::new(), 0);
     while let Some(start) = next_start(content, at)? {
         let size = bundle_size(&content[start..])?;
@@ -99,7 +100,7 @@ fn bundles(content: &[u8]) -> Result<Vec<Part>, Diagnostic> {
 }
 
 /// Start and size of each OffloadBinary.
-fn binaries(content: &[u8]) -> Result<Vec<Part>, Diagnostic> {
+fn binaries(content: &[u8]) -> Result<Vec<EmbedRange>, Diagnostic> {
     let (mut found, mut at) = (Vec::new(), 0);
     while content.get(at..).is_some_and(|rest| rest.iter().any(|byte| *byte != 0)) {
         let (_, size) =
@@ -115,7 +116,7 @@ fn join<'a>(
     content: &'a [u8],
     exchanges: &[Exchange<'a>],
     alignment: u64,
-    parts: fn(&[u8]) -> Result<Vec<Part>, Diagnostic>,
+    parts: fn(&[u8]) -> Result<Vec<EmbedRange>, Diagnostic>,
 ) -> Result<Draft<'a>, Diagnostic> {
     let parts = parts(content)?;
     let is_start = |exchange: &&Exchange| !parts.iter().any(|(start, _)| *start as u64 == exchange.offset);
@@ -126,7 +127,8 @@ fn join<'a>(
     let mut out = Draft::default();
     for (start, size) in parts {
         let exchange = exchanges.iter().find(|exchange| exchange.offset == start as u64);
-        let part = exchange.map_or(Content::Old(&content[start..start + size]), |exchange| Content::New(&exchange.new));
+        let part = exchange
+            .map_or(DraftContent::Old(&content[start..start + size]), |exchange| DraftContent::New(&exchange.new));
         if part.size() > 0 {
             out.pad(out.size().next_multiple_of(alignment));
             part.append_to(&mut out);
@@ -200,16 +202,21 @@ fn shifted<'n>(exchanges: &[Exchange<'n>], by: u64) -> Vec<Exchange<'n>> {
 /// # Errors
 /// [`codes::VERIFY_FAILED`]; [`codes::MALFORMED`] where the input is inconsistent.
 pub fn verify(file: &[u8], exchanges: &[Exchange<'_>], changed: &[u8]) -> Result<(), Diagnostic> {
-    verify_with(file, exchanges, changed, Known::Nothing)
+    verify_with(file, exchanges, changed, DraftFacts::Nothing)
 }
 
 /// As [`verify`], where the contents are partly known already.
 ///
 /// # Errors
 /// As for [`verify`].
-pub fn verify_with(file: &[u8], exchanges: &[Exchange<'_>], changed: &[u8], known: Known) -> Result<(), Diagnostic> {
+pub fn verify_with(
+    file: &[u8],
+    exchanges: &[Exchange<'_>],
+    changed: &[u8],
+    known: DraftFacts,
+) -> Result<(), Diagnostic> {
     if exchanges.is_empty() {
-        let is_same = Content::Old(file).is(changed, known);
+        let is_same = DraftContent::Old(file).is(changed, known);
         return if is_same { Ok(()) } else { Err(Diagnostic::error(codes::VERIFY_FAILED, "the copy differs")) };
     }
     let is_linked = linked::is_linked(file);
@@ -222,13 +229,13 @@ pub fn verify_with(file: &[u8], exchanges: &[Exchange<'_>], changed: &[u8], know
     let (before, after) = (crate::open(file), crate::open(changed));
     let planned = before.found.iter().map(|found| {
         let exchange = exchanges.iter().find(|exchange| exchange.offset == found.place.file_offset);
-        exchange.map_or(Content::Old(found.bytes), |exchange| Content::New(&exchange.new))
+        exchange.map_or(DraftContent::Old(found.bytes), |exchange| DraftContent::New(&exchange.new))
     });
     // A container replaced by nothing is removed; an empty section of a device stays.
-    let is_there = |content: &Content<'_, '_>| content.size() > 0 || matches!(content, Content::Old(_));
-    let planned: Vec<Content<'_, '_>> = planned.filter(is_there).collect();
+    let is_there = |content: &DraftContent<'_, '_>| content.size() > 0 || matches!(content, DraftContent::Old(_));
+    let planned: Vec<DraftContent<'_, '_>> = planned.filter(is_there).collect();
     // The contents of a linked file have just been compared, byte for byte.
-    let known = if is_linked { Known::Contents } else { known };
+    let known = if is_linked { DraftFacts::Contents } else { known };
     let is_same = after.problems.len() <= before.problems.len()
         && planned.len() == after.found.len()
         && planned.iter().zip(&after.found).all(|(planned, found)| planned.is(found.bytes, known));

@@ -9,7 +9,7 @@ use std::fmt;
 
 /// The offload kind of the entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Kind {
+pub enum OffloadKind {
     /// The host's part; an empty dummy in HIP.
     Host,
     /// OpenMP target offload.
@@ -26,7 +26,7 @@ pub enum Kind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntryId {
     text: String,
-    kind: Kind,
+    kind: OffloadKind,
     /// Lengths of the texts before the triple and before the target ID.
     triple_start: usize,
     target_start: Option<usize>,
@@ -59,11 +59,11 @@ impl EntryId {
         let target_start = target_start.filter(|at| *at < text.len());
         let kind = match word {
             "" => return Err(wrong("has no kind")),
-            "host" => Kind::Host,
-            "openmp" => Kind::OpenMp,
-            "hip" => Kind::Hip,
-            "hipv4" => Kind::HipV4,
-            other => Kind::Other(other.to_owned()),
+            "host" => OffloadKind::Host,
+            "openmp" => OffloadKind::OpenMp,
+            "hip" => OffloadKind::Hip,
+            "hipv4" => OffloadKind::HipV4,
+            other => OffloadKind::Other(other.to_owned()),
         };
         Ok(Self { text: text.to_owned(), kind, triple_start: dashes[0] + 1, target_start })
     }
@@ -74,13 +74,13 @@ impl EntryId {
     }
 
     /// The offload kind of the entry.
-    pub fn kind(&self) -> &Kind {
+    pub fn kind(&self) -> &OffloadKind {
         &self.kind
     }
 
     /// Whether it is HIP device code, in either spelling.
     pub fn is_hip(&self) -> bool {
-        matches!(self.kind, Kind::Hip | Kind::HipV4)
+        matches!(self.kind, OffloadKind::Hip | OffloadKind::HipV4)
     }
 
     /// Whether it is HIP code for an AMD GPU and names its target: a possible source for HotSwap.
@@ -132,20 +132,20 @@ mod tests {
     #[test]
     fn ids_of_all_generations_are_taken_apart() {
         for (text, kind, triple, target) in [
-            ("host-x86_64-unknown-linux-gnu-", Kind::Host, "x86_64-unknown-linux-gnu-", None),
-            ("host-x86_64-unknown-linux", Kind::Host, "x86_64-unknown-linux", None),
-            ("hipv4-amdgcn-amd-amdhsa--gfx1030", Kind::HipV4, "amdgcn-amd-amdhsa-", Some("gfx1030")),
-            ("hip-amdgcn-amd-amdhsa-gfx900", Kind::Hip, "amdgcn-amd-amdhsa", Some("gfx900")),
-            ("hip-amdgcn-amd-amdhsa--gfx10-3-generic", Kind::Hip, "amdgcn-amd-amdhsa-", Some("gfx10-3-generic")),
+            ("host-x86_64-unknown-linux-gnu-", OffloadKind::Host, "x86_64-unknown-linux-gnu-", None),
+            ("host-x86_64-unknown-linux", OffloadKind::Host, "x86_64-unknown-linux", None),
+            ("hipv4-amdgcn-amd-amdhsa--gfx1030", OffloadKind::HipV4, "amdgcn-amd-amdhsa-", Some("gfx1030")),
+            ("hip-amdgcn-amd-amdhsa-gfx900", OffloadKind::Hip, "amdgcn-amd-amdhsa", Some("gfx900")),
+            ("hip-amdgcn-amd-amdhsa--gfx10-3-generic", OffloadKind::Hip, "amdgcn-amd-amdhsa-", Some("gfx10-3-generic")),
             (
                 "hip-amdgcn-amd-amdhsa--gfx90a:sramecc+:xnack-",
-                Kind::Hip,
+                OffloadKind::Hip,
                 "amdgcn-amd-amdhsa-",
                 Some("gfx90a:sramecc+:xnack-"),
             ),
-            ("openmp-amdgcn-amd-amdhsa--gfx906", Kind::OpenMp, "amdgcn-amd-amdhsa-", Some("gfx906")),
-            ("hcc-amdgcn-amd-amdhsa--gfx803", Kind::Other("hcc".into()), "amdgcn-amd-amdhsa-", Some("gfx803")),
-            ("hip-spirv64-amd-amdhsa--amdgcnspirv", Kind::Hip, "spirv64-amd-amdhsa-", Some("amdgcnspirv")),
+            ("openmp-amdgcn-amd-amdhsa--gfx906", OffloadKind::OpenMp, "amdgcn-amd-amdhsa-", Some("gfx906")),
+            ("hcc-amdgcn-amd-amdhsa--gfx803", OffloadKind::Other("hcc".into()), "amdgcn-amd-amdhsa-", Some("gfx803")),
+            ("hip-spirv64-amd-amdhsa--amdgcnspirv", OffloadKind::Hip, "spirv64-amd-amdhsa-", Some("amdgcnspirv")),
         ] {
             let id = EntryId::parse(text).unwrap();
             assert_eq!((id.kind(), id.triple(), id.target()), (&kind, triple, target), "{text}");

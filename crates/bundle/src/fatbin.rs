@@ -4,9 +4,9 @@
 //! the size of each bundle and skips zeros, never searching for a magic.
 
 use crate::bytes::{shifted, u32_at};
-use crate::container::{ContainerFormat, Form};
-use crate::contents::{Device, Found, Image};
-use crate::{Bundle, ccob, parse, parse_lenient, plain};
+use crate::container::{ContainerForm, ContainerFormat, ContainerImage, DeviceContents, FoundContainer};
+use crate::magic::{self, is_bundle};
+use crate::{Bundle, ccob, parse, parse_lenient};
 use hotswap_report::{Diagnostic, codes};
 
 /// A bundle and its position.
@@ -20,33 +20,28 @@ pub struct Located<'a> {
     pub bundle: Bundle<'a>,
 }
 
-/// Whether `bytes` begin as a bundle, plain or compressed.
-pub fn is_bundle(bytes: &[u8]) -> bool {
-    bytes.starts_with(plain::MAGIC) || bytes.starts_with(ccob::MAGIC)
-}
-
-type Reader = for<'b> fn(&'b [u8]) -> Result<(Bundle<'b>, usize), Diagnostic>;
+type BundleReader = for<'b> fn(&'b [u8]) -> Result<(Bundle<'b>, usize), Diagnostic>;
 
 /// Iterator over bundles; it ends after the first error.
 #[derive(Debug)]
-pub struct Walk<'a> {
+pub struct BundleWalk<'a> {
     bytes: &'a [u8],
     at: usize,
-    read: Reader,
+    read: BundleReader,
 }
 
 /// Walks the content of a `.hip_fatbin` section. Compressed bundles are decompressed one at a time, as the iterator
 /// reaches them.
-pub fn walk_fatbin(bytes: &[u8]) -> Walk<'_> {
-    Walk { bytes, at: 0, read: parse }
+pub fn walk_fatbin(bytes: &[u8]) -> BundleWalk<'_> {
+    BundleWalk { bytes, at: 0, read: parse }
 }
 
 /// As [`walk_fatbin`], with [`parse_lenient`].
-pub fn walk_fatbin_lenient(bytes: &[u8]) -> Walk<'_> {
-    Walk { bytes, at: 0, read: parse_lenient }
+pub fn walk_fatbin_lenient(bytes: &[u8]) -> BundleWalk<'_> {
+    BundleWalk { bytes, at: 0, read: parse_lenient }
 }
 
-impl<'a> Iterator for Walk<'a> {
+impl<'a> Iterator for BundleWalk<'a> {
     type Item = Result<Located<'a>, Diagnostic>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -64,7 +59,7 @@ impl<'a> Iterator for Walk<'a> {
     }
 }
 
-impl Walk<'_> {
+impl BundleWalk<'_> {
     fn stop(&mut self, error: Diagnostic) -> Diagnostic {
         self.at = self.bytes.len();
         error
@@ -104,19 +99,19 @@ impl ContainerFormat for Bundles {
         next_start(bytes, at)
     }
 
-    fn extent(&self, bytes: &[u8]) -> Result<(Form, usize), Diagnostic> {
-        if bytes.starts_with(ccob::MAGIC) {
+    fn extent(&self, bytes: &[u8]) -> Result<(ContainerForm, usize), Diagnostic> {
+        if bytes.starts_with(magic::COMPRESSED) {
             let header = ccob::header(bytes)?;
-            return Ok((Form::CompressedBundle(header.compression.version), header.total as usize));
+            return Ok((ContainerForm::CompressedBundle(header.compression.version), header.total as usize));
         }
-        parse_lenient(bytes).map(|(_, size)| (Form::Bundle, size))
+        parse_lenient(bytes).map(|(_, size)| (ContainerForm::Bundle, size))
     }
 
-    fn read<'a>(&self, found: &Found<'a>) -> Result<Device<'a>, Diagnostic> {
+    fn read<'a>(&self, found: &FoundContainer<'a>) -> Result<DeviceContents<'a>, Diagnostic> {
         let (bundle, _) = parse_lenient(found.bytes)?;
         let (entries, record, hash) = bundle.into_parts();
-        let images = entries.into_iter().map(|entry| Image::new(Some(entry.id), entry.data)).collect();
-        Ok(Device { record, hash, ..found.device(images) })
+        let images = entries.into_iter().map(|entry| ContainerImage::new(Some(entry.id), entry.data)).collect();
+        Ok(DeviceContents { record, hash, ..found.device(images) })
     }
 
     fn expanded_size(&self, bytes: &[u8]) -> Option<u64> {
@@ -124,7 +119,7 @@ impl ContainerFormat for Bundles {
     }
 
     fn table(&self, bytes: &[u8]) -> Result<Option<Vec<(String, u64)>>, Diagnostic> {
-        if !bytes.starts_with(ccob::MAGIC) {
+        if !bytes.starts_with(magic::COMPRESSED) {
             return Ok(None);
         }
         ccob::header(bytes).and_then(|header| ccob::table(bytes, &header))

@@ -8,7 +8,7 @@
 use hotswap_report::{Diagnostic, codes};
 
 /// A format and its signature.
-struct Format {
+struct SignatureRow {
     /// Offset and value of its first bytes.
     offset: usize,
     magic: &'static [u8],
@@ -16,12 +16,12 @@ struct Format {
     advice: &'static str,
 }
 
-const fn format(offset: usize, magic: &'static [u8], what: &'static str, advice: &'static str) -> Format {
-    Format { offset, magic, what, advice }
+const fn format(offset: usize, magic: &'static [u8], what: &'static str, advice: &'static str) -> SignatureRow {
+    SignatureRow { offset, magic, what, advice }
 }
 
 #[rustfmt::skip]
-const FORMATS: &[Format] = &[
+const FORMATS: &[SignatureRow] = &[
     format(0, b"PK\x03\x04", "it is a zip archive, as Python wheels are", "unpack it first (`unzip`), and name the libraries in it"),
     format(0, b"\x1f\x8b", "it is compressed by gzip (.gz, .tgz)", "decompress it first (`gunzip`, or `tar -xf` for a package)"),
     format(0, b"\xfd7zXZ\0", "it is compressed by xz", "decompress it first (`unxz`, or `tar -xf` for a package)"),

@@ -12,8 +12,8 @@ mod edit;
 mod verify;
 
 use crate::bytes::{malformed, u16_at};
-use crate::draft::{Content, Draft, Known};
-use crate::elf::{SHT_LLVM_OFFLOADING, SHT_NOBITS, SHT_PROGBITS, Section, Sections};
+use crate::draft::{Draft, DraftContent, DraftFacts};
+use crate::elf::{SHT_LLVM_OFFLOADING, SHT_NOBITS, SHT_PROGBITS, SectionHeader, Sections};
 use crate::fatbin::walk_fatbin;
 use hotswap_report::{Diagnostic, codes};
 use object::SectionIndex;
@@ -25,7 +25,7 @@ const ET_REL: u16 = 1;
 const MACHINES: [u16; 2] = [62, 183]; // EM_X86_64, EM_AARCH64
 /// The headers of an ELF64 little-endian relocatable object.
 #[derive(Debug)]
-struct Object<'a> {
+struct ElfObject<'a> {
     bytes: &'a [u8],
     sections: Sections,
     /// Index of the section to replace.
@@ -50,7 +50,7 @@ pub fn fatbin_of(object: &[u8]) -> Result<Option<&[u8]>, Diagnostic> {
 
 /// As [`fatbin_of`] for a section of that name.
 pub(crate) fn section_of<'a>(object: &'a [u8], name: &str) -> Result<Option<&'a [u8]>, Diagnostic> {
-    let object = Object::read(object, name)?;
+    let object = ElfObject::read(object, name)?;
     let Some(section) = object.fatbin() else { return Ok(None) };
     object.content(section).map(Some)
 }
@@ -70,12 +70,12 @@ pub(crate) fn replace_section(object: &[u8], name: &str, new: &[u8]) -> Result<V
     let new = Draft::from(new);
     let too_large = || Diagnostic::error(codes::NO_PLACE, "the object would be larger than memory");
     let changed = draft_section(object, name, &new)?.try_to_vec().ok_or_else(too_large)?;
-    verify_section(object, &changed, (name, &new), Known::Nothing).map(|()| changed)
+    verify_section(object, &changed, (name, &new), DraftFacts::Nothing).map(|()| changed)
 }
 
 /// The object with `new` as the content of that section, before it is written and verified.
 pub(crate) fn draft_section<'a>(object: &'a [u8], name: &str, new: &Draft<'a>) -> Result<Draft<'a>, Diagnostic> {
-    let parsed = Object::read(object, name)?;
+    let parsed = ElfObject::read(object, name)?;
     let section = parsed.fatbin().ok_or_else(|| Diagnostic::error(codes::NOT_FOUND, format!("no {name}")))?;
     if parsed.fatbin == Some(parsed.sections.names) {
         return Err(malformed(format!("{name} holds the names of the sections"), section.header));
@@ -99,10 +99,10 @@ pub(crate) fn verify_section(
     object: &[u8],
     changed: &[u8],
     (name, new): (&str, &Draft<'_>),
-    known: Known,
+    known: DraftFacts,
 ) -> Result<(), Diagnostic> {
-    let is_new = |found: &[u8]| Content::New(new).is(found, known);
-    let parsed = Object::read(object, name)?;
+    let is_new = |found: &[u8]| DraftContent::New(new).is(found, known);
+    let parsed = ElfObject::read(object, name)?;
     let section = SectionIndex(parsed.fatbin.unwrap_or_default());
     match verify::check(object, changed, (section, new.size(), &is_new)) {
         Err(_) if !parsed.sections.are_apart(object) => Err(malformed("sections overlap or leave the file", 40)),
@@ -119,7 +119,7 @@ pub(crate) fn verify_exchange(old: &[u8], new: &[u8], section: SectionIndex, con
     verify::check(old, new, (section, content.len() as u64, &|found| found == content))
 }
 
-impl<'a> Object<'a> {
+impl<'a> ElfObject<'a> {
     fn read(bytes: &'a [u8], name: &str) -> Result<Self, Diagnostic> {
         if !is_host_object(bytes) {
             let what = "it is no relocatable ELF64 object for x86-64 or AArch64";
@@ -145,11 +145,11 @@ impl<'a> Object<'a> {
         }
     }
 
-    fn fatbin(&self) -> Option<&Section> {
+    fn fatbin(&self) -> Option<&SectionHeader> {
         self.sections.all.get(self.fatbin?)
     }
 
-    fn content(&self, section: &Section) -> Result<&'a [u8], Diagnostic> {
+    fn content(&self, section: &SectionHeader) -> Result<&'a [u8], Diagnostic> {
         section.content(self.bytes).ok_or_else(|| malformed("a section leaves the file", section.header))
     }
 }

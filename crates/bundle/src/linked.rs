@@ -28,10 +28,10 @@ mod shrink;
 mod verify;
 
 use crate::bytes::{malformed, u16_at, u32_at};
-use crate::draft::{Draft, Known};
+use crate::draft::{Draft, DraftFacts};
 use hotswap_report::{Diagnostic, codes};
-use layout::Plan;
-use program::Program;
+use layout::LinkedPlan;
+use program::LinkedProgram;
 
 /// A bundle to replace.
 #[derive(Debug, Clone)]
@@ -62,21 +62,26 @@ pub fn is_linked(bytes: &[u8]) -> bool {
 /// to it are unknown; [`codes::VERIFY_FAILED`] where the result does not read back.
 pub fn replace_bundles(file: &[u8], exchanges: &[Exchange<'_>]) -> Result<Vec<u8>, Diagnostic> {
     let changed = draft(file, exchanges)?.to_vec();
-    verify(file, exchanges, &changed, Known::Nothing)?;
+    verify(file, exchanges, &changed, DraftFacts::Nothing)?;
     Ok(changed)
 }
 
 /// As [`replace_bundles`], before it is written and verified.
 pub(crate) fn draft<'a>(file: &'a [u8], exchanges: &'a [Exchange<'a>]) -> Result<Draft<'a>, Diagnostic> {
-    let program = Program::read(file)?;
-    let plan = Plan::make(&program, exchanges)?;
+    let program = LinkedProgram::read(file)?;
+    let plan = LinkedPlan::make(&program, exchanges)?;
     edit::apply(&program, &plan)
 }
 
 /// Whether `changed` matches the plan.
-pub(crate) fn verify(file: &[u8], exchanges: &[Exchange<'_>], changed: &[u8], known: Known) -> Result<(), Diagnostic> {
-    let program = Program::read(file)?;
-    let plan = Plan::make(&program, exchanges)?;
+pub(crate) fn verify(
+    file: &[u8],
+    exchanges: &[Exchange<'_>],
+    changed: &[u8],
+    known: DraftFacts,
+) -> Result<(), Diagnostic> {
+    let program = LinkedProgram::read(file)?;
+    let plan = LinkedPlan::make(&program, exchanges)?;
     match verify::check(&program, &plan, changed, known) {
         Err(_) if !program.sections.are_apart(file) => Err(malformed("sections overlap or leave the file", 40)),
         result => result,

@@ -7,11 +7,10 @@
 
 use crate::bytes::{Bytes, align, malformed, slice, u64_at};
 use crate::draft::Draft;
-use crate::{Entry, record_block};
+use crate::magic::PLAIN;
+use crate::{BundleEntry, record_block};
 use hotswap_report::{Diagnostic, codes};
 
-/// The magic of a plain bundle.
-pub(crate) const MAGIC: &[u8] = b"__CLANG_OFFLOAD_BUNDLE__";
 /// Alignment of entries that HIP's loaders expect and clang uses for HIP.
 pub const ALIGNMENT: u64 = 4096;
 /// Bytes of an uncompressed bundle in which the HIP runtime looks for the entry table.
@@ -20,8 +19,8 @@ const FIRST_ENTRY: u64 = 32;
 const ENTRY_HEADER: u64 = 24;
 
 /// The contents of a plain bundle.
-pub(crate) struct Plain<'a> {
-    pub(crate) entries: Vec<Entry<'a>>,
+pub(crate) struct PlainBundle<'a> {
+    pub(crate) entries: Vec<BundleEntry<'a>>,
     pub(crate) record: Option<Bytes<'a>>,
     pub(crate) alignment: u64,
     /// The end of the last byte that belongs to the bundle.
@@ -29,8 +28,8 @@ pub(crate) struct Plain<'a> {
 }
 
 /// Reads a plain bundle at the start of `bytes`.
-pub(crate) fn read<'a>(bytes: &Bytes<'a>) -> Result<Plain<'a>, Diagnostic> {
-    if !bytes.starts_with(MAGIC) {
+pub(crate) fn read<'a>(bytes: &Bytes<'a>) -> Result<PlainBundle<'a>, Diagnostic> {
+    if !bytes.starts_with(PLAIN) {
         return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, "it does not begin as a clang offload bundle"));
     }
     let count = u64_at(bytes, 24).ok_or_else(|| malformed("the bundle ends in its header", 24))?;
@@ -56,7 +55,7 @@ pub(crate) fn read<'a>(bytes: &Bytes<'a>) -> Result<Plain<'a>, Diagnostic> {
     let record = found.as_ref().and_then(|(payload, _)| bytes.part(payload.clone()));
     let end = found.map_or(end, |(_, end)| end);
     let alignment = detect_alignment(&entries, &offsets);
-    Ok(Plain { entries, record, alignment, end })
+    Ok(PlainBundle { entries, record, alignment, end })
 }
 
 /// Checks the start of a bundle of `size` bytes before the rest is decompressed: its magic, and whether its table
@@ -66,7 +65,7 @@ pub(crate) fn read<'a>(bytes: &Bytes<'a>) -> Result<Plain<'a>, Diagnostic> {
 /// [`codes::MALFORMED`] for other data, or data that is mostly something else.
 pub(crate) fn check_beginning(start: &[u8], size: u64) -> Result<(), Diagnostic> {
     const RECORD: u64 = 16 << 20;
-    if !start.starts_with(MAGIC) {
+    if !start.starts_with(PLAIN) {
         return Err(malformed("what is compressed is no bundle", 0));
     }
     let (mut at, mut end) = (FIRST_ENTRY, FIRST_ENTRY);
@@ -85,14 +84,14 @@ pub(crate) fn check_beginning(start: &[u8], size: u64) -> Result<(), Diagnostic>
 }
 
 /// IDs with sizes, and the end of the last entry.
-pub(crate) type Table = (Vec<(String, u64)>, u64);
+pub(crate) type SizedIds = (Vec<(String, u64)>, u64);
 
 /// The entry table of a bundle of `size` bytes by its first bytes. `None` where the table is longer than `start`.
 ///
 /// # Errors
 /// [`codes::MALFORMED`] for data that is no bundle, and for entries outside of it.
-pub(crate) fn read_table(start: &[u8], size: u64) -> Result<Option<Table>, Diagnostic> {
-    if !start.starts_with(MAGIC) {
+pub(crate) fn read_table(start: &[u8], size: u64) -> Result<Option<SizedIds>, Diagnostic> {
+    if !start.starts_with(PLAIN) {
         return Err(malformed("what is compressed is no bundle", 0));
     }
     let count = u64_at(start, 24).ok_or_else(|| malformed("the bundle ends in its header", 24))?;
@@ -121,7 +120,7 @@ pub(crate) fn read_table(start: &[u8], size: u64) -> Result<Option<Table>, Diagn
 }
 
 /// One entry of the table, its offset, and the start of the table's next entry.
-fn read_entry<'a>(bytes: &Bytes<'a>, at: u64) -> Result<(Entry<'a>, u64, u64), Diagnostic> {
+fn read_entry<'a>(bytes: &Bytes<'a>, at: u64) -> Result<(BundleEntry<'a>, u64, u64), Diagnostic> {
     let cut = || malformed("the bundle ends in its entry table", at);
     let offset = u64_at(bytes, at).ok_or_else(cut)?;
     let size = u64_at(bytes, at + 8).ok_or_else(cut)?;
@@ -138,11 +137,11 @@ fn read_entry<'a>(bytes: &Bytes<'a>, at: u64) -> Result<(Entry<'a>, u64, u64), D
         _ => bytes.part(offset..offset.checked_add(size).ok_or_else(outside)?).ok_or_else(outside)?,
     };
     let next = at + ENTRY_HEADER + id_size;
-    Ok((Entry { id: id.to_owned(), data }, offset, next))
+    Ok((BundleEntry { id: id.to_owned(), data }, offset, next))
 }
 
 /// An entry inside the table (its offset is 0 at worst) is damage, not content.
-fn check_outside_table(entries: &[Entry<'_>], offsets: &[u64], table_end: u64) -> Result<(), Diagnostic> {
+fn check_outside_table(entries: &[BundleEntry<'_>], offsets: &[u64], table_end: u64) -> Result<(), Diagnostic> {
     for (entry, offset) in entries.iter().zip(offsets) {
         if !entry.data.is_empty() && *offset < table_end {
             let what = format!("the entry begins at {offset:#x}, inside of the entry table");
@@ -154,17 +153,17 @@ fn check_outside_table(entries: &[Entry<'_>], offsets: &[u64], table_end: u64) -
 
 /// The largest alignment for which our layout yields the offsets that were read; where none does (another tool's
 /// bundle), HIP's.
-fn detect_alignment(entries: &[Entry<'_>], offsets: &[u64]) -> u64 {
+fn detect_alignment(entries: &[BundleEntry<'_>], offsets: &[u64]) -> u64 {
     let fits = |alignment: &u64| layout(entries, *alignment).is_some_and(|(found, _)| found == offsets);
     (0..=16).rev().map(|bits| 1 << bits).find(fits).unwrap_or(ALIGNMENT)
 }
 
-fn table_size(entries: &[Entry<'_>]) -> u64 {
+fn table_size(entries: &[BundleEntry<'_>]) -> u64 {
     FIRST_ENTRY + entries.iter().map(|entry| ENTRY_HEADER + entry.id.len() as u64).sum::<u64>()
 }
 
 /// Offsets of the entries and the end of the last one. Entries with the same address get one offset.
-fn layout(entries: &[Entry<'_>], alignment: u64) -> Option<(Vec<u64>, u64)> {
+fn layout(entries: &[BundleEntry<'_>], alignment: u64) -> Option<(Vec<u64>, u64)> {
     let mut end = table_size(entries);
     let mut offsets: Vec<u64> = Vec::with_capacity(entries.len());
     for (index, entry) in entries.iter().enumerate() {
@@ -184,7 +183,7 @@ fn layout(entries: &[Entry<'_>], alignment: u64) -> Option<(Vec<u64>, u64)> {
 /// Lays out a plain bundle. `limit`: whether the HIP runtime has to find the table in it. `like` lists the entries that
 /// are edited copies, with their originals.
 pub(crate) fn draft<'a>(
-    entries: &[Entry<'a>],
+    entries: &[BundleEntry<'a>],
     record: Option<&[u8]>,
     (alignment, limit): (u64, bool),
     like: &[(String, Bytes<'a>)],
@@ -195,7 +194,7 @@ pub(crate) fn draft<'a>(
         return Err(Diagnostic::error(codes::BUNDLE_FULL, what));
     }
     let (offsets, _) = layout(entries, alignment).ok_or_else(too_large)?;
-    let mut head = MAGIC.to_vec();
+    let mut head = PLAIN.to_vec();
     head.extend_from_slice(&(entries.len() as u64).to_le_bytes());
     for (entry, offset) in entries.iter().zip(&offsets) {
         for field in [*offset, entry.data.len() as u64, entry.id.len() as u64] {

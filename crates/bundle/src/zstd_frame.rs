@@ -12,7 +12,7 @@ const BLOCK_MAX: u64 = 128 << 10;
 
 /// Sizes that follow from the structure of the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Extent {
+pub(crate) struct FrameExtent {
     /// Bytes up to the end of the first frame that is not skippable.
     pub(crate) size: u64,
     /// Upper bound for the decompressed size, by the number of blocks.
@@ -22,7 +22,7 @@ pub(crate) struct Extent {
 }
 
 /// Walks over skippable frames and one data frame; `None` where the structure is broken.
-pub(crate) fn extent(bytes: &[u8]) -> Option<Extent> {
+pub(crate) fn extent(bytes: &[u8]) -> Option<FrameExtent> {
     let mut at = 0u64;
     loop {
         let magic = u32_at(bytes, at)?;
@@ -38,7 +38,7 @@ pub(crate) fn extent(bytes: &[u8]) -> Option<Extent> {
     }
 }
 
-fn frame(bytes: &[u8], start: u64) -> Option<Extent> {
+fn frame(bytes: &[u8], start: u64) -> Option<FrameExtent> {
     let descriptor = *slice(bytes, start + 4, 1)?.first()?;
     let single_segment = descriptor & 0x20 != 0;
     let dictionary = [0, 1, 2, 4][usize::from(descriptor & 3)];
@@ -75,7 +75,7 @@ fn frame(bytes: &[u8], start: u64) -> Option<Extent> {
     }
     let checksum = if descriptor & 4 != 0 { 4 } else { 0 };
     slice(bytes, at, checksum)?;
-    Some(Extent { size: at + checksum, bound, content })
+    Some(FrameExtent { size: at + checksum, bound, content })
 }
 
 #[cfg(test)]

@@ -96,7 +96,7 @@ const CASES: &[Case] = &[
 fn grown(file: &[u8], more: usize) -> Vec<Exchange<'static>> {
     let contents = open(file);
     assert_eq!(contents.problems, []);
-    let exchange = |(number, found): (usize, &hotswap_bundle::Found<'_>)| {
+    let exchange = |(number, found): (usize, &hotswap_bundle::FoundContainer<'_>)| {
         let (mut bundle, _) = parse(found.bytes).unwrap();
         bundle.remove(&id("gfx1031"));
         bundle.push(id("gfx1031"), object(number as u8 | 1, more)).unwrap();
@@ -200,7 +200,7 @@ fn files_become_smaller_where_their_layout_allows_it() {
         bench.build(version, &Case { words, library: *library, bundles: 2 });
         let name = if *library { "libx.so" } else { "x" };
         let file = bench.0.read(name);
-        let exchange = |found: &hotswap_bundle::Found<'_>| {
+        let exchange = |found: &hotswap_bundle::FoundContainer<'_>| {
             let (mut bundle, _) = parse(found.bytes).unwrap();
             bundle.retain(|entry| !entry.id.ends_with("gfx900"));
             bundle.push(id("gfx1031"), object(3, 20_000)).unwrap();
@@ -216,7 +216,7 @@ fn files_become_smaller_where_their_layout_allows_it() {
             continue;
         }
         // It grows again, and the part that grew at the end of the file becomes smaller there.
-        let decompressed = |found: &hotswap_bundle::Found<'_>| {
+        let decompressed = |found: &hotswap_bundle::FoundContainer<'_>| {
             let (mut bundle, _) = parse(found.bytes).unwrap();
             bundle.set_compression(None);
             Exchange { offset: found.place.file_offset, new: bundle.to_bytes().unwrap().into_owned().into() }

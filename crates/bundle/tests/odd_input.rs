@@ -5,7 +5,9 @@ mod common;
 use common::files::{self, Oddity, archive_of, library};
 use common::{bytes_with, forms, offload_binary, sample};
 use hotswap_bundle::linked::{Exchange, replace_bundles};
-use hotswap_bundle::{Draft, Form, OffloadBinary, embed, host_object, open, parse, parse_lenient, walk_fatbin};
+use hotswap_bundle::{
+    ContainerForm, Draft, OffloadBinary, embed, host_object, open, parse, parse_lenient, walk_fatbin,
+};
 use hotswap_report::codes;
 use object::write::Object;
 use object::{Architecture, BinaryFormat, Endianness, Object as _, ObjectSection, SectionKind};
@@ -109,7 +111,10 @@ fn containers_inside_of_files_are_found_with_their_places() {
     let archive = open(&seeds[10]);
     assert_eq!(archive.problems, []);
     let places: Vec<_> = archive.found.iter().map(|found| (found.place.to_string(), found.form)).collect();
-    let expected = [("a.o:.hip_fatbin".to_owned(), Form::Bundle), ("b.hipfb".to_owned(), Form::CompressedBundle(3))];
+    let expected = [
+        ("a.o:.hip_fatbin".to_owned(), ContainerForm::Bundle),
+        ("b.hipfb".to_owned(), ContainerForm::CompressedBundle(3)),
+    ];
     assert_eq!(places, expected);
     for found in &archive.found {
         let start = found.place.file_offset as usize;
@@ -192,7 +197,10 @@ fn an_empty_section_of_a_device_does_not_forbid_a_change_beside_it() {
     let object = files::host_object(elf, "__CLANG_OFFLOAD_BUNDLE__host-x86_64", b"", Oddity::None);
     let old = archive_of(&[("a.o", &object), ("b.hipfb", &bundle)]);
     let found = open(&old).found;
-    assert_eq!(found.iter().map(|found| &found.form).collect::<Vec<_>>(), [&Form::ObjectVariant, &Form::Bundle]);
+    assert_eq!(
+        found.iter().map(|found| &found.form).collect::<Vec<_>>(),
+        [&ContainerForm::ObjectVariant, &ContainerForm::Bundle]
+    );
     let exchange = Exchange { offset: found[1].place.file_offset, new: Draft::from(new.as_slice()) };
     let made = embed(&old, &[exchange]).unwrap();
     let made = open(&made).found;

@@ -7,8 +7,8 @@ mod common;
 use common::{HOST, bytes_with, id, object};
 use hotswap_bundle::linked::Exchange;
 use hotswap_bundle::{
-    Bundle, Compression, Form, HashState, Method, OffloadBinary, embed, host_object, open, parse, parse_lenient,
-    walk_fatbin,
+    Bundle, Compression, ContainerForm, HashState, Method, OffloadBinary, embed, host_object, open, parse,
+    parse_lenient, walk_fatbin,
 };
 use hotswap_report::codes;
 use hotswap_userland::Workbench;
@@ -184,7 +184,7 @@ fn containers_of_real_objects_hold_what_objdump_says() {
              {clang} -fgpu-rdc --offload-new-driver -c k1.hip -o rdc.o
              llvm-ar-{version} rc --format=gnu all.a plain.o packed.o rdc.o"
         ));
-        for (name, form) in [("plain.o", Form::Bundle), ("packed.o", Form::CompressedBundle(3))] {
+        for (name, form) in [("plain.o", ContainerForm::Bundle), ("packed.o", ContainerForm::CompressedBundle(3))] {
             let bytes = bench.read(name);
             let contents = open(&bytes);
             assert_eq!(contents.problems, []);

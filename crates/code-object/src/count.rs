@@ -6,8 +6,8 @@
 //!
 //! Absent on purpose: any check. Damaged files have no number.
 
-use crate::elf::{self, Elf, Kind};
-use crate::msgpack::{Fault, Reader};
+use crate::elf::{self, Elf, ObjectKind};
+use crate::msgpack::{NoteFault, ValueReader};
 use crate::note;
 use object::LittleEndian as LE;
 use std::ops::Range;
@@ -27,12 +27,12 @@ fn segments(file: &[u8]) -> Option<Elf<'_>> {
     let header = elf::header(file)?;
     let segments = elf::segments(file, header).ok()?;
     let (abi_version, flags) = (header.e_ident.abi_version, header.e_flags.get(LE));
-    Some(Elf { data: file, kind: Kind::Linked, abi_version, flags, sections: Vec::new(), segments })
+    Some(Elf { data: file, kind: ObjectKind::Linked, abi_version, flags, sections: Vec::new(), segments })
 }
 
-fn kernels(file: &[u8], range: Range<usize>) -> Result<usize, Fault> {
+fn kernels(file: &[u8], range: Range<usize>) -> Result<usize, NoteFault> {
     let (size, end) = (range.len(), range.end);
-    let mut reader = Reader::new(file, range);
+    let mut reader = ValueReader::new(file, range);
     for _ in 0..reader.map("the metadata is no map")? {
         // LLVM sorts the keys, and this one is the first.
         if reader.text()? == Some(b"amdhsa.kernels") {

@@ -5,9 +5,9 @@
 mod bounds;
 
 use crate::CodeObject;
-use crate::elf::{Elf, Kind, Section, Segment, Symbol};
+use crate::elf::{DefinedSymbol, Elf, ElfSegment, ObjectKind, Section};
 use crate::malformed;
-use crate::metadata::Kernel;
+use crate::metadata::KernelMetadata;
 use bounds::CodeBounds;
 use foldhash::{HashMap, HashMapExt};
 use hotswap_report::Diagnostic;
@@ -37,7 +37,7 @@ pub struct Descriptor {
     pub entry: u64,
 }
 
-pub(crate) struct Place {
+pub(crate) struct DescriptorSymbol {
     /// Offset of the symbol's record.
     symbol: usize,
     value: u64,
@@ -46,13 +46,13 @@ pub(crate) struct Place {
 }
 
 /// The symbols of descriptors, by name.
-pub(crate) type Places<'a> = HashMap<&'a str, Place>;
+pub(crate) type DescriptorSymbols<'a> = HashMap<&'a str, DescriptorSymbol>;
 
 /// The descriptor of each kernel, in the order of the note.
 pub(crate) fn find(
     elf: &Elf<'_>,
-    places: Result<Places<'_>, Diagnostic>,
-    kernels: &[Kernel<'_>],
+    places: Result<DescriptorSymbols<'_>, Diagnostic>,
+    kernels: &[KernelMetadata<'_>],
     processor: &Processor,
 ) -> Result<Vec<Descriptor>, Diagnostic> {
     if kernels.is_empty() {
@@ -60,7 +60,7 @@ pub(crate) fn find(
     }
     let places = places?;
     let bounds = CodeBounds::new(elf);
-    let find = |kernel: &Kernel<'_>| {
+    let find = |kernel: &KernelMetadata<'_>| {
         let at_kernel = |offset: usize, what: String| {
             let mut error = malformed(offset, what);
             error.place.kernel = Some(kernel.name.to_owned());
@@ -72,7 +72,7 @@ pub(crate) fn find(
         let leaves = || at_kernel(place.symbol, format!("`{}` leaves its section, or its code does", kernel.symbol));
         let descriptor = read(elf, place).ok_or_else(leaves)?;
         let name = kernel.symbol.strip_suffix(".kd").unwrap_or(kernel.name);
-        if elf.kind == Kind::Linked && !bounds.can_enter(name, descriptor.entry)? {
+        if elf.kind == ObjectKind::Linked && !bounds.can_enter(name, descriptor.entry)? {
             return Err(leaves());
         }
         check_wave(elf, &descriptor, kernel, processor).map_err(|what| at_kernel(descriptor.range.start, what))?;
@@ -81,7 +81,7 @@ pub(crate) fn find(
     if kernels.len() < MANY {
         return kernels.iter().map(find).collect();
     }
-    let some = |kernels: &[Kernel<'_>]| kernels.iter().map(find).collect::<Result<Vec<_>, _>>();
+    let some = |kernels: &[KernelMetadata<'_>]| kernels.iter().map(find).collect::<Result<Vec<_>, _>>();
     let found: Vec<Result<Vec<_>, _>> = kernels.par_chunks(MANY / 4).map(some).collect();
     let mut all = Vec::with_capacity(kernels.len());
     for some in found {
@@ -95,7 +95,7 @@ pub(crate) fn are_those(elf: &Elf<'_>, model: &CodeObject<'_>) -> bool {
     let old = model.elf();
     let pairs = || old.sections.iter().zip(&elf.sections);
     let is_like = |(one, other): (&Section<'_>, &Section<'_>)| {
-        let is_there = elf.kind == Kind::Linked || one.range == other.range;
+        let is_there = elf.kind == ObjectKind::Linked || one.range == other.range;
         // At an empty section of code, kernels without instructions begin.
         let code = |section: &Section<'_>| section.is_code().then_some((section.address, section.range.len()));
         one.kind == other.kind && one.link == other.link && is_there && code(one) == code(other)
@@ -107,7 +107,7 @@ pub(crate) fn are_those(elf: &Elf<'_>, model: &CodeObject<'_>) -> bool {
     };
     let is_table = |(one, _): &(&Section<'_>, &Section<'_>)| [SHT_DYNSYM, SHT_SYMTAB].contains(&one.kind);
     // Segments of notes can hold nothing relevant.
-    let counts = |segment: &&Segment| segment.kind != PT_NOTE || segment.flags & PF_X != 0;
+    let counts = |segment: &&ElfSegment| segment.kind != PT_NOTE || segment.flags & PF_X != 0;
     let descriptor = |place: &Descriptor| elf.data.get(place.range.clone()) == Some(&old.data[place.range.clone()]);
     old.kind == elf.kind
         && old.sections.len() == elf.sections.len()
@@ -117,20 +117,20 @@ pub(crate) fn are_those(elf: &Elf<'_>, model: &CodeObject<'_>) -> bool {
         && model.descriptors().iter().all(descriptor)
 }
 
-pub(crate) fn places<'a>(elf: &Elf<'a>) -> Result<Places<'a>, Diagnostic> {
+pub(crate) fn places<'a>(elf: &Elf<'a>) -> Result<DescriptorSymbols<'a>, Diagnostic> {
     // Half of the symbols of a table are descriptors if only kernels have names.
     let tables = elf.sections.iter().filter(|section| [SHT_DYNSYM, SHT_SYMTAB].contains(&section.kind));
     let most = tables.map(|table| table.range.len() / size_of::<Sym64<LE>>()).max().unwrap_or(0);
     let mut places = HashMap::with_capacity(most / 2);
-    let add = |symbol: Symbol<'a>| if symbol.name.ends_with(".kd") { add(&mut places, symbol) } else { Ok(()) };
+    let add = |symbol: DefinedSymbol<'a>| if symbol.name.ends_with(".kd") { add(&mut places, symbol) } else { Ok(()) };
     elf.for_symbols(|symbol| symbol.st_size.get(LE) == SIZE, add)?;
     Ok(places)
 }
 
 /// Both symbol tables have the descriptor; a local symbol never hides a global one.
-fn add<'a>(places: &mut Places<'a>, symbol: Symbol<'a>) -> Result<(), Diagnostic> {
-    let Symbol { name, offset, value, section, is_local } = symbol;
-    let place = Place { symbol: offset, value, section, is_local };
+fn add<'a>(places: &mut DescriptorSymbols<'a>, symbol: DefinedSymbol<'a>) -> Result<(), Diagnostic> {
+    let DefinedSymbol { name, offset, value, section, is_local } = symbol;
+    let place = DescriptorSymbol { symbol: offset, value, section, is_local };
     match places.entry(name) {
         Entry::Vacant(slot) => {
             slot.insert(place);
@@ -146,18 +146,18 @@ fn add<'a>(places: &mut Places<'a>, symbol: Symbol<'a>) -> Result<(), Diagnostic
     Ok(())
 }
 
-fn read(elf: &Elf<'_>, place: &Place) -> Option<Descriptor> {
+fn read(elf: &Elf<'_>, place: &DescriptorSymbol) -> Option<Descriptor> {
     let address = place.value;
     let range = match elf.kind {
-        Kind::Linked => elf.file_range(address, SIZE)?,
-        Kind::Relocatable => elf.section_range(place.section, address, SIZE)?,
+        ObjectKind::Linked => elf.file_range(address, SIZE)?,
+        ObjectKind::Relocatable => elf.section_range(place.section, address, SIZE)?,
     };
     let entry = match elf.kind {
-        Kind::Linked => {
+        ObjectKind::Linked => {
             let offset = i64::from_le_bytes(*elf.data[range.clone()].get(16..)?.first_chunk()?);
             address.checked_add_signed(offset)?
         }
-        Kind::Relocatable => 0,
+        ObjectKind::Relocatable => 0,
     };
     Some(Descriptor { range, address, entry })
 }
@@ -166,7 +166,7 @@ fn read(elf: &Elf<'_>, place: &Place) -> Option<Descriptor> {
 fn check_wave(
     elf: &Elf<'_>,
     descriptor: &Descriptor,
-    kernel: &Kernel<'_>,
+    kernel: &KernelMetadata<'_>,
     processor: &Processor,
 ) -> Result<(), String> {
     let Some(lanes) = kernel.wavefront_size else { return Ok(()) };

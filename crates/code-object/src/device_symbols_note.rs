@@ -19,7 +19,7 @@ pub const DEVICE_SYMBOLS_SECTION: &str = ".note.hotswap.devsyms";
 /// Type of the note. Numbers below 256 have other meanings in notes of some owners.
 const DEVICE_SYMBOLS: u32 = 0x4853_0001;
 
-type Row = SectionHeader64<LE>;
+type NoteHeader = SectionHeader64<LE>;
 
 /// The content of the note, if the file has one; of several the last.
 #[must_use]
@@ -54,7 +54,7 @@ pub fn with_device_symbols(data: &[u8], content: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// The bytes of the section names; `None` for names that are loaded, which have to stay where they are.
-fn section<'a>(data: &'a [u8], row: &Row) -> Option<&'a [u8]> {
+fn section<'a>(data: &'a [u8], row: &NoteHeader) -> Option<&'a [u8]> {
     let is_loaded = row.sh_flags.get(LE) & u64::from(elf::SHF_ALLOC) != 0;
     if row.sh_type.get(LE) != elf::SHT_STRTAB || is_loaded {
         return None;
@@ -81,14 +81,14 @@ fn with_name(names: &[u8]) -> (Vec<u8>, u32) {
 
 /// The end of the part that stays: up to an earlier note, its names and table, if these are the last three parts; up to
 /// the section table if that is the last part; otherwise all.
-fn end_of_content(data: &[u8], rows: &[Row], own: Option<usize>, names: usize) -> usize {
+fn end_of_content(data: &[u8], rows: &[NoteHeader], own: Option<usize>, names: usize) -> usize {
     let table = header(data).map_or(0, |header| header.e_shoff.get(LE) as usize);
     if table.checked_add(rows.len() * ROW) != Some(data.len()) {
         return data.len();
     }
     if let Some(own) = own {
         let start = rows[own].sh_offset.get(LE) as usize;
-        let others: Vec<Row> =
+        let others: Vec<NoteHeader> =
             rows.iter().enumerate().filter(|(at, _)| *at != own && *at != names).map(|(_, row)| *row).collect();
         let follows = rows[names].sh_offset.get(LE) == rows[own].sh_offset.get(LE) + rows[own].sh_size.get(LE);
         if follows && end_of_sections(&others, start).is_some() {
@@ -105,9 +105,9 @@ mod tests {
     use object::pod::from_bytes_mut;
 
     /// A row of a section that is not loaded.
-    fn row(name: u32, start: u64, size: u64) -> Row {
+    fn row(name: u32, start: u64, size: u64) -> NoteHeader {
         let bytes = [0; ROW];
-        let mut row = *object::pod::from_bytes::<Row>(&bytes).unwrap().0;
+        let mut row = *object::pod::from_bytes::<NoteHeader>(&bytes).unwrap().0;
         row.sh_name = U32::new(LE, name);
         row.sh_offset = U64::new(LE, start);
         row.sh_size = U64::new(LE, size);

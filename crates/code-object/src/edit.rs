@@ -7,7 +7,7 @@
 use crate::CodeObject;
 use crate::isa_version;
 use crate::object_file::{ABI_VERSION, E_FLAGS};
-use crate::patch::Patch;
+use crate::patch::BytePatch;
 use crate::relabel;
 use crate::target_text::TargetText;
 use crate::user_sgprs;
@@ -20,7 +20,7 @@ pub struct Edit<'o, 'a> {
     object: &'o CodeObject<'a>,
     flags: u32,
     abi_version: u8,
-    note: Patch,
+    note: BytePatch,
     /// Positions of the constants of the device library, and their new number.
     isa_versions: Vec<(usize, u32)>,
     /// Positions of COMPUTE_PGM_RSRC2 of kernels that get more user SGPRs, and its new value.
@@ -30,7 +30,7 @@ pub struct Edit<'o, 'a> {
 impl<'o, 'a> Edit<'o, 'a> {
     /// A copy without a change.
     pub fn new(object: &'o CodeObject<'a>) -> Self {
-        let note = Patch::none(object.bytes().len());
+        let note = BytePatch::none(object.bytes().len());
         let (flags, abi_version) = (object.e_flags(), object.abi_version());
         Self { object, flags, abi_version, note, isa_versions: Vec::new(), user_sgprs: Vec::new() }
     }
@@ -91,7 +91,7 @@ impl<'o, 'a> Edit<'o, 'a> {
     }
 
     /// The changes to the file.
-    pub fn patch(self) -> Patch {
+    pub fn patch(self) -> BytePatch {
         let mut patch = self.note;
         for (at, word) in self.isa_versions.into_iter().chain(self.user_sgprs) {
             patch.put(at, word.to_le_bytes().to_vec());

@@ -16,7 +16,7 @@ const ELFOSABI_AMDGPU_HSA: u8 = 64;
 
 /// Linked or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ObjectKind {
     /// A device object (`ET_REL`), before the device link.
     Relocatable,
     /// A code object that a runtime can load (`ET_DYN`).
@@ -46,7 +46,7 @@ pub struct Section<'a> {
 
 /// One segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Segment {
+pub struct ElfSegment {
     /// `p_type`.
     pub kind: u32,
     /// `p_flags`.
@@ -72,15 +72,15 @@ impl Section<'_> {
 #[derive(Debug, Clone)]
 pub(crate) struct Elf<'a> {
     pub(crate) data: &'a [u8],
-    pub(crate) kind: Kind,
+    pub(crate) kind: ObjectKind,
     pub(crate) abi_version: u8,
     pub(crate) flags: u32,
     pub(crate) sections: Vec<Section<'a>>,
-    pub(crate) segments: Vec<Segment>,
+    pub(crate) segments: Vec<ElfSegment>,
 }
 
 /// A symbol that is defined in a section or at an address.
-pub(crate) struct Symbol<'a> {
+pub(crate) struct DefinedSymbol<'a> {
     pub(crate) name: &'a str,
     /// Offset of its record in the file.
     pub(crate) offset: usize,
@@ -120,13 +120,13 @@ pub(crate) fn string(strings: &[u8], offset: u32) -> Option<&[u8]> {
 
 /// Checks whether there are strings, without searching for their ends.
 #[derive(Clone, Copy)]
-pub(crate) struct Strings<'a> {
+pub(crate) struct ElfStrings<'a> {
     bytes: &'a [u8],
     /// Offset of the last NUL: a string that begins after it has no end.
     last: Option<usize>,
 }
 
-impl<'a> Strings<'a> {
+impl<'a> ElfStrings<'a> {
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, last: bytes.iter().rposition(|byte| *byte == 0) }
     }
@@ -163,8 +163,8 @@ impl<'a> Elf<'a> {
             return Err(unknown(6, "the ELF version is not 1"));
         }
         let kind = match header.e_type.get(LE) {
-            elf::ET_REL => Kind::Relocatable,
-            elf::ET_DYN => Kind::Linked,
+            elf::ET_REL => ObjectKind::Relocatable,
+            elf::ET_DYN => ObjectKind::Linked,
             other => return Err(unknown(16, format!("ELF type {other} is neither an object (1) nor linked (3)"))),
         };
         let abi_version = match ident.os_abi {
@@ -179,7 +179,7 @@ impl<'a> Elf<'a> {
     pub(crate) fn for_symbols(
         &self,
         wanted: impl Fn(&Sym64<LE>) -> bool,
-        mut visit: impl FnMut(Symbol<'a>) -> Result<(), Diagnostic>,
+        mut visit: impl FnMut(DefinedSymbol<'a>) -> Result<(), Diagnostic>,
     ) -> Result<(), Diagnostic> {
         let is_table = |s: &&Section| s.kind == elf::SHT_DYNSYM || s.kind == elf::SHT_SYMTAB;
         for section in self.sections.iter().filter(is_table) {
@@ -197,7 +197,7 @@ impl<'a> Elf<'a> {
                 let offset = at + index * size_of::<Sym64<LE>>();
                 let name = string(strings, symbol.st_name.get(LE))
                     .ok_or_else(|| malformed(offset, "a symbol's name leaves its string table"))?;
-                visit(Symbol {
+                visit(DefinedSymbol {
                     name: std::str::from_utf8(name).unwrap_or_default(),
                     offset,
                     value: symbol.st_value.get(LE),
@@ -309,7 +309,7 @@ fn section<'a>(
     })
 }
 
-pub(crate) fn segments(data: &[u8], header: &FileHeader64<LE>) -> Result<Vec<Segment>, Diagnostic> {
+pub(crate) fn segments(data: &[u8], header: &FileHeader64<LE>) -> Result<Vec<ElfSegment>, Diagnostic> {
     let (offset, count) = (header.e_phoff.get(LE), u64::from(header.e_phnum.get(LE)));
     if count == 0 {
         return Ok(Vec::new());
@@ -320,7 +320,7 @@ pub(crate) fn segments(data: &[u8], header: &FileHeader64<LE>) -> Result<Vec<Seg
     let headers = table::<ProgramHeader64<LE>>(data, offset, count, 32, "the program header table")?;
     let segment = |(index, header): (usize, &ProgramHeader64<LE>)| {
         let at = offset as usize + index * size_of::<ProgramHeader64<LE>>();
-        Ok(Segment {
+        Ok(ElfSegment {
             kind: header.p_type.get(LE),
             flags: header.p_flags.get(LE),
             address: header.p_vaddr.get(LE),
@@ -341,7 +341,7 @@ mod tests {
         #[test]
         fn strings_are_told_without_their_ends(bytes in proptest::collection::vec(0..3u8, 0..20), offset in 0..25u32) {
             let is_there = string(&bytes, offset).is_some_and(|name| !name.is_empty());
-            prop_assert_eq!(Strings::new(&bytes).has(offset), is_there);
+            prop_assert_eq!(ElfStrings::new(&bytes).has(offset), is_there);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A code object as parts that can change their size: headers, sections, symbols, relocations.
 //!
-//! [`Image::parse`] takes the file apart and proves that it consists of these parts only: header, program headers,
-//! sections and the section table are consecutive, and the bytes between them are kept. [`Layout`] puts parts of any
+//! [`ObjectImage::parse`] takes the file apart and proves that it consists of these parts only: header, program headers,
+//! sections and the section table are consecutive, and the bytes between them are kept. [`ImageLayout`] puts parts of any
 //! size together again, by the rules of linkers and assemblers that the file itself shows it was made by.
 //!
 //! Invariants: parsing copies no section. Parts of the old sizes give the same file byte for byte. Every number of the
@@ -15,12 +15,12 @@ mod parse;
 mod relocation;
 mod symbol;
 
-pub use layout::Layout;
+pub use layout::ImageLayout;
 pub(crate) use relocation::ANDROID;
-pub use relocation::{Form, Formula, RELOCATIONS, Rela, RelocationKind, Relocations, crel, pack_words};
+pub use relocation::{Formula, RELOCATIONS, Rela, RelocationForm, RelocationKind, Relocations, crel, pack_words};
 pub use symbol::{SymbolRow, SymbolRows};
 
-use crate::Kind;
+use crate::ObjectKind;
 use hotswap_report::Diagnostic;
 use hotswap_targets::EFlags;
 use object::elf;
@@ -28,14 +28,14 @@ use std::ops::Range;
 
 /// A code object, taken apart. Borrows the file.
 #[derive(Debug, Clone)]
-pub struct Image<'a> {
+pub struct ObjectImage<'a> {
     pub(crate) data: &'a [u8],
     /// Linked or relocatable.
-    pub kind: Kind,
+    pub kind: ObjectKind,
     /// `e_flags`, taken apart.
     pub flags: EFlags,
     /// Sections in the order of their table, the empty first one included.
-    pub sections: Vec<Part<'a>>,
+    pub sections: Vec<SectionPart<'a>>,
     /// Program headers in the order of their table.
     pub segments: Vec<SegmentRow>,
     /// Offset of the program headers; 0 without any.
@@ -43,12 +43,12 @@ pub struct Image<'a> {
     /// Offset of the section table.
     pub(crate) sections_at: u64,
     /// Parts of the file in its order.
-    pub(crate) order: Vec<Item>,
+    pub(crate) order: Vec<ImagePart>,
 }
 
 /// A section: its header's numbers, and its bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part<'a> {
+pub struct SectionPart<'a> {
     /// Name; empty when it is not UTF-8.
     pub name: &'a str,
     /// `sh_type`.
@@ -94,14 +94,14 @@ pub struct SegmentRow {
 
 /// A part that occupies bytes of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Item {
+pub(crate) enum ImagePart {
     /// A section, by number.
     Section(usize),
     /// The section table.
     Table,
 }
 
-impl Part<'_> {
+impl SectionPart<'_> {
     /// Whether it has an address in a loaded program.
     pub fn is_loaded(&self) -> bool {
         self.flags & u64::from(elf::SHF_ALLOC) != 0
@@ -123,7 +123,7 @@ impl Part<'_> {
     }
 }
 
-impl<'a> Image<'a> {
+impl<'a> ObjectImage<'a> {
     /// Takes a code object apart.
     ///
     /// # Errors

@@ -19,7 +19,7 @@
 //! Absent on purpose: numbers that the compiler computed with. The library compares its constant and does nothing else
 //! with it (a test reads the library's bitcode), and the results depend on bounds that no instruction shows.
 
-use crate::elf::{Elf, Kind, Section};
+use crate::elf::{Elf, ObjectKind, Section};
 use crate::object_file::CodeObject;
 use crate::symbols::{Defined, defined};
 use hotswap_report::{Diagnostic, codes};
@@ -81,8 +81,8 @@ fn constants(object: &CodeObject<'_>) -> Result<Vec<usize>, Diagnostic> {
         |symbol| {
             if is_constant(symbol.name) {
                 let range = match elf.kind {
-                    Kind::Linked => elf.file_range(symbol.value, SIZE as u64),
-                    Kind::Relocatable => elf.section_range(symbol.section, symbol.value, SIZE as u64),
+                    ObjectKind::Linked => elf.file_range(symbol.value, SIZE as u64),
+                    ObjectKind::Relocatable => elf.section_range(symbol.section, symbol.value, SIZE as u64),
                 };
                 let range = range.filter(|range| data(elf).any(|(_, data)| holds(&data, range)));
                 let outside = || {
@@ -102,7 +102,7 @@ fn constants(object: &CodeObject<'_>) -> Result<Vec<usize>, Diagnostic> {
 /// Checks that no word that is or may be the constant is anything else or omitted.
 fn alone(object: &CodeObject<'_>, places: &[usize], own: u32) -> Result<(), Diagnostic> {
     let elf = object.elf();
-    if elf.kind == Kind::Relocatable {
+    if elf.kind == ObjectKind::Relocatable {
         // Nothing is merged or stripped before the link, and relocations hold the addresses.
         return Ok(());
     }

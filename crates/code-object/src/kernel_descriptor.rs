@@ -5,9 +5,9 @@
 //! Source: "Kernel Descriptor" of LLVM's AMDGPU usage guide, and its `AMDHSAKernelDescriptor.h` of version 23.
 
 use crate::malformed;
-use crate::metadata::Kernel;
+use crate::metadata::KernelMetadata;
 use hotswap_report::Diagnostic;
-use hotswap_targets::{Family, Processor};
+use hotswap_targets::{IsaFamily, Processor};
 use std::ops::RangeInclusive;
 
 /// Bytes of a descriptor.
@@ -15,7 +15,7 @@ pub const SIZE: usize = 64;
 
 /// A field: its position, and the families that have it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Field {
+pub struct DescriptorField {
     /// Its name, as in assembly if it has one there.
     pub name: &'static str,
     /// Byte offset of its word.
@@ -25,17 +25,17 @@ pub struct Field {
     /// Its number of bits.
     pub width: u8,
     /// Families that have it.
-    pub families: RangeInclusive<Family>,
+    pub families: RangeInclusive<IsaFamily>,
 }
 
-use Family::{Cdna2, Cdna4, Gfx6, Gfx13, Gfx117, Gfx125, Rdna1, Rdna3, Rdna4, Vega};
+use IsaFamily::{Cdna2, Cdna4, Gfx6, Gfx13, Gfx117, Gfx125, Rdna1, Rdna3, Rdna4, Vega};
 
 macro_rules! fields {
     ($($(#[doc = $doc:literal])* $name:ident = $text:literal $byte:literal $bit:literal $width:literal $families:expr;)*) => {
-        $($(#[doc = $doc])* pub const $name: &Field =
-            &Field { name: $text, byte: $byte, bit: $bit, width: $width, families: $families };)*
+        $($(#[doc = $doc])* pub const $name: &DescriptorField =
+            &DescriptorField { name: $text, byte: $byte, bit: $bit, width: $width, families: $families };)*
         /// All fields, in the order of their positions.
-        pub const FIELDS: &[&Field] = &[$($name),*];
+        pub const FIELDS: &[&DescriptorField] = &[$($name),*];
     };
 }
 
@@ -186,7 +186,7 @@ pub struct KernelDescriptor<B> {
     processor: &'static Processor,
 }
 
-impl Field {
+impl DescriptorField {
     fn mask(&self) -> u64 {
         u64::MAX >> (64 - self.width)
     }
@@ -204,19 +204,19 @@ impl<B: AsRef<[u8]>> KernelDescriptor<B> {
     }
 
     /// The value of a field; `None` where the processor does not have it.
-    pub fn get(&self, field: &Field) -> Option<u64> {
+    pub fn get(&self, field: &DescriptorField) -> Option<u64> {
         let has = field.families.contains(&self.processor.family);
         has.then(|| self.read(field) >> field.bit & field.mask())
     }
 
-    fn read(&self, field: &Field) -> u64 {
+    fn read(&self, field: &DescriptorField) -> u64 {
         let start = usize::from(field.byte);
         let word = self.bytes.as_ref().get(start..start + field.word()).unwrap_or_default();
         word.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte))
     }
 
     /// All fields that the processor has, with their values.
-    pub fn fields(&self) -> impl Iterator<Item = (&'static Field, u64)> + '_ {
+    pub fn fields(&self) -> impl Iterator<Item = (&'static DescriptorField, u64)> + '_ {
         FIELDS.iter().filter_map(|field| Some((*field, self.get(field)?)))
     }
 
@@ -236,7 +236,7 @@ impl<B: AsRef<[u8]>> KernelDescriptor<B> {
     /// # Errors
     /// `MALFORMED`, with the kernel's name, for sizes that differ and for registers that the descriptor does not
     /// provide.
-    pub fn check(&self, kernel: &Kernel<'_>, offset: usize) -> Result<(), Diagnostic> {
+    pub fn check(&self, kernel: &KernelMetadata<'_>, offset: usize) -> Result<(), Diagnostic> {
         let differ = |what: String| {
             let mut error = malformed(offset, what);
             error.place.kernel = Some(kernel.name.to_owned());
@@ -266,7 +266,7 @@ impl<B: AsRef<[u8]>> KernelDescriptor<B> {
 
     /// Vector registers that follow from the note's counts. Where VGPRs and AGPRs share a file the note's VGPR count is
     /// that of both.
-    fn needed(&self, kernel: &Kernel<'_>) -> Option<u64> {
+    fn needed(&self, kernel: &KernelMetadata<'_>) -> Option<u64> {
         match kernel.agpr_count {
             Some(agprs) if self.get(ACCUM_OFFSET).is_none() => kernel.vgpr_count.map(|vgprs| vgprs.max(agprs)),
             _ => kernel.vgpr_count,
@@ -276,7 +276,7 @@ impl<B: AsRef<[u8]>> KernelDescriptor<B> {
 
 impl<B: AsRef<[u8]> + AsMut<[u8]>> KernelDescriptor<B> {
     /// Changes a field; `None`, and no change, where the processor does not have it or the value does not fit.
-    pub fn set(&mut self, field: &Field, value: u64) -> Option<()> {
+    pub fn set(&mut self, field: &DescriptorField, value: u64) -> Option<()> {
         self.get(field).filter(|_| value <= field.mask())?;
         let word = self.read(field) & !(field.mask() << field.bit) | value << field.bit;
         let (start, size) = (usize::from(field.byte), field.word());
@@ -307,7 +307,7 @@ mod tests {
     #[test]
     fn a_change_touches_its_bits_alone() {
         for filler in [0x00, 0xff] {
-            for field in FIELDS.iter().filter(|field| field.families.contains(&Family::Gfx125)) {
+            for field in FIELDS.iter().filter(|field| field.families.contains(&IsaFamily::Gfx125)) {
                 let mut bytes = [filler; SIZE];
                 let mut descriptor = KernelDescriptor::new(&mut bytes[..], find("gfx1250").unwrap()).unwrap();
                 let other = descriptor.get(field).unwrap() ^ 1;

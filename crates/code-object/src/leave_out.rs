@@ -12,8 +12,8 @@ mod hashes;
 mod metadata;
 mod symbols;
 
-use crate::elf::Kind;
-use crate::image::Image;
+use crate::elf::ObjectKind;
+use crate::image::ObjectImage;
 use crate::{CodeMap, CodeObject, malformed};
 use hotswap_report::{Diagnostic, codes};
 use std::collections::BTreeSet;
@@ -47,7 +47,7 @@ struct Leaving<'k> {
 
 impl<'k> Leaving<'k> {
     fn new(object: &CodeObject<'_>, kernels: &'k BTreeSet<&'k str>) -> Self {
-        let of = |kernel: &&crate::Kernel<'_>| kernels.contains(kernel.name);
+        let of = |kernel: &&crate::KernelMetadata<'_>| kernels.contains(kernel.name);
         let left = object.note().kernels.iter().filter(of);
         let names = left.flat_map(|kernel| {
             let code = kernel.symbol.strip_suffix(".kd").unwrap_or(kernel.name);
@@ -63,7 +63,7 @@ impl<'k> Leaving<'k> {
 /// # Errors
 /// `NOT_SAFE` for files from which they cannot be removed; `VERIFY_FAILED` where the result cannot be read back.
 pub fn without_kernels(object: &CodeObject<'_>, kernels: &BTreeSet<&str>) -> Result<Vec<u8>, Diagnostic> {
-    if object.kind() != Kind::Linked {
+    if object.kind() != ObjectKind::Linked {
         return Err(impossible("it is not linked"));
     }
     let known = object.note().kernels.iter().filter(|kernel| kernels.contains(kernel.name)).count();
@@ -71,7 +71,7 @@ pub fn without_kernels(object: &CodeObject<'_>, kernels: &BTreeSet<&str>) -> Res
         return Err(impossible("it has not all of these kernels"));
     }
     let leaving = Leaving::new(object, kernels);
-    let image = Image::parse(object.bytes())?;
+    let image = ObjectImage::parse(object.bytes())?;
     let mut out = object.bytes().to_vec();
     let numbers = symbols::remove(&image, &leaving, &mut out)?;
     symbols::renumber_relocations(&image, &numbers, &mut out)?;
@@ -111,7 +111,7 @@ fn erase(object: &CodeObject<'_>, leaving: &Leaving<'_>, out: &mut [u8]) {
 }
 
 /// Writes a new size into a section's row.
-fn set_size(image: &Image<'_>, section: usize, size: usize, out: &mut [u8]) -> Result<(), Diagnostic> {
+fn set_size(image: &ObjectImage<'_>, section: usize, size: usize, out: &mut [u8]) -> Result<(), Diagnostic> {
     let at = image.sections_at as usize + section * SECTION_ROW + SECTION_SIZE;
     put(out, at, &(size as u64).to_le_bytes())
 }

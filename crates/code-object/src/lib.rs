@@ -12,10 +12,10 @@
 //! | May it be loaded, for which target, with which kernels? Every change of a label begins and ends here. | [`CodeObject`] | files that agree with themselves |
 //! | Which symbol, kernel, relocation belongs to an instruction? | [`CodeMap`] | also files without metadata; damaged names are skipped and reported |
 //! | Where may code begin, in passes over much code that need no names? | [`CodeStarts`] | as [`CodeMap`] |
-//! | Which parts does it consist of, so that they can change their size? | [`image::Image`] | files that consist of such parts and nothing else |
+//! | Which parts does it consist of, so that they can change their size? | [`image::ObjectImage`] | files that consist of such parts and nothing else |
 //! | How many kernels has it, in a listing of thousands? | [`kernel_count`] | anything; damage has no number |
 //!
-//! [`CodeMap::of`] and [`CodeStarts::of`] continue from a [`CodeObject`]; [`image::Image`] reads the tables again, because
+//! [`CodeMap::of`] and [`CodeStarts::of`] continue from a [`CodeObject`]; [`image::ObjectImage`] reads the tables again, because
 //! it owns those that change. One view for all questions would read all names, relocations and sections for callers
 //! that need the target and the kernels.
 //!
@@ -23,13 +23,13 @@
 //!
 //! | change | by | the rest of the file |
 //! | --- | --- | --- |
-//! | label: flags, ABI version, target in the note, ISA version, user SGPRs | [`Edit`], whose result is a [`Patch`] | at the same offsets |
-//! | bytes of a known file as differences, without a copy of the file | [`Patch`] | shared with the old file |
-//! | numbers of kernels in the metadata note | [`with_numbers`] | one section, of any size: for [`image::Layout`] |
+//! | label: flags, ABI version, target in the note, ISA version, user SGPRs | [`Edit`], whose result is a [`BytePatch`] | at the same offsets |
+//! | bytes of a known file as differences, without a copy of the file | [`BytePatch`] | shared with the old file |
+//! | numbers of kernels in the metadata note | [`with_numbers`] | one section, of any size: for [`image::ImageLayout`] |
 //! | the same in a linked file, whose code stays | [`with_kernel_numbers`] | a note that grows moves to the end |
 //! | fields of a kernel descriptor | [`kernel_descriptor::KernelDescriptor`] | the same bytes |
 //! | kernels that are left out | [`without_kernels`] | at the same offsets |
-//! | instructions | `Edits` of `hotswap-rewrite`, above [`image::Image`] and [`image::Layout`] | laid out anew |
+//! | instructions | `Edits` of `hotswap-rewrite`, above [`image::ObjectImage`] and [`image::ImageLayout`] | laid out anew |
 //!
 //! Invariants: a [`CodeObject`] borrows the file and copies none of it. An [`Edit`] changes the label (with the number
 //! of the GPU in `__oclc_ISA_version`) and nothing else, which [`same_but_for_label`] checks, and without a change
@@ -68,18 +68,18 @@ pub use count::kernel_count;
 pub use descriptor::Descriptor;
 pub use device_symbols_note::{DEVICE_SYMBOLS_SECTION, device_symbols_note, with_device_symbols};
 pub use edit::Edit;
-pub use elf::{Kind, Section, Segment};
+pub use elf::{ElfSegment, ObjectKind, Section};
 pub use grown_note::with_kernel_numbers;
 pub use leave_out::without_kernels;
-pub use metadata::Kernel;
+pub use metadata::KernelMetadata;
 pub use note::Note;
 pub use note_edit::{KernelNumber, with_numbers};
 pub use object_file::{CodeObject, is_code_object};
 pub use overlap::overlap;
-pub use patch::Patch;
+pub use patch::BytePatch;
 pub use same::{same_but_for_label, same_but_for_patch};
 pub use source_lines::SourceLines;
-pub use symbols::{CodeMap, CodeSection, CodeStarts, KernelFacts, Relocation, Symbol, SymbolKind};
+pub use symbols::{CodeMap, CodeSection, CodeStarts, CodeSymbol, KernelFacts, Relocation, SymbolKind};
 
 use hotswap_report::{Diagnostic, codes};
 

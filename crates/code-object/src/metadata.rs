@@ -4,13 +4,13 @@
 //! are absent stay absent.
 
 use crate::malformed;
-use crate::msgpack::{Fault, Reader, Skipped};
+use crate::msgpack::{NoteFault, Skipped, ValueReader};
 use hotswap_report::Diagnostic;
 use std::ops::Range;
 
 /// The note's description of one kernel.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Kernel<'a> {
+pub struct KernelMetadata<'a> {
     /// Name by which the host requests it.
     pub name: &'a str,
     /// Symbol of the kernel descriptor, `NAME.kd`.
@@ -42,13 +42,13 @@ pub struct Kernel<'a> {
 }
 
 pub(crate) struct Metadata<'a> {
-    pub(crate) target: Option<Target<'a>>,
+    pub(crate) target: Option<NoteTarget<'a>>,
     pub(crate) version: (u64, u64),
-    pub(crate) kernels: Vec<Kernel<'a>>,
+    pub(crate) kernels: Vec<KernelMetadata<'a>>,
 }
 
 /// `amdhsa.target`.
-pub(crate) struct Target<'a> {
+pub(crate) struct NoteTarget<'a> {
     pub(crate) text: &'a str,
     /// Its bytes in the file.
     pub(crate) range: Range<usize>,
@@ -58,8 +58,8 @@ pub(crate) struct Target<'a> {
 
 /// Reads the map in `data[range]`.
 pub(crate) fn read(data: &[u8], range: Range<usize>) -> Result<Metadata<'_>, Diagnostic> {
-    let mut reader = Reader::new(data, range.clone());
-    let fields = Fields::read(&mut reader).map_err(|(at, what)| malformed(at, what))?;
+    let mut reader = ValueReader::new(data, range.clone());
+    let fields = NoteFields::read(&mut reader).map_err(|(at, what)| malformed(at, what))?;
     if !reader.is_done() {
         return Err(malformed(reader.at(), "bytes follow the metadata inside its note"));
     }
@@ -70,14 +70,14 @@ pub(crate) fn read(data: &[u8], range: Range<usize>) -> Result<Metadata<'_>, Dia
 }
 
 #[derive(Default)]
-struct Fields<'a> {
-    target: Option<Target<'a>>,
+struct NoteFields<'a> {
+    target: Option<NoteTarget<'a>>,
     version: Option<(u64, u64)>,
-    kernels: Option<Vec<Kernel<'a>>>,
+    kernels: Option<Vec<KernelMetadata<'a>>>,
 }
 
-impl<'a> Fields<'a> {
-    fn read(reader: &mut Reader<'a>) -> Result<Self, Fault> {
+impl<'a> NoteFields<'a> {
+    fn read(reader: &mut ValueReader<'a>) -> Result<Self, NoteFault> {
         let mut fields = Self::default();
         for _ in 0..reader.map("the metadata is no map")? {
             let at = reader.at();
@@ -98,13 +98,13 @@ impl<'a> Fields<'a> {
     }
 }
 
-fn target<'a>(reader: &mut Reader<'a>) -> Result<Target<'a>, Fault> {
+fn target<'a>(reader: &mut ValueReader<'a>) -> Result<NoteTarget<'a>, NoteFault> {
     let head = reader.at();
     let text = string(reader)?.ok_or((head, "amdhsa.target is no text"))?;
-    Ok(Target { text, range: reader.at() - text.len()..reader.at(), head })
+    Ok(NoteTarget { text, range: reader.at() - text.len()..reader.at(), head })
 }
 
-fn version(reader: &mut Reader<'_>) -> Result<(u64, u64), Fault> {
+fn version(reader: &mut ValueReader<'_>) -> Result<(u64, u64), NoteFault> {
     let fault = (reader.at(), "amdhsa.version is not two numbers");
     if reader.array(fault.1)? != 2 {
         return Err(fault);
@@ -113,11 +113,11 @@ fn version(reader: &mut Reader<'_>) -> Result<(u64, u64), Fault> {
 }
 
 /// Text in UTF-8; `None` for any other value.
-fn string<'a>(reader: &mut Reader<'a>) -> Result<Option<&'a str>, Fault> {
+fn string<'a>(reader: &mut ValueReader<'a>) -> Result<Option<&'a str>, NoteFault> {
     Ok(reader.text()?.and_then(|text| std::str::from_utf8(text).ok()))
 }
 
-fn kernels<'a>(reader: &mut Reader<'a>) -> Result<Vec<Kernel<'a>>, Fault> {
+fn kernels<'a>(reader: &mut ValueReader<'a>) -> Result<Vec<KernelMetadata<'a>>, NoteFault> {
     let count = reader.array("amdhsa.kernels is no array")?;
     // A kernel has a name and a symbol at least: 24 bytes with their keys. A count beyond what the rest can hold is
     // false.
@@ -129,9 +129,9 @@ fn kernels<'a>(reader: &mut Reader<'a>) -> Result<Vec<Kernel<'a>>, Fault> {
     Ok(kernels)
 }
 
-fn kernel<'a>(reader: &mut Reader<'a>, arguments: &mut Skipped) -> Result<Kernel<'a>, Fault> {
+fn kernel<'a>(reader: &mut ValueReader<'a>, arguments: &mut Skipped) -> Result<KernelMetadata<'a>, NoteFault> {
     let at = reader.at();
-    let mut kernel = Kernel::default();
+    let mut kernel = KernelMetadata::default();
     for _ in 0..reader.map("a kernel in the metadata is no map")? {
         match reader.text()? {
             // Instances of one template have the same arguments.
@@ -145,8 +145,8 @@ fn kernel<'a>(reader: &mut Reader<'a>, arguments: &mut Skipped) -> Result<Kernel
     Ok(kernel)
 }
 
-impl<'a> Kernel<'a> {
-    fn set(&mut self, key: &[u8], reader: &mut Reader<'a>) -> Result<(), Fault> {
+impl<'a> KernelMetadata<'a> {
+    fn set(&mut self, key: &[u8], reader: &mut ValueReader<'a>) -> Result<(), NoteFault> {
         match key {
             b".name" => self.name = string(reader)?.unwrap_or_default(),
             b".symbol" => self.symbol = string(reader)?.unwrap_or_default(),

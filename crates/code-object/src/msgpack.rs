@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 /// Reads values one after the other.
-pub(crate) struct Reader<'a> {
+pub(crate) struct ValueReader<'a> {
     data: &'a [u8],
     at: usize,
     end: usize,
@@ -22,9 +22,9 @@ pub(crate) struct Skipped {
 }
 
 /// Offset in the file, and the fault.
-pub(crate) type Fault = (usize, &'static str);
+pub(crate) type NoteFault = (usize, &'static str);
 
-type Result<T> = std::result::Result<T, Fault>;
+type Result<T> = std::result::Result<T, NoteFault>;
 
 /// A value up to its content.
 enum Head {
@@ -61,7 +61,7 @@ static SHORT: [u8; 256] = {
     table
 };
 
-impl<'a> Reader<'a> {
+impl<'a> ValueReader<'a> {
     /// Reads the values in `data[range]`, which the caller has checked to be inside.
     pub(crate) fn new(data: &'a [u8], range: Range<usize>) -> Self {
         Self { data, at: range.start, end: range.end }
@@ -195,7 +195,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// As [`Reader::skip`]; a value that is one of `known`, byte for byte, has its size.
+    /// As [`ValueReader::skip`]; a value that is one of `known`, byte for byte, has its size.
     pub(crate) fn skip_like(&mut self, known: &mut Skipped) -> Result<()> {
         let rest = &self.data[self.at..self.end.max(self.at)];
         let size = |range: &Range<usize>| {
@@ -250,7 +250,7 @@ pub(crate) fn write_unsigned(out: &mut Vec<u8>, number: u64) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Reader, Skipped};
+    use super::{Skipped, ValueReader};
     use proptest::prelude::*;
     use rmpv::Value;
 
@@ -289,7 +289,7 @@ mod tests {
         #[test]
         fn values_of_another_implementation_are_read(value in value()) {
             let bytes = encode(&value);
-            let reader = || Reader::new(&bytes, 0..bytes.len());
+            let reader = || ValueReader::new(&bytes, 0..bytes.len());
             let mut skipped = reader();
             prop_assert_eq!(skipped.skip(), Ok(()));
             prop_assert!(skipped.is_done());
@@ -307,7 +307,7 @@ mod tests {
             let again = values.iter().chain(values.iter().rev()).chain(&values);
             let all: Vec<Vec<u8>> = again.map(encode).collect();
             let bytes = all.concat();
-            let (mut reader, mut known, mut end) = (Reader::new(&bytes, 0..bytes.len()), Skipped::default(), 0);
+            let (mut reader, mut known, mut end) = (ValueReader::new(&bytes, 0..bytes.len()), Skipped::default(), 0);
             for value in &all {
                 prop_assert_eq!(reader.skip_like(&mut known), Ok(()));
                 end += value.len();
@@ -315,7 +315,7 @@ mod tests {
             }
             // The last one of them is known by now, and cut off.
             let last = all.last().map_or(0, Vec::len);
-            let mut reader = Reader::new(&bytes, end - last..end - last + cut.index(last));
+            let mut reader = ValueReader::new(&bytes, end - last..end - last + cut.index(last));
             prop_assert!(reader.skip_like(&mut known).is_err());
         }
 
@@ -323,12 +323,12 @@ mod tests {
         fn what_is_cut_off_is_a_fault(value in value(), cut in any::<prop::sample::Index>()) {
             let bytes = encode(&value);
             let end = cut.index(bytes.len());
-            prop_assert!(Reader::new(&bytes, 0..end).skip().is_err());
+            prop_assert!(ValueReader::new(&bytes, 0..end).skip().is_err());
         }
 
         #[test]
         fn random_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            let mut reader = Reader::new(&bytes, 0..bytes.len());
+            let mut reader = ValueReader::new(&bytes, 0..bytes.len());
             while !reader.is_done() && reader.skip().is_ok() {}
         }
     }

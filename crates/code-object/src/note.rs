@@ -7,9 +7,9 @@
 
 use crate::elf::Elf;
 use crate::malformed;
-use crate::metadata::{self, Kernel};
-use crate::msgpack::{self, Reader};
-use crate::patch::Piece;
+use crate::metadata::{self, KernelMetadata};
+use crate::msgpack::{self, ValueReader};
+use crate::patch::AppendedPiece;
 use crate::target_text::TargetText;
 use hotswap_report::Diagnostic;
 use hotswap_targets::TargetId;
@@ -39,7 +39,7 @@ pub struct Note<'a> {
     /// `amdhsa.version`.
     pub version: (u64, u64),
     /// Kernels in the order of the notes.
-    pub kernels: Arc<Vec<Kernel<'a>>>,
+    pub kernels: Arc<Vec<KernelMetadata<'a>>>,
 }
 
 impl<'a> Note<'a> {
@@ -94,7 +94,7 @@ impl<'a> Note<'a> {
         let Some((head, text)) = place.next() else { return (new == old).then_some(()) };
         let (before, behind) = (&old[..head - start], &old[text.end - start..]);
         let head = range.start + before.len();
-        let mut reader = Reader::new(elf.data, head.min(range.end)..range.end);
+        let mut reader = ValueReader::new(elf.data, head.min(range.end)..range.end);
         let text = std::str::from_utf8(reader.text().ok()??).ok()?;
         let is_like = new.starts_with(before) && elf.data[reader.at()..range.end] == *behind;
         if !is_like || ![self.target, ""].contains(&text) && !self.target.is_empty() {
@@ -215,7 +215,7 @@ pub(crate) fn respelled(
     align: u64,
     note: &Note<'_>,
     text: &str,
-) -> Result<Vec<Piece>, Diagnostic> {
+) -> Result<Vec<AppendedPiece>, Diagnostic> {
     let mut string = Vec::with_capacity(text.len() + 5);
     msgpack::write_text(&mut string, text);
     let (mut at, mut pieces, mut written) = (area.start, Vec::new(), 0);
@@ -225,18 +225,18 @@ pub(crate) fn respelled(
         let (mut inside, mut copied) = (Vec::new(), content.start);
         let strings = note.target_heads.iter().zip(&note.target_ranges);
         for (head, range) in strings.filter(|(head, range)| content.start <= **head && range.end <= content.end) {
-            inside.extend([Piece::Moved(copied..*head), Piece::New(string.clone())]);
+            inside.extend([AppendedPiece::Moved(copied..*head), AppendedPiece::New(string.clone())]);
             copied = range.end;
         }
-        inside.push(Piece::Moved(copied..content.end));
-        let size: usize = inside.iter().map(Piece::size).sum();
+        inside.push(AppendedPiece::Moved(copied..content.end));
+        let size: usize = inside.iter().map(AppendedPiece::size).sum();
         let too_long = |_| malformed(at, "the note is longer than its size field can say");
         header[4..8].copy_from_slice(&u32::try_from(size).map_err(too_long)?.to_le_bytes());
         let end = written + header.len() + size;
         written = end.next_multiple_of(padding(align));
-        pieces.push(Piece::New(header));
+        pieces.push(AppendedPiece::New(header));
         pieces.append(&mut inside);
-        pieces.push(Piece::New(vec![0; written - end]));
+        pieces.push(AppendedPiece::New(vec![0; written - end]));
         at = next;
     }
     Ok(pieces)

@@ -4,7 +4,7 @@
 //! change is unchanged byte for byte.
 
 use crate::malformed;
-use crate::msgpack::{Fault, Reader, write_unsigned};
+use crate::msgpack::{NoteFault, ValueReader, write_unsigned};
 use crate::note;
 use hotswap_report::Diagnostic;
 use std::ops::Range;
@@ -29,7 +29,7 @@ pub fn with_numbers(section: &[u8], offset: usize, numbers: &[KernelNumber<'_>])
     let mut found = 0;
     let mut from = 0;
     for content in note::notes(section, 0..section.len(), 4)? {
-        let at = |(at, what): Fault| malformed(offset + at, what);
+        let at = |(at, what): NoteFault| malformed(offset + at, what);
         let mut places = places(section, content.clone(), numbers).map_err(at)?;
         places.sort_by_key(|(place, _)| place.start);
         found += places.len();
@@ -57,8 +57,12 @@ pub fn with_numbers(section: &[u8], offset: usize, numbers: &[KernelNumber<'_>])
 }
 
 /// Ranges of the changing numbers, with their new values.
-fn places(data: &[u8], range: Range<usize>, numbers: &[KernelNumber<'_>]) -> Result<Vec<(Range<usize>, u64)>, Fault> {
-    let mut reader = Reader::new(data, range);
+fn places(
+    data: &[u8],
+    range: Range<usize>,
+    numbers: &[KernelNumber<'_>],
+) -> Result<Vec<(Range<usize>, u64)>, NoteFault> {
+    let mut reader = ValueReader::new(data, range);
     let mut found = Vec::new();
     for _ in 0..reader.map("the metadata is no map")? {
         if reader.text()? != Some(b"amdhsa.kernels") {
@@ -72,7 +76,7 @@ fn places(data: &[u8], range: Range<usize>, numbers: &[KernelNumber<'_>]) -> Res
     Ok(found)
 }
 
-fn kernel(reader: &mut Reader<'_>, numbers: &[KernelNumber<'_>]) -> Result<Vec<(Range<usize>, u64)>, Fault> {
+fn kernel(reader: &mut ValueReader<'_>, numbers: &[KernelNumber<'_>]) -> Result<Vec<(Range<usize>, u64)>, NoteFault> {
     let (mut symbol, mut values) = (&b""[..], Vec::new());
     for _ in 0..reader.map("a kernel in the metadata is no map")? {
         let key = reader.text()?.unwrap_or_default();

@@ -1,9 +1,9 @@
 //! The code object as a whole.
 
 use crate::descriptor::{self, Descriptor, MANY};
-use crate::elf::{self, Elf, Kind, Section, Segment};
+use crate::elf::{self, Elf, ElfSegment, ObjectKind, Section};
 use crate::kernel_descriptor::KernelDescriptor;
-use crate::metadata::Kernel;
+use crate::metadata::KernelMetadata;
 use crate::note::Note;
 use crate::{malformed, unknown};
 use hotswap_report::Diagnostic;
@@ -104,7 +104,7 @@ impl<'a> CodeObject<'a> {
     }
 
     /// Linked or relocatable.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ObjectKind {
         self.elf.kind
     }
 
@@ -143,7 +143,7 @@ impl<'a> CodeObject<'a> {
     /// # Errors
     /// `MALFORMED` with the kernel's name, see [`KernelDescriptor::check`].
     pub fn check_descriptors(&self) -> Result<(), Diagnostic> {
-        let check = |(kernel, place): (&Kernel<'_>, &Descriptor)| {
+        let check = |(kernel, place): (&KernelMetadata<'_>, &Descriptor)| {
             let bytes = &self.elf.data[place.range.clone()];
             let descriptor = KernelDescriptor::new(bytes, self.target.processor)?;
             descriptor.check(kernel, place.range.start).err()
@@ -162,7 +162,7 @@ impl<'a> CodeObject<'a> {
     }
 
     /// Segments in the order of their table; empty in relocatable files.
-    pub fn segments(&self) -> &[Segment] {
+    pub fn segments(&self) -> &[ElfSegment] {
         &self.elf.segments
     }
 }

@@ -9,25 +9,25 @@ use std::ops::Range;
 
 /// New bytes over an old file and after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Patch {
+pub struct BytePatch {
     /// Number of kept bytes of the old file, from its start.
     kept: usize,
     /// New bytes that replace old ones, by offset.
     over: BTreeMap<usize, Vec<u8>>,
     /// Old bytes that are replaced by zeros; they do not overlap other new bytes.
     zeros: Vec<Range<usize>>,
-    behind: Vec<Piece>,
+    behind: Vec<AppendedPiece>,
 }
 
 /// Bytes after the kept part.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Piece {
+pub(crate) enum AppendedPiece {
     New(Vec<u8>),
     /// Bytes of the old file, at another offset.
     Moved(Range<usize>),
 }
 
-impl Piece {
+impl AppendedPiece {
     /// Its number of bytes.
     pub(crate) fn size(&self) -> usize {
         match self {
@@ -44,7 +44,7 @@ impl Piece {
     }
 }
 
-impl Patch {
+impl BytePatch {
     /// No change to a file of that size.
     pub fn none(size: usize) -> Self {
         Self { kept: size, over: BTreeMap::new(), zeros: Vec::new(), behind: Vec::new() }
@@ -52,7 +52,7 @@ impl Patch {
 
     /// Size of the new file.
     pub fn size(&self) -> usize {
-        self.kept + self.behind.iter().map(Piece::size).sum::<usize>()
+        self.kept + self.behind.iter().map(AppendedPiece::size).sum::<usize>()
     }
 
     /// Whether all bytes of that range are those of the old file.
@@ -71,7 +71,7 @@ impl Patch {
         self.behind.iter().any(|piece| {
             let start = at;
             at += piece.size();
-            start == new && *piece == Piece::Moved(old.clone())
+            start == new && *piece == AppendedPiece::Moved(old.clone())
         })
     }
 
@@ -146,7 +146,7 @@ impl Patch {
     }
 
     /// Appends a piece; moved bytes must be in the old file.
-    pub(crate) fn append(&mut self, piece: Piece) {
+    pub(crate) fn append(&mut self, piece: AppendedPiece) {
         self.behind.push(piece);
     }
 
@@ -194,7 +194,7 @@ mod tests {
             behind in proptest::collection::vec(any::<u8>(), 0..20),
             moved in any::<(u16, u16)>(),
         ) {
-            let (mut patch, mut wanted) = (Patch::none(old.len()), old.clone());
+            let (mut patch, mut wanted) = (BytePatch::none(old.len()), old.clone());
             let when = |place: &proptest::sample::Index| place.index(changes.len() + 1);
             for number in 0..=changes.len() {
                 for (at, size, _) in erased.iter().filter(|(_, _, place)| when(place) == number) {
@@ -215,9 +215,9 @@ mod tests {
             }
             let [one, other] = [moved.0, moved.1].map(|at| usize::from(at) % old.len());
             let moved = one.min(other)..one.max(other);
-            patch.append(Piece::New(behind.clone()));
-            patch.append(Piece::Moved(moved.clone()));
-            patch.append(Piece::New(behind.clone()));
+            patch.append(AppendedPiece::New(behind.clone()));
+            patch.append(AppendedPiece::Moved(moved.clone()));
+            patch.append(AppendedPiece::New(behind.clone()));
             wanted.extend_from_slice(&[&behind[..], &old[moved], &behind].concat());
             prop_assert_eq!(patch.size(), wanted.len());
             prop_assert_eq!(&patch.apply(old.clone()), &wanted);

@@ -12,11 +12,11 @@
 //!
 //! Absent on purpose: notes in several places, and any guess about bytes between sections.
 
-use crate::elf::{Kind, Section, Segment};
+use crate::elf::{ElfSegment, ObjectKind, Section};
 use crate::image::ANDROID;
 use crate::note::respelled;
 use crate::object_file::CodeObject;
-use crate::patch::{Patch, Piece};
+use crate::patch::{AppendedPiece, BytePatch};
 use hotswap_report::{Diagnostic, codes};
 use object::elf;
 use std::ops::Range;
@@ -47,9 +47,9 @@ pub(crate) const TABLES: &[(u32, u32)] = &[
 ];
 
 /// The changes to `object` with `text` in place of its target's name; the header is unchanged.
-pub(crate) fn with_target(object: &CodeObject<'_>, text: &str) -> Result<Patch, Diagnostic> {
+pub(crate) fn with_target(object: &CodeObject<'_>, text: &str) -> Result<BytePatch, Diagnostic> {
     let note = object.note();
-    let mut out = Patch::none(object.bytes().len());
+    let mut out = BytePatch::none(object.bytes().len());
     if text == note.target {
         return Ok(out);
     }
@@ -57,13 +57,13 @@ pub(crate) fn with_target(object: &CodeObject<'_>, text: &str) -> Result<Patch, 
         note.target_ranges.iter().for_each(|range| out.put(range.start, text.as_bytes().to_vec()));
         return Ok(out);
     }
-    let place = Place::find(object)?;
+    let place = NotePosition::find(object)?;
     let new = respelled(object.bytes(), &place.area, place.align, note, text)?;
     let joined = || new.iter().map(|piece| piece.of(object.bytes())).collect::<Vec<_>>().concat();
-    let size = new.iter().map(Piece::size).sum();
+    let size = new.iter().map(AppendedPiece::size).sum();
     if size == place.area.len() {
         out.put(place.area.start, joined());
-    } else if let Some(layout) = Layout::find(object, &place, size) {
+    } else if let Some(layout) = RelabelLayout::find(object, &place, size) {
         layout.write(object, &place, &joined(), &mut out);
     } else {
         place.append(object, new, &mut out);
@@ -72,7 +72,7 @@ pub(crate) fn with_target(object: &CodeObject<'_>, text: &str) -> Result<Patch, 
 }
 
 /// Position of the notes, and the headers that refer to them.
-pub(crate) struct Place {
+pub(crate) struct NotePosition {
     pub(crate) area: Range<usize>,
     pub(crate) align: u64,
     /// Indices of the segments and of the section.
@@ -80,7 +80,7 @@ pub(crate) struct Place {
     pub(crate) section: Option<usize>,
 }
 
-impl Place {
+impl NotePosition {
     /// The one place to which every segment and section of notes with metadata refers.
     pub(crate) fn find(object: &CodeObject<'_>) -> Result<Self, Diagnostic> {
         let contents = &object.note().ranges;
@@ -110,14 +110,14 @@ impl Place {
     }
 
     /// Appends the note to the file, or leaves it at its end.
-    fn append(&self, object: &CodeObject<'_>, new: Vec<Piece>, out: &mut Patch) {
+    fn append(&self, object: &CodeObject<'_>, new: Vec<AppendedPiece>, out: &mut BytePatch) {
         let is_last = self.area.end == out.size() && !self.is_loaded(object);
         if is_last {
             out.cut(self.area.start);
         } else {
             out.erase(self.area.clone());
             let padding = out.size().next_multiple_of(8) - out.size();
-            out.append(Piece::New(vec![0; padding]));
+            out.append(AppendedPiece::New(vec![0; padding]));
         }
         let at = out.size() as u64;
         new.into_iter().for_each(|piece| out.append(piece));
@@ -132,7 +132,7 @@ impl Place {
             let row = section_row(object, index);
             let flags = object.sections()[index].flags;
             // A linker still has to load the note of a relocatable object.
-            let loaded = if object.kind() == Kind::Linked { u64::from(elf::SHF_ALLOC) } else { 0 };
+            let loaded = if object.kind() == ObjectKind::Linked { u64::from(elf::SHF_ALLOC) } else { 0 };
             for (field, value) in [(8, flags & !loaded), (16, 0), (24, at), (32, size)] {
                 put(out, row + field, value);
             }
@@ -140,13 +140,13 @@ impl Place {
     }
 
     fn is_loaded(&self, object: &CodeObject<'_>) -> bool {
-        let load = |segment: &Segment| segment.kind == elf::PT_LOAD && segment.range.start < self.area.end;
+        let load = |segment: &ElfSegment| segment.kind == elf::PT_LOAD && segment.range.start < self.area.end;
         object.segments().iter().any(|segment| load(segment) && self.area.start < segment.range.end)
     }
 }
 
 /// New positions for the tables between the note and the first part that cannot move.
-pub(crate) struct Layout {
+pub(crate) struct RelabelLayout {
     /// From the note's start to the first part that cannot move.
     pub(crate) window: Range<usize>,
     /// Index of each section that moves, and its new offset.
@@ -155,9 +155,9 @@ pub(crate) struct Layout {
     bias: u64,
 }
 
-impl Layout {
+impl RelabelLayout {
     /// `None` where the note has no room, or where other parts might depend on the tables' addresses.
-    fn find(object: &CodeObject<'_>, place: &Place, size: usize) -> Option<Self> {
+    fn find(object: &CodeObject<'_>, place: &NotePosition, size: usize) -> Option<Self> {
         let note = &object.sections()[place.section?];
         let mut layout = Self::window(object, place)?;
         let mut at = place.area.start + size;
@@ -173,7 +173,7 @@ impl Layout {
     }
 
     /// The tables that follow the note, at their current positions.
-    pub(crate) fn window(object: &CodeObject<'_>, place: &Place) -> Option<Self> {
+    pub(crate) fn window(object: &CodeObject<'_>, place: &NotePosition) -> Option<Self> {
         let note = &object.sections()[place.section?];
         let bias = note.address.checked_sub(note.range.start as u64)?;
         let is_table = |section: &Section<'_>| TABLES.iter().any(|(kind, _)| *kind == section.kind);
@@ -190,7 +190,7 @@ impl Layout {
     }
 
     /// Whether only headers and `.dynamic` have the addresses of these tables, and only padding is between them.
-    fn is_private(&self, object: &CodeObject<'_>, place: &Place) -> bool {
+    fn is_private(&self, object: &CodeObject<'_>, place: &NotePosition) -> bool {
         let sections = object.sections();
         let inside = |range: &Range<usize>| range.start < self.window.end && self.window.start < range.end;
         let moves = |index: usize| self.moved.iter().any(|(moved, _)| *moved == index) || place.section == Some(index);
@@ -201,7 +201,7 @@ impl Layout {
         let others = sections.iter().enumerate().any(|(index, section)| inside(&section.range) && !moves(index));
         let forms = [elf::SHT_REL, elf::SHT_RELA, elf::SHT_RELR, elf::SHT_CREL];
         let relocated = sections.iter().any(|s| forms.contains(&s.kind) || ANDROID.contains(&s.kind));
-        let load = |segment: &Segment| {
+        let load = |segment: &ElfSegment| {
             segment.kind == elf::PT_LOAD
                 && segment.range.start <= self.window.start
                 && self.window.end <= segment.range.end
@@ -221,7 +221,7 @@ impl Layout {
     }
 
     /// The gaps between the tables.
-    fn gaps(&self, object: &CodeObject<'_>, place: &Place) -> Vec<Range<usize>> {
+    fn gaps(&self, object: &CodeObject<'_>, place: &NotePosition) -> Vec<Range<usize>> {
         let ends =
             std::iter::once(place.area.end).chain(self.moved.iter().map(|(i, _)| object.sections()[*i].range.end));
         let starts = self.moved.iter().map(|(i, _)| object.sections()[*i].range.start).chain([self.window.end]);
@@ -258,7 +258,7 @@ impl Layout {
         (self.window.start as u64 + self.bias..self.window.end as u64 + self.bias).contains(&address)
     }
 
-    fn write(&self, object: &CodeObject<'_>, place: &Place, new: &[u8], out: &mut Patch) {
+    fn write(&self, object: &CodeObject<'_>, place: &NotePosition, new: &[u8], out: &mut BytePatch) {
         let mut window = vec![0; self.window.len()];
         window[..new.len()].copy_from_slice(new);
         for (index, at) in &self.moved {
@@ -315,6 +315,6 @@ pub(crate) fn section_row(object: &CodeObject<'_>, index: usize) -> usize {
     offset(object, SECTION_HEADERS) + index * SECTION_HEADER
 }
 
-fn put(out: &mut Patch, at: usize, value: u64) {
+fn put(out: &mut BytePatch, at: usize, value: u64) {
     out.put(at, value.to_le_bytes().to_vec());
 }

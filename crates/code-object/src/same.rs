@@ -15,11 +15,11 @@
 //! | user SGPR count of descriptors | so that they are 16 with the system SGPRs, which were fewer, in waves of 32 lanes, where the new target needs 16 |
 
 use crate::descriptor::MANY;
-use crate::elf::Kind;
+use crate::elf::ObjectKind;
 use crate::note::respelled;
 use crate::object_file::{ABI_VERSION, CodeObject, E_FLAGS};
-use crate::patch::{Patch, Piece};
-use crate::relabel::{Layout, Place, section_row, segment_row};
+use crate::patch::{AppendedPiece, BytePatch};
+use crate::relabel::{NotePosition, RelabelLayout, section_row, segment_row};
 use hotswap_targets::{Capability, find};
 use object::LittleEndian as LE;
 use object::elf;
@@ -27,9 +27,9 @@ use std::ops::Range;
 
 /// Facts about the new file, because it was checked against a patch and the old file.
 #[derive(Clone, Copy)]
-struct Known<'k>(Option<&'k Patch>);
+struct CheckedPatch<'k>(Option<&'k BytePatch>);
 
-impl Known<'_> {
+impl CheckedPatch<'_> {
     /// Whether the bytes of that range are the same in both.
     fn keeps(self, range: &Range<usize>) -> bool {
         self.0.is_some_and(|patch| patch.keeps(range))
@@ -54,7 +54,7 @@ pub fn same_but_for_label(old: &CodeObject<'_>, new: &CodeObject<'_>) -> Result<
     if old.bytes() == new.bytes() {
         return Ok(());
     }
-    compare(old, new, Known(None))
+    compare(old, new, CheckedPatch(None))
 }
 
 /// As [`same_but_for_label`], for a new file that was checked against the patch and the old file already: bytes that
@@ -62,12 +62,12 @@ pub fn same_but_for_label(old: &CodeObject<'_>, new: &CodeObject<'_>) -> Result<
 ///
 /// # Errors
 /// A sentence.
-pub fn same_but_for_patch(old: &CodeObject<'_>, new: &CodeObject<'_>, patch: &Patch) -> Result<(), String> {
+pub fn same_but_for_patch(old: &CodeObject<'_>, new: &CodeObject<'_>, patch: &BytePatch) -> Result<(), String> {
     check(new.bytes().len() == patch.size(), "its size")?;
-    compare(old, new, Known(Some(patch)))
+    compare(old, new, CheckedPatch(Some(patch)))
 }
 
-fn compare(old: &CodeObject<'_>, new: &CodeObject<'_>, known: Known<'_>) -> Result<(), String> {
+fn compare(old: &CodeObject<'_>, new: &CodeObject<'_>, known: CheckedPatch<'_>) -> Result<(), String> {
     let (notes, contents) = match old.note().kernels.len() {
         0..MANY => (notes(old, new), contents(old, new, known)),
         _ => rayon::join(|| notes(old, new), || contents(old, new, known)),
@@ -76,7 +76,7 @@ fn compare(old: &CodeObject<'_>, new: &CodeObject<'_>, known: Known<'_>) -> Resu
 }
 
 /// The bytes are the same except for the effects of another name of the target.
-fn contents(old: &CodeObject<'_>, new: &CodeObject<'_>, known: Known<'_>) -> Result<(), String> {
+fn contents(old: &CodeObject<'_>, new: &CodeObject<'_>, known: CheckedPatch<'_>) -> Result<(), String> {
     let mut numbers = numbers(old, new)?;
     numbers.extend(user_sgprs(old, new)?);
     let mut allowed = vec![ABI_VERSION..ABI_VERSION + 1, E_FLAGS..E_FLAGS + 4];
@@ -111,12 +111,17 @@ fn contents(old: &CodeObject<'_>, new: &CodeObject<'_>, known: Known<'_>) -> Res
 }
 
 /// Whether the pieces together, some of them of the old file, are an area of the new one.
-fn are_joined(pieces: &[Piece], old: &[u8], (new, area): (&[u8], &Range<usize>), known: Known<'_>) -> bool {
+fn are_joined(
+    pieces: &[AppendedPiece],
+    old: &[u8],
+    (new, area): (&[u8], &Range<usize>),
+    known: CheckedPatch<'_>,
+) -> bool {
     let mut at = area.start;
-    let mut is_next = |piece: &Piece| {
+    let mut is_next = |piece: &AppendedPiece| {
         let range = at..at + piece.size();
         at = range.end;
-        let is_known = matches!(piece, Piece::Moved(from) if known.moves(from, range.start));
+        let is_known = matches!(piece, AppendedPiece::Moved(from) if known.moves(from, range.start));
         range.end <= area.end && (is_known || piece.of(old) == &new[range])
     };
     pieces.iter().all(&mut is_next) && at == area.end
@@ -131,8 +136,8 @@ fn is_zero(bytes: &[u8]) -> bool {
     bytes.chunks(64).all(|piece| piece.iter().fold(0, |all, byte| all | byte) == 0)
 }
 
-fn place(object: &CodeObject<'_>) -> Result<Place, String> {
-    Place::find(object).map_err(|error| error.what)
+fn place(object: &CodeObject<'_>) -> Result<NotePosition, String> {
+    NotePosition::find(object).map_err(|error| error.what)
 }
 
 fn row(start: usize, fields: Range<usize>) -> Range<usize> {
@@ -153,9 +158,9 @@ fn notes(old: &CodeObject<'_>, new: &CodeObject<'_>) -> Result<(), String> {
 fn sections(
     old: &CodeObject<'_>,
     new: &CodeObject<'_>,
-    was: &Place,
+    was: &NotePosition,
     numbers: &[Range<usize>],
-    known: Known<'_>,
+    known: CheckedPatch<'_>,
 ) -> Result<(), String> {
     check(old.sections().len() == new.sections().len(), "the number of sections")?;
     for (index, (one, other)) in old.sections().iter().zip(new.sections()).enumerate() {
@@ -177,7 +182,7 @@ fn sections(
 }
 
 /// All segments except those of the note.
-fn segments(old: &CodeObject<'_>, new: &CodeObject<'_>, was: &Place) -> Result<(), String> {
+fn segments(old: &CodeObject<'_>, new: &CodeObject<'_>, was: &NotePosition) -> Result<(), String> {
     let others = |object: &CodeObject<'_>| {
         let segments = object.segments().iter().cloned().enumerate();
         segments.filter(|(index, _)| !was.segments.contains(index)).collect::<Vec<_>>()
@@ -186,13 +191,18 @@ fn segments(old: &CodeObject<'_>, new: &CodeObject<'_>, was: &Place) -> Result<(
 }
 
 /// The tables after the note may have other positions; returns the ranges in which bytes may therefore differ.
-fn moved(old: &CodeObject<'_>, new: &CodeObject<'_>, was: &Place, is: &Place) -> Result<Vec<Range<usize>>, String> {
-    let (Some(before), Some(after)) = (Layout::window(old, was), Layout::window(new, is)) else {
+fn moved(
+    old: &CodeObject<'_>,
+    new: &CodeObject<'_>,
+    was: &NotePosition,
+    is: &NotePosition,
+) -> Result<Vec<Range<usize>>, String> {
+    let (Some(before), Some(after)) = (RelabelLayout::window(old, was), RelabelLayout::window(new, is)) else {
         // No section follows: the note became shorter in its place.
         return Ok(Vec::new());
     };
     check(before.window == after.window, "what follows the note")?;
-    let indices = |layout: &Layout| layout.moved.iter().map(|(index, _)| *index).collect::<Vec<_>>();
+    let indices = |layout: &RelabelLayout| layout.moved.iter().map(|(index, _)| *index).collect::<Vec<_>>();
     check(indices(&before) == indices(&after), "the order of the tables after the note")?;
     let mut covered = vec![is.area.clone()];
     covered.extend(after.moved.iter().map(|(index, _)| new.sections()[*index].range.clone()));
@@ -223,11 +233,11 @@ fn numbers(old: &CodeObject<'_>, new: &CodeObject<'_>) -> Result<Vec<Range<usize
         return Ok(Vec::new());
     }
     let (elf, mut found) = (new.elf(), Vec::new());
-    let visit = |symbol: crate::elf::Symbol<'_>| {
+    let visit = |symbol: crate::elf::DefinedSymbol<'_>| {
         if symbol.name.split('.').next() == Some("__oclc_ISA_version") {
             found.push(match elf.kind {
-                Kind::Linked => elf.file_range(symbol.value, 4),
-                Kind::Relocatable => elf.section_range(symbol.section, symbol.value, 4),
+                ObjectKind::Linked => elf.file_range(symbol.value, 4),
+                ObjectKind::Relocatable => elf.section_range(symbol.section, symbol.value, 4),
             });
         }
         Ok(())
@@ -282,7 +292,7 @@ fn bytes(
     old: &CodeObject<'_>,
     new: &CodeObject<'_>,
     allowed: Vec<Range<usize>>,
-    known: Known<'_>,
+    known: CheckedPatch<'_>,
 ) -> Result<(), String> {
     between(old, new, 0..old.bytes().len().min(new.bytes().len()), allowed, known)
 }
@@ -293,7 +303,7 @@ fn between(
     new: &CodeObject<'_>,
     whole: Range<usize>,
     mut allowed: Vec<Range<usize>>,
-    known: Known<'_>,
+    known: CheckedPatch<'_>,
 ) -> Result<(), String> {
     let end = whole.end;
     allowed.push(end..end);

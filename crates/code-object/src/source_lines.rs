@@ -7,8 +7,8 @@ use hotswap_report::limit::Charge;
 use object::read::elf::ElfFile64;
 use object::{CompressionFormat, Object, ObjectSection, ObjectSymbol, RelocationFlags, RelocationTarget};
 
-type Reader<'d> = EndianSlice<'d, LittleEndian>;
-type File<'d> = ElfFile64<'d, object::LittleEndian>;
+type DwarfSlice<'d> = EndianSlice<'d, LittleEndian>;
+type LinesFile<'d> = ElfFile64<'d, object::LittleEndian>;
 
 /// Sections of a relocatable file have no addresses; here they get some, with this distance (log2).
 const APART: u32 = 40;
@@ -27,7 +27,7 @@ impl SourceLines {
     /// process.
     #[must_use]
     pub fn read(data: &[u8]) -> Self {
-        let mut rows = File::parse(data).ok().and_then(|file| rows(&file).ok()).unwrap_or_default();
+        let mut rows = LinesFile::parse(data).ok().and_then(|file| rows(&file).ok()).unwrap_or_default();
         // A row that ends a sequence sorts before one that begins at the same offset.
         rows.sort();
         Self { rows }
@@ -42,11 +42,11 @@ impl SourceLines {
     }
 }
 
-fn rows(file: &File<'_>) -> Result<Vec<(usize, u64, String)>, gimli::Error> {
+fn rows(file: &LinesFile<'_>) -> Result<Vec<(usize, u64, String)>, gimli::Error> {
     let linked = file.kind() != object::ObjectKind::Relocatable;
     let [tables, line_strings, strings] =
         [".debug_line", ".debug_line_str", ".debug_str"].map(|name| content(file, name, linked));
-    let text = |value: AttributeValue<Reader<'_>>| {
+    let text = |value: AttributeValue<DwarfSlice<'_>>| {
         let (section, offset) = match value {
             AttributeValue::String(text) => return Some(text.to_string_lossy().into_owned()),
             AttributeValue::DebugLineStrRef(offset) => (&line_strings, offset.0),
@@ -73,7 +73,7 @@ fn rows(file: &File<'_>) -> Result<Vec<(usize, u64, String)>, gimli::Error> {
 }
 
 /// A section as a linker would fill it.
-fn content(file: &File<'_>, name: &str, linked: bool) -> Vec<u8> {
+fn content(file: &LinesFile<'_>, name: &str, linked: bool) -> Vec<u8> {
     let Some(section) = file.section_by_name(name) else { return Vec::new() };
     let Ok(packed) = section.compressed_data() else { return Vec::new() };
     // A section that is larger than the limit gives no lines.
@@ -109,7 +109,7 @@ fn content(file: &File<'_>, name: &str, linked: bool) -> Vec<u8> {
 }
 
 /// Section and offset of an address.
-fn place(file: &File<'_>, linked: bool, address: u64) -> Option<(usize, u64)> {
+fn place(file: &LinesFile<'_>, linked: bool, address: u64) -> Option<(usize, u64)> {
     if !linked {
         return Some(((address >> APART) as usize, address & ((1 << APART) - 1)));
     }

@@ -20,7 +20,7 @@ pub use relocation::Relocation;
 pub use starts::CodeStarts;
 
 use crate::CodeObject;
-use crate::elf::{Elf, Kind, Section};
+use crate::elf::{Elf, ObjectKind, Section};
 use crate::note::Note;
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::{EFlags, Processor, TargetId, by_mach};
@@ -43,7 +43,7 @@ pub enum SymbolKind {
 
 /// A name in a code section.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Symbol<'a> {
+pub struct CodeSymbol<'a> {
     /// Its name; bytes that are not UTF-8 are replaced.
     pub name: Cow<'a, str>,
     /// Its kind.
@@ -70,7 +70,7 @@ pub struct CodeSection<'a> {
     /// Its bytes.
     pub bytes: &'a [u8],
     /// The names in it.
-    pub symbols: Vec<Symbol<'a>>,
+    pub symbols: Vec<CodeSymbol<'a>>,
     /// The relocations that a linker will apply to it.
     pub relocations: Vec<Relocation<'a>>,
 }
@@ -79,7 +79,7 @@ pub struct CodeSection<'a> {
 #[derive(Debug, Clone)]
 pub struct CodeMap<'a> {
     /// Linked or relocatable.
-    pub kind: Kind,
+    pub kind: ObjectKind,
     /// The machine in `e_flags`, bits 0 to 7.
     pub machine: u8,
     /// Its row in the table of processors.
@@ -95,8 +95,8 @@ pub struct CodeMap<'a> {
 }
 
 /// The symbol tables' information about code.
-struct Named<'a> {
-    found: Vec<Found<'a>>,
+struct NamedCode<'a> {
+    found: Vec<SectionNames<'a>>,
     empty_kernels: Vec<Cow<'a, str>>,
     problems: Vec<Diagnostic>,
 }
@@ -129,8 +129,8 @@ impl<'a> CodeMap<'a> {
         Self::with(elf, named)
     }
 
-    fn with(elf: &Elf<'a>, named: Named<'a>) -> Self {
-        let Named { found, empty_kernels, problems } = named;
+    fn with(elf: &Elf<'a>, named: NamedCode<'a>) -> Self {
+        let NamedCode { found, empty_kernels, problems } = named;
         let machine = (elf.flags & 0xff) as u8;
         let target_id = EFlags::decode(elf.flags, elf.abi_version).ok().map(|flags| flags.target_id());
         let sections = found.into_iter().map(|found| found.section).collect();
@@ -163,8 +163,8 @@ pub(crate) fn defined<'a>(elf: &Elf<'a>) -> impl Iterator<Item = Defined<'a>> {
 }
 
 /// The sections with their names, and the skipped parts.
-fn named<'a>(elf: &Elf<'a>, note: Option<&Note<'a>>) -> Named<'a> {
-    let mut named = Named { found: sections(elf), empty_kernels: Vec::new(), problems: Vec::new() };
+fn named<'a>(elf: &Elf<'a>, note: Option<&Note<'a>>) -> NamedCode<'a> {
+    let mut named = NamedCode { found: sections(elf), empty_kernels: Vec::new(), problems: Vec::new() };
     let symbols = table::read(elf, &mut named.problems);
     kernel::place(elf, &symbols, note, &mut named);
     table::place(elf, symbols, &mut named.found, &mut named.problems);
@@ -173,7 +173,7 @@ fn named<'a>(elf: &Elf<'a>, note: Option<&Note<'a>>) -> Named<'a> {
 
 impl CodeSection<'_> {
     /// The name that covers an offset, with the distance from its start: the nearest symbol at or before it.
-    pub fn name_at(&self, offset: usize) -> Option<(&Symbol<'_>, usize)> {
+    pub fn name_at(&self, offset: usize) -> Option<(&CodeSymbol<'_>, usize)> {
         let after = self.symbols.partition_point(|symbol| symbol.offset <= offset);
         let nearest = self.symbols.get(after.checked_sub(1)?)?.offset;
         let first = self.symbols.partition_point(|symbol| symbol.offset < nearest);
@@ -182,42 +182,44 @@ impl CodeSection<'_> {
 }
 
 /// A section, while its names are collected.
-struct Found<'a> {
+struct SectionNames<'a> {
     section: CodeSection<'a>,
 }
 
-impl Found<'_> {
+impl SectionNames<'_> {
     /// The offset to which a symbol's value points. In linked files a value is an address.
-    fn offset(&self, kind: Kind, value: u64) -> Option<usize> {
+    fn offset(&self, kind: ObjectKind, value: u64) -> Option<usize> {
         let offset = match kind {
-            Kind::Linked => value.checked_sub(self.section.address)?,
-            Kind::Relocatable => value,
+            ObjectKind::Linked => value.checked_sub(self.section.address)?,
+            ObjectKind::Relocatable => value,
         };
         usize::try_from(offset).ok().filter(|offset| *offset < self.section.bytes.len())
     }
 
     /// Whether a symbol's value points directly after its last byte.
-    fn ends_at(&self, kind: Kind, value: u64) -> bool {
-        let start = if kind == Kind::Linked { self.section.address } else { 0 };
+    fn ends_at(&self, kind: ObjectKind, value: u64) -> bool {
+        let start = if kind == ObjectKind::Linked { self.section.address } else { 0 };
         value.checked_sub(start) == Some(self.section.bytes.len() as u64)
     }
 
     /// Whether a symbol is defined in it.
-    fn is(&self, row: &table::Row<'_>) -> bool {
+    fn is(&self, row: &table::TableRow<'_>) -> bool {
         self.section.number.is_some() && self.section.number == row.section
     }
 }
 
-fn sections<'a>(elf: &Elf<'a>) -> Vec<Found<'a>> {
+fn sections<'a>(elf: &Elf<'a>) -> Vec<SectionNames<'a>> {
     let found = |number: Option<usize>, name: Cow<'a, str>, address: u64, range: &Range<usize>| {
         let bytes = elf.data.get(range.clone()).unwrap_or_default();
         let (symbols, relocations) = (Vec::new(), Vec::new());
-        Found { section: CodeSection { number, name, address, range: range.clone(), bytes, symbols, relocations } }
+        SectionNames {
+            section: CodeSection { number, name, address, range: range.clone(), bytes, symbols, relocations },
+        }
     };
     if elf.sections.is_empty() {
-        let code = |segment: &&crate::Segment| segment.kind == PT_LOAD && segment.flags & PF_X != 0;
+        let code = |segment: &&crate::ElfSegment| segment.kind == PT_LOAD && segment.flags & PF_X != 0;
         let segments = elf.segments.iter().filter(code).zip(1..);
-        let row = |(segment, number): (&crate::Segment, usize)| {
+        let row = |(segment, number): (&crate::ElfSegment, usize)| {
             found(None, format!("segment {number}").into(), segment.address, &segment.range)
         };
         return segments.map(row).collect();

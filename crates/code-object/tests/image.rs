@@ -1,8 +1,8 @@
 //! Files of real compilers and linkers are identical after their parts are put together again, and no damage to them
 //! causes a panic.
 
-use hotswap_code_object::image::{Image, Layout};
-use hotswap_code_object::{CodeObject, Kind};
+use hotswap_code_object::image::{ImageLayout, ObjectImage};
+use hotswap_code_object::{CodeObject, ObjectKind};
 use hotswap_userland::{SLICE, Workbench, everything, say};
 
 const SOURCE: &str = "
@@ -54,9 +54,9 @@ fn files(bench: &Workbench, versions: &[u32], takes: impl Fn(usize) -> bool) -> 
 }
 
 fn again(data: &[u8]) -> Option<Vec<u8>> {
-    let image = Image::parse(data).ok()?;
+    let image = ObjectImage::parse(data).ok()?;
     let sizes: Vec<u64> = image.sections.iter().map(|section| section.size).collect();
-    Layout::new(&image, &sizes).and_then(|layout| layout.write(&image)).ok()
+    ImageLayout::new(&image, &sizes).and_then(|layout| layout.write(&image)).ok()
 }
 
 #[test]
@@ -73,13 +73,13 @@ fn files_come_back_byte_for_byte() {
         bench.versions.len() * 6 * FORMS.len()
     ));
     for (name, data) in &files {
-        assert!(again(data).as_ref() == Some(data), "{name}: {:?}", Image::parse(data).err());
+        assert!(again(data).as_ref() == Some(data), "{name}: {:?}", ObjectImage::parse(data).err());
         let object = CodeObject::parse(data).unwrap_or_else(|error| panic!("{name}: {error}"));
         object.check_descriptors().unwrap_or_else(|error| panic!("{name}: {error}"));
-        let image = Image::parse(data).unwrap();
+        let image = ObjectImage::parse(data).unwrap();
         let relocations: usize =
             image.relocations().unwrap().iter().map(|records| records.iter().map(Result::unwrap).count()).sum();
-        assert!(relocations > 0 || object.kind() == Kind::Linked, "{name}");
+        assert!(relocations > 0 || object.kind() == ObjectKind::Linked, "{name}");
         assert!(!image.symbols().unwrap().is_empty(), "{name}");
     }
     say(&format!("{} code objects come back byte for byte; descriptors and notes agree", files.len()));
@@ -103,7 +103,7 @@ fn damage_is_refused_without_panic() {
                 bad[start + random(end.min(data.len()) - start)] = [0, 1, 0x7f, 0x80, 0xff][random(5)];
             }
             bad.truncate(if random(8) == 0 { random(bad.len()) } else { bad.len() });
-            if let Ok(image) = Image::parse(&bad) {
+            if let Ok(image) = ObjectImage::parse(&bad) {
                 let _ = image.symbols();
                 let rows = image.relocations().into_iter().flatten();
                 rows.for_each(|records| records.iter().for_each(|_| ()));
@@ -128,16 +128,16 @@ fn alignments_that_only_headers_claim_are_refused_when_something_grows() {
     assert!(name.contains("gfx1250") && name.ends_with("Some(\"\")"), "{name}");
     let error = |name: &str, align: u64, grows: &str| {
         let mut data = linked.clone();
-        let image = Image::parse(&linked).unwrap();
+        let image = ObjectImage::parse(&linked).unwrap();
         let table = u64::from_le_bytes(data[40..48].try_into().unwrap()) as usize;
         let row = table + image.find(name).unwrap() * 64;
         data[row + 8..row + 16].fill(0);
         data[row + 48..row + 56].copy_from_slice(&align.to_le_bytes());
-        let image = Image::parse(&data).unwrap();
+        let image = ObjectImage::parse(&data).unwrap();
         let mut sizes: Vec<u64> = image.sections.iter().map(|section| section.size).collect();
-        assert_eq!(Layout::new(&image, &sizes).and_then(|layout| layout.write(&image)).ok().as_ref(), Some(&data));
+        assert_eq!(ImageLayout::new(&image, &sizes).and_then(|layout| layout.write(&image)).ok().as_ref(), Some(&data));
         sizes[image.find(grows).unwrap()] += 5000;
-        Layout::new(&image, &sizes).unwrap_err().what
+        ImageLayout::new(&image, &sizes).unwrap_err().what
     };
     assert_eq!(error(".hash", 64 << 20, ".dynsym"), "the section `.dynstr` would lie over what is before it");
     let large = error(".comment", 1 << 32, ".text");

@@ -3,7 +3,7 @@
 mod common;
 
 use common::Sample;
-use hotswap_code_object::{CodeObject, Edit, Kind, is_code_object, kernel_count};
+use hotswap_code_object::{CodeObject, Edit, ObjectKind, is_code_object, kernel_count};
 use hotswap_report::codes;
 use proptest::prelude::*;
 
@@ -17,7 +17,7 @@ fn a_whole_object_is_read() {
     let object = CodeObject::parse(&bytes).unwrap();
     assert!(is_code_object(&bytes));
     assert_eq!(object.target_id().to_string(), "gfx1030");
-    assert_eq!((object.e_flags(), object.abi_version(), object.kind()), (0x36, 4, Kind::Linked));
+    assert_eq!((object.e_flags(), object.abi_version(), object.kind()), (0x36, 4, ObjectKind::Linked));
     let note = object.note();
     assert_eq!(note.target, "amdgcn-amd-amdhsa--gfx1030");
     assert_eq!(note.target_ranges.len(), 1);

@@ -3,7 +3,7 @@
 #[path = "../../targets/tests/toolchain/mod.rs"]
 mod toolchain;
 
-use hotswap_code_object::{CodeMap, CodeObject, Edit, Kind};
+use hotswap_code_object::{CodeMap, CodeObject, Edit, ObjectKind};
 use proptest::prelude::*;
 use toolchain::{Clang, clangs};
 
@@ -21,21 +21,21 @@ template __attribute__((global)) void templated<double>(double *);
 "#;
 
 /// Name, options, kind, kernels.
-const FORMS: &[(&str, &str, Kind, usize)] = &[
-    ("linked", "", Kind::Linked, 3),
-    ("debug", "-g -O0", Kind::Linked, 3),
-    ("v5", "-mcode-object-version=5", Kind::Linked, 3),
-    ("v4", "-mcode-object-version=4", Kind::Linked, 3),
-    ("wave64", "-mwavefrontsize64", Kind::Linked, 3),
-    ("stripped", "-Xoffload-linker --strip-all", Kind::Linked, 3),
-    ("notes-apart", "-Xoffload-linker --build-id", Kind::Linked, 3),
-    ("empty", "-DKERNELS=0", Kind::Linked, 0),
+const FORMS: &[(&str, &str, ObjectKind, usize)] = &[
+    ("linked", "", ObjectKind::Linked, 3),
+    ("debug", "-g -O0", ObjectKind::Linked, 3),
+    ("v5", "-mcode-object-version=5", ObjectKind::Linked, 3),
+    ("v4", "-mcode-object-version=4", ObjectKind::Linked, 3),
+    ("wave64", "-mwavefrontsize64", ObjectKind::Linked, 3),
+    ("stripped", "-Xoffload-linker --strip-all", ObjectKind::Linked, 3),
+    ("notes-apart", "-Xoffload-linker --build-id", ObjectKind::Linked, 3),
+    ("empty", "-DKERNELS=0", ObjectKind::Linked, 0),
 ];
 
 fn compile(clang: &Clang) -> Vec<(&'static str, Vec<u8>)> {
     let directory = clang.scratch();
     std::fs::write(directory.path().join("k.hip"), format!("#ifndef KERNELS\n{SOURCE}#endif\n")).unwrap();
-    let one = |(name, options, _, _): &(&str, &str, Kind, usize)| {
+    let one = |(name, options, _, _): &(&str, &str, ObjectKind, usize)| {
         format!(
             "\"$CLANG\" -x hip --offload-arch=gfx1030 --offload-device-only --no-gpu-bundle-output -nogpulib -nogpuinc -O2 \
              -fuse-cuid=none {options} k.hip -o {name}.co\n"
@@ -82,7 +82,10 @@ fn every_form_that_compilers_write_is_read() {
         }
         let (_, bytes) = files.last().unwrap();
         let object = CodeObject::parse(bytes).unwrap();
-        assert_eq!((object.target_id().to_string().as_str(), object.kind()), ("gfx90a:xnack+", Kind::Relocatable));
+        assert_eq!(
+            (object.target_id().to_string().as_str(), object.kind()),
+            ("gfx90a:xnack+", ObjectKind::Relocatable)
+        );
         assert_eq!(object.descriptors().len(), 1);
         println!("{}: {} forms read", clang.command, files.len());
     }

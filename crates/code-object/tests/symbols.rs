@@ -6,7 +6,7 @@ mod device_elf;
 mod toolchain;
 
 use device_elf::{CODE, DeviceElf, Relocation, Section};
-use hotswap_code_object::{CodeMap, CodeStarts, Kind, SymbolKind};
+use hotswap_code_object::{CodeMap, CodeStarts, ObjectKind, SymbolKind};
 use hotswap_report::codes;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -70,7 +70,7 @@ fn names(map: &CodeMap<'_>) -> Vec<(String, usize, usize)> {
 fn kernels_functions_data_and_labels_are_told_apart() {
     let bytes = linked().build();
     let map = CodeMap::read(&bytes).unwrap();
-    assert_eq!((map.kind, map.machine, map.processor.unwrap().name), (Kind::Linked, 0x41, "gfx1100"));
+    assert_eq!((map.kind, map.machine, map.processor.unwrap().name), (ObjectKind::Linked, 0x41, "gfx1100"));
     assert!(map.problems.is_empty(), "{:?}", map.problems);
     let [text] = map.sections.as_slice() else { panic!("one code section") };
     assert_eq!((&*text.name, text.address, text.bytes.len()), (".text", text.range.start as u64, 256));
@@ -99,7 +99,7 @@ fn in_a_relocatable_file_the_name_leads_to_the_kernel() {
     ];
     let bytes = elf.build();
     let map = CodeMap::read(&bytes).unwrap();
-    assert_eq!((map.kind, map.problems.len()), (Kind::Relocatable, 0));
+    assert_eq!((map.kind, map.problems.len()), (ObjectKind::Relocatable, 0));
     let text = &map.sections[0];
     assert!(matches!(text.symbols[1].kind, SymbolKind::Kernel(facts) if facts.lanes == 64));
     let rows: Vec<_> =

@@ -11,10 +11,10 @@
 
 use crate::checks::findings::Findings;
 use crate::checks::reading::{Reading, Unknown, waves};
-use crate::checks::stretches::{self, Stretch};
-use crate::checks::{KernelFacts, OF_KERNEL, OF_OBJECT, OF_PROGRAM, Pair, rules};
+use crate::checks::stretches::{self, CodeStretch};
+use crate::checks::{KernelFacts, OF_KERNEL, OF_OBJECT, OF_PROGRAM, ProcessorPair, rules};
 use crate::{Verdict, verdict};
-use hotswap_code_object::{CodeMap, CodeObject, Kernel, Symbol, SymbolKind};
+use hotswap_code_object::{CodeMap, CodeObject, CodeSymbol, KernelMetadata, SymbolKind};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::TargetId;
 use std::collections::HashSet;
@@ -112,7 +112,7 @@ pub fn check(object: &CodeObject<'_>, target: &TargetId) -> Result<Checked, Vec<
         // The engine that changes the code reads all of it, and rejects anything it does not understand.
         Verdict::Rewrite => check_for(object, target, ALWAYS),
         Verdict::Identical { checks } | Verdict::Conditional { checks } => {
-            let pair = Pair { source: object.target_id(), target: *target };
+            let pair = ProcessorPair { source: object.target_id(), target: *target };
             let needed = |check: &&Check| {
                 let by_settings = **check == Check::D16Loads && !rules(**check, &pair).is_empty();
                 checks.contains(check) || ALWAYS.contains(check) || by_settings
@@ -127,7 +127,7 @@ pub fn check(object: &CodeObject<'_>, target: &TargetId) -> Result<Checked, Vec<
 /// # Errors
 /// [`codes::NOT_SAFE`] for each finding.
 pub fn check_for(object: &CodeObject<'_>, target: &TargetId, checks: &[Check]) -> Result<Checked, Vec<Diagnostic>> {
-    let pair = Pair { source: object.target_id(), target: *target };
+    let pair = ProcessorPair { source: object.target_id(), target: *target };
     let wanted = |check: &Check| checks.contains(check);
     let mut findings = Findings::default();
     let mut checked = Checked::default();
@@ -161,7 +161,7 @@ pub fn check_for(object: &CodeObject<'_>, target: &TargetId, checks: &[Check]) -
 }
 
 /// Reads the code for those checks.
-fn read(object: &CodeObject<'_>, pair: &Pair, checks: &[Check], checked: &mut Checked) -> Vec<Diagnostic> {
+fn read(object: &CodeObject<'_>, pair: &ProcessorPair, checks: &[Check], checked: &mut Checked) -> Vec<Diagnostic> {
     let rules = checks.iter().flat_map(|check| rules(*check, pair)).collect();
     let reading = Reading::new(pair, rules, checks.contains(&Check::SameInstructions));
     let mut reading = match reading {
@@ -184,7 +184,7 @@ fn read(object: &CodeObject<'_>, pair: &Pair, checks: &[Check], checked: &mut Ch
 }
 
 /// Reports files in which the position of a kernel's code is unknown.
-fn unreadable(object: &CodeObject<'_>, map: &CodeMap<'_>, stretches: &[Stretch<'_>]) -> Option<Diagnostic> {
+fn unreadable(object: &CodeObject<'_>, map: &CodeMap<'_>, stretches: &[CodeStretch<'_>]) -> Option<Diagnostic> {
     let size: usize = stretches.iter().map(|stretch| stretch.range.len()).sum();
     if size > object.bytes().len() {
         return Some(Diagnostic::error(
@@ -192,11 +192,12 @@ fn unreadable(object: &CodeObject<'_>, map: &CodeMap<'_>, stretches: &[Stretch<'
             "sections with code overlap: it cannot be said what they hold",
         ));
     }
-    let is_kernel = |symbol: &&Symbol<'_>| matches!(symbol.kind, SymbolKind::Kernel(_));
+    let is_kernel = |symbol: &&CodeSymbol<'_>| matches!(symbol.kind, SymbolKind::Kernel(_));
     let symbols = map.sections.iter().flat_map(|section| &section.symbols).filter(is_kernel);
     let empty = map.empty_kernels.iter().map(|name| &**name);
     let placed: HashSet<&str> = symbols.map(|symbol| &*symbol.name).chain(empty).collect();
-    let named = |kernel: &&Kernel<'_>| placed.contains(kernel.symbol.strip_suffix(".kd").unwrap_or(kernel.symbol));
+    let named =
+        |kernel: &&KernelMetadata<'_>| placed.contains(kernel.symbol.strip_suffix(".kd").unwrap_or(kernel.symbol));
     let lost = object.note().kernels.iter().find(|kernel| !named(kernel))?;
     let mut error = Diagnostic::error(codes::NOT_SAFE, "the kernel's code is in no section with code");
     error.place.kernel = Some(lost.name.to_owned());

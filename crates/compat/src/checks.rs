@@ -24,18 +24,18 @@ mod vgpr_fit;
 mod wave_size;
 
 use crate::Check;
-use hotswap_code_object::{CodeObject, Descriptor, Kernel};
-use hotswap_isa::Entry;
+use hotswap_code_object::{CodeObject, Descriptor, KernelMetadata};
+use hotswap_isa::TableEntry;
 use hotswap_targets::{Capability, Processor, TargetId, find};
 
 /// The processor that the code was compiled for, and the one that is to run it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Pair {
+pub(crate) struct ProcessorPair {
     pub(crate) source: TargetId,
     pub(crate) target: TargetId,
 }
 
-impl Pair {
+impl ProcessorPair {
     /// The processors that will run the code: the target, and those that a generic target covers.
     fn runners(&self) -> impl Iterator<Item = &'static Processor> {
         let covered = self.target.processor.covers.iter().filter_map(|name| find(name));
@@ -56,7 +56,7 @@ impl Pair {
 /// A kernel: its metadata and its descriptor, which the hardware reads.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct KernelFacts<'a> {
-    pub(crate) metadata: &'a Kernel<'a>,
+    pub(crate) metadata: &'a KernelMetadata<'a>,
     pub(crate) descriptor: &'a Descriptor,
     bytes: &'a [u8],
     pub(crate) lanes: u64,
@@ -100,10 +100,10 @@ impl<'a> KernelFacts<'a> {
 }
 
 /// A check of the code object as a whole: the file offset of the finding, and the reason.
-pub(crate) type ObjectCheck = fn(&Pair, &CodeObject<'_>) -> Option<(u64, String)>;
+pub(crate) type ObjectCheck = fn(&ProcessorPair, &CodeObject<'_>) -> Option<(u64, String)>;
 
 /// A check of one kernel: the reason of the finding.
-pub(crate) type KernelCheck = fn(&Pair, &KernelFacts<'_>) -> Option<String>;
+pub(crate) type KernelCheck = fn(&ProcessorPair, &KernelFacts<'_>) -> Option<String>;
 
 /// Checks of the code object as a whole.
 pub(crate) const OF_OBJECT: &[(Check, ObjectCheck)] =
@@ -114,22 +114,22 @@ pub(crate) const OF_KERNEL: &[(Check, KernelCheck)] =
     &[(Check::WaveSize, wave_size::judge), (Check::Lds, lds::judge), (Check::VgprFit, vgpr_fit::judge)];
 
 /// A check of all kernels and their program: kernels, with the offsets of their descriptors, and the reasons.
-pub(crate) type ProgramCheck = for<'o> fn(&Pair, &'o CodeObject<'_>) -> Vec<(&'o str, u64, String)>;
+pub(crate) type ProgramCheck = for<'o> fn(&ProcessorPair, &'o CodeObject<'_>) -> Vec<(&'o str, u64, String)>;
 
 /// Checks of the program's use of its registers.
 pub(crate) const OF_PROGRAM: &[(Check, ProgramCheck)] = &[(Check::UserSgprs16, user_sgprs16::judge)];
 
 /// Instructions that are invalid on the target.
-pub(crate) struct Rule {
+pub(crate) struct InvalidInstructions {
     pub(crate) check: Check,
     /// The entries that it concerns.
-    pub(crate) concerns: fn(Entry) -> bool,
+    pub(crate) concerns: fn(TableEntry) -> bool,
     /// The reason, as half a sentence.
     pub(crate) why: String,
 }
 
 /// The rules of a check for the pair; none where it does not matter to the target.
-pub(crate) fn rules(check: Check, pair: &Pair) -> Vec<Rule> {
+pub(crate) fn rules(check: Check, pair: &ProcessorPair) -> Vec<InvalidInstructions> {
     match check {
         Check::SameInstructions => small_floats::rule(pair).into_iter().collect(),
         Check::D16Loads => d16_loads::rule(pair).into_iter().collect(),
@@ -149,12 +149,12 @@ mod tests {
 
     /// Names of the source's instructions that the rules of a check concern.
     fn concerned(check: Check, source: &str, target: &str) -> BTreeSet<&'static str> {
-        let pair = Pair { source: source.parse().unwrap(), target: target.parse().unwrap() };
+        let pair = ProcessorPair { source: source.parse().unwrap(), target: target.parse().unwrap() };
         let rules = rules(check, &pair);
         let isas = [Wave::W32, Wave::W64].map(|wave| Isa::new(Target::find(source).unwrap()).with_wave(wave));
-        let here = |entry: &Entry| isas.iter().any(|isa| entry.available(*isa));
-        let names = Entry::all().filter(here).filter(|entry| rules.iter().any(|rule| (rule.concerns)(*entry)));
-        names.map(Entry::mnemonic).collect()
+        let here = |entry: &TableEntry| isas.iter().any(|isa| entry.available(*isa));
+        let names = TableEntry::all().filter(here).filter(|entry| rules.iter().any(|rule| (rule.concerns)(*entry)));
+        names.map(TableEntry::mnemonic).collect()
     }
 
     #[test]

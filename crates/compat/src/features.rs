@@ -138,7 +138,7 @@ pub static FEATURES: &[Feature] = &[
 
 /// A difference between the members of a pair that needs a check or forbids the pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Difference {
+pub struct FeatureDifference {
     /// The processor with the feature: the source (its code may use it), the target (its code must allow for it), or a
     /// processor that a generic target covers.
     pub owner: &'static str,
@@ -163,8 +163,8 @@ fn is_new(feature: &Feature, owner: &str, source: &Processor, target: &Processor
 /// covers.
 ///
 /// Instructions that a covered processor lacks do not matter: the generic target lacks them, too.
-pub fn differences(source: &Processor, target: &Processor) -> Vec<Difference> {
-    let mut found: Vec<Difference> = Vec::new();
+pub fn differences(source: &Processor, target: &Processor) -> Vec<FeatureDifference> {
+    let mut found: Vec<FeatureDifference> = Vec::new();
     let owners = || std::iter::once(target.name).chain(target.covers.iter().copied());
     let new_to = |feature| owners().find(|owner| is_new(feature, owner, source, target));
     for feature in FEATURES {
@@ -176,7 +176,7 @@ pub fn differences(source: &Processor, target: &Processor) -> Vec<Difference> {
             Consequence::Setup | Consequence::Workaround => (new_to(feature), None),
             Consequence::Hazard(check) => (new_to(feature), Some(check)),
         };
-        found.extend(owner.map(|owner| Difference { owner, feature, check }));
+        found.extend(owner.map(|owner| FeatureDifference { owner, feature, check }));
     }
     found
 }

@@ -24,9 +24,11 @@ mod verdict;
 
 pub use check::{Check, Checked, Ran, check, check_for};
 pub use classes::{Class, classes};
-pub use features::{Consequence, Difference, FEATURES, Feature, by_limits, differences};
-pub use matrix::{Answer, MATRIX, Row, find as row};
+pub use features::{Consequence, FEATURES, Feature, FeatureDifference, by_limits, differences};
+pub use matrix::{MATRIX, MatrixRow, MatrixVerdict, find as row};
 pub use override_version::{Override, override_version};
-pub use pairs::{Pair, Status, Strategy, pair, pairs};
-pub use route::{Allow, Available, EXPERIMENTAL_ADVICE, Refusal, Rejection, Selection, Wish, derive_target_id, route};
+pub use pairs::{PairStatus, Strategy, ValidatedPair, pair, pairs};
+pub use route::{
+    Allow, Available, EXPERIMENTAL_ADVICE, Rejection, RouteRefusal, Selection, Wish, derive_target_id, route,
+};
 pub use verdict::{Verdict, verdict};

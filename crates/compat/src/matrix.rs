@@ -18,12 +18,12 @@ use crate::Check::{
     self, CodeObjectVersion, D16Loads, Exports, Features, Hazards, ImageSampling, Lds, MatrixWaits, SameInstructions,
     UserSgprs16, VgprFit,
 };
-use Answer::{Conditional, Identical, Rewrite, Unsafe};
+use MatrixVerdict::{Conditional, Identical, Rewrite, Unsafe};
 use hotswap_targets::Processor;
 
 /// The verdict of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer {
+pub enum MatrixVerdict {
     /// The compiler emits the same code for both; for a few pairs only for sources that pass the checks.
     Identical(&'static [Check]),
     /// Safe if the code object passes the checks.
@@ -36,13 +36,13 @@ pub enum Answer {
 
 /// One row.
 #[derive(Debug)]
-pub struct Row {
+pub struct MatrixRow {
     /// Processors that code was compiled for.
     pub sources: &'static [&'static str],
     /// Processors that it is to run on.
     pub targets: &'static [&'static str],
     /// The verdict.
-    pub answer: Answer,
+    pub answer: MatrixVerdict,
     /// The evidence for it.
     pub evidence: &'static str,
 }
@@ -50,10 +50,10 @@ pub struct Row {
 const fn row(
     sources: &'static [&'static str],
     targets: &'static [&'static str],
-    answer: Answer,
+    answer: MatrixVerdict,
     evidence: &'static str,
-) -> Row {
-    Row { sources, targets, answer, evidence }
+) -> MatrixRow {
+    MatrixRow { sources, targets, answer, evidence }
 }
 
 const GFX900: &[&str] = &["gfx900", "gfx902", "gfx909", "gfx90c"];
@@ -103,7 +103,7 @@ const STRICT: &str =
 
 /// The rows, by family.
 #[rustfmt::skip]
-pub const MATRIX: &[Row] = &[
+pub const MATRIX: &[MatrixRow] = &[
     // GFX9: Vega and CDNA 1
     row(GFX900, GFX900, Identical(&[]), BYTES),
     row(GFX900, &["gfx904"], Conditional(&[SameInstructions]), MIX),
@@ -195,11 +195,11 @@ pub const MATRIX: &[Row] = &[
 ];
 
 /// The row for an ordered pair.
-pub fn find(source: &Processor, target: &Processor) -> Option<&'static Row> {
+pub fn find(source: &Processor, target: &Processor) -> Option<&'static MatrixRow> {
     MATRIX.iter().find(|row| row.speaks_for(source, target))
 }
 
-impl Row {
+impl MatrixRow {
     /// Whether it covers that pair.
     pub fn speaks_for(&self, source: &Processor, target: &Processor) -> bool {
         source.name != target.name && self.sources.contains(&source.name) && self.targets.contains(&target.name)

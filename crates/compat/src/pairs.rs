@@ -10,7 +10,7 @@
 //!
 //! Absent on purpose: how code is changed (`hotswap-adapt`), which route serves a request ([`crate::route`]).
 
-use Status::{Experimental, Validated};
+use PairStatus::{Experimental, Validated};
 use hotswap_targets::Processor;
 use std::fmt;
 
@@ -26,7 +26,7 @@ pub enum Strategy {
 
 /// The level of confirmation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Status {
+pub enum PairStatus {
     /// A compiler's output has confirmed it.
     Validated,
     /// Applied only where explicitly allowed.
@@ -35,7 +35,7 @@ pub enum Status {
 
 /// One ordered pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pair {
+pub struct ValidatedPair {
     /// Processor that code was compiled for.
     pub source: &'static str,
     /// Processor that it can be converted for.
@@ -43,18 +43,18 @@ pub struct Pair {
     /// The conversion.
     pub strategy: Strategy,
     /// The level of confirmation.
-    pub status: Status,
+    pub status: PairStatus,
     /// The evidence for the status.
     pub evidence: &'static str,
     /// First version of HotSwap with it.
     pub since: &'static str,
 }
 
-struct Row {
+struct PairRow {
     sources: &'static [&'static str],
     targets: &'static [&'static str],
     strategy: Strategy,
-    status: Status,
+    status: PairStatus,
     evidence: &'static str,
     since: &'static str,
 }
@@ -67,16 +67,24 @@ const STEPPING: &str = "code oracle: LLVM 24 reads every instruction of the resu
      not run on hardware of that stepping";
 const MODEL: &str = "no oracle: safe by LLVM's model of the hardware";
 
-const fn validated(sources: &'static [&'static str], targets: &'static [&'static str], evidence: &'static str) -> Row {
-    Row { sources, targets, strategy: Strategy::Relabel, status: Validated, evidence, since: "0.1.0" }
+const fn validated(
+    sources: &'static [&'static str],
+    targets: &'static [&'static str],
+    evidence: &'static str,
+) -> PairRow {
+    PairRow { sources, targets, strategy: Strategy::Relabel, status: Validated, evidence, since: "0.1.0" }
 }
 
-const fn rewritten(sources: &'static [&'static str], targets: &'static [&'static str], evidence: &'static str) -> Row {
-    Row { sources, targets, strategy: Strategy::Rewrite, status: Validated, evidence, since: "0.1.0" }
+const fn rewritten(
+    sources: &'static [&'static str],
+    targets: &'static [&'static str],
+    evidence: &'static str,
+) -> PairRow {
+    PairRow { sources, targets, strategy: Strategy::Rewrite, status: Validated, evidence, since: "0.1.0" }
 }
 
-const fn experimental(sources: &'static [&'static str], targets: &'static [&'static str]) -> Row {
-    Row { sources, targets, strategy: Strategy::Relabel, status: Experimental, evidence: MODEL, since: "0.1.0" }
+const fn experimental(sources: &'static [&'static str], targets: &'static [&'static str]) -> PairRow {
+    PairRow { sources, targets, strategy: Strategy::Relabel, status: Experimental, evidence: MODEL, since: "0.1.0" }
 }
 
 const GFX900: &[&str] = &["gfx900", "gfx902", "gfx909", "gfx90c"];
@@ -93,7 +101,7 @@ const RDNA4: &[&str] = &["gfx1200", "gfx1201"];
 
 /// A processor is not paired with itself: a row with the same list twice means all others.
 #[rustfmt::skip]
-const ROWS: &[Row] = &[
+const ROWS: &[PairRow] = &[
     validated(GFX900, GFX900, BYTES),
     validated(GFX1010, GFX1010, BYTES),
     validated(GFX1011, GFX1011, BYTES),
@@ -138,11 +146,11 @@ const ROWS: &[Row] = &[
     experimental(&["gfx1250"], &["gfx1251", "gfx12-5-generic"]),
 ];
 
-impl Row {
-    fn pairs(&'static self) -> impl Iterator<Item = Pair> {
+impl PairRow {
+    fn pairs(&'static self) -> impl Iterator<Item = ValidatedPair> {
         let with = move |source: &'static str| self.targets.iter().map(move |target| (source, *target));
         let pairs = self.sources.iter().flat_map(move |source| with(source));
-        pairs.filter(|(source, target)| source != target).map(move |(source, target)| Pair {
+        pairs.filter(|(source, target)| source != target).map(move |(source, target)| ValidatedPair {
             source,
             target,
             strategy: self.strategy,
@@ -154,12 +162,12 @@ impl Row {
 }
 
 /// All pairs, the preferred first.
-pub fn pairs() -> impl Iterator<Item = Pair> {
-    ROWS.iter().flat_map(Row::pairs)
+pub fn pairs() -> impl Iterator<Item = ValidatedPair> {
+    ROWS.iter().flat_map(PairRow::pairs)
 }
 
 /// The pair of these two processors; `None` where the matrix does not allow it.
-pub fn pair(source: &Processor, target: &Processor) -> Option<Pair> {
+pub fn pair(source: &Processor, target: &Processor) -> Option<ValidatedPair> {
     pairs().find(|pair| pair.source == source.name && pair.target == target.name)
 }
 
@@ -172,7 +180,7 @@ impl fmt::Display for Strategy {
     }
 }
 
-impl fmt::Display for Status {
+impl fmt::Display for PairStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Validated => "validated",

@@ -12,8 +12,8 @@
 //!
 //! Absent on purpose: the checks of the pair. Where a source fails them, the caller repeats the query without it.
 
-use crate::{Check, Status, Strategy, Verdict, pair, pairs, verdict};
-use hotswap_report::{Code, Diagnostic, codes};
+use crate::{Check, PairStatus, Strategy, Verdict, pair, pairs, verdict};
+use hotswap_report::{Diagnostic, DiagnosticCode, codes};
 use hotswap_targets::{Processor, Support, TargetId, find};
 use std::fmt;
 
@@ -91,7 +91,7 @@ pub struct Allow {
 
 /// The reason why a requested target cannot be served.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
+pub struct RouteRefusal {
     /// The requested processor.
     pub request: String,
     /// The available code objects.
@@ -126,10 +126,10 @@ pub enum Rejection {
 /// The route for the processor `request`, given the available code objects.
 ///
 /// # Errors
-/// [`Refusal`], which becomes a [`Diagnostic`].
-pub fn route(request: &str, present: &[Available], wish: Wish<'_>, allow: Allow) -> Result<Selection, Refusal> {
+/// [`RouteRefusal`], which becomes a [`Diagnostic`].
+pub fn route(request: &str, present: &[Available], wish: Wish<'_>, allow: Allow) -> Result<Selection, RouteRefusal> {
     let there = || present.iter().map(|present| present.target).collect();
-    let refuse = |rejected| Refusal { request: request.to_owned(), present: there(), rejected };
+    let refuse = |rejected| RouteRefusal { request: request.to_owned(), present: there(), rejected };
     let Some(target) = find(request) else { return Err(refuse(vec![Rejection::UnknownRequest])) };
     if present.iter().any(|present| present.target.processor == target) {
         return Ok(Selection::Native);
@@ -172,7 +172,7 @@ fn sources<'a>(request: &str, wish: Wish<'a>) -> Vec<&'a str> {
 
 fn is_experimental(source: &str, target: &str) -> bool {
     let known = find(source).zip(find(target)).and_then(|(source, target)| pair(source, target));
-    known.is_some_and(|pair| pair.status == Status::Experimental)
+    known.is_some_and(|pair| pair.status == PairStatus::Experimental)
 }
 
 fn from_source(name: &str, target: &Processor, present: &[Available], allow: Allow) -> Result<Selection, Rejection> {
@@ -185,7 +185,7 @@ fn from_source(name: &str, target: &Processor, present: &[Available], allow: All
         return Err(Rejection::Absent(name.to_owned()));
     }
     let pair = pair(source, target);
-    if !allow.experimental && pair.is_none_or(|pair| pair.status != Status::Validated) {
+    if !allow.experimental && pair.is_none_or(|pair| pair.status != PairStatus::Validated) {
         return Err(Rejection::Experimental(name.to_owned()));
     }
     Ok(match pair.map_or(Strategy::Relabel, |pair| pair.strategy) {
@@ -263,7 +263,7 @@ impl Rejection {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for RouteRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let present: Vec<String> = self.present.iter().map(TargetId::to_string).collect();
         let present = if present.is_empty() { "nothing".to_owned() } else { present.join(", ") };
@@ -275,10 +275,10 @@ impl fmt::Display for Refusal {
     }
 }
 
-impl std::error::Error for Refusal {}
+impl std::error::Error for RouteRefusal {}
 
-impl From<Refusal> for Diagnostic {
-    fn from(refusal: Refusal) -> Self {
+impl From<RouteRefusal> for Diagnostic {
+    fn from(refusal: RouteRefusal) -> Self {
         let any = |test: fn(&Rejection) -> bool| refusal.rejected.iter().any(test);
         let forbidden = any(|r| matches!(r, Rejection::Pair(_) | Rejection::Experimental(_)));
         let code = if any(|r| matches!(r, Rejection::UnknownRequest | Rejection::UnknownSource(_))) {
@@ -297,7 +297,7 @@ impl From<Refusal> for Diagnostic {
 }
 
 /// The advice, where it is more than the code's own.
-fn advice(refusal: &Refusal, code: &Code) -> Option<String> {
+fn advice(refusal: &RouteRefusal, code: &DiagnosticCode) -> Option<String> {
     let experimental = refusal.rejected.iter().any(|rejection| matches!(rejection, Rejection::Experimental(_)));
     let absent = refusal.rejected.iter().find_map(|rejection| match rejection {
         Rejection::Absent(name) => Some(name),

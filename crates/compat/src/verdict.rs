@@ -1,6 +1,6 @@
 //! The verdict about an ordered pair of processors.
 
-use crate::matrix::{self, Answer};
+use crate::matrix::{self, MatrixVerdict};
 use crate::{Check, reasons};
 use hotswap_targets::Processor;
 
@@ -48,10 +48,10 @@ pub fn verdict(source: &Processor, target: &Processor) -> Verdict {
         return Verdict::Identical { checks: &[] };
     }
     match matrix::find(source, target).map(|row| row.answer) {
-        Some(Answer::Identical(checks)) => Verdict::Identical { checks },
-        Some(Answer::Conditional(checks)) => Verdict::Conditional { checks },
-        Some(Answer::Rewrite) => Verdict::Rewrite,
-        Some(Answer::Unsafe(why)) => {
+        Some(MatrixVerdict::Identical(checks)) => Verdict::Identical { checks },
+        Some(MatrixVerdict::Conditional(checks)) => Verdict::Conditional { checks },
+        Some(MatrixVerdict::Rewrite) => Verdict::Rewrite,
+        Some(MatrixVerdict::Unsafe(why)) => {
             Verdict::Refused { why: format!("code for {source} cannot serve {target}: {why}") }
         }
         None => Verdict::Refused { why: reasons::why(source, target) },

@@ -7,8 +7,8 @@
 //! processor is compiled without one, because different text does not concern the pair. Of a group of identical
 //! siblings one is measured: the byte oracle (`golden.rs`) covers the others.
 
-use hotswap_code_object::{CodeObject, Descriptor, Kernel};
-use hotswap_compat::{Status, Verdict, check, pairs, verdict};
+use hotswap_code_object::{CodeObject, Descriptor, KernelMetadata};
+use hotswap_compat::{PairStatus, Verdict, check, pairs, verdict};
 use hotswap_targets::{TargetId, find};
 use hotswap_userland::{Workbench, say};
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,7 +26,7 @@ fn measured() -> Vec<(&'static str, &'static str)> {
     let known = |name| find(name).unwrap();
     let conditional = |source, target| matches!(verdict(known(source), known(target)), Verdict::Conditional { .. });
     pairs()
-        .filter(|pair| pair.status == Status::Validated && conditional(pair.source, pair.target))
+        .filter(|pair| pair.status == PairStatus::Validated && conditional(pair.source, pair.target))
         // Pairs for which clang's code differs have an oracle of their own (`settings_oracle.rs`).
         .filter(|pair| pair.evidence.starts_with("code oracle"))
         .filter(|pair| groups.insert((known(pair.source).group.unwrap_or(pair.source), pair.target)))
@@ -61,7 +61,7 @@ fn compile(bench: &Workbench, clang: u32, processor: &str, files: &str) -> Made 
 
 /// The kernels' descriptors and metadata, without their file offsets.
 fn kernels(object: &CodeObject<'_>) -> BTreeMap<String, Vec<u8>> {
-    let kernel = |(kernel, descriptor): (&Kernel<'_>, &Descriptor)| {
+    let kernel = |(kernel, descriptor): (&KernelMetadata<'_>, &Descriptor)| {
         // Bytes 16 to 23 are the distance to the code.
         let mut settings = object.bytes()[descriptor.range.clone()].to_vec();
         settings[16..24].fill(0);

@@ -4,7 +4,7 @@
 //! Optimised code contains the results, and no trace of the comparison. So the results must be the same for both
 //! members, except where a row of [`DIFFERENT`] gives the reason.
 
-use hotswap_compat::{Status, Strategy, pairs};
+use hotswap_compat::{PairStatus, Strategy, pairs};
 use hotswap_targets::{PROCESSORS, find};
 use hotswap_userland::{Workbench, say};
 use std::collections::{BTreeMap, BTreeSet};
@@ -142,7 +142,7 @@ fn the_device_library_answers_the_same_for_the_members_of_a_validated_pair() {
         panic!("the library does more than compare: {what}");
     });
     assert!(asked.len() > 100, "{} functions ask", asked.len());
-    let validated = pairs().filter(|pair| (pair.status, pair.strategy) == (Status::Validated, Strategy::Relabel));
+    let validated = pairs().filter(|pair| (pair.status, pair.strategy) == (PairStatus::Validated, Strategy::Relabel));
     let (mut functions, mut processors) = (BTreeSet::new(), BTreeSet::new());
     for pair in validated {
         let [one, other] = [pair.source, pair.target].map(|name| find(name).unwrap().isa_version().unwrap());

@@ -12,9 +12,9 @@
 //! The corpus is that of the instruction set's exam. Each clang compiles every pair at one level of optimisation in
 //! rotation; with `--everything` each pair at every level, else each pair with one clang in turn.
 
-use hotswap_code_object::kernel_descriptor::{self, Field, KernelDescriptor};
-use hotswap_code_object::{CodeObject, Descriptor, Kernel};
-use hotswap_compat::{Pair, Status, check, pairs};
+use hotswap_code_object::kernel_descriptor::{self, DescriptorField, KernelDescriptor};
+use hotswap_code_object::{CodeObject, Descriptor, KernelMetadata};
+use hotswap_compat::{PairStatus, ValidatedPair, check, pairs};
 use hotswap_targets::{TargetId, find};
 use hotswap_userland::{Workbench, everything, in_turn, say};
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,7 +33,7 @@ struct Setting {
     /// From this version on clang cannot disable it.
     until: u32,
     /// Fields of descriptors that follow from it.
-    fields: &'static [&'static Field],
+    fields: &'static [&'static DescriptorField],
     /// Whether the metadata's counts of vector and of scalar registers do.
     counts: [bool; 2],
 }
@@ -73,24 +73,24 @@ const HELD: &[(&str, &str)] = &[("gfx950", "matrix.c")];
 
 /// Validated pairs that rely on this oracle, one for each pair of groups: the byte oracle (`golden.rs`) covers
 /// identical siblings.
-fn measured() -> Vec<Pair> {
+fn measured() -> Vec<ValidatedPair> {
     let mut groups = BTreeSet::new();
     let group = |name: &'static str| find(name).unwrap().group.unwrap_or(name);
     pairs()
-        .filter(|pair| pair.status == Status::Validated && pair.evidence.starts_with("settings oracle"))
+        .filter(|pair| pair.status == PairStatus::Validated && pair.evidence.starts_with("settings oracle"))
         .filter(|pair| groups.insert((group(pair.source), group(pair.target))))
         .collect()
 }
 
 /// The settings in which the two differ.
-fn differing(pair: &Pair) -> impl Iterator<Item = &'static Setting> {
+fn differing(pair: &ValidatedPair) -> impl Iterator<Item = &'static Setting> {
     let has = |setting: &Setting, name: &str| setting.processors.contains(&name);
     let (source, target) = (pair.source, pair.target);
     SETTINGS.iter().filter(move |setting| has(setting, source) != has(setting, target))
 }
 
 /// Arguments that give the target the source's settings.
-fn words(pair: &Pair, clang: u32) -> String {
+fn words(pair: &ValidatedPair, clang: u32) -> String {
     let word = |setting: &Setting| {
         let sign = if setting.processors.contains(&pair.source) { '+' } else { '-' };
         format!(" -Xclang -target-feature -Xclang {sign}{}", setting.features[usize::from(clang > 22)])
@@ -154,8 +154,8 @@ impl Compiler<'_> {
 }
 
 /// Kernels of an object: metadata and descriptor, without the fields that the link determines.
-fn kernels<'o>(object: &'o CodeObject<'_>) -> Vec<(Kernel<'o>, Vec<u8>)> {
-    let kernel = |(kernel, descriptor): (&Kernel<'o>, &Descriptor)| {
+fn kernels<'o>(object: &'o CodeObject<'_>) -> Vec<(KernelMetadata<'o>, Vec<u8>)> {
+    let kernel = |(kernel, descriptor): (&KernelMetadata<'o>, &Descriptor)| {
         let mut bytes = object.bytes()[descriptor.range.clone()].to_vec();
         bytes[16..24].fill(0);
         (kernel.clone(), bytes)
@@ -164,14 +164,15 @@ fn kernels<'o>(object: &'o CodeObject<'_>) -> Vec<(Kernel<'o>, Vec<u8>)> {
 }
 
 /// The differences of two objects of clang beyond those that the settings explain.
-fn unexplained(pair: &Pair, one: &CodeObject<'_>, other: &CodeObject<'_>) -> Vec<String> {
+fn unexplained(pair: &ValidatedPair, one: &CodeObject<'_>, other: &CodeObject<'_>) -> Vec<String> {
     let mut found = Vec::new();
     let (ones, others) = (kernels(one), kernels(other));
     if ones.len() != others.len() {
         found.push("the number of kernels".to_owned());
     }
-    let may =
-        |field: &Field| differing(pair).any(|setting| setting.fields.iter().any(|known| known.name == field.name));
+    let may = |field: &DescriptorField| {
+        differing(pair).any(|setting| setting.fields.iter().any(|known| known.name == field.name))
+    };
     let counts = |which: usize| differing(pair).any(|setting| setting.counts[which]);
     for ((kernel, bytes), (like, others)) in ones.iter().zip(&others) {
         let [a, b] = [(bytes, one), (others, other)]
@@ -196,7 +197,7 @@ fn unexplained(pair: &Pair, one: &CodeObject<'_>, other: &CodeObject<'_>) -> Vec
 
 /// The numbers of files that are equal, are set aside, and are refused because work-group IDs would move (their code is
 /// compared all the same), or the fault.
-fn judge(compiler: &mut Compiler<'_>, pair: &Pair, level: &str) -> Result<[usize; 3], String> {
+fn judge(compiler: &mut Compiler<'_>, pair: &ValidatedPair, level: &str) -> Result<[usize; 3], String> {
     let words = words(pair, compiler.clang);
     let names = [("", pair.source), (&*words, pair.target), ("", pair.target)];
     let keys = names.map(|(words, name)| compiler.compile(name, level, words));
@@ -263,8 +264,8 @@ fn nothing_but_settings_lies_between_the_members_of_a_pair() {
 #[test]
 fn every_validated_pair_names_its_oracle() {
     let known = ["byte oracle", "code oracle", "settings oracle"];
-    let of = |pair: &Pair| known.iter().find(|known| pair.evidence.starts_with(**known)).copied();
-    let validated = pairs().filter(|pair| pair.status == Status::Validated);
+    let of = |pair: &ValidatedPair| known.iter().find(|known| pair.evidence.starts_with(**known)).copied();
+    let validated = pairs().filter(|pair| pair.status == PairStatus::Validated);
     let found: BTreeSet<_> = validated.map(|pair| of(&pair).unwrap_or_else(|| panic!("{pair:?}"))).collect();
     assert_eq!(found.len(), known.len());
     for pair in measured() {

@@ -2,9 +2,10 @@
 //! `hotswap-targets`, and LLVM's features.
 
 use hotswap_compat::{
-    Answer, Check, Consequence, FEATURES, MATRIX, Row, Verdict, by_limits, differences, pair, pairs, verdict,
+    Check, Consequence, FEATURES, MATRIX, MatrixRow, MatrixVerdict, Verdict, by_limits, differences, pair, pairs,
+    verdict,
 };
-use hotswap_isa::{Entry, Feature, Isa, Target, Wave};
+use hotswap_isa::{Feature, Isa, TableEntry, Target, Wave};
 use hotswap_targets::{Capability, PROCESSORS, Processor, Support, find};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +14,7 @@ fn ordered_pairs() -> impl Iterator<Item = (&'static Processor, &'static Process
     PROCESSORS.iter().flat_map(with).filter(|(source, target)| source.name != target.name)
 }
 
-fn rows(source: &Processor, target: &Processor) -> Vec<&'static Row> {
+fn rows(source: &Processor, target: &Processor) -> Vec<&'static MatrixRow> {
     MATRIX.iter().filter(|row| row.speaks_for(source, target)).collect()
 }
 
@@ -88,7 +89,7 @@ fn the_checks_of_a_row_are_those_that_the_differences_need() {
 fn unsafe_rows_have_a_difference() {
     let mut by_choice = BTreeSet::new();
     for (source, target) in ordered_pairs() {
-        for row in rows(source, target).into_iter().filter(|row| matches!(row.answer, Answer::Unsafe(_))) {
+        for row in rows(source, target).into_iter().filter(|row| matches!(row.answer, MatrixVerdict::Unsafe(_))) {
             if differences(source, target).iter().all(|difference| difference.check.is_some()) {
                 by_choice.extend(row.sources);
             }
@@ -110,7 +111,7 @@ type Meanings = BTreeMap<(u128, u128), BTreeSet<u16>>;
 
 fn meanings(isa: Isa) -> Meanings {
     let mut meanings = Meanings::new();
-    for entry in Entry::all().filter(|entry| entry.available(isa)) {
+    for entry in TableEntry::all().filter(|entry| entry.available(isa)) {
         meanings.entry(entry.fixed()).or_default().insert(entry.row());
     }
     meanings
@@ -148,7 +149,7 @@ fn a_word_can_decode_on_both_and_mean_different_things() {
     let (one, other) = (meanings(isas("gfx904")[0]), meanings(isas("gfx900")[0]));
     let unknown: Vec<_> = one.keys().filter(|bits| !other.contains_key(bits)).collect();
     assert_eq!(unknown, [] as [&(u128, u128); 0]);
-    let name = |row: u16| Entry::all().find(|entry| entry.row() == row).unwrap().mnemonic();
+    let name = |row: u16| TableEntry::all().find(|entry| entry.row() == row).unwrap().mnemonic();
     let differ = one.iter().filter(|(bits, rows)| other[bits] != **rows);
     let names: BTreeSet<&str> = differ.flat_map(|(_, rows)| rows.iter().map(|row| name(*row))).collect();
     assert_eq!(names, BTreeSet::from(["v_fma_mix_f32", "v_fma_mixhi_f16", "v_fma_mixlo_f16"]));

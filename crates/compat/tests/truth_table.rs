@@ -1,7 +1,7 @@
 //! Verdicts and routes against the table in this file.
 
 use hotswap_compat::{
-    Allow, Available, Refusal, Rejection, Selection, Verdict, Wish, derive_target_id, route, verdict,
+    Allow, Available, Rejection, RouteRefusal, Selection, Verdict, Wish, derive_target_id, route, verdict,
 };
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::{PROCESSORS, Processor, TargetId, find};
@@ -96,7 +96,7 @@ enum Expected {
     Alias(&'static str),
     Recompiled(&'static str),
     Rewrite(&'static str),
-    Refused(&'static hotswap_report::Code, &'static str),
+    Refused(&'static hotswap_report::DiagnosticCode, &'static str),
 }
 use Expected::{Alias, Generic, Native, Recompiled, Refused, Rewrite};
 
@@ -114,7 +114,7 @@ fn pairs(text: &str) -> Vec<(&str, &str)> {
 }
 
 /// The route by a plan in the table's notation: its pairs; `best` for no plan; a leading `+` allows experimental pairs.
-fn routed(request: &str, present: &str, plan: &str) -> Result<Selection, Refusal> {
+fn routed(request: &str, present: &str, plan: &str) -> Result<Selection, RouteRefusal> {
     let experimental = plan.starts_with('+');
     let pairs = pairs(plan.trim_start_matches('+').trim_start_matches("best"));
     let wish = if plan.ends_with("best") { Wish::Best } else { Wish::Plan(&pairs) };

@@ -34,13 +34,13 @@ pub fn parse(target: &str, json: &[u8]) -> Result<TargetExport, Diagnostic> {
 
 #[derive(Deserialize)]
 struct Document {
-    data: Vec<Part>,
+    data: Vec<ExportPart>,
     #[serde(rename = "type")]
     kind: String,
 }
 
 #[derive(Deserialize)]
-struct Part {
+struct ExportPart {
     files: Vec<ExportedFile>,
     #[serde(default)]
     functions: Vec<ExportedFunction>,
@@ -50,14 +50,14 @@ struct Part {
 pub(crate) struct ExportedFile {
     pub(crate) filename: String,
     #[serde(default)]
-    pub(crate) segments: Vec<Segment>,
-    pub(crate) summary: Summary,
+    pub(crate) segments: Vec<CountSegment>,
+    pub(crate) summary: ExportSummary,
 }
 
 /// A position from which on a count holds.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(from = "(u32, u32, u64, bool, bool, bool)")]
-pub(crate) struct Segment {
+pub(crate) struct CountSegment {
     pub(crate) line: u32,
     pub(crate) count: u64,
     pub(crate) has_count: bool,
@@ -65,7 +65,7 @@ pub(crate) struct Segment {
     pub(crate) is_gap: bool,
 }
 
-impl From<(u32, u32, u64, bool, bool, bool)> for Segment {
+impl From<(u32, u32, u64, bool, bool, bool)> for CountSegment {
     fn from((line, _, count, has_count, is_region_entry, is_gap): (u32, u32, u64, bool, bool, bool)) -> Self {
         Self { line, count, has_count, is_region_entry, is_gap }
     }
@@ -73,7 +73,7 @@ impl From<(u32, u32, u64, bool, bool, bool)> for Segment {
 
 /// llvm-cov's own figures for a file.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
-pub(crate) struct Summary {
+pub(crate) struct ExportSummary {
     #[serde(default)]
     pub(crate) functions: Figure,
     #[serde(default)]
@@ -99,17 +99,19 @@ pub(crate) struct ExportedFunction {
     pub(crate) filenames: Vec<String>,
     pub(crate) regions: Vec<Region>,
     #[serde(default)]
-    pub(crate) branches: Vec<Branch>,
+    pub(crate) branches: Vec<BranchCounts>,
+    #[serde(default, rename = "mcdc_records")]
+    pub(crate) decisions: Vec<Decision>,
 }
 
 /// First and last line and column.
-pub(crate) type Extent = (u32, u32, u32, u32);
+pub(crate) type SourceExtent = (u32, u32, u32, u32);
 
 /// Part of a function with a count of its own.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(from = "(u32, u32, u32, u32, u64, usize, usize, u32)")]
 pub(crate) struct Region {
-    pub(crate) extent: Extent,
+    pub(crate) extent: SourceExtent,
     pub(crate) count: u64,
     pub(crate) file: usize,
     kind: u32,
@@ -132,16 +134,54 @@ impl From<(u32, u32, u32, u32, u64, usize, usize, u32)> for Region {
 /// A condition with the counts of both outcomes.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(from = "(u32, u32, u32, u32, u64, u64, usize, usize, u32)")]
-pub(crate) struct Branch {
-    pub(crate) extent: Extent,
+pub(crate) struct BranchCounts {
+    pub(crate) extent: SourceExtent,
     pub(crate) counts: [u64; 2],
     pub(crate) file: usize,
 }
 
-impl From<(u32, u32, u32, u32, u64, u64, usize, usize, u32)> for Branch {
+impl From<(u32, u32, u32, u32, u64, u64, usize, usize, u32)> for BranchCounts {
     fn from(all: (u32, u32, u32, u32, u64, u64, usize, usize, u32)) -> Self {
         let (first, column, last, end, taken, not_taken, file, _, _) = all;
         Self { extent: (first, column, last, end), counts: [taken, not_taken], file }
+    }
+}
+
+/// A decision of MC/DC: an expression of several conditions.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(from = "DecisionRecord")]
+pub(crate) struct Decision {
+    pub(crate) extent: SourceExtent,
+    pub(crate) file: usize,
+    /// Number of its conditions.
+    pub(crate) conditions: usize,
+    /// The test vectors that were executed.
+    pub(crate) vectors: Vec<TestVector>,
+}
+
+/// One evaluation of a decision.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+pub(crate) struct TestVector {
+    /// The values of the conditions; `None` for those that were not evaluated.
+    pub(crate) conditions: Vec<Option<bool>>,
+    pub(crate) result: bool,
+}
+
+/// Position, the numbers of both results, two file numbers, the kind, covered conditions, test vectors.
+type DecisionRecord = (u32, u32, u32, u32, u64, u64, usize, usize, u32, Vec<bool>, Vec<ExportedVector>);
+
+#[derive(Deserialize)]
+struct ExportedVector {
+    executed: bool,
+    #[serde(flatten)]
+    vector: TestVector,
+}
+
+impl From<DecisionRecord> for Decision {
+    fn from(all: DecisionRecord) -> Self {
+        let (first, column, last, end, _, _, file, _, _, covered, vectors) = all;
+        let executed = vectors.into_iter().filter(|vector| vector.executed).map(|vector| vector.vector).collect();
+        Self { extent: (first, column, last, end), file, conditions: covered.len(), vectors: executed }
     }
 }
 

@@ -1,13 +1,13 @@
 //! Lines and their counts, from segments: the rule of LLVM's `LineCoverageStats`, so that lines are those that
 //! `llvm-cov show` counts.
 
-use crate::export::Segment;
+use crate::export::CountSegment;
 use std::collections::BTreeMap;
 
 /// The lines with code, and how often each was executed.
-pub(crate) fn line_counts(segments: &[Segment]) -> BTreeMap<u32, u64> {
+pub(crate) fn line_counts(segments: &[CountSegment]) -> BTreeMap<u32, u64> {
     let mut counts = BTreeMap::new();
-    let mut wrapped: Option<Segment> = None;
+    let mut wrapped: Option<CountSegment> = None;
     let mut rest = segments;
     while let Some(first) = rest.first() {
         let line = first.line;
@@ -25,8 +25,8 @@ pub(crate) fn line_counts(segments: &[Segment]) -> BTreeMap<u32, u64> {
 }
 
 /// The count of one line; `None` where nothing is mapped to it. `wrapped` is the last segment before it.
-fn line_count(own: &[Segment], wrapped: Option<Segment>) -> Option<u64> {
-    let begins = |segment: &&Segment| !segment.is_gap && segment.has_count && segment.is_region_entry;
+fn line_count(own: &[CountSegment], wrapped: Option<CountSegment>) -> Option<u64> {
+    let begins = |segment: &&CountSegment| !segment.is_gap && segment.has_count && segment.is_region_entry;
     let skips = own.first().is_some_and(|first| !first.has_count && first.is_region_entry);
     let continues = wrapped.is_some_and(|segment| segment.has_count);
     let has_entry = own.iter().any(|segment| segment.is_region_entry && segment.has_count);
@@ -43,9 +43,9 @@ fn line_count(own: &[Segment], wrapped: Option<Segment>) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn segment(line: u32, count: u64, flags: [bool; 3]) -> Segment {
+    fn segment(line: u32, count: u64, flags: [bool; 3]) -> CountSegment {
         let [has_count, is_region_entry, is_gap] = flags;
-        Segment { line, count, has_count, is_region_entry, is_gap }
+        CountSegment { line, count, has_count, is_region_entry, is_gap }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::convention;
 use crate::inputs::{LinkInput, records};
 use hotswap_code_object::kernel_descriptor::{DYNAMIC_STACK, KernelDescriptor};
-use hotswap_code_object::{CodeObject, Descriptor, Kernel};
+use hotswap_code_object::{CodeObject, Descriptor, KernelMetadata};
 use hotswap_device_symbols::{Number, SymbolTable, analyse_with};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::Capability;
@@ -129,7 +129,7 @@ fn budget(
     object: &CodeObject<'_>,
     table: &SymbolTable,
     row: &hotswap_device_symbols::Kernel,
-    (kernel, place): (&Kernel<'_>, &Descriptor),
+    (kernel, place): (&KernelMetadata<'_>, &Descriptor),
 ) -> Option<KernelBudget> {
     let processor = object.target_id().processor;
     let descriptor = KernelDescriptor::new(object.bytes().get(place.range.clone())?, processor)?;

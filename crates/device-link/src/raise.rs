@@ -7,7 +7,7 @@ use crate::budget::{KernelBudget, LaunchNumbers, LinkReport};
 use hotswap_code_object::kernel_descriptor::{
     ACCUM_OFFSET, DYNAMIC_VGPRS_125, ENABLE_SCRATCH, KernelDescriptor, SCRATCH, SGPRS, VGPRS,
 };
-use hotswap_code_object::{CodeObject, Kernel, KernelNumber, with_kernel_numbers};
+use hotswap_code_object::{CodeObject, KernelMetadata, KernelNumber, with_kernel_numbers};
 use hotswap_program::{KernelNeeds, occupancy};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::{Capability, Processor, SgprFile};
@@ -50,7 +50,7 @@ fn refusal(budget: &KernelBudget, why: &str) -> Diagnostic {
 fn raise(
     mut descriptor: KernelDescriptor<&mut [u8]>,
     processor: &'static Processor,
-    (kernel, budget): (&Kernel<'_>, &KernelBudget),
+    (kernel, budget): (&KernelMetadata<'_>, &KernelBudget),
 ) -> Result<LaunchNumbers, Diagnostic> {
     let refuse = |why: &str| Err(refusal(budget, why));
     let needs = budget.needs;
@@ -117,7 +117,7 @@ fn scalar_blocks(file: &SgprFile, count: u64) -> u64 {
 fn work_group_fits(
     descriptor: &KernelDescriptor<&mut [u8]>,
     processor: &Processor,
-    (kernel, needs): (&Kernel<'_>, LaunchNumbers),
+    (kernel, needs): (&KernelMetadata<'_>, LaunchNumbers),
 ) -> bool {
     let number = |value: u64| u32::try_from(value).ok();
     let stated = KernelNeeds {
@@ -134,7 +134,7 @@ fn work_group_fits(
 }
 
 /// The numbers of the metadata that grow.
-fn changes<'a>(kernel: &Kernel<'a>, needs: LaunchNumbers, processor: &Processor) -> Vec<KernelNumber<'a>> {
+fn changes<'a>(kernel: &KernelMetadata<'a>, needs: LaunchNumbers, processor: &Processor) -> Vec<KernelNumber<'a>> {
     let is_unified = processor.capabilities.contains(Capability::UnifiedRegisterFile);
     let vgprs = if is_unified && needs.agprs > 0 { needs.vgprs.next_multiple_of(4) + needs.agprs } else { needs.vgprs };
     let special = if processor.limits.sgprs.shared.is_some() { SPECIAL_GFX9 } else { SPECIAL };

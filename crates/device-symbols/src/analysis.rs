@@ -1,12 +1,12 @@
 //! From the bytes of a file to the table of its functions.
 
-use crate::code::Code;
-use crate::note::code_hash;
-use crate::stated::{self, File, Record};
+use crate::code::FileCode;
+use crate::code_hash::code_hash;
+use crate::stated::{self, CompilerRecord, File};
 use crate::table::{Callee, Evidence, Form, Function, FunctionKind, Import, Kernel, Number, Resources, SymbolTable};
 use crate::totals;
-use hotswap_code_object::{CodeMap, KernelFacts, Kind, SymbolKind};
-use hotswap_program::Source;
+use hotswap_code_object::{CodeMap, KernelFacts, ObjectKind, SymbolKind};
+use hotswap_program::CodeSource;
 use hotswap_report::{Diagnostic, codes};
 use object::{LittleEndian, Object, ObjectSymbol, RelocationFlags, RelocationTarget, SymbolIndex};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -19,7 +19,7 @@ const ABS64: u32 = 3;
 /// The table of a file, and the parts of the file that were skipped because they are damaged.
 ///
 /// # Errors
-/// As [`CodeMap::read`] and [`Source::read`] have them: other files, damaged headers, and processors whose instructions
+/// As [`CodeMap::read`] and [`CodeSource::read`] have them: other files, damaged headers, and processors whose instructions
 /// are not known.
 pub fn analyse(data: &[u8]) -> Result<(SymbolTable, Vec<Diagnostic>), Diagnostic> {
     analyse_with(data, &HashMap::new())
@@ -36,7 +36,7 @@ pub fn analyse_with(
 ) -> Result<(SymbolTable, Vec<Diagnostic>), Diagnostic> {
     let mut map = CodeMap::read(data)?;
     let mut problems = std::mem::take(&mut map.problems);
-    let code = Code::new(&map, Source::read(data)?);
+    let code = FileCode::new(&map, CodeSource::read(data)?);
     let file = File::parse(data).ok();
     let mut functions = code.functions(&map, file.as_ref());
     let records = file.as_ref().map(stated::records).unwrap_or_default();
@@ -59,7 +59,7 @@ pub fn analyse_with(
     let table = SymbolTable {
         version: VERSION,
         target: target(&map),
-        form: if map.kind == Kind::Linked { Form::Linked } else { Form::Relocatable },
+        form: if map.kind == ObjectKind::Linked { Form::Linked } else { Form::Relocatable },
         code_hash: code_hash(data)?,
         closed,
         unclaimed,
@@ -81,7 +81,7 @@ fn empty(name: &str) -> Diagnostic {
 }
 
 /// Adds what the compiler recorded; its numbers are exact, and its calls include all that the code shows.
-fn apply(code: &Code<'_>, records: &BTreeMap<stated::At, Record>, functions: &mut [Function]) {
+fn apply(code: &FileCode<'_>, records: &BTreeMap<stated::At, CompilerRecord>, functions: &mut [Function]) {
     for ((section, offset), record) in records {
         let Some(number) = code.at(*section, *offset) else { continue };
         let row = &mut functions[number as usize];
@@ -179,7 +179,7 @@ fn kernels(functions: &[Function], needs: &[Resources]) -> Vec<Kernel> {
 }
 
 /// Undefined symbols that something refers to.
-fn imports(file: &File<'_>, code: &Code<'_>, functions: &[Function]) -> Vec<Import> {
+fn imports(file: &File<'_>, code: &FileCode<'_>, functions: &[Function]) -> Vec<Import> {
     let mut all: BTreeMap<String, Import> = BTreeMap::new();
     let new = |name: &str| Import { name: name.to_owned(), slots: Vec::new(), used_by: Vec::new() };
     for (number, function) in (0_u32..).zip(functions) {

@@ -4,8 +4,8 @@
 
 use crate::table::{Callee, Evidence, Function, FunctionKind, IndirectCalls, Resources};
 use crate::{frame, registers, stated};
-use hotswap_code_object::{CodeMap, CodeSection, Kind, SymbolKind};
-use hotswap_program::{BankMap, CallSite, MarkKind, Place, Program, Source};
+use hotswap_code_object::{CodeMap, CodeSection, ObjectKind, SymbolKind};
+use hotswap_program::{BankMap, CallSite, CodeSource, MarkKind, Program, ProgramByte};
 use object::{Object, ObjectSymbol, SymbolIndex};
 use rayon::prelude::*;
 use std::collections::BTreeSet;
@@ -21,20 +21,20 @@ pub(crate) struct Unit<'a> {
 }
 
 /// All sections of code of a file.
-pub(crate) struct Code<'a> {
+pub(crate) struct FileCode<'a> {
     pub(crate) units: Vec<Unit<'a>>,
     linked: bool,
 }
 
 /// The target of a call outside of its section.
-enum Target {
+enum CallTarget {
     Function(u32),
     Import(String),
     Unknown,
 }
 
-impl<'a> Code<'a> {
-    pub(crate) fn new(map: &CodeMap<'a>, sources: Vec<Source<'a>>) -> Self {
+impl<'a> FileCode<'a> {
+    pub(crate) fn new(map: &CodeMap<'a>, sources: Vec<CodeSource<'a>>) -> Self {
         let mut units: Vec<Unit<'a>> = Vec::new();
         for (source, section) in sources.into_iter().zip(&map.sections) {
             let first = units.last().map_or(0, |unit| unit.first + unit.program.functions.len() as u32);
@@ -42,7 +42,7 @@ impl<'a> Code<'a> {
             let banks = BankMap::by_convention(&program);
             units.push(Unit { program, banks, section: section.name.to_string(), first });
         }
-        Self { units, linked: map.kind == Kind::Linked }
+        Self { units, linked: map.kind == ObjectKind::Linked }
     }
 
     /// The number of the function that holds an offset of a section of a relocatable file.
@@ -103,15 +103,15 @@ impl<'a> Code<'a> {
         for call in &function.calls {
             let is_indirect = unit.program.decode(call.offset).is_some_and(|inst| unit.program.is_indirect(&inst));
             let target = self.target(unit, call, file);
-            row.indirect_calls.resolved += u32::from(is_indirect && !matches!(target, Target::Unknown));
+            row.indirect_calls.resolved += u32::from(is_indirect && !matches!(target, CallTarget::Unknown));
             match target {
-                Target::Function(function) => {
+                CallTarget::Function(function) => {
                     callees.insert(Callee { function, evidence: Evidence::Disassembly });
                 }
-                Target::Import(name) => {
+                CallTarget::Import(name) => {
                     imports.insert(name);
                 }
-                Target::Unknown => {
+                CallTarget::Unknown => {
                     unresolved.insert(unit.address(call.offset));
                 }
             }
@@ -122,30 +122,30 @@ impl<'a> Code<'a> {
         row.indirect_calls.unresolved = unresolved.into_iter().collect();
     }
 
-    fn target(&self, unit: &Unit<'a>, call: &CallSite, file: Option<&stated::File<'_>>) -> Target {
+    fn target(&self, unit: &Unit<'a>, call: &CallSite, file: Option<&stated::File<'_>>) -> CallTarget {
         use hotswap_program::Callee;
         match call.callee {
-            Callee::Function { function, .. } => Target::Function(unit.first + function),
-            Callee::Outside(place) => self.outside(place, file).unwrap_or(Target::Unknown),
-            Callee::Unknown => Target::Unknown,
+            Callee::Function { function, .. } => CallTarget::Function(unit.first + function),
+            Callee::Outside(place) => self.outside(place, file).unwrap_or(CallTarget::Unknown),
+            Callee::Unknown => CallTarget::Unknown,
         }
     }
 
     /// The target of a call that leaves its section.
-    fn outside(&self, place: Place, file: Option<&stated::File<'_>>) -> Option<Target> {
-        if place.base & Place::EXTERN != 0 {
-            let symbol = file?.symbol_by_index(SymbolIndex((place.base & (Place::EXTERN - 1)) as usize)).ok()?;
+    fn outside(&self, place: ProgramByte, file: Option<&stated::File<'_>>) -> Option<CallTarget> {
+        if place.base & ProgramByte::EXTERN != 0 {
+            let symbol = file?.symbol_by_index(SymbolIndex((place.base & (ProgramByte::EXTERN - 1)) as usize)).ok()?;
             let name = symbol.name().ok().filter(|name| !name.is_empty() && place.at == 0)?;
-            return Some(Target::Import(name.to_owned()));
+            return Some(CallTarget::Import(name.to_owned()));
         }
         let found = match (self.linked, place.base) {
-            (true, Place::CODE) => {
+            (true, ProgramByte::CODE) => {
                 self.units.iter().find_map(|unit| unit.number(unit.program.source.offset_of(place)?))
             }
-            (false, base) if base != Place::CODE => self.at(base as usize - 1, place.at),
+            (false, base) if base != ProgramByte::CODE => self.at(base as usize - 1, place.at),
             _ => None,
         };
-        found.map(Target::Function)
+        found.map(CallTarget::Function)
     }
 
     /// Marks the functions whose address is used otherwise than for a known call.
@@ -176,7 +176,7 @@ impl<'a> Code<'a> {
     pub(crate) fn users_of(&self, address: u64) -> Vec<u32> {
         let uses = |unit: &Unit<'a>| -> Vec<u32> {
             let functions = unit.program.functions.iter().enumerate();
-            let is_it = |to: Place| self.linked && to.base == Place::CODE && to.at == address;
+            let is_it = |to: ProgramByte| self.linked && to.base == ProgramByte::CODE && to.at == address;
             let users = functions.filter(|(_, function)| function.pc_values.iter().any(|value| is_it(value.to)));
             users.map(|(number, _)| unit.first + number as u32).collect()
         };
@@ -195,7 +195,7 @@ impl Unit<'_> {
     }
 
     /// The number of the function that begins at a place.
-    fn entry(&self, place: Place) -> Option<u32> {
+    fn entry(&self, place: ProgramByte) -> Option<u32> {
         let offset = self.program.source.offset_of(place)?;
         let (number, function) = self.program.function_at(offset)?;
         let is_entry = function.entries.iter().any(|entry| entry.offset == offset);

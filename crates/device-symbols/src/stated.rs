@@ -19,7 +19,7 @@ pub(crate) type At = (usize, u64);
 
 /// A compiler's record of a function.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Record {
+pub(crate) struct CompilerRecord {
     pub(crate) own: Resources,
     /// The functions that it calls.
     pub(crate) callees: Vec<At>,
@@ -41,7 +41,7 @@ mod kind {
 }
 
 /// The records of a relocatable file by function.
-pub(crate) fn records(file: &File<'_>) -> BTreeMap<At, Record> {
+pub(crate) fn records(file: &File<'_>) -> BTreeMap<At, CompilerRecord> {
     let mut records = BTreeMap::new();
     if file.elf_header().e_type(LittleEndian) == elf::ET_REL {
         let is_it = |section: &ElfSection64<'_, '_, LittleEndian>| section.name() == Ok(".amdgpu.info");
@@ -53,13 +53,13 @@ pub(crate) fn records(file: &File<'_>) -> BTreeMap<At, Record> {
 }
 
 /// The symbol that the eight bytes of a record name.
-enum Target {
+enum RecordTarget {
     Here(At),
     Outside(String),
 }
 
-fn read(file: &File<'_>, section: &ElfSection64<'_, '_, LittleEndian>, records: &mut BTreeMap<At, Record>) {
-    let targets: HashMap<u64, Target> =
+fn read(file: &File<'_>, section: &ElfSection64<'_, '_, LittleEndian>, records: &mut BTreeMap<At, CompilerRecord>) {
+    let targets: HashMap<u64, RecordTarget> =
         section.relocations().filter_map(|(at, one)| Some((at, target(file, one.target(), one.addend())?))).collect();
     let Ok(bytes) = section.data() else { return };
     let (mut at, mut current) = (0, None);
@@ -70,12 +70,12 @@ fn read(file: &File<'_>, section: &ElfSection64<'_, '_, LittleEndian>, records: 
         let target = targets.get(&(start as u64));
         if *kind == kind::FUNCTION {
             current = match target {
-                Some(Target::Here(function)) => Some(*function),
+                Some(RecordTarget::Here(function)) => Some(*function),
                 _ => None,
             };
             // A function without accumulation registers has no record of them.
             let own = Resources { agprs: Number::known(0, Evidence::CompilerRecord), ..Resources::UNKNOWN };
-            let new = || Record { own, callees: Vec::new(), outside: Vec::new(), indirect: 0 };
+            let new = || CompilerRecord { own, callees: Vec::new(), outside: Vec::new(), indirect: 0 };
             current.map(|function| records.entry(function).or_insert_with(new));
             continue;
         }
@@ -85,8 +85,8 @@ fn read(file: &File<'_>, section: &ElfSection64<'_, '_, LittleEndian>, records: 
     }
 }
 
-impl Record {
-    fn add(&mut self, kind: u8, payload: &[u8], target: Option<&Target>) {
+impl CompilerRecord {
+    fn add(&mut self, kind: u8, payload: &[u8], target: Option<&RecordTarget>) {
         let value = payload.first_chunk().map(|bytes| u64::from(u32::from_le_bytes(*bytes)));
         let number = Number { value, at_least: false, evidence: Evidence::CompilerRecord };
         match (kind, target) {
@@ -94,20 +94,20 @@ impl Record {
             (kind::VGPRS, _) => self.own.vgprs = number,
             (kind::AGPRS, _) => self.own.agprs = number,
             (kind::SCRATCH, _) => self.own.scratch = number,
-            (kind::CALL, Some(Target::Here(function))) => self.callees.push(*function),
-            (kind::CALL, Some(Target::Outside(name))) => self.outside.push(name.clone()),
+            (kind::CALL, Some(RecordTarget::Here(function))) => self.callees.push(*function),
+            (kind::CALL, Some(RecordTarget::Outside(name))) => self.outside.push(name.clone()),
             (kind::INDIRECT_CALL, _) => self.indirect += 1,
             _ => {}
         }
     }
 }
 
-fn target(file: &File<'_>, target: RelocationTarget, addend: i64) -> Option<Target> {
+fn target(file: &File<'_>, target: RelocationTarget, addend: i64) -> Option<RecordTarget> {
     let RelocationTarget::Symbol(number) = target else { return None };
     let symbol = file.symbol_by_index(number).ok()?;
     Some(match symbol.section_index() {
-        Some(section) => Target::Here((section.0, symbol.address().wrapping_add_signed(addend))),
-        None => Target::Outside(symbol.name().ok()?.to_owned()),
+        Some(section) => RecordTarget::Here((section.0, symbol.address().wrapping_add_signed(addend))),
+        None => RecordTarget::Outside(symbol.name().ok()?.to_owned()),
     })
 }
 

@@ -21,7 +21,7 @@ struct FamilyLibrary {
 }
 
 /// Links the libraries of the environment. Returns the text that `src/registry.rs` includes: their registrars.
-pub(super) fn link(out: &Path, listed: &[super::Line]) -> String {
+pub(super) fn link(out: &Path, listed: &[super::DefLine]) -> String {
     println!("cargo::rerun-if-env-changed={VARIABLE}");
     let libraries = requested();
     for (index, library) in libraries.iter().enumerate() {
@@ -50,7 +50,7 @@ fn parse(item: &Path) -> FamilyLibrary {
     }
 }
 
-fn check_name(library: &FamilyLibrary, before: &[FamilyLibrary], listed: &[super::Line]) {
+fn check_name(library: &FamilyLibrary, before: &[FamilyLibrary], listed: &[super::DefLine]) {
     let name = &library.name;
     if !super::patches_def::is_family_name(name) {
         fail(&format!("{VARIABLE}: `{name}` is no name of a family: a-z, 0-9 and _"));

@@ -1,8 +1,8 @@
 //! `libhotswap_registry.a` for the machine that HotSwap was built for, and its C source for every other target.
 
 use crate::c_source;
-use crate::manifest::Format;
-use crate::patches_def::Line;
+use crate::manifest::ManifestFormat;
+use crate::patches_def::DefLine;
 use crate::table::FAMILIES;
 
 /// The archive: one object per family, each with the registrar alone. Its objects are of
@@ -10,13 +10,13 @@ use crate::table::FAMILIES;
 pub const REGISTRY_ARCHIVE: &[u8] = include_bytes!(env!("HOTSWAP_REGISTRY_ARCHIVE"));
 
 /// The manifest format whose links [`REGISTRY_ARCHIVE`] fits: that of this build's target.
-pub const fn built_for() -> Option<Format> {
+pub const fn built_for() -> Option<ManifestFormat> {
     if cfg!(all(target_arch = "x86_64", target_os = "linux")) {
-        Some(Format::ElfX86_64)
+        Some(ManifestFormat::ElfX86_64)
     } else if cfg!(all(target_arch = "aarch64", target_os = "linux")) {
-        Some(Format::ElfAarch64)
+        Some(ManifestFormat::ElfAarch64)
     } else if cfg!(all(target_arch = "x86_64", target_os = "windows")) {
-        Some(Format::CoffX86_64)
+        Some(ManifestFormat::CoffX86_64)
     } else {
         None
     }
@@ -33,7 +33,7 @@ pub const PATCHES_DEF: &str = include_str!("../patches.def");
 /// `llvm-lib`); a file needs no header but this one and the compiler's own `stdint.h`.
 pub fn c_sources() -> Vec<(String, String)> {
     let sources = FAMILIES.iter().map(|family| {
-        let line = Line {
+        let line = DefLine {
             name: family.name.to_owned(),
             scope: family.scope,
             order: family.order,
@@ -63,7 +63,7 @@ mod tests {
             let names: Vec<_> = globals.iter().map(|symbol| symbol.name().unwrap()).collect();
             assert_eq!(names, [format!("hotswap_register_{}_patch", family.name)]);
             assert!(!globals[0].is_undefined());
-            assert_eq!(Some(object.architecture()), built_for().map(Format::architecture));
+            assert_eq!(Some(object.architecture()), built_for().map(ManifestFormat::architecture));
         }
     }
 

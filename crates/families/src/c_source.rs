@@ -2,7 +2,7 @@
 //!
 //! Invariant: the text depends on the family's line alone, and compiles with only `hotswap_registry.h`, for any target.
 
-use crate::patches_def::{Line, registrar_symbol};
+use crate::patches_def::{DefLine, registrar_symbol};
 
 /// Name of the file that [`registrar`] belongs in.
 pub fn file_name(family: &str) -> String {
@@ -10,8 +10,8 @@ pub fn file_name(family: &str) -> String {
 }
 
 /// The whole C source of one registrar.
-pub fn registrar(line: &Line) -> String {
-    let Line { name, scope, order, summary } = line;
+pub fn registrar(line: &DefLine) -> String {
+    let DefLine { name, scope, order, summary } = line;
     let symbol = registrar_symbol(name);
     let scope = scope.name();
     format!(

@@ -20,4 +20,4 @@ mod third_party;
 
 pub use registry::{Registry, Rewriter};
 pub use selection::{ALIAS_FAMILIES, ASKED_FOR, REWRITTEN, families_of};
-pub use table::{FAMILIES, Family, Scope, find};
+pub use table::{FAMILIES, FamilyScope, PatchFamily, find};

@@ -1,12 +1,12 @@
 //! The manifest: the object file that every host link with a plan gets.
 //!
 //! It has two sections.
-//! - The registrar table ([`Format::table_section`]): one pointer to the registrar of each family that the plan names.
+//! - The registrar table ([`ManifestFormat::table_section`]): one pointer to the registrar of each family that the plan names.
 //!   The references are strong, so a missing registrar fails the link. On ELF three things make that hold everywhere:
 //!   the section is retained (`SHF_GNU_RETAIN`), which bfd and gold only honour in a file of `ELFOSABI_GNU`; and the
 //!   references are hidden, so that `-shared` does not leave them for the loader. On COFF, `/INCLUDE` directives
 //!   replace the table where a linker removes it.
-//! - The record ([`Format::record_section`]): one line of JSON, kept like the table. Linkers join
+//! - The record ([`ManifestFormat::record_section`]): one line of JSON, kept like the table. Linkers join
 //!   the sections of several manifests (static libraries with plans of their own), so a program's
 //!   section holds one or more lines.
 //!
@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 
 /// The object-file format of a manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum ManifestFormat {
     /// ELF64 for x86-64.
     ElfX86_64,
     /// ELF64 for little-endian AArch64.
@@ -41,7 +41,7 @@ pub enum Format {
 
 /// The contents of the record section for one plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Manifest {
+pub struct PlanManifest {
     /// Version of this format; 1.
     pub schema: u32,
     /// Version of HotSwap.
@@ -58,7 +58,7 @@ pub struct Manifest {
 
 const POINTER: u64 = 8;
 
-impl Format {
+impl ManifestFormat {
     /// The format for a target triple of clang, or `None` if HotSwap writes no manifest for it.
     pub fn for_triple(triple: &str) -> Option<Self> {
         let (arch, rest) = triple.split_once('-')?;
@@ -101,14 +101,20 @@ impl Format {
 }
 
 /// Names of record sections in programs of any format.
-pub const RECORD_SECTIONS: &[&str] = &[Format::ElfX86_64.record_section(), Format::CoffX86_64.record_section()];
+pub const RECORD_SECTIONS: &[&str] =
+    &[ManifestFormat::ElfX86_64.record_section(), ManifestFormat::CoffX86_64.record_section()];
 
 /// The object file for a link with that plan. A name without a registrar is no error here: the link reports it.
 ///
 /// # Errors
 /// [`codes::UNKNOWN_FAMILY`] for a name that cannot be part of a symbol; [`codes::INTERNAL`] if
 /// the object cannot be written.
-pub fn object(format: Format, plan_hash: &str, plan_text: &str, families: &[&str]) -> Result<Vec<u8>, Diagnostic> {
+pub fn object(
+    format: ManifestFormat,
+    plan_hash: &str,
+    plan_text: &str,
+    families: &[&str],
+) -> Result<Vec<u8>, Diagnostic> {
     if let Some(name) = families.iter().find(|name| !is_family_name(name)) {
         return Err(Diagnostic::error(codes::UNKNOWN_FAMILY, format!("`{name}`")));
     }
@@ -124,7 +130,7 @@ pub fn object(format: Format, plan_hash: &str, plan_text: &str, families: &[&str
 /// # Errors
 /// [`codes::MALFORMED`] with the offset of the line; [`codes::UNKNOWN_FORMAT`] for a schema of a
 /// later HotSwap.
-pub fn read(section: &[u8]) -> Result<Vec<Manifest>, Diagnostic> {
+pub fn read(section: &[u8]) -> Result<Vec<PlanManifest>, Diagnostic> {
     let mut manifests = Vec::new();
     let mut offset = 0;
     for line in section.split_inclusive(|byte| *byte == b'\n') {
@@ -140,7 +146,7 @@ pub fn read(section: &[u8]) -> Result<Vec<Manifest>, Diagnostic> {
     Ok(manifests)
 }
 
-fn read_line(text: &[u8]) -> Result<Manifest, Diagnostic> {
+fn read_line(text: &[u8]) -> Result<PlanManifest, Diagnostic> {
     let damaged = |error: serde_json::Error| Diagnostic::error(codes::MALFORMED, format!("manifest record: {error}"));
     let value: serde_json::Value = serde_json::from_slice(text).map_err(damaged)?;
     match value.get("schema").and_then(serde_json::Value::as_u64) {
@@ -157,7 +163,7 @@ fn internal(error: &object::write::Error) -> Diagnostic {
 }
 
 fn record_line(plan_hash: &str, plan_text: &str, families: &[&str]) -> String {
-    let manifest = Manifest {
+    let manifest = PlanManifest {
         schema: 1,
         hotswap: hotswap_plan::VERSION.to_owned(),
         identity: hotswap_plan::IDENTITY.to_owned(),
@@ -168,7 +174,7 @@ fn record_line(plan_hash: &str, plan_text: &str, families: &[&str]) -> String {
     serde_json::to_string(&manifest).expect("a manifest has only strings and numbers") + "\n"
 }
 
-fn new_object(format: Format) -> Object<'static> {
+fn new_object(format: ManifestFormat) -> Object<'static> {
     let binary = if format.is_coff() { BinaryFormat::Coff } else { BinaryFormat::Elf };
     let mut object = Object::new(binary, format.architecture(), Endianness::Little);
     if !format.is_coff() {
@@ -177,22 +183,22 @@ fn new_object(format: Format) -> Object<'static> {
     }
     // Feature bits: no code here breaks them. A program has the mark only if all its objects do.
     match format {
-        Format::ElfX86_64 => object.add_elf_gnu_property_u32(
+        ManifestFormat::ElfX86_64 => object.add_elf_gnu_property_u32(
             elf::GNU_PROPERTY_X86_FEATURE_1_AND,
             elf::GNU_PROPERTY_X86_FEATURE_1_IBT | elf::GNU_PROPERTY_X86_FEATURE_1_SHSTK,
         ),
-        Format::ElfAarch64 => object.add_elf_gnu_property_u32(
+        ManifestFormat::ElfAarch64 => object.add_elf_gnu_property_u32(
             elf::GNU_PROPERTY_AARCH64_FEATURE_1_AND,
             elf::GNU_PROPERTY_AARCH64_FEATURE_1_BTI | elf::GNU_PROPERTY_AARCH64_FEATURE_1_PAC,
         ),
-        Format::CoffX86_64 => {}
+        ManifestFormat::CoffX86_64 => {}
     }
     object
 }
 
 /// Adds a section that linkers keep; ELF garbage collection respects the flag, COFF linkers only
 /// collect COMDAT sections.
-fn add_kept(object: &mut Object<'_>, format: Format, name: &str, writable: bool) -> SectionId {
+fn add_kept(object: &mut Object<'_>, format: ManifestFormat, name: &str, writable: bool) -> SectionId {
     let id = object.add_section(Vec::new(), name.as_bytes().to_vec(), SectionKind::Data);
     object.section_mut(id).flags = if format.is_coff() {
         let write = if writable { pe::IMAGE_SCN_MEM_WRITE } else { 0 };
@@ -205,13 +211,13 @@ fn add_kept(object: &mut Object<'_>, format: Format, name: &str, writable: bool)
     id
 }
 
-fn add_record(object: &mut Object<'_>, format: Format, record: &[u8]) {
+fn add_record(object: &mut Object<'_>, format: ManifestFormat, record: &[u8]) {
     let section = add_kept(object, format, format.record_section(), false);
     // Alignment 1: joined records have no gaps.
     object.append_section_data(section, record, 1);
 }
 
-fn add_table(object: &mut Object<'_>, format: Format, families: &[&str]) -> Result<(), Diagnostic> {
+fn add_table(object: &mut Object<'_>, format: ManifestFormat, families: &[&str]) -> Result<(), Diagnostic> {
     if families.is_empty() {
         return Ok(());
     }
@@ -255,7 +261,7 @@ fn table_symbol(section: SectionId, size: u64) -> Symbol {
     }
 }
 
-fn registrar(format: Format, family: &str) -> Symbol {
+fn registrar(format: ManifestFormat, family: &str) -> Symbol {
     let flags = if format.is_coff() {
         SymbolFlags::None
     } else {
@@ -279,9 +285,10 @@ mod tests {
     use object::read::elf::FileHeader;
     use object::{Object as _, ObjectSection as _, ObjectSymbol as _, RelocationTarget};
 
-    const FORMATS: [Format; 3] = [Format::ElfX86_64, Format::ElfAarch64, Format::CoffX86_64];
+    const FORMATS: [ManifestFormat; 3] =
+        [ManifestFormat::ElfX86_64, ManifestFormat::ElfAarch64, ManifestFormat::CoffX86_64];
 
-    fn sample(format: Format) -> Vec<u8> {
+    fn sample(format: ManifestFormat) -> Vec<u8> {
         super::object(format, "0123456789abcdef", "hotswap-plan 1\npolicy error\n", &["machine_flags", "target_note"])
             .unwrap()
     }
@@ -314,7 +321,7 @@ mod tests {
 
     #[test]
     fn elf_sections_are_retained_in_a_file_of_the_gnu_abi_and_references_are_hidden() {
-        for format in [Format::ElfX86_64, Format::ElfAarch64] {
+        for format in [ManifestFormat::ElfX86_64, ManifestFormat::ElfAarch64] {
             let bytes = sample(format);
             let header = elf::FileHeader64::<Endianness>::parse(&*bytes).unwrap();
             assert_eq!(header.e_ident.os_abi, elf::ELFOSABI_GNU);
@@ -334,7 +341,7 @@ mod tests {
     #[test]
     fn coff_has_include_directives() {
         assert_eq!(
-            section(&sample(Format::CoffX86_64), ".drectve"),
+            section(&sample(ManifestFormat::CoffX86_64), ".drectve"),
             b" /INCLUDE:hotswap_register_machine_flags_patch /INCLUDE:hotswap_register_target_note_patch"
         );
     }
@@ -356,7 +363,7 @@ mod tests {
 
     #[test]
     fn damaged_or_later_records_are_told() {
-        let line = section(&sample(Format::ElfX86_64), "hotswap_manifest_record");
+        let line = section(&sample(ManifestFormat::ElfX86_64), "hotswap_manifest_record");
         let error = read(&[&line[..], b"{\"schema\":1"].concat()).unwrap_err();
         assert_eq!((error.code, error.place.offset), (codes::MALFORMED, Some(line.len() as u64)));
         assert_eq!(read(b"{\"schema\":2}\n").unwrap_err().code, codes::UNKNOWN_FORMAT);
@@ -366,9 +373,9 @@ mod tests {
 
     #[test]
     fn names_that_are_no_symbols_are_refused_and_no_family_gives_no_table() {
-        let error = super::object(Format::ElfX86_64, "0", "", &["a b"]).unwrap_err();
+        let error = super::object(ManifestFormat::ElfX86_64, "0", "", &["a b"]).unwrap_err();
         assert_eq!(error.code, codes::UNKNOWN_FAMILY);
-        let bytes = super::object(Format::ElfX86_64, "0", "", &[]).unwrap();
+        let bytes = super::object(ManifestFormat::ElfX86_64, "0", "", &[]).unwrap();
         let file = object::File::parse(&*bytes).unwrap();
         assert!(file.section_by_name("hotswap_regtab").is_none());
         assert!(file.section_by_name("hotswap_manifest_record").is_some());
@@ -377,14 +384,14 @@ mod tests {
     #[test]
     fn triples_of_clang_choose_the_format() {
         for (triple, format) in [
-            ("x86_64-pc-linux-gnu", Some(Format::ElfX86_64)),
-            ("aarch64-unknown-linux-gnu", Some(Format::ElfAarch64)),
-            ("x86_64-pc-windows-msvc", Some(Format::CoffX86_64)),
+            ("x86_64-pc-linux-gnu", Some(ManifestFormat::ElfX86_64)),
+            ("aarch64-unknown-linux-gnu", Some(ManifestFormat::ElfAarch64)),
+            ("x86_64-pc-windows-msvc", Some(ManifestFormat::CoffX86_64)),
             ("aarch64-pc-windows-msvc", None),
             ("riscv64-linux-gnu", None),
             ("", None),
         ] {
-            assert_eq!(Format::for_triple(triple), format, "{triple}");
+            assert_eq!(ManifestFormat::for_triple(triple), format, "{triple}");
         }
     }
 }

@@ -7,7 +7,7 @@ use std::fmt;
 
 /// The unit of work of a family. Scopes run in the order of the declaration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Scope {
+pub enum FamilyScope {
     /// One instruction.
     Instruction,
     /// The control flow of a function.
@@ -16,7 +16,7 @@ pub enum Scope {
     CodeObject,
 }
 
-impl Scope {
+impl FamilyScope {
     const ALL: &'static [Self] = &[Self::Instruction, Self::Function, Self::CodeObject];
 
     /// The name in `patches.def`.
@@ -31,11 +31,11 @@ impl Scope {
 
 /// One line of `patches.def`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
+pub struct DefLine {
     /// Name of the family.
     pub name: String,
     /// Its unit of work.
-    pub scope: Scope,
+    pub scope: FamilyScope,
     /// Position among the families of its scope.
     pub order: u32,
     /// A short description of its changes.
@@ -44,14 +44,14 @@ pub struct Line {
 
 /// Why the file cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub struct DefFault {
     /// Number of the line, from 1.
     pub line: usize,
     /// A description of the error.
     pub what: String,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for DefFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "patches.def:{}: {}", self.line, self.what)
     }
@@ -72,13 +72,13 @@ pub fn registrar_symbol(name: &str) -> String {
 ///
 /// # Errors
 /// The first line that is malformed, repeated or out of order.
-pub fn parse(text: &str) -> Result<Vec<Line>, Fault> {
-    let mut lines: Vec<Line> = Vec::new();
+pub fn parse(text: &str) -> Result<Vec<DefLine>, DefFault> {
+    let mut lines: Vec<DefLine> = Vec::new();
     for (number, text) in text.lines().enumerate().map(|(index, line)| (index + 1, line.trim())) {
         if text.is_empty() || text.starts_with("//") {
             continue;
         }
-        let fault = |what: String| Fault { line: number, what };
+        let fault = |what: String| DefFault { line: number, what };
         let line = parse_line(text).map_err(fault)?;
         check(&lines, &line).map_err(fault)?;
         lines.push(line);
@@ -86,7 +86,7 @@ pub fn parse(text: &str) -> Result<Vec<Line>, Fault> {
     Ok(lines)
 }
 
-fn parse_line(text: &str) -> Result<Line, String> {
+fn parse_line(text: &str) -> Result<DefLine, String> {
     let inner = text.strip_prefix("HOTSWAP_PATCH(").and_then(|rest| rest.strip_suffix(')'));
     let inner = inner.ok_or("it is not HOTSWAP_PATCH(name, scope, order, \"what it changes\")")?;
     let fields: Vec<&str> = inner.splitn(4, ',').map(str::trim).collect();
@@ -96,12 +96,12 @@ fn parse_line(text: &str) -> Result<Line, String> {
     if !is_family_name(name) {
         return Err(format!("`{name}` is no name of a family (a-z, 0-9, _; a letter first)"));
     }
-    let known = || Scope::ALL.iter().map(|scope| scope.name()).collect::<Vec<_>>().join(", ");
-    let scope = Scope::ALL.iter().copied().find(|known| known.name() == scope);
+    let known = || FamilyScope::ALL.iter().map(|scope| scope.name()).collect::<Vec<_>>().join(", ");
+    let scope = FamilyScope::ALL.iter().copied().find(|known| known.name() == scope);
     let scope = scope.ok_or_else(|| format!("`{name}` has no known scope (known: {})", known()))?;
     let order = order.parse().ok().filter(|order| *order > 0);
     let order = order.ok_or_else(|| format!("the order of `{name}` is no number from 1"))?;
-    Ok(Line { name: name.to_owned(), scope, order, summary: quoted(name, summary)? })
+    Ok(DefLine { name: name.to_owned(), scope, order, summary: quoted(name, summary)? })
 }
 
 fn quoted(name: &str, text: &str) -> Result<String, String> {
@@ -110,7 +110,7 @@ fn quoted(name: &str, text: &str) -> Result<String, String> {
     plain.map(str::to_owned).ok_or_else(|| format!("`{name}` has no plain quoted ASCII text that says what it changes"))
 }
 
-fn check(before: &[Line], line: &Line) -> Result<(), String> {
+fn check(before: &[DefLine], line: &DefLine) -> Result<(), String> {
     if let Some(last) = before.last() {
         if last.name == line.name {
             return Err(format!("`{}` is listed twice", line.name));

@@ -1,6 +1,6 @@
 //! The registry: one slot for each family, filled by the family's registrar.
 //!
-//! Slots run in one order: by scope in the order of [`Scope`](crate::Scope)'s declaration, within a scope by the number
+//! Slots run in one order: by scope in the order of [`FamilyScope`](crate::Scope)'s declaration, within a scope by the number
 //! in `patches.def`. An empty slot does nothing. The registry is installed once per process, by the first thread that
 //! needs it.
 //!
@@ -13,12 +13,15 @@
 //!
 //! Not here: families loaded at run time; choosing families (the plan does).
 
-use crate::code::{Answer, Flow, FunctionFamily, Insertion, InstructionFamily, Refusal, Site, Surroundings, Suspects};
+use crate::code::{
+    CodeSite, FunctionFamily, FunctionFlow, Insertion, InstructionFamily, SiteAnswer, SiteRefusal, Surroundings,
+    Suspects,
+};
 use crate::selection::ASKED_FOR;
-use crate::table::{FAMILIES, Family, Scope, Slot};
+use crate::table::{FAMILIES, FamilyScope, FamilySlot, PatchFamily};
 use crate::third_party::{self, ThirdParty};
-use hotswap_code_object::{CodeObject, Edit, Patch};
-use hotswap_isa::{Entry, Inst, Piece};
+use hotswap_code_object::{BytePatch, CodeObject, Edit};
+use hotswap_isa::{Inst, Piece, TableEntry};
 use hotswap_report::{Diagnostic, FamilyCount, codes};
 use hotswap_targets::TargetId;
 use std::sync::OnceLock;
@@ -36,11 +39,11 @@ pub(crate) enum Apply {
 }
 
 impl Apply {
-    fn scope(self) -> Scope {
+    fn scope(self) -> FamilyScope {
         match self {
-            Self::Instruction(_) => Scope::Instruction,
-            Self::Function(_) => Scope::Function,
-            Self::CodeObject(_) => Scope::CodeObject,
+            Self::Instruction(_) => FamilyScope::Instruction,
+            Self::Function(_) => FamilyScope::Function,
+            Self::CodeObject(_) => FamilyScope::CodeObject,
         }
     }
 }
@@ -50,7 +53,7 @@ impl Apply {
 pub struct Registry {
     slots: Vec<Option<Apply>>,
     /// The bindings of the registrars, in the order of the calls.
-    bound: Vec<(Slot, Scope)>,
+    bound: Vec<(FamilySlot, FamilyScope)>,
     /// Third-party families, in the order in which the tool lists them.
     others: Vec<ThirdParty>,
     /// The first registrar that did not bind exactly its own slot, once: a defect of HotSwap or of such a family.
@@ -108,7 +111,7 @@ impl Registry {
     }
 
     /// The third-party families, in the order in which they run.
-    pub fn third_party_families(&self) -> impl Iterator<Item = &'static Family> + '_ {
+    pub fn third_party_families(&self) -> impl Iterator<Item = &'static PatchFamily> + '_ {
         self.others.iter().map(|other| other.family)
     }
 
@@ -126,14 +129,14 @@ impl Registry {
         for (index, registrar) in registrars.iter().enumerate() {
             let before = registry.bound.len();
             registrar(&mut registry);
-            let fault = fault_of(Slot(index), &registry.bound[before..]);
+            let fault = fault_of(FamilySlot(index), &registry.bound[before..]);
             registry.fault = registry.fault.take().or(fault);
         }
         registry
     }
 
     /// Fills a slot; called by the family's registrar.
-    pub(crate) fn bind(&mut self, slot: Slot, apply: Apply) {
+    pub(crate) fn bind(&mut self, slot: FamilySlot, apply: Apply) {
         self.slots[slot.0].get_or_insert(apply);
         self.bound.push((slot, apply.scope()));
     }
@@ -152,7 +155,11 @@ impl Registry {
     ///
     /// # Errors
     /// As [`Registry::apply`].
-    pub fn patch(&self, source: &CodeObject<'_>, target: &TargetId) -> Result<(Patch, Vec<FamilyCount>), Diagnostic> {
+    pub fn patch(
+        &self,
+        source: &CodeObject<'_>,
+        target: &TargetId,
+    ) -> Result<(BytePatch, Vec<FamilyCount>), Diagnostic> {
         self.sound()?;
         let mut edit = Edit::new(source);
         let mut counts = Vec::new();
@@ -189,7 +196,7 @@ impl Registry {
             }
         }
         let families = &rewriter.instruction;
-        let concerned = |entry: Entry| {
+        let concerned = |entry: TableEntry| {
             let bit =
                 |(index, (_, family)): (usize, &(_, InstructionFamily))| u32::from((family.concerns)(entry)) << index;
             families.iter().enumerate().map(bit).sum::<u32>()
@@ -197,13 +204,14 @@ impl Registry {
         // Third-party families get every instruction that is left.
         let others = if self.others.is_empty() { 0 } else { OTHERS };
         let flows = &rewriter.function;
-        rewriter.flows = Entry::all().map(|entry| flows.iter().any(|(_, family)| (family.entries)(entry))).collect();
-        rewriter.concerned = Entry::all().map(|entry| concerned(entry) | others).collect();
+        rewriter.flows =
+            TableEntry::all().map(|entry| flows.iter().any(|(_, family)| (family.entries)(entry))).collect();
+        rewriter.concerned = TableEntry::all().map(|entry| concerned(entry) | others).collect();
         rewriter.whole = others;
         for (index, (_, family)) in rewriter.instruction.iter().enumerate() {
             rewriter.whole |= u32::from(matches!(family.suspects, Suspects::All)) << index;
         }
-        rewriter.numbers = Entry::all().map(|entry| rewriter.numbers_of(entry)).collect();
+        rewriter.numbers = TableEntry::all().map(|entry| rewriter.numbers_of(entry)).collect();
         Ok(rewriter)
     }
 
@@ -219,7 +227,7 @@ impl Registry {
     }
 
     /// The filled slots in the order in which they run.
-    fn in_order(&self) -> Vec<(&'static Family, Apply)> {
+    fn in_order(&self) -> Vec<(&'static PatchFamily, Apply)> {
         let filled = FAMILIES.iter().zip(&self.slots).filter_map(|(family, slot)| Some((family, (*slot)?)));
         let mut filled: Vec<_> = filled.collect();
         filled.sort_by_key(|(family, _)| (family.scope, family.order));
@@ -230,8 +238,8 @@ impl Registry {
 /// The families that change code, in the order in which they run.
 #[derive(Debug, Clone)]
 pub struct Rewriter {
-    instruction: Vec<(&'static Family, InstructionFamily)>,
-    function: Vec<(&'static Family, FunctionFamily)>,
+    instruction: Vec<(&'static PatchFamily, InstructionFamily)>,
+    function: Vec<(&'static PatchFamily, FunctionFamily)>,
     others: Vec<ThirdParty>,
     /// For each encoding a bit for each family of `instruction` that it concerns.
     concerned: Vec<u32>,
@@ -251,7 +259,7 @@ const OTHERS: u32 = 1 << 31;
 impl Rewriter {
     /// Whether some family needs instructions of that encoding.
     #[inline]
-    pub fn concerns(&self, entry: Entry) -> bool {
+    pub fn concerns(&self, entry: TableEntry) -> bool {
         self.concerned.get(usize::from(entry.id())).is_some_and(|families| *families != 0)
     }
 
@@ -269,7 +277,7 @@ impl Rewriter {
         held.fold(concerned & self.whole, |all, (bit, ..)| all | bit)
     }
 
-    fn numbers_of(&self, entry: Entry) -> Vec<(u32, &'static [Piece], u64)> {
+    fn numbers_of(&self, entry: TableEntry) -> Vec<(u32, &'static [Piece], u64)> {
         let concerned = self.concerned.get(usize::from(entry.id())).copied().unwrap_or(0);
         let mut numbers = Vec::new();
         for (index, (_, family)) in self.instruction.iter().enumerate().filter(|(index, _)| concerned >> index & 1 != 0)
@@ -282,7 +290,7 @@ impl Rewriter {
 
     /// The instructions of that encoding that no family needs: `None` if some family needs all, otherwise fields with
     /// the numbers that such an instruction must not hold.
-    pub fn passes(&self, entry: Entry) -> Option<Vec<(&'static [Piece], u64)>> {
+    pub fn passes(&self, entry: TableEntry) -> Option<Vec<(&'static [Piece], u64)>> {
         let number = usize::from(entry.id());
         let (concerned, flows) = (self.concerned.get(number)?, self.flows.get(number)?);
         if concerned & OTHERS != 0 || *flows {
@@ -304,7 +312,7 @@ impl Rewriter {
 
     /// The family that an instruction of that encoding concerns although the compiler emits it for the target as well,
     /// because source code names it explicitly ([`crate::ASKED_FOR`]).
-    pub fn asked_for(&self, entry: Entry) -> Option<&'static Family> {
+    pub fn asked_for(&self, entry: TableEntry) -> Option<&'static PatchFamily> {
         let asked = self.instruction.iter().filter(|(family, _)| ASKED_FOR.contains(&family.name));
         asked.filter(|(_, apply)| (apply.concerns)(entry)).map(|(family, _)| *family).next()
     }
@@ -315,9 +323,9 @@ impl Rewriter {
     /// The refusal, with the family.
     pub fn rewrite(
         &self,
-        site: &Site<'_>,
+        site: &CodeSite<'_>,
         around: &dyn Surroundings,
-    ) -> Result<Option<(&'static Family, Answer)>, (&'static Family, Refusal)> {
+    ) -> Result<Option<(&'static PatchFamily, SiteAnswer)>, (&'static PatchFamily, SiteRefusal)> {
         let concerned = self.concerned.get(usize::from(site.inst.entry().id())).copied().unwrap_or(0);
         let held = self.held(concerned, site.inst);
         for (index, (family, apply)) in self.instruction.iter().enumerate() {
@@ -325,14 +333,14 @@ impl Rewriter {
                 continue;
             }
             match (apply.rewrite)(site, around) {
-                Ok(Answer::NotMine) => {}
+                Ok(SiteAnswer::NotMine) => {}
                 Ok(answer) => return Ok(Some((family, answer))),
                 Err(refusal) => return Err((family, refusal)),
             }
         }
         for other in &self.others {
             match other.rewrite(site, around) {
-                Ok(Answer::NotMine) => {}
+                Ok(SiteAnswer::NotMine) => {}
                 Ok(answer) => return Ok(Some((other.family, answer))),
                 Err(refusal) => return Err((other.family, refusal)),
             }
@@ -341,14 +349,14 @@ impl Rewriter {
     }
 
     /// Whether a family of scope `Function` may insert code into a function with that instruction.
-    pub fn concerns_family(&self, family: &Family, inst: &Inst) -> bool {
+    pub fn concerns_family(&self, family: &PatchFamily, inst: &Inst) -> bool {
         // Most encodings concern none of them, and comparing names takes longer.
         let may = self.flows.get(usize::from(inst.entry().id())).copied().unwrap_or(true);
         may && self.function.iter().any(|(known, apply)| known.name == family.name && (apply.concerns)(inst))
     }
 
     /// The families of scope `Function` in order. The insertions of one belong in the code before the next one runs.
-    pub fn functions(&self) -> impl Iterator<Item = &'static Family> + '_ {
+    pub fn functions(&self) -> impl Iterator<Item = &'static PatchFamily> + '_ {
         self.function.iter().map(|(family, _)| *family)
     }
 
@@ -356,7 +364,7 @@ impl Rewriter {
     ///
     /// # Errors
     /// The refusal.
-    pub fn insertions(&self, family: &Family, flow: &Flow<'_>) -> Result<Vec<Insertion>, Refusal> {
+    pub fn insertions(&self, family: &PatchFamily, flow: &FunctionFlow<'_>) -> Result<Vec<Insertion>, SiteRefusal> {
         match self.function.iter().find(|(known, _)| known.name == family.name) {
             Some((_, apply)) => (apply.insertions)(flow),
             None => Ok(Vec::new()),
@@ -365,8 +373,8 @@ impl Rewriter {
 }
 
 /// The fault in the slots that one registrar bound.
-fn fault_of(own: Slot, bound: &[(Slot, Scope)]) -> Option<String> {
-    let name = |slot: Slot| FAMILIES[slot.0].name;
+fn fault_of(own: FamilySlot, bound: &[(FamilySlot, FamilyScope)]) -> Option<String> {
+    let name = |slot: FamilySlot| FAMILIES[slot.0].name;
     let registrar = name(own);
     match bound {
         [] => Some(format!("the registrar of `{registrar}` binds nothing")),
@@ -405,7 +413,7 @@ mod tests {
     }
 
     /// The fault if the registrar of `slot` is `registrar` and all others are correct.
-    fn fault(slot: Slot, registrar: Registrar) -> Option<String> {
+    fn fault(slot: FamilySlot, registrar: Registrar) -> Option<String> {
         let mut all = registrars::REGISTRARS.to_vec();
         all[slot.0] = registrar;
         Registry::install(&all).fault
@@ -446,7 +454,7 @@ mod tests {
         for (index, registrar) in registrars::REGISTRARS.iter().enumerate() {
             let mut alone = Registry::install(&[]);
             registrar(&mut alone);
-            assert_eq!(fault_of(Slot(index), &alone.bound), None);
+            assert_eq!(fault_of(FamilySlot(index), &alone.bound), None);
             let filled: Vec<_> = (0..FAMILIES.len()).filter(|slot| alone.slots[*slot].is_some()).collect();
             assert_eq!(filled, [index], "{}", FAMILIES[index].name);
         }

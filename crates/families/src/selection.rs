@@ -1,6 +1,6 @@
 //! The families that a plan needs.
 
-use crate::table::{FAMILIES, Scope, find};
+use crate::table::{FAMILIES, FamilyScope, find};
 use hotswap_plan::Plan;
 use hotswap_report::{Diagnostic, codes};
 
@@ -26,11 +26,12 @@ pub fn families_of(plan: &Plan) -> Result<Vec<&'static str>, Diagnostic> {
         names.extend_from_slice(ALIAS_FAMILIES);
     }
     if changes_code {
-        names.extend(FAMILIES.iter().filter(|family| family.scope != Scope::CodeObject).map(|family| family.name));
+        names
+            .extend(FAMILIES.iter().filter(|family| family.scope != FamilyScope::CodeObject).map(|family| family.name));
     }
     for patch in &plan.patches {
         let family = find(patch).ok_or_else(|| unknown(patch))?;
-        if family.scope != Scope::CodeObject && !changes_code {
+        if family.scope != FamilyScope::CodeObject && !changes_code {
             return Err(idle(patch));
         }
         names.push(family.name);

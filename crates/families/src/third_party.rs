@@ -3,11 +3,11 @@
 //! Invariants: the code that a family emits is decoded for the target before it counts. A family that breaks the rules
 //! of `hotswap_registry.h` is a refusal that names it, never a guess. Structures passed to it live as long as the call.
 
-use crate::code::{Answer, Refusal, Replacement, Scheduling, Sequence, Site, Surroundings};
+use crate::code::{CodeSite, Replacement, Scheduling, Sequence, SiteAnswer, SiteRefusal, Surroundings};
 use crate::patches_def::is_family_name;
-use crate::table::{Family, Scope, find};
+use crate::table::{FamilyScope, PatchFamily, find};
 use hotswap_family_abi as abi;
-use hotswap_isa::effects::Flow;
+use hotswap_isa::effects::ControlFlow;
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::regset::RegSet;
 use hotswap_isa::{Inst, Isa};
@@ -20,7 +20,7 @@ const TELL_ITS_AUTHOR: &str = "tell the author of the family";
 /// A family that a third-party registrar has bound.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ThirdParty {
-    pub(crate) family: &'static Family,
+    pub(crate) family: &'static PatchFamily,
     rewriter: &'static abi::Rewriter,
 }
 
@@ -63,7 +63,8 @@ pub(crate) fn register(registrar: &abi::Registrar, taken: &[ThirdParty]) -> Resu
     }
     let summary = text(rewriter.family.summary).unwrap_or_default();
     // Once per process, for its lifetime.
-    let family = Box::leak(Box::new(Family { name, scope: Scope::Instruction, order: 0, summary: summary.leak() }));
+    let family =
+        Box::leak(Box::new(PatchFamily { name, scope: FamilyScope::Instruction, order: 0, summary: summary.leak() }));
     Ok(ThirdParty { family, rewriter })
 }
 
@@ -107,7 +108,7 @@ struct Said {
 
 /// The sources of the answers to a family's queries.
 struct SiteContext<'a> {
-    site: &'a Site<'a>,
+    site: &'a CodeSite<'a>,
     around: &'a dyn Surroundings,
     /// Registers that were given to the family.
     borrowed: RefCell<RegSet>,
@@ -116,7 +117,7 @@ struct SiteContext<'a> {
 impl SiteContext<'_> {
     /// The waits for the registers that were given to the family, before its own code: it cannot know that memory
     /// instructions may have to be issued again.
-    fn waits(&self) -> Result<Replacement, Refusal> {
+    fn waits(&self) -> Result<Replacement, SiteRefusal> {
         let mut waits = Sequence::new(self.site, self.around);
         self.borrowed.borrow().iter().try_for_each(|reg| waits.borrows(reg))?;
         waits.finish()
@@ -129,7 +130,7 @@ impl ThirdParty {
     /// # Errors
     /// Its refusal, or the rule that it broke.
     #[allow(unsafe_code)]
-    pub(crate) fn rewrite(self, site: &Site<'_>, around: &dyn Surroundings) -> Result<Answer, Refusal> {
+    pub(crate) fn rewrite(self, site: &CodeSite<'_>, around: &dyn Surroundings) -> Result<SiteAnswer, SiteRefusal> {
         let bytes = site.inst.bytes();
         let [mnemonic, source, target] =
             [site.inst.mnemonic(), site.source.target().name, site.target.target().name].map(c_text);
@@ -159,12 +160,12 @@ impl ThirdParty {
             emit,
             explain,
         };
-        let Some(rewrite) = self.rewriter.rewrite else { return Ok(Answer::NotMine) };
+        let Some(rewrite) = self.rewriter.rewrite else { return Ok(SiteAnswer::NotMine) };
         // Sound: everything lives as long as the call, and the types are those of the header.
         let result =
             unsafe { rewrite(self.rewriter.context, &raw const asked, &raw const surroundings, &raw mut answer) };
         match self.judge(result, said, site.target)? {
-            Answer::Replace(new) => {
+            SiteAnswer::Replace(new) => {
                 let mut all = context.waits()?;
                 all.code.extend(new.code);
                 Ok(all.into())
@@ -173,18 +174,18 @@ impl ThirdParty {
         }
     }
 
-    fn judge(self, result: i32, said: Said, target: Isa) -> Result<Answer, Refusal> {
+    fn judge(self, result: i32, said: Said, target: Isa) -> Result<SiteAnswer, SiteRefusal> {
         let name = self.family.name;
-        let wrong = |what: String| Refusal::new(format!("the family `{name}` {what}"), TELL_ITS_AUTHOR);
+        let wrong = |what: String| SiteRefusal::new(format!("the family `{name}` {what}"), TELL_ITS_AUTHOR);
         match result {
-            abi::answers::NOT_MINE if said.code.is_empty() => Ok(Answer::NotMine),
-            abi::answers::LEAVE if said.code.is_empty() => Ok(Answer::Leave("a third-party family says so")),
+            abi::answers::NOT_MINE if said.code.is_empty() => Ok(SiteAnswer::NotMine),
+            abi::answers::LEAVE if said.code.is_empty() => Ok(SiteAnswer::Leave("a third-party family says so")),
             abi::answers::REFUSE => {
                 let reason = said.reason.unwrap_or_else(|| format!("the family `{name}` refuses it without a reason"));
-                Err(Refusal::new(reason, crate::code::RECOMPILE))
+                Err(SiteRefusal::new(reason, crate::code::RECOMPILE))
             }
             abi::answers::REPLACE => match decoded(&said.code, target) {
-                Some(code) => match code.iter().find(|inst| inst.flow(0, target) != Flow::Next) {
+                Some(code) => match code.iter().find(|inst| inst.flow(0, target) != ControlFlow::Next) {
                     None => Ok(Replacement::plain(code).into()),
                     Some(inst) => Err(wrong(format!(
                         "emits control flow (`{}`), and a replacement must run from its first instruction to its last",
@@ -272,12 +273,12 @@ mod tests {
     use std::ptr::null_mut;
 
     /// The answer of a family that emits these dwords.
-    fn judged(words: &[u32]) -> Result<Answer, Refusal> {
+    fn judged(words: &[u32]) -> Result<SiteAnswer, SiteRefusal> {
         let name = c"others_branch".as_ptr();
         let family = abi::Family { name, scope: name, order: 0, summary: name };
         let size = size_of::<abi::Rewriter>() as u32;
         let rewriter = abi::Rewriter { size, reserved: 0, family, context: null_mut(), rewrite: None };
-        let known = Family { name: "others_branch", scope: Scope::Instruction, order: 0, summary: "" };
+        let known = PatchFamily { name: "others_branch", scope: FamilyScope::Instruction, order: 0, summary: "" };
         let third = ThirdParty { family: Box::leak(Box::new(known)), rewriter: Box::leak(Box::new(rewriter)) };
         let code = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let target = Isa::new(Target::find("gfx1250-strict").unwrap());
@@ -352,12 +353,12 @@ mod tests {
         let family = abi::Family { name, scope: name, order: 0, summary: name };
         let (size, context) = (size_of::<abi::Rewriter>() as u32, null_mut());
         let rewriter = abi::Rewriter { size, reserved: 0, family, context, rewrite: Some(through_two) };
-        let known = Family { name: "others_move", scope: Scope::Instruction, order: 0, summary: "" };
+        let known = PatchFamily { name: "others_move", scope: FamilyScope::Instruction, order: 0, summary: "" };
         let third = ThirdParty { family: Box::leak(Box::new(known)), rewriter: Box::leak(Box::new(rewriter)) };
         let [source, target] = ["gfx1250", "gfx1250-strict"].map(|name| Isa::new(Target::find(name).unwrap()));
         let inst = source.decode(&0x7e00_0300_u32.to_le_bytes()).unwrap();
-        let answer = third.rewrite(&Site { source, target, inst: &inst }, &FreeFromV40);
-        let Ok(Answer::Replace(new)) = answer else { panic!("{answer:?}") };
+        let answer = third.rewrite(&CodeSite { source, target, inst: &inst }, &FreeFromV40);
+        let Ok(SiteAnswer::Replace(new)) = answer else { panic!("{answer:?}") };
         let code: Vec<&str> = new.code.iter().map(Inst::mnemonic).collect();
         assert_eq!(code, ["s_wait_xcnt", "v_mov_b32", "v_mov_b32"]);
         assert_eq!(new.scratch, [40, 41].map(|index| Reg::new(RegFile::Vgpr, index, 1)));

@@ -9,7 +9,7 @@ mod evaluate;
 
 use engine::{Setting, isa, run};
 use evaluate::{Lane, bfe, multiply, round, to_integer};
-use hotswap_isa::encode::{Arg, Builder};
+use hotswap_isa::encode::{Arg, InstructionBuilder};
 use hotswap_isa::reg::{Half, Reg, RegFile};
 use hotswap_isa::{Class, Inst, Name};
 use hotswap_userland::{Workbench, say};
@@ -25,7 +25,7 @@ fn replacement(inst: Inst) -> Vec<Inst> {
 }
 
 fn build(mnemonic: &str, class: Class, operands: &[(Name, Arg)]) -> Inst {
-    let builder = Builder::new(isa("gfx1250"), mnemonic, class);
+    let builder = InstructionBuilder::new(isa("gfx1250"), mnemonic, class);
     operands.iter().fold(builder, |builder, (name, arg)| builder.set(*name, *arg)).build().unwrap()
 }
 

@@ -5,7 +5,7 @@
 //! parts, whatever the number of threads. Zeros become holes where that needs no scan (holes of the source) or a short
 //! one (small pieces). The files' positions are meaningless.
 
-use crate::input::Input;
+use crate::input::InputFile;
 use rustix::fs::{Advice, FallocateFlags, SeekFrom, copy_file_range, fadvise, fallocate, seek};
 use rustix::io::Errno;
 use std::fs::File;
@@ -24,11 +24,11 @@ const WORTH_COPYING: usize = 256 << 10;
 const PIECE: usize = 128 << 10;
 
 /// The offset of a part, and its bytes.
-pub(crate) type Part<'p> = (u64, &'p [u8]);
+pub(crate) type CopyPart<'p> = (u64, &'p [u8]);
 
 /// Writes all parts at their offsets; they do not overlap.
-pub(crate) fn put_all(file: &File, parts: &[Part<'_>], sources: &[&Input], threads: usize) -> io::Result<()> {
-    let blocks: Vec<Part<'_>> =
+pub(crate) fn put_all(file: &File, parts: &[CopyPart<'_>], sources: &[&InputFile], threads: usize) -> io::Result<()> {
+    let blocks: Vec<CopyPart<'_>> =
         parts.iter().flat_map(|(at, part)| (*at..).step_by(BLOCK).zip(part.chunks(BLOCK))).collect();
     is_read_anywhere(file);
     let next = AtomicUsize::new(0);
@@ -58,7 +58,7 @@ pub(crate) fn put_all(file: &File, parts: &[Part<'_>], sources: &[&Input], threa
 }
 
 /// Writes a block at its offset and reads it back.
-pub(crate) fn put(file: &File, at: u64, block: &[u8], sources: &[&Input]) -> io::Result<()> {
+pub(crate) fn put(file: &File, at: u64, block: &[u8], sources: &[&InputFile]) -> io::Result<()> {
     let place = sources.iter().find_map(|source| Some((source, source.place_of(block)?)));
     let mut rest = 0;
     if let Some((_, (from, offset))) = place.filter(|_| block.len() >= WORTH_COPYING) {
@@ -122,7 +122,7 @@ fn reads_differently(at: u64) -> io::Error {
 }
 
 /// Compares the gaps between the parts, which do not overlap, with zeros.
-pub(crate) fn check_gaps(file: &File, size: u64, parts: &[Part<'_>]) -> io::Result<()> {
+pub(crate) fn check_gaps(file: &File, size: u64, parts: &[CopyPart<'_>]) -> io::Result<()> {
     let mut filled: Vec<Range<u64>> = parts.iter().map(|(at, part)| *at..at + part.len() as u64).collect();
     filled.sort_unstable_by_key(|range| range.start);
     filled.push(size..size);

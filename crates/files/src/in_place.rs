@@ -4,7 +4,7 @@
 //! replaced. A command that waited reads the output of the previous one. On a file system without locks it runs
 //! without.
 
-use crate::input::{self, Input};
+use crate::input::{self, InputFile};
 use crate::write::{self, directory_of};
 use hotswap_report::{Diagnostic, codes};
 use rustix::fs::{FlockOperation, flock};
@@ -19,14 +19,14 @@ use std::path::Path;
 ///
 /// # Errors
 /// [`codes::CANNOT_READ`].
-pub fn open_to_change(path: &Path, output: &Path) -> Result<Input, Diagnostic> {
+pub fn open_to_change(path: &Path, output: &Path) -> Result<InputFile, Diagnostic> {
     if input::is_stdin(path) {
         return crate::open_or_stdin(path);
     }
     locked(path, output).map_err(|error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(path))
 }
 
-fn locked(path: &Path, output: &Path) -> io::Result<Input> {
+fn locked(path: &Path, output: &Path) -> io::Result<InputFile> {
     // By name: the file itself is another one as soon as the previous command has finished.
     let is_in_place = is_same_place(path, output);
     loop {

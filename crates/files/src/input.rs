@@ -1,7 +1,7 @@
 //! Input files, mapped where they are regular files.
 //!
 //! A mapped file that is scanned completely would fill the memory that the system accounts to the process: callers
-//! release finished parts with [`Input::release`].
+//! release finished parts with [`InputFile::release`].
 
 use hotswap_report::{Diagnostic, codes};
 use memmap2::{Mmap, MmapOptions, UncheckedAdvice};
@@ -13,10 +13,10 @@ use std::path::Path;
 
 /// The bytes of an input file.
 #[derive(Debug)]
-pub struct Input(Kind);
+pub struct InputFile(InputStorage);
 
 #[derive(Debug)]
-enum Kind {
+enum InputStorage {
     /// A regular file.
     Mapped(Mmap, File),
     /// A pipe, a device, an empty file.
@@ -26,21 +26,21 @@ enum Kind {
 /// The unit of mapping, on every supported machine (64 KiB on some of AArch64 and POWER).
 const PAGE: usize = 64 << 10;
 
-impl Deref for Input {
+impl Deref for InputFile {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
         match &self.0 {
-            Kind::Mapped(map, _) => map,
-            Kind::Read(bytes) => bytes,
+            InputStorage::Mapped(map, _) => map,
+            InputStorage::Read(bytes) => bytes,
         }
     }
 }
 
-impl Input {
+impl InputFile {
     /// No bytes.
     pub(crate) fn empty() -> Self {
-        Self(Kind::Read(Vec::new()))
+        Self(InputStorage::Read(Vec::new()))
     }
 
     /// Maps the file for reading, private to this process: file systems that keep no pages of their own (FUSE with direct I/O)
@@ -52,14 +52,14 @@ impl Input {
         // writes into the file meanwhile can change what is read or end the process by SIGBUS, as with every mapping
         // reader (ld, objdump).
         let map = unsafe { MmapOptions::new().map_copy_read_only(file) }?;
-        Ok(Self(Kind::Mapped(map, file.try_clone()?)))
+        Ok(Self(InputStorage::Mapped(map, file.try_clone()?)))
     }
 
     /// Releases the pages of the part, a slice of these bytes, which is not needed for now: they no longer count as
     /// memory of this process. A later read gets the same bytes from the file. Slices of something else are ignored.
     #[allow(unsafe_code, reason = "pages of memory maps can only be given back by an unsafe function")]
     pub fn release(&self, part: &[u8]) {
-        let (Kind::Mapped(map, _), Some(offset)) = (&self.0, self.offset_of(part)) else { return };
+        let (InputStorage::Mapped(map, _), Some(offset)) = (&self.0, self.offset_of(part)) else { return };
         let (start, end) = (offset as usize, offset as usize + part.len());
         // Parts are consecutive: the page in which this one ends is released with the next one.
         let start = start / PAGE * PAGE;
@@ -88,8 +88,8 @@ impl Input {
     /// The file and the part's offset in it, if the part is a slice of a mapped file.
     pub(crate) fn place_of(&self, part: &[u8]) -> Option<(&File, u64)> {
         match &self.0 {
-            Kind::Mapped(_, file) => Some((file, self.offset_of(part)?)),
-            Kind::Read(_) => None,
+            InputStorage::Mapped(_, file) => Some((file, self.offset_of(part)?)),
+            InputStorage::Read(_) => None,
         }
     }
 }
@@ -98,7 +98,7 @@ impl Input {
 ///
 /// # Errors
 /// [`codes::CANNOT_READ`].
-pub fn open(path: &Path) -> Result<Input, Diagnostic> {
+pub fn open(path: &Path) -> Result<InputFile, Diagnostic> {
     open_file(path).map_err(|error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(path))
 }
 
@@ -106,7 +106,7 @@ pub fn open(path: &Path) -> Result<Input, Diagnostic> {
 ///
 /// # Errors
 /// [`codes::CANNOT_READ`].
-pub fn open_or_stdin(path: &Path) -> Result<Input, Diagnostic> {
+pub fn open_or_stdin(path: &Path) -> Result<InputFile, Diagnostic> {
     if !is_stdin(path) {
         return open(path);
     }
@@ -123,18 +123,18 @@ pub(crate) fn stdin() -> io::Result<File> {
     io::stdin().as_fd().try_clone_to_owned().map(File::from)
 }
 
-fn open_file(path: &Path) -> io::Result<Input> {
+fn open_file(path: &Path) -> io::Result<InputFile> {
     read_or_map(File::open(path)?)
 }
 
-pub(crate) fn read_or_map(mut file: File) -> io::Result<Input> {
+pub(crate) fn read_or_map(mut file: File) -> io::Result<InputFile> {
     let meta = file.metadata()?;
     if meta.is_file() && meta.len() > 0 && file.stream_position()? == 0 {
-        return Input::map(&file);
+        return InputFile::map(&file);
     }
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;
-    Ok(Input(Kind::Read(bytes)))
+    Ok(InputFile(InputStorage::Read(bytes)))
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ mod write;
 
 pub use cache::{Untrusted, cache_dir, own_directory};
 pub use in_place::open_to_change;
-pub use input::{Input, open, open_or_stdin};
+pub use input::{InputFile, open, open_or_stdin};
 pub use response::{Word, expand};
 pub use scratch::Scratch;
 pub use scratch_directory::ScratchDirectory;

@@ -2,7 +2,7 @@
 //!
 //! Invariants: several threads may add bytes at once; nothing is left when the process ends or is killed.
 
-use crate::input::Input;
+use crate::input::InputFile;
 use crate::write::directory_of;
 use hotswap_report::{Diagnostic, codes};
 use std::fs::File;
@@ -46,12 +46,12 @@ impl Scratch {
     ///
     /// # Errors
     /// [`codes::CANNOT_READ`].
-    pub fn read(&self) -> Result<Input, Diagnostic> {
+    pub fn read(&self) -> Result<InputFile, Diagnostic> {
         if self.end.load(Ordering::Relaxed) == 0 {
-            return Ok(Input::empty());
+            return Ok(InputFile::empty());
         }
         let failed = |error: io::Error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(&self.output);
-        Input::map(&self.file).map_err(failed)
+        InputFile::map(&self.file).map_err(failed)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Replacing a file as a whole.
 
 use crate::copy;
-use crate::input::{self, Input};
+use crate::input::{self, InputFile};
 use hotswap_report::{Diagnostic, codes};
 use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, Uid};
 use std::ffi::OsString;
@@ -53,7 +53,7 @@ fn mode_of(model: &Path) -> Result<u32, Diagnostic> {
 #[derive(Debug)]
 pub struct How<'h> {
     /// Inputs of which parts may be slices.
-    pub sources: &'h [&'h Input],
+    pub sources: &'h [&'h InputFile],
     /// Number of threads.
     pub threads: usize,
 }
@@ -72,7 +72,7 @@ pub fn replace_parts<'p>(
     (size, model): (u64, &Path),
     how: How<'_>,
     parts: impl Iterator<Item = (u64, &'p [u8])>,
-    check: impl FnOnce(&Input) -> Result<(), Diagnostic>,
+    check: impl FnOnce(&InputFile) -> Result<(), Diagnostic>,
 ) -> Result<(), Diagnostic> {
     let mode = mode_of(model)?;
     let mut refused = None;
@@ -86,7 +86,7 @@ pub fn replace_parts<'p>(
                 refused = Some(Diagnostic::error(codes::VERIFY_FAILED, error.to_string()).in_file(path));
             }
         })?;
-        let written = if size == 0 { Input::empty() } else { Input::map(file)? };
+        let written = if size == 0 { InputFile::empty() } else { InputFile::map(file)? };
         check(&written).map_err(|error| {
             refused = Some(error);
             io::Error::other("what was written is not what was planned")
@@ -103,7 +103,7 @@ fn replace_with(path: &Path, bytes: &[u8], new: u32) -> Result<(), Diagnostic> {
 
 fn replace_filled(path: &Path, new: u32, fill: impl FnOnce(&mut File) -> io::Result<()>) -> Result<(), Diagnostic> {
     let target = resolve(path)?;
-    let access = Access::of(&target, new).map_err(|error| cannot_write(path, &error))?;
+    let access = FileAccess::of(&target, new).map_err(|error| cannot_write(path, &error))?;
     let access =
         access.map_err(|kind| Diagnostic::error(codes::UNSUPPORTED_OUTPUT, format!("it is {kind}")).in_file(path))?;
     write_beside(&target, access, fill).map_err(|error| cannot_write(path, &error))
@@ -131,7 +131,7 @@ pub(crate) fn resolve(path: &Path) -> Result<PathBuf, Diagnostic> {
 
 /// Owner and permissions of the new file.
 #[derive(Debug, Clone, Copy)]
-struct Access {
+struct FileAccess {
     mode: u32,
     /// User and group of the file that is replaced.
     owner: Option<(u32, u32)>,
@@ -140,7 +140,7 @@ struct Access {
 /// The bits by which a program runs as its file's owner or group.
 const SET_ID: u32 = 0o6000;
 
-impl Access {
+impl FileAccess {
     /// That of the existing file, `new` if there is none, or a description of the object if it is not a file.
     fn of(path: &Path, new: u32) -> io::Result<Result<Self, &'static str>> {
         let kind = match fs::metadata(path) {
@@ -187,7 +187,7 @@ fn cannot_write(path: &Path, error: &io::Error) -> Diagnostic {
     Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(path)
 }
 
-fn write_beside(target: &Path, access: Access, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
+fn write_beside(target: &Path, access: FileAccess, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let directory = directory_of(target);
     remove_left_over(target);
     match unnamed(directory) {
@@ -210,7 +210,7 @@ fn unnamed(directory: &Path) -> io::Result<File> {
 fn from_unnamed(
     mut file: File,
     target: &Path,
-    access: Access,
+    access: FileAccess,
     fill: impl FnOnce(&mut File) -> io::Result<()>,
 ) -> io::Result<()> {
     fill(&mut file)?;
@@ -222,7 +222,7 @@ fn from_unnamed(
 }
 
 /// For file systems without unnamed files.
-fn from_named(target: &Path, access: Access, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
+fn from_named(target: &Path, access: FileAccess, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let temporary = temporary_name(target);
     let new = File::options().read(true).write(true).create_new(true).open(&temporary);
     let filled = new.and_then(|mut file| {
@@ -275,7 +275,7 @@ fn temporary_name(target: &Path) -> PathBuf {
 mod tests {
     use super::*;
 
-    fn how<'h>(source: &'h &'h Input) -> How<'h> {
+    fn how<'h>(source: &'h &'h InputFile) -> How<'h> {
         How { sources: std::slice::from_ref(source), threads: 2 }
     }
 
@@ -302,7 +302,7 @@ mod tests {
         fs::set_permissions(&file, Permissions::from_mode(0o6755)).unwrap();
         replace(&file, b"new").unwrap();
         assert_eq!(fs::metadata(&file).unwrap().mode() & 0o7777, 0o6755);
-        let theirs = Access { mode: 0o6755, owner: Some((u32::MAX - 1, u32::MAX - 1)) };
+        let theirs = FileAccess { mode: 0o6755, owner: Some((u32::MAX - 1, u32::MAX - 1)) };
         let of_nobody = change_owner(&File::open(&file).unwrap(), (65534, 65534));
         if of_nobody {
             // As root: the new file has their owner, with all of its bits.
@@ -334,7 +334,7 @@ mod tests {
     fn a_file_system_without_unnamed_files_is_served() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("out");
-        let access = Access { mode: 0o640, owner: None };
+        let access = FileAccess { mode: 0o640, owner: None };
         from_named(&file, access, |file| file.write_all(b"whole")).unwrap();
         assert_eq!(fs::read(&file).unwrap(), b"whole");
         assert_eq!(fs::metadata(&file).unwrap().mode() & 0o7777, 0o640);
@@ -368,10 +368,10 @@ mod tests {
         let source = crate::open(&model).unwrap();
         // From memory, and from a file; gaps are zero.
         let parts = || [(60_000, &wanted[60_000..80_000]), (2 << 20, &source[2 << 20..])].into_iter();
-        let no = |_: &Input| Err(Diagnostic::error(codes::VERIFY_FAILED, "no"));
+        let no = |_: &InputFile| Err(Diagnostic::error(codes::VERIFY_FAILED, "no"));
         let error = replace_parts(&file, (3 << 20, &model), how(&&source), parts(), no).unwrap_err();
         assert_eq!((error.code, fs::read(&file).unwrap()), (codes::VERIFY_FAILED, b"old".to_vec()));
-        let yes = |written: &Input| if written[..] == wanted { Ok(()) } else { no(written) };
+        let yes = |written: &InputFile| if written[..] == wanted { Ok(()) } else { no(written) };
         replace_parts(&file, (3 << 20, &model), how(&&source), parts(), yes).unwrap();
         assert!(fs::read(&file).unwrap() == wanted);
         // Blocks of 512 bytes; a file system without holes needs 6144.

@@ -17,5 +17,5 @@ mod table;
 
 pub use class::{InstClass, SCRATCH_BASE_SGPRS, counts, is_matrix, is_xdl};
 pub use matrix::{Hazard, Near, Spacing, Touch};
-pub use pair::Placed;
+pub use pair::BankedInstruction;
 pub use table::{HazardRule, Overlap, RULES, Requirement, Stepping, rules, wait_alu};

@@ -5,7 +5,7 @@
 
 use crate::class::{InstClass, counts, is_matrix};
 use crate::table::{Requirement, rules};
-use hotswap_isa::bank::{Role, VgprBanks};
+use hotswap_isa::bank::{BankRole, VgprBanks};
 use hotswap_isa::effects::role;
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::{Flag, Inst, Isa, Name, Value};
@@ -45,7 +45,7 @@ impl Spacing {
 
 /// Vector registers by number, a half-open range: in one bank, or at the same position of every bank.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Stretch {
+struct BankedRange {
     first: u16,
     end: u16,
     everywhere: bool,
@@ -55,9 +55,9 @@ struct Stretch {
 const REGISTERS: u16 = 1024;
 const BANK: u16 = 256;
 
-impl Stretch {
+impl BankedRange {
     /// The denoted register; where its bank is not known, those of every bank.
-    fn of(banks: VgprBanks, reg: Reg, role: Option<Role>) -> Self {
+    fn of(banks: VgprBanks, reg: Reg, role: Option<BankRole>) -> Self {
         let known = banks.resolve(reg, role);
         let Reg { index, count, .. } = known.unwrap_or(reg);
         Self { first: index, end: index + u16::from(count), everywhere: known.is_none() }
@@ -120,7 +120,7 @@ pub struct Hazard {
     /// The distances that it requires.
     pub spacing: Spacing,
     /// Its result, A, B and, of sparse ones, the index: the first `count`.
-    registers: [Stretch; MOST],
+    registers: [BankedRange; MOST],
     count: u8,
     /// Bits of those that are its result, and of those that are not.
     results: u8,
@@ -137,13 +137,13 @@ impl Hazard {
     /// The hazard that a matrix instruction causes.
     pub fn of(inst: &Inst, isa: Isa, banks: VgprBanks) -> Option<Self> {
         let spacing = Spacing::after(inst, isa)?;
-        let registers = [Stretch::default(); MOST];
+        let registers = [BankedRange::default(); MOST];
         let mut hazard = Self { spacing, registers, count: 0, results: 0, inputs: 0, near: Near::default(), read: 0 };
         named(inst, isa, banks, |name, stretch| hazard.add(name == Name::Vdst, is_input(inst, name), stretch));
         Some(hazard)
     }
 
-    fn add(&mut self, is_result: bool, is_input: bool, stretch: Stretch) {
+    fn add(&mut self, is_result: bool, is_input: bool, stretch: BankedRange) {
         let Some(free) = self.registers.get_mut(usize::from(self.count)).filter(|_| is_result || is_input) else {
             return;
         };
@@ -157,7 +157,7 @@ impl Hazard {
     }
 
     /// Those whose bits are set.
-    fn among(&self, bits: u8) -> impl Iterator<Item = Stretch> + '_ {
+    fn among(&self, bits: u8) -> impl Iterator<Item = BankedRange> + '_ {
         let numbered = self.registers.iter().enumerate();
         numbered.filter(move |(number, _)| bits >> number & 1 != 0).map(|(_, stretch)| *stretch)
     }
@@ -194,7 +194,7 @@ pub struct Touch {
     /// An unknown index selects its registers.
     everything: bool,
     /// Vector registers, and whether they are written.
-    registers: Vec<(bool, Stretch)>,
+    registers: Vec<(bool, BankedRange)>,
     /// Groups of those that are read, and of those that are written.
     read: u64,
     written: u64,
@@ -219,12 +219,12 @@ impl Touch {
                 if reg.file != RegFile::Vgpr || effect.is_none() {
                     return;
                 }
-                self.add(effect.written(), Stretch::of(banks, reg, effect.role()));
+                self.add(effect.written(), BankedRange::of(banks, reg, effect.role()));
             });
         }
     }
 
-    fn add(&mut self, written: bool, stretch: Stretch) {
+    fn add(&mut self, written: bool, stretch: BankedRange) {
         *(if written { &mut self.written } else { &mut self.read }) |= stretch.groups();
         self.registers.push((written, stretch));
     }
@@ -236,14 +236,14 @@ fn is_input(inst: &Inst, name: Name) -> bool {
 }
 
 /// The vector registers that the operands of a matrix instruction name, as far as others must keep a distance to them.
-fn named(inst: &Inst, isa: Isa, banks: VgprBanks, mut each: impl FnMut(Name, Stretch)) {
+fn named(inst: &Inst, isa: Isa, banks: VgprBanks, mut each: impl FnMut(Name, BankedRange)) {
     let entry = inst.entry();
     for (number, slot) in entry.slots().iter().enumerate() {
         if (slot.name == Name::Vdst || is_input(inst, slot.name))
             && let Some(Value::Reg(reg)) = inst.operand(isa, slot.name)
             && reg.file == RegFile::Vgpr
         {
-            each(slot.name, Stretch::of(banks, reg, role(entry, number as u8)));
+            each(slot.name, BankedRange::of(banks, reg, role(entry, number as u8)));
         }
     }
 }
@@ -291,7 +291,7 @@ mod tests {
             let watched = operand.name == Name::Vdst || is_input(inst, operand.name);
             if watched && reg.file == RegFile::Vgpr {
                 let role = role(inst.entry(), index as u8);
-                expected.push((operand.name, Stretch::of(banks, reg, role)));
+                expected.push((operand.name, BankedRange::of(banks, reg, role)));
             }
         }
         let mut touched = Vec::new();
@@ -299,7 +299,7 @@ mod tests {
             let slot = effect.slot().and_then(|slot| inst.entry().slots().get(usize::from(slot)));
             let name = slot.map(|slot| slot.name).filter(|name| *name == Name::Vdst || is_input(inst, *name));
             if let Some(name) = name.filter(|_| effect.reg().file == RegFile::Vgpr && !effect.is_none()) {
-                touched.push((name, Stretch::of(banks, effect.reg(), effect.role())));
+                touched.push((name, BankedRange::of(banks, effect.reg(), effect.role())));
             }
         });
         let mut found = Vec::new();
@@ -324,9 +324,9 @@ mod tests {
         let mut stretch = || {
             let everywhere = random(2) == 0;
             let first = if everywhere { random(256) } else { random(1100) };
-            Stretch { first, end: first + 1 + random(40), everywhere }
+            BankedRange { first, end: first + 1 + random(40), everywhere }
         };
-        let registers = |stretch: Stretch| {
+        let registers = |stretch: BankedRange| {
             let banks = if stretch.everywhere { 0..4 } else { 0..1 };
             let all =
                 banks.flat_map(move |bank| (stretch.first..stretch.end).map(move |register| register + 256 * bank));

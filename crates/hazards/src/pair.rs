@@ -8,7 +8,7 @@ use hotswap_isa::{Flag, Inst, Isa};
 
 /// An instruction with the bank mode before it.
 #[derive(Debug, Clone, Copy)]
-pub struct Placed<'a> {
+pub struct BankedInstruction<'a> {
     /// The instruction.
     pub inst: &'a Inst,
     /// The bank mode before it.
@@ -20,18 +20,18 @@ impl HazardRule {
     ///
     /// Rows of matrix instructions are judged by [`Hazard`](crate::Hazard), which knows the relevant operands.
     #[must_use]
-    pub fn is_about(&self, isa: Isa, producer: Placed<'_>, consumer: Placed<'_>) -> bool {
+    pub fn is_about(&self, isa: Isa, producer: BankedInstruction<'_>, consumer: BankedInstruction<'_>) -> bool {
         self.producer.contains(producer.inst, isa)
             && self.consumer.contains(consumer.inst, isa)
             && overlaps(self.overlap, isa, producer, consumer)
     }
 }
 
-impl Placed<'_> {
+impl BankedInstruction<'_> {
     /// The required number of vector instructions between this transcendental instruction and a later instruction,
     /// apart from all other hazards.
     #[must_use]
-    pub fn trans_distance(self, isa: Isa, later: Placed<'_>) -> u8 {
+    pub fn trans_distance(self, isa: Isa, later: BankedInstruction<'_>) -> u8 {
         if !self.inst.is(Flag::Trans) {
             return 0;
         }
@@ -65,7 +65,7 @@ fn in_bank(reg: Reg, bank: u16) -> Reg {
     Reg { index: reg.index + BANK * bank, ..reg }
 }
 
-fn overlaps(overlap: Overlap, isa: Isa, producer: Placed<'_>, consumer: Placed<'_>) -> bool {
+fn overlaps(overlap: Overlap, isa: Isa, producer: BankedInstruction<'_>, consumer: BankedInstruction<'_>) -> bool {
     if overlap == Overlap::NONE {
         return true;
     }

@@ -318,7 +318,7 @@ const SCRATCH_WAIT: Requirement = Requirement::WaitAlu { fields: wait_alu::VA_SD
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Placed, Spacing};
+    use crate::{BankedInstruction, Spacing};
     use hotswap_isa::bank::VgprBanks;
     use hotswap_isa::{Inst, Target};
 
@@ -332,12 +332,12 @@ mod tests {
     }
 
     /// Name, words, and the distances before vector and matrix instructions.
-    type Case = (&'static str, &'static [u32], Option<(u8, u8)>);
+    type HazardCase = (&'static str, &'static [u32], Option<(u8, u8)>);
 
     /// LLVM's words of one instruction of each class, and the distances that `llc` was observed to insert.
     #[test]
     fn matrix_instructions_have_the_distances_that_llvm_makes() {
-        let cases: [Case; 7] = [
+        let cases: [HazardCase; 7] = [
             ("v_wmma_i32_16x16x64_iu8", &[0xcc72_0000, 0x1c02_2108], Some((8, 9))),
             ("v_swmmac_i32_16x16x128_iu8", &[0xcc7b_0000, 0x1ca2_2108], Some((4, 5))),
             ("v_wmma_f32_16x16x64_fp8_fp8", &[0xcc6a_0000, 0x1c02_2108], Some((4, 5))),
@@ -366,7 +366,7 @@ mod tests {
         ];
         for (name, word, expected) in cases {
             let later = inst(&[word]);
-            let placed = |inst| Placed { inst, banks: VgprBanks::ENTRY };
+            let placed = |inst| BankedInstruction { inst, banks: VgprBanks::ENTRY };
             assert_eq!(placed(&exp).trans_distance(isa(), placed(&later)), expected, "{name}");
         }
     }

@@ -15,7 +15,7 @@ pub(crate) struct Files {
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
-    pub(crate) output: Output,
+    pub(crate) output: OutputOptions,
 }
 
 /// Files to look into, and how deep.
@@ -36,15 +36,15 @@ impl Look {
 
 /// How to print.
 #[derive(Debug, Args)]
-pub(crate) struct Output {
+pub(crate) struct OutputOptions {
     /// Form of the output
     #[arg(long, value_enum, default_value_t)]
-    pub(crate) format: Format,
+    pub(crate) format: OutputFormat,
 }
 
 /// Output formats.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
+pub(crate) enum OutputFormat {
     /// For people
     #[default]
     Text,

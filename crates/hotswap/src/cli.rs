@@ -1,7 +1,7 @@
 //! The command line: one row for each command, with its function in [`crate::commands`].
 
 use crate::allocator;
-use crate::args::{Files, Look, Output};
+use crate::args::{Files, Look, OutputOptions};
 use crate::commands::{
     addr2func, bundle, change, compat, diff, disasm, exec, extract, inspect, lint, list, manifest, plan, profile,
     retarget, rewrite, serve, size, symbols, tables, verify,
@@ -24,35 +24,35 @@ pub(crate) struct Cli {
     #[arg(long, global = true, value_name = "SIZE", value_parser = size)]
     max_size: Option<u64>,
     #[command(subcommand)]
-    command: Command,
+    command: CliCommand,
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum CliCommand {
     /// List the device code in programs, libraries, objects, archives and fat binaries
     #[command(after_help = EXIT_CODES)]
     List(Look),
     /// Write device code to files of its own
     #[command(after_help = EXIT_CODES)]
-    Extract(extract::Arguments),
+    Extract(extract::ExtractArguments),
     /// Say how the device code came to be, and check it against HotSwap's records
     #[command(after_help = EXIT_CODES)]
     Inspect(Look),
     /// Show the instructions of a code object as assembly or JSON
     #[command(after_help = EXIT_CODES)]
-    Disasm(disasm::Arguments),
+    Disasm(disasm::DisasmArguments),
     /// List the functions of code objects: address, registers, callees, what a kernel reaches
     #[command(after_help = EXIT_CODES)]
-    Symbols(symbols::Arguments),
+    Symbols(symbols::SymbolsArguments),
     /// Name the functions that hold addresses
     #[command(after_help = EXIT_CODES)]
-    Addr2func(addr2func::Arguments),
+    Addr2func(addr2func::Addr2FuncArguments),
     /// Show which kernels or functions take the bytes of the code
     #[command(after_help = EXIT_CODES)]
-    Size(size::Arguments),
+    Size(size::SizeArguments),
     /// Compare the kernels of two files: added, gone, other registers, other size
     #[command(after_help = EXIT_CODES)]
-    Diff(diff::Arguments),
+    Diff(diff::DiffArguments),
     /// Explain an error code
     #[command(after_help = EXIT_CODES)]
     Explain {
@@ -61,19 +61,19 @@ pub(crate) enum Command {
     },
     /// List the GPU targets that HotSwap knows
     #[command(after_help = EXIT_CODES)]
-    Targets(Output),
+    Targets(OutputOptions),
     /// Say whether code for one processor may be relabelled for another
     #[command(after_help = EXIT_CODES)]
-    Compat(compat::Arguments),
+    Compat(compat::CompatArguments),
     /// List the patch families
     #[command(after_help = EXIT_CODES)]
-    Families(Output),
+    Families(OutputOptions),
     /// Check a plan, write its file and print its hash
     #[command(after_help = EXIT_CODES)]
-    Plan(plan::Arguments),
+    Plan(plan::PlanArguments),
     /// Write the manifest object that a link with a plan gets
     #[command(after_help = EXIT_CODES)]
-    Manifest(manifest::Arguments),
+    Manifest(manifest::ManifestArguments),
     /// Run a compiler through HotSwap, and anything else as it is (a compiler launcher)
     #[command(after_help = EXIT_CODES)]
     Exec {
@@ -98,28 +98,28 @@ pub(crate) enum Command {
     Compress(change::Compress),
     /// Decompress every fat binary of the file
     #[command(after_help = EXIT_CODES)]
-    Decompress(change::Common),
+    Decompress(change::CommonArguments),
     /// Check structure, hashes, alignment, entry tables and records; or prove a rewrite against its original
     #[command(after_help = EXIT_CODES)]
-    Verify(verify::Arguments),
+    Verify(verify::VerifyArguments),
     /// Judge code objects by the rules of their targets: instructions, distances, waits, modes, registers
     #[command(after_help = EXIT_CODES)]
     Lint(Files),
     /// Merge and show profiles of host and device code, and report their coverage
     #[command(subcommand, after_help = EXIT_CODES)]
-    Profile(profile::Command),
+    Profile(profile::ProfileCommand),
     /// Add targets to a program, library, object, archive or fat binary
     #[command(after_help = EXIT_CODES)]
-    Retarget(retarget::Arguments),
+    Retarget(retarget::RetargetArguments),
     /// Serve more GPUs with the installed ROCm libraries: everything that they need, in a directory of its own
     #[command(after_help = EXIT_CODES)]
-    Serve(serve::Arguments),
+    Serve(serve::ServeArguments),
     /// Make a fat binary of code objects in files of their own
     #[command(after_help = EXIT_CODES)]
-    Bundle(bundle::Arguments),
+    Bundle(bundle::BundleArguments),
     /// Change the code for a GPU until it runs on another stepping of it
     #[command(after_help = EXIT_CODES)]
-    Rewrite(rewrite::Arguments),
+    Rewrite(rewrite::RewriteArguments),
 }
 
 /// A number of bytes: `4096`, `64K`, `512M`, `4G`.
@@ -137,21 +137,21 @@ fn size(text: &str) -> Result<u64, String> {
 impl Cli {
     pub(crate) fn run(self) -> Result<Outcome, Diagnostic> {
         limit::set(self.max_size);
-        if matches!(self.command, Command::Rewrite(_)) {
+        if matches!(self.command, CliCommand::Rewrite(_)) {
             allocator::keep_memory_in_small_pages();
         }
         if matches!(
             self.command,
-            Command::Disasm(_)
-                | Command::Lint(_)
-                | Command::Retarget(_)
-                | Command::Rewrite(_)
-                | Command::Serve(_)
-                | Command::Verify(_)
-                | Command::Symbols(_)
-                | Command::Addr2func(_)
-                | Command::Size(_)
-                | Command::Diff(_)
+            CliCommand::Disasm(_)
+                | CliCommand::Lint(_)
+                | CliCommand::Retarget(_)
+                | CliCommand::Rewrite(_)
+                | CliCommand::Serve(_)
+                | CliCommand::Verify(_)
+                | CliCommand::Symbols(_)
+                | CliCommand::Addr2func(_)
+                | CliCommand::Size(_)
+                | CliCommand::Diff(_)
         ) {
             // Rayon's default pool panics where the system has no more threads; then this thread is the pool.
             if rayon::ThreadPoolBuilder::new().build_global().is_err() {
@@ -163,7 +163,7 @@ impl Cli {
     }
 }
 
-impl Command {
+impl CliCommand {
     fn run(self) -> Result<Outcome, Diagnostic> {
         match self {
             Self::List(files) => list::run(&files),

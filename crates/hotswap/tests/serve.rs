@@ -109,9 +109,9 @@ impl Directory {
         let bytes = self.read(name);
         let contents = open(&bytes);
         assert_eq!(contents.problems, []);
-        let targets = |found: &hotswap_bundle::Found<'_>| {
+        let targets = |found: &hotswap_bundle::FoundContainer<'_>| {
             let images = found.read().unwrap().images.into_iter().filter(|image| !image.data.is_empty());
-            let target = |image: hotswap_bundle::Image<'_>| {
+            let target = |image: hotswap_bundle::ContainerImage<'_>| {
                 let target = CodeObject::parse(&image.data).unwrap().target_id().to_string();
                 assert!(*image.data == *expected(&target), "{name}: {target}");
                 target

@@ -9,15 +9,15 @@ pub struct Model {
     /// Conditions under which an encoding exists, by name.
     pub predicates: Vec<Predicate>,
     /// Processors and their features.
-    pub targets: Vec<Target>,
+    pub targets: Vec<TargetRow>,
     /// The order in which the tables of encodings are tried; the first that accepts a word wins.
-    pub steps: Vec<Step>,
+    pub steps: Vec<TableStep>,
     /// Kinds of operands.
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<OperandKind>,
     /// Positions of the fields of an encoding.
-    pub layouts: Vec<Layout>,
+    pub layouts: Vec<EncodingLayout>,
     /// Operand lists with their assembly templates.
-    pub shapes: Vec<Shape>,
+    pub shapes: Vec<OperandShape>,
     /// The instructions.
     pub rows: Vec<Row>,
     /// Image instructions: the arguments of the base operation.
@@ -48,7 +48,7 @@ pub struct Predicate {
 
 /// A processor or generic target.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Target {
+pub struct TargetRow {
     /// As in `--offload-arch`.
     pub name: String,
     /// All features, including implied ones, that a predicate, a step or the decoder's code queries; sorted.
@@ -59,7 +59,7 @@ pub struct Target {
 
 /// One table of encodings to try.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
+pub struct TableStep {
     /// Size in bits of the words in it: 32, 64, 96 or 128.
     pub bits: u8,
     /// Name of the table, see [`Column::table`].
@@ -70,7 +70,7 @@ pub struct Step {
 
 /// A kind of operand: the decoding of its field and its form in assembly.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kind {
+pub struct OperandKind {
     /// Its name, for example `VSrc_f32`.
     pub name: String,
     /// The decoding of the field: LLVM's decoder method without the prefix "decode" (`SrcRegOrImm9<32>`), or the
@@ -98,7 +98,7 @@ pub struct Piece {
 
 /// A field of an encoding.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Field {
+pub struct EncodingField {
     /// Name of the operand whose value it holds (`vdst`, `src0_modifiers`).
     pub name: String,
     /// Its bits, lowest value bit first.
@@ -107,7 +107,7 @@ pub struct Field {
 
 /// The positions of everything in the words of an encoding.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Layout {
+pub struct EncodingLayout {
     /// Its name: the class and a number (`VOP3.7`).
     pub name: String,
     /// Encoding class: `SOP1`, `VOP2`, `VOP3`, `VOP3_DPP16`, `VOP2_SDWA`, `VOPD3`, `SMEM`, `DS`, `FLAT`, `MIMG`, …
@@ -122,23 +122,23 @@ pub struct Layout {
     /// Their value.
     pub fixed_value: u128,
     /// The fields.
-    pub fields: Vec<Field>,
+    pub fields: Vec<EncodingField>,
 }
 
 /// An operand list with its assembly template.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shape {
+pub struct OperandShape {
     /// Its name, unique, made from its content.
     pub name: String,
     /// The template after the mnemonic, with `$name` for operands, as LLVM writes it.
     pub template: String,
     /// Operands in LLVM's order: written ones first.
-    pub operands: Vec<Operand>,
+    pub operands: Vec<ShapeOperand>,
 }
 
 /// One operand of a shape.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Operand {
+pub struct ShapeOperand {
     /// Its name; a field of the same name holds its value unless it is tied or implied.
     pub name: String,
     /// Name of its kind.
@@ -164,7 +164,7 @@ pub struct Row {
     /// `load`, `store`, `vm_cnt`, `wmma`, …); sorted. The list of known flags is the generator's.
     pub flags: Vec<String>,
     /// For image instructions: name of the base operation, encoding, dwords of data, dwords of address.
-    pub image: Option<Image>,
+    pub image: Option<ImageVariant>,
     /// One for each encoding of it.
     pub columns: Vec<Column>,
 }
@@ -185,7 +185,7 @@ pub struct Column {
 
 /// The variant that an image instruction is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Image {
+pub struct ImageVariant {
     /// Name of the base, see [`ImageBase`].
     pub base: String,
     /// Encoding variant, for example `Gfx10NSA`.

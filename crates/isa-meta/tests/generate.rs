@@ -2,9 +2,10 @@
 
 use hotswap_isa_meta::generate::expand::Expanded;
 use hotswap_isa_meta::generate::generate;
-use hotswap_isa_meta::generate::settings::Settings;
+use hotswap_isa_meta::generate::settings::TargetSettings;
 use hotswap_isa_meta::model::{
-    Column, Condition, Field, Kind, Layout, Model, Operand, Piece, Predicate, Row, Shape, Step, Target,
+    Column, Condition, EncodingField, EncodingLayout, Model, OperandKind, OperandShape, Piece, Predicate, Row,
+    ShapeOperand, TableStep, TargetRow,
 };
 use hotswap_isa_meta::rows;
 use std::path::Path;
@@ -13,23 +14,23 @@ fn piece(at: u8, width: u8) -> Vec<Piece> {
     vec![Piece { at, from: 0, width }]
 }
 
-fn field(name: &str, at: u8, width: u8) -> Field {
-    Field { name: name.to_owned(), pieces: piece(at, width) }
+fn field(name: &str, at: u8, width: u8) -> EncodingField {
+    EncodingField { name: name.to_owned(), pieces: piece(at, width) }
 }
 
-fn kind(name: &str, decode: &str) -> Kind {
+fn kind(name: &str, decode: &str) -> OperandKind {
     let [name, decode] = [name, decode].map(str::to_owned);
     let [operand_type, print, class] = ["REG_IMM_FP32", "Operand", "VS_32"].map(str::to_owned);
-    Kind { name, decode, operand_type, print, class }
+    OperandKind { name, decode, operand_type, print, class }
 }
 
-fn layout(name: &str, bits: u8, value: u128, mask: u128, fields: Vec<Field>) -> Layout {
+fn layout(name: &str, bits: u8, value: u128, mask: u128, fields: Vec<EncodingField>) -> EncodingLayout {
     let (name, class) = (name.to_owned(), "VOP1".to_owned());
-    Layout { name, class, bits, opcode: piece(9, 8), fixed_mask: mask, fixed_value: value, fields }
+    EncodingLayout { name, class, bits, opcode: piece(9, 8), fixed_mask: mask, fixed_value: value, fields }
 }
 
-fn operand(name: &str, kind: &str, written: bool) -> Operand {
-    Operand { name: name.to_owned(), kind: kind.to_owned(), written, tied: None }
+fn operand(name: &str, kind: &str, written: bool) -> ShapeOperand {
+    ShapeOperand { name: name.to_owned(), kind: kind.to_owned(), written, tied: None }
 }
 
 fn row(mnemonic: &str, layout: &str, opcode: u32) -> Row {
@@ -48,17 +49,17 @@ fn row(mnemonic: &str, layout: &str, opcode: u32) -> Row {
 /// Two instructions, one of them in two forms, and one target.
 fn small() -> Model {
     let prefix = 0x7e00_0000;
-    let step = |bits| Step { bits, table: "gfx9".to_owned(), condition: Condition::All(Vec::new()) };
+    let step = |bits| TableStep { bits, table: "gfx9".to_owned(), condition: Condition::All(Vec::new()) };
     Model {
         predicates: vec![Predicate { name: "always".to_owned(), condition: Condition::All(Vec::new()) }],
-        targets: vec![Target { name: "gfx900".to_owned(), features: vec!["gfx9".to_owned()] }],
+        targets: vec![TargetRow { name: "gfx900".to_owned(), features: vec!["gfx9".to_owned()] }],
         steps: vec![step(64), step(32)],
         kinds: vec![kind("VGPR_32", "VGPR_32"), kind("VSrc_f32", "SrcRegOrImm9<32>")],
         layouts: vec![
             layout("plain", 32, prefix, 0xfe00_0000, vec![field("src0", 0, 9), field("vdst", 17, 8)]),
             layout("dpp", 64, prefix | 250, 0xfe00_01ff, vec![field("src0", 32, 8), field("vdst", 17, 8)]),
         ],
-        shapes: vec![Shape {
+        shapes: vec![OperandShape {
             name: "one source".to_owned(),
             template: " $vdst, $src0".to_owned(),
             operands: vec![operand("vdst", "VGPR_32", true), operand("src0", "VSrc_f32", false)],
@@ -81,7 +82,7 @@ fn entries_exist_where_their_table_is_tried() {
     let mut model = small();
     model.steps.remove(0);
     let expanded = Expanded::new(&model).unwrap();
-    let settings = Settings::new(&model, &expanded).unwrap();
+    let settings = TargetSettings::new(&model, &expanded).unwrap();
     let available: Vec<bool> = settings.needs.iter().map(|&need| settings.settings[0].available[need]).collect();
     assert_eq!(available, [true, false, true]);
     assert_eq!(settings.settings[0].max_bytes, 8);

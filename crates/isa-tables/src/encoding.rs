@@ -2,7 +2,7 @@
 
 use crate::record::record;
 use crate::text::TextRange;
-use crate::{Class, KINDS, Kind, Name, PIECES, part};
+use crate::{Class, KINDS, KindRow, Name, PIECES, part};
 
 record! {
     /// Some bits of a field.
@@ -54,7 +54,7 @@ impl Slot {
 
     /// The kind of its operand, which decodes its field.
     #[inline]
-    pub fn operand_kind(&self) -> &'static Kind {
+    pub fn operand_kind(&self) -> &'static KindRow {
         KINDS.get(usize::from(self.kind)).unwrap_or(&KINDS[0])
     }
 

@@ -6,7 +6,7 @@ use crate::encoding::{
     Slot, SlotData,
 };
 use crate::image::{Image, ImageBase};
-use crate::kind::{Decode, Kind, OperandType, RegClass};
+use crate::kind::{Decode, KindRow, OperandType, RegClass};
 use crate::record::table;
 use crate::size::{SizePrefixes, SizeRuleData};
 use crate::target::{Subtarget, Target};

@@ -5,7 +5,7 @@
 
 /// A kind of operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Kind {
+pub struct KindRow {
     /// Its name in the rows.
     pub name: &'static str,
     /// The decoding of a field.

@@ -24,7 +24,7 @@ pub use effect::{EntryEffectsData, PlaceData, PlaceSource};
 pub use encoding::{CheckBlock, EntryData, FieldLayout, FormatData, LayoutField, OperandCheck, Piece, RowData, Slot};
 pub use generated::*;
 pub use image::{Image, ImageBase};
-pub use kind::{Decode, Kind, OperandType, RegClass};
+pub use kind::{Decode, KindRow, OperandType, RegClass};
 pub use size::{SizePrefixes, SizeRuleData};
 pub use target::{Subtarget, Target};
 pub use text::{TextBlock, TextLine, TextRange, TextStep};

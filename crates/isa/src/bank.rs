@@ -24,7 +24,7 @@ const MODE_SHIFT: u32 = 12;
 /// The bank-mode role of an operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
-pub enum Role {
+pub enum BankRole {
     /// First source, address.
     Source0,
     /// Second source, first data operand.
@@ -35,7 +35,7 @@ pub enum Role {
     Destination,
 }
 
-impl Role {
+impl BankRole {
     /// All roles, in the order of their bits in `s_set_vgpr_msb`.
     pub const ALL: [Self; 4] = [Self::Source0, Self::Source1, Self::Source2, Self::Destination];
 
@@ -75,7 +75,7 @@ impl VgprBanks {
 
     /// The bank of a role, 0 to 3, if it is known.
     #[must_use]
-    pub const fn bank(self, role: Role) -> Option<u8> {
+    pub const fn bank(self, role: BankRole) -> Option<u8> {
         if self.known & role.bits() == 0 { None } else { Some(self.value >> (2 * role as u8) & 3) }
     }
 
@@ -89,7 +89,7 @@ impl VgprBanks {
     #[must_use]
     pub fn join(self, other: Self) -> Self {
         let mut known = self.known & other.known;
-        for role in Role::ALL {
+        for role in BankRole::ALL {
             if (self.value ^ other.value) & role.bits() != 0 {
                 known &= !role.bits();
             }
@@ -129,11 +129,11 @@ impl VgprBanks {
             return Self::UNKNOWN;
         }
         let before = self.after_other();
-        match Change::of(inst) {
+        match ModeChange::of(inst) {
             None => before,
-            Some(Change::Banks(mode)) if self.after_setreg => before.join(Self::of_mode(mode)),
-            Some(Change::Banks(mode)) => Self::of_mode(mode),
-            Some(Change::Mode(part)) => before.after_setreg(&part, isa),
+            Some(ModeChange::Banks(mode)) if self.after_setreg => before.join(Self::of_mode(mode)),
+            Some(ModeChange::Banks(mode)) => Self::of_mode(mode),
+            Some(ModeChange::Mode(part)) => before.after_setreg(&part, isa),
         }
     }
 
@@ -154,7 +154,7 @@ impl VgprBanks {
         let place = |bits: u32| ((bits >> MODE_SHIFT) as u8).rotate_right(2);
         let set = place(set);
         let mut result = self;
-        for role in Role::ALL {
+        for role in BankRole::ALL {
             match value {
                 _ if set & role.bits() == 0 => {}
                 // Setting half of a role leaves the other half unchanged, known or not.
@@ -171,7 +171,7 @@ impl VgprBanks {
     /// The physical register for `reg`, as encoded, in an operand with this role. `None` where the bank is not known.
     /// Registers other than VGPRs and operands without a role are returned unchanged.
     #[must_use]
-    pub fn resolve(self, reg: Reg, role: Option<Role>) -> Option<Reg> {
+    pub fn resolve(self, reg: Reg, role: Option<BankRole>) -> Option<Reg> {
         match (reg.file, role) {
             (RegFile::Vgpr, Some(role)) => {
                 let bank = self.bank(role)?;
@@ -190,7 +190,7 @@ impl Default for VgprBanks {
 
 impl core::fmt::Debug for VgprBanks {
     fn fmt(&self, formatter: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        let [source0, source1, source2, destination] = Role::ALL.map(|role| self.bank(role));
+        let [source0, source1, source2, destination] = BankRole::ALL.map(|role| self.bank(role));
         formatter
             .debug_struct("VgprBanks")
             .field("source0", &source0)
@@ -208,12 +208,12 @@ pub fn previous_mode(inst: &Inst) -> Option<u8> {
 }
 
 /// The effect of an instruction on the mode.
-enum Change {
+enum ModeChange {
     Banks(u8),
     Mode(ModePart),
 }
 
-impl Change {
+impl ModeChange {
     fn of(inst: &Inst) -> Option<Self> {
         match inst.class()? {
             Class::Sopp if inst.mnemonic() == "s_set_vgpr_msb" => Some(Self::Banks(inst.raw(Name::Simm16)? as u8)),
@@ -261,13 +261,13 @@ impl ModePart {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Entry;
+    use crate::TableEntry;
 
     #[test]
     fn what_may_change_the_mode_begins_as_it_should() {
-        let may = |entry: &Entry| matches!(entry.class(), Some(Class::Sopp | Class::Sopk)) || entry.is(Flag::Call);
-        assert!(Entry::all().filter(may).count() > 100);
-        for entry in Entry::all().filter(may) {
+        let may = |entry: &TableEntry| matches!(entry.class(), Some(Class::Sopp | Class::Sopk)) || entry.is(Flag::Call);
+        assert!(TableEntry::all().filter(may).count() > 100);
+        for entry in TableEntry::all().filter(may) {
             let (value, mask) = entry.fixed();
             assert_eq!((mask as u32 >> 28, value as u32 >> 28), (0xf, CHANGES), "{entry:?}");
         }

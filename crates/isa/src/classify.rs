@@ -16,9 +16,9 @@ mod glance;
 pub use glance::{Glance, Glanced};
 
 use crate::decode::{SECOND_PASS, others};
-use crate::effects::Named;
+use crate::effects::NamedRegisters;
 use crate::isa::Isa;
-use crate::tables::{Entry, Piece, check, meaning};
+use crate::tables::{Piece, TableEntry, check, meaning};
 use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -32,7 +32,7 @@ pub struct Seen {
     /// The class of its table entry.
     pub class: u8,
     /// Its table entry.
-    pub entry: Entry,
+    pub entry: TableEntry,
 }
 
 /// The caller's classification of one table entry.
@@ -52,7 +52,7 @@ pub struct Classifier {
     /// The decoder's nodes, but a leaf is the number of a line. The first 512 are indexed by the top nine bits of the
     /// first word.
     nodes: Vec<u32>,
-    lines: Vec<Line>,
+    lines: Vec<ClassLine>,
     /// The meanings of field values.
     meanings: Vec<u8>,
 }
@@ -60,7 +60,7 @@ pub struct Classifier {
 /// A table entry with its conditions. Aligned to be within one cache line.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
-struct Line {
+struct ClassLine {
     value: u64,
     mask: u64,
     at: [u8; FIELDS],
@@ -70,7 +70,7 @@ struct Line {
     /// Length in bytes for the combined meaning of the fields; 0 where the decoder has to determine it.
     lengths: [u8; 8],
     class: u8,
-    entry: Entry,
+    entry: TableEntry,
     /// The number of fields.
     fields: u8,
     /// The next line to try where the fixed bits do not match, or [`NONE`].
@@ -80,7 +80,7 @@ struct Line {
 /// No line.
 const NONE: u16 = u16::MAX;
 
-impl Line {
+impl ClassLine {
     fn has_answers(&self) -> bool {
         self.lengths != [0; 8]
     }
@@ -98,13 +98,13 @@ const HIGH: u32 = 1 << 30;
 
 impl Classifier {
     /// The classifier for code of `isa`. `grade` is called for each table entry that it needs, perhaps more than once.
-    pub fn new(isa: Isa, grade: impl FnMut(Entry) -> ClassRule) -> Self {
+    pub fn new(isa: Isa, grade: impl FnMut(TableEntry) -> ClassRule) -> Self {
         Self::shared(&[isa], grade)
     }
 
     /// The classifier for code that is scanned as code of several targets at once. There are no answers if their lookup
     /// tables differ, and none for values of fields that they do not accept alike.
-    pub fn shared(isas: &[Isa], grade: impl FnMut(Entry) -> ClassRule) -> Self {
+    pub fn shared(isas: &[Isa], grade: impl FnMut(TableEntry) -> ClassRule) -> Self {
         let ways = |isa: &Isa| (isa.subtarget().root, isa.longest());
         match isas {
             [first, others @ ..] if others.iter().all(|other| ways(other) == ways(first)) => {
@@ -114,7 +114,7 @@ impl Classifier {
         }
     }
 
-    fn make(isa: Isa, others: &[Isa], grade: impl FnMut(Entry) -> ClassRule) -> Self {
+    fn make(isa: Isa, others: &[Isa], grade: impl FnMut(TableEntry) -> ClassRule) -> Self {
         let mut making = Making {
             isa,
             others,
@@ -172,8 +172,8 @@ impl Classifier {
 
     /// The first line after this one whose fixed bits match.
     #[inline(never)]
-    fn other(&self, line: &Line, low: u64) -> Option<&Line> {
-        let next = |line: &&Line| self.lines.get(usize::from(line.next));
+    fn other(&self, line: &ClassLine, low: u64) -> Option<&ClassLine> {
+        let next = |line: &&ClassLine| self.lines.get(usize::from(line.next));
         core::iter::successors(next(&line), next).find(|line| (low ^ line.value) & line.mask == 0)
     }
 
@@ -193,17 +193,17 @@ struct Making<'i, G> {
     nodes: Vec<u32>,
     /// Tables that exist already, by the decoder's number and the bits that were tested before.
     tables: BTreeMap<(u32, u64), u32>,
-    lines: Vec<Line>,
+    lines: Vec<ClassLine>,
     /// Leaves that exist already, by the decoder's number and the bits that were tested.
     leaves: BTreeMap<(u32, u64), u32>,
     /// Lines that exist already, by the sequence of entries that are tried, and whether they answer.
-    chains: BTreeMap<Vec<(Entry, bool)>, u32>,
+    chains: BTreeMap<Vec<(TableEntry, bool)>, u32>,
     meanings: Vec<u8>,
     /// Lists of meanings that exist already.
-    sets: BTreeMap<Field, Option<u16>>,
+    sets: BTreeMap<FieldConditions, Option<u16>>,
 }
 
-impl<G: FnMut(Entry) -> ClassRule> Making<'_, G> {
+impl<G: FnMut(TableEntry) -> ClassRule> Making<'_, G> {
     /// The node for one of the decoder's, below tables that tested the bits `decided`.
     fn node(&mut self, node: u32, decided: u64) -> u32 {
         if node & LEAF != 0 {
@@ -243,7 +243,7 @@ impl<G: FnMut(Entry) -> ClassRule> Making<'_, G> {
         if let Some(known) = self.leaves.get(&(leaf, decided)) {
             return *known;
         }
-        let mut lines: Vec<Line> = Vec::new();
+        let mut lines: Vec<ClassLine> = Vec::new();
         for id in core::iter::once(leaf as u16).chain(others(leaf).iter().copied()) {
             lines.extend(self.candidate(id));
             // Everything that reaches this leaf has these bits.
@@ -251,14 +251,14 @@ impl<G: FnMut(Entry) -> ClassRule> Making<'_, G> {
                 break;
             }
         }
-        lines.truncate(lines.iter().rposition(Line::has_answers).map_or(0, |last| last + 1));
+        lines.truncate(lines.iter().rposition(ClassLine::has_answers).map_or(0, |last| last + 1));
         let made = self.chain(lines);
         self.leaves.insert((leaf, decided), made);
         made
     }
 
     /// A leaf for lines that are tried one after the other.
-    fn chain(&mut self, mut lines: Vec<Line>) -> u32 {
+    fn chain(&mut self, mut lines: Vec<ClassLine>) -> u32 {
         let start = self.lines.len();
         let Some(others) = lines.len().checked_sub(1).filter(|others| start + others < usize::from(NONE)) else {
             return NOTHING;
@@ -275,7 +275,7 @@ impl<G: FnMut(Entry) -> ClassRule> Making<'_, G> {
 
     /// The line of a candidate; `None` if no target has it. A line that is not for all of them, or whose instructions
     /// need decoding, has no lengths.
-    fn candidate(&mut self, id: u16) -> Option<Line> {
+    fn candidate(&mut self, id: u16) -> Option<ClassLine> {
         let number = id & !SECOND_PASS;
         let entry = ENTRIES.get(usize::from(number))?;
         let has = |isa: &Isa| {
@@ -285,7 +285,7 @@ impl<G: FnMut(Entry) -> ClassRule> Making<'_, G> {
         if !has(&self.isa) && !self.others.iter().any(has) {
             return None;
         }
-        let line = Line {
+        let line = ClassLine {
             value: entry.value,
             mask: entry.mask,
             at: [0; FIELDS],
@@ -293,7 +293,7 @@ impl<G: FnMut(Entry) -> ClassRule> Making<'_, G> {
             set: [0; FIELDS],
             lengths: [0; 8],
             class: 0,
-            entry: Entry::new(number),
+            entry: TableEntry::new(number),
             fields: 0,
             next: NONE,
         };
@@ -304,9 +304,9 @@ impl<G: FnMut(Entry) -> ClassRule> Making<'_, G> {
     }
 
     /// The line with fields and lengths; `None` where instructions need decoding.
-    fn line(&mut self, entry: &EntryData, mut line: Line) -> Option<Line> {
+    fn line(&mut self, entry: &EntryData, mut line: ClassLine) -> Option<ClassLine> {
         let ClassRule { class, except, without_scalars } = (self.grade)(line.entry);
-        let mut fields = Fields::of(entry)?;
+        let mut fields = ClassFields::of(entry)?;
         fields.except(&except)?;
         if without_scalars {
             fields.without_scalars(line.entry, self.isa)?;
@@ -322,7 +322,7 @@ impl<G: FnMut(Entry) -> ClassRule> Making<'_, G> {
     }
 
     /// The start of a list of meanings.
-    fn set(&mut self, field: Field) -> Option<u16> {
+    fn set(&mut self, field: FieldConditions) -> Option<u16> {
         if let Some(known) = self.sets.get(&field) {
             return *known;
         }
@@ -339,7 +339,7 @@ impl<G: FnMut(Entry) -> ClassRule> Making<'_, G> {
     }
 
     /// The meaning of a field with this number: the one that it has on all targets.
-    fn meaning(&self, field: Field, number: usize) -> u8 {
+    fn meaning(&self, field: FieldConditions, number: usize) -> u8 {
         let Some(set) = field.set else { return 0 };
         let on = |isa: &Isa| {
             let place = isa.subtarget().accept as usize + usize::from(set) + number;
@@ -352,7 +352,7 @@ impl<G: FnMut(Entry) -> ClassRule> Making<'_, G> {
 
 /// The conditions on a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Field {
+struct FieldConditions {
     bits: u16,
     /// The position of its bits in the number that they are part of, if the others are 0.
     from: u8,
@@ -361,18 +361,18 @@ struct Field {
     /// The excluded value.
     except: Option<u64>,
     /// The registers that its values name, if scalar registers are excluded.
-    named: Option<Named>,
+    named: Option<NamedRegisters>,
 }
 
 /// The parts of the first eight bytes that matter: fields and their positions.
 #[derive(Default)]
-struct Fields {
-    list: Vec<(u8, Field)>,
+struct ClassFields {
+    list: Vec<(u8, FieldConditions)>,
     /// The position of the literal, if the encoding holds it.
     literal: Option<(u8, u8)>,
 }
 
-impl Fields {
+impl ClassFields {
     /// The decoder's checks; `None` where they are less simple.
     fn of(entry: &EntryData) -> Option<Self> {
         let mut fields = Self::default();
@@ -388,7 +388,9 @@ impl Fields {
             match check.what {
                 0..=check::SOURCE if width + from <= 10 && at + width <= 64 => {
                     let bits = (1 << width) - 1;
-                    fields.list.push((at, Field { bits, from, set: Some(check.set), except: None, named: None }));
+                    fields
+                        .list
+                        .push((at, FieldConditions { bits, from, set: Some(check.set), except: None, named: None }));
                 }
                 // Two of them must be equal.
                 check::LITERAL32 if from == 0 && fields.literal.is_none_or(|place| place == (at, width)) => {
@@ -412,17 +414,17 @@ impl Fields {
             let mut known = self.list.iter_mut().filter(|(at, known)| (*at, known.bits, known.from) == place);
             match known.find(|(_, known)| is_free(&known.except)) {
                 Some((_, known)) => known.except = Some(*number),
-                None => {
-                    self.list.push((piece.at, Field { bits, from: 0, set: None, except: Some(*number), named: None }))
-                }
+                None => self
+                    .list
+                    .push((piece.at, FieldConditions { bits, from: 0, set: None, except: Some(*number), named: None })),
             }
         }
         (self.list.len() <= FIELDS).then_some(())
     }
 
     /// Fields that must not name a scalar register.
-    fn without_scalars(&mut self, entry: Entry, isa: Isa) -> Option<()> {
-        for named in Named::all(entry)? {
+    fn without_scalars(&mut self, entry: TableEntry, isa: Isa) -> Option<()> {
+        for named in NamedRegisters::all(entry)? {
             let (at, width, named) = named?;
             let bits = 1u16.checked_shl(width.into())? - 1;
             if !(0..=bits).any(|raw| named.is_scalar(raw, isa)) {
@@ -435,7 +437,9 @@ impl Fields {
             let mut known = self.list.iter_mut().filter(|(at, known)| (*at, known.bits, known.from) == place);
             match known.find(|(_, known)| known.named.is_none_or(|known| known == named)) {
                 Some((_, known)) => known.named = Some(named),
-                None => self.list.push((at, Field { bits, from: 0, set: None, except: None, named: Some(named) })),
+                None => {
+                    self.list.push((at, FieldConditions { bits, from: 0, set: None, except: None, named: Some(named) }))
+                }
             }
         }
         (self.list.len() <= FIELDS).then_some(())

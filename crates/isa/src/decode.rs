@@ -9,7 +9,7 @@
 
 use crate::inst::{Inst, extract, gather};
 use crate::isa::Isa;
-use crate::tables::{Entry, check, meaning};
+use crate::tables::{TableEntry, check, meaning};
 use hotswap_isa_tables::{
     ACCEPT, AVAILABLE, BLOCKS, CANDIDATES, CHECKS, CheckBlock, ENTRIES, EntryData, HIGH_BITS, NODES, OperandCheck,
     PIECES, Subtarget, part,
@@ -125,7 +125,7 @@ fn other(subtarget: &'static Subtarget, leaf: u32, low: u64) -> Option<u16> {
     let matches = |id: &u16| {
         let entry = ENTRIES.get(usize::from(id & !SECOND_PASS));
         entry.is_some_and(|entry| (low ^ entry.value) & entry.mask == 0)
-            && Entry::new(id & !SECOND_PASS).in_subtarget(subtarget)
+            && TableEntry::new(id & !SECOND_PASS).in_subtarget(subtarget)
     };
     // Candidates of the second pass find their literals elsewhere.
     others(leaf).iter().copied().find(matches).filter(|id| id & SECOND_PASS == 0)
@@ -167,9 +167,12 @@ fn decode(subtarget: &'static Subtarget, words: &[u32; 5], have: usize) -> Resul
     let mut failed = u16::MAX;
     for candidate in candidates(subtarget, words) {
         let id = candidate & !SECOND_PASS;
-        let entry = Entry::new(id).data();
+        let entry = TableEntry::new(id).data();
         let table = entry.table | candidate & SECOND_PASS;
-        if (low ^ entry.value) & entry.mask & known != 0 || failed == table || !Entry::new(id).in_subtarget(subtarget) {
+        if (low ^ entry.value) & entry.mask & known != 0
+            || failed == table
+            || !TableEntry::new(id).in_subtarget(subtarget)
+        {
             continue;
         }
         match fit(subtarget, words, have, candidate, entry) {
@@ -204,7 +207,7 @@ fn fit(subtarget: &Subtarget, words: &[u32; 5], have: usize, candidate: u16, ent
     if entry.high != 0 && !high_matches(entry.high, words) {
         return Err(Fit::Else);
     }
-    let mut literal = Literal::new(subtarget, words, have, entry.bytes, candidate & SECOND_PASS != 0);
+    let mut literal = SharedLiteral::new(subtarget, words, have, entry.bytes, candidate & SECOND_PASS != 0);
     literal.check_all(part(&CHECKS, entry.checks, entry.check_count))?;
     Ok(finish(words, candidate & !SECOND_PASS, literal.end, literal.flags))
 }
@@ -265,7 +268,7 @@ enum Fit {
 }
 
 /// The state shared by the operands of one candidate: LLVM reads at most one literal and lets sources share it.
-struct Literal<'a> {
+struct SharedLiteral<'a> {
     words: &'a [u32; 5],
     accept: usize,
     longest: usize,
@@ -280,7 +283,7 @@ struct Literal<'a> {
     flags: u8,
 }
 
-impl<'a> Literal<'a> {
+impl<'a> SharedLiteral<'a> {
     #[inline]
     fn new(subtarget: &Subtarget, words: &'a [u32; 5], have: usize, bytes: u8, second_pass: bool) -> Self {
         let end = usize::from(bytes);

@@ -27,16 +27,16 @@ mod sets;
 mod visit;
 
 pub use bits::EffectBits;
-pub use flow::Flow;
+pub use flow::ControlFlow;
 pub use implicit::{ImplicitEffects, ImplicitSet};
 pub use iter::Effects;
-pub use memory::{Counter, Counters, Memory, Space};
-pub(crate) use place::{Named, half_piece, sized_by_fields};
+pub use memory::{Counter, CounterSet, Memory, Space};
+pub(crate) use place::{NamedRegisters, half_piece, sized_by_fields};
 pub use visit::EffectReader;
 
-use crate::bank::Role;
+use crate::bank::BankRole;
 use crate::reg::Reg;
-use crate::{Entry, Inst};
+use crate::{Inst, TableEntry};
 use place::EntryEffects;
 
 /// A register that an instruction reads or writes.
@@ -47,7 +47,7 @@ pub struct Effect {
     /// Written rather than read.
     pub written: bool,
     /// The role that selects its VGPR bank, see [`VgprBanks::resolve`](crate::bank::VgprBanks::resolve).
-    pub role: Option<Role>,
+    pub role: Option<BankRole>,
     /// Written, but something of the old value is left.
     pub partial: bool,
     /// Written in the lanes of EXEC only: the others keep the old value. A caller that proves that EXEC is full may
@@ -59,21 +59,21 @@ pub struct Effect {
 
 /// The role of operand number `slot` of an entry, `None` where the bank mode does not concern it.
 #[must_use]
-pub fn role(entry: Entry, slot: u8) -> Option<Role> {
+pub fn role(entry: TableEntry, slot: u8) -> Option<BankRole> {
     EntryEffects::of(entry).all().find(|place| place.slot() == Some(slot))?.role()
 }
 
 /// An instruction as integers that fit registers. A reference to an [`Inst`] keeps it in memory, where it was written
 /// in other pieces than it is read, which defeats store forwarding (10 ns of 38 for decoding with all effects).
 #[derive(Debug, Clone, Copy)]
-struct Parts {
+struct InstParts {
     /// The first four words.
     halves: [u64; 2],
     /// The last word, above it the entry and the length.
     rest: u64,
 }
 
-impl Parts {
+impl InstParts {
     #[inline(always)]
     fn of(inst: &Inst) -> Self {
         let [a, b, c, d, last] = *inst.words();
@@ -82,8 +82,8 @@ impl Parts {
     }
 
     #[inline(always)]
-    fn entry(self) -> Entry {
-        Entry::new((self.rest >> 32) as u16)
+    fn entry(self) -> TableEntry {
+        TableEntry::new((self.rest >> 32) as u16)
     }
 
     /// The instruction, without the position of its literal.

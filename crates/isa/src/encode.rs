@@ -3,7 +3,7 @@
 //! A change never assembles anew: the bits of the field are replaced and all other bits are kept, including those that
 //! do not matter ([`crate::Inst::with_field`], [`crate::Inst::with_operand`]). Building starts from the fixed bits of a
 //! table entry, puts the operands into their fields and sets the bits that do not matter as LLVM's assembler does
-//! ([`Builder`]).
+//! ([`InstructionBuilder`]).
 //!
 //! Invariants: every result was decoded again and is the requested table entry. Every refusal names the operand and the
 //! reason. Nothing is allocated.
@@ -20,5 +20,5 @@ mod raw;
 mod rules;
 mod usual;
 
-pub use build::{Arg, Builder, build_among, rebuild};
+pub use build::{Arg, InstructionBuilder, build_among, rebuild};
 pub use error::EncodeError;

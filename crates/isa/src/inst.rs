@@ -3,7 +3,7 @@
 //! Invariants: words beyond the length are 0. A literal that follows the encoding is among the words. Nothing else is
 //! stored, so changing a field is changing a word.
 
-use crate::tables::{Class, Entry, Flag, Name, Piece, Slot};
+use crate::tables::{Class, Flag, Name, Piece, Slot, TableEntry};
 
 /// A decoded instruction.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -71,8 +71,8 @@ impl Inst {
 
     /// Its table entry.
     #[inline]
-    pub const fn entry(&self) -> Entry {
-        Entry::new(self.entry)
+    pub const fn entry(&self) -> TableEntry {
+        TableEntry::new(self.entry)
     }
 
     /// The mnemonic without encoding suffix.

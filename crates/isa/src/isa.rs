@@ -2,7 +2,7 @@
 //!
 //! Invariants: making one is a table lookup; nothing is computed at start-up.
 
-use crate::tables::{Entry, Feature, Target};
+use crate::tables::{Feature, TableEntry, Target};
 use hotswap_isa_tables::{FEATURE_SETS, SUBTARGETS, Subtarget, TARGETS};
 
 /// Lanes of a wave.
@@ -99,7 +99,7 @@ impl core::fmt::Debug for Isa {
     }
 }
 
-impl Entry {
+impl TableEntry {
     /// Whether `isa` has this encoding.
     pub fn available(self, isa: Isa) -> bool {
         self.in_subtarget(isa.subtarget)

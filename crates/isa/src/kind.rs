@@ -10,11 +10,11 @@ use crate::reg::{Reg, RegFile, Special};
 use crate::tables::Feature;
 
 pub(crate) use hotswap_isa_tables::KINDS;
-pub use hotswap_isa_tables::{Decode, Kind, OperandType, RegClass};
+pub use hotswap_isa_tables::{Decode, KindRow, OperandType, RegClass};
 
 /// The decoded value of a source field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum SourceValue {
     /// A register.
     Reg(Reg),
     /// Number 128 to 208 or 240 to 248 of the source field: a constant.
@@ -33,52 +33,52 @@ pub(crate) fn lane_mask_dwords(isa: Isa) -> u8 {
 }
 
 /// A source field of ten bits: bit 9 accumulation register, bit 8 vector register.
-pub(crate) fn source(raw: u16, dwords: u8, isa: Isa) -> Source {
+pub(crate) fn source(raw: u16, dwords: u8, isa: Isa) -> SourceValue {
     if raw & 256 == 0 {
         return scalar_source(raw as u8, dwords, isa);
     }
     let index = raw & 255;
     if raw & 512 == 0 {
-        return Source::Reg(Reg::new(RegFile::Vgpr, index, dwords));
+        return SourceValue::Reg(Reg::new(RegFile::Vgpr, index, dwords));
     }
     // No class that decodes has tuples of six accumulation registers.
     if index + u16::from(dwords) > 256 || dwords == 6 {
-        return Source::Unknown;
+        return SourceValue::Unknown;
     }
-    Source::Reg(Reg::new(RegFile::Agpr, index, dwords))
+    SourceValue::Reg(Reg::new(RegFile::Agpr, index, dwords))
 }
 
 /// A source field of eight bits without vector registers.
-pub(crate) fn scalar_source(raw: u8, dwords: u8, isa: Isa) -> Source {
+pub(crate) fn scalar_source(raw: u8, dwords: u8, isa: Isa) -> SourceValue {
     let last_sgpr = if isa.has(Feature::Gfx10Insts) { 105 } else { 101 };
     match raw {
         // The last tuples of most sizes end in VCC, which is the pair after s105.
         _ if raw <= last_sgpr => tuple(RegFile::Sgpr, raw, dwords, if matches!(dwords, 9 | 10) { 106 } else { 108 }),
         108..=123 => tuple(RegFile::Ttmp, raw - 108, dwords, 16),
-        128..=208 | 240..=248 => Source::Constant(raw),
-        255 => Source::Literal32,
-        254 if isa.has(Feature::N64BitLiterals) => Source::Literal64,
+        128..=208 | 240..=248 => SourceValue::Constant(raw),
+        255 => SourceValue::Literal32,
+        254 if isa.has(Feature::N64BitLiterals) => SourceValue::Literal64,
         _ => special(raw, dwords, isa),
     }
 }
 
 /// A tuple of scalar registers of a file with `size` registers. An unaligned number means the aligned one below.
-fn tuple(file: RegFile, raw: u8, dwords: u8, size: u16) -> Source {
+fn tuple(file: RegFile, raw: u8, dwords: u8, size: u16) -> SourceValue {
     let stride = match dwords {
         1 => 1,
         2 => 2,
         3 | 4 | 8..=12 | 16 => 4,
-        _ => return Source::Unknown,
+        _ => return SourceValue::Unknown,
     };
     let index = u16::from(raw & !(stride - 1));
     if index + u16::from(dwords) > size {
-        return Source::Unknown;
+        return SourceValue::Unknown;
     }
-    Source::Reg(Reg::new(file, index, dwords))
+    SourceValue::Reg(Reg::new(file, index, dwords))
 }
 
 /// A register with a name of its own.
-fn special(raw: u8, dwords: u8, isa: Isa) -> Source {
+fn special(raw: u8, dwords: u8, isa: Isa) -> SourceValue {
     let found = match dwords {
         1 => special32(raw, isa),
         2 => special64(raw, isa),
@@ -86,8 +86,8 @@ fn special(raw: u8, dwords: u8, isa: Isa) -> Source {
         _ => None,
     };
     match found {
-        Some((special, count)) => Source::Reg(Reg::special(special, count)),
-        None => Source::Unknown,
+        Some((special, count)) => SourceValue::Reg(Reg::special(special, count)),
+        None => SourceValue::Unknown,
     }
 }
 
@@ -157,9 +157,9 @@ fn source_special(raw: u8) -> Option<Special> {
 }
 
 /// A source of SDWA.
-pub(crate) fn sdwa_source(raw: u16, isa: Isa) -> Source {
+pub(crate) fn sdwa_source(raw: u16, isa: Isa) -> SourceValue {
     if raw < 256 {
-        return Source::Reg(Reg::new(RegFile::Vgpr, raw, 1));
+        return SourceValue::Reg(Reg::new(RegFile::Vgpr, raw, 1));
     }
     let raw = raw as u8;
     match raw {
@@ -170,10 +170,10 @@ pub(crate) fn sdwa_source(raw: u16, isa: Isa) -> Source {
 }
 
 /// The result of an SDWA comparison.
-pub(crate) fn sdwa_lane_mask(raw: u16, isa: Isa) -> Source {
+pub(crate) fn sdwa_lane_mask(raw: u16, isa: Isa) -> SourceValue {
     let dwords = lane_mask_dwords(isa);
     if raw & 128 == 0 {
-        return Source::Reg(Reg::special(Special::VccLo, dwords));
+        return SourceValue::Reg(Reg::special(Special::VccLo, dwords));
     }
     let raw = raw as u8 & 127;
     scalar_source(raw, dwords, isa)

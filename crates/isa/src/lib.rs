@@ -33,9 +33,9 @@ pub use classify::{ClassRule, Classifier, Glance, Glanced, Seen};
 pub use decode::Undecoded;
 pub use inst::Inst;
 pub use isa::{FeatureSet, Isa, Wave};
-pub use operand::{Access, Operand, Operands};
+pub use operand::{Operand, OperandAccess, Operands};
 pub use tables::{
-    Class, Entry, Feature, Field, Flag, Image, ImageBase, Implicit, Name, Piece, Slot, Target, table_bytes,
+    Class, Feature, Field, Flag, Image, ImageBase, Implicit, Name, Piece, Slot, TableEntry, Target, table_bytes,
 };
 pub use value::Value;
-pub use walk::Walk;
+pub use walk::InstructionWalk;

@@ -10,7 +10,7 @@ pub(crate) mod image;
 
 use crate::inst::Inst;
 use crate::isa::Isa;
-use crate::kind::{self, Decode, Kind, OperandType, Source};
+use crate::kind::{self, Decode, KindRow, OperandType, SourceValue};
 use crate::quirks::OperandQuirks;
 use crate::reg::{Half, Reg, RegFile};
 use crate::tables::{Feature, Name, Slot};
@@ -19,7 +19,7 @@ use crate::value::{Inline, Literal, Value};
 
 /// Whether an operand is read or written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Access {
+pub enum OperandAccess {
     /// Read.
     Read,
     /// Written.
@@ -34,16 +34,16 @@ pub struct Operand {
     /// Its name.
     pub name: Name,
     /// Read or written.
-    pub access: Access,
+    pub access: OperandAccess,
     /// Its value.
     pub value: Value,
-    kind: &'static Kind,
+    kind: &'static KindRow,
     isa: Isa,
 }
 
 impl Operand {
     /// Its kind.
-    pub fn kind(&self) -> &'static Kind {
+    pub fn kind(&self) -> &'static KindRow {
         self.kind
     }
 
@@ -61,7 +61,7 @@ impl Operand {
 /// The operands of an instruction, in LLVM's order: written ones first.
 #[derive(Debug, Clone)]
 pub struct Operands {
-    reader: Reader,
+    reader: OperandReader,
     next: usize,
 }
 
@@ -73,9 +73,9 @@ impl Iterator for Operands {
         let value = self.reader.value(self.next);
         let tied = || self.reader.slots.iter().any(|other| other.tied == Some(self.next as u8));
         let access = match slot.written {
-            false => Access::Read,
-            true if tied() => Access::ReadWrite,
-            true => Access::Write,
+            false => OperandAccess::Read,
+            true if tied() => OperandAccess::ReadWrite,
+            true => OperandAccess::Write,
         };
         self.next += 1;
         Some(Operand { name: slot.name, access, value, kind: slot.operand_kind(), isa: self.reader.isa })
@@ -92,19 +92,19 @@ impl ExactSizeIterator for Operands {}
 impl Inst {
     /// Its operands.
     pub fn operands(&self, isa: Isa) -> Operands {
-        Operands { reader: Reader::new(*self, isa), next: 0 }
+        Operands { reader: OperandReader::new(*self, isa), next: 0 }
     }
 
     /// The value of the operand `name`.
     pub fn operand(&self, isa: Isa, name: Name) -> Option<Value> {
-        let reader = Reader::new(*self, isa);
+        let reader = OperandReader::new(*self, isa);
         reader.find(name).map(|number| reader.value(number))
     }
 }
 
 /// Reads the operands of one instruction.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Reader {
+pub(crate) struct OperandReader {
     pub(crate) inst: Inst,
     pub(crate) isa: Isa,
     pub(crate) slots: &'static [Slot],
@@ -113,13 +113,13 @@ pub(crate) struct Reader {
     low: u128,
 }
 
-impl Reader {
+impl OperandReader {
     #[inline]
-    pub(crate) fn new(inst: Inst, isa: Isa) -> Reader {
+    pub(crate) fn new(inst: Inst, isa: Isa) -> OperandReader {
         let entry = inst.entry();
         let [a, b, c, d, _] = *inst.words();
         let low = u128::from(a) | u128::from(b) << 32 | u128::from(c) << 64 | u128::from(d) << 96;
-        Reader { inst, isa, slots: entry.slots(), quirks: OperandQuirks::of(entry), low }
+        OperandReader { inst, isa, slots: entry.slots(), quirks: OperandQuirks::of(entry), low }
     }
 
     /// The first or the second eight bytes.
@@ -159,9 +159,9 @@ impl Reader {
         }
     }
 
-    /// The value of the operand in slot `number`, whose field is given as for [`Reader::raw_at`].
+    /// The value of the operand in slot `number`, whose field is given as for [`OperandReader::raw_at`].
     #[inline]
-    pub(crate) fn value_at(&self, number: usize, kind: &Kind, at: u8, width: u8) -> Value {
+    pub(crate) fn value_at(&self, number: usize, kind: &KindRow, at: u8, width: u8) -> Value {
         if width == 0 || self.quirks.has(OperandQuirks::REGISTERS) {
             return self.value(number);
         }
@@ -206,7 +206,7 @@ impl Reader {
     }
 
     #[inline]
-    fn decoded(&self, kind: &Kind, raw: u64) -> Value {
+    fn decoded(&self, kind: &KindRow, raw: u64) -> Value {
         let isa = self.isa;
         let vector = |dwords: u8| Value::Reg(Reg::new(RegFile::Vgpr, raw as u16 & 255, dwords));
         let half =
@@ -236,15 +236,15 @@ impl Reader {
             Decode::DualResultY => return Value::Reg(Reg::new(RegFile::Vgpr, self.dual_result(raw), 1)),
         };
         match source {
-            Source::Reg(reg) => Value::Reg(reg),
-            Source::Constant(code) => Value::Inline(Inline::new(code, kind.operand_type, isa)),
-            Source::Literal32 => self.literal(kind),
-            Source::Literal64 => Value::Literal(Literal::wide(self.inst.literal().unwrap_or(0))),
-            Source::Unknown => Value::None,
+            SourceValue::Reg(reg) => Value::Reg(reg),
+            SourceValue::Constant(code) => Value::Inline(Inline::new(code, kind.operand_type, isa)),
+            SourceValue::Literal32 => self.literal(kind),
+            SourceValue::Literal64 => Value::Literal(Literal::wide(self.inst.literal().unwrap_or(0))),
+            SourceValue::Unknown => Value::None,
         }
     }
 
-    fn literal(&self, kind: &Kind) -> Value {
+    fn literal(&self, kind: &KindRow) -> Value {
         Value::Literal(Literal::narrow(self.inst.literal().unwrap_or(0), kind.operand_type, self.isa))
     }
 

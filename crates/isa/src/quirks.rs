@@ -1,6 +1,6 @@
 //! Operands that their fields alone do not give: cases of the operand reader.
 
-use crate::tables::Entry;
+use crate::tables::TableEntry;
 use hotswap_isa_tables::LINES;
 
 /// Properties of an entry, a bit each; the generator has the same bits.
@@ -23,7 +23,7 @@ impl OperandQuirks {
 
     /// Those of an entry.
     #[inline]
-    pub(crate) fn of(entry: Entry) -> Self {
+    pub(crate) fn of(entry: TableEntry) -> Self {
         Self(LINES.get(usize::from(entry.id())).map_or(0, |line| line.quirks))
     }
 

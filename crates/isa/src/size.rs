@@ -19,7 +19,7 @@ const ANNOUNCED: u32 = 1 << 9 | 1 << 10 | 1 << 25 | 1 << 26;
 /// Tests all sources at once for values that may change the length: fields that are all 0 after subtracting `pattern`,
 /// found by the borrow that subtracting 1 from each field leaves in its highest bit.
 #[derive(Debug, Clone, Copy)]
-struct Test {
+struct SizeTest {
     mask: u64,
     pattern: u64,
     lowest: u64,
@@ -29,7 +29,7 @@ struct Test {
     announced: u32,
 }
 
-impl Test {
+impl SizeTest {
     const NEVER: Self = Self { mask: 0, pattern: 0, lowest: 0, highest: 0, announced_at: 0, announced: 0 };
     /// Bit 0 of the remaining word is 0 for any word.
     const ALWAYS: Self = Self { lowest: 1, highest: 1, ..Self::NEVER };
@@ -84,7 +84,7 @@ struct SizeRule {
     announces: u8,
     at: [u8; 4],
     mask: [u16; 4],
-    test: Test,
+    test: SizeTest,
 }
 
 /// The rules of the tables, each with its test.
@@ -201,7 +201,7 @@ fn within(size: u8, bytes: &[u8]) -> Option<u8> {
 impl SizeRule {
     const fn new(rule: &SizeRuleData) -> Self {
         let SizeRuleData { bytes, count, long, inside, announces, at, mask } = *rule;
-        let test = Test::new(count, long, announces, at, mask);
+        let test = SizeTest::new(count, long, announces, at, mask);
         Self { bytes, count, long, inside, announces, at, mask, test }
     }
 

@@ -44,9 +44,9 @@ pub(crate) mod check {
 
 /// Operand slots and fixed bits of one encoding of one instruction: a table entry.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Entry(u16);
+pub struct TableEntry(u16);
 
-impl Entry {
+impl TableEntry {
     /// All entries, in the order of their numbers.
     pub fn all() -> impl Iterator<Item = Self> {
         (0..ENTRIES.len() as u16).map(Self)
@@ -164,7 +164,7 @@ impl Entry {
     }
 }
 
-impl core::fmt::Debug for Entry {
+impl core::fmt::Debug for TableEntry {
     fn fmt(&self, formatter: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(formatter, "Entry({} {})", self.0, self.mnemonic())
     }

@@ -1,7 +1,7 @@
 //! Assembly text, character by character the output of LLVM 23 for the same bytes.
 //!
 //! Data flow: [`line`] takes the fast path of each step, a lookup in [`registers`]; steps without one are written by
-//! [`Writer`].
+//! [`TextWriter`].
 //!
 //! Invariants: nothing is allocated for a line of less than 256 bytes. Every instruction that decodes has a text. The
 //! text of an operand depends on the instruction and the target only, except branch targets, for which a caller may
@@ -28,7 +28,7 @@ pub use buffer::TextBuffer;
 use crate::bank::VgprBanks;
 use crate::inst::Inst;
 use crate::isa::Isa;
-use crate::operand::Reader;
+use crate::operand::OperandReader;
 use crate::tables::Feature;
 use crate::value::Value;
 use core::fmt::{self, Write};
@@ -106,15 +106,15 @@ impl Inst {
 }
 
 /// Writes the steps of one instruction.
-struct Writer<'a, 'b, 'c> {
-    reader: Reader,
+struct TextWriter<'a, 'b, 'c> {
+    reader: OperandReader,
     isa: Isa,
     options: Options<'b>,
     out: &'a mut FixedWriter<'c>,
 }
 
-impl Writer<'_, '_, '_> {
-    /// Writes the text, then the parts common to every instruction; the rest is in [`Writer::rare`].
+impl TextWriter<'_, '_, '_> {
+    /// Writes the text, then the parts common to every instruction; the rest is in [`TextWriter::rare`].
     fn step(&mut self, step: &TextStep) -> fmt::Result {
         match step.part {
             TextPart::Text => self.out.block(&step.text),

@@ -10,14 +10,14 @@ use core::hint::black_box;
 
 impl Isa {
     /// The instructions of `bytes`, with their offsets; continues after bytes that do not decode.
-    pub fn walk(self, bytes: &[u8]) -> Walk<'_> {
-        Walk { isa: self, bytes, offset: 0, steps: black_box([4, 8]) }
+    pub fn walk(self, bytes: &[u8]) -> InstructionWalk<'_> {
+        InstructionWalk { isa: self, bytes, offset: 0, steps: black_box([4, 8]) }
     }
 }
 
 /// See [`Isa::walk`].
 #[derive(Debug, Clone)]
-pub struct Walk<'a> {
+pub struct InstructionWalk<'a> {
     isa: Isa,
     bytes: &'a [u8],
     offset: usize,
@@ -26,7 +26,7 @@ pub struct Walk<'a> {
     steps: [usize; 2],
 }
 
-impl Walk<'_> {
+impl InstructionWalk<'_> {
     /// The offset of the next item.
     pub fn offset(&self) -> usize {
         self.offset
@@ -53,7 +53,7 @@ impl Walk<'_> {
     }
 }
 
-impl Iterator for Walk<'_> {
+impl Iterator for InstructionWalk<'_> {
     type Item = (usize, Result<Inst, Undecoded>);
 
     #[inline(always)]

@@ -1,6 +1,6 @@
 //! The VGPR bank mode: how it is set, how it applies to operands, how paths are joined.
 
-use hotswap_isa::bank::{Role, VgprBanks, previous_mode};
+use hotswap_isa::bank::{BankRole, VgprBanks, previous_mode};
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::{Inst, Isa, Target, Value, effects};
 
@@ -33,7 +33,8 @@ const SETREG_WHOLE: &[u32] = &[0xb980_f801, 0x4_1000];
 fn the_instruction_sets_every_role() {
     let banks = after("gfx1250", &[SET_81]);
     assert_eq!(banks.mode(), Some(0x81));
-    let roles = [Role::Source0, Role::Source1, Role::Source2, Role::Destination].map(|role| banks.bank(role));
+    let roles =
+        [BankRole::Source0, BankRole::Source1, BankRole::Source2, BankRole::Destination].map(|role| banks.bank(role));
     assert_eq!(roles, [Some(1), Some(0), Some(0), Some(2)]);
     assert_eq!(after("gfx1250", &[SET_81, NOP, SET_41]).mode(), Some(0x41));
     assert_eq!(previous_mode(&decode(isa("gfx1250"), SET_41)), Some(0x81));
@@ -52,14 +53,14 @@ fn setreg_of_mode_sets_the_banks_rotated() {
     assert_eq!(after("gfx1250", &[SET_81, SETREG_WHOLE]).mode(), Some(0x50));
     // By the field unchanged, by the bits of the immediate all 0: the differing roles are unknown.
     let banks = after("gfx1250", &[SET_81, SETREG]);
-    assert_eq!(Role::ALL.map(|role| banks.bank(role)), [Some(0), Some(0), None, None]);
+    assert_eq!(BankRole::ALL.map(|role| banks.bank(role)), [Some(0), Some(0), None, None]);
     // Rounding modes only, and the immediate repeats the banks, as LLVM 23 writes it.
     assert_eq!(after("gfx1250", &[SET_81, &[0xb980_1801, 0x0000_6003]]).mode(), Some(0x81));
-    assert_eq!(after("gfx1250", &[SET_81, &[0xb980_1801, 3]]).bank(Role::Destination), None);
+    assert_eq!(after("gfx1250", &[SET_81, &[0xb980_1801, 3]]).bank(BankRole::Destination), None);
     // s_setreg_b32 from a register: nothing is known. Another register: nothing changes.
     assert_eq!(after("gfx1250", &[SET_81, &[0xb900_f801]]), {
         let unknown = after("gfx1250", &[SET_81, &[0xb900_f801]]);
-        assert_eq!(Role::ALL.map(|role| unknown.bank(role)), [None; 4]);
+        assert_eq!(BankRole::ALL.map(|role| unknown.bank(role)), [None; 4]);
         unknown
     });
     assert_eq!(after("gfx1250", &[SET_81, &[0xb980_f802, 0x4_1000]]).mode(), Some(0x81));
@@ -69,14 +70,14 @@ fn setreg_of_mode_sets_the_banks_rotated() {
 fn a_set_directly_behind_a_setreg_may_be_dropped() {
     let banks = after("gfx1250", &[SETREG_WHOLE, SET_41]);
     // 0x50 or 0x41: source 0 and source 2 differ, the rest is the same.
-    assert_eq!(Role::ALL.map(|role| banks.bank(role)), [None, Some(0), None, Some(1)]);
+    assert_eq!(BankRole::ALL.map(|role| banks.bank(role)), [None, Some(0), None, Some(1)]);
     assert_eq!(after("gfx1250", &[SETREG_WHOLE, NOP, SET_41]).mode(), Some(0x41));
 }
 
 #[test]
 fn paths_that_disagree_leave_a_role_unknown() {
     let joined = VgprBanks::of_mode(0x81).join(VgprBanks::of_mode(0x41));
-    assert_eq!(Role::ALL.map(|role| joined.bank(role)), [Some(1), Some(0), Some(0), None]);
+    assert_eq!(BankRole::ALL.map(|role| joined.bank(role)), [Some(1), Some(0), Some(0), None]);
     assert_eq!((joined.mode(), joined.join(joined)), (None, joined));
     assert_eq!(VgprBanks::UNKNOWN.join(VgprBanks::ENTRY), VgprBanks::UNKNOWN);
     let call: &[u32] = &[0xbe80_4904];
@@ -131,10 +132,10 @@ fn roles_by_encoding_class() {
 #[test]
 fn other_registers_are_as_they_are_named() {
     let scalar = Reg::new(RegFile::Sgpr, 7, 2);
-    assert_eq!(VgprBanks::UNKNOWN.resolve(scalar, Some(Role::Source0)), Some(scalar));
+    assert_eq!(VgprBanks::UNKNOWN.resolve(scalar, Some(BankRole::Source0)), Some(scalar));
     let vector = Reg::new(RegFile::Vgpr, 7, 2);
-    assert_eq!(VgprBanks::UNKNOWN.resolve(vector, Some(Role::Source0)), None);
+    assert_eq!(VgprBanks::UNKNOWN.resolve(vector, Some(BankRole::Source0)), None);
     assert_eq!(VgprBanks::UNKNOWN.resolve(vector, None), Some(vector));
     let third = Reg::new(RegFile::Vgpr, 775, 2);
-    assert_eq!(VgprBanks::of_mode(0xff).resolve(vector, Some(Role::Destination)), Some(third));
+    assert_eq!(VgprBanks::of_mode(0xff).resolve(vector, Some(BankRole::Destination)), Some(third));
 }

@@ -5,13 +5,13 @@ mod checks;
 mod common;
 
 use common::Random;
-use hotswap_isa::{Entry, Isa, Target, Wave};
+use hotswap_isa::{Isa, TableEntry, Target, Wave};
 
 /// Inputs for each target, in each mode.
 const INPUTS: u32 = 150;
 
 /// An entry's fixed bits with arbitrary bits between them, then arbitrary bytes.
-fn code(entry: Entry, numbers: &mut Random) -> Vec<u8> {
+fn code(entry: TableEntry, numbers: &mut Random) -> Vec<u8> {
     let (value, mask) = entry.fixed();
     let word = value | numbers.wide() & !mask;
     let mut code = word.to_le_bytes().get(..usize::from(entry.bytes())).unwrap_or_default().to_vec();
@@ -25,7 +25,7 @@ fn run(check: fn(&[u8])) {
     for target in Target::all() {
         for (wave, true16) in [(Wave::W32, true), (Wave::W64, true), (Wave::W32, false), (Wave::W64, false)] {
             let isa = Isa::new(target).with_wave(wave).with_true16(true16);
-            let entries: Vec<Entry> = Entry::all().filter(|entry| entry.available(isa)).collect();
+            let entries: Vec<TableEntry> = TableEntry::all().filter(|entry| entry.available(isa)).collect();
             for number in 0..INPUTS {
                 let code = match number % 8 {
                     0 => numbers.wide().to_le_bytes().to_vec(),

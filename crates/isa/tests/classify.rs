@@ -3,24 +3,24 @@
 mod common;
 
 use common::{Random, settings};
-use hotswap_isa::{ClassRule, Classifier, Entry, Glance, Glanced, Implicit, Inst, Isa, Name};
+use hotswap_isa::{ClassRule, Classifier, Glance, Glanced, Implicit, Inst, Isa, Name, TableEntry};
 
 const SOURCES: [Name; 4] = [Name::Src0, Name::Src1, Name::Src2, Name::Src0X];
 /// A number that is a valid source on some targets and not on others.
 const NUMBER: u64 = 230;
 
-fn class(entry: Entry) -> Option<u8> {
+fn class(entry: TableEntry) -> Option<u8> {
     let class = entry.id() % 250;
     (!class.is_multiple_of(16)).then_some(class as u8)
 }
 
-fn grade(entry: Entry) -> ClassRule {
+fn grade(entry: TableEntry) -> ClassRule {
     let slots = entry.slots().iter().filter(|slot| SOURCES.contains(&slot.name));
     let except = slots.map(|slot| (slot.pieces(), NUMBER)).collect();
     ClassRule { class: class(entry), except, without_scalars: without_scalars(entry) }
 }
 
-fn without_scalars(entry: Entry) -> bool {
+fn without_scalars(entry: TableEntry) -> bool {
     entry.id() % 4 > 1
 }
 
@@ -63,7 +63,7 @@ fn every_entry_in_every_setting() {
     let (mut answers, mut plain) = (0u64, 0u64);
     for isa in settings() {
         let classifier = Classifier::new(isa, grade);
-        for entry in Entry::all().filter(|entry| entry.available(isa)) {
+        for entry in TableEntry::all().filter(|entry| entry.available(isa)) {
             let (value, mask) = entry.fixed();
             for round in 0..4 {
                 let mut random = numbers.wide();
@@ -120,7 +120,7 @@ fn two_targets_at_once() {
     let (mut shared, mut lost) = (0, 0);
     let (source, target) = (isa("gfx1250"), isa("gfx1250-strict"));
     let (both, one) = (Classifier::shared(&[source, target], grade), Classifier::new(source, grade));
-    for entry in Entry::all().filter(|entry| entry.available(source) || entry.available(target)) {
+    for entry in TableEntry::all().filter(|entry| entry.available(source) || entry.available(target)) {
         let (value, mask) = entry.fixed();
         for _ in 0..16 {
             let random = numbers.wide() & !(0x1ff | 0x7ff_ffff << 32) | 0x102 | 0x402_0501 << 32;
@@ -161,7 +161,8 @@ fn a_glance_is_what_the_classifier_says() {
     let mut numbers = Random::new(6);
     for isa in settings() {
         for classes in [1, 8, 250] {
-            let few = |entry: Entry| ClassRule { class: class(entry).map(|class| class % classes), ..grade(entry) };
+            let few =
+                |entry: TableEntry| ClassRule { class: class(entry).map(|class| class % classes), ..grade(entry) };
             let classifier = Classifier::new(isa, few);
             let glance = Glance::new(classifier.clone());
             let check = |low: u128| {

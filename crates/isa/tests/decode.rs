@@ -3,7 +3,7 @@
 mod common;
 
 use common::Random;
-use hotswap_isa::{Entry, Inst, Isa, Target, Undecoded, Wave};
+use hotswap_isa::{Inst, Isa, TableEntry, Target, Undecoded, Wave};
 use proptest::prelude::*;
 
 const KNOWN: &str = include_str!("known.txt");
@@ -61,7 +61,7 @@ fn size_agrees_with_decode_on_every_entry() {
     let mut numbers = Random::new(2);
     let (mut tried, mut decoded) = (0u32, 0u32);
     for isa in isas() {
-        for entry in Entry::all().filter(|entry| entry.available(isa)) {
+        for entry in TableEntry::all().filter(|entry| entry.available(isa)) {
             let (value, mask) = entry.fixed();
             for round in 0..4 {
                 let mut random = numbers.wide();
@@ -106,7 +106,7 @@ fn memory_of_the_tables() {
         println!("{bytes:>9} {name}");
         sum += bytes;
     }
-    println!("{sum:>9} all generations together, {} entries", Entry::all().count());
+    println!("{sum:>9} all generations together, {} entries", TableEntry::all().count());
     assert!(sum <= 5 << 20);
 }
 

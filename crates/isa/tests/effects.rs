@@ -4,10 +4,10 @@ mod common;
 
 use common::{Random, entries, random};
 use hotswap_isa::bank::VgprBanks;
-use hotswap_isa::effects::{Counter, Effect, EffectBits, Flow, Space};
+use hotswap_isa::effects::{ControlFlow, Counter, Effect, EffectBits, Space};
 use hotswap_isa::reg::{Reg, Special};
 use hotswap_isa::regset::RegSet;
-use hotswap_isa::{Access, Flag, Implicit, Inst, Isa, Name, Target, Value, Wave};
+use hotswap_isa::{Flag, Implicit, Inst, Isa, Name, OperandAccess, Target, Value, Wave};
 
 fn isa(target: &str) -> Isa {
     Isa::new(Target::find(target).expect("a target of the rows"))
@@ -42,7 +42,7 @@ fn is_placed(inst: &Inst, number: usize) -> bool {
 
 /// Registers of operands: read or written.
 fn named(inst: &Inst, isa: Isa, written: bool) -> Vec<Reg> {
-    let touched = |access| if written { access != Access::Read } else { access == Access::Read };
+    let touched = |access| if written { access != OperandAccess::Read } else { access == OperandAccess::Read };
     let operands = inst.operands(isa).enumerate().filter(|(number, _)| is_placed(inst, *number));
     let registers =
         operands.filter(|(_, operand)| touched(operand.access)).filter_map(|(_, operand)| match operand.value {
@@ -223,16 +223,16 @@ fn sets_follow_the_bank_mode() {
 
 #[test]
 fn flow_of_control() {
-    let cases: [(&str, &[u32], Flow); 9] = [
-        ("gfx1100", &[0xbfa0_0004], Flow::Branch { target: 0x1014, conditional: false }),
-        ("gfx1100", &[0xbfa0_ffff], Flow::Branch { target: 0x1000, conditional: false }),
-        ("gfx900", &[0xbf84_0001], Flow::Branch { target: 0x1008, conditional: true }),
-        ("gfx1100", &[0xbfb0_0000], Flow::End),
-        ("gfx1100", &[0xbe80_4804], Flow::Indirect { conditional: false }),
-        ("gfx1100", &[0xbe80_4904], Flow::Call { target: None }),
-        ("gfx1250", &[0xbe80_4bff, 0x100], Flow::Branch { target: 0x1108, conditional: false }),
-        ("gfx1250", &[0xbe80_4b04], Flow::Indirect { conditional: false }),
-        ("gfx1100", &[0x0602_0702], Flow::Next),
+    let cases: [(&str, &[u32], ControlFlow); 9] = [
+        ("gfx1100", &[0xbfa0_0004], ControlFlow::Branch { target: 0x1014, conditional: false }),
+        ("gfx1100", &[0xbfa0_ffff], ControlFlow::Branch { target: 0x1000, conditional: false }),
+        ("gfx900", &[0xbf84_0001], ControlFlow::Branch { target: 0x1008, conditional: true }),
+        ("gfx1100", &[0xbfb0_0000], ControlFlow::End),
+        ("gfx1100", &[0xbe80_4804], ControlFlow::Indirect { conditional: false }),
+        ("gfx1100", &[0xbe80_4904], ControlFlow::Call { target: None }),
+        ("gfx1250", &[0xbe80_4bff, 0x100], ControlFlow::Branch { target: 0x1108, conditional: false }),
+        ("gfx1250", &[0xbe80_4b04], ControlFlow::Indirect { conditional: false }),
+        ("gfx1100", &[0x0602_0702], ControlFlow::Next),
     ];
     for (target, words, flow) in cases {
         let isa = isa(target);

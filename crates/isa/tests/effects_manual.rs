@@ -7,7 +7,7 @@
 //! A line is TARGET[:w64], the words, the reads and the writes, separated by `|`. A register with `~` is written in
 //! part; a following `'0`, `'1`, `'2`, `'d` is its bank-mode role (gfx12.5 only); `*` means that no operand names it.
 
-use hotswap_isa::bank::{Role, VgprBanks};
+use hotswap_isa::bank::{BankRole, VgprBanks};
 use hotswap_isa::effects::{Counter, Effect, Effects, Space};
 use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::regset::RegSet;
@@ -29,10 +29,10 @@ fn described(effects: Effects, roles: bool) -> String {
     let one = |effect: Effect| {
         let role = match effect.role.filter(|_| roles && effect.reg.file == RegFile::Vgpr) {
             None => "",
-            Some(Role::Source0) => "'0",
-            Some(Role::Source1) => "'1",
-            Some(Role::Source2) => "'2",
-            Some(Role::Destination) => "'d",
+            Some(BankRole::Source0) => "'0",
+            Some(BankRole::Source1) => "'1",
+            Some(BankRole::Source2) => "'2",
+            Some(BankRole::Destination) => "'d",
         };
         let mark = |is, text| if is { text } else { "" };
         format!("{}{}{role}{}", mark(effect.partial, "~"), effect.reg, mark(effect.slot.is_none(), "*"))

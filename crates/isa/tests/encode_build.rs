@@ -1,6 +1,6 @@
 //! Building instructions: the bytes that LLVM's assembler emits for the same operands, and each error.
 
-use hotswap_isa::encode::{Arg, Builder, EncodeError, rebuild};
+use hotswap_isa::encode::{Arg, EncodeError, InstructionBuilder, rebuild};
 use hotswap_isa::reg::{Half, Reg, RegFile, Special};
 use hotswap_isa::{Class, Inst, Isa, Name, Target, Wave};
 
@@ -33,7 +33,7 @@ fn build(target: &str, mnemonic: &str, class: Class, operands: &[(Name, Arg)]) -
 }
 
 fn build_on(isa: Isa, mnemonic: &str, class: Class, operands: &[(Name, Arg)]) -> Result<Inst, EncodeError> {
-    let start = Builder::new(isa, mnemonic, class);
+    let start = InstructionBuilder::new(isa, mnemonic, class);
     operands.iter().fold(start, |builder, (name, arg)| builder.set(*name, *arg)).build()
 }
 
@@ -317,7 +317,7 @@ fn every_refusal_has_its_reason() {
     assert!(null.is_ok());
     let scratch = [(Sdst, special(Special::FlatScratchLo, 1)), (Src0, s(1, 1))];
     assert_eq!(refused(build("gfx1100", "s_mov_b32", Class::Sop1, &scratch)), EncodeError::NoEncoding(Sdst));
-    let mut many = Builder::new(isa("gfx900"), "v_add_f32", Class::Vop2);
+    let mut many = InstructionBuilder::new(isa("gfx900"), "v_add_f32", Class::Vop2);
     for name in Name::ALL {
         many = many.set(name, Number(0));
     }

@@ -4,7 +4,7 @@ use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::reg::{Half, Reg, RegFile, Special};
 use hotswap_isa::text::Options;
 use hotswap_isa::value::{Inline, Literal};
-use hotswap_isa::{Access, Inst, Isa, Name, Target, Value, Wave};
+use hotswap_isa::{Inst, Isa, Name, OperandAccess, Target, Value, Wave};
 use std::fmt::Write;
 
 const CASES: &str = include_str!("text.txt");
@@ -106,9 +106,9 @@ fn tied_operands_are_one_register() {
     let inst = decode(isa, "02070256");
     assert_eq!(inst.text(isa).to_string(), "v_fmac_f32_e32 v1, v2, v3");
     let operands: Vec<_> = inst.operands(isa).collect();
-    assert_eq!(operands[0].access, Access::ReadWrite);
+    assert_eq!(operands[0].access, OperandAccess::ReadWrite);
     let tied = operands.iter().find(|operand| operand.name.as_str() == "src2").unwrap();
-    assert_eq!((tied.value, tied.access), (operands[0].value, Access::Read));
+    assert_eq!((tied.value, tied.access), (operands[0].value, OperandAccess::Read));
 }
 
 #[test]

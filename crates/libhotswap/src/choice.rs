@@ -87,7 +87,7 @@ fn in_container(file: &DeviceFile, agent: TargetId, container: u32, allow: Allow
 fn relabel_rule(source: &str, target: &str) -> &'static std::ffi::CStr {
     let known = find(source).zip(find(target)).and_then(|(source, target)| pair(source, target));
     match known.map(|pair| pair.status) {
-        Some(hotswap_compat::Status::Validated) => {
+        Some(hotswap_compat::PairStatus::Validated) => {
             c"code of a sibling, a validated pair; hotswap_retarget labels and checks it"
         }
         _ => c"code of a sibling, an experimental pair; hotswap_retarget labels and checks it",

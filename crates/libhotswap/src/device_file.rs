@@ -5,7 +5,7 @@
 use crate::call_error::{CallError, c_string};
 use crate::device_image::{DeviceImage, ImageBytes};
 use crate::file_bytes::FileBytes;
-use hotswap_bundle::{Bytes, Contents, EntryId, Found, ImageKind, Kind};
+use hotswap_bundle::{Bytes, Contents, EntryId, FoundContainer, ImageKind, OffloadKind};
 use hotswap_code_object::CodeObject;
 use hotswap_report::Diagnostic;
 use std::ffi::CString;
@@ -96,7 +96,7 @@ impl DeviceFile {
         }
         let contents = hotswap_bundle::open(&self.bytes);
         let container = contents.found.get(row.container as usize);
-        let image = container.map(Found::read).transpose()?.and_then(|device| {
+        let image = container.map(FoundContainer::read).transpose()?.and_then(|device| {
             let image = device.images.get(row.image)?;
             Some(image.data.to_vec())
         });
@@ -111,7 +111,7 @@ impl DeviceFile {
 }
 
 /// The rows of a container. The table of a compressed one is enough.
-fn rows(file: &[u8], container: &Found<'_>, number: u32) -> Result<Vec<EntryRow>, Diagnostic> {
+fn rows(file: &[u8], container: &FoundContainer<'_>, number: u32) -> Result<Vec<EntryRow>, Diagnostic> {
     let place = c_string(container.place.to_string());
     let row = |image: usize, id: Option<&str>, size: u64| EntryRow {
         form: EntryForm::Compressed,
@@ -150,7 +150,7 @@ fn target_of(id: &str) -> Option<String> {
 }
 
 fn is_host(id: &str) -> bool {
-    EntryId::parse(id).is_ok_and(|id| *id.kind() == Kind::Host)
+    EntryId::parse(id).is_ok_and(|id| *id.kind() == OffloadKind::Host)
 }
 
 fn form_of(kind: ImageKind) -> EntryForm {

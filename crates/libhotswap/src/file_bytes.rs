@@ -1,12 +1,12 @@
 //! The bytes of a file, mapped or copied.
 
-use hotswap_files::Input;
+use hotswap_files::InputFile;
 use std::ops::Deref;
 
 /// The bytes of a file.
 #[derive(Debug)]
 pub(crate) enum FileBytes {
-    Mapped(Input),
+    Mapped(InputFile),
     Owned(Vec<u8>),
 }
 

@@ -5,9 +5,9 @@
 //! begins, after a call, and after the end of a block.
 
 use crate::call_error::{CallError, CallStatus};
-use hotswap_code_object::{CodeMap, Kind};
+use hotswap_code_object::{CodeMap, ObjectKind};
 use hotswap_isa::bank::VgprBanks;
-use hotswap_isa::effects::{Effect, Flow};
+use hotswap_isa::effects::{Effect, ControlFlow};
 use hotswap_isa::reg::{Reg, Special};
 use hotswap_isa::text::Options;
 use hotswap_isa::{Feature, Flag, Inst, Isa, Target, Undecoded, Wave};
@@ -77,7 +77,7 @@ impl CodeSpans {
             address: section.address,
             range: section.range.clone(),
         };
-        Ok(Self { spans: map.sections.iter().map(span).collect(), isa, is_linked: map.kind == Kind::Linked })
+        Ok(Self { spans: map.sections.iter().map(span).collect(), isa, is_linked: map.kind == ObjectKind::Linked })
     }
 
     /// Number of the section of an address, and the offset in it; linked files only.
@@ -101,7 +101,7 @@ impl CodeSpans {
         let start = span.range.start + span.offset(address).unwrap_or(0);
         let end = start.saturating_add(usize::try_from(size).unwrap_or(usize::MAX)).min(span.range.end);
         let isa = lanes.map_or(self.isa, |lanes| self.isa.with_wave(if lanes == 64 { Wave::W64 } else { Wave::W32 }));
-        let mut walk = InstructionWalk { bytes, isa, banks: VgprBanks::ENTRY, view: InstructionView::default() };
+        let mut walk = VisitorWalk { bytes, isa, banks: VgprBanks::ENTRY, view: InstructionView::default() };
         walk.run(start..end, address, visit)
     }
 }
@@ -113,14 +113,14 @@ impl CodeSpan {
     }
 }
 
-struct InstructionWalk<'w> {
+struct VisitorWalk<'w> {
     bytes: &'w [u8],
     isa: Isa,
     banks: VgprBanks,
     view: InstructionView,
 }
 
-impl InstructionWalk<'_> {
+impl VisitorWalk<'_> {
     fn run(
         &mut self,
         range: Range<usize>,
@@ -182,12 +182,12 @@ impl InstructionWalk<'_> {
 
     fn add_flow(&mut self, inst: &Inst, address: u64) {
         let (flags, target) = match inst.flow(address, self.isa) {
-            Flow::Next => (0, None),
-            Flow::Branch { target, conditional } => (flag::BRANCH | condition(conditional), Some(target)),
-            Flow::Indirect { conditional } => (flag::BRANCH | flag::INDIRECT | condition(conditional), None),
-            Flow::Call { target: None } => (flag::CALL | flag::INDIRECT, None),
-            Flow::Call { target } => (flag::CALL, target),
-            Flow::End => (flag::END, None),
+            ControlFlow::Next => (0, None),
+            ControlFlow::Branch { target, conditional } => (flag::BRANCH | condition(conditional), Some(target)),
+            ControlFlow::Indirect { conditional } => (flag::BRANCH | flag::INDIRECT | condition(conditional), None),
+            ControlFlow::Call { target: None } => (flag::CALL | flag::INDIRECT, None),
+            ControlFlow::Call { target } => (flag::CALL, target),
+            ControlFlow::End => (flag::END, None),
         };
         self.view.flags |= flags | if target.is_some() { flag::HAS_TARGET } else { 0 };
         self.view.target = target.unwrap_or(0);

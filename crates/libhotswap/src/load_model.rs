@@ -33,7 +33,7 @@ mod kind {
 
 /// A loaded segment.
 #[derive(Debug)]
-pub(crate) struct LoadedSegment {
+pub(crate) struct ModelSegment {
     pub(crate) address: u64,
     /// Its bytes in [`LoadedCode::memory`].
     range: Range<usize>,
@@ -42,7 +42,7 @@ pub(crate) struct LoadedSegment {
 
 /// A relocation, applied or not.
 #[derive(Debug)]
-pub(crate) struct LoadedRelocation {
+pub(crate) struct ModelRelocation {
     pub(crate) address: u64,
     pub(crate) kind: u32,
     pub(crate) value: Option<u64>,
@@ -54,8 +54,8 @@ pub(crate) struct LoadedRelocation {
 pub struct LoadedCode {
     pub(crate) base: u64,
     memory: Vec<u8>,
-    pub(crate) segments: Vec<LoadedSegment>,
-    pub(crate) relocations: Vec<LoadedRelocation>,
+    pub(crate) segments: Vec<ModelSegment>,
+    pub(crate) relocations: Vec<ModelRelocation>,
     pub(crate) undefined: Vec<CString>,
 }
 
@@ -92,7 +92,7 @@ impl LoadedCode {
         self.memory.len() as u64
     }
 
-    pub(crate) fn bytes(&self, segment: &LoadedSegment) -> &[u8] {
+    pub(crate) fn bytes(&self, segment: &ModelSegment) -> &[u8] {
         self.memory.get(segment.range.clone()).unwrap_or_default()
     }
 
@@ -106,7 +106,7 @@ impl LoadedCode {
         let filled = self.memory.get_mut(offset..offset + content.len()).filter(|_| content.len() <= size);
         filled.ok_or_else(leaves)?.copy_from_slice(content);
         let address = self.base.wrapping_add(offset as u64);
-        self.segments.push(LoadedSegment { address, range, flags: row.p_flags(LE) });
+        self.segments.push(ModelSegment { address, range, flags: row.p_flags(LE) });
         Ok(())
     }
 
@@ -128,14 +128,14 @@ impl LoadedCode {
             for row in rows.filter(|_| section.sh_info(LE) == 0).map_or(&[][..], |(rows, _)| rows) {
                 let (symbol, kind) = (row.r_sym(LE, false), row.r_type(LE, false));
                 let place = row.r_offset(LE).checked_sub(start).and_then(|at| usize::try_from(at).ok());
-                let target = Target::of(symbols, symbol, kind, delta, externals)?;
+                let target = RelocationValue::of(symbols, symbol, kind, delta, externals)?;
                 let value = target.value.map(|value| value.wrapping_add_signed(row.r_addend(LE)));
                 let value = value.map(|value| self.write(place, kind, value)).transpose()?;
                 if value.is_none() {
                     undefined.insert(target.name.clone());
                 }
                 let address = row.r_offset(LE).wrapping_add(delta);
-                self.relocations.push(LoadedRelocation { address, kind, value, symbol: target.name });
+                self.relocations.push(ModelRelocation { address, kind, value, symbol: target.name });
             }
         }
         self.undefined = undefined.into_iter().collect();
@@ -158,13 +158,13 @@ impl LoadedCode {
 }
 
 /// The target of a relocation.
-struct Target {
+struct RelocationValue {
     name: CString,
     /// `None` where no one has defined it.
     value: Option<u64>,
 }
 
-impl Target {
+impl RelocationValue {
     fn of(
         symbols: &SymbolTable<'_, elf::FileHeader64<LE>>,
         number: u32,

@@ -2,13 +2,13 @@
 //! does not drop it, and called functions return in mode 0.
 
 use crate::finding::{BANK_MODE, Finding};
-use crate::unit::Unit;
+use crate::unit::LintUnit;
 use hotswap_isa::Feature;
 use hotswap_isa::bank::previous_mode;
 use hotswap_program::Exit;
 
 /// Checks every function.
-pub(crate) fn check(unit: &Unit<'_>, findings: &mut Vec<Finding>) {
+pub(crate) fn check(unit: &LintUnit<'_>, findings: &mut Vec<Finding>) {
     if !unit.isa().has(Feature::N1024AddressableVgprs) {
         return;
     }

@@ -3,12 +3,12 @@
 //!
 //! Taken for granted, as in the certificate: what a code object's functions are called by is code of that code object.
 
-use crate::unit::Unit;
-use hotswap_program::{Callee, Entry};
+use crate::unit::LintUnit;
+use hotswap_program::{Callee, EntryPoint};
 use std::collections::BTreeSet;
 
 /// Numbers of the kernels, rising.
-pub(crate) fn kernels_to(unit: &Unit<'_>, function: usize) -> Vec<u32> {
+pub(crate) fn kernels_to(unit: &LintUnit<'_>, function: usize) -> Vec<u32> {
     let program = &unit.program;
     let mut kernels: BTreeSet<u32> = program.kernels_of(function).iter().copied().collect();
     if is_called_by_pointer(unit, function) {
@@ -23,8 +23,8 @@ pub(crate) fn kernels_to(unit: &Unit<'_>, function: usize) -> Vec<u32> {
 }
 
 /// Whether it, or a function that gets to it, has an entry of which not all callers are known.
-pub(crate) fn is_called_by_pointer(unit: &Unit<'_>, function: usize) -> bool {
-    let open = |entry: &Entry| entry.open && !entry.is_kernel();
+pub(crate) fn is_called_by_pointer(unit: &LintUnit<'_>, function: usize) -> bool {
+    let open = |entry: &EntryPoint| entry.open && !entry.is_kernel();
     let (mut seen, mut work) = (BTreeSet::from([function]), vec![function]);
     while let Some(number) = work.pop() {
         if unit.program.functions[number].entries.iter().any(open) {
@@ -37,7 +37,7 @@ pub(crate) fn is_called_by_pointer(unit: &Unit<'_>, function: usize) -> bool {
 
 /// Whether the size of the stack of a kernel follows from its code: all callees are known, and no function is entered again
 /// before it returns.
-pub(crate) fn has_known_stack(unit: &Unit<'_>, kernel: usize) -> Result<(), &'static str> {
+pub(crate) fn has_known_stack(unit: &LintUnit<'_>, kernel: usize) -> Result<(), &'static str> {
     let program = &unit.program;
     // Functions of which all callees have been looked at, and those on the way to the current one.
     let (mut done, mut way) = (BTreeSet::new(), vec![(kernel as u32, 0)]);

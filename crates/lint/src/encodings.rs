@@ -4,14 +4,14 @@
 //! decoder and the assembler accept, and that the first stepping executes differently (`gfx1250-strict`).
 
 use crate::finding::{CLAUSE, CONTROL_FLOW, ENCODING, Finding};
-use crate::unit::Unit;
+use crate::unit::LintUnit;
 use hotswap_isa::effects::Space;
 use hotswap_isa::reg::{Reg, Special};
 use hotswap_isa::{Class, Feature, Flag, Inst, Isa, Name, Value};
 use hotswap_program::Reason;
 
 /// A form that a stepping does not have.
-struct Form {
+struct AbsentForm {
     strict_only: bool,
     is: fn(&Inst, Isa) -> bool,
     why: &'static str,
@@ -22,46 +22,46 @@ const CLUSTER_BARRIER: u64 = 195;
 /// The bit of `s_monitor_sleep` that means no end.
 const FOREVER: u64 = 0x8000;
 
-static FORMS: &[Form] = &[
-    Form {
+static FORMS: &[AbsentForm] = &[
+    AbsentForm {
         strict_only: true,
         is: |inst, _| inst.is(Flag::Wmma) && inst.class() == Some(Class::Vop3p) && inst.raw(Name::MatrixAFmt).is_some(),
         why: "a matrix instruction of f8f6f4 without scales loses its state in a trap",
     },
-    Form {
+    AbsentForm {
         strict_only: true,
         is: |inst, _| inst.class() == Some(Class::Vop3px2) && inst.is(Flag::Wmma) && unused_names_scalar(inst),
         why: "the unused source of a scaled matrix instruction names a scalar register",
     },
-    Form {
+    AbsentForm {
         strict_only: false,
         is: |inst, _| inst.mnemonic() == "s_barrier_signal_isfirst" && inst.raw(Name::Src0) == Some(CLUSTER_BARRIER),
         why: "which wave is the first at the cluster barrier is not reliable",
     },
-    Form {
+    AbsentForm {
         strict_only: true,
         is: |inst, _| inst.mnemonic() == "s_get_barrier_state",
         why: "the state of a barrier is another one, and how it differs is not known",
     },
-    Form {
+    AbsentForm {
         strict_only: true,
         is: |inst, _| {
             inst.mnemonic() == "s_monitor_sleep" && inst.raw(Name::Simm16).is_some_and(|time| time & FOREVER != 0)
         },
         why: "sleep without an end is another one, and how it differs is not known",
     },
-    Form {
+    AbsentForm {
         strict_only: true,
         is: |inst, _| matches!(inst.mnemonic(), "ds_load_addtid_b32" | "ds_store_addtid_b32"),
         why: "accesses to LDS at M0 + 4 * lane see 16 bits of M0",
     },
-    Form {
+    AbsentForm {
         strict_only: true,
         is: |inst, _| is_e5m3(inst),
         why: "conversions with CLAMP (UE5M3) convert to and from E4M3",
     },
-    Form { strict_only: true, is: |inst, _| has_block16(inst), why: "scales of 16 elements do not exist" },
-    Form {
+    AbsentForm { strict_only: true, is: |inst, _| has_block16(inst), why: "scales of 16 elements do not exist" },
+    AbsentForm {
         strict_only: true,
         is: reads_wide_base,
         why: "a vector instruction cannot read the base of scratch as 64 bits",
@@ -92,7 +92,7 @@ fn reads_wide_base(inst: &Inst, isa: Isa) -> bool {
 }
 
 /// Checks every instruction that a path reaches.
-pub(crate) fn check(unit: &Unit<'_>, findings: &mut Vec<Finding>) {
+pub(crate) fn check(unit: &LintUnit<'_>, findings: &mut Vec<Finding>) {
     let isa = unit.isa();
     let strict = isa.has(Feature::Gfx1250Strict);
     for number in 0..unit.program.functions.len() {
@@ -117,7 +117,7 @@ fn is_scale_prefix(inst: &Inst) -> bool {
 }
 
 /// Code that the program model could not follow because it is wrong, not because it is unknown.
-fn problems(unit: &Unit<'_>, number: usize, findings: &mut Vec<Finding>) {
+fn problems(unit: &LintUnit<'_>, number: usize, findings: &mut Vec<Finding>) {
     for problem in &unit.program.functions[number].problems {
         let rule = match problem.reason {
             Reason::Undecodable => &ENCODING,
@@ -129,7 +129,7 @@ fn problems(unit: &Unit<'_>, number: usize, findings: &mut Vec<Finding>) {
 }
 
 /// Members of a clause are of one kind of memory; changes of the bank mode are harmless members.
-fn clause(unit: &Unit<'_>, number: usize, at: u32, inst: &Inst, findings: &mut Vec<Finding>) {
+fn clause(unit: &LintUnit<'_>, number: usize, at: u32, inst: &Inst, findings: &mut Vec<Finding>) {
     let count = (inst.raw(Name::Simm16).unwrap_or(0) & 63) + 1;
     let function = &unit.program.functions[number];
     let mut place = at + u32::from(inst.len());

@@ -1,11 +1,11 @@
 //! The rules, one table, and their findings.
 
-use crate::unit::Unit;
-use hotswap_report::{Diagnostic, Place, codes};
+use crate::unit::LintUnit;
+use hotswap_report::{Diagnostic, Location, codes};
 
 /// A rule of `hotswap lint` or `hotswap verify --against`.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Rule {
+pub struct LintRule {
     /// Its stable name.
     pub id: &'static str,
     /// Used by `verify --against` only: it needs the original.
@@ -16,9 +16,9 @@ pub struct Rule {
 
 macro_rules! rules {
     ($($name:ident = $id:literal, $original:literal, $summary:literal;)*) => {
-        $(#[doc = $summary] pub(crate) static $name: Rule = Rule { id: $id, needs_original: $original, summary: $summary };)*
+        $(#[doc = $summary] pub(crate) static $name: LintRule = LintRule { id: $id, needs_original: $original, summary: $summary };)*
         /// Every rule.
-        pub static RULES: &[&Rule] = &[$(&$name),*];
+        pub static RULES: &[&LintRule] = &[$(&$name),*];
     };
 }
 
@@ -48,7 +48,7 @@ rules! {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// The rule.
-    pub rule: &'static Rule,
+    pub rule: &'static LintRule,
     /// Section of code.
     pub section: String,
     pub(crate) section_number: usize,
@@ -66,7 +66,7 @@ pub struct Finding {
 
 impl Finding {
     /// A finding at an instruction of a section.
-    pub(crate) fn at(rule: &'static Rule, unit: &Unit<'_>, offset: u32, reason: impl Into<String>) -> Self {
+    pub(crate) fn at(rule: &'static LintRule, unit: &LintUnit<'_>, offset: u32, reason: impl Into<String>) -> Self {
         let program = &unit.program;
         Self {
             rule,
@@ -81,7 +81,7 @@ impl Finding {
     }
 
     /// A finding for the file as a whole.
-    pub(crate) fn of_file(rule: &'static Rule, reason: impl Into<String>) -> Self {
+    pub(crate) fn of_file(rule: &'static LintRule, reason: impl Into<String>) -> Self {
         Self {
             rule,
             section: String::new(),
@@ -99,12 +99,12 @@ impl Finding {
     pub fn diagnostic(&self) -> Diagnostic {
         let code = if self.rule.needs_original { codes::NOT_PROVEN } else { codes::LINT };
         let line = self.line.as_ref().map_or(String::new(), |line| format!(" ({line})"));
-        let place = Place {
+        let place = Location {
             entry: (!self.section.is_empty()).then(|| self.section.clone()),
             kernel: self.function.clone(),
             offset: self.offset.map(u64::from),
             mnemonic: self.mnemonic.clone(),
-            ..Place::default()
+            ..Location::default()
         };
         Diagnostic { place, ..Diagnostic::error(code, format!("{} [{}]{line}", self.reason, self.rule.id)) }
     }

@@ -21,12 +21,12 @@ mod unit;
 mod waits;
 
 pub use against::{Proof, against};
-pub use finding::{Finding, RULES, Rule};
+pub use finding::{Finding, LintRule, RULES};
 
 use hotswap_code_object::CodeObject;
 use hotswap_code_object::SourceLines;
 use hotswap_report::Diagnostic;
-use unit::Unit;
+use unit::LintUnit;
 
 /// Judges one code object by the rules of its own target.
 ///
@@ -35,7 +35,7 @@ use unit::Unit;
 pub fn lint(data: &[u8]) -> Result<Vec<Finding>, Diagnostic> {
     let object = CodeObject::parse(data)?;
     let mut findings = Vec::new();
-    for unit in Unit::all(&object)? {
+    for unit in LintUnit::all(&object)? {
         encodings::check(&unit, &mut findings);
         banks::check(&unit, &mut findings);
         masks::check(&unit, &mut findings);

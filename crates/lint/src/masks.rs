@@ -4,7 +4,7 @@
 //! Invariants: a half is 0 only if it is on every path; nothing is known at the start of a function and after calls.
 
 use crate::finding::{Finding, MULTICAST_MASK};
-use crate::unit::Unit;
+use crate::unit::LintUnit;
 use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::{Feature, Inst, Isa, Name, Value};
 use hotswap_program::Exit;
@@ -16,7 +16,7 @@ type Zeros = BTreeSet<u16>;
 const M0: u16 = 125;
 
 /// Checks every function.
-pub(crate) fn check(unit: &Unit<'_>, findings: &mut Vec<Finding>) {
+pub(crate) fn check(unit: &LintUnit<'_>, findings: &mut Vec<Finding>) {
     if !unit.isa().has(Feature::Gfx1250Strict) {
         return;
     }
@@ -41,7 +41,7 @@ fn asked(inst: &Inst, isa: Isa) -> Option<u16> {
     }
 }
 
-fn function(unit: &Unit<'_>, number: usize, findings: &mut Vec<Finding>) {
+fn function(unit: &LintUnit<'_>, number: usize, findings: &mut Vec<Finding>) {
     let function = &unit.program.functions[number];
     let mut before: Vec<Option<Zeros>> = vec![None; function.block_count()];
     let mut work = Vec::new();

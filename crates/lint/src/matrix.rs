@@ -4,9 +4,9 @@
 //! in use are read from its operands here independently, so that an error of the engine is one here only if it is made
 //! twice; the numbers are the table's ([`hotswap_hazards`]).
 
-use crate::finding::{Finding, HAZARD, MATRIX_DISTANCE, MODE_DISTANCE, Rule};
-use crate::unit::Unit;
-use hotswap_hazards::{HazardRule, InstClass, Overlap, Placed, Requirement, Spacing, rules};
+use crate::finding::{Finding, HAZARD, LintRule, MATRIX_DISTANCE, MODE_DISTANCE};
+use crate::unit::LintUnit;
+use hotswap_hazards::{BankedInstruction, HazardRule, InstClass, Overlap, Requirement, Spacing, rules};
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::effects::role;
 use hotswap_isa::reg::{Reg, RegFile};
@@ -14,10 +14,10 @@ use hotswap_isa::{Class, Flag, Inst, Isa, Name, Value};
 use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap};
 
-type Step = (u32, Inst, VgprBanks);
+type BankedInst = (u32, Inst, VgprBanks);
 
 /// Checks every function.
-pub(crate) fn check(unit: &Unit<'_>, findings: &mut Vec<Finding>) {
+pub(crate) fn check(unit: &LintUnit<'_>, findings: &mut Vec<Finding>) {
     let managed = unit.sets_sched_mode();
     let rows: Vec<&HazardRule> = rules(unit.isa()).filter(|row| is_judged(row, managed)).collect();
     if rows.is_empty() {
@@ -26,7 +26,7 @@ pub(crate) fn check(unit: &Unit<'_>, findings: &mut Vec<Finding>) {
     for number in 0..unit.program.functions.len() {
         let function = &unit.program.functions[number];
         let blocks = function.blocks().map(|_| OnceCell::new()).collect();
-        let code = Code { unit, number, blocks };
+        let code = DecodedBlocks { unit, number, blocks };
         for block in 0..function.block_count() {
             for index in 0..code.block(block).len() {
                 code.producer(block, index, &rows, findings);
@@ -52,14 +52,14 @@ fn is_judged(row: &HazardRule, managed: bool) -> bool {
     walked && (managed || !row.managed_only)
 }
 
-struct Code<'c, 'a> {
-    unit: &'c Unit<'a>,
+struct DecodedBlocks<'c, 'a> {
+    unit: &'c LintUnit<'a>,
     number: usize,
-    blocks: Vec<OnceCell<Vec<Step>>>,
+    blocks: Vec<OnceCell<Vec<BankedInst>>>,
 }
 
-impl Code<'_, '_> {
-    fn block(&self, block: usize) -> &[Step] {
+impl DecodedBlocks<'_, '_> {
+    fn block(&self, block: usize) -> &[BankedInst] {
         self.blocks[block].get_or_init(|| self.unit.block(self.number, block))
     }
 
@@ -67,17 +67,17 @@ impl Code<'_, '_> {
         let isa = self.unit.isa();
         let (_, inst, banks) = self.block(block)[index];
         if let Some(spacing) = Spacing::after(&inst, isa) {
-            let registers = Registers::of(&inst, isa, banks);
-            let need = |step: &Step| registers.needed(spacing, step, isa);
+            let registers = MatrixRegisters::of(&inst, isa, banks);
+            let need = |step: &BankedInst| registers.needed(spacing, step, isa);
             self.walk(block, index, spacing.matrix, need, &MATRIX_DISTANCE, findings);
         }
         for row in rows.iter().filter(|row| row.producer.contains(&inst, isa)) {
             let matrix = matches!(row.consumer, InstClass::VectorBesideMatrix | InstClass::Matrix);
-            let placed = Placed { inst: &inst, banks };
+            let placed = BankedInstruction { inst: &inst, banks };
             match row.requirement {
                 Requirement::VectorInsts(count) if !matrix => {
-                    let need = |step: &Step| {
-                        let later = Placed { inst: &step.1, banks: step.2 };
+                    let need = |step: &BankedInst| {
+                        let later = BankedInstruction { inst: &step.1, banks: step.2 };
                         if row.is_about(isa, placed, later) { count } else { 0 }
                     };
                     self.walk(block, index, count, need, &HAZARD, findings);
@@ -96,8 +96,8 @@ impl Code<'_, '_> {
         block: usize,
         index: usize,
         most: u8,
-        need: impl Fn(&Step) -> u8,
-        rule: &'static Rule,
+        need: impl Fn(&BankedInst) -> u8,
+        rule: &'static LintRule,
         findings: &mut Vec<Finding>,
     ) {
         let function = &self.unit.program.functions[self.number];
@@ -155,10 +155,10 @@ impl Code<'_, '_> {
     ) {
         let isa = self.unit.isa();
         let code = self.block(block);
-        let placed = Placed { inst: &code[index].1, banks: code[index].2 };
+        let placed = BankedInstruction { inst: &code[index].1, banks: code[index].2 };
         let mut writes = 0;
         for step in &code[index + 1..] {
-            if row.is_about(isa, placed, Placed { inst: &step.1, banks: step.2 }) {
+            if row.is_about(isa, placed, BankedInstruction { inst: &step.1, banks: step.2 }) {
                 let what = format!("`s_wait_alu` is missing after `{}` ({})", code[index].1.mnemonic(), row.name);
                 findings.push(Finding::at(&HAZARD, self.unit, step.0, what));
                 return;
@@ -177,16 +177,16 @@ impl Code<'_, '_> {
 
 /// At an exit of a function, every matrix instruction is as far away as any consumer must be: the following code is not
 /// known. LLVM does not ensure this, so it is only required of rewritten code.
-pub(crate) fn leaves(unit: &Unit<'_>, findings: &mut Vec<Finding>) {
+pub(crate) fn leaves(unit: &LintUnit<'_>, findings: &mut Vec<Finding>) {
     for (number, function) in unit.program.functions.iter().enumerate() {
         let left = (0..function.block_count()).filter(|block| function.leaves(*block));
         let lasts: BTreeSet<u32> = left.map(|block| function.block(block).last).collect();
         let blocks = function.blocks().map(|_| OnceCell::new()).collect();
-        let code = Code { unit, number, blocks };
+        let code = DecodedBlocks { unit, number, blocks };
         for block in 0..if lasts.is_empty() { 0 } else { function.block_count() } {
             for index in 0..code.block(block).len() {
                 let Some(spacing) = Spacing::after(&code.block(block)[index].1, unit.isa()) else { continue };
-                let need = |step: &Step| if lasts.contains(&step.0) { spacing.matrix } else { 0 };
+                let need = |step: &BankedInst| if lasts.contains(&step.0) { spacing.matrix } else { 0 };
                 code.walk(block, index, spacing.matrix, need, &MATRIX_DISTANCE, findings);
             }
         }
@@ -203,16 +203,16 @@ fn is_matrix(inst: &Inst) -> bool {
 }
 
 /// A half-open range of vector registers; empty if both are 0.
-type Stretch = (u16, u16);
+type VgprRange = (u16, u16);
 
 /// The registers that a matrix instruction leaves in use: its result, and A, B and, of sparse ones, the index.
-struct Registers {
-    result: Vec<Stretch>,
-    inputs: Vec<Stretch>,
+struct MatrixRegisters {
+    result: Vec<VgprRange>,
+    inputs: Vec<VgprRange>,
 }
 
 /// The ranges in the denoted bank, or in each of them.
-fn stretches(banks: VgprBanks, reg: Reg, role: Option<hotswap_isa::bank::Role>) -> Vec<Stretch> {
+fn stretches(banks: VgprBanks, reg: Reg, role: Option<hotswap_isa::bank::BankRole>) -> Vec<VgprRange> {
     let one = |reg: Reg| (reg.index, reg.index + u16::from(reg.count));
     match banks.resolve(reg, role) {
         Some(reg) => vec![one(reg)],
@@ -220,11 +220,11 @@ fn stretches(banks: VgprBanks, reg: Reg, role: Option<hotswap_isa::bank::Role>) 
     }
 }
 
-fn meet(one: &[Stretch], other: &[Stretch]) -> bool {
+fn meet(one: &[VgprRange], other: &[VgprRange]) -> bool {
     one.iter().any(|(first, end)| other.iter().any(|(from, to)| first < to && from < end))
 }
 
-impl Registers {
+impl MatrixRegisters {
     fn of(inst: &Inst, isa: Isa, banks: VgprBanks) -> Self {
         let (mut result, mut inputs) = (Vec::new(), Vec::new());
         for (number, slot) in inst.entry().slots().iter().enumerate() {
@@ -243,7 +243,7 @@ impl Registers {
         Self { result, inputs }
     }
 
-    fn needed(&self, spacing: Spacing, (_, inst, banks): &Step, isa: Isa) -> u8 {
+    fn needed(&self, spacing: Spacing, (_, inst, banks): &BankedInst, isa: Isa) -> u8 {
         if is_matrix(inst) {
             let own = Self::of(inst, isa, *banks);
             return if meet(&own.inputs, &self.result) { spacing.matrix } else { 0 };
@@ -268,7 +268,7 @@ impl Registers {
 }
 
 /// Two `v_nop` precede a write of MODE, unless no vector instruction precedes it on any path.
-fn mode_writes(code: &Code<'_, '_>, findings: &mut Vec<Finding>) {
+fn mode_writes(code: &DecodedBlocks<'_, '_>, findings: &mut Vec<Finding>) {
     let isa = code.unit.isa();
     let Some(row) = rules(isa).find(|row| row.consumer == InstClass::SetsMode && row.overlap == Overlap::NONE) else {
         return;
@@ -296,7 +296,7 @@ fn mode_writes(code: &Code<'_, '_>, findings: &mut Vec<Finding>) {
 }
 
 /// Blocks before which a vector instruction may have been executed.
-fn stale_blocks(code: &Code<'_, '_>) -> Vec<bool> {
+fn stale_blocks(code: &DecodedBlocks<'_, '_>) -> Vec<bool> {
     let function = &code.unit.program.functions[code.number];
     let mut stale = vec![false; function.block_count()];
     let called = function.entries.iter().filter(|entry| !entry.is_kernel());
@@ -320,16 +320,14 @@ fn stale_blocks(code: &Code<'_, '_>) -> Vec<bool> {
 
 /// With SCHED_MODE set by the program, results of slower matrix instructions are waited for before the next vector or
 /// memory instruction.
-fn waits(code: &Code<'_, '_>, findings: &mut Vec<Finding>) {
+fn waits(code: &DecodedBlocks<'_, '_>, findings: &mut Vec<Finding>) {
     /// Bits of VA_VDST in the immediate of `s_wait_alu`.
     const VA_VDST: u64 = 0xf000;
     let isa = code.unit.isa();
     if !isa.has(hotswap_isa::Feature::Gfx1250Strict) {
         return;
     }
-    let slower = |inst: &Inst| {
-        inst.is(Flag::Wmma) && ["fp8", "bf8", "f8f6f4", "_f4"].iter().any(|format| inst.mnemonic().contains(format))
-    };
+    let slower = |inst: &Inst| inst.is(Flag::SmallFloat);
     for block in 0..code.unit.program.functions[code.number].block_count() {
         let steps = code.block(block);
         for (index, (at, inst, _)) in steps.iter().enumerate().filter(|(_, step)| slower(&step.1)) {

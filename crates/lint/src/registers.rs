@@ -3,11 +3,11 @@
 //! Absent on purpose: scalar registers, of which every wave has all from GFX10 on, and kernels with unknown callees.
 
 use crate::finding::{Finding, REGISTERS};
-use crate::unit::Unit;
+use crate::unit::LintUnit;
 use hotswap_isa::reg::RegFile;
 
 /// Checks every kernel.
-pub(crate) fn check(unit: &Unit<'_>, findings: &mut Vec<Finding>) {
+pub(crate) fn check(unit: &LintUnit<'_>, findings: &mut Vec<Finding>) {
     let program = &unit.program;
     let highest: Vec<Option<(u16, u32)>> = (0..program.functions.len()).map(|number| highest(unit, number)).collect();
     for (number, function) in program.functions.iter().enumerate().filter(|(_, function)| function.is_kernel()) {
@@ -23,7 +23,7 @@ pub(crate) fn check(unit: &Unit<'_>, findings: &mut Vec<Finding>) {
 }
 
 /// The highest vector register that a function names, and its offset.
-fn highest(unit: &Unit<'_>, number: usize) -> Option<(u16, u32)> {
+fn highest(unit: &LintUnit<'_>, number: usize) -> Option<(u16, u32)> {
     let mut highest = None;
     unit.each(number, |_, at, inst, banks| {
         for effect in inst.effects(unit.isa()).filter(|effect| effect.reg.file == RegFile::Vgpr) {

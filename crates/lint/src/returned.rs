@@ -6,7 +6,7 @@
 //! callees first and lets callers in the same file keep values in registers that a callee happens to preserve; so does
 //! this.
 
-use crate::unit::Unit;
+use crate::unit::LintUnit;
 use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::regset::RegSet;
 use hotswap_program::{Live, Liveness};
@@ -22,7 +22,7 @@ struct Returned {
 }
 
 impl Returned {
-    fn of(unit: &Unit<'_>) -> Self {
+    fn of(unit: &LintUnit<'_>) -> Self {
         let mut recursive = vec![false; unit.program.functions.len()];
         for group in unit.program.bottom_up() {
             let itself =
@@ -34,11 +34,11 @@ impl Returned {
     }
 
     /// The registers that are live when a function returns.
-    fn by(&mut self, unit: &Unit<'_>, number: usize) -> Live {
+    fn by(&mut self, unit: &LintUnit<'_>, number: usize) -> Live {
         self.find(unit, number, 0)
     }
 
-    fn find(&mut self, unit: &Unit<'_>, number: usize, depth: usize) -> Live {
+    fn find(&mut self, unit: &LintUnit<'_>, number: usize, depth: usize) -> Live {
         if let Some(known) = self.known.get(&number) {
             return *known;
         }
@@ -53,7 +53,7 @@ impl Returned {
         live
     }
 
-    fn by_callers(&mut self, unit: &Unit<'_>, number: usize, depth: usize) -> Live {
+    fn by_callers(&mut self, unit: &LintUnit<'_>, number: usize, depth: usize) -> Live {
         let program = &unit.program;
         let open = program.functions[number].entries.iter().any(|entry| entry.open && !entry.is_kernel());
         let calls: Vec<_> = program.callers(number).map(|(caller, call)| (caller, *call)).collect();
@@ -77,13 +77,13 @@ impl Returned {
 }
 
 /// Everything except the registers that a function writes and that the convention allows it to change.
-fn given_away(unit: &Unit<'_>, number: usize) -> Live {
+fn given_away(unit: &LintUnit<'_>, number: usize) -> Live {
     let mut live = Live::EVERYTHING;
     written(unit, number).for_each(|reg| live.remove(reg));
     live
 }
 
-fn written(unit: &Unit<'_>, number: usize) -> impl Iterator<Item = Reg> {
+fn written(unit: &LintUnit<'_>, number: usize) -> impl Iterator<Item = Reg> {
     let mut written = RegSet::EMPTY;
     unit.each(number, |_, _, inst, banks| {
         written.union_with(&inst.written_set(unit.isa(), banks));
@@ -108,13 +108,13 @@ fn caller_saved() -> impl Iterator<Item = Reg> {
 
 /// Registers live around instructions of a unit; functions are solved on demand.
 pub(crate) struct LiveRegisters<'u, 'a> {
-    unit: &'u Unit<'a>,
+    unit: &'u LintUnit<'a>,
     functions: BTreeMap<usize, Liveness>,
     returned: Returned,
 }
 
 impl<'u, 'a> LiveRegisters<'u, 'a> {
-    pub(crate) fn new(unit: &'u Unit<'a>) -> Self {
+    pub(crate) fn new(unit: &'u LintUnit<'a>) -> Self {
         Self { unit, functions: BTreeMap::new(), returned: Returned::of(unit) }
     }
 

@@ -1,15 +1,15 @@
 //! A section of code with the program in it.
 
 use hotswap_code_object::CodeObject;
-use hotswap_code_object::image::Image;
+use hotswap_code_object::image::ObjectImage;
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::{Inst, Isa, Name};
-use hotswap_program::{BankMap, Program, Source, Summaries};
+use hotswap_program::{BankMap, CodeSource, Program, Summaries};
 use hotswap_report::Diagnostic;
 use std::sync::OnceLock;
 
 /// See the module.
-pub(crate) struct Unit<'a> {
+pub(crate) struct LintUnit<'a> {
     /// Number of the section in the file's table.
     pub(crate) number: usize,
     pub(crate) name: String,
@@ -19,12 +19,12 @@ pub(crate) struct Unit<'a> {
     summaries: OnceLock<Summaries>,
 }
 
-impl<'a> Unit<'a> {
+impl<'a> LintUnit<'a> {
     /// All sections of code of a code object.
     pub(crate) fn all(object: &CodeObject<'a>) -> Result<Vec<Self>, Diagnostic> {
-        let image = Image::parse(object.bytes())?;
+        let image = ObjectImage::parse(object.bytes())?;
         let mut units = Vec::new();
-        for source in Source::of(object)? {
+        for source in CodeSource::of(object)? {
             let Some((number, section)) = source.number.and_then(|number| Some((number, image.sections.get(number)?)))
             else {
                 continue;

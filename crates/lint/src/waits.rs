@@ -8,7 +8,7 @@
 //! loads before they call and return. An operation that was waited for on all paths but one is outstanding.
 
 use crate::finding::{Finding, WAIT};
-use crate::unit::Unit;
+use crate::unit::LintUnit;
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::effects::Counter;
 use hotswap_isa::reg::{Reg, RegFile};
@@ -37,10 +37,10 @@ const COUNT: u64 = 63;
 type Key = (RegFile, u16, u8);
 
 /// The number of operations of its counter after the one that writes a register.
-type State = BTreeMap<Key, u8>;
+type OutstandingCounts = BTreeMap<Key, u8>;
 
 /// Checks every function.
-pub(crate) fn check(unit: &Unit<'_>, findings: &mut Vec<Finding>) {
+pub(crate) fn check(unit: &LintUnit<'_>, findings: &mut Vec<Finding>) {
     if !unit.isa().has(Feature::Gfx12Insts) {
         return;
     }
@@ -49,9 +49,9 @@ pub(crate) fn check(unit: &Unit<'_>, findings: &mut Vec<Finding>) {
     }
 }
 
-fn function(unit: &Unit<'_>, number: usize, findings: &mut Vec<Finding>) {
+fn function(unit: &LintUnit<'_>, number: usize, findings: &mut Vec<Finding>) {
     let function = &unit.program.functions[number];
-    let mut before: Vec<State> = vec![State::new(); function.block_count()];
+    let mut before: Vec<OutstandingCounts> = vec![OutstandingCounts::new(); function.block_count()];
     let mut work: std::collections::BTreeSet<usize> = (0..function.block_count()).collect();
     while let Some(block) = work.pop_first() {
         let mut state = before[block].clone();
@@ -83,7 +83,7 @@ fn function(unit: &Unit<'_>, number: usize, findings: &mut Vec<Finding>) {
 }
 
 /// Where two paths meet, the smaller number of later operations counts.
-fn join(state: &mut State, other: &State) -> bool {
+fn join(state: &mut OutstandingCounts, other: &OutstandingCounts) -> bool {
     let mut changed = false;
     for (key, since) in other {
         let known = state.entry(*key).or_insert(u8::MAX);
@@ -101,7 +101,7 @@ fn raises(inst: &Inst) -> bool {
     !inst.is(Flag::Valu) || FLAGS.iter().any(|flag| inst.is(*flag))
 }
 
-fn pass(state: &mut State, inst: &Inst, isa: Isa, banks: VgprBanks) {
+fn pass(state: &mut OutstandingCounts, inst: &Inst, isa: Isa, banks: VgprBanks) {
     if !raises(inst) {
         return;
     }
@@ -132,7 +132,7 @@ fn pass(state: &mut State, inst: &Inst, isa: Isa, banks: VgprBanks) {
 }
 
 /// A register that an instruction uses while a write of it is outstanding.
-fn used(state: &State, inst: &Inst, isa: Isa, banks: VgprBanks) -> Option<Reg> {
+fn used(state: &OutstandingCounts, inst: &Inst, isa: Isa, banks: VgprBanks) -> Option<Reg> {
     if state.is_empty() {
         return None;
     }

@@ -6,8 +6,8 @@
 //! A function without a version serves every version that a program asks for.
 #![allow(unsafe_code)] // the functions of HIP's interface, called with a program's pointers
 
-use crate::hip::{self, NO_SYMBOL, SUCCESS, Status, Symbol};
-use crate::loads::{self, Scope};
+use crate::hip::{self, Devices, HipStatus, HipSymbol, NO_SYMBOL, SUCCESS};
+use crate::loads::{self, LoadScope};
 use crate::properties::{self, NAME_SIZE, PropertiesLayout, R0000, R0600};
 use crate::scope::names_for;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
@@ -28,7 +28,7 @@ macro_rules! export {
         #[unsafe(naked)]
         #[unsafe(no_mangle)]
         #[allow(non_snake_case)]
-        unsafe extern "C" fn $name($($argument: $kind),*) -> Status {
+        unsafe extern "C" fn $name($($argument: $kind),*) -> HipStatus {
             #[cfg(target_arch = "x86_64")]
             std::arch::naked_asm!("endbr64", concat!("mov ", $intel, ", [rsp]"), "jmp {}", sym $target);
             #[cfg(target_arch = "aarch64")]
@@ -50,7 +50,7 @@ macro_rules! export_of_eight {
         unsafe extern "C" fn $name(
             library: Pointer, source: Pointer, jit: Pointer, jit_values: Pointer, jit_count: c_uint,
             options: Pointer, values: Pointer, count: c_uint,
-        ) -> Status {
+        ) -> HipStatus {
             // The two arguments that are on the stack are copied below the third; the stack is aligned at the call.
             #[cfg(target_arch = "x86_64")]
             std::arch::naked_asm!(
@@ -89,12 +89,12 @@ export_of_eight!(hipLibraryLoadFromFile, library_load_from_file);
 
 /// A function of this library and the version of HIP's.
 struct Export {
-    symbol: Symbol,
+    symbol: HipSymbol,
     address: fn() -> Caller,
 }
 
 const fn export(name: &'static CStr, version: &'static CStr, address: fn() -> Caller) -> Export {
-    Export { symbol: Symbol { name, version }, address }
+    Export { symbol: HipSymbol { name, version }, address }
 }
 
 /// The functions, in the order of the constants below, with the versions of HIP 7.2's library.
@@ -121,8 +121,13 @@ const GET_PROC_ADDRESS: usize = 7;
 const LIBRARY_LOAD_DATA: usize = 8;
 const LIBRARY_LOAD_FROM_FILE: usize = 9;
 
+/// The devices of HIP as the caller sees it.
+fn devices(caller: Caller) -> Devices {
+    Devices::of(caller, own_address)
+}
+
 /// The address of this library's function by that name; null for others.
-pub(crate) fn own_address(name: &CStr) -> *const c_void {
+fn own_address(name: &CStr) -> *const c_void {
     EXPORTS.iter().find(|export| export.symbol.name == name).map_or(null(), |export| (export.address)())
 }
 
@@ -144,26 +149,26 @@ fn guarded<T>(part: impl FnOnce() -> Option<T>) -> Option<T> {
     catch_unwind(AssertUnwindSafe(part)).unwrap_or(None)
 }
 
-type Properties = unsafe extern "C" fn(*mut u8, c_int) -> Status;
-type Load = unsafe extern "C" fn(Pointer, *const c_void) -> Status;
-type LoadEx = unsafe extern "C" fn(Pointer, *const c_void, c_uint, Pointer, Pointer) -> Status;
+type Properties = unsafe extern "C" fn(*mut u8, c_int) -> HipStatus;
+type Load = unsafe extern "C" fn(Pointer, *const c_void) -> HipStatus;
+type LoadEx = unsafe extern "C" fn(Pointer, *const c_void, c_uint, Pointer, Pointer) -> HipStatus;
 type LoadLibrary =
-    unsafe extern "C" fn(Pointer, *const c_void, Pointer, Pointer, c_uint, Pointer, Pointer, c_uint) -> Status;
-type GetAddress = unsafe extern "C" fn(*const c_char, *mut Pointer, c_int, u64, Pointer) -> Status;
+    unsafe extern "C" fn(Pointer, *const c_void, Pointer, Pointer, c_uint, Pointer, Pointer, c_uint) -> HipStatus;
+type GetAddress = unsafe extern "C" fn(*const c_char, *mut Pointer, c_int, u64, Pointer) -> HipStatus;
 
-extern "C" fn properties_r0600(properties: *mut u8, device: c_int, caller: Caller) -> Status {
+extern "C" fn properties_r0600(properties: *mut u8, device: c_int, caller: Caller) -> HipStatus {
     ask(PROPERTIES_R0600, R0600, properties, device, caller)
 }
 
-extern "C" fn properties_r0000(properties: *mut u8, device: c_int, caller: Caller) -> Status {
+extern "C" fn properties_r0000(properties: *mut u8, device: c_int, caller: Caller) -> HipStatus {
     ask(PROPERTIES_R0000, R0000, properties, device, caller)
 }
 
-extern "C" fn properties_unversioned(properties: *mut u8, device: c_int, caller: Caller) -> Status {
+extern "C" fn properties_unversioned(properties: *mut u8, device: c_int, caller: Caller) -> HipStatus {
     ask(PROPERTIES, R0000, properties, device, caller)
 }
 
-fn ask(number: usize, layout: PropertiesLayout, properties: *mut u8, device: c_int, caller: Caller) -> Status {
+fn ask(number: usize, layout: PropertiesLayout, properties: *mut u8, device: c_int, caller: Caller) -> HipStatus {
     let Some(function) = real(number, caller) else { return NO_SYMBOL };
     // SAFETY: HIP's function of that name has this type, and the arguments are the caller's.
     let status = unsafe { transmute::<Pointer, Properties>(function)(properties, device) };
@@ -179,9 +184,9 @@ fn ask(number: usize, layout: PropertiesLayout, properties: *mut u8, device: c_i
     status
 }
 
-extern "C" fn module_load(module: Pointer, path: *const c_char, caller: Caller) -> Status {
+extern "C" fn module_load(module: Pointer, path: *const c_char, caller: Caller) -> HipStatus {
     // SAFETY: a path, as HIP expects it.
-    let made = guarded(|| unsafe { loads::for_file(path, Scope::Current, caller) });
+    let made = guarded(|| unsafe { loads::for_file(path, LoadScope::Current, &devices(caller)) });
     if let (Some(image), Some(function)) = (made, real(MODULE_LOAD_DATA, caller)) {
         // SAFETY: the type of HIP's function; the image is whole and stays.
         return unsafe { transmute::<Pointer, Load>(function)(module, image) };
@@ -189,12 +194,12 @@ extern "C" fn module_load(module: Pointer, path: *const c_char, caller: Caller) 
     load(MODULE_LOAD, module, path.cast(), caller)
 }
 
-extern "C" fn module_load_data(module: Pointer, image: *const c_void, caller: Caller) -> Status {
-    load(MODULE_LOAD_DATA, module, relabelled(image, Scope::Current, caller), caller)
+extern "C" fn module_load_data(module: Pointer, image: *const c_void, caller: Caller) -> HipStatus {
+    load(MODULE_LOAD_DATA, module, relabelled(image, LoadScope::Current, caller), caller)
 }
 
-extern "C" fn module_load_fat_binary(module: Pointer, image: *const c_void, caller: Caller) -> Status {
-    load(MODULE_LOAD_FAT_BINARY, module, relabelled(image, Scope::Current, caller), caller)
+extern "C" fn module_load_fat_binary(module: Pointer, image: *const c_void, caller: Caller) -> HipStatus {
+    load(MODULE_LOAD_FAT_BINARY, module, relabelled(image, LoadScope::Current, caller), caller)
 }
 
 extern "C" fn module_load_data_ex(
@@ -204,14 +209,14 @@ extern "C" fn module_load_data_ex(
     options: Pointer,
     values: Pointer,
     caller: Caller,
-) -> Status {
+) -> HipStatus {
     let Some(function) = real(MODULE_LOAD_DATA_EX, caller) else { return NO_SYMBOL };
-    let image = relabelled(image, Scope::Current, caller);
+    let image = relabelled(image, LoadScope::Current, caller);
     // SAFETY: the type of HIP's function; the arguments are the caller's, or an image that is whole and stays.
     unsafe { transmute::<Pointer, LoadEx>(function)(module, image, count, options, values) }
 }
 
-fn load(number: usize, module: Pointer, source: *const c_void, caller: Caller) -> Status {
+fn load(number: usize, module: Pointer, source: *const c_void, caller: Caller) -> HipStatus {
     let Some(function) = real(number, caller) else { return NO_SYMBOL };
     // SAFETY: HIP's functions of these names have this type; the arguments are the caller's, or an image that is whole
     // and stays.
@@ -219,9 +224,9 @@ fn load(number: usize, module: Pointer, source: *const c_void, caller: Caller) -
 }
 
 /// The image to load in the place of the program's.
-fn relabelled(image: *const c_void, scope: Scope, caller: Caller) -> *const c_void {
+fn relabelled(image: *const c_void, scope: LoadScope, caller: Caller) -> *const c_void {
     // SAFETY: an image that the program passes to HIP.
-    guarded(|| unsafe { loads::for_image(image, scope, caller) }).unwrap_or(image)
+    guarded(|| unsafe { loads::for_image(image, scope, &devices(caller)) }).unwrap_or(image)
 }
 
 extern "C" fn library_load_data(
@@ -234,9 +239,9 @@ extern "C" fn library_load_data(
     values: Pointer,
     count: c_uint,
     caller: Caller,
-) -> Status {
+) -> HipStatus {
     let Some(function) = real(LIBRARY_LOAD_DATA, caller) else { return NO_SYMBOL };
-    let image = relabelled(image, Scope::All, caller);
+    let image = relabelled(image, LoadScope::All, caller);
     // SAFETY: as for modules.
     unsafe {
         transmute::<Pointer, LoadLibrary>(function)(library, image, jit, jit_values, jit_count, options, values, count)
@@ -253,9 +258,9 @@ extern "C" fn library_load_from_file(
     values: Pointer,
     count: c_uint,
     caller: Caller,
-) -> Status {
+) -> HipStatus {
     // SAFETY: a path, as HIP expects it.
-    let made = guarded(|| unsafe { loads::for_file(path, Scope::All, caller) });
+    let made = guarded(|| unsafe { loads::for_file(path, LoadScope::All, &devices(caller)) });
     let (number, source) = made.map_or((LIBRARY_LOAD_FROM_FILE, path.cast()), |image| (LIBRARY_LOAD_DATA, image));
     let Some(function) = real(number, caller) else { return NO_SYMBOL };
     // SAFETY: as for modules; both functions have this type.
@@ -272,7 +277,7 @@ extern "C" fn get_proc_address(
     flags: u64,
     status: Pointer,
     caller: Caller,
-) -> Status {
+) -> HipStatus {
     let Some(real) = real(GET_PROC_ADDRESS, caller) else { return NO_SYMBOL };
     // SAFETY: the type of HIP's function; the arguments are the caller's.
     let result = unsafe { transmute::<Pointer, GetAddress>(real)(name, function, version, flags, status) };

@@ -14,25 +14,25 @@ use std::os::unix::ffi::OsStrExt;
 use std::ptr::null_mut;
 
 /// `hipError_t`.
-pub(crate) type Status = c_int;
+pub(crate) type HipStatus = c_int;
 /// `hipSuccess`.
-pub(crate) const SUCCESS: Status = 0;
+pub(crate) const SUCCESS: HipStatus = 0;
 /// `hipErrorSharedObjectSymbolNotFound`.
-pub(crate) const NO_SYMBOL: Status = 302;
+pub(crate) const NO_SYMBOL: HipStatus = 302;
 
 /// A function of HIP, with its version in HIP's library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Symbol {
+pub(crate) struct HipSymbol {
     pub(crate) name: &'static CStr,
     pub(crate) version: &'static CStr,
 }
 
-const GET_DEVICE: Symbol = Symbol { name: c"hipGetDevice", version: c"hip_4.2" };
-const GET_DEVICE_COUNT: Symbol = Symbol { name: c"hipGetDeviceCount", version: c"hip_4.2" };
-const PROPERTIES: [(Symbol, PropertiesLayout); 2] = [
-    (Symbol { name: c"hipGetDevicePropertiesR0600", version: c"hip_6.0" }, R0600),
+const GET_DEVICE: HipSymbol = HipSymbol { name: c"hipGetDevice", version: c"hip_4.2" };
+const GET_DEVICE_COUNT: HipSymbol = HipSymbol { name: c"hipGetDeviceCount", version: c"hip_4.2" };
+const PROPERTIES: [(HipSymbol, PropertiesLayout); 2] = [
+    (HipSymbol { name: c"hipGetDevicePropertiesR0600", version: c"hip_6.0" }, R0600),
     // Before HIP 6.0, this was the only one.
-    (Symbol { name: c"hipGetDeviceProperties", version: c"hip_4.2" }, R0000),
+    (HipSymbol { name: c"hipGetDeviceProperties", version: c"hip_4.2" }, R0000),
 ];
 
 unsafe extern "C" {
@@ -42,7 +42,7 @@ unsafe extern "C" {
 }
 
 /// HIP's function for a caller; `ours` is the function of this library by that name.
-pub(crate) fn find(symbol: Symbol, ours: *const c_void, caller: *const c_void) -> Option<*mut c_void> {
+pub(crate) fn find(symbol: HipSymbol, ours: *const c_void, caller: *const c_void) -> Option<*mut c_void> {
     static FOUND: Cache<(usize, &CStr), Option<usize>> = Cache::new();
     let real = |found: &*mut c_void| !found.is_null() && !std::ptr::eq(*found, ours);
     let search = || {
@@ -56,7 +56,7 @@ pub(crate) fn find(symbol: Symbol, ours: *const c_void, caller: *const c_void) -
 }
 
 /// With the version, or without one for a library that has none.
-fn look_up(handle: *mut c_void, symbol: Symbol) -> *mut c_void {
+fn look_up(handle: *mut c_void, symbol: HipSymbol) -> *mut c_void {
     // SAFETY: a handle of the loader's and two C strings.
     unsafe {
         let found = versioned_symbol(handle, symbol.name.as_ptr(), symbol.version.as_ptr());
@@ -73,7 +73,7 @@ fn look_up(handle: *mut c_void, symbol: Symbol) -> *mut c_void {
 }
 
 /// The function in a loaded file and what that depends on.
-fn in_file(path: &CStr, symbol: Symbol) -> Option<*mut c_void> {
+fn in_file(path: &CStr, symbol: HipSymbol) -> Option<*mut c_void> {
     // SAFETY: a C string; the flag keeps the loader from loading anything.
     let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
     if handle.is_null() {
@@ -87,13 +87,13 @@ fn in_file(path: &CStr, symbol: Symbol) -> Option<*mut c_void> {
     Some(found).filter(|found| !found.is_null())
 }
 
-fn in_scope_of(symbol: Symbol, caller: *const c_void) -> Option<*mut c_void> {
+fn in_scope_of(symbol: HipSymbol, caller: *const c_void) -> Option<*mut c_void> {
     let path = file_of(caller)?;
     in_file(&CString::new(path.as_os_str().as_bytes()).ok()?, symbol)
 }
 
 /// The first loaded HIP library: the caller has found its functions in a way that the loader does not know.
-fn in_loaded_hip(symbol: Symbol) -> Option<*mut c_void> {
+fn in_loaded_hip(symbol: HipSymbol) -> Option<*mut c_void> {
     let mut path: Option<CString> = None;
     // SAFETY: the function below is called before this one returns, with the address of `path`.
     unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut path).cast()) };
@@ -120,14 +120,23 @@ unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _: libc::size_t, data:
 /// Devices of the HIP library that a caller uses.
 pub(crate) struct Devices {
     caller: *const c_void,
+    own: OwnAddress,
 }
 
+/// The address of this library's function by a name; null for names that it does not define.
+pub(crate) type OwnAddress = fn(&CStr) -> *const c_void;
+
 impl Devices {
-    pub(crate) fn of(caller: *const c_void) -> Self {
-        Self { caller }
+    pub(crate) fn of(caller: *const c_void, own: OwnAddress) -> Self {
+        Self { caller, own }
     }
 
-    fn find(&self, symbol: Symbol) -> Option<*mut c_void> {
+    /// The caller's address.
+    pub(crate) fn caller(&self) -> *const c_void {
+        self.caller
+    }
+
+    fn find(&self, symbol: HipSymbol) -> Option<*mut c_void> {
         find(symbol, null_mut(), self.caller)
     }
 
@@ -142,26 +151,25 @@ impl Devices {
     }
 
     /// The number that a function of that type returns.
-    fn number(&self, symbol: Symbol) -> Option<c_int> {
+    fn number(&self, symbol: HipSymbol) -> Option<c_int> {
         let function = self.find(symbol)?;
         let mut number = 0;
         // SAFETY: both functions have this type: `hipError_t f(int *)`.
         let status = unsafe {
-            std::mem::transmute::<*mut c_void, unsafe extern "C" fn(*mut c_int) -> Status>(function)(&raw mut number)
+            std::mem::transmute::<*mut c_void, unsafe extern "C" fn(*mut c_int) -> HipStatus>(function)(&raw mut number)
         };
         (status == SUCCESS).then_some(number)
     }
 
     fn name(&self, device: c_int) -> Option<String> {
-        let own = crate::exports::own_address;
         let (function, layout) = PROPERTIES
             .iter()
-            .find_map(|(symbol, layout)| Some((find(*symbol, own(symbol.name), self.caller)?, layout)))?;
+            .find_map(|(symbol, layout)| Some((find(*symbol, (self.own)(symbol.name), self.caller)?, layout)))?;
         // Room for the structure of a later HIP, whose fields are at its end.
         let mut properties = vec![0u64; 1024];
         // SAFETY: `hipError_t f(hipDeviceProp_t *, int)`; the memory is aligned and larger than the structure.
         let status = unsafe {
-            std::mem::transmute::<*mut c_void, unsafe extern "C" fn(*mut u64, c_int) -> Status>(function)(
+            std::mem::transmute::<*mut c_void, unsafe extern "C" fn(*mut u64, c_int) -> HipStatus>(function)(
                 properties.as_mut_ptr(),
                 device,
             )

@@ -19,7 +19,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// The devices that an image is loaded for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Scope {
+pub(crate) enum LoadScope {
     /// A module: the current one.
     Current,
     /// A library: the one that is current when it is used first, so any of them.
@@ -30,8 +30,8 @@ pub(crate) enum Scope {
 ///
 /// # Safety
 /// As for [`image::image`].
-pub(crate) unsafe fn for_image(start: *const c_void, scope: Scope, caller: *const c_void) -> Option<*const c_void> {
-    let pairs = pairs(&*names_for(caller)?, scope, caller);
+pub(crate) unsafe fn for_image(start: *const c_void, scope: LoadScope, devices: &Devices) -> Option<*const c_void> {
+    let pairs = pairs(&*names_for(devices.caller())?, scope, devices);
     if pairs.is_empty() {
         return None;
     }
@@ -43,14 +43,14 @@ pub(crate) unsafe fn for_image(start: *const c_void, scope: Scope, caller: *cons
 ///
 /// # Safety
 /// A C string, or null.
-pub(crate) unsafe fn for_file(path: *const c_char, scope: Scope, caller: *const c_void) -> Option<*const c_void> {
-    let names = names_for(caller)?;
+pub(crate) unsafe fn for_file(path: *const c_char, scope: LoadScope, devices: &Devices) -> Option<*const c_void> {
+    let names = names_for(devices.caller())?;
     if path.is_null() {
         return None;
     }
     // SAFETY: the caller's promise.
     let path = OsStr::from_bytes(unsafe { CStr::from_ptr(path) }.to_bytes());
-    let pairs = pairs(&names, scope, caller);
+    let pairs = pairs(&names, scope, devices);
     if pairs.is_empty() {
         return None;
     }
@@ -60,11 +60,10 @@ pub(crate) unsafe fn for_file(path: *const c_char, scope: Scope, caller: *const 
 }
 
 /// The named GPUs among the devices.
-fn pairs(names: &NameMap, scope: Scope, caller: *const c_void) -> Vec<NamePair> {
-    let devices = Devices::of(caller);
+fn pairs(names: &NameMap, scope: LoadScope, devices: &Devices) -> Vec<NamePair> {
     let own = match scope {
-        Scope::Current => devices.current().into_iter().collect(),
-        Scope::All => devices.all(),
+        LoadScope::Current => devices.current().into_iter().collect(),
+        LoadScope::All => devices.all(),
     };
     let mut pairs: Vec<NamePair> = own.iter().filter_map(|name| names.find(name)).collect();
     pairs.sort_by_key(|pair| pair.own.name);
@@ -73,7 +72,7 @@ fn pairs(names: &NameMap, scope: Scope, caller: *const c_void) -> Vec<NamePair> 
 }
 
 /// Results by the hash of GPUs and image; `None` where HIP gets the image itself.
-type Made = Mutex<HashMap<[u8; 32], Option<&'static [u8]>>>;
+type RelabelledImages = Mutex<HashMap<[u8; 32], Option<&'static [u8]>>>;
 
 /// The relabelled image, made now or before.
 fn made(image: &[u8], pairs: &[NamePair]) -> Option<*const c_void> {
@@ -81,7 +80,7 @@ fn made(image: &[u8], pairs: &[NamePair]) -> Option<*const c_void> {
     if pairs.is_empty() {
         return None;
     }
-    static MADE: OnceLock<Made> = OnceLock::new();
+    static MADE: OnceLock<RelabelledImages> = OnceLock::new();
     let mut hash = Sha256::new();
     pairs.iter().for_each(|pair| hash.update(format!("{}={},", pair.own.name, pair.shown.name)));
     let key: [u8; 32] = hash.chain_update(image).finalize().into();

@@ -7,7 +7,7 @@
 //! then. Only identical siblings are relabelled (`hotswap-compat` decides). The result was read back.
 
 use crate::name_map::NamePair;
-use hotswap_bundle::{Bundle, EntryId, Found, is_bundle};
+use hotswap_bundle::{Bundle, EntryId, FoundContainer, is_bundle};
 use hotswap_code_object::{CodeObject, is_code_object};
 use hotswap_pipeline::{Request, Sources, TargetResult, retarget};
 use hotswap_plan::{Plan, Policy, TextFindings};
@@ -49,7 +49,7 @@ fn processors(image: &[u8]) -> Result<Vec<&'static Processor>, Diagnostic> {
         ids.filter_map(|id| id.processor().and_then(find)).collect()
     };
     let found = hotswap_bundle::open(image).found;
-    if let Some(table) = found.first().map_or(Ok(None), Found::table)? {
+    if let Some(table) = found.first().map_or(Ok(None), FoundContainer::table)? {
         return Ok(of_ids(&mut table.iter().map(|(id, _)| id.as_str())));
     }
     let (bundle, _) = hotswap_bundle::parse(image)?;

@@ -32,7 +32,7 @@ pub const VARIABLE: &str = "HOTSWAP_NAMES";
 pub const TREE_VARIABLE: &str = "HOTSWAP_NAMES_TREE";
 
 /// The setting of this process.
-enum Setting {
+enum NamesSetting {
     /// The variable's names, for callers in the directory, or for all.
     Variable(Arc<NameMap>, Option<PathBuf>),
     /// Those of the callers' trees.
@@ -41,23 +41,23 @@ enum Setting {
 
 /// The names that the caller sees; `None` where it sees HIP's.
 pub(crate) fn names_for(caller: *const c_void) -> Option<Arc<NameMap>> {
-    static SETTING: OnceLock<Setting> = OnceLock::new();
+    static SETTING: OnceLock<NamesSetting> = OnceLock::new();
     static NAMES: Cache<usize, Option<Arc<NameMap>>> = Cache::new();
     let setting = SETTING.get_or_init(setting);
-    if let Setting::Variable(names, None) = setting {
+    if let NamesSetting::Variable(names, None) = setting {
         return names_if(names, !names.is_empty());
     }
     NAMES.get(caller as usize, || names_of_file(setting, &file_of(caller)?))
 }
 
 /// The names that code of the file sees.
-fn names_of_file(setting: &Setting, file: &Path) -> Option<Arc<NameMap>> {
+fn names_of_file(setting: &NamesSetting, file: &Path) -> Option<Arc<NameMap>> {
     let names = match setting {
-        Setting::Variable(names, None) => names.clone(),
-        Setting::Variable(names, Some(directory)) => {
+        NamesSetting::Variable(names, None) => names.clone(),
+        NamesSetting::Variable(names, Some(directory)) => {
             names_if(names, paths(file).iter().any(|path| path.starts_with(directory)))?
         }
-        Setting::Trees => names_of_tree(file)?,
+        NamesSetting::Trees => names_of_tree(file)?,
     };
     names_if(&names, !names.is_empty())
 }
@@ -66,10 +66,10 @@ fn names_if(names: &Arc<NameMap>, is_shown: bool) -> Option<Arc<NameMap>> {
     is_shown.then(|| names.clone())
 }
 
-fn setting() -> Setting {
-    let Some(text) = env::var_os(VARIABLE) else { return Setting::Trees };
+fn setting() -> NamesSetting {
+    let Some(text) = env::var_os(VARIABLE) else { return NamesSetting::Trees };
     if NamesPolicy::WORDS.iter().any(|(word, _)| text == *word) {
-        return Setting::Trees;
+        return NamesSetting::Trees;
     }
     let names = text.to_str().ok_or_else(|| NamesError::Form(text.to_string_lossy().into_owned()));
     let names = names.and_then(NameMap::parse).unwrap_or_else(|error| {
@@ -77,7 +77,7 @@ fn setting() -> Setting {
         NameMap::default()
     });
     let directory = env::var_os(TREE_VARIABLE).filter(|text| !text.is_empty()).map(PathBuf::from);
-    Setting::Variable(Arc::new(names), directory.map(|path| path.canonicalize().unwrap_or(path)))
+    NamesSetting::Variable(Arc::new(names), directory.map(|path| path.canonicalize().unwrap_or(path)))
 }
 
 /// The file that the code at that address was loaded from.

@@ -4,7 +4,7 @@
 use crate::companion::has_same_kernels;
 use crate::entry::{NewEntry, SourceEntry};
 use crate::policy::is_refusal;
-use hotswap_adapt::{ObjectRecord, Order};
+use hotswap_adapt::{AdaptRequest, ObjectRecord};
 use hotswap_bundle::EntryId;
 use hotswap_code_object::{CodeObject, device_symbols_note, same_but_for_label, without_kernels};
 use hotswap_compat::Selection;
@@ -133,7 +133,7 @@ fn place(mut error: Diagnostic, source: &SourceEntry<'_>) -> Diagnostic {
 }
 
 /// The bytes of a derived code object, and how they were made.
-struct Made {
+struct DerivedCode {
     data: Vec<u8>,
     route: Route,
     families: Vec<FamilyCount>,
@@ -141,33 +141,33 @@ struct Made {
 }
 
 /// Relabels the code object of a sibling.
-fn alias(source: &SourceEntry<'_>, target: &TargetId) -> Result<Made, Vec<Diagnostic>> {
+fn alias(source: &SourceEntry<'_>, target: &TargetId) -> Result<DerivedCode, Vec<Diagnostic>> {
     let one = |error| vec![error];
     let (data, families) = Registry::installed().apply(&source.object, target).map_err(one)?;
     verify(source, &data, target).map_err(one)?;
-    Ok(Made { data, route: Route::Alias, families, code: None })
+    Ok(DerivedCode { data, route: Route::Alias, families, code: None })
 }
 
 /// Takes the code object that the link has compiled.
-fn recompiled(source: &SourceEntry<'_>, target: &TargetId) -> Result<Made, Vec<Diagnostic>> {
+fn recompiled(source: &SourceEntry<'_>, target: &TargetId) -> Result<DerivedCode, Vec<Diagnostic>> {
     let failed = |what: String| vec![Diagnostic::error(codes::VERIFY_FAILED, what)];
     let found = source.recompiled.filter(|(processor, _)| *processor == target.processor);
     let (_, data) = found.ok_or_else(|| failed(format!("the link has compiled nothing for {target}")))?;
     has_same_kernels(source.data, data, target)
         .map_err(|what| failed(format!("what the link has compiled for {target}: {what}")))?;
-    Ok(Made { data: data.to_vec(), route: Route::Recompiled, families: Vec::new(), code: None })
+    Ok(DerivedCode { data: data.to_vec(), route: Route::Recompiled, families: Vec::new(), code: None })
 }
 
 /// Rewrites the code: that with relocations, where the link has kept them.
-fn rewritten(source: &SourceEntry<'_>, target: &TargetId) -> Result<Made, Vec<Diagnostic>> {
+fn rewritten(source: &SourceEntry<'_>, target: &TargetId) -> Result<DerivedCode, Vec<Diagnostic>> {
     let failed = |what: String| vec![Diagnostic::error(codes::VERIFY_FAILED, what)];
     source.object.check_descriptors().map_err(|error| vec![error])?;
-    let order = Order { target: *target, keep_machine: false };
+    let order = AdaptRequest { target: *target, keep_machine: false };
     let adapted = hotswap_adapt::adapt(source.relocatable.unwrap_or(source.data), &order)?;
     has_same_kernels(source.data, &adapted.bytes, target)
         .map_err(|what| failed(format!("the copy for {target}: {what}")))?;
     let (families, code) = (adapted.record.families.clone(), Some(adapted.record));
-    Ok(Made { data: adapted.bytes, route: Route::Rewritten, families, code })
+    Ok(DerivedCode { data: adapted.bytes, route: Route::Rewritten, families, code })
 }
 
 /// Damage and our own defects are no refusals.

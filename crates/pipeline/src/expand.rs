@@ -5,7 +5,7 @@
 use crate::policy::check_plan;
 use crate::request::Request;
 use crate::retarget::{BundleResult, run};
-use crate::write::Written;
+use crate::write::WrittenBundle;
 use hotswap_compat::names::HostPart;
 use hotswap_plan::{Plan, Policy, TextFindings};
 use hotswap_report::Diagnostic;
@@ -57,7 +57,7 @@ pub fn expand(bytes: &[u8], plan: &Plan, findings: &TextFindings, level: Option<
         return Ok(Expansion::kept("no code object"));
     }
     let derived: Vec<String> = results.into_iter().flat_map(|(_, result)| result.into_entries()).collect();
-    let bytes = written.map(Written::into_bytes).transpose()?;
+    let bytes = written.map(WrittenBundle::into_bytes).transpose()?;
     let kept = (bytes.is_none() || derived.is_empty()).then_some(NOTHING_TO_ADD);
     let warnings = if plan.policy == Policy::Warn { remarks } else { Vec::new() };
     Ok(Expansion { bytes, derived, kept, warnings })

@@ -10,12 +10,12 @@ use crate::request::Request;
 use hotswap_bundle::{Bundle, EntryId};
 use hotswap_code_object::CodeObject;
 use hotswap_compat::names::{Disagreement, Dispatch, HostPart, disagreements};
-use hotswap_plan::{Pair, Plan};
+use hotswap_plan::{Plan, RetargetPair};
 use hotswap_report::Diagnostic;
 use hotswap_targets::{Processor, TargetId, find};
 
 /// The check of the host part's names for each code object to make.
-pub(crate) struct Names<'n> {
+pub(crate) struct HostNames<'n> {
     host: &'n HostPart<'n>,
     /// Entries that were made, and the targets that they were made from.
     origins: Vec<(String, String)>,
@@ -23,7 +23,7 @@ pub(crate) struct Names<'n> {
     unchecked: bool,
 }
 
-impl<'n> Names<'n> {
+impl<'n> HostNames<'n> {
     pub(crate) fn new(bundle: &Bundle<'_>, host: &'n HostPart<'n>, unchecked: bool) -> Result<Self, Diagnostic> {
         Ok(Self { host, origins: origins(bundle)?, unchecked })
     }
@@ -86,7 +86,7 @@ pub fn disagreements_of_plan(bytes: &[u8], plan: &Plan, host: &HostPart<'_>) -> 
     }
     let (bundle, _) = hotswap_bundle::parse(bytes)?;
     let present = code_objects(&bundle, &[])?;
-    let names = Names::new(&bundle, host, false)?;
+    let names = HostNames::new(&bundle, host, false)?;
     let mut found = Vec::new();
     for pair in &plan.pairs {
         let Some(target) = find(&pair.target) else { continue };
@@ -110,12 +110,12 @@ pub fn disagreements_of_plan(bytes: &[u8], plan: &Plan, host: &HostPart<'_>) -> 
 /// A damaged bundle or code object.
 pub fn disagreements_of_shown_names(
     bytes: &[u8],
-    pairs: &[Pair],
+    pairs: &[RetargetPair],
     host: &HostPart<'_>,
 ) -> Result<Vec<Disagreement>, Diagnostic> {
     let (bundle, _) = hotswap_bundle::parse(bytes)?;
     let present = code_objects(&bundle, &[])?;
-    let names = Names::new(&bundle, host, false)?;
+    let names = HostNames::new(&bundle, host, false)?;
     let mut found = Vec::new();
     for pair in pairs {
         let (Some(shown), Some(target)) = (find(&pair.source), find(&pair.target)) else { continue };

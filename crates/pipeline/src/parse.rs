@@ -3,7 +3,7 @@
 use crate::companion::{self, Companion};
 use crate::entry::SourceEntry;
 use crate::request::{Request, Sources};
-use hotswap_bundle::{Bundle, Entry, EntryId};
+use hotswap_bundle::{Bundle, BundleEntry, EntryId};
 use hotswap_code_object::{CodeObject, is_code_object};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::TargetId;
@@ -35,7 +35,7 @@ pub(crate) fn code_objects<'a>(
     companions: &'a [Companion<'_>],
 ) -> Result<Vec<SourceEntry<'a>>, Diagnostic> {
     let objects = bundle.entries().iter().filter(|entry| is_code_object(&entry.data));
-    let one = |entry: &'a Entry<'_>| {
+    let one = |entry: &'a BundleEntry<'_>| {
         let Some(mut present) = present(entry)? else { return Ok(None) };
         let own = companions.iter().filter(|companion| companion.entry == entry.id);
         own.map(Companion::bytes).try_for_each(|bytes| add_companion(&mut present, bytes))?;
@@ -45,7 +45,7 @@ pub(crate) fn code_objects<'a>(
 }
 
 /// `None` for code that is not HIP's (OpenMP entries look the same otherwise).
-fn present<'a>(entry: &'a Entry<'_>) -> Result<Option<SourceEntry<'a>>, Diagnostic> {
+fn present<'a>(entry: &'a BundleEntry<'_>) -> Result<Option<SourceEntry<'a>>, Diagnostic> {
     let id = EntryId::parse(&entry.id)?;
     let Some(name) = id.target().filter(|_| id.is_amdgpu()) else { return Ok(None) };
     let named: TargetId = name.parse()?;

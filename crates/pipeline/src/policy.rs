@@ -1,8 +1,8 @@
 //! The plan's policy: which pairs it accepts, and what becomes of targets that cannot be made.
 
 use crate::request::{Request, Sources, TargetResult};
-use hotswap_compat::{EXPERIMENTAL_ADVICE, Status, Verdict};
-use hotswap_plan::{Pair, Plan, Policy};
+use hotswap_compat::{EXPERIMENTAL_ADVICE, PairStatus, Verdict};
+use hotswap_plan::{Plan, Policy, RetargetPair};
 use hotswap_report::{Diagnostic, Severity, codes};
 use hotswap_targets::Processor;
 
@@ -12,7 +12,7 @@ use hotswap_targets::Processor;
 /// # Errors
 /// [`codes::UNKNOWN_TARGET`] under every policy (a misspelt name is not a request); under the policy `error`
 /// [`codes::PAIR_REFUSED`] with the reason.
-pub fn check_pair(pair: &Pair, plan: &Plan) -> Result<bool, Diagnostic> {
+pub fn check_pair(pair: &RetargetPair, plan: &Plan) -> Result<bool, Diagnostic> {
     let (source, target) = (processor(&pair.source)?, processor(&pair.target)?);
     let refused = match hotswap_compat::verdict(source, target) {
         Verdict::Refused { why } => {
@@ -28,7 +28,7 @@ pub fn check_pair(pair: &Pair, plan: &Plan) -> Result<bool, Diagnostic> {
 }
 
 fn is_validated(source: &Processor, target: &Processor) -> bool {
-    hotswap_compat::pair(source, target).is_some_and(|pair| pair.status == Status::Validated)
+    hotswap_compat::pair(source, target).is_some_and(|pair| pair.status == PairStatus::Validated)
 }
 
 /// Whether the plan can be used: its targets and patch families are known, and the policy accepts its pairs.

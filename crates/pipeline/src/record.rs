@@ -3,7 +3,7 @@
 use crate::entry::{NewEntry, SourceEntry};
 use crate::request::{Request, Sources};
 use hotswap_bundle::Bundle;
-use hotswap_plan::{IDENTITY, Pair, Plan, TextFindings, VERSION};
+use hotswap_plan::{IDENTITY, Plan, RetargetPair, TextFindings, VERSION};
 use hotswap_report::{Diagnostic, EntryRecord, Record, Route, SourceText, codes};
 use hotswap_targets::TargetId;
 use sha2::{Digest, Sha256};
@@ -90,8 +90,9 @@ fn written_now(plan: &Plan, entries: Vec<EntryRecord>, refused: Vec<String>) -> 
 fn plan_of(rows: &[EntryRecord], request: &Request) -> Plan {
     let processor = |target: &str| target.split(':').next().unwrap_or_default().to_owned();
     let aliases = rows.iter().filter(|row| row.route.is_made());
-    let pairs = aliases
-        .filter_map(|row| Some(Pair { source: processor(row.source.as_ref()?), target: processor(&row.target) }));
+    let pairs = aliases.filter_map(|row| {
+        Some(RetargetPair { source: processor(row.source.as_ref()?), target: processor(&row.target) })
+    });
     let pairs = pairs.collect();
     Plan {
         pairs,

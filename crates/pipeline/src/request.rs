@@ -4,7 +4,7 @@ use hotswap_adapt::ObjectRecord;
 use hotswap_bundle::Compression;
 use hotswap_compat::Allow;
 use hotswap_compat::names::Disagreement;
-use hotswap_plan::{Pair, Plan, Policy, TextFinding, TextFindings};
+use hotswap_plan::{Plan, Policy, RetargetPair, TextFinding, TextFindings};
 use hotswap_report::{Diagnostic, Route, SourceText};
 use hotswap_targets::TargetId;
 
@@ -43,7 +43,7 @@ pub enum Sources {
     Best,
     /// As `Best`, from these pairs only, the preferred first: the host part is shown the source's name, so no other
     /// processor's code may take its place.
-    Only(Vec<Pair>),
+    Only(Vec<RetargetPair>),
     /// In a link: those of the plan's pairs, as far as the source's text allows it.
     Plan {
         /// The plan, for its pairs and for the record.
@@ -73,7 +73,7 @@ impl Request {
     /// text requires, none where the text requires compilation, else the plan's. A finding about one source does not
     /// apply to another, so there is no other one then.
     pub(crate) fn pairs_for<'r>(&'r self, target: &'r str) -> Option<Vec<(&'r str, &'r str)>> {
-        let names = |pair: &'r Pair| (pair.source.as_str(), pair.target.as_str());
+        let names = |pair: &'r RetargetPair| (pair.source.as_str(), pair.target.as_str());
         let (plan, findings) = match &self.sources {
             Sources::Best => return None,
             Sources::Only(pairs) => return Some(pairs.iter().map(names).collect()),

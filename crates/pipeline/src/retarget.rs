@@ -8,12 +8,12 @@
 //! the caller decides.
 
 use crate::entry::NewEntry;
-use crate::names::Names;
+use crate::names::HostNames;
 use crate::request::{Request, Sources, TargetResult};
 use crate::serve::Serving;
-use crate::write::{Written, write};
+use crate::write::{WrittenBundle, write};
 use crate::{parse, policy, record, superseded};
-use hotswap_bundle::{Bundle, Bytes, Compression, Draft, Entry, EntryId, Summary};
+use hotswap_bundle::{Bundle, BundleEntry, BundleSummary, Bytes, Compression, Draft, EntryId};
 use hotswap_compat::names::HostPart;
 use hotswap_report::Diagnostic;
 use hotswap_targets::TargetId;
@@ -24,7 +24,7 @@ pub struct Retargeted<'a> {
     /// New content; `None` where nothing changes.
     pub draft: Option<Draft<'a>>,
     /// The expected summary of the new content in a file; `None` where it was read already.
-    pub expected: Option<Summary>,
+    pub expected: Option<BundleSummary>,
     /// Every requested target and every dropped entry, in that order. Empty where the bundle has no code objects.
     pub fates: Vec<(String, TargetResult)>,
 }
@@ -32,7 +32,7 @@ pub struct Retargeted<'a> {
 /// The result for one bundle, for callers in this crate.
 pub(crate) struct BundleResult<'a> {
     /// `None` where nothing changes.
-    pub(crate) written: Option<Written<'a>>,
+    pub(crate) written: Option<WrittenBundle<'a>>,
     /// As [`Retargeted::fates`].
     pub(crate) results: Vec<(String, TargetResult)>,
     /// The record's remarks about targets that were not made as requested.
@@ -61,10 +61,10 @@ pub(crate) fn run<'a>(bytes: &'a [u8], request: &Request, host: &HostPart<'_>) -
     let mut dropped = dropped(&bundle, &request.drop);
     let (names, made_before) = match request.sources {
         Sources::Best | Sources::Only(_) => {
-            (Names::new(&bundle, host, request.unchecked_names)?, record::made_before(&bundle)?)
+            (HostNames::new(&bundle, host, request.unchecked_names)?, record::made_before(&bundle)?)
         }
         // The plan decides, not the way in which an entry was made.
-        Sources::Plan { .. } => (Names::alone(host, request.unchecked_names), Vec::new()),
+        Sources::Plan { .. } => (HostNames::alone(host, request.unchecked_names), Vec::new()),
     };
     let serving = Serving { present: &present, made_before, names: &names, dropped: &dropped, request };
     let Derivation { mut results, derived, remarks } = serve_all(&serving)?;
@@ -127,7 +127,7 @@ fn sources<'a>(bundle: &Bundle<'a>, derived: &[NewEntry]) -> Vec<(String, Bytes<
 
 /// IDs of the entries for these targets.
 fn dropped(bundle: &Bundle<'_>, drop: &[TargetId]) -> Vec<String> {
-    let is_meant = |entry: &&Entry<'_>| {
+    let is_meant = |entry: &&BundleEntry<'_>| {
         let id = EntryId::parse(&entry.id).ok();
         let target = id.as_ref().and_then(|id| id.target()?.parse::<TargetId>().ok());
         target.is_some_and(|target| {

@@ -6,7 +6,7 @@
 
 use crate::derive;
 use crate::entry::{NewEntry, SourceEntry};
-use crate::names::{Names, served};
+use crate::names::{HostNames, served};
 use crate::request::{Request, TargetResult};
 use hotswap_compat::names::Disagreement;
 use hotswap_compat::{Available, Selection, Wish, route};
@@ -18,7 +18,7 @@ pub(crate) struct Serving<'s, 'a> {
     pub(crate) present: &'s [SourceEntry<'a>],
     /// IDs of the entries that an earlier run has made.
     pub(crate) made_before: Vec<String>,
-    pub(crate) names: &'s Names<'s>,
+    pub(crate) names: &'s HostNames<'s>,
     /// IDs of the entries that will be removed.
     pub(crate) dropped: &'s [String],
     pub(crate) request: &'s Request,

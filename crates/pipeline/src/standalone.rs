@@ -2,10 +2,10 @@
 //! is made from it ([`bundled`]).
 
 use crate::entry::{NewEntry, SourceEntry};
-use crate::names::Names;
+use crate::names::HostNames;
 use crate::request::{Request, TargetResult};
 use crate::serve::Serving;
-use crate::write::Written;
+use crate::write::WrittenBundle;
 use crate::{parse, record, retarget};
 use hotswap_bundle::{Bundle, EntryId};
 use hotswap_code_object::CodeObject;
@@ -29,7 +29,7 @@ pub fn relabel(
     reject_same_processor(&present)?;
     reject_other_kernels(&present)?;
     let host = HostPart::default();
-    let names = Names::alone(&host, request.unchecked_names);
+    let names = HostNames::alone(&host, request.unchecked_names);
     let serving = Serving { present: &present, made_before: Vec::new(), names: &names, dropped: &[], request };
     let (fate, made) = serving.serve(target)?;
     Ok((recorded(&present, &made, request)?, fate))
@@ -49,7 +49,7 @@ pub fn bundled(source: &[u8], request: &Request) -> Result<BundledSource, Diagno
     let plain = bundle_of(&[(target, source)])?.to_plain_bytes()?;
     let made = retarget::run(&plain, request, &HostPart::default())?;
     let is_made = made.results.iter().any(|(_, result)| matches!(result, TargetResult::Made { .. }));
-    let written = made.written.filter(|_| is_made).map(Written::into_bytes).transpose()?;
+    let written = made.written.filter(|_| is_made).map(WrittenBundle::into_bytes).transpose()?;
     Ok((written, made.results))
 }
 

@@ -6,7 +6,7 @@
 //! requirement that, according to LLVM, the processor has and the generic target does not have.
 
 use crate::entry::{NewEntry, SourceEntry};
-use crate::names::Names;
+use crate::names::HostNames;
 use crate::request::Request;
 use hotswap_bundle::EntryId;
 use hotswap_code_object::CodeObject;
@@ -20,7 +20,7 @@ pub(crate) fn superseded(
     derived: &[NewEntry],
     request: &Request,
     dropped: &[String],
-    names: &Names<'_>,
+    names: &HostNames<'_>,
 ) -> Result<Vec<(String, &'static str)>, Diagnostic> {
     let kept = present.iter().map(|entry| (entry.id.to_string(), &entry.id, entry.target, entry.data));
     // Entries made in this run have been checked for these GPUs, too: each is checked once more as its source.

@@ -1,17 +1,17 @@
 //! The last step: the new bundle, read back.
 
 use crate::entry::NewEntry;
-use hotswap_bundle::{Bundle, Bytes, Draft, Summary};
+use hotswap_bundle::{Bundle, BundleSummary, Bytes, Draft};
 use hotswap_report::{Diagnostic, Record, codes};
 
 /// A bundle that was laid out.
-pub(crate) struct Written<'a> {
+pub(crate) struct WrittenBundle<'a> {
     pub(crate) draft: Draft<'a>,
     /// The expected summary when it is read from a file; `None` where it was read already.
-    pub(crate) expected: Option<Summary>,
+    pub(crate) expected: Option<BundleSummary>,
 }
 
-impl Written<'_> {
+impl WrittenBundle<'_> {
     /// All of it, read back.
     pub(crate) fn into_bytes(self) -> Result<Vec<u8>, Diagnostic> {
         let bytes = self.draft.to_vec();
@@ -29,7 +29,7 @@ pub(crate) fn write<'a>(
     derived: Vec<NewEntry>,
     sources: &[(String, Bytes<'a>)],
     record: &Record,
-) -> Result<Option<Written<'a>>, Diagnostic> {
+) -> Result<Option<WrittenBundle<'a>>, Diagnostic> {
     let record = record.to_json().into_bytes();
     if derived.is_empty() && !bundle.is_changed() && bundle.record() == Some(&record) {
         return Ok(None);
@@ -44,9 +44,9 @@ pub(crate) fn write<'a>(
     bundle.set_record(Some(record));
     if bundle.compression().is_none() {
         let draft = bundle.to_draft(sources)?;
-        return Ok(Some(Written { draft, expected: Some(bundle.summary()) }));
+        return Ok(Some(WrittenBundle { draft, expected: Some(bundle.summary()) }));
     }
     let bytes = bundle.to_bytes()?.into_owned();
     bundle.check_packed(&bytes)?;
-    Ok(Some(Written { draft: Draft::from(bytes), expected: None }))
+    Ok(Some(WrittenBundle { draft: Draft::from(bytes), expected: None }))
 }

@@ -4,11 +4,11 @@
 mod common;
 
 use common::Sample;
-use hotswap_bundle::{Bundle, Compression, Entry, parse};
+use hotswap_bundle::{Bundle, BundleEntry, Compression, parse};
 use hotswap_code_object::CodeObject;
 use hotswap_pipeline::{Expansion, expand};
 use hotswap_plan::{Plan, TextFindings};
-use hotswap_report::{Code, Record, Route, codes};
+use hotswap_report::{DiagnosticCode, Record, Route, codes};
 
 const HOST: &str = "host-x86_64-unknown-linux-gnu-";
 
@@ -41,7 +41,7 @@ fn expanded(input: &[u8], plan: &Plan) -> Expansion {
     expand(input, plan, &TextFindings::default(), None).unwrap()
 }
 
-fn refused(input: &[u8], plan: &Plan) -> &'static Code {
+fn refused(input: &[u8], plan: &Plan) -> &'static DiagnosticCode {
     expand(input, plan, &TextFindings::default(), None).expect_err("it should be refused").code
 }
 
@@ -111,7 +111,7 @@ fn stated_features_go_with_the_code() {
     assert_eq!(out.derived, [id("gfx902:xnack+"), id("gfx902:xnack-")]);
     let bytes = out.bytes.unwrap();
     let (bundle, _) = parse(&bytes).unwrap();
-    let flags = |entry: &Entry<'_>| CodeObject::parse(&entry.data).unwrap().e_flags();
+    let flags = |entry: &BundleEntry<'_>| CodeObject::parse(&entry.data).unwrap().e_flags();
     assert_eq!(bundle.entries()[3..].iter().map(flags).collect::<Vec<_>>(), [0x32d, 0x22d]);
 }
 

@@ -8,7 +8,7 @@
 //! Absent on purpose: the effects of the values, which are where the fields of [`Plan`] are read, and options that are no part of
 //! a plan (the driver wrapper).
 
-use crate::plan::{DeviceLinkAction, NamesPolicy, Pair, Plan, Policy, word_of};
+use crate::plan::{DeviceLinkAction, NamesPolicy, Plan, Policy, RetargetPair, word_of};
 use hotswap_report::Diagnostic;
 use std::collections::BTreeSet;
 
@@ -87,7 +87,7 @@ pub enum PlanValue<'p> {
     /// Names.
     Names(&'p BTreeSet<String>),
     /// Pairs.
-    Pairs(&'p BTreeSet<Pair>),
+    Pairs(&'p BTreeSet<RetargetPair>),
 }
 
 /// Every option, in the order of help.
@@ -280,7 +280,7 @@ impl PlanOption {
             PlanValue::Switch(true) => vec![self.value.to_owned()],
             PlanValue::Switch(false) => Vec::new(),
             PlanValue::Names(names) => names.iter().cloned().collect(),
-            PlanValue::Pairs(pairs) => pairs.iter().map(Pair::to_string).collect(),
+            PlanValue::Pairs(pairs) => pairs.iter().map(RetargetPair::to_string).collect(),
         }
     }
 }

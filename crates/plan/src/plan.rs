@@ -65,7 +65,7 @@ impl DeviceLinkAction {
 
 /// A request to make the code object of one target from that of another.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Pair {
+pub struct RetargetPair {
     /// Processor to derive from, for example `gfx1030`.
     pub source: String,
     /// Processor to make.
@@ -76,7 +76,7 @@ pub struct Pair {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Plan {
     /// Sorted by source, then target; without repetitions.
-    pub pairs: BTreeSet<Pair>,
+    pub pairs: BTreeSet<RetargetPair>,
     /// Patch families requested by name, beyond those that the routes need.
     pub patches: BTreeSet<String>,
     /// The action when a target cannot be made.
@@ -184,7 +184,7 @@ impl Plan {
     }
 }
 
-fn pair(source: &str, target: &str, group: &str) -> Result<Pair, Diagnostic> {
+fn pair(source: &str, target: &str, group: &str) -> Result<RetargetPair, Diagnostic> {
     let fits = |name: &str| {
         name.starts_with("gfx") && name.len() > 3 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
     };
@@ -196,7 +196,7 @@ fn pair(source: &str, target: &str, group: &str) -> Result<Pair, Diagnostic> {
     if source == target {
         return Err(syntax(format!("`{group}` makes {source} from itself")));
     }
-    Ok(Pair { source: source.to_owned(), target: target.to_owned() })
+    Ok(RetargetPair { source: source.to_owned(), target: target.to_owned() })
 }
 
 /// The word of a policy.
@@ -204,7 +204,7 @@ pub(crate) fn word_of<T: Copy + PartialEq>(words: &[(&'static str, T)], policy: 
     words.iter().find(|(_, one)| *one == policy).map_or("", |(word, _)| word)
 }
 
-impl fmt::Display for Pair {
+impl fmt::Display for RetargetPair {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}=>{}", self.source, self.target)
     }

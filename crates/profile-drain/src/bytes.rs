@@ -57,12 +57,12 @@ impl Span {
 }
 
 /// A source of bytes that can be read, or not, at an offset.
-pub trait Image {
+pub trait ByteSource {
     /// Fills all of `into`; returns false if it cannot.
     fn read(&self, offset: u64, into: &mut [u8]) -> bool;
 }
 
-impl Image for &[u8] {
+impl ByteSource for &[u8] {
     fn read(&self, offset: u64, into: &mut [u8]) -> bool {
         let end = offset.checked_add(into.len() as u64).and_then(|end| usize::try_from(end).ok());
         let range = usize::try_from(offset).ok().zip(end).and_then(|(start, end)| self.get(start..end));

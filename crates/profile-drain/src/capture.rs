@@ -4,11 +4,11 @@
 //! read, from the bounds table that LLVM's device runtime keeps in the memory of the GPU. If both exist and contradict
 //! each other, the file is right and the user is warned.
 
-use crate::bytes::{Image, Span, put, word};
-use crate::elf::{Fault, File, Sections};
-use crate::layout::{self, LAYOUTS, Layout};
+use crate::bytes::{ByteSource, Span, put, word};
+use crate::elf::{CodeObjectFile, ElfFault, Sections};
+use crate::layout::{self, LAYOUTS, RecordLayout};
 use crate::memory::Bytes;
-use crate::raw::{Deltas, Fixed, Parts, names_are_sound};
+use crate::raw::{Deltas, Fixed, PayloadParts, names_are_sound};
 use crate::record::{self, Frame};
 use crate::text::Text;
 
@@ -23,7 +23,7 @@ pub const TABLE_SIZE: u64 = 72;
 const VERSION: &[u8] = b"__llvm_profile_raw_version";
 
 /// Memory of a GPU, which only its runtime can copy.
-pub trait Device {
+pub trait DeviceReader {
     /// Copies from an address of the GPU; the error is HSA's status.
     fn copy(&self, address: u64, into: &mut [u8]) -> Result<(), u32>;
 }
@@ -55,11 +55,11 @@ pub struct Capture {
 
 /// The reason why there is nothing to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refusal {
+pub enum CaptureRefusal {
     /// The object is not instrumented.
     NoProfile,
     /// Neither the file nor a table locates the sections.
-    Unknown(Fault),
+    Unknown(ElfFault),
     /// A section of this name is outside of the object or is too large.
     Section(&'static [u8], Span),
     /// HSA's copy failed.
@@ -76,7 +76,7 @@ pub enum Refusal {
     Memory,
 }
 
-impl Refusal {
+impl CaptureRefusal {
     /// The reason, for a message.
     pub fn describe<const N: usize>(self, text: &mut Text<N>) {
         match self {
@@ -102,12 +102,12 @@ impl Refusal {
 }
 
 /// The bounds table, with its addresses converted to those of the link.
-struct Table {
+struct BoundsTable {
     sections: Sections,
     version: u64,
 }
 
-impl Table {
+impl BoundsTable {
     fn read(bytes: &[u8], base: u64) -> Option<Self> {
         let span = |first: usize| {
             let (start, stop) = (word::<8>(bytes, first), word::<8>(bytes, first + 8));
@@ -134,48 +134,48 @@ impl Table {
 }
 
 /// Memory of an object, partly copied already.
-struct Reader<'a, D: Device> {
+struct ObjectReader<'a, D: DeviceReader> {
     device: &'a D,
     loaded: Loaded,
     start: u64,
     window: Bytes,
 }
 
-impl<D: Device> Reader<'_, D> {
+impl<D: DeviceReader> ObjectReader<'_, D> {
     /// Copies the range that covers all these spans, if that is not too much.
-    fn prefetch(&mut self, spans: &[Span]) -> Result<(), Refusal> {
+    fn prefetch(&mut self, spans: &[Span]) -> Result<(), CaptureRefusal> {
         let spans = || spans.iter().filter(|span| span.size > 0);
         let Some(first) = spans().map(|span| span.address).min() else { return Ok(()) };
         let end = spans().filter_map(|span| span.end()).max().unwrap_or(first);
         if end.saturating_sub(first) > WINDOW {
             return Ok(());
         }
-        let mut window = Bytes::zeroed(end.saturating_sub(first) as usize).ok_or(Refusal::Memory)?;
-        self.device.copy(self.loaded.base.wrapping_add(first), &mut window).map_err(Refusal::Copy)?;
+        let mut window = Bytes::zeroed(end.saturating_sub(first) as usize).ok_or(CaptureRefusal::Memory)?;
+        self.device.copy(self.loaded.base.wrapping_add(first), &mut window).map_err(CaptureRefusal::Copy)?;
         (self.start, self.window) = (first, window);
         Ok(())
     }
 
     /// Bytes at an address of the link.
-    fn fetch(&self, address: u64, into: &mut [u8]) -> Result<(), Refusal> {
+    fn fetch(&self, address: u64, into: &mut [u8]) -> Result<(), CaptureRefusal> {
         let at = usize::try_from(address.wrapping_sub(self.start)).ok();
         let here = at.and_then(|at| self.window.get(at..at.checked_add(into.len())?));
         match here {
-            Some(bytes) => put(into, 0, bytes).ok_or(Refusal::Memory),
+            Some(bytes) => put(into, 0, bytes).ok_or(CaptureRefusal::Memory),
             None if into.is_empty() => Ok(()),
-            None => self.device.copy(self.loaded.base.wrapping_add(address), into).map_err(Refusal::Copy),
+            None => self.device.copy(self.loaded.base.wrapping_add(address), into).map_err(CaptureRefusal::Copy),
         }
     }
 
-    fn bytes(&self, span: Span) -> Result<Bytes, Refusal> {
-        let mut bytes = Bytes::zeroed(span.size as usize).ok_or(Refusal::Memory)?;
+    fn bytes(&self, span: Span) -> Result<Bytes, CaptureRefusal> {
+        let mut bytes = Bytes::zeroed(span.size as usize).ok_or(CaptureRefusal::Memory)?;
         self.fetch(span.address, &mut bytes)?;
         Ok(bytes)
     }
 }
 
 /// Facts about an object that are known before its counters are copied.
-struct Places {
+struct ObjectFacts {
     sections: Sections,
     /// Address of the version variable, as the link fixed it.
     version: Option<u64>,
@@ -183,12 +183,12 @@ struct Places {
 }
 
 /// Reads the profile of an object; `file` is its ELF, where that can be read.
-pub fn capture<D: Device, I: Image>(
+pub fn capture<D: DeviceReader, I: ByteSource>(
     device: &D,
     loaded: Loaded,
-    file: &Result<File<'_, I>, Fault>,
-) -> Result<Capture, Refusal> {
-    let mut reader = Reader { device, loaded, start: 0, window: Bytes::EMPTY };
+    file: &Result<CodeObjectFile<'_, I>, ElfFault>,
+) -> Result<Capture, CaptureRefusal> {
+    let mut reader = ObjectReader { device, loaded, start: 0, window: Bytes::EMPTY };
     let mut places = find(&reader, file)?;
     check(&places.sections, loaded.size)?;
     let sections = places.sections;
@@ -198,7 +198,7 @@ pub fn capture<D: Device, I: Image>(
     if let (Ok(_), Some(address)) = (file, places.table) {
         let mut bytes = [0u8; TABLE_SIZE as usize];
         reader.fetch(address, &mut bytes)?;
-        match Table::read(&bytes, loaded.base).filter(|table| table.agrees(&sections)) {
+        match BoundsTable::read(&bytes, loaded.base).filter(|table| table.agrees(&sections)) {
             Some(table) => places.version = places.version.or(version_address(table.version, loaded)),
             None => table_is_damaged = true,
         }
@@ -210,11 +210,11 @@ pub fn capture<D: Device, I: Image>(
 
 /// The current counters of an object that was captured before, without reading its file. `None` where its records
 /// differ from those captured then (or were not all sound): it may be another object at the same address.
-pub fn again<D: Device>(device: &D, loaded: Loaded, sections: &Sections, fixed: &Fixed) -> Option<Bytes> {
+pub fn again<D: DeviceReader>(device: &D, loaded: Loaded, sections: &Sections, fixed: &Fixed) -> Option<Bytes> {
     if fixed.data.len() as u64 != sections.data.size {
         return None;
     }
-    let mut reader = Reader { device, loaded, start: 0, window: Bytes::EMPTY };
+    let mut reader = ObjectReader { device, loaded, start: 0, window: Bytes::EMPTY };
     reader.prefetch(&[sections.data, sections.counters, sections.uniform, sections.bits]).ok()?;
     let layout = layout::of_version(fixed.version)?;
     let mut data = reader.bytes(sections.data).ok()?;
@@ -227,7 +227,7 @@ pub fn again<D: Device>(device: &D, loaded: Loaded, sections: &Sections, fixed: 
     read_payload(&reader, sections, uniform).ok().map(|(payload, _)| payload)
 }
 
-fn read_version<D: Device>(reader: &Reader<'_, D>, address: u64) -> Result<u64, Refusal> {
+fn read_version<D: DeviceReader>(reader: &ObjectReader<'_, D>, address: u64) -> Result<u64, CaptureRefusal> {
     let mut bytes = [0u8; 8];
     reader.fetch(address, &mut bytes)?;
     Ok(u64::from_le_bytes(bytes))
@@ -238,36 +238,39 @@ fn version_address(address: u64, loaded: Loaded) -> Option<u64> {
     Span { address: 0, size: loaded.size }.holds(own, 8).then_some(own)
 }
 
-fn find<D: Device, I: Image>(reader: &Reader<'_, D>, file: &Result<File<'_, I>, Fault>) -> Result<Places, Refusal> {
+fn find<D: DeviceReader, I: ByteSource>(
+    reader: &ObjectReader<'_, D>,
+    file: &Result<CodeObjectFile<'_, I>, ElfFault>,
+) -> Result<ObjectFacts, CaptureRefusal> {
     match file {
         Ok(file) => {
-            let sections = file.sections().map_err(Refusal::Unknown)?;
+            let sections = file.sections().map_err(CaptureRefusal::Unknown)?;
             if sections.data.size == 0 || sections.counters.size == 0 {
-                return Err(Refusal::NoProfile);
+                return Err(CaptureRefusal::NoProfile);
             }
             let symbol = |name| file.symbol(name).filter(|span| span.size == 8 || span.size == TABLE_SIZE);
             let version = symbol(VERSION).map(|span| span.address);
-            Ok(Places { sections, version, table: symbol(TABLE).map(|span| span.address) })
+            Ok(ObjectFacts { sections, version, table: symbol(TABLE).map(|span| span.address) })
         }
-        Err(Fault::Foreign) => Err(Refusal::NoProfile),
+        Err(ElfFault::Foreign) => Err(CaptureRefusal::NoProfile),
         Err(fault) => {
-            let address = reader.loaded.table.ok_or(Refusal::Unknown(*fault))?;
+            let address = reader.loaded.table.ok_or(CaptureRefusal::Unknown(*fault))?;
             let own = address.wrapping_sub(reader.loaded.base);
             let mut bytes = [0u8; TABLE_SIZE as usize];
             reader.fetch(own, &mut bytes)?;
-            let table = Table::read(&bytes, reader.loaded.base);
-            let table = table.ok_or(Refusal::Section(TABLE, Span { address: own, size: TABLE_SIZE }))?;
+            let table = BoundsTable::read(&bytes, reader.loaded.base);
+            let table = table.ok_or(CaptureRefusal::Section(TABLE, Span { address: own, size: TABLE_SIZE }))?;
             let version = version_address(table.version, reader.loaded);
             if table.sections.data.size == 0 || table.sections.counters.size == 0 {
-                return Err(Refusal::NoProfile);
+                return Err(CaptureRefusal::NoProfile);
             }
-            Ok(Places { sections: table.sections, version, table: Some(own) })
+            Ok(ObjectFacts { sections: table.sections, version, table: Some(own) })
         }
     }
 }
 
 /// Requires that everything is inside the memory of the object.
-fn check(sections: &Sections, size: u64) -> Result<(), Refusal> {
+fn check(sections: &Sections, size: u64) -> Result<(), CaptureRefusal> {
     let Sections { data, counters, uniform, bits, names, .. } = *sections;
     let named: [(&'static [u8], Span); 5] = [
         (b"__llvm_prf_data", data),
@@ -279,38 +282,38 @@ fn check(sections: &Sections, size: u64) -> Result<(), Refusal> {
     let memory = Span { address: 0, size };
     let bad =
         named.iter().find(|(_, span)| span.size > LARGEST || (span.size > 0 && !memory.holds(span.address, span.size)));
-    bad.map_or(Ok(()), |(name, span)| Err(Refusal::Section(name, *span)))
+    bad.map_or(Ok(()), |(name, span)| Err(CaptureRefusal::Section(name, *span)))
 }
 
 /// The layout of a version, or else the one in which most records are sound.
-fn choose(version: Option<u64>, data: &[u8], frame: Frame<'_>) -> Result<(&'static Layout, u64), Refusal> {
+fn choose(version: Option<u64>, data: &[u8], frame: Frame<'_>) -> Result<(&'static RecordLayout, u64), CaptureRefusal> {
     if let Some(version) = version {
-        let layout = layout::of_version(version).ok_or(Refusal::Version(version))?;
+        let layout = layout::of_version(version).ok_or(CaptureRefusal::Version(version))?;
         return Ok((layout, version));
     }
     let rated = LAYOUTS.iter().filter_map(|layout| Some((record::sound(data, layout, frame)?, layout)));
-    let best = rated.max_by_key(|(sound, _)| *sound).ok_or(Refusal::Records(data.len() as u64))?;
+    let best = rated.max_by_key(|(sound, _)| *sound).ok_or(CaptureRefusal::Records(data.len() as u64))?;
     Ok((best.1, u64::from(best.1.version)))
 }
 
 type Read = (Fixed, Bytes, usize);
 
-fn read<D: Device, I: Image>(
-    reader: &Reader<'_, D>,
+fn read<D: DeviceReader, I: ByteSource>(
+    reader: &ObjectReader<'_, D>,
     sections: &Sections,
     version: Option<u64>,
-    file: Option<&File<'_, I>>,
-) -> Result<Read, Refusal> {
+    file: Option<&CodeObjectFile<'_, I>>,
+) -> Result<Read, CaptureRefusal> {
     let mut data = reader.bytes(sections.data)?;
     let byte_coverage = version.is_some_and(|version| version & layout::BYTE_COVERAGE != 0);
     let frame = Frame { sections, counter: if byte_coverage { 1 } else { 8 } };
     let (layout, version) = choose(version, &data, frame)?;
     if data.len() % layout.record.max(1) != 0 {
-        return Err(Refusal::Records(data.len() as u64));
+        return Err(CaptureRefusal::Records(data.len() as u64));
     }
     let count = record::clean(&mut data, layout, frame);
     if count.kept == 0 {
-        return Err(Refusal::AllDamaged(count.dropped));
+        return Err(CaptureRefusal::AllDamaged(count.dropped));
     }
     data.truncate(count.kept.wrapping_mul(layout.record));
     let uniform = if layout.uniform.is_some() { sections.uniform } else { Span::default() };
@@ -321,36 +324,41 @@ fn read<D: Device, I: Image>(
     Ok((Fixed { version, data, names, names_size, parts, deltas }, payload, count.dropped))
 }
 
-fn read_payload<D: Device>(
-    reader: &Reader<'_, D>,
+fn read_payload<D: DeviceReader>(
+    reader: &ObjectReader<'_, D>,
     sections: &Sections,
     uniform: Span,
-) -> Result<(Bytes, Parts), Refusal> {
-    let parts = Parts {
+) -> Result<(Bytes, PayloadParts), CaptureRefusal> {
+    let parts = PayloadParts {
         counters: sections.counters.size as usize,
         bits: sections.bits.size as usize,
         uniform: uniform.size as usize,
     };
-    let mut payload = Bytes::zeroed(parts.size()).ok_or(Refusal::Memory)?;
+    let mut payload = Bytes::zeroed(parts.size()).ok_or(CaptureRefusal::Memory)?;
     fetch_part(reader, &mut payload, 0, sections.counters)?;
     fetch_part(reader, &mut payload, parts.bits_at(), sections.bits)?;
     fetch_part(reader, &mut payload, parts.uniform_at(), uniform)?;
     Ok((payload, parts))
 }
 
-fn fetch_part<D: Device>(reader: &Reader<'_, D>, payload: &mut Bytes, at: usize, span: Span) -> Result<(), Refusal> {
+fn fetch_part<D: DeviceReader>(
+    reader: &ObjectReader<'_, D>,
+    payload: &mut Bytes,
+    at: usize,
+    span: Span,
+) -> Result<(), CaptureRefusal> {
     let end = at.wrapping_add(span.size as usize);
     reader.fetch(span.address, payload.get_mut(at..end).unwrap_or_default())
 }
 
 /// Names never change: they are read from the file if it has them, which needs no copy from the GPU.
-fn read_names<D: Device, I: Image>(
-    reader: &Reader<'_, D>,
+fn read_names<D: DeviceReader, I: ByteSource>(
+    reader: &ObjectReader<'_, D>,
     sections: &Sections,
-    file: Option<&File<'_, I>>,
-) -> Result<(Bytes, usize), Refusal> {
+    file: Option<&CodeObjectFile<'_, I>>,
+) -> Result<(Bytes, usize), CaptureRefusal> {
     let size = sections.names.size as usize;
-    let mut names = Bytes::zeroed(crate::raw::padded(size)).ok_or(Refusal::Memory)?;
+    let mut names = Bytes::zeroed(crate::raw::padded(size)).ok_or(CaptureRefusal::Memory)?;
     let own = names.get_mut(..size).unwrap_or_default();
     let from_file = |own: &mut [u8]| {
         let offset = Some(sections.names_offset).filter(|offset| *offset != 0);
@@ -359,7 +367,7 @@ fn read_names<D: Device, I: Image>(
     if !from_file(own) {
         reader.fetch(sections.names.address, own)?;
         if !names_are_sound(own) {
-            return Err(Refusal::Names);
+            return Err(CaptureRefusal::Names);
         }
     }
     Ok((names, size))

@@ -3,15 +3,15 @@
 //! Each failure is reported once, with its loss, and never stops the rest.
 
 use crate::bytes::until_zero;
-use crate::capture::{self, Loaded, Refusal, TABLE_SIZE, capture};
-use crate::elf::{Blocks, File};
-use crate::hsa::{self, Agent, Hsa, Segment};
-use crate::images::Scope;
+use crate::capture::{self, CaptureRefusal, Loaded, TABLE_SIZE, capture};
+use crate::elf::{Blocks, CodeObjectFile};
+use crate::hsa::{self, Agent, Hsa, LoadedSegment};
+use crate::images::DrainScope;
 use crate::libc::{OwnMemory, host_name, process_id, say, variable};
 use crate::memory::List;
 use crate::name::{self, Path, Process};
 use crate::raw::fnv;
-use crate::store::{Store, Written};
+use crate::store::{Store, WriteOutcome};
 use core::ffi::CStr;
 
 /// State that all copies of the drain in a process share.
@@ -65,13 +65,13 @@ struct Log<'a> {
 }
 
 /// As long as a path, so that both are one type in the object.
-type Line = Path;
+type DrainLine = Path;
 
 impl Log<'_> {
     /// Reports a loss.
-    fn warn(&mut self, what: impl FnOnce(&mut Line)) {
+    fn warn(&mut self, what: impl FnOnce(&mut DrainLine)) {
         self.lost += 1;
-        let mut line = Line::new(b"hotswap-profile-drain: warning: ");
+        let mut line = DrainLine::new(b"hotswap-profile-drain: warning: ");
         what(&mut line);
         line.push(b"\n");
         let hash = fnv(0, line.bytes());
@@ -80,9 +80,9 @@ impl Log<'_> {
         }
     }
 
-    fn note(&self, what: impl FnOnce(&mut Line)) {
+    fn note(&self, what: impl FnOnce(&mut DrainLine)) {
         if self.verbose {
-            let mut line = Line::new(b"hotswap-profile-drain: ");
+            let mut line = DrainLine::new(b"hotswap-profile-drain: ");
             what(&mut line);
             line.push(b"\n");
             say(line.bytes());
@@ -91,7 +91,7 @@ impl Log<'_> {
 }
 
 /// Drains all code objects of the scope; returns the number of losses.
-pub fn drain(shared: &mut Shared, occasion: Occasion, scope: &Scope, host: &HostName) -> u32 {
+pub fn drain(shared: &mut Shared, occasion: Occasion, scope: &DrainScope, host: &HostName) -> u32 {
     let verbose = variable::<8>(c"HOTSWAP_PROFILE_VERBOSE").is_some_and(|value| !matches!(value.bytes(), b"" | b"0"));
     let mut log = Log { said: &mut shared.said, verbose, lost: 0 };
     let hsa = match Hsa::find() {
@@ -109,13 +109,13 @@ pub fn drain(shared: &mut Shared, occasion: Occasion, scope: &Scope, host: &Host
     log.lost
 }
 
-fn no_hsa(log: &mut Log<'_>, refusal: hsa::Refusal, occasion: Occasion, exit_was_drained: bool, store: &Store) {
+fn no_hsa(log: &mut Log<'_>, refusal: hsa::HsaRefusal, occasion: Occasion, exit_was_drained: bool, store: &Store) {
     let loads = store.loads() as u64;
-    if refusal == hsa::Refusal::NotUp && (occasion != Occasion::Exit || exit_was_drained || loads == 0) {
+    if refusal == hsa::HsaRefusal::NotUp && (occasion != Occasion::Exit || exit_was_drained || loads == 0) {
         log.note(|line| {
             line.push(b"nothing to drain: HSA is not initialised");
         });
-    } else if refusal == hsa::Refusal::NotUp {
+    } else if refusal == hsa::HsaRefusal::NotUp {
         log.warn(|line| {
             line.push(b"HSA was shut down before the program's end: what ").number(loads);
             line.push(b" code objects counted after the last drain is lost; call hotswap_profile_drain() before");
@@ -128,10 +128,10 @@ fn no_hsa(log: &mut Log<'_>, refusal: hsa::Refusal, occasion: Occasion, exit_was
     }
 }
 
-type Order<'a> = (Occasion, &'a Scope);
+type DrainRequest<'a> = (Occasion, &'a DrainScope);
 
-fn collect(hsa: &Hsa, store: &mut Store, (occasion, scope): Order<'_>, log: &mut Log<'_>) {
-    let wanted = |segment: &Segment| scope.holds(segment.file.map(|(start, _)| start));
+fn collect(hsa: &Hsa, store: &mut Store, (occasion, scope): DrainRequest<'_>, log: &mut Log<'_>) {
+    let wanted = |segment: &LoadedSegment| scope.holds(segment.file.map(|(start, _)| start));
     let count = |segments: &hsa::Segments| segments.iter().filter(wanted).count() as u64;
     let segments = hsa.segments().inspect(|segments| {
         if occasion != Occasion::Unload && count(segments) > 0 {
@@ -176,14 +176,14 @@ fn retire(segments: &hsa::Segments, store: &mut Store) {
 pub fn forget_destroyed(shared: &mut Shared) {
     match Hsa::find().and_then(|hsa| hsa.segments()) {
         Ok(segments) => retire(&segments, &mut shared.store),
-        Err(hsa::Refusal::NotUp) => shared.store.retire(|_| false),
+        Err(hsa::HsaRefusal::NotUp) => shared.store.retire(|_| false),
         Err(_) => {} // the next drain will see
     }
 }
 
-type Known = (u64, Option<Agent>);
+type KnownAgent = (u64, Option<Agent>);
 
-fn agent(hsa: &Hsa, handle: u64, known: &mut List<Known>) -> Result<Option<Agent>, hsa::Refusal> {
+fn agent(hsa: &Hsa, handle: u64, known: &mut List<KnownAgent>) -> Result<Option<Agent>, hsa::HsaRefusal> {
     if let Some((_, agent)) = known.iter().find(|(own, _)| *own == handle) {
         return Ok(*agent);
     }
@@ -192,7 +192,7 @@ fn agent(hsa: &Hsa, handle: u64, known: &mut List<Known>) -> Result<Option<Agent
     Ok(agent)
 }
 
-fn collect_one(hsa: &Hsa, store: &mut Store, segment: Segment, agent: Agent, log: &mut Log<'_>) {
+fn collect_one(hsa: &Hsa, store: &mut Store, segment: LoadedSegment, agent: Agent, log: &mut Log<'_>) {
     let here = Loaded { base: segment.base, size: segment.size, table: None };
     let load = (segment.executable, segment.base);
     if store.refresh(load, |sections, fixed| capture::again(hsa, here, sections, fixed)) {
@@ -201,14 +201,14 @@ fn collect_one(hsa: &Hsa, store: &mut Store, segment: Segment, agent: Agent, log
     let (start, size) = segment.file.unwrap_or((0, 0));
     let memory = Blocks::new(OwnMemory::at(start), size);
     let file = match segment.file {
-        Some(_) => File::open(&memory, size),
-        None => Err(crate::elf::Fault::Unreadable),
+        Some(_) => CodeObjectFile::open(&memory, size),
+        None => Err(crate::elf::ElfFault::Unreadable),
     };
     let name = c"__llvm_profile_sections";
     let ask = || hsa.variable(segment.executable, segment.agent, name, TABLE_SIZE);
     let table = if file.is_err() { ask() } else { None };
     let loaded = Loaded { base: segment.base, size: segment.size, table };
-    let who = |line: &mut Line| {
+    let who = |line: &mut DrainLine| {
         line.push(until_zero(&agent.processor)).push(b" code object at 0x").hex(segment.base, 0);
         line.push(b" on node ").number(u64::from(agent.node)).push(b": ");
     };
@@ -222,20 +222,20 @@ fn collect_one(hsa: &Hsa, store: &mut Store, segment: Segment, agent: Agent, log
                 });
             }
         }
-        Err(Refusal::NoProfile) => log.note(|line| {
+        Err(CaptureRefusal::NoProfile) => log.note(|line| {
             who(line);
             line.push(b"no profile");
         }),
         Err(refusal) => log.warn(|line| {
             who(line);
             refusal.describe(line);
-            let known = !matches!(refusal, Refusal::Unknown(_));
+            let known = !matches!(refusal, CaptureRefusal::Unknown(_));
             line.push(if known { b"; its profile is lost" } else { b"; if it has a profile, that is lost" });
         }),
     }
 }
 
-fn report(captured: &capture::Capture, who: impl Fn(&mut Line), log: &mut Log<'_>) {
+fn report(captured: &capture::Capture, who: impl Fn(&mut DrainLine), log: &mut Log<'_>) {
     if captured.dropped > 0 {
         log.warn(|line| {
             who(line);
@@ -320,22 +320,22 @@ fn write(store: &mut Store, host: &HostName, log: &mut Log<'_>) {
         let mut path = name::beside(expanded.bytes(), device, None);
         let mut written = match merge {
             true => store.merge(volume, &path, expanded, process.id),
-            false => store.write(volume, &path, expanded, process.id).map(|()| Written::Yes),
+            false => store.write(volume, &path, expanded, process.id).map(|()| WriteOutcome::Yes),
         };
-        if let (Ok(Written::Taken), Some(device)) = (written, store.device(volume)) {
+        if let (Ok(WriteOutcome::Taken), Some(device)) = (written, store.device(volume)) {
             path = name::beside(expanded.bytes(), device, Some(process.id));
             log.note(|line| {
                 line.push(b"a link, a file of other code, or one without locks cannot be added to; instead: ")
                     .push(path.bytes());
             });
-            written = store.write(volume, &path, expanded, process.id).map(|()| Written::Yes);
+            written = store.write(volume, &path, expanded, process.id).map(|()| WriteOutcome::Yes);
         }
         match written {
-            Ok(Written::Yes) => log.note(|line| {
+            Ok(WriteOutcome::Yes) => log.note(|line| {
                 line.push(b"wrote ").push(path.bytes()).push(b": ").number(store.records(volume) as u64);
                 line.push(b" functions");
             }),
-            Ok(Written::Taken) => {}
+            Ok(WriteOutcome::Taken) => {}
             Err(error) => log.warn(|line| {
                 // The path comes last, since it may be as long as the line.
                 line.push(b"a profile is lost, its file cannot be written: ");

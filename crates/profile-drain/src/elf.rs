@@ -1,23 +1,23 @@
 //! The parts of a linked device ELF that a drain needs: its profile sections, and two of its symbols.
 //!
-//! The file is read piece by piece through [`Image`], because the loader's copy of it may be unmapped: a program need
+//! The file is read piece by piece through [`ByteSource`], because the loader's copy of it may be unmapped: a program need
 //! not keep the memory that it loaded a code object from. Nothing is trusted. Absent: everything else in the file;
 //! `hotswap-code-object` handles whole files.
 
-use crate::bytes::{Image, Span, until_zero, word};
+use crate::bytes::{ByteSource, Span, until_zero, word};
 use crate::memory::Bytes;
 use core::cell::Cell;
 
 /// An image that is read in blocks: each read of [`crate::libc::OwnMemory`] is a system call, and most instrumented
 /// code objects fit into one block.
-pub struct Blocks<I: Image> {
+pub struct Blocks<I: ByteSource> {
     image: I,
     size: u64,
     /// The start of the last block, and its bytes.
     last: Cell<(u64, Bytes)>,
 }
 
-impl<I: Image> Blocks<I> {
+impl<I: ByteSource> Blocks<I> {
     const BLOCK: u64 = 64 << 10;
 
     /// Blocks of an image of `size` bytes.
@@ -26,7 +26,7 @@ impl<I: Image> Blocks<I> {
     }
 }
 
-impl<I: Image> Image for Blocks<I> {
+impl<I: ByteSource> ByteSource for Blocks<I> {
     fn read(&self, offset: u64, into: &mut [u8]) -> bool {
         let (start, bytes) = self.last.replace((0, Bytes::EMPTY));
         let relative = offset.checked_sub(start);
@@ -66,7 +66,7 @@ pub struct Sections {
 
 /// The reason why a file is no code object with profile sections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
+pub enum ElfFault {
     /// The memory cannot be read.
     Unreadable,
     /// Not an ELF of 64 bits for an AMD GPU.
@@ -77,7 +77,7 @@ pub enum Fault {
     Memory,
 }
 
-impl Fault {
+impl ElfFault {
     /// The text for a message.
     pub fn text(self) -> &'static [u8] {
         match self {
@@ -102,7 +102,7 @@ const NAME: usize = 32;
 const LONGEST_NAMES: u64 = 1 << 20;
 
 /// A file whose headers were read.
-pub struct File<'a, I: Image> {
+pub struct CodeObjectFile<'a, I: ByteSource> {
     image: &'a I,
     size: u64,
     headers: Bytes,
@@ -110,38 +110,38 @@ pub struct File<'a, I: Image> {
     names: Bytes,
 }
 
-impl<'a, I: Image> File<'a, I> {
+impl<'a, I: ByteSource> CodeObjectFile<'a, I> {
     /// Reads the headers of a file of `size` bytes.
-    pub fn open(image: &'a I, size: u64) -> Result<Self, Fault> {
+    pub fn open(image: &'a I, size: u64) -> Result<Self, ElfFault> {
         let mut header = [0u8; 64];
         if size < header.len() as u64 {
-            return Err(Fault::Foreign);
+            return Err(ElfFault::Foreign);
         }
         if !image.read(0, &mut header) {
-            return Err(Fault::Unreadable);
+            return Err(ElfFault::Unreadable);
         }
         // ELF, 64 bits, little-endian.
         if !header.starts_with(b"\x7fELF\x02\x01") || word::<2>(&header, 18) != u64::from(EM_AMDGPU) {
-            return Err(Fault::Foreign);
+            return Err(ElfFault::Foreign);
         }
         let (offset, count) = (word::<8>(&header, 40), word::<2>(&header, 60));
         let length = count as usize * SECTION_HEADER;
         let file = Span { address: 0, size };
         if word::<2>(&header, 58) != SECTION_HEADER as u64 || !file.holds(offset, length as u64) {
-            return Err(Fault::Headers);
+            return Err(ElfFault::Headers);
         }
-        let mut headers = Bytes::zeroed(length).ok_or(Fault::Memory)?;
+        let mut headers = Bytes::zeroed(length).ok_or(ElfFault::Memory)?;
         if !image.read(offset, &mut headers) {
-            return Err(Fault::Unreadable);
+            return Err(ElfFault::Unreadable);
         }
         let mut made = Self { image, size, headers, names: Bytes::EMPTY };
-        let names = made.header(word::<2>(&header, 62) as usize).ok_or(Fault::Headers)?;
-        let place = made.place(names).ok_or(Fault::Headers)?;
+        let names = made.header(word::<2>(&header, 62) as usize).ok_or(ElfFault::Headers)?;
+        let place = made.place(names).ok_or(ElfFault::Headers)?;
         // No real table of names is longer; of a damaged one the rest is not needed.
         let length = place.size.min(LONGEST_NAMES) as usize;
-        made.names = Bytes::zeroed(length).ok_or(Fault::Memory)?;
+        made.names = Bytes::zeroed(length).ok_or(ElfFault::Memory)?;
         if !image.read(place.address, &mut made.names) {
-            return Err(Fault::Unreadable);
+            return Err(ElfFault::Unreadable);
         }
         Ok(made)
     }
@@ -166,10 +166,10 @@ impl<'a, I: Image> File<'a, I> {
     }
 
     /// The profile sections, each with its address.
-    pub fn sections(&self) -> Result<Sections, Fault> {
+    pub fn sections(&self) -> Result<Sections, ElfFault> {
         let mut sections = Sections::default();
         for header in self.headers.chunks_exact(SECTION_HEADER) {
-            let name = self.names.get(word::<4>(header, 0) as usize..).ok_or(Fault::Headers)?;
+            let name = self.names.get(word::<4>(header, 0) as usize..).ok_or(ElfFault::Headers)?;
             let name = name.get(..NAME).unwrap_or(name);
             let Some(place) = slot(&mut sections, name) else { continue };
             // Without the flag, they are for tools, and not in the memory of the GPU.

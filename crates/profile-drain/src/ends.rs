@@ -17,7 +17,7 @@
 #![cfg_attr(not(hotswap_archive), allow(dead_code))] // the library is for tests
 
 use crate::bytes::until_zero;
-use crate::libc::{dlsym, pause, process_id, send_signal, thread_id, variable};
+use crate::libc::{SignalSet, dlsym, pause, process_id, send_signal, thread_id, variable};
 use core::ffi::{c_int, c_void};
 use core::mem::transmute;
 use core::ptr::null_mut;
@@ -45,7 +45,6 @@ const STEP: u32 = 20;
 
 const SIG_SETMASK: c_int = 2;
 
-type SignalSet = [u64; 16];
 type Handler = extern "C" fn(c_int);
 
 unsafe extern "C" {
@@ -121,9 +120,9 @@ fn milliseconds(text: &[u8]) -> usize {
 /// libc keeps functions for `quick_exit` in a list of its own; the dynamic function behind `at_quick_exit` is asked for, so
 /// that the link needs nothing more.
 fn at_quick_exit() {
-    type Register = unsafe extern "C" fn(extern "C" fn(*mut c_void), *mut c_void) -> c_int;
+    type QuickExitFunction = unsafe extern "C" fn(extern "C" fn(*mut c_void), *mut c_void) -> c_int;
     // SAFETY: null is RTLD_DEFAULT; glibc's function of this name has this type; null becomes `None`.
-    let register: Option<Register> = unsafe { transmute(dlsym(null_mut(), c"__cxa_at_quick_exit".as_ptr())) };
+    let register: Option<QuickExitFunction> = unsafe { transmute(dlsym(null_mut(), c"__cxa_at_quick_exit".as_ptr())) };
     if let Some(register) = register {
         // SAFETY: the function takes no argument that matters and is in the program, which stays loaded.
         unsafe { register(on_quick_exit, null_mut()) };

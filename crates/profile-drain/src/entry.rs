@@ -8,7 +8,7 @@
 use crate::drain::{self, HostName, Occasion, Shared};
 use crate::ends;
 use crate::hsa;
-use crate::images::{self, Range, Scope};
+use crate::images::{self, AddressRange, DrainScope};
 use crate::libc::{Untouched, dlsym, is_secure, notes, pause, process_id, say, thread_id};
 use crate::memory::List;
 use crate::name::Path;
@@ -21,11 +21,11 @@ use core::mem::transmute;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
-/// Incremented with every change of [`State`] or of its contents: copies of different layouts must not meet.
+/// Incremented with every change of [`SharedState`] or of its contents: copies of different layouts must not meet.
 const LAYOUT: u64 = 3;
 
 /// The state that the copies share, and its current user.
-struct State {
+struct SharedState {
     owner: AtomicUsize,
     /// The process that the state belongs to. A fork without handlers (`_Fork`, `clone`) leaves its parent's here.
     process: AtomicU64,
@@ -36,14 +36,14 @@ struct State {
 
 /// The part of a copy that other copies see.
 #[repr(C)]
-struct Slot {
+struct CopySlot {
     /// Points to the state as soon as one of the copies has made it.
-    state: AtomicPtr<State>,
+    state: AtomicPtr<SharedState>,
     /// HSA was loaded before this image, so it is unloaded after it: the image's own exit handler runs in time.
     is_early: AtomicBool,
 }
 
-static SLOT: Slot = Slot { state: AtomicPtr::new(null_mut()), is_early: AtomicBool::new(false) };
+static SLOT: CopySlot = CopySlot { state: AtomicPtr::new(null_mut()), is_early: AtomicBool::new(false) };
 /// Whether this copy is in the program itself.
 static IS_PROGRAM: AtomicBool = AtomicBool::new(false);
 /// Our exit handler ran.
@@ -125,23 +125,23 @@ fn set_up() {
 }
 
 /// Visits all copies of this layout: the image, its slot.
-fn copies(mut visit: impl FnMut(Range, bool, &Slot)) {
+fn copies(mut visit: impl FnMut(AddressRange, bool, &CopySlot)) {
     notes(b"HotSwap\0", 16, &mut |image, content| {
         // SAFETY: a note of our name and size: two words, of which only four bytes are aligned.
         let (layout, distance) =
             unsafe { (content.cast::<u64>().read_unaligned(), content.add(8).cast::<isize>().read_unaligned()) };
         if layout == LAYOUT {
-            let slot = content.wrapping_add(8).wrapping_offset(distance).cast::<Slot>();
+            let slot = content.wrapping_add(8).wrapping_offset(distance).cast::<CopySlot>();
             // SAFETY: a note of this layout points to the slot of its image, which is loaded; its constructor may not
             // have run yet, then the slot holds null.
-            visit(Range { start: image.start, end: image.end }, image.is_program, unsafe { &*slot });
+            visit(AddressRange { start: image.start, end: image.end }, image.is_program, unsafe { &*slot });
         }
     });
 }
 
 /// Adopts the state of an earlier copy, or makes one.
 fn find_state() {
-    let mut found: *mut State = null_mut();
+    let mut found: *mut SharedState = null_mut();
     copies(|_, is_program, slot| {
         if is_program && core::ptr::eq(slot, &raw const SLOT) {
             IS_PROGRAM.store(true, Ordering::Relaxed);
@@ -156,12 +156,12 @@ fn find_state() {
     SLOT.state.store(found, Ordering::Release);
 }
 
-fn make_state() -> *mut State {
+fn make_state() -> *mut SharedState {
     // SAFETY: calloc may be called with any size; the place is aligned for every type here.
-    let place = unsafe { crate::libc::calloc(1, size_of::<State>()) }.cast::<State>();
+    let place = unsafe { crate::libc::calloc(1, size_of::<SharedState>()) }.cast::<SharedState>();
     if !place.is_null() {
         let (owner, process) = (AtomicUsize::new(0), AtomicU64::new(process_id()));
-        let state = State { owner, process, is_inherited: AtomicBool::new(false), shared: Shared::EMPTY };
+        let state = SharedState { owner, process, is_inherited: AtomicBool::new(false), shared: Shared::EMPTY };
         // SAFETY: room for a state, not yet used.
         unsafe { place.write(state) };
     }
@@ -171,9 +171,9 @@ fn make_state() -> *mut State {
 /// The scope of a copy when its image is unloaded. The program's copy drains everything. A library's leaves the code of
 /// other copies to them, so that many libraries do not each read all code, where it is known that those copies run in
 /// time.
-fn own_scope() -> Scope {
+fn own_scope() -> DrainScope {
     if IS_PROGRAM.load(Ordering::Relaxed) {
-        return Scope::All;
+        return DrainScope::All;
     }
     let mut others = List::EMPTY;
     copies(|image, _, slot| {
@@ -181,15 +181,15 @@ fn own_scope() -> Scope {
             others.push(image);
         }
     });
-    Scope::Without(others)
+    DrainScope::Without(others)
 }
 
 /// Libraries that are opened later are torn down before `atexit` handlers of the program run; destructors of the main
 /// thread run first. Only in the program: libraries could no longer be unloaded.
 fn drain_before_late_libraries() {
-    type Register = unsafe extern "C" fn(extern "C" fn(*mut c_void), *mut c_void, *const c_void) -> c_int;
+    type ExitFunction = unsafe extern "C" fn(extern "C" fn(*mut c_void), *mut c_void, *const c_void) -> c_int;
     // SAFETY: null is RTLD_DEFAULT; glibc's function of this name has this type; null becomes `None`.
-    let register: Option<Register> = unsafe { transmute(dlsym(null_mut(), c"__cxa_thread_atexit_impl".as_ptr())) };
+    let register: Option<ExitFunction> = unsafe { transmute(dlsym(null_mut(), c"__cxa_thread_atexit_impl".as_ptr())) };
     if let Some(register) = register {
         // SAFETY: the handler takes no argument that matters, and the last argument is an address of this image.
         unsafe { register(on_thread_exit, null_mut(), (&raw const SLOT).cast()) };
@@ -197,7 +197,7 @@ fn drain_before_late_libraries() {
 }
 
 /// Acquires the state, waiting for other threads; null where there is none, or where this thread uses it already.
-fn acquire() -> *mut State {
+fn acquire() -> *mut SharedState {
     let state = SLOT.state.load(Ordering::Acquire);
     if state.is_null() {
         return null_mut();
@@ -216,7 +216,7 @@ fn acquire() -> *mut State {
     null_mut()
 }
 
-fn release(state: *mut State) {
+fn release(state: *mut SharedState) {
     // SAFETY: `acquire` returned this pointer.
     unsafe { &*(&raw const (*state).owner) }.store(0, Ordering::Release);
 }
@@ -292,7 +292,7 @@ fn drain_here(occasion: Occasion, which: Which) -> c_int {
         return 0;
     }
     let scope = match which {
-        Which::All => Scope::All,
+        Which::All => DrainScope::All,
         Which::Own => own_scope(),
         Which::FatBinary(handle) => scope_of(handle),
     };
@@ -451,9 +451,9 @@ registrations! {
 
 /// Forwards a call to the function that the loader would have bound without us.
 fn pass_on(name: &CStr, argument: usize) -> u32 {
-    type Function = unsafe extern "C" fn(usize) -> u32;
+    type ThreadFunction = unsafe extern "C" fn(usize) -> u32;
     // SAFETY: null is RTLD_DEFAULT, and our own function is hidden from it; null becomes `None`.
-    let function: Option<Function> = unsafe { transmute(dlsym(null_mut(), name.as_ptr())) };
+    let function: Option<ThreadFunction> = unsafe { transmute(dlsym(null_mut(), name.as_ptr())) };
     let absent = || WRAPPED.iter().find(|(own, _)| own.as_bytes() == name.to_bytes()).map_or(0, |(_, result)| *result);
     // SAFETY: all wrapped functions take one word and return an `int` or nothing.
     function.map_or_else(absent, |function| unsafe { function(argument) })
@@ -522,11 +522,12 @@ impl Registered {
 /// `void **__hipRegisterFatBinary(const void *wrapper)`: records the bundle of the handle.
 #[unsafe(no_mangle)]
 pub extern "C" fn __hipRegisterFatBinary(wrapper: *const u8) -> usize {
-    type Register = unsafe extern "C" fn(*const u8) -> usize;
+    type RegisterFunction = unsafe extern "C" fn(*const u8) -> usize;
     /// `HIPF`, little endian.
     const MAGIC: u32 = 0x4849_5046;
     // SAFETY: null is RTLD_DEFAULT, and our own function is hidden from it; null becomes `None`.
-    let register: Option<Register> = unsafe { transmute(dlsym(null_mut(), c"__hipRegisterFatBinary".as_ptr())) };
+    let register: Option<RegisterFunction> =
+        unsafe { transmute(dlsym(null_mut(), c"__hipRegisterFatBinary".as_ptr())) };
     // SAFETY: the real function, with the argument that it was called with.
     let Some(handle) = register.map(|register| unsafe { register(wrapper) }) else { return 0 };
     // SAFETY: HIP has just read the same 16 bytes: magic, version, pointer to the bundle.
@@ -539,12 +540,12 @@ pub extern "C" fn __hipRegisterFatBinary(wrapper: *const u8) -> usize {
 }
 
 /// The code objects of a fat binary; the own scope where their addresses are unknown.
-fn scope_of(handle: usize) -> Scope {
+fn scope_of(handle: usize) -> DrainScope {
     let bundle = REGISTERED.with(|list| {
         let place = list.iter().position(|(own, _)| *own == handle)?;
         list.swap_remove(place)
     });
-    bundle.and_then(|(_, start)| images::bundle(start)).map_or_else(own_scope, Scope::Only)
+    bundle.and_then(|(_, start)| images::bundle(start)).map_or_else(own_scope, DrainScope::Only)
 }
 
 /// `void __hipUnregisterFatBinary(void **)`: before our exit handler where the archive is not the last input, else

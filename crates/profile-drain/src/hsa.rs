@@ -6,29 +6,29 @@
 #![allow(unsafe_code)] // calls through pointers of dlsym, each with its proof
 
 use crate::bytes::put;
-use crate::capture::Device;
-use crate::libc::{Library, pause};
+use crate::capture::DeviceReader;
+use crate::libc::{LoadedLibrary, pause};
 use crate::memory::Bytes;
 use crate::text::Text;
 use core::ffi::{CStr, c_char, c_void};
 use core::mem::transmute;
 
-type Status = u32;
-type GetInfo = unsafe extern "C" fn(u32, *mut [u8; 256]) -> Status;
-type NoWords = unsafe extern "C" fn() -> Status;
-type GetTable = unsafe extern "C" fn(u16, u16, usize, *mut [usize; 2]) -> Status;
-type Copy = unsafe extern "C" fn(*mut u8, *const u8, usize) -> Status;
-type AgentInfo = unsafe extern "C" fn(u64, u32, *mut [u8; 256]) -> Status;
-type GetSymbol = unsafe extern "C" fn(u64, *const c_char, *const u64, *mut u64) -> Status;
-type SymbolInfo = unsafe extern "C" fn(u64, u32, *mut [u8; 256]) -> Status;
-type Visit = unsafe extern "C" fn(u64, *mut c_void) -> Status;
-type Iterate = unsafe extern "C" fn(Visit, *mut c_void) -> Status;
-type Descriptors = unsafe extern "C" fn(*mut u8, *mut usize) -> Status;
+type HsaStatus = u32;
+type GetInfo = unsafe extern "C" fn(u32, *mut [u8; 256]) -> HsaStatus;
+type NoWords = unsafe extern "C" fn() -> HsaStatus;
+type GetTable = unsafe extern "C" fn(u16, u16, usize, *mut [usize; 2]) -> HsaStatus;
+type Copy = unsafe extern "C" fn(*mut u8, *const u8, usize) -> HsaStatus;
+type AgentInfo = unsafe extern "C" fn(u64, u32, *mut [u8; 256]) -> HsaStatus;
+type GetSymbol = unsafe extern "C" fn(u64, *const c_char, *const u64, *mut u64) -> HsaStatus;
+type SymbolInfo = unsafe extern "C" fn(u64, u32, *mut [u8; 256]) -> HsaStatus;
+type Visit = unsafe extern "C" fn(u64, *mut c_void) -> HsaStatus;
+type Iterate = unsafe extern "C" fn(Visit, *mut c_void) -> HsaStatus;
+type Descriptors = unsafe extern "C" fn(*mut u8, *mut usize) -> HsaStatus;
 
-const SUCCESS: Status = 0;
-const NOT_INITIALIZED: Status = 0x100b;
-const INCOMPATIBLE_ARGUMENTS: Status = 0x100d;
-const INVALID_ARGUMENT: Status = 0x1001;
+const SUCCESS: HsaStatus = 0;
+const NOT_INITIALIZED: HsaStatus = 0x100b;
+const INCOMPATIBLE_ARGUMENTS: HsaStatus = 0x100d;
+const INVALID_ARGUMENT: HsaStatus = 0x1001;
 const SYSTEM_INFO_VERSION_MAJOR: u32 = 0;
 const AGENT_INFO_NAME: u32 = 0;
 const AGENT_INFO_NODE: u32 = 16;
@@ -44,7 +44,7 @@ const ATTEMPTS: u32 = 20;
 
 /// The reason why HSA cannot be queried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refusal {
+pub enum HsaRefusal {
     /// The program has no HSA, or did not initialise it, or shut it down: nothing is loaded.
     NotUp,
     /// The runtime lacks this function.
@@ -53,7 +53,7 @@ pub enum Refusal {
     Failed(&'static CStr, u32),
 }
 
-impl Refusal {
+impl HsaRefusal {
     /// The text for a message.
     pub fn describe<const N: usize>(self, text: &mut Text<N>) {
         match self {
@@ -75,12 +75,12 @@ pub struct Hsa {
     symbol_info: Option<SymbolInfo>,
     descriptors: Descriptors,
     iterate: Option<Iterate>,
-    _library: Library,
+    _library: LoadedLibrary,
 }
 
 /// A loaded segment: since code objects of version 2, all of one code object.
 #[derive(Debug, Clone, Copy)]
-pub struct Segment {
+pub struct LoadedSegment {
     /// Handle of the GPU.
     pub agent: u64,
     /// Handle of the executable.
@@ -107,23 +107,23 @@ macro_rules! function {
     ($library:expr, $name:literal, $type:ty) => {{
         let symbol = $library.symbol($name);
         // SAFETY: a symbol of this name in libhsa-runtime64 is a function of this type; null becomes `None`.
-        unsafe { transmute::<*mut c_void, Option<$type>>(symbol) }.ok_or(Refusal::Function($name))
+        unsafe { transmute::<*mut c_void, Option<$type>>(symbol) }.ok_or(HsaRefusal::Function($name))
     }};
 }
 
-fn is_up(library: &Library) -> Result<(), Refusal> {
+fn is_up(library: &LoadedLibrary) -> Result<(), HsaRefusal> {
     let get_info = function!(library, c"hsa_system_get_info", GetInfo)?;
     let mut value = [0; 256];
     // SAFETY: the value has two bytes; the call is allowed, and returns an error, when HSA is not initialised.
     match unsafe { get_info(SYSTEM_INFO_VERSION_MAJOR, &mut value) } {
         SUCCESS => Ok(()),
-        NOT_INITIALIZED => Err(Refusal::NotUp),
-        status => Err(Refusal::Failed(c"hsa_system_get_info", status)),
+        NOT_INITIALIZED => Err(HsaRefusal::NotUp),
+        status => Err(HsaRefusal::Failed(c"hsa_system_get_info", status)),
     }
 }
 
-fn library() -> Option<Library> {
-    Library::find(b"libhsa-runtime64.so")
+fn library() -> Option<LoadedLibrary> {
+    LoadedLibrary::find(b"libhsa-runtime64.so")
 }
 
 /// Whether the program has loaded HSA, initialised or not.
@@ -138,8 +138,8 @@ pub fn is_initialised() -> bool {
 
 impl Hsa {
     /// The program's runtime, if it is initialised.
-    pub fn find() -> Result<Self, Refusal> {
-        let library = library().ok_or(Refusal::NotUp)?;
+    pub fn find() -> Result<Self, HsaRefusal> {
+        let library = library().ok_or(HsaRefusal::NotUp)?;
         is_up(&library)?;
         let get_table = function!(library, c"hsa_system_get_major_extension_table", GetTable)?;
         let copy = function!(library, c"hsa_memory_copy", Copy)?;
@@ -155,14 +155,14 @@ impl Hsa {
         check(c"hsa_system_get_major_extension_table", status)?;
         // SAFETY: the second entry is `query_segment_descriptors`; zero becomes `None`.
         let descriptors = unsafe { transmute::<usize, Option<Descriptors>>(table[1]) };
-        let descriptors = descriptors.ok_or(Refusal::Function(c"query_segment_descriptors"))?;
+        let descriptors = descriptors.ok_or(HsaRefusal::Function(c"query_segment_descriptors"))?;
         // SAFETY: HSA is initialised, so this only adds one more user; `drop` removes it.
         check(c"hsa_init", unsafe { init() })?;
         Ok(Self { shut_down, copy, agent_info, get_symbol, symbol_info, descriptors, iterate, _library: library })
     }
 
     /// All loaded segments of all GPUs.
-    pub fn segments(&self) -> Result<Segments, Refusal> {
+    pub fn segments(&self) -> Result<Segments, HsaRefusal> {
         const NAME: &CStr = c"query_segment_descriptors";
         let mut status = SUCCESS;
         for attempt in 0..ATTEMPTS {
@@ -170,7 +170,7 @@ impl Hsa {
             // SAFETY: without a place, the function counts.
             check(NAME, unsafe { (self.descriptors)(core::ptr::null_mut(), &mut count) })?;
             let size = count.saturating_mul(DESCRIPTOR);
-            let mut bytes = Bytes::zeroed(size).ok_or(Refusal::Failed(NAME, 0x1008))?;
+            let mut bytes = Bytes::zeroed(size).ok_or(HsaRefusal::Failed(NAME, 0x1008))?;
             if count == 0 {
                 return Ok(Segments { bytes });
             }
@@ -183,11 +183,11 @@ impl Hsa {
                 _ => break,
             }
         }
-        Err(Refusal::Failed(NAME, status))
+        Err(HsaRefusal::Failed(NAME, status))
     }
 
     /// The properties of an agent; `None` if it is no GPU.
-    pub fn agent(&self, agent: u64) -> Result<Option<Agent>, Refusal> {
+    pub fn agent(&self, agent: u64) -> Result<Option<Agent>, HsaRefusal> {
         let device = self.agent_value(agent, AGENT_INFO_DEVICE)?;
         if crate::bytes::word::<4>(&device, 0) != DEVICE_TYPE_GPU {
             return Ok(None);
@@ -204,7 +204,7 @@ impl Hsa {
 
     /// The number of an agent among all, which is that of its node wherever each node has one agent.
     fn number(&self, agent: u64) -> Option<u32> {
-        unsafe extern "C" fn visit(agent: u64, search: *mut c_void) -> Status {
+        unsafe extern "C" fn visit(agent: u64, search: *mut c_void) -> HsaStatus {
             // SAFETY: `number` passes its own search, and waits for the end of the calls.
             let search = unsafe { &mut *search.cast::<(u64, u32, bool)>() };
             search.2 |= search.0 == agent;
@@ -217,7 +217,7 @@ impl Hsa {
         (status == SUCCESS && search.2).then_some(search.1)
     }
 
-    fn agent_value(&self, agent: u64, what: u32) -> Result<[u8; 256], Refusal> {
+    fn agent_value(&self, agent: u64, what: u32) -> Result<[u8; 256], HsaRefusal> {
         let mut value = [0; 256];
         // SAFETY: HSA returned the handle; no value that we query is longer than 64 bytes.
         check(c"hsa_agent_get_info", unsafe { (self.agent_info)(agent, what, &mut value) })?;
@@ -243,11 +243,11 @@ impl Hsa {
     }
 }
 
-fn check(name: &'static CStr, status: Status) -> Result<(), Refusal> {
-    if status == SUCCESS { Ok(()) } else { Err(Refusal::Failed(name, status)) }
+fn check(name: &'static CStr, status: HsaStatus) -> Result<(), HsaRefusal> {
+    if status == SUCCESS { Ok(()) } else { Err(HsaRefusal::Failed(name, status)) }
 }
 
-impl Device for Hsa {
+impl DeviceReader for Hsa {
     fn copy(&self, address: u64, into: &mut [u8]) -> Result<(), u32> {
         if into.is_empty() {
             return Ok(());
@@ -274,12 +274,12 @@ pub struct Segments {
 
 impl Segments {
     /// Each segment.
-    pub fn iter(&self) -> impl Iterator<Item = Segment> + '_ {
+    pub fn iter(&self) -> impl Iterator<Item = LoadedSegment> + '_ {
         const STORAGE_MEMORY: u64 = 2;
         self.bytes.chunks_exact(DESCRIPTOR).map(|bytes| {
             let word = |at| crate::bytes::word::<8>(bytes, at);
             let in_memory = crate::bytes::word::<4>(bytes, 16) == STORAGE_MEMORY && word(24) != 0;
-            Segment {
+            LoadedSegment {
                 agent: word(0),
                 executable: word(8),
                 file: in_memory.then(|| (word(24) as usize, word(32))),
@@ -295,7 +295,7 @@ pub fn finish_work() {
     type Call = unsafe extern "C" fn(i32) -> i32;
     type Count = unsafe extern "C" fn(*mut i32) -> i32;
     type Wait = unsafe extern "C" fn() -> i32;
-    let Some(hip) = Library::find(b"libamdhip64.so") else { return };
+    let Some(hip) = LoadedLibrary::find(b"libamdhip64.so") else { return };
     // SAFETY: symbols of these names in libamdhip64 are functions of these types; null becomes `None`.
     let (count, get, set, wait) = unsafe {
         (

@@ -3,36 +3,36 @@
 //! HIP loads a code object from its address in the image, and HSA reports that address. So each copy of the drain can
 //! leave the code of other images to their own copies, and drain one fat binary once more before it is unregistered.
 
-use crate::bytes::{Image, word};
+use crate::bytes::{ByteSource, word};
 use crate::libc::OwnMemory;
 use crate::memory::List;
 
 /// A range of addresses of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Range {
+pub struct AddressRange {
     /// First address.
     pub start: usize,
     /// The end address.
     pub end: usize,
 }
 
-impl Range {
+impl AddressRange {
     fn holds(self, address: usize) -> bool {
         (self.start..self.end).contains(&address)
     }
 }
 
 /// The code objects that a drain reads.
-pub enum Scope {
+pub enum DrainScope {
     /// All.
     All,
     /// Those whose files are not in one of these images, which drain them themselves.
-    Without(List<Range>),
+    Without(List<AddressRange>),
     /// Those of one fat binary.
-    Only(Range),
+    Only(AddressRange),
 }
 
-impl Scope {
+impl DrainScope {
     /// Whether the code object whose file begins there is in scope; the address of a file may be unknown.
     #[must_use]
     pub fn holds(&self, file: Option<usize>) -> bool {
@@ -51,7 +51,7 @@ const MOST_ENTRIES: u64 = 4096;
 /// The address range of the code objects of the offload bundle that begins there. `None` for a compressed one, whose
 /// code objects HIP unpacks elsewhere, and for anything that is no bundle.
 #[must_use]
-pub fn bundle(start: usize) -> Option<Range> {
+pub fn bundle(start: usize) -> Option<AddressRange> {
     let memory = OwnMemory::at(start);
     let mut head = [0u8; 32];
     if !memory.read(0, &mut head) || !head.starts_with(MAGIC) {
@@ -67,7 +67,7 @@ pub fn bundle(start: usize) -> Option<Range> {
         end = word::<8>(&entry, 0).checked_add(word::<8>(&entry, 8))?.max(end);
         at = at.checked_add(24)?.checked_add(word::<8>(&entry, 16))?;
     }
-    Some(Range { start, end: start.checked_add(usize::try_from(end).ok()?)? })
+    Some(AddressRange { start, end: start.checked_add(usize::try_from(end).ok()?)? })
 }
 
 #[cfg(test)]
@@ -89,7 +89,7 @@ mod tests {
     fn a_bundle_ends_with_its_last_code_object() {
         let bytes = made(&[(4096, 0), (8192, 100), (4096, 50)]);
         let start = bytes.as_ptr() as usize;
-        assert_eq!(bundle(start), Some(Range { start, end: start + 8292 }));
+        assert_eq!(bundle(start), Some(AddressRange { start, end: start + 8292 }));
         assert_eq!(bundle(bytes[1..].as_ptr() as usize), None);
         assert_eq!(bundle(16), None);
         let damaged = made(&[(u64::MAX, 2)]);
@@ -98,14 +98,14 @@ mod tests {
 
     #[test]
     fn scopes_are_of_files() {
-        let range = Range { start: 10, end: 20 };
+        let range = AddressRange { start: 10, end: 20 };
         let mut others = List::EMPTY;
         others.push(range);
-        let without = Scope::Without(others);
-        let only = Scope::Only(range);
+        let without = DrainScope::Without(others);
+        let only = DrainScope::Only(range);
         let asked = [None, Some(9), Some(10), Some(19), Some(20)];
         assert_eq!(asked.map(|file| without.holds(file)), [true, true, false, false, true]);
         assert_eq!(asked.map(|file| only.holds(file)), [false, false, true, true, false]);
-        assert!(Scope::All.holds(None));
+        assert!(DrainScope::All.holds(None));
     }
 }

@@ -5,7 +5,7 @@
 
 /// The positions of the fields of a record. Offsets and sizes in bytes.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Layout {
+pub struct RecordLayout {
     /// The low half of the version word.
     pub version: u32,
     /// Size of a record.
@@ -30,14 +30,14 @@ pub struct Layout {
 
 /// The known versions.
 #[rustfmt::skip]
-pub static LAYOUTS: [Layout; 2] = [
-    Layout { version: 10, record: 64, counters: 16, uniform: None,     bits: 24, addresses: 32,
+pub static LAYOUTS: [RecordLayout; 2] = [
+    RecordLayout { version: 10, record: 64, counters: 16, uniform: None,     bits: 24, addresses: 32,
              counter_count: 48, sites: 52, wave: None,     bit_count: 60 },
-    Layout { version: 11, record: 72, counters: 16, uniform: Some(24), bits: 32, addresses: 40,
+    RecordLayout { version: 11, record: 72, counters: 16, uniform: Some(24), bits: 32, addresses: 40,
              counter_count: 56, sites: 60, wave: Some(66), bit_count: 68 },
 ];
 
-impl Layout {
+impl RecordLayout {
     /// The records of a data section.
     pub fn records<'a>(&self, data: &'a [u8]) -> core::slice::ChunksExact<'a, u8> {
         data.chunks_exact(self.record.max(1)) // never zero, which the compiler cannot know
@@ -51,6 +51,6 @@ pub const KEY: usize = 16;
 pub const BYTE_COVERAGE: u64 = 1 << 60;
 
 /// The layout of a version word.
-pub fn of_version(version: u64) -> Option<&'static Layout> {
+pub fn of_version(version: u64) -> Option<&'static RecordLayout> {
     LAYOUTS.iter().find(|layout| u64::from(layout.version) == version & 0xffff_ffff)
 }

@@ -4,7 +4,7 @@
 //! constants are Linux's, the same on x86-64 and AArch64.
 #![allow(unsafe_code)] // calls of libc, each with its proof
 
-use crate::bytes::{Image, Span, until_zero, word};
+use crate::bytes::{ByteSource, Span, until_zero, word};
 use crate::text::Text;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr;
@@ -27,7 +27,7 @@ unsafe extern "C" {
     fn mkdir(path: *const u8, mode: u32) -> c_int;
     fn open(path: *const u8, flags: c_int, ...) -> c_int;
     fn pread(file: c_int, into: *mut u8, size: usize, offset: i64) -> isize;
-    fn process_vm_readv(id: c_int, to: *const Part, n: usize, from: *const Part, m: usize, flags: usize) -> isize;
+    fn process_vm_readv(id: c_int, to: *const IoVec, n: usize, from: *const IoVec, m: usize, flags: usize) -> isize;
     fn pthread_self() -> usize;
     fn pthread_sigmask(how: c_int, set: *const SignalSet, old: *mut SignalSet) -> c_int;
     fn read(file: c_int, into: *mut u8, size: usize) -> isize;
@@ -42,18 +42,19 @@ unsafe extern "C" {
     fn unlink(path: *const u8) -> c_int;
     fn usleep(microseconds: u32) -> c_int;
     fn write(file: c_int, from: *const u8, size: usize) -> isize;
-    fn writev(file: c_int, parts: *const Part, count: c_int) -> isize;
+    fn writev(file: c_int, parts: *const IoVec, count: c_int) -> isize;
 }
 
 /// `struct iovec`.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Part {
+struct IoVec {
     start: *const u8,
     size: usize,
 }
 
-type SignalSet = [u64; 16];
+/// `sigset_t`.
+pub(crate) type SignalSet = [u64; 16];
 type PhdrCallback = extern "C" fn(*const PhdrInfo, usize, *mut c_void) -> c_int;
 
 /// The first fields of `struct dl_phdr_info`.
@@ -267,9 +268,9 @@ pub fn host_name() -> Text<256> {
 }
 
 /// An open file, closed when dropped.
-pub struct File(c_int);
+pub struct OpenFile(c_int);
 
-impl Drop for File {
+impl Drop for OpenFile {
     fn drop(&mut self) {
         // SAFETY: we opened it and nothing else closes it.
         unsafe { close(self.0) };
@@ -285,7 +286,7 @@ pub enum Open {
     New,
 }
 
-impl File {
+impl OpenFile {
     /// Opens a file; `path` ends with zero.
     pub fn open<const N: usize>(path: &Text<N>, how: Open) -> Result<Self, Errno> {
         if path.is_cut() {
@@ -336,7 +337,7 @@ impl File {
 
     /// Writes all parts consecutively.
     pub fn write(&self, parts: [&[u8]; 4]) -> Result<(), Errno> {
-        let mut parts = parts.map(|part| Part { start: part.as_ptr(), size: part.len() });
+        let mut parts = parts.map(|part| IoVec { start: part.as_ptr(), size: part.len() });
         while parts.iter().any(|part| part.size > 0) {
             // SAFETY: each part is the rest of a slice that lives through this function.
             let written = unsafe { writev(self.0, parts.as_ptr(), parts.len() as c_int) };
@@ -397,13 +398,13 @@ impl OwnMemory {
     }
 }
 
-impl Image for OwnMemory {
+impl ByteSource for OwnMemory {
     fn read(&self, offset: u64, into: &mut [u8]) -> bool {
         let Some(from) = usize::try_from(offset).ok().and_then(|offset| self.start.checked_add(offset)) else {
             return false;
         };
-        let to = Part { start: into.as_mut_ptr(), size: into.len() };
-        let part = Part { start: from as *const u8, size: into.len() };
+        let to = IoVec { start: into.as_mut_ptr(), size: into.len() };
+        let part = IoVec { start: from as *const u8, size: into.len() };
         // SAFETY: the kernel writes to `to` only, which is a slice that nothing else uses; `part` is read by the
         // kernel, which returns EFAULT for unmapped memory. The thread's ID is used, because a process whose first
         // thread has ended has no memory under its own ID.
@@ -415,7 +416,7 @@ impl Image for OwnMemory {
 /// The fallback where containers forbid `process_vm_readv`.
 fn read_through_proc(from: usize, into: &mut [u8]) -> bool {
     // SAFETY: a text with its zero; no file is made.
-    let Ok(memory) = Errno::check(unsafe { open(c"/proc/thread-self/mem".as_ptr().cast(), O_CLOEXEC) }).map(File)
+    let Ok(memory) = Errno::check(unsafe { open(c"/proc/thread-self/mem".as_ptr().cast(), O_CLOEXEC) }).map(OpenFile)
     else {
         return false;
     };
@@ -426,14 +427,14 @@ fn read_through_proc(from: usize, into: &mut [u8]) -> bool {
 }
 
 /// A library that the program has loaded; we never load one.
-pub struct Library {
+pub struct LoadedLibrary {
     handle: *mut c_void,
 }
 
-impl Library {
+impl LoadedLibrary {
     /// The loaded library whose file name begins with this, in any version.
     pub fn find(name: &[u8]) -> Option<Self> {
-        let mut search = Search { name, path: Text::default(), found: false };
+        let mut search = LibrarySearch { name, path: Text::default(), found: false };
         // SAFETY: the callback receives this pointer during the call only, and knows its type.
         unsafe { dl_iterate_phdr(is_library, (&raw mut search).cast()) };
         if !search.found || search.path.is_cut() {
@@ -451,14 +452,14 @@ impl Library {
     }
 }
 
-impl Drop for Library {
+impl Drop for LoadedLibrary {
     fn drop(&mut self) {
         // SAFETY: the handle came from dlopen and is closed once.
         unsafe { dlclose(self.handle) };
     }
 }
 
-struct Search<'a> {
+struct LibrarySearch<'a> {
     name: &'a [u8],
     path: Text<4096>,
     found: bool,
@@ -466,7 +467,7 @@ struct Search<'a> {
 
 extern "C" fn is_library(info: *const PhdrInfo, _: usize, data: *mut c_void) -> c_int {
     // SAFETY: the loader's entry is valid during the call, and `data` is the search that `find` passed.
-    let (info, search) = unsafe { (&*info, &mut *data.cast::<Search<'_>>()) };
+    let (info, search) = unsafe { (&*info, &mut *data.cast::<LibrarySearch<'_>>()) };
     if info.name.is_null() {
         return 0;
     }

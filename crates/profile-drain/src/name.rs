@@ -27,7 +27,7 @@ pub struct Process<'a> {
 
 /// The parts that distinguish the file of a device.
 #[derive(Debug, Clone, Copy)]
-pub struct Device<'a> {
+pub struct DeviceName<'a> {
     /// The GPU's processor, for example `gfx90a`.
     pub processor: &'a [u8],
     /// The number of its node in the machine.
@@ -120,7 +120,7 @@ pub fn expand(pattern: &[u8], process: Process<'_>, content: u64) -> Path {
 }
 
 /// The device's file next to the host's file; `apart` is inserted before the end of the name where files must differ.
-pub fn beside(host: &[u8], device: Device<'_>, apart: Option<u64>) -> Path {
+pub fn beside(host: &[u8], device: DeviceName<'_>, apart: Option<u64>) -> Path {
     let cut = host.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
     let (directory, base) = host.split_at_checked(cut).unwrap_or((&[], host));
     let mut path = Path::new(directory);
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_devices_file_lies_beside_the_hosts() {
-        let device = Device { processor: b"gfx90a:xnack+", node: 3, content: 0x1f };
+        let device = DeviceName { processor: b"gfx90a:xnack+", node: 3, content: 0x1f };
         let path =
             |host: &str, apart| String::from_utf8(beside(host.as_bytes(), device, apart).bytes().to_vec()).unwrap();
         assert_eq!(path("default.profraw", None), "gfx90a_xnack+.000000000000001f.n3.default.profraw");

@@ -1,9 +1,9 @@
 //! A raw profile: header, records, then the payload (counters, bitmaps, counters of uniform waves), then names.
 //!
-//! Invariant: the parts are in [`Capture`] in the order of the file, padded, so that writing copies nothing.
+//! Invariant: the parts are in [`Capture`](crate::capture::Capture) in the order of the file, padded, so that writing copies nothing.
 
 use crate::bytes::word;
-use crate::layout::{BYTE_COVERAGE, KEY, Layout};
+use crate::layout::{BYTE_COVERAGE, KEY, RecordLayout};
 use crate::memory::Bytes;
 
 /// `\xfflprofr\x81` of 64-bit profiles.
@@ -15,7 +15,7 @@ const WORDS: usize = 19;
 
 /// Bytes of the three parts of the payload, without padding.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Parts {
+pub struct PayloadParts {
     /// Counters.
     pub counters: usize,
     /// Bitmaps.
@@ -29,7 +29,7 @@ pub const fn padded(size: usize) -> usize {
     size.wrapping_add(7) & !7
 }
 
-impl Parts {
+impl PayloadParts {
     /// Offset of the bitmaps in a payload.
     pub fn bits_at(self) -> usize {
         padded(self.counters)
@@ -68,18 +68,18 @@ pub struct Fixed {
     /// Bytes of names without padding.
     pub names_size: usize,
     /// Sizes of the payload's parts.
-    pub parts: Parts,
+    pub parts: PayloadParts,
     /// Distances.
     pub deltas: Deltas,
 }
 
 /// The words of a header.
-pub struct Header {
+pub struct RawHeader {
     bytes: [u8; WORDS * 8],
     used: usize,
 }
 
-impl Header {
+impl RawHeader {
     /// The header's bytes in the file.
     pub fn bytes(&self) -> &[u8] {
         self.bytes.get(..self.used).unwrap_or_default()
@@ -99,11 +99,11 @@ impl Header {
 
 impl Fixed {
     /// The header of the file.
-    pub fn header(&self, layout: &Layout) -> Header {
-        let mut header = Header { bytes: [0; WORDS * 8], used: 0 };
+    pub fn header(&self, layout: &RecordLayout) -> RawHeader {
+        let mut header = RawHeader { bytes: [0; WORDS * 8], used: 0 };
         let records = self.data.len().checked_div(layout.record).unwrap_or(0);
         let per_counter = if self.is_byte_coverage() { 1 } else { 8 };
-        let (Parts { counters, bits, uniform }, deltas) = (self.parts, self.deltas);
+        let (PayloadParts { counters, bits, uniform }, deltas) = (self.parts, self.deltas);
         let padding = |size: usize| (padded(size) - size) as u64;
         // No ids of binaries; no padding before the counters.
         header.add(&[MAGIC, self.version, 0, records as u64, 0, (counters / per_counter) as u64, padding(counters)]);
@@ -123,7 +123,7 @@ impl Fixed {
 
     /// A hash of the profile's subject: the names, and the name and shape of each function. It is the same in every
     /// process and on every GPU.
-    pub fn identity(&self, layout: &Layout) -> u64 {
+    pub fn identity(&self, layout: &RecordLayout) -> u64 {
         let mut hash = fnv(FNV_START, &self.version.to_le_bytes());
         hash = fnv(hash, self.names.get(..self.names_size).unwrap_or_default());
         for record in layout.records(&self.data) {
@@ -142,7 +142,7 @@ pub fn fnv(start: u64, bytes: &[u8]) -> u64 {
 }
 
 /// Adds the counts of one payload to another of the same parts. Counters saturate.
-pub fn add(into: &mut [u8], from: &[u8], parts: Parts, byte_coverage: bool) {
+pub fn add(into: &mut [u8], from: &[u8], parts: PayloadParts, byte_coverage: bool) {
     let mut range = |start: usize, size: usize, wide: bool, merge: fn(u8, u8) -> u8| {
         let into = into.get_mut(start..start.wrapping_add(size)).unwrap_or_default();
         let from = from.get(start..start.wrapping_add(size)).unwrap_or_default();
@@ -158,7 +158,7 @@ pub fn add(into: &mut [u8], from: &[u8], parts: Parts, byte_coverage: bool) {
 }
 
 /// Subtracts the counts that [`add`] added; bits that were set stay.
-pub fn subtract(from: &mut [u8], what: &[u8], parts: Parts, byte_coverage: bool) {
+pub fn subtract(from: &mut [u8], what: &[u8], parts: PayloadParts, byte_coverage: bool) {
     if !byte_coverage {
         let counters = from.get_mut(..parts.counters).unwrap_or_default();
         each_word(counters, what, u64::saturating_sub);
@@ -176,7 +176,7 @@ fn each_word(into: &mut [u8], from: &[u8], merge: fn(u64, u64) -> u64) {
 }
 
 /// Whether any counter of a later payload is below the earlier one's: then it is of another load of the same code.
-pub fn shrinks(earlier: &[u8], later: &[u8], parts: Parts) -> bool {
+pub fn shrinks(earlier: &[u8], later: &[u8], parts: PayloadParts) -> bool {
     let counters = earlier.chunks_exact(8).zip(later.chunks_exact(8)).take(parts.counters / 8);
     counters.into_iter().any(|(earlier, later)| word::<8>(later, 0) < word::<8>(earlier, 0))
 }

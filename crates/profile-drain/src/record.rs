@@ -6,7 +6,7 @@
 
 use crate::bytes::{Span, put, word};
 use crate::elf::Sections;
-use crate::layout::Layout;
+use crate::layout::RecordLayout;
 
 /// The numbers of records in a data section.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub struct Frame<'a> {
 }
 
 /// Whether LLVM's reader would accept the record at this address.
-fn is_sound(record: &[u8], address: u64, layout: &Layout, frame: Frame<'_>) -> bool {
+fn is_sound(record: &[u8], address: u64, layout: &RecordLayout, frame: Frame<'_>) -> bool {
     let count = word::<4>(record, layout.counter_count);
     let points_into = |field: usize, span: Span, size: u64, aligned: u64| {
         let target = address.wrapping_add(word::<8>(record, field));
@@ -42,7 +42,7 @@ fn is_sound(record: &[u8], address: u64, layout: &Layout, frame: Frame<'_>) -> b
 }
 
 /// The number of records of the data section that are sound in this layout; `None` where records do not fill it.
-pub fn sound(data: &[u8], layout: &Layout, frame: Frame<'_>) -> Option<usize> {
+pub fn sound(data: &[u8], layout: &RecordLayout, frame: Frame<'_>) -> Option<usize> {
     let records = layout.records(data);
     if !records.remainder().is_empty() {
         return None;
@@ -57,7 +57,7 @@ pub fn sound(data: &[u8], layout: &Layout, frame: Frame<'_>) -> Option<usize> {
 }
 
 /// Moves the sound records to the front, ready for a file. The bytes after them are meaningless then.
-pub fn clean(data: &mut [u8], layout: &Layout, frame: Frame<'_>) -> Count {
+pub fn clean(data: &mut [u8], layout: &RecordLayout, frame: Frame<'_>) -> Count {
     let size = layout.record;
     let mut count = Count::default();
     let mut address = frame.sections.data.address;
@@ -80,7 +80,7 @@ pub fn clean(data: &mut [u8], layout: &Layout, frame: Frame<'_>) -> Count {
 }
 
 /// The form of a record in the file, `moved` bytes before its place in memory.
-fn finish(record: &mut [u8], moved: u64, layout: &Layout, frame: Frame<'_>) {
+fn finish(record: &mut [u8], moved: u64, layout: &RecordLayout, frame: Frame<'_>) {
     let there = |span: Span| span.size > 0;
     let mut pointer = |field: usize, there: bool| {
         let value = if there { word::<8>(record, field).wrapping_add(moved) } else { 0 };
@@ -98,7 +98,7 @@ fn finish(record: &mut [u8], moved: u64, layout: &Layout, frame: Frame<'_>) {
 
 /// Whether two data sections of files agree, except for the size of waves, which is known only to code that ran. Where
 /// `into` lacks it, it is copied.
-pub fn agree(into: &mut [u8], other: &[u8], layout: &Layout) -> bool {
+pub fn agree(into: &mut [u8], other: &[u8], layout: &RecordLayout) -> bool {
     if into.len() != other.len() {
         return false;
     }

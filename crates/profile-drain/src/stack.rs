@@ -8,6 +8,7 @@
 //! signal stack cannot get a second handler on top of the first one's frames.
 #![allow(unsafe_code)] // the stack pointer, mappings and signals, each with its proof
 
+use crate::libc::SignalSet;
 use core::arch::asm;
 use core::ffi::{c_int, c_void};
 use core::mem::ManuallyDrop;
@@ -27,8 +28,6 @@ const SS_ONSTACK: c_int = 1;
 const SS_DISABLE: c_int = 2;
 const SIG_BLOCK: c_int = 0;
 const SIG_SETMASK: c_int = 2;
-
-type SignalSet = [u64; 16];
 
 /// `stack_t`.
 #[repr(C)]
@@ -130,7 +129,7 @@ fn block(old: &mut SignalSet) {
 }
 
 /// Work to run on the new stack, and its result.
-struct Task<'a, W, R> {
+struct StackTask<'a, W, R> {
     work: ManuallyDrop<W>,
     result: Option<R>,
     alternate: Option<&'a Alternate>,
@@ -138,7 +137,7 @@ struct Task<'a, W, R> {
 
 extern "C" fn perform<W: FnOnce() -> R, R>(task: *mut c_void) {
     // SAFETY: `run` passes its own task, which nothing else uses meanwhile.
-    let task = unsafe { &mut *task.cast::<Task<'_, W, R>>() };
+    let task = unsafe { &mut *task.cast::<StackTask<'_, W, R>>() };
     if let Some(alternate) = task.alternate {
         alternate.leave();
     }
@@ -156,7 +155,7 @@ pub fn run<W: FnOnce() -> R, R>(work: W) -> Option<R> {
     let errno = unsafe { *__errno_location() };
     let result = Stack::map().and_then(|stack| {
         let alternate = Alternate::of_this_thread();
-        let mut task = Task { work: ManuallyDrop::new(work), result: None, alternate: alternate.as_ref() };
+        let mut task = StackTask { work: ManuallyDrop::new(work), result: None, alternate: alternate.as_ref() };
         // SAFETY: the top is aligned to pages and has a megabyte below it; the task lives until the call returns.
         unsafe { call_on(stack.top(), perform::<W, R>, (&raw mut task).cast()) };
         if let Some(alternate) = &alternate {

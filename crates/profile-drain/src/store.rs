@@ -9,9 +9,9 @@ use crate::bytes::{put, until_zero};
 use crate::capture::Capture;
 use crate::elf::Sections;
 use crate::layout;
-use crate::libc::{Errno, File, IS_LINK, NOT_THERE, Open, make_directories, remove_file, rename_file};
+use crate::libc::{Errno, IS_LINK, NOT_THERE, Open, OpenFile, make_directories, remove_file, rename_file};
 use crate::memory::{Bytes, List};
-use crate::name::{Device, Path};
+use crate::name::{DeviceName, Path};
 use crate::raw::{Fixed, add, fnv, shrinks, subtract};
 use crate::record;
 
@@ -37,13 +37,13 @@ pub struct Volume {
 }
 
 impl Volume {
-    fn holds(self, number: usize, entry: &Entry) -> bool {
+    fn holds(self, number: usize, entry: &StoreEntry) -> bool {
         if self.alone { number == self.first } else { entry.leader == self.first }
     }
 }
 
 /// All loads of one code on one GPU.
-pub struct Entry {
+pub struct StoreEntry {
     /// The hash of its content.
     content: u64,
     /// The same, or a number near to it if another entry of the GPU has it.
@@ -66,7 +66,7 @@ pub struct Entry {
 
 /// All entries of a process.
 pub struct Store {
-    entries: List<Entry>,
+    entries: List<StoreEntry>,
 }
 
 impl Store {
@@ -74,7 +74,7 @@ impl Store {
     pub const EMPTY: Self = Self { entries: List::EMPTY };
 
     /// The entries.
-    pub fn entries(&self) -> &[Entry] {
+    pub fn entries(&self) -> &[StoreEntry] {
         &self.entries
     }
 
@@ -83,8 +83,8 @@ impl Store {
         let Capture { fixed, payload, sections, .. } = capture;
         let layout = layout::of_version(fixed.version)?;
         let content = fixed.identity(layout);
-        let is_it = |entry: &Entry| (entry.content, entry.node, &entry.processor) == (content, node, &processor);
-        let same = |entry: &Entry| entry.fixed.parts == fixed.parts && entry.fixed.deltas == fixed.deltas;
+        let is_it = |entry: &StoreEntry| (entry.content, entry.node, &entry.processor) == (content, node, &processor);
+        let same = |entry: &StoreEntry| entry.fixed.parts == fixed.parts && entry.fixed.deltas == fixed.deltas;
         let place = self.entries.iter().position(|entry| is_it(entry) && same(entry));
         let (executable, base) = load;
         if let Some(entry) = place.and_then(|at| self.entries.get_mut(at)) {
@@ -94,7 +94,7 @@ impl Store {
         let mut loads = List::EMPTY;
         loads.push(Load { executable, base, sections, payload })?;
         let (name, leader) = (self.free_name(content, (node, &processor)), self.entries.len());
-        let mut entry = Entry {
+        let mut entry = StoreEntry {
             content,
             name,
             leader,
@@ -122,8 +122,8 @@ impl Store {
     }
 
     /// The file that an entry joins: the last one of its GPU and version, while that is small.
-    fn leader_for(&self, new: &Entry) -> Option<usize> {
-        let alike = |own: &&Entry| {
+    fn leader_for(&self, new: &StoreEntry) -> Option<usize> {
+        let alike = |own: &&StoreEntry| {
             (own.node, &own.processor, own.fixed.version) == (new.node, &new.processor, new.fixed.version)
         };
         let leader = self.entries.iter().rev().find(alike)?.leader;
@@ -131,7 +131,7 @@ impl Store {
         (there.saturating_add(new.size()) <= VOLUME).then_some(leader)
     }
 
-    fn members(&self, leader: usize) -> impl Iterator<Item = &Entry> {
+    fn members(&self, leader: usize) -> impl Iterator<Item = &StoreEntry> {
         self.entries.iter().filter(move |entry| entry.leader == leader)
     }
 
@@ -141,19 +141,19 @@ impl Store {
         (alone || first.leader == number).then_some(Volume { first: number, alone })
     }
 
-    fn of(&self, volume: Volume) -> impl Iterator<Item = &Entry> {
+    fn of(&self, volume: Volume) -> impl Iterator<Item = &StoreEntry> {
         let entries = self.entries.iter().enumerate();
         entries.filter(move |(number, entry)| volume.holds(*number, entry)).map(|(_, entry)| entry)
     }
 
     /// Names and numbers for a file.
-    pub fn device(&self, volume: Volume) -> Option<Device<'_>> {
-        self.entries.get(volume.first).map(Entry::device)
+    pub fn device(&self, volume: Volume) -> Option<DeviceName<'_>> {
+        self.entries.get(volume.first).map(StoreEntry::device)
     }
 
     /// Records of a file.
     pub fn records(&self, volume: Volume) -> usize {
-        self.of(volume).map(Entry::records).sum()
+        self.of(volume).map(StoreEntry::records).sum()
     }
 
     /// Whether the file next to this one of the host is up to date.
@@ -182,7 +182,7 @@ impl Store {
 
     /// All profiles of a file, concatenated.
     fn joined(&self, volume: Volume) -> Result<Bytes, Errno> {
-        let size = self.of(volume).map(Entry::size).sum();
+        let size = self.of(volume).map(StoreEntry::size).sum();
         let mut joined = Bytes::zeroed(size).ok_or(NO_MEMORY)?;
         let mut used = 0;
         for entry in self.of(volume) {
@@ -200,14 +200,14 @@ impl Store {
     }
 
     /// Adds the counts of an entry to the file of all processes, next to the one of the host.
-    pub fn merge(&mut self, volume: Volume, path: &Path, host: &Path, process: u64) -> Result<Written, Errno> {
+    pub fn merge(&mut self, volume: Volume, path: &Path, host: &Path, process: u64) -> Result<WriteOutcome, Errno> {
         let entry = self.entries.get_mut(volume.first).ok_or(NOT_THERE)?;
         let hash = fnv(0, host.bytes());
         if entry.path != hash {
             entry.merged = None;
         }
         let written = entry.merge(path, process)?;
-        if written == Written::Yes {
+        if written == WriteOutcome::Yes {
             (entry.is_new, entry.path) = (false, hash);
         }
         Ok(written)
@@ -249,17 +249,17 @@ impl Store {
 
 /// The result of writing an entry's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Written {
+pub enum WriteOutcome {
     /// It is new, or newer.
     Yes,
     /// Another file of that name is of other code, or cannot be locked: it stays, ours needs another name.
     Taken,
 }
 
-impl Entry {
-    fn device(&self) -> Device<'_> {
+impl StoreEntry {
+    fn device(&self) -> DeviceName<'_> {
         let processor = until_zero(&self.processor);
-        Device { processor, node: self.node, content: self.name }
+        DeviceName { processor, node: self.node, content: self.name }
     }
 
     /// Bytes of its profile.
@@ -316,14 +316,14 @@ impl Entry {
     }
 
     /// The parts of the file, in order.
-    fn write_parts(&self, payload: &[u8], write: impl FnOnce(Content<'_>) -> Result<(), Errno>) -> Result<(), Errno> {
+    fn write_parts(&self, payload: &[u8], write: impl FnOnce(FileParts<'_>) -> Result<(), Errno>) -> Result<(), Errno> {
         let Some(layout) = layout::of_version(self.fixed.version) else { return Err(NOT_THERE) };
         write([self.fixed.header(layout).bytes(), &self.fixed.data, payload, &self.fixed.names])
     }
 
     /// Adds the new counts to the file of all processes.
-    fn merge(&mut self, path: &Path, process: u64) -> Result<Written, Errno> {
-        let Some((file, size)) = lock(path)? else { return Ok(Written::Taken) };
+    fn merge(&mut self, path: &Path, process: u64) -> Result<WriteOutcome, Errno> {
+        let Some((file, size)) = lock(path)? else { return Ok(WriteOutcome::Taken) };
         let result = self.merge_locked(path, process, &file, size);
         if result.is_err() && size == 0 {
             remove_file(path); // made by `lock` and held by no other process: an empty file is no profile
@@ -331,7 +331,7 @@ impl Entry {
         result
     }
 
-    fn merge_locked(&mut self, path: &Path, process: u64, file: &File, size: u64) -> Result<Written, Errno> {
+    fn merge_locked(&mut self, path: &Path, process: u64, file: &OpenFile, size: u64) -> Result<WriteOutcome, Errno> {
         let (parts, byte_coverage) = (self.fixed.parts, self.fixed.is_byte_coverage());
         let total = Bytes::copy(self.total().ok_or(NO_MEMORY)?.bytes()).ok_or(NO_MEMORY)?;
         let mut sum = Bytes::copy(&total).ok_or(NO_MEMORY)?;
@@ -339,16 +339,16 @@ impl Entry {
             subtract(&mut sum, merged, parts, byte_coverage);
         }
         if size > 0 {
-            let Some(there) = self.read_payload(file, size)? else { return Ok(Written::Taken) };
+            let Some(there) = self.read_payload(file, size)? else { return Ok(WriteOutcome::Taken) };
             add(&mut sum, &there, parts, byte_coverage);
         }
         self.write_parts(&sum, |parts| replace(path, process, parts))?;
         self.merged = Some(total);
-        Ok(Written::Yes)
+        Ok(WriteOutcome::Yes)
     }
 
     /// The counts in a file of the same code; `None` if it is of other code.
-    fn read_payload(&mut self, file: &File, size: u64) -> Result<Option<Bytes>, Errno> {
+    fn read_payload(&mut self, file: &OpenFile, size: u64) -> Result<Option<Bytes>, Errno> {
         let Some(layout) = layout::of_version(self.fixed.version) else { return Err(NOT_THERE) };
         let header = self.fixed.header(layout);
         let lengths = [header.bytes().len(), self.fixed.data.len(), self.fixed.parts.size(), self.fixed.names.len()];
@@ -386,11 +386,11 @@ impl Total<'_> {
 }
 
 /// Opens a file, with its directories where they are missing, as LLVM's runtime does for the host's file.
-fn open(path: &Path, how: Open) -> Result<File, Errno> {
-    match File::open(path, how) {
+fn open(path: &Path, how: Open) -> Result<OpenFile, Errno> {
+    match OpenFile::open(path, how) {
         Err(NOT_THERE) => {
             make_directories(path);
-            File::open(path, how)
+            OpenFile::open(path, how)
         }
         result => result,
     }
@@ -399,7 +399,7 @@ fn open(path: &Path, how: Open) -> Result<File, Errno> {
 /// The file, locked, and its size. A writer replaces the file that it had locked by a new one: a process that waited
 /// for the old one starts again. `None` where the file system has no locks, or for a symbolic link: nothing can be
 /// added safely.
-fn lock(path: &Path) -> Result<Option<(File, u64)>, Errno> {
+fn lock(path: &Path) -> Result<Option<(OpenFile, u64)>, Errno> {
     loop {
         let file = match open(path, Open::Shared) {
             // Its target is not ours to make, or to replace.
@@ -422,10 +422,10 @@ fn lock(path: &Path) -> Result<Option<(File, u64)>, Errno> {
 }
 
 /// The parts of a file.
-type Content<'a> = [&'a [u8]; 4];
+type FileParts<'a> = [&'a [u8]; 4];
 
 /// Writes a file next to its place and renames it. Nothing is left where that fails.
-fn replace(path: &Path, process: u64, content: Content<'_>) -> Result<(), Errno> {
+fn replace(path: &Path, process: u64, content: FileParts<'_>) -> Result<(), Errno> {
     const EXISTS: Errno = Errno(17);
     for attempt in 0..100 {
         let mut beside = *path;

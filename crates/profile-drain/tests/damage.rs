@@ -3,11 +3,11 @@
 mod common;
 
 use common::{BASE, Memory, elf, object, reader_accepts, take};
-use hotswap_profile_drain::bytes::{Image, Span};
-use hotswap_profile_drain::capture::{Loaded, Refusal, capture};
-use hotswap_profile_drain::elf::{Blocks, Fault, File, Sections};
+use hotswap_profile_drain::bytes::{ByteSource, Span};
+use hotswap_profile_drain::capture::{CaptureRefusal, Loaded, capture};
+use hotswap_profile_drain::elf::{Blocks, CodeObjectFile, ElfFault, Sections};
 use hotswap_profile_drain::layout::LAYOUTS;
-use hotswap_profile_drain::raw::{Parts, add, names_are_sound, padded, subtract};
+use hotswap_profile_drain::raw::{PayloadParts, add, names_are_sound, padded, subtract};
 use hotswap_profile_drain::record::{self, Frame};
 use hotswap_profile_drain::store::Store;
 use proptest::prelude::*;
@@ -45,17 +45,17 @@ fn what_lies_outside_is_refused() {
         let (memory, _, mut sections) = object(layout);
         sections.counters.size = 0x10000;
         let refusal = take(&memory, &elf(&memory, &sections)).err();
-        assert!(matches!(refusal, Some(Refusal::Section(b"__llvm_prf_cnts", _))), "{refusal:?}");
+        assert!(matches!(refusal, Some(CaptureRefusal::Section(b"__llvm_prf_cnts", _))), "{refusal:?}");
         sections.counters.size = 0;
-        assert_eq!(take(&memory, &elf(&memory, &sections)).err(), Some(Refusal::NoProfile));
+        assert_eq!(take(&memory, &elf(&memory, &sections)).err(), Some(CaptureRefusal::NoProfile));
         assert_eq!(
             take(&memory, b"no ELF at all, but long enough to hold a header of one, sixty-four").err(),
-            Some(Refusal::NoProfile)
+            Some(CaptureRefusal::NoProfile)
         );
         let loaded = Loaded { base: BASE, size: 0x800, table: None };
-        let missing: Result<File<'_, &[u8]>, Fault> = Err(Fault::Unreadable);
+        let missing: Result<CodeObjectFile<'_, &[u8]>, ElfFault> = Err(ElfFault::Unreadable);
         let refusal = capture(&Memory(memory), loaded, &missing).err();
-        assert_eq!(refusal, Some(Refusal::Unknown(Fault::Unreadable)));
+        assert_eq!(refusal, Some(CaptureRefusal::Unknown(ElfFault::Unreadable)));
     }
 }
 
@@ -85,7 +85,7 @@ proptest! {
     #[test]
     fn any_bytes_are_a_file_or_not(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         let image = bytes.as_slice();
-        if let Ok(file) = File::open(&image, bytes.len() as u64) {
+        if let Ok(file) = CodeObjectFile::open(&image, bytes.len() as u64) {
             let _ = file.sections();
             let _ = file.symbol(b"__llvm_profile_sections");
         }
@@ -97,7 +97,7 @@ proptest! {
         parts in (0usize..6, 0usize..20, 0usize..6),
         seed in any::<u64>(),
     ) {
-        let parts = Parts { counters: parts.0 * 8, bits: parts.1, uniform: parts.2 * 8 };
+        let parts = PayloadParts { counters: parts.0 * 8, bits: parts.1, uniform: parts.2 * 8 };
         let payload = |salt: u64| -> Vec<u8> {
             let words = (0..parts.size() / 8).map(|index| (seed ^ salt).wrapping_mul(index as u64 + 3) >> 2);
             words.flat_map(u64::to_le_bytes).collect()

@@ -4,7 +4,7 @@
 //! `--whole` measures each unmodified file. Each line is one size: seconds of each part, bytes of the model for each
 //! byte of code. Processor time per million instructions must stay constant.
 
-use hotswap_program::{BankMap, Liveness, LoopNest, Mark, Program, Source, Summaries};
+use hotswap_program::{BankMap, CodeSource, Liveness, LoopNest, Mark, Program, Summaries};
 use rayon::prelude::*;
 use std::time::Instant;
 
@@ -24,7 +24,7 @@ fn main() {
             measure_whole(&data);
             continue;
         }
-        let sources = Source::read(&data).unwrap_or_else(|error| panic!("{file}: {error}"));
+        let sources = CodeSource::read(&data).unwrap_or_else(|error| panic!("{file}: {error}"));
         let largest = sources.into_iter().max_by_key(|source| source.bytes.len());
         let Some(source) = largest else { panic!("{file}: no code") };
         println!("{file}: {} bytes of code", source.bytes.len());
@@ -66,7 +66,7 @@ fn peak() -> f64 {
 }
 
 /// The code repeated `times` times, with all its names; only what is relative to the code itself is the same.
-fn repeated<'a>(source: &Source<'_>, times: usize, bytes: &'a mut Vec<u8>) -> Source<'a> {
+fn repeated<'a>(source: &CodeSource<'_>, times: usize, bytes: &'a mut Vec<u8>) -> CodeSource<'a> {
     // Functions of kernels begin at multiples of 256.
     let length = source.bytes.len().next_multiple_of(256);
     let mut one = source.bytes.to_vec();
@@ -82,7 +82,7 @@ fn repeated<'a>(source: &Source<'_>, times: usize, bytes: &'a mut Vec<u8>) -> So
         exported: mark.exported,
     };
     let marks = (0..times).flat_map(|copy| source.marks.iter().map(move |one| mark(copy, one)));
-    Source {
+    CodeSource {
         number: source.number,
         isa: source.isa,
         address: source.address,
@@ -102,7 +102,7 @@ fn repeated<'a>(source: &Source<'_>, times: usize, bytes: &'a mut Vec<u8>) -> So
 /// A complete file, with its other sections and relocations.
 fn measure_whole(data: &[u8]) {
     let clock = Clock::start();
-    let sources = Source::read(data).unwrap_or_else(|error| panic!("{error}"));
+    let sources = CodeSource::read(data).unwrap_or_else(|error| panic!("{error}"));
     println!("{} bytes: read {}", data.len(), clock.text());
     for source in sources.into_iter().filter(|source| !source.bytes.is_empty()) {
         let wanted = sites(&source);
@@ -115,7 +115,7 @@ fn measure_whole(data: &[u8]) {
 }
 
 /// Instructions as patch families look for them.
-fn sites(source: &Source<'_>) -> Vec<u32> {
+fn sites(source: &CodeSource<'_>) -> Vec<u32> {
     let mut found = Vec::new();
     for mark in &source.marks {
         let mut at = mark.offset;
@@ -130,12 +130,12 @@ fn sites(source: &Source<'_>) -> Vec<u32> {
     found
 }
 
-fn measure(source: &Source<'_>, times: usize) {
+fn measure(source: &CodeSource<'_>, times: usize) {
     let mut bytes = Vec::new();
     measure_source(repeated(source, times, &mut bytes));
 }
 
-fn measure_source(source: Source<'_>) {
+fn measure_source(source: CodeSource<'_>) {
     let length = source.bytes.len();
     let clock = Clock::start();
     let program = Program::build(source);

@@ -1,6 +1,6 @@
 //! Addresses of code that a function computes, and those that it loses track of.
 
-use crate::place::Place;
+use crate::place::ProgramByte;
 use hotswap_isa::reg::Reg;
 
 /// An address that code computes from the program counter.
@@ -13,7 +13,7 @@ pub struct PcValue {
     /// Offset of the instruction that adds the high half; the same as `low` where one instruction adds all.
     pub high: u32,
     /// The address.
-    pub to: Place,
+    pub to: ProgramByte,
 }
 
 /// An address of code, or half of one, in a register whose value is no longer known: it can be called from there on, if

@@ -4,10 +4,10 @@
 //! are never called whole, except for sums that are explained ([`PcValue`]).
 
 use crate::address::PcValue;
-use crate::bits::Bits;
+use crate::bits::DwordSet;
 use crate::block::{Blocks, Exit};
 use crate::ops::{Op, Ops};
-use crate::source::Source;
+use crate::source::CodeSource;
 use hotswap_isa::effects::EffectReader;
 use hotswap_isa::reg::RegFile;
 use hotswap_isa::regset::RegSet;
@@ -32,11 +32,11 @@ const COPIES: &[&str] = &[
 const PARTS: &[&str] = &["u8", "i8", "u16", "i16"];
 
 /// The code of a function in which addresses are followed.
-pub(crate) struct Code<'c> {
-    pub(crate) source: &'c Source<'c>,
+pub(crate) struct SliceCode<'c> {
+    pub(crate) source: &'c CodeSource<'c>,
     pub(crate) ops: &'c Ops,
     pub(crate) blocks: &'c Blocks,
-    pub(crate) starts: &'c Bits,
+    pub(crate) starts: &'c DwordSet,
     pub(crate) span: (u32, u32),
     pub(crate) entries: Vec<u32>,
     pub(crate) values: &'c [PcValue],
@@ -55,7 +55,7 @@ pub(crate) struct Origins {
     pub(crate) others: bool,
 }
 
-impl Code<'_> {
+impl SliceCode<'_> {
     /// The origins of the target of the instruction at an offset; `None` if arithmetic may have made it.
     pub(crate) fn origins(&self, offset: u32) -> Option<Origins> {
         let isa = self.source.isa;
@@ -66,7 +66,7 @@ impl Code<'_> {
             return None;
         }
         let sums = self.values.iter().flat_map(|value| [value.pc, value.low, value.high]).collect();
-        let mut walk = Walk { code: self, sums, reader: EffectReader::new(isa), found: Origins::default() };
+        let mut walk = SliceWalk { code: self, sums, reader: EffectReader::new(isa), found: Origins::default() };
         walk.run(number, offset, wanted)?;
         Some(walk.found)
     }
@@ -76,15 +76,15 @@ impl Code<'_> {
     }
 }
 
-struct Walk<'w, 'c> {
-    code: &'w Code<'c>,
+struct SliceWalk<'w, 'c> {
+    code: &'w SliceCode<'c>,
     /// Instructions of sums that are explained.
     sums: BTreeSet<u32>,
     reader: EffectReader,
     found: Origins,
 }
 
-impl Walk<'_, '_> {
+impl SliceWalk<'_, '_> {
     fn run(&mut self, number: usize, offset: u32, wanted: RegSet) -> Option<()> {
         let blocks = self.code.blocks;
         let (first, from) = self.code.before.get_or_init(|| blocks.predecessors());

@@ -2,11 +2,11 @@
 
 /// Bits, addressed by dword.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Bits {
+pub(crate) struct DwordSet {
     words: Vec<u64>,
 }
 
-impl Bits {
+impl DwordSet {
     pub(crate) fn new(count: usize) -> Self {
         Self { words: vec![0; count.div_ceil(64)] }
     }
@@ -88,7 +88,7 @@ pub(crate) struct Ranks {
 }
 
 impl Ranks {
-    pub(crate) fn of(one: &Bits, other: &Bits) -> Self {
+    pub(crate) fn of(one: &DwordSet, other: &DwordSet) -> Self {
         let mut before = 0;
         let number = |(one, other): (&u64, &u64)| {
             let word = (one & other, before);
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn ranks_number_what_is_in_both() {
-        let (mut one, mut other) = (Bits::new(200), Bits::new(200));
+        let (mut one, mut other) = (DwordSet::new(200), DwordSet::new(200));
         for at in [0, 3, 63, 64, 130, 191] {
             one.set(at);
         }
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn neighbours_are_found_across_words_and_at_the_ends() {
-        let mut bits = Bits::new(200);
+        let mut bits = DwordSet::new(200);
         assert_eq!((bits.next(0), bits.previous(200), bits.count()), (None, None, 0));
         for at in [0, 63, 64, 191] {
             assert!(bits.set(at) && !bits.set(at) && bits.get(at));

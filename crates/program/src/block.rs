@@ -1,6 +1,6 @@
 //! Basic blocks.
 
-use crate::bits::Bits;
+use crate::bits::DwordSet;
 use std::iter::{Chain, Copied, Take};
 use std::ops::Deref;
 use std::{array, slice};
@@ -198,7 +198,7 @@ impl Blocks {
 
     /// The block with that number; `code` has the instruction starts of its function, `span` is the function's range.
     #[inline]
-    pub(crate) fn get(&self, number: usize, code: &Bits, span: (u32, u32)) -> Block {
+    pub(crate) fn get(&self, number: usize, code: &DwordSet, span: (u32, u32)) -> Block {
         let Packed { start, bits } = self.list[number];
         let limit = (self.limit(number, span.1) - span.0).div_ceil(4) as usize;
         let last = code.previous(limit).map_or(start, |last| span.0 + last as u32 * 4);
@@ -295,7 +295,7 @@ mod tests {
 
     #[test]
     fn what_is_packed_comes_back() {
-        let mut code = Bits::new(16);
+        let mut code = DwordSet::new(16);
         assert!([0, 1, 3, 8].into_iter().all(|dword| code.set(dword)));
         let mut blocks = Blocks::new([100, 112, 132].into_iter(), 3);
         blocks.finish(0, 8, Exit::Conditional, 255, Goes { taken: Some(2), next: true });

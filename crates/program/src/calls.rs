@@ -1,6 +1,6 @@
 //! Calls: callers and callees.
 
-use crate::place::Place;
+use crate::place::ProgramByte;
 
 /// First register of the pair in which LLVM's functions find the address that they return to.
 pub const LINK: u8 = 30;
@@ -16,7 +16,7 @@ pub enum Callee {
         entry: u32,
     },
     /// A target outside of this section.
-    Outside(Place),
+    Outside(ProgramByte),
     /// An address that is not known.
     Unknown,
 }

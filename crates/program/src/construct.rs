@@ -4,12 +4,12 @@
 
 use crate::escape;
 use crate::program::Program;
-use crate::source::Source;
+use crate::source::CodeSource;
 
 impl<'a> Program<'a> {
     /// Finds the functions of a section.
     #[must_use]
-    pub fn build(source: Source<'a>) -> Self {
+    pub fn build(source: CodeSource<'a>) -> Self {
         Self::analysed(source, None)
     }
 
@@ -20,11 +20,11 @@ impl<'a> Program<'a> {
     /// [`function_at`](Self::function_at) returns `None`. All calls, all computations of addresses and all problems are
     /// included.
     #[must_use]
-    pub fn around(source: Source<'a>, offsets: &[u32]) -> Self {
+    pub fn around(source: CodeSource<'a>, offsets: &[u32]) -> Self {
         Self::analysed(source, Some(offsets))
     }
 
-    fn analysed(source: Source<'a>, offsets: Option<&[u32]>) -> Self {
+    fn analysed(source: CodeSource<'a>, offsets: Option<&[u32]>) -> Self {
         let mut program = Self::make(source, offsets);
         escape::open_escaping(&mut program);
         program

@@ -17,8 +17,8 @@
 use crate::calls::Callee;
 use crate::function::Function;
 use crate::program::Program;
-use crate::source::{Mark, MarkKind, Source};
-use hotswap_isa::effects::Flow;
+use crate::source::{CodeSource, Mark, MarkKind};
+use hotswap_isa::effects::ControlFlow;
 use std::ops::Range;
 
 /// Rounds of finding functions in the unclaimed bytes. A function that is found claims its code, so few are needed.
@@ -68,7 +68,7 @@ impl<'a> Program<'a> {
     /// As [`around`](Self::around), with functions that no symbol names; also the bytes that are left unclaimed.
     /// `offsets` returns those that matter for a source.
     #[must_use]
-    pub fn covering(mut source: Source<'a>, offsets: impl Fn(&Source<'a>) -> Vec<u32>) -> (Self, Coverage) {
+    pub fn covering(mut source: CodeSource<'a>, offsets: impl Fn(&CodeSource<'a>) -> Vec<u32>) -> (Self, Coverage) {
         for round in 0.. {
             let wanted = offsets(&source);
             let program = Self::around(source, &wanted);
@@ -247,10 +247,10 @@ impl<'a> Program<'a> {
                 return None;
             }
             let ends = match inst.flow(self.source.address.wrapping_add(u64::from(at)), self.source.isa) {
-                Flow::Next | Flow::Call { .. } => false,
-                Flow::End => true,
-                Flow::Indirect { conditional } => !conditional,
-                Flow::Branch { target, conditional } => {
+                ControlFlow::Next | ControlFlow::Call { .. } => false,
+                ControlFlow::End => true,
+                ControlFlow::Indirect { conditional } => !conditional,
+                ControlFlow::Branch { target, conditional } => {
                     let target = target.wrapping_sub(self.source.address);
                     furthest = furthest.max(u32::try_from(target).ok().filter(|to| gap.contains(to)).unwrap_or(0));
                     !conditional
@@ -270,7 +270,7 @@ fn is_code(mark: &Mark<'_>) -> bool {
     matches!(mark.kind, MarkKind::Kernel(_) | MarkKind::Function)
 }
 
-impl Source<'_> {
+impl CodeSource<'_> {
     /// Adds marks for code without a symbol.
     fn name(&mut self, code: &[UnnamedCode]) {
         for UnnamedCode { range, is_referenced, is_inside } in code {

@@ -11,7 +11,7 @@
 //! bank modes across functions, whose nodes are functions that learn of one another while they are solved; the levels
 //! of liveness summaries, each of which all cores solve at once.
 
-use crate::bits::Bits;
+use crate::bits::DwordSet;
 
 /// A data flow problem on the blocks of one function.
 pub(crate) trait Dataflow {
@@ -48,7 +48,7 @@ where
 #[derive(Debug)]
 pub(crate) struct WorkList {
     /// A bit for each position in the order.
-    pending: Bits,
+    pending: DwordSet,
     /// No earlier position is pending.
     first: usize,
     /// The blocks by position, and the position of each block; by number if they are empty.
@@ -58,13 +58,13 @@ pub(crate) struct WorkList {
 
 impl WorkList {
     /// Some blocks, by number.
-    pub(crate) fn of(pending: Bits) -> Self {
+    pub(crate) fn of(pending: DwordSet) -> Self {
         Self { pending, first: 0, order: Vec::new(), positions: Vec::new() }
     }
 
     /// All blocks, by number.
     pub(crate) fn all(count: usize) -> Self {
-        let mut pending = Bits::new(count);
+        let mut pending = DwordSet::new(count);
         for block in 0..count {
             pending.set(block);
         }

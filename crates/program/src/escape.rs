@@ -1,6 +1,6 @@
 //! Functions whose address stays in a register in which it is no longer tracked, and is read there.
 //!
-//! The tracker ([`crate::track`]) follows addresses to the calls that use them. Where it loses one (paths disagree, a
+//! The tracker (`cfg::const_prop`) follows addresses to the calls that use them. Where it loses one (paths disagree, a
 //! callee has the register, the function returns) the register may still be read, copied and called. The function at
 //! the address then has unknown callers. Most addresses are lost in registers that are dead by then: every call through
 //! a register leaves its callee's address in it. So liveness decides.
@@ -17,7 +17,7 @@ use crate::analysis::banks::BankMap;
 use crate::analysis::liveness::{Live, Liveness, Summaries};
 use crate::block::Exit;
 use crate::calls::Callee;
-use crate::function::{Entry, Function};
+use crate::function::{EntryPoint, Function};
 use crate::program::Program;
 use hotswap_isa::reg::Reg;
 use std::collections::{BTreeSet, HashMap};
@@ -47,7 +47,7 @@ fn open_all(program: &mut Program<'_>) {
 
 /// Whether some call or jump has an unknown target or an unknown origin.
 fn has_unknown_transfer(program: &Program<'_>) -> bool {
-    let is_open = |entry: &Entry| entry.open && !entry.is_kernel();
+    let is_open = |entry: &EntryPoint| entry.open && !entry.is_kernel();
     program.source.shared
         || program.functions.iter().any(|function| {
             function.calls.iter().any(|call| !matches!(call.callee, Callee::Function { .. }))

@@ -1,7 +1,7 @@
 //! A function: a range of the section, its entries, blocks and edges.
 
 use crate::address::{LostAddress, PcValue};
-use crate::bits::Bits;
+use crate::bits::DwordSet;
 use crate::block::{Block, Blocks, Exit, Successors};
 use crate::calls::CallSite;
 use crate::problem::Problem;
@@ -24,7 +24,7 @@ pub enum EntryKind {
 
 /// An offset at which execution may begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Entry {
+pub struct EntryPoint {
     /// Offset in the section.
     pub offset: u32,
     /// The reason for it; if there are several, the first of them in the order of [`EntryKind`].
@@ -33,7 +33,7 @@ pub struct Entry {
     pub open: bool,
 }
 
-impl Entry {
+impl EntryPoint {
     /// Whether the hardware starts here: there is no return, and only what the hardware sets up is live.
     #[must_use]
     pub const fn is_kernel(&self) -> bool {
@@ -48,10 +48,10 @@ pub struct Function {
     pub start: u32,
     /// Offset after its last byte: the start of the next function.
     pub end: u32,
-    /// Number of the mark that names it, in [`Source::marks`](crate::Source::marks).
+    /// Number of the mark that names it, in [`CodeSource::marks`](crate::Source::marks).
     pub mark: Option<u32>,
     /// Its entries by offset.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<EntryPoint>,
     pub(crate) blocks: Blocks,
     /// Its calls, and jumps into other functions, by offset.
     pub calls: Vec<CallSite>,
@@ -62,7 +62,7 @@ pub struct Function {
     /// Get-PCs that only serve prefetching, and the instructions that use their results.
     pub(crate) serving: Vec<u32>,
     /// Offsets of instructions.
-    pub(crate) starts: Bits,
+    pub(crate) starts: DwordSet,
     /// It sets the bank mode.
     pub(crate) banked: bool,
     /// Offsets of the instructions that may set the bank mode.
@@ -87,7 +87,7 @@ impl Function {
     /// Whether one of its entries is a kernel's.
     #[must_use]
     pub fn is_kernel(&self) -> bool {
-        self.entries.iter().any(Entry::is_kernel)
+        self.entries.iter().any(EntryPoint::is_kernel)
     }
 
     /// Numbers of the successors of block number `block`, the taken branch first.
@@ -234,7 +234,7 @@ impl Function {
     /// Blocks in reverse postorder from the entries; complete, because only reached code has blocks.
     #[must_use]
     pub fn reverse_postorder(&self) -> Vec<u32> {
-        let mut seen = Bits::new(self.blocks.len());
+        let mut seen = DwordSet::new(self.blocks.len());
         let mut order = Vec::with_capacity(self.blocks.len());
         let mut stack: Vec<(u32, u32)> = Vec::new();
         let entries = self.entries.iter().filter_map(|entry| self.block_at(entry.offset));
@@ -264,7 +264,7 @@ impl Function {
     #[must_use]
     pub fn memory(&self) -> usize {
         size_of::<Self>()
-            + self.entries.capacity() * size_of::<Entry>()
+            + self.entries.capacity() * size_of::<EntryPoint>()
             + self.blocks.memory()
             + self.calls.capacity() * size_of::<CallSite>()
             + self.problems.capacity() * size_of::<Problem>()

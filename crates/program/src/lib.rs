@@ -13,7 +13,7 @@
 //!
 //! A [`SectionProgram`] is a program with its analyses, each computed when it is first needed (`analysis`).
 //!
-//! Absent on purpose: changing code, and files (a [`Source`] is plain data that [`Source::read`] can fill).
+//! Absent on purpose: changing code, and files (a [`CodeSource`] is plain data that [`CodeSource::read`] can fill).
 
 mod address;
 mod address_slice;
@@ -50,11 +50,11 @@ pub use block::{Block, Exit, Successors};
 pub use calls::{CallSite, Callee, LINK, bottom_up};
 pub use coverage::{Coverage, UnknownTransfer};
 pub use dump::dump;
-pub use function::{Entry, EntryKind, Function};
+pub use function::{EntryKind, EntryPoint, Function};
 pub use loops::{Loop, LoopNest};
-pub use place::Place;
+pub use place::ProgramByte;
 pub use problem::{Problem, Reason};
-pub use program::{Facts, Program};
+pub use program::{Program, ProgramSums};
 pub use query::{Cover, Covers, Steps, Ways};
-pub use resources::{Needs, Occupancy, occupancy};
-pub use source::{Fixup, FixupKind, KernelNeeds, Mark, MarkKind, Slot, Source};
+pub use resources::{Occupancy, RegisterNeeds, occupancy};
+pub use source::{AddressSlot, CodeSource, Fixup, FixupKind, KernelNeeds, Mark, MarkKind};

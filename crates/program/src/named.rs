@@ -1,6 +1,6 @@
 //! Registers that the instructions of a function name, as if every bank were the first.
 
-use crate::bits::Bits;
+use crate::bits::DwordSet;
 use crate::ops::{Op, Ops};
 use hotswap_isa::Isa;
 use hotswap_isa::effects::EffectReader;
@@ -17,7 +17,7 @@ pub(crate) struct Named {
 
 impl Named {
     /// From the instructions whose offsets from the first of these bytes are in `starts`.
-    pub(crate) fn of(isa: Isa, ops: &Ops, bytes: &[u8], starts: &Bits) -> Self {
+    pub(crate) fn of(isa: Isa, ops: &Ops, bytes: &[u8], starts: &DwordSet) -> Self {
         let reader = EffectReader::new(isa);
         let mut named = Self::default();
         // EXEC and MODE, which almost everything reads: each is added once.

@@ -3,7 +3,7 @@
 //! Invariants: mnemonics are compared once, when the table is made; an instruction without a line in [`op`] is
 //! [`Op::Other`], which claims nothing.
 
-use hotswap_isa::{Entry, Flag, Inst};
+use hotswap_isa::{Flag, Inst, TableEntry};
 
 /// Effect of an instruction on addresses, control flow or EXEC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub(crate) enum Op {
 
 /// The known properties of an instruction, by its entry.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Line {
+pub(crate) struct OpProperties {
     pub(crate) op: Op,
     /// It may read vector registers in lanes that are not active.
     pub(crate) crosses: bool,
@@ -70,16 +70,16 @@ pub(crate) struct Line {
 /// The table.
 #[derive(Debug, Clone)]
 pub(crate) struct Ops {
-    table: Box<[Line]>,
+    table: Box<[OpProperties]>,
 }
 
 impl Ops {
     pub(crate) fn new() -> Self {
-        let last = Entry::all().map(|entry| usize::from(entry.id())).max().unwrap_or(0);
+        let last = TableEntry::all().map(|entry| usize::from(entry.id())).max().unwrap_or(0);
         let mut table = vec![NOTHING; last + 1];
         // All entries of a row have its name and its flags, and most are adjacent.
         let mut known = (u16::MAX, NOTHING);
-        for entry in Entry::all() {
+        for entry in TableEntry::all() {
             if entry.row() != known.0 {
                 known = (entry.row(), line(entry));
             }
@@ -91,12 +91,12 @@ impl Ops {
     }
 
     #[inline]
-    pub(crate) fn line(&self, inst: &Inst) -> Line {
+    pub(crate) fn line(&self, inst: &Inst) -> OpProperties {
         self.line_of(inst.entry())
     }
 
     #[inline]
-    pub(crate) fn line_of(&self, entry: Entry) -> Line {
+    pub(crate) fn line_of(&self, entry: TableEntry) -> OpProperties {
         self.table.get(usize::from(entry.id())).copied().unwrap_or(NOTHING)
     }
 
@@ -106,8 +106,8 @@ impl Ops {
     }
 }
 
-impl Line {
-    /// Whether [`Touches`](crate::cfg::const_prop::Touches) has entries of it that do not come from scalar registers.
+impl OpProperties {
+    /// Whether `Touches` has entries of it that do not come from scalar registers.
     pub(crate) const fn marks_scalars(self) -> bool {
         let marked = matches!(self.op, Op::GetPc | Op::SetPc | Op::SwapPc | Op::Call | Op::ReadLane | Op::WriteLane);
         marked || self.op.carries() || self.indexed
@@ -115,11 +115,12 @@ impl Line {
 }
 
 /// Claims nothing.
-const NOTHING: Line = Line { op: Op::Other, crosses: true, moves: false, reloads: false, indexed: false, valu: false };
+const NOTHING: OpProperties =
+    OpProperties { op: Op::Other, crosses: true, moves: false, reloads: false, indexed: false, valu: false };
 
-fn line(entry: Entry) -> Line {
+fn line(entry: TableEntry) -> OpProperties {
     let op = op(entry);
-    Line {
+    OpProperties {
         op,
         crosses: crosses(entry),
         moves: op.moves_addresses(),
@@ -129,7 +130,7 @@ fn line(entry: Entry) -> Line {
     }
 }
 
-fn op(entry: Entry) -> Op {
+fn op(entry: TableEntry) -> Op {
     let name = entry.mnemonic();
     match name {
         "s_getpc_b64" | "s_get_pc_i64" => Op::GetPc,
@@ -175,7 +176,7 @@ fn op(entry: Entry) -> Op {
 }
 
 /// Whether it is not known to keep to its own lanes.
-fn crosses(entry: Entry) -> bool {
+fn crosses(entry: TableEntry) -> bool {
     let name = entry.mnemonic();
     let has = |flag| entry.is(flag);
     if has(Flag::Valu) {
@@ -186,7 +187,7 @@ fn crosses(entry: Entry) -> bool {
     !plain.into_iter().any(has) || ["permute", "swizzle", "_tr"].iter().any(|part| name.contains(part))
 }
 
-fn goes_elsewhere(entry: Entry) -> bool {
+fn goes_elsewhere(entry: TableEntry) -> bool {
     [Flag::Branch, Flag::Call, Flag::Return, Flag::NoFallthrough].into_iter().any(|flag| entry.is(flag))
 }
 

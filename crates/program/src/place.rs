@@ -5,14 +5,14 @@
 /// In a linked file base 0 is the whole image and `at` is an address. In a relocatable file base 0 is the code section
 /// itself and `at` an offset in it; other sections and undefined symbols have bases of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place {
+pub struct ProgramByte {
     /// The origin from which `at` counts.
     pub base: u32,
     /// Address or offset, 64 bits that wrap around.
     pub at: u64,
 }
 
-impl Place {
+impl ProgramByte {
     /// The base of the image, or of the code section itself.
     pub const CODE: u32 = 0;
     /// Bases from here on are symbols that the file does not define.

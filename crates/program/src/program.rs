@@ -1,6 +1,6 @@
 //! The program in a section: its functions, and the calls between them.
 
-use crate::address_slice::Code;
+use crate::address_slice::SliceCode;
 use crate::block::Exit;
 use crate::calls::{CallSite, Callee, bottom_up};
 use crate::cfg::builder;
@@ -8,7 +8,7 @@ use crate::function::Function;
 use crate::named::Named;
 use crate::ops::{Op, Ops};
 use crate::problem::{Problem, Reason};
-use crate::source::Source;
+use crate::source::CodeSource;
 use hotswap_isa::Inst;
 use rayon::prelude::*;
 use std::cell::OnceCell;
@@ -19,7 +19,7 @@ use std::sync::{Arc, OnceLock};
 #[derive(Debug)]
 pub struct Program<'a> {
     /// Its input.
-    pub source: Source<'a>,
+    pub source: CodeSource<'a>,
     /// Its functions by offset.
     pub functions: Vec<Function>,
     pub(crate) ops: Ops,
@@ -40,7 +40,7 @@ struct Callers {
 
 /// Sums over a program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Facts {
+pub struct ProgramSums {
     /// Functions.
     pub functions: usize,
     /// Functions whose control flow is completely known.
@@ -63,7 +63,7 @@ pub struct Facts {
 
 impl<'a> Program<'a> {
     /// The functions of a section, with their calls; with `offsets` those that results about these may depend on.
-    pub(crate) fn make(source: Source<'a>, offsets: Option<&[u32]>) -> Self {
+    pub(crate) fn make(source: CodeSource<'a>, offsets: Option<&[u32]>) -> Self {
         let ops = Ops::new();
         let functions = builder::functions(&source, &ops, offsets);
         let callees = |function: usize| {
@@ -95,7 +95,7 @@ impl<'a> Program<'a> {
     }
 
     /// Its input.
-    pub(crate) fn into_source(self) -> Source<'a> {
+    pub(crate) fn into_source(self) -> CodeSource<'a> {
         self.source
     }
 
@@ -115,8 +115,8 @@ impl<'a> Program<'a> {
 
     /// Totals.
     #[must_use]
-    pub fn facts(&self) -> Facts {
-        let mut facts = Facts { functions: self.functions.len(), ..Facts::default() };
+    pub fn facts(&self) -> ProgramSums {
+        let mut facts = ProgramSums { functions: self.functions.len(), ..ProgramSums::default() };
         for function in &self.functions {
             facts.closed += usize::from(function.is_closed());
             facts.kernels += usize::from(function.is_kernel());
@@ -150,7 +150,7 @@ impl<'a> Program<'a> {
     /// it.
     #[must_use]
     pub fn comes_whole(&self, function: &Function, offset: u32) -> bool {
-        let code = Code {
+        let code = SliceCode {
             source: &self.source,
             ops: &self.ops,
             blocks: &function.blocks,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// Registers that code names, one more than the highest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Needs {
+pub struct RegisterNeeds {
     /// Vector registers.
     pub vgprs: u16,
     /// Accumulation registers.
@@ -26,8 +26,8 @@ impl Program<'_> {
     ///
     /// Vector registers beyond the first bank are not visible where the bank mode is not the first one: then all count.
     #[must_use]
-    pub fn needs(&self, function: usize) -> Needs {
-        let mut needs = Needs::default();
+    pub fn needs(&self, function: usize) -> RegisterNeeds {
+        let mut needs = RegisterNeeds::default();
         for number in self.reachable(function) {
             let Some(called) = self.functions.get(number as usize) else { continue };
             let named = self.named(called);

@@ -1,18 +1,18 @@
 //! The contents of a file for one section of code: the input of everything here, as plain data.
 //!
 //! Invariants: offsets count from the section's first byte and fit 32 bits; marks, fixups and slots are sorted by their
-//! positions ([`Source::sort`] does it).
+//! positions ([`CodeSource::sort`] does it).
 
 mod read;
 
-use crate::place::Place;
+use crate::place::ProgramByte;
 use hotswap_isa::Isa;
 use std::borrow::Cow;
 use std::ops::Range;
 
 /// One section of code with all information of its file about it.
 #[derive(Debug, Clone)]
-pub struct Source<'a> {
+pub struct CodeSource<'a> {
     /// Number of the section in the file's table; `None` for a segment of a file without sections, or without a file.
     pub number: Option<usize>,
     /// The instruction set of the bytes.
@@ -28,9 +28,9 @@ pub struct Source<'a> {
     /// Fields in the section that a linker fills, or filled.
     pub fixups: Vec<Fixup>,
     /// The symbols that fixups name; none where there are no fixups.
-    pub symbols: Vec<Place>,
+    pub symbols: Vec<ProgramByte>,
     /// Words outside of the section that hold an address when the program runs.
-    pub slots: Vec<Slot>,
+    pub slots: Vec<AddressSlot>,
     /// Code of other sections of the same relocatable file refers to this one: it may have callers there.
     pub shared: bool,
     /// The file has no other section of code.
@@ -98,7 +98,7 @@ pub struct Fixup {
     pub offset: u32,
     /// Its relocation type.
     pub kind: FixupKind,
-    /// Number in [`Source::symbols`].
+    /// Number in [`CodeSource::symbols`].
     pub symbol: u32,
     /// Added to the symbol.
     pub addend: i64,
@@ -146,16 +146,16 @@ impl FixupKind {
 
 /// A word outside of the section that holds an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Slot {
+pub struct AddressSlot {
     /// The word.
-    pub place: Place,
+    pub place: ProgramByte,
     /// The address that it holds.
-    pub to: Place,
+    pub to: ProgramByte,
     /// Not written while the program runs.
     pub constant: bool,
 }
 
-impl Source<'_> {
+impl CodeSource<'_> {
     /// Puts marks, fixups and slots in order.
     pub fn sort(&mut self) {
         self.marks.sort_by_key(|mark| mark.offset);
@@ -167,15 +167,15 @@ impl Source<'_> {
 
     /// The offset in the section, if the place is in it.
     #[must_use]
-    pub fn offset_of(&self, place: Place) -> Option<u32> {
-        let offset = place.at.checked_sub(self.address).filter(|_| place.base == Place::CODE)?;
+    pub fn offset_of(&self, place: ProgramByte) -> Option<u32> {
+        let offset = place.at.checked_sub(self.address).filter(|_| place.base == ProgramByte::CODE)?;
         u32::try_from(offset).ok().filter(|offset| (*offset as usize) < self.bytes.len())
     }
 
     /// The place of an offset.
     #[must_use]
-    pub fn place_of(&self, offset: u32) -> Place {
-        Place { base: Place::CODE, at: self.address.wrapping_add(u64::from(offset)) }
+    pub fn place_of(&self, offset: u32) -> ProgramByte {
+        ProgramByte { base: ProgramByte::CODE, at: self.address.wrapping_add(u64::from(offset)) }
     }
 
     /// The fixups of bytes of the section.
@@ -189,15 +189,15 @@ impl Source<'_> {
 
     /// The target of a fixup: symbol and addend.
     #[must_use]
-    pub fn target(&self, fixup: &Fixup) -> Option<Place> {
+    pub fn target(&self, fixup: &Fixup) -> Option<ProgramByte> {
         Some(self.symbols.get(fixup.symbol as usize)?.plus(fixup.addend as u64))
     }
 
     /// The value that a word outside of the section certainly holds.
     #[must_use]
-    pub fn loaded(&self, place: Place) -> Option<Place> {
-        if place.base & Place::GOT != 0 {
-            return self.symbols.get((place.base & !Place::GOT) as usize).copied().filter(|_| place.at == 0);
+    pub fn loaded(&self, place: ProgramByte) -> Option<ProgramByte> {
+        if place.base & ProgramByte::GOT != 0 {
+            return self.symbols.get((place.base & !ProgramByte::GOT) as usize).copied().filter(|_| place.at == 0);
         }
         let found = self.slots.binary_search_by_key(&place, |slot| slot.place).ok()?;
         self.slots.get(found).filter(|slot| slot.constant).map(|slot| slot.to)

@@ -5,7 +5,7 @@
 
 mod common;
 
-use hotswap_program::{Program, Source, dump};
+use hotswap_program::{CodeSource, Program, dump};
 use hotswap_userland::{Workbench, cases_in, golden, say};
 use std::fmt::Write;
 use std::fs;
@@ -13,7 +13,7 @@ use std::path::Path;
 
 fn dumped(object: &[u8]) -> String {
     let mut text = String::new();
-    for source in Source::read(object).expect("the assembler makes ELF files") {
+    for source in CodeSource::read(object).expect("the assembler makes ELF files") {
         common::around_agrees(&source, usize::MAX);
         dump(&Program::build(source), &mut text).expect("a string takes everything");
     }

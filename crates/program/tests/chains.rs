@@ -1,7 +1,7 @@
 //! Long chains and cycles of functions: results common to all of them are computed once.
 
 use hotswap_isa::{Isa, Target};
-use hotswap_program::{KernelNeeds, Mark, MarkKind, Program, Source};
+use hotswap_program::{CodeSource, KernelNeeds, Mark, MarkKind, Program};
 
 const BRANCH: u32 = 0xbfa0_0000;
 const END: u32 = 0xbfb0_0000;
@@ -23,7 +23,7 @@ fn program(bytes: &[u8]) -> Program<'_> {
         name: format!("f{number}").into(),
         exported: false,
     };
-    Program::build(Source {
+    Program::build(CodeSource {
         number: None,
         isa: Isa::new(Target::find("gfx1250").unwrap()),
         address: 0,

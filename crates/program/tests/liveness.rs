@@ -1,9 +1,9 @@
 //! Live registers at the labels of small programs, assembled by the userland's llvm-mc; bank modes, loops, covers.
 
-use hotswap_isa::bank::Role;
+use hotswap_isa::bank::BankRole;
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::regset::RegSet;
-use hotswap_program::{BankMap, Dead, Live, Liveness, LoopNest, Program, Source, Summaries};
+use hotswap_program::{BankMap, CodeSource, Dead, Live, Liveness, LoopNest, Program, Summaries};
 use hotswap_userland::{Workbench, say};
 
 /// A program, and the expected registers at its labels: live in any lane, and live in active lanes if those are fewer.
@@ -153,7 +153,8 @@ a:  global_store_dword v[2:3], v1, off
 ];
 
 fn program<'a>(object: &'a [u8]) -> Program<'a> {
-    let source = Source::read(object).expect("the assembler makes ELF files").into_iter().find(|s| !s.bytes.is_empty());
+    let source =
+        CodeSource::read(object).expect("the assembler makes ELF files").into_iter().find(|s| !s.bytes.is_empty());
     Program::build(source.expect("there is code"))
 }
 
@@ -257,7 +258,7 @@ fn bank_modes_go_through_branches_and_calls_and_are_never_guessed() {
     let banks = BankMap::of(&program);
     let at = |banks: &BankMap, name: &str| {
         let mode = banks.before(&program, label(&program, name)).unwrap_or_else(|| panic!("{name}"));
-        [Role::Source0, Role::Destination].map(|role| mode.bank(role))
+        [BankRole::Source0, BankRole::Destination].map(|role| mode.bank(role))
     };
     assert_eq!(at(&banks, "a"), [Some(1), Some(1)]);
     assert_eq!(at(&banks, "c"), [Some(1), None], "two paths bring different banks of the destination");

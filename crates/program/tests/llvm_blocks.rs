@@ -8,7 +8,7 @@ mod common;
 
 use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::regset::RegSet;
-use hotswap_program::{BankMap, Callee, Liveness, Program, Source, Summaries};
+use hotswap_program::{BankMap, Callee, CodeSource, Liveness, Program, Summaries};
 use hotswap_userland::{Workbench, everything, say, slice};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
@@ -251,7 +251,7 @@ impl Exam<'_, '_> {
 fn examine(object: &[u8], dump: &str, what: &str, sums: &mut Sums) -> Vec<String> {
     let blocks = parse(dump);
     let mut wrong = Vec::new();
-    for source in Source::read(object).expect("the assembler makes ELF files") {
+    for source in CodeSource::read(object).expect("the assembler makes ELF files") {
         let place = |mark: &hotswap_program::Mark<'_>| {
             let (number, function) = mark.name.strip_prefix(LABEL)?.split_once(LABEL)?;
             Some(((function.to_owned(), number.parse().ok()?), mark.offset))

@@ -4,8 +4,8 @@ mod common;
 
 use hotswap_isa::{Isa, Target};
 use hotswap_program::{
-    BankMap, Exit, Fixup, FixupKind, KernelNeeds, Liveness, LoopNest, Mark, MarkKind, Place, Program, Slot, Source,
-    Summaries, dump,
+    AddressSlot, BankMap, CodeSource, Exit, Fixup, FixupKind, KernelNeeds, Liveness, LoopNest, Mark, MarkKind, Program,
+    ProgramByte, Summaries, dump,
 };
 use proptest::prelude::*;
 
@@ -50,7 +50,7 @@ fn part() -> impl Strategy<Value = Vec<u32>> {
 }
 
 /// Runs every query.
-fn answers(source: &Source<'_>) -> Result<(), TestCaseError> {
+fn answers(source: &CodeSource<'_>) -> Result<(), TestCaseError> {
     common::around_agrees(source, 4);
     let program = Program::build(source.clone());
     let mut text = String::new();
@@ -91,11 +91,11 @@ proptest! {
         linked in any::<bool>(),
     ) {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        let at = |at| Place { base: Place::CODE, at };
+        let at = |at| ProgramByte { base: ProgramByte::CODE, at };
         let fixups = fixups.into_iter().filter_map(|(offset, kind, symbol, addend)| {
             Some(Fixup { offset, kind: FixupKind::from_number(kind)?, symbol, addend: addend.into() })
         });
-        let mut source = Source {
+        let mut source = CodeSource {
             number: None,
             isa: Isa::new(Target::find(target).unwrap()),
             address: if linked { 0x1000 } else { 0 },
@@ -103,8 +103,8 @@ proptest! {
             linked,
             marks,
             fixups: fixups.collect(),
-            symbols: vec![at(0), at(64), Place { base: Place::EXTERN, at: 0 }],
-            slots: vec![Slot { place: at(0x9000), to: at(0x1010), constant: true }],
+            symbols: vec![at(0), at(64), ProgramByte { base: ProgramByte::EXTERN, at: 0 }],
+            slots: vec![AddressSlot { place: at(0x9000), to: at(0x1010), constant: true }],
             shared: false,
             alone: true,
             hints: Vec::new(),
@@ -122,16 +122,16 @@ proptest! {
         linked in any::<bool>(),
     ) {
         let bytes: Vec<u8> = parts.concat().iter().flat_map(|word| word.to_le_bytes()).collect();
-        let at = |at| Place { base: Place::CODE, at };
+        let at = |at| ProgramByte { base: ProgramByte::CODE, at };
         let address = if linked { 0x1000 } else { 0 };
         let kernel = MarkKind::Kernel(KernelNeeds { lanes: 32, ..KernelNeeds::default() });
         let whole = Mark { offset: 0, size: bytes.len() as u32, kind: kernel, name: "k".into(), exported: true };
-        let slot = |(number, (dword, odd)): (usize, (u32, u8))| Slot {
+        let slot = |(number, (dword, odd)): (usize, (u32, u8))| AddressSlot {
             place: at(0x9000 + number as u64 * 8),
             to: at(address + u64::from(dword * 4 + u32::from(odd == 0))),
             constant: odd % 2 == 0,
         };
-        let mut source = Source {
+        let mut source = CodeSource {
             number: None,
             isa: Isa::new(Target::find("gfx1250").unwrap()),
             address,

@@ -2,7 +2,8 @@
 
 use hotswap_isa::{Isa, Target};
 use hotswap_program::{
-    BankMap, Exit, KernelNeeds, Liveness, LoopNest, Mark, MarkKind, Place, Program, Reason, Slot, Source, Summaries,
+    AddressSlot, BankMap, CodeSource, Exit, KernelNeeds, Liveness, LoopNest, Mark, MarkKind, Program, ProgramByte,
+    Reason, Summaries,
 };
 
 /// `s_load_b64 s[4:5], s[6:7], s8`, `s_set_pc_i64 s[4:5]`.
@@ -20,15 +21,15 @@ fn code(jumps: usize, nops: usize) -> Vec<u8> {
 }
 
 fn program(bytes: &[u8], targets: impl Iterator<Item = u32>) -> Program<'_> {
-    let place = |at| Place { base: Place::CODE, at };
-    let slot = |(number, offset): (usize, u32)| Slot {
+    let place = |at| ProgramByte { base: ProgramByte::CODE, at };
+    let slot = |(number, offset): (usize, u32)| AddressSlot {
         place: place(0x100_0000 + number as u64 * 8),
         to: place(u64::from(offset)),
         constant: false,
     };
     let kind = MarkKind::Kernel(KernelNeeds { lanes: 32, ..KernelNeeds::default() });
     let size = bytes.len() as u32;
-    Program::build(Source {
+    Program::build(CodeSource {
         number: None,
         isa: Isa::new(Target::find("gfx1250").unwrap()),
         address: 0,

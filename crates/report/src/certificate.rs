@@ -107,7 +107,7 @@ impl Certificate {
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let sites: usize = self.sections.iter().map(|section| section.sites.len()).sum();
-        let mut out = Writer(Vec::with_capacity(64 + 8 * sites));
+        let mut out = CertificateWriter(Vec::with_capacity(64 + 8 * sites));
         out.0.push(VERSION);
         out.texts(&self.families);
         out.texts(&self.assumes);
@@ -121,7 +121,7 @@ impl Certificate {
     /// # Errors
     /// Bytes that it does not write, and unknown versions.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, CertificateError> {
-        let mut reader = Reader { bytes, at: 0 };
+        let mut reader = CertificateReader { bytes, at: 0 };
         if reader.byte()? != VERSION {
             return Err(CertificateError { offset: 0 });
         }
@@ -141,7 +141,7 @@ impl Certificate {
 }
 
 impl SectionCertificate {
-    fn write(&self, out: &mut Writer) {
+    fn write(&self, out: &mut CertificateWriter) {
         [self.number, self.old_size, self.new_size].into_iter().for_each(|number| out.number(u64::from(number)));
         out.number(self.sites.len() as u64);
         let (mut old, mut new) = (0, 0);
@@ -172,7 +172,7 @@ impl SectionCertificate {
         }
     }
 
-    fn read(reader: &mut Reader<'_>) -> Result<Self, CertificateError> {
+    fn read(reader: &mut CertificateReader<'_>) -> Result<Self, CertificateError> {
         let (number, old_size, new_size) = (reader.small()?, reader.small()?, reader.small()?);
         let (mut old, mut new) = (0_u32, 0_u32);
         let sites = reader.list(|reader| {
@@ -191,7 +191,7 @@ impl SectionCertificate {
 }
 
 impl SiteCertificate {
-    fn read(reader: &mut Reader<'_>, old: u32, new: u32) -> Result<Self, CertificateError> {
+    fn read(reader: &mut CertificateReader<'_>, old: u32, new: u32) -> Result<Self, CertificateError> {
         let (old, old_size) = (reader.sum(old)?, reader.small()?);
         let start = reader.moved(new)?;
         let end = reader.sum(start)?;
@@ -211,9 +211,9 @@ impl SiteCertificate {
     }
 }
 
-struct Writer(Vec<u8>);
+struct CertificateWriter(Vec<u8>);
 
-impl Writer {
+impl CertificateWriter {
     fn number(&mut self, mut value: u64) {
         while value >= 0x80 {
             self.0.push(value as u8 | 0x80);
@@ -237,12 +237,12 @@ impl Writer {
     }
 }
 
-struct Reader<'r> {
+struct CertificateReader<'r> {
     bytes: &'r [u8],
     at: usize,
 }
 
-impl Reader<'_> {
+impl CertificateReader<'_> {
     fn error(&self) -> CertificateError {
         CertificateError { offset: self.at }
     }

@@ -5,7 +5,7 @@
 
 /// One kind of diagnostic.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Code {
+pub struct DiagnosticCode {
     /// Stable name, `HS` and four digits; the first two digits are the area.
     pub id: &'static str,
     /// Exit code of the process that ends because of it.
@@ -18,9 +18,9 @@ pub struct Code {
 
 macro_rules! codes {
     ($($(#[doc = $doc:literal])* $name:ident = $id:literal, $exit:literal, $summary:literal, $advice:literal;)*) => {
-        $($(#[doc = $doc])* #[doc = $summary] pub const $name: &Code = &Code { id: $id, exit: $exit, summary: $summary, advice: $advice };)*
+        $($(#[doc = $doc])* #[doc = $summary] pub const $name: &DiagnosticCode = &DiagnosticCode { id: $id, exit: $exit, summary: $summary, advice: $advice };)*
         /// Every code, in the order of the ids.
-        pub const CODES: &[&Code] = &[$($name),*];
+        pub const CODES: &[&DiagnosticCode] = &[$($name),*];
     };
 }
 
@@ -96,7 +96,7 @@ codes! {
 }
 
 /// The row with that id.
-pub fn find(id: &str) -> Option<&'static Code> {
+pub fn find(id: &str) -> Option<&'static DiagnosticCode> {
     CODES.iter().copied().find(|code| code.id == id)
 }
 

@@ -1,6 +1,6 @@
 //! One diagnostic: fact, location, reason, advice; displayed as one line.
 
-use crate::Code;
+use crate::DiagnosticCode;
 use std::fmt::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ pub enum Severity {
 
 /// The location of a diagnostic, outermost part first. Unknown parts stay empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct Location {
     /// The file as the user named it.
     pub file: Option<PathBuf>,
     /// Archive member, section or bundle entry ID.
@@ -34,25 +34,25 @@ pub struct Place {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
     /// Row of the code table.
-    pub code: &'static Code,
+    pub code: &'static DiagnosticCode,
     /// Its severity.
     pub severity: Severity,
     /// The particular fact, naming the object.
     pub what: String,
     /// Its location.
-    pub place: Place,
+    pub place: Location,
     /// Advice that is more specific than the code's.
     pub advice: Option<String>,
 }
 
 impl Diagnostic {
     /// An error of that code about `what`.
-    pub fn error(code: &'static Code, what: impl Into<String>) -> Self {
-        Self { code, severity: Severity::Error, what: what.into(), place: Place::default(), advice: None }
+    pub fn error(code: &'static DiagnosticCode, what: impl Into<String>) -> Self {
+        Self { code, severity: Severity::Error, what: what.into(), place: Location::default(), advice: None }
     }
 
     /// A warning of that code about `what`.
-    pub fn warning(code: &'static Code, what: impl Into<String>) -> Self {
+    pub fn warning(code: &'static DiagnosticCode, what: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, ..Self::error(code, what) }
     }
 
@@ -107,7 +107,7 @@ impl fmt::Display for Severity {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(file) = &self.file {
             write!(f, "{}: ", file.display())?;

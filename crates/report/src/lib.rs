@@ -18,6 +18,6 @@ mod record;
 pub use certificate::{
     Certificate, CertificateError, MapRun, ScratchRegisters, SectionCertificate, SiteCertificate, SpilledRegister,
 };
-pub use codes::Code;
-pub use diagnostic::{Diagnostic, Place, Severity};
+pub use codes::DiagnosticCode;
+pub use diagnostic::{Diagnostic, Location, Severity};
 pub use record::{EntryRecord, FamilyCount, Record, Route, SourceText};

@@ -4,7 +4,7 @@
 //! a table of them is made once for each target from the decoder.
 
 use hotswap_isa::reg::RegFile;
-use hotswap_isa::{Entry, Feature, Inst, Isa, Name, Value};
+use hotswap_isa::{Feature, Inst, Isa, Name, TableEntry, Value};
 
 /// The class of an instruction by its first word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,9 +53,10 @@ impl Marks {
         let name = isa.target().name;
         let aligns_loops = ["gfx103", "gfx10-3", "gfx11"].iter().any(|family| name.starts_with(family));
         let bad_distance = isa.has(Feature::Offset3fBug).then_some(0x3f);
-        let is_counter = |entry: &Entry| COUNTER.contains(&entry.mnemonic()) || FETCHES.contains(&entry.mnemonic());
-        let first = |entry: Entry| (entry.fixed().0 as u32, entry.fixed().1 as u32);
-        let mut counters: Vec<_> = Entry::all().filter(is_counter).map(first).collect();
+        let is_counter =
+            |entry: &TableEntry| COUNTER.contains(&entry.mnemonic()) || FETCHES.contains(&entry.mnemonic());
+        let first = |entry: TableEntry| (entry.fixed().0 as u32, entry.fixed().1 as u32);
+        let mut counters: Vec<_> = TableEntry::all().filter(is_counter).map(first).collect();
         counters.sort_unstable();
         counters.dedup();
         Self { marks, counters, isa, aligns_loops, bad_distance }

@@ -4,12 +4,12 @@
 //! move by different amounts and the address is between two of them, or where it is in nothing that code can refer to:
 //! that is refused.
 
-use crate::fix::{LayoutContext, Patch, Place};
-use crate::known::{Known, Serves};
+use crate::fix::{FieldPatch, LayoutContext, SectionOffset};
+use crate::known::{KnownProgram, Serves};
 use crate::plan::CodePlan;
 use crate::refuse;
 use crate::scan::{Computation, Fetch, Range32};
-use hotswap_code_object::image::Part;
+use hotswap_code_object::image::SectionPart;
 use hotswap_report::Diagnostic;
 use object::elf;
 use rayon::prelude::*;
@@ -21,17 +21,17 @@ const FOR_LOADERS: &[&str] = &[".eh_frame", ".eh_frame_hdr", ".relro_padding", "
 /// Bytes of a prefetch; the distance is in the low three of the second word.
 const FETCH: u64 = 8;
 
-pub(crate) fn is_data(section: &Part<'_>) -> bool {
+pub(crate) fn is_data(section: &SectionPart<'_>) -> bool {
     let kinds = [elf::SHT_PROGBITS, elf::SHT_NOBITS, elf::SHT_INIT_ARRAY, elf::SHT_FINI_ARRAY];
     section.is_loaded() && !section.is_code() && kinds.contains(&section.kind) && !FOR_LOADERS.contains(&section.name)
 }
 
 /// The new value of an address of a linked file without relocations. `known` has the facts about its code.
-pub(crate) fn moved(world: &LayoutContext<'_>, known: &BTreeMap<usize, Known<'_>>, address: u64) -> Option<u64> {
+pub(crate) fn moved(world: &LayoutContext<'_>, known: &BTreeMap<usize, KnownProgram<'_>>, address: u64) -> Option<u64> {
     let sections = || world.image.sections.iter().enumerate().filter(|(_, section)| section.is_loaded());
     let mut code = sections().filter(|(_, section)| section.is_code() && section.addresses().contains(&address));
     if let Some((number, section)) = code.next() {
-        let place = Place { section: number, offset: address - section.address };
+        let place = SectionOffset { section: number, offset: address - section.address };
         let is_target = known.get(&number).is_none_or(|known| known.is_target(place.offset));
         return world.begin(place).filter(|_| is_target);
     }
@@ -54,8 +54,9 @@ fn between(world: &LayoutContext<'_>, address: u64) -> Option<u64> {
         let grown = if end { world.layout.sizes[number].wrapping_sub(section.size) } else { 0 };
         new.wrapping_sub(old).wrapping_add(grown)
     };
-    let means = |section: &&(usize, &Part<'_>)| section.1.size > 0 && (is_data(section.1) || section.1.is_code());
-    let all: Vec<(usize, &Part<'_>)> = world.image.sections.iter().enumerate().collect();
+    let means =
+        |section: &&(usize, &SectionPart<'_>)| section.1.size > 0 && (is_data(section.1) || section.1.is_code());
+    let all: Vec<(usize, &SectionPart<'_>)> = world.image.sections.iter().enumerate().collect();
     let below = all.iter().filter(means).filter(|(_, section)| section.addresses().end <= address);
     let below = below.max_by_key(|(_, section)| section.address).map(|(number, _)| shift(*number, true));
     let above = all.iter().filter(means).filter(|(_, section)| section.address > address);
@@ -68,19 +69,19 @@ fn between(world: &LayoutContext<'_>, address: u64) -> Option<u64> {
 pub(crate) fn write(
     world: &LayoutContext<'_>,
     plans: &[CodePlan<'_>],
-    (known, serves): (&BTreeMap<usize, Known<'_>>, &Serves<'_>),
-    seen: &[Place],
+    (known, serves): (&BTreeMap<usize, KnownProgram<'_>>, &Serves<'_>),
+    seen: &[SectionOffset],
     out: &mut [u8],
 ) -> Result<(), Diagnostic> {
     for plan in plans {
         let one = |one: &Computation| unseen(world, plan, (known, serves), seen, one);
-        let found: Vec<Result<Vec<[Option<Patch>; 2]>, Diagnostic>> =
+        let found: Vec<Result<Vec<[Option<FieldPatch>; 2]>, Diagnostic>> =
             plan.computations.par_chunks(PIECE).map(|piece| piece.iter().map(one).collect()).collect();
         for piece in found {
             piece?.into_iter().flatten().flatten().for_each(|patch| patch.write(out));
         }
         let fetch = |one| fetch(world, plan, one);
-        let found: Vec<Option<Patch>> = plan.fetches.par_iter().with_min_len(PIECE).map(fetch).collect();
+        let found: Vec<Option<FieldPatch>> = plan.fetches.par_iter().with_min_len(PIECE).map(fetch).collect();
         found.into_iter().flatten().for_each(|patch| patch.write(out));
     }
     Ok(())
@@ -93,11 +94,11 @@ const PIECE: usize = 1 << 9;
 fn unseen(
     world: &LayoutContext<'_>,
     plan: &CodePlan<'_>,
-    (known, serves): (&BTreeMap<usize, Known<'_>>, &Serves<'_>),
-    seen: &[Place],
+    (known, serves): (&BTreeMap<usize, KnownProgram<'_>>, &Serves<'_>),
+    seen: &[SectionOffset],
     one: &Computation,
-) -> Result<[Option<Patch>; 2], Diagnostic> {
-    let place = |offset| Place { section: plan.section, offset };
+) -> Result<[Option<FieldPatch>; 2], Diagnostic> {
+    let place = |offset| SectionOffset { section: plan.section, offset };
     let is_gone = || world.maps.bytes(place(one.at), 4).is_none() && world.maps.bytes(place(one.low), 4).is_none();
     if seen.binary_search(&place(one.low)).is_ok() || is_gone() {
         return Ok([None, None]);
@@ -118,23 +119,23 @@ fn near(world: &LayoutContext<'_>, section: usize, address: u64) -> Option<u64> 
 }
 
 /// A prefetch: its distance is left unchanged where it cannot be encoded, because it changes no result.
-fn fetch(world: &LayoutContext<'_>, plan: &CodePlan<'_>, one: &Fetch) -> Option<Patch> {
-    let place = |offset| Place { section: plan.section, offset };
+fn fetch(world: &LayoutContext<'_>, plan: &CodePlan<'_>, one: &Fetch) -> Option<FieldPatch> {
+    let place = |offset| SectionOffset { section: plan.section, offset };
     let base = world.base(plan.section) + one.from + u64::from(one.size);
     let target = near(world, plan.section, base.wrapping_add_signed(one.distance))?;
     let from = world.maps.bytes(place(one.from), u64::from(one.size))? + u64::from(one.size);
     let distance = target.wrapping_sub(world.layout.addresses[plan.section] + from) as i64;
     let at = world.file(place(one.at), FETCH)? + 4;
-    (-(1 << 23)..1 << 23).contains(&distance).then_some(Patch { at, size: 3, value: distance as u64 })
+    (-(1 << 23)..1 << 23).contains(&distance).then_some(FieldPatch { at, size: 3, value: distance as u64 })
 }
 
 fn computation(
     world: &LayoutContext<'_>,
     plan: &CodePlan<'_>,
-    known: &BTreeMap<usize, Known<'_>>,
+    known: &BTreeMap<usize, KnownProgram<'_>>,
     one: &Computation,
-) -> Result<[Option<Patch>; 2], Diagnostic> {
-    let place = |offset| Place { section: plan.section, offset };
+) -> Result<[Option<FieldPatch>; 2], Diagnostic> {
+    let place = |offset| SectionOffset { section: plan.section, offset };
     let target = (world.base(plan.section) + one.base).wrapping_add(one.distance);
     let missing = || {
         let what =
@@ -153,7 +154,7 @@ fn computation(
         return Err(refuse(plan.file + one.at, "a distance in code does not fit into its 32 bits any more"));
     }
     let patch = |at: u64, size: u8, value: u64| {
-        world.file(place(at), u64::from(size)).map(|at| Patch { at, size, value }).ok_or_else(missing)
+        world.file(place(at), u64::from(size)).map(|at| FieldPatch { at, size, value }).ok_or_else(missing)
     };
     let low = patch(one.low, one.size, distance.wrapping_sub(i64::from(one.bias) as u64))?;
     let high = one.high.map(|high| patch(high, 4, distance >> 32)).transpose()?;

@@ -16,10 +16,10 @@ mod info;
 mod line;
 mod list;
 
-use crate::fix::{Maps, Place, Replaced};
+use crate::fix::{Maps, Replaced, SectionOffset};
 use crate::tables::place_of;
-use hotswap_code_object::Kind;
-use hotswap_code_object::image::{Formula, Image, Relocations, SymbolRows};
+use hotswap_code_object::ObjectKind;
+use hotswap_code_object::image::{Formula, ObjectImage, Relocations, SymbolRows};
 use hotswap_report::Diagnostic;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -30,16 +30,16 @@ pub(crate) struct Distance {
     /// Section, and offset in its new content.
     pub(crate) section: usize,
     pub(crate) offset: u64,
-    pub(crate) target: Place,
+    pub(crate) target: SectionOffset,
 }
 
 /// An address or an offset into a section, without a relocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Absolute {
     /// The field, in the old file.
-    pub(crate) field: Place,
+    pub(crate) field: SectionOffset,
     pub(crate) size: u8,
-    pub(crate) target: Place,
+    pub(crate) target: SectionOffset,
     /// The target is the end of something.
     pub(crate) is_end: bool,
 }
@@ -53,8 +53,8 @@ pub(crate) struct Dwarf {
 }
 
 /// Targets of addresses in debug sections.
-pub(crate) struct Source<'s> {
-    pub(crate) image: &'s Image<'s>,
+pub(crate) struct DebugTargets<'s> {
+    pub(crate) image: &'s ObjectImage<'s>,
     pub(crate) maps: &'s Maps<'s>,
     /// Fields with relocations: by section and offset, symbol's section, and its value with the addend.
     fields: HashMap<(usize, u64), (Option<usize>, u64)>,
@@ -64,9 +64,9 @@ pub(crate) struct Source<'s> {
     absolutes: RefCell<Vec<Absolute>>,
 }
 
-impl<'s> Source<'s> {
+impl<'s> DebugTargets<'s> {
     fn new(
-        image: &'s Image<'s>,
+        image: &'s ObjectImage<'s>,
         maps: &'s Maps<'s>,
         symbols: &[SymbolRows<'_>],
         relocations: &[Relocations<'_>],
@@ -97,16 +97,16 @@ impl<'s> Source<'s> {
     }
 
     /// The place to which the address in a field refers, which is written again. `stated` is the field's content.
-    pub(crate) fn address(&self, section: usize, offset: u64, stated: u64) -> Option<Place> {
+    pub(crate) fn address(&self, section: usize, offset: u64, stated: u64) -> Option<SectionOffset> {
         let target = self.meaning(section, offset, stated)?;
         self.note(section, offset, 8, target, false);
         Some(target)
     }
 
     /// Records a field of a linked file that has no relocation.
-    pub(crate) fn note(&self, section: usize, offset: u64, size: u8, target: Place, is_end: bool) {
-        if self.image.kind == Kind::Linked && !self.is_relocated(section, offset) {
-            let field = Place { section, offset };
+    pub(crate) fn note(&self, section: usize, offset: u64, size: u8, target: SectionOffset, is_end: bool) {
+        if self.image.kind == ObjectKind::Linked && !self.is_relocated(section, offset) {
+            let field = SectionOffset { section, offset };
             self.absolutes.borrow_mut().push(Absolute { field, size, target, is_end });
         }
     }
@@ -114,28 +114,28 @@ impl<'s> Source<'s> {
     /// Records an offset into a section of that name.
     pub(crate) fn note_number(&self, section: usize, offset: u64, size: usize, name: &str, stated: u64) {
         if let Some(owner) = self.image.find(name).filter(|owner| stated <= self.image.sections[*owner].size) {
-            self.note(section, offset, size as u8, Place { section: owner, offset: stated }, false);
+            self.note(section, offset, size as u8, SectionOffset { section: owner, offset: stated }, false);
         }
     }
 
     /// The place to which the address in a field refers.
-    pub(crate) fn meaning(&self, section: usize, offset: u64, stated: u64) -> Option<Place> {
+    pub(crate) fn meaning(&self, section: usize, offset: u64, stated: u64) -> Option<SectionOffset> {
         match self.fields.get(&(section, offset)) {
             // The linker left no address: it folded the code into other code, which the relocation names, or threw it away.
             Some((_, value)) if self.is_left_out(section, stated) && *value != stated => None,
             Some((owner, value)) => {
                 let section = (*owner)?;
                 let offset = value.checked_sub(self.image.sections[section].address)?;
-                (offset <= self.image.sections[section].size).then_some(Place { section, offset })
+                (offset <= self.image.sections[section].size).then_some(SectionOffset { section, offset })
             }
             // Addresses near 0 denote code that was discarded.
-            None if self.image.kind == Kind::Linked && stated > 1 => place_of(self.image, stated),
+            None if self.image.kind == ObjectKind::Linked && stated > 1 => place_of(self.image, stated),
             None => None,
         }
     }
 
     fn is_left_out(&self, section: usize, stated: u64) -> bool {
-        let is_debug = self.image.kind == Kind::Linked && !self.image.sections[section].is_loaded();
+        let is_debug = self.image.kind == ObjectKind::Linked && !self.image.sections[section].is_loaded();
         is_debug && [0, 1, u64::MAX].contains(&stated)
     }
 
@@ -146,7 +146,7 @@ impl<'s> Source<'s> {
 
     /// Whether the section is of a linked file and has no relocations.
     pub(crate) fn is_bare(&self, section: usize) -> bool {
-        self.image.kind == Kind::Linked && !self.relocated.contains(&section)
+        self.image.kind == ObjectKind::Linked && !self.relocated.contains(&section)
     }
 
     /// Whether the field has a relocation.
@@ -155,16 +155,16 @@ impl<'s> Source<'s> {
     }
 
     /// The new size of `size` bytes at `place`.
-    pub(crate) fn size(&self, place: Place, size: u64) -> Option<u64> {
+    pub(crate) fn size(&self, place: SectionOffset, size: u64) -> Option<u64> {
         self.size_between(place, place.offset.checked_add(size)?)
     }
 
-    fn size_between(&self, place: Place, end: u64) -> Option<u64> {
+    fn size_between(&self, place: SectionOffset, end: u64) -> Option<u64> {
         if !self.maps.moves(place.section) {
             return Some(end - place.offset);
         }
         // One past the end of a section is the last position that can be meant.
-        let end = Place { offset: end, ..place };
+        let end = SectionOffset { offset: end, ..place };
         if end.offset > self.image.sections[place.section].size {
             return Some(end.offset - place.offset);
         }
@@ -172,24 +172,24 @@ impl<'s> Source<'s> {
     }
 
     /// The new distance from `base` to the position `distance` after it.
-    pub(crate) fn distance(&self, base: Place, distance: u64) -> Option<u64> {
+    pub(crate) fn distance(&self, base: SectionOffset, distance: u64) -> Option<u64> {
         let offset = base.offset.checked_add(distance)?;
         if !self.maps.moves(base.section) || offset > self.image.sections[base.section].size {
             return Some(distance);
         }
-        self.maps.begin(Place { offset, ..base })?.checked_sub(self.maps.begin(base)?)
+        self.maps.begin(SectionOffset { offset, ..base })?.checked_sub(self.maps.begin(base)?)
     }
 }
 
 /// Encodes the changed sections again.
 pub(crate) fn rewrite(
-    image: &Image<'_>,
+    image: &ObjectImage<'_>,
     maps: &Maps<'_>,
     symbols: &[SymbolRows<'_>],
     relocations: &[Relocations<'_>],
 ) -> Result<Dwarf, Diagnostic> {
     let mut dwarf = Dwarf::default();
-    let source = Source::new(image, maps, symbols, relocations)?;
+    let source = DebugTargets::new(image, maps, symbols, relocations)?;
     let units = info::rewrite(&source, &mut dwarf)?;
     for (number, section) in image.sections.iter().enumerate().filter(|(_, section)| !section.bytes.is_empty()) {
         let replaced = match section.name {

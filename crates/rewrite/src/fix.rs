@@ -2,12 +2,12 @@
 
 use crate::map::Map;
 use crate::plan::CodePlan;
-use hotswap_code_object::Kind;
-use hotswap_code_object::image::{Image, Layout};
+use hotswap_code_object::ObjectKind;
+use hotswap_code_object::image::{ImageLayout, ObjectImage};
 
 /// A place in a section of the old file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Place {
+pub(crate) struct SectionOffset {
     pub(crate) section: usize,
     pub(crate) offset: u64,
 }
@@ -57,7 +57,7 @@ pub(crate) struct Maps<'m> {
 }
 
 impl<'m> Maps<'m> {
-    pub(crate) fn new(image: &Image<'_>, plans: &'m [CodePlan<'_>]) -> Self {
+    pub(crate) fn new(image: &ObjectImage<'_>, plans: &'m [CodePlan<'_>]) -> Self {
         let mut inside: Vec<Inside<'m>> = image.sections.iter().map(|_| Inside::Same).collect();
         for plan in plans.iter().filter(|plan| !plan.map.is_identity()) {
             inside[plan.section] = Inside::Code(&plan.map);
@@ -75,7 +75,7 @@ impl<'m> Maps<'m> {
     }
 
     /// The new start of the bytes that follow the place.
-    pub(crate) fn begin(&self, place: Place) -> Option<u64> {
+    pub(crate) fn begin(&self, place: SectionOffset) -> Option<u64> {
         match &self.inside[place.section] {
             Inside::Same => Some(place.offset),
             Inside::Code(map) => map.begin(place.offset),
@@ -84,7 +84,7 @@ impl<'m> Maps<'m> {
     }
 
     /// The same; if the bytes were removed, the position of their replacement.
-    pub(crate) fn near(&self, place: Place) -> Option<u64> {
+    pub(crate) fn near(&self, place: SectionOffset) -> Option<u64> {
         match &self.inside[place.section] {
             Inside::Code(map) => map.near(place.offset),
             _ => self.begin(place),
@@ -92,7 +92,7 @@ impl<'m> Maps<'m> {
     }
 
     /// The new end of the bytes that precede the place.
-    pub(crate) fn end(&self, place: Place) -> Option<u64> {
+    pub(crate) fn end(&self, place: SectionOffset) -> Option<u64> {
         match &self.inside[place.section] {
             Inside::Code(map) => map.end(place.offset),
             _ => self.begin(place),
@@ -100,7 +100,7 @@ impl<'m> Maps<'m> {
     }
 
     /// The new position of the bytes of the place, if `size` of them are still together.
-    pub(crate) fn bytes(&self, place: Place, size: u64) -> Option<u64> {
+    pub(crate) fn bytes(&self, place: SectionOffset, size: u64) -> Option<u64> {
         match &self.inside[place.section] {
             Inside::Code(map) => map.bytes(place.offset).filter(|_| map.is_whole(place.offset, size)),
             _ => self.begin(place),
@@ -115,13 +115,13 @@ impl<'m> Maps<'m> {
 
 /// A field of the new file: computed on all cores, and written when all are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Patch {
+pub(crate) struct FieldPatch {
     pub(crate) at: usize,
     pub(crate) size: u8,
     pub(crate) value: u64,
 }
 
-impl Patch {
+impl FieldPatch {
     pub(crate) fn write(self, out: &mut [u8]) {
         let size = usize::from(self.size);
         out[self.at..self.at + size].copy_from_slice(&self.value.to_le_bytes()[..size]);
@@ -130,8 +130,8 @@ impl Patch {
 
 /// Old and new file.
 pub(crate) struct LayoutContext<'w> {
-    pub(crate) image: &'w Image<'w>,
-    pub(crate) layout: &'w Layout,
+    pub(crate) image: &'w ObjectImage<'w>,
+    pub(crate) layout: &'w ImageLayout,
     pub(crate) maps: &'w Maps<'w>,
 }
 
@@ -142,32 +142,32 @@ impl LayoutContext<'_> {
     }
 
     pub(crate) fn is_linked(&self) -> bool {
-        self.image.kind == Kind::Linked
+        self.image.kind == ObjectKind::Linked
     }
 
     /// The new value of a place that is a start.
-    pub(crate) fn begin(&self, place: Place) -> Option<u64> {
+    pub(crate) fn begin(&self, place: SectionOffset) -> Option<u64> {
         Some(self.layout.addresses[place.section] + self.maps.begin(place)?)
     }
 
     /// The new value of a place that is an end.
-    pub(crate) fn end(&self, place: Place) -> Option<u64> {
+    pub(crate) fn end(&self, place: SectionOffset) -> Option<u64> {
         Some(self.layout.addresses[place.section] + self.maps.end(place)?)
     }
 
     /// The place that an old value in a section denotes; `None` outside of it.
-    pub(crate) fn within(&self, section: usize, value: u64) -> Option<Place> {
+    pub(crate) fn within(&self, section: usize, value: u64) -> Option<SectionOffset> {
         let offset = value.checked_sub(self.base(section))?;
-        (offset <= self.image.sections[section].size).then_some(Place { section, offset })
+        (offset <= self.image.sections[section].size).then_some(SectionOffset { section, offset })
     }
 
     /// The place that an address of a linked file denotes.
-    pub(crate) fn at(&self, address: u64) -> Option<Place> {
+    pub(crate) fn at(&self, address: u64) -> Option<SectionOffset> {
         self.within(self.image.section_at(address)?, address)
     }
 
     /// The offset in the new file of the bytes of an old place.
-    pub(crate) fn file(&self, place: Place, size: u64) -> Option<usize> {
+    pub(crate) fn file(&self, place: SectionOffset, size: u64) -> Option<usize> {
         let offset = self.maps.bytes(place, size)?;
         let inside = self.image.sections[place.section].is_in_file()
             && offset.checked_add(size)? <= self.layout.sizes[place.section];

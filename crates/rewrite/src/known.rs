@@ -6,8 +6,8 @@
 //! Absent on purpose: the proof that everything is explained ([`crate::proof`]).
 
 use crate::place::named_data;
-use hotswap_code_object::image::{Image, SymbolRows};
-use hotswap_program::{Function, Mark, MarkKind, Place, Program, Source};
+use hotswap_code_object::image::{ObjectImage, SymbolRows};
+use hotswap_program::{CodeSource, Function, Mark, MarkKind, Program, ProgramByte};
 use hotswap_report::Diagnostic;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ pub(crate) enum Held<'p> {
 }
 
 /// The analysis of one section.
-pub(crate) struct Known<'p> {
+pub(crate) struct KnownProgram<'p> {
     program: Held<'p>,
     /// Bytes that are not code, sorted.
     data: Vec<(u64, u64)>,
@@ -34,20 +34,20 @@ pub(crate) struct Known<'p> {
 /// Programs of the sections with code of a file, by the number of the section. Functions that depend on nothing may be
 /// missing in them.
 pub(crate) fn programs<'p>(
-    image: &Image<'p>,
+    image: &ObjectImage<'p>,
     lent: &[(usize, &'p Program<'p>)],
-) -> Result<BTreeMap<usize, Known<'p>>, Diagnostic> {
-    let mut found: BTreeMap<usize, Known<'p>> =
-        lent.iter().map(|(section, program)| (*section, Known::new(Held::Lent(program)))).collect();
+) -> Result<BTreeMap<usize, KnownProgram<'p>>, Diagnostic> {
+    let mut found: BTreeMap<usize, KnownProgram<'p>> =
+        lent.iter().map(|(section, program)| (*section, KnownProgram::new(Held::Lent(program)))).collect();
     let code = || image.sections.iter().enumerate().filter(|(_, section)| section.is_code() && section.size > 0);
     if code().all(|(number, _)| found.contains_key(&number)) {
         return Ok(found);
     }
-    for source in Source::read(image.bytes())? {
+    for source in CodeSource::read(image.bytes())? {
         // Sources borrow the file: their address identifies the section.
         let number = code().find(|(_, section)| std::ptr::eq(section.bytes.as_ptr(), source.bytes.as_ptr()));
         if let Some((number, _)) = number.filter(|(number, _)| !found.contains_key(number)) {
-            found.insert(number, Known::new(Held::Own(Box::new(Program::around(source, &[])))));
+            found.insert(number, KnownProgram::new(Held::Own(Box::new(Program::around(source, &[])))));
         }
     }
     Ok(found)
@@ -56,14 +56,14 @@ pub(crate) fn programs<'p>(
 /// Programs of the sections of a file with relocations that hold data as well: relocations do not distinguish words of
 /// a table from instructions.
 pub(crate) fn mixed<'p>(
-    image: &Image<'p>,
+    image: &ObjectImage<'p>,
     symbols: &[SymbolRows<'_>],
     lent: &[(usize, &'p Program<'p>)],
-) -> Result<BTreeMap<usize, Known<'p>>, Diagnostic> {
+) -> Result<BTreeMap<usize, KnownProgram<'p>>, Diagnostic> {
     let has_named = named_data(image, symbols).iter().any(|data| !data.is_empty());
     let mut found = match has_named {
         true => programs(image, lent)?,
-        false => lent.iter().map(|(section, program)| (*section, Known::new(Held::Lent(program)))).collect(),
+        false => lent.iter().map(|(section, program)| (*section, KnownProgram::new(Held::Lent(program)))).collect(),
     };
     found.retain(|_, known| !known.data.is_empty());
     Ok(found)
@@ -74,17 +74,17 @@ pub(crate) type Serves<'s> = dyn Fn(usize, u64) -> bool + Sync + 's;
 
 /// The uses of program counters, queried where a get-PC is not explained by a sum; programs are made at the first
 /// query.
-pub(crate) struct Counters<'c> {
-    image: &'c Image<'c>,
-    known: &'c BTreeMap<usize, Known<'c>>,
+pub(crate) struct PcUses<'c> {
+    image: &'c ObjectImage<'c>,
+    known: &'c BTreeMap<usize, KnownProgram<'c>>,
     lent: &'c [(usize, &'c Program<'c>)],
-    own: OnceLock<BTreeMap<usize, Known<'c>>>,
+    own: OnceLock<BTreeMap<usize, KnownProgram<'c>>>,
 }
 
-impl<'c> Counters<'c> {
+impl<'c> PcUses<'c> {
     pub(crate) fn new(
-        image: &'c Image<'c>,
-        known: &'c BTreeMap<usize, Known<'c>>,
+        image: &'c ObjectImage<'c>,
+        known: &'c BTreeMap<usize, KnownProgram<'c>>,
         lent: &'c [(usize, &'c Program<'c>)],
     ) -> Self {
         Self { image, known, lent, own: OnceLock::new() }
@@ -101,7 +101,7 @@ impl<'c> Counters<'c> {
     }
 }
 
-impl<'p> Known<'p> {
+impl<'p> KnownProgram<'p> {
     fn new(program: Held<'p>) -> Self {
         let mut known = Self { program, data: Vec::new() };
         known.data = known.find_data();
@@ -172,7 +172,7 @@ impl<'p> Known<'p> {
         let named = program.named_data().into_iter();
         let mut found: Vec<(u64, u64)> = named.map(|data| (data.start.into(), data.end.into())).collect();
         let values = program.functions.par_iter().flat_map_iter(|function| &function.pc_values).map(|value| value.to);
-        let data = |to: Place| {
+        let data = |to: ProgramByte| {
             let is_code = |at: u64| self.is_reached(at) || self.plain(at).is_some();
             let offset = source.offset_of(to).filter(|offset| !is_code(u64::from(*offset)))?;
             Some((u64::from(offset), self.data_limit(offset)))

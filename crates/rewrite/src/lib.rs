@@ -46,9 +46,9 @@ mod tables;
 mod verify;
 
 pub use edit::{Edits, Fixup};
-pub use plan::{LongBranch, Registers};
+pub use plan::{FreeSgprs, LongBranch};
 pub use pool::{Moved, Pooled, pool};
-pub use rewrite::{Options, Output, rewrite, rewrite_image};
+pub use rewrite::{Options, RewrittenObject, rewrite, rewrite_image};
 pub use verify::verify;
 
 use hotswap_report::{Diagnostic, codes};

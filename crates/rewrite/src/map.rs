@@ -22,7 +22,7 @@ pub(crate) enum InsertOrder {
 
 /// One change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Change {
+pub(crate) struct MapChange {
     pub(crate) old: u64,
     /// Removed old bytes.
     pub(crate) removed: u64,
@@ -38,7 +38,7 @@ pub(crate) struct Change {
 /// Old places of a section to new ones.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Map {
-    changes: Vec<Change>,
+    changes: Vec<MapChange>,
     /// For each [`STEP`] of old bytes the number of changes before it.
     steps: Vec<u32>,
     /// The new size of the section.
@@ -51,7 +51,11 @@ const STEP: u32 = 10;
 
 impl Map {
     /// A map of changes sorted by place and rank; their new places are set here. `old_size` is the section's.
-    pub(crate) fn new(mut changes: Vec<Change>, old_size: u64, mut size_of: impl FnMut(&Change, u64) -> u64) -> Self {
+    pub(crate) fn new(
+        mut changes: Vec<MapChange>,
+        old_size: u64,
+        mut size_of: impl FnMut(&MapChange, u64) -> u64,
+    ) -> Self {
         let (mut old, mut new) = (0, 0);
         let mut steps = Vec::with_capacity((old_size >> STEP) as usize + 2);
         for (number, change) in changes.iter_mut().enumerate() {
@@ -71,7 +75,7 @@ impl Map {
         self.size
     }
 
-    pub(crate) fn changes(&self) -> &[Change] {
+    pub(crate) fn changes(&self) -> &[MapChange] {
         &self.changes
     }
 
@@ -159,7 +163,7 @@ mod tests {
     use super::*;
 
     fn map(changes: &[(u64, u64, InsertOrder, u64)]) -> Map {
-        let change = |&(old, removed, rank, size): &(u64, u64, InsertOrder, u64)| Change {
+        let change = |&(old, removed, rank, size): &(u64, u64, InsertOrder, u64)| MapChange {
             old,
             removed,
             rank,
@@ -181,7 +185,7 @@ mod tests {
     #[test]
     fn places_far_from_each_other_are_found_as_by_looking_at_all_changes() {
         let spread = [0, 4, 1020, 1024, 1028, 2048, 9000, 9004, 9004, 70_000];
-        let change = |old: u64| Change { old, removed: 0, rank: InsertOrder::Lead, new: 0, size: 4, content: 0 };
+        let change = |old: u64| MapChange { old, removed: 0, rank: InsertOrder::Lead, new: 0, size: 4, content: 0 };
         let map = Map::new(spread.map(change).to_vec(), 80_000, |change, _| change.size);
         let places = (0..80_000).step_by(4).chain([u64::MAX - 3]);
         for old in places {

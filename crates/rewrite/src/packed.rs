@@ -4,7 +4,7 @@
 //! Invariants: a section with unchanged content keeps its packed bytes. A file without such sections is not copied. A
 //! header that claims more than its bytes hold is damage, found without allocating the claimed memory.
 
-use hotswap_code_object::image::{Form, Image, Layout, Part, Rela, Relocations, crel};
+use hotswap_code_object::image::{ImageLayout, ObjectImage, Rela, RelocationForm, Relocations, SectionPart, crel};
 use hotswap_report::limit::Charge;
 use hotswap_report::{Diagnostic, codes};
 use object::elf;
@@ -38,26 +38,26 @@ struct Packed {
     how: How,
     plain: Vec<u8>,
     /// The row of the plain section.
-    row: Row,
+    row: HeaderChanges,
 }
 
 /// The changes in a row of the section table.
 #[derive(Clone, Copy)]
-struct Row {
+struct HeaderChanges {
     kind: u32,
     flags: u64,
     align: u64,
     entry_size: u64,
 }
 
-impl Row {
-    fn of(part: &Part<'_>) -> Self {
+impl HeaderChanges {
+    fn of(part: &SectionPart<'_>) -> Self {
         Self { kind: part.kind, flags: part.flags, align: part.align, entry_size: part.entry_size }
     }
 }
 
 /// A file whose sections are plain, and those that were packed.
-pub(crate) struct Plain {
+pub(crate) struct PlainFile {
     pub(crate) file: Vec<u8>,
     sections: Vec<Packed>,
 }
@@ -67,7 +67,7 @@ fn malformed(offset: u64, what: String) -> Diagnostic {
 }
 
 /// The file with plain sections; `None` if it has no packed ones.
-pub(crate) fn unpack(image: &Image<'_>) -> Result<Option<Plain>, Diagnostic> {
+pub(crate) fn unpack(image: &ObjectImage<'_>) -> Result<Option<PlainFile>, Diagnostic> {
     let (mut sections, mut charge) = (Vec::new(), Charge::default());
     for (number, part) in image.sections.iter().enumerate() {
         if part.flags & u64::from(elf::SHF_COMPRESSED) != 0 && !part.is_loaded() && part.is_in_file() {
@@ -75,7 +75,7 @@ pub(crate) fn unpack(image: &Image<'_>) -> Result<Option<Plain>, Diagnostic> {
         }
     }
     if image.sections.iter().any(|part| part.kind == elf::SHT_CREL) {
-        for records in image.relocations()?.iter().filter(|records| records.form == Form::Crel) {
+        for records in image.relocations()?.iter().filter(|records| records.form == RelocationForm::Crel) {
             sections.push(spread(image, records)?);
         }
     }
@@ -84,16 +84,16 @@ pub(crate) fn unpack(image: &Image<'_>) -> Result<Option<Plain>, Diagnostic> {
     }
     let mut sizes: Vec<u64> = image.sections.iter().map(|section| section.size).collect();
     sections.iter().for_each(|packed| sizes[packed.section] = packed.plain.len() as u64);
-    let layout = Layout::new(image, &sizes)?;
+    let layout = ImageLayout::new(image, &sizes)?;
     let mut file = layout.write(image)?;
     for packed in &sections {
         file[layout.range(packed.section)].copy_from_slice(&packed.plain);
         set_row(&mut file, &layout, packed.section, packed.row);
     }
-    Ok(Some(Plain { file, sections }))
+    Ok(Some(PlainFile { file, sections }))
 }
 
-fn set_row(file: &mut [u8], layout: &Layout, section: usize, new: Row) {
+fn set_row(file: &mut [u8], layout: &ImageLayout, section: usize, new: HeaderChanges) {
     let start = layout.sections_at as usize + section * ROW;
     let mut put = |at: usize, bytes: &[u8]| file[start + at..start + at + bytes.len()].copy_from_slice(bytes);
     put(KIND, &new.kind.to_le_bytes());
@@ -103,7 +103,7 @@ fn set_row(file: &mut [u8], layout: &Layout, section: usize, new: Row) {
 }
 
 /// The plain form of compact relocations.
-fn spread(image: &Image<'_>, records: &Relocations<'_>) -> Result<Packed, Diagnostic> {
+fn spread(image: &ObjectImage<'_>, records: &Relocations<'_>) -> Result<Packed, Diagnostic> {
     let part = &image.sections[records.section];
     if part.is_loaded() {
         return Err(malformed(part.offset, format!("the compact relocations of `{}` are loaded", part.name)));
@@ -118,19 +118,19 @@ fn spread(image: &Image<'_>, records: &Relocations<'_>) -> Result<Packed, Diagno
     let shift = crel::shift_of(part.bytes);
     let how = How::Crel { shifts: shift != 0 && shift == crel::shift(&rows) };
     // Packed again they must be at the same place: the alignment is kept.
-    let row = Row { kind: elf::SHT_RELA, entry_size: RELA as u64, ..Row::of(part) };
+    let row = HeaderChanges { kind: elf::SHT_RELA, entry_size: RELA as u64, ..HeaderChanges::of(part) };
     Ok(Packed { section: records.section, how, plain, row })
 }
 
 /// Compact relocations for the current contents of a file.
-fn gather(image: &Image<'_>, section: usize, shifts: bool) -> Result<Vec<u8>, Diagnostic> {
+fn gather(image: &ObjectImage<'_>, section: usize, shifts: bool) -> Result<Vec<u8>, Diagnostic> {
     let all = image.relocations()?;
     let records = all.iter().find(|records| records.section == section);
     let rows = records.into_iter().flat_map(Relocations::iter).collect::<Result<Vec<Rela>, _>>()?;
     Ok(crel::write(&rows, if shifts { crel::shift(&rows) } else { 0 }))
 }
 
-fn inflate(image: &Image<'_>, section: usize, charge: &mut Charge) -> Result<Packed, Diagnostic> {
+fn inflate(image: &ObjectImage<'_>, section: usize, charge: &mut Charge) -> Result<Packed, Diagnostic> {
     let part = &image.sections[section];
     let damaged = |what: &str| malformed(part.offset, format!("the compressed section `{}` {what}", part.name));
     let (header, content) = part.bytes.split_at_checked(HEADER).ok_or_else(|| damaged("is cut off"))?;
@@ -156,11 +156,11 @@ fn inflate(image: &Image<'_>, section: usize, charge: &mut Charge) -> Result<Pac
     let Some(plain) = plain else {
         return Err(damaged("does not hold what its header says"));
     };
-    let row = Row { flags: part.flags & !u64::from(elf::SHF_COMPRESSED), align, ..Row::of(part) };
+    let row = HeaderChanges { flags: part.flags & !u64::from(elf::SHF_COMPRESSED), align, ..HeaderChanges::of(part) };
     Ok(Packed { section, how: How::Compressed(form), plain, row })
 }
 
-fn no_memory(part: &Part<'_>, size: u64) -> Diagnostic {
+fn no_memory(part: &SectionPart<'_>, size: u64) -> Diagnostic {
     let what = format!("the compressed section `{}` claims {size} bytes, more than can be held", part.name);
     Diagnostic::error(codes::TOO_LARGE, what).at(part.offset).advise("give the command more memory")
 }
@@ -182,8 +182,8 @@ fn read_exactly(reader: &mut impl Read, size: u64) -> Result<Option<Vec<u8>>, ()
 }
 
 /// The file with those sections packed again; `before` is the file in which they were packed.
-pub(crate) fn pack(before: &Image<'_>, plain: &Plain, file: &[u8]) -> Result<Vec<u8>, Diagnostic> {
-    let image = Image::parse(file)?;
+pub(crate) fn pack(before: &ObjectImage<'_>, plain: &PlainFile, file: &[u8]) -> Result<Vec<u8>, Diagnostic> {
+    let image = ObjectImage::parse(file)?;
     let mut contents = Vec::with_capacity(plain.sections.len());
     for packed in &plain.sections {
         let new = image.sections[packed.section].bytes;
@@ -197,11 +197,11 @@ pub(crate) fn pack(before: &Image<'_>, plain: &Plain, file: &[u8]) -> Result<Vec
     let mut sizes: Vec<u64> = image.sections.iter().map(|section| section.size).collect();
     let numbered = || plain.sections.iter().map(|packed| packed.section).zip(&contents);
     numbered().for_each(|(section, content)| sizes[section] = content.len() as u64);
-    let layout = Layout::new(&image, &sizes)?;
+    let layout = ImageLayout::new(&image, &sizes)?;
     let mut out = layout.write(&image)?;
     for (section, content) in numbered() {
         out[layout.range(section)].copy_from_slice(content);
-        set_row(&mut out, &layout, section, Row::of(&before.sections[section]));
+        set_row(&mut out, &layout, section, HeaderChanges::of(&before.sections[section]));
     }
     Ok(out)
 }

@@ -15,7 +15,7 @@ const LOOP: u64 = 64;
 
 /// One kind of word: up to the next multiple of `align`, then `fixed` bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Run {
+pub(crate) struct PaddingRun {
     pub(crate) word: u32,
     pub(crate) align: u64,
     pub(crate) fixed: u64,
@@ -26,10 +26,10 @@ pub(crate) struct Run {
 pub(crate) struct Padding {
     pub(crate) start: u64,
     pub(crate) end: u64,
-    pub(crate) runs: Vec<Run>,
+    pub(crate) runs: Vec<PaddingRun>,
 }
 
-impl Run {
+impl PaddingRun {
     pub(crate) fn size(&self, at: u64) -> u64 {
         at.next_multiple_of(self.align) - at + self.fixed
     }
@@ -59,13 +59,13 @@ impl Padding {
         let prologue = bytes.get(kernel as usize..end as usize)?;
         let code = prologue.as_chunks::<4>().0.iter().rposition(|word| u32::from_le_bytes(*word) != NOP);
         let start = kernel + code.map_or(0, |last| last as u64 + 1) * 4;
-        Some(Self { start, end, runs: vec![Run { word: NOP, align: distance, fixed: 0 }] })
+        Some(Self { start, end, runs: vec![PaddingRun { word: NOP, align: distance, fixed: 0 }] })
     }
 
     /// The padding before a loop that begins at `end`, if that is aligned.
     pub(crate) fn before_loop(start: u64, end: u64) -> Option<Self> {
         let is_aligned = start.next_multiple_of(LOOP) == end;
-        is_aligned.then(|| Self { start, end, runs: vec![Run { word: NOP, align: LOOP, fixed: 0 }] })
+        is_aligned.then(|| Self { start, end, runs: vec![PaddingRun { word: NOP, align: LOOP, fixed: 0 }] })
     }
 }
 
@@ -113,16 +113,16 @@ impl PaddingStyle {
     }
 
     fn zeros(&self, start: u64, end: u64) -> Padding {
-        Padding { start, end, runs: vec![Run { word: 0, align: 1, fixed: end - start }] }
+        Padding { start, end, runs: vec![PaddingRun { word: 0, align: 1, fixed: end - start }] }
     }
 
-    fn rules(&self, start: u64, end: u64, runs: &[(u32, u64)], behind: Behind) -> Vec<Run> {
+    fn rules(&self, start: u64, end: u64, runs: &[(u32, u64)], behind: Behind) -> Vec<PaddingRun> {
         let mut rules = Vec::with_capacity(runs.len() + 1);
         let mut at = start;
         for (number, (word, size)) in runs.iter().enumerate() {
             let align = self.alignment(at, end, behind).filter(|_| number + 1 == runs.len());
             rules.push(match align {
-                Some(align) => Run { word: *word, align, fixed: 0 },
+                Some(align) => PaddingRun { word: *word, align, fixed: 0 },
                 None => self.tail(*word, at, *size),
             });
             at += size;
@@ -131,17 +131,17 @@ impl PaddingStyle {
         if rules.last().is_none_or(|rule| rule.fixed > 0) {
             let align = self.alignment(end, end, behind);
             let word = if rules.is_empty() { NOP } else { 0 };
-            rules.extend(align.map(|align| Run { word, align, fixed: 0 }));
+            rules.extend(align.map(|align| PaddingRun { word, align, fixed: 0 }));
         }
         rules
     }
 
     /// The padding that the compiler puts after its last function: up to a line of the cache, then whole lines.
-    fn tail(&self, word: u32, at: u64, size: u64) -> Run {
+    fn tail(&self, word: u32, at: u64, size: u64) -> PaddingRun {
         let to_line = at.next_multiple_of(self.line) - at;
         match size.checked_sub(to_line) {
-            Some(fixed) if word != 0 && fixed % self.line == 0 => Run { word, align: self.line, fixed },
-            _ => Run { word, align: 4, fixed: size },
+            Some(fixed) if word != 0 && fixed % self.line == 0 => PaddingRun { word, align: self.line, fixed },
+            _ => PaddingRun { word, align: 4, fixed: size },
         }
     }
 

@@ -1,7 +1,7 @@
 //! Functions of a code section, by the symbol tables.
 
 use crate::padding::NOP;
-use hotswap_code_object::image::{Image, SymbolRow, SymbolRows};
+use hotswap_code_object::image::{ObjectImage, SymbolRow, SymbolRows};
 use hotswap_code_object::kernel_descriptor::{self, KernelDescriptor};
 use object::elf;
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use std::ops::Range;
 
 /// A named range of code.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Function {
+pub(crate) struct NamedRange {
     pub(crate) start: u64,
     pub(crate) end: u64,
     pub(crate) name: String,
@@ -24,11 +24,11 @@ pub(crate) struct Function {
 pub(crate) const SECOND_ENTRY: u64 = 256;
 
 /// The functions of each section by offset; overlapping ones are merged.
-pub(crate) fn functions(image: &Image<'_>, tables: &[SymbolRows<'_>]) -> Vec<Vec<Function>> {
+pub(crate) fn functions(image: &ObjectImage<'_>, tables: &[SymbolRows<'_>]) -> Vec<Vec<NamedRange>> {
     let symbols = || tables.iter().flat_map(|table| &table.rows);
     let descriptors: HashMap<&str, bool> =
         symbols().filter_map(|symbol| Some((symbol.name.strip_suffix(".kd")?, preloads(image, symbol)))).collect();
-    let mut found: Vec<Vec<Function>> = image.sections.iter().map(|_| Vec::new()).collect();
+    let mut found: Vec<Vec<NamedRange>> = image.sections.iter().map(|_| Vec::new()).collect();
     for symbol in symbols().filter(|symbol| symbol.kind == elf::STT_FUNC) {
         let Some(number) = symbol.section else { continue };
         let section = &image.sections[number];
@@ -41,13 +41,13 @@ pub(crate) fn functions(image: &Image<'_>, tables: &[SymbolRows<'_>]) -> Vec<Vec
         let Some(start) = start.filter(|_| section.is_code()) else { continue };
         let end = start.saturating_add(symbol.size).min(section.size);
         let (name, inside) = (symbol.name.to_owned(), Vec::new());
-        found[number].push(Function { start, end, name, is_kernel, has_second_entry, inside });
+        found[number].push(NamedRange { start, end, name, is_kernel, has_second_entry, inside });
     }
     found.into_iter().zip(&image.sections).map(|(found, section)| complete(found, section.bytes)).collect()
 }
 
 /// The data with a name and a size in each section with code, by place.
-pub(crate) fn named_data(image: &Image<'_>, tables: &[SymbolRows<'_>]) -> Vec<Vec<Range<u64>>> {
+pub(crate) fn named_data(image: &ObjectImage<'_>, tables: &[SymbolRows<'_>]) -> Vec<Vec<Range<u64>>> {
     let mut found: Vec<Vec<Range<u64>>> = image.sections.iter().map(|_| Vec::new()).collect();
     let objects = tables.iter().flat_map(|table| &table.rows).filter(|row| row.kind == elf::STT_OBJECT && row.size > 0);
     for symbol in objects {
@@ -63,7 +63,7 @@ pub(crate) fn named_data(image: &Image<'_>, tables: &[SymbolRows<'_>]) -> Vec<Ve
 
 /// Whether a kernel with that descriptor has a second entry. From GFX12.5 on the only entry finds its arguments
 /// preloaded.
-fn preloads(image: &Image<'_>, symbol: &SymbolRow<'_>) -> bool {
+fn preloads(image: &ObjectImage<'_>, symbol: &SymbolRow<'_>) -> bool {
     let processor = image.flags.target_id().processor;
     let bytes = symbol.section.and_then(|number| {
         let section = &image.sections[number];
@@ -76,7 +76,7 @@ fn preloads(image: &Image<'_>, symbol: &SymbolRow<'_>) -> bool {
 }
 
 /// Sorts functions, and extends those without a size up to the next one.
-fn complete(mut found: Vec<Function>, bytes: &[u8]) -> Vec<Function> {
+fn complete(mut found: Vec<NamedRange>, bytes: &[u8]) -> Vec<NamedRange> {
     let size = bytes.len() as u64;
     found.sort_by(|a, b| (a.start, a.end, &a.name).cmp(&(b.start, b.end, &b.name)));
     let starts: Vec<u64> = found.iter().map(|function| function.start).collect();
@@ -88,8 +88,8 @@ fn complete(mut found: Vec<Function>, bytes: &[u8]) -> Vec<Function> {
     merge(found)
 }
 
-fn merge(found: Vec<Function>) -> Vec<Function> {
-    let mut merged: Vec<Function> = Vec::with_capacity(found.len());
+fn merge(found: Vec<NamedRange>) -> Vec<NamedRange> {
+    let mut merged: Vec<NamedRange> = Vec::with_capacity(found.len());
     for function in found {
         match merged.last_mut().filter(|last| function.start < last.end || function.start == last.start) {
             Some(last) => {

@@ -4,13 +4,15 @@
 
 use crate::code::Marks;
 use crate::edit::{Edit, Edits, Where};
-use crate::known::{Known, Serves};
-use crate::map::{Change, InsertOrder, Map};
+use crate::known::{KnownProgram, Serves};
+use crate::map::{InsertOrder, Map, MapChange};
 use crate::padding::{Behind, Padding, PaddingStyle};
-use crate::place::{Function, SECOND_ENTRY};
+use crate::place::{NamedRange, SECOND_ENTRY};
 use crate::refuse;
-use crate::scan::{Branch, Computation, Extent, Fetch, Open, Placed, Reach, Scan, Scanner, Split, fetches_from};
-use hotswap_code_object::image::Image;
+use crate::scan::{
+    BranchSite, Computation, Fetch, Open, PlacedEdit, Reach, Scan, ScanExtent, Scanner, Split, fetches_from,
+};
+use hotswap_code_object::image::ObjectImage;
 use hotswap_isa::Isa;
 use hotswap_report::Diagnostic;
 use rayon::prelude::*;
@@ -36,11 +38,11 @@ pub struct LongBranch {
 
 /// Returns the first of two free scalar registers (even, below 106) for a branch that no longer reaches its target;
 /// `None` is a refusal.
-pub type Registers<'r> = dyn Fn(&LongBranch) -> Option<u8> + 'r;
+pub type FreeSgprs<'r> = dyn Fn(&LongBranch) -> Option<u8> + 'r;
 
 /// The content of a change. There are as many as changes: numbers have 32 bits, as those of the bytes of edits.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Content {
+pub(crate) enum ChangeContent {
     /// Number of an edit.
     Edit(u32),
     /// Number of a padding.
@@ -61,22 +63,22 @@ pub(crate) struct CodePlan<'e> {
     pub(crate) fetches: Vec<Fetch>,
     pub(crate) unexplained: Vec<u64>,
     edits: &'e Edits,
-    contents: Vec<Content>,
+    contents: Vec<ChangeContent>,
     paddings: Vec<Padding>,
-    pub(crate) branches: Vec<Branch>,
+    pub(crate) branches: Vec<BranchSite>,
     words: Vec<Split>,
     forms: Forms,
 }
 
 /// State that all sections share.
-pub(crate) struct Context<'a> {
-    pub(crate) image: &'a Image<'a>,
+pub(crate) struct SectionsContext<'a> {
+    pub(crate) image: &'a ObjectImage<'a>,
     pub(crate) marks: &'a Marks,
     /// Bytes of a line of the instruction cache.
     pub(crate) line: u64,
-    pub(crate) registers: &'a Registers<'a>,
+    pub(crate) registers: &'a FreeSgprs<'a>,
     /// For sections without relocations, or with data, their analysis.
-    pub(crate) known: &'a BTreeMap<usize, Known<'a>>,
+    pub(crate) known: &'a BTreeMap<usize, KnownProgram<'a>>,
     /// The file was linked without its relocations.
     pub(crate) is_bare: bool,
     /// Whether an instruction only serves prefetching.
@@ -88,9 +90,9 @@ static NO_EDITS: Edits = Edits { rows: Vec::new(), bytes: Vec::new(), fixups: Ve
 impl<'e> CodePlan<'e> {
     /// Lays a section out. `relocated` has the offsets of branches whose distance comes from a relocation.
     pub(crate) fn new(
-        context: &Context<'_>,
+        context: &SectionsContext<'_>,
         section: usize,
-        functions: Vec<Function>,
+        functions: Vec<NamedRange>,
         edits: Option<&'e Edits>,
         relocated: &HashSet<u64>,
     ) -> Result<Self, Diagnostic> {
@@ -108,7 +110,7 @@ impl<'e> CodePlan<'e> {
         let serves = |at: u64| (context.serves)(section, at);
         let unexplained =
             explain(context.marks.isa, (part.bytes, part.offset), open, context.is_bare, &serves, &mut fetches)?;
-        let end = |(edit, _)| Placed { old: part.size, removed: 0, rank: InsertOrder::Lead, edit: edit as u32 };
+        let end = |(edit, _)| PlacedEdit { old: part.size, removed: 0, rank: InsertOrder::Lead, edit: edit as u32 };
         placed.extend(behind.into_iter().map(end));
         placed.sort_by_key(|place| place.old);
         if !relocated.is_empty() {
@@ -135,16 +137,16 @@ impl<'e> CodePlan<'e> {
             words,
             forms: Forms::new(context.marks.isa),
         };
-        let mut changes: Vec<Change> = Vec::with_capacity(placed.len() + plan.paddings.len());
+        let mut changes: Vec<MapChange> = Vec::with_capacity(placed.len() + plan.paddings.len());
         for place in placed {
-            let content = plan.add(Content::Edit(place.edit));
+            let content = plan.add(ChangeContent::Edit(place.edit));
             let (old, removed, rank) = (place.old, place.removed, place.rank);
-            changes.push(Change { old, removed, rank, new: 0, size: 0, content });
+            changes.push(MapChange { old, removed, rank, new: 0, size: 0, content });
         }
         for number in 0..plan.paddings.len() {
             let (old, end) = (plan.paddings[number].start, plan.paddings[number].end);
-            let content = plan.add(Content::Padding(number as u32));
-            changes.push(Change { old, removed: end - old, rank: InsertOrder::Padding, new: 0, size: 0, content });
+            let content = plan.add(ChangeContent::Padding(number as u32));
+            changes.push(MapChange { old, removed: end - old, rank: InsertOrder::Padding, new: 0, size: 0, content });
         }
         plan.settle(context, changes, part.bytes)?;
         plan.check_entries(&functions)?;
@@ -152,7 +154,7 @@ impl<'e> CodePlan<'e> {
     }
 
     /// The hardware adds a fixed number to the address of a kernel.
-    fn check_entries(&self, functions: &[Function]) -> Result<(), Diagnostic> {
+    fn check_entries(&self, functions: &[NamedRange]) -> Result<(), Diagnostic> {
         for function in functions.iter().filter(|function| function.has_second_entry) {
             let (first, second) = (self.map.begin(function.start), self.map.begin(function.start + SECOND_ENTRY));
             let is_there = function.start + SECOND_ENTRY < self.old_size();
@@ -168,7 +170,7 @@ impl<'e> CodePlan<'e> {
         Ok(())
     }
 
-    fn add(&mut self, content: Content) -> u32 {
+    fn add(&mut self, content: ChangeContent) -> u32 {
         self.contents.push(content);
         self.contents.len() as u32 - 1
     }
@@ -179,7 +181,12 @@ impl<'e> CodePlan<'e> {
     }
 
     /// Makes maps until all branches reach.
-    fn settle(&mut self, context: &Context<'_>, mut changes: Vec<Change>, old: &[u8]) -> Result<(), Diagnostic> {
+    fn settle(
+        &mut self,
+        context: &SectionsContext<'_>,
+        mut changes: Vec<MapChange>,
+        old: &[u8],
+    ) -> Result<(), Diagnostic> {
         let (mut long, mut padded) = (HashSet::new(), HashSet::new());
         loop {
             changes.sort_by_key(|change| (change.old, change.rank));
@@ -194,39 +201,39 @@ impl<'e> CodePlan<'e> {
             }
             changes = self.map.changes().to_vec();
             for number in bad {
-                let (old, content) = (self.branches[number].at() + 4, self.add(Content::Nop));
-                changes.push(Change { old, removed: 0, rank: InsertOrder::Tail, new: 0, size: 0, content });
+                let (old, content) = (self.branches[number].at() + 4, self.add(ChangeContent::Nop));
+                changes.push(MapChange { old, removed: 0, rank: InsertOrder::Tail, new: 0, size: 0, content });
             }
             for number in far {
                 let registers = self.ask(context, number, old)?;
                 let branch = self.branches[number];
                 long.insert(number);
-                let content = self.add(Content::Long(number as u32, registers));
+                let content = self.add(ChangeContent::Long(number as u32, registers));
                 let (old, removed) = (branch.at(), branch.size());
-                changes.push(Change { old, removed, rank: InsertOrder::Swap, new: 0, size: 0, content });
+                changes.push(MapChange { old, removed, rank: InsertOrder::Swap, new: 0, size: 0, content });
             }
         }
     }
 
-    fn size_of(&self, change: &Change, new: u64, old: &[u8]) -> u64 {
+    fn size_of(&self, change: &MapChange, new: u64, old: &[u8]) -> u64 {
         match self.contents[change.content as usize] {
-            Content::Edit(number) => self.edits.bytes_of(&self.edits.rows[number as usize]).len() as u64,
-            Content::Padding(number) => self.paddings[number as usize].size(new),
-            Content::Long(number, _) => {
+            ChangeContent::Edit(number) => self.edits.bytes_of(&self.edits.rows[number as usize]).len() as u64,
+            ChangeContent::Padding(number) => self.paddings[number as usize].size(new),
+            ChangeContent::Long(number, _) => {
                 self.forms.size(self.forms.is_conditional(self.branches[number as usize].word(old)))
             }
-            Content::Nop => 4,
+            ChangeContent::Nop => 4,
         }
     }
 
     /// Branches that do not reach their targets, and those that would have a forbidden distance.
     fn far_branches(
         &self,
-        context: &Context<'_>,
+        context: &SectionsContext<'_>,
         long: &HashSet<usize>,
         old: &[u8],
     ) -> Result<(Vec<usize>, Vec<usize>), Diagnostic> {
-        let piece = |(number, branches): (usize, &[Branch])| {
+        let piece = |(number, branches): (usize, &[BranchSite])| {
             let (mut far, mut bad): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
             for (number, branch) in (number * BRANCHES..).zip(branches) {
                 let Some(at) = self.map.bytes(branch.at()) else { continue };
@@ -253,7 +260,7 @@ impl<'e> CodePlan<'e> {
     }
 
     /// The new target of a branch.
-    fn target(&self, branch: Branch, old: &[u8]) -> Result<u64, Diagnostic> {
+    fn target(&self, branch: BranchSite, old: &[u8]) -> Result<u64, Diagnostic> {
         let target = branch.target(old);
         self.map.begin(target).filter(|_| target <= self.old_size()).ok_or_else(|| {
             let what = format!("a branch goes to {target:#x} of its section, where there is no instruction now");
@@ -266,7 +273,7 @@ impl<'e> CodePlan<'e> {
         last.map_or(self.map.size(), |last| last.old + last.removed + (self.map.size() - last.new - last.size))
     }
 
-    fn ask(&self, context: &Context<'_>, number: usize, old: &[u8]) -> Result<u8, Diagnostic> {
+    fn ask(&self, context: &SectionsContext<'_>, number: usize, old: &[u8]) -> Result<u8, Diagnostic> {
         let branch = self.branches[number];
         let (at, target) = (branch.at(), branch.target(old));
         let request = LongBranch { section: self.section, at, target };
@@ -289,11 +296,11 @@ const PIECE: u64 = 1 << 20;
 
 /// The contents of some code, which is cut between functions.
 fn scan<'a>(
-    extents: &[Extent<'_>],
+    extents: &[ScanExtent<'_>],
     order: &'a [(usize, Edit)],
     scanner: &(impl Fn(&'a [(usize, Edit)]) -> Scanner<'a> + Sync),
 ) -> Result<Scan, Diagnostic> {
-    let one = |extents: &[Extent<'_>], order: &'a [(usize, Edit)]| {
+    let one = |extents: &[ScanExtent<'_>], order: &'a [(usize, Edit)]| {
         let mut scanner = scanner(order);
         extents.iter().try_for_each(|extent| scanner.extent(extent))?;
         match scanner.left_over() {
@@ -358,7 +365,7 @@ impl Reach {
 }
 
 /// Padding before a loop, without edited instructions: they were not padding.
-fn around(mut padding: Padding, placed: &[Placed]) -> Option<Padding> {
+fn around(mut padding: Padding, placed: &[PlacedEdit]) -> Option<Padding> {
     let first = placed.partition_point(|place| place.old < padding.start);
     let inside = placed[first..].iter().take_while(|place| place.old < padding.end);
     let edited = inside.filter(|place| place.removed > 0 || place.old > padding.start);
@@ -369,11 +376,11 @@ fn around(mut padding: Padding, placed: &[Placed]) -> Option<Padding> {
 
 /// The parts of a section that are code, and those that are padding.
 fn cover<'f>(
-    context: &Context<'_>,
+    context: &SectionsContext<'_>,
     bytes: &[u8],
-    functions: &'f [Function],
-    known: Option<&Known<'_>>,
-) -> (Vec<Extent<'f>>, Vec<Padding>) {
+    functions: &'f [NamedRange],
+    known: Option<&KnownProgram<'_>>,
+) -> (Vec<ScanExtent<'f>>, Vec<Padding>) {
     let gap = Gaps { habit: habit(context.line, bytes, functions), bytes, known };
     // The bytes before a function, or after the last one.
     let before = |number: usize| {
@@ -387,10 +394,10 @@ fn cover<'f>(
     let gaps: Vec<Gap> = (0..functions.len() + 1).into_par_iter().with_min_len(GAPS).map(before).collect();
     let (mut extents, mut paddings) = (Vec::with_capacity(functions.len()), Vec::with_capacity(functions.len()));
     for (number, (code, padding)) in gaps.into_iter().enumerate() {
-        extents.extend(code.map(|code| Extent { start: code.start, end: code.end, name: "code without a symbol" }));
+        extents.extend(code.map(|code| ScanExtent { start: code.start, end: code.end, name: "code without a symbol" }));
         paddings.extend(padding);
         let function = functions.get(number);
-        extents.extend(function.map(|one| Extent { start: one.start, end: one.end, name: &one.name }));
+        extents.extend(function.map(|one| ScanExtent { start: one.start, end: one.end, name: &one.name }));
     }
     (extents, paddings)
 }
@@ -405,7 +412,7 @@ type Gap = (Option<Range<u64>>, Option<Padding>);
 struct Gaps<'g> {
     habit: PaddingStyle,
     bytes: &'g [u8],
-    known: Option<&'g Known<'g>>,
+    known: Option<&'g KnownProgram<'g>>,
 }
 
 impl Gaps<'_> {
@@ -421,7 +428,7 @@ impl Gaps<'_> {
 }
 
 /// Compilers align all functions of a file to a line of the cache; older ones to a word.
-fn habit(line: u64, bytes: &[u8], functions: &[Function]) -> PaddingStyle {
+fn habit(line: u64, bytes: &[u8], functions: &[NamedRange]) -> PaddingStyle {
     let none = PaddingStyle { line, function: 0 };
     let mut end = 0;
     for function in functions {

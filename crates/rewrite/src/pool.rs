@@ -13,16 +13,16 @@
 
 use crate::code::Marks;
 use crate::edit::Edits;
-use crate::known::{self, Known};
+use crate::known::{self, KnownProgram};
 use crate::padding::{CODE_END, ENTRY};
 use crate::plan::{CodePlan, Forms, LongBranch};
 use crate::proof::{Unrelocatable, unrelocatable};
-use crate::rewrite::{self, Options, Output};
+use crate::rewrite::{self, Options, RewrittenObject};
 use crate::scan::{Computation, Reach};
 use crate::{refuse, verify};
-use hotswap_code_object::image::{Image, SymbolRow, SymbolRows};
+use hotswap_code_object::image::{ObjectImage, SymbolRow, SymbolRows};
 use hotswap_isa::Isa;
-use hotswap_isa::effects::Flow;
+use hotswap_isa::effects::ControlFlow;
 use hotswap_program::Function;
 use hotswap_report::Diagnostic;
 use object::elf;
@@ -67,7 +67,7 @@ pub struct Pooled {
 /// # Errors
 /// Errors of reading; `NO_LAYOUT` with the offset where a function cannot be moved or something must not move.
 pub fn pool(data: &[u8], functions: &[(usize, u64)], options: &Options<'_>) -> Result<Option<Pooled>, Diagnostic> {
-    let image = Image::parse(data)?;
+    let image = ObjectImage::parse(data)?;
     let relocations = image.relocations()?;
     if !rewrite::is_bare(&image, &relocations) {
         return Ok(None);
@@ -97,20 +97,20 @@ pub fn pool(data: &[u8], functions: &[(usize, u64)], options: &Options<'_>) -> R
         }
         let mut bounds = unrelocatable(known, plan);
         bounds.sort_by_key(|bound| bound.at);
-        let mut maker = Maker { plan, known, bytes, isa: marks.isa, options, bounds, moved: Vec::new() };
+        let mut maker = PoolMaker { plan, known, bytes, isa: marks.isa, options, bounds, moved: Vec::new() };
         edits.insert(plan.section, maker.edits(&starts)?);
         free.push((plan.section, bytes.len() as u64));
         moved.append(&mut maker.moved);
     }
     let own = Options { registers: options.registers, programs: options.programs, free: &free, ..Options::default() };
-    let Output { mut bytes, .. } = rewrite::rewrite(data, &edits, &own)?;
+    let RewrittenObject { mut bytes, .. } = rewrite::rewrite(data, &edits, &own)?;
     lead(&mut bytes, &moved)?;
     verify::verify(&bytes)?;
     Ok(Some(Pooled { bytes, free, moved }))
 }
 
 /// A symbol at the end of a section: if code is appended, the name would denote that code.
-fn begins_at_end<'s>(image: &Image<'_>, tables: &'s [SymbolRows<'_>], section: usize) -> Option<&'s str> {
+fn begins_at_end<'s>(image: &ObjectImage<'_>, tables: &'s [SymbolRows<'_>], section: usize) -> Option<&'s str> {
     let end = image.sections[section].addresses().end;
     let is_there =
         |row: &&SymbolRow<'_>| row.section == Some(section) && row.value == end && row.kind != elf::STT_SECTION;
@@ -118,9 +118,9 @@ fn begins_at_end<'s>(image: &Image<'_>, tables: &'s [SymbolRows<'_>], section: u
 }
 
 /// Makes the pool of one section.
-struct Maker<'m, 'p> {
+struct PoolMaker<'m, 'p> {
     plan: &'m CodePlan<'m>,
-    known: &'m Known<'p>,
+    known: &'m KnownProgram<'p>,
     bytes: &'m [u8],
     isa: Isa,
     options: &'m Options<'m>,
@@ -130,7 +130,7 @@ struct Maker<'m, 'p> {
     moved: Vec<Moved>,
 }
 
-impl Maker<'_, '_> {
+impl PoolMaker<'_, '_> {
     fn refuse(&self, at: u64, what: &str) -> Diagnostic {
         let name = self.known.function(at).map(|one| self.known.program().name(one)).unwrap_or_default();
         refuse(self.plan.file + at, format!("`{name}` cannot be moved to where there is room: {what}"))
@@ -206,16 +206,16 @@ impl Maker<'_, '_> {
         for block in function.blocks() {
             let Some(inst) = program.decode(block.last) else { continue };
             let runs_on = match inst.flow(0, self.isa) {
-                Flow::Next | Flow::Call { .. } => true,
-                Flow::Branch { conditional, .. } => conditional,
-                Flow::Indirect { conditional } => {
+                ControlFlow::Next | ControlFlow::Call { .. } => true,
+                ControlFlow::Branch { conditional, .. } => conditional,
+                ControlFlow::Indirect { conditional } => {
                     conditional
                         || !matches!(
                             block.exit,
                             hotswap_program::Exit::Jump | hotswap_program::Exit::Return | hotswap_program::Exit::Tail
                         )
                 }
-                Flow::End => false,
+                ControlFlow::End => false,
             };
             if runs_on && !function.is_instruction(block.end) {
                 return Err(self.refuse(u64::from(block.last), "it falls through into the code that follows it"));
@@ -318,7 +318,7 @@ impl Moved {
 fn lead(bytes: &mut [u8], moved: &[Moved]) -> Result<(), Diagnostic> {
     let mut fields: Vec<(usize, Vec<u8>)> = Vec::new();
     {
-        let image = Image::parse(bytes)?;
+        let image = ObjectImage::parse(bytes)?;
         let sections: Vec<(u64, &[Moved])> = moved
             .chunk_by(|a, b| a.section == b.section)
             .map(|own| (image.sections[own[0].section].address, own))
@@ -346,7 +346,11 @@ fn lead(bytes: &mut [u8], moved: &[Moved]) -> Result<(), Diagnostic> {
 }
 
 /// The field of a kernel descriptor that points to its code, if that has moved.
-fn descriptor(image: &Image<'_>, row: &SymbolRow<'_>, new: &dyn Fn(u64) -> Option<u64>) -> Option<(usize, Vec<u8>)> {
+fn descriptor(
+    image: &ObjectImage<'_>,
+    row: &SymbolRow<'_>,
+    new: &dyn Fn(u64) -> Option<u64>,
+) -> Option<(usize, Vec<u8>)> {
     let section = &image.sections[row.section.filter(|_| row.name.ends_with(".kd"))?];
     let at = usize::try_from(row.value.checked_sub(section.address)?).ok()?.checked_add(CODE)?;
     let distance = i64::from_le_bytes(*section.bytes.get(at..)?.first_chunk()?);

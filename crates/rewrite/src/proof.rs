@@ -10,11 +10,11 @@
 //! Assumed, because neither LLVM nor assemblers emit it for AMD GPUs: distances to code as plain numbers in data that
 //! reach a jump through the arguments of a function do not occur.
 
-use crate::known::Known;
+use crate::known::KnownProgram;
 use crate::plan::CodePlan;
 use crate::scan::Computation;
 use crate::{distances, refuse};
-use hotswap_code_object::image::{Image, Layout};
+use hotswap_code_object::image::{ImageLayout, ObjectImage};
 use hotswap_program::{Callee, Function, Program, Reason};
 use hotswap_report::Diagnostic;
 use std::collections::BTreeMap;
@@ -33,9 +33,9 @@ pub(crate) struct Unrelocatable {
 /// Where bytes move, everything must be explained that may depend on distances, except for the pool, if only the pool
 /// moves.
 pub(crate) fn prove(
-    image: &Image<'_>,
-    layout: &Layout,
-    known: &BTreeMap<usize, Known<'_>>,
+    image: &ObjectImage<'_>,
+    layout: &ImageLayout,
+    known: &BTreeMap<usize, KnownProgram<'_>>,
     (plans, free): (&[CodePlan<'_>], &[(usize, u64)]),
 ) -> Result<(), Diagnostic> {
     let stays = |number: &usize| layout.addresses[*number] == image.sections[*number].address;
@@ -77,7 +77,7 @@ fn refusal(first: &Unrelocatable, others: usize, file: u64) -> Diagnostic {
 }
 
 /// Everything in a section that cannot be explained, with the findings of its plan.
-pub(crate) fn unrelocatable(known: &Known<'_>, plan: &CodePlan<'_>) -> Vec<Unrelocatable> {
+pub(crate) fn unrelocatable(known: &KnownProgram<'_>, plan: &CodePlan<'_>) -> Vec<Unrelocatable> {
     let program = known.program();
     let mut found = Vec::new();
     for function in &program.functions {

@@ -6,18 +6,18 @@
 //!
 //! Invariants: a field is written only if its old value was understood.
 
-use crate::fix::{LayoutContext, Patch, Place};
-use crate::known::Known;
+use crate::fix::{FieldPatch, LayoutContext, SectionOffset};
+use crate::known::KnownProgram;
 use crate::plan::CodePlan;
 use crate::{distances, refuse};
-use hotswap_code_object::image::{Form, Formula, Rela, Relocations, SymbolRow, SymbolRows, pack_words};
+use hotswap_code_object::image::{Formula, Rela, RelocationForm, Relocations, SymbolRow, SymbolRows, pack_words};
 use hotswap_report::Diagnostic;
 use rayon::prelude::*;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
 /// Everything that fields can depend on.
-pub(crate) struct Fields<'w> {
+pub(crate) struct FieldInputs<'w> {
     pub(crate) world: &'w LayoutContext<'w>,
     pub(crate) symbols: &'w [SymbolRows<'w>],
     /// New values, by table and symbol.
@@ -26,11 +26,11 @@ pub(crate) struct Fields<'w> {
     /// For a section: its plan.
     pub(crate) plan_of: HashMap<usize, usize>,
     /// Start and end of named data, sorted.
-    pub(crate) objects: Vec<(Place, u64)>,
+    pub(crate) objects: Vec<(SectionOffset, u64)>,
     /// Starts of kernel descriptors.
-    pub(crate) descriptors: HashSet<Place>,
+    pub(crate) descriptors: HashSet<SectionOffset>,
     /// In a linked file without relocations the analysis of its code.
-    pub(crate) known: &'w BTreeMap<usize, Known<'w>>,
+    pub(crate) known: &'w BTreeMap<usize, KnownProgram<'w>>,
 }
 
 /// Offset in a kernel descriptor of the distance to its code, which counts from the descriptor.
@@ -45,7 +45,7 @@ pub(crate) fn packed_sizes(
     all: &[Relocations<'_>],
 ) -> Result<Vec<(usize, u64)>, Diagnostic> {
     let mut sizes = Vec::new();
-    for relocations in all.iter().filter(|relocations| relocations.form == Form::Relr) {
+    for relocations in all.iter().filter(|relocations| relocations.form == RelocationForm::Relr) {
         let mut places = Vec::with_capacity(relocations.len());
         for rela in relocations.iter() {
             let place = world.at(rela?.place);
@@ -71,32 +71,32 @@ const PIECE: usize = 1 << 9;
 struct Fixed {
     /// Its position in the new file.
     record: usize,
-    place: Place,
+    place: SectionOffset,
     new_place: u64,
     addend: i64,
     /// In a linked file, the new content of its field.
-    field: Option<Patch>,
+    field: Option<FieldPatch>,
 }
 
 impl Fixed {
     /// Writes the record and its field; the places of packed relocations are collected in a list.
-    fn write(&self, form: Form, packed: &mut Vec<u64>, out: &mut [u8]) {
+    fn write(&self, form: RelocationForm, packed: &mut Vec<u64>, out: &mut [u8]) {
         let at = self.record;
         match form {
-            Form::Rela => Rela::write(&mut out[at..at + 24], self.new_place, self.addend),
-            Form::Rel => out[at..at + 8].copy_from_slice(&self.new_place.to_le_bytes()),
-            Form::Relr | Form::Crel => packed.push(self.new_place),
+            RelocationForm::Rela => Rela::write(&mut out[at..at + 24], self.new_place, self.addend),
+            RelocationForm::Rel => out[at..at + 8].copy_from_slice(&self.new_place.to_le_bytes()),
+            RelocationForm::Relr | RelocationForm::Crel => packed.push(self.new_place),
         }
         self.field.into_iter().for_each(|field| field.write(out));
     }
 }
 
 /// One relocation with its symbol and place.
-struct Case<'c> {
+struct RelocateCase<'c> {
     rela: Rela,
     /// Offset of the record in the old file.
     at: usize,
-    place: Place,
+    place: SectionOffset,
     symbol: SymbolRow<'c>,
     /// Its new value.
     value: u64,
@@ -107,9 +107,13 @@ struct Case<'c> {
     new_place: u64,
 }
 
-impl Fields<'_> {
+impl FieldInputs<'_> {
     /// Writes all records, and in a linked file the fields. Returns the places in code that have a relocation, sorted.
-    pub(crate) fn relocations(&self, all: &[Relocations<'_>], out: &mut [u8]) -> Result<Vec<Place>, Diagnostic> {
+    pub(crate) fn relocations(
+        &self,
+        all: &[Relocations<'_>],
+        out: &mut [u8],
+    ) -> Result<Vec<SectionOffset>, Diagnostic> {
         let mut seen = Vec::new();
         for relocations in all {
             let mut packed = Vec::new();
@@ -121,7 +125,7 @@ impl Fields<'_> {
                     }
                 }
             }
-            if relocations.form == Form::Relr {
+            if relocations.form == RelocationForm::Relr {
                 self.packed(relocations, &packed, out)?;
             }
         }
@@ -151,7 +155,7 @@ impl Fields<'_> {
         }
         let case = self.case(relocations, rela, at)?;
         let addend = self.addend(&case)?;
-        if relocations.form == Form::Crel {
+        if relocations.form == RelocationForm::Crel {
             // Made plain before anything else.
             return Err(refuse(at as u64, "compact relocations were not made plain"));
         }
@@ -177,7 +181,12 @@ impl Fields<'_> {
         Ok(())
     }
 
-    fn case<'c>(&'c self, relocations: &Relocations<'_>, rela: Rela, at: usize) -> Result<Case<'c>, Diagnostic> {
+    fn case<'c>(
+        &'c self,
+        relocations: &Relocations<'_>,
+        rela: Rela,
+        at: usize,
+    ) -> Result<RelocateCase<'c>, Diagnostic> {
         let world = self.world;
         let place = match relocations.target {
             0 => world.at(rela.place),
@@ -193,7 +202,7 @@ impl Fields<'_> {
         let (symbol, value) = self.symbol(relocations, rela.symbol, at)?;
         let (base, new_base) = match self.base(place, &rela) {
             Some(base) if rela.kind.formula != Formula::Branch => {
-                let moved = world.maps.bytes(Place { offset: base - 4, ..place }, 4).ok_or_else(lost)? + 4;
+                let moved = world.maps.bytes(SectionOffset { offset: base - 4, ..place }, 4).ok_or_else(lost)? + 4;
                 (world.base(place.section) + base, world.layout.addresses[place.section] + moved)
             }
             _ => match self.descriptor(place) {
@@ -201,7 +210,7 @@ impl Fields<'_> {
                 None => (rela.place, new_place),
             },
         };
-        Ok(Case { rela, at, place, symbol, value, base, new_base, new_place })
+        Ok(RelocateCase { rela, at, place, symbol, value, base, new_base, new_place })
     }
 
     fn symbol(
@@ -226,7 +235,7 @@ impl Fields<'_> {
     }
 
     /// The base of the distance in a field of code, as an offset in its section.
-    fn base(&self, place: Place, rela: &Rela) -> Option<u64> {
+    fn base(&self, place: SectionOffset, rela: &Rela) -> Option<u64> {
         let plan = &self.plans[*self.plan_of.get(&place.section)?];
         if !rela.kind.is_relative() {
             return None;
@@ -243,7 +252,7 @@ impl Fields<'_> {
     }
 
     /// The new addend: the distance from the symbol to the target.
-    fn addend(&self, case: &Case<'_>) -> Result<i64, Diagnostic> {
+    fn addend(&self, case: &RelocateCase<'_>) -> Result<i64, Diagnostic> {
         let (world, rela) = (self.world, &case.rela);
         let bias = if rela.kind.is_relative() { case.rela.place.wrapping_sub(case.base) } else { 0 };
         let new_bias = if rela.kind.is_relative() { case.new_place.wrapping_sub(case.new_base) } else { 0 };
@@ -289,14 +298,14 @@ impl Fields<'_> {
     }
 
     /// The distance of an entry field from its descriptor.
-    fn descriptor(&self, place: Place) -> Option<u64> {
-        let start = Place { offset: place.offset.checked_sub(ENTRY)?, ..place };
+    fn descriptor(&self, place: SectionOffset) -> Option<u64> {
+        let start = SectionOffset { offset: place.offset.checked_sub(ENTRY)?, ..place };
         self.descriptors.contains(&start).then_some(ENTRY)
     }
 
     /// A distance in data may count from its own place or from the start of the enclosing object (tables of distances):
     /// both must have the same meaning. Call frames count from the place.
-    fn is_certain(&self, case: &Case<'_>, place: Place, new: u64) -> bool {
+    fn is_certain(&self, case: &RelocateCase<'_>, place: SectionOffset, new: u64) -> bool {
         let data = case.place.section;
         if case.rela.kind.formula != Formula::Relative
             || case.base != case.rela.place
@@ -311,7 +320,7 @@ impl Fields<'_> {
             return false;
         };
         let distance = case.place.offset - start.offset;
-        let other = place.offset.checked_sub(distance).map(|offset| Place { offset, ..place });
+        let other = place.offset.checked_sub(distance).map(|offset| SectionOffset { offset, ..place });
         let other = other.and_then(|other| self.world.begin(other));
         distance == 0 || other == new.checked_sub(distance)
     }
@@ -321,13 +330,13 @@ impl Fields<'_> {
     }
 
     /// DWARF 4 writes ranges as pairs: the second address is an end.
-    fn is_end(&self, case: &Case<'_>) -> bool {
+    fn is_end(&self, case: &RelocateCase<'_>) -> bool {
         let name = self.world.image.sections[case.place.section].name;
         matches!(name, ".debug_ranges" | ".debug_loc") && case.place.offset % 16 == 8
     }
 
     /// The field of a linked file.
-    fn field(&self, case: &Case<'_>, addend: i64) -> Result<Option<Patch>, Diagnostic> {
+    fn field(&self, case: &RelocateCase<'_>, addend: i64) -> Result<Option<FieldPatch>, Diagnostic> {
         let size = usize::from(case.rela.kind.size);
         let section = &self.world.image.sections[case.place.section];
         let old = section.bytes.get(case.place.offset as usize..).and_then(|bytes| bytes.get(..size));
@@ -351,22 +360,22 @@ impl Fields<'_> {
             }
         };
         self.check_width(case, new)?;
-        Ok(Some(Patch { at, size: case.rela.kind.size, value: new }))
+        Ok(Some(FieldPatch { at, size: case.rela.kind.size, value: new }))
     }
 
     /// Linkers may put into the field the value that the loader will write there, and must where the record has no
     /// addend.
-    fn applied(&self, case: &Case<'_>, form: Form, addend: i64) -> Option<Patch> {
+    fn applied(&self, case: &RelocateCase<'_>, form: RelocationForm, addend: i64) -> Option<FieldPatch> {
         let bytes = self.world.image.sections[case.place.section].bytes;
         let old = bytes.get(case.place.offset as usize..).and_then(|bytes| bytes.get(..8)).map(read);
-        let is_written = form != Form::Rela && case.rela.kind.size == 8;
+        let is_written = form != RelocationForm::Rela && case.rela.kind.size == 8;
         let is_applied = case.rela.kind.formula == Formula::LoadRelative && old == Some(case.rela.addend as u64);
         let at = self.world.file(case.place, 8).filter(|_| is_applied || is_written)?;
-        Some(Patch { at, size: 8, value: addend as u64 })
+        Some(FieldPatch { at, size: 8, value: addend as u64 })
     }
 
     /// A field that differs from the relocation's value: left to the loader, or for something that was discarded.
-    fn other_field(&self, case: &Case<'_>, old: u64) -> Result<(), Diagnostic> {
+    fn other_field(&self, case: &RelocateCase<'_>, old: u64) -> Result<(), Diagnostic> {
         let section = &self.world.image.sections[case.place.section];
         let thrown_away = !section.is_loaded() && (case.symbol.section.is_none() || [0, 1, u64::MAX].contains(&old));
         // Nothing yet, or the loader's addend.
@@ -384,7 +393,7 @@ impl Fields<'_> {
 
     /// The relocation of a call frame that the linker dropped, because it folded the function into another one or collected
     /// it: lld gives it a place in the common part at the begin of `.eh_frame`, which holds no address.
-    fn is_dropped_frame(&self, case: &Case<'_>) -> bool {
+    fn is_dropped_frame(&self, case: &RelocateCase<'_>) -> bool {
         let section = &self.world.image.sections[case.place.section];
         let word = |at: usize| section.bytes.get(at..at + 4).map(read);
         let (Some(size), Some(0)) = (word(0), word(4)) else { return false };
@@ -395,13 +404,13 @@ impl Fields<'_> {
     }
 
     /// Distances of 32 bits must still fit.
-    fn check_width(&self, case: &Case<'_>, new: u64) -> Result<(), Diagnostic> {
+    fn check_width(&self, case: &RelocateCase<'_>, new: u64) -> Result<(), Diagnostic> {
         let fits = case.rela.kind.size == 8 || case.rela.kind.name != "REL32" || i32::try_from(new as i64).is_ok();
         if fits { Ok(()) } else { Err(refuse(case.at as u64, "a distance does not fit into its 32 bits any more")) }
     }
 
     /// The distance to an entry of the global offset table, whose position is only known from the old field.
-    fn got_field(&self, case: &Case<'_>) -> Result<u64, Diagnostic> {
+    fn got_field(&self, case: &RelocateCase<'_>) -> Result<u64, Diagnostic> {
         let plan = self.plan_of.get(&case.place.section).map(|plan| &self.plans[*plan]);
         let base = case.base.wrapping_sub(self.world.base(case.place.section));
         let computation = plan.and_then(|plan| plan.computations.iter().find(|one| one.base == base));

@@ -3,16 +3,16 @@
 use crate::code::Marks;
 use crate::dwarf::{self, Absolute, Distance, Dwarf};
 use crate::edit::Edits;
-use crate::fix::{LayoutContext, Maps, Place};
-use crate::known::{self, Counters, Known, Serves};
+use crate::fix::{LayoutContext, Maps, SectionOffset};
+use crate::known::{self, KnownProgram, PcUses, Serves};
 use crate::padding::ENTRY;
-use crate::place::Function;
-use crate::plan::{CodePlan, Context, LongBranch, Registers};
+use crate::place::NamedRange;
+use crate::plan::{CodePlan, FreeSgprs, LongBranch, SectionsContext};
 use crate::proof::prove;
-use crate::relocate::{self, Fields};
+use crate::relocate::{self, FieldInputs};
 use crate::{distances, packed, refuse, tables, verify};
-use hotswap_code_object::Kind;
-use hotswap_code_object::image::{Formula, Image, Layout, Part, Relocations, SymbolRows};
+use hotswap_code_object::ObjectKind;
+use hotswap_code_object::image::{Formula, ImageLayout, ObjectImage, Relocations, SectionPart, SymbolRows};
 use hotswap_isa::{Isa, Target};
 use hotswap_program::Program;
 use hotswap_report::{Diagnostic, codes};
@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 #[derive(Default)]
 pub struct Options<'o> {
     /// Registers for branches that are out of reach.
-    pub registers: Option<&'o Registers<'o>>,
+    pub registers: Option<&'o FreeSgprs<'o>>,
     /// Programs of sections with code, by the number of the section, if the caller has them already. They are useful
     /// for files that were linked without their relocations; missing ones are made.
     pub programs: &'o [(usize, &'o Program<'o>)],
@@ -36,7 +36,7 @@ pub struct Options<'o> {
 
 /// A new code object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Output {
+pub struct RewrittenObject {
     /// The file.
     pub bytes: Vec<u8>,
     /// Bytes of code that were added, padding included; negative where it shrank.
@@ -51,8 +51,12 @@ pub struct Output {
 /// # Errors
 /// Errors of reading; `NO_LAYOUT` with the offset for everything that cannot be proven; `VERIFY_FAILED` where the
 /// result cannot be read back.
-pub fn rewrite(data: &[u8], edits: &BTreeMap<usize, Edits>, options: &Options<'_>) -> Result<Output, Diagnostic> {
-    rewrite_image(&Image::parse(data)?, edits, options)
+pub fn rewrite(
+    data: &[u8],
+    edits: &BTreeMap<usize, Edits>,
+    options: &Options<'_>,
+) -> Result<RewrittenObject, Diagnostic> {
+    rewrite_image(&ObjectImage::parse(data)?, edits, options)
 }
 
 /// The same for a file that was already taken apart.
@@ -60,26 +64,26 @@ pub fn rewrite(data: &[u8], edits: &BTreeMap<usize, Edits>, options: &Options<'_
 /// # Errors
 /// As [`rewrite`].
 pub fn rewrite_image(
-    image: &Image<'_>,
+    image: &ObjectImage<'_>,
     edits: &BTreeMap<usize, Edits>,
     options: &Options<'_>,
-) -> Result<Output, Diagnostic> {
+) -> Result<RewrittenObject, Diagnostic> {
     if edits.values().all(Edits::is_empty) && options.contents.is_empty() {
         return identity(image);
     }
     let Some(plain) = packed::unpack(image)? else { return rewrite_plain(image, edits, options) };
-    let new = rewrite_plain(&Image::parse(&plain.file)?, edits, options)?;
+    let new = rewrite_plain(&ObjectImage::parse(&plain.file)?, edits, options)?;
     let bytes = packed::pack(image, &plain, &new.bytes)?;
     verify::verify(&bytes).map_err(|error| blame(image, error))?;
-    Ok(Output { bytes, ..new })
+    Ok(RewrittenObject { bytes, ..new })
 }
 
 /// The same for a file without compressed sections.
 fn rewrite_plain(
-    image: &Image<'_>,
+    image: &ObjectImage<'_>,
     edits: &BTreeMap<usize, Edits>,
     options: &Options<'_>,
-) -> Result<Output, Diagnostic> {
+) -> Result<RewrittenObject, Diagnostic> {
     // The intermediate state takes as much memory as a third of the file: it is released before the result is read.
     let output = laid_out(image, edits, options)?;
     verify::verify(&output.bytes).map_err(|error| blame(image, error))?;
@@ -87,7 +91,11 @@ fn rewrite_plain(
 }
 
 /// The new file, before it is verified.
-fn laid_out(image: &Image<'_>, edits: &BTreeMap<usize, Edits>, options: &Options<'_>) -> Result<Output, Diagnostic> {
+fn laid_out(
+    image: &ObjectImage<'_>,
+    edits: &BTreeMap<usize, Edits>,
+    options: &Options<'_>,
+) -> Result<RewrittenObject, Diagnostic> {
     let symbols = image.symbols()?;
     let relocations = image.relocations()?;
     check(image, edits, options.contents)?;
@@ -101,9 +109,9 @@ fn laid_out(image: &Image<'_>, edits: &BTreeMap<usize, Edits>, options: &Options
     let (found, functions) = rayon::join(found, || crate::place::functions(image, &symbols));
     let (found, none) = (found?, BTreeMap::new());
     let known = if is_bare { &found } else { &none };
-    let counters = Counters::new(image, known, options.programs);
+    let counters = PcUses::new(image, known, options.programs);
     let serves = |section: usize, at: u64| counters.serves_fetching(section, at);
-    let code = Code { known: &found, is_bare };
+    let code = AnalysedCode { known: &found, is_bare };
     let inside = kernels_inside(&functions);
     let mut plans = plans(image, functions, &relocations, &marks, edits, (options, code, &serves))?;
     let maps = Maps::new(image, &plans);
@@ -129,20 +137,20 @@ fn laid_out(image: &Image<'_>, edits: &BTreeMap<usize, Edits>, options: &Options
     finish(&world, &symbols, &relocations, (&plans, known, &serves), &distances, &mut out)?;
     absolutes.iter().try_for_each(|field| write_absolute(&world, field, &mut out))?;
     let grown = plans.iter().map(|plan| plan.map.size() as i64 - image.sections[plan.section].size as i64).sum();
-    Ok(Output { bytes: out, grown })
+    Ok(RewrittenObject { bytes: out, grown })
 }
 
 /// A kernel that begins inside of another function, according to the sizes of symbols: it is not aligned.
 struct KernelInside {
-    place: Place,
+    place: SectionOffset,
     name: String,
     function: String,
 }
 
-fn kernels_inside(functions: &[Vec<Function>]) -> Vec<KernelInside> {
-    let of = |section: usize, function: &Function| {
+fn kernels_inside(functions: &[Vec<NamedRange>]) -> Vec<KernelInside> {
+    let of = |section: usize, function: &NamedRange| {
         let kernel = |(offset, name): &(u64, String)| KernelInside {
-            place: Place { section, offset: *offset },
+            place: SectionOffset { section, offset: *offset },
             name: name.clone(),
             function: function.name.clone(),
         };
@@ -172,13 +180,13 @@ impl KernelInside {
 /// Places sections of those sizes. The positions of addresses determine the size of their packed list, which only ever
 /// grows.
 fn place(
-    image: &Image<'_>,
+    image: &ObjectImage<'_>,
     maps: &Maps<'_>,
     relocations: &[Relocations<'_>],
     mut sizes: Vec<u64>,
-) -> Result<Layout, Diagnostic> {
+) -> Result<ImageLayout, Diagnostic> {
     loop {
-        let layout = Layout::new(image, &sizes)?;
+        let layout = ImageLayout::new(image, &sizes)?;
         let needed = relocate::packed_sizes(&LayoutContext { image, layout: &layout, maps }, relocations)?;
         let mut small = needed.into_iter().filter(|(section, size)| *size > sizes[*section]).peekable();
         if small.peek().is_none() {
@@ -190,7 +198,7 @@ fn place(
 }
 
 /// An error in a result is an error of the input, if that cannot be verified either.
-fn blame(image: &Image<'_>, error: Diagnostic) -> Diagnostic {
+fn blame(image: &ObjectImage<'_>, error: Diagnostic) -> Diagnostic {
     match verify::verify(image.bytes()) {
         Err(input) if input.code == codes::VERIFY_FAILED => Diagnostic { code: codes::MALFORMED, ..input },
         Err(input) => input,
@@ -199,29 +207,33 @@ fn blame(image: &Image<'_>, error: Diagnostic) -> Diagnostic {
 }
 
 /// The same file, put together from its parts.
-fn identity(image: &Image<'_>) -> Result<Output, Diagnostic> {
+fn identity(image: &ObjectImage<'_>) -> Result<RewrittenObject, Diagnostic> {
     let sizes: Vec<u64> = image.sections.iter().map(|section| section.size).collect();
-    let bytes = Layout::new(image, &sizes)?.write(image)?;
+    let bytes = ImageLayout::new(image, &sizes)?.write(image)?;
     if bytes != image.bytes() {
         let what = "the file does not come back when its parts are put together again";
         return Err(Diagnostic::error(codes::VERIFY_FAILED, what));
     }
-    Ok(Output { bytes, grown: 0 })
+    Ok(RewrittenObject { bytes, grown: 0 })
 }
 
-pub(crate) fn isa(image: &Image<'_>) -> Result<Isa, Diagnostic> {
+pub(crate) fn isa(image: &ObjectImage<'_>) -> Result<Isa, Diagnostic> {
     let name = image.flags.target_id().processor.name;
     let target = Target::find(name);
     target.map(Isa::new).ok_or_else(|| Diagnostic::error(codes::NO_INSTRUCTIONS, format!("the code is for {name}")))
 }
 
-fn check(image: &Image<'_>, edits: &BTreeMap<usize, Edits>, contents: &[(usize, &[u8])]) -> Result<(), Diagnostic> {
+fn check(
+    image: &ObjectImage<'_>,
+    edits: &BTreeMap<usize, Edits>,
+    contents: &[(usize, &[u8])],
+) -> Result<(), Diagnostic> {
     if let Some(number) =
         edits.keys().find(|number| image.sections.get(**number).is_none_or(|section| !section.is_code()))
     {
         return Err(refuse(0, format!("the edits are for section {number}, which holds no code")));
     }
-    let is_free = |part: &Part<'_>| !part.is_code() && part.is_in_file();
+    let is_free = |part: &SectionPart<'_>| !part.is_code() && part.is_in_file();
     match contents.iter().find(|(number, _)| !image.sections.get(*number).is_some_and(is_free)) {
         Some((number, _)) => Err(refuse(0, format!("section {number} cannot have new bytes as a whole"))),
         None => Ok(()),
@@ -229,46 +241,47 @@ fn check(image: &Image<'_>, edits: &BTreeMap<usize, Edits>, contents: &[(usize, 
 }
 
 /// Whether a linked file has no relocations but the loader's.
-pub(crate) fn is_bare(image: &Image<'_>, relocations: &[Relocations<'_>]) -> bool {
+pub(crate) fn is_bare(image: &ObjectImage<'_>, relocations: &[Relocations<'_>]) -> bool {
     let names_code = |records: &Relocations<'_>| records.target != 0 && image.sections[records.target].is_loaded();
-    image.kind == Kind::Linked && !relocations.iter().any(names_code)
+    image.kind == ObjectKind::Linked && !relocations.iter().any(names_code)
 }
 
 /// The plans of sections without changes.
 pub(crate) fn plans_of<'e>(
-    image: &Image<'_>,
+    image: &ObjectImage<'_>,
     symbols: &[SymbolRows<'_>],
     relocations: &[Relocations<'_>],
     marks: &Marks,
     edits: &'e BTreeMap<usize, Edits>,
-    (options, known): (&Options<'_>, &BTreeMap<usize, Known<'_>>),
+    (options, known): (&Options<'_>, &BTreeMap<usize, KnownProgram<'_>>),
 ) -> Result<Vec<CodePlan<'e>>, Diagnostic> {
     let serves = |section: usize, at: u64| {
         let function = known.get(&section).and_then(|known| known.function(at));
         function.is_some_and(|function| function.serves_fetching(at as u32))
     };
     let functions = crate::place::functions(image, symbols);
-    plans(image, functions, relocations, marks, edits, (options, Code { known, is_bare: true }, &serves))
+    plans(image, functions, relocations, marks, edits, (options, AnalysedCode { known, is_bare: true }, &serves))
 }
 
 /// The analysis of code, and whether nothing else explains it.
 #[derive(Clone, Copy)]
-struct Code<'k> {
-    known: &'k BTreeMap<usize, Known<'k>>,
+struct AnalysedCode<'k> {
+    known: &'k BTreeMap<usize, KnownProgram<'k>>,
     is_bare: bool,
 }
 
 fn plans<'e>(
-    image: &Image<'_>,
-    mut functions: Vec<Vec<Function>>,
+    image: &ObjectImage<'_>,
+    mut functions: Vec<Vec<NamedRange>>,
     relocations: &[Relocations<'_>],
     marks: &Marks,
     edits: &'e BTreeMap<usize, Edits>,
-    (options, Code { known, is_bare }, serves): (&Options<'_>, Code<'_>, &Serves<'_>),
+    (options, AnalysedCode { known, is_bare }, serves): (&Options<'_>, AnalysedCode<'_>, &Serves<'_>),
 ) -> Result<Vec<CodePlan<'e>>, Diagnostic> {
     let none = |_: &LongBranch| None;
     let line = u64::from(image.flags.target_id().processor.limits.cache_line.max(4));
-    let context = Context { image, marks, line, registers: options.registers.unwrap_or(&none), known, is_bare, serves };
+    let context =
+        SectionsContext { image, marks, line, registers: options.registers.unwrap_or(&none), known, is_bare, serves };
     let branches = relocated_branches(image, relocations)?;
     let mut plans = Vec::new();
     for (number, section) in image.sections.iter().enumerate().filter(|(_, section)| section.is_code()) {
@@ -283,11 +296,11 @@ fn plans<'e>(
 
 /// In a relocatable file, branches whose distance is filled in by the linker: by section, their offsets.
 fn relocated_branches(
-    image: &Image<'_>,
+    image: &ObjectImage<'_>,
     relocations: &[Relocations<'_>],
 ) -> Result<HashMap<usize, HashSet<u64>>, Diagnostic> {
     let mut found: HashMap<usize, HashSet<u64>> = HashMap::new();
-    if image.kind == Kind::Linked {
+    if image.kind == ObjectKind::Linked {
         return Ok(found);
     }
     for records in relocations.iter().filter(|records| image.sections[records.target].is_code()) {
@@ -306,7 +319,7 @@ fn finish(
     world: &LayoutContext<'_>,
     symbols: &[SymbolRows<'_>],
     relocations: &[Relocations<'_>],
-    (plans, known, serves): (&[CodePlan<'_>], &BTreeMap<usize, Known<'_>>, &Serves<'_>),
+    (plans, known, serves): (&[CodePlan<'_>], &BTreeMap<usize, KnownProgram<'_>>, &Serves<'_>),
     call_frames: &[Distance],
     out: &mut [u8],
 ) -> Result<(), Diagnostic> {
@@ -315,7 +328,7 @@ fn finish(
     let values = values?;
     tables::write_symbols(world, symbols, &values, out);
     let plan_of = plans.iter().enumerate().map(|(number, plan)| (plan.section, number)).collect();
-    let fields = Fields { world, symbols, values: &values, plans, plan_of, objects, descriptors, known };
+    let fields = FieldInputs { world, symbols, values: &values, plans, plan_of, objects, descriptors, known };
     let (seen, kernels) = rayon::join(|| fields.relocations(relocations, out), || tables::kernels(world, symbols));
     let seen = seen?;
     distances::write(world, plans, (known, serves), &seen, out)?;
@@ -326,11 +339,11 @@ fn finish(
 }
 
 /// `INST_PREF_SIZE`: six bits on GFX11, eight from GFX12 on.
-fn prefetch_mask(image: &Image<'_>) -> u32 {
-    use hotswap_targets::Family;
+fn prefetch_mask(image: &ObjectImage<'_>) -> u32 {
+    use hotswap_targets::IsaFamily;
     match image.flags.target_id().processor.family {
-        Family::Rdna3 | Family::Rdna35 | Family::Gfx117 => 0x3f,
-        Family::Rdna4 | Family::Gfx125 | Family::Gfx13 => 0xff,
+        IsaFamily::Rdna3 | IsaFamily::Rdna35 | IsaFamily::Gfx117 => 0x3f,
+        IsaFamily::Rdna4 | IsaFamily::Gfx125 | IsaFamily::Gfx13 => 0xff,
         _ => 0,
     }
 }
@@ -352,7 +365,7 @@ fn write_distance(world: &LayoutContext<'_>, distance: &Distance, out: &mut [u8]
     let Distance { section, offset, target } = *distance;
     let missing =
         || refuse(world.image.sections[section].offset, "a call frame is about code that is not there any more");
-    let to = world.begin(Place { ..target }).ok_or_else(missing)?;
+    let to = world.begin(SectionOffset { ..target }).ok_or_else(missing)?;
     let value = to.wrapping_sub(world.layout.addresses[section] + offset);
     let at = (world.layout.offsets[section] + offset) as usize;
     out.get_mut(at..at + 4).ok_or_else(missing)?.copy_from_slice(&(value as u32).to_le_bytes());

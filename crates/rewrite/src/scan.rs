@@ -5,13 +5,13 @@
 
 use crate::code::{Mark, Marks, concerns_counter, fetch_distance, is_fetch_from, is_relative_fetch};
 use crate::edit::{Edit, Edits, Where};
-use crate::known::{Known, Near};
+use crate::known::{KnownProgram, Near};
 use crate::map::InsertOrder;
 use crate::padding::{NOP, Padding};
 use crate::refuse;
 use hotswap_isa::Isa;
 use hotswap_isa::bank::VgprBanks;
-use hotswap_isa::effects::Flow;
+use hotswap_isa::effects::ControlFlow;
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_report::Diagnostic;
 
@@ -42,9 +42,9 @@ pub(crate) struct Fetch {
 /// An instruction that states a distance: its offset, times four, and the encoding. The distance itself is read from
 /// the code; there are too many of these to store it again.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Branch(u64);
+pub(crate) struct BranchSite(u64);
 
-impl Branch {
+impl BranchSite {
     /// No section is so large that the offset loses bits.
     fn new(at: u64, reach: Reach) -> Self {
         Self(at << 2 | reach as u64)
@@ -130,7 +130,7 @@ pub(crate) enum Range32 {
 
 /// An edit with the position of its bytes.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Placed {
+pub(crate) struct PlacedEdit {
     pub(crate) old: u64,
     pub(crate) removed: u64,
     pub(crate) rank: InsertOrder,
@@ -162,11 +162,11 @@ pub(crate) struct Open {
 /// The contents of a section.
 #[derive(Debug, Default)]
 pub(crate) struct Scan {
-    pub(crate) branches: Vec<Branch>,
+    pub(crate) branches: Vec<BranchSite>,
     pub(crate) computations: Vec<Computation>,
     pub(crate) fetches: Vec<Fetch>,
     pub(crate) open: Vec<Open>,
-    pub(crate) placed: Vec<Placed>,
+    pub(crate) placed: Vec<PlacedEdit>,
     pub(crate) loops: Vec<Padding>,
     /// Words that count instructions, and must be changed.
     pub(crate) words: Vec<Split>,
@@ -199,7 +199,7 @@ impl Scan {
 const LOOP_SIZES: std::ops::RangeInclusive<u64> = 65..=192;
 
 /// A range that is scanned: a function, or code without a name.
-pub(crate) struct Extent<'a> {
+pub(crate) struct ScanExtent<'a> {
     pub(crate) start: u64,
     pub(crate) end: u64,
     pub(crate) name: &'a str,
@@ -215,7 +215,7 @@ pub(crate) struct Scanner<'a> {
     edits: &'a [(usize, Edit)],
     list: &'a Edits,
     /// The executed code, where that is known.
-    known: Option<&'a Known<'a>>,
+    known: Option<&'a KnownProgram<'a>>,
     /// The same, for consecutive offsets.
     near: Option<Near<'a>>,
     pub(crate) found: Scan,
@@ -225,7 +225,7 @@ pub(crate) struct Scanner<'a> {
 
 /// Effects of the previous instructions on the next ones.
 #[derive(Default)]
-struct State {
+struct ScanState {
     /// Number of instructions so far.
     passed: u64,
     /// The last clause: its offset, its word, the number of instructions before it.
@@ -270,7 +270,7 @@ impl<'a> Scanner<'a> {
         file: u64,
         edits: &'a [(usize, Edit)],
         list: &'a Edits,
-        known: Option<&'a Known<'a>>,
+        known: Option<&'a KnownProgram<'a>>,
     ) -> Self {
         Self { marks, bytes, file, edits, list, known, near: known.map(Near::new), found: Scan::default(), next: 0 }
     }
@@ -281,19 +281,19 @@ impl<'a> Scanner<'a> {
     }
 
     /// Scans one function. Extents must come in their order.
-    pub(crate) fn extent(&mut self, extent: &Extent<'_>) -> Result<(), Diagnostic> {
-        let mut state = State::default();
+    pub(crate) fn extent(&mut self, extent: &ScanExtent<'_>) -> Result<(), Diagnostic> {
+        let mut state = ScanState::default();
         let mut at = extent.start;
         while at < extent.end {
             let rest = &self.bytes[at as usize..extent.end as usize];
             if let Some(end) = self.near.as_mut().and_then(|near| near.data_end(at)) {
-                state = State::default();
+                state = ScanState::default();
                 at = end.min(extent.end);
                 continue;
             }
             let Some(size) = self.marks.isa.size(rest).filter(|size| self.is_one(at, *size)) else {
                 self.opaque(at, extent)?;
-                state = State::default();
+                state = ScanState::default();
                 at += 4;
                 continue;
             };
@@ -318,7 +318,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// An edit must not be in undecodable bytes; they have no other effect.
-    fn opaque(&self, at: u64, extent: &Extent<'_>) -> Result<(), Diagnostic> {
+    fn opaque(&self, at: u64, extent: &ScanExtent<'_>) -> Result<(), Diagnostic> {
         // Executed code is known without skipping over the rest.
         if self.known.is_some_and(|known| !known.is_reached(at)) {
             return Ok(());
@@ -336,8 +336,8 @@ impl<'a> Scanner<'a> {
         at: u64,
         word: u32,
         size: u8,
-        extent: &Extent<'_>,
-        state: &mut State,
+        extent: &ScanExtent<'_>,
+        state: &mut ScanState,
     ) -> Result<(), Diagnostic> {
         match self.marks.of(word) {
             Mark::Plain => {}
@@ -350,10 +350,10 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    fn branch(&mut self, at: u64, word: u32, size: u8, extent: &Extent<'_>) {
+    fn branch(&mut self, at: u64, word: u32, size: u8, extent: &ScanExtent<'_>) {
         let distance = i64::from(word as u16 as i16) * 4;
         let target = (at + u64::from(size)).wrapping_add_signed(distance);
-        self.found.branches.push(Branch::new(at, Reach::Short));
+        self.found.branches.push(BranchSite::new(at, Reach::Short));
         if self.marks.aligns_loops && extent.start < target && target < at {
             self.loop_begin(target, at + u64::from(size) - target, extent.start);
         }
@@ -370,7 +370,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn special(&mut self, at: u64, extent: &Extent<'_>) -> Result<(), Diagnostic> {
+    fn special(&mut self, at: u64, extent: &ScanExtent<'_>) -> Result<(), Diagnostic> {
         let rest = &self.bytes[at as usize..extent.end as usize];
         let Ok(inst) = self.marks.isa.decode(rest) else { return Ok(()) };
         if is_relative_fetch(&inst) {
@@ -381,7 +381,7 @@ impl<'a> Scanner<'a> {
             if target.is_none() && self.known.is_some_and(|known| !known.is_reached(at)) {
                 return Ok(());
             }
-            let branch = Branch::new(at, if inst.len() == 12 { Reach::Literal64 } else { Reach::Literal32 });
+            let branch = BranchSite::new(at, if inst.len() == 12 { Reach::Literal64 } else { Reach::Literal32 });
             match target.filter(|target| *target == branch.target(self.bytes)) {
                 Some(_) => self.found.branches.push(branch),
                 None => self.open(at, None, extent, inst.mnemonic()),
@@ -400,12 +400,18 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    fn open(&mut self, at: u64, pair: Option<u16>, extent: &Extent<'_>, mnemonic: &'static str) {
+    fn open(&mut self, at: u64, pair: Option<u16>, extent: &ScanExtent<'_>, mnemonic: &'static str) {
         self.found.open.push(Open { at, pair, end: extent.end, name: extent.name.to_owned(), mnemonic });
     }
 
     /// Sets the positions of the edits of one instruction, in the order of ranks.
-    fn place_edits(&mut self, at: u64, size: u64, extent: &Extent<'_>, state: &mut State) -> Result<(), Diagnostic> {
+    fn place_edits(
+        &mut self,
+        at: u64,
+        size: u64,
+        extent: &ScanExtent<'_>,
+        state: &mut ScanState,
+    ) -> Result<(), Diagnostic> {
         let mut before = Inserted::default();
         while let Some((number, edit)) = self.edits.get(self.next).filter(|(_, edit)| edit.offset < at + size) {
             if edit.offset != at {
@@ -420,7 +426,7 @@ impl<'a> Scanner<'a> {
             };
             let inserted = if rank == InsertOrder::Tail { &mut state.behind } else { &mut before };
             inserted.add(self.marks.isa, self.list.bytes_of(edit), removed > 0);
-            self.found.placed.push(Placed { old, removed, rank, edit: *number as u32 });
+            self.found.placed.push(PlacedEdit { old, removed, rank, edit: *number as u32 });
             self.next += 1;
         }
         state.insert(before, &mut self.found.words);
@@ -428,7 +434,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// The size of the replaced bytes, which must be whole instructions.
-    fn instead(&self, at: u64, removed: u64, extent: &Extent<'_>) -> Result<u64, Diagnostic> {
+    fn instead(&self, at: u64, removed: u64, extent: &ScanExtent<'_>) -> Result<u64, Diagnostic> {
         let mut end = at;
         while end < at.saturating_add(removed) && end < extent.end {
             let size = self.marks.isa.size(&self.bytes[end as usize..extent.end as usize]);
@@ -464,14 +470,14 @@ pub(crate) fn fetches_from(isa: Isa, code: &[u8], from: u64, pair: u16) -> Vec<F
             let fetch = |distance| Fetch { at: from + 4 + at as u64, from, size: 4, distance };
             found.extend(fetch_distance(&inst).map(fetch));
         }
-        if inst.written_set(isa, VgprBanks::UNKNOWN).touches(own) || !matches!(inst.flow(0, isa), Flow::Next) {
+        if inst.written_set(isa, VgprBanks::UNKNOWN).touches(own) || !matches!(inst.flow(0, isa), ControlFlow::Next) {
             break;
         }
     }
     found
 }
 
-impl State {
+impl ScanState {
     /// Number of instructions since then.
     fn since(&self, before: u64) -> u32 {
         u32::try_from(self.passed - before).unwrap_or(u32::MAX)

@@ -1,6 +1,6 @@
 //! Symbols, kernel descriptors and the tables of the loader.
 
-use crate::fix::{LayoutContext, Place};
+use crate::fix::{LayoutContext, SectionOffset};
 use crate::refuse;
 use hotswap_code_object::image::{SymbolRow, SymbolRows};
 use hotswap_report::Diagnostic;
@@ -67,7 +67,10 @@ pub(crate) fn write_symbols(world: &LayoutContext<'_>, tables: &[SymbolRows<'_>]
 }
 
 /// Named data, sorted, with its end; and the starts of kernel descriptors.
-pub(crate) fn objects(world: &LayoutContext<'_>, tables: &[SymbolRows<'_>]) -> (Vec<(Place, u64)>, HashSet<Place>) {
+pub(crate) fn objects(
+    world: &LayoutContext<'_>,
+    tables: &[SymbolRows<'_>],
+) -> (Vec<(SectionOffset, u64)>, HashSet<SectionOffset>) {
     let rows = tables.iter().flat_map(|table| &table.rows).filter(|row| row.kind == elf::STT_OBJECT);
     let (mut objects, mut descriptors) = (Vec::new(), HashSet::new());
     for row in rows {
@@ -163,7 +166,7 @@ pub(crate) fn write_frame_table(world: &LayoutContext<'_>, out: &mut [u8]) -> Re
 /// A kernel's descriptor.
 pub(crate) struct Described<'s> {
     row: &'s SymbolRow<'s>,
-    place: Place,
+    place: SectionOffset,
     /// The symbol of its code, found by name.
     function: Option<&'s SymbolRow<'s>>,
 }
@@ -232,7 +235,10 @@ fn prefetch_size(world: &LayoutContext<'_>, function: &SymbolRow<'_>, mask: u32,
 }
 
 /// The place of an old address or offset in DWARF or a table.
-pub(crate) fn place_of(world_image: &hotswap_code_object::image::Image<'_>, address: u64) -> Option<Place> {
+pub(crate) fn place_of(
+    world_image: &hotswap_code_object::image::ObjectImage<'_>,
+    address: u64,
+) -> Option<SectionOffset> {
     let section = world_image.section_at(address)?;
-    Some(Place { section, offset: address - world_image.sections[section].address })
+    Some(SectionOffset { section, offset: address - world_image.sections[section].address })
 }

@@ -1,9 +1,9 @@
 //! Reads a result again.
 
 use crate::code::{Mark, Marks};
-use crate::place::{Function, functions, named_data};
-use hotswap_code_object::image::Image;
-use hotswap_code_object::{CodeObject, Kind};
+use crate::place::{NamedRange, functions, named_data};
+use hotswap_code_object::image::ObjectImage;
+use hotswap_code_object::{CodeObject, ObjectKind};
 use hotswap_isa::{Isa, Target};
 use hotswap_report::{Diagnostic, codes};
 use rayon::prelude::*;
@@ -21,7 +21,7 @@ fn failed(offset: u64, what: impl Into<String>) -> Diagnostic {
 pub fn verify(data: &[u8]) -> Result<(), Diagnostic> {
     let object = || CodeObject::parse(data).and_then(|object| object.check_descriptors().map(|()| object));
     let read = || {
-        let image = Image::parse(data)?;
+        let image = ObjectImage::parse(data)?;
         let symbols = image.symbols();
         let tables = symbols.as_ref().map_or(&[][..], |symbols| symbols);
         let functions: Vec<_> = functions(&image, tables).into_iter().zip(named_data(&image, tables)).collect();
@@ -30,7 +30,7 @@ pub fn verify(data: &[u8]) -> Result<(), Diagnostic> {
     let (object, read) = rayon::join(object, read);
     let (object, (image, symbols, functions)) = (object?, read?);
     for (kernel, descriptor) in object.note().kernels.iter().zip(object.descriptors()) {
-        if object.kind() == Kind::Linked && descriptor.entry % 256 != 0 {
+        if object.kind() == ObjectKind::Linked && descriptor.entry % 256 != 0 {
             let mut error =
                 failed(descriptor.range.start as u64, "the kernel does not begin at a multiple of 256 bytes");
             error.place.kernel = Some(kernel.name.to_owned());
@@ -52,7 +52,7 @@ pub fn verify(data: &[u8]) -> Result<(), Diagnostic> {
     let Some(target) = Target::find(image.flags.target_id().processor.name) else { return Ok(()) };
     let marks = Marks::new(Isa::new(target));
     for (section, (functions, data)) in image.sections.iter().zip(functions) {
-        let wrong = |function: &Function| {
+        let wrong = |function: &NamedRange| {
             let bytes = &section.bytes[function.start as usize..function.end as usize];
             let first = data.partition_point(|data| data.start <= function.start);
             let inside = data[first..].iter().take_while(|data| data.start < function.end);

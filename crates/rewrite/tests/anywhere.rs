@@ -4,7 +4,7 @@
 mod common;
 
 use common::{NOP, Random, assemble, compile, edits, instructions, labels, link, renumbered, sites, tool, with_labels};
-use hotswap_code_object::image::{Image, SymbolRow};
+use hotswap_code_object::image::{ObjectImage, SymbolRow};
 use hotswap_isa::{Inst, Isa, Target};
 use hotswap_rewrite::{Edits, LongBranch, Options, rewrite};
 use hotswap_userland::{Workbench, say};
@@ -31,7 +31,7 @@ fn case(bench: &Workbench, version: u32, target: &str, options: &str) -> Case {
 /// Functions by name, with their instructions; `s_nop` omitted, and each branch with the number of its target
 /// instruction in its section.
 fn program(data: &[u8]) -> BTreeMap<String, Vec<(Inst, Option<usize>)>> {
-    let image = Image::parse(data).unwrap();
+    let image = ObjectImage::parse(data).unwrap();
     let isa = Isa::new(Target::find(image.flags.target_id().processor.name).unwrap());
     let tables = image.symbols().unwrap();
     let is_function = |row: &&SymbolRow<'_>| row.kind == 2 && row.size > 0;
@@ -114,7 +114,7 @@ fn branches_that_get_out_of_reach_need_registers() {
     for target in ["gfx90a", "gfx1030", "gfx1200", "gfx1250"] {
         let case = case(&bench, version, target, "-O2");
         // 160 KiB into the middle of a loop.
-        let image = Image::parse(&case.linked).unwrap();
+        let image = ObjectImage::parse(&case.linked).unwrap();
         let section = image.sections.iter().position(|section| section.is_code() && section.size > 0).unwrap();
         let isa = Isa::new(Target::find(image.flags.target_id().processor.name).unwrap());
         let back = isa.walk(image.sections[section].bytes).find_map(|(at, inst)| {
@@ -146,7 +146,7 @@ fn what_is_not_known_is_refused() {
     let Some(bench) = Workbench::new("refusals of the layout engine") else { return };
     let version = *bench.versions.last().unwrap();
     let case = case(&bench, version, "gfx90a", "-O2 -g");
-    let image = Image::parse(&case.linked).unwrap();
+    let image = ObjectImage::parse(&case.linked).unwrap();
     let section = image.find(".text").unwrap();
     let with = |offset: u64| {
         let mut list = Edits::new();

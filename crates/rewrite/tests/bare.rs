@@ -6,7 +6,7 @@ mod common;
 use common::{
     Random, assemble, compile_kernels, edits, instructions, labels, link, renumbered, sites, tool, with_labels,
 };
-use hotswap_code_object::image::Image;
+use hotswap_code_object::image::ObjectImage;
 use hotswap_rewrite::{Edits, Options, rewrite};
 use hotswap_userland::{Workbench, everything, say, slice};
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ const KERNELS: &[&str] = &[include_str!("kernels/calls.cl"), include_str!("kerne
 type Parts = (BTreeMap<String, (u64, Vec<u8>)>, BTreeMap<String, (u64, u64)>);
 
 fn parts(data: &[u8]) -> Parts {
-    let image = Image::parse(data).unwrap();
+    let image = ObjectImage::parse(data).unwrap();
     let is_other =
         |name: &str| [".symtab", ".strtab", ".shstrtab", ""].contains(&name) || name.starts_with(".rela.debug");
     let sections = image.sections.iter().filter(|section| {
@@ -76,7 +76,7 @@ fn judge(
         let (a, b) = (parts(&with), parts(&without));
         let differ = a.0.iter().find(|(name, part)| b.0.get(*name) != Some(*part)).map(|(name, _)| name);
         assert!(a == b, "{what}: the linker gives the same, but for {differ:?}");
-        let base = Image::parse(&without).unwrap();
+        let base = ObjectImage::parse(&without).unwrap();
         let code = base.sections.iter().find(|section| section.is_code() && section.size > 0).unwrap().address;
         let places: Vec<(usize, u64)> = places.into_iter().map(|(_, address)| (0, address - code)).collect();
         let every = 2 + random.below(40);

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Random, assemble, edits, instructions, labels, renumbered, sites, tool, with_labels, with_nops};
-use hotswap_code_object::image::Image;
+use hotswap_code_object::image::ObjectImage;
 use hotswap_rewrite::{Options, rewrite};
 use hotswap_userland::{Workbench, everything, in_turn, say};
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ fn linked(bench: &Workbench, version: u32, words: &str) -> Vec<u8> {
 /// Sections of debug information with other bytes than in another file.
 fn differing(ours: &[u8], theirs: &[u8]) -> Vec<String> {
     let content = |data: &[u8]| -> BTreeMap<String, Vec<u8>> {
-        let image = Image::parse(data).unwrap();
+        let image = ObjectImage::parse(data).unwrap();
         let sections = image.sections.iter().filter(|part| part.name.contains("debug") || part.name == ".gdb_index");
         sections.map(|part| (part.name.to_owned(), part.bytes.to_vec())).collect()
     };
@@ -73,7 +73,7 @@ fn rare_forms_of_debug_information_are_llvms_and_verify() {
         let (before, after) = (object(&text), object(&with_nops(&text, &lines, &sites, false)));
         for (number, (before, after)) in before.iter().zip(&after).enumerate() {
             let what = format!("LLVM {version} {compiler} {linker} {number}");
-            let image = Image::parse(before).unwrap();
+            let image = ObjectImage::parse(before).unwrap();
             let is_made = |name: &&&str| number < 2 || image.find(name).is_some();
             assert!(sections.iter().all(|name| is_made(&name)), "{what}: {sections:?} are there");
             let info = image.sections.iter().find(|part| part.name == ".debug_info").unwrap().bytes;

@@ -10,7 +10,7 @@
 mod common;
 
 use common::{NOP, tool};
-use hotswap_code_object::image::Image;
+use hotswap_code_object::image::ObjectImage;
 use hotswap_rewrite::{Edits, Options, rewrite};
 use hotswap_userland::{Workbench, cases_in, golden, say};
 use std::collections::BTreeMap;
@@ -33,7 +33,7 @@ fn put(file: &mut [u8], at: usize, size: usize, value: u64) {
 
 /// Changes a sound file according to a line.
 fn damage(sound: &[u8], file: &mut Vec<u8>, words: &[&str]) {
-    let image = Image::parse(sound).expect("the file is sound before it is damaged");
+    let image = ObjectImage::parse(sound).expect("the file is sound before it is damaged");
     let section = |name: &str| image.find(name).unwrap_or_else(|| panic!("there is a section {name}"));
     let field = |table: &[(&str, usize, usize)], name: &str| {
         let row = table.iter().find(|(known, ..)| *known == name);
@@ -91,7 +91,7 @@ fn outcome(bench: &Workbench, name: &str, source: &str) -> String {
     }
     let mut edits = Edits::new();
     edits.before(words("edit").map_or(0, |at| number(&at)), &NOP, &[]);
-    let text = Image::parse(&sound).map_or(1, |image| image.find(".text").unwrap());
+    let text = ObjectImage::parse(&sound).map_or(1, |image| image.find(".text").unwrap());
     match rewrite(&file, &BTreeMap::from([(text, edits)]), &Options::default()) {
         Err(error) => format!("{error}\n"),
         Ok(new) => {

@@ -2,9 +2,9 @@
 //! edits. With instructions inserted before the first one of every function it is the same program, or the refusal
 //! names the function that prevents it.
 
-use hotswap_code_object::image::Image;
+use hotswap_code_object::image::ObjectImage;
 use hotswap_code_object::is_code_object;
-use hotswap_program::{Callee, Exit, Program, Source};
+use hotswap_program::{Callee, CodeSource, Exit, Program};
 use hotswap_rewrite::{Edits, Options, rewrite};
 use hotswap_userland::{ENV_LIBRARIES, say, skip};
 use std::collections::BTreeMap;
@@ -64,7 +64,7 @@ fn shape(program: &Program<'_>) -> Vec<String> {
 }
 
 fn sections(data: &[u8]) -> Vec<usize> {
-    let image = Image::parse(data).unwrap();
+    let image = ObjectImage::parse(data).unwrap();
     (0..image.sections.len())
         .filter(|number| image.sections[*number].is_code() && image.sections[*number].size > 0)
         .collect()
@@ -108,7 +108,7 @@ const EVERY: usize = 7;
 /// was inserted: Debian builds for gfx803, too, whose instructions are not known.
 fn judge(name: &str, data: &[u8]) -> Result<bool, String> {
     let section = sections(data);
-    let sources = match Source::read(data) {
+    let sources = match CodeSource::read(data) {
         Ok(sources) => sources,
         Err(_) if name.ends_with("gfx803") => return Ok(false),
         Err(error) => return Err(error.what),
@@ -131,7 +131,7 @@ fn judge(name: &str, data: &[u8]) -> Result<bool, String> {
         }
     }
     let new = rewrite(data, &edits, &Options::default()).map_err(|error| error.what)?.bytes;
-    let after: Vec<Program<'_>> = Source::read(&new).unwrap().into_iter().map(Program::build).collect();
+    let after: Vec<Program<'_>> = CodeSource::read(&new).unwrap().into_iter().map(Program::build).collect();
     for (before, after) in programs.iter().zip(&after) {
         let (before, after) = (shape(before), shape(after));
         assert_eq!(before.len(), after.len(), "{name}: functions");

@@ -3,10 +3,9 @@
 
 use crate::hash;
 use crate::journal::{Past, lock};
-use crate::manifest::{FileRow, Manifest};
-use crate::plan::Plan;
-use crate::serve::{is_missing, maker_row};
-use crate::tree;
+use crate::manifest::{FileRow, MakerSettings, TreeManifest};
+use crate::plan::TreePlan;
+use crate::tree::{self, is_missing};
 use crate::undo::no_tree;
 use hotswap_report::{Diagnostic, codes};
 use std::collections::BTreeSet;
@@ -33,7 +32,7 @@ pub fn check(destination: &Path) -> Result<Checked, Diagnostic> {
         let what = "a run was interrupted, so the tree is not complete";
         stale.push(Diagnostic::error(codes::STALE, what).in_file(destination));
     }
-    let Some(manifest) = Manifest::read(destination)? else {
+    let Some(manifest) = TreeManifest::read(destination)? else {
         return if stale.is_empty() { Err(no_tree(destination)) } else { Ok(Checked { files: 0, stale }) };
     };
     let results = hotswap_files::on_all_cores(manifest.files.len(), |number| one(destination, &manifest.files[number]));
@@ -46,7 +45,7 @@ pub fn check(destination: &Path) -> Result<Checked, Diagnostic> {
             stale.push(finding("the link is gone or another one", &path));
         }
     }
-    if manifest.maker != maker_row(&manifest.maker.settings) {
+    if manifest.maker != MakerSettings::of(&manifest.maker.settings) {
         let what = format!("the tree was made by another build of HotSwap ({})", manifest.maker.hotswap);
         stale.push(Diagnostic::warning(codes::STALE, what).in_file(destination));
     }
@@ -77,8 +76,8 @@ fn one(destination: &Path, row: &FileRow) -> Result<Vec<Diagnostic>, Diagnostic>
 }
 
 /// The files that the same request would serve now, and that the tree does not have.
-fn unserved(manifest: &Manifest) -> Vec<Diagnostic> {
-    let plan = tree::read(&manifest.roots).and_then(|tree| Plan::new(&tree, &manifest.maker.settings));
+fn unserved(manifest: &TreeManifest) -> Vec<Diagnostic> {
+    let plan = tree::read(&manifest.roots).and_then(|tree| TreePlan::new(&tree, &manifest.maker.settings));
     let plan = match plan {
         Ok(plan) => plan,
         Err(error) => return vec![error],

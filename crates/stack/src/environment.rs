@@ -4,9 +4,8 @@
 //! HOTSWAP_NAMES is not set: it would show the source's name to all code of the process, also to programs that were
 //! compiled for the GPU itself. Without it only the files of the tree see the name.
 
-use crate::manifest::{FileRow, Manifest};
-use crate::plan::{NameMode, Plan};
-use crate::serve::Run;
+use crate::manifest::{FileRow, TreeManifest};
+use crate::plan::{NameMode, ServeRun, TreePlan};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -40,7 +39,7 @@ pub struct Environment {
 }
 
 impl Environment {
-    pub(crate) fn new(plan: &Plan, manifest: &Manifest, run: Run<'_>) -> Self {
+    pub(crate) fn new(plan: &TreePlan, manifest: &TreeManifest, run: ServeRun<'_>) -> Self {
         let destination = std::path::absolute(run.destination).unwrap_or_else(|_| run.destination.to_owned());
         let is_library =
             |row: &&FileRow| row.path.file_name().is_some_and(|name| name.to_string_lossy().contains(".so"));
@@ -120,8 +119,8 @@ impl Environment {
     }
 }
 
-fn is_host(plan: &Plan, path: &Path) -> bool {
-    use crate::rules::Kind::{FatBinary, Host};
+fn is_host(plan: &TreePlan, path: &Path) -> bool {
+    use crate::rules::FileKind::{FatBinary, Host};
     plan.actions().any(|action| action.output == path && matches!(action.kind, FatBinary | Host))
 }
 

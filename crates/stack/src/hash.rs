@@ -1,6 +1,6 @@
 //! Hashes of files, as `sha256sum` prints them.
 
-use hotswap_files::Input;
+use hotswap_files::InputFile;
 use hotswap_report::{Diagnostic, codes};
 use sha2::{Digest, Sha256};
 use std::fs::File;
@@ -16,7 +16,7 @@ pub fn of(bytes: &[u8]) -> String {
 }
 
 /// The hash of a mapped file, of which no more than a block is in memory.
-pub fn of_input(input: &Input) -> String {
+pub fn of_input(input: &InputFile) -> String {
     let mut state = Sha256::new();
     for block in input.chunks(BLOCK) {
         state.update(block);

@@ -3,7 +3,7 @@
 //! Invariants: a line is written whole or is ignored: one without its end is a write that was interrupted. So every
 //! output of an interrupted run has a row with its hash, and the files of others have none.
 
-use crate::manifest::{FileRow, LinkRow, Maker, Manifest, check_path};
+use crate::manifest::{FileRow, LinkRow, MakerSettings, TreeManifest, check_path};
 use hotswap_report::{Diagnostic, codes};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
@@ -18,8 +18,8 @@ pub(crate) const JOURNAL: &str = "hotswap-journal.jsonl";
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Line {
-    Begin(Maker),
+enum JournalLine {
+    Begin(MakerSettings),
     File(FileRow),
     Link(LinkRow),
     Directory(PathBuf),
@@ -40,9 +40,9 @@ pub(crate) struct Past {
 
 impl Past {
     /// The rows of manifest and journal.
-    pub(crate) fn read(destination: &Path, maker: Option<&Maker>) -> Result<Self, Diagnostic> {
+    pub(crate) fn read(destination: &Path, maker: Option<&MakerSettings>) -> Result<Self, Diagnostic> {
         let mut past = Self::default();
-        if let Some(manifest) = Manifest::read(destination)? {
+        if let Some(manifest) = TreeManifest::read(destination)? {
             past.is_any = true;
             past.take(&manifest, maker);
         }
@@ -50,7 +50,7 @@ impl Past {
         Ok(past)
     }
 
-    fn take(&mut self, manifest: &Manifest, maker: Option<&Maker>) {
+    fn take(&mut self, manifest: &TreeManifest, maker: Option<&MakerSettings>) {
         let is_current = maker.is_some_and(|maker| *maker == manifest.maker);
         manifest.files.iter().for_each(|row| self.add(row.clone(), is_current));
         self.links.extend(manifest.links.iter().cloned());
@@ -61,7 +61,7 @@ impl Past {
         self.files.entry(row.path.clone()).or_default().push((row, is_current));
     }
 
-    fn read_journal(&mut self, destination: &Path, maker: Option<&Maker>) -> Result<(), Diagnostic> {
+    fn read_journal(&mut self, destination: &Path, maker: Option<&MakerSettings>) -> Result<(), Diagnostic> {
         let path = destination.join(JOURNAL);
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
@@ -72,17 +72,17 @@ impl Past {
         let mut is_current = false;
         let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
         for line in whole {
-            let line: Line = serde_json::from_str(line)
+            let line: JournalLine = serde_json::from_str(line)
                 .map_err(|error| Diagnostic::error(codes::MALFORMED, error.to_string()).in_file(&path))?;
             match line {
-                Line::Begin(begun) => is_current = maker.is_some_and(|maker| *maker == begun),
-                Line::File(row) => check_path(&row.path).map(|()| self.add(row, is_current))?,
-                Line::Link(row) => {
+                JournalLine::Begin(begun) => is_current = maker.is_some_and(|maker| *maker == begun),
+                JournalLine::File(row) => check_path(&row.path).map(|()| self.add(row, is_current))?,
+                JournalLine::Link(row) => {
                     check_path(&row.path)?;
                     self.links.insert(row);
                 }
                 // The destination itself is the empty path.
-                Line::Directory(path) => {
+                JournalLine::Directory(path) => {
                     check_path(&path)?;
                     self.directories.insert(path);
                 }
@@ -101,18 +101,23 @@ impl Past {
 #[derive(Debug)]
 pub(crate) struct Journal {
     destination: PathBuf,
-    state: Mutex<State>,
+    state: Mutex<JournalState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct JournalState {
     file: File,
     directories: BTreeSet<PathBuf>,
 }
 
 impl Journal {
     /// Begins or continues the journal of a destination, which exists; `created` says that this run has made it.
-    pub(crate) fn begin(destination: &Path, maker: &Maker, past: &Past, created: bool) -> Result<Self, Diagnostic> {
+    pub(crate) fn begin(
+        destination: &Path,
+        maker: &MakerSettings,
+        past: &Past,
+        created: bool,
+    ) -> Result<Self, Diagnostic> {
         let path = destination.join(JOURNAL);
         let open = || {
             let file = File::options().read(true).append(true).create(true).open(&path)?;
@@ -122,21 +127,21 @@ impl Journal {
             Ok(file)
         };
         let file = open().map_err(|error: io::Error| cannot_write(&path, &error))?;
-        let state = Mutex::new(State { file, directories: past.directories.clone() });
+        let state = Mutex::new(JournalState { file, directories: past.directories.clone() });
         let journal = Self { destination: destination.to_owned(), state };
-        journal.line(&Line::Begin(maker.clone()))?;
+        journal.line(&JournalLine::Begin(maker.clone()))?;
         if created {
-            journal.line(&Line::Directory(PathBuf::new()))?;
+            journal.line(&JournalLine::Directory(PathBuf::new()))?;
             journal.with(|state| state.directories.insert(PathBuf::new()));
         }
         Ok(journal)
     }
 
-    fn with<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
+    fn with<T>(&self, work: impl FnOnce(&mut JournalState) -> T) -> T {
         work(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn line(&self, line: &Line) -> Result<(), Diagnostic> {
+    fn line(&self, line: &JournalLine) -> Result<(), Diagnostic> {
         let path = self.destination.join(JOURNAL);
         let text = serde_json::to_string(line);
         let text = text.map_err(|error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(&path))?;
@@ -146,12 +151,12 @@ impl Journal {
 
     /// Notes a file that is about to get its name.
     pub(crate) fn file(&self, row: &FileRow) -> Result<(), Diagnostic> {
-        self.line(&Line::File(row.clone()))
+        self.line(&JournalLine::File(row.clone()))
     }
 
     /// Notes a link that is about to be made.
     pub(crate) fn link(&self, row: &LinkRow) -> Result<(), Diagnostic> {
-        self.line(&Line::Link(row.clone()))
+        self.line(&JournalLine::Link(row.clone()))
     }
 
     /// Makes the directories of a file, and notes those that are new.
@@ -164,7 +169,7 @@ impl Journal {
             if full.symlink_metadata().is_ok() {
                 continue;
             }
-            self.line(&Line::Directory(parent.to_owned()))?;
+            self.line(&JournalLine::Directory(parent.to_owned()))?;
             self.with(|state| state.directories.insert(parent.to_owned()));
             match fs::create_dir(&full) {
                 Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(cannot_write(&full, &error)),
@@ -207,8 +212,7 @@ pub(crate) fn lock(destination: &Path) -> Result<File, Diagnostic> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Settings;
-    use crate::serve::maker_row;
+    use crate::plan::ServeRequest;
 
     fn row(path: &str) -> FileRow {
         FileRow { path: path.into(), library: None, input: None, sha256: path.to_uppercase(), wanted: Vec::new() }
@@ -217,7 +221,7 @@ mod tests {
     #[test]
     fn an_interrupted_line_is_cut_off_and_the_next_run_continues() {
         let directory = tempfile::tempdir().unwrap();
-        let maker = maker_row(&Settings::default());
+        let maker = MakerSettings::of(&ServeRequest::default());
         let begin = |past: &Past| Journal::begin(directory.path(), &maker, past, false).unwrap();
         let journal = begin(&Past::default());
         journal.file(&row("a")).unwrap();
@@ -232,16 +236,16 @@ mod tests {
             assert_eq!(past.directories.len(), 1, "{cut}");
             drop(begin(&past));
             let text = fs::read_to_string(&path).unwrap();
-            assert!(text.lines().all(|line| serde_json::from_str::<Line>(line).is_ok()), "{text}");
+            assert!(text.lines().all(|line| serde_json::from_str::<JournalLine>(line).is_ok()), "{text}");
         }
     }
 
     #[test]
     fn rows_of_another_request_are_not_current() {
         let directory = tempfile::tempdir().unwrap();
-        let maker = maker_row(&Settings::default());
+        let maker = MakerSettings::of(&ServeRequest::default());
         Journal::begin(directory.path(), &maker, &Past::default(), false).unwrap().file(&row("a")).unwrap();
-        let other = maker_row(&Settings { targets: vec!["gfx1031".to_owned()], ..Settings::default() });
+        let other = MakerSettings::of(&ServeRequest { targets: vec!["gfx1031".to_owned()], ..ServeRequest::default() });
         for (asked, expected) in [(&maker, true), (&other, false)] {
             let past = Past::read(directory.path(), Some(asked)).unwrap();
             assert_eq!(past.files[Path::new("a")], [(row("a"), expected)]);
@@ -252,7 +256,7 @@ mod tests {
     fn paths_out_of_the_destination_are_damage() {
         let directory = tempfile::tempdir().unwrap();
         for path in ["../a", "/etc/passwd", "a/../../b"] {
-            let line = serde_json::to_string(&Line::File(row(path))).unwrap();
+            let line = serde_json::to_string(&JournalLine::File(row(path))).unwrap();
             fs::write(directory.path().join(JOURNAL), format!("{line}\n")).unwrap();
             assert_eq!(Past::read(directory.path(), None).unwrap_err().code, codes::MALFORMED, "{path}");
         }

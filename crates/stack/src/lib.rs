@@ -5,7 +5,7 @@
 //! | rules | [`rules`]: for each library its files, by `pattern`, as one table |
 //! | look | `tree`: the files below the roots; `stock`: the targets of the code in them |
 //! | plan | `source`: the GPU that a target is served from; [`plan`]: an action for each file, refusals by library |
-//! | write | `tensile`: indices for other names; [`serve`]: the actions, through a [`Maker`]; [`manifest`]: what was written, and from what; [`environment`] |
+//! | write | `tensile`: indices for other names; [`serve`]: the actions, through a [`OutputMaker`]; [`manifest`]: what was written, and from what; [`environment`] |
 //! | later | [`check`]: what is stale; [`undo`]: removes what was written |
 //!
 //! Invariants: nothing is written outside of the destination, and no root is in it. A library is served as a whole or
@@ -30,7 +30,7 @@ mod tensile;
 mod tree;
 pub mod undo;
 
-pub use plan::{Action, Content, LibraryPlan, NameMode, Plan, Settings, Wanted};
-pub use serve::{Made, Maker, Served, ServedLibrary, serve};
+pub use plan::{Action, LibraryPlan, NameMode, OutputContent, ServeRequest, TreePlan, WantedTarget};
+pub use serve::{OutputMaker, OutputWay, Served, ServedLibrary, serve};
 pub use stock::{Stock, targets_of};
 pub use tree::{Tree, read as read_tree};

@@ -3,7 +3,8 @@
 //! Invariants: it is written when the tree is complete; until then the journal has the same rows. It holds no time and
 //! no order of threads, so that the same request gives the same bytes.
 
-use crate::plan::{Settings, Wanted};
+use crate::plan::{ServeRequest, WantedTarget};
+use hotswap_plan::{IDENTITY, VERSION};
 use hotswap_report::{Diagnostic, codes};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -23,17 +24,17 @@ pub struct FileRow {
     pub library: Option<String>,
     /// The input, and the SHA-256 of its content.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub input: Option<Input>,
+    pub input: Option<OutputSource>,
     /// SHA-256 of its content.
     pub sha256: String,
     /// The targets that were asked for, with their sources; none for a copy.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub wanted: Vec<Wanted>,
+    pub wanted: Vec<WantedTarget>,
 }
 
 /// The input of an output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Input {
+pub struct OutputSource {
     /// Its path.
     pub path: PathBuf,
     /// SHA-256 of its content.
@@ -60,27 +61,34 @@ pub struct RefusedRow {
 
 /// The settings that outputs depend on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Maker {
+pub struct MakerSettings {
     /// Version of HotSwap.
     pub hotswap: String,
     /// Its build.
     pub identity: String,
     /// The request.
-    pub settings: Settings,
+    pub settings: ServeRequest,
+}
+
+impl MakerSettings {
+    /// Those of this build for a request.
+    pub(crate) fn of(request: &ServeRequest) -> Self {
+        Self { hotswap: VERSION.to_owned(), identity: IDENTITY.to_owned(), settings: request.clone() }
+    }
 }
 
 /// The manifest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Manifest {
+pub struct TreeManifest {
     /// The version of its form.
     pub schema: u32,
     /// The settings that outputs depend on.
     #[serde(flatten)]
-    pub maker: Maker,
+    pub maker: MakerSettings,
     /// The roots of the inputs.
     pub roots: Vec<PathBuf>,
     /// Each target with its source; in mode `source`, the name that the host sees.
-    pub wanted: Vec<Wanted>,
+    pub wanted: Vec<WantedTarget>,
     /// The outputs.
     pub files: Vec<FileRow>,
     /// The links.
@@ -91,9 +99,9 @@ pub struct Manifest {
     pub refused: Vec<RefusedRow>,
 }
 
-impl Manifest {
+impl TreeManifest {
     /// The manifest of a complete tree.
-    pub(crate) fn new(maker: Maker, roots: &[PathBuf], wanted: &[Wanted]) -> Self {
+    pub(crate) fn new(maker: MakerSettings, roots: &[PathBuf], wanted: &[WantedTarget]) -> Self {
         Self {
             schema: SCHEMA,
             maker,

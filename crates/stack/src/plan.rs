@@ -6,7 +6,7 @@
 //!
 //! Absent on purpose: reading code objects. What is refused for their sake is found when they are made.
 
-use crate::rules::{self, Kind, Match, OTHER};
+use crate::rules::{self, FileKind, Match, OTHER};
 use crate::source;
 use crate::stock::Stock;
 use crate::tree::Tree;
@@ -28,7 +28,7 @@ pub enum NameMode {
 
 /// The request.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Settings {
+pub struct ServeRequest {
     /// The GPUs to serve.
     pub targets: Vec<String>,
     /// The requested source.
@@ -43,9 +43,22 @@ pub struct Settings {
     pub leave_out_kernels: bool,
 }
 
+/// The fixed parts of a run.
+#[derive(Debug, Clone, Copy)]
+pub struct ServeRun<'r> {
+    /// The roots of the inputs.
+    pub roots: &'r [PathBuf],
+    /// The directory for the outputs.
+    pub destination: &'r Path,
+    /// The request.
+    pub settings: &'r ServeRequest,
+    /// The library that shows programs the source's name, where it is installed.
+    pub preload: Option<&'r Path>,
+}
+
 /// A target and its source.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Wanted {
+pub struct WantedTarget {
     /// The GPU to serve.
     pub target: String,
     /// The GPU that the code was compiled for.
@@ -54,20 +67,20 @@ pub struct Wanted {
 
 /// The content of an output.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Content {
+pub enum OutputContent {
     /// Code for these targets is added to that of the file.
-    Served(Vec<Wanted>),
+    Served(Vec<WantedTarget>),
     /// Code for this target in the place of its source's, under a name of its own.
-    Alone(Wanted),
+    Alone(WantedTarget),
     /// An index for this target, made from its source's.
-    Index(Wanted),
+    Index(WantedTarget),
     /// The file's own.
     Copied,
 }
 
-impl Content {
+impl OutputContent {
     /// The targets that the file gets code or names for.
-    pub fn wanted(&self) -> &[Wanted] {
+    pub fn wanted(&self) -> &[WantedTarget] {
         match self {
             Self::Served(wanted) => wanted,
             Self::Alone(wanted) | Self::Index(wanted) => std::slice::from_ref(wanted),
@@ -84,9 +97,9 @@ pub struct Action {
     /// The output, below the destination.
     pub output: PathBuf,
     /// The kind of the input.
-    pub kind: Kind,
+    pub kind: FileKind,
     /// The content.
-    pub content: Content,
+    pub content: OutputContent,
 }
 
 /// The plan for one library.
@@ -108,9 +121,9 @@ pub struct LibraryPlan {
 
 /// The plan for a tree.
 #[derive(Debug, Clone, Default)]
-pub struct Plan {
+pub struct TreePlan {
     /// Each target with its source.
-    pub wanted: Vec<Wanted>,
+    pub wanted: Vec<WantedTarget>,
     /// The libraries.
     pub libraries: Vec<LibraryPlan>,
     /// Links by path, and where they lead, both below the destination.
@@ -121,19 +134,19 @@ pub struct Plan {
 
 /// The files of one library.
 #[derive(Default)]
-struct Library<'t> {
+struct LibraryFiles<'t> {
     data: Vec<(&'t Path, &'t Path, Match)>,
-    hosts: Vec<(&'t Path, &'t Path, Kind, Stock)>,
+    hosts: Vec<(&'t Path, &'t Path, FileKind, Stock)>,
     refused: Vec<Diagnostic>,
 }
 
-impl Plan {
+impl TreePlan {
     /// Plans to serve the targets of the request from a tree.
     ///
     /// # Errors
     /// As for [`source`]: a target that no source in the tree can serve; [`codes::NOT_FOUND`] where the tree has no
     /// device code.
-    pub fn new(tree: &Tree, settings: &Settings) -> Result<Self, Diagnostic> {
+    pub fn new(tree: &Tree, settings: &ServeRequest) -> Result<Self, Diagnostic> {
         let mut libraries = BTreeMap::new();
         let mut unserved = BTreeMap::new();
         for (relative, path) in &tree.files {
@@ -149,7 +162,7 @@ impl Plan {
             return Err(Diagnostic::error(codes::NOT_FOUND, "no library with device code is below the roots")
                 .advise("name the directory of the ROCm libraries by --root"));
         }
-        let has: Vec<BTreeSet<String>> = libraries.values().map(Library::processors).collect();
+        let has: Vec<BTreeSet<String>> = libraries.values().map(LibraryFiles::processors).collect();
         let unknown = settings.keep.iter().find(|gpu| !has.iter().any(|library| library.contains(*gpu)));
         if let Some(gpu) = unknown {
             let what = format!("no library below the roots has code for `{gpu}`, which is to be kept");
@@ -157,7 +170,7 @@ impl Plan {
         }
         let choose = |target: &String| {
             let source = source::choose(target, settings.from.as_deref(), &has, settings.experimental)?.to_owned();
-            Ok(Wanted { target: target.clone(), source })
+            Ok(WantedTarget { target: target.clone(), source })
         };
         let wanted = settings.targets.iter().map(choose).collect::<Result<Vec<_>, Diagnostic>>()?;
         let plans = libraries.into_iter().map(|(name, library)| library.plan(name, &wanted, settings));
@@ -202,10 +215,10 @@ fn has_code(path: &Path) -> bool {
 }
 
 /// Gives a file to its library.
-fn sort<'t>(relative: &'t Path, path: &'t Path, libraries: &mut BTreeMap<String, Library<'t>>) {
+fn sort<'t>(relative: &'t Path, path: &'t Path, libraries: &mut BTreeMap<String, LibraryFiles<'t>>) {
     let Some(found) = rules::find(path, relative) else { return };
     let rule = found.rule();
-    if !matches!(rule.kind, Kind::FatBinary | Kind::Host) {
+    if !matches!(rule.kind, FileKind::FatBinary | FileKind::Host) {
         libraries.entry(rule.library.to_owned()).or_default().data.push((relative, path, found));
         return;
     }
@@ -219,7 +232,7 @@ fn sort<'t>(relative: &'t Path, path: &'t Path, libraries: &mut BTreeMap<String,
     }
     let name = || if rule.library == OTHER { relative.display().to_string() } else { rule.library.to_owned() };
     match Stock::of(path) {
-        Ok(Some(stock)) if stock.is_linked && (rule.kind == Kind::Host || !stock.containers.is_empty()) => {
+        Ok(Some(stock)) if stock.is_linked && (rule.kind == FileKind::Host || !stock.containers.is_empty()) => {
             libraries.entry(name()).or_default().hosts.push((relative, path, rule.kind, stock));
         }
         Ok(_) => {}
@@ -227,10 +240,10 @@ fn sort<'t>(relative: &'t Path, path: &'t Path, libraries: &mut BTreeMap<String,
     }
 }
 
-impl Library<'_> {
+impl LibraryFiles<'_> {
     /// The processors that it has code for: in its data, where it has any.
     fn processors(&self) -> BTreeSet<String> {
-        let code = self.data.iter().filter(|(_, _, found)| found.rule().kind != Kind::Shared);
+        let code = self.data.iter().filter(|(_, _, found)| found.rule().kind != FileKind::Shared);
         let in_data: BTreeSet<String> = code.filter_map(|(_, _, found)| found.gpu.clone()).collect();
         if in_data.is_empty() {
             return self.hosts.iter().flat_map(|(.., stock)| stock.processors()).map(str::to_owned).collect();
@@ -238,7 +251,7 @@ impl Library<'_> {
         in_data
     }
 
-    fn plan(self, name: String, wanted: &[Wanted], settings: &Settings) -> LibraryPlan {
+    fn plan(self, name: String, wanted: &[WantedTarget], settings: &ServeRequest) -> LibraryPlan {
         let has_data = !self.data.is_empty();
         let processors = self.processors();
         let plan = LibraryPlan { name, ..LibraryPlan::default() };
@@ -280,7 +293,11 @@ impl Library<'_> {
             input: path.to_owned(),
             output: relative.to_owned(),
             kind,
-            content: if stock.containers.is_empty() { Content::Copied } else { Content::Served(wanted.to_vec()) },
+            content: if stock.containers.is_empty() {
+                OutputContent::Copied
+            } else {
+                OutputContent::Served(wanted.to_vec())
+            },
         }));
         actions.sort_by(|one, other| one.output.cmp(&other.output));
         LibraryPlan { actions, data, warnings, ..plan }
@@ -297,17 +314,17 @@ impl Library<'_> {
         }
     }
 
-    fn data_actions(&self, wanted: &[Wanted], settings: &Settings) -> Vec<Action> {
+    fn data_actions(&self, wanted: &[WantedTarget], settings: &ServeRequest) -> Vec<Action> {
         let action = |(relative, path, found): &(&Path, &Path, Match)| {
             let kind = found.rule().kind;
-            let is_code = matches!(kind, Kind::Container | Kind::CodeObject);
-            let of_gpu = |row: &&Wanted| found.gpu.as_ref().is_none_or(|gpu| *gpu == row.source);
-            let rows: Vec<Wanted> = wanted.iter().filter(of_gpu).cloned().collect();
+            let is_code = matches!(kind, FileKind::Container | FileKind::CodeObject);
+            let of_gpu = |row: &&WantedTarget| found.gpu.as_ref().is_none_or(|gpu| *gpu == row.source);
+            let rows: Vec<WantedTarget> = wanted.iter().filter(of_gpu).cloned().collect();
             let is_kept = found.gpu.as_ref().is_some_and(|gpu| settings.keep.contains(gpu));
             let content = match (rows.is_empty(), is_code) {
                 (true, _) if !is_kept => return None,
-                (false, true) => Content::Served(rows),
-                _ => Content::Copied,
+                (false, true) => OutputContent::Served(rows),
+                _ => OutputContent::Copied,
             };
             Some(Action { input: path.to_path_buf(), output: relative.to_path_buf(), kind, content })
         };
@@ -315,20 +332,20 @@ impl Library<'_> {
     }
 
     /// The files of each target under names of their own, and the shared ones.
-    fn renamed_data_actions(&self, wanted: &[Wanted], settings: &Settings) -> Vec<Action> {
+    fn renamed_data_actions(&self, wanted: &[WantedTarget], settings: &ServeRequest) -> Vec<Action> {
         let mut actions = Vec::new();
         for (relative, path, found) in &self.data {
             let kind = found.rule().kind;
             let action = |output: PathBuf, content| Action { input: path.to_path_buf(), output, kind, content };
             let is_kept = found.gpu.as_ref().is_none_or(|gpu| settings.keep.contains(gpu));
             if is_kept {
-                actions.push(action(relative.to_path_buf(), Content::Copied));
+                actions.push(action(relative.to_path_buf(), OutputContent::Copied));
             }
             for row in wanted.iter().filter(|row| found.gpu.as_ref() == Some(&row.source)) {
                 let content = match kind {
-                    Kind::Container | Kind::CodeObject => Content::Alone(row.clone()),
-                    Kind::Index => Content::Index(row.clone()),
-                    Kind::FatBinary | Kind::Host | Kind::Shared => Content::Copied,
+                    FileKind::Container | FileKind::CodeObject => OutputContent::Alone(row.clone()),
+                    FileKind::Index => OutputContent::Index(row.clone()),
+                    FileKind::FatBinary | FileKind::Host | FileKind::Shared => OutputContent::Copied,
                 };
                 actions.push(action(rename(relative, row), content));
             }
@@ -346,7 +363,7 @@ fn two_versions(library: &str, first: &Path, last: &Path) -> Diagnostic {
     Diagnostic::error(codes::NOT_SERVED, what).in_entry(library).advise("serve each version into its own --dest")
 }
 
-fn without_source(library: &str, row: &Wanted) -> Diagnostic {
+fn without_source(library: &str, row: &WantedTarget) -> Diagnostic {
     let what = format!("it has no code for {}, so {} is not served by it", row.source, row.target);
     Diagnostic::warning(codes::NOT_SERVED, what).in_entry(library).advise("choose another source by --from")
 }
@@ -357,7 +374,7 @@ fn not_renamed(library: &str) -> Diagnostic {
 }
 
 /// The path with another name of the GPU: in the file's name, or in that of its directory.
-fn rename(path: &Path, wanted: &Wanted) -> PathBuf {
+fn rename(path: &Path, wanted: &WantedTarget) -> PathBuf {
     let change = |name: &std::ffi::OsStr| name.to_string_lossy().replace(&wanted.source, &wanted.target);
     let (parent, name) = (path.parent().unwrap_or(Path::new("")), path.file_name().unwrap_or_default());
     if name.to_string_lossy().contains(&wanted.source) {
@@ -368,7 +385,7 @@ fn rename(path: &Path, wanted: &Wanted) -> PathBuf {
 
 /// HIP ends the process where a host library's own kernels are missing.
 fn without_host(library: &str) -> Diagnostic {
-    let hosts = rules::RULES.iter().filter(|rule| rule.library == library && rule.kind == Kind::Host);
+    let hosts = rules::RULES.iter().filter(|rule| rule.library == library && rule.kind == FileKind::Host);
     let names: Vec<&str> = hosts.map(|rule| rule.file.trim_end_matches('*')).collect();
     let names = names.join(", ");
     let what = format!("its data files are below the roots, and its host library ({names}) is not");

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 /// The kind of a file's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum FileKind {
     /// A program or library with fat binaries.
     FatBinary,
     /// A host library that chooses other files by the name of the GPU, with or without fat binaries.
@@ -29,7 +29,7 @@ pub enum Kind {
 
 /// One class of files.
 #[derive(Debug)]
-pub struct Rule {
+pub struct FileRule {
     /// The library as its users know it.
     pub library: &'static str,
     /// The last parts of the directory's path; none for any directory. `*` and `{gpu}` as in `file`.
@@ -37,7 +37,7 @@ pub struct Rule {
     /// The name; `*` is any text, `{gpu}` the place of the GPU's name.
     pub file: &'static str,
     /// The content.
-    pub kind: Kind,
+    pub kind: FileKind,
     /// How the host library uses the name of the GPU.
     pub name_use: &'static str,
     /// The variable that names the directory of such files to the host library.
@@ -51,9 +51,9 @@ pub struct Rule {
 pub struct Unserved {
     /// The library as its users know it.
     pub library: &'static str,
-    /// As [`Rule::directories`].
+    /// As [`FileRule::directories`].
     pub directories: &'static [&'static str],
-    /// As [`Rule::file`].
+    /// As [`FileRule::file`].
     pub file: &'static str,
     /// The reason, and what happens on the GPU.
     pub why: &'static str,
@@ -82,19 +82,19 @@ const HIPSPARSELT_SOURCE: &str =
 const fn data(
     library: (&'static str, &'static [&'static str], Option<&'static str>, &'static str),
     file: &'static str,
-    kind: Kind,
+    kind: FileKind,
     name_use: &'static str,
-) -> Rule {
+) -> FileRule {
     let (library, directories, variable, evidence) = library;
-    Rule { library, directories, file, kind, name_use, variable, evidence }
+    FileRule { library, directories, file, kind, name_use, variable, evidence }
 }
 
-const fn host(library: &'static str, file: &'static str, name_use: &'static str, evidence: &'static str) -> Rule {
-    Rule { library, directories: &[], file, kind: Kind::Host, name_use, variable: LIBRARIES, evidence }
+const fn host(library: &'static str, file: &'static str, name_use: &'static str, evidence: &'static str) -> FileRule {
+    FileRule { library, directories: &[], file, kind: FileKind::Host, name_use, variable: LIBRARIES, evidence }
 }
 
-const fn fat(library: &'static str, file: &'static str, name_use: &'static str, evidence: &'static str) -> Rule {
-    Rule { library, directories: &[], file, kind: Kind::FatBinary, name_use, variable: LIBRARIES, evidence }
+const fn fat(library: &'static str, file: &'static str, name_use: &'static str, evidence: &'static str) -> FileRule {
+    FileRule { library, directories: &[], file, kind: FileKind::FatBinary, name_use, variable: LIBRARIES, evidence }
 }
 
 type Data = (&'static str, &'static [&'static str], Option<&'static str>, &'static str);
@@ -107,26 +107,26 @@ pub const OTHER: &str = "other";
 
 /// Every class of files, the more special ones first.
 #[rustfmt::skip]
-pub const RULES: &[Rule] = &[
-    data(ROCBLAS, "*{gpu}.co", Kind::Container, LOADED_BY_NAME),
-    data(ROCBLAS, "*{gpu}.hsaco", Kind::CodeObject, LOADED_BY_NAME),
-    data(ROCBLAS, "*{gpu}.dat", Kind::Index, NAMED_IN_INDEX),
-    data(ROCBLAS, "*{gpu}.yaml", Kind::Index, NAMED_IN_INDEX),
-    data(ROCBLAS, "*.dat", Kind::Shared, NAMED_IN_INDEX),
-    data(ROCBLAS, "*.yaml", Kind::Shared, NAMED_IN_INDEX),
-    data(ROCBLAS, "TensileManifest.txt", Kind::Shared, "not at all"),
+pub const RULES: &[FileRule] = &[
+    data(ROCBLAS, "*{gpu}.co", FileKind::Container, LOADED_BY_NAME),
+    data(ROCBLAS, "*{gpu}.hsaco", FileKind::CodeObject, LOADED_BY_NAME),
+    data(ROCBLAS, "*{gpu}.dat", FileKind::Index, NAMED_IN_INDEX),
+    data(ROCBLAS, "*{gpu}.yaml", FileKind::Index, NAMED_IN_INDEX),
+    data(ROCBLAS, "*.dat", FileKind::Shared, NAMED_IN_INDEX),
+    data(ROCBLAS, "*.yaml", FileKind::Shared, NAMED_IN_INDEX),
+    data(ROCBLAS, "TensileManifest.txt", FileKind::Shared, "not at all"),
     host("rocBLAS", "librocblas.so*", "looks for files of that name, and chooses gemv instead of GEMM by a table", ROCBLAS_SOURCE),
-    data(HIPBLASLT, "*{gpu}.co", Kind::Container, LOADED_BY_NAME),
-    data(HIPBLASLT, "*{gpu}.hsaco", Kind::CodeObject, LOADED_BY_NAME),
-    data(HIPBLASLT, "*{gpu}.dat", Kind::Index, NAMED_IN_INDEX),
-    data(HIPBLASLT, "hipblasltTransform.hsaco", Kind::Container, BY_RUNTIME),
-    data(HIPBLASLT, "*.dat", Kind::Shared, "looks for the name in hipblasltExtOpLibrary.dat"),
-    data(HIPBLASLT, "TensileManifest.txt", Kind::Shared, "not at all"),
+    data(HIPBLASLT, "*{gpu}.co", FileKind::Container, LOADED_BY_NAME),
+    data(HIPBLASLT, "*{gpu}.hsaco", FileKind::CodeObject, LOADED_BY_NAME),
+    data(HIPBLASLT, "*{gpu}.dat", FileKind::Index, NAMED_IN_INDEX),
+    data(HIPBLASLT, "hipblasltTransform.hsaco", FileKind::Container, BY_RUNTIME),
+    data(HIPBLASLT, "*.dat", FileKind::Shared, "looks for the name in hipblasltExtOpLibrary.dat"),
+    data(HIPBLASLT, "TensileManifest.txt", FileKind::Shared, "not at all"),
     host("hipBLASLt", "libhipblaslt.so*", "looks for files of that name; it has no code of its own", HIPBLASLT_SOURCE),
-    data(HIPSPARSELT, "*{gpu}.co", Kind::Container, LOADED_BY_NAME),
-    data(HIPSPARSELT, "*{gpu}.hsaco", Kind::CodeObject, LOADED_BY_NAME),
-    data(HIPSPARSELT, "*{gpu}.dat", Kind::Index, NAMED_IN_INDEX),
-    data(HIPSPARSELT, "*.dat", Kind::Shared, NAMED_IN_INDEX),
+    data(HIPSPARSELT, "*{gpu}.co", FileKind::Container, LOADED_BY_NAME),
+    data(HIPSPARSELT, "*{gpu}.hsaco", FileKind::CodeObject, LOADED_BY_NAME),
+    data(HIPSPARSELT, "*{gpu}.dat", FileKind::Index, NAMED_IN_INDEX),
+    data(HIPSPARSELT, "*.dat", FileKind::Shared, NAMED_IN_INDEX),
     host("hipSPARSELt", "libhipsparselt.so*", "looks for files of that name", HIPSPARSELT_SOURCE),
     fat("rocSPARSE", "librocsparse.so*", BY_TABLE, "Debian's librocsparse1; the table is rocPRIM's"),
     fat("rocSOLVER", "librocsolver.so*", BY_TABLE, "rocSOLVER contains rocPRIM's table"),
@@ -163,7 +163,7 @@ pub struct Match {
 
 impl Match {
     /// Its row.
-    pub fn rule(&self) -> &'static Rule {
+    pub fn rule(&self) -> &'static FileRule {
         &RULES[self.row]
     }
 }
@@ -222,7 +222,7 @@ pub fn has_data(library: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn row(path: &str) -> (&'static str, Kind, Option<String>) {
+    fn row(path: &str) -> (&'static str, FileKind, Option<String>) {
         let found = find(Path::new(path), Path::new(path)).unwrap();
         (found.rule().library, found.rule().kind, found.gpu)
     }
@@ -231,17 +231,17 @@ mod tests {
     fn files_of_packages_have_the_row_of_their_library() {
         let gfx1030 = || Some("gfx1030".to_owned());
         for (path, library, kind, gpu) in [
-            ("lib/x/rocblas/5/library/TensileLibrary_lazy_gfx1030.dat", "rocBLAS", Kind::Index, gfx1030()),
-            ("lib/rocblas/library/Kernels.so-000-gfx1030.hsaco", "rocBLAS", Kind::CodeObject, gfx1030()),
-            ("lib/rocblas/library/TensileLibrary_Type_HH_gfx1030.co", "rocBLAS", Kind::Container, gfx1030()),
-            ("lib/rocblas/library/TensileLibrary_Type_HH_fallback.dat", "rocBLAS", Kind::Shared, None),
-            ("lib/rocblas/library/gfx1030/TensileLibrary.dat", "rocBLAS", Kind::Shared, gfx1030()),
-            ("hipblaslt/library/hipblasltTransform.hsaco", "hipBLASLt", Kind::Container, None),
-            ("hipblaslt/library/extop_gfx1100.co", "hipBLASLt", Kind::Container, Some("gfx1100".to_owned())),
-            ("lib/librocblas.so.5.2", "rocBLAS", Kind::Host, None),
-            ("librocrand.so.1.1", "rocRAND", Kind::FatBinary, None),
-            ("bin/program", OTHER, Kind::FatBinary, None),
-            ("elsewhere/TensileLibrary_lazy_gfx1030.dat", OTHER, Kind::FatBinary, None),
+            ("lib/x/rocblas/5/library/TensileLibrary_lazy_gfx1030.dat", "rocBLAS", FileKind::Index, gfx1030()),
+            ("lib/rocblas/library/Kernels.so-000-gfx1030.hsaco", "rocBLAS", FileKind::CodeObject, gfx1030()),
+            ("lib/rocblas/library/TensileLibrary_Type_HH_gfx1030.co", "rocBLAS", FileKind::Container, gfx1030()),
+            ("lib/rocblas/library/TensileLibrary_Type_HH_fallback.dat", "rocBLAS", FileKind::Shared, None),
+            ("lib/rocblas/library/gfx1030/TensileLibrary.dat", "rocBLAS", FileKind::Shared, gfx1030()),
+            ("hipblaslt/library/hipblasltTransform.hsaco", "hipBLASLt", FileKind::Container, None),
+            ("hipblaslt/library/extop_gfx1100.co", "hipBLASLt", FileKind::Container, Some("gfx1100".to_owned())),
+            ("lib/librocblas.so.5.2", "rocBLAS", FileKind::Host, None),
+            ("librocrand.so.1.1", "rocRAND", FileKind::FatBinary, None),
+            ("bin/program", OTHER, FileKind::FatBinary, None),
+            ("elsewhere/TensileLibrary_lazy_gfx1030.dat", OTHER, FileKind::FatBinary, None),
         ] {
             assert_eq!(row(path), (library, kind, gpu), "{path}");
         }
@@ -270,7 +270,7 @@ mod tests {
         let served = libraries.into_iter().map(|library| {
             let rules = || RULES.iter().filter(|rule| rule.library == library);
             let files: Vec<String> = rules().map(|rule| format!("`{}`", rule.file)).collect();
-            let host = rules().find(|rule| matches!(rule.kind, Kind::Host | Kind::FatBinary)).unwrap();
+            let host = rules().find(|rule| matches!(rule.kind, FileKind::Host | FileKind::FatBinary)).unwrap();
             let mut variables: Vec<String> =
                 rules().filter_map(|rule| rule.variable.map(|name| format!("`{name}`"))).collect();
             variables.dedup();
@@ -291,7 +291,7 @@ mod tests {
     #[test]
     fn each_library_with_data_has_a_host_library() {
         for rule in RULES.iter().filter(|rule| !rule.directories.is_empty()) {
-            let is_host = |row: &&Rule| row.library == rule.library && row.kind == Kind::Host;
+            let is_host = |row: &&FileRule| row.library == rule.library && row.kind == FileKind::Host;
             assert!(RULES.iter().any(|row| is_host(&row)) && rule.variable.is_some(), "{}", rule.library);
         }
         assert_eq!(RULES.last().unwrap().library, OTHER);

@@ -11,22 +11,21 @@
 use crate::environment::Environment;
 use crate::hash;
 use crate::journal::{Journal, Past, cannot_write, lock};
-use crate::manifest::{FileRow, Input, LinkRow, MANIFEST, Maker as MakerRow, Manifest, RefusedRow};
-use crate::plan::{Action, Content, NameMode, Plan, Settings};
-use crate::rules::Kind;
+use crate::manifest::{FileRow, LinkRow, MANIFEST, MakerSettings, OutputSource, RefusedRow, TreeManifest};
+use crate::plan::{Action, LibraryPlan, NameMode, OutputContent, ServeRun, TreePlan};
+use crate::rules::FileKind;
 use crate::tensile;
 use crate::tree::{canonical, link_text};
-use hotswap_plan::{IDENTITY, VERSION};
+use crate::undo;
 use hotswap_report::{Diagnostic, codes};
 use std::collections::BTreeSet;
 use std::fs;
-use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// One output to make.
-pub struct Order<'o> {
+pub struct OutputRequest<'o> {
     /// The action.
     pub action: &'o Action,
     /// Path of the output.
@@ -42,7 +41,7 @@ pub type BeforeNamed<'b> = dyn Fn(String) -> Result<(), Diagnostic> + Sync + 'b;
 
 /// The way in which an output was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Made {
+pub enum OutputWay {
     /// It was written.
     Written,
     /// Nothing needs to be added to the input.
@@ -50,12 +49,12 @@ pub enum Made {
 }
 
 /// Makes outputs with code for further targets.
-pub trait Maker: Sync {
+pub trait OutputMaker: Sync {
     /// Makes one, replacing the output in one step.
     ///
     /// # Errors
     /// The reasons why it cannot be made; [`codes::CANNOT_WRITE`] ends the run.
-    fn make(&self, order: &Order<'_>) -> Result<Made, Vec<Diagnostic>>;
+    fn make(&self, order: &OutputRequest<'_>) -> Result<OutputWay, Vec<Diagnostic>>;
 
     /// Tells that an output is done, whichever way.
     fn done(&self, action: &Action);
@@ -89,24 +88,6 @@ pub struct Served {
     pub problems: Vec<Diagnostic>,
     /// Outputs of earlier runs that were removed.
     pub removed: usize,
-}
-
-/// The fixed parts of a run.
-#[derive(Debug, Clone, Copy)]
-pub struct Run<'r> {
-    /// The roots of the inputs.
-    pub roots: &'r [PathBuf],
-    /// The directory for the outputs.
-    pub destination: &'r Path,
-    /// The request.
-    pub settings: &'r Settings,
-    /// The library that shows programs the source's name, where it is installed.
-    pub preload: Option<&'r Path>,
-}
-
-/// The settings that outputs depend on.
-pub(crate) fn maker_row(settings: &Settings) -> MakerRow {
-    MakerRow { hotswap: VERSION.to_owned(), identity: IDENTITY.to_owned(), settings: settings.clone() }
 }
 
 /// Refuses a destination in a root, and one with a root in it: outputs are beside the inputs, never among them.
@@ -149,16 +130,16 @@ fn real_path(path: &Path) -> Result<PathBuf, Diagnostic> {
 /// # Errors
 /// [`codes::CANNOT_WRITE`] and [`codes::CANNOT_READ`] of the file system. Where no library can be served, the result has
 /// the reasons, and nothing is left in the destination.
-pub fn serve(plan: &Plan, run: Run<'_>, maker: &dyn Maker) -> Result<Served, Diagnostic> {
+pub fn serve(plan: &TreePlan, run: ServeRun<'_>, maker: &dyn OutputMaker) -> Result<Served, Diagnostic> {
     check_place(run.roots, run.destination)?;
     let created = create(run.destination)?;
     let lock = lock(run.destination)?;
-    let row = maker_row(run.settings);
+    let row = MakerSettings::of(run.settings);
     let past = Past::read(run.destination, Some(&row))?;
     let journal = Journal::begin(run.destination, &row, &past, created)?;
-    let writer = Writer { run, past: &past, journal: &journal, maker, stop: AtomicBool::new(false) };
+    let writer = OutputWriter { run, past: &past, journal: &journal, maker, stop: AtomicBool::new(false) };
     let (libraries, files) = writer.libraries(plan)?;
-    let mut manifest = Manifest::new(row, run.roots, &plan.wanted);
+    let mut manifest = TreeManifest::new(row, run.roots, &plan.wanted);
     manifest.files = files;
     manifest.refused = libraries.iter().filter_map(refused_row).collect();
     let mut problems = plan.problems.clone();
@@ -174,7 +155,7 @@ pub fn serve(plan: &Plan, run: Run<'_>, maker: &dyn Maker) -> Result<Served, Dia
     journal.end()?;
     drop(lock);
     if manifest.files.is_empty() {
-        crate::undo::undo(run.destination)?;
+        undo::undo(run.destination)?;
     }
     Ok(Served { libraries, environment, problems, removed })
 }
@@ -201,20 +182,20 @@ enum Way {
 }
 
 /// The result for one output; none where the run has been stopped before.
-type Output = Option<Result<(FileRow, Way), Vec<Diagnostic>>>;
+type OutputResult = Option<Result<(FileRow, Way), Vec<Diagnostic>>>;
 
-struct Writer<'w> {
-    run: Run<'w>,
+struct OutputWriter<'w> {
+    run: ServeRun<'w>,
     past: &'w Past,
     journal: &'w Journal,
-    maker: &'w dyn Maker,
+    maker: &'w dyn OutputMaker,
     /// Set by the first failure of the file system.
     stop: AtomicBool,
 }
 
-impl Writer<'_> {
+impl OutputWriter<'_> {
     /// The outputs of all libraries, the large ones first: their containers and the small outputs share the cores.
-    fn libraries(&self, plan: &Plan) -> Result<(Vec<ServedLibrary>, Vec<FileRow>), Diagnostic> {
+    fn libraries(&self, plan: &TreePlan) -> Result<(Vec<ServedLibrary>, Vec<FileRow>), Diagnostic> {
         let all: Vec<(usize, &Action)> = plan
             .libraries
             .iter()
@@ -222,7 +203,7 @@ impl Writer<'_> {
             .flat_map(|(number, library)| library.actions.iter().map(move |action| (number, action)))
             .collect();
         let name = |number: usize| plan.libraries[number].name.as_str();
-        let is_large = |action: &Action| matches!(action.kind, Kind::FatBinary | Kind::Host);
+        let is_large = |action: &Action| matches!(action.kind, FileKind::FatBinary | FileKind::Host);
         let (mut all, small): (Vec<_>, Vec<_>) = all.into_iter().partition(|(_, action)| is_large(action));
         all.extend(small);
         let one = |index: usize| {
@@ -261,7 +242,7 @@ impl Writer<'_> {
         Ok((served, files))
     }
 
-    fn output(&self, library: &str, action: &Action, is_large: bool) -> Output {
+    fn output(&self, library: &str, action: &Action, is_large: bool) -> OutputResult {
         if self.stop.load(Ordering::Relaxed) {
             return None;
         }
@@ -276,7 +257,7 @@ impl Writer<'_> {
     fn one(&self, library: &str, action: &Action, is_large: bool) -> Result<(FileRow, Way), Vec<Diagnostic>> {
         let sha256 = hash::of_file(&action.input).map_err(|error| vec![error])?;
         let wanted = action.content.wanted().to_vec();
-        let input = Input { path: action.input.clone(), sha256 };
+        let input = OutputSource { path: action.input.clone(), sha256 };
         let row = |sha256: String| FileRow {
             path: action.output.clone(),
             library: Some(library.to_owned()),
@@ -315,20 +296,20 @@ impl Writer<'_> {
     ) -> Result<Way, Vec<Diagnostic>> {
         let in_file = |error: Diagnostic| vec![error.in_file(&action.input)];
         match &action.content {
-            Content::Served(_) | Content::Alone(_) => {
-                let order = Order { action, output: path, is_large, before_named };
-                if self.maker.make(&order)? == Made::Written {
+            OutputContent::Served(_) | OutputContent::Alone(_) => {
+                let order = OutputRequest { action, output: path, is_large, before_named };
+                if self.maker.make(&order)? == OutputWay::Written {
                     return Ok(Way::Made);
                 }
             }
-            Content::Index(wanted) => {
+            OutputContent::Index(wanted) => {
                 let old = hotswap_files::open(&action.input).map_err(in_file)?;
                 let new = tensile::rewrite(&old, wanted).map_err(in_file)?;
                 before_named(hash::of(&new)).map_err(in_file)?;
                 hotswap_files::replace_like(path, &new, &action.input).map_err(in_file)?;
                 return Ok(Way::Made);
             }
-            Content::Copied => {}
+            OutputContent::Copied => {}
         }
         copy(&action.input, path, before_named).map_err(in_file)?;
         Ok(Way::Copied)
@@ -362,7 +343,7 @@ impl Writer<'_> {
     /// Makes the links that lead to outputs.
     fn links(
         &self,
-        plan: &Plan,
+        plan: &TreePlan,
         files: &[FileRow],
         problems: &mut Vec<Diagnostic>,
     ) -> Result<Vec<LinkRow>, Diagnostic> {
@@ -421,12 +402,12 @@ impl Writer<'_> {
     }
 
     /// Removes outputs of earlier runs, and of refused libraries, that this tree does not have.
-    fn remove_stale(&self, manifest: &Manifest, problems: &mut Vec<Diagnostic>) -> Result<usize, Diagnostic> {
+    fn remove_stale(&self, manifest: &TreeManifest, problems: &mut Vec<Diagnostic>) -> Result<usize, Diagnostic> {
         // The journal has the rows of this run, too.
         let past = Past::read(self.run.destination, None)?;
         let files: BTreeSet<&Path> = manifest.files.iter().map(|row| row.path.as_path()).collect();
         let stale = past.files.keys().filter(|path| !files.contains(path.as_path()));
-        let mut removal = crate::undo::Removal::new(self.run.destination, &past);
+        let mut removal = undo::Removal::new(self.run.destination, &past);
         stale.for_each(|path| removal.file(path));
         past.links.iter().filter(|row| !manifest.links.contains(row)).for_each(|row| removal.link(row));
         removal.empty_directories(&past.directories);
@@ -436,7 +417,7 @@ impl Writer<'_> {
     }
 
     /// Writes the manifest, if it is another one.
-    fn finish(&self, manifest: &Manifest) -> Result<(), Diagnostic> {
+    fn finish(&self, manifest: &TreeManifest) -> Result<(), Diagnostic> {
         let path = self.run.destination.join(MANIFEST);
         let text = manifest.to_text()?;
         if fs::read(&path).is_ok_and(|old| old == text.as_bytes()) {
@@ -446,7 +427,7 @@ impl Writer<'_> {
     }
 }
 
-fn begin(library: &crate::plan::LibraryPlan) -> ServedLibrary {
+fn begin(library: &LibraryPlan) -> ServedLibrary {
     ServedLibrary {
         name: library.name.clone(),
         refused: library.refused.clone(),
@@ -465,9 +446,4 @@ fn copy(input: &Path, output: &Path, before_named: &BeforeNamed<'_>) -> Result<(
     let content = hotswap_files::open(input)?;
     before_named(hash::of(&content))?;
     hotswap_files::replace_like(output, &content, input)
-}
-
-/// Whether a path is there, as a file, a link or anything else.
-pub(crate) fn is_missing(path: &Path) -> bool {
-    path.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }

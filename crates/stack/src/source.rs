@@ -1,6 +1,6 @@
 //! The GPU that each target is served from: one for the whole tree, because the host is shown one name.
 
-use hotswap_compat::{EXPERIMENTAL_ADVICE, Status, pair, pairs};
+use hotswap_compat::{EXPERIMENTAL_ADVICE, PairStatus, pair, pairs};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::{Processor, find};
 use std::collections::BTreeSet;
@@ -22,7 +22,7 @@ pub(crate) fn choose(
     }
     let count = |source: &str| libraries.iter().filter(|library| library.contains(source)).count();
     let candidates = pairs().filter(|pair| pair.target == wanted.name && count(pair.source) > 0);
-    let (validated, others): (Vec<_>, Vec<_>) = candidates.partition(|pair| pair.status == Status::Validated);
+    let (validated, others): (Vec<_>, Vec<_>) = candidates.partition(|pair| pair.status == PairStatus::Validated);
     let allowed = if experimental && validated.is_empty() { &others } else { &validated };
     // Of equal counts the first, which `max_by_key` would not take.
     let best = allowed.iter().rev().max_by_key(|pair| count(pair.source));
@@ -41,7 +41,7 @@ fn named(source: &'static Processor, target: &Processor, experimental: bool) -> 
     match found {
         None => Err(refused(format!("code for {source} cannot serve {target}"))
             .advise(format!("see `hotswap compat {source} {target}`"))),
-        Some(found) if found.status != Status::Validated && !experimental => {
+        Some(found) if found.status != PairStatus::Validated && !experimental => {
             Err(refused(format!("{source}=>{target} is experimental")).advise(EXPERIMENTAL_ADVICE))
         }
         Some(_) => Ok(source.name),

@@ -1,6 +1,6 @@
 //! The targets of the code in a file, by the tables of its containers alone.
 
-use hotswap_bundle::{EntryId, Form, Found, linked, open};
+use hotswap_bundle::{ContainerForm, EntryId, FoundContainer, linked, open};
 use hotswap_code_object::{CodeObject, is_code_object};
 use hotswap_report::Diagnostic;
 use hotswap_targets::TargetId;
@@ -64,12 +64,12 @@ pub(crate) fn runs(targets: &[TargetId], processor: &str) -> bool {
 ///
 /// # Errors
 /// A damaged container.
-pub fn targets_of(found: &Found<'_>) -> Result<Vec<TargetId>, Diagnostic> {
-    if found.form == Form::Bare {
+pub fn targets_of(found: &FoundContainer<'_>) -> Result<Vec<TargetId>, Diagnostic> {
+    if found.form == ContainerForm::Bare {
         let (code, _) = hotswap_bundle::split_record(found.bytes)?;
         return Ok(vec![CodeObject::parse(code)?.target_id()]);
     }
-    if !matches!(found.form, Form::Bundle | Form::CompressedBundle(_)) {
+    if !matches!(found.form, ContainerForm::Bundle | ContainerForm::CompressedBundle(_)) {
         return Ok(Vec::new());
     }
     if let Some(table) = found.table()? {

@@ -10,7 +10,7 @@
 //!
 //! Absent on purpose: hipBLASLt's indices, which number the solutions of all GPUs together.
 
-use crate::plan::Wanted;
+use crate::plan::WantedTarget;
 use hotswap_report::{Diagnostic, codes};
 use rmpv::Value;
 
@@ -18,7 +18,7 @@ use rmpv::Value;
 ///
 /// # Errors
 /// [`codes::UNKNOWN_FORMAT`] for an index of another form.
-pub(crate) fn rewrite(bytes: &[u8], wanted: &Wanted) -> Result<Vec<u8>, Diagnostic> {
+pub(crate) fn rewrite(bytes: &[u8], wanted: &WantedTarget) -> Result<Vec<u8>, Diagnostic> {
     let mut rest = bytes;
     let unknown = |what: String| Diagnostic::error(codes::UNKNOWN_FORMAT, what);
     let mut value = rmpv::decode::read_value(&mut rest).map_err(|error| unknown(format!("the index: {error}")))?;
@@ -37,7 +37,7 @@ fn write(value: &Value) -> Result<Vec<u8>, Diagnostic> {
 }
 
 /// Changes a node and those below it.
-fn change(value: &mut Value, wanted: &Wanted) -> Result<(), Diagnostic> {
+fn change(value: &mut Value, wanted: &WantedTarget) -> Result<(), Diagnostic> {
     if is_predicate(value, &wanted.source) {
         *value = Value::Map(vec![("type".into(), "TruePred".into())]);
         return Ok(());
@@ -59,7 +59,7 @@ fn change(value: &mut Value, wanted: &Wanted) -> Result<(), Diagnostic> {
 }
 
 /// Refuses text that still names the source.
-fn check_name(value: &Value, wanted: &Wanted) -> Result<(), Diagnostic> {
+fn check_name(value: &Value, wanted: &WantedTarget) -> Result<(), Diagnostic> {
     match value.as_str() {
         Some(text) if text.contains(&wanted.source) && !wanted.target.contains(&wanted.source) => {
             let what = format!("the index names {} in a place that HotSwap does not know: `{text}`", wanted.source);
@@ -117,8 +117,8 @@ mod tests {
         node("AMDGPU", node("Processor", gpu.into()))
     }
 
-    fn wanted() -> Wanted {
-        Wanted { target: "gfx1031".to_owned(), source: "gfx1030".to_owned() }
+    fn wanted() -> WantedTarget {
+        WantedTarget { target: "gfx1031".to_owned(), source: "gfx1030".to_owned() }
     }
 
     #[test]

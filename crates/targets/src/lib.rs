@@ -19,6 +19,6 @@ mod target_id;
 pub use capability::{Capabilities, Capability};
 pub use flags::{EFlags, FeatureBits, FlagsError};
 pub use limits::{Lds, Limits, SgprFile, Sgprs, Vgprs};
-pub use processor::{Family, Kind, Processor, Support, WaveSizes, by_mach, by_triple, find};
+pub use processor::{IsaFamily, Processor, ProcessorKind, Support, WaveSizes, by_mach, by_triple, find};
 pub use table::PROCESSORS;
 pub use target_id::{TargetError, TargetId};

@@ -13,9 +13,9 @@ pub struct Processor {
     /// `EF_AMDGPU_MACH`, bits 0 to 7 of `e_flags`.
     pub mach: u8,
     /// One processor or a generic target.
-    pub kind: Kind,
+    pub kind: ProcessorKind,
     /// Instruction set family.
-    pub family: Family,
+    pub family: IsaFamily,
     /// Wave sizes that code may have.
     pub waves: WaveSizes,
     /// Whether a target ID may state `xnack`.
@@ -37,7 +37,7 @@ pub struct Processor {
 
 /// One processor or a generic target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ProcessorKind {
     /// One processor.
     Native,
     /// Code for several processors; needs code object V6.
@@ -72,7 +72,7 @@ pub enum WaveSizes {
 /// Instruction set families: between two of them encodings differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs, reason = "the names are explained by their Display form")]
-pub enum Family {
+pub enum IsaFamily {
     Gfx6,
     Gfx7,
     Gfx8,
@@ -91,7 +91,7 @@ pub enum Family {
     Gfx13,
 }
 
-impl fmt::Display for Family {
+impl fmt::Display for IsaFamily {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Gfx6 => "GFX6",
@@ -128,14 +128,14 @@ impl WaveSizes {
 impl Processor {
     /// Whether it is a generic target.
     pub fn is_generic(&self) -> bool {
-        matches!(self.kind, Kind::Generic { .. })
+        matches!(self.kind, ProcessorKind::Generic { .. })
     }
 
     /// Value of bits 24 to 31 of `e_flags`; 0 for a native processor.
     pub fn generic_version(&self) -> u8 {
         match self.kind {
-            Kind::Native => 0,
-            Kind::Generic { version } => version,
+            ProcessorKind::Native => 0,
+            ProcessorKind::Generic { version } => version,
         }
     }
 

@@ -6,7 +6,7 @@
 
 mod toolchain;
 
-use hotswap_targets::{Capability, Family, Limits, PROCESSORS, Processor, WaveSizes, find};
+use hotswap_targets::{Capability, IsaFamily, Limits, PROCESSORS, Processor, WaveSizes, find};
 use hotswap_userland::slice;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -156,7 +156,7 @@ fn limits_are_what_the_compilers_compute_with() {
         let directory = clang.scratch();
         let mut jobs = jobs(&names(clang, directory.path()));
         // LLVM 23 computes with 1.5 times as many registers, and a third of the LDS.
-        jobs.retain(|job| clang.version >= 24 || job.processor.family != Family::Gfx13);
+        jobs.retain(|job| clang.version >= 24 || job.processor.family != IsaFamily::Gfx13);
         // Each processor compiled in one way, another one with the other compiler.
         let way = |job: &Job| jobs_of(job.processor).iter().position(|name| *name == job.name).unwrap_or_default();
         let jobs = slice(&format!("limits by {}", clang.command), jobs, |_, job| {
@@ -280,7 +280,7 @@ fn check_capabilities(
         assert_eq!(processor.has(*capability), listing.contains(trace), "{processor} {capability}:\n{listing}");
     }
     let lds = format!("exceeds limit ({})", processor.limits.lds.addressable);
-    let known = version >= 24 || processor.family != Family::Gfx13;
+    let known = version >= 24 || processor.family != IsaFamily::Gfx13;
     assert!(!known || errors.contains(&lds), "{processor}: no `{lds}` in\n{errors}");
     // Code is padded to lines of the instruction cache since GFX10.
     let padding = format!(".p2alignl {}, ", processor.limits.cache_line.ilog2());

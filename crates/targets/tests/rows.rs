@@ -1,19 +1,19 @@
 //! Compares the processor table with the targets of the instruction set's rows: the same names, and the same answer to
 //! every query that both support.
 
-use hotswap_isa_meta::model::Target;
-use hotswap_targets::{Capability, Family, PROCESSORS, Processor, Support, WaveSizes, find};
+use hotswap_isa_meta::model::TargetRow;
+use hotswap_targets::{Capability, IsaFamily, PROCESSORS, Processor, Support, WaveSizes, find};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-fn targets() -> Vec<Target> {
+fn targets() -> Vec<TargetRow> {
     let rows = Path::new(env!("CARGO_MANIFEST_DIR")).join("../isa-tables/rows");
     hotswap_isa_meta::rows::read(&rows).unwrap_or_else(|error| panic!("{error}")).targets
 }
 
 /// GFX9 to GFX12.5; older and newer ones have no rows.
 fn has_rows(processor: &Processor) -> bool {
-    !processor.withdrawn && (Family::Vega..=Family::Gfx125).contains(&processor.family)
+    !processor.withdrawn && (IsaFamily::Vega..=IsaFamily::Gfx125).contains(&processor.family)
 }
 
 #[test]
@@ -23,7 +23,7 @@ fn the_rows_and_the_table_list_the_same_processors() {
     assert_eq!(rows, table);
 }
 
-fn check_waves(target: &Target, processor: &Processor) {
+fn check_waves(target: &TargetRow, processor: &Processor) {
     let has = |feature: &str| target.features.iter().any(|name| name == feature);
     // The assembler's default; no feature gives the mode of a processor that has both sizes.
     let lanes = if has("wavefrontsize32") { 32 } else { 64 };

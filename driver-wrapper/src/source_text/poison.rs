@@ -2,7 +2,7 @@
 
 use super::Evidence;
 use super::difference::name_in_line;
-use super::run::{Preprocessor, Program};
+use super::run::{CompileCommand, Preprocessor};
 use crate::question::Question;
 use crate::{store, toolchain};
 use hotswap_targets::Processor;
@@ -93,7 +93,12 @@ impl Poison {
     }
 
     /// Whether the preprocessor accepts the program's text without any of the names.
-    pub(super) fn asks_nothing(&self, preprocessor: &Preprocessor<'_>, program: &Program, question: &Question) -> bool {
+    pub(super) fn asks_nothing(
+        &self,
+        preprocessor: &Preprocessor<'_>,
+        program: &CompileCommand,
+        question: &Question,
+    ) -> bool {
         // A macro that was defined before a name was poisoned may still expand to it, and so may macros of the
         // arguments.
         let in_words =
@@ -112,7 +117,7 @@ impl Poison {
     pub(super) fn first_use(
         &self,
         preprocessor: &Preprocessor<'_>,
-        programs: &[Program],
+        programs: &[CompileCommand],
         question: &Question,
     ) -> Option<Evidence> {
         let id = question.source_ids.first()?.to_string();
@@ -124,7 +129,7 @@ impl Poison {
     pub(super) fn text_without_names(
         &self,
         preprocessor: &Preprocessor<'_>,
-        program: &Program,
+        program: &CompileCommand,
         id: &str,
     ) -> Option<Vec<u8>> {
         let words: Vec<OsString> = self.names.iter().map(|name| format!("-U{name}").into()).collect();

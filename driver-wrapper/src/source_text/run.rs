@@ -1,7 +1,7 @@
 //! Runs of the real clang over the sources of a command.
 
 use super::module;
-use crate::command::Command;
+use crate::command::ClangCommand;
 use std::ffi::OsString;
 use std::io::Read;
 use std::path::Path;
@@ -28,24 +28,27 @@ pub struct Preprocessor<'a> {
 
 /// The arguments of a command that compile one of its sources.
 #[derive(Debug)]
-pub(super) struct Program {
+pub(super) struct CompileCommand {
     words: Vec<OsString>,
 }
 
 impl Preprocessor<'_> {
     /// One for each HIP source of the command.
-    pub(super) fn programs(&self) -> Vec<Program> {
+    pub(super) fn programs(&self) -> Vec<CompileCommand> {
         let command = crate::command::scan(self.words);
-        command.hip_sources().map(|source| Program { words: words_of(self.words, &command, source.word) }).collect()
+        command
+            .hip_sources()
+            .map(|source| CompileCommand { words: words_of(self.words, &command, source.word) })
+            .collect()
     }
 
     /// The program's text for that GPU. `first` precedes the user's arguments.
-    pub(super) fn text(&self, program: &Program, id: &str, first: &[OsString]) -> Option<Vec<u8>> {
+    pub(super) fn text(&self, program: &CompileCommand, id: &str, first: &[OsString]) -> Option<Vec<u8>> {
         output(self.clang, &self.device_words(program, id, first, &["-E", "-o", "-"]))
     }
 
     /// Clang's messages about a program that it cannot preprocess.
-    pub(super) fn complaints(&self, program: &Program, id: &str, first: &[OsString]) -> Option<String> {
+    pub(super) fn complaints(&self, program: &CompileCommand, id: &str, first: &[OsString]) -> Option<String> {
         let words = self.device_words(program, id, first, &["-E", "-o", "/dev/null"]);
         let said = clang(self.clang, &words).stderr(Stdio::piped()).output().ok()?;
         Some(String::from_utf8_lossy(&said.stderr).into_owned())
@@ -55,7 +58,7 @@ impl Preprocessor<'_> {
     ///
     /// The device libraries are left out: those of siblings differ in the name alone, which retargeting takes into
     /// account.
-    pub(super) fn modules(&self, programs: &[Program], id: &str) -> Option<Vec<[u8; 32]>> {
+    pub(super) fn modules(&self, programs: &[CompileCommand], id: &str) -> Option<Vec<[u8; 32]>> {
         let words = ["-nogpulib", "-emit-llvm", "-S", "-Xclang", "-disable-llvm-passes", "-fuse-cuid=none", "-o", "-"];
         let one = |program| {
             let text = output(self.clang, &self.device_words(program, id, &[], &words))?;
@@ -72,7 +75,7 @@ impl Preprocessor<'_> {
         Some(text.lines().map(str::to_owned).collect())
     }
 
-    fn device_words(&self, program: &Program, id: &str, first: &[OsString], last: &[&str]) -> Vec<OsString> {
+    fn device_words(&self, program: &CompileCommand, id: &str, first: &[OsString], last: &[&str]) -> Vec<OsString> {
         let mut words: Vec<OsString> = self.mode.iter().map(OsString::from).collect();
         words.extend_from_slice(first);
         // The last of several outputs wins. `-w`: a warning is no difference, also not with -Werror.
@@ -93,7 +96,7 @@ impl Preprocessor<'_> {
 }
 
 /// The command's arguments with a single input, and without those that leave files.
-fn words_of(words: &[OsString], command: &Command, source: usize) -> Vec<OsString> {
+fn words_of(words: &[OsString], command: &ClangCommand, source: usize) -> Vec<OsString> {
     let is_other = |at: usize| command.inputs.iter().any(|input| input.word == at && at != source);
     let mut kept = Vec::with_capacity(words.len());
     let mut skip = false;
@@ -149,7 +152,7 @@ mod tests {
     fn words_of_ours_stand_in_front_of_the_inputs_that_two_dashes_begin() {
         let words: Vec<OsString> = ["-O2", "--", "-a.hip"].map(OsString::from).into();
         let preprocessor = Preprocessor { clang: Path::new("clang"), mode: None, words: &words };
-        let program = Program { words: words.clone() };
+        let program = CompileCommand { words: words.clone() };
         let made = preprocessor.device_words(&program, "gfx1030", &[], &["-E"]);
         assert_eq!(made.last().unwrap(), "-a.hip");
         assert!(made.iter().position(|word| word == "-E") < made.iter().position(|word| word == "--"));

@@ -1,7 +1,7 @@
 //! The tool's results with its families, and the agreement of header and mirror.
 
 use hotswap_families::Registry;
-use hotswap_families::code::{Answer, Scheduling, Site, Surroundings};
+use hotswap_families::code::{CodeSite, Scheduling, SiteAnswer, Surroundings};
 use hotswap_family_abi as abi;
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::effects::Counter;
@@ -61,9 +61,9 @@ fn one_process_has_one_registry_in_which_the_families_of_others_come_last() {
     let ask = |word: u32| {
         let inst = source.decode(&word.to_le_bytes()).unwrap();
         assert!(rewriter.concerns(inst.entry()));
-        match rewriter.rewrite(&Site { source, target, inst: &inst }, &Nothing) {
+        match rewriter.rewrite(&CodeSite { source, target, inst: &inst }, &Nothing) {
             Ok(None) => "nobody's".to_owned(),
-            Ok(Some((family, Answer::Replace(new)))) => format!("{}: {:?}", family.name, new.code),
+            Ok(Some((family, SiteAnswer::Replace(new)))) => format!("{}: {:?}", family.name, new.code),
             Ok(Some((family, answer))) => format!("{}: {answer:?}", family.name),
             Err((family, refusal)) => format!("{}: {}", family.name, refusal.reason),
         }

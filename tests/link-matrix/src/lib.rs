@@ -121,7 +121,7 @@ impl Bench {
     }
 
     /// Writes `NAME.manifest.o` for those families.
-    pub fn manifest(&self, name: &str, format: manifest::Format, families: &[&str]) -> String {
+    pub fn manifest(&self, name: &str, format: manifest::ManifestFormat, families: &[&str]) -> String {
         let bytes = manifest::object(format, PLAN_HASH, PLAN_TEXT, families).expect("a manifest");
         let file = format!("{name}.manifest.o");
         self.write(&file, bytes);
@@ -133,7 +133,7 @@ impl Bench {
         fs::create_dir_all(self.directory.path().join(directory)).expect("scratch directory");
         self.write("hotswap_registry.h", archive::HEADER);
         let lines = patches_def::parse(patches_def).expect("a list of families");
-        let compile = |line: &patches_def::Line| {
+        let compile = |line: &patches_def::DefLine| {
             let source = format!("{directory}/{}", c_source::file_name(&line.name));
             self.write(&source, c_source::registrar(line));
             let object = format!("{directory}/{}.o", line.name);
@@ -152,16 +152,16 @@ pub fn patches_def_without(family: &str) -> String {
 }
 
 /// The manifests in the record section of a linked file; `None` without such a section.
-pub fn records(bytes: &[u8]) -> Option<Vec<manifest::Manifest>> {
+pub fn records(bytes: &[u8]) -> Option<Vec<manifest::PlanManifest>> {
     let file = object::File::parse(bytes).expect("a linked file");
     let section = manifest::RECORD_SECTIONS.iter().find_map(|name| file.section_by_name(name))?;
     Some(manifest::read(section.data().expect("its bytes")).expect("records"))
 }
 
 /// The defect in the record or the table of a file that was linked with the whole manifest.
-pub fn product_fault(bytes: &[u8], format: manifest::Format) -> Option<String> {
+pub fn product_fault(bytes: &[u8], format: manifest::ManifestFormat) -> Option<String> {
     let found = records(bytes).unwrap_or_default();
-    let good = |record: &manifest::Manifest| {
+    let good = |record: &manifest::PlanManifest| {
         (record.plan.as_str(), record.plan_text.as_str()) == (PLAN_HASH, PLAN_TEXT) && record.families == families()
     };
     if found.len() != 1 || !good(&found[0]) {
@@ -171,6 +171,6 @@ pub fn product_fault(bytes: &[u8], format: manifest::Format) -> Option<String> {
     let size = file.section_by_name(format.table_section()).map_or(0, |section| section.size());
     // Images round section sizes up.
     let full = 8 * families().len() as u64;
-    let fits = size == full || (format == manifest::Format::CoffX86_64 && size > full);
+    let fits = size == full || (format == manifest::ManifestFormat::CoffX86_64 && size > full);
     (!fits).then(|| format!("its table has {size} bytes"))
 }

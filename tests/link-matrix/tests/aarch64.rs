@@ -1,10 +1,10 @@
 //! The matrix for AArch64: cross-compiled registrars from the C text, lld and mold, no libc.
 
 use hotswap_families::archive::PATCHES_DEF;
-use hotswap_families::manifest::Format;
+use hotswap_families::manifest::ManifestFormat;
 use hotswap_link_matrix::{Bench, GHOST, Registrars, families, patches_def_without, product_fault, sweep};
 
-const FORMAT: Format = Format::ElfAarch64;
+const FORMAT: ManifestFormat = ManifestFormat::ElfAarch64;
 const TARGET: &str = "--target=aarch64-linux-gnu";
 const LINKERS: &[&[&str]] = &[&["ld.lld-22"], &["ld.lld-23"], &["mold", "-m", "aarch64linux"]];
 const KINDS: &[&[&str]] = &[&["-static"], &["-pie"], &["-shared"], &["-shared", "-Bsymbolic"]];

@@ -1,12 +1,12 @@
 //! The matrix for COFF: registrars from the C text, `llvm-lib`, lld-link 22 and 23.
 
 use hotswap_families::archive::PATCHES_DEF;
-use hotswap_families::manifest::Format;
+use hotswap_families::manifest::ManifestFormat;
 use hotswap_link_matrix::{
     Bench, Expect, GHOST, Ran, Registrars, Tally, families, patches_def_without, product_fault, records, sweep,
 };
 
-const FORMAT: Format = Format::CoffX86_64;
+const FORMAT: ManifestFormat = ManifestFormat::CoffX86_64;
 const TARGET: &str = "--target=x86_64-pc-windows-msvc";
 const LINKERS: &[&str] = &["lld-link-22", "lld-link-23"];
 const KINDS: &[&[&str]] = &[&["/entry:mainCRTStartup", "/subsystem:console"], &["/dll", "/noentry"]];

@@ -1,7 +1,7 @@
 //! The ELF link matrix: linker × kind of output × garbage collection × LTO × order × registrars.
 
 use hotswap_families::archive::{PATCHES_DEF, REGISTRY_ARCHIVE};
-use hotswap_families::manifest::Format;
+use hotswap_families::manifest::ManifestFormat;
 use hotswap_link_matrix::{Bench, Expect, GHOST, Registrars, families, patches_def_without, product_fault, sweep};
 use hotswap_userland::slice;
 
@@ -70,8 +70,8 @@ fn prepare(bench: &Bench) {
     bench.write("user.c", USER);
     bench.must("clang-22", &["-O2", "-fPIC", "-ffunction-sections", "-c", "user.c", "-o", "user.o"]);
     bench.must("clang-22", &["-O2", "-fPIC", "-ffunction-sections", "-flto", "-c", "user.c", "-o", "user-lto.o"]);
-    bench.manifest("plan", Format::ElfX86_64, &families());
-    bench.manifest("ghost", Format::ElfX86_64, &[&families()[..], &[GHOST]].concat());
+    bench.manifest("plan", ManifestFormat::ElfX86_64, &families());
+    bench.manifest("ghost", ManifestFormat::ElfX86_64, &[&families()[..], &[GHOST]].concat());
     bench.write("Complete.a", REGISTRY_ARCHIVE);
     bench.write("ObjectRemoved.a", REGISTRY_ARCHIVE);
     bench.must("ar", &["d", "ObjectRemoved.a", &format!("{}.o", families()[0])]);
@@ -107,9 +107,9 @@ fn fault_of(bench: &Bench, combination: &Combination, output: &str) -> Option<St
     }
     let after = |strip: &str| {
         bench.must(strip, &[output]);
-        product_fault(&bench.read(output), Format::ElfX86_64).map(|fault| format!("after {strip}, {fault}"))
+        product_fault(&bench.read(output), ManifestFormat::ElfX86_64).map(|fault| format!("after {strip}, {fault}"))
     };
-    let linked = product_fault(&bench.read(output), Format::ElfX86_64);
+    let linked = product_fault(&bench.read(output), ManifestFormat::ElfX86_64);
     linked.or_else(|| after("strip")).or_else(|| after("llvm-strip-22"))
 }
 

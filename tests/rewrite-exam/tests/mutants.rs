@@ -5,7 +5,7 @@
 //! on every machine. A mutant that is equivalent to its origin is listed in `mutants.equal` with the reason; a detected
 //! one must not be listed there.
 
-use hotswap_code_object::image::Image;
+use hotswap_code_object::image::ObjectImage;
 use hotswap_code_object::{CodeObject, certificate_note};
 use hotswap_isa::reg::RegFile;
 use hotswap_isa::{Flag, Inst, Isa, Name, Target, Value};
@@ -87,7 +87,7 @@ fn code(made: &[u8]) -> Code {
     let isa = Isa::new(Target::find("gfx1250-strict").unwrap());
     let certificate = Certificate::from_bytes(certificate_note(made).unwrap()).unwrap();
     let section = &certificate.sections[0];
-    let part = &Image::parse(made).unwrap().sections[section.number as usize];
+    let part = &ObjectImage::parse(made).unwrap().sections[section.number as usize];
     let start = part.offset as usize;
     let sites = section.sites.iter().map(|site| site.new.clone()).collect();
     Code { isa, file: start..start + part.bytes.len(), sites }
@@ -229,7 +229,7 @@ fn of_file(made: &[u8]) -> Vec<Mutant> {
             push("descriptor field changed", format!("{} {field}", kernel.name), descriptor.range.start + byte, flip);
         }
     }
-    let image = Image::parse(made).unwrap();
+    let image = ObjectImage::parse(made).unwrap();
     for table in image.symbols().unwrap() {
         let rows = table.rows.iter().enumerate().filter(|(_, row)| row.kind == 2).take(2);
         for (number, row) in rows {

@@ -1,7 +1,7 @@
 //! Vector registers that are spilled: LLVM 24 lists and judges the result, its hazard recognizer puts nothing into it, both
 //! judges of the product find nothing, and each fault that is planted is noticed.
 
-use hotswap_code_object::image::Image;
+use hotswap_code_object::image::ObjectImage;
 use hotswap_code_object::{CodeObject, KernelNumber, certificate_note, with_numbers};
 use hotswap_isa::{Inst, Isa, Name, Target};
 use hotswap_lint::{against, lint};
@@ -119,7 +119,7 @@ impl Spilled {
         let made = made.bytes;
         let certificate = Certificate::from_bytes(certificate_note(&made).unwrap()).unwrap();
         let section = &certificate.sections[0];
-        let code = Image::parse(&made).unwrap().sections[section.number as usize].offset as usize;
+        let code = ObjectImage::parse(&made).unwrap().sections[section.number as usize].offset as usize;
         let (isa, site) = (Isa::new(Target::find(TARGET).unwrap()), section.sites[0].clone());
         Self { original, made, isa, code, site }
     }
@@ -193,7 +193,7 @@ impl Spilled {
             bytes[place..place + 4].copy_from_slice(&size.to_le_bytes());
         }
         if let Some(value) = metadata {
-            let image = Image::parse(&self.made).unwrap();
+            let image = ObjectImage::parse(&self.made).unwrap();
             let note = &image.sections[image.find(".note").unwrap()];
             let number =
                 KernelNumber { symbol: object.note().kernels[0].symbol, key: ".private_segment_fixed_size", value };

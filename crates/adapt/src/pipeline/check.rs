@@ -10,15 +10,15 @@ use crate::registers::spill::PrivateSegments;
 use crate::select::{FunctionRewrite, SectionRewrite, each_function, unclaimed_refusals};
 use crate::verify;
 use hotswap_code_object::CodeObject;
-use hotswap_code_object::image::Image;
-use hotswap_program::{Mark, Program, SectionProgram, Source};
+use hotswap_code_object::image::ObjectImage;
+use hotswap_program::{CodeSource, Mark, Program, SectionProgram};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::Processor;
 use std::collections::BTreeMap;
 
 /// The emitted file.
 pub(super) struct ResultFile<'a> {
-    pub(super) image: Image<'a>,
+    pub(super) image: ObjectImage<'a>,
     pub(super) units: Vec<SectionProgram<'a>>,
     /// The candidates that are left in each section.
     pub(super) candidates: BTreeMap<usize, Candidates>,
@@ -32,20 +32,20 @@ impl<'a> ResultFile<'a> {
         rewrites: &[SectionRewrite<'_>],
         config: &RewriteConfig<'_>,
     ) -> Result<Self, Diagnostic> {
-        let (object, image) = rayon::join(|| CodeObject::parse(made), || Image::parse(made));
+        let (object, image) = rayon::join(|| CodeObject::parse(made), || ObjectImage::parse(made));
         let (object, image) = (object?, image?);
         let isa = rewrites.first().map_or(config.target, |section| section.unit.isa());
         let candidates = || candidates(&object, isa, config.rewriter);
         let described = || object.check_descriptors();
         let (described, (sources, candidates)) =
-            rayon::join(described, || rayon::join(|| Source::of(&object), candidates));
+            rayon::join(described, || rayon::join(|| CodeSource::of(&object), candidates));
         let sources = sources?;
         described?;
         let processor = object.target_id().processor;
         drop(object);
         let by_number = candidates.into_iter().filter_map(|section| Some((section.number?, section)));
         let candidates: BTreeMap<usize, Candidates> = by_number.collect();
-        let places = |number: usize, source: &Source<'_>| {
+        let places = |number: usize, source: &CodeSource<'_>| {
             let mut places = candidates.get(&number).map_or_else(Vec::new, Candidates::places);
             let old = rewrites.iter().filter(|section| section.unit.number == number);
             old.for_each(|section| places.extend(marks_of_functions(&section.unit.program, source)));
@@ -61,7 +61,7 @@ impl<'a> ResultFile<'a> {
 
 /// The offsets, in the new source, of the marks of the old program's functions, in ascending order. Symbols keep their
 /// order. Code without a symbol gets its marks when the new program is built.
-fn marks_of_functions(old: &Program<'_>, new: &Source<'_>) -> Vec<u32> {
+fn marks_of_functions(old: &Program<'_>, new: &CodeSource<'_>) -> Vec<u32> {
     let is_named = |mark: &Mark<'_>| !mark.name.is_empty();
     let all = new.marks.len() == old.source.marks.len();
     let mut places = vec![None; old.source.marks.len()];
@@ -72,18 +72,18 @@ fn marks_of_functions(old: &Program<'_>, new: &Source<'_>) -> Vec<u32> {
 
 /// Compares sections before and after.
 pub(super) fn check_equivalent(
-    (image, rewrites): (&Image<'_>, &[SectionRewrite<'_>]),
-    (new_image, units): (&Image<'_>, &[SectionProgram<'_>]),
+    (image, rewrites): (&ObjectImage<'_>, &[SectionRewrite<'_>]),
+    (new_image, units): (&ObjectImage<'_>, &[SectionProgram<'_>]),
     config: &RewriteConfig<'_>,
 ) -> Result<Vec<SectionMap>, Diagnostic> {
     let mut maps = Vec::with_capacity(rewrites.len());
     for one in rewrites {
         let new = section(units, one.unit.number)?;
-        let plan = verify::Plan::of(one.outcomes.iter().map(|outcome| &outcome.changes));
+        let plan = verify::PlannedChanges::of(one.outcomes.iter().map(|outcome| &outcome.changes));
         let images = (image, new_image);
         let (target, plain) = (config.target, config.plain(one.unit.isa()));
         let (old, data) = (&one.unit, verify::data(&one.unit));
-        let pair = verify::Pair { old, new, plan, data, images, target, plain, moved: &[] };
+        let pair = verify::UnitPair { old, new, plan, data, images, target, plain, moved: &[] };
         let new_size = new_image.sections.get(old.number).map_or(0, |section| section.size as u32);
         maps.push(SectionMap { number: old.number, new_size, followed: verify::unit(&pair)? });
     }

@@ -1,7 +1,7 @@
 //! The check of results finds every bit of code, and of address words that refer to code, that differs from the plan.
 
 use super::*;
-use hotswap_program::Source;
+use hotswap_program::CodeSource;
 use hotswap_userland::{Workbench, say};
 use rayon::prelude::*;
 
@@ -29,17 +29,17 @@ fn is_hint(inst: &hotswap_isa::Inst) -> bool {
 }
 
 /// The work on a file for gfx1250.
-fn work<'a>(object: &CodeObject<'a>, image: &Image<'a>, task: &Task<'_>) -> Vec<Work<'a>> {
+fn work<'a>(object: &CodeObject<'a>, image: &ObjectImage<'a>, task: &Task<'_>) -> Vec<Work<'a>> {
     let found = suspects(object, isa("gfx1250").unwrap(), task.rewriter);
     planned(object, image, task, found).unwrap()
 }
 
 /// Every bit of the instructions of a section, except hints: its byte in the file, its number there, the instruction.
 fn bits_of_code(made: &[u8], number: usize, isa: Isa) -> Vec<(usize, usize, String)> {
-    let new = Image::parse(made).unwrap();
+    let new = ObjectImage::parse(made).unwrap();
     let section = &new.sections[number];
     let mut bits = Vec::new();
-    for mark in Source::read(made).unwrap().iter().flat_map(|source| source.marks.clone()) {
+    for mark in CodeSource::read(made).unwrap().iter().flat_map(|source| source.marks.clone()) {
         let start = mark.offset as usize;
         let code = isa.walk(&section.bytes[start..start + mark.size as usize]);
         for (at, inst) in code.filter_map(|(at, inst)| Some((at, inst.ok()?))).filter(|(_, inst)| !is_hint(inst)) {
@@ -61,7 +61,7 @@ fn a_flipped_bit_of_code_is_found() {
     for (name, text) in CASES {
         let data = assembled(&bench, name, text);
         let object = CodeObject::parse(&data).unwrap();
-        let image = Image::parse(&data).unwrap();
+        let image = ObjectImage::parse(&data).unwrap();
         let work = work(&object, &image, &task);
         let made = written(&object, (&image, &work), &[], &mut ObjectRecord::default()).unwrap();
         assert_eq!(verified(&image, &work, &made, &task).err(), None, "{name}");
@@ -90,11 +90,11 @@ fn a_flipped_bit_of_what_says_where_words_lead_is_found() {
     let (mut tried, mut missed) = (0, Vec::new());
     for (data, records) in [(linked, ".rela.dyn"), (bench.read("table.o"), ".rela.data.rel.ro")] {
         let object = CodeObject::parse(&data).unwrap();
-        let image = Image::parse(&data).unwrap();
+        let image = ObjectImage::parse(&data).unwrap();
         let work = work(&object, &image, &task);
         let made = written(&object, (&image, &work), &[], &mut ObjectRecord::default()).unwrap();
         assert_eq!(verified(&image, &work, &made, &task).err(), None, "{records}");
-        let new = Image::parse(&made).unwrap();
+        let new = ObjectImage::parse(&made).unwrap();
         let section = &new.sections[new.find(records).unwrap()];
         // The loader's records have no symbols: their symbol index is never read.
         let is_read = |bit: &usize| records != ".rela.dyn" || bit % 192 / 32 != 3;
@@ -121,7 +121,7 @@ fn a_kernel_that_begins_where_the_hardware_does_not_is_found() {
     assembled(&bench, "table", include_str!("../../tests/damage/table.s"));
     let data = bench.read("table.o");
     let object = CodeObject::parse(&data).unwrap();
-    let image = Image::parse(&data).unwrap();
+    let image = ObjectImage::parse(&data).unwrap();
     let work = work(&object, &image, &task);
     let mut made = written(&object, (&image, &work), &[], &mut ObjectRecord::default()).unwrap();
     assert_eq!(verified(&image, &work, &made, &task).err(), None);
@@ -130,7 +130,7 @@ fn a_kernel_that_begins_where_the_hardware_does_not_is_found() {
         let rows = table.rows.iter().position(|row| row.name == kernel);
         rows.map(|number| table.at + number * 24 + 8)
     };
-    let place = Image::parse(&made).unwrap().symbols().unwrap().iter().find_map(places).unwrap();
+    let place = ObjectImage::parse(&made).unwrap().symbols().unwrap().iter().find_map(places).unwrap();
     made[place] += 4;
     let error = verified(&image, &work, &made, &task).unwrap_err();
     assert!(error.what.contains("does not begin at a multiple of 256 bytes"), "{error}");
@@ -149,7 +149,7 @@ fn a_wrong_plan_is_found() {
     ] {
         let data = assembled(&bench, name, text);
         let object = CodeObject::parse(&data).unwrap();
-        let image = Image::parse(&data).unwrap();
+        let image = ObjectImage::parse(&data).unwrap();
         let mut work = work(&object, &image, &task);
         for changes in work.iter_mut().flat_map(|work| &mut work.outcomes).map(|outcome| &mut outcome.changes) {
             changes.spoil();

@@ -11,8 +11,8 @@ use crate::order::ObjectRecord;
 use crate::select::{FunctionRewrite, SectionRewrite, long_branch};
 use crate::verify;
 use hotswap_code_object::CodeObject;
-use hotswap_code_object::image::Image;
-use hotswap_program::{Program, Source};
+use hotswap_code_object::image::ObjectImage;
+use hotswap_program::{CodeSource, Program};
 use hotswap_report::Diagnostic;
 use hotswap_rewrite::{LongBranch, Moved, Options, Pooled, pool};
 use std::collections::BTreeMap;
@@ -58,7 +58,7 @@ pub(super) fn rewritten(
 }
 
 /// Bytes of all sections of code.
-fn code_size(image: &Image<'_>) -> i64 {
+fn code_size(image: &ObjectImage<'_>) -> i64 {
     image.sections.iter().filter(|section| section.is_code()).map(|section| section.size as i64).sum()
 }
 
@@ -89,14 +89,14 @@ fn pooled(object: &CodeObject<'_>, work: &[SectionRewrite<'_>]) -> Result<Option
 
 /// Checks that the file with pools is equivalent to the input.
 fn check_moved(
-    (image, rewrites): (&Image<'_>, &[SectionRewrite<'_>]),
+    (image, rewrites): (&ObjectImage<'_>, &[SectionRewrite<'_>]),
     with_pools: &Parsed<'_, '_>,
     moved: &[Moved],
 ) -> Result<(), Diagnostic> {
     with_pools.object.check_descriptors()?;
     let own = |number: usize| moved.iter().copied().filter(|one| one.section == number).collect::<Vec<Moved>>();
     let is_wanted = |number: &usize| rewrites.iter().any(|section| section.unit.number == *number);
-    let places = |number: usize, _: &Source<'_>| {
+    let places = |number: usize, _: &CodeSource<'_>| {
         let moved = own(number);
         let sections = rewrites.iter().filter(|section| section.unit.number == number);
         let functions = sections.flat_map(|section| &section.unit.program.functions);
@@ -104,14 +104,14 @@ fn check_moved(
         places.sort_unstable();
         places
     };
-    let units = programs(Source::of(with_pools.object)?, &with_pools.image, is_wanted, places);
+    let units = programs(CodeSource::of(with_pools.object)?, &with_pools.image, is_wanted, places);
     for one in rewrites {
         let new = section(&units, one.unit.number)?;
-        let (plan, moved) = (verify::Plan::default(), own(one.unit.number));
+        let (plan, moved) = (verify::PlannedChanges::default(), own(one.unit.number));
         let (target, images) = (one.unit.isa(), (image, &with_pools.image));
-        let (plain, data) = (verify::Plain::new(target, target), verify::data(&one.unit));
+        let (plain, data) = (verify::PlainClassifier::new(target, target), verify::data(&one.unit));
         let old = &one.unit;
-        verify::unit(&verify::Pair { old, new, plan, data, images, target, plain: &plain, moved: &moved })?;
+        verify::unit(&verify::UnitPair { old, new, plan, data, images, target, plain: &plain, moved: &moved })?;
     }
     Ok(())
 }

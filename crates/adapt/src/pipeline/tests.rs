@@ -17,7 +17,7 @@ fn suspects(object: &CodeObject<'_>, isa: Isa, rewriter: &Rewriter) -> Prescan {
 /// Analyses a file and selects new code.
 fn planned<'a>(
     object: &CodeObject<'a>,
-    image: &Image<'a>,
+    image: &ObjectImage<'a>,
     config: &Task<'_>,
     found: Prescan,
 ) -> Result<Vec<Work<'a>>, Vec<Diagnostic>> {
@@ -28,7 +28,7 @@ fn planned<'a>(
 /// Lays the file out and emits it.
 fn written(
     object: &CodeObject<'_>,
-    (image, work): (&Image<'_>, &[Work<'_>]),
+    (image, work): (&ObjectImage<'_>, &[Work<'_>]),
     free: &[(usize, u64)],
     record: &mut ObjectRecord,
 ) -> Result<Vec<u8>, Diagnostic> {
@@ -38,7 +38,7 @@ fn written(
 }
 
 fn verified<'a>(
-    image: &Image<'_>,
+    image: &ObjectImage<'_>,
     work: impl AsRef<[Work<'a>]> + Send + Sync,
     made: &[u8],
     config: &Task<'_>,

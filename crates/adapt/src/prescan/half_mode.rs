@@ -8,7 +8,7 @@
 //! enough.
 
 use hotswap_code_object::CodeObject;
-use hotswap_code_object::kernel_descriptor::{DENORM_16_64, Field, KernelDescriptor, ROUND_16_64};
+use hotswap_code_object::kernel_descriptor::{DENORM_16_64, DescriptorField, KernelDescriptor, ROUND_16_64};
 use hotswap_isa::{Flag, Inst, Name};
 
 /// MODE: rounding in bits 3:2, denormals in bits 7:6.
@@ -21,7 +21,7 @@ const MODE: u32 = 1;
 /// object.
 pub(super) fn reason(object: &CodeObject<'_>, is_set: bool) -> Option<String> {
     /// Values of the descriptor fields: round to the nearest even, flush nothing.
-    const USUAL: [(&Field, u64); 2] = [(ROUND_16_64, 0), (DENORM_16_64, 3)];
+    const USUAL: [(&DescriptorField, u64); 2] = [(ROUND_16_64, 0), (DENORM_16_64, 3)];
     if is_set {
         return Some("an instruction of this code object sets them otherwise".to_owned());
     }

@@ -7,8 +7,8 @@
 use super::half_mode;
 use hotswap_code_object::{CodeObject, CodeStarts};
 use hotswap_families::Rewriter;
-use hotswap_isa::effects::Flow;
-use hotswap_isa::{ClassRule, Classifier, Entry, Flag, Glance, Implicit, Inst, Isa, Name, Piece};
+use hotswap_isa::effects::ControlFlow;
+use hotswap_isa::{ClassRule, Classifier, Flag, Glance, Implicit, Inst, Isa, Name, Piece, TableEntry};
 use rayon::prelude::*;
 use std::hint::black_box;
 
@@ -82,7 +82,7 @@ fn classifier(isa: Isa, rewriter: &Rewriter) -> Glance {
     }))
 }
 
-fn scalar_class(entry: Entry) -> Option<u8> {
+fn scalar_class(entry: TableEntry) -> Option<u8> {
     // Targets of calls and returns matter only where waves have done nothing yet, and there every instruction is
     // decoded.
     if !goes_elsewhere(entry) || entry.is(Flag::Call) || entry.is(Flag::Return) {
@@ -92,14 +92,14 @@ fn scalar_class(entry: Entry) -> Option<u8> {
     (lower_half && entry.bytes() == 4).then_some(LEADS)
 }
 
-/// Whether an instruction of that encoding may have a flow other than [`Flow::Next`].
-fn goes_elsewhere(entry: Entry) -> bool {
+/// Whether an instruction of that encoding may have a flow other than [`ControlFlow::Next`].
+fn goes_elsewhere(entry: TableEntry) -> bool {
     [Flag::Branch, Flag::Call, Flag::Return].into_iter().any(|flag| entry.is(flag))
 }
 
 /// Scalar instructions that write MODE or, for LLVM, may do so (`s_setreg` of any register). The one for the bank mode
 /// writes no other part.
-fn sets_registers(entry: Entry) -> bool {
+fn sets_registers(entry: TableEntry) -> bool {
     entry.implicit_writes() >> Implicit::Mode as u32 & 1 != 0 && entry.mnemonic() != "s_set_vgpr_msb"
 }
 
@@ -122,7 +122,7 @@ pub(super) fn scan(
     rewriter: &Rewriter,
     classifier: Option<&Glance>,
 ) -> Vec<Candidates> {
-    let search = Search { rewriter, isa, classifier };
+    let search = ScanSubject { rewriter, isa, classifier };
     code.into_iter()
         .map(|section| {
             let mut starts = section.starts;
@@ -135,7 +135,7 @@ pub(super) fn scan(
             starts.reverse();
             starts.retain(|(start, _)| *start < section.bytes.len());
             let pieces = pieces(&starts, section.bytes.len());
-            let look = |piece: Vec<Stretch>| stretches(section.bytes, piece, search);
+            let look = |piece: Vec<SymbolRange>| stretches(section.bytes, piece, search);
             // One piece at a time: with larger shares, one core would be left with the rest at the end.
             let found: Vec<Candidates> = pieces.into_par_iter().with_max_len(1).map(look).collect();
             let mut all = Candidates { number: section.number, file: section.range.start, ..Candidates::default() };
@@ -154,16 +154,16 @@ fn size(object: &CodeObject<'_>) -> usize {
 }
 
 /// Code from one symbol to the next.
-struct Stretch {
+struct SymbolRange {
     start: usize,
     end: usize,
     kernel: bool,
 }
 
 /// Groups of neighbouring stretches, each of about [`PIECE`] bytes.
-fn pieces(starts: &[(usize, bool)], size: usize) -> Vec<Vec<Stretch>> {
+fn pieces(starts: &[(usize, bool)], size: usize) -> Vec<Vec<SymbolRange>> {
     let ends = starts.iter().skip(1).map(|(start, _)| *start).chain([size]);
-    let mut pieces: Vec<Vec<Stretch>> = Vec::new();
+    let mut pieces: Vec<Vec<SymbolRange>> = Vec::new();
     let mut held = PIECE;
     for ((start, kernel), end) in starts.iter().copied().zip(ends) {
         if held >= PIECE {
@@ -171,7 +171,7 @@ fn pieces(starts: &[(usize, bool)], size: usize) -> Vec<Vec<Stretch>> {
             held = 0;
         }
         held += end - start;
-        let stretch = Stretch { start, end, kernel };
+        let stretch = SymbolRange { start, end, kernel };
         if let Some(piece) = pieces.last_mut() {
             piece.push(stretch);
         }
@@ -181,13 +181,13 @@ fn pieces(starts: &[(usize, bool)], size: usize) -> Vec<Vec<Stretch>> {
 
 /// The subject of the scan and its tools.
 #[derive(Clone, Copy)]
-struct Search<'s> {
+struct ScanSubject<'s> {
     rewriter: &'s Rewriter,
     isa: Isa,
     classifier: Option<&'s Glance>,
 }
 
-fn stretches(bytes: &[u8], stretches: Vec<Stretch>, search: Search<'_>) -> Candidates {
+fn stretches(bytes: &[u8], stretches: Vec<SymbolRange>, search: ScanSubject<'_>) -> Candidates {
     let mut found = Candidates::default();
     let mut look = Look::new(search);
     for stretch in stretches {
@@ -222,7 +222,7 @@ fn in_order(offsets: &mut Vec<u32>, begin: usize) {
 }
 
 struct Look<'s> {
-    search: Search<'s>,
+    search: ScanSubject<'s>,
     /// The stretch.
     range: (usize, usize),
     /// A bit for each of its dwords that was taken for the start of an instruction.
@@ -254,7 +254,7 @@ fn bits(mut mask: u64) -> impl Iterator<Item = u32> {
 }
 
 impl<'s> Look<'s> {
-    fn new(search: Search<'s>) -> Self {
+    fn new(search: ScanSubject<'s>) -> Self {
         Self {
             search,
             range: (0, 0),
@@ -268,7 +268,7 @@ impl<'s> Look<'s> {
         }
     }
 
-    fn begin(&mut self, stretch: &Stretch) {
+    fn begin(&mut self, stretch: &SymbolRange) {
         self.range = (stretch.start, stretch.end);
         let words = (stretch.end - stretch.start) / 256 + 1;
         for bits in [&mut self.starts, &mut self.leads] {
@@ -409,9 +409,9 @@ impl<'s> Look<'s> {
         }
         self.quiet = false;
         match inst.flow(at as u64, self.search.isa) {
-            Flow::Branch { target, .. } => self.branch(target, found),
-            Flow::Indirect { .. } => self.comes_back(found),
-            Flow::Next | Flow::Call { .. } | Flow::End => {}
+            ControlFlow::Branch { target, .. } => self.branch(target, found),
+            ControlFlow::Indirect { .. } => self.comes_back(found),
+            ControlFlow::Next | ControlFlow::Call { .. } | ControlFlow::End => {}
         }
     }
 
@@ -452,7 +452,7 @@ mod tests {
 
     /// Random instructions of every encoding, most with registers as operands, and a few undecodable words.
     fn code(isa: Isa, mut next: impl FnMut() -> u64) -> Vec<u8> {
-        let entries: Vec<Entry> = Entry::all().filter(|entry| entry.available(isa)).collect();
+        let entries: Vec<TableEntry> = TableEntry::all().filter(|entry| entry.available(isa)).collect();
         let mut bytes = Vec::new();
         for _ in 0..100_000 {
             let entry = entries[next() as usize % entries.len()];
@@ -488,8 +488,8 @@ mod tests {
             let end = (start + 4 * (1 + next() as usize % 500)).min(bytes.len());
             for kernel in [false, true] {
                 let look = |classifier| {
-                    let stretch = vec![Stretch { start, end, kernel }];
-                    stretches(&bytes, stretch, Search { rewriter: &rewriter, isa, classifier })
+                    let stretch = vec![SymbolRange { start, end, kernel }];
+                    stretches(&bytes, stretch, ScanSubject { rewriter: &rewriter, isa, classifier })
                 };
                 let (with, without) = (look(Some(&classifier)), look(None));
                 assert_eq!(with, without, "{start:#x} to {end:#x}");

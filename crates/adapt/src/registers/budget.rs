@@ -28,7 +28,7 @@ pub(crate) fn never_borrowed() -> impl Iterator<Item = Reg> {
 
 /// A kernel of a unit.
 #[derive(Debug, Clone)]
-pub(crate) struct Kernel {
+pub(crate) struct KernelBudget {
     pub(crate) function: u32,
     pub(crate) name: String,
     pub(crate) needs: KernelNeeds,
@@ -52,7 +52,11 @@ pub(crate) struct VgprBudget {
 }
 
 /// The kernels of a unit, by function.
-pub(crate) fn kernels(unit: &SectionProgram<'_>, processor: &Processor, segments: &PrivateSegments) -> Vec<Kernel> {
+pub(crate) fn kernels(
+    unit: &SectionProgram<'_>,
+    processor: &Processor,
+    segments: &PrivateSegments,
+) -> Vec<KernelBudget> {
     let functions = unit.program.functions.iter().enumerate();
     let kernel = |number: usize| {
         let needs = unit.program.kernel_needs(number)?;
@@ -60,7 +64,7 @@ pub(crate) fn kernels(unit: &SectionProgram<'_>, processor: &Processor, segments
         let name = unit.program.name(&unit.program.functions[number]);
         let (function, ceiling) = (number as u32, ceiling(processor, &needs, granted));
         let private_segment = segments.get(&name).copied().unwrap_or(Err("nothing states its private segment"));
-        Some(Kernel { function, name, needs, granted, ceiling, private_segment })
+        Some(KernelBudget { function, name, needs, granted, ceiling, private_segment })
     };
     let numbers: Vec<usize> =
         functions.filter(|(_, function)| function.is_kernel()).map(|(number, _)| number).collect();
@@ -90,7 +94,7 @@ fn ceiling(processor: &Processor, needs: &KernelNeeds, granted: u16) -> u16 {
 
 impl VgprBudget {
     /// The registers that a function may use.
-    pub(crate) fn of(unit: &SectionProgram<'_>, kernels: &[Kernel], function: usize) -> Self {
+    pub(crate) fn of(unit: &SectionProgram<'_>, kernels: &[KernelBudget], function: usize) -> Self {
         let (reached_from, open) = unit.reached_from(function);
         // Kernels are in the order of their functions.
         let number = |function: &u32| kernels.binary_search_by_key(function, |kernel| kernel.function).ok();

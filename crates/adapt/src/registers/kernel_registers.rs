@@ -4,10 +4,10 @@
 //! all.
 
 use super::RegisterUse;
-use super::budget::Kernel;
+use super::budget::KernelBudget;
 use super::spill::{ALIGNMENT, SLOT};
-use crate::order::{Change, KernelRecord};
-use hotswap_code_object::image::{Image, Part};
+use crate::order::{KernelRecord, NumberChange};
+use hotswap_code_object::image::{ObjectImage, SectionPart};
 use hotswap_code_object::kernel_descriptor::{ENABLE_SCRATCH, KernelDescriptor, SCRATCH, VGPRS};
 use hotswap_code_object::{CodeObject, KernelNumber, with_numbers};
 use hotswap_program::{KernelNeeds, occupancy};
@@ -33,7 +33,10 @@ pub(crate) struct KernelRegisters {
 }
 
 /// The register counts that the kernels of a unit need for the code put into the functions that they reach.
-pub(crate) fn needed<'r>(kernels: &[Kernel], uses: impl Iterator<Item = &'r RegisterUse>) -> Vec<KernelRegisters> {
+pub(crate) fn needed<'r>(
+    kernels: &[KernelBudget],
+    uses: impl Iterator<Item = &'r RegisterUse>,
+) -> Vec<KernelRegisters> {
     let mut grants = vec![KernelRegisters::default(); kernels.len()];
     for used in uses {
         for number in &used.budget.kernels {
@@ -59,9 +62,9 @@ fn private_segment(used: &RegisterUse) -> Option<u32> {
 }
 
 /// The record of a kernel.
-pub(crate) fn record(kernel: &Kernel, grant: &KernelRegisters, processor: &Processor) -> KernelRecord {
-    let vgprs = Change { before: u32::from(kernel.granted), after: u32::from(grant.vgprs) };
-    let sgprs = Change { before: kernel.needs.sgprs.unwrap_or(0), after: u32::from(grant.sgprs) };
+pub(crate) fn record(kernel: &KernelBudget, grant: &KernelRegisters, processor: &Processor) -> KernelRecord {
+    let vgprs = NumberChange { before: u32::from(kernel.granted), after: u32::from(grant.vgprs) };
+    let sgprs = NumberChange { before: kernel.needs.sgprs.unwrap_or(0), after: u32::from(grant.sgprs) };
     let waves = |vgprs: u32, sgprs: u32| {
         let needs = KernelNeeds { vgprs: Some(vgprs), sgprs: Some(sgprs), ..kernel.needs };
         occupancy(processor, &needs).map(|found| found.waves_per_simd)
@@ -69,14 +72,14 @@ pub(crate) fn record(kernel: &Kernel, grant: &KernelRegisters, processor: &Proce
     let known = kernel.needs.vgprs.is_some() && kernel.needs.sgprs.is_some();
     let waves = waves(vgprs.before, sgprs.before).zip(waves(vgprs.after, sgprs.after)).filter(|_| known);
     let had = kernel.private_segment.unwrap_or(0);
-    let private_segment = grant.private_segment.map(|after| Change { before: had, after });
-    KernelRecord { vgprs, sgprs, waves: waves.map(|(before, after)| Change { before, after }), private_segment }
+    let private_segment = grant.private_segment.map(|after| NumberChange { before: had, after });
+    KernelRecord { vgprs, sgprs, waves: waves.map(|(before, after)| NumberChange { before, after }), private_segment }
 }
 
 /// Returns the file, and the sections that hold the new counts. The file is copied only if a descriptor is within code.
 pub(crate) fn write<'a>(
     object: &CodeObject<'a>,
-    image: &Image<'_>,
+    image: &ObjectImage<'_>,
     changed: &BTreeMap<String, KernelRegisters>,
 ) -> Result<(Cow<'a, [u8]>, Contents), Diagnostic> {
     let mut sections = BTreeMap::new();
@@ -108,11 +111,11 @@ pub(crate) fn write<'a>(
 
 /// The buffer to write a descriptor to: a copy of the section that holds it, or of the file.
 fn place<'d>(
-    image: &Image<'_>,
+    image: &ObjectImage<'_>,
     range: &Range<usize>,
     (data, sections): (&'d mut Cow<'_, [u8]>, &'d mut Contents),
 ) -> Option<&'d mut [u8]> {
-    let inside = |section: &Part<'_>, range: &Range<usize>| {
+    let inside = |section: &SectionPart<'_>, range: &Range<usize>| {
         let start = range.start.checked_sub(section.offset as usize)?;
         let holds = section.is_in_file() && !section.is_code() && start + range.len() <= section.bytes.len();
         holds.then_some(start..start + range.len())
@@ -139,7 +142,7 @@ fn describe(mut descriptor: KernelDescriptor<&mut [u8]>, processor: &Processor, 
     descriptor.set(VGPRS, u64::from(limits.descriptor_blocks(u32::from(grant.vgprs))?))
 }
 
-fn notes(image: &Image<'_>, numbers: &[KernelNumber<'_>], sections: &mut Contents) -> Result<(), Diagnostic> {
+fn notes(image: &ObjectImage<'_>, numbers: &[KernelNumber<'_>], sections: &mut Contents) -> Result<(), Diagnostic> {
     if numbers.is_empty() {
         return Ok(());
     }

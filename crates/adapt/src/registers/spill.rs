@@ -7,7 +7,7 @@
 //! Invariants: all kernels that reach the function are known, all functions that these call are known and do not call
 //! themselves, and none of the kernels has a dynamic stack; descriptor and metadata state the same size.
 
-use super::budget::Kernel;
+use super::budget::KernelBudget;
 use hotswap_code_object::CodeObject;
 use hotswap_code_object::kernel_descriptor::{DYNAMIC_STACK, ENABLE_SCRATCH, KernelDescriptor, SCRATCH};
 use hotswap_families::code::SPILL_LIMIT;
@@ -33,7 +33,7 @@ pub(crate) type PrivateSegments = BTreeMap<String, PrivateSegment>;
 /// Reads the private segments of the kernels of a code object.
 pub(crate) fn private_segments(object: &CodeObject<'_>) -> PrivateSegments {
     let kernels = object.note().kernels.iter().zip(object.descriptors());
-    let segment = |(kernel, place): (&hotswap_code_object::Kernel<'_>, &hotswap_code_object::Descriptor)| {
+    let segment = |(kernel, place): (&hotswap_code_object::KernelMetadata<'_>, &hotswap_code_object::Descriptor)| {
         let name = kernel.symbol.strip_suffix(".kd").unwrap_or(kernel.name).to_owned();
         let bytes = object.bytes().get(place.range.clone());
         let descriptor = bytes.and_then(|bytes| KernelDescriptor::new(bytes, object.target_id().processor));
@@ -42,7 +42,7 @@ pub(crate) fn private_segments(object: &CodeObject<'_>) -> PrivateSegments {
     kernels.map(segment).collect()
 }
 
-fn stated(kernel: &hotswap_code_object::Kernel<'_>, descriptor: &KernelDescriptor<&[u8]>) -> PrivateSegment {
+fn stated(kernel: &hotswap_code_object::KernelMetadata<'_>, descriptor: &KernelDescriptor<&[u8]>) -> PrivateSegment {
     if kernel.uses_dynamic_stack == Some(true) || descriptor.get(DYNAMIC_STACK) != Some(0) {
         return Err("it has a dynamic stack");
     }
@@ -58,7 +58,11 @@ fn stated(kernel: &hotswap_code_object::Kernel<'_>, descriptor: &KernelDescripto
 ///
 /// # Errors
 /// Why it has none.
-pub(crate) fn first_slot(unit: &SectionProgram<'_>, number: usize, reached_from: &[&Kernel]) -> Result<u32, Reason> {
+pub(crate) fn first_slot(
+    unit: &SectionProgram<'_>,
+    number: usize,
+    reached_from: &[&KernelBudget],
+) -> Result<u32, Reason> {
     if !unit.program.source.linked {
         return Err("the file is not linked".into());
     }

@@ -3,10 +3,10 @@
 //! Invariants: candidates after a function, without a symbol of their own, belong to it if its control flow is unknown.
 
 use super::FUNCTIONS;
-use super::function::{self, FunctionRewrite, Places};
+use super::function::{self, FunctionOffsets, FunctionRewrite};
 use crate::config::RewriteConfig;
 use crate::prescan::Candidates;
-use crate::registers::budget::Kernel;
+use crate::registers::budget::KernelBudget;
 use hotswap_program::{Function, Mark, MarkKind, Program, SectionProgram};
 use rayon::prelude::*;
 use std::iter::Peekable;
@@ -17,7 +17,7 @@ use std::vec::IntoIter;
 pub(crate) fn each_function<T: Send>(
     unit: &SectionProgram<'_>,
     candidates: &Candidates,
-    kernels: &[Kernel],
+    kernels: &[KernelBudget],
     config: &RewriteConfig<'_>,
     result: impl Fn(FunctionRewrite) -> T + Sync,
 ) -> Vec<T> {
@@ -27,7 +27,7 @@ pub(crate) fn each_function<T: Send>(
         let early = &early[early.partition_point(|offset| *offset < start)..];
         let early = &early[..early.partition_point(|offset| *offset < end)];
         let (sites, reasons) = (&candidates.sites[sites.clone()], &candidates.reasons[reasons.clone()]);
-        result(function::rewrite(config, unit, kernels, *number, &Places { sites, reasons, early }))
+        result(function::rewrite(config, unit, kernels, *number, &FunctionOffsets { sites, reasons, early }))
     };
     by_function(&unit.program, candidates).par_iter().with_max_len(FUNCTIONS).map(one).collect()
 }
@@ -40,9 +40,9 @@ fn by_function(program: &Program<'_>, candidates: &Candidates) -> Vec<FunctionCa
     let (sites, reasons) = rayon::join(|| runs(program, &candidates.sites), || runs(program, &candidates.reasons));
     let mut functions = Vec::with_capacity(sites.len().max(reasons.len()));
     let (mut sites, mut reasons) = (sites.into_iter().peekable(), reasons.into_iter().peekable());
-    let first = |runs: &mut Peekable<IntoIter<Run>>| runs.peek().map(|(number, _)| *number);
+    let first = |runs: &mut Peekable<IntoIter<FunctionRun>>| runs.peek().map(|(number, _)| *number);
     while let Some(number) = first(&mut sites).into_iter().chain(first(&mut reasons)).min() {
-        let own = |runs: &mut Peekable<IntoIter<Run>>| {
+        let own = |runs: &mut Peekable<IntoIter<FunctionRun>>| {
             runs.next_if(|(other, _)| *other == number).map_or(0..0, |(_, range)| range)
         };
         functions.push((number, [own(&mut sites), own(&mut reasons)]));
@@ -51,11 +51,11 @@ fn by_function(program: &Program<'_>, candidates: &Candidates) -> Vec<FunctionCa
 }
 
 /// The number of a function, and the range of the offsets that are in it, or after it without a symbol of their own.
-type Run = (usize, Range<usize>);
+type FunctionRun = (usize, Range<usize>);
 
 /// Groups the offsets, which are in ascending order, by function. Functions are in ascending order, too.
-fn runs(program: &Program<'_>, offsets: &[u32]) -> Vec<Run> {
-    let mut runs: Vec<Run> = Vec::new();
+fn runs(program: &Program<'_>, offsets: &[u32]) -> Vec<FunctionRun> {
+    let mut runs: Vec<FunctionRun> = Vec::new();
     let mut at = 0;
     while let Some(offset) = offsets.get(at) {
         // All offsets in one function at once.

@@ -8,9 +8,9 @@ use crate::changes::{Changes, family_bit};
 use crate::config::RewriteConfig;
 use crate::refusal::Refused;
 use crate::registers::RegisterUse;
-use crate::registers::budget::{Kernel, VgprBudget};
-use hotswap_families::Family;
-use hotswap_families::code::{Answer, Refusal, Replacement, Site, SpillSlot, no_operation, with_spills};
+use crate::registers::budget::{KernelBudget, VgprBudget};
+use hotswap_families::PatchFamily;
+use hotswap_families::code::{CodeSite, Replacement, SiteAnswer, SiteRefusal, SpillSlot, no_operation, with_spills};
 use hotswap_isa::reg::RegFile;
 use hotswap_isa::{Flag, Inst};
 use hotswap_program::SectionProgram;
@@ -39,7 +39,7 @@ const POINTERS: &str = "functions that are called by pointer are called by kerne
                         it counts registers and stack";
 
 /// Offsets in one function. Each list is in ascending order.
-pub(crate) struct Places<'p> {
+pub(crate) struct FunctionOffsets<'p> {
     /// Instructions that concern a family of scope `Instruction`.
     pub(crate) sites: &'p [u32],
     /// Instructions that concern a family of scope `Function`.
@@ -52,11 +52,11 @@ pub(crate) struct Places<'p> {
 pub(super) fn rewrite(
     config: &RewriteConfig<'_>,
     unit: &SectionProgram<'_>,
-    kernels: &[Kernel],
+    kernels: &[KernelBudget],
     number: usize,
-    places: &Places<'_>,
+    places: &FunctionOffsets<'_>,
 ) -> FunctionRewrite {
-    let Places { sites, reasons, .. } = places;
+    let FunctionOffsets { sites, reasons, .. } = places;
     let budget = VgprBudget::of(unit, kernels, number);
     let context = FunctionContext::new(unit, number, budget.clone(), config.scheduling, sites)
         .with_half_mode(config.half_mode.as_deref());
@@ -105,7 +105,12 @@ fn beside(config: &RewriteConfig<'_>, unit: &SectionProgram<'_>, outcome: &mut F
     outcome.cycles += ((outcome.changes.grown() - before) / 4) as u64;
 }
 
-fn whole(config: &RewriteConfig<'_>, unit: &SectionProgram<'_>, places: &Places<'_>, outcome: &mut FunctionRewrite) {
+fn whole(
+    config: &RewriteConfig<'_>,
+    unit: &SectionProgram<'_>,
+    places: &FunctionOffsets<'_>,
+    outcome: &mut FunctionRewrite,
+) {
     let setting = (config.target, config.scheduling);
     let before = outcome.changes.grown();
     let places = places.reasons.iter().chain(places.early).copied();
@@ -133,16 +138,16 @@ fn site(
     let function = &unit.program.functions[number];
     let Some((block, inst)) = function.block_at(offset).zip(unit.program.decode(offset)) else { return };
     let around = SiteContext::new(context, offset, std::mem::take(prefix), inst);
-    let question = Site { source: unit.isa(), target: config.target, inst: &inst };
+    let question = CodeSite { source: unit.isa(), target: config.target, inst: &inst };
     let mut answer = config.rewriter.rewrite(&question, &around);
     let spilled = spilled(&mut answer, &question, &around);
     *prefix = around.into_prefix();
     match answer {
-        Ok(None) | Ok(Some((_, Answer::NotMine))) => {}
-        Ok(Some((family, Answer::Leave(why)))) => {
+        Ok(None) | Ok(Some((_, SiteAnswer::NotMine))) => {}
+        Ok(Some((family, SiteAnswer::Leave(why)))) => {
             *outcome.counts.entry((family.name, Some(why))).or_default() += 1;
         }
-        Ok(Some((family, Answer::Replace(new)))) => {
+        Ok(Some((family, SiteAnswer::Replace(new)))) => {
             if new.code[..] == [inst] {
                 *outcome.counts.entry((family.name, Some("it is as the target wants it"))).or_default() += 1;
                 return;
@@ -164,11 +169,11 @@ fn site(
 }
 
 /// The answer of a family about an instruction, or its refusal.
-type Answered = Result<Option<(&'static Family, Answer)>, (&'static Family, Refusal)>;
+type Answered = Result<Option<(&'static PatchFamily, SiteAnswer)>, (&'static PatchFamily, SiteRefusal)>;
 
 /// Puts the stores and loads of the registers that are spilled around a replacement; returns those that it uses.
-fn spilled(answer: &mut Answered, site: &Site<'_>, around: &SiteContext<'_, '_, '_>) -> Vec<SpillSlot> {
-    let Ok(Some((family, Answer::Replace(new)))) = answer else { return Vec::new() };
+fn spilled(answer: &mut Answered, site: &CodeSite<'_>, around: &SiteContext<'_, '_, '_>) -> Vec<SpillSlot> {
+    let Ok(Some((family, SiteAnswer::Replace(new)))) = answer else { return Vec::new() };
     let mut slots = around.spilled();
     slots.retain(|slot| new.scratch.contains(&slot.reg));
     if slots.is_empty() {
@@ -176,7 +181,7 @@ fn spilled(answer: &mut Answered, site: &Site<'_>, around: &SiteContext<'_, '_, 
     }
     let family = *family;
     *answer = match with_spills(site, around, new.clone(), &slots) {
-        Ok(new) => Ok(Some((family, Answer::Replace(new)))),
+        Ok(new) => Ok(Some((family, SiteAnswer::Replace(new)))),
         Err(refusal) => Err((family, refusal)),
     };
     slots
@@ -188,7 +193,7 @@ fn assume(outcome: &mut FunctionRewrite, what: &'static str) {
     }
 }
 
-fn replaced(outcome: &mut FunctionRewrite, offset: u32, inst: Inst, family: &Family, new: Replacement) {
+fn replaced(outcome: &mut FunctionRewrite, offset: u32, inst: Inst, family: &PatchFamily, new: Replacement) {
     // Family names have static lifetime.
     *outcome.counts.entry((family.name, None)).or_default() += 1;
     for reg in &new.scratch {

@@ -5,7 +5,7 @@
 
 use crate::changes::{Changes, family_bit};
 use hotswap_families::Rewriter;
-use hotswap_families::code::{Block, Code, Flow, Insertion, Refusal, Scheduling};
+use hotswap_families::code::{Block, FunctionCode, FunctionFlow, Insertion, Scheduling, SiteRefusal};
 use hotswap_isa::{Inst, Isa};
 use hotswap_program::{Function, Reason, SectionProgram, Successors};
 use std::cell::OnceCell;
@@ -19,7 +19,7 @@ pub(super) fn run(
     (target, scheduling): (Isa, Scheduling),
     places: impl Iterator<Item = u32>,
     changes: &mut Changes,
-) -> Result<Vec<(&'static str, u64)>, (&'static str, Refusal)> {
+) -> Result<Vec<(&'static str, u64)>, (&'static str, SiteRefusal)> {
     let mut counts = Vec::new();
     let function = &unit.program.functions[number];
     let successors: Vec<Successors<'_>> = (0..function.block_count()).map(|block| function.successors(block)).collect();
@@ -33,7 +33,7 @@ pub(super) fn run(
         let concerns = |inst: &Inst| rewriter.concerns_family(family, inst);
         let concerned = concerned(concerns, function, &there, changes);
         let bodies = Changed { bodies: &code, changes };
-        let flow = Flow { target, blocks: &blocks, code: &bodies, concerned: &concerned, scheduling };
+        let flow = FunctionFlow { target, blocks: &blocks, code: &bodies, concerned: &concerned, scheduling };
         let found = rewriter.insertions(family, &flow).map_err(|refusal| (family.name, refusal))?;
         if !found.is_empty() {
             counts.push((family.name, found.len() as u64));
@@ -95,7 +95,7 @@ struct Changed<'c, 'u, 'a> {
     changes: &'c Changes,
 }
 
-impl Code for Changed<'_, '_, '_> {
+impl FunctionCode for Changed<'_, '_, '_> {
     fn of_block(&self, number: usize) -> &[Inst] {
         let Bodies { unit, number: function, blocks } = self.bodies;
         let function = &unit.program.functions[*function];

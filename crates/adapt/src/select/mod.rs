@@ -32,7 +32,7 @@ pub(crate) use unclaimed::{refusals as unclaimed_refusals, unclaimed_bytes};
 use crate::config::RewriteConfig;
 use crate::prescan::Candidates;
 use crate::refusal::Refused;
-use crate::registers::budget::Kernel;
+use crate::registers::budget::KernelBudget;
 use hotswap_program::SectionProgram;
 use hotswap_rewrite::Edits;
 use rayon::prelude::*;
@@ -42,13 +42,13 @@ use std::collections::BTreeMap;
 pub(crate) struct AnalysedSection<'a> {
     pub(crate) unit: SectionProgram<'a>,
     pub(crate) candidates: Candidates,
-    pub(crate) kernels: Vec<Kernel>,
+    pub(crate) kernels: Vec<KernelBudget>,
 }
 
 /// A section of code and its rewrite. It has many small allocations, which all cores free.
 pub(crate) struct SectionRewrite<'a> {
     pub(crate) unit: SectionProgram<'a>,
-    pub(crate) kernels: Vec<Kernel>,
+    pub(crate) kernels: Vec<KernelBudget>,
     /// The functions with candidates, in the order of the code.
     pub(crate) outcomes: Vec<FunctionRewrite>,
     /// Refusals in bytes that no function claims.

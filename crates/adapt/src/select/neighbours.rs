@@ -10,9 +10,9 @@
 
 use super::function_families::each;
 use crate::changes::Changes;
-use hotswap_hazards::{InstClass, Placed, counts};
+use hotswap_hazards::{BankedInstruction, InstClass, counts};
 use hotswap_isa::bank::VgprBanks;
-use hotswap_isa::effects::Flow;
+use hotswap_isa::effects::ControlFlow;
 use hotswap_isa::{Flag, Inst, Isa};
 use hotswap_program::{Function, SectionProgram};
 use std::cell::OnceCell;
@@ -62,7 +62,8 @@ impl<'n, 'u, 'a> Neighbours<'n, 'u, 'a> {
         let mut missing = BTreeSet::new();
         let blocks: BTreeSet<usize> = self.changes.iter().filter_map(|(at, ..)| self.function.block_at(at)).collect();
         for block in blocks {
-            Walk { neighbours: self, block, before: None, last: None, changed: None, missing: &mut missing }.run();
+            NeighbourWalk { neighbours: self, block, before: None, last: None, changed: None, missing: &mut missing }
+                .run();
         }
         missing
     }
@@ -135,8 +136,10 @@ impl<'n, 'u, 'a> Neighbours<'n, 'u, 'a> {
 
     /// Whether a vector instruction is too close after one of these.
     fn is_near(&self, before: &[Banked], (inst, banks): &Banked) -> bool {
-        let later = Placed { inst, banks: *banks };
-        before.iter().any(|(inst, banks)| Placed { inst, banks: *banks }.trans_distance(self.target, later) > 0)
+        let later = BankedInstruction { inst, banks: *banks };
+        before
+            .iter()
+            .any(|(inst, banks)| BankedInstruction { inst, banks: *banks }.trans_distance(self.target, later) > 0)
     }
 
     /// Whether the first vector instruction after a block is too close, on any path.
@@ -164,7 +167,7 @@ impl<'n, 'u, 'a> Neighbours<'n, 'u, 'a> {
 }
 
 /// The walk through a block with changes.
-struct Walk<'w, 'n, 'u, 'a> {
+struct NeighbourWalk<'w, 'n, 'u, 'a> {
     neighbours: &'w Neighbours<'n, 'u, 'a>,
     block: usize,
     /// The last vector instruction, if there was one; the state at the start of the block otherwise.
@@ -175,7 +178,7 @@ struct Walk<'w, 'n, 'u, 'a> {
     missing: &'w mut BTreeSet<Missing>,
 }
 
-impl Walk<'_, '_, '_, '_> {
+impl NeighbourWalk<'_, '_, '_, '_> {
     fn run(mut self) {
         let neighbours = self.neighbours;
         neighbours.code(self.block, |at, number, one| match number {
@@ -209,7 +212,7 @@ impl Walk<'_, '_, '_, '_> {
             self.before = Some(Before::behind(one));
         }
         // A branch with code inserted before it stays the last instruction.
-        let is_last = one.0.flow(u64::from(at), neighbours.target) != Flow::Next;
+        let is_last = one.0.flow(u64::from(at), neighbours.target) != ControlFlow::Next;
         self.changed = Some((at, number + usize::from(!is_last)));
         self.last = Some(one.0);
     }

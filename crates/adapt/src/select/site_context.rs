@@ -1,7 +1,7 @@
 //! The queries that a family may make about a site, answered from the program.
 
 use super::block_prefix::BlockPrefix;
-use crate::registers::budget::{Kernel, SGPRS, VgprBudget, never_borrowed};
+use crate::registers::budget::{KernelBudget, SGPRS, VgprBudget, never_borrowed};
 use crate::registers::spill::{self, Reason};
 use hotswap_families::code::{SPILL_LIMIT, Scheduling, SpillSlot, Surroundings};
 use hotswap_isa::bank::VgprBanks;
@@ -23,7 +23,7 @@ pub(super) struct FunctionContext<'u, 'a> {
     /// Why MODE may differ, for 16-bit floats, from what matrix instructions use.
     half_mode: Option<&'u str>,
     /// The kernels of the unit.
-    kernels: &'u [Kernel],
+    kernels: &'u [KernelBudget],
     /// The offset of the first slot for registers that are spilled.
     first_slot: OnceCell<Result<u32, Reason>>,
     liveness: LivenessCursor<'u, 'a>,
@@ -63,7 +63,7 @@ impl<'u, 'a> FunctionContext<'u, 'a> {
     }
 
     /// The same with the kernels of the unit, without which nothing is spilled.
-    pub(super) fn with_kernels(self, kernels: &'u [Kernel]) -> Self {
+    pub(super) fn with_kernels(self, kernels: &'u [KernelBudget]) -> Self {
         Self { kernels, ..self }
     }
 

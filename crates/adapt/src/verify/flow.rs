@@ -2,11 +2,11 @@
 //! addresses.
 
 use super::follow::{Followed, led_on};
-use super::{Fault, Pair};
-use hotswap_program::{Callee, Exit, Function, Mark, MarkKind, Place, Source};
+use super::{PlanDifference, UnitPair};
+use hotswap_program::{Callee, CodeSource, Exit, Function, Mark, MarkKind, ProgramByte};
 
 /// Compares one function; `number` is that of the old one.
-pub(super) fn function(pair: &Pair<'_, '_, '_>, followed: &Followed, number: usize) -> Result<(), Fault> {
+pub(super) fn function(pair: &UnitPair<'_, '_, '_>, followed: &Followed, number: usize) -> Result<(), PlanDifference> {
     let (old, new) = (&pair.old.program, &pair.new.program);
     let before = &old.functions[number];
     // Code that no symbol covers is not followed. It is checked only if something branches into it.
@@ -44,7 +44,7 @@ pub(super) fn function(pair: &Pair<'_, '_, '_>, followed: &Followed, number: usi
         let same = |new: &&hotswap_program::PcValue| [new.pc, new.low, new.high].map(Some) == parts;
         let found = after.pc_values.iter().find(same).map(|new| new.to);
         let expected = place(pair, followed, value.to);
-        let code = |place: hotswap_program::Place| new.source.offset_of(place);
+        let code = |place: hotswap_program::ProgramByte| new.source.offset_of(place);
         let is_led = || leads(pair, found.and_then(code)?, expected.and_then(code)).then_some(());
         if found != expected && is_led().is_none() {
             return Err((at(value.pc).unwrap_or(start), "an address is computed otherwise".to_owned()));
@@ -60,7 +60,7 @@ pub(super) fn function(pair: &Pair<'_, '_, '_>, followed: &Followed, number: usi
 }
 
 /// Jump tables have the targets that they had.
-fn tables(followed: &Followed, before: &Function, after: &Function) -> Result<(), Fault> {
+fn tables(followed: &Followed, before: &Function, after: &Function) -> Result<(), PlanDifference> {
     for (number, block) in before.blocks().enumerate().filter(|(_, block)| block.exit == Exit::Table) {
         let Some(at) = followed.at(block.last) else { return Err((after.start, "a jump is nowhere".to_owned())) };
         let found = after.block_at(at).filter(|new| after.block(*new).last == at && after.exit(*new) == Exit::Table);
@@ -75,7 +75,7 @@ fn tables(followed: &Followed, before: &Function, after: &Function) -> Result<()
 }
 
 /// Address words outside instructions refer to the same places in functions as before.
-pub(super) fn words(pair: &Pair<'_, '_, '_>, followed: &Followed) -> Result<(), Fault> {
+pub(super) fn words(pair: &UnitPair<'_, '_, '_>, followed: &Followed) -> Result<(), PlanDifference> {
     let (before, after) = (&pair.old.program.source, &pair.new.program.source);
     if before.slots.len() != after.slots.len() {
         return Err((0, "words with addresses are missing".to_owned()));
@@ -94,7 +94,7 @@ pub(super) fn words(pair: &Pair<'_, '_, '_>, followed: &Followed) -> Result<(), 
 }
 
 /// Whether the new position of a word is known: in data, or in code of this unit that is followed.
-fn is_followed(pair: &Pair<'_, '_, '_>, word: Place) -> bool {
+fn is_followed(pair: &UnitPair<'_, '_, '_>, word: ProgramByte) -> bool {
     let source = &pair.old.program.source;
     let section = match source.linked {
         true => pair.images.0.section_at(word.at),
@@ -106,28 +106,28 @@ fn is_followed(pair: &Pair<'_, '_, '_>, word: Place) -> bool {
 }
 
 /// Whether the symbol of a function covers an offset: only such code is followed.
-fn is_named(source: &Source<'_>, offset: u32) -> bool {
+fn is_named(source: &CodeSource<'_>, offset: u32) -> bool {
     let before = &source.marks[..source.marks.partition_point(|mark| mark.offset <= offset)];
     let is_function = |mark: &&Mark<'_>| matches!(mark.kind, MarkKind::Function | MarkKind::Kernel(_));
     before.iter().rev().find(is_function).is_some_and(|mark| offset - mark.offset < mark.size.max(1))
 }
 
 /// Whether a new offset is the expected one, or branches on to it.
-fn leads(pair: &Pair<'_, '_, '_>, new: u32, expected: Option<u32>) -> bool {
+fn leads(pair: &UnitPair<'_, '_, '_>, new: u32, expected: Option<u32>) -> bool {
     expected == Some(new) || !pair.moved.is_empty() && expected.is_some() && led_on(pair, new) == expected
 }
 
 /// The new position of a place.
-fn place(pair: &Pair<'_, '_, '_>, followed: &Followed, old: Place) -> Option<Place> {
+fn place(pair: &UnitPair<'_, '_, '_>, followed: &Followed, old: ProgramByte) -> Option<ProgramByte> {
     let (before, after) = (&pair.old.program.source, &pair.new.program.source);
     if let Some(offset) = before.offset_of(old) {
         return followed.begin(offset).map(|offset| after.place_of(offset));
     }
-    if !before.linked || old.base != Place::CODE {
+    if !before.linked || old.base != ProgramByte::CODE {
         return Some(old);
     }
     // Data moves as a whole.
     let (images, number) = (pair.images, pair.images.0.section_at(old.at)?);
     let (old_section, new_section) = (&images.0.sections[number], images.1.sections.get(number)?);
-    Some(Place { at: new_section.address + (old.at - old_section.address), ..old })
+    Some(ProgramByte { at: new_section.address + (old.at - old_section.address), ..old })
 }

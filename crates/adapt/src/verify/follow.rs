@@ -4,7 +4,7 @@
 //! literals of computed addresses (see [`super::flow`]), and `s_clause` and `s_delay_alu`, which state less.
 
 use super::plain::{Same, is_matrix};
-use super::{Fault, Pair};
+use super::{PlanDifference, UnitPair};
 use hotswap_isa::{Flag, Inst, Isa, Name};
 use hotswap_program::{Callee, FixupKind, Mark, MarkKind, PcValue};
 use rayon::prelude::*;
@@ -85,13 +85,13 @@ impl Followed {
 }
 
 /// Compares all code that function symbols cover.
-pub(super) fn follow(pair: &Pair<'_, '_, '_>) -> Result<Followed, Fault> {
+pub(super) fn follow(pair: &UnitPair<'_, '_, '_>) -> Result<Followed, PlanDifference> {
     let (old, new) = (&pair.old.program.source, &pair.new.program.source);
     let is_code = |kind: &MarkKind| matches!(kind, MarkKind::Kernel(_) | MarkKind::Function);
     if old.marks.len() + pair.left_behind() != new.marks.len() {
         return Err((0, "symbols are missing".to_owned()));
     }
-    let mut stretches: Vec<Stretch> = Vec::new();
+    let mut stretches: Vec<FunctionExtents> = Vec::new();
     for (number, before) in old.marks.iter().enumerate().filter(|(_, mark)| is_code(&mark.kind)) {
         let after = match pair.moved {
             [] => &new.marks[number],
@@ -109,15 +109,15 @@ pub(super) fn follow(pair: &Pair<'_, '_, '_>) -> Result<Followed, Fault> {
             size => before.offset.saturating_add(size).min(old.bytes.len() as u32),
         };
         let new_end = (before.size > 0).then(|| after.offset.saturating_add(after.size));
-        stretches.push(Stretch { old: before.offset, end, new: after.offset, new_end, name: &after.name });
+        stretches.push(FunctionExtents { old: before.offset, end, new: after.offset, new_end, name: &after.name });
     }
-    let several = |stretches: &[Stretch<'_>]| Walk::new(pair).all(stretches);
-    let walks: Vec<Result<Walk<'_, '_, '_, '_>, Fault>> =
+    let several = |stretches: &[FunctionExtents<'_>]| FollowWalk::new(pair).all(stretches);
+    let walks: Vec<Result<FollowWalk<'_, '_, '_, '_>, PlanDifference>> =
         stretches.par_chunks(STRETCHES).with_max_len(1).map(several).collect();
-    let walks: Vec<Walk<'_, '_, '_, '_>> = walks.into_iter().collect::<Result<_, Fault>>()?;
-    let mut walk = Walk { followed: all(&walks), ..Walk::new(pair) };
+    let walks: Vec<FollowWalk<'_, '_, '_, '_>> = walks.into_iter().collect::<Result<_, PlanDifference>>()?;
+    let mut walk = FollowWalk { followed: all(&walks), ..FollowWalk::new(pair) };
     // There are many of them, and no single list is needed.
-    let mut branches: Vec<Vec<Branch>> = walks.into_iter().map(|walk| walk.branches).collect();
+    let mut branches: Vec<Vec<FollowedBranch>> = walks.into_iter().map(|walk| walk.branches).collect();
     walk.without_names()?;
     walk.followed.index();
     planned(pair, &walk.followed)?;
@@ -127,7 +127,7 @@ pub(super) fn follow(pair: &Pair<'_, '_, '_>) -> Result<Followed, Fault> {
 }
 
 /// The results of the walks, each list sorted.
-fn all(walks: &[Walk<'_, '_, '_, '_>]) -> Followed {
+fn all(walks: &[FollowWalk<'_, '_, '_, '_>]) -> Followed {
     let steps = || joined(walks, |walk| &walk.followed.steps);
     let (steps, places) = rayon::join(steps, || joined(walks, |walk| &walk.followed.places));
     let moved = joined(walks, |walk| &walk.followed.moved);
@@ -146,7 +146,7 @@ fn joined<W, T: Copy>(walks: &[W], part: impl Fn(&W) -> &Vec<T>) -> Vec<T> {
 }
 
 /// The symbol of a function, whether it was moved or not.
-fn moved_mark<'p>(pair: &'p Pair<'_, '_, '_>, before: &Mark<'_>) -> Result<&'p Mark<'p>, Fault> {
+fn moved_mark<'p>(pair: &'p UnitPair<'_, '_, '_>, before: &Mark<'_>) -> Result<&'p Mark<'p>, PlanDifference> {
     let at = pair.moved_to(before.offset);
     let marks = &pair.new.program.source.marks;
     let first = marks.partition_point(|mark| mark.offset < at);
@@ -156,8 +156,8 @@ fn moved_mark<'p>(pair: &'p Pair<'_, '_, '_>, before: &Mark<'_>) -> Result<&'p M
 
 /// The target of a branch, or of the computation of one, at a new offset: the code left at the old position of a moved
 /// function.
-pub(super) fn led_on(pair: &Pair<'_, '_, '_>, at: u32) -> Option<u32> {
-    let mut walk = Walk { new: at, ..Walk::new(pair) };
+pub(super) fn led_on(pair: &UnitPair<'_, '_, '_>, at: u32) -> Option<u32> {
+    let mut walk = FollowWalk { new: at, ..FollowWalk::new(pair) };
     let inst = walk.legal(at).ok()?;
     match inst.mnemonic() {
         "s_branch" => inst.branch_target(u64::from(at), pair.target).map(|target| target as u32),
@@ -167,7 +167,7 @@ pub(super) fn led_on(pair: &Pair<'_, '_, '_>, at: u32) -> Option<u32> {
 
 /// The end of the last known instruction of the function at an offset. Code that the program leaves out extends up to
 /// the next function.
-fn end_of_code(pair: &Pair<'_, '_, '_>, offset: u32) -> u32 {
+fn end_of_code(pair: &UnitPair<'_, '_, '_>, offset: u32) -> u32 {
     let program = &pair.old.program;
     if let Some((_, function)) = program.function_at(offset) {
         return function.blocks().map(|block| block.end).max().unwrap_or(offset);
@@ -179,13 +179,13 @@ fn end_of_code(pair: &Pair<'_, '_, '_>, offset: u32) -> u32 {
 }
 
 /// Old target, offset of the new branch, and its target.
-type Branch = (u32, u32, u32);
+type FollowedBranch = (u32, u32, u32);
 
 /// Functions that one task checks.
 const STRETCHES: usize = 64;
 
 /// The extent of one function according to its symbols, before and after.
-struct Stretch<'p> {
+struct FunctionExtents<'p> {
     old: u32,
     end: u32,
     new: u32,
@@ -194,10 +194,10 @@ struct Stretch<'p> {
     name: &'p str,
 }
 
-struct Walk<'w, 'p, 'a, 'b> {
-    pair: &'w Pair<'p, 'a, 'b>,
+struct FollowWalk<'w, 'p, 'a, 'b> {
+    pair: &'w UnitPair<'p, 'a, 'b>,
     followed: Followed,
-    branches: Vec<Branch>,
+    branches: Vec<FollowedBranch>,
     old: u32,
     new: u32,
     /// Instructions from this offset on were checked.
@@ -206,17 +206,17 @@ struct Walk<'w, 'p, 'a, 'b> {
     next: u32,
 }
 
-impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
-    fn new(pair: &'w Pair<'p, 'a, 'b>) -> Self {
+impl<'w, 'p, 'a, 'b> FollowWalk<'w, 'p, 'a, 'b> {
+    fn new(pair: &'w UnitPair<'p, 'a, 'b>) -> Self {
         Self { pair, followed: Followed::default(), branches: Vec::new(), old: 0, new: 0, covered: 0, next: 0 }
     }
 
-    fn fault<T>(&self, what: impl Into<String>) -> Result<T, Fault> {
+    fn fault<T>(&self, what: impl Into<String>) -> Result<T, PlanDifference> {
         Err((self.new, what.into()))
     }
 
     /// Functions without a symbol in which something changes: their callers refer to them.
-    fn without_names(&mut self) -> Result<(), Fault> {
+    fn without_names(&mut self) -> Result<(), PlanDifference> {
         let functions: BTreeSet<usize> = {
             let mut is_met = met(&self.followed);
             let missed = self.pair.plan.offsets().filter(|offset| !is_met(*offset));
@@ -247,7 +247,7 @@ impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
         Ok(())
     }
 
-    fn all(mut self, stretches: &[Stretch<'_>]) -> Result<Self, Fault> {
+    fn all(mut self, stretches: &[FunctionExtents<'_>]) -> Result<Self, PlanDifference> {
         if let [first, .., last] = stretches {
             // Growing a list copies it, while another thread waits for the allocator.
             let planned = self.pair.plan.range(first.old..last.end.max(first.old)).len();
@@ -255,7 +255,7 @@ impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
             self.followed.steps.reserve_exact(planned + stretches.len() + 64);
             self.followed.covered.reserve_exact(stretches.len() + 16);
         }
-        for Stretch { old, end, new, new_end, name } in stretches {
+        for FunctionExtents { old, end, new, new_end, name } in stretches {
             (self.old, self.new) = (*old, *new);
             self.followed.steps.push((*old, *new));
             self.stretch(*end)?;
@@ -274,14 +274,14 @@ impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
     }
 
     /// Checks code up to an old offset.
-    fn stretch(&mut self, end: u32) -> Result<(), Fault> {
+    fn stretch(&mut self, end: u32) -> Result<(), PlanDifference> {
         self.covered = self.new;
         self.code(end)?;
         self.followed.covered.push((self.covered, self.new));
         Ok(())
     }
 
-    fn code(&mut self, end: u32) -> Result<(), Fault> {
+    fn code(&mut self, end: u32) -> Result<(), PlanDifference> {
         let isa = self.pair.old.isa();
         let mut planned = self.pair.plan.range(self.old..end.max(self.old)).iter().peekable();
         let mut data = self.pair.data_in(self.old..end).iter().peekable();
@@ -321,7 +321,7 @@ impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
     }
 
     /// Checks data up to an old offset: its bytes are unchanged.
-    fn data(&mut self, end: u32) -> Result<(), Fault> {
+    fn data(&mut self, end: u32) -> Result<(), PlanDifference> {
         let Some(size) = end.checked_sub(self.old) else { return Ok(()) };
         let bytes = |bytes: &'p [u8], at: u32| bytes.get(at as usize..)?.get(..size as usize);
         let (old, new) = (self.pair.old.program.source.bytes, self.pair.new.program.source.bytes);
@@ -386,7 +386,7 @@ impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
     }
 
     /// Checks a planned place.
-    fn place(&mut self, code: &[Inst]) -> Result<(), Fault> {
+    fn place(&mut self, code: &[Inst]) -> Result<(), PlanDifference> {
         let Some(old) = self.pair.old.program.decode(self.old) else { return self.fault("a change of no instruction") };
         let (at, begin) = (self.old, self.new);
         let kept = code.iter().position(|inst| inst.words() == old.words());
@@ -410,13 +410,13 @@ impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
     }
 
     /// Decodes the instruction at a new offset for the target.
-    fn legal(&self, at: u32) -> Result<Inst, Fault> {
+    fn legal(&self, at: u32) -> Result<Inst, PlanDifference> {
         let rest = self.pair.new.program.source.bytes.get(at as usize..).unwrap_or_default();
         self.pair.target.decode(rest).map_err(|error| (at, format!("the target has no such instruction: {error}")))
     }
 
     /// Checks an unchanged instruction.
-    fn same(&mut self, old: &Inst, isa: Isa) -> Result<(), Fault> {
+    fn same(&mut self, old: &Inst, isa: Isa) -> Result<(), PlanDifference> {
         let new = self.legal(self.new)?;
         let target = old.branch_target(u64::from(self.old), isa);
         if let Some(target) = target.filter(|_| !self.is_linked_later()) {
@@ -481,7 +481,7 @@ impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
     }
 
     /// Members of a clause follow it as before, with no new instruction among them.
-    fn clause(&self, old: &Inst, new: &Inst) -> Result<(), Fault> {
+    fn clause(&self, old: &Inst, new: &Inst) -> Result<(), PlanDifference> {
         let members = |inst: &Inst| (inst.raw(Name::Simm16).unwrap_or(0) & 63) + 1;
         let mut at = self.old + u32::from(old.len());
         if members(new) > members(old) {
@@ -502,7 +502,7 @@ impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
         Ok(())
     }
 
-    fn branch(&mut self, old: &Inst, new: &Inst, target: u32) -> Result<(), Fault> {
+    fn branch(&mut self, old: &Inst, new: &Inst, target: u32) -> Result<(), PlanDifference> {
         let isa = self.pair.target;
         if new.entry() == old.entry()
             && let Some(to) = new.branch_target(u64::from(self.new), isa)
@@ -535,7 +535,7 @@ impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
     }
 
     /// The target that `s_get_pc_i64`, two additions and `s_set_pc_i64` compute.
-    fn computed(&mut self) -> Result<u32, Fault> {
+    fn computed(&mut self) -> Result<u32, PlanDifference> {
         let mut distance = 0_u64;
         let base = u64::from(self.new) + 4;
         for (mnemonic, shift) in
@@ -576,7 +576,7 @@ fn met(followed: &Followed) -> impl FnMut(u32) -> bool {
 }
 
 /// Checks that every planned place was visited.
-fn planned(pair: &Pair<'_, '_, '_>, followed: &Followed) -> Result<(), Fault> {
+fn planned(pair: &UnitPair<'_, '_, '_>, followed: &Followed) -> Result<(), PlanDifference> {
     let mut is_met = met(followed);
     match pair.plan.offsets().find(|offset| !is_met(*offset)) {
         Some(offset) => Err((offset, "a change is missing".to_owned())),
@@ -584,9 +584,9 @@ fn planned(pair: &Pair<'_, '_, '_>, followed: &Followed) -> Result<(), Fault> {
     }
 }
 
-fn lead_where_they_led(branches: &[Vec<Branch>], followed: &Followed) -> Result<(), Fault> {
-    let wrong = |(target, _, to): &&Branch| followed.begin(*target) != Some(*to);
-    let first = |list: &Vec<Branch>| list.iter().find(wrong).copied();
+fn lead_where_they_led(branches: &[Vec<FollowedBranch>], followed: &Followed) -> Result<(), PlanDifference> {
+    let wrong = |(target, _, to): &&FollowedBranch| followed.begin(*target) != Some(*to);
+    let first = |list: &Vec<FollowedBranch>| list.iter().find(wrong).copied();
     match branches.par_iter().with_max_len(1).find_map_first(first) {
         Some((target, at, to)) => {
             Err((at, format!("a branch leads to {to:#x}, but its target ({target:#x}) was moved elsewhere")))

@@ -5,7 +5,7 @@
 //! Overlapping registers, the instructions that count and the paths are determined independently here.
 
 use super::follow::Followed;
-use super::{Fault, Pair};
+use super::{PlanDifference, UnitPair};
 use hotswap_hazards::{InstClass, rules};
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::effects::role;
@@ -17,9 +17,9 @@ use std::collections::HashMap;
 
 /// Vector instructions required before a vector one that touches the registers, and before a matrix one that reads the
 /// result.
-type Needs = (u8, u8);
+type VectorNeeds = (u8, u8);
 
-fn needs(inst: &Inst, isa: Isa) -> Option<Needs> {
+fn needs(inst: &Inst, isa: Isa) -> Option<VectorNeeds> {
     if !is_matrix(inst) {
         return None;
     }
@@ -34,33 +34,33 @@ fn needs(inst: &Inst, isa: Isa) -> Option<Needs> {
 }
 
 struct Producer {
-    needs: Needs,
-    registers: Registers,
+    needs: VectorNeeds,
+    registers: MatrixRegisters,
 }
 
 /// Vector registers from the first number up to the second, exclusive; none if both are 0.
-type Stretch = (u16, u16);
+type VgprRange = (u16, u16);
 
-fn stretch(reg: Reg) -> Stretch {
+fn stretch(reg: Reg) -> VgprRange {
     (reg.index, reg.index + u16::from(reg.count))
 }
 
-fn meet((first, end): Stretch, (from, to): Stretch) -> bool {
+fn meet((first, end): VgprRange, (from, to): VgprRange) -> bool {
     first < to && from < end
 }
 
 /// The registers of a matrix instruction: its result, and A, B and, for sparse ones, the index.
 #[derive(Debug, Clone, Copy, Default)]
-struct Registers {
-    result: Stretch,
-    inputs: [Stretch; 3],
+struct MatrixRegisters {
+    result: VgprRange,
+    inputs: [VgprRange; 3],
 }
 
 /// Checks a function of the new program.
-pub(super) fn function(pair: &Pair<'_, '_, '_>, followed: &Followed, number: usize) -> Result<(), Fault> {
+pub(super) fn function(pair: &UnitPair<'_, '_, '_>, followed: &Followed, number: usize) -> Result<(), PlanDifference> {
     let (unit, isa) = (pair.new, pair.target);
     let function = &unit.program.functions[number];
-    let code = Code { unit, number, blocks: function.blocks().map(|_| OnceCell::new()).collect() };
+    let code = MatrixCode { unit, number, blocks: function.blocks().map(|_| OnceCell::new()).collect() };
     let has_matrix = |line: &Block| {
         let known = followed.has_matrix(line.start, line.end);
         known.unwrap_or_else(|| has_matrix(unit, isa, line))
@@ -69,7 +69,7 @@ pub(super) fn function(pair: &Pair<'_, '_, '_>, followed: &Followed, number: usi
         for (index, step) in code.block(block).iter().enumerate() {
             let Some(needs) = needs(&step.inst, isa) else { continue };
             let producer = Producer { needs, registers: step.registers(isa) };
-            let walk = Walk { function, code: &code, isa, producer };
+            let walk = HazardWalk { function, code: &code, isa, producer };
             walk.from(block, index)?;
         }
     }
@@ -89,39 +89,39 @@ fn has_matrix(unit: &SectionProgram<'_>, isa: Isa, line: &Block) -> bool {
 }
 
 /// The code of a function. Blocks that no path from a matrix instruction reaches are not decoded.
-struct Code<'c, 'a> {
+struct MatrixCode<'c, 'a> {
     unit: &'c SectionProgram<'a>,
     number: usize,
-    blocks: Vec<OnceCell<Vec<Step>>>,
+    blocks: Vec<OnceCell<Vec<HazardStep>>>,
 }
 
-impl Code<'_, '_> {
-    fn block(&self, block: usize) -> &[Step] {
+impl MatrixCode<'_, '_> {
+    fn block(&self, block: usize) -> &[HazardStep] {
         self.blocks[block].get_or_init(|| steps(self.unit, self.number, block))
     }
 }
 
-struct Step {
+struct HazardStep {
     at: u32,
     inst: Inst,
     banks: VgprBanks,
     /// The registers of a matrix instruction, computed on demand.
-    registers: OnceCell<Registers>,
+    registers: OnceCell<MatrixRegisters>,
 }
 
-impl Step {
-    fn registers(&self, isa: Isa) -> Registers {
+impl HazardStep {
+    fn registers(&self, isa: Isa) -> MatrixRegisters {
         *self.registers.get_or_init(|| named(self, isa))
     }
 }
 
-fn steps(unit: &SectionProgram<'_>, number: usize, block: usize) -> Vec<Step> {
+fn steps(unit: &SectionProgram<'_>, number: usize, block: usize) -> Vec<HazardStep> {
     let line = unit.program.functions[number].block(block);
     let (mut at, mut banks) = (line.start, unit.banks.at_block(number, block));
     let mut steps = Vec::with_capacity((line.end - line.start) as usize / 6 + 1);
     while at < line.end {
         let Some(inst) = unit.program.decode(at) else { break };
-        steps.push(Step { at, inst, banks, registers: OnceCell::new() });
+        steps.push(HazardStep { at, inst, banks, registers: OnceCell::new() });
         banks = banks.after(&inst, unit.isa());
         at += u32::from(inst.len());
     }
@@ -132,9 +132,9 @@ fn is_matrix(inst: &Inst) -> bool {
     inst.is(Flag::Wmma) || inst.is(Flag::Swmmac)
 }
 
-fn named(step: &Step, isa: Isa) -> Registers {
+fn named(step: &HazardStep, isa: Isa) -> MatrixRegisters {
     let (entry, sparse) = (step.inst.entry(), step.inst.is(Flag::Swmmac));
-    let mut registers = Registers::default();
+    let mut registers = MatrixRegisters::default();
     for (slot, one) in entry.slots().iter().enumerate() {
         let place = match one.name {
             Name::Vdst => &mut registers.result,
@@ -153,16 +153,16 @@ fn named(step: &Step, isa: Isa) -> Registers {
     registers
 }
 
-struct Walk<'w, 'a> {
+struct HazardWalk<'w, 'a> {
     function: &'w Function,
-    code: &'w Code<'w, 'a>,
+    code: &'w MatrixCode<'w, 'a>,
     isa: Isa,
     producer: Producer,
 }
 
-impl Walk<'_, '_> {
+impl HazardWalk<'_, '_> {
     /// Walks all paths from after a matrix instruction. A block is walked again if it is reached with less distance.
-    fn from(&self, block: usize, index: usize) -> Result<(), Fault> {
+    fn from(&self, block: usize, index: usize) -> Result<(), PlanDifference> {
         // Most paths end in the block where they start.
         let Some(since) = self.block(block, index + 1, 0)? else { return Ok(()) };
         let mut least: HashMap<usize, u8> = HashMap::new();
@@ -183,7 +183,7 @@ impl Walk<'_, '_> {
     }
 
     /// Walks a block. Returns `None` when the distance is sufficient.
-    fn block(&self, block: usize, first: usize, mut since: u8) -> Result<Option<u8>, Fault> {
+    fn block(&self, block: usize, first: usize, mut since: u8) -> Result<Option<u8>, PlanDifference> {
         let leaves = self.function.leaves(block);
         let code = self.code.block(block);
         for (number, step) in code.iter().enumerate().skip(first) {
@@ -207,10 +207,10 @@ impl Walk<'_, '_> {
         Ok(Some(since))
     }
 
-    fn needed(&self, step: &Step) -> u8 {
+    fn needed(&self, step: &HazardStep) -> u8 {
         let (vector, matrix) = self.producer.needs;
         if is_matrix(&step.inst) {
-            let Registers { result, .. } = self.producer.registers;
+            let MatrixRegisters { result, .. } = self.producer.registers;
             return if step.registers(self.isa).inputs.iter().any(|input| meet(*input, result)) { matrix } else { 0 };
         }
         if !step.inst.is(Flag::Valu) || step.inst.memory().is_some() {
@@ -220,8 +220,8 @@ impl Walk<'_, '_> {
     }
 
     /// Whether an instruction reads the result, or writes a register that must not change yet.
-    fn touches(&self, step: &Step) -> bool {
-        let Registers { result, inputs: [a, b, index] } = self.producer.registers;
+    fn touches(&self, step: &HazardStep) -> bool {
+        let MatrixRegisters { result, inputs: [a, b, index] } = self.producer.registers;
         let mut touches = false;
         // Registers touched without being named are not vector registers.
         step.inst.visit(self.isa, |effect| {

@@ -23,11 +23,11 @@ mod plain;
 mod scratch;
 
 pub(crate) use follow::Followed;
-pub(crate) use plain::Plain;
+pub(crate) use plain::PlainClassifier;
 
 use crate::changes::Changes;
-use hotswap_code_object::Kind;
-use hotswap_code_object::image::Image;
+use hotswap_code_object::ObjectKind;
+use hotswap_code_object::image::ObjectImage;
 use hotswap_isa::{Inst, Isa};
 use hotswap_program::{MarkKind, SectionProgram};
 use hotswap_report::{Diagnostic, codes};
@@ -39,9 +39,9 @@ use std::ops::Range;
 
 /// The planned changes of a unit: offsets of old instructions, ascending, the instructions, and their replacements.
 #[derive(Default)]
-pub(crate) struct Plan<'p>(Vec<(u32, &'p Inst, &'p [Inst])>);
+pub(crate) struct PlannedChanges<'p>(Vec<(u32, &'p Inst, &'p [Inst])>);
 
-impl<'p> Plan<'p> {
+impl<'p> PlannedChanges<'p> {
     /// The changes of all functions.
     pub(crate) fn of(changes: impl Iterator<Item = &'p Changes> + Clone) -> Self {
         let mut all: Vec<(u32, &Inst, &[Inst])> = Vec::with_capacity(changes.clone().map(Changes::len).sum());
@@ -69,20 +69,20 @@ impl<'p> Plan<'p> {
 const FUNCTIONS: usize = 64;
 
 /// A unit before and after.
-pub(crate) struct Pair<'p, 'a, 'b> {
+pub(crate) struct UnitPair<'p, 'a, 'b> {
     pub(crate) old: &'p SectionProgram<'a>,
     pub(crate) new: &'p SectionProgram<'b>,
-    pub(crate) plan: Plan<'p>,
+    pub(crate) plan: PlannedChanges<'p>,
     /// Named data between the old instructions; see [`data`].
     pub(crate) data: Vec<Range<u32>>,
-    pub(crate) images: (&'p Image<'a>, &'p Image<'b>),
+    pub(crate) images: (&'p ObjectImage<'a>, &'p ObjectImage<'b>),
     pub(crate) target: Isa,
-    pub(crate) plain: &'p Plain,
+    pub(crate) plain: &'p PlainClassifier,
     /// Moved functions, by their old offsets.
     pub(crate) moved: &'p [Moved],
 }
 
-impl Pair<'_, '_, '_> {
+impl UnitPair<'_, '_, '_> {
     /// The required offset of a symbol at an old offset, if functions were moved.
     pub(crate) fn moved_to(&self, old: u32) -> u32 {
         moved_to(self.moved, old)
@@ -121,18 +121,18 @@ pub(crate) fn data(unit: &SectionProgram<'_>) -> Vec<Range<u32>> {
 }
 
 /// A difference from the plan: the offset in the new section, and a description.
-type Fault = (u32, String);
+type PlanDifference = (u32, String);
 
 /// Checks one unit, and returns the map from old to new offsets.
 ///
 /// # Errors
 /// `VERIFY_FAILED` with function, section and offset of the first fault.
-pub(crate) fn unit(pair: &Pair<'_, '_, '_>) -> Result<Followed, Diagnostic> {
-    let failed = |(at, what): Fault| {
+pub(crate) fn unit(pair: &UnitPair<'_, '_, '_>) -> Result<Followed, Diagnostic> {
+    let failed = |(at, what): PlanDifference| {
         let program = &pair.new.program;
         let error = Diagnostic::error(codes::VERIFY_FAILED, what).in_entry(pair.new.name).at(u64::from(at));
         let function = program.function_at(at).map(|(_, function)| program.name(function));
-        Diagnostic { place: hotswap_report::Place { kernel: function, ..error.place.clone() }, ..error }
+        Diagnostic { place: hotswap_report::Location { kernel: function, ..error.place.clone() }, ..error }
     };
     kernels(pair).map_err(failed)?;
     let followed = follow::follow(pair).map_err(failed)?;
@@ -149,7 +149,7 @@ pub(crate) fn unit(pair: &Pair<'_, '_, '_>) -> Result<Followed, Diagnostic> {
         }
     };
     // All functions are checked, then the first fault in code order is reported: thread timing must not show.
-    let checked: Vec<Result<Vec<Held>, Fault>> =
+    let checked: Vec<Result<Vec<Held>, PlanDifference>> =
         functions.par_iter().with_min_len(FUNCTIONS).with_max_len(FUNCTIONS).map(check).collect();
     let mut held: Vec<Held> = Vec::new();
     for one in checked {
@@ -160,8 +160,8 @@ pub(crate) fn unit(pair: &Pair<'_, '_, '_>) -> Result<Followed, Diagnostic> {
 }
 
 /// The hardware starts kernels at multiples of 256 bytes, whatever descriptors say.
-fn kernels(pair: &Pair<'_, '_, '_>) -> Result<(), Fault> {
-    if pair.images.0.kind == Kind::Linked {
+fn kernels(pair: &UnitPair<'_, '_, '_>) -> Result<(), PlanDifference> {
+    if pair.images.0.kind == ObjectKind::Linked {
         return Ok(());
     }
     let crooked = |unit: &SectionProgram<'_>| -> BTreeMap<String, u32> {
@@ -177,7 +177,7 @@ fn kernels(pair: &Pair<'_, '_, '_>) -> Result<(), Fault> {
 }
 
 /// The number of the new function, if the old one is changed.
-fn changed(pair: &Pair<'_, '_, '_>, followed: &Followed, number: usize) -> Option<usize> {
+fn changed(pair: &UnitPair<'_, '_, '_>, followed: &Followed, number: usize) -> Option<usize> {
     let function = &pair.old.program.functions[number];
     pair.plan.range(function.start..function.end).first()?;
     Some(pair.new.program.function_at(followed.begin(function.start)?)?.0)

@@ -4,11 +4,11 @@
 //! the same encoding and to the same bytes, except for the distance of branches. Any instruction that is not that
 //! simple has no answer.
 
-use hotswap_isa::{ClassRule, Classifier, Entry, Isa, Seen};
+use hotswap_isa::{ClassRule, Classifier, Isa, Seen, TableEntry};
 
 /// The classification of such instructions, before and after.
 #[derive(Debug)]
-pub(crate) struct Plain(Classifier);
+pub(crate) struct PlainClassifier(Classifier);
 
 /// The result for an unchanged instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +26,7 @@ const PLAIN: u8 = 0;
 const BRANCH: u8 = 1;
 const MATRIX: u8 = 2;
 
-fn grade(entry: Entry) -> ClassRule {
+fn grade(entry: TableEntry) -> ClassRule {
     let class = match (entry.branch_distance(), entry.mnemonic()) {
         (Some([piece]), _) if (piece.at, piece.from, piece.width, entry.bytes()) == (0, 0, 16, 4) => Some(BRANCH),
         (Some(_), _) | (None, "s_clause" | "s_add_pc_i64") => None,
@@ -44,7 +44,7 @@ pub(super) fn is_matrix(mnemonic: &str) -> bool {
 /// For each length in dwords, the mask of the first 16 bytes that belong to an instruction.
 const KEEP: [u128; 5] = [0, 0xffff_ffff, u64::MAX as u128, u128::MAX >> 32, u128::MAX];
 
-impl Plain {
+impl PlainClassifier {
     pub(crate) fn new(source: Isa, target: Isa) -> Self {
         Self(Classifier::shared(&[source, target], grade))
     }

@@ -9,7 +9,7 @@
 //! dead in all its lanes, and no new code of the unit reads it before writing it.
 
 use super::follow::Followed;
-use super::{Fault, Pair};
+use super::{PlanDifference, UnitPair};
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::regset::RegSet;
@@ -26,15 +26,15 @@ pub(super) type Held = (u32, Reg);
 /// # Errors
 /// The first fault. Registers that still need a check of the whole unit are returned instead: see [`never_read`].
 pub(super) fn function(
-    pair: &Pair<'_, '_, '_>,
+    pair: &UnitPair<'_, '_, '_>,
     followed: &Followed,
     old: usize,
     new: usize,
-) -> Result<Vec<Held>, Fault> {
+) -> Result<Vec<Held>, PlanDifference> {
     let before = &pair.old.program.functions[old];
     let places = places(pair, followed, before.start..before.end);
     let lasts = places.iter().map(|(_, place)| place.last()).collect();
-    let function = Function {
+    let function = NewFunction {
         unit: pair.new,
         lives: LivenessCursor::new(pair.new, new, lasts),
         under_way: OutstandingWrites::new(pair.new, new),
@@ -69,12 +69,16 @@ pub(super) fn function(
     Ok(held)
 }
 
-fn read_later(at: u32, reg: Reg) -> Fault {
+fn read_later(at: u32, reg: Reg) -> PlanDifference {
     (at, format!("new code overwrites {}, which is read later", name(reg)))
 }
 
 /// Checks that no new code of the unit reads any of these registers before writing it.
-pub(super) fn never_read(pair: &Pair<'_, '_, '_>, followed: &Followed, held: &[Held]) -> Result<(), Fault> {
+pub(super) fn never_read(
+    pair: &UnitPair<'_, '_, '_>,
+    followed: &Followed,
+    held: &[Held],
+) -> Result<(), PlanDifference> {
     let functions = (0..if held.is_empty() { 0 } else { pair.old.program.functions.len() }).into_par_iter();
     let read = functions.map(|number| read_first(pair, followed, number));
     let read = read.reduce(RegSet::new, |mut all, one| {
@@ -85,7 +89,7 @@ pub(super) fn never_read(pair: &Pair<'_, '_, '_>, followed: &Followed, held: &[H
 }
 
 /// The registers that new code of an old function reads before writing them and that the old instruction did not read.
-fn read_first(pair: &Pair<'_, '_, '_>, followed: &Followed, number: usize) -> RegSet {
+fn read_first(pair: &UnitPair<'_, '_, '_>, followed: &Followed, number: usize) -> RegSet {
     let (isa, function) = (pair.old.isa(), &pair.old.program.functions[number]);
     let (modes, mut all) = (BankCursor::new(pair.old, number), RegSet::new());
     for (offset, place) in places(pair, followed, function.start..function.end) {
@@ -108,14 +112,14 @@ fn read_first(pair: &Pair<'_, '_, '_>, followed: &Followed, number: usize) -> Re
 }
 
 /// The changed places of a function, each with its old offset. Places with only waits inserted overwrite nothing.
-fn places<'p>(pair: &Pair<'p, '_, '_>, followed: &Followed, range: Range<u32>) -> Vec<(u32, Place<'p>)> {
+fn places<'p>(pair: &UnitPair<'p, '_, '_>, followed: &Followed, range: Range<u32>) -> Vec<(u32, ChangedRange<'p>)> {
     let (plan, mut known) = (pair.plan.range(range.clone()), followed.places(range).iter().peekable());
     let mut places = Vec::with_capacity(plan.len());
     for &(offset, old, code) in plan {
         while known.next_if(|(place, _)| *place < offset).is_some() {}
         let Some((_, (start, end))) = known.next_if(|(place, _)| *place == offset) else { continue };
         if !code.iter().all(|new| new.words() == old.words() || is_idle(new)) {
-            places.push((offset, Place { start: *start, end: *end, old, code }));
+            places.push((offset, ChangedRange { start: *start, end: *end, old, code }));
         }
     }
     places
@@ -134,7 +138,7 @@ struct Granted {
     before: u16,
 }
 
-fn granted(pair: &Pair<'_, '_, '_>, old: usize, new: usize) -> Granted {
+fn granted(pair: &UnitPair<'_, '_, '_>, old: usize, new: usize) -> Granted {
     let counts = |unit: &SectionProgram<'_>, number: usize| {
         let kernels = unit.reached_from(number).0.into_owned().into_iter();
         let count = |kernel: u32| unit.program.kernel_needs(kernel as usize)?.vgprs;
@@ -151,13 +155,13 @@ impl Granted {
 }
 
 /// The new function.
-struct Function<'u, 'a> {
+struct NewFunction<'u, 'a> {
     unit: &'u SectionProgram<'a>,
     lives: LivenessCursor<'u, 'a>,
     under_way: OutstandingWrites<'u, 'a>,
 }
 
-impl Function<'_, '_> {
+impl NewFunction<'_, '_> {
     /// Registers that outstanding operations may write before an offset.
     fn under_way(&self, offset: u32) -> RegSet {
         let mut set = RegSet::EMPTY;
@@ -169,14 +173,14 @@ impl Function<'_, '_> {
 }
 
 /// A changed place: its new range, and its old and new code.
-struct Place<'p> {
+struct ChangedRange<'p> {
     start: u32,
     end: u32,
     old: &'p Inst,
     code: &'p [Inst],
 }
 
-impl Place<'_> {
+impl ChangedRange<'_> {
     /// The last new instruction.
     fn last(&self) -> u32 {
         self.end - self.code.last().map_or(0, |inst| u32::from(inst.len()))
@@ -184,7 +188,7 @@ impl Place<'_> {
 }
 
 /// The registers that new code writes and the old instruction did not, and the bank mode after it.
-fn overwritten(place: &Place<'_>, mut banks: VgprBanks, isa: Isa) -> (RegSet, VgprBanks) {
+fn overwritten(place: &ChangedRange<'_>, mut banks: VgprBanks, isa: Isa) -> (RegSet, VgprBanks) {
     let own = place.old.written_set(isa, banks);
     let mut written = RegSet::EMPTY;
     for inst in place.code {
@@ -199,13 +203,13 @@ fn overwritten(place: &Place<'_>, mut banks: VgprBanks, isa: Isa) -> (RegSet, Vg
 
 /// The registers that seem to hold a value after a place.
 fn check(
-    function: &Function<'_, '_>,
-    place: &Place<'_>,
+    function: &NewFunction<'_, '_>,
+    place: &ChangedRange<'_>,
     banks: VgprBanks,
     granted: Granted,
-) -> Result<Vec<Reg>, Fault> {
+) -> Result<Vec<Reg>, PlanDifference> {
     let isa = function.unit.isa();
-    let Place { start, old, code, .. } = *place;
+    let ChangedRange { start, old, code, .. } = *place;
     let wanted = banks.after(old, isa).mode();
     let (written, after) = overwritten(place, banks, isa);
     if after.mode() != wanted {
@@ -238,13 +242,13 @@ fn check(
 
 /// Checks that no overwritten register held a value in the input, in the lanes in question.
 fn dead_before(
-    pair: &Pair<'_, '_, '_>,
+    pair: &UnitPair<'_, '_, '_>,
     lives: &LivenessCursor<'_, '_>,
     (offset, dead): (u32, Dead),
-    place: &Place<'_>,
+    place: &ChangedRange<'_>,
     banks: VgprBanks,
     granted: Granted,
-) -> Result<(), Fault> {
+) -> Result<(), PlanDifference> {
     let isa = pair.old.isa();
     let (written, _) = overwritten(place, banks, isa);
     if written.is_empty() {

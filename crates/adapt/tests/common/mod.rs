@@ -1,7 +1,7 @@
 //! Assembles a case into a code object, and returns LLVM's listing of the result.
 #![allow(dead_code, reason = "each test uses its part")]
 
-use hotswap_adapt::{Adapted, Order, adapt};
+use hotswap_adapt::{AdaptRequest, Adapted, adapt};
 use hotswap_report::Diagnostic;
 use hotswap_userland::{Workbench, cases_in};
 use std::fmt::Write;
@@ -11,8 +11,8 @@ pub(crate) const SOURCE: &str = "gfx1250";
 pub(crate) const TARGET: &str = "gfx1250-strict";
 
 /// An order for the target.
-pub(crate) fn order(keep_machine: bool) -> Order {
-    Order { target: TARGET.parse().unwrap(), keep_machine }
+pub(crate) fn order(keep_machine: bool) -> AdaptRequest {
+    AdaptRequest { target: TARGET.parse().unwrap(), keep_machine }
 }
 
 pub(crate) fn run(data: &[u8], keep_machine: bool) -> Result<Adapted, Vec<Diagnostic>> {

@@ -14,8 +14,8 @@
 
 use super::{into, no_place, shifted};
 use crate::bytes::malformed;
-use crate::fatbin::is_bundle;
 use crate::linked::Exchange;
+use crate::magic::is_bundle;
 use hotswap_report::{Diagnostic, codes};
 use std::collections::BTreeMap;
 
@@ -44,14 +44,14 @@ impl Member<'_> {
 
 /// Form of a symbol table.
 #[derive(Clone, Copy)]
-struct Table {
+struct SymbolTableForm {
     width: usize,
     is_big: bool,
     /// Pairs of a name and an offset, preceded by their size, instead of offsets, preceded by their number.
     is_pairs: bool,
 }
 
-impl Table {
+impl SymbolTableForm {
     fn of(name: &[u8], first: bool) -> Option<Self> {
         let (width, is_big, is_pairs) = match name {
             b"/" => (4, first, false),
@@ -101,7 +101,7 @@ pub(super) fn rewrite(archive: &[u8], exchanges: &[Exchange<'_>]) -> Result<Vec<
     let members = members(archive)?;
     let mut out = archive[..MAGIC].to_vec();
     let mut moved: BTreeMap<u64, u64> = BTreeMap::new();
-    let mut tables: Vec<(usize, usize, Table)> = Vec::new();
+    let mut tables: Vec<(usize, usize, SymbolTableForm)> = Vec::new();
     let mut taken = 0;
     for (number, member) in members.iter().enumerate() {
         moved.insert(member.at as u64, out.len() as u64);
@@ -115,7 +115,7 @@ pub(super) fn rewrite(archive: &[u8], exchanges: &[Exchange<'_>]) -> Result<Vec<
         header[SIZE].copy_from_slice(format!("{:<10}", member.prefix.len() + data.len()).as_bytes());
         out.extend_from_slice(&header);
         out.extend_from_slice(member.prefix);
-        tables.extend(Table::of(member.name, number == 0).map(|table| (out.len(), data.len(), table)));
+        tables.extend(SymbolTableForm::of(member.name, number == 0).map(|table| (out.len(), data.len(), table)));
         out.extend_from_slice(data);
         if out.len() % 2 == 1 {
             out.push(b'\n');

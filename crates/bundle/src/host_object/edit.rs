@@ -1,9 +1,9 @@
 //! The edit itself: first the checks, then content, section header and symbol sizes.
 
-use super::{Object, no_place};
+use super::{ElfObject, no_place};
 use crate::bytes::{align, malformed, slice, u16_at, u32_at, u64_at};
 use crate::draft::Draft;
-use crate::elf::{HEADER, MAX_ALIGNMENT, SHT_SYMTAB, SYMBOL, Section};
+use crate::elf::{HEADER, MAX_ALIGNMENT, SHT_SYMTAB, SYMBOL, SectionHeader};
 use hotswap_report::{Diagnostic, codes};
 
 const SHT_RELA: u32 = 4;
@@ -15,7 +15,11 @@ const REL: u64 = 16;
 /// Compilers emit one symbol or two for a fat binary.
 const MAX_SYMBOLS: usize = 64;
 
-pub(super) fn replace<'a>(object: &Object<'a>, section: &Section, new: &Draft<'a>) -> Result<Draft<'a>, Diagnostic> {
+pub(super) fn replace<'a>(
+    object: &ElfObject<'a>,
+    section: &SectionHeader,
+    new: &Draft<'a>,
+) -> Result<Draft<'a>, Diagnostic> {
     let index = object.fatbin.unwrap_or_default();
     let sizes = symbol_sizes(object, index, section.size)?;
     check_relocations(object, index)?;
@@ -43,7 +47,7 @@ pub(super) fn replace<'a>(object: &Object<'a>, section: &Section, new: &Draft<'a
 
 /// Requires that each overwritten range belongs to one section or header alone: otherwise something else would change
 /// too.
-fn check_apart(object: &Object<'_>, section: &Section, sizes: &[u64]) -> Result<(), Diagnostic> {
+fn check_apart(object: &ElfObject<'_>, section: &SectionHeader, sizes: &[u64]) -> Result<(), Diagnostic> {
     let sections = &object.sections;
     let mut parts = vec![(0, HEADER), (sections.table, sections.end() - sections.table)];
     parts.extend(sections.all.iter().map(|section| (section.offset, section.stored())));
@@ -59,7 +63,7 @@ fn check_apart(object: &Object<'_>, section: &Section, sizes: &[u64]) -> Result<
 }
 
 /// Offsets of the `st_size` fields that state the size of the section's content.
-fn symbol_sizes(object: &Object<'_>, index: usize, size: u64) -> Result<Vec<u64>, Diagnostic> {
+fn symbol_sizes(object: &ElfObject<'_>, index: usize, size: u64) -> Result<Vec<u64>, Diagnostic> {
     let mut found = Vec::new();
     for table in object.sections.all.iter().filter(|section| section.kind == SHT_SYMTAB) {
         for number in 0..object.content(table)?.len() as u64 / SYMBOL {
@@ -90,7 +94,7 @@ fn symbol_sizes(object: &Object<'_>, index: usize, size: u64) -> Result<Vec<u64>
 
 /// Rejects relocations inside of the content, and those that point beyond its start, which would have to follow their
 /// targets.
-fn check_relocations(object: &Object<'_>, index: usize) -> Result<(), Diagnostic> {
+fn check_relocations(object: &ElfObject<'_>, index: usize) -> Result<(), Diagnostic> {
     if object.sections.all.iter().any(|section| section.kind == SHT_CREL) {
         return Err(no_place("the object's relocations are in the compact form (CREL)"));
     }
@@ -115,13 +119,13 @@ fn check_relocations(object: &Object<'_>, index: usize) -> Result<(), Diagnostic
 }
 
 /// The addend of a `REL` relocation, which is stored at its target; 64-bit pointers only.
-fn stored_addend(object: &Object<'_>, table: &Section, at: u64) -> Option<u64> {
+fn stored_addend(object: &ElfObject<'_>, table: &SectionHeader, at: u64) -> Option<u64> {
     let target = object.sections.all.get(table.info as usize)?;
     let offset = u64_at(object.bytes, at)?;
     slice(object.content(target).ok()?, offset, 8).and_then(|bytes| u64_at(bytes, 0))
 }
 
-fn is_inside(object: &Object<'_>, table: u32, symbol: u32, index: usize) -> Result<bool, Diagnostic> {
+fn is_inside(object: &ElfObject<'_>, table: u32, symbol: u32, index: usize) -> Result<bool, Diagnostic> {
     if symbol == 0 {
         return Ok(false);
     }

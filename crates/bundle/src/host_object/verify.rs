@@ -42,10 +42,10 @@ struct Exchanged {
     new: u64,
 }
 
-type Symbol = (Option<Vec<u8>>, u64, Option<SectionIndex>, u64);
+type ComparedSymbol = (Option<Vec<u8>>, u64, Option<SectionIndex>, u64);
 
 /// The fields of a symbol, with its expected size after the replacement. A label without a size stays one.
-fn facts(symbol: &object::Symbol<'_, '_>, exchanged: Option<Exchanged>) -> Symbol {
+fn facts(symbol: &object::Symbol<'_, '_>, exchanged: Option<Exchanged>) -> ComparedSymbol {
     let (section, size) = (symbol.section_index(), symbol.size());
     let names_all = |exchanged: &Exchanged| section == Some(exchanged.index) && size != 0 && size == exchanged.old;
     let size = exchanged.filter(names_all).map_or(size, |exchanged| exchanged.new);

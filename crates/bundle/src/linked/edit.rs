@@ -1,11 +1,11 @@
 //! The edit itself, as planned.
 
-use super::layout::{Mode, Plan};
+use super::layout::{LinkedPlan, Mode};
 use super::no_place;
-use super::program::{Program, Segment};
+use super::program::{LinkedProgram, ProgramSegment};
 use crate::bytes::{align, malformed};
 use crate::draft::Draft;
-use crate::elf::{SECTION_HEADER, SHF_TLS, SHT_NOBITS, Section};
+use crate::elf::{SECTION_HEADER, SHF_TLS, SHT_NOBITS, SectionHeader};
 use hotswap_report::Diagnostic;
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ const E_SHNUM: u64 = 60;
 /// Moved parts of the file keep their alignment, whatever it was.
 const PAGE: u64 = 4096;
 
-pub(super) fn apply<'a>(program: &Program<'a>, plan: &Plan<'a>) -> Result<Draft<'a>, Diagnostic> {
+pub(super) fn apply<'a>(program: &LinkedProgram<'a>, plan: &LinkedPlan<'a>) -> Result<Draft<'a>, Diagnostic> {
     let section = program.sections.all[plan.index];
     let mut out = match (plan.mode, &plan.cut) {
         (Mode::Within, Some(cut)) => {
@@ -49,7 +49,7 @@ pub(super) fn apply<'a>(program: &Program<'a>, plan: &Plan<'a>) -> Result<Draft<
 }
 
 /// `moved` maps an offset of the program to the result.
-fn write_pointers(out: &mut Draft<'_>, plan: &Plan<'_>, moved: impl Fn(u64) -> u64) {
+fn write_pointers(out: &mut Draft<'_>, plan: &LinkedPlan<'_>, moved: impl Fn(u64) -> u64) {
     for (pointer, piece) in &plan.pointers {
         let places = pointer.addend.into_iter().chain(pointer.stored.then_some(pointer.at));
         places.for_each(|at| write(out, moved(at), plan.pieces[*piece].address));
@@ -57,7 +57,7 @@ fn write_pointers(out: &mut Draft<'_>, plan: &Plan<'_>, moved: impl Fn(u64) -> u
 }
 
 /// The offset of an address, including addresses after the original end of the last segment.
-pub(super) fn offset_of(program: &Program<'_>, address: u64) -> u64 {
+pub(super) fn offset_of(program: &LinkedProgram<'_>, address: u64) -> u64 {
     let load = program.loads.iter().rev().find(|load| load.address <= address);
     load.map_or(0, |load| load.offset + (address - load.address))
 }
@@ -66,7 +66,7 @@ pub(super) fn write(out: &mut Draft<'_>, at: u64, value: u64) {
     out.write(at, value.to_le_bytes().to_vec());
 }
 
-fn slot(plan: &Plan<'_>, section: &Section, address: u64) -> Range<u64> {
+fn slot(plan: &LinkedPlan<'_>, section: &SectionHeader, address: u64) -> Range<u64> {
     let next = plan.pieces.iter().map(|piece| piece.address).filter(|other| *other > address).min();
     let end = next.unwrap_or(section.address + section.size);
     let offset = |address: u64| section.offset + (address - section.address);
@@ -74,7 +74,11 @@ fn slot(plan: &Plan<'_>, section: &Section, address: u64) -> Range<u64> {
 }
 
 /// The file with space at the end of its last segment; headers and symbols are updated already.
-fn grown<'a>(program: &Program<'a>, plan: &Plan<'a>, section: &Section) -> Result<Draft<'a>, Diagnostic> {
+fn grown<'a>(
+    program: &LinkedProgram<'a>,
+    plan: &LinkedPlan<'a>,
+    section: &SectionHeader,
+) -> Result<Draft<'a>, Diagnostic> {
     let last = program.loads.last().ok_or_else(|| malformed("nothing is loaded", 32))?;
     let move_up = shift(last, plan).ok_or_else(|| no_place("the program would be larger than memory"))?;
     let (bytes, sections) = (program.bytes, &program.sections);
@@ -119,21 +123,21 @@ fn grown<'a>(program: &Program<'a>, plan: &Plan<'a>, section: &Section) -> Resul
 }
 
 /// The distance by which data that no segment loads moves.
-fn shift(last: &Segment, plan: &Plan<'_>) -> Option<u64> {
+fn shift(last: &ProgramSegment, plan: &LinkedPlan<'_>) -> Option<u64> {
     let new_size = plan.end().checked_sub(last.address)?;
     let shift = align(new_size.checked_sub(last.file_size)?, PAGE)?;
     usize::try_from(shift).ok().map(|_| shift)
 }
 
 /// Whether the section keeps its header: it was at the end already.
-fn keeps_header(plan: &Plan<'_>, section: &Section) -> bool {
+fn keeps_header(plan: &LinkedPlan<'_>, section: &SectionHeader) -> bool {
     plan.pieces.first().is_some_and(|piece| piece.address == section.address)
 }
 
 fn write_symbols(
     out: &mut Draft<'_>,
-    program: &Program<'_>,
-    plan: &Plan<'_>,
+    program: &LinkedProgram<'_>,
+    plan: &LinkedPlan<'_>,
     index: usize,
     moved: impl Fn(u64) -> u64,
 ) {
@@ -151,9 +155,9 @@ fn write_symbols(
 /// The section headers, after everything else.
 fn write_headers(
     out: &mut Draft<'_>,
-    program: &Program<'_>,
-    plan: &Plan<'_>,
-    section: &Section,
+    program: &LinkedProgram<'_>,
+    plan: &LinkedPlan<'_>,
+    section: &SectionHeader,
     move_up: u64,
 ) -> Result<(), Diagnostic> {
     let last = program.loads.last().ok_or_else(|| malformed("nothing is loaded", 32))?;

@@ -1,12 +1,12 @@
 //! The position of each bundle, decided before a byte is written.
 
 use super::pointers::{self, Pointer};
-use super::program::Program;
+use super::program::LinkedProgram;
 use super::shrink::Cut;
 use super::{Exchange, no_place};
 use crate::bytes::{align, malformed, u16_at, u64_at};
-use crate::draft::Content;
-use crate::elf::{MAX_ALIGNMENT, SHF_TLS, SHT_NOBITS, SHT_SYMTAB, SYMBOL, Section};
+use crate::draft::DraftContent;
+use crate::elf::{MAX_ALIGNMENT, SHF_TLS, SHT_NOBITS, SHT_SYMTAB, SYMBOL, SectionHeader};
 use crate::fatbin::{bundle_size, next_start};
 use crate::host_object::SECTION;
 use hotswap_report::{Diagnostic, codes};
@@ -31,15 +31,15 @@ pub(super) enum Mode {
 
 /// A bundle with its old and its new position.
 #[derive(Debug, Clone)]
-pub(super) struct Piece<'a> {
+pub(super) struct MovedBundle<'a> {
     pub(super) old_address: u64,
     pub(super) address: u64,
-    pub(super) content: Content<'a, 'a>,
+    pub(super) content: DraftContent<'a, 'a>,
 }
 
 /// A symbol that names a bundle.
 #[derive(Debug)]
-pub(super) struct Symbol {
+pub(super) struct BundleSymbol {
     /// Offset of its entry in the file.
     pub(super) at: u64,
     /// Index of the piece.
@@ -47,20 +47,20 @@ pub(super) struct Symbol {
 }
 
 #[derive(Debug)]
-pub(super) struct Plan<'a> {
+pub(super) struct LinkedPlan<'a> {
     /// Index of the section.
     pub(super) index: usize,
     pub(super) mode: Mode,
-    pub(super) pieces: Vec<Piece<'a>>,
+    pub(super) pieces: Vec<MovedBundle<'a>>,
     /// Each with the index of its piece; none in [`Mode::Slots`].
     pub(super) pointers: Vec<(Pointer, usize)>,
-    pub(super) symbols: Vec<Symbol>,
+    pub(super) symbols: Vec<BundleSymbol>,
     /// The part that is removed from the file; not in [`Mode::Slots`].
     pub(super) cut: Option<Cut>,
 }
 
-impl<'a> Plan<'a> {
-    pub(super) fn make(program: &Program<'a>, exchanges: &'a [Exchange<'a>]) -> Result<Self, Diagnostic> {
+impl<'a> LinkedPlan<'a> {
+    pub(super) fn make(program: &LinkedProgram<'a>, exchanges: &'a [Exchange<'a>]) -> Result<Self, Diagnostic> {
         let (index, section) = section_of(program, exchanges)?;
         let slots = slots(program, &section)?;
         for exchange in exchanges {
@@ -72,7 +72,7 @@ impl<'a> Plan<'a> {
             }
         }
         let pieces: Vec<_> = slots.iter().map(|slot| slot.piece(program, &section, exchanges)).collect();
-        let fits = |(slot, piece): (&Slot, &Piece<'_>)| piece.content.size() <= slot.end - slot.start;
+        let fits = |(slot, piece): (&BundleSlot, &MovedBundle<'_>)| piece.content.size() <= slot.end - slot.start;
         let mut plan = Self { index, mode: Mode::Slots, pieces, pointers: Vec::new(), symbols: Vec::new(), cut: None };
         if !slots.iter().zip(&plan.pieces).all(fits) {
             plan.displace(program, &section)?;
@@ -83,7 +83,7 @@ impl<'a> Plan<'a> {
     }
 
     /// Removes the free space that the bundles leave in their slots, where that is possible.
-    fn compact(&mut self, program: &Program<'_>, section: &Section) {
+    fn compact(&mut self, program: &LinkedProgram<'_>, section: &SectionHeader) {
         let mut smaller = Self {
             index: self.index,
             mode: Mode::Slots,
@@ -99,7 +99,7 @@ impl<'a> Plan<'a> {
     }
 
     /// Places the bundles consecutively, in the section or where there is space.
-    fn displace(&mut self, program: &Program<'_>, section: &Section) -> Result<(), Diagnostic> {
+    fn displace(&mut self, program: &LinkedProgram<'_>, section: &SectionHeader) -> Result<(), Diagnostic> {
         let alignment = section.alignment.max(ALIGNMENT);
         if !alignment.is_power_of_two() || alignment > MAX_ALIGNMENT {
             return Err(malformed(format!("the section's alignment is {alignment}"), section.header));
@@ -135,7 +135,7 @@ impl<'a> Plan<'a> {
     }
 
     /// Every bundle needs a wrapper, and every wrapper a bundle.
-    fn find_pointers(&mut self, program: &Program<'_>, section: &Section) -> Result<(), Diagnostic> {
+    fn find_pointers(&mut self, program: &LinkedProgram<'_>, section: &SectionHeader) -> Result<(), Diagnostic> {
         let range = section.address..section.address + section.size;
         for pointer in pointers::into(program, &range)? {
             let to = pointer.to;
@@ -154,7 +154,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    fn find_symbols(&mut self, program: &Program<'_>) -> Result<(), Diagnostic> {
+    fn find_symbols(&mut self, program: &LinkedProgram<'_>) -> Result<(), Diagnostic> {
         let tables = program.sections.all.iter().filter(|section| matches!(section.kind, SHT_SYMTAB | SHT_DYNSYM));
         for table in tables {
             let cut = || malformed("a symbol table leaves the file", table.offset);
@@ -169,7 +169,7 @@ impl<'a> Plan<'a> {
                 let piece = self.piece_at(value);
                 let piece =
                     piece.ok_or_else(|| no_place(format!("symbol {number} is a part of it (at {value:#x})")))?;
-                self.symbols.push(Symbol { at, piece });
+                self.symbols.push(BundleSymbol { at, piece });
             }
         }
         Ok(())
@@ -177,28 +177,33 @@ impl<'a> Plan<'a> {
 }
 
 /// A bundle and the space up to the next one; offsets in the section.
-struct Slot {
+struct BundleSlot {
     start: u64,
     size: u64,
     end: u64,
 }
 
-impl Slot {
-    fn piece<'a>(&self, program: &Program<'a>, section: &Section, exchanges: &'a [Exchange<'a>]) -> Piece<'a> {
+impl BundleSlot {
+    fn piece<'a>(
+        &self,
+        program: &LinkedProgram<'a>,
+        section: &SectionHeader,
+        exchanges: &'a [Exchange<'a>],
+    ) -> MovedBundle<'a> {
         let old = &program.content(section)[self.start as usize..(self.start + self.size) as usize];
         let exchange = exchanges.iter().find(|exchange| exchange.offset == section.offset + self.start);
         let address = section.address + self.start;
-        Piece {
+        MovedBundle {
             old_address: address,
             address,
-            content: exchange.map_or(Content::Old(old), |exchange| Content::New(&exchange.new)),
+            content: exchange.map_or(DraftContent::Old(old), |exchange| DraftContent::New(&exchange.new)),
         }
     }
 }
 
 /// The section that holds all bundles to replace.
-fn section_of(program: &Program<'_>, exchanges: &[Exchange<'_>]) -> Result<(usize, Section), Diagnostic> {
-    let holds = |section: &Section, offset: u64| section.range().contains(&offset);
+fn section_of(program: &LinkedProgram<'_>, exchanges: &[Exchange<'_>]) -> Result<(usize, SectionHeader), Diagnostic> {
+    let holds = |section: &SectionHeader, offset: u64| section.range().contains(&offset);
     let mut sections = program.sections.all.iter().enumerate();
     let found = sections.find(|(_, section)| {
         program.is_named(section, SECTION) && exchanges.iter().all(|exchange| holds(section, exchange.offset))
@@ -212,23 +217,23 @@ fn section_of(program: &Program<'_>, exchanges: &[Exchange<'_>]) -> Result<(usiz
     Ok((index, *section))
 }
 
-fn slots(program: &Program<'_>, section: &Section) -> Result<Vec<Slot>, Diagnostic> {
+fn slots(program: &LinkedProgram<'_>, section: &SectionHeader) -> Result<Vec<BundleSlot>, Diagnostic> {
     let content = program.content(section);
-    let mut slots: Vec<Slot> = Vec::new();
+    let mut slots: Vec<BundleSlot> = Vec::new();
     let mut at = 0;
     while let Some(start) = next_start(content, at).map_err(|error| error.in_entry(SECTION))? {
         let size = bundle_size(&content[start..]).map_err(|error| error.in_entry(SECTION))?;
         if let Some(last) = slots.last_mut() {
             last.end = start as u64;
         }
-        slots.push(Slot { start: start as u64, size: size as u64, end: section.size });
+        slots.push(BundleSlot { start: start as u64, size: size as u64, end: section.size });
         at = start + size;
     }
     Ok(slots)
 }
 
 /// Places the bundles consecutively; returns the end of the last one.
-fn place(pieces: &mut [Piece<'_>], start: u64, alignment: u64) -> Result<u64, Diagnostic> {
+fn place(pieces: &mut [MovedBundle<'_>], start: u64, alignment: u64) -> Result<u64, Diagnostic> {
     let too_large = || no_place("the program would be larger than its address space");
     let mut end = start;
     for (number, piece) in pieces.iter_mut().enumerate() {
@@ -239,7 +244,7 @@ fn place(pieces: &mut [Piece<'_>], start: u64, alignment: u64) -> Result<u64, Di
 }
 
 /// The address at which a section can be put after everything that is loaded.
-fn end_of_program(program: &Program<'_>, section: &Section, alignment: u64) -> Result<u64, Diagnostic> {
+fn end_of_program(program: &LinkedProgram<'_>, section: &SectionHeader, alignment: u64) -> Result<u64, Diagnostic> {
     let last = program.loads.last().ok_or_else(|| malformed("nothing is loaded", 32))?;
     let end = last.address + last.memory_size;
     if section.address + section.size == end && last.file_size == last.memory_size {
@@ -249,8 +254,8 @@ fn end_of_program(program: &Program<'_>, section: &Section, alignment: u64) -> R
     if program.loads.iter().any(|load| load.offset + load.file_size > tail) {
         return Err(no_place("the segment with the highest address is not the last one in the file"));
     }
-    let is_thread_local = |section: &Section| section.flags & SHF_TLS != 0 && section.kind == SHT_NOBITS;
-    let late = |section: &&Section| section.is_loaded() && section.address >= end && section.size > 0;
+    let is_thread_local = |section: &SectionHeader| section.flags & SHF_TLS != 0 && section.kind == SHT_NOBITS;
+    let late = |section: &&SectionHeader| section.is_loaded() && section.address >= end && section.size > 0;
     if program.sections.all.iter().filter(late).any(|section| !is_thread_local(section)) {
         return Err(malformed("a loaded section is in no segment", last.header));
     }

@@ -1,9 +1,9 @@
 //! The pointers into a section of bundles: the wrappers, and the relocations of their pointers.
 
 use super::no_place;
-use super::program::Program;
+use super::program::LinkedProgram;
 use crate::bytes::{malformed, slice, u32_at, u64_at};
-use crate::elf::Section;
+use crate::elf::SectionHeader;
 use hotswap_report::Diagnostic;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -37,7 +37,7 @@ pub(super) struct Pointer {
 ///
 /// # Errors
 /// A pointer that cannot be changed, or a relocation outside of all wrappers that points there, too.
-pub(super) fn into(program: &Program<'_>, range: &Range<u64>) -> Result<Vec<Pointer>, Diagnostic> {
+pub(super) fn into(program: &LinkedProgram<'_>, range: &Range<u64>) -> Result<Vec<Pointer>, Diagnostic> {
     let relocations = Relocations::read(program)?;
     let mut found = Vec::new();
     let mut places = Vec::new();
@@ -62,9 +62,9 @@ pub(super) fn into(program: &Program<'_>, range: &Range<u64>) -> Result<Vec<Poin
 }
 
 fn pointer(
-    program: &Program<'_>,
+    program: &LinkedProgram<'_>,
     relocations: &Relocations,
-    section: &Section,
+    section: &SectionHeader,
     start: u64,
 ) -> Result<Pointer, Diagnostic> {
     let address = section.address + start;
@@ -100,7 +100,7 @@ struct Relocations {
 }
 
 impl Relocations {
-    fn read(program: &Program<'_>) -> Result<Self, Diagnostic> {
+    fn read(program: &LinkedProgram<'_>) -> Result<Self, Diagnostic> {
         let mut found = Self::default();
         let Some(dynamic) = &program.dynamic else { return Ok(found) };
         let table = slice(program.bytes, dynamic.offset, dynamic.file_size).unwrap_or_default();
@@ -142,7 +142,7 @@ impl Relocations {
     }
 
     /// The address of a relocated pointer into `range` that is not in `known`.
-    fn other(&self, program: &Program<'_>, range: &Range<u64>, known: &[u64]) -> Option<u64> {
+    fn other(&self, program: &LinkedProgram<'_>, range: &Range<u64>, known: &[u64]) -> Option<u64> {
         let relative = self.rela.iter().filter(|(_, found)| RELATIVE.contains(&found.kind));
         let rela = relative.map(|(place, found)| (*place, Some(found.addend)));
         let stored = |place| program.offset_of(place, 8).and_then(|at| u64_at(program.bytes, at));

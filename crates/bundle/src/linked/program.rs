@@ -2,7 +2,7 @@
 
 use super::{ET_DYN, is_linked, no_place};
 use crate::bytes::{malformed, slice, u16_at, u32_at, u64_at};
-use crate::elf::{Section, Sections};
+use crate::elf::{SectionHeader, Sections};
 use hotswap_report::{Diagnostic, codes};
 
 pub(super) const SEGMENT_HEADER: u64 = 56;
@@ -10,7 +10,7 @@ const PT_LOAD: u32 = 1;
 const PT_DYNAMIC: u32 = 2;
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Segment {
+pub(super) struct ProgramSegment {
     /// Offset of the header in the file.
     pub(super) header: u64,
     pub(super) kind: u32,
@@ -24,7 +24,7 @@ pub(super) struct Segment {
     pub(super) alignment: u64,
 }
 
-impl Segment {
+impl ProgramSegment {
     /// The end of its bytes in the file; loaded segments are checked.
     pub(super) fn file_end(&self) -> u64 {
         self.offset.saturating_add(self.file_size)
@@ -32,17 +32,17 @@ impl Segment {
 }
 
 #[derive(Debug)]
-pub(super) struct Program<'a> {
+pub(super) struct LinkedProgram<'a> {
     pub(super) bytes: &'a [u8],
     pub(super) sections: Sections,
     /// All segments.
-    pub(super) segments: Vec<Segment>,
+    pub(super) segments: Vec<ProgramSegment>,
     /// The loaded segments.
-    pub(super) loads: Vec<Segment>,
-    pub(super) dynamic: Option<Segment>,
+    pub(super) loads: Vec<ProgramSegment>,
+    pub(super) dynamic: Option<ProgramSegment>,
 }
 
-impl<'a> Program<'a> {
+impl<'a> LinkedProgram<'a> {
     pub(super) fn read(bytes: &'a [u8]) -> Result<Self, Diagnostic> {
         if !is_linked(bytes) {
             let what = "it is no linked ELF64 program or library for x86-64 or AArch64";
@@ -97,12 +97,12 @@ impl<'a> Program<'a> {
         u16_at(self.bytes, 16) == Some(ET_DYN)
     }
 
-    pub(super) fn content(&self, section: &Section) -> &'a [u8] {
+    pub(super) fn content(&self, section: &SectionHeader) -> &'a [u8] {
         section.content(self.bytes).unwrap_or_default()
     }
 
     /// Whether the section has that name.
-    pub(super) fn is_named(&self, section: &Section, name: &str) -> bool {
+    pub(super) fn is_named(&self, section: &SectionHeader, name: &str) -> bool {
         self.sections.is_named(self.bytes, section, name)
     }
 
@@ -115,13 +115,13 @@ impl<'a> Program<'a> {
     /// Offset in the file of `size` bytes that are loaded at that address.
     pub(super) fn offset_of(&self, address: u64, size: u64) -> Option<u64> {
         let end = address.checked_add(size)?;
-        let holds = |load: &&Segment| load.address <= address && end <= load.address + load.file_size;
+        let holds = |load: &&ProgramSegment| load.address <= address && end <= load.address + load.file_size;
         self.loads.iter().find(holds).map(|load| load.offset + (address - load.address))
     }
 }
 
-fn segment(bytes: &[u8], at: u64) -> Option<Segment> {
-    Some(Segment {
+fn segment(bytes: &[u8], at: u64) -> Option<ProgramSegment> {
+    Some(ProgramSegment {
         header: at,
         kind: u32_at(bytes, at)?,
         flags: u32_at(bytes, at + 4)?,

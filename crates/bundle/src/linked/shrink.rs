@@ -13,10 +13,10 @@
 //! Absent on purpose: LLD's layout, in which code or constants follow. There the file keeps its length, with zeros in
 //! the free space.
 
-use super::layout::{Piece, Plan};
-use super::program::{Program, SEGMENT_HEADER, Segment};
+use super::layout::{LinkedPlan, MovedBundle};
+use super::program::{LinkedProgram, ProgramSegment, SEGMENT_HEADER};
 use crate::draft::Draft;
-use crate::elf::{MAX_ALIGNMENT, Section};
+use crate::elf::{MAX_ALIGNMENT, SectionHeader};
 use std::ops::Range;
 
 const PT_LOAD: u32 = 1;
@@ -48,11 +48,11 @@ pub(super) struct Cut {
 impl Cut {
     /// The plan for shrinking a section whose bundles end at that address; `None` where it is impossible or does not
     /// pay off.
-    pub(super) fn find(program: &Program<'_>, index: usize, end: u64) -> Option<Self> {
+    pub(super) fn find(program: &LinkedProgram<'_>, index: usize, end: u64) -> Option<Self> {
         let section = &program.sections.all[index];
         let section_end = section.range().end;
         let loads = &program.loads;
-        let is_in = |load: &Segment| load.offset <= section.offset && section_end <= load.file_end();
+        let is_in = |load: &ProgramSegment| load.offset <= section.offset && section_end <= load.file_end();
         let segment = loads.iter().position(is_in)?;
         let load = loads[segment];
         if load.file_size != load.memory_size || loads.windows(2).any(|pair| pair[0].file_end() > pair[1].offset) {
@@ -74,9 +74,9 @@ impl Cut {
     }
 
     /// Moves the tables after the section to the next segment.
-    fn join_next(&mut self, program: &Program<'_>, free: u64, alignment: u64) -> Option<()> {
+    fn join_next(&mut self, program: &LinkedProgram<'_>, free: u64, alignment: u64) -> Option<()> {
         let (load, next) = (program.loads[self.segment], *program.loads.get(self.segment + 1)?);
-        let is_relro = |segment: &&Segment| segment.kind == PT_GNU_RELRO && segment.address == next.address;
+        let is_relro = |segment: &&ProgramSegment| segment.kind == PT_GNU_RELRO && segment.address == next.address;
         let relro = program.segments.iter().find(is_relro)?;
         let gap = next.address - (load.address + load.file_size);
         if load.flags != READ || next.flags != READ_WRITE || relro.offset != next.offset || gap > MAX_GAP {
@@ -93,7 +93,7 @@ impl Cut {
     }
 
     /// Whether nothing else has its bytes in the removed range, or across a boundary.
-    fn is_apart(&self, program: &Program<'_>, index: usize) -> bool {
+    fn is_apart(&self, program: &LinkedProgram<'_>, index: usize) -> bool {
         let section = &program.sections.all[index];
         let tables_end = program.loads[self.segment].file_end();
         let is_whole = |range: Range<u64>| {
@@ -118,7 +118,7 @@ impl Cut {
     }
 
     /// The file without the free space: bundles in place, headers adjusted.
-    pub(super) fn apply<'a>(&self, program: &Program<'a>, plan: &Plan<'a>) -> Draft<'a> {
+    pub(super) fn apply<'a>(&self, program: &LinkedProgram<'a>, plan: &LinkedPlan<'a>) -> Draft<'a> {
         let section = &program.sections.all[plan.index];
         let mut out = self.up_to_rest(program, section, &plan.pieces);
         out.push(&program.bytes[self.rest as usize..]);
@@ -128,7 +128,12 @@ impl Cut {
     }
 
     /// The new file up to `rest`, with these bundles in the section.
-    pub(super) fn up_to_rest<'a>(&self, program: &Program<'a>, section: &Section, pieces: &[Piece<'a>]) -> Draft<'a> {
+    pub(super) fn up_to_rest<'a>(
+        &self,
+        program: &LinkedProgram<'a>,
+        section: &SectionHeader,
+        pieces: &[MovedBundle<'a>],
+    ) -> Draft<'a> {
         let bytes = program.bytes;
         let mut out = Draft::default();
         out.push(&bytes[..section.offset as usize]);
@@ -144,13 +149,13 @@ impl Cut {
     }
 
     /// The new start address of the last segment.
-    pub(super) fn last_address(&self, program: &Program<'_>, section: &Section) -> Option<u64> {
+    pub(super) fn last_address(&self, program: &LinkedProgram<'_>, section: &SectionHeader) -> Option<u64> {
         let last = program.loads.last()?;
         let takes_tables = self.next == Some(program.loads.len() - 1);
         Some(if takes_tables { section.address + section.size } else { last.address })
     }
 
-    pub(super) fn write_segments(&self, out: &mut Draft<'_>, program: &Program<'_>, section: &Section) {
+    pub(super) fn write_segments(&self, out: &mut Draft<'_>, program: &LinkedProgram<'_>, section: &SectionHeader) {
         let next = self.next.map(|next| program.loads[next]);
         // The size of the part below its old start that the next segment receives.
         let more = next.map_or(0, |next| next.address - (section.address + section.size));
@@ -174,7 +179,13 @@ impl Cut {
         }
     }
 
-    fn write_sections(&self, out: &mut Draft<'_>, program: &Program<'_>, plan: &Plan<'_>, section: &Section) {
+    fn write_sections(
+        &self,
+        out: &mut Draft<'_>,
+        program: &LinkedProgram<'_>,
+        plan: &LinkedPlan<'_>,
+        section: &SectionHeader,
+    ) {
         super::edit::write(out, super::edit::E_SHOFF, self.moved(program.sections.table));
         for (number, found) in program.sections.all.iter().enumerate() {
             let header = self.moved(found.header);

@@ -1,11 +1,11 @@
 //! Reads the result again and compares it with input and plan.
 
 use super::edit::offset_of;
-use super::layout::{Mode, Plan};
-use super::program::{Program, SEGMENT_HEADER};
+use super::layout::{LinkedPlan, Mode};
+use super::program::{LinkedProgram, SEGMENT_HEADER};
 use crate::bytes::{slice, u64_at};
-use crate::draft::Known;
-use crate::elf::Section;
+use crate::draft::DraftFacts;
+use crate::elf::SectionHeader;
 use crate::host_object::SECTION;
 use hotswap_report::{Diagnostic, codes};
 use std::ops::Range;
@@ -14,8 +14,13 @@ fn failed(what: impl Into<String>) -> Diagnostic {
     Diagnostic::error(codes::VERIFY_FAILED, what).in_entry(SECTION)
 }
 
-pub(super) fn check(old: &Program<'_>, plan: &Plan<'_>, new: &[u8], known: Known) -> Result<(), Diagnostic> {
-    let changed = Program::read(new).map_err(|error| failed(error.to_string()))?;
+pub(super) fn check(
+    old: &LinkedProgram<'_>,
+    plan: &LinkedPlan<'_>,
+    new: &[u8],
+    known: DraftFacts,
+) -> Result<(), Diagnostic> {
+    let changed = LinkedProgram::read(new).map_err(|error| failed(error.to_string()))?;
     object::File::parse(new).map_err(|error| failed(error.to_string()))?;
     check_loaded(old, plan, &changed)?;
     check_sections(old, plan, &changed)?;
@@ -36,7 +41,11 @@ pub(super) fn check(old: &Program<'_>, plan: &Plan<'_>, new: &[u8], known: Known
 }
 
 /// Compares the bundles; returns their ranges in the file.
-fn check_pieces(plan: &Plan<'_>, new: &Program<'_>, known: Known) -> Result<Vec<Range<u64>>, Diagnostic> {
+fn check_pieces(
+    plan: &LinkedPlan<'_>,
+    new: &LinkedProgram<'_>,
+    known: DraftFacts,
+) -> Result<Vec<Range<u64>>, Diagnostic> {
     let mut planned = Vec::new();
     for piece in plan.pieces.iter().filter(|piece| piece.content.size() > 0) {
         let size = piece.content.size();
@@ -50,14 +59,14 @@ fn check_pieces(plan: &Plan<'_>, new: &Program<'_>, known: Known) -> Result<Vec<
     Ok(planned)
 }
 
-fn is_here(place: &crate::Place) -> bool {
+fn is_here(place: &crate::ContainerPosition) -> bool {
     place.section.as_deref() == Some(SECTION)
 }
 
 /// Requires that loaded data keeps its address and its bytes, except for the changes in the plan. Where nothing is
 /// removed from the file, it keeps its offset, too.
-fn check_loaded(old: &Program<'_>, plan: &Plan<'_>, new: &Program<'_>) -> Result<(), Diagnostic> {
-    let places = |program: &Program<'_>| -> Vec<(u64, u64)> {
+fn check_loaded(old: &LinkedProgram<'_>, plan: &LinkedPlan<'_>, new: &LinkedProgram<'_>) -> Result<(), Diagnostic> {
+    let places = |program: &LinkedProgram<'_>| -> Vec<(u64, u64)> {
         program.loads.iter().map(|load| (load.offset, load.address)).collect()
     };
     if old.loads.len() != new.loads.len() || plan.cut.is_none() && places(old) != places(new) {
@@ -77,7 +86,7 @@ fn check_loaded(old: &Program<'_>, plan: &Plan<'_>, new: &Program<'_>) -> Result
     Ok(())
 }
 
-fn same(old: &Program<'_>, new: &Program<'_>, addresses: Range<u64>) -> Result<(), Diagnostic> {
+fn same(old: &LinkedProgram<'_>, new: &LinkedProgram<'_>, addresses: Range<u64>) -> Result<(), Diagnostic> {
     let size = addresses.end - addresses.start;
     let was = old.offset_of(addresses.start, size).and_then(|offset| slice(old.bytes, offset, size));
     let is = new.offset_of(addresses.start, size).and_then(|offset| slice(new.bytes, offset, size));
@@ -86,7 +95,7 @@ fn same(old: &Program<'_>, new: &Program<'_>, addresses: Range<u64>) -> Result<(
 }
 
 /// Ranges of the file that may differ.
-fn allowed(old: &Program<'_>, plan: &Plan<'_>) -> Vec<Range<u64>> {
+fn allowed(old: &LinkedProgram<'_>, plan: &LinkedPlan<'_>) -> Vec<Range<u64>> {
     let section = &old.sections.all[plan.index];
     let mut ranges: Vec<_> = std::iter::once(section.range()).collect();
     for (pointer, _) in &plan.pointers {
@@ -107,13 +116,13 @@ fn allowed(old: &Program<'_>, plan: &Plan<'_>) -> Vec<Range<u64>> {
 }
 
 /// Whether a loaded section has its old address and the position that the segments give.
-fn is_placed(was: &Section, is: &Section, new: &Program<'_>, ours: bool) -> bool {
+fn is_placed(was: &SectionHeader, is: &SectionHeader, new: &LinkedProgram<'_>, ours: bool) -> bool {
     let keeps = was.address == is.address && (ours || was.size == is.size);
     keeps && (is.stored() == 0 || !is.is_loaded() || new.offset_of(is.address, is.size) == Some(is.offset))
 }
 
 /// Requires that sections that no segment loads keep their bytes; symbol tables were changed.
-fn check_sections(old: &Program<'_>, plan: &Plan<'_>, new: &Program<'_>) -> Result<(), Diagnostic> {
+fn check_sections(old: &LinkedProgram<'_>, plan: &LinkedPlan<'_>, new: &LinkedProgram<'_>) -> Result<(), Diagnostic> {
     let symbols: Vec<u64> = plan.symbols.iter().map(|symbol| symbol.at).collect();
     for (number, (was, is)) in old.sections.all.iter().zip(&new.sections.all).enumerate() {
         if plan.cut.is_some() && !is_placed(was, is, new, number == plan.index) {
@@ -129,7 +138,7 @@ fn check_sections(old: &Program<'_>, plan: &Plan<'_>, new: &Program<'_>) -> Resu
         }
     }
     let first = plan.pieces.first().map(|piece| piece.address);
-    let is_told = |section: &Section| {
+    let is_told = |section: &SectionHeader| {
         new.is_named(section, SECTION)
             && Some(section.address) == first
             && section.offset == plan.lowered(offset_of(old, section.address))

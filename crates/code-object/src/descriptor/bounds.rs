@@ -4,7 +4,7 @@
 //! except the one that is compiled for). If nothing follows it, its entry is the end of the code; a file with no other
 //! kernels has an empty section of code and no executable segment. Loaders use the address without further checks.
 
-use crate::elf::{Elf, Section, Segment};
+use crate::elf::{Elf, ElfSegment, Section};
 use foldhash::HashSet;
 use hotswap_report::Diagnostic;
 use object::LittleEndian as LE;
@@ -23,8 +23,8 @@ pub(super) struct CodeBounds<'e, 'a> {
 
 impl<'e, 'a> CodeBounds<'e, 'a> {
     pub(super) fn new(elf: &'e Elf<'a>) -> Self {
-        let is_code = |segment: &&Segment| segment.kind == PT_LOAD && segment.flags & PF_X != 0;
-        let range = |segment: &Segment| segment.address..segment.address.saturating_add(segment.range.len() as u64);
+        let is_code = |segment: &&ElfSegment| segment.kind == PT_LOAD && segment.flags & PF_X != 0;
+        let range = |segment: &ElfSegment| segment.address..segment.address.saturating_add(segment.range.len() as u64);
         let ranges: Vec<_> = elf.segments.iter().filter(is_code).map(range).collect();
         let is_empty =
             |section: &&Section<'_>| section.is_code() && section.kind == SHT_PROGBITS && section.range.is_empty();

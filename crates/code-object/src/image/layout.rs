@@ -7,8 +7,8 @@
 //! Invariants: the order of parts is unchanged. Offset and address of a loaded section are congruent modulo the page
 //! size. Old sizes give the old layout.
 
-use super::{Image, Item, Part, SegmentRow};
-use crate::{Kind, malformed};
+use super::{ImagePart, ObjectImage, SectionPart, SegmentRow};
+use crate::{ObjectKind, malformed};
 use hotswap_report::Diagnostic;
 use object::elf;
 
@@ -22,7 +22,7 @@ const RELRO_PADDING: &str = ".relro_padding";
 
 /// Places of all parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Layout {
+pub struct ImageLayout {
     /// `sh_offset` by section.
     pub offsets: Vec<u64>,
     /// `sh_addr` by section.
@@ -39,12 +39,12 @@ pub struct Layout {
 
 /// The end of the placed parts, before and after the change.
 #[derive(Clone, Copy)]
-struct End {
+struct LayoutEnd {
     old: u64,
     new: u64,
 }
 
-impl End {
+impl LayoutEnd {
     /// The new position of a part that was at `old`, after this end.
     fn place(self, old: u64, align: u64) -> u64 {
         let align = align.max(1);
@@ -65,12 +65,12 @@ fn next_segment(end: u64, page: u64, align: u64) -> u64 {
     (end.next_multiple_of(page) + end % page).next_multiple_of(align)
 }
 
-impl Layout {
+impl ImageLayout {
     /// Places sections of those sizes, one for each section of the image.
     ///
     /// # Errors
     /// `MALFORMED` where the old positions follow no order, so that new ones cannot be determined.
-    pub fn new(image: &Image<'_>, sizes: &[u64]) -> Result<Self, Diagnostic> {
+    pub fn new(image: &ObjectImage<'_>, sizes: &[u64]) -> Result<Self, Diagnostic> {
         let mut layout = Self {
             offsets: image.sections.iter().map(|section| section.offset).collect(),
             addresses: image.sections.iter().map(|section| section.address).collect(),
@@ -79,7 +79,7 @@ impl Layout {
             sections_at: image.sections_at,
             size: 0,
         };
-        if image.kind == Kind::Linked {
+        if image.kind == ObjectKind::Linked {
             layout.place_addresses(image)?;
         }
         layout.place_offsets(image)?;
@@ -87,16 +87,16 @@ impl Layout {
         Ok(layout)
     }
 
-    fn place_addresses(&mut self, image: &Image<'_>) -> Result<(), Diagnostic> {
+    fn place_addresses(&mut self, image: &ObjectImage<'_>) -> Result<(), Diagnostic> {
         let headers = image.headers_end();
-        let mut end = End { old: headers, new: headers };
+        let mut end = LayoutEnd { old: headers, new: headers };
         let mut load = image.segments.iter().position(|segment| segment.kind == elf::PT_LOAD && segment.offset == 0);
         if let Some(first) = load {
             let base = image.segments[first].address;
-            end = End { old: base + headers, new: base + headers };
+            end = LayoutEnd { old: base + headers, new: base + headers };
         }
         for item in &image.order {
-            let Item::Section(number) = *item else { continue };
+            let ImagePart::Section(number) = *item else { continue };
             let section = &image.sections[number];
             if !section.is_loaded() {
                 continue;
@@ -114,13 +114,13 @@ impl Layout {
             if self.pad_relro(section, number) {
                 continue;
             }
-            end = End { old: section.addresses().end, new: self.addresses[number] + self.sizes[number] };
+            end = LayoutEnd { old: section.addresses().end, new: self.addresses[number] + self.sizes[number] };
         }
         Ok(())
     }
 
     /// Whether it is padding up to a page, which linkers ignore when they place the next segment.
-    fn pad_relro(&mut self, section: &Part<'_>, number: usize) -> bool {
+    fn pad_relro(&mut self, section: &SectionPart<'_>, number: usize) -> bool {
         let to_page = |address: u64| address.next_multiple_of(4096) - address;
         let is_padding = section.name == RELRO_PADDING && section.size == to_page(section.address);
         if is_padding {
@@ -129,9 +129,9 @@ impl Layout {
         is_padding
     }
 
-    fn place_offsets(&mut self, image: &Image<'_>) -> Result<(), Diagnostic> {
+    fn place_offsets(&mut self, image: &ObjectImage<'_>) -> Result<(), Diagnostic> {
         let headers = image.headers_end();
-        let mut end = End { old: headers, new: headers };
+        let mut end = LayoutEnd { old: headers, new: headers };
         // The segment that is being filled, and a section of it whose position is known.
         let mut current: Option<(usize, Option<usize>)> = image
             .segments
@@ -139,9 +139,10 @@ impl Layout {
             .position(|segment| segment.kind == elf::PT_LOAD && segment.offset == 0)
             .map(|load| (load, None));
         for item in &image.order {
-            let Item::Section(number) = *item else {
+            let ImagePart::Section(number) = *item else {
                 self.sections_at = end.place(image.sections_at, 8);
-                end = End { old: image.sections_at, new: self.sections_at }.behind((image.sections.len() * ROW) as u64);
+                end = LayoutEnd { old: image.sections_at, new: self.sections_at }
+                    .behind((image.sections.len() * ROW) as u64);
                 continue;
             };
             let section = &image.sections[number];
@@ -183,7 +184,7 @@ impl Layout {
                     let what = format!("the section `{}` would lie over what is before it", section.name);
                     return Err(malformed(section.offset as usize, what));
                 }
-                end = End { old: section.offset + section.size, new: offset + self.sizes[number] };
+                end = LayoutEnd { old: section.offset + section.size, new: offset + self.sizes[number] };
             }
         }
         self.size = end.new + image.tail().len() as u64;
@@ -191,7 +192,7 @@ impl Layout {
     }
 
     /// Alignments that only headers claim would result in a file of any size.
-    fn check_size(&self, image: &Image<'_>) -> Result<(), Diagnostic> {
+    fn check_size(&self, image: &ObjectImage<'_>) -> Result<(), Diagnostic> {
         let sizes = image.sections.iter().zip(&self.sizes).filter(|(section, _)| section.is_in_file());
         let grown: u64 = sizes.map(|(section, size)| size.saturating_sub(section.size)).sum();
         let most = image.data.len() as u64 + grown + (image.order.len() as u64 + 1) * LARGEST_PAGE;
@@ -202,15 +203,15 @@ impl Layout {
         Err(malformed(image.sections_at as usize, what))
     }
 
-    fn place_segments(&mut self, image: &Image<'_>) -> Result<(), Diagnostic> {
+    fn place_segments(&mut self, image: &ObjectImage<'_>) -> Result<(), Diagnostic> {
         for (index, segment) in image.segments.iter().enumerate() {
             let range = segment.address..segment.address + segment.memory_size;
-            let covered = |section: &&(usize, &Part<'_>)| {
+            let covered = |section: &&(usize, &SectionPart<'_>)| {
                 let section = section.1;
                 let inside = range.start <= section.address && section.addresses().end <= range.end;
                 section.is_loaded() && section.size > 0 && inside
             };
-            let all: Vec<(usize, &Part<'_>)> = image.sections.iter().enumerate().collect();
+            let all: Vec<(usize, &SectionPart<'_>)> = image.sections.iter().enumerate().collect();
             let first = all.iter().filter(covered).min_by_key(|(_, section)| section.address);
             let last = all.iter().filter(covered).max_by_key(|(_, section)| section.address);
             let (Some((first, start)), Some((last, end))) = (first, last) else { continue };
@@ -233,11 +234,11 @@ impl Layout {
     }
 
     /// The file with its headers and tables; the sections are those of the image where their size is unchanged, and
-    /// zeros otherwise: the caller fills [`Layout::range`] of those that it changed.
+    /// zeros otherwise: the caller fills [`ImageLayout::range`] of those that it changed.
     ///
     /// # Errors
     /// `MALFORMED` where bytes that belong to no part would have to move apart.
-    pub fn write(&self, image: &Image<'_>) -> Result<Vec<u8>, Diagnostic> {
+    pub fn write(&self, image: &ObjectImage<'_>) -> Result<Vec<u8>, Diagnostic> {
         let size = usize::try_from(self.size).map_err(|_| malformed(0, "the file would be too large"))?;
         let mut out = Vec::new();
         out.try_reserve_exact(size)
@@ -249,11 +250,11 @@ impl Layout {
         for (number, segment) in self.segments.iter().enumerate() {
             segment.write(&mut out[image.segments_at as usize + number * SEGMENT..]);
         }
-        let mut end = End { old: image.headers_end(), new: image.headers_end() };
+        let mut end = LayoutEnd { old: image.headers_end(), new: image.headers_end() };
         for item in &image.order {
             let (old, new, size) = match *item {
-                Item::Section(number) if !image.sections[number].is_in_file() => continue,
-                Item::Section(number) => {
+                ImagePart::Section(number) if !image.sections[number].is_in_file() => continue,
+                ImagePart::Section(number) => {
                     let section = &image.sections[number];
                     if section.size == 0 && self.sizes[number] == 0 {
                         continue;
@@ -261,23 +262,23 @@ impl Layout {
                     if section.size == self.sizes[number] {
                         out[self.range(number)].copy_from_slice(section.bytes);
                     }
-                    (section.offset, self.offsets[number], End { old: section.size, new: self.sizes[number] })
+                    (section.offset, self.offsets[number], LayoutEnd { old: section.size, new: self.sizes[number] })
                 }
-                Item::Table => {
+                ImagePart::Table => {
                     self.write_table(image, &mut out);
                     let size = (image.sections.len() * ROW) as u64;
-                    (image.sections_at, self.sections_at, End { old: size, new: size })
+                    (image.sections_at, self.sections_at, LayoutEnd { old: size, new: size })
                 }
             };
-            copy_gap(image.data, &mut out, end, End { old, new })?;
-            end = End { old: old + size.old, new: new + size.new };
+            copy_gap(image.data, &mut out, end, LayoutEnd { old, new })?;
+            end = LayoutEnd { old: old + size.old, new: new + size.new };
         }
         let tail = image.tail();
         out[size - tail.len()..].copy_from_slice(tail);
         Ok(out)
     }
 
-    fn write_table(&self, image: &Image<'_>, out: &mut [u8]) {
+    fn write_table(&self, image: &ObjectImage<'_>, out: &mut [u8]) {
         let (old, new, size) = (image.sections_at as usize, self.sections_at as usize, image.sections.len() * ROW);
         let table = &mut out[new..new + size];
         table.copy_from_slice(&image.data[old..old + size]);
@@ -297,13 +298,13 @@ impl Layout {
     }
 }
 
-impl End {
+impl LayoutEnd {
     fn behind(self, size: u64) -> Self {
         Self { old: self.old + size, new: self.new + size }
     }
 }
 
-fn first_address(end: End, section: &Part<'_>, page: u64) -> u64 {
+fn first_address(end: LayoutEnd, section: &SectionPart<'_>, page: u64) -> u64 {
     let align = section.align.max(1);
     if next_segment(end.old, page, align) == section.address {
         return next_segment(end.new, page, align);
@@ -312,7 +313,7 @@ fn first_address(end: End, section: &Part<'_>, page: u64) -> u64 {
 }
 
 /// Bytes between two parts are kept; the number of zeros may change.
-fn copy_gap(data: &[u8], out: &mut [u8], from: End, to: End) -> Result<(), Diagnostic> {
+fn copy_gap(data: &[u8], out: &mut [u8], from: LayoutEnd, to: LayoutEnd) -> Result<(), Diagnostic> {
     let old = data.get(from.old as usize..to.old as usize).unwrap_or_default();
     if old.iter().all(|byte| *byte == 0) {
         return Ok(());
@@ -335,24 +336,25 @@ impl SegmentRow {
     }
 }
 
-impl<'a> Image<'a> {
+impl<'a> ObjectImage<'a> {
     fn headers_end(&self) -> u64 {
         (HEADER + self.segments.len() * SEGMENT) as u64
     }
 
     /// The bytes after the last part.
     fn tail(&self) -> &'a [u8] {
-        let end = |item: &Item| match *item {
-            Item::Section(number) => self.sections[number].offset + self.sections[number].bytes.len() as u64,
-            Item::Table => self.sections_at + (self.sections.len() * ROW) as u64,
+        let end = |item: &ImagePart| match *item {
+            ImagePart::Section(number) => self.sections[number].offset + self.sections[number].bytes.len() as u64,
+            ImagePart::Table => self.sections_at + (self.sections.len() * ROW) as u64,
         };
-        let filled = |item: &&Item| !matches!(**item, Item::Section(number) if self.sections[number].bytes.is_empty());
+        let filled =
+            |item: &&ImagePart| !matches!(**item, ImagePart::Section(number) if self.sections[number].bytes.is_empty());
         let end = self.order.iter().filter(filled).map(end).max().unwrap_or(0);
         self.data.get(end as usize..).unwrap_or_default()
     }
 
     /// The segment with which a section is loaded.
-    fn load_of(&self, section: &Part<'_>) -> Option<usize> {
+    fn load_of(&self, section: &SectionPart<'_>) -> Option<usize> {
         if !section.is_loaded() {
             return None;
         }

@@ -1,8 +1,8 @@
 //! Takes a file apart.
 
-use super::{Image, Item, Layout, Part, SegmentRow};
+use super::{ImageLayout, ImagePart, ObjectImage, SectionPart, SegmentRow};
 use crate::elf::{Elf, header, string, table};
-use crate::{Kind, malformed, unknown};
+use crate::{ObjectKind, malformed, unknown};
 use hotswap_report::Diagnostic;
 use hotswap_targets::EFlags;
 use object::LittleEndian as LE;
@@ -12,7 +12,7 @@ const HEADER: u64 = size_of::<FileHeader64<LE>>() as u64;
 const ROW: u64 = size_of::<SectionHeader64<LE>>() as u64;
 const SEGMENT: u64 = size_of::<ProgramHeader64<LE>>() as u64;
 
-pub(super) fn parse(data: &[u8]) -> Result<Image<'_>, Diagnostic> {
+pub(super) fn parse(data: &[u8]) -> Result<ObjectImage<'_>, Diagnostic> {
     // The reader's own checks: kind of file, versions, names and ranges.
     let elf = Elf::parse(data)?;
     let flags = EFlags::decode(elf.flags, elf.abi_version).map_err(|error| unknown(48, error.to_string()))?;
@@ -30,19 +30,19 @@ pub(super) fn parse(data: &[u8]) -> Result<Image<'_>, Diagnostic> {
         return Err(unknown(32, "the program headers do not follow the ELF header"));
     }
     match elf.kind {
-        Kind::Linked => check_addresses(&sections, &segments, sections_at)?,
-        Kind::Relocatable if !segments.is_empty() => return Err(unknown(32, "a relocatable file has segments")),
-        Kind::Relocatable => {}
+        ObjectKind::Linked => check_addresses(&sections, &segments, sections_at)?,
+        ObjectKind::Relocatable if !segments.is_empty() => return Err(unknown(32, "a relocatable file has segments")),
+        ObjectKind::Relocatable => {}
     }
-    let image = Image { data, kind: elf.kind, flags, sections, segments, segments_at, sections_at, order };
+    let image = ObjectImage { data, kind: elf.kind, flags, sections, segments, segments_at, sections_at, order };
     prove(&image)?;
     Ok(image)
 }
 
 /// The rules for new positions must give the old ones from the old sizes.
-fn prove(image: &Image<'_>) -> Result<(), Diagnostic> {
+fn prove(image: &ObjectImage<'_>) -> Result<(), Diagnostic> {
     let sizes: Vec<u64> = image.sections.iter().map(|section| section.size).collect();
-    let layout = Layout::new(image, &sizes)?;
+    let layout = ImageLayout::new(image, &sizes)?;
     let sections = layout.offsets.iter().zip(&layout.addresses).zip(&layout.sizes).zip(&image.sections);
     for (number, (((offset, address), size), section)) in sections.enumerate() {
         if (*offset, *address, *size) != (section.offset, section.address, section.size) {
@@ -59,7 +59,7 @@ fn prove(image: &Image<'_>) -> Result<(), Diagnostic> {
     Ok(())
 }
 
-fn sections<'a>(elf: &Elf<'a>, data: &'a [u8], header: &FileHeader64<LE>) -> Result<Vec<Part<'a>>, Diagnostic> {
+fn sections<'a>(elf: &Elf<'a>, data: &'a [u8], header: &FileHeader64<LE>) -> Result<Vec<SectionPart<'a>>, Diagnostic> {
     let (at, count) = (header.e_shoff.get(LE), u64::from(header.e_shnum.get(LE)));
     let rows = table::<SectionHeader64<LE>>(data, at, count, 40, "the section table")?;
     let names = elf.sections.get(usize::from(header.e_shstrndx.get(LE))).map(|names| &data[names.range.clone()]);
@@ -78,7 +78,7 @@ fn sections<'a>(elf: &Elf<'a>, data: &'a [u8], header: &FileHeader64<LE>) -> Res
             return Err(malformed(place + 16, "a section leaves the address space"));
         }
         let name = names.and_then(|names| string(names, row.sh_name.get(LE)));
-        Ok(Part {
+        Ok(SectionPart {
             name: name.and_then(|name| std::str::from_utf8(name).ok()).unwrap_or_default(),
             kind: row.sh_type.get(LE),
             flags: row.sh_flags.get(LE),
@@ -121,24 +121,24 @@ fn segments(data: &[u8], header: &FileHeader64<LE>) -> Result<Vec<SegmentRow>, D
 }
 
 /// The parts after the headers in the order of the file; refuses those that overlap.
-fn order(data: &[u8], sections: &[Part<'_>], table: u64, headers: u64) -> Result<Vec<Item>, Diagnostic> {
-    let rank = |section: &Part<'_>| (section.offset, section.is_in_file() && section.size > 0, section.address);
+fn order(data: &[u8], sections: &[SectionPart<'_>], table: u64, headers: u64) -> Result<Vec<ImagePart>, Diagnostic> {
+    let rank = |section: &SectionPart<'_>| (section.offset, section.is_in_file() && section.size > 0, section.address);
     let mut numbers: Vec<usize> =
         (1..sections.len()).filter(|number| sections[*number].kind != elf::SHT_NULL).collect();
     numbers.sort_by_key(|number| (rank(&sections[*number]), *number));
-    let mut items: Vec<(u64, u64, Item)> = Vec::with_capacity(numbers.len() + 1);
+    let mut items: Vec<(u64, u64, ImagePart)> = Vec::with_capacity(numbers.len() + 1);
     for number in numbers {
         let section = &sections[number];
-        items.push((section.offset, section.bytes.len() as u64, Item::Section(number)));
+        items.push((section.offset, section.bytes.len() as u64, ImagePart::Section(number)));
     }
     let behind = items.iter().position(|(offset, size, _)| *offset >= table && *size > 0).unwrap_or(items.len());
-    items.insert(behind, (table, sections.len() as u64 * ROW, Item::Table));
+    items.insert(behind, (table, sections.len() as u64 * ROW, ImagePart::Table));
     let mut end = headers;
     for (offset, size, item) in &items {
         if *size > 0 && *offset < end {
             let what = match item {
-                Item::Section(number) => format!("the section `{}`", sections[*number].name),
-                Item::Table => "the section table".to_owned(),
+                ImagePart::Section(number) => format!("the section `{}`", sections[*number].name),
+                ImagePart::Table => "the section table".to_owned(),
             };
             return Err(malformed(
                 *offset as usize,
@@ -154,7 +154,7 @@ fn order(data: &[u8], sections: &[Part<'_>], table: u64, headers: u64) -> Result
 }
 
 /// Sections of a loaded program must not share addresses, and must agree with their segment.
-fn check_addresses(sections: &[Part<'_>], segments: &[SegmentRow], table: u64) -> Result<(), Diagnostic> {
+fn check_addresses(sections: &[SectionPart<'_>], segments: &[SegmentRow], table: u64) -> Result<(), Diagnostic> {
     let mut loaded: Vec<usize> =
         (0..sections.len()).filter(|number| sections[*number].is_loaded() && sections[*number].size > 0).collect();
     loaded.sort_by_key(|number| sections[*number].address);

@@ -5,9 +5,9 @@
 //! without addends in relocatable files or left by a linker, which no tool writes for these targets, and those packed
 //! for Android's loader, which ROCm's does not read.
 
-use super::{Image, Part};
+use super::{ObjectImage, SectionPart};
 use crate::elf::table;
-use crate::{Kind, malformed};
+use crate::{ObjectKind, malformed};
 use hotswap_report::Diagnostic;
 use object::LittleEndian as LE;
 use object::elf::{self, Rel64, Rela64, Relr64};
@@ -112,7 +112,7 @@ pub struct Rela {
 
 /// The encoding of a section's records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum RelocationForm {
     /// Rows of 24 bytes.
     Rela,
     /// Rows of 16 bytes; the addend is in the field.
@@ -133,7 +133,7 @@ pub struct Relocations<'a> {
     /// Number of the symbol table to which they refer.
     pub symbols: usize,
     /// Their encoding.
-    pub form: Form,
+    pub form: RelocationForm,
     at: usize,
     rows: Rows<'a>,
 }
@@ -146,7 +146,7 @@ enum Rows<'a> {
     Read(Vec<Rela>),
 }
 
-impl<'a> Image<'a> {
+impl<'a> ObjectImage<'a> {
     /// All sections with relocations.
     ///
     /// # Errors
@@ -163,10 +163,10 @@ impl<'a> Image<'a> {
                 return Err(malformed(at, format!("`{}` is about a section that does not exist", section.name)));
             }
             let rows = match form {
-                Form::Rela => Rows::Plain(self.rows(number, "a relocation section")?),
-                Form::Rel => Rows::Read(self.without_addend(number)?),
-                Form::Relr => Rows::Read(self.packed_words(number)?),
-                Form::Crel => Rows::Read(crel::read(section)?),
+                RelocationForm::Rela => Rows::Plain(self.rows(number, "a relocation section")?),
+                RelocationForm::Rel => Rows::Read(self.without_addend(number)?),
+                RelocationForm::Relr => Rows::Read(self.packed_words(number)?),
+                RelocationForm::Crel => Rows::Read(crel::read(section)?),
             };
             found.push(Relocations { section: number, target, symbols, form, at, rows });
         }
@@ -187,7 +187,7 @@ impl<'a> Image<'a> {
     fn without_addend(&self, number: usize) -> Result<Vec<Rela>, Diagnostic> {
         let section = &self.sections[number];
         let at = section.offset as usize;
-        if self.kind != Kind::Linked || !section.is_loaded() {
+        if self.kind != ObjectKind::Linked || !section.is_loaded() {
             let what =
                 format!("`{}` holds relocations without addends, which no tool makes for code of GPUs", section.name);
             return Err(crate::unknown(at, what).advise("link with -z rela"));
@@ -228,12 +228,12 @@ impl<'a> Image<'a> {
 }
 
 /// The form of a section's records; `None` if it holds none.
-fn form(section: &Part<'_>) -> Result<Option<Form>, Diagnostic> {
+fn form(section: &SectionPart<'_>) -> Result<Option<RelocationForm>, Diagnostic> {
     Ok(Some(match section.kind {
-        elf::SHT_RELA => Form::Rela,
-        elf::SHT_REL => Form::Rel,
-        elf::SHT_RELR => Form::Relr,
-        elf::SHT_CREL => Form::Crel,
+        elf::SHT_RELA => RelocationForm::Rela,
+        elf::SHT_REL => RelocationForm::Rel,
+        elf::SHT_RELR => RelocationForm::Relr,
+        elf::SHT_CREL => RelocationForm::Crel,
         kind if ANDROID.contains(&kind) => {
             let what = format!(
                 "`{}` holds relocations as Android's loader reads them, which no loader of GPUs does",
@@ -316,7 +316,7 @@ impl Relocations<'_> {
     }
 }
 
-impl Form {
+impl RelocationForm {
     /// Bytes of a row; 0 where rows have no positions of their own.
     pub fn row(self) -> usize {
         match self {

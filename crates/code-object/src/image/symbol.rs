@@ -1,6 +1,6 @@
 //! Symbol tables as rows.
 
-use super::Image;
+use super::ObjectImage;
 use crate::elf::{string, table};
 use crate::malformed;
 use hotswap_report::Diagnostic;
@@ -35,7 +35,7 @@ pub struct SymbolRows<'a> {
     pub rows: Vec<SymbolRow<'a>>,
 }
 
-impl<'a> Image<'a> {
+impl<'a> ObjectImage<'a> {
     /// All symbol tables: `.symtab`, `.dynsym`.
     ///
     /// # Errors

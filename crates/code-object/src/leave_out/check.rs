@@ -3,7 +3,7 @@
 use super::hashes::{gnu_hash, sysv_hash};
 use super::{Leaving, NOTHING};
 use crate::CodeObject;
-use crate::image::{Image, Part};
+use crate::image::{ObjectImage, SectionPart};
 use hotswap_report::{Diagnostic, codes};
 use object::elf;
 
@@ -11,7 +11,7 @@ pub(super) fn check(old: &CodeObject<'_>, leaving: &Leaving<'_>, new: &[u8]) -> 
     let failed = |what: String| Diagnostic::error(codes::VERIFY_FAILED, format!("without some kernels: {what}"));
     let object = CodeObject::parse(new).map_err(|error| failed(error.to_string()))?;
     kernels(old, leaving, &object).map_err(failed)?;
-    let (before, after) = (Image::parse(old.bytes())?, Image::parse(new)?);
+    let (before, after) = (ObjectImage::parse(old.bytes())?, ObjectImage::parse(new)?);
     names(&before, &after, leaving).map_err(failed)?;
     bytes(&before, &after, old, leaving).map_err(failed)
 }
@@ -32,7 +32,7 @@ fn kernels(old: &CodeObject<'_>, leaving: &Leaving<'_>, new: &CodeObject<'_>) ->
 }
 
 /// Each name keeps its value, or is removed, and is found through the hash tables.
-fn names(old: &Image<'_>, new: &Image<'_>, leaving: &Leaving<'_>) -> Result<(), String> {
+fn names(old: &ObjectImage<'_>, new: &ObjectImage<'_>, leaving: &Leaving<'_>) -> Result<(), String> {
     let said = |error: Diagnostic| error.to_string();
     let (before, after) = (old.symbols().map_err(said)?, new.symbols().map_err(said)?);
     for (before, after) in before.iter().zip(&after) {
@@ -57,12 +57,12 @@ fn names(old: &Image<'_>, new: &Image<'_>, leaving: &Leaving<'_>) -> Result<(), 
     Ok(())
 }
 
-fn word(table: &Part<'_>, index: usize) -> Option<u32> {
+fn word(table: &SectionPart<'_>, index: usize) -> Option<u32> {
     table.bytes.get(index * 4..index * 4 + 4)?.try_into().ok().map(u32::from_le_bytes)
 }
 
 /// The number of a name, looked up as loaders do.
-fn find_gnu(table: &Part<'_>, names: &[&str], name: &str) -> Option<usize> {
+fn find_gnu(table: &SectionPart<'_>, names: &[&str], name: &str) -> Option<usize> {
     let (buckets, first, filter) = (word(table, 0)?, word(table, 1)? as usize, word(table, 2)? as usize);
     let hash = gnu_hash(name);
     let start = 4 + filter * 2;
@@ -79,7 +79,7 @@ fn find_gnu(table: &Part<'_>, names: &[&str], name: &str) -> Option<usize> {
     }
 }
 
-fn find_sysv(table: &Part<'_>, names: &[&str], name: &str) -> Option<usize> {
+fn find_sysv(table: &SectionPart<'_>, names: &[&str], name: &str) -> Option<usize> {
     let (buckets, chains) = (word(table, 0)?, word(table, 1)? as usize);
     let mut number = word(table, 2 + sysv_hash(name).checked_rem(buckets)? as usize)? as usize;
     for _ in 0..chains {
@@ -92,7 +92,12 @@ fn find_sysv(table: &Part<'_>, names: &[&str], name: &str) -> Option<usize> {
 }
 
 /// Sections that are not tables are the same except for the overwritten bytes.
-fn bytes(old: &Image<'_>, new: &Image<'_>, object: &CodeObject<'_>, leaving: &Leaving<'_>) -> Result<(), String> {
+fn bytes(
+    old: &ObjectImage<'_>,
+    new: &ObjectImage<'_>,
+    object: &CodeObject<'_>,
+    leaving: &Leaving<'_>,
+) -> Result<(), String> {
     let tables = [
         elf::SHT_SYMTAB,
         elf::SHT_DYNSYM,

@@ -2,13 +2,13 @@
 
 use super::symbols::Numbers;
 use super::{impossible, put, set_size};
-use crate::image::{Image, Part};
+use crate::image::{ObjectImage, SectionPart};
 use crate::malformed;
 use hotswap_report::Diagnostic;
 use object::elf;
 
 /// Rebuilds `.gnu.hash` and `.hash`.
-pub(super) fn rebuild(image: &Image<'_>, numbers: &Numbers, out: &mut [u8]) -> Result<(), Diagnostic> {
+pub(super) fn rebuild(image: &ObjectImage<'_>, numbers: &Numbers, out: &mut [u8]) -> Result<(), Diagnostic> {
     for (number, section) in image.sections.iter().enumerate() {
         let new = match section.kind {
             elf::SHT_GNU_HASH => gnu(image, section, numbers)?,
@@ -28,7 +28,11 @@ pub(super) fn rebuild(image: &Image<'_>, numbers: &Numbers, out: &mut [u8]) -> R
 }
 
 /// Names of the table's remaining symbols, in their order.
-fn names<'a>(image: &Image<'a>, section: &Part<'_>, numbers: &Numbers) -> Result<Vec<&'a str>, Diagnostic> {
+fn names<'a>(
+    image: &ObjectImage<'a>,
+    section: &SectionPart<'_>,
+    numbers: &Numbers,
+) -> Result<Vec<&'a str>, Diagnostic> {
     let link = section.link as usize;
     let table = image.symbols()?.into_iter().find(|table| table.section == link);
     let (Some(table), Some(numbers)) = (table, numbers.get(&link)) else {
@@ -45,7 +49,7 @@ fn word(bytes: &[u8], index: usize) -> Result<u32, Diagnostic> {
 
 /// Header, filter, buckets, chains. The filter is unchanged: it may hold removed names. Symbols are sorted by bucket,
 /// and stay so.
-fn gnu(image: &Image<'_>, section: &Part<'_>, numbers: &Numbers) -> Result<Vec<u8>, Diagnostic> {
+fn gnu(image: &ObjectImage<'_>, section: &SectionPart<'_>, numbers: &Numbers) -> Result<Vec<u8>, Diagnostic> {
     let (buckets, first, filter) = (word(section.bytes, 0)?, word(section.bytes, 1)?, word(section.bytes, 2)?);
     let names = names(image, section, numbers)?;
     let old = numbers.get(&(section.link as usize)).map_or(&[][..], Vec::as_slice);
@@ -70,7 +74,7 @@ fn gnu(image: &Image<'_>, section: &Part<'_>, numbers: &Numbers) -> Result<Vec<u
 }
 
 /// Numbers of buckets and chains, buckets, chains.
-fn sysv(image: &Image<'_>, section: &Part<'_>, numbers: &Numbers) -> Result<Vec<u8>, Diagnostic> {
+fn sysv(image: &ObjectImage<'_>, section: &SectionPart<'_>, numbers: &Numbers) -> Result<Vec<u8>, Diagnostic> {
     let buckets = word(section.bytes, 0)?;
     let names = names(image, section, numbers)?;
     let (mut places, mut chains) = (vec![0_u32; buckets as usize], vec![0_u32; names.len()]);

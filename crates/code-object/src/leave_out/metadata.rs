@@ -3,8 +3,8 @@
 //! So sections and segments of notes keep their sizes, also where a segment has more than one section.
 
 use super::{Leaving, impossible, put};
-use crate::image::Image;
-use crate::msgpack::{Fault, Reader};
+use crate::image::ObjectImage;
+use crate::msgpack::{NoteFault, ValueReader};
 use crate::{malformed, note};
 use hotswap_report::Diagnostic;
 use object::elf;
@@ -15,9 +15,9 @@ const FILLER: &[u8; 8] = b"HotSwap\0";
 const FILLER_HEAD: usize = 12 + FILLER.len();
 
 /// Rewrites every note section.
-pub(super) fn remove(image: &Image<'_>, leaving: &Leaving<'_>, out: &mut [u8]) -> Result<(), Diagnostic> {
+pub(super) fn remove(image: &ObjectImage<'_>, leaving: &Leaving<'_>, out: &mut [u8]) -> Result<(), Diagnostic> {
     for section in image.sections.iter().filter(|section| section.kind == elf::SHT_NOTE) {
-        let at = |(at, what): Fault| malformed(section.offset as usize + at, what);
+        let at = |(at, what): NoteFault| malformed(section.offset as usize + at, what);
         let mut new = without(section.bytes, leaving).map_err(at)?;
         fill(&mut new, section.bytes.len())?;
         put(out, section.offset as usize, &new)?;
@@ -38,7 +38,7 @@ fn fill(notes: &mut Vec<u8>, size: usize) -> Result<(), Diagnostic> {
     Ok(())
 }
 
-fn without(section: &[u8], leaving: &Leaving<'_>) -> Result<Vec<u8>, Fault> {
+fn without(section: &[u8], leaving: &Leaving<'_>) -> Result<Vec<u8>, NoteFault> {
     let notes = note::notes(section, 0..section.len(), 4).map_err(|_| (0, "the notes cannot be read"))?;
     let (mut out, mut from) = (Vec::with_capacity(section.len()), 0);
     for content in notes {
@@ -56,8 +56,8 @@ fn without(section: &[u8], leaving: &Leaving<'_>) -> Result<Vec<u8>, Fault> {
 }
 
 /// One note's map, with the remaining kernels.
-fn kernels(data: &[u8], range: Range<usize>, leaving: &Leaving<'_>, out: &mut Vec<u8>) -> Result<(), Fault> {
-    let mut reader = Reader::new(data, range.clone());
+fn kernels(data: &[u8], range: Range<usize>, leaving: &Leaving<'_>, out: &mut Vec<u8>) -> Result<(), NoteFault> {
+    let mut reader = ValueReader::new(data, range.clone());
     let mut from = range.start;
     for _ in 0..reader.map("the metadata is no map")? {
         if reader.text()? != Some(b"amdhsa.kernels") {
@@ -81,7 +81,7 @@ fn kernels(data: &[u8], range: Range<usize>, leaving: &Leaving<'_>, out: &mut Ve
 }
 
 /// Whether the next kernel is one to remove.
-fn leaves(reader: &mut Reader<'_>, leaving: &Leaving<'_>) -> Result<bool, Fault> {
+fn leaves(reader: &mut ValueReader<'_>, leaving: &Leaving<'_>) -> Result<bool, NoteFault> {
     let mut leaves = false;
     for _ in 0..reader.map("a kernel in the metadata is no map")? {
         if reader.text()? == Some(b".name") {

@@ -1,7 +1,7 @@
 //! Shortens symbol tables, and updates relocations to the new numbers.
 
 use super::{Leaving, SECTION_INFO, SECTION_ROW, impossible, put, set_size};
-use crate::image::Image;
+use crate::image::ObjectImage;
 use hotswap_report::Diagnostic;
 use object::elf;
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ const SYMBOL: usize = 24;
 pub(super) type Numbers = HashMap<usize, Vec<Option<u32>>>;
 
 /// Removes the names from every symbol table.
-pub(super) fn remove(image: &Image<'_>, leaving: &Leaving<'_>, out: &mut [u8]) -> Result<Numbers, Diagnostic> {
+pub(super) fn remove(image: &ObjectImage<'_>, leaving: &Leaving<'_>, out: &mut [u8]) -> Result<Numbers, Diagnostic> {
     let odd = [elf::SHT_GNU_VERSYM, elf::SHT_SYMTAB_SHNDX];
     if image.sections.iter().any(|section| odd.contains(&section.kind)) {
         return Err(impossible("its symbol tables have versions or extended numbers"));
@@ -41,7 +41,11 @@ pub(super) fn remove(image: &Image<'_>, leaving: &Leaving<'_>, out: &mut [u8]) -
 }
 
 /// Relocations refer to symbols by number, in the upper half of their second word.
-pub(super) fn renumber_relocations(image: &Image<'_>, numbers: &Numbers, out: &mut [u8]) -> Result<(), Diagnostic> {
+pub(super) fn renumber_relocations(
+    image: &ObjectImage<'_>,
+    numbers: &Numbers,
+    out: &mut [u8],
+) -> Result<(), Diagnostic> {
     for section in &image.sections {
         let size = match section.kind {
             elf::SHT_RELA => 24,

@@ -2,10 +2,10 @@
 //!
 //! A readable metadata note adds the exact register counts; the descriptor has them in granules only.
 
-use super::table::Row;
-use super::{Found, Named, Symbol, SymbolKind, left_out};
-use crate::elf::{Elf, Kind};
-use crate::metadata::Kernel;
+use super::table::TableRow;
+use super::{CodeSymbol, NamedCode, SectionNames, SymbolKind, left_out};
+use crate::elf::{Elf, ObjectKind};
+use crate::metadata::KernelMetadata;
 use crate::note::Note;
 use foldhash::{HashMap, HashMapExt};
 use hotswap_targets::{WaveSizes, by_mach};
@@ -37,15 +37,15 @@ pub struct KernelFacts {
 /// Adds a kernel symbol for each descriptor.
 pub(super) fn place<'a>(
     elf: &Elf<'a>,
-    rows: &[Row<'a>],
+    rows: &[TableRow<'a>],
     note: Option<&Note<'a>>,
-    Named { found, empty_kernels, problems }: &mut Named<'a>,
+    NamedCode { found, empty_kernels, problems }: &mut NamedCode<'a>,
 ) {
     let described = Described::new(note);
-    let is_descriptor = |row: &Row<'_>| row.name.ends_with(".kd") && row.size == Descriptor::SIZE;
+    let is_descriptor = |row: &TableRow<'_>| row.name.ends_with(".kd") && row.size == Descriptor::SIZE;
     // In a relocatable file only the name connects the descriptor to the code.
-    let mut named: HashMap<&str, &Row<'_>> = HashMap::new();
-    if elf.kind == Kind::Relocatable {
+    let mut named: HashMap<&str, &TableRow<'_>> = HashMap::new();
+    if elf.kind == ObjectKind::Relocatable {
         // Half of the names are those of descriptors.
         named.reserve(rows.len() / 2);
         named.extend(rows.iter().filter(|row| !is_descriptor(row)).map(|row| (&*row.name, row)));
@@ -62,17 +62,19 @@ pub(super) fn place<'a>(
         }
         let code = named.get(name);
         let entry = match elf.kind {
-            Kind::Linked => descriptor.entry.and_then(|entry| at_address(found, entry)),
-            Kind::Relocatable => code.and_then(|code| at_symbol(found, code)),
+            ObjectKind::Linked => descriptor.entry.and_then(|entry| at_address(found, entry)),
+            ObjectKind::Relocatable => code.and_then(|code| at_symbol(found, code)),
         };
         let own_name = || match &row.name {
             Cow::Borrowed(whole) => Cow::Borrowed(whole.strip_suffix(".kd").unwrap_or(whole)),
             Cow::Owned(_) => Cow::Owned(name.to_owned()),
         };
         let Some((owner, offset)) = entry else {
-            let ends = |found: &Found<'_>| match elf.kind {
-                Kind::Linked => descriptor.entry.is_some_and(|entry| found.ends_at(elf.kind, entry)),
-                Kind::Relocatable => code.is_some_and(|code| found.is(code) && found.ends_at(elf.kind, code.value)),
+            let ends = |found: &SectionNames<'_>| match elf.kind {
+                ObjectKind::Linked => descriptor.entry.is_some_and(|entry| found.ends_at(elf.kind, entry)),
+                ObjectKind::Relocatable => {
+                    code.is_some_and(|code| found.is(code) && found.ends_at(elf.kind, code.value))
+                }
             };
             match found.iter().any(ends) {
                 true => empty_kernels.push(own_name()),
@@ -82,13 +84,13 @@ pub(super) fn place<'a>(
         };
         let (kind, name) = (SymbolKind::Kernel(facts), own_name());
         // The size is that of the function symbol with the same name, if there is one.
-        owner.section.symbols.push(Symbol { name, kind, offset, size: 0, is_global: row.is_global });
+        owner.section.symbols.push(CodeSymbol { name, kind, offset, size: 0, is_global: row.is_global });
     }
 }
 
 /// The kernels of the note by the names of their descriptors.
 struct Described<'n, 'a> {
-    kernels: &'n [Kernel<'a>],
+    kernels: &'n [KernelMetadata<'a>],
     /// The one that is likely to be next: symbols and metadata usually have the same order.
     next: Cell<usize>,
     by_name: OnceCell<HashMap<&'a str, usize>>,
@@ -101,7 +103,7 @@ impl<'n, 'a> Described<'n, 'a> {
     }
 
     /// Of several with one name, returns the last unless one is next.
-    fn get(&self, name: &str) -> Option<&'n Kernel<'a>> {
+    fn get(&self, name: &str) -> Option<&'n KernelMetadata<'a>> {
         let is_next = self.kernels.get(self.next.get()).is_some_and(|kernel| kernel.symbol == name);
         let number = match is_next {
             true => self.next.get(),
@@ -115,13 +117,16 @@ impl<'n, 'a> Described<'n, 'a> {
     }
 }
 
-fn at_address<'f, 'a>(found: &'f mut [Found<'a>], address: u64) -> Option<(&'f mut Found<'a>, usize)> {
-    found.iter_mut().find_map(|found| found.offset(Kind::Linked, address).map(|offset| (found, offset)))
+fn at_address<'f, 'a>(found: &'f mut [SectionNames<'a>], address: u64) -> Option<(&'f mut SectionNames<'a>, usize)> {
+    found.iter_mut().find_map(|found| found.offset(ObjectKind::Linked, address).map(|offset| (found, offset)))
 }
 
-fn at_symbol<'f, 'a>(found: &'f mut [Found<'a>], row: &Row<'_>) -> Option<(&'f mut Found<'a>, usize)> {
+fn at_symbol<'f, 'a>(
+    found: &'f mut [SectionNames<'a>],
+    row: &TableRow<'_>,
+) -> Option<(&'f mut SectionNames<'a>, usize)> {
     let owner = found.iter_mut().find(|found| found.is(row))?;
-    let offset = owner.offset(Kind::Relocatable, row.value)?;
+    let offset = owner.offset(ObjectKind::Relocatable, row.value)?;
     Some((owner, offset))
 }
 
@@ -137,8 +142,8 @@ impl Descriptor {
     /// The descriptor that the symbol with that value and section names.
     pub(super) fn read(elf: &Elf<'_>, value: u64, section: Option<usize>) -> Option<Self> {
         let range = match elf.kind {
-            Kind::Linked => elf.file_range(value, Self::SIZE)?,
-            Kind::Relocatable => elf.section_range(section?, value, Self::SIZE)?,
+            ObjectKind::Linked => elf.file_range(value, Self::SIZE)?,
+            ObjectKind::Relocatable => elf.section_range(section?, value, Self::SIZE)?,
         };
         let bytes = elf.data.get(range)?;
         let word = |at: usize| Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?));

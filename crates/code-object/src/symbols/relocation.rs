@@ -1,8 +1,8 @@
 //! Relocations of code sections in relocatable files.
 
 use super::table::symbols;
-use super::{Found, left_out};
-use crate::elf::{Elf, Kind, Section, string, table};
+use super::{SectionNames, left_out};
+use crate::elf::{Elf, ObjectKind, Section, string, table};
 use hotswap_report::Diagnostic;
 use object::LittleEndian as LE;
 use object::elf::{self, Rela64, Sym64};
@@ -48,8 +48,8 @@ impl Relocation<'_> {
 }
 
 /// Adds the relocations of each code section. In linked files they are the loader's and concern no code.
-pub(super) fn place<'a>(elf: &Elf<'a>, found: &mut [Found<'a>], problems: &mut Vec<Diagnostic>) {
-    if elf.kind == Kind::Linked {
+pub(super) fn place<'a>(elf: &Elf<'a>, found: &mut [SectionNames<'a>], problems: &mut Vec<Diagnostic>) {
+    if elf.kind == ObjectKind::Linked {
         return;
     }
     for section in elf.sections.iter().filter(|section| section.kind == elf::SHT_RELA) {

@@ -3,9 +3,9 @@
 //! Invariants: offsets are those of the symbols of a [`CodeMap`] of the same file, with the same kernels.
 
 use super::kernel::Descriptor;
-use super::{CodeMap, Found, SymbolKind, sections, table};
+use super::{CodeMap, SectionNames, SymbolKind, sections, table};
 use crate::CodeObject;
-use crate::elf::{Elf, Kind, Strings, string};
+use crate::elf::{Elf, ElfStrings, ObjectKind, string};
 use hotswap_report::Diagnostic;
 use object::LittleEndian as LE;
 use std::ops::Range;
@@ -31,24 +31,24 @@ impl<'a> CodeStarts<'a> {
     pub fn read(data: &'a [u8]) -> Result<Vec<Self>, Diagnostic> {
         let elf = Elf::parse_any(data)?;
         match elf.kind {
-            Kind::Linked => Ok(linked(&elf)),
+            ObjectKind::Linked => Ok(linked(&elf)),
             // The name alone connects the descriptor to the code.
-            Kind::Relocatable => CodeMap::read(data).map(named),
+            ObjectKind::Relocatable => CodeMap::read(data).map(named),
         }
     }
 
     /// The code of a code object that was already parsed.
     pub fn of(object: &CodeObject<'a>) -> Vec<Self> {
         match object.kind() {
-            Kind::Linked => linked(object.elf()),
-            Kind::Relocatable => named(CodeMap::names_of(object)),
+            ObjectKind::Linked => linked(object.elf()),
+            ObjectKind::Relocatable => named(CodeMap::names_of(object)),
         }
     }
 }
 
 fn named(map: CodeMap<'_>) -> Vec<CodeStarts<'_>> {
     let code = map.sections.into_iter().map(|section| {
-        let start = |symbol: &super::Symbol<'_>| (symbol.offset, matches!(symbol.kind, SymbolKind::Kernel(_)));
+        let start = |symbol: &super::CodeSymbol<'_>| (symbol.offset, matches!(symbol.kind, SymbolKind::Kernel(_)));
         let starts = section.symbols.iter().map(start).collect();
         CodeStarts { number: section.number, range: section.range, bytes: section.bytes, starts }
     });
@@ -58,11 +58,11 @@ fn named(map: CodeMap<'_>) -> Vec<CodeStarts<'_>> {
 fn linked<'a>(elf: &Elf<'a>) -> Vec<CodeStarts<'a>> {
     let found = sections(elf);
     let mut starts: Vec<Vec<(usize, bool)>> = found.iter().map(|_| Vec::new()).collect();
-    let offset = |found: &Found<'_>, address: u64| found.offset(Kind::Linked, address);
+    let offset = |found: &SectionNames<'_>, address: u64| found.offset(ObjectKind::Linked, address);
     for (index, section) in table::all(elf) {
         // Faults of a table are reported elsewhere.
         let Ok((symbols, strings)) = table::symbols(elf, section) else { continue };
-        let names = Strings::new(strings);
+        let names = ElfStrings::new(strings);
         for (_, symbol, of) in table::defined(elf, index, symbols) {
             let (value, name) = (symbol.st_value.get(LE), symbol.st_name.get(LE));
             let owner = found.iter().position(|found| found.section.number == of);

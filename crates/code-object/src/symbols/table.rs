@@ -1,6 +1,6 @@
 //! The symbol tables.
 
-use super::{Found, Symbol, SymbolKind, left_out};
+use super::{CodeSymbol, SectionNames, SymbolKind, left_out};
 use crate::elf::{Elf, Section, string, table};
 use foldhash::HashMap;
 use hotswap_report::Diagnostic;
@@ -18,7 +18,7 @@ const FEW: usize = 8;
 const TOLD: usize = 4;
 
 /// A defined symbol that is of interest.
-pub(super) struct Row<'a> {
+pub(super) struct TableRow<'a> {
     pub(super) name: Cow<'a, str>,
     /// Offset of its record in the file.
     pub(super) at: usize,
@@ -31,9 +31,9 @@ pub(super) struct Row<'a> {
 }
 
 /// The named, defined symbols of all tables; a symbol that is equal in several tables is included once.
-pub(super) fn read<'a>(elf: &Elf<'a>, problems: &mut Vec<Diagnostic>) -> Vec<Row<'a>> {
+pub(super) fn read<'a>(elf: &Elf<'a>, problems: &mut Vec<Diagnostic>) -> Vec<TableRow<'a>> {
     let mut rows = Vec::new();
-    let mut known = Known::default();
+    let mut known = EarlierRows::default();
     for (index, section) in all(elf) {
         known.take(&rows);
         match symbols(elf, section) {
@@ -46,16 +46,16 @@ pub(super) fn read<'a>(elf: &Elf<'a>, problems: &mut Vec<Diagnostic>) -> Vec<Row
 
 /// The rows of earlier tables by value: most of `.dynsym` is in `.symtab` as well.
 #[derive(Default)]
-struct Known {
+struct EarlierRows {
     /// The last row with that value.
     last: HashMap<u64, usize>,
     /// For each row, the row before it with the same value.
     before: Vec<Option<usize>>,
 }
 
-impl Known {
+impl EarlierRows {
     /// Adds the new rows.
-    fn take(&mut self, rows: &[Row<'_>]) {
+    fn take(&mut self, rows: &[TableRow<'_>]) {
         let new = self.before.len()..rows.len();
         self.last.reserve(new.len());
         for (number, row) in new.clone().zip(&rows[new]) {
@@ -64,7 +64,7 @@ impl Known {
     }
 
     /// The number of an equal row, whatever its binding.
-    fn twin(&self, rows: &[Row<'_>], row: &Row<'_>) -> Option<usize> {
+    fn twin(&self, rows: &[TableRow<'_>], row: &TableRow<'_>) -> Option<usize> {
         let mut at = self.last.get(&row.value).copied();
         let mut steps = 0..FEW;
         while let Some(number) = at.filter(|_| steps.next().is_some()) {
@@ -119,8 +119,8 @@ fn read_table<'a>(
     index: usize,
     symbols: &'a [Sym64<LE>],
     strings: &'a [u8],
-    rows: &mut Vec<Row<'a>>,
-    known: &Known,
+    rows: &mut Vec<TableRow<'a>>,
+    known: &EarlierRows,
     problems: &mut Vec<Diagnostic>,
 ) {
     let start = elf.sections[index].range.start;
@@ -134,7 +134,7 @@ fn read_table<'a>(
             }
             continue;
         };
-        let row = Row {
+        let row = TableRow {
             name: String::from_utf8_lossy(name),
             at,
             value: symbol.st_value.get(LE),
@@ -166,7 +166,12 @@ fn wide_index(wide: &[u8], number: usize) -> Option<usize> {
 }
 
 /// Puts the symbols into their sections. Kernels are already there.
-pub(super) fn place<'a>(elf: &Elf<'a>, rows: Vec<Row<'a>>, found: &mut [Found<'a>], problems: &mut Vec<Diagnostic>) {
+pub(super) fn place<'a>(
+    elf: &Elf<'a>,
+    rows: Vec<TableRow<'a>>,
+    found: &mut [SectionNames<'a>],
+    problems: &mut Vec<Diagnostic>,
+) {
     let mut outside = 0;
     for row in rows {
         let kind = match row.kind {
@@ -194,7 +199,7 @@ pub(super) fn place<'a>(elf: &Elf<'a>, rows: Vec<Row<'a>>, found: &mut [Found<'a
             ));
         }
         let (name, is_global, size) = (row.name, row.is_global, size.min(rest));
-        owner.section.symbols.push(Symbol { name, kind, offset, size, is_global });
+        owner.section.symbols.push(CodeSymbol { name, kind, offset, size, is_global });
     }
     if outside > TOLD {
         problems.push(left_out(0, format!("{outside} symbols are outside of their sections")));
@@ -203,7 +208,11 @@ pub(super) fn place<'a>(elf: &Elf<'a>, rows: Vec<Row<'a>>, found: &mut [Found<'a
 }
 
 /// The section of a symbol, among those with code. Without sections, the segment that holds its address.
-fn owner<'f, 'a>(elf: &Elf<'_>, found: &'f mut [Found<'a>], row: &Row<'_>) -> Option<&'f mut Found<'a>> {
+fn owner<'f, 'a>(
+    elf: &Elf<'_>,
+    found: &'f mut [SectionNames<'a>],
+    row: &TableRow<'_>,
+) -> Option<&'f mut SectionNames<'a>> {
     if elf.sections.is_empty() {
         return found.iter_mut().find(|found| found.offset(elf.kind, row.value).is_some());
     }
@@ -212,14 +221,14 @@ fn owner<'f, 'a>(elf: &Elf<'_>, found: &'f mut [Found<'a>], row: &Row<'_>) -> Op
 
 /// Sorts by offset, the most informative name first; the same name at the same offset is kept once, with the larger
 /// size.
-fn sort(symbols: &mut Vec<Symbol<'_>>) {
+fn sort(symbols: &mut Vec<CodeSymbol<'_>>) {
     symbols.sort_by(|a, b| {
-        let key = |symbol: &Symbol<'_>| (symbol.offset, symbol.kind.rank(), !symbol.is_global);
+        let key = |symbol: &CodeSymbol<'_>| (symbol.offset, symbol.kind.rank(), !symbol.is_global);
         key(a).cmp(&key(b)).then_with(|| a.name.cmp(&b.name))
     });
     // Twins (`.symtab` and `.dynsym`, a kernel and its function) need not be neighbours when an offset has several
     // names; offsets have few.
-    let mut kept: Vec<Symbol<'_>> = Vec::with_capacity(symbols.len());
+    let mut kept: Vec<CodeSymbol<'_>> = Vec::with_capacity(symbols.len());
     for symbol in symbols.drain(..) {
         let same_place = kept.iter_mut().rev().take_while(|one| one.offset == symbol.offset);
         match same_place.into_iter().find(|one| one.name == symbol.name) {

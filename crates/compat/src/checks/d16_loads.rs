@@ -4,19 +4,19 @@
 //! A target that states `sramecc-` has it off; a generic target cannot say so for a processor with SRAMECC that it
 //! covers. Code of a processor with SRAMECC was compiled with that in mind, unless it states `sramecc-`.
 
-use super::{Pair, Rule};
+use super::{InvalidInstructions, ProcessorPair};
 use crate::Check;
 use hotswap_isa::Flag;
 use hotswap_targets::{Processor, Support, TargetId};
 
-pub(super) fn rule(pair: &Pair) -> Option<Rule> {
+pub(super) fn rule(pair: &ProcessorPair) -> Option<InvalidInstructions> {
     let may_be_on = |id: &TargetId| id.processor.sramecc != Support::No && id.sramecc != Some(false);
     let on = |processor: &&'static Processor| match processor.name == pair.target.processor.name {
         true => may_be_on(&pair.target),
         false => may_be_on(&TargetId::of(processor)),
     };
     let target = pair.runners().find(on).filter(|_| !may_be_on(&pair.source))?;
-    Some(Rule {
+    Some(InvalidInstructions {
         check: Check::D16Loads,
         concerns: |entry| entry.is(Flag::Load) && !entry.is(Flag::Mimg) && entry.mnemonic().contains("_d16"),
         why: format!("with SRAMECC, which {target} may have on, the other half of the register is lost"),

@@ -1,14 +1,14 @@
 //! Settings of XNACK and SRAMECC. Code that states nothing runs with either setting, because its compiler allowed for
 //! both; that holds on another processor only if the target's own compiler has the same restrictions.
 
-use super::Pair;
+use super::ProcessorPair;
 use hotswap_code_object::CodeObject;
 use hotswap_targets::Support;
 
 /// Offset of `e_flags`.
 const AT: u64 = 48;
 
-pub(super) fn judge(pair: &Pair, _: &CodeObject<'_>) -> Option<(u64, String)> {
+pub(super) fn judge(pair: &ProcessorPair, _: &CodeObject<'_>) -> Option<(u64, String)> {
     let (source, target) = (&pair.source, &pair.target);
     let supports = |id: &hotswap_targets::TargetId| (id.processor.xnack, id.processor.sramecc);
     let (from, to) = (supports(source), supports(target));

@@ -4,7 +4,7 @@
 //! Invariants: the order is that of finding. A kernel with more than [`SHOWN`] diagnostics keeps the first ones and
 //! reports how many are not shown. Names come from the file, and `Diagnostic` escapes them.
 
-use super::Pair;
+use super::ProcessorPair;
 use crate::Check;
 use hotswap_report::{Diagnostic, codes};
 use std::collections::HashMap;
@@ -34,12 +34,12 @@ struct Group<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Findings<'a> {
     groups: Vec<Group<'a>>,
-    of_kernel: HashMap<Option<&'a str>, Kernel>,
+    of_kernel: HashMap<Option<&'a str>, KernelFindings>,
 }
 
 /// The groups of a kernel, by number, and the findings beyond them.
 #[derive(Debug, Default)]
-struct Kernel {
+struct KernelFindings {
     shown: Vec<usize>,
     hidden: u64,
 }
@@ -71,7 +71,7 @@ impl<'a> Findings<'a> {
     }
 
     /// The diagnostics.
-    pub(crate) fn report(self, pair: &Pair) -> Vec<Diagnostic> {
+    pub(crate) fn report(self, pair: &ProcessorPair) -> Vec<Diagnostic> {
         let hidden = |number: usize, kernel: Option<&str>| match self.of_kernel.get(&kernel) {
             Some(of_kernel) if of_kernel.shown.last() == Some(&number) => of_kernel.hidden,
             _ => 0,
@@ -82,7 +82,7 @@ impl<'a> Findings<'a> {
 }
 
 impl Group<'_> {
-    fn report(&self, pair: &Pair, hidden: u64) -> Diagnostic {
+    fn report(&self, pair: &ProcessorPair, hidden: u64) -> Diagnostic {
         let Finding { check, kernel, offset, mnemonic, why } = &self.first;
         let (source, target) = (pair.source, pair.target);
         let mut what = format!("{source}=>{target} ({check}): {why}");
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn findings_of_one_kind_are_one_line_and_a_kernel_has_few() {
-        let pair = Pair { source: "gfx904".parse().unwrap(), target: "gfx900".parse().unwrap() };
+        let pair = ProcessorPair { source: "gfx904".parse().unwrap(), target: "gfx900".parse().unwrap() };
         let mut findings = Findings::default();
         for (number, name) in ["v_a", "v_a", "v_b", "v_c", "v_a", "v_d", "v_e", "v_f", "v_e"].into_iter().enumerate() {
             findings

@@ -2,13 +2,13 @@
 //!
 //! A row applies where the target, or a processor that a generic target covers, has the bug and the source has not.
 
-use super::{Pair, Rule};
+use super::{InvalidInstructions, ProcessorPair};
 use crate::Check;
-use hotswap_isa::{Class, Entry, Flag};
+use hotswap_isa::{Class, Flag, TableEntry};
 
 struct Hazard {
     processors: &'static [&'static str],
-    concerns: fn(Entry) -> bool,
+    concerns: fn(TableEntry) -> bool,
     why: &'static str,
 }
 
@@ -23,20 +23,20 @@ const HAZARDS: &[Hazard] = &[
     Hazard { processors: GFX110, concerns: |entry| is_one_of(entry, &["s_trap"]), why: "traps end the wave otherwise than this code expects" },
 ];
 
-pub(super) fn rules(pair: &Pair) -> Vec<Rule> {
+pub(super) fn rules(pair: &ProcessorPair) -> Vec<InvalidInstructions> {
     let rule = |row: &Hazard| {
         let target = pair.newly(row.processors)?;
         let why = format!("on {target} {}", row.why);
-        Some(Rule { check: Check::Hazards, concerns: row.concerns, why })
+        Some(InvalidInstructions { check: Check::Hazards, concerns: row.concerns, why })
     };
     HAZARDS.iter().filter_map(rule).collect()
 }
 
-fn is_one_of(entry: Entry, names: &[&str]) -> bool {
+fn is_one_of(entry: TableEntry, names: &[&str]) -> bool {
     names.contains(&entry.mnemonic())
 }
 
-fn short_fp8_conversion(entry: Entry) -> bool {
+fn short_fp8_conversion(entry: TableEntry) -> bool {
     let from_fp8 = entry.mnemonic().starts_with("v_cvt_") && entry.mnemonic().ends_with("8");
     from_fp8 && entry.class() == Some(Class::Vop1)
 }

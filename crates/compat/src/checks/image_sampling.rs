@@ -3,21 +3,21 @@
 //!
 //! Absent on purpose: the 16-bit form of `image_gather4`, broken on GFX9. All of GFX9 that has images shares it.
 
-use super::{Pair, Rule};
+use super::{InvalidInstructions, ProcessorPair};
 use crate::Check;
-use hotswap_isa::{Entry, Name};
+use hotswap_isa::{Name, TableEntry};
 
 const ACCELERATED: &[&str] = &["gfx1150", "gfx1151", "gfx1152"];
 
-pub(super) fn rule(pair: &Pair) -> Option<Rule> {
-    pair.newly(ACCELERATED).map(|target| Rule {
+pub(super) fn rule(pair: &ProcessorPair) -> Option<InvalidInstructions> {
+    pair.newly(ACCELERATED).map(|target| InvalidInstructions {
         check: Check::ImageSampling,
         concerns: has_sampler,
         why: format!("{target} accelerates point sampling and needs waits that this code does not have"),
     })
 }
 
-fn has_sampler(entry: Entry) -> bool {
+fn has_sampler(entry: TableEntry) -> bool {
     // One name up to GFX11, the other from GFX12 on.
     entry.slot(Name::Ssamp).or_else(|| entry.slot(Name::Samp)).is_some()
 }

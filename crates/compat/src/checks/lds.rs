@@ -1,9 +1,9 @@
 //! Static LDS. LDS added at launch is the caller's responsibility; the caller queries the runtime for the device's
 //! limit.
 
-use super::{KernelFacts, Pair};
+use super::{KernelFacts, ProcessorPair};
 
-pub(super) fn judge(pair: &Pair, kernel: &KernelFacts<'_>) -> Option<String> {
+pub(super) fn judge(pair: &ProcessorPair, kernel: &KernelFacts<'_>) -> Option<String> {
     // The descriptor is passed to the hardware, the runtime adds up the metadata.
     let bytes = u64::from(kernel.word(0)).max(kernel.metadata.lds.unwrap_or(0));
     let fits = |addressable: u32| bytes <= u64::from(addressable);

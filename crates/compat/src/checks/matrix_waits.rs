@@ -1,9 +1,9 @@
 //! Matrix instructions whose results need longer waits on the target. The hardware does not interlock; the compiler
 //! inserts as many `s_nop` as its processor needs.
 
-use super::{Pair, Rule};
+use super::{InvalidInstructions, ProcessorPair};
 use crate::Check;
-use hotswap_isa::Entry;
+use hotswap_isa::TableEntry;
 
 struct Slower {
     processors: &'static [&'static str],
@@ -15,12 +15,12 @@ const SLOWER: &[Slower] = &[
     Slower { processors: &["gfx1251", "gfx12-5-generic"], why: "matrix results need up to 17 waits instead of 9" },
 ];
 
-pub(super) fn rule(pair: &Pair) -> Option<Rule> {
+pub(super) fn rule(pair: &ProcessorPair) -> Option<InvalidInstructions> {
     let row = |row: &Slower| pair.newly(row.processors).map(|target| (target, row.why));
     let (target, why) = SLOWER.iter().find_map(row)?;
-    Some(Rule { check: Check::MatrixWaits, concerns: is_matrix, why: format!("on {target} {why}") })
+    Some(InvalidInstructions { check: Check::MatrixWaits, concerns: is_matrix, why: format!("on {target} {why}") })
 }
 
-fn is_matrix(entry: Entry) -> bool {
+fn is_matrix(entry: TableEntry) -> bool {
     ["v_mfma_", "v_smfmac_", "v_wmma_", "v_swmmac_"].iter().any(|start| entry.mnemonic().starts_with(start))
 }

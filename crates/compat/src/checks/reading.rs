@@ -10,8 +10,8 @@
 
 use super::findings::Findings;
 use super::same_instructions::{Compare, names};
-use super::stretches::{Stretch, Waves};
-use super::{Pair, Rule};
+use super::stretches::{CodeStretch, Waves};
+use super::{InvalidInstructions, ProcessorPair};
 use crate::Check;
 use hotswap_isa::{Inst, Isa, Target, Wave};
 
@@ -31,7 +31,7 @@ struct Mode {
 
 /// See the module.
 pub(crate) struct Reading<'a> {
-    rules: Vec<Rule>,
+    rules: Vec<InvalidInstructions>,
     modes: [Option<Mode>; 2],
     lines: Vec<u8>,
     pub(crate) instructions: u64,
@@ -51,7 +51,7 @@ fn isa(name: &'static str) -> Result<Isa, Unknown> {
 
 impl<'a> Reading<'a> {
     /// `compare`: whether the instructions of the two are compared.
-    pub(crate) fn new(pair: &Pair, rules: Vec<Rule>, compare: bool) -> Result<Self, Unknown> {
+    pub(crate) fn new(pair: &ProcessorPair, rules: Vec<InvalidInstructions>, compare: bool) -> Result<Self, Unknown> {
         let (source, target) = (isa(pair.source.processor.name)?, isa(pair.target.processor.name)?);
         let mode = |wave: Wave| {
             let (source, target) = (source.with_wave(wave), target.with_wave(wave));
@@ -70,7 +70,7 @@ impl<'a> Reading<'a> {
     }
 
     /// Reads a stretch of `data`, the file, in all its wave sizes.
-    pub(crate) fn stretch(&mut self, data: &[u8], stretch: &Stretch<'a>) {
+    pub(crate) fn stretch(&mut self, data: &[u8], stretch: &CodeStretch<'a>) {
         let bytes = data.get(stretch.range.clone()).unwrap_or_default();
         for wave in stretch.waves.iter() {
             let Some(mode) = self.modes[usize::from(wave == Wave::W64)] else {
@@ -89,7 +89,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    fn function(&mut self, mode: &Mode, stretch: &Stretch<'a>, bytes: &[u8]) {
+    fn function(&mut self, mode: &Mode, stretch: &CodeStretch<'a>, bytes: &[u8]) {
         let mut at = 0;
         while let Some(opaque) = self.instructions_of(mode, stretch, bytes.get(at..).unwrap_or_default()) {
             at += opaque;
@@ -101,7 +101,7 @@ impl<'a> Reading<'a> {
     }
 
     /// Checks instructions up to the end or to bytes that do not decode, of which it returns the offset.
-    fn instructions_of(&mut self, mode: &Mode, stretch: &Stretch<'a>, bytes: &[u8]) -> Option<usize> {
+    fn instructions_of(&mut self, mode: &Mode, stretch: &CodeStretch<'a>, bytes: &[u8]) -> Option<usize> {
         let Some(compare) = &mode.compare else { return self.alone(mode, stretch, bytes) };
         // Both decode in step; where they diverge, the target resumes after the source's instruction.
         let mut other = compare.walk(bytes);
@@ -124,7 +124,7 @@ impl<'a> Reading<'a> {
     }
 
     /// As [`Reading::instructions_of`] for the source only.
-    fn alone(&mut self, mode: &Mode, stretch: &Stretch<'a>, bytes: &[u8]) -> Option<usize> {
+    fn alone(&mut self, mode: &Mode, stretch: &CodeStretch<'a>, bytes: &[u8]) -> Option<usize> {
         for (offset, item) in mode.source.walk(bytes) {
             let Ok(inst) = item else { return Some(offset) };
             self.instructions += 1;
@@ -141,7 +141,7 @@ impl<'a> Reading<'a> {
     }
 
     /// Checks every dword as the start of an instruction.
-    fn anywhere(&mut self, mode: &Mode, stretch: &Stretch<'a>, bytes: &[u8]) {
+    fn anywhere(&mut self, mode: &Mode, stretch: &CodeStretch<'a>, bytes: &[u8]) {
         for at in (0..bytes.len()).step_by(4) {
             let rest = bytes.get(at..).unwrap_or_default();
             match mode.source.decode(rest) {
@@ -153,7 +153,7 @@ impl<'a> Reading<'a> {
 
     /// Checks an instruction, which is at the start of `rest`, the remainder of the stretch.
     #[inline(never)]
-    fn look(&mut self, mode: &Mode, stretch: &Stretch<'a>, inst: Inst, rest: &[u8]) {
+    fn look(&mut self, mode: &Mode, stretch: &CodeStretch<'a>, inst: Inst, rest: &[u8]) {
         let entry = inst.entry();
         let Some(line) = self.lines.get_mut(usize::from(entry.id())) else { return };
         if *line == NEW {
@@ -177,7 +177,7 @@ impl<'a> Reading<'a> {
 }
 
 /// The wave sizes of the kernels; all that the source has where there are no kernels.
-pub(crate) fn waves(pair: &Pair, lanes: impl Iterator<Item = u64>) -> Waves {
+pub(crate) fn waves(pair: &ProcessorPair, lanes: impl Iterator<Item = u64>) -> Waves {
     let of_source = || {
         let sizes = [32, 64].into_iter().filter(|lanes| pair.source.processor.waves.contains(*lanes));
         sizes.map(Waves::of).reduce(Waves::and)

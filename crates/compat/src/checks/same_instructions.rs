@@ -15,7 +15,7 @@
 //!
 //! Processors with the same features in the same mode are one processor to the decoder: then nothing is compared.
 
-use hotswap_isa::{Entry, Feature, Inst, Isa, Operand, Walk};
+use hotswap_isa::{Feature, Inst, InstructionWalk, Isa, Operand, TableEntry};
 
 /// Features that the meaning of an operand depends on.
 pub(super) const ASKED: &[Feature] = &[
@@ -51,7 +51,7 @@ impl Compare {
     }
 
     /// The target's decoding of the same bytes.
-    pub(super) fn walk<'b>(&self, bytes: &'b [u8]) -> Walk<'b> {
+    pub(super) fn walk<'b>(&self, bytes: &'b [u8]) -> InstructionWalk<'b> {
         self.target.walk(bytes)
     }
 
@@ -71,29 +71,31 @@ impl Compare {
 
     /// The fault, where the decodings do not [agree](Compare::agrees) or the entry is one of those that [`names`]
     /// something; `None` if there is none.
-    pub(super) fn fault(&self, inst: &Inst, bytes: &[u8]) -> Option<Fault> {
-        let Ok(other) = self.target.decode(bytes) else { return Some(Fault::Absent) };
+    pub(super) fn fault(&self, inst: &Inst, bytes: &[u8]) -> Option<InstructionFault> {
+        let Ok(other) = self.target.decode(bytes) else { return Some(InstructionFault::Absent) };
         let (entry, others) = (inst.entry(), other.entry());
         let same_effects = || {
-            let effects = |entry: Entry| (entry.flags(), entry.implicit_reads(), entry.implicit_writes());
+            let effects = |entry: TableEntry| (entry.flags(), entry.implicit_reads(), entry.implicit_writes());
             entry.mnemonic() == others.mnemonic() && effects(entry) == effects(others)
         };
         let same_line = entry == others || same_effects();
         let same_text = || inst.text(self.source).to_string() == other.text(self.target).to_string();
         let same =
             same_line && inst.len() == other.len() && self.operands(inst, &other) && (!names(entry) || same_text());
-        (!same).then_some(Fault::Other(other))
+        (!same).then_some(InstructionFault::Other(other))
     }
 
     /// The message for the fault.
     #[cold]
-    pub(super) fn tell(&self, inst: &Inst, fault: &Fault) -> String {
+    pub(super) fn tell(&self, inst: &Inst, fault: &InstructionFault) -> String {
         let (name, target) = (inst.mnemonic(), self.target.target().name);
         match fault {
-            Fault::Absent if self.exists(name) => format!("this form of {name} is absent on {target}"),
-            Fault::Absent => format!("{name} is absent on {target}"),
-            Fault::Other(other) if other.mnemonic() != name => format!("{name} means {} on {target}", other.mnemonic()),
-            Fault::Other(other) => {
+            InstructionFault::Absent if self.exists(name) => format!("this form of {name} is absent on {target}"),
+            InstructionFault::Absent => format!("{name} is absent on {target}"),
+            InstructionFault::Other(other) if other.mnemonic() != name => {
+                format!("{name} means {} on {target}", other.mnemonic())
+            }
+            InstructionFault::Other(other) => {
                 format!("`{}` means `{}` on {target}", inst.text(self.source), other.text(self.target))
             }
         }
@@ -101,13 +103,13 @@ impl Compare {
 
     /// Whether the target has an instruction of that name.
     fn exists(&self, mnemonic: &str) -> bool {
-        Entry::all().any(|entry| entry.mnemonic() == mnemonic && entry.available(self.target))
+        TableEntry::all().any(|entry| entry.mnemonic() == mnemonic && entry.available(self.target))
     }
 }
 
 /// The reason why bytes are not the same instruction.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Fault {
+pub(super) enum InstructionFault {
     /// The target decodes no instruction.
     Absent,
     /// It decodes this one.
@@ -115,7 +117,7 @@ pub(super) enum Fault {
 }
 
 /// Whether a number of the instruction names something that not every processor has.
-pub(super) fn names(entry: Entry) -> bool {
+pub(super) fn names(entry: TableEntry) -> bool {
     ["s_getreg", "s_setreg", "s_sendmsg"].iter().any(|start| entry.mnemonic().starts_with(start))
 }
 

@@ -2,24 +2,24 @@
 //! in the format of the Open Compute Project (OCP): the same instructions, with other numbers for the same bits. HIP's
 //! headers choose the format by the name of the GPU (`HIP_FP8_TYPE_FNUZ`, `HIP_FP8_TYPE_OCP`).
 
-use super::{Pair, Rule};
+use super::{InvalidInstructions, ProcessorPair};
 use crate::Check;
-use hotswap_isa::Entry;
+use hotswap_isa::TableEntry;
 
 /// The format of each processor. The generic target of both has no such instruction.
 const FORMATS: &[(&str, &str)] = &[("gfx942", "FNUZ"), ("gfx950", "OCP")];
 
-pub(super) fn rule(pair: &Pair) -> Option<Rule> {
+pub(super) fn rule(pair: &ProcessorPair) -> Option<InvalidInstructions> {
     let format = |name: &str| FORMATS.iter().find(|(known, _)| *known == name).map(|(_, format)| *format);
     let (source, target) = (pair.source.processor, pair.target.processor);
     let (one, other) = (format(source.name)?, format(target.name)?);
-    (one != other).then(|| Rule {
+    (one != other).then(|| InvalidInstructions {
         check: Check::SameInstructions,
         concerns: has_small_floats,
         why: format!("the code is for eight-bit floats of the format {one}; {target} has {other}"),
     })
 }
 
-fn has_small_floats(entry: Entry) -> bool {
+fn has_small_floats(entry: TableEntry) -> bool {
     ["fp8", "bf8"].iter().any(|part| entry.mnemonic().contains(part))
 }

@@ -41,7 +41,7 @@ impl Waves {
 
 /// See the module.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Stretch<'a> {
+pub(crate) struct CodeStretch<'a> {
     /// Its range in the file.
     pub(crate) range: Range<usize>,
     /// The kernel or function.
@@ -52,13 +52,13 @@ pub(crate) struct Stretch<'a> {
 }
 
 /// The stretches of a code object. `waves` are those of its kernels, in which functions may be called.
-pub(crate) fn all<'m>(object: &CodeObject<'_>, map: &'m CodeMap<'_>, waves: Waves) -> Vec<Stretch<'m>> {
-    let mut found: Vec<Stretch<'m>> = map.sections.iter().flat_map(|section| of_section(section, waves)).collect();
+pub(crate) fn all<'m>(object: &CodeObject<'_>, map: &'m CodeMap<'_>, waves: Waves) -> Vec<CodeStretch<'m>> {
+    let mut found: Vec<CodeStretch<'m>> = map.sections.iter().flat_map(|section| of_section(section, waves)).collect();
     let known = merged(map.sections.iter().map(|section| section.range.clone()).collect());
     let executable = object.segments().iter().filter(|segment| segment.kind == PT_LOAD && segment.flags & PF_X != 0);
     for segment in executable {
         let rest = without(segment.range.clone(), &known);
-        found.extend(rest.map(|range| Stretch { range, name: None, declared: false, waves }));
+        found.extend(rest.map(|range| CodeStretch { range, name: None, declared: false, waves }));
     }
     found.retain(|stretch| !stretch.range.is_empty());
     found
@@ -116,14 +116,14 @@ fn starts<'m>(section: &'m CodeSection<'_>) -> Vec<Start<'m>> {
     starts
 }
 
-fn of_section<'m>(section: &'m CodeSection<'_>, of_object: Waves) -> Vec<Stretch<'m>> {
+fn of_section<'m>(section: &'m CodeSection<'_>, of_object: Waves) -> Vec<CodeStretch<'m>> {
     let (starts, data, length) = (starts(section), data(section), section.bytes.len());
     let in_file = |range: Range<usize>| section.range.start + range.start..section.range.start + range.end;
     let gap = |range: Range<usize>| {
         let parts = without(range, &data);
-        parts.map(move |part| Stretch { range: in_file(part), name: None, declared: false, waves: of_object })
+        parts.map(move |part| CodeStretch { range: in_file(part), name: None, declared: false, waves: of_object })
     };
-    let mut found: Vec<Stretch<'m>> = gap(0..starts.first().map_or(length, |start| start.offset)).collect();
+    let mut found: Vec<CodeStretch<'m>> = gap(0..starts.first().map_or(length, |start| start.offset)).collect();
     // The end of the previous functions, and their wave sizes.
     let (mut end, mut before) = (0, Waves::default());
     for (number, start) in starts.iter().enumerate() {
@@ -134,7 +134,7 @@ fn of_section<'m>(section: &'m CodeSection<'_>, of_object: Waves) -> Vec<Stretch
         (end, before) = (end.max(own_end), waves);
         let declared = start.offset..end.min(next);
         let rest = declared.end..next;
-        found.push(Stretch { range: in_file(declared), name: Some(start.name), declared: true, waves });
+        found.push(CodeStretch { range: in_file(declared), name: Some(start.name), declared: true, waves });
         found.extend(gap(rest));
     }
     found
@@ -149,17 +149,17 @@ fn data(section: &CodeSection<'_>) -> Vec<Range<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hotswap_code_object::{KernelFacts, Symbol};
+    use hotswap_code_object::{CodeSymbol, KernelFacts};
 
-    fn symbol(name: &'static str, kind: SymbolKind, offset: usize, size: usize) -> Symbol<'static> {
-        Symbol { name: name.into(), kind, offset, size, is_global: true }
+    fn symbol(name: &'static str, kind: SymbolKind, offset: usize, size: usize) -> CodeSymbol<'static> {
+        CodeSymbol { name: name.into(), kind, offset, size, is_global: true }
     }
 
     fn kernel(lanes: u8) -> SymbolKind {
         SymbolKind::Kernel(KernelFacts { lanes, ..KernelFacts::default() })
     }
 
-    fn section(symbols: Vec<Symbol<'static>>) -> CodeSection<'static> {
+    fn section(symbols: Vec<CodeSymbol<'static>>) -> CodeSection<'static> {
         static BYTES: [u8; 100] = [0; 100];
         let (name, relocations) = (".text".into(), vec![]);
         CodeSection { number: None, name, address: 0, range: 1000..1100, bytes: &BYTES, symbols, relocations }
@@ -168,7 +168,7 @@ mod tests {
     /// Start and end in the section, name, lanes; `-` for ranges without a symbol.
     fn told(section: &CodeSection<'_>) -> Vec<String> {
         let both = Waves { small: true, large: true };
-        let row = |stretch: Stretch<'_>| {
+        let row = |stretch: CodeStretch<'_>| {
             let Range { start, end } = stretch.range;
             let lanes = match (stretch.waves.small, stretch.waves.large) {
                 (true, true) => "both",

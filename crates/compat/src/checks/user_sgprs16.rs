@@ -7,16 +7,16 @@
 //! Invariant: the set of live registers is never too small ([`hotswap_program::Liveness`]); at an unknown call or jump
 //! every register is live.
 
-use super::{KernelFacts, Pair};
+use super::{KernelFacts, ProcessorPair};
 use hotswap_code_object::CodeObject;
 use hotswap_isa::reg::{Reg, RegFile};
-use hotswap_program::{BankMap, Dead, Live, Liveness, Program, Source, Summaries};
+use hotswap_program::{BankMap, CodeSource, Dead, Live, Liveness, Program, Summaries};
 use hotswap_targets::Capability;
 
 const LEAST: u32 = 16;
 
 /// Kernels that cannot get more user registers: name, offset of the descriptor, and the reason.
-pub(super) fn judge<'o>(pair: &Pair, object: &'o CodeObject<'_>) -> Vec<(&'o str, u64, String)> {
+pub(super) fn judge<'o>(pair: &ProcessorPair, object: &'o CodeObject<'_>) -> Vec<(&'o str, u64, String)> {
     let Some(target) = pair.runner_with(Capability::UserSgprInit16Bug) else { return Vec::new() };
     let few = |kernel: &KernelFacts<'_>| kernel.lanes == 32 && Setup::of(kernel).count() < LEAST;
     let kernels: Vec<_> = KernelFacts::all(object).filter(few).collect();
@@ -77,7 +77,7 @@ struct Whole<'o> {
 }
 
 fn programs<'o>(object: &'o CodeObject<'_>) -> Vec<Whole<'o>> {
-    let sources = Source::of(object).unwrap_or_default();
+    let sources = CodeSource::of(object).unwrap_or_default();
     let whole = |source| {
         let program = Program::build(source);
         let banks = BankMap::of(&program);

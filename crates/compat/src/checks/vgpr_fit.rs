@@ -7,13 +7,13 @@
 //!
 //! The descriptor counts, because the hardware uses it. The metadata may state more, never less.
 
-use super::{KernelFacts, Pair};
+use super::{KernelFacts, ProcessorPair};
 use hotswap_targets::{Capability, Processor};
 
 /// COMPUTE_PGM_RSRC1, bit 29, from GFX10 on.
 const WGP_MODE: u32 = 1 << 29;
 
-pub(super) fn judge(pair: &Pair, kernel: &KernelFacts<'_>) -> Option<String> {
+pub(super) fn judge(pair: &ProcessorPair, kernel: &KernelFacts<'_>) -> Option<String> {
     let source = pair.source.processor;
     let (count, largest) = (registers(source, kernel), largest(source, kernel));
     let small = pair.runners().find(|target| {

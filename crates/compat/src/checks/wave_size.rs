@@ -1,8 +1,8 @@
 //! A kernel's descriptor states the number of lanes of its waves; code for 64 lanes cannot run in waves of 32.
 
-use super::{KernelFacts, Pair};
+use super::{KernelFacts, ProcessorPair};
 
-pub(super) fn judge(pair: &Pair, kernel: &KernelFacts<'_>) -> Option<String> {
+pub(super) fn judge(pair: &ProcessorPair, kernel: &KernelFacts<'_>) -> Option<String> {
     let without = pair.runners().find(|processor| !processor.waves.contains(kernel.lanes))?;
     Some(format!("the kernel runs in waves of {} lanes, which {without} does not have", kernel.lanes))
 }

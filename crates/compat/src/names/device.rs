@@ -1,6 +1,6 @@
 //! Evidence in the kernels of a code object: their library, its version, and the GPUs for which they have bodies.
 
-use super::table::{LIBRARIES, Library, number};
+use super::table::{LIBRARIES, NamingLibrary, number};
 use hotswap_code_object::{CodeMap, CodeObject, SymbolKind};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -56,7 +56,7 @@ impl Dispatch {
         (self.library, self.namespace) == (other.library, other.namespace)
     }
 
-    pub(crate) fn library(&self) -> Option<&'static Library> {
+    pub(crate) fn library(&self) -> Option<&'static NamingLibrary> {
         LIBRARIES.get(self.library?)
     }
 }

@@ -15,12 +15,12 @@ use std::sync::OnceLock;
 #[derive(Debug, Default)]
 pub struct HostPart<'a> {
     parts: Vec<&'a [u8]>,
-    strings: OnceLock<Strings>,
+    strings: OnceLock<HostStrings>,
 }
 
 /// Names in the host part.
 #[derive(Debug, Default)]
-pub(crate) struct Strings {
+pub(crate) struct HostStrings {
     pub(crate) names: BTreeSet<String>,
     /// Names that directly follow each other, two or more.
     pub(crate) rows: Vec<Vec<String>>,
@@ -40,16 +40,16 @@ impl<'a> HostPart<'a> {
         Self { parts, strings: OnceLock::new() }
     }
 
-    pub(crate) fn strings(&self) -> &Strings {
+    pub(crate) fn strings(&self) -> &HostStrings {
         self.strings.get_or_init(|| {
-            let mut strings = Strings::default();
+            let mut strings = HostStrings::default();
             self.parts.iter().for_each(|part| strings.take(part));
             strings
         })
     }
 }
 
-impl Strings {
+impl HostStrings {
     fn take(&mut self, bytes: &[u8]) {
         let (mut row, mut end) = (Vec::new(), 0);
         let mut at = 0;
@@ -101,8 +101,8 @@ fn name(bytes: &[u8]) -> Option<&str> {
 mod tests {
     use super::*;
 
-    fn strings(bytes: &[u8]) -> Strings {
-        let mut strings = Strings::default();
+    fn strings(bytes: &[u8]) -> HostStrings {
+        let mut strings = HostStrings::default();
         strings.take(bytes);
         strings
     }

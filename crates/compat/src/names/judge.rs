@@ -1,8 +1,8 @@
 //! Whether the host part and the code agree about the GPUs that the code is to serve.
 
 use super::device::{Dispatch, allows};
-use super::host::{HostPart, Strings};
-use super::table::{Library, Version};
+use super::host::{HostPart, HostStrings};
+use super::table::{NamingLibrary, Version};
 use std::fmt;
 
 /// The host part selects other kernels, or launches them otherwise, than the code was compiled for.
@@ -23,14 +23,14 @@ pub struct Disagreement {
 }
 
 /// One mapping of names that the evidence leaves possible.
-enum Table<'h> {
+enum NameMapping<'h> {
     /// The names of a version, and those that a conversion adds.
     Known { version: &'static Version, conversion: &'static [(&'static str, &'static str)] },
     /// An unknown version: each name in the host part may be an entry.
-    Visible(&'h Strings),
+    Visible(&'h HostStrings),
 }
 
-impl Table<'_> {
+impl NameMapping<'_> {
     /// The entry of a name; none is `unknown`.
     fn entry<'n>(&self, name: &'n str) -> Option<&'n str> {
         match self {
@@ -84,7 +84,8 @@ fn judge(dispatch: &Dispatch, source: &str, gpu: &str, host: &HostPart<'_>) -> R
     if tables.is_empty() {
         return Err("which names of GPUs this version knows is not known to HotSwap".to_owned());
     }
-    let fits: Vec<&Table<'_>> = tables.iter().filter(|table| allows(&dispatch.bodies, table.entry(source))).collect();
+    let fits: Vec<&NameMapping<'_>> =
+        tables.iter().filter(|table| allows(&dispatch.bodies, table.entry(source))).collect();
     if fits.is_empty() {
         return Err(format!("the kernels that have a body are not those that its host part starts on {source}"));
     }
@@ -104,7 +105,7 @@ fn judge(dispatch: &Dispatch, source: &str, gpu: &str, host: &HostPart<'_>) -> R
 
 /// The tables that the evidence leaves possible. Strings in the host part exclude tables with names that are absent;
 /// where they indicate no table at all (there is no host part, or it compares otherwise), they exclude nothing.
-fn tables<'h>(library: &'static Library, dispatch: &Dispatch, strings: &'h Strings) -> Vec<Table<'h>> {
+fn tables<'h>(library: &'static NamingLibrary, dispatch: &Dispatch, strings: &'h HostStrings) -> Vec<NameMapping<'h>> {
     let of_version = |version: &&'static Version| version.namespace == dispatch.namespace.map(|number| number / 100);
     let versions: Vec<&Version> = library.versions.iter().filter(of_version).collect();
     let shown = |version: &&&'static Version| strings.has_all(version.names.iter().copied());
@@ -118,14 +119,14 @@ fn tables<'h>(library: &'static Library, dispatch: &Dispatch, strings: &'h Strin
     let mut tables = Vec::new();
     for version in versions {
         if !converts {
-            tables.push(Table::Known { version, conversion: &[] });
+            tables.push(NameMapping::Known { version, conversion: &[] });
         }
         if may_convert {
-            tables.push(Table::Known { version, conversion });
+            tables.push(NameMapping::Known { version, conversion });
         }
     }
     if dispatch.namespace.is_none() && is_visible && !converts {
-        tables.push(Table::Visible(strings));
+        tables.push(NameMapping::Visible(strings));
     }
     tables
 }
@@ -168,12 +169,12 @@ mod tests {
     }
 
     /// Version, bodies, host part, pair, whether it is right.
-    type Case = (Option<u32>, &'static [u32], &'static [&'static [u8]], (&'static str, &'static str), bool);
+    type JudgeCase = (Option<u32>, &'static [u32], &'static [&'static [u8]], (&'static str, &'static str), bool);
 
     #[test]
     fn rocprim_is_judged_by_version_strings_and_bodies() {
         let new = Some(400_200);
-        let cases: &[Case] = &[
+        let cases: &[JudgeCase] = &[
             (new, &[], &[PLAIN], ("gfx1030", "gfx1031"), false),
             (new, &[1030], &[PLAIN], ("gfx1030", "gfx1031"), false),
             (new, &[], &[PLAIN], ("gfx1031", "gfx1032"), true),

@@ -24,7 +24,7 @@ pub(crate) struct Conversion {
 
 /// A library that chooses by name.
 #[derive(Debug)]
-pub(crate) struct Library {
+pub(crate) struct NamingLibrary {
     pub(crate) name: &'static str,
     /// The prefix of its kernels' mangled names.
     pub(crate) kernels: &'static [&'static str],
@@ -65,9 +65,9 @@ const fn version(version: &'static str, namespace: Option<u32>, names: &'static 
     Version { version, namespace, names }
 }
 
-pub(crate) const LIBRARIES: &[Library] = &[
+pub(crate) const LIBRARIES: &[NamingLibrary] = &[
     // Inside hipCUB, rocThrust, rocSPARSE, rocSOLVER, PyTorch, TensorFlow, CuPy, JAX.
-    Library {
+    NamingLibrary {
         name: "rocPRIM",
         kernels: &["_ZN7rocprim"],
         namespace: Some(("ROCPRIM_", "_NS")),
@@ -98,7 +98,7 @@ pub(crate) const LIBRARIES: &[Library] = &[
             ],
         }),
     },
-    Library {
+    NamingLibrary {
         name: "rocRAND",
         kernels: &["_ZN12rocrand_impl", "_ZN12rocrand_host"],
         namespace: None,

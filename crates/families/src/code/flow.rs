@@ -22,20 +22,20 @@ pub struct Block<'a> {
 }
 
 /// The instructions of a function.
-pub trait Code {
+pub trait FunctionCode {
     /// Those of a block, in order.
     fn of_block(&self, number: usize) -> &[Inst];
 }
 
 /// A function after the families of scope `Instruction`.
 #[derive(Clone, Copy)]
-pub struct Flow<'a> {
+pub struct FunctionFlow<'a> {
     /// The target that it is to run on.
     pub target: Isa,
     /// The blocks, in the order of the code; each number of a successor is one of theirs.
     pub blocks: &'a [Block<'a>],
     /// Their instructions.
-    pub code: &'a dyn Code,
+    pub code: &'a dyn FunctionCode,
     /// Numbers of the blocks with instructions that concern the current family, in ascending order. The others have
     /// none.
     pub concerned: &'a [usize],
@@ -43,7 +43,7 @@ pub struct Flow<'a> {
     pub scheduling: Scheduling,
 }
 
-impl Flow<'_> {
+impl FunctionFlow<'_> {
     /// The instructions of a block.
     pub fn code(&self, block: usize) -> &[Inst] {
         self.code.of_block(block)

@@ -1,8 +1,8 @@
 //! The interface of families that change machine code: inputs, queries, answers.
 //!
-//! A family of scope `Instruction` is given one decoded instruction ([`Site`]) and may query its [`Surroundings`]. It
+//! A family of scope `Instruction` is given one decoded instruction ([`CodeSite`]) and may query its [`Surroundings`]. It
 //! answers with the replacement, or refuses with the reason. A family of scope `Function` is given the control flow of
-//! a function after that ([`Flow`]) and answers with instructions to insert.
+//! a function after that ([`FunctionFlow`]) and answers with instructions to insert.
 //!
 //! Invariants: every instruction is made by the encoder from typed operands or by a change of one field, and decodes on
 //! the target. Registers are physical (0 to 1023) until an instruction is encoded, where [`Sequence`] chooses the bank
@@ -18,9 +18,9 @@ mod sequence;
 mod site;
 mod spill;
 
-pub use flow::{Block, Code, Flow, Insertion};
+pub use flow::{Block, FunctionCode, FunctionFlow, Insertion};
 pub use sequence::Sequence;
-pub use site::{Answer, Refusal, Replacement, Scheduling, Site, Surroundings};
+pub use site::{CodeSite, Replacement, Scheduling, SiteAnswer, SiteRefusal, Surroundings};
 pub use spill::{SPILL_LIMIT, SpillSlot, with_spills};
 
 pub use sequence::no_operation;
@@ -28,7 +28,7 @@ pub(crate) use sequence::{cannot_encode, wait_for_vector_results};
 pub(crate) use site::{FREE_REGISTERS, RECOMPILE, borrow};
 
 use hotswap_isa::kind::Decode;
-use hotswap_isa::{Entry, Flag, Inst, Name, Piece, Slot};
+use hotswap_isa::{Flag, Inst, Name, Piece, Slot, TableEntry};
 
 /// Whether an instruction is one of the matrix unit, which writes all lanes.
 fn is_matrix(inst: &Inst) -> bool {
@@ -40,11 +40,11 @@ fn is_matrix(inst: &Inst) -> bool {
 pub struct InstructionFamily {
     /// Whether instructions of that encoding concern it at all. Called once per encoding, so that most of the code
     /// costs one table lookup.
-    pub concerns: fn(Entry) -> bool,
+    pub concerns: fn(TableEntry) -> bool,
     /// Which of these may be its own, by their bits alone: for families with many encodings and few instructions.
     pub suspects: Suspects,
     /// Rewrites one of them.
-    pub rewrite: fn(&Site<'_>, &dyn Surroundings) -> Result<Answer, Refusal>,
+    pub rewrite: fn(&CodeSite<'_>, &dyn Surroundings) -> Result<SiteAnswer, SiteRefusal>,
 }
 
 /// Instructions that may be a family's own, among those of its encodings.
@@ -58,7 +58,7 @@ pub enum Suspects {
         /// The operands.
         operands: &'static [Name],
         /// The numbers in instructions of an encoding.
-        numbers: fn(Entry) -> &'static [u64],
+        numbers: fn(TableEntry) -> &'static [u64],
         /// Size of the source.
         dwords: u8,
     },
@@ -67,7 +67,7 @@ pub enum Suspects {
 impl Suspects {
     /// The fields of the operands in that encoding, with the numbers that they hold in instructions of the family.
     /// `None` if the family is to see all of them.
-    pub(crate) fn fields(self, entry: Entry) -> Option<Vec<(&'static [Piece], u64)>> {
+    pub(crate) fn fields(self, entry: TableEntry) -> Option<Vec<(&'static [Piece], u64)>> {
         let Self::Number { operands, numbers, dwords } = self else { return None };
         let has_size =
             |slot: &&Slot| matches!(slot.operand_kind().decode, Decode::Source { dwords: own, .. } if own == dwords);
@@ -86,9 +86,9 @@ impl Suspects {
 #[derive(Debug, Clone, Copy)]
 pub struct FunctionFamily {
     /// Whether instructions of that encoding may concern it.
-    pub entries: fn(Entry) -> bool,
+    pub entries: fn(TableEntry) -> bool,
     /// Whether an instruction may be a reason to insert code into its function. The family skips functions without one.
     pub concerns: fn(&Inst) -> bool,
     /// Instructions to insert.
-    pub insertions: fn(&Flow<'_>) -> Result<Vec<Insertion>, Refusal>,
+    pub insertions: fn(&FunctionFlow<'_>) -> Result<Vec<Insertion>, SiteRefusal>,
 }

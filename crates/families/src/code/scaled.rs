@@ -3,7 +3,7 @@
 //! Both halves of a site with 32 rows have the same shape: 16 rows of A, C and the result, eight VGPRs apart, one B.
 
 use super::sequence::build;
-use super::site::{RECOMPILE, Refusal, Site};
+use super::site::{CodeSite, RECOMPILE, SiteRefusal};
 use hotswap_isa::encode::Arg;
 use hotswap_isa::{Class, Inst, Name, Value};
 
@@ -20,13 +20,13 @@ pub(crate) mod format {
 }
 
 /// The site with neutral scales and the formats of its own mnemonic.
-pub(crate) fn with_neutral_scales(site: &Site<'_>) -> Result<Inst, Refusal> {
+pub(crate) fn with_neutral_scales(site: &CodeSite<'_>) -> Result<Inst, SiteRefusal> {
     let formats = [Name::MatrixAFmt, Name::MatrixBFmt].map(|name| site.raw(name) as i64);
     with_formats(site, formats)
 }
 
 /// The site with neutral scales. Registers keep their encoded numbers, so the bank mode does not matter.
-pub(crate) fn with_formats(site: &Site<'_>, [a, b]: [i64; 2]) -> Result<Inst, Refusal> {
+pub(crate) fn with_formats(site: &CodeSite<'_>, [a, b]: [i64; 2]) -> Result<Inst, SiteRefusal> {
     let operands = [
         (Name::Vdst, same(site, Name::Vdst)?),
         (Name::Src0, same(site, Name::Src0)?),
@@ -42,10 +42,10 @@ pub(crate) fn with_formats(site: &Site<'_>, [a, b]: [i64; 2]) -> Result<Inst, Re
 }
 
 /// An operand, unchanged.
-pub(crate) fn same(site: &Site<'_>, name: Name) -> Result<Arg, Refusal> {
+pub(crate) fn same(site: &CodeSite<'_>, name: Name) -> Result<Arg, SiteRefusal> {
     match site.value(name) {
         Some(Value::Reg(reg)) => Ok(Arg::Reg(reg)),
         Some(Value::Inline(inline)) => Ok(Arg::Inline(inline.code)),
-        _ => Err(Refusal::new(format!("operand {} is neither register nor constant", name.as_str()), RECOMPILE)),
+        _ => Err(SiteRefusal::new(format!("operand {} is neither register nor constant", name.as_str()), RECOMPILE)),
     }
 }

@@ -5,13 +5,13 @@
 //! instructions itself, a wait for everything precedes each instruction that is issued to another unit than the one
 //! before.
 
-use super::site::{RECOMPILE, Refusal, Replacement, Scheduling, Site, Surroundings, unknown_bank};
-use hotswap_isa::bank::{Role, VgprBanks};
+use super::site::{CodeSite, RECOMPILE, Replacement, Scheduling, SiteRefusal, Surroundings, unknown_bank};
+use hotswap_isa::bank::{BankRole, VgprBanks};
 use hotswap_isa::effects::{Counter, role};
 use hotswap_isa::encode::{Arg, EncodeError, build_among};
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::regset::RegSet;
-use hotswap_isa::{Class, Entry, Flag, Inst, Isa, Name};
+use hotswap_isa::{Class, Flag, Inst, Isa, Name, TableEntry};
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
@@ -31,7 +31,7 @@ pub struct Sequence {
 
 impl Sequence {
     /// Starts at the site.
-    pub fn new(site: &Site<'_>, around: &dyn Surroundings) -> Self {
+    pub fn new(site: &CodeSite<'_>, around: &dyn Surroundings) -> Self {
         Self {
             isa: site.target,
             found: around.banks(),
@@ -48,7 +48,7 @@ impl Sequence {
     ///
     /// # Errors
     /// The wait cannot be encoded.
-    pub fn borrows(&mut self, reg: Reg) -> Result<(), Refusal> {
+    pub fn borrows(&mut self, reg: Reg) -> Result<(), SiteRefusal> {
         self.scratch.insert(reg);
         if self.code.is_empty() {
             self.wait("s_wait_xcnt", 0)?;
@@ -64,7 +64,7 @@ impl Sequence {
     ///
     /// # Errors
     /// A wait cannot be encoded.
-    pub fn overwrites(&mut self, reg: Reg, around: &dyn Surroundings) -> Result<(), Refusal> {
+    pub fn overwrites(&mut self, reg: Reg, around: &dyn Surroundings) -> Result<(), SiteRefusal> {
         self.wait("s_wait_xcnt", 0)?;
         for counter in around.outstanding(reg) {
             self.wait(wait_of(counter)?, 0)?;
@@ -89,7 +89,7 @@ impl Sequence {
     ///
     /// # Errors
     /// The target has no such instruction, or its bank mode cannot be set.
-    pub fn add(&mut self, mnemonic: &str, class: Class, operands: &[(Name, Arg)]) -> Result<(), Refusal> {
+    pub fn add(&mut self, mnemonic: &str, class: Class, operands: &[(Name, Arg)]) -> Result<(), SiteRefusal> {
         let in_first_bank = |(name, arg): &(Name, Arg)| match arg {
             Arg::Reg(reg) if reg.file == RegFile::Vgpr => (*name, Arg::Reg(Reg { index: reg.index & 255, ..*reg })),
             other => (*name, *other),
@@ -105,7 +105,7 @@ impl Sequence {
     ///
     /// # Errors
     /// A wait cannot be encoded.
-    pub fn original(&mut self, inst: Inst) -> Result<(), Refusal> {
+    pub fn original(&mut self, inst: Inst) -> Result<(), SiteRefusal> {
         self.restore()?;
         self.push(inst)
     }
@@ -114,7 +114,7 @@ impl Sequence {
     ///
     /// # Errors
     /// The target has no such instruction.
-    pub fn wait(&mut self, mnemonic: &str, value: i64) -> Result<(), Refusal> {
+    pub fn wait(&mut self, mnemonic: &str, value: i64) -> Result<(), SiteRefusal> {
         self.append(build(self.isa, mnemonic, Class::Sopp, &[(Name::Simm16, Arg::Number(value))])?);
         Ok(())
     }
@@ -123,12 +123,12 @@ impl Sequence {
     ///
     /// # Errors
     /// The mode cannot be restored.
-    pub fn finish(mut self) -> Result<Replacement, Refusal> {
+    pub fn finish(mut self) -> Result<Replacement, SiteRefusal> {
         self.restore()?;
         Ok(Replacement { code: self.code, scratch: self.scratch.iter().collect(), assumes: self.assumes })
     }
 
-    fn push(&mut self, inst: Inst) -> Result<(), Refusal> {
+    fn push(&mut self, inst: Inst) -> Result<(), SiteRefusal> {
         let other_unit =
             self.code.iter().rev().find(|last| !is_marker(last)).is_some_and(|last| unit(last) != unit(&inst));
         if self.managed && other_unit {
@@ -143,7 +143,7 @@ impl Sequence {
         self.code.push(inst);
     }
 
-    fn restore(&mut self) -> Result<(), Refusal> {
+    fn restore(&mut self) -> Result<(), SiteRefusal> {
         match self.found.mode() {
             Some(mode) => self.set_mode(mode),
             // The mode was unknown, so it was not changed.
@@ -152,9 +152,9 @@ impl Sequence {
     }
 
     /// Switches the roles in `needs` to their banks.
-    fn switch(&mut self, needs: [Option<u8>; 4]) -> Result<(), Refusal> {
-        let fits = |role: Role| needs[role as usize].is_none_or(|bank| self.banks.bank(role) == Some(bank));
-        if Role::ALL.into_iter().all(fits) {
+    fn switch(&mut self, needs: [Option<u8>; 4]) -> Result<(), SiteRefusal> {
+        let fits = |role: BankRole| needs[role as usize].is_none_or(|bank| self.banks.bank(role) == Some(bank));
+        if BankRole::ALL.into_iter().all(fits) {
             return Ok(());
         }
         let mut mode = self.banks.mode().ok_or_else(unknown_bank)?;
@@ -164,7 +164,7 @@ impl Sequence {
         self.set_mode(mode)
     }
 
-    fn set_mode(&mut self, mode: u8) -> Result<(), Refusal> {
+    fn set_mode(&mut self, mode: u8) -> Result<(), SiteRefusal> {
         let Some(before) = self.banks.mode() else { return Err(unknown_bank()) };
         if before == mode {
             return Ok(());
@@ -183,7 +183,7 @@ impl Sequence {
 }
 
 /// The bank that each role needs.
-fn needs(entry: Entry, operands: &[(Name, Arg)]) -> Result<[Option<u8>; 4], Refusal> {
+fn needs(entry: TableEntry, operands: &[(Name, Arg)]) -> Result<[Option<u8>; 4], SiteRefusal> {
     let mut needs = [None; 4];
     let bank = |arg: &Arg| match arg {
         Arg::Reg(reg) if reg.file == RegFile::Vgpr => Some((reg.index >> 8) as u8),
@@ -197,12 +197,12 @@ fn needs(entry: Entry, operands: &[(Name, Arg)]) -> Result<[Option<u8>; 4], Refu
                 continue;
             }
             let what = format!("operand {} of {} is read from bank 0 in every mode", name.as_str(), entry.mnemonic());
-            return Err(Refusal::new(what, RECOMPILE));
+            return Err(SiteRefusal::new(what, RECOMPILE));
         };
         match needs[role as usize] {
             Some(other) if other != bank => {
                 let what = format!("{} would need registers of two banks in one role", entry.mnemonic());
-                return Err(Refusal::new(what, RECOMPILE));
+                return Err(SiteRefusal::new(what, RECOMPILE));
             }
             _ => needs[role as usize] = Some(bank),
         }
@@ -212,31 +212,31 @@ fn needs(entry: Entry, operands: &[(Name, Arg)]) -> Result<[Option<u8>; 4], Refu
 
 /// The unit to which an instruction is issued: those of one unit complete in order.
 #[derive(PartialEq, Eq)]
-enum Unit {
+enum IssueUnit {
     Scalar,
     Vector,
     Matrix,
     Memory,
 }
 
-fn unit(inst: &Inst) -> Unit {
+fn unit(inst: &Inst) -> IssueUnit {
     match inst.entry() {
-        entry if entry.is(Flag::Wmma) || entry.is(Flag::Swmmac) => Unit::Matrix,
-        _ if inst.memory().is_some() => Unit::Memory,
-        entry if entry.is(Flag::Salu) => Unit::Scalar,
-        _ => Unit::Vector,
+        entry if entry.is(Flag::Wmma) || entry.is(Flag::Swmmac) => IssueUnit::Matrix,
+        _ if inst.memory().is_some() => IssueUnit::Memory,
+        entry if entry.is(Flag::Salu) => IssueUnit::Scalar,
+        _ => IssueUnit::Vector,
     }
 }
 
 /// The instruction that waits for a counter of memory that writes registers.
-fn wait_of(counter: Counter) -> Result<&'static str, Refusal> {
+fn wait_of(counter: Counter) -> Result<&'static str, SiteRefusal> {
     match counter {
         Counter::Load => Ok("s_wait_loadcnt"),
         Counter::Sample => Ok("s_wait_samplecnt"),
         Counter::Bvh => Ok("s_wait_bvhcnt"),
         Counter::Lds => Ok("s_wait_dscnt"),
         Counter::Scalar => Ok("s_wait_kmcnt"),
-        _ => Err(Refusal::new("work in flight that no wait of the target ends may write a register", RECOMPILE)),
+        _ => Err(SiteRefusal::new("work in flight that no wait of the target ends may write a register", RECOMPILE)),
     }
 }
 
@@ -246,36 +246,36 @@ fn is_marker(inst: &Inst) -> bool {
 }
 
 /// The encodings with that mnemonic.
-fn entries(mnemonic: &str) -> impl Iterator<Item = Entry> + use<> {
-    static INDEX: OnceLock<HashMap<&'static str, Vec<Entry>>> = OnceLock::new();
+fn entries(mnemonic: &str) -> impl Iterator<Item = TableEntry> + use<> {
+    static INDEX: OnceLock<HashMap<&'static str, Vec<TableEntry>>> = OnceLock::new();
     let index = INDEX.get_or_init(|| {
-        let mut index: HashMap<_, Vec<Entry>> = HashMap::new();
-        Entry::all().for_each(|entry| index.entry(entry.mnemonic()).or_default().push(entry));
+        let mut index: HashMap<_, Vec<TableEntry>> = HashMap::new();
+        TableEntry::all().for_each(|entry| index.entry(entry.mnemonic()).or_default().push(entry));
         index
     });
     index.get(mnemonic).into_iter().flatten().copied()
 }
 
 /// Builds the instruction with these operands. VGPRs have their encoded numbers.
-pub(crate) fn build(isa: Isa, mnemonic: &str, class: Class, operands: &[(Name, Arg)]) -> Result<Inst, Refusal> {
+pub(crate) fn build(isa: Isa, mnemonic: &str, class: Class, operands: &[(Name, Arg)]) -> Result<Inst, SiteRefusal> {
     build_among(isa, (mnemonic, class), operands, entries(mnemonic)).map_err(|error| cannot_encode(mnemonic, error))
 }
 
 /// The target lacks an instruction that it should have, or rejects an operand that it should take.
-pub(crate) fn cannot_encode(mnemonic: &str, error: EncodeError) -> Refusal {
-    Refusal::new(format!("{mnemonic} cannot be encoded: {error}"), RECOMPILE)
+pub(crate) fn cannot_encode(mnemonic: &str, error: EncodeError) -> SiteRefusal {
+    SiteRefusal::new(format!("{mnemonic} cannot be encoded: {error}"), RECOMPILE)
 }
 
 /// `v_nop`.
 ///
 /// # Errors
 /// The target has none.
-pub fn no_operation(isa: Isa) -> Result<Inst, Refusal> {
+pub fn no_operation(isa: Isa) -> Result<Inst, SiteRefusal> {
     build(isa, "v_nop", Class::Vop1, &[])
 }
 
 /// `s_wait_alu` for all vector results and nothing else.
-pub(crate) fn wait_for_vector_results(isa: Isa) -> Result<Inst, Refusal> {
+pub(crate) fn wait_for_vector_results(isa: Isa) -> Result<Inst, SiteRefusal> {
     const NOTHING_MISSING: i64 = 0x0f9f;
     build(isa, "s_wait_alu", Class::Sopp, &[(Name::Simm16, Arg::Number(NOTHING_MISSING))])
 }

@@ -10,7 +10,7 @@ use std::fmt;
 
 /// An instruction that a family may replace.
 #[derive(Debug, Clone, Copy)]
-pub struct Site<'a> {
+pub struct CodeSite<'a> {
     /// The target that it was written for.
     pub source: Isa,
     /// The target that it is to run on.
@@ -71,7 +71,7 @@ pub trait Surroundings {
 
 /// The answer of a family for a site.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum SiteAnswer {
     /// It does not belong to this family. The next family is tried.
     NotMine,
     /// It belongs to this family, and is already valid, for that reason.
@@ -108,7 +108,7 @@ impl Replacement {
     }
 }
 
-impl From<Replacement> for Answer {
+impl From<Replacement> for SiteAnswer {
     fn from(replacement: Replacement) -> Self {
         Self::Replace(replacement)
     }
@@ -116,7 +116,7 @@ impl From<Replacement> for Answer {
 
 /// Why a site cannot be made to run on the target.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
+pub struct SiteRefusal {
     /// The obstacle.
     pub reason: Cow<'static, str>,
     /// The advice to the user.
@@ -129,20 +129,20 @@ pub(crate) const RECOMPILE: &str = "compile the kernel for the target";
 pub(crate) const FREE_REGISTERS: &str =
     "compile the kernel for the target, or give it fewer live registers (smaller workgroups, less unrolling)";
 
-impl Refusal {
+impl SiteRefusal {
     /// A refusal with this reason and advice.
     pub fn new(reason: impl Into<Cow<'static, str>>, advice: &'static str) -> Self {
         Self { reason: reason.into(), advice }
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for SiteRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({})", self.reason, self.advice)
     }
 }
 
-impl Site<'_> {
+impl CodeSite<'_> {
     /// The value of an operand.
     pub fn value(&self, name: Name) -> Option<Value> {
         self.inst.operand(self.source, name)
@@ -157,7 +157,7 @@ impl Site<'_> {
     ///
     /// # Errors
     /// Its bank is not known.
-    pub fn physical(&self, name: Name, banks: VgprBanks) -> Result<Option<Reg>, Refusal> {
+    pub fn physical(&self, name: Name, banks: VgprBanks) -> Result<Option<Reg>, SiteRefusal> {
         let Some(Value::Reg(reg)) = self.value(name) else { return Ok(None) };
         let entry = self.inst.entry();
         let slot = entry.slots().iter().position(|slot| slot.name == name);
@@ -169,8 +169,8 @@ impl Site<'_> {
     ///
     /// # Errors
     /// Its bank is not known, or it is not a register.
-    pub fn register(&self, name: Name, banks: VgprBanks) -> Result<Reg, Refusal> {
-        let missing = || Refusal::new(format!("operand {} is no register", name.as_str()), RECOMPILE);
+    pub fn register(&self, name: Name, banks: VgprBanks) -> Result<Reg, SiteRefusal> {
+        let missing = || SiteRefusal::new(format!("operand {} is no register", name.as_str()), RECOMPILE);
         self.physical(name, banks)?.ok_or_else(missing)
     }
 
@@ -183,8 +183,8 @@ impl Site<'_> {
 }
 
 /// A sequence needs the bank mode, and paths with different ones meet.
-pub(crate) fn unknown_bank() -> Refusal {
-    Refusal::new("the bank mode (s_set_vgpr_msb) at this place is not known", RECOMPILE)
+pub(crate) fn unknown_bank() -> SiteRefusal {
+    SiteRefusal::new("the bank mode (s_set_vgpr_msb) at this place is not known", RECOMPILE)
 }
 
 /// Allocates free registers.
@@ -197,7 +197,7 @@ pub(crate) fn borrow(
     count: u8,
     align: u8,
     excluding: &RegSet,
-) -> Result<Reg, Refusal> {
+) -> Result<Reg, SiteRefusal> {
     if let Some(reg) = around.dead(file, count, align, excluding) {
         return Ok(reg);
     }
@@ -210,7 +210,7 @@ pub(crate) fn borrow(
     Err(none_free(file, count, reason.as_deref()))
 }
 
-fn none_free(file: RegFile, count: u8, reason: Option<&str>) -> Refusal {
+fn none_free(file: RegFile, count: u8, reason: Option<&str>) -> SiteRefusal {
     let name = if file == RegFile::Vgpr { "vector" } else { "scalar" };
     let (mut what, subject) = match count {
         1 => (format!("no {name} register is free"), "it"),
@@ -219,5 +219,5 @@ fn none_free(file: RegFile, count: u8, reason: Option<&str>) -> Refusal {
     if let Some(reason) = reason {
         what += &format!(", and {subject} cannot be spilled: {reason}");
     }
-    Refusal::new(what, FREE_REGISTERS)
+    SiteRefusal::new(what, FREE_REGISTERS)
 }

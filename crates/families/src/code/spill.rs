@@ -10,7 +10,7 @@
 //! store; here there is one, because waves may give up their registers and scratch (`s_sendmsg MSG_DEALLOC_VGPRS`) where
 //! LLVM knows that no store to scratch is outstanding.
 
-use super::site::{RECOMPILE, Refusal, Replacement, Site, Surroundings};
+use super::site::{CodeSite, RECOMPILE, Replacement, SiteRefusal, Surroundings};
 use super::{Sequence, is_matrix};
 use hotswap_isa::encode::Arg;
 use hotswap_isa::reg::{Reg, RegFile, Special};
@@ -37,14 +37,14 @@ const NON_VOLATILE: i64 = 1 << 5;
 /// It writes EXEC, or such a register in other lanes than those of EXEC; the target has no such instructions, or the bank
 /// mode at the site is not known.
 pub fn with_spills(
-    site: &Site<'_>,
+    site: &CodeSite<'_>,
     around: &dyn Surroundings,
     new: Replacement,
     slots: &[SpillSlot],
-) -> Result<Replacement, Refusal> {
+) -> Result<Replacement, SiteRefusal> {
     if let Some(inst) = new.code.iter().find(|inst| !keeps_lanes(inst, site.target)) {
         let what = format!("a register cannot be spilled around {}, which leaves the lanes of EXEC", inst.mnemonic());
-        return Err(Refusal::new(what, RECOMPILE));
+        return Err(SiteRefusal::new(what, RECOMPILE));
     }
     let mut code = Sequence::new(site, around);
     for slot in slots {
@@ -66,7 +66,7 @@ pub fn with_spills(
     Ok(Replacement { code: all, ..new })
 }
 
-fn access(code: &mut Sequence, mnemonic: &str, name: Name, slot: &SpillSlot) -> Result<(), Refusal> {
+fn access(code: &mut Sequence, mnemonic: &str, name: Name, slot: &SpillSlot) -> Result<(), SiteRefusal> {
     let offset = Arg::Number(i64::from(slot.offset));
     let operands = [(name, slot.reg.into()), (Name::Offset, offset), (Name::Cpol, Arg::Number(NON_VOLATILE))];
     code.add(mnemonic, Class::Flat, &operands)

@@ -8,10 +8,10 @@
 //!
 //! `s_clause` means the same on both. The code that moves its members has to keep it correct, not a family.
 
-use crate::code::{Answer, InstructionFamily, Refusal, Site, Surroundings, Suspects};
+use crate::code::{CodeSite, InstructionFamily, SiteAnswer, SiteRefusal, Surroundings, Suspects};
 use crate::registry::{Apply, Registry};
 use crate::table::slot;
-use hotswap_isa::{Entry, Name};
+use hotswap_isa::{Name, TableEntry};
 
 // Sound: no other file defines the symbol, and the linker refuses two definitions.
 #[allow(unsafe_code)]
@@ -22,7 +22,7 @@ fn hotswap_register_barriers_patch(registry: &mut Registry) {
 
 const NAMES: [&str; 3] = ["s_barrier_signal_isfirst", "s_get_barrier_state", "s_monitor_sleep"];
 
-fn concerns(entry: Entry) -> bool {
+fn concerns(entry: TableEntry) -> bool {
     NAMES.contains(&entry.mnemonic())
 }
 
@@ -31,8 +31,8 @@ const CLUSTER: u64 = 195;
 /// The bit of `s_monitor_sleep` that means no end.
 const FOREVER: u64 = 0x8000;
 
-fn rewrite(site: &Site<'_>, _: &dyn Surroundings) -> Result<Answer, Refusal> {
-    let refuse = |reason| Err(Refusal::new(reason, "change the source of the kernel for the target"));
+fn rewrite(site: &CodeSite<'_>, _: &dyn Surroundings) -> Result<SiteAnswer, SiteRefusal> {
+    let refuse = |reason| Err(SiteRefusal::new(reason, "change the source of the kernel for the target"));
     match site.inst.mnemonic() {
         "s_barrier_signal_isfirst" if site.inst.raw(Name::Src0) == Some(CLUSTER) => {
             refuse("the target does not say reliably which wave is the first at the cluster barrier (-3)")
@@ -41,6 +41,6 @@ fn rewrite(site: &Site<'_>, _: &dyn Surroundings) -> Result<Answer, Refusal> {
         "s_monitor_sleep" if site.raw(Name::Simm16) & FOREVER != 0 => {
             refuse("the target sleeps differently when no end is given, and how it differs is not known")
         }
-        _ => Ok(Answer::Leave("the target does the same")),
+        _ => Ok(SiteAnswer::Leave("the target does the same")),
     }
 }

@@ -3,10 +3,10 @@
 //! The top bit of `scale_sel` selects among twice as many scales, and the target has no such bit. Its effect there is
 //! unknown, and no tool lowers it, so it is refused. The lower selectors are the same on both.
 
-use crate::code::{Answer, InstructionFamily, Refusal, Site, Surroundings, Suspects};
+use crate::code::{CodeSite, InstructionFamily, SiteAnswer, SiteRefusal, Surroundings, Suspects};
 use crate::registry::{Apply, Registry};
 use crate::table::slot;
-use hotswap_isa::{Entry, Name};
+use hotswap_isa::{Name, TableEntry};
 
 // Sound: no other file defines the symbol, and the linker refuses two definitions.
 #[allow(unsafe_code)]
@@ -18,7 +18,7 @@ fn hotswap_register_block16_conversion_patch(registry: &mut Registry) {
     );
 }
 
-fn concerns(entry: Entry) -> bool {
+fn concerns(entry: TableEntry) -> bool {
     highest(entry.mnemonic()).is_some()
 }
 
@@ -33,12 +33,12 @@ fn highest(mnemonic: &str) -> Option<u64> {
     }
 }
 
-fn rewrite(site: &Site<'_>, _: &dyn Surroundings) -> Result<Answer, Refusal> {
-    let Some(highest) = highest(site.inst.mnemonic()) else { return Ok(Answer::NotMine) };
+fn rewrite(site: &CodeSite<'_>, _: &dyn Surroundings) -> Result<SiteAnswer, SiteRefusal> {
+    let Some(highest) = highest(site.inst.mnemonic()) else { return Ok(SiteAnswer::NotMine) };
     let selected = site.raw(Name::ScaleSel);
     if selected <= highest {
-        return Ok(Answer::Leave("the target has this scale_sel"));
+        return Ok(SiteAnswer::Leave("the target has this scale_sel"));
     }
     let reason = format!("scale_sel:{selected} chooses scales of 16 elements, the target has 0 to {highest} only");
-    Err(Refusal::new(reason, "compile the kernel for the target, with scales of 32 elements"))
+    Err(SiteRefusal::new(reason, "compile the kernel for the target, with scales of 32 elements"))
 }

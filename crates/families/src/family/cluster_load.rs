@@ -3,12 +3,12 @@
 //! M0\[15:0\] selects the workgroups; the target hangs unless it is 0. The load stays. M0 is 0 while it is issued, and
 //! is restored if it is read later. LLVM for the target writes the same `s_mov_b32 m0, 0`.
 
-use crate::code::{Answer, InstructionFamily, Refusal, Sequence, Site, Surroundings, Suspects};
+use crate::code::{CodeSite, InstructionFamily, Sequence, SiteAnswer, SiteRefusal, Surroundings, Suspects};
 use crate::registry::{Apply, Registry};
 use crate::table::slot;
 use hotswap_isa::encode::Arg;
 use hotswap_isa::reg::{Reg, RegFile, Special};
-use hotswap_isa::{Class, Entry, Inst, Name};
+use hotswap_isa::{Class, Inst, Name, TableEntry};
 
 // Sound: no other file defines the symbol, and the linker refuses two definitions.
 #[allow(unsafe_code)]
@@ -18,15 +18,15 @@ fn hotswap_register_cluster_load_patch(registry: &mut Registry) {
         .bind(slot::CLUSTER_LOAD, Apply::Instruction(InstructionFamily { concerns, suspects: Suspects::All, rewrite }));
 }
 
-fn concerns(entry: Entry) -> bool {
+fn concerns(entry: TableEntry) -> bool {
     entry.mnemonic().starts_with("cluster_load_")
 }
 
 const M0: Reg = Reg::special(Special::M0, 1);
 
-fn rewrite(site: &Site<'_>, around: &dyn Surroundings) -> Result<Answer, Refusal> {
+fn rewrite(site: &CodeSite<'_>, around: &dyn Surroundings) -> Result<SiteAnswer, SiteRefusal> {
     if around.last_def(M0).is_some_and(sets_zero) {
-        return Ok(Answer::Leave("M0 is 0 already"));
+        return Ok(SiteAnswer::Leave("M0 is 0 already"));
     }
     let mut code = Sequence::new(site, around);
     let zero = [(Name::Sdst, Arg::Reg(M0)), (Name::Src0, Arg::Constant(0))];

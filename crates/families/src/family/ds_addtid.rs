@@ -3,12 +3,12 @@
 //! The source adds 20 bits of M0, the target 16: LDS beyond 64 KiB is out of reach. The address is computed instead:
 //! (M0 + 4 × lane) in 20 bits, then the offset of the instruction. Waves have 32 lanes, so one `v_mbcnt_lo` counts them.
 
-use crate::code::{Answer, InstructionFamily, Refusal, Sequence, Site, Surroundings, Suspects, borrow};
+use crate::code::{CodeSite, InstructionFamily, Sequence, SiteAnswer, SiteRefusal, Surroundings, Suspects, borrow};
 use crate::registry::{Apply, Registry};
 use crate::table::slot;
 use hotswap_isa::encode::Arg;
 use hotswap_isa::reg::{Reg, RegFile, Special};
-use hotswap_isa::{Class, Entry, Name};
+use hotswap_isa::{Class, Name, TableEntry};
 
 // Sound: no other file defines the symbol, and the linker refuses two definitions.
 #[allow(unsafe_code)]
@@ -18,14 +18,14 @@ fn hotswap_register_ds_addtid_patch(registry: &mut Registry) {
         .bind(slot::DS_ADDTID, Apply::Instruction(InstructionFamily { concerns, suspects: Suspects::All, rewrite }));
 }
 
-fn concerns(entry: Entry) -> bool {
+fn concerns(entry: TableEntry) -> bool {
     matches!(entry.mnemonic(), "ds_load_addtid_b32" | "ds_store_addtid_b32")
 }
 
 /// Bits of the address.
 const BITS: u64 = 20;
 
-fn rewrite(site: &Site<'_>, around: &dyn Surroundings) -> Result<Answer, Refusal> {
+fn rewrite(site: &CodeSite<'_>, around: &dyn Surroundings) -> Result<SiteAnswer, SiteRefusal> {
     let banks = around.banks();
     let mut code = Sequence::new(site, around);
     let offset = (Name::Offset, Arg::Number(site.raw(Name::Offset) as i64));
@@ -51,10 +51,10 @@ fn rewrite(site: &Site<'_>, around: &dyn Surroundings) -> Result<Answer, Refusal
 /// another register is preferred, and if none is free, the older load is waited for.
 fn place_of_address(
     code: &mut Sequence,
-    site: &Site<'_>,
+    site: &CodeSite<'_>,
     around: &dyn Surroundings,
     result: Reg,
-) -> Result<Reg, Refusal> {
+) -> Result<Reg, SiteRefusal> {
     let other = match around.outstanding(result)[..] {
         [] => None,
         _ => around.dead(RegFile::Vgpr, 1, 1, &site.registers(around.banks())),
@@ -67,7 +67,7 @@ fn place_of_address(
 }
 
 /// Computes the address into `to`.
-fn address(code: &mut Sequence, to: Reg) -> Result<(), Refusal> {
+fn address(code: &mut Sequence, to: Reg) -> Result<(), SiteRefusal> {
     let minus_one = Arg::Constant(u64::from(u32::MAX));
     let lane = [(Name::Vdst, to.into()), (Name::Src0, minus_one), (Name::Src1, Arg::Constant(0))];
     code.add("v_mbcnt_lo_u32_b32", Class::Vop3, &lane)?;

@@ -16,13 +16,15 @@
 //! LLVM for the target does the same: it folds neighbours, keeps the two-address form if it knows the and
 //! waits for two accesses where it needs their results.
 
-use crate::code::{Answer, InstructionFamily, Refusal, Scheduling, Sequence, Site, Surroundings, Suspects, borrow};
+use crate::code::{
+    CodeSite, InstructionFamily, Scheduling, Sequence, SiteAnswer, SiteRefusal, Surroundings, Suspects, borrow,
+};
 use crate::registry::{Apply, Registry};
 use crate::table::slot;
 use hotswap_isa::encode::Arg;
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::regset::RegSet;
-use hotswap_isa::{Class, Entry, Name};
+use hotswap_isa::{Class, Name, TableEntry};
 
 // Sound: no other file defines the symbol, and the linker refuses two definitions.
 #[allow(unsafe_code)]
@@ -43,7 +45,7 @@ enum Operation {
 
 /// The properties that a mnemonic encodes.
 #[derive(Debug, Clone, Copy)]
-struct Shape {
+struct DsVariant {
     operation: Operation,
     /// Bytes of an element.
     element: u64,
@@ -51,7 +53,7 @@ struct Shape {
     unit: u64,
 }
 
-impl Shape {
+impl DsVariant {
     fn of(mnemonic: &str) -> Option<Self> {
         let (name, rest) = mnemonic.strip_prefix("ds_")?.split_once("_2addr_")?;
         let operation = match name {
@@ -93,8 +95,8 @@ impl Shape {
     }
 }
 
-fn concerns(entry: Entry) -> bool {
-    Shape::of(entry.mnemonic()).is_some()
+fn concerns(entry: TableEntry) -> bool {
+    DsVariant::of(entry.mnemonic()).is_some()
 }
 
 /// One of the two accesses, with physical registers.
@@ -106,12 +108,12 @@ struct Half {
     data: Option<Reg>,
 }
 
-fn rewrite(site: &Site<'_>, around: &dyn Surroundings) -> Result<Answer, Refusal> {
-    let Some(shape) = Shape::of(site.inst.mnemonic()) else { return Ok(Answer::NotMine) };
+fn rewrite(site: &CodeSite<'_>, around: &dyn Surroundings) -> Result<SiteAnswer, SiteRefusal> {
+    let Some(shape) = DsVariant::of(site.inst.mnemonic()) else { return Ok(SiteAnswer::NotMine) };
     let banks = around.banks();
     let address = site.register(Name::Addr, banks)?;
     if u64::from(around.alignment(address)) >= shape.element {
-        return Ok(Answer::Leave("the address is aligned to the element"));
+        return Ok(SiteAnswer::Leave("the address is aligned to the element"));
     }
     let dwords = (shape.element / 4) as u8;
     let result = site.physical(Name::Vdst, banks)?;
@@ -135,7 +137,7 @@ fn rewrite(site: &Site<'_>, around: &dyn Surroundings) -> Result<Answer, Refusal
 }
 
 /// One access of twice the width, if the elements and their registers are neighbours.
-fn fold(code: &mut Sequence, shape: Shape, [first, second]: [Half; 2]) -> Result<bool, Refusal> {
+fn fold(code: &mut Sequence, shape: DsVariant, [first, second]: [Half; 2]) -> Result<bool, SiteRefusal> {
     let Some(mnemonic) = shape.double().filter(|_| second.offset == first.offset + shape.element) else {
         return Ok(false);
     };
@@ -164,11 +166,11 @@ fn fold(code: &mut Sequence, shape: Shape, [first, second]: [Half; 2]) -> Result
 
 fn split(
     code: &mut Sequence,
-    shape: Shape,
+    shape: DsVariant,
     halves: [Half; 2],
-    site: &Site<'_>,
+    site: &CodeSite<'_>,
     around: &dyn Surroundings,
-) -> Result<(), Refusal> {
+) -> Result<(), SiteRefusal> {
     let halves = halves.map(|half| reachable(code, half, site, around));
     let [first, second] = [halves[0].clone()?, halves[1].clone()?];
     let (first, second) = match order(shape, first, second)? {
@@ -189,7 +191,12 @@ fn split(
 }
 
 /// The access with an offset that fits the field of 16 bits.
-fn reachable(code: &mut Sequence, half: Half, site: &Site<'_>, around: &dyn Surroundings) -> Result<Half, Refusal> {
+fn reachable(
+    code: &mut Sequence,
+    half: Half,
+    site: &CodeSite<'_>,
+    around: &dyn Surroundings,
+) -> Result<Half, SiteRefusal> {
     if half.offset <= u64::from(u16::MAX) {
         return Ok(half);
     }
@@ -205,7 +212,7 @@ fn reachable(code: &mut Sequence, half: Half, site: &Site<'_>, around: &dyn Surr
 
 /// Whether the first access may come first; otherwise the second does. A result must not overwrite a register that the
 /// other access still reads.
-fn order(shape: Shape, first: Half, second: Half) -> Result<bool, Refusal> {
+fn order(shape: DsVariant, first: Half, second: Half) -> Result<bool, SiteRefusal> {
     let spoils = |earlier: Half, later: Half| {
         let reads: RegSet = [Some(later.address), later.data].into_iter().flatten().collect();
         earlier.result.is_some_and(|result| reads.touches(result))
@@ -214,14 +221,17 @@ fn order(shape: Shape, first: Half, second: Half) -> Result<bool, Refusal> {
         // Equal addresses: the second value stays.
         Operation::Store => Ok(true),
         Operation::Load => Ok(!spoils(first, second)),
-        Operation::Exchange if first.offset == second.offset && first.address == second.address => Err(Refusal::new(
-            "both exchanges are at one address, and their order is not known",
-            "change the source of the kernel",
-        )),
+        Operation::Exchange if first.offset == second.offset && first.address == second.address => {
+            Err(SiteRefusal::new(
+                "both exchanges are at one address, and their order is not known",
+                "change the source of the kernel",
+            ))
+        }
         Operation::Exchange if !spoils(first, second) => Ok(true),
         Operation::Exchange if !spoils(second, first) => Ok(false),
-        Operation::Exchange => {
-            Err(Refusal::new("each of the two exchanges writes what the other one reads", crate::code::FREE_REGISTERS))
-        }
+        Operation::Exchange => Err(SiteRefusal::new(
+            "each of the two exchanges writes what the other one reads",
+            crate::code::FREE_REGISTERS,
+        )),
     }
 }

@@ -11,12 +11,14 @@
 //! assumption is the behaviour of AMD's own translator: the sign is dropped, and too large numbers become NaN, or the
 //! largest number if MODE.FP16_OVFL is set. Modifiers of the source (negation, absolute value) are refused.
 
-use crate::code::{Answer, InstructionFamily, RECOMPILE, Refusal, Sequence, Site, Surroundings, Suspects, borrow};
+use crate::code::{
+    CodeSite, InstructionFamily, RECOMPILE, Sequence, SiteAnswer, SiteRefusal, Surroundings, Suspects, borrow,
+};
 use crate::registry::{Apply, Registry};
 use crate::table::slot;
 use hotswap_isa::encode::Arg;
 use hotswap_isa::reg::{Reg, RegFile};
-use hotswap_isa::{Class, Entry, Name, Value};
+use hotswap_isa::{Class, Name, TableEntry, Value};
 
 // Sound: no other file defines the symbol, and the linker refuses two definitions.
 #[allow(unsafe_code)]
@@ -35,16 +37,16 @@ const FROM: &str = "the NaN of UE5M3 becomes 0x7fa3d000";
 
 const FORMS: [&str; 3] = ["v_cvt_pk_fp8_f32", "v_cvt_sr_fp8_f32", "v_cvt_f32_fp8"];
 
-fn concerns(entry: Entry) -> bool {
+fn concerns(entry: TableEntry) -> bool {
     FORMS.contains(&entry.mnemonic()) && entry.slot(Name::Clamp).is_some()
 }
 
-fn rewrite(site: &Site<'_>, around: &dyn Surroundings) -> Result<Answer, Refusal> {
+fn rewrite(site: &CodeSite<'_>, around: &dyn Surroundings) -> Result<SiteAnswer, SiteRefusal> {
     if site.raw(Name::Clamp) == 0 {
-        return Ok(Answer::NotMine);
+        return Ok(SiteAnswer::NotMine);
     }
     if site.inst.class() != Some(Class::Vop3) {
-        return Err(Refusal::new("the conversion takes its source from other lanes (DPP)", RECOMPILE));
+        return Err(SiteRefusal::new("the conversion takes its source from other lanes (DPP)", RECOMPILE));
     }
     match site.inst.mnemonic() {
         "v_cvt_pk_fp8_f32" => pack(site, around),
@@ -56,34 +58,37 @@ fn rewrite(site: &Site<'_>, around: &dyn Surroundings) -> Result<Answer, Refusal
 /// A bit of the modifiers that selects the half of the result, not a property of the source.
 const HIGH_HALF: u64 = 8;
 
-fn plain_source(site: &Site<'_>, modifiers: Name) -> Result<(), Refusal> {
+fn plain_source(site: &CodeSite<'_>, modifiers: Name) -> Result<(), SiteRefusal> {
     match site.raw(modifiers) & 3 {
         0 => Ok(()),
-        _ => Err(Refusal::new("what negation and absolute value of the source mean for UE5M3 is not known", RECOMPILE)),
+        _ => Err(SiteRefusal::new(
+            "what negation and absolute value of the source mean for UE5M3 is not known",
+            RECOMPILE,
+        )),
     }
 }
 
 /// The source as an operand with a physical register.
-fn source(site: &Site<'_>, around: &dyn Surroundings, name: Name) -> Result<Arg, Refusal> {
+fn source(site: &CodeSite<'_>, around: &dyn Surroundings, name: Name) -> Result<Arg, SiteRefusal> {
     if let Some(reg) = site.physical(name, around.banks())? {
         return Ok(reg.into());
     }
     match site.value(name) {
         Some(Value::Inline(inline)) => Ok(Arg::Inline(inline.code)),
         Some(Value::Literal(literal)) if !literal.wide => Ok(Arg::Literal(literal.value as u32)),
-        _ => Err(Refusal::new(format!("operand {} is neither register nor constant", name.as_str()), RECOMPILE)),
+        _ => Err(SiteRefusal::new(format!("operand {} is neither register nor constant", name.as_str()), RECOMPILE)),
     }
 }
 
 /// Temporary registers, and short names for operations on them.
-struct Work {
+struct Temporaries {
     code: Sequence,
     vector: Vec<Reg>,
     scalar: Vec<Reg>,
 }
 
-impl Work {
-    fn new(site: &Site<'_>, around: &dyn Surroundings, vector: usize, scalar: usize) -> Result<Self, Refusal> {
+impl Temporaries {
+    fn new(site: &CodeSite<'_>, around: &dyn Surroundings, vector: usize, scalar: usize) -> Result<Self, SiteRefusal> {
         let mut taken = site.registers(around.banks());
         let mut work = Self { code: Sequence::new(site, around), vector: Vec::new(), scalar: Vec::new() };
         for (file, count) in [(RegFile::Vgpr, vector), (RegFile::Sgpr, scalar)] {
@@ -98,34 +103,34 @@ impl Work {
     }
 
     /// `to` becomes the operation of `a`.
-    fn one(&mut self, mnemonic: &str, to: Reg, a: impl Into<Arg>) -> Result<(), Refusal> {
+    fn one(&mut self, mnemonic: &str, to: Reg, a: impl Into<Arg>) -> Result<(), SiteRefusal> {
         self.code.add(mnemonic, Class::Vop1, &[(Name::Vdst, to.into()), (Name::Src0, a.into())])
     }
 
     /// `to` becomes the operation of `a` and `b`; the short form has a register as its second source.
-    fn two(&mut self, mnemonic: &str, to: Reg, a: impl Into<Arg>, b: Reg) -> Result<(), Refusal> {
+    fn two(&mut self, mnemonic: &str, to: Reg, a: impl Into<Arg>, b: Reg) -> Result<(), SiteRefusal> {
         let class = if b.file == RegFile::Vgpr { Class::Vop2 } else { Class::Vop3 };
         self.code.add(mnemonic, class, &[(Name::Vdst, to.into()), (Name::Src0, a.into()), (Name::Src1, b.into())])
     }
 
-    fn three(&mut self, mnemonic: &str, to: Reg, [a, b, c]: [Arg; 3]) -> Result<(), Refusal> {
+    fn three(&mut self, mnemonic: &str, to: Reg, [a, b, c]: [Arg; 3]) -> Result<(), SiteRefusal> {
         let operands = [(Name::Vdst, to.into()), (Name::Src0, a), (Name::Src1, b), (Name::Src2, c)];
         self.code.add(mnemonic, Class::Vop3, &operands)
     }
 
     /// The mask of lanes in which the comparison of `a` and `b` holds.
-    fn compare(&mut self, mnemonic: &str, to: Reg, a: u32, b: Reg) -> Result<(), Refusal> {
+    fn compare(&mut self, mnemonic: &str, to: Reg, a: u32, b: Reg) -> Result<(), SiteRefusal> {
         let operands = [(Name::Sdst, to.into()), (Name::Src0, constant(a)), (Name::Src1, b.into())];
         self.code.add(mnemonic, Class::Vop3, &operands)
     }
 
     /// `to` becomes `yes` in the lanes of `mask`, `no` in the others.
-    fn choose(&mut self, to: Reg, no: impl Into<Arg>, yes: impl Into<Arg>, mask: Reg) -> Result<(), Refusal> {
+    fn choose(&mut self, to: Reg, no: impl Into<Arg>, yes: impl Into<Arg>, mask: Reg) -> Result<(), SiteRefusal> {
         self.three("v_cndmask_b32", to, [no.into(), yes.into(), mask.into()])
     }
 
     /// `to` becomes the bits of `source` without its sign.
-    fn magnitude(&mut self, to: Reg, source: Arg) -> Result<(), Refusal> {
+    fn magnitude(&mut self, to: Reg, source: Arg) -> Result<(), SiteRefusal> {
         const MASK: u32 = 0x7fff_ffff;
         match source {
             Arg::Reg(reg) => self.two("v_and_b32", to, constant(MASK), reg),
@@ -157,15 +162,15 @@ const LARGEST: u32 = 0xfe;
 /// Scalar temporaries: a mask of NaN, another mask, MODE.FP16_OVFL.
 const MASKS: usize = 3;
 
-impl Work {
-    fn overflow_flag(&mut self) -> Result<(), Refusal> {
+impl Temporaries {
+    fn overflow_flag(&mut self) -> Result<(), SiteRefusal> {
         let operands = [(Name::Sdst, self.scalar[2].into()), (Name::Simm16, Arg::Number(FP16_OVFL))];
         self.code.add("s_getreg_b32", Class::Sopk, &operands)
     }
 
     /// `out` holds a number of at least eight bits. Values above the largest become what MODE specifies, and lanes of
     /// the first mask become NaN.
-    fn limits(&mut self, out: Reg, temporary: Reg) -> Result<(), Refusal> {
+    fn limits(&mut self, out: Reg, temporary: Reg) -> Result<(), SiteRefusal> {
         let [is_nan, mask, flag] = [self.scalar[0], self.scalar[1], self.scalar[2]];
         self.compare("v_cmp_lt_u32", mask, LARGEST, out)?;
         self.two("v_xor_b32", temporary, constant(NAN), flag)?;
@@ -175,7 +180,7 @@ impl Work {
     }
 
     /// `out` becomes the UE5M3 of `source`, rounded to the nearest even.
-    fn nearest(&mut self, source: Arg, out: Reg, [normal, temporary]: [Reg; 2]) -> Result<(), Refusal> {
+    fn nearest(&mut self, source: Arg, out: Reg, [normal, temporary]: [Reg; 2]) -> Result<(), SiteRefusal> {
         let [is_nan, small] = [self.scalar[0], self.scalar[1]];
         self.magnitude(out, source)?;
         self.compare("v_cmp_lt_u32", is_nan, INFINITY, out)?;
@@ -194,12 +199,12 @@ impl Work {
     }
 }
 
-fn pack(site: &Site<'_>, around: &dyn Surroundings) -> Result<Answer, Refusal> {
+fn pack(site: &CodeSite<'_>, around: &dyn Surroundings) -> Result<SiteAnswer, SiteRefusal> {
     plain_source(site, Name::Src0Modifiers)?;
     plain_source(site, Name::Src1Modifiers)?;
     let sources = [source(site, around, Name::Src0)?, source(site, around, Name::Src1)?];
     let result = whole(site.register(Name::Vdst, around.banks())?);
-    let mut work = Work::new(site, around, 4, MASKS)?;
+    let mut work = Temporaries::new(site, around, 4, MASKS)?;
     work.code.assumes(TO);
     let [low, high, normal, temporary] = [work.vector[0], work.vector[1], work.vector[2], work.vector[3]];
     work.overflow_flag()?;
@@ -215,13 +220,13 @@ fn pack(site: &Site<'_>, around: &dyn Surroundings) -> Result<Answer, Refusal> {
     Ok(work.code.finish()?.into())
 }
 
-fn stochastic(site: &Site<'_>, around: &dyn Surroundings) -> Result<Answer, Refusal> {
+fn stochastic(site: &CodeSite<'_>, around: &dyn Surroundings) -> Result<SiteAnswer, SiteRefusal> {
     plain_source(site, Name::Src0Modifiers)?;
     plain_source(site, Name::Src1Modifiers)?;
     let value = source(site, around, Name::Src0)?;
     let seed = source(site, around, Name::Src1)?;
     let result = site.register(Name::Vdst, around.banks())?;
-    let mut work = Work::new(site, around, 5, MASKS)?;
+    let mut work = Temporaries::new(site, around, 5, MASKS)?;
     work.code.assumes(TO_STOCHASTIC);
     let [out, noise, normal, shift, steps] =
         [work.vector[0], work.vector[1], work.vector[2], work.vector[3], work.vector[4]];
@@ -258,10 +263,10 @@ fn stochastic(site: &Site<'_>, around: &dyn Surroundings) -> Result<Answer, Refu
     Ok(work.code.finish()?.into())
 }
 
-fn unpack(site: &Site<'_>, around: &dyn Surroundings) -> Result<Answer, Refusal> {
+fn unpack(site: &CodeSite<'_>, around: &dyn Surroundings) -> Result<SiteAnswer, SiteRefusal> {
     let value = source(site, around, Name::Src0)?;
     let result = site.register(Name::Vdst, around.banks())?;
-    let mut work = Work::new(site, around, 2, 1)?;
+    let mut work = Temporaries::new(site, around, 2, 1)?;
     work.code.assumes(FROM);
     let ([byte, steps], mask) = ([work.vector[0], work.vector[1]], work.scalar[0]);
     let shift = constant(8 * site.raw(Name::ByteSel) as u32);

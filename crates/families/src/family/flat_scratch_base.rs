@@ -6,13 +6,14 @@
 //! are copied to a pair of vector registers of the first bank. Instructions that read 32 bits are unchanged.
 
 use crate::code::{
-    Answer, InstructionFamily, Refusal, Replacement, Sequence, Site, Surroundings, Suspects, borrow, cannot_encode,
+    CodeSite, InstructionFamily, Replacement, Sequence, SiteAnswer, SiteRefusal, Surroundings, Suspects, borrow,
+    cannot_encode,
 };
 use crate::registry::{Apply, Registry};
 use crate::table::slot;
 use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::regset::RegSet;
-use hotswap_isa::{Class, Entry, Flag, Inst, Name, Value};
+use hotswap_isa::{Class, Flag, Inst, Name, TableEntry, Value};
 
 // Sound: no other file defines the symbol, and the linker refuses two definitions.
 #[allow(unsafe_code)]
@@ -26,12 +27,12 @@ fn hotswap_register_flat_scratch_base_patch(registry: &mut Registry) {
 const LOW: u64 = 230;
 const HIGH: u64 = 231;
 
-fn concerns(entry: Entry) -> bool {
+fn concerns(entry: TableEntry) -> bool {
     (entry.is(Flag::Valu) || entry.is(Flag::Salu)) && SUSPECTS.fields(entry).is_some_and(|fields| !fields.is_empty())
 }
 
 /// The numbers that the target does not have.
-fn numbers(entry: Entry) -> &'static [u64] {
+fn numbers(entry: TableEntry) -> &'static [u64] {
     if entry.is(Flag::Salu) { &[HIGH] } else { &[LOW, HIGH] }
 }
 
@@ -53,13 +54,13 @@ const SUSPECTS: Suspects = Suspects::Number { operands: &SOURCES, numbers, dword
 const BASE: Reg = Reg::special(Special::FlatScratchBaseLo, 2);
 const BASE_BY_HIGH: Reg = Reg::special(Special::FlatScratchBaseHi, 2);
 
-fn rewrite(site: &Site<'_>, around: &dyn Surroundings) -> Result<Answer, Refusal> {
+fn rewrite(site: &CodeSite<'_>, around: &dyn Surroundings) -> Result<SiteAnswer, SiteRefusal> {
     let held = |name: Name| site.inst.raw(name).filter(|raw| numbers(site.inst.entry()).contains(raw));
     let names = |name: Name| [BASE, BASE_BY_HIGH].into_iter().any(|base| site.value(name) == Some(Value::Reg(base)));
     let reads = |name: &&Name| held(**name).is_some() && names(**name);
     let sources: Vec<Name> = SOURCES.iter().filter(reads).copied().collect();
     if sources.is_empty() {
-        return Ok(Answer::NotMine);
+        return Ok(SiteAnswer::NotMine);
     }
     if site.inst.is(Flag::Salu) {
         return Ok(Replacement::one(reading(site, &sources, BASE)?).into());
@@ -74,7 +75,12 @@ fn rewrite(site: &Site<'_>, around: &dyn Surroundings) -> Result<Answer, Refusal
     }
 }
 
-fn through_scalars(site: &Site<'_>, around: &dyn Surroundings, sources: &[Name], pair: Reg) -> Result<Answer, Refusal> {
+fn through_scalars(
+    site: &CodeSite<'_>,
+    around: &dyn Surroundings,
+    sources: &[Name],
+    pair: Reg,
+) -> Result<SiteAnswer, SiteRefusal> {
     let mut code = Sequence::new(site, around);
     code.borrows(pair)?;
     code.wait("s_wait_alu", 0)?;
@@ -84,7 +90,7 @@ fn through_scalars(site: &Site<'_>, around: &dyn Surroundings, sources: &[Name],
 }
 
 /// A free pair that the site's own instruction can encode: a half of a dual instruction cannot encode every register.
-fn vector_pair(site: &Site<'_>, around: &dyn Surroundings, mut taken: RegSet) -> Option<Reg> {
+fn vector_pair(site: &CodeSite<'_>, around: &dyn Surroundings, mut taken: RegSet) -> Option<Reg> {
     if around.banks().mode() != Some(0) || site.inst.entry().slot(Name::Src0X).is_some() {
         return None;
     }
@@ -92,7 +98,12 @@ fn vector_pair(site: &Site<'_>, around: &dyn Surroundings, mut taken: RegSet) ->
     around.dead(RegFile::Vgpr, 2, 2, &taken)
 }
 
-fn through_vectors(site: &Site<'_>, around: &dyn Surroundings, sources: &[Name], pair: Reg) -> Result<Answer, Refusal> {
+fn through_vectors(
+    site: &CodeSite<'_>,
+    around: &dyn Surroundings,
+    sources: &[Name],
+    pair: Reg,
+) -> Result<SiteAnswer, SiteRefusal> {
     let mut code = Sequence::new(site, around);
     code.borrows(pair)?;
     for (half, base) in [Special::FlatScratchBaseLo, Special::FlatScratchBaseHi].into_iter().enumerate() {
@@ -105,7 +116,7 @@ fn through_vectors(site: &Site<'_>, around: &dyn Surroundings, sources: &[Name],
 }
 
 /// The site's own instruction with other sources.
-fn reading(site: &Site<'_>, sources: &[Name], pair: Reg) -> Result<Inst, Refusal> {
+fn reading(site: &CodeSite<'_>, sources: &[Name], pair: Reg) -> Result<Inst, SiteRefusal> {
     // Until the last source is replaced, the target may not have the instruction.
     sources.iter().enumerate().try_fold(*site.inst, |inst, (number, name)| {
         let isa = if number + 1 == sources.len() { site.target } else { site.source };

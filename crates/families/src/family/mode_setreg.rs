@@ -5,10 +5,10 @@
 //! count. Where a wave has executed no vector instruction yet, there is nothing to disturb: compilers set MODE at the
 //! start of every kernel.
 
-use crate::code::{Flow, FunctionFamily, Insertion, Refusal, no_operation};
+use crate::code::{FunctionFamily, FunctionFlow, Insertion, SiteRefusal, no_operation};
 use crate::registry::{Apply, Registry};
 use crate::table::slot;
-use hotswap_isa::{Entry, Flag, Inst, Name};
+use hotswap_isa::{Flag, Inst, Name, TableEntry};
 
 // Sound: no other file defines the symbol, and the linker refuses two definitions.
 #[allow(unsafe_code)]
@@ -22,7 +22,7 @@ fn hotswap_register_mode_setreg_patch(registry: &mut Registry) {
 
 const NEEDED: usize = 2;
 
-fn insertions(flow: &Flow<'_>) -> Result<Vec<Insertion>, Refusal> {
+fn insertions(flow: &FunctionFlow<'_>) -> Result<Vec<Insertion>, SiteRefusal> {
     let mut all = Vec::new();
     let mut known = None;
     for block in flow.concerned.iter().copied() {
@@ -42,7 +42,7 @@ fn insertions(flow: &Flow<'_>) -> Result<Vec<Insertion>, Refusal> {
 }
 
 /// The blocks that waves reach without executing a vector instruction, on every path.
-fn fresh(flow: &Flow<'_>) -> Vec<bool> {
+fn fresh(flow: &FunctionFlow<'_>) -> Vec<bool> {
     let quiet = |block: usize| !flow.blocks[block].leaves && !flow.code(block).iter().any(|inst| inst.is(Flag::Valu));
     let mut fresh = vec![false; flow.blocks.len()];
     let mut entered = vec![0; flow.blocks.len()];
@@ -67,7 +67,7 @@ fn fresh(flow: &Flow<'_>) -> Vec<bool> {
     fresh
 }
 
-fn sets_registers(entry: Entry) -> bool {
+fn sets_registers(entry: TableEntry) -> bool {
     entry.is(Flag::Salu) && matches!(entry.mnemonic(), "s_setreg_b32" | "s_setreg_imm32_b32")
 }
 

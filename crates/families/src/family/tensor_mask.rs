@@ -3,12 +3,12 @@
 //! The low half of the second descriptor's first dword selects them; the target hangs unless it is 0. It is cleared
 //! before the load, and the dword is restored if it is read later. Stores have no such mask.
 
-use crate::code::{Answer, InstructionFamily, Refusal, Sequence, Site, Surroundings, Suspects, borrow};
+use crate::code::{CodeSite, InstructionFamily, Sequence, SiteAnswer, SiteRefusal, Surroundings, Suspects, borrow};
 use crate::registry::{Apply, Registry};
 use crate::table::slot;
 use hotswap_isa::encode::Arg;
 use hotswap_isa::reg::{Reg, RegFile};
-use hotswap_isa::{Class, Entry, Inst, Isa, Name, Value};
+use hotswap_isa::{Class, Inst, Isa, Name, TableEntry, Value};
 
 // Sound: no other file defines the symbol, and the linker refuses two definitions.
 #[allow(unsafe_code)]
@@ -18,18 +18,23 @@ fn hotswap_register_tensor_mask_patch(registry: &mut Registry) {
         .bind(slot::TENSOR_MASK, Apply::Instruction(InstructionFamily { concerns, suspects: Suspects::All, rewrite }));
 }
 
-fn concerns(entry: Entry) -> bool {
+fn concerns(entry: TableEntry) -> bool {
     entry.mnemonic() == "tensor_load_to_lds"
 }
 
-fn rewrite(site: &Site<'_>, around: &dyn Surroundings) -> Result<Answer, Refusal> {
+fn rewrite(site: &CodeSite<'_>, around: &dyn Surroundings) -> Result<SiteAnswer, SiteRefusal> {
     let descriptor = match site.value(Name::Vaddr1) {
         Some(Value::Reg(reg)) if reg.file == RegFile::Sgpr => Reg { count: 1, ..reg },
-        _ => return Err(Refusal::new("the second descriptor is in no plain scalar registers", crate::code::RECOMPILE)),
+        _ => {
+            return Err(SiteRefusal::new(
+                "the second descriptor is in no plain scalar registers",
+                crate::code::RECOMPILE,
+            ));
+        }
     };
     let cleared = |writer: &Inst| clears_low_half(writer, site.source, descriptor);
     if around.last_def(descriptor).is_some_and(cleared) {
-        return Ok(Answer::Leave("the mask is 0 already"));
+        return Ok(SiteAnswer::Leave("the mask is 0 already"));
     }
     let mut code = Sequence::new(site, around);
     let saved = match around.is_dead_after(descriptor) {

@@ -5,12 +5,12 @@
 //! can still matter, the fewest instructions since it, and where paths meet, the smaller count is kept. Before control
 //! flow leaves to unknown code (calls, returns), everything that can still matter is waited out.
 
-use crate::code::{Block, Flow, FunctionFamily, Insertion, Refusal, no_operation};
+use crate::code::{Block, FunctionFamily, FunctionFlow, Insertion, SiteRefusal, no_operation};
 use crate::registry::{Apply, Registry};
 use crate::table::slot;
 use hotswap_hazards::{Hazard, Near, Touch, counts, is_xdl};
 use hotswap_isa::bank::VgprBanks;
-use hotswap_isa::{Entry, Flag, Inst};
+use hotswap_isa::{Flag, Inst, TableEntry};
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -24,9 +24,9 @@ fn hotswap_register_wmma_hazard_patch(registry: &mut Registry) {
 
 /// Matrix instructions that can still matter, by their numbers in ascending order, each with the instructions that
 /// count since it.
-type State = Vec<(u32, u8)>;
+type PendingMatrices = Vec<(u32, u8)>;
 
-fn insertions(flow: &Flow<'_>) -> Result<Vec<Insertion>, Refusal> {
+fn insertions(flow: &FunctionFlow<'_>) -> Result<Vec<Insertion>, SiteRefusal> {
     let matrices = Matrices::of(flow);
     if matrices.all.is_empty() {
         return Ok(Vec::new());
@@ -40,7 +40,7 @@ fn insertions(flow: &Flow<'_>) -> Result<Vec<Insertion>, Refusal> {
     Ok(missing.into_iter().enumerate().flat_map(in_block).collect())
 }
 
-fn is_matrix(entry: Entry) -> bool {
+fn is_matrix(entry: TableEntry) -> bool {
     entry.is(Flag::Wmma) || entry.is(Flag::Swmmac)
 }
 
@@ -59,7 +59,7 @@ struct Matrices {
 }
 
 impl Matrices {
-    fn of(flow: &Flow<'_>) -> Self {
+    fn of(flow: &FunctionFlow<'_>) -> Self {
         let length = |block: &usize| flow.code(*block).len();
         // Growing a list copies it, while another thread waits for the allocator.
         let most = flow.concerned.iter().map(length).sum::<usize>() / 4 + 4;
@@ -93,12 +93,12 @@ impl Matrices {
 
 /// For each block the instructions before which some are missing, and how many. The state before a block only ever
 /// loses distance, so this terminates. The result of the last iteration counts.
-fn missing(flow: &Flow<'_>, matrices: &Matrices) -> Vec<Vec<(usize, u8)>> {
-    let mut before = vec![State::new(); flow.blocks.len()];
+fn missing(flow: &FunctionFlow<'_>, matrices: &Matrices) -> Vec<Vec<(usize, u8)>> {
+    let mut before = vec![PendingMatrices::new(); flow.blocks.len()];
     let mut walked: Vec<Walked> = flow.blocks.iter().map(|_| Walked::default()).collect();
     let mut work: VecDeque<usize> = (0..flow.blocks.len()).collect();
     let mut waiting = vec![true; flow.blocks.len()];
-    let mut line = Line::new(flow, matrices);
+    let mut line = BlockWalk::new(flow, matrices);
     while let Some(number) = work.pop_front() {
         waiting[number] = false;
         // Most blocks have no matrix instruction, nor one before them that matters.
@@ -125,10 +125,10 @@ struct Walked {
     /// Numbers of instructions, and how many must come before each.
     missing: Vec<(usize, u8)>,
     /// The states after the matrix instructions of the block, concatenated, and the start of each in that list.
-    states: State,
+    states: PendingMatrices,
     first: Vec<u32>,
     /// The state at the end.
-    end: State,
+    end: PendingMatrices,
 }
 
 impl Walked {
@@ -172,7 +172,7 @@ impl Walked {
 }
 
 /// Takes over smaller distances. Returns whether there were any.
-fn join(known: &mut State, other: &State) -> bool {
+fn join(known: &mut PendingMatrices, other: &PendingMatrices) -> bool {
     let mut changed = false;
     for &(matrix, distance) in other {
         match known.binary_search_by_key(&matrix, |(known, _)| *known) {
@@ -190,8 +190,8 @@ fn join(known: &mut State, other: &State) -> bool {
 }
 
 /// The walk of one block.
-struct Line<'f> {
-    flow: &'f Flow<'f>,
+struct BlockWalk<'f> {
+    flow: &'f FunctionFlow<'f>,
     matrices: &'f Matrices,
     /// Matrix instructions that can still matter, by their numbers in ascending order, with the count after each.
     state: Vec<(u32, u64)>,
@@ -216,13 +216,13 @@ fn since(state: &[(u32, u64)], count: u64) -> impl Iterator<Item = (u32, u8)> {
 /// The count at the start of a block: no state holds a distance this large.
 const BEGIN: u64 = 256;
 
-impl<'f> Line<'f> {
-    fn new(flow: &'f Flow<'f>, matrices: &'f Matrices) -> Self {
+impl<'f> BlockWalk<'f> {
+    fn new(flow: &'f FunctionFlow<'f>, matrices: &'f Matrices) -> Self {
         let (state, near, touch) = (Vec::with_capacity(16), Near::default(), Touch::default());
         Self { flow, matrices, state, count: BEGIN, enough: u64::MAX, near, touch, found: Walked::default() }
     }
 
-    fn begin(&mut self, before: &State) {
+    fn begin(&mut self, before: &PendingMatrices) {
         (self.count, self.enough, self.near) = (BEGIN, 0, Near::default());
         self.state.clear();
         for &(matrix, since) in before {

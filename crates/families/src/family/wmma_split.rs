@@ -12,14 +12,15 @@
 
 use crate::code::scaled::{self, NEUTRAL, SCALED, format};
 use crate::code::{
-    Answer, InstructionFamily, RECOMPILE, Refusal, Replacement, Sequence, Site, Surroundings, Suspects, borrow,
+    CodeSite, InstructionFamily, RECOMPILE, Replacement, Sequence, SiteAnswer, SiteRefusal, Surroundings, Suspects,
+    borrow,
 };
 use crate::registry::{Apply, Registry};
 use crate::table::slot;
 use hotswap_isa::encode::Arg;
 use hotswap_isa::reg::{Half, Reg, RegFile};
 use hotswap_isa::regset::RegSet;
-use hotswap_isa::{Class, Entry, Name, Value};
+use hotswap_isa::{Class, Name, TableEntry, Value};
 
 // Sound: no other file defines the symbol, and the linker refuses two definitions.
 #[allow(unsafe_code)]
@@ -37,18 +38,18 @@ const SCALED16: &str = "v_wmma_scale16_f32_16x16x128_f8f6f4";
 
 /// The properties that a mnemonic encodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum WmmaVariant {
     Single([i64; 2]),
     Half([i64; 2]),
     /// 32 rows, and the mnemonic of each half.
     Rows(&'static str, bool),
 }
 
-fn kind(mnemonic: &str) -> Option<Kind> {
+fn kind(mnemonic: &str) -> Option<WmmaVariant> {
     match mnemonic {
-        "v_wmma_f32_32x16x128_f4" => return Some(Kind::Rows(SCALED, false)),
-        "v_wmma_scale_f32_32x16x128_f4" => return Some(Kind::Rows(SCALED, true)),
-        "v_wmma_scale16_f32_32x16x128_f4" => return Some(Kind::Rows(SCALED16, true)),
+        "v_wmma_f32_32x16x128_f4" => return Some(WmmaVariant::Rows(SCALED, false)),
+        "v_wmma_scale_f32_32x16x128_f4" => return Some(WmmaVariant::Rows(SCALED, true)),
+        "v_wmma_scale16_f32_32x16x128_f4" => return Some(WmmaVariant::Rows(SCALED16, true)),
         _ => {}
     }
     let rest = mnemonic.strip_prefix("v_wmma_")?;
@@ -61,38 +62,43 @@ fn kind(mnemonic: &str) -> Option<Kind> {
     };
     let formats = [number(a)?, number(b)?];
     match result {
-        "f32" => Some(Kind::Single(formats)),
-        "f16" => Some(Kind::Half(formats)),
+        "f32" => Some(WmmaVariant::Single(formats)),
+        "f16" => Some(WmmaVariant::Half(formats)),
         _ => None,
     }
 }
 
-fn concerns(entry: Entry) -> bool {
+fn concerns(entry: TableEntry) -> bool {
     kind(entry.mnemonic()).is_some()
 }
 
-fn rewrite(site: &Site<'_>, around: &dyn Surroundings) -> Result<Answer, Refusal> {
+fn rewrite(site: &CodeSite<'_>, around: &dyn Surroundings) -> Result<SiteAnswer, SiteRefusal> {
     match kind(site.inst.mnemonic()) {
-        None => Ok(Answer::NotMine),
-        Some(Kind::Single(formats)) => {
+        None => Ok(SiteAnswer::NotMine),
+        Some(WmmaVariant::Single(formats)) => {
             let inst = scaled::with_formats(site, formats)?;
             Ok(Replacement { assumes: Some(SAME_SUM), ..Replacement::one(inst) }.into())
         }
-        Some(Kind::Half(formats)) => halves_of_16_bits(site, around, formats),
-        Some(Kind::Rows(mnemonic, has_scales)) => rows(site, around, mnemonic, has_scales),
+        Some(WmmaVariant::Half(formats)) => halves_of_16_bits(site, around, formats),
+        Some(WmmaVariant::Rows(mnemonic, has_scales)) => rows(site, around, mnemonic, has_scales),
     }
 }
 
 /// Sixteen rows of a site.
 #[derive(Debug, Clone, Copy)]
-struct Part {
+struct RowBlock {
     result: Reg,
     a: Reg,
     c: Arg,
     second: bool,
 }
 
-fn rows(site: &Site<'_>, around: &dyn Surroundings, mnemonic: &str, has_scales: bool) -> Result<Answer, Refusal> {
+fn rows(
+    site: &CodeSite<'_>,
+    around: &dyn Surroundings,
+    mnemonic: &str,
+    has_scales: bool,
+) -> Result<SiteAnswer, SiteRefusal> {
     let banks = around.banks();
     let b = site.register(Name::Src1, banks)?;
     let scales = match has_scales {
@@ -100,19 +106,19 @@ fn rows(site: &Site<'_>, around: &dyn Surroundings, mnemonic: &str, has_scales: 
         false => [NEUTRAL; 2],
     };
     if has_scales && site.raw(Name::MatrixAScale) != 0 {
-        return Err(Refusal::new("matrix_a_scale chooses rows of scales that 32 rows already use up", RECOMPILE));
+        return Err(SiteRefusal::new("matrix_a_scale chooses rows of scales that 32 rows already use up", RECOMPILE));
     }
     let (result, a) = (site.register(Name::Vdst, banks)?, site.register(Name::Src0, banks)?);
     let inputs: RegSet = [a, b].into_iter().collect();
     if inputs.touches(result) {
-        return Err(Refusal::new(
+        return Err(SiteRefusal::new(
             "the result overlaps A or B, so the halves cannot run one after the other",
             RECOMPILE,
         ));
     }
     let c = operand(site, Name::Src2, around)?;
     let part =
-        |second: bool| Part { result: eight(result, second), a: eight(a, second), c: eight_of(c, second), second };
+        |second: bool| RowBlock { result: eight(result, second), a: eight(a, second), c: eight_of(c, second), second };
     let [first, second] = ordered(part(false), part(true), b, scales)?;
     let mut code = Sequence::new(site, around);
     for part in [first, second] {
@@ -121,7 +127,7 @@ fn rows(site: &Site<'_>, around: &dyn Surroundings, mnemonic: &str, has_scales: 
     Ok(code.finish()?.into())
 }
 
-fn operands(site: &Site<'_>, part: Part, b: Reg, [scale_a, scale_b]: [Arg; 2]) -> Vec<(Name, Arg)> {
+fn operands(site: &CodeSite<'_>, part: RowBlock, b: Reg, [scale_a, scale_b]: [Arg; 2]) -> Vec<(Name, Arg)> {
     let mut operands = vec![
         (Name::Vdst, part.result.into()),
         (Name::Src0, part.a.into()),
@@ -143,8 +149,8 @@ fn operands(site: &Site<'_>, part: Part, b: Reg, [scale_a, scale_b]: [Arg; 2]) -
 }
 
 /// The order in which neither half writes what the other still reads.
-fn ordered(first: Part, second: Part, b: Reg, scales: [Arg; 2]) -> Result<[Part; 2], Refusal> {
-    let spoils = |earlier: Part, later: Part| {
+fn ordered(first: RowBlock, second: RowBlock, b: Reg, scales: [Arg; 2]) -> Result<[RowBlock; 2], SiteRefusal> {
+    let spoils = |earlier: RowBlock, later: RowBlock| {
         let mut reads: RegSet = [later.a, b].into_iter().collect();
         reads.extend([later.c, scales[0], scales[1]].into_iter().filter_map(register));
         reads.touches(earlier.result)
@@ -153,7 +159,7 @@ fn ordered(first: Part, second: Part, b: Reg, scales: [Arg; 2]) -> Result<[Part;
         (false, _) => Ok([first, second]),
         (true, false) => Ok([second, first]),
         (true, true) => {
-            Err(Refusal::new("each half of the result overlaps registers that the other half reads", RECOMPILE))
+            Err(SiteRefusal::new("each half of the result overlaps registers that the other half reads", RECOMPILE))
         }
     }
 }
@@ -178,7 +184,7 @@ fn eight_of(arg: Arg, second: bool) -> Arg {
 }
 
 /// An operand with its physical register.
-fn operand(site: &Site<'_>, name: Name, around: &dyn Surroundings) -> Result<Arg, Refusal> {
+fn operand(site: &CodeSite<'_>, name: Name, around: &dyn Surroundings) -> Result<Arg, SiteRefusal> {
     match site.physical(name, around.banks())? {
         Some(reg) => Ok(reg.into()),
         None => scaled::same(site, name),
@@ -186,12 +192,16 @@ fn operand(site: &Site<'_>, name: Name, around: &dyn Surroundings) -> Result<Arg
 }
 
 /// The sum is written to eight VGPRs of 32 bits, whose halves are packed at the end.
-fn halves_of_16_bits(site: &Site<'_>, around: &dyn Surroundings, formats: [i64; 2]) -> Result<Answer, Refusal> {
+fn halves_of_16_bits(
+    site: &CodeSite<'_>,
+    around: &dyn Surroundings,
+    formats: [i64; 2],
+) -> Result<SiteAnswer, SiteRefusal> {
     if let Some(why) = around.other_half_mode() {
         let what = "the result is rounded by conversions, which take rounding and denormals of 16-bit floats from MODE";
         let advice =
             "compile the kernel for the target, or leave MODE.round and MODE.denorm of 16-bit floats as they are";
-        return Err(Refusal::new(format!("{what}, and {why}"), advice));
+        return Err(SiteRefusal::new(format!("{what}, and {why}"), advice));
     }
     let banks = around.banks();
     let mut taken = site.registers(banks);
@@ -248,10 +258,10 @@ fn halves_of_16_bits(site: &Site<'_>, around: &dyn Surroundings, formats: [i64; 
 }
 
 /// A constant C of 16-bit floats that is the same number in 32 bits: 0 and the powers of two.
-fn constant(site: &Site<'_>) -> Result<Arg, Refusal> {
+fn constant(site: &CodeSite<'_>) -> Result<Arg, SiteRefusal> {
     match site.value(Name::Src2) {
         Some(Value::Inline(inline)) if matches!(inline.code, 128 | 240..=247) => Ok(Arg::Inline(inline.code)),
-        _ => Err(Refusal::new("C is a constant that no 32-bit constant equals", RECOMPILE)),
+        _ => Err(SiteRefusal::new("C is a constant that no 32-bit constant equals", RECOMPILE)),
     }
 }
 
@@ -262,7 +272,7 @@ const INFINITY: u64 = 0x7f80_0000;
 const TO_LARGEST: u64 = INFINITY - 0x477f_e000;
 
 /// Clamps the sums between plus and minus the largest 16-bit float, if MODE says so. NaN stays.
-fn clamp(code: &mut Sequence, one: impl Fn(u16) -> Reg, limit: Reg, flag: Reg) -> Result<(), Refusal> {
+fn clamp(code: &mut Sequence, one: impl Fn(u16) -> Reg, limit: Reg, flag: Reg) -> Result<(), SiteRefusal> {
     code.add("s_getreg_b32", Class::Sopk, &[(Name::Sdst, flag.into()), (Name::Simm16, Arg::Number(FP16_OVFL))])?;
     let product = [(Name::Sdst, flag.into()), (Name::Src0, flag.into()), (Name::Src1, Arg::Constant(TO_LARGEST))];
     code.add("s_mul_i32", Class::Sop2, &product)?;

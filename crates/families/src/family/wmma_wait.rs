@@ -4,10 +4,10 @@
 //! at which it issues these instructions. The target is slower, so each is followed by a wait for its result, unless
 //! one that waits for as much comes before the next vector or memory instruction. In the usual mode the hardware waits.
 
-use crate::code::{Flow, FunctionFamily, Insertion, Refusal, Scheduling, wait_for_vector_results};
+use crate::code::{FunctionFamily, FunctionFlow, Insertion, Scheduling, SiteRefusal, wait_for_vector_results};
 use crate::registry::{Apply, Registry};
 use crate::table::slot;
-use hotswap_isa::{Entry, Flag, Inst, Name};
+use hotswap_isa::{Flag, Inst, Name, TableEntry};
 
 // Sound: no other file defines the symbol, and the linker refuses two definitions.
 #[allow(unsafe_code)]
@@ -19,7 +19,7 @@ fn hotswap_register_wmma_wait_patch(registry: &mut Registry) {
     );
 }
 
-fn insertions(flow: &Flow<'_>) -> Result<Vec<Insertion>, Refusal> {
+fn insertions(flow: &FunctionFlow<'_>) -> Result<Vec<Insertion>, SiteRefusal> {
     if flow.scheduling == Scheduling::Hardware {
         return Ok(Vec::new());
     }
@@ -40,9 +40,8 @@ fn is_slower(inst: &Inst) -> bool {
     is_slower_entry(inst.entry())
 }
 
-fn is_slower_entry(entry: Entry) -> bool {
-    let name = entry.mnemonic();
-    entry.is(Flag::Wmma) && ["fp8", "bf8", "f8f6f4", "_f4"].iter().any(|format| name.contains(format))
+fn is_slower_entry(entry: TableEntry) -> bool {
+    entry.is(Flag::SmallFloat)
 }
 
 /// Whether only scalar instructions precede a wait for all vector results.

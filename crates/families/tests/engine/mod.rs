@@ -2,11 +2,12 @@
 //! registers as the case states. It checks nothing; the result is for LLVM and the reader.
 
 use hotswap_families::code::{
-    Answer, Block, Code, Flow, Insertion, Refusal, Replacement, Scheduling, Site, Surroundings,
+    Block, CodeSite, FunctionCode, FunctionFlow, Insertion, Replacement, Scheduling, SiteAnswer, SiteRefusal,
+    Surroundings,
 };
 use hotswap_families::{Registry, Rewriter};
 use hotswap_isa::bank::VgprBanks;
-use hotswap_isa::effects::{Counter, Flow as Next};
+use hotswap_isa::effects::{ControlFlow as Next, Counter};
 use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::regset::RegSet;
 use hotswap_isa::{Flag, Inst, Isa, Name, Target};
@@ -161,7 +162,7 @@ pub(crate) fn run(bytes: &[u8], setting: &Setting) -> Outcome {
         let block = graph.block_of(index);
         let banks = graph.banks_at(&code, source, index);
         let around = SiteContext { isa: source, code: &code, banks, start: graph.starts[block], index, setting };
-        match answer(&rewriter, &Site { source, target, inst }, &around) {
+        match answer(&rewriter, &CodeSite { source, target, inst }, &around) {
             Ok(line) => lines.push(line),
             Err(text) => refused.push(text),
         }
@@ -179,18 +180,18 @@ pub(crate) fn run(bytes: &[u8], setting: &Setting) -> Outcome {
     Ok(lines)
 }
 
-fn answer(rewriter: &Rewriter, site: &Site<'_>, around: &SiteContext<'_>) -> Result<Line, String> {
+fn answer(rewriter: &Rewriter, site: &CodeSite<'_>, around: &SiteContext<'_>) -> Result<Line, String> {
     let same = Line { note: None, code: vec![*site.inst] };
     if !rewriter.concerns(site.inst.entry()) {
         return Ok(same);
     }
     match rewriter.rewrite(site, around) {
         Ok(None) => Ok(same),
-        Ok(Some((_, Answer::NotMine))) => panic!("an answer that the registry keeps"),
-        Ok(Some((family, Answer::Leave(why)))) => {
+        Ok(Some((_, SiteAnswer::NotMine))) => panic!("an answer that the registry keeps"),
+        Ok(Some((family, SiteAnswer::Leave(why)))) => {
             Ok(Line { note: Some(format!("{}: left: {why}", family.name)), ..same })
         }
-        Ok(Some((family, Answer::Replace(replacement)))) => {
+        Ok(Some((family, SiteAnswer::Replace(replacement)))) => {
             let note = describe(family.name, site.inst, &replacement);
             Ok(Line { note: Some(note), code: replacement.code })
         }
@@ -293,7 +294,7 @@ impl Graph {
 /// several instructions.
 struct Bodies<'c>(Vec<&'c [Inst]>);
 
-impl Code for Bodies<'_> {
+impl FunctionCode for Bodies<'_> {
     fn of_block(&self, number: usize) -> &[Inst] {
         self.0[number]
     }
@@ -315,12 +316,12 @@ fn patch_branches(mut lines: Vec<Line>, targets: &[Option<usize>], isa: Isa) -> 
 /// it points to the inserted ones.
 fn functions(
     rewriter: &Rewriter,
-    family: &hotswap_families::Family,
+    family: &hotswap_families::PatchFamily,
     mut lines: Vec<Line>,
     targets: &[Option<usize>],
     setting: &Setting,
     isa: Isa,
-) -> Result<Vec<Line>, Refusal> {
+) -> Result<Vec<Line>, SiteRefusal> {
     // Numbers of instructions, with the line of each and its index in that line.
     let places: Vec<(usize, usize)> = lines
         .iter()
@@ -354,7 +355,7 @@ fn functions(
         .collect();
     let bodies = Bodies(bodies);
     let (scheduling, concerned) = (setting.scheduling, &concerned[..]);
-    let flow = Flow { target: isa, blocks: &blocks, code: &bodies, concerned, scheduling };
+    let flow = FunctionFlow { target: isa, blocks: &blocks, code: &bodies, concerned, scheduling };
     let mut insertions = rewriter.insertions(family, &flow)?;
     insertions.sort_by_key(|insertion| (insertion.block, insertion.before));
     for Insertion { block, before, code: new } in insertions.into_iter().rev() {

@@ -2,7 +2,7 @@
 //!
 //! JSON: `{schema: 1, file, addresses: [{address, found: [{place, target, function, offset, section, kind}]}], problems}`.
 
-use crate::args::{Format, Output};
+use crate::args::{OutputFormat, OutputOptions};
 use crate::outcome::Outcome;
 use crate::work::tables::{Tabled, tables};
 use crate::work::text;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct Addr2FuncArguments {
     /// Code object, device object, or anything that `hotswap list` reads
     file: PathBuf,
     /// Addresses in the code object: those of its symbols, the load address subtracted
@@ -23,10 +23,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "TARGET")]
     target: Option<String>,
     #[command(flatten)]
-    output: Output,
+    output: OutputOptions,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
+pub(crate) fn run(arguments: &Addr2FuncArguments) -> Result<Outcome, Diagnostic> {
     let (objects, mut problems) = tables(&arguments.file, arguments.target.as_deref())?;
     let (mut lines, mut told) = (String::new(), Vec::new());
     for address in &arguments.addresses {
@@ -44,8 +44,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
         told.push(json!({ "address": address, "found": rows }));
     }
     let text = match arguments.output.format {
-        Format::Text => lines,
-        Format::Json => {
+        OutputFormat::Text => lines,
+        OutputFormat::Json => {
             let problems: Vec<Value> = problems.iter().map(Diagnostic::to_json).collect();
             let file = arguments.file.display().to_string();
             text::json(&json!({ "schema": 1, "file": file, "addresses": told, "problems": problems }))

@@ -7,13 +7,13 @@ use crate::outcome::Outcome;
 use crate::work::text;
 use clap::Args;
 use hotswap_bundle::Compression;
-use hotswap_files::Input;
+use hotswap_files::InputFile;
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::TargetId;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct BundleArguments {
     /// Output file
     output: PathBuf,
     /// Target ID, and the file with the code object for it; in the order of the entries
@@ -24,8 +24,8 @@ pub(crate) struct Arguments {
     compress: bool,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
-    let files: Vec<(TargetId, PathBuf, Input)> =
+pub(crate) fn run(arguments: &BundleArguments) -> Result<Outcome, Diagnostic> {
+    let files: Vec<(TargetId, PathBuf, InputFile)> =
         arguments.entry.iter().map(|entry| open(entry)).collect::<Result<_, _>>()?;
     let mut objects: Vec<(TargetId, &[u8])> = Vec::new();
     for (target, path, input) in &files {
@@ -50,7 +50,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
 }
 
 /// Target and file of one entry.
-fn open(entry: &str) -> Result<(TargetId, PathBuf, Input), Diagnostic> {
+fn open(entry: &str) -> Result<(TargetId, PathBuf, InputFile), Diagnostic> {
     let (target, file) = entry
         .split_once('=')
         .filter(|(_, file)| !file.is_empty())

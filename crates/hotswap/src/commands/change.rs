@@ -12,15 +12,15 @@ mod open;
 mod record;
 mod told;
 
-use crate::args::{Format, Output};
+use crate::args::{OutputFormat, OutputOptions};
 use crate::outcome::Outcome;
-use crate::work::containers::{Done, Job, READ, Work, threads};
+use crate::work::containers::{Done, HandledFile, Job, READ, threads};
 use crate::work::{text, unsuited};
 use clap::{Args, ValueEnum};
 use hotswap_bundle::{Compression, Method};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::TargetId;
-use open::{Change, NewCode, Opened};
+use open::{EntryChange, NewCode, Opened};
 use serde_json::json;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
@@ -28,7 +28,7 @@ use told::Verb;
 
 /// File, output, and which container.
 #[derive(Debug, Args)]
-pub(crate) struct Common {
+pub(crate) struct CommonArguments {
     /// Program, library, object, archive or fat binary
     file: PathBuf,
     /// Output file; may be the input
@@ -41,14 +41,14 @@ pub(crate) struct Common {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
     #[command(flatten)]
-    format: Output,
+    format: OutputOptions,
 }
 
 /// `add` and `replace`.
 #[derive(Debug, Args)]
 pub(crate) struct Put {
     #[command(flatten)]
-    common: Common,
+    common: CommonArguments,
     /// Entry ID or target ID, and the file with its code
     #[arg(required = true, value_name = "ENTRY=CODEOBJECT")]
     entries: Vec<String>,
@@ -57,7 +57,7 @@ pub(crate) struct Put {
 #[derive(Debug, Args)]
 pub(crate) struct Remove {
     #[command(flatten)]
-    common: Common,
+    common: CommonArguments,
     /// Entry IDs or target IDs
     #[arg(required = true, value_name = "ENTRY")]
     entries: Vec<String>,
@@ -67,7 +67,7 @@ pub(crate) struct Remove {
 #[command(group = clap::ArgGroup::new("what").required(true))]
 pub(crate) struct Prune {
     #[command(flatten)]
-    common: Common,
+    common: CommonArguments,
     /// Keep code for these targets only; a name without features means all of its features
     #[arg(long, value_name = "TARGET", num_args = 1.., value_delimiter = ',', group = "what")]
     keep: Vec<String>,
@@ -79,7 +79,7 @@ pub(crate) struct Prune {
 #[derive(Debug, Args)]
 pub(crate) struct Compress {
     #[command(flatten)]
-    common: Common,
+    common: CommonArguments,
     /// Level [default: that of clang: 3 for zstd, 6 for zlib]
     #[arg(long)]
     level: Option<i32>,
@@ -98,7 +98,7 @@ enum MethodName {
 }
 
 /// The operation of a command on one container.
-type Step<'s> = dyn Fn(&mut Opened<'_>) -> Result<Vec<Change>, Diagnostic> + Sync + 's;
+type ChangeStep<'s> = dyn Fn(&mut Opened<'_>) -> Result<Vec<EntryChange>, Diagnostic> + Sync + 's;
 
 pub(crate) fn add(arguments: &Put) -> Result<Outcome, Diagnostic> {
     let new = arguments.read()?;
@@ -113,7 +113,7 @@ pub(crate) fn replace(arguments: &Put) -> Result<Outcome, Diagnostic> {
 }
 
 pub(crate) fn remove(arguments: &Remove) -> Result<Outcome, Diagnostic> {
-    let wanted: Vec<_> = arguments.entries.iter().map(Wanted::new).collect();
+    let wanted: Vec<_> = arguments.entries.iter().map(WantedName::new).collect();
     let step = |container: &mut Opened<'_>| {
         wanted.iter().for_each(|wanted| wanted.see(container.had(wanted.name)));
         Ok(arguments.entries.iter().flat_map(|name| container.remove(name)).collect())
@@ -125,7 +125,7 @@ pub(crate) fn prune(arguments: &Prune) -> Result<Outcome, Diagnostic> {
     let names = if arguments.keep.is_empty() { &arguments.drop } else { &arguments.keep };
     let targets: Vec<TargetId> = names.iter().map(|name| Ok(name.parse()?)).collect::<Result<_, Diagnostic>>()?;
     let keeps = !arguments.keep.is_empty();
-    let wanted: Vec<_> = names.iter().map(Wanted::new).collect();
+    let wanted: Vec<_> = names.iter().map(WantedName::new).collect();
     let step = |container: &mut Opened<'_>| {
         wanted.iter().for_each(|wanted| wanted.see(container.serves(wanted.name)));
         Ok(container.prune(&targets, keeps))
@@ -134,12 +134,12 @@ pub(crate) fn prune(arguments: &Prune) -> Result<Outcome, Diagnostic> {
 }
 
 /// A name that must occur in at least one container.
-struct Wanted<'n> {
+struct WantedName<'n> {
     name: &'n str,
     is_there: Mutex<bool>,
 }
 
-impl<'n> Wanted<'n> {
+impl<'n> WantedName<'n> {
     fn new(name: &'n String) -> Self {
         Self { name, is_there: Mutex::new(false) }
     }
@@ -169,7 +169,7 @@ pub(crate) fn compress(arguments: &Compress) -> Result<Outcome, Diagnostic> {
     arguments.common.apply(Verb::Compress, &|container| container.compress(Some(how)), &[])
 }
 
-pub(crate) fn decompress(arguments: &Common) -> Result<Outcome, Diagnostic> {
+pub(crate) fn decompress(arguments: &CommonArguments) -> Result<Outcome, Diagnostic> {
     arguments.apply(Verb::Decompress, &|container| container.compress(None), &[])
 }
 
@@ -187,9 +187,9 @@ impl Put {
     }
 }
 
-impl Common {
+impl CommonArguments {
     /// Writes nothing unless every requested name exists.
-    fn apply(&self, verb: Verb, step: &Step<'_>, wanted: &[Wanted<'_>]) -> Result<Outcome, Diagnostic> {
+    fn apply(&self, verb: Verb, step: &ChangeStep<'_>, wanted: &[WantedName<'_>]) -> Result<Outcome, Diagnostic> {
         let in_file = |error: Diagnostic| error.in_file(&self.file);
         let input = hotswap_files::open_to_change(&self.file, &self.output)?;
         let (file, output) = (&self.file, &self.output);
@@ -210,7 +210,7 @@ impl Common {
             Ok(Done { new, expected, said })
         });
         let work = work.map_err(in_file)?;
-        wanted.iter().try_for_each(Wanted::check)?;
+        wanted.iter().try_for_each(WantedName::check)?;
         let size = job.write(&work)?;
         Ok(self.show(&work, verb, [input.len() as u64, size]))
     }
@@ -228,13 +228,13 @@ impl Common {
         Ok(())
     }
 
-    fn show(&self, work: &Work<'_, Vec<Change>>, verb: Verb, sizes: [u64; 2]) -> Outcome {
+    fn show(&self, work: &HandledFile<'_, Vec<EntryChange>>, verb: Verb, sizes: [u64; 2]) -> Outcome {
         let notice = told::notice(verb, work, sizes);
         let changes = work.done.iter().flat_map(|handled| {
             let place = handled.found.place.to_string();
             handled.said.iter().map(move |change| (place.clone(), change))
         });
-        if self.format.format == Format::Json {
+        if self.format.format == OutputFormat::Json {
             let changes: Vec<_> = changes.map(|(place, change)| change.json(&place)).collect();
             let value = json!({ "schema": 1, "file": self.file.display().to_string(), "changes": changes, "sizes": sizes, "notice": notice });
             return text::json(&value).into();

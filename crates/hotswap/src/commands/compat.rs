@@ -8,8 +8,8 @@ use crate::outcome::Outcome;
 use crate::work::text;
 use clap::{Args, ValueEnum};
 use hotswap_compat::{
-    Allow, Check, Difference, EXPERIMENTAL_ADVICE, Override, Pair, Status, Verdict, differences, override_version,
-    pair, verdict,
+    Allow, Check, EXPERIMENTAL_ADVICE, FeatureDifference, Override, PairStatus, ValidatedPair, Verdict, differences,
+    override_version, pair, verdict,
 };
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::{Processor, find};
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct CompatArguments {
     /// Processor that the code was compiled for
     #[arg(required_unless_present = "matrix")]
     source: Option<String>,
@@ -32,11 +32,11 @@ pub(crate) struct Arguments {
     allow_experimental: bool,
     /// Form of the output; `markdown` for the matrix only
     #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    format: CompatFormat,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum CompatFormat {
     /// For people
     #[default]
     Text,
@@ -46,21 +46,21 @@ enum Format {
     Markdown,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
+pub(crate) fn run(arguments: &CompatArguments) -> Result<Outcome, Diagnostic> {
     let (Some(source), Some(target)) = (&arguments.source, &arguments.target) else {
         return Ok(match arguments.format {
-            Format::Text => matrix::text(),
-            Format::Json => text::json(&matrix::json()),
-            Format::Markdown => matrix::markdown(),
+            CompatFormat::Text => matrix::text(),
+            CompatFormat::Json => text::json(&matrix::json()),
+            CompatFormat::Markdown => matrix::markdown(),
         }
         .into());
     };
     let allow = Allow { experimental: arguments.allow_experimental };
-    let answer = Answer::new(processor(source)?, processor(target)?, allow);
+    let answer = PairVerdict::new(processor(source)?, processor(target)?, allow);
     let text = match arguments.format {
-        Format::Text => answer.text(),
-        Format::Json => text::json(&answer.json()),
-        Format::Markdown => {
+        CompatFormat::Text => answer.text(),
+        CompatFormat::Json => text::json(&answer.json()),
+        CompatFormat::Markdown => {
             return Err(Diagnostic::error(codes::USAGE, "`--format markdown` is for `--matrix` only"));
         }
     };
@@ -73,22 +73,22 @@ fn processor(name: &str) -> Result<&'static Processor, Diagnostic> {
 }
 
 /// The verdict about a pair with its reasons.
-struct Answer {
+struct PairVerdict {
     source: &'static Processor,
     target: &'static Processor,
     verdict: Verdict,
-    pair: Option<Pair>,
+    pair: Option<ValidatedPair>,
     evidence: Option<&'static str>,
-    differences: Vec<Difference>,
+    differences: Vec<FeatureDifference>,
     refusal: Option<Diagnostic>,
     variable: Override,
 }
 
-impl Answer {
+impl PairVerdict {
     fn new(source: &'static Processor, target: &'static Processor, allow: Allow) -> Self {
         let verdict = verdict(source, target);
         let pair = pair(source, target);
-        let experimental = pair.is_some_and(|pair| pair.status == Status::Experimental);
+        let experimental = pair.is_some_and(|pair| pair.status == PairStatus::Experimental);
         let refusal = match &verdict {
             Verdict::Refused { why } => {
                 Some(Diagnostic::error(codes::PAIR_REFUSED, format!("{source}=>{target}: {why}")))
@@ -131,14 +131,14 @@ impl Answer {
         let mut text = format!("{}=>{}: {}\n", self.source, self.target, self.judgement());
         let checks = self.checks().iter().map(|check| vec![format!("  {check}"), check.meaning().to_owned()]);
         text += &text::table(&checks.collect::<Vec<_>>());
-        for Difference { owner, feature, check } in &self.differences {
+        for FeatureDifference { owner, feature, check } in &self.differences {
             let settled = check.map_or("no check settles it".to_owned(), |check| check.to_string());
             let _ = writeln!(text, "difference: {owner}: {} ({settled})", feature.what);
         }
         if let Some(evidence) = self.evidence {
             let _ = writeln!(text, "evidence: {evidence}");
         }
-        if let Some(Pair { strategy, status, evidence, since, .. }) = &self.pair {
+        if let Some(ValidatedPair { strategy, status, evidence, since, .. }) = &self.pair {
             let _ = writeln!(text, "pair: {status} since {since}, {strategy}; {evidence}");
         }
         let _ = match &self.variable {
@@ -160,7 +160,7 @@ impl Answer {
             Verdict::Refused { why } => Some(why.as_str()),
             _ => None,
         };
-        let difference = |Difference { owner, feature, check }: &Difference| json!({ "owner": owner, "features": feature.names, "what": feature.what, "check": check.map(Check::name) });
+        let difference = |FeatureDifference { owner, feature, check }: &FeatureDifference| json!({ "owner": owner, "features": feature.names, "what": feature.what, "check": check.map(Check::name) });
         json!({
             "schema": 1,
             "source": self.source.name,
@@ -195,7 +195,7 @@ fn name(verdict: &Verdict) -> &'static str {
     }
 }
 
-fn pair_json(pair: &Pair) -> Value {
+fn pair_json(pair: &ValidatedPair) -> Value {
     json!({
         "strategy": pair.strategy.to_string(),
         "status": pair.status.to_string(),

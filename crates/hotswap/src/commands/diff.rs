@@ -6,7 +6,7 @@
 //! Absent on purpose: which instructions differ (`hotswap disasm`), and whether both do the same (`hotswap verify
 //! --against`).
 
-use crate::args::{Format, Output};
+use crate::args::{OutputFormat, OutputOptions};
 use crate::outcome::Outcome;
 use crate::work::tables::{Tabled, kernel_bytes, shown, tables};
 use crate::work::text;
@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct DiffArguments {
     /// The old file: a code object, or anything that `hotswap list` reads
     old: PathBuf,
     /// The new file
@@ -27,7 +27,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "TARGET")]
     target: Option<String>,
     #[command(flatten)]
-    output: Output,
+    output: OutputOptions,
 }
 
 /// A kernel of one file.
@@ -42,7 +42,7 @@ struct Side {
 /// The kernels of one file for one target; of several of one name the last.
 type Kernels = BTreeMap<String, Side>;
 
-pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
+pub(crate) fn run(arguments: &DiffArguments) -> Result<Outcome, Diagnostic> {
     let target = arguments.target.as_deref();
     let (old, mut problems) = tables(&arguments.old, target)?;
     let (new, more) = tables(&arguments.new, target)?;
@@ -59,13 +59,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
         };
         let changes = changes(old.get(target).unwrap_or(&none), new.get(target).unwrap_or(&none));
         lines += &section(target, place, &changes);
-        let rows: Vec<Value> = changes.iter().filter(|one| one.is_change()).map(Change::json).collect();
+        let rows: Vec<Value> = changes.iter().filter(|one| one.is_change()).map(KernelChange::json).collect();
         let same = changes.len() - rows.len();
         told.push(json!({ "target": target, "in": place, "same": same, "kernels": rows }));
     }
     let text = match arguments.output.format {
-        Format::Text => lines,
-        Format::Json => {
+        OutputFormat::Text => lines,
+        OutputFormat::Json => {
             let [old, new] = [&arguments.old, &arguments.new].map(|file| file.display().to_string());
             let problems: Vec<Value> = problems.iter().map(Diagnostic::to_json).collect();
             text::json(&json!({ "schema": 1, "old": old, "new": new, "targets": told, "problems": problems }))
@@ -88,18 +88,18 @@ fn kernels(objects: &[Tabled]) -> BTreeMap<String, Kernels> {
 }
 
 /// A kernel in both files.
-struct Change<'k> {
+struct KernelChange<'k> {
     name: &'k str,
     old: Option<&'k Side>,
     new: Option<&'k Side>,
 }
 
-fn changes<'k>(old: &'k Kernels, new: &'k Kernels) -> Vec<Change<'k>> {
+fn changes<'k>(old: &'k Kernels, new: &'k Kernels) -> Vec<KernelChange<'k>> {
     let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
-    names.into_iter().map(|name| Change { name, old: old.get(name), new: new.get(name) }).collect()
+    names.into_iter().map(|name| KernelChange { name, old: old.get(name), new: new.get(name) }).collect()
 }
 
-impl Change<'_> {
+impl KernelChange<'_> {
     fn is_change(&self) -> bool {
         self.old != self.new
     }
@@ -132,12 +132,12 @@ impl Change<'_> {
     }
 }
 
-fn section(target: &str, place: &str, changes: &[Change<'_>]) -> String {
+fn section(target: &str, place: &str, changes: &[KernelChange<'_>]) -> String {
     let target = text::plain(target);
     if place != "both" {
         return format!("{target}: only in the {place} file, {}\n", text::counted(changes.len(), "kernel"));
     }
-    let changed: Vec<&Change<'_>> = changes.iter().filter(|one| one.is_change()).collect();
+    let changed: Vec<&KernelChange<'_>> = changes.iter().filter(|one| one.is_change()).collect();
     let count = |word: &str| changed.iter().filter(|one| one.word() == word).count();
     let mut out = format!(
         "{target}: {} added, {} gone, {} changed, {} the same\n",

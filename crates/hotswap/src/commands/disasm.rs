@@ -14,18 +14,18 @@ mod pc;
 mod select;
 mod walk;
 
-use crate::args::{Format, Output};
+use crate::args::{OutputFormat, OutputOptions};
 use crate::outcome::Outcome;
 use crate::work::{inventory, text};
 use assembly::{Assembly, Head};
 use chunk::{common_lanes, extent};
 use clap::Args;
 use color::Color;
-use hotswap_code_object::{CodeMap, CodeSection, Kind};
+use hotswap_code_object::{CodeMap, CodeSection, ObjectKind};
 use hotswap_report::{Diagnostic, codes};
-use isa::Reader;
+use isa::InstructionReader;
 use json::{Json, ObjectHead};
-use names::Names;
+use names::NameStyle;
 use out::{Out, Stop};
 use select::{Chosen, Selected};
 use std::io::{self, Write};
@@ -38,7 +38,7 @@ use walk::{Tally, View};
 const LISTED: usize = 12;
 
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct DisasmArguments {
     /// Code object, device object, or anything that `hotswap list` reads
     file: PathBuf,
     /// Only code for this target ID; on a single code object, decode it as code for that target
@@ -75,73 +75,73 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, default_value_t)]
     color: Color,
     #[command(flatten)]
-    output: Output,
+    output: OutputOptions,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
+pub(crate) fn run(arguments: &DisasmArguments) -> Result<Outcome, Diagnostic> {
     let bytes = hotswap_files::open_or_stdin(&arguments.file)?;
-    let names = Names { demangle: arguments.demangle };
+    let names = NameStyle { demangle: arguments.demangle };
     let stdout = io::stdout().lock();
     let file = arguments.file.display().to_string();
     let writer = match arguments.output.format {
-        Format::Text => {
-            Writer::Assembly(Assembly { out: Out::new(stdout), names: &names, color: arguments.color.is_on() })
+        OutputFormat::Text => {
+            DisasmWriter::Assembly(Assembly { out: Out::new(stdout), names: &names, color: arguments.color.is_on() })
         }
-        Format::Json => Writer::Json(Json::new(stdout, &names)),
+        OutputFormat::Json => DisasmWriter::Json(Json::new(stdout, &names)),
     };
-    let mut run = Run { arguments, names: &names, file: &file, writer, problems: Vec::new(), began: false };
+    let mut run = DisasmRun { arguments, names: &names, file: &file, writer, problems: Vec::new(), began: false };
     let result = if arguments.raw { run.raw(&bytes) } else { run.container(&bytes) };
     run.finish(result).map_err(|error| error.in_file(&arguments.file))
 }
 
 /// The reason why a run ends early.
-enum End {
+enum RunEnd {
     /// The reader has closed the pipe, or the disk is full.
     Stop,
     Refused(Diagnostic),
 }
 
-impl From<Stop> for End {
+impl From<Stop> for RunEnd {
     fn from(_: Stop) -> Self {
         Self::Stop
     }
 }
 
-impl From<Diagnostic> for End {
+impl From<Diagnostic> for RunEnd {
     fn from(error: Diagnostic) -> Self {
         Self::Refused(error)
     }
 }
 
-enum Writer<'n, W> {
+enum DisasmWriter<'n, W> {
     Assembly(Assembly<'n, W>),
     Json(Json<'n, W>),
 }
 
-struct Run<'r, W> {
-    arguments: &'r Arguments,
-    names: &'r Names,
+struct DisasmRun<'r, W> {
+    arguments: &'r DisasmArguments,
+    names: &'r NameStyle,
     file: &'r str,
-    writer: Writer<'r, W>,
+    writer: DisasmWriter<'r, W>,
     problems: Vec<Diagnostic>,
     /// Whether something was written: a refusal precedes all output, an error in an object may follow some.
     began: bool,
 }
 
 /// One code object, and its name in messages.
-struct Object<'o> {
+struct NamedObject<'o> {
     map: &'o CodeMap<'o>,
     number: Option<usize>,
     id: Option<&'o str>,
     place: &'o str,
     target: String,
     kind: &'static str,
-    reader: Reader,
+    reader: InstructionReader,
 }
 
-impl<W: Write> Run<'_, W> {
+impl<W: Write> DisasmRun<'_, W> {
     /// Instructions without a file format around them.
-    fn raw(&mut self, bytes: &[u8]) -> Result<(), End> {
+    fn raw(&mut self, bytes: &[u8]) -> Result<(), RunEnd> {
         let target = self.arguments.target.clone().unwrap_or_default();
         let section = CodeSection {
             number: None,
@@ -153,7 +153,7 @@ impl<W: Write> Run<'_, W> {
             relocations: Vec::new(),
         };
         let map = CodeMap {
-            kind: Kind::Linked,
+            kind: ObjectKind::Linked,
             machine: 0,
             processor: None,
             target_id: None,
@@ -162,10 +162,10 @@ impl<W: Write> Run<'_, W> {
             problems: Vec::new(),
         };
         let reader = self.reader(&target, None)?;
-        self.object(&Object { map: &map, number: None, id: None, place: "0x0", target, kind: "raw", reader })
+        self.object(&NamedObject { map: &map, number: None, id: None, place: "0x0", target, kind: "raw", reader })
     }
 
-    fn container(&mut self, bytes: &[u8]) -> Result<(), End> {
+    fn container(&mut self, bytes: &[u8]) -> Result<(), RunEnd> {
         let contents = hotswap_bundle::open(bytes);
         match select::select(&contents, self.arguments, &mut self.problems)? {
             Chosen::One(selected) => self.image(&selected),
@@ -183,7 +183,7 @@ impl<W: Write> Run<'_, W> {
         }
     }
 
-    fn image(&mut self, selected: &Selected<'_>) -> Result<(), End> {
+    fn image(&mut self, selected: &Selected<'_>) -> Result<(), RunEnd> {
         let entry = selected.row.image.id.clone().unwrap_or_else(|| selected.place.clone());
         let in_entry = |error: Diagnostic| if selected.is_bare { error } else { error.in_entry(entry.clone()) };
         let mut map = CodeMap::read(&selected.row.image.data).map_err(in_entry)?;
@@ -191,11 +191,11 @@ impl<W: Write> Run<'_, W> {
         let target = self.target(selected, &map).map_err(in_entry)?;
         let reader = self.reader(&target, common_lanes(&map)).map_err(in_entry)?;
         let kind = match map.kind {
-            Kind::Linked => "linked",
-            Kind::Relocatable => "relocatable",
+            ObjectKind::Linked => "linked",
+            ObjectKind::Relocatable => "relocatable",
         };
         let (id, number, place) = (selected.row.image.id.as_deref(), selected.row.number, selected.place.as_str());
-        self.object(&Object { map: &map, number: Some(number), id, place, target, kind, reader })
+        self.object(&NamedObject { map: &map, number: Some(number), id, place, target, kind, reader })
     }
 
     /// The target of the code: the requested one, otherwise that of the file's header.
@@ -229,9 +229,9 @@ impl<W: Write> Run<'_, W> {
         }
     }
 
-    fn reader(&self, target: &str, lanes: Option<u8>) -> Result<Reader, Diagnostic> {
+    fn reader(&self, target: &str, lanes: Option<u8>) -> Result<InstructionReader, Diagnostic> {
         let processor = target.split(':').next().unwrap_or_default();
-        let reader = Reader::find(processor).ok_or_else(|| match hotswap_targets::find(processor) {
+        let reader = InstructionReader::find(processor).ok_or_else(|| match hotswap_targets::find(processor) {
             None => Diagnostic::error(codes::UNKNOWN_TARGET, format!("`{processor}`")),
             Some(known) => {
                 let what = format!("{processor} is {}", known.family);
@@ -243,7 +243,7 @@ impl<W: Write> Run<'_, W> {
     }
 
     /// Shows one code object, after all checks that can refuse it.
-    fn object(&mut self, object: &Object<'_>) -> Result<(), End> {
+    fn object(&mut self, object: &NamedObject<'_>) -> Result<(), RunEnd> {
         let wanted = wanted(object.map, self.arguments, self.names)?;
         self.begin()?;
         let mut tally = Tally::default();
@@ -251,15 +251,15 @@ impl<W: Write> Run<'_, W> {
         for (index, ranges) in wanted {
             let Some(section) = object.map.sections.get(index) else { continue };
             // In relocatable files every section begins at address 0.
-            let is_alone = object.map.kind == Kind::Linked || object.map.sections.len() == 1;
+            let is_alone = object.map.kind == ObjectKind::Linked || object.map.sections.len() == 1;
             let prefix = (!is_alone).then_some(index);
             let view = View::new(object.map, section, prefix, object.reader, self.arguments.padding);
             match &mut self.writer {
-                Writer::Assembly(assembly) => view.walk(&ranges, assembly, &mut tally)?,
-                Writer::Json(json) => view.walk(&ranges, json, &mut tally)?,
+                DisasmWriter::Assembly(assembly) => view.walk(&ranges, assembly, &mut tally)?,
+                DisasmWriter::Json(json) => view.walk(&ranges, json, &mut tally)?,
             }
         }
-        if let Writer::Json(json) = &mut self.writer {
+        if let DisasmWriter::Json(json) = &mut self.writer {
             json.end_object(&tally)?;
         }
         self.problems.extend(opaque(&tally, object));
@@ -269,16 +269,16 @@ impl<W: Write> Run<'_, W> {
     fn begin(&mut self) -> Result<(), Stop> {
         let began = std::mem::replace(&mut self.began, true);
         match &mut self.writer {
-            Writer::Json(json) if !began => json.begin(self.file),
-            Writer::Assembly(assembly) if began => assembly.out.line(),
+            DisasmWriter::Json(json) if !began => json.begin(self.file),
+            DisasmWriter::Assembly(assembly) if began => assembly.out.line(),
             _ => Ok(()),
         }
     }
 
-    fn head(&mut self, object: &Object<'_>) -> Result<(), Stop> {
+    fn head(&mut self, object: &NamedObject<'_>) -> Result<(), Stop> {
         let (target, lanes) = (object.target.as_str(), object.reader.lanes());
         match &mut self.writer {
-            Writer::Assembly(assembly) => {
+            DisasmWriter::Assembly(assembly) => {
                 let entry = object.id.or(Some(object.place).filter(|place| *place != "0x0"));
                 assembly.head(&Head {
                     file: self.file,
@@ -288,7 +288,7 @@ impl<W: Write> Run<'_, W> {
                     default_lanes: object.reader.default_lanes(),
                 })
             }
-            Writer::Json(json) => {
+            DisasmWriter::Json(json) => {
                 let (entry, id, place, kind) = (object.number, object.id, object.place, object.kind);
                 json.object(&ObjectHead { entry, id, place, target, kind, lanes })
             }
@@ -296,16 +296,16 @@ impl<W: Write> Run<'_, W> {
     }
 
     /// Ends the output. A refusal before any output is the only message.
-    fn finish(mut self, result: Result<(), End>) -> Result<Outcome, Diagnostic> {
+    fn finish(mut self, result: Result<(), RunEnd>) -> Result<Outcome, Diagnostic> {
         match result {
-            Err(End::Refused(error)) if !self.began => return Err(error),
-            Err(End::Refused(error)) => self.problems.push(error),
-            Err(End::Stop) | Ok(()) => {}
+            Err(RunEnd::Refused(error)) if !self.began => return Err(error),
+            Err(RunEnd::Refused(error)) => self.problems.push(error),
+            Err(RunEnd::Stop) | Ok(()) => {}
         }
         let problems: Vec<_> = self.problems.into_iter().map(|problem| problem.in_file(self.file)).collect();
         let written = match self.writer {
-            Writer::Assembly(assembly) => assembly.out.finish(),
-            Writer::Json(mut json) => {
+            DisasmWriter::Assembly(assembly) => assembly.out.finish(),
+            DisasmWriter::Json(mut json) => {
                 let told: Vec<_> = problems.iter().map(Diagnostic::to_json).collect();
                 let _ = json.end(&told);
                 json.out.finish()
@@ -316,17 +316,17 @@ impl<W: Write> Run<'_, W> {
 }
 
 /// One line about all bytes in code that decode to no instruction.
-fn opaque(tally: &Tally, object: &Object<'_>) -> Option<Diagnostic> {
+fn opaque(tally: &Tally, object: &NamedObject<'_>) -> Option<Diagnostic> {
     let first = tally.first_opaque?;
     let what = format!("{} bytes on {}, the first here", tally.opaque, object.target);
     let warning = Diagnostic::warning(codes::OPAQUE, what).at(first);
     Some(object.id.map_or(warning.clone(), |id| warning.in_entry(id)))
 }
 
-type Wanted = Vec<(usize, Vec<Range<usize>>)>;
+type WantedRanges = Vec<(usize, Vec<Range<usize>>)>;
 
 /// The requested ranges of each section. An empty section is shown, too.
-fn wanted(map: &CodeMap<'_>, arguments: &Arguments, names: &Names) -> Result<Wanted, Diagnostic> {
+fn wanted(map: &CodeMap<'_>, arguments: &DisasmArguments, names: &NameStyle) -> Result<WantedRanges, Diagnostic> {
     if let Some(unknown) =
         arguments.section.iter().find(|name| !map.sections.iter().any(|section| section.name == **name))
     {
@@ -373,7 +373,7 @@ fn absent(what: &str, name: &str, there: impl Iterator<Item = String>) -> Diagno
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hotswap_code_object::{Symbol, SymbolKind};
+    use hotswap_code_object::{CodeSymbol, SymbolKind};
     use serde_json::Value;
     use std::slice;
 
@@ -411,22 +411,23 @@ mod tests {
         bytes
     }
 
-    fn symbols(random: &mut Random, size: usize) -> Vec<Symbol<'static>> {
+    fn symbols(random: &mut Random, size: usize) -> Vec<CodeSymbol<'static>> {
         let kinds = [SymbolKind::Function, SymbolKind::Object, SymbolKind::Label];
         let mut symbols: Vec<_> = (0..random.below(8))
             .map(|number| {
                 let offset = random.below(size) & if random.below(4) > 0 { !3 } else { !0 };
                 let kind = kinds[random.below(3)].clone();
                 let size = random.below(2) * random.below(size - offset + 1);
-                Symbol { name: format!("s{number}").into(), kind, offset, size, is_global: true }
+                CodeSymbol { name: format!("s{number}").into(), kind, offset, size, is_global: true }
             })
             .collect();
         symbols.sort_by_key(|symbol| symbol.offset);
         symbols
     }
 
-    fn map<'m>(bytes: &'m [u8], symbols: Vec<Symbol<'m>>, kind: Kind) -> CodeMap<'m> {
-        let (name, relocations, address) = (".text".into(), Vec::new(), if kind == Kind::Linked { 0x1000 } else { 0 });
+    fn map<'m>(bytes: &'m [u8], symbols: Vec<CodeSymbol<'m>>, kind: ObjectKind) -> CodeMap<'m> {
+        let (name, relocations, address) =
+            (".text".into(), Vec::new(), if kind == ObjectKind::Linked { 0x1000 } else { 0 });
         let section = CodeSection { number: None, name, address, range: 0..bytes.len(), bytes, symbols, relocations };
         let (processor, target_id, problems) = (None, None, Vec::new());
         CodeMap { kind, machine: 0, processor, target_id, sections: vec![section], empty_kernels: Vec::new(), problems }
@@ -435,15 +436,15 @@ mod tests {
     /// For arbitrary bytes and names, every byte is shown once, and the JSON form is valid JSON.
     #[test]
     fn every_byte_is_shown_exactly_once() {
-        let names = Names { demangle: true };
+        let names = NameStyle { demangle: true };
         let mut random = Random(0x9e37_79b9_7f4a_7c15);
         for target in hotswap_isa::Target::all() {
             for round in 0..25 {
                 let size = random.below(300) + 1;
                 let bytes = code(&mut random, size);
-                let kind = if round % 2 == 0 { Kind::Linked } else { Kind::Relocatable };
+                let kind = if round % 2 == 0 { ObjectKind::Linked } else { ObjectKind::Relocatable };
                 let map = map(&bytes, symbols(&mut random, size), kind);
-                let reader = Reader::find(target.name).unwrap();
+                let reader = InstructionReader::find(target.name).unwrap();
                 let view = View::new(&map, &map.sections[0], None, reader, round % 5 == 0);
                 let (range, mut written) = (0..size, Vec::new());
                 let whole = slice::from_ref(&range);

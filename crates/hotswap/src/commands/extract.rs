@@ -1,7 +1,7 @@
 //! `hotswap extract`: device code into files of its own.
 
 use crate::outcome::Outcome;
-use crate::work::inventory::{self, Container, Row};
+use crate::work::inventory::{self, Container, ImageRow};
 use crate::work::text;
 use clap::Args;
 use hotswap_bundle::{HashState, ImageKind};
@@ -9,7 +9,7 @@ use hotswap_report::{Diagnostic, codes};
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct ExtractArguments {
     /// Program, library, object, archive, fat binary or code object
     file: PathBuf,
     /// Only code for this target ID, for example gfx90a:xnack+
@@ -19,13 +19,13 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N")]
     entry: Option<usize>,
     #[command(flatten)]
-    place: Place,
+    place: Destination,
 }
 
 /// Where to write.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
-struct Place {
+struct Destination {
     /// Output file; exactly one image must match
     #[arg(short, value_name = "OUT")]
     output: Option<PathBuf>,
@@ -34,7 +34,7 @@ struct Place {
     output_dir: Option<PathBuf>,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
+pub(crate) fn run(arguments: &ExtractArguments) -> Result<Outcome, Diagnostic> {
     let file = &arguments.file;
     let bytes = hotswap_files::open_or_stdin(file)?;
     let contents = hotswap_bundle::open(&bytes);
@@ -42,7 +42,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
     let mut damaged = Vec::new();
     let problems = inventory::visit(&contents, |container| {
         let before = matches.len();
-        let is_wanted = |row: &Row<'_>| arguments.wants(row);
+        let is_wanted = |row: &ImageRow<'_>| arguments.wants(row);
         let hash = container.hash;
         let place = container.found.place.to_string();
         let Container { rows, .. } = container;
@@ -65,13 +65,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
     arguments.write(&matches)
 }
 
-impl Arguments {
-    fn wants(&self, row: &Row<'_>) -> bool {
+impl ExtractArguments {
+    fn wants(&self, row: &ImageRow<'_>) -> bool {
         self.entry.is_none_or(|number| number == row.number)
             && self.target.as_ref().is_none_or(|target| row.is_for(target))
     }
 
-    fn write(&self, matches: &[Row<'_>]) -> Result<Outcome, Diagnostic> {
+    fn write(&self, matches: &[ImageRow<'_>]) -> Result<Outcome, Diagnostic> {
         match (&self.place.output, &self.place.output_dir) {
             (Some(output), _) => {
                 let [row] = matches else { return Err(self.ambiguous(matches)) };
@@ -82,14 +82,14 @@ impl Arguments {
         }
     }
 
-    fn ambiguous(&self, matches: &[Row<'_>]) -> Diagnostic {
+    fn ambiguous(&self, matches: &[ImageRow<'_>]) -> Diagnostic {
         let numbers: Vec<_> = matches.iter().map(|row| row.number.to_string()).collect();
         let what = format!("{} images match: {}", matches.len(), numbers.join(", "));
         let advice = "name one by --entry (see `hotswap list`), or write all with --output-dir";
         Diagnostic::error(codes::USAGE, what).in_file(&self.file).advise(advice)
     }
 
-    fn write_all(&self, matches: &[Row<'_>], directory: &Path) -> Result<Outcome, Diagnostic> {
+    fn write_all(&self, matches: &[ImageRow<'_>], directory: &Path) -> Result<Outcome, Diagnostic> {
         let cannot =
             |error: std::io::Error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(directory);
         std::fs::create_dir_all(directory).map_err(cannot)?;

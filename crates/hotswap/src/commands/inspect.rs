@@ -2,7 +2,7 @@
 //!
 //! Absent on purpose: the checks, which `hotswap verify` needs as well ([`crate::work::provenance`]).
 
-use crate::args::{Format, Look};
+use crate::args::{Look, OutputFormat};
 use crate::outcome::Outcome;
 use crate::work::provenance::{self, FileReport};
 use crate::work::text;
@@ -21,10 +21,10 @@ pub(crate) fn run(arguments: &Look) -> Result<Outcome, Diagnostic> {
         }
     }
     outcome.text = match arguments.files.output.format {
-        Format::Json => {
+        OutputFormat::Json => {
             text::json(&json!({ "schema": 1, "files": files.iter().map(FileReport::json).collect::<Vec<_>>() }))
         }
-        Format::Text => files.iter().map(FileReport::text).collect(),
+        OutputFormat::Text => files.iter().map(FileReport::text).collect(),
     };
     Ok(outcome)
 }

@@ -6,7 +6,7 @@
 //!
 //! Absent on purpose: the rules (`hotswap-lint`).
 
-use crate::args::{Files, Format};
+use crate::args::{Files, OutputFormat};
 use crate::outcome::Outcome;
 use crate::work::code_objects::{code_objects, finding_json, in_place};
 use crate::work::text;
@@ -20,23 +20,23 @@ pub(crate) fn run(arguments: &Files) -> Result<Outcome, Diagnostic> {
     let mut files = Vec::new();
     for file in &arguments.files {
         let (objects, problems) = judged(file);
-        if arguments.output.format == Format::Text {
+        if arguments.output.format == OutputFormat::Text {
             outcome.text.extend(objects.iter().map(|object| object.text(file)));
         }
-        let told: Vec<Value> = objects.iter().map(Object::json).collect();
+        let told: Vec<Value> = objects.iter().map(LintedObject::json).collect();
         let problems_json: Vec<Value> = problems.iter().map(Diagnostic::to_json).collect();
         files.push(json!({ "file": file.display().to_string(), "objects": told, "problems": problems_json }));
         outcome.problems.extend(objects.iter().flat_map(|object| object.problems(file)));
         outcome.problems.extend(problems);
     }
-    if arguments.output.format == Format::Json {
+    if arguments.output.format == OutputFormat::Json {
         outcome.text = text::json(&json!({ "schema": 1, "files": files }));
     }
     Ok(outcome)
 }
 
 /// A code object and its findings.
-struct Object {
+struct LintedObject {
     /// Container and entry; empty for a file that is one code object.
     place: String,
     target: String,
@@ -44,10 +44,10 @@ struct Object {
 }
 
 /// The code objects of a file, and the problems of reading it.
-fn judged(file: &Path) -> (Vec<Object>, Vec<Diagnostic>) {
+fn judged(file: &Path) -> (Vec<LintedObject>, Vec<Diagnostic>) {
     let (mut objects, mut problems) = (Vec::new(), Vec::new());
     let each = |place: &str, target: &str, data: &[u8]| match hotswap_lint::lint(data) {
-        Ok(findings) => objects.push(Object { place: place.to_owned(), target: target.to_owned(), findings }),
+        Ok(findings) => objects.push(LintedObject { place: place.to_owned(), target: target.to_owned(), findings }),
         Err(error) => problems.push(in_place(error.in_file(file), place)),
     };
     match code_objects(file, each) {
@@ -57,7 +57,7 @@ fn judged(file: &Path) -> (Vec<Object>, Vec<Diagnostic>) {
     (objects, problems)
 }
 
-impl Object {
+impl LintedObject {
     fn problems(&self, file: &Path) -> impl Iterator<Item = Diagnostic> {
         self.findings.iter().map(move |finding| in_place(finding.diagnostic().in_file(file), &self.place))
     }

@@ -4,9 +4,9 @@
 //! kernels. Compressed bundles are decompressed one by one. Of large ones only the entry table is read, unless
 //! `--kernels` is given.
 
-use crate::args::{Format, Look};
+use crate::args::{Look, OutputFormat};
 use crate::outcome::Outcome;
-use crate::work::inventory::{self, Container, Depth, Row};
+use crate::work::inventory::{self, Container, Depth, ImageRow};
 use crate::work::text;
 use hotswap_report::Diagnostic;
 use serde_json::{Value, json};
@@ -17,15 +17,15 @@ pub(crate) fn run(arguments: &Look) -> Result<Outcome, Diagnostic> {
     let mut files = Vec::new();
     for file in &arguments.files.files {
         let listed = match arguments.files.output.format {
-            Format::Text => as_text(file, arguments.depth(), &mut outcome),
-            Format::Json => as_json(file, arguments.depth(), &mut outcome).map(|value| files.push(value)),
+            OutputFormat::Text => as_text(file, arguments.depth(), &mut outcome),
+            OutputFormat::Json => as_json(file, arguments.depth(), &mut outcome).map(|value| files.push(value)),
         };
         // A file that cannot be read does not hide the others.
         if let Err(error) = listed {
             outcome.problems.push(error);
         }
     }
-    if arguments.files.output.format == Format::Json {
+    if arguments.files.output.format == OutputFormat::Json {
         outcome.text = text::json(&json!({ "schema": 1, "files": files }));
     }
     Ok(outcome)
@@ -108,7 +108,7 @@ fn empty_cells(container: &Container<'_>) -> Vec<String> {
 }
 
 /// The cells of a row; the `first` of a container has its compressed size.
-fn cells(container: &Container<'_>, row: &Row<'_>, first: bool) -> Vec<String> {
+fn cells(container: &Container<'_>, row: &ImageRow<'_>, first: bool) -> Vec<String> {
     vec![
         row.number.to_string(),
         text::plain(&container.found.place.to_string()),

@@ -7,7 +7,7 @@ use hotswap_report::Diagnostic;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct ManifestArguments {
     /// Hash of the plan
     #[arg(long, value_name = "HASH")]
     plan: String,
@@ -33,7 +33,7 @@ enum ObjectFormat {
     CoffX86_64,
 }
 
-impl From<ObjectFormat> for manifest::Format {
+impl From<ObjectFormat> for manifest::ManifestFormat {
     fn from(format: ObjectFormat) -> Self {
         match format {
             ObjectFormat::ElfX86_64 => Self::ElfX86_64,
@@ -49,8 +49,8 @@ impl Default for ObjectFormat {
     }
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
-    let Arguments { plan: hash, output, format } = arguments;
+pub(crate) fn run(arguments: &ManifestArguments) -> Result<Outcome, Diagnostic> {
+    let ManifestArguments { plan: hash, output, format } = arguments;
     let mut problems = Vec::new();
     let plan = hotswap_plan::find(hash, &mut |skipped| problems.push(skipped))?;
     let format = format.unwrap_or_default().into();

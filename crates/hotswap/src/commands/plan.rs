@@ -1,6 +1,6 @@
 //! `hotswap plan`: checks a plan and writes its file, at configure time of a build.
 
-use crate::args::{Format, Output, PlanSettings};
+use crate::args::{OutputFormat, OutputOptions, PlanSettings};
 use crate::outcome::Outcome;
 use crate::work::text;
 use clap::Args;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct PlanArguments {
     /// Pairs, for example 'gfx1030=>gfx1031,gfx1032'
     #[arg(required_unless_present_any = ["coalesce", "device-link", "device-symbols"], value_name = "PAIRS")]
     pub(crate) pairs: Vec<String>,
@@ -26,7 +26,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR", default_value = words::PLAN_DIRECTORY)]
     out_dir: PathBuf,
     #[command(flatten)]
-    output: Output,
+    output: OutputOptions,
 }
 
 /// Pairs for the siblings among these GPUs, unless other pairs need the code object of the derived one.
@@ -42,13 +42,13 @@ fn coalesced(gpus: &[String], pairs: &[String]) -> Result<Vec<String>, Diagnosti
     Ok(classes(&requested).iter().flat_map(pair).collect())
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
+pub(crate) fn run(arguments: &PlanArguments) -> Result<Outcome, Diagnostic> {
     let mut pairs = arguments.pairs.clone();
     pairs.extend(coalesced(&arguments.coalesce, &arguments.pairs)?);
     let plan = arguments.settings.plan(&pairs, false)?;
     let file = hotswap_plan::save(&plan, &arguments.out_dir)?;
     let hash = plan.hash();
-    if arguments.output.format == Format::Text {
+    if arguments.output.format == OutputFormat::Text {
         return Ok(format!("{hash}\n").into());
     }
     let mut value = json!({

@@ -11,20 +11,20 @@ mod report;
 mod show;
 mod tools;
 
-use crate::args::Output;
+use crate::args::OutputOptions;
 use crate::outcome::Outcome;
 use clap::{Args, Subcommand, ValueEnum};
 use hotswap_report::{Diagnostic, Severity, codes};
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum ProfileCommand {
     /// Merge profiles of host and devices, of one LLVM or several, into one for -fprofile-use
     Merge(Merge),
     /// Say what raw profiles hold: whose, of which version, how much
     Show(Show),
     /// Report the coverage of host and device code together
-    Report(Report),
+    Report(ReportArguments),
 }
 
 /// Which profiles.
@@ -85,11 +85,11 @@ pub(crate) struct Show {
     #[command(flatten)]
     profiles: Profiles,
     #[command(flatten)]
-    output: Output,
+    output: OutputOptions,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Report {
+pub(crate) struct ReportArguments {
     /// The program or library whose code was covered
     program: PathBuf,
     /// Further libraries of the program
@@ -144,7 +144,7 @@ pub(crate) enum ReportFormat {
     Annotations,
 }
 
-impl Command {
+impl ProfileCommand {
     pub(crate) fn run(&self) -> Result<Outcome, Diagnostic> {
         match self {
             Self::Merge(arguments) => merge::run(arguments),
@@ -161,7 +161,7 @@ pub(crate) struct Profile {
     /// `host`, or the GPU, with which the drain begins the file's name.
     pub(crate) target: String,
     /// Its raw profiles; `None` for a merged one.
-    pub(crate) parts: Option<Vec<raw::Part>>,
+    pub(crate) parts: Option<Vec<raw::RawProfile>>,
 }
 
 /// Extensions of profiles in directories.
@@ -186,8 +186,8 @@ fn gather(files: &[PathBuf], which: &Profiles) -> Result<Gathered, Diagnostic> {
     let (mut profiles, mut problems, mut empty) = (Vec::new(), Vec::new(), Vec::new());
     for (target, path) in wanted {
         match read(path, target) {
-            Ok(Content::Profile(profile)) => profiles.push(profile),
-            Ok(Content::Nothing(path)) => empty.push(path),
+            Ok(ProfileContent::Profile(profile)) => profiles.push(profile),
+            Ok(ProfileContent::Nothing(path)) => empty.push(path),
             Err(damage) if damage.code != codes::MALFORMED || which.failure_mode == FailureMode::Any => {
                 return Err(damage);
             }
@@ -257,16 +257,16 @@ fn target_of(path: &Path) -> String {
 }
 
 /// The content of a file.
-enum Content {
+enum ProfileContent {
     Profile(Profile),
     /// It is empty.
     Nothing(PathBuf),
 }
 
-fn read(path: PathBuf, target: String) -> Result<Content, Diagnostic> {
+fn read(path: PathBuf, target: String) -> Result<ProfileContent, Diagnostic> {
     let bytes = hotswap_files::open(&path)?;
     if bytes.is_empty() {
-        return Ok(Content::Nothing(path));
+        return Ok(ProfileContent::Nothing(path));
     }
     let parts = if raw::is_merged(&bytes) { None } else { Some(raw::parts(&bytes)) };
     let parts = parts.transpose().map_err(|why| {
@@ -274,5 +274,5 @@ fn read(path: PathBuf, target: String) -> Result<Content, Diagnostic> {
             "llvm-profdata would reject the whole file; leave it out (--failure-mode=all), or run the program again";
         Diagnostic::error(codes::MALFORMED, why).in_file(&path).advise(advice)
     })?;
-    Ok(Content::Profile(Profile { path, target, parts }))
+    Ok(ProfileContent::Profile(Profile { path, target, parts }))
 }

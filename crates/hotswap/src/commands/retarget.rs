@@ -10,21 +10,21 @@
 mod by_name;
 mod report;
 
-use crate::args::{Output, PlanSettings};
+use crate::args::{OutputOptions, PlanSettings};
 use crate::outcome::{Outcome, severity};
-use crate::work::containers::{Done, Job, MAPPED, PACKED, Work, host_part, threads};
+use crate::work::containers::{Done, HandledFile, Job, MAPPED, PACKED, host_part, threads};
 use crate::work::{text, unsuited};
 use clap::{Args, ValueEnum};
-use hotswap_bundle::{Compression, Draft, Form, Found};
+use hotswap_bundle::{Compression, ContainerForm, Draft, FoundContainer};
 use hotswap_code_object::{CodeObject, is_code_object};
 use hotswap_compat::Allow;
 use hotswap_compat::names::{Disagreement, HostPart};
-use hotswap_files::Input;
+use hotswap_files::InputFile;
 use hotswap_pipeline::{Request, TargetResult};
 use hotswap_plan::{Plan, TextFindings};
 use hotswap_report::{Diagnostic, Severity, codes};
 use hotswap_targets::TargetId;
-use report::Report;
+use report::RetargetReport;
 use std::iter;
 use std::path::{Path, PathBuf};
 
@@ -33,7 +33,7 @@ const COVERED: &str = "covered";
 
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("wish").required(true))]
-pub(crate) struct Arguments {
+pub(crate) struct RetargetArguments {
     /// Program, library, object, archive, fat binary or code object
     file: PathBuf,
     /// Output file; may be the input
@@ -78,7 +78,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     settings: PlanSettings,
     #[command(flatten)]
-    format: Output,
+    format: OutputOptions,
 }
 
 /// The values of `--leave-out`.
@@ -97,17 +97,17 @@ enum Allowed {
     Names,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
+pub(crate) fn run(arguments: &RetargetArguments) -> Result<Outcome, Diagnostic> {
     if arguments.to.is_empty() { arguments.follow_plan() } else { arguments.serve() }
 }
 
-impl Arguments {
+impl RetargetArguments {
     /// The path of the result; large parts are kept in its directory meanwhile.
     fn output(&self) -> &Path {
         self.output.as_deref().unwrap_or(&self.file)
     }
 
-    fn job<'j>(&'j self, input: &'j Input) -> Job<'j> {
+    fn job<'j>(&'j self, input: &'j InputFile) -> Job<'j> {
         let (file, output) = (&self.file, self.output());
         let quarters = if self.compress { PACKED } else { MAPPED };
         Job { input, file, output, threads: threads(self.jobs), verb: "retarget", quarters, is_quiet: false }
@@ -155,7 +155,7 @@ impl Arguments {
     }
 
     /// The code objects of `--source`, each read once here so that a damaged one is reported by its own name.
-    fn other_sources(&self, file: &[u8]) -> Result<Vec<Input>, Diagnostic> {
+    fn other_sources(&self, file: &[u8]) -> Result<Vec<InputFile>, Diagnostic> {
         if !self.source.is_empty() && !is_code_object(file) {
             return Err(only_code_objects().in_file(&self.file));
         }
@@ -176,7 +176,7 @@ impl Arguments {
         let job = self.job(&bytes);
         let containers = job.containers().map_err(in_file)?;
         let host = host_part(&bytes, &containers);
-        let work: Work<'_, Fates> = job
+        let work: HandledFile<'_, Fates> = job
             .work(containers, &|_, found| match found.form {
                 form if form.is_bundle() => {
                     let made = hotswap_pipeline::retarget(found.bytes, &request, &host)?;
@@ -188,10 +188,10 @@ impl Arguments {
                     let new = made.draft.filter(|_| !self.dry_run);
                     Ok(Done { new, expected: made.expected, said })
                 }
-                Form::Bare if found.bytes.len() == bytes.len() && self.keep_source => {
+                ContainerForm::Bare if found.bytes.len() == bytes.len() && self.keep_source => {
                     keep_source(found.bytes, &request)
                 }
-                Form::Bare if found.bytes.len() == bytes.len() => relabel(found.bytes, &others, &request),
+                ContainerForm::Bare if found.bytes.len() == bytes.len() => relabel(found.bytes, &others, &request),
                 _ => {
                     let said = unsuited::fates(found, &request.targets, &bytes)?;
                     Ok(Done { new: None, expected: None, said })
@@ -201,7 +201,7 @@ impl Arguments {
         if work.done.iter().all(|handled| handled.said.is_empty()) {
             return Err(in_file(unsuited::nothing(work.done.len())));
         }
-        let report = Report::new(&work);
+        let report = RetargetReport::new(&work);
         let mut problems = report.problems(request.policy, &self.file);
         if is_code_object(&bytes) && !self.keep_source {
             problems.extend(unrecorded(&work).map(in_file));
@@ -226,7 +226,7 @@ impl Arguments {
         let job = self.job(&bytes);
         let containers = job.containers().map_err(in_file)?;
         let host = host_part(&bytes, &containers);
-        let work: Work<'_, Followed> =
+        let work: HandledFile<'_, Followed> =
             job.work(containers, &|_, found| expand(found, &plan, &host, &bytes)).map_err(in_file)?;
         if work.done.iter().all(|handled| !handled.said.has_code) {
             return Err(in_file(unsuited::nothing(work.done.len())));
@@ -253,7 +253,7 @@ impl Arguments {
     }
 
     /// A code object of its own is written unchanged.
-    fn write<T>(&self, job: &Job<'_>, work: &Work<'_, T>) -> Result<u64, Diagnostic> {
+    fn write<T>(&self, job: &Job<'_>, work: &HandledFile<'_, T>) -> Result<u64, Diagnostic> {
         match work.only() {
             Some(relabelled) if is_code_object(job.input) => {
                 let new = relabelled.to_vec();
@@ -268,7 +268,7 @@ impl Arguments {
 type Fates = Vec<(String, TargetResult)>;
 
 /// The code object was made, and its file has no record of it.
-fn unrecorded(work: &Work<'_, Fates>) -> Option<Diagnostic> {
+fn unrecorded(work: &HandledFile<'_, Fates>) -> Option<Diagnostic> {
     let made = work.only()?.to_vec();
     let lost = hotswap_bundle::split_record(&made).is_ok_and(|(_, record)| record.is_none());
     let what = "bytes follow the code object that its headers do not name, so there is no place for its record";
@@ -276,7 +276,7 @@ fn unrecorded(work: &Work<'_, Fates>) -> Option<Diagnostic> {
 }
 
 /// One file of `--source`.
-fn open_source(path: &Path) -> Result<Input, Diagnostic> {
+fn open_source(path: &Path) -> Result<InputFile, Diagnostic> {
     let input = hotswap_files::open(path)?;
     if !is_code_object(&input) {
         return Err(only_code_objects());
@@ -292,7 +292,7 @@ fn only_code_objects() -> Diagnostic {
 }
 
 /// The code object for one other target, made from this one or from one of the other sources.
-fn relabel<'a>(bytes: &'a [u8], others: &[Input], request: &Request) -> Result<Done<'a, Fates>, Diagnostic> {
+fn relabel<'a>(bytes: &'a [u8], others: &[InputFile], request: &Request) -> Result<Done<'a, Fates>, Diagnostic> {
     let [target] = &request.targets[..] else {
         let what = format!("a code object has room for one target, and {} are requested", request.targets.len());
         return Err(Diagnostic::error(codes::USAGE, what));
@@ -324,12 +324,12 @@ struct Followed {
 
 /// Follows the plan except for pairs that the host part contradicts.
 fn expand<'a>(
-    found: &Found<'a>,
+    found: &FoundContainer<'a>,
     plan: &Plan,
     host: &HostPart<'_>,
     file: &[u8],
 ) -> Result<Done<'a, Followed>, Diagnostic> {
-    if matches!(found.form, Form::Bare) && found.bytes.len() == file.len() {
+    if matches!(found.form, ContainerForm::Bare) && found.bytes.len() == file.len() {
         let what = "it is a code object and no fat binary";
         return Err(Diagnostic::error(codes::NO_PLACE, what).advise("name the target by --to"));
     }
@@ -349,7 +349,7 @@ fn expand<'a>(
 }
 
 /// The result for a container to which nothing can be added.
-fn not_followed(found: &Found<'_>, plan: &Plan, file: &[u8]) -> Result<Followed, Diagnostic> {
+fn not_followed(found: &FoundContainer<'_>, plan: &Plan, file: &[u8]) -> Result<Followed, Diagnostic> {
     let targets: Vec<String> = plan.targets().into_iter().map(str::to_owned).collect();
     let fates = unsuited::fates(found, &targets, file)?;
     let has_code = !fates.is_empty();

@@ -12,27 +12,27 @@
 mod report;
 mod repro;
 
-use crate::args::Format;
+use crate::args::OutputFormat;
 use crate::outcome::{Outcome, severity};
-use crate::work::containers::{Done, Job, MAPPED, Work, host_part, threads};
+use crate::work::containers::{Done, HandledFile, Job, MAPPED, host_part, threads};
 use crate::work::unsuited;
 use clap::Args;
-use hotswap_adapt::{Order, Prepared};
-use hotswap_bundle::Found;
+use hotswap_adapt::{AdaptRequest, Prepared};
+use hotswap_bundle::FoundContainer;
 use hotswap_code_object::{CodeMap, CodeObject, device_symbols_note, is_code_object};
 use hotswap_compat::names::HostPart;
 use hotswap_compat::{Allow, Strategy, Verdict, pair, verdict};
 use hotswap_device_symbols::note;
-use hotswap_files::{How, Input};
+use hotswap_files::{How, InputFile};
 use hotswap_pipeline::{Request, TargetResult};
 use hotswap_plan::Policy;
 use hotswap_report::{Diagnostic, Severity, codes};
 use hotswap_targets::TargetId;
-use report::{Object, Report};
+use report::{ObjectReport, RewriteReport};
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct RewriteArguments {
     /// Device ELF (linked or relocatable), program, library, object, archive or fat binary
     pub(super) file: PathBuf,
     /// Output file; may be the input
@@ -43,7 +43,7 @@ pub(crate) struct Arguments {
     pub(super) to: String,
     /// Form of the report
     #[arg(long, value_enum, default_value_t)]
-    pub(super) report: Format,
+    pub(super) report: OutputFormat,
     /// Action for code that cannot be rewritten: error, warn or keep [default: error]
     #[arg(long)]
     policy: Option<String>,
@@ -58,7 +58,7 @@ pub(crate) struct Arguments {
     jobs: Option<u16>,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
+pub(crate) fn run(arguments: &RewriteArguments) -> Result<Outcome, Diagnostic> {
     let target: TargetId = arguments.to.parse()?;
     if arguments.to != target.processor.name {
         let what = format!("`{}`: features are those of the code and cannot be requested", arguments.to);
@@ -67,7 +67,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
     let policy = arguments.policy.as_deref().map(str::parse).transpose()?.unwrap_or_default();
     let repro = arguments.save_repro.as_deref().map(repro::Directory::new).transpose()?;
     let input = hotswap_files::open_to_change(&arguments.file, &arguments.output)?;
-    let task = Task { arguments, target, policy, input: &input };
+    let task = RewriteRequest { arguments, target, policy, input: &input };
     let (report, written) = if is_code_object(&input) { task.device_elf() } else { task.containers() }
         .map_err(|error| error.in_file(&arguments.file))?;
     if let Some(repro) = repro {
@@ -79,19 +79,19 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
 }
 
 /// The request.
-struct Task<'t> {
-    arguments: &'t Arguments,
+struct RewriteRequest<'t> {
+    arguments: &'t RewriteArguments,
     target: TargetId,
     policy: Policy,
-    input: &'t Input,
+    input: &'t InputFile,
 }
 
 /// Sizes before and after; `None` where nothing was written.
-type Written = Option<u64>;
+type WrittenSizes = Option<u64>;
 
-impl<'t> Task<'t> {
-    fn report(&self, objects: Vec<Object>) -> Report<'t> {
-        Report {
+impl<'t> RewriteRequest<'t> {
+    fn report(&self, objects: Vec<ObjectReport>) -> RewriteReport<'t> {
+        RewriteReport {
             file: &self.arguments.file,
             target: self.arguments.to.clone(),
             old: self.input.len() as u64,
@@ -100,12 +100,12 @@ impl<'t> Task<'t> {
         }
     }
 
-    fn stops(&self, objects: &[Object]) -> bool {
+    fn stops(&self, objects: &[ObjectReport]) -> bool {
         severity(self.policy) == Some(Severity::Error) && objects.iter().any(|object| !object.refused.is_empty())
     }
 
     /// Rewrites a file that is one code object.
-    fn device_elf(&self) -> Result<(Report<'t>, Written), Diagnostic> {
+    fn device_elf(&self) -> Result<(RewriteReport<'t>, WrittenSizes), Diagnostic> {
         let object = CodeObject::parse(self.input);
         let source = match &object {
             Ok(object) => object.target_id(),
@@ -114,12 +114,12 @@ impl<'t> Task<'t> {
         // Files without metadata have no kernels; other problems are reported by the engine.
         object.as_ref().map_or(Ok(()), CodeObject::check_descriptors)?;
         let (prepared, said) = match self.target_of(source)? {
-            None => Object::there(source),
+            None => ObjectReport::there(source),
             Some(target) => {
-                let order = Order { target, keep_machine: self.arguments.keep_machine };
+                let order = AdaptRequest { target, keep_machine: self.arguments.keep_machine };
                 let one = |error: Diagnostic| vec![error];
                 let prepared = object.map_err(one).and_then(|object| hotswap_adapt::prepare(object, &order));
-                Object::new(source, prepared)
+                ObjectReport::new(source, prepared)
             }
         };
         let objects = vec![said];
@@ -146,7 +146,7 @@ impl<'t> Task<'t> {
             return self.write_with_functions(prepared);
         }
         let how = How { sources: &[self.input], threads: threads(self.arguments.jobs) };
-        let check = |made: &Input| prepared.map_or(Ok(()), |prepared| prepared.check(made));
+        let check = |made: &InputFile| prepared.map_or(Ok(()), |prepared| prepared.check(made));
         hotswap_files::replace_parts(to, like, how, parts.into_iter(), check)?;
         Ok(size)
     }
@@ -158,7 +158,7 @@ impl<'t> Task<'t> {
         let (made, table) = note::with_table(&whole)?;
         let like = (made.len() as u64, &*self.arguments.file);
         let how = How { sources: &[self.input], threads: 1 };
-        let check = |written: &Input| note::check(&whole, written, &table);
+        let check = |written: &InputFile| note::check(&whole, written, &table);
         hotswap_files::replace_parts(&self.arguments.output, like, how, [(0, &made[..])].into_iter(), check)?;
         Ok(made.len() as u64)
     }
@@ -180,7 +180,7 @@ impl<'t> Task<'t> {
     }
 
     /// Rewrites the fat binaries of a file.
-    fn containers(&self) -> Result<(Report<'t>, Written), Diagnostic> {
+    fn containers(&self) -> Result<(RewriteReport<'t>, WrittenSizes), Diagnostic> {
         if self.arguments.keep_machine {
             let what = "--keep-machine is for a device ELF: a fat binary finds its code objects by their targets";
             return Err(Diagnostic::error(codes::USAGE, what)
@@ -198,9 +198,9 @@ impl<'t> Task<'t> {
             ..Request::default()
         };
         let host = host_part(self.input, &containers);
-        let step = |found: &Found<'t>| container(found, &request, self.input, &host);
-        let work: Work<'_, Vec<Object>> = job.work(containers, &|_, found| step(found))?;
-        let objects: Vec<Object> = work.done.iter().flat_map(|handled| handled.said.iter().cloned()).collect();
+        let step = |found: &FoundContainer<'t>| container(found, &request, self.input, &host);
+        let work: HandledFile<'_, Vec<ObjectReport>> = job.work(containers, &|_, found| step(found))?;
+        let objects: Vec<ObjectReport> = work.done.iter().flat_map(|handled| handled.said.iter().cloned()).collect();
         if objects.is_empty() {
             return Err(Diagnostic::error(codes::NOT_FOUND, "no fat binary in it has a code object"));
         }
@@ -213,14 +213,14 @@ impl<'t> Task<'t> {
 }
 
 fn container<'a>(
-    found: &Found<'a>,
+    found: &FoundContainer<'a>,
     request: &Request,
     file: &[u8],
     host: &HostPart<'_>,
-) -> Result<Done<'a, Vec<Object>>, Diagnostic> {
+) -> Result<Done<'a, Vec<ObjectReport>>, Diagnostic> {
     let place = found.place.to_string();
-    let said = |fates: Vec<(String, TargetResult)>| -> Vec<Object> {
-        fates.into_iter().flat_map(|(_, fate)| Object::of_fate(&place, fate)).collect()
+    let said = |fates: Vec<(String, TargetResult)>| -> Vec<ObjectReport> {
+        fates.into_iter().flat_map(|(_, fate)| ObjectReport::of_fate(&place, fate)).collect()
     };
     if !found.form.is_bundle() {
         return Ok(Done { new: None, expected: None, said: said(unsuited::fates(found, &request.targets, file)?) });

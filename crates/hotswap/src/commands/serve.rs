@@ -9,18 +9,18 @@
 mod maker;
 mod report;
 
-use crate::args::Output;
+use crate::args::OutputOptions;
 use crate::outcome::Outcome;
 use clap::{Args, ValueEnum};
 use hotswap_report::{Diagnostic, codes};
-use hotswap_stack::serve::Run;
-use hotswap_stack::{NameMode, Plan, Settings, environment};
+use hotswap_stack::plan::ServeRun;
+use hotswap_stack::{NameMode, ServeRequest, TreePlan, environment};
 use maker::FileMaker;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("later").multiple(false))]
-pub(crate) struct Arguments {
+pub(crate) struct ServeArguments {
     /// GPUs to serve, for example gfx1031
     #[arg(value_name = "GPU", required_unless_present = "later", conflicts_with = "later", value_delimiter = ',')]
     targets: Vec<String>,
@@ -35,7 +35,7 @@ pub(crate) struct Arguments {
     from: Option<String>,
     /// The name of the GPU that the host libraries see
     #[arg(long, value_enum, value_name = "WHICH", default_value_t, conflicts_with = "later")]
-    names: Names,
+    names: NamesOption,
     /// Copy the data files for these GPUs, too, which the machine has besides
     #[arg(long, value_name = "GPU", num_args = 1.., value_delimiter = ',', conflicts_with = "later")]
     keep: Vec<String>,
@@ -58,12 +58,12 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
     #[command(flatten)]
-    format: Output,
+    format: OutputOptions,
 }
 
 /// The values of `--names`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-enum Names {
+enum NamesOption {
     /// The source's, by libhotswap-names.so: files keep their names, and host and device code agree
     #[default]
     Source,
@@ -78,7 +78,7 @@ enum LeftOut {
     Kernels,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
+pub(crate) fn run(arguments: &ServeArguments) -> Result<Outcome, Diagnostic> {
     match (arguments.check, arguments.undo) {
         (true, _) => arguments.check(),
         (_, true) => arguments.undo(),
@@ -86,18 +86,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
     }
 }
 
-impl Arguments {
-    fn settings(&self) -> Settings {
+impl ServeArguments {
+    fn settings(&self) -> ServeRequest {
         let mut targets: Vec<String> = Vec::new();
         for target in &self.targets {
             if !targets.contains(target) {
                 targets.push(target.clone());
             }
         }
-        Settings {
+        ServeRequest {
             targets,
             from: self.from.clone(),
-            names: if self.names == Names::Source { NameMode::Source } else { NameMode::Own },
+            names: if self.names == NamesOption::Source { NameMode::Source } else { NameMode::Own },
             keep: self.keep.clone(),
             experimental: self.allow_experimental,
             leave_out_kernels: self.leave_out.is_some(),
@@ -108,13 +108,13 @@ impl Arguments {
         let settings = self.settings();
         hotswap_stack::serve::check_place(&self.root, &self.dest)?;
         let roots = self.root.iter().map(absolute).collect::<Result<Vec<_>, _>>()?;
-        let plan = Plan::new(&hotswap_stack::read_tree(&roots)?, &settings)?;
+        let plan = TreePlan::new(&hotswap_stack::read_tree(&roots)?, &settings)?;
         if self.dry_run {
             return Ok(report::planned(&plan, &settings, self.format.format));
         }
         let maker = FileMaker::new(&plan, &settings, self.jobs);
         let preload = preload();
-        let run = Run { roots: &roots, destination: &self.dest, settings: &settings, preload: preload.as_deref() };
+        let run = ServeRun { roots: &roots, destination: &self.dest, settings: &settings, preload: preload.as_deref() };
         let served = hotswap_stack::serve(&plan, run, &maker);
         maker.finish();
         let mut outcome = report::served(&plan, &settings, &served?, &self.dest, self.format.format);

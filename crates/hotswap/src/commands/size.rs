@@ -3,7 +3,7 @@
 //! A function that several kernels reach counts for each of them in `BYTES`, and for none in `ALONE`. JSON: `{schema: 1,
 //! file, objects: [{place, target, code, rows: [{name, bytes, …}]}], problems}`.
 
-use crate::args::{Format, Output};
+use crate::args::{OutputFormat, OutputOptions};
 use crate::outcome::Outcome;
 use crate::work::tables::{Tabled, kernel_bytes, tables, title};
 use crate::work::text;
@@ -14,7 +14,7 @@ use std::cmp::Reverse;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct SizeArguments {
     /// Code object, device object, or anything that `hotswap list` reads
     file: PathBuf,
     /// The things that get a row
@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "TARGET")]
     target: Option<String>,
     #[command(flatten)]
-    output: Output,
+    output: OutputOptions,
 }
 
 /// The things that get a row.
@@ -38,7 +38,7 @@ enum By {
 }
 
 /// A row: largest first.
-struct Row<'t> {
+struct SizeRow<'t> {
     name: &'t str,
     bytes: u64,
     /// Bytes that only this kernel reaches.
@@ -48,14 +48,14 @@ struct Row<'t> {
     complete: bool,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
+pub(crate) fn run(arguments: &SizeArguments) -> Result<Outcome, Diagnostic> {
     let (objects, problems) = tables(&arguments.file, arguments.target.as_deref())?;
     let text = match arguments.output.format {
-        Format::Text => {
+        OutputFormat::Text => {
             let texts: Vec<String> = objects.iter().map(|object| shown(arguments, object)).collect();
             texts.join("\n")
         }
-        Format::Json => {
+        OutputFormat::Json => {
             let told: Vec<Value> = objects.iter().map(|object| as_json(arguments.by, object)).collect();
             let problems: Vec<Value> = problems.iter().map(Diagnostic::to_json).collect();
             let file = arguments.file.display().to_string();
@@ -70,16 +70,16 @@ fn code(object: &Tabled) -> u64 {
     object.table.functions.iter().map(|one| one.size).sum()
 }
 
-fn rows(by: By, object: &Tabled) -> Vec<Row<'_>> {
+fn rows(by: By, object: &Tabled) -> Vec<SizeRow<'_>> {
     let table = &object.table;
-    let mut rows: Vec<Row<'_>> = match by {
+    let mut rows: Vec<SizeRow<'_>> = match by {
         By::Kernel => kernel_bytes(table)
             .into_iter()
             .zip(&table.kernels)
             .map(|((bytes, alone), kernel)| {
                 let (count, complete) = (kernel.reachable.len(), kernel.complete);
                 let name = &table.functions[kernel.function as usize].name;
-                Row { name, bytes, alone: Some(alone), count, complete }
+                SizeRow { name, bytes, alone: Some(alone), count, complete }
             })
             .collect(),
         By::Function => (0_u32..)
@@ -87,7 +87,7 @@ fn rows(by: By, object: &Tabled) -> Vec<Row<'_>> {
             .map(|(number, one)| {
                 let reaching = table.kernels.iter().filter(|kernel| kernel.reachable.binary_search(&number).is_ok());
                 let complete = table.kernels.iter().all(|kernel| kernel.complete);
-                Row { name: &one.name, bytes: one.size, alone: None, count: reaching.count(), complete }
+                SizeRow { name: &one.name, bytes: one.size, alone: None, count: reaching.count(), complete }
             })
             .collect(),
     };
@@ -95,7 +95,7 @@ fn rows(by: By, object: &Tabled) -> Vec<Row<'_>> {
     rows
 }
 
-fn shown(arguments: &Arguments, object: &Tabled) -> String {
+fn shown(arguments: &SizeArguments, object: &Tabled) -> String {
     let all = code(object);
     let heads: &[&str] = match arguments.by {
         By::Kernel => &["BYTES", "SHARE", "ALONE", "FUNCTIONS", "KERNEL"],
@@ -117,7 +117,7 @@ fn shown(arguments: &Arguments, object: &Tabled) -> String {
 }
 
 fn as_json(by: By, object: &Tabled) -> Value {
-    let row = |row: Row<'_>| match by {
+    let row = |row: SizeRow<'_>| match by {
         By::Kernel => {
             json!({ "name": row.name, "bytes": row.bytes, "alone": row.alone, "functions": row.count, "complete": row.complete })
         }

@@ -13,14 +13,14 @@ use crate::work::text;
 use clap::{Args, ValueEnum};
 use hotswap_code_object::is_code_object;
 use hotswap_device_symbols::{Evidence, Form, Function, SymbolTable, note};
-use hotswap_files::{How, Input};
+use hotswap_files::{How, InputFile};
 use hotswap_report::{Diagnostic, codes};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct SymbolsArguments {
     /// Code object, device object, or anything that `hotswap list` reads
     file: PathBuf,
     /// Only code for this target ID
@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
     callees: bool,
     /// Form of the output
     #[arg(long, value_enum, default_value_t)]
-    format: Shape,
+    format: SymbolsFormat,
     /// Write the table into the code object, as a note that no loader loads
     #[arg(long, requires = "output", conflicts_with_all = ["target", "callees"])]
     write: bool,
@@ -45,7 +45,7 @@ pub(crate) struct Arguments {
 
 /// Output formats.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-enum Shape {
+enum SymbolsFormat {
     /// For people
     #[default]
     Text,
@@ -55,7 +55,7 @@ enum Shape {
     Dot,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
+pub(crate) fn run(arguments: &SymbolsArguments) -> Result<Outcome, Diagnostic> {
     if let Some(output) = arguments.output.as_deref().filter(|_| arguments.write) {
         return write(arguments, output).map_err(|error| error.in_file(&arguments.file));
     }
@@ -66,9 +66,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
     let kernel = arguments.kernel.as_deref();
     let objects: Vec<Shown<'_>> = objects.iter().map(|object| Shown::new(object, kernel)).collect();
     let text = match arguments.format {
-        Shape::Text => objects.iter().map(|one| one.text(arguments)).collect::<Vec<_>>().join("\n"),
-        Shape::Dot => dot::graph(&objects),
-        Shape::Json => {
+        SymbolsFormat::Text => objects.iter().map(|one| one.text(arguments)).collect::<Vec<_>>().join("\n"),
+        SymbolsFormat::Dot => dot::graph(&objects),
+        SymbolsFormat::Json => {
             let told: Vec<Value> = objects.iter().map(Shown::json).collect();
             let problems: Vec<Value> = problems.iter().map(Diagnostic::to_json).collect();
             let file = arguments.file.display().to_string();
@@ -119,7 +119,7 @@ impl<'t> Shown<'t> {
         self.wanted.iter().map(|number| (*number, &self.object.table.functions[*number as usize]))
     }
 
-    fn text(&self, arguments: &Arguments) -> String {
+    fn text(&self, arguments: &SymbolsArguments) -> String {
         let table = &self.object.table;
         let mut rows = vec![HEADS.map(str::to_owned).to_vec()];
         for (_, function) in self.functions() {
@@ -216,7 +216,7 @@ fn callee_rows(table: &SymbolTable, function: &Function) -> Vec<Vec<String>> {
 }
 
 /// Writes the file with its table.
-fn write(arguments: &Arguments, output: &Path) -> Result<Outcome, Diagnostic> {
+fn write(arguments: &SymbolsArguments, output: &Path) -> Result<Outcome, Diagnostic> {
     let input = hotswap_files::open_to_change(&arguments.file, output)?;
     if !is_code_object(&input) {
         let what = "a table is written into a code object, and the file is none";
@@ -226,12 +226,12 @@ fn write(arguments: &Arguments, output: &Path) -> Result<Outcome, Diagnostic> {
     }
     let (made, table) = note::with_table(&input)?;
     let how = How { sources: &[&input], threads: 1 };
-    let check = |written: &Input| note::check(&input, written, &table);
+    let check = |written: &InputFile| note::check(&input, written, &table);
     let like = (made.len() as u64, &*arguments.file);
     hotswap_files::replace_parts(output, like, how, [(0, &made[..])].into_iter(), check)?;
     let (count, size) = (table.functions.len(), made.len());
     let text = match arguments.format {
-        Shape::Json => text::json(&json!({ "schema": 1, "functions": count, "size": size })),
+        SymbolsFormat::Json => text::json(&json!({ "schema": 1, "functions": count, "size": size })),
         _ => format!(
             "{}: {} in its table\n",
             text::plain(&output.display().to_string()),

@@ -1,10 +1,10 @@
 //! `hotswap explain`, `targets` and `families`: the product's tables.
 
-use crate::args::Format;
+use crate::args::OutputFormat;
 use crate::outcome::Outcome;
 use crate::work::text;
-use hotswap_families::{FAMILIES, Family, Registry};
-use hotswap_report::{Code, Diagnostic, codes};
+use hotswap_families::{FAMILIES, PatchFamily, Registry};
+use hotswap_report::{Diagnostic, DiagnosticCode, codes};
 use hotswap_targets::{Capability, Limits, PROCESSORS, Processor, Support, Vgprs};
 use serde_json::json;
 
@@ -18,13 +18,13 @@ pub(crate) fn explain(id: Option<&str>) -> Result<Outcome, Diagnostic> {
     Ok(explanation(code).into())
 }
 
-fn explanation(code: &Code) -> String {
+fn explanation(code: &DiagnosticCode) -> String {
     format!("{}: {}\nWhat to do: {}\nExit code: {}\n", code.id, code.summary, code.advice, code.exit)
 }
 
-pub(crate) fn targets(format: Format) -> Outcome {
+pub(crate) fn targets(format: OutputFormat) -> Outcome {
     let known = PROCESSORS.iter().filter(|processor| !processor.withdrawn);
-    if format == Format::Json {
+    if format == OutputFormat::Json {
         return text::json(&json!({ "schema": 1, "targets": known.map(processor_json).collect::<Vec<_>>() })).into();
     }
     let mut rows = vec![
@@ -109,31 +109,31 @@ fn processor_json(processor: &Processor) -> serde_json::Value {
     })
 }
 
-pub(crate) fn families(format: Format) -> Outcome {
+pub(crate) fn families(format: OutputFormat) -> Outcome {
     let registry = Registry::installed();
     let problems = registry.sound().err().into_iter().collect();
     Outcome { text: families_text(registry, format), problems }
 }
 
-fn families_text(registry: &Registry, format: Format) -> String {
-    let third_party: Vec<&Family> = registry.third_party_families().collect();
-    if format == Format::Json {
+fn families_text(registry: &Registry, format: OutputFormat) -> String {
+    let third_party: Vec<&PatchFamily> = registry.third_party_families().collect();
+    if format == OutputFormat::Json {
         let own = FAMILIES.iter().map(|family| family_json(family, false));
         let all: Vec<_> = own.chain(third_party.iter().map(|family| family_json(family, true))).collect();
         return text::json(&json!({ "schema": 1, "families": all }));
     }
     let mut rows = vec![["FAMILY", "SCOPE", "WHAT"].map(str::to_owned).to_vec()];
     rows.extend(FAMILIES.iter().map(|family| family_row(family, family.summary.to_owned())));
-    let linked = |family: &&Family| family_row(family, format!("{} (linked into this build)", family.summary));
+    let linked = |family: &&PatchFamily| family_row(family, format!("{} (linked into this build)", family.summary));
     rows.extend(third_party.iter().map(linked));
     text::table(&rows)
 }
 
-fn family_row(family: &Family, summary: String) -> Vec<String> {
+fn family_row(family: &PatchFamily, summary: String) -> Vec<String> {
     vec![family.name.to_owned(), family.scope.name().to_owned(), summary]
 }
 
-fn family_json(family: &Family, third_party: bool) -> serde_json::Value {
+fn family_json(family: &PatchFamily, third_party: bool) -> serde_json::Value {
     json!({
         "name": family.name,
         "scope": family.scope.name(),

@@ -6,19 +6,21 @@
 
 mod against;
 
-use crate::args::{Files, Format};
+use crate::args::{Files, OutputFormat};
 use crate::outcome::Outcome;
 use crate::work::inventory::Depth;
 use crate::work::{provenance, text};
 use clap::Args;
-use hotswap_bundle::{ALIGNMENT, Entry, EntryId, Found, HashState, Kind, TABLE_LIMIT, parse_lenient};
+use hotswap_bundle::{
+    ALIGNMENT, BundleEntry, EntryId, FoundContainer, HashState, OffloadKind, TABLE_LIMIT, parse_lenient,
+};
 use hotswap_report::{Diagnostic, Severity, codes};
 use hotswap_targets::TargetId;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct VerifyArguments {
     /// The file from which FILE was made by `hotswap rewrite`: prove that the code of both does the same
     #[arg(long, value_name = "ORIGINAL")]
     against: Option<PathBuf>,
@@ -26,7 +28,7 @@ pub(crate) struct Arguments {
     files: Files,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
+pub(crate) fn run(arguments: &VerifyArguments) -> Result<Outcome, Diagnostic> {
     let files = &arguments.files;
     match (&arguments.against, &files.files[..]) {
         (None, _) => Ok(check(files)),
@@ -42,7 +44,7 @@ fn check(arguments: &Files) -> Outcome {
     for file in &arguments.files {
         let (count, problems) = verify(file).unwrap_or_else(|error| (0, vec![error]));
         let is_good = problems.iter().all(|problem| problem.severity != Severity::Error);
-        if arguments.output.format == Format::Text && is_good {
+        if arguments.output.format == OutputFormat::Text && is_good {
             let containers = if count == 1 { "1 container" } else { &format!("{count} containers") };
             outcome.text += &format!("{}: {containers}, verified\n", text::plain(&file.display().to_string()));
         }
@@ -52,7 +54,7 @@ fn check(arguments: &Files) -> Outcome {
         );
         outcome.problems.extend(problems);
     }
-    if arguments.output.format == Format::Json {
+    if arguments.output.format == OutputFormat::Json {
         outcome.text = text::json(&json!({ "schema": 1, "files": files }));
     }
     outcome
@@ -84,21 +86,21 @@ fn malformed(what: impl Into<String>) -> Diagnostic {
 }
 
 /// Checks of the entry IDs as a set.
-fn identities(entries: &[Entry<'_>]) -> Vec<Diagnostic> {
+fn identities(entries: &[BundleEntry<'_>]) -> Vec<Diagnostic> {
     let ids: Vec<EntryId> = entries.iter().filter_map(|entry| EntryId::parse(&entry.id).ok()).collect();
     let mut problems = Vec::new();
-    if !ids.iter().any(|id| *id.kind() == Kind::Host) {
+    if !ids.iter().any(|id| *id.kind() == OffloadKind::Host) {
         let warning = Diagnostic::warning(codes::MALFORMED, "it has no entry for the host");
         problems
             .push(warning.advise("clang-offload-bundler 22 crashes on such a bundle; bundle with an empty host file"));
     }
     for id in &ids {
         match id.kind() {
-            Kind::Other(word) => {
+            OffloadKind::Other(word) => {
                 let what = format!("`{word}` is no kind of entry that HIP looks at");
                 problems.push(Diagnostic::warning(codes::MALFORMED, what).in_entry(id.as_str()));
             }
-            Kind::Hip | Kind::HipV4 if id.target().is_none() => {
+            OffloadKind::Hip | OffloadKind::HipV4 if id.target().is_none() => {
                 problems.push(malformed("the ID names no target").in_entry(id.as_str()));
             }
             _ => {}
@@ -118,7 +120,7 @@ fn identities(entries: &[Entry<'_>]) -> Vec<Diagnostic> {
     problems
 }
 
-fn layout(found: &Found<'_>) -> Vec<Diagnostic> {
+fn layout(found: &FoundContainer<'_>) -> Vec<Diagnostic> {
     // Files that are no bundle, or cannot be read, have been reported already.
     let Ok((bundle, _)) = parse_lenient(found.bytes) else { return Vec::new() };
     let mut problems = Vec::new();
@@ -143,12 +145,12 @@ fn layout(found: &Found<'_>) -> Vec<Diagnostic> {
         if entries[..number].iter().any(|other| other.id == entry.id) {
             wrong(malformed("the ID is there twice"));
         }
-        if entry.data.is_empty() && kind.is_some_and(|kind| kind != Kind::Host) {
+        if entry.data.is_empty() && kind.is_some_and(|kind| kind != OffloadKind::Host) {
             wrong(malformed("the entry is empty"));
         }
         let range = |data: &[u8]| (data.as_ptr() as usize, data.as_ptr() as usize + data.len());
         let (start, end) = range(&entry.data);
-        let overlaps = |other: &&hotswap_bundle::Entry<'_>| {
+        let overlaps = |other: &&hotswap_bundle::BundleEntry<'_>| {
             let (from, to) = range(&other.data);
             start < to && from < end && (start, end) != (from, to)
         };

@@ -1,7 +1,7 @@
 //! The code objects of a file one by one, for the commands that judge them.
 
 use crate::work::inventory::{self, Depth};
-use hotswap_bundle::{Form, ImageKind, Place};
+use hotswap_bundle::{ContainerForm, ContainerPosition, ImageKind};
 use hotswap_lint::Finding;
 use hotswap_report::{Diagnostic, codes};
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ pub(crate) fn code_objects(
 ) -> Result<Vec<Diagnostic>, Diagnostic> {
     let bytes = hotswap_files::open_or_stdin(file)?;
     let contents = hotswap_bundle::open(&bytes);
-    let is_bare = matches!(contents.found.as_slice(), [one] if one.form == Form::Bare && one.place == Place::default());
+    let is_bare = matches!(contents.found.as_slice(), [one] if one.form == ContainerForm::Bare && one.place == ContainerPosition::default());
     let mut count = 0;
     let unread = inventory::visit_to(&contents, Depth::Images, |container| {
         let place = container.found.place.to_string();

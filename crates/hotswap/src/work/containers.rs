@@ -11,9 +11,9 @@
 
 use crate::work::memory_budget;
 use hotswap_bundle::linked::Exchange;
-use hotswap_bundle::{Draft, Found, Known, Summary, open};
+use hotswap_bundle::{BundleSummary, Draft, DraftFacts, FoundContainer, open};
 use hotswap_compat::names::HostPart;
-use hotswap_files::{How, Input, Scratch};
+use hotswap_files::{How, InputFile, Scratch};
 use hotswap_report::limit::Charge;
 use hotswap_report::{Diagnostic, codes};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -25,7 +25,7 @@ use std::thread;
 
 /// A file to change.
 pub(crate) struct Job<'j> {
-    pub(crate) input: &'j Input,
+    pub(crate) input: &'j InputFile,
     /// Path of the input, and path of the result.
     pub(crate) file: &'j Path,
     pub(crate) output: &'j Path,
@@ -39,14 +39,14 @@ pub(crate) struct Job<'j> {
 }
 
 /// A further step with the new file, after it was checked and before it gets its name.
-pub(crate) type BeforeNamed<'b> = dyn Fn(&Input) -> Result<(), Diagnostic> + Sync + 'b;
+pub(crate) type BeforeNamed<'b> = dyn Fn(&InputFile) -> Result<(), Diagnostic> + Sync + 'b;
 
 /// The result of the operation on one container.
 pub(crate) struct Done<'a, T> {
     /// Its new bytes, where it changes.
     pub(crate) new: Option<Draft<'a>>,
     /// Their expected summary in the new file, unless they have been read already.
-    pub(crate) expected: Option<Summary>,
+    pub(crate) expected: Option<BundleSummary>,
     /// The operation's own report.
     pub(crate) said: T,
 }
@@ -56,12 +56,12 @@ struct Kept<'a> {
     draft: Draft<'a>,
     /// Offsets in it whose bytes are in the scratch file.
     aside: Vec<(u64, Range<usize>)>,
-    expected: Option<Summary>,
+    expected: Option<BundleSummary>,
 }
 
 /// A processed container.
 pub(crate) struct Handled<'a, T> {
-    pub(crate) found: Found<'a>,
+    pub(crate) found: FoundContainer<'a>,
     /// Its new size, where it changes.
     pub(crate) size: Option<u64>,
     pub(crate) said: T,
@@ -69,16 +69,16 @@ pub(crate) struct Handled<'a, T> {
 }
 
 /// The processed containers of a file.
-pub(crate) struct Work<'a, T> {
+pub(crate) struct HandledFile<'a, T> {
     pub(crate) done: Vec<Handled<'a, T>>,
-    scratch: Option<Input>,
+    scratch: Option<InputFile>,
 }
 
 /// A thread's result; empty until it is done.
-type Slot<'a, T> = Mutex<Option<Result<Handled<'a, T>, Diagnostic>>>;
+type ResultSlot<'a, T> = Mutex<Option<Result<Handled<'a, T>, Diagnostic>>>;
 
 /// The operation on a container; its number counts from 0.
-type Step<'s, 'a, T> = dyn Fn(usize, &Found<'a>) -> Result<Done<'a, T>, Diagnostic> + Sync + 's;
+type ContainerStep<'s, 'a, T> = dyn Fn(usize, &FoundContainer<'a>) -> Result<Done<'a, T>, Diagnostic> + Sync + 's;
 
 /// Memory in quarters of the size for containers that are read from mapped memory, one entry after the other.
 pub(crate) const MAPPED: u64 = 2;
@@ -97,8 +97,8 @@ pub(crate) fn threads(wanted: Option<u16>) -> usize {
 }
 
 /// The file without its device code.
-pub(crate) fn host_part<'a>(file: &'a [u8], containers: &[Found<'_>]) -> HostPart<'a> {
-    let range = |found: &Found<'_>| {
+pub(crate) fn host_part<'a>(file: &'a [u8], containers: &[FoundContainer<'_>]) -> HostPart<'a> {
+    let range = |found: &FoundContainer<'_>| {
         let start = usize::try_from(found.place.file_offset).unwrap_or(usize::MAX);
         start..start.saturating_add(found.bytes.len())
     };
@@ -107,7 +107,7 @@ pub(crate) fn host_part<'a>(file: &'a [u8], containers: &[Found<'_>]) -> HostPar
 
 impl<'j> Job<'j> {
     /// Finds the containers of the file.
-    pub(crate) fn containers(&self) -> Result<Vec<Found<'j>>, Diagnostic> {
+    pub(crate) fn containers(&self) -> Result<Vec<FoundContainer<'j>>, Diagnostic> {
         let contents = open(self.input);
         if let Some(problem) = contents.problems.into_iter().next() {
             return Err(problem);
@@ -127,13 +127,13 @@ impl<'j> Job<'j> {
     /// Runs `step` on every container.
     pub(crate) fn work<T: Send>(
         &self,
-        found: Vec<Found<'j>>,
-        step: &Step<'_, 'j, T>,
-    ) -> Result<Work<'j, T>, Diagnostic> {
+        found: Vec<FoundContainer<'j>>,
+        step: &ContainerStep<'_, 'j, T>,
+    ) -> Result<HandledFile<'j, T>, Diagnostic> {
         let scratch = if self.input.len() < LARGE { None } else { Some(Scratch::beside(self.output)?) };
         let (progress, budget) = (self.progress(&found), memory_budget::shared());
         let next = AtomicUsize::new(0);
-        let slots: Vec<Slot<'j, T>> = found.iter().map(|_| Mutex::new(None)).collect();
+        let slots: Vec<ResultSlot<'j, T>> = found.iter().map(|_| Mutex::new(None)).collect();
         let take = || {
             while let Some((number, container, slot)) = pick(&found, &slots, &next) {
                 let taken = budget.take(self.weight(container));
@@ -155,18 +155,18 @@ impl<'j> Job<'j> {
         });
         progress.finish_and_clear();
         let scratch = scratch.map(|scratch| scratch.read()).transpose()?;
-        Ok(Work { done: collect(slots)?, scratch })
+        Ok(HandledFile { done: collect(slots)?, scratch })
     }
 
     /// Bytes of memory that a container may take while it is processed.
-    fn weight(&self, found: &Found<'_>) -> u64 {
+    fn weight(&self, found: &FoundContainer<'_>) -> u64 {
         let is_packed = found.expands_to() > 0;
         found.plain_size() / 4 * if is_packed { PACKED.max(self.quarters) } else { self.quarters }
     }
 
     fn keep<T>(
         &self,
-        found: &Found<'j>,
+        found: &FoundContainer<'j>,
         done: Done<'j, T>,
         scratch: Option<&Scratch>,
     ) -> Result<Handled<'j, T>, Diagnostic> {
@@ -179,7 +179,7 @@ impl<'j> Job<'j> {
     fn put_aside(
         &self,
         mut draft: Draft<'j>,
-        expected: Option<Summary>,
+        expected: Option<BundleSummary>,
         scratch: Option<&Scratch>,
     ) -> Result<Kept<'j>, Diagnostic> {
         let mut aside = Vec::new();
@@ -192,19 +192,23 @@ impl<'j> Job<'j> {
     }
 
     /// Writes the new file, reads it again and moves it to the output path; returns its size.
-    pub(crate) fn write<T>(&self, work: &Work<'j, T>) -> Result<u64, Diagnostic> {
+    pub(crate) fn write<T>(&self, work: &HandledFile<'j, T>) -> Result<u64, Diagnostic> {
         self.write_with(work, &|_| Ok(()))
     }
 
     /// As [`Job::write`], with a further step before the file gets its name.
-    pub(crate) fn write_with<T>(&self, work: &Work<'j, T>, before_named: &BeforeNamed<'_>) -> Result<u64, Diagnostic> {
+    pub(crate) fn write_with<T>(
+        &self,
+        work: &HandledFile<'j, T>,
+        before_named: &BeforeNamed<'_>,
+    ) -> Result<u64, Diagnostic> {
         let in_file = |error: Diagnostic| error.in_file(self.file);
         let exchanges = work.exchanges();
         let draft = hotswap_bundle::draft(self.input, &exchanges).map_err(in_file)?;
-        let sources: Vec<&Input> = [self.input].into_iter().chain(&work.scratch).collect();
-        let check = |new: &Input| {
+        let sources: Vec<&InputFile> = [self.input].into_iter().chain(&work.scratch).collect();
+        let check = |new: &InputFile| {
             // The writer has compared every part already.
-            hotswap_bundle::verify_with(self.input, &exchanges, new, Known::Contents)?;
+            hotswap_bundle::verify_with(self.input, &exchanges, new, DraftFacts::Contents)?;
             work.check(new)?;
             before_named(new)
         };
@@ -216,7 +220,7 @@ impl<'j> Job<'j> {
     }
 
     /// A progress bar on standard error, if that is a terminal; it counts bytes, because bundles differ in size.
-    fn progress(&self, found: &[Found<'_>]) -> ProgressBar {
+    fn progress(&self, found: &[FoundContainer<'_>]) -> ProgressBar {
         if self.is_quiet {
             return ProgressBar::hidden();
         }
@@ -228,7 +232,7 @@ impl<'j> Job<'j> {
     }
 }
 
-impl<'a, T> Work<'a, T> {
+impl<'a, T> HandledFile<'a, T> {
     /// The new bytes of the only container.
     pub(crate) fn only(&self) -> Option<Draft<'_>> {
         match &self.done[..] {
@@ -268,7 +272,7 @@ fn pick<'f, F, R>(found: &'f [F], results: &'f [R], next: &AtomicUsize) -> Optio
     Some((index, found.get(index)?, results.get(index)?))
 }
 
-fn collect<T>(slots: Vec<Slot<'_, T>>) -> Result<Vec<Handled<'_, T>>, Diagnostic> {
+fn collect<T>(slots: Vec<ResultSlot<'_, T>>) -> Result<Vec<Handled<'_, T>>, Diagnostic> {
     let lost = || Diagnostic::error(codes::INTERNAL, "a thread left a container undone");
     slots.into_iter().map(|slot| slot.into_inner().ok().flatten().ok_or_else(lost)?).collect()
 }

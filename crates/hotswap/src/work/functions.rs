@@ -2,7 +2,7 @@
 //! that are the same for many functions once, with a count. JSON has all of them.
 
 use crate::work::text;
-use hotswap_adapt::{Change, FunctionRecord, KernelRecord, ObjectRecord};
+use hotswap_adapt::{FunctionRecord, KernelRecord, NumberChange, ObjectRecord};
 use std::collections::BTreeMap;
 
 /// Rows of the table.
@@ -46,7 +46,7 @@ fn fewer_waves(functions: &[FunctionRecord]) -> String {
     let mut alike: BTreeMap<(u32, u32), Vec<&str>> = BTreeMap::new();
     for function in functions {
         let waves = function.kernel.as_ref().and_then(|kernel| kernel.waves);
-        if let Some(Change { before, after }) = waves.filter(|waves| waves.after < waves.before) {
+        if let Some(NumberChange { before, after }) = waves.filter(|waves| waves.after < waves.before) {
             alike.entry((after, before)).or_default().push(&function.name);
         }
     }
@@ -67,7 +67,7 @@ fn spilled(functions: &[FunctionRecord]) -> String {
             counts.entry(count).or_default().push(&function.name);
         }
         let segment = function.kernel.as_ref().and_then(|kernel| kernel.private_segment);
-        if let Some(Change { before, after }) = segment {
+        if let Some(NumberChange { before, after }) = segment {
             segments.entry((before, after)).or_default().push(&function.name);
         }
     }
@@ -112,7 +112,7 @@ fn named(names: &[&str]) -> String {
 fn row(function: &FunctionRecord) -> Vec<String> {
     let changed = function.sites.iter().filter(|sites| sites.left.is_none());
     let places: Vec<String> = changed.map(|sites| format!("{} {}", sites.family, sites.count)).collect();
-    let kernel = |field: fn(&KernelRecord) -> Option<Change>| {
+    let kernel = |field: fn(&KernelRecord) -> Option<NumberChange>| {
         function.kernel.as_ref().and_then(field).map_or("-".to_owned(), change)
     };
     vec![
@@ -127,7 +127,7 @@ fn row(function: &FunctionRecord) -> Vec<String> {
     ]
 }
 
-fn change(change: Change) -> String {
+fn change(change: NumberChange) -> String {
     if change.before == change.after {
         change.before.to_string()
     } else {
@@ -142,7 +142,7 @@ mod tests {
 
     fn function(number: usize) -> FunctionRecord {
         let site = |left: Option<&str>| SiteCount { family: "f".into(), left: left.map(str::to_owned), count: 2 };
-        let waves = Some(Change { before: 16, after: if number.is_multiple_of(2) { 12 } else { 16 } });
+        let waves = Some(NumberChange { before: 16, after: if number.is_multiple_of(2) { 12 } else { 16 } });
         FunctionRecord {
             name: format!("k{number}"),
             kernel: Some(KernelRecord { waves, ..KernelRecord::default() }),
@@ -174,7 +174,7 @@ mod tests {
         let mut functions = [1, 3, 5].map(function);
         for one in &mut functions[..2] {
             one.spilled = SpillCount { sites: 1, registers: 2 };
-            let private_segment = Some(Change { before: 0, after: 16 });
+            let private_segment = Some(NumberChange { before: 0, after: 16 });
             one.kernel = Some(KernelRecord { private_segment, ..KernelRecord::default() });
         }
         let record = ObjectRecord { functions: functions.into(), ..ObjectRecord::default() };

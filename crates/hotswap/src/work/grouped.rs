@@ -52,8 +52,10 @@ mod tests {
         assert_eq!(lines[0], format!("{} [3 times; this is the first place]", problems[0]));
         assert_eq!(lines[1..], [problems[1].to_string(), warning.to_string()]);
         let other = refused("no source", "first");
-        let elsewhere =
-            Diagnostic { place: hotswap_report::Place { file: Some("b.so".into()), ..other.place.clone() }, ..other };
+        let elsewhere = Diagnostic {
+            place: hotswap_report::Location { file: Some("b.so".into()), ..other.place.clone() },
+            ..other
+        };
         assert_eq!(super::lines(&[problems[0].clone(), elsewhere]).len(), 2);
     }
 }

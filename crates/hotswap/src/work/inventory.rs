@@ -1,6 +1,8 @@
 //! The input of all reading commands: the containers of a file with their images and records.
 
-use hotswap_bundle::{Contents, Device, EntryId, Found, HashState, Image, ImageKind, Kind};
+use hotswap_bundle::{
+    ContainerImage, Contents, DeviceContents, EntryId, FoundContainer, HashState, ImageKind, OffloadKind,
+};
 use hotswap_code_object::{CodeObject, kernel_count};
 use hotswap_report::limit::Charge;
 use hotswap_report::{Diagnostic, EntryRecord, Record, Route, SourceText, codes};
@@ -12,21 +14,21 @@ pub(crate) use json::container_json;
 
 /// One container, read.
 pub(crate) struct Container<'a> {
-    pub(crate) found: Found<'a>,
+    pub(crate) found: FoundContainer<'a>,
     pub(crate) hash: HashState,
     /// Bytes without compression.
     pub(crate) plain_size: u64,
     pub(crate) record: Option<Record>,
-    pub(crate) rows: Vec<Row<'a>>,
+    pub(crate) rows: Vec<ImageRow<'a>>,
     /// Whether the bytes of its images are there; otherwise only its entry table was read.
     pub(crate) is_read: bool,
 }
 
 /// One image of device code.
-pub(crate) struct Row<'a> {
+pub(crate) struct ImageRow<'a> {
     /// Number in the file, from 1.
     pub(crate) number: usize,
-    pub(crate) image: Image<'a>,
+    pub(crate) image: ContainerImage<'a>,
     /// Bytes of the image.
     pub(crate) size: u64,
     pub(crate) target: Option<String>,
@@ -34,7 +36,7 @@ pub(crate) struct Row<'a> {
     pub(crate) record: Option<EntryRecord>,
 }
 
-impl Row<'_> {
+impl ImageRow<'_> {
     /// The route by which it was made, as text. Without any record it counts as compiled. Where there is a record that
     /// does not name the entry, the route is unknown.
     pub(crate) fn made(&self, container: &Container<'_>) -> String {
@@ -127,7 +129,7 @@ pub(crate) fn visit_to<'a>(
     let mut problems = contents.problems.clone();
     let (mut number, mut charge) = (0, Charge::default());
     let packed = contents.found.iter().filter(|found| found.form.is_compressed_bundle());
-    let is_small = packed.map(Found::plain_size).fold(0, u64::saturating_add) <= SMALL;
+    let is_small = packed.map(FoundContainer::plain_size).fold(0, u64::saturating_add) <= SMALL;
     for found in &contents.found {
         let table = if depth == Depth::Images || is_small { Ok(None) } else { found.table() };
         let read = table.and_then(|table| match table {
@@ -166,7 +168,11 @@ pub(crate) const UNREAD: &str =
 
 type Read<'a> = (Container<'a>, Option<Diagnostic>);
 
-fn container<'a>(found: &Found<'a>, device: Device<'a>, number: &mut usize) -> Result<Read<'a>, Diagnostic> {
+fn container<'a>(
+    found: &FoundContainer<'a>,
+    device: DeviceContents<'a>,
+    number: &mut usize,
+) -> Result<Read<'a>, Diagnostic> {
     let read = device.record.as_deref().map(Record::from_json).transpose();
     let (record, problem) = match read {
         Ok(record) => (record, None),
@@ -182,7 +188,7 @@ fn container<'a>(found: &Found<'a>, device: Device<'a>, number: &mut usize) -> R
         let is_of = |row: &&EntryRecord| image.id.as_ref().is_none_or(|id| *id == row.id);
         let row = record.iter().flat_map(|record: &Record| &record.entries).find(is_of);
         let size = image.data.len() as u64;
-        Row { number: *number, size, target: target(&image), record: row.cloned(), image }
+        ImageRow { number: *number, size, target: target(&image), record: row.cloned(), image }
     });
     let rows = rows.collect();
     let (hash, plain_size) = (device.hash, device.plain_size);
@@ -190,26 +196,27 @@ fn container<'a>(found: &Found<'a>, device: Device<'a>, number: &mut usize) -> R
 }
 
 /// A container of which only the entry table was read. The kinds of its entries are unknown.
-fn unread<'a>(found: &Found<'a>, entries: Vec<(String, u64)>, number: &mut usize) -> Container<'a> {
-    let image =
-        |(id, size): (String, u64)| (Image { id: Some(id), kind: ImageKind::Unknown, data: Vec::new().into() }, size);
+fn unread<'a>(found: &FoundContainer<'a>, entries: Vec<(String, u64)>, number: &mut usize) -> Container<'a> {
+    let image = |(id, size): (String, u64)| {
+        (ContainerImage { id: Some(id), kind: ImageKind::Unknown, data: Vec::new().into() }, size)
+    };
     let images = entries.into_iter().map(image).filter(|(image, size)| *size > 0 && !is_host(image));
     let rows = images.map(|(image, size)| {
         *number += 1;
-        Row { number: *number, size, target: target(&image), record: None, image }
+        ImageRow { number: *number, size, target: target(&image), record: None, image }
     });
     let (hash, plain_size) = (HashState::Unchecked, found.plain_size());
     Container { found: found.clone(), hash, plain_size, record: None, rows: rows.collect(), is_read: false }
 }
 
 /// The host's part of an object with device sections is one byte, not nothing.
-fn is_host(image: &Image<'_>) -> bool {
+fn is_host(image: &ContainerImage<'_>) -> bool {
     let id = image.id.as_ref().and_then(|id| EntryId::parse(id).ok());
-    id.is_some_and(|id| *id.kind() == Kind::Host)
+    id.is_some_and(|id| *id.kind() == OffloadKind::Host)
 }
 
 /// Target ID of an image, from its entry or from the image.
-pub(crate) fn target(image: &Image<'_>) -> Option<String> {
+pub(crate) fn target(image: &ContainerImage<'_>) -> Option<String> {
     match &image.id {
         Some(id) => EntryId::parse(id).ok()?.target().map(str::to_owned),
         None => CodeObject::parse(&image.data).ok().map(|object| object.target_id().to_string()),

@@ -5,7 +5,7 @@
 //!
 //! Absent on purpose: plans without pairs, which leave no trace.
 
-use hotswap_families::manifest::Manifest;
+use hotswap_families::manifest::PlanManifest;
 use hotswap_plan::Plan;
 use hotswap_report::{Diagnostic, Record, codes};
 use hotswap_targets::{Processor, find};
@@ -20,12 +20,12 @@ pub(crate) struct PlanEvidence<'a> {
 
 impl PlanEvidence<'_> {
     /// One error for each plan that is in no record, and for which code is missing.
-    pub(crate) fn check(&self, manifests: &[Manifest]) -> Vec<Diagnostic> {
+    pub(crate) fn check(&self, manifests: &[PlanManifest]) -> Vec<Diagnostic> {
         let unrecorded = manifests.iter().filter(|manifest| !self.records.iter().any(|r| r.plan == manifest.plan));
         unrecorded.filter_map(|manifest| self.problem(manifest)).collect()
     }
 
-    fn problem(&self, manifest: &Manifest) -> Option<Diagnostic> {
+    fn problem(&self, manifest: &PlanManifest) -> Option<Diagnostic> {
         let plan = Plan::parse(&manifest.plan_text).ok()?;
         let missing: Vec<&str> = plan.targets().into_iter().filter(|target| !self.serves(target)).collect();
         let what = format!("the manifest names the plan {}, which no fat binary's record has", manifest.plan);
@@ -47,10 +47,17 @@ impl PlanEvidence<'_> {
 mod tests {
     use super::*;
 
-    fn manifest(plan: &Plan) -> Manifest {
+    fn manifest(plan: &Plan) -> PlanManifest {
         let text = |text: &str| text.to_owned();
         let (hotswap, identity) = (text("0"), text("x"));
-        Manifest { schema: 1, hotswap, identity, plan: plan.hash(), plan_text: plan.canonical(), families: Vec::new() }
+        PlanManifest {
+            schema: 1,
+            hotswap,
+            identity,
+            plan: plan.hash(),
+            plan_text: plan.canonical(),
+            families: Vec::new(),
+        }
     }
 
     #[test]

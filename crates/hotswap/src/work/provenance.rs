@@ -3,12 +3,12 @@
 //! A record is trusted only as far as its hashes match: those of each entry's bytes, and of the bytes of the source if
 //! that is in the same bundle. A code object for another target than its entry ID names is reported, too.
 
-use crate::work::inventory::{self, Container, Depth, Row};
+use crate::work::inventory::{self, Container, Depth, ImageRow};
 use crate::work::{functions, kept_plans, text};
 use hotswap_adapt::ObjectRecord;
 use hotswap_bundle::{Contents, ImageKind};
 use hotswap_code_object::CodeObject;
-use hotswap_families::manifest::{self, Manifest, RECORD_SECTIONS};
+use hotswap_families::manifest::{self, PlanManifest, RECORD_SECTIONS};
 use hotswap_report::{Diagnostic, EntryRecord, Record, codes};
 use hotswap_targets::TargetId;
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ use std::path::Path;
 pub(crate) struct FileReport {
     name: String,
     containers: Vec<ContainerReport>,
-    manifests: Vec<Manifest>,
+    manifests: Vec<PlanManifest>,
     pub(crate) problems: Vec<Diagnostic>,
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn inspect(file: &Path, bytes: &[u8], depth: Depth, told: &mut Vec<Di
     FileReport { name: file.display().to_string(), containers, manifests, problems }
 }
 
-fn manifests(contents: &Contents<'_>, problems: &mut Vec<Diagnostic>) -> Vec<Manifest> {
+fn manifests(contents: &Contents<'_>, problems: &mut Vec<Diagnostic>) -> Vec<PlanManifest> {
     let mut found = Vec::new();
     for (place, section) in &contents.sections {
         match manifest::read(section) {
@@ -115,7 +115,7 @@ fn missing<'a>(container: &'a Container<'_>, record: &'a Record) -> impl Iterato
 
 fn entry(
     container: &Container<'_>,
-    row: &Row<'_>,
+    row: &ImageRow<'_>,
     hash: &str,
     hashes: &[String],
     problems: &mut Vec<Diagnostic>,
@@ -146,7 +146,7 @@ fn entry(
 }
 
 /// An entry of which the table alone was read: the report has nothing about its bytes.
-fn unread_entry(row: &Row<'_>) -> EntryReport {
+fn unread_entry(row: &ImageRow<'_>) -> EntryReport {
     let target = text::plain(row.target.as_deref().unwrap_or("-"));
     let cells = vec![format!("  {}", row.number), target, "-".to_owned(), format!("{} bytes", row.size)];
     let json = json!({
@@ -157,7 +157,7 @@ fn unread_entry(row: &Row<'_>) -> EntryReport {
     EntryReport { cells, json }
 }
 
-fn wrong_target(row: &Row<'_>, object: &CodeObject<'_>) -> Option<Diagnostic> {
+fn wrong_target(row: &ImageRow<'_>, object: &CodeObject<'_>) -> Option<Diagnostic> {
     let named: TargetId = row.target.as_ref()?.parse().ok()?;
     let found = object.target_id();
     let what = format!("the entry names {named}, the code object is for {found}");
@@ -177,7 +177,7 @@ fn wrong_source(container: &Container<'_>, record: &EntryRecord, hashes: &[Strin
     (hashes.get(position) != Some(expected)).then(|| Diagnostic::error(codes::MALFORMED, what))
 }
 
-fn cells(row: &Row<'_>, hash: &str, kernels: Option<usize>, verdict: &str) -> Vec<String> {
+fn cells(row: &ImageRow<'_>, hash: &str, kernels: Option<usize>, verdict: &str) -> Vec<String> {
     let families = row.record.iter().flat_map(|record| &record.families);
     let families: Vec<_> = families.map(|family| format!("{} {}", text::plain(&family.name), family.sites)).collect();
     vec![
@@ -193,7 +193,7 @@ fn cells(row: &Row<'_>, hash: &str, kernels: Option<usize>, verdict: &str) -> Ve
     ]
 }
 
-fn entry_json(row: &Row<'_>, hash: &str, kernels: Option<usize>, abi: Option<u8>, verdict: &str) -> Value {
+fn entry_json(row: &ImageRow<'_>, hash: &str, kernels: Option<usize>, abi: Option<u8>, verdict: &str) -> Value {
     json!({
         "number": row.number,
         "id": row.image.id,

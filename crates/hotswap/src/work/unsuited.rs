@@ -7,7 +7,7 @@
 //! unlinked device code, which is never loaded.
 
 use crate::work::inventory;
-use hotswap_bundle::{EntryId, Form, Found, Image, ImageKind, Kind, linked};
+use hotswap_bundle::{ContainerForm, ContainerImage, EntryId, FoundContainer, ImageKind, OffloadKind, linked};
 use hotswap_code_object::CodeObject;
 use hotswap_pipeline::TargetResult;
 use hotswap_report::{Diagnostic, codes};
@@ -18,11 +18,11 @@ use hotswap_targets::TargetId;
 /// # Errors
 /// A damaged container.
 pub(crate) fn fates(
-    found: &Found<'_>,
+    found: &FoundContainer<'_>,
     targets: &[String],
     file: &[u8],
 ) -> Result<Vec<(String, TargetResult)>, Diagnostic> {
-    if found.form == Form::Bare {
+    if found.form == ContainerForm::Bare {
         // Damage is the more important reason.
         CodeObject::parse(found.bytes)?;
     }
@@ -36,8 +36,8 @@ pub(crate) fn fates(
 }
 
 /// Whether these are images of a linked program into which another section of it points.
-pub(crate) fn is_fixed(found: &Found<'_>, file: &[u8]) -> bool {
-    matches!(found.form, Form::OffloadBinary(_)) && linked::is_linked(file)
+pub(crate) fn is_fixed(found: &FoundContainer<'_>, file: &[u8]) -> bool {
+    matches!(found.form, ContainerForm::OffloadBinary(_)) && linked::is_linked(file)
 }
 
 /// The refusal to change such images.
@@ -56,10 +56,10 @@ pub(crate) fn nothing(containers: usize) -> Diagnostic {
     Diagnostic::error(codes::NOT_FOUND, what).advise("see `hotswap list` for what is in it")
 }
 
-fn device_images<'a>(found: &Found<'a>, file: &[u8]) -> Result<Vec<Image<'a>>, Diagnostic> {
+fn device_images<'a>(found: &FoundContainer<'a>, file: &[u8]) -> Result<Vec<ContainerImage<'a>>, Diagnostic> {
     let images = found.read()?.images.into_iter();
     let is_linked = linked::is_linked(file);
-    let is_device = |image: &Image<'_>| {
+    let is_device = |image: &ContainerImage<'_>| {
         let counts = match image.kind {
             ImageKind::CodeObject => true,
             ImageKind::DeviceObject | ImageKind::Bitcode | ImageKind::SpirV => !is_linked,
@@ -73,20 +73,20 @@ fn device_images<'a>(found: &Found<'a>, file: &[u8]) -> Result<Vec<Image<'a>>, D
 fn is_amdgpu(id: &str) -> bool {
     let Ok(id) = EntryId::parse(id) else { return false };
     let is_gpu = ["amdgcn", "amdgpu", "spirv"].iter().any(|arch| id.triple().starts_with(arch));
-    is_gpu && *id.kind() != Kind::Host
+    is_gpu && *id.kind() != OffloadKind::Host
 }
 
-fn is_for(image: &Image<'_>, wanted: &str) -> bool {
+fn is_for(image: &ContainerImage<'_>, wanted: &str) -> bool {
     let target = inventory::target(image).and_then(|target| target.parse::<TargetId>().ok());
     image.kind == ImageKind::CodeObject && target.is_some_and(|target| target.processor.name == wanted)
 }
 
-fn is_openmp(image: &Image<'_>) -> bool {
+fn is_openmp(image: &ContainerImage<'_>) -> bool {
     let id = image.id.as_deref().and_then(|id| EntryId::parse(id).ok());
-    id.is_some_and(|id| *id.kind() == Kind::OpenMp)
+    id.is_some_and(|id| *id.kind() == OffloadKind::OpenMp)
 }
 
-fn reason(form: Form, images: &[Image<'_>]) -> Diagnostic {
+fn reason(form: ContainerForm, images: &[ContainerImage<'_>]) -> Diagnostic {
     let no_place = |what: String, advice: &str| Diagnostic::error(codes::NO_PLACE, what).advise(advice);
     let list = list(images);
     let is_linked = images.iter().any(|image| image.kind == ImageKind::CodeObject);
@@ -95,7 +95,7 @@ fn reason(form: Form, images: &[Image<'_>]) -> Diagnostic {
             let what = format!("the program's descriptor names each of its OpenMP images ({list})");
             Diagnostic::error(codes::OPENMP_OFFLOAD, what).advise("compile the program for each GPU by --offload-arch")
         }
-        Form::Bare => no_place(
+        ContainerForm::Bare => no_place(
             format!("a {list} on its own inside of an archive has no room for another target"),
             "unpack the archive, and change its members",
         ),
@@ -103,18 +103,18 @@ fn reason(form: Form, images: &[Image<'_>]) -> Diagnostic {
             format!("its device code is not linked yet ({list})"),
             "link it with a plan (hotswap-clang++), or retarget what is linked from it",
         ),
-        Form::OffloadBinary(_) => no_place(
+        ContainerForm::OffloadBinary(_) => no_place(
             format!("an offload binary gets no further images ({list})"),
             "extract its code objects, and bundle them with clang-offload-bundler",
         ),
-        Form::Bundle | Form::CompressedBundle(_) | Form::ObjectVariant => {
+        ContainerForm::Bundle | ContainerForm::CompressedBundle(_) | ContainerForm::ObjectVariant => {
             no_place(format!("it has no code object of HIP ({list})"), "see `hotswap list` for what is in it")
         }
     }
 }
 
 /// Kind and target of each image, those of one kind together.
-fn list(images: &[Image<'_>]) -> String {
+fn list(images: &[ContainerImage<'_>]) -> String {
     let mut kinds: Vec<(ImageKind, Vec<String>)> = Vec::new();
     for image in images {
         let target = inventory::target(image).unwrap_or_else(|| "an unnamed target".to_owned());

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 
 /// The target features that the decoder methods query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Context {
+pub struct DecoderFeatures {
     gfx10: bool,
     gfx11: bool,
     literal64: bool,
@@ -24,7 +24,7 @@ pub struct Context {
     wide_base_high: bool,
 }
 
-impl Context {
+impl DecoderFeatures {
     /// The context of a processor with `features`.
     pub fn new(features: &BTreeSet<String>) -> Self {
         let has = |feature: &str| features.contains(feature);
@@ -78,7 +78,7 @@ pub enum Method {
 }
 
 impl Method {
-    /// From the row's spelling, see [`crate::model::Kind::decode`].
+    /// From the row's spelling, see [`crate::model::OperandKind::decode`].
     pub fn new(decode: &str) -> Result<Self, GenerateError> {
         let name = decode.strip_prefix("decode").or(decode.strip_prefix("Decode")).unwrap_or(decode);
         let name = name.strip_suffix("RegisterClass").unwrap_or(name);
@@ -121,7 +121,7 @@ impl Method {
     }
 
     /// The meaning of `raw`: 0 a value, 1 invalid, 2 a literal of 32 bits follows, 4 a literal of 64 bits follows.
-    pub fn meaning(self, raw: u32, context: Context) -> u8 {
+    pub fn meaning(self, raw: u32, context: DecoderFeatures) -> u8 {
         if !self.accepts(raw, context) {
             return 1;
         }
@@ -133,7 +133,7 @@ impl Method {
     }
 
     /// Whether `raw` decodes.
-    pub fn accepts(self, raw: u32, context: Context) -> bool {
+    pub fn accepts(self, raw: u32, context: DecoderFeatures) -> bool {
         match self {
             Self::Any | Self::Literal32 | Self::Literal64 => true,
             Self::Vector(count) => raw < u32::from(count),
@@ -160,7 +160,7 @@ fn register_class(name: &str) -> Option<Method> {
     }
 }
 
-fn source(raw: u32, dwords: u8, context: Context) -> bool {
+fn source(raw: u32, dwords: u8, context: DecoderFeatures) -> bool {
     let (value, accumulation) = (raw & 511, raw & 512 != 0);
     if value < 256 {
         return scalar(value, dwords, context);
@@ -169,7 +169,7 @@ fn source(raw: u32, dwords: u8, context: Context) -> bool {
 }
 
 /// Scalar registers, constants and special registers (LLVM: `decodeNonVGPRSrcOp`).
-fn scalar(value: u32, dwords: u8, context: Context) -> bool {
+fn scalar(value: u32, dwords: u8, context: DecoderFeatures) -> bool {
     if value <= context.last_sgpr() {
         return (value >> alignment(dwords)) < sgpr_tuples(dwords);
     }
@@ -220,7 +220,7 @@ fn constant(value: u32) -> bool {
     matches!(value, 128..=208 | 240..=248)
 }
 
-fn special(value: u32, dwords: u8, context: Context) -> bool {
+fn special(value: u32, dwords: u8, context: DecoderFeatures) -> bool {
     let null = if context.gfx11 { 124 } else { 125 };
     match dwords {
         0 | 1 => matches!(value, 102..=111 | 124..=127 | 230 | 231 | 235..=239 | 251..=254),
@@ -231,21 +231,21 @@ fn special(value: u32, dwords: u8, context: Context) -> bool {
     }
 }
 
-fn sdwa_scalar(value: u32, context: Context) -> bool {
+fn sdwa_scalar(value: u32, context: DecoderFeatures) -> bool {
     value <= context.last_sgpr() || (108..=123).contains(&value) || constant(value) || special(value, 1, context)
 }
 
-fn mask(value: u32, context: Context) -> bool {
+fn mask(value: u32, context: DecoderFeatures) -> bool {
     let dwords = if context.wave32 { 1 } else { 2 };
     value <= context.last_sgpr() || (108..=123).contains(&value) || special(value, dwords, context)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Context, Method};
+    use super::{DecoderFeatures, Method};
 
-    fn context(features: &[&str]) -> Context {
-        Context::new(&features.iter().map(|&feature| feature.to_owned()).collect())
+    fn context(features: &[&str]) -> DecoderFeatures {
+        DecoderFeatures::new(&features.iter().map(|&feature| feature.to_owned()).collect())
     }
 
     #[test]

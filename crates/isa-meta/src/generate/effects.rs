@@ -3,10 +3,10 @@
 //! Invariants: one list for each format, in the formats' order, written registers first. An operand without bits of its
 //! own (tied) uses the bits of its partner. Operands that cannot be a register are left out.
 
-use super::expand::{Expanded, Format, Slot};
-use super::table::{Record, TableSet};
+use super::expand::{Expanded, OperandSlot, PlacedShape};
+use super::table::{RecordBytes, TableSet};
 use super::{GenerateError, small};
-use crate::model::{Layout, Model, Piece, Row, Shape};
+use crate::model::{EncodingLayout, Model, OperandShape, Piece, Row};
 use std::collections::BTreeMap;
 
 /// Kinds whose field never names a register.
@@ -109,7 +109,8 @@ impl Groups {
         let mut groups = Vec::new();
         for group in self.groups {
             let numbers = group.into_iter().map(|number| small(number, "places"));
-            groups.push(numbers.collect::<Result<Vec<u16>, _>>()?.into_iter().fold(Record::new(), Record::u16));
+            groups
+                .push(numbers.collect::<Result<Vec<u16>, _>>()?.into_iter().fold(RecordBytes::new(), RecordBytes::u16));
         }
         out.text(("PLACES", "Places, each once."), "PlaceData", &self.places, String::clone);
         out.records(("PLACE_GROUPS", "Numbers of places, four of a list in a group."), "[u16; 4]", &groups);
@@ -132,11 +133,11 @@ impl Touched {
         model: &Model,
         expanded: &Expanded,
         row: &Row,
-        format: &Format,
+        format: &PlacedShape,
         list: &Lists,
     ) -> Result<Self, GenerateError> {
         let marks = marks(model, row, format);
-        let lines = |lines: &[Line]| lines.iter().map(|line| line.text(marks)).collect::<Vec<_>>();
+        let lines = |lines: &[EffectLine]| lines.iter().map(|line| line.text(marks)).collect::<Vec<_>>();
         let (named_writes, named_reads) = list.lines.split_at(list.writes);
         let (named_writes, named_reads) = (lines(named_writes), lines(named_reads));
         let (implicit_writes, other_writes) = implicit(expanded, row, true)?;
@@ -157,7 +158,7 @@ impl Touched {
     }
 
     /// The work of a reader beyond taking the places unchanged.
-    fn flags(&self, model: &Model, row: &Row, format: &Format) -> u8 {
+    fn flags(&self, model: &Model, row: &Row, format: &PlacedShape) -> u8 {
         let has = |flag: &str| row.flags.iter().any(|name| name == flag);
         let operands = &model.shapes[format.shape].operands;
         let fetches = operands.iter().any(|operand| ["tfe", "lwe"].contains(&operand.name.as_str()));
@@ -168,15 +169,15 @@ impl Touched {
             .fold(0, |flags, (_, flag)| flags | flag)
     }
 
-    fn record(&self, start: u16, flags: u8) -> Result<Record, GenerateError> {
+    fn record(&self, start: u16, flags: u8) -> Result<RecordBytes, GenerateError> {
         let (writes, reads) = (small(self.writes.len(), "places")?, small(self.reads.len(), "places")?);
-        let record = Record::new().u16(start).u16(flags.into()).u8(writes).u8(reads);
+        let record = RecordBytes::new().u16(start).u16(flags.into()).u8(writes).u8(reads);
         Ok(record.u8(self.implicit_writes).u8(self.implicit_reads))
     }
 }
 
 /// The effect of an entry's flags on the vector registers that it writes.
-fn marks(model: &Model, row: &Row, format: &Format) -> u8 {
+fn marks(model: &Model, row: &Row, format: &PlacedShape) -> u8 {
     let has = |flag: &str| row.flags.iter().any(|name| name == flag);
     // Buffer instructions have forms of their own for `tfe`.
     let fixed = model.shapes[format.shape].template.contains(" tfe");
@@ -218,7 +219,7 @@ fn exec_dwords(mnemonic: &str) -> Option<u8> {
 
 /// Instructions of LDS read M0 if one of their bits selects global data share, even where LLVM models that for gfx8
 /// only.
-fn for_gds(model: &Model, row: &Row, format: &Format) -> Vec<String> {
+fn for_gds(model: &Model, row: &Row, format: &PlacedShape) -> Vec<String> {
     let operands = &model.shapes[format.shape].operands;
     let gds = operands.iter().position(|operand| operand.name == "gds");
     match gds.map(|number| format.slots[number].pieces.as_slice()) {
@@ -251,19 +252,19 @@ fn write_arrangements(out: &mut TableSet, model: &Model) {
 
 /// The registers of one format, written ones first.
 struct Lists {
-    lines: Vec<Line>,
+    lines: Vec<EffectLine>,
     writes: usize,
 }
 
 /// A register of an operand: the arguments of its place, and the bit of its number that is elsewhere.
-struct Line {
+struct EffectLine {
     arguments: String,
     written: bool,
     extra: Option<(u8, u8)>,
     upper: bool,
 }
 
-impl Line {
+impl EffectLine {
     fn text(&self, marks: u8) -> String {
         let marks = if self.written { marks | WRITTEN } else { 0 };
         let place = format!("p({}, {marks})", self.arguments);
@@ -276,7 +277,12 @@ impl Line {
 }
 
 impl Lists {
-    fn new(model: &Model, shape: &Shape, layout: &Layout, format: &Format) -> Result<Self, GenerateError> {
+    fn new(
+        model: &Model,
+        shape: &OperandShape,
+        layout: &EncodingLayout,
+        format: &PlacedShape,
+    ) -> Result<Self, GenerateError> {
         let mut lines = Vec::new();
         let mut writes = 0;
         for written in [true, false] {
@@ -296,7 +302,7 @@ impl Lists {
 }
 
 /// The decoder method of a slot, without the prefix and suffix that every name has.
-fn method<'a>(model: &'a Model, format: &Format, number: usize) -> &'a str {
+fn method<'a>(model: &'a Model, format: &PlacedShape, number: usize) -> &'a str {
     let name = model.kinds[format.slots[number].kind].decode.as_str();
     let name = name.strip_prefix("decode").or(name.strip_prefix("Decode")).unwrap_or(name);
     let name = name.strip_suffix("RegisterClass").unwrap_or(name);
@@ -306,11 +312,11 @@ fn method<'a>(model: &'a Model, format: &Format, number: usize) -> &'a str {
 /// The operand whose bits determine the register of slot `number`, and those bits.
 fn places(
     model: &Model,
-    shape: &Shape,
-    layout: &Layout,
-    format: &Format,
+    shape: &OperandShape,
+    layout: &EncodingLayout,
+    format: &PlacedShape,
     number: usize,
-    slot: &Slot,
+    slot: &OperandSlot,
 ) -> Option<(usize, Vec<Piece>)> {
     let partner = if slot.pieces.is_empty() { partner(shape, format, number, slot)? } else { number };
     let mut pieces = format.slots[partner].pieces.clone();
@@ -327,7 +333,7 @@ fn places(
 
 /// The bit that selects the half of a register, where it is among the modifiers: bit 2 of the operand's own, bit 3 of
 /// the first source's for the result.
-fn half_in_modifiers(shape: &Shape, format: &Format, number: usize) -> Option<Piece> {
+fn half_in_modifiers(shape: &OperandShape, format: &PlacedShape, number: usize) -> Option<Piece> {
     if format.slots[number].pieces.iter().any(|piece| piece.from + piece.width > 9) {
         return None;
     }
@@ -342,9 +348,9 @@ fn half_in_modifiers(shape: &Shape, format: &Format, number: usize) -> Option<Pi
 }
 
 /// The operand whose register slot `number` shares: tied in either direction, or the result whose old value it is.
-fn partner(shape: &Shape, format: &Format, number: usize, slot: &Slot) -> Option<usize> {
+fn partner(shape: &OperandShape, format: &PlacedShape, number: usize, slot: &OperandSlot) -> Option<usize> {
     let placed = |partner: usize| (!format.slots[partner].pieces.is_empty()).then_some(partner);
-    let tied_to_it = |other: &Slot| other.tied.map(usize::from) == Some(number) && !other.pieces.is_empty();
+    let tied_to_it = |other: &OperandSlot| other.tied.map(usize::from) == Some(number) && !other.pieces.is_empty();
     let result = match shape.operands[number].name.as_str() {
         "old" => "vdst",
         name => name.strip_suffix("_in").unwrap_or_default(),
@@ -355,13 +361,13 @@ fn partner(shape: &Shape, format: &Format, number: usize, slot: &Slot) -> Option
 }
 
 fn line(
-    shape: &Shape,
-    layout: &Layout,
-    format: &Format,
+    shape: &OperandShape,
+    layout: &EncodingLayout,
+    format: &PlacedShape,
     number: usize,
     partner: usize,
     pieces: &[Piece],
-) -> Result<Line, GenerateError> {
+) -> Result<EffectLine, GenerateError> {
     let (first, second) = match pieces {
         [first] => (*first, None),
         [first, second] if second.width == 1 => (*first, Some(*second)),
@@ -383,14 +389,14 @@ fn line(
     }
     let written = format.slots[number].written;
     let arguments = format!("{kind}, {at}, {width}, {from}, {role}, {number}");
-    Ok(Line { arguments, written, extra, upper: at >= 64 })
+    Ok(EffectLine { arguments, written, extra, upper: at >= 64 })
 }
 
 /// The number of operands that means none.
 const NO_SLOT: usize = 31;
 
 /// The bank-mode role of the operand, see `bank::Role` of `hotswap-isa`.
-fn role(shape: &Shape, layout: &Layout, number: usize) -> u8 {
+fn role(shape: &OperandShape, layout: &EncodingLayout, number: usize) -> u8 {
     let names: Vec<&str> = shape.operands.iter().map(|operand| operand.name.as_str()).collect();
     // The halves of a scaled WMMA that load the scales read v0 to v255 in every mode (llvm#157526).
     if names.contains(&"matrix_a_scale") && !names.contains(&"vdst") {
@@ -413,7 +419,7 @@ fn role(shape: &Shape, layout: &Layout, number: usize) -> u8 {
 }
 
 /// Whether the sizes of registers depend on other fields: images, and matrices with formats.
-fn sized_by_fields(shape: &Shape, layout: &Layout) -> bool {
+fn sized_by_fields(shape: &OperandShape, layout: &EncodingLayout) -> bool {
     let has = |name: &str| shape.operands.iter().any(|operand| operand.name == name);
     SIZED_BY_FIELDS.contains(&layout.class.as_str()) || has("matrix_a_fmt") || has("cbsz") && has("blgp")
 }

@@ -2,11 +2,11 @@
 //!
 //! Invariants: lists that are equal are written once; an index that does not fit its integer is an error.
 
-use super::accept::{Context, Method};
-use super::expand::{Expanded, Slot};
-use super::names::Names;
-use super::settings::{Setting, Settings};
-use super::table::{Record, TableSet};
+use super::accept::{DecoderFeatures, Method};
+use super::expand::{Expanded, OperandSlot};
+use super::names::EnumTexts;
+use super::settings::{TargetMode, TargetSettings};
+use super::table::{RecordBytes, TableSet};
 use super::trie::Tries;
 use super::{GenerateError, small};
 use crate::model::{Model, Piece};
@@ -62,7 +62,7 @@ pub(super) fn tables(
     out: &mut TableSet,
     model: &Model,
     expanded: &Expanded,
-    settings: &Settings,
+    settings: &TargetSettings,
     tries: &Tries,
 ) -> Result<(), GenerateError> {
     let accept = Accept::new(model, settings)?;
@@ -92,7 +92,7 @@ impl Emitter<'_> {
     fn shape_templates(&mut self) -> Result<(), GenerateError> {
         let mut templates = Vec::new();
         for shape in &self.model.shapes {
-            templates.push(Record::new().text(self.out.range(&shape.template)?));
+            templates.push(RecordBytes::new().text(self.out.range(&shape.template)?));
         }
         let name = ("SHAPE_TEMPLATES", "Templates after the mnemonic, as LLVM writes them, for each operand list.");
         self.out.records(name, "TextRange", &templates);
@@ -104,10 +104,10 @@ impl Emitter<'_> {
         let mut formats = Vec::new();
         for format in &self.expanded.formats {
             let place = model_name(self.model, format.shape);
-            let list: Vec<Record> =
+            let list: Vec<RecordBytes> =
                 format.slots.iter().map(|slot| self.slot(slot, &place)).collect::<Result<_, _>>()?;
             let start = small(slots.place(&list), &place)?;
-            let record = Record::new().u16(small(format.shape, "shapes")?).u16(small(format.layout, "layouts")?);
+            let record = RecordBytes::new().u16(small(format.shape, "shapes")?).u16(small(format.layout, "layouts")?);
             formats.push(record.u16(start).u16(small(list.len(), "slots")?));
         }
         self.out.records(("SLOTS", "Operands of formats."), "Slot", &slots.items);
@@ -122,11 +122,11 @@ impl Emitter<'_> {
             let mut list = Vec::new();
             for field in &layout.fields {
                 let place = small(self.pieces.place(&field.pieces), &field.name)?;
-                let record = Record::new().u16(place).u8(self.expanded.names.number(&field.name)?);
+                let record = RecordBytes::new().u16(place).u8(self.expanded.names.number(&field.name)?);
                 list.push(record.u8(small(field.pieces.len(), &field.name)?));
             }
             let start = small(fields.place(&list), &layout.name)?;
-            let record = Record::new().u16(start).u8(self.expanded.classes.number(&layout.class)?);
+            let record = RecordBytes::new().u16(start).u8(self.expanded.classes.number(&layout.class)?);
             layouts.push(record.u8(small(list.len(), &layout.name)?));
         }
         self.out.records(("FIELDS", "Fields of layouts."), "LayoutField", &fields.items);
@@ -134,9 +134,9 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    fn slot(&mut self, slot: &Slot, place: &str) -> Result<Record, GenerateError> {
+    fn slot(&mut self, slot: &OperandSlot, place: &str) -> Result<RecordBytes, GenerateError> {
         let pieces = small(self.pieces.place(&slot.pieces), place)?;
-        let record = Record::new().u16(small(slot.kind, place)?).u16(pieces).u8(slot.name).u8(slot.written.into());
+        let record = RecordBytes::new().u16(small(slot.kind, place)?).u16(pieces).u8(slot.name).u8(slot.written.into());
         Ok(record.u8(slot.tied.unwrap_or(u8::MAX)).u8(small(slot.pieces.len(), place)?))
     }
 
@@ -151,7 +151,7 @@ impl Emitter<'_> {
             let image = if row.image.is_some() { small(images, "images")? } else { u32::MAX };
             images += usize::from(row.image.is_some());
             let registers = |list: &[String]| bits(&expanded.implicit, list).map(|bits| bits as u16);
-            let record = Record::new().u128(bits(&expanded.flags, &row.flags)?);
+            let record = RecordBytes::new().u128(bits(&expanded.flags, &row.flags)?);
             let record = record.text(self.out.range(&row.mnemonic)?).u32(image);
             rows.push(record.u16(registers(&row.reads)?).u16(registers(&row.writes)?));
         }
@@ -160,7 +160,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    fn entries(&mut self, settings: &Settings) -> Result<(), GenerateError> {
+    fn entries(&mut self, settings: &TargetSettings) -> Result<(), GenerateError> {
         let mut high = Pool::new();
         high.place(&[(0, 0)]);
         let mut blocks = Pool::new();
@@ -172,7 +172,7 @@ impl Emitter<'_> {
             let block = if entry.mask >> 64 == 0 { self.block(&checks, place)? } else { None };
             let block = block.map_or(NO_BLOCK, |block| blocks.place(&[block]));
             let top = ((entry.value >> 64) as u64, (entry.mask >> 64) as u64);
-            let record = Record::new().u64(entry.value as u64).u64(entry.mask as u64);
+            let record = RecordBytes::new().u64(entry.value as u64).u64(entry.mask as u64);
             let record = record.u16(small(entry.row, place)?).u16(small(entry.format, place)?);
             let record = record.u16(small(settings.needs[number], place)?).u16(small(high.place(&[top]), place)?);
             let record = record.u16(small(block, place)?).u16(small(start, place)?);
@@ -190,7 +190,7 @@ impl Emitter<'_> {
     }
 
     /// The checks as a block of four that needs no branches, if they are few, simple and in the first eight bytes.
-    fn block(&mut self, checks: &[Check], place: &str) -> Result<Option<Record>, GenerateError> {
+    fn block(&mut self, checks: &[Check], place: &str) -> Result<Option<RecordBytes>, GenerateError> {
         let simple = |check: &Check| {
             check.what <= SOURCE && check.count == 0 && check.width <= 10 && check.at + check.width <= 64
         };
@@ -204,8 +204,8 @@ impl Emitter<'_> {
             mask[number] = (1 << check.width) - 1;
             set[number] = small(check.set, place)?;
         }
-        let record = Record::new().bytes(&at);
-        Ok(Some(mask.into_iter().chain(set).fold(record, Record::u16)))
+        let record = RecordBytes::new().bytes(&at);
+        Ok(Some(mask.into_iter().chain(set).fold(record, RecordBytes::u16)))
     }
 
     /// The checks to make before the entry is taken, in LLVM's operand order.
@@ -229,7 +229,7 @@ impl Emitter<'_> {
         Ok(checks)
     }
 
-    fn slot_check(&mut self, slot: &Slot) -> Option<Check> {
+    fn slot_check(&mut self, slot: &OperandSlot) -> Option<Check> {
         let method = self.accept.methods[slot.kind];
         match method {
             Method::Any => None,
@@ -239,7 +239,7 @@ impl Emitter<'_> {
                 // The piece that selects the half makes no difference.
                 let low = slot.pieces.iter().find(|piece| piece.from == 0 && piece.width >= 8)?;
                 let set = self.accept.set(method, low.width);
-                Some(self.check(SOURCE, &Slot { pieces: vec![*low], ..slot.clone() }, set))
+                Some(self.check(SOURCE, &OperandSlot { pieces: vec![*low], ..slot.clone() }, set))
             }
             _ => {
                 let width = width(&slot.pieces).min(10);
@@ -252,7 +252,7 @@ impl Emitter<'_> {
         }
     }
 
-    fn check(&mut self, what: u8, slot: &Slot, set: usize) -> Check {
+    fn check(&mut self, what: u8, slot: &OperandSlot, set: usize) -> Check {
         let first = slot.pieces[0];
         let single = slot.pieces.len() == 1 && first.from == 0;
         Check {
@@ -265,7 +265,7 @@ impl Emitter<'_> {
         }
     }
 
-    fn targets(&mut self, settings: &Settings, tries: &Tries) -> Result<(), GenerateError> {
+    fn targets(&mut self, settings: &TargetSettings, tries: &Tries) -> Result<(), GenerateError> {
         let expanded = self.expanded;
         let mut features = Pool::new();
         features.place(&[[0; 4]]);
@@ -277,7 +277,7 @@ impl Emitter<'_> {
                 let number = usize::from(expanded.features.number(feature)?);
                 set[number / 64] |= 1 << (number % 64);
             }
-            let Setting { target, wave64, true16, group, max_bytes, .. } = setting;
+            let TargetMode { target, wave64, true16, group, max_bytes, .. } = setting;
             let modes = format!("target: {target}, wave64: {wave64}, true16: {true16}, group: {group}");
             let features = features.place(&[set]);
             let (root, available) = (tries.root(*group), available.place(&setting.available));
@@ -289,7 +289,8 @@ impl Emitter<'_> {
         out.text(("FEATURE_SETS", "Sets of features, a bit each."), "[u64; 4]", &features.items, |set| {
             format!("{set:?}")
         });
-        let available: Vec<Record> = available.items.into_iter().map(|held| Record::new().u8(held.into())).collect();
+        let available: Vec<RecordBytes> =
+            available.items.into_iter().map(|held| RecordBytes::new().u8(held.into())).collect();
         out.records(("AVAILABLE", "For each subtarget and need whether it holds."), "u8", &available);
         out.text(("SUBTARGETS", "Processors in their modes."), "Subtarget", &lines, String::clone);
         let targets = self.model.targets.iter().enumerate();
@@ -310,7 +311,7 @@ impl Emitter<'_> {
             .filter_map(|row| row.image.as_ref())
             .map(|image| {
                 let base = bases.get(image.base.as_str()).copied().unwrap_or(0);
-                let crate::model::Image { encoding, data, address, .. } = image;
+                let crate::model::ImageVariant { encoding, data, address, .. } = image;
                 format!("Image {{ base: {base}, encoding: {encoding:?}, data: {data}, address: {address} }}")
             })
             .collect();
@@ -325,26 +326,26 @@ impl Emitter<'_> {
     }
 
     fn finish(self) -> Result<(), GenerateError> {
-        let piece = |piece: &Piece| Record::new().u8(piece.at).u8(piece.from).u8(piece.width);
-        let pieces: Vec<Record> = self.pieces.items.iter().map(piece).collect();
+        let piece = |piece: &Piece| RecordBytes::new().u8(piece.at).u8(piece.from).u8(piece.width);
+        let pieces: Vec<RecordBytes> = self.pieces.items.iter().map(piece).collect();
         self.out.records(("PIECES", "Positions of fields and operands."), "Piece", &pieces);
         let mut checks = Vec::new();
         for Check { what, at, width, pieces, count, set } in self.checks.items {
-            let record = Record::new().u8(what).u8(at).u8(width).u8(small(count, "checks")?);
+            let record = RecordBytes::new().u8(what).u8(at).u8(width).u8(small(count, "checks")?);
             checks.push(record.u16(small(pieces, "checks")?).u16(small(set, "checks")?));
         }
         self.out.records(("CHECKS", "Checks of operands."), "OperandCheck", &checks);
         let name =
             ("ACCEPT", "The meaning of every value of a field: a part for each context, in it a list for each method.");
-        let meanings: Vec<Record> =
-            self.accept.meanings().into_iter().map(|meaning| Record::new().u8(meaning)).collect();
+        let meanings: Vec<RecordBytes> =
+            self.accept.meanings().into_iter().map(|meaning| RecordBytes::new().u8(meaning)).collect();
         self.out.records(name, "u8", &meanings);
         Ok(())
     }
 }
 
 /// A bit for each name of the list.
-fn bits(names: &Names, list: &[String]) -> Result<u128, GenerateError> {
+fn bits(names: &EnumTexts, list: &[String]) -> Result<u128, GenerateError> {
     list.iter().try_fold(0, |bits, name| names.number(name).map(|number| bits | 1u128 << (number & 127)))
 }
 
@@ -368,18 +369,18 @@ fn width(pieces: &[Piece]) -> u8 {
 /// The meaning of every value of a field: one part for each context, in each a list for each method and field width.
 struct Accept {
     methods: Vec<Method>,
-    contexts: Vec<Context>,
+    contexts: Vec<DecoderFeatures>,
     sets: Vec<(Method, u8)>,
     starts: BTreeMap<(Method, u8), usize>,
     length: usize,
 }
 
 impl Accept {
-    fn new(model: &Model, settings: &Settings) -> Result<Self, GenerateError> {
+    fn new(model: &Model, settings: &TargetSettings) -> Result<Self, GenerateError> {
         let methods = super::accept::methods(model)?;
-        let mut contexts: Vec<Context> = Vec::new();
+        let mut contexts: Vec<DecoderFeatures> = Vec::new();
         for setting in &settings.settings {
-            let context = Context::new(&setting.features);
+            let context = DecoderFeatures::new(&setting.features);
             if !contexts.contains(&context) {
                 contexts.push(context);
             }
@@ -405,7 +406,7 @@ impl Accept {
 
     /// The start of the part of the context of `features`, once all lists are known.
     fn context(&self, features: &BTreeSet<String>) -> usize {
-        let context = Context::new(features);
+        let context = DecoderFeatures::new(features);
         self.contexts.iter().position(|&other| other == context).unwrap_or(0) * self.length
     }
 

@@ -4,32 +4,32 @@
 //! their first use; a slot's pieces do not overlap the fixed bits (the reader of the rows checks that).
 
 use super::GenerateError;
-use super::names::Names;
-use crate::model::{Column, Condition, Layout, Model, Operand, Piece, Row, Shape};
+use super::names::EnumTexts;
+use crate::model::{Column, Condition, EncodingLayout, Model, OperandShape, Piece, Row, ShapeOperand};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The model with numbers for names.
 #[derive(Debug, Clone)]
 pub struct Expanded {
     /// Operands and fields.
-    pub names: Names,
+    pub names: EnumTexts,
     /// The flags of instructions.
-    pub flags: Names,
+    pub flags: EnumTexts,
     /// The features of processors.
-    pub features: Names,
+    pub features: EnumTexts,
     /// Encoding classes.
-    pub classes: Names,
+    pub classes: EnumTexts,
     /// Registers read or written implicitly.
-    pub implicit: Names,
+    pub implicit: EnumTexts,
     /// Operand lists with their places.
-    pub formats: Vec<Format>,
+    pub formats: Vec<PlacedShape>,
     /// Row × column.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<EncodedRow>,
 }
 
 /// A shape in a layout.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Format {
+pub struct PlacedShape {
     /// Number of the shape in the model.
     pub shape: usize,
     /// Number of the layout in the model.
@@ -37,12 +37,12 @@ pub struct Format {
     /// Bytes without literals, image address words included.
     pub bytes: u8,
     /// The operands in LLVM's order.
-    pub slots: Vec<Slot>,
+    pub slots: Vec<OperandSlot>,
 }
 
 /// An operand and the position of its value.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Slot {
+pub struct OperandSlot {
     /// Number of its name.
     pub name: u8,
     /// Number of its kind in the model.
@@ -57,7 +57,7 @@ pub struct Slot {
 
 /// One encoding of one row.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct EncodedRow {
     /// Number of the row in the model.
     pub row: usize,
     /// Number of the column in the row.
@@ -73,13 +73,13 @@ pub struct Entry {
 impl Expanded {
     /// Resolves everything.
     pub fn new(model: &Model) -> Result<Self, GenerateError> {
-        let names = Names::new("Name", operand_and_field_names(model))?;
+        let names = EnumTexts::new("Name", operand_and_field_names(model))?;
         let mut result = Self {
             names,
-            flags: Names::new("Flag", strings(model.rows.iter().flat_map(|row| &row.flags)))?,
-            features: Names::new("Feature", features(model))?,
-            classes: Names::new("Class", strings(model.layouts.iter().map(|layout| &layout.class)))?,
-            implicit: Names::new(
+            flags: EnumTexts::new("Flag", strings(model.rows.iter().flat_map(|row| &row.flags)))?,
+            features: EnumTexts::new("Feature", features(model))?,
+            classes: EnumTexts::new("Class", strings(model.layouts.iter().map(|layout| &layout.class)))?,
+            implicit: EnumTexts::new(
                 "Implicit",
                 strings(model.rows.iter().flat_map(|row| row.reads.iter().chain(&row.writes))),
             )?,
@@ -108,7 +108,7 @@ impl Expanded {
                     }
                 };
                 let (value, mask) = fixed_bits(&model.layouts[layout], column, row)?;
-                self.entries.push(Entry { row: row_number, column: column_number, format, mask, value });
+                self.entries.push(EncodedRow { row: row_number, column: column_number, format, mask, value });
             }
         }
         Ok(())
@@ -120,11 +120,11 @@ impl Expanded {
         shape: usize,
         layout: usize,
         kinds: &BTreeMap<&str, usize>,
-    ) -> Result<Format, GenerateError> {
+    ) -> Result<PlacedShape, GenerateError> {
         let (shape_data, layout_data) = (&model.shapes[shape], &model.layouts[layout]);
         let mut slots = Vec::with_capacity(shape_data.operands.len());
         for operand in &shape_data.operands {
-            slots.push(Slot {
+            slots.push(OperandSlot {
                 name: self.names.number(&operand.name)?,
                 kind: find(kinds, &operand.kind, &shape_data.name)?,
                 written: operand.written,
@@ -134,12 +134,12 @@ impl Expanded {
         }
         let end = slots.iter().flat_map(|slot| &slot.pieces).map(|piece| piece.at + piece.width).max().unwrap_or(0);
         let bytes = (end.max(layout_data.bits) as usize).div_ceil(32) * 4;
-        Ok(Format { shape, layout, bytes: bytes as u8, slots })
+        Ok(PlacedShape { shape, layout, bytes: bytes as u8, slots })
     }
 }
 
 /// Bits of the opcode and of the layout together.
-fn fixed_bits(layout: &Layout, column: &Column, row: &Row) -> Result<(u128, u128), GenerateError> {
+fn fixed_bits(layout: &EncodingLayout, column: &Column, row: &Row) -> Result<(u128, u128), GenerateError> {
     let (mut value, mut mask) = (layout.fixed_value, layout.fixed_mask);
     let mut placed = 0;
     for piece in &layout.opcode {
@@ -162,7 +162,7 @@ pub fn low_bits(width: u8) -> u128 {
 
 /// The position of an operand's value. Image addresses beyond the first that have no field take one byte each after the
 /// eight bytes of the instruction (non-sequential addresses, gfx10 and gfx11).
-fn pieces(layout: &Layout, operand: &Operand) -> Vec<Piece> {
+fn pieces(layout: &EncodingLayout, operand: &ShapeOperand) -> Vec<Piece> {
     if let Some(field) = layout.fields.iter().find(|field| field.name == operand.name) {
         return field.pieces.clone();
     }
@@ -175,7 +175,7 @@ fn pieces(layout: &Layout, operand: &Operand) -> Vec<Piece> {
     }
 }
 
-fn tied(shape: &Shape, operand: &Operand) -> Result<Option<u8>, GenerateError> {
+fn tied(shape: &OperandShape, operand: &ShapeOperand) -> Result<Option<u8>, GenerateError> {
     let Some(name) = &operand.tied else { return Ok(None) };
     let found = shape.operands.iter().position(|other| other.name == *name && other.name != operand.name);
     let missing =

@@ -7,20 +7,20 @@
 
 use super::GenerateError;
 use super::table::TableSet;
-use crate::model::{Kind, Model};
+use crate::model::{Model, OperandKind};
 use std::fmt;
 
 /// Writes the table of kinds, in the order of the model.
 pub(super) fn write(out: &mut TableSet, model: &Model) -> Result<(), GenerateError> {
     let kinds: Vec<String> = model.kinds.iter().map(kind_expression).collect::<Result<_, _>>()?;
-    out.text(("KINDS", "The kinds of operands, numbered as slots refer to them."), "Kind", &kinds, String::clone);
+    out.text(("KINDS", "The kinds of operands, numbered as slots refer to them."), "KindRow", &kinds, String::clone);
     Ok(())
 }
 
 /// A kind as a Rust expression.
-pub fn kind_expression(kind: &Kind) -> Result<String, GenerateError> {
+pub fn kind_expression(kind: &OperandKind) -> Result<String, GenerateError> {
     Ok(format!(
-        "Kind {{ name: {:?}, decode: {}, operand_type: OperandType::{}, class: {} }}",
+        "KindRow {{ name: {:?}, decode: {}, operand_type: OperandType::{}, class: {} }}",
         kind.name,
         decoder(kind)?,
         operand_type(kind)?,
@@ -29,7 +29,7 @@ pub fn kind_expression(kind: &Kind) -> Result<String, GenerateError> {
 }
 
 /// An error about a kind.
-fn unknown(kind: &Kind, what: &str, word: &str) -> GenerateError {
+fn unknown(kind: &OperandKind, what: &str, word: &str) -> GenerateError {
     GenerateError::new(format!("kind {}", kind.name), format!("unknown {what} `{word}`"))
 }
 
@@ -86,7 +86,7 @@ impl fmt::Display for Decoder {
 }
 
 /// The decoding of the kind's field.
-pub(super) fn decoder(kind: &Kind) -> Result<Decoder, GenerateError> {
+pub(super) fn decoder(kind: &OperandKind) -> Result<Decoder, GenerateError> {
     let word = stem(&kind.decode);
     match word {
         // LLVM's handwritten method of the same name reads ten bits and keeps bit 8, the class's eight.
@@ -177,7 +177,7 @@ const OPERAND_TYPES: &[&str] = &[
 ];
 
 /// The meaning of constants.
-pub(super) fn operand_type(kind: &Kind) -> Result<String, GenerateError> {
+pub(super) fn operand_type(kind: &OperandKind) -> Result<String, GenerateError> {
     let text = kind.operand_type.strip_prefix("OPERAND_").unwrap_or(&kind.operand_type);
     if text.is_empty() {
         return Ok(if kind.class.is_empty() { "Unknown" } else { "Register" }.to_string());
@@ -229,7 +229,7 @@ const OTHER_CLASSES: &[(&str, u8, &str)] = &[
 ];
 
 /// The register class.
-fn class(kind: &Kind) -> Result<String, GenerateError> {
+fn class(kind: &OperandKind) -> Result<String, GenerateError> {
     let name = kind.class.as_str();
     if name.is_empty() {
         return Ok("RegClass::NONE".to_string());
@@ -245,7 +245,7 @@ pub(super) fn words(holds: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Dwords and content of the register class.
-pub(super) fn holds(kind: &Kind) -> Result<(u8, String), GenerateError> {
+pub(super) fn holds(kind: &OperandKind) -> Result<(u8, String), GenerateError> {
     let name = kind.class.as_str();
     if let Some((_, dwords, holds)) = SCALAR_CLASSES.iter().find(|class| class.0 == name) {
         return Ok((*dwords, format!("SCALAR | {holds}")));
@@ -277,10 +277,10 @@ fn vector_class(name: &str) -> Option<(u8, String)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Kind, kind_expression};
+    use super::{OperandKind, kind_expression};
 
-    fn kind(decode: &str, operand_type: &str, class: &str) -> Kind {
-        Kind {
+    fn kind(decode: &str, operand_type: &str, class: &str) -> OperandKind {
+        OperandKind {
             name: "k".into(),
             decode: decode.into(),
             operand_type: operand_type.into(),

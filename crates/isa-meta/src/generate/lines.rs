@@ -6,13 +6,13 @@
 //!
 //! Absent on purpose: the content of a line (see [`super::templates`]).
 
-use super::expand::Format;
+use super::expand::PlacedShape;
 use super::kinds::{self, Decoder};
-use super::names::Names;
-use super::step::{SILENT_AT_ZERO, Step};
-use super::table::{Record, TableSet};
+use super::names::EnumTexts;
+use super::step::{DecodeStep, SILENT_AT_ZERO};
+use super::table::{RecordBytes, TableSet};
 use super::{GenerateError, small};
-use crate::model::{Kind, Model, Piece};
+use crate::model::{Model, OperandKind, Piece};
 use std::collections::BTreeMap;
 
 /// Letters of a step's text; one more byte holds their number.
@@ -63,13 +63,13 @@ impl Short {
 
 /// Bits of an instruction that are in one half of its first 16 bytes.
 #[derive(Clone, Copy)]
-struct Bits(u128);
+struct HalfBits(u128);
 
-impl Bits {
-    fn of(pieces: &[Piece]) -> Option<Bits> {
-        pieces.iter().try_fold(Bits(0), |bits, piece| {
+impl HalfBits {
+    fn of(pieces: &[Piece]) -> Option<HalfBits> {
+        pieces.iter().try_fold(HalfBits(0), |bits, piece| {
             let end = u32::from(piece.at) + u32::from(piece.width);
-            (end <= 128).then(|| Bits(bits.0 | (u128::MAX >> (128 - piece.width)) << piece.at))
+            (end <= 128).then(|| HalfBits(bits.0 | (u128::MAX >> (128 - piece.width)) << piece.at))
         })
     }
 
@@ -87,7 +87,7 @@ impl Bits {
 /// Finds fast paths for the operands of one instruction.
 pub(super) struct Shortcuts<'a> {
     pub(super) model: &'a Model,
-    pub(super) format: &'a Format,
+    pub(super) format: &'a PlacedShape,
     /// The policy's "returns" is fixed, so its field is not the whole value.
     pub(super) returns: Option<u8>,
     /// Fields have another meaning in matrix and image instructions.
@@ -101,10 +101,10 @@ impl Shortcuts<'_> {
     }
 
     /// The fast path of a step.
-    pub(super) fn of(&self, step: &Step) -> Result<Short, GenerateError> {
+    pub(super) fn of(&self, step: &DecodeStep) -> Result<Short, GenerateError> {
         let short = match step.part {
             "Text" => Some(Short { plain: "Text", ..Short::NONE }),
-            "Operand" => self.register(step.slot, Bits(0))?,
+            "Operand" => self.register(step.slot, HalfBits(0))?,
             "FloatModifiers" => self.modified(step.slot, 3)?,
             "IntegerModifiers" => self.modified(step.slot, 16)?,
             "Vcc" => Some(Short {
@@ -124,12 +124,12 @@ impl Shortcuts<'_> {
 
     /// An operand that is omitted for 0.
     fn silent(&self, slot: u8) -> Option<Short> {
-        let (place, guard) = Bits::of(self.pieces(slot)?)?.half()?;
+        let (place, guard) = HalfBits::of(self.pieces(slot)?)?.half()?;
         Some(Short { plain: "Nothing", guard, place, ..Short::NONE })
     }
 
     /// A number that is always written as hexadecimal.
-    fn hexadecimal(&self, step: &Step) -> Result<Option<Short>, GenerateError> {
+    fn hexadecimal(&self, step: &DecodeStep) -> Result<Option<Short>, GenerateError> {
         let (at, width) = step.place;
         let kind = &self.model.kinds[self.format.slots[usize::from(step.slot)].kind];
         let simple = kinds::decoder(kind)? != Decoder::Other("Version") && (1..=32).contains(&width);
@@ -138,8 +138,8 @@ impl Shortcuts<'_> {
     }
 
     /// The bits of a field that hold the bits `wanted` of its value.
-    fn bits(&self, slot: u8, wanted: u64) -> Option<Bits> {
-        let mut bits = Bits(0);
+    fn bits(&self, slot: u8, wanted: u64) -> Option<HalfBits> {
+        let mut bits = HalfBits(0);
         for piece in self.pieces(slot)? {
             for bit in 0..piece.width {
                 if wanted >> (piece.from + bit) & 1 != 0 {
@@ -159,9 +159,9 @@ impl Shortcuts<'_> {
     }
 
     /// Lists of modifier bits that all have their usual value.
-    fn packed(&self, step: &Step) -> Option<Short> {
+    fn packed(&self, step: &DecodeStep) -> Option<Short> {
         let ([a, b, c, shape], bit) = (step.extra, step.slot);
-        let mut all = Bits(0);
+        let mut all = HalfBits(0);
         for slot in [a, b, c].into_iter().take(usize::from(shape & 3)).filter(|slot| *slot != u8::MAX) {
             let bits = self.bits(slot, u64::from(bit))?;
             all.0 |= bits.0;
@@ -183,7 +183,7 @@ impl Shortcuts<'_> {
     }
 
     /// A register or constant that is one entry of a table.
-    fn register(&self, slot: u8, guard: Bits) -> Result<Option<Short>, GenerateError> {
+    fn register(&self, slot: u8, guard: HalfBits) -> Result<Option<Short>, GenerateError> {
         let (Some(pieces), false) = (self.pieces(slot), self.adjusted) else { return Ok(None) };
         let kind = &self.model.kinds[self.format.slots[usize::from(slot)].kind];
         let Some((size, known, flip)) = shape_of(kinds::decoder(kind)?) else { return Ok(None) };
@@ -192,7 +192,7 @@ impl Shortcuts<'_> {
         if field.from + field.width > 16 || split {
             return Ok(None);
         }
-        let (Some(rest), Some(own)) = (Bits::of(rest), Bits::of(&[*field])) else { return Ok(None) };
+        let (Some(rest), Some(own)) = (HalfBits::of(rest), HalfBits::of(&[*field])) else { return Ok(None) };
         let mask = (((1u32 << field.width) - 1) << field.from) as u16 & known;
         // Bits that the field itself may have cannot be inverted.
         if flip == 512 && mask & flip != 0 {
@@ -200,7 +200,7 @@ impl Shortcuts<'_> {
         }
         let guard = guard.0 | rest.0;
         // The field and its guard are tested in one number.
-        let Some((half, _)) = Bits(guard | own.0).half() else { return Ok(None) };
+        let Some((half, _)) = HalfBits(guard | own.0).half() else { return Ok(None) };
         Ok(Some(Short {
             plain: "Register",
             guard: (guard >> half) as u64,
@@ -222,7 +222,7 @@ const SECOND_HALF: u8 = 64;
 const SIMPLE_LITERAL: u8 = 128;
 
 /// The flag of a source that may be a literal.
-fn literal(kind: &Kind) -> Result<u8, GenerateError> {
+fn literal(kind: &OperandKind) -> Result<u8, GenerateError> {
     let source = matches!(kinds::decoder(kind)?, Decoder::Source { .. });
     let simple = source && SIMPLE_LITERALS.contains(&kinds::operand_type(kind)?.as_str());
     Ok(if simple { SIMPLE_LITERAL } else { 0 })
@@ -244,7 +244,7 @@ fn shape_of(decoder: Decoder) -> Option<(u8, u16, u16)> {
 }
 
 /// The kinds that the fast path must reject, because they are not in the class.
-fn refuses(kind: &Kind) -> Result<[u8; 4], GenerateError> {
+fn refuses(kind: &OperandKind) -> Result<[u8; 4], GenerateError> {
     let operand_type = kinds::operand_type(kind)?;
     let constants = operand_type.starts_with("RegI") && operand_type != "RegImmNoinlineV2fp16";
     let other = refused::OTHER | if constants { 0 } else { refused::CONSTANT };
@@ -274,9 +274,9 @@ fn refuses(kind: &Kind) -> Result<[u8; 4], GenerateError> {
 pub(super) struct Lines {
     heads: BTreeMap<String, usize>,
     head_texts: Vec<String>,
-    programs: BTreeMap<Vec<(Step, Short)>, usize>,
-    steps: Vec<(Step, Short)>,
-    entries: Vec<Record>,
+    programs: BTreeMap<Vec<(DecodeStep, Short)>, usize>,
+    steps: Vec<(DecodeStep, Short)>,
+    entries: Vec<RecordBytes>,
 }
 
 impl Lines {
@@ -284,7 +284,7 @@ impl Lines {
     pub(super) fn add(
         &mut self,
         mnemonic: &str,
-        mut steps: Vec<(Step, Short)>,
+        mut steps: Vec<(DecodeStep, Short)>,
         quirks: u8,
     ) -> Result<(), GenerateError> {
         let mut head = mnemonic.to_string();
@@ -307,18 +307,18 @@ impl Lines {
         if start == next {
             self.steps.extend(steps);
         }
-        let record = Record::new().u16(small(head_number, mnemonic)?).u16(small(start, mnemonic)?);
+        let record = RecordBytes::new().u16(small(head_number, mnemonic)?).u16(small(start, mnemonic)?);
         self.entries.push(record.u8(small(count, mnemonic)?).u8(quirks));
         Ok(())
     }
 
     /// Writes the tables, and the enums of parts and short forms.
     pub(super) fn write(&self, out: &mut TableSet, enums: &mut String) -> Result<(), GenerateError> {
-        let parts = Names::new("TextPart", self.steps.iter().map(|(step, _)| step.part.to_owned()).collect())?;
+        let parts = EnumTexts::new("TextPart", self.steps.iter().map(|(step, _)| step.part.to_owned()).collect())?;
         parts.write(enums, "The part that follows a text of a step.");
-        let forms = Names::new("ShortForm", self.steps.iter().map(|(_, short)| short.plain.to_owned()).collect())?;
+        let forms = EnumTexts::new("ShortForm", self.steps.iter().map(|(_, short)| short.plain.to_owned()).collect())?;
         forms.write(enums, "The output of a step if the bits of its guard are clear.");
-        let heads: Vec<Record> =
+        let heads: Vec<RecordBytes> =
             self.head_texts.iter().map(|head| letters(head, HEAD_LETTERS)).collect::<Result<_, _>>()?;
         out.records(("HEADS", "Starts of lines: at most 31 letters, then their number."), "[u8; 32]", &heads);
         let mut steps = Vec::new();
@@ -332,8 +332,13 @@ impl Lines {
 }
 
 /// A step with its short form.
-fn record(step: &Step, short: &Short, parts: &Names, forms: &Names) -> Result<Record, GenerateError> {
-    let Step { text, part, slot, place: (at, width), extra } = step;
+fn record(
+    step: &DecodeStep,
+    short: &Short,
+    parts: &EnumTexts,
+    forms: &EnumTexts,
+) -> Result<RecordBytes, GenerateError> {
+    let DecodeStep { text, part, slot, place: (at, width), extra } = step;
     let Short { plain, guard, place, mask, flip, size, refuses } = short;
     let extra = if *plain == "Register" { refuses } else { extra };
     let record =
@@ -342,18 +347,18 @@ fn record(step: &Step, short: &Short, parts: &Names, forms: &Names) -> Result<Re
 }
 
 /// A block of at most `most` letters, with their number after it.
-fn letters(text: &str, most: usize) -> Result<Record, GenerateError> {
+fn letters(text: &str, most: usize) -> Result<RecordBytes, GenerateError> {
     let too_long = || GenerateError::new(text, format!("more than {most} letters"));
     let padding = vec![0; most.checked_sub(text.len()).ok_or_else(too_long)?];
-    Ok(Record::new().bytes(text.as_bytes()).bytes(&padding).u8(text.len() as u8))
+    Ok(RecordBytes::new().bytes(text.as_bytes()).bytes(&padding).u8(text.len() as u8))
 }
 
-fn text_step(text: &str) -> (Step, Short) {
-    (Step::text(text), Short { plain: "Text", ..Short::NONE })
+fn text_step(text: &str) -> (DecodeStep, Short) {
+    (DecodeStep::text(text), Short { plain: "Text", ..Short::NONE })
 }
 
 /// Splits the text before a step into pieces that fit.
-fn cut((mut step, short): (Step, Short)) -> Vec<(Step, Short)> {
+fn cut((mut step, short): (DecodeStep, Short)) -> Vec<(DecodeStep, Short)> {
     let mut steps = Vec::new();
     while step.text.len() > LETTERS && step.has_fixed_text() {
         let rest = step.text.split_off(LETTERS);

@@ -23,7 +23,7 @@ mod window;
 
 use crate::model::Model;
 use expand::Expanded;
-use settings::Settings;
+use settings::TargetSettings;
 use size::Sizes;
 use table::TableSet;
 use trie::Tries;
@@ -38,7 +38,7 @@ pub struct Generated {
 /// Generates everything that `hotswap-isa-tables` includes.
 pub fn generate(model: &Model) -> Result<Generated, GenerateError> {
     let expanded = Expanded::new(model)?;
-    let settings = Settings::new(model, &expanded)?;
+    let settings = TargetSettings::new(model, &expanded)?;
     let tries = Tries::new(model, &expanded, &settings)?;
     let sizes = Sizes::new(model, &expanded, &settings)?;
     let (mut enums, mut tables) = (emit::enums(&expanded), TableSet::default());

@@ -9,13 +9,13 @@ use std::fmt::Write;
 
 /// A generated enum: its texts in order of their numbers.
 #[derive(Debug, Clone)]
-pub struct Names {
+pub struct EnumTexts {
     title: &'static str,
     texts: Vec<String>,
     numbers: BTreeMap<String, u8>,
 }
 
-impl Names {
+impl EnumTexts {
     /// Collects `texts`; at most 256 fit the `u8` of the enum.
     pub fn new(title: &'static str, texts: BTreeSet<String>) -> Result<Self, GenerateError> {
         let texts: Vec<String> = texts.into_iter().collect();
@@ -103,7 +103,7 @@ pub fn variant(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Names, variant};
+    use super::{EnumTexts, variant};
 
     #[test]
     fn variants_are_rust_names() {
@@ -124,6 +124,6 @@ mod tests {
     #[test]
     fn one_variant_for_two_texts_is_an_error() {
         let texts = ["vm_cnt", "vm-cnt"].map(String::from).into();
-        assert!(Names::new("Flag", texts).unwrap_err().to_string().contains("one variant"));
+        assert!(EnumTexts::new("Flag", texts).unwrap_err().to_string().contains("one variant"));
     }
 }

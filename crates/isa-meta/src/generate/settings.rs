@@ -13,9 +13,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Everything about the settings.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct TargetSettings {
     /// Four for each target.
-    pub settings: Vec<Setting>,
+    pub settings: Vec<TargetMode>,
     /// For each group the numbers of the steps that are tried.
     pub groups: Vec<Vec<usize>>,
     /// For each entry the number of its need.
@@ -28,7 +28,7 @@ pub struct Settings {
 
 /// A target in one mode.
 #[derive(Debug, Clone)]
-pub struct Setting {
+pub struct TargetMode {
     /// Number of the target in the model.
     pub target: usize,
     /// Wave of 64 lanes.
@@ -45,7 +45,7 @@ pub struct Setting {
     pub max_bytes: u8,
 }
 
-impl Settings {
+impl TargetSettings {
     /// Computes groups and needs.
     pub fn new(model: &Model, expanded: &Expanded) -> Result<Self, GenerateError> {
         let (needs, entries) = needs(model, expanded)?;
@@ -74,7 +74,7 @@ impl Settings {
                     result.groups.push(steps);
                 }
                 let max_bytes = max_bytes(&features);
-                result.settings.push(Setting { target, wave64, true16, features, group, available, max_bytes });
+                result.settings.push(TargetMode { target, wave64, true16, features, group, available, max_bytes });
             }
         }
         Ok(result)

@@ -8,9 +8,9 @@
 
 use super::GenerateError;
 use super::accept::Method;
-use super::expand::{Expanded, Format, Slot};
-use super::settings::Settings;
-use super::table::{Record, TableSet};
+use super::expand::{Expanded, OperandSlot, PlacedShape};
+use super::settings::TargetSettings;
+use super::table::{RecordBytes, TableSet};
 use super::window::{Window, matching, window};
 use crate::model::{Model, Piece};
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,7 +22,7 @@ const ROOT: Window = Window { word: 0, shift: 23, width: 9 };
 
 /// The rule that derives the length from the words.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Rule {
+pub struct LengthRule {
     /// Bytes without literals and DPP or SDWA words; 0 if not known.
     bytes: u8,
     /// Positions of nine-bit (or narrower) sources; 255 there means four more bytes.
@@ -37,7 +37,7 @@ pub struct Rule {
     decode: bool,
 }
 
-impl Rule {
+impl LengthRule {
     fn plain(bytes: u8) -> Self {
         Self { bytes, sources: Vec::new(), long: false, inside: false, announces: None, decode: false }
     }
@@ -46,7 +46,7 @@ impl Rule {
     fn expression(&self) -> String {
         let place = |number: usize| self.sources.get(number).map_or((0, 0), |&(at, width)| (at, (1u32 << width) - 1));
         let [a, b, c, d] = [0, 1, 2, 3].map(place);
-        let Rule { bytes, long, inside, announces, decode, sources } = self;
+        let LengthRule { bytes, long, inside, announces, decode, sources } = self;
         let count = if *decode { DECODE } else { sources.len() };
         let announces = announces.unwrap_or(u8::MAX);
         let (at, mask) = ([a.0, b.0, c.0, d.0], [a.1, b.1, c.1, d.1]);
@@ -66,23 +66,23 @@ impl Rule {
 pub struct Sizes {
     roots: Vec<u32>,
     nodes: Vec<u32>,
-    rules: Vec<Rule>,
+    rules: Vec<LengthRule>,
     places: BTreeMap<Vec<u32>, usize>,
     /// For each group and prefix: base length or 0, and number of the rule.
     prefixes: Vec<Vec<(u8, u8)>>,
 }
 
 /// An entry's rule, or the mark that another entry announces it.
-struct Item {
+struct SizeItem {
     entry: usize,
-    rule: Rule,
+    rule: LengthRule,
     /// Position of the field that selects DPP or SDWA.
     announced: Option<u8>,
 }
 
 impl Sizes {
     /// Builds the tries.
-    pub fn new(model: &Model, expanded: &Expanded, settings: &Settings) -> Result<Self, GenerateError> {
+    pub fn new(model: &Model, expanded: &Expanded, settings: &TargetSettings) -> Result<Self, GenerateError> {
         let methods: Vec<Method> =
             model.kinds.iter().map(|kind| Method::new(&kind.decode)).collect::<Result<_, _>>()?;
         let mut sizes = Self::default();
@@ -91,11 +91,11 @@ impl Sizes {
             let members = || settings.settings.iter().filter(|setting| setting.group == group);
             let long = members().any(|setting| setting.features.contains("64-bit-literals"));
             let longest = members().map(|setting| setting.max_bytes).max().unwrap_or(0);
-            let items: Vec<Item> = (0..exists.len())
+            let items: Vec<SizeItem> = (0..exists.len())
                 .filter(|&entry| exists[entry])
                 .map(|entry| item(expanded, &methods, entry, long, longest))
                 .collect();
-            let all: Vec<&Item> = items.iter().collect();
+            let all: Vec<&SizeItem> = items.iter().collect();
             let root = sizes.split(expanded, &all, ROOT, 0, None)?;
             sizes.roots.push(root);
             sizes.add_prefixes(root)?;
@@ -103,7 +103,13 @@ impl Sizes {
         Ok(sizes)
     }
 
-    fn build(&mut self, expanded: &Expanded, items: &[&Item], decided: u128, base: u8) -> Result<u32, GenerateError> {
+    fn build(
+        &mut self,
+        expanded: &Expanded,
+        items: &[&SizeItem],
+        decided: u128,
+        base: u8,
+    ) -> Result<u32, GenerateError> {
         if let Some(rule) = merge(items, base) {
             return self.leaf(rule);
         }
@@ -112,7 +118,7 @@ impl Sizes {
             Some(window) => self.split(expanded, items, window, decided, Some(base)),
             None => {
                 let shortest = items.iter().map(|item| item.rule.bytes).min().unwrap_or(0);
-                let mut rule = Rule { decode: true, ..Rule::plain(shortest) };
+                let mut rule = LengthRule { decode: true, ..LengthRule::plain(shortest) };
                 // Where only literals make the difference, the sources determine when there may be one.
                 if items.iter().all(|item| item.rule.bytes == shortest && item.announced.is_none()) {
                     items.iter().for_each(|item| rule.add_sources(&item.rule));
@@ -125,7 +131,7 @@ impl Sizes {
     fn split(
         &mut self,
         expanded: &Expanded,
-        items: &[&Item],
+        items: &[&SizeItem],
         window: Window,
         decided: u128,
         base: Option<u8>,
@@ -152,7 +158,7 @@ impl Sizes {
         window.node(first, "size")
     }
 
-    fn leaf(&mut self, rule: Rule) -> Result<u32, GenerateError> {
+    fn leaf(&mut self, rule: LengthRule) -> Result<u32, GenerateError> {
         if rule.sources.len() > 4 && !rule.decode {
             return Err(GenerateError::new("size", format!("more than four sources: {rule:?}")));
         }
@@ -160,7 +166,7 @@ impl Sizes {
         Ok(LEAF | bytes << 24 | self.number(rule) as u32)
     }
 
-    fn number(&mut self, rule: Rule) -> usize {
+    fn number(&mut self, rule: LengthRule) -> usize {
         let number = self.rules.iter().position(|other| *other == rule).unwrap_or(self.rules.len());
         if number == self.rules.len() {
             self.rules.push(rule);
@@ -197,9 +203,9 @@ impl Sizes {
     }
 
     /// A rule that requests more bytes wherever one of those does; `None` if their base lengths differ.
-    fn together(&self, numbers: &BTreeSet<usize>) -> Option<Rule> {
+    fn together(&self, numbers: &BTreeSet<usize>) -> Option<LengthRule> {
         let rules = || numbers.iter().map(|&number| &self.rules[number]);
-        let mut all = Rule::plain(rules().next()?.bytes);
+        let mut all = LengthRule::plain(rules().next()?.bytes);
         for rule in rules() {
             if rule.bytes != all.bytes || rule.decode && rule.announces.is_none() && rule.sources.is_empty() {
                 return None;
@@ -224,39 +230,39 @@ impl Sizes {
         // A power of two, so that an index needs a mask and no comparison.
         let mut nodes = self.nodes.clone();
         nodes.resize(nodes.len().next_power_of_two(), LEAF);
-        let nodes: Vec<Record> = nodes.into_iter().map(|node| Record::new().u32(node)).collect();
+        let nodes: Vec<RecordBytes> = nodes.into_iter().map(|node| RecordBytes::new().u32(node)).collect();
         out.records(("SIZE_NODES", "Nodes of the tries of lengths."), "u32", &nodes);
         let prefixes = self.prefixes.iter().map(|prefixes| {
             let bytes: Vec<u8> = prefixes.iter().map(|prefix| prefix.0).collect();
             let rules: Vec<u8> = prefixes.iter().map(|prefix| prefix.1).collect();
-            Record::new().bytes(&bytes).bytes(&rules)
+            RecordBytes::new().bytes(&bytes).bytes(&rules)
         });
-        let prefixes: Vec<Record> = prefixes.collect();
+        let prefixes: Vec<RecordBytes> = prefixes.collect();
         out.records(("SIZE_PREFIXES", "Lengths by prefix, one record for each group."), "SizePrefixes", &prefixes);
-        out.text(("SIZE_RULES", "Rules of lengths."), "SizeRuleData", &self.rules, Rule::expression);
+        out.text(("SIZE_RULES", "Rules of lengths."), "SizeRuleData", &self.rules, LengthRule::expression);
     }
 }
 
-fn item(expanded: &Expanded, methods: &[Method], entry: usize, long: bool, longest: u8) -> Item {
+fn item(expanded: &Expanded, methods: &[Method], entry: usize, long: bool, longest: u8) -> SizeItem {
     let format = &expanded.formats[expanded.entries[entry].format];
     let inside = format.slots.iter().any(|slot| matches!(methods[slot.kind], Method::Literal32 | Method::Literal64));
     let sources = sources(format, methods);
     let long = long && !sources.is_empty();
-    let mut rule = Rule { sources, long, inside, ..Rule::plain(format.bytes) };
+    let mut rule = LengthRule { sources, long, inside, ..LengthRule::plain(format.bytes) };
     if (inside && !long) || format.bytes + 4 > longest {
         rule.sources.clear();
     }
     if rule.sources.is_empty() {
         rule.inside = false;
     }
-    Item { entry, rule, announced: announced(expanded, format, methods, entry) }
+    SizeItem { entry, rule, announced: announced(expanded, format, methods, entry) }
 }
 
 /// Positions of sources that may request a literal of their own. Their value is in the low nine bits of the field.
-pub fn sources(format: &Format, methods: &[Method]) -> Vec<(u8, u8)> {
+pub fn sources(format: &PlacedShape, methods: &[Method]) -> Vec<(u8, u8)> {
     let mut result = Vec::new();
     // After a literal that is in the encoding, sources share it.
-    let inside = |slot: &&Slot| matches!(methods[slot.kind], Method::Literal32 | Method::Literal64);
+    let inside = |slot: &&OperandSlot| matches!(methods[slot.kind], Method::Literal32 | Method::Literal64);
     for slot in format.slots.iter().take_while(|slot| !inside(slot)) {
         let low = |piece: &&Piece| piece.from == 0 && piece.width >= 8;
         if let (true, Some(piece)) = (methods[slot.kind].takes_literal(), slot.pieces.iter().find(low)) {
@@ -268,7 +274,7 @@ pub fn sources(format: &Format, methods: &[Method]) -> Vec<(u8, u8)> {
 }
 
 /// The position of the field that selects DPP or SDWA: fixed to 249 or 250, or read as 233 or 234.
-pub fn announced(expanded: &Expanded, format: &Format, methods: &[Method], entry: usize) -> Option<u8> {
+pub fn announced(expanded: &Expanded, format: &PlacedShape, methods: &[Method], entry: usize) -> Option<u8> {
     let entry = &expanded.entries[entry];
     let dpp8 = format.slots.iter().find(|slot| methods[slot.kind] == Method::Dpp8).and_then(|slot| slot.pieces.first());
     let fixed = |at: u8| {
@@ -279,8 +285,8 @@ pub fn announced(expanded: &Expanded, format: &Format, methods: &[Method], entry
 }
 
 /// The one rule of all items, if there is one.
-fn merge(items: &[&Item], base: u8) -> Option<Rule> {
-    let Some(first) = items.first() else { return Some(Rule::plain(base)) };
+fn merge(items: &[&SizeItem], base: u8) -> Option<LengthRule> {
+    let Some(first) = items.first() else { return Some(LengthRule::plain(base)) };
     let plain = items.iter().find(|item| item.announced.is_none());
     let Some(plain) = plain else {
         // Only DPP or SDWA forms: their own length.
@@ -306,7 +312,7 @@ fn merge(items: &[&Item], base: u8) -> Option<Rule> {
 }
 
 /// The base length of everything with one prefix; 0 if they differ.
-fn common_base(items: &[&Item]) -> u8 {
+fn common_base(items: &[&SizeItem]) -> u8 {
     let plain = || items.iter().filter(|item| item.announced.is_none()).map(|item| item.rule.bytes);
     let first = plain().next().unwrap_or(0);
     if plain().all(|bytes| bytes == first) { first } else { 0 }

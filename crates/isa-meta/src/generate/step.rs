@@ -6,15 +6,15 @@ pub(super) const NONE: u8 = 255;
 /// One step: text, the part that follows it, its operand with the position of its field, four numbers whose meaning
 /// depends on the part.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Step {
+pub(super) struct DecodeStep {
     pub(super) text: String,
     pub(super) part: &'static str,
     pub(super) slot: u8,
-    pub(super) place: Place,
+    pub(super) place: BitRun,
     pub(super) extra: [u8; 4],
 }
 
-impl Step {
+impl DecodeStep {
     /// Text only.
     pub(super) fn text(text: &str) -> Self {
         Self { text: text.to_string(), part: "Text", slot: NONE, place: (0, 0), extra: [0; 4] }
@@ -32,7 +32,7 @@ impl Step {
 }
 
 /// The position of a field that is one run of bits in the first 128; lowest bit and width, width 0 for any other.
-pub(super) type Place = (u8, u8);
+pub(super) type BitRun = (u8, u8);
 
 /// Parts that write nothing for 0.
 pub(super) const SILENT_AT_ZERO: &[&str] = &[

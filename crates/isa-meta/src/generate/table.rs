@@ -41,7 +41,7 @@ impl TableSet {
     }
 
     /// A table as bytes.
-    pub(super) fn records(&mut self, (name, title): (&str, &str), kind: &str, records: &[Record]) {
+    pub(super) fn records(&mut self, (name, title): (&str, &str), kind: &str, records: &[RecordBytes]) {
         let (file, count) = (format!("{}.bin", name.to_ascii_lowercase()), records.len());
         let convert = CONVERTED.iter().find(|(converted, _)| *converted == kind);
         let convert = convert.map_or(String::new(), |(_, data)| format!(", {count}, {data} => {kind}::new"));
@@ -77,11 +77,11 @@ const CONVERTED: &[(&str, &str)] =
 
 /// The bytes of a record.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Record {
+pub(super) struct RecordBytes {
     bytes: Vec<u8>,
 }
 
-impl Record {
+impl RecordBytes {
     pub(super) fn new() -> Self {
         Self::default()
     }
@@ -118,12 +118,12 @@ impl Record {
 
 #[cfg(test)]
 mod tests {
-    use super::{Record, TableSet};
+    use super::{RecordBytes, TableSet};
 
     #[test]
     fn records_are_bytes_with_a_declaration() {
         let mut tables = TableSet::default();
-        let both = [(); 2].map(|()| Record::new().text(tables.range("v_nop").unwrap()).u16(0x102));
+        let both = [(); 2].map(|()| RecordBytes::new().text(tables.range("v_nop").unwrap()).u16(0x102));
         tables.records(("ROWS", "Rows."), "RowData", &both);
         let files = tables.finish();
         let file = |name: &str| files.iter().find(|(file, _)| file == name).map(|(_, bytes)| bytes.as_slice()).unwrap();

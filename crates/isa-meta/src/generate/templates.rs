@@ -7,11 +7,11 @@
 //! Invariants: equal programs are stored once; every `$name` of a template is an operand of its shape.
 
 use super::GenerateError;
-use super::expand::{Expanded, Format};
+use super::expand::{Expanded, PlacedShape};
 use super::lines::{Lines, Shortcuts};
-use super::step::{NONE, Place, SILENT_AT_ZERO, Step};
+use super::step::{BitRun, DecodeStep, NONE, SILENT_AT_ZERO};
 use super::table::TableSet;
-use crate::model::{Column, Kind, Model, Piece, Row, Shape};
+use crate::model::{Column, Model, OperandKind, OperandShape, Piece, Row};
 
 /// Writes the programs and the program of each entry, and the enums of their parts.
 pub(super) fn write(
@@ -24,7 +24,7 @@ pub(super) fn write(
     for entry in &expanded.entries {
         let row = &model.rows[entry.row];
         let format = &expanded.formats[entry.format];
-        let builder = Builder { model, row, column: &row.columns[entry.column], format, steps: Vec::new() };
+        let builder = TemplateBuilder { model, row, column: &row.columns[entry.column], format, steps: Vec::new() };
         let quirks = builder.quirks()?;
         let returns = builder.find("cpol").filter(|_| builder.flag("atomicret"));
         let shortcuts = Shortcuts { model, format, returns, adjusted: quirks & ADJUSTED != 0 };
@@ -39,16 +39,16 @@ pub(super) fn write(
 const ADJUSTED: u8 = 24;
 
 /// Makes the program of one entry.
-struct Builder<'a> {
+struct TemplateBuilder<'a> {
     model: &'a Model,
     row: &'a Row,
     column: &'a Column,
-    format: &'a Format,
-    steps: Vec<Step>,
+    format: &'a PlacedShape,
+    steps: Vec<DecodeStep>,
 }
 
-impl Builder<'_> {
-    fn build(mut self) -> Result<Vec<Step>, GenerateError> {
+impl TemplateBuilder<'_> {
+    fn build(mut self) -> Result<Vec<DecodeStep>, GenerateError> {
         let shape = &self.model.shapes[self.format.shape];
         let template = variant(&shape.template);
         let mut rest = template.as_str();
@@ -96,7 +96,7 @@ impl Builder<'_> {
         GenerateError::new(format!("{} in shape {}", self.row.mnemonic, self.row.shape), message)
     }
 
-    fn slot(&self, shape: &Shape, name: &str) -> Result<u8, GenerateError> {
+    fn slot(&self, shape: &OperandShape, name: &str) -> Result<u8, GenerateError> {
         let found = shape.operands.iter().position(|operand| operand.name == name);
         found.map(|slot| slot as u8).ok_or_else(|| self.error(&format!("template names `{name}`, which is no operand")))
     }
@@ -114,7 +114,7 @@ impl Builder<'_> {
         }
         match self.steps.last_mut() {
             Some(last) if last.part == "Text" => last.text.push_str(text),
-            _ => self.steps.push(Step::text(text)),
+            _ => self.steps.push(DecodeStep::text(text)),
         }
     }
 
@@ -128,7 +128,7 @@ impl Builder<'_> {
             }
             None => String::new(),
         };
-        self.steps.push(Step { text, part, slot, place: self.place(slot), extra });
+        self.steps.push(DecodeStep { text, part, slot, place: self.place(slot), extra });
     }
 
     /// Appends a step whose text is only written under its condition.
@@ -137,7 +137,7 @@ impl Builder<'_> {
             return;
         }
         let place = if part == "Packed" { (0, 0) } else { self.place(slot) };
-        self.steps.push(Step { text: text.to_string(), part, slot, place, extra });
+        self.steps.push(DecodeStep { text: text.to_string(), part, slot, place, extra });
     }
 
     /// Whether the encoding has no field for the operand and nothing else gives it a value.
@@ -148,7 +148,7 @@ impl Builder<'_> {
     }
 
     /// The position of the operand's field.
-    fn place(&self, number: u8) -> Place {
+    fn place(&self, number: u8) -> BitRun {
         let Some(slot) = self.format.slots.get(usize::from(number)) else { return (0, 0) };
         // Operands whose value is not in their own field, or not all of it.
         if slot.tied.is_some() || self.find("cpol") == Some(number) && self.flag("atomicret") {
@@ -178,7 +178,7 @@ impl Builder<'_> {
         self.column.table == name || self.column.table.strip_suffix("_fake16") == Some(name)
     }
 
-    fn kind(&self, slot: u8) -> Result<&Kind, GenerateError> {
+    fn kind(&self, slot: u8) -> Result<&OperandKind, GenerateError> {
         let slot = self.format.slots.get(usize::from(slot)).ok_or_else(|| self.error("modifiers without a source"))?;
         Ok(&self.model.kinds[slot.kind])
     }

@@ -11,10 +11,10 @@
 
 use super::GenerateError;
 use super::accept::{Method, methods};
-use super::expand::{Entry, Expanded};
-use super::settings::Settings;
+use super::expand::{EncodedRow, Expanded};
+use super::settings::TargetSettings;
 use super::size::{announced, sources};
-use super::table::{Record, TableSet};
+use super::table::{RecordBytes, TableSet};
 use super::window::{Window, matching, window};
 use crate::model::Model;
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,7 +32,7 @@ const LEAF: u32 = 1 << 31;
 /// The tries of all groups.
 #[derive(Debug, Clone, Default)]
 pub struct Tries {
-    forms: Vec<Form>,
+    forms: Vec<WordAcceptance>,
     roots: Vec<u32>,
     nodes: Vec<u32>,
     candidates: Vec<u16>,
@@ -42,9 +42,9 @@ pub struct Tries {
 
 impl Tries {
     /// Builds the tries.
-    pub fn new(model: &Model, expanded: &Expanded, settings: &Settings) -> Result<Self, GenerateError> {
+    pub fn new(model: &Model, expanded: &Expanded, settings: &TargetSettings) -> Result<Self, GenerateError> {
         let methods = methods(model)?;
-        let forms = (0..expanded.entries.len()).map(|entry| Form::new(expanded, &methods, entry)).collect();
+        let forms = (0..expanded.entries.len()).map(|entry| WordAcceptance::new(expanded, &methods, entry)).collect();
         let mut tries = Self { forms, candidates: vec![0], ..Self::default() };
         tries.candidate_places.insert(vec![0], 0);
         for (number, steps) in settings.groups.iter().enumerate() {
@@ -58,8 +58,8 @@ impl Tries {
 
     fn build(&mut self, expanded: &Expanded, candidates: &[u16], decided: u128) -> Result<u32, GenerateError> {
         let candidates = &self.plain_first(candidates);
-        let entries: Vec<&Entry> = candidates.iter().map(|&candidate| entry(expanded, candidate)).collect();
-        let settled = |entry: &&Entry| entry.mask & !decided == 0;
+        let entries: Vec<&EncodedRow> = candidates.iter().map(|&candidate| entry(expanded, candidate)).collect();
+        let settled = |entry: &&EncodedRow| entry.mask & !decided == 0;
         let first_form = candidates.first().map(|&candidate| &self.forms[usize::from(candidate & !SECOND_PASS)]);
         if entries.first().is_some_and(settled) && first_form.is_some_and(|form| form.announced.is_none()) {
             return self.leaf(candidates);
@@ -143,9 +143,10 @@ impl Tries {
 
     /// Writes the tables.
     pub(super) fn write(&self, out: &mut TableSet) {
-        let nodes: Vec<Record> = self.nodes.iter().map(|node| Record::new().u32(*node)).collect();
+        let nodes: Vec<RecordBytes> = self.nodes.iter().map(|node| RecordBytes::new().u32(*node)).collect();
         out.records(("NODES", "Nodes of the decoder's tries."), "u32", &nodes);
-        let candidates: Vec<Record> = self.candidates.iter().map(|number| Record::new().u16(*number)).collect();
+        let candidates: Vec<RecordBytes> =
+            self.candidates.iter().map(|number| RecordBytes::new().u16(*number)).collect();
         out.records(
             ("CANDIDATES", "Lists of candidates after a leaf's own, each after its length."),
             "u16",
@@ -156,14 +157,14 @@ impl Tries {
 
 /// The announcement of DPP and SDWA words by an entry, or its acceptance of them.
 #[derive(Debug, Clone)]
-struct Form {
+struct WordAcceptance {
     /// Position of its announcement, if it is a DPP or SDWA form.
     announced: Option<u8>,
     /// Positions of sources that do not accept an announcement.
     sources: Vec<u8>,
 }
 
-impl Form {
+impl WordAcceptance {
     fn new(expanded: &Expanded, methods: &[Method], entry: usize) -> Self {
         let format = &expanded.formats[expanded.entries[entry].format];
         let sources = sources(format, methods).into_iter().filter(|&(_, width)| width == 9);
@@ -171,7 +172,7 @@ impl Form {
     }
 }
 
-fn entry(expanded: &Expanded, candidate: u16) -> &Entry {
+fn entry(expanded: &Expanded, candidate: u16) -> &EncodedRow {
     &expanded.entries[usize::from(candidate & !SECOND_PASS)]
 }
 

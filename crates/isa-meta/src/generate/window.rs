@@ -1,7 +1,7 @@
 //! Bits of an instruction's words that select a child in a lookup trie.
 
 use super::GenerateError;
-use super::expand::{Entry, low_bits};
+use super::expand::{EncodedRow, low_bits};
 
 /// Bits of a word that select a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl Window {
 }
 
 /// The children of `window` that an entry belongs to: all values of the bits that it leaves open.
-pub(super) fn matching(window: Window, entry: &Entry) -> impl Iterator<Item = usize> + use<> {
+pub(super) fn matching(window: Window, entry: &EncodedRow) -> impl Iterator<Item = usize> + use<> {
     let all = (1u32 << window.width) - 1;
     let mask = (entry.mask >> window.at()) as u32 & all;
     let fixed = (entry.value >> window.at()) as u32 & mask;
@@ -47,7 +47,7 @@ pub(super) fn matching(window: Window, entry: &Entry) -> impl Iterator<Item = us
 
 /// The bits that split the entries best: the longest run of undecided bits that nearly all of them fix and that
 /// differ; with `lone` also bits that have one value where they are fixed.
-pub(super) fn window(entries: &[&Entry], decided: u128, lone: bool) -> Option<Window> {
+pub(super) fn window(entries: &[&EncodedRow], decided: u128, lone: bool) -> Option<Window> {
     let mut ones = [0usize; 128];
     let mut zeros = [0usize; 128];
     for entry in entries {

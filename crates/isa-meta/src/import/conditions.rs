@@ -1,6 +1,6 @@
 //! Predicates of the assembler as conditions over features.
 
-use super::json::{Record, Records, def};
+use super::json::{JsonRecord, Records, def};
 use super::{ImportError, wrong};
 use crate::model::{Condition, Predicate};
 use serde_json::Value;
@@ -21,7 +21,7 @@ pub(super) fn predicates(records: &Records) -> Result<Vec<Predicate>, ImportErro
 }
 
 /// Whether the decoder checks a predicate: only those that the assembler knows, and that can fail.
-pub(super) fn checked(record: &Record) -> bool {
+pub(super) fn checked(record: &JsonRecord) -> bool {
     record.int("AssemblerMatcherPredicate") == 1 && record.get("AssemblerCondDag").is_some()
 }
 

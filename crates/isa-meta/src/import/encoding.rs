@@ -3,9 +3,9 @@
 //! A bit that names no operand has the value of the record's field of that name; where that is open, the bit
 //! does not matter (LLVM's decoder and encoder do the same).
 
-use super::json::Record;
+use super::json::JsonRecord;
 use super::{ImportError, wrong};
-use crate::model::{Field, Piece};
+use crate::model::{EncodingField, Piece};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ enum Bit<'a> {
 }
 
 /// Reads the encoding of a record. `operands` are the names that fields may have.
-pub(super) fn read(record: &Record, operands: &[&str]) -> Result<Encoding, ImportError> {
+pub(super) fn read(record: &JsonRecord, operands: &[&str]) -> Result<Encoding, ImportError> {
     let list = record.list("Inst");
     let mut encoding = Encoding { bits: u8::try_from(record.int("Size") * 8).unwrap_or(0), ..Encoding::default() };
     if !matches!(encoding.bits, 32 | 64 | 96 | 128) || usize::from(encoding.bits) != list.len() {
@@ -46,7 +46,7 @@ pub(super) fn read(record: &Record, operands: &[&str]) -> Result<Encoding, Impor
     Ok(encoding)
 }
 
-fn bit<'a>(record: &'a Record, operands: &[&str], value: &'a Value) -> Result<Bit<'a>, ImportError> {
+fn bit<'a>(record: &'a JsonRecord, operands: &[&str], value: &'a Value) -> Result<Bit<'a>, ImportError> {
     if value.is_null() {
         return Ok(Bit::Open);
     }
@@ -64,7 +64,7 @@ fn bit<'a>(record: &'a Record, operands: &[&str], value: &'a Value) -> Result<Bi
 }
 
 /// A bit of a field of the record that is no operand: it must be open.
-fn variable<'a>(record: &'a Record, name: &str, index: usize) -> Result<Bit<'a>, ImportError> {
+fn variable<'a>(record: &'a JsonRecord, name: &str, index: usize) -> Result<Bit<'a>, ImportError> {
     let value = match record.get(name) {
         Some(Value::Array(bits)) => bits.get(index).filter(|bit| !bit.is_null()),
         value => value,
@@ -77,7 +77,7 @@ fn variable<'a>(record: &'a Record, name: &str, index: usize) -> Result<Bit<'a>,
 
 /// The one expression that LLVM leaves unevaluated: whether a scalar load of gfx8 and gfx9 has its second offset.
 /// Its condition is open in those records, so the bit is.
-fn complex<'a>(record: &Record, value: &Value) -> Result<Bit<'a>, ImportError> {
+fn complex<'a>(record: &JsonRecord, value: &Value) -> Result<Bit<'a>, ImportError> {
     let text = value.get("printable").and_then(Value::as_str).unwrap_or_default();
     let open = record.get("IsGFX9SpecificEncoding").is_none_or(|value| value == 0);
     if open && text.starts_with("!if(!and(IsGFX9SpecificEncoding, ") && text.contains(" }, ?){") {
@@ -101,7 +101,7 @@ pub(super) fn pieces(bits: &[(u8, u8)]) -> Vec<Piece> {
 }
 
 /// The fields in the model's form, by name.
-pub(super) fn fields(encoding: &Encoding) -> Vec<Field> {
-    let field = |(name, bits): (&String, &Vec<(u8, u8)>)| Field { name: name.clone(), pieces: pieces(bits) };
+pub(super) fn fields(encoding: &Encoding) -> Vec<EncodingField> {
+    let field = |(name, bits): (&String, &Vec<(u8, u8)>)| EncodingField { name: name.clone(), pieces: pieces(bits) };
     encoding.fields.iter().map(field).collect()
 }

@@ -1,6 +1,6 @@
 //! LLVM's flags of an instruction.
 
-use super::json::{Record, Records};
+use super::json::{JsonRecord, Records};
 use std::collections::BTreeSet;
 
 /// Bits of `TSFlags` (SIInstrFormats.td); bits that every instruction has are left out.
@@ -39,7 +39,7 @@ pub(super) fn halves(records: &Records) -> BTreeSet<&str> {
 }
 
 /// The flags of a record, sorted.
-pub(super) fn read(record: &Record, half: bool) -> Vec<String> {
+pub(super) fn read(record: &JsonRecord, half: bool) -> Vec<String> {
     let bits = record.bits("TSFlags");
     let set = BITS.iter().filter(|(bit, _)| bits >> bit & 1 == 1).map(|(_, name)| *name);
     let fields = FIELDS.iter().filter(|(field, _)| record.int(field) == 1).map(|(_, name)| *name);

@@ -1,9 +1,9 @@
 //! Base operations of image instructions and their variants.
 
 use super::instruction::Instruction;
-use super::json::{Record, Records, variant};
+use super::json::{JsonRecord, Records, variant};
 use super::{ImportError, wrong};
-use crate::model::{Image, ImageBase};
+use crate::model::{ImageBase, ImageVariant};
 use std::collections::BTreeSet;
 
 #[rustfmt::skip]
@@ -15,9 +15,9 @@ const PROPERTIES: &[(&str, &str)] = &[
 ];
 
 /// The variant that an instruction is.
-pub(super) fn image(record: &Record) -> Option<Image> {
+pub(super) fn image(record: &JsonRecord) -> Option<ImageVariant> {
     let (base, encoding, data, address) = variant(record)?;
-    Some(Image { base, encoding, data, address })
+    Some(ImageVariant { base, encoding, data, address })
 }
 
 /// The bases of all variants, by name.

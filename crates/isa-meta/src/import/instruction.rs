@@ -1,12 +1,12 @@
 //! From records to rows.
 
 use super::encoding;
-use super::json::{Record, Records};
+use super::json::{JsonRecord, Records};
 use super::kinds::Kinds;
 use super::layouts::{self, LayoutKey};
 use super::shapes::{self, ShapeKey, Shapes};
 use super::{ImportError, classes, conditions, flags, images, steps, wrong};
-use crate::model::{Column, Image, Layout, Model, Row};
+use crate::model::{Column, EncodingLayout, ImageVariant, Model, Row};
 use crate::rows::family;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ pub(super) struct Instruction {
     reads: Vec<String>,
     writes: Vec<String>,
     flags: Vec<String>,
-    pub(super) image: Option<Image>,
+    pub(super) image: Option<ImageVariant>,
     pub(super) column: Column,
     layout: LayoutKey,
 }
@@ -29,7 +29,7 @@ pub(super) fn read(
     records: &Records,
     kinds: &Kinds,
     halves: &BTreeSet<&str>,
-    record: &Record,
+    record: &JsonRecord,
 ) -> Result<Instruction, ImportError> {
     let name = record.name();
     let mut operands = shapes::operands(records, kinds, record)?;
@@ -67,7 +67,7 @@ pub(super) fn read(
     })
 }
 
-fn predicates(records: &Records, record: &Record) -> Result<Vec<String>, ImportError> {
+fn predicates(records: &Records, record: &JsonRecord) -> Result<Vec<String>, ImportError> {
     let mut names = BTreeSet::new();
     for name in record.names("Predicates") {
         if conditions::checked(records.find(record.name(), name)?) {
@@ -85,13 +85,13 @@ type RowKey = (String, ShapeKey, Vec<String>, Vec<String>, Vec<String>, Option<(
 /// Merges instructions to rows, and gives names to layouts and shapes.
 pub(super) fn fill(model: &mut Model, kinds: &Kinds, instructions: Vec<Instruction>) -> Result<(), ImportError> {
     let keys = instructions.iter().map(|instruction| instruction.layout.clone()).collect();
-    let layouts: BTreeMap<LayoutKey, Layout> = layouts::name(keys).into_iter().collect();
+    let layouts: BTreeMap<LayoutKey, EncodingLayout> = layouts::name(keys).into_iter().collect();
     let mut rows: Vec<_> = merge(instructions, &layouts).into_iter().map(with_class).collect();
     rows.sort_by_key(|(class, ..)| family(class));
     let mut shapes = Shapes::default();
     for (class, (mnemonic, shape, flags, reads, writes, image), columns) in rows {
         let shape = shapes.name(kinds, &class, shape)?;
-        let image = image.map(|(base, encoding, data, address)| Image { base, encoding, data, address });
+        let image = image.map(|(base, encoding, data, address)| ImageVariant { base, encoding, data, address });
         model.rows.push(Row { mnemonic, shape, reads, writes, flags, image, columns });
     }
     model.shapes = shapes.finish();
@@ -99,7 +99,7 @@ pub(super) fn fill(model: &mut Model, kinds: &Kinds, instructions: Vec<Instructi
     Ok(())
 }
 
-fn merge(instructions: Vec<Instruction>, layouts: &BTreeMap<LayoutKey, Layout>) -> Rows {
+fn merge(instructions: Vec<Instruction>, layouts: &BTreeMap<LayoutKey, EncodingLayout>) -> Rows {
     let mut rows = Rows::new();
     for item in instructions {
         let name = layouts.get(&item.layout).map(|layout| layout.name.clone()).unwrap_or_default();

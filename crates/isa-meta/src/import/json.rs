@@ -105,7 +105,7 @@ const FIELDS: &[&str] = &[
 
 /// One record of the JSON.
 #[derive(Debug, Default)]
-pub(super) struct Record(HashMap<&'static str, Value>);
+pub(super) struct JsonRecord(HashMap<&'static str, Value>);
 
 /// A variant of an image instruction: base, encoding, dwords of data and of address.
 pub(super) type Variant = (String, String, u8, u8);
@@ -114,20 +114,20 @@ pub(super) type Variant = (String, String, u8, u8);
 #[derive(Debug, Default)]
 pub(super) struct Records {
     /// Encodings that LLVM's decoder knows, in the order of the JSON (by name).
-    pub(super) instructions: Vec<Record>,
+    pub(super) instructions: Vec<JsonRecord>,
     /// Processors.
-    pub(super) processors: Vec<Record>,
+    pub(super) processors: Vec<JsonRecord>,
     /// Base operations of image instructions.
-    pub(super) image_bases: Vec<Record>,
+    pub(super) image_bases: Vec<JsonRecord>,
     /// Variants of image instructions, including those that only the printer and the assembler know.
     pub(super) variants: BTreeSet<Variant>,
     /// Mnemonics of vector instructions, each with its profile.
     pub(super) profiles: BTreeSet<(String, String)>,
     /// Operand kinds, predicates and features, by name.
-    pub(super) named: HashMap<String, Record>,
+    pub(super) named: HashMap<String, JsonRecord>,
 }
 
-impl Record {
+impl JsonRecord {
     pub(super) fn get(&self, field: &str) -> Option<&Value> {
         self.0.get(field).filter(|value| !value.is_null())
     }
@@ -180,11 +180,11 @@ pub(super) fn def(value: Option<&Value>) -> Option<&str> {
 
 impl Records {
     /// The record of that name.
-    pub(super) fn find(&self, user: &str, name: &str) -> Result<&Record, ImportError> {
+    pub(super) fn find(&self, user: &str, name: &str) -> Result<&JsonRecord, ImportError> {
         self.named.get(name).map_or_else(|| wrong(user, format!("there is no record {name}")), Ok)
     }
 
-    fn add(&mut self, name: String, record: Record) {
+    fn add(&mut self, name: String, record: JsonRecord) {
         if record.is("Instruction") {
             self.variants.extend(variant(&record));
             self.profiles.extend(profile(&record));
@@ -206,14 +206,14 @@ impl Records {
 }
 
 /// The image variant that an instruction is.
-pub(super) fn variant(record: &Record) -> Option<Variant> {
+pub(super) fn variant(record: &JsonRecord) -> Option<Variant> {
     let encoding = record.def("MIMGEncoding")?.trim_start_matches("MIMGEnc").to_owned();
     let dwords = |field: &str| u8::try_from(record.bits(field) + record.int(field)).unwrap_or(u8::MAX);
     Some((record.def("BaseOpcode")?.to_owned(), encoding, dwords("VDataDwords"), dwords("VAddrDwords")))
 }
 
 /// Mnemonic and profile of a vector instruction; a pseudo instruction has its mnemonic in a field of its own.
-fn profile(record: &Record) -> Option<(String, String)> {
+fn profile(record: &JsonRecord) -> Option<(String, String)> {
     let mnemonic = match record.text("Mnemonic") {
         "" => super::shapes::mnemonic(record.text("AsmString")),
         mnemonic => mnemonic,
@@ -257,22 +257,22 @@ impl<'de> Visitor<'de> for Top {
 struct One;
 
 impl<'de> DeserializeSeed<'de> for One {
-    type Value = Record;
+    type Value = JsonRecord;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Record, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<JsonRecord, D::Error> {
         deserializer.deserialize_map(self)
     }
 }
 
 impl<'de> Visitor<'de> for One {
-    type Value = Record;
+    type Value = JsonRecord;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a record")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Record, A::Error> {
-        let mut record = Record::default();
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<JsonRecord, A::Error> {
+        let mut record = JsonRecord::default();
         while let Some(field) = map.next_key::<std::borrow::Cow<'_, str>>()? {
             match FIELDS.iter().find(|known| **known == field) {
                 Some(known) => drop(record.0.insert(known, map.next_value()?)),

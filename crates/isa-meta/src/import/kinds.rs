@@ -1,20 +1,20 @@
 //! Kinds of operands, without duplicates.
 
-use super::json::{Record, Records};
+use super::json::{JsonRecord, Records};
 use super::{ImportError, wrong};
-use crate::model::{Kind, Model};
+use crate::model::{Model, OperandKind};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Content of a kind: decode, operand type, print, class.
-type Content = [String; 4];
+type KindContent = [String; 4];
 
 /// The kinds that were requested, with their names in the records.
-pub(super) struct Kinds(RefCell<BTreeMap<Content, BTreeSet<String>>>);
+pub(super) struct Kinds(RefCell<BTreeMap<KindContent, BTreeSet<String>>>);
 
 /// A kind that gets its name once all are known.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct KindKey(Content);
+pub(super) struct KindKey(KindContent);
 
 impl Kinds {
     pub(super) fn new() -> Self {
@@ -36,7 +36,7 @@ impl Kinds {
     /// Puts the kinds that some shape has into the model, by name.
     pub(super) fn fill(&self, model: &mut Model) {
         let used: BTreeSet<&String> = model.shapes.iter().flat_map(|shape| &shape.operands).map(|o| &o.kind).collect();
-        let mut kinds: Vec<Kind> = self.0.borrow().keys().map(|content| self.kind(content)).collect();
+        let mut kinds: Vec<OperandKind> = self.0.borrow().keys().map(|content| self.kind(content)).collect();
         kinds.retain(|kind| used.contains(&kind.name));
         kinds.sort_by(|a, b| a.name.cmp(&b.name));
         model.kinds = kinds;
@@ -51,14 +51,14 @@ impl Kinds {
         }
     }
 
-    fn kind(&self, content: &Content) -> Kind {
+    fn kind(&self, content: &KindContent) -> OperandKind {
         let name = self.name(&KindKey(content.clone()));
         let [decode, operand_type, print, class] = content.clone();
-        Kind { name, decode, operand_type, print, class }
+        OperandKind { name, decode, operand_type, print, class }
     }
 }
 
-fn made_name([decode, operand_type, print, class]: &Content) -> String {
+fn made_name([decode, operand_type, print, class]: &KindContent) -> String {
     let base = if class.is_empty() { decode } else { class };
     let mut name = format!("{base}_{print}");
     if operand_type != "REGISTER" && operand_type != "IMMEDIATE" {
@@ -70,7 +70,7 @@ fn made_name([decode, operand_type, print, class]: &Content) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect::<String>().replace("__", "_")
 }
 
-fn content(records: &Records, record: &Record) -> Result<Content, ImportError> {
+fn content(records: &Records, record: &JsonRecord) -> Result<KindContent, ImportError> {
     let is_class = record.is("RegisterClassLike");
     let class = if is_class { record.name() } else { record.def("RegClass").unwrap_or_default() };
     let method = match record.text("DecoderMethod") {
@@ -97,7 +97,7 @@ fn decoder(method: &str) -> &str {
 }
 
 /// `printCPol` is `CPol`; a closure that calls `printNamedBit(…, "clamp")` is `NamedBit(clamp)`.
-fn printer(record: &Record, is_class: bool) -> Result<String, ImportError> {
+fn printer(record: &JsonRecord, is_class: bool) -> Result<String, ImportError> {
     let method = if is_class { "printOperand" } else { record.text("PrintMethod") };
     if let Some(rest) = method.strip_prefix("print") {
         return Ok(rest.to_owned());

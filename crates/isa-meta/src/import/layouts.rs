@@ -3,7 +3,7 @@
 use super::ImportError;
 use super::encoding::Encoding;
 use super::{classes, encoding, wrong};
-use crate::model::{Field, Layout, Piece};
+use crate::model::{EncodingField, EncodingLayout, Piece};
 use std::collections::BTreeSet;
 
 /// A layout that has no name yet. The order is that of the names.
@@ -50,14 +50,15 @@ pub(super) fn split(
 }
 
 /// Names of layouts: the class and a number.
-pub(super) fn name(keys: BTreeSet<LayoutKey>) -> Vec<(LayoutKey, Layout)> {
+pub(super) fn name(keys: BTreeSet<LayoutKey>) -> Vec<(LayoutKey, EncodingLayout)> {
     let (mut class, mut number) = (String::new(), 0);
     let mut layouts = Vec::new();
     for key in keys {
         number = if key.class == class { number + 1 } else { 1 };
         class.clone_from(&key.class);
-        let fields = key.fields.iter().map(|(name, pieces)| Field { name: name.clone(), pieces: pieces.clone() });
-        let layout = Layout {
+        let fields =
+            key.fields.iter().map(|(name, pieces)| EncodingField { name: name.clone(), pieces: pieces.clone() });
+        let layout = EncodingLayout {
             name: format!("{class}.{number}"),
             class: class.clone(),
             bits: key.bits,

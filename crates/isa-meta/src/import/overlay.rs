@@ -3,8 +3,8 @@
 //! Invariants: each correction has a reason. One that changes nothing (because a name is unknown, or LLVM has made the
 //! change meanwhile) is an error, so that the overlay holds no dead lines.
 
-use crate::model::{Column, Model, Predicate, Row, Target};
-use crate::rows::line::{Line, Lines};
+use crate::model::{Column, Model, Predicate, Row, TargetRow};
+use crate::rows::line::{Lines, LogicalLine};
 use crate::rows::{OVERLAY, RowError, condition, family, parse_row};
 
 /// Applies the corrections of an overlay's text.
@@ -33,7 +33,7 @@ pub(super) fn apply(model: &mut Model, text: &str) -> Result<(), RowError> {
 }
 
 /// The words of a correction without its reason.
-fn words(line: &mut Line<'_>) -> Result<Vec<String>, RowError> {
+fn words(line: &mut LogicalLine<'_>) -> Result<Vec<String>, RowError> {
     let mut words = Vec::new();
     while let Some(word) = line.next() {
         words.push(word.to_owned());
@@ -65,7 +65,7 @@ fn target(model: &mut Model, name: &str, from: &str, changes: &[&str]) -> Result
             _ => return Err(format!("{change} changes nothing")),
         }
     }
-    model.targets.insert(place + 1, Target { name: name.to_owned(), features });
+    model.targets.insert(place + 1, TargetRow { name: name.to_owned(), features });
     Ok(())
 }
 

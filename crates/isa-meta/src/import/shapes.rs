@@ -1,9 +1,9 @@
 //! Operand lists: from the records' lists and constraints to shapes.
 
-use super::json::{Record, Records, def};
+use super::json::{JsonRecord, Records, def};
 use super::kinds::{KindKey, Kinds};
 use super::{ImportError, wrong};
-use crate::model::{Operand, Shape};
+use crate::model::{OperandShape, ShapeOperand};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ pub(super) fn mnemonic(text: &str) -> &str {
 }
 
 /// Mnemonic and template of a record's assembly string.
-pub(super) fn assembly(record: &Record) -> Result<(String, String), ImportError> {
+pub(super) fn assembly(record: &JsonRecord) -> Result<(String, String), ImportError> {
     let text = record.text("AsmString").replace(['{', '}'], "");
     let mnemonic = mnemonic(&text);
     if mnemonic.is_empty() || text.contains(['|', '"', '\n', '\t']) {
@@ -45,7 +45,7 @@ pub(super) fn assembly(record: &Record) -> Result<(String, String), ImportError>
 }
 
 /// The operands of a record.
-pub(super) fn operands(records: &Records, kinds: &Kinds, record: &Record) -> Result<Vec<OperandKey>, ImportError> {
+pub(super) fn operands(records: &Records, kinds: &Kinds, record: &JsonRecord) -> Result<Vec<OperandKey>, ImportError> {
     let mut operands: Vec<OperandKey> = Vec::new();
     for (field, written) in [("OutOperandList", true), ("InOperandList", false)] {
         let list = record.get(field).and_then(|dag| dag.get("args")).and_then(Value::as_array);
@@ -95,7 +95,7 @@ pub(super) fn tie_old_values(operands: &mut [OperandKey], has_field: impl Fn(&st
 
 /// Shapes without duplicates, with their names.
 #[derive(Default)]
-pub(super) struct Shapes(BTreeMap<ShapeKey, Shape>);
+pub(super) struct Shapes(BTreeMap<ShapeKey, OperandShape>);
 
 impl Shapes {
     /// The name of a shape: the first class with it and a digest of its content.
@@ -113,31 +113,37 @@ impl Shapes {
     }
 
     /// All shapes, by name.
-    pub(super) fn finish(self) -> Vec<Shape> {
-        let mut shapes: Vec<Shape> = self.0.into_values().collect();
+    pub(super) fn finish(self) -> Vec<OperandShape> {
+        let mut shapes: Vec<OperandShape> = self.0.into_values().collect();
         shapes.sort_by(|a, b| a.name.cmp(&b.name));
         shapes
     }
 }
 
-fn shape(key: &ShapeKey, kinds: &Kinds, class: &str) -> Shape {
-    let operand = |operand: &OperandKey| Operand {
+fn shape(key: &ShapeKey, kinds: &Kinds, class: &str) -> OperandShape {
+    let operand = |operand: &OperandKey| ShapeOperand {
         name: operand.name.clone(),
         kind: kinds.name(&operand.kind),
         written: operand.written,
         tied: operand.tied.clone(),
     };
-    let operands: Vec<Operand> = key.operands.iter().map(operand).collect();
+    let operands: Vec<ShapeOperand> = key.operands.iter().map(operand).collect();
     let prefix = class.split_once('_').map_or(class, |(base, _)| base).to_ascii_lowercase();
     let name = format!("{prefix}_{:05x}", digest(&key.template, &operands) & 0xf_ffff);
-    Shape { name, template: key.template.clone(), operands }
+    OperandShape { name, template: key.template.clone(), operands }
 }
 
 /// FNV-1a, so that a name depends on nothing but the content.
-fn digest(template: &str, operands: &[Operand]) -> u64 {
-    let text = operands.iter().fold(template.to_owned(), |text, operand| text + &format!(" {operand:?}"));
+fn digest(template: &str, operands: &[ShapeOperand]) -> u64 {
+    let text = operands.iter().fold(template.to_owned(), |text, operand| text + &digested(operand));
     let hash = text
         .bytes()
         .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
     hash ^ hash >> 32
+}
+
+/// The text of an operand in the digest. It is fixed: names of shapes are in the committed rows.
+fn digested(operand: &ShapeOperand) -> String {
+    let ShapeOperand { name, kind, written, tied } = operand;
+    format!(" Operand {{ name: {name:?}, kind: {kind:?}, written: {written:?}, tied: {tied:?} }}")
 }

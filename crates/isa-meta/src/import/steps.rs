@@ -2,7 +2,7 @@
 //!
 //! Its C++ conditions are features here. The W64 tables have predicates on the wave size of their own.
 
-use crate::model::{Condition, Step};
+use crate::model::{Condition, TableStep};
 
 const ALWAYS: &[&str] = &[];
 const GFX9: &[&str] = &["gfx9"];
@@ -79,12 +79,12 @@ const TABLES: &[&str] = &[
 ];
 
 /// All steps in order.
-pub(super) fn all() -> Vec<Step> {
+pub(super) fn all() -> Vec<TableStep> {
     let condition = |features: &[&str]| match features {
         [one] => Condition::Has((*one).to_owned()),
         _ => Condition::All(features.iter().map(|name| Condition::Has((*name).to_owned())).collect()),
     };
-    let step = |(bits, table, features): &(u8, &str, &[&str])| Step {
+    let step = |(bits, table, features): &(u8, &str, &[&str])| TableStep {
         bits: *bits,
         table: (*table).to_owned(),
         condition: condition(features),

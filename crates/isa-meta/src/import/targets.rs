@@ -3,7 +3,7 @@
 use super::conditions::mentioned;
 use super::json::Records;
 use super::{ImportError, wrong};
-use crate::model::{Model, Target};
+use crate::model::{Model, TargetRow};
 use std::collections::BTreeSet;
 
 /// Processors of these generations, including generic ones.
@@ -25,7 +25,7 @@ pub(super) const ASKED: &[&str] = &[
 
 /// Processors with all their features.
 pub(super) struct Processors {
-    targets: Vec<Target>,
+    targets: Vec<TargetRow>,
 }
 
 /// All processors of our generations.
@@ -42,7 +42,7 @@ pub(super) fn all(records: &Records) -> Result<Processors, ImportError> {
             if !wave("wavefrontsize32") && !wave("wavefrontsize64") {
                 features.insert("wavefrontsize32".to_owned());
             }
-            targets.push(Target { name: name.to_owned(), features: features.into_iter().collect() });
+            targets.push(TargetRow { name: name.to_owned(), features: features.into_iter().collect() });
         }
     }
     targets.sort_by_key(|target| order(&target.name));

@@ -1,8 +1,8 @@
 //! The smaller files: predicates, targets, steps, kinds, images.
 
 use super::line::{Lines, join, list};
-use super::{Names, RowError, condition};
-use crate::model::{ImageBase, Kind, Model, Predicate, Step, Target};
+use super::{KnownNames, RowError, condition};
+use crate::model::{ImageBase, Model, OperandKind, Predicate, TableStep, TargetRow};
 
 const PREDICATES: &str = "\
 # Conditions under which an encoding exists.
@@ -53,7 +53,11 @@ pub(super) fn write_predicates(model: &Model) -> String {
     model.predicates.iter().fold(PREDICATES.to_owned(), |text, item| text + &line(item))
 }
 
-pub(super) fn read_predicates(lines: &mut Lines<'_>, names: &mut Names, model: &mut Model) -> Result<(), RowError> {
+pub(super) fn read_predicates(
+    lines: &mut Lines<'_>,
+    names: &mut KnownNames,
+    model: &mut Model,
+) -> Result<(), RowError> {
     while let Some(mut line) = lines.next()? {
         let name = line.word("the name")?.to_owned();
         let text = line.word("the condition")?;
@@ -68,11 +72,11 @@ pub(super) fn read_predicates(lines: &mut Lines<'_>, names: &mut Names, model: &
 }
 
 pub(super) fn write_targets(model: &Model) -> String {
-    let line = |item: &Target| join(std::iter::once(&item.name).chain(&item.features));
+    let line = |item: &TargetRow| join(std::iter::once(&item.name).chain(&item.features));
     model.targets.iter().fold(TARGETS.to_owned(), |text, item| text + &line(item))
 }
 
-pub(super) fn read_targets(lines: &mut Lines<'_>, _: &mut Names, model: &mut Model) -> Result<(), RowError> {
+pub(super) fn read_targets(lines: &mut Lines<'_>, _: &mut KnownNames, model: &mut Model) -> Result<(), RowError> {
     while let Some(mut line) = lines.next()? {
         let name = line.word("the name")?.to_owned();
         if model.targets.iter().any(|target| target.name == name) {
@@ -85,18 +89,19 @@ pub(super) fn read_targets(lines: &mut Lines<'_>, _: &mut Names, model: &mut Mod
             }
             features.push(word.to_owned());
         }
-        model.targets.push(Target { name, features });
+        model.targets.push(TargetRow { name, features });
     }
     Ok(())
 }
 
 pub(super) fn write_steps(model: &Model) -> String {
-    let line =
-        |item: &Step| join([format!("{:<3}", item.bits), format!("{:<14}", item.table), item.condition.to_string()]);
+    let line = |item: &TableStep| {
+        join([format!("{:<3}", item.bits), format!("{:<14}", item.table), item.condition.to_string()])
+    };
     model.steps.iter().fold(STEPS.to_owned(), |text, item| text + &line(item))
 }
 
-pub(super) fn read_steps(lines: &mut Lines<'_>, names: &mut Names, model: &mut Model) -> Result<(), RowError> {
+pub(super) fn read_steps(lines: &mut Lines<'_>, names: &mut KnownNames, model: &mut Model) -> Result<(), RowError> {
     while let Some(mut line) = lines.next()? {
         let bits: u8 = line.number("the size")?;
         if !matches!(bits, 32 | 64 | 96 | 128) {
@@ -107,13 +112,13 @@ pub(super) fn read_steps(lines: &mut Lines<'_>, names: &mut Names, model: &mut M
         let condition = condition::parse(text).ok_or_else(|| line.error(format!("not a condition: {text}")))?;
         line.end()?;
         names.tables.insert(table.clone());
-        model.steps.push(Step { bits, table, condition });
+        model.steps.push(TableStep { bits, table, condition });
     }
     Ok(())
 }
 
 pub(super) fn write_kinds(model: &Model) -> String {
-    let line = |item: &Kind| {
+    let line = |item: &OperandKind| {
         let mut words = vec![format!("{:<28}", item.name)];
         let fields =
             [("decode", &item.decode), ("type", &item.operand_type), ("print", &item.print), ("class", &item.class)];
@@ -125,14 +130,14 @@ pub(super) fn write_kinds(model: &Model) -> String {
     model.kinds.iter().fold(KINDS.to_owned(), |text, item| text + &line(item))
 }
 
-pub(super) fn read_kinds(lines: &mut Lines<'_>, names: &mut Names, model: &mut Model) -> Result<(), RowError> {
+pub(super) fn read_kinds(lines: &mut Lines<'_>, names: &mut KnownNames, model: &mut Model) -> Result<(), RowError> {
     while let Some(mut line) = lines.next()? {
         let name = line.word("the name")?.to_owned();
         if !names.kinds.insert(name.clone()) {
             return Err(line.error(format!("kind {name} exists twice")));
         }
         let (decode, operand_type, print, class) = Default::default();
-        let mut kind = Kind { name, decode, operand_type, print, class };
+        let mut kind = OperandKind { name, decode, operand_type, print, class };
         while let Some(word) = line.next() {
             let (place, value) = match word.split_once('=') {
                 Some(("decode", value)) => (&mut kind.decode, value),
@@ -161,7 +166,7 @@ pub(super) fn write_images(model: &Model) -> String {
     model.image_bases.iter().fold(IMAGES.to_owned(), |text, item| text + &line(item))
 }
 
-pub(super) fn read_images(lines: &mut Lines<'_>, names: &mut Names, model: &mut Model) -> Result<(), RowError> {
+pub(super) fn read_images(lines: &mut Lines<'_>, names: &mut KnownNames, model: &mut Model) -> Result<(), RowError> {
     while let Some(mut line) = lines.next()? {
         let name = line.word("the name")?.to_owned();
         if !names.bases.insert(name.clone()) {

@@ -1,8 +1,8 @@
 //! `layouts.isa`.
 
-use super::line::{Line, Lines, join};
-use super::{Names, RowError, bits};
-use crate::model::{Field, Layout, Model};
+use super::line::{Lines, LogicalLine, join};
+use super::{KnownNames, RowError, bits};
+use crate::model::{EncodingField, EncodingLayout, Model};
 
 const HEADER: &str = "\
 # Layouts of encodings: fields and their positions.
@@ -30,7 +30,7 @@ pub(super) fn write(model: &Model) -> String {
     text
 }
 
-fn fixed_words(layout: &Layout) -> Vec<String> {
+fn fixed_words(layout: &EncodingLayout) -> Vec<String> {
     let mut words = Vec::new();
     let mut at = 0_u32;
     while at < 128 {
@@ -49,7 +49,7 @@ fn fixed_words(layout: &Layout) -> Vec<String> {
 }
 
 /// Reads the file.
-pub(super) fn read(lines: &mut Lines<'_>, names: &mut Names, model: &mut Model) -> Result<(), RowError> {
+pub(super) fn read(lines: &mut Lines<'_>, names: &mut KnownNames, model: &mut Model) -> Result<(), RowError> {
     while let Some(mut line) = lines.next()? {
         let layout = one(&mut line)?;
         let width = layout.opcode.iter().map(|piece| u32::from(piece.width)).sum();
@@ -61,7 +61,7 @@ pub(super) fn read(lines: &mut Lines<'_>, names: &mut Names, model: &mut Model) 
     Ok(())
 }
 
-fn one(line: &mut Line<'_>) -> Result<Layout, RowError> {
+fn one(line: &mut LogicalLine<'_>) -> Result<EncodingLayout, RowError> {
     let name = line.word("the name")?.to_owned();
     let class = line.word("the class")?.to_owned();
     let size: u8 = line.number("the size")?;
@@ -69,7 +69,7 @@ fn one(line: &mut Line<'_>) -> Result<Layout, RowError> {
         return Err(line.error(format!("no encoding has {size} bits")));
     }
     let (opcode, fields) = (Vec::new(), Vec::new());
-    let mut layout = Layout { name, class, bits: size, opcode, fixed_mask: 0, fixed_value: 0, fields };
+    let mut layout = EncodingLayout { name, class, bits: size, opcode, fixed_mask: 0, fixed_value: 0, fields };
     while let Some(word) = line.next() {
         part(word, &mut layout).ok_or_else(|| line.error(format!("not a field, fixed bits or opcode: {word}")))?;
     }
@@ -77,7 +77,7 @@ fn one(line: &mut Line<'_>) -> Result<Layout, RowError> {
     Ok(layout)
 }
 
-fn part(word: &str, layout: &mut Layout) -> Option<()> {
+fn part(word: &str, layout: &mut EncodingLayout) -> Option<()> {
     let (name, value) = word.split_once('=')?;
     if name == "op" {
         if !layout.opcode.is_empty() {
@@ -96,12 +96,12 @@ fn part(word: &str, layout: &mut Layout) -> Option<()> {
         layout.fixed_mask |= mask;
         layout.fixed_value |= u128::from_str_radix(value, 2).ok()? << at;
     } else {
-        layout.fields.push(Field { name: name.to_owned(), pieces: bits::parse(value)? });
+        layout.fields.push(EncodingField { name: name.to_owned(), pieces: bits::parse(value)? });
     }
     Some(())
 }
 
-fn check(layout: &Layout) -> Result<(), String> {
+fn check(layout: &EncodingLayout) -> Result<(), String> {
     let mut used = layout.fixed_mask;
     let opcode = [("op", &layout.opcode)];
     for (name, pieces) in opcode.into_iter().chain(layout.fields.iter().map(|f| (f.name.as_str(), &f.pieces))) {

@@ -14,7 +14,7 @@ pub(crate) struct Lines<'a> {
 }
 
 /// One logical line: its words and its position.
-pub(crate) struct Line<'a> {
+pub(crate) struct LogicalLine<'a> {
     pub(super) file: &'a str,
     pub(super) number: usize,
     words: std::vec::IntoIter<&'a str>,
@@ -26,13 +26,13 @@ impl<'a> Lines<'a> {
     }
 
     /// The next line with content.
-    pub(crate) fn next(&mut self) -> Result<Option<Line<'a>>, RowError> {
+    pub(crate) fn next(&mut self) -> Result<Option<LogicalLine<'a>>, RowError> {
         loop {
             let Some((index, text)) = self.lines.next() else { return Ok(None) };
             if text.trim().is_empty() || text.starts_with('#') {
                 continue;
             }
-            let mut line = Line { file: self.file, number: index + 1, words: Vec::new().into_iter() };
+            let mut line = LogicalLine { file: self.file, number: index + 1, words: Vec::new().into_iter() };
             if text.starts_with(char::is_whitespace) {
                 return Err(line.error("a continuation without a line before it"));
             }
@@ -41,7 +41,8 @@ impl<'a> Lines<'a> {
             while let Some((index, more)) =
                 self.lines.next_if(|(_, text)| text.starts_with(' ') && !text.trim().is_empty())
             {
-                split(more, &mut words).map_err(|what| Line { number: index + 1, ..line_at(self.file) }.error(what))?;
+                split(more, &mut words)
+                    .map_err(|what| LogicalLine { number: index + 1, ..line_at(self.file) }.error(what))?;
             }
             line.words = words.into_iter();
             return Ok(Some(line));
@@ -49,8 +50,8 @@ impl<'a> Lines<'a> {
     }
 }
 
-fn line_at(file: &str) -> Line<'_> {
-    Line { file, number: 0, words: Vec::new().into_iter() }
+fn line_at(file: &str) -> LogicalLine<'_> {
+    LogicalLine { file, number: 0, words: Vec::new().into_iter() }
 }
 
 /// Splits at blanks; a word that begins with a double quote ends at the next one and is returned without both.
@@ -67,7 +68,7 @@ fn split<'a>(text: &'a str, words: &mut Vec<&'a str>) -> Result<(), &'static str
     Ok(())
 }
 
-impl<'a> Line<'a> {
+impl<'a> LogicalLine<'a> {
     pub(crate) fn error(&self, what: impl Into<String>) -> RowError {
         RowError::Line { file: self.file.to_owned(), line: self.number, what: what.into() }
     }

@@ -76,7 +76,7 @@ pub enum RowError {
 
 /// Names that are known so far, so that a reference to an unknown one is reported at its position.
 #[derive(Default)]
-struct Names {
+struct KnownNames {
     predicates: HashSet<String>,
     tables: HashSet<String>,
     kinds: HashSet<String>,
@@ -85,10 +85,10 @@ struct Names {
     bases: HashSet<String>,
 }
 
-type Reader = fn(&mut Lines<'_>, &mut Names, &mut Model) -> Result<(), RowError>;
+type RowReader = fn(&mut Lines<'_>, &mut KnownNames, &mut Model) -> Result<(), RowError>;
 
 /// The files that are not rows, in the order in which they are read.
-const FACTS: &[(&str, Reader)] = &[
+const FACTS: &[(&str, RowReader)] = &[
     ("predicates.isa", facts::read_predicates),
     ("targets.isa", facts::read_targets),
     ("steps.isa", facts::read_steps),
@@ -139,7 +139,7 @@ pub fn parse(texts: &[(String, String)]) -> Result<Model, RowError> {
     }
     let find = |file: &str| texts.iter().find(|(name, _)| name == file).map(|(_, text)| text.as_str());
     let mut model = Model::default();
-    let mut names = Names::default();
+    let mut names = KnownNames::default();
     for (file, reader) in FACTS {
         let what = "the file is missing";
         let text = find(file).ok_or_else(|| RowError::Unexpected { file: (*file).to_owned(), what })?;

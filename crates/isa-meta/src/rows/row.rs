@@ -1,8 +1,8 @@
 //! The files of the instructions.
 
-use super::line::{Line, Lines, join, list};
-use super::{Names, RowError};
-use crate::model::{Column, Image, Model, Row};
+use super::line::{Lines, LogicalLine, join, list};
+use super::{KnownNames, RowError};
+use crate::model::{Column, ImageVariant, Model, Row};
 
 /// Header of every file with rows.
 pub(super) const HEADER: &str = "\
@@ -35,7 +35,7 @@ pub(super) fn line(row: &Row) -> String {
 }
 
 /// Reads a file of rows.
-pub(super) fn read(lines: &mut Lines<'_>, names: &Names, model: &mut Model) -> Result<(), RowError> {
+pub(super) fn read(lines: &mut Lines<'_>, names: &KnownNames, model: &mut Model) -> Result<(), RowError> {
     while let Some(mut line) = lines.next()? {
         let row = one(&mut line)?;
         check(&line, names, &row)?;
@@ -45,7 +45,7 @@ pub(super) fn read(lines: &mut Lines<'_>, names: &Names, model: &mut Model) -> R
 }
 
 /// Reads one line.
-pub(super) fn one(line: &mut Line<'_>) -> Result<Row, RowError> {
+pub(super) fn one(line: &mut LogicalLine<'_>) -> Result<Row, RowError> {
     let mnemonic = line.word("the mnemonic")?.to_owned();
     let shape = line.word("the shape")?.to_owned();
     let (reads, writes, flags, columns) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -68,11 +68,11 @@ fn part(word: &str, row: &mut Row) -> Option<()> {
     Some(())
 }
 
-fn image(text: &str) -> Option<Image> {
+fn image(text: &str) -> Option<ImageVariant> {
     let mut parts = text.split('/');
     let (base, encoding) = (parts.next()?.to_owned(), parts.next()?.to_owned());
     let (data, address) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
-    parts.next().is_none().then_some(Image { base, encoding, data, address })
+    parts.next().is_none().then_some(ImageVariant { base, encoding, data, address })
 }
 
 fn column(word: &str) -> Option<Column> {
@@ -84,7 +84,7 @@ fn column(word: &str) -> Option<Column> {
     Some(Column { table: table.to_owned(), predicates, layout: layout.to_owned(), opcode })
 }
 
-fn check(line: &Line<'_>, names: &Names, row: &Row) -> Result<(), RowError> {
+fn check(line: &LogicalLine<'_>, names: &KnownNames, row: &Row) -> Result<(), RowError> {
     if !names.shapes.contains(&row.shape) {
         return Err(line.error(format!("there is no shape {}", row.shape)));
     }
@@ -100,7 +100,7 @@ fn check(line: &Line<'_>, names: &Names, row: &Row) -> Result<(), RowError> {
     Ok(())
 }
 
-fn check_column(names: &Names, column: &Column) -> Result<(), String> {
+fn check_column(names: &KnownNames, column: &Column) -> Result<(), String> {
     if !names.tables.contains(&column.table) {
         return Err(format!("no step tries the table {}", column.table));
     }

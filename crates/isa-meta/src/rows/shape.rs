@@ -1,8 +1,8 @@
 //! `shapes.isa`.
 
-use super::line::{Line, Lines, join};
-use super::{Names, RowError};
-use crate::model::{Model, Operand, Shape};
+use super::line::{Lines, LogicalLine, join};
+use super::{KnownNames, RowError};
+use crate::model::{Model, OperandShape, ShapeOperand};
 
 const HEADER: &str = "\
 # Operand lists with their assembly templates.
@@ -30,14 +30,14 @@ pub(super) fn write(model: &Model) -> String {
 }
 
 /// Reads the file.
-pub(super) fn read(lines: &mut Lines<'_>, names: &mut Names, model: &mut Model) -> Result<(), RowError> {
+pub(super) fn read(lines: &mut Lines<'_>, names: &mut KnownNames, model: &mut Model) -> Result<(), RowError> {
     while let Some(mut line) = lines.next()? {
         let name = line.word("the name")?.to_owned();
         if !names.shapes.insert(name.clone()) {
             return Err(line.error(format!("shape {name} exists twice")));
         }
         let template = line.word("the template")?.to_owned();
-        let mut shape = Shape { name, template, operands: Vec::new() };
+        let mut shape = OperandShape { name, template, operands: Vec::new() };
         while let Some(word) = line.next() {
             let operand = operand(word).ok_or_else(|| line.error(format!("not an operand: {word}")))?;
             check(&line, names, &shape, &operand)?;
@@ -48,7 +48,7 @@ pub(super) fn read(lines: &mut Lines<'_>, names: &mut Names, model: &mut Model) 
     Ok(())
 }
 
-fn operand(word: &str) -> Option<Operand> {
+fn operand(word: &str) -> Option<ShapeOperand> {
     let at = word.find(['>', ':'])?;
     let (name, rest) = word.split_at_checked(at)?;
     let written = rest.starts_with('>');
@@ -58,10 +58,15 @@ fn operand(word: &str) -> Option<Operand> {
         None => (kind, None),
     };
     let named = !name.is_empty() && !kind.is_empty();
-    named.then(|| Operand { name: name.to_owned(), kind: kind.to_owned(), written, tied })
+    named.then(|| ShapeOperand { name: name.to_owned(), kind: kind.to_owned(), written, tied })
 }
 
-fn check(line: &Line<'_>, names: &Names, shape: &Shape, operand: &Operand) -> Result<(), RowError> {
+fn check(
+    line: &LogicalLine<'_>,
+    names: &KnownNames,
+    shape: &OperandShape,
+    operand: &ShapeOperand,
+) -> Result<(), RowError> {
     let before = |name: &String| shape.operands.iter().find(|other| other.name == *name);
     if !names.kinds.contains(&operand.kind) {
         return Err(line.error(format!("there is no kind {}", operand.kind)));

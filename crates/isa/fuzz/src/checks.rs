@@ -11,7 +11,7 @@
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::encode::rebuild;
 use hotswap_isa::reg::{Reg, RegFile};
-use hotswap_isa::{Access, Inst, Isa, Target, Undecoded, Value, Wave};
+use hotswap_isa::{Inst, Isa, OperandAccess, Target, Undecoded, Value, Wave};
 use std::fmt::{self, Write};
 
 /// No instruction has more operands.
@@ -109,7 +109,7 @@ fn operands(isa: Isa, inst: &Inst) {
         if let Value::Reg(reg) = operand.value {
             register(isa, inst, reg);
         }
-        assert!(matches!(operand.access, Access::Read | Access::Write | Access::ReadWrite));
+        assert!(matches!(operand.access, OperandAccess::Read | OperandAccess::Write | OperandAccess::ReadWrite));
     }
 }
 

@@ -7,14 +7,14 @@
 //! Invariants: where none of the facts that a kind needs absent is present, the classifier gives the answer of the kind for
 //! the bytes, for instructions with and without a literal after them.
 
-use super::{FIELDS, Line};
+use super::{ClassLine, FIELDS};
 use crate::tables::meaning;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 /// See the module.
 #[derive(Debug, Clone)]
-pub(super) struct Facts {
+pub(super) struct ClassFacts {
     parts: [[u64; PART]; PARTS.len()],
 }
 
@@ -22,7 +22,7 @@ pub(super) struct Facts {
 const PARTS: [(u8, u8); 6] = [(0, 9), (9, 7), (32, 9), (41, 9), (50, 9), (59, 5)];
 const PART: usize = 512;
 
-impl Facts {
+impl ClassFacts {
     /// All facts of the first eight bytes.
     #[inline(always)]
     pub(super) fn of(&self, low: u64) -> u64 {
@@ -41,7 +41,7 @@ pub(super) struct Need {
 
 /// A condition that some bits of a part have this value.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Test {
+struct PartTest {
     part: usize,
     at: u8,
     mask: u64,
@@ -61,30 +61,30 @@ enum Than {
 /// Facts under construction.
 pub(super) struct Asking<'s> {
     meanings: &'s [u8],
-    facts: Facts,
+    facts: ClassFacts,
     /// The bits of tests; `None` for those after the last bit.
-    tests: BTreeMap<Test, Option<u64>>,
+    tests: BTreeMap<PartTest, Option<u64>>,
     /// The bits by part and by the numbers that are rejected there.
     bits: BTreeMap<(usize, Vec<u64>), Option<u64>>,
 }
 
 impl<'s> Asking<'s> {
     pub(super) fn new(meanings: &'s [u8]) -> Self {
-        let facts = Facts { parts: [[0; PART]; PARTS.len()] };
+        let facts = ClassFacts { parts: [[0; PART]; PARTS.len()] };
         Self { meanings, facts, tests: BTreeMap::new(), bits: BTreeMap::new() }
     }
 
-    pub(super) fn finish(self) -> Facts {
+    pub(super) fn finish(self) -> ClassFacts {
         self.facts
     }
 
     /// The facts that must be absent; `None` where they cannot be expressed. Fixed bits in `known` are right and need
     /// none.
-    pub(super) fn need(&mut self, line: &Line, known: u64) -> Option<Need> {
+    pub(super) fn need(&mut self, line: &ClassLine, known: u64) -> Option<Need> {
         let mut need = Need::default();
         for (part, (at, bits)) in PARTS.into_iter().enumerate() {
             let mask = (line.mask & !known) >> at & ((1 << bits) - 1);
-            let fixed = self.bit(Test { part, at: 0, mask, than: Than::Value(line.value >> at & mask) })?;
+            let fixed = self.bit(PartTest { part, at: 0, mask, than: Than::Value(line.value >> at & mask) })?;
             need = Need { alone: need.alone | fixed, literal: need.literal | fixed };
         }
         for field in 0..usize::from(line.fields).min(FIELDS) {
@@ -92,14 +92,14 @@ impl<'s> Asking<'s> {
             let end = at + (16 - mask.leading_zeros()) as u8;
             let part = PARTS.iter().position(|(start, size)| *start <= at && end <= start + size)?;
             let than = |or_literal| Than::Meaning { set, or_literal };
-            let test = |than| Test { part, at: at - PARTS[part].0, mask: mask.into(), than };
+            let test = |than| PartTest { part, at: at - PARTS[part].0, mask: mask.into(), than };
             need.alone |= self.bit(test(than(false)))?;
             need.literal |= self.bit(test(than(true)))?;
         }
         Some(need)
     }
 
-    fn bit(&mut self, test: Test) -> Option<u64> {
+    fn bit(&mut self, test: PartTest) -> Option<u64> {
         if let Some(known) = self.tests.get(&test) {
             return *known;
         }

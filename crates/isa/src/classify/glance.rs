@@ -7,8 +7,8 @@
 //!
 //! Invariants: the answer of a glance is that of the classifier for the same bytes.
 
-use super::facts::{Asking, Facts};
-use super::{Classifier, FIELDS, LEAF, Line, NOTHING, Seen};
+use super::facts::{Asking, ClassFacts};
+use super::{ClassLine, Classifier, FIELDS, LEAF, NOTHING, Seen};
 use crate::tables::meaning;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -59,8 +59,8 @@ pub struct Glance {
     sorts: ([u8; LOW], [u16; HIGH]),
     /// The answers; `None` falls back to the classifier.
     short: Vec<Option<Glanced>>,
-    facts: Facts,
-    kinds: Vec<Kind>,
+    facts: ClassFacts,
+    kinds: Vec<LineKind>,
 }
 
 /// The answers for longer lines: facts that must be absent, and the answer then; the first that fits counts.
@@ -68,7 +68,7 @@ pub struct Glance {
 /// The second is for instructions with a literal, or for the line that is tried where the fixed bits of the first do
 /// not match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Kind([(u64, Option<Glanced>); 2]);
+struct LineKind([(u64, Option<Glanced>); 2]);
 
 const HALVES: usize = 1 << 16;
 /// The lower nine bits, which hold a source, and the upper eight: another source, or an opcode. They share one bit.
@@ -98,7 +98,7 @@ impl Glance {
         }
         let Making { list: rows, asking, kinds, .. } = making;
         let facts = asking.finish();
-        let differences: BTreeSet<Difference> = rows.iter().flat_map(Row::differences).collect();
+        let differences: BTreeSet<LineDifference> = rows.iter().flat_map(HalfRow::differences).collect();
         let (low, like_low) = sorts(&differences, true, &classifier);
         let (high, like_high) = sorts(&differences, false, &classifier);
         // There are no answers for targets whose lower halves are of too many sorts.
@@ -111,7 +111,7 @@ impl Glance {
         let mut short = vec![None; rows.len() * row];
         let places = rows.iter().flat_map(|row| like_high.iter().map(move |high| (row, *high)));
         for ((row, high), short) in places.zip(short.chunks_exact_mut(SORTS)) {
-            let said = like_low.iter().map(|low| row.said(Parts { low: *low, high }, &classifier));
+            let said = like_low.iter().map(|low| row.said(LowerHalves { low: *low, high }, &classifier));
             short.iter_mut().zip(said).for_each(|(short, said)| *short = said);
         }
         let sorts = (core::array::from_fn(|at| low[at] as u8), core::array::from_fn(|at| high[at] * SORTS as u16));
@@ -133,7 +133,7 @@ impl Glance {
         } else if upper != UNKNOWN {
             let kind = self.kinds.get((upper & !LONG) as usize)?;
             let facts = self.facts.of(low);
-            let Kind([(first, said), (second, else_said)]) = kind;
+            let LineKind([(first, said), (second, else_said)]) = kind;
             if facts & first == 0 {
                 return *said;
             }
@@ -157,8 +157,8 @@ fn halves(value: u32) -> Box<[u32; HALVES]> {
 }
 
 /// The sort of each value of one part of a lower half, and one half of each sort.
-fn sorts(differences: &BTreeSet<Difference>, low: bool, classifier: &Classifier) -> (Vec<u16>, Vec<u16>) {
-    let own: Vec<&Difference> = differences.iter().filter(|difference| difference.is_low() == low).collect();
+fn sorts(differences: &BTreeSet<LineDifference>, low: bool, classifier: &Classifier) -> (Vec<u16>, Vec<u16>) {
+    let own: Vec<&LineDifference> = differences.iter().filter(|difference| difference.is_low() == low).collect();
     let (values, at) = if low { (LOW, 0) } else { (HIGH, HIGH_AT) };
     let (mut known, mut like) = (BTreeMap::new(), Vec::new());
     let sort = |value: usize| {
@@ -174,13 +174,13 @@ fn sorts(differences: &BTreeSet<Difference>, low: bool, classifier: &Classifier)
 
 /// The meaning of lower halves for upper halves of one kind.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Row {
+enum HalfRow {
     /// No answer for any.
     Nothing,
     Line(Short),
     /// A node distinguishes lines by some of their bits.
     Node {
-        bits: Bits,
+        bits: LineBits,
         lines: Vec<Option<Short>>,
     },
 }
@@ -188,14 +188,14 @@ enum Row {
 /// A line of four bytes, as far as the lower half matters.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Short {
-    tests: Vec<Test>,
+    tests: Vec<HalfTest>,
     lengths: [u8; 8],
     class: u8,
 }
 
 /// A condition on one half of a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Test {
+enum HalfTest {
     Fixed {
         mask: u16,
         value: u16,
@@ -208,7 +208,7 @@ enum Test {
     },
 }
 
-impl Test {
+impl HalfTest {
     fn of(self, half: u16, classifier: &Classifier) -> u8 {
         match self {
             Self::Fixed { mask, value } => {
@@ -226,7 +226,7 @@ impl Test {
     }
 
     /// The conditions of the upper half and of the lower one; `None` if one spans both or is after the first word.
-    fn all(line: &Line) -> Option<[Vec<Self>; 2]> {
+    fn all(line: &ClassLine) -> Option<[Vec<Self>; 2]> {
         if line.mask >> 32 != 0 || line.lengths[0] != 4 || line.class >= CLASSES {
             return None;
         }
@@ -259,14 +259,14 @@ impl Test {
 
 impl Short {
     /// The line, if it has four bytes and the upper half belongs to it.
-    fn of(line: &Line, upper: u16, classifier: &Classifier) -> Option<Self> {
-        let [above, tests] = Test::all(line)?;
+    fn of(line: &ClassLine, upper: u16, classifier: &Classifier) -> Option<Self> {
+        let [above, tests] = HalfTest::all(line)?;
         let fits = above.iter().all(|test| test.of(upper, classifier) == 0);
         fits.then_some(Self { tests, lengths: line.lengths, class: line.class })
     }
 
-    fn said(&self, parts: Parts, classifier: &Classifier) -> Option<Glanced> {
-        let answer = |test: &Test| test.of(parts.of(test.is_low()), classifier);
+    fn said(&self, parts: LowerHalves, classifier: &Classifier) -> Option<Glanced> {
+        let answer = |test: &HalfTest| test.of(parts.of(test.is_low()), classifier);
         let meaning = self.tests.iter().fold(0, |all, test| all | answer(test));
         said(&self.lengths, meaning, self.class)
     }
@@ -280,12 +280,12 @@ fn said(lengths: &[u8; 8], meaning: u8, class: u8) -> Option<Glanced> {
 
 /// Two lower halves: one that supplies the first part, one that supplies the second.
 #[derive(Clone, Copy)]
-struct Parts {
+struct LowerHalves {
     low: u16,
     high: u16,
 }
 
-impl Parts {
+impl LowerHalves {
     fn of(self, low: bool) -> u16 {
         if low { self.low } else { self.high }
     }
@@ -293,12 +293,12 @@ impl Parts {
 
 /// The bits of a half that distinguish lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Bits {
+struct LineBits {
     at: u8,
     width: u8,
 }
 
-impl Bits {
+impl LineBits {
     fn of(self, half: u16) -> usize {
         usize::from(half >> self.at) & ((1 << self.width) - 1)
     }
@@ -308,8 +308,8 @@ impl Bits {
     }
 }
 
-impl Row {
-    fn said(&self, parts: Parts, classifier: &Classifier) -> Option<Glanced> {
+impl HalfRow {
+    fn said(&self, parts: LowerHalves, classifier: &Classifier) -> Option<Glanced> {
         match self {
             Self::Nothing => None,
             Self::Line(line) => line.said(parts, classifier),
@@ -321,8 +321,8 @@ impl Row {
     }
 
     /// The differences that distinguish two lower halves.
-    fn differences(&self) -> Vec<Difference> {
-        let of = |line: &Short| line.tests.iter().map(|test| Difference::Test(*test)).collect::<Vec<_>>();
+    fn differences(&self) -> Vec<LineDifference> {
+        let of = |line: &Short| line.tests.iter().map(|test| LineDifference::Test(*test)).collect::<Vec<_>>();
         match self {
             Self::Nothing => Vec::new(),
             Self::Line(line) => of(line),
@@ -331,7 +331,7 @@ impl Row {
                 let kinds: BTreeSet<&Option<Short>> = lines.iter().collect();
                 let kinds: BTreeMap<_, u8> = kinds.into_iter().zip(0..).collect();
                 let kinds_of = lines.iter().map(|line| kinds.get(line).copied().unwrap_or(0)).collect();
-                let node = Difference::Node { bits: *bits, kinds: kinds_of };
+                let node = LineDifference::Node { bits: *bits, kinds: kinds_of };
                 kinds.keys().filter_map(|line| line.as_ref()).flat_map(of).chain([node]).collect()
             }
         }
@@ -339,12 +339,12 @@ impl Row {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Difference {
-    Test(Test),
-    Node { bits: Bits, kinds: Vec<u8> },
+enum LineDifference {
+    Test(HalfTest),
+    Node { bits: LineBits, kinds: Vec<u8> },
 }
 
-impl Difference {
+impl LineDifference {
     fn of(&self, half: u16, classifier: &Classifier) -> u8 {
         match self {
             Self::Test(test) => test.of(half, classifier),
@@ -361,27 +361,27 @@ impl Difference {
 }
 
 /// The answers for a line and the next one, for words whose `known` bits match them; `None` where facts do not suffice.
-fn kind(asking: &mut Asking<'_>, line: &Line, next: Option<&Line>, known: u64) -> Option<Kind> {
-    let alone = |line: &Line| said(&line.lengths, 0, line.class);
+fn kind(asking: &mut Asking<'_>, line: &ClassLine, next: Option<&ClassLine>, known: u64) -> Option<LineKind> {
+    let alone = |line: &ClassLine| said(&line.lengths, 0, line.class);
     let need = asking.need(line, known)?;
     let second = match next {
         Some(next) => (asking.need(next, known)?.alone, alone(next)),
         None => (need.literal, said(&line.lengths, meaning::LITERAL32, line.class)),
     };
-    Some(Kind([(need.alone, alone(line)), second]))
+    Some(LineKind([(need.alone, alone(line)), second]))
 }
 
 /// Rows under construction.
 struct Making<'s> {
     classifier: &'s Classifier,
-    rows: BTreeMap<Row, u32>,
-    list: Vec<Row>,
+    rows: BTreeMap<HalfRow, u32>,
+    list: Vec<HalfRow>,
     /// The conditions on upper halves that reach a node.
-    asked: BTreeMap<u32, Vec<Test>>,
+    asked: BTreeMap<u32, Vec<HalfTest>>,
     /// Rows by node and by the results of the conditions for upper halves.
     known: BTreeMap<(u32, u64), u32>,
     asking: Asking<'s>,
-    kinds: Vec<Kind>,
+    kinds: Vec<LineKind>,
     /// The values for leaves of longer lines, by the bits of lower halves that are known.
     known_kinds: BTreeMap<(u32, u16), u32>,
 }
@@ -406,26 +406,26 @@ impl<'s> Making<'s> {
             if node & LEAF != 0 {
                 return self.row(node, &[node], None, upper).unwrap_or_else(|| self.leaf(node, (upper, 0), 0));
             }
-            let bits = Bits { at: (node >> 24 & 63) as u8, width: (node >> 20 & 15) as u8 };
+            let bits = LineBits { at: (node >> 24 & 63) as u8, width: (node >> 20 & 15) as u8 };
             let first = (node & 0xf_ffff) as usize;
             let index = match bits {
-                Bits { width: 0, .. } => 0,
-                Bits { at, width } if at + width <= 16 => {
+                LineBits { width: 0, .. } => 0,
+                LineBits { at, width } if at + width <= 16 => {
                     let leaves = self.classifier.nodes.get(first..first + (1 << width)).unwrap_or_default();
                     let is_inside = bits.is_low() || at >= HIGH_AT;
                     let row = is_inside.then(|| self.row(node, leaves, Some(bits), upper));
                     return row.flatten().unwrap_or(UNKNOWN);
                 }
-                Bits { at, width } if at < 16 && at + width <= 32 => return self.across(first, bits, upper),
-                Bits { at, width } if at < 16 || at + width > 32 => return UNKNOWN,
-                Bits { at, width } => Bits { at: at - 16, width }.of(upper),
+                LineBits { at, width } if at < 16 && at + width <= 32 => return self.across(first, bits, upper),
+                LineBits { at, width } if at < 16 || at + width > 32 => return UNKNOWN,
+                LineBits { at, width } => LineBits { at: at - 16, width }.of(upper),
             };
             node = self.classifier.nodes.get(first + index).copied().unwrap_or(NOTHING);
         }
     }
 
     /// The kind of all longer lines that bits of both halves select, if they are of one.
-    fn across(&mut self, first: usize, Bits { at, width }: Bits, upper: u16) -> u32 {
+    fn across(&mut self, first: usize, LineBits { at, width }: LineBits, upper: u16) -> u32 {
         let below = 1usize << (16 - at);
         let above = usize::from(upper) & ((1 << (at + width - 16)) - 1);
         let start = first + above * below;
@@ -442,7 +442,7 @@ impl<'s> Making<'s> {
     /// The kind of a longer line, for a first word with the upper half and those bits of the lower one.
     fn leaf(&mut self, leaf: u32, (upper, lower): (u16, u16), bits: u16) -> u32 {
         let known = 0xffff_0000 | u64::from(bits);
-        let is_own = |line: &Line| {
+        let is_own = |line: &ClassLine| {
             let word = u64::from(upper) << 16 | u64::from(lower);
             (word ^ line.value) & line.mask & known == 0 && line.lengths[0] != 4 && line.class < CLASSES
         };
@@ -465,12 +465,12 @@ impl<'s> Making<'s> {
     }
 
     /// The row for the leaves that bits of a node select, if one of them is a line for which there are rows.
-    fn row(&mut self, node: u32, leaves: &[u32], bits: Option<Bits>, upper: u16) -> Option<u32> {
+    fn row(&mut self, node: u32, leaves: &[u32], bits: Option<LineBits>, upper: u16) -> Option<u32> {
         let classifier = self.classifier;
         let line = |leaf: &u32| classifier.lines.get((leaf & 0xffff) as usize);
         let asked = self.asked.entry(node).or_insert_with(|| {
-            let tests = leaves.iter().filter_map(line).filter_map(Test::all);
-            let tests: BTreeSet<Test> = tests.flat_map(|[above, _]| above).collect();
+            let tests = leaves.iter().filter_map(line).filter_map(HalfTest::all);
+            let tests: BTreeSet<HalfTest> = tests.flat_map(|[above, _]| above).collect();
             let all = leaves.iter().all(|leaf| leaf & LEAF != 0);
             tests.into_iter().filter(|_| all).collect()
         });
@@ -486,8 +486,8 @@ impl<'s> Making<'s> {
         let short = |leaf: &u32| Short::of(line(leaf)?, upper, classifier);
         let mut lines: Vec<Option<Short>> = leaves.iter().map(short).collect();
         let row = match bits {
-            Some(bits) => Row::Node { bits, lines },
-            None => lines.pop()?.map_or(Row::Nothing, Row::Line),
+            Some(bits) => HalfRow::Node { bits, lines },
+            None => lines.pop()?.map_or(HalfRow::Nothing, HalfRow::Line),
         };
         let number = self.number(row);
         if fits {
@@ -496,7 +496,7 @@ impl<'s> Making<'s> {
         Some(number)
     }
 
-    fn number(&mut self, row: Row) -> u32 {
+    fn number(&mut self, row: HalfRow) -> u32 {
         if let Some(known) = self.rows.get(&row) {
             return *known;
         }

@@ -4,7 +4,7 @@
 //! them. A register count of 0 means that there is no register, whatever the other bits are.
 
 use super::Effect;
-use crate::bank::Role;
+use crate::bank::BankRole;
 use crate::reg::{Half, Reg, RegFile, Special};
 use crate::regset;
 
@@ -190,12 +190,12 @@ impl EffectBits {
     /// See [`Effect::role`].
     #[inline]
     #[must_use]
-    pub const fn role(self) -> Option<Role> {
+    pub const fn role(self) -> Option<BankRole> {
         match self.part(ROLE) {
-            1 => Some(Role::Source0),
-            2 => Some(Role::Source1),
-            3 => Some(Role::Source2),
-            4 => Some(Role::Destination),
+            1 => Some(BankRole::Source0),
+            2 => Some(BankRole::Source1),
+            3 => Some(BankRole::Source2),
+            4 => Some(BankRole::Destination),
             _ => None,
         }
     }

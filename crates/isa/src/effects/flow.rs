@@ -5,11 +5,11 @@
 
 use crate::kind::{Decode, KINDS};
 use crate::value::Value;
-use crate::{Entry, Flag, Inst, Isa, Piece, Slot};
+use crate::{Flag, Inst, Isa, Piece, Slot, TableEntry};
 
 /// The successors of an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Flow {
+pub enum ControlFlow {
     /// Falls through.
     Next,
     /// Branches to an address that the instruction states; falls through as well if it is conditional.
@@ -55,26 +55,26 @@ impl Inst {
 
     /// The successors of the instruction when it is at `pc`.
     #[must_use]
-    pub fn flow(&self, pc: u64, isa: Isa) -> Flow {
+    pub fn flow(&self, pc: u64, isa: Isa) -> ControlFlow {
         let entry = self.entry();
         let conditional = !entry.is(Flag::NoFallthrough);
         if entry.is(Flag::Call) {
-            return Flow::Call { target: self.branch_target(pc, isa) };
+            return ControlFlow::Call { target: self.branch_target(pc, isa) };
         }
         if entry.is(Flag::Return) {
-            return Flow::End;
+            return ControlFlow::End;
         }
         if !entry.is(Flag::Branch) {
-            return Flow::Next;
+            return ControlFlow::Next;
         }
         match self.branch_target(pc, isa) {
-            Some(target) => Flow::Branch { target, conditional },
-            None => Flow::Indirect { conditional },
+            Some(target) => ControlFlow::Branch { target, conditional },
+            None => ControlFlow::Indirect { conditional },
         }
     }
 }
 
-impl Entry {
+impl TableEntry {
     /// The field in which instructions of this entry state their branch offset: 16 bits, a signed number of dwords from
     /// the next instruction.
     pub fn branch_distance(self) -> Option<&'static [Piece]> {

@@ -5,9 +5,9 @@
 
 use super::implicit::{self, ImplicitSet};
 use super::lookup::Lookup;
-use super::place::{EntryEffects, Range};
+use super::place::{EntryEffects, PlaceRange};
 use super::visit::Rules;
-use super::{Effect, Parts};
+use super::{Effect, InstParts};
 use crate::{Inst, Isa};
 
 impl Inst {
@@ -36,13 +36,13 @@ impl Inst {
 /// Iterator over the reads or writes of an instruction: operands in LLVM's order, then registers without an operand.
 #[derive(Debug, Clone)]
 pub struct Effects {
-    parts: Parts,
+    parts: InstParts,
     isa: Isa,
     line: EntryEffects,
     rules: Rules,
     lookup: Lookup,
     /// The next items: places, and then registers without an operand.
-    places: Range,
+    places: PlaceRange,
     implicit: ImplicitSet,
     written: bool,
     /// Then the reads, and the reads that follow those.
@@ -53,7 +53,7 @@ pub struct Effects {
 impl Effects {
     #[inline(always)]
     fn new(inst: &Inst, isa: Isa, writes: bool, reads: bool) -> Self {
-        let (parts, line) = (Parts::of(inst), EntryEffects::of(inst.entry()));
+        let (parts, line) = (InstParts::of(inst), EntryEffects::of(inst.entry()));
         let mut effects = Self {
             parts,
             isa,

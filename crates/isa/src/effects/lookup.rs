@@ -65,21 +65,21 @@ type Widest = Reg;
 const NONE: Widest = Reg { file: RegFile::Special, index: 0, count: 0, half: None };
 const ANY: u8 = u8::MAX;
 
-type Table = [EffectBits; SIZE];
+type EffectTable = [EffectBits; SIZE];
 
 /// gfx9, gfx10, from gfx11 on, with literals of 64 bits (254 is then no register); each for 32 and 64 lanes.
-static TABLES: [[&Table; 2]; 4] = {
-    static GFX9: [Table; 2] = tables(9);
-    static GFX10: [Table; 2] = tables(10);
-    static GFX11: [Table; 2] = tables(11);
-    static WIDE: [Table; 2] = tables(125);
+static TABLES: [[&EffectTable; 2]; 4] = {
+    static GFX9: [EffectTable; 2] = tables(9);
+    static GFX10: [EffectTable; 2] = tables(10);
+    static GFX11: [EffectTable; 2] = tables(11);
+    static WIDE: [EffectTable; 2] = tables(125);
     [[&GFX9[0], &GFX9[1]], [&GFX10[0], &GFX10[1]], [&GFX11[0], &GFX11[1]], [&WIDE[0], &WIDE[1]]]
 };
 
 /// The entries that are the same on all targets. What tables share is computed once, because the compiler computes
 /// them anew for every change of the crate.
 #[expect(clippy::large_const_arrays, reason = "only initialisers of statics use it")]
-const SHARED: Table = {
+const SHARED: EffectTable = {
     let mut table = [EffectBits::NONE; SIZE];
     let (vector, accumulation) = (Reg::new(RegFile::Vgpr, 0, ANY), Reg::new(RegFile::Agpr, 0, ANY));
     let mut size = 0;
@@ -102,7 +102,7 @@ const SHARED: Table = {
 };
 
 /// 256 registers of a file, from the first one.
-const fn fill(table: &mut Table, start: u16, first: EffectBits) {
+const fn fill(table: &mut EffectTable, start: u16, first: EffectBits) {
     let mut number = 0;
     while number < 256 {
         table[start as usize + number] = first.with_index(number as u8);
@@ -111,7 +111,7 @@ const fn fill(table: &mut Table, start: u16, first: EffectBits) {
 }
 
 /// Vector registers in sections where the number is not that of the register.
-const fn pairs(table: &mut Table) {
+const fn pairs(table: &mut EffectTable) {
     let (low, high) = (of(Reg::half(0, Half::Low), 1), of(Reg::half(0, Half::High), 1));
     let single = of(Reg::new(RegFile::Vgpr, 0, 1), 1);
     let mut number = 0;
@@ -126,7 +126,7 @@ const fn pairs(table: &mut Table) {
 }
 
 /// The tables of a generation for 32 and 64 lanes.
-const fn tables(generation: u8) -> [Table; 2] {
+const fn tables(generation: u8) -> [EffectTable; 2] {
     let mut table = SHARED;
     let mut raw = 0;
     while raw < 256 {
@@ -137,7 +137,7 @@ const fn tables(generation: u8) -> [Table; 2] {
 }
 
 /// The entries of number `raw` that are scalar registers.
-const fn scalars(table: &mut Table, raw: usize, code: Widest) {
+const fn scalars(table: &mut EffectTable, raw: usize, code: Widest) {
     let mut size = 0;
     while size < SOURCES.len() {
         let (dwords, at) = (SOURCES[size], size * SOURCE as usize + raw);
@@ -154,7 +154,7 @@ const fn scalars(table: &mut Table, raw: usize, code: Widest) {
 }
 
 /// The entries that depend on the number of lanes.
-const fn with_masks(mut table: Table, generation: u8, mask: u8) -> Table {
+const fn with_masks(mut table: EffectTable, generation: u8, mask: u8) -> EffectTable {
     fill(&mut table, LANE_MASK + 256, of(lane_mask(Reg::new(RegFile::Vgpr, 0, ANY), mask), mask));
     let vcc = of(Reg::special(Special::VccLo, mask), mask);
     let mut raw = 0;
@@ -270,7 +270,7 @@ const fn hardware(number: u16, part: u16, generation: u8, mask: u8) -> Widest {
 
 /// The table for a target in a mode.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Lookup(&'static Table);
+pub(super) struct Lookup(&'static EffectTable);
 
 impl Lookup {
     #[inline(always)]
@@ -297,7 +297,7 @@ impl Lookup {
 #[cfg(test)]
 mod tests {
     use super::{LANE_MASK, Lookup};
-    use crate::kind::{Source, source};
+    use crate::kind::{SourceValue, source};
     use crate::reg::Special;
     use crate::{Isa, Target, Wave};
 
@@ -309,7 +309,7 @@ mod tests {
                 for dwords in super::SOURCES {
                     let section = super::source(dwords).expect("each has a section");
                     for raw in 0..1024 {
-                        let Source::Reg(reg) = source(raw, dwords, isa) else { continue };
+                        let SourceValue::Reg(reg) = source(raw, dwords, isa) else { continue };
                         let found = Lookup::of(isa).register((section | raw).into());
                         let found = (!found.is_none()).then(|| found.reg());
                         let wanted = (!reg.is(Special::Null)).then_some(reg);

@@ -90,8 +90,8 @@ impl Inst {
 
     /// The counters that it increments and that are decremented when it completes.
     #[must_use]
-    pub fn counters(&self, isa: Isa) -> Counters {
-        let mut counters = Counters::default();
+    pub fn counters(&self, isa: Isa) -> CounterSet {
+        let mut counters = CounterSet::default();
         let split = isa.has(Feature::Gfx12Insts);
         let Some(memory) = self.memory() else {
             if is_message(self.mnemonic()) {
@@ -174,9 +174,9 @@ pub enum Counter {
 
 /// A set of counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counters(u16);
+pub struct CounterSet(u16);
 
-impl Counters {
+impl CounterSet {
     fn add(&mut self, counter: Counter) {
         self.0 |= 1 << counter as u8;
     }

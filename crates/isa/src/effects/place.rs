@@ -7,14 +7,14 @@
 
 use super::bits::{EffectBits, NO_SLOT};
 use super::lookup::{self, Lookup};
-use crate::bank::Role;
+use crate::bank::BankRole;
 use crate::kind::{Decode, KINDS};
-use crate::{Entry, Implicit, Isa, Piece};
+use crate::{Implicit, Isa, Piece, TableEntry};
 use hotswap_isa_tables::{ENTRY_EFFECTS, EntryEffectsData, PLACE_GROUPS, PLACES, PlaceData, PlaceSource};
 
 /// The position of a register's number.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct RegisterPlace {
     /// The part of the effect that does not depend on the number.
     known: EffectBits,
     /// Bits of the number that are always set: the section and the bits that the kind adds.
@@ -31,11 +31,11 @@ pub(crate) struct Place {
 /// Four places: one cache line.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
-pub(super) struct PlaceGroup([Place; 4]);
+pub(super) struct PlaceGroup([RegisterPlace; 4]);
 
 impl PlaceGroup {
     #[inline(always)]
-    pub(super) fn places(&self) -> &[Place; 4] {
+    pub(super) fn places(&self) -> &[RegisterPlace; 4] {
         &self.0
     }
 }
@@ -43,7 +43,7 @@ impl PlaceGroup {
 const NONE: u8 = 255;
 
 /// Pads a list.
-const NOTHING: Place = Place {
+const NOTHING: RegisterPlace = RegisterPlace {
     known: EffectBits::NONE,
     plus: lookup::NOTHING as u32,
     mask: 0,
@@ -67,7 +67,7 @@ static GROUPS: [PlaceGroup; PLACE_GROUPS.len()] = {
 };
 
 /// The places of the tables, each once.
-const fn places() -> [Place; PLACES.len()] {
+const fn places() -> [RegisterPlace; PLACES.len()] {
     let mut places = [NOTHING; PLACES.len()];
     let mut number = 0;
     while number < places.len() {
@@ -77,8 +77,8 @@ const fn places() -> [Place; PLACES.len()] {
     places
 }
 
-const fn place(data: &PlaceData) -> Place {
-    let mut place = Place { upper: data.has(PlaceData::UPPER), ..of_source(data) };
+const fn place(data: &PlaceData) -> RegisterPlace {
+    let mut place = RegisterPlace { upper: data.has(PlaceData::UPPER), ..of_source(data) };
     if let Some((extra, from)) = data.extra {
         // Sections of nine bits have it after the number.
         let short = matches!(place.plus as u16, lookup::DUAL_Y | lookup::VECTOR);
@@ -95,26 +95,31 @@ const fn place(data: &PlaceData) -> Place {
 }
 
 /// The place without the bit elsewhere.
-const fn of_source(data: &PlaceData) -> Place {
+const fn of_source(data: &PlaceData) -> RegisterPlace {
     let written = data.has(PlaceData::WRITTEN);
     match data.source {
         PlaceSource::Nothing => NOTHING,
         PlaceSource::Operand { .. } => operand(data),
         PlaceSource::Exec { dwords } => {
-            Place { known: unnamed(written, false), plus: (lookup::EXEC + dwords - 1) as u32, ..NOTHING }
+            RegisterPlace { known: unnamed(written, false), plus: (lookup::EXEC + dwords - 1) as u32, ..NOTHING }
         }
         PlaceSource::M0ForGds { at } => {
             let (known, plus) = (unnamed(false, false), lookup::GDS as u32);
-            Place { known, plus, mask: 1, rotation: at & 63, upper: at >= 64, ..NOTHING }
+            RegisterPlace { known, plus, mask: 1, rotation: at & 63, upper: at >= 64, ..NOTHING }
         }
         PlaceSource::Hardware { part } => {
             let plus = (lookup::HARDWARE + part * lookup::HARDWARE_NUMBERS) as u32;
-            Place { known: unnamed(written, written), plus, mask: lookup::HARDWARE_NUMBERS as u32 - 1, ..NOTHING }
+            RegisterPlace {
+                known: unnamed(written, written),
+                plus,
+                mask: lookup::HARDWARE_NUMBERS as u32 - 1,
+                ..NOTHING
+            }
         }
     }
 }
 
-const fn operand(data: &PlaceData) -> Place {
+const fn operand(data: &PlaceData) -> RegisterPlace {
     let PlaceSource::Operand { kind, at, width, from, role, slot } = data.source else { return NOTHING };
     let decode = KINDS[kind as usize].decode;
     // Roles count from 1, 0 is none.
@@ -125,7 +130,7 @@ const fn operand(data: &PlaceData) -> Place {
     // A field of nine bits may say vector register where nothing else is possible; the result is the same.
     let narrow = matches!(decode, Decode::Half) || plus == lookup::VECTOR;
     let width = if narrow && width > 8 { 8 } else { width };
-    Place {
+    RegisterPlace {
         known: known.and(EffectBits::count(dwords)),
         plus: plus as u32,
         mask: !(u32::MAX << width) << from,
@@ -196,7 +201,7 @@ impl EntryEffects {
     const FOR_GDS: u16 = 32;
 
     #[inline(always)]
-    pub(super) fn of(entry: Entry) -> Self {
+    pub(super) fn of(entry: TableEntry) -> Self {
         Self(ENTRY_EFFECTS.get(usize::from(entry.id())).copied().unwrap_or(NO_EFFECTS))
     }
 
@@ -219,7 +224,7 @@ impl EntryEffects {
 
     /// Its first four places.
     #[inline(always)]
-    pub(super) fn first(self) -> &'static [Place; 4] {
+    pub(super) fn first(self) -> &'static [RegisterPlace; 4] {
         &GROUPS[usize::from(self.0.start) & (GROUPS.len() - 1)].0
     }
 
@@ -238,14 +243,14 @@ impl EntryEffects {
 
     /// Numbers of its written places.
     #[inline]
-    pub(super) fn written(self) -> Range {
-        Range { line: self.0.start, next: 0, end: self.0.writes }
+    pub(super) fn written(self) -> PlaceRange {
+        PlaceRange { line: self.0.start, next: 0, end: self.0.writes }
     }
 
     /// Numbers of its read places.
     #[inline]
-    pub(super) fn read(self) -> Range {
-        Range { line: self.0.start, next: self.0.writes, end: self.0.writes + self.0.reads }
+    pub(super) fn read(self) -> PlaceRange {
+        PlaceRange { line: self.0.start, next: self.0.writes, end: self.0.writes + self.0.reads }
     }
 
     /// Whether there are places after registers without an operand.
@@ -256,14 +261,14 @@ impl EntryEffects {
 
     /// Read places that are listed after registers without an operand.
     #[inline]
-    pub(super) fn late(self) -> Range {
+    pub(super) fn late(self) -> PlaceRange {
         let next = self.0.writes + self.0.reads;
-        Range { line: self.0.start, next, end: next + u8::from(self.has_late()) }
+        PlaceRange { line: self.0.start, next, end: next + u8::from(self.has_late()) }
     }
 
     /// Numbers of all its places.
-    pub(super) fn all(self) -> Range {
-        Range { next: 0, ..self.late() }
+    pub(super) fn all(self) -> PlaceRange {
+        PlaceRange { next: 0, ..self.late() }
     }
 
     /// Registers written without an operand, a bit for each.
@@ -296,17 +301,17 @@ impl EntryEffects {
 
 /// A subrange of an entry's places. The table's length is a power of two, so an index needs no comparison.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Range {
+pub(super) struct PlaceRange {
     line: u16,
     next: u8,
     end: u8,
 }
 
-impl Iterator for Range {
-    type Item = &'static Place;
+impl Iterator for PlaceRange {
+    type Item = &'static RegisterPlace;
 
     #[inline(always)]
-    fn next(&mut self) -> Option<&'static Place> {
+    fn next(&mut self) -> Option<&'static RegisterPlace> {
         if self.next == self.end {
             return None;
         }
@@ -318,12 +323,12 @@ impl Iterator for Range {
 }
 
 /// Whether other fields decide how many registers an operand has.
-pub(crate) fn sized_by_fields(entry: Entry) -> bool {
+pub(crate) fn sized_by_fields(entry: TableEntry) -> bool {
     EntryEffects::of(entry).is_sized()
 }
 
 /// The bit elsewhere that selects the half of the register of operand number `slot`.
-pub(crate) fn half_piece(entry: Entry, slot: u8) -> Option<Piece> {
+pub(crate) fn half_piece(entry: TableEntry, slot: u8) -> Option<Piece> {
     let place = EntryEffects::of(entry).all().find(|place| place.slot() == Some(slot))?;
     let is_half = place.plus as u16 & !256 == lookup::HALF && place.extra != NONE;
     is_half.then_some(Piece { at: place.extra, from: place.extra_from, width: 1 })
@@ -331,20 +336,22 @@ pub(crate) fn half_piece(entry: Entry, slot: u8) -> Option<Piece> {
 
 /// The registers that the numbers of one field name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Named {
+pub(crate) struct NamedRegisters {
     plus: u32,
     from: u8,
 }
 
-impl Named {
+impl NamedRegisters {
     /// For each field of an entry that may name a scalar register: its lowest bit, its width and the registers that it
     /// names; `None` for a field that is not a single run of bits of the first two words. The whole result is `None` if
     /// other fields decide what is named, or if VCC or SCC is written implicitly.
-    pub(crate) fn all(entry: Entry) -> Option<impl Iterator<Item = Option<(u8, u8, Self)>>> {
+    pub(crate) fn all(entry: TableEntry) -> Option<impl Iterator<Item = Option<(u8, u8, Self)>>> {
         let line = EntryEffects::of(entry);
         let writes = [Implicit::Vcc, Implicit::Scc].iter().any(|one| line.implicit_writes() >> (*one as u8) & 1 != 0);
-        let names_vectors = |place: &&Place| matches!(place.plus as u16 & !256, lookup::VECTOR | lookup::DUAL_Y);
-        (line.is_placed() && !writes).then(|| line.all().filter(move |place| !names_vectors(place)).map(Place::named))
+        let names_vectors =
+            |place: &&RegisterPlace| matches!(place.plus as u16 & !256, lookup::VECTOR | lookup::DUAL_Y);
+        (line.is_placed() && !writes)
+            .then(|| line.all().filter(move |place| !names_vectors(place)).map(RegisterPlace::named))
     }
 
     /// Whether a number is a scalar register, or VCC or a half of it.
@@ -353,13 +360,13 @@ impl Named {
     }
 }
 
-impl Place {
+impl RegisterPlace {
     /// The field's position, its width and the registers that it names, if nothing else matters.
-    fn named(&self) -> Option<(u8, u8, Named)> {
+    fn named(&self) -> Option<(u8, u8, NamedRegisters)> {
         let from = self.mask.trailing_zeros().min(31) as u8;
         let width = self.mask.count_ones() as u8;
         let whole = !self.upper && self.extra == NONE;
-        whole.then_some((self.rotation.wrapping_add(from) & 63, width, Named { plus: self.plus, from }))
+        whole.then_some((self.rotation.wrapping_add(from) & 63, width, NamedRegisters { plus: self.plus, from }))
     }
 
     /// Number of the operand.
@@ -368,7 +375,7 @@ impl Place {
     }
 
     /// The role that selects its VGPR bank.
-    pub(super) fn role(&self) -> Option<Role> {
+    pub(super) fn role(&self) -> Option<BankRole> {
         self.known.role()
     }
 

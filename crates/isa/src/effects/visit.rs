@@ -6,7 +6,7 @@
 use super::implicit::{ImplicitEffects, ImplicitSet};
 use super::lookup::Lookup;
 use super::place::EntryEffects;
-use super::{EffectBits, Parts, fetch};
+use super::{EffectBits, InstParts, fetch};
 use crate::value::Value;
 use crate::{Inst, Isa, Name};
 
@@ -33,7 +33,7 @@ impl EffectReader {
     /// remaining registers, which it always accesses implicitly, are the result.
     #[inline(always)]
     pub fn visit(self, inst: &Inst, mut each: impl FnMut(EffectBits)) -> ImplicitEffects {
-        let (parts, line, lookup) = (Parts::of(inst), EntryEffects::of(inst.entry()), self.lookup);
+        let (parts, line, lookup) = (InstParts::of(inst), EntryEffects::of(inst.entry()), self.lookup);
         if line.is_plain() {
             for place in line.first() {
                 each(place.plain(parts.halves, lookup));
@@ -70,7 +70,7 @@ impl Inst {
 /// because a reference would force every other instruction to memory as well.
 #[inline(never)]
 fn ruled(low: u64, high: u64, rest: u64, isa: Isa) -> ([EffectBits; MOST], usize) {
-    let parts = Parts { halves: [low, high], rest };
+    let parts = InstParts { halves: [low, high], rest };
     let (line, lookup) = (EntryEffects::of(parts.entry()), Lookup::of(isa));
     let rules = Rules::of(parts, line);
     let mut found = [EffectBits::NONE; MOST];
@@ -93,12 +93,12 @@ pub(super) struct Rules {
 
 impl Rules {
     #[inline(always)]
-    pub(super) fn of(parts: Parts, line: EntryEffects) -> Self {
+    pub(super) fn of(parts: InstParts, line: EntryEffects) -> Self {
         if line.is_placed() { Self { keeps: false, sized: false } } else { Self::of_fields(parts, line) }
     }
 
     #[cold]
-    fn of_fields(parts: Parts, line: EntryEffects) -> Self {
+    fn of_fields(parts: InstParts, line: EntryEffects) -> Self {
         let keeps = line.is_sdwa() && preserves(parts) || line.is_fetch() && fetch::in_part(&parts.inst());
         Self { keeps, sized: line.is_sized() }
     }
@@ -111,7 +111,7 @@ impl Rules {
 
     /// The effect adjusted by the rules.
     #[cold]
-    pub(super) fn apply(self, bits: EffectBits, parts: Parts, isa: Isa) -> EffectBits {
+    pub(super) fn apply(self, bits: EffectBits, parts: InstParts, isa: Isa) -> EffectBits {
         if bits.is_none() {
             return bits;
         }
@@ -121,13 +121,13 @@ impl Rules {
 }
 
 /// SDWA: the result is narrower than the dword (`dst_sel` 6), and the other bits are preserved (`dst_unused` 2).
-fn preserves(parts: Parts) -> bool {
+fn preserves(parts: InstParts) -> bool {
     let inst = parts.inst();
     inst.raw(Name::DstUnused) == Some(2) && inst.raw(Name::DstSel) != Some(6)
 }
 
 /// The same register with the number of dwords that the instruction's other fields determine.
-fn with_size(bits: EffectBits, parts: Parts, isa: Isa) -> EffectBits {
+fn with_size(bits: EffectBits, parts: InstParts, isa: Isa) -> EffectBits {
     let slot = bits.slot().and_then(|slot| parts.entry().slots().get(usize::from(slot)));
     let Some(slot) = slot else { return bits };
     let inst = parts.inst();

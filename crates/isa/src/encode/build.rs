@@ -3,17 +3,17 @@
 //! Invariants: operands that print nothing when they have their usual value may be omitted and get it; all others are
 //! required. The result was decoded again: it is the requested table entry, with the requested registers.
 
-use super::constant::{self, Literal};
+use super::constant::{self, HeldLiteral};
 use super::field::{decode, low_bits, scatter};
 use super::usual::usual;
 use super::{EncodeError, fill, raw, rules};
 use crate::effects;
-use crate::kind::{Decode, Kind, OperandType};
-use crate::operand::Reader;
+use crate::kind::{Decode, KindRow, OperandType};
+use crate::operand::OperandReader;
 use crate::reg::{Reg, RegFile};
 use crate::target_class::TargetClass;
 use crate::value::Value;
-use crate::{Class, Entry, Feature, Flag, Inst, Isa, Name, Slot};
+use crate::{Class, Feature, Flag, Inst, Isa, Name, Slot, TableEntry};
 
 /// No instruction has more operands: images with thirteen addresses have 25.
 const MOST: usize = 40;
@@ -43,11 +43,11 @@ impl From<Reg> for Arg {
 
 /// The encoded form of an operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Placed {
+pub(super) enum PlacedOperand {
     /// A register.
     Reg(Reg),
     /// A literal; its number in the field says so.
-    Literal(Literal),
+    Literal(HeldLiteral),
     /// Bits of the field.
     Bits(u64),
 }
@@ -56,11 +56,11 @@ pub(super) enum Placed {
 const FEW: usize = 16;
 
 /// Operands by slot.
-type Operands = [Option<Placed>];
+type Operands = [Option<PlacedOperand>];
 
-/// Collects operands; [`Builder::build`] makes the instruction.
+/// Collects operands; [`InstructionBuilder::build`] makes the instruction.
 #[derive(Debug, Clone)]
-pub struct Builder<'a> {
+pub struct InstructionBuilder<'a> {
     isa: Isa,
     mnemonic: &'a str,
     class: Class,
@@ -69,7 +69,7 @@ pub struct Builder<'a> {
     count: usize,
 }
 
-impl<'a> Builder<'a> {
+impl<'a> InstructionBuilder<'a> {
     /// Begins an instruction with this mnemonic (without encoding suffix) in an encoding class.
     #[must_use]
     pub fn new(isa: Isa, mnemonic: &'a str, class: Class) -> Self {
@@ -108,14 +108,14 @@ impl<'a> Builder<'a> {
     /// # Errors
     /// No form fits; the reason is that of the form that came closest.
     pub fn build(&self) -> Result<Inst, EncodeError> {
-        self.build_among(Entry::all())
+        self.build_among(TableEntry::all())
     }
 
     /// The same for callers that know the candidate entries: every other table entry is skipped.
     ///
     /// # Errors
-    /// As [`Builder::build`].
-    pub fn build_among(&self, entries: impl IntoIterator<Item = Entry>) -> Result<Inst, EncodeError> {
+    /// As [`InstructionBuilder::build`].
+    pub fn build_among(&self, entries: impl IntoIterator<Item = TableEntry>) -> Result<Inst, EncodeError> {
         if self.count > MOST {
             return Err(EncodeError::TooMany);
         }
@@ -126,15 +126,15 @@ impl<'a> Builder<'a> {
 /// The same for callers that have all operands together: the last value for a name counts.
 ///
 /// # Errors
-/// As [`Builder::build`].
+/// As [`InstructionBuilder::build`].
 pub fn build_among(
     isa: Isa,
     (mnemonic, class): (&str, Class),
     args: &[(Name, Arg)],
-    entries: impl IntoIterator<Item = Entry>,
+    entries: impl IntoIterator<Item = TableEntry>,
 ) -> Result<Inst, EncodeError> {
     let mut closest = EncodeError::UnknownInstruction;
-    let fits = |entry: &Entry| entry.class() == Some(class) && entry.mnemonic() == mnemonic;
+    let fits = |entry: &TableEntry| entry.class() == Some(class) && entry.mnemonic() == mnemonic;
     for entry in entries.into_iter().filter(fits) {
         let result = match entry.available(isa) {
             true => build_entry(isa, args, entry),
@@ -149,7 +149,7 @@ pub fn build_among(
     Err(closest)
 }
 
-fn build_entry(isa: Isa, args: &[(Name, Arg)], entry: Entry) -> Result<Inst, EncodeError> {
+fn build_entry(isa: Isa, args: &[(Name, Arg)], entry: TableEntry) -> Result<Inst, EncodeError> {
     let unknown = args.iter().find(|(name, _)| entry.slot(*name).is_none());
     if let Some((name, _)) = unknown {
         return Err(EncodeError::NoSuchOperand(*name));
@@ -209,7 +209,7 @@ fn number(value: Value) -> Option<Arg> {
 }
 
 /// Puts operands into an entry.
-fn assemble(entry: Entry, isa: Isa, given: impl Fn(Name) -> Option<Arg>) -> Result<Inst, EncodeError> {
+fn assemble(entry: TableEntry, isa: Isa, given: impl Fn(Name) -> Option<Arg>) -> Result<Inst, EncodeError> {
     match entry.slots().len() {
         0..=FEW => assemble_in(&mut [None; FEW], entry, isa, given),
         _ => assemble_in(&mut [None; MOST], entry, isa, given),
@@ -219,7 +219,7 @@ fn assemble(entry: Entry, isa: Isa, given: impl Fn(Name) -> Option<Arg>) -> Resu
 /// The same, with room for the operands.
 fn assemble_in(
     operands: &mut Operands,
-    entry: Entry,
+    entry: TableEntry,
     isa: Isa,
     given: impl Fn(Name) -> Option<Arg>,
 ) -> Result<Inst, EncodeError> {
@@ -228,7 +228,7 @@ fn assemble_in(
         *operand = match given(slot.name) {
             Some(arg) => place(entry, slot, arg, isa)?,
             None if slot.pieces().is_empty() => None,
-            None => Some(Placed::Bits(usual(entry, slot).ok_or(EncodeError::Missing(slot.name))?)),
+            None => Some(PlacedOperand::Bits(usual(entry, slot).ok_or(EncodeError::Missing(slot.name))?)),
         };
     }
     spread_modifiers(entry, operands)?;
@@ -245,31 +245,31 @@ fn assemble_in(
 }
 
 /// Checks one operand and computes the value of its field.
-pub(super) fn place(entry: Entry, slot: &Slot, arg: Arg, isa: Isa) -> Result<Option<Placed>, EncodeError> {
+pub(super) fn place(entry: TableEntry, slot: &Slot, arg: Arg, isa: Isa) -> Result<Option<PlacedOperand>, EncodeError> {
     let (kind, name) = (slot.operand_kind(), slot.name);
     if slot.pieces().is_empty() && !has_partner(entry, slot) {
         return implied(entry, slot, arg);
     }
-    let literal = |literal: Literal| allow_literal(entry, kind, name, literal, isa).map(Placed::Literal);
+    let literal = |literal: HeldLiteral| allow_literal(entry, kind, name, literal, isa).map(PlacedOperand::Literal);
     let placed = match arg {
         Arg::Reg(reg) => {
             // A tied operand has no bits; its partner is checked, and the two must be equal.
             if !slot.pieces().is_empty() {
                 check_register(entry, slot, kind, reg, isa)?;
             }
-            Placed::Reg(reg)
+            PlacedOperand::Reg(reg)
         }
         Arg::Inline(code @ (128..=208 | 240..=248)) => {
             if !kind.operand_type.is_source() || kind.operand_type == OperandType::Register {
                 return Err(EncodeError::WrongSort(name));
             }
-            Placed::Bits(raw::constant(kind.decode, name, u64::from(code))?)
+            PlacedOperand::Bits(raw::constant(kind.decode, name, u64::from(code))?)
         }
         Arg::Inline(code) => return Err(EncodeError::NotInline { name, value: u64::from(code) }),
-        Arg::Literal(value) => literal(Literal::Short(value))?,
-        Arg::Literal64(value) => literal(Literal::Long(value))?,
+        Arg::Literal(value) => literal(HeldLiteral::Short(value))?,
+        Arg::Literal64(value) => literal(HeldLiteral::Long(value))?,
         Arg::Constant(value) => match constant::inline(kind.operand_type, value, isa) {
-            Some(code) => Placed::Bits(raw::constant(kind.decode, name, u64::from(code))?),
+            Some(code) => PlacedOperand::Bits(raw::constant(kind.decode, name, u64::from(code))?),
             None if !constant::takes_literal(kind.operand_type) => return Err(EncodeError::NotInline { name, value }),
             None => {
                 let long = takes_long_literal(entry, isa);
@@ -287,16 +287,16 @@ pub(super) fn place(entry: Entry, slot: &Slot, arg: Arg, isa: Isa) -> Result<Opt
             } else {
                 raw::number(kind.decode, name, value)?
             };
-            Placed::Bits(fit(entry, slot, value)?)
+            PlacedOperand::Bits(fit(entry, slot, value)?)
         }
     };
     Ok(Some(placed))
 }
 
 /// An operand without bits: modifiers are spread later, everything else must have the value that the encoding implies.
-fn implied(entry: Entry, slot: &Slot, arg: Arg) -> Result<Option<Placed>, EncodeError> {
+fn implied(entry: TableEntry, slot: &Slot, arg: Arg) -> Result<Option<PlacedOperand>, EncodeError> {
     match arg {
-        Arg::Number(value) if spread(slot.name).is_some() && value >= 0 => Ok(Some(Placed::Bits(value as u64))),
+        Arg::Number(value) if spread(slot.name).is_some() && value >= 0 => Ok(Some(PlacedOperand::Bits(value as u64))),
         Arg::Number(0) => Ok(None),
         Arg::Number(1) if slot.name == Name::Cpol && entry.is(Flag::AtomicRet) => Ok(None),
         _ => Err(EncodeError::Implied(slot.name)),
@@ -304,7 +304,7 @@ fn implied(entry: Entry, slot: &Slot, arg: Arg) -> Result<Option<Placed>, Encode
 }
 
 /// A number as the field holds it.
-fn fit(entry: Entry, slot: &Slot, value: u64) -> Result<u64, EncodeError> {
+fn fit(entry: TableEntry, slot: &Slot, value: u64) -> Result<u64, EncodeError> {
     let held = slot.pieces().iter().fold(0, |held, piece| held | low_bits(piece.width) << piece.from.min(63));
     // The bit that says "returns the old value" is fixed in the encoding.
     let fixed = if slot.name == Name::Cpol && entry.is(Flag::AtomicRet) { 1 } else { 0 };
@@ -317,7 +317,7 @@ fn fit(entry: Entry, slot: &Slot, value: u64) -> Result<u64, EncodeError> {
     }
 }
 
-fn check_register(entry: Entry, slot: &Slot, kind: &Kind, reg: Reg, isa: Isa) -> Result<(), EncodeError> {
+fn check_register(entry: TableEntry, slot: &Slot, kind: &KindRow, reg: Reg, isa: Isa) -> Result<(), EncodeError> {
     let name = slot.name;
     if matches!(kind.decode, Decode::Imm | Decode::Literal32 | Decode::Literal64) {
         return Err(EncodeError::WrongSort(name));
@@ -357,14 +357,20 @@ fn multiple(reg: Reg) -> Option<u8> {
 }
 
 /// Whether the encoding has room for a literal after it.
-fn allow_literal(entry: Entry, kind: &Kind, name: Name, literal: Literal, isa: Isa) -> Result<Literal, EncodeError> {
+fn allow_literal(
+    entry: TableEntry,
+    kind: &KindRow,
+    name: Name,
+    literal: HeldLiteral,
+    isa: Isa,
+) -> Result<HeldLiteral, EncodeError> {
     let refused = Err(EncodeError::LiteralNotAllowed(name));
     let literal = match (kind.decode, literal) {
-        (Decode::Literal32, Literal::Long(value)) => match u32::try_from(value) {
-            Ok(value) => Literal::Short(value),
+        (Decode::Literal32, HeldLiteral::Long(value)) => match u32::try_from(value) {
+            Ok(value) => HeldLiteral::Short(value),
             Err(_) => return refused,
         },
-        (Decode::Literal64, Literal::Short(value)) => Literal::Long(u64::from(value)),
+        (Decode::Literal64, HeldLiteral::Short(value)) => HeldLiteral::Long(u64::from(value)),
         (_, literal) => literal,
     };
     if matches!(kind.decode, Decode::Literal32 | Decode::Literal64) {
@@ -373,33 +379,33 @@ fn allow_literal(entry: Entry, kind: &Kind, name: Name, literal: Literal, isa: I
     let longest = if isa.has(Feature::Vop3Literal) { 8 } else { 4 };
     let fits = match literal {
         _ if has_literal_field(entry) => true,
-        Literal::Short(_) => entry.bytes() <= longest,
-        Literal::Long(_) => takes_long_literal(entry, isa),
+        HeldLiteral::Short(_) => entry.bytes() <= longest,
+        HeldLiteral::Long(_) => takes_long_literal(entry, isa),
     };
     let takes = constant::takes_literal(kind.operand_type) || mixes(entry, kind.operand_type);
     if takes && fits { Ok(literal) } else { refused }
 }
 
 /// `v_fma_mix` and similar: the rows list inline constants, LLVM's assembler accepts literals as well (from gfx10 on).
-fn mixes(entry: Entry, operand: OperandType) -> bool {
+fn mixes(entry: TableEntry, operand: OperandType) -> bool {
     entry.class() == Some(Class::Vop3p)
         && matches!(operand, OperandType::RegInlineCFp16 | OperandType::RegInlineCBf16)
         && entry.slot(Name::Src0Modifiers).is_some()
 }
 
-fn takes_long_literal(entry: Entry, isa: Isa) -> bool {
+fn takes_long_literal(entry: TableEntry, isa: Isa) -> bool {
     isa.has(Feature::N64BitLiterals) && entry.bytes() == 4
 }
 
-fn has_literal_field(entry: Entry) -> bool {
+fn has_literal_field(entry: TableEntry) -> bool {
     entry.slots().iter().any(|slot| matches!(slot.operand_kind().decode, Decode::Literal32 | Decode::Literal64))
 }
 
 /// The literal that all operands share.
-fn one_literal(slots: &[Slot], operands: &Operands) -> Result<Option<Literal>, EncodeError> {
+fn one_literal(slots: &[Slot], operands: &Operands) -> Result<Option<HeldLiteral>, EncodeError> {
     let mut found = None;
     for (slot, operand) in slots.iter().zip(operands) {
-        let Some(Placed::Literal(literal)) = operand else { continue };
+        let Some(PlacedOperand::Literal(literal)) = operand else { continue };
         if found.is_some_and(|found| found != *literal) {
             return Err(EncodeError::TwoLiterals(slot.name));
         }
@@ -420,23 +426,23 @@ fn spread(name: Name) -> Option<u64> {
 }
 
 /// Puts `op_sel`, `op_sel_hi`, `neg_lo` and `neg_hi` that have no bits of their own into the sources' modifiers.
-fn spread_modifiers(entry: Entry, operands: &mut Operands) -> Result<(), EncodeError> {
+fn spread_modifiers(entry: TableEntry, operands: &mut Operands) -> Result<(), EncodeError> {
     const MODIFIERS: [Name; 3] = [Name::Src0Modifiers, Name::Src1Modifiers, Name::Src2Modifiers];
     let slots = entry.slots();
     for (number, slot) in slots.iter().enumerate() {
         let (Some(bit), true) = (spread(slot.name), slot.pieces().is_empty()) else { continue };
-        let Some(Some(Placed::Bits(value))) = operands.get(number).copied() else { continue };
+        let Some(Some(PlacedOperand::Bits(value))) = operands.get(number).copied() else { continue };
         for (source, name) in MODIFIERS.into_iter().enumerate() {
             let place = slots.iter().position(|slot| slot.name == name).and_then(|place| operands.get_mut(place));
             match place {
-                Some(Some(Placed::Bits(bits))) if value >> source & 1 != 0 => *bits |= bit,
-                Some(Some(Placed::Bits(bits))) => *bits &= !bit,
+                Some(Some(PlacedOperand::Bits(bits))) if value >> source & 1 != 0 => *bits |= bit,
+                Some(Some(PlacedOperand::Bits(bits))) => *bits &= !bit,
                 _ if value >> source & 1 != 0 => return Err(EncodeError::Implied(slot.name)),
                 _ => {}
             }
         }
         let result = slots.iter().position(|slot| slot.name == Name::Src0Modifiers);
-        if let (8.., Name::OpSel, Some(Some(Placed::Bits(bits)))) =
+        if let (8.., Name::OpSel, Some(Some(PlacedOperand::Bits(bits)))) =
             (value, slot.name, result.and_then(|place| operands.get_mut(place)))
         {
             *bits |= 8;
@@ -449,7 +455,7 @@ fn spread_modifiers(entry: Entry, operands: &mut Operands) -> Result<(), EncodeE
 }
 
 /// Whether another slot holds the register of this one.
-fn has_partner(entry: Entry, slot: &Slot) -> bool {
+fn has_partner(entry: TableEntry, slot: &Slot) -> bool {
     let number = entry.slots().iter().position(|other| other.name == slot.name);
     slot.tied.is_some() || entry.slots().iter().any(|other| other.tied.map(usize::from) == number && number.is_some())
 }
@@ -470,17 +476,17 @@ fn join_partners(slots: &[Slot], operands: &mut Operands) {
 }
 
 /// Puts the operands into the words: numbers first, because a half register also sets a bit of the modifiers.
-fn write(entry: Entry, isa: Isa, operands: &Operands, words: &mut [u32; 5]) -> Result<(), EncodeError> {
+fn write(entry: TableEntry, isa: Isa, operands: &Operands, words: &mut [u32; 5]) -> Result<(), EncodeError> {
     for (slot, operand) in entry.slots().iter().zip(operands) {
         let value = match operand {
-            Some(Placed::Bits(bits)) => *bits,
-            Some(Placed::Literal(literal)) => literal_bits(slot.operand_kind(), slot.name, *literal)?,
-            Some(Placed::Reg(_)) | None => continue,
+            Some(PlacedOperand::Bits(bits)) => *bits,
+            Some(PlacedOperand::Literal(literal)) => literal_bits(slot.operand_kind(), slot.name, *literal)?,
+            Some(PlacedOperand::Reg(_)) | None => continue,
         };
         put(slot, words, value)?;
     }
     for (number, slot) in entry.slots().iter().enumerate() {
-        let Some(Some(Placed::Reg(reg))) = operands.get(number).copied() else { continue };
+        let Some(Some(PlacedOperand::Reg(reg))) = operands.get(number).copied() else { continue };
         if !slot.pieces().is_empty() {
             put_register(entry, number as u8, reg, isa, words)?;
         }
@@ -490,7 +496,7 @@ fn write(entry: Entry, isa: Isa, operands: &Operands, words: &mut [u32; 5]) -> R
 
 /// Puts a register into the field of operand number `number`, and its half into the bit elsewhere that selects it.
 pub(super) fn put_register(
-    entry: Entry,
+    entry: TableEntry,
     number: u8,
     reg: Reg,
     isa: Isa,
@@ -521,22 +527,22 @@ pub(super) fn put(slot: &Slot, words: &mut [u32; 5], value: u64) -> Result<(), E
     scatter(words, slot.pieces(), value).map_err(|bits| EncodeError::OutOfRange { name: slot.name, value, bits })
 }
 
-pub(super) fn literal_bits(kind: &Kind, name: Name, literal: Literal) -> Result<u64, EncodeError> {
+pub(super) fn literal_bits(kind: &KindRow, name: Name, literal: HeldLiteral) -> Result<u64, EncodeError> {
     match (kind.decode, literal) {
-        (Decode::Literal32 | Decode::Literal64, Literal::Short(value)) => Ok(u64::from(value)),
-        (Decode::Literal32 | Decode::Literal64, Literal::Long(value)) => Ok(value),
-        (decode, Literal::Short(_)) => raw::constant(decode, name, raw::LITERAL32),
-        (decode, Literal::Long(_)) => raw::constant(decode, name, raw::LITERAL64),
+        (Decode::Literal32 | Decode::Literal64, HeldLiteral::Short(value)) => Ok(u64::from(value)),
+        (Decode::Literal32 | Decode::Literal64, HeldLiteral::Long(value)) => Ok(value),
+        (decode, HeldLiteral::Short(_)) => raw::constant(decode, name, raw::LITERAL32),
+        (decode, HeldLiteral::Long(_)) => raw::constant(decode, name, raw::LITERAL64),
     }
 }
 
 /// Puts the literal after the encoding unless it is a field of it; returns the length.
-fn append(entry: Entry, slots: &[Slot], literal: Option<Literal>, words: &mut [u32; 5]) -> u8 {
+fn append(entry: TableEntry, slots: &[Slot], literal: Option<HeldLiteral>, words: &mut [u32; 5]) -> u8 {
     let end = entry.bytes();
     let field = slots.iter().any(|slot| matches!(slot.operand_kind().decode, Decode::Literal32 | Decode::Literal64));
     let (low, high) = match literal {
-        Some(Literal::Short(value)) if !field => (value, None),
-        Some(Literal::Long(value)) if !field => (value as u32, Some((value >> 32) as u32)),
+        Some(HeldLiteral::Short(value)) if !field => (value, None),
+        Some(HeldLiteral::Long(value)) if !field => (value as u32, Some((value >> 32) as u32)),
         _ => return end,
     };
     let place = usize::from(end / 4);
@@ -549,17 +555,17 @@ fn append(entry: Entry, slots: &[Slot], literal: Option<Literal>, words: &mut [u
 }
 
 /// Checks that the result is the requested entry and has the requested registers.
-fn verify(entry: Entry, inst: &Inst, isa: Isa, operands: &Operands, len: u8) -> Result<(), EncodeError> {
+fn verify(entry: TableEntry, inst: &Inst, isa: Isa, operands: &Operands, len: u8) -> Result<(), EncodeError> {
     if inst.entry() != entry {
         return Err(EncodeError::OtherInstruction { wanted: entry, found: inst.entry() });
     }
     if inst.len() != len {
         return Err(EncodeError::OtherLength { before: len, after: inst.len() });
     }
-    let reader = Reader::new(*inst, isa);
+    let reader = OperandReader::new(*inst, isa);
     for (number, (slot, placed)) in entry.slots().iter().zip(operands).enumerate() {
         // Only registers are compared, and most operands are none.
-        let Some(Placed::Reg(wanted)) = placed else { continue };
+        let Some(PlacedOperand::Reg(wanted)) = placed else { continue };
         let Value::Reg(found) = reader.value(number) else { continue };
         if found.count != wanted.count {
             return Err(EncodeError::WrongSize { name: slot.name, wanted: found.count, found: wanted.count });

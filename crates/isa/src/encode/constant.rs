@@ -33,7 +33,7 @@ pub(super) fn inline(operand: OperandType, value: u64, isa: Isa) -> Option<u8> {
 
 /// A literal as the instruction holds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Literal {
+pub(super) enum HeldLiteral {
     /// One dword.
     Short(u32),
     /// Two dwords.
@@ -44,14 +44,14 @@ pub(super) enum Literal {
 ///
 /// A float of 64 bits is the literal's 32 bits above 32 zeros. An integer of 64 bits is made from 32 bits by either
 /// extension, depending on the instruction, so only values on which they agree are taken.
-pub(super) fn literal(operand: OperandType, value: u64, long: bool) -> Option<Literal> {
+pub(super) fn literal(operand: OperandType, value: u64, long: bool) -> Option<HeldLiteral> {
     let short = match bits(operand) {
         64 if is_float64(operand) => (value as u32 == 0).then_some((value >> 32) as u32),
         64 => i32::try_from(value).ok().map(|value| value as u32),
         16 => u16::try_from(value).ok().map(u32::from),
         _ => u32::try_from(value).ok(),
     };
-    short.map(Literal::Short).or(long.then_some(Literal::Long(value)))
+    short.map(HeldLiteral::Short).or(long.then_some(HeldLiteral::Long(value)))
 }
 
 /// Whether 32 literal bits are the upper half of the operand's value.

@@ -1,7 +1,7 @@
 //! Errors of encoding an instruction.
 
 use crate::reg::Reg;
-use crate::{Entry, Name};
+use crate::{Name, TableEntry};
 use core::fmt;
 
 /// The reason why an instruction cannot be encoded as requested.
@@ -85,9 +85,9 @@ pub enum EncodeError {
     /// The result would be another instruction.
     OtherInstruction {
         /// The requested entry.
-        wanted: Entry,
+        wanted: TableEntry,
         /// The resulting entry.
-        found: Entry,
+        found: TableEntry,
     },
     /// The result would have another length, because a literal is added or removed.
     OtherLength {

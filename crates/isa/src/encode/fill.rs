@@ -6,7 +6,7 @@
 //! Invariant: only bits are set that are neither fixed nor part of a field.
 
 use super::field::low_bits;
-use crate::{Class, Entry, Feature, Flag, Isa, Name, Piece};
+use crate::{Class, Feature, Flag, Isa, Name, Piece, TableEntry};
 
 /// Constant 0 as a source.
 const ZERO: u128 = 0x80;
@@ -18,7 +18,7 @@ const SOURCES: [u32; 3] = [32, 41, 50];
 const OP_SEL_HI: [u32; 3] = [59, 60, 14];
 
 /// The fixed bits of an entry with the bits that do not matter.
-pub(super) fn initial(entry: Entry, isa: Isa) -> [u32; 5] {
+pub(super) fn initial(entry: TableEntry, isa: Isa) -> [u32; 5] {
     let (value, mask) = entry.fixed();
     let free = !(mask | fields(entry));
     let value = value | vector_bits(entry, isa, free) & free;
@@ -26,7 +26,7 @@ pub(super) fn initial(entry: Entry, isa: Isa) -> [u32; 5] {
 }
 
 /// The bits of all fields.
-fn fields(entry: Entry) -> u128 {
+fn fields(entry: TableEntry) -> u128 {
     let mut bits = 0;
     let mut add = |pieces: &[Piece]| {
         for piece in pieces {
@@ -39,7 +39,7 @@ fn fields(entry: Entry) -> u128 {
     bits
 }
 
-fn vector_bits(entry: Entry, isa: Isa, free: u128) -> u128 {
+fn vector_bits(entry: TableEntry, isa: Isa, free: u128) -> u128 {
     let mut bits = 0;
     let compare = entry.is(Flag::Vopc) || is_compare(entry);
     let plain = matches!(entry.class(), Some(Class::Vop3 | Class::Vop3p));
@@ -62,7 +62,7 @@ fn vector_bits(entry: Entry, isa: Isa, free: u128) -> u128 {
 }
 
 /// `op_sel_hi` of sources that the instruction does not have; all three where it has no such operand.
-fn op_sel_hi(entry: Entry) -> u128 {
+fn op_sel_hi(entry: TableEntry) -> u128 {
     let has = |name| entry.slot(name).is_some();
     let reads_accumulators = matches!(entry.mnemonic(), "v_accvgpr_read_b32" | "v_accvgpr_write_b32");
     let reused = has(Name::MatrixBFmt) || has(Name::MatrixBScale) || has(Name::MatrixBReuse);
@@ -78,10 +78,10 @@ fn op_sel_hi(entry: Entry) -> u128 {
     OP_SEL_HI.iter().skip(used).fold(0, |bits, at| bits | 1 << at)
 }
 
-fn is_compare(entry: Entry) -> bool {
+fn is_compare(entry: TableEntry) -> bool {
     entry.mnemonic().starts_with("v_cmpx_")
 }
 
-fn has_result(entry: Entry) -> bool {
+fn has_result(entry: TableEntry) -> bool {
     entry.slots().iter().any(|slot| slot.written)
 }

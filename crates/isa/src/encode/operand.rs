@@ -5,8 +5,8 @@
 //!
 //! Absent on purpose: rules about several operands at once (constant bus), which [`super::rebuild`] checks.
 
-use super::build::{Placed, literal_bits, place, put, put_register};
-use super::constant::Literal;
+use super::build::{PlacedOperand, literal_bits, place, put, put_register};
+use super::constant::HeldLiteral;
 use super::{Arg, EncodeError};
 use crate::kind::Decode;
 use crate::value::Value;
@@ -14,7 +14,7 @@ use crate::{Inst, Isa, Name, Slot};
 
 impl Inst {
     /// The same instruction with another operand `name`: register, constant, literal or number, checked as
-    /// [`super::Builder`] checks it. Of tied operands, changing the one that has its own bits changes both.
+    /// [`super::InstructionBuilder`] checks it. Of tied operands, changing the one that has its own bits changes both.
     ///
     /// # Errors
     /// The operand does not exist or does not take the value; the result is not the same instruction.
@@ -28,9 +28,9 @@ impl Inst {
         let mut words = *self.words();
         match place(self.entry(), slot, arg.into(), isa)? {
             None => return Err(EncodeError::Implied(name)),
-            Some(Placed::Bits(bits)) => put(slot, &mut words, bits)?,
-            Some(Placed::Reg(reg)) => put_register(self.entry(), number as u8, reg, isa, &mut words)?,
-            Some(Placed::Literal(literal)) => {
+            Some(PlacedOperand::Bits(bits)) => put(slot, &mut words, bits)?,
+            Some(PlacedOperand::Reg(reg)) => put_register(self.entry(), number as u8, reg, isa, &mut words)?,
+            Some(PlacedOperand::Literal(literal)) => {
                 put(slot, &mut words, literal_bits(slot.operand_kind(), name, literal)?)?;
                 self.put_literal(isa, slot, literal, &mut words)?;
             }
@@ -39,10 +39,10 @@ impl Inst {
     }
 
     /// Replaces the literal after the instruction, if only this operand reads it, or keeps an equal one.
-    fn put_literal(&self, isa: Isa, slot: &Slot, new: Literal, words: &mut [u32; 5]) -> Result<(), EncodeError> {
+    fn put_literal(&self, isa: Isa, slot: &Slot, new: HeldLiteral, words: &mut [u32; 5]) -> Result<(), EncodeError> {
         let (value, bytes) = match new {
-            Literal::Short(value) => (u64::from(value), 4),
-            Literal::Long(value) => (value, 8),
+            HeldLiteral::Short(value) => (u64::from(value), 4),
+            HeldLiteral::Long(value) => (value, 8),
         };
         let field = matches!(slot.operand_kind().decode, Decode::Literal32 | Decode::Literal64);
         let wide = if self.literal_is_64() { 8 } else { 4 };

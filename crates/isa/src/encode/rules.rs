@@ -3,11 +3,11 @@
 //! The limits are those of LLVM's assembler: one scalar value before gfx10, two after, one for shifts of 64 bits.
 
 use super::EncodeError;
-use super::build::Placed;
+use super::build::PlacedOperand;
 use super::constant;
 use crate::kind::KINDS;
 use crate::reg::{Reg, RegFile, Special};
-use crate::{Class, Entry, Feature, Flag, Implicit, Isa, Name};
+use crate::{Class, Feature, Flag, Implicit, Isa, Name, TableEntry};
 
 /// Operands that are sources of vector instructions.
 const SOURCES: [Name; 9] = [
@@ -46,7 +46,7 @@ impl Scalars {
 }
 
 /// Checks the constant bus: different scalar registers and literals of a vector instruction.
-pub(super) fn constant_bus(entry: Entry, isa: Isa, operands: &[Option<Placed>]) -> Result<(), EncodeError> {
+pub(super) fn constant_bus(entry: TableEntry, isa: Isa, operands: &[Option<PlacedOperand>]) -> Result<(), EncodeError> {
     if !is_vector(entry) || entry.mnemonic() == "v_writelane_b32" && lane_is_m0(entry, operands) {
         return Ok(());
     }
@@ -66,8 +66,8 @@ pub(super) fn constant_bus(entry: Entry, isa: Isa, operands: &[Option<Placed>]) 
             continue;
         }
         match placed {
-            Some(Placed::Reg(reg)) if uses_bus(*reg) => scalars.add(*reg),
-            Some(Placed::Literal(_)) => {
+            Some(PlacedOperand::Reg(reg)) if uses_bus(*reg) => scalars.add(*reg),
+            Some(PlacedOperand::Literal(_)) => {
                 let kind = KINDS.get(usize::from(slot.kind));
                 let wide = kind.is_some_and(|kind| constant::is_wide(kind.operand_type));
                 scalars.literals[usize::from(wide)] = true;
@@ -79,15 +79,15 @@ pub(super) fn constant_bus(entry: Entry, isa: Isa, operands: &[Option<Placed>]) 
     if found > limit { Err(EncodeError::ConstantBus { limit, found }) } else { Ok(()) }
 }
 
-fn is_vector(entry: Entry) -> bool {
+fn is_vector(entry: TableEntry) -> bool {
     let flags = [Flag::Vopc, Flag::Vop1, Flag::Vop2, Flag::Vop3, Flag::Vop3p, Flag::Sdwa];
     flags.into_iter().any(|flag| entry.is(flag)) || matches!(entry.class(), Some(Class::Vopd | Class::Vopd3))
 }
 
 /// The lane number of `v_writelane_b32` does not use the constant bus if it is in M0.
-fn lane_is_m0(entry: Entry, operands: &[Option<Placed>]) -> bool {
+fn lane_is_m0(entry: TableEntry, operands: &[Option<PlacedOperand>]) -> bool {
     let lane = entry.slots().iter().zip(operands).find(|(slot, _)| slot.name == Name::Src1);
-    matches!(lane, Some((_, Some(Placed::Reg(reg)))) if reg.is(Special::M0))
+    matches!(lane, Some((_, Some(PlacedOperand::Reg(reg)))) if reg.is(Special::M0))
 }
 
 fn uses_bus(reg: Reg) -> bool {
@@ -98,16 +98,17 @@ fn uses_bus(reg: Reg) -> bool {
     }
 }
 
-fn limit(entry: Entry, isa: Isa) -> u8 {
+fn limit(entry: TableEntry, isa: Isa) -> u8 {
     if isa.has(Feature::Gfx10Insts) && !entry.is(Flag::OneScalar) { 2 } else { 1 }
 }
 
 /// Checks that tied operands are the same register.
-pub(super) fn ties(entry: Entry, operands: &[Option<Placed>]) -> Result<(), EncodeError> {
+pub(super) fn ties(entry: TableEntry, operands: &[Option<PlacedOperand>]) -> Result<(), EncodeError> {
     let slots = entry.slots();
     for (slot, placed) in slots.iter().zip(operands) {
         let Some(partner) = slot.tied.map(usize::from) else { continue };
-        let (Some(Some(Placed::Reg(wanted))), Some(Placed::Reg(reg))) = (operands.get(partner), placed) else {
+        let (Some(Some(PlacedOperand::Reg(wanted))), Some(PlacedOperand::Reg(reg))) = (operands.get(partner), placed)
+        else {
             continue;
         };
         if reg != wanted {

@@ -4,10 +4,10 @@
 
 use super::field::low_bits;
 use crate::kind::{Decode, OperandType};
-use crate::{Entry, Name, Slot};
+use crate::{Name, Slot, TableEntry};
 
 /// The value of an operand when it is omitted; `None` if it is required.
-pub(super) fn usual(entry: Entry, slot: &Slot) -> Option<u64> {
+pub(super) fn usual(entry: TableEntry, slot: &Slot) -> Option<u64> {
     let kind = slot.operand_kind();
     let held = slot.pieces().iter().fold(0, |held, piece| held | low_bits(piece.width) << piece.from.min(63));
     if kind.operand_type == OperandType::InputMods {

@@ -6,7 +6,7 @@
 //!
 //! Absent on purpose: the resource descriptor; only the instruction is examined.
 
-use super::Reader;
+use super::OperandReader;
 use crate::kind;
 use crate::reg::Reg;
 use crate::tables::{Feature, Image, ImageBase, Name};
@@ -26,7 +26,7 @@ pub(crate) struct Sizes {
 }
 
 /// The sizes; those of the encoding's own variant if they cannot be determined.
-pub(crate) fn sizes(reader: &Reader, image: &Image) -> Sizes {
+pub(crate) fn sizes(reader: &OperandReader, image: &Image) -> Sizes {
     let own = Sizes { data: image.data, address: image.address, separate: is_separate(image) };
     let Some(base) = image.base() else { return own };
     if has(base, "bvh") {
@@ -62,7 +62,7 @@ fn has(base: &ImageBase, property: &str) -> bool {
 }
 
 /// Dwords of data: one for each set bit of the mask, half of that for packed 16-bit data, one more for the status.
-fn data(reader: &Reader, base: &ImageBase) -> u8 {
+fn data(reader: &OperandReader, base: &ImageBase) -> u8 {
     let mask = reader.raw_named(Name::Dmask) & 15;
     let mut size = if has(base, "gather4") { 4 } else { mask.count_ones().max(1) as u8 };
     if reader.raw_named(Name::D16) != 0 && !reader.isa.has(Feature::UnpackedD16Vmem) {
@@ -75,7 +75,7 @@ fn data(reader: &Reader, base: &ImageBase) -> u8 {
 }
 
 /// Dwords of address.
-fn address(reader: &Reader, base: &ImageBase) -> u8 {
+fn address(reader: &OperandReader, base: &ImageBase) -> u8 {
     let dimension = reader.raw_named(Name::Dim) as usize & 7;
     let (coordinates, gradients) = DIMENSIONS[dimension];
     let a16 = reader.raw_named(Name::A16) != 0;
@@ -90,7 +90,7 @@ fn address(reader: &Reader, base: &ImageBase) -> u8 {
 }
 
 /// Whether the registers of the wanted sizes exist.
-fn fits(reader: &Reader, wanted: Sizes, own: Sizes) -> bool {
+fn fits(reader: &OperandReader, wanted: Sizes, own: Sizes) -> bool {
     let start = |name: Name| reader.raw_named(name) & 255;
     let written = if reader.find(Name::Vdst).is_some() { Name::Vdst } else { Name::Vdata };
     let aligned = |start: u64, size: u8| size < 2 || start & 1 == 0 || !kind::aligns_tuples(reader.isa);
@@ -111,7 +111,7 @@ fn fits(reader: &Reader, wanted: Sizes, own: Sizes) -> bool {
 }
 
 /// The register with the size that the instruction's other fields determine.
-pub(crate) fn adjusted(reader: &Reader, mut reg: Reg, name: Name) -> Reg {
+pub(crate) fn adjusted(reader: &OperandReader, mut reg: Reg, name: Name) -> Reg {
     let Some(image) = reader.inst.entry().image() else { return reg };
     let sizes = sizes(reader, image);
     let widened = sizes.separate && sizes.address > image.address;
@@ -129,7 +129,7 @@ pub(crate) fn adjusted(reader: &Reader, mut reg: Reg, name: Name) -> Reg {
 }
 
 /// Whether `name` is the last address register of the encoding, which then holds all further addresses.
-fn is_last_address(reader: &Reader, image: &Image, name: Name) -> bool {
+fn is_last_address(reader: &OperandReader, image: &Image, name: Name) -> bool {
     let last = reader.find(Name::Vaddr0).unwrap_or(0) + usize::from(image.address.saturating_sub(1));
     reader.slots.get(last).is_some_and(|slot| slot.name == name)
 }

@@ -1,6 +1,6 @@
 //! Cache policies and offsets of memory accesses.
 
-use super::Writer;
+use super::TextWriter;
 use super::message::generation;
 use crate::operand::sign_extended;
 use crate::tables::Feature;
@@ -11,7 +11,7 @@ use hotswap_isa_tables::TextStep;
 const STORE: u8 = 1;
 const ATOMIC: u8 = 2;
 
-impl Writer<'_, '_, '_> {
+impl TextWriter<'_, '_, '_> {
     /// The cache policy. Extra: the kind of access, then whether it is scalar.
     pub(super) fn cache_policy(&mut self, bits: u64, extra: [u8; 4]) -> fmt::Result {
         if bits == 0 {

@@ -1,6 +1,6 @@
 //! DPP controls and SDWA selections.
 
-use super::Writer;
+use super::TextWriter;
 use crate::tables::Feature;
 use core::fmt::{self, Write};
 
@@ -10,7 +10,7 @@ pub(super) const SDWA_SELECTS: [&str; 7] = ["BYTE_0", "BYTE_1", "BYTE_2", "BYTE_
 /// name.
 pub(super) const SDWA_UNUSED: [&str; 4] = ["UNUSED_PAD", "UNUSED_SEXT", "UNUSED_PRESERVE", "UNUSED_PAD"];
 
-impl Writer<'_, '_, '_> {
+impl TextWriter<'_, '_, '_> {
     /// Eight lanes of three bits.
     pub(super) fn dpp8(&mut self, raw: u64) -> fmt::Result {
         for lane in 0..8 {

@@ -1,15 +1,15 @@
 //! One line, by the fast path where there is one.
 //!
-//! Invariant: the text equals that of [`Writer`] for every step.
+//! Invariant: the text equals that of [`TextWriter`] for every step.
 
 use super::fixed_writer::FixedWriter;
 use super::program::{field_value, head, line_of, source_number, steps};
-use super::registers::Names;
-use super::{Options, Writer};
+use super::registers::RegisterNames;
+use super::{Options, TextWriter};
 use crate::inst::Inst;
 use crate::isa::Isa;
 use crate::number::hexadecimal_block;
-use crate::operand::Reader;
+use crate::operand::OperandReader;
 use core::fmt;
 use hotswap_isa_tables::{ShortForm, TextStep};
 
@@ -30,7 +30,7 @@ pub(super) fn write(inst: &Inst, isa: Isa, options: &Options<'_>, bytes: &mut [u
     let head = head(line);
     *bytes.first_chunk_mut().ok_or(Stop::Full)? = *head;
     let mut at = usize::from(head[31] & 31);
-    let names = Names::of(isa, options.banks);
+    let names = RegisterNames::of(isa, options.banks);
     for step in steps(line) {
         let half = if step.place & TextStep::SECOND_HALF == 0 { halves[0] } else { halves[1] };
         let guarded = half & step.guard;
@@ -110,7 +110,7 @@ fn long(
     at: usize,
 ) -> Result<usize, Stop> {
     let mut output = FixedWriter { bytes, at, full: false };
-    let mut writer = Writer { reader: Reader::new(*inst, isa), isa, options: *options, out: &mut output };
+    let mut writer = TextWriter { reader: OperandReader::new(*inst, isa), isa, options: *options, out: &mut output };
     match writer.step(step) {
         Ok(()) => Ok(output.at),
         Err(fmt::Error) if output.full => Err(Stop::Full),
@@ -122,7 +122,7 @@ fn long(
 mod tests {
     use super::*;
     use crate::bank::VgprBanks;
-    use crate::{Entry, Target, Wave};
+    use crate::{TableEntry, Target, Wave};
     use alloc::string::String;
 
     /// Writes every step by the slow path.
@@ -161,7 +161,7 @@ mod tests {
         for isa in targets.map(|name| Isa::new(Target::find(name).unwrap())) {
             for (isa, entry) in [Wave::W32, Wave::W64].into_iter().flat_map(|wave| {
                 let isa = isa.with_wave(wave);
-                Entry::all().filter(move |entry| entry.available(isa)).map(move |entry| (isa, entry))
+                TableEntry::all().filter(move |entry| entry.available(isa)).map(move |entry| (isa, entry))
             }) {
                 let (value, mask) = entry.fixed();
                 for round in 0..16 {

@@ -2,18 +2,18 @@
 //!
 //! Invariant: a message that the target does not have is written as numbers, and only if that loses no information.
 
-use super::Writer;
+use super::TextWriter;
 use crate::isa::Isa;
 use crate::tables::Feature;
 use core::fmt::{self, Write};
 
 /// Generations that have a message: the first, and the first without it.
-type Range = (u8, u8);
+type GenerationRange = (u8, u8);
 /// No last generation.
 const ON: u8 = 255;
 
 /// Messages: number, name, generations.
-const MESSAGES: &[(u16, &str, Range)] = &[
+const MESSAGES: &[(u16, &str, GenerationRange)] = &[
     (1, "MSG_INTERRUPT", (9, ON)),
     (2, "MSG_GS", (9, 11)),
     (2, "MSG_HS_TESSFACTOR", (11, ON)),
@@ -78,7 +78,7 @@ fn operation_name(id: u16, operation: u16) -> Option<&'static str> {
     }
 }
 
-impl Writer<'_, '_, '_> {
+impl TextWriter<'_, '_, '_> {
     /// A message: number in bits 0 to 3 (0 to 7 from gfx11 on), operation in bits 4 to 6, stream in bits 8 and 9.
     pub(super) fn message(&mut self, raw: u16) -> fmt::Result {
         let gfx11 = self.isa.has(Feature::Gfx11Insts);

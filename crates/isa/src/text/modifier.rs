@@ -1,6 +1,6 @@
 //! Lists of modifier bits, and the modifiers of matrix products.
 
-use super::Writer;
+use super::TextWriter;
 use core::fmt::{self, Write};
 use hotswap_isa_tables::{TextPart, TextStep};
 
@@ -9,7 +9,7 @@ const OP_SEL_HI: u8 = 8;
 /// The bit of the first source's modifiers that selects the half of the result.
 const RESULT: u64 = 8;
 
-impl Writer<'_, '_, '_> {
+impl TextWriter<'_, '_, '_> {
     /// One bit of each source's modifiers, as a list; nothing if all have the value they have by default.
     pub(super) fn packed(&mut self, step: &TextStep) -> fmt::Result {
         let [a, b, c, shape] = step.extra;

@@ -3,11 +3,11 @@
 //! Invariants: a literal that a constant could replace is written as `lit(…)`, so that text assembles to the same
 //! bytes. A register or constant that is invalid for its operand is written with a comment, as LLVM does.
 
-use super::Writer;
+use super::TextWriter;
 use super::program::source_number;
-use super::registers::Names;
+use super::registers::RegisterNames;
 use crate::effects;
-use crate::kind::{Kind, OperandType};
+use crate::kind::{KindRow, OperandType};
 use crate::operand::image;
 use crate::reg::{Reg, RegFile};
 use crate::tables::{Feature, Slot};
@@ -16,9 +16,9 @@ use crate::value::{self, Value};
 use core::fmt::{self, Write};
 use hotswap_isa_tables::{ShortForm, TextStep};
 
-impl Writer<'_, '_, '_> {
+impl TextWriter<'_, '_, '_> {
     /// The kind of the operand in a slot.
-    fn kind(&self, slot: usize) -> Option<&'static Kind> {
+    fn kind(&self, slot: usize) -> Option<&'static KindRow> {
         self.reader.slots.get(slot).map(Slot::operand_kind)
     }
 
@@ -38,7 +38,7 @@ impl Writer<'_, '_, '_> {
         }
     }
 
-    fn value(&mut self, value: Value, kind: &Kind) -> fmt::Result {
+    fn value(&mut self, value: Value, kind: &KindRow) -> fmt::Result {
         match value {
             Value::Reg(reg) => reg.write(self.out),
             Value::Inline(inline) => self.constant(inline.value as u64, kind.operand_type),
@@ -57,7 +57,7 @@ impl Writer<'_, '_, '_> {
     }
 
     /// Writes a register, with a comment if it is not in the operand's class.
-    fn classed_register(&mut self, slot: usize, reg: Reg, kind: &Kind) -> fmt::Result {
+    fn classed_register(&mut self, slot: usize, reg: Reg, kind: &KindRow) -> fmt::Result {
         reg.write(self.out)?;
         self.beyond_first_bank(slot, reg)?;
         let class = TargetClass::new(kind.class, self.isa);
@@ -219,7 +219,7 @@ impl Writer<'_, '_, '_> {
         if whole != number {
             return None;
         }
-        Names::of(self.isa, self.options.banks).register(number, step)
+        RegisterNames::of(self.isa, self.options.banks).register(number, step)
     }
 
     /// A source that may be sign-extended.

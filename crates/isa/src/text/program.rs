@@ -5,7 +5,7 @@
 //! Invariants: where the fast path applies, it writes the same as the slow one. A step's slot is a slot of its
 //! instruction. The meaning of the four extra numbers depends on the part and is documented in the generator.
 
-use crate::tables::Entry;
+use crate::tables::TableEntry;
 use hotswap_isa_tables::{HEADS, LINES, STEPS, TextLine, TextStep};
 
 /// The number of a step's register field as that of a source.
@@ -26,7 +26,7 @@ static NO_HEAD: [u8; 32] = [0; 32];
 
 /// The line of an instruction.
 #[inline]
-pub(super) fn line_of(entry: Entry) -> &'static TextLine {
+pub(super) fn line_of(entry: TableEntry) -> &'static TextLine {
     LINES.get(usize::from(entry.id())).unwrap_or(&NO_LINE)
 }
 

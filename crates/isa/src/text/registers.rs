@@ -10,7 +10,7 @@ use crate::tables::Feature;
 use hotswap_isa_tables::{FEATURE_SETS, TextStep};
 
 /// A line: letters, kind, length.
-pub(super) type Line = [u8; 16];
+pub(super) type RegisterText = [u8; 16];
 
 /// The kind of a line; the generator has the same numbers.
 const VECTOR: u8 = 1;
@@ -34,7 +34,7 @@ const GENERATIONS: usize = 3;
 const VECTOR_BLOCKS: usize = 2 * SIZES.len();
 const BLOCKS: usize = VECTOR_BLOCKS + GENERATIONS * SIZES.len();
 
-static TABLE: [[Line; NUMBERS]; BLOCKS] = {
+static TABLE: [[RegisterText; NUMBERS]; BLOCKS] = {
     let mut table = [[[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, OTHER, 0]; NUMBERS]; BLOCKS];
     let mut size = 0;
     while size < SIZES.len() {
@@ -59,7 +59,7 @@ static TABLE: [[Line; NUMBERS]; BLOCKS] = {
 };
 
 /// Appends letters.
-const fn letters(mut line: Line, text: &[u8]) -> Line {
+const fn letters(mut line: RegisterText, text: &[u8]) -> RegisterText {
     let mut at = 0;
     while at < text.len() {
         line[line[15] as usize] = text[at];
@@ -91,7 +91,7 @@ static DIGITS: [[u8; 4]; DECIMALS] = {
 };
 
 /// Appends a number.
-const fn decimal(mut line: Line, number: u16) -> Line {
+const fn decimal(mut line: RegisterText, number: u16) -> RegisterText {
     let ([a, b, c, count], at) = (DIGITS[number as usize], line[15] as usize);
     (line[at], line[at + 1], line[at + 2]) = (a, b, c);
     line[15] += count;
@@ -99,12 +99,12 @@ const fn decimal(mut line: Line, number: u16) -> Line {
 }
 
 /// A line of kind `what`.
-const fn line(what: u8, text: &[u8]) -> Line {
+const fn line(what: u8, text: &[u8]) -> RegisterText {
     letters([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, what, 0], text)
 }
 
 /// Registers of a file.
-const fn tuple(name: &[u8], what: u8, first: u16, dwords: u16) -> Line {
+const fn tuple(name: &[u8], what: u8, first: u16, dwords: u16) -> RegisterText {
     let line = line(what, name);
     if dwords == 1 {
         return decimal(line, first);
@@ -113,13 +113,13 @@ const fn tuple(name: &[u8], what: u8, first: u16, dwords: u16) -> Line {
     letters(decimal(line, first + dwords - 1), b"]")
 }
 
-const fn vector(name: &[u8], what: u8, first: u16, dwords: u16) -> Line {
+const fn vector(name: &[u8], what: u8, first: u16, dwords: u16) -> RegisterText {
     let odd = if dwords > 1 && first & 1 != 0 { ODD } else { 0 };
     tuple(name, what | odd, first, dwords)
 }
 
 /// Scalar registers that are addressed as aligned tuples.
-const fn aligned(name: &[u8], number: u16, dwords: u16, end: u16) -> Line {
+const fn aligned(name: &[u8], number: u16, dwords: u16, end: u16) -> RegisterText {
     let stride = if dwords > 2 { 4 } else { dwords };
     let first = number / stride * stride;
     if first + dwords > end { line(OTHER, b"") } else { tuple(name, SCALAR, first, dwords) }
@@ -127,7 +127,7 @@ const fn aligned(name: &[u8], number: u16, dwords: u16, end: u16) -> Line {
 
 /// A source field without vector registers. Registers that only some targets have, and tuples that end in VCC, have no
 /// line.
-const fn scalar(number: u16, dwords: u16, generation: usize) -> Line {
+const fn scalar(number: u16, dwords: u16, generation: usize) -> RegisterText {
     let last = if generation == 0 { 101 } else { 105 };
     let null = if generation == 2 { 124 } else { 125 };
     match (number, dwords) {
@@ -153,7 +153,7 @@ const FLOATS: [&str; 8] = ["0.5", "-0.5", "1.0", "-1.0", "2.0", "-2.0", "4.0", "
 
 /// The properties of a target that determine the names of registers.
 #[derive(Clone, Copy)]
-pub(super) struct Names {
+pub(super) struct RegisterNames {
     /// First of the blocks of scalar registers.
     scalars: u8,
     /// Number of the size that a lane mask has.
@@ -164,15 +164,15 @@ pub(super) struct Names {
     beyond: u8,
 }
 
-static NAMES: [Names; FEATURE_SETS.len()] = {
-    let mut names = [Names { scalars: 0, lane_mask: 0, refuses: 0, beyond: 0 }; FEATURE_SETS.len()];
+static NAMES: [RegisterNames; FEATURE_SETS.len()] = {
+    let mut names = [RegisterNames { scalars: 0, lane_mask: 0, refuses: 0, beyond: 0 }; FEATURE_SETS.len()];
     let mut number = 0;
     while number < names.len() {
         let features = &FEATURE_SETS[number];
         let gfx10 = has(features, Feature::Gfx10Insts);
         let generation = if has(features, Feature::Gfx11Insts) { 2 } else { gfx10 as usize };
         let aligned = has(features, Feature::Gfx90aInsts) || has(features, Feature::Gfx1250Insts);
-        names[number] = Names {
+        names[number] = RegisterNames {
             scalars: (VECTOR_BLOCKS + generation * SIZES.len()) as u8,
             lane_mask: if has(features, Feature::Wavefrontsize32) { 0 } else { 1 },
             refuses: aligned as u8 | (has(features, Feature::MaiInsts) as u8) << 1,
@@ -187,17 +187,17 @@ const fn has(features: &[u64; 4], feature: Feature) -> bool {
     features[feature as usize / 64] >> (feature as usize % 64) & 1 != 0
 }
 
-impl Names {
+impl RegisterNames {
     /// The properties for a target and a mode of the banks.
     #[inline]
-    pub(super) fn of(isa: Isa, banks: VgprBanks) -> Names {
+    pub(super) fn of(isa: Isa, banks: VgprBanks) -> RegisterNames {
         let names = NAMES.get(usize::from(isa.subtarget().features)).copied().unwrap_or(NAMES[0]);
-        Names { beyond: if banks.any_beyond() { VECTOR } else { 0 }, ..names }
+        RegisterNames { beyond: if banks.any_beyond() { VECTOR } else { 0 }, ..names }
     }
 
     /// The line of a source's number, unless the step rejects it.
     #[inline]
-    pub(super) fn line(self, number: u16, step: &TextStep) -> Option<&'static Line> {
+    pub(super) fn line(self, number: u16, step: &TextStep) -> Option<&'static RegisterText> {
         let size = if step.size == LANE_MASK { self.lane_mask } else { step.size };
         let vector = 2 * size + (number >> 9 & 1) as u8;
         let block = if number & 256 != 0 { vector } else { self.scalars + size };
@@ -207,7 +207,7 @@ impl Names {
     }
 
     /// The same for registers only.
-    pub(super) fn register(self, number: u16, step: &TextStep) -> Option<&'static Line> {
+    pub(super) fn register(self, number: u16, step: &TextStep) -> Option<&'static RegisterText> {
         self.line(number, step).filter(|line| line[14] & CONSTANT == 0)
     }
 }

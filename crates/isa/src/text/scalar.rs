@@ -1,6 +1,6 @@
 //! The 16-bit numbers of scalar instructions: hardware registers, counters, delays, modes, versions.
 
-use super::Writer;
+use super::TextWriter;
 use super::message::generation;
 use crate::isa::Isa;
 use crate::tables::Feature;
@@ -155,7 +155,7 @@ const fn delays(start: &str, names: &[&str]) -> [[u8; 32]; 16] {
     blocks
 }
 
-impl Writer<'_, '_, '_> {
+impl TextWriter<'_, '_, '_> {
     /// Numbers of scalar control instructions.
     pub(super) fn scalar_control(&mut self, part: TextPart, raw: u16) -> fmt::Result {
         match part {

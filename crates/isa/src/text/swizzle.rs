@@ -1,13 +1,13 @@
 //! Swizzles of `ds_swizzle_b32`.
 
-use super::Writer;
+use super::TextWriter;
 use core::fmt::{self, Write};
 use hotswap_isa_tables::TextBlock;
 
 /// All five bits of a lane number.
 const LANES: u16 = 31;
 
-impl Writer<'_, '_, '_> {
+impl TextWriter<'_, '_, '_> {
     /// Writes the swizzle in the offset field in its most specific form.
     pub(super) fn swizzle(&mut self, text: &TextBlock, raw: u16) -> fmt::Result {
         if raw == 0 {

@@ -3,7 +3,7 @@
 //! Invariants: the arrays are in the order of the numbers in the encoding; gfx10 and gfx11 have one number for type and
 //! components, gfx9 has two.
 
-use super::Writer;
+use super::TextWriter;
 use crate::tables::Feature;
 use core::fmt::{self, Write};
 
@@ -183,7 +183,7 @@ const NUMBER: [&str; 8] = ["UNORM", "SNORM", "USCALED", "SSCALED", "UINT", "SINT
 /// The format that is omitted: one byte, normalized.
 const DEFAULT: u64 = 1;
 
-impl Writer<'_, '_, '_> {
+impl TextWriter<'_, '_, '_> {
     /// The format, unless it is the one by default.
     pub(super) fn typed_format(&mut self, raw: u64) -> fmt::Result {
         if raw == DEFAULT {

@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
-use hotswap_isa::{Entry, Inst, Isa, Name, Target, Wave};
+use hotswap_isa::{Inst, Isa, Name, TableEntry, Target, Wave};
 
 /// A generator of numbers that is the same on every run (xorshift*).
 pub(crate) struct Random(u64);
@@ -41,19 +41,19 @@ pub(crate) fn settings() -> Vec<Isa> {
 }
 
 /// For every entry, a few settings that have it.
-pub(crate) fn entries(most: usize) -> Vec<(Entry, Vec<Isa>)> {
+pub(crate) fn entries(most: usize) -> Vec<(TableEntry, Vec<Isa>)> {
     let settings = settings();
-    let having = |entry: Entry| settings.iter().copied().filter(|isa| entry.available(*isa)).collect::<Vec<_>>();
+    let having = |entry: TableEntry| settings.iter().copied().filter(|isa| entry.available(*isa)).collect::<Vec<_>>();
     let spread = |all: Vec<Isa>| {
         let step = all.len().div_ceil(most).max(1);
         all.into_iter().step_by(step).collect::<Vec<_>>()
     };
-    Entry::all().map(|entry| (entry, spread(having(entry)))).collect()
+    TableEntry::all().map(|entry| (entry, spread(having(entry)))).collect()
 }
 
 /// An instruction of `entry` with random fields, if the generated bits decode to it: at first any bits, then with
 /// operands that most fields accept.
-pub(crate) fn random(entry: Entry, isa: Isa, random: &mut Random) -> Option<Inst> {
+pub(crate) fn random(entry: TableEntry, isa: Isa, random: &mut Random) -> Option<Inst> {
     let (value, mask) = entry.fixed();
     let wild = value | random.wide() & !mask;
     let tame = entry.slots().iter().fold(value, |word, slot| {

@@ -5,20 +5,20 @@
 
 use super::map::AddressMap;
 use crate::finding::{FILE, Finding};
-use crate::unit::Unit;
-use hotswap_code_object::Kind;
+use crate::unit::LintUnit;
+use hotswap_code_object::ObjectKind;
 use hotswap_code_object::SourceLines;
-use hotswap_code_object::image::Image;
+use hotswap_code_object::image::ObjectImage;
 use std::collections::BTreeMap;
 
 /// An instruction of a frame: the address from which on it applies, and its bytes; for a whole function its end.
-type Row = (u64, u64, String);
+type FrameRow = (u64, u64, String);
 
 /// Compares both files.
 pub(super) fn check(
-    (old_data, old): (&[u8], &Image<'_>),
-    (new_data, new): (&[u8], &Image<'_>),
-    (units, maps): (&[Unit<'_>], &BTreeMap<usize, AddressMap>),
+    (old_data, old): (&[u8], &ObjectImage<'_>),
+    (new_data, new): (&[u8], &ObjectImage<'_>),
+    (units, maps): (&[LintUnit<'_>], &BTreeMap<usize, AddressMap>),
     findings: &mut Vec<Finding>,
 ) {
     let (before, after) = (SourceLines::read(old_data), SourceLines::read(new_data));
@@ -29,11 +29,11 @@ pub(super) fn check(
         }
     }
     // Addresses in relocatable files are filled in by a linker.
-    if old.kind == Kind::Relocatable {
+    if old.kind == ObjectKind::Relocatable {
         return;
     }
     for name in [".eh_frame", ".debug_frame"] {
-        let rows = |image: &Image<'_>| image.find(name).map(|number| rows(image, number, name == ".eh_frame"));
+        let rows = |image: &ObjectImage<'_>| image.find(name).map(|number| rows(image, number, name == ".eh_frame"));
         let result = match (rows(old), rows(new)) {
             (None, None) => Ok(()),
             (Some(Some(before)), Some(Some(after))) => alike(&before, &after, (old, new), maps),
@@ -44,7 +44,7 @@ pub(super) fn check(
 }
 
 /// The first instruction for which the line tables disagree.
-fn lines(old: &SourceLines, new: &SourceLines, unit: &Unit<'_>, map: &AddressMap) -> Option<u32> {
+fn lines(old: &SourceLines, new: &SourceLines, unit: &LintUnit<'_>, map: &AddressMap) -> Option<u32> {
     let mut first = None;
     for number in 0..unit.program.functions.len() {
         unit.each(number, |_, at, _, _| {
@@ -59,10 +59,10 @@ fn lines(old: &SourceLines, new: &SourceLines, unit: &Unit<'_>, map: &AddressMap
 }
 
 /// The rows of all entries of a section: each instruction of a frame that does not advance begins one.
-fn rows(image: &Image<'_>, number: usize, is_eh: bool) -> Option<Vec<Row>> {
+fn rows(image: &ObjectImage<'_>, number: usize, is_eh: bool) -> Option<Vec<FrameRow>> {
     let section = &image.sections[number];
     let (bytes, mut at, mut all) = (section.bytes, 0, Vec::new());
-    let mut commons: BTreeMap<usize, Common> = BTreeMap::new();
+    let mut commons: BTreeMap<usize, CommonEntry> = BTreeMap::new();
     while at + 4 <= bytes.len() {
         let size = u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?) as usize;
         let body = at + 4;
@@ -70,11 +70,11 @@ fn rows(image: &Image<'_>, number: usize, is_eh: bool) -> Option<Vec<Row>> {
         if size == 0 {
             break;
         }
-        let mut reader = Reader { bytes: bytes.get(..body + size)?, at: body };
+        let mut reader = FrameReader { bytes: bytes.get(..body + size)?, at: body };
         let id = reader.word()?;
         let is_common = if is_eh { id == 0 } else { id == u32::MAX };
         if is_common {
-            commons.insert(at, Common::read(&mut reader, is_eh)?);
+            commons.insert(at, CommonEntry::read(&mut reader, is_eh)?);
         } else {
             let of = if is_eh { body.checked_sub(id as usize)? } else { id as usize };
             let common = commons.get(&of)?;
@@ -100,15 +100,15 @@ const RELATIVE4: u8 = 0x1b;
 const ABSOLUTE: u8 = 0;
 
 /// Properties shared by the entries of functions.
-struct Common {
+struct CommonEntry {
     encoding: u8,
     has_data: bool,
     /// The unit of advances.
     step: u64,
 }
 
-impl Common {
-    fn read(reader: &mut Reader<'_>, is_eh: bool) -> Option<Self> {
+impl CommonEntry {
+    fn read(reader: &mut FrameReader<'_>, is_eh: bool) -> Option<Self> {
         let version = reader.byte()?;
         let mut letters = Vec::new();
         loop {
@@ -141,7 +141,7 @@ impl Common {
 const WHOLE: &str = "a function";
 
 /// Reads the instructions of an entry.
-fn instructions(reader: &mut Reader<'_>, step: u64, start: u64, end: u64, all: &mut Vec<Row>) -> Option<()> {
+fn instructions(reader: &mut FrameReader<'_>, step: u64, start: u64, end: u64, all: &mut Vec<FrameRow>) -> Option<()> {
     let mut at = start;
     all.push((start, end, WHOLE.to_owned()));
     while reader.at < reader.bytes.len() {
@@ -180,12 +180,12 @@ fn instructions(reader: &mut Reader<'_>, step: u64, start: u64, end: u64, all: &
     Some(())
 }
 
-struct Reader<'r> {
+struct FrameReader<'r> {
     bytes: &'r [u8],
     at: usize,
 }
 
-impl<'r> Reader<'r> {
+impl<'r> FrameReader<'r> {
     fn take(&mut self, size: usize) -> Option<&'r [u8]> {
         let taken = self.bytes.get(self.at..self.at.checked_add(size)?)?;
         self.at += size;
@@ -219,9 +219,9 @@ impl<'r> Reader<'r> {
 }
 
 fn alike(
-    before: &[Row],
-    after: &[Row],
-    (old, new): (&Image<'_>, &Image<'_>),
+    before: &[FrameRow],
+    after: &[FrameRow],
+    (old, new): (&ObjectImage<'_>, &ObjectImage<'_>),
     maps: &BTreeMap<usize, AddressMap>,
 ) -> Result<(), String> {
     if before.len() != after.len() {

@@ -4,11 +4,11 @@
 //! registers (no fewer), the private segments of kernels that spill registers, the lines that a kernel prefetches.
 
 use super::map::AddressMap;
-use super::spill::{self, Needs};
+use super::spill::{self, PrivateNeeds};
 use crate::finding::{FILE, Finding};
-use hotswap_code_object::image::{Formula, Image, Part, Rela, SymbolRow};
+use hotswap_code_object::image::{Formula, ObjectImage, Rela, SectionPart, SymbolRow};
 use hotswap_code_object::kernel_descriptor::{ENABLE_SCRATCH, KernelDescriptor, SCRATCH};
-use hotswap_code_object::{CodeObject, Kind, certificate_note};
+use hotswap_code_object::{CodeObject, ObjectKind, certificate_note};
 use object::elf;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -27,17 +27,17 @@ const PREFETCH: &str = "inst_pref_size";
 const GRANULE: u64 = 32;
 
 struct Files<'f, 'a, 'b> {
-    old: &'f Image<'a>,
-    new: &'f Image<'b>,
+    old: &'f ObjectImage<'a>,
+    new: &'f ObjectImage<'b>,
     maps: &'f Maps,
-    needs: &'f Needs,
+    needs: &'f PrivateNeeds,
 }
 
 /// Compares both files.
 pub(super) fn check(
-    (old_object, old): (&CodeObject<'_>, &Image<'_>),
-    (new_object, new): (&CodeObject<'_>, &Image<'_>),
-    (maps, needs): (&Maps, &Needs),
+    (old_object, old): (&CodeObject<'_>, &ObjectImage<'_>),
+    (new_object, new): (&CodeObject<'_>, &ObjectImage<'_>),
+    (maps, needs): (&Maps, &PrivateNeeds),
     findings: &mut Vec<Finding>,
 ) {
     let files = Files { old, new, maps, needs };
@@ -67,7 +67,7 @@ impl<'a> Files<'_, 'a, '_> {
         if self.old.kind != self.new.kind || self.new.sections.len() - own != self.old.sections.len() - had {
             return Err("the number of sections differs".to_owned());
         }
-        let row = |part: &Part<'_>| (part.kind, part.link, part.info, part.align, part.entry_size);
+        let row = |part: &SectionPart<'_>| (part.kind, part.link, part.info, part.align, part.entry_size);
         for (old, new) in self.old.sections.iter().zip(&self.new.sections) {
             // Relabelling may move the note out of the loaded part.
             let flags = old.flags == new.flags || old.kind == elf::SHT_NOTE;
@@ -81,7 +81,7 @@ impl<'a> Files<'_, 'a, '_> {
     /// The new position of an address, or of an offset of a section of a relocatable file.
     fn place(&self, section: usize, value: u64, end: bool) -> Option<u64> {
         let (old, new) = (self.old.sections.get(section)?, self.new.sections.get(section)?);
-        let base = |part: &Part<'_>| if self.old.kind == Kind::Linked { part.address } else { 0 };
+        let base = |part: &SectionPart<'_>| if self.old.kind == ObjectKind::Linked { part.address } else { 0 };
         let offset = value.wrapping_sub(base(old));
         let moved = match self.maps.get(&section) {
             Some(map) if offset <= u64::from(map.old_size) => {
@@ -94,7 +94,7 @@ impl<'a> Files<'_, 'a, '_> {
     }
 
     fn symbols(&self) -> Result<(), String> {
-        let read = |image: &Image<'a>| image.symbols().map_err(|error| error.what);
+        let read = |image: &ObjectImage<'a>| image.symbols().map_err(|error| error.what);
         let (old, new) = (read(self.old)?, self.new.symbols().map_err(|error| error.what)?);
         for (before, after) in old.iter().zip(&new) {
             if before.rows.len() != after.rows.len() {
@@ -181,8 +181,8 @@ impl<'a> Files<'_, 'a, '_> {
     /// The permitted new forms of a relocation.
     fn relocation(&self, target: usize, row: &Rela, symbol: Option<&SymbolRow<'_>>) -> Vec<Rela> {
         let section = match self.old.kind {
-            Kind::Linked => self.old.section_at(row.place),
-            Kind::Relocatable => Some(target),
+            ObjectKind::Linked => self.old.section_at(row.place),
+            ObjectKind::Relocatable => Some(target),
         };
         let Some(place) = section.and_then(|section| self.field(section, row.place)) else { return Vec::new() };
         let same = Rela { place, ..*row };
@@ -219,7 +219,9 @@ impl<'a> Files<'_, 'a, '_> {
         // In an instruction of a site: at the same distance from its start, if it is unchanged; its position is that of
         // the site's last words.
         let map = self.maps.get(&section)?;
-        let base = |image: &Image<'_>| if self.old.kind == Kind::Linked { image.sections[section].address } else { 0 };
+        let base = |image: &ObjectImage<'_>| {
+            if self.old.kind == ObjectKind::Linked { image.sections[section].address } else { 0 }
+        };
         let offset = (at - base(self.old)) as u32;
         let site = map.sites.iter().find(|site| (site.old..site.old + site.old_size).contains(&offset))?;
         let from_end = site.old + site.old_size - offset;
@@ -244,7 +246,7 @@ impl<'a> Files<'_, 'a, '_> {
             let needed = self.needs.of(spill::symbol(kernel));
             for ((name, value), (_, now)) in before_fields.iter().zip(&after_fields) {
                 // The position of the code is compared below; in a relocatable file a linker fills it in.
-                let entry = *name == ENTRY && self.old.kind == Kind::Linked;
+                let entry = *name == ENTRY && self.old.kind == ObjectKind::Linked;
                 let free = entry || *name == VGPRS || *name == PREFETCH && now >= value;
                 let expected = match needed {
                     Some(bytes) if *name == SCRATCH.name => u64::from(bytes),
@@ -286,7 +288,7 @@ impl<'a> Files<'_, 'a, '_> {
     }
 
     fn code_of(&self, kernel: &str, old: u64, new: u64) -> Result<(), String> {
-        if self.old.kind == Kind::Relocatable {
+        if self.old.kind == ObjectKind::Relocatable {
             return Ok(());
         }
         let expected = self.old.section_at(old).and_then(|section| self.place(section, old, false));
@@ -323,7 +325,7 @@ impl<'a> Files<'_, 'a, '_> {
     fn data(&self, object: &CodeObject<'_>) -> Result<(), String> {
         let mut moving: BTreeMap<usize, Vec<Range<usize>>> = BTreeMap::new();
         for descriptor in object.descriptors() {
-            let inside = |part: &Part<'_>| {
+            let inside = |part: &SectionPart<'_>| {
                 let start = descriptor.range.start.checked_sub(part.offset as usize)?;
                 (part.is_in_file() && start + DESCRIPTOR <= part.bytes.len()).then_some(start..start + DESCRIPTOR)
             };
@@ -333,19 +335,19 @@ impl<'a> Files<'_, 'a, '_> {
         for rows in self.old.relocations().map_err(|error| error.what)? {
             for row in rows.iter().filter_map(Result::ok) {
                 let section = match self.old.kind {
-                    Kind::Linked => self.old.section_at(row.place),
-                    Kind::Relocatable => Some(rows.target),
+                    ObjectKind::Linked => self.old.section_at(row.place),
+                    ObjectKind::Relocatable => Some(rows.target),
                 };
                 let Some(section) = section else { continue };
-                let base = if self.old.kind == Kind::Linked { self.old.sections[section].address } else { 0 };
+                let base = if self.old.kind == ObjectKind::Linked { self.old.sections[section].address } else { 0 };
                 let start = (row.place - base) as usize;
                 moving.entry(section).or_default().push(start..start + usize::from(row.kind.size));
             }
         }
-        let is_data = |part: &Part<'_>| {
+        let is_data = |part: &SectionPart<'_>| {
             matches!(part.kind, elf::SHT_PROGBITS | elf::SHT_STRTAB | elf::SHT_HASH | elf::SHT_GNU_HASH)
         };
-        let is_table = |part: &Part<'_>| {
+        let is_table = |part: &SectionPart<'_>| {
             part.is_code()
                 || part.name.starts_with(".debug_")
                 || part.name.starts_with(".eh_frame")
@@ -375,7 +377,7 @@ impl<'a> Files<'_, 'a, '_> {
 }
 
 /// The metadata is the same except for the target, more registers, and the private segment that spilled registers need.
-fn metadata(old: &CodeObject<'_>, new: &CodeObject<'_>, needs: &Needs) -> Result<(), String> {
+fn metadata(old: &CodeObject<'_>, new: &CodeObject<'_>, needs: &PrivateNeeds) -> Result<(), String> {
     let (before, after) = (old.note(), new.note());
     if before.version != after.version || before.kernels.len() != after.kernels.len() {
         return Err("its version or the number of kernels differs".to_owned());
@@ -385,7 +387,7 @@ fn metadata(old: &CodeObject<'_>, new: &CodeObject<'_>, needs: &Needs) -> Result
         let grows = counts.iter().all(|(was, is)| was.is_some() == is.is_some() && was <= is);
         let scratch = needs.of(spill::symbol(was)).map(u64::from).or(was.scratch);
         let (vgpr_count, sgpr_count) = (was.vgpr_count, was.sgpr_count);
-        let rest = hotswap_code_object::Kernel { vgpr_count, sgpr_count, scratch: was.scratch, ..is.clone() };
+        let rest = hotswap_code_object::KernelMetadata { vgpr_count, sgpr_count, scratch: was.scratch, ..is.clone() };
         if !grows || is.scratch != scratch || rest != *was {
             return Err(format!("`{}` is described otherwise", was.name));
         }

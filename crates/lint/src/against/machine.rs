@@ -77,7 +77,7 @@ const CORNERS: [u32; 24] = [
 impl Machine {
     pub(super) fn new(seed: u32, banks: VgprBanks) -> Self {
         // A role whose bank is not known has an arbitrary one.
-        let known = hotswap_isa::bank::Role::ALL.map(|role| banks.bank(role));
+        let known = hotswap_isa::bank::BankRole::ALL.map(|role| banks.bank(role));
         let any = mixed(u64::from(seed), 3) as u8;
         let mode = known
             .iter()
@@ -152,7 +152,7 @@ impl Machine {
             return Err(format!("`{}` transfers control elsewhere, and cannot be evaluated here", inst.mnemonic()));
         }
         if !super::site::is_idle(inst) && inst.mnemonic() != "s_set_vgpr_msb" {
-            let line = Line { inst, isa, banks: self.banks };
+            let line = InstructionContext { inst, isa, banks: self.banks };
             let known = super::meaning::run(self, &line, side)?;
             if !known {
                 self.opaque(&line)?;
@@ -163,7 +163,7 @@ impl Machine {
     }
 
     /// An instruction of which only the dependence on its inputs is known.
-    fn opaque(&mut self, line: &Line<'_>) -> Result<(), String> {
+    fn opaque(&mut self, line: &InstructionContext<'_>) -> Result<(), String> {
         let (inst, isa) = (line.inst, line.isa);
         if inst.is(Flag::Indexed) {
             return Err(format!("`{}` names registers by M0", inst.mnemonic()));
@@ -171,7 +171,7 @@ impl Machine {
         let mut key = text(inst.mnemonic());
         for operand in inst.operands(isa) {
             key = mixed(key, text(operand.name.as_str()));
-            if operand.access == hotswap_isa::Access::Write {
+            if operand.access == hotswap_isa::OperandAccess::Write {
                 continue;
             }
             key = self.operand(line, operand.name).into_iter().fold(key, |key, dword| mixed(key, u64::from(dword)));
@@ -192,7 +192,7 @@ impl Machine {
     }
 
     /// Numbers that depend on `key` in everything that an instruction writes.
-    fn results(&mut self, line: &Line<'_>, key: u64) -> Result<(), String> {
+    fn results(&mut self, line: &InstructionContext<'_>, key: u64) -> Result<(), String> {
         let writes: Vec<_> = line.inst.writes(line.isa).collect();
         for (number, effect) in writes.iter().enumerate() {
             let Some(reg) = line.banks.resolve(effect.reg, effect.role) else {
@@ -211,7 +211,7 @@ impl Machine {
     }
 
     /// The dwords that an operand denotes.
-    pub(super) fn operand(&self, line: &Line<'_>, name: Name) -> Vec<u32> {
+    pub(super) fn operand(&self, line: &InstructionContext<'_>, name: Name) -> Vec<u32> {
         match line.inst.operand(line.isa, name) {
             Some(Value::Reg(reg)) => {
                 let reg = match line.physical(name, reg) {
@@ -242,12 +242,12 @@ impl Machine {
     }
 
     /// The first dword of an operand.
-    pub(super) fn read(&self, line: &Line<'_>, name: Name) -> u32 {
+    pub(super) fn read(&self, line: &InstructionContext<'_>, name: Name) -> u32 {
         self.operand(line, name).first().copied().unwrap_or(0)
     }
 
     /// Writes dwords to an operand.
-    pub(super) fn write(&mut self, line: &Line<'_>, name: Name, values: &[u32]) -> Result<(), String> {
+    pub(super) fn write(&mut self, line: &InstructionContext<'_>, name: Name, values: &[u32]) -> Result<(), String> {
         let Some(Value::Reg(reg)) = line.inst.operand(line.isa, name) else {
             return Err(format!("`{}` has no result", line.inst.mnemonic()));
         };
@@ -281,7 +281,7 @@ impl Machine {
     }
 
     /// A memory operation that is not a plain access to LDS; writes its results.
-    pub(super) fn event(&mut self, line: &Line<'_>, key: u64) -> Result<(), String> {
+    pub(super) fn event(&mut self, line: &InstructionContext<'_>, key: u64) -> Result<(), String> {
         self.events = mixed(self.events, key);
         self.results(line, self.events)
     }
@@ -334,13 +334,13 @@ impl Machine {
 }
 
 /// An instruction in its context.
-pub(super) struct Line<'l> {
+pub(super) struct InstructionContext<'l> {
     pub(super) inst: &'l Inst,
     pub(super) isa: Isa,
     pub(super) banks: VgprBanks,
 }
 
-impl Line<'_> {
+impl InstructionContext<'_> {
     fn physical(&self, name: Name, reg: Reg) -> Reg {
         let slot = self.inst.entry().slots().iter().position(|slot| slot.name == name);
         let role = slot.and_then(|slot| role(self.inst.entry(), slot as u8));

@@ -3,19 +3,19 @@
 //!
 //! Absent on purpose: everything with which no replacement computes; it is opaque ([`super::machine`]).
 
-use super::machine::{Line, Machine, Side, all, text};
+use super::machine::{InstructionContext, Machine, Side, all, text};
 use super::numbers;
 use super::spill::absolute_access;
 use hotswap_isa::{Inst, Name, Value};
 
 /// Runs an instruction that is known here. Returns whether it is.
-pub(super) fn run(machine: &mut Machine, line: &Line<'_>, side: Side) -> Result<bool, String> {
+pub(super) fn run(machine: &mut Machine, line: &InstructionContext<'_>, side: Side) -> Result<bool, String> {
     let name = line.inst.mnemonic();
     let slot = absolute_access(line.inst, line.isa).filter(|(offset, _)| machine.has_slot(*offset));
     if let Some(slot) = slot.filter(|_| side == Side::Target) {
         return scratch(machine, line, slot).map(|()| true);
     }
-    if let Some(access) = Access::of(name) {
+    if let Some(access) = LdsAccess::of(name) {
         return lds(machine, line, access, side).map(|()| true);
     }
     if let Some(matrix) = Matrix::of(name) {
@@ -38,7 +38,7 @@ fn is_plain(inst: &Inst) -> bool {
 }
 
 /// An instruction of the vector or scalar unit without side effects.
-fn computes(machine: &mut Machine, line: &Line<'_>) -> Result<bool, String> {
+fn computes(machine: &mut Machine, line: &InstructionContext<'_>) -> Result<bool, String> {
     if let Some(known) = compares(machine, line).or_else(|| has_modifiers(machine, line)) {
         return known;
     }
@@ -55,7 +55,7 @@ fn computes(machine: &mut Machine, line: &Line<'_>) -> Result<bool, String> {
 }
 
 /// Comparisons into a scalar register: one bit for the lane.
-fn compares(machine: &mut Machine, line: &Line<'_>) -> Option<Result<bool, String>> {
+fn compares(machine: &mut Machine, line: &InstructionContext<'_>) -> Option<Result<bool, String>> {
     let [a, b] = [Name::Src0, Name::Src1].map(|source| machine.read(line, source));
     let holds = match line.inst.mnemonic() {
         "v_cmp_lt_u32" => a < b,
@@ -71,7 +71,7 @@ fn compares(machine: &mut Machine, line: &Line<'_>) -> Option<Result<bool, Strin
 }
 
 /// Those with modifiers that are known here.
-fn has_modifiers(machine: &mut Machine, line: &Line<'_>) -> Option<Result<bool, String>> {
+fn has_modifiers(machine: &mut Machine, line: &InstructionContext<'_>) -> Option<Result<bool, String>> {
     let [a, b, c] = [Name::Src0, Name::Src1, Name::Src2].map(|source| machine.read(line, source));
     let modifiers = [Name::Src0Modifiers, Name::Src1Modifiers, Name::Src2Modifiers].map(|name| line.raw(name));
     let negated = |bits: u32| bits ^ 0x8000_0000;
@@ -88,7 +88,7 @@ fn has_modifiers(machine: &mut Machine, line: &Line<'_>) -> Option<Result<bool, 
 }
 
 /// Instructions of the scalar unit.
-fn on_scalars(machine: &mut Machine, line: &Line<'_>) -> Option<Result<bool, String>> {
+fn on_scalars(machine: &mut Machine, line: &InstructionContext<'_>) -> Option<Result<bool, String>> {
     let [a, b] = [Name::Src0, Name::Src1].map(|source| machine.read(line, source));
     let values = match line.inst.mnemonic() {
         "s_mov_b32" => vec![a],
@@ -113,7 +113,7 @@ fn on_scalars(machine: &mut Machine, line: &Line<'_>) -> Option<Result<bool, Str
 }
 
 /// Instructions of the vector unit without modifiers.
-fn on_vectors(line: &Line<'_>, [a, b, c]: [u32; 3], lane: u32) -> Option<u32> {
+fn on_vectors(line: &InstructionContext<'_>, [a, b, c]: [u32; 3], lane: u32) -> Option<u32> {
     let float = f32::from_bits;
     Some(match line.inst.mnemonic() {
         "v_mov_b32" => a,
@@ -162,7 +162,7 @@ fn limited(value: u32, low: u32, high: u32) -> u32 {
 }
 
 /// The conversions to and from UE5M3: those of E4M3 with CLAMP.
-fn conversion(machine: &mut Machine, line: &Line<'_>) -> Option<Result<(), String>> {
+fn conversion(machine: &mut Machine, line: &InstructionContext<'_>) -> Option<Result<(), String>> {
     if line.raw(Name::Clamp) == 0 {
         return None;
     }
@@ -197,8 +197,8 @@ fn conversion(machine: &mut Machine, line: &Line<'_>) -> Option<Result<(), Strin
 
 /// An access to LDS of whole dwords.
 #[derive(Debug, Clone, Copy)]
-struct Access {
-    kind: Kind,
+struct LdsAccess {
+    kind: AccessKind,
     /// Dwords of an element.
     dwords: u32,
     /// Bytes per unit of the offsets with two addresses; 0 for those with one.
@@ -207,15 +207,15 @@ struct Access {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum AccessKind {
     Load,
     Store,
     Exchange,
 }
 
-impl Access {
+impl LdsAccess {
     fn of(name: &str) -> Option<Self> {
-        use Kind::{Exchange, Load, Store};
+        use AccessKind::{Exchange, Load, Store};
         let (kind, dwords, unit, by_lane) = match name {
             "ds_load_b32" => (Load, 1, 0, false),
             "ds_load_b64" => (Load, 2, 0, false),
@@ -245,7 +245,7 @@ impl Access {
     }
 }
 
-fn lds(machine: &mut Machine, line: &Line<'_>, access: Access, side: Side) -> Result<(), String> {
+fn lds(machine: &mut Machine, line: &InstructionContext<'_>, access: LdsAccess, side: Side) -> Result<(), String> {
     let own = machine.m0().wrapping_add(4 * machine.lane()) & if side == Side::Source { 0xf_ffff } else { 0xffff };
     let address = if access.by_lane { own } else { machine.read(line, Name::Addr) };
     let mut data = machine.operand(line, Name::Data0);
@@ -260,10 +260,10 @@ fn lds(machine: &mut Machine, line: &Line<'_>, access: Access, side: Side) -> Re
     let mut loaded = Vec::new();
     for place in places {
         let at = |dword: u32| address.wrapping_add(place).wrapping_add(4 * dword);
-        if access.kind != Kind::Store {
+        if access.kind != AccessKind::Store {
             loaded.extend((0..access.dwords).map(|dword| machine.load(at(dword))));
         }
-        if access.kind != Kind::Load {
+        if access.kind != AccessKind::Load {
             for dword in 0..access.dwords {
                 let value = data.next().ok_or_else(|| "an access without data".to_owned())?;
                 machine.store(at(dword), value);
@@ -277,7 +277,7 @@ fn lds(machine: &mut Machine, line: &Line<'_>, access: Access, side: Side) -> Re
 }
 
 /// A store to the slot of a register that is spilled, or a load from it.
-fn scratch(machine: &mut Machine, line: &Line<'_>, (offset, is_load): (u32, bool)) -> Result<(), String> {
+fn scratch(machine: &mut Machine, line: &InstructionContext<'_>, (offset, is_load): (u32, bool)) -> Result<(), String> {
     if is_load {
         let value = machine.reload(offset);
         let value = value.ok_or_else(|| format!("a load from the slot at {offset:#x} comes before a store to it"))?;
@@ -290,10 +290,10 @@ fn scratch(machine: &mut Machine, line: &Line<'_>, (offset, is_load): (u32, bool
 
 /// A load for a cluster or of a tensor: the mask of workgroups that receive it must be 0 on the target, and is ignored
 /// if the source was compiled for a single one.
-fn multicast(machine: &mut Machine, line: &Line<'_>, side: Side) -> Result<(), String> {
+fn multicast(machine: &mut Machine, line: &InstructionContext<'_>, side: Side) -> Result<(), String> {
     let tensor = line.inst.mnemonic() == "tensor_load_to_lds";
     let mut key = text(line.inst.mnemonic());
-    for operand in line.inst.operands(line.isa).filter(|operand| operand.access == hotswap_isa::Access::Read) {
+    for operand in line.inst.operands(line.isa).filter(|operand| operand.access == hotswap_isa::OperandAccess::Read) {
         let mut dwords = machine.operand(line, operand.name);
         if tensor && operand.name == Name::Vaddr1 {
             dwords.iter_mut().take(1).filter(|_| side == Side::Source).for_each(|dword| *dword &= 0xffff_0000);
@@ -352,7 +352,7 @@ impl Matrix {
     }
 }
 
-fn product(machine: &mut Machine, line: &Line<'_>, matrix: Matrix) -> Result<(), String> {
+fn product(machine: &mut Machine, line: &InstructionContext<'_>, matrix: Matrix) -> Result<(), String> {
     let formats =
         matrix.formats.unwrap_or_else(|| [Name::MatrixAFmt, Name::MatrixBFmt].map(|name| line.raw(name) as u32));
     let [a, b] = [Name::Src0, Name::Src1].map(|name| machine.operand(line, name));
@@ -383,7 +383,7 @@ fn product(machine: &mut Machine, line: &Line<'_>, matrix: Matrix) -> Result<(),
 }
 
 /// C as 32-bit floats; a constant as one number.
-fn addend(machine: &Machine, line: &Line<'_>, matrix: Matrix) -> Vec<u32> {
+fn addend(machine: &Machine, line: &InstructionContext<'_>, matrix: Matrix) -> Vec<u32> {
     let dwords = machine.operand(line, Name::Src2);
     match (line.inst.operand(line.isa, Name::Src2), matrix.half) {
         (Some(Value::Reg(_)), true) => {
@@ -397,7 +397,7 @@ fn addend(machine: &Machine, line: &Line<'_>, matrix: Matrix) -> Vec<u32> {
 }
 
 /// Scales with their rows and formats. The constant 0 is the factor 1 in each of them.
-fn scales(machine: &Machine, line: &Line<'_>, matrix: Matrix, part: u32) -> Result<Vec<u32>, String> {
+fn scales(machine: &Machine, line: &InstructionContext<'_>, matrix: Matrix, part: u32) -> Result<Vec<u32>, String> {
     let sides = [
         (Name::ScaleSrc0, Name::MatrixAScale, Name::MatrixAScaleFmt),
         (Name::ScaleSrc1, Name::MatrixBScale, Name::MatrixBScaleFmt),

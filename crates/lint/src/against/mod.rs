@@ -27,13 +27,13 @@ mod walk;
 
 use crate::finding::{CERTIFICATE, Finding};
 use crate::finish;
-use crate::unit::Unit;
-use hotswap_code_object::image::Image;
+use crate::unit::LintUnit;
+use hotswap_code_object::image::ObjectImage;
 use hotswap_code_object::{CodeObject, certificate_note};
 use hotswap_report::{Certificate, Diagnostic};
 use map::AddressMap;
 use std::collections::BTreeMap;
-use walk::Walk;
+use walk::SectionWalk;
 
 /// The extent of the comparison, and the parts that are not proven.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -65,14 +65,14 @@ pub fn against(original: &[u8], rewritten: &[u8]) -> Result<Proof, Diagnostic> {
         None => Certificate::default(),
     };
     proof.assumes = certificate.assumes.clone();
-    let images = (Image::parse(original)?, Image::parse(rewritten)?);
-    let (old_units, new_units) = (Unit::all(&old)?, Unit::all(&new)?);
+    let images = (ObjectImage::parse(original)?, ObjectImage::parse(rewritten)?);
+    let (old_units, new_units) = (LintUnit::all(&old)?, LintUnit::all(&new)?);
     let maps = maps(&certificate, (&images.0, &images.1), &old_units, &mut proof.findings);
     if !proof.findings.is_empty() {
         return Ok(proof);
     }
     let segments = (spill::segments(&old), spill::segments(&new));
-    let mut needs = spill::Needs::default();
+    let mut needs = spill::PrivateNeeds::default();
     for unit in &old_units {
         let map = &maps[&unit.number];
         let Some(other) = new_units.iter().find(|other| other.number == unit.number) else {
@@ -80,7 +80,7 @@ pub fn against(original: &[u8], rewritten: &[u8]) -> Result<Proof, Diagnostic> {
             proof.findings.push(Finding::of_file(&CERTIFICATE, what));
             continue;
         };
-        let mut walk = Walk::new((unit, other), map, (&segments.0, &segments.1));
+        let mut walk = SectionWalk::new((unit, other), map, (&segments.0, &segments.1));
         walk.run();
         let mut unaligned = Vec::new();
         let stays = |at: u32| map.site_at(at).is_none() || walk.itself.contains_key(&at);
@@ -106,14 +106,15 @@ pub fn against(original: &[u8], rewritten: &[u8]) -> Result<Proof, Diagnostic> {
 /// The map of each section of code, by its number.
 fn maps(
     certificate: &Certificate,
-    (old, new): (&Image<'_>, &Image<'_>),
-    units: &[Unit<'_>],
+    (old, new): (&ObjectImage<'_>, &ObjectImage<'_>),
+    units: &[LintUnit<'_>],
     findings: &mut Vec<Finding>,
 ) -> BTreeMap<usize, AddressMap> {
     let mut maps = BTreeMap::new();
     for unit in units {
         let own = certificate.sections.iter().find(|section| section.number as usize == unit.number);
-        let size = |image: &Image<'_>| image.sections.get(unit.number).map_or(0, |section| section.bytes.len() as u32);
+        let size =
+            |image: &ObjectImage<'_>| image.sections.get(unit.number).map_or(0, |section| section.bytes.len() as u32);
         match AddressMap::new(own, size(old), size(new)) {
             Ok(map) => drop(maps.insert(unit.number, map)),
             Err(what) => findings.push(Finding::of_file(&CERTIFICATE, format!("section `{}`: {what}", unit.name))),

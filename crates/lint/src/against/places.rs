@@ -1,15 +1,19 @@
 //! Addresses that code computes, and words that hold addresses of code, have the same targets.
 
 use super::map::AddressMap;
-use super::walk::Walk;
+use super::walk::SectionWalk;
 use crate::finding::{Finding, TARGET, UNCHANGED};
-use hotswap_code_object::image::Image;
+use hotswap_code_object::image::ObjectImage;
 use hotswap_isa::Flag;
-use hotswap_program::Place;
+use hotswap_program::ProgramByte;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Checks one section.
-pub(super) fn check(walk: &mut Walk<'_, '_, '_>, images: (&Image<'_>, &Image<'_>), maps: &BTreeMap<usize, AddressMap>) {
+pub(super) fn check(
+    walk: &mut SectionWalk<'_, '_, '_>,
+    images: (&ObjectImage<'_>, &ObjectImage<'_>),
+    maps: &BTreeMap<usize, AddressMap>,
+) {
     let explained = computed(walk, images, maps);
     let source = &walk.old.program.source;
     // A changed literal is part of a computed address, or a linker's relocation explains it.
@@ -27,8 +31,8 @@ pub(super) fn check(walk: &mut Walk<'_, '_, '_>, images: (&Image<'_>, &Image<'_>
 
 /// Compares values computed from the program counter; returns the instructions that take part.
 fn computed(
-    walk: &mut Walk<'_, '_, '_>,
-    images: (&Image<'_>, &Image<'_>),
+    walk: &mut SectionWalk<'_, '_, '_>,
+    images: (&ObjectImage<'_>, &ObjectImage<'_>),
     maps: &BTreeMap<usize, AddressMap>,
 ) -> BTreeSet<u32> {
     let mut explained = BTreeSet::new();
@@ -40,7 +44,7 @@ fn computed(
                 after.pc_values.iter().find(|new| [new.pc, new.low, new.high].map(Some) == parts)
             });
             let expected = place(walk, images, maps, value.to);
-            let led = |to: Place| {
+            let led = |to: ProgramByte| {
                 let offset = walk.new.program.source.offset_of(to)?;
                 Some(walk.new.program.source.place_of(walk.leads_on(offset)?))
             };
@@ -61,13 +65,17 @@ fn computed(
 }
 
 /// Compares words outside of the instructions that hold addresses.
-fn words(walk: &mut Walk<'_, '_, '_>, images: (&Image<'_>, &Image<'_>), maps: &BTreeMap<usize, AddressMap>) {
+fn words(
+    walk: &mut SectionWalk<'_, '_, '_>,
+    images: (&ObjectImage<'_>, &ObjectImage<'_>),
+    maps: &BTreeMap<usize, AddressMap>,
+) {
     let (before, after) = (&walk.old.program.source, &walk.new.program.source);
     let mut findings = Vec::new();
     if before.slots.len() != after.slots.len() {
         findings.push(Finding::of_file(&TARGET, "words with addresses are missing, or new"));
     }
-    let new: BTreeMap<Place, Place> = after.slots.iter().map(|slot| (slot.place, slot.to)).collect();
+    let new: BTreeMap<ProgramByte, ProgramByte> = after.slots.iter().map(|slot| (slot.place, slot.to)).collect();
     for slot in &before.slots {
         let Some(offset) = before.offset_of(slot.to) else { continue };
         let at = place(walk, images, maps, slot.place);
@@ -84,27 +92,27 @@ fn words(walk: &mut Walk<'_, '_, '_>, images: (&Image<'_>, &Image<'_>), maps: &B
 
 /// The new position of a place of the original.
 fn place(
-    walk: &Walk<'_, '_, '_>,
-    (old, new): (&Image<'_>, &Image<'_>),
+    walk: &SectionWalk<'_, '_, '_>,
+    (old, new): (&ObjectImage<'_>, &ObjectImage<'_>),
     maps: &BTreeMap<usize, AddressMap>,
-    at: Place,
-) -> Option<Place> {
+    at: ProgramByte,
+) -> Option<ProgramByte> {
     let (before, after) = (&walk.old.program.source, &walk.new.program.source);
     if let Some(offset) = before.offset_of(at) {
         return walk.map.begin(offset).map(|offset| after.place_of(offset));
     }
-    if before.linked && at.base == Place::CODE {
+    if before.linked && at.base == ProgramByte::CODE {
         let number = old.section_at(at.at)?;
         let distance = at.at - old.sections[number].address;
         let moved = match maps.get(&number) {
             Some(map) => u64::from(map.begin(distance as u32)?),
             None => distance,
         };
-        return Some(Place { at: new.sections.get(number)?.address + moved, ..at });
+        return Some(ProgramByte { at: new.sections.get(number)?.address + moved, ..at });
     }
     let section = (!before.linked).then(|| at.base.checked_sub(1)).flatten();
     match section.and_then(|number| maps.get(&(number as usize))) {
-        Some(map) => Some(Place { at: u64::from(map.begin(at.at as u32)?), ..at }),
+        Some(map) => Some(ProgramByte { at: u64::from(map.begin(at.at as u32)?), ..at }),
         None => Some(at),
     }
 }

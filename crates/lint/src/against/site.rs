@@ -9,11 +9,11 @@
 //! Invariants: equal pairs in equal bank modes are run once; an instruction that the machine cannot run is a finding.
 
 use super::machine::{Machine, Side};
-use super::spill::{self, Needs, Segments};
+use super::spill::{self, PrivateNeeds, Segments};
 use crate::callers::kernels_to;
 use crate::finding::{BANK_MODE, Finding, HAZARD, REPLACEMENT, SCRATCH};
 use crate::returned::LiveRegisters;
-use crate::unit::Unit;
+use crate::unit::LintUnit;
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::regset::RegSet;
@@ -29,23 +29,23 @@ const COMPUTING_STATES: u32 = BYTES + 1024;
 const BYTES: u32 = 256;
 
 /// Words of an instruction, its bank mode, the bytes that replace it, and the slots of registers that it spills.
-type Pair = ([u32; 5], VgprBanks, Vec<u8>, Vec<u32>);
+type SpilledSite = ([u32; 5], VgprBanks, Vec<u8>, Vec<u32>);
 
 /// See the module.
 pub(super) struct Sites<'u, 'a> {
-    old: &'u Unit<'a>,
+    old: &'u LintUnit<'a>,
     source: Isa,
     target: Isa,
     managed: bool,
     live: LiveRegisters<'u, 'a>,
-    known: HashMap<Pair, Result<RegSet, String>>,
+    known: HashMap<SpilledSite, Result<RegSet, String>>,
     /// By the name of a kernel how many vector registers it has in the rewritten file.
     granted: HashMap<String, u32>,
     /// For each function that was asked about the kernels that get to it.
     kernels: HashMap<usize, Vec<u32>>,
     /// Private segments of the kernels in both files, and the bytes that sites need of them.
     segments: (&'u Segments, &'u Segments),
-    needs: Needs,
+    needs: PrivateNeeds,
     findings: Vec<Finding>,
 }
 
@@ -60,15 +60,15 @@ fn is_wait(inst: &Inst) -> bool {
 }
 
 impl<'u, 'a> Sites<'u, 'a> {
-    pub(super) fn new(old: &'u Unit<'a>, new: &Unit<'_>, segments: (&'u Segments, &'u Segments)) -> Self {
+    pub(super) fn new(old: &'u LintUnit<'a>, new: &LintUnit<'_>, segments: (&'u Segments, &'u Segments)) -> Self {
         let (source, target, managed) = (old.isa(), new.isa(), old.sets_sched_mode());
         let (live, known, findings) = (LiveRegisters::new(old), HashMap::new(), Vec::new());
         let (granted, kernels) = (granted(new), HashMap::new());
-        let needs = Needs::default();
+        let needs = PrivateNeeds::default();
         Self { old, source, target, managed, live, known, granted, kernels, segments, needs, findings }
     }
 
-    pub(super) fn take_needs(&mut self) -> Needs {
+    pub(super) fn take_needs(&mut self) -> PrivateNeeds {
         std::mem::take(&mut self.needs)
     }
 
@@ -219,7 +219,7 @@ fn is_vector(value: hotswap_isa::Value) -> bool {
 }
 
 /// How many vector registers each kernel of a file has.
-fn granted(unit: &Unit<'_>) -> HashMap<String, u32> {
+fn granted(unit: &LintUnit<'_>) -> HashMap<String, u32> {
     let kernels = unit.program.functions.iter().enumerate().filter(|(_, function)| function.is_kernel());
     kernels
         .filter_map(|(number, function)| Some((unit.program.name(function), unit.program.kernel_needs(number)?.vgprs?)))
@@ -303,7 +303,7 @@ fn edge(machine: &mut Machine, old: &Inst, isa: Isa, banks: VgprBanks, seed: u32
         Some(hotswap_isa::Value::Reg(reg)) if reg.file == RegFile::Vgpr => banks.resolve(reg, Some(role)),
         _ => None,
     };
-    use hotswap_isa::bank::Role::{Source0, Source1};
+    use hotswap_isa::bank::BankRole::{Source0, Source1};
     let Some((value, noise)) = source(Name::Src0, Source0).zip(source(Name::Src1, Source1)) else { return };
     let spread = seed.wrapping_mul(0x9e37_79b9);
     // Below 2^-14, where the mantissa is shifted, starting with the smallest number with a non-zero result.

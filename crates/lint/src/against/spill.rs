@@ -10,7 +10,7 @@
 //! callee of one, is known, no function is entered again before it returns, and no kernel has a dynamic stack.
 
 use crate::callers::{has_known_stack, is_called_by_pointer, kernels_to};
-use crate::unit::Unit;
+use crate::unit::LintUnit;
 use hotswap_code_object::CodeObject;
 use hotswap_code_object::kernel_descriptor::{DYNAMIC_STACK, ENABLE_SCRATCH, KernelDescriptor, SCRATCH};
 use hotswap_isa::bank::VgprBanks;
@@ -29,7 +29,7 @@ const LIMIT: u32 = 1 << 23;
 
 /// The private segment of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Segment {
+pub(super) struct KernelPrivateSegment {
     /// Its bytes, as descriptor and metadata agree; `None` if they do not.
     size: Option<u32>,
     is_enabled: bool,
@@ -37,7 +37,7 @@ pub(super) struct Segment {
 }
 
 /// The private segments of a file, by the symbol of the kernel.
-pub(super) type Segments = BTreeMap<String, Segment>;
+pub(super) type Segments = BTreeMap<String, KernelPrivateSegment>;
 
 /// Reads the private segments of a code object.
 pub(super) fn segments(object: &CodeObject<'_>) -> Segments {
@@ -47,7 +47,7 @@ pub(super) fn segments(object: &CodeObject<'_>) -> Segments {
         let descriptor = bytes.and_then(|bytes| KernelDescriptor::new(bytes, object.target_id().processor));
         let Some(descriptor) = descriptor else { continue };
         let stated = descriptor.get(SCRATCH).filter(|size| Some(*size) == kernel.scratch);
-        let segment = Segment {
+        let segment = KernelPrivateSegment {
             size: stated.and_then(|size| u32::try_from(size).ok()),
             is_enabled: descriptor.get(ENABLE_SCRATCH) == Some(1),
             is_dynamic: kernel.uses_dynamic_stack == Some(true) || descriptor.get(DYNAMIC_STACK) != Some(0),
@@ -58,7 +58,7 @@ pub(super) fn segments(object: &CodeObject<'_>) -> Segments {
 }
 
 /// The symbol of a kernel's code.
-pub(super) fn symbol<'k>(kernel: &hotswap_code_object::Kernel<'k>) -> &'k str {
+pub(super) fn symbol<'k>(kernel: &hotswap_code_object::KernelMetadata<'k>) -> &'k str {
     kernel.symbol.strip_suffix(".kd").unwrap_or(kernel.name)
 }
 
@@ -132,9 +132,9 @@ fn writes_active_lanes(inst: &Inst, isa: Isa) -> bool {
 
 /// The bytes of private segment that kernels need for the slots of all sites, by the symbol of the kernel.
 #[derive(Debug, Default)]
-pub(super) struct Needs(BTreeMap<String, u32>);
+pub(super) struct PrivateNeeds(BTreeMap<String, u32>);
 
-impl Needs {
+impl PrivateNeeds {
     /// The size that a kernel needs; `None` if it is unchanged.
     pub(super) fn of(&self, kernel: &str) -> Option<u32> {
         self.0.get(kernel).map(|end| end.next_multiple_of(ALIGNMENT))
@@ -150,7 +150,7 @@ impl Needs {
     /// Checks the slots of a site, and notes what they need.
     pub(super) fn site(
         &mut self,
-        old: &Unit<'_>,
+        old: &LintUnit<'_>,
         site: &SiteCertificate,
         (before, after): (&Segments, &Segments),
     ) -> Result<(), String> {

@@ -7,11 +7,11 @@
 
 use super::map::AddressMap;
 use super::site::Sites;
-use super::spill::{Needs, Segments};
+use super::spill::{PrivateNeeds, Segments};
 use crate::finding::{CERTIFICATE, ENCODING, SCRATCH, TARGET, UNCHANGED};
-use crate::finding::{Finding, Rule};
+use crate::finding::{Finding, LintRule};
 use crate::returned::LiveRegisters;
-use crate::unit::Unit;
+use crate::unit::LintUnit;
 use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::{Inst, Name};
 use hotswap_program::{Dead, FixupKind, MarkKind};
@@ -24,9 +24,9 @@ const PADDING: [u32; 3] = [0xbf9f_0000, 0xbf80_0000, 0];
 const MOST: usize = 100;
 
 /// One section in both files.
-pub(crate) struct Walk<'w, 'a, 'b> {
-    pub(crate) old: &'w Unit<'a>,
-    pub(crate) new: &'w Unit<'b>,
+pub(crate) struct SectionWalk<'w, 'a, 'b> {
+    pub(crate) old: &'w LintUnit<'a>,
+    pub(crate) new: &'w LintUnit<'b>,
     pub(crate) map: &'w AddressMap,
     pub(crate) findings: Vec<Finding>,
     /// The position of an old instruction itself, if labels of it denote another one.
@@ -42,9 +42,9 @@ pub(crate) struct Walk<'w, 'a, 'b> {
     starts: BTreeSet<u32>,
 }
 
-impl<'w, 'a, 'b> Walk<'w, 'a, 'b> {
+impl<'w, 'a, 'b> SectionWalk<'w, 'a, 'b> {
     pub(super) fn new(
-        (old, new): (&'w Unit<'a>, &'w Unit<'b>),
+        (old, new): (&'w LintUnit<'a>, &'w LintUnit<'b>),
         map: &'w AddressMap,
         segments: (&'w Segments, &'w Segments),
     ) -> Self {
@@ -71,7 +71,7 @@ impl<'w, 'a, 'b> Walk<'w, 'a, 'b> {
     }
 
     /// The private segments that the sites need.
-    pub(super) fn take_needs(&mut self) -> Needs {
+    pub(super) fn take_needs(&mut self) -> PrivateNeeds {
         self.sites.take_needs()
     }
 
@@ -114,11 +114,11 @@ impl<'w, 'a, 'b> Walk<'w, 'a, 'b> {
         self.findings.append(&mut own);
     }
 
-    fn say(&mut self, rule: &'static Rule, old: u32, reason: impl Into<String>) {
+    fn say(&mut self, rule: &'static LintRule, old: u32, reason: impl Into<String>) {
         self.findings.push(Finding::at(rule, self.old, old, reason));
     }
 
-    fn word(unit: &Unit<'_>, at: u32) -> Option<u32> {
+    fn word(unit: &LintUnit<'_>, at: u32) -> Option<u32> {
         let bytes = unit.program.source.bytes.get(at as usize..at as usize + 4)?;
         Some(u32::from_le_bytes(bytes.try_into().ok()?))
     }
@@ -141,7 +141,7 @@ impl<'w, 'a, 'b> Walk<'w, 'a, 'b> {
     fn step(&mut self, old: u32, new: u32, next: u32, data: Option<u32>) -> (u32, u32) {
         if let Some(end) = data {
             let size = end - old;
-            let bytes = |unit: &Unit<'_>, at: u32| {
+            let bytes = |unit: &LintUnit<'_>, at: u32| {
                 unit.program.source.bytes.get(at as usize..(at + size) as usize).map(<[u8]>::to_vec)
             };
             if bytes(self.old, old) != bytes(self.new, new) {

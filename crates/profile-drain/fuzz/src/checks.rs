@@ -6,8 +6,8 @@
 mod common;
 
 use common::{BASE, Memory, reader_accepts};
-use hotswap_profile_drain::capture::{Capture, Loaded, Refusal, again, capture};
-use hotswap_profile_drain::elf::{Blocks, Fault, File};
+use hotswap_profile_drain::capture::{Capture, Loaded, CaptureRefusal, again, capture};
+use hotswap_profile_drain::elf::{Blocks, ElfFault, CodeObjectFile};
 use hotswap_profile_drain::layout;
 use hotswap_profile_drain::raw::names_are_sound;
 use hotswap_profile_drain::store::Store;
@@ -18,17 +18,17 @@ pub fn file(input: &[u8]) {
     let size = usize::from(u16::from_le_bytes(*size)).min(rest.len());
     let (memory, bytes) = rest.split_at(size);
     let blocks = Blocks::new(bytes, bytes.len() as u64);
-    check(memory, None, &File::open(&blocks, bytes.len() as u64));
+    check(memory, None, &CodeObjectFile::open(&blocks, bytes.len() as u64));
 }
 
 /// Two bytes with the offset of the table, the memory.
 pub fn table(input: &[u8]) {
     let Some((place, memory)) = input.split_first_chunk::<2>() else { return };
     let table = BASE + u64::from(u16::from_le_bytes(*place));
-    check::<&[u8]>(memory, Some(table), &Err(Fault::Unreadable));
+    check::<&[u8]>(memory, Some(table), &Err(ElfFault::Unreadable));
 }
 
-fn check<I: hotswap_profile_drain::bytes::Image>(memory: &[u8], table: Option<u64>, file: &Result<File<'_, I>, Fault>) {
+fn check<I: hotswap_profile_drain::bytes::ByteSource>(memory: &[u8], table: Option<u64>, file: &Result<CodeObjectFile<'_, I>, ElfFault>) {
     let device = Memory(memory.to_vec());
     let loaded = Loaded { base: BASE, size: memory.len() as u64, table };
     let captured = match capture(&device, loaded, file) {
@@ -52,7 +52,7 @@ fn sound(captured: &Capture) {
     assert_eq!(captured.fixed.header(layout).bytes().len() % 8, 0);
 }
 
-fn describe(refusal: Refusal) {
+fn describe(refusal: CaptureRefusal) {
     let mut text = hotswap_profile_drain::text::Text::<1024>::default();
     refusal.describe(&mut text);
     assert!(!text.bytes().is_empty() && !text.is_cut());

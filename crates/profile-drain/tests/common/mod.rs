@@ -3,10 +3,10 @@
 
 #![allow(unreachable_pub)] // also part of the fuzz targets
 
-use hotswap_profile_drain::bytes::{Image, Span, word};
-use hotswap_profile_drain::capture::{Device, Loaded, Refusal, capture};
-use hotswap_profile_drain::elf::{Blocks, File, Sections};
-use hotswap_profile_drain::layout::{LAYOUTS, Layout};
+use hotswap_profile_drain::bytes::{ByteSource, Span, word};
+use hotswap_profile_drain::capture::{CaptureRefusal, DeviceReader, Loaded, capture};
+use hotswap_profile_drain::elf::{Blocks, CodeObjectFile, Sections};
+use hotswap_profile_drain::layout::{LAYOUTS, RecordLayout};
 
 /// Memory that a "GPU" holds from address 0x10000 on.
 pub struct Memory(pub Vec<u8>);
@@ -14,7 +14,7 @@ pub struct Memory(pub Vec<u8>);
 /// Its first address.
 pub const BASE: u64 = 0x10000;
 
-impl Device for Memory {
+impl DeviceReader for Memory {
     fn copy(&self, address: u64, into: &mut [u8]) -> Result<(), u32> {
         let from = address.checked_sub(BASE).ok_or(0x1001u32)?;
         if self.0.as_slice().read(from, into) { Ok(()) } else { Err(0x1001) }
@@ -26,7 +26,7 @@ const UNIFORM: Span = Span { address: 0x430, size: 48 };
 const NAMES: &[u8] = b"\x03\x00f\x01g";
 
 /// Two functions with three counters each, in one layout, and the ELF that describes them.
-pub fn object(layout: &Layout) -> (Vec<u8>, Vec<u8>, Sections) {
+pub fn object(layout: &RecordLayout) -> (Vec<u8>, Vec<u8>, Sections) {
     let data = Span { address: 0x500, size: 2 * layout.record as u64 };
     let uniform = if layout.uniform.is_some() { UNIFORM } else { Span::default() };
     let names = Span { address: 0x100, size: NAMES.len() as u64 };
@@ -93,11 +93,11 @@ pub fn elf(memory: &[u8], sections: &Sections) -> Vec<u8> {
 }
 
 /// A capture of such memory and file.
-pub fn take(memory: &[u8], file: &[u8]) -> Result<hotswap_profile_drain::capture::Capture, Refusal> {
+pub fn take(memory: &[u8], file: &[u8]) -> Result<hotswap_profile_drain::capture::Capture, CaptureRefusal> {
     let device = Memory(memory.to_vec());
     let blocks = Blocks::new(file, file.len() as u64);
     let loaded = Loaded { base: BASE, size: memory.len() as u64, table: None };
-    capture(&device, loaded, &File::open(&blocks, file.len() as u64))
+    capture(&device, loaded, &CodeObjectFile::open(&blocks, file.len() as u64))
 }
 
 /// The acceptance rules of LLVM's reader: every record must point into the counters.

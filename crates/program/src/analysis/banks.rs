@@ -4,7 +4,7 @@
 //! with unknown callers, or after a call of an unknown callee, unless the caller trusts LLVM's calling convention
 //! ([`BankMap::by_convention`]: bank 0 for every role at entries and returns). On other targets everything is bank 0.
 
-use crate::bits::Bits;
+use crate::bits::DwordSet;
 use crate::block::Exit;
 use crate::calls::Callee;
 use crate::dataflow::{self, Dataflow, WorkList};
@@ -25,7 +25,7 @@ pub struct BankMap {
     /// For each function the mode at the start of each block; empty where it is that of a kernel's entry.
     blocks: Vec<Vec<VgprBanks>>,
     /// Functions that use the first bank for every role everywhere.
-    plain: Bits,
+    plain: DwordSet,
 }
 
 impl BankMap {
@@ -35,7 +35,7 @@ impl BankMap {
         if !has_banks(program) {
             return Self::plain(program);
         }
-        let states = Solver::new(program, VgprBanks::UNKNOWN).run();
+        let states = BankSolver::new(program, VgprBanks::UNKNOWN).run();
         let mut map = Self::plain(program);
         map.blocks = states.into_iter().zip(&program.functions).map(|(states, one)| states.settled(one)).collect();
         let plain = (0..program.functions.len()).filter(|number| map.keeps_first_bank(program, *number)).collect();
@@ -52,7 +52,7 @@ impl BankMap {
         let numbers = (0..program.functions.len()).into_par_iter().with_min_len(MANY);
         // If each function keeps the convention assuming that all others do, all of them do.
         let kept: Option<Vec<States>> = numbers.clone().map(|number| One::by_convention(program, number)).collect();
-        let states = kept.unwrap_or_else(|| Solver::new(program, VgprBanks::ENTRY).run());
+        let states = kept.unwrap_or_else(|| BankSolver::new(program, VgprBanks::ENTRY).run());
         let states = states.into_par_iter().zip(&program.functions).with_min_len(MANY);
         let mut map = Self::plain(program);
         map.blocks = states.map(|(states, function)| states.settled(function)).collect();
@@ -63,12 +63,12 @@ impl BankMap {
     /// The first bank everywhere.
     fn plain(program: &Program<'_>) -> Self {
         let count = program.functions.len();
-        Self { blocks: vec![Vec::new(); count], plain: Bits::full(count) }
+        Self { blocks: vec![Vec::new(); count], plain: DwordSet::full(count) }
     }
 
     /// Marks these functions as those that use the first bank everywhere.
     fn with_plain(mut self, numbers: Vec<usize>) -> Self {
-        self.plain = Bits::new(self.blocks.len());
+        self.plain = DwordSet::new(self.blocks.len());
         for number in numbers {
             self.plain.set(number);
         }
@@ -161,7 +161,7 @@ fn has_blocks(function: &Function) -> bool {
 }
 
 /// The mode everywhere if some function breaks the convention, or nothing may depend on it.
-struct Solver<'p, 'a> {
+struct BankSolver<'p, 'a> {
     program: &'p Program<'a>,
     /// The modes after unknown callers and callees.
     outside: VgprBanks,
@@ -170,7 +170,7 @@ struct Solver<'p, 'a> {
     returned: Vec<Option<VgprBanks>>,
     /// Functions with blocks to visit, and these blocks.
     work: BTreeSet<u32>,
-    pending: Vec<Bits>,
+    pending: Vec<DwordSet>,
 }
 
 /// The known modes of a function's blocks; `None` for a block not reached yet.
@@ -216,7 +216,7 @@ impl States {
     }
 }
 
-impl<'p, 'a> Solver<'p, 'a> {
+impl<'p, 'a> BankSolver<'p, 'a> {
     fn new(program: &'p Program<'a>, outside: VgprBanks) -> Self {
         let functions = &program.functions;
         let states = |function: &Function| match has_blocks(function) {
@@ -224,7 +224,7 @@ impl<'p, 'a> Solver<'p, 'a> {
             false => States::Same(None),
         };
         let states = functions.iter().map(states).collect();
-        let (returned, pending) = (vec![None; functions.len()], vec![Bits::default(); functions.len()]);
+        let (returned, pending) = (vec![None; functions.len()], vec![DwordSet::default(); functions.len()]);
         Self { program, outside, states, returned, work: BTreeSet::new(), pending }
     }
 
@@ -296,7 +296,7 @@ impl<'p, 'a> Solver<'p, 'a> {
 struct One {
     number: usize,
     states: States,
-    pending: Bits,
+    pending: DwordSet,
     /// The modes with which entries of functions are called, by offset.
     entered: BTreeMap<u32, (u32, VgprBanks)>,
     /// The mode with which it returns, if a return was found.
@@ -306,7 +306,7 @@ struct One {
 }
 
 impl One {
-    fn new(number: usize, states: States, pending: Bits) -> Self {
+    fn new(number: usize, states: States, pending: DwordSet) -> Self {
         Self { number, states, pending, entered: BTreeMap::new(), returned: None, mode: 0 }
     }
 
@@ -318,7 +318,7 @@ impl One {
             return Some(States::Same(Some(VgprBanks::ENTRY)));
         }
         let count = function.block_count();
-        let mut one = Self::new(number, States::Blocks(vec![None; count]), Bits::new(count));
+        let mut one = Self::new(number, States::Blocks(vec![None; count]), DwordSet::new(count));
         for block in function.entries.iter().filter_map(|entry| function.block_at(entry.offset)) {
             one.states.meet(block, VgprBanks::ENTRY);
             one.pending.set(block);

@@ -5,7 +5,7 @@
 //! change of EXEC: a write under a smaller EXEC leaves old values in the other lanes.
 
 use hotswap_isa::bank::VgprBanks;
-use hotswap_isa::effects::{Flow, ImplicitSet, role};
+use hotswap_isa::effects::{ControlFlow, ImplicitSet, role};
 use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::{Flag, Inst, Isa, Name, Value};
 use std::cell::RefCell;
@@ -16,11 +16,11 @@ const DEPTH: u32 = 6;
 
 /// Cached results for one offset of a block. For the next one, only the instructions in between are examined.
 #[derive(Debug, Clone, Default)]
-pub struct LastDefs(RefCell<Vec<Found>>);
+pub struct LastDefs(RefCell<Vec<FoundWriter>>);
 
 /// The writer of a register before instruction number `end`, under a bank mode.
 #[derive(Debug, Clone, Copy)]
-struct Found {
+struct FoundWriter {
     reg: Reg,
     banks: VgprBanks,
     end: usize,
@@ -77,7 +77,7 @@ impl<'a> ReachingDefs<'a> {
             },
             None => self.writer(end, reg).map(|(writer, _)| writer),
         };
-        let found = Found { reg, banks: self.banks, end, writer };
+        let found = FoundWriter { reg, banks: self.banks, end, writer };
         match known {
             Some(known) => cache[known] = found,
             None if cache.len() < LastDefs::MOST => cache.push(found),
@@ -109,7 +109,7 @@ impl<'a> ReachingDefs<'a> {
             }
             let exec = written.touches(Reg::special(Special::ExecLo, 1));
             if vector && (exec || written.touches(Reg::special(Special::Mode, 1)))
-                || inst.flow(0, self.isa) != Flow::Next
+                || inst.flow(0, self.isa) != ControlFlow::Next
             {
                 return Looked::End;
             }
@@ -130,7 +130,7 @@ impl<'a> ReachingDefs<'a> {
                 written.file == RegFile::Vgpr && (end <= own.start || own.end <= written.index)
             });
         });
-        others && implicit.writes == ImplicitSet::default() && inst.flow(0, self.isa) == Flow::Next
+        others && implicit.writes == ImplicitSet::default() && inst.flow(0, self.isa) == ControlFlow::Next
     }
 
     /// Low bits of `reg` before number `end` that are zero.
@@ -210,7 +210,7 @@ fn reg_of(value: Option<Value>) -> Reg {
     }
 }
 
-fn role_of(inst: &Inst, name: Name) -> Option<hotswap_isa::bank::Role> {
+fn role_of(inst: &Inst, name: Name) -> Option<hotswap_isa::bank::BankRole> {
     let entry = inst.entry();
     let slot = entry.slots().iter().position(|slot| slot.name == name)?;
     role(entry, slot as u8)
@@ -219,13 +219,13 @@ fn role_of(inst: &Inst, name: Name) -> Option<hotswap_isa::bank::Role> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hotswap_isa::{Entry, Target};
+    use hotswap_isa::{TableEntry, Target};
 
     /// Random code in which most instructions write one of few registers, some the mode or EXEC, and some branch.
     fn code(isa: Isa, mut random: impl FnMut(usize) -> usize) -> Vec<Inst> {
         let named = |names: &[&str]| {
-            let all = Entry::all().filter(|entry| entry.available(isa) && names.contains(&entry.mnemonic()));
-            all.collect::<Vec<Entry>>()
+            let all = TableEntry::all().filter(|entry| entry.available(isa) && names.contains(&entry.mnemonic()));
+            all.collect::<Vec<TableEntry>>()
         };
         let common = named(&["v_mov_b32", "v_add_nc_u32", "v_lshlrev_b32", "ds_load_b64", "s_mov_b32", "s_mov_b64"]);
         let rare = named(&["s_set_vgpr_msb", "s_branch", "v_movreld_b32", "v_cmp_eq_u32"]);
@@ -259,8 +259,8 @@ mod tests {
         let mut seen = std::collections::BTreeSet::new();
         for name in ["gfx900", "gfx1030", "gfx1100", "gfx1201", "gfx1250"] {
             let isa = Isa::new(Target::find(name).unwrap());
-            let changed = |entry: &Entry| entry.is(Flag::Dpp) || entry.is(Flag::Sdwa);
-            let forms = Entry::all().filter(|entry| entry.available(isa) && changed(entry));
+            let changed = |entry: &TableEntry| entry.is(Flag::Dpp) || entry.is(Flag::Sdwa);
+            let forms = TableEntry::all().filter(|entry| entry.available(isa) && changed(entry));
             for entry in forms.filter(|entry| FOLLOWED.contains(&entry.mnemonic())) {
                 let (value, mask) = entry.fixed();
                 // Every register is v1 or s1, and every shift one of these.

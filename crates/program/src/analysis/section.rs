@@ -10,10 +10,10 @@ use super::reachability;
 use super::waitcnt::{CalledStates, Returns};
 use crate::block::Exit;
 use crate::coverage::Coverage;
-use crate::function::{Entry, Function};
+use crate::function::{EntryPoint, Function};
 use crate::problem::{Problem, Reason};
 use crate::program::Program;
-use crate::source::Source;
+use crate::source::CodeSource;
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::{Inst, Isa};
 use rayon::prelude::*;
@@ -61,7 +61,12 @@ const FUNCTIONS: usize = 64;
 impl<'a> SectionProgram<'a> {
     /// Finds the program in section number `number`, as far as needed for the offsets that `places` returns in
     /// ascending order.
-    pub fn new(number: usize, name: &'a str, source: Source<'a>, places: impl Fn(&Source<'a>) -> Vec<u32>) -> Self {
+    pub fn new(
+        number: usize,
+        name: &'a str,
+        source: CodeSource<'a>,
+        places: impl Fn(&CodeSource<'a>) -> Vec<u32>,
+    ) -> Self {
         let (program, coverage) = Program::covering(source, places);
         let banks = BankMap::by_convention(&program);
         Self { number, name, program, coverage, banks, analyses: Analyses::default() }
@@ -161,7 +166,7 @@ impl<'a> SectionProgram<'a> {
     pub fn trusts_convention(&self, function: usize, block: usize) -> bool {
         let one = &self.program.functions[function];
         // If a kernel calls no function and none calls it, there is no convention to keep.
-        let is_alone = one.entries.iter().all(Entry::is_kernel)
+        let is_alone = one.entries.iter().all(EntryPoint::is_kernel)
             && one.calls.is_empty()
             && self.program.callers(function).next().is_none();
         if is_alone {

@@ -1,4 +1,4 @@
-//! From a [`Source`] to its functions.
+//! From a [`CodeSource`] to its functions.
 //!
 //! The section is cut into stretches at the functions that symbols name. Every stretch is followed from its entries,
 //! all in parallel. A target in another stretch becomes an entry there, until no new ones appear. Where only some
@@ -6,18 +6,18 @@
 
 use super::clobbers::Clobbers;
 use super::const_prop::Touches;
-use super::context::Context;
-use super::draft::{Draft, RawCall, Stretch, TAIL_OFFSET, Table};
+use super::context::CfgContext;
+use super::draft::{Draft, DraftTable, GroupedBytes, RawCall, TAIL_OFFSET};
 use super::leaf_scan::Sweep;
-use super::order::Order;
+use super::order::BlockOrder;
 use super::tables;
 use crate::block::Exit;
 use crate::calls::{CallSite, Callee};
-use crate::function::{Entry, EntryKind, Function};
+use crate::function::{EntryKind, EntryPoint, Function};
 use crate::ops::{Op, Ops};
-use crate::place::Place;
+use crate::place::ProgramByte;
 use crate::problem::{Problem, Reason};
-use crate::source::{Fixup, FixupKind, MarkKind, Source};
+use crate::source::{CodeSource, Fixup, FixupKind, MarkKind};
 use rayon::prelude::*;
 use std::collections::{BTreeMap, HashSet};
 
@@ -31,9 +31,9 @@ const DRAFTS: usize = 128;
 const PRELOADED: u32 = 256;
 
 /// The functions of a section; with offsets, those that [`Program::around`](crate::Program::around) needs.
-pub(crate) fn functions(source: &Source<'_>, ops: &Ops, offsets: Option<&[u32]>) -> Vec<Function> {
-    let context = Context::new(source, ops);
-    let mut builder = Builder::new(context);
+pub(crate) fn functions(source: &CodeSource<'_>, ops: &Ops, offsets: Option<&[u32]>) -> Vec<Function> {
+    let context = CfgContext::new(source, ops);
+    let mut builder = CfgBuilder::new(context);
     builder.entries_of_symbols();
     if let Some(offsets) = offsets {
         builder.leave_plain(offsets);
@@ -48,19 +48,19 @@ pub(crate) fn functions(source: &Source<'_>, ops: &Ops, offsets: Option<&[u32]>)
 /// A draft moved to another thread and back.
 type Moved = Box<Draft>;
 
-struct Builder<'s, 'a> {
-    context: Context<'s, 'a>,
-    stretches: Vec<Stretch>,
-    entries: BTreeMap<u32, Entry>,
+struct CfgBuilder<'s, 'a> {
+    context: CfgContext<'s, 'a>,
+    stretches: Vec<GroupedBytes>,
+    entries: BTreeMap<u32, EntryPoint>,
     /// Entries that are not followed yet, with the numbers of their stretches.
     pending: Vec<(u32, u32)>,
     /// Stretches in which addresses in registers are not followed yet.
     due: Vec<u32>,
 }
 
-impl<'s, 'a> Builder<'s, 'a> {
+impl<'s, 'a> CfgBuilder<'s, 'a> {
     /// Cuts the section into stretches: the ranges of symbols, and the gaps between them.
-    fn new(context: Context<'s, 'a>) -> Self {
+    fn new(context: CfgContext<'s, 'a>) -> Self {
         let source = context.source;
         let mut builder =
             Self { context, stretches: Vec::new(), entries: BTreeMap::new(), pending: Vec::new(), due: Vec::new() };
@@ -91,7 +91,7 @@ impl<'s, 'a> Builder<'s, 'a> {
 
     fn stretch(&mut self, start: u32, end: u32, mark: Option<u32>) {
         if start < end {
-            self.stretches.push(Stretch { start, end, mark, plain: false, draft: None });
+            self.stretches.push(GroupedBytes { start, end, mark, plain: false, draft: None });
         }
     }
 
@@ -106,7 +106,7 @@ impl<'s, 'a> Builder<'s, 'a> {
         if self.stretches[index].plain && (is_new || kind == EntryKind::Target) {
             self.wake(index);
         }
-        let entry = self.entries.entry(offset).or_insert(Entry { offset, kind, open });
+        let entry = self.entries.entry(offset).or_insert(EntryPoint { offset, kind, open });
         (entry.kind, entry.open) = (entry.kind.min(kind), entry.open || open);
         if is_new {
             self.pending.push((index as u32, offset));
@@ -239,7 +239,7 @@ impl<'s, 'a> Builder<'s, 'a> {
     /// registers written by called functions, `called` among them. Functions for which all is known, or nothing new,
     /// are skipped.
     fn track(&mut self, numbers: &[u32], called: &[u32]) {
-        let order = Order::of(&self.context, &self.stretches, numbers, called);
+        let order = BlockOrder::of(&self.context, &self.stretches, numbers, called);
         for level in &order.levels {
             let clock = self.context.clobbers.clock();
             let has_news = |draft: &Draft| draft.due || draft.is_open() && draft.clock != clock;
@@ -257,7 +257,7 @@ impl<'s, 'a> Builder<'s, 'a> {
     }
 
     /// Records the registers that called functions write.
-    fn learn(&mut self, level: &[Vec<u32>], order: &Order) {
+    fn learn(&mut self, level: &[Vec<u32>], order: &BlockOrder) {
         let called: Vec<u32> = level.iter().flatten().copied().filter(|number| order.is_called(*number)).collect();
         let context = &self.context;
         let mut drafts: Vec<Moved> = called.iter().map(|number| self.stretches[*number as usize].take()).collect();
@@ -274,7 +274,8 @@ impl<'s, 'a> Builder<'s, 'a> {
     fn put_back(&mut self, numbers: &[u32], drafts: Vec<Moved>) {
         let (stretches, known) = (&self.stretches, &self.entries);
         let is_known = |target: u32| known.contains_key(&target) && !is_plain(stretches, target);
-        let found: Vec<Found> = drafts.par_iter().with_min_len(64).map(|draft| Found::of(draft, is_known)).collect();
+        let found: Vec<FollowedDraft> =
+            drafts.par_iter().with_min_len(64).map(|draft| FollowedDraft::of(draft, is_known)).collect();
         for (number, draft) in numbers.iter().zip(drafts) {
             self.stretches[*number as usize].draft = Some(draft);
         }
@@ -292,7 +293,7 @@ impl<'s, 'a> Builder<'s, 'a> {
     /// between.
     fn follow_calls(&mut self) {
         for _ in 0..CALL_ROUNDS {
-            let is_open = |stretch: &Stretch| stretch.draft.as_ref().is_some_and(|draft| draft.is_open());
+            let is_open = |stretch: &GroupedBytes| stretch.draft.as_ref().is_some_and(|draft| draft.is_open());
             let numbers = (0..self.stretches.len() as u32).filter(|number| is_open(&self.stretches[*number as usize]));
             let open: Vec<u32> = numbers.collect();
             if open.is_empty() {
@@ -338,7 +339,7 @@ impl<'s, 'a> Builder<'s, 'a> {
         }
         let grown = self.context.clobbers.take_grown();
         for number in self.callers(&grown) {
-            let Stretch { start, draft, .. } = &mut self.stretches[number as usize];
+            let GroupedBytes { start, draft, .. } = &mut self.stretches[number as usize];
             draft.iter_mut().for_each(|draft| {
                 draft.faults.insert(Problem { offset: *start, reason: Reason::TooDeep });
             });
@@ -383,12 +384,12 @@ impl<'s, 'a> Builder<'s, 'a> {
 }
 
 /// The result of following a draft.
-struct Found {
+struct FollowedDraft {
     targets: Vec<u32>,
     taken: Vec<u32>,
 }
 
-impl Found {
+impl FollowedDraft {
     /// Targets that are known already add nothing new.
     fn of(draft: &Draft, is_known: impl Fn(u32) -> bool) -> Self {
         let targets = draft.called.iter().chain(&draft.reached).copied().filter(|target| !is_known(*target)).collect();
@@ -397,7 +398,7 @@ impl Found {
 }
 
 /// Whether an offset is in a stretch that is skipped.
-fn is_plain(stretches: &[Stretch], offset: u32) -> bool {
+fn is_plain(stretches: &[GroupedBytes], offset: u32) -> bool {
     let index = stretches.partition_point(|stretch| stretch.start <= offset).checked_sub(1);
     index.and_then(|index| stretches.get(index)).is_some_and(|stretch| stretch.plain)
 }
@@ -413,14 +414,14 @@ fn is_function(kind: &MarkKind) -> bool {
 
 /// Turns drafts into functions.
 struct Finder<'c, 's, 'a> {
-    context: &'c Context<'s, 'a>,
+    context: &'c CfgContext<'s, 'a>,
     /// Starts of the stretches; they cover the section.
     starts: Vec<u32>,
     numbers: Vec<Option<u32>>,
 }
 
 impl Finder<'_, '_, '_> {
-    fn callee(&self, to: Option<Place>) -> Callee {
+    fn callee(&self, to: Option<ProgramByte>) -> Callee {
         let Some(place) = to else { return Callee::Unknown };
         let offset = match place.base {
             TAIL_OFFSET => u32::try_from(place.at).ok(),
@@ -432,7 +433,13 @@ impl Finder<'_, '_, '_> {
         function.map_or(Callee::Unknown, |function| Callee::Function { function, entry })
     }
 
-    fn function(&self, mut draft: Draft, mark: Option<u32>, entries: &BTreeMap<u32, Entry>, escapes: bool) -> Function {
+    fn function(
+        &self,
+        mut draft: Draft,
+        mark: Option<u32>,
+        entries: &BTreeMap<u32, EntryPoint>,
+        escapes: bool,
+    ) -> Function {
         let call = |raw: &RawCall| CallSite {
             offset: raw.offset,
             callee: self.callee(raw.to),
@@ -451,15 +458,15 @@ impl Finder<'_, '_, '_> {
         }
         // An offset reached only by jumps by tables that have edges is no entry.
         let table = draft.table.take().unwrap_or_default();
-        let is_inside = |entry: &Entry| {
-            let closes = |table: &Table| table.closes && table.targets.binary_search(&entry.offset).is_ok();
+        let is_inside = |entry: &EntryPoint| {
+            let closes = |table: &DraftTable| table.closes && table.targets.binary_search(&entry.offset).is_ok();
             entry.kind == EntryKind::Address && closes(&table)
         };
         let own = entries
             .range(draft.start..draft.end)
             .filter(|(_, entry)| !is_inside(entry))
-            .map(|(_, entry)| Entry { open: entry.open || escapes && !entry.is_kernel(), ..*entry });
-        let mut entries: Vec<Entry> = own.collect();
+            .map(|(_, entry)| EntryPoint { open: entry.open || escapes && !entry.is_kernel(), ..*entry });
+        let mut entries: Vec<EntryPoint> = own.collect();
         entries.shrink_to_fit();
         let mut modes = if draft.banked { draft.modes } else { Vec::new() };
         modes.sort_unstable();

@@ -4,9 +4,9 @@
 //! function without other callers need not save the registers that the convention requires it to save. So the code
 //! itself counts.
 
-use super::draft::{Draft, Stretch, TAIL_OFFSET};
-use crate::place::Place;
-use crate::source::Source;
+use super::draft::{Draft, GroupedBytes, TAIL_OFFSET};
+use crate::place::ProgramByte;
+use crate::source::CodeSource;
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::regset::RegSet;
 
@@ -35,7 +35,7 @@ fn convention() -> RegSet {
 
 impl Clobbers {
     /// Nothing is known about the functions in these stretches.
-    pub(crate) fn new(stretches: &[Stretch]) -> Self {
+    pub(crate) fn new(stretches: &[GroupedBytes]) -> Self {
         Self {
             spans: stretches.iter().map(|stretch| (stretch.start, stretch.end)).collect(),
             sets: vec![None; stretches.len()],
@@ -52,7 +52,7 @@ impl Clobbers {
 
     /// Updates the registers written by a group of mutually recursive functions, given in order, with names in their
     /// drafts.
-    pub(crate) fn learn(&mut self, source: &Source<'_>, stretches: &[Stretch], group: &[u32]) {
+    pub(crate) fn learn(&mut self, source: &CodeSource<'_>, stretches: &[GroupedBytes], group: &[u32]) {
         let mut all = Some(RegSet::EMPTY);
         for draft in group.iter().filter_map(|member| stretches[*member as usize].draft.as_ref()) {
             let own = self.written(source, draft, group);
@@ -84,7 +84,7 @@ impl Clobbers {
     }
 
     /// The registers that a function and its callees write; `None` if nothing is known about one of them.
-    fn written(&self, source: &Source<'_>, draft: &Draft, group: &[u32]) -> Option<RegSet> {
+    fn written(&self, source: &CodeSource<'_>, draft: &Draft, group: &[u32]) -> Option<RegSet> {
         let named = draft.named.as_ref()?;
         let mut own = named.writes;
         for call in &draft.calls {
@@ -108,7 +108,7 @@ impl Clobbers {
     }
 
     /// The stretch that holds a call's target.
-    pub(crate) fn callee(&self, source: &Source<'_>, to: Option<Place>) -> Option<u32> {
+    pub(crate) fn callee(&self, source: &CodeSource<'_>, to: Option<ProgramByte>) -> Option<u32> {
         self.index_of(offset_of(source, to?)?)
     }
 
@@ -128,7 +128,7 @@ impl Clobbers {
 }
 
 /// The offset of a callee; tails state it, see [`TAIL_OFFSET`].
-fn offset_of(source: &Source<'_>, to: Place) -> Option<u32> {
+fn offset_of(source: &CodeSource<'_>, to: ProgramByte) -> Option<u32> {
     match to.base {
         TAIL_OFFSET => u32::try_from(to.at).ok(),
         _ => source.offset_of(to),

@@ -21,13 +21,13 @@ mod value;
 pub(crate) use def_use::Touches;
 pub(crate) use leads::leads;
 
-use super::context::Context;
+use super::context::CfgContext;
 use super::draft::{Draft, Tracked};
 use hotswap_isa::reg::RegFile;
 use hotswap_isa::{Inst, Isa};
 
 /// Follows the addresses of a function.
-pub(crate) fn track(context: &Context<'_, '_>, draft: &Draft, touches: &Touches) -> Tracked {
+pub(crate) fn track(context: &CfgContext<'_, '_>, draft: &Draft, touches: &Touches) -> Tracked {
     let points = touches.points();
     let serving = fetches::serving(context, draft, touches);
     let steps = steps::Steps::read(context, &points, draft.beyond, serving);

@@ -3,13 +3,13 @@
 use super::clobbers::Clobbers;
 use super::sift::{Sift, branch_target};
 use crate::ops::Ops;
-use crate::place::Place;
-use crate::source::{Fixup, FixupKind, Source};
+use crate::place::ProgramByte;
+use crate::source::{CodeSource, Fixup, FixupKind};
 use hotswap_isa::{Inst, Isa, Seen};
 
 /// State that all functions share.
-pub(crate) struct Context<'s, 'a> {
-    pub(crate) source: &'s Source<'a>,
+pub(crate) struct CfgContext<'s, 'a> {
+    pub(crate) source: &'s CodeSource<'a>,
     pub(crate) ops: &'s Ops,
     pub(crate) clobbers: Clobbers,
     pub(crate) sift: Sift,
@@ -17,8 +17,8 @@ pub(crate) struct Context<'s, 'a> {
     branches: Vec<u32>,
 }
 
-impl<'s, 'a> Context<'s, 'a> {
-    pub(crate) fn new(source: &'s Source<'a>, ops: &'s Ops) -> Self {
+impl<'s, 'a> CfgContext<'s, 'a> {
+    pub(crate) fn new(source: &'s CodeSource<'a>, ops: &'s Ops) -> Self {
         let is_branch = |(_, fixup): &(usize, &Fixup)| fixup.kind == FixupKind::Rel16;
         let fixups = source.fixups.iter().enumerate().filter(|_| !source.linked);
         let branches: Vec<u32> = fixups.filter(is_branch).map(|(number, _)| number as u32).collect();
@@ -51,10 +51,10 @@ impl<'s, 'a> Context<'s, 'a> {
 
     /// The target of a branch that was classified without decoding.
     #[inline]
-    pub(crate) fn seen_target(&self, offset: u32) -> Target {
+    pub(crate) fn seen_target(&self, offset: u32) -> EdgeTarget {
         let target = u32::try_from(branch_target(self.source.bytes, offset)).ok();
         let inside = target.filter(|target| (*target as usize) < self.source.bytes.len());
-        inside.map_or(Target::Wrong, aligned)
+        inside.map_or(EdgeTarget::Wrong, aligned)
     }
 
     pub(crate) fn address(&self, offset: u32) -> u64 {
@@ -64,32 +64,32 @@ impl<'s, 'a> Context<'s, 'a> {
 
 /// The target of a direct branch or call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Target {
+pub(crate) enum EdgeTarget {
     /// An offset in the section.
     Offset(u32),
     /// An address outside of it.
-    Outside(Place),
+    Outside(ProgramByte),
     /// An address that does not exist.
     Wrong,
 }
 
 /// The target of a direct branch or call at an offset; `None` for other instructions.
-pub(crate) fn direct(context: &Context<'_, '_>, offset: u32, inst: &Inst) -> Option<Target> {
+pub(crate) fn direct(context: &CfgContext<'_, '_>, offset: u32, inst: &Inst) -> Option<EdgeTarget> {
     resolved(context, offset, inst.branch_target(context.address(offset), context.isa()))
 }
 
 /// The target of an instruction that states this address.
-pub(crate) fn resolved(context: &Context<'_, '_>, offset: u32, stated: Option<u64>) -> Option<Target> {
+pub(crate) fn resolved(context: &CfgContext<'_, '_>, offset: u32, stated: Option<u64>) -> Option<EdgeTarget> {
     let source = context.source;
     if let Some(fixup) = context.branch_fixup(offset) {
         let place = source.target(fixup)?;
         // The distance counts from the fixup, and the hardware counts from the end of the instruction.
-        return Some(source.offset_of(place).map_or(Target::Outside(place), aligned));
+        return Some(source.offset_of(place).map_or(EdgeTarget::Outside(place), aligned));
     }
-    let place = Place { base: Place::CODE, at: stated? };
-    Some(source.offset_of(place).map_or(Target::Wrong, aligned))
+    let place = ProgramByte { base: ProgramByte::CODE, at: stated? };
+    Some(source.offset_of(place).map_or(EdgeTarget::Wrong, aligned))
 }
 
-fn aligned(offset: u32) -> Target {
-    if offset.is_multiple_of(4) { Target::Offset(offset) } else { Target::Wrong }
+fn aligned(offset: u32) -> EdgeTarget {
+    if offset.is_multiple_of(4) { EdgeTarget::Offset(offset) } else { EdgeTarget::Wrong }
 }

@@ -1,17 +1,17 @@
 //! Functions while their code is being found: plain data, which the passes of this module fill in.
 
 use crate::address::{LostAddress, PcValue};
-use crate::bits::{Bits, Ranks};
+use crate::bits::{DwordSet, Ranks};
 use crate::block::{Block, Blocks, Goes};
 use crate::named::Named;
-use crate::place::Place;
+use crate::place::ProgramByte;
 use crate::problem::Problem;
 use std::collections::BTreeSet;
 
 /// The target of a jump through a register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Jump {
-    To(Place),
+    To(ProgramByte),
     /// To the value that the register and the next one held at the function's entry.
     Return(u8),
     /// No path reaches it: a known number decides against it.
@@ -25,7 +25,7 @@ pub(crate) struct Tracked {
     /// By offset.
     pub(crate) jumps: Vec<(u32, Jump)>,
     /// By offset, with the first register of the return address.
-    pub(crate) calls: Vec<(u32, Option<Place>, u8)>,
+    pub(crate) calls: Vec<(u32, Option<ProgramByte>, u8)>,
     pub(crate) values: Vec<PcValue>,
     /// Get-PCs that only serve prefetching, and all instructions that use their results; by offset.
     pub(crate) serving: Vec<u32>,
@@ -39,7 +39,7 @@ pub(crate) struct Tracked {
 
 /// Jumps of a function by tables.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Table {
+pub(crate) struct DraftTable {
     /// Offsets of the jumps, ascending.
     pub(crate) jumps: Vec<u32>,
     /// Offsets of the targets, ascending.
@@ -50,14 +50,14 @@ pub(crate) struct Table {
     pub(crate) closes: bool,
 }
 
-/// Base of a [`Place`] that is an offset in the section, in a draft's calls only.
+/// Base of a [`ProgramByte`] that is an offset in the section, in a draft's calls only.
 pub(crate) const TAIL_OFFSET: u32 = u32::MAX;
 
 /// A call or a jump into another function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RawCall {
     pub(crate) offset: u32,
-    pub(crate) to: Option<Place>,
+    pub(crate) to: Option<ProgramByte>,
     /// First register of the return address; 255 for a jump.
     pub(crate) link: u8,
 }
@@ -67,8 +67,8 @@ pub(crate) struct Draft {
     pub(crate) start: u32,
     pub(crate) end: u32,
     pub(crate) entries: Vec<u32>,
-    pub(crate) starts: Bits,
-    pub(super) leaders: Bits,
+    pub(crate) starts: DwordSet,
+    pub(super) leaders: DwordSet,
     /// Numbers of the blocks, while they are made.
     pub(super) ranks: Ranks,
     /// Registers that its instructions name, computed on demand.
@@ -87,7 +87,7 @@ pub(crate) struct Draft {
     pub(crate) due: bool,
     /// Until then: numbers of the stretches to which it seems to refer.
     pub(crate) leads: Vec<u32>,
-    /// The knowledge of calls when its addresses were followed; see [`Clobbers::clock`].
+    /// The knowledge of calls when its addresses were followed; see `Clobbers::clock`.
     pub(crate) clock: u32,
     /// Code was found since the blocks were made.
     pub(super) grown: bool,
@@ -103,7 +103,7 @@ pub(crate) struct Draft {
     pub(super) goes: Goes,
     pub(crate) calls: Vec<RawCall>,
     /// Its jumps to addresses that were loaded, once they are resolved.
-    pub(crate) table: Option<Table>,
+    pub(crate) table: Option<DraftTable>,
 }
 
 impl Draft {
@@ -113,8 +113,8 @@ impl Draft {
             start,
             end,
             entries: Vec::new(),
-            starts: Bits::new(dwords),
-            leaders: Bits::new(dwords),
+            starts: DwordSet::new(dwords),
+            leaders: DwordSet::new(dwords),
             ranks: Ranks::default(),
             named: None,
             banked: false,
@@ -171,7 +171,7 @@ impl Draft {
 }
 
 /// Bytes that symbols group together, or the bytes between two such groups.
-pub(crate) struct Stretch {
+pub(crate) struct GroupedBytes {
     pub(crate) start: u32,
     pub(crate) end: u32,
     /// The mark that names it.
@@ -182,7 +182,7 @@ pub(crate) struct Stretch {
     pub(crate) draft: Option<Box<Draft>>,
 }
 
-impl Stretch {
+impl GroupedBytes {
     /// Its draft, or a new one; the caller puts it back.
     pub(super) fn take(&mut self) -> Box<Draft> {
         self.draft.take().unwrap_or_else(|| self.new_draft())

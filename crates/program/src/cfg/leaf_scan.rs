@@ -5,25 +5,25 @@
 //! address of code, and everything that execution reaches in it from its entries is among the instructions that were
 //! seen.
 
-use super::context::{Context, Target, resolved};
+use super::context::{CfgContext, EdgeTarget, resolved};
 use super::sift;
-use crate::bits::Bits;
+use crate::bits::DwordSet;
 use crate::ops::Op;
 use hotswap_isa::Inst;
-use hotswap_isa::effects::Flow;
+use hotswap_isa::effects::ControlFlow;
 use std::hint::black_box;
 use std::ops::Range;
 
 /// Buffers of one thread.
 #[derive(Default)]
 pub(crate) struct Sweep {
-    starts: Bits,
+    starts: DwordSet,
     targets: Vec<u32>,
 }
 
 impl Sweep {
     /// Whether the stretch is plain and the entries are instructions of it.
-    pub(crate) fn is_plain(&mut self, context: &Context<'_, '_>, start: u32, end: u32, entries: &[u32]) -> bool {
+    pub(crate) fn is_plain(&mut self, context: &CfgContext<'_, '_>, start: u32, end: u32, entries: &[u32]) -> bool {
         self.starts.reset((end - start).div_ceil(4) as usize);
         self.targets.clear();
         self.targets.extend(entries);
@@ -41,7 +41,7 @@ impl Sweep {
     /// Scans an instruction and sets whether execution continues after it. Returns the offset after it, unless the
     /// stretch is not plain.
     #[inline(always)]
-    fn step(&mut self, context: &Context<'_, '_>, at: u32, stretch: Range<u32>, goes_on: &mut bool) -> Option<u32> {
+    fn step(&mut self, context: &CfgContext<'_, '_>, at: u32, stretch: Range<u32>, goes_on: &mut bool) -> Option<u32> {
         if let Some(seen) = context.look(at) {
             *goes_on = matches!(seen.class, sift::PLAIN | sift::CONDITIONAL);
             if matches!(seen.class, sift::CONDITIONAL | sift::BRANCH) {
@@ -63,21 +63,21 @@ impl Sweep {
         Some(at + u32::from(inst.len()))
     }
 
-    fn lead(&mut self, target: Target, stretch: Range<u32>) -> Option<()> {
+    fn lead(&mut self, target: EdgeTarget, stretch: Range<u32>) -> Option<()> {
         match target {
-            Target::Offset(target) if stretch.contains(&target) => self.targets.push(target),
+            EdgeTarget::Offset(target) if stretch.contains(&target) => self.targets.push(target),
             _ => return None,
         }
         Some(())
     }
 
     /// Whether execution continues after a branch; `None` if it may leave the stretch.
-    fn branch(&mut self, context: &Context<'_, '_>, at: u32, inst: &Inst, stretch: Range<u32>) -> Option<bool> {
+    fn branch(&mut self, context: &CfgContext<'_, '_>, at: u32, inst: &Inst, stretch: Range<u32>) -> Option<bool> {
         match inst.flow(context.address(at), context.isa()) {
-            Flow::Next => Some(true),
-            Flow::End => Some(false),
-            Flow::Call { .. } | Flow::Indirect { .. } => None,
-            Flow::Branch { conditional, target } => {
+            ControlFlow::Next => Some(true),
+            ControlFlow::End => Some(false),
+            ControlFlow::Call { .. } | ControlFlow::Indirect { .. } => None,
+            ControlFlow::Branch { conditional, target } => {
                 self.lead(resolved(context, at, Some(target))?, stretch)?;
                 Some(conditional)
             }

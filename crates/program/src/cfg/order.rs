@@ -1,21 +1,26 @@
 //! The order in which the addresses of functions are followed: callees before callers, functions that do not call each
 //! other together.
 
-use super::context::Context;
-use super::draft::Stretch;
-use crate::bits::Bits;
+use super::context::CfgContext;
+use super::draft::GroupedBytes;
+use crate::bits::DwordSet;
 use crate::calls::bottom_up;
 
-pub(crate) struct Order {
+pub(crate) struct BlockOrder {
     /// Groups of stretches that call each other, by number; a level refers to earlier ones only.
     pub(crate) levels: Vec<Vec<Vec<u32>>>,
-    called: Bits,
+    called: DwordSet,
 }
 
-impl Order {
+impl BlockOrder {
     /// From the stretches with these numbers, other called ones, and all that these refer to, as far as that is known.
-    pub(crate) fn of(context: &Context<'_, '_>, stretches: &[Stretch], numbers: &[u32], others: &[u32]) -> Self {
-        let mut called = Bits::new(stretches.len());
+    pub(crate) fn of(
+        context: &CfgContext<'_, '_>,
+        stretches: &[GroupedBytes],
+        numbers: &[u32],
+        others: &[u32],
+    ) -> Self {
+        let mut called = DwordSet::new(stretches.len());
         for number in others {
             called.set(*number as usize);
         }

@@ -6,14 +6,14 @@
 mod blocks;
 
 use super::const_prop::{self, Touches};
-use super::context::{Context, Target, direct, resolved};
+use super::context::{CfgContext, EdgeTarget, direct, resolved};
 use super::draft::{Draft, Jump, Tracked};
 use super::sift;
 use crate::named::Named;
 use crate::ops::Op;
 use crate::problem::{Problem, Reason};
-use hotswap_isa::bank::{Role, VgprBanks};
-use hotswap_isa::effects::Flow;
+use hotswap_isa::bank::{BankRole, VgprBanks};
+use hotswap_isa::effects::ControlFlow;
 use hotswap_isa::{Flag, Inst, Isa, Seen};
 use std::hint::black_box;
 
@@ -22,7 +22,7 @@ const ROUNDS: usize = 16;
 
 impl Draft {
     /// Follows all paths from more entries, as far as no addresses in registers are needed.
-    pub(crate) fn walk(&mut self, context: &Context<'_, '_>, entries: &[u32]) {
+    pub(crate) fn walk(&mut self, context: &CfgContext<'_, '_>, entries: &[u32]) {
         self.stack.extend(entries);
         self.entries.extend(entries);
         self.advance(context);
@@ -33,7 +33,7 @@ impl Draft {
     }
 
     /// Follows all known paths. Returns whether there were some.
-    fn advance(&mut self, context: &Context<'_, '_>) -> bool {
+    fn advance(&mut self, context: &CfgContext<'_, '_>) -> bool {
         self.run(context);
         let grown = self.grown;
         if grown {
@@ -44,7 +44,7 @@ impl Draft {
     }
 
     /// Follows addresses, and all paths that result from them.
-    pub(crate) fn track(&mut self, context: &Context<'_, '_>, touches: &mut Touches) {
+    pub(crate) fn track(&mut self, context: &CfgContext<'_, '_>, touches: &mut Touches) {
         (self.due, self.leads, self.clock) = (false, Vec::new(), context.clobbers.clock());
         self.touch(context, touches);
         for round in 0..=ROUNDS {
@@ -71,20 +71,20 @@ impl Draft {
     }
 
     /// The result of following addresses with the edges of a table, whose blocks are made.
-    pub(crate) fn track_with_table(&mut self, context: &Context<'_, '_>, touches: &mut Touches) -> Tracked {
+    pub(crate) fn track_with_table(&mut self, context: &CfgContext<'_, '_>, touches: &mut Touches) -> Tracked {
         self.build(context);
         self.touch(context, touches);
         const_prop::track(context, self, touches)
     }
 
     /// Removes a table again.
-    pub(crate) fn drop_table(&mut self, context: &Context<'_, '_>) {
+    pub(crate) fn drop_table(&mut self, context: &CfgContext<'_, '_>) {
         self.table = None;
         self.build(context);
     }
 
     /// Records the registers that all its instructions touch.
-    fn touch(&self, context: &Context<'_, '_>, touches: &mut Touches) {
+    fn touch(&self, context: &CfgContext<'_, '_>, touches: &mut Touches) {
         touches.clear();
         let quiet = context.sift.quiet(context.ops);
         for index in self.starts.iter() {
@@ -100,7 +100,7 @@ impl Draft {
     }
 
     /// Collects the registers that its instructions name.
-    pub(crate) fn name(&mut self, context: &Context<'_, '_>) {
+    pub(crate) fn name(&mut self, context: &CfgContext<'_, '_>) {
         let bytes = context.source.bytes.get(self.start as usize..).unwrap_or_default();
         self.named.get_or_insert_with(|| Box::new(Named::of(context.isa(), context.ops, bytes, &self.starts)));
     }
@@ -110,7 +110,7 @@ impl Draft {
     }
 
     /// Decodes everything that is reachable from the offsets on the stack.
-    fn run(&mut self, context: &Context<'_, '_>) {
+    fn run(&mut self, context: &CfgContext<'_, '_>) {
         while let Some(offset) = self.stack.pop() {
             self.grown = true;
             let index = self.index(offset);
@@ -127,14 +127,14 @@ impl Draft {
     }
 
     /// Whether an offset is inside of an instruction, of which the longest has five dwords.
-    fn is_inside(&self, context: &Context<'_, '_>, offset: u32) -> bool {
+    fn is_inside(&self, context: &CfgContext<'_, '_>, offset: u32) -> bool {
         let index = self.index(offset);
         let before = (1..5).map_while(|back| index.checked_sub(back)).find(|before| self.starts.get(*before));
         let before = before.map(|before| self.start + before as u32 * 4);
         before.is_some_and(|before| context.decode(before).is_some_and(|inst| before + u32::from(inst.len()) > offset))
     }
 
-    fn run_from(&mut self, context: &Context<'_, '_>, mut offset: u32) {
+    fn run_from(&mut self, context: &CfgContext<'_, '_>, mut offset: u32) {
         while !self.starts.get(self.index(offset)) {
             let next = match context.look(offset) {
                 Some(seen) => self.pass(context, offset, seen),
@@ -150,7 +150,7 @@ impl Draft {
 
     /// Handles an instruction that was not decoded. Returns the offset at which execution continues after it.
     #[inline(always)]
-    fn pass(&mut self, context: &Context<'_, '_>, offset: u32, seen: Seen) -> Option<u32> {
+    fn pass(&mut self, context: &CfgContext<'_, '_>, offset: u32, seen: Seen) -> Option<u32> {
         // Constants after predicted branches let the next instruction begin before this length is known.
         let next = match seen.len {
             4 => black_box(offset + 4),
@@ -170,7 +170,7 @@ impl Draft {
     }
 
     /// Decodes an instruction. Returns the offset at which execution continues after it.
-    fn read(&mut self, context: &Context<'_, '_>, offset: u32) -> Option<u32> {
+    fn read(&mut self, context: &CfgContext<'_, '_>, offset: u32) -> Option<u32> {
         let Some(inst) = context.decode(offset) else {
             self.fault(offset, Reason::Undecodable);
             return None;
@@ -193,7 +193,7 @@ impl Draft {
     }
 
     /// Runs past the function's end.
-    fn leave(&mut self, context: &Context<'_, '_>, next: u32) {
+    fn leave(&mut self, context: &CfgContext<'_, '_>, next: u32) {
         if (next as usize) < context.source.bytes.len() {
             self.reached.insert(next);
         } else {
@@ -202,7 +202,7 @@ impl Draft {
     }
 
     /// Handles an instruction of interest. Returns whether execution continues after it.
-    fn note(&mut self, context: &Context<'_, '_>, offset: u32, inst: &Inst, op: Op) -> bool {
+    fn note(&mut self, context: &CfgContext<'_, '_>, offset: u32, inst: &Inst, op: Op) -> bool {
         let next = offset + u32::from(inst.len());
         match op {
             Op::Mode => {
@@ -225,7 +225,7 @@ impl Draft {
                 self.lead(next);
             }
             Op::Call => {
-                if let Some(Target::Offset(target)) = direct(context, offset, inst) {
+                if let Some(EdgeTarget::Offset(target)) = direct(context, offset, inst) {
                     self.called.insert(target);
                 }
                 self.lead(next);
@@ -247,22 +247,22 @@ impl Draft {
         }
     }
 
-    fn branch(&mut self, context: &Context<'_, '_>, offset: u32, inst: &Inst) -> bool {
+    fn branch(&mut self, context: &CfgContext<'_, '_>, offset: u32, inst: &Inst) -> bool {
         let next = offset + u32::from(inst.len());
         let (conditional, target) = match inst.flow(context.address(offset), context.isa()) {
-            Flow::Next => return true,
-            Flow::End => return false,
-            Flow::Call { target } => (true, target),
-            Flow::Branch { conditional, target } => (conditional, Some(target)),
-            Flow::Indirect { conditional } => (conditional, None),
+            ControlFlow::Next => return true,
+            ControlFlow::End => return false,
+            ControlFlow::Call { target } => (true, target),
+            ControlFlow::Branch { conditional, target } => (conditional, Some(target)),
+            ControlFlow::Indirect { conditional } => (conditional, None),
         };
-        self.goes_to(resolved(context, offset, target).unwrap_or(Target::Wrong), conditional.then_some(next));
+        self.goes_to(resolved(context, offset, target).unwrap_or(EdgeTarget::Wrong), conditional.then_some(next));
         conditional
     }
 
     /// Adds the target of a branch; execution continues after the branch unless it is always taken.
-    fn goes_to(&mut self, target: Target, next: Option<u32>) {
-        if let Target::Offset(target) = target {
+    fn goes_to(&mut self, target: EdgeTarget, next: Option<u32>) {
+        if let EdgeTarget::Offset(target) = target {
             if self.holds(target) {
                 self.stack.push(target);
             } else {
@@ -275,7 +275,7 @@ impl Draft {
     }
 
     /// Follows the jumps that were found; those into other functions belong to these.
-    fn take_jumps(&mut self, context: &Context<'_, '_>) {
+    fn take_jumps(&mut self, context: &CfgContext<'_, '_>) {
         for (_, jump) in &self.tracked.jumps {
             let Jump::To(place) = jump else { continue };
             let Some(target) = context.source.offset_of(*place).filter(|target| target.is_multiple_of(4)) else {
@@ -298,7 +298,7 @@ impl Draft {
 
 /// Whether an instruction changes some bank mode.
 fn sets_banks(inst: &Inst, isa: Isa) -> bool {
-    let banks = |mode: VgprBanks| Role::ALL.map(|role| mode.bank(role));
+    let banks = |mode: VgprBanks| BankRole::ALL.map(|role| mode.bank(role));
     let all = [VgprBanks::ENTRY, VgprBanks::of_mode(0xff), VgprBanks::UNKNOWN];
     all.into_iter().any(|mode| banks(mode.after(inst, isa)) != banks(mode))
 }

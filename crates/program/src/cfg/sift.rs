@@ -4,7 +4,7 @@
 //! small amount of code gets no answers: making the tables takes longer than decoding it.
 
 use crate::ops::{Op, Ops};
-use hotswap_isa::{ClassRule, Classifier, Entry, Flag, Isa, Piece, Seen};
+use hotswap_isa::{ClassRule, Classifier, Flag, Isa, Piece, Seen, TableEntry};
 use std::sync::OnceLock;
 
 /// Minimum bytes of code for which tables are worth making (a millisecond each).
@@ -29,7 +29,7 @@ pub(crate) struct Sift {
 impl Sift {
     /// For `bytes` bytes; `patched` means that a linker fills in branch targets.
     pub(crate) fn new(isa: Isa, ops: &Ops, bytes: usize, patched: bool) -> Self {
-        let grade = |entry: Entry| ClassRule { class: class(entry, ops, patched), ..ClassRule::default() };
+        let grade = |entry: TableEntry| ClassRule { class: class(entry, ops, patched), ..ClassRule::default() };
         let flow = (bytes >= MUCH).then(|| Classifier::new(isa, grade));
         Self { isa, flow, quiet: OnceLock::new() }
     }
@@ -42,13 +42,13 @@ impl Sift {
 
     /// A classifier that only has answers for instructions without any relation to scalar registers.
     pub(crate) fn quiet(&self, ops: &Ops) -> Option<&Classifier> {
-        let class = |entry: Entry| (!ops.line_of(entry).marks_scalars()).then_some(PLAIN);
-        let grade = |entry: Entry| ClassRule { class: class(entry), except: Vec::new(), without_scalars: true };
+        let class = |entry: TableEntry| (!ops.line_of(entry).marks_scalars()).then_some(PLAIN);
+        let grade = |entry: TableEntry| ClassRule { class: class(entry), except: Vec::new(), without_scalars: true };
         self.flow.as_ref().map(|_| self.quiet.get_or_init(|| Classifier::new(self.isa, grade)))
     }
 }
 
-fn class(entry: Entry, ops: &Ops, patched: bool) -> Option<u8> {
+fn class(entry: TableEntry, ops: &Ops, patched: bool) -> Option<u8> {
     let op = ops.line_of(entry).op;
     if op.is_passed() {
         return Some(PLAIN);
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
     use crate::cfg::const_prop::Touches;
     use hotswap_isa::Target;
-    use hotswap_isa::effects::Flow;
+    use hotswap_isa::effects::ControlFlow;
 
     /// Instructions of every line, with registers or anything else as operands.
     fn words(isa: Isa) -> impl Iterator<Item = [u8; 20]> {
@@ -88,7 +88,7 @@ mod tests {
             state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
             state >> 29
         };
-        Entry::all().filter(move |entry| entry.available(isa)).flat_map(move |entry| {
+        TableEntry::all().filter(move |entry| entry.available(isa)).flat_map(move |entry| {
             let (value, mask) = entry.fixed();
             let mut bytes = [[0; 20]; 8];
             for (turn, bytes) in bytes.iter_mut().enumerate() {
@@ -117,9 +117,9 @@ mod tests {
                 // Far from the section's first byte, so that no target is before it.
                 let target = branch_target(&bytes, 0).wrapping_add(1 << 32) as u64;
                 let flow = match answer.class {
-                    PLAIN => Flow::Next,
-                    END => Flow::End,
-                    class => Flow::Branch { target, conditional: class == CONDITIONAL },
+                    PLAIN => ControlFlow::Next,
+                    END => ControlFlow::End,
+                    class => ControlFlow::Branch { target, conditional: class == CONDITIONAL },
                 };
                 assert_eq!(inst.flow(1 << 32, isa), flow, "{inst:?}");
                 let op = ops.of(&inst);

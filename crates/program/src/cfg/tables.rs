@@ -4,8 +4,8 @@
 //! memory, without arithmetic, has as its target an address that a word of the file names, or one that code has
 //! computed. All such addresses in the jump's function are its successors, whichever table it may read. It leaves the
 //! function as well unless the function is a kernel that calls nothing and no such address is outside
-//! ([`Table::strays`]). If there is no other unknown transfer, the addresses are no entries: only these jumps reach
-//! them ([`Table::closes`]).
+//! ([`DraftTable::strays`]). If there is no other unknown transfer, the addresses are no entries: only these jumps reach
+//! them ([`DraftTable::closes`]).
 //!
 //! Invariants: all jumps of a function are resolved, or none of them. The addresses found in registers stay valid with
 //! the new edges, or the jumps stay unknown. They stay unknown, too, where memory may hold an address of code that is
@@ -18,10 +18,10 @@
 //! Absent on purpose: which table a jump reads, and its length; distances in tables.
 
 use super::const_prop::{Touches, destination};
-use super::context::Context;
-use super::draft::{Draft, Jump, Stretch, Table};
-use crate::address_slice::{Code, Origins};
-use crate::place::Place;
+use super::context::CfgContext;
+use super::draft::{Draft, DraftTable, GroupedBytes, Jump};
+use crate::address_slice::{Origins, SliceCode};
+use crate::place::ProgramByte;
 use crate::problem::{Problem, Reason};
 use crate::source::{FixupKind, MarkKind};
 use hotswap_isa::reg::{Reg, RegFile};
@@ -33,13 +33,14 @@ const MOST_TARGETS: usize = 4096;
 const MOST_EDGES: usize = 1 << 16;
 
 /// Resolves the jumps of all functions, as far as that can be proven; obstacles become problems.
-pub(crate) fn resolve(context: &Context<'_, '_>, stretches: &mut [Stretch]) {
-    let unknown = |stretch: &Stretch| stretch.draft.as_ref().is_some_and(|draft| unknown_jumps(draft).next().is_some());
+pub(crate) fn resolve(context: &CfgContext<'_, '_>, stretches: &mut [GroupedBytes]) {
+    let unknown =
+        |stretch: &GroupedBytes| stretch.draft.as_ref().is_some_and(|draft| unknown_jumps(draft).next().is_some());
     let numbers: Vec<usize> = (0..stretches.len()).filter(|number| unknown(&stretches[*number])).collect();
     if numbers.is_empty() {
         return;
     }
-    let named = Named::of(context, stretches);
+    let named = NamedAddresses::of(context, stretches);
     let mut touches = Touches::new(context.isa());
     for number in &numbers {
         let Some(mut draft) = stretches[*number].draft.take() else { continue };
@@ -69,7 +70,7 @@ fn unknown_jumps(draft: &Draft) -> impl Iterator<Item = u32> {
 
 /// Decides for the one function with such jumps whether they are the only paths to the addresses that are named inside
 /// of it.
-fn close(context: &Context<'_, '_>, stretches: &mut [Stretch], number: usize) {
+fn close(context: &CfgContext<'_, '_>, stretches: &mut [GroupedBytes], number: usize) {
     let calls_unknown = |draft: &Draft| draft.tracked.calls.iter().any(|call| call.1.is_none());
     let returns_from_kernel = |draft: &Draft| {
         is_kernel(context, draft.start) && draft.tracked.jumps.iter().any(|jump| matches!(jump.1, Jump::Return(_)))
@@ -84,7 +85,7 @@ fn close(context: &Context<'_, '_>, stretches: &mut [Stretch], number: usize) {
 }
 
 /// Addresses of code that memory may hold.
-struct Named {
+struct NamedAddresses {
     /// Offsets that words of the file name, or literals, ascending.
     words: Vec<u32>,
     /// Offsets that are results of sums, ascending.
@@ -100,8 +101,8 @@ struct Named {
 /// Jumps that stay unknown, and the reason.
 type Unexplained = (Vec<u32>, Reason);
 
-impl Named {
-    fn of(context: &Context<'_, '_>, stretches: &[Stretch]) -> Self {
+impl NamedAddresses {
+    fn of(context: &CfgContext<'_, '_>, stretches: &[GroupedBytes]) -> Self {
         let source = context.source;
         let is_absolute = |kind| {
             use FixupKind::{Abs32, Abs32Hi, Abs32Lo, Abs64};
@@ -109,17 +110,17 @@ impl Named {
         };
         let literals = source.fixups.iter().filter(|fixup| is_absolute(fixup.kind));
         let literals = literals.filter_map(|fixup| source.target(fixup));
-        let places: Vec<Place> = source.slots.iter().map(|slot| slot.to).chain(literals).collect();
+        let places: Vec<ProgramByte> = source.slots.iter().map(|slot| slot.to).chain(literals).collect();
         let drafts = || stretches.iter().filter_map(|stretch| stretch.draft.as_deref());
         let values = drafts().flat_map(|draft| &draft.tracked.values).map(|value| value.to);
-        let offsets = |places: &mut dyn Iterator<Item = Place>| {
+        let offsets = |places: &mut dyn Iterator<Item = ProgramByte>| {
             let mut offsets: Vec<u32> = places.filter_map(|place| source.offset_of(place)).collect();
             offsets.sort_unstable();
             offsets.dedup();
             offsets
         };
         Self {
-            others: !source.alone || places.iter().any(|place| place.base >= Place::EXTERN),
+            others: !source.alone || places.iter().any(|place| place.base >= ProgramByte::EXTERN),
             words: offsets(&mut places.iter().copied()),
             sums: offsets(&mut { values }),
             escapes: drafts().any(|draft| draft.tracked.escapes),
@@ -133,7 +134,7 @@ impl Named {
     }
 
     /// The jumps of a function with their successors.
-    fn table(&self, context: &Context<'_, '_>, draft: &Draft) -> Result<Table, Unexplained> {
+    fn table(&self, context: &CfgContext<'_, '_>, draft: &Draft) -> Result<DraftTable, Unexplained> {
         let jumps: Vec<u32> = unknown_jumps(draft).collect();
         if jumps.len() > MOST_TARGETS {
             return Err((jumps, Reason::CrowdedJump));
@@ -166,11 +167,11 @@ impl Named {
         if targets.len() > MOST_TARGETS || targets.len().saturating_mul(jumps.len()) > MOST_EDGES {
             return Err((jumps, Reason::CrowdedJump));
         }
-        Ok(Table { strays: self.strays(context, draft), closes: false, jumps, targets })
+        Ok(DraftTable { strays: self.strays(context, draft), closes: false, jumps, targets })
     }
 
     /// Whether loaded addresses may be outside of the function.
-    fn strays(&self, context: &Context<'_, '_>, draft: &Draft) -> bool {
+    fn strays(&self, context: &CfgContext<'_, '_>, draft: &Draft) -> bool {
         let lies_outside = |offset: &u32| !draft.holds(*offset);
         let is_named = |entry: u32| self.words.binary_search(&entry).is_ok() && !is_function(context, entry);
         self.others
@@ -190,10 +191,10 @@ impl Origins {
 
 impl Draft {
     /// Its code, for the backward search for addresses.
-    fn code<'c>(&'c self, context: &'c Context<'_, '_>) -> Code<'c> {
+    fn code<'c>(&'c self, context: &'c CfgContext<'_, '_>) -> SliceCode<'c> {
         let mut entries = self.entries.clone();
         entries.sort_unstable();
-        Code {
+        SliceCode {
             source: context.source,
             ops: context.ops,
             blocks: &self.blocks,
@@ -206,7 +207,7 @@ impl Draft {
     }
 
     /// Makes blocks with the edges of a table. Returns whether all other results stay the same as without them.
-    fn take_table(&mut self, context: &Context<'_, '_>, touches: &mut Touches, table: Table) -> bool {
+    fn take_table(&mut self, context: &CfgContext<'_, '_>, touches: &mut Touches, table: DraftTable) -> bool {
         self.table = Some(table);
         let with_edges = self.track_with_table(context, touches);
         let before = &self.tracked;
@@ -233,40 +234,40 @@ fn part<'o>(offsets: &'o [u32], draft: &Draft) -> &'o [u32] {
     &offsets[first..first + count]
 }
 
-fn marks_at<'c>(context: &'c Context<'_, '_>, offset: u32) -> impl Iterator<Item = MarkKind> + Clone + 'c {
+fn marks_at<'c>(context: &'c CfgContext<'_, '_>, offset: u32) -> impl Iterator<Item = MarkKind> + Clone + 'c {
     let marks = &context.source.marks;
     let first = marks.partition_point(|mark| mark.offset < offset);
     marks[first..].iter().take_while(move |mark| mark.offset == offset).map(|mark| mark.kind)
 }
 
-fn is_kernel(context: &Context<'_, '_>, offset: u32) -> bool {
+fn is_kernel(context: &CfgContext<'_, '_>, offset: u32) -> bool {
     marks_at(context, offset).any(|kind| matches!(kind, MarkKind::Kernel(_)))
 }
 
-fn is_function(context: &Context<'_, '_>, offset: u32) -> bool {
+fn is_function(context: &CfgContext<'_, '_>, offset: u32) -> bool {
     marks_at(context, offset).any(|kind| matches!(kind, MarkKind::Kernel(_) | MarkKind::Function))
 }
 
 /// Whether an offset is in a symbol that names data.
-fn is_data(context: &Context<'_, '_>, offset: u32) -> bool {
+fn is_data(context: &CfgContext<'_, '_>, offset: u32) -> bool {
     let marks = &context.source.marks;
     let before = &marks[..marks.partition_point(|mark| mark.offset <= offset)];
     before.iter().any(|mark| mark.kind == MarkKind::Object && offset - mark.offset < mark.size)
 }
 
 /// Whether relocations elsewhere refer to a place inside of the function otherwise than as an address.
-fn has_hints(context: &Context<'_, '_>, draft: &Draft) -> bool {
+fn has_hints(context: &CfgContext<'_, '_>, draft: &Draft) -> bool {
     part(&context.source.hints, draft).iter().any(|offset| !is_function(context, *offset))
 }
 
 /// Whether a program counter itself may be used elsewhere before it becomes part of a sum.
-fn leaks(context: &Context<'_, '_>, draft: &Draft) -> bool {
+fn leaks(context: &CfgContext<'_, '_>, draft: &Draft) -> bool {
     let is_serving = |counter: &u32| draft.tracked.serving.binary_search(counter).is_ok();
     draft.counters.iter().filter(|counter| !is_serving(counter)).any(|counter| !is_used_up(context, draft, *counter))
 }
 
 /// Whether the first sum of a program counter is in its block, overwrites both halves, and they are not read elsewhere.
-fn is_used_up(context: &Context<'_, '_>, draft: &Draft, counter: u32) -> bool {
+fn is_used_up(context: &CfgContext<'_, '_>, draft: &Draft, counter: u32) -> bool {
     let sums = draft.tracked.values.iter().filter(|value| value.pc == counter && value.low > counter);
     let Some(sum) = sums.min_by_key(|value| value.low) else { return false };
     let Some(block) = draft.blocks.before(counter).map(|block| draft.block(block)) else { return false };

@@ -1,19 +1,19 @@
-//! A [`Source`] from an ELF file: one for each section of code.
+//! A [`CodeSource`] from an ELF file: one for each section of code.
 //!
 //! Names and kernels are those of [`CodeMap`]; relocations, the loader's and those that a linker left, are read here.
 //! Damaged parts are skipped, which reduces what is known and has no other effect.
 
-use super::{Fixup, FixupKind, KernelNeeds, Mark, MarkKind, Slot, Source};
-use crate::place::Place;
-use hotswap_code_object::image::{Formula, Image};
-use hotswap_code_object::{CodeMap, CodeObject, CodeSection, Kind, Note, Symbol, SymbolKind};
+use super::{AddressSlot, CodeSource, Fixup, FixupKind, KernelNeeds, Mark, MarkKind};
+use crate::place::ProgramByte;
+use hotswap_code_object::image::{Formula, ObjectImage};
+use hotswap_code_object::{CodeMap, CodeObject, CodeSection, CodeSymbol, Note, ObjectKind, SymbolKind};
 use hotswap_isa::{Isa, Target, Wave};
 use hotswap_report::{Diagnostic, codes};
 use object::read::elf::{ElfFile64, ElfSection64};
 use object::{LittleEndian, Object, ObjectSection, ObjectSymbol, RelocationFlags, RelocationTarget, elf};
 use std::collections::{HashMap, HashSet};
 
-type File<'a> = ElfFile64<'a, LittleEndian>;
+type SourceFile<'a> = ElfFile64<'a, LittleEndian>;
 const RELATIVE64: u32 = 13;
 /// Relocations of whole addresses, and the empty one.
 const WHOLE: [u32; 3] = [0, 3, RELATIVE64];
@@ -22,7 +22,7 @@ const PRELOAD: usize = 58;
 /// Offset in a descriptor of the distance to the code.
 const ENTRY: u64 = 16;
 
-impl<'a> Source<'a> {
+impl<'a> CodeSource<'a> {
     /// The sources of the sections of code of an ELF file.
     ///
     /// # Errors
@@ -40,7 +40,7 @@ impl<'a> Source<'a> {
     /// The same for a code object that was already parsed.
     ///
     /// # Errors
-    /// As [`Source::read`] has them.
+    /// As [`CodeSource::read`] has them.
     pub fn of(object: &CodeObject<'a>) -> Result<Vec<Self>, Diagnostic> {
         let rest =
             || Some(Rest::read(object.bytes(), Some(object.note()), Target::find(object.target_id().processor.name)?));
@@ -66,22 +66,22 @@ fn target(map: &CodeMap<'_>) -> Result<&'static Target, Diagnostic> {
 /// The parts that are read in parallel with the names.
 #[derive(Default)]
 struct Rest<'a> {
-    file: Option<File<'a>>,
-    facts: Facts<'a>,
+    file: Option<SourceFile<'a>>,
+    facts: FileFacts<'a>,
 }
 
 impl<'a> Rest<'a> {
     fn read(data: &'a [u8], note: Option<&Note<'a>>, target: &Target) -> Self {
-        let file = File::parse(data).ok();
+        let file = SourceFile::parse(data).ok();
         let preloads = has_second_entries(target);
-        let facts = file.as_ref().map(|file| Facts::read(file, data, note, preloads)).unwrap_or_default();
+        let facts = file.as_ref().map(|file| FileFacts::read(file, data, note, preloads)).unwrap_or_default();
         Self { file, facts }
     }
 }
 
 /// The information in the file besides names.
 #[derive(Default)]
-struct Facts<'a> {
+struct FileFacts<'a> {
     /// The needs of each kernel, by name.
     kernels: HashMap<&'a str, KernelNeeds>,
     /// Words that the loader writes, with their values, where a table has no addends.
@@ -90,9 +90,9 @@ struct Facts<'a> {
     shared: HashSet<usize>,
 }
 
-impl<'a> Facts<'a> {
+impl<'a> FileFacts<'a> {
     /// `preloads` enables the check of descriptors for preloaded arguments.
-    fn read(file: &File<'a>, data: &'a [u8], note: Option<&Note<'a>>, preloads: bool) -> Self {
+    fn read(file: &SourceFile<'a>, data: &'a [u8], note: Option<&Note<'a>>, preloads: bool) -> Self {
         let mut kernels: HashMap<&'a str, KernelNeeds> = HashMap::new();
         for symbol in file.symbols().chain(file.dynamic_symbols()).filter(|_| preloads) {
             let Some(name) = symbol.name().ok().and_then(|name| name.strip_suffix(".kd")) else { continue };
@@ -114,15 +114,15 @@ impl<'a> Facts<'a> {
         map: &CodeMap<'a>,
         section: &CodeSection<'a>,
         isa: Isa,
-        file: Option<&File<'a>>,
-    ) -> Result<Source<'a>, Diagnostic> {
+        file: Option<&SourceFile<'a>>,
+    ) -> Result<CodeSource<'a>, Diagnostic> {
         if u32::try_from(section.bytes.len()).is_err() {
             let what = format!("section `{}` has more than 4 GiB", section.name);
             return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, what).at(section.range.start as u64));
         }
-        let linked = map.kind == Kind::Linked;
+        let linked = map.kind == ObjectKind::Linked;
         let second_entry = has_second_entries(isa.target());
-        let mut source = Source {
+        let mut source = CodeSource {
             number: section.number,
             isa,
             address: if linked { section.address } else { 0 },
@@ -148,7 +148,7 @@ impl<'a> Facts<'a> {
         if let Some(file) = file {
             relocations(file, section, &self.shared, &mut source);
             if linked {
-                let places = Places { file, own: 0, linked };
+                let places = AddressPlaces { file, own: 0, linked };
                 source.slots.extend(self.words.iter().map(|(address, to)| places.slot(*address, *to)));
             }
         }
@@ -156,7 +156,7 @@ impl<'a> Facts<'a> {
         Ok(source)
     }
 
-    fn mark(&self, symbol: &Symbol<'a>, second_entry: bool) -> Mark<'a> {
+    fn mark(&self, symbol: &CodeSymbol<'a>, second_entry: bool) -> Mark<'a> {
         let kind = match &symbol.kind {
             SymbolKind::Kernel(facts) => {
                 let known = self.kernels.get(&*symbol.name).copied().unwrap_or_default();
@@ -182,7 +182,10 @@ impl<'a> Facts<'a> {
 }
 
 /// The 64 bytes at a symbol.
-fn descriptor<'a>(file: &File<'a>, symbol: &object::read::elf::ElfSymbol64<'a, '_, LittleEndian>) -> Option<&'a [u8]> {
+fn descriptor<'a>(
+    file: &SourceFile<'a>,
+    symbol: &object::read::elf::ElfSymbol64<'a, '_, LittleEndian>,
+) -> Option<&'a [u8]> {
     let section = file.section_by_index(symbol.section_index()?).ok()?;
     let offset = match is_relocatable(file) {
         true => symbol.address(),
@@ -198,15 +201,15 @@ fn has_second_entries(target: &Target) -> bool {
     target.name.starts_with("gfx9")
 }
 
-fn is_relocatable(file: &File<'_>) -> bool {
+fn is_relocatable(file: &SourceFile<'_>) -> bool {
     file.elf_header().e_type.get(LittleEndian) == elf::ET_REL
 }
 
 /// The words that the loader writes by tables without addends, which are in the fields (`.rel.dyn`, `.relr.dyn`).
-fn words_without_addend(file: &File<'_>, data: &[u8]) -> Option<Vec<(u64, u64)>> {
+fn words_without_addend(file: &SourceFile<'_>, data: &[u8]) -> Option<Vec<(u64, u64)>> {
     let is_one = |kind: u32| [elf::SHT_REL, elf::SHT_RELR].contains(&kind);
     file.sections().find(|section| is_one(section.elf_section_header().sh_type.get(LittleEndian)))?;
-    let image = Image::parse(data).ok()?;
+    let image = ObjectImage::parse(data).ok()?;
     let (tables, all, mut words) = (image.symbols().ok()?, image.relocations().ok()?, Vec::new());
     for records in all.iter().filter(|records| is_one(image.sections[records.section].kind)) {
         let table = tables.iter().find(|table| table.section == records.symbols);
@@ -224,7 +227,7 @@ fn words_without_addend(file: &File<'_>, data: &[u8]) -> Option<Vec<(u64, u64)>>
 }
 
 /// Sections of a relocatable file that code of other sections refers to (`-ffunction-sections`).
-fn shared(file: &File<'_>) -> HashSet<usize> {
+fn shared(file: &SourceFile<'_>) -> HashSet<usize> {
     let mut shared = HashSet::new();
     let is_code = |section: &ElfSection64<'_, '_, LittleEndian>| section.kind() == object::SectionKind::Text;
     if !is_relocatable(file) || file.sections().filter(is_code).count() < 2 {
@@ -241,11 +244,11 @@ fn shared(file: &File<'_>) -> HashSet<usize> {
 }
 
 /// Relocations of the section, and words of other sections that hold addresses.
-fn relocations(file: &File<'_>, code: &CodeSection<'_>, shared: &HashSet<usize>, source: &mut Source<'_>) {
+fn relocations(file: &SourceFile<'_>, code: &CodeSection<'_>, shared: &HashSet<usize>, source: &mut CodeSource<'_>) {
     let own = code.number.and_then(|number| file.section_by_index(object::SectionIndex(number)).ok());
     let Some(own) = own.filter(|own| own.kind() == object::SectionKind::Text) else { return };
     source.shared = shared.contains(&own.index().0);
-    let places = Places { file, own: own.index().0, linked: source.linked };
+    let places = AddressPlaces { file, own: own.index().0, linked: source.linked };
     for (offset, relocation) in own.relocations() {
         let offset = if source.linked { offset.wrapping_sub(own.address()) } else { offset };
         let (RelocationFlags::Elf { r_type }, RelocationTarget::Symbol(symbol)) =
@@ -269,17 +272,17 @@ fn relocations(file: &File<'_>, code: &CodeSection<'_>, shared: &HashSet<usize>,
     source.hints = hints.collect();
 }
 
-struct Places<'f, 'a> {
-    file: &'f File<'a>,
+struct AddressPlaces<'f, 'a> {
+    file: &'f SourceFile<'a>,
     own: usize,
     linked: bool,
 }
 
-impl Places<'_, '_> {
+impl AddressPlaces<'_, '_> {
     /// The place of each symbol, by number.
-    fn symbols(&self) -> Vec<Place> {
+    fn symbols(&self) -> Vec<ProgramByte> {
         let count = self.file.symbols().map(|symbol| symbol.index().0 + 1).max().unwrap_or(0);
-        let mut places: Vec<Place> = (0..count as u32).map(undefined).collect();
+        let mut places: Vec<ProgramByte> = (0..count as u32).map(undefined).collect();
         for symbol in self.file.symbols() {
             if let Some(place) = places.get_mut(symbol.index().0) {
                 *place = self.place(symbol.index().0, symbol.section_index().map(|index| index.0), symbol.address());
@@ -288,23 +291,23 @@ impl Places<'_, '_> {
         places
     }
 
-    fn place(&self, number: usize, section: Option<usize>, value: u64) -> Place {
+    fn place(&self, number: usize, section: Option<usize>, value: u64) -> ProgramByte {
         match section {
             None => undefined(number as u32),
-            Some(_) if self.linked => Place { base: Place::CODE, at: value },
-            Some(section) => Place { base: self.base(section), at: value },
+            Some(_) if self.linked => ProgramByte { base: ProgramByte::CODE, at: value },
+            Some(section) => ProgramByte { base: self.base(section), at: value },
         }
     }
 
     fn base(&self, section: usize) -> u32 {
         match section {
-            _ if section == self.own => Place::CODE,
-            _ => (section as u32 + 1) & (Place::EXTERN - 1),
+            _ if section == self.own => ProgramByte::CODE,
+            _ => (section as u32 + 1) & (ProgramByte::EXTERN - 1),
         }
     }
 
     /// The words that the loader writes.
-    fn loader_slots(&self, slots: &mut Vec<Slot>) {
+    fn loader_slots(&self, slots: &mut Vec<AddressSlot>) {
         for (address, relocation) in self.file.dynamic_relocations().into_iter().flatten() {
             let RelocationFlags::Elf { r_type } = relocation.flags() else { continue };
             if relocation.has_implicit_addend() {
@@ -326,9 +329,9 @@ impl Places<'_, '_> {
         }
     }
 
-    fn slot(&self, address: u64, to: u64) -> Slot {
-        let place = |at| Place { base: Place::CODE, at };
-        Slot { place: place(address), to: place(to), constant: self.is_constant_at(address) }
+    fn slot(&self, address: u64, to: u64) -> AddressSlot {
+        let place = |at| ProgramByte { base: ProgramByte::CODE, at };
+        AddressSlot { place: place(address), to: place(to), constant: self.is_constant_at(address) }
     }
 
     /// Sections that are not written once the loader is done.
@@ -341,7 +344,7 @@ impl Places<'_, '_> {
 
     /// The targets of relocations in other sections that a linker applies and that are not whole addresses. Call frames
     /// and kernel descriptors never transfer control to other offsets than starts of code.
-    fn hints(&self) -> impl Iterator<Item = Place> {
+    fn hints(&self) -> impl Iterator<Item = ProgramByte> {
         let descriptors = self.file.symbols().filter(|symbol| symbol.name().is_ok_and(|name| name.ends_with(".kd")));
         let entries: HashSet<u64> = descriptors.map(|symbol| symbol.address() + ENTRY).collect();
         let means_code = |section: &ElfSection64<'_, '_, LittleEndian>| {
@@ -359,7 +362,7 @@ impl Places<'_, '_> {
     }
 
     /// The words that a linker writes into other sections.
-    fn section_slots(&self, slots: &mut Vec<Slot>) {
+    fn section_slots(&self, slots: &mut Vec<AddressSlot>) {
         for section in self.file.sections().filter(|section| section.index().0 != self.own && is_loaded(section)) {
             let constant = is_constant(&section);
             for (offset, relocation) in section.relocations() {
@@ -370,15 +373,15 @@ impl Places<'_, '_> {
                 };
                 let Ok(symbol) = self.file.symbol_by_index(index) else { continue };
                 let to = self.place(index.0, symbol.section_index().map(|index| index.0), symbol.address());
-                let place = Place { base: self.base(section.index().0), at: offset };
-                slots.push(Slot { place, to: to.plus(relocation.addend() as u64), constant });
+                let place = ProgramByte { base: self.base(section.index().0), at: offset };
+                slots.push(AddressSlot { place, to: to.plus(relocation.addend() as u64), constant });
             }
         }
     }
 }
 
-fn undefined(number: u32) -> Place {
-    Place { base: Place::EXTERN | number & (Place::EXTERN - 1), at: 0 }
+fn undefined(number: u32) -> ProgramByte {
+    ProgramByte { base: ProgramByte::EXTERN | number & (ProgramByte::EXTERN - 1), at: 0 }
 }
 
 fn flags(section: &ElfSection64<'_, '_, LittleEndian>) -> u64 {

@@ -1,6 +1,6 @@
 //! Helpers of several tests.
 
-use hotswap_program::{BankMap, Callee, Function, Liveness, Program, Source, Summaries};
+use hotswap_program::{BankMap, Callee, CodeSource, Function, Liveness, Program, Summaries};
 
 /// The known facts of a function, with offsets in place of numbers of functions.
 fn known(program: &Program<'_>, number: usize) -> String {
@@ -32,7 +32,7 @@ fn states(program: &Program<'_>, number: usize) -> Vec<String> {
 }
 
 /// A program around each of some functions agrees with the whole program about them.
-pub(crate) fn around_agrees(source: &Source<'_>, most: usize) {
+pub(crate) fn around_agrees(source: &CodeSource<'_>, most: usize) {
     let whole = Program::build(source.clone());
     let step = whole.functions.len().div_ceil(most.max(1)).max(1);
     for (number, wanted) in whole.functions.iter().enumerate().step_by(step) {

@@ -6,8 +6,8 @@
 // Each target calls one of them.
 #![allow(dead_code)]
 
-use hotswap_code_object::image::{Image, Layout};
-use hotswap_program::{Program, Source};
+use hotswap_code_object::image::{ImageLayout, ObjectImage};
+use hotswap_program::{CodeSource, Program};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_rewrite::{Edits, Options, rewrite, verify};
 use std::collections::BTreeMap;
@@ -24,12 +24,12 @@ fn check(error: &Diagnostic) {
 
 /// Writing the parts of a file restores it. With other sizes, writing succeeds or reports an error of the input.
 pub(crate) fn image(input: &[u8]) {
-    let image = match Image::parse(input) {
+    let image = match ObjectImage::parse(input) {
         Ok(image) => image,
         Err(error) => return check(&error),
     };
     let mut sizes: Vec<u64> = image.sections.iter().map(|section| section.size).collect();
-    let again = Layout::new(&image, &sizes).and_then(|layout| layout.write(&image));
+    let again = ImageLayout::new(&image, &sizes).and_then(|layout| layout.write(&image));
     assert_eq!(again.as_deref().ok(), Some(input), "the old sizes give the old file");
     for error in [image.symbols().err(), image.relocations().err()].into_iter().flatten() {
         check(&error);
@@ -39,14 +39,14 @@ pub(crate) fn image(input: &[u8]) {
             sizes[number] += [0, 4, 64, 5000][number % 4];
         }
     }
-    if let Err(error) = Layout::new(&image, &sizes).and_then(|layout| layout.write(&image)) {
+    if let Err(error) = ImageLayout::new(&image, &sizes).and_then(|layout| layout.write(&image)) {
         check(&error);
     }
 }
 
 /// Edits that depend on the input alone: its size is the seed.
-fn edits(image: &Image<'_>, seed: u64) -> BTreeMap<usize, Edits> {
-    let sources = Source::read(image.bytes()).unwrap_or_default();
+fn edits(image: &ObjectImage<'_>, seed: u64) -> BTreeMap<usize, Edits> {
+    let sources = CodeSource::read(image.bytes()).unwrap_or_default();
     let mut all = BTreeMap::new();
     for (number, section) in image.sections.iter().enumerate().filter(|(_, section)| section.is_code()) {
         let Some(source) = sources.iter().find(|source| std::ptr::eq(source.bytes.as_ptr(), section.bytes.as_ptr()))
@@ -72,7 +72,7 @@ fn edits(image: &Image<'_>, seed: u64) -> BTreeMap<usize, Edits> {
 
 /// A result is valid if the input was, and a second run without edits reproduces it.
 pub(crate) fn rewritten(input: &[u8]) {
-    let image = match Image::parse(input) {
+    let image = match ObjectImage::parse(input) {
         Ok(image) => image,
         Err(error) => return check(&error),
     };

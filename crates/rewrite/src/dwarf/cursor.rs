@@ -1,7 +1,7 @@
 //! Reads and writes the numbers of DWARF.
 
 use crate::refuse;
-use hotswap_code_object::image::Part;
+use hotswap_code_object::image::SectionPart;
 use hotswap_report::Diagnostic;
 
 /// Reads a section from front to back.
@@ -18,7 +18,7 @@ pub(crate) struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    pub(crate) fn new(section: &Part<'a>) -> Self {
+    pub(crate) fn new(section: &SectionPart<'a>) -> Self {
         let (data, file) = (section.bytes, section.offset);
         Self { data, at: 0, end: data.len(), width: 4, name: section.name, file }
     }

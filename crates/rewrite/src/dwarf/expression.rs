@@ -3,7 +3,7 @@
 //! An address that is converted to another address space (`…, space, DW_OP_swap, DW_OP_xderef`) is an offset in LDS or
 //! scratch and is left unchanged.
 
-use super::Source;
+use super::DebugTargets;
 use crate::refuse;
 use crate::tables::place_of;
 use gimli::{EndianSlice, Expression, LittleEndian, Operation};
@@ -21,7 +21,7 @@ fn encoding(width: usize) -> gimli::Encoding {
 /// # Errors
 /// `NO_LAYOUT` for unknown operations, if they may contain an address of code.
 pub(super) fn note(
-    source: &Source<'_>,
+    source: &DebugTargets<'_>,
     (section, width): (usize, usize),
     offset: u64,
     bytes: &[u8],
@@ -63,7 +63,7 @@ pub(super) fn note(
 }
 
 /// Whether one of the bytes could begin an operation with an address of something loaded.
-fn may_hold_address(source: &Source<'_>, bytes: &[u8]) -> bool {
+fn may_hold_address(source: &DebugTargets<'_>, bytes: &[u8]) -> bool {
     let addresses = bytes.windows(9).filter(|window| window[0] == gimli::DW_OP_addr.0);
     addresses.filter_map(|window| window[1..].first_chunk()).any(|address| {
         let address = u64::from_le_bytes(*address);

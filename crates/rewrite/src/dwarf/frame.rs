@@ -1,25 +1,25 @@
 //! Call frames: `.eh_frame` and `.debug_frame`.
 
 use super::cursor::Cursor;
-use super::{Distance, Source};
-use crate::fix::{Place, Replaced};
-use hotswap_code_object::Kind;
+use super::{DebugTargets, Distance};
+use crate::fix::{Replaced, SectionOffset};
+use hotswap_code_object::ObjectKind;
 use hotswap_report::Diagnostic;
 use std::collections::HashMap;
 
 /// Operands of an instruction of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Operand {
+enum FrameOperand {
     Uleb,
     Sleb,
     /// A size, and that many bytes.
     Block,
 }
 
-use Operand::{Block, Sleb, Uleb};
+use FrameOperand::{Block, Sleb, Uleb};
 
 /// Instructions that do not advance: opcode and operands. Those from 0x30 on are LLVM's for AMD GPUs.
-const KEPT: &[(u8, &[Operand])] = &[
+const KEPT: &[(u8, &[FrameOperand])] = &[
     (0x00, &[]),
     (0x05, &[Uleb, Uleb]),
     (0x06, &[Uleb]),
@@ -47,7 +47,7 @@ const KEPT: &[(u8, &[Operand])] = &[
 
 /// The address format of the entries of a common part.
 #[derive(Debug, Clone, Copy)]
-struct Common {
+struct FrameEncoding {
     /// Bytes of an address.
     address: usize,
     is_relative: bool,
@@ -57,17 +57,17 @@ struct Common {
 }
 
 struct Frames<'f, 'c> {
-    source: &'f Source<'f>,
+    source: &'f DebugTargets<'f>,
     section: usize,
     is_eh: bool,
     cursor: Cursor<'c>,
     new: Replaced,
-    common: HashMap<usize, Common>,
+    common: HashMap<usize, FrameEncoding>,
     distances: &'f mut Vec<Distance>,
 }
 
 pub(super) fn rewrite(
-    source: &Source<'_>,
+    source: &DebugTargets<'_>,
     section: usize,
     distances: &mut Vec<Distance>,
 ) -> Result<Replaced, Diagnostic> {
@@ -137,14 +137,14 @@ impl Frames<'_, '_> {
         self.function(start, field, owner, common, unit)
     }
 
-    fn read_common(&mut self) -> Result<Common, Diagnostic> {
+    fn read_common(&mut self) -> Result<FrameEncoding, Diagnostic> {
         let version = self.cursor.number(1)?;
         let augmentation = self.cursor.text()?;
         let augmentation = &augmentation[..augmentation.len() - 1];
         if !(1..=4).contains(&version) || version == 2 || !matches!(augmentation.first(), None | Some(b'z' | b'[')) {
             return Err(self.cursor.refuse("has a common part of a form that is not known"));
         }
-        let mut common = Common { address: 8, is_relative: false, step: 1, has_data: false };
+        let mut common = FrameEncoding { address: 8, is_relative: false, step: 1, has_data: false };
         if version == 4 && self.cursor.bytes(2)? != [8, 0] {
             return Err(self.cursor.refuse("has addresses that are not 8 bytes"));
         }
@@ -173,7 +173,7 @@ impl Frames<'_, '_> {
     }
 
     /// `DW_EH_PE_…`
-    fn encoding(&mut self, common: &mut Common) -> Result<(), Diagnostic> {
+    fn encoding(&mut self, common: &mut FrameEncoding) -> Result<(), Diagnostic> {
         let encoding = self.cursor.number(1)?;
         common.is_relative = encoding & 0x70 == 0x10;
         common.address = match encoding & 0x0f {
@@ -192,7 +192,7 @@ impl Frames<'_, '_> {
         start: usize,
         field: usize,
         owner: u64,
-        common: Common,
+        common: FrameEncoding,
         unit: usize,
     ) -> Result<(), Diagnostic> {
         let at = self.cursor.at;
@@ -227,7 +227,7 @@ impl Frames<'_, '_> {
         Ok(())
     }
 
-    fn place(&self, at: usize, stated: u64, common: Common) -> Option<Place> {
+    fn place(&self, at: usize, stated: u64, common: FrameEncoding) -> Option<SectionOffset> {
         let value = match (common.is_relative, common.address) {
             (true, 4) => {
                 let base = self.source.image.sections[self.section].address + at as u64;
@@ -236,7 +236,8 @@ impl Frames<'_, '_> {
             (true, _) => (self.source.image.sections[self.section].address + at as u64).wrapping_add(stated),
             _ => stated,
         };
-        let is_known = self.source.image.kind == Kind::Linked || self.source.is_relocated(self.section, at as u64);
+        let is_known =
+            self.source.image.kind == ObjectKind::Linked || self.source.is_relocated(self.section, at as u64);
         let place = self.source.meaning(self.section, at as u64, value).filter(|_| is_known)?;
         if !common.is_relative && common.address == 8 {
             self.source.note(self.section, at as u64, 8, place, false);
@@ -245,7 +246,11 @@ impl Frames<'_, '_> {
     }
 
     /// Writes the instructions of an entry; returns the start of its padding, in the new bytes and in the old ones.
-    fn instructions(&mut self, place: Option<Place>, common: Common) -> Result<(usize, usize), Diagnostic> {
+    fn instructions(
+        &mut self,
+        place: Option<SectionOffset>,
+        common: FrameEncoding,
+    ) -> Result<(usize, usize), Diagnostic> {
         let mut place = place;
         let mut content = (self.new.bytes.len(), self.cursor.at);
         while !self.cursor.is_done() {
@@ -260,7 +265,7 @@ impl Frames<'_, '_> {
             let advance = advance.wrapping_mul(common.step);
             let moved = place.map_or(Some(advance), |place| self.source.distance(place, advance));
             let moved = moved.ok_or_else(|| self.cursor.refuse("has a row where no instruction is any more"))?;
-            place = place.map(|place| Place { offset: place.offset.wrapping_add(advance), ..place });
+            place = place.map(|place| SectionOffset { offset: place.offset.wrapping_add(advance), ..place });
             if moved % common.step != 0 && moved != advance {
                 return Err(self.cursor.refuse("has a row between two instructions"));
             }

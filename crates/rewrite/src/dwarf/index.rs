@@ -4,10 +4,10 @@
 //! types, of the addresses, of the symbols; rows of addresses have 20 bytes: begin, end, number of the unit. Everything
 //! else refers to `.debug_info`, which keeps its size.
 
-use super::Source;
+use super::DebugTargets;
 use super::cursor::Cursor;
-use crate::fix::Place;
-use hotswap_code_object::Kind;
+use crate::fix::SectionOffset;
+use hotswap_code_object::ObjectKind;
 use hotswap_report::Diagnostic;
 
 const VERSIONS: std::ops::RangeInclusive<u64> = 4..=9;
@@ -15,8 +15,8 @@ const VERSIONS: std::ops::RangeInclusive<u64> = 4..=9;
 const ROW: usize = 20;
 
 /// Records all addresses of the table. Linkers write it, so it has no relocations.
-pub(super) fn note(source: &Source<'_>, section: usize) -> Result<(), Diagnostic> {
-    if source.image.kind != Kind::Linked {
+pub(super) fn note(source: &DebugTargets<'_>, section: usize) -> Result<(), Diagnostic> {
+    if source.image.kind != ObjectKind::Linked {
         return Ok(());
     }
     let mut cursor = Cursor::new(&source.image.sections[section]);
@@ -35,7 +35,7 @@ pub(super) fn note(source: &Source<'_>, section: usize) -> Result<(), Diagnostic
         cursor.bytes(4)?;
         let Some(place) = source.address(section, at, begin) else { continue };
         let size = behind.checked_sub(begin).filter(|size| *size <= source.image.sections[place.section].size);
-        let last = size.map(|size| Place { offset: place.offset + size, ..place });
+        let last = size.map(|size| SectionOffset { offset: place.offset + size, ..place });
         let last = last.filter(|last| last.offset <= source.image.sections[place.section].size);
         let last = last.ok_or_else(|| cursor.refuse("has a range of addresses that leaves its section"))?;
         source.note(section, at + 8, 8, last, true);

@@ -1,11 +1,11 @@
 //! The tree of entries: sizes of functions and blocks, and the base addresses of lists.
 
 use super::cursor::Cursor;
-use super::{Dwarf, Source, expression};
-use crate::fix::{OffsetRuns, Place, Replaced};
+use super::{DebugTargets, Dwarf, expression};
+use crate::fix::{OffsetRuns, Replaced, SectionOffset};
 use crate::refuse;
 use gimli::{AttributeValue, DebugAbbrev, DebugInfo, DebugTypes, DwAt, LittleEndian, UnitHeader};
-use hotswap_code_object::Kind;
+use hotswap_code_object::ObjectKind;
 use hotswap_report::Diagnostic;
 use std::collections::{HashMap, HashSet};
 
@@ -13,9 +13,9 @@ type Slice<'a> = gimli::EndianSlice<'a, LittleEndian>;
 
 /// The properties of a unit that its lists need.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Unit {
+pub(super) struct DwarfUnit {
     /// The base of their distances.
-    pub(super) base: Option<Place>,
+    pub(super) base: Option<SectionOffset>,
     /// The start of its addresses in `.debug_addr`.
     pub(super) addresses: u64,
 }
@@ -24,22 +24,22 @@ pub(super) struct Unit {
 #[derive(Default)]
 pub(super) struct Units {
     /// By the start that the unit states for its lists in `.debug_rnglists` or `.debug_loclists`.
-    pub(super) lists: HashMap<(&'static str, u64), Unit>,
+    pub(super) lists: HashMap<(&'static str, u64), DwarfUnit>,
     /// Lists of DWARF 4: their section, start and base.
-    pub(super) pairs: Vec<(&'static str, u64, Option<Place>)>,
+    pub(super) pairs: Vec<(&'static str, u64, Option<SectionOffset>)>,
     /// Words of `.debug_addr` that are addresses of LDS.
     pub(super) foreign: HashSet<u64>,
 }
 
 /// A field to change: position, width, and its new value.
-struct Patch {
+struct DwarfPatch {
     offset: usize,
     size: usize,
     is_leb: bool,
     value: u64,
 }
 
-pub(super) fn rewrite(source: &Source<'_>, dwarf: &mut Dwarf) -> Result<Units, Diagnostic> {
+pub(super) fn rewrite(source: &DebugTargets<'_>, dwarf: &mut Dwarf) -> Result<Units, Diagnostic> {
     let mut units = Units::default();
     let image = source.image;
     let Some(abbreviations) = image.find(".debug_abbrev") else { return Ok(units) };
@@ -74,16 +74,16 @@ const TYPES: &str = ".debug_types";
 
 /// Reads the units of one section; returns the fields to change.
 fn tree(
-    source: &Source<'_>,
+    source: &DebugTargets<'_>,
     info: usize,
     abbreviations: &DebugAbbrev<Slice<'_>>,
     units: &mut Units,
-) -> Result<Vec<Patch>, Diagnostic> {
+) -> Result<Vec<DwarfPatch>, Diagnostic> {
     let section = &source.image.sections[info];
     let relocated = relocated(source, info);
     let bytes = relocated.as_deref().unwrap_or(section.bytes);
     let fault = |error: gimli::Error| broken(section.offset, error);
-    let mut reader = Reader { source, info, units, patches: Vec::new(), unit: Unit::default(), width: 4 };
+    let mut reader = AttributeReader { source, info, units, patches: Vec::new(), unit: DwarfUnit::default(), width: 4 };
     if section.name == TYPES {
         let mut headers = DebugTypes::new(bytes, LittleEndian).units();
         while let Some(header) = headers.next().map_err(fault)? {
@@ -104,8 +104,8 @@ fn broken(offset: u64, error: gimli::Error) -> Diagnostic {
 }
 
 /// A relocatable file has offsets into other sections in its relocations only.
-fn relocated(source: &Source<'_>, info: usize) -> Option<Vec<u8>> {
-    if source.image.kind == Kind::Linked {
+fn relocated(source: &DebugTargets<'_>, info: usize) -> Option<Vec<u8>> {
+    if source.image.kind == ObjectKind::Linked {
         return None;
     }
     let mut bytes = source.image.sections[info].bytes.to_vec();
@@ -119,19 +119,19 @@ fn relocated(source: &Source<'_>, info: usize) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-struct Reader<'r> {
-    source: &'r Source<'r>,
+struct AttributeReader<'r> {
+    source: &'r DebugTargets<'r>,
     info: usize,
     units: &'r mut Units,
-    patches: Vec<Patch>,
-    unit: Unit,
+    patches: Vec<DwarfPatch>,
+    unit: DwarfUnit,
     /// Bytes of an offset into a section.
     width: usize,
 }
 
 /// The attributes of one entry that matter.
 #[derive(Default)]
-struct Entry {
+struct DieAttributes {
     low: Option<Address>,
     /// Sizes from the low address on: field, width, whether a LEB128, and the value.
     sizes: Vec<(usize, usize, bool, u64)>,
@@ -155,7 +155,7 @@ enum Address {
     Index(u64),
 }
 
-impl Reader<'_> {
+impl AttributeReader<'_> {
     fn unit(
         &mut self,
         header: &UnitHeader<Slice<'_>>,
@@ -172,11 +172,11 @@ impl Reader<'_> {
         let mut raw = header.entries_raw(&abbreviations, None).map_err(fault)?;
         self.width = usize::from(header.format().word_size());
         // Addresses follow a header of a length, a version and two sizes.
-        self.unit = Unit { base: None, addresses: if self.width == 8 { 16 } else { 8 } };
+        self.unit = DwarfUnit { base: None, addresses: if self.width == 8 { 16 } else { 8 } };
         let mut is_root = true;
         while !raw.is_empty() {
             let Some(abbreviation) = raw.read_abbreviation().map_err(fault)? else { continue };
-            let mut entry = Entry::default();
+            let mut entry = DieAttributes::default();
             for spec in abbreviation.attributes() {
                 let at = start + raw.next_offset().0;
                 let attribute = raw.read_attribute_inline(*spec).map_err(fault)?;
@@ -193,7 +193,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn entry(&mut self, entry: Entry, is_root: bool) -> Result<(), Diagnostic> {
+    fn entry(&mut self, entry: DieAttributes, is_root: bool) -> Result<(), Diagnostic> {
         let low = entry.low.as_ref().and_then(|low| self.place(low));
         if is_root {
             self.unit.base = low;
@@ -214,8 +214,8 @@ impl Reader<'_> {
     }
 
     /// Records references to other sections without a relocation.
-    fn note(&mut self, entry: &Entry) -> Result<(), Diagnostic> {
-        if self.source.image.kind != Kind::Linked {
+    fn note(&mut self, entry: &DieAttributes) -> Result<(), Diagnostic> {
+        if self.source.image.kind != ObjectKind::Linked {
             return Ok(());
         }
         for (offset, stated) in &entry.others {
@@ -259,12 +259,12 @@ impl Reader<'_> {
         let file = self.source.image.sections[self.info].offset + offset as u64;
         let value = new.ok_or_else(|| refuse(file, "a function or block ends where no instruction is any more"))?;
         if value != old {
-            self.patches.push(Patch { offset, size, is_leb, value });
+            self.patches.push(DwarfPatch { offset, size, is_leb, value });
         }
         Ok(())
     }
 
-    fn place(&self, address: &Address) -> Option<Place> {
+    fn place(&self, address: &Address) -> Option<SectionOffset> {
         match *address {
             Address::Field(offset, stated) => self.source.address(self.info, offset, stated),
             Address::Index(index) => self.source.indexed(self.unit.addresses, index),
@@ -272,7 +272,7 @@ impl Reader<'_> {
     }
 }
 
-impl Entry {
+impl DieAttributes {
     fn take(&mut self, name: DwAt, value: AttributeValue<Slice<'_>>, at: usize, size: usize, version: u16) {
         self.take_foreign(name, &value, at, size, version);
         let number = |value: &AttributeValue<Slice<'_>>| match *value {
@@ -310,7 +310,7 @@ impl Entry {
     }
 }
 
-impl Entry {
+impl DieAttributes {
     /// Collects references to other sections.
     fn take_foreign(&mut self, name: DwAt, value: &AttributeValue<Slice<'_>>, at: usize, size: usize, version: u16) {
         match value {
@@ -356,7 +356,7 @@ fn is_location(name: DwAt) -> bool {
     )
 }
 
-impl Patch {
+impl DwarfPatch {
     fn write(&self, bytes: &mut [u8]) -> Option<()> {
         let field = bytes.get_mut(self.offset..)?.get_mut(..self.size)?;
         let bits = if self.is_leb { 7 } else { 8 };
@@ -371,9 +371,9 @@ impl Patch {
     }
 }
 
-impl Source<'_> {
+impl DebugTargets<'_> {
     /// The place to which an address of `.debug_addr` refers.
-    pub(super) fn indexed(&self, base: u64, index: u64) -> Option<Place> {
+    pub(super) fn indexed(&self, base: u64, index: u64) -> Option<SectionOffset> {
         let section = self.image.find(".debug_addr")?;
         let offset = index.checked_mul(8)?.checked_add(base)?;
         let mut cursor = Cursor::new(&self.image.sections[section]);
@@ -383,7 +383,7 @@ impl Source<'_> {
     }
 }
 
-impl Unit {
+impl DwarfUnit {
     /// The position of the address with that index in `.debug_addr`.
     pub(super) fn word(&self, index: u64) -> Option<u64> {
         index.checked_mul(8)?.checked_add(self.addresses)

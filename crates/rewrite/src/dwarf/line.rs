@@ -3,13 +3,13 @@
 //! A row's opcodes are unchanged if its distance from the previous row is unchanged. Otherwise the advance is encoded
 //! again as LLVM does it, which gives the bytes that its assembler writes for the longer code.
 
-use super::Source;
+use super::DebugTargets;
 use super::cursor::{Cursor, close_unit, write_sleb, write_uleb};
-use crate::fix::{Place, Replaced};
+use crate::fix::{Replaced, SectionOffset};
 use hotswap_report::Diagnostic;
 
 /// The numbers of a header that opcodes depend on.
-struct Header {
+struct LineHeader {
     step: u64,
     line_base: i64,
     line_range: u64,
@@ -20,7 +20,7 @@ struct Header {
 
 /// A row that is being collected.
 #[derive(Default)]
-struct Row {
+struct LineRow {
     /// Opcodes without an advance.
     kept: Vec<u8>,
     /// In steps.
@@ -30,7 +30,7 @@ struct Row {
     line: i64,
 }
 
-pub(super) fn rewrite(source: &Source<'_>, section: usize) -> Result<Replaced, Diagnostic> {
+pub(super) fn rewrite(source: &DebugTargets<'_>, section: usize) -> Result<Replaced, Diagnostic> {
     let mut cursor = Cursor::new(&source.image.sections[section]);
     let mut new = Replaced::default();
     let whole = cursor.end;
@@ -41,14 +41,14 @@ pub(super) fn rewrite(source: &Source<'_>, section: usize) -> Result<Replaced, D
         let header = header(&mut cursor)?;
         new.chunks.push(at as u64, start as u64);
         new.bytes.extend_from_slice(&cursor.data[at..cursor.at]);
-        Program { source, section, header, new: &mut new, cursor: &mut cursor }.run()?;
+        LineProgram { source, section, header, new: &mut new, cursor: &mut cursor }.run()?;
         close_unit(&mut new.bytes, start);
         cursor.end = whole;
     }
     Ok(new)
 }
 
-fn header(cursor: &mut Cursor<'_>) -> Result<Header, Diagnostic> {
+fn header(cursor: &mut Cursor<'_>) -> Result<LineHeader, Diagnostic> {
     let version = cursor.number(2)?;
     if !(2..=5).contains(&version) {
         return Err(cursor.refuse("has a line table of a version that is not known"));
@@ -73,23 +73,23 @@ fn header(cursor: &mut Cursor<'_>) -> Result<Header, Diagnostic> {
         return Err(cursor.refuse("has a header that leaves its unit"));
     }
     cursor.at = program;
-    Ok(Header { step, line_base, line_range, opcode_base, operands })
+    Ok(LineHeader { step, line_base, line_range, opcode_base, operands })
 }
 
-struct Program<'p, 'c> {
-    source: &'p Source<'p>,
+struct LineProgram<'p, 'c> {
+    source: &'p DebugTargets<'p>,
     section: usize,
-    header: Header,
+    header: LineHeader,
     new: &'p mut Replaced,
     cursor: &'p mut Cursor<'c>,
 }
 
-impl Program<'_, '_> {
+impl LineProgram<'_, '_> {
     fn run(&mut self) -> Result<(), Diagnostic> {
-        let mut place: Option<Place> = None;
+        let mut place: Option<SectionOffset> = None;
         while !self.cursor.is_done() {
             let start = self.cursor.at;
-            let mut row = Row::default();
+            let mut row = LineRow::default();
             match self.row(&mut row, &mut place)? {
                 Some(ends) => place = self.write(start, row, place, ends)?,
                 // Opcodes after the last row, or the address of a sequence: they are kept.
@@ -104,7 +104,7 @@ impl Program<'_, '_> {
 
     /// Reads up to the opcode that makes a row. Returns whether that ends the sequence; `None` where an address was
     /// set.
-    fn row(&mut self, row: &mut Row, place: &mut Option<Place>) -> Result<Option<bool>, Diagnostic> {
+    fn row(&mut self, row: &mut LineRow, place: &mut Option<SectionOffset>) -> Result<Option<bool>, Diagnostic> {
         while !self.cursor.is_done() {
             let start = self.cursor.at;
             let opcode = self.cursor.number(1)? as u8;
@@ -142,8 +142,8 @@ impl Program<'_, '_> {
     fn extended(
         &mut self,
         start: usize,
-        row: &mut Row,
-        place: &mut Option<Place>,
+        row: &mut LineRow,
+        place: &mut Option<SectionOffset>,
     ) -> Result<Option<Option<bool>>, Diagnostic> {
         let size = self.cursor.uleb()? as usize;
         let operands = self.cursor.at;
@@ -167,9 +167,16 @@ impl Program<'_, '_> {
     }
 
     /// Writes a row; returns the place that it describes.
-    fn write(&mut self, start: usize, row: Row, place: Option<Place>, ends: bool) -> Result<Option<Place>, Diagnostic> {
+    fn write(
+        &mut self,
+        start: usize,
+        row: LineRow,
+        place: Option<SectionOffset>,
+        ends: bool,
+    ) -> Result<Option<SectionOffset>, Diagnostic> {
         let advance = row.advance.wrapping_mul(self.header.step).wrapping_add(row.fixed);
-        let next = place.filter(|_| !ends).map(|place| Place { offset: place.offset.wrapping_add(advance), ..place });
+        let next =
+            place.filter(|_| !ends).map(|place| SectionOffset { offset: place.offset.wrapping_add(advance), ..place });
         let moved = match place {
             Some(place) if ends => self.source.size(place, advance),
             Some(place) => self.source.distance(place, advance),

@@ -1,15 +1,15 @@
 //! Lists of ranges and of locations, and the table of address ranges.
 
 use super::cursor::{Cursor, close_unit, write_uleb};
-use super::info::{Unit, Units};
-use super::{Source, expression};
-use crate::fix::{Place, Replaced};
-use hotswap_code_object::Kind;
+use super::info::{DwarfUnit, Units};
+use super::{DebugTargets, expression};
+use crate::fix::{Replaced, SectionOffset};
+use hotswap_code_object::ObjectKind;
 use hotswap_report::Diagnostic;
 
 /// Operands of an entry of DWARF 5.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shape {
+enum ListOperands {
     End,
     /// The base: index of an address.
     BaseIndex,
@@ -32,47 +32,47 @@ enum Shape {
 }
 
 /// Entries of `.debug_rnglists` by kind.
-const RANGES: [Shape; 8] = [
-    Shape::End,
-    Shape::BaseIndex,
-    Shape::Indices,
-    Shape::IndexSize,
-    Shape::Distances,
-    Shape::Base,
-    Shape::Addresses,
-    Shape::AddressSize,
+const RANGES: [ListOperands; 8] = [
+    ListOperands::End,
+    ListOperands::BaseIndex,
+    ListOperands::Indices,
+    ListOperands::IndexSize,
+    ListOperands::Distances,
+    ListOperands::Base,
+    ListOperands::Addresses,
+    ListOperands::AddressSize,
 ];
 
 /// Entries of `.debug_loclists` by kind; the last is GNU's.
-const LOCATIONS: [Shape; 10] = [
-    Shape::End,
-    Shape::BaseIndex,
-    Shape::Indices,
-    Shape::IndexSize,
-    Shape::Distances,
-    Shape::Default,
-    Shape::Base,
-    Shape::Addresses,
-    Shape::AddressSize,
-    Shape::Views,
+const LOCATIONS: [ListOperands; 10] = [
+    ListOperands::End,
+    ListOperands::BaseIndex,
+    ListOperands::Indices,
+    ListOperands::IndexSize,
+    ListOperands::Distances,
+    ListOperands::Default,
+    ListOperands::Base,
+    ListOperands::Addresses,
+    ListOperands::AddressSize,
+    ListOperands::Views,
 ];
 
 struct Lists<'l, 'c> {
-    source: &'l Source<'l>,
+    source: &'l DebugTargets<'l>,
     section: usize,
     is_locations: bool,
-    unit: Unit,
-    base: Option<Place>,
+    unit: DwarfUnit,
+    base: Option<SectionOffset>,
     cursor: Cursor<'c>,
     new: Replaced,
 }
 
-pub(super) fn rewrite(source: &Source<'_>, section: usize, units: &Units) -> Result<Replaced, Diagnostic> {
+pub(super) fn rewrite(source: &DebugTargets<'_>, section: usize, units: &Units) -> Result<Replaced, Diagnostic> {
     let part = &source.image.sections[section];
     let (cursor, new) = (Cursor::new(part), Replaced::default());
     let is_locations = part.name == ".debug_loclists";
     let name = if is_locations { ".debug_loclists" } else { ".debug_rnglists" };
-    let (unit, base) = (Unit::default(), None);
+    let (unit, base) = (DwarfUnit::default(), None);
     let mut lists = Lists { source, section, is_locations, unit, base, cursor, new };
     let whole = lists.cursor.end;
     while lists.cursor.at < whole {
@@ -81,7 +81,7 @@ pub(super) fn rewrite(source: &Source<'_>, section: usize, units: &Units) -> Res
         // Entries give the offset of the table after the header, which has a version, two sizes and a count.
         let header = lists.cursor.length_size() as u64 + 8;
         let known = units.lists.get(&(name, old as u64 + header));
-        lists.unit = known.copied().unwrap_or(Unit { base: None, addresses: header - 4 });
+        lists.unit = known.copied().unwrap_or(DwarfUnit { base: None, addresses: header - 4 });
         lists.contribution(start, old)?;
         close_unit(&mut lists.new.bytes, start);
         lists.cursor.end = whole;
@@ -126,41 +126,41 @@ impl Lists<'_, '_> {
     fn entry(&mut self) -> Result<bool, Diagnostic> {
         let start = self.cursor.at;
         let kind = self.cursor.number(1)? as usize;
-        let shapes: &[Shape] = if self.is_locations { &LOCATIONS } else { &RANGES };
+        let shapes: &[ListOperands] = if self.is_locations { &LOCATIONS } else { &RANGES };
         let shape = *shapes.get(kind).ok_or_else(|| self.cursor.refuse("has an entry of a kind that is not known"))?;
         let mut has_location = self.is_locations;
         match shape {
-            Shape::End => has_location = false,
-            Shape::BaseIndex => {
+            ListOperands::End => has_location = false,
+            ListOperands::BaseIndex => {
                 let index = self.cursor.uleb()?;
                 self.base = self.source.indexed(self.unit.addresses, index);
                 has_location = false;
             }
-            Shape::Base => {
+            ListOperands::Base => {
                 self.base = self.address()?;
                 has_location = false;
             }
-            Shape::Indices => {
+            ListOperands::Indices => {
                 self.cursor.uleb()?;
                 self.cursor.uleb()?;
             }
-            Shape::Views => {
+            ListOperands::Views => {
                 self.cursor.uleb()?;
                 self.cursor.uleb()?;
                 has_location = false;
             }
-            Shape::Addresses => {
+            ListOperands::Addresses => {
                 self.address()?;
                 self.address()?;
             }
-            Shape::Default => {}
-            Shape::Distances => return self.distances(start).map(|()| true),
-            Shape::IndexSize => {
+            ListOperands::Default => {}
+            ListOperands::Distances => return self.distances(start).map(|()| true),
+            ListOperands::IndexSize => {
                 let index = self.cursor.uleb()?;
                 let place = self.source.indexed(self.unit.addresses, index);
                 return self.sized(start, place).map(|()| true);
             }
-            Shape::AddressSize => {
+            ListOperands::AddressSize => {
                 let place = self.address()?;
                 return self.sized(start, place).map(|()| true);
             }
@@ -169,10 +169,10 @@ impl Lists<'_, '_> {
             self.location()?;
         }
         self.keep(start);
-        Ok(shape != Shape::End)
+        Ok(shape != ListOperands::End)
     }
 
-    fn address(&mut self) -> Result<Option<Place>, Diagnostic> {
+    fn address(&mut self) -> Result<Option<SectionOffset>, Diagnostic> {
         let at = self.cursor.at as u64;
         let stated = self.cursor.number(8)?;
         Ok(self.source.address(self.section, at, stated))
@@ -202,7 +202,7 @@ impl Lists<'_, '_> {
     }
 
     /// A size after an address.
-    fn sized(&mut self, start: usize, place: Option<Place>) -> Result<(), Diagnostic> {
+    fn sized(&mut self, start: usize, place: Option<SectionOffset>) -> Result<(), Diagnostic> {
         let numbers = self.cursor.at;
         let size = self.cursor.uleb()?;
         let behind = self.cursor.at;
@@ -240,7 +240,7 @@ impl Lists<'_, '_> {
 }
 
 /// Lists of DWARF 4: pairs of distances from the unit's address, or addresses with relocations; their size stays.
-pub(super) fn rewrite_pairs(source: &Source<'_>, section: usize, units: &Units) -> Result<Replaced, Diagnostic> {
+pub(super) fn rewrite_pairs(source: &DebugTargets<'_>, section: usize, units: &Units) -> Result<Replaced, Diagnostic> {
     let part = &source.image.sections[section];
     let mut new = Replaced { bytes: part.bytes.to_vec(), ..Replaced::default() };
     let is_locations = part.name == ".debug_loc";
@@ -253,9 +253,9 @@ pub(super) fn rewrite_pairs(source: &Source<'_>, section: usize, units: &Units) 
 }
 
 fn pairs(
-    source: &Source<'_>,
+    source: &DebugTargets<'_>,
     section: usize,
-    (offset, mut base): (u64, Option<Place>),
+    (offset, mut base): (u64, Option<SectionOffset>),
     is_locations: bool,
     out: &mut [u8],
 ) -> Result<(), Diagnostic> {
@@ -287,7 +287,7 @@ fn pairs(
             Some(base) => source.distance(base, first).zip(source.size(base, last)),
             None if source.is_still() => Some((first, last)),
             // The unit has no start address: these are addresses.
-            None if source.image.kind == Kind::Linked => {
+            None if source.image.kind == ObjectKind::Linked => {
                 let (begin, end) = (source.meaning(section, at as u64, first), source.meaning(section, second, last));
                 if let Some((begin, end)) = begin.zip(end) {
                     source.note(section, at as u64, 8, begin, false);
@@ -304,8 +304,8 @@ fn pairs(
 }
 
 /// `.debug_addr`: addresses that other sections refer to by index.
-pub(super) fn note_addresses(source: &Source<'_>, section: usize, units: &Units) -> Result<(), Diagnostic> {
-    if source.image.kind != Kind::Linked {
+pub(super) fn note_addresses(source: &DebugTargets<'_>, section: usize, units: &Units) -> Result<(), Diagnostic> {
+    if source.image.kind != ObjectKind::Linked {
         return Ok(());
     }
     let mut cursor = Cursor::new(&source.image.sections[section]);
@@ -328,7 +328,7 @@ pub(super) fn note_addresses(source: &Source<'_>, section: usize, units: &Units)
 }
 
 /// `.debug_aranges`: pairs of an address and a size.
-pub(super) fn rewrite_addresses(source: &Source<'_>, section: usize) -> Result<Replaced, Diagnostic> {
+pub(super) fn rewrite_addresses(source: &DebugTargets<'_>, section: usize) -> Result<Replaced, Diagnostic> {
     let part = &source.image.sections[section];
     let mut new = Replaced { bytes: part.bytes.to_vec(), ..Replaced::default() };
     let mut cursor = Cursor::new(part);
@@ -357,7 +357,7 @@ pub(super) fn rewrite_addresses(source: &Source<'_>, section: usize) -> Result<R
     Ok(new)
 }
 
-impl Source<'_> {
+impl DebugTargets<'_> {
     /// Whether no code moves inside of its section.
     fn is_still(&self) -> bool {
         (0..self.image.sections.len()).all(|section| !self.maps.moves(section))

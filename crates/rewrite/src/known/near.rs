@@ -1,15 +1,15 @@
 //! Cached queries for consecutive offsets: nearly all are in the same function, and between the same data, as the one
 //! before, so that they need no look-up.
 //!
-//! Invariants: the answers are those of [`Known`], in whatever order offsets are queried.
+//! Invariants: the answers are those of [`KnownProgram`], in whatever order offsets are queried.
 
-use super::Known;
+use super::KnownProgram;
 use hotswap_program::Function;
 use std::ops::Range;
 
 /// See the module.
 pub(crate) struct Near<'k> {
-    known: &'k Known<'k>,
+    known: &'k KnownProgram<'k>,
     /// Offsets for which `function` is the answer.
     own: Range<u64>,
     function: Option<&'k Function>,
@@ -18,11 +18,11 @@ pub(crate) struct Near<'k> {
 }
 
 impl<'k> Near<'k> {
-    pub(crate) fn new(known: &'k Known<'k>) -> Self {
+    pub(crate) fn new(known: &'k KnownProgram<'k>) -> Self {
         Self { known, own: 0..0, function: None, free: 0..0 }
     }
 
-    /// As [`Known::is_reached`].
+    /// As [`KnownProgram::is_reached`].
     #[inline]
     pub(crate) fn is_reached(&mut self, at: u64) -> bool {
         if !self.own.contains(&at) {
@@ -33,7 +33,7 @@ impl<'k> Near<'k> {
         is_reached
     }
 
-    /// As [`Known::data_end`].
+    /// As [`KnownProgram::data_end`].
     #[inline]
     pub(crate) fn data_end(&mut self, at: u64) -> Option<u64> {
         if self.free.contains(&at) {

@@ -1,10 +1,10 @@
 //! The bytes of a section in its new layout.
 
-use super::{CodePlan, Content};
+use super::{ChangeContent, CodePlan};
 use crate::edit::Edit;
-use crate::map::Change;
+use crate::map::MapChange;
 use crate::refuse;
-use crate::scan::{Branch, Reach};
+use crate::scan::{BranchSite, Reach};
 use hotswap_report::Diagnostic;
 use rayon::prelude::*;
 
@@ -15,13 +15,13 @@ const BYTES: u64 = 4 << 20;
 
 /// The position after some changes, in the old section and in the new one.
 #[derive(Clone, Copy, Default)]
-struct End {
+struct PlanPosition {
     old: u64,
     new: u64,
 }
 
 /// See [`CodePlan::in_pieces`].
-type Task<'t> = dyn Fn(&[Change], End, u64, &mut [u8]) -> Result<(), Diagnostic> + Sync + 't;
+type PieceWriter<'t> = dyn Fn(&[MapChange], PlanPosition, u64, &mut [u8]) -> Result<(), Diagnostic> + Sync + 't;
 
 impl CodePlan<'_> {
     /// Writes the section; `out` has its new size.
@@ -44,17 +44,17 @@ impl CodePlan<'_> {
 
     /// Calls `task` for each piece of the section, cut after changes: with the changes of the piece, its start, its end
     /// in the old section, and its bytes in the new one. The first error counts.
-    fn in_pieces(&self, size: usize, out: &mut [u8], task: &Task<'_>) -> Result<(), Diagnostic> {
+    fn in_pieces(&self, size: usize, out: &mut [u8], task: &PieceWriter<'_>) -> Result<(), Diagnostic> {
         let mut pieces = Vec::new();
-        let (mut from, mut rest) = (End::default(), out);
+        let (mut from, mut rest) = (PlanPosition::default(), out);
         let mut left = self.map.changes();
         loop {
             let near = left.partition_point(|change| change.old < from.old + BYTES).max(1);
             let (own, behind) = left.split_at(left.len().min(CHANGES).min(near));
             // The last piece extends to the end of the section.
             let end = match (own.last(), behind.is_empty()) {
-                (Some(last), false) => End { old: last.old + last.removed, new: last.new + last.size },
-                _ => End { old: size as u64, new: self.map.size() },
+                (Some(last), false) => PlanPosition { old: last.old + last.removed, new: last.new + last.size },
+                _ => PlanPosition { old: size as u64, new: self.map.size() },
             };
             let (part, more) = rest.split_at_mut((end.new - from.new) as usize);
             pieces.push((own, from, end.old, part));
@@ -70,7 +70,7 @@ impl CodePlan<'_> {
 
     /// Writes adjacent changes, and the old bytes between and after them, up to the end of `old`. `out` begins at
     /// `from`.
-    fn piece(&self, changes: &[Change], from: End, old: &[u8], out: &mut [u8]) -> Result<(), Diagnostic> {
+    fn piece(&self, changes: &[MapChange], from: PlanPosition, old: &[u8], out: &mut [u8]) -> Result<(), Diagnostic> {
         let (mut at, mut to) = (from.old as usize, 0);
         for change in changes {
             let size = change.old as usize - at;
@@ -86,16 +86,16 @@ impl CodePlan<'_> {
 
     fn content(&self, content: u32, new: u64, old: &[u8], out: &mut [u8]) -> Result<(), Diagnostic> {
         match self.contents[content as usize] {
-            Content::Edit(number) => self.edit(&self.edits.rows[number as usize], new, out),
-            Content::Padding(number) => {
+            ChangeContent::Edit(number) => self.edit(&self.edits.rows[number as usize], new, out),
+            ChangeContent::Padding(number) => {
                 self.paddings[number as usize].write(new, out);
                 Ok(())
             }
-            Content::Nop => {
+            ChangeContent::Nop => {
                 out.copy_from_slice(&crate::padding::NOP.to_le_bytes());
                 Ok(())
             }
-            Content::Long(number, first) => {
+            ChangeContent::Long(number, first) => {
                 let branch = self.branches[number as usize];
                 let mut words = Vec::with_capacity(9);
                 self.forms.write(branch.word(old), first, new, self.target(branch, old)?, &mut words);
@@ -122,7 +122,7 @@ impl CodePlan<'_> {
     }
 
     /// `out` begins at `from`.
-    fn branch(&self, branch: Branch, old: &[u8], from: End, out: &mut [u8]) -> Result<(), Diagnostic> {
+    fn branch(&self, branch: BranchSite, old: &[u8], from: PlanPosition, out: &mut [u8]) -> Result<(), Diagnostic> {
         let Some(at) = self.map.bytes(branch.at()) else { return Ok(()) };
         let target = self.target(branch, old)?;
         let behind = branch.at() + branch.size();

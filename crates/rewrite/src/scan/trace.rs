@@ -5,7 +5,7 @@
 //! it tests it. Instructions that do not use these registers may be between the steps.
 
 use super::{Computation, Range32};
-use hotswap_isa::effects::Flow;
+use hotswap_isa::effects::ControlFlow;
 use hotswap_isa::reg::RegFile;
 use hotswap_isa::{Inst, Isa, Name, Value};
 
@@ -83,7 +83,9 @@ impl Trace<'_> {
             "s_cbranch_scc1" if self.spare.is_some() && self.low.is_none() && self.positive.is_none() => {
                 self.positive = Some(inst.branch_target(at, self.isa)?);
             }
-            _ if touches(self.isa, inst, self.pair, 2) || !matches!(inst.flow(0, self.isa), Flow::Next) => return None,
+            _ if touches(self.isa, inst, self.pair, 2) || !matches!(inst.flow(0, self.isa), ControlFlow::Next) => {
+                return None;
+            }
             _ => self.other(at, inst)?,
         }
         Some(None)

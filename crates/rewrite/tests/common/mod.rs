@@ -185,7 +185,7 @@ pub(crate) fn edits(sites: &[Site], places: &[(usize, u64)]) -> BTreeMap<usize, 
 
 /// The same edits for another number of the section: there is one with code.
 pub(crate) fn renumbered(edits: &BTreeMap<usize, Edits>, data: &[u8]) -> BTreeMap<usize, Edits> {
-    let image = hotswap_code_object::image::Image::parse(data).unwrap();
+    let image = hotswap_code_object::image::ObjectImage::parse(data).unwrap();
     let section = image.sections.iter().position(|section| section.is_code() && section.size > 0).unwrap();
     assert_eq!(edits.len(), 1, "one section with code");
     edits.values().map(|list| (section, list.clone())).collect()

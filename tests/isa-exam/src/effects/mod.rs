@@ -18,7 +18,7 @@ use crate::ours;
 use crate::setting::Setting;
 use crate::sweep::{FAMILIES, features, holds};
 use hotswap_isa::reg::{Reg, Special};
-use hotswap_isa::{Entry, Inst, Isa, Wave};
+use hotswap_isa::{Inst, Isa, TableEntry, Wave};
 use hotswap_isa_meta::model::Model;
 use hotswap_userland::ENV_RECORDS;
 use records::{Bit, Description};
@@ -38,7 +38,7 @@ pub struct Outcome {
     pub elsewhere: usize,
     /// Rows that they belong to.
     rows: BTreeSet<u16>,
-    entries: BTreeSet<Entry>,
+    entries: BTreeSet<TableEntry>,
     /// Registers of operands.
     pub operands: usize,
     /// Registers without an operand.
@@ -50,7 +50,7 @@ pub struct Outcome {
     /// Encodings of LLVM whose words decode as something else.
     pub unreached: Vec<String>,
     /// Lines of the tables that were not compared.
-    pub untouched: Vec<Entry>,
+    pub untouched: Vec<TableEntry>,
 }
 
 /// A processor in one mode.
@@ -96,17 +96,17 @@ pub fn compare(model: &Model, descriptions: &[Description], rules: &[Rule]) -> O
             }
         }
     }
-    let available = |entry: &Entry| places.iter().any(|place| entry.available(place.isa));
+    let available = |entry: &TableEntry| places.iter().any(|place| entry.available(place.isa));
     let compared = &outcome.entries;
-    let left = Entry::all().filter(|entry| !compared.contains(entry) && available(entry));
+    let left = TableEntry::all().filter(|entry| !compared.contains(entry) && available(entry));
     outcome.untouched = left.filter(|entry| !compared.iter().any(|compared| takes_all_of(*compared, *entry))).collect();
     outcome
 }
 
 /// Whether an encoding matches all words of another one with the same operands.
-fn takes_all_of(encoding: Entry, other: Entry) -> bool {
+fn takes_all_of(encoding: TableEntry, other: TableEntry) -> bool {
     let ((value, mask), (other_value, other_mask)) = (encoding.fixed(), other.fixed());
-    let names = |entry: Entry| entry.slots().iter().map(|slot| slot.name);
+    let names = |entry: TableEntry| entry.slots().iter().map(|slot| slot.name);
     encoding.mnemonic() == other.mnemonic()
         && mask & other_mask == mask
         && other_value & mask == value

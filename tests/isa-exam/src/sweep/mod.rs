@@ -7,7 +7,7 @@ use crate::exam::Exam;
 use crate::oracle::{Oracle, Word};
 use crate::report::Report;
 use crate::setting::Setting;
-use hotswap_isa_meta::model::{Condition, Model, Target};
+use hotswap_isa_meta::model::{Condition, Model, TargetRow};
 use pattern::Pattern;
 use random::Random;
 use std::collections::{BTreeMap, BTreeSet};
@@ -149,7 +149,7 @@ fn agreed(
 
 /// The features of a setting's processor; its wave size and spelling replace the defaults.
 pub(crate) fn features<'m>(model: &'m Model, setting: &Setting) -> Option<BTreeSet<&'m str>> {
-    let target: &Target = model.targets.iter().find(|target| target.name == setting.cpu)?;
+    let target: &TargetRow = model.targets.iter().find(|target| target.name == setting.cpu)?;
     let mut features: BTreeSet<&str> = target.features.iter().map(String::as_str).collect();
     if let Some(wave) = setting.wave {
         let (on, off) = if wave == 32 { (32, 64) } else { (64, 32) };

@@ -2,7 +2,7 @@
 
 use super::random::Random;
 use crate::oracle::{LONGEST, Word};
-use hotswap_isa_meta::model::{Column, Layout, Piece};
+use hotswap_isa_meta::model::{Column, EncodingLayout, Piece};
 
 /// Values of literals, and of the dwords after an instruction: integers and floats at their edges.
 const LITERALS: &[u64] = &[
@@ -69,7 +69,7 @@ pub struct Pattern {
 
 impl Pattern {
     /// The pattern of a row's column.
-    pub fn new(name: String, layout: &Layout, column: &Column) -> Self {
+    pub fn new(name: String, layout: &EncodingLayout, column: &Column) -> Self {
         let all = if layout.bits >= 128 { u128::MAX } else { (1 << layout.bits) - 1 };
         let opcode = spread(&layout.opcode, u64::from(column.opcode));
         let fields: Vec<Field> = layout.fields.iter().map(|field| Field::new(&field.pieces)).collect();
@@ -173,10 +173,10 @@ mod tests {
     use super::*;
     use hotswap_isa_meta::model;
 
-    fn layout() -> Layout {
+    fn layout() -> EncodingLayout {
         let piece = |at, from, width| Piece { at, from, width };
-        let field = |name: &str, pieces| model::Field { name: name.into(), pieces };
-        Layout {
+        let field = |name: &str, pieces| model::EncodingField { name: name.into(), pieces };
+        EncodingLayout {
             name: "X.0".into(),
             class: "X".into(),
             bits: 32,

@@ -5,7 +5,7 @@
 //! differences.
 
 use super::{Rela, kind};
-use crate::image::Part;
+use crate::image::SectionPart;
 use crate::malformed;
 use hotswap_report::Diagnostic;
 use object::read::elf::CrelIterator;
@@ -18,7 +18,7 @@ const TYPE: u64 = 2;
 const ADDEND: u64 = 4;
 
 /// Reads the records of a section.
-pub(super) fn read(section: &Part<'_>) -> Result<Vec<Rela>, Diagnostic> {
+pub(super) fn read(section: &SectionPart<'_>) -> Result<Vec<Rela>, Diagnostic> {
     let at = section.offset as usize;
     let damaged = |error| malformed(at, format!("`{}` cannot be read: {error}", section.name));
     let rows = CrelIterator::new(section.bytes).map_err(damaged)?;

@@ -2,7 +2,8 @@
 
 use super::record;
 use hotswap_bundle::{
-    Bundle, Compression, Draft, EntryId, Form, Found, ImageKind, OffloadBinary, Summary, parse, split_record,
+    Bundle, BundleSummary, Compression, ContainerForm, Draft, EntryId, FoundContainer, ImageKind, OffloadBinary, parse,
+    split_record,
 };
 use hotswap_code_object::CodeObject;
 use hotswap_report::{Diagnostic, Record, codes};
@@ -13,20 +14,20 @@ use std::path::Path;
 
 /// A change to an entry, or to a whole container.
 #[derive(Debug, Clone)]
-pub(crate) struct Change {
+pub(crate) struct EntryChange {
     what: &'static str,
     /// Entry ID; none where the whole container changed.
     id: Option<String>,
     sizes: [u64; 2],
 }
 
-impl Change {
+impl EntryChange {
     pub(super) fn json(&self, place: &str) -> Value {
         json!({ "place": place, "what": self.what, "entry": self.id, "sizes": self.sizes })
     }
 }
 
-impl fmt::Display for Change {
+impl fmt::Display for EntryChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [old, new] = self.sizes;
         match &self.id {
@@ -52,7 +53,7 @@ impl NewCode {
 }
 
 pub(crate) struct Opened<'a> {
-    content: Content<'a>,
+    content: OpenedContent<'a>,
     size: usize,
     /// The original entries, for queries after a change.
     before: Vec<String>,
@@ -61,9 +62,9 @@ pub(crate) struct Opened<'a> {
 }
 
 /// New bytes, and their expected summary in the new file.
-type New<'a> = (Option<Draft<'a>>, Option<Summary>);
+type New<'a> = (Option<Draft<'a>>, Option<BundleSummary>);
 
-enum Content<'a> {
+enum OpenedContent<'a> {
     Bundle(Bundle<'a>),
     Offload(OffloadBinary<'a>, bool),
 }
@@ -90,11 +91,11 @@ fn covers(wanted: &TargetId, id: &str) -> Option<bool> {
 }
 
 impl<'a> Opened<'a> {
-    pub(super) fn read(found: &Found<'a>) -> Result<Self, Diagnostic> {
+    pub(super) fn read(found: &FoundContainer<'a>) -> Result<Self, Diagnostic> {
         let content = match found.form {
-            form if form.is_bundle() => Content::Bundle(parse(found.bytes)?.0),
-            Form::OffloadBinary(_) => Content::Offload(OffloadBinary::parse(found.bytes)?.0, false),
-            Form::Bare => return Err(no_place("a code object is no container")),
+            form if form.is_bundle() => OpenedContent::Bundle(parse(found.bytes)?.0),
+            ContainerForm::OffloadBinary(_) => OpenedContent::Offload(OffloadBinary::parse(found.bytes)?.0, false),
+            ContainerForm::Bare => return Err(no_place("a code object is no container")),
             _ => return Err(no_place("device code in sections of its own (relocatable, old driver)")),
         };
         let mut opened = Self { content, size: found.bytes.len(), before: Vec::new(), written: None };
@@ -104,8 +105,10 @@ impl<'a> Opened<'a> {
 
     fn ids(&self) -> Vec<String> {
         match &self.content {
-            Content::Bundle(bundle) => bundle.entries().iter().map(|entry| entry.id.clone()).collect(),
-            Content::Offload(binary, _) => binary.images.iter().map(|image| image.id().unwrap_or_default()).collect(),
+            OpenedContent::Bundle(bundle) => bundle.entries().iter().map(|entry| entry.id.clone()).collect(),
+            OpenedContent::Offload(binary, _) => {
+                binary.images.iter().map(|image| image.id().unwrap_or_default()).collect()
+            }
         }
     }
 
@@ -120,8 +123,8 @@ impl<'a> Opened<'a> {
         self.before.iter().any(|id| covers(&wanted, id) == Some(true))
     }
 
-    pub(super) fn add(&mut self, name: &str, NewCode { code, record }: &NewCode) -> Result<Change, Diagnostic> {
-        let Content::Bundle(bundle) = &mut self.content else {
+    pub(super) fn add(&mut self, name: &str, NewCode { code, record }: &NewCode) -> Result<EntryChange, Diagnostic> {
+        let OpenedContent::Bundle(bundle) = &mut self.content else {
             return Err(no_place("an entry of an offload binary needs more than an ID"));
         };
         let id = full_id(bundle, name)?;
@@ -131,10 +134,14 @@ impl<'a> Opened<'a> {
         check_code(&id, code)?;
         bundle.push(id.clone(), code.to_vec())?;
         record::put(bundle, &id, code, record.as_ref())?;
-        Ok(Change { what: "added", id: Some(id), sizes: [0, code.len() as u64] })
+        Ok(EntryChange { what: "added", id: Some(id), sizes: [0, code.len() as u64] })
     }
 
-    pub(super) fn replace(&mut self, name: &str, NewCode { code, record }: &NewCode) -> Result<Change, Diagnostic> {
+    pub(super) fn replace(
+        &mut self,
+        name: &str,
+        NewCode { code, record }: &NewCode,
+    ) -> Result<EntryChange, Diagnostic> {
         let missing = || Diagnostic::error(codes::NO_ENTRY, format!("nothing is for `{name}`"));
         let ids: Vec<String> = self.ids().into_iter().filter(|id| is_named(id, name)).collect();
         let [id] = &ids[..] else {
@@ -142,50 +149,50 @@ impl<'a> Opened<'a> {
         };
         check_code(id, code)?;
         let old = match &mut self.content {
-            Content::Bundle(bundle) => {
+            OpenedContent::Bundle(bundle) => {
                 let old = bundle.entry(id).map_or(0, |entry| entry.data.len());
                 bundle.set_data(id, code.to_vec());
                 record::put(bundle, id, code, record.as_ref())?;
                 old
             }
-            Content::Offload(binary, changed) => {
+            OpenedContent::Offload(binary, changed) => {
                 *changed = true;
                 let image =
                     binary.images.iter_mut().find(|image| image.id().as_ref() == Some(id)).ok_or_else(missing)?;
                 std::mem::replace(&mut image.data, code.to_vec().into()).len()
             }
         };
-        Ok(Change { what: "replaced", id: Some(id.clone()), sizes: [old as u64, code.len() as u64] })
+        Ok(EntryChange { what: "replaced", id: Some(id.clone()), sizes: [old as u64, code.len() as u64] })
     }
 
-    pub(super) fn remove(&mut self, name: &str) -> Vec<Change> {
+    pub(super) fn remove(&mut self, name: &str) -> Vec<EntryChange> {
         self.retain(|id| !is_named(id, name))
     }
 
     /// Entries for the host and for targets other than AMD GPUs stay.
-    pub(super) fn prune(&mut self, targets: &[TargetId], keeps: bool) -> Vec<Change> {
+    pub(super) fn prune(&mut self, targets: &[TargetId], keeps: bool) -> Vec<EntryChange> {
         self.retain(|id| {
             let covered: Vec<Option<bool>> = targets.iter().map(|target| covers(target, id)).collect();
             covered.contains(&None) || covered.contains(&Some(true)) == keeps
         })
     }
 
-    fn retain(&mut self, keep: impl Fn(&str) -> bool) -> Vec<Change> {
+    fn retain(&mut self, keep: impl Fn(&str) -> bool) -> Vec<EntryChange> {
         let mut gone = Vec::new();
         let mut stays = |id: &str, size: usize| {
             let stays = keep(id);
             if !stays {
-                gone.push(Change { what: "removed", id: Some(id.to_owned()), sizes: [size as u64, 0] });
+                gone.push(EntryChange { what: "removed", id: Some(id.to_owned()), sizes: [size as u64, 0] });
             }
             stays
         };
         match &mut self.content {
-            Content::Bundle(bundle) => {
+            OpenedContent::Bundle(bundle) => {
                 if bundle.retain(|entry| stays(&entry.id, entry.data.len())) > 0 {
                     record::forget(bundle);
                 }
             }
-            Content::Offload(binary, changed) => {
+            OpenedContent::Offload(binary, changed) => {
                 let before = binary.images.len();
                 binary.images.retain(|image| stays(&image.id().unwrap_or_default(), image.data.len()));
                 *changed |= binary.images.len() != before;
@@ -194,21 +201,21 @@ impl<'a> Opened<'a> {
         gone
     }
 
-    pub(super) fn compress(&mut self, how: Option<Compression>) -> Result<Vec<Change>, Diagnostic> {
+    pub(super) fn compress(&mut self, how: Option<Compression>) -> Result<Vec<EntryChange>, Diagnostic> {
         let old = self.size as u64;
         let what = if how.is_some() { "compressed" } else { "decompressed" };
         match &mut self.content {
-            Content::Bundle(bundle) => bundle.set_compression(how),
-            Content::Offload(..) if how.is_some() => {
+            OpenedContent::Bundle(bundle) => bundle.set_compression(how),
+            OpenedContent::Offload(..) if how.is_some() => {
                 return Err(no_place("HotSwap does not compress offload binaries"));
             }
-            Content::Offload(binary, changed) => *changed = binary.compressed,
+            OpenedContent::Offload(binary, changed) => *changed = binary.compressed,
         }
         // Compression takes most of the time, so it is done once.
         let (new, expected) = self.lay_out()?;
         let size = new.as_ref().map(Draft::size);
         self.written = Some((new, expected));
-        Ok(size.map(|size| Change { what, id: None, sizes: [old, size] }).into_iter().collect())
+        Ok(size.map(|size| EntryChange { what, id: None, sizes: [old, size] }).into_iter().collect())
     }
 
     /// The container's new bytes, if anything changed.
@@ -218,16 +225,18 @@ impl<'a> Opened<'a> {
 
     fn lay_out(&self) -> Result<New<'a>, Diagnostic> {
         match &self.content {
-            Content::Bundle(bundle) if bundle.is_changed() && bundle.compression().is_some() => {
+            OpenedContent::Bundle(bundle) if bundle.is_changed() && bundle.compression().is_some() => {
                 let bytes = bundle.to_bytes()?.into_owned();
                 bundle.check_packed(&bytes)?;
                 Ok((Some(Draft::from(bytes)), None))
             }
-            Content::Bundle(bundle) if bundle.is_changed() => Ok((Some(bundle.to_draft(&[])?), Some(bundle.summary()))),
-            Content::Bundle(_) | Content::Offload(_, false) => Ok((None, None)),
+            OpenedContent::Bundle(bundle) if bundle.is_changed() => {
+                Ok((Some(bundle.to_draft(&[])?), Some(bundle.summary())))
+            }
+            OpenedContent::Bundle(_) | OpenedContent::Offload(_, false) => Ok((None, None)),
             // An empty container is removed from its section.
-            Content::Offload(binary, true) if binary.images.is_empty() => Ok((Some(Draft::default()), None)),
-            Content::Offload(binary, true) => Ok((Some(Draft::from(binary.to_bytes()?)), None)),
+            OpenedContent::Offload(binary, true) if binary.images.is_empty() => Ok((Some(Draft::default()), None)),
+            OpenedContent::Offload(binary, true) => Ok((Some(Draft::from(binary.to_bytes()?)), None)),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Keeps HotSwap's record in a bundle consistent with the commands' changes to its entries.
 
-use hotswap_bundle::{Bundle, Entry, EntryId};
+use hotswap_bundle::{Bundle, BundleEntry, EntryId};
 use hotswap_report::{Diagnostic, EntryRecord, Record, Route, codes};
 use hotswap_targets::TargetId;
 use sha2::{Digest, Sha256};
@@ -36,7 +36,7 @@ pub(super) fn put(bundle: &mut Bundle<'_>, id: &str, code: &[u8], made: Option<&
 
 /// Creates the record of a bundle that has none, from the plan by which the new entry was made.
 fn begin(bundle: &Bundle<'_>, made: &Record) -> Result<Record, Diagnostic> {
-    let is_device = |entry: &&Entry<'_>| EntryId::parse(&entry.id).is_ok_and(|id| id.target().is_some());
+    let is_device = |entry: &&BundleEntry<'_>| EntryId::parse(&entry.id).is_ok_and(|id| id.target().is_some());
     let others = bundle.entries().iter().filter(is_device).map(|entry| compiled_row(&entry.id, &entry.data));
     Ok(Record { entries: others.collect::<Result<_, _>>()?, ..made.clone() })
 }

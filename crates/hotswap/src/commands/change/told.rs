@@ -1,7 +1,7 @@
 //! The notice of a command that changed nothing, or saved no space although it could have.
 
-use super::open::Change;
-use crate::work::containers::Work;
+use super::open::EntryChange;
+use crate::work::containers::HandledFile;
 
 /// The operation on containers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +20,7 @@ const ALIGNMENT: u64 = 4096;
 const WORTH_MOVING: u64 = 72 << 10;
 
 /// One line about the whole file; `sizes` are the old and the new size.
-pub(super) fn notice(verb: Verb, work: &Work<'_, Vec<Change>>, sizes: [u64; 2]) -> Option<String> {
+pub(super) fn notice(verb: Verb, work: &HandledFile<'_, Vec<EntryChange>>, sizes: [u64; 2]) -> Option<String> {
     if work.done.iter().all(|handled| handled.said.is_empty()) {
         return unchanged(verb).map(|why| format!("unchanged: {why}"));
     }

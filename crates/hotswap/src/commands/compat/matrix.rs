@@ -4,14 +4,14 @@
 
 use super::{name, pair_json};
 use crate::work::text;
-use hotswap_compat::{Answer, Check, FEATURES, Feature, MATRIX, Row, Status, Verdict, pair, verdict};
-use hotswap_targets::Family::{self, *};
+use hotswap_compat::{Check, FEATURES, Feature, MATRIX, MatrixRow, MatrixVerdict, PairStatus, Verdict, pair, verdict};
+use hotswap_targets::IsaFamily::{self, *};
 use hotswap_targets::{PROCESSORS, Processor, find};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
 /// Families that share a grid.
-const GRIDS: &[(&str, &[Family])] = &[
+const GRIDS: &[(&str, &[IsaFamily])] = &[
     ("GFX9: Vega, CDNA 1 and CDNA 2", &[Vega, Cdna1, Cdna2]),
     ("GFX9.4: CDNA 3 and CDNA 4", &[Cdna3, Cdna4]),
     ("GFX10: RDNA 1 and RDNA 2", &[Rdna1, Rdna2]),
@@ -44,7 +44,7 @@ A row is what the code was compiled for, a column what it is wanted for.
 | . | unsafe |
 ";
 
-fn pairs_of(row: &Row) -> impl Iterator<Item = (&'static Processor, &'static Processor)> {
+fn pairs_of(row: &MatrixRow) -> impl Iterator<Item = (&'static Processor, &'static Processor)> {
     let (sources, targets) = (row.sources.iter(), row.targets);
     let with = |source: &'static Processor| targets.iter().filter_map(move |target| Some((source, find(target)?)));
     let pairs = sources.filter_map(|source| find(source)).flat_map(with);
@@ -52,7 +52,7 @@ fn pairs_of(row: &Row) -> impl Iterator<Item = (&'static Processor, &'static Pro
 }
 
 /// The status of all pairs of a row.
-fn status(row: &Row) -> String {
+fn status(row: &MatrixRow) -> String {
     let mut found: Vec<String> = Vec::new();
     for (source, target) in pairs_of(row) {
         let status = pair(source, target).map_or("-".to_owned(), |pair| pair.status.to_string());
@@ -68,12 +68,12 @@ fn names(checks: &[Check]) -> String {
 }
 
 /// The verdict's name and its conditions.
-fn answer(row: &Row) -> (&'static str, String) {
+fn answer(row: &MatrixRow) -> (&'static str, String) {
     match row.answer {
-        Answer::Identical(checks) => ("identical", names(checks)),
-        Answer::Conditional(checks) => ("conditional", names(checks)),
-        Answer::Rewrite => ("rewrite", String::new()),
-        Answer::Unsafe(_) => ("unsafe", String::new()),
+        MatrixVerdict::Identical(checks) => ("identical", names(checks)),
+        MatrixVerdict::Conditional(checks) => ("conditional", names(checks)),
+        MatrixVerdict::Rewrite => ("rewrite", String::new()),
+        MatrixVerdict::Unsafe(_) => ("unsafe", String::new()),
     }
 }
 
@@ -89,7 +89,7 @@ pub(super) fn text() -> String {
 }
 
 pub(super) fn json() -> Value {
-    let judged = |(source, target): (&'static Processor, &'static Processor), row: &Row| {
+    let judged = |(source, target): (&'static Processor, &'static Processor), row: &MatrixRow| {
         let verdict = verdict(source, target);
         let why = match &verdict {
             Verdict::Refused { why } => Some(why.as_str()),
@@ -118,7 +118,7 @@ fn sign(source: &Processor, target: &Processor) -> String {
     let star = |checks: &[Check]| if checks.is_empty() { "" } else { "\\*" };
     match (verdict(source, target), pair(source, target).map(|pair| pair.status)) {
         (Verdict::Identical { checks }, _) => format!("**=**{}", star(checks)),
-        (Verdict::Conditional { .. }, Some(Status::Validated)) => "**v**".to_owned(),
+        (Verdict::Conditional { .. }, Some(PairStatus::Validated)) => "**v**".to_owned(),
         (Verdict::Conditional { .. }, _) => "e".to_owned(),
         (Verdict::Rewrite, _) => "**r**".to_owned(),
         (Verdict::Refused { .. }, _) => ".".to_owned(),
@@ -134,7 +134,7 @@ fn head(titles: &[&str]) -> String {
     cells(titles) + &cells(&vec!["---"; titles.len()])
 }
 
-fn grid(families: &[Family]) -> String {
+fn grid(families: &[IsaFamily]) -> String {
     let known = |processor: &&Processor| families.contains(&processor.family) && !processor.withdrawn;
     let columns: Vec<&Processor> = PROCESSORS.iter().filter(known).collect();
     let short = |processor: &Processor| processor.name.trim_start_matches("gfx").to_owned();
@@ -153,7 +153,7 @@ fn rows() -> String {
     let mut text = head(&["from", "to", "verdict", "pair", "checks, or why not", "evidence"]);
     for row in MATRIX {
         let (verdict, checks) = answer(row);
-        let why = if let Answer::Unsafe(why) = row.answer { why.to_owned() } else { checks };
+        let why = if let MatrixVerdict::Unsafe(why) = row.answer { why.to_owned() } else { checks };
         text += &cells(&[&row.sources.join(", "), &row.targets.join(", "), verdict, &status(row), &why, row.evidence]);
     }
     text

@@ -4,13 +4,13 @@
 //! else is a directive or a comment, so that `llvm-mc` assembles the same bytes: branches name labels, padding is one
 //! `.fill`, and bytes that are no instruction are `.long` or `.byte`.
 
-use super::chunk::{Chunk, Role};
+use super::chunk::{Chunk, ChunkRole};
 use super::color::{self, Style};
-use super::isa::Reader;
-use super::names::Names;
-use super::out::{Out, Part, Stop};
-use super::walk::{Item, Sink, Target, View, What, Why};
-use hotswap_code_object::{KernelFacts, Kind, Relocation, Symbol, SymbolKind};
+use super::isa::InstructionReader;
+use super::names::NameStyle;
+use super::out::{Out, Stop, TextPart};
+use super::walk::{BranchTarget, Sink, View, WalkItem, What, Why};
+use hotswap_code_object::{CodeSymbol, KernelFacts, ObjectKind, Relocation, SymbolKind};
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
@@ -22,7 +22,7 @@ const TAB: usize = 8;
 /// Writes assembly.
 pub(super) struct Assembly<'n, W> {
     pub(super) out: Out<W>,
-    pub(super) names: &'n Names,
+    pub(super) names: &'n NameStyle,
     pub(super) color: bool,
 }
 
@@ -57,7 +57,12 @@ impl<W: Write> Assembly<'_, W> {
     }
 
     /// `NAME:` and a comment about the symbol.
-    fn name_line(&mut self, view: &View<'_>, symbol: &Symbol<'_>, around: Option<&Symbol<'_>>) -> Result<(), Stop> {
+    fn name_line(
+        &mut self,
+        view: &View<'_>,
+        symbol: &CodeSymbol<'_>,
+        around: Option<&CodeSymbol<'_>>,
+    ) -> Result<(), Stop> {
         let mark = self.out.mark();
         let name = quoted(&symbol.name);
         self.out.text(&name);
@@ -136,7 +141,7 @@ impl<W: Write> Assembly<'_, W> {
 
     /// The part before the comment.
     #[inline]
-    fn code(&mut self, view: &View<'_>, reader: &Reader, item: &Item<'_>) {
+    fn code(&mut self, view: &View<'_>, reader: &InstructionReader, item: &WalkItem<'_>) {
         self.out.byte(b'\t');
         let mark = self.out.mark();
         match &item.what {
@@ -170,7 +175,7 @@ impl<W: Write> Assembly<'_, W> {
 
     /// The instruction's words, and further remarks.
     #[inline]
-    fn words(&mut self, item: &Item<'_>) {
+    fn words(&mut self, item: &WalkItem<'_>) {
         if let What::Padding(word) = item.what {
             let _ = write!(self.out, " {} bytes of padding ({word:08X})", item.bytes.len());
             return;
@@ -184,7 +189,7 @@ impl<W: Write> Assembly<'_, W> {
         }
     }
 
-    fn remarks(&mut self, reader: &Reader, item: &Item<'_>) {
+    fn remarks(&mut self, reader: &InstructionReader, item: &WalkItem<'_>) {
         match &item.what {
             What::Bytes(Why::Unknown) => self.out.text(" no instruction"),
             What::Bytes(Why::Truncated) => self.out.text(" an instruction that is cut off"),
@@ -207,7 +212,7 @@ impl<W: Write> Assembly<'_, W> {
         }
     }
 
-    fn destination(&mut self, target: &Target<'_>, always: bool) {
+    fn destination(&mut self, target: &BranchTarget<'_>, always: bool) {
         match target.name {
             Some((symbol, 0)) => {
                 let _ = write!(self.out, " <{}>", crate::work::text::plain(&self.names.shown(&symbol.name)));
@@ -243,7 +248,7 @@ impl<'n, W: Write> Sink for Assembly<'n, W> {
     type Part = Assembly<'n, io::Sink>;
 
     fn part(&self, _: bool) -> Self::Part {
-        Assembly { out: Part::in_memory(), names: self.names, color: self.color }
+        Assembly { out: TextPart::in_memory(), names: self.names, color: self.color }
     }
 
     fn append(&mut self, part: &Self::Part) -> Result<(), Stop> {
@@ -257,7 +262,7 @@ impl<'n, W: Write> Sink for Assembly<'n, W> {
         let name = &view.section.name;
         match (&**name, view.map.kind) {
             (".text", _) => self.out.text(".text"),
-            (_, Kind::Linked | Kind::Relocatable) => {
+            (_, ObjectKind::Linked | ObjectKind::Relocatable) => {
                 self.out.text(".section ");
                 self.out.text(&quoted(name));
                 self.out.text(",\"ax\",@progbits");
@@ -275,14 +280,14 @@ impl<'n, W: Write> Sink for Assembly<'n, W> {
     }
 
     fn chunk(&mut self, view: &View<'_>, chunk: &Chunk<'_>) -> Result<(), Stop> {
-        if chunk.role != Role::Gap && chunk.around.is_none() {
+        if chunk.role != ChunkRole::Gap && chunk.around.is_none() {
             self.out.line()?;
         }
         chunk.symbols.iter().try_for_each(|symbol| self.name_line(view, symbol, chunk.around))
     }
 
     #[inline]
-    fn item(&mut self, view: &View<'_>, reader: &Reader, item: &Item<'_>) -> Result<(), Stop> {
+    fn item(&mut self, view: &View<'_>, reader: &InstructionReader, item: &WalkItem<'_>) -> Result<(), Stop> {
         if item.is_label {
             self.label_line(view, item.offset)?;
         }

@@ -2,11 +2,11 @@
 //!
 //! Invariants: the chunks of a section are contiguous and cover it; none is empty.
 
-use hotswap_code_object::{CodeMap, CodeSection, Symbol, SymbolKind};
+use hotswap_code_object::{CodeMap, CodeSection, CodeSymbol, SymbolKind};
 
 /// The contents of a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum ChunkRole {
     /// Instructions that belong to a symbol.
     Code,
     /// Data between instructions.
@@ -21,10 +21,10 @@ pub(super) struct Chunk<'s> {
     pub(super) start: usize,
     pub(super) end: usize,
     /// The symbols at its start, the most specific one first; none for a gap.
-    pub(super) symbols: &'s [Symbol<'s>],
+    pub(super) symbols: &'s [CodeSymbol<'s>],
     /// The enclosing function or kernel, where a label is inside of one.
-    pub(super) around: Option<&'s Symbol<'s>>,
-    pub(super) role: Role,
+    pub(super) around: Option<&'s CodeSymbol<'s>>,
+    pub(super) role: ChunkRole,
     /// Lanes of a wave, where a kernel states them.
     pub(super) lanes: Option<u8>,
 }
@@ -36,7 +36,7 @@ pub(super) fn common_lanes(map: &CodeMap<'_>) -> Option<u8> {
     lanes.all(|other| other == first).then_some(first)
 }
 
-fn lanes_of(symbol: &Symbol<'_>) -> Option<u8> {
+fn lanes_of(symbol: &CodeSymbol<'_>) -> Option<u8> {
     match &symbol.kind {
         SymbolKind::Kernel(facts) => Some(facts.lanes),
         _ => None,
@@ -48,12 +48,12 @@ pub(super) fn chunks<'s>(section: &'s CodeSection<'s>) -> Vec<Chunk<'s>> {
     let size = section.bytes.len();
     let symbols = section.symbols.as_slice();
     let mut chunks = Vec::new();
-    let gap = |start, end| Chunk { start, end, symbols: &[], around: None, role: Role::Gap, lanes: None };
+    let gap = |start, end| Chunk { start, end, symbols: &[], around: None, role: ChunkRole::Gap, lanes: None };
     let first = symbols.first().map_or(size, |symbol| symbol.offset);
     if first > 0 {
         chunks.push(gap(0, first));
     }
-    let mut around: Option<(&Symbol<'_>, usize)> = None;
+    let mut around: Option<(&CodeSymbol<'_>, usize)> = None;
     for group in symbols.chunk_by(|one, other| one.offset == other.offset) {
         let start = group[0].offset;
         let next = symbols.partition_point(|symbol| symbol.offset <= start);
@@ -61,8 +61,8 @@ pub(super) fn chunks<'s>(section: &'s CodeSection<'s>) -> Vec<Chunk<'s>> {
         around = around.filter(|(_, end)| start < *end);
         let own = group.iter().find(|symbol| is_function(symbol));
         let role = match &group[0].kind {
-            SymbolKind::Object if group[0].size > 0 => Role::Data,
-            _ => Role::Code,
+            SymbolKind::Object if group[0].size > 0 => ChunkRole::Data,
+            _ => ChunkRole::Code,
         };
         let outer = around.map(|(outer, _)| outer);
         let lanes = own.or(outer).and_then(lanes_of);
@@ -84,12 +84,12 @@ pub(super) fn chunks<'s>(section: &'s CodeSection<'s>) -> Vec<Chunk<'s>> {
     chunks
 }
 
-fn is_function(symbol: &Symbol<'_>) -> bool {
+fn is_function(symbol: &CodeSymbol<'_>) -> bool {
     matches!(symbol.kind, SymbolKind::Kernel(_) | SymbolKind::Function)
 }
 
 /// The offsets that a symbol covers: its bytes, or without a size everything up to the next function.
-pub(super) fn extent(section: &CodeSection<'_>, symbol: &Symbol<'_>) -> std::ops::Range<usize> {
+pub(super) fn extent(section: &CodeSection<'_>, symbol: &CodeSymbol<'_>) -> std::ops::Range<usize> {
     let after = section.symbols.partition_point(|other| other.offset <= symbol.offset);
     let mut later = section.symbols[after..].iter();
     let next = later.find(|other| symbol.kind == SymbolKind::Label || is_function(other));
@@ -105,11 +105,11 @@ mod tests {
     use super::*;
     use hotswap_code_object::KernelFacts;
 
-    fn symbol(name: &'static str, kind: SymbolKind, offset: usize, size: usize) -> Symbol<'static> {
-        Symbol { name: name.into(), kind, offset, size, is_global: true }
+    fn symbol(name: &'static str, kind: SymbolKind, offset: usize, size: usize) -> CodeSymbol<'static> {
+        CodeSymbol { name: name.into(), kind, offset, size, is_global: true }
     }
 
-    fn section(symbols: Vec<Symbol<'static>>) -> CodeSection<'static> {
+    fn section(symbols: Vec<CodeSymbol<'static>>) -> CodeSection<'static> {
         let bytes = &[0; 64];
         let name = ".text".into();
         CodeSection { number: None, name, address: 0, range: 0..64, bytes, symbols, relocations: vec![] }
@@ -119,12 +119,13 @@ mod tests {
         SymbolKind::Kernel(KernelFacts { lanes, ..KernelFacts::default() })
     }
 
-    type Row = (usize, usize, Role, Option<u8>, &'static str, &'static str);
+    type Row = (usize, usize, ChunkRole, Option<u8>, &'static str, &'static str);
 
-    fn check(symbols: Vec<Symbol<'static>>, expected: &[Row]) {
+    fn check(symbols: Vec<CodeSymbol<'static>>, expected: &[Row]) {
         let section = section(symbols);
         let found = chunks(&section);
-        let names = |symbols: &[Symbol<'_>]| symbols.iter().map(|s| s.name.to_string()).collect::<Vec<_>>().join(" ");
+        let names =
+            |symbols: &[CodeSymbol<'_>]| symbols.iter().map(|s| s.name.to_string()).collect::<Vec<_>>().join(" ");
         let rows: Vec<_> = found
             .iter()
             .map(|chunk| {
@@ -139,17 +140,17 @@ mod tests {
 
     #[test]
     fn a_section_without_names_is_one_gap() {
-        check(vec![], &[(0, 64, Role::Gap, None, "", "")]);
+        check(vec![], &[(0, 64, ChunkRole::Gap, None, "", "")]);
     }
 
     #[test]
     fn names_begin_chunks_and_their_ends_begin_gaps() {
         let symbols = vec![symbol("k", kernel(64), 8, 16), symbol("f", SymbolKind::Function, 32, 0)];
         let expected = [
-            (0, 8, Role::Gap, None, "", ""),
-            (8, 24, Role::Code, Some(64), "k", ""),
-            (24, 32, Role::Gap, None, "", ""),
-            (32, 64, Role::Code, None, "f", ""),
+            (0, 8, ChunkRole::Gap, None, "", ""),
+            (8, 24, ChunkRole::Code, Some(64), "k", ""),
+            (24, 32, ChunkRole::Gap, None, "", ""),
+            (32, 64, ChunkRole::Code, None, "f", ""),
         ];
         check(symbols, &expected);
     }
@@ -162,9 +163,9 @@ mod tests {
             symbol("f", SymbolKind::Function, 32, 0),
         ];
         let expected = [
-            (0, 8, Role::Code, Some(64), "k", ""),
-            (8, 32, Role::Code, Some(64), "loop", "k"),
-            (32, 64, Role::Code, None, "f", ""),
+            (0, 8, ChunkRole::Code, Some(64), "k", ""),
+            (8, 32, ChunkRole::Code, Some(64), "loop", "k"),
+            (32, 64, ChunkRole::Code, None, "f", ""),
         ];
         check(symbols, &expected);
     }
@@ -178,11 +179,11 @@ mod tests {
             symbol("table", SymbolKind::Object, 48, 8),
         ];
         let expected = [
-            (0, 8, Role::Code, Some(32), "k alias", ""),
-            (8, 40, Role::Code, Some(32), "inner", "k"),
-            (40, 48, Role::Gap, None, "", ""),
-            (48, 56, Role::Data, None, "table", ""),
-            (56, 64, Role::Gap, None, "", ""),
+            (0, 8, ChunkRole::Code, Some(32), "k alias", ""),
+            (8, 40, ChunkRole::Code, Some(32), "inner", "k"),
+            (40, 48, ChunkRole::Gap, None, "", ""),
+            (48, 56, ChunkRole::Data, None, "table", ""),
+            (56, 64, ChunkRole::Gap, None, "", ""),
         ];
         check(symbols, &expected);
     }

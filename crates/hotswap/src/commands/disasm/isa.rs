@@ -25,13 +25,13 @@ pub(super) enum Decoded {
 
 /// Decodes and prints for one target and wave size.
 #[derive(Clone, Copy)]
-pub(super) struct Reader {
+pub(super) struct InstructionReader {
     isa: Isa,
     /// Operands name 256 of 1,024 vector registers.
     has_banks: bool,
 }
 
-impl Reader {
+impl InstructionReader {
     fn new(isa: Isa) -> Self {
         Self { isa, has_banks: isa.has(Feature::N1024AddressableVgprs) }
     }
@@ -67,7 +67,7 @@ impl Reader {
         }
     }
 
-    /// Length of an instruction; the same as that of [`Reader::decode`], also for opaque bytes.
+    /// Length of an instruction; the same as that of [`InstructionReader::decode`], also for opaque bytes.
     #[inline]
     pub(super) fn size(&self, bytes: &[u8]) -> Option<usize> {
         self.isa.size(bytes).map(usize::from)
@@ -182,7 +182,7 @@ mod tests {
             state
         };
         for target in Target::all() {
-            let reader = Reader::find(target.name).unwrap();
+            let reader = InstructionReader::find(target.name).unwrap();
             for _ in 0..20_000 {
                 let words = [random(), random(), random()];
                 let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();

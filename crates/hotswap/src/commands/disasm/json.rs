@@ -19,11 +19,11 @@
 
 use super::assembly::label;
 use super::chunk::Chunk;
-use super::isa::{Inst, Reader};
-use super::names::Names;
-use super::out::{Out, Part, Stop};
-use super::walk::{Item, Sink, Tally, Target, View, What, Why};
-use hotswap_code_object::{KernelFacts, Relocation, Symbol, SymbolKind};
+use super::isa::{Inst, InstructionReader};
+use super::names::NameStyle;
+use super::out::{Out, Stop, TextPart};
+use super::walk::{BranchTarget, Sink, Tally, View, WalkItem, What, Why};
+use hotswap_code_object::{CodeSymbol, KernelFacts, Relocation, SymbolKind};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -31,7 +31,7 @@ use std::io::{self, Write};
 /// Writes the document.
 pub(super) struct Json<'n, W> {
     pub(super) out: Out<W>,
-    pub(super) names: &'n Names,
+    pub(super) names: &'n NameStyle,
     /// Whether the next element of each open list is its first: objects, sections, symbols, instructions.
     first: [bool; 4],
 }
@@ -47,7 +47,7 @@ pub(super) struct ObjectHead<'h> {
 }
 
 impl<'n, W: Write> Json<'n, W> {
-    pub(super) fn new(writer: W, names: &'n Names) -> Self {
+    pub(super) fn new(writer: W, names: &'n NameStyle) -> Self {
         Self { out: Out::new(writer), names, first: [true; 4] }
     }
 
@@ -134,7 +134,7 @@ impl<'n, W: Write> Json<'n, W> {
         self.out.decimal(number);
     }
 
-    fn symbol(&mut self, symbol: &Symbol<'_>) -> Value {
+    fn symbol(&mut self, symbol: &CodeSymbol<'_>) -> Value {
         let mut value = json!({
             "name": symbol.name,
             "kind": match symbol.kind {
@@ -156,7 +156,7 @@ impl<'n, W: Write> Json<'n, W> {
     }
 
     #[inline]
-    fn instruction(&mut self, view: &View<'_>, reader: &Reader, inst: &Inst, item: &Item<'_>) {
+    fn instruction(&mut self, view: &View<'_>, reader: &InstructionReader, inst: &Inst, item: &WalkItem<'_>) {
         self.member("mnemonic", reader.mnemonic(inst));
         self.out.text(",\"text\":\"");
         reader.print(inst, item.banks, &mut self.out);
@@ -173,7 +173,7 @@ impl<'n, W: Write> Json<'n, W> {
         }
     }
 
-    fn destination(&mut self, view: &View<'_>, target: &Target<'_>) {
+    fn destination(&mut self, view: &View<'_>, target: &BranchTarget<'_>) {
         self.out.text("{\"offset\":");
         self.out.decimal(target.address);
         if let Some(offset) = target.label {
@@ -207,7 +207,7 @@ impl<'n, W: Write> Sink for Json<'n, W> {
     type Part = Json<'n, io::Sink>;
 
     fn part(&self, is_first: bool) -> Self::Part {
-        Json { out: Part::in_memory(), names: self.names, first: [false, false, is_first, true] }
+        Json { out: TextPart::in_memory(), names: self.names, first: [false, false, is_first, true] }
     }
 
     fn append(&mut self, part: &Self::Part) -> Result<(), Stop> {
@@ -242,7 +242,7 @@ impl<'n, W: Write> Sink for Json<'n, W> {
     }
 
     #[inline]
-    fn item(&mut self, view: &View<'_>, reader: &Reader, item: &Item<'_>) -> Result<(), Stop> {
+    fn item(&mut self, view: &View<'_>, reader: &InstructionReader, item: &WalkItem<'_>) -> Result<(), Stop> {
         self.open(3);
         self.out.text("{\"offset\":");
         self.out.decimal(item.address);

@@ -4,11 +4,11 @@ use cpp_demangle::Symbol;
 use std::borrow::Cow;
 
 /// Whether and how names are demangled.
-pub(super) struct Names {
+pub(super) struct NameStyle {
     pub(super) demangle: bool,
 }
 
-impl Names {
+impl NameStyle {
     /// The source form of a name, where it has one.
     pub(super) fn readable(&self, name: &str) -> Option<String> {
         if !self.demangle || !name.starts_with("_Z") {
@@ -30,11 +30,11 @@ impl Names {
 
 #[cfg(test)]
 mod tests {
-    use super::Names;
+    use super::NameStyle;
 
     #[test]
     fn names_are_readable_on_request_only() {
-        let (on, off) = (Names { demangle: true }, Names { demangle: false });
+        let (on, off) = (NameStyle { demangle: true }, NameStyle { demangle: false });
         assert_eq!(on.shown("_Z3addPKfS0_Pf"), "add(float const*, float const*, float*)");
         assert_eq!(off.shown("_Z3addPKfS0_Pf"), "_Z3addPKfS0_Pf");
         assert_eq!(on.shown("_Z3ad"), "_Z3ad");

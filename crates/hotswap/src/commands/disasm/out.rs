@@ -23,9 +23,9 @@ pub(super) struct Out<W> {
 }
 
 /// A part of the output that is built in memory.
-pub(super) type Part = Out<io::Sink>;
+pub(super) type TextPart = Out<io::Sink>;
 
-impl Part {
+impl TextPart {
     pub(super) fn in_memory() -> Self {
         Self { buffer: TextBuffer::with_capacity(16 * FULL), writer: io::sink(), error: None, full: usize::MAX }
     }
@@ -41,7 +41,7 @@ impl<W: Write> Out<W> {
     }
 
     /// Appends a part that was built separately.
-    pub(super) fn append(&mut self, part: &Part) -> Result<(), Stop> {
+    pub(super) fn append(&mut self, part: &TextPart) -> Result<(), Stop> {
         self.hand_on()?;
         self.writer.write_all(part.buffer.as_bytes()).map_err(|error| self.failed(error))
     }

@@ -7,7 +7,7 @@
 //! Absent on purpose: control flow. A jump into the middle of the sequence would make the remark wrong;
 //! compilers keep the sequence in one block.
 
-use super::isa::{Inst, Reader, Scalar};
+use super::isa::{Inst, InstructionReader, Scalar};
 use hotswap_isa::reg::{Reg, RegFile};
 
 /// Instructions after which an incomplete sum is dropped.
@@ -33,7 +33,7 @@ pub(super) struct Addresses(Option<Sum>);
 impl Addresses {
     /// Processes an instruction that ends at `end`; returns the address that it completes.
     #[inline]
-    pub(super) fn follow(&mut self, reader: &Reader, inst: &Inst, end: u64) -> Option<u64> {
+    pub(super) fn follow(&mut self, reader: &InstructionReader, inst: &Inst, end: u64) -> Option<u64> {
         let word = inst.words()[0];
         if word >> 30 != SCALAR {
             return None;
@@ -45,7 +45,7 @@ impl Addresses {
         self.step(reader, inst, end)
     }
 
-    fn step(&mut self, reader: &Reader, inst: &Inst, end: u64) -> Option<u64> {
+    fn step(&mut self, reader: &InstructionReader, inst: &Inst, end: u64) -> Option<u64> {
         let mnemonic = reader.mnemonic(inst);
         if matches!(mnemonic, "s_getpc_b64" | "s_get_pc_i64") {
             let [Some(Scalar::Reg(pair)), ..] = reader.scalars(inst) else { return None };

@@ -1,9 +1,9 @@
 //! Selects the code of a file.
 
-use super::Arguments;
-use crate::work::inventory::{self, Container, Row};
+use super::DisasmArguments;
+use crate::work::inventory::{self, Container, ImageRow};
 use crate::work::text;
-use hotswap_bundle::{Contents, Form, ImageKind, Place};
+use hotswap_bundle::{ContainerForm, ContainerPosition, Contents, ImageKind};
 use hotswap_report::{Diagnostic, codes};
 
 /// Refusals name at most that many images.
@@ -11,7 +11,7 @@ const LISTED: usize = 12;
 
 /// An image of the file.
 pub(super) struct Selected<'a> {
-    pub(super) row: Row<'a>,
+    pub(super) row: ImageRow<'a>,
     pub(super) place: String,
     /// Whether the file is this code object and nothing else.
     pub(super) is_bare: bool,
@@ -72,12 +72,12 @@ impl Inventory {
 /// The images to disassemble: one, or several if requested. Warnings are added to `problems`.
 pub(super) fn select<'a>(
     contents: &Contents<'a>,
-    arguments: &Arguments,
+    arguments: &DisasmArguments,
     problems: &mut Vec<Diagnostic>,
 ) -> Result<Chosen<'a>, Diagnostic> {
     let (mut all, mut code) = (Inventory::default(), Inventory::default());
     let (mut numbers, mut first, mut other) = (Vec::new(), None, None);
-    let is_bare = matches!(contents.found.as_slice(), [one] if one.form == Form::Bare && one.place == Place::default());
+    let is_bare = matches!(contents.found.as_slice(), [one] if one.form == ContainerForm::Bare && one.place == ContainerPosition::default());
     let unread = inventory::visit(contents, |container| {
         let hash = inventory::hash_problem(&container);
         let before = numbers.len();
@@ -121,9 +121,9 @@ pub(super) fn select<'a>(
     }
 }
 
-impl Arguments {
+impl DisasmArguments {
     /// For a single code object `--target` selects nothing: it chooses the decoder.
-    fn wants(&self, row: &Row<'_>, is_bare: bool) -> bool {
+    fn wants(&self, row: &ImageRow<'_>, is_bare: bool) -> bool {
         let is_named = |name: &String| row.image.id.as_ref() == Some(name) || name.parse() == Ok(row.number);
         (self.entry.is_empty() || self.entry.iter().any(is_named))
             && self.target.as_ref().filter(|_| !is_bare).is_none_or(|target| row.is_for(target))

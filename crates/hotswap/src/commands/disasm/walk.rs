@@ -6,11 +6,11 @@
 //! Invariants: The items of a section are contiguous and cover it. No item crosses the end of its chunk, and no item
 //! allocates. The output does not depend on the number of cores.
 
-use super::chunk::{Chunk, Role, chunks};
-use super::isa::{Banks, Decoded, Inst, Reader};
+use super::chunk::{Chunk, ChunkRole, chunks};
+use super::isa::{Banks, Decoded, Inst, InstructionReader};
 use super::out::Stop;
 use super::pc::Addresses;
-use hotswap_code_object::{CodeMap, CodeSection, Kind, Relocation, Symbol};
+use hotswap_code_object::{CodeMap, CodeSection, CodeSymbol, ObjectKind, Relocation};
 use std::hint::black_box;
 use std::ops::Range;
 use std::panic::resume_unwind;
@@ -57,17 +57,17 @@ pub(super) enum What {
 
 /// The target of a branch, or of a computed address.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Target<'s> {
+pub(super) struct BranchTarget<'s> {
     pub(super) address: u64,
     /// Offset of a label in this section.
     pub(super) label: Option<usize>,
     /// The symbol that covers it, and the distance from the symbol's start.
-    pub(super) name: Option<(&'s Symbol<'s>, usize)>,
+    pub(super) name: Option<(&'s CodeSymbol<'s>, usize)>,
 }
 
 /// An item with all facts about it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Item<'s> {
+pub(super) struct WalkItem<'s> {
     pub(super) offset: usize,
     pub(super) address: u64,
     pub(super) bytes: &'s [u8],
@@ -75,9 +75,9 @@ pub(super) struct Item<'s> {
     /// Whether a branch targets it.
     pub(super) is_label: bool,
     /// Its branch target.
-    pub(super) target: Option<Target<'s>>,
+    pub(super) target: Option<BranchTarget<'s>>,
     /// The address that it completes (`s_getpc_b64` and additions).
-    pub(super) refers: Option<Target<'s>>,
+    pub(super) refers: Option<BranchTarget<'s>>,
     /// The banks of vector registers that its operands refer to (gfx12.5).
     pub(super) banks: Banks,
     /// The relocations of its bytes.
@@ -94,7 +94,7 @@ pub(super) trait Sink {
     fn append(&mut self, part: &Self::Part) -> Result<(), Stop>;
     fn section(&mut self, view: &View<'_>) -> Result<(), Stop>;
     fn chunk(&mut self, view: &View<'_>, chunk: &Chunk<'_>) -> Result<(), Stop>;
-    fn item(&mut self, view: &View<'_>, reader: &Reader, item: &Item<'_>) -> Result<(), Stop>;
+    fn item(&mut self, view: &View<'_>, reader: &InstructionReader, item: &WalkItem<'_>) -> Result<(), Stop>;
     fn end_chunk(&mut self) -> Result<(), Stop>;
     fn end_section(&mut self) -> Result<(), Stop>;
 }
@@ -121,18 +121,18 @@ pub(super) struct View<'s> {
     pub(super) section: &'s CodeSection<'s>,
     /// Prefix of the address in labels, so that they differ between sections that all begin at 0.
     pub(super) prefix: Option<usize>,
-    reader: Reader,
+    reader: InstructionReader,
     /// Padding is shown word by word.
     every_word: bool,
     chunks: Vec<Chunk<'s>>,
-    starts: Bits,
-    targets: Bits,
+    starts: DwordBits,
+    targets: DwordBits,
 }
 
 /// One bit for each dword of a section.
-struct Bits(Vec<u64>);
+struct DwordBits(Vec<u64>);
 
-impl Bits {
+impl DwordBits {
     fn new(bytes: usize) -> Self {
         Self(vec![0; bytes.div_ceil(4 * 64)])
     }
@@ -155,13 +155,13 @@ impl<'s> View<'s> {
         map: &'s CodeMap<'s>,
         section: &'s CodeSection<'s>,
         prefix: Option<usize>,
-        reader: Reader,
+        reader: InstructionReader,
         every_word: bool,
     ) -> Self {
         let size = section.bytes.len();
-        let (chunks, starts, targets) = (chunks(section), Bits::new(size), Bits::new(size));
+        let (chunks, starts, targets) = (chunks(section), DwordBits::new(size), DwordBits::new(size));
         let mut view = Self { map, section, prefix, reader, every_word, chunks, starts, targets };
-        let (mut starts, mut targets) = (Bits::new(size), Bits::new(size));
+        let (mut starts, mut targets) = (DwordBits::new(size), DwordBits::new(size));
         for chunk in &view.chunks {
             let reader = view.reader_of(chunk);
             let mut at = chunk.start;
@@ -184,7 +184,7 @@ impl<'s> View<'s> {
 
     /// Length of the item at an offset, as in [`View::at`], without decoding.
     #[inline]
-    fn length(&self, reader: &Reader, chunk: &Chunk<'_>, at: usize) -> usize {
+    fn length(&self, reader: &InstructionReader, chunk: &Chunk<'_>, at: usize) -> usize {
         match self.plain(chunk, at) {
             Some((_, len)) => len,
             None => {
@@ -199,9 +199,9 @@ impl<'s> View<'s> {
 
     /// The offset in this section that the branch at an offset targets.
     #[inline]
-    fn branch_at(&self, reader: &Reader, chunk: &Chunk<'_>, at: usize) -> Option<usize> {
+    fn branch_at(&self, reader: &InstructionReader, chunk: &Chunk<'_>, at: usize) -> Option<usize> {
         let bytes =
-            self.section.bytes.get(at..).filter(|bytes| chunk.role != Role::Data && reader.may_branch(bytes))?;
+            self.section.bytes.get(at..).filter(|bytes| chunk.role != ChunkRole::Data && reader.may_branch(bytes))?;
         let Decoded::Instruction(inst) = reader.decode(bytes) else { return None };
         let target = reader.branch(&inst, self.address(at)).and_then(|address| self.offset(address));
         target.filter(|_| at + usize::from(inst.len()) <= chunk.end)
@@ -218,7 +218,7 @@ impl<'s> View<'s> {
         self.reader_of(chunk).lanes()
     }
 
-    fn reader_of(&self, chunk: &Chunk<'_>) -> Reader {
+    fn reader_of(&self, chunk: &Chunk<'_>) -> InstructionReader {
         chunk.lanes.map_or(self.reader, |lanes| self.reader.with_lanes(lanes))
     }
 
@@ -230,7 +230,7 @@ impl<'s> View<'s> {
     #[inline]
     fn plain(&self, chunk: &Chunk<'_>, at: usize) -> Option<(What, usize)> {
         let rest = chunk.end - at;
-        if chunk.role == Role::Data {
+        if chunk.role == ChunkRole::Data {
             return Some((What::Bytes(Why::Data), rest.min(DATA_LINE - at % DATA_LINE)));
         }
         if !at.is_multiple_of(4) {
@@ -242,7 +242,7 @@ impl<'s> View<'s> {
 
     /// The item at an offset of a chunk, and its size in bytes.
     #[inline]
-    fn at(&self, reader: &Reader, chunk: &Chunk<'_>, at: usize) -> (What, usize) {
+    fn at(&self, reader: &InstructionReader, chunk: &Chunk<'_>, at: usize) -> (What, usize) {
         if let Some(plain) = self.plain(chunk, at) {
             return plain;
         }
@@ -263,13 +263,13 @@ impl<'s> View<'s> {
     fn padding(&self, chunk: &Chunk<'_>, bytes: &[u8], rest: usize) -> Option<(u32, usize)> {
         let [words, ..] = bytes.first_chunk::<8>()?.as_chunks::<4>().0 else { return None };
         let word = u32::from_le_bytes(*words);
-        let is_padding = word == 0 || word == S_CODE_END || word == S_NOP && chunk.role == Role::Gap;
+        let is_padding = word == 0 || word == S_CODE_END || word == S_NOP && chunk.role == ChunkRole::Gap;
         if !is_padding || self.every_word || bytes.get(4..8) != Some(words) {
             return None;
         }
         let bytes = bytes.get(..rest)?;
         let same = bytes.as_chunks::<4>().0.iter().take_while(|other| *other == words).count();
-        let run = if chunk.role == Role::Gap { RUN_IN_GAP } else { RUN };
+        let run = if chunk.role == ChunkRole::Gap { RUN_IN_GAP } else { RUN };
         (same >= run).then_some((word, same * 4))
     }
 
@@ -339,13 +339,13 @@ impl<'s> View<'s> {
     #[inline]
     fn item<'v>(
         &'v self,
-        reader: &Reader,
+        reader: &InstructionReader,
         offset: usize,
         len: usize,
         what: What,
         addresses: &mut Addresses,
         relocations: &mut &'v [Relocation<'s>],
-    ) -> Item<'v>
+    ) -> WalkItem<'v>
     where
         's: 'v,
     {
@@ -356,28 +356,28 @@ impl<'s> View<'s> {
             let end = address.wrapping_add(len as u64);
             target = reader.branch(inst, address).map(|address| self.target(address));
             // In a relocatable file the values are not there yet.
-            if self.map.kind == Kind::Linked {
+            if self.map.kind == ObjectKind::Linked {
                 refers = addresses.follow(reader, inst, end).map(|address| self.target(address));
             }
         }
         let relocations = if relocations.is_empty() { &[] } else { take(relocations, offset, offset + len) };
         let (is_label, banks) = (self.targets.has(offset), Banks::default());
-        Item { offset, address, bytes, what, is_label, target, refers, banks, relocations }
+        WalkItem { offset, address, bytes, what, is_label, target, refers, banks, relocations }
     }
 
-    fn target(&self, address: u64) -> Target<'_> {
+    fn target(&self, address: u64) -> BranchTarget<'_> {
         let own = self.offset(address);
         let label = own.filter(|offset| self.starts.has(*offset) && self.targets.has(*offset));
         let name = match own {
             Some(offset) => self.section.name_at(offset),
             None => self.name_elsewhere(address),
         };
-        Target { address, label, name }
+        BranchTarget { address, label, name }
     }
 
     /// In a linked file an address belongs to the whole file.
-    fn name_elsewhere(&self, address: u64) -> Option<(&Symbol<'_>, usize)> {
-        let mut sections = self.map.sections.iter().filter(|_| self.map.kind == Kind::Linked);
+    fn name_elsewhere(&self, address: u64) -> Option<(&CodeSymbol<'_>, usize)> {
+        let mut sections = self.map.sections.iter().filter(|_| self.map.kind == ObjectKind::Linked);
         sections.find_map(|section| {
             let offset = usize::try_from(address.checked_sub(section.address)?).ok()?;
             (offset < section.bytes.len()).then(|| section.name_at(offset))?
@@ -417,7 +417,7 @@ impl Tally {
     }
 
     #[inline]
-    fn add(&mut self, item: &Item<'_>) {
+    fn add(&mut self, item: &WalkItem<'_>) {
         let len = item.bytes.len() as u64;
         match item.what {
             What::Instruction(_) => {

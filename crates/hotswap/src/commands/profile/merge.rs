@@ -3,7 +3,7 @@
 //! Invariants: nothing is written unless every file was accepted; profiles of several versions are merged by their own
 //! LLVM first, and then by the newest, which reads the output of older ones.
 
-use super::raw::Kind;
+use super::raw::CounterKind;
 use super::tools::{self, Llvm};
 use super::{FailureMode, Merge, Profile, gather};
 use crate::outcome::Outcome;
@@ -102,7 +102,7 @@ fn words(files: &[&Path], directory: &Path, into: &Path, mode: FailureMode) -> R
 
 /// Counters of the front end and of the optimiser are incompatible: one counts the program's text, the other its code.
 fn refuse_mixed_kinds(profiles: &[Profile]) -> Result<(), Diagnostic> {
-    let is_text = |kind: Kind| kind == Kind::Frontend;
+    let is_text = |kind: CounterKind| kind == CounterKind::Frontend;
     let parts = || profiles.iter().flat_map(|p| p.parts.iter().flatten().map(move |part| (p, part.kind)));
     let first = parts().find(|(_, kind)| is_text(*kind));
     let other = parts().find(|(_, kind)| !is_text(*kind));

@@ -17,7 +17,7 @@ const CORRELATED: u64 = 1 << 59;
 const BYTE_COVERAGE: u64 = 1 << 60;
 
 /// The differences between versions: words of the header, and offsets in a record.
-struct Layout {
+struct VersionLayout {
     version: u32,
     words: usize,
     /// Indices of header words: size of names, counters delta, virtual tables, their names.
@@ -30,14 +30,14 @@ struct Layout {
 }
 
 #[rustfmt::skip]
-const LAYOUTS: [Layout; 2] = [
-    Layout { version: 10, words: 16, names: 9,  delta: 10, record: 64, counter_count: 48, sites: 52, wave: None },
-    Layout { version: 11, words: 19, names: 12, delta: 13, record: 72, counter_count: 56, sites: 60, wave: Some(66) },
+const LAYOUTS: [VersionLayout; 2] = [
+    VersionLayout { version: 10, words: 16, names: 9,  delta: 10, record: 64, counter_count: 48, sites: 52, wave: None },
+    VersionLayout { version: 11, words: 19, names: 12, delta: 13, record: 72, counter_count: 56, sites: 60, wave: Some(66) },
 ];
 
 /// The instrumentation that created the counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum CounterKind {
     /// `-fprofile-instr-generate`.
     Frontend,
     /// `-fprofile-generate`.
@@ -46,7 +46,7 @@ pub(crate) enum Kind {
     ContextSensitive,
 }
 
-impl Kind {
+impl CounterKind {
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Frontend => "front end",
@@ -58,10 +58,10 @@ impl Kind {
 
 /// One raw profile of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Part {
+pub(crate) struct RawProfile {
     /// The format's version.
     pub(crate) version: u32,
-    pub(crate) kind: Kind,
+    pub(crate) kind: CounterKind,
     pub(crate) functions: u64,
     pub(crate) counters: u64,
     /// The sum of all counters; saturates.
@@ -79,7 +79,7 @@ pub(crate) fn is_merged(bytes: &[u8]) -> bool {
 ///
 /// # Errors
 /// The reason why LLVM's tools would reject the file.
-pub(crate) fn parts(bytes: &[u8]) -> Result<Vec<Part>, String> {
+pub(crate) fn parts(bytes: &[u8]) -> Result<Vec<RawProfile>, String> {
     let mut found = Vec::new();
     let mut rest = bytes;
     while found.is_empty() || !rest.is_empty() {
@@ -93,7 +93,7 @@ pub(crate) fn parts(bytes: &[u8]) -> Result<Vec<Part>, String> {
     Ok(found)
 }
 
-fn part(bytes: &[u8]) -> Result<(Part, &[u8]), String> {
+fn part(bytes: &[u8]) -> Result<(RawProfile, &[u8]), String> {
     if bytes.is_empty() {
         return Err("the file is empty: the program ended before it wrote its counters".to_owned());
     }
@@ -103,19 +103,19 @@ fn part(bytes: &[u8]) -> Result<(Part, &[u8]), String> {
     let version = word(bytes, 1).ok_or_else(truncated)?;
     let layout = LAYOUTS.iter().find(|layout| u64::from(layout.version) == version & 0xffff_ffff);
     let layout = layout.ok_or_else(|| format!("version {} of raw profiles is not known", version & 0xffff_ffff))?;
-    let header = Header::read(bytes, layout)?;
+    let header = RawProfileHeader::read(bytes, layout)?;
     let body = Body::cut(bytes, &header, layout)?;
     let left = body.check(version, &header, layout)?;
     let kind = match version {
-        v if v & CONTEXT_SENSITIVE != 0 => Kind::ContextSensitive,
-        v if v & IR != 0 => Kind::Optimiser,
-        _ => Kind::Frontend,
+        v if v & CONTEXT_SENSITIVE != 0 => CounterKind::ContextSensitive,
+        v if v & IR != 0 => CounterKind::Optimiser,
+        _ => CounterKind::Frontend,
     };
     let counters = body.counters.chunks_exact(8).filter_map(|bytes| word(bytes, 0));
     let total = counters.fold(0, u64::saturating_add);
     let wave = layout.wave.and_then(|at| body.records(layout).filter_map(|r| half(r, at)).find(|wave| *wave > 0));
     let part =
-        Part { version: layout.version, kind, functions: header.records, counters: header.counters, total, wave };
+        RawProfile { version: layout.version, kind, functions: header.records, counters: header.counters, total, wave };
     Ok((part, left))
 }
 
@@ -123,7 +123,7 @@ fn truncated() -> String {
     "the file ends too early".to_owned()
 }
 
-struct Header {
+struct RawProfileHeader {
     ids: u64,
     records: u64,
     before_counters: u64,
@@ -139,8 +139,8 @@ struct Header {
     table_names: u64,
 }
 
-impl Header {
-    fn read(bytes: &[u8], layout: &Layout) -> Result<Self, String> {
+impl RawProfileHeader {
+    fn read(bytes: &[u8], layout: &VersionLayout) -> Result<Self, String> {
         let head = bytes.get(..layout.words * 8).ok_or_else(truncated)?;
         let at = |number: usize| word(head, number).unwrap_or_default();
         let uniform = |number: usize| if layout.wave.is_some() { at(number) } else { 0 };
@@ -174,7 +174,7 @@ struct Body<'a> {
 const TABLE: u64 = 24;
 
 impl<'a> Body<'a> {
-    fn cut(bytes: &'a [u8], header: &Header, layout: &Layout) -> Result<Self, String> {
+    fn cut(bytes: &'a [u8], header: &RawProfileHeader, layout: &VersionLayout) -> Result<Self, String> {
         let mut rest = bytes.get(layout.words * 8..).ok_or_else(truncated)?;
         let mut take = |size: Option<u64>| -> Result<&'a [u8], String> {
             let size = size.and_then(|size| usize::try_from(size).ok());
@@ -198,12 +198,12 @@ impl<'a> Body<'a> {
         Ok(Self { data, counters, rest })
     }
 
-    fn records(&self, layout: &Layout) -> std::slice::ChunksExact<'a, u8> {
+    fn records(&self, layout: &VersionLayout) -> std::slice::ChunksExact<'a, u8> {
         self.data.chunks_exact(layout.record)
     }
 
     /// Checks each record as LLVM's reader does; the remaining bytes are the next profile.
-    fn check(&self, version: u64, header: &Header, layout: &Layout) -> Result<&'a [u8], String> {
+    fn check(&self, version: u64, header: &RawProfileHeader, layout: &VersionLayout) -> Result<&'a [u8], String> {
         // Counters of another width, and records in a separate debug file, are left to the tools.
         let usual = version & (BYTE_COVERAGE | CORRELATED) == 0;
         let mut rest = self.rest;
@@ -221,7 +221,13 @@ impl<'a> Body<'a> {
         Ok(rest)
     }
 
-    fn check_counters(&self, number: usize, record: &[u8], header: &Header, layout: &Layout) -> Result<(), String> {
+    fn check_counters(
+        &self,
+        number: usize,
+        record: &[u8],
+        header: &RawProfileHeader,
+        layout: &VersionLayout,
+    ) -> Result<(), String> {
         let count = record.get(layout.counter_count..layout.counter_count + 4).unwrap_or_default();
         let count = count.iter().rev().fold(0_u64, |value, byte| value << 8 | u64::from(*byte));
         if count == 0 {

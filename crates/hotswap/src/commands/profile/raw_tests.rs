@@ -34,9 +34,16 @@ fn profile(version: u32, flags: u64, functions: &[&[u64]]) -> Vec<u8> {
 fn both_versions_are_read_alone_and_one_behind_the_other() {
     let old = profile(10, 0, &[&[1, 2], &[3]]);
     let new = profile(11, IR, &[&[5], &[6, u64::MAX]]);
-    let first = Part { version: 10, kind: Kind::Frontend, functions: 2, counters: 3, total: 6, wave: None };
-    let second =
-        Part { version: 11, kind: Kind::Optimiser, functions: 2, counters: 3, total: u64::MAX, wave: Some(64) };
+    let first =
+        RawProfile { version: 10, kind: CounterKind::Frontend, functions: 2, counters: 3, total: 6, wave: None };
+    let second = RawProfile {
+        version: 11,
+        kind: CounterKind::Optimiser,
+        functions: 2,
+        counters: 3,
+        total: u64::MAX,
+        wave: Some(64),
+    };
     assert_eq!(parts(&old), Ok(vec![first.clone()]));
     assert_eq!(parts(&new), Ok(vec![second.clone()]));
     assert_eq!(parts(&[old, new].concat()), Ok(vec![first, second]));

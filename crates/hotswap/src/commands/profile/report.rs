@@ -9,10 +9,10 @@
 mod difference;
 mod form;
 
-use self::difference::Difference;
+use self::difference::ReportDifference;
 use super::merge::merge;
 use super::tools::{self, Llvm};
-use super::{Gathered, Profile, Report, gather};
+use super::{Gathered, Profile, ReportArguments, gather};
 use crate::outcome::Outcome;
 use crate::work::inventory;
 use hotswap_bundle::ImageKind;
@@ -33,7 +33,7 @@ struct Covered {
     from: PathBuf,
 }
 
-pub(crate) fn run(arguments: &Report) -> Result<Outcome, Diagnostic> {
+pub(crate) fn run(arguments: &ReportArguments) -> Result<Outcome, Diagnostic> {
     let target = arguments.profiles.target.as_deref();
     let Gathered { profiles, problems } = gather(&arguments.files, &arguments.profiles)?;
     let llvms = tools::find(&arguments.profiles.llvm_bin)?;
@@ -48,7 +48,7 @@ pub(crate) fn run(arguments: &Report) -> Result<Outcome, Diagnostic> {
         return Err(Diagnostic::error(codes::NO_PROFILE, what).in_file(&arguments.program).advise(advice));
     }
     let llvm = judge(&profiles, &llvms)?;
-    let work = Work { arguments, llvms: &llvms, llvm, directory: scratch.path() };
+    let work = ReportTools { arguments, llvms: &llvms, llvm, directory: scratch.path() };
     let mut outcome = Outcome { problems, ..Outcome::default() };
     outcome.problems.extend(sums(&profiles, &covered));
     let mut exports = Vec::new();
@@ -58,7 +58,7 @@ pub(crate) fn run(arguments: &Report) -> Result<Outcome, Diagnostic> {
         outcome.problems.extend(said);
     }
     let coverage = CoverageReport::of(exports);
-    let diff = arguments.diff.as_deref().map(|revision| Difference::of(revision, &coverage)).transpose()?;
+    let diff = arguments.diff.as_deref().map(|revision| ReportDifference::of(revision, &coverage)).transpose()?;
     outcome.text = form::text(arguments, &coverage, &covered, diff.as_ref())?;
     outcome.problems.extend(below_threshold(arguments, &coverage, diff.as_ref()));
     Ok(outcome)
@@ -85,14 +85,14 @@ fn sums(profiles: &[Profile], covered: &[Covered]) -> Option<Diagnostic> {
 }
 
 /// The tools and the directory for a report.
-struct Work<'a> {
-    arguments: &'a Report,
+struct ReportTools<'a> {
+    arguments: &'a ReportArguments,
     llvms: &'a [Llvm],
     llvm: &'a Llvm,
     directory: &'a Path,
 }
 
-impl Work<'_> {
+impl ReportTools<'_> {
     /// Exports the coverage of one target's objects with the profiles of that target.
     fn export(
         &self,
@@ -125,7 +125,11 @@ impl Work<'_> {
 }
 
 /// The error where less is covered than the threshold.
-fn below_threshold(arguments: &Report, coverage: &CoverageReport, diff: Option<&Difference>) -> Option<Diagnostic> {
+fn below_threshold(
+    arguments: &ReportArguments,
+    coverage: &CoverageReport,
+    diff: Option<&ReportDifference>,
+) -> Option<Diagnostic> {
     let threshold = arguments.fail_under?;
     let (lines, which) = match diff {
         Some(diff) => (diff.coverage.total, "added lines"),

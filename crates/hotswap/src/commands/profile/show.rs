@@ -1,8 +1,8 @@
 //! `hotswap profile show`: the contents of raw profiles.
 
-use super::raw::Part;
+use super::raw::RawProfile;
 use super::{Gathered, Profile, Show, gather, tools};
-use crate::args::Format;
+use crate::args::OutputFormat;
 use crate::outcome::Outcome;
 use crate::work::text;
 use hotswap_report::Diagnostic;
@@ -18,8 +18,10 @@ pub(crate) fn run(arguments: &Show) -> Result<Outcome, Diagnostic> {
         return functions(arguments, &profiles, outcome);
     }
     let text = match arguments.output.format {
-        Format::Text => table(&profiles),
-        Format::Json => text::json(&json!({ "schema": 1, "files": profiles.iter().map(as_json).collect::<Vec<_>>() })),
+        OutputFormat::Text => table(&profiles),
+        OutputFormat::Json => {
+            text::json(&json!({ "schema": 1, "files": profiles.iter().map(as_json).collect::<Vec<_>>() }))
+        }
     };
     Ok(Outcome { text, ..outcome })
 }
@@ -58,7 +60,7 @@ fn table(profiles: &[Profile]) -> String {
     text::table(&rows)
 }
 
-fn cells(file: &str, target: &str, part: &Part) -> Vec<String> {
+fn cells(file: &str, target: &str, part: &RawProfile) -> Vec<String> {
     vec![
         file.to_owned(),
         text::plain(target),
@@ -72,7 +74,7 @@ fn cells(file: &str, target: &str, part: &Part) -> Vec<String> {
 }
 
 fn as_json(profile: &Profile) -> Value {
-    let part = |part: &Part| {
+    let part = |part: &RawProfile| {
         json!({
             "version": part.version,
             "kind": part.kind.name(),

@@ -4,7 +4,7 @@
 //! are searched in this order: the named directories, the directory of the clang that `hotswap-clang` would run, Debian's
 //! directories, `PATH`.
 
-use super::raw::Part;
+use super::raw::RawProfile;
 use hotswap_report::{Diagnostic, codes};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -90,7 +90,7 @@ fn look(directory: &Path) -> Option<Llvm> {
 ///
 /// # Errors
 /// [`codes::NO_TOOL`], naming the file and the versions that would read it.
-pub(crate) fn reader<'a>(llvms: &'a [Llvm], part: &Part, file: &Path) -> Result<&'a Llvm, Diagnostic> {
+pub(crate) fn reader<'a>(llvms: &'a [Llvm], part: &RawProfile, file: &Path) -> Result<&'a Llvm, Diagnostic> {
     llvms.iter().find(|llvm| llvm.reads(part.version)).ok_or_else(|| {
         let needed = READERS.iter().find(|(raw, ..)| *raw == part.version);
         let needed = needed.map_or(String::new(), |(_, first, last)| format!(", which LLVM {first} to {last} read"));

@@ -1,11 +1,11 @@
 //! The report: a table of targets, or JSON with every container.
 
 use super::by_name;
-use crate::args::Format;
+use crate::args::OutputFormat;
 use crate::outcome::severity;
-use crate::work::containers::Work;
+use crate::work::containers::HandledFile;
 use crate::work::text;
-use hotswap_bundle::Found;
+use hotswap_bundle::FoundContainer;
 use hotswap_compat::names::Disagreement;
 use hotswap_compat::pair;
 use hotswap_pipeline::TargetResult;
@@ -20,7 +20,7 @@ const WORTH_TELLING: u64 = 1 << 20;
 
 /// The outcome for the targets of one container.
 struct Container<'a> {
-    found: Found<'a>,
+    found: FoundContainer<'a>,
     /// Its size now.
     size: u64,
     fates: Vec<(String, TargetResult)>,
@@ -38,12 +38,12 @@ impl Container<'_> {
 }
 
 /// Fates by container.
-pub(super) struct Report<'a> {
+pub(super) struct RetargetReport<'a> {
     containers: Vec<Container<'a>>,
 }
 
-impl<'a> Report<'a> {
-    pub(super) fn new(work: &Work<'a, Vec<(String, TargetResult)>>) -> Self {
+impl<'a> RetargetReport<'a> {
+    pub(super) fn new(work: &HandledFile<'a, Vec<(String, TargetResult)>>) -> Self {
         let containers = work.done.iter().map(|handled| Container {
             found: handled.found.clone(),
             size: handled.size.unwrap_or(handled.found.bytes.len() as u64),
@@ -74,10 +74,10 @@ impl<'a> Report<'a> {
     }
 
     /// `size`: that of the new file, if it was written.
-    pub(super) fn show(&self, format: Format, file: &Path, old: usize, size: Option<u64>) -> String {
+    pub(super) fn show(&self, format: OutputFormat, file: &Path, old: usize, size: Option<u64>) -> String {
         match format {
-            Format::Text => self.table(file, old, size),
-            Format::Json => text::json(&self.json(file, old, size)),
+            OutputFormat::Text => self.table(file, old, size),
+            OutputFormat::Json => text::json(&self.json(file, old, size)),
         }
     }
 
@@ -179,7 +179,7 @@ fn words(target: &str, fate: &TargetResult) -> String {
 /// The pair's status, and a remark unless it is validated.
 fn status(source: &str, target: &str) -> Option<(String, &'static str)> {
     let pair = pair(find(source)?, find(target)?)?;
-    let word = if pair.status == hotswap_compat::Status::Validated { "" } else { ", experimental" };
+    let word = if pair.status == hotswap_compat::PairStatus::Validated { "" } else { ", experimental" };
     Some((pair.status.to_string(), word))
 }
 

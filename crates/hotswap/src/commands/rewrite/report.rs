@@ -5,7 +5,7 @@
 //! (no code that differs on the target), `there` (compiled for the target, or rewritten before), `made` (by another
 //! route) or `refused`. `record` is `hotswap_adapt::ObjectRecord`, and `reasons` are diagnostics as everywhere.
 
-use crate::args::Format;
+use crate::args::OutputFormat;
 use crate::work::{functions, text};
 use hotswap_adapt::{FunctionRecord, ObjectRecord, Prepared};
 use hotswap_families::ALIAS_FAMILIES;
@@ -18,7 +18,7 @@ use std::path::Path;
 
 /// One code object.
 #[derive(Debug, Clone)]
-pub(super) struct Object {
+pub(super) struct ObjectReport {
     /// Container and entry; empty for a file that is one code object.
     pub(super) place: String,
     state: &'static str,
@@ -27,7 +27,7 @@ pub(super) struct Object {
     pub(super) refused: Vec<Diagnostic>,
 }
 
-impl Object {
+impl ObjectReport {
     /// An object that is for the target already.
     pub(super) fn there<'a>(source: TargetId) -> (Option<Prepared<'a>>, Self) {
         let (place, source) = (String::new(), source.to_string());
@@ -86,20 +86,20 @@ fn state(record: &ObjectRecord) -> &'static str {
 }
 
 /// The report about a file.
-pub(super) struct Report<'r> {
+pub(super) struct RewriteReport<'r> {
     pub(super) file: &'r Path,
     pub(super) target: String,
     pub(super) old: u64,
-    pub(super) objects: Vec<Object>,
+    pub(super) objects: Vec<ObjectReport>,
     /// The severity of a refusal.
     pub(super) severity: Option<Severity>,
 }
 
-impl Report<'_> {
+impl RewriteReport<'_> {
     /// All refusals, by the policy.
     pub(super) fn problems(&self) -> Vec<Diagnostic> {
         let Some(severity) = self.severity else { return Vec::new() };
-        let placed = |object: &Object, reason: &Diagnostic| {
+        let placed = |object: &ObjectReport, reason: &Diagnostic| {
             let mut problem = Diagnostic { severity, ..reason.clone() }.in_file(self.file);
             let inner = problem.place.entry.take();
             let parts = [Some(object.place.clone()).filter(|place| !place.is_empty()), inner];
@@ -110,10 +110,10 @@ impl Report<'_> {
         self.objects.iter().flat_map(|object| object.refused.iter().map(move |reason| placed(object, reason))).collect()
     }
 
-    pub(super) fn show(&self, format: Format, written: Option<u64>) -> String {
+    pub(super) fn show(&self, format: OutputFormat, written: Option<u64>) -> String {
         match format {
-            Format::Text => self.text(written),
-            Format::Json => text::json(&self.json(written)),
+            OutputFormat::Text => self.text(written),
+            OutputFormat::Json => text::json(&self.json(written)),
         }
     }
 
@@ -136,7 +136,7 @@ impl Report<'_> {
     }
 
     fn json(&self, written: Option<u64>) -> Value {
-        let object = |object: &Object| {
+        let object = |object: &ObjectReport| {
             json!({
                 "place": object.place,
                 "state": object.state,
@@ -203,7 +203,7 @@ impl Report<'_> {
         format!("{told}; {sites} places changed ({}), code grown by {grown} bytes", by_family.join(", "))
     }
 
-    fn object(&self, object: &Object) -> String {
+    fn object(&self, object: &ObjectReport) -> String {
         let place = if object.place.is_empty() { String::new() } else { format!("{}: ", text::plain(&object.place)) };
         let state = match object.state {
             "rewritten" => format!("rewritten from {}", object.source),

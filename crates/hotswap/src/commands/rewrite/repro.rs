@@ -11,9 +11,9 @@
 //! Invariants: the directory is new, so that it contains nothing of an earlier run; it is created completely or not at
 //! all.
 
-use super::Arguments;
-use super::report::Report;
-use crate::args::Format;
+use super::RewriteArguments;
+use super::report::RewriteReport;
+use crate::args::OutputFormat;
 use hotswap_code_object::{CodeMap, CodeSection, is_code_object};
 use hotswap_isa::{Isa, Target};
 use hotswap_plan::{IDENTITY, VERSION};
@@ -44,7 +44,12 @@ impl Directory {
     }
 
     /// Writes everything to a temporary directory next to it, then renames that.
-    pub(super) fn save(&self, arguments: &Arguments, input: &[u8], report: &Report<'_>) -> Result<(), Diagnostic> {
+    pub(super) fn save(
+        &self,
+        arguments: &RewriteArguments,
+        input: &[u8],
+        report: &RewriteReport<'_>,
+    ) -> Result<(), Diagnostic> {
         let mut name = self.path.file_name().unwrap_or_default().to_owned();
         name.push(format!(".{}", std::process::id()));
         let draft = self.path.with_file_name(name);
@@ -66,12 +71,17 @@ fn put(directory: &Path, name: &str, bytes: &[u8]) -> Result<(), Diagnostic> {
     fs::write(&path, bytes).map_err(|error| cannot(&error, &path))
 }
 
-fn fill(directory: &Path, arguments: &Arguments, input: &[u8], report: &Report<'_>) -> Result<(), Diagnostic> {
+fn fill(
+    directory: &Path,
+    arguments: &RewriteArguments,
+    input: &[u8],
+    report: &RewriteReport<'_>,
+) -> Result<(), Diagnostic> {
     put(directory, "input", input)?;
     let keep = if arguments.keep_machine { " --keep-machine" } else { "" };
     let command = format!("hotswap rewrite input -o output --to {}{keep}", arguments.to);
     put(directory, "command.txt", format!("{command}\n# HotSwap {VERSION} ({IDENTITY})\n").as_bytes())?;
-    put(directory, "report.json", report.show(Format::Json, None).as_bytes())?;
+    put(directory, "report.json", report.show(OutputFormat::Json, None).as_bytes())?;
     if is_code_object(input) {
         let refused = report.objects.iter().flat_map(|object| &object.refused);
         return functions(directory, input, refused.collect());

@@ -8,18 +8,20 @@
 //! the host sees the source's name, code that was compiled for the target must agree with what the host chooses for the
 //! source.
 
-use crate::work::containers::{Done, Job, PACKED, Work, host_part, threads};
+use crate::work::containers::{Done, HandledFile, Job, PACKED, host_part, threads};
 use crate::work::unsuited;
-use hotswap_bundle::{Compression, Form, Found};
+use hotswap_bundle::{Compression, ContainerForm, FoundContainer};
 use hotswap_code_object::is_code_object;
 use hotswap_compat::Allow;
 use hotswap_compat::names::{Disagreement, HostPart};
-use hotswap_files::Input;
+use hotswap_files::InputFile;
 use hotswap_pipeline::{Request, Sources, TargetResult};
-use hotswap_plan::Pair;
+use hotswap_plan::RetargetPair;
 use hotswap_report::{Diagnostic, codes};
-use hotswap_stack::serve::Order;
-use hotswap_stack::{Action, Content, Made, Maker, NameMode, Plan, Settings, Wanted, hash};
+use hotswap_stack::serve::OutputRequest;
+use hotswap_stack::{
+    Action, NameMode, OutputContent, OutputMaker, OutputWay, ServeRequest, TreePlan, WantedTarget, hash,
+};
 use hotswap_targets::TargetId;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::fs;
@@ -37,7 +39,7 @@ pub(super) struct FileMaker {
 type Reasons = Vec<Diagnostic>;
 
 impl FileMaker {
-    pub(super) fn new(plan: &Plan, settings: &Settings, jobs: Option<u16>) -> Self {
+    pub(super) fn new(plan: &TreePlan, settings: &ServeRequest, jobs: Option<u16>) -> Self {
         Self {
             names: settings.names,
             allow: Allow { experimental: settings.experimental },
@@ -52,8 +54,8 @@ impl FileMaker {
         self.bar.finish_and_clear();
     }
 
-    fn request(&self, wanted: &[Wanted]) -> Request {
-        let pair = |row: &Wanted| Pair { source: row.source.clone(), target: row.target.clone() };
+    fn request(&self, wanted: &[WantedTarget]) -> Request {
+        let pair = |row: &WantedTarget| RetargetPair { source: row.source.clone(), target: row.target.clone() };
         Request {
             targets: wanted.iter().map(|row| row.target.clone()).collect(),
             sources: Sources::Only(wanted.iter().map(pair).collect()),
@@ -65,7 +67,12 @@ impl FileMaker {
     }
 
     /// A bundle of the code object and of what is made from it.
-    fn bundle(&self, order: &Order<'_>, input: &Input, wanted: &[Wanted]) -> Result<Made, Reasons> {
+    fn bundle(
+        &self,
+        order: &OutputRequest<'_>,
+        input: &InputFile,
+        wanted: &[WantedTarget],
+    ) -> Result<OutputWay, Reasons> {
         let in_file = |error: Diagnostic| vec![error.in_file(&order.action.input)];
         let request = Request { compression: Some(Compression::default()), ..self.request(wanted) };
         let (bundle, results) = hotswap_pipeline::bundled(input, &request).map_err(in_file)?;
@@ -73,14 +80,19 @@ impl FileMaker {
         if !reasons.is_empty() {
             return Err(reasons.into_iter().flat_map(in_file).collect());
         }
-        let Some(bundle) = bundle else { return Ok(Made::Unchanged) };
+        let Some(bundle) = bundle else { return Ok(OutputWay::Unchanged) };
         (order.before_named)(hash::of(&bundle)).map_err(in_file)?;
         hotswap_files::replace_like(order.output, &bundle, &order.action.input).map_err(in_file)?;
-        Ok(Made::Written)
+        Ok(OutputWay::Written)
     }
 
     /// The code object for another target.
-    fn relabel(&self, order: &Order<'_>, input: &Input, wanted: &Wanted) -> Result<Made, Reasons> {
+    fn relabel(
+        &self,
+        order: &OutputRequest<'_>,
+        input: &InputFile,
+        wanted: &WantedTarget,
+    ) -> Result<OutputWay, Reasons> {
         let in_file = |error: Diagnostic| vec![error.in_file(&order.action.input)];
         let request = self.request(std::slice::from_ref(wanted));
         let (made, result) = hotswap_pipeline::relabel(&[input], &wanted.target, &request).map_err(in_file)?;
@@ -92,11 +104,16 @@ impl FileMaker {
         };
         (order.before_named)(hash::of(&made)).map_err(in_file)?;
         hotswap_files::replace_like(order.output, &made, &order.action.input).map_err(in_file)?;
-        Ok(Made::Written)
+        Ok(OutputWay::Written)
     }
 
     /// A file with containers.
-    fn containers(&self, order: &Order<'_>, input: &Input, wanted: &[Wanted]) -> Result<Made, Reasons> {
+    fn containers(
+        &self,
+        order: &OutputRequest<'_>,
+        input: &InputFile,
+        wanted: &[WantedTarget],
+    ) -> Result<OutputWay, Reasons> {
         let file = &order.action.input;
         let in_file = |error: Diagnostic| vec![error.in_file(file)];
         let threads = if order.is_large { self.threads } else { 1 };
@@ -104,7 +121,7 @@ impl FileMaker {
         let job = Job { input, file, output: order.output, threads, verb: "serve", quarters, is_quiet: true };
         let containers = job.containers().map_err(in_file)?;
         let host = host_part(input, &containers);
-        let work: Work<'_, Reasons> = job
+        let work: HandledFile<'_, Reasons> = job
             .work(containers, &|_, found| self.container(found, &host, (input, &order.action.content)))
             .map_err(in_file)?;
         let mut reasons = Vec::new();
@@ -122,35 +139,35 @@ impl FileMaker {
         }
         if work.done.iter().all(|handled| handled.size.is_none()) {
             return match &order.action.content {
-                Content::Alone(wanted) => Err(in_file(no_code_for(&wanted.source))),
-                _ => Ok(Made::Unchanged),
+                OutputContent::Alone(wanted) => Err(in_file(no_code_for(&wanted.source))),
+                _ => Ok(OutputWay::Unchanged),
             };
         }
         job.write_with(&work, &|new| (order.before_named)(hash::of_input(new))).map_err(in_file)?;
-        Ok(Made::Written)
+        Ok(OutputWay::Written)
     }
 
     /// One container; the reasons why a target is refused.
     fn container<'a>(
         &self,
-        found: &Found<'a>,
+        found: &FoundContainer<'a>,
         host: &HostPart<'_>,
-        (file, content): (&[u8], &Content),
+        (file, content): (&[u8], &OutputContent),
     ) -> Result<Done<'a, Reasons>, Diagnostic> {
         let wanted = content.wanted();
         let unchanged = |said: Reasons| Done { new: None, expected: None, said };
-        if !matches!(found.form, Form::Bundle | Form::CompressedBundle(_)) {
+        if !matches!(found.form, ContainerForm::Bundle | ContainerForm::CompressedBundle(_)) {
             let targets: Vec<String> = wanted.iter().map(|row| row.target.clone()).collect();
             let fates = unsuited::fates(found, &targets, file)?;
             return Ok(unchanged(fates.iter().flat_map(|(_, fate)| refusals(fate)).collect()));
         }
         let present = hotswap_stack::targets_of(found)?;
-        let wanted: Vec<Wanted> = wanted.iter().filter(|row| has_source(&present, row)).cloned().collect();
+        let wanted: Vec<WantedTarget> = wanted.iter().filter(|row| has_source(&present, row)).cloned().collect();
         if wanted.is_empty() {
             return Ok(unchanged(Vec::new()));
         }
         let mut request = self.request(&wanted);
-        if let Content::Alone(wanted) = content {
+        if let OutputContent::Alone(wanted) = content {
             request.drop = vec![wanted.source.parse::<TargetId>()?];
         }
         let made = hotswap_pipeline::retarget(found.bytes, &request, host)?;
@@ -162,20 +179,20 @@ impl FileMaker {
     /// Whether the host, which sees the source's name, agrees with code that was there before.
     fn shown_names(
         &self,
-        found: &Found<'_>,
+        found: &FoundContainer<'_>,
         host: &HostPart<'_>,
-        wanted: &[Wanted],
+        wanted: &[WantedTarget],
         fates: &[(String, TargetResult)],
     ) -> Result<Reasons, Diagnostic> {
-        let was_there = |row: &&Wanted| {
+        let was_there = |row: &&WantedTarget| {
             fates.iter().any(|(target, fate)| {
                 *target == row.target && matches!(fate, TargetResult::There | TargetResult::Covered(_))
             })
         };
-        let pairs: Vec<Pair> = wanted
+        let pairs: Vec<RetargetPair> = wanted
             .iter()
             .filter(was_there)
-            .map(|row| Pair { source: row.source.clone(), target: row.target.clone() })
+            .map(|row| RetargetPair { source: row.source.clone(), target: row.target.clone() })
             .collect();
         if self.names == NameMode::Own || pairs.is_empty() {
             return Ok(Vec::new());
@@ -186,15 +203,15 @@ impl FileMaker {
     }
 }
 
-impl Maker for FileMaker {
-    fn make(&self, order: &Order<'_>) -> Result<Made, Vec<Diagnostic>> {
+impl OutputMaker for FileMaker {
+    fn make(&self, order: &OutputRequest<'_>) -> Result<OutputWay, Vec<Diagnostic>> {
         let input = hotswap_files::open(&order.action.input).map_err(|error| vec![error])?;
         match &order.action.content {
-            Content::Served(wanted) if is_code_object(&input) => self.bundle(order, &input, wanted),
-            Content::Alone(wanted) if is_code_object(&input) => self.relabel(order, &input, wanted),
-            Content::Served(wanted) => self.containers(order, &input, wanted),
-            Content::Alone(wanted) => self.containers(order, &input, std::slice::from_ref(wanted)),
-            Content::Index(_) | Content::Copied => Ok(Made::Unchanged),
+            OutputContent::Served(wanted) if is_code_object(&input) => self.bundle(order, &input, wanted),
+            OutputContent::Alone(wanted) if is_code_object(&input) => self.relabel(order, &input, wanted),
+            OutputContent::Served(wanted) => self.containers(order, &input, wanted),
+            OutputContent::Alone(wanted) => self.containers(order, &input, std::slice::from_ref(wanted)),
+            OutputContent::Index(_) | OutputContent::Copied => Ok(OutputWay::Unchanged),
         }
     }
 
@@ -204,7 +221,7 @@ impl Maker for FileMaker {
 }
 
 /// Whether a container has code for the source, its own or generic.
-fn has_source(present: &[TargetId], row: &Wanted) -> bool {
+fn has_source(present: &[TargetId], row: &WantedTarget) -> bool {
     let Some(source) = hotswap_targets::find(&row.source) else { return false };
     present.iter().any(|target| target.processor == source || target.processor.covers(source))
 }
@@ -232,7 +249,7 @@ fn size(action: &Action) -> u64 {
 }
 
 /// A progress bar on standard error, if that is a terminal; it counts the bytes of the inputs.
-fn bar(plan: &Plan) -> ProgressBar {
+fn bar(plan: &TreePlan) -> ProgressBar {
     let bar = ProgressBar::new(plan.actions().map(size).sum());
     match ProgressStyle::with_template("{prefix} {bar:40} {bytes}/{total_bytes} {eta}") {
         Ok(style) => bar.with_style(style).with_prefix("serve"),

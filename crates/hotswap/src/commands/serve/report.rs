@@ -1,20 +1,26 @@
 //! The reports: a table of libraries and the environment, or JSON.
 
-use crate::args::Format;
+use crate::args::OutputFormat;
 use crate::outcome::Outcome;
 use crate::work::text;
 use hotswap_report::{Diagnostic, codes};
 use hotswap_stack::check::Checked;
 use hotswap_stack::environment::ENVIRONMENT;
 use hotswap_stack::undo::Undone;
-use hotswap_stack::{Content, LibraryPlan, NameMode, Plan, Served, ServedLibrary, Settings};
+use hotswap_stack::{LibraryPlan, NameMode, OutputContent, ServeRequest, Served, ServedLibrary, TreePlan};
 use serde_json::{Value, json};
 use std::path::Path;
 
 const HEADINGS: [&str; 5] = ["LIBRARY", "FILES", "MADE", "COPIED", "RESULT"];
 
 /// The result of a run.
-pub(super) fn served(plan: &Plan, settings: &Settings, served: &Served, dest: &Path, format: Format) -> Outcome {
+pub(super) fn served(
+    plan: &TreePlan,
+    settings: &ServeRequest,
+    served: &Served,
+    dest: &Path,
+    format: OutputFormat,
+) -> Outcome {
     let mut problems: Vec<Diagnostic> = served.libraries.iter().flat_map(|library| library.refused.clone()).collect();
     problems.extend(served.problems.iter().cloned());
     let is_any = served.libraries.iter().any(|library| library.refused.is_empty() && library.remark.is_none());
@@ -22,14 +28,14 @@ pub(super) fn served(plan: &Plan, settings: &Settings, served: &Served, dest: &P
         problems.push(nothing(plan));
     }
     let text = match format {
-        Format::Json => text::json(&json!({
+        OutputFormat::Json => text::json(&json!({
             "schema": 1, "written": is_any, "names": settings.names, "wanted": plan.wanted, "removed": served.removed,
             "libraries": served.libraries.iter().map(library_json).collect::<Vec<_>>(),
             "environment": served.environment.variables.iter().map(|v| (v.name, v.value.clone())).collect::<std::collections::BTreeMap<_, _>>(),
             "HOTSWAP_NAMES": served.environment.names,
             "problems": problems.iter().map(Diagnostic::to_json).collect::<Vec<_>>(),
         })),
-        Format::Text => {
+        OutputFormat::Text => {
             let mut text = table(served.libraries.iter().map(row)) + &sources(plan, settings);
             if served.removed > 0 {
                 text += &format!("{} files of earlier runs were removed\n", served.removed);
@@ -52,16 +58,16 @@ pub(super) fn served(plan: &Plan, settings: &Settings, served: &Served, dest: &P
 }
 
 /// The plan of a dry run.
-pub(super) fn planned(plan: &Plan, settings: &Settings, format: Format) -> Outcome {
+pub(super) fn planned(plan: &TreePlan, settings: &ServeRequest, format: OutputFormat) -> Outcome {
     let mut problems: Vec<Diagnostic> = plan.libraries.iter().flat_map(|library| library.refused.clone()).collect();
     problems.extend(plan.problems.iter().cloned());
     let text = match format {
-        Format::Json => text::json(&json!({
+        OutputFormat::Json => text::json(&json!({
             "schema": 1, "written": false, "names": settings.names, "wanted": plan.wanted,
             "libraries": plan.libraries.iter().map(planned_json).collect::<Vec<_>>(),
             "problems": problems.iter().map(Diagnostic::to_json).collect::<Vec<_>>(),
         })),
-        Format::Text => {
+        OutputFormat::Text => {
             table(plan.libraries.iter().map(planned_row))
                 + &sources(plan, settings)
                 + "nothing was written; whether each kernel passes the checks of its pair is found when it is made\n"
@@ -71,33 +77,33 @@ pub(super) fn planned(plan: &Plan, settings: &Settings, format: Format) -> Outco
 }
 
 /// The result of `--check`.
-pub(super) fn checked(checked: Checked, dest: &Path, format: Format) -> Outcome {
+pub(super) fn checked(checked: Checked, dest: &Path, format: OutputFormat) -> Outcome {
     let Checked { files, stale } = checked;
     let text = match format {
-        Format::Json => text::json(
+        OutputFormat::Json => text::json(
             &json!({ "schema": 1, "files": files, "stale": stale.iter().map(Diagnostic::to_json).collect::<Vec<_>>() }),
         ),
-        Format::Text if stale.is_empty() => {
+        OutputFormat::Text if stale.is_empty() => {
             format!("{}: {files} files are up to date\n", text::plain(&dest.display().to_string()))
         }
-        Format::Text => String::new(),
+        OutputFormat::Text => String::new(),
     };
     Outcome { text, problems: stale }
 }
 
 /// The result of `--undo`.
-pub(super) fn undone(undone: Undone, dest: &Path, format: Format) -> Outcome {
+pub(super) fn undone(undone: Undone, dest: &Path, format: OutputFormat) -> Outcome {
     let Undone { removed, kept } = undone;
     let text = match format {
-        Format::Json => text::json(
+        OutputFormat::Json => text::json(
             &json!({ "schema": 1, "removed": removed, "kept": kept.iter().map(Diagnostic::to_json).collect::<Vec<_>>() }),
         ),
-        Format::Text => format!("{}: {removed} files removed\n", text::plain(&dest.display().to_string())),
+        OutputFormat::Text => format!("{}: {removed} files removed\n", text::plain(&dest.display().to_string())),
     };
     Outcome { text, problems: kept }
 }
 
-fn nothing(plan: &Plan) -> Diagnostic {
+fn nothing(plan: &TreePlan) -> Diagnostic {
     let remarks: Vec<String> = plan
         .libraries
         .iter()
@@ -136,7 +142,7 @@ fn row(library: &ServedLibrary) -> Vec<String> {
 }
 
 fn planned_row(library: &LibraryPlan) -> Vec<String> {
-    let made = library.actions.iter().filter(|action| action.content != Content::Copied).count();
+    let made = library.actions.iter().filter(|action| action.content != OutputContent::Copied).count();
     let result = match (&library.remark, library.refused.is_empty()) {
         (Some(remark), _) => remark.clone(),
         (None, true) => "would be served".to_owned(),
@@ -145,8 +151,8 @@ fn planned_row(library: &LibraryPlan) -> Vec<String> {
     cells(&library.name, [library.actions.len(), made, library.actions.len() - made], result)
 }
 
-fn sources(plan: &Plan, settings: &Settings) -> String {
-    let line = |row: &hotswap_stack::Wanted| {
+fn sources(plan: &TreePlan, settings: &ServeRequest) -> String {
+    let line = |row: &hotswap_stack::WantedTarget| {
         let seen = match settings.names {
             NameMode::Source => format!("; its libraries see the name {}", row.source),
             NameMode::Own => "; its libraries see its own name".to_owned(),
@@ -164,7 +170,7 @@ fn library_json(library: &ServedLibrary) -> Value {
 }
 
 fn planned_json(library: &LibraryPlan) -> Value {
-    let file = |action: &hotswap_stack::Action| json!({ "input": action.input, "output": action.output, "served": action.content != Content::Copied });
+    let file = |action: &hotswap_stack::Action| json!({ "input": action.input, "output": action.output, "served": action.content != OutputContent::Copied });
     json!({
         "library": library.name, "files": library.actions.iter().map(file).collect::<Vec<_>>(),
         "remark": library.remark, "refused": library.refused.iter().map(Diagnostic::to_json).collect::<Vec<_>>(),

@@ -7,7 +7,7 @@
 //!
 //! Absent on purpose: the proof (`hotswap-lint`).
 
-use crate::args::Format;
+use crate::args::OutputFormat;
 use crate::outcome::Outcome;
 use crate::work::code_objects::{code_objects, finding_json, in_place};
 use crate::work::text;
@@ -17,7 +17,7 @@ use hotswap_report::{Diagnostic, codes};
 use serde_json::{Value, json};
 use std::path::Path;
 
-pub(crate) fn run(original: &Path, rewritten: &Path, format: Format) -> Result<Outcome, Diagnostic> {
+pub(crate) fn run(original: &Path, rewritten: &Path, format: OutputFormat) -> Result<Outcome, Diagnostic> {
     let mut originals: Vec<(String, Vec<u8>)> = Vec::new();
     let unread = code_objects(original, |place, _, data| originals.push((place.to_owned(), data.to_vec())))
         .map_err(|error| error.in_file(original))?;
@@ -44,7 +44,7 @@ pub(crate) fn run(original: &Path, rewritten: &Path, format: Format) -> Result<O
             Err(error) => outcome.problems.push(error.in_file(rewritten)),
         }
     }
-    if format == Format::Json {
+    if format == OutputFormat::Json {
         let (original, rewritten) = (original.display().to_string(), rewritten.display().to_string());
         outcome.text =
             text::json(&json!({ "schema": 1, "original": original, "rewritten": rewritten, "objects": told }));

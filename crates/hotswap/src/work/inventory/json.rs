@@ -1,6 +1,6 @@
 //! The JSON form of containers and their entries.
 
-use super::{Container, Row};
+use super::{Container, ImageRow};
 use hotswap_bundle::HashState;
 use serde_json::{Value, json};
 
@@ -28,7 +28,7 @@ pub(crate) fn container_json(container: &Container<'_>) -> Value {
     })
 }
 
-fn row_json(container: &Container<'_>, row: &Row<'_>) -> Value {
+fn row_json(container: &Container<'_>, row: &ImageRow<'_>) -> Value {
     json!({
         "number": row.number,
         "id": row.image.id,

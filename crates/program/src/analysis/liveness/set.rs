@@ -192,12 +192,12 @@ pub(super) fn is_vector(reg: Reg) -> bool {
 
 /// The words in a function's rows, and their positions.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Layout {
+pub(super) struct RowLayout {
     words: [u8; WORDS],
     count: u8,
 }
 
-impl Layout {
+impl RowLayout {
     /// Words for all registers of a set of words.
     pub(super) fn of(touched: &[u64; WORDS]) -> Self {
         let used = |word: &u8| {

@@ -1,10 +1,10 @@
 //! Liveness of one function, to a fixed point.
 
-use super::set::{LAST, Layout, Live, REST, VECTORS, WORDS};
+use super::set::{LAST, Live, REST, RowLayout, VECTORS, WORDS};
 use super::step::Stepper;
 use super::summary::Summaries;
 use crate::analysis::banks::BankMap;
-use crate::bits::Bits;
+use crate::bits::DwordSet;
 use crate::block::Exit;
 use crate::calls::CallSite;
 use crate::dataflow::{self, Dataflow, WorkList};
@@ -19,7 +19,7 @@ use hotswap_isa::{Feature, Inst};
 #[derive(Debug, Clone)]
 pub struct Liveness {
     function: usize,
-    layout: Layout,
+    layout: RowLayout,
     /// The registers that are live at the start of each block.
     rows: Vec<u64>,
     /// The registers that are live when the function returns.
@@ -32,7 +32,7 @@ impl Liveness {
     /// The liveness of a function whose callers may need everything when it returns.
     #[must_use]
     pub fn of(program: &Program<'_>, function: usize, summaries: &Summaries, banks: &BankMap) -> Self {
-        Solver::new(program, function, summaries, banks, Live::EVERYTHING).solve()
+        LivenessSolver::new(program, function, summaries, banks, Live::EVERYTHING).solve()
     }
 
     /// The liveness of a function whose callers need `returned` when it returns.
@@ -44,7 +44,7 @@ impl Liveness {
         banks: &BankMap,
         returned: &Live,
     ) -> Self {
-        Solver::returning(program, function, summaries, banks, returned).solve()
+        LivenessSolver::returning(program, function, summaries, banks, returned).solve()
     }
 
     /// The registers that are live at the start of a block.
@@ -97,7 +97,8 @@ impl Liveness {
         block: usize,
         offsets: &[u32],
     ) -> Vec<(u32, Live, Live)> {
-        let mut solver = Solver::with_layout(program, self.function, summaries, banks, self.returned, self.layout);
+        let mut solver =
+            LivenessSolver::with_layout(program, self.function, summaries, banks, self.returned, self.layout);
         let mut after = solver.behind(block, &self.rows);
         let (mut left, mut found) = (offsets, Vec::with_capacity(offsets.len()));
         solver.walk_back(block, &mut after, |at, live, before| {
@@ -117,20 +118,20 @@ impl Liveness {
     }
 }
 
-pub(super) struct Solver<'p, 'a> {
+pub(super) struct LivenessSolver<'p, 'a> {
     program: &'p Program<'a>,
     number: usize,
     function: &'p Function,
     summaries: &'p Summaries,
     banks: &'p BankMap,
     returned: Live,
-    layout: Layout,
+    layout: RowLayout,
     stepper: Stepper<'p>,
     /// The instructions of a block, with the bank mode in force.
     line: Vec<(u32, Inst, VgprBanks)>,
 }
 
-impl<'p, 'a> Solver<'p, 'a> {
+impl<'p, 'a> LivenessSolver<'p, 'a> {
     pub(super) fn new(
         program: &'p Program<'a>,
         number: usize,
@@ -138,7 +139,7 @@ impl<'p, 'a> Solver<'p, 'a> {
         banks: &'p BankMap,
         returned: Live,
     ) -> Self {
-        let layout = Layout::of(&touched(program, number, summaries, banks, &returned));
+        let layout = RowLayout::of(&touched(program, number, summaries, banks, &returned));
         Self::with_layout(program, number, summaries, banks, returned, layout)
     }
 
@@ -154,7 +155,7 @@ impl<'p, 'a> Solver<'p, 'a> {
         if returned.words[LAST] & REST == 0 {
             words.iter_mut().zip(&returned.words).for_each(|(word, live)| *word |= live);
         }
-        let layout = Layout::of(&words);
+        let layout = RowLayout::of(&words);
         Self::with_layout(program, number, summaries, banks, *returned, layout)
     }
 
@@ -166,7 +167,7 @@ impl<'p, 'a> Solver<'p, 'a> {
         banks: &'p BankMap,
         returned: Live,
     ) -> Self {
-        Self::with_layout(program, number, summaries, banks, returned, Layout::of(&[u64::MAX; WORDS]))
+        Self::with_layout(program, number, summaries, banks, returned, RowLayout::of(&[u64::MAX; WORDS]))
     }
 
     fn with_layout(
@@ -175,7 +176,7 @@ impl<'p, 'a> Solver<'p, 'a> {
         summaries: &'p Summaries,
         banks: &'p BankMap,
         returned: Live,
-        layout: Layout,
+        layout: RowLayout,
     ) -> Self {
         let function = &program.functions[number];
         let stepper = Stepper::new(program.source.isa, &program.ops, function.indexed);
@@ -297,7 +298,7 @@ impl<'p, 'a> Solver<'p, 'a> {
 
 /// The backward problem: a block takes the rows of its successors, and its own row has changed or not.
 struct Backward<'s, 'p, 'a> {
-    solver: &'s mut Solver<'p, 'a>,
+    solver: &'s mut LivenessSolver<'p, 'a>,
     rows: Vec<u64>,
     transfers: Transfers,
 }
@@ -321,9 +322,9 @@ impl Dataflow for Backward<'_, '_, '_> {
 struct Transfers {
     passes: Vec<u64>,
     needs: Vec<u64>,
-    known: Bits,
+    known: DwordSet,
     /// Blocks that change EXEC, where bits of one kind become others.
-    mixed: Bits,
+    mixed: DwordSet,
     /// Blocks with this number and higher ones have no room.
     rooms: usize,
 }
@@ -335,7 +336,7 @@ impl Transfers {
     fn new(blocks: usize, length: usize) -> Self {
         let rooms = blocks.min(Self::MOST / length.max(1));
         let rows = || vec![0; rooms * length];
-        Self { passes: rows(), needs: rows(), known: Bits::new(blocks), mixed: Bits::new(blocks), rooms }
+        Self { passes: rows(), needs: rows(), known: DwordSet::new(blocks), mixed: DwordSet::new(blocks), rooms }
     }
 }
 

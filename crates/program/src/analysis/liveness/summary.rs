@@ -5,7 +5,7 @@
 //! lanes. Any set in between follows. Functions that call each other start from nothing and grow until they agree.
 
 use super::set::{Live, VECTORS, WORDS};
-use super::solve::{Liveness, Solver};
+use super::solve::{Liveness, LivenessSolver};
 use crate::analysis::banks::BankMap;
 use crate::calls::{CallSite, Callee};
 use crate::program::Program;
@@ -17,7 +17,7 @@ const ROUNDS: usize = 64;
 
 /// The registers live at an entry, depending on those live when the function returns.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Summary {
+pub(super) struct LiveSummary {
     /// In any case.
     pub(super) always: Live,
     /// If a register is live in active lanes after the call, or has no lanes.
@@ -26,7 +26,7 @@ pub(super) struct Summary {
     pub(super) others: Live,
 }
 
-impl Summary {
+impl LiveSummary {
     const NOTHING: Self = Self { always: Live::NOTHING, active: Live::NOTHING, others: Live::NOTHING };
     const EVERYTHING: Self = Self { always: Live::EVERYTHING, active: Live::EVERYTHING, others: Live::EVERYTHING };
 
@@ -54,14 +54,14 @@ impl Summary {
 
 /// The registers that unknown callees may read.
 #[derive(Debug, Clone)]
-struct Arguments {
+struct ArgumentRegisters {
     /// Read by callees that are called with LLVM's link register.
     usual: Live,
     /// Read by other callees.
     any_vector: Live,
 }
 
-impl Default for Arguments {
+impl Default for ArgumentRegisters {
     fn default() -> Self {
         Self { usual: Live::arguments(false), any_vector: Live::arguments(true) }
     }
@@ -71,9 +71,9 @@ impl Default for Arguments {
 #[derive(Debug, Clone, Default)]
 pub struct Summaries {
     /// By the offset of the entry.
-    entries: HashMap<u32, Summary>,
+    entries: HashMap<u32, LiveSummary>,
     /// The registers live before a call of an unknown function, besides those live after it. Everything if `None`.
-    arguments: Option<Box<Arguments>>,
+    arguments: Option<Box<ArgumentRegisters>>,
     /// For each function whether that was used in it or in one that it calls.
     trusting: Vec<bool>,
 }
@@ -117,7 +117,7 @@ impl Summaries {
     }
 
     /// The summary of the callee of a call.
-    pub(super) fn of_callee(&self, call: &CallSite) -> Option<&Summary> {
+    pub(super) fn of_callee(&self, call: &CallSite) -> Option<&LiveSummary> {
         match call.callee {
             Callee::Function { entry, .. } => self.at(entry),
             _ => None,
@@ -139,7 +139,7 @@ impl Summaries {
         let is_task = rayon::current_thread_index().is_some();
         for level in levels(program) {
             let of = |group: &&[u32]| self.group(program, banks, group).into_iter();
-            let made: Vec<(u32, Summary)> = match is_task {
+            let made: Vec<(u32, LiveSummary)> = match is_task {
                 true => level.iter().flat_map(of).collect(),
                 false => level.par_iter().flat_map_iter(of).collect(),
             };
@@ -148,11 +148,11 @@ impl Summaries {
         self
     }
 
-    pub(super) fn at(&self, entry: u32) -> Option<&Summary> {
+    pub(super) fn at(&self, entry: u32) -> Option<&LiveSummary> {
         self.entries.get(&entry)
     }
 
-    fn group(&self, program: &Program<'_>, banks: &BankMap, group: &[u32]) -> Vec<(u32, Summary)> {
+    fn group(&self, program: &Program<'_>, banks: &BankMap, group: &[u32]) -> Vec<(u32, LiveSummary)> {
         let members: Vec<u32> =
             group.iter().copied().filter(|member| program.callers(*member as usize).next().is_some()).collect();
         let recursive = group.len() > 1 || members.iter().any(|member| calls_itself(program, *member));
@@ -161,7 +161,7 @@ impl Summaries {
         }
         let mut trial = Self { arguments: self.arguments.clone(), ..Self::default() };
         for function in group.iter().map(|member| &program.functions[*member as usize]) {
-            trial.entries.extend(function.entries.iter().map(|entry| (entry.offset, Summary::NOTHING)));
+            trial.entries.extend(function.entries.iter().map(|entry| (entry.offset, LiveSummary::NOTHING)));
             // Callees outside of the group are known already.
             for call in &function.calls {
                 if let Callee::Function { entry, .. } = call.callee
@@ -172,7 +172,7 @@ impl Summaries {
             }
         }
         for _ in 0..ROUNDS {
-            let made: Vec<(u32, Summary)> =
+            let made: Vec<(u32, LiveSummary)> =
                 members.iter().flat_map(|member| trial.entries_of(program, banks, *member)).collect();
             if made.iter().all(|(entry, summary)| trial.entries.get(entry) == Some(summary)) {
                 return made;
@@ -180,21 +180,21 @@ impl Summaries {
             trial.entries.extend(made);
         }
         let entries = members.iter().flat_map(|member| &program.functions[*member as usize].entries);
-        entries.map(|entry| (entry.offset, Summary::EVERYTHING)).collect()
+        entries.map(|entry| (entry.offset, LiveSummary::EVERYTHING)).collect()
     }
 
-    fn entries_of(&self, program: &Program<'_>, banks: &BankMap, member: u32) -> Vec<(u32, Summary)> {
+    fn entries_of(&self, program: &Program<'_>, banks: &BankMap, member: u32) -> Vec<(u32, LiveSummary)> {
         let (mut active, mut others) = (Live::EVERYTHING, Live::NOTHING);
         for word in 0..VECTORS {
             active.words[word + VECTORS] = 0;
             others.words[word + VECTORS] = u64::MAX;
         }
-        let solve = |returned: Live| Solver::full(program, member as usize, self, banks, returned).solve();
+        let solve = |returned: Live| LivenessSolver::full(program, member as usize, self, banks, returned).solve();
         let [always, active, others]: [Liveness; 3] = [solve(Live::NOTHING), solve(active), solve(others)];
         let function = &program.functions[member as usize];
         let summary = |offset: u32| {
             let at = |liveness: &Liveness| liveness.at_entry(function, offset).unwrap_or(Live::EVERYTHING);
-            Summary { always: at(&always), active: at(&active), others: at(&others) }
+            LiveSummary { always: at(&always), active: at(&active), others: at(&others) }
         };
         function.entries.iter().map(|entry| (entry.offset, summary(entry.offset))).collect()
     }

@@ -7,7 +7,7 @@
 //! naming, is included; an instruction that is not in [`Touches::points`] touches no register that a point's address
 //! can be in.
 
-use crate::ops::{Line, Op};
+use crate::ops::{Op, OpProperties};
 use hotswap_isa::effects::{EffectBits, EffectReader};
 use hotswap_isa::regset::RegSet;
 use hotswap_isa::{Implicit, Inst, Isa};
@@ -18,7 +18,7 @@ const MOST: usize = 24;
 
 /// The kind of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ChainKind {
     /// A register is read or written by an instruction through which no address passes.
     Other,
     /// The same by one through which addresses may pass.
@@ -40,10 +40,10 @@ pub(super) enum Kind {
 pub(super) struct Touch {
     pub(super) offset: u32,
     pub(super) effect: EffectBits,
-    pub(super) kind: Kind,
+    pub(super) kind: ChainKind,
 }
 
-const NOTHING: Touch = Touch { offset: 0, effect: EffectBits::NONE, kind: Kind::Other };
+const NOTHING: Touch = Touch { offset: 0, effect: EffectBits::NONE, kind: ChainKind::Other };
 
 /// The list of one function; the memory is reused for the next.
 pub(crate) struct Touches {
@@ -90,17 +90,17 @@ impl Touches {
             if one[0].offset >= code.end {
                 break;
             }
-            let (mut reads, mut writes, mut kind) = (0, 0, Kind::Other);
+            let (mut reads, mut writes, mut kind) = (0, 0, ChainKind::Other);
             for touch in one {
                 let registers = scalars(touch.effect);
                 *(if touch.effect.written() { &mut writes } else { &mut reads }) |= registers;
-                kind = if matches!(touch.kind, Kind::Seed | Kind::Step) { touch.kind } else { kind };
+                kind = if matches!(touch.kind, ChainKind::Seed | ChainKind::Step) { touch.kind } else { kind };
             }
             match kind {
                 _ if one[0].offset == code.start => held = writes,
-                Kind::Seed if reads & held != 0 => return true,
+                ChainKind::Seed if reads & held != 0 => return true,
                 // Any other reader makes numbers of it, or uses it for something else than prefetching.
-                Kind::Step if reads & held != 0 => held |= writes,
+                ChainKind::Step if reads & held != 0 => held |= writes,
                 _ => held &= !writes,
             }
         }
@@ -117,14 +117,14 @@ impl Touches {
 
     /// Records the registers that an instruction touches.
     #[inline(always)]
-    pub(crate) fn read(&mut self, offset: u32, inst: &Inst, line: Line) {
+    pub(crate) fn read(&mut self, offset: u32, inst: &Inst, line: OpProperties) {
         if self.list.len() < self.count + MOST {
             self.list.resize((self.list.len() * 2).max(4096), NOTHING);
         }
         let kind = match line.op {
-            Op::GetPc | Op::SetPc | Op::SwapPc => Kind::Seed,
-            _ if line.moves => Kind::Step,
-            _ => Kind::Other,
+            Op::GetPc | Op::SetPc | Op::SwapPc => ChainKind::Seed,
+            _ if line.moves => ChainKind::Step,
+            _ => ChainKind::Other,
         };
         let reader = self.reader;
         let mut reads = false;
@@ -135,7 +135,7 @@ impl Touches {
             self.put(Touch { offset, effect, kind }, scalar & (line.op != Op::Fetch));
         });
         let effect = EffectBits::NONE;
-        self.put(Touch { offset, effect, kind: Kind::Scc }, implicit.writes.has(Implicit::Scc));
+        self.put(Touch { offset, effect, kind: ChainKind::Scc }, implicit.writes.has(Implicit::Scc));
         if implicit.writes.has(Implicit::Vcc) {
             implicit.each(self.isa, |effect| {
                 self.put(Touch { offset, effect, kind }, effect.written() && effect.is_scalar());
@@ -143,12 +143,12 @@ impl Touches {
         }
         // A carry of two numbers has no register that marks it as one.
         let mark = match line.op {
-            Op::GetPc | Op::SetPc | Op::SwapPc | Op::Call => Some(Kind::Always),
-            Op::ReadLane | Op::WriteLane => Some(Kind::Lane),
-            op => (op.carries() && !reads).then_some(Kind::Always),
+            Op::GetPc | Op::SetPc | Op::SwapPc | Op::Call => Some(ChainKind::Always),
+            Op::ReadLane | Op::WriteLane => Some(ChainKind::Lane),
+            op => (op.carries() && !reads).then_some(ChainKind::Always),
         };
-        self.put(Touch { offset, effect, kind: mark.unwrap_or(Kind::Always) }, mark.is_some());
-        self.put(Touch { offset, effect, kind: Kind::Indexed }, line.indexed && !line.moves);
+        self.put(Touch { offset, effect, kind: mark.unwrap_or(ChainKind::Always) }, mark.is_some());
+        self.put(Touch { offset, effect, kind: ChainKind::Indexed }, line.indexed && !line.moves);
     }
 
     /// Offsets, ascending, of the instructions through which addresses of code may pass: those that read the program
@@ -180,16 +180,17 @@ impl Touches {
     /// All instructions through which addresses may pass, and the registers of those that make or use some.
     fn candidates(&self) -> (Vec<Point>, u128) {
         let (mut points, mut wanted): (Vec<Point>, u128) = (Vec::new(), 0);
-        let is_point = |kind: Kind| matches!(kind, Kind::Step | Kind::Seed | Kind::Always | Kind::Lane);
+        let is_point =
+            |kind: ChainKind| matches!(kind, ChainKind::Step | ChainKind::Seed | ChainKind::Always | ChainKind::Lane);
         for touch in self.iter().filter(|touch| is_point(touch.kind)) {
             let registers = scalars(touch.effect);
-            wanted |= if touch.kind == Kind::Seed { registers } else { 0 };
+            wanted |= if touch.kind == ChainKind::Seed { registers } else { 0 };
             if points.last().is_none_or(|point| point.offset != touch.offset) {
                 points.push(Point { offset: touch.offset, reads: 0, writes: 0, always: false, lane: false });
             }
             if let Some(point) = points.last_mut() {
-                point.always |= touch.kind == Kind::Always;
-                point.lane |= touch.kind == Kind::Lane;
+                point.always |= touch.kind == ChainKind::Always;
+                point.lane |= touch.kind == ChainKind::Lane;
                 *(if touch.effect.written() { &mut point.writes } else { &mut point.reads }) |= registers;
             }
         }

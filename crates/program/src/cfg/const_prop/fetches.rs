@@ -9,7 +9,7 @@
 use super::def_use::{Touches, scalars_of};
 use super::steps::number;
 use crate::block::{Block, Exit};
-use crate::cfg::context::Context;
+use crate::cfg::context::CfgContext;
 use crate::cfg::draft::Draft;
 use crate::ops::Op;
 use hotswap_isa::bank::VgprBanks;
@@ -52,9 +52,9 @@ impl Holders {
 }
 
 /// Offsets, sorted, of get-PCs that only serve prefetching, and of all instructions that use their results.
-pub(super) fn serving(context: &Context<'_, '_>, draft: &Draft, touches: &Touches) -> Vec<u32> {
+pub(super) fn serving(context: &CfgContext<'_, '_>, draft: &Draft, touches: &Touches) -> Vec<u32> {
     let mut found = BTreeSet::new();
-    let mut walk = Walk { context, draft, users: BTreeSet::new(), budget: None };
+    let mut walk = FetchWalk { context, draft, users: BTreeSet::new(), budget: None };
     for counter in &draft.counters {
         let end = draft.blocks.before(*counter).map_or(*counter, |block| draft.block(block).end);
         if touches.leads_to_seed(*counter..end) {
@@ -68,8 +68,8 @@ pub(super) fn serving(context: &Context<'_, '_>, draft: &Draft, touches: &Touche
     found.into_iter().collect()
 }
 
-struct Walk<'w, 's, 'a> {
-    context: &'w Context<'s, 'a>,
+struct FetchWalk<'w, 's, 'a> {
+    context: &'w CfgContext<'s, 'a>,
     draft: &'w Draft,
     /// Instructions that read the tracked value.
     users: BTreeSet<u32>,
@@ -77,7 +77,7 @@ struct Walk<'w, 's, 'a> {
     budget: Option<usize>,
 }
 
-impl Walk<'_, '_, '_> {
+impl FetchWalk<'_, '_, '_> {
     /// `None` if something else than prefetching may depend on the program counter.
     fn run(&mut self, counter: u32) -> Option<()> {
         let draft = self.draft;

@@ -3,18 +3,18 @@
 //! Invariants: a value only moves from "never" to known to unknown, so the rounds are bounded; after too many of them
 //! nothing is claimed.
 
-use super::def_use::{Kind, Touches, scalars, scalars_of};
-use super::steps::{From, Key, Step, Steps, register_of, vgpr_of};
+use super::def_use::{ChainKind, Touches, scalars, scalars_of};
+use super::steps::{AddressStep, From, Key, Steps, register_of, vgpr_of};
 use super::value::{Carry, Value};
 use crate::address::{LossPoint, LostAddress};
-use crate::bits::Bits;
+use crate::bits::DwordSet;
 use crate::block::Exit;
-use crate::cfg::context::{Context, Target, direct};
+use crate::cfg::context::{CfgContext, EdgeTarget, direct};
 use crate::cfg::draft::Draft;
 use crate::cfg::draft::{Jump, Tracked};
 use crate::dataflow::{self, Dataflow, WorkList};
 use crate::ops::Op;
-use crate::place::Place;
+use crate::place::ProgramByte;
 use hotswap_isa::effects::{EffectBits, EffectReader};
 use hotswap_isa::reg::{Reg, RegFile};
 
@@ -23,7 +23,7 @@ const ROUNDS: usize = 64;
 
 /// The known values at a point: one for each followed register.
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct KnownValues {
     values: Vec<Value>,
     pub(super) carry: Carry,
 }
@@ -34,7 +34,7 @@ struct States {
     values: Vec<Value>,
     carries: Vec<Carry>,
     /// Blocks that a path reaches.
-    reached: Bits,
+    reached: DwordSet,
     /// Values in a row.
     width: usize,
     /// Too many visits were needed.
@@ -47,7 +47,7 @@ impl States {
     }
 
     /// Loads the values there. Returns whether a path reaches the block.
-    fn load(&self, block: usize, state: &mut State) -> bool {
+    fn load(&self, block: usize, state: &mut KnownValues) -> bool {
         if self.reached.get(block) {
             state.values.copy_from_slice(&self.values[self.row(block)]);
             state.carry = self.carries[block];
@@ -60,13 +60,13 @@ impl States {
         if !self.is_given_up {
             self.values.fill(Value::Unknown);
             self.carries.fill(Carry::Unknown);
-            self.reached = Bits::full(self.carries.len());
+            self.reached = DwordSet::full(self.carries.len());
             self.is_given_up = true;
         }
     }
 
     /// Merges another path into a block. Returns whether less is known than before.
-    fn merge(&mut self, block: usize, state: &State) -> bool {
+    fn merge(&mut self, block: usize, state: &KnownValues) -> bool {
         let row = self.row(block);
         let (row, carry) = (&mut self.values[row], &mut self.carries[block]);
         if self.reached.set(block) {
@@ -99,8 +99,8 @@ enum Event {
     Scc,
 }
 
-pub(super) struct Solver<'c, 's, 'a> {
-    pub(super) context: &'c Context<'s, 'a>,
+pub(super) struct ValueSolver<'c, 's, 'a> {
+    pub(super) context: &'c CfgContext<'s, 'a>,
     draft: &'c Draft,
     pub(super) steps: &'c Steps,
     /// Scalar registers that are followed, a bit for each.
@@ -112,9 +112,9 @@ pub(super) struct Solver<'c, 's, 'a> {
     pub(super) found: Option<Tracked>,
 }
 
-pub(super) fn solve(context: &Context<'_, '_>, draft: &Draft, steps: &Steps, touches: &Touches) -> Tracked {
+pub(super) fn solve(context: &CfgContext<'_, '_>, draft: &Draft, steps: &Steps, touches: &Touches) -> Tracked {
     let scalars = steps.keys.iter().filter(|(_, key)| *key < 128).fold(0, |all, (_, key)| all | 1 << key);
-    let mut solver = Solver { context, draft, steps, scalars, events: Vec::new(), first: Vec::new(), found: None };
+    let mut solver = ValueSolver { context, draft, steps, scalars, events: Vec::new(), first: Vec::new(), found: None };
     solver.collect(touches);
     let states = solver.fix();
     solver.found = Some(Tracked::default());
@@ -142,10 +142,10 @@ pub(super) fn solve(context: &Context<'_, '_>, draft: &Draft, steps: &Steps, tou
 
 /// The forward problem: the values at the start of each block.
 struct Forward<'f, 'c, 's, 'a> {
-    solver: &'f mut Solver<'c, 's, 'a>,
+    solver: &'f mut ValueSolver<'c, 's, 'a>,
     states: States,
     /// The values after the block that was visited last.
-    state: State,
+    state: KnownValues,
     /// Its only successor, if its branch tests a known SCC.
     only: Option<u32>,
     /// The visits that are left.
@@ -174,7 +174,7 @@ impl Dataflow for Forward<'_, '_, '_, '_> {
     }
 }
 
-impl Solver<'_, '_, '_> {
+impl ValueSolver<'_, '_, '_> {
     /// Collects the events in each block, in order.
     fn collect(&mut self, touches: &Touches) {
         let steps = &self.steps.steps;
@@ -183,12 +183,12 @@ impl Solver<'_, '_, '_> {
         let carries = steps.iter().any(|step| step.op.carries());
         for touch in touches.iter() {
             match touch.kind {
-                Kind::Other => self.other(touch.offset, touch.effect),
-                Kind::Scc if carries && !is_step(touch.offset) => self.events.push((touch.offset, Event::Scc)),
-                Kind::Indexed => {
+                ChainKind::Other => self.other(touch.offset, touch.effect),
+                ChainKind::Scc if carries && !is_step(touch.offset) => self.events.push((touch.offset, Event::Scc)),
+                ChainKind::Indexed => {
                     self.events.extend([(touch.offset, Event::Write(u64::MAX)), (touch.offset, Event::Scc)]);
                 }
-                Kind::Scc | Kind::Step | Kind::Seed | Kind::Always | Kind::Lane => {}
+                ChainKind::Scc | ChainKind::Step | ChainKind::Seed | ChainKind::Always | ChainKind::Lane => {}
             }
         }
         if self.steps.keys.iter().any(|(_, key)| vgpr_of(key).is_some()) {
@@ -243,8 +243,8 @@ impl Solver<'_, '_, '_> {
     }
 
     /// Nothing is known.
-    fn state(&self) -> State {
-        State { values: vec![Value::Unknown; self.steps.keys.len()], carry: Carry::Unknown }
+    fn state(&self) -> KnownValues {
+        KnownValues { values: vec![Value::Unknown; self.steps.keys.len()], carry: Carry::Unknown }
     }
 
     /// The state at the start of each block that a path reaches.
@@ -253,7 +253,7 @@ impl Solver<'_, '_, '_> {
         let mut states = States {
             values: vec![Value::Unknown; blocks.len() * width],
             carries: vec![Carry::Unknown; blocks.len()],
-            reached: Bits::new(blocks.len()),
+            reached: DwordSet::new(blocks.len()),
             width,
             is_given_up: false,
         };
@@ -263,7 +263,7 @@ impl Solver<'_, '_, '_> {
                 state.values[number] = Value::Entry(register);
             }
         }
-        let mut pending = Bits::new(blocks.len());
+        let mut pending = DwordSet::new(blocks.len());
         for offset in &self.draft.entries {
             if let Some(block) = blocks.at(*offset) {
                 states.merge(block, &state);
@@ -289,7 +289,7 @@ impl Solver<'_, '_, '_> {
             _ => return None,
         };
         match direct(self.context, block.last, &inst)? {
-            Target::Offset(target) if scc == wanted => Some(target),
+            EdgeTarget::Offset(target) if scc == wanted => Some(target),
             _ if scc != wanted => Some(block.end),
             _ => None,
         }
@@ -309,7 +309,7 @@ impl Solver<'_, '_, '_> {
     }
 
     /// The state after a block.
-    fn pass(&mut self, block: usize, state: &mut State) {
+    fn pass(&mut self, block: usize, state: &mut KnownValues) {
         let events = self.first[block] as usize..self.first[block + 1] as usize;
         for event in events {
             match self.events[event].1 {
@@ -321,7 +321,7 @@ impl Solver<'_, '_, '_> {
         }
     }
 
-    fn forget(&self, bits: u64, state: &mut State) {
+    fn forget(&self, bits: u64, state: &mut KnownValues) {
         each(bits, |number| {
             if let Some(value) = state.values.get_mut(number) {
                 *value = Value::Unknown;
@@ -330,7 +330,7 @@ impl Solver<'_, '_, '_> {
     }
 
     /// Marks addresses that are read by an instruction that is no step: they are no longer tracked.
-    fn escape(&mut self, bits: u64, state: &State) {
+    fn escape(&mut self, bits: u64, state: &KnownValues) {
         let mut places = Vec::new();
         each(bits, |number| places.extend(state.values.get(number).and_then(|value| value.place())));
         for place in places {
@@ -338,7 +338,7 @@ impl Solver<'_, '_, '_> {
         }
     }
 
-    pub(super) fn take(&mut self, place: Place) {
+    pub(super) fn take(&mut self, place: ProgramByte) {
         let Some(found) = &mut self.found else { return };
         if let Some(offset) = self.context.source.offset_of(place) {
             let marks = &self.context.source.marks;
@@ -348,7 +348,7 @@ impl Solver<'_, '_, '_> {
     }
 
     /// Applies the effects of a call.
-    fn call(&mut self, step: &Step, callee: Option<Place>, state: &mut State) {
+    fn call(&mut self, step: &AddressStep, callee: Option<ProgramByte>, state: &mut KnownValues) {
         if let Some(link) = step.to {
             self.set(state, link, Value::Unknown);
             self.set(state, link + 1, Value::Unknown);
@@ -375,7 +375,7 @@ impl Solver<'_, '_, '_> {
     }
 
     /// Notes the address that a followed register holds, if it holds one, as lost.
-    fn lose(&mut self, number: usize, at: LossPoint, state: &State) {
+    fn lose(&mut self, number: usize, at: LossPoint, state: &KnownValues) {
         let Some(found) = &mut self.found else { return };
         let place = state.values.get(number).and_then(|value| value.place());
         let to = place.and_then(|place| self.context.source.offset_of(place));
@@ -383,12 +383,12 @@ impl Solver<'_, '_, '_> {
         found.lost.extend(to.zip(reg).map(|(to, reg)| LostAddress { to, reg, at }));
     }
 
-    fn lose_all(&mut self, at: LossPoint, state: &State) {
+    fn lose_all(&mut self, at: LossPoint, state: &KnownValues) {
         (0..state.values.len()).for_each(|number| self.lose(number, at, state));
     }
 
     /// Notes the addresses that are known at a block's end but not in its successors.
-    fn lose_behind(&mut self, block: usize, state: &State, states: &States) {
+    fn lose_behind(&mut self, block: usize, state: &KnownValues, states: &States) {
         if !state.values.iter().any(|value| value.place().is_some()) {
             return;
         }
@@ -414,18 +414,18 @@ impl Solver<'_, '_, '_> {
         }
     }
 
-    pub(super) fn value(&self, state: &State, key: Key) -> Value {
+    pub(super) fn value(&self, state: &KnownValues, key: Key) -> Value {
         let number = self.steps.keys.number(key);
         number.and_then(|number| state.values.get(number)).copied().unwrap_or(Value::Unknown)
     }
 
-    pub(super) fn set(&self, state: &mut State, key: Key, value: Value) {
+    pub(super) fn set(&self, state: &mut KnownValues, key: Key, value: Value) {
         if let Some(slot) = self.steps.keys.number(key).and_then(|number| state.values.get_mut(number)) {
             *slot = value;
         }
     }
 
-    pub(super) fn read(&self, state: &State, from: From) -> Value {
+    pub(super) fn read(&self, state: &KnownValues, from: From) -> Value {
         match from {
             From::Key(key) => self.value(state, key),
             From::Number(number) => Value::Number(number as u32),
@@ -433,7 +433,7 @@ impl Solver<'_, '_, '_> {
         }
     }
 
-    fn step(&mut self, step: &Step, state: &mut State) {
+    fn step(&mut self, step: &AddressStep, state: &mut KnownValues) {
         let followed = step.to.is_some_and(|key| self.steps.keys.has(key));
         match step.op {
             Op::SetPc | Op::SwapPc => return self.transfer(step, state),
@@ -441,8 +441,8 @@ impl Solver<'_, '_, '_> {
                 let inst = self.context.decode(step.offset);
                 let target = inst.and_then(|inst| direct(self.context, step.offset, &inst));
                 let callee = match target {
-                    Some(Target::Offset(offset)) => Some(self.context.source.place_of(offset)),
-                    Some(Target::Outside(place)) => Some(place),
+                    Some(EdgeTarget::Offset(offset)) => Some(self.context.source.place_of(offset)),
+                    Some(EdgeTarget::Outside(place)) => Some(place),
                     _ => None,
                 };
                 return self.call(step, callee, state);
@@ -497,7 +497,7 @@ impl Solver<'_, '_, '_> {
     }
 
     /// The result for two numbers; an address that is compared is no longer tracked.
-    fn compare(&mut self, step: &Step, state: &mut State) {
+    fn compare(&mut self, step: &AddressStep, state: &mut KnownValues) {
         self.escape_sources(step, state);
         state.carry = match (self.read(state, step.a), self.read(state, step.b)) {
             (Value::Number(a), Value::Number(b)) => {
@@ -514,13 +514,13 @@ impl Solver<'_, '_, '_> {
     }
 
     /// SCC of steps that set it without a meaning for addresses.
-    fn flags(&self, step: &Step, state: &mut State) {
+    fn flags(&self, step: &AddressStep, state: &mut KnownValues) {
         if matches!(step.op, Op::AddWithCarry | Op::SubWithBorrow | Op::Absolute | Op::Add | Op::Sub | Op::AddSigned) {
             state.carry = Carry::Unknown;
         }
     }
 
-    fn escape_sources(&mut self, step: &Step, state: &State) {
+    fn escape_sources(&mut self, step: &AddressStep, state: &KnownValues) {
         for source in [step.a, step.b] {
             if let From::Key(key) = source {
                 let wide = matches!(step.op, Op::Move64 | Op::Add64 | Op::Sub64);
@@ -533,7 +533,7 @@ impl Solver<'_, '_, '_> {
         }
     }
 
-    fn transfer(&mut self, step: &Step, state: &mut State) {
+    fn transfer(&mut self, step: &AddressStep, state: &mut KnownValues) {
         let pair = match step.a {
             From::Key(key) => (self.value(state, key), self.value(state, key + 1)),
             _ => (Value::Unknown, Value::Unknown),

@@ -4,10 +4,10 @@
 
 use super::steps::{From, from};
 use super::sums::fixup;
-use crate::cfg::context::Context;
+use crate::cfg::context::CfgContext;
 use crate::cfg::draft::Draft;
 use crate::ops::Op;
-use crate::place::Place;
+use crate::place::ProgramByte;
 use hotswap_isa::Name;
 
 /// Instructions after one that reads the program counter among which the sum is searched.
@@ -15,7 +15,7 @@ const AHEAD: usize = 6;
 
 /// Numbers of the stretches, each once, that branches and calls of a function, or its sums of program counters, refer
 /// to.
-pub(crate) fn leads(context: &Context<'_, '_>, draft: &Draft) -> Vec<u32> {
+pub(crate) fn leads(context: &CfgContext<'_, '_>, draft: &Draft) -> Vec<u32> {
     let sums = draft.counters.iter().filter_map(|counter| sum(context, *counter));
     let mut targets: Vec<u32> = draft.called.iter().chain(&draft.reached).copied().chain(sums).collect();
     targets.sort_unstable();
@@ -27,7 +27,7 @@ pub(crate) fn leads(context: &Context<'_, '_>, draft: &Draft) -> Vec<u32> {
 
 /// The code at the sum of a program counter and the next number that is added to something, or the code whose address
 /// is loaded from there.
-fn sum(context: &Context<'_, '_>, counter: u32) -> Option<u32> {
+fn sum(context: &CfgContext<'_, '_>, counter: u32) -> Option<u32> {
     let source = context.source;
     let mut at = counter + u32::from(context.decode(counter)?.len());
     let pc = context.address(at);
@@ -37,7 +37,9 @@ fn sum(context: &Context<'_, '_>, counter: u32) -> Option<u32> {
             let operands = [Name::Src1, Name::Src0].map(|name| inst.operand(context.isa(), name));
             let place = operands.into_iter().find_map(|operand| match from(context, at, &inst, operand) {
                 // The low half; few functions are more than 2 GiB away.
-                From::Number(number) => Some(Place { base: Place::CODE, at: pc.wrapping_add(number as i32 as u64) }),
+                From::Number(number) => {
+                    Some(ProgramByte { base: ProgramByte::CODE, at: pc.wrapping_add(number as i32 as u64) })
+                }
                 From::Fixup(number) => Some(fixup(source, number, pc)?.1),
                 _ => None,
             })?;

@@ -3,7 +3,7 @@
 //! Invariants: a register is followed if a jump or a call reads it, a program counter is read into it, or a step copies
 //! from it into one that is followed; there are at most 64, the rest counts as unknown.
 
-use crate::cfg::context::Context;
+use crate::cfg::context::CfgContext;
 use crate::ops::Op;
 use crate::source::FixupKind;
 use hotswap_isa::Name;
@@ -59,7 +59,7 @@ pub(super) enum From {
 
 /// An instruction through which addresses may pass.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Step {
+pub(super) struct AddressStep {
     pub(super) offset: u32,
     pub(super) next: u32,
     pub(super) op: Op,
@@ -99,7 +99,7 @@ impl Keys {
 
 /// All of them, and the registers that matter.
 pub(super) struct Steps {
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<AddressStep>,
     pub(super) keys: Keys,
     /// Get-PCs that only serve prefetching, and the instructions that use their results: none of it is an address of
     /// code.
@@ -116,7 +116,7 @@ impl Steps {
     /// From the instructions at these offsets, which ascend; those that only serve prefetching are no steps of
     /// addresses. Where a function may select another bank of vector registers than the first (`beyond`), a number in
     /// an encoding denotes more than one register: lanes are not followed there.
-    pub(super) fn read(context: &Context<'_, '_>, points: &[u32], beyond: bool, serving: Vec<u32>) -> Self {
+    pub(super) fn read(context: &CfgContext<'_, '_>, points: &[u32], beyond: bool, serving: Vec<u32>) -> Self {
         let (steps, keys) = (Vec::with_capacity(points.len()), Keys::default());
         let mut found = Self { steps, keys, serving, overflows: false };
         for offset in points {
@@ -143,7 +143,7 @@ impl Steps {
     /// Follows the sources of the followed registers.
     fn close(&mut self) {
         let steps = std::mem::take(&mut self.steps);
-        let is_serving = |step: &&Step| self.serving.binary_search(&step.offset).is_ok();
+        let is_serving = |step: &&AddressStep| self.serving.binary_search(&step.offset).is_ok();
         let counters: Vec<Key> =
             steps.iter().filter(|step| step.op == Op::GetPc && !is_serving(step)).filter_map(|step| step.to).collect();
         counters.iter().for_each(|key| self.follow(*key, 2));
@@ -175,7 +175,7 @@ impl Steps {
     }
 }
 
-impl Step {
+impl AddressStep {
     fn forget_lanes(&mut self) {
         match self.op {
             Op::WriteLane => self.to = None,
@@ -185,7 +185,7 @@ impl Step {
     }
 }
 
-fn step(context: &Context<'_, '_>, offset: u32, inst: &Inst) -> Step {
+fn step(context: &CfgContext<'_, '_>, offset: u32, inst: &Inst) -> AddressStep {
     let isa = context.isa();
     let op = context.ops.of(inst);
     let (mut to, mut dwords, mut sources) = (None, 1, [From::Unknown; 2]);
@@ -209,7 +209,7 @@ fn step(context: &Context<'_, '_>, offset: u32, inst: &Inst) -> Step {
         }
     }
     let next = offset + u32::from(inst.len());
-    Step { offset, next, op, to, dwords, a: sources[0], b: sources[1] }
+    AddressStep { offset, next, op, to, dwords, a: sources[0], b: sources[1] }
 }
 
 fn register(value: Option<Operand>) -> Option<Key> {
@@ -228,7 +228,7 @@ pub(super) fn number(value: Option<Operand>) -> Option<u64> {
     }
 }
 
-pub(super) fn from(context: &Context<'_, '_>, offset: u32, inst: &Inst, value: Option<Operand>) -> From {
+pub(super) fn from(context: &CfgContext<'_, '_>, offset: u32, inst: &Inst, value: Option<Operand>) -> From {
     match value {
         Some(Operand::Literal(literal)) => match fixup(context, offset, inst) {
             Some(fixup) => From::Fixup(fixup),
@@ -247,7 +247,7 @@ fn is_wide(op: Op) -> bool {
 }
 
 /// The fixup that fills the literal in, in a file that is not linked.
-fn fixup(context: &Context<'_, '_>, offset: u32, inst: &Inst) -> Option<u32> {
+fn fixup(context: &CfgContext<'_, '_>, offset: u32, inst: &Inst) -> Option<u32> {
     let source = context.source;
     if source.linked {
         return None;

@@ -1,15 +1,15 @@
 //! Sums of addresses and numbers: the steps that make an address from a program counter.
 
-use super::flow::{Solver, State};
-use super::steps::{From, Key, Step};
+use super::flow::{KnownValues, ValueSolver};
+use super::steps::{AddressStep, From, Key};
 use super::value::{Carry, Value};
 use crate::address::PcValue;
 use crate::ops::Op;
-use crate::place::Place;
-use crate::source::{FixupKind, Source};
+use crate::place::ProgramByte;
+use crate::source::{CodeSource, FixupKind};
 
-impl Solver<'_, '_, '_> {
-    pub(super) fn move64(&self, step: &Step, state: &mut State, to: Key) {
+impl ValueSolver<'_, '_, '_> {
+    pub(super) fn move64(&self, step: &AddressStep, state: &mut KnownValues, to: Key) {
         let (low, high) = match step.a {
             From::Key(key) => (self.value(state, key), self.value(state, key + 1)),
             From::Number(number) => (Value::Number(number as u32), Value::Number((number >> 32) as u32)),
@@ -23,7 +23,7 @@ impl Solver<'_, '_, '_> {
         self.set(state, to + 1, high);
     }
 
-    pub(super) fn absolute(&self, step: &Step, state: &mut State, to: Key) {
+    pub(super) fn absolute(&self, step: &AddressStep, state: &mut KnownValues, to: Key) {
         let From::Fixup(fixup) = step.a else { return };
         let value = match self.fixup(fixup, 0) {
             Some((FixupKind::Abs32Lo | FixupKind::Abs32, place)) => Value::Low(place, step.offset),
@@ -33,16 +33,16 @@ impl Solver<'_, '_, '_> {
         self.set(state, to, value);
     }
 
-    fn fixup(&self, number: u32, pc: u64) -> Option<(FixupKind, Place)> {
+    fn fixup(&self, number: u32, pc: u64) -> Option<(FixupKind, ProgramByte)> {
         fixup(self.context.source, number, pc)
     }
 
-    pub(super) fn add_low(&mut self, step: &Step, state: &mut State, to: Key) {
+    pub(super) fn add_low(&mut self, step: &AddressStep, state: &mut KnownValues, to: Key) {
         let (a, b) = (self.read(state, step.a), self.read(state, step.b));
         let subtracts = step.op == Op::Sub;
         let (value, carry) = match (a, b, step.b) {
             (Value::Low(place, pc), _, From::Fixup(fixup)) if !subtracts => {
-                match self.fixup(fixup, place.at).filter(|_| place.base == Place::CODE) {
+                match self.fixup(fixup, place.at).filter(|_| place.base == ProgramByte::CODE) {
                     Some((_, after)) => (Value::Low(after, pc), Carry::Of { before: place, after, at: step.offset }),
                     None => (Value::Unknown, Carry::Unknown),
                 }
@@ -76,12 +76,12 @@ impl Solver<'_, '_, '_> {
         }
     }
 
-    pub(super) fn add_high(&mut self, step: &Step, state: &mut State, to: Key) {
+    pub(super) fn add_high(&mut self, step: &AddressStep, state: &mut KnownValues, to: Key) {
         let (a, b) = (self.read(state, step.a), self.read(state, step.b));
         let subtracts = step.op == Op::SubWithBorrow;
         let value = match (a, b, step.b, state.carry) {
             (Value::High(place, pc), _, From::Fixup(fixup), Carry::Of { at, .. }) if !subtracts => {
-                match self.fixup(fixup, place.at).filter(|_| place.base == Place::CODE) {
+                match self.fixup(fixup, place.at).filter(|_| place.base == ProgramByte::CODE) {
                     Some((_, after)) => self.high(step, at, after, pc),
                     None => Value::Unknown,
                 }
@@ -108,14 +108,14 @@ impl Solver<'_, '_, '_> {
         self.set(state, to, value);
     }
 
-    fn high(&mut self, step: &Step, low: u32, to: Place, pc: u32) -> Value {
+    fn high(&mut self, step: &AddressStep, low: u32, to: ProgramByte, pc: u32) -> Value {
         if let Some(found) = &mut self.found {
             found.values.push(PcValue { pc, low, high: step.offset, to });
         }
         Value::High(to, pc)
     }
 
-    pub(super) fn add_both(&mut self, step: &Step, state: &mut State, to: Key) {
+    pub(super) fn add_both(&mut self, step: &AddressStep, state: &mut KnownValues, to: Key) {
         let pair = |from: From| match from {
             From::Key(key) => Some((self.value(state, key), self.value(state, key + 1))),
             _ => None,
@@ -140,7 +140,7 @@ impl Solver<'_, '_, '_> {
         };
         let subtracts = step.op == Op::Sub64;
         let result = match (Value::address(base.0, base.1), distance, other) {
-            (Some(place), _, From::Fixup(fixup)) if !subtracts && place.base == Place::CODE => {
+            (Some(place), _, From::Fixup(fixup)) if !subtracts && place.base == ProgramByte::CODE => {
                 self.fixup(fixup, place.at).map(|(_, after)| after)
             }
             (Some(place), Some(distance), _) => {
@@ -162,7 +162,7 @@ impl Solver<'_, '_, '_> {
         }
     }
 
-    pub(super) fn load(&self, step: &Step, state: &mut State) {
+    pub(super) fn load(&self, step: &AddressStep, state: &mut KnownValues) {
         let address = match (step.a, step.b) {
             (From::Key(key), From::Number(distance)) => {
                 Value::address(self.value(state, key), self.value(state, key + 1)).map(|place| place.plus(distance))
@@ -185,14 +185,14 @@ impl Solver<'_, '_, '_> {
 }
 
 /// The result of a fixup for an address to which its literal is added; `pc` is that address.
-pub(super) fn fixup(source: &Source<'_>, number: u32, pc: u64) -> Option<(FixupKind, Place)> {
+pub(super) fn fixup(source: &CodeSource<'_>, number: u32, pc: u64) -> Option<(FixupKind, ProgramByte)> {
     let fixup = source.fixups.get(number as usize)?;
     let here = source.address.wrapping_add(u64::from(fixup.offset));
     let moved = (fixup.addend as u64).wrapping_add(pc.wrapping_sub(here));
     let place = match fixup.kind {
         FixupKind::Abs64 | FixupKind::Abs32 | FixupKind::Abs32Lo | FixupKind::Abs32Hi => source.target(fixup)?,
         FixupKind::GotRel | FixupKind::GotRelLo | FixupKind::GotRelHi => {
-            Place { base: Place::GOT | fixup.symbol, at: moved }
+            ProgramByte { base: ProgramByte::GOT | fixup.symbol, at: moved }
         }
         _ => source.symbols.get(fixup.symbol as usize)?.plus(moved),
     };

@@ -1,6 +1,6 @@
 //! Abstract values of 32 bits.
 
-use crate::place::Place;
+use crate::place::ProgramByte;
 
 /// A value of a scalar register or of a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,9 +12,9 @@ pub(super) enum Value {
     /// A number.
     Number(u32),
     /// The low half of an address, and the offset at which the program counter was read for it.
-    Low(Place, u32),
+    Low(ProgramByte, u32),
     /// The high half.
-    High(Place, u32),
+    High(ProgramByte, u32),
 }
 
 impl Value {
@@ -29,7 +29,7 @@ impl Value {
     }
 
     /// The address whose halves these are.
-    pub(super) fn address(low: Self, high: Self) -> Option<Place> {
+    pub(super) fn address(low: Self, high: Self) -> Option<ProgramByte> {
         match (low, high) {
             (Self::Low(low, _), Self::High(high, _)) if low.base == high.base && low.at as u32 == high.at as u32 => {
                 Some(high)
@@ -39,7 +39,7 @@ impl Value {
     }
 
     /// The address of which this is a half.
-    pub(super) fn place(self) -> Option<Place> {
+    pub(super) fn place(self) -> Option<ProgramByte> {
         match self {
             Self::Low(place, _) | Self::High(place, _) => Some(place),
             _ => None,
@@ -55,8 +55,8 @@ pub(super) enum Carry {
     Bit(bool),
     /// The carry, or borrow, out of the low half of an address: before, after, and its offset.
     Of {
-        before: Place,
-        after: Place,
+        before: ProgramByte,
+        after: ProgramByte,
         at: u32,
     },
 }

@@ -3,18 +3,18 @@
 use crate::bits::Ranks;
 use crate::block::{Blocks, Exit, Goes};
 use crate::cfg::const_prop;
-use crate::cfg::context::{Context, Target, direct, resolved};
-use crate::cfg::draft::{Draft, Jump, RawCall, TAIL_OFFSET, Table};
+use crate::cfg::context::{CfgContext, EdgeTarget, direct, resolved};
+use crate::cfg::draft::{Draft, DraftTable, Jump, RawCall, TAIL_OFFSET};
 use crate::cfg::sift;
 use crate::ops::Op;
-use crate::place::Place;
+use crate::place::ProgramByte;
 use crate::problem::Reason;
 use hotswap_isa::Inst;
-use hotswap_isa::effects::Flow;
+use hotswap_isa::effects::ControlFlow;
 
 impl Draft {
     /// Makes blocks from the decoded instructions.
-    pub(super) fn build(&mut self, context: &Context<'_, '_>) {
+    pub(super) fn build(&mut self, context: &CfgContext<'_, '_>) {
         self.grown = false;
         self.calls.clear();
         // Excludes targets at which no instruction begins.
@@ -43,7 +43,7 @@ impl Draft {
     }
 
     /// Sets the exit of a block, and its successors.
-    fn finish(&mut self, context: &Context<'_, '_>, number: usize) {
+    fn finish(&mut self, context: &CfgContext<'_, '_>, number: usize) {
         let limit = self.index(self.blocks.limit(number, self.end).next_multiple_of(4));
         let Some(last) = self.starts.previous(limit) else { return };
         let offset = self.start + last as u32 * 4;
@@ -61,7 +61,7 @@ impl Draft {
     }
 
     /// The exit by an instruction that was not decoded.
-    fn seen_exit(&mut self, context: &Context<'_, '_>, offset: u32, class: u8, next: u32) -> Exit {
+    fn seen_exit(&mut self, context: &CfgContext<'_, '_>, offset: u32, class: u8, next: u32) -> Exit {
         match class {
             sift::END => Exit::End,
             sift::CONDITIONAL => self.branch_exit(offset, context.seen_target(offset), Some(next)),
@@ -70,7 +70,7 @@ impl Draft {
         }
     }
 
-    fn exit(&mut self, context: &Context<'_, '_>, offset: u32, inst: &Inst, next: u32) -> (Exit, u8) {
+    fn exit(&mut self, context: &CfgContext<'_, '_>, offset: u32, inst: &Inst, next: u32) -> (Exit, u8) {
         match context.ops.of(inst) {
             Op::Branch | Op::AddPc => {}
             Op::SetPc => return self.jump_exit(context, offset),
@@ -83,8 +83,8 @@ impl Draft {
             Op::Call => {
                 let link = const_prop::destination(inst, context.isa());
                 let to = match direct(context, offset, inst) {
-                    Some(Target::Offset(target)) => Some(context.source.place_of(target)),
-                    Some(Target::Outside(place)) => Some(place),
+                    Some(EdgeTarget::Offset(target)) => Some(context.source.place_of(target)),
+                    Some(EdgeTarget::Outside(place)) => Some(place),
                     _ => None,
                 };
                 self.calls.push(RawCall { offset, to, link });
@@ -93,28 +93,28 @@ impl Draft {
             _ => return (self.go_on(offset, next, Exit::Fall), 255),
         }
         let exit = match inst.flow(context.address(offset), context.isa()) {
-            Flow::Next => self.go_on(offset, next, Exit::Fall),
-            Flow::End => Exit::End,
-            Flow::Call { .. } => {
+            ControlFlow::Next => self.go_on(offset, next, Exit::Fall),
+            ControlFlow::End => Exit::End,
+            ControlFlow::Call { .. } => {
                 self.calls.push(RawCall { offset, to: None, link: 255 });
                 self.go_on(offset, next, Exit::Call)
             }
-            Flow::Indirect { conditional } => {
+            ControlFlow::Indirect { conditional } => {
                 if conditional {
                     self.go_on(offset, next, Exit::Fall);
                 }
                 self.fault(offset, Reason::Exception);
                 Exit::Unknown
             }
-            Flow::Branch { conditional, target } => {
-                let taken = resolved(context, offset, Some(target)).unwrap_or(Target::Wrong);
+            ControlFlow::Branch { conditional, target } => {
+                let taken = resolved(context, offset, Some(target)).unwrap_or(EdgeTarget::Wrong);
                 self.branch_exit(offset, taken, conditional.then_some(next))
             }
         };
         (exit, 255)
     }
 
-    fn branch_exit(&mut self, offset: u32, taken: Target, next: Option<u32>) -> Exit {
+    fn branch_exit(&mut self, offset: u32, taken: EdgeTarget, next: Option<u32>) -> Exit {
         let exit = self.edge_to(offset, taken, Exit::Branch);
         match next {
             None => exit,
@@ -127,18 +127,18 @@ impl Draft {
         }
     }
 
-    fn edge_to(&mut self, offset: u32, target: Target, exit: Exit) -> Exit {
+    fn edge_to(&mut self, offset: u32, target: EdgeTarget, exit: Exit) -> Exit {
         match target {
-            Target::Offset(target) if self.holds(target) => self.inner_edge(target, exit),
-            Target::Offset(target) => {
+            EdgeTarget::Offset(target) if self.holds(target) => self.inner_edge(target, exit),
+            EdgeTarget::Offset(target) => {
                 let to = Some(target);
                 self.tail(offset, to)
             }
-            Target::Outside(_) => {
+            EdgeTarget::Outside(_) => {
                 self.fault(offset, Reason::Undefined);
                 Exit::Unknown
             }
-            Target::Wrong => {
+            EdgeTarget::Wrong => {
                 self.fault(offset, Reason::TargetOutside);
                 Exit::Unknown
             }
@@ -147,7 +147,7 @@ impl Draft {
 
     fn tail(&mut self, offset: u32, target: Option<u32>) -> Exit {
         // The address is made from the offset when the draft is finished; see `RawCall`.
-        let to = target.map(|target| Place { base: TAIL_OFFSET, at: u64::from(target) });
+        let to = target.map(|target| ProgramByte { base: TAIL_OFFSET, at: u64::from(target) });
         self.calls.push(RawCall { offset, to, link: 255 });
         Exit::Tail
     }
@@ -170,14 +170,14 @@ impl Draft {
         Exit::Unknown
     }
 
-    fn jump_exit(&mut self, context: &Context<'_, '_>, offset: u32) -> (Exit, u8) {
+    fn jump_exit(&mut self, context: &CfgContext<'_, '_>, offset: u32) -> (Exit, u8) {
         let found = self.tracked.jumps.binary_search_by_key(&offset, |jump| jump.0).ok();
         match found.map(|found| self.tracked.jumps[found].1) {
             Some(Jump::To(place)) => match context.source.offset_of(place) {
                 Some(target) if target.is_multiple_of(4) => {
-                    (self.edge_to(offset, Target::Offset(target), Exit::Jump), 255)
+                    (self.edge_to(offset, EdgeTarget::Offset(target), Exit::Jump), 255)
                 }
-                Some(_) => (self.edge_to(offset, Target::Wrong, Exit::Jump), 255),
+                Some(_) => (self.edge_to(offset, EdgeTarget::Wrong, Exit::Jump), 255),
                 None => {
                     self.calls.push(RawCall { offset, to: Some(place), link: 255 });
                     (Exit::Tail, 255)
@@ -186,7 +186,7 @@ impl Draft {
             Some(Jump::Return(link)) => (Exit::Return, link),
             Some(Jump::Never) => (Exit::Jump, 255),
             Some(Jump::Unknown) | None => {
-                let explains = |table: &Table| table.jumps.binary_search(&offset).is_ok();
+                let explains = |table: &DraftTable| table.jumps.binary_search(&offset).is_ok();
                 let exit = if self.table.as_ref().is_some_and(explains) { Exit::Table } else { Exit::Unknown };
                 (exit, 255)
             }

@@ -6,13 +6,13 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// See the module.
-pub(super) struct Difference {
+pub(super) struct ReportDifference {
     pub(super) coverage: DiffCoverage,
     /// The repository's directory.
     pub(super) root: String,
 }
 
-impl Difference {
+impl ReportDifference {
     /// Compares with the repository of the working directory.
     ///
     /// # Errors

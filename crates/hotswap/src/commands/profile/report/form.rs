@@ -1,7 +1,7 @@
 //! The report in the form that the arguments ask for.
 
-use super::{Covered, Difference};
-use crate::commands::profile::{Report, ReportFormat};
+use super::{Covered, ReportDifference};
+use crate::commands::profile::{ReportArguments, ReportFormat};
 use crate::work::text as plain_text;
 use hotswap_coverage::{CoverageReport, render};
 use hotswap_report::{Diagnostic, codes};
@@ -13,10 +13,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The text for the standard output. Pages are written.
 pub(super) fn text(
-    arguments: &Report,
+    arguments: &ReportArguments,
     coverage: &CoverageReport,
     covered: &[Covered],
-    diff: Option<&Difference>,
+    diff: Option<&ReportDifference>,
 ) -> Result<String, Diagnostic> {
     if let Some(directory) = &arguments.html {
         write_pages(arguments, coverage, directory)?;
@@ -40,7 +40,12 @@ pub(super) fn text(
     })
 }
 
-fn for_people(arguments: &Report, coverage: &CoverageReport, covered: &[Covered], diff: Option<&Difference>) -> String {
+fn for_people(
+    arguments: &ReportArguments,
+    coverage: &CoverageReport,
+    covered: &[Covered],
+    diff: Option<&ReportDifference>,
+) -> String {
     let whose = |covered: &Covered| format!("{} of {}", covered.target, covered.from.display());
     let objects: Vec<_> = covered.iter().map(whose).collect();
     let mut out = format!("coverage of {}\n", plain_text::plain(&objects.join(", ")));
@@ -61,7 +66,7 @@ fn source(name: &str) -> Option<String> {
     fs::read(name).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
-fn as_json(coverage: &CoverageReport, covered: &[Covered], diff: Option<&Difference>) -> serde_json::Value {
+fn as_json(coverage: &CoverageReport, covered: &[Covered], diff: Option<&ReportDifference>) -> serde_json::Value {
     let object = |covered: &Covered| json!({ "file": covered.from.display().to_string(), "target": covered.target });
     let mut value = render::json(coverage);
     value["schema"] = 2.into();
@@ -76,7 +81,7 @@ fn as_json(coverage: &CoverageReport, covered: &[Covered], diff: Option<&Differe
     value
 }
 
-fn write_pages(arguments: &Report, coverage: &CoverageReport, directory: &Path) -> Result<(), Diagnostic> {
+fn write_pages(arguments: &ReportArguments, coverage: &CoverageReport, directory: &Path) -> Result<(), Diagnostic> {
     let cannot = |error: std::io::Error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(directory);
     fs::create_dir_all(directory).map_err(cannot)?;
     let title = arguments.program.file_name().unwrap_or_default().to_string_lossy().into_owned();
