@@ -42,6 +42,8 @@ const CONTAINERS: &[&str] =
 const DRAIN: &[&str] = &["drained_file", "drained_table"];
 /// The parts of code objects, and the rewriting of instructions; their seeds need the userland.
 const CODE: &[&str] = &["image", "rewrite"];
+/// The C interface, with the checks of AddressSanitizer for what it does with pointers; its seeds need the userland.
+const C_INTERFACE: &[&str] = &["c_interface"];
 /// More memory is a finding. [`Campaign::length`] bytes of zstd may honestly expand to 512 MB, and a change holds
 /// them twice.
 const MEMORY: &str = "-rss_limit_mb=2048";
@@ -70,6 +72,14 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
             work: paths::scratch("fuzz-drain"),
             targets: DRAIN,
             length: 8 << 10,
+            own_seeds: true,
+            sanitizer: "address",
+        },
+        Campaign {
+            directory: "crates/libhotswap/fuzz",
+            work: paths::scratch("fuzz-c"),
+            targets: C_INTERFACE,
+            length: 32 << 10,
             own_seeds: true,
             sanitizer: "address",
         },

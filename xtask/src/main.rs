@@ -12,6 +12,7 @@ mod bench_fat;
 mod bench_rewrite;
 mod browser;
 mod built;
+mod c_library;
 mod console;
 mod corpus;
 mod demo;
