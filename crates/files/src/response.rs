@@ -64,7 +64,7 @@ fn read_below(name: &OsStr, above: &[Identity]) -> Option<(Identity, Vec<u8>)> {
 
 /// GNU quoting as in LLVM's `TokenizeGNUCommandLine`: blanks separate; `\` quotes the next byte, even inside double
 /// quotes and, unlike in a shell, single ones.
-pub(crate) fn tokenize(bytes: &[u8]) -> Vec<OsString> {
+pub fn tokenize(bytes: &[u8]) -> Vec<OsString> {
     let mut words = Vec::new();
     let mut word: Option<Vec<u8>> = None;
     let mut quote = 0u8;
