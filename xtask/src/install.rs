@@ -5,7 +5,7 @@
 
 use crate::built::{Built, Profile};
 use crate::outcome::{During, Failure, Outcome, fail};
-use crate::{paths, rocm};
+use crate::{documents, paths, rocm};
 use clap::Parser;
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -35,7 +35,7 @@ struct Options {
 
 /// Packages with installed files.
 #[rustfmt::skip]
-const PACKAGES: &[&str] = &["hotswap", "hotswap-driver-wrapper", "hotswap-linker-plugin", "hotswap-families",
+pub(crate) const PACKAGES: &[&str] = &["hotswap", "hotswap-driver-wrapper", "hotswap-linker-plugin", "hotswap-families",
                             "hotswap-profile-drain", "hotswap-names"];
 
 /// Cargo's outputs, and their installed paths.
@@ -50,6 +50,9 @@ const PROGRAMS: &[(&str, &str)] = &[
 #[rustfmt::skip]
 const LINKS: &[(&str, &str)] = &[
     ("bin/hotswap-clang++", "hotswap-clang"),
+    // For hipcc, whose HIP_CLANG_PATH is a directory.
+    ("lib/hotswap/clang/clang", "../../../bin/hotswap-clang"),
+    ("lib/hotswap/clang/clang++", "../../../bin/hotswap-clang"),
     ("libexec/hotswap/ld.lld", "lld"),
     ("libexec/hotswap/clang-offload-bundler", "lld"),
     ("libexec/hotswap/clang-linker-wrapper", "lld"),
@@ -70,6 +73,8 @@ const FILES: &[(&str, &str)] = &[
     ("crates/family-abi/include", "include/hotswap"),
     ("cmake", "share/cmake/HotSwap"),
     ("LICENSE", "share/doc/hotswap/LICENSE"),
+    ("CHANGELOG.md", "share/doc/hotswap/CHANGELOG.md"),
+    ("SECURITY.md", "share/doc/hotswap/SECURITY.md"),
 ];
 
 pub(crate) fn main(words: Vec<String>) -> Outcome {
@@ -102,6 +107,17 @@ pub(crate) fn install(place: &Path, profile: Profile, clang: Option<&Path>) -> O
 
 /// Installs what was built.
 pub(crate) fn lay_out(place: &Path, clang: Option<&Path>, built: &Built) -> Outcome {
+    lay_out_from(paths::workspace(), place, clang, built, true)
+}
+
+/// Installs what was built from these sources. Programs of another machine cannot run here, and do not make their man pages.
+pub(crate) fn lay_out_from(
+    sources: &Path,
+    place: &Path,
+    clang: Option<&Path>,
+    built: &Built,
+    can_run: bool,
+) -> Outcome {
     for (name, target) in PROGRAMS {
         let program = built.programs.iter().find(|path| path.file_name().is_some_and(|file| file == *name));
         copy(program.ok_or_else(|| missing(name))?, &place.join(target))?;
@@ -118,8 +134,9 @@ pub(crate) fn lay_out(place: &Path, clang: Option<&Path>, built: &Built) -> Outc
         copy(library.ok_or_else(|| missing(name))?, &place.join("lib/hotswap").join(target))?;
     }
     for (source, target) in FILES {
-        copy_all(&paths::workspace().join(source), &place.join(target))?;
+        copy_all(&sources.join(source), &place.join(target))?;
     }
+    documents::write(sources, place, can_run)?;
     write_defaults(&place.join("lib/hotswap/defaults.toml"), clang)
 }
 
@@ -172,7 +189,7 @@ fn link(text: &str, target: &Path) -> Outcome {
     replace(target, |temporary| symlink(text, temporary))
 }
 
-fn replace(target: &Path, make: impl FnOnce(&Path) -> std::io::Result<()>) -> Outcome {
+pub(crate) fn replace(target: &Path, make: impl FnOnce(&Path) -> std::io::Result<()>) -> Outcome {
     let directory = target.parent().unwrap_or(Path::new("/"));
     fs::create_dir_all(directory).during("create", directory)?;
     let temporary = directory.join(format!(".{}.installing", target.file_name().unwrap_or_default().display()));
