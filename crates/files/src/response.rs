@@ -71,7 +71,8 @@ pub fn tokenize(bytes: &[u8]) -> Vec<OsString> {
     let mut rest = bytes.iter().copied();
     while let Some(byte) = rest.next() {
         match byte {
-            b'\\' => word.get_or_insert_default().extend(rest.next()),
+            // At the end of the file it stands for itself.
+            b'\\' => word.get_or_insert_default().push(rest.next().unwrap_or(b'\\')),
             b'\'' | b'"' if quote == 0 => {
                 quote = byte;
                 word.get_or_insert_default();
@@ -94,6 +95,12 @@ mod tests {
     fn quoting_is_gnu() {
         let words = tokenize(br#"-a 'b c' "d \" e" f\ g '' x"y"z '-DX=\"s\"' 'it\'s'"#);
         assert_eq!(words, ["-a", "b c", "d \" e", "f g", "", "xyz", "-DX=\"s\"", "it's"]);
+    }
+
+    #[test]
+    fn a_backslash_at_the_end_stays() {
+        assert_eq!(tokenize(b"a\\"), ["a\\"]);
+        assert_eq!(tokenize(b"'a \\"), ["a \\"]);
     }
 
     #[test]
