@@ -37,7 +37,7 @@ pub(crate) enum CliCommand {
     Extract(extract::ExtractArguments),
     /// Say how the device code came to be, and check it against HotSwap's records
     #[command(after_help = EXIT_CODES)]
-    Inspect(Look),
+    Inspect(inspect::InspectArguments),
     /// Show the instructions of a code object as assembly or JSON
     #[command(after_help = EXIT_CODES)]
     Disasm(disasm::DisasmArguments),

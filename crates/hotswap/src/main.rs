@@ -23,6 +23,7 @@ mod outcome;
 mod work;
 
 use clap::Parser;
+use clap::error::{ContextKind, ContextValue};
 use hotswap_report::{Diagnostic, codes};
 use outcome::Outcome;
 use std::any::Any;
@@ -67,7 +68,21 @@ fn usage(error: &clap::Error) -> Diagnostic {
     let text = error.render().to_string();
     let message = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");
     let words: Vec<&str> = message.split_whitespace().collect();
-    Diagnostic::error(codes::USAGE, words.join(" "))
+    let diagnostic = Diagnostic::error(codes::USAGE, words.join(" "));
+    match suggestion(error) {
+        Some(known) => diagnostic.advise(format!("did you mean `{known}`? See --help")),
+        None => diagnostic,
+    }
+}
+
+/// The command, option or value that is most like the unknown one.
+fn suggestion(error: &clap::Error) -> Option<String> {
+    let kinds = [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue];
+    kinds.iter().find_map(|kind| match error.get(*kind)? {
+        ContextValue::String(name) => Some(name.clone()),
+        ContextValue::Strings(names) => names.first().cloned(),
+        _ => None,
+    })
 }
 
 fn finish(mut outcome: Outcome) -> ExitCode {
@@ -98,6 +113,19 @@ fn exit_code(outcome: &Outcome) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn unknown_words_are_answered_with_the_known_ones() {
+        for (words, known) in
+            [("lst", "`list`"), ("list --fromat json", "`--format`"), ("list --format jsn x", "`json`")]
+        {
+            let error = cli::Cli::try_parse_from(["hotswap"].into_iter().chain(words.split(' '))).unwrap_err();
+            let line = usage(&error).to_string();
+            assert!(line.contains(&format!("did you mean {known}?")), "{words}: {line}");
+        }
+        let error = cli::Cli::try_parse_from(["hotswap", "qqqqqq"]).unwrap_err();
+        assert!(!usage(&error).to_string().contains("did you mean"));
+    }
 
     /// One test for both, since the hook and its record are global to the process.
     #[test]

@@ -7,6 +7,7 @@
 //! Invariants: targets that cannot be made are refused according to the policy, with all findings. Under the policy
 //! `error` nothing is written then. The output is the same whatever the number of threads.
 
+mod actions;
 mod by_name;
 mod report;
 
@@ -23,7 +24,7 @@ use hotswap_files::InputFile;
 use hotswap_pipeline::{Request, TargetResult};
 use hotswap_plan::{Plan, TextFindings};
 use hotswap_report::{Diagnostic, Severity, codes};
-use hotswap_targets::TargetId;
+use hotswap_targets::{PROCESSORS, TargetId};
 use report::RetargetReport;
 use std::iter;
 use std::path::{Path, PathBuf};
@@ -50,6 +51,10 @@ pub(crate) struct RetargetArguments {
     /// With --to: say what would be made, and write nothing
     #[arg(long, conflicts_with_all = ["output", "pairs", "plan"])]
     dry_run: bool,
+    /// With --to: print the command for the file, or for each file with device code below a directory, as a line of JSON
+    /// with its inputs and outputs, and run none of them
+    #[arg(long, requires = "output", conflicts_with_all = ["pairs", "plan", "dry_run"])]
+    list_actions: bool,
     /// Processors to serve, native or generic, each from the best that is there
     #[arg(long, value_name = "TARGET", num_args = 1.., value_delimiter = ',', group = "wish")]
     to: Vec<String>,
@@ -98,6 +103,9 @@ enum Allowed {
 }
 
 pub(crate) fn run(arguments: &RetargetArguments) -> Result<Outcome, Diagnostic> {
+    if arguments.list_actions {
+        return arguments.actions();
+    }
     if arguments.to.is_empty() { arguments.follow_plan() } else { arguments.serve() }
 }
 
@@ -139,6 +147,8 @@ impl RetargetArguments {
                 targets.push(target.clone());
             }
         }
+        // The order of the command line is none of the output.
+        targets.sort_by_key(|name| PROCESSORS.iter().position(|processor| processor.name == name));
         let named = self.drop.iter().filter(|name| *name != COVERED);
         let drop = named.map(|name| Ok(name.parse()?)).collect::<Result<_, Diagnostic>>()?;
         Ok(Request {
