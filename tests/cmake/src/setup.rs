@@ -121,6 +121,10 @@ pub fn deal(cases: &'static [Case], offer: &Offer, extent: Extent) -> Vec<Unit> 
         let fits = |setup: &&Setup| case.needs != Needs::Ninja || setup.generator == "Ninja";
         let setups: Vec<Setup> = match case.needs {
             Needs::OldCMake => old(offer).into_iter().collect(),
+            Needs::Configurations => {
+                let ninja = all.iter().filter(|setup| setup.generator == "Ninja");
+                ninja.map(|setup| Setup { generator: "Ninja Multi-Config", ..setup.clone() }).collect()
+            }
             _ => all.iter().filter(fits).cloned().collect(),
         };
         let with = |mode: &Mode| setups.iter().map(|setup| Unit { case, mode: *mode, setup: setup.clone() }).collect();
@@ -209,7 +213,7 @@ mod tests {
         for case in CASES {
             let setups = match case.needs {
                 Needs::Any | Needs::Blanks => 24,
-                Needs::Ninja => 12,
+                Needs::Ninja | Needs::Configurations => 12,
                 Needs::OldCMake => 1,
             };
             let count = units.iter().filter(|unit| unit.case.name == case.name).count();
