@@ -80,8 +80,8 @@ fn make(options: &Options, profile: Profile, output: &Path) -> Outcome {
     let stage = paths::scratch("dist-stage");
     stage::lay_out(paths::workspace(), &paths::scratch("dist-target"), profile, target, &stage)?;
     let machine = stage::Machine::of(target)?;
-    tarball(&stage, output, &machine)?;
-    deb::make_all(&stage, output, &machine)
+    tarball(&stage, output, machine)?;
+    deb::make_all(&stage, output, machine)
 }
 
 /// The packages in a directory, in the order of their names.
