@@ -12,6 +12,7 @@
 //! | `commands` | one module for each command: its arguments, its report |
 //! | `work` | functions that several commands share: the inventory of a file, changing its containers, text |
 //! | `outcome` | output and problems of a command |
+//! | `standard_output` | `-o -` |
 //!
 //! Absent on purpose: everything about containers, targets and patching (the libraries).
 
@@ -20,6 +21,7 @@ mod args;
 mod cli;
 mod commands;
 mod outcome;
+mod standard_output;
 mod work;
 
 use clap::Parser;
@@ -86,8 +88,17 @@ fn suggestion(error: &clap::Error) -> Option<String> {
 }
 
 fn finish(mut outcome: Outcome) -> ExitCode {
+    let (printed, report) = match standard_output::take() {
+        None => (std::mem::take(&mut outcome.text).into_bytes(), String::new()),
+        // The report is for people, and the file is what the reader of the pipe wants.
+        Some(Ok(bytes)) if exit_code(&outcome) == 0 => (bytes, std::mem::take(&mut outcome.text)),
+        Some(file) => {
+            outcome.problems.extend(file.err());
+            (Vec::new(), std::mem::take(&mut outcome.text))
+        }
+    };
     let mut out = io::stdout().lock();
-    match out.write_all(outcome.text.as_bytes()).and_then(|()| out.flush()) {
+    match out.write_all(&printed).and_then(|()| out.flush()) {
         // The reader has closed the pipe (`hotswap list … | head`).
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
         Err(error) => {
@@ -97,6 +108,7 @@ fn finish(mut outcome: Outcome) -> ExitCode {
         Ok(()) => {}
     }
     let mut errors = io::stderr().lock();
+    let _ = errors.write_all(report.as_bytes());
     for line in grouped::lines(&outcome.problems) {
         // Names out of files may contain line ends. If standard error cannot be written, the exit code remains.
         let _ = writeln!(errors, "hotswap: {}", text::plain(&line));

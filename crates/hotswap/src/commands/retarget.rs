@@ -13,6 +13,7 @@ mod report;
 
 use crate::args::{OutputOptions, PlanSettings};
 use crate::outcome::{Outcome, severity};
+use crate::standard_output::output_file;
 use crate::work::containers::{Done, HandledFile, Job, MAPPED, PACKED, host_part, threads};
 use crate::work::{text, unsuited};
 use clap::{Args, ValueEnum};
@@ -38,7 +39,7 @@ pub(crate) struct RetargetArguments {
     /// Program, library, object, archive, fat binary or code object
     file: PathBuf,
     /// Output file; may be the input
-    #[arg(short, value_name = "OUT", required_unless_present = "dry_run")]
+    #[arg(short, value_name = "OUT", value_parser = output_file(), required_unless_present = "dry_run")]
     output: Option<PathBuf>,
     /// With --to, for a code object in a file of its own: another code object of the same kernels, for another GPU, that
     /// the target may be made from; the best source that passes the checks of its pair is taken
