@@ -14,6 +14,7 @@ mod repro;
 
 use crate::args::OutputFormat;
 use crate::outcome::{Outcome, severity};
+use crate::standard_output::output_file;
 use crate::work::containers::{Done, HandledFile, Job, MAPPED, host_part, threads};
 use crate::work::unsuited;
 use clap::Args;
@@ -36,7 +37,7 @@ pub(crate) struct RewriteArguments {
     /// Device ELF (linked or relocatable), program, library, object, archive or fat binary
     pub(super) file: PathBuf,
     /// Output file; may be the input
-    #[arg(short, value_name = "OUT")]
+    #[arg(short, value_name = "OUT", value_parser = output_file())]
     pub(super) output: PathBuf,
     /// The stepping to make code for
     #[arg(long, value_name = "TARGET")]
