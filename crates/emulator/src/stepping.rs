@@ -33,8 +33,6 @@ enum TrappedForm {
 
 #[rustfmt::skip]
 const RULES: &[SteppingRule] = &[
-    SteppingRule { names: &["ds_load_2addr_*", "ds_store_2addr_*", "ds_storexchg_2addr_*"], form: TrappedForm::Any,
-        text: "accesses of LDS with two addresses" },
     SteppingRule { names: &["ds_load_addtid_b32", "ds_store_addtid_b32"], form: TrappedForm::Any,
         text: "accesses of LDS by the lane's number" },
     SteppingRule { names: &["v_cvt_f32_fp8", "v_cvt_pk_fp8_f32", "v_cvt_sr_fp8_f32"], form: TrappedForm::Clamp,
@@ -51,6 +49,10 @@ const RULES: &[SteppingRule] = &[
     SteppingRule { names: &["*"], form: TrappedForm::ScratchBase,
         text: "the base of scratch as 64 bits in a vector instruction, or by its upper half" },
 ];
+
+/// Two elements of LDS of which one is not aligned to its size give wrong data. This depends on the address, so the access
+/// itself asks.
+pub(crate) const UNALIGNED_PAIR: &str = "accesses of LDS at two addresses that are not aligned to their elements";
 
 fn is_named(pattern: &str, mnemonic: &str) -> bool {
     pattern.strip_suffix('*').map_or(pattern == mnemonic, |start| mnemonic.starts_with(start))

@@ -10,7 +10,7 @@ use std::path::Path;
 fn cases() -> Vec<TwinCase> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("twins");
     let read = |name: &str| std::fs::read_to_string(directory.join(format!("{name}.cpp"))).unwrap();
-    let names = ["bytes", "calls", "floats", "integers", "pairs", "radix", "reduce", "sgemm", "sha256"];
+    let names = ["bytes", "calls", "floats", "integers", "odd", "pairs", "radix", "reduce", "sgemm", "sha256"];
     let mut cases: Vec<TwinCase> = names.iter().map(|name| TwinCase::new(name, &read(name))).collect();
     cases.push(TwinCase::new("generated", &generated_source(5, 16)));
     cases
@@ -57,5 +57,5 @@ fn rewritten_code_gives_the_same_memory() {
     }
     say(&format!("stepping: {rewritten} objects rewritten and executed, {trapped} trap as they were"));
     assert!(failures.is_empty(), "{}", failures.join("\n"));
-    assert!(trapped >= 6, "only {trapped} originals have forms that the stepping lacks");
+    assert!(trapped > 0, "no original has a form that the stepping lacks");
 }
