@@ -70,7 +70,7 @@ impl LateResults {
         let Some(result) = self.outstanding.iter().find(|result| result.registers.intersects(used)) else {
             return Ok(());
         };
-        let mut common = result.registers.clone();
+        let mut common = result.registers;
         common.intersect_with(used);
         let name = common.iter().next().map(|reg| reg.to_string()).unwrap_or_default();
         Err(FaultKind::MissingWait { name, mnemonic: inst.mnemonic() })
