@@ -3,8 +3,8 @@
 use crate::allocator;
 use crate::args::{Files, Look, OutputOptions};
 use crate::commands::{
-    addr2func, bundle, change, compat, diff, disasm, exec, extract, inspect, lint, list, manifest, plan, profile,
-    retarget, rewrite, run, serve, size, symbols, tables, verify,
+    addr2func, bundle, change, compat, diff, disasm, doctor, exec, extract, generate, inspect, lint, list, manifest,
+    plan, profile, retarget, rewrite, run, serve, size, symbols, tables, toolchain, verify,
 };
 use crate::outcome::Outcome;
 use clap::{Parser, Subcommand};
@@ -37,7 +37,7 @@ pub(crate) enum CliCommand {
     Extract(extract::ExtractArguments),
     /// Say how the device code came to be, and check it against HotSwap's records
     #[command(after_help = EXIT_CODES)]
-    Inspect(Look),
+    Inspect(inspect::InspectArguments),
     /// Show the instructions of a code object as assembly or JSON
     #[command(after_help = EXIT_CODES)]
     Disasm(disasm::DisasmArguments),
@@ -53,6 +53,12 @@ pub(crate) enum CliCommand {
     /// Compare the kernels of two files: added, gone, other registers, other size
     #[command(after_help = EXIT_CODES)]
     Diff(diff::DiffArguments),
+    /// Examine the tool chain: what is there, what it supports, what is missing and which packages have it
+    #[command(after_help = EXIT_CODES)]
+    Doctor(OutputOptions),
+    /// List the files that a compile through HotSwap reads besides its sources
+    #[command(after_help = EXIT_CODES)]
+    Toolchain(toolchain::ToolchainArguments),
     /// Explain an error code
     #[command(after_help = EXIT_CODES)]
     Explain {
@@ -120,6 +126,9 @@ pub(crate) enum CliCommand {
     /// Make a fat binary of code objects in files of their own
     #[command(after_help = EXIT_CODES)]
     Bundle(bundle::BundleArguments),
+    /// Print man pages and shell completions
+    #[command(after_help = EXIT_CODES)]
+    Generate(generate::GenerateArguments),
     /// Change the code for a GPU until it runs on another stepping of it
     #[command(after_help = EXIT_CODES)]
     Rewrite(rewrite::RewriteArguments),
@@ -177,6 +186,8 @@ impl CliCommand {
             Self::Addr2func(arguments) => addr2func::run(&arguments),
             Self::Size(arguments) => size::run(&arguments),
             Self::Diff(arguments) => diff::run(&arguments),
+            Self::Doctor(output) => doctor::run(&output),
+            Self::Toolchain(arguments) => toolchain::run(&arguments),
             Self::Explain { code } => tables::explain(code.as_deref()),
             Self::Targets(output) => Ok(tables::targets(output.format)),
             Self::Compat(arguments) => compat::run(&arguments),
@@ -197,6 +208,7 @@ impl CliCommand {
             Self::Retarget(arguments) => retarget::run(&arguments),
             Self::Serve(arguments) => serve::run(&arguments),
             Self::Bundle(arguments) => bundle::run(&arguments),
+            Self::Generate(arguments) => generate::run(&arguments),
             Self::Rewrite(arguments) => rewrite::run(&arguments),
         }
     }

@@ -63,7 +63,7 @@ fn wrong_arguments_are_diagnostics() {
         ("--gpu gfx1 -- true", 2, "no known processor"),
         ("--gpu gfx1030 --budget 0 -- true", 2, "--budget"),
         ("--gpu gfx10-3-generic -- true", 11, "HS0202"),
-        ("--gpu gfx1030 -- /nonexistent/program", 10, "HS0107"),
+        ("--gpu gfx1030 -- /nonexistent/program", 10, "HS0108"),
     ] {
         let ran = run(&bench, &hotswap, words);
         assert_eq!(ran.code, Some(code), "{words}: {}", ran.error);
