@@ -12,6 +12,7 @@
 //! `hotswap-compat`); kpack archives, which are recognised and rejected; the text form of bundles (assembly,
 //! preprocessed source), which holds no code objects.
 
+mod aside;
 mod bare;
 mod bundle;
 mod bytes;
@@ -35,8 +36,9 @@ mod plain;
 mod record_block;
 mod zstd_frame;
 
+pub use aside::STREAMED_FROM;
 pub use bare::{split_record, with_record};
-pub use bundle::{Bundle, BundleEntry, BundleSummary, HashState, parse, parse_lenient};
+pub use bundle::{Bundle, BundleEntry, BundleSummary, HashState, parse, parse_aside, parse_lenient};
 pub use bytes::Bytes;
 pub use ccob::Compression;
 pub use container::ContainerForm;

@@ -137,8 +137,10 @@ fn size(text: &str) -> Result<u64, String> {
 impl Cli {
     pub(crate) fn run(self) -> Result<Outcome, Diagnostic> {
         limit::set(self.max_size);
-        if matches!(self.command, CliCommand::Rewrite(_)) {
-            allocator::keep_memory_in_small_pages();
+        match self.command {
+            CliCommand::Rewrite(_) => allocator::keep_memory_in_small_pages(),
+            CliCommand::Serve(_) => allocator::return_memory(),
+            _ => {}
         }
         if matches!(
             self.command,

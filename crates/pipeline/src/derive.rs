@@ -81,7 +81,7 @@ fn one(
     let made = made.map_err(in_entry)?;
     let (route, families, code) = (made.route, made.families, made.code);
     let (source, left_out) = (source.id.clone(), Vec::new());
-    Ok(NewEntry { id, data: made.data, target, source, route, families, code, left_out })
+    Ok(NewEntry { id, data: made.data.into(), target, source, route, families, code, left_out })
 }
 
 /// The kernels that all findings concern, if there are others; `None` if one concerns something else.

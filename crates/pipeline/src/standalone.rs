@@ -141,7 +141,7 @@ fn recorded(present: &[SourceEntry<'_>], made: &[NewEntry], request: &Request) -
     let Some(entry) = made.last() else { return Ok(None) };
     let record = record::build(&Bundle::default(), (present, made), &[], request, |id| id == entry.id)?;
     match hotswap_bundle::with_record(&entry.data, record.to_json().as_bytes()) {
-        Err(error) if error.code == codes::MALFORMED => Ok(Some(entry.data.clone())),
+        Err(error) if error.code == codes::MALFORMED => Ok(Some(entry.data.to_vec())),
         whole => whole.map(Some),
     }
 }

@@ -194,7 +194,16 @@ impl CommonArguments {
         let input = hotswap_files::open_to_change(&self.file, &self.output)?;
         let (file, output) = (&self.file, &self.output);
         let threads = threads(self.jobs);
-        let job = Job { input: &input, file, output, threads, verb: "change", quarters: READ, is_quiet: false };
+        let job = Job {
+            input: &input,
+            file,
+            output,
+            threads,
+            verb: "change",
+            quarters: READ,
+            streams: false,
+            is_quiet: false,
+        };
         let found = job.containers().map_err(in_file)?;
         self.check_number(found.len(), verb).map_err(in_file)?;
         let work = job.work(found, &|number, found| {

@@ -110,7 +110,16 @@ impl RetargetArguments {
     fn job<'j>(&'j self, input: &'j InputFile) -> Job<'j> {
         let (file, output) = (&self.file, self.output());
         let quarters = if self.compress { PACKED } else { MAPPED };
-        Job { input, file, output, threads: threads(self.jobs), verb: "retarget", quarters, is_quiet: false }
+        Job {
+            input,
+            file,
+            output,
+            threads: threads(self.jobs),
+            verb: "retarget",
+            quarters,
+            streams: true,
+            is_quiet: false,
+        }
     }
 
     /// The plan of the options, with these pairs.

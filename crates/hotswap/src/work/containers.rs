@@ -34,6 +34,8 @@ pub(crate) struct Job<'j> {
     pub(crate) verb: &'static str,
     /// Memory that an uncompressed container takes while it is processed, in quarters of its size.
     pub(crate) quarters: u64,
+    /// Whether large compressed bundles are unpacked into files ([`hotswap_bundle::parse_aside`]).
+    pub(crate) streams: bool,
     /// Whether the file is one of many, so that the progress is shown elsewhere.
     pub(crate) is_quiet: bool,
 }
@@ -87,6 +89,8 @@ pub(crate) const READ: u64 = 5;
 /// Like [`MAPPED`], for containers that are unpacked or packed: the old and the new contents, and data derived from
 /// them.
 pub(crate) const PACKED: u64 = 10;
+/// Memory of a large compressed bundle that is unpacked into a file: pages in use, libzstd's tables, the packed bytes.
+const STREAMED: u64 = 64 << 20;
 /// From this size on, new bytes are kept in the scratch file.
 const LARGE: usize = 64 << 10;
 
@@ -161,6 +165,9 @@ impl<'j> Job<'j> {
     /// Bytes of memory that a container may take while it is processed.
     fn weight(&self, found: &FoundContainer<'_>) -> u64 {
         let is_packed = found.expands_to() > 0;
+        if self.streams && found.expands_to() >= hotswap_bundle::STREAMED_FROM {
+            return STREAMED;
+        }
         found.plain_size() / 4 * if is_packed { PACKED.max(self.quarters) } else { self.quarters }
     }
 

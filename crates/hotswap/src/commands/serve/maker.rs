@@ -118,7 +118,8 @@ impl FileMaker {
         let in_file = |error: Diagnostic| vec![error.in_file(file)];
         let threads = if order.is_large { self.threads } else { 1 };
         let quarters = PACKED + 4 * wanted.len() as u64;
-        let job = Job { input, file, output: order.output, threads, verb: "serve", quarters, is_quiet: true };
+        let job =
+            Job { input, file, output: order.output, threads, verb: "serve", quarters, streams: true, is_quiet: true };
         let containers = job.containers().map_err(in_file)?;
         let host = host_part(input, &containers);
         let work: HandledFile<'_, Reasons> = job
