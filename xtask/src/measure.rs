@@ -100,8 +100,22 @@ fn comments(sources: &[Source]) {
     }
 }
 
-/// Modules of a crate that import each other, directly or through others.
 fn circles(sources: &[Source]) {
+    let counts = circle_sizes(sources);
+    row("modules in circles of imports", counts.values().sum::<usize>());
+    counts.iter().for_each(|(name, count)| row(&format!("  {name}"), count));
+}
+
+/// A complaint for each crate whose modules import each other.
+pub(crate) fn circle_complaints() -> Outcome<Vec<String>> {
+    let sources = sources(paths::workspace())?;
+    let counts = circle_sizes(&sources);
+    let complain = |(name, count)| format!("{name}: {count} modules import each other in a circle");
+    Ok(counts.into_iter().map(complain).collect())
+}
+
+/// Numbers of modules of a crate that import each other, directly or through others.
+fn circle_sizes(sources: &[Source]) -> BTreeMap<&str, usize> {
     let mut imports: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
     for source in sources {
         let own = imports.entry((&source.crate_name, &source.module)).or_default();
@@ -114,8 +128,7 @@ fn circles(sources: &[Source]) {
             *counts.entry(crate_name).or_default() += 1;
         }
     }
-    row("modules in circles of imports", counts.values().sum::<usize>());
-    counts.iter().for_each(|(name, count)| row(&format!("  {name}"), count));
+    counts
 }
 
 /// Top modules of the own crate that a text names by `crate::`, alone or in a list of braces.

@@ -7,7 +7,7 @@ use crate::aside;
 use crate::bytes::{Bytes, malformed};
 use crate::ccob::{self, CcobHeader, Compression};
 use crate::draft::Draft;
-use crate::plain;
+use crate::{magic, plain};
 use hotswap_report::{Diagnostic, codes};
 use std::borrow::Cow;
 
@@ -64,7 +64,7 @@ pub fn parse(bytes: &[u8]) -> Result<(Bundle<'_>, usize), Diagnostic> {
 /// # Errors
 /// As for [`parse`].
 pub fn parse_lenient(bytes: &[u8]) -> Result<(Bundle<'_>, usize), Diagnostic> {
-    if !bytes.starts_with(ccob::MAGIC) {
+    if !bytes.starts_with(magic::COMPRESSED) {
         let content = Bytes::from(bytes);
         let (mut bundle, end) = from_plain(bytes, &content)?;
         bundle.raw = bytes.get(..end).unwrap_or(bytes);
@@ -81,7 +81,7 @@ pub fn parse_lenient(bytes: &[u8]) -> Result<(Bundle<'_>, usize), Diagnostic> {
 /// # Errors
 /// As for [`parse`].
 pub fn parse_aside(bytes: &[u8]) -> Result<(Bundle<'_>, usize), Diagnostic> {
-    let header = if bytes.starts_with(ccob::MAGIC) { Some(ccob::header(bytes)?) } else { None };
+    let header = if bytes.starts_with(magic::COMPRESSED) { Some(ccob::header(bytes)?) } else { None };
     if let Some((content, header)) = header.and_then(|header| Some((aside::unpack(bytes, &header)?, header)))
         && header.has_hash_of(&content, &|part| content.release(part))
     {

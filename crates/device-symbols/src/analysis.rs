@@ -1,7 +1,7 @@
 //! From the bytes of a file to the table of its functions.
 
 use crate::code::FileCode;
-use crate::note::code_hash;
+use crate::code_hash::code_hash;
 use crate::stated::{self, CompilerRecord, File};
 use crate::table::{Callee, Evidence, Form, Function, FunctionKind, Import, Kernel, Number, Resources, SymbolTable};
 use crate::totals;

@@ -10,6 +10,7 @@
 //! | `table` | the table: plain data, the same as JSON and in the note |
 //! | `analysis` | from a file to a table |
 //! | `code` | the functions and their calls, of all sections of code |
+//! | `code_hash` | the hash of everything that a table depends on |
 //! | `registers` | the highest registers that instructions name |
 //! | `stated` | what compiler and assembler state in the file about single functions |
 //! | `totals` | what a function needs with everything that it calls; recursion |
@@ -24,6 +25,7 @@
 
 mod analysis;
 mod code;
+mod code_hash;
 pub mod note;
 mod registers;
 mod stated;
@@ -31,6 +33,7 @@ mod table;
 mod totals;
 
 pub use analysis::analyse;
+pub use code_hash::code_hash;
 pub use table::{
     Callee, Evidence, Form, Function, FunctionKind, Import, IndirectCalls, Kernel, Number, Resources, SymbolTable,
 };
