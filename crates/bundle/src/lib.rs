@@ -9,7 +9,7 @@
 //! never copies.
 //!
 //! Absent on purpose: the meaning of code objects and the compatibility of targets (`hotswap-code-object`,
-//! `hotswap-compat`); kpack archives, which are recognised and rejected; the text form of bundles (assembly,
+//! `hotswap-compat`); the text form of bundles (assembly,
 //! preprocessed source), which holds no code objects.
 
 mod aside;
@@ -30,6 +30,7 @@ mod foreign;
 pub mod host_object;
 mod image;
 mod inflate;
+mod kernel_archive;
 pub mod linked;
 mod magic;
 mod offload_binary;
@@ -50,6 +51,7 @@ pub use entry_id::{EntryId, OffloadKind};
 pub use fatbin::{BundleWalk, Located, walk_fatbin, walk_fatbin_lenient};
 pub use image::ImageKind;
 pub use inflate::Method;
+pub use kernel_archive::{KernelArchive, is_kernel_archive};
 pub use magic::is_bundle;
 pub use offload_binary::{OffloadBinary, OffloadImage};
 pub use plain::{ALIGNMENT, TABLE_LIMIT};

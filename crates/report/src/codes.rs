@@ -83,6 +83,7 @@ codes! {
     STALE = "HS0422", 13, "the served files are no longer what their libraries need", "run `hotswap serve` with the same arguments again";
     NOT_OURS = "HS0423", 13, "a file in the destination is not what HotSwap wrote there", "move it away, or choose another --dest";
     TOO_FEW_REGISTERS = "HS0424", 13, "a kernel calls functions that need more registers than it is launched with", "link the device code by LTO (without -fno-offload-lto), so that the compiler sees kernel and functions together";
+    HOST_UNCHECKED = "HS0431", 13, "the host part of the code is in other files", "serve archives and libraries together by `hotswap serve`, or allow it by --allow names";
     // 05: files (exit 14)
     CANNOT_READ = "HS0501", 14, "a file cannot be read", "check the path and its permissions";
     CANNOT_WRITE = "HS0502", 14, "a file cannot be written; the old content is untouched", "check space and permissions";
