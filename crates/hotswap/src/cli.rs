@@ -4,7 +4,7 @@ use crate::allocator;
 use crate::args::{Files, Look, OutputOptions};
 use crate::commands::{
     addr2func, bundle, change, compat, diff, disasm, doctor, exec, extract, generate, inspect, lint, list, manifest,
-    plan, profile, retarget, rewrite, serve, size, symbols, tables, toolchain, verify,
+    plan, profile, retarget, rewrite, run, serve, size, symbols, tables, toolchain, verify,
 };
 use crate::outcome::Outcome;
 use clap::{CommandFactory, Parser, Subcommand};
@@ -87,6 +87,9 @@ pub(crate) enum CliCommand {
         #[arg(required = true, last = true, value_name = "COMMAND")]
         command: Vec<OsString>,
     },
+    /// Run a program with the real HIP runtime, or one kernel, on GPUs that the CPU emulates
+    #[command(after_help = EXIT_CODES)]
+    Run(run::RunArguments),
     /// Put code for more targets into a fat binary, or into a file that holds one
     #[command(after_help = EXIT_CODES)]
     Add(change::Put),
@@ -194,6 +197,7 @@ impl CliCommand {
             Self::Plan(arguments) => plan::run(&arguments),
             Self::Manifest(arguments) => manifest::run(&arguments),
             Self::Exec { command } => Err(exec::run(&command)),
+            Self::Run(arguments) => run::run(&arguments),
             Self::Add(arguments) => change::add(&arguments),
             Self::Replace(arguments) => change::replace(&arguments),
             Self::Remove(arguments) => change::remove(&arguments),
