@@ -140,10 +140,10 @@ pub(crate) fn lay_out_from(
     for (name, target) in LIBRARIES {
         copy(library(name)?, &place.join("lib/hotswap").join(target))?;
     }
+    link_hsa(place, built)?;
     let archive = library(c_library::ARCHIVE)?;
     copy(archive, &place.join("lib/libhotswap.a"))?;
     replace_by(&place.join("lib").join(c_library::LIBRARY), |temporary| c_library::link(archive, temporary))?;
-    link_hsa(place, built)?;
     for (source, target) in FILES {
         copy_all(&sources.join(source), &place.join(target))?;
     }
