@@ -1,4 +1,4 @@
-//! What kernels are launched with, and what the functions that they reach need.
+//! The numbers that kernels are launched with, and the needs of the functions that they reach.
 
 use crate::convention;
 use crate::inputs::{LinkInput, records};

@@ -7,7 +7,7 @@
 use crate::call_error::{CallError, CallStatus};
 use hotswap_code_object::{CodeMap, ObjectKind};
 use hotswap_isa::bank::VgprBanks;
-use hotswap_isa::effects::{Effect, ControlFlow};
+use hotswap_isa::effects::{ControlFlow, Effect};
 use hotswap_isa::reg::{Reg, Special};
 use hotswap_isa::text::Options;
 use hotswap_isa::{Feature, Flag, Inst, Isa, Target, Undecoded, Wave};

@@ -71,7 +71,8 @@ pub(crate) fn rewrite(bytes: &[u8], target: &str, keep_machine: bool) -> Result<
         let what = format!("{from}=>{to}: no code changes between these");
         return Err(Diagnostic::error(codes::PAIR_REFUSED, what).advise("use hotswap_retarget").into());
     }
-    let order = hotswap_adapt::AdaptRequest { target: hotswap_compat::derive_target_id(&source, to.name)?, keep_machine };
+    let order =
+        hotswap_adapt::AdaptRequest { target: hotswap_compat::derive_target_id(&source, to.name)?, keep_machine };
     let made = hotswap_adapt::adapt(bytes, &order).map_err(|reasons| CallError::of_all(&reasons))?;
     let changed = made.record.functions.len();
     let report = format!("{changed} functions changed or examined, {:+} bytes of code", made.record.grown);
