@@ -88,7 +88,7 @@ fn the_table_survives_the_tools_that_handle_code_objects() {
          touch host && {0}/clang-offload-bundler -type=o -compress -input=host -input=a.co -output=a.hipfb \
          -targets=host-x86_64-unknown-linux-gnu-,hipv4-amdgcn-amd-amdhsa--gfx1250 && \
          {0}/clang-offload-bundler -type=o -unbundle -input=a.hipfb -output=again.co \
-         -targets=hipv4-amdgcn-amd-amdhsa--gfx1250 && {prefix}/bin/hotswap retarget a.hipfb -t gfx1250-strict -o more.hipfb && \
+         -targets=hipv4-amdgcn-amd-amdhsa--gfx1250 && {prefix}/bin/hotswap retarget a.hipfb --to gfx1250-strict -o more.hipfb && \
          {prefix}/bin/hotswap extract more.hipfb --target gfx1250-strict -o retargeted.co",
         tool(23, "").trim_end_matches('/')
     ));
