@@ -6,7 +6,7 @@ use crate::programs::Program;
 use crate::{paths, run};
 use cargo_metadata::{Message, TargetKind};
 use std::io::BufReader;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// How cargo compiles (profiles of the root Cargo.toml).
@@ -46,7 +46,13 @@ pub(crate) struct Built {
 impl Built {
     /// Runs cargo with these words behind its own.
     pub(crate) fn new(mut command: Command, words: &[&str]) -> Outcome<Self> {
-        command.current_dir(paths::workspace()).args(words).arg("--message-format=json-render-diagnostics");
+        command.args(words);
+        Self::of(command, paths::workspace())
+    }
+
+    /// Runs this command of cargo in the directory of a workspace.
+    pub(crate) fn of(mut command: Command, workspace: &Path) -> Outcome<Self> {
+        command.current_dir(workspace).arg("--message-format=json-render-diagnostics");
         println!("$ {}", run::line(&command));
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
         let mut built = Self::default();
@@ -54,7 +60,7 @@ impl Built {
             built.see(message?);
         }
         let status = child.wait()?;
-        if status.success() { Ok(built) } else { fail(format!("cargo {} failed: {status}", words[0])) }
+        if status.success() { Ok(built) } else { fail(format!("`{}` failed: {status}", run::line(&command))) }
     }
 
     fn see(&mut self, message: Message) {

@@ -1,4 +1,4 @@
-//! The numbers that kernels are launched with, and the needs of the functions that they reach.
+//! The registers that kernels are launched with, and those that the functions they reach need.
 
 use crate::convention;
 use crate::inputs::{LinkInput, records};

@@ -14,6 +14,7 @@ mod repro;
 
 use crate::args::OutputFormat;
 use crate::outcome::{Outcome, severity};
+use crate::standard_output::output_file;
 use crate::work::containers::{Done, HandledFile, Job, MAPPED, host_part, threads};
 use crate::work::unsuited;
 use clap::Args;
@@ -36,7 +37,7 @@ pub(crate) struct RewriteArguments {
     /// Device ELF (linked or relocatable), program, library, object, archive or fat binary
     pub(super) file: PathBuf,
     /// Output file; may be the input
-    #[arg(short, value_name = "OUT")]
+    #[arg(short, value_name = "OUT", value_parser = output_file())]
     pub(super) output: PathBuf,
     /// The stepping to make code for
     #[arg(long, value_name = "TARGET")]
@@ -192,8 +193,16 @@ impl<'t> RewriteRequest<'t> {
         }
         let (file, output) = (&self.arguments.file, &self.arguments.output);
         let (verb, quarters, is_quiet) = ("rewrite", MAPPED, false);
-        let job =
-            Job { input: self.input, file, output, threads: threads(self.arguments.jobs), verb, quarters, is_quiet };
+        let job = Job {
+            input: self.input,
+            file,
+            output,
+            threads: threads(self.arguments.jobs),
+            verb,
+            quarters,
+            streams: false,
+            is_quiet,
+        };
         let containers = job.containers()?;
         let request = Request {
             targets: vec![self.target.processor.name.to_owned()],
