@@ -68,7 +68,7 @@ fn numbers_are_raised_to_those_of_lto() {
     let versions = bench.versions.iter().copied().filter(|version| *version <= 24);
     let all: Vec<_> = versions.flat_map(|version| TARGETS.map(|target| (version, target))).collect();
     let mut compared = 0;
-    for (version, target) in slice(test, all, |number, _| number % 3 == number / 6) {
+    for (version, target) in slice(test, all, |number, _| number % 6 == number / 6 * 2) {
         make(&bench, version, target, "");
         let native = bench.read("native.co");
         let found = report(&bench, &native);
@@ -97,7 +97,7 @@ fn numbers_are_raised_to_those_of_lto() {
         compared += 1;
     }
     say(&format!("{test}: {compared} links"));
-    assert!(compared > 3);
+    assert!(compared >= 3);
 }
 
 /// A note that moved is where LLVM's tools look for it, and stays there.
