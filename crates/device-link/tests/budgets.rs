@@ -161,10 +161,10 @@ fn mixes_of_conventions_are_told() {
     assert!(found.len() == 1 && found[0].what.contains("`lib_fn`, which it reaches, was compiled for 64"), "{found:?}");
     bench.write(
         "kernels.hip",
-        b"extern \"C\" __attribute__((device, noinline, weak)) float lib_fn(const float *p, int n) { return n; }\n\
+        b"extern \"C\" __attribute__((device, noinline)) float lib_fn(const float *p, int n) { return n; }\n\
         extern \"C\" __attribute__((global)) void k_use(float *p, int n) { p[0] = lib_fn(p, n) + 1; }\n",
     );
-    bench.run(&format!("{common} -c library.hip -o library.o && {common} -c kernels.hip -o kernels.o && {lld} -shared kernels.o library.o -o native.co"));
+    bench.run(&format!("{common} -c library.hip -o library.o && {common} -c kernels.hip -o kernels.o && {lld} -shared -z muldefs library.o kernels.o -o native.co"));
     let found = mixes(&bench);
     assert!(
         found.len() == 1 && found[0].what.contains("`lib_fn` of kernels.o was replaced by one that also writes"),
