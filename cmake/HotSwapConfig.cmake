@@ -75,6 +75,20 @@ if(HotSwap_FOUND AND NOT TARGET HotSwap::registry)
     IMPORTED_LOCATION "${HotSwap_PREFIX}/lib/hotswap/libhotswap_registry.a")
 endif()
 
+# Device code for programs in C and C++: include/hotswap.h. The shared library, and the same as an archive.
+if(HotSwap_FOUND AND NOT TARGET HotSwap::libhotswap AND EXISTS "${HotSwap_PREFIX}/lib/libhotswap.so.0")
+  add_library(HotSwap::libhotswap SHARED IMPORTED GLOBAL)
+  set_target_properties(HotSwap::libhotswap PROPERTIES
+    IMPORTED_LOCATION "${HotSwap_PREFIX}/lib/libhotswap.so.0"
+    IMPORTED_SONAME libhotswap.so.0
+    INTERFACE_INCLUDE_DIRECTORIES "${HotSwap_PREFIX}/include")
+  add_library(HotSwap::libhotswap_static STATIC IMPORTED GLOBAL)
+  set_target_properties(HotSwap::libhotswap_static PROPERTIES
+    IMPORTED_LOCATION "${HotSwap_PREFIX}/lib/libhotswap.a"
+    INTERFACE_INCLUDE_DIRECTORIES "${HotSwap_PREFIX}/include"
+    INTERFACE_LINK_LIBRARIES "gcc_s;pthread;dl;m")
+endif()
+
 unset(_hotswap_debian_hip)
 unset(_hotswap_languages)
 foreach(_hotswap_component IN ITEMS names profile families library)

@@ -336,10 +336,12 @@ pub fn is_flag(word: &OsStr) -> bool {
 }
 
 /// HotSwap's flags with their option and value.
-const FLAGS: [(&str, Id, &str); 3] = [
+const FLAGS: [(&str, Id, &str); 5] = [
     (words::COALESCE_FLAG, Id::Coalesce, "1"),
     (words::NO_COALESCE_FLAG, Id::Coalesce, "0"),
     (words::NO_DRAIN_FLAG, Id::Drain, "0"),
+    (words::DEVICE_SYMBOLS_FLAG, Id::OfPlan("device-symbols"), "table"),
+    (words::NO_DEVICE_SYMBOLS_FLAG, Id::OfPlan("device-symbols"), ""),
 ];
 
 /// The documented form of an option's argument.

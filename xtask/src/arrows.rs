@@ -22,7 +22,8 @@ pub(crate) const ALLOWED: &[Row] = &[
     ("hotswap-adapt", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa", "hotswap-families",
                         "hotswap-hazards", "hotswap-program", "hotswap-rewrite"]),
     ("hotswap-pipeline", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object",
-                           "hotswap-bundle", "hotswap-compat", "hotswap-families", "hotswap-isa", "hotswap-adapt"]),
+                           "hotswap-bundle", "hotswap-compat", "hotswap-families", "hotswap-isa", "hotswap-adapt",
+                           "hotswap-device-symbols"]),
     // The report of coverage: text in, text out.
     ("hotswap-coverage", &["hotswap-report"]),
     // Whole trees of libraries; code objects are made by a maker that the command passes in.
@@ -36,6 +37,9 @@ pub(crate) const ALLOWED: &[Row] = &[
     // Runs in the programs of users, and relabels what they load as the tools do.
     ("hotswap-names", &["hotswap-report", "hotswap-plan", "hotswap-targets", "hotswap-code-object", "hotswap-bundle",
                         "hotswap-compat", "hotswap-pipeline"]),
+    // The C interface: the same crates as the command.
+    ("hotswap-c", &["hotswap-report", "hotswap-files", "hotswap-targets", "hotswap-code-object", "hotswap-bundle",
+                    "hotswap-compat", "hotswap-pipeline", "hotswap-isa", "hotswap-adapt", "hotswap-device-symbols"]),
     // Rows' language, importer and generator: a build dependency of the tables, never in a program.
     ("hotswap-isa-meta", &[]),
     // Data only.
@@ -44,6 +48,8 @@ pub(crate) const ALLOWED: &[Row] = &[
     ("hotswap-program", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa"]),
     ("hotswap-device-symbols", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa",
                                  "hotswap-program"]),
+    ("hotswap-device-link", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa", "hotswap-program",
+                              "hotswap-device-symbols"]),
     // The checker shares nothing with the checked code except decoder, program model and data.
     ("hotswap-lint", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa", "hotswap-program",
                        "hotswap-hazards"]),
@@ -51,7 +57,8 @@ pub(crate) const ALLOWED: &[Row] = &[
     ("hotswap-driver-wrapper", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-bundle", "hotswap-compat",
                                  "hotswap-families", "hotswap-pipeline"]),
     ("hotswap-linker-plugin", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object",
-                                "hotswap-bundle", "hotswap-compat", "hotswap-families", "hotswap-pipeline"]),
+                                "hotswap-bundle", "hotswap-compat", "hotswap-families", "hotswap-pipeline",
+                                "hotswap-device-symbols", "hotswap-device-link"]),
     // The tasks build the tools and must run when the tools do not compile.
     ("xtask", &["hotswap-report", "hotswap-files", "hotswap-userland"]),
 ];

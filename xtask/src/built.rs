@@ -36,7 +36,7 @@ impl Profile {
 pub(crate) struct Built {
     /// Programs that are no tests.
     pub(crate) programs: Vec<PathBuf>,
-    /// Libraries that programs load.
+    /// Libraries that programs load, and archives that they link.
     pub(crate) libraries: Vec<PathBuf>,
     pub(crate) tests: Vec<Program>,
     /// Where build scripts leave what they make.
@@ -67,7 +67,8 @@ impl Built {
         match message {
             Message::CompilerArtifact(artifact) if artifact.profile.test => self.tests.extend(Program::of(&artifact)),
             Message::CompilerArtifact(artifact) => {
-                if artifact.target.kind.contains(&TargetKind::CDyLib) {
+                let is_for_c = |kind: &TargetKind| [TargetKind::CDyLib, TargetKind::StaticLib].contains(kind);
+                if artifact.target.kind.iter().any(is_for_c) {
                     self.libraries.extend(artifact.filenames.into_iter().map(PathBuf::from));
                 }
                 self.programs.extend(artifact.executable.map(PathBuf::from));

@@ -51,12 +51,14 @@ const CODE: &[&str] = &["image", "rewrite"];
 const WRAPPER: &[&str] = &["arguments", "response_file", "plan", "coverage_export"];
 /// Fuzzed by `cargo xtask isa fuzz`, whose seeds are LLVM's vectors.
 pub(crate) const INSTRUCTIONS: &[&str] = &["decode", "round_trip"];
+/// The C interface, with the checks of AddressSanitizer for what it does with pointers; its seeds need the userland.
+const C_INTERFACE: &[&str] = &["c_interface"];
 /// More memory is a finding. [`Campaign::length`] bytes of zstd may honestly expand to 512 MB, and a change holds
 /// them twice.
 const MEMORY: &str = "-rss_limit_mb=2048";
 
 /// The campaigns of `cargo xtask fuzz`.
-fn campaigns() -> [Campaign; 4] {
+fn campaigns() -> [Campaign; 5] {
     let campaign = |directory, work, targets, length| Campaign {
         directory,
         work: paths::scratch(work),
@@ -70,6 +72,7 @@ fn campaigns() -> [Campaign; 4] {
         campaign("crates/rewrite/fuzz", "rewrite-fuzz", CODE, 16 << 10),
         campaign("driver-wrapper/fuzz", "fuzz-wrapper", WRAPPER, 4 << 10),
         Campaign { sanitizer: "address", ..campaign("crates/profile-drain/fuzz", "fuzz-drain", DRAIN, 8 << 10) },
+        Campaign { sanitizer: "address", ..campaign("crates/libhotswap/fuzz", "fuzz-c", C_INTERFACE, 32 << 10) },
     ]
 }
 

@@ -5,7 +5,7 @@
 
 use crate::built::{Built, Profile};
 use crate::outcome::{During, Failure, Outcome, fail};
-use crate::{documents, paths, rocm};
+use crate::{c_library, documents, paths, rocm};
 use clap::Parser;
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -36,7 +36,7 @@ struct Options {
 /// Packages with installed files.
 #[rustfmt::skip]
 pub(crate) const PACKAGES: &[&str] = &["hotswap", "hotswap-driver-wrapper", "hotswap-linker-plugin", "hotswap-families",
-                            "hotswap-profile-drain", "hotswap-names"];
+                            "hotswap-profile-drain", "hotswap-names", "hotswap-c"];
 
 /// Cargo's outputs, and their installed paths.
 #[rustfmt::skip]
@@ -59,6 +59,7 @@ const LINKS: &[(&str, &str)] = &[
     ("libexec/hotswap/llvm-offload-binary", "lld"),
     ("libexec/hotswap/clang-offload-packager", "lld"),
     ("libexec/hotswap/hotswap-host-link", "lld"),
+    ("lib/libhotswap.so", c_library::LIBRARY),
 ];
 
 /// Cargo's shared libraries, and their installed names.
@@ -71,6 +72,8 @@ const ARCHIVES: &[&str] = &["libhotswap_registry.a", "libhotswap-profile-drain.a
 const FILES: &[(&str, &str)] = &[
     ("crates/families/patches.def", "share/hotswap/patches.def"),
     ("crates/family-abi/include", "include/hotswap"),
+    ("crates/libhotswap/include/hotswap.h", "include/hotswap.h"),
+    ("crates/libhotswap/hotswap.pc", "lib/pkgconfig/hotswap.pc"),
     ("cmake", "share/cmake/HotSwap"),
     ("LICENSE", "share/doc/hotswap/LICENSE"),
     ("CHANGELOG.md", "share/doc/hotswap/CHANGELOG.md"),
@@ -129,10 +132,16 @@ pub(crate) fn lay_out_from(
         let archive = built.directories.iter().map(|directory| directory.join(name)).find(|path| path.exists());
         copy(&archive.ok_or_else(|| missing(name))?, &place.join("lib/hotswap").join(name))?;
     }
+    let library = |name: &str| {
+        let found = built.libraries.iter().find(|path| path.file_name().is_some_and(|file| file == name));
+        found.ok_or_else(|| missing(name))
+    };
     for (name, target) in LIBRARIES {
-        let library = built.libraries.iter().find(|path| path.file_name().is_some_and(|file| file == *name));
-        copy(library.ok_or_else(|| missing(name))?, &place.join("lib/hotswap").join(target))?;
+        copy(library(name)?, &place.join("lib/hotswap").join(target))?;
     }
+    let archive = library(c_library::ARCHIVE)?;
+    copy(archive, &place.join("lib/libhotswap.a"))?;
+    replace_by(&place.join("lib").join(c_library::LIBRARY), |temporary| c_library::link(archive, temporary))?;
     for (source, target) in FILES {
         copy_all(&sources.join(source), &place.join(target))?;
     }
@@ -190,11 +199,16 @@ fn link(text: &str, target: &Path) -> Outcome {
 }
 
 pub(crate) fn replace(target: &Path, make: impl FnOnce(&Path) -> std::io::Result<()>) -> Outcome {
+    replace_by(target, |temporary| make(temporary).during("write", temporary))
+}
+
+/// As [`replace`], for files that another program writes.
+fn replace_by(target: &Path, make: impl FnOnce(&Path) -> Outcome) -> Outcome {
     let directory = target.parent().unwrap_or(Path::new("/"));
     fs::create_dir_all(directory).during("create", directory)?;
     let temporary = directory.join(format!(".{}.installing", target.file_name().unwrap_or_default().display()));
     let _ = fs::remove_file(&temporary); // left by a killed run, if at all
-    make(&temporary).during("write", &temporary)?;
+    make(&temporary)?;
     fs::rename(&temporary, target).during("write", target)
 }
 

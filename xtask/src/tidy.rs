@@ -4,7 +4,7 @@
 
 use crate::arrows::ALLOWED;
 use crate::outcome::{During, Outcome, fail};
-use crate::{install, licences, minimum, paths, run};
+use crate::{install, licences, measure, minimum, paths, run};
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
 use hotswap_userland::{ENV_BLESS, SKIPPED};
 use std::collections::BTreeMap;
@@ -69,6 +69,7 @@ pub(crate) fn check() -> Outcome {
         }
     }
     types.check(&mut complaints);
+    complaints.extend(measure::circle_complaints()?);
     if complaints.is_empty() { Ok(()) } else { fail(complaints.join("\n")) }
 }
 

@@ -8,8 +8,7 @@
 //! Invariant: an appended record can be removed, which restores the code object.
 
 use crate::bytes::{Bytes, slice, u16_at, u64_at};
-use crate::container::{ContainerForm, ContainerFormat};
-use crate::contents::{ContainerImage, DeviceContents, FoundContainer};
+use crate::container::{ContainerForm, ContainerFormat, ContainerImage, DeviceContents, FoundContainer};
 use crate::draft::Draft;
 use crate::elf::Sections;
 use crate::image::ImageKind;

@@ -6,7 +6,7 @@
 use crate::bytes::{Bytes, malformed};
 use crate::ccob::{self, Compression};
 use crate::draft::Draft;
-use crate::plain;
+use crate::{magic, plain};
 use hotswap_report::{Diagnostic, codes};
 use std::borrow::Cow;
 
@@ -63,7 +63,7 @@ pub fn parse(bytes: &[u8]) -> Result<(Bundle<'_>, usize), Diagnostic> {
 /// # Errors
 /// As for [`parse`].
 pub fn parse_lenient(bytes: &[u8]) -> Result<(Bundle<'_>, usize), Diagnostic> {
-    if !bytes.starts_with(ccob::MAGIC) {
+    if !bytes.starts_with(magic::COMPRESSED) {
         let content = Bytes::from(bytes);
         let (mut bundle, end) = from_plain(bytes, &content)?;
         bundle.raw = bytes.get(..end).unwrap_or(bytes);

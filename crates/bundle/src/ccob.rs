@@ -14,6 +14,7 @@
 
 use crate::bytes::{malformed, shifted, slice, u16_at, u32_at, u64_at};
 use crate::inflate::{Method, beginning, compressed_size, inflate};
+use crate::magic::COMPRESSED;
 use crate::plain;
 use hotswap_report::{Diagnostic, codes};
 use md5::{Digest, Md5};
@@ -21,8 +22,6 @@ use std::io::Write;
 use std::thread;
 use zstd::zstd_safe::CParameter;
 
-/// The magic of a compressed bundle.
-pub(crate) const MAGIC: &[u8] = b"CCOB";
 /// Bytes of a bundle that are examined before the rest is decompressed; real tables are shorter.
 const BEGINNING: u64 = 64 << 10;
 /// From this size on, a separate thread for the hash pays off.
@@ -62,7 +61,7 @@ pub(crate) struct CcobHeader {
 /// Reads the header at the start of `bytes` and finds the bundle's end.
 pub(crate) fn header(bytes: &[u8]) -> Result<CcobHeader, Diagnostic> {
     let cut = || malformed("the compressed bundle ends in its header", 0);
-    if !bytes.starts_with(MAGIC) {
+    if !bytes.starts_with(COMPRESSED) {
         return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, "it does not begin as a compressed bundle"));
     }
     let version = u16_at(bytes, 4).ok_or_else(cut)?;
@@ -164,7 +163,7 @@ pub(crate) fn compress(plain: &[u8], how: Compression) -> Result<Vec<u8>, Diagno
         return Err(Diagnostic::error(codes::NO_PLACE, format!("the compressed bundle would have {total} bytes")));
     };
     let mut out = Vec::with_capacity(total as usize);
-    out.extend_from_slice(MAGIC);
+    out.extend_from_slice(COMPRESSED);
     out.extend_from_slice(&version.to_le_bytes());
     out.extend_from_slice(&u16::from(how.method == Method::Zstd).to_le_bytes());
     if version == 2 {

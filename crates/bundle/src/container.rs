@@ -1,21 +1,16 @@
 //! The forms of containers: how bytes begin, where a container ends, and what is in it.
 //!
-//! A form is one file with its implementation of [`ContainerFormat`], and one row of [`FORMATS`]. The search for containers
+//! A form is one file with its implementation of [`ContainerFormat`], and one row of `contents::FORMATS`. The search for containers
 //! ([`crate::open`]) knows no form; commands ask properties of [`ContainerForm`].
 //!
 //! Absent on purpose: what containers are found in (archives, sections: `contents`), and writing, which differs in what
 //! can be changed at all ([`crate::Bundle`], [`crate::OffloadBinary`], [`crate::with_record`]).
 
-use crate::bare::CodeObjects;
-use crate::contents::{DeviceContents, FoundContainer};
-use crate::device_sections::DeviceSections;
-use crate::fatbin::Bundles;
-use crate::offload_binary::OffloadBinaries;
+use crate::bundle::HashState;
+use crate::bytes::Bytes;
+use crate::image::ImageKind;
 use hotswap_report::Diagnostic;
 use std::fmt;
-
-/// Every form; the first one that bytes begin as, or that a section is named for, is taken.
-pub(crate) const FORMATS: &[&dyn ContainerFormat] = &[&Bundles, &OffloadBinaries, &DeviceSections, &CodeObjects];
 
 /// Form of a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,5 +92,110 @@ pub(crate) trait ContainerFormat: fmt::Debug + Sync {
     /// See [`FoundContainer::table`].
     fn table(&self, _bytes: &[u8]) -> Result<Option<Vec<(String, u64)>>, Diagnostic> {
         Ok(None)
+    }
+}
+
+/// The position of a container in a file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ContainerPosition {
+    /// Archive members, outermost first.
+    pub members: Vec<String>,
+    /// Section of the object, program or library.
+    pub section: Option<String>,
+    /// Offset in the section, or in the member or file without one.
+    pub offset: u64,
+    /// Offset in the file.
+    pub file_offset: u64,
+}
+
+/// A container, found but not yet read.
+#[derive(Debug, Clone)]
+pub struct FoundContainer<'a> {
+    /// Its position.
+    pub place: ContainerPosition,
+    /// Its form.
+    pub form: ContainerForm,
+    /// Its bytes.
+    pub bytes: &'a [u8],
+    /// Entry ID, where the name of the section states it.
+    pub(crate) id: Option<String>,
+    pub(crate) format: &'static dyn ContainerFormat,
+}
+
+/// An image of a container.
+#[derive(Debug, Clone)]
+pub struct ContainerImage<'a> {
+    /// Bundle entry ID; `None` for a bare code object, which names its target itself.
+    pub id: Option<String>,
+    /// The kind of its bytes.
+    pub kind: ImageKind,
+    /// Its bytes.
+    pub data: Bytes<'a>,
+}
+
+/// The contents of a container.
+#[derive(Debug, Clone)]
+pub struct DeviceContents<'a> {
+    /// Images in their order.
+    pub images: Vec<ContainerImage<'a>>,
+    /// Payload of HotSwap's record block, in a bundle or after a code object.
+    pub record: Option<Bytes<'a>>,
+    /// The validity of a compressed bundle's hash.
+    pub hash: HashState,
+    /// Bytes of the container without compression.
+    pub plain_size: u64,
+}
+
+impl<'a> FoundContainer<'a> {
+    /// Reads the container, decompressing where needed. A wrong hash is reported, not rejected.
+    ///
+    /// # Errors
+    /// [`codes::MALFORMED`] or [`codes::UNKNOWN_FORMAT`], with the place as its entry.
+    pub fn read(&self) -> Result<DeviceContents<'a>, Diagnostic> {
+        self.format.read(self).map_err(|error| error.in_entry(self.place.to_string()))
+    }
+
+    /// IDs and sizes of the entries of a compressed bundle, read from the start of its content alone, which costs only
+    /// some kilobytes. `None` where more must be read: for every other container, and where HotSwap's record follows
+    /// the entries.
+    ///
+    /// # Errors
+    /// As for [`FoundContainer::read`], but damage further on is not detected.
+    pub fn table(&self) -> Result<Option<Vec<(String, u64)>>, Diagnostic> {
+        self.format.table(self.bytes).map_err(|error| error.in_entry(self.place.to_string()))
+    }
+
+    /// Its size without compression, as its header claims.
+    pub fn plain_size(&self) -> u64 {
+        self.format.expanded_size(self.bytes).unwrap_or(self.bytes.len() as u64)
+    }
+
+    /// Memory that reading it needs in addition to the file: its stated expanded size, 0 where nothing is compressed.
+    pub fn expands_to(&self) -> u64 {
+        self.format.expanded_size(self.bytes).unwrap_or(0)
+    }
+
+    /// Contents of images alone: no record, no hash.
+    pub(crate) fn device(&self, images: Vec<ContainerImage<'a>>) -> DeviceContents<'a> {
+        DeviceContents { images, record: None, hash: HashState::Absent, plain_size: self.plain_size() }
+    }
+}
+
+impl<'a> ContainerImage<'a> {
+    /// An image of the kind that its first bytes tell.
+    pub(crate) fn new(id: Option<String>, data: Bytes<'a>) -> Self {
+        Self { id, kind: ImageKind::of(&data), data }
+    }
+}
+
+impl fmt::Display for ContainerPosition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut parts = self.members.clone();
+        parts.extend(self.section.clone());
+        match (parts.is_empty(), self.offset) {
+            (true, offset) => write!(f, "{offset:#x}"),
+            (false, 0) => f.write_str(&parts.join(":")),
+            (false, offset) => write!(f, "{}+{offset:#x}", parts.join(":")),
+        }
     }
 }

@@ -1,8 +1,7 @@
 //! Relocatable device code of the old driver: an object has a section for each target, named for it.
 
 use crate::Bytes;
-use crate::container::{ContainerForm, ContainerFormat};
-use crate::contents::{ContainerImage, DeviceContents, FoundContainer};
+use crate::container::{ContainerForm, ContainerFormat, ContainerImage, DeviceContents, FoundContainer};
 use hotswap_report::Diagnostic;
 
 /// Sections `__CLANG_OFFLOAD_BUNDLE__ID`, each the image of that ID.

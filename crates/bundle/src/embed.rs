@@ -13,9 +13,10 @@ mod archive;
 
 use crate::coff_object;
 use crate::draft::{Draft, DraftContent, DraftFacts};
-use crate::fatbin::{bundle_size, is_bundle, next_start};
+use crate::fatbin::{bundle_size, next_start};
 use crate::host_object::{self, SECTION};
 use crate::linked::{self, Exchange};
+use crate::magic::{OFFLOAD_BINARY, is_bundle};
 use crate::offload_binary;
 use hotswap_report::{Diagnostic, codes};
 use object::{Object, ObjectSection};
@@ -50,7 +51,7 @@ pub fn draft<'a>(file: &'a [u8], exchanges: &'a [Exchange<'a>]) -> Result<Draft<
 fn into<'a>(file: &'a [u8], exchanges: &'a [Exchange<'a>]) -> Result<Draft<'a>, Diagnostic> {
     match file {
         _ if is_bundle(file) => join(file, exchanges, 4096, bundles),
-        _ if file.starts_with(offload_binary::MAGIC) => join(file, exchanges, offload_binary::ALIGNMENT, binaries),
+        _ if file.starts_with(OFFLOAD_BINARY) => join(file, exchanges, offload_binary::ALIGNMENT, binaries),
         [b'!', b'<', b'a', b'r', b'c', b'h', b'>', b'\n', ..] => archive::rewrite(file, exchanges).map(Draft::from),
         _ if host_object::is_host_object(file) => {
             let (name, new) = object(file, exchanges)?;

@@ -4,9 +4,9 @@
 //! the size of each bundle and skips zeros, never searching for a magic.
 
 use crate::bytes::{shifted, u32_at};
-use crate::container::{ContainerForm, ContainerFormat};
-use crate::contents::{ContainerImage, DeviceContents, FoundContainer};
-use crate::{Bundle, ccob, parse, parse_lenient, plain};
+use crate::container::{ContainerForm, ContainerFormat, ContainerImage, DeviceContents, FoundContainer};
+use crate::magic::{self, is_bundle};
+use crate::{Bundle, ccob, parse, parse_lenient};
 use hotswap_report::{Diagnostic, codes};
 
 /// A bundle and its position.
@@ -18,11 +18,6 @@ pub struct Located<'a> {
     pub size: usize,
     /// The bundle.
     pub bundle: Bundle<'a>,
-}
-
-/// Whether `bytes` begin as a bundle, plain or compressed.
-pub fn is_bundle(bytes: &[u8]) -> bool {
-    bytes.starts_with(plain::MAGIC) || bytes.starts_with(ccob::MAGIC)
 }
 
 type BundleReader = for<'b> fn(&'b [u8]) -> Result<(Bundle<'b>, usize), Diagnostic>;
@@ -105,7 +100,7 @@ impl ContainerFormat for Bundles {
     }
 
     fn extent(&self, bytes: &[u8]) -> Result<(ContainerForm, usize), Diagnostic> {
-        if bytes.starts_with(ccob::MAGIC) {
+        if bytes.starts_with(magic::COMPRESSED) {
             let header = ccob::header(bytes)?;
             return Ok((ContainerForm::CompressedBundle(header.compression.version), header.total as usize));
         }
@@ -124,7 +119,7 @@ impl ContainerFormat for Bundles {
     }
 
     fn table(&self, bytes: &[u8]) -> Result<Option<Vec<(String, u64)>>, Diagnostic> {
-        if !bytes.starts_with(ccob::MAGIC) {
+        if !bytes.starts_with(magic::COMPRESSED) {
             return Ok(None);
         }
         ccob::header(bytes).and_then(|header| ccob::table(bytes, &header))

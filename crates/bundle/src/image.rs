@@ -1,8 +1,7 @@
 //! The kind of an entry's bytes, determined from the first ones.
 
 use crate::bytes::{u16_at, u32_at};
-use crate::fatbin::is_bundle;
-use crate::offload_binary;
+use crate::magic::{OFFLOAD_BINARY, is_bundle};
 use std::fmt;
 
 const EM_AMDGPU: u16 = 224;
@@ -39,7 +38,7 @@ impl ImageKind {
             }
             [0x7f, b'E', b'L', b'F', ..] => Self::OtherElf,
             [b'B', b'C', 0xc0, 0xde, ..] => Self::Bitcode,
-            _ if is_bundle(bytes) || bytes.starts_with(offload_binary::MAGIC) => Self::Container,
+            _ if is_bundle(bytes) || bytes.starts_with(OFFLOAD_BINARY) => Self::Container,
             _ => match u32_at(bytes, 0) {
                 Some(0x0b17_c0de) => Self::Bitcode, // the wrapper around bitcode
                 Some(0x0723_0203) => Self::SpirV,

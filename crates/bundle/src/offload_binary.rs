@@ -15,13 +15,11 @@
 //! Sections hold several of them, each at a multiple of 8.
 
 use crate::bytes::{Bytes, align, malformed, slice, u16_at, u32_at, u64_at};
-use crate::container::{ContainerForm, ContainerFormat};
-use crate::contents::{ContainerImage, DeviceContents, FoundContainer};
+use crate::container::{ContainerForm, ContainerFormat, ContainerImage, DeviceContents, FoundContainer};
 use crate::inflate::{Method, inflate_behind};
+use crate::magic::OFFLOAD_BINARY;
 use hotswap_report::{Diagnostic, codes};
 
-/// The magic of an OffloadBinary.
-pub(crate) const MAGIC: &[u8] = &[0x10, 0xff, 0x10, 0xad];
 /// `.llvm.offloading` sections align each binary to it.
 pub(crate) const ALIGNMENT: u64 = 8;
 const ENTRY: u64 = 40;
@@ -79,7 +77,7 @@ pub(crate) struct OffloadBinaries;
 
 impl ContainerFormat for OffloadBinaries {
     fn begins(&self, bytes: &[u8]) -> bool {
-        bytes.starts_with(MAGIC)
+        bytes.starts_with(OFFLOAD_BINARY)
     }
 
     fn is_section(&self, name: &str) -> bool {
@@ -108,7 +106,7 @@ impl ContainerFormat for OffloadBinaries {
 /// Version and whole size of the binary at the start of `bytes`.
 pub(crate) fn extent(bytes: &[u8]) -> Result<(u32, u64), Diagnostic> {
     let cut = || malformed("the offload binary ends in its header", 0);
-    if !bytes.starts_with(MAGIC) {
+    if !bytes.starts_with(OFFLOAD_BINARY) {
         return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, "it does not begin as an offload binary"));
     }
     let version = u32_at(bytes, 4).ok_or_else(cut)?;
@@ -221,7 +219,7 @@ fn text(bytes: &[u8], offset: u64, size: Option<u64>) -> Option<String> {
 mod write {
     //! The layout of LLVM's `OffloadBinary::write`, byte for byte.
 
-    use super::{ALIGNMENT, ENTRY, MAGIC, OffloadBinary, align, header_size};
+    use super::{ALIGNMENT, ENTRY, OFFLOAD_BINARY, OffloadBinary, align, header_size};
     use std::collections::{BTreeMap, BTreeSet};
 
     /// A string table like that of LLVM's `StringTableBuilder`: sorted from the last character, longest first, so that
@@ -265,7 +263,7 @@ mod write {
         let size = padded(first + images);
 
         let mut out = Vec::with_capacity(size as usize);
-        out.extend_from_slice(MAGIC);
+        out.extend_from_slice(OFFLOAD_BINARY);
         out.extend_from_slice(&binary.version.to_le_bytes());
         let second = if binary.version == 1 { ENTRY } else { binary.images.len() as u64 };
         let fields = [size, header, second, 0];

@@ -7,11 +7,10 @@
 
 use crate::bytes::{Bytes, align, malformed, slice, u64_at};
 use crate::draft::Draft;
+use crate::magic::PLAIN;
 use crate::{BundleEntry, record_block};
 use hotswap_report::{Diagnostic, codes};
 
-/// The magic of a plain bundle.
-pub(crate) const MAGIC: &[u8] = b"__CLANG_OFFLOAD_BUNDLE__";
 /// Alignment of entries that HIP's loaders expect and clang uses for HIP.
 pub const ALIGNMENT: u64 = 4096;
 /// Bytes of an uncompressed bundle in which the HIP runtime looks for the entry table.
@@ -30,7 +29,7 @@ pub(crate) struct PlainBundle<'a> {
 
 /// Reads a plain bundle at the start of `bytes`.
 pub(crate) fn read<'a>(bytes: &Bytes<'a>) -> Result<PlainBundle<'a>, Diagnostic> {
-    if !bytes.starts_with(MAGIC) {
+    if !bytes.starts_with(PLAIN) {
         return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, "it does not begin as a clang offload bundle"));
     }
     let count = u64_at(bytes, 24).ok_or_else(|| malformed("the bundle ends in its header", 24))?;
@@ -66,7 +65,7 @@ pub(crate) fn read<'a>(bytes: &Bytes<'a>) -> Result<PlainBundle<'a>, Diagnostic>
 /// [`codes::MALFORMED`] for other data, or data that is mostly something else.
 pub(crate) fn check_beginning(start: &[u8], size: u64) -> Result<(), Diagnostic> {
     const RECORD: u64 = 16 << 20;
-    if !start.starts_with(MAGIC) {
+    if !start.starts_with(PLAIN) {
         return Err(malformed("what is compressed is no bundle", 0));
     }
     let (mut at, mut end) = (FIRST_ENTRY, FIRST_ENTRY);
@@ -92,7 +91,7 @@ pub(crate) type SizedIds = (Vec<(String, u64)>, u64);
 /// # Errors
 /// [`codes::MALFORMED`] for data that is no bundle, and for entries outside of it.
 pub(crate) fn read_table(start: &[u8], size: u64) -> Result<Option<SizedIds>, Diagnostic> {
-    if !start.starts_with(MAGIC) {
+    if !start.starts_with(PLAIN) {
         return Err(malformed("what is compressed is no bundle", 0));
     }
     let count = u64_at(start, 24).ok_or_else(|| malformed("the bundle ends in its header", 24))?;
@@ -195,7 +194,7 @@ pub(crate) fn draft<'a>(
         return Err(Diagnostic::error(codes::BUNDLE_FULL, what));
     }
     let (offsets, _) = layout(entries, alignment).ok_or_else(too_large)?;
-    let mut head = MAGIC.to_vec();
+    let mut head = PLAIN.to_vec();
     head.extend_from_slice(&(entries.len() as u64).to_le_bytes());
     for (entry, offset) in entries.iter().zip(&offsets) {
         for field in [*offset, entry.data.len() as u64, entry.id.len() as u64] {

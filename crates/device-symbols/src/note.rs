@@ -6,53 +6,13 @@
 //! Absent on purpose: relocatable files, whose functions a linker moves.
 
 use crate::analysis::{VERSION, analyse};
+use crate::code_hash::{NAMES, code_hash};
 use crate::table::{Form, SymbolTable};
 use hotswap_code_object::{DEVICE_SYMBOLS_SECTION, device_symbols_note, with_device_symbols};
 use hotswap_report::{Diagnostic, codes};
 use object::pod::bytes_of_slice;
 use object::read::elf::{ElfFile64, ElfSection64};
-use object::{LittleEndian, Object, ObjectSection, elf};
-use sha2::{Digest, Sha256};
-use std::fmt::Write;
-
-/// Sections of a relocatable file that do not count: names of sections.
-const NAMES: &str = ".shstrtab";
-
-/// The hash of all that a table depends on: flags, and the sections that are loaded, with their addresses. In a
-/// relocatable file all sections count, since symbols and relocations are in sections that are not loaded.
-///
-/// # Errors
-/// `MALFORMED` for a file whose sections cannot be read.
-pub fn code_hash(data: &[u8]) -> Result<String, Diagnostic> {
-    let damaged = |error: object::Error| Diagnostic::error(codes::MALFORMED, error.to_string());
-    let file = ElfFile64::<LittleEndian>::parse(data).map_err(damaged)?;
-    let header = file.elf_header();
-    let is_relocatable = header.e_type.get(LittleEndian) == elf::ET_REL;
-    let mut hash = Sha256::new();
-    hash.update(header.e_flags.get(LittleEndian).to_le_bytes());
-    for section in file.sections() {
-        let row = section.elf_section_header();
-        let is_loaded = row.sh_flags.get(LittleEndian) & u64::from(elf::SHF_ALLOC) != 0;
-        let name = section.name().unwrap_or_default();
-        if !is_loaded && (!is_relocatable || [NAMES, DEVICE_SYMBOLS_SECTION].contains(&name)) {
-            continue;
-        }
-        let bytes = section.data().map_err(damaged)?;
-        for number in [section.address(), section.size(), bytes.len() as u64] {
-            hash.update(number.to_le_bytes());
-        }
-        hash.update(bytes);
-    }
-    // Files without sections are loaded by their segments.
-    if file.sections().next().is_none() {
-        hash.update(data);
-    }
-    let mut text = String::with_capacity(64);
-    for byte in hash.finalize() {
-        write!(text, "{byte:02x}").expect("a string takes everything");
-    }
-    Ok(text)
-}
+use object::{LittleEndian, Object, ObjectSection};
 
 /// The table of a file: its note's, if that fits the code, otherwise that of an analysis; with warnings about a note that
 /// is not used, and about damaged parts.

@@ -217,7 +217,7 @@ pub struct SymbolTable {
     pub target: String,
     /// Linked or not.
     pub form: Form,
-    /// Hash of the code that it describes, see [`note::code_hash`](crate::note::code_hash).
+    /// Hash of the code that it describes, see [`code_hash`](crate::code_hash).
     pub code_hash: String,
     /// Every call of the file is resolved, it imports nothing, and all its code is in functions.
     pub closed: bool,

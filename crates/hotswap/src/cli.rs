@@ -7,7 +7,7 @@ use crate::commands::{
     plan, profile, retarget, rewrite, serve, size, symbols, tables, toolchain, verify,
 };
 use crate::outcome::Outcome;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use hotswap_report::{Diagnostic, limit};
 use std::ffi::OsString;
 
@@ -204,7 +204,7 @@ impl CliCommand {
             Self::Retarget(arguments) => retarget::run(&arguments),
             Self::Serve(arguments) => serve::run(&arguments),
             Self::Bundle(arguments) => bundle::run(&arguments),
-            Self::Generate(arguments) => generate::run(&arguments),
+            Self::Generate(arguments) => generate::run(&arguments, Cli::command()),
             Self::Rewrite(arguments) => rewrite::run(&arguments),
         }
     }

@@ -6,7 +6,7 @@
 //! A function without a version serves every version that a program asks for.
 #![allow(unsafe_code)] // the functions of HIP's interface, called with a program's pointers
 
-use crate::hip::{self, HipStatus, HipSymbol, NO_SYMBOL, SUCCESS};
+use crate::hip::{self, Devices, HipStatus, HipSymbol, NO_SYMBOL, SUCCESS};
 use crate::loads::{self, LoadScope};
 use crate::properties::{self, NAME_SIZE, PropertiesLayout, R0000, R0600};
 use crate::scope::names_for;
@@ -121,8 +121,13 @@ const GET_PROC_ADDRESS: usize = 7;
 const LIBRARY_LOAD_DATA: usize = 8;
 const LIBRARY_LOAD_FROM_FILE: usize = 9;
 
+/// The devices of HIP as the caller sees it.
+fn devices(caller: Caller) -> Devices {
+    Devices::of(caller, own_address)
+}
+
 /// The address of this library's function by that name; null for others.
-pub(crate) fn own_address(name: &CStr) -> *const c_void {
+fn own_address(name: &CStr) -> *const c_void {
     EXPORTS.iter().find(|export| export.symbol.name == name).map_or(null(), |export| (export.address)())
 }
 
@@ -181,7 +186,7 @@ fn ask(number: usize, layout: PropertiesLayout, properties: *mut u8, device: c_i
 
 extern "C" fn module_load(module: Pointer, path: *const c_char, caller: Caller) -> HipStatus {
     // SAFETY: a path, as HIP expects it.
-    let made = guarded(|| unsafe { loads::for_file(path, LoadScope::Current, caller) });
+    let made = guarded(|| unsafe { loads::for_file(path, LoadScope::Current, &devices(caller)) });
     if let (Some(image), Some(function)) = (made, real(MODULE_LOAD_DATA, caller)) {
         // SAFETY: the type of HIP's function; the image is whole and stays.
         return unsafe { transmute::<Pointer, Load>(function)(module, image) };
@@ -221,7 +226,7 @@ fn load(number: usize, module: Pointer, source: *const c_void, caller: Caller) -
 /// The image to load in the place of the program's.
 fn relabelled(image: *const c_void, scope: LoadScope, caller: Caller) -> *const c_void {
     // SAFETY: an image that the program passes to HIP.
-    guarded(|| unsafe { loads::for_image(image, scope, caller) }).unwrap_or(image)
+    guarded(|| unsafe { loads::for_image(image, scope, &devices(caller)) }).unwrap_or(image)
 }
 
 extern "C" fn library_load_data(
@@ -255,7 +260,7 @@ extern "C" fn library_load_from_file(
     caller: Caller,
 ) -> HipStatus {
     // SAFETY: a path, as HIP expects it.
-    let made = guarded(|| unsafe { loads::for_file(path, LoadScope::All, caller) });
+    let made = guarded(|| unsafe { loads::for_file(path, LoadScope::All, &devices(caller)) });
     let (number, source) = made.map_or((LIBRARY_LOAD_FROM_FILE, path.cast()), |image| (LIBRARY_LOAD_DATA, image));
     let Some(function) = real(number, caller) else { return NO_SYMBOL };
     // SAFETY: as for modules; both functions have this type.

@@ -120,11 +120,20 @@ unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _: libc::size_t, data:
 /// Devices of the HIP library that a caller uses.
 pub(crate) struct Devices {
     caller: *const c_void,
+    own: OwnAddress,
 }
 
+/// The address of this library's function by a name; null for names that it does not define.
+pub(crate) type OwnAddress = fn(&CStr) -> *const c_void;
+
 impl Devices {
-    pub(crate) fn of(caller: *const c_void) -> Self {
-        Self { caller }
+    pub(crate) fn of(caller: *const c_void, own: OwnAddress) -> Self {
+        Self { caller, own }
+    }
+
+    /// The caller's address.
+    pub(crate) fn caller(&self) -> *const c_void {
+        self.caller
     }
 
     fn find(&self, symbol: HipSymbol) -> Option<*mut c_void> {
@@ -153,10 +162,9 @@ impl Devices {
     }
 
     fn name(&self, device: c_int) -> Option<String> {
-        let own = crate::exports::own_address;
         let (function, layout) = PROPERTIES
             .iter()
-            .find_map(|(symbol, layout)| Some((find(*symbol, own(symbol.name), self.caller)?, layout)))?;
+            .find_map(|(symbol, layout)| Some((find(*symbol, (self.own)(symbol.name), self.caller)?, layout)))?;
         // Room for the structure of a later HIP, whose fields are at its end.
         let mut properties = vec![0u64; 1024];
         // SAFETY: `hipError_t f(hipDeviceProp_t *, int)`; the memory is aligned and larger than the structure.

@@ -30,8 +30,8 @@ pub(crate) enum LoadScope {
 ///
 /// # Safety
 /// As for [`image::image`].
-pub(crate) unsafe fn for_image(start: *const c_void, scope: LoadScope, caller: *const c_void) -> Option<*const c_void> {
-    let pairs = pairs(&*names_for(caller)?, scope, caller);
+pub(crate) unsafe fn for_image(start: *const c_void, scope: LoadScope, devices: &Devices) -> Option<*const c_void> {
+    let pairs = pairs(&*names_for(devices.caller())?, scope, devices);
     if pairs.is_empty() {
         return None;
     }
@@ -43,14 +43,14 @@ pub(crate) unsafe fn for_image(start: *const c_void, scope: LoadScope, caller: *
 ///
 /// # Safety
 /// A C string, or null.
-pub(crate) unsafe fn for_file(path: *const c_char, scope: LoadScope, caller: *const c_void) -> Option<*const c_void> {
-    let names = names_for(caller)?;
+pub(crate) unsafe fn for_file(path: *const c_char, scope: LoadScope, devices: &Devices) -> Option<*const c_void> {
+    let names = names_for(devices.caller())?;
     if path.is_null() {
         return None;
     }
     // SAFETY: the caller's promise.
     let path = OsStr::from_bytes(unsafe { CStr::from_ptr(path) }.to_bytes());
-    let pairs = pairs(&names, scope, caller);
+    let pairs = pairs(&names, scope, devices);
     if pairs.is_empty() {
         return None;
     }
@@ -60,8 +60,7 @@ pub(crate) unsafe fn for_file(path: *const c_char, scope: LoadScope, caller: *co
 }
 
 /// The named GPUs among the devices.
-fn pairs(names: &NameMap, scope: LoadScope, caller: *const c_void) -> Vec<NamePair> {
-    let devices = Devices::of(caller);
+fn pairs(names: &NameMap, scope: LoadScope, devices: &Devices) -> Vec<NamePair> {
     let own = match scope {
         LoadScope::Current => devices.current().into_iter().collect(),
         LoadScope::All => devices.all(),

@@ -16,7 +16,7 @@ pub mod words;
 
 pub use findings::{TextFinding, TextFindings, TextMark};
 pub use options::{CommandOption, Keyword, PLAN_OPTIONS, PlanOption, PlanValue};
-pub use plan::{NamesPolicy, Plan, Policy, RetargetPair};
+pub use plan::{DeviceLinkAction, NamesPolicy, Plan, Policy, RetargetPair};
 pub use store::{find, load, save};
 
 /// Version of HotSwap.

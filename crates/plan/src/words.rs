@@ -13,6 +13,10 @@ pub const COALESCE: &str = "--hotswap-coalesce=";
 pub const COALESCE_FLAG: &str = "-fhotswap-coalesce";
 /// Cancels [`COALESCE_FLAG`].
 pub const NO_COALESCE_FLAG: &str = "-fno-hotswap-coalesce";
+/// The request for a table of device functions in each code object, in the form that users write.
+pub const DEVICE_SYMBOLS_FLAG: &str = "-fhotswap-device-symbols";
+/// Cancels [`DEVICE_SYMBOLS_FLAG`].
+pub const NO_DEVICE_SYMBOLS_FLAG: &str = "-fno-hotswap-device-symbols";
 /// Whether a program whose device code has counters gets the drain that writes them: `1` or `0`.
 pub const DRAIN: &str = "--hotswap-drain=";
 /// [`DRAIN`] with `0`, in the form that users write.

@@ -84,6 +84,9 @@ codes! {
     STALE = "HS0422", 13, "the served files are no longer what their libraries need", "run `hotswap serve` with the same arguments again";
     NOT_OURS = "HS0423", 13, "a file in the destination is not what HotSwap wrote there", "move it away, or choose another --dest";
     TOO_FEW_REGISTERS = "HS0424", 13, "a kernel calls functions that need more registers than it is launched with", "link the device code by LTO (without -fno-offload-lto), so that the compiler sees kernel and functions together";
+    NOT_RAISED = "HS0425", 13, "the registers of a kernel cannot be raised to what the functions that it calls need", "compile the function with fewer registers (`__launch_bounds__`, -mllvm -amdgpu-num-vgpr), or link the device code by LTO";
+    CONVENTION_MIX = "HS0426", 13, "device code of different calling conventions meets in one link", "compile all of it with one compiler and the same options";
+    UNKNOWN_CALLEES = "HS0427", 13, "a kernel calls functions that are not known", "check the numbers of that kernel yourself: calls through pointers, and functions of other code objects, have no budget";
     // 05: files (exit 14)
     CANNOT_READ = "HS0501", 14, "a file cannot be read", "check the path and its permissions";
     CANNOT_WRITE = "HS0502", 14, "a file cannot be written; the old content is untouched", "check space and permissions";

@@ -3,10 +3,9 @@
 
 use crate::hash;
 use crate::journal::{Past, lock};
-use crate::manifest::{FileRow, TreeManifest};
+use crate::manifest::{FileRow, MakerSettings, TreeManifest};
 use crate::plan::TreePlan;
-use crate::serve::{is_missing, maker_row};
-use crate::tree;
+use crate::tree::{self, is_missing};
 use crate::undo::no_tree;
 use hotswap_report::{Diagnostic, codes};
 use std::collections::BTreeSet;
@@ -46,7 +45,7 @@ pub fn check(destination: &Path) -> Result<Checked, Diagnostic> {
             stale.push(finding("the link is gone or another one", &path));
         }
     }
-    if manifest.maker != maker_row(&manifest.maker.settings) {
+    if manifest.maker != MakerSettings::of(&manifest.maker.settings) {
         let what = format!("the tree was made by another build of HotSwap ({})", manifest.maker.hotswap);
         stale.push(Diagnostic::warning(codes::STALE, what).in_file(destination));
     }

@@ -213,7 +213,6 @@ pub(crate) fn lock(destination: &Path) -> Result<File, Diagnostic> {
 mod tests {
     use super::*;
     use crate::plan::ServeRequest;
-    use crate::serve::maker_row;
 
     fn row(path: &str) -> FileRow {
         FileRow { path: path.into(), library: None, input: None, sha256: path.to_uppercase(), wanted: Vec::new() }
@@ -222,7 +221,7 @@ mod tests {
     #[test]
     fn an_interrupted_line_is_cut_off_and_the_next_run_continues() {
         let directory = tempfile::tempdir().unwrap();
-        let maker = maker_row(&ServeRequest::default());
+        let maker = MakerSettings::of(&ServeRequest::default());
         let begin = |past: &Past| Journal::begin(directory.path(), &maker, past, false).unwrap();
         let journal = begin(&Past::default());
         journal.file(&row("a")).unwrap();
@@ -244,9 +243,9 @@ mod tests {
     #[test]
     fn rows_of_another_request_are_not_current() {
         let directory = tempfile::tempdir().unwrap();
-        let maker = maker_row(&ServeRequest::default());
+        let maker = MakerSettings::of(&ServeRequest::default());
         Journal::begin(directory.path(), &maker, &Past::default(), false).unwrap().file(&row("a")).unwrap();
-        let other = maker_row(&ServeRequest { targets: vec!["gfx1031".to_owned()], ..ServeRequest::default() });
+        let other = MakerSettings::of(&ServeRequest { targets: vec!["gfx1031".to_owned()], ..ServeRequest::default() });
         for (asked, expected) in [(&maker, true), (&other, false)] {
             let past = Past::read(directory.path(), Some(asked)).unwrap();
             assert_eq!(past.files[Path::new("a")], [(row("a"), expected)]);

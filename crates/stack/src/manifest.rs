@@ -4,6 +4,7 @@
 //! no order of threads, so that the same request gives the same bytes.
 
 use crate::plan::{ServeRequest, WantedTarget};
+use hotswap_plan::{IDENTITY, VERSION};
 use hotswap_report::{Diagnostic, codes};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -67,6 +68,13 @@ pub struct MakerSettings {
     pub identity: String,
     /// The request.
     pub settings: ServeRequest,
+}
+
+impl MakerSettings {
+    /// Those of this build for a request.
+    pub(crate) fn of(request: &ServeRequest) -> Self {
+        Self { hotswap: VERSION.to_owned(), identity: IDENTITY.to_owned(), settings: request.clone() }
+    }
 }
 
 /// The manifest.

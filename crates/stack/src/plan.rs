@@ -43,6 +43,19 @@ pub struct ServeRequest {
     pub leave_out_kernels: bool,
 }
 
+/// The fixed parts of a run.
+#[derive(Debug, Clone, Copy)]
+pub struct ServeRun<'r> {
+    /// The roots of the inputs.
+    pub roots: &'r [PathBuf],
+    /// The directory for the outputs.
+    pub destination: &'r Path,
+    /// The request.
+    pub settings: &'r ServeRequest,
+    /// The library that shows programs the source's name, where it is installed.
+    pub preload: Option<&'r Path>,
+}
+
 /// A target and its source.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct WantedTarget {

@@ -12,15 +12,14 @@ use crate::environment::Environment;
 use crate::hash;
 use crate::journal::{Journal, Past, cannot_write, lock};
 use crate::manifest::{FileRow, LinkRow, MANIFEST, MakerSettings, OutputSource, RefusedRow, TreeManifest};
-use crate::plan::{Action, NameMode, OutputContent, ServeRequest, TreePlan};
+use crate::plan::{Action, LibraryPlan, NameMode, OutputContent, ServeRun, TreePlan};
 use crate::rules::FileKind;
 use crate::tensile;
 use crate::tree::{canonical, link_text};
-use hotswap_plan::{IDENTITY, VERSION};
+use crate::undo;
 use hotswap_report::{Diagnostic, codes};
 use std::collections::BTreeSet;
 use std::fs;
-use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -91,24 +90,6 @@ pub struct Served {
     pub removed: usize,
 }
 
-/// The fixed parts of a run.
-#[derive(Debug, Clone, Copy)]
-pub struct ServeRun<'r> {
-    /// The roots of the inputs.
-    pub roots: &'r [PathBuf],
-    /// The directory for the outputs.
-    pub destination: &'r Path,
-    /// The request.
-    pub settings: &'r ServeRequest,
-    /// The library that shows programs the source's name, where it is installed.
-    pub preload: Option<&'r Path>,
-}
-
-/// The settings that outputs depend on.
-pub(crate) fn maker_row(settings: &ServeRequest) -> MakerSettings {
-    MakerSettings { hotswap: VERSION.to_owned(), identity: IDENTITY.to_owned(), settings: settings.clone() }
-}
-
 /// Refuses a destination in a root, and one with a root in it: outputs are beside the inputs, never among them.
 ///
 /// # Errors
@@ -153,7 +134,7 @@ pub fn serve(plan: &TreePlan, run: ServeRun<'_>, maker: &dyn OutputMaker) -> Res
     check_place(run.roots, run.destination)?;
     let created = create(run.destination)?;
     let lock = lock(run.destination)?;
-    let row = maker_row(run.settings);
+    let row = MakerSettings::of(run.settings);
     let past = Past::read(run.destination, Some(&row))?;
     let journal = Journal::begin(run.destination, &row, &past, created)?;
     let writer = OutputWriter { run, past: &past, journal: &journal, maker, stop: AtomicBool::new(false) };
@@ -174,7 +155,7 @@ pub fn serve(plan: &TreePlan, run: ServeRun<'_>, maker: &dyn OutputMaker) -> Res
     journal.end()?;
     drop(lock);
     if manifest.files.is_empty() {
-        crate::undo::undo(run.destination)?;
+        undo::undo(run.destination)?;
     }
     Ok(Served { libraries, environment, problems, removed })
 }
@@ -426,7 +407,7 @@ impl OutputWriter<'_> {
         let past = Past::read(self.run.destination, None)?;
         let files: BTreeSet<&Path> = manifest.files.iter().map(|row| row.path.as_path()).collect();
         let stale = past.files.keys().filter(|path| !files.contains(path.as_path()));
-        let mut removal = crate::undo::Removal::new(self.run.destination, &past);
+        let mut removal = undo::Removal::new(self.run.destination, &past);
         stale.for_each(|path| removal.file(path));
         past.links.iter().filter(|row| !manifest.links.contains(row)).for_each(|row| removal.link(row));
         removal.empty_directories(&past.directories);
@@ -446,7 +427,7 @@ impl OutputWriter<'_> {
     }
 }
 
-fn begin(library: &crate::plan::LibraryPlan) -> ServedLibrary {
+fn begin(library: &LibraryPlan) -> ServedLibrary {
     ServedLibrary {
         name: library.name.clone(),
         refused: library.refused.clone(),
@@ -465,9 +446,4 @@ fn copy(input: &Path, output: &Path, before_named: &BeforeNamed<'_>) -> Result<(
     let content = hotswap_files::open(input)?;
     before_named(hash::of(&content))?;
     hotswap_files::replace_like(output, &content, input)
-}
-
-/// Whether a path is there, as a file, a link or anything else.
-pub(crate) fn is_missing(path: &Path) -> bool {
-    path.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }

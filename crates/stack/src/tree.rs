@@ -7,6 +7,7 @@
 use hotswap_report::{Diagnostic, codes};
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::path::{Component, Path, PathBuf};
 
 /// The files and links below the roots.
@@ -36,6 +37,11 @@ pub fn read(roots: &[PathBuf]) -> Result<Tree, Diagnostic> {
         }
     }
     Ok(tree)
+}
+
+/// Whether a path is there, as a file, a link or anything else.
+pub(crate) fn is_missing(path: &Path) -> bool {
+    path.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
 /// The path without links.

@@ -31,11 +31,11 @@ const PACKAGES: &[DebPackage] = &[
     // The library for programs, where it is built.
     DebPackage {
         name: "libhotswap-dev",
-        paths: &["lib/libhotswap.so", "lib/libhotswap.a", "include/hotswap.h", "share/pkgconfig/libhotswap.pc"],
+        paths: &["lib/libhotswap", "lib/pkgconfig/", "include/hotswap.h"],
         section: "libdevel", recommends: "", suggests: "",
-        synopsis: "library for AMD GPU code in programs: headers",
+        synopsis: "AMD GPU code in programs: C library",
         description: "The C interface of HotSwap: reads fat binaries, and makes code for further GPUs.",
-        needs: &["hotswap"],
+        needs: &[],
     },
     DebPackage {
         name: "hotswap",

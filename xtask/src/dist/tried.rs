@@ -51,7 +51,7 @@ tar -xf "$1" -C /tmp/x
 mv /tmp/x/* "/tmp/a directory/hotswap"
 P="/tmp/a directory/hotswap"
 BUILD
-test "$(pkg-config --variable=bindir "$P/share/pkgconfig/hotswap.pc" 2>/dev/null || echo none)" != ""
+test "$(pkg-config --variable=bindir "$P/share/pkgconfig/hotswap-tools.pc" 2>/dev/null || echo none)" != ""
 "#;
 
 /// A project with a program for gfx1030 that is retargeted to others.

@@ -14,8 +14,8 @@
 
 use super::{into, no_place, shifted};
 use crate::bytes::malformed;
-use crate::fatbin::is_bundle;
 use crate::linked::Exchange;
+use crate::magic::is_bundle;
 use hotswap_report::{Diagnostic, codes};
 use std::collections::BTreeMap;
 

@@ -1,0 +1,13 @@
+//! The first bytes of containers.
+
+/// A plain offload bundle.
+pub(crate) const PLAIN: &[u8] = b"__CLANG_OFFLOAD_BUNDLE__";
+/// A compressed offload bundle.
+pub(crate) const COMPRESSED: &[u8] = b"CCOB";
+/// An OffloadBinary.
+pub(crate) const OFFLOAD_BINARY: &[u8] = &[0x10, 0xff, 0x10, 0xad];
+
+/// Whether `bytes` begin as a bundle, plain or compressed.
+pub fn is_bundle(bytes: &[u8]) -> bool {
+    bytes.starts_with(PLAIN) || bytes.starts_with(COMPRESSED)
+}
