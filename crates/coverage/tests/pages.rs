@@ -64,7 +64,7 @@ fn write(directory: &Path) -> Vec<String> {
     pages.into_iter().map(|page| page.name).collect()
 }
 
-/// What the probe saw on a page.
+/// The observations of the probe on a page.
 fn look(browser: &Path, directory: &Path, page: &str, is_dark: bool) -> Value {
     let scheme = format!("--blink-settings=preferredColorScheme={}", u8::from(!is_dark));
     let profile = format!("--user-data-dir={}", directory.join("profile").display());

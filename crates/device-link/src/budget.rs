@@ -1,4 +1,4 @@
-//! What kernels are launched with, and what the functions that they reach need.
+//! The registers that kernels are launched with, and those that the functions they reach need.
 
 use crate::convention;
 use crate::inputs::{LinkInput, records};

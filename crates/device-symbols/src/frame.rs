@@ -97,7 +97,7 @@ impl FrameScan {
                 self.start = u64::try_from(value).ok()
             }
             Some(value) if keeps && name.starts_with("s_add") && value > 0 => self.raised.push(value as u64),
-            // What is added is taken away again.
+            // The addition is undone later.
             Some(_) if keeps && (name.starts_with("s_add") || name.starts_with("s_sub")) => {}
             _ => self.is_unknown = true,
         }
