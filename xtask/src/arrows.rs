@@ -10,7 +10,7 @@ pub(crate) const ALLOWED: &[Row] = &[
     ("hotswap-plan", &["hotswap-report", "hotswap-files"]),
     ("hotswap-targets", &["hotswap-report"]),
     ("hotswap-code-object", &["hotswap-report", "hotswap-targets"]),
-    ("hotswap-bundle", &["hotswap-report", "hotswap-targets", "hotswap-code-object"]),
+    ("hotswap-bundle", &["hotswap-report", "hotswap-files", "hotswap-targets", "hotswap-code-object"]),
     ("hotswap-compat", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa", "hotswap-program"]),
     // The interface for third parties: plain C types, none of ours.
     ("hotswap-family-abi", &[]),
@@ -31,12 +31,14 @@ pub(crate) const ALLOWED: &[Row] = &[
                         "hotswap-bundle", "hotswap-compat"]),
     ("hotswap", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object",
                   "hotswap-bundle", "hotswap-compat", "hotswap-families", "hotswap-pipeline", "hotswap-isa",
-                  "hotswap-adapt", "hotswap-device-symbols", "hotswap-lint", "hotswap-coverage", "hotswap-stack"]),
+                  "hotswap-adapt", "hotswap-emulator", "hotswap-device-symbols", "hotswap-lint", "hotswap-coverage", "hotswap-stack"]),
     // Runs in the programs of users, and has no dependency on the tools.
     ("hotswap-profile-drain", &[]),
     // Runs in the programs of users, and relabels what they load as the tools do.
     ("hotswap-names", &["hotswap-report", "hotswap-plan", "hotswap-targets", "hotswap-code-object", "hotswap-bundle",
                         "hotswap-compat", "hotswap-pipeline"]),
+    // Runs in the programs of users, in the place of HSA's library.
+    ("hotswap-hsa-emulated", &["hotswap-emulator", "hotswap-isa", "hotswap-targets"]),
     // The C interface: the same crates as the command.
     ("hotswap-c", &["hotswap-report", "hotswap-files", "hotswap-targets", "hotswap-code-object", "hotswap-bundle",
                     "hotswap-compat", "hotswap-pipeline", "hotswap-isa", "hotswap-adapt", "hotswap-device-symbols"]),
@@ -45,6 +47,9 @@ pub(crate) const ALLOWED: &[Row] = &[
     // Data only.
     ("hotswap-isa-tables", &["hotswap-isa-meta"]),
     ("hotswap-isa", &["hotswap-isa-tables"]),
+    // Operations of instructions as data and functions; then the machine that runs them.
+    ("hotswap-semantics", &["hotswap-isa"]),
+    ("hotswap-emulator", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa", "hotswap-semantics"]),
     ("hotswap-program", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa"]),
     ("hotswap-device-symbols", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa",
                                  "hotswap-program"]),

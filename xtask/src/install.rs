@@ -7,6 +7,7 @@ use crate::built::{Built, Profile};
 use crate::outcome::{During, Failure, Outcome, fail};
 use crate::{c_library, documents, paths, rocm};
 use clap::Parser;
+use hotswap_userland::{EMULATED_DIRECTORY, EMULATED_LIBRARY, link_emulated};
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -36,7 +37,7 @@ struct Options {
 /// Packages with installed files.
 #[rustfmt::skip]
 pub(crate) const PACKAGES: &[&str] = &["hotswap", "hotswap-driver-wrapper", "hotswap-linker-plugin", "hotswap-families",
-                            "hotswap-profile-drain", "hotswap-names", "hotswap-c"];
+                            "hotswap-profile-drain", "hotswap-names", "hotswap-c", "hotswap-hsa-emulated"];
 
 /// Cargo's outputs, and their installed paths.
 #[rustfmt::skip]
@@ -139,6 +140,7 @@ pub(crate) fn lay_out_from(
     for (name, target) in LIBRARIES {
         copy(library(name)?, &place.join("lib/hotswap").join(target))?;
     }
+    link_hsa(place, built)?;
     let archive = library(c_library::ARCHIVE)?;
     copy(archive, &place.join("lib/libhotswap.a"))?;
     replace_by(&place.join("lib").join(c_library::LIBRARY), |temporary| c_library::link(archive, temporary))?;
@@ -147,6 +149,18 @@ pub(crate) fn lay_out_from(
     }
     documents::write(sources, place, can_run)?;
     write_defaults(&place.join("lib/hotswap/defaults.toml"), clang)
+}
+
+/// Links the HSA library of emulated GPUs.
+fn link_hsa(place: &Path, built: &Built) -> Outcome {
+    let is_archive = |path: &&PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with("libhotswap_hsa_emulated") && name.ends_with(".a")
+    };
+    let archive = built.libraries.iter().find(is_archive).ok_or_else(|| missing("libhotswap_hsa_emulated.a"))?;
+    replace_by(&place.join(EMULATED_DIRECTORY).join(EMULATED_LIBRARY), |temporary| {
+        link_emulated(archive, paths::workspace(), temporary).map_err(|error| std::io::Error::other(error).into())
+    })
 }
 
 /// The value of `HOTSWAP_FAMILIES` for these `NAME=LIBRARY`: absolute paths of existing libraries.

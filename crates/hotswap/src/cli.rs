@@ -4,7 +4,7 @@ use crate::allocator;
 use crate::args::{Files, Look, OutputOptions};
 use crate::commands::{
     addr2func, bundle, change, compat, diff, disasm, doctor, exec, extract, generate, inspect, lint, list, manifest,
-    plan, profile, retarget, rewrite, serve, size, symbols, tables, toolchain, verify,
+    plan, profile, retarget, rewrite, run, serve, size, symbols, tables, toolchain, verify,
 };
 use crate::outcome::Outcome;
 use clap::{CommandFactory, Parser, Subcommand};
@@ -87,6 +87,9 @@ pub(crate) enum CliCommand {
         #[arg(required = true, last = true, value_name = "COMMAND")]
         command: Vec<OsString>,
     },
+    /// Run a program with the real HIP runtime, or one kernel, on GPUs that the CPU emulates
+    #[command(after_help = EXIT_CODES)]
+    Run(run::RunArguments),
     /// Put code for more targets into a fat binary, or into a file that holds one
     #[command(after_help = EXIT_CODES)]
     Add(change::Put),
@@ -146,8 +149,10 @@ fn size(text: &str) -> Result<u64, String> {
 impl Cli {
     pub(crate) fn run(self) -> Result<Outcome, Diagnostic> {
         limit::set(self.max_size);
-        if matches!(self.command, CliCommand::Rewrite(_)) {
-            allocator::keep_memory_in_small_pages();
+        match self.command {
+            CliCommand::Rewrite(_) => allocator::keep_memory_in_small_pages(),
+            CliCommand::Serve(_) => allocator::return_memory(),
+            _ => {}
         }
         if matches!(
             self.command,
@@ -192,6 +197,7 @@ impl CliCommand {
             Self::Plan(arguments) => plan::run(&arguments),
             Self::Manifest(arguments) => manifest::run(&arguments),
             Self::Exec { command } => Err(exec::run(&command)),
+            Self::Run(arguments) => run::run(&arguments),
             Self::Add(arguments) => change::add(&arguments),
             Self::Replace(arguments) => change::replace(&arguments),
             Self::Remove(arguments) => change::remove(&arguments),
@@ -206,6 +212,35 @@ impl CliCommand {
             Self::Bundle(arguments) => bundle::run(&arguments),
             Self::Generate(arguments) => generate::run(&arguments, Cli::command()),
             Self::Rewrite(arguments) => rewrite::run(&arguments),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::generate::{completions, names, page};
+    use clap_complete::Shell;
+    use hotswap_report::codes;
+
+    #[test]
+    fn every_command_has_a_page_with_its_options() {
+        let names = names(&Cli::command());
+        assert!(names.contains(&"hotswap-retarget".to_owned()) && names.len() > 25);
+        for name in &names[1..] {
+            let page = String::from_utf8(page(Cli::command(), name.strip_prefix("hotswap-")).unwrap()).unwrap();
+            assert!(page.contains(".SH NAME\n") && page.contains(&name.replace('-', "\\-")), "{name}: {page}");
+        }
+        assert_eq!(page(Cli::command(), Some("absent")).unwrap_err().code, codes::USAGE);
+        let retarget = String::from_utf8(page(Cli::command(), Some("retarget")).unwrap()).unwrap();
+        assert!(retarget.contains("keep\\-source"), "{retarget}");
+    }
+
+    #[test]
+    fn completions_know_the_commands() {
+        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
+            let text = String::from_utf8(completions(&mut Cli::command(), shell)).unwrap();
+            assert!(text.contains("retarget") && text.contains("doctor"), "{shell}");
         }
     }
 }

@@ -20,6 +20,7 @@ pub(crate) mod plan;
 pub(crate) mod profile;
 pub(crate) mod retarget;
 pub(crate) mod rewrite;
+pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod size;
 pub(crate) mod symbols;

@@ -11,12 +11,14 @@
 //! Absent on purpose: building the directory (`xtask`), and dependencies except `tempfile` and `duct` (both sides use this
 //! crate).
 
+mod emulated;
 mod expression;
 mod golden;
 mod namespace;
 mod slice;
 mod workbench;
 
+pub use emulated::{EMULATED_DIRECTORY, EMULATED_LIBRARY, built_archive, link_emulated};
 pub use expression::{Inherit, expression};
 pub use golden::{ENV_BLESS, blesses, cases_in, golden};
 pub use namespace::{Mount, Namespace, inner_words};

@@ -32,14 +32,14 @@ enum GeneratedText {
     Fish,
 }
 
-/// `cli` is the definition of the command line.
-pub(crate) fn run(arguments: &GenerateArguments, cli: Command) -> Result<Outcome, Diagnostic> {
+/// Prints a text about `program`, the definition of the whole command line.
+pub(crate) fn run(arguments: &GenerateArguments, mut program: Command) -> Result<Outcome, Diagnostic> {
     let bytes = match arguments.kind {
-        GeneratedText::Man => page(cli, arguments.command.as_deref())?,
-        GeneratedText::Pages => names(&cli).join("\n").into_bytes(),
-        GeneratedText::Bash => completions(cli, Shell::Bash),
-        GeneratedText::Zsh => completions(cli, Shell::Zsh),
-        GeneratedText::Fish => completions(cli, Shell::Fish),
+        GeneratedText::Man => page(program, arguments.command.as_deref())?,
+        GeneratedText::Pages => names(&program).join("\n").into_bytes(),
+        GeneratedText::Bash => completions(&mut program, Shell::Bash),
+        GeneratedText::Zsh => completions(&mut program, Shell::Zsh),
+        GeneratedText::Fish => completions(&mut program, Shell::Fish),
     };
     let mut text = String::from_utf8_lossy(&bytes).into_owned();
     if !text.ends_with('\n') {
@@ -49,14 +49,14 @@ pub(crate) fn run(arguments: &GenerateArguments, cli: Command) -> Result<Outcome
 }
 
 /// `hotswap`, and the commands that are in its help.
-fn names(cli: &Command) -> Vec<String> {
-    let shown = cli.get_subcommands().filter(|command| !command.is_hide_set());
+pub(crate) fn names(program: &Command) -> Vec<String> {
+    let shown = program.get_subcommands().filter(|command| !command.is_hide_set());
     std::iter::once("hotswap".to_owned())
         .chain(shown.map(|command| format!("hotswap-{}", command.get_name())))
         .collect()
 }
 
-fn page(mut command: Command, name: Option<&str>) -> Result<Vec<u8>, Diagnostic> {
+pub(crate) fn page(mut command: Command, name: Option<&str>) -> Result<Vec<u8>, Diagnostic> {
     command.build();
     let command = match name {
         None => command,
@@ -74,8 +74,8 @@ fn printing(error: io::Error) -> Diagnostic {
     Diagnostic::error(codes::CANNOT_PRINT, error.to_string())
 }
 
-fn completions(mut cli: Command, shell: Shell) -> Vec<u8> {
+pub(crate) fn completions(program: &mut Command, shell: Shell) -> Vec<u8> {
     let mut bytes = Vec::new();
-    clap_complete::generate(shell, &mut cli, "hotswap", &mut bytes);
+    clap_complete::generate(shell, program, "hotswap", &mut bytes);
     bytes
 }

@@ -189,8 +189,16 @@ impl<'t> RewriteRequest<'t> {
         }
         let (file, output) = (&self.arguments.file, &self.arguments.output);
         let (verb, quarters, is_quiet) = ("rewrite", MAPPED, false);
-        let job =
-            Job { input: self.input, file, output, threads: threads(self.arguments.jobs), verb, quarters, is_quiet };
+        let job = Job {
+            input: self.input,
+            file,
+            output,
+            threads: threads(self.arguments.jobs),
+            verb,
+            quarters,
+            streams: false,
+            is_quiet,
+        };
         let containers = job.containers()?;
         let request = Request {
             targets: vec![self.target.processor.name.to_owned()],
