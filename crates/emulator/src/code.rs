@@ -81,7 +81,7 @@ impl CodeCache {
     /// # Errors
     /// Where the address is not at code.
     pub(crate) fn fill(&mut self, page: usize, pc: u64, memory: &dyn DeviceMemory) -> Result<(), Box<StepFault>> {
-        if pc % 4 != 0 {
+        if !pc.is_multiple_of(4) {
             return Err(StepFault::new(FaultKind::IllegalPc));
         }
         let mut bytes = [0; LONGEST];

@@ -114,7 +114,7 @@ pub(crate) enum Extra {
     Dpp(DppControl),
     Sdwa(SdwaControl),
     /// Both halves of a dual instruction.
-    Dual([MicroOp; 2]),
+    Dual(Box<[MicroOp; 2]>),
     Buffer(BufferAddress),
 }
 
