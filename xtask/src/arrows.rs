@@ -10,7 +10,7 @@ pub(crate) const ALLOWED: &[Row] = &[
     ("hotswap-plan", &["hotswap-report", "hotswap-files"]),
     ("hotswap-targets", &["hotswap-report"]),
     ("hotswap-code-object", &["hotswap-report", "hotswap-targets"]),
-    ("hotswap-bundle", &["hotswap-report", "hotswap-targets", "hotswap-code-object"]),
+    ("hotswap-bundle", &["hotswap-report", "hotswap-files", "hotswap-targets", "hotswap-code-object"]),
     ("hotswap-compat", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa", "hotswap-program"]),
     // The interface for third parties: plain C types, none of ours.
     ("hotswap-family-abi", &[]),

@@ -38,8 +38,6 @@ pub(crate) struct Built {
     pub(crate) programs: Vec<PathBuf>,
     /// Libraries that programs load, and archives that they link.
     pub(crate) libraries: Vec<PathBuf>,
-    /// Archives of Rust libraries with all that they use.
-    pub(crate) archives: Vec<PathBuf>,
     pub(crate) tests: Vec<Program>,
     /// Where build scripts leave what they make.
     pub(crate) directories: Vec<PathBuf>,
@@ -70,12 +68,8 @@ impl Built {
             Message::CompilerArtifact(artifact) if artifact.profile.test => self.tests.extend(Program::of(&artifact)),
             Message::CompilerArtifact(artifact) => {
                 let is_for_c = |kind: &TargetKind| [TargetKind::CDyLib, TargetKind::StaticLib].contains(kind);
-                let files = || artifact.filenames.iter().map(PathBuf::from);
                 if artifact.target.kind.iter().any(is_for_c) {
-                    self.libraries.extend(files());
-                }
-                if artifact.target.kind.contains(&TargetKind::StaticLib) {
-                    self.archives.extend(files().filter(|file| file.extension().is_some_and(|name| name == "a")));
+                    self.libraries.extend(artifact.filenames.into_iter().map(PathBuf::from));
                 }
                 self.programs.extend(artifact.executable.map(PathBuf::from));
             }

@@ -153,10 +153,14 @@ pub(crate) fn lay_out_from(
 
 /// Links the HSA library of emulated GPUs.
 fn link_hsa(place: &Path, built: &Built) -> Outcome {
-    let archive = built.archives.iter().find(|path| path.to_string_lossy().contains("libhotswap_hsa_emulated"));
-    let archive = archive.ok_or_else(|| missing("libhotswap_hsa_emulated.a"))?;
-    let link = |to: &Path| link_emulated(archive, paths::workspace(), to).map_err(std::io::Error::other);
-    replace(&place.join(EMULATED_DIRECTORY).join(EMULATED_LIBRARY), link)
+    let is_archive = |path: &&PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with("libhotswap_hsa_emulated") && name.ends_with(".a")
+    };
+    let archive = built.libraries.iter().find(is_archive).ok_or_else(|| missing("libhotswap_hsa_emulated.a"))?;
+    replace_by(&place.join(EMULATED_DIRECTORY).join(EMULATED_LIBRARY), |temporary| {
+        link_emulated(archive, paths::workspace(), temporary).map_err(|error| std::io::Error::other(error).into())
+    })
 }
 
 /// The value of `HOTSWAP_FAMILIES` for these `NAME=LIBRARY`: absolute paths of existing libraries.

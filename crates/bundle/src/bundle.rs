@@ -3,8 +3,9 @@
 //! Invariants: entries keep their order. An unchanged bundle is written as the bytes it was read from; a changed one
 //! keeps alignment and form of compression.
 
+use crate::aside;
 use crate::bytes::{Bytes, malformed};
-use crate::ccob::{self, Compression};
+use crate::ccob::{self, CcobHeader, Compression};
 use crate::draft::Draft;
 use crate::{magic, plain};
 use hotswap_report::{Diagnostic, codes};
@@ -71,9 +72,33 @@ pub fn parse_lenient(bytes: &[u8]) -> Result<(Bundle<'_>, usize), Diagnostic> {
     }
     let header = ccob::header(bytes)?;
     let (content, matches) = ccob::decompress(bytes, &header)?;
+    from_content(bytes, &header, &Bytes::from(content), matches)
+}
+
+/// As [`parse`], with the content of a large compressed bundle in an unnamed file: pages that were read no longer need
+/// memory after [`Bundle::release`], and [`Bundle::to_bytes`] compresses a stream.
+///
+/// # Errors
+/// As for [`parse`].
+pub fn parse_aside(bytes: &[u8]) -> Result<(Bundle<'_>, usize), Diagnostic> {
+    let header = if bytes.starts_with(magic::COMPRESSED) { Some(ccob::header(bytes)?) } else { None };
+    if let Some((content, header)) = header.and_then(|header| Some((aside::unpack(bytes, &header)?, header)))
+        && header.has_hash_of(&content, &|part| content.release(part))
+    {
+        return from_content(bytes, &header, &content, true);
+    }
+    // Damage is reported by the other reader.
+    parse(bytes)
+}
+
+fn from_content<'a>(
+    bytes: &'a [u8],
+    header: &CcobHeader,
+    content: &Bytes<'a>,
+    matches: bool,
+) -> Result<(Bundle<'a>, usize), Diagnostic> {
     let raw = bytes.get(..header.total as usize).unwrap_or(bytes);
-    let content = Bytes::from(content);
-    let (bundle, end) = from_plain(raw, &content)?;
+    let (bundle, end) = from_plain(raw, content)?;
     if content.get(end..).is_some_and(|rest| rest.iter().any(|byte| *byte != 0)) {
         // Our writer would not keep such bytes, so they must not be lost silently.
         return Err(malformed("bytes follow the last entry of the compressed bundle", end as u64));
@@ -254,6 +279,16 @@ impl<'a> Bundle<'a> {
         }
     }
 
+    /// Whether its content is in an unnamed file ([`parse_aside`]).
+    pub fn is_aside(&self) -> bool {
+        self.entries.iter().any(|entry| entry.data.is_aside())
+    }
+
+    /// Gives back the memory of the part of an entry, see [`Bytes::release`].
+    pub fn release(&self, part: &[u8]) {
+        self.entries.iter().for_each(|entry| entry.data.release(part));
+    }
+
     /// Its expected summary after it is written.
     pub fn summary(&self) -> BundleSummary {
         let entries = self.entries.iter().map(|entry| (entry.id.clone(), entry.data.len())).collect();
@@ -266,11 +301,16 @@ impl<'a> Bundle<'a> {
     /// [`codes::VERIFY_FAILED`], or the error that makes them unreadable.
     pub fn check_packed(&self, bytes: &[u8]) -> Result<(), Diagnostic> {
         let header = ccob::header(bytes)?;
-        let content = ccob::content(bytes, &header)?;
+        let aside = if self.is_aside() { aside::unpack(bytes, &header) } else { None };
+        let content = aside.map_or_else(|| ccob::content(bytes, &header).map(Bytes::from), Ok)?;
         // Its table and its record are read back, the bytes of its entries compared with their sources.
-        let (again, end) = from_plain(bytes, &Bytes::from(&content[..]))?;
+        let (again, end) = from_plain(bytes, &content)?;
         let is_same = header.total == bytes.len() as u64 && end == content.len() && again.summary() == self.summary();
-        if is_same && self.plain_draft(&[])?.is(&content) { Ok(()) } else { Err(differs()) }
+        if is_same && self.plain_draft(&[])?.is_releasing(&content, &|part| content.release(part)) {
+            Ok(())
+        } else {
+            Err(differs())
+        }
     }
 
     fn plain_draft(&self, like: &[(String, Bytes<'a>)]) -> Result<Draft<'a>, Diagnostic> {
@@ -283,7 +323,10 @@ impl<'a> Bundle<'a> {
             None => draft.try_to_vec().ok_or_else(plain::too_large),
             // Often nothing but the compression changes.
             Some(how) if draft.is(self.raw) => ccob::compress(self.raw, how),
-            Some(how) => ccob::compress(&draft.try_to_vec().ok_or_else(plain::too_large)?, how),
+            Some(how) => {
+                let aside = if self.is_aside() { aside::pack(&draft, how) } else { None };
+                aside.unwrap_or_else(|| ccob::compress(&draft.try_to_vec().ok_or_else(plain::too_large)?, how))
+            }
         }
     }
 

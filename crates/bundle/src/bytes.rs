@@ -2,10 +2,14 @@
 //!
 //! Invariant: every offset and size that comes from input is a `u64` and is checked by [`slice`].
 
+use hotswap_files::{InputFile, Scratch};
 use hotswap_report::{Diagnostic, codes};
 use std::fmt;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
+
+/// Gives back the memory of a part that was read.
+pub(crate) type ReleasePart<'r> = dyn Fn(&[u8]) + Sync + 'r;
 
 /// Bytes of an entry: a view of the input, of its decompressed form, or new ones. Cheap to clone.
 #[derive(Clone)]
@@ -15,6 +19,8 @@ pub struct Bytes<'a>(Storage<'a>);
 enum Storage<'a> {
     Borrowed(&'a [u8]),
     Shared(Arc<Vec<u8>>, Range<usize>),
+    /// In an unnamed file, so that pages that are not in use need no memory.
+    Mapped(Arc<InputFile>, Range<usize>),
 }
 
 impl<'a> Bytes<'a> {
@@ -28,18 +34,47 @@ impl<'a> Bytes<'a> {
             Storage::Shared(whole, old) => {
                 Storage::Shared(Arc::clone(whole), old.start + start..old.start + start + size)
             }
+            Storage::Mapped(whole, old) => {
+                Storage::Mapped(Arc::clone(whole), old.start + start..old.start + start + size)
+            }
         }))
     }
 
     /// Replaces a small part of a large allocation by a copy, so that the allocation is freed.
     pub(crate) fn detach(&mut self) {
         let is_waste = match &self.0 {
-            Storage::Borrowed(_) => false,
+            Storage::Borrowed(_) | Storage::Mapped(..) => false,
             Storage::Shared(whole, range) => range.len() < whole.len() / 2,
         };
         if is_waste {
             *self = Self::from(self.to_vec());
         }
+    }
+
+    /// The same bytes in an unnamed file, where they are in memory and a file can be made: [`Bytes::release`] gives back
+    /// their memory.
+    #[must_use]
+    pub fn put_aside(self) -> Self {
+        let Storage::Shared(whole, range) = &self.0 else { return self };
+        let kept = Scratch::temporary().and_then(|scratch| {
+            scratch.keep(&whole[range.clone()])?;
+            scratch.read()
+        });
+        // Without a file, they only stay in memory.
+        kept.map_or(self, Self::from)
+    }
+
+    /// Gives back the memory of the part, which is read from its file again when it is needed. Without effect for a slice
+    /// of something else, and for bytes that are in no unnamed file.
+    pub fn release(&self, part: &[u8]) {
+        if let Storage::Mapped(whole, _) = &self.0 {
+            whole.release(part);
+        }
+    }
+
+    /// Whether they are in an unnamed file.
+    pub(crate) fn is_aside(&self) -> bool {
+        matches!(self.0, Storage::Mapped(..))
     }
 
     /// Whether both have the same address, so that one copy serves two entries.
@@ -55,6 +90,7 @@ impl Deref for Bytes<'_> {
         match &self.0 {
             Storage::Borrowed(bytes) => bytes,
             Storage::Shared(whole, range) => &whole[range.clone()],
+            Storage::Mapped(whole, range) => &whole[range.clone()],
         }
     }
 }
@@ -75,6 +111,13 @@ impl From<Vec<u8>> for Bytes<'_> {
     fn from(bytes: Vec<u8>) -> Self {
         let range = 0..bytes.len();
         Self(Storage::Shared(Arc::new(bytes), range))
+    }
+}
+
+impl From<InputFile> for Bytes<'_> {
+    fn from(file: InputFile) -> Self {
+        let range = 0..file.len();
+        Self(Storage::Mapped(Arc::new(file), range))
     }
 }
 

@@ -12,8 +12,8 @@
 //! magic, which may occur inside of a payload. Every written bundle has the right hash, because comgr's disk cache is
 //! keyed on the header and would return another bundle's code object for a stale one.
 
-use crate::bytes::{malformed, shifted, slice, u16_at, u32_at, u64_at};
-use crate::inflate::{Method, beginning, compressed_size, inflate};
+use crate::bytes::{ReleasePart, malformed, shifted, slice, u16_at, u32_at, u64_at};
+use crate::inflate::{Method, beginning, compressed_size, inflate, part};
 use crate::magic::COMPRESSED;
 use crate::plain;
 use hotswap_report::{Diagnostic, codes};
@@ -103,19 +103,32 @@ fn unknown(what: String) -> Diagnostic {
 /// Decompresses; also returns whether the hash in the header is that of the result.
 pub(crate) fn decompress(bytes: &[u8], header: &CcobHeader) -> Result<(Vec<u8>, bool), Diagnostic> {
     let plain = content(bytes, header)?;
-    let matches = hash(&plain) == header.hash;
+    let matches = header.has_hash_of(&plain, &|_| {});
     Ok((plain, matches))
+}
+
+impl CcobHeader {
+    /// Whether its hash is that of the content, whose memory is given back.
+    pub(crate) fn has_hash_of(&self, plain: &[u8], release: &ReleasePart<'_>) -> bool {
+        hash_releasing(plain, release) == self.hash
+    }
 }
 
 /// As [`decompress`], for content that is known and compared by the caller.
 pub(crate) fn content(bytes: &[u8], header: &CcobHeader) -> Result<Vec<u8>, Diagnostic> {
+    let payload = checked_payload(bytes, header)?;
+    inflate(payload, header.compression.method, header.uncompressed).map_err(|error| shifted(error, header.payload))
+}
+
+/// The payload of a bundle, whose first bytes are plausible.
+pub(crate) fn checked_payload<'b>(bytes: &'b [u8], header: &CcobHeader) -> Result<&'b [u8], Diagnostic> {
     let payload = slice(bytes, header.payload, header.total - header.payload)
         .ok_or_else(|| malformed("the compressed bundle is cut off", header.payload))?;
     let start = beginning(payload, header.compression.method, BEGINNING);
     if start.len() as u64 == BEGINNING.min(header.uncompressed) {
         plain::check_beginning(&start, header.uncompressed)?;
     }
-    inflate(payload, header.compression.method, header.uncompressed).map_err(|error| shifted(error, header.payload))
+    Ok(payload)
 }
 
 /// The entry table, read from the first bytes of the content. `None` where they do not hold all of it, or where
@@ -131,9 +144,27 @@ pub(crate) fn table(bytes: &[u8], header: &CcobHeader) -> Result<Option<Vec<(Str
     Ok(table.filter(|(_, end)| *end == header.uncompressed).map(|(entries, _)| entries))
 }
 
+/// One entry, decompressed no further than its end; the hash is not compared. `None` where the table does not tell its
+/// place, or the content ends before it: then the whole has to be read.
+pub(crate) fn entry(bytes: &[u8], header: &CcobHeader, number: usize) -> Result<Option<Vec<u8>>, Diagnostic> {
+    let Some(entries) = table(bytes, header)? else { return Ok(None) };
+    let payload = slice(bytes, header.payload, header.total - header.payload).unwrap_or_default();
+    let start = beginning(payload, header.compression.method, BEGINNING.min(header.uncompressed));
+    let Some(range) = plain::entry_range(&start, number).filter(|_| number < entries.len()) else { return Ok(None) };
+    part(payload, header.compression.method, range)
+}
+
+/// Bytes that are hashed before their memory is given back.
+const HASH_BLOCK: usize = 1 << 20;
+
 /// First half of the MD5, in digest order.
-fn hash(plain: &[u8]) -> [u8; 8] {
-    let digest: [u8; 16] = Md5::digest(plain).into();
+fn hash_releasing(plain: &[u8], release: &ReleasePart<'_>) -> [u8; 8] {
+    let mut state = Md5::new();
+    for block in plain.chunks(HASH_BLOCK) {
+        state.update(block);
+        release(block);
+    }
+    let digest: [u8; 16] = state.finalize().into();
     std::array::from_fn(|index| digest[index])
 }
 
@@ -142,6 +173,15 @@ fn hash(plain: &[u8]) -> [u8; 8] {
 /// # Errors
 /// [`codes::NO_PLACE`] from 4 GiB on: HIP reads 32 bits of the size.
 pub(crate) fn compress(plain: &[u8], how: Compression) -> Result<Vec<u8>, Diagnostic> {
+    compress_releasing(plain, how, &|_| {})
+}
+
+/// As [`compress`]; `release` gives back the memory of what was hashed.
+pub(crate) fn compress_releasing(
+    plain: &[u8],
+    how: Compression,
+    release: &ReleasePart<'_>,
+) -> Result<Vec<u8>, Diagnostic> {
     let failed = |error: std::io::Error| Diagnostic::error(codes::INTERNAL, format!("compression: {error}"));
     let payload = || match how.method {
         Method::Zstd => zstd_payload(plain, how.level),
@@ -150,32 +190,39 @@ pub(crate) fn compress(plain: &[u8], how: Compression) -> Result<Vec<u8>, Diagno
     // The hash takes half as long as the compression at the default level, and has to process the bytes sequentially.
     let (payload, hash) = thread::scope(|scope| {
         let hash = (plain.len() >= WORTH_A_THREAD)
-            .then(|| thread::Builder::new().spawn_scoped(scope, || hash(plain)).ok())
+            .then(|| thread::Builder::new().spawn_scoped(scope, || hash_releasing(plain, release)).ok())
             .flatten();
         let payload = payload();
-        (payload, hash.and_then(|thread| thread.join().ok()).unwrap_or_else(|| self::hash(plain)))
+        (payload, hash.and_then(|thread| thread.join().ok()).unwrap_or_else(|| hash_releasing(plain, release)))
     });
-    let payload = payload.map_err(failed)?;
+    framed(payload.map_err(failed)?, hash, plain.len() as u64, how)
+}
+
+/// The payload with its header.
+///
+/// # Errors
+/// As for [`compress`].
+fn framed(mut payload: Vec<u8>, hash: [u8; 8], plain: u64, how: Compression) -> Result<Vec<u8>, Diagnostic> {
     // V2 has 32 bits for both sizes; a V1 header would make HIP read past the end.
-    let version = if how.version == 2 && u32::try_from(plain.len()).is_ok() { 2u16 } else { 3 };
-    let total = payload.len() as u64 + if version == 2 { 24 } else { 32 };
+    let short_plain = u32::try_from(plain).ok().filter(|_| how.version == 2);
+    let total = payload.len() as u64 + if short_plain.is_some() { 24 } else { 32 };
     let Ok(short) = u32::try_from(total) else {
         return Err(Diagnostic::error(codes::NO_PLACE, format!("the compressed bundle would have {total} bytes")));
     };
-    let mut out = Vec::with_capacity(total as usize);
-    out.extend_from_slice(COMPRESSED);
-    out.extend_from_slice(&version.to_le_bytes());
+    let mut out = COMPRESSED.to_vec();
+    out.extend_from_slice(&if short_plain.is_some() { 2u16 } else { 3 }.to_le_bytes());
     out.extend_from_slice(&u16::from(how.method == Method::Zstd).to_le_bytes());
-    if version == 2 {
+    if let Some(plain) = short_plain {
         out.extend_from_slice(&short.to_le_bytes());
-        out.extend_from_slice(&(plain.len() as u32).to_le_bytes());
+        out.extend_from_slice(&plain.to_le_bytes());
     } else {
         out.extend_from_slice(&total.to_le_bytes());
-        out.extend_from_slice(&(plain.len() as u64).to_le_bytes());
+        out.extend_from_slice(&plain.to_le_bytes());
     }
     out.extend_from_slice(&hash);
-    out.extend_from_slice(&payload);
-    Ok(out)
+    // The payload has room: its buffer was made for content that does not compress.
+    payload.splice(0..0, out);
+    Ok(payload)
 }
 
 /// Like clang: one frame with content size and without checksum, long-distance matching, so that similar code objects

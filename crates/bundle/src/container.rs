@@ -23,6 +23,8 @@ pub enum ContainerForm {
     OffloadBinary(u32),
     /// Section of an object with relocatable device code, old driver.
     ObjectVariant,
+    /// Fat binary of a kernel archive (kpack).
+    KernelArchive,
     /// A code object without a container.
     Bare,
 }
@@ -48,6 +50,7 @@ impl fmt::Display for ContainerForm {
             Self::CompressedBundle(version) => write!(f, "compressed bundle V{version}"),
             Self::OffloadBinary(version) => write!(f, "offload binary V{version}"),
             Self::ObjectVariant => f.write_str("object with device sections"),
+            Self::KernelArchive => f.write_str("kernel archive"),
             Self::Bare => f.write_str("bare"),
         }
     }
@@ -86,6 +89,17 @@ pub(crate) trait ContainerFormat: fmt::Debug + Sync {
 
     /// The size without compression that the header claims; `None` where nothing is compressed.
     fn expanded_size(&self, _bytes: &[u8]) -> Option<u64> {
+        None
+    }
+
+    /// See [`FoundContainer::entry`].
+    fn entry(&self, _bytes: &[u8], _number: usize) -> Result<Option<Vec<u8>>, Diagnostic> {
+        Ok(None)
+    }
+
+    /// Names of the containers that share these bytes, each to be read as the member of that name; `None` where the bytes
+    /// are one container.
+    fn parts(&self, _bytes: &[u8]) -> Option<Vec<String>> {
         None
     }
 
@@ -165,6 +179,15 @@ impl<'a> FoundContainer<'a> {
         self.format.table(self.bytes).map_err(|error| error.in_entry(self.place.to_string()))
     }
 
+    /// One entry of a compressed bundle by its number in [`FoundContainer::table`], decompressed no further than its end;
+    /// neither the hash nor what follows is checked. `None` where the whole must be read.
+    ///
+    /// # Errors
+    /// As for [`FoundContainer::read`].
+    pub fn entry(&self, number: usize) -> Result<Option<Vec<u8>>, Diagnostic> {
+        self.format.entry(self.bytes, number).map_err(|error| error.in_entry(self.place.to_string()))
+    }
+
     /// Its size without compression, as its header claims.
     pub fn plain_size(&self) -> u64 {
         self.format.expanded_size(self.bytes).unwrap_or(self.bytes.len() as u64)
@@ -173,6 +196,18 @@ impl<'a> FoundContainer<'a> {
     /// Memory that reading it needs in addition to the file: its stated expanded size, 0 where nothing is compressed.
     pub fn expands_to(&self) -> u64 {
         self.format.expanded_size(self.bytes).unwrap_or(0)
+    }
+
+    /// Its name in a kernel archive.
+    pub fn part_name(&self) -> &str {
+        self.place.members.last().map(String::as_str).unwrap_or_default()
+    }
+
+    /// The container of that name in the same bytes.
+    pub(crate) fn part(&self, name: String) -> Self {
+        let mut part = self.clone();
+        part.place.members.push(name);
+        part
     }
 
     /// Contents of images alone: no record, no hash.

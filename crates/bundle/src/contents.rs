@@ -13,13 +13,15 @@ use crate::container::{ContainerFormat, ContainerPosition, FoundContainer};
 use crate::device_sections::DeviceSections;
 use crate::fatbin::Bundles;
 use crate::foreign;
+use crate::kernel_archive::ArchivedBinaries;
 use crate::offload_binary::OffloadBinaries;
 use hotswap_report::{Diagnostic, codes};
 use object::read::archive::ArchiveFile;
 use object::{Object, ObjectSection};
 
 /// Every form; the first one that bytes begin as, or that a section is named for, is taken.
-const FORMATS: &[&dyn ContainerFormat] = &[&Bundles, &OffloadBinaries, &DeviceSections, &CodeObjects];
+const FORMATS: &[&dyn ContainerFormat] =
+    &[&Bundles, &OffloadBinaries, &DeviceSections, &ArchivedBinaries, &CodeObjects];
 
 /// The contents of a file.
 #[derive(Debug, Default)]
@@ -82,7 +84,6 @@ impl<'a> Finder<'_, 'a> {
             [b'!', b'<', b't', b'h', b'i', b'n', b'>', b'\n', ..] => {
                 self.refuse("a thin archive: its members are files of their own, name those", place);
             }
-            [b'K', b'P', b'A', b'K', ..] => self.refuse("a kpack archive", place),
             _ if is_text_bundle(bytes) => self.refuse("a bundle of text (assembly or source)", place),
             // Inside of archives such files are irrelevant to a linker.
             _ => match foreign::named(bytes).filter(|_| place.members.is_empty()) {
@@ -113,7 +114,11 @@ impl<'a> Finder<'_, 'a> {
             };
             let bytes = &bytes[start..start + size];
             let place = ContainerPosition { offset: start as u64, file_offset: self.offset(bytes), ..place.clone() };
-            self.contents.found.push(FoundContainer { place, form, bytes, id: id.map(str::to_owned), format });
+            let found = FoundContainer { place, form, bytes, id: id.map(str::to_owned), format };
+            match format.parts(bytes) {
+                None => self.contents.found.push(found),
+                Some(parts) => self.contents.found.extend(parts.into_iter().map(|part| found.part(part))),
+            }
             at = start + size;
             // A section that is a container as a whole may be empty: nothing can follow it.
             if size == 0 {

@@ -8,12 +8,15 @@
 //!
 //! Absent on purpose: files. The caller writes the parts to their offsets.
 
-use crate::bytes::Bytes;
+use crate::bytes::{Bytes, ReleasePart};
 use std::collections::BTreeMap;
+use std::io::{self, Read};
 use std::ops::Range;
 
 /// Bytes that are searched for zeros at once.
 const BLOCK: usize = 64 << 10;
+/// Bytes that are compared before their memory is given back.
+const COMPARED: usize = 1 << 20;
 /// Fewer equal bytes in a row are not worth a part of their own.
 const MIN_SHARED: usize = 4 << 10;
 
@@ -146,20 +149,65 @@ impl<'a> Draft<'a> {
         out
     }
 
+    /// Reads all of it in order, and gives back the memory of what was read.
+    pub(crate) fn reader(&self) -> DraftReader<'_, 'a> {
+        DraftReader { draft: self, at: 0 }
+    }
+
     /// Whether `bytes` are equal to it.
     pub fn is(&self, bytes: &[u8]) -> bool {
+        self.is_releasing(bytes, &|_| {})
+    }
+
+    /// As [`Draft::is`]; the memory of its parts is given back, and that of `bytes` by `release`.
+    pub(crate) fn is_releasing(&self, bytes: &[u8], release: &ReleasePart<'_>) -> bool {
+        let is_same = |part: &Bytes<'_>, other: &[u8]| {
+            part.chunks(COMPARED).zip(other.chunks(COMPARED)).all(|(one, other)| {
+                let is_same = same(one, other);
+                part.release(one);
+                release(other);
+                is_same
+            })
+        };
         if self.size != bytes.len() as u64 {
             return false;
         }
         let mut end = 0;
-        for (at, part) in self.parts() {
-            let at = at as usize;
-            if !is_zero(&bytes[end..at]) || !same(part, &bytes[at..at + part.len()]) {
+        for (at, part) in &self.parts {
+            let at = *at as usize;
+            if !is_zero(&bytes[end..at]) || !is_same(part, &bytes[at..at + part.len()]) {
                 return false;
             }
             end = at + part.len();
         }
         is_zero(&bytes[end..])
+    }
+}
+
+/// The bytes of a draft in order.
+pub(crate) struct DraftReader<'d, 'a> {
+    draft: &'d Draft<'a>,
+    at: u64,
+}
+
+impl Read for DraftReader<'_, '_> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let before = self.draft.parts.range(..=self.at).next_back();
+        let inside = before.filter(|(start, part)| self.at < **start + part.len() as u64);
+        let count = if let Some((start, part)) = inside {
+            let rest = &part[(self.at - start) as usize..];
+            let count = rest.len().min(out.len());
+            out[..count].copy_from_slice(&rest[..count]);
+            part.release(&rest[..count]);
+            count
+        } else {
+            let next = self.draft.parts.range(self.at..).next().map_or(self.draft.size, |(start, _)| *start);
+            let count = usize::try_from(next - self.at).unwrap_or(usize::MAX).min(out.len());
+            out[..count].fill(0);
+            count
+        };
+        self.at += count as u64;
+        Ok(count)
     }
 }
 
@@ -255,6 +303,9 @@ mod tests {
     fn check(draft: &Draft<'_>, plain: &[u8]) {
         assert_eq!(draft.size(), plain.len() as u64);
         assert!(draft.to_vec() == plain && draft.is(plain));
+        let mut read = Vec::new();
+        draft.reader().read_to_end(&mut read).unwrap();
+        assert!(read == plain);
         let ends: Vec<_> = draft.parts().map(|(at, part)| at..at + part.len() as u64).collect();
         assert!(ends.windows(2).all(|pair| pair[0].end <= pair[1].start), "{ends:?}");
         for at in [0, plain.len() / 2, plain.len() - 1] {

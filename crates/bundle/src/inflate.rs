@@ -7,6 +7,7 @@ use crate::zstd_frame;
 use hotswap_report::Diagnostic;
 use hotswap_report::limit::{Charge, MOST};
 use std::io::{self, Read};
+use std::ops::Range;
 
 /// The compression of a payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +33,6 @@ pub(crate) fn inflate_behind(head: &[u8], payload: &[u8], method: Method, size: 
     let mut plain: Vec<u8> = Vec::new();
     plain.try_reserve_exact(room.saturating_add(head.len())).map_err(|_| too_large(size))?;
     let failed = |error: io::Error| broken(&error);
-    let wrong = |found: u64| malformed(format!("the header claims {size} uncompressed bytes; they are {found}"), 0);
     let found = match method {
         Method::Zstd if head.is_empty() => {
             let mut decoder = zstd::bulk::Decompressor::new().map_err(failed)?;
@@ -51,13 +51,40 @@ pub(crate) fn inflate_behind(head: &[u8], payload: &[u8], method: Method, size: 
             // One byte more than claimed: enough to see that the claim is wrong, and to reach the end.
             let more = if found == room { decoder.read(&mut [0]).map_err(failed)? } else { 0 };
             if more > 0 {
-                return Err(wrong(size + 1));
+                return Err(wrong_claim(size, size + 1));
             }
             check_end(decoder.total_in(), payload)?;
             found
         }
     };
-    if found == room { Ok(plain) } else { Err(wrong(found as u64)) }
+    if found == room { Ok(plain) } else { Err(wrong_claim(size, found as u64)) }
+}
+
+/// As [`inflate`], into a buffer of the size.
+pub(crate) fn inflate_into(content: &mut [u8], payload: &[u8], method: Method) -> Result<(), Diagnostic> {
+    let size = content.len() as u64;
+    check_claim(payload, method, size)?;
+    let failed = |error: io::Error| broken(&error);
+    match method {
+        Method::Zstd => {
+            let mut decoder = zstd::bulk::Decompressor::new().map_err(failed)?;
+            let found = decoder.decompress_to_buffer(payload, content).map_err(failed)? as u64;
+            if found == size { Ok(()) } else { Err(wrong_claim(size, found)) }
+        }
+        Method::Zlib => {
+            let mut decoder = flate2::read::ZlibDecoder::new(payload);
+            decoder.read_exact(content).map_err(failed)?;
+            // One byte more: enough to see that the claim is wrong, and to reach the end.
+            if decoder.read(&mut [0]).map_err(failed)? > 0 {
+                return Err(wrong_claim(size, size + 1));
+            }
+            check_end(decoder.total_in(), payload)
+        }
+    }
+}
+
+fn wrong_claim(size: u64, found: u64) -> Diagnostic {
+    malformed(format!("the header claims {size} uncompressed bytes; they are {found}"), 0)
 }
 
 /// The first bytes of the content, at most `size`, to be checked before memory is spent on the rest. Fewer, where the
@@ -73,6 +100,27 @@ pub(crate) fn beginning(payload: &[u8], method: Method, size: u64) -> Vec<u8> {
         }),
     };
     found
+}
+
+/// A part of the content, decompressed no further than its end; `None` where the payload is damaged before it.
+pub(crate) fn part(payload: &[u8], method: Method, range: Range<u64>) -> Result<Option<Vec<u8>>, Diagnostic> {
+    charge(payload, range.end)?;
+    let size = range.end.saturating_sub(range.start);
+    let read = |mut decoder: Box<dyn Read + '_>| -> io::Result<Vec<u8>> {
+        io::copy(&mut (&mut decoder).take(range.start), &mut io::sink())?;
+        let mut found = Vec::new();
+        decoder.take(size).read_to_end(&mut found)?;
+        Ok(found)
+    };
+    let found = match method {
+        Method::Zlib => read(Box::new(flate2::read::ZlibDecoder::new(payload))),
+        Method::Zstd => zstd::stream::read::Decoder::with_buffer(payload).and_then(|mut decoder| {
+            decoder.window_log_max(31)?;
+            read(Box::new(decoder))
+        }),
+    };
+    // The reader of the whole reports the damage.
+    Ok(found.ok().filter(|found| found.len() as u64 == size))
 }
 
 /// Number of compressed bytes at the start of `bytes`; `size` is the maximum expanded size.

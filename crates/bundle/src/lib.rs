@@ -9,9 +9,10 @@
 //! never copies.
 //!
 //! Absent on purpose: the meaning of code objects and the compatibility of targets (`hotswap-code-object`,
-//! `hotswap-compat`); kpack archives, which are recognised and rejected; the text form of bundles (assembly,
+//! `hotswap-compat`); the text form of bundles (assembly,
 //! preprocessed source), which holds no code objects.
 
+mod aside;
 mod bare;
 mod bundle;
 mod bytes;
@@ -29,6 +30,7 @@ mod foreign;
 pub mod host_object;
 mod image;
 mod inflate;
+mod kernel_archive;
 pub mod linked;
 mod magic;
 mod offload_binary;
@@ -36,8 +38,9 @@ mod plain;
 mod record_block;
 mod zstd_frame;
 
+pub use aside::STREAMED_FROM;
 pub use bare::{split_record, with_record};
-pub use bundle::{Bundle, BundleEntry, BundleSummary, HashState, parse, parse_lenient};
+pub use bundle::{Bundle, BundleEntry, BundleSummary, HashState, parse, parse_aside, parse_lenient};
 pub use bytes::Bytes;
 pub use ccob::Compression;
 pub use container::{ContainerForm, ContainerImage, ContainerPosition, DeviceContents, FoundContainer};
@@ -48,6 +51,7 @@ pub use entry_id::{EntryId, OffloadKind};
 pub use fatbin::{BundleWalk, Located, walk_fatbin, walk_fatbin_lenient};
 pub use image::ImageKind;
 pub use inflate::Method;
+pub use kernel_archive::{KernelArchive, is_kernel_archive};
 pub use magic::is_bundle;
 pub use offload_binary::{OffloadBinary, OffloadImage};
 pub use plain::{ALIGNMENT, TABLE_LIMIT};

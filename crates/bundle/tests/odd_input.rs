@@ -145,7 +145,7 @@ fn kpack_and_text_bundles_are_recognised_and_refused() {
     wrapped.append_section_data(section, &[&0x4b50_4948u32.to_le_bytes()[..], &[1, 0, 0, 0], &[0; 16]].concat(), 8);
     for bytes in [
         wrapped.write().unwrap(),
-        b"KPAK\x01\0\0\0".to_vec(),
+        b"KPAK\x02\0\0\0\x40\0\0\0\0\0\0\0".to_vec(),
         b"# __CLANG_OFFLOAD_BUNDLE____START__ hip-amdgcn-amd-amdhsa--gfx900\n".to_vec(),
         b"!<thin>\n".to_vec(),
     ] {

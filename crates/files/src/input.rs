@@ -3,6 +3,7 @@
 //! A mapped file that is scanned completely would fill the memory that the system accounts to the process: callers
 //! release finished parts with [`InputFile::release`].
 
+use crate::pages;
 use hotswap_report::{Diagnostic, codes};
 use memmap2::{Mmap, MmapOptions, UncheckedAdvice};
 use std::fs::File;
@@ -71,6 +72,18 @@ impl InputFile {
             let result = unsafe { map.unchecked_advise_range(UncheckedAdvice::DontNeed, start, end - start) };
             // Where the system refuses, the pages stay: that costs only memory.
             drop(result);
+        }
+    }
+
+    /// The result of `work`, which reads these bytes, while their pages are released again and again, so that they take
+    /// little memory.
+    pub fn while_released<T>(&self, work: impl FnOnce() -> T) -> T {
+        match &self.0 {
+            InputStorage::Mapped(map, _) => {
+                let start = map.as_ptr() as usize;
+                pages::while_released(start..start + map.len(), work)
+            }
+            InputStorage::Read(_) => work(),
         }
     }
 

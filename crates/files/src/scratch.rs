@@ -3,8 +3,11 @@
 //! Invariants: several threads may add bytes at once; nothing is left when the process ends or is killed.
 
 use crate::input::InputFile;
+use crate::pages;
 use crate::write::directory_of;
 use hotswap_report::{Diagnostic, codes};
+use memmap2::MmapMut;
+use rustix::fs::{FallocateFlags, fallocate};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -32,6 +35,16 @@ impl Scratch {
         Ok(Self { file, end: AtomicU64::new(0), output: output.to_owned() })
     }
 
+    /// Makes one in the directory for temporary files: `TMPDIR`, or `/var/tmp`, which is on a disk where `/tmp` is in memory.
+    ///
+    /// # Errors
+    /// [`codes::CANNOT_WRITE`].
+    pub fn temporary() -> Result<Self, Diagnostic> {
+        let output = temporary_directory();
+        let file = temporary_file().map_err(|error| cannot_write(&output, &error))?;
+        Ok(Self { file, end: AtomicU64::new(0), output })
+    }
+
     /// Keeps the bytes; returns their range in [`Scratch::read`].
     ///
     /// # Errors
@@ -55,6 +68,53 @@ impl Scratch {
     }
 }
 
+fn temporary_directory() -> PathBuf {
+    std::env::var_os("TMPDIR").map_or_else(|| PathBuf::from("/var/tmp"), PathBuf::from)
+}
+
+fn temporary_file() -> io::Result<File> {
+    tempfile::tempfile_in(temporary_directory()).or_else(|_| tempfile::tempfile())
+}
+
+/// An unnamed file in the directory for temporary files that is written through memory, by code that fills a buffer.
+#[derive(Debug)]
+pub struct ScratchMap {
+    file: File,
+    map: MmapMut,
+}
+
+impl ScratchMap {
+    /// Makes one of that size, which is not 0.
+    ///
+    /// # Errors
+    /// Those of the file system, which has no space for it, or cannot map files.
+    #[allow(unsafe_code, reason = "memory maps can only be made by an unsafe function")]
+    pub fn new(size: usize) -> io::Result<Self> {
+        let file = temporary_file()?;
+        // Writing to a hole that the disk has no space for would end the process.
+        fallocate(&file, FallocateFlags::empty(), 0, size as u64)?;
+        // SAFETY: the file has no name and no other user, so nothing but this map changes it, and its size stays.
+        let map = unsafe { MmapMut::map_mut(&file) }?;
+        Ok(Self { file, map })
+    }
+
+    /// The result of `work`, which fills the buffer.
+    pub fn fill<T>(&mut self, work: impl FnOnce(&mut [u8]) -> T) -> T {
+        let start = self.map.as_ptr() as usize;
+        let addresses = start..start + self.map.len();
+        pages::while_released(addresses, || work(&mut self.map))
+    }
+
+    /// Its content.
+    ///
+    /// # Errors
+    /// Where it cannot be mapped again.
+    pub fn finish(self) -> io::Result<InputFile> {
+        drop(self.map);
+        InputFile::map(&self.file)
+    }
+}
+
 fn cannot_write(output: &Path, error: &io::Error) -> Diagnostic {
     Diagnostic::error(codes::CANNOT_WRITE, format!("temporary file: {error}")).in_file(output)
 }
@@ -62,6 +122,30 @@ fn cannot_write(output: &Path, error: &io::Error) -> Diagnostic {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_filled_map_has_its_bytes_and_takes_little_memory() {
+        const SIZE: usize = 64 << 20;
+        let own_pages = || {
+            let text = std::fs::read_to_string("/proc/self/smaps_rollup").unwrap();
+            let line = text.lines().find(|line| line.starts_with("Rss:")).unwrap().to_owned();
+            line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap()
+        };
+        let byte = |at: usize| (at / 4096) as u8 | 1;
+        let mut map = ScratchMap::new(SIZE).unwrap();
+        let (before, after) = map.fill(|bytes| {
+            let before = own_pages();
+            bytes.iter_mut().enumerate().for_each(|(at, place)| *place = byte(at));
+            std::thread::sleep(std::time::Duration::from_millis(100));
+            (before, own_pages())
+        });
+        assert!(after < before + (SIZE as u64 / 2 >> 10), "{before} KiB became {after}");
+        let input = map.finish().unwrap();
+        let sum = |bytes: &[u8]| bytes.iter().map(|byte| u64::from(*byte)).sum::<u64>();
+        let expected: u64 = (0..SIZE).map(|at| u64::from(byte(at))).sum();
+        assert_eq!(input.while_released(|| sum(&input)), expected);
+        assert!(ScratchMap::new(usize::MAX / 4).is_err());
+    }
 
     #[test]
     fn threads_keep_what_is_theirs_and_nothing_stays() {

@@ -27,6 +27,13 @@ pub(crate) fn keep_memory_in_small_pages() {
     };
 }
 
+/// For libraries whose containers are made one after the other: a third less memory. Freed memory is returned at once, so
+/// that the large buffers of one container are not kept beside those of the next one, which have other sizes.
+pub(crate) fn return_memory() {
+    // SAFETY: as above.
+    unsafe { libmimalloc_sys::mi_option_set(PURGE_DELAY, 0) };
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -39,6 +46,8 @@ mod tests {
         assert_eq!([-1, 0, 1].map(|step| get(PURGE_DELAY + step)), [1, 1000, 0]);
         keep_memory_in_small_pages();
         assert_eq!(get(PURGE_DELAY), -1);
+        return_memory();
+        assert_eq!(get(PURGE_DELAY), 0);
         #[cfg(target_os = "linux")]
         // SAFETY: reads a flag of this process.
         assert_eq!(unsafe { libc::prctl(libc::PR_GET_THP_DISABLE, 0, 0, 0, 0) }, 1);

@@ -7,7 +7,7 @@ use crate::commands::{
     plan, profile, retarget, rewrite, run, serve, size, symbols, tables, toolchain, verify,
 };
 use crate::outcome::Outcome;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use hotswap_report::{Diagnostic, limit};
 use std::ffi::OsString;
 
@@ -149,8 +149,10 @@ fn size(text: &str) -> Result<u64, String> {
 impl Cli {
     pub(crate) fn run(self) -> Result<Outcome, Diagnostic> {
         limit::set(self.max_size);
-        if matches!(self.command, CliCommand::Rewrite(_)) {
-            allocator::keep_memory_in_small_pages();
+        match self.command {
+            CliCommand::Rewrite(_) => allocator::keep_memory_in_small_pages(),
+            CliCommand::Serve(_) => allocator::return_memory(),
+            _ => {}
         }
         if matches!(
             self.command,
@@ -208,8 +210,37 @@ impl CliCommand {
             Self::Retarget(arguments) => retarget::run(&arguments),
             Self::Serve(arguments) => serve::run(&arguments),
             Self::Bundle(arguments) => bundle::run(&arguments),
-            Self::Generate(arguments) => generate::run(&arguments),
+            Self::Generate(arguments) => generate::run(&arguments, Cli::command()),
             Self::Rewrite(arguments) => rewrite::run(&arguments),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::generate::{completions, names, page};
+    use clap_complete::Shell;
+    use hotswap_report::codes;
+
+    #[test]
+    fn every_command_has_a_page_with_its_options() {
+        let names = names(&Cli::command());
+        assert!(names.contains(&"hotswap-retarget".to_owned()) && names.len() > 25);
+        for name in &names[1..] {
+            let page = String::from_utf8(page(Cli::command(), name.strip_prefix("hotswap-")).unwrap()).unwrap();
+            assert!(page.contains(".SH NAME\n") && page.contains(&name.replace('-', "\\-")), "{name}: {page}");
+        }
+        assert_eq!(page(Cli::command(), Some("absent")).unwrap_err().code, codes::USAGE);
+        let retarget = String::from_utf8(page(Cli::command(), Some("retarget")).unwrap()).unwrap();
+        assert!(retarget.contains("keep\\-source"), "{retarget}");
+    }
+
+    #[test]
+    fn completions_know_the_commands() {
+        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
+            let text = String::from_utf8(completions(&mut Cli::command(), shell)).unwrap();
+            assert!(text.contains("retarget") && text.contains("doctor"), "{shell}");
         }
     }
 }

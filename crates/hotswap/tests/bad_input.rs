@@ -166,7 +166,7 @@ fn rows() -> Vec<Row> {
         ("big-endian, changed", elf(Architecture::PowerPc64, Endianness::Big), PRUNE, 13, &["HS0402", "a big-endian ELF file"]),
         ("32-bit, changed", elf(Architecture::I386, Endianness::Little), PRUNE, 13, &["HS0402", "a 32-bit ELF file"]),
         ("other machine, changed", elf(Architecture::Riscv64, Endianness::Little), PRUNE, 13, &["HS0402", "machine 243"]),
-        ("kpack", b"KPAK\x01\0\0\0".to_vec(), LIST, 12, &["HS0303", "kpack"]),
+        ("kernel archive, cut off", b"KPAK\x01\0\0\0".to_vec(), LIST, 12, &["HS0302", "kernel archive ends in its header"]),
         ("text bundle", b"# __CLANG_OFFLOAD_BUNDLE____START__ hip-amdgcn-amd-amdhsa--gfx900\n".to_vec(), LIST, 12, &["HS0303", "text"]),
         ("thin archive", b"!<thin>\n".to_vec(), LIST, 12, &["HS0303", "thin archive"]),
         ("archive cut off", b"!<arch>\na.o/            0           0     0     644     99999     `\nabc".to_vec(), LIST, 12, &["HS0302", "archive"]),

@@ -83,7 +83,7 @@ fn one(
     let (route, families, code) = (made.route, made.families, made.code);
     let data = with_functions(source, made.data).map_err(single)?;
     let (source, left_out) = (source.id.clone(), Vec::new());
-    Ok(NewEntry { id, data, target, source, route, families, code, left_out })
+    Ok(NewEntry { id, data: data.into(), target, source, route, families, code, left_out })
 }
 
 /// A code object whose source has a table of its functions gets its own: the source's describes other code.

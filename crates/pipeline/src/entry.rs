@@ -1,7 +1,7 @@
 //! The entries of a bundle: those that are present, and those to add.
 
 use hotswap_adapt::ObjectRecord;
-use hotswap_bundle::EntryId;
+use hotswap_bundle::{Bytes, EntryId};
 use hotswap_code_object::CodeObject;
 use hotswap_compat::Available;
 use hotswap_report::{FamilyCount, Route};
@@ -28,7 +28,7 @@ impl SourceEntry<'_> {
 /// A code object to add.
 pub(crate) struct NewEntry {
     pub(crate) id: String,
-    pub(crate) data: Vec<u8>,
+    pub(crate) data: Bytes<'static>,
     pub(crate) target: TargetId,
     /// The entry that it was derived from.
     pub(crate) source: EntryId,

@@ -37,4 +37,4 @@ pub use names::{disagreements_of_plan, disagreements_of_shown_names};
 pub use policy::{check_pair, check_plan};
 pub use request::{Request, Sources, TargetResult};
 pub use retarget::{Retargeted, retarget};
-pub use standalone::{BundledSource, HOST_ENTRY, bundle_of, bundled, entry_id, relabel};
+pub use standalone::{BundledSource, HOST_ENTRY, archived, bundle_of, bundled, entry_id, relabel};

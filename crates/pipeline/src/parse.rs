@@ -13,11 +13,11 @@ use hotswap_targets::TargetId;
 /// # Errors
 /// A damaged bundle; [`codes::UNKNOWN_FORMAT`] where more than one follows in a link.
 pub(crate) fn bundle<'a>(bytes: &'a [u8], request: &Request) -> Result<(Bundle<'a>, Vec<Companion<'a>>), Diagnostic> {
-    let (mut bundle, consumed) = hotswap_bundle::parse(bytes)?;
     // Companions are removed where the fat binary is made. A finished file has none.
     if !matches!(request.sources, Sources::Plan { .. }) {
-        return Ok((bundle, Vec::new()));
+        return Ok((hotswap_bundle::parse_aside(bytes)?.0, Vec::new()));
     }
+    let (mut bundle, consumed) = hotswap_bundle::parse(bytes)?;
     if bytes[consumed..].iter().any(|byte| *byte != 0) {
         let what = "more bytes follow the bundle: several bundles where one was expected";
         return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, what).at(consumed as u64));

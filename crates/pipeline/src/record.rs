@@ -12,13 +12,24 @@ use std::thread;
 /// Below this many bytes in all, threads cost more than they save (a hash runs at over 1 GB/s).
 const WORTH_THREADS: usize = 1 << 20;
 
+/// Bytes that are hashed before their memory is given back.
+const BLOCK: usize = 1 << 20;
+
+/// Gives back the memory of bytes that were read.
+type Release<'r> = dyn Fn(&[u8]) + Sync + 'r;
+
 /// SHA-256 as hexadecimal digits, as `sha256sum` prints it.
-fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+fn sha256(bytes: &[u8], release: &Release<'_>) -> String {
+    let mut state = Sha256::new();
+    for block in bytes.chunks(BLOCK) {
+        state.update(block);
+        release(block);
+    }
+    state.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The hashes of several code objects, in their order.
-fn hash_all(objects: &[&[u8]]) -> Vec<String> {
+fn hash_all(objects: &[&[u8]], release: &Release<'_>) -> Vec<String> {
     let total: usize = objects.iter().map(|object| object.len()).sum();
     let threads = if total < WORTH_THREADS { 1 } else { thread::available_parallelism().map_or(1, usize::from) };
     let mut hashes = vec![String::new(); objects.len()];
@@ -27,7 +38,7 @@ fn hash_all(objects: &[&[u8]]) -> Vec<String> {
         for (objects, hashes) in objects.chunks(share).zip(hashes.chunks_mut(share)) {
             let work = move || {
                 for (object, hash) in objects.iter().zip(hashes) {
-                    *hash = sha256(object);
+                    *hash = sha256(object, release);
                 }
             };
             if threads == 1 {
@@ -39,7 +50,7 @@ fn hash_all(objects: &[&[u8]]) -> Vec<String> {
         }
     });
     for (object, hash) in objects.iter().zip(&mut hashes).filter(|(_, hash)| hash.is_empty()) {
-        *hash = sha256(object);
+        *hash = sha256(object, release);
     }
     hashes
 }
@@ -57,7 +68,11 @@ pub(crate) fn build(
 ) -> Result<Record, Diagnostic> {
     let earlier = earlier_rows(bundle)?;
     let objects: Vec<&[u8]> = present.iter().map(|e| e.data).chain(derived.iter().map(|e| &e.data[..])).collect();
-    let mut hashes = hash_all(&objects).into_iter();
+    let release = |part: &[u8]| {
+        bundle.release(part);
+        derived.iter().for_each(|entry| entry.data.release(part));
+    };
+    let mut hashes = hash_all(&objects, &release).into_iter();
     let old: Vec<_> = present.iter().zip(&mut hashes).map(|(entry, hash)| row(entry, hash, &earlier)).collect();
     let new = derived.iter().zip(hashes).map(|(entry, hash)| derived_row(entry, hash, present, &old));
     let new: Vec<EntryRecord> = new.collect::<Result<_, _>>()?;

@@ -67,7 +67,7 @@ pub(crate) fn run<'a>(bytes: &'a [u8], request: &Request, host: &HostPart<'_>) -
         Sources::Plan { .. } => (HostNames::alone(host, request.unchecked_names), Vec::new()),
     };
     let serving = Serving { present: &present, made_before, names: &names, dropped: &dropped, request };
-    let Derivation { mut results, derived, remarks } = serve_all(&serving)?;
+    let Derivation { mut results, derived, remarks } = serve_all(&serving, &bundle)?;
     results.extend(dropped.iter().map(|id| (id.clone(), TargetResult::Dropped)));
     if request.drop_covered {
         let superseded = superseded::superseded(&present, &derived, request, &dropped, &names)?;
@@ -100,12 +100,18 @@ struct Derivation {
 }
 
 /// Serves the targets one by one. A bundle without code objects has no source, and that is no refusal.
-fn serve_all(serving: &Serving<'_, '_>) -> Result<Derivation, Diagnostic> {
+fn serve_all(serving: &Serving<'_, '_>, bundle: &Bundle<'_>) -> Result<Derivation, Diagnostic> {
     let (mut results, mut derived, mut remarks) = (Vec::new(), Vec::new(), Vec::new());
     for target in serving.request.targets.iter().filter(|_| !serving.present.is_empty()) {
         let (result, made) = serving.serve(target)?;
         remarks.extend(policy::remarks(serving.request, &result)?);
-        derived.extend(made);
+        for mut entry in made {
+            if bundle.is_aside() {
+                entry.data = entry.data.put_aside();
+            }
+            derived.push(entry);
+        }
+        serving.present.iter().for_each(|entry| bundle.release(entry.data));
         results.push((target.clone(), result));
     }
     Ok(Derivation { results, derived, remarks })

@@ -7,7 +7,7 @@ use crate::request::{Request, TargetResult};
 use crate::serve::Serving;
 use crate::write::WrittenBundle;
 use crate::{parse, record, retarget};
-use hotswap_bundle::{Bundle, EntryId};
+use hotswap_bundle::{Bundle, EntryId, FoundContainer, KernelArchive};
 use hotswap_code_object::CodeObject;
 use hotswap_compat::names::HostPart;
 use hotswap_report::{Diagnostic, codes};
@@ -50,6 +50,19 @@ pub fn bundled(source: &[u8], request: &Request) -> Result<BundledSource, Diagno
     let made = retarget::run(&plain, request, &HostPart::default())?;
     let is_made = made.results.iter().any(|(_, result)| matches!(result, TargetResult::Made { .. }));
     let written = made.written.filter(|_| is_made).map(WrittenBundle::into_bytes).transpose()?;
+    Ok((written, made.results))
+}
+
+/// As [`crate::retarget()`], for a fat binary of a kernel archive: the changed one as a plain bundle.
+///
+/// # Errors
+/// As for [`crate::retarget()`].
+pub fn archived(found: &FoundContainer<'_>, request: &Request) -> Result<BundledSource, Diagnostic> {
+    let plain = KernelArchive::bundle_of(found)?.to_plain_bytes()?;
+    // The archive has its own compression.
+    let request = Request { compression: None, ..request.clone() };
+    let made = retarget::run(&plain, &request, &HostPart::default())?;
+    let written = made.written.map(WrittenBundle::into_bytes).transpose()?;
     Ok((written, made.results))
 }
 
@@ -141,7 +154,7 @@ fn recorded(present: &[SourceEntry<'_>], made: &[NewEntry], request: &Request) -
     let Some(entry) = made.last() else { return Ok(None) };
     let record = record::build(&Bundle::default(), (present, made), &[], request, |id| id == entry.id)?;
     match hotswap_bundle::with_record(&entry.data, record.to_json().as_bytes()) {
-        Err(error) if error.code == codes::MALFORMED => Ok(Some(entry.data.clone())),
+        Err(error) if error.code == codes::MALFORMED => Ok(Some(entry.data.to_vec())),
         whole => whole.map(Some),
     }
 }

@@ -88,6 +88,7 @@ codes! {
     NOT_RAISED = "HS0425", 13, "the registers of a kernel cannot be raised to what the functions that it calls need", "compile the function with fewer registers (`__launch_bounds__`, -mllvm -amdgpu-num-vgpr), or link the device code by LTO";
     CONVENTION_MIX = "HS0426", 13, "device code of different calling conventions meets in one link", "compile all of it with one compiler and the same options";
     UNKNOWN_CALLEES = "HS0427", 13, "a kernel calls functions that are not known", "check the numbers of that kernel yourself: calls through pointers, and functions of other code objects, have no budget";
+    HOST_UNCHECKED = "HS0428", 13, "the host part of the code is in other files", "serve archives and libraries together by `hotswap serve`, or allow it by --allow names";
     UNKNOWN_TO_HIP = "HS0430", 13, "the HIP runtime does not know the GPU", "use a HIP that knows it, or start kernels directly (`hotswap run --kernel`)";
     KERNEL_FAULT = "HS0431", 13, "a kernel did not run to its end", "correct the kernel as the message says; report an unknown instruction with the code object";
     // 05: files (exit 14)

@@ -232,6 +232,10 @@ fn sort<'t>(relative: &'t Path, path: &'t Path, libraries: &mut BTreeMap<String,
     }
     let name = || if rule.library == OTHER { relative.display().to_string() } else { rule.library.to_owned() };
     match Stock::of(path) {
+        Ok(Some(stock)) if stock.is_archived && stock.containers.is_empty() && rule.kind == FileKind::FatBinary => {
+            let row = (relative, path, FileKind::Host, stock);
+            libraries.entry(rules::ARCHIVES.to_owned()).or_default().hosts.push(row);
+        }
         Ok(Some(stock)) if stock.is_linked && (rule.kind == FileKind::Host || !stock.containers.is_empty()) => {
             libraries.entry(name()).or_default().hosts.push((relative, path, rule.kind, stock));
         }
@@ -268,12 +272,17 @@ impl LibraryFiles<'_> {
         if !self.refused.is_empty() {
             return refuse(self.refused);
         }
-        if has_data && self.hosts.is_empty() {
+        let is_archived = plan.name == rules::ARCHIVES;
+        if is_archived && settings.names == NameMode::Own {
+            return refuse(vec![unchecked_hosts()]);
+        }
+        if has_data && self.hosts.is_empty() && !is_archived {
             return refuse(vec![without_host(&plan.name)]);
         }
         let directories: BTreeSet<&Path> = self.data.iter().map(|(_, _, found)| found.directory.as_path()).collect();
         if let (Some(first), Some(last)) = (directories.first(), directories.last())
             && first != last
+            && !is_archived
         {
             return refuse(vec![two_versions(&plan.name, first, last)]);
         }
@@ -317,9 +326,12 @@ impl LibraryFiles<'_> {
     fn data_actions(&self, wanted: &[WantedTarget], settings: &ServeRequest) -> Vec<Action> {
         let action = |(relative, path, found): &(&Path, &Path, Match)| {
             let kind = found.rule().kind;
-            let is_code = matches!(kind, FileKind::Container | FileKind::CodeObject);
+            let is_code = matches!(kind, FileKind::Container | FileKind::CodeObject | FileKind::Archive);
             let of_gpu = |row: &&WantedTarget| found.gpu.as_ref().is_none_or(|gpu| *gpu == row.source);
             let rows: Vec<WantedTarget> = wanted.iter().filter(of_gpu).cloned().collect();
+            if kind == FileKind::Archive && found.gpu.is_some() {
+                return None;
+            }
             let is_kept = found.gpu.as_ref().is_some_and(|gpu| settings.keep.contains(gpu));
             let content = match (rows.is_empty(), is_code) {
                 (true, _) if !is_kept => return None,
@@ -328,7 +340,28 @@ impl LibraryFiles<'_> {
             };
             Some(Action { input: path.to_path_buf(), output: relative.to_path_buf(), kind, content })
         };
-        self.data.iter().filter_map(action).collect()
+        self.data.iter().filter_map(action).chain(self.archive_actions(wanted, settings)).collect()
+    }
+
+    /// The archives of the sources, each as one for every target beside it. (One whose name has no GPU gets entries.)
+    fn archive_actions(&self, wanted: &[WantedTarget], settings: &ServeRequest) -> Vec<Action> {
+        let mut actions = Vec::new();
+        for (relative, path, found) in self.data.iter().filter(|(.., found)| found.rule().kind == FileKind::Archive) {
+            let Some(gpu) = &found.gpu else { continue };
+            let action = |output: PathBuf, content| Action {
+                input: path.to_path_buf(),
+                output,
+                kind: FileKind::Archive,
+                content,
+            };
+            if settings.keep.contains(gpu) {
+                actions.push(action(relative.to_path_buf(), OutputContent::Copied));
+            }
+            for row in wanted.iter().filter(|row| *gpu == row.source) {
+                actions.push(action(rename(relative, row), OutputContent::Alone(row.clone())));
+            }
+        }
+        actions
     }
 
     /// The files of each target under names of their own, and the shared ones.
@@ -343,7 +376,7 @@ impl LibraryFiles<'_> {
             }
             for row in wanted.iter().filter(|row| found.gpu.as_ref() == Some(&row.source)) {
                 let content = match kind {
-                    FileKind::Container | FileKind::CodeObject => OutputContent::Alone(row.clone()),
+                    FileKind::Container | FileKind::CodeObject | FileKind::Archive => OutputContent::Alone(row.clone()),
                     FileKind::Index => OutputContent::Index(row.clone()),
                     FileKind::FatBinary | FileKind::Host | FileKind::Shared => OutputContent::Copied,
                 };
@@ -356,6 +389,15 @@ impl LibraryFiles<'_> {
 
 /// The library whose indices are known well enough to be rewritten.
 const OWN_NAMES: &str = "rocBLAS";
+
+/// The host parts of an archive's code are other files.
+fn unchecked_hosts() -> Diagnostic {
+    let what =
+        "its host libraries are other files, so it is unknown whether they choose kernels by the name of the GPU";
+    Diagnostic::error(codes::NOT_SERVED, what)
+        .in_entry(rules::ARCHIVES)
+        .advise("serve it with --names source, so that host part and code agree")
+}
 
 /// The variable of a library names one directory.
 fn two_versions(library: &str, first: &Path, last: &Path) -> Diagnostic {

@@ -21,6 +21,8 @@ pub enum FileKind {
     Container,
     /// One code object in a file of its own.
     CodeObject,
+    /// Kernel archive: the code of host libraries beside it, which the HIP runtime looks for by the GPU's own name.
+    Archive,
     /// A description of code objects, which names the GPU.
     Index,
     /// The same file for all GPUs.
@@ -102,6 +104,9 @@ const ROCBLAS: Data = ("rocBLAS", ROCBLAS_DATA, ROCBLAS_PATH, ROCBLAS_SOURCE);
 const HIPBLASLT: Data = ("hipBLASLt", HIPBLASLT_DATA, HIPBLASLT_PATH, HIPBLASLT_SOURCE);
 const HIPSPARSELT: Data = ("hipSPARSELt", HIPSPARSELT_DATA, HIPSPARSELT_PATH, HIPSPARSELT_SOURCE);
 
+/// Name of the kernel archives and of the libraries whose code is in them.
+pub const ARCHIVES: &str = "kernel archives";
+
 /// Name of the library in the last row.
 pub const OTHER: &str = "other";
 
@@ -128,6 +133,8 @@ pub const RULES: &[FileRule] = &[
     data(HIPSPARSELT, "*{gpu}.dat", FileKind::Index, NAMED_IN_INDEX),
     data(HIPSPARSELT, "*.dat", FileKind::Shared, NAMED_IN_INDEX),
     host("hipSPARSELt", "libhipsparselt.so*", "looks for files of that name", HIPSPARSELT_SOURCE),
+    FileRule { library: ARCHIVES, directories: &[], file: "*{gpu}.kpack", kind: FileKind::Archive, name_use: "the HIP runtime opens the archive with the GPU's own name; the libraries use it as their rows say", variable: None, evidence: "rocm-systems: shared/kpack" },
+    FileRule { library: ARCHIVES, directories: &[], file: "*.kpack", kind: FileKind::Archive, name_use: "as above", variable: None, evidence: "rocm-systems: shared/kpack" },
     fat("rocSPARSE", "librocsparse.so*", BY_TABLE, "Debian's librocsparse1; the table is rocPRIM's"),
     fat("rocSOLVER", "librocsolver.so*", BY_TABLE, "rocSOLVER contains rocPRIM's table"),
     fat("rocRAND", "librocrand.so*", BY_TABLE, "Debian's librocrand1; rocrand/library/src/rng/config_types.hpp"),
@@ -147,7 +154,6 @@ pub const UNSERVED: &[Unserved] = &[
                why: "which GPUs it supports is compiled into it, so its operators refuse the GPU whatever files it has" },
     Unserved { library: "MIOpen", directories: &[], file: "libMIOpen.so*",
                why: "it compiles its kernels at run time; its databases of finished kernels are not made, which costs time at first use" },
-    Unserved { library: "kpack", directories: &[], file: "*.kpack", why: "HotSwap cannot read these archives yet" },
 ];
 
 /// A file's row.
@@ -270,7 +276,8 @@ mod tests {
         let served = libraries.into_iter().map(|library| {
             let rules = || RULES.iter().filter(|rule| rule.library == library);
             let files: Vec<String> = rules().map(|rule| format!("`{}`", rule.file)).collect();
-            let host = rules().find(|rule| matches!(rule.kind, FileKind::Host | FileKind::FatBinary)).unwrap();
+            let is_host = |kind| matches!(kind, FileKind::Host | FileKind::FatBinary | FileKind::Archive);
+            let host = rules().find(|rule| is_host(rule.kind)).unwrap();
             let mut variables: Vec<String> =
                 rules().filter_map(|rule| rule.variable.map(|name| format!("`{name}`"))).collect();
             variables.dedup();

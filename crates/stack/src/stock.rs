@@ -1,11 +1,14 @@
 //! The targets of the code in a file, by the tables of its containers alone.
 
-use hotswap_bundle::{ContainerForm, EntryId, FoundContainer, linked, open};
+use hotswap_bundle::{ContainerForm, EntryId, FoundContainer, linked, open_with};
 use hotswap_code_object::{CodeObject, is_code_object};
 use hotswap_report::Diagnostic;
 use hotswap_targets::TargetId;
 use std::collections::BTreeSet;
 use std::path::Path;
+
+/// The section that names the kernel archives of a library.
+const ARCHIVES: &str = ".rocm_kpack_ref";
 
 /// The code in a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -14,6 +17,8 @@ pub struct Stock {
     pub containers: Vec<Vec<TargetId>>,
     /// Whether it is a program or library, or else a file of code objects.
     pub is_linked: bool,
+    /// Whether its code is in kernel archives.
+    pub is_archived: bool,
 }
 
 impl Stock {
@@ -27,8 +32,11 @@ impl Stock {
         if !is_linked && !is_code_object(&input) && !hotswap_bundle::is_bundle(&input) {
             return Ok(None);
         }
-        let contents = open(&input);
-        if let Some(problem) = contents.problems.into_iter().next() {
+        let contents = open_with(&input, &[ARCHIVES]);
+        let is_archived = !contents.sections.is_empty();
+        // Its wrappers name archives, which are files of their own.
+        let is_about_archives = |problem: &Diagnostic| is_archived && problem.what.contains("kpack");
+        if let Some(problem) = contents.problems.into_iter().find(|problem| !is_about_archives(problem)) {
             return Err(problem.in_file(path));
         }
         let mut containers = Vec::new();
@@ -39,7 +47,7 @@ impl Stock {
                 containers.push(targets);
             }
         }
-        Ok(Some(Self { containers, is_linked }))
+        Ok(Some(Self { containers, is_linked, is_archived }))
     }
 
     /// Names of the processors.
@@ -69,7 +77,7 @@ pub fn targets_of(found: &FoundContainer<'_>) -> Result<Vec<TargetId>, Diagnosti
         let (code, _) = hotswap_bundle::split_record(found.bytes)?;
         return Ok(vec![CodeObject::parse(code)?.target_id()]);
     }
-    if !matches!(found.form, ContainerForm::Bundle | ContainerForm::CompressedBundle(_)) {
+    if !found.form.is_bundle() && found.form != ContainerForm::KernelArchive {
         return Ok(Vec::new());
     }
     if let Some(table) = found.table()? {

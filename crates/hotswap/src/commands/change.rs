@@ -18,7 +18,7 @@ use crate::standard_output::output_file;
 use crate::work::containers::{Done, HandledFile, Job, READ, threads};
 use crate::work::{text, unsuited};
 use clap::{Args, ValueEnum};
-use hotswap_bundle::{Compression, Method};
+use hotswap_bundle::{Compression, Method, is_kernel_archive};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::TargetId;
 use open::{EntryChange, NewCode, Opened};
@@ -195,8 +195,21 @@ impl CommonArguments {
         let input = hotswap_files::open_to_change(&self.file, &self.output)?;
         let (file, output) = (&self.file, &self.output);
         let threads = threads(self.jobs);
-        let job = Job { input: &input, file, output, threads, verb: "change", quarters: READ, is_quiet: false };
+        let job = Job {
+            input: &input,
+            file,
+            output,
+            threads,
+            verb: "change",
+            quarters: READ,
+            streams: false,
+            is_quiet: false,
+        };
         let found = job.containers().map_err(in_file)?;
+        if is_kernel_archive(&input) && matches!(verb, Verb::Compress | Verb::Decompress) {
+            let what = "a kernel archive has one compression for all of its code, which HotSwap keeps";
+            return Err(in_file(Diagnostic::error(codes::NO_PLACE, what)));
+        }
         self.check_number(found.len(), verb).map_err(in_file)?;
         let work = job.work(found, &|number, found| {
             if self.container.is_some_and(|chosen| chosen != number + 1) {

@@ -2,9 +2,8 @@
 //!
 //! Absent on purpose: the page of `hotswap-clang`, which that program prints itself (`--hotswap-help=man`).
 
-use crate::cli::Cli;
 use crate::outcome::Outcome;
-use clap::{Args, CommandFactory, ValueEnum};
+use clap::{Args, Command, ValueEnum};
 use clap_complete::Shell;
 use hotswap_report::{Diagnostic, codes};
 use std::io;
@@ -33,13 +32,14 @@ enum GeneratedText {
     Fish,
 }
 
-pub(crate) fn run(arguments: &GenerateArguments) -> Result<Outcome, Diagnostic> {
+/// Prints a text about `program`, the definition of the whole command line.
+pub(crate) fn run(arguments: &GenerateArguments, mut program: Command) -> Result<Outcome, Diagnostic> {
     let bytes = match arguments.kind {
-        GeneratedText::Man => page(arguments.command.as_deref())?,
-        GeneratedText::Pages => names().join("\n").into_bytes(),
-        GeneratedText::Bash => completions(Shell::Bash),
-        GeneratedText::Zsh => completions(Shell::Zsh),
-        GeneratedText::Fish => completions(Shell::Fish),
+        GeneratedText::Man => page(program, arguments.command.as_deref())?,
+        GeneratedText::Pages => names(&program).join("\n").into_bytes(),
+        GeneratedText::Bash => completions(&mut program, Shell::Bash),
+        GeneratedText::Zsh => completions(&mut program, Shell::Zsh),
+        GeneratedText::Fish => completions(&mut program, Shell::Fish),
     };
     let mut text = String::from_utf8_lossy(&bytes).into_owned();
     if !text.ends_with('\n') {
@@ -49,16 +49,14 @@ pub(crate) fn run(arguments: &GenerateArguments) -> Result<Outcome, Diagnostic> 
 }
 
 /// `hotswap`, and the commands that are in its help.
-fn names() -> Vec<String> {
-    let command = Cli::command();
-    let shown = command.get_subcommands().filter(|command| !command.is_hide_set());
+pub(crate) fn names(program: &Command) -> Vec<String> {
+    let shown = program.get_subcommands().filter(|command| !command.is_hide_set());
     std::iter::once("hotswap".to_owned())
         .chain(shown.map(|command| format!("hotswap-{}", command.get_name())))
         .collect()
 }
 
-fn page(name: Option<&str>) -> Result<Vec<u8>, Diagnostic> {
-    let mut command = Cli::command();
+pub(crate) fn page(mut command: Command, name: Option<&str>) -> Result<Vec<u8>, Diagnostic> {
     command.build();
     let command = match name {
         None => command,
@@ -76,34 +74,8 @@ fn printing(error: io::Error) -> Diagnostic {
     Diagnostic::error(codes::CANNOT_PRINT, error.to_string())
 }
 
-fn completions(shell: Shell) -> Vec<u8> {
+pub(crate) fn completions(program: &mut Command, shell: Shell) -> Vec<u8> {
     let mut bytes = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "hotswap", &mut bytes);
+    clap_complete::generate(shell, program, "hotswap", &mut bytes);
     bytes
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_command_has_a_page_with_its_options() {
-        let names = names();
-        assert!(names.contains(&"hotswap-retarget".to_owned()) && names.len() > 25);
-        for name in &names[1..] {
-            let page = String::from_utf8(page(name.strip_prefix("hotswap-")).unwrap()).unwrap();
-            assert!(page.contains(".SH NAME\n") && page.contains(&name.replace('-', "\\-")), "{name}: {page}");
-        }
-        assert_eq!(page(Some("absent")).unwrap_err().code, codes::USAGE);
-        let retarget = String::from_utf8(page(Some("retarget")).unwrap()).unwrap();
-        assert!(retarget.contains("keep\\-source"), "{retarget}");
-    }
-
-    #[test]
-    fn completions_know_the_commands() {
-        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
-            let text = String::from_utf8(completions(shell)).unwrap();
-            assert!(text.contains("retarget") && text.contains("doctor"), "{shell}");
-        }
-    }
 }

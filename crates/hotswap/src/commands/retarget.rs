@@ -17,7 +17,7 @@ use crate::standard_output::output_file;
 use crate::work::containers::{Done, HandledFile, Job, MAPPED, PACKED, host_part, threads};
 use crate::work::{text, unsuited};
 use clap::{Args, ValueEnum};
-use hotswap_bundle::{Compression, ContainerForm, Draft, FoundContainer};
+use hotswap_bundle::{Compression, ContainerForm, Draft, FoundContainer, is_kernel_archive};
 use hotswap_code_object::{CodeObject, is_code_object};
 use hotswap_compat::Allow;
 use hotswap_compat::names::{Disagreement, HostPart};
@@ -119,7 +119,16 @@ impl RetargetArguments {
     fn job<'j>(&'j self, input: &'j InputFile) -> Job<'j> {
         let (file, output) = (&self.file, self.output());
         let quarters = if self.compress { PACKED } else { MAPPED };
-        Job { input, file, output, threads: threads(self.jobs), verb: "retarget", quarters, is_quiet: false }
+        Job {
+            input,
+            file,
+            output,
+            threads: threads(self.jobs),
+            verb: "retarget",
+            quarters,
+            streams: true,
+            is_quiet: false,
+        }
     }
 
     /// The plan of the options, with these pairs.
@@ -199,6 +208,7 @@ impl RetargetArguments {
                     let new = made.draft.filter(|_| !self.dry_run);
                     Ok(Done { new, expected: made.expected, said })
                 }
+                ContainerForm::KernelArchive => archived(found, &request),
                 ContainerForm::Bare if found.bytes.len() == bytes.len() && self.keep_source => {
                     keep_source(found.bytes, &request)
                 }
@@ -214,6 +224,9 @@ impl RetargetArguments {
         }
         let report = RetargetReport::new(&work);
         let mut problems = report.problems(request.policy, &self.file);
+        if is_kernel_archive(&bytes) && !self.allow.contains(&Allowed::Names) {
+            problems.push(in_file(unchecked_host()));
+        }
         if is_code_object(&bytes) && !self.keep_source {
             problems.extend(unrecorded(&work).map(in_file));
         }
@@ -277,6 +290,19 @@ impl RetargetArguments {
 }
 
 type Fates = Vec<(String, TargetResult)>;
+
+/// The fat binary of a kernel archive with further targets.
+fn archived<'a>(found: &FoundContainer<'a>, request: &Request) -> Result<Done<'a, Fates>, Diagnostic> {
+    let (new, said) = hotswap_pipeline::archived(found, request)?;
+    Ok(Done { new: new.map(Draft::from), expected: None, said })
+}
+
+/// The host part of an archive's code is another file.
+fn unchecked_host() -> Diagnostic {
+    let what =
+        "whether it chooses kernels by the name of the GPU, and would choose others for the new targets, is unknown";
+    Diagnostic::warning(codes::HOST_UNCHECKED, what)
+}
 
 /// The code object was made, and its file has no record of it.
 fn unrecorded(work: &HandledFile<'_, Fates>) -> Option<Diagnostic> {

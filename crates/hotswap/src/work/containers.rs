@@ -11,7 +11,7 @@
 
 use crate::work::memory_budget;
 use hotswap_bundle::linked::Exchange;
-use hotswap_bundle::{BundleSummary, Draft, DraftFacts, FoundContainer, open};
+use hotswap_bundle::{BundleSummary, Draft, DraftFacts, FoundContainer, KernelArchive, is_kernel_archive, open};
 use hotswap_compat::names::HostPart;
 use hotswap_files::{How, InputFile, Scratch};
 use hotswap_report::limit::Charge;
@@ -34,6 +34,8 @@ pub(crate) struct Job<'j> {
     pub(crate) verb: &'static str,
     /// Memory that an uncompressed container takes while it is processed, in quarters of its size.
     pub(crate) quarters: u64,
+    /// Whether large compressed bundles are unpacked into files ([`hotswap_bundle::parse_aside`]).
+    pub(crate) streams: bool,
     /// Whether the file is one of many, so that the progress is shown elsewhere.
     pub(crate) is_quiet: bool,
 }
@@ -87,6 +89,8 @@ pub(crate) const READ: u64 = 5;
 /// Like [`MAPPED`], for containers that are unpacked or packed: the old and the new contents, and data derived from
 /// them.
 pub(crate) const PACKED: u64 = 10;
+/// Memory of a large compressed bundle that is unpacked into a file: pages in use, libzstd's tables, the packed bytes.
+const STREAMED: u64 = 64 << 20;
 /// From this size on, new bytes are kept in the scratch file.
 const LARGE: usize = 64 << 10;
 
@@ -161,6 +165,9 @@ impl<'j> Job<'j> {
     /// Bytes of memory that a container may take while it is processed.
     fn weight(&self, found: &FoundContainer<'_>) -> u64 {
         let is_packed = found.expands_to() > 0;
+        if self.streams && found.expands_to() >= hotswap_bundle::STREAMED_FROM {
+            return STREAMED;
+        }
         found.plain_size() / 4 * if is_packed { PACKED.max(self.quarters) } else { self.quarters }
     }
 
@@ -203,6 +210,9 @@ impl<'j> Job<'j> {
         before_named: &BeforeNamed<'_>,
     ) -> Result<u64, Diagnostic> {
         let in_file = |error: Diagnostic| error.in_file(self.file);
+        if is_kernel_archive(self.input) {
+            return self.write_archive(work, before_named).map_err(in_file);
+        }
         let exchanges = work.exchanges();
         let draft = hotswap_bundle::draft(self.input, &exchanges).map_err(in_file)?;
         let sources: Vec<&InputFile> = [self.input].into_iter().chain(&work.scratch).collect();
@@ -217,6 +227,23 @@ impl<'j> Job<'j> {
         let how = How { sources: &sources, threads: self.threads };
         hotswap_files::replace_parts(self.output, (size, self.file), how, parts, |new| check(new).map_err(in_file))?;
         Ok(size)
+    }
+
+    /// As [`Job::write_with`], for a kernel archive, whose fat binaries are its containers.
+    fn write_archive<T>(&self, work: &HandledFile<'j, T>, before_named: &BeforeNamed<'_>) -> Result<u64, Diagnostic> {
+        let mut archive = KernelArchive::parse(self.input)?;
+        for handled in &work.done {
+            let Some(kept) = &handled.new else { continue };
+            let bytes = work.whole(kept).to_vec();
+            kept.expected.as_ref().map_or(Ok(()), |expected| expected.check(&bytes))?;
+            archive.set_bundle(handled.found.part_name(), &hotswap_bundle::parse(&bytes)?.0)?;
+        }
+        archive.drop_empty();
+        let draft = archive.to_draft()?;
+        let how = How { sources: &[self.input], threads: self.threads };
+        let check = |new: &InputFile| archive.check(new).and_then(|()| before_named(new));
+        hotswap_files::replace_parts(self.output, (draft.size(), self.file), how, draft.parts(), check)?;
+        Ok(draft.size())
     }
 
     /// A progress bar on standard error, if that is a terminal; it counts bytes, because bundles differ in size.

@@ -107,7 +107,10 @@ fn reason(form: ContainerForm, images: &[ContainerImage<'_>]) -> Diagnostic {
             format!("an offload binary gets no further images ({list})"),
             "extract its code objects, and bundle them with clang-offload-bundler",
         ),
-        ContainerForm::Bundle | ContainerForm::CompressedBundle(_) | ContainerForm::ObjectVariant => {
+        ContainerForm::Bundle
+        | ContainerForm::CompressedBundle(_)
+        | ContainerForm::KernelArchive
+        | ContainerForm::ObjectVariant => {
             no_place(format!("it has no code object of HIP ({list})"), "see `hotswap list` for what is in it")
         }
     }

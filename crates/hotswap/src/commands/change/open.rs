@@ -2,8 +2,8 @@
 
 use super::record;
 use hotswap_bundle::{
-    Bundle, BundleSummary, Compression, ContainerForm, Draft, EntryId, FoundContainer, ImageKind, OffloadBinary, parse,
-    split_record,
+    Bundle, BundleSummary, Compression, ContainerForm, Draft, EntryId, FoundContainer, ImageKind, KernelArchive,
+    OffloadBinary, parse, split_record,
 };
 use hotswap_code_object::CodeObject;
 use hotswap_report::{Diagnostic, Record, codes};
@@ -95,6 +95,7 @@ impl<'a> Opened<'a> {
         let content = match found.form {
             form if form.is_bundle() => OpenedContent::Bundle(parse(found.bytes)?.0),
             ContainerForm::OffloadBinary(_) => OpenedContent::Offload(OffloadBinary::parse(found.bytes)?.0, false),
+            ContainerForm::KernelArchive => OpenedContent::Bundle(KernelArchive::bundle_of(found)?),
             ContainerForm::Bare => return Err(no_place("a code object is no container")),
             _ => return Err(no_place("device code in sections of its own (relocatable, old driver)")),
         };

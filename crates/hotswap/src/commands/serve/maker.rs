@@ -10,7 +10,7 @@
 
 use crate::work::containers::{Done, HandledFile, Job, PACKED, host_part, threads};
 use crate::work::unsuited;
-use hotswap_bundle::{Compression, ContainerForm, FoundContainer};
+use hotswap_bundle::{Compression, ContainerForm, Draft, FoundContainer};
 use hotswap_code_object::is_code_object;
 use hotswap_compat::Allow;
 use hotswap_compat::names::{Disagreement, HostPart};
@@ -118,7 +118,8 @@ impl FileMaker {
         let in_file = |error: Diagnostic| vec![error.in_file(file)];
         let threads = if order.is_large { self.threads } else { 1 };
         let quarters = PACKED + 4 * wanted.len() as u64;
-        let job = Job { input, file, output: order.output, threads, verb: "serve", quarters, is_quiet: true };
+        let job =
+            Job { input, file, output: order.output, threads, verb: "serve", quarters, streams: true, is_quiet: true };
         let containers = job.containers().map_err(in_file)?;
         let host = host_part(input, &containers);
         let work: HandledFile<'_, Reasons> = job
@@ -156,7 +157,8 @@ impl FileMaker {
     ) -> Result<Done<'a, Reasons>, Diagnostic> {
         let wanted = content.wanted();
         let unchanged = |said: Reasons| Done { new: None, expected: None, said };
-        if !matches!(found.form, ContainerForm::Bundle | ContainerForm::CompressedBundle(_)) {
+        let is_archived = found.form == ContainerForm::KernelArchive;
+        if !is_archived && !found.form.is_bundle() {
             let targets: Vec<String> = wanted.iter().map(|row| row.target.clone()).collect();
             let fates = unsuited::fates(found, &targets, file)?;
             return Ok(unchanged(fates.iter().flat_map(|(_, fate)| refusals(fate)).collect()));
@@ -169,6 +171,11 @@ impl FileMaker {
         let mut request = self.request(&wanted);
         if let OutputContent::Alone(wanted) = content {
             request.drop = vec![wanted.source.parse::<TargetId>()?];
+        }
+        if is_archived {
+            let (new, fates) = hotswap_pipeline::archived(found, &request)?;
+            let said = fates.iter().flat_map(|(_, fate)| refusals(fate)).collect();
+            return Ok(Done { new: new.map(Draft::from), expected: None, said });
         }
         let made = hotswap_pipeline::retarget(found.bytes, &request, host)?;
         let mut said: Reasons = made.fates.iter().flat_map(|(_, fate)| refusals(fate)).collect();
