@@ -1,10 +1,10 @@
 //! Dual instructions: both halves read before either writes.
 
-use super::vector::{compute, gather, store};
-use super::{Flow, Outcome, Step, StepFault, mask_of};
-use crate::micro::{Body, Extra, MicroOp};
+use super::vector::{compute, gather, plain_sources, store};
+use super::{Flow, Outcome, Step, StepFault, mask_of, write_lanes};
+use crate::micro::{Body, Extra, MicroOp, Place};
 use crate::wave::WaveState;
-use hotswap_semantics::WideLanes;
+use hotswap_semantics::{LANES, LaneFunction, NarrowFunction, WideLanes};
 
 fn half_result(wave: &WaveState, op: &MicroOp, half: usize) -> Result<WideLanes, Box<StepFault>> {
     let Body::Vector { row, function } = op.body else { return Err(StepFault::unknown(op, "half of it")) };
@@ -13,9 +13,38 @@ fn half_result(wave: &WaveState, op: &MicroOp, half: usize) -> Result<WideLanes,
     Ok(compute(function, &gathered.sources, bits, wave).0)
 }
 
+/// The function and target of a half without modifiers.
+fn plain_function(op: &MicroOp) -> Option<(NarrowFunction, u16)> {
+    match (op.body, op.target) {
+        (Body::Vector { row, function: LaneFunction::Narrow(function) }, Place::Vector { register, .. }) => {
+            op.is_plain(row.sources, row.result).then_some((function, register))
+        }
+        _ => None,
+    }
+}
+
+/// Both halves, without modifiers.
+fn plain(step: &mut Step<'_>, halves: &[MicroOp; 2], functions: [(NarrowFunction, u16); 2]) -> Outcome {
+    let Step { wave, space, .. } = step;
+    for half in 0..wave.halves {
+        let mut results = [[0; LANES]; 2];
+        for ((op, (function, _)), result) in halves.iter().zip(functions).zip(&mut results) {
+            function(result, &plain_sources(wave, op, half, space), wave.float_mode);
+        }
+        let mask = wave.exec(half);
+        for ((_, register), result) in functions.into_iter().zip(&results) {
+            write_lanes(wave.block_mut(register, half), result, mask);
+        }
+    }
+    Ok(Flow::Next)
+}
+
 /// Both halves.
 pub(crate) fn both(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let Some(Extra::Dual(halves)) = op.extra.as_deref() else { return Err(StepFault::unknown(op, "")) };
+    if let (Some(first), Some(second)) = (plain_function(&halves[0]), plain_function(&halves[1])) {
+        return plain(step, halves, [first, second]);
+    }
     let wave = &mut *step.wave;
     for half in 0..wave.halves {
         let results = [half_result(wave, &halves[0], half)?, half_result(wave, &halves[1], half)?];

@@ -36,7 +36,12 @@ fn plain_half(
 
 /// Sources without modifiers.
 #[inline]
-fn plain_sources<'a>(wave: &'a WaveState, op: &MicroOp, half: usize, space: &'a mut [Lanes; 3]) -> [&'a Lanes; 3] {
+pub(crate) fn plain_sources<'a>(
+    wave: &'a WaveState,
+    op: &MicroOp,
+    half: usize,
+    space: &'a mut [Lanes; 3],
+) -> [&'a Lanes; 3] {
     let [first, second, third] = space;
     [
         lanes_of(wave, &op.sources[0], half, first),
