@@ -12,7 +12,7 @@
 //! magic, which may occur inside of a payload. Every written bundle has the right hash, because comgr's disk cache is
 //! keyed on the header and would return another bundle's code object for a stale one.
 
-use crate::bytes::{malformed, shifted, slice, u16_at, u32_at, u64_at};
+use crate::bytes::{ReleasePart, malformed, shifted, slice, u16_at, u32_at, u64_at};
 use crate::inflate::{Method, beginning, compressed_size, inflate};
 use crate::magic::COMPRESSED;
 use crate::plain;
@@ -157,9 +157,6 @@ fn hash_releasing(plain: &[u8], release: &ReleasePart<'_>) -> [u8; 8] {
     let digest: [u8; 16] = state.finalize().into();
     std::array::from_fn(|index| digest[index])
 }
-
-/// Gives back the memory of a part that was read.
-pub(crate) type ReleasePart<'r> = dyn Fn(&[u8]) + Sync + 'r;
 
 /// Compresses the bytes of a plain bundle.
 ///

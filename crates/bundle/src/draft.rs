@@ -8,8 +8,7 @@
 //!
 //! Absent on purpose: files. The caller writes the parts to their offsets.
 
-use crate::bytes::Bytes;
-use crate::ccob::ReleasePart;
+use crate::bytes::{Bytes, ReleasePart};
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::ops::Range;
