@@ -12,7 +12,8 @@ const ALGORITHM: &str = "sha256=";
 /// The rows of a RECORD.
 #[derive(Debug)]
 pub(crate) struct WheelRecord {
-    rows: Vec<[String; 3]>,
+    /// Nothing in the place of a file that was removed.
+    rows: Vec<Option<[String; 3]>>,
     by_name: BTreeMap<String, usize>,
 }
 
@@ -30,14 +31,14 @@ impl WheelRecord {
             if by_name.insert(name.clone(), rows.len()).is_some() {
                 return Err(malformed("a file has two rows").in_entry(name));
             }
-            rows.push([name, hash, size]);
+            rows.push(Some([name, hash, size]));
         }
         Ok(Self { rows, by_name })
     }
 
     /// Checks a file.
     pub(crate) fn check(&self, name: &str, content: &Path) -> Result<(), Diagnostic> {
-        let row = self.by_name.get(name).and_then(|row| self.rows.get(*row));
+        let row = self.by_name.get(name).and_then(|row| self.rows.get(*row)?.as_ref());
         let [_, hash, size] = row.ok_or_else(|| malformed("a file has no row").in_entry(name))?;
         if !hash.starts_with(ALGORITHM) {
             let what = format!("the hash `{hash}` of a file is not one of SHA-256");
@@ -66,21 +67,23 @@ impl WheelRecord {
     pub(crate) fn replace(&mut self, name: &str, content: &Path) -> Result<(), Diagnostic> {
         let [hash, size] = columns(content)?;
         if let Some(row) = self.by_name.get(name).and_then(|row| self.rows.get_mut(*row)) {
-            *row = [name.to_owned(), hash, size];
+            *row = Some([name.to_owned(), hash, size]);
         }
         Ok(())
     }
 
     /// Removes the row of a file.
     pub(crate) fn remove(&mut self, name: &str) {
-        self.rows.retain(|row| row[0] != name);
+        if let Some(row) = self.by_name.get(name).and_then(|row| self.rows.get_mut(*row)) {
+            *row = None;
+        }
     }
 
     /// Its text.
     pub(crate) fn to_text(&self) -> Result<Vec<u8>, Diagnostic> {
         let mut writer = csv::WriterBuilder::new().has_headers(false).from_writer(Vec::new());
         let failed = |error: &dyn std::fmt::Display| Diagnostic::error(codes::INTERNAL, format!("RECORD: {error}"));
-        self.rows.iter().try_for_each(|row| writer.write_record(row)).map_err(|error| failed(&error))?;
+        self.rows.iter().flatten().try_for_each(|row| writer.write_record(row)).map_err(|error| failed(&error))?;
         writer.into_inner().map_err(|error| failed(&error))
     }
 }
