@@ -1,6 +1,6 @@
-# add_hotswap_target: the device code of one target is retargeted while it is built.
+# add_hotswap_target: the device code of targets is retargeted while they are built.
 #
-#   add_hotswap_target(<target>
+#   add_hotswap_target(<target> [<target> ...]
 #     [RETARGET gfx1030=>gfx1031,gfx1032 [gfx900=>gfx902 ...]] [COALESCE]
 #     [<option of the plan> ...] [REPORT <file>]
 #     [PROFILE generate|coverage|use] [PROFDATA <file> [<gpu>=<file> ...]])
@@ -12,12 +12,16 @@
 #           Set HIP_ARCHITECTURES of the target before the call.
 # The other options of the plan (PATCHES, POLICY ...) are in HotSwapOptions.cmake.
 # REPORT    After each link, `hotswap inspect --format json` of the result is written to this file
-#           (relative to the current binary directory).
+#           (relative to the current binary directory). Generator expressions are allowed; with a generator of
+#           several configurations the file must depend on $<CONFIG>.
 # PROFILE   generate or coverage: host and device code count what they execute, and the program writes
 #           raw profiles into <target>.profraw of the current binary directory when it ends; the target
 #           <target>-profdata merges them into <target>.profdata; with coverage, <target>-coverage writes
 #           <target>-coverage/index.html. use: code is optimised by PROFDATA.
 # PROFDATA  With PROFILE use: the merged profile for host and devices; another one for single GPUs.
+#
+# A plan for a directory: the variable HOTSWAP_RETARGET, set before the end of the directory that calls find_package(HotSwap),
+# is the plan of all targets with HIP sources in it and below that have none (HotSwapDirectory.cmake).
 #
 # Two modes, chosen by the project's HIP compiler:
 #   compiler  CMAKE_HIP_COMPILER is hotswap-clang or hotswap-clang++;
@@ -33,6 +37,7 @@
 # Absent on purpose: deciding which pairs are possible (`hotswap plan` does).
 include_guard(GLOBAL)
 cmake_policy(VERSION 3.21...4.1)
+include("${CMAKE_CURRENT_LIST_DIR}/HotSwapDirectory.cmake")
 include("${CMAKE_CURRENT_LIST_DIR}/HotSwapFinish.cmake")
 include("${CMAKE_CURRENT_LIST_DIR}/HotSwapOptions.cmake")
 include("${CMAKE_CURRENT_LIST_DIR}/HotSwapProfile.cmake")
@@ -43,6 +48,27 @@ set_property(GLOBAL PROPERTY HOTSWAP_PREFIX "${_hotswap_prefix}")
 unset(_hotswap_prefix)
 
 function(add_hotswap_target target)
+  set(targets "${target}")
+  set(words ${ARGN})
+  # Further targets are names of targets before the first word that is none.
+  while(words)
+    list(GET words 0 word)
+    if(NOT TARGET "${word}")
+      break()
+    endif()
+    list(APPEND targets "${word}")
+    list(POP_FRONT words)
+  endwhile()
+  list(LENGTH targets count)
+  if(count GREATER 1 AND "REPORT" IN_LIST words)
+    _hotswap_stop("REPORT names one file, but the call names ${count} targets; make a call for each of them.")
+  endif()
+  foreach(target IN LISTS targets)
+    _hotswap_one_target("${target}" ${words})
+  endforeach()
+endfunction()
+
+function(_hotswap_one_target target)
   _hotswap_plan_options()
   cmake_parse_arguments(PARSE_ARGV 1 arg "${plan_switches};COALESCE" "${plan_values};REPORT;PROFILE"
     "RETARGET;${plan_lists};PROFDATA")
@@ -78,7 +104,10 @@ macro(_hotswap_check_words)
     list(JOIN plan_values ", " values)
     _hotswap_stop("`${arg_UNPARSED_ARGUMENTS}` is not understood; the words are RETARGET, ${switches}, COALESCE, ${lists}, ${values}, \
 REPORT, PROFILE and PROFDATA.")
-  elseif(NOT arg_RETARGET AND NOT arg_COALESCE AND NOT arg_PROFILE)
+  elseif("${arg_RETARGET}" MATCHES "\\$<")
+    _hotswap_stop("RETARGET is a generator expression, but the plan is made when CMake configures, before there is a \
+configuration; use if(), or a target for each plan.")
+  elseif(NOT arg_RETARGET AND NOT arg_COALESCE AND NOT arg_PROFILE AND NOT arg_DEVICE_LINK AND NOT arg_DEVICE_SYMBOLS)
     _hotswap_stop("RETARGET names no pair; write for example RETARGET gfx1030=>gfx1031.")
   elseif(arg_KEYWORDS_MISSING_VALUES)
     _hotswap_stop("${arg_KEYWORDS_MISSING_VALUES} has no value.")
@@ -119,6 +148,10 @@ macro(_hotswap_check_target)
   if(earlier)
     _hotswap_stop("the target has a plan already (${earlier}); name all pairs in one call.")
   endif()
+  get_property(is_multi GLOBAL PROPERTY GENERATOR_IS_MULTI_CONFIG)
+  if(arg_REPORT AND is_multi AND NOT arg_REPORT MATCHES "\\$<CONFIG>")
+    _hotswap_stop("REPORT names one file for all configurations; write for example REPORT $<CONFIG>/${arg_REPORT}.")
+  endif()
   if(arg_REPORT AND type STREQUAL "OBJECT_LIBRARY")
     _hotswap_stop("REPORT needs a target that makes a file; this one is an object library.")
   elseif(arg_REPORT AND NOT home STREQUAL CMAKE_CURRENT_SOURCE_DIR)
@@ -153,7 +186,7 @@ macro(_hotswap_make_plan)
   endforeach()
   set(tools "${prefix}/bin/hotswap" "${prefix}/bin/hotswap-clang" "${prefix}/libexec/hotswap/lld")
   _hotswap_plan_words()
-  if(plan_words)
+  if(plan_words OR arg_DEVICE_LINK OR arg_DEVICE_SYMBOLS)
     _hotswap_write_plan()
   endif()
 endmacro()
@@ -198,7 +231,7 @@ macro(_hotswap_write_plan)
     message(WARNING "add_hotswap_target(${target}): ${said}")
   endif()
   string(JSON count LENGTH "${json}" pairs)
-  if(count EQUAL 0)
+  if(count EQUAL 0 AND NOT arg_DEVICE_LINK AND NOT arg_DEVICE_SYMBOLS)
     message(STATUS "add_hotswap_target(${target}): no two GPUs of ${architectures} are identical siblings")
   else()
     string(JSON hash GET "${json}" hash)
@@ -206,8 +239,10 @@ macro(_hotswap_write_plan)
     if(arg_COALESCE)
       string(APPEND words " -Xoffload-linker --hotswap-coalesce=1")
     endif()
-    _hotswap_pairs("${json}" source sources)
-    _hotswap_pairs("${json}" target gpus)
+    if(count GREATER 0)
+      _hotswap_pairs("${json}" source sources)
+      _hotswap_pairs("${json}" target gpus)
+    endif()
     set(plan_file "${CMAKE_BINARY_DIR}/.hotswap/plans/${hash}.plan")
     # The hash covers HotSwap's own version, so another HotSwap has another hash.
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${plan_file}" ${tools})
@@ -275,8 +310,14 @@ endfunction()
 
 macro(_hotswap_add_report)
   if(arg_REPORT)
-    get_filename_component(report "${arg_REPORT}" ABSOLUTE BASE_DIR "${CMAKE_CURRENT_BINARY_DIR}")
+    set(report "${arg_REPORT}")
+    cmake_path(IS_ABSOLUTE report is_absolute)
+    if(NOT is_absolute)
+      set(report "${CMAKE_CURRENT_BINARY_DIR}/${report}")
+    endif()
+    cmake_path(GET report PARENT_PATH report_directory)
     add_custom_command(TARGET ${real} POST_BUILD BYPRODUCTS "${report}" VERBATIM
+      COMMAND "${CMAKE_COMMAND}" -E make_directory "${report_directory}"
       COMMAND "${prefix}/bin/hotswap" inspect --format json "$<TARGET_FILE:${real}>" > "${report}")
   endif()
 endmacro()

@@ -27,6 +27,26 @@ foreach(_hotswap_file IN ITEMS bin/hotswap bin/hotswap-clang bin/hotswap-clang++
 endforeach()
 unset(_hotswap_file)
 
+# Components: parts of the installation that not every package of a distribution has.
+set(_hotswap_component_names "lib/hotswap/libhotswap-names.so")
+set(_hotswap_component_profile "lib/hotswap/libhotswap-profile-drain.a")
+set(_hotswap_component_families "include/hotswap")
+set(_hotswap_component_library "include/hotswap.h")
+foreach(_hotswap_component IN LISTS HotSwap_FIND_COMPONENTS)
+  set(HotSwap_${_hotswap_component}_FOUND FALSE)
+  if(NOT DEFINED _hotswap_component_${_hotswap_component})
+    set(_hotswap_why "there is no component `${_hotswap_component}`: the components are names, profile, families and library.")
+  elseif(NOT EXISTS "${HotSwap_PREFIX}/${_hotswap_component_${_hotswap_component}}")
+    set(_hotswap_why "${HotSwap_PREFIX} is without ${_hotswap_component_${_hotswap_component}}, the component \
+${_hotswap_component}.")
+  else()
+    set(HotSwap_${_hotswap_component}_FOUND TRUE)
+  endif()
+  if(HotSwap_FOUND AND HotSwap_FIND_REQUIRED_${_hotswap_component} AND NOT HotSwap_${_hotswap_component}_FOUND)
+    _hotswap_not_found("${_hotswap_why}")
+  endif()
+endforeach()
+
 # Where Debian and its descendants keep HIP's CMake files; CMake looks there from 3.28 on.
 file(GLOB _hotswap_debian_hip "/usr/lib/*-linux-gnu*/cmake/hip-lang/hip-lang-config.cmake")
 get_property(_hotswap_languages GLOBAL PROPERTY ENABLED_LANGUAGES)
@@ -55,6 +75,28 @@ if(HotSwap_FOUND AND NOT TARGET HotSwap::registry)
     IMPORTED_LOCATION "${HotSwap_PREFIX}/lib/hotswap/libhotswap_registry.a")
 endif()
 
+# Device code for programs in C and C++: include/hotswap.h. The shared library, and the same as an archive.
+if(HotSwap_FOUND AND NOT TARGET HotSwap::libhotswap AND EXISTS "${HotSwap_PREFIX}/lib/libhotswap.so.0")
+  add_library(HotSwap::libhotswap SHARED IMPORTED GLOBAL)
+  set_target_properties(HotSwap::libhotswap PROPERTIES
+    IMPORTED_LOCATION "${HotSwap_PREFIX}/lib/libhotswap.so.0"
+    IMPORTED_SONAME libhotswap.so.0
+    INTERFACE_INCLUDE_DIRECTORIES "${HotSwap_PREFIX}/include")
+  add_library(HotSwap::libhotswap_static STATIC IMPORTED GLOBAL)
+  set_target_properties(HotSwap::libhotswap_static PROPERTIES
+    IMPORTED_LOCATION "${HotSwap_PREFIX}/lib/libhotswap.a"
+    INTERFACE_INCLUDE_DIRECTORIES "${HotSwap_PREFIX}/include"
+    INTERFACE_LINK_LIBRARIES "gcc_s;pthread;dl;m")
+endif()
+
 unset(_hotswap_debian_hip)
 unset(_hotswap_languages)
+foreach(_hotswap_component IN ITEMS names profile families library)
+  unset(_hotswap_component_${_hotswap_component})
+endforeach()
+unset(_hotswap_component)
+unset(_hotswap_why)
 include("${CMAKE_CURRENT_LIST_DIR}/HotSwap.cmake")
+if(HotSwap_FOUND)
+  _hotswap_plan_directory_later()
+endif()

@@ -8,6 +8,8 @@
 #   [POLICY error|warn|keep]
 #   [NAMES compile|error|warn|derive]
 #   [ALLOW_EXPERIMENTAL]
+#   [DEVICE_LINK check|fix|off]
+#   [DEVICE_SYMBOLS]
 #
 # RETARGET           one or more SOURCE=>TARGET[,TARGET…]; the sources must be in CMAKE_HIP_ARCHITECTURES.
 # PATCHES            patch families to apply beyond those that the route needs.
@@ -17,12 +19,16 @@
 #                    the target as well, error stops the build, warn derives with a warning, derive does not
 #                    check.
 # ALLOW_EXPERIMENTAL also apply experimental pairs.
+# DEVICE_LINK        kernels that are launched with fewer registers than the functions need that they call:
+#                    check stops the build, fix raises the numbers, off ignores it; by default checked where a
+#                    device link has several separately compiled objects.
+# DEVICE_SYMBOLS     put a table of the device functions into each code object.
 include_guard(GLOBAL)
 
 # Sets the lists of keywords, and for each the option of `hotswap plan` and its words.
 macro(_hotswap_plan_options)
-  set(plan_switches ALLOW_EXPERIMENTAL)
-  set(plan_values POLICY NAMES)
+  set(plan_switches ALLOW_EXPERIMENTAL DEVICE_SYMBOLS)
+  set(plan_values POLICY NAMES DEVICE_LINK)
   set(plan_lists PATCHES)
   set(option_PATCHES --patches)
   set(option_POLICY --policy)
@@ -30,4 +36,7 @@ macro(_hotswap_plan_options)
   set(option_NAMES --names)
   set(words_NAMES compile error warn derive)
   set(option_ALLOW_EXPERIMENTAL --allow-experimental)
+  set(option_DEVICE_LINK --device-link)
+  set(words_DEVICE_LINK check fix off)
+  set(option_DEVICE_SYMBOLS --device-symbols)
 endmacro()

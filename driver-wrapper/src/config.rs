@@ -18,8 +18,23 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// [`codes::BAD_CONFIG`] for a file that cannot be used.
 pub fn load(env: &dyn Fn(&str) -> Option<OsString>, prefix: Option<&Path>) -> Result<Vec<ConfigFile>, Diagnostic> {
+    read_all(candidates(env, prefix))
+}
+
+/// The defaults of the installation alone, which are part of it.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_defaults(prefix: Option<&Path>) -> Result<Vec<ConfigFile>, Diagnostic> {
+    read_all(prefix.map(|prefix| (prefix.join(DEFAULTS), false)).into_iter().collect())
+}
+
+/// The file that the installation wrote.
+const DEFAULTS: &str = "lib/hotswap/defaults.toml";
+
+fn read_all(paths: Vec<(PathBuf, bool)>) -> Result<Vec<ConfigFile>, Diagnostic> {
     let mut files = Vec::new();
-    for (path, required) in candidates(env, prefix) {
+    for (path, required) in paths {
         match fs::read(&path) {
             Ok(bytes) => files.push(parse(path, &bytes)?),
             Err(error) if !required && matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
@@ -40,7 +55,7 @@ fn candidates(env: &dyn Fn(&str) -> Option<OsString>, prefix: Option<&Path>) -> 
     let system = Path::new("/etc/hotswap/config.toml").to_owned();
     paths.extend(prefix.map(|prefix| (prefix.join("etc/hotswap/config.toml"), false)));
     paths.push((system, false));
-    paths.extend(prefix.map(|prefix| (prefix.join("lib/hotswap/defaults.toml"), false)));
+    paths.extend(prefix.map(|prefix| (prefix.join(DEFAULTS), false)));
     paths.dedup();
     paths
 }

@@ -23,11 +23,19 @@ use std::ffi::OsString;
 pub enum Query {
     /// `--hotswap-version`.
     Version,
-    /// `--hotswap-help`; the table of the documentation or the text.
-    Help {
-        /// As a Markdown table.
-        markdown: bool,
-    },
+    /// `--hotswap-help`.
+    Help(HelpFormat),
+}
+
+/// The forms of the list of options.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HelpFormat {
+    /// Text for a terminal.
+    Text,
+    /// The table of the documentation.
+    Markdown,
+    /// A man page.
+    Man,
 }
 
 /// A command in which HotSwap takes part.
@@ -110,7 +118,16 @@ pub fn own_words(command: &ClangCommand) -> Result<Vec<(Id, String)>, Diagnostic
 }
 
 /// Looks up plans by their hash.
-pub type FindPlan<'a> = &'a dyn Fn(&str) -> Result<Plan, Diagnostic>;
+pub type FindPlan<'a> = &'a dyn Fn(PlanReference<'_>) -> Result<Plan, Diagnostic>;
+
+/// How a command names its plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlanReference<'a> {
+    /// By its hash; its file is searched.
+    Hash(&'a str),
+    /// By its file, which must have the hash, if there is one.
+    File(&'a str, Option<&'a str>),
+}
 
 /// Judges a command: `cxx` is whether the C++ driver was called, `words` are the arguments of the command line after
 /// the program's name, with response files expanded.
@@ -198,8 +215,9 @@ fn query(own: &[(Id, String)]) -> Result<Option<Query>, Diagnostic> {
     for (id, value) in own {
         match (id, value.as_str()) {
             (Id::Version, "") => return Ok(Some(Query::Version)),
-            (Id::Help, "") => return Ok(Some(Query::Help { markdown: false })),
-            (Id::Help, "markdown") => return Ok(Some(Query::Help { markdown: true })),
+            (Id::Help, "") => return Ok(Some(Query::Help(HelpFormat::Text))),
+            (Id::Help, "markdown") => return Ok(Some(Query::Help(HelpFormat::Markdown))),
+            (Id::Help, "man") => return Ok(Some(Query::Help(HelpFormat::Man))),
             (Id::Version | Id::Help, other) => return Err(Diagnostic::error(codes::USAGE, format!("`={other}`"))),
             _ => {}
         }
@@ -338,14 +356,18 @@ impl<'a> Request<'a> {
 
     /// The one plan of the command.
     fn plan(&self, find_plan: FindPlan<'_>) -> Result<Plan, Diagnostic> {
-        let [token, rest @ ..] = &self.tokens[..] else { return self.by_settings() };
-        if let Some(other) = rest.first() {
+        if let [token, other, ..] = &self.tokens[..] {
             let what = format!("{}{token} and {}{other}", words::PLAN, words::PLAN);
             return Err(Diagnostic::error(codes::PLAN_CONFLICT, what));
         }
-        let plan = find_plan(token)?;
+        let (reference, name) = match (self.settings.text(Id::PlanFile)?, self.tokens.first()) {
+            (Some(file), hash) => (PlanReference::File(file, hash.copied()), file),
+            (None, Some(hash)) => (PlanReference::Hash(hash), *hash),
+            (None, None) => return self.by_settings(),
+        };
+        let plan = find_plan(reference)?;
         if self.words && self.by_words(&plan)? != plan {
-            let what = format!("{}{token} and words that say something else", words::PLAN);
+            let what = format!("the plan {name} and words that say something else");
             return Err(Diagnostic::error(codes::PLAN_CONFLICT, what));
         }
         Ok(plan)

@@ -11,9 +11,15 @@ fn sample(pairs: &str) -> Plan {
     plan
 }
 
-fn find_sample(hash: &str) -> Result<Plan, Diagnostic> {
+/// The file `f` has the plan of the pair.
+fn find_sample(plan: PlanReference<'_>) -> Result<Plan, Diagnostic> {
     let known = [sample(PAIR), sample("gfx900=>gfx902")];
-    let missing = || Diagnostic::error(codes::PLAN_MISSING, hash);
+    let hash = match plan {
+        PlanReference::Hash(hash) => hash.to_owned(),
+        PlanReference::File("f", hash) if hash.is_none_or(|hash| hash == known[0].hash()) => known[0].hash(),
+        PlanReference::File(..) => return Err(Diagnostic::error(codes::PLAN_CHANGED, "another file")),
+    };
+    let missing = || Diagnostic::error(codes::PLAN_MISSING, hash.clone());
     known.into_iter().find(|plan| plan.hash() == hash).ok_or_else(missing)
 }
 
@@ -266,8 +272,8 @@ const TABLE: &[(&str, &str, &str)] = &[
     ("-c a.cpp", "HOTSWAP_DISABLE=maybe", "HS0104"),
     ("--hotswap-version", "", "Version"),
     ("--hotswap-version", G, "Version"),
-    ("--hotswap-help", "", "Help { markdown: false }"),
-    ("--hotswap-help=markdown -c a.cpp", "", "Help { markdown: true }"),
+    ("--hotswap-help", "", "Help(Text)"),
+    ("--hotswap-help=markdown -c a.cpp", "", "Help(Markdown)"),
     ("--hotswap-help=html", "", "HS0001"),
     ("--hotswap-explain -c a.cpp", "", "pass +explain"),
     ("--hotswap-explain=json W A -c a.hip", "", "words device +json"),

@@ -24,6 +24,7 @@ pub mod exec;
 pub mod explain;
 pub mod find;
 pub mod flags;
+pub mod hermetic;
 pub mod judge;
 pub mod manifest;
 pub mod objects;
@@ -48,7 +49,7 @@ use find::{Clang, ToolSearch};
 use flags::Phase;
 use hotswap_plan::words as names;
 use hotswap_report::{Diagnostic, codes};
-use judge::{Decision, Explain, Judgement, Query, WithPlan};
+use judge::{Decision, Explain, HelpFormat, Judgement, PlanReference, Query, WithPlan};
 use manifest::ManifestInputs;
 use options::{Id, OptionValues};
 use source_text::Preprocessor;
@@ -79,9 +80,17 @@ pub fn run(mut args: impl Iterator<Item = OsString>, warn: &dyn Fn(&str)) -> Res
     let words: Vec<OsString> = args.collect();
     let call = Call::new(&name, words)?;
     let env = |name: &str| env::var_os(name);
-    let files = config::load(&env, call.prefix.as_deref())?;
+    let is_hermetic = hermetic::check(env::vars_os())?;
+    let files = match is_hermetic {
+        true => config::load_defaults(call.prefix.as_deref())?,
+        false => config::load(&env, call.prefix.as_deref())?,
+    };
     let settings_of = |own: &[(Id, String)]| OptionValues::gather(own, &env, &files);
-    let find_plan = |hash: &str| hotswap_plan::find(hash, &mut |skipped| warn(&skipped.to_string()));
+    let find_plan = |plan: PlanReference<'_>| match plan {
+        PlanReference::File(path, hash) => hotswap_plan::load(Path::new(path), hash),
+        PlanReference::Hash(hash) if is_hermetic => Err(hermetic::unnamed_plan(hash)),
+        PlanReference::Hash(hash) => hotswap_plan::find(hash, &mut |skipped| warn(&skipped.to_string())),
+    };
     let judgement = judge::judge(call.cxx, &call.expanded, &settings_of, &find_plan);
     match &judgement.decision {
         Decision::Error(error) => return Err(error.clone()),
@@ -95,8 +104,9 @@ pub fn run(mut args: impl Iterator<Item = OsString>, warn: &dyn Fn(&str)) -> Res
 fn answer(query: Query) -> String {
     match query {
         Query::Version => options::version(),
-        Query::Help { markdown: false } => options::help(),
-        Query::Help { markdown: true } => options::markdown(),
+        Query::Help(HelpFormat::Text) => options::help(),
+        Query::Help(HelpFormat::Markdown) => options::markdown(),
+        Query::Help(HelpFormat::Man) => options::man(),
     }
 }
 
@@ -202,6 +212,9 @@ impl Call {
 
     fn find_clang(&self, settings: &OptionValues) -> Result<Clang, Diagnostic> {
         let named = settings.get(Id::Clang).map(|setting| (PathBuf::from(&setting.value), setting.origin_text()));
+        if named.is_none() && settings.switch(Id::Hermetic)? {
+            return Err(hermetic::unnamed_clang());
+        }
         let rocm_path = env::var_os("ROCM_PATH").filter(|path| !path.is_empty()).map(PathBuf::from);
         let path = env::var_os("PATH");
         find::find(&ToolSearch { cxx: self.cxx, named, rocm_path, path, ourselves: Some(&self.ourselves) })

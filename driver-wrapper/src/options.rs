@@ -23,11 +23,13 @@ pub enum Id {
     Drain,
     Explain,
     Help,
+    Hermetic,
     LlvmBin,
     /// An option of a plan, by its key.
     OfPlan(&'static str),
     Plan,
     PlanDir,
+    PlanFile,
     Trace,
     Verbose,
     Version,
@@ -61,6 +63,8 @@ pub const VERSION: &str = "--hotswap-version";
 pub const ENV_DISABLE: &str = "HOTSWAP_DISABLE";
 /// Names the user's configuration file.
 pub const ENV_CONFIG: &str = "HOTSWAP_CONFIG";
+/// Forbids undeclared inputs.
+pub const ENV_HERMETIC: &str = "HOTSWAP_HERMETIC";
 /// Names the real clang.
 pub const ENV_CLANG: &str = "HOTSWAP_CLANG";
 
@@ -91,6 +95,10 @@ const OWN: &[Opt] = &[
         help: "use the plan with this hash; build systems write this word, so that a changed plan rebuilds" },
     Opt { id: Id::PlanDir, word: None, value: "DIRECTORY", env: Some(words::ENV_PLAN_DIR), key: None,
         help: "look for plan files here first; without it in .hotswap/plans of the working directory and those above" },
+    Opt { id: Id::PlanFile, word: Some(words::PLAN_FILE), value: "FILE", env: Some(words::ENV_PLAN_FILE), key: None,
+        help: "use the plan in this file, and look for none elsewhere; with a hash on the command line the file must have it" },
+    Opt { id: Id::Hermetic, word: None, value: "0|1", env: Some(ENV_HERMETIC), key: None,
+        help: "1: nothing that the command does not declare is used: no configuration file, no search for a plan or a compiler, and variables that would change the output are errors" },
     Opt { id: Id::Clang, word: None, value: "FILE", env: Some(ENV_CLANG), key: Some("clang"),
         help: "the real clang or clang++, a path or a name on PATH; the other one is taken from the same directory" },
     Opt { id: Id::LlvmBin, word: None, value: "DIRECTORY", env: Some(words::ENV_LLVM_BIN), key: Some("llvm-bin"),
@@ -108,7 +116,7 @@ const OWN: &[Opt] = &[
     Opt { id: Id::Version, word: Some(VERSION), value: "", env: None, key: None,
         help: "print the version of HotSwap (--version is clang's)" },
     Opt { id: Id::Help, word: Some(HELP), value: "", env: None, key: None,
-        help: "print this list; =markdown prints it as a table (--help is clang's)" },
+        help: "print this list; =markdown prints it as a table, =man as a man page (--help is clang's)" },
 ];
 
 /// The row of an option.
@@ -180,7 +188,7 @@ impl Id {
 
     /// Whether it requests something by itself, so that a command with it has a plan.
     pub fn is_request(self) -> bool {
-        self == Self::Coalesce || self.plan_option().is_some_and(|option| option.is_request)
+        matches!(self, Self::Coalesce | Self::PlanFile) || self.plan_option().is_some_and(|option| option.is_request)
     }
 }
 
@@ -328,10 +336,12 @@ pub fn is_flag(word: &OsStr) -> bool {
 }
 
 /// HotSwap's flags with their option and value.
-const FLAGS: [(&str, Id, &str); 3] = [
+const FLAGS: [(&str, Id, &str); 5] = [
     (words::COALESCE_FLAG, Id::Coalesce, "1"),
     (words::NO_COALESCE_FLAG, Id::Coalesce, "0"),
     (words::NO_DRAIN_FLAG, Id::Drain, "0"),
+    (words::DEVICE_SYMBOLS_FLAG, Id::OfPlan("device-symbols"), "table"),
+    (words::NO_DEVICE_SYMBOLS_FLAG, Id::OfPlan("device-symbols"), ""),
 ];
 
 /// The documented form of an option's argument.
@@ -358,6 +368,33 @@ fn file_form(key: &str) -> String {
     format!("{key} = \"...\" in config.toml")
 }
 
+/// The man page of `hotswap-clang` and `hotswap-clang++`.
+pub fn man() -> String {
+    let mut text = format!(
+        ".TH HOTSWAP\\-CLANG 1 \"\" \"hotswap {}\"\n.SH NAME\nhotswap\\-clang, hotswap\\-clang++ \\- clang, with code for further AMD \
+         GPUs made in the device link\n.SH SYNOPSIS\n.B hotswap\\-clang++\n.RI [ ARGUMENTS\\ OF\\ CLANG ]\n.SH DESCRIPTION\n\
+         Runs the real clang, with HotSwap in the device link where a plan requests it. All other arguments are clang\\(aqs. The \
+         command line takes precedence over the environment, and that over the configuration files.\n.SH OPTIONS\n",
+        hotswap_plan::VERSION
+    );
+    for opt in OPTIONS {
+        let names = [written(opt), opt.env.map(|name| format!("{name}={}", opt.value)), opt.key.map(file_form)];
+        let names: Vec<_> = names.into_iter().flatten().map(|name| roff(&name)).collect();
+        let _ = writeln!(text, ".TP\n.B {}\n{}", names.join("\n.TQ\n.B "), roff(opt.help));
+    }
+    text.push_str(
+        ".SH EXIT STATUS\nThat of clang; 2, 10 to 15 and 70 for errors of HotSwap, which begin with hotswap\\-clang: error:.\n\
+         .SH SEE ALSO\n.BR hotswap (1),\n.BR clang (1)\n",
+    );
+    text
+}
+
+/// Text in which nothing is a request or an escape of roff.
+fn roff(text: &str) -> String {
+    let escaped = text.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq").replace('`', "\\(ga");
+    if escaped.starts_with('.') { format!("\\&{escaped}") } else { escaped }
+}
+
 /// The table of the documentation.
 pub fn markdown() -> String {
     let mut text = String::from("| Word | Environment | Key in config.toml | Meaning |\n| --- | --- | --- | --- |\n");
@@ -381,6 +418,18 @@ mod tests {
     fn file(path: &str, key: &str, value: &str) -> ConfigFile {
         let opt = OPTIONS.iter().find(|opt| opt.key == Some(key)).unwrap();
         ConfigFile { path: path.into(), values: vec![(opt, value.into())] }
+    }
+
+    #[test]
+    fn the_man_page_has_every_option_and_no_stray_request() {
+        let page = man();
+        for opt in OPTIONS {
+            assert!(opt.env.is_none_or(|name| page.contains(name)) && page.contains(&roff(opt.help)), "{opt:?}");
+        }
+        let requests = [".TH ", ".SH ", ".B ", ".BR ", ".RI ", ".TP", ".TQ"];
+        let lines = page.lines().filter(|line| line.starts_with(['.', '\'']));
+        lines.for_each(|line| assert!(requests.iter().any(|request| line.starts_with(request)), "{line}"));
+        assert_eq!(roff(".x-'`\\"), "\\&.x\\-\\(aq\\(ga\\e");
     }
 
     const POLICY: Id = Id::OfPlan("policy");

@@ -10,7 +10,7 @@ use crate::context::CallContext;
 use crate::linker::Linker;
 use crate::message::say;
 use crate::words::CommandLine;
-use crate::{child, trace};
+use crate::{child, device_code, trace};
 use hotswap_code_object::CodeObject;
 use hotswap_plan::{Plan, Policy};
 use hotswap_report::{Diagnostic, Severity, codes};
@@ -45,10 +45,15 @@ pub(crate) fn run(context: &CallContext, args: &[OsString]) -> Result<u8, Diagno
     refuse_special_file(&output)?;
     let linker = Linker { context, line: &line, real: &real, output: &output };
     let wanted = if links(&line) && !context.bare_output { companion::wanted(&plan) } else { Vec::new() };
-    let (code, companion) =
+    let (code, mut companion) =
         if wanted.is_empty() { (linker.link(None)?, Companion::default()) } else { companion::link(&linker, &wanted)? };
     match code {
-        0 => check(context, &plan, &line, &output, companion).map(|()| 0),
+        0 => {
+            if links(&line) {
+                device_code::finish(&linker, &plan, &mut companion)?;
+            }
+            check(context, &plan, &line, &output, companion).map(|()| 0)
+        }
         failed => Ok(failed),
     }
 }

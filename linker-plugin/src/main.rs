@@ -18,6 +18,7 @@ mod child;
 mod companion;
 mod context;
 mod counter_names;
+mod device_code;
 mod device_link;
 mod fat_binary;
 mod host_link;

@@ -22,7 +22,8 @@ pub(crate) const ALLOWED: &[Row] = &[
     ("hotswap-adapt", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa", "hotswap-families",
                         "hotswap-hazards", "hotswap-program", "hotswap-rewrite"]),
     ("hotswap-pipeline", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object",
-                           "hotswap-bundle", "hotswap-compat", "hotswap-families", "hotswap-isa", "hotswap-adapt"]),
+                           "hotswap-bundle", "hotswap-compat", "hotswap-families", "hotswap-isa", "hotswap-adapt",
+                           "hotswap-device-symbols"]),
     // The report of coverage: text in, text out.
     ("hotswap-coverage", &["hotswap-report"]),
     // Wheels, tar archives and Debian packages; their files are changed by a function that the command passes in.
@@ -32,21 +33,31 @@ pub(crate) const ALLOWED: &[Row] = &[
                         "hotswap-bundle", "hotswap-compat"]),
     ("hotswap", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object",
                   "hotswap-bundle", "hotswap-compat", "hotswap-families", "hotswap-pipeline", "hotswap-isa",
-                  "hotswap-adapt", "hotswap-device-symbols", "hotswap-lint", "hotswap-coverage", "hotswap-stack",
+                  "hotswap-adapt", "hotswap-emulator", "hotswap-device-symbols", "hotswap-lint", "hotswap-coverage", "hotswap-stack",
                   "hotswap-packages"]),
     // Runs in the programs of users, and has no dependency on the tools.
     ("hotswap-profile-drain", &[]),
     // Runs in the programs of users, and relabels what they load as the tools do.
     ("hotswap-names", &["hotswap-report", "hotswap-plan", "hotswap-targets", "hotswap-code-object", "hotswap-bundle",
                         "hotswap-compat", "hotswap-pipeline"]),
+    // Runs in the programs of users, in the place of HSA's library.
+    ("hotswap-hsa-emulated", &["hotswap-emulator", "hotswap-isa", "hotswap-targets"]),
+    // The C interface: the same crates as the command.
+    ("hotswap-c", &["hotswap-report", "hotswap-files", "hotswap-targets", "hotswap-code-object", "hotswap-bundle",
+                    "hotswap-compat", "hotswap-pipeline", "hotswap-isa", "hotswap-adapt", "hotswap-device-symbols"]),
     // Rows' language, importer and generator: a build dependency of the tables, never in a program.
     ("hotswap-isa-meta", &[]),
     // Data only.
     ("hotswap-isa-tables", &["hotswap-isa-meta"]),
     ("hotswap-isa", &["hotswap-isa-tables"]),
+    // Operations of instructions as data and functions; then the machine that runs them.
+    ("hotswap-semantics", &["hotswap-isa"]),
+    ("hotswap-emulator", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa", "hotswap-semantics"]),
     ("hotswap-program", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa"]),
     ("hotswap-device-symbols", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa",
                                  "hotswap-program"]),
+    ("hotswap-device-link", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa", "hotswap-program",
+                              "hotswap-device-symbols"]),
     // The checker shares nothing with the checked code except decoder, program model and data.
     ("hotswap-lint", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa", "hotswap-program",
                        "hotswap-hazards"]),
@@ -54,7 +65,8 @@ pub(crate) const ALLOWED: &[Row] = &[
     ("hotswap-driver-wrapper", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-bundle", "hotswap-compat",
                                  "hotswap-families", "hotswap-pipeline"]),
     ("hotswap-linker-plugin", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object",
-                                "hotswap-bundle", "hotswap-compat", "hotswap-families", "hotswap-pipeline"]),
+                                "hotswap-bundle", "hotswap-compat", "hotswap-families", "hotswap-pipeline",
+                                "hotswap-device-symbols", "hotswap-device-link"]),
     // The tasks build the tools and must run when the tools do not compile.
     ("xtask", &["hotswap-report", "hotswap-files", "hotswap-userland"]),
 ];

@@ -6,7 +6,7 @@ use crate::programs::Program;
 use crate::{paths, run};
 use cargo_metadata::{Message, TargetKind};
 use std::io::BufReader;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// How cargo compiles (profiles of the root Cargo.toml).
@@ -36,7 +36,7 @@ impl Profile {
 pub(crate) struct Built {
     /// Programs that are no tests.
     pub(crate) programs: Vec<PathBuf>,
-    /// Libraries that programs load.
+    /// Libraries that programs load, and archives that they link.
     pub(crate) libraries: Vec<PathBuf>,
     pub(crate) tests: Vec<Program>,
     /// Where build scripts leave what they make.
@@ -46,7 +46,13 @@ pub(crate) struct Built {
 impl Built {
     /// Runs cargo with these words behind its own.
     pub(crate) fn new(mut command: Command, words: &[&str]) -> Outcome<Self> {
-        command.current_dir(paths::workspace()).args(words).arg("--message-format=json-render-diagnostics");
+        command.args(words);
+        Self::of(command, paths::workspace())
+    }
+
+    /// Runs this command of cargo in the directory of a workspace.
+    pub(crate) fn of(mut command: Command, workspace: &Path) -> Outcome<Self> {
+        command.current_dir(workspace).arg("--message-format=json-render-diagnostics");
         println!("$ {}", run::line(&command));
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
         let mut built = Self::default();
@@ -54,14 +60,15 @@ impl Built {
             built.see(message?);
         }
         let status = child.wait()?;
-        if status.success() { Ok(built) } else { fail(format!("cargo {} failed: {status}", words[0])) }
+        if status.success() { Ok(built) } else { fail(format!("`{}` failed: {status}", run::line(&command))) }
     }
 
     fn see(&mut self, message: Message) {
         match message {
             Message::CompilerArtifact(artifact) if artifact.profile.test => self.tests.extend(Program::of(&artifact)),
             Message::CompilerArtifact(artifact) => {
-                if artifact.target.kind.contains(&TargetKind::CDyLib) {
+                let is_for_c = |kind: &TargetKind| [TargetKind::CDyLib, TargetKind::StaticLib].contains(kind);
+                if artifact.target.kind.iter().any(is_for_c) {
                     self.libraries.extend(artifact.filenames.into_iter().map(PathBuf::from));
                 }
                 self.programs.extend(artifact.executable.map(PathBuf::from));

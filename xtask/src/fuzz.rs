@@ -8,8 +8,10 @@ use crate::{paths, remove, run, userland};
 use clap::Parser;
 use hotswap_userland::ENV_ROOT;
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::Instant;
 
 /// The fuzz targets of a crate.
 pub(crate) struct Campaign {
@@ -26,12 +28,15 @@ pub(crate) struct Campaign {
     pub(crate) sanitizer: &'static str,
 }
 
-/// Fuzzes the readers and writers of containers and code objects, and what reads the memory of GPUs.
+/// Fuzzes what reads foreign bytes: containers, code objects, memory of GPUs, command lines, plans, coverage.
 #[derive(Parser)]
 struct Words {
     /// How long each target runs.
     #[arg(long, default_value_t = 10)]
     minutes: u32,
+    /// List the targets, and how long each has run on this machine.
+    #[arg(long)]
+    list: bool,
     /// Only this target.
     target: Option<String>,
 }
@@ -42,38 +47,41 @@ const CONTAINERS: &[&str] =
 const DRAIN: &[&str] = &["drained_file", "drained_table"];
 /// The parts of code objects, and the rewriting of instructions; their seeds need the userland.
 const CODE: &[&str] = &["image", "rewrite"];
+/// The C interface, with the checks of AddressSanitizer for what it does with pointers; its seeds need the userland.
+const C_INTERFACE: &[&str] = &["c_interface"];
+/// Command lines and response files of the wrapper, plans, and exports of llvm-cov.
+const WRAPPER: &[&str] = &["arguments", "response_file", "plan", "coverage_export"];
+/// Fuzzed by `cargo xtask isa fuzz`, whose seeds are LLVM's vectors.
+pub(crate) const INSTRUCTIONS: &[&str] = &["decode", "round_trip"];
 /// More memory is a finding. [`Campaign::length`] bytes of zstd may honestly expand to 512 MB, and a change holds
 /// them twice.
 const MEMORY: &str = "-rss_limit_mb=2048";
 
+/// The campaigns of `cargo xtask fuzz`.
+fn campaigns() -> [Campaign; 5] {
+    let campaign = |directory, work, targets, length| Campaign {
+        directory,
+        work: paths::scratch(work),
+        targets,
+        length,
+        own_seeds: true,
+        sanitizer: "none",
+    };
+    [
+        campaign("crates/bundle/fuzz", "fuzz", CONTAINERS, 16 << 10),
+        campaign("crates/rewrite/fuzz", "rewrite-fuzz", CODE, 16 << 10),
+        campaign("driver-wrapper/fuzz", "fuzz-wrapper", WRAPPER, 4 << 10),
+        Campaign { sanitizer: "address", ..campaign("crates/profile-drain/fuzz", "fuzz-drain", DRAIN, 8 << 10) },
+        Campaign { sanitizer: "address", ..campaign("crates/libhotswap/fuzz", "fuzz-c", C_INTERFACE, 32 << 10) },
+    ]
+}
+
 pub(crate) fn main(words: Vec<String>) -> Outcome {
     let words = Words::parse_from(words);
-    let campaigns = [
-        Campaign {
-            directory: "crates/bundle/fuzz",
-            work: paths::scratch("fuzz"),
-            targets: CONTAINERS,
-            length: 16 << 10,
-            own_seeds: true,
-            sanitizer: "none",
-        },
-        Campaign {
-            directory: "crates/rewrite/fuzz",
-            work: paths::scratch("rewrite-fuzz"),
-            targets: CODE,
-            length: 16 << 10,
-            own_seeds: true,
-            sanitizer: "none",
-        },
-        Campaign {
-            directory: "crates/profile-drain/fuzz",
-            work: paths::scratch("fuzz-drain"),
-            targets: DRAIN,
-            length: 8 << 10,
-            own_seeds: true,
-            sanitizer: "address",
-        },
-    ];
+    let campaigns = campaigns();
+    if words.list {
+        return list(&campaigns);
+    }
     let only = words.target.as_deref();
     let wanted = |campaign: &&Campaign| only.is_none_or(|one| campaign.targets.contains(&one));
     if !campaigns.iter().any(|campaign| wanted(&campaign)) {
@@ -85,6 +93,65 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
         campaign.run(only, words.minutes)?;
     }
     Ok(())
+}
+
+/// Prints each target with the time that it has run on this machine.
+fn list(campaigns: &[Campaign]) -> Outcome {
+    let book = RunBook::open()?;
+    println!("{:16} {:28} {:>8} {:>14}  FINDINGS", "TARGET", "DIRECTORY", "HOURS", "EXECUTIONS");
+    let instructions = INSTRUCTIONS.iter().map(|target| ("crates/isa/fuzz", *target));
+    let all = campaigns.iter().flat_map(|campaign| campaign.targets.iter().map(|target| (campaign.directory, *target)));
+    for (directory, target) in all.chain(instructions) {
+        let sum = book.sum(directory, target);
+        let hours = sum.seconds as f64 / 3600.0;
+        println!("{target:16} {directory:28} {hours:8.2} {:14}  {}", sum.executions, sum.findings);
+    }
+    println!("\nThe times are those of {}. {INSTRUCTIONS:?} run by `cargo xtask isa fuzz`.", book.0.display());
+    Ok(())
+}
+
+/// The sum of all runs of one target on this machine.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct RunSum {
+    seconds: u64,
+    executions: u64,
+    findings: u64,
+}
+
+/// The runs of all targets on this machine: a line for each, `DIRECTORY TARGET SECONDS EXECUTIONS FINDINGS`, in the cache
+/// directory, which survives clones.
+struct RunBook(PathBuf);
+
+impl RunBook {
+    fn open() -> Outcome<Self> {
+        Ok(Self(paths::cache()?.join("fuzz-runs.txt")))
+    }
+
+    fn add(&self, directory: &str, target: &str, run: &RunSum) -> Outcome {
+        let RunSum { seconds, executions, findings } = run;
+        let mut file = fs::File::options().create(true).append(true).open(&self.0).during("open", &self.0)?;
+        writeln!(file, "{directory} {target} {seconds} {executions} {findings}").during("write", &self.0)
+    }
+
+    fn sum(&self, directory: &str, target: &str) -> RunSum {
+        sum_of(&fs::read_to_string(&self.0).unwrap_or_default(), directory, target)
+    }
+}
+
+fn sum_of(book: &str, directory: &str, target: &str) -> RunSum {
+    let mut sum = RunSum::default();
+    for line in book.lines() {
+        let words: Vec<&str> = line.split(' ').collect();
+        if let [at, name, seconds, executions, findings] = words[..]
+            && (at, name) == (directory, target)
+        {
+            let number = |text: &str| text.parse::<u64>().unwrap_or(0);
+            sum.seconds += number(seconds);
+            sum.executions += number(executions);
+            sum.findings += number(findings);
+        }
+    }
+    sum
 }
 
 impl Campaign {
@@ -119,10 +186,17 @@ impl Campaign {
         let mut failed = Vec::new();
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         for some in names.chunks(processors) {
+            let start = Instant::now();
             let children = some.iter().map(|name| Ok((*name, self.start(&bin, name, minutes)?)));
             for (name, mut child) in children.collect::<Outcome<Vec<(&str, Child)>>>()? {
                 let good = child.wait()?.success();
                 let count = executions(&self.log(name));
+                let run = RunSum {
+                    seconds: start.elapsed().as_secs(),
+                    executions: count.parse().unwrap_or(0),
+                    findings: u64::from(!good),
+                };
+                RunBook::open()?.add(self.directory, name, &run)?;
                 println!("{name}: {count} executions, {}", if good { "no finding" } else { "FOUND" });
                 failed.extend((!good).then_some(name));
             }
@@ -187,6 +261,13 @@ fn tools() -> Outcome<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn runs_of_one_target_are_added_up() {
+        let book = "a one 60 5 0\na two 1 1 1\nb one 9 9 9\na one 40 7 1\nbroken\n";
+        assert_eq!(sum_of(book, "a", "one"), RunSum { seconds: 100, executions: 12, findings: 1 });
+        assert_eq!(sum_of(book, "c", "one"), RunSum::default());
+    }
 
     #[test]
     fn executions_are_read_from_the_last_lines() {

@@ -5,8 +5,9 @@
 
 use crate::built::{Built, Profile};
 use crate::outcome::{During, Failure, Outcome, fail};
-use crate::{paths, rocm};
+use crate::{c_library, documents, paths, rocm};
 use clap::Parser;
+use hotswap_userland::{EMULATED_DIRECTORY, EMULATED_LIBRARY, link_emulated};
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -35,8 +36,8 @@ struct Options {
 
 /// Packages with installed files.
 #[rustfmt::skip]
-const PACKAGES: &[&str] = &["hotswap", "hotswap-driver-wrapper", "hotswap-linker-plugin", "hotswap-families",
-                            "hotswap-profile-drain", "hotswap-names"];
+pub(crate) const PACKAGES: &[&str] = &["hotswap", "hotswap-driver-wrapper", "hotswap-linker-plugin", "hotswap-families",
+                            "hotswap-profile-drain", "hotswap-names", "hotswap-c", "hotswap-hsa-emulated"];
 
 /// Cargo's outputs, and their installed paths.
 #[rustfmt::skip]
@@ -50,12 +51,16 @@ const PROGRAMS: &[(&str, &str)] = &[
 #[rustfmt::skip]
 const LINKS: &[(&str, &str)] = &[
     ("bin/hotswap-clang++", "hotswap-clang"),
+    // For hipcc, whose HIP_CLANG_PATH is a directory.
+    ("lib/hotswap/clang/clang", "../../../bin/hotswap-clang"),
+    ("lib/hotswap/clang/clang++", "../../../bin/hotswap-clang"),
     ("libexec/hotswap/ld.lld", "lld"),
     ("libexec/hotswap/clang-offload-bundler", "lld"),
     ("libexec/hotswap/clang-linker-wrapper", "lld"),
     ("libexec/hotswap/llvm-offload-binary", "lld"),
     ("libexec/hotswap/clang-offload-packager", "lld"),
     ("libexec/hotswap/hotswap-host-link", "lld"),
+    ("lib/libhotswap.so", c_library::LIBRARY),
 ];
 
 /// Cargo's shared libraries, and their installed names.
@@ -68,8 +73,12 @@ const ARCHIVES: &[&str] = &["libhotswap_registry.a", "libhotswap-profile-drain.a
 const FILES: &[(&str, &str)] = &[
     ("crates/families/patches.def", "share/hotswap/patches.def"),
     ("crates/family-abi/include", "include/hotswap"),
+    ("crates/libhotswap/include/hotswap.h", "include/hotswap.h"),
+    ("crates/libhotswap/hotswap.pc", "lib/pkgconfig/hotswap.pc"),
     ("cmake", "share/cmake/HotSwap"),
     ("LICENSE", "share/doc/hotswap/LICENSE"),
+    ("CHANGELOG.md", "share/doc/hotswap/CHANGELOG.md"),
+    ("SECURITY.md", "share/doc/hotswap/SECURITY.md"),
 ];
 
 pub(crate) fn main(words: Vec<String>) -> Outcome {
@@ -102,6 +111,17 @@ pub(crate) fn install(place: &Path, profile: Profile, clang: Option<&Path>) -> O
 
 /// Installs what was built.
 pub(crate) fn lay_out(place: &Path, clang: Option<&Path>, built: &Built) -> Outcome {
+    lay_out_from(paths::workspace(), place, clang, built, true)
+}
+
+/// Installs what was built from these sources. Programs of another machine cannot run here, and do not make their man pages.
+pub(crate) fn lay_out_from(
+    sources: &Path,
+    place: &Path,
+    clang: Option<&Path>,
+    built: &Built,
+    can_run: bool,
+) -> Outcome {
     for (name, target) in PROGRAMS {
         let program = built.programs.iter().find(|path| path.file_name().is_some_and(|file| file == *name));
         copy(program.ok_or_else(|| missing(name))?, &place.join(target))?;
@@ -113,14 +133,34 @@ pub(crate) fn lay_out(place: &Path, clang: Option<&Path>, built: &Built) -> Outc
         let archive = built.directories.iter().map(|directory| directory.join(name)).find(|path| path.exists());
         copy(&archive.ok_or_else(|| missing(name))?, &place.join("lib/hotswap").join(name))?;
     }
+    let library = |name: &str| {
+        let found = built.libraries.iter().find(|path| path.file_name().is_some_and(|file| file == name));
+        found.ok_or_else(|| missing(name))
+    };
     for (name, target) in LIBRARIES {
-        let library = built.libraries.iter().find(|path| path.file_name().is_some_and(|file| file == *name));
-        copy(library.ok_or_else(|| missing(name))?, &place.join("lib/hotswap").join(target))?;
+        copy(library(name)?, &place.join("lib/hotswap").join(target))?;
     }
+    link_hsa(place, built)?;
+    let archive = library(c_library::ARCHIVE)?;
+    copy(archive, &place.join("lib/libhotswap.a"))?;
+    replace_by(&place.join("lib").join(c_library::LIBRARY), |temporary| c_library::link(archive, temporary))?;
     for (source, target) in FILES {
-        copy_all(&paths::workspace().join(source), &place.join(target))?;
+        copy_all(&sources.join(source), &place.join(target))?;
     }
+    documents::write(sources, place, can_run)?;
     write_defaults(&place.join("lib/hotswap/defaults.toml"), clang)
+}
+
+/// Links the HSA library of emulated GPUs.
+fn link_hsa(place: &Path, built: &Built) -> Outcome {
+    let is_archive = |path: &&PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with("libhotswap_hsa_emulated") && name.ends_with(".a")
+    };
+    let archive = built.libraries.iter().find(is_archive).ok_or_else(|| missing("libhotswap_hsa_emulated.a"))?;
+    replace_by(&place.join(EMULATED_DIRECTORY).join(EMULATED_LIBRARY), |temporary| {
+        link_emulated(archive, paths::workspace(), temporary).map_err(|error| std::io::Error::other(error).into())
+    })
 }
 
 /// The value of `HOTSWAP_FAMILIES` for these `NAME=LIBRARY`: absolute paths of existing libraries.
@@ -172,12 +212,17 @@ fn link(text: &str, target: &Path) -> Outcome {
     replace(target, |temporary| symlink(text, temporary))
 }
 
-fn replace(target: &Path, make: impl FnOnce(&Path) -> std::io::Result<()>) -> Outcome {
+pub(crate) fn replace(target: &Path, make: impl FnOnce(&Path) -> std::io::Result<()>) -> Outcome {
+    replace_by(target, |temporary| make(temporary).during("write", temporary))
+}
+
+/// As [`replace`], for files that another program writes.
+fn replace_by(target: &Path, make: impl FnOnce(&Path) -> Outcome) -> Outcome {
     let directory = target.parent().unwrap_or(Path::new("/"));
     fs::create_dir_all(directory).during("create", directory)?;
     let temporary = directory.join(format!(".{}.installing", target.file_name().unwrap_or_default().display()));
     let _ = fs::remove_file(&temporary); // left by a killed run, if at all
-    make(&temporary).during("write", &temporary)?;
+    make(&temporary)?;
     fs::rename(&temporary, target).during("write", target)
 }
 

@@ -1,6 +1,6 @@
 //! `cargo xtask isa fuzz`: both fuzz targets of hotswap-isa for some minutes, from LLVM's vectors as seeds.
 
-use crate::fuzz::Campaign;
+use crate::fuzz::{Campaign, INSTRUCTIONS};
 use crate::isa_source::llvm_source;
 use crate::outcome::Outcome;
 use crate::paths;
@@ -20,7 +20,7 @@ pub(crate) fn main(words: &Words) -> Outcome {
     let campaign = Campaign {
         directory: "crates/isa/fuzz",
         work: paths::scratch("isa-fuzz"),
-        targets: &["decode", "round_trip"],
+        targets: INSTRUCTIONS,
         // The setting, two of the longest instructions, and a value for fields.
         length: 50,
         own_seeds: false,

@@ -10,10 +10,14 @@ mod arrows;
 mod bench;
 mod bench_fat;
 mod bench_rewrite;
+mod browser;
 mod built;
+mod c_library;
 mod console;
 mod corpus;
 mod demo;
+mod dist;
+mod documents;
 mod extras;
 mod fuzz;
 mod install;
@@ -23,7 +27,9 @@ mod isa_exam;
 mod isa_fuzz;
 mod isa_source;
 mod library;
+mod licences;
 mod measure;
+mod minimum;
 mod new_family;
 mod outcome;
 mod packages;
@@ -61,12 +67,13 @@ const TASKS: &[Task] = &[
     Task { name: "setup", help: "find a usable ROCm, or build one in the cache directory (--remove deletes it)", run: setup::main },
     Task { name: "demo", help: "set up what is missing, build an example for GPUs it was not compiled for, show it", run: demo::main },
     Task { name: "install", help: "build HotSwap and install it: install --prefix DIRECTORY", run: install::main },
+    Task { name: "dist", help: "make packages: a tarball and Debian packages (--try installs them in a Debian root)", run: dist::main },
     Task { name: "test", help: "set up what is missing and run every check and test", run: test::main },
     Task { name: "tidy", help: "check the rules of the house: arrows between crates, lengths, headers", run: tidy::main },
     Task { name: "measure", help: "print figures of the source text: sizes, names, words, circles", run: measure::main },
     Task { name: "bench", help: "measure what HotSwap costs, side by side with doing without it", run: bench::main },
     Task { name: "corpus", help: "treat the files of packages and wheels, and write docs/corpus.md", run: corpus::main },
-    Task { name: "fuzz", help: "fuzz the readers and writers of containers and code objects", run: fuzz::main },
+    Task { name: "fuzz", help: "fuzz all readers of foreign bytes (--list: targets and their hours)", run: fuzz::main },
     Task { name: "readme", help: "do what README.md and docs say and compare (--bless writes what came out)", run: readme::main },
     Task { name: "isa", help: "the rows of the instruction set: fetch LLVM's sources, import, check", run: isa::main },
     Task { name: "rewrite", help: "judge code that is made for another stepping: rewrite exam", run: rewrite_exam::main },

@@ -41,7 +41,7 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     type_names(&sources);
     comments(&sources);
     circles(&sources);
-    Ok(())
+    places(&tree)
 }
 
 fn sources(tree: &Path) -> Outcome<Vec<Source>> {
@@ -183,6 +183,54 @@ fn reaches_itself(imports: &BTreeMap<(&str, &str), BTreeSet<&str>>, crate_name: 
         }
     }
     false
+}
+
+/// Tables of the product, and how their rows name things: the file, the text before a name, the text after it.
+const TABLES: &[(&str, &str, &str, &str)] = &[
+    ("an option of a plan", "crates/plan/src/options.rs", "argument: \"", "\""),
+    ("a container", "crates/bundle/src/contents.rs", "&", "]"),
+    ("a family", "crates/families/patches.def", "HOTSWAP_PATCH(", ","),
+    ("a GPU", "crates/targets/src/table.rs", "native(\"", "\""),
+];
+
+/// Files of the product that name a row of a table: what a new row touches.
+fn places(tree: &Path) -> Outcome {
+    let files = product_files(tree)?;
+    for (what, table, before, after) in TABLES {
+        let Ok(text) = fs::read_to_string(tree.join(table)) else { continue };
+        let mut counts: Vec<(usize, String)> = rows_of(what, &text, before, after)
+            .into_iter()
+            .map(|name| (files.iter().filter(|text| holds_word(text, &name)).count(), name))
+            .collect();
+        counts.sort();
+        let middle = counts.get(counts.len() / 2).map_or(0, |(count, _)| *count);
+        let most = counts.last().map_or_else(String::new, |(count, name)| format!("{count} ({name})"));
+        row(&format!("files that name {what}: median, most"), format!("{middle}, {most}"));
+    }
+    Ok(())
+}
+
+/// Sources of the product in every language; no tests, no pages.
+fn product_files(tree: &Path) -> Outcome<Vec<String>> {
+    let listed = run::output(Command::new("git").current_dir(tree).args(["ls-files"]))?;
+    let is_source = |name: &&str| is_product(&format!("{name}.rs")) && !name.ends_with(".md");
+    Ok(listed.lines().filter(is_source).filter_map(|name| fs::read_to_string(tree.join(name)).ok()).collect())
+}
+
+/// The names in a table. The containers are the rows of `FORMATS`.
+fn rows_of(what: &str, text: &str, before: &str, after: &str) -> Vec<String> {
+    if what == "a container" {
+        let rows = text.split_once("FORMATS: ").and_then(|(_, rest)| rest.split_once("&[&")?.1.split_once("];"));
+        return rows.map_or_else(Vec::new, |(rows, _)| rows.split(", &").map(str::to_owned).collect());
+    }
+    let lines = text.lines().filter(|line| !line.starts_with("//"));
+    lines.filter_map(|line| Some(line.split_once(before)?.1.split_once(after)?.0.to_owned())).collect()
+}
+
+fn holds_word(text: &str, name: &str) -> bool {
+    let is_edge = |c: Option<char>| c.is_none_or(is_no_letter);
+    text.match_indices(name)
+        .any(|(at, _)| is_edge(text[..at].chars().next_back()) && is_edge(text[at + name.len()..].chars().next()))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use crate::outcome::{Outcome, fail};
 use crate::programs::{self, Ended};
 use crate::run::Times;
 use crate::session::Session;
-use crate::{install, isa_exam, library, paths, readme, run, summary, tidy};
+use crate::{browser, install, isa_exam, library, paths, readme, run, summary, tidy};
 use clap::Parser;
 use hotswap_userland::{ENV_EVERYTHING, ENV_ROOT, SKIPPED};
 use std::ffi::{OsStr, OsString};
@@ -203,6 +203,11 @@ impl Ground {
             && let Err(failure) = library::provide_stack(&mut command)
         {
             println!("The tests that serve a distribution's libraries are skipped: {failure}");
+        }
+        if options.covers("hotswap-coverage")
+            && let Err(failure) = browser::provide(&mut command)
+        {
+            println!("The tests of pages in a browser are skipped: {failure}");
         }
         if options.everything {
             command.env(ENV_EVERYTHING, "1");

@@ -4,7 +4,7 @@
 
 use crate::arrows::ALLOWED;
 use crate::outcome::{During, Outcome, fail};
-use crate::{measure, paths, run};
+use crate::{install, licences, measure, minimum, paths, run};
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
 use hotswap_userland::{ENV_BLESS, SKIPPED};
 use std::collections::BTreeMap;
@@ -50,6 +50,8 @@ pub(crate) fn check() -> Outcome {
     let metadata = MetadataCommand::new().current_dir(paths::workspace()).no_deps().exec()?;
     check_packages(&metadata, &mut complaints);
     check_cmake_version(&metadata, &mut complaints)?;
+    complaints.extend(minimum::complaints()?);
+    complaints.extend(licences::Crates::of(paths::workspace(), install::PACKAGES)?.denied(paths::workspace())?);
     let glossary = paths::workspace().join(GLOSSARY);
     let retired = retired_words(&fs::read_to_string(&glossary).during("read", &glossary)?);
     let mut types = TypeNames::default();

@@ -90,6 +90,12 @@ fn prepare_machine() -> Outcome<String> {
     }
 }
 
+/// Installs packages on this machine.
+pub(crate) fn install(packages: &[&str]) -> Outcome {
+    apt(&["update", "-q"])?;
+    apt(&[&["install", "-q", "-y", "--no-install-recommends"], packages].concat())
+}
+
 fn apt(words: &[&str]) -> Outcome {
     println!("$ apt-get {}", words.join(" "));
     run::output(Command::new("apt-get").args(words).env("DEBIAN_FRONTEND", "noninteractive")).map(drop)

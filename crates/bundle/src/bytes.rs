@@ -8,6 +8,9 @@ use std::fmt;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
+/// Gives back the memory of a part that was read.
+pub(crate) type ReleasePart<'r> = dyn Fn(&[u8]) + Sync + 'r;
+
 /// Bytes of an entry: a view of the input, of its decompressed form, or new ones. Cheap to clone.
 #[derive(Clone)]
 pub struct Bytes<'a>(Storage<'a>);

@@ -26,6 +26,7 @@
 //! | label: flags, ABI version, target in the note, ISA version, user SGPRs | [`Edit`], whose result is a [`BytePatch`] | at the same offsets |
 //! | bytes of a known file as differences, without a copy of the file | [`BytePatch`] | shared with the old file |
 //! | numbers of kernels in the metadata note | [`with_numbers`] | one section, of any size: for [`image::ImageLayout`] |
+//! | the same in a linked file, whose code stays | [`with_kernel_numbers`] | a note that grows moves to the end |
 //! | fields of a kernel descriptor | [`kernel_descriptor::KernelDescriptor`] | the same bytes |
 //! | kernels that are left out | [`without_kernels`] | at the same offsets |
 //! | instructions | `Edits` of `hotswap-rewrite`, above [`image::ObjectImage`] and [`image::ImageLayout`] | laid out anew |
@@ -42,6 +43,7 @@ mod descriptor;
 mod device_symbols_note;
 mod edit;
 mod elf;
+mod grown_note;
 pub mod image;
 mod isa_version;
 pub mod kernel_descriptor;
@@ -67,6 +69,7 @@ pub use descriptor::Descriptor;
 pub use device_symbols_note::{DEVICE_SYMBOLS_SECTION, device_symbols_note, with_device_symbols};
 pub use edit::Edit;
 pub use elf::{ElfSegment, ObjectKind, Section};
+pub use grown_note::with_kernel_numbers;
 pub use leave_out::without_kernels;
 pub use metadata::KernelMetadata;
 pub use note::Note;

@@ -1,6 +1,7 @@
 //! Coverage of the lines that a change adds, from a unified diff (`git diff --unified=0`).
 
-use crate::union::{CoverageReport, Ratio};
+use crate::ratio::Ratio;
+use crate::union::CoverageReport;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The lines that a change adds, by the name of the file after it, relative to the root of the repository.

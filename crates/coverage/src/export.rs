@@ -100,6 +100,8 @@ pub(crate) struct ExportedFunction {
     pub(crate) regions: Vec<Region>,
     #[serde(default)]
     pub(crate) branches: Vec<BranchCounts>,
+    #[serde(default, rename = "mcdc_records")]
+    pub(crate) decisions: Vec<Decision>,
 }
 
 /// First and last line and column.
@@ -142,6 +144,44 @@ impl From<(u32, u32, u32, u32, u64, u64, usize, usize, u32)> for BranchCounts {
     fn from(all: (u32, u32, u32, u32, u64, u64, usize, usize, u32)) -> Self {
         let (first, column, last, end, taken, not_taken, file, _, _) = all;
         Self { extent: (first, column, last, end), counts: [taken, not_taken], file }
+    }
+}
+
+/// A decision of MC/DC: an expression of several conditions.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(from = "DecisionRecord")]
+pub(crate) struct Decision {
+    pub(crate) extent: SourceExtent,
+    pub(crate) file: usize,
+    /// Number of its conditions.
+    pub(crate) conditions: usize,
+    /// The test vectors that were executed.
+    pub(crate) vectors: Vec<TestVector>,
+}
+
+/// One evaluation of a decision.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+pub(crate) struct TestVector {
+    /// The values of the conditions; `None` for those that were not evaluated.
+    pub(crate) conditions: Vec<Option<bool>>,
+    pub(crate) result: bool,
+}
+
+/// Position, the numbers of both results, two file numbers, the kind, covered conditions, test vectors.
+type DecisionRecord = (u32, u32, u32, u32, u64, u64, usize, usize, u32, Vec<bool>, Vec<ExportedVector>);
+
+#[derive(Deserialize)]
+struct ExportedVector {
+    executed: bool,
+    #[serde(flatten)]
+    vector: TestVector,
+}
+
+impl From<DecisionRecord> for Decision {
+    fn from(all: DecisionRecord) -> Self {
+        let (first, column, last, end, _, _, file, _, _, covered, vectors) = all;
+        let executed = vectors.into_iter().filter(|vector| vector.executed).map(|vector| vector.vector).collect();
+        Self { extent: (first, column, last, end), file, conditions: covered.len(), vectors: executed }
     }
 }
 

@@ -10,6 +10,7 @@
 //! | `export` | llvm-cov's JSON |
 //! | `lines` | lines and their counts, by llvm-cov's rule, from its segments |
 //! | `union` | the report |
+//! | `decisions` | decisions of MC/DC and their test vectors |
 //! | `diff` | the lines that a change adds |
 //! | [`render`] | the forms of the report |
 //!
@@ -18,12 +19,15 @@
 //!
 //! Absent on purpose: running tools, and reading coverage maps and profiles, which llvm-cov does.
 
+mod decisions;
 mod diff;
 mod export;
 mod lines;
+mod ratio;
 pub mod render;
 mod union;
 
 pub use diff::{AddedLines, DiffCoverage};
 pub use export::{TargetExport, parse};
-pub use union::{CoverageReport, FileCoverage, FunctionCoverage, Ratio, Totals};
+pub use ratio::Ratio;
+pub use union::{CoverageReport, FileCoverage, FunctionCoverage, Totals};

@@ -1,47 +1,13 @@
 //! The union of the exports of several targets.
 //!
-//! Lines, regions and branches are joined by their positions, functions by their names and files: covered is what a target
-//! executed. MC/DC conditions have no positions in the export; of a file's targets the one that covered most counts.
+//! Lines, regions, branches and decisions of MC/DC are joined by their positions, functions by their names and files: covered
+//! is what a target executed.
 
-use crate::export::{ExportSummary, ExportedFunction, Figure, SourceExtent, TargetExport};
+use crate::decisions::Decisions;
+use crate::export::{ExportSummary, ExportedFunction, SourceExtent, TargetExport};
 use crate::lines::line_counts;
+use crate::ratio::Ratio;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// How much of something was executed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Ratio {
-    /// Number of those that were executed.
-    pub covered: u64,
-    /// Number of all.
-    pub count: u64,
-}
-
-impl Ratio {
-    /// In percent; 100 if there is nothing to execute.
-    #[must_use]
-    pub fn percent(self) -> f64 {
-        if self.count == 0 { 100.0 } else { 100.0 * self.covered as f64 / self.count as f64 }
-    }
-
-    fn add(&mut self, other: Self) {
-        self.covered += other.covered;
-        self.count += other.count;
-    }
-
-    fn of(all: impl IntoIterator<Item = bool>) -> Self {
-        let mut ratio = Self::default();
-        for is_covered in all {
-            ratio.add(Self { covered: u64::from(is_covered), count: 1 });
-        }
-        ratio
-    }
-}
-
-impl From<Figure> for Ratio {
-    fn from(figure: Figure) -> Self {
-        Self { covered: figure.covered, count: figure.count }
-    }
-}
 
 /// The figures of a file, a directory or everything.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -156,6 +122,7 @@ struct Positions {
     branches: BTreeMap<SourceExtent, [u64; 2]>,
     /// Functions by where they begin: instances of a template begin at the same place.
     functions: BTreeMap<(u32, u32), bool>,
+    decisions: Decisions,
 }
 
 impl CoverageReport {
@@ -225,6 +192,10 @@ fn join(function: &ExportedFunction, numbers: &BTreeMap<&str, usize>, positions:
         let counts = positions[file].branches.entry(branch.extent).or_default();
         *counts = [0, 1].map(|outcome| counts[outcome].saturating_add(branch.counts[outcome]));
     }
+    for decision in &function.decisions {
+        let Some(file) = number(decision.file) else { continue };
+        positions[file].decisions.add(decision);
+    }
     if let (Some(start), Some(file)) = (function.regions.first(), number(0)) {
         *positions[file].functions.entry((start.extent.0, start.extent.1)).or_default() |= function.count > 0;
     }
@@ -236,12 +207,12 @@ fn finish(file: &mut FileCoverage, positions: Positions) {
     let lines = file.lines.values().map(|counts| counts.iter().flatten().any(|count| *count > 0));
     file.union = match own.as_slice() {
         [one] => *one,
-        several => Totals {
+        _ => Totals {
             functions: Ratio::of(positions.functions.into_values()),
             lines: Ratio::of(lines),
             regions: Ratio::of(positions.regions.into_values()),
             branches: Ratio::of(positions.branches.values().flatten().map(|count| *count > 0)),
-            mcdc: several.iter().map(|totals| totals.mcdc).max_by_key(|ratio| ratio.covered).unwrap_or_default(),
+            mcdc: positions.decisions.ratio(),
         },
     };
     for (extent, counts) in positions.branches {

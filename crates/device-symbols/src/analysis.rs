@@ -9,7 +9,7 @@ use hotswap_code_object::{CodeMap, KernelFacts, ObjectKind, SymbolKind};
 use hotswap_program::CodeSource;
 use hotswap_report::{Diagnostic, codes};
 use object::{LittleEndian, Object, ObjectSymbol, RelocationFlags, RelocationTarget, SymbolIndex};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Version of the layout.
 pub(crate) const VERSION: (u32, u32) = (1, 0);
@@ -22,6 +22,18 @@ const ABS64: u32 = 3;
 /// As [`CodeMap::read`] and [`CodeSource::read`] have them: other files, damaged headers, and processors whose instructions
 /// are not known.
 pub fn analyse(data: &[u8]) -> Result<(SymbolTable, Vec<Diagnostic>), Diagnostic> {
+    analyse_with(data, &HashMap::new())
+}
+
+/// As [`analyse`], with a function's own numbers from elsewhere, by its name: a linker drops the compiler's records, and the caller that
+/// has the linker's inputs can read them there.
+///
+/// # Errors
+/// As [`analyse`].
+pub fn analyse_with(
+    data: &[u8],
+    own: &HashMap<String, Resources>,
+) -> Result<(SymbolTable, Vec<Diagnostic>), Diagnostic> {
     let mut map = CodeMap::read(data)?;
     let mut problems = std::mem::take(&mut map.problems);
     let code = FileCode::new(&map, CodeSource::read(data)?);
@@ -29,6 +41,11 @@ pub fn analyse(data: &[u8]) -> Result<(SymbolTable, Vec<Diagnostic>), Diagnostic
     let mut functions = code.functions(&map, file.as_ref());
     let records = file.as_ref().map(stated::records).unwrap_or_default();
     apply(&code, &records, &mut functions);
+    for function in &mut functions {
+        if let Some(own) = own.get(&function.name) {
+            function.own = totals::preferred(*own, function.own);
+        }
+    }
     code.mark_taken(&mut functions);
     set_wave_sizes(&mut functions);
     let stated = stated_totals(&map, file.as_ref(), &functions, !records.is_empty());

@@ -3,7 +3,7 @@
 //! Invariant: functions are numbered through all sections in the order of sections and addresses.
 
 use crate::table::{Callee, Evidence, Function, FunctionKind, IndirectCalls, Resources};
-use crate::{registers, stated};
+use crate::{frame, registers, stated};
 use hotswap_code_object::{CodeMap, CodeSection, ObjectKind, SymbolKind};
 use hotswap_program::{BankMap, CallSite, CodeSource, MarkKind, Program, ProgramByte};
 use object::{Object, ObjectSymbol, SymbolIndex};
@@ -53,10 +53,11 @@ impl<'a> FileCode<'a> {
 
     /// The rows of all functions, without what follows from several of them.
     pub(crate) fn functions(&self, map: &CodeMap<'_>, file: Option<&stated::File<'_>>) -> Vec<Function> {
+        let lanes = common_lanes(map);
         let rows = |(unit, section): (&Unit<'a>, &CodeSection<'_>)| {
             let all = 0..unit.program.functions.len();
             // The ELF reader is not shared between threads; the registers, which take the time, need none.
-            let own: Vec<Resources> = all.clone().into_par_iter().map(|number| unit.own(number)).collect();
+            let own: Vec<Resources> = all.clone().into_par_iter().map(|number| unit.own(number, lanes)).collect();
             all.zip(own).map(|(number, own)| self.function(unit, number, own, section, file)).collect::<Vec<_>>()
         };
         self.units.iter().zip(&map.sections).flat_map(rows).collect()
@@ -201,8 +202,9 @@ impl Unit<'_> {
         is_entry.then_some(self.first + number as u32)
     }
 
-    fn own(&self, number: usize) -> Resources {
-        registers::named(&self.program, &self.banks, number)
+    fn own(&self, number: usize, lanes: Option<u8>) -> Resources {
+        let scratch = frame::frame(&self.program, number, lanes);
+        Resources { scratch, ..registers::named(&self.program, &self.banks, number) }
     }
 
     fn unclaimed(&self) -> u64 {
@@ -268,4 +270,15 @@ impl Unit<'_> {
             && matches!(function.calls[..], [call] if call.is_tail())
             && function.is_closed()
     }
+}
+
+/// Lanes of the waves of all kernels, if they agree.
+fn common_lanes(map: &CodeMap<'_>) -> Option<u8> {
+    let symbols = map.sections.iter().flat_map(|section| &section.symbols);
+    let lanes = symbols.filter_map(|symbol| match &symbol.kind {
+        SymbolKind::Kernel(facts) => Some(facts.lanes),
+        _ => None,
+    });
+    let lanes: BTreeSet<u8> = lanes.collect();
+    if lanes.len() == 1 { lanes.first().copied() } else { None }
 }

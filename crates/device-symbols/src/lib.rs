@@ -12,6 +12,7 @@
 //! | `code` | the functions and their calls, of all sections of code |
 //! | `code_hash` | the hash of everything that a table depends on |
 //! | `registers` | the highest registers that instructions name |
+//! | `frame` | the size of a function's frame in scratch |
 //! | `stated` | what compiler and assembler state in the file about single functions |
 //! | `totals` | what a function needs with everything that it calls; recursion |
 //! | `note` | the note `.note.hotswap.devsyms` |
@@ -26,13 +27,14 @@
 mod analysis;
 mod code;
 mod code_hash;
+mod frame;
 pub mod note;
 mod registers;
 mod stated;
 mod table;
 mod totals;
 
-pub use analysis::analyse;
+pub use analysis::{analyse, analyse_with};
 pub use code_hash::code_hash;
 pub use table::{
     Callee, Evidence, Form, Function, FunctionKind, Import, IndirectCalls, Kernel, Number, Resources, SymbolTable,

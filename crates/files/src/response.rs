@@ -63,26 +63,23 @@ fn read_below(name: &OsStr, above: &[Identity]) -> Option<(Identity, Vec<u8>)> {
 }
 
 /// GNU quoting as in LLVM's `TokenizeGNUCommandLine`: blanks separate; `\` quotes the next byte, even inside double
-/// quotes and, unlike in a shell, single ones.
-pub(crate) fn tokenize(bytes: &[u8]) -> Vec<OsString> {
-    let mut words = Vec::new();
-    let mut word: Option<Vec<u8>> = None;
+/// quotes and, unlike in a shell, single ones. Also unlike in a shell, empty quotes are no argument.
+pub fn tokenize(bytes: &[u8]) -> Vec<OsString> {
+    let (mut words, mut word) = (Vec::new(), Vec::new());
     let mut quote = 0u8;
     let mut rest = bytes.iter().copied();
     while let Some(byte) = rest.next() {
         match byte {
-            b'\\' => word.get_or_insert_default().extend(rest.next()),
-            b'\'' | b'"' if quote == 0 => {
-                quote = byte;
-                word.get_or_insert_default();
-            }
+            // At the end of the file it stands for itself.
+            b'\\' => word.push(rest.next().unwrap_or(b'\\')),
+            b'\'' | b'"' if quote == 0 => quote = byte,
             _ if byte == quote && quote != 0 => quote = 0,
-            b' ' | b'\t' | b'\r' | b'\n' if quote == 0 => words.extend(word.take().map(OsString::from_vec)),
-            _ => word.get_or_insert_default().push(byte),
+            b' ' | b'\t' | b'\r' | b'\n' if quote == 0 => words.push(std::mem::take(&mut word)),
+            _ => word.push(byte),
         }
     }
-    words.extend(word.map(OsString::from_vec));
-    words
+    words.push(word);
+    words.into_iter().filter(|word| !word.is_empty()).map(OsString::from_vec).collect()
 }
 
 #[cfg(test)]
@@ -93,7 +90,13 @@ mod tests {
     #[test]
     fn quoting_is_gnu() {
         let words = tokenize(br#"-a 'b c' "d \" e" f\ g '' x"y"z '-DX=\"s\"' 'it\'s'"#);
-        assert_eq!(words, ["-a", "b c", "d \" e", "f g", "", "xyz", "-DX=\"s\"", "it's"]);
+        assert_eq!(words, ["-a", "b c", "d \" e", "f g", "xyz", "-DX=\"s\"", "it's"]);
+    }
+
+    #[test]
+    fn a_backslash_at_the_end_stays() {
+        assert_eq!(tokenize(b"a\\"), ["a\\"]);
+        assert_eq!(tokenize(b"'a \\"), ["a \\"]);
     }
 
     #[test]

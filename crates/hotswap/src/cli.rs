@@ -3,11 +3,11 @@
 use crate::allocator;
 use crate::args::{Files, Look, OutputOptions};
 use crate::commands::{
-    addr2func, bundle, change, compat, diff, disasm, exec, extract, inspect, lint, list, manifest, plan, profile,
-    retarget, rewrite, serve, size, symbols, tables, verify,
+    addr2func, bundle, change, compat, diff, disasm, doctor, exec, extract, generate, inspect, lint, list, manifest,
+    plan, profile, retarget, rewrite, run, serve, size, symbols, tables, toolchain, verify,
 };
 use crate::outcome::Outcome;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use hotswap_report::{Diagnostic, limit};
 use std::ffi::OsString;
 
@@ -37,7 +37,7 @@ pub(crate) enum CliCommand {
     Extract(extract::ExtractArguments),
     /// Say how the device code came to be, and check it against HotSwap's records
     #[command(after_help = EXIT_CODES)]
-    Inspect(Look),
+    Inspect(inspect::InspectArguments),
     /// Show the instructions of a code object as assembly or JSON
     #[command(after_help = EXIT_CODES)]
     Disasm(disasm::DisasmArguments),
@@ -53,6 +53,12 @@ pub(crate) enum CliCommand {
     /// Compare the kernels of two files: added, gone, other registers, other size
     #[command(after_help = EXIT_CODES)]
     Diff(diff::DiffArguments),
+    /// Examine the tool chain: what is there, what it supports, what is missing and which packages have it
+    #[command(after_help = EXIT_CODES)]
+    Doctor(OutputOptions),
+    /// List the files that a compile through HotSwap reads besides its sources
+    #[command(after_help = EXIT_CODES)]
+    Toolchain(toolchain::ToolchainArguments),
     /// Explain an error code
     #[command(after_help = EXIT_CODES)]
     Explain {
@@ -81,6 +87,9 @@ pub(crate) enum CliCommand {
         #[arg(required = true, last = true, value_name = "COMMAND")]
         command: Vec<OsString>,
     },
+    /// Run a program with the real HIP runtime, or one kernel, on GPUs that the CPU emulates
+    #[command(after_help = EXIT_CODES)]
+    Run(run::RunArguments),
     /// Put code for more targets into a fat binary, or into a file that holds one
     #[command(after_help = EXIT_CODES)]
     Add(change::Put),
@@ -117,6 +126,9 @@ pub(crate) enum CliCommand {
     /// Make a fat binary of code objects in files of their own
     #[command(after_help = EXIT_CODES)]
     Bundle(bundle::BundleArguments),
+    /// Print man pages and shell completions
+    #[command(after_help = EXIT_CODES)]
+    Generate(generate::GenerateArguments),
     /// Change the code for a GPU until it runs on another stepping of it
     #[command(after_help = EXIT_CODES)]
     Rewrite(rewrite::RewriteArguments),
@@ -176,6 +188,8 @@ impl CliCommand {
             Self::Addr2func(arguments) => addr2func::run(&arguments),
             Self::Size(arguments) => size::run(&arguments),
             Self::Diff(arguments) => diff::run(&arguments),
+            Self::Doctor(output) => doctor::run(&output),
+            Self::Toolchain(arguments) => toolchain::run(&arguments),
             Self::Explain { code } => tables::explain(code.as_deref()),
             Self::Targets(output) => Ok(tables::targets(output.format)),
             Self::Compat(arguments) => compat::run(&arguments),
@@ -183,6 +197,7 @@ impl CliCommand {
             Self::Plan(arguments) => plan::run(&arguments),
             Self::Manifest(arguments) => manifest::run(&arguments),
             Self::Exec { command } => Err(exec::run(&command)),
+            Self::Run(arguments) => run::run(&arguments),
             Self::Add(arguments) => change::add(&arguments),
             Self::Replace(arguments) => change::replace(&arguments),
             Self::Remove(arguments) => change::remove(&arguments),
@@ -195,7 +210,37 @@ impl CliCommand {
             Self::Retarget(arguments) => retarget::run(&arguments),
             Self::Serve(arguments) => serve::run(&arguments),
             Self::Bundle(arguments) => bundle::run(&arguments),
+            Self::Generate(arguments) => generate::run(&arguments, Cli::command()),
             Self::Rewrite(arguments) => rewrite::run(&arguments),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::generate::{completions, names, page};
+    use clap_complete::Shell;
+    use hotswap_report::codes;
+
+    #[test]
+    fn every_command_has_a_page_with_its_options() {
+        let names = names(&Cli::command());
+        assert!(names.contains(&"hotswap-retarget".to_owned()) && names.len() > 25);
+        for name in &names[1..] {
+            let page = String::from_utf8(page(Cli::command(), name.strip_prefix("hotswap-")).unwrap()).unwrap();
+            assert!(page.contains(".SH NAME\n") && page.contains(&name.replace('-', "\\-")), "{name}: {page}");
+        }
+        assert_eq!(page(Cli::command(), Some("absent")).unwrap_err().code, codes::USAGE);
+        let retarget = String::from_utf8(page(Cli::command(), Some("retarget")).unwrap()).unwrap();
+        assert!(retarget.contains("keep\\-source"), "{retarget}");
+    }
+
+    #[test]
+    fn completions_know_the_commands() {
+        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
+            let text = String::from_utf8(completions(&mut Cli::command(), shell)).unwrap();
+            assert!(text.contains("retarget") && text.contains("doctor"), "{shell}");
         }
     }
 }

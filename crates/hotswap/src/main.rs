@@ -12,6 +12,7 @@
 //! | `commands` | one module for each command: its arguments, its report |
 //! | `work` | functions that several commands share: the inventory of a file, changing its containers, text |
 //! | `outcome` | output and problems of a command |
+//! | `standard_output` | `-o -` |
 //!
 //! Absent on purpose: everything about containers, targets and patching (the libraries).
 
@@ -20,9 +21,11 @@ mod args;
 mod cli;
 mod commands;
 mod outcome;
+mod standard_output;
 mod work;
 
 use clap::Parser;
+use clap::error::{ContextKind, ContextValue};
 use hotswap_report::{Diagnostic, codes};
 use outcome::Outcome;
 use std::any::Any;
@@ -67,12 +70,35 @@ fn usage(error: &clap::Error) -> Diagnostic {
     let text = error.render().to_string();
     let message = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");
     let words: Vec<&str> = message.split_whitespace().collect();
-    Diagnostic::error(codes::USAGE, words.join(" "))
+    let diagnostic = Diagnostic::error(codes::USAGE, words.join(" "));
+    match suggestion(error) {
+        Some(known) => diagnostic.advise(format!("did you mean `{known}`? See --help")),
+        None => diagnostic,
+    }
+}
+
+/// The command, option or value that is most like the unknown one.
+fn suggestion(error: &clap::Error) -> Option<String> {
+    let kinds = [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue];
+    kinds.iter().find_map(|kind| match error.get(*kind)? {
+        ContextValue::String(name) => Some(name.clone()),
+        ContextValue::Strings(names) => names.first().cloned(),
+        _ => None,
+    })
 }
 
 fn finish(mut outcome: Outcome) -> ExitCode {
+    let (printed, report) = match standard_output::take() {
+        None => (std::mem::take(&mut outcome.text).into_bytes(), String::new()),
+        // The report is for people, and the file is what the reader of the pipe wants.
+        Some(Ok(bytes)) if exit_code(&outcome) == 0 => (bytes, std::mem::take(&mut outcome.text)),
+        Some(file) => {
+            outcome.problems.extend(file.err());
+            (Vec::new(), std::mem::take(&mut outcome.text))
+        }
+    };
     let mut out = io::stdout().lock();
-    match out.write_all(outcome.text.as_bytes()).and_then(|()| out.flush()) {
+    match out.write_all(&printed).and_then(|()| out.flush()) {
         // The reader has closed the pipe (`hotswap list … | head`).
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
         Err(error) => {
@@ -82,6 +108,7 @@ fn finish(mut outcome: Outcome) -> ExitCode {
         Ok(()) => {}
     }
     let mut errors = io::stderr().lock();
+    let _ = errors.write_all(report.as_bytes());
     for line in grouped::lines(&outcome.problems) {
         // Names out of files may contain line ends. If standard error cannot be written, the exit code remains.
         let _ = writeln!(errors, "hotswap: {}", text::plain(&line));
@@ -98,6 +125,19 @@ fn exit_code(outcome: &Outcome) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn unknown_words_are_answered_with_the_known_ones() {
+        for (words, known) in
+            [("lst", "`list`"), ("list --fromat json", "`--format`"), ("list --format jsn x", "`json`")]
+        {
+            let error = cli::Cli::try_parse_from(["hotswap"].into_iter().chain(words.split(' '))).unwrap_err();
+            let line = usage(&error).to_string();
+            assert!(line.contains(&format!("did you mean {known}?")), "{words}: {line}");
+        }
+        let error = cli::Cli::try_parse_from(["hotswap", "qqqqqq"]).unwrap_err();
+        assert!(!usage(&error).to_string().contains("did you mean"));
+    }
 
     /// One test for both, since the hook and its record are global to the process.
     #[test]

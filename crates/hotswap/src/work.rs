@@ -10,6 +10,7 @@ pub(crate) mod inventory;
 pub(crate) mod kept_plans;
 pub(crate) mod memory_budget;
 pub(crate) mod packages;
+pub(crate) mod probe;
 pub(crate) mod provenance;
 pub(crate) mod tables;
 pub(crate) mod text;

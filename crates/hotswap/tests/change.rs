@@ -302,3 +302,27 @@ fn verify_tells_what_readers_would_stumble_on() {
     directory.write("x", &good);
     directory.run("verify x x").success().stdout("x: 1 container, verified\nx: 1 container, verified\n");
 }
+
+#[test]
+fn a_dash_is_standard_output_and_gets_complete_files_only() {
+    let directory = TempDir::new().unwrap();
+    let input = directory.path().join("x");
+    fs::write(&input, bundle(&["gfx900", "gfx902"], None)).unwrap();
+    let run = |words: &[&str], output: &str| {
+        let mut command = hotswap(words);
+        command.current_dir(directory.path()).env("TMPDIR", directory.path().join("tmp")).args(["-o", output]);
+        command.assert()
+    };
+    fs::create_dir(directory.path().join("tmp")).unwrap();
+    for words in [&["compress", "x"][..], &["prune", "x", "--keep", "gfx900"], &["extract", "x", "--entry", "2"]] {
+        let report = run(words, "y").success().get_output().stdout.clone();
+        let printed = run(words, "-").success();
+        assert_eq!(printed.get_output().stdout, fs::read(directory.path().join("y")).unwrap(), "{words:?}");
+        assert_eq!(printed.get_output().stderr, report, "{words:?}");
+    }
+    // After an error nothing is printed; no file of that name and nothing temporary is left.
+    let failed = run(&["remove", "x", "gfx1030"], "-").failure();
+    assert!(failed.get_output().stdout.is_empty());
+    assert!(!directory.path().join("-").exists());
+    assert_eq!(fs::read_dir(directory.path().join("tmp")).unwrap().count(), 0);
+}

@@ -107,6 +107,44 @@ fn a_dry_run_says_the_same_and_writes_nothing() {
 }
 
 #[test]
+fn the_order_of_targets_does_not_change_the_file() {
+    let directory = Directory::new();
+    directory.write("x", &bundle(&["gfx1030"], None));
+    let all = ["gfx1031,gfx1032,gfx10-3-generic", "gfx10-3-generic,gfx1032,gfx1031", "gfx1032,gfx10-3-generic,gfx1031"];
+    let made = all.map(|targets| {
+        directory.run(&format!("retarget x --to {targets} -o y")).success();
+        directory.read("y")
+    });
+    assert!(made[0] == made[1] && made[1] == made[2]);
+}
+
+#[test]
+fn listed_actions_make_what_they_name() {
+    let directory = Directory::new();
+    fs::create_dir_all(directory.0.path().join("in/deep")).unwrap();
+    directory.write("in/a", &bundle(&["gfx1030"], None));
+    directory.write("in/deep/b", &fatbin(2, &["gfx1030"], None));
+    directory.write("in/deep/text", b"no device code");
+    let listed = directory.run("retarget in --to gfx1032,gfx1031 --policy keep -o out --list-actions").success();
+    let lines = String::from_utf8(listed.get_output().stdout.clone()).unwrap();
+    let actions: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(actions.iter().map(|action| &action["inputs"][0]).collect::<Vec<_>>(), ["in/a", "in/deep/b"]);
+    assert!(!directory.exists("out"), "nothing was run");
+    fs::create_dir_all(directory.0.path().join("out/deep")).unwrap();
+    for action in actions.iter().rev() {
+        let words: Vec<&str> =
+            action["arguments"].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect();
+        assert!(words[0] == "hotswap" && words.contains(&"--policy"), "{words:?}");
+        directory.run(&words[1..].join(" ")).success();
+        let name = action["outputs"][0].as_str().unwrap();
+        assert!(directory.targets(name).concat().contains(&"gfx1031".to_owned()), "{name}");
+    }
+    directory.run("retarget in/deep/text --to gfx1031 -o out --list-actions").code(12);
+    directory.run("retarget in --to gfx9999 -o out --list-actions").code(11);
+    directory.run("retarget in --to gfx1031 --list-actions").code(2);
+}
+
+#[test]
 fn every_form_of_file_gets_natives_and_generics_and_keeps_its_form() {
     let packed = |version, method| Some(Compression { version, method, level: None });
     let targets = ["gfx1030", "gfx900"];

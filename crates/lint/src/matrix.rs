@@ -327,9 +327,7 @@ fn waits(code: &DecodedBlocks<'_, '_>, findings: &mut Vec<Finding>) {
     if !isa.has(hotswap_isa::Feature::Gfx1250Strict) {
         return;
     }
-    let slower = |inst: &Inst| {
-        inst.is(Flag::Wmma) && ["fp8", "bf8", "f8f6f4", "_f4"].iter().any(|format| inst.mnemonic().contains(format))
-    };
+    let slower = |inst: &Inst| inst.is(Flag::SmallFloat);
     for block in 0..code.unit.program.functions[code.number].block_count() {
         let steps = code.block(block);
         for (index, (at, inst, _)) in steps.iter().enumerate().filter(|(_, step)| slower(&step.1)) {

@@ -6,8 +6,9 @@ use crate::entry::{NewEntry, SourceEntry};
 use crate::policy::is_refusal;
 use hotswap_adapt::{AdaptRequest, ObjectRecord};
 use hotswap_bundle::EntryId;
-use hotswap_code_object::{CodeObject, same_but_for_label, without_kernels};
+use hotswap_code_object::{CodeObject, device_symbols_note, same_but_for_label, without_kernels};
 use hotswap_compat::Selection;
+use hotswap_device_symbols::note;
 use hotswap_families::Registry;
 use hotswap_report::{Diagnostic, FamilyCount, Route, codes};
 use hotswap_targets::TargetId;
@@ -80,8 +81,17 @@ fn one(
     };
     let made = made.map_err(in_entry)?;
     let (route, families, code) = (made.route, made.families, made.code);
+    let data = with_functions(source, made.data).map_err(single)?;
     let (source, left_out) = (source.id.clone(), Vec::new());
-    Ok(NewEntry { id, data: made.data.into(), target, source, route, families, code, left_out })
+    Ok(NewEntry { id, data: data.into(), target, source, route, families, code, left_out })
+}
+
+/// A code object whose source has a table of its functions gets its own: the source's describes other code.
+fn with_functions(source: &SourceEntry<'_>, data: Vec<u8>) -> Result<Vec<u8>, Diagnostic> {
+    match device_symbols_note(source.data) {
+        Some(_) => note::with_table(&data).map(|(data, _)| data),
+        None => Ok(data),
+    }
 }
 
 /// The kernels that all findings concern, if there are others; `None` if one concerns something else.

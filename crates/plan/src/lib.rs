@@ -16,8 +16,8 @@ pub mod words;
 
 pub use findings::{TextFinding, TextFindings, TextMark};
 pub use options::{CommandOption, Keyword, PLAN_OPTIONS, PlanOption, PlanValue};
-pub use plan::{NamesPolicy, Plan, Policy, RetargetPair};
-pub use store::{find, save};
+pub use plan::{DeviceLinkAction, NamesPolicy, Plan, Policy, RetargetPair};
+pub use store::{find, load, save};
 
 /// Version of HotSwap.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

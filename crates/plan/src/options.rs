@@ -8,7 +8,7 @@
 //! Absent on purpose: the effects of the values, which are where the fields of [`Plan`] are read, and options that are no part of
 //! a plan (the driver wrapper).
 
-use crate::plan::{NamesPolicy, Plan, Policy, RetargetPair, word_of};
+use crate::plan::{DeviceLinkAction, NamesPolicy, Plan, Policy, RetargetPair, word_of};
 use hotswap_report::Diagnostic;
 use std::collections::BTreeSet;
 
@@ -208,6 +208,59 @@ pub const PLAN_OPTIONS: &[PlanOption] = &[
         get: |plan| PlanValue::Switch(plan.experimental),
         set: Plan::allow,
         copy: |plan, other| plan.experimental = other.experimental,
+    },
+    PlanOption {
+        key: "device-link",
+        argument: "--hotswap-device-link=",
+        env: "HOTSWAP_DEVICE_LINK",
+        value: "check|fix|off",
+        help: "kernels that are launched with fewer registers than the functions need that they call: the build fails (check), or they get them (fix); by default checked where a device link has several separately compiled objects",
+        is_list: false,
+        is_request: true,
+        command: Some(CommandOption {
+            name: "device-link",
+            value: Some("ACTION"),
+            help: "Action where kernels have fewer registers than the functions need that they call: check, fix or off",
+        }),
+        keyword: Keyword {
+            name: "DEVICE_LINK",
+            values: "check|fix|off",
+            help: "kernels that are [launched with fewer registers](device-link.md) than the functions need that they call: `check` stops the build, `fix` raises the numbers, `off` ignores it; by default checked where a device link has several separately compiled objects",
+        },
+        line: "device-link",
+        rank: 6,
+        json: "device_link",
+        get: |plan| PlanValue::Word {
+            word: word_of(&DeviceLinkAction::WORDS, plan.device_link),
+            is_always_written: false,
+        },
+        set: |plan, text| text.parse().map(|action| plan.device_link = action),
+        copy: |plan, other| plan.device_link = other.device_link,
+    },
+    PlanOption {
+        key: "device-symbols",
+        argument: "--hotswap-device-symbols=",
+        env: "HOTSWAP_DEVICE_SYMBOLS",
+        value: "table",
+        help: "put a table of the device functions into each code object (`hotswap symbols`); -fhotswap-device-symbols is the same",
+        is_list: false,
+        is_request: true,
+        command: Some(CommandOption {
+            name: "device-symbols",
+            value: None,
+            help: "Put a table of the device functions into each code object",
+        }),
+        keyword: Keyword {
+            name: "DEVICE_SYMBOLS",
+            values: "",
+            help: "put a [table of the device functions](device-symbols.md) into each code object",
+        },
+        line: "device-symbols",
+        rank: 7,
+        json: "device_symbols",
+        get: |plan| PlanValue::Switch(plan.device_symbols),
+        set: Plan::add_device_symbols,
+        copy: |plan, other| plan.device_symbols = other.device_symbols,
     },
 ];
 

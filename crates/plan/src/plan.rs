@@ -44,6 +44,25 @@ impl NamesPolicy {
         [("compile", Self::Compile), ("error", Self::Error), ("warn", Self::Warn), ("derive", Self::Derive)];
 }
 
+/// The action for kernels that have fewer registers than the functions need that they call.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum DeviceLinkAction {
+    /// As `Check` where a link has several separately compiled objects; otherwise nothing.
+    #[default]
+    Usual,
+    /// The policy about refusals applies to them.
+    Check,
+    /// Their numbers are raised.
+    Fix,
+    /// Nothing.
+    Off,
+}
+
+impl DeviceLinkAction {
+    /// Every action with its name; the default has none.
+    pub const WORDS: [(&str, Self); 3] = [("check", Self::Check), ("fix", Self::Fix), ("off", Self::Off)];
+}
+
 /// A request to make the code object of one target from that of another.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RetargetPair {
@@ -66,10 +85,17 @@ pub struct Plan {
     pub names: NamesPolicy,
     /// Whether pairs may be applied that only the compatibility matrix supports.
     pub experimental: bool,
+    /// The action for kernels that have fewer registers than the functions need that they call.
+    pub device_link: DeviceLinkAction,
+    /// Whether each code object gets a table of its functions.
+    pub device_symbols: bool,
     /// Whether code may be made for a GPU although the host part of the file chooses kernels by another name. For
     /// finished files only; no argument of a build sets it.
     pub unchecked_names: bool,
 }
+
+/// The form of device symbols that a plan can request.
+const TABLE: &str = "table";
 
 /// The permission that a plan can grant.
 const EXPERIMENTAL: &str = "experimental";
@@ -90,7 +116,8 @@ fn no_arrow(group: &str) -> Diagnostic {
 impl Plan {
     /// Whether the plan is empty.
     pub fn is_empty(&self) -> bool {
-        self.pairs.is_empty() && self.patches.is_empty()
+        let asks_of_links = self.device_link != DeviceLinkAction::Usual || self.device_symbols;
+        self.pairs.is_empty() && self.patches.is_empty() && !asks_of_links
     }
 
     /// Adds pairs written as `gfx1030=>gfx1031,gfx1032`, several separated by `;` or blanks.
@@ -136,6 +163,18 @@ impl Plan {
             return Err(syntax(format!("`{text}` is nothing that can be allowed")).advise("write `experimental`"));
         }
         self.experimental = true;
+        Ok(())
+    }
+
+    /// Requests the table of functions.
+    ///
+    /// # Errors
+    /// [`codes::PLAN_SYNTAX`] for another word.
+    pub fn add_device_symbols(&mut self, text: &str) -> Result<(), Diagnostic> {
+        if text != TABLE {
+            return Err(syntax(format!("`{text}` is no form of device symbols")).advise("write `table`"));
+        }
+        self.device_symbols = true;
         Ok(())
     }
 
@@ -203,6 +242,23 @@ impl FromStr for NamesPolicy {
                 .advise("the policies for names are compile, error, warn and derive")
         };
         found.map(|(_, policy)| *policy).ok_or_else(unknown)
+    }
+}
+
+impl fmt::Display for DeviceLinkAction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(word_of(&Self::WORDS, *self))
+    }
+}
+
+impl FromStr for DeviceLinkAction {
+    type Err = Diagnostic;
+
+    fn from_str(text: &str) -> Result<Self, Diagnostic> {
+        let found = Self::WORDS.iter().find(|(word, _)| *word == text);
+        let unknown =
+            || syntax(format!("`{text}` is no action of device links")).advise("the actions are check, fix and off");
+        found.map(|(_, action)| *action).ok_or_else(unknown)
     }
 }
 

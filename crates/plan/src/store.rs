@@ -44,6 +44,21 @@ pub fn find(hash: &str, warn: &mut dyn FnMut(Diagnostic)) -> Result<Plan, Diagno
     find_in(hash, &candidates, warn)
 }
 
+/// The plan in that file. With a hash the plan must have it.
+///
+/// # Errors
+/// [`codes::PLAN_MISSING`] if there is no such file, and as [`find`].
+pub fn load(path: &Path, hash: Option<&str>) -> Result<Plan, Diagnostic> {
+    if !path.exists() {
+        let missing = Diagnostic::error(codes::PLAN_MISSING, "there is no such file").in_file(path);
+        return Err(missing.advise("declare it as an input of the action, relative to its working directory"));
+    }
+    match hash {
+        Some(hash) => read(path, hash),
+        None => parse(path),
+    }
+}
+
 fn directories(user: Option<PathBuf>, working: Option<PathBuf>, cache: Option<PathBuf>) -> Vec<PathBuf> {
     let upwards = working.iter().flat_map(|dir| dir.ancestors().enumerate()).map(|(up, dir)| above(up, dir));
     user.into_iter().chain(upwards).chain(cache.map(|dir| dir.join("plans"))).collect()
@@ -85,19 +100,23 @@ fn stepped_over(error: Diagnostic) -> Diagnostic {
 
 /// The plan in that file, which must have that hash.
 fn read(path: &Path, hash: &str) -> Result<Plan, Diagnostic> {
-    let bytes =
-        begin_of(path).map_err(|error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(path))?;
-    if bytes.len() as u64 > LARGEST {
-        let what = format!("it is larger than {LARGEST} bytes, and no plan is");
-        return Err(Diagnostic::error(codes::PLAN_SYNTAX, what).in_file(path));
-    }
-    let plan = Plan::parse(&String::from_utf8_lossy(&bytes)).map_err(|error| error.in_file(path))?;
+    let plan = parse(path)?;
     if plan.hash() != hash {
         let what =
             format!("this HotSwap ({} {}) gives its content the hash {}", crate::VERSION, crate::IDENTITY, plan.hash());
         return Err(Diagnostic::error(codes::PLAN_CHANGED, what).in_file(path));
     }
     Ok(plan)
+}
+
+fn parse(path: &Path) -> Result<Plan, Diagnostic> {
+    let bytes =
+        begin_of(path).map_err(|error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(path))?;
+    if bytes.len() as u64 > LARGEST {
+        let what = format!("it is larger than {LARGEST} bytes, and no plan is");
+        return Err(Diagnostic::error(codes::PLAN_SYNTAX, what).in_file(path));
+    }
+    Plan::parse(&String::from_utf8_lossy(&bytes)).map_err(|error| error.in_file(path))
 }
 
 /// A plan with every pair of the table has less than 100 KB.
@@ -169,6 +188,17 @@ mod tests {
         fs::remove_file(&path).unwrap();
         fs::create_dir(&path).unwrap();
         assert_eq!(search(&hash, &directories).0.unwrap(), sample());
+    }
+
+    #[test]
+    fn a_named_file_serves_under_any_name_and_must_have_the_hash() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("of-the-build");
+        assert_eq!(load(&path, None).unwrap_err().code, codes::PLAN_MISSING);
+        fs::write(&path, sample().canonical()).unwrap();
+        assert_eq!(load(&path, None).unwrap(), sample());
+        assert_eq!(load(&path, Some(&sample().hash())).unwrap(), sample());
+        assert_eq!(load(&path, Some("0123456789abcdef")).unwrap_err().code, codes::PLAN_CHANGED);
     }
 
     #[test]

@@ -5,12 +5,18 @@
 pub const CHANNEL: &str = "-Xoffload-linker";
 /// The token: written by the build system, followed by the plan's hash.
 pub const PLAN: &str = "--hotswap-plan=";
+/// The plan's file, for builds that declare their inputs.
+pub const PLAN_FILE: &str = "--hotswap-plan-file=";
 /// Compile once for each class of identical siblings: `1` or `0`.
 pub const COALESCE: &str = "--hotswap-coalesce=";
 /// [`COALESCE`] in the form that users write.
 pub const COALESCE_FLAG: &str = "-fhotswap-coalesce";
 /// Cancels [`COALESCE_FLAG`].
 pub const NO_COALESCE_FLAG: &str = "-fno-hotswap-coalesce";
+/// The request for a table of device functions in each code object, in the form that users write.
+pub const DEVICE_SYMBOLS_FLAG: &str = "-fhotswap-device-symbols";
+/// Cancels [`DEVICE_SYMBOLS_FLAG`].
+pub const NO_DEVICE_SYMBOLS_FLAG: &str = "-fno-hotswap-device-symbols";
 /// Whether a program whose device code has counters gets the drain that writes them: `1` or `0`.
 pub const DRAIN: &str = "--hotswap-drain=";
 /// [`DRAIN`] with `0`, in the form that users write.
@@ -46,6 +52,9 @@ pub const ENV_TRACE: &str = "HOTSWAP_TRACE";
 pub const ENV_VERBOSE: &str = "HOTSWAP_VERBOSE";
 /// Set by the user: the directory of the plan files.
 pub const ENV_PLAN_DIR: &str = "HOTSWAP_PLAN_DIR";
+
+/// Set by the user: [`PLAN_FILE`] for every command.
+pub const ENV_PLAN_FILE: &str = "HOTSWAP_PLAN_FILE";
 
 /// Directory of plan files inside a build tree, searched from the working directory upwards.
 pub const PLAN_DIRECTORY: &str = ".hotswap/plans";

@@ -37,6 +37,8 @@ codes! {
     BAD_CONFIG = "HS0104", 10, "a configuration value cannot be used", "correct the named file or environment variable";
     NO_INSTALL = "HS0105", 10, "a part of HotSwap's own installation is missing", "install HotSwap again: bin, libexec/hotswap and lib/hotswap belong together";
     NO_HIP = "HS0106", 10, "no usable ROCm/HIP installation was found", "install HIP and its device libraries, or set ROCM_PATH";
+    TOOLCHAIN = "HS0107", 10, "HIP programs cannot be built through HotSwap here", "install the packages that the report of `hotswap doctor` names, or set HOTSWAP_CLANG and ROCM_PATH to another ROCm";
+    NOT_STARTED = "HS0108", 10, "a program could not be started", "check its path and that it may be executed";
     // 02: the plan (exit 11)
     PLAN_SYNTAX = "HS0201", 11, "the plan cannot be understood", "write SOURCE=>TARGET[,TARGET…], for example gfx1030=>gfx1031,gfx1032";
     UNKNOWN_TARGET = "HS0202", 11, "a target is not known to HotSwap", "see `hotswap targets` for the known names";
@@ -83,7 +85,12 @@ codes! {
     STALE = "HS0422", 13, "the served files are no longer what their libraries need", "run `hotswap serve` with the same arguments again";
     NOT_OURS = "HS0423", 13, "a file in the destination is not what HotSwap wrote there", "move it away, or choose another --dest";
     TOO_FEW_REGISTERS = "HS0424", 13, "a kernel calls functions that need more registers than it is launched with", "link the device code by LTO (without -fno-offload-lto), so that the compiler sees kernel and functions together";
-    HOST_UNCHECKED = "HS0431", 13, "the host part of the code is in other files", "serve archives and libraries together by `hotswap serve`, or allow it by --allow names";
+    NOT_RAISED = "HS0425", 13, "the registers of a kernel cannot be raised to what the functions that it calls need", "compile the function with fewer registers (`__launch_bounds__`, -mllvm -amdgpu-num-vgpr), or link the device code by LTO";
+    CONVENTION_MIX = "HS0426", 13, "device code of different calling conventions meets in one link", "compile all of it with one compiler and the same options";
+    UNKNOWN_CALLEES = "HS0427", 13, "a kernel calls functions that are not known", "check the numbers of that kernel yourself: calls through pointers, and functions of other code objects, have no budget";
+    HOST_UNCHECKED = "HS0428", 13, "the host part of the code is in other files", "serve archives and libraries together by `hotswap serve`, or allow it by --allow names";
+    UNKNOWN_TO_HIP = "HS0430", 13, "the HIP runtime does not know the GPU", "use a HIP that knows it, or start kernels directly (`hotswap run --kernel`)";
+    KERNEL_FAULT = "HS0431", 13, "a kernel did not run to its end", "correct the kernel as the message says; report an unknown instruction with the code object";
     // 05: files (exit 14)
     CANNOT_READ = "HS0501", 14, "a file cannot be read", "check the path and its permissions";
     CANNOT_WRITE = "HS0502", 14, "a file cannot be written; the old content is untouched", "check space and permissions";

@@ -27,8 +27,11 @@ impl Site<'_> {
 
     fn cmake(&self, source: &str, compiler: Option<String>, prefix: &str, definitions: &[&str]) -> Ran {
         let setup = &self.unit().setup;
-        let fill =
-            |text: &str| text.replace("{flags}", &self.flags()).replace("{version}", &setup.clang.version.to_string());
+        let fill = |text: &str| {
+            let text = text.replace("{flags}", &self.flags()).replace("{prefix}", &self.prefix);
+            let text = text.replace("{source}", &self.source());
+            text.replace("{version}", &setup.clang.version.to_string())
+        };
         let mut words = vec![setup.cmake.program.clone(), "-S".into(), source.to_owned(), "-B".into()];
         words.extend([self.inside(self.tree), format!("-G{}", setup.generator), prefix.to_owned()]);
         words.extend(["-DCMAKE_HIP_ARCHITECTURES=gfx1030".to_owned(), format!("-DCMAKE_HIP_FLAGS={}", self.flags())]);

@@ -100,6 +100,8 @@ pub enum Needs {
     Any,
     /// Project, build tree and HotSwap are in a directory with blanks in its name.
     Blanks,
+    /// A generator of several configurations.
+    Configurations,
     /// Ninja: the step uses a feature that Makefiles do not have.
     Ninja,
     /// A CMake that is too old for HIP on Debian.

@@ -52,6 +52,9 @@ pub struct Offer {
 
 const GENERATORS: [&str; 2] = ["Ninja", "Unix Makefiles"];
 
+/// The generator of several configurations.
+const SEVERAL: &str = "Ninja Multi-Config";
+
 impl Offer {
     /// Finds them.
     pub fn of(bench: &Bench) -> Self {
@@ -121,6 +124,10 @@ pub fn deal(cases: &'static [Case], offer: &Offer, extent: Extent) -> Vec<Unit> 
         let fits = |setup: &&Setup| case.needs != Needs::Ninja || setup.generator == "Ninja";
         let setups: Vec<Setup> = match case.needs {
             Needs::OldCMake => old(offer).into_iter().collect(),
+            Needs::Configurations => {
+                let ninja = all.iter().filter(|setup| setup.generator == "Ninja");
+                ninja.map(|setup| Setup { generator: SEVERAL, ..setup.clone() }).collect()
+            }
             _ => all.iter().filter(fits).cloned().collect(),
         };
         let with = |mode: &Mode| setups.iter().map(|setup| Unit { case, mode: *mode, setup: setup.clone() }).collect();
@@ -160,10 +167,12 @@ impl Unit {
     /// Each two of its settings.
     fn pairs(&self) -> Vec<[String; 2]> {
         let Setup { cmake, generator, clang } = &self.setup;
+        // A case that needs several configurations has one generator, which need not meet all other settings.
+        let generator = if *generator == SEVERAL { GENERATORS[0] } else { generator };
         let settings = [
             format!("{:?}", self.mode),
             format!("CMake {:?}", cmake.version),
-            (*generator).to_owned(),
+            generator.to_owned(),
             format!("clang {}", clang.version),
         ];
         let with = |first: usize| settings[first + 1..].iter().map(move |other| (first, other));
@@ -209,7 +218,7 @@ mod tests {
         for case in CASES {
             let setups = match case.needs {
                 Needs::Any | Needs::Blanks => 24,
-                Needs::Ninja => 12,
+                Needs::Ninja | Needs::Configurations => 12,
                 Needs::OldCMake => 1,
             };
             let count = units.iter().filter(|unit| unit.case.name == case.name).count();

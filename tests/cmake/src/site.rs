@@ -73,6 +73,8 @@ impl<'a> Site<'a> {
             .to_vec();
         // A socket of its own: a server that another unit started has that unit's cache.
         variables.push(("SCCACHE_SERVER_UDS".to_owned(), self.scratch.inside("sccache.socket")));
+        // For presets, which cannot take a definition.
+        variables.push(("PREFIX_OF_HOTSWAP".to_owned(), self.prefix.clone()));
         if self.unit.mode != Mode::Launcher {
             variables.push(("HOTSWAP_CLANG".to_owned(), self.unit.setup.clang.program.clone()));
         }
@@ -80,6 +82,12 @@ impl<'a> Site<'a> {
             .envs(&variables)
             .limit(Duration::from_secs(300))
             .run()
+    }
+
+    /// HotSwap's sources, as seen from inside.
+    pub(crate) fn source(&self) -> String {
+        let is_machine = self.bench.userland.is_machine();
+        if is_machine { WORKSPACE.to_owned() } else { hotswap_userland::SOURCE.to_owned() }
     }
 
     /// Runs a command that must succeed; returns its output.

@@ -2,7 +2,7 @@
 
 use crate::case::Cache::{Ccache, Sccache};
 use crate::case::Mode::{self, Compiler, CompilerC, Found, Launcher};
-use crate::case::Needs::{Any, Blanks, Ninja, OldCMake};
+use crate::case::Needs::{Any, Blanks, Configurations, Ninja, OldCMake};
 use crate::case::Step::{
     Build, Cache, ChangePlanFile, Clean, Compiles, Configure, Consumer, Counters, Derived, Exists, Fails, Has, Idle,
     Install, MadeByInstalled, NewHotSwap, Plans, Refused, RemovePlans, Report, Runs, Says, Target, TargetFails, Warns,
@@ -97,6 +97,37 @@ pub const CASES: &[Case] = &[
     Case { name: "export-build-tree", project: "export", modes: BOTH, needs: Any, steps: &[
         Configure(&[]), Build, Has("libkernels.a", PAIR), Consumer("consumer"), Has("app", PAIR), Plans("app", 0), Runs("app"), Idle,
     ] },
+    // Plans without a call, calls for several targets, configurations, components, HotSwap as a part of the project.
+    case("directory-plan", BOTH, &[
+        Configure(&[]), Build, Has("app", PAIR), Plans("app", 1), Has("plain", &[GFX1030]), Plans("plain", 0),
+        Has("own", &[GFX1030, "gfx1036"]), Has("below/libkernels.so", PAIR), Runs("app"), Idle,
+        Configure(OTHER_PLAN), Build, Has("app", OTHER_GPUS), Idle,
+    ]),
+    case("list-of-targets", BOTH, &[
+        Configure(&[]), Build, Has("libkernels.a", PAIR), Has("app", PAIR), Has("other", PAIR), Runs("app"), Idle,
+        Refused(&["-DREPORT=REPORT;x.json"], "REPORT names one file, but the call names 2 targets"),
+    ]),
+    case("configurations", BOTH, &[
+        Configure(&["-DCMAKE_BUILD_TYPE=Release"]), Build, Has("app", PAIR), Report("reports/Release/app.json", PAIR), Idle,
+        Refused(&["-DRETARGET=$<IF:1,gfx1030=>gfx1031,>"], "RETARGET is a generator expression"),
+    ]),
+    Case { name: "several-configurations", project: "configurations", modes: BOTH, needs: Configurations, steps: &[
+        Configure(&[]), Build, Has("Debug/app", PAIR), Plans("Debug/app", 1), Report("reports/Debug/app.json", PAIR),
+        Runs("Debug/app"), Idle,
+        Refused(&["-DREPORT=app.json"], "REPORT names one file for all configurations; write for example REPORT $<CONFIG>/app.json."),
+    ] },
+    case("components", &[Found], &[
+        Configure(&[]), Build, Has("app", PAIR),
+        Refused(&["-DWANTED=names;nonsense"], "there is no component `nonsense`: the components are names, profile, families and library."),
+    ]),
+    case("fetch-content", &[Found, Launcher], &[
+        Configure(&["-DHOTSWAP_PREFIX={prefix}", "-DHOTSWAP_SOURCE={source}"]), Build, Has("app", PAIR), Has("by_variable", PAIR), Runs("app"), Idle,
+    ]),
+    Case { name: "toolchain-file", project: "presets", modes: &[Found], needs: Any, steps: &[
+        Configure(&["-DCMAKE_TOOLCHAIN_FILE={prefix}/share/cmake/HotSwap/HotSwapToolchain.cmake"]), Build, Has("app", PAIR),
+        Runs("app"), Idle,
+    ] },
+    case("presets", &[Found], &[Configure(&["--preset=hotswap"]), Build, Has("app", PAIR), Runs("app"), Idle]),
     // Changes.
     Case { name: "plan-changes", project: "executable", modes: BOTH, needs: Any, steps: &[
         Configure(&[]), Compiles(&["kernel.hip", "main.cpp"]), Has("app", PAIR),

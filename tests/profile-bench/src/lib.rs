@@ -27,6 +27,7 @@ const FILES: &[(&str, &str)] = &[
     ("hip.h", include_str!("../cases/hip.h")),
     ("saxpy.hip", include_str!("../cases/saxpy.hip")),
     ("coverage.hip", include_str!("../cases/coverage.hip")),
+    ("conditions.hip", include_str!("../cases/conditions.hip")),
     ("script.hip", include_str!("../cases/script.hip")),
     ("plugin.hip", include_str!("../cases/plugin.hip")),
     ("object.hip", include_str!("../cases/object.hip")),

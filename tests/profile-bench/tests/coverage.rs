@@ -15,16 +15,22 @@ fn report(bench: &Bench, version: u32, words: &str) -> String {
 
 /// Builds for two GPUs and runs on both.
 fn run(bench: &Bench, version: u32, source: &str) {
+    run_with(bench, version, source, "");
+}
+
+/// The same with further variables for the stand-in and MC/DC.
+fn run_with(bench: &Bench, version: u32, source: &str, variables: &str) {
+    let mcdc = if variables.is_empty() { "" } else { "-fcoverage-mcdc" };
     let prefix = std::env::var("HOTSWAP_TEST_PREFIX").expect("the tests run with an installation");
     bench.work.run(&format!(
         "export HOTSWAP_CLANG=/usr/bin/clang++-{version} XDG_CACHE_HOME=$PWD/cache; [ {version} = 22 ] && ROCM=
          {prefix}/bin/hotswap-clang++ -nogpulib -nogpuinc -I. -O1 ${{ROCM:+--rocm-path=$ROCM}} \
-         -fprofile-instr-generate -fcoverage-mapping --offload-arch=gfx90a,gfx1030 -x hip {source} \
+         -fprofile-instr-generate -fcoverage-mapping {mcdc} --offload-arch=gfx90a,gfx1030 -x hip {source} \
          -x none -lamdhip64 -o app-{version}"
     ));
     let ran = bench.start(
         &format!("run-{version}"),
-        "STANDIN_AGENTS=2 STANDIN_PROCESSOR=gfx90a,gfx1030",
+        &format!("STANDIN_AGENTS=2 STANDIN_PROCESSOR=gfx90a,gfx1030 {variables}"),
         &format!("$B/app-{version}"),
     );
     assert_eq!((ran.code, ran.error.as_str()), (Some(7), ""), "clang {version}");
@@ -102,8 +108,40 @@ fn the_union_of_equal_texts_is_that_of_llvm_cov() {
     let Some(bench) = Bench::new("coverage of equal texts") else { return };
     for &version in &bench.work.versions {
         run(&bench, version, "saxpy.hip");
-        bench.work.run(&format!(
-            "llvm-objcopy-{version} --dump-section=.hip_fatbin=fat app-{version}
+        let totals = joint_totals(&bench, version);
+        let ours: Value = serde_json::from_str(&report(&bench, version, "--format json")).unwrap();
+        assert_eq!(ours["targets"].as_array().map(Vec::len), Some(3), "clang {version}: {ours}");
+        for figure in ["functions", "lines", "regions", "branches"] {
+            same_figure(&ours["totals"], &totals, figure, version);
+        }
+    }
+}
+
+/// Test vectors of host and GPUs show together what none of them shows alone; llvm-cov finds it in the merged bitmaps.
+#[test]
+fn conditions_are_covered_by_vectors_of_several_targets() {
+    let Some(bench) = Bench::new("coverage of conditions") else { return };
+    for &version in &bench.work.versions {
+        run_with(&bench, version, "conditions.hip", "STANDIN_PATCH=__profbm__Z6decidei+0/1=2");
+        let totals = joint_totals(&bench, version);
+        let ours: Value = serde_json::from_str(&report(&bench, version, "--format json")).unwrap();
+        same_figure(&ours["totals"], &totals, "mcdc", version);
+        let covered = |figures: &Value| figures["mcdc"]["covered"].as_u64().unwrap();
+        let alone: Vec<u64> = ours["by_target"].as_array().unwrap().iter().map(covered).collect();
+        assert!(alone.iter().all(|one| *one < covered(&ours["totals"])), "clang {version}: {ours}");
+    }
+}
+
+fn same_figure(ours: &Value, llvm: &Value, figure: &str, version: u32) {
+    let (own, other) = (&ours[figure], &llvm[figure]);
+    let named = format!("clang {version}, {figure}");
+    assert_eq!([&own["count"], &own["covered"]], [&other["count"], &other["covered"]], "{named}");
+}
+
+/// llvm-cov's figures of one report for host and GPUs.
+fn joint_totals(bench: &Bench, version: u32) -> Value {
+    bench.work.run(&format!(
+        "llvm-objcopy-{version} --dump-section=.hip_fatbin=fat app-{version}
              for gpu in gfx90a gfx1030; do
                target=$(clang-offload-bundler-{version} --list --type=o --input=fat | grep $gpu)
                clang-offload-bundler-{version} --unbundle --type=o --input=fat --targets=$target --output=$gpu.co
@@ -111,16 +149,9 @@ fn the_union_of_equal_texts_is_that_of_llvm_cov() {
              llvm-profdata-{version} merge run-{version}/*.profraw -o all.profdata
              llvm-cov-{version} export --summary-only --instr-profile=all.profdata app-{version} -object gfx90a.co \
                -object gfx1030.co >all.json"
-        ));
-        let llvm: Value = serde_json::from_slice(&std::fs::read(bench.work.path("all.json")).unwrap()).unwrap();
-        let ours: Value = serde_json::from_str(&report(&bench, version, "--format json")).unwrap();
-        assert_eq!(ours["targets"].as_array().map(Vec::len), Some(3), "clang {version}: {ours}");
-        for figure in ["functions", "lines", "regions", "branches"] {
-            let (own, other) = (&ours["totals"][figure], &llvm["data"][0]["totals"][figure]);
-            let named = format!("clang {version}, {figure}");
-            assert_eq!([&own["count"], &own["covered"]], [&other["count"], &other["covered"]], "{named}");
-        }
-    }
+    ));
+    let llvm: Value = serde_json::from_slice(&std::fs::read(bench.work.path("all.json")).unwrap()).unwrap();
+    llvm["data"][0]["totals"].clone()
 }
 
 /// The listing of one target is that of llvm-cov, line by line.

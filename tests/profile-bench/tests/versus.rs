@@ -16,6 +16,8 @@ struct Situation {
     plugin: u64,
     /// An additional object in the link.
     object: &'static str,
+    /// The exit code; `None` if a signal ends the program.
+    code: Option<i32>,
 }
 
 const PLAIN: Situation = Situation {
@@ -26,6 +28,7 @@ const PLAIN: Situation = Situation {
     launches: 1,
     plugin: 0,
     object: "",
+    code: Some(7),
 };
 
 const SITUATIONS: &[Situation] = &[
@@ -74,6 +77,33 @@ const SITUATIONS: &[Situation] = &[
         launches: 2,
         ..PLAIN
     },
+    Situation {
+        name: "quick_exit, on request",
+        variables: "HOTSWAP_PROFILE_ENDS=quick_exit",
+        runs: &["launch quick-exit"],
+        ..PLAIN
+    },
+    Situation {
+        name: "SIGTERM, on request",
+        variables: "HOTSWAP_PROFILE_ENDS=SIGTERM",
+        runs: &["launch signal 15"],
+        code: None,
+        ..PLAIN
+    },
+    Situation {
+        name: "abort, on request",
+        variables: "HOTSWAP_PROFILE_ENDS=SIGABRT",
+        runs: &["launch abort"],
+        code: None,
+        ..PLAIN
+    },
+    Situation {
+        name: "SIGKILL after a snapshot",
+        variables: "HOTSWAP_PROFILE_EVERY=1",
+        runs: &["launch wait 1500 signal 9"],
+        code: None,
+        ..PLAIN
+    },
     Situation { name: "a damaged bounds table", variables: "STANDIN_PATCH=__llvm_profile_sections+40+=28", ..PLAIN },
     Situation { name: "a damaged record", variables: "STANDIN_PATCH=__profd__Z5scaleff+16=0", ..PLAIN },
 ];
@@ -97,7 +127,7 @@ fn try_situation(bench: &Bench, version: u32, drain: bool, index: usize, situati
     for words in situation.runs {
         let variables = format!("P={program} LD_LIBRARY_PATH=$B/dev; export {}", situation.variables);
         let one = bench.again(&directory, &variables, &format!("$B/{program} {words}"));
-        ends_well &= one.code == Some(7);
+        ends_well &= one.code == situation.code;
         ran = Some(one);
     }
     let ran = ran.expect("each situation has a run");

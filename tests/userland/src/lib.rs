@@ -11,12 +11,14 @@
 //! Absent on purpose: building the directory (`xtask`), and dependencies except `tempfile` and `duct` (both sides use this
 //! crate).
 
+mod emulated;
 mod expression;
 mod golden;
 mod namespace;
 mod slice;
 mod workbench;
 
+pub use emulated::{EMULATED_DIRECTORY, EMULATED_LIBRARY, built_archive, link_emulated};
 pub use expression::{Inherit, expression};
 pub use golden::{ENV_BLESS, blesses, cases_in, golden};
 pub use namespace::{Mount, Namespace, inner_words};
@@ -43,6 +45,8 @@ pub const ENV_CACHE: &str = "HOTSWAP_TEST_CACHE";
 pub const ENV_LIBRARIES: &str = "HOTSWAP_TEST_LIBRARIES";
 /// Directories of libraries of a distribution with all of their files, separated by colons: rocBLAS, rocRAND, rocSPARSE.
 pub const ENV_STACK: &str = "HOTSWAP_TEST_STACK";
+/// Variable with the browser in which tests look at pages.
+pub const ENV_BROWSER: &str = "HOTSWAP_TEST_BROWSER";
 /// Directories with headers of a distribution that tests compile with, separated by colons.
 pub const ENV_HEADERS: &str = "HOTSWAP_TEST_HEADERS";
 /// LLVM's records of its instructions, if they were prepared: a file that `isa-exam digest` wrote.

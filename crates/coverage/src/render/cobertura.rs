@@ -1,7 +1,8 @@
 //! Cobertura's XML (coverage-04.dtd), which GitLab, Azure and Jenkins read. Counts are added up over the targets.
 
 use super::escaped;
-use crate::union::{CoverageReport, FileCoverage, Ratio, Totals};
+use crate::ratio::Ratio;
+use crate::union::{CoverageReport, FileCoverage, Totals};
 use std::fmt::Write;
 
 /// The report as XML. `seconds` is the time of the report, since 1970.

@@ -5,7 +5,8 @@
 
 use super::text::short;
 use super::{demangled, escaped, fraction, percent};
-use crate::union::{CoverageReport, FileCoverage, Ratio, Totals};
+use crate::ratio::Ratio;
+use crate::union::{CoverageReport, FileCoverage, Totals};
 use std::fmt::Write;
 
 /// A file to write.

@@ -1,6 +1,7 @@
 //! For programs: everything in the report.
 
-use crate::union::{CoverageReport, FileCoverage, FunctionCoverage, Ratio, Totals};
+use crate::ratio::Ratio;
+use crate::union::{CoverageReport, FileCoverage, FunctionCoverage, Totals};
 use serde_json::{Map, Value, json};
 
 /// The report as JSON. Targets are in the order of `targets`; `null` is code that a target does not have.

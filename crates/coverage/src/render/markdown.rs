@@ -2,7 +2,8 @@
 
 use super::{fraction, percent};
 use crate::diff::DiffCoverage;
-use crate::union::{CoverageReport, Ratio};
+use crate::ratio::Ratio;
+use crate::union::CoverageReport;
 use std::fmt::Write;
 
 /// The report in GitHub's Markdown; with the added lines of a change first, if there is one.

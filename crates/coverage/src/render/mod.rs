@@ -18,7 +18,7 @@ pub use lcov::lcov;
 pub use markdown::markdown;
 pub use text::{functions, listing, table};
 
-use crate::union::Ratio;
+use crate::ratio::Ratio;
 
 /// As llvm-cov prints it: two digits, and never 100 for less than all.
 fn percent(ratio: Ratio) -> String {

@@ -41,8 +41,7 @@ fn is_slower(inst: &Inst) -> bool {
 }
 
 fn is_slower_entry(entry: TableEntry) -> bool {
-    let name = entry.mnemonic();
-    entry.is(Flag::Wmma) && ["fp8", "bf8", "f8f6f4", "_f4"].iter().any(|format| name.contains(format))
+    entry.is(Flag::SmallFloat)
 }
 
 /// Whether only scalar instructions precede a wait for all vector results.

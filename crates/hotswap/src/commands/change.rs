@@ -17,6 +17,7 @@ mod told;
 
 use crate::args::{OutputFormat, OutputOptions};
 use crate::outcome::Outcome;
+use crate::standard_output::output_file;
 use crate::work::containers::{Done, HandledFile, Job, READ, threads};
 use crate::work::{packages, text, unsuited};
 use clap::{Args, ValueEnum};
@@ -35,7 +36,7 @@ pub(crate) struct CommonArguments {
     /// Program, library, object, archive or fat binary
     file: PathBuf,
     /// Output file; may be the input
-    #[arg(short, value_name = "OUT")]
+    #[arg(short, value_name = "OUT", value_parser = output_file())]
     output: PathBuf,
     /// Only the container with this number (1 is the first that `hotswap list` shows)
     #[arg(long, value_name = "N")]

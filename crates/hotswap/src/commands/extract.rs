@@ -1,6 +1,7 @@
 //! `hotswap extract`: device code into files of its own.
 
 use crate::outcome::Outcome;
+use crate::standard_output::output_file;
 use crate::work::inventory::{self, Container, ImageRow};
 use crate::work::text;
 use clap::Args;
@@ -27,7 +28,7 @@ pub(crate) struct ExtractArguments {
 #[group(required = true, multiple = false)]
 struct Destination {
     /// Output file; exactly one image must match
-    #[arg(short, value_name = "OUT")]
+    #[arg(short, value_name = "OUT", value_parser = output_file())]
     output: Option<PathBuf>,
     /// Directory for all images that match, named FILE.NUMBER.TARGET.KIND
     #[arg(long, value_name = "DIR")]

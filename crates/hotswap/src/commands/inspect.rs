@@ -2,29 +2,75 @@
 //!
 //! Absent on purpose: the checks, which `hotswap verify` needs as well ([`crate::work::provenance`]).
 
-use crate::args::{Look, OutputFormat};
+mod statements;
+
 use crate::outcome::Outcome;
+use crate::work::inventory::Depth;
 use crate::work::provenance::{self, FileReport};
 use crate::work::text;
+use clap::{Args, ValueEnum};
 use hotswap_report::Diagnostic;
 use serde_json::json;
+use statements::NamedReport;
+use std::path::PathBuf;
 
-pub(crate) fn run(arguments: &Look) -> Result<Outcome, Diagnostic> {
+#[derive(Debug, Args)]
+pub(crate) struct InspectArguments {
+    /// Programs, libraries, objects, archives, fat binaries or code objects; `-` is standard input
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Form of the output
+    #[arg(long, value_enum, default_value_t)]
+    format: InspectFormat,
+    /// Decompress large containers, too, to count kernels, tell kinds and check hashes
+    #[arg(long)]
+    kernels: bool,
+}
+
+/// Output formats.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+enum InspectFormat {
+    /// For people
+    #[default]
+    Text,
+    /// For programs
+    Json,
+    /// A bill of materials, SPDX 2.3: which code object is in which file, and which was made from which, by which rule
+    Spdx,
+    /// in-toto statements with SLSA provenance, a line for each code object that HotSwap made
+    Intoto,
+}
+
+impl InspectArguments {
+    fn depth(&self) -> Depth {
+        // A statement names hashes, so everything is read for it.
+        let all = self.kernels || matches!(self.format, InspectFormat::Spdx | InspectFormat::Intoto);
+        if all { Depth::Images } else { Depth::Tables }
+    }
+}
+
+pub(crate) fn run(arguments: &InspectArguments) -> Result<Outcome, Diagnostic> {
     let mut outcome = Outcome::default();
-    let mut files = Vec::new();
-    for file in &arguments.files.files {
-        let report = hotswap_files::open_or_stdin(file)
-            .map(|bytes| provenance::inspect(file, &bytes, arguments.depth(), &mut outcome.problems));
+    let mut files: Vec<(FileReport, String)> = Vec::new();
+    for file in &arguments.files {
+        let report = hotswap_files::open_or_stdin(file).map(|bytes| {
+            let report = provenance::inspect(file, &bytes, arguments.depth(), &mut outcome.problems);
+            (report, provenance::sha256(&bytes))
+        });
         match report {
             Ok(report) => files.push(report),
             Err(error) => outcome.problems.push(error),
         }
     }
-    outcome.text = match arguments.files.output.format {
-        OutputFormat::Json => {
-            text::json(&json!({ "schema": 1, "files": files.iter().map(FileReport::json).collect::<Vec<_>>() }))
+    let named = || files.iter().map(|(report, sha256)| NamedReport { json: report.json(), sha256 });
+    outcome.text = match arguments.format {
+        InspectFormat::Json => {
+            let files: Vec<_> = files.iter().map(|(report, _)| report.json()).collect();
+            text::json(&json!({ "schema": 1, "files": files }))
         }
-        OutputFormat::Text => files.iter().map(FileReport::text).collect(),
+        InspectFormat::Text => files.iter().map(|(report, _)| report.text()).collect(),
+        InspectFormat::Spdx => text::json(&statements::spdx(&named().collect::<Vec<_>>())),
+        InspectFormat::Intoto => statements::intoto(&named().collect::<Vec<_>>()),
     };
     Ok(outcome)
 }

@@ -1,6 +1,7 @@
 //! `hotswap manifest`: the manifest object that a link with a plan gets.
 
 use crate::outcome::Outcome;
+use crate::standard_output::output_file;
 use clap::{Args, ValueEnum};
 use hotswap_families::{families_of, manifest};
 use hotswap_report::Diagnostic;
@@ -12,7 +13,7 @@ pub(crate) struct ManifestArguments {
     #[arg(long, value_name = "HASH")]
     plan: String,
     /// Output file
-    #[arg(short, value_name = "FILE")]
+    #[arg(short, value_name = "FILE", value_parser = output_file())]
     output: PathBuf,
     /// Form of the object [default: that of this machine]
     #[arg(long, value_enum)]

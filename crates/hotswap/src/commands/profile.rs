@@ -13,6 +13,7 @@ mod tools;
 
 use crate::args::OutputOptions;
 use crate::outcome::Outcome;
+use crate::standard_output::output_file;
 use clap::{Args, Subcommand, ValueEnum};
 use hotswap_report::{Diagnostic, Severity, codes};
 use std::path::{Path, PathBuf};
@@ -68,7 +69,7 @@ pub(crate) struct Merge {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Output file
-    #[arg(short, value_name = "OUT")]
+    #[arg(short, value_name = "OUT", value_parser = output_file())]
     output: PathBuf,
     #[command(flatten)]
     profiles: Profiles,

@@ -7,11 +7,13 @@
 //! Invariants: targets that cannot be made are refused according to the policy, with all findings. Under the policy
 //! `error` nothing is written then. The output is the same whatever the number of threads.
 
+mod actions;
 mod by_name;
 mod report;
 
 use crate::args::{OutputOptions, PlanSettings};
 use crate::outcome::{Outcome, severity};
+use crate::standard_output::output_file;
 use crate::work::containers::{Done, HandledFile, Job, MAPPED, PACKED, host_part, threads};
 use crate::work::{text, unsuited};
 use clap::{Args, ValueEnum};
@@ -23,7 +25,7 @@ use hotswap_files::InputFile;
 use hotswap_pipeline::{Request, TargetResult};
 use hotswap_plan::{Plan, TextFindings};
 use hotswap_report::{Diagnostic, Severity, codes};
-use hotswap_targets::TargetId;
+use hotswap_targets::{PROCESSORS, TargetId};
 use report::RetargetReport;
 use std::iter;
 use std::path::{Path, PathBuf};
@@ -37,7 +39,7 @@ pub(crate) struct RetargetArguments {
     /// Program, library, object, archive, fat binary or code object
     file: PathBuf,
     /// Output file; may be the input
-    #[arg(short, value_name = "OUT", required_unless_present = "dry_run")]
+    #[arg(short, value_name = "OUT", value_parser = output_file(), required_unless_present = "dry_run")]
     output: Option<PathBuf>,
     /// With --to, for a code object in a file of its own: another code object of the same kernels, for another GPU, that
     /// the target may be made from; the best source that passes the checks of its pair is taken
@@ -50,6 +52,10 @@ pub(crate) struct RetargetArguments {
     /// With --to: say what would be made, and write nothing
     #[arg(long, conflicts_with_all = ["output", "pairs", "plan"])]
     dry_run: bool,
+    /// With --to: print the command for the file, or for each file with device code below a directory, as a line of JSON
+    /// with its inputs and outputs, and run none of them
+    #[arg(long, requires = "output", conflicts_with_all = ["pairs", "plan", "dry_run"])]
+    list_actions: bool,
     /// Processors to serve, native or generic, each from the best that is there
     #[arg(long, value_name = "TARGET", num_args = 1.., value_delimiter = ',', group = "wish")]
     to: Vec<String>,
@@ -98,6 +104,9 @@ enum Allowed {
 }
 
 pub(crate) fn run(arguments: &RetargetArguments) -> Result<Outcome, Diagnostic> {
+    if arguments.list_actions {
+        return arguments.actions();
+    }
     if arguments.to.is_empty() { arguments.follow_plan() } else { arguments.serve() }
 }
 
@@ -148,6 +157,8 @@ impl RetargetArguments {
                 targets.push(target.clone());
             }
         }
+        // The order of the command line is none of the output.
+        targets.sort_by_key(|name| PROCESSORS.iter().position(|processor| processor.name == name));
         let named = self.drop.iter().filter(|name| *name != COVERED);
         let drop = named.map(|name| Ok(name.parse()?)).collect::<Result<_, Diagnostic>>()?;
         Ok(Request {

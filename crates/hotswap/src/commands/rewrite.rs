@@ -14,14 +14,16 @@ mod repro;
 
 use crate::args::OutputFormat;
 use crate::outcome::{Outcome, severity};
+use crate::standard_output::output_file;
 use crate::work::containers::{Done, HandledFile, Job, MAPPED, host_part, threads};
 use crate::work::unsuited;
 use clap::Args;
 use hotswap_adapt::{AdaptRequest, Prepared};
 use hotswap_bundle::FoundContainer;
-use hotswap_code_object::{CodeMap, CodeObject, is_code_object};
+use hotswap_code_object::{CodeMap, CodeObject, device_symbols_note, is_code_object};
 use hotswap_compat::names::HostPart;
 use hotswap_compat::{Allow, Strategy, Verdict, pair, verdict};
+use hotswap_device_symbols::note;
 use hotswap_files::{How, InputFile};
 use hotswap_pipeline::{Request, TargetResult};
 use hotswap_plan::Policy;
@@ -35,7 +37,7 @@ pub(crate) struct RewriteArguments {
     /// Device ELF (linked or relocatable), program, library, object, archive or fat binary
     pub(super) file: PathBuf,
     /// Output file; may be the input
-    #[arg(short, value_name = "OUT")]
+    #[arg(short, value_name = "OUT", value_parser = output_file())]
     pub(super) output: PathBuf,
     /// The stepping to make code for
     #[arg(long, value_name = "TARGET")]
@@ -141,10 +143,25 @@ impl<'t> RewriteRequest<'t> {
         let size = prepared.map_or(self.input.len() as u64, Prepared::size);
         let parts = prepared.map_or_else(whole, Prepared::parts);
         let (to, like) = (&self.arguments.output, (size, &*self.arguments.file));
+        if let Some(prepared) = prepared.filter(|_| device_symbols_note(self.input).is_some()) {
+            return self.write_with_functions(prepared);
+        }
         let how = How { sources: &[self.input], threads: threads(self.arguments.jobs) };
         let check = |made: &InputFile| prepared.map_or(Ok(()), |prepared| prepared.check(made));
         hotswap_files::replace_parts(to, like, how, parts.into_iter(), check)?;
         Ok(size)
+    }
+
+    /// Writes a file whose input has a table of its functions: the new code gets its own.
+    fn write_with_functions(&self, prepared: &Prepared<'_>) -> Result<u64, Diagnostic> {
+        let whole: Vec<u8> = prepared.parts().into_iter().flat_map(|(_, part)| part.iter().copied()).collect();
+        prepared.check(&whole)?;
+        let (made, table) = note::with_table(&whole)?;
+        let like = (made.len() as u64, &*self.arguments.file);
+        let how = How { sources: &[self.input], threads: 1 };
+        let check = |written: &InputFile| note::check(&whole, written, &table);
+        hotswap_files::replace_parts(&self.arguments.output, like, how, [(0, &made[..])].into_iter(), check)?;
+        Ok(made.len() as u64)
     }
 
     /// The target for code of `source`; `None` where the code is for it already.

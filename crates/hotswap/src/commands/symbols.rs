@@ -8,6 +8,7 @@
 mod dot;
 
 use crate::outcome::Outcome;
+use crate::standard_output::output_file;
 use crate::work::tables::{Tabled, shown, tables, title};
 use crate::work::text;
 use clap::{Args, ValueEnum};
@@ -39,7 +40,7 @@ pub(crate) struct SymbolsArguments {
     #[arg(long, requires = "output", conflicts_with_all = ["target", "callees"])]
     write: bool,
     /// Output file of --write; may be the input
-    #[arg(short, value_name = "OUT", requires = "write")]
+    #[arg(short, value_name = "OUT", value_parser = output_file(), requires = "write")]
     output: Option<PathBuf>,
 }
 

@@ -211,7 +211,8 @@ fn entry_json(row: &ImageRow<'_>, hash: &str, kernels: Option<usize>, abi: Optio
     })
 }
 
-fn sha256(bytes: &[u8]) -> String {
+/// The SHA-256 of some bytes as text.
+pub(crate) fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

@@ -26,7 +26,7 @@ pub(super) fn check(old: &LintUnit<'_>, target: Isa, stays: impl Fn(u32) -> bool
         for block in 0..function.block_count() {
             let mut zeros = Zeros::new();
             for (at, inst, banks) in old.block(number, block) {
-                if let Some(element) = element(&inst).filter(|_| stays(at)) {
+                if let Some(element) = element(&inst, isa).filter(|_| stays(at)) {
                     let address = register(&inst, isa, banks, Name::Addr);
                     let known = address.and_then(|reg| zeros.get(&reg.index)).copied().unwrap_or(0);
                     if 1 << known.min(8) < element {
@@ -42,12 +42,18 @@ pub(super) fn check(old: &LintUnit<'_>, target: Isa, stays: impl Fn(u32) -> bool
     }
 }
 
-/// Bytes of an element of an access at two addresses.
-fn element(inst: &Inst) -> Option<u32> {
-    if inst.class() != Some(Class::Ds) || inst.raw(Name::Offset0).is_none() || !inst.mnemonic().contains("_2addr_") {
+/// Bytes of an element of an access at two addresses: it has two offsets, one data register or pair for each element, and
+/// a result of both.
+fn element(inst: &Inst, isa: Isa) -> Option<u32> {
+    if inst.class() != Some(Class::Ds) || inst.raw(Name::Offset0).is_none() || inst.raw(Name::Offset1).is_none() {
         return None;
     }
-    Some(if inst.mnemonic().ends_with("_b64") { 8 } else { 4 })
+    let registers = |name| match inst.operand(isa, name) {
+        Some(Value::Reg(reg)) => Some(u32::from(reg.count)),
+        _ => None,
+    };
+    let dwords = registers(Name::Data0).or_else(|| Some(registers(Name::Vdst)? / 2))?;
+    Some(4 * dwords)
 }
 
 /// The vector register that an operand names, if it is a whole one.

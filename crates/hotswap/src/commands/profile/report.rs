@@ -17,7 +17,7 @@ use crate::outcome::Outcome;
 use crate::work::inventory;
 use hotswap_bundle::ImageKind;
 use hotswap_coverage::{CoverageReport, TargetExport};
-use hotswap_files::ScratchDirectory;
+use hotswap_files::{ScratchDirectory, on_all_cores};
 use hotswap_report::{Diagnostic, codes};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -52,8 +52,14 @@ pub(crate) fn run(arguments: &ReportArguments) -> Result<Outcome, Diagnostic> {
     let mut outcome = Outcome { problems, ..Outcome::default() };
     outcome.problems.extend(sums(&profiles, &covered));
     let mut exports = Vec::new();
-    for (number, (target, objects)) in by_target(&covered).into_iter().enumerate() {
-        let (export, said) = work.export(number, target, &objects, &profiles)?;
+    let targets: Vec<(&str, Vec<&Path>)> = by_target(&covered).into_iter().collect();
+    // llvm-cov uses one core.
+    let made = on_all_cores(targets.len(), |number| {
+        let (target, objects) = &targets[number];
+        work.export(number, target, objects, &profiles)
+    });
+    for result in made {
+        let (export, said) = result?;
         exports.push(export);
         outcome.problems.extend(said);
     }

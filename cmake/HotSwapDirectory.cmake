@@ -1,0 +1,59 @@
+# Plans for directories: at the end of each directory that calls find_package(HotSwap), the targets in it and below that have HIP
+# sources and no plan get that of the variable HOTSWAP_RETARGET, as it is in the directory of the target.
+#
+#   set(HOTSWAP_RETARGET "gfx1030=>gfx1031,gfx1032")      or -DHOTSWAP_RETARGET=...
+#   set(HOTSWAP_OPTIONS POLICY warn)                       further words of add_hotswap_target
+#   set_target_properties(<target> PROPERTIES HOTSWAP_RETARGET OFF)   or a plan of its own
+include_guard(GLOBAL)
+
+# Called by find_package, in its directory.
+macro(_hotswap_plan_directory_later)
+  get_property(_hotswap_scheduled DIRECTORY PROPERTY HOTSWAP_SCHEDULED)
+  if(NOT _hotswap_scheduled)
+    set_property(DIRECTORY PROPERTY HOTSWAP_SCHEDULED TRUE)
+    cmake_language(DEFER CALL _hotswap_plan_directory "${CMAKE_CURRENT_SOURCE_DIR}")
+  endif()
+  unset(_hotswap_scheduled)
+endmacro()
+
+function(_hotswap_plan_directory directory)
+  get_property(targets DIRECTORY "${directory}" PROPERTY BUILDSYSTEM_TARGETS)
+  get_directory_property(default DIRECTORY "${directory}" DEFINITION HOTSWAP_RETARGET)
+  get_directory_property(options DIRECTORY "${directory}" DEFINITION HOTSWAP_OPTIONS)
+  foreach(target IN LISTS targets)
+    get_target_property(own ${target} HOTSWAP_RETARGET)
+    get_target_property(planned ${target} HOTSWAP_PLAN)
+    set(pairs "${default}")
+    if(NOT own MATCHES "-NOTFOUND$")
+      set(pairs "${own}")
+    endif()
+    if(pairs AND NOT planned)
+      _hotswap_has_hip(${target} has_hip)
+      if(has_hip)
+        _hotswap_one_target(${target} RETARGET ${pairs} ${options})
+      endif()
+    endif()
+  endforeach()
+  get_property(below DIRECTORY "${directory}" PROPERTY SUBDIRECTORIES)
+  foreach(subdirectory IN LISTS below)
+    _hotswap_plan_directory("${subdirectory}")
+  endforeach()
+endfunction()
+
+# Whether the target compiles HIP: by the suffix of a source or by its language.
+function(_hotswap_has_hip target result)
+  set(${result} FALSE PARENT_SCOPE)
+  get_target_property(type ${target} TYPE)
+  if(NOT type MATCHES "^(EXECUTABLE|(SHARED|MODULE|STATIC|OBJECT)_LIBRARY)$")
+    return()
+  endif()
+  get_target_property(files ${target} SOURCES)
+  get_target_property(directory ${target} SOURCE_DIR)
+  foreach(file IN LISTS files)
+    cmake_path(ABSOLUTE_PATH file BASE_DIRECTORY "${directory}" OUTPUT_VARIABLE path)
+    get_property(language SOURCE "${path}" TARGET_DIRECTORY ${target} PROPERTY LANGUAGE)
+    if(language STREQUAL "HIP" OR (NOT language AND path MATCHES "\\.hip$"))
+      set(${result} TRUE PARENT_SCOPE)
+    endif()
+  endforeach()
+endfunction()

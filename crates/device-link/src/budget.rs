@@ -1,0 +1,174 @@
+//! The registers that kernels are launched with, and those that the functions they reach need.
+
+use crate::convention;
+use crate::inputs::{LinkInput, records};
+use hotswap_code_object::kernel_descriptor::{DYNAMIC_STACK, KernelDescriptor};
+use hotswap_code_object::{CodeObject, Descriptor, KernelMetadata};
+use hotswap_device_symbols::{Number, SymbolTable, analyse_with};
+use hotswap_report::{Diagnostic, codes};
+use hotswap_targets::Capability;
+use std::fmt;
+
+/// Scratch that HIP gives a kernel with a dynamic stack, at least.
+const DYNAMIC: u64 = 1024;
+/// Each frame may be up to this much larger in the code than in the compiler's sum.
+const ROUNDING: u64 = 16;
+
+/// Registers and scratch of a work-item.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LaunchNumbers {
+    /// Vector registers, accumulation registers not counted.
+    pub vgprs: u64,
+    /// Accumulation registers.
+    pub agprs: u64,
+    /// Scalar registers.
+    pub sgprs: u64,
+    /// Bytes of scratch.
+    pub scratch: u64,
+}
+
+/// A kernel that is launched with less than it needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KernelBudget {
+    /// Its name.
+    pub kernel: String,
+    /// The numbers in descriptor and metadata.
+    pub has: LaunchNumbers,
+    /// The numbers that it needs; none is smaller.
+    pub needs: LaunchNumbers,
+    /// The function that needs most of what is short.
+    pub forced_by: String,
+    /// Not all functions that it reaches are known: it may need more.
+    pub is_open: bool,
+    /// The compiler left its numbers to the link (`-amdgpu-enable-object-linking`): its code sets scratch up.
+    pub is_unfinished: bool,
+}
+
+/// The result of a check.
+#[derive(Debug, Clone, Default)]
+pub struct LinkReport {
+    /// Kernels that have too little.
+    pub short: Vec<KernelBudget>,
+    /// Kernels that reach functions that are not known.
+    pub open: Vec<String>,
+    /// Objects that do not fit each other.
+    pub mixes: Vec<Diagnostic>,
+    /// All kernels.
+    pub kernels: usize,
+}
+
+impl LinkReport {
+    /// The problems as diagnostics: kernels with too little, mixes, and notes about kernels that are not known completely.
+    #[must_use]
+    pub fn problems(&self) -> Vec<Diagnostic> {
+        let short = self.short.iter().map(KernelBudget::problem);
+        let open = self.open.iter().map(|kernel| {
+            let what = format!("kernel `{kernel}` calls functions that the link does not know; it may need more");
+            Diagnostic::warning(codes::UNKNOWN_CALLEES, what)
+        });
+        short.chain(self.mixes.iter().cloned()).chain(open).collect()
+    }
+}
+
+impl KernelBudget {
+    /// That it got the numbers.
+    #[must_use]
+    pub fn raised_note(&self) -> Diagnostic {
+        let Self { kernel, has, needs, forced_by, .. } = self;
+        let what = format!("kernel `{kernel}` got {needs} instead of {has}, because of `{forced_by}`");
+        Diagnostic::warning(codes::TOO_FEW_REGISTERS, what)
+            .advise("more registers can mean fewer waves; LTO can avoid that")
+    }
+
+    fn problem(&self) -> Diagnostic {
+        let Self { kernel, has, needs, forced_by, .. } = self;
+        let at_least = if self.is_open { "at least " } else { "" };
+        let what = format!("kernel `{kernel}` has {has}, and `{forced_by}` makes it need {at_least}{needs}");
+        Diagnostic::error(codes::TOO_FEW_REGISTERS, what).advise(
+            "raise the numbers by --hotswap-device-link=fix, or link the device code by LTO (without -fno-offload-lto)",
+        )
+    }
+}
+
+impl fmt::Display for LaunchNumbers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { vgprs, agprs, sgprs, scratch } = self;
+        write!(f, "{vgprs} VGPRs, {agprs} AGPRs, {sgprs} SGPRs and {scratch} bytes of scratch")
+    }
+}
+
+/// Compares what the kernels of a linked file have with the needs of what they reach. The inputs are those of the link; without
+/// them, numbers come from the code alone.
+///
+/// # Errors
+/// A file that is no linked code object, or is damaged.
+pub fn check(linked: &[u8], inputs: &[LinkInput<'_>]) -> Result<LinkReport, Diagnostic> {
+    let object = CodeObject::parse(linked)?;
+    let records = records(inputs);
+    let (table, _) = analyse_with(linked, &records)?;
+    let mut report = LinkReport { kernels: table.kernels.len(), ..LinkReport::default() };
+    for (kernel, place) in object.note().kernels.iter().zip(object.descriptors()) {
+        let name = kernel.symbol.strip_suffix(".kd").unwrap_or(kernel.name);
+        let row = table.named(name).and_then(|number| table.kernel(number));
+        let Some(row) = row else { continue };
+        let is_unfinished = records.contains_key(name);
+        // A recursion has no bound; the compiler says so itself, unless it left that to the link.
+        let is_unbounded = is_unfinished && row.needs.scratch.value.is_none();
+        if !row.complete || is_unbounded {
+            report.open.push(name.to_owned());
+        }
+        let budget = budget(&object, &table, row, (kernel, place));
+        report.short.extend(budget.map(|budget| KernelBudget { is_unfinished, ..budget }));
+    }
+    report.mixes = convention::mixes(&object, &table, inputs);
+    Ok(report)
+}
+
+/// The budget of a kernel, if it has too little.
+fn budget(
+    object: &CodeObject<'_>,
+    table: &SymbolTable,
+    row: &hotswap_device_symbols::Kernel,
+    (kernel, place): (&KernelMetadata<'_>, &Descriptor),
+) -> Option<KernelBudget> {
+    let processor = object.target_id().processor;
+    let descriptor = KernelDescriptor::new(object.bytes().get(place.range.clone())?, processor)?;
+    let is_unified = processor.capabilities.contains(Capability::UnifiedRegisterFile);
+    let agprs = kernel.agpr_count.unwrap_or(0);
+    // In a unified file the metadata counts both kinds.
+    let vgprs = kernel.vgpr_count.map_or(0, |all| if is_unified { all.saturating_sub(agprs) } else { all });
+    let scratch = kernel.scratch.unwrap_or(0);
+    let has = LaunchNumbers { vgprs, agprs, sgprs: kernel.sgpr_count.unwrap_or(0), scratch };
+    let needed = |number: Number, has: u64| number.value.unwrap_or(0).max(has);
+    let needs = LaunchNumbers {
+        vgprs: needed(row.needs.vgprs, has.vgprs),
+        agprs: needed(row.needs.agprs, has.agprs),
+        sgprs: needed(row.needs.sgprs, has.sgprs),
+        scratch: needed(row.needs.scratch, has.scratch),
+    };
+    let given = if descriptor.get(DYNAMIC_STACK) == Some(1) { scratch.max(DYNAMIC) } else { scratch };
+    let is_short_of_scratch = needs.scratch > given + ROUNDING * row.reachable.len() as u64;
+    let is_short_of_registers = (needs.vgprs, needs.agprs, needs.sgprs) != (has.vgprs, has.agprs, has.sgprs);
+    if !is_short_of_registers && !is_short_of_scratch {
+        return None;
+    }
+    let most = |of: fn(&hotswap_device_symbols::Resources) -> Number| {
+        let functions = row.reachable.iter().map(|number| &table.functions[*number as usize]);
+        functions.max_by_key(|one| of(&one.own).value).map(|one| one.name.clone())
+    };
+    let forced_by = match (needs.vgprs > has.vgprs, needs.agprs > has.agprs, needs.sgprs > has.sgprs) {
+        (true, _, _) => most(|own| own.vgprs),
+        (_, true, _) => most(|own| own.agprs),
+        (_, _, true) => most(|own| own.sgprs),
+        _ => most(|own| own.scratch),
+    };
+    let kernel = kernel.symbol.strip_suffix(".kd").unwrap_or(kernel.name).to_owned();
+    Some(KernelBudget {
+        kernel,
+        has,
+        needs,
+        forced_by: forced_by.unwrap_or_default(),
+        is_open: !row.complete,
+        is_unfinished: false,
+    })
+}

@@ -1,0 +1,166 @@
+//! Objects whose calling conventions do not fit each other.
+//!
+//! Invariant: only what the files show is reported. Code that shows no wave size, and objects that state no compiler, are not
+//! judged.
+
+use crate::inputs::LinkInput;
+use hotswap_code_object::{CodeMap, CodeObject};
+use hotswap_device_symbols::{Form, Function, FunctionKind, SymbolTable};
+use hotswap_isa::bank::VgprBanks;
+use hotswap_isa::reg::Special;
+use hotswap_isa::regset::RegSet;
+use hotswap_isa::{Inst, Isa, Target, Value};
+use hotswap_report::{Diagnostic, codes};
+use std::collections::BTreeMap;
+
+/// The first LLVM whose functions save every other group of eight scalar registers alone.
+const STRIPED: u32 = 21;
+
+/// All mixes of a link.
+pub(crate) fn mixes(object: &CodeObject<'_>, table: &SymbolTable, inputs: &[LinkInput<'_>]) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    found.extend(compilers(table, inputs));
+    if let Some(code) = LinkedCode::of(object) {
+        found.extend(code.wave_sizes(table));
+        found.extend(code.replaced(table, inputs));
+    }
+    found
+}
+
+fn mix(what: String) -> Diagnostic {
+    Diagnostic::error(codes::CONVENTION_MIX, what)
+}
+
+/// Objects of compilers before and after the change of the scalar registers that functions preserve.
+fn compilers(table: &SymbolTable, inputs: &[LinkInput<'_>]) -> Option<Diagnostic> {
+    let is_in = |name: &String| table.named(name).is_some();
+    let linked = inputs.iter().filter(|input| input.exported().iter().any(is_in));
+    let stated: Vec<(&str, u32)> = linked.filter_map(|input| Some((input.name.as_str(), input.compiler()?))).collect();
+    let (old, new) = (stated.iter().find(|(_, one)| *one < STRIPED)?, stated.iter().find(|(_, one)| *one >= STRIPED)?);
+    Some(mix(format!(
+        "{} was compiled by clang {}, {} by clang {}: since clang {STRIPED} functions preserve other scalar registers",
+        old.0, old.1, new.0, new.1
+    )))
+}
+
+/// The code of the linked file.
+struct LinkedCode<'a> {
+    map: CodeMap<'a>,
+    isa: Isa,
+}
+
+impl<'a> LinkedCode<'a> {
+    fn of(object: &CodeObject<'a>) -> Option<Self> {
+        let isa = Target::find(object.target_id().processor.name).map(Isa::new)?;
+        Some(Self { map: CodeMap::names_of(object), isa })
+    }
+
+    fn bytes(&self, function: &Function) -> &'a [u8] {
+        let section = self.map.sections.iter().find(|section| section.name == function.section);
+        let bytes = section.and_then(|section| {
+            let start = usize::try_from(function.address.checked_sub(section.address)?).ok()?;
+            section.bytes.get(start..start.checked_add(usize::try_from(function.size).ok()?)?)
+        });
+        bytes.unwrap_or_default()
+    }
+
+    /// Kernels that reach functions which handle the mask of lanes as one of the other wave size.
+    fn wave_sizes(&self, table: &SymbolTable) -> Vec<Diagnostic> {
+        let mut found = Vec::new();
+        for kernel in &table.kernels {
+            let own = &table.functions[kernel.function as usize];
+            let callees = kernel.reachable.iter().map(|number| &table.functions[*number as usize]);
+            let other = callees.filter(|one| one.kind != FunctionKind::Kernel).find_map(|one| {
+                let lanes = mask_lanes(self.bytes(one), self.isa)?;
+                own.wave_size.filter(|own| *own != lanes).map(|_| (one, lanes))
+            });
+            if let Some((function, lanes)) = other {
+                let size = own.wave_size.unwrap_or_default();
+                let what = format!(
+                    "kernel `{}` runs in waves of {size} lanes, `{}`, which it reaches, was compiled for {lanes}",
+                    own.name, function.name
+                );
+                found.push(mix(what));
+            }
+        }
+        found
+    }
+
+    /// Functions that are in several inputs with different code: callers that were compiled with one of them may keep values
+    /// in registers that this one leaves alone.
+    fn replaced(&self, table: &SymbolTable, inputs: &[LinkInput<'_>]) -> Vec<Diagnostic> {
+        let mut found = Vec::new();
+        for (name, holders) in definitions(inputs) {
+            let Some(number) = table.named(&name).filter(|_| table.form == Form::Linked && holders.len() > 1) else {
+                continue;
+            };
+            let taken = written(self.bytes(&table.functions[number]), self.isa);
+            for (input, bytes) in holders {
+                let mut more = taken;
+                more.subtract(&written(bytes, self.isa));
+                if let Some(reg) = more.iter().next() {
+                    let mut text = String::new();
+                    let _ = reg.write(&mut text);
+                    let what = format!(
+                        "`{name}` of {input} was replaced by one that also writes {text}: callers in {input} may keep a value there"
+                    );
+                    found.push(mix(what).advise(
+                        "compile the callers with `-mllvm -enable-ipra=0`, or with the function in another file",
+                    ));
+                }
+            }
+        }
+        found
+    }
+}
+
+/// The code of each global function by name, with the input that has it.
+fn definitions<'a>(inputs: &[LinkInput<'a>]) -> BTreeMap<String, Vec<(String, &'a [u8])>> {
+    let mut all: BTreeMap<String, Vec<(String, &'a [u8])>> = BTreeMap::new();
+    for input in inputs {
+        let Ok(map) = CodeMap::read(input.bytes) else { continue };
+        for section in &map.sections {
+            for symbol in section.symbols.iter().filter(|symbol| symbol.is_global && symbol.size > 0) {
+                let Some(bytes) = section.bytes.get(symbol.offset..symbol.offset + symbol.size) else { continue };
+                all.entry(symbol.name.to_string()).or_default().push((input.name.clone(), bytes));
+            }
+        }
+    }
+    all
+}
+
+fn instructions(bytes: &[u8], isa: Isa) -> impl Iterator<Item = Inst> + '_ {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let inst = isa.decode(bytes.get(at..).filter(|rest| !rest.is_empty())?).ok()?;
+        at += usize::from(inst.len());
+        Some(inst)
+    })
+}
+
+/// The registers that code writes itself.
+fn written(bytes: &[u8], isa: Isa) -> RegSet {
+    let mut all = RegSet::EMPTY;
+    for inst in instructions(bytes, isa) {
+        all.union_with(&inst.written_set(isa, VgprBanks::ENTRY));
+    }
+    all
+}
+
+/// Lanes of the waves that code was compiled for, as its instructions write the mask of lanes: 32 bits or 64.
+fn mask_lanes(bytes: &[u8], isa: Isa) -> Option<u8> {
+    instructions(bytes, isa).find_map(|inst| {
+        let name = inst.mnemonic();
+        if name.contains("saveexec") {
+            return Some(if name.ends_with("_b32") { 32 } else { 64 });
+        }
+        let mut operands = inst.operands(isa);
+        let first = operands.next().map(|operand| operand.value);
+        match first {
+            Some(Value::Reg(reg)) if reg.as_special() == Some(Special::ExecLo) && name.starts_with("s_") => {
+                Some(if reg.count == 2 { 64 } else { 32 })
+            }
+            _ => None,
+        }
+    })
+}

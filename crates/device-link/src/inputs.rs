@@ -1,0 +1,72 @@
+//! The linker's inputs.
+//!
+//! Invariant: members of archives count only if the linked file has one of their functions; which ones the linker took is
+//! its decision, and it does not tell.
+
+use hotswap_device_symbols::{Evidence, FunctionKind, Resources, analyse};
+use object::read::archive::ArchiveFile;
+use object::read::elf::ElfFile64;
+use object::{LittleEndian, Object, ObjectSection, ObjectSymbol};
+use std::collections::{BTreeSet, HashMap};
+
+/// A relocatable device object.
+#[derive(Debug, Clone)]
+pub struct LinkInput<'a> {
+    /// The file, and the member of an archive.
+    pub name: String,
+    /// The object.
+    pub bytes: &'a [u8],
+}
+
+/// The relocatable device objects in a file, an object or an archive.
+#[must_use]
+pub fn link_inputs<'a>(name: &str, bytes: &'a [u8]) -> Vec<LinkInput<'a>> {
+    if is_device_object(bytes) {
+        return vec![LinkInput { name: name.to_owned(), bytes }];
+    }
+    let Ok(archive) = ArchiveFile::parse(bytes) else { return Vec::new() };
+    let member = |member: object::read::Result<object::read::archive::ArchiveMember<'a>>| {
+        let member = member.ok()?;
+        let content = member.data(bytes).ok().filter(|content| is_device_object(content))?;
+        Some(LinkInput { name: format!("{name}({})", String::from_utf8_lossy(member.name())), bytes: content })
+    };
+    archive.members().filter_map(member).collect()
+}
+
+fn is_device_object(bytes: &[u8]) -> bool {
+    hotswap_code_object::is_code_object(bytes) && bytes.get(16) == Some(&1)
+}
+
+impl LinkInput<'_> {
+    /// The names of the functions that other objects can call.
+    pub(crate) fn exported(&self) -> BTreeSet<String> {
+        let Ok(file) = ElfFile64::<LittleEndian>::parse(self.bytes) else { return BTreeSet::new() };
+        let functions = file.symbols().filter(|symbol| symbol.is_global() && symbol.is_definition());
+        functions.filter_map(|symbol| Some(symbol.name().ok()?.to_owned())).collect()
+    }
+
+    /// The first number of the compiler's version, if the object states one.
+    pub(crate) fn compiler(&self) -> Option<u32> {
+        let file = ElfFile64::<LittleEndian>::parse(self.bytes).ok()?;
+        let comment = file.section_by_name(".comment")?.data().ok()?;
+        let text = String::from_utf8_lossy(comment).into_owned();
+        let after = text.split("clang version ").nth(1)?;
+        after.split(|one: char| !one.is_ascii_digit()).next()?.parse().ok()
+    }
+}
+
+/// The compiler's own numbers of functions, by name. Of several functions of one name none counts.
+pub(crate) fn records(inputs: &[LinkInput<'_>]) -> HashMap<String, Resources> {
+    let mut all: HashMap<String, Option<Resources>> = HashMap::new();
+    for input in inputs {
+        let Ok((table, _)) = analyse(input.bytes) else { continue };
+        let recorded = table.functions.into_iter().filter(|one| one.own.vgprs.evidence == Evidence::CompilerRecord);
+        for function in recorded.filter(|one| one.kind != FunctionKind::ImportStub) {
+            let seen = all.entry(function.name).or_insert(Some(function.own));
+            if *seen != Some(function.own) {
+                *seen = None;
+            }
+        }
+    }
+    all.into_iter().filter_map(|(name, own)| Some((name, own?))).collect()
+}

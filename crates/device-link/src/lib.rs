@@ -1,0 +1,27 @@
+//! Device links of separately compiled objects: whether each kernel is launched with what the functions that it calls need.
+//!
+//! The compiler sees a kernel alone, and no linker changes kernel descriptors. So a kernel gets the registers and the
+//! scratch of its own code, and its callee overwrites what belongs to other waves. [`check`] adds the needs up over the call
+//! graph of the linked file, [`raised`] writes them into descriptor and metadata.
+//!
+//! | module | task |
+//! | --- | --- |
+//! | `inputs` | the linker's inputs: objects, members of archives, the compiler's records in them |
+//! | `budget` | what kernels have, and what they need |
+//! | `raise` | descriptors and metadata with more |
+//! | `convention` | objects whose calling conventions do not fit each other |
+//!
+//! Invariants: numbers are raised, never lowered. Where not all functions that a kernel reaches are known, its numbers
+//! are lower bounds, and that is said. What cannot be raised is an error, not a smaller number.
+//!
+//! Absent on purpose: the call graph and the registers of functions (`hotswap-device-symbols`); running a linker, and
+//! policies (the interposer).
+
+mod budget;
+mod convention;
+mod inputs;
+mod raise;
+
+pub use budget::{KernelBudget, LaunchNumbers, LinkReport, check};
+pub use inputs::{LinkInput, link_inputs};
+pub use raise::raised;

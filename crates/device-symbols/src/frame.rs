@@ -1,0 +1,166 @@
+//! The frame of a function in scratch, from its instructions.
+//!
+//! By LLVM's calling convention `s32` is the stack pointer and `s33` the frame pointer. A function that calls others moves
+//! the stack pointer by the size of its frame; one that calls none leaves it, and its frame ends with the highest byte
+//! that it accesses above it. A kernel sets the stack pointer to the end of its own frame. Where scratch is accessed
+//! through a buffer descriptor, the stack pointer counts bytes of a wave, otherwise bytes of a work-item.
+//!
+//! Invariants: a stack pointer that is changed otherwise (dynamic allocation) makes the frame unknown. A frame without a
+//! change of the stack pointer whose address leaves it is a lower bound.
+
+use crate::table::{Evidence, Number};
+use hotswap_isa::effects::Space;
+use hotswap_isa::reg::{Reg, RegFile};
+use hotswap_isa::{Inst, Isa, Name, Value};
+use hotswap_program::Program;
+
+/// The stack pointer and the frame pointer.
+const STACK: u16 = 32;
+const FRAME: u16 = 33;
+
+/// The unit of the stack pointer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum StackUnit {
+    Wave,
+    WorkItem,
+}
+
+/// The facts about the frame so far.
+#[derive(Debug, Default)]
+struct FrameScan {
+    /// Sizes by which the stack pointer is raised.
+    raised: Vec<u64>,
+    /// The value that a kernel sets it to.
+    start: Option<u64>,
+    /// End of the highest access above the stack pointer.
+    end: u64,
+    unit: Option<StackUnit>,
+    /// The address of something in the frame is computed.
+    escapes: bool,
+    /// The stack pointer is changed by an unknown amount.
+    is_unknown: bool,
+}
+
+/// The bytes that a work-item needs for the function itself. `lanes` are those of a wave.
+pub(crate) fn frame(program: &Program<'_>, number: usize, lanes: Option<u8>) -> Number {
+    let function = &program.functions[number];
+    let isa = program.source.isa;
+    let (mut scan, mut is_decoded) = (FrameScan::default(), function.is_closed());
+    for block in function.blocks() {
+        let mut at = block.start;
+        while at < block.end {
+            let Some(inst) = program.decode(at) else {
+                is_decoded = false;
+                break;
+            };
+            scan.add(&inst, isa);
+            at += u32::from(inst.len());
+        }
+    }
+    if !is_decoded {
+        return Number::UNKNOWN;
+    }
+    scan.number(function.is_kernel(), isa, lanes)
+}
+
+impl FrameScan {
+    fn add(&mut self, inst: &Inst, isa: Isa) {
+        let names = |number: u16, written: bool| {
+            inst.effects(isa).any(|effect| effect.written == written && holds(effect.reg, number))
+        };
+        if names(STACK, true) {
+            return self.add_change(inst, isa);
+        }
+        let is_stack = names(STACK, false);
+        if !is_stack && !names(FRAME, false) {
+            return;
+        }
+        match access(inst, isa) {
+            Some((unit, end)) => {
+                self.unit = Some(unit);
+                self.end = self.end.max(end);
+            }
+            // The frame pointer is set, saved and restored by moves; everything else computes an address.
+            None => self.escapes |= inst.mnemonic() != "s_mov_b32",
+        }
+    }
+
+    /// An instruction that writes the stack pointer.
+    fn add_change(&mut self, inst: &Inst, isa: Isa) {
+        let operands: Vec<Value> = inst.operands(isa).map(|operand| operand.value).collect();
+        let constant = operands.iter().find_map(|value| constant(*value));
+        let keeps = inst.effects(isa).any(|effect| !effect.written && holds(effect.reg, STACK));
+        let name = inst.mnemonic();
+        match constant {
+            None if name == "s_mov_b32" => {}
+            Some(value) if !keeps && matches!(name, "s_mov_b32" | "s_movk_i32") => {
+                self.start = u64::try_from(value).ok()
+            }
+            Some(value) if keeps && name.starts_with("s_add") && value > 0 => self.raised.push(value as u64),
+            // The addition is undone later.
+            Some(_) if keeps && (name.starts_with("s_add") || name.starts_with("s_sub")) => {}
+            _ => self.is_unknown = true,
+        }
+    }
+
+    fn number(&self, is_kernel: bool, isa: Isa, lanes: Option<u8>) -> Number {
+        let unit = self.unit.unwrap_or_else(|| usual_unit(isa));
+        let bytes = |value: u64| match (unit, lanes) {
+            (StackUnit::WorkItem, _) => Some(value),
+            (StackUnit::Wave, lanes) => value.checked_div(u64::from(lanes?)),
+        };
+        let known =
+            |value: u64, at_least: bool| Number { value: Some(value), at_least, evidence: Evidence::Disassembly };
+        match (self.is_unknown, is_kernel, self.start, &self.raised[..]) {
+            (false, true, Some(start), []) => bytes(start).map_or(Number::UNKNOWN, |value| known(value, false)),
+            (false, false, None, []) => known(self.end, self.escapes),
+            (false, false, None, [size]) => bytes(*size).map_or(Number::UNKNOWN, |value| known(value, false)),
+            _ => Number::UNKNOWN,
+        }
+    }
+}
+
+fn holds(reg: Reg, number: u16) -> bool {
+    reg.file == RegFile::Sgpr && (reg.index..reg.index + u16::from(reg.count)).contains(&number)
+}
+
+fn constant(value: Value) -> Option<i64> {
+    match value {
+        Value::Inline(inline) => Some(inline.value),
+        Value::Literal(literal) => Some(i64::from(literal.value as u32 as i32)),
+        Value::Imm(value) => Some(i64::from(value as u16 as i16)),
+        Value::Reg(_) | Value::None => None,
+    }
+}
+
+/// The unit of the stack pointer and the end of the bytes, if the instruction accesses scratch at a constant distance from
+/// the stack or frame pointer.
+fn access(inst: &Inst, isa: Isa) -> Option<(StackUnit, u64)> {
+    let is_pointer = |name: Name| match inst.operand(isa, name) {
+        Some(Value::Reg(reg)) => reg.file == RegFile::Sgpr && [STACK, FRAME].contains(&reg.index),
+        _ => false,
+    };
+    let has_index = |name: Name| matches!(inst.operand(isa, name), Some(Value::Reg(_)));
+    let (unit, is_at_distance) = match inst.memory()?.space {
+        Space::Scratch => (StackUnit::WorkItem, is_pointer(Name::Saddr) && !has_index(Name::Vaddr)),
+        Space::Buffer => (StackUnit::Wave, is_pointer(Name::Soffset) && !has_index(Name::Vaddr)),
+        _ => return None,
+    };
+    let offset = match inst.operand(isa, Name::Offset) {
+        Some(Value::Imm(offset)) => u64::try_from(offset).ok()?,
+        _ => inst.raw(Name::Offset)?,
+    };
+    is_at_distance.then(|| (unit, offset + access_size(inst.mnemonic())))
+}
+
+/// Bytes of an access to scratch by its name.
+fn access_size(mnemonic: &str) -> u64 {
+    let sizes = [("x4", 16), ("b128", 16), ("x3", 12), ("b96", 12), ("x2", 8), ("b64", 8)];
+    sizes.into_iter().find(|(end, _)| mnemonic.ends_with(end)).map_or(4, |(_, size)| size)
+}
+
+/// The unit where no access shows it: LLVM's default.
+fn usual_unit(isa: Isa) -> StackUnit {
+    let is_architected = isa.has(hotswap_isa::Feature::ArchitectedFlatScratch);
+    if is_architected { StackUnit::WorkItem } else { StackUnit::Wave }
+}

@@ -1,0 +1,114 @@
+//! The device that executes: its target and its options.
+
+use hotswap_isa::{Isa, Target};
+use hotswap_targets::Processor;
+use std::num::NonZeroUsize;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+
+/// Start of the aperture of LDS in flat addresses. The upper half is what `hidden_shared_base` holds.
+pub const SHARED_APERTURE: u64 = 1 << 48;
+/// Start of the aperture of scratch in flat addresses. The upper half is what `hidden_private_base` holds.
+pub const PRIVATE_APERTURE: u64 = 2 << 48;
+
+/// A device: a target with options of the execution.
+#[derive(Debug)]
+pub struct EmulatedDevice {
+    /// The processor, for example gfx1031. `gfx1250-strict` is a processor of its own: the stepping is part of it.
+    pub processor: &'static Processor,
+    /// Threads that execute work-groups.
+    pub threads: usize,
+    /// Instructions that a wave may execute; `None` for any number.
+    pub instruction_budget: Option<u64>,
+    /// Results of memory operations arrive as late as the wait counters allow.
+    pub late_completion: bool,
+    /// Instructions are counted by mnemonic.
+    pub counters: bool,
+    /// Set to end dispatches that run, with [`FaultKind::Stopped`](crate::FaultKind::Stopped).
+    pub stop: AtomicBool,
+    /// A fault planted by a test that asks whether it is seen.
+    pub planted: Option<PlantedFault>,
+    /// The barrier of all waves of a cooperative launch (GWS); it outlives dispatches.
+    pub(crate) global_barrier: Mutex<GlobalBarrier>,
+    target: &'static Target,
+}
+
+/// An instruction that is executed wrongly on purpose: for tests that ask whether they would see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PlantedFault {
+    /// Instructions with this mnemonic do nothing.
+    Skipped(String),
+    /// The first two sources of instructions with this mnemonic are exchanged.
+    Exchanged(String),
+}
+
+/// A barrier of all waves of a dispatch.
+#[derive(Debug, Default)]
+pub(crate) struct GlobalBarrier {
+    /// Waves that it waits for.
+    pub(crate) waves: u32,
+    arrived: u32,
+    /// Number of phases that were completed.
+    pub(crate) phase: u64,
+}
+
+impl GlobalBarrier {
+    /// Sets the number of waves.
+    pub(crate) fn initialise(&mut self, waves: u32) {
+        *self = Self { waves, arrived: 0, phase: self.phase + 1 };
+    }
+
+    /// A wave arrives; returns the phase that it waits for.
+    pub(crate) fn arrive(&mut self) -> u64 {
+        let phase = self.phase;
+        self.arrived += 1;
+        if self.arrived >= self.waves {
+            self.arrived = 0;
+            self.phase += 1;
+        }
+        phase
+    }
+}
+
+/// A processor that the emulator cannot be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownDevice {
+    /// Its name.
+    pub name: String,
+}
+
+impl std::fmt::Display for UnknownDevice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "code for {} cannot be executed", self.name)
+    }
+}
+
+impl std::error::Error for UnknownDevice {}
+
+impl EmulatedDevice {
+    /// The processor `name` with the usual options: a thread for each core, no budget, no counters.
+    ///
+    /// # Errors
+    /// For names that are no processor of gfx9 to gfx12.5.
+    pub fn new(name: &str) -> Result<Self, UnknownDevice> {
+        let unknown = || UnknownDevice { name: name.to_owned() };
+        let processor = hotswap_targets::find(name).filter(|found| !found.withdrawn).ok_or_else(unknown)?;
+        let target = Target::find(name).ok_or_else(unknown)?;
+        Ok(Self {
+            processor,
+            threads: std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
+            instruction_budget: None,
+            late_completion: false,
+            counters: false,
+            stop: AtomicBool::new(false),
+            planted: None,
+            global_barrier: Mutex::default(),
+            target,
+        })
+    }
+
+    /// Its instructions.
+    pub(crate) fn isa(&self) -> Isa {
+        Isa::new(self.target)
+    }
+}

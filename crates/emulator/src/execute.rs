@@ -1,0 +1,108 @@
+//! Executes one instruction.
+
+pub(crate) mod buffer;
+pub(crate) mod control;
+pub(crate) mod cross_lane;
+pub(crate) mod data;
+pub(crate) mod dpp;
+pub(crate) mod dual;
+pub(crate) mod global;
+pub(crate) mod hardware;
+pub(crate) mod lds;
+pub(crate) mod mixed;
+pub(crate) mod packed;
+pub(crate) mod scalar;
+pub(crate) mod scalar_memory;
+pub(crate) mod sdwa;
+pub(crate) mod vector;
+
+pub(crate) use crate::micro::{Flow, Handler, Outcome, Step, StepFault};
+
+use crate::micro::{MicroOp, Source};
+use crate::registers;
+use crate::wave::WaveState;
+use hotswap_semantics::{LANES, Lanes, WideLanes};
+
+/// The handler of instructions without a row.
+pub(crate) fn unknown(_: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    Err(StepFault::unknown(op, ""))
+}
+
+/// The handler of instructions whose effects are not visible: waits, hints, caches.
+pub(crate) fn nothing(_: &mut Step<'_>, _: &MicroOp) -> Outcome {
+    Ok(Flow::Next)
+}
+
+/// The bit of each lane.
+pub(crate) const BITS: Lanes = {
+    let mut bits = [0; LANES];
+    let mut lane = 0;
+    while lane < LANES {
+        bits[lane] = 1 << lane;
+        lane += 1;
+    }
+    bits
+};
+
+/// A dword of each lane.
+#[inline]
+pub(crate) fn lanes_of<'a>(wave: &'a WaveState, source: &Source, half: usize, space: &'a mut Lanes) -> &'a Lanes {
+    match *source {
+        Source::Vector { register, .. } => return wave.block(register, half),
+        Source::None => {}
+        _ => *space = [scalar_of(wave, source) as u32; LANES],
+    }
+    space
+}
+
+/// 64 bits of each lane.
+pub(crate) fn wide_of(wave: &WaveState, source: &Source, half: usize) -> WideLanes {
+    match *source {
+        Source::Vector { register, .. } => {
+            let (low, high) = (wave.block(register, half), wave.block(register + 1, half));
+            std::array::from_fn(|lane| u64::from(low[lane]) | u64::from(high[lane]) << 32)
+        }
+        Source::None => [0; LANES],
+        _ => [scalar_of(wave, source); LANES],
+    }
+}
+
+/// The value of a source that is the same in all lanes; 0 for vector registers.
+#[inline]
+pub(crate) fn scalar_of(wave: &WaveState, source: &Source) -> u64 {
+    match *source {
+        Source::Scalar(slot) => wave.pair(slot),
+        Source::Constant(value) => value,
+        Source::Vccz => wave.vcc_is_zero().into(),
+        Source::Execz => (wave.exec_mask() == 0).into(),
+        Source::Scc => wave.scc.into(),
+        Source::None | Source::Vector { .. } => 0,
+    }
+}
+
+/// A bit of each lane.
+#[inline]
+pub(crate) fn mask_of(wave: &WaveState, source: &Source, half: usize) -> u32 {
+    match *source {
+        Source::Scalar(slot) => wave.scalars[usize::from(slot) + half],
+        _ => (scalar_of(wave, source) >> (32 * half)) as u32,
+    }
+}
+
+/// Writes the lanes of `mask`.
+#[inline]
+pub(crate) fn write_lanes(target: &mut Lanes, values: &Lanes, mask: u32) {
+    if mask == u32::MAX {
+        *target = *values;
+        return;
+    }
+    for lane in 0..LANES {
+        let chosen = if mask & BITS[lane] != 0 { values[lane] } else { target[lane] };
+        target[lane] = chosen;
+    }
+}
+
+/// The number of the first slot that takes writes.
+pub(crate) fn writable(slot: u8) -> u8 {
+    if slot == registers::NULL { registers::DISCARD } else { slot }
+}

@@ -1,0 +1,88 @@
+//! Accesses through buffer descriptors; on gfx9 and gfx10 the stack is one.
+
+use super::data::{self, active};
+use super::global::{self, Destination};
+use super::lds::{register_of, target_of};
+use super::{Flow, Outcome, Step, StepFault, scalar_of};
+use crate::micro::{Body, BufferAddress, Extra, MicroOp, Source};
+use crate::wave::WaveState;
+
+/// Base address of the descriptor of scratch, which kernels get in user SGPRs. No memory of the device is there.
+pub(crate) const SCRATCH_WINDOW: u64 = 0xf000_0000_0000;
+
+/// The first half of a descriptor: the base in the lower 48 bits.
+const BASE: u64 = (1 << 48) - 1;
+
+fn buffer_of(op: &MicroOp) -> Result<BufferAddress, Box<StepFault>> {
+    match op.extra.as_deref() {
+        Some(Extra::Buffer(address)) => Ok(*address),
+        _ => Err(StepFault::unknown(op, "")),
+    }
+}
+
+/// Index and offset of a lane.
+fn parts(wave: &WaveState, op: &MicroOp, buffer: &BufferAddress, lane: usize) -> (u64, u64) {
+    let Source::Vector { register, .. } = op.sources[0] else { return (0, 0) };
+    let value = |number: u16| u64::from(wave.lane(register + number, lane));
+    match (buffer.has_index, buffer.has_offset) {
+        (true, true) => (value(0), value(1)),
+        (true, false) => (value(0), 0),
+        (false, true) => (0, value(0)),
+        (false, false) => (0, 0),
+    }
+}
+
+/// Where an access of `size` bytes of a lane leads; `None` beyond the end of the buffer.
+fn place(step: &Step<'_>, op: &MicroOp, lane: usize, size: u64) -> Result<Option<Destination>, Box<StepFault>> {
+    let buffer = buffer_of(op)?;
+    let wave = &*step.wave;
+    let (low, high) = (wave.pair(buffer.descriptor), wave.pair(buffer.descriptor + 2));
+    let scalar = u64::from(scalar_of(wave, &buffer.offset) as u32);
+    let (index, offset) = parts(wave, op, &buffer, lane);
+    let offset = offset.wrapping_add_signed(op.immediate);
+    let base = low & BASE;
+    if base >= SCRATCH_WINDOW {
+        // The scalar offset counts bytes of all lanes.
+        let offset = offset + (base - SCRATCH_WINDOW + scalar) / wave.lanes() as u64;
+        return Ok(Some(Destination::Scratch { owner: lane, offset: offset & 0xffff_ffff }));
+    }
+    let (stride, records) = (low >> 48 & 0x3fff, high & 0xffff_ffff);
+    if low >> 63 != 0 || high >> 55 & 1 != 0 {
+        return Err(StepFault::unknown(op, "a swizzled buffer"));
+    }
+    let inside = if stride == 0 { offset + size <= records } else { index < records };
+    let address = base.wrapping_add(scalar).wrapping_add(index * stride).wrapping_add(offset);
+    Ok(inside.then_some(Destination::Memory(address)))
+}
+
+/// Loads and stores.
+pub(crate) fn access(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let Body::Memory(operation) = op.body else { return Err(StepFault::unknown(op, "")) };
+    let size = usize::from(operation.bytes);
+    for lane in active(step.wave.exec_mask()) {
+        match place(step, op, lane, size as u64)? {
+            Some(destination) => global::transfer(step, op, operation, destination, lane)?,
+            None if operation.is_store => {}
+            None => data::put(step.wave, operation, target_of(op)?, lane, &[0; data::LARGEST][..size]),
+        }
+    }
+    Ok(Flow::Next)
+}
+
+/// Read-modify-write.
+pub(crate) fn update(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let Body::Atomic { row, returns } = op.body else { return Err(StepFault::unknown(op, "")) };
+    let register = register_of(op.sources[2], op)?;
+    let size = if row.is_wide { 8 } else { 4 };
+    for lane in active(step.wave.exec_mask()) {
+        let values = global::operands(step.wave, row, register, lane);
+        let old = match place(step, op, lane, size)? {
+            Some(destination) => global::update_at(step, row, destination, values, lane)?,
+            None => 0,
+        };
+        if returns {
+            data::put_old(step.wave, target_of(op)?, lane, row.is_wide, old);
+        }
+    }
+    Ok(Flow::Next)
+}

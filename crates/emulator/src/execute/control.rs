@@ -1,0 +1,177 @@
+//! Branches, calls, ends, barriers, sleeps and traps.
+
+use super::{Flow, Outcome, Step, StepFault, scalar_of, writable};
+use crate::fault::FaultKind;
+use crate::micro::{MicroOp, Place};
+use crate::registers::VCC;
+use crate::wave::WaveStatus;
+
+/// Address of the instruction after this one; the program counter is still at this one.
+fn following(step: &Step<'_>, op: &MicroOp) -> u64 {
+    step.wave.pc + u64::from(op.length)
+}
+
+fn jump(step: &mut Step<'_>, target: u64) -> Outcome {
+    step.wave.pc = target;
+    Ok(Flow::Jump)
+}
+
+fn branch_if(step: &mut Step<'_>, op: &MicroOp, taken: bool) -> Outcome {
+    if !taken {
+        return Ok(Flow::Next);
+    }
+    let target = following(step, op).wrapping_add_signed(op.immediate);
+    jump(step, target)
+}
+
+pub(crate) fn branch(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    branch_if(step, op, true)
+}
+
+pub(crate) fn branch_scc0(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let taken = !step.wave.scc;
+    branch_if(step, op, taken)
+}
+
+pub(crate) fn branch_scc1(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let taken = step.wave.scc;
+    branch_if(step, op, taken)
+}
+
+pub(crate) fn branch_vccz(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let taken = step.wave.mask(VCC) == 0;
+    branch_if(step, op, taken)
+}
+
+pub(crate) fn branch_vccnz(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let taken = step.wave.mask(VCC) != 0;
+    branch_if(step, op, taken)
+}
+
+pub(crate) fn branch_execz(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let taken = step.wave.exec_mask() == 0;
+    branch_if(step, op, taken)
+}
+
+pub(crate) fn branch_execnz(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let taken = step.wave.exec_mask() != 0;
+    branch_if(step, op, taken)
+}
+
+/// The address of the next instruction.
+pub(crate) fn get_pc(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    link(step, op)?;
+    Ok(Flow::Next)
+}
+
+/// Writes the address of the next instruction.
+fn link(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let Place::Scalar(slot) = op.target else { return Err(StepFault::unknown(op, "")) };
+    let next = following(step, op);
+    step.wave.set_pair(writable(slot), next);
+    Ok(Flow::Next)
+}
+
+pub(crate) fn set_pc(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let target = scalar_of(step.wave, &op.sources[0]);
+    jump(step, target & !3)
+}
+
+pub(crate) fn swap_pc(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let target = scalar_of(step.wave, &op.sources[0]);
+    link(step, op)?;
+    jump(step, target & !3)
+}
+
+pub(crate) fn add_pc(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let target = following(step, op).wrapping_add(scalar_of(step.wave, &op.sources[0]));
+    jump(step, target & !3)
+}
+
+pub(crate) fn call(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    link(step, op)?;
+    branch_if(step, op, true)
+}
+
+pub(crate) fn end(step: &mut Step<'_>, _: &MicroOp) -> Outcome {
+    step.wave.status = WaveStatus::Ended;
+    step.barrier.leave();
+    Ok(Flow::Stop)
+}
+
+pub(crate) fn sleep(_: &mut Step<'_>, _: &MicroOp) -> Outcome {
+    Ok(Flow::Yield)
+}
+
+pub(crate) fn trap(_: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    Err(StepFault::new(FaultKind::Trap { number: op.immediate as u8 }))
+}
+
+/// Signal and wait in one.
+pub(crate) fn barrier(step: &mut Step<'_>, _: &MicroOp) -> Outcome {
+    let (phase, _) = step.barrier.signal();
+    if step.barrier.phase == phase {
+        step.wave.status = WaveStatus::AtBarrier(phase);
+        step.wave.pc += 4;
+        return Ok(Flow::Stop);
+    }
+    Ok(Flow::Next)
+}
+
+/// The work-group's barrier is -1; others are not known.
+fn is_of_workgroup(number: i64) -> bool {
+    number as i32 == -1
+}
+
+pub(crate) fn barrier_signal(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    if !is_of_workgroup(scalar_of(step.wave, &op.sources[0]) as i64) {
+        return Err(StepFault::unknown(op, "a barrier other than the work-group's"));
+    }
+    let (phase, _) = step.barrier.signal();
+    step.wave.signalled = Some(phase);
+    Ok(Flow::Next)
+}
+
+pub(crate) fn barrier_signal_isfirst(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    if !is_of_workgroup(scalar_of(step.wave, &op.sources[0]) as i64) {
+        return Err(StepFault::unknown(op, "a barrier other than the work-group's"));
+    }
+    let (phase, first) = step.barrier.signal();
+    step.wave.signalled = Some(phase);
+    step.wave.scc = first;
+    Ok(Flow::Next)
+}
+
+pub(crate) fn barrier_wait(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    if !is_of_workgroup(i64::from(op.immediate as i16)) {
+        return Err(StepFault::unknown(op, "a barrier other than the work-group's"));
+    }
+    let Some(phase) = step.wave.signalled.take() else {
+        return Err(StepFault::unknown(op, "a wait without a signal"));
+    };
+    if step.barrier.phase == phase {
+        step.wave.status = WaveStatus::AtBarrier(phase);
+        step.wave.pc += 4;
+        return Ok(Flow::Stop);
+    }
+    Ok(Flow::Next)
+}
+
+/// Messages to the host and to other blocks: none of them changes what a wave sees.
+pub(crate) fn send_message(_: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    match op.immediate & 15 {
+        // Interrupt, and the release of registers at the end.
+        1 | 3 => Ok(Flow::Yield),
+        _ => Err(StepFault::unknown(op, "the message")),
+    }
+}
+
+/// Messages with an answer: a clock, or something that no kernel of the HSA ABI asks for.
+pub(crate) fn send_message_returning(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let (Place::Scalar(slot), Some(value)) = (op.target, super::hardware::message_answer(step.wave, op.immediate))
+    else {
+        return Err(StepFault::unknown(op, "the message"));
+    };
+    step.wave.set_pair(writable(slot), value);
+    Ok(Flow::Next)
+}

@@ -1,0 +1,271 @@
+//! Instructions that move data between lanes, and between lanes and scalars.
+
+use super::data::active;
+use super::lds::{register_of, target_of};
+use super::{Flow, Outcome, Step, StepFault, lanes_of, scalar_of, writable};
+use crate::micro::{MicroOp, Place, Source};
+use crate::registers::M0;
+use crate::wave::WaveState;
+use hotswap_semantics::LANES;
+
+/// The value of a source in a lane.
+fn value(wave: &WaveState, source: &Source, lane: usize) -> u32 {
+    let mut space = [0; LANES];
+    let shift = if matches!(source, Source::Vector { high: true, .. }) { 16 } else { 0 };
+    lanes_of(wave, source, lane / LANES, &mut space)[lane % LANES] >> shift
+}
+
+fn set_scalar(step: &mut Step<'_>, op: &MicroOp, value: u32) -> Outcome {
+    let Place::Scalar(slot) = op.target else { return Err(StepFault::unknown(op, "")) };
+    step.wave.scalars[usize::from(writable(slot))] = value;
+    Ok(Flow::Next)
+}
+
+/// The first active lane, lane 0 if none is.
+pub(crate) fn read_first_lane(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let lane = active(step.wave.exec_mask()).next().unwrap_or(0);
+    let value = value(step.wave, &op.sources[0], lane);
+    set_scalar(step, op, value)
+}
+
+pub(crate) fn read_lane(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let lane = scalar_of(step.wave, &op.sources[1]) as usize % step.wave.lanes();
+    let value = value(step.wave, &op.sources[0], lane);
+    set_scalar(step, op, value)
+}
+
+pub(crate) fn write_lane(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let lane = scalar_of(step.wave, &op.sources[1]) as usize % step.wave.lanes();
+    let value = scalar_of(step.wave, &op.sources[0]) as u32;
+    let target = target_of(op)?;
+    step.wave.set_lane(target, lane, value);
+    Ok(Flow::Next)
+}
+
+/// Bits of a mask below each lane; `lower` counts those of the first 32 lanes.
+fn count_below(step: &mut Step<'_>, op: &MicroOp, lower: bool) -> Outcome {
+    let target = target_of(op)?;
+    for lane in active(step.wave.exec_mask()) {
+        let below = match (lower, lane / LANES) {
+            (true, 1) => u32::MAX,
+            (false, 0) => 0,
+            _ => (1 << (lane % LANES)) - 1,
+        };
+        let mask = value(step.wave, &op.sources[0], lane);
+        let sum = (mask & below).count_ones().wrapping_add(value(step.wave, &op.sources[1], lane));
+        step.wave.set_lane(target, lane, sum);
+    }
+    Ok(Flow::Next)
+}
+
+pub(crate) fn count_below_low(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    count_below(step, op, true)
+}
+
+pub(crate) fn count_below_high(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    count_below(step, op, false)
+}
+
+/// Every active lane gets the value of another one, or of none.
+fn gather(
+    step: &mut Step<'_>,
+    op: &MicroOp,
+    source: u16,
+    from: impl Fn(&WaveState, usize) -> Option<usize>,
+) -> Outcome {
+    let target = target_of(op)?;
+    let wave = &mut *step.wave;
+    let exec = wave.exec_mask();
+    let new: Vec<(usize, Option<u32>)> =
+        active(exec).map(|lane| (lane, from(wave, lane).map(|from| wave.lane(source, from)))).collect();
+    for (lane, value) in new {
+        if let Some(value) = value {
+            wave.set_lane(target, lane, value);
+        }
+    }
+    Ok(Flow::Next)
+}
+
+/// Permutation in rows of 16 by selectors in two scalars; `crossed` reads from the other row of a pair.
+fn permute_rows(step: &mut Step<'_>, op: &MicroOp, crossed: bool) -> Outcome {
+    let source = register_of(op.sources[0], op)?;
+    let low = scalar_of(step.wave, &op.sources[1]) as u32;
+    let high = scalar_of(step.wave, &op.sources[2]) as u32;
+    let selectors = u64::from(low) | u64::from(high) << 32;
+    let (fetch_inactive, bound_control) = (op.modifiers.select & 1 != 0, op.modifiers.select & 2 != 0);
+    let exec = step.wave.exec_mask();
+    let target = target_of(op)?;
+    let from = |lane: usize| {
+        let row = if crossed { (lane & !15) ^ 16 } else { lane & !15 };
+        row | (selectors >> (4 * (lane & 15)) & 15) as usize
+    };
+    let new: Vec<(usize, u32)> = active(exec)
+        .filter_map(|lane| {
+            let valid = fetch_inactive || exec >> from(lane) & 1 != 0;
+            match (valid, bound_control) {
+                (true, _) => Some((lane, step.wave.lane(source, from(lane)))),
+                (false, true) => Some((lane, 0)),
+                (false, false) => None,
+            }
+        })
+        .collect();
+    new.into_iter().for_each(|(lane, value)| step.wave.set_lane(target, lane, value));
+    Ok(Flow::Next)
+}
+
+pub(crate) fn permute_row(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    permute_rows(step, op, false)
+}
+
+pub(crate) fn permute_row_crossed(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    permute_rows(step, op, true)
+}
+
+/// The same with a selector in each lane.
+fn permute_rows_by_lane(step: &mut Step<'_>, op: &MicroOp, crossed: usize) -> Outcome {
+    let source = register_of(op.sources[0], op)?;
+    let selector = register_of(op.sources[1], op)?;
+    let (fetch_inactive, bound_control) = (op.modifiers.select & 1 != 0, op.modifiers.select & 2 != 0);
+    let (exec, target) = (step.wave.exec_mask(), target_of(op)?);
+    let new: Vec<(usize, u32)> = active(exec)
+        .filter_map(|lane| {
+            let from = (lane & !15) ^ crossed | (step.wave.lane(selector, lane) & 15) as usize;
+            match (fetch_inactive || exec >> from & 1 != 0, bound_control) {
+                (true, _) => Some((lane, step.wave.lane(source, from))),
+                (false, true) => Some((lane, 0)),
+                (false, false) => None,
+            }
+        })
+        .collect();
+    new.into_iter().for_each(|(lane, value)| step.wave.set_lane(target, lane, value));
+    Ok(Flow::Next)
+}
+
+pub(crate) fn permute_row_variable(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    permute_rows_by_lane(step, op, 0)
+}
+
+pub(crate) fn permute_row_crossed_variable(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    permute_rows_by_lane(step, op, 16)
+}
+
+/// The halves of a wave of 64 lanes exchanged. Inactive lanes are read.
+pub(crate) fn exchange_halves(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let source = register_of(op.sources[0], op)?;
+    let lanes = step.wave.lanes();
+    gather(step, op, source, |_, lane| Some(if lanes == 64 { lane ^ 32 } else { lane }))
+}
+
+/// `ds_bpermute`: each lane reads the lane that its address names, 0 from inactive ones.
+pub(crate) fn permute_backward(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let (address, source) = (register_of(op.sources[0], op)?, register_of(op.sources[1], op)?);
+    let (target, offset) = (target_of(op)?, op.immediate as u32);
+    let (exec, lanes) = (step.wave.exec_mask(), step.wave.lanes());
+    // From gfx10 on waves of 64 lanes permute within each half, unless the lane's number has no such limit.
+    let wave = &mut *step.wave;
+    let new: Vec<(usize, u32)> = active(exec)
+        .map(|lane| {
+            let from = (wave.lane(address, lane).wrapping_add(offset) / 4) as usize % lanes;
+            let read = op.modifiers.clamp || exec >> from & 1 != 0;
+            (lane, if read { wave.lane(source, from) } else { 0 })
+        })
+        .collect();
+    new.into_iter().for_each(|(lane, value)| wave.set_lane(target, lane, value));
+    Ok(Flow::Next)
+}
+
+/// `ds_permute`: each lane writes the lane that its address names; lanes that none writes get 0.
+pub(crate) fn permute_forward(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let (address, source) = (register_of(op.sources[0], op)?, register_of(op.sources[1], op)?);
+    let (target, offset) = (target_of(op)?, op.immediate as u32);
+    let (exec, lanes) = (step.wave.exec_mask(), step.wave.lanes());
+    let wave = &mut *step.wave;
+    let mut new = [0; 64];
+    for lane in active(exec) {
+        let to = (wave.lane(address, lane).wrapping_add(offset) / 4) as usize % lanes;
+        new[to] = wave.lane(source, lane);
+    }
+    active(exec).for_each(|lane| wave.set_lane(target, lane, new[lane]));
+    Ok(Flow::Next)
+}
+
+/// `ds_swizzle`: a pattern in the offset. Inactive lanes give 0.
+pub(crate) fn swizzle(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let (source, target) = (register_of(op.sources[0], op)?, target_of(op)?);
+    let pattern = op.immediate as usize;
+    let exec = step.wave.exec_mask();
+    let from = |lane: usize| match pattern {
+        _ if pattern & 0x8000 == 0 => {
+            let (and, or, xor) = (pattern & 31, pattern >> 5 & 31, pattern >> 10 & 31);
+            Some(lane & 32 | ((lane & and | or) ^ xor) & 31)
+        }
+        _ if pattern & 0xff00 == 0x8000 => Some(lane & !3 | pattern >> (2 * (lane & 3)) & 3),
+        _ if pattern & 0xf000 == 0xc000 => {
+            let (mask, by) = (pattern & 31, pattern >> 5 & 31);
+            let moved = if pattern & 0x400 == 0 { lane + by } else { lane.wrapping_sub(by) };
+            Some(lane & 32 | lane & mask | moved & !mask & 31)
+        }
+        _ => None,
+    };
+    let wave = &mut *step.wave;
+    let mut new = Vec::with_capacity(64);
+    for lane in active(exec) {
+        let Some(from) = from(lane) else { return Err(StepFault::unknown(op, "the pattern")) };
+        new.push((lane, if exec >> from & 1 != 0 { wave.lane(source, from) } else { 0 }));
+    }
+    new.into_iter().for_each(|(lane, value)| wave.set_lane(target, lane, value));
+    Ok(Flow::Next)
+}
+
+/// Exchanges two registers.
+pub(crate) fn swap(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let (first, second) = (target_of(op)?, register_of(op.sources[0], op)?);
+    for lane in active(step.wave.exec_mask()) {
+        let (a, b) = (step.wave.lane(first, lane), step.wave.lane(second, lane));
+        step.wave.set_lane(first, lane, b);
+        step.wave.set_lane(second, lane, a);
+    }
+    Ok(Flow::Next)
+}
+
+/// A vector register whose number M0 adds to.
+fn relative(step: &Step<'_>, op: &MicroOp, register: u16, add: u32) -> Result<u16, Box<StepFault>> {
+    let number = u32::from(register).wrapping_add(add);
+    u16::try_from(number)
+        .ok()
+        .filter(|number| *number < step.wave.vector_count)
+        .ok_or_else(|| StepFault::unknown(op, "M0 leads to a register that the wave does not have"))
+}
+
+fn move_register(step: &mut Step<'_>, target: u16, source: &Source) {
+    for lane in active(step.wave.exec_mask()) {
+        let value = value(step.wave, source, lane);
+        step.wave.set_lane(target, lane, value);
+    }
+}
+
+/// `v_movrels`: the source is relative to M0.
+pub(crate) fn move_relative_source(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let m0 = step.wave.scalars[usize::from(M0)];
+    let register = relative(step, op, register_of(op.sources[0], op)?, m0)?;
+    let target = target_of(op)?;
+    move_register(step, target, &Source::Vector { register, high: false });
+    Ok(Flow::Next)
+}
+
+/// `v_movreld`: the destination is relative to M0.
+pub(crate) fn move_relative_target(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let m0 = step.wave.scalars[usize::from(M0)];
+    let target = relative(step, op, target_of(op)?, m0)?;
+    move_register(step, target, &op.sources[0]);
+    Ok(Flow::Next)
+}
+
+/// `v_movrelsd_2`: both are, by ten bits of M0 each.
+pub(crate) fn move_relative_both(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let m0 = step.wave.scalars[usize::from(M0)];
+    let register = relative(step, op, register_of(op.sources[0], op)?, m0 & 0x3ff)?;
+    let target = relative(step, op, target_of(op)?, m0 >> 16 & 0x3ff)?;
+    move_register(step, target, &Source::Vector { register, high: false });
+    Ok(Flow::Next)
+}

@@ -1,0 +1,225 @@
+//! Accesses to memory, scratch and flat addresses.
+
+use super::data::{self, LARGEST, active};
+use super::lds::{self, register_of, target_of};
+use super::{Flow, Outcome, Step, StepFault, scalar_of};
+use crate::fault::FaultKind;
+use crate::memory_operation::MemoryOperation;
+use crate::micro::{Body, MicroOp, Source};
+use crate::wave::WaveState;
+use crate::{PRIVATE_APERTURE, SHARED_APERTURE};
+use hotswap_semantics::AtomicRow;
+
+/// Where an address leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Destination {
+    /// Memory of the device.
+    Memory(u64),
+    /// LDS.
+    Lds(u32),
+    /// Scratch of a lane, and an offset in it.
+    Scratch { owner: usize, offset: u64 },
+}
+
+/// The destination of a flat address.
+fn flat(wave: &WaveState, address: u64, lane: usize) -> Destination {
+    if address >> 32 == SHARED_APERTURE >> 32 {
+        return Destination::Lds(address as u32);
+    }
+    match wave.lane_shift {
+        None if address >> 32 == PRIVATE_APERTURE >> 32 => {
+            Destination::Scratch { owner: lane, offset: address & 0xffff_ffff }
+        }
+        // The number of the lane is above the aperture's bits.
+        Some(shift) if address & !(63 << shift) & !0xffff_ffff == PRIVATE_APERTURE => {
+            Destination::Scratch { owner: (address >> shift & 63) as usize, offset: address & 0xffff_ffff }
+        }
+        _ => Destination::Memory(address),
+    }
+}
+
+/// Address of a lane: the first source is the vector part, the second the scalar one. With a scalar part of 64 bits
+/// the vector part is an offset of 32.
+fn address(wave: &WaveState, op: &MicroOp, lane: usize) -> u64 {
+    let vector = |wide: bool| match op.sources[0] {
+        Source::Vector { register, .. } if wide => wave.lane_pair(register, lane),
+        Source::Vector { register, .. } => wave.lane(register, lane).into(),
+        _ => 0,
+    };
+    let base = match op.sources[1] {
+        Source::None => vector(true),
+        ref scalar => {
+            let offset = vector(false);
+            let offset = if op.modifiers.clamp { offset as u32 as i32 as u64 } else { offset };
+            scalar_of(wave, scalar).wrapping_add(offset << op.modifiers.output)
+        }
+    };
+    base.wrapping_add_signed(op.immediate)
+}
+
+/// Offset in scratch: both parts have 32 bits.
+fn scratch_offset(wave: &WaveState, op: &MicroOp, lane: usize) -> u64 {
+    let vector = match op.sources[0] {
+        Source::Vector { register, .. } => wave.lane(register, lane),
+        _ => 0,
+    };
+    let scalar = scalar_of(wave, &op.sources[1]) as u32;
+    let sum = (vector << op.modifiers.output).wrapping_add(scalar).wrapping_add(op.immediate as u32);
+    sum.into()
+}
+
+fn scratch_range(
+    wave: &WaveState,
+    owner: usize,
+    offset: u64,
+    size: usize,
+) -> Result<std::ops::Range<usize>, FaultKind> {
+    let limit = wave.scratch_size;
+    if offset + size as u64 > u64::from(limit) || owner >= wave.lanes() {
+        return Err(FaultKind::Scratch { offset, size: limit });
+    }
+    let start = owner * limit as usize + offset as usize;
+    Ok(start..start + size)
+}
+
+/// Reads from anywhere.
+pub(crate) fn read(step: &Step<'_>, from: Destination, into: &mut [u8], lane: usize) -> Result<(), Box<StepFault>> {
+    match from {
+        Destination::Memory(address) => {
+            step.memory.read(address, into).map_err(|fault| StepFault::memory(fault, Some(lane)))
+        }
+        Destination::Lds(address) => {
+            lds::read(step.lds, address, into);
+            Ok(())
+        }
+        Destination::Scratch { owner, offset } => {
+            let range = scratch_range(step.wave, owner, offset, into.len()).map_err(|kind| at(kind, lane))?;
+            into.copy_from_slice(&step.wave.scratch[range]);
+            Ok(())
+        }
+    }
+}
+
+fn at(kind: FaultKind, lane: usize) -> Box<StepFault> {
+    Box::new(StepFault { kind, lane: Some(lane as u32) })
+}
+
+/// Writes to anywhere.
+pub(crate) fn write(step: &mut Step<'_>, to: Destination, from: &[u8], lane: usize) -> Result<(), Box<StepFault>> {
+    match to {
+        Destination::Memory(address) => {
+            step.memory.write(address, from).map_err(|fault| StepFault::memory(fault, Some(lane)))
+        }
+        Destination::Lds(address) => {
+            lds::write(step.lds, address, from);
+            Ok(())
+        }
+        Destination::Scratch { owner, offset } => {
+            let range = scratch_range(step.wave, owner, offset, from.len()).map_err(|kind| at(kind, lane))?;
+            step.wave.scratch[range].copy_from_slice(from);
+            Ok(())
+        }
+    }
+}
+
+/// A load or store of one lane.
+pub(crate) fn transfer(
+    step: &mut Step<'_>,
+    op: &MicroOp,
+    operation: MemoryOperation,
+    place: Destination,
+    lane: usize,
+) -> Result<(), Box<StepFault>> {
+    let size = usize::from(operation.bytes);
+    if operation.is_store {
+        let bytes = data::take(step.wave, operation, register_of(op.sources[2], op)?, lane);
+        return write(step, place, &bytes[..size], lane);
+    }
+    let mut bytes = [0; LARGEST];
+    read(step, place, &mut bytes[..size], lane)?;
+    data::put(step.wave, operation, target_of(op)?, lane, &bytes[..size]);
+    Ok(())
+}
+
+/// Loads are done in two passes where the address registers are overwritten: each lane reads its own registers only, so
+/// lane after lane is enough.
+fn access(step: &mut Step<'_>, op: &MicroOp, place: fn(&WaveState, &MicroOp, usize) -> Destination) -> Outcome {
+    let Body::Memory(operation) = op.body else { return Err(StepFault::unknown(op, "")) };
+    for lane in active(step.wave.exec_mask()) {
+        let destination = place(step.wave, op, lane);
+        transfer(step, op, operation, destination, lane)?;
+    }
+    Ok(Flow::Next)
+}
+
+pub(crate) fn access_global(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    access(step, op, |wave, op, lane| Destination::Memory(address(wave, op, lane)))
+}
+
+pub(crate) fn access_flat(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    access(step, op, |wave, op, lane| flat(wave, address(wave, op, lane), lane))
+}
+
+pub(crate) fn access_scratch(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    access(step, op, |wave, op, lane| Destination::Scratch { owner: lane, offset: scratch_offset(wave, op, lane) })
+}
+
+/// Read-modify-write anywhere; returns the old value.
+pub(crate) fn update_at(
+    step: &mut Step<'_>,
+    row: &AtomicRow,
+    place: Destination,
+    (operand, compared): (u64, u64),
+    lane: usize,
+) -> Result<u64, Box<StepFault>> {
+    let size = if row.is_wide { 8 } else { 4 };
+    if let Destination::Memory(address) = place {
+        if address % size != 0 {
+            return Err(at(FaultKind::Misaligned { address, size: size as u32 }, lane));
+        }
+        let old = match row.is_wide {
+            true => step.memory.update_u64(address, &mut |old| (row.update)(old, operand, compared)),
+            false => step
+                .memory
+                .update_u32(address, &mut |old| (row.update)(old.into(), operand, compared) as u32)
+                .map(u64::from),
+        };
+        return old.map_err(|fault| StepFault::memory(fault, Some(lane)));
+    }
+    let mut bytes = [0; 8];
+    let bytes = &mut bytes[..size as usize];
+    read(step, place, bytes, lane)?;
+    let old = bytes.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte));
+    let new = (row.update)(old, operand, compared).to_le_bytes();
+    write(step, place, &new[..size as usize], lane)?;
+    Ok(old)
+}
+
+/// Operand and compared value of a lane: the compared one follows in the next registers.
+pub(crate) fn operands(wave: &WaveState, row: &AtomicRow, register: u16, lane: usize) -> (u64, u64) {
+    let second = register + if row.is_wide { 2 } else { 1 };
+    let compared = if row.compares { data::operand(wave, second, lane, row.is_wide) } else { 0 };
+    (data::operand(wave, register, lane, row.is_wide), compared)
+}
+
+fn update(step: &mut Step<'_>, op: &MicroOp, place: fn(&WaveState, &MicroOp, usize) -> Destination) -> Outcome {
+    let Body::Atomic { row, returns } = op.body else { return Err(StepFault::unknown(op, "")) };
+    let register = register_of(op.sources[2], op)?;
+    for lane in active(step.wave.exec_mask()) {
+        let values = operands(step.wave, row, register, lane);
+        let destination = place(step.wave, op, lane);
+        let old = update_at(step, row, destination, values, lane)?;
+        if returns {
+            data::put_old(step.wave, target_of(op)?, lane, row.is_wide, old);
+        }
+    }
+    Ok(Flow::Next)
+}
+
+pub(crate) fn update_global(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    update(step, op, |wave, op, lane| Destination::Memory(address(wave, op, lane)))
+}
+
+pub(crate) fn update_flat(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    update(step, op, |wave, op, lane| flat(wave, address(wave, op, lane), lane))
+}

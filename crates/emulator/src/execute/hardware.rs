@@ -1,0 +1,133 @@
+//! Hardware registers: `s_getreg`, `s_setreg`, MODE, clocks.
+
+use super::{Flow, Outcome, Step, StepFault, scalar_of, writable};
+use crate::micro::{MicroOp, Place};
+use crate::registers;
+use crate::wave::WaveState;
+use crate::{PRIVATE_APERTURE, SHARED_APERTURE};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+const MODE: u32 = 1;
+const STATUS: u32 = 2;
+const SH_MEM_BASES: u32 = 15;
+const FLAT_SCRATCH_LO: u32 = 20;
+const FLAT_SCRATCH_HI: u32 = 21;
+const IB_STS2: u32 = 28;
+const SHADER_CYCLES: u32 = 29;
+const SHADER_CYCLES_HI: u32 = 30;
+
+/// Register, lowest bit and width.
+fn field(immediate: i64) -> (u32, u32, u32) {
+    let bits = immediate as u32;
+    (bits & 63, bits >> 6 & 31, (bits >> 11 & 31) + 1)
+}
+
+fn mask(width: u32) -> u32 {
+    u32::MAX >> (32 - width)
+}
+
+/// The answer to `s_sendmsg_rtn`: 131 is the real-time clock.
+pub(crate) fn message_answer(wave: &WaveState, message: i64) -> Option<u64> {
+    match message {
+        131 => Some(real_time(wave)),
+        _ => None,
+    }
+}
+
+/// A clock of 100 MHz.
+fn real_time(_: &WaveState) -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    (since.as_nanos() / 10) as u64
+}
+
+fn read(wave: &WaveState, register: u32) -> Option<u32> {
+    Some(match register {
+        MODE => wave.mode,
+        STATUS => u32::from(wave.scc) | u32::from(wave.exec_mask() == 0) << 9 | u32::from(wave.vcc_is_zero()) << 10,
+        SH_MEM_BASES => (PRIVATE_APERTURE >> 48) as u32 | ((SHARED_APERTURE >> 48) as u32) << 16,
+        FLAT_SCRATCH_LO => wave.scalars[usize::from(registers::FLAT_SCRATCH)],
+        FLAT_SCRATCH_HI => wave.scalars[usize::from(registers::FLAT_SCRATCH) + 1],
+        SHADER_CYCLES => wave.executed as u32,
+        SHADER_CYCLES_HI => (wave.executed >> 32) as u32,
+        // No clusters, no identity that a kernel could use.
+        IB_STS2 | 4..=7 | 23 | 24 => 0,
+        _ => return None,
+    })
+}
+
+pub(crate) fn get_register(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let (register, low, width) = field(op.immediate);
+    let Place::Scalar(slot) = op.target else { return Err(StepFault::unknown(op, "")) };
+    let value = read(step.wave, register).ok_or_else(|| StepFault::unknown(op, "the hardware register"))?;
+    step.wave.scalars[usize::from(writable(slot))] = value >> low & mask(width);
+    Ok(Flow::Next)
+}
+
+pub(crate) fn set_register(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let (register, low, width) = field(op.immediate);
+    let bits = mask(width) << low;
+    let value = (scalar_of(step.wave, &op.sources[0]) as u32) << low & bits;
+    let wave = &mut *step.wave;
+    match register {
+        MODE => {
+            let new = wave.mode & !bits | value;
+            set_mode(wave, new, bits);
+        }
+        FLAT_SCRATCH_LO | FLAT_SCRATCH_HI => {
+            let slot = registers::FLAT_SCRATCH + (register - FLAT_SCRATCH_LO) as u8;
+            let old = wave.scalars[usize::from(slot)];
+            wave.scalars[usize::from(slot)] = old & !bits | value;
+        }
+        // Scheduling and traps.
+        3..=7 | 17 | 18 | 25..=28 => {}
+        _ => return Err(StepFault::unknown(op, "the hardware register")),
+    }
+    Ok(Flow::Next)
+}
+
+/// Sets MODE; bits 12 to 19 are the banks of vector registers where there are any, the destination's lowest.
+fn set_mode(wave: &mut WaveState, mode: u32, changed: u32) {
+    wave.set_mode(mode);
+    if wave.lane_shift.is_some() && changed & 0xff000 != 0 {
+        wave.banks = ((mode >> 12) as u8).rotate_right(2);
+    }
+}
+
+/// `s_set_vgpr_msb`.
+pub(crate) fn set_banks(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let wave = &mut *step.wave;
+    wave.banks = op.immediate as u8;
+    let mode = wave.mode & !0xff000 | u32::from(wave.banks.rotate_left(2)) << 12;
+    wave.set_mode(mode);
+    Ok(Flow::Next)
+}
+
+/// `s_round_mode`.
+pub(crate) fn set_rounding(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let mode = step.wave.mode & !0xf | op.immediate as u32 & 0xf;
+    step.wave.set_mode(mode);
+    Ok(Flow::Next)
+}
+
+/// `s_denorm_mode`.
+pub(crate) fn set_denormals(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let mode = step.wave.mode & !0xf0 | (op.immediate as u32 & 0xf) << 4;
+    step.wave.set_mode(mode);
+    Ok(Flow::Next)
+}
+
+/// `s_memtime`: cycles, for which instructions stand here.
+pub(crate) fn time(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let Place::Scalar(slot) = op.target else { return Err(StepFault::unknown(op, "")) };
+    let value = step.wave.executed;
+    step.wave.set_pair(writable(slot), value);
+    Ok(Flow::Next)
+}
+
+/// `s_memrealtime`.
+pub(crate) fn clock(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let Place::Scalar(slot) = op.target else { return Err(StepFault::unknown(op, "")) };
+    let value = real_time(step.wave);
+    step.wave.set_pair(writable(slot), value);
+    Ok(Flow::Next)
+}

@@ -1,0 +1,193 @@
+//! Accesses to LDS. Beyond its end reads give 0 and writes are dropped, as in hardware.
+
+use super::data::{self, LARGEST, active};
+use super::{Flow, Outcome, Step, StepFault};
+use crate::micro::{Body, MicroOp, Place, Source};
+use crate::registers::M0;
+use std::sync::PoisonError;
+
+/// The vector register of a source.
+pub(crate) fn register_of(source: Source, op: &MicroOp) -> Result<u16, Box<StepFault>> {
+    match source {
+        Source::Vector { register, .. } => Ok(register),
+        _ => Err(StepFault::unknown(op, "an operand that is no vector register")),
+    }
+}
+
+/// The vector register of the target.
+pub(crate) fn target_of(op: &MicroOp) -> Result<u16, Box<StepFault>> {
+    match op.target {
+        Place::Vector { register, .. } => Ok(register),
+        _ => Err(StepFault::unknown(op, "a target that is no vector register")),
+    }
+}
+
+/// Reads bytes of LDS.
+pub(crate) fn read(lds: &[u8], address: u32, into: &mut [u8]) {
+    let start = address as usize;
+    match lds.get(start..start + into.len()) {
+        Some(bytes) => into.copy_from_slice(bytes),
+        None => into.fill(0),
+    }
+}
+
+/// Writes bytes of LDS.
+pub(crate) fn write(lds: &mut [u8], address: u32, from: &[u8]) {
+    let start = address as usize;
+    if let Some(bytes) = lds.get_mut(start..start + from.len()) {
+        bytes.copy_from_slice(from);
+    }
+}
+
+fn read_word(lds: &[u8], address: u32, is_wide: bool) -> u64 {
+    let mut bytes = [0; 8];
+    read(lds, address, &mut bytes[..if is_wide { 8 } else { 4 }]);
+    u64::from_le_bytes(bytes)
+}
+
+fn write_word(lds: &mut [u8], address: u32, is_wide: bool, value: u64) {
+    write(lds, address, &value.to_le_bytes()[..if is_wide { 8 } else { 4 }]);
+}
+
+/// Loads and stores.
+pub(crate) fn access(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let Body::Memory(operation) = op.body else { return Err(StepFault::unknown(op, "")) };
+    let address = register_of(op.sources[0], op)?;
+    let size = usize::from(operation.bytes);
+    for lane in active(step.wave.exec_mask()) {
+        let at = step.wave.lane(address, lane).wrapping_add(op.immediate as u32);
+        if operation.is_store {
+            let bytes = data::take(step.wave, operation, register_of(op.sources[1], op)?, lane);
+            write(step.lds, at, &bytes[..size]);
+        } else {
+            let mut bytes = [0; LARGEST];
+            read(step.lds, at, &mut bytes[..size]);
+            data::put(step.wave, operation, target_of(op)?, lane, &bytes[..size]);
+        }
+    }
+    Ok(Flow::Next)
+}
+
+/// Bytes of an element and distances of both accesses of a two-address instruction.
+fn two_addresses(op: &MicroOp) -> (bool, [u32; 2]) {
+    let is_wide = op.modifiers.clamp;
+    let unit = if is_wide { 8 } else { 4 } * if op.modifiers.output != 0 { 64 } else { 1 };
+    (is_wide, [op.immediate as u32 & 255, op.immediate as u32 >> 8 & 255].map(|offset| offset * unit))
+}
+
+pub(crate) fn load_two(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let (is_wide, offsets) = two_addresses(op);
+    let (address, target) = (register_of(op.sources[0], op)?, target_of(op)?);
+    for lane in active(step.wave.exec_mask()) {
+        let base = step.wave.lane(address, lane);
+        for (number, value) in
+            offsets.map(|offset| read_word(step.lds, base.wrapping_add(offset), is_wide)).into_iter().enumerate()
+        {
+            let register = target + number as u16 * if is_wide { 2 } else { 1 };
+            data::put_old(step.wave, register, lane, is_wide, value);
+        }
+    }
+    Ok(Flow::Next)
+}
+
+pub(crate) fn store_two(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let (is_wide, offsets) = two_addresses(op);
+    let address = register_of(op.sources[0], op)?;
+    let values = [register_of(op.sources[1], op)?, register_of(op.sources[2], op)?];
+    for lane in active(step.wave.exec_mask()) {
+        let base = step.wave.lane(address, lane);
+        for (offset, register) in offsets.into_iter().zip(values) {
+            let value = data::operand(step.wave, register, lane, is_wide);
+            write_word(step.lds, base.wrapping_add(offset), is_wide, value);
+        }
+    }
+    Ok(Flow::Next)
+}
+
+/// Two exchanges; the second one sees the first one's value.
+pub(crate) fn exchange_two(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let (is_wide, offsets) = two_addresses(op);
+    let (address, target) = (register_of(op.sources[0], op)?, target_of(op)?);
+    let values = [register_of(op.sources[1], op)?, register_of(op.sources[2], op)?];
+    for lane in active(step.wave.exec_mask()) {
+        let base = step.wave.lane(address, lane);
+        let new = values.map(|register| data::operand(step.wave, register, lane, is_wide));
+        for number in 0..2 {
+            let at = base.wrapping_add(offsets[number]);
+            let old = read_word(step.lds, at, is_wide);
+            write_word(step.lds, at, is_wide, new[number]);
+            let register = target + number as u16 * if is_wide { 2 } else { 1 };
+            data::put_old(step.wave, register, lane, is_wide, old);
+        }
+    }
+    Ok(Flow::Next)
+}
+
+/// Read-modify-write. Before gfx11 `ds_cmpst` has the value that is compared first; the translation has put it last.
+pub(crate) fn update(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let Body::Atomic { row, returns } = op.body else { return Err(StepFault::unknown(op, "")) };
+    let (address, value) = (register_of(op.sources[0], op)?, register_of(op.sources[1], op)?);
+    for lane in active(step.wave.exec_mask()) {
+        let at = step.wave.lane(address, lane).wrapping_add(op.immediate as u32);
+        let operand = data::operand(step.wave, value, lane, row.is_wide);
+        let compared = match row.compares {
+            true => data::operand(step.wave, register_of(op.sources[2], op)?, lane, row.is_wide),
+            false => 0,
+        };
+        let old = read_word(step.lds, at, row.is_wide);
+        write_word(step.lds, at, row.is_wide, (row.update)(old, operand, compared));
+        if returns {
+            data::put_old(step.wave, target_of(op)?, lane, row.is_wide, old);
+        }
+    }
+    Ok(Flow::Next)
+}
+
+/// `ds_append` and `ds_consume`: one addition of the number of active lanes; every lane gets the old value.
+pub(crate) fn count(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let target = target_of(op)?;
+    let mask = step.wave.exec_mask();
+    let at = (step.wave.scalars[usize::from(M0)] & 0xffff).wrapping_add(op.immediate as u32);
+    let old = read_word(step.lds, at, false) as u32;
+    let lanes = mask.count_ones();
+    let new = if op.modifiers.clamp { old.wrapping_sub(lanes) } else { old.wrapping_add(lanes) };
+    write_word(step.lds, at, false, new.into());
+    active(mask).for_each(|lane| step.wave.set_lane(target, lane, old));
+    Ok(Flow::Next)
+}
+
+/// Accesses at a place for each lane: M0 and four bytes a lane.
+pub(crate) fn by_lane(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let Body::Memory(operation) = op.body else { return Err(StepFault::unknown(op, "")) };
+    let base = (step.wave.scalars[usize::from(M0)] & 0xffff).wrapping_add(op.immediate as u32);
+    for lane in active(step.wave.exec_mask()) {
+        let at = base.wrapping_add(4 * lane as u32);
+        if operation.is_store {
+            let value = step.wave.lane(register_of(op.sources[0], op)?, lane);
+            write_word(step.lds, at, false, value.into());
+        } else {
+            let value = read_word(step.lds, at, false) as u32;
+            step.wave.set_lane(target_of(op)?, lane, value);
+        }
+    }
+    Ok(Flow::Next)
+}
+
+/// `ds_gws_init`: the number of waves of the global barrier, less 1.
+pub(crate) fn initialise_global_barrier(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let lane = active(step.wave.exec_mask()).next().unwrap_or(0);
+    let waves = step.wave.lane(register_of(op.sources[1], op)?, lane).wrapping_add(1);
+    step.device.global_barrier.lock().unwrap_or_else(PoisonError::into_inner).initialise(waves);
+    Ok(Flow::Next)
+}
+
+/// `ds_gws_barrier`: waits for all waves.
+pub(crate) fn global_barrier(step: &mut Step<'_>, _: &MicroOp) -> Outcome {
+    let mut barrier = step.device.global_barrier.lock().unwrap_or_else(PoisonError::into_inner);
+    let waited = *step.wave.global_phase.get_or_insert_with(|| barrier.arrive());
+    if barrier.phase == waited {
+        return Ok(Flow::Again);
+    }
+    step.wave.global_phase = None;
+    Ok(Flow::Next)
+}

@@ -1,0 +1,60 @@
+//! Scalar loads.
+
+use super::{Flow, Outcome, Step, StepFault, scalar_of, writable};
+use crate::memory_operation::MemoryOperation;
+use crate::micro::{Body, MicroOp, Place};
+
+/// Base and offsets: the first source is the base, the second an offset, the immediate another.
+fn address(step: &Step<'_>, op: &MicroOp) -> u64 {
+    let base = scalar_of(step.wave, &op.sources[0]);
+    let offset = u64::from(scalar_of(step.wave, &op.sources[1]) as u32);
+    base.wrapping_add(offset << op.modifiers.output).wrapping_add_signed(op.immediate)
+}
+
+fn loaded(step: &mut Step<'_>, op: &MicroOp, operation: MemoryOperation, bytes: &[u8]) -> Outcome {
+    let Place::Scalar(slot) = op.target else { return Err(StepFault::unknown(op, "")) };
+    let slot = usize::from(writable(slot));
+    if operation.bytes < 4 {
+        step.wave.scalars[slot] = super::data::extended(operation, bytes);
+        return Ok(Flow::Next);
+    }
+    for (number, word) in bytes.chunks_exact(4).enumerate() {
+        let value = word.iter().rev().fold(0, |value, byte| value << 8 | u32::from(*byte));
+        step.wave.scalars[slot + number] = value;
+    }
+    Ok(Flow::Next)
+}
+
+/// `s_load`.
+pub(crate) fn load(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let Body::Memory(operation) = op.body else { return Err(StepFault::unknown(op, "")) };
+    let mut address = address(step, op);
+    if operation.bytes >= 4 {
+        address &= !3;
+    }
+    let mut bytes = [0; 64];
+    let bytes = &mut bytes[..usize::from(operation.bytes)];
+    step.memory.read(address, bytes).map_err(|fault| StepFault::memory(fault, None))?;
+    loaded(step, op, operation, bytes)
+}
+
+/// `s_buffer_load`: what is beyond the buffer reads as 0.
+pub(crate) fn load_buffer(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let Body::Memory(operation) = op.body else { return Err(StepFault::unknown(op, "")) };
+    let crate::micro::Source::Scalar(slot) = op.sources[0] else { return Err(StepFault::unknown(op, "")) };
+    let (low, high) = (step.wave.pair(slot), step.wave.pair(slot + 2));
+    let (stride, records) = (low >> 48 & 0x3fff, high & 0xffff_ffff);
+    let size = if stride == 0 { records } else { records * stride };
+    let offset = u64::from(scalar_of(step.wave, &op.sources[1]) as u32).wrapping_add_signed(op.immediate);
+    let mut bytes = [0; 64];
+    let bytes = &mut bytes[..usize::from(operation.bytes)];
+    let step_bytes = usize::from(operation.bytes).min(4);
+    for (number, part) in bytes.chunks_mut(step_bytes).enumerate() {
+        let at = offset + (number * step_bytes) as u64;
+        if at + step_bytes as u64 <= size {
+            let address = (low & 0xffff_ffff_ffff) + at;
+            step.memory.read(address, part).map_err(|fault| StepFault::memory(fault, None))?;
+        }
+    }
+    loaded(step, op, operation, bytes)
+}

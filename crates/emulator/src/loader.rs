@@ -1,0 +1,174 @@
+//! Loads a code object into memory of its own: the direct launcher's loader, by the rules of HSA's.
+//!
+//! Invariants: segments keep their distances. A relocation or a symbol that the loader of HSA would refuse is refused.
+
+use crate::memory::{DeviceMemory, SparseMemory};
+use hotswap_code_object::CodeObject;
+use hotswap_report::{Diagnostic, codes};
+use object::elf::{self, FileHeader64};
+use object::read::elf::{FileHeader, ProgramHeader, Rela, SectionHeader, Sym};
+use object::{LittleEndian, SectionIndex};
+use serde::Deserialize;
+
+const ABS64: u32 = 3;
+const RELATIVE64: u32 = 13;
+
+/// A code object in memory.
+#[derive(Debug, Clone)]
+pub struct LoadedObject {
+    /// Name of the processor that it is for.
+    pub processor: &'static str,
+    /// Its kernels.
+    pub kernels: Vec<LoadedKernel>,
+    /// The distance of its addresses in memory from those in the file.
+    pub delta: u64,
+}
+
+/// A kernel in memory.
+#[derive(Debug, Clone)]
+pub struct LoadedKernel {
+    /// Its name.
+    pub name: String,
+    /// Address of its descriptor.
+    pub kernel_object: u64,
+    /// Bytes of its arguments.
+    pub kernarg_size: u64,
+    /// Bytes of LDS that it has by itself.
+    pub lds: u64,
+    /// Bytes of scratch of a work-item.
+    pub scratch: u64,
+    /// Its arguments.
+    pub arguments: Vec<KernelArgument>,
+}
+
+/// An argument of a kernel.
+#[derive(Debug, Clone, Deserialize)]
+pub struct KernelArgument {
+    /// Its position in the arguments.
+    #[serde(rename = ".offset")]
+    pub offset: u64,
+    /// Its bytes.
+    #[serde(rename = ".size")]
+    pub size: u64,
+    /// Its kind: `global_buffer`, `by_value`, or one of those with `hidden_`.
+    #[serde(rename = ".value_kind")]
+    pub value_kind: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct NoteMap {
+    #[serde(rename = "amdhsa.kernels", default)]
+    kernels: Vec<NoteKernel>,
+}
+
+#[derive(Debug, Deserialize)]
+struct NoteKernel {
+    #[serde(rename = ".name")]
+    name: String,
+    #[serde(rename = ".args", default)]
+    arguments: Vec<KernelArgument>,
+}
+
+impl LoadedObject {
+    /// Loads a code object.
+    ///
+    /// # Errors
+    /// `MALFORMED` for damaged files, and for relocations and symbols that cannot be resolved.
+    pub fn load(bytes: &[u8], memory: &mut SparseMemory) -> Result<Self, Diagnostic> {
+        let parsed = CodeObject::parse(bytes)?;
+        let delta = place_segments(bytes, memory)?;
+        relocate(bytes, memory, delta)?;
+        let arguments = arguments(bytes, &parsed);
+        let kernels = parsed.note().kernels.iter().zip(parsed.descriptors()).map(|(kernel, descriptor)| LoadedKernel {
+            name: kernel.name.to_owned(),
+            kernel_object: descriptor.address.wrapping_add(delta),
+            kernarg_size: kernel.kernarg_size.unwrap_or(0),
+            lds: kernel.lds.unwrap_or(0),
+            scratch: kernel.scratch.unwrap_or(0),
+            arguments: arguments
+                .iter()
+                .find(|found| found.name == kernel.name)
+                .map(|found| found.arguments.clone())
+                .unwrap_or_default(),
+        });
+        Ok(Self { processor: parsed.target_id().processor.name, kernels: kernels.collect(), delta })
+    }
+
+    /// The kernel of that name.
+    pub fn kernel(&self, name: &str) -> Option<&LoadedKernel> {
+        self.kernels.iter().find(|kernel| kernel.name == name)
+    }
+}
+
+fn malformed(what: impl Into<String>) -> Diagnostic {
+    Diagnostic::error(codes::MALFORMED, what.into())
+}
+
+fn arguments(bytes: &[u8], parsed: &CodeObject<'_>) -> Vec<NoteKernel> {
+    let ranges = parsed.note().ranges.clone();
+    let maps = ranges.into_iter().filter_map(|range| rmp_serde::from_slice::<NoteMap>(bytes.get(range)?).ok());
+    maps.flat_map(|map| map.kernels).collect()
+}
+
+type Header = FileHeader64<LittleEndian>;
+
+fn header(bytes: &[u8]) -> Result<&Header, Diagnostic> {
+    Header::parse(bytes).map_err(|error| malformed(error.to_string()))
+}
+
+/// Copies the segments to one range of memory; returns the distance.
+fn place_segments(bytes: &[u8], memory: &mut SparseMemory) -> Result<u64, Diagnostic> {
+    let endian = LittleEndian;
+    let segments = header(bytes)?.program_headers(endian, bytes).map_err(|error| malformed(error.to_string()))?;
+    let loads = || segments.iter().filter(|segment| segment.p_type(endian) == elf::PT_LOAD);
+    let end = loads().filter_map(|segment| segment.p_vaddr(endian).checked_add(segment.p_memsz(endian))).max();
+    let start = loads().map(|segment| segment.p_vaddr(endian)).min().unwrap_or(0) & !0xfff;
+    let size = end.unwrap_or(0).saturating_sub(start);
+    if size > 1 << 31 {
+        return Err(malformed("the segments take more than 2 GiB of memory"));
+    }
+    let delta = memory.allocate(size).wrapping_sub(start);
+    for segment in loads() {
+        let content = segment.data(endian, bytes).map_err(|()| malformed("a segment leaves the file"))?;
+        let address = segment.p_vaddr(endian).wrapping_add(delta);
+        memory.write(address, content).map_err(|_| malformed("a segment is larger in the file than in memory"))?;
+    }
+    Ok(delta)
+}
+
+/// Applies the relocations of a linked file.
+fn relocate(bytes: &[u8], memory: &SparseMemory, delta: u64) -> Result<(), Diagnostic> {
+    let endian = LittleEndian;
+    let wrong = |error: object::Error| malformed(error.to_string());
+    let header = header(bytes)?;
+    let sections = header.sections(endian, bytes).map_err(wrong)?;
+    for section in sections.iter() {
+        // Only those that are loaded concern the loader; others are kept by `--emit-relocs`.
+        if section.sh_flags(endian) & u64::from(elf::SHF_ALLOC) == 0 {
+            continue;
+        }
+        let Some((relocations, link)) = section.rela(endian, bytes).map_err(wrong)? else { continue };
+        let symbols = sections.symbol_table_by_index(endian, bytes, SectionIndex(link.0)).map_err(wrong)?;
+        for relocation in relocations {
+            let addend = relocation.r_addend(endian) as u64;
+            let value = match relocation.r_type(endian, false) {
+                RELATIVE64 => addend.wrapping_add(delta),
+                ABS64 => {
+                    let number = relocation.r_sym(endian, false) as usize;
+                    let symbol = symbols.symbol(object::SymbolIndex(number)).map_err(wrong)?;
+                    if symbol.is_undefined(endian) {
+                        let name = symbols.symbol_name(endian, symbol).unwrap_or_default();
+                        let name = String::from_utf8_lossy(name);
+                        return Err(malformed(format!("the symbol {name} is not defined in the code object")));
+                    }
+                    symbol.st_value(endian).wrapping_add(addend).wrapping_add(delta)
+                }
+                kind => return Err(malformed(format!("a relocation of type {kind}, which loaders do not know"))),
+            };
+            let address = relocation.r_offset(endian).wrapping_add(delta);
+            let outside = |_| malformed("a relocation is outside of the segments");
+            memory.write(address, &value.to_le_bytes()).map_err(outside)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,253 @@
+//! Memory of this process: an address of the device is a pointer.
+//!
+//! Invariants: only bytes of registered ranges are touched. Whoever registers a range promises that it stays mapped
+//! until it is unregistered, and unregisters it before it is unmapped.
+//!
+//! Host threads access the same bytes at the same time (queues, signals, host calls), so aligned words are accessed as
+//! atomics.
+#![allow(unsafe_code, reason = "addresses of the device are pointers of this process")]
+
+use super::{DeviceMemory, MemoryFault};
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
+use std::sync::{PoisonError, RwLock};
+
+/// Memory of this process, as far as it is registered.
+#[derive(Debug)]
+pub struct ProcessMemory {
+    /// Start to end and whether it is writable.
+    ranges: RwLock<BTreeMap<u64, MemoryRange>>,
+    version: AtomicU64,
+    code_version: AtomicU64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct MemoryRange {
+    end: u64,
+    writable: bool,
+}
+
+/// The range of the last access of this thread: most accesses of a kernel are to few ranges.
+#[derive(Debug, Clone, Copy)]
+struct LastRange {
+    version: u64,
+    start: u64,
+    end: u64,
+    writable: bool,
+}
+
+/// Versions are unique in the process, so that the last range of one memory is never taken for another's.
+static VERSIONS: AtomicU64 = AtomicU64::new(1);
+
+thread_local! {
+    static LAST: Cell<LastRange> = const { Cell::new(LastRange { version: 0, start: 0, end: 0, writable: false }) };
+}
+
+impl Default for ProcessMemory {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl ProcessMemory {
+    /// No range is valid.
+    pub fn new() -> Self {
+        Self {
+            ranges: RwLock::default(),
+            version: AtomicU64::new(next_version()),
+            code_version: AtomicU64::new(next_version()),
+        }
+    }
+
+    /// Makes `range` valid. A range that begins at the same address is replaced.
+    ///
+    /// # Safety
+    /// All bytes are mapped, readable and, if `writable`, writable, until [`ProcessMemory::unregister`] returns. Host code
+    /// that accesses them at the same time does so as it would if a GPU accessed them.
+    pub unsafe fn register(&self, range: Range<u64>, writable: bool) {
+        let mut ranges = self.ranges.write().unwrap_or_else(PoisonError::into_inner);
+        ranges.insert(range.start, MemoryRange { end: range.end, writable });
+        self.version.store(next_version(), Ordering::Release);
+    }
+
+    /// Makes the range that begins at `start` invalid; returns whether there was one.
+    pub fn unregister(&self, start: u64) -> bool {
+        let mut ranges = self.ranges.write().unwrap_or_else(PoisonError::into_inner);
+        let found = ranges.remove(&start).is_some();
+        self.version.store(next_version(), Ordering::Release);
+        found
+    }
+
+    /// Says that code was loaded or unloaded: decoded instructions are forgotten.
+    pub fn code_changed(&self) {
+        self.code_version.store(next_version(), Ordering::Release);
+    }
+
+    /// The registered range that holds `address`.
+    pub fn range_at(&self, address: u64) -> Option<Range<u64>> {
+        self.find(address).map(|found| found.start..found.end)
+    }
+
+    fn find(&self, address: u64) -> Option<LastRange> {
+        let ranges = self.ranges.read().unwrap_or_else(PoisonError::into_inner);
+        let version = self.version.load(Ordering::Acquire);
+        let (start, range) = ranges.range(..=address).next_back()?;
+        let found = LastRange { version, start: *start, end: range.end, writable: range.writable };
+        (address < range.end).then_some(found)
+    }
+
+    #[inline]
+    fn check(&self, address: u64, size: usize, is_write: bool) -> Result<(), MemoryFault> {
+        let last = LAST.get();
+        if last.version == self.version.load(Ordering::Acquire) && holds(&last, address, size, is_write) {
+            return Ok(());
+        }
+        let fault = MemoryFault { address, size: size as u32, is_write };
+        let mut from = address;
+        let end = address.checked_add(size as u64).ok_or(fault)?;
+        // An access may run across ranges that touch each other.
+        while from < end {
+            let found = self.find(from).ok_or(fault)?;
+            if is_write && !found.writable {
+                return Err(fault);
+            }
+            LAST.set(found);
+            from = found.end;
+        }
+        Ok(())
+    }
+}
+
+fn next_version() -> u64 {
+    VERSIONS.fetch_add(1, Ordering::Relaxed)
+}
+
+#[inline]
+fn holds(range: &LastRange, address: u64, size: usize, is_write: bool) -> bool {
+    address >= range.start && address < range.end && size as u64 <= range.end - address && (range.writable || !is_write)
+}
+
+impl DeviceMemory for ProcessMemory {
+    fn read(&self, address: u64, into: &mut [u8]) -> Result<(), MemoryFault> {
+        self.check(address, into.len(), false)?;
+        let mut at = address;
+        for part in parts(address, into.len()) {
+            let offset = (at - address) as usize;
+            // SAFETY: the bytes are in a registered range, and `part` is a power of two that divides `at`.
+            let value = unsafe { load(at, part) };
+            into[offset..offset + part].copy_from_slice(&value.to_le_bytes()[..part]);
+            at += part as u64;
+        }
+        Ok(())
+    }
+
+    fn write(&self, address: u64, from: &[u8]) -> Result<(), MemoryFault> {
+        self.check(address, from.len(), true)?;
+        let mut at = address;
+        for part in parts(address, from.len()) {
+            let offset = (at - address) as usize;
+            let mut value = [0; 8];
+            value[..part].copy_from_slice(&from[offset..offset + part]);
+            // SAFETY: the bytes are in a registered writable range, and `part` is a power of two that divides `at`.
+            unsafe { store(at, part, u64::from_le_bytes(value)) };
+            at += part as u64;
+        }
+        Ok(())
+    }
+
+    fn update_u32(&self, address: u64, change: &mut dyn FnMut(u32) -> u32) -> Result<u32, MemoryFault> {
+        self.check(address, 4, true)?;
+        if address % 4 != 0 {
+            return Err(MemoryFault { address, size: 4, is_write: true });
+        }
+        // SAFETY: the word is aligned and in a registered writable range.
+        let word = unsafe { AtomicU32::from_ptr(address as *mut u32) };
+        let update = word.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |old| Some(change(old)));
+        Ok(update.unwrap_or_default())
+    }
+
+    fn update_u64(&self, address: u64, change: &mut dyn FnMut(u64) -> u64) -> Result<u64, MemoryFault> {
+        self.check(address, 8, true)?;
+        if address % 8 != 0 {
+            return Err(MemoryFault { address, size: 8, is_write: true });
+        }
+        // SAFETY: the word is aligned and in a registered writable range.
+        let word = unsafe { AtomicU64::from_ptr(address as *mut u64) };
+        let update = word.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |old| Some(change(old)));
+        Ok(update.unwrap_or_default())
+    }
+
+    fn code_version(&self) -> u64 {
+        self.code_version.load(Ordering::Acquire)
+    }
+}
+
+/// The sizes of aligned words, at most eight bytes each, that cover `size` bytes from `address`.
+fn parts(address: u64, size: usize) -> impl Iterator<Item = usize> {
+    let (mut at, mut left) = (address, size);
+    std::iter::from_fn(move || {
+        let largest = 1_usize << usize::checked_ilog2(left)?.min(3);
+        let part = if at == 0 { largest } else { largest.min(1 << at.trailing_zeros().min(3)) };
+        at += part as u64;
+        left -= part;
+        Some(part)
+    })
+}
+
+/// # Safety
+/// `size` is 1, 2, 4 or 8 and divides `address`; the bytes are mapped and readable.
+#[inline]
+unsafe fn load(address: u64, size: usize) -> u64 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match size {
+            1 => AtomicU8::from_ptr(address as *mut u8).load(Ordering::Acquire).into(),
+            2 => AtomicU16::from_ptr(address as *mut u16).load(Ordering::Acquire).into(),
+            4 => AtomicU32::from_ptr(address as *mut u32).load(Ordering::Acquire).into(),
+            _ => AtomicU64::from_ptr(address as *mut u64).load(Ordering::Acquire),
+        }
+    }
+}
+
+/// # Safety
+/// `size` is 1, 2, 4 or 8 and divides `address`; the bytes are mapped and writable.
+#[inline]
+unsafe fn store(address: u64, size: usize, value: u64) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match size {
+            1 => AtomicU8::from_ptr(address as *mut u8).store(value as u8, Ordering::Release),
+            2 => AtomicU16::from_ptr(address as *mut u16).store(value as u16, Ordering::Release),
+            4 => AtomicU32::from_ptr(address as *mut u32).store(value as u32, Ordering::Release),
+            _ => AtomicU64::from_ptr(address as *mut u64).store(value, Ordering::Release),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_registered_bytes_are_touched() {
+        let mut bytes = [1_u8; 64];
+        let start = bytes.as_mut_ptr() as u64;
+        let memory = ProcessMemory::new();
+        let mut four = [0; 4];
+        assert!(memory.read(start, &mut four).is_err());
+        // SAFETY: the array outlives the memory.
+        unsafe { memory.register(start..start + 32, true) };
+        assert!(memory.read(start + 28, &mut four).is_ok());
+        assert_eq!(
+            memory.read(start + 29, &mut four),
+            Err(MemoryFault { address: start + 29, size: 4, is_write: false })
+        );
+        assert!(memory.write(start + 1, &[7; 9]).is_ok());
+        assert!(memory.write(u64::MAX - 1, &[7; 9]).is_err());
+        assert!(memory.unregister(start));
+        assert!(memory.read(start, &mut four).is_err());
+        assert_eq!((bytes[0], bytes[1], bytes[9], bytes[10]), (1, 7, 7, 1));
+    }
+}

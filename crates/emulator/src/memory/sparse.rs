@@ -1,0 +1,204 @@
+//! Memory of its own: an address space that the direct launcher and tests fill.
+//!
+//! Invariants: only bytes of allocated ranges exist. Ranges do not overlap, and between two of them are at least as many
+//! invalid bytes as [`GAP`], so that an access out of bounds meets none.
+
+use super::{DeviceMemory, MemoryFault};
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Invalid bytes after each range.
+const GAP: u64 = 1 << 16;
+/// Address of the first range.
+const FIRST: u64 = 0x7000_0000_0000;
+
+/// A write of a kernel, in the order of execution of one wave.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WriteRecord {
+    /// First address.
+    pub address: u64,
+    /// The bytes that it wrote.
+    pub bytes: Vec<u8>,
+}
+
+/// Memory that consists of allocated ranges. Words are atomic, so waves on several threads share it.
+#[derive(Debug, Default)]
+pub struct SparseMemory {
+    /// By address.
+    ranges: Vec<SparseRange>,
+    log: Option<Mutex<Vec<WriteRecord>>>,
+}
+
+#[derive(Debug)]
+struct SparseRange {
+    start: u64,
+    size: u64,
+    words: Vec<AtomicU64>,
+}
+
+impl SparseMemory {
+    /// No range is valid.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The same with a log of all writes.
+    #[must_use]
+    pub fn with_log(self) -> Self {
+        Self { log: Some(Mutex::default()), ..self }
+    }
+
+    /// The writes so far; they are forgotten.
+    pub fn take_log(&self) -> Vec<WriteRecord> {
+        self.log
+            .as_ref()
+            .map(|log| std::mem::take(&mut *log.lock().unwrap_or_else(PoisonError::into_inner)))
+            .unwrap_or_default()
+    }
+
+    /// Allocates `size` bytes of 0, aligned to 4096; returns their address.
+    pub fn allocate(&mut self, size: u64) -> u64 {
+        let start = self.ranges.last().map_or(FIRST, |last| (last.start + last.size + GAP).next_multiple_of(4096));
+        let words = (0..size.div_ceil(8)).map(|_| AtomicU64::new(0)).collect();
+        self.ranges.push(SparseRange { start, size, words });
+        start
+    }
+
+    /// Allocates a copy of `bytes`; returns its address.
+    pub fn allocate_copy(&mut self, bytes: &[u8]) -> u64 {
+        let start = self.allocate(bytes.len() as u64);
+        if let Some(range) = self.ranges.last() {
+            range.store(0, bytes);
+        }
+        start
+    }
+
+    /// The allocated ranges.
+    pub fn ranges(&self) -> impl Iterator<Item = Range<u64>> + '_ {
+        self.ranges.iter().map(|range| range.start..range.start + range.size)
+    }
+
+    fn find(&self, address: u64, size: usize, is_write: bool) -> Result<(&SparseRange, u64), MemoryFault> {
+        let fault = MemoryFault { address, size: size as u32, is_write };
+        let after = self.ranges.partition_point(|range| range.start <= address);
+        let range = after.checked_sub(1).and_then(|number| self.ranges.get(number)).ok_or(fault)?;
+        let offset = address - range.start;
+        let fits = offset.checked_add(size as u64).is_some_and(|end| end <= range.size);
+        if fits { Ok((range, offset)) } else { Err(fault) }
+    }
+
+    fn record(&self, address: u64, bytes: &[u8]) {
+        if let Some(log) = &self.log {
+            let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+            log.push(WriteRecord { address, bytes: bytes.to_vec() });
+        }
+    }
+}
+
+impl SparseRange {
+    fn load(&self, offset: u64, into: &mut [u8]) {
+        let mut at = offset as usize;
+        let mut rest = into;
+        while !rest.is_empty() {
+            let bytes = self.words[at / 8].load(Ordering::Acquire).to_le_bytes();
+            let count = rest.len().min(8 - at % 8);
+            let (part, after) = rest.split_at_mut(count);
+            part.copy_from_slice(&bytes[at % 8..at % 8 + count]);
+            (rest, at) = (after, at + count);
+        }
+    }
+
+    fn store(&self, offset: u64, from: &[u8]) {
+        let mut at = offset as usize;
+        let mut rest = from;
+        while !rest.is_empty() {
+            let count = rest.len().min(8 - at % 8);
+            let (part, after) = rest.split_at(count);
+            self.store_part(at, part);
+            (rest, at) = (after, at + count);
+        }
+    }
+
+    fn store_part(&self, at: usize, part: &[u8]) {
+        let (word, inside) = (&self.words[at / 8], at % 8);
+        if let Ok(whole) = part.try_into() {
+            word.store(u64::from_le_bytes(whole), Ordering::Release);
+            return;
+        }
+        let merge = |old: u64| {
+            let mut bytes = old.to_le_bytes();
+            bytes[inside..inside + part.len()].copy_from_slice(part);
+            Some(u64::from_le_bytes(bytes))
+        };
+        let _ = word.fetch_update(Ordering::SeqCst, Ordering::SeqCst, merge);
+    }
+}
+
+impl DeviceMemory for SparseMemory {
+    fn read(&self, address: u64, into: &mut [u8]) -> Result<(), MemoryFault> {
+        let (range, offset) = self.find(address, into.len(), false)?;
+        range.load(offset, into);
+        Ok(())
+    }
+
+    fn write(&self, address: u64, from: &[u8]) -> Result<(), MemoryFault> {
+        let (range, offset) = self.find(address, from.len(), true)?;
+        range.store(offset, from);
+        self.record(address, from);
+        Ok(())
+    }
+
+    fn update_u32(&self, address: u64, change: &mut dyn FnMut(u32) -> u32) -> Result<u32, MemoryFault> {
+        let (range, offset) = self.find(address, 4, true)?;
+        if offset % 4 != 0 {
+            return Err(MemoryFault { address, size: 4, is_write: true });
+        }
+        let shift = offset % 8 * 8;
+        let mut new = 0;
+        let update = |old: u64| {
+            new = change((old >> shift) as u32);
+            Some(old & !(0xffff_ffff << shift) | u64::from(new) << shift)
+        };
+        let old = range.words[offset as usize / 8].fetch_update(Ordering::SeqCst, Ordering::SeqCst, update);
+        self.record(address, &new.to_le_bytes());
+        Ok((old.unwrap_or_default() >> shift) as u32)
+    }
+
+    fn update_u64(&self, address: u64, change: &mut dyn FnMut(u64) -> u64) -> Result<u64, MemoryFault> {
+        let (range, offset) = self.find(address, 8, true)?;
+        if offset % 8 != 0 {
+            return Err(MemoryFault { address, size: 8, is_write: true });
+        }
+        let mut new = 0;
+        let update = |old: u64| {
+            new = change(old);
+            Some(new)
+        };
+        let old = range.words[offset as usize / 8].fetch_update(Ordering::SeqCst, Ordering::SeqCst, update);
+        self.record(address, &new.to_le_bytes());
+        Ok(old.unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_beyond_a_range_are_a_fault() {
+        let mut memory = SparseMemory::new().with_log();
+        let first = memory.allocate_copy(&[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+        let second = memory.allocate(16);
+        assert!(second >= first + 10 + GAP);
+        let mut bytes = [0; 4];
+        memory.read(first + 6, &mut bytes).unwrap();
+        assert_eq!(bytes, [7, 8, 9, 10]);
+        assert!(memory.read(first + 7, &mut bytes).is_err());
+        assert!(memory.read(first - 1, &mut bytes).is_err());
+        memory.write(second + 3, &[1; 9]).unwrap();
+        assert_eq!(memory.update_u32(second + 8, &mut |old| old + 1), Ok(0x0101_0101));
+        assert!(memory.update_u32(second + 9, &mut |old| old).is_err());
+        assert_eq!(memory.take_log().len(), 2);
+    }
+}

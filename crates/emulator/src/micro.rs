@@ -1,0 +1,207 @@
+//! An instruction in the form in which it is executed.
+
+use crate::device::EmulatedDevice;
+use crate::fault::FaultKind;
+use crate::group::GroupBarrier;
+use crate::memory::{DeviceMemory, MemoryFault};
+use crate::memory_operation::MemoryOperation;
+use crate::wave::WaveState;
+use hotswap_isa::Inst;
+use hotswap_semantics::{AtomicRow, CompareRow, LaneFunction, LaneType, Lanes, PackedRow, ScalarRow, VectorRow};
+
+/// Executes one instruction.
+pub(crate) type Handler = fn(&mut Step<'_>, &MicroOp) -> Outcome;
+pub(crate) type Outcome = Result<Flow, Box<StepFault>>;
+
+/// The continuation after an instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flow {
+    /// The next one.
+    Next,
+    /// The program counter was set.
+    Jump,
+    /// The next one, after others had their turn.
+    Yield,
+    /// The same one again, after others had their turn.
+    Again,
+    /// The wave waits, or has ended.
+    Stop,
+}
+
+/// A fault without its place.
+#[derive(Debug)]
+pub(crate) struct StepFault {
+    pub(crate) kind: FaultKind,
+    pub(crate) lane: Option<u32>,
+}
+
+/// Everything that an instruction may change.
+pub(crate) struct Step<'a> {
+    pub(crate) wave: &'a mut WaveState,
+    pub(crate) lds: &'a mut [u8],
+    pub(crate) barrier: &'a mut GroupBarrier,
+    pub(crate) memory: &'a dyn DeviceMemory,
+    pub(crate) device: &'a EmulatedDevice,
+    /// Room for sources that are the same in all lanes.
+    pub(crate) space: &'a mut [Lanes; 3],
+}
+
+impl StepFault {
+    pub(crate) fn new(kind: FaultKind) -> Box<Self> {
+        Box::new(Self { kind, lane: None })
+    }
+
+    pub(crate) fn memory(fault: MemoryFault, lane: Option<usize>) -> Box<Self> {
+        Box::new(Self { kind: FaultKind::Memory(fault), lane: lane.map(|lane| lane as u32) })
+    }
+
+    /// A form of an instruction that is not known.
+    pub(crate) fn unknown(op: &MicroOp, reason: &'static str) -> Box<Self> {
+        let bytes = op.inst.bytes()[..usize::from(op.inst.len())].to_vec();
+        Self::new(FaultKind::UnknownInstruction { mnemonic: op.inst.mnemonic(), bytes, reason })
+    }
+}
+
+/// An instruction in the form in which it is executed.
+#[derive(Debug, Clone)]
+pub(crate) struct MicroOp {
+    pub(crate) handler: Handler,
+    pub(crate) body: Body,
+    pub(crate) sources: [Source; 3],
+    pub(crate) target: Place,
+    /// The second result: a mask or a carry.
+    pub(crate) scalar_target: Place,
+    /// A bit of each lane that is read.
+    pub(crate) mask_source: Source,
+    pub(crate) modifiers: Modifiers,
+    pub(crate) immediate: i64,
+    pub(crate) extra: Option<Box<Extra>>,
+    /// One more than the highest vector register.
+    pub(crate) vectors: u16,
+    pub(crate) length: u8,
+    pub(crate) inst: Inst,
+}
+
+/// The part that depends on the kind of instruction.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Body {
+    None,
+    Vector { row: &'static VectorRow, function: LaneFunction },
+    Compare(CompareRow),
+    Packed { row: &'static PackedRow, function: LaneFunction },
+    Scalar { row: &'static ScalarRow, writes_condition: bool },
+    Memory(MemoryOperation),
+    Atomic { row: &'static AtomicRow, returns: bool },
+}
+
+/// Parts that few instructions have.
+#[derive(Debug, Clone)]
+pub(crate) enum Extra {
+    Dpp(DppControl),
+    Sdwa(SdwaControl),
+    /// Both halves of a dual instruction.
+    Dual([MicroOp; 2]),
+    Buffer(BufferAddress),
+}
+
+/// A value that is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Source {
+    None,
+    /// A vector register; `high` selects the upper half for 16 bits.
+    Vector {
+        register: u16,
+        high: bool,
+    },
+    /// Scalar registers from a slot.
+    Scalar(u8),
+    Constant(u64),
+    Vccz,
+    Execz,
+    Scc,
+}
+
+/// A register that is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    None,
+    /// A vector register; `high` is the upper half for 16 bits.
+    Vector {
+        register: u16,
+        high: bool,
+    },
+    Scalar(u8),
+}
+
+/// Modifiers; bits are by source.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Modifiers {
+    /// Negated. Of packed operations the lower number.
+    pub(crate) negative: u8,
+    /// Without sign. Of packed operations: the upper number negated.
+    pub(crate) absolute: u8,
+    /// The upper half (for the lower result).
+    pub(crate) select: u8,
+    /// The upper half for the upper result.
+    pub(crate) select_high: u8,
+    /// 1: times 2, 2: times 4, 3: half.
+    pub(crate) output: u8,
+    pub(crate) clamp: bool,
+}
+
+/// Data-parallel primitives: the first source is from other lanes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DppControl {
+    pub(crate) pattern: DppPattern,
+    pub(crate) row_mask: u8,
+    pub(crate) bank_mask: u8,
+    /// Lanes without a source read 0 instead of being left out.
+    pub(crate) bound_control: bool,
+    /// Inactive lanes are read.
+    pub(crate) fetch_inactive: bool,
+}
+
+/// Which lane is read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum DppPattern {
+    /// The number of the lane in a group of 8, 3 bits each.
+    Eight(u32),
+    /// `dpp_ctrl`.
+    Sixteen(u16),
+}
+
+/// Parts of registers as sources and result.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SdwaControl {
+    /// Of the sources and of the result: 0 to 3 a byte, 4 and 5 a half, 6 the dword.
+    pub(crate) source_select: [u8; 2],
+    /// A source has its sign extended.
+    pub(crate) sign_extend: [bool; 2],
+    pub(crate) target_select: u8,
+    /// 0: 0, 1: the sign, 2: kept.
+    pub(crate) unused: u8,
+}
+
+/// Address of a buffer access.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BufferAddress {
+    pub(crate) descriptor: u8,
+    pub(crate) offset: Source,
+    pub(crate) has_index: bool,
+    pub(crate) has_offset: bool,
+}
+
+impl MicroOp {
+    /// Whether values of another size than 32 bits, or modifiers, are involved.
+    pub(crate) fn is_plain(&self, sources: [LaneType; 3], result: LaneType) -> bool {
+        let words = sources.iter().chain([&result]).all(|kind| kind.bits() == 32);
+        words && self.is_bare()
+    }
+
+    /// Whether no modifiers and no halves are involved.
+    pub(crate) fn is_bare(&self) -> bool {
+        let halves = matches!(self.target, Place::Vector { high: true, .. })
+            || self.sources.iter().any(|source| matches!(source, Source::Vector { high: true, .. }));
+        !halves && self.modifiers == Modifiers::default() && self.extra.is_none()
+    }
+}

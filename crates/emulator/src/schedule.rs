@@ -1,0 +1,265 @@
+//! Runs the work-groups of a dispatch: on several threads, several at a time on each.
+//!
+//! Invariants: every wave that can go on gets its turn, whatever the others do. A thread takes a further work-group when
+//! one has ended, or when those that it has make no end for long: they may wait for one that has not begun.
+
+use crate::code::CodeCache;
+use crate::device::EmulatedDevice;
+use crate::dispatch::{DispatchCounts, KernelDispatch};
+use crate::fault::{ExecutionFault, FaultKind, FaultPlace};
+use crate::group::Workgroup;
+use crate::memory::DeviceMemory;
+use crate::micro::{Flow, Step, StepFault};
+use crate::wave::WaveStatus;
+use crate::wave_launch::WaveTemplate;
+use hotswap_semantics::LANES;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// Instructions of one turn of a wave.
+const SLICE: u64 = 4000;
+/// Rounds without an end of a work-group after which another one begins.
+const PATIENCE: u32 = 64;
+/// Waves that a thread has at most.
+const RESIDENT: usize = 2048;
+/// Rounds in which all waves only yielded after which the thread sleeps.
+const IDLE: u32 = 16;
+
+/// The state that the threads of a dispatch share.
+struct SharedState<'a> {
+    device: &'a EmulatedDevice,
+    memory: &'a dyn DeviceMemory,
+    template: &'a WaveTemplate<'a>,
+    /// Work-groups in each dimension.
+    counts: [u32; 3],
+    next: AtomicU64,
+    failed: AtomicBool,
+    fault: Mutex<Option<ExecutionFault>>,
+}
+
+/// Executes a dispatch to its end. The completion signal is the caller's.
+///
+/// Work-groups run on all threads of the device, and several at a time on each thread, so a kernel may wait for another
+/// work-group (if all of them fit, as on a GPU) or for the host.
+///
+/// # Errors
+/// The first fault; other waves are stopped then.
+pub fn run_dispatch(
+    device: &EmulatedDevice,
+    memory: &dyn DeviceMemory,
+    dispatch: &KernelDispatch,
+) -> Result<DispatchCounts, ExecutionFault> {
+    let template = WaveTemplate::new(device, memory, dispatch)?;
+    run(device, memory, &template, dispatch)
+}
+
+fn run(
+    device: &EmulatedDevice,
+    memory: &dyn DeviceMemory,
+    template: &WaveTemplate<'_>,
+    dispatch: &KernelDispatch,
+) -> Result<DispatchCounts, ExecutionFault> {
+    let packet = &dispatch.packet;
+    let counts = std::array::from_fn(|number| packet.grid[number].div_ceil(packet.workgroup[number].into()));
+    let shared = SharedState {
+        device,
+        memory,
+        template,
+        counts,
+        next: AtomicU64::new(0),
+        failed: AtomicBool::new(false),
+        fault: Mutex::default(),
+    };
+    let threads = (device.threads as u64).min(shared.total()).max(1);
+    let mut total = DispatchCounts::default();
+    if threads == 1 {
+        total.add(&Worker::new(&shared).run());
+    } else {
+        std::thread::scope(|scope| {
+            let handles: Vec<_> = (0..threads).map(|_| scope.spawn(|| Worker::new(&shared).run())).collect();
+            handles.into_iter().filter_map(|handle| handle.join().ok()).for_each(|counts| total.add(&counts));
+        });
+    }
+    match shared.fault.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        Some(fault) => Err(fault),
+        None => Ok(total),
+    }
+}
+
+impl SharedState<'_> {
+    fn total(&self) -> u64 {
+        self.counts.iter().map(|count| u64::from(*count)).product()
+    }
+
+    /// The next work-group that has not begun.
+    fn take(&self) -> Option<[u32; 3]> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let [x, y, _] = self.counts.map(u64::from);
+        (number < self.total()).then(|| [(number % x) as u32, (number / x % y) as u32, (number / (x * y)) as u32])
+    }
+
+    fn report(&self, fault: ExecutionFault) {
+        self.failed.store(true, Ordering::Relaxed);
+        self.fault.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(fault);
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.failed.load(Ordering::Relaxed) || self.device.stop.load(Ordering::Relaxed)
+    }
+}
+
+/// A thread.
+struct Worker<'a> {
+    shared: &'a SharedState<'a>,
+    code: CodeCache,
+    groups: Vec<Workgroup>,
+    counts: DispatchCounts,
+    by_entry: BTreeMap<u16, (u64, &'static str)>,
+}
+
+/// How a wave's turn ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TurnEnd {
+    /// It used its time.
+    Worked,
+    /// It gave way.
+    Yielded,
+}
+
+impl<'a> Worker<'a> {
+    fn new(shared: &'a SharedState<'a>) -> Self {
+        let code = CodeCache::new(shared.template.isa, shared.device.planted.clone());
+        Self { shared, code, groups: Vec::new(), counts: DispatchCounts::default(), by_entry: BTreeMap::new() }
+    }
+
+    fn run(mut self) -> DispatchCounts {
+        self.code.refresh(self.shared.memory);
+        let (mut rounds, mut idle) = (0, 0);
+        loop {
+            let resident: usize = self.groups.iter().map(|group| group.waves.len()).sum();
+            if self.groups.is_empty() || rounds >= PATIENCE && resident < RESIDENT {
+                rounds = 0;
+                match self.shared.take() {
+                    Some(number) => self.groups.push(self.shared.template.workgroup(number)),
+                    None if self.groups.is_empty() => break,
+                    None => {}
+                }
+            }
+            let (worked, ended) = match self.round() {
+                Ok(result) => result,
+                Err(fault) => {
+                    self.shared.report(fault);
+                    break;
+                }
+            };
+            rounds = if ended { 0 } else { rounds + 1 };
+            idle = if worked { 0 } else { idle + 1 };
+            if idle > IDLE {
+                std::thread::sleep(Duration::from_micros(20));
+            }
+        }
+        for (count, mnemonic) in self.by_entry.into_values() {
+            *self.counts.by_mnemonic.entry(mnemonic).or_default() += count;
+        }
+        self.counts
+    }
+
+    /// A turn of every wave; whether any did more than to give way, and whether a work-group ended.
+    fn round(&mut self) -> Result<(bool, bool), ExecutionFault> {
+        let mut worked = false;
+        for number in 0..self.groups.len() {
+            worked |= self.turn_of_group(number)?;
+        }
+        let before = self.groups.len();
+        let mut counts = std::mem::take(&mut self.counts);
+        self.groups.retain(|group| {
+            if group.has_ended() {
+                counts.workgroups += 1;
+                counts.waves += group.waves.len() as u64;
+                counts.instructions += group.waves.iter().map(|wave| wave.executed).sum::<u64>();
+            }
+            !group.has_ended()
+        });
+        self.counts = counts;
+        Ok((worked, self.groups.len() < before))
+    }
+
+    fn turn_of_group(&mut self, number: usize) -> Result<bool, ExecutionFault> {
+        let group = &mut self.groups[number];
+        if !group.wake() && !group.has_ended() {
+            let place = FaultPlace { workgroup: group.number, ..FaultPlace::default() };
+            return Err(ExecutionFault { kind: FaultKind::Deadlock, place });
+        }
+        let mut worked = false;
+        for wave in 0..group.waves.len() {
+            if self.groups[number].waves[wave].status == WaveStatus::Runs {
+                worked |= self.turn(number, wave)? == TurnEnd::Worked;
+            }
+        }
+        Ok(worked)
+    }
+
+    fn turn(&mut self, group: usize, wave: usize) -> Result<TurnEnd, ExecutionFault> {
+        if self.shared.is_stopped() {
+            let place = self.place(group, wave);
+            return Err(ExecutionFault { kind: FaultKind::Stopped, place });
+        }
+        self.steps(group, wave).map_err(|fault| {
+            let StepFault { kind, lane } = *fault;
+            let place = FaultPlace { lane, ..self.place(group, wave) };
+            ExecutionFault { kind, place }
+        })
+    }
+
+    fn place(&self, group: usize, wave: usize) -> FaultPlace {
+        let group = &self.groups[group];
+        FaultPlace { pc: group.waves[wave].pc, lane: None, wave: wave as u32, workgroup: group.number }
+    }
+
+    /// The instructions of a turn.
+    fn steps(&mut self, group: usize, wave: usize) -> Result<TurnEnd, Box<StepFault>> {
+        let shared = self.shared;
+        let Workgroup { waves, lds, barrier, .. } = &mut self.groups[group];
+        let wave = &mut waves[wave];
+        let limit = shared.device.instruction_budget.unwrap_or(u64::MAX);
+        let last = (wave.executed + SLICE).min(limit);
+        let mut space = [[0; LANES]; 3];
+        let mut step = Step { wave, lds, barrier, memory: shared.memory, device: shared.device, space: &mut space };
+        let mut page = self.code.page(step.wave.pc, step.wave.banks);
+        while step.wave.executed < last {
+            let pc = step.wave.pc;
+            if !self.code.holds(page, pc, step.wave.banks) {
+                page = self.code.page(pc, step.wave.banks);
+            }
+            if pc % 4 != 0 || self.code.get(page, pc).is_none() {
+                self.code.fill(page, pc, shared.memory)?;
+            }
+            let Some(op) = self.code.get(page, pc) else { continue };
+            if op.vectors > step.wave.vector_count {
+                return Err(StepFault::new(FaultKind::Register { name: format!("v{}", op.vectors - 1) }));
+            }
+            let flow = (op.handler)(&mut step, op)?;
+            step.wave.executed += 1;
+            if shared.device.counters {
+                let entry = op.inst.entry();
+                self.by_entry.entry(entry.id()).or_insert((0, entry.mnemonic())).0 += 1;
+            }
+            match flow {
+                Flow::Next => step.wave.pc = pc + u64::from(op.length),
+                Flow::Jump => {}
+                Flow::Stop => return Ok(TurnEnd::Worked),
+                Flow::Again => return Ok(TurnEnd::Yielded),
+                Flow::Yield => {
+                    step.wave.pc = pc + u64::from(op.length);
+                    return Ok(TurnEnd::Yielded);
+                }
+            }
+        }
+        if step.wave.executed >= limit {
+            return Err(StepFault::new(FaultKind::BudgetExhausted));
+        }
+        Ok(TurnEnd::Worked)
+    }
+}

@@ -1,0 +1,115 @@
+//! Operands as sources and targets.
+
+use crate::micro::{Place, Source};
+use crate::registers::{DISCARD, NULL, ScalarName, slot_of};
+use hotswap_isa::bank::VgprBanks;
+use hotswap_isa::effects::role;
+use hotswap_isa::reg::{Half, Reg, RegFile};
+use hotswap_isa::{Inst, Isa, Name, Operand, OperandAccess, Value};
+
+/// The operands of an instruction.
+pub(super) struct OperandReader {
+    pub(super) inst: Inst,
+    pub(super) isa: Isa,
+    operands: Vec<Operand>,
+    banks: VgprBanks,
+}
+
+impl OperandReader {
+    pub(super) fn new(inst: Inst, isa: Isa, banks: VgprBanks) -> Self {
+        Self { inst, isa, operands: inst.operands(isa).collect(), banks }
+    }
+
+    /// The operands with their numbers.
+    pub(super) fn all(&self) -> impl Iterator<Item = (usize, &Operand)> {
+        self.operands.iter().enumerate()
+    }
+
+    fn position(&self, name: Name) -> Option<usize> {
+        self.operands.iter().position(|operand| operand.name == name)
+    }
+
+    pub(super) fn has(&self, name: Name) -> bool {
+        self.position(name).is_some()
+    }
+
+    /// Whether an operand is written.
+    pub(super) fn is_written(&self, name: Name) -> bool {
+        self.position(name).is_some_and(|number| self.operands[number].access != OperandAccess::Read)
+    }
+
+    /// Name of the kind of an operand.
+    pub(super) fn kind(&self, name: Name) -> &'static str {
+        self.position(name).map_or("", |number| self.operands[number].kind().name)
+    }
+
+    /// The number that an operand is; 0 if it is none.
+    pub(super) fn number(&self, name: Name) -> i64 {
+        match self.position(name).map(|number| self.operands[number].value) {
+            Some(Value::Imm(value)) => value,
+            _ => self.inst.raw(name).unwrap_or(0) as i64,
+        }
+    }
+
+    /// The register of operand `number` in its bank.
+    fn resolved(&self, reg: Reg, number: usize) -> Option<Reg> {
+        self.banks.resolve(reg, role(self.inst.entry(), number as u8))
+    }
+
+    /// The operand `name` as a source.
+    pub(super) fn source(&self, name: Name) -> Option<Source> {
+        self.source_at(self.position(name)?)
+    }
+
+    /// Operand `number` as a source.
+    pub(super) fn source_at(&self, number: usize) -> Option<Source> {
+        let reg = match self.operands.get(number)?.value {
+            Value::Reg(reg) => self.resolved(reg, number)?,
+            Value::Inline(inline) => return Some(Source::Constant(inline.value as u64)),
+            Value::Literal(literal) => return Some(Source::Constant(literal.value)),
+            Value::Imm(value) => return Some(Source::Constant(value as u64)),
+            Value::None => return None,
+        };
+        if reg.file == RegFile::Vgpr {
+            return Some(Source::Vector { register: reg.index, high: reg.half == Some(Half::High) });
+        }
+        Some(match slot_of(reg)? {
+            ScalarName::Slot(NULL) => Source::Constant(0),
+            ScalarName::Slot(slot) => Source::Scalar(slot),
+            ScalarName::Vccz => Source::Vccz,
+            ScalarName::Execz => Source::Execz,
+            ScalarName::Scc => Source::Scc,
+        })
+    }
+
+    /// Whether a source names half of a register.
+    pub(super) fn is_half(&self, number: usize) -> bool {
+        matches!(self.operands.get(number).map(|operand| operand.value), Some(Value::Reg(reg)) if reg.half.is_some())
+    }
+
+    /// The operand `name` as a target; NULL is a slot that is never read.
+    pub(super) fn place(&self, name: Name) -> Option<Place> {
+        let number = self.position(name)?;
+        let Value::Reg(reg) = self.operands[number].value else { return None };
+        let reg = self.resolved(reg, number)?;
+        if reg.file == RegFile::Vgpr {
+            return Some(Place::Vector { register: reg.index, high: reg.half == Some(Half::High) });
+        }
+        match slot_of(reg)? {
+            ScalarName::Slot(NULL) => Some(Place::Scalar(DISCARD)),
+            ScalarName::Slot(slot) => Some(Place::Scalar(slot)),
+            _ => None,
+        }
+    }
+
+    /// One more than the highest vector register of an operand.
+    pub(super) fn vectors(&self) -> u16 {
+        let end = |(number, operand): (usize, &Operand)| match operand.value {
+            Value::Reg(reg) if reg.file == RegFile::Vgpr => {
+                self.resolved(reg, number).map(|reg| reg.index + u16::from(reg.count))
+            }
+            _ => None,
+        };
+        self.all().filter_map(end).max().unwrap_or(0)
+    }
+}

@@ -1,0 +1,145 @@
+//! The state of a wave.
+
+use crate::registers::{self, EXEC, SCALAR_SLOTS};
+use hotswap_semantics::{FloatMode, LANES, Lanes};
+
+/// The state of a wave.
+#[derive(Debug)]
+pub(crate) struct WaveState {
+    /// Address of the next instruction.
+    pub(crate) pc: u64,
+    /// See [`registers`].
+    pub(crate) scalars: [u32; SCALAR_SLOTS],
+    /// Registers one after another; those of a wave of 64 lanes as two blocks of 32.
+    pub(crate) vectors: Vec<Lanes>,
+    /// Blocks of 32 lanes: 1 or 2.
+    pub(crate) halves: usize,
+    /// Vector registers that it has.
+    pub(crate) vector_count: u16,
+    pub(crate) scc: bool,
+    /// The MODE register.
+    pub(crate) mode: u32,
+    /// Banks of vector registers, as the low byte of `s_set_vgpr_msb`.
+    pub(crate) banks: u8,
+    /// Modes of floats, as of [`WaveState::mode`].
+    pub(crate) float_mode: FloatMode,
+    /// The modes of floats have no bits for IEEE and clamping (from gfx12 on).
+    pub(crate) fixed_modes: bool,
+    /// Scratch, lane after lane.
+    pub(crate) scratch: Vec<u8>,
+    /// Bytes of scratch of a lane.
+    pub(crate) scratch_size: u32,
+    /// Instructions executed so far.
+    pub(crate) executed: u64,
+    pub(crate) status: WaveStatus,
+    /// The phase of the barrier that it signalled.
+    pub(crate) signalled: Option<u64>,
+    /// The phase of the global barrier that it waits in.
+    pub(crate) global_phase: Option<u64>,
+    /// Scratch that is in a private aperture of the global address space is at `base + lane << shift` (gfx12.5).
+    pub(crate) lane_shift: Option<u32>,
+}
+
+/// Whether a wave can go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WaveStatus {
+    Runs,
+    /// Until the phase of the barrier is no more this one.
+    AtBarrier(u64),
+    Ended,
+}
+
+impl WaveState {
+    /// 64 bits from a slot.
+    #[inline]
+    pub(crate) fn pair(&self, slot: u8) -> u64 {
+        let slot = usize::from(slot);
+        u64::from(self.scalars[slot]) | u64::from(self.scalars[slot + 1]) << 32
+    }
+
+    /// Sets 64 bits from a slot; NULL keeps its value.
+    #[inline]
+    pub(crate) fn set_pair(&mut self, slot: u8, value: u64) {
+        let slot = usize::from(slot);
+        self.scalars[slot] = value as u32;
+        self.scalars[slot + 1] = (value >> 32) as u32;
+    }
+
+    /// EXEC of 32 lanes.
+    #[inline]
+    pub(crate) fn exec(&self, half: usize) -> u32 {
+        self.scalars[usize::from(EXEC) + half]
+    }
+
+    /// EXEC of all lanes.
+    #[inline]
+    pub(crate) fn exec_mask(&self) -> u64 {
+        if self.halves == 1 { self.scalars[usize::from(EXEC)].into() } else { self.pair(EXEC) }
+    }
+
+    /// A mask of all lanes at a slot.
+    #[inline]
+    pub(crate) fn mask(&self, slot: u8) -> u64 {
+        if self.halves == 1 { self.scalars[usize::from(slot)].into() } else { self.pair(slot) }
+    }
+
+    /// Sets a mask of all lanes at a slot.
+    #[inline]
+    pub(crate) fn set_mask(&mut self, slot: u8, value: u64) {
+        if self.halves == 1 {
+            self.scalars[usize::from(slot)] = value as u32;
+        } else {
+            self.set_pair(slot, value);
+        }
+    }
+
+    /// Number of lanes.
+    pub(crate) fn lanes(&self) -> usize {
+        LANES * self.halves
+    }
+
+    /// The block of a vector register.
+    #[inline]
+    pub(crate) fn block(&self, register: u16, half: usize) -> &Lanes {
+        &self.vectors[usize::from(register) * self.halves + half]
+    }
+
+    #[inline]
+    pub(crate) fn block_mut(&mut self, register: u16, half: usize) -> &mut Lanes {
+        &mut self.vectors[usize::from(register) * self.halves + half]
+    }
+
+    /// The value of a vector register in a lane.
+    #[inline]
+    pub(crate) fn lane(&self, register: u16, lane: usize) -> u32 {
+        self.block(register, lane / LANES)[lane % LANES]
+    }
+
+    #[inline]
+    pub(crate) fn set_lane(&mut self, register: u16, lane: usize, value: u32) {
+        self.block_mut(register, lane / LANES)[lane % LANES] = value;
+    }
+
+    /// 64 bits of two registers in a lane.
+    #[inline]
+    pub(crate) fn lane_pair(&self, register: u16, lane: usize) -> u64 {
+        u64::from(self.lane(register, lane)) | u64::from(self.lane(register + 1, lane)) << 32
+    }
+
+    /// Sets MODE, and what follows from it.
+    pub(crate) fn set_mode(&mut self, mode: u32) {
+        self.mode = mode;
+        self.float_mode = FloatMode {
+            bits: mode as u8,
+            clamp_overflow: mode >> 23 & 1 != 0,
+            ieee: self.fixed_modes || mode >> 9 & 1 != 0,
+            clamp_nan: self.fixed_modes || mode >> 8 & 1 != 0,
+        };
+    }
+
+    /// Whether VCC is 0.
+    #[inline]
+    pub(crate) fn vcc_is_zero(&self) -> bool {
+        self.mask(registers::VCC) == 0
+    }
+}

@@ -1,0 +1,223 @@
+//! From a dispatch to waves: the kernel descriptor, and the registers that a kernel finds.
+//!
+//! Source: "Initial Kernel Execution State" of LLVM's AMDGPU usage guide.
+
+use crate::device::{EmulatedDevice, PRIVATE_APERTURE, SHARED_APERTURE};
+use crate::dispatch::KernelDispatch;
+use crate::execute::buffer::SCRATCH_WINDOW;
+use crate::fault::{ExecutionFault, FaultKind, FaultPlace};
+use crate::group::{GroupBarrier, Workgroup};
+use crate::memory::DeviceMemory;
+use crate::registers::{EXEC, FLAT_SCRATCH, TTMP, initial_file};
+use crate::wave::{WaveState, WaveStatus};
+use hotswap_code_object::kernel_descriptor::{self as field, DescriptorField, KernelDescriptor};
+use hotswap_isa::{Feature, Isa, Wave};
+use hotswap_semantics::{FloatMode, LANES};
+use hotswap_targets::IsaFamily;
+
+/// Bit of the third word of the scratch descriptor: the lane's number is part of the address.
+const ADD_LANE: u32 = 1 << 23;
+
+/// Everything that waves of a dispatch have in common.
+pub(crate) struct WaveTemplate<'a> {
+    pub(crate) isa: Isa,
+    dispatch: &'a KernelDispatch,
+    memory: &'a dyn DeviceMemory,
+    descriptor: KernelDescriptor<[u8; field::SIZE]>,
+    family: IsaFamily,
+    /// Lanes of a wave.
+    lanes: usize,
+    entry: u64,
+    vector_count: u16,
+    mode: u32,
+}
+
+fn refused(reason: &str) -> ExecutionFault {
+    ExecutionFault { kind: FaultKind::Dispatch { reason: reason.to_owned() }, place: FaultPlace::default() }
+}
+
+impl<'a> WaveTemplate<'a> {
+    pub(crate) fn new(
+        device: &EmulatedDevice,
+        memory: &'a dyn DeviceMemory,
+        dispatch: &'a KernelDispatch,
+    ) -> Result<Self, ExecutionFault> {
+        let packet = &dispatch.packet;
+        let mut bytes = [0; field::SIZE];
+        memory.read(packet.kernel_object, &mut bytes).map_err(|_| refused("the kernel object is not in memory"))?;
+        let descriptor = KernelDescriptor::new(bytes, device.processor).ok_or_else(|| refused("no descriptor"))?;
+        let lanes = descriptor.lanes() as usize;
+        if !device.processor.waves.contains(lanes as u64) {
+            return Err(refused("the kernel's wave size is not one of the processor's"));
+        }
+        let items = packet.workgroup.map(u32::from).iter().product::<u32>();
+        if packet.grid.contains(&0) || items == 0 || items > 1024 {
+            return Err(refused("the size of the grid or of the work-group is not valid"));
+        }
+        let wave = if lanes == 32 { Wave::W32 } else { Wave::W64 };
+        let entry = packet.kernel_object.wrapping_add(descriptor.get(field::ENTRY).unwrap_or(0));
+        let vector_count = descriptor.vector_registers().unwrap_or(256) as u16;
+        let family = device.processor.family;
+        let isa = device.isa().with_wave(wave);
+        let mode = initial_mode(&descriptor);
+        Ok(Self { isa, dispatch, memory, descriptor, family, lanes, entry, vector_count, mode })
+    }
+
+    fn is_set(&self, name: &DescriptorField) -> bool {
+        self.descriptor.get(name).is_some_and(|value| value != 0)
+    }
+
+    /// A work-group with its waves.
+    pub(crate) fn workgroup(&self, number: [u32; 3]) -> Workgroup {
+        let packet = &self.dispatch.packet;
+        // The last work-group of a dimension may be smaller.
+        let size: [u32; 3] = std::array::from_fn(|dimension| {
+            let full = u32::from(packet.workgroup[dimension]);
+            full.min(packet.grid[dimension] - number[dimension] * full)
+        });
+        let items = size.iter().product::<u32>() as usize;
+        let waves: Vec<WaveState> =
+            (0..items.div_ceil(self.lanes)).map(|wave| self.wave(number, size, wave, items)).collect();
+        let barrier = GroupBarrier::new(waves.len() as u32);
+        let lds = vec![0; (packet.group_segment_size as usize).next_multiple_of(512)];
+        Workgroup { number, waves, lds, barrier }
+    }
+
+    fn wave(&self, group: [u32; 3], size: [u32; 3], wave: usize, items: usize) -> WaveState {
+        let halves = self.lanes / LANES;
+        let scratch_size = self.scratch_size();
+        let mut state = WaveState {
+            pc: self.entry,
+            scalars: initial_file(SHARED_APERTURE, PRIVATE_APERTURE),
+            vectors: vec![[0; LANES]; usize::from(self.vector_count) * halves],
+            halves,
+            vector_count: self.vector_count,
+            scc: false,
+            mode: 0,
+            banks: 0,
+            float_mode: FloatMode::PLAIN,
+            fixed_modes: self.isa.has(Feature::Gfx12Insts),
+            scratch: vec![0; scratch_size as usize * self.lanes],
+            scratch_size,
+            executed: 0,
+            status: WaveStatus::Runs,
+            signalled: None,
+            global_phase: None,
+            lane_shift: self.isa.has(Feature::Gfx1250Insts).then_some(if halves == 1 { 52 } else { 51 }),
+        };
+        state.set_mode(self.mode);
+        let active = items - wave * self.lanes;
+        let exec = if active >= 64 { u64::MAX } else { (1 << active) - 1 };
+        state.set_pair(EXEC, if halves == 1 { exec & 0xffff_ffff } else { exec });
+        self.set_scalars(&mut state, group, wave as u32);
+        self.set_work_items(&mut state, size, wave);
+        state
+    }
+
+    /// Bytes of scratch of a lane. Kernels with a dynamic stack get some more.
+    fn scratch_size(&self) -> u32 {
+        let stated =
+            self.dispatch.packet.private_segment_size.max(self.descriptor.get(field::SCRATCH).unwrap_or(0) as u32);
+        let least = if self.is_set(field::DYNAMIC_STACK) { 16384 } else { 0 };
+        stated.max(least).next_multiple_of(16)
+    }
+
+    fn set_scalars(&self, state: &mut WaveState, group: [u32; 3], wave: u32) {
+        let mut values = self.user_values();
+        let count = self.descriptor.get(field::USER_SGPRS).or_else(|| self.descriptor.get(field::USER_SGPRS_125));
+        values.resize(count.unwrap_or(0) as usize, 0);
+        if self.isa.has(Feature::ArchitectedSgprs) {
+            state.scalars[usize::from(TTMP) + 9] = group[0];
+            state.scalars[usize::from(TTMP) + 7] = group[1] & 0xffff | group[2] << 16;
+            state.scalars[usize::from(TTMP) + 8] = (wave & 31) << 25;
+        } else {
+            values.extend(self.system_values(group, wave));
+        }
+        for (slot, value) in state.scalars.iter_mut().zip(values) {
+            *slot = value;
+        }
+        if self.family <= IsaFamily::Rdna2 {
+            state.set_pair(FLAT_SCRATCH, SCRATCH_WINDOW);
+        }
+    }
+
+    /// User SGPRs in the order of the ABI.
+    fn user_values(&self) -> Vec<u32> {
+        let mut values = Vec::new();
+        let dispatch = self.dispatch;
+        let mut add = |name: &DescriptorField, dwords: &[u32]| {
+            if self.is_set(name) {
+                values.extend_from_slice(dwords);
+            }
+        };
+        let pair = |value: u64| [value as u32, (value >> 32) as u32];
+        let [low, high] = pair(SCRATCH_WINDOW);
+        add(field::SCRATCH_BUFFER, &[low, high | 1 << 31, u32::MAX, ADD_LANE]);
+        add(field::DISPATCH_PTR, &pair(dispatch.packet_address));
+        add(field::QUEUE_PTR, &pair(dispatch.queue_address));
+        add(field::KERNARG_PTR, &pair(dispatch.packet.kernarg_address));
+        add(field::DISPATCH_ID, &pair(dispatch.dispatch_id));
+        add(field::FLAT_SCRATCH, &pair(SCRATCH_WINDOW));
+        add(field::SCRATCH_SIZE, &[self.scratch_size()]);
+        values.extend(self.preloaded());
+        values
+    }
+
+    /// Arguments that are in registers.
+    fn preloaded(&self) -> Vec<u32> {
+        let length = self.descriptor.get(field::PRELOAD_LENGTH).unwrap_or(0);
+        let offset = self.descriptor.get(field::PRELOAD_OFFSET).unwrap_or(0);
+        let word = |number: u64| {
+            let mut bytes = [0; 4];
+            // Bytes that are not there read as 0: the compiler asks for no more than the arguments.
+            let _ = self.memory.read(self.dispatch.packet.kernarg_address + 4 * number, &mut bytes);
+            u32::from_le_bytes(bytes)
+        };
+        (offset..offset + length).map(word).collect()
+    }
+
+    /// System SGPRs.
+    fn system_values(&self, group: [u32; 3], wave: u32) -> Vec<u32> {
+        let mut values = Vec::new();
+        let names = [field::WORKGROUP_ID_X, field::WORKGROUP_ID_Y, field::WORKGROUP_ID_Z];
+        values.extend(names.iter().zip(group).filter(|(name, _)| self.is_set(name)).map(|(_, id)| id));
+        if self.is_set(field::WORKGROUP_INFO) {
+            values.push(u32::from(wave == 0) << 31);
+        }
+        if self.is_set(field::ENABLE_SCRATCH) && !self.isa.has(Feature::ArchitectedFlatScratch) {
+            // Offset of the wave's scratch: every wave has its own.
+            values.push(0);
+        }
+        values
+    }
+
+    /// Numbers of the work-items in the first vector registers.
+    fn set_work_items(&self, state: &mut WaveState, size: [u32; 3], wave: usize) {
+        let dimensions = self.descriptor.get(field::WORKITEM_ID).unwrap_or(0) as u16 + 1;
+        for lane in 0..self.lanes {
+            let item = (wave * self.lanes + lane) as u32;
+            let ids = [item % size[0], item / size[0] % size[1], item / (size[0] * size[1])];
+            if self.isa.has(Feature::PackedTid) {
+                state.set_lane(0, lane, ids[0] | ids[1] << 10 | ids[2] << 20);
+                continue;
+            }
+            for register in 0..dimensions.min(state.vector_count) {
+                state.set_lane(register, lane, ids[usize::from(register)]);
+            }
+        }
+    }
+}
+
+/// MODE at the start.
+fn initial_mode(descriptor: &KernelDescriptor<[u8; field::SIZE]>) -> u32 {
+    let parts = [
+        (field::ROUND_32, 0),
+        (field::ROUND_16_64, 2),
+        (field::DENORM_32, 4),
+        (field::DENORM_16_64, 6),
+        (field::DX10_CLAMP, 8),
+        (field::IEEE_MODE, 9),
+        (field::FP16_OVERFLOW, 23),
+    ];
+    parts.iter().fold(0, |mode, (name, bit)| mode | (descriptor.get(name).unwrap_or(0) as u32) << bit)
+}

@@ -1,0 +1,44 @@
+//! `hotswap doctor`: examines the tool chain that a build through HotSwap would use.
+//!
+//! | module | task |
+//! | --- | --- |
+//! | `parts` | the table of the parts and of the packages that have them |
+//! | `examine` | the examination of each part |
+//! | `libraries` | libraries in the file system |
+//! | `versions` | versions in the output of tools |
+//! | `show` | the report |
+//! | `sources` | the test programs |
+//!
+//! Invariants: nothing is changed outside a scratch directory; the exit code is 0 only if a HIP program was compiled and linked.
+//!
+//! Absent on purpose: installing anything, and the search for a compiler, which `hotswap-clang` does itself.
+
+mod examine;
+mod libraries;
+mod parts;
+mod show;
+mod sources;
+mod versions;
+
+use crate::args::{OutputFormat, OutputOptions};
+use crate::outcome::Outcome;
+use crate::work::probe;
+use examine::Examination;
+use hotswap_files::ScratchDirectory;
+use hotswap_report::{Diagnostic, codes};
+
+pub(crate) fn run(output: &OutputOptions) -> Result<Outcome, Diagnostic> {
+    let scratch = ScratchDirectory::temporary("hotswap-doctor-")?;
+    sources::write(scratch.path())
+        .map_err(|error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(scratch.path()))?;
+    let prefix = probe::prefix()?;
+    let reports = Examination { prefix: &prefix, scratch: scratch.path() }.run();
+    let text = match output.format {
+        OutputFormat::Text => show::text(&reports),
+        OutputFormat::Json => show::json(&reports),
+    };
+    let lacking = show::lacking(&reports);
+    let problem = || Diagnostic::error(codes::TOOLCHAIN, lacking.join(", "));
+    let problems = if lacking.is_empty() { Vec::new() } else { vec![problem()] };
+    Ok(Outcome { text, problems })
+}

@@ -1,0 +1,346 @@
+//! The examination: each part is found as a build would find it, by asking the compiler or by compiling.
+//!
+//! Invariants: a part is good only if it was used successfully, or if nothing but its presence is needed. What depends on a
+//! part that is missing is not examined, and reported so.
+
+use super::libraries;
+use super::parts::{self, ToolchainPart};
+use super::sources::{BARE, CALLS, PROGRAM};
+use super::versions::{self, OLDEST_CLANG, VersionNumber};
+use crate::work::probe::{self, ProbeOutput};
+use hotswap_targets::PROCESSORS;
+use std::env;
+use std::path::{Path, PathBuf};
+
+/// The result for one part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PartState {
+    Good,
+    Missing,
+    /// It is there, and cannot be used.
+    Unusable,
+    /// Something that it depends on is missing.
+    NotExamined,
+}
+
+/// The findings about one part.
+#[derive(Debug)]
+pub(super) struct PartReport {
+    pub(super) part: &'static ToolchainPart,
+    pub(super) state: PartState,
+    pub(super) version: Option<String>,
+    pub(super) path: Option<PathBuf>,
+    /// Processors that it has code or code generation for.
+    pub(super) targets: Vec<String>,
+    /// Facts and ways out, each a sentence without a final stop.
+    pub(super) notes: Vec<String>,
+}
+
+impl PartReport {
+    fn new(part: &'static ToolchainPart, state: PartState) -> Self {
+        Self { part, state, version: None, path: None, targets: Vec::new(), notes: Vec::new() }
+    }
+
+    fn with(self, version: Option<String>, path: Option<PathBuf>) -> Self {
+        Self { version, path, ..self }
+    }
+
+    fn note(mut self, note: impl Into<String>) -> Self {
+        self.notes.push(note.into());
+        self
+    }
+}
+
+/// The directories of the examination.
+pub(super) struct Examination<'a> {
+    /// HotSwap's installation.
+    pub(super) prefix: &'a Path,
+    /// A directory for files.
+    pub(super) scratch: &'a Path,
+}
+
+/// The compiler, as far as it is usable.
+struct Compiler {
+    path: PathBuf,
+    version: VersionNumber,
+    /// Arguments without which it does not build a program here.
+    arguments: Vec<String>,
+}
+
+impl Examination<'_> {
+    /// Everything, in the order of the table.
+    pub(super) fn run(&self) -> Vec<PartReport> {
+        let mut reports = vec![self.installation()];
+        let (clang, compiler) = self.clang();
+        reports.push(clang);
+        match compiler {
+            Some(mut compiler) => {
+                reports.push(self.linker(&compiler));
+                reports.push(self.bundler(&compiler));
+                let can_link =
+                    reports.iter().all(|report| report.state == PartState::Good || report.part.name == "hotswap");
+                let libraries = self.device_libraries(&mut compiler, can_link);
+                let has_libraries = libraries.state == PartState::Good;
+                reports.push(libraries);
+                reports.extend(self.hip(&compiler, can_link && has_libraries));
+            }
+            None => {
+                let left = [parts::LINKER, parts::BUNDLER, parts::DEVICE_LIBRARIES, parts::HEADERS, parts::RUNTIME];
+                reports.extend(left.map(|part| PartReport::new(part, PartState::NotExamined)));
+            }
+        }
+        reports.push(library(parts::COMGR, "libamd_comgr.so"));
+        reports.push(library(parts::HSA, "libhsa-runtime64.so"));
+        reports.push(self.hipcc());
+        reports.push(self.cmake());
+        reports.push(self.profile_tools(&reports));
+        reports
+    }
+
+    fn installation(&self) -> PartReport {
+        let files = [
+            "bin/hotswap",
+            "bin/hotswap-clang",
+            "bin/hotswap-clang++",
+            "libexec/hotswap/lld",
+            "libexec/hotswap/ld.lld",
+        ];
+        let archives = ["lib/hotswap/libhotswap_registry.a", "lib/hotswap/libhotswap-names.so"];
+        let missing = files.iter().chain(&archives).filter(|file| !self.prefix.join(file).exists());
+        let missing: Vec<&str> = missing.copied().collect();
+        let state = if missing.is_empty() { PartState::Good } else { PartState::Missing };
+        let report = PartReport::new(parts::INSTALLATION, state)
+            .with(Some(env!("CARGO_PKG_VERSION").to_owned()), Some(self.prefix.to_owned()));
+        if missing.is_empty() { report } else { report.note(format!("without {}", missing.join(", "))) }
+    }
+
+    /// The clang that `hotswap-clang++` would start, by its own report.
+    fn clang(&self) -> (PartReport, Option<Compiler>) {
+        let wrapper = self.prefix.join("bin/hotswap-clang++");
+        if !wrapper.exists() {
+            return (PartReport::new(parts::CLANG, PartState::NotExamined), None);
+        }
+        let (path, origin) = match probe::chosen_clang(self.scratch, &wrapper) {
+            Ok(clang) => (clang.path, clang.origin),
+            Err(reason) => return (PartReport::new(parts::CLANG, PartState::Missing).note(reason), None),
+        };
+        let version = probe::run(self.scratch, &path, &["--version"]);
+        let Some(number) = versions::of_clang(&version.stdout) else {
+            let report = PartReport::new(parts::CLANG, PartState::Unusable).with(None, Some(path));
+            return (report.note(format!("it does not tell its version: {}", version.reason())), None);
+        };
+        let report = PartReport::new(parts::CLANG, PartState::Good).with(Some(number.to_string()), Some(path.clone()));
+        let mut report = report.note(format!("found by {origin}"));
+        if number.major < OLDEST_CLANG {
+            report.state = PartState::Unusable;
+            return (report.note(format!("it is older than {OLDEST_CLANG}")), None);
+        }
+        report.targets = self.compiled_targets(&path);
+        let absent = absent_targets(&report.targets);
+        if report.targets.is_empty() {
+            report.state = PartState::Unusable;
+            return (report.note("it compiles for no AMD GPU"), None);
+        } else if !absent.is_empty() {
+            report = report.note(format!("does not compile for {}", absent.join(", ")));
+        }
+        (report, Some(Compiler { path, version: number, arguments: Vec::new() }))
+    }
+
+    fn compiled_targets(&self, clang: &Path) -> Vec<String> {
+        let listed = probe::run(self.scratch, clang, &["--target=amdgcn-amd-amdhsa", "--print-supported-cpus"]);
+        let words = listed.stderr.split_whitespace().chain(listed.stdout.split_whitespace());
+        let names: Vec<&str> = words.collect();
+        known_targets(|name| names.contains(&name))
+    }
+
+    /// A tool by clang's own search.
+    fn tool(&self, compiler: &Compiler, name: &str) -> Option<PathBuf> {
+        let answer = probe::run(self.scratch, &compiler.path, &[&format!("-print-prog-name={name}")]);
+        let path = PathBuf::from(answer.stdout.trim());
+        if path.is_absolute() { path.is_file().then_some(path) } else { probe::on_path(name) }
+    }
+
+    fn linker(&self, compiler: &Compiler) -> PartReport {
+        let Some(path) = self.tool(compiler, "ld.lld") else {
+            let report = PartReport::new(parts::LINKER, PartState::Missing);
+            return report.note(format!("no ld.lld beside {}", compiler.path.display()));
+        };
+        let version = versions::of_lld(&probe::run(self.scratch, &path, &["--version"]).stdout);
+        let report =
+            PartReport::new(parts::LINKER, PartState::Good).with(version.as_ref().map(ToString::to_string), Some(path));
+        let linked = self.compile(compiler, &["--offload-device-only", "-nogpuinc", "-nogpulib", BARE.0]);
+        match version {
+            _ if !linked.success => unusable(report, &format!("a kernel cannot be linked: {}", linked.reason())),
+            None => unusable(report, "it does not tell its version"),
+            Some(version) if version.major != compiler.version.major => {
+                unusable(report, &format!("it is not of clang's version, {}", compiler.version))
+            }
+            Some(_) => report,
+        }
+    }
+
+    fn bundler(&self, compiler: &Compiler) -> PartReport {
+        // The old driver, which clang 24 no longer has, starts the bundler.
+        let needed: &[&str] = match compiler.version.major {
+            ..24 => &["clang-offload-bundler", "clang-linker-wrapper"],
+            _ => &["clang-linker-wrapper"],
+        };
+        let found: Vec<_> = needed.iter().map(|name| (*name, self.tool(compiler, name))).collect();
+        let path = found.iter().find_map(|(_, path)| path.clone());
+        let missing: Vec<_> = found.iter().filter(|(_, path)| path.is_none()).map(|(name, _)| *name).collect();
+        if missing.is_empty() {
+            return PartReport::new(parts::BUNDLER, PartState::Good).with(None, path);
+        }
+        let report = PartReport::new(parts::BUNDLER, PartState::Missing);
+        report.note(format!("no {} beside {}", missing.join(", "), compiler.path.display()))
+    }
+
+    /// Compiles for a GPU that every supported version knows.
+    fn compile(&self, compiler: &Compiler, arguments: &[&str]) -> ProbeOutput {
+        let mut all = vec!["-x", "hip", "--offload-arch=gfx1030", "-o", "probe.out"];
+        all.extend(compiler.arguments.iter().map(String::as_str));
+        all.extend(arguments);
+        probe::run(self.scratch, &compiler.path, &all)
+    }
+
+    /// Where clang does not find them by itself, the arguments with which it does are added to the compiler's.
+    fn device_libraries(&self, compiler: &mut Compiler, can_link: bool) -> PartReport {
+        if !can_link {
+            return PartReport::new(parts::DEVICE_LIBRARIES, PartState::NotExamined);
+        }
+        let resources = probe::run(self.scratch, &compiler.path, &["-print-resource-dir"]).stdout;
+        let own = libraries::bitcode_of(Path::new(resources.trim()));
+        let first = self.compile(compiler, &["--offload-device-only", "-nogpuinc", CALLS.0]);
+        if first.success {
+            return bitcode_report(own.or_else(libraries::bitcode_anywhere));
+        }
+        for (argument, directory) in libraries::arguments() {
+            compiler.arguments = vec![argument.clone()];
+            if self.compile(compiler, &["--offload-device-only", "-nogpuinc", CALLS.0]).success {
+                let note = format!(
+                    "clang {} finds them only with {argument}: put it into CMAKE_HIP_FLAGS or the command",
+                    compiler.version.major
+                );
+                return bitcode_report(Some(directory)).note(note);
+            }
+        }
+        compiler.arguments.clear();
+        PartReport::new(parts::DEVICE_LIBRARIES, PartState::Missing).note(first.reason())
+    }
+
+    /// Headers and library: a program shows both; only if that fails, the headers are tried alone.
+    fn hip(&self, compiler: &Compiler, can_compile: bool) -> [PartReport; 2] {
+        let both = |state| [PartReport::new(parts::HEADERS, state), PartReport::new(parts::RUNTIME, state)];
+        if !can_compile {
+            return both(PartState::NotExamined);
+        }
+        let found = self.compile(compiler, &["-v", "-E", "-nogpuinc", BARE.0]).stderr;
+        let (version, path) = versions::of_hip(&found).unzip();
+        let at_place = |report: PartReport| report.with(version.clone(), path.clone());
+        let library = libraries::find("libamdhip64.so").map(|library| library.path);
+        let link = ["--hip-link", "-lamdhip64", PROGRAM.0];
+        let first = self.compile(compiler, &link);
+        if first.success {
+            let [headers, runtime] = both(PartState::Good).map(at_place);
+            return [headers, PartReport { path: library, ..runtime }];
+        }
+        let headers = self.compile(compiler, &["-fsyntax-only", PROGRAM.0]);
+        if !headers.success {
+            let report = at_place(PartReport::new(parts::HEADERS, PartState::Missing)).note(headers.reason());
+            return [report, PartReport::new(parts::RUNTIME, PartState::NotExamined)];
+        }
+        let [headers, runtime] = both(PartState::Good).map(at_place);
+        let without = self.compile(compiler, &["-no-hip-rt", "-lamdhip64", PROGRAM.0]);
+        let runtime = PartReport { path: library, ..runtime };
+        if without.success {
+            let note = format!(
+                "clang {} does not find libamdhip64.so by itself: link with -no-hip-rt -lamdhip64 (which has no device \
+                 profiles), as CMake does, or give --rocm-path= a directory whose lib has it",
+                compiler.version.major
+            );
+            return [headers, runtime.note(note)];
+        }
+        [headers, PartReport { state: PartState::Missing, ..runtime }.note(first.reason())]
+    }
+
+    fn hipcc(&self) -> PartReport {
+        let candidates =
+            [probe::on_path("hipcc"), Some("/opt/rocm/bin/hipcc".into()).filter(|path: &PathBuf| path.is_file())];
+        let Some(path) = candidates.into_iter().flatten().next() else {
+            return PartReport::new(parts::HIPCC, PartState::Missing);
+        };
+        let version = versions::of_hipcc(&probe::run(self.scratch, &path, &["--version"]).stdout);
+        let report = PartReport::new(parts::HIPCC, PartState::Good).with(version, Some(path));
+        let ours = self.prefix.join("bin/hotswap-clang").canonicalize().ok();
+        let directory = env::var_os("HIP_CLANG_PATH").filter(|value| !value.is_empty()).map(PathBuf::from);
+        let links = self.prefix.join("lib/hotswap/clang");
+        let way = format!("set HIP_CLANG_PATH={} to build with a plan", links.display());
+        match directory {
+            None => report.note(format!("HIP_CLANG_PATH is not set, so it starts its own clang, not HotSwap's: {way}")),
+            Some(directory) => match directory.join("clang++").canonicalize().ok() {
+                None => unusable(report, &format!("HIP_CLANG_PATH={} has no clang++: {way}", directory.display())),
+                found if found == ours => report.note("HIP_CLANG_PATH leads to HotSwap"),
+                _ => report.note(format!("HIP_CLANG_PATH={} is not HotSwap's: {way}", directory.display())),
+            },
+        }
+    }
+
+    fn cmake(&self) -> PartReport {
+        let Some(path) = probe::on_path("cmake") else { return PartReport::new(parts::CMAKE, PartState::Missing) };
+        let version = versions::of_cmake(&probe::run(self.scratch, &path, &["--version"]).stdout);
+        let text = version.as_ref().map(ToString::to_string);
+        let report = PartReport::new(parts::CMAKE, PartState::Good).with(text, Some(path));
+        match version {
+            None => unusable(report, "it does not tell its version"),
+            Some(version) if (version.major, version.minor) < (3, 21) => unusable(report, "HIP needs 3.21.3 or later"),
+            Some(version) if (version.major, version.minor) < (3, 28) => {
+                report.note("before 3.28 it does not find HIP in Debian's directories")
+            }
+            Some(_) => report,
+        }
+    }
+
+    fn profile_tools(&self, reports: &[PartReport]) -> PartReport {
+        let clang = reports.iter().find(|report| report.part.name == parts::CLANG.name);
+        let path = clang.and_then(|report| report.path.as_ref()).and_then(|path| path.canonicalize().ok());
+        let Some(beside) = path.as_deref().and_then(Path::parent) else {
+            return PartReport::new(parts::PROFILES, PartState::NotExamined);
+        };
+        let missing: Vec<_> =
+            ["llvm-profdata", "llvm-cov"].into_iter().filter(|name| !beside.join(name).exists()).collect();
+        if missing.is_empty() {
+            return PartReport::new(parts::PROFILES, PartState::Good).with(None, Some(beside.to_owned()));
+        }
+        let report = PartReport::new(parts::PROFILES, PartState::Missing);
+        report.note(format!("no {} in {}", missing.join(", "), beside.display()))
+    }
+}
+
+fn unusable(report: PartReport, note: &str) -> PartReport {
+    PartReport { state: PartState::Unusable, ..report }.note(note)
+}
+
+fn library(part: &'static ToolchainPart, name: &str) -> PartReport {
+    match libraries::find(name) {
+        Some(library) => PartReport::new(part, PartState::Good).with(library.version, Some(library.path)),
+        None => PartReport::new(part, PartState::Missing),
+    }
+}
+
+fn bitcode_report(directory: Option<PathBuf>) -> PartReport {
+    let names = directory.as_deref().map(libraries::bitcode_targets).unwrap_or_default();
+    let mut report = PartReport::new(parts::DEVICE_LIBRARIES, PartState::Good).with(None, directory);
+    report.targets = known_targets(|name| names.iter().any(|known| known == name));
+    report
+}
+
+/// HotSwap's processors that the filter takes.
+fn known_targets(is_there: impl Fn(&str) -> bool) -> Vec<String> {
+    let known = PROCESSORS.iter().filter(|processor| !processor.withdrawn && is_there(processor.name));
+    known.map(|processor| processor.name.to_owned()).collect()
+}
+
+fn absent_targets(there: &[String]) -> Vec<&'static str> {
+    let known = PROCESSORS.iter().filter(|processor| !processor.withdrawn).map(|processor| processor.name);
+    known.filter(|name| !there.iter().any(|one| one == name)).collect()
+}

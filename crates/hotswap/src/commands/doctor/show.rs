@@ -1,0 +1,90 @@
+//! The report of the examination, for people and for programs.
+
+use super::examine::{PartReport, PartState};
+use super::parts::ToolchainPart;
+use crate::work::text;
+use serde_json::{Value, json};
+
+/// For people: a table, then one paragraph for each part that something is to be said about.
+pub(super) fn text(reports: &[PartReport]) -> String {
+    let mut rows = vec![["PART", "STATE", "VERSION", "TARGETS", "PATH"].map(str::to_owned).to_vec()];
+    rows.extend(reports.iter().map(row));
+    let mut out = text::table(&rows);
+    for report in reports {
+        let lines = lines(report);
+        if !lines.is_empty() {
+            out += &format!("\n{}:\n", report.part.name);
+            lines.iter().for_each(|line| out += &format!("  {}\n", text::plain(line)));
+        }
+    }
+    out += &format!("\n{}\n", verdict(reports));
+    out
+}
+
+fn row(report: &PartReport) -> Vec<String> {
+    let shown = |value: Option<String>| value.map_or_else(|| "-".to_owned(), |value| text::plain(&value));
+    let targets = (!report.targets.is_empty()).then(|| report.targets.len().to_string());
+    vec![
+        report.part.name.to_owned(),
+        state(report).to_owned(),
+        shown(report.version.clone()),
+        shown(targets),
+        shown(report.path.as_ref().map(|path| path.display().to_string())),
+    ]
+}
+
+/// Facts, and for a part that is not there the packages that have it.
+fn lines(report: &PartReport) -> Vec<String> {
+    let mut lines = report.notes.clone();
+    if matches!(report.state, PartState::Missing | PartState::Unusable) {
+        let ToolchainPart { purpose, debian, fedora, nix, .. } = report.part;
+        lines.push(format!("needed for {purpose}"));
+        lines.push(format!("packages: {debian} (Debian), {fedora} (Fedora), {nix} (Nix)"));
+    }
+    lines
+}
+
+fn state(report: &PartReport) -> &'static str {
+    match (report.state, report.part.is_required) {
+        (PartState::Good, _) => "good",
+        (PartState::Missing, true) => "missing",
+        (PartState::Missing, false) => "absent",
+        (PartState::Unusable, _) => "unusable",
+        (PartState::NotExamined, _) => "not examined",
+    }
+}
+
+/// The required parts that are not good.
+pub(super) fn lacking(reports: &[PartReport]) -> Vec<&'static str> {
+    let bad = reports.iter().filter(|report| report.part.is_required && report.state != PartState::Good);
+    bad.map(|report| report.part.name).collect()
+}
+
+fn verdict(reports: &[PartReport]) -> String {
+    let lacking = lacking(reports);
+    if lacking.is_empty() {
+        return "HIP programs can be built through HotSwap here.".to_owned();
+    }
+    format!("HIP programs cannot be built through HotSwap here: {}.", lacking.join(", "))
+}
+
+/// For programs.
+pub(super) fn json(reports: &[PartReport]) -> String {
+    let parts: Vec<Value> = reports.iter().map(part_json).collect();
+    text::json(&json!({ "schema": 1, "usable": lacking(reports).is_empty(), "parts": parts }))
+}
+
+fn part_json(report: &PartReport) -> Value {
+    let part = report.part;
+    json!({
+        "part": part.name,
+        "required": part.is_required,
+        "purpose": part.purpose,
+        "state": state(report),
+        "version": report.version,
+        "path": report.path.as_ref().map(|path| path.display().to_string()),
+        "targets": report.targets,
+        "notes": report.notes,
+        "packages": { "debian": part.debian, "fedora": part.fedora, "nix": part.nix },
+    })
+}

@@ -1,0 +1,162 @@
+//! `hotswap run --gpu GPU -- PROGRAM`: a program on the real HIP runtime, with GPUs that the CPU emulates.
+//!
+//! The program finds HotSwap's HSA library before the system's: by `LD_LIBRARY_PATH`, and by `LD_PRELOAD` where HIP's own
+//! library names the directory of another one. It replaces this process, so its exit code and output are its own.
+
+mod direct;
+
+use crate::outcome::Outcome;
+use clap::Args;
+use direct::{DirectArguments, LaunchOptions};
+use hotswap_emulator::variables;
+use hotswap_report::{Diagnostic, codes};
+use hotswap_targets::{IsaFamily, TargetId};
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The library, relative to the directory of this program's directory.
+const LIBRARY: &str = "lib/hotswap/emulated/libhsa-runtime64.so.1";
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArguments {
+    /// The GPUs that the program sees, as target IDs; several with commas, or by repeating the option
+    #[arg(long, required = true, value_name = "GPU", value_delimiter = ',')]
+    gpu: Vec<TargetId>,
+    /// Print the instructions of each kernel when the program ends
+    #[arg(long)]
+    counters: bool,
+    /// Let results of memory operations arrive as late as the waits of the code allow
+    #[arg(long)]
+    late: bool,
+    /// Instructions that a wave may execute before its kernel is ended
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    budget: Option<u64>,
+    /// Memory of each GPU, MiB [default: that of a product with the GPU]
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..))]
+    memory: Option<u64>,
+    /// Threads that execute one kernel [default: the machine's processors]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    threads: Option<u64>,
+    #[command(flatten)]
+    direct: DirectArguments,
+    /// The program and its arguments
+    #[arg(required_unless_present = "kernel", last = true, value_name = "PROGRAM")]
+    command: Vec<OsString>,
+}
+
+/// Starts a kernel, or replaces this process by a program.
+pub(crate) fn run(arguments: &RunArguments) -> Result<Outcome, Diagnostic> {
+    let RunArguments { gpu, counters, late, budget, threads, .. } = arguments;
+    match (gpu.as_slice(), &arguments.direct.kernel) {
+        (_, None) => Err(start(arguments)),
+        ([gpu], Some(_)) => {
+            let options = LaunchOptions { gpu, counters: *counters, late: *late, budget: *budget, threads: *threads };
+            direct::run(&arguments.direct, &options)
+        }
+        (_, Some(_)) => Err(Diagnostic::error(codes::USAGE, "a kernel is started on one GPU")),
+    }
+}
+
+/// Replaces this process by the program; returns only on failure, with the reason.
+fn start(arguments: &RunArguments) -> Diagnostic {
+    let library = match library() {
+        Ok(library) => library,
+        Err(error) => return error,
+    };
+    if let Some(error) = arguments.gpu.iter().find_map(refusal) {
+        return error;
+    }
+    for note in arguments.gpu.iter().filter_map(unknown_to_hip) {
+        eprintln!("hotswap: {note}");
+    }
+    let Some((program, rest)) = arguments.command.split_first() else {
+        return Diagnostic::error(codes::USAGE, "run needs a program");
+    };
+    let mut process = Command::new(program);
+    process.args(rest).envs(settings(arguments));
+    process.env("LD_LIBRARY_PATH", before("LD_LIBRARY_PATH", library.parent().unwrap_or(Path::new("/")).as_os_str()));
+    process.env("LD_PRELOAD", before("LD_PRELOAD", library.as_os_str()));
+    let error = process.exec();
+    Diagnostic::error(codes::NOT_STARTED, error.to_string()).in_file(program)
+}
+
+/// The installed library.
+fn library() -> Result<PathBuf, Diagnostic> {
+    let missing = |reason: String| Diagnostic::error(codes::NO_INSTALL, reason);
+    let own = env::current_exe().map_err(|error| missing(format!("own path: {error}")))?;
+    let path = own.ancestors().nth(2).unwrap_or(Path::new("/")).join(LIBRARY);
+    if path.exists() { Ok(path) } else { Err(missing("no HSA library for emulated GPUs".to_owned()).in_file(path)) }
+}
+
+/// Reads the variable for a list and puts an item before the others.
+fn before(variable: &str, item: &OsStr) -> OsString {
+    let mut list = item.to_owned();
+    if let Some(others) = env::var_os(variable).filter(|others| !others.is_empty()) {
+        list.push(":");
+        list.push(others);
+    }
+    list
+}
+
+/// The variables that the library reads.
+fn settings(arguments: &RunArguments) -> Vec<(&'static str, String)> {
+    let gpus: Vec<String> = arguments.gpu.iter().map(ToString::to_string).collect();
+    let flag = |is_set: bool| if is_set { "1".to_owned() } else { String::new() };
+    let number = |number: Option<u64>| number.map_or_else(String::new, |number| number.to_string());
+    vec![
+        (variables::GPUS, gpus.join(",")),
+        (variables::COUNTERS, flag(arguments.counters)),
+        (variables::LATE, flag(arguments.late)),
+        (variables::BUDGET, number(arguments.budget)),
+        (variables::MEMORY, number(arguments.memory)),
+        (variables::THREADS, number(arguments.threads)),
+    ]
+}
+
+/// GPUs whose code the emulator does not execute.
+fn refusal(target: &TargetId) -> Option<Diagnostic> {
+    let is_generic = target.processor.is_generic();
+    let is_known = hotswap_emulator::EmulatedDevice::new(target.processor.name).is_ok();
+    let error = |reason: &str| Diagnostic::error(codes::UNKNOWN_TARGET, format!("{target} {reason}"));
+    match () {
+        () if is_generic => Some(error("is a target for several GPUs").advise("name one of the GPUs that it covers")),
+        () if !is_known => Some(error("cannot be emulated")),
+        () => None,
+    }
+}
+
+/// GPUs that HIP 7.2 does not know.
+fn unknown_to_hip(target: &TargetId) -> Option<Diagnostic> {
+    let is_known = (IsaFamily::Vega..=IsaFamily::Rdna4).contains(&target.processor.family)
+        && target.processor.family != IsaFamily::Gfx117
+        && target.processor.name != "gfx1154";
+    let fact = format!("HIP 7.2 does not know {target}: with it, the program finds no GPU");
+    (!is_known).then(|| Diagnostic::warning(codes::UNKNOWN_TO_HIP, fact))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gpus_that_hip_does_not_know_are_named() {
+        let said = |name: &str| unknown_to_hip(&name.parse().unwrap()).is_some();
+        let known = ["gfx900", "gfx942", "gfx1031", "gfx1153", "gfx1201"].map(said);
+        assert_eq!((known, said("gfx1250"), said("gfx1250-strict"), said("gfx1154")), ([false; 5], true, true, true));
+    }
+
+    #[test]
+    fn generic_targets_are_no_gpus() {
+        assert!(refusal(&"gfx10-3-generic".parse().unwrap()).is_some());
+        assert!(refusal(&"gfx1036".parse().unwrap()).is_none());
+    }
+
+    #[test]
+    fn the_library_comes_before_those_of_the_user() {
+        assert_eq!(before("HOTSWAP_TEST_NO_SUCH_VARIABLE", OsStr::new("/a")), "/a");
+        assert!(before("PATH", OsStr::new("/a")).to_string_lossy().starts_with("/a:"));
+    }
+}

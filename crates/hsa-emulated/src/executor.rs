@@ -1,0 +1,60 @@
+//! The way to the emulator: one dispatch in, counts or a fault out.
+//!
+//! Invariant: the memory that kernels see is [`MEMORY`]; what is not registered there is a fault, never a crash.
+
+use crate::settings::EmulationSettings;
+use hotswap_emulator::{DispatchCounts, EmulatedDevice, ExecutionFault, KernelDispatch, ProcessMemory, run_dispatch};
+use hotswap_targets::TargetId;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The memory of this process that kernels may access.
+pub(crate) static MEMORY: LazyLock<ProcessMemory> = LazyLock::new(ProcessMemory::new);
+
+/// Wave instructions of one wave without a setting: minutes of execution, which no kernel of a correct program takes.
+const DEFAULT_BUDGET: u64 = 20_000_000_000;
+
+/// Dispatches that are being executed.
+static RUNNING: AtomicUsize = AtomicUsize::new(0);
+
+/// Makes the device of a queue.
+#[derive(Debug)]
+pub(crate) struct DeviceExecutor {
+    target: TargetId,
+    budget: u64,
+    late: bool,
+    counters: bool,
+    threads: Option<usize>,
+}
+
+impl DeviceExecutor {
+    /// An error for processors whose code cannot be executed.
+    pub(crate) fn new(target: TargetId, settings: &EmulationSettings) -> Result<Self, String> {
+        EmulatedDevice::new(target.processor.name).map_err(|error| error.to_string())?;
+        let budget = settings.budget.unwrap_or(DEFAULT_BUDGET);
+        Ok(Self { target, budget, late: settings.late, counters: settings.counters, threads: settings.threads })
+    }
+
+    /// A device for one queue: what stops a queue's kernel must not stop another's.
+    pub(crate) fn device(&self) -> Result<EmulatedDevice, String> {
+        let mut device = EmulatedDevice::new(self.target.processor.name).map_err(|error| error.to_string())?;
+        device.instruction_budget = Some(self.budget);
+        device.late_completion = self.late;
+        device.counters = self.counters;
+        device.threads = self.threads.unwrap_or(device.threads);
+        Ok(device)
+    }
+}
+
+/// Executes a dispatch.
+pub(crate) fn execute(device: &EmulatedDevice, dispatch: &KernelDispatch) -> Result<DispatchCounts, ExecutionFault> {
+    RUNNING.fetch_add(1, Ordering::AcqRel);
+    let result = run_dispatch(device, &*MEMORY, dispatch);
+    RUNNING.fetch_sub(1, Ordering::AcqRel);
+    result
+}
+
+/// Whether a kernel may access memory now.
+pub(crate) fn is_running() -> bool {
+    RUNNING.load(Ordering::Acquire) > 0
+}

@@ -1,0 +1,98 @@
+//! Faults of kernels and copies: what HSA tells the program, and one line for the user.
+//!
+//! | fault | what HSA tells |
+//! | --- | --- |
+//! | access to memory that is not valid | the event of a memory fault; without a handler, ROCr's message and abort |
+//! | instruction that is unknown or illegal, program counter outside of code | the queue's callback: illegal instruction |
+//! | aligned access at an odd address, access beyond scratch | the queue's callback: aperture violation |
+//! | trap, exhausted budget, deadlock, and the rest | the queue's callback: exception |
+
+use crate::abi::{AgentHandle, MemoryFaultEvent};
+use crate::devices::gpu_of;
+use crate::events::raise;
+use crate::executor::MEMORY;
+use crate::loader::LoadedKernel;
+use crate::message::report;
+use crate::status::HsaStatus;
+use hotswap_emulator::{DeviceMemory, ExecutionFault, FaultKind};
+use hotswap_isa::{Isa, Target};
+use std::process::abort;
+
+/// The event of a memory fault, and its reasons: the page is not there.
+const MEMORY_FAULT_EVENT: u32 = 0;
+const PAGE_NOT_PRESENT: u32 = 1;
+/// The longest instruction.
+const LONGEST: usize = 20;
+
+/// The status of the queue's callback; `None` for a memory fault.
+fn status(kind: &FaultKind) -> Option<HsaStatus> {
+    match kind {
+        FaultKind::Memory(_) => None,
+        FaultKind::UnknownInstruction { .. }
+        | FaultKind::IllegalInstruction { .. }
+        | FaultKind::IllegalPc
+        | FaultKind::SteppingTrap { .. } => Some(HsaStatus::ILLEGAL_INSTRUCTION),
+        FaultKind::Misaligned { .. } | FaultKind::Scratch { .. } => Some(HsaStatus::APERTURE_VIOLATION),
+        _ => Some(HsaStatus::EXCEPTION),
+    }
+}
+
+/// The name of an agent's GPU.
+fn gpu_name(agent: AgentHandle) -> String {
+    gpu_of(agent).map_or_else(|_| "the host".to_owned(), |gpu| format!("{} (GPU {})", gpu.target, gpu.number))
+}
+
+/// The instruction at an address, as assembly.
+fn instruction(agent: AgentHandle, pc: u64) -> Option<String> {
+    let isa = Isa::new(Target::find(gpu_of(agent).ok()?.target.processor.name)?);
+    let mut bytes = [0; LONGEST];
+    // The code may end within the longest instruction.
+    let length = (1..=LONGEST / 4).rev().map(|words| words * 4);
+    let length = length.into_iter().find(|size| MEMORY.read(pc, &mut bytes[..*size]).is_ok())?;
+    let text = isa.decode(&bytes[..length]).ok()?.text(isa).to_string();
+    Some(text.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+/// The line for the user.
+fn line(agent: AgentHandle, kernel: Option<&LoadedKernel>, fault: &ExecutionFault) -> String {
+    let name = kernel.map_or("without a name", |kernel| kernel.name.as_str());
+    let pc = fault.place.pc;
+    let place = kernel.and_then(|kernel| kernel.object.describe(pc)).map_or(String::new(), |at| format!(" [{at}]"));
+    let instruction = instruction(agent, pc).map_or(String::new(), |text| format!(" `{text}`"));
+    format!("kernel {name} on {}: {fault}{place}{instruction}", gpu_name(agent))
+}
+
+/// Reports the fault of a dispatch. The status is for the queue's callback; `None`: the program was told of a memory fault.
+pub(crate) fn report_fault(
+    agent: AgentHandle,
+    kernel: Option<&LoadedKernel>,
+    fault: &ExecutionFault,
+) -> Option<HsaStatus> {
+    report(&line(agent, kernel, fault));
+    if let FaultKind::Memory(access) = &fault.kind {
+        memory_fault(agent, access.address);
+    }
+    status(&fault.kind)
+}
+
+/// Reports a copy of memory that the GPU does not see.
+pub(crate) fn report_copy_fault(agent: AgentHandle, address: u64) {
+    report(&format!("a copy by {}: the memory at 0x{address:x} is neither allocated nor locked", gpu_name(agent)));
+    memory_fault(agent, address);
+}
+
+/// Tells the program of a memory fault; the process ends if it has registered no handler, as with ROCr.
+fn memory_fault(agent: AgentHandle, address: u64) {
+    // Hardware reports pages.
+    let page = address & !0xfff;
+    let event = MemoryFaultEvent { event_type: MEMORY_FAULT_EVENT, agent, address: page, reasons: PAGE_NOT_PRESENT };
+    if !raise(&event) {
+        let node = gpu_of(agent).map_or(0, |gpu| gpu.number + 1);
+        report(&format!(
+            "Memory access fault by GPU node-{node} (Agent handle: 0x{:x}) on address 0x{page:x}. Reason: Page not present \
+             or supervisor privilege.",
+            agent.0
+        ));
+        abort();
+    }
+}

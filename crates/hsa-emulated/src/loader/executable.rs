@@ -1,0 +1,221 @@
+//! Executables: variables that are defined, code objects that are loaded, symbols.
+//!
+//! Invariants: a frozen executable does not change. A symbol's name occurs once for an agent.
+
+use super::object_image::{ImageSymbol, LoadRefusal, ObjectImage};
+use super::placement::PlacedImage;
+use crate::abi::AgentHandle;
+use crate::devices::gpu_of;
+use crate::handles::HandleTable;
+use crate::status::HsaStatus;
+use hotswap_targets::TargetId;
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, RwLock};
+
+/// The bytes of a code object while it is loaded, and where the program has them.
+#[derive(Debug, Clone)]
+pub(crate) struct CodeReader {
+    pub(crate) bytes: Arc<[u8]>,
+    /// The program's own memory, which tools read: it stays while the executable lives.
+    pub(crate) storage: u64,
+}
+
+/// A code object of an executable.
+#[derive(Debug)]
+pub(crate) struct LoadedObject {
+    pub(crate) agent: AgentHandle,
+    pub(crate) executable: u64,
+    pub(crate) reader: CodeReader,
+    pub(crate) placed: PlacedImage,
+    pub(crate) image: ObjectImage,
+}
+
+/// A kernel: what messages say of it.
+#[derive(Debug)]
+pub(crate) struct LoadedKernel {
+    /// Its name, without `.kd`.
+    pub(crate) name: String,
+    pub(crate) object: Arc<LoadedObject>,
+}
+
+/// A symbol: of a loaded code object, or defined by the program.
+#[derive(Debug, Clone)]
+pub(crate) struct ExecutableSymbol {
+    pub(crate) name: String,
+    pub(crate) agent: Option<AgentHandle>,
+    /// Address in memory.
+    pub(crate) address: u64,
+    /// The symbol of the code object; `None` for a variable of the program.
+    pub(crate) image: Option<(Arc<LoadedObject>, ImageSymbol)>,
+}
+
+#[derive(Debug, Default)]
+struct ExecutableState {
+    is_frozen: bool,
+    objects: Vec<(u64, Arc<LoadedObject>)>,
+    /// Handles of symbols by name and agent.
+    symbols: BTreeMap<(String, Option<AgentHandle>), u64>,
+}
+
+/// An executable.
+#[derive(Debug)]
+pub(crate) struct DeviceExecutable {
+    pub(crate) profile: u32,
+    pub(crate) rounding: u32,
+    state: Mutex<ExecutableState>,
+}
+
+pub(super) static EXECUTABLES: LazyLock<HandleTable<DeviceExecutable>> = LazyLock::new(|| HandleTable::new(0x52));
+pub(super) static READERS: LazyLock<HandleTable<CodeReader>> = LazyLock::new(|| HandleTable::new(0x53));
+pub(super) static OBJECTS: LazyLock<HandleTable<LoadedObject>> = LazyLock::new(|| HandleTable::new(0x54));
+pub(super) static SYMBOLS: LazyLock<HandleTable<ExecutableSymbol>> = LazyLock::new(|| HandleTable::new(0x55));
+/// Kernels by the address of their descriptor.
+static KERNELS: RwLock<BTreeMap<u64, Arc<LoadedKernel>>> = RwLock::new(BTreeMap::new());
+
+/// The kernel whose descriptor is at that address.
+pub(crate) fn kernel_at(descriptor: u64) -> Option<Arc<LoadedKernel>> {
+    KERNELS.read().unwrap_or_else(PoisonError::into_inner).get(&descriptor).cloned()
+}
+
+/// The code object whose memory has that address.
+pub(crate) fn object_at(address: u64) -> Option<(u64, Arc<LoadedObject>)> {
+    let has = |object: &LoadedObject| address.wrapping_sub(object.placed.base) < object.placed.size;
+    OBJECTS.all().into_iter().find(|(_, object)| has(object))
+}
+
+impl LoadedObject {
+    /// An address in memory as a function of the object and a distance.
+    pub(crate) fn describe(&self, address: u64) -> Option<String> {
+        let own = address.wrapping_sub(self.placed.delta);
+        let holds = |symbol: &&ImageSymbol| own.wrapping_sub(symbol.address) < symbol.size.max(1);
+        let function = self.image.functions.iter().find(holds)?;
+        Some(format!("{}+0x{:x}", function.name, own - function.address))
+    }
+}
+
+/// Whether code for one target runs on a device with another one.
+fn runs_on(code: &TargetId, device: &TargetId) -> bool {
+    let feature = |code: Option<bool>, device: Option<bool>| code.is_none() || code == device;
+    (code.processor == device.processor || code.processor.covers(device.processor))
+        && feature(code.xnack, device.xnack)
+        && feature(code.sramecc, device.sramecc)
+}
+
+impl DeviceExecutable {
+    pub(super) fn new(profile: u32, rounding: u32) -> Self {
+        Self { profile, rounding, state: Mutex::default() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, ExecutableState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn unfrozen(&self) -> Result<MutexGuard<'_, ExecutableState>, HsaStatus> {
+        let state = self.state();
+        if state.is_frozen { Err(HsaStatus::FROZEN_EXECUTABLE) } else { Ok(state) }
+    }
+
+    pub(super) fn freeze(&self) -> Result<(), HsaStatus> {
+        self.unfrozen()?.is_frozen = true;
+        Ok(())
+    }
+
+    pub(super) fn is_frozen(&self) -> bool {
+        self.state().is_frozen
+    }
+
+    /// Defines a variable of the program, for one agent or all.
+    pub(super) fn define(&self, name: String, agent: Option<AgentHandle>, address: u64) -> Result<(), HsaStatus> {
+        let mut state = self.unfrozen()?;
+        if state.symbols.contains_key(&(name.clone(), agent)) {
+            return Err(HsaStatus::VARIABLE_ALREADY_DEFINED);
+        }
+        let symbol = ExecutableSymbol { name: name.clone(), agent, address, image: None };
+        state.symbols.insert((name, agent), SYMBOLS.add(symbol));
+        Ok(())
+    }
+
+    /// Loads a code object for an agent.
+    pub(super) fn load(&self, own: u64, agent: AgentHandle, reader: &CodeReader) -> Result<u64, LoadRefusal> {
+        let refused = |status| LoadRefusal { status, reason: status_reason(status) };
+        let gpu = gpu_of(agent).map_err(refused)?;
+        let mut state = self.unfrozen().map_err(refused)?;
+        let use_dynsym =
+            std::env::var_os("LOADER_USE_DYNSYM").is_some_and(|text| !text.as_encoded_bytes().starts_with(b"0"));
+        let image = ObjectImage::parse(&reader.bytes, use_dynsym)?;
+        if !runs_on(&image.target, &gpu.target) {
+            let reason = format!("it is for {}, the GPU is {}", image.target, gpu.target);
+            return Err(LoadRefusal { status: HsaStatus::INCOMPATIBLE_ARGUMENTS, reason });
+        }
+        let placed = PlacedImage::new(&image, &reader.bytes, |name| state.find(name, agent))?;
+        let object = Arc::new(LoadedObject { agent, executable: own, reader: reader.clone(), placed, image });
+        state.add_symbols(&object)?;
+        let handle = OBJECTS.add_shared(object.clone());
+        state.objects.push((handle, object));
+        Ok(handle)
+    }
+
+    pub(super) fn objects(&self) -> Vec<u64> {
+        self.state().objects.iter().map(|(handle, _)| *handle).collect()
+    }
+
+    pub(super) fn symbol(&self, name: &str, agent: Option<AgentHandle>) -> Option<u64> {
+        let state = self.state();
+        let of = |agent| state.symbols.get(&(name.to_owned(), agent)).copied();
+        of(agent).or_else(|| of(None))
+    }
+
+    /// Handles and agents of all symbols.
+    pub(super) fn symbols(&self) -> Vec<(u64, Option<AgentHandle>)> {
+        self.state().symbols.iter().map(|((_, agent), handle)| (*handle, *agent)).collect()
+    }
+
+    /// Unloads everything.
+    pub(super) fn destroy(&self) {
+        let mut state = self.state();
+        for handle in std::mem::take(&mut state.symbols).into_values() {
+            if let Some(symbol) = SYMBOLS.remove(handle) {
+                KERNELS.write().unwrap_or_else(PoisonError::into_inner).remove(&symbol.address);
+            }
+        }
+        for (handle, _) in std::mem::take(&mut state.objects) {
+            OBJECTS.remove(handle);
+        }
+    }
+}
+
+fn status_reason(status: HsaStatus) -> String {
+    match status {
+        HsaStatus::FROZEN_EXECUTABLE => "the executable is frozen".to_owned(),
+        _ => "the agent is no GPU".to_owned(),
+    }
+}
+
+impl ExecutableState {
+    /// The address of a variable for an agent.
+    fn find(&self, name: &str, agent: AgentHandle) -> Option<u64> {
+        let of = |agent| self.symbols.get(&(name.to_owned(), agent));
+        let handle = of(Some(agent)).or_else(|| of(None))?;
+        SYMBOLS.get(*handle).map(|symbol| symbol.address)
+    }
+
+    fn add_symbols(&mut self, object: &Arc<LoadedObject>) -> Result<(), LoadRefusal> {
+        let agent = Some(object.agent);
+        let known = |symbol: &&ImageSymbol| self.symbols.contains_key(&(symbol.name.clone(), agent));
+        if let Some(twice) = object.image.symbols.iter().find(known) {
+            let reason = format!("`{}` is defined already", twice.name);
+            return Err(LoadRefusal { status: HsaStatus::VARIABLE_ALREADY_DEFINED, reason });
+        }
+        for symbol in &object.image.symbols {
+            let address = symbol.address.wrapping_add(object.placed.delta);
+            if let Some(name) = symbol.name.strip_suffix(".kd") {
+                let kernel = LoadedKernel { name: name.to_owned(), object: object.clone() };
+                KERNELS.write().unwrap_or_else(PoisonError::into_inner).insert(address, Arc::new(kernel));
+            }
+            let image = Some((object.clone(), symbol.clone()));
+            let made = ExecutableSymbol { name: symbol.name.clone(), agent, address, image };
+            self.symbols.insert((symbol.name.clone(), agent), SYMBOLS.add(made));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,15 @@
+//! Memory: all of it is the program's own, at one address for host and GPUs.
+//!
+//! | part | content |
+//! | --- | --- |
+//! | `mapping` | pages of the system |
+//! | `allocations` | which addresses belong to which allocation; what kernels may access |
+//! | `pools` | the pools of agents, allocation |
+//! | `pointers` | allocations of pointers; locked memory of the host; SVM attributes |
+//! | `virtual_memory` | reserved addresses and the memory that is mapped there |
+
+pub(crate) mod allocations;
+pub(crate) mod mapping;
+mod pointers;
+mod pools;
+mod virtual_memory;

@@ -1,0 +1,289 @@
+//! Which addresses belong to which allocation.
+//!
+//! Invariants: allocations do not overlap, except that memory of the host may be locked several times (HIP locks the pages
+//! around each copy). Kernels see what is here and nothing else. Memory that is freed while a kernel runs is unmapped when
+//! none runs: a kernel that still accesses it gets a fault, not the program a signal.
+#![allow(unsafe_code)] // registering ranges for the emulator
+
+use super::mapping::{PAGE, PageMapping};
+use crate::abi::{AgentHandle, FreeCallback, PoolHandle};
+use crate::executor::{MEMORY, is_running};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The kind of an allocation, with HSA's numbers for types of pointers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AllocationKind {
+    /// Of a pool.
+    Pool = 1,
+    /// The program's own, locked.
+    Locked = 2,
+    /// Reserved addresses without memory.
+    Reserved = 5,
+    /// Memory that is mapped at reserved addresses.
+    Virtual = 6,
+}
+
+/// An allocation.
+#[derive(Debug)]
+pub(crate) struct MemoryAllocation {
+    pub(crate) kind: AllocationKind,
+    pub(crate) size: usize,
+    pub(crate) pool: PoolHandle,
+    pub(crate) user_data: u64,
+    /// Called when it is freed, with data.
+    pub(crate) callbacks: Vec<(FreeCallback, usize)>,
+    /// How often it is locked.
+    pub(crate) locks: u32,
+    pages: Option<PageMapping>,
+}
+
+/// The allocation of a pointer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct AllocationFacts {
+    pub(crate) start: usize,
+    pub(crate) size: usize,
+    pub(crate) kind: AllocationKind,
+    pub(crate) pool: PoolHandle,
+    pub(crate) user_data: u64,
+}
+
+#[derive(Default)]
+struct AllocationMap {
+    by_start: BTreeMap<usize, MemoryAllocation>,
+    /// Freed while a kernel ran.
+    waiting: Vec<PageMapping>,
+    /// Pages of locked memory that kernels may access.
+    locked: Vec<Range<usize>>,
+}
+
+static ALLOCATIONS: Mutex<AllocationMap> =
+    Mutex::new(AllocationMap { by_start: BTreeMap::new(), waiting: Vec::new(), locked: Vec::new() });
+
+fn lock() -> MutexGuard<'static, AllocationMap> {
+    // The map is whole between its steps.
+    ALLOCATIONS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl MemoryAllocation {
+    pub(crate) fn new(kind: AllocationKind, size: usize, pool: PoolHandle, pages: Option<PageMapping>) -> Self {
+        Self { kind, size, pool, user_data: 0, callbacks: Vec::new(), locks: 1, pages }
+    }
+
+    /// The agent that has the pool.
+    pub(crate) fn owner(&self) -> AgentHandle {
+        AgentHandle(self.pool.0 / 16)
+    }
+
+    fn is_accessible(&self) -> bool {
+        self.kind != AllocationKind::Reserved
+    }
+}
+
+/// Lets kernels access a range.
+fn register(start: usize, size: usize) {
+    // SAFETY: the pages are mapped until `unregister`: they belong to an allocation, or the program has locked them.
+    unsafe { MEMORY.register(start as u64..(start + size) as u64, true) };
+}
+
+/// Adds an allocation.
+pub(crate) fn add(start: usize, allocation: MemoryAllocation) {
+    let mut map = lock();
+    forget_locked(&mut map, start..start + allocation.size);
+    if allocation.is_accessible() {
+        register(start, allocation.size);
+    }
+    map.by_start.insert(start, allocation);
+}
+
+/// Adds pages for kernels and host which are no allocation of a pool: signals, queues, code. They are never freed.
+pub(crate) fn add_pages(pages: PageMapping) -> usize {
+    register(pages.start, pages.size);
+    pages.leak()
+}
+
+/// The same for pages that are freed by [`release_pages`].
+pub(crate) fn register_pages(pages: &PageMapping) {
+    register(pages.start, pages.size);
+}
+
+/// Frees them.
+pub(crate) fn release_pages(pages: PageMapping) {
+    MEMORY.unregister(pages.start as u64);
+    free(&mut lock(), Some(pages));
+}
+
+/// Locks memory of the program: counts it where it is an allocation already.
+pub(crate) fn lock_host(start: usize, size: usize, pool: PoolHandle) {
+    let mut map = lock();
+    if let Some(known) = map.by_start.get_mut(&start).filter(|known| known.kind == AllocationKind::Locked) {
+        known.locks += 1;
+        known.size = known.size.max(size);
+    } else if find(&map, start).is_some_and(|(_, known)| known.kind != AllocationKind::Locked) {
+        return; // Memory of a pool is accessible already.
+    } else {
+        map.by_start.insert(start, MemoryAllocation::new(AllocationKind::Locked, size, pool, None));
+    }
+    register_locked(&mut map);
+}
+
+/// Unlocks it.
+pub(crate) fn unlock_host(start: usize) {
+    let mut map = lock();
+    let Some(known) = map.by_start.get_mut(&start).filter(|known| known.kind == AllocationKind::Locked) else { return };
+    known.locks -= 1;
+    if known.locks == 0 {
+        map.by_start.remove(&start);
+        register_locked(&mut map);
+    }
+}
+
+/// Lets kernels access the pages of all locked memory. The emulator's ranges must not overlap, and those that stay must not
+/// be missing for a moment: new ones are added before old ones are removed.
+fn register_locked(map: &mut AllocationMap) {
+    let mut merged: Vec<Range<usize>> = Vec::new();
+    for (start, known) in map.by_start.iter().filter(|(_, known)| known.kind == AllocationKind::Locked) {
+        let pages = pages_around(*start, known.size);
+        match merged.last_mut().filter(|last| pages.start <= last.end) {
+            Some(last) => last.end = last.end.max(pages.end),
+            None => merged.push(pages),
+        }
+    }
+    for range in merged.iter().filter(|range| !map.locked.contains(range)) {
+        register(range.start, range.len());
+    }
+    for range in map.locked.iter().filter(|old| merged.iter().all(|range| range.start != old.start)) {
+        MEMORY.unregister(range.start as u64);
+    }
+    map.locked = merged;
+}
+
+/// Forgets locked memory at these addresses: the program has unmapped it without unlocking it.
+fn forget_locked(map: &mut AllocationMap, range: Range<usize>) {
+    let overlaps = |start: usize, known: &MemoryAllocation| {
+        known.kind == AllocationKind::Locked && start < range.end && range.start < start + known.size
+    };
+    let before = map.by_start.len();
+    map.by_start.retain(|start, known| !overlaps(*start, known));
+    if map.by_start.len() < before {
+        register_locked(map);
+    }
+}
+
+/// Removes the allocation that begins there and frees its pages; its callbacks are the caller's to call, without a lock.
+pub(crate) fn remove(start: usize, kind: AllocationKind) -> Option<MemoryAllocation> {
+    let mut map = lock();
+    map.by_start.get(&start).filter(|known| known.kind == kind)?;
+    let mut removed = map.by_start.remove(&start)?;
+    if removed.is_accessible() {
+        MEMORY.unregister(start as u64);
+    }
+    let pages = removed.pages.take();
+    free(&mut map, pages);
+    Some(removed)
+}
+
+fn free(map: &mut AllocationMap, pages: Option<PageMapping>) {
+    map.waiting.extend(pages);
+    if !is_running() {
+        map.waiting.clear();
+    }
+}
+
+/// The allocation that holds an address.
+pub(crate) fn facts(address: usize) -> Option<AllocationFacts> {
+    let map = lock();
+    let (start, known) = find(&map, address)?;
+    let MemoryAllocation { kind, size, pool, user_data, .. } = *known;
+    Some(AllocationFacts { start, size, kind, pool, user_data })
+}
+
+/// Changes the allocation that holds an address.
+pub(crate) fn change<T>(address: usize, change: impl FnOnce(&mut MemoryAllocation) -> T) -> Option<T> {
+    let mut map = lock();
+    let (start, _) = find(&map, address)?;
+    map.by_start.get_mut(&start).map(change)
+}
+
+fn find(map: &AllocationMap, address: usize) -> Option<(usize, &MemoryAllocation)> {
+    // Locked ranges may overlap, so the nearest one below need not be the one.
+    let below = map.by_start.range(..=address).rev().take(8);
+    below.map(|(start, known)| (*start, known)).find(|(start, known)| address - start < known.size)
+}
+
+/// Whether all bytes are accessible to kernels and copies.
+pub(crate) fn is_accessible(address: usize, size: usize) -> bool {
+    let (mut at, end) = (address as u64, (address as u64).saturating_add(size as u64));
+    while at < end {
+        let Some(range) = MEMORY.range_at(at) else { return false };
+        at = range.end;
+    }
+    true
+}
+
+/// The whole pages around bytes of the host.
+fn pages_around(start: usize, size: usize) -> Range<usize> {
+    start & !(PAGE - 1)..(start + size).next_multiple_of(PAGE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const POOL: PoolHandle = PoolHandle(0x1003);
+
+    fn allocate(size: usize) -> usize {
+        let pages = PageMapping::new(size).unwrap();
+        let (start, size) = (pages.start, pages.size);
+        add(start, MemoryAllocation::new(AllocationKind::Pool, size, POOL, Some(pages)));
+        start
+    }
+
+    #[test]
+    fn pointers_belong_to_their_allocation() {
+        let start = allocate(5000);
+        let found = facts(start + 8191).unwrap();
+        assert_eq!((found.start, found.size, found.kind), (start, 8192, AllocationKind::Pool));
+        assert!(facts(start + 8192).is_none_or(|other| other.start != start));
+        assert!(is_accessible(start, 8192) && !is_accessible(start, 8193) && !is_accessible(start - 1, 1));
+        assert!(remove(start + 1, AllocationKind::Pool).is_none());
+        assert!(remove(start, AllocationKind::Locked).is_none());
+        assert!(remove(start, AllocationKind::Pool).is_some() && facts(start).is_none());
+        assert!(!is_accessible(start, 1) && remove(start, AllocationKind::Pool).is_none());
+    }
+
+    #[test]
+    fn host_memory_is_locked_as_often_as_it_is_asked_for() {
+        let host = vec![0u8; 4 * PAGE];
+        let start = (host.as_ptr() as usize).next_multiple_of(PAGE);
+        lock_host(start, PAGE, POOL);
+        lock_host(start, 2 * PAGE, POOL);
+        assert!(is_accessible(start, 2 * PAGE) && facts(start).unwrap().kind == AllocationKind::Locked);
+        unlock_host(start);
+        assert!(is_accessible(start, PAGE));
+        unlock_host(start);
+        unlock_host(start);
+        assert!(!is_accessible(start, 1) && facts(start).is_none());
+    }
+
+    #[test]
+    fn locked_ranges_may_overlap() {
+        let host = vec![0u8; 8 * PAGE];
+        let start = (host.as_ptr() as usize).next_multiple_of(PAGE);
+        lock_host(start + 100, 5 * PAGE, POOL);
+        lock_host(start + PAGE + 7, 9, POOL);
+        // The short one does not hide the long one.
+        assert!(is_accessible(start, 5 * PAGE) && facts(start + PAGE + 8).unwrap().size == 9);
+        assert_eq!(facts(start + PAGE + 20).unwrap().start, start + 100);
+        unlock_host(start + 100);
+        assert!(!is_accessible(start, 1) && is_accessible(start + PAGE, PAGE) && !is_accessible(start + 2 * PAGE, 1));
+        unlock_host(start + PAGE + 7);
+        assert!(!is_accessible(start + PAGE, 1));
+    }
+
+    #[test]
+    fn more_than_the_system_has_is_refused() {
+        assert!(PageMapping::new(usize::MAX).is_none() && PageMapping::new(1 << 60).is_none());
+    }
+}

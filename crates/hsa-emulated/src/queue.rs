@@ -1,0 +1,168 @@
+//! A queue: a ring of packets in the program's memory, with its indices and its doorbell.
+//!
+//! Invariant: after an error a queue executes nothing more, but its packets complete: a program that waits for them goes on.
+#![allow(unsafe_code)] // words that the program writes, the program's callback
+
+use crate::abi::{AgentHandle, QueueCallback, QueueHeader, QueueRecord, SIGNAL_KIND_DOORBELL};
+use crate::devices::gpu_of;
+use crate::doorbell::{self, QueueDoorbell};
+use crate::memory::allocations::{register_pages, release_pages};
+use crate::memory::mapping::{PAGE, PageMapping};
+use crate::packet_format::{self, PACKET_SIZE, QueuePacket};
+use crate::signals::{EmulatedSignal, wake_all};
+use crate::status::HsaStatus;
+use hotswap_emulator::{EmulatedDevice, PRIVATE_APERTURE, SHARED_APERTURE};
+use std::ffi::c_void;
+use std::mem::offset_of;
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+static NEXT_ID: AtomicU64 = AtomicU64::new(0);
+
+/// A queue.
+pub(crate) struct EmulatedQueue {
+    /// Address of its [`QueueRecord`], which is its handle.
+    pub(crate) record: usize,
+    pub(crate) agent: AgentHandle,
+    pub(crate) device: EmulatedDevice,
+    /// Called with an error.
+    callback: Option<(QueueCallback, usize)>,
+    pub(crate) doorbell: EmulatedSignal,
+    size: u64,
+    ring: usize,
+    /// It is destroyed.
+    is_over: AtomicBool,
+    /// An error has ended it.
+    pub(crate) has_failed: AtomicBool,
+    pub(crate) bell: Arc<QueueDoorbell>,
+    pages: Mutex<Option<PageMapping>>,
+    pub(crate) thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// The bytes of the record and of the ring, each on pages of their own.
+fn layout(size: u32) -> usize {
+    PAGE + size as usize * PACKET_SIZE
+}
+
+impl EmulatedQueue {
+    pub(crate) fn new(
+        agent: AgentHandle,
+        size: u32,
+        kind: u32,
+        callback: Option<(QueueCallback, usize)>,
+    ) -> Result<Arc<Self>, HsaStatus> {
+        let device = gpu_of(agent)?.executor.device().map_err(|_| HsaStatus::ERROR)?;
+        let pages = PageMapping::new(layout(size)).ok_or(HsaStatus::OUT_OF_RESOURCES)?;
+        let doorbell = EmulatedSignal::new(SIGNAL_KIND_DOORBELL, -1).ok_or(HsaStatus::OUT_OF_RESOURCES)?;
+        let (record, ring) = (pages.start, pages.start + PAGE);
+        let queue = Self {
+            record,
+            agent,
+            device,
+            callback,
+            doorbell,
+            size: size.into(),
+            ring,
+            is_over: AtomicBool::new(false),
+            has_failed: AtomicBool::new(false),
+            bell: QueueDoorbell::add(doorbell.handle()),
+            pages: Mutex::new(None),
+            thread: Mutex::new(None),
+        };
+        queue.write_record(kind, size);
+        register_pages(&pages);
+        *queue.pages.lock().unwrap_or_else(PoisonError::into_inner) = Some(pages);
+        Ok(Arc::new(queue))
+    }
+
+    /// Writes the record, and makes every packet invalid.
+    fn write_record(&self, kind: u32, size: u32) {
+        let header = QueueHeader {
+            kind,
+            features: 1, // Kernels are dispatched.
+            base_address: self.ring as *mut c_void,
+            doorbell: self.doorbell.handle(),
+            size,
+            reserved1: 0,
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+        };
+        let record = self.record as *mut QueueRecord;
+        // SAFETY: new zeroed pages; a record of zeros is valid, and its fields are written before another thread sees them.
+        unsafe {
+            (*record).header = header;
+            (*record).group_aperture_hi = (SHARED_APERTURE >> 32) as u32;
+            (*record).private_aperture_hi = (PRIVATE_APERTURE >> 32) as u32;
+            (*record).read_index_offset = offset_of!(QueueRecord, read_index) as u32;
+            (*record).properties = 1 << 1; // Pointers of 64 bits.
+        }
+        for number in 0..u64::from(size) {
+            self.header(number).store(packet_format::INVALID, Ordering::Release);
+        }
+    }
+
+    fn index(&self, offset: usize) -> &AtomicU64 {
+        // SAFETY: a word of the record, which lives as long as the queue and is accessed as an atomic.
+        unsafe { AtomicU64::from_ptr((self.record + offset) as *mut u64) }
+    }
+
+    pub(crate) fn write_index(&self) -> &AtomicU64 {
+        self.index(offset_of!(QueueRecord, write_index))
+    }
+
+    pub(crate) fn read_index(&self) -> &AtomicU64 {
+        self.index(offset_of!(QueueRecord, read_index))
+    }
+
+    fn place(&self, number: u64) -> usize {
+        self.ring + (number % self.size) as usize * PACKET_SIZE
+    }
+
+    /// The header of a packet, which the program writes last.
+    pub(crate) fn header(&self, number: u64) -> &AtomicU16 {
+        // SAFETY: a packet of the ring, which lives as long as the queue.
+        unsafe { AtomicU16::from_ptr(self.place(number) as *mut u16) }
+    }
+
+    pub(crate) fn packet(&self, number: u64) -> QueuePacket {
+        // SAFETY: a packet of the ring; the program has written it before its header, which was read with acquire order.
+        let bytes = unsafe { (self.place(number) as *const [u8; PACKET_SIZE]).read() };
+        QueuePacket { bytes, address: self.place(number) as u64, number }
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Acquire)
+    }
+
+    /// Executes no further kernel.
+    pub(crate) fn stop(&self) {
+        self.has_failed.store(true, Ordering::Release);
+    }
+
+    /// Tells the program that an error has ended the queue.
+    pub(crate) fn fail(&self, status: HsaStatus) {
+        self.stop();
+        if let Some((callback, data)) = self.callback {
+            // SAFETY: the callback that the program registered for this queue, with its own data.
+            unsafe { callback(status, self.record as *mut QueueHeader, data as *mut c_void) };
+        }
+    }
+
+    /// Ends the thread, and frees the memory.
+    pub(crate) fn destroy(&self) {
+        self.is_over.store(true, Ordering::Release);
+        self.device.stop.store(true, Ordering::Release);
+        self.bell.ring();
+        wake_all();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // A callback of the queue may destroy it, on its own thread.
+        if let Some(thread) = thread.filter(|thread| thread.thread().id() != thread::current().id()) {
+            let _ = thread.join();
+            doorbell::remove(self.doorbell.handle());
+            self.doorbell.destroy();
+            if let Some(pages) = self.pages.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                release_pages(pages);
+            }
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! Files, their entries, and the best one for an agent.
+
+use super::boundary::{
+    SizedStruct, allow, bytes, call, element, handle, put, put_handle, put_struct, release, retain, text,
+};
+use crate::call_error::{CallError, CallStatus};
+use crate::choice::{agent_target, best_entry};
+use crate::device_file::DeviceFile;
+use crate::device_image::DeviceImage;
+use std::ffi::{OsStr, c_char, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// `hotswap_entry`
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+#[allow(missing_docs, reason = "the header has the meaning of each member")]
+pub struct EntryInfo {
+    pub struct_size: usize,
+    pub kind: u32,
+    pub container: u32,
+    pub size: u64,
+    pub file_offset: u64,
+    pub id: *const c_char,
+    pub target: *const c_char,
+    pub place: *const c_char,
+}
+
+// SAFETY: plain data that begins with its size.
+unsafe impl SizedStruct for EntryInfo {}
+
+/// `hotswap_choice`
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+#[allow(missing_docs, reason = "the header has the meaning of each member")]
+pub struct ChoiceInfo {
+    pub struct_size: usize,
+    pub entry: usize,
+    pub route: u32,
+    pub reserved: u32,
+    pub source: *const c_char,
+    pub rule: *const c_char,
+}
+
+// SAFETY: plain data that begins with its size.
+unsafe impl SizedStruct for ChoiceInfo {}
+
+/// `hotswap_file_open`
+///
+/// # Safety
+/// The pointers are as the header has them: null, or valid for the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hotswap_file_open(
+    path: *const c_char,
+    file: *mut *mut DeviceFile,
+    error: *mut *mut CallError,
+) -> CallStatus {
+    // SAFETY: the promises of the caller, which the header states.
+    unsafe {
+        call(error, || {
+            if path.is_null() {
+                return Err(CallError::argument("the path is null"));
+            }
+            let path = Path::new(OsStr::from_bytes(std::ffi::CStr::from_ptr(path).to_bytes()));
+            put_handle(file, || DeviceFile::open(path))
+        })
+    }
+}
+
+/// `hotswap_file_from_memory`
+///
+/// # Safety
+/// The pointers are as the header has them: null, or valid for the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hotswap_file_from_memory(
+    start: *const c_void,
+    size: usize,
+    file: *mut *mut DeviceFile,
+    error: *mut *mut CallError,
+) -> CallStatus {
+    // SAFETY: the promises of the caller, which the header states.
+    unsafe { call(error, || put_handle(file, || DeviceFile::from_memory(bytes(start, size)?))) }
+}
+
+/// `hotswap_file_retain`
+///
+/// # Safety
+/// The handle is null, or not freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hotswap_file_retain(file: *const DeviceFile) -> *mut DeviceFile {
+    // SAFETY: the promise of the caller.
+    unsafe { retain(file) }
+}
+
+/// `hotswap_file_free`
+///
+/// # Safety
+/// The handle is null, or not freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hotswap_file_free(file: *mut DeviceFile) {
+    // SAFETY: the promise of the caller.
+    unsafe { release(file) }
+}
+
+/// `hotswap_file_entry_count`
+///
+/// # Safety
+/// The pointers are as the header has them: null, or valid for the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hotswap_file_entry_count(
+    file: *const DeviceFile,
+    count: *mut usize,
+    error: *mut *mut CallError,
+) -> CallStatus {
+    // SAFETY: the promises of the caller, which the header states.
+    unsafe { call(error, || put(count, handle(file)?.entries.len())) }
+}
+
+/// `hotswap_file_entry`
+///
+/// # Safety
+/// The pointers are as the header has them: null, or valid for the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hotswap_file_entry(
+    file: *const DeviceFile,
+    entry: usize,
+    info: *mut EntryInfo,
+    error: *mut *mut CallError,
+) -> CallStatus {
+    // SAFETY: the promises of the caller, which the header states.
+    unsafe {
+        call(error, || {
+            let row = handle(file)?.entry(entry)?;
+            let value = EntryInfo {
+                struct_size: 0,
+                kind: row.form as u32,
+                container: row.container,
+                size: row.size,
+                file_offset: row.file_offset,
+                id: row.id.as_ptr(),
+                target: row.target.as_ptr(),
+                place: row.place.as_ptr(),
+            };
+            put_struct(info, value)
+        })
+    }
+}
+
+/// `hotswap_file_problem_count`
+///
+/// # Safety
+/// The pointers are as the header has them: null, or valid for the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hotswap_file_problem_count(
+    file: *const DeviceFile,
+    count: *mut usize,
+    error: *mut *mut CallError,
+) -> CallStatus {
+    // SAFETY: the promises of the caller, which the header states.
+    unsafe { call(error, || put(count, handle(file)?.problems.len())) }
+}
+
+/// `hotswap_file_problem`
+///
+/// # Safety
+/// The pointers are as the header has them: null, or valid for the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hotswap_file_problem(
+    file: *const DeviceFile,
+    problem: usize,
+    message: *mut *const c_char,
+    error: *mut *mut CallError,
+) -> CallStatus {
+    // SAFETY: the promises of the caller, which the header states.
+    unsafe { call(error, || put(message, element(&handle(file)?.problems, problem, "problem")?.as_ptr())) }
+}
+
+/// `hotswap_file_best_entry`
+///
+/// # Safety
+/// The pointers are as the header has them: null, or valid for the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hotswap_file_best_entry(
+    file: *const DeviceFile,
+    isa: *const c_char,
+    container: usize,
+    flags: u32,
+    choice: *mut ChoiceInfo,
+    error: *mut *mut CallError,
+) -> CallStatus {
+    // SAFETY: the promises of the caller, which the header states.
+    unsafe {
+        call(error, || {
+            let file = handle(file)?;
+            let container = match container {
+                usize::MAX => None,
+                number => Some(u32::try_from(number).map_err(|_| CallError::argument("there is no such container"))?),
+            };
+            let best = best_entry(file, agent_target(text(isa)?)?, container, allow(flags)?)?;
+            let value = ChoiceInfo {
+                struct_size: 0,
+                entry: best.entry,
+                route: best.route as u32,
+                reserved: 0,
+                source: file.entry(best.entry)?.target.as_ptr(),
+                rule: best.rule.as_ptr(),
+            };
+            put_struct(choice, value)
+        })
+    }
+}
+
+/// `hotswap_file_image`
+///
+/// # Safety
+/// The pointers are as the header has them: null, or valid for the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hotswap_file_image(
+    file: *const DeviceFile,
+    entry: usize,
+    image: *mut *mut DeviceImage,
+    error: *mut *mut CallError,
+) -> CallStatus {
+    // SAFETY: the promises of the caller, which the header states.
+    unsafe { call(error, || put_handle(image, || handle(file)?.image(entry))) }
+}

@@ -1,0 +1,322 @@
+//! Functions and kernels.
+
+use super::boundary::{SizedStruct, call, element, handle, put, put_list, put_struct, text};
+use crate::call_error::{CallError, CallStatus};
+use crate::device_image::DeviceImage;
+use hotswap_device_symbols::{Evidence, Function, FunctionKind, Number, Resources};
+use std::ffi::c_char;
+
+/// `hotswap_number`
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+#[allow(missing_docs, reason = "the header has the meaning of each member")]
+pub struct NumberInfo {
+    pub value: u64,
+    pub flags: u32,
+    pub evidence: u32,
+}
+
+/// `hotswap_resources`
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+#[allow(missing_docs, reason = "the header has the meaning of each member")]
+pub struct ResourcesInfo {
+    pub vgprs: NumberInfo,
+    pub agprs: NumberInfo,
+    pub sgprs: NumberInfo,
+    pub scratch: NumberInfo,
+    pub lds: NumberInfo,
+}
+
+/// `hotswap_function`
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+#[allow(missing_docs, reason = "the header has the meaning of each member")]
+pub struct FunctionInfo {
+    pub struct_size: usize,
+    pub name: *const c_char,
+    pub section: *const c_char,
+    pub address: u64,
+    pub size: u64,
+    pub kind: u32,
+    pub flags: u32,
+    pub wave_size: u32,
+    pub reserved: u32,
+    pub own: ResourcesInfo,
+    pub total: ResourcesInfo,
+    pub aliases: usize,
+    pub callees: usize,
+    pub imports: usize,
+    pub resolved_calls: usize,
+    pub unknown_calls: usize,
+}
+
+// SAFETY: plain data that begins with its size.
+unsafe impl SizedStruct for FunctionInfo {}
+
+/// `hotswap_kernel`
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+#[allow(missing_docs, reason = "the header has the meaning of each member")]
+pub struct KernelInfo {
+    pub struct_size: usize,
+    pub function: usize,
+    pub descriptor_address: u64,
+    pub kernarg_size: u64,
+    pub reachable: usize,
+    pub complete: u32,
+    pub reserved: u32,
+    pub needs: ResourcesInfo,
+}
+
+// SAFETY: plain data that begins with its size.
+unsafe impl SizedStruct for KernelInfo {}
+
+impl From<Number> for NumberInfo {
+    fn from(number: Number) -> Self {
+        let evidence = match number.evidence {
+            Evidence::CompilerRecord => 0,
+            Evidence::AssemblerSymbol => 1,
+            Evidence::Metadata => 2,
+            Evidence::Descriptor => 3,
+            Evidence::Disassembly => 4,
+            Evidence::Unknown => 5,
+        };
+        let flags = u32::from(number.value.is_some()) | u32::from(number.at_least) << 1;
+        Self { value: number.value.unwrap_or(0), flags, evidence }
+    }
+}
+
+impl From<Resources> for ResourcesInfo {
+    fn from(all: Resources) -> Self {
+        Self {
+            vgprs: all.vgprs.into(),
+            agprs: all.agprs.into(),
+            sgprs: all.sgprs.into(),
+            scratch: all.scratch.into(),
+            lds: all.lds.into(),
+        }
+    }
+}
+
+fn kind(function: &Function) -> u32 {
+    match function.kind {
+        FunctionKind::Kernel => 0,
+        FunctionKind::Function => 1,
+        FunctionKind::EntryStub => 2,
+        FunctionKind::ImportStub => 3,
+    }
+}
+
+fn flags(function: &Function) -> u32 {
+    let is =
+        [function.exported, function.address_taken, function.recursive == Some(true), function.recursive.is_none()];
+    (0..).zip(is).map(|(bit, is)| u32::from(is) << bit).sum()
+}
+
+/// `hotswap_image_function`
+///
+/// # Safety
+/// The pointers are as the header has them: null, or valid for the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hotswap_image_function(
+    image: *const DeviceImage,
+    function: usize,
+    info: *mut FunctionInfo,
+    error: *mut *mut CallError,
+) -> CallStatus {
+    // SAFETY: the promises of the caller, which the header states.
+    unsafe {
+        call(error, || {
+            let (row, texts) = handle(image)?.index()?.function(function)?;
+            let value = FunctionInfo {
+                struct_size: 0,
+                name: texts.name.as_ptr(),
+                section: texts.section.as_ptr(),
+                address: row.address,
+                size: row.size,
+                kind: kind(row),
+                flags: flags(row),
+                wave_size: row.wave_size.map_or(0, u32::from),
+                reserved: 0,
+                own: row.own.into(),
+                total: row.total.into(),
+                aliases: texts.aliases.len(),
+                callees: row.callees.len(),
+                imports: texts.imports.len(),
+                resolved_calls: row.indirect_calls.resolved as usize,
+                unknown_calls: row.indirect_calls.unresolved.len(),
+            };
+            put_struct(info, value)
+        })
+    }
+}
+
+/// `hotswap_image_function_named`
+///
+/// # Safety
+/// The pointers are as the header has them: null, or valid for the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hotswap_image_function_named(
+    image: *const DeviceImage,
+    name: *const c_char,
+    function: *mut usize,
+    error: *mut *mut CallError,
+) -> CallStatus {
+    // SAFETY: the promises of the caller, which the header states.
+    unsafe { call(error, || put(function, handle(image)?.index()?.named(text(name)?)? as usize)) }
+}
+
+/// `hotswap_image_function_at`
+///
+/// # Safety
+/// The pointers are as the header has them: null, or valid for the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hotswap_image_function_at(
+    image: *const DeviceImage,
+    address: u64,
+    function: *mut usize,
+    offset: *mut u64,
+    error: *mut *mut CallError,
+) -> CallStatus {
+    // SAFETY: the promises of the caller, which the header states.
+    unsafe {
+        call(error, || {
+            let (number, distance) = handle(image)?.index()?.at(address)?;
+            put(function, number as usize)?;
+            if offset.is_null() { Ok(()) } else { put(offset, distance) }
+        })
+    }
+}
+
+/// `hotswap_function_alias`
+///
+/// # Safety
+/// The pointers are as the header has them: null, or valid for the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hotswap_function_alias(
+    image: *const DeviceImage,
+    function: usize,
+    alias: usize,
+    name: *mut *const c_char,
+    error: *mut *mut CallError,
+) -> CallStatus {
+    // SAFETY: the promises of the caller, which the header states.
+    unsafe {
+        call(error, || {
+            let (_, texts) = handle(image)?.index()?.function(function)?;
+            put(name, element(&texts.aliases, alias, "alias")?.as_ptr())
+        })
+    }
+}
+
+/// `hotswap_function_import`
+///
+/// # Safety
+/// The pointers are as the header has them: null, or valid for the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hotswap_function_import(
+    image: *const DeviceImage,
+    function: usize,
+    import: usize,
+    name: *mut *const c_char,
+    error: *mut *mut CallError,
+) -> CallStatus {
+    // SAFETY: the promises of the caller, which the header states.
+    unsafe {
+        call(error, || {
+            let (_, texts) = handle(image)?.index()?.function(function)?;
+            put(name, element(&texts.imports, import, "import")?.as_ptr())
+        })
+    }
+}
+
+/// `hotswap_function_callees`
+///
+/// # Safety
+/// The pointers are as the header has them: null, or valid for the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hotswap_function_callees(
+    image: *const DeviceImage,
+    function: usize,
+    buffer: *mut u32,
+    count: *mut usize,
+    error: *mut *mut CallError,
+) -> CallStatus {
+    // SAFETY: the promises of the caller, which the header states.
+    unsafe {
+        call(error, || {
+            let (_, texts) = handle(image)?.index()?.function(function)?;
+            put_list(&texts.callees, buffer, count)
+        })
+    }
+}
+
+/// `hotswap_function_unknown_calls`
+///
+/// # Safety
+/// The pointers are as the header has them: null, or valid for the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hotswap_function_unknown_calls(
+    image: *const DeviceImage,
+    function: usize,
+    buffer: *mut u64,
+    count: *mut usize,
+    error: *mut *mut CallError,
+) -> CallStatus {
+    // SAFETY: the promises of the caller, which the header states.
+    unsafe {
+        call(error, || {
+            let (row, _) = handle(image)?.index()?.function(function)?;
+            put_list(&row.indirect_calls.unresolved, buffer, count)
+        })
+    }
+}
+
+/// `hotswap_image_kernel`
+///
+/// # Safety
+/// The pointers are as the header has them: null, or valid for the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hotswap_image_kernel(
+    image: *const DeviceImage,
+    kernel: usize,
+    info: *mut KernelInfo,
+    error: *mut *mut CallError,
+) -> CallStatus {
+    // SAFETY: the promises of the caller, which the header states.
+    unsafe {
+        call(error, || {
+            let index = handle(image)?.index()?;
+            let row = index.kernel(kernel)?;
+            let descriptor = index.descriptor(row);
+            let value = KernelInfo {
+                struct_size: 0,
+                function: row.function as usize,
+                descriptor_address: descriptor.address,
+                kernarg_size: descriptor.kernarg_size,
+                reachable: row.reachable.len(),
+                complete: u32::from(row.complete),
+                reserved: 0,
+                needs: row.needs.into(),
+            };
+            put_struct(info, value)
+        })
+    }
+}
+
+/// `hotswap_kernel_reachable`
+///
+/// # Safety
+/// The pointers are as the header has them: null, or valid for the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hotswap_kernel_reachable(
+    image: *const DeviceImage,
+    kernel: usize,
+    buffer: *mut u32,
+    count: *mut usize,
+    error: *mut *mut CallError,
+) -> CallStatus {
+    // SAFETY: the promises of the caller, which the header states.
+    unsafe { call(error, || put_list(&handle(image)?.index()?.kernel(kernel)?.reachable, buffer, count)) }
+}

@@ -1,0 +1,230 @@
+//! Images: code objects as a whole.
+
+use super::boundary::{
+    SizedStruct, bytes, call, element, handle, put, put_bytes, put_handle, put_list, put_struct, release, retain,
+};
+use crate::call_error::{CallError, CallStatus};
+use crate::device_image::DeviceImage;
+use hotswap_device_symbols::Form;
+use std::ffi::{c_char, c_void};
+
+/// `hotswap_image_info`
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+#[allow(missing_docs, reason = "the header has the meaning of each member")]
+pub struct ImageInfo {
+    pub struct_size: usize,
+    pub flags: u32,
+    pub reserved: u32,
+    pub target: *const c_char,
+    pub code_hash: *const c_char,
+    pub unclaimed: u64,
+    pub functions: usize,
+    pub kernels: usize,
+    pub imports: usize,
+    pub warnings: usize,
+}
+
+// SAFETY: plain data that begins with its size.
+unsafe impl SizedStruct for ImageInfo {}
+
+/// `hotswap_import`
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+#[allow(missing_docs, reason = "the header has the meaning of each member")]
+pub struct ImportInfo {
+    pub struct_size: usize,
+    pub name: *const c_char,
+    pub slots: usize,
+    pub users: usize,
+}
+
+// SAFETY: plain data that begins with its size.
+unsafe impl SizedStruct for ImportInfo {}
+
+/// `hotswap_image_from_memory`
+///
+/// # Safety
+/// The pointers are as the header has them: null, or valid for the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hotswap_image_from_memory(
+    start: *const c_void,
+    size: usize,
+    image: *mut *mut DeviceImage,
+    error: *mut *mut CallError,
+) -> CallStatus {
+    // SAFETY: the promises of the caller, which the header states.
+    unsafe { call(error, || put_handle(image, || DeviceImage::from_memory(bytes(start, size)?))) }
+}
+
+/// `hotswap_image_retain`
+///
+/// # Safety
+/// The handle is null, or not freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hotswap_image_retain(image: *const DeviceImage) -> *mut DeviceImage {
+    // SAFETY: the promise of the caller.
+    unsafe { retain(image) }
+}
+
+/// `hotswap_image_free`
+///
+/// # Safety
+/// The handle is null, or not freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hotswap_image_free(image: *mut DeviceImage) {
+    // SAFETY: the promise of the caller.
+    unsafe { release(image) }
+}
+
+/// `hotswap_image_bytes`
+///
+/// # Safety
+/// The pointers are as the header has them: null, or valid for the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hotswap_image_bytes(
+    image: *const DeviceImage,
+    start: *mut *const c_void,
+    size: *mut usize,
+    error: *mut *mut CallError,
+) -> CallStatus {
+    // SAFETY: the promises of the caller, which the header states.
+    unsafe { call(error, || put_bytes(handle(image)?.bytes(), start, size)) }
+}
+
+/// `hotswap_image_info_get`
+///
+/// # Safety
+/// The pointers are as the header has them: null, or valid for the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hotswap_image_info_get(
+    image: *const DeviceImage,
+    info: *mut ImageInfo,
+    error: *mut *mut CallError,
+) -> CallStatus {
+    // SAFETY: the promises of the caller, which the header states.
+    unsafe {
+        call(error, || {
+            let index = handle(image)?.index()?;
+            let table = &index.table;
+            let is = [table.form == Form::Linked, table.closed, index.is_from_note];
+            let value = ImageInfo {
+                struct_size: 0,
+                flags: (0..).zip(is).map(|(bit, is)| u32::from(is) << bit).sum(),
+                reserved: 0,
+                target: index.target.as_ptr(),
+                code_hash: index.code_hash.as_ptr(),
+                unclaimed: table.unclaimed,
+                functions: table.functions.len(),
+                kernels: table.kernels.len(),
+                imports: table.imports.len(),
+                warnings: index.warnings.len(),
+            };
+            put_struct(info, value)
+        })
+    }
+}
+
+/// `hotswap_image_warning`
+///
+/// # Safety
+/// The pointers are as the header has them: null, or valid for the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hotswap_image_warning(
+    image: *const DeviceImage,
+    warning: usize,
+    message: *mut *const c_char,
+    error: *mut *mut CallError,
+) -> CallStatus {
+    // SAFETY: the promises of the caller, which the header states.
+    unsafe { call(error, || put(message, element(&handle(image)?.index()?.warnings, warning, "warning")?.as_ptr())) }
+}
+
+/// `hotswap_image_import`
+///
+/// # Safety
+/// The pointers are as the header has them: null, or valid for the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hotswap_image_import(
+    image: *const DeviceImage,
+    import: usize,
+    info: *mut ImportInfo,
+    error: *mut *mut CallError,
+) -> CallStatus {
+    // SAFETY: the promises of the caller, which the header states.
+    unsafe {
+        call(error, || {
+            let index = handle(image)?.index()?;
+            let row = element(&index.table.imports, import, "import")?;
+            let name = element(&index.imports, import, "import")?.as_ptr();
+            put_struct(info, ImportInfo { struct_size: 0, name, slots: row.slots.len(), users: row.used_by.len() })
+        })
+    }
+}
+
+/// `hotswap_import_slots`
+///
+/// # Safety
+/// The pointers are as the header has them: null, or valid for the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hotswap_import_slots(
+    image: *const DeviceImage,
+    import: usize,
+    buffer: *mut u64,
+    count: *mut usize,
+    error: *mut *mut CallError,
+) -> CallStatus {
+    // SAFETY: the promises of the caller, which the header states.
+    unsafe {
+        call(error, || {
+            let row = element(&handle(image)?.index()?.table.imports, import, "import")?;
+            put_list(&row.slots, buffer, count)
+        })
+    }
+}
+
+/// `hotswap_import_users`
+///
+/// # Safety
+/// The pointers are as the header has them: null, or valid for the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hotswap_import_users(
+    image: *const DeviceImage,
+    import: usize,
+    buffer: *mut u32,
+    count: *mut usize,
+    error: *mut *mut CallError,
+) -> CallStatus {
+    // SAFETY: the promises of the caller, which the header states.
+    unsafe {
+        call(error, || {
+            let row = element(&handle(image)?.index()?.table.imports, import, "import")?;
+            put_list(&row.used_by, buffer, count)
+        })
+    }
+}
+
+/// `hotswap_image_source_line`
+///
+/// # Safety
+/// The pointers are as the header has them: null, or valid for the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hotswap_image_source_line(
+    image: *const DeviceImage,
+    address: u64,
+    file: *mut c_char,
+    size: *mut usize,
+    line: *mut u32,
+    error: *mut *mut CallError,
+) -> CallStatus {
+    // SAFETY: the promises of the caller, which the header states.
+    unsafe {
+        call(error, || {
+            let (name, number) = handle(image)?.source_line(address)?;
+            let name: Vec<c_char> =
+                name.bytes().filter(|byte| *byte != 0).chain([0]).map(|byte| byte as c_char).collect();
+            put(line, number)?;
+            put_list(&name, file, size)
+        })
+    }
+}

@@ -1,0 +1,224 @@
+//! The loader without a GPU.
+
+use super::boundary::{SizedStruct, call, element, handle, put, put_handle, put_struct, release, retain, text};
+use crate::call_error::{CallError, CallStatus};
+use crate::device_image::DeviceImage;
+use crate::load_model::LoadedCode;
+use std::collections::HashMap;
+use std::ffi::c_char;
+use std::slice;
+
+/// `hotswap_external`
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+#[allow(missing_docs, reason = "the header has the meaning of each member")]
+pub struct ExternalInfo {
+    pub name: *const c_char,
+    pub address: u64,
+}
+
+/// `hotswap_loaded_info`
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+#[allow(missing_docs, reason = "the header has the meaning of each member")]
+pub struct LoadedInfo {
+    pub struct_size: usize,
+    pub base: u64,
+    pub size: u64,
+    pub segments: usize,
+    pub relocations: usize,
+    pub undefined: usize,
+}
+
+// SAFETY: plain data that begins with its size.
+unsafe impl SizedStruct for LoadedInfo {}
+
+/// `hotswap_segment`
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+#[allow(missing_docs, reason = "the header has the meaning of each member")]
+pub struct SegmentInfo {
+    pub struct_size: usize,
+    pub address: u64,
+    pub size: u64,
+    pub flags: u32,
+    pub reserved: u32,
+    pub bytes: *const u8,
+}
+
+// SAFETY: plain data that begins with its size.
+unsafe impl SizedStruct for SegmentInfo {}
+
+/// `hotswap_relocation`
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+#[allow(missing_docs, reason = "the header has the meaning of each member")]
+pub struct RelocationInfo {
+    pub struct_size: usize,
+    pub address: u64,
+    pub kind: u32,
+    pub applied: u32,
+    pub value: u64,
+    pub symbol: *const c_char,
+}
+
+// SAFETY: plain data that begins with its size.
+unsafe impl SizedStruct for RelocationInfo {}
+
+/// The addresses that the caller defines.
+///
+/// # Safety
+/// There are that many externals, with texts as names.
+unsafe fn defined(externals: *const ExternalInfo, count: usize) -> Result<HashMap<String, u64>, CallError> {
+    if count == 0 {
+        return Ok(HashMap::new());
+    }
+    if externals.is_null() || count > isize::MAX as usize / size_of::<ExternalInfo>() {
+        return Err(CallError::argument("the externals are null, or too many"));
+    }
+    // SAFETY: the promise of the caller, and the checks before.
+    let rows = unsafe { slice::from_raw_parts(externals, count) };
+    // SAFETY: the promise of the caller.
+    rows.iter().map(|row| Ok((unsafe { text(row.name) }?.to_owned(), row.address))).collect()
+}
+
+/// `hotswap_image_load`
+///
+/// # Safety
+/// The pointers are as the header has them: null, or valid for the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hotswap_image_load(
+    image: *const DeviceImage,
+    base: u64,
+    externals: *const ExternalInfo,
+    n_externals: usize,
+    loaded: *mut *mut LoadedCode,
+    error: *mut *mut CallError,
+) -> CallStatus {
+    // SAFETY: the promises of the caller, which the header states.
+    unsafe {
+        call(error, || {
+            put_handle(loaded, || LoadedCode::new(handle(image)?.bytes(), base, &defined(externals, n_externals)?))
+        })
+    }
+}
+
+/// `hotswap_loaded_retain`
+///
+/// # Safety
+/// The handle is null, or not freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hotswap_loaded_retain(loaded: *const LoadedCode) -> *mut LoadedCode {
+    // SAFETY: the promise of the caller.
+    unsafe { retain(loaded) }
+}
+
+/// `hotswap_loaded_free`
+///
+/// # Safety
+/// The handle is null, or not freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hotswap_loaded_free(loaded: *mut LoadedCode) {
+    // SAFETY: the promise of the caller.
+    unsafe { release(loaded) }
+}
+
+/// `hotswap_loaded_info_get`
+///
+/// # Safety
+/// The pointers are as the header has them: null, or valid for the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hotswap_loaded_info_get(
+    loaded: *const LoadedCode,
+    info: *mut LoadedInfo,
+    error: *mut *mut CallError,
+) -> CallStatus {
+    // SAFETY: the promises of the caller, which the header states.
+    unsafe {
+        call(error, || {
+            let loaded = handle(loaded)?;
+            let value = LoadedInfo {
+                struct_size: 0,
+                base: loaded.base,
+                size: loaded.size(),
+                segments: loaded.segments.len(),
+                relocations: loaded.relocations.len(),
+                undefined: loaded.undefined.len(),
+            };
+            put_struct(info, value)
+        })
+    }
+}
+
+/// `hotswap_loaded_segment`
+///
+/// # Safety
+/// The pointers are as the header has them: null, or valid for the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hotswap_loaded_segment(
+    loaded: *const LoadedCode,
+    segment: usize,
+    info: *mut SegmentInfo,
+    error: *mut *mut CallError,
+) -> CallStatus {
+    // SAFETY: the promises of the caller, which the header states.
+    unsafe {
+        call(error, || {
+            let loaded = handle(loaded)?;
+            let row = element(&loaded.segments, segment, "segment")?;
+            let bytes = loaded.bytes(row);
+            let value = SegmentInfo {
+                struct_size: 0,
+                address: row.address,
+                size: bytes.len() as u64,
+                flags: row.flags & 7,
+                reserved: 0,
+                bytes: bytes.as_ptr(),
+            };
+            put_struct(info, value)
+        })
+    }
+}
+
+/// `hotswap_loaded_relocation`
+///
+/// # Safety
+/// The pointers are as the header has them: null, or valid for the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hotswap_loaded_relocation(
+    loaded: *const LoadedCode,
+    relocation: usize,
+    info: *mut RelocationInfo,
+    error: *mut *mut CallError,
+) -> CallStatus {
+    // SAFETY: the promises of the caller, which the header states.
+    unsafe {
+        call(error, || {
+            let row = element(&handle(loaded)?.relocations, relocation, "relocation")?;
+            let value = RelocationInfo {
+                struct_size: 0,
+                address: row.address,
+                kind: row.kind,
+                applied: u32::from(row.value.is_some()),
+                value: row.value.unwrap_or(0),
+                symbol: row.symbol.as_ptr(),
+            };
+            put_struct(info, value)
+        })
+    }
+}
+
+/// `hotswap_loaded_undefined`
+///
+/// # Safety
+/// The pointers are as the header has them: null, or valid for the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hotswap_loaded_undefined(
+    loaded: *const LoadedCode,
+    number: usize,
+    name: *mut *const c_char,
+    error: *mut *mut CallError,
+) -> CallStatus {
+    // SAFETY: the promises of the caller, which the header states.
+    unsafe { call(error, || put(name, element(&handle(loaded)?.undefined, number, "undefined name")?.as_ptr())) }
+}

@@ -1,0 +1,88 @@
+//! Code for other GPUs, in memory.
+
+use super::boundary::{allow, bytes, call, handle, put_bytes, put_handle, release, text};
+use crate::call_error::{CallError, CallStatus};
+use crate::make::{self, MadeCode};
+use std::ffi::{c_char, c_void};
+use std::ptr::null;
+
+/// `HOTSWAP_KEEP_MACHINE`
+const KEEP_MACHINE: u32 = 2;
+
+/// `hotswap_retarget`
+///
+/// # Safety
+/// The pointers are as the header has them: null, or valid for the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hotswap_retarget(
+    start: *const c_void,
+    size: usize,
+    target: *const c_char,
+    flags: u32,
+    output: *mut *mut MadeCode,
+    error: *mut *mut CallError,
+) -> CallStatus {
+    // SAFETY: the promises of the caller, which the header states.
+    unsafe { call(error, || put_handle(output, || make::retarget(bytes(start, size)?, text(target)?, allow(flags)?))) }
+}
+
+/// `hotswap_rewrite`
+///
+/// # Safety
+/// The pointers are as the header has them: null, or valid for the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hotswap_rewrite(
+    start: *const c_void,
+    size: usize,
+    target: *const c_char,
+    flags: u32,
+    output: *mut *mut MadeCode,
+    error: *mut *mut CallError,
+) -> CallStatus {
+    // SAFETY: the promises of the caller, which the header states.
+    unsafe {
+        call(error, || {
+            put_handle(output, || {
+                if flags & !KEEP_MACHINE != 0 {
+                    return Err(CallError::argument(format!("flags {flags:#x} are not known")));
+                }
+                make::rewrite(bytes(start, size)?, text(target)?, flags == KEEP_MACHINE)
+            })
+        })
+    }
+}
+
+/// `hotswap_output_bytes`
+///
+/// # Safety
+/// The pointers are as the header has them: null, or valid for the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hotswap_output_bytes(
+    output: *const MadeCode,
+    start: *mut *const c_void,
+    size: *mut usize,
+    error: *mut *mut CallError,
+) -> CallStatus {
+    // SAFETY: the promises of the caller, which the header states.
+    unsafe { call(error, || put_bytes(&handle(output)?.bytes, start, size)) }
+}
+
+/// `hotswap_output_report`
+///
+/// # Safety
+/// The handle is null, or not freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hotswap_output_report(output: *const MadeCode) -> *const c_char {
+    // SAFETY: the promise of the caller.
+    unsafe { output.as_ref() }.map_or(null(), |output| output.report.as_ptr())
+}
+
+/// `hotswap_output_free`
+///
+/// # Safety
+/// The handle is null, or not freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hotswap_output_free(output: *mut MadeCode) {
+    // SAFETY: the promise of the caller.
+    unsafe { release(output) }
+}

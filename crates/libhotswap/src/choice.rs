@@ -1,0 +1,123 @@
+//! The entry that serves an agent best: the route that all tools take ([`hotswap_compat::route`]), and the entry whose
+//! features fit.
+//!
+//! Invariant: an entry that states a feature serves only agents that state the same one.
+
+use crate::call_error::CallError;
+use crate::device_file::{DeviceFile, EntryForm, EntryRow};
+use hotswap_compat::{Allow, Available, Selection, Wish, pair, route};
+use hotswap_report::{Diagnostic, codes};
+use hotswap_targets::{Support, TargetId, find};
+
+/// `hotswap_route`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub(crate) enum RouteKind {
+    Native = 1,
+    Generic = 2,
+    Relabel = 3,
+    Rewrite = 4,
+}
+
+/// The choice.
+#[derive(Debug)]
+pub(crate) struct BestEntry {
+    /// Number of the entry in the file.
+    pub(crate) entry: usize,
+    pub(crate) route: RouteKind,
+    /// The rule, one of a fixed set.
+    pub(crate) rule: &'static std::ffi::CStr,
+}
+
+/// The agent's target, from a target ID or the name of an HSA ISA.
+pub(crate) fn agent_target(isa: &str) -> Result<TargetId, CallError> {
+    let id = isa.rsplit_once("--").map_or(isa, |(_, id)| id);
+    Ok(id.parse::<TargetId>().map_err(Diagnostic::from)?)
+}
+
+/// The best entry of one container, or of the first that has one.
+pub(crate) fn best_entry(
+    file: &DeviceFile,
+    agent: TargetId,
+    container: Option<u32>,
+    allow: Allow,
+) -> Result<BestEntry, CallError> {
+    let mut containers: Vec<u32> = file.entries.iter().map(|entry| entry.container).collect();
+    containers.dedup();
+    containers.retain(|number| container.is_none_or(|wanted| wanted == *number));
+    let mut refusal = None;
+    for number in containers {
+        match in_container(file, agent, number, allow) {
+            Ok(best) => return Ok(best),
+            Err(error) => refusal = refusal.or(Some(error)),
+        }
+    }
+    let none = || Diagnostic::error(codes::NOT_FOUND, "no entry is a code object");
+    Err(refusal.unwrap_or_else(|| none().into()))
+}
+
+fn in_container(file: &DeviceFile, agent: TargetId, container: u32, allow: Allow) -> Result<BestEntry, CallError> {
+    let is_code = |entry: &EntryRow| matches!(entry.form, EntryForm::CodeObject | EntryForm::Compressed);
+    let own = file.entries.iter().enumerate().filter(|(_, entry)| entry.container == container && is_code(entry));
+    let target = |entry: &EntryRow| entry.target.to_str().ok()?.parse::<TargetId>().ok();
+    let fitting: Vec<(usize, TargetId)> = own
+        .filter_map(|(number, entry)| Some((number, target(entry)?)))
+        .filter(|(_, target)| serves(target, &agent))
+        .collect();
+    let available: Vec<Available> = fitting.iter().map(|(_, target)| (*target).into()).collect();
+    let selection = route(agent.processor.name, &available, Wish::Best, allow).map_err(Diagnostic::from)?;
+    let (processor, route, rule) = match selection {
+        Selection::Native => (agent.processor, RouteKind::Native, c"compiled for the agent's processor"),
+        Selection::Generic { generic } => {
+            (generic, RouteKind::Generic, c"compiled for a generic target that covers the agent's processor")
+        }
+        Selection::Alias { source } => (source, RouteKind::Relabel, relabel_rule(source.name, agent.processor.name)),
+        Selection::Recompiled { source } | Selection::Rewrite { source } => {
+            (source, RouteKind::Rewrite, c"code of another stepping; hotswap_retarget changes and checks it")
+        }
+    };
+    // The more features an entry states, the better it was made for an agent that has them.
+    let stated = |target: &TargetId| usize::from(target.xnack.is_some()) + usize::from(target.sramecc.is_some());
+    let of_source = fitting.iter().filter(|(_, target)| target.processor == processor);
+    let best = of_source.rev().max_by_key(|(_, target)| stated(target));
+    let (entry, _) = best.ok_or_else(|| CallError::not_found("no entry of the source fits the agent's features"))?;
+    Ok(BestEntry { entry: *entry, route, rule })
+}
+
+fn relabel_rule(source: &str, target: &str) -> &'static std::ffi::CStr {
+    let known = find(source).zip(find(target)).and_then(|(source, target)| pair(source, target));
+    match known.map(|pair| pair.status) {
+        Some(hotswap_compat::PairStatus::Validated) => {
+            c"code of a sibling, a validated pair; hotswap_retarget labels and checks it"
+        }
+        _ => c"code of a sibling, an experimental pair; hotswap_retarget labels and checks it",
+    }
+}
+
+/// Whether the features of an entry fit the agent. A feature that the agent's processor does not have is left to the
+/// checks of the pair.
+fn serves(entry: &TargetId, agent: &TargetId) -> bool {
+    let fits = |stated: Option<bool>, own: Option<bool>, support: Support| match (stated, own) {
+        (None, _) => true,
+        (Some(stated), Some(own)) => stated == own,
+        (Some(_), None) => support == Support::No && entry.processor != agent.processor,
+    };
+    let processor = agent.processor;
+    fits(entry.xnack, agent.xnack, processor.xnack) && fits(entry.sramecc, agent.sramecc, processor.sramecc)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn features_decide_which_entry_serves() {
+        let agent = |isa: &str| agent_target(isa).unwrap();
+        let serves = |entry: &str, isa: &str| serves(&agent(entry), &agent(isa));
+        let isa = "amdgcn-amd-amdhsa--gfx90a:sramecc+:xnack-";
+        assert!(serves("gfx90a", isa) && serves("gfx90a:xnack-", isa) && serves("gfx90a:sramecc+:xnack-", isa));
+        assert!(!serves("gfx90a:xnack+", isa) && !serves("gfx90a:sramecc-", isa));
+        assert!(!serves("gfx90a:xnack+", "gfx90a"), "the agent may run without it");
+        assert!(agent_target("gfx1").is_err() && agent_target("").is_err());
+    }
+}

@@ -1,0 +1,172 @@
+//! A file with device code: its containers and their entries.
+//!
+//! Invariant: compressed bundles are decompressed only when one of their images is asked for; of others nothing is copied.
+
+use crate::call_error::{CallError, c_string};
+use crate::device_image::{DeviceImage, ImageBytes};
+use crate::file_bytes::FileBytes;
+use hotswap_bundle::{Bytes, Contents, EntryId, FoundContainer, ImageKind, OffloadKind};
+use hotswap_code_object::CodeObject;
+use hotswap_report::Diagnostic;
+use std::ffi::CString;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+/// `hotswap_entry_kind`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub(crate) enum EntryForm {
+    Empty = 0,
+    CodeObject = 1,
+    DeviceObject = 2,
+    Bitcode = 3,
+    SpirV = 4,
+    Other = 5,
+    Compressed = 6,
+}
+
+/// One entry of a container.
+#[derive(Debug)]
+pub(crate) struct EntryRow {
+    pub(crate) form: EntryForm,
+    pub(crate) container: u32,
+    /// Its number in the container.
+    image: usize,
+    pub(crate) size: u64,
+    pub(crate) file_offset: u64,
+    pub(crate) id: CString,
+    pub(crate) target: CString,
+    pub(crate) place: CString,
+    /// Its bytes in the file; `None` where they are compressed.
+    range: Option<Range<usize>>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct DeviceFile {
+    bytes: Arc<FileBytes>,
+    pub(crate) entries: Vec<EntryRow>,
+    pub(crate) problems: Vec<CString>,
+}
+
+impl DeviceFile {
+    /// Maps a file and reads its tables of entries.
+    ///
+    /// # Errors
+    /// `CannotRead`; `BadInput` for a file in which nothing can be read.
+    pub fn open(path: &Path) -> Result<Self, CallError> {
+        let input = hotswap_files::open(path)?;
+        Self::read(FileBytes::Mapped(input)).map_err(|error| CallError::from(error.in_file(path)))
+    }
+
+    /// The same for a copy of bytes.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn from_memory(bytes: &[u8]) -> Result<Self, CallError> {
+        Ok(Self::read(FileBytes::Owned(bytes.to_vec()))?)
+    }
+
+    fn read(bytes: FileBytes) -> Result<Self, Diagnostic> {
+        let Contents { found, mut problems, .. } = hotswap_bundle::open(&bytes);
+        let mut entries = Vec::new();
+        for (number, container) in found.iter().enumerate() {
+            match rows(&bytes, container, number as u32) {
+                Ok(rows) => entries.extend(rows),
+                Err(problem) => problems.push(problem),
+            }
+        }
+        if entries.is_empty() && !problems.is_empty() {
+            return Err(problems.swap_remove(0));
+        }
+        let problems = problems.iter().map(|problem| c_string(problem.to_string())).collect();
+        drop(found);
+        Ok(Self { bytes: Arc::new(bytes), entries, problems })
+    }
+
+    /// The image of an entry.
+    ///
+    /// # Errors
+    /// `BadInput` where it is damaged, or no code object.
+    pub fn image(&self, entry: usize) -> Result<DeviceImage, CallError> {
+        let row = self.entry(entry)?;
+        if let Some(range) = &row.range {
+            return DeviceImage::new(ImageBytes::Part(Arc::clone(&self.bytes), range.clone()));
+        }
+        let contents = hotswap_bundle::open(&self.bytes);
+        let container = contents.found.get(row.container as usize);
+        let image = container.map(FoundContainer::read).transpose()?.and_then(|device| {
+            let image = device.images.get(row.image)?;
+            Some(image.data.to_vec())
+        });
+        let bytes = image.ok_or_else(|| CallError::not_found("the container has fewer entries than its table"))?;
+        DeviceImage::new(ImageBytes::Owned(bytes))
+    }
+
+    pub(crate) fn entry(&self, entry: usize) -> Result<&EntryRow, CallError> {
+        let count = self.entries.len();
+        self.entries.get(entry).ok_or_else(|| CallError::argument(format!("entry {entry} of {count}")))
+    }
+}
+
+/// The rows of a container. The table of a compressed one is enough.
+fn rows(file: &[u8], container: &FoundContainer<'_>, number: u32) -> Result<Vec<EntryRow>, Diagnostic> {
+    let place = c_string(container.place.to_string());
+    let row = |image: usize, id: Option<&str>, size: u64| EntryRow {
+        form: EntryForm::Compressed,
+        container: number,
+        image,
+        size,
+        file_offset: container.place.file_offset,
+        id: c_string(id.unwrap_or_default()),
+        target: c_string(id.and_then(target_of).unwrap_or_default()),
+        place: place.clone(),
+        range: None,
+    };
+    if let Some(table) = container.table()? {
+        let compressed = table.iter().enumerate().map(|(image, (id, size))| {
+            let form = if is_host(id) { EntryForm::Empty } else { EntryForm::Compressed };
+            EntryRow { form, ..row(image, Some(id), *size) }
+        });
+        return Ok(compressed.collect());
+    }
+    let device = container.read()?;
+    let read = device.images.iter().enumerate().map(|(number, image)| {
+        let mut entry = row(number, image.id.as_deref(), image.data.len() as u64);
+        entry.range = range_in(file, &image.data);
+        entry.form = form_of(image.kind);
+        if entry.target.is_empty() && entry.form == EntryForm::CodeObject {
+            let target = CodeObject::parse(&image.data).map(|object| object.target_id().to_string());
+            entry.target = c_string(target.unwrap_or_default());
+        }
+        entry
+    });
+    Ok(read.collect())
+}
+
+fn target_of(id: &str) -> Option<String> {
+    Some(EntryId::parse(id).ok()?.target()?.to_owned())
+}
+
+fn is_host(id: &str) -> bool {
+    EntryId::parse(id).is_ok_and(|id| *id.kind() == OffloadKind::Host)
+}
+
+fn form_of(kind: ImageKind) -> EntryForm {
+    match kind {
+        ImageKind::Empty => EntryForm::Empty,
+        ImageKind::CodeObject => EntryForm::CodeObject,
+        ImageKind::DeviceObject => EntryForm::DeviceObject,
+        ImageKind::Bitcode => EntryForm::Bitcode,
+        ImageKind::SpirV => EntryForm::SpirV,
+        ImageKind::OtherElf | ImageKind::Container | ImageKind::Unknown => EntryForm::Other,
+    }
+}
+
+/// The position of a part of the file; `None` for bytes that were decompressed.
+fn range_in(file: &[u8], part: &Bytes<'_>) -> Option<Range<usize>> {
+    let start = (part.as_ptr() as usize).checked_sub(file.as_ptr() as usize)?;
+    let end = start.checked_add(part.len())?;
+    (end <= file.len()).then_some(start..end)
+}

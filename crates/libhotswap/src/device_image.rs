@@ -1,0 +1,78 @@
+//! A code object, and what is known about it. Everything beyond its bytes is computed when it is first asked for, once.
+
+use crate::call_error::{CallError, CallStatus};
+use crate::file_bytes::FileBytes;
+use crate::function_index::FunctionIndex;
+use crate::instruction_walk::CodeSpans;
+use hotswap_code_object::{CodeObject, SourceLines, is_code_object};
+use std::ops::{Deref, Range};
+use std::sync::{Arc, OnceLock};
+
+/// The bytes of an image: a part of a file that stays open, or its own.
+#[derive(Debug)]
+pub(crate) enum ImageBytes {
+    Part(Arc<FileBytes>, Range<usize>),
+    Owned(Vec<u8>),
+}
+
+impl Deref for ImageBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Part(file, range) => file.get(range.clone()).unwrap_or_default(),
+            Self::Owned(bytes) => bytes,
+        }
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct DeviceImage {
+    bytes: ImageBytes,
+    index: OnceLock<Result<FunctionIndex, CallError>>,
+    spans: OnceLock<Result<CodeSpans, CallError>>,
+    lines: OnceLock<SourceLines>,
+}
+
+impl DeviceImage {
+    pub(crate) fn new(bytes: ImageBytes) -> Result<Self, CallError> {
+        if !is_code_object(&bytes) {
+            let error = CodeObject::parse(&bytes).err().map(CallError::from);
+            return Err(error.unwrap_or_else(|| CallError::new(CallStatus::BadInput, "it is no code object")));
+        }
+        Ok(Self { bytes, index: OnceLock::new(), spans: OnceLock::new(), lines: OnceLock::new() })
+    }
+
+    /// A copy of bytes.
+    ///
+    /// # Errors
+    /// `BadInput` where they are no code object.
+    pub fn from_memory(bytes: &[u8]) -> Result<Self, CallError> {
+        Self::new(ImageBytes::Owned(bytes.to_vec()))
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    pub(crate) fn index(&self) -> Result<&FunctionIndex, CallError> {
+        self.index.get_or_init(|| FunctionIndex::new(&self.bytes)).as_ref().map_err(Clone::clone)
+    }
+
+    pub(crate) fn spans(&self) -> Result<&CodeSpans, CallError> {
+        self.spans.get_or_init(|| CodeSpans::new(&self.bytes)).as_ref().map_err(Clone::clone)
+    }
+
+    /// File and line of an address.
+    pub(crate) fn source_line(&self, address: u64) -> Result<(String, u32), CallError> {
+        let none = || CallError::not_found(format!("the file tells no source line of {address:#x}"));
+        let (section, offset) = self.spans()?.section_of(address).ok_or_else(none)?;
+        let lines = self.lines.get_or_init(|| SourceLines::read(&self.bytes));
+        let text = lines.at(section, offset).ok_or_else(none)?;
+        let (file, line) = text.rsplit_once(':').ok_or_else(none)?;
+        Ok((file.to_owned(), line.parse().map_err(|_| none())?))
+    }
+}

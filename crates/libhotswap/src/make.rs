@@ -1,0 +1,80 @@
+//! Code for other GPUs, in memory: what `hotswap retarget` and `hotswap rewrite` do with files.
+
+use crate::call_error::{CallError, CallStatus, c_string};
+use hotswap_bundle::is_bundle;
+use hotswap_code_object::{CodeObject, is_code_object};
+use hotswap_compat::{Allow, Strategy, Verdict, pair, verdict};
+use hotswap_pipeline::{Request, TargetResult};
+use hotswap_report::{Diagnostic, codes};
+use hotswap_targets::TargetId;
+use std::ffi::CString;
+
+/// Bytes that were made, and what was done.
+#[derive(Debug)]
+pub struct MadeCode {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) report: CString,
+}
+
+/// A bundle or code object with code for that processor.
+pub(crate) fn retarget(bytes: &[u8], target: &str, allow: Allow) -> Result<MadeCode, CallError> {
+    let request = Request { targets: vec![target.to_owned()], allow, ..Request::default() };
+    if is_bundle(bytes) {
+        let made = hotswap_pipeline::retarget(bytes, &request, &Default::default())?;
+        let new = made.draft.map(|draft| draft.to_vec());
+        if let (Some(new), Some(expected)) = (&new, &made.expected) {
+            expected.check(new)?;
+        }
+        let none = || CallError::from(Diagnostic::error(codes::NOT_FOUND, "the bundle has no code object"));
+        let (_, result) = made.fates.into_iter().next().ok_or_else(none)?;
+        return finished(bytes, new, &result);
+    }
+    if is_code_object(bytes) {
+        let (new, result) = hotswap_pipeline::relabel(&[bytes], target, &request)?;
+        return finished(bytes, new, &result);
+    }
+    let what = "the bytes are neither an offload bundle nor a code object";
+    Err(Diagnostic::error(codes::UNKNOWN_FORMAT, what)
+        .advise("pass an entry's bytes, or use `hotswap retarget`")
+        .into())
+}
+
+fn finished(old: &[u8], new: Option<Vec<u8>>, result: &TargetResult) -> Result<MadeCode, CallError> {
+    let report = match result {
+        TargetResult::There => "compiled for it; nothing is derived".to_owned(),
+        TargetResult::Covered(generic) => format!("covered by {generic}; nothing is derived"),
+        TargetResult::Made { source, left_out, .. } if left_out.is_empty() => format!("made from {source}"),
+        TargetResult::Made { source, left_out, .. } => {
+            format!("made from {source}, {} kernels left out", left_out.len())
+        }
+        TargetResult::Refused { reasons, .. } if !reasons.is_empty() => return Err(CallError::of_all(reasons)),
+        TargetResult::Refused { .. } => {
+            return Err(CallError::new(CallStatus::Refused, "the host part names GPUs otherwise than the code"));
+        }
+        TargetResult::Dropped | TargetResult::Superseded(_) => String::new(),
+    };
+    Ok(MadeCode { bytes: new.unwrap_or_else(|| old.to_vec()), report: c_string(report) })
+}
+
+/// A code object whose code was changed for another stepping.
+pub(crate) fn rewrite(bytes: &[u8], target: &str, keep_machine: bool) -> Result<MadeCode, CallError> {
+    let source = CodeObject::parse(bytes)?.target_id();
+    let wanted: TargetId = target.parse().map_err(Diagnostic::from)?;
+    let (from, to) = (source.processor, wanted.processor);
+    if from == to {
+        return Ok(MadeCode { bytes: bytes.to_vec(), report: c_string("it is for that target already") });
+    }
+    if let Verdict::Refused { why } = verdict(from, to) {
+        return Err(Diagnostic::error(codes::PAIR_REFUSED, format!("{from}=>{to}: {why}")).into());
+    }
+    if pair(from, to).is_none_or(|pair| pair.strategy != Strategy::Rewrite) {
+        let what = format!("{from}=>{to}: no code changes between these");
+        return Err(Diagnostic::error(codes::PAIR_REFUSED, what).advise("use hotswap_retarget").into());
+    }
+    let order =
+        hotswap_adapt::AdaptRequest { target: hotswap_compat::derive_target_id(&source, to.name)?, keep_machine };
+    let made = hotswap_adapt::adapt(bytes, &order).map_err(|reasons| CallError::of_all(&reasons))?;
+    let changed = made.record.functions.len();
+    let report = format!("{changed} functions changed or examined, {:+} bytes of code", made.record.grown);
+    Ok(MadeCode { bytes: made.bytes, report: c_string(report) })
+}

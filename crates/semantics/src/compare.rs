@@ -1,0 +1,217 @@
+//! Comparisons of vector instructions.
+
+use crate::lanes::{LANES, LaneType, Lanes, WideLanes};
+use crate::mode::FloatMode;
+
+/// The relation, and the numbers that it compares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CompareRow {
+    /// The relation.
+    pub operation: CompareOperation,
+    /// Type of the sources.
+    pub of: LaneType,
+    /// Integers are signed.
+    pub signed: bool,
+    /// The result is EXEC.
+    pub writes_exec: bool,
+}
+
+/// A relation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CompareOperation {
+    /// As a set of outcomes: bit 0 less, 1 equal, 2 greater, 3 unordered.
+    Outcomes(u8),
+    /// The first is in a class of floats that the second names.
+    Class,
+}
+
+/// The sets of outcomes by name.
+const RELATIONS: &[(&str, u8)] = &[
+    ("f", 0),
+    ("lt", 1),
+    ("eq", 2),
+    ("le", 3),
+    ("gt", 4),
+    ("lg", 5),
+    ("ge", 6),
+    ("o", 7),
+    ("u", 8),
+    ("nge", 9),
+    ("nlg", 10),
+    ("ngt", 11),
+    ("nle", 12),
+    ("neq", 13),
+    ("nlt", 14),
+    ("ne", 13),
+    ("tru", 15),
+    ("t", 15),
+];
+
+/// The comparison that a mnemonic such as `v_cmpx_lt_i32` names.
+pub(crate) fn find(mnemonic: &str) -> Option<CompareRow> {
+    let rest = mnemonic.strip_prefix("v_cmp")?;
+    let (writes_exec, rest) = match rest.strip_prefix("x_") {
+        Some(rest) => (true, rest),
+        None => (false, rest.strip_prefix('_')?),
+    };
+    let (relation, type_name) = rest.split_once('_')?;
+    let (of, signed) = match type_name {
+        "f16" => (LaneType::F16, false),
+        "f32" => (LaneType::F32, false),
+        "f64" => (LaneType::F64, false),
+        "i16" => (LaneType::B16, true),
+        "u16" => (LaneType::B16, false),
+        "i32" => (LaneType::B32, true),
+        "u32" => (LaneType::B32, false),
+        "i64" => (LaneType::B64, true),
+        "u64" => (LaneType::B64, false),
+        _ => return None,
+    };
+    let operation = match relation {
+        "class" => CompareOperation::Class,
+        _ => CompareOperation::Outcomes(RELATIONS.iter().find(|(name, _)| *name == relation)?.1),
+    };
+    Some(CompareRow { operation, of, signed, writes_exec })
+}
+
+impl CompareRow {
+    /// The bit of each lane.
+    pub fn evaluate(&self, a: &WideLanes, b: &WideLanes, mode: FloatMode) -> u32 {
+        let outcomes = match self.operation {
+            CompareOperation::Outcomes(outcomes) => outcomes,
+            CompareOperation::Class => return mask(|lane| class_of(self.of, a[lane]) & b[lane] as u32 != 0),
+        };
+        let holds = |ordering: Option<std::cmp::Ordering>| match ordering {
+            Some(std::cmp::Ordering::Less) => outcomes & 1 != 0,
+            Some(std::cmp::Ordering::Equal) => outcomes & 2 != 0,
+            Some(std::cmp::Ordering::Greater) => outcomes & 4 != 0,
+            None => outcomes & 8 != 0,
+        };
+        match (self.of, self.signed) {
+            (LaneType::F32, _) => {
+                let value = |bits: u64| mode.source32(f32::from_bits(bits as u32));
+                mask(|lane| holds(value(a[lane]).partial_cmp(&value(b[lane]))))
+            }
+            (LaneType::F64, _) => {
+                let value = |bits: u64| mode.source64(f64::from_bits(bits));
+                mask(|lane| holds(value(a[lane]).partial_cmp(&value(b[lane]))))
+            }
+            (LaneType::F16, _) => {
+                let value = |bits: u64| crate::float::f16_to_f32(mode.source16(bits as u16));
+                mask(|lane| holds(value(a[lane]).partial_cmp(&value(b[lane]))))
+            }
+            (LaneType::B16, true) => mask(|lane| holds(Some((a[lane] as i16).cmp(&(b[lane] as i16))))),
+            (LaneType::B16, false) => mask(|lane| holds(Some((a[lane] as u16).cmp(&(b[lane] as u16))))),
+            (LaneType::B32, true) => mask(|lane| holds(Some((a[lane] as i32).cmp(&(b[lane] as i32))))),
+            (LaneType::B32, false) => mask(|lane| holds(Some((a[lane] as u32).cmp(&(b[lane] as u32))))),
+            (_, true) => mask(|lane| holds(Some((a[lane] as i64).cmp(&(b[lane] as i64))))),
+            _ => mask(|lane| holds(Some(a[lane].cmp(&b[lane])))),
+        }
+    }
+}
+
+/// The bit of each lane.
+const BITS: Lanes = {
+    let mut bits = [0; LANES];
+    let mut lane = 0;
+    while lane < LANES {
+        bits[lane] = 1 << lane;
+        lane += 1;
+    }
+    bits
+};
+
+/// The lanes in which one of three relations holds that is wanted.
+#[inline]
+fn ordered<T: PartialOrd + Copy>(outcomes: u8, a: &Lanes, b: &Lanes, value: impl Fn(u32) -> T) -> u32 {
+    let lanes = |holds: fn(&T, &T) -> bool| {
+        let mut bits = [0; LANES];
+        for lane in 0..LANES {
+            bits[lane] = if holds(&value(a[lane]), &value(b[lane])) { BITS[lane] } else { 0 };
+        }
+        bits.iter().fold(0, |mask, bit| mask | bit)
+    };
+    match outcomes & 7 {
+        0 => 0,
+        1 => lanes(T::lt),
+        2 => lanes(T::eq),
+        3 => lanes(T::le),
+        4 => lanes(T::gt),
+        5 => lanes(T::lt) | lanes(T::gt),
+        6 => lanes(T::ge),
+        _ => lanes(T::le) | lanes(T::gt),
+    }
+}
+
+impl CompareRow {
+    /// The bit of each lane, for sources of 32 bits. The same as [`CompareRow::evaluate`], faster.
+    pub fn evaluate_words(&self, a: &Lanes, b: &Lanes, mode: FloatMode) -> u32 {
+        let CompareOperation::Outcomes(outcomes) = self.operation else {
+            return self.evaluate(&a.map(u64::from), &b.map(u64::from), mode);
+        };
+        match (self.of, self.signed) {
+            (LaneType::F32, _) if mode.plain32() => {
+                let float = |bits: u32| f32::from_bits(bits);
+                let unordered = if outcomes & 8 == 0 { 0 } else { !ordered(7, a, b, float) };
+                ordered(outcomes, a, b, float) | unordered
+            }
+            (LaneType::B32, true) => ordered(outcomes, a, b, |bits| bits as i32),
+            (LaneType::B32, false) => ordered(outcomes, a, b, |bits| bits),
+            _ => self.evaluate(&a.map(u64::from), &b.map(u64::from), mode),
+        }
+    }
+}
+
+#[inline]
+fn mask(bit: impl Fn(usize) -> bool) -> u32 {
+    (0..LANES).fold(0, |mask, lane| mask | u32::from(bit(lane)) << lane)
+}
+
+/// The class of a float as a bit: signalling NaN, quiet NaN, -infinity, -normal, -denormal, -0, +0, +denormal, +normal,
+/// +infinity.
+fn class_of(of: LaneType, bits: u64) -> u32 {
+    let (mantissa_bits, exponent_bits) = match of {
+        LaneType::F16 => (10, 5),
+        LaneType::F64 => (52, 11),
+        _ => (23, 8),
+    };
+    let mantissa = bits & ((1 << mantissa_bits) - 1);
+    let all = (1_u64 << exponent_bits) - 1;
+    let exponent = bits >> mantissa_bits & all;
+    let negative = bits >> (mantissa_bits + exponent_bits) & 1 != 0;
+    let of_sign = |plus: u32, minus: u32| 1 << if negative { minus } else { plus };
+    match (exponent, mantissa) {
+        (0, 0) => of_sign(6, 5),
+        (0, _) => of_sign(7, 4),
+        (exponent, 0) if exponent == all => of_sign(9, 2),
+        (exponent, _) if exponent == all => 1 << (mantissa >> (mantissa_bits - 1)),
+        _ => of_sign(8, 3),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_relation_and_its_opposite_are_complements() {
+        let outcomes = |name: &str| RELATIONS.iter().find(|(found, _)| *found == name).unwrap().1;
+        for name in ["lt", "eq", "le", "gt", "lg", "ge"] {
+            assert_eq!(outcomes(name) ^ 15, outcomes(&format!("n{name}")), "{name}");
+        }
+        assert_eq!(outcomes("o") ^ 15, outcomes("u"));
+    }
+
+    #[test]
+    fn classes_are_apart() {
+        let class = |value: f32| class_of(LaneType::F32, u64::from(value.to_bits()));
+        assert_eq!(class(f32::NAN), 2);
+        assert_eq!(class(f32::NEG_INFINITY), 4);
+        assert_eq!(class(-1.0), 8);
+        assert_eq!(class(-0.0), 32);
+        assert_eq!(class(0.0), 64);
+        assert_eq!(class(1e-40), 128);
+        assert_eq!(class(1.0), 256);
+        assert_eq!(class(f32::INFINITY), 512);
+    }
+}

@@ -1,0 +1,165 @@
+//! Functions over the lanes of (half) a wave.
+
+use crate::mode::FloatMode;
+use crate::source::MeaningSource;
+
+/// Lanes that one function computes: a wave of 32, or half of one of 64.
+pub const LANES: usize = 32;
+/// A dword of each lane.
+pub type Lanes = [u32; LANES];
+/// Two dwords of each lane.
+pub type WideLanes = [u64; LANES];
+/// A function of up to three dwords. 16-bit sources are in the low half; so is a 16-bit result.
+pub type NarrowFunction = fn(&mut Lanes, &[&Lanes; 3], FloatMode);
+/// A function with a source or a result of 64 bits; shorter ones are extended with 0.
+pub type WideFunction = fn(&mut WideLanes, &[&WideLanes; 3], FloatMode);
+/// A function that also reads and returns a bit of each lane.
+pub type CarryFunction = fn(&mut Lanes, &[&Lanes; 3], u32, FloatMode) -> u32;
+/// The same with sources or results of 64 bits.
+pub type CarryWideFunction = fn(&mut WideLanes, &[&WideLanes; 3], u32, FloatMode) -> u32;
+
+/// The type of a source or of a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LaneType {
+    /// 16 bits, no float.
+    B16,
+    /// 32 bits, no float.
+    B32,
+    /// 64 bits, no float.
+    B64,
+    /// A 16-bit float.
+    F16,
+    /// A brain float.
+    Bf16,
+    /// A 32-bit float.
+    F32,
+    /// A 64-bit float.
+    F64,
+}
+
+impl LaneType {
+    /// Its size.
+    pub const fn bits(self) -> u32 {
+        match self {
+            Self::B16 | Self::F16 | Self::Bf16 => 16,
+            Self::B32 | Self::F32 => 32,
+            Self::B64 | Self::F64 => 64,
+        }
+    }
+
+    /// Whether it is a float.
+    pub const fn is_float(self) -> bool {
+        matches!(self, Self::F16 | Self::Bf16 | Self::F32 | Self::F64)
+    }
+
+    /// The sign bit of a float.
+    pub const fn sign(self) -> u64 {
+        1 << (self.bits() - 1)
+    }
+}
+
+/// The computation of a [`VectorRow`].
+#[derive(Debug, Clone, Copy)]
+pub enum LaneFunction {
+    /// Everything has at most 32 bits.
+    Narrow(NarrowFunction),
+    /// Something has 64 bits.
+    Wide(WideFunction),
+    /// A bit of each lane is read or written as well.
+    Carry(CarryFunction),
+    /// Both.
+    CarryWide(CarryWideFunction),
+}
+
+/// A vector instruction that computes in each lane on its own.
+#[derive(Debug, Clone, Copy)]
+pub struct VectorRow {
+    /// Its mnemonics.
+    pub names: &'static [&'static str],
+    /// Types of its sources.
+    pub sources: [LaneType; 3],
+    /// Type of its result.
+    pub result: LaneType,
+    /// The computation.
+    pub function: LaneFunction,
+    /// The computation with `clamp` if the result is no float; floats are clamped by the reader of the row.
+    pub clamped: Option<LaneFunction>,
+    /// Where the meaning is from.
+    pub evidence: MeaningSource,
+}
+
+impl VectorRow {
+    pub(crate) const fn new(
+        names: &'static [&'static str],
+        sources: [LaneType; 3],
+        result: LaneType,
+        function: LaneFunction,
+        evidence: MeaningSource,
+    ) -> Self {
+        Self { names, sources, result, function, clamped: None, evidence }
+    }
+
+    pub(crate) const fn with_clamp(self, clamped: LaneFunction) -> Self {
+        Self { clamped: Some(clamped), ..self }
+    }
+}
+
+/// A [`NarrowFunction`] that computes an expression of `a`, `b` and `c` in each lane.
+macro_rules! narrow {
+    (|$a:pat_param, $b:pat_param, $c:pat_param, $mode:pat_param| $body:expr) => {
+        crate::lanes::LaneFunction::Narrow(|out, sources, $mode| {
+            for lane in 0..crate::lanes::LANES {
+                let ($a, $b, $c) = (sources[0][lane], sources[1][lane], sources[2][lane]);
+                out[lane] = $body;
+            }
+        })
+    };
+}
+
+/// The same with 64 bits.
+macro_rules! wide {
+    (|$a:pat_param, $b:pat_param, $c:pat_param, $mode:pat_param| $body:expr) => {
+        crate::lanes::LaneFunction::Wide(|out, sources, $mode| {
+            for lane in 0..crate::lanes::LANES {
+                let ($a, $b, $c) = (sources[0][lane], sources[1][lane], sources[2][lane]);
+                out[lane] = $body;
+            }
+        })
+    };
+}
+
+/// A [`CarryFunction`] whose expression is a pair of result and bit; `$bit` is the bit that is read.
+macro_rules! carry {
+    (|$a:pat_param, $b:pat_param, $c:pat_param, $bit:pat_param, $mode:pat_param| $body:expr) => {
+        crate::lanes::LaneFunction::Carry(|out, sources, bits, $mode| {
+            let mut result = 0;
+            for lane in 0..crate::lanes::LANES {
+                let ($a, $b, $c) = (sources[0][lane], sources[1][lane], sources[2][lane]);
+                let $bit = bits >> lane & 1 != 0;
+                let (value, set) = $body;
+                out[lane] = value;
+                result |= u32::from(set) << lane;
+            }
+            result
+        })
+    };
+}
+
+/// The same with 64 bits.
+macro_rules! carry_wide {
+    (|$a:pat_param, $b:pat_param, $c:pat_param, $bit:pat_param, $mode:pat_param| $body:expr) => {
+        crate::lanes::LaneFunction::CarryWide(|out, sources, bits, $mode| {
+            let mut result = 0;
+            for lane in 0..crate::lanes::LANES {
+                let ($a, $b, $c) = (sources[0][lane], sources[1][lane], sources[2][lane]);
+                let $bit = bits >> lane & 1 != 0;
+                let (value, set) = $body;
+                out[lane] = value;
+                result |= u32::from(set) << lane;
+            }
+            result
+        })
+    };
+}
+
+pub(crate) use {carry, carry_wide, narrow, wide};

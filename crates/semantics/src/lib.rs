@@ -1,0 +1,45 @@
+//! The meaning of AMDGPU instructions: a table of operations, each with its source.
+//!
+//! A [`VectorRow`] says what a vector instruction computes in one lane, as a function over 32 lanes; a [`ScalarRow`] does
+//! so for scalar instructions, an [`AtomicRow`] for read-modify-write accesses. Rows are found by mnemonic, once for each
+//! entry of the decoder's table, and never while code runs.
+//!
+//! Invariants: an operation that is not in the table is unknown; nothing is guessed. Functions are total.
+//!
+//! Absent on purpose: registers, memory, modifiers of sources, and control flow (`hotswap-emulator`).
+
+mod atomic;
+mod compare;
+mod convert;
+mod double;
+mod float;
+mod half;
+mod integer;
+mod lanes;
+mod matrix;
+mod mode;
+mod packed;
+mod rounding;
+mod scalar;
+mod single;
+mod small_float;
+mod source;
+mod table;
+mod transcendental;
+mod wide;
+
+pub use atomic::{AtomicRow, AtomicUpdate};
+pub use compare::{CompareOperation, CompareRow};
+pub use float::{bf16_to_f32, f16_to_f32, round_to_bf16, round_to_f16, round_to_f32};
+pub use integer::{TWO_SOURCE_TABLE, combined};
+pub use lanes::{
+    CarryFunction, CarryWideFunction, LANES, LaneFunction, LaneType, Lanes, NarrowFunction, VectorRow, WideFunction,
+    WideLanes,
+};
+pub use matrix::{ElementFormat, MatrixRow, MatrixShape, SumModel};
+pub use mode::{FloatMode, Rounding};
+pub use packed::PackedRow;
+pub use scalar::{ScalarFunction, ScalarInput, ScalarRow, ScalarUse};
+pub use small_float::integer_dot;
+pub use source::MeaningSource;
+pub use table::{Meaning, find, rows};

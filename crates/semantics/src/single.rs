@@ -1,0 +1,272 @@
+//! 32-bit floats.
+
+use crate::float::{NAN32, nan_of32, quiet32, round_to_f32};
+use crate::lanes::LaneType::{B32, F32};
+use crate::lanes::{LANES, LaneFunction, Lanes, VectorRow, narrow};
+use crate::mode::FloatMode;
+use crate::rounding::{add_odd, fma_odd};
+use crate::source::MeaningSource::Llvm;
+
+#[inline]
+fn float(bits: u32) -> f32 {
+    f32::from_bits(bits)
+}
+
+/// Results of operations that round once: `fast` in the usual mode, `exact` (to odd, in 64 bits) in others.
+macro_rules! rounded {
+    (|$a:ident, $b:ident, $c:ident| $fast:expr, $exact:expr) => {
+        LaneFunction::Narrow(|out, sources, mode| {
+            if mode.plain32() {
+                let mut invalid = false;
+                for lane in 0..LANES {
+                    let ($a, $b, $c) = (float(sources[0][lane]), float(sources[1][lane]), float(sources[2][lane]));
+                    let _ = $c;
+                    let result: f32 = $fast;
+                    invalid |= result.is_nan();
+                    out[lane] = result.to_bits();
+                }
+                if invalid {
+                    settle_nans(out, sources);
+                }
+                return;
+            }
+            for lane in 0..LANES {
+                let source = |number: usize| f64::from(mode.source32(float(sources[number][lane])));
+                let ($a, $b, $c) = (source(0), source(1), source(2));
+                let _ = $c;
+                out[lane] = mode.result32(round_to_f32($exact, mode.round32())).to_bits();
+            }
+            settle_nans(out, sources);
+        })
+    };
+}
+
+/// Which NaN a result is does not depend on the processor that computes it.
+#[cold]
+fn settle_nans(out: &mut Lanes, sources: &[&Lanes; 3]) {
+    for lane in 0..LANES {
+        if float(out[lane]).is_nan() {
+            out[lane] = nan_of32([sources[0][lane], sources[1][lane], sources[2][lane]]);
+        }
+    }
+}
+
+/// A fused multiply-add on lanes; on processors with the instruction, by that.
+fn fused(out: &mut Lanes, sources: &[&Lanes; 3], mode: FloatMode) {
+    if mode.plain32() {
+        fused_plain(out, sources);
+    } else {
+        for lane in 0..LANES {
+            let source = |number: usize| f64::from(mode.source32(float(sources[number][lane])));
+            let exact = fma_odd(source(0), source(1), source(2));
+            out[lane] = mode.result32(round_to_f32(exact, mode.round32())).to_bits();
+        }
+    }
+    if out.iter().any(|bits| float(*bits).is_nan()) {
+        settle_nans(out, sources);
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code, reason = "a function for processors with FMA")]
+fn fused_plain(out: &mut Lanes, sources: &[&Lanes; 3]) {
+    if is_x86_feature_detected!("fma") && is_x86_feature_detected!("avx") {
+        // SAFETY: the processor has both features.
+        unsafe { fused_by_instruction(out, sources) }
+    } else {
+        fused_portable(out, sources);
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn fused_plain(out: &mut Lanes, sources: &[&Lanes; 3]) {
+    fused_portable(out, sources);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "fma,avx")]
+fn fused_by_instruction(out: &mut Lanes, sources: &[&Lanes; 3]) {
+    for lane in 0..LANES {
+        out[lane] = float(sources[0][lane]).mul_add(float(sources[1][lane]), float(sources[2][lane])).to_bits();
+    }
+}
+
+fn fused_portable(out: &mut Lanes, sources: &[&Lanes; 3]) {
+    for lane in 0..LANES {
+        let [a, b, c] = [0, 1, 2].map(|number: usize| f64::from(float(sources[number][lane])));
+        out[lane] = (fma_odd(a, b, c) as f32).to_bits();
+    }
+}
+
+/// The smaller number; a NaN only if both are, and -0 is below 0.
+#[inline]
+pub(crate) fn minimum_number(a: u32, b: u32, mode: FloatMode) -> u32 {
+    number_of(a, b, mode, |x, y| x < y || x == y && x.is_sign_negative())
+}
+
+/// The larger number.
+#[inline]
+pub(crate) fn maximum_number(a: u32, b: u32, mode: FloatMode) -> u32 {
+    number_of(a, b, mode, |x, y| x > y || x == y && x.is_sign_positive())
+}
+
+#[inline]
+fn number_of(a: u32, b: u32, mode: FloatMode, first: fn(f32, f32) -> bool) -> u32 {
+    let (x, y) = (mode.source32(float(a)), mode.source32(float(b)));
+    let quiet = |bits: u32| if mode.ieee { quiet32(bits) } else { bits };
+    let chosen = match (x.is_nan(), y.is_nan()) {
+        (true, true) => return quiet(a),
+        (true, false) => y,
+        (false, true) => x,
+        _ if first(x, y) => x,
+        _ => y,
+    };
+    mode.result32(chosen).to_bits()
+}
+
+/// The smaller or larger one; a NaN if one is.
+#[inline]
+fn propagating(a: u32, b: u32, mode: FloatMode, choose: fn(u32, u32, FloatMode) -> u32) -> u32 {
+    if float(a).is_nan() || float(b).is_nan() { nan_of32([a, b, 0]) } else { choose(a, b, mode) }
+}
+
+fn minimum(a: u32, b: u32, mode: FloatMode) -> u32 {
+    propagating(a, b, mode, minimum_number)
+}
+
+fn maximum(a: u32, b: u32, mode: FloatMode) -> u32 {
+    propagating(a, b, mode, maximum_number)
+}
+
+fn median(a: u32, b: u32, c: u32, mode: FloatMode) -> u32 {
+    let smallest = || minimum_number(minimum_number(a, b, mode), c, mode);
+    if [a, b, c].iter().any(|bits| float(*bits).is_nan()) {
+        return smallest();
+    }
+    let upper = maximum_number(a, b, mode);
+    minimum_number(upper, maximum_number(minimum_number(a, b, mode), c, mode), mode)
+}
+
+/// A function that keeps the format: rounding to an integer.
+#[inline]
+fn to_integral(a: u32, mode: FloatMode, function: fn(f32) -> f32) -> u32 {
+    let x = mode.source32(float(a));
+    if x.is_nan() { quiet32(a) } else { function(x).to_bits() }
+}
+
+fn fraction(a: u32, mode: FloatMode) -> u32 {
+    let x = mode.source32(float(a));
+    if x.is_nan() {
+        return quiet32(a);
+    }
+    if x.is_infinite() {
+        return NAN32;
+    }
+    (x - x.floor()).min(float(0x3f7f_ffff)).to_bits()
+}
+
+/// The exponent of a finite number other than 0 whose mantissa is in [0.5, 1).
+fn exponent_of(x: f32) -> i32 {
+    let bits = f64::from(x).to_bits();
+    (bits >> 52 & 0x7ff) as i32 - 1022
+}
+
+fn mantissa(a: u32, mode: FloatMode) -> u32 {
+    let x = mode.source32(float(a));
+    if x.is_nan() {
+        return quiet32(a);
+    }
+    if x.is_infinite() || x == 0.0 {
+        return x.to_bits();
+    }
+    scaled(x, -exponent_of(x), FloatMode::PLAIN)
+}
+
+fn exponent(a: u32, mode: FloatMode) -> u32 {
+    let x = mode.source32(float(a));
+    if x.is_nan() || x.is_infinite() || x == 0.0 { 0 } else { exponent_of(x) as u32 }
+}
+
+/// `x * 2^power`, rounded once.
+pub(crate) fn scaled(x: f32, power: i32, mode: FloatMode) -> u32 {
+    let exact = f64::from(mode.source32(x)) * 2_f64.powi(power.clamp(-300, 300));
+    mode.result32(round_to_f32(exact, mode.round32())).to_bits()
+}
+
+fn ldexp(a: u32, power: i32, mode: FloatMode) -> u32 {
+    if float(a).is_nan() { quiet32(a) } else { scaled(float(a), power, mode) }
+}
+
+/// A product in which 0 times anything is 0.
+fn legacy_product(a: u32, b: u32, mode: FloatMode) -> u32 {
+    let (x, y) = (mode.source32(float(a)), mode.source32(float(b)));
+    if x == 0.0 || y == 0.0 {
+        return 0;
+    }
+    finished(f64::from(x) * f64::from(y), [a, b, 0], mode)
+}
+
+fn legacy_fused(a: u32, b: u32, c: u32, mode: FloatMode) -> u32 {
+    let [x, y, z] = [a, b, c].map(|bits| f64::from(mode.source32(float(bits))));
+    let exact = if x == 0.0 || y == 0.0 { add_odd(0.0, z) } else { fma_odd(x, y, z) };
+    finished(exact, [a, b, c], mode)
+}
+
+/// The result of an operation whose exact value, rounded to odd, is `exact`.
+fn finished(exact: f64, sources: [u32; 3], mode: FloatMode) -> u32 {
+    if exact.is_nan() {
+        return nan_of32(sources);
+    }
+    mode.result32(round_to_f32(exact, mode.round32())).to_bits()
+}
+
+/// Product and sum with a rounding after each, without denormals.
+fn unfused(a: u32, b: u32, c: u32, mode: FloatMode) -> u32 {
+    let flushed = FloatMode { bits: mode.bits & !0x30, ..mode };
+    let product = {
+        let [x, y] = [a, b].map(|bits| f64::from(flushed.source32(float(bits))));
+        finished(x * y, [a, b, 0], flushed)
+    };
+    let [x, y] = [product, c].map(|bits| f64::from(flushed.source32(float(bits))));
+    finished(add_odd(x, y), [product, c, 0], flushed)
+}
+
+macro_rules! row {
+    ([$($name:literal),+], $function:expr, $evidence:expr) => {
+        VectorRow::new(&[$($name),+], [F32; 3], F32, $function, $evidence)
+    };
+}
+
+#[rustfmt::skip]
+pub(crate) const ROWS: &[VectorRow] = &[
+    row!(["v_add_f32"], rounded!(|a, b, c| a + b, add_odd(a, b)), Llvm("fadd")),
+    row!(["v_sub_f32"], rounded!(|a, b, c| a - b, add_odd(a, -b)), Llvm("fsub")),
+    row!(["v_subrev_f32"], rounded!(|a, b, c| b - a, add_odd(b, -a)), Llvm("fsub")),
+    row!(["v_mul_f32"], rounded!(|a, b, c| a * b, a * b), Llvm("fmul")),
+    row!(["v_fma_f32", "v_fmac_f32", "v_fmaak_f32", "v_fmamk_f32"], LaneFunction::Narrow(fused), Llvm("fma")),
+    row!(["v_mad_f32", "v_mac_f32", "v_madak_f32", "v_madmk_f32"], narrow!(|a, b, c, m| unfused(a, b, c, m)), Llvm("fmad")),
+    row!(["v_mul_legacy_f32", "v_mul_dx9_zero_f32"], narrow!(|a, b, _, m| legacy_product(a, b, m)), Llvm("AMDGPUfmul_legacy")),
+    row!(["v_fma_legacy_f32", "v_fma_dx9_zero_f32", "v_fmac_legacy_f32", "v_fmac_dx9_zero_f32"],
+        narrow!(|a, b, c, m| legacy_fused(a, b, c, m)), Llvm("int_amdgcn_fma_legacy")),
+    row!(["v_min_f32", "v_min_num_f32"], narrow!(|a, b, _, m| minimum_number(a, b, m)), Llvm("fminnum")),
+    row!(["v_max_f32", "v_max_num_f32"], narrow!(|a, b, _, m| maximum_number(a, b, m)), Llvm("fmaxnum")),
+    row!(["v_min3_f32", "v_min3_num_f32"], narrow!(|a, b, c, m| minimum_number(minimum_number(a, b, m), c, m)), Llvm("AMDGPUfmin3")),
+    row!(["v_max3_f32", "v_max3_num_f32"], narrow!(|a, b, c, m| maximum_number(maximum_number(a, b, m), c, m)), Llvm("AMDGPUfmax3")),
+    row!(["v_maxmin_f32", "v_maxmin_num_f32"], narrow!(|a, b, c, m| minimum_number(maximum_number(a, b, m), c, m)), Llvm("fminnum (fmaxnum)")),
+    row!(["v_minmax_f32", "v_minmax_num_f32"], narrow!(|a, b, c, m| maximum_number(minimum_number(a, b, m), c, m)), Llvm("fmaxnum (fminnum)")),
+    row!(["v_med3_f32", "v_med3_num_f32"], narrow!(|a, b, c, m| median(a, b, c, m)), Llvm("AMDGPUfmed3")),
+    row!(["v_minimum_f32"], narrow!(|a, b, _, m| minimum(a, b, m)), Llvm("fminimum")),
+    row!(["v_maximum_f32"], narrow!(|a, b, _, m| maximum(a, b, m)), Llvm("fmaximum")),
+    row!(["v_minimum3_f32"], narrow!(|a, b, c, m| minimum(minimum(a, b, m), c, m)), Llvm("AMDGPUfminimum3")),
+    row!(["v_maximum3_f32"], narrow!(|a, b, c, m| maximum(maximum(a, b, m), c, m)), Llvm("AMDGPUfmaximum3")),
+    row!(["v_maximumminimum_f32"], narrow!(|a, b, c, m| minimum(maximum(a, b, m), c, m)), Llvm("fminimum (fmaximum)")),
+    row!(["v_minimummaximum_f32"], narrow!(|a, b, c, m| maximum(minimum(a, b, m), c, m)), Llvm("fmaximum (fminimum)")),
+    row!(["v_floor_f32"], narrow!(|a, _, _, m| to_integral(a, m, f32::floor)), Llvm("ffloor")),
+    row!(["v_ceil_f32"], narrow!(|a, _, _, m| to_integral(a, m, f32::ceil)), Llvm("fceil")),
+    row!(["v_trunc_f32"], narrow!(|a, _, _, m| to_integral(a, m, f32::trunc)), Llvm("ftrunc")),
+    row!(["v_rndne_f32"], narrow!(|a, _, _, m| to_integral(a, m, f32::round_ties_even)), Llvm("frint")),
+    row!(["v_fract_f32"], narrow!(|a, _, _, m| fraction(a, m)), Llvm("AMDGPUfract")),
+    row!(["v_frexp_mant_f32"], narrow!(|a, _, _, m| mantissa(a, m)), Llvm("int_amdgcn_frexp_mant")),
+    VectorRow::new(&["v_frexp_exp_i32_f32"], [F32; 3], B32, narrow!(|a, _, _, m| exponent(a, m)), Llvm("int_amdgcn_frexp_exp")),
+    VectorRow::new(&["v_ldexp_f32"], [F32, B32, B32], F32, narrow!(|a, b, _, m| ldexp(a, b as i32, m)), Llvm("fldexp")),
+];

@@ -1,0 +1,173 @@
+//! Brain floats and 8-bit floats (OCP formats: E4M3 without infinities, E5M2), and products of short vectors.
+
+use crate::float::{bf16_to_f32, f16_to_f32, nan_of32, quiet32, round_to_bf16, round_to_f16, round_to_f32};
+use crate::lanes::LaneType::{B32, Bf16, F16, F32};
+use crate::lanes::{LaneType, VectorRow, narrow};
+use crate::mode::{FloatMode, Rounding};
+use crate::rounding::{add_odd, fma_odd};
+use crate::source::MeaningSource::{Document, Llvm};
+use crate::transcendental::{cosine, reciprocal, reciprocal_root, sine};
+
+/// The value of an E4M3 number.
+pub(crate) fn fp8_value(bits: u8) -> f32 {
+    let (exponent, mantissa) = (i32::from(bits >> 3 & 15), f32::from(bits & 7));
+    let magnitude = match (exponent, bits & 7) {
+        (15, 7) => f32::NAN,
+        (0, _) => mantissa * 2_f32.powi(-9),
+        _ => (8.0 + mantissa) * 2_f32.powi(exponent - 10),
+    };
+    if bits & 0x80 != 0 { -magnitude } else { magnitude }
+}
+
+/// The value of an E5M2 number.
+pub(crate) fn bf8_value(bits: u8) -> f32 {
+    f16_to_f32(u16::from(bits) << 8)
+}
+
+/// Rounds to E4M3, to nearest. Numbers that are too large become NaN, or the largest number with `clamp`.
+pub(crate) fn to_fp8(value: f64, clamp: bool) -> u8 {
+    let sign = u8::from(value.is_sign_negative()) << 7;
+    if value.is_nan() {
+        return sign | 0x7f;
+    }
+    let magnitude = value.abs();
+    let overflow = if clamp { 0x7e } else { 0x7f };
+    if magnitude.is_infinite() {
+        return sign | overflow;
+    }
+    let exponent = if magnitude < 2_f64.powi(-6) { -6 } else { magnitude.log2().floor() as i32 };
+    let steps = (magnitude * 2_f64.powi(3 - exponent)).round_ties_even() as i32;
+    let code = if exponent == -6 { steps } else { (exponent + 6) * 8 + steps };
+    if code > 0x7e { sign | overflow } else { sign | code as u8 }
+}
+
+/// Rounds to E5M2, to nearest.
+pub(crate) fn to_bf8(value: f64, clamp: bool) -> u8 {
+    let sign = u8::from(value.is_sign_negative()) << 7;
+    if value.is_nan() {
+        return sign | 0x7f;
+    }
+    // A half rounded to odd keeps what the shorter mantissa needs.
+    let toward_zero = round_to_f16(value.abs(), Rounding::Zero);
+    let exact = f64::from(f16_to_f32(toward_zero)) == value.abs();
+    let half = if exact { toward_zero } else { toward_zero | 1 };
+    let (kept, rest) = (half >> 8, half & 255);
+    let rounded = kept + u16::from(rest > 128 || rest == 128 && kept & 1 != 0);
+    let overflow = if clamp { 0x7b } else { 0x7c };
+    if rounded >= 0x7c { sign | overflow } else { sign | rounded as u8 }
+}
+
+/// A brain float as a result, `exact` rounded to odd.
+pub(crate) fn to_bf16(exact: f64, mode: FloatMode) -> u16 {
+    let _ = mode;
+    round_to_bf16(exact, Rounding::NearestEven)
+}
+
+fn bf16_bits(bits: u32) -> u32 {
+    u32::from(to_bf16(f64::from(f32::from_bits(bits)), FloatMode::PLAIN))
+}
+
+/// A function of a brain float.
+fn of_bf16(a: u32, function: fn(f64) -> f64) -> u32 {
+    u32::from(to_bf16(function(f64::from(bf16_to_f32(a as u16))), FloatMode::PLAIN))
+}
+
+/// `a.low * b.low + a.high * b.high + c`, with a rounding after the products' sum and after the second sum.
+fn dot2(a: u32, b: u32, c: u32, value: fn(u16) -> f32, mode: FloatMode) -> u32 {
+    let product = |shift: u32| f64::from(value((a >> shift) as u16)) * f64::from(value((b >> shift) as u16));
+    let third = f64::from(mode.source32(f32::from_bits(c)));
+    let first = round_to_f32(fma_odd(1.0, product(16), third), mode.round32());
+    let exact = add_odd(product(0), f64::from(first));
+    if exact.is_nan() { nan_of32([c, 0, 0]) } else { mode.result32(round_to_f32(exact, mode.round32())).to_bits() }
+}
+
+/// The number `index` of `bits` bits.
+fn part(value: u32, index: u32, bits: u32, signed: bool) -> i64 {
+    let raw = value >> (index * bits) & (u32::MAX >> (32 - bits));
+    if signed { i64::from((raw << (32 - bits)) as i32 >> (32 - bits)) } else { i64::from(raw) }
+}
+
+/// The sum of the products of numbers of `bits` bits, plus `c`.
+pub fn integer_dot(a: u32, b: u32, c: u32, bits: u32, signed: [bool; 2]) -> i64 {
+    let products = (0..32 / bits).map(|index| part(a, index, bits, signed[0]) * part(b, index, bits, signed[1]));
+    let third = if signed[0] || signed[1] { i64::from(c as i32) } else { i64::from(c) };
+    products.sum::<i64>() + third
+}
+
+macro_rules! dot {
+    ($name:literal, $bits:literal, $signed:literal) => {
+        VectorRow::new(
+            &[$name],
+            [B32; 3],
+            B32,
+            narrow!(|a, b, c, _| integer_dot(a, b, c, $bits, [$signed; 2]) as u32),
+            Llvm(concat!("int_amdgcn_", $name)),
+        )
+        .with_clamp(narrow!(|a, b, c, _| {
+            let sum = integer_dot(a, b, c, $bits, [$signed; 2]);
+            if $signed { sum.clamp(-1 << 31, (1 << 31) - 1) as u32 } else { sum.clamp(0, 0xffff_ffff) as u32 }
+        }))
+    };
+}
+
+macro_rules! of_bf16 {
+    ($name:literal, $function:expr) => {
+        VectorRow::new(&[$name], [Bf16; 3], Bf16, narrow!(|a, _, _, _| of_bf16(a, $function)), Llvm("bf16 intrinsic"))
+    };
+}
+
+const HALF_DOT: [LaneType; 3] = [B32, B32, F32];
+
+#[rustfmt::skip]
+pub(crate) const ROWS: &[VectorRow] = &[
+    VectorRow::new(&["v_cvt_f32_bf16"], [Bf16; 3], F32, narrow!(|a, _, _, _| bf16_to_f32_quiet(a)), Llvm("fpextend")),
+    VectorRow::new(&["v_cvt_pk_bf16_f32"], [F32; 3], B32, narrow!(|a, b, _, _| bf16_bits(a) | bf16_bits(b) << 16), Llvm("fpround")),
+    VectorRow::new(&["v_dot2_f32_f16", "v_dot2c_f32_f16", "v_dot2acc_f32_f16"], HALF_DOT, F32,
+        narrow!(|a, b, c, m| dot2(a, b, c, f16_to_f32, m)), Llvm("int_amdgcn_fdot2")),
+    VectorRow::new(&["v_dot2_f32_bf16"], HALF_DOT, F32, narrow!(|a, b, c, m| dot2(a, b, c, bf16_to_f32, m)), Llvm("int_amdgcn_fdot2_f32_bf16")),
+    dot!("v_dot2_i32_i16", 16, true),
+    dot!("v_dot2_u32_u16", 16, false),
+    dot!("v_dot4_i32_i8", 8, true),
+    dot!("v_dot4c_i32_i8", 8, true),
+    dot!("v_dot4_u32_u8", 8, false),
+    dot!("v_dot8_i32_i4", 4, true),
+    dot!("v_dot8_u32_u4", 4, false),
+    of_bf16!("v_rcp_bf16", reciprocal),
+    of_bf16!("v_rsq_bf16", reciprocal_root),
+    of_bf16!("v_sqrt_bf16", f64::sqrt),
+    of_bf16!("v_exp_bf16", f64::exp2),
+    of_bf16!("v_log_bf16", f64::log2),
+    of_bf16!("v_sin_bf16", sine),
+    of_bf16!("v_cos_bf16", cosine),
+    of_bf16!("v_tanh_bf16", f64::tanh),
+    VectorRow::new(&["v_dot2_f16_f16"], [B32, B32, F16], F16, narrow!(|a, b, c, m| dot2_half(a, b, c, m)), Document("products of two halves")),
+];
+
+fn bf16_to_f32_quiet(a: u32) -> u32 {
+    let bits = a << 16;
+    if f32::from_bits(bits).is_nan() { quiet32(bits) } else { bits }
+}
+
+fn dot2_half(a: u32, b: u32, c: u32, mode: FloatMode) -> u32 {
+    let high = crate::half::fused((a >> 16) as u16, (b >> 16) as u16, c as u16, mode);
+    u32::from(crate::half::fused(a as u16, b as u16, high, mode))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn eight_bit_floats_survive_the_way_back() {
+        for bits in 0..=255_u8 {
+            let (fp8, bf8) = (fp8_value(bits), bf8_value(bits));
+            if !fp8.is_nan() {
+                assert_eq!(to_fp8(f64::from(fp8), true), bits);
+            }
+            if bf8.is_finite() {
+                assert_eq!(to_bf8(f64::from(bf8), true), bits);
+            }
+        }
+        assert_eq!((fp8_value(0x7e), bf8_value(0x7b)), (448.0, 57344.0));
+    }
+}

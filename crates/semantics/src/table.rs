@@ -1,0 +1,77 @@
+//! The table of all operations.
+
+use crate::atomic::{self, AtomicRow};
+use crate::compare::{self, CompareRow};
+use crate::lanes::VectorRow;
+use crate::matrix::{self, MatrixRow};
+use crate::packed::{self, PackedRow};
+use crate::scalar::{self, ScalarRow};
+use crate::source::MeaningSource;
+use crate::{convert, double, half, integer, single, small_float, transcendental, wide};
+
+/// The computation of an instruction.
+#[derive(Debug, Clone, Copy)]
+pub enum Meaning {
+    /// In each lane on its own.
+    Vector(&'static VectorRow),
+    /// In each lane, twice.
+    Packed(&'static PackedRow),
+    /// A comparison in each lane.
+    Compare(CompareRow),
+    /// A product of matrices.
+    Matrix(&'static MatrixRow),
+    /// A scalar.
+    Scalar(&'static ScalarRow),
+    /// A read-modify-write access.
+    Atomic(&'static AtomicRow),
+}
+
+/// The tables of vector instructions.
+const VECTOR: &[&[VectorRow]] = &[
+    integer::ROWS,
+    wide::ROWS,
+    single::ROWS,
+    half::ROWS,
+    double::ROWS,
+    convert::ROWS,
+    small_float::ROWS,
+    transcendental::ROWS,
+];
+
+/// The meaning of the instruction `mnemonic`, if it is known. For a start-up table; not for use while code runs.
+pub fn find(mnemonic: &str) -> Option<Meaning> {
+    let vector = || VECTOR.iter().copied().flatten().find(|row| row.names.contains(&mnemonic)).map(Meaning::Vector);
+    let packed = || packed::ROWS.iter().find(|row| row.name == mnemonic).map(Meaning::Packed);
+    let scalar = || scalar::ROWS.iter().find(|row| row.names.contains(&mnemonic)).map(Meaning::Scalar);
+    let matrix = || matrix::ROWS.iter().find(|row| row.name == mnemonic).map(Meaning::Matrix);
+    let atomic = || atomic::find(mnemonic).map(Meaning::Atomic);
+    let compare = || compare::find(mnemonic).map(Meaning::Compare);
+    vector().or_else(packed).or_else(scalar).or_else(matrix).or_else(compare).or_else(atomic)
+}
+
+/// The names of all operations with their evidence.
+pub fn rows() -> impl Iterator<Item = (&'static str, MeaningSource)> {
+    let vector = VECTOR.iter().copied().flatten().flat_map(|row| row.names.iter().map(|name| (*name, row.evidence)));
+    let packed = packed::ROWS.iter().map(|row| (row.name, row.evidence));
+    let scalar = scalar::ROWS.iter().flat_map(|row| row.names.iter().map(|name| (*name, row.evidence)));
+    let matrix = matrix::ROWS.iter().map(|row| (row.name, row.evidence));
+    vector.chain(packed).chain(scalar).chain(matrix)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hotswap_isa::TableEntry;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_name_occurs_once_and_is_an_instruction() {
+        let known: BTreeSet<&str> = TableEntry::all().map(TableEntry::mnemonic).collect();
+        let mut seen = BTreeSet::new();
+        for (name, _) in rows() {
+            assert!(seen.insert(name), "{name} has two rows");
+            assert!(known.contains(name), "{name} is no instruction");
+        }
+        assert!(seen.len() > 500, "{}", seen.len());
+    }
+}

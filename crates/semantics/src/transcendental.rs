@@ -1,0 +1,242 @@
+//! Reciprocals, roots, exponentials, and the steps of a division.
+//!
+//! The hardware's results differ from the exact ones by up to one unit in the last place (more for sine and cosine);
+//! these functions return the nearest number. Code that is compiled from portable sources does not depend on it.
+
+use crate::double;
+use crate::float::{NAN32, NAN64, nan_of32, nan_of64, quiet32, round_to_f32};
+use crate::half;
+use crate::lanes::LaneType::{B32, F16, F32, F64};
+use crate::lanes::{VectorRow, carry, carry_wide, narrow, wide};
+use crate::mode::FloatMode;
+use crate::rounding::fma_odd;
+use crate::single;
+use crate::source::MeaningSource::{Document, Llvm};
+use std::f64::consts::TAU;
+
+/// A function of one number. Denormals are 0 on both sides, whatever MODE says.
+pub(crate) fn of_single(bits: u32, function: fn(f64) -> f64) -> u32 {
+    const FLUSHED: FloatMode = FloatMode { bits: 0xc0, ..FloatMode::PLAIN };
+    let x = f32::from_bits(bits);
+    if x.is_nan() {
+        return quiet32(bits);
+    }
+    let result = function(f64::from(FLUSHED.source32(x)));
+    if result.is_nan() { NAN32 } else { FLUSHED.result32(result as f32).to_bits() }
+}
+
+fn of_double(bits: u64, mode: FloatMode, function: fn(f64) -> f64) -> u64 {
+    let x = f64::from_bits(bits);
+    let result = function(mode.source64(x));
+    if result.is_nan() { nan_of64([bits, 0, 0]) } else { mode.result64(result).to_bits() }
+}
+
+pub(crate) fn reciprocal(x: f64) -> f64 {
+    1.0 / x
+}
+
+pub(crate) fn reciprocal_root(x: f64) -> f64 {
+    1.0 / x.sqrt()
+}
+
+pub(crate) fn sine(x: f64) -> f64 {
+    (x.fract() * TAU).sin()
+}
+
+pub(crate) fn cosine(x: f64) -> f64 {
+    (x.fract() * TAU).cos()
+}
+
+fn biased(bits: u32) -> i32 {
+    (bits >> 23 & 255) as i32
+}
+
+/// Scales a numerator or denominator `a` of `n / d`, so that the quotient can be computed without denormals and overflow.
+/// The bit says that the quotient must be scaled back.
+fn div_scale(a: u32, d: u32, n: u32) -> (u32, bool) {
+    let [x, y, z] = [a, d, n].map(f32::from_bits);
+    if z == 0.0 || y == 0.0 {
+        return (NAN32, false);
+    }
+    let up = || single::scaled(x, 64, FloatMode::PLAIN);
+    let quotient = f64::from(z) / f64::from(y);
+    let is_denormal = |value: f64| value != 0.0 && value.abs() < f64::from(f32::MIN_POSITIVE);
+    let reciprocal_is_denormal = is_denormal(1.0 / f64::from(y));
+    if biased(n) - biased(d) >= 96 {
+        return (if x == y { up() } else { a }, true);
+    }
+    if y.is_subnormal() {
+        return (up(), false);
+    }
+    match (reciprocal_is_denormal, is_denormal(quotient)) {
+        (true, true) => (if x == y { up() } else { a }, true),
+        (true, false) => (single::scaled(x, -64, FloatMode::PLAIN), false),
+        (false, true) => (if x == z { up() } else { a }, true),
+        _ if biased(n) <= 23 => (up(), false),
+        _ => (a, false),
+    }
+}
+
+fn biased64(bits: u64) -> i32 {
+    (bits >> 52 & 0x7ff) as i32
+}
+
+fn div_scale64(a: u64, d: u64, n: u64) -> (u64, bool) {
+    let [x, y, z] = [a, d, n].map(f64::from_bits);
+    if z == 0.0 || y == 0.0 {
+        return (NAN64, false);
+    }
+    let up = || double::scaled(x, 128).to_bits();
+    let reciprocal_is_denormal = (1.0 / y).is_subnormal();
+    // A quotient that is rounded to 0 is below the denormals; no step scales it.
+    let quotient_is_denormal = (z / y).is_subnormal();
+    if biased64(n) - biased64(d) >= 768 {
+        return (if x == y { up() } else { a }, true);
+    }
+    if y.is_subnormal() {
+        return (up(), false);
+    }
+    match (reciprocal_is_denormal, quotient_is_denormal) {
+        (true, true) => (if x == y { up() } else { a }, true),
+        (true, false) => (double::scaled(x, -128).to_bits(), false),
+        (false, true) => (if x == z { up() } else { a }, true),
+        _ if biased64(n) <= 53 => (up(), false),
+        _ => (a, false),
+    }
+}
+
+/// The last step of a quotient, scaled back where [`div_scale`] said so.
+fn div_fmas(a: u32, b: u32, c: u32, back: bool, mode: FloatMode) -> u32 {
+    let [x, y, z] = [a, b, c].map(|bits| f64::from(mode.source32(f32::from_bits(bits))));
+    let exact = fma_odd(x, y, z);
+    if exact.is_nan() {
+        return nan_of32([a, b, c]);
+    }
+    let power = if !back { 0 } else { if biased(c) > 127 { 64 } else { -64 } };
+    mode.result32(round_to_f32(exact * 2_f64.powi(power), mode.round32())).to_bits()
+}
+
+fn div_fmas64(a: u64, b: u64, c: u64, back: bool, mode: FloatMode) -> u64 {
+    let [x, y, z] = [a, b, c].map(|bits| mode.source64(f64::from_bits(bits)));
+    let result = x.mul_add(y, z);
+    if result.is_nan() {
+        return nan_of64([a, b, c]);
+    }
+    let power = if !back { 0 } else { if biased64(c) > 1023 { 128 } else { -128 } };
+    mode.result64(double::scaled(result, power)).to_bits()
+}
+
+/// Corrects a quotient where a source is special.
+fn div_fixup(q: u32, d: u32, n: u32) -> u32 {
+    let sign = (d ^ n) & 0x8000_0000;
+    let [x, y] = [n, d].map(f32::from_bits);
+    if x.is_nan() || y.is_nan() {
+        return quiet32(if x.is_nan() { n } else { d });
+    }
+    match () {
+        () if x == 0.0 && y == 0.0 || x.is_infinite() && y.is_infinite() => 0xffc0_0000,
+        () if y == 0.0 || x.is_infinite() => sign | 0x7f80_0000,
+        () if x == 0.0 || y.is_infinite() => sign,
+        () if biased(n) - biased(d) < -150 => sign,
+        () if f32::from_bits(q).is_nan() && biased(n) - biased(d) > 127 => sign | 0x7f80_0000,
+        () => sign | q & 0x7fff_ffff,
+    }
+}
+
+fn div_fixup64(q: u64, d: u64, n: u64) -> u64 {
+    let sign = (d ^ n) & 1 << 63;
+    let [x, y] = [n, d].map(f64::from_bits);
+    let infinity = f64::INFINITY.to_bits();
+    if x.is_nan() || y.is_nan() {
+        return (if x.is_nan() { n } else { d }) | 1 << 51;
+    }
+    match () {
+        () if x == 0.0 && y == 0.0 || x.is_infinite() && y.is_infinite() => 0xfff8_0000_0000_0000,
+        () if y == 0.0 || x.is_infinite() => sign | infinity,
+        () if x == 0.0 || y.is_infinite() => sign,
+        () if biased64(n) - biased64(d) < -1075 => sign,
+        () if f64::from_bits(q).is_nan() && biased64(n) - biased64(d) > 1023 => sign | infinity,
+        () => sign | q & !(1 << 63),
+    }
+}
+
+macro_rules! of32 {
+    ([$($name:literal),+], $function:expr, $evidence:expr) => {
+        VectorRow::new(&[$($name),+], [F32; 3], F32, narrow!(|a, _, _, _| of_single(a, $function)), $evidence)
+    };
+}
+
+macro_rules! of16 {
+    ([$($name:literal),+], $function:expr, $evidence:expr) => {
+        VectorRow::new(&[$($name),+], [F16; 3], F16,
+            narrow!(|a, _, _, m| u32::from(half::unary(a as u16, m, $function))), $evidence)
+    };
+}
+
+#[rustfmt::skip]
+pub(crate) const ROWS: &[VectorRow] = &[
+    of32!(["v_rcp_f32", "v_rcp_iflag_f32", "v_s_rcp_f32"], reciprocal, Llvm("AMDGPUrcp")),
+    of32!(["v_rsq_f32", "v_s_rsq_f32"], reciprocal_root, Llvm("AMDGPUrsq")),
+    of32!(["v_sqrt_f32", "v_s_sqrt_f32"], f64::sqrt, Llvm("int_amdgcn_sqrt")),
+    of32!(["v_exp_f32", "v_s_exp_f32"], f64::exp2, Llvm("AMDGPUexp")),
+    of32!(["v_log_f32", "v_s_log_f32"], f64::log2, Llvm("AMDGPUlog")),
+    of32!(["v_sin_f32"], sine, Llvm("AMDGPUsin")),
+    of32!(["v_cos_f32"], cosine, Llvm("AMDGPUcos")),
+    of32!(["v_tanh_f32"], f64::tanh, Llvm("int_amdgcn_tanh")),
+    of16!(["v_rcp_f16", "v_s_rcp_f16"], reciprocal, Llvm("AMDGPUrcp")),
+    of16!(["v_rsq_f16", "v_s_rsq_f16"], reciprocal_root, Llvm("AMDGPUrsq")),
+    of16!(["v_sqrt_f16", "v_s_sqrt_f16"], f64::sqrt, Llvm("int_amdgcn_sqrt")),
+    of16!(["v_exp_f16", "v_s_exp_f16"], f64::exp2, Llvm("AMDGPUexp")),
+    of16!(["v_log_f16", "v_s_log_f16"], f64::log2, Llvm("AMDGPUlog")),
+    of16!(["v_sin_f16"], sine, Llvm("AMDGPUsin")),
+    of16!(["v_cos_f16"], cosine, Llvm("AMDGPUcos")),
+    of16!(["v_tanh_f16"], f64::tanh, Llvm("int_amdgcn_tanh")),
+    VectorRow::new(&["v_rcp_f64"], [F64; 3], F64, wide!(|a, _, _, m| of_double(a, m, reciprocal)), Llvm("AMDGPUrcp")),
+    VectorRow::new(&["v_rsq_f64"], [F64; 3], F64, wide!(|a, _, _, m| of_double(a, m, reciprocal_root)), Llvm("AMDGPUrsq")),
+    VectorRow::new(&["v_sqrt_f64"], [F64; 3], F64, wide!(|a, _, _, m| of_double(a, m, f64::sqrt)), Llvm("int_amdgcn_sqrt")),
+    VectorRow::new(&["v_div_scale_f32"], [F32; 3], F32, carry!(|a, b, c, _, _| div_scale(a, b, c)), Document("first step of a division")),
+    VectorRow::new(&["v_div_scale_f64"], [F64; 3], F64, carry_wide!(|a, b, c, _, _| div_scale64(a, b, c)), Document("first step of a division")),
+    VectorRow::new(&["v_div_fmas_f32"], [F32; 3], F32,
+        carry!(|a, b, c, bit, m| (div_fmas(a, b, c, bit, m), false)), Document("last multiply-add of a division")),
+    VectorRow::new(&["v_div_fmas_f64"], [F64; 3], F64,
+        carry_wide!(|a, b, c, bit, m| (div_fmas64(a, b, c, bit, m), false)), Document("last multiply-add of a division")),
+    VectorRow::new(&["v_div_fixup_f32"], [F32; 3], F32, narrow!(|a, b, c, _| div_fixup(a, b, c)), Document("special cases of a division")),
+    VectorRow::new(&["v_div_fixup_f64"], [F64; 3], F64, wide!(|a, b, c, _| div_fixup64(a, b, c)), Document("special cases of a division")),
+    VectorRow::new(&["v_trig_preop_f64"], [F64, B32, B32], F64, wide!(|a, b, _, _| two_over_pi(a, b)), Document("bits of 2/pi for a range reduction")),
+];
+
+/// 1216 bits of 2/pi after the point, the first in the uppermost bit.
+const TWO_OVER_PI: [u64; 19] = [
+    0xA2F9_836E_4E44_1529,
+    0xFC27_57D1_F534_DDC0,
+    0xDB62_9599_3C43_9041,
+    0xFE51_63AB_DEBB_C561,
+    0xB724_6E3A_424D_D2E0,
+    0x0649_2EEA_09D1_921C,
+    0xFE1D_EB1C_B129_A73E,
+    0xE882_35F5_2EBB_4484,
+    0xE99C_7026_B45F_7E41,
+    0x3991_D639_8353_39F4,
+    0x9C84_5F8B_BDF9_283B,
+    0x1FF8_97FF_DE05_980F,
+    0xEF2F_118B_5A0A_6D1F,
+    0x6D36_7ECF_27CB_09B7,
+    0x4F46_3F66_9E5F_EA2D,
+    0x7527_BAC7_EBE5_F17B,
+    0x3D07_39F7_8A52_92EA,
+    0x6BFB_5FB1_1F8D_5D08,
+    0x5603_3046_FC7B_6BAB,
+];
+
+/// 53 bits of 2/pi at the position that a number's exponent and the part's number select.
+fn two_over_pi(a: u64, part: u64) -> u64 {
+    let exponent = biased64(a);
+    let start = (part as i32 & 31) * 53 + (exponent - 1077).max(0);
+    let bit = |number: i32| {
+        let word = TWO_OVER_PI.get(number as usize / 64).copied().unwrap_or(0);
+        word >> (63 - number % 64) & 1
+    };
+    let mantissa = (start..start + 53).fold(0, |value, number| value << 1 | bit(number));
+    let base = if exponent >= 1968 { 128 } else { 0 };
+    double::scaled(mantissa as f64, base - 53 - start).to_bits()
+}

@@ -1,0 +1,7 @@
+//! Command lines of the wrapper.
+#![no_main]
+
+#[path = "../src/checks.rs"]
+mod checks;
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| checks::arguments(input));

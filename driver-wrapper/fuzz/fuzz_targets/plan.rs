@@ -1,0 +1,7 @@
+//! Texts of plans, and values of plan options.
+#![no_main]
+
+#[path = "../src/checks.rs"]
+mod checks;
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| checks::plan(input));

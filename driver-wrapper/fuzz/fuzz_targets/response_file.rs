@@ -1,0 +1,7 @@
+//! Response files, as clang tokenizes them.
+#![no_main]
+
+#[path = "../src/checks.rs"]
+mod checks;
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| checks::response_file(input));

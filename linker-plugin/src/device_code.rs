@@ -1,0 +1,95 @@
+//! The code object of a device link before the next step reads it: budgets of kernels checked or raised, and the table of its
+//! functions.
+//!
+//! Invariants: by default nothing is read beyond the command line, unless the link has several separately compiled objects.
+//! A companion with relocations gets the same numbers. The file is replaced in one step.
+//!
+//! Absent on purpose: the numbers (`hotswap-device-link`), the table (`hotswap-device-symbols`).
+
+use crate::companion::Companion;
+use crate::linker::Linker;
+use crate::message::say;
+use crate::trace;
+use hotswap_device_link::{LinkInput, LinkReport, check, link_inputs, raised};
+use hotswap_device_symbols::note;
+use hotswap_files::InputFile;
+use hotswap_plan::{DeviceLinkAction, Plan, Policy};
+use hotswap_report::{Diagnostic, Severity};
+use serde_json::json;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Checks and changes the output of a successful link as the plan requests it.
+///
+/// # Errors
+/// Under the policy `error`: kernels that have too little, objects that do not fit each other. Numbers that cannot be raised,
+/// and defects.
+pub(crate) fn finish(linker: &Linker<'_>, plan: &Plan, companion: &mut Companion) -> Result<(), Diagnostic> {
+    budgets(linker, plan, companion).map_err(|error| error.in_file(linker.output))?;
+    if !plan.device_symbols {
+        return Ok(());
+    }
+    let (made, table) = {
+        let bytes = hotswap_files::open(linker.output)?;
+        note::with_table(&bytes).map_err(|error| error.in_file(linker.output))?
+    };
+    hotswap_files::replace_like(linker.output, &made, linker.output)?;
+    trace::step(linker.context, "device-symbols", linker.output, json!({"functions": table.functions.len()}))
+}
+
+fn budgets(linker: &Linker<'_>, plan: &Plan, companion: &mut Companion) -> Result<(), Diagnostic> {
+    if plan.device_link == DeviceLinkAction::Off {
+        return Ok(());
+    }
+    let files = files(linker)?;
+    let inputs: Vec<LinkInput<'_>> =
+        files.iter().flat_map(|(path, bytes)| link_inputs(&path.display().to_string(), bytes)).collect();
+    let is_usual = plan.device_link == DeviceLinkAction::Usual;
+    // One object, or bitcode: the compiler has seen kernels and functions together.
+    if is_usual && inputs.len() < 2 {
+        return Ok(());
+    }
+    let report = check(&hotswap_files::open(linker.output)?, &inputs)?;
+    let told = json!({"kernels": report.kernels, "short": report.short.len(), "open": report.open.len(), "mixes": report.mixes.len()});
+    trace::step(linker.context, "device-budgets", linker.output, told)?;
+    let is_raised = plan.device_link == DeviceLinkAction::Fix && !report.short.is_empty();
+    if is_raised {
+        raise(linker.output, &report)?;
+        if let Some(bytes) = &mut companion.bytes {
+            *bytes = raised(bytes, &report)?;
+        }
+        report.short.iter().for_each(|one| say(Diagnostic { severity: Severity::Note, ..one.raised_note() }));
+    }
+    let told = LinkReport {
+        short: if is_raised { Vec::new() } else { report.short },
+        open: if is_usual { Vec::new() } else { report.open },
+        ..report
+    };
+    refuse(plan, told.problems())
+}
+
+/// Replaces the output by one with raised numbers.
+fn raise(output: &Path, report: &LinkReport) -> Result<(), Diagnostic> {
+    let made = raised(&hotswap_files::open(output)?, report)?;
+    hotswap_files::replace_like(output, &made, output)
+}
+
+/// The problems under the plan's policy; warnings stay warnings.
+fn refuse(plan: &Plan, problems: Vec<Diagnostic>) -> Result<(), Diagnostic> {
+    if plan.policy == Policy::Keep {
+        return Ok(());
+    }
+    let (mut errors, warnings): (Vec<_>, Vec<_>) =
+        problems.into_iter().partition(|one| one.severity == Severity::Error && plan.policy == Policy::Error);
+    warnings.into_iter().for_each(|one| say(Diagnostic { severity: Severity::Warning, ..one }));
+    let Some(last) = errors.pop() else { return Ok(()) };
+    errors.into_iter().for_each(say);
+    Err(last)
+}
+
+/// The files of the command line that may be objects or archives.
+fn files(linker: &Linker<'_>) -> Result<Vec<(PathBuf, InputFile)>, Diagnostic> {
+    let words = linker.line.words().filter(|word| !word.as_bytes().starts_with(b"-"));
+    let files = words.map(PathBuf::from).filter(|path| path != linker.output && path.is_file());
+    files.map(|path| hotswap_files::open(&path).map(|bytes| (path, bytes))).collect()
+}

@@ -1,0 +1,74 @@
+//! `hotswap run`: programs on emulated GPUs, as a user starts them.
+
+use hotswap_emulated_hip::{EmulationBench, ProgramRun};
+use hotswap_userland::say;
+
+const HELLO: &str = include_str!("../../../examples/hello-hip/hello.hip");
+const SIBLINGS: [&str; 6] = ["gfx1031", "gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036"];
+
+/// Runs the command with these words, without any variable of the library.
+fn run(bench: &EmulationBench, hotswap: &str, words: &str) -> ProgramRun {
+    bench.script("", &format!("{hotswap} run {words}"))
+}
+
+#[test]
+fn retargeted_programs_run_on_each_gpu() {
+    const TEST: &str = "hello on emulated GPUs";
+    let Some(bench) = EmulationBench::new(TEST) else { return };
+    let Some(hotswap) = bench.hotswap(TEST) else { return };
+    bench.compile("plain", HELLO, &["gfx1030"], "");
+    bench.work.run(&format!("{hotswap} retarget plain --to {} -o hello", SIBLINGS.join(",")));
+    for gpu in ["gfx1030"].iter().chain(&SIBLINGS) {
+        let ran = run(&bench, &hotswap, &format!("--gpu {gpu} -- ./hello"));
+        assert_eq!(
+            (ran.code, ran.output.as_str(), ran.error.as_str()),
+            (Some(0), "hello from 64 threads\n", ""),
+            "{gpu}"
+        );
+        say(&format!("hello on {gpu}: {:.2} s", ran.time.as_secs_f64()));
+    }
+    // HIP took the entry of the GPU itself.
+    let ran = bench.script("export AMD_LOG_LEVEL=3\n", &format!("{hotswap} run --gpu gfx1034 -- ./hello"));
+    assert!(ran.error.contains("native code object for device: amdgcn-amd-amdhsa--gfx1034"), "{}", ran.error);
+    // A GPU without an entry: HIP's own end, whatever it is, and nothing of ours.
+    let ran = run(&bench, &hotswap, "--gpu gfx1100 -- ./hello");
+    assert!(ran.code != Some(0) && ran.messages().is_empty(), "{:?} {}", ran.code, ran.error);
+}
+
+#[test]
+fn exit_codes_and_counters_are_the_programs() {
+    const TEST: &str = "exit codes and counters";
+    let Some(bench) = EmulationBench::new(TEST) else { return };
+    let Some(hotswap) = bench.hotswap(TEST) else { return };
+    bench.compile("hello", HELLO, &["gfx1030"], "");
+    let ran = run(&bench, &hotswap, "--gpu gfx1030 --counters -- ./hello");
+    assert_eq!((ran.code, ran.output.as_str()), (Some(0), "hello from 64 threads\n"), "{}", ran.error);
+    let row = ran.error.lines().find(|line| line.contains("5countEPj")).expect("the kernel has a row");
+    let words: Vec<&str> = row.split_whitespace().collect();
+    // One dispatch of two waves.
+    assert_eq!((words[0], words[1], words[3]), ("1", "2", "gfx1030"), "{row}");
+    assert!(words[2].parse::<u64>().is_ok_and(|count| (8..200).contains(&count)), "{row}");
+    let ran = run(&bench, &hotswap, "--gpu gfx1030 -- sh -c 'echo \"$1\"; exit 7' x 'a b'");
+    assert_eq!((ran.code, ran.output.as_str(), ran.error.as_str()), (Some(7), "a b\n", ""));
+}
+
+#[test]
+fn wrong_arguments_are_diagnostics() {
+    const TEST: &str = "wrong arguments of run";
+    let Some(bench) = EmulationBench::new(TEST) else { return };
+    let Some(hotswap) = bench.hotswap(TEST) else { return };
+    for (words, code, expected) in [
+        ("-- true", 2, "--gpu"),
+        ("--gpu gfx1030", 2, "PROGRAM"),
+        ("--gpu gfx1 -- true", 2, "no known processor"),
+        ("--gpu gfx1030 --budget 0 -- true", 2, "--budget"),
+        ("--gpu gfx10-3-generic -- true", 11, "HS0202"),
+        ("--gpu gfx1030 -- /nonexistent/program", 10, "HS0108"),
+    ] {
+        let ran = run(&bench, &hotswap, words);
+        assert_eq!(ran.code, Some(code), "{words}: {}", ran.error);
+        assert!(ran.error.contains(expected), "{words}: {}", ran.error);
+    }
+    let ran = run(&bench, &hotswap, "--gpu gfx1250 -- true");
+    assert!(ran.code == Some(0) && ran.error.contains("HS0430"), "{}", ran.error);
+}

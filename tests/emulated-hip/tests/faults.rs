@@ -1,0 +1,76 @@
+//! Kernels that fail, GPUs that are full, settings that are wrong: HIP's own error, one line of ours, never a crash.
+
+use hotswap_emulated_hip::{EmulationBench, ProgramRun};
+
+const FAULTS: &str = include_str!("../cases/faults.hip");
+
+fn bench(test: &str) -> Option<EmulationBench> {
+    let bench = EmulationBench::new(test)?;
+    bench.compile("faults", FAULTS, &["gfx1030"], "");
+    Some(bench)
+}
+
+/// The only line of ours, of a program that saw HIP's error and could not go on with the GPU.
+fn line<'r>(run: &'r ProgramRun, error: &str) -> &'r str {
+    assert_eq!(run.code, Some(3), "{}{}", run.output, run.error);
+    assert!(run.output.contains(error) && run.output.contains("afterwards 1"), "{}", run.output);
+    let lines = run.messages();
+    assert_eq!(lines.len(), 1, "{}", run.error);
+    lines[0]
+}
+
+#[test]
+fn accesses_outside_of_memory_are_memory_faults() {
+    let Some(bench) = bench("kernels out of bounds") else { return };
+    for case in ["beyond", "null", "host"] {
+        let run = bench.run("gfx1030", "", &format!("./faults {case}"));
+        let line = line(&run, "an illegal memory access was encountered");
+        for part in [
+            "kernel _Z5storePil on gfx1030 (GPU 0): invalid write of 4 bytes at 0x",
+            " at PC 0x",
+            "lane 0",
+            "global_store_b",
+        ] {
+            assert!(
+                line.contains(part) || part == "global_store_b" && line.contains("global_store_dword"),
+                "{part}: {line}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_kernel_that_never_ends_is_ended() {
+    let Some(bench) = bench("endless kernels") else { return };
+    let run = bench.run("gfx1030", "HOTSWAP_EMULATE_BUDGET=200000", "./faults forever");
+    let line = line(&run, "unspecified launch failure");
+    assert!(
+        line.contains("kernel _Z7foreverPVi on gfx1030 (GPU 0): the instruction budget is exhausted at PC 0x"),
+        "{line}"
+    );
+    assert!(line.contains("[_Z7foreverPVi+0x"), "{line}");
+}
+
+#[test]
+fn a_full_gpu_is_hips_error() {
+    let Some(bench) = bench("full GPUs") else { return };
+    let run = bench.run("gfx1030", "", "./faults memory");
+    assert_eq!((run.code, run.messages().len()), (Some(0), 0), "{}{}", run.output, run.error);
+    let run = bench.run("gfx1030", "HOTSWAP_EMULATE_MEMORY=64", "./faults memory");
+    assert_eq!(run.code, Some(0), "{}{}", run.output, run.error);
+}
+
+#[test]
+fn wrong_settings_are_one_line_and_no_gpu() {
+    let Some(bench) = bench("wrong settings") else { return };
+    for (gpus, variables, expected) in [
+        ("", "", "HOTSWAP_EMULATE names no GPU"),
+        ("gfx9999", "", "`gfx9999` is no known processor"),
+        ("gfx10-3-generic", "", "a target for several GPUs"),
+        ("gfx1030", "HOTSWAP_EMULATE_BUDGET=x", "HOTSWAP_EMULATE_BUDGET: `x` is not a positive number"),
+    ] {
+        let run = bench.run(gpus, variables, "./faults beyond");
+        assert_eq!((run.code, run.messages().len()), (Some(10), 1), "{}{}", run.output, run.error);
+        assert!(run.messages()[0].contains(expected), "{}", run.error);
+    }
+}

@@ -1,0 +1,175 @@
+//! Kernels of one instruction each, assembled by LLVM.
+//!
+//! A kernel loads four words of each lane into v1 to v4, and those of lane 0 into s8 to s11; the result is v[5:6], or
+//! s[12:13] of scalar instructions. v7 is four times the lane's number; v5, v6, s12 and s13 are 0 before.
+
+use hotswap_emulator::{DirectLaunch, EmulatedDevice, LoadedObject, SparseMemory, launch, read_back};
+use hotswap_userland::Workbench;
+use std::fmt::Write;
+
+/// Words that each lane has.
+pub type LaneInputs = [[u32; 4]; 32];
+
+/// A kernel of one instruction.
+#[derive(Debug, Clone, Copy)]
+pub struct SingleCase {
+    /// Lines of assembly, separated by `;`.
+    pub text: &'static str,
+    /// Generations that have it: `10`, `11`, `12`, separated by spaces.
+    pub generations: &'static str,
+    /// The result of a lane.
+    pub expect: fn(&LaneInputs, usize) -> [u32; 2],
+}
+
+/// The words of assembly that differ by generation.
+struct Spelling {
+    load: &'static str,
+    gather: &'static str,
+    store: &'static str,
+    wait: &'static str,
+}
+
+fn spelling(generation: u32) -> Spelling {
+    match generation {
+        10 => Spelling {
+            load: "s_load_dwordx4",
+            gather: "global_load_dwordx4",
+            store: "global_store_dwordx2",
+            wait: "s_waitcnt vmcnt(0) lgkmcnt(0)",
+        },
+        11 => Spelling {
+            load: "s_load_b128",
+            gather: "global_load_b128",
+            store: "global_store_b64",
+            wait: "s_waitcnt vmcnt(0) lgkmcnt(0)",
+        },
+        _ => Spelling {
+            load: "s_load_b128",
+            gather: "global_load_b128",
+            store: "global_store_b64",
+            wait: "s_wait_loadcnt 0\ns_wait_kmcnt 0\ns_wait_dscnt 0",
+        },
+    }
+}
+
+fn is_scalar(case: &SingleCase) -> bool {
+    case.text.contains("s12") || case.text.contains("s[12:13]")
+}
+
+fn kernel(number: usize, case: &SingleCase, generation: u32) -> String {
+    let Spelling { load, gather, store, wait } = spelling(generation);
+    let body = case.text.replace(';', "\n").replace("WAIT", wait);
+    let result = if is_scalar(case) { "v_mov_b32 v5, s12\nv_mov_b32 v6, s13" } else { "" };
+    format!(
+        "k{number}:
+{load} s[4:7], s[0:1], 0x0
+v_and_b32 v0, 0x3ff, v0
+v_lshlrev_b32 v10, 4, v0
+v_lshlrev_b32 v11, 3, v0
+v_lshlrev_b32 v7, 2, v0
+{wait}
+{gather} v[1:4], v10, s[4:5]
+{wait}
+v_readfirstlane_b32 s8, v1
+v_readfirstlane_b32 s9, v2
+v_readfirstlane_b32 s10, v3
+v_readfirstlane_b32 s11, v4
+v_mov_b32 v5, 0
+v_mov_b32 v6, 0
+s_mov_b32 s12, 0
+s_mov_b32 s13, 0
+{body}
+s_mov_b32 exec_lo, -1
+{result}
+{store} v11, v[5:6], s[6:7]
+s_endpgm
+"
+    )
+}
+
+fn descriptor(number: usize) -> String {
+    format!(
+        ".amdhsa_kernel k{number}
+.amdhsa_user_sgpr_kernarg_segment_ptr 1
+.amdhsa_next_free_vgpr 16
+.amdhsa_next_free_sgpr 32
+.amdhsa_group_segment_fixed_size 1024
+.amdhsa_wavefront_size32 1
+.amdhsa_float_denorm_mode_32 3
+.end_amdhsa_kernel
+"
+    )
+}
+
+fn metadata(count: usize) -> String {
+    let mut text = "amdhsa.version: [1, 2]\namdhsa.kernels:\n".to_owned();
+    for number in 0..count {
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "  - .name: k{number}\n    .symbol: k{number}.kd\n    .kernarg_segment_size: 16\n    .kernarg_segment_align: 8\n    \
+             .group_segment_fixed_size: 1024\n    .private_segment_fixed_size: 0\n    .wavefront_size: 32\n    .sgpr_count: 32\n    \
+             .vgpr_count: 16\n    .max_flat_workgroup_size: 1024\n    .args:\n      - {{ .offset: 0, .size: 8, .value_kind: \
+             global_buffer }}\n      - {{ .offset: 8, .size: 8, .value_kind: global_buffer }}"
+        );
+    }
+    text
+}
+
+/// Assembles the cases for a GPU, runs each, and returns those that differ.
+///
+/// # Panics
+/// Where LLVM refuses a case.
+pub fn differing(
+    bench: &Workbench,
+    gpu: &str,
+    generation: u32,
+    cases: &[SingleCase],
+    inputs: &LaneInputs,
+) -> Vec<String> {
+    let chosen: Vec<&SingleCase> =
+        cases.iter().filter(|case| case.generations.split(' ').any(|one| one == generation.to_string())).collect();
+    let mut text = ".text\n".to_owned();
+    for (number, case) in chosen.iter().enumerate() {
+        let _ = write!(
+            text,
+            ".globl k{number}\n.p2align 8\n.type k{number},@function\n{}",
+            kernel(number, case, generation)
+        );
+    }
+    text += ".rodata\n.p2align 6\n";
+    text.extend((0..chosen.len()).map(descriptor));
+    let _ = write!(text, ".amdgpu_metadata\n{}.end_amdgpu_metadata\n", metadata(chosen.len()));
+    let version = bench.versions[0];
+    bench.assemble(version, &format!("-mcpu={gpu} -mattr=+wavefrontsize32"), "single", &text);
+    let object = bench.link(version, "", "single");
+    let device = EmulatedDevice::new(gpu).unwrap_or_else(|error| panic!("{error}"));
+    let run = |(number, case): (usize, &&SingleCase)| check(&object, &device, number, case, inputs);
+    chosen.iter().enumerate().filter_map(run).map(|what| format!("{gpu}: {what}")).collect()
+}
+
+fn check(
+    object: &[u8],
+    device: &EmulatedDevice,
+    number: usize,
+    case: &SingleCase,
+    inputs: &LaneInputs,
+) -> Option<String> {
+    let mut memory = SparseMemory::new();
+    let loaded = LoadedObject::load(object, &mut memory).unwrap_or_else(|error| panic!("{error}"));
+    let bytes: Vec<u8> = inputs.iter().flatten().flat_map(|word| word.to_le_bytes()).collect();
+    let (input, output) = (memory.allocate_copy(&bytes), memory.allocate(8 * 32));
+    let arguments = [input.to_le_bytes().to_vec(), output.to_le_bytes().to_vec()];
+    let request = DirectLaunch { grid: [32, 1, 1], workgroup: [32, 1, 1], arguments: &arguments, dynamic_lds: 0 };
+    let kernel = loaded.kernel(&format!("k{number}"))?;
+    if let Err(error) = launch(device, &mut memory, kernel, &request) {
+        return Some(format!("{}: {error}", case.text));
+    }
+    let found = read_back(&memory, output, 8 * 32);
+    let word = |at: usize| u32::from_le_bytes([found[at], found[at + 1], found[at + 2], found[at + 3]]);
+    let differs = |lane: &usize| (case.expect)(inputs, *lane) != [word(8 * lane), word(8 * lane + 4)];
+    let lane = (0..32).find(differs)?;
+    let (expected, input) = ((case.expect)(inputs, lane), inputs[lane]);
+    let result = [word(8 * lane), word(8 * lane + 4)];
+    Some(format!("{}: lane {lane} of {input:08x?} is {result:08x?}, not {expected:08x?}", case.text))
+}

@@ -1,0 +1,180 @@
+//! A case: one source, two programs.
+
+use hotswap_emulator::{DirectLaunch, DispatchCounts, EmulatedDevice, LoadedObject, SparseMemory, launch, read_back};
+use hotswap_userland::Workbench;
+use std::fmt;
+
+/// A case: one source, two programs.
+#[derive(Debug, Clone)]
+pub struct TwinCase {
+    /// Name of the file without its extension.
+    pub name: String,
+    source: String,
+    items: u32,
+    group: u16,
+    input: usize,
+    output: usize,
+}
+
+/// A run on an emulated GPU.
+#[derive(Debug, Clone, Copy)]
+pub struct TwinRun<'a> {
+    /// Version of clang.
+    pub clang: u32,
+    /// The GPU.
+    pub gpu: &'a str,
+    /// Further arguments of clang: `-O3`, `-mwavefrontsize64`.
+    pub words: &'a str,
+}
+
+/// A run that did not give the host's memory.
+#[derive(Debug)]
+pub struct TwinFailure {
+    what: String,
+}
+
+impl fmt::Display for TwinFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)
+    }
+}
+
+/// `count` words that depend on `seed` only, some of them special.
+pub fn random_words(seed: u64, count: usize) -> Vec<u32> {
+    const SPECIAL: [u32; 16] = [
+        0,
+        1,
+        0xffff_ffff,
+        0x8000_0000,
+        0x7fff_ffff,
+        0x7f80_0000,
+        0xff80_0000,
+        0x7fc0_0000,
+        0x0000_0001,
+        0x8000_0001,
+        0x0080_0000,
+        0x007f_ffff,
+        0x3f80_0000,
+        0xbf80_0000,
+        0x4b00_0000,
+        0x0001_0000,
+    ];
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 16) as u32
+    };
+    (0..count).map(|_| if next() % 8 == 0 { SPECIAL[next() as usize % SPECIAL.len()] } else { next() }).collect()
+}
+
+impl TwinCase {
+    /// A case from its source, whose first line has the sizes.
+    ///
+    /// # Panics
+    /// Without sizes.
+    pub fn new(name: &str, source: &str) -> Self {
+        let line = source.lines().next().unwrap_or_default();
+        let size = |key: &str| -> u32 {
+            let word = line.split_whitespace().find_map(|word| word.strip_prefix(key)?.strip_prefix('='));
+            word.and_then(|word| word.parse().ok()).unwrap_or_else(|| panic!("{name}: the first line has no {key}=N"))
+        };
+        Self {
+            name: name.to_owned(),
+            source: source.to_owned(),
+            items: size("items"),
+            group: size("group") as u16,
+            input: size("input") as usize,
+            output: size("output") as usize,
+        }
+    }
+
+    fn input(&self) -> Vec<u8> {
+        random_words(7, self.input).into_iter().flat_map(u32::to_le_bytes).collect()
+    }
+
+    /// The memory after the host's program.
+    ///
+    /// # Panics
+    /// If it cannot be compiled or fails.
+    pub fn host(&self, bench: &Workbench, header: &str) -> Vec<u8> {
+        let Self { name, items, input, output, .. } = self;
+        bench.write("twin.h", header.as_bytes());
+        bench.write(&format!("{name}.cpp"), self.source.as_bytes());
+        bench.write(&format!("{name}.in"), &self.input());
+        let clang = bench.versions[0];
+        let flags = "-O1 -ffp-contract=off -fwrapv -w -march=native";
+        bench.run(&format!("clang++-{clang} {flags} {name}.cpp -o {name}.host && ./{name}.host {items} {input} {output} < {name}.in > {name}.out"));
+        bench.read(&format!("{name}.out"))
+    }
+
+    /// Compiles for a GPU.
+    ///
+    /// # Panics
+    /// If clang refuses it.
+    pub fn compile(&self, bench: &Workbench, run: &TwinRun<'_>) -> Vec<u8> {
+        let (name, TwinRun { clang, gpu, words }) = (&self.name, run);
+        let flags =
+            "-x hip --offload-device-only --no-gpu-bundle-output -nogpuinc -nogpulib -ffp-contract=off -fwrapv -w";
+        bench.run(&format!("clang++-{clang} {flags} --offload-arch={gpu} {words} {name}.cpp -o {name}.co"));
+        bench.read(&format!("{name}.co"))
+    }
+
+    /// The memory after the emulated kernel, and counts.
+    ///
+    /// # Errors
+    /// If the kernel does not end.
+    pub fn emulate(&self, object: &[u8], device: &EmulatedDevice) -> Result<(Vec<u8>, DispatchCounts), TwinFailure> {
+        let failure = |what: String| TwinFailure { what };
+        let mut memory = SparseMemory::new();
+        let loaded = LoadedObject::load(object, &mut memory).map_err(|error| failure(error.to_string()))?;
+        let kernel = loaded.kernel("run").ok_or_else(|| failure("no kernel `run`".to_owned()))?;
+        let input = memory.allocate_copy(&self.input());
+        let output = memory.allocate(4 * self.output as u64);
+        let arguments =
+            [input.to_le_bytes().to_vec(), output.to_le_bytes().to_vec(), self.items.to_le_bytes().to_vec()];
+        let groups = self.items.div_ceil(self.group.into());
+        let request = DirectLaunch {
+            grid: [groups * u32::from(self.group), 1, 1],
+            workgroup: [self.group, 1, 1],
+            arguments: &arguments,
+            dynamic_lds: 0,
+        };
+        let counts = launch(device, &mut memory, kernel, &request).map_err(|error| failure(error.to_string()))?;
+        Ok((read_back(&memory, output, 4 * self.output), counts))
+    }
+
+    /// Compares a run with the host's memory.
+    ///
+    /// # Errors
+    /// Names the run and the first difference.
+    pub fn check(&self, bench: &Workbench, run: &TwinRun<'_>, expected: &[u8]) -> Result<DispatchCounts, TwinFailure> {
+        let TwinRun { clang, gpu, words } = run;
+        let label = format!("{} for {gpu} with clang {clang} {words}", self.name);
+        let named = |what: String| TwinFailure { what: format!("{label}: {what}") };
+        let object = self.compile(bench, run);
+        let mut device = EmulatedDevice::new(gpu).map_err(|error| named(error.to_string()))?;
+        device.instruction_budget = Some(20_000_000);
+        let (memory, counts) = self.emulate(&object, &device).map_err(|failure| named(failure.what))?;
+        match first_difference(expected, &memory) {
+            Some(what) => Err(named(what)),
+            None => Ok(counts),
+        }
+    }
+}
+
+/// The first word that differs, and how many do.
+fn first_difference(expected: &[u8], found: &[u8]) -> Option<String> {
+    let words = |bytes: &[u8]| -> Vec<u32> {
+        bytes.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().unwrap_or_default())).collect()
+    };
+    let (expected, found) = (words(expected), words(found));
+    let differ = || expected.iter().zip(&found).enumerate().filter(|(_, (a, b))| a != b);
+    let (number, (a, b)) = differ().next()?;
+    Some(format!(
+        "{} of {} words differ; word {number} is {b:#010x}, the host's {a:#010x}",
+        differ().count(),
+        expected.len()
+    ))
+}

@@ -1,0 +1,25 @@
+//! The installation of `libhotswap`: the shared library is linked from the archive that cargo builds, because rustc gives
+//! the symbols of a shared library no versions.
+
+use crate::outcome::{During, Outcome};
+use crate::{paths, run};
+use std::env;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// The archive, as cargo names it.
+pub(crate) const ARCHIVE: &str = "libhotswap_c.a";
+/// The shared library, as programs name it.
+pub(crate) const LIBRARY: &str = "libhotswap.so.0";
+
+/// Links the shared library of the archive. The C compiler is that of the build scripts; the arguments are those of the
+/// tests.
+pub(crate) fn link(archive: &Path, output: &Path) -> Outcome {
+    let directory = output.parent().unwrap_or(Path::new("/"));
+    fs::create_dir_all(directory).during("create", directory)?;
+    let mut command = Command::new(env::var_os("CC").unwrap_or_else(|| "cc".into()));
+    command.current_dir(paths::workspace().join("crates/libhotswap")).args(["@link.args", "-Wl,-s", "-o"]).arg(output);
+    command.arg("-Wl,--whole-archive").arg(archive).args(["-Wl,--no-whole-archive", "-lpthread", "-ldl", "-lm"]);
+    run::show(&mut command)
+}

@@ -1,0 +1,111 @@
+//! The task `dist`: packages for users. One build, one staged installation, a tarball and Debian packages of it.
+//!
+//! | module | task |
+//! | --- | --- |
+//! | `stage` | the build with remapped paths, the installation below a directory |
+//! | `deb` | Debian packages of parts of it |
+//! | `tried` | packages installed in a Debian root directory, where a HIP project is built |
+//! | `twice` | two builds in different directories, compared byte by byte |
+//!
+//! Invariants: the packages depend on the sources, the compiler and `SOURCE_DATE_EPOCH` only: names, order, owners, modes and
+//! times of their entries are fixed. No path of the machine is in a file.
+//!
+//! Absent on purpose: signatures and uploads, which need keys.
+
+mod deb;
+mod stage;
+mod tried;
+mod twice;
+
+use crate::built::Profile;
+use crate::outcome::{During, Outcome, fail};
+use crate::{paths, run};
+use clap::Parser;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Builds the packages: a tarball that can be unpacked anywhere, and Debian packages.
+#[derive(Parser)]
+struct Options {
+    /// Directory for the packages.
+    #[arg(long)]
+    output: Option<PathBuf>,
+    /// The target to build for, for example aarch64-unknown-linux-gnu; needs its standard library and a linker.
+    #[arg(long)]
+    target: Option<String>,
+    /// Build without optimisation: to try the packages, not to publish them.
+    #[arg(long)]
+    debug: bool,
+    /// Use the packages that are in the output directory.
+    #[arg(long)]
+    no_build: bool,
+    /// Afterwards, install each package in a Debian root directory and build a HIP project there.
+    #[arg(long = "try")]
+    try_them: bool,
+    /// Build from two copies of the sources in different directories, and compare all installed files.
+    #[arg(long, conflicts_with_all = ["try_them", "no_build"])]
+    twice: bool,
+}
+
+/// The largest package that is published without a question.
+const LARGEST: u64 = 15 << 20;
+
+pub(crate) fn main(words: Vec<String>) -> Outcome {
+    let options = Options::parse_from(words);
+    let profile = if options.debug { Profile::Checked } else { Profile::Dist };
+    if options.twice {
+        return twice::compare(profile);
+    }
+    let output = options.output.clone().unwrap_or_else(|| paths::scratch("dist"));
+    fs::create_dir_all(&output).during("create", &output)?;
+    if !options.no_build {
+        make(&options, profile, &output)?;
+    }
+    for package in packages(&output)? {
+        let size = fs::metadata(&package).during("read", &package)?.len();
+        println!("{}: {:.1} MB", package.display(), size as f64 / f64::from(1 << 20));
+        if size > LARGEST && !options.debug {
+            return fail(format!("{} is larger than {} MB", package.display(), LARGEST >> 20));
+        }
+    }
+    if options.try_them { tried::install_and_build(&packages(&output)?) } else { Ok(()) }
+}
+
+fn make(options: &Options, profile: Profile, output: &Path) -> Outcome {
+    for old in packages(output)? {
+        fs::remove_file(&old).during("delete", &old)?;
+    }
+    let target = options.target.as_deref();
+    let stage = paths::scratch("dist-stage");
+    stage::lay_out(paths::workspace(), &paths::scratch("dist-target"), profile, target, &stage)?;
+    let machine = stage::Machine::of(target)?;
+    tarball(&stage, output, machine)?;
+    deb::make_all(&stage, output, machine)
+}
+
+/// The packages in a directory, in the order of their names.
+fn packages(output: &Path) -> Outcome<Vec<PathBuf>> {
+    let entries = fs::read_dir(output).during("read", output)?.flatten().map(|entry| entry.path());
+    let is_package = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.ends_with(".tar.xz") || name.ends_with(".deb")
+    };
+    let mut found: Vec<PathBuf> = entries.filter(is_package).collect();
+    found.sort();
+    Ok(found)
+}
+
+/// The version of the packages.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+fn tarball(stage: &Path, output: &Path, machine: &stage::Machine) -> Outcome {
+    let name = format!("hotswap-{VERSION}-{}-linux", machine.linux);
+    let mut command = Command::new("tar");
+    command.env("XZ_OPT", "-6").arg("--transform").arg(format!("s,^\\.,{name},rSH")).args(FIXED);
+    command.arg(format!("--mtime=@{}", stage::epoch()?));
+    run::show(command.arg("-cJf").arg(output.join(format!("{name}.tar.xz"))).arg("-C").arg(stage).arg("."))
+}
+
+/// Options of tar that leave nothing of the machine in the archive. Links keep their text.
+const FIXED: &[&str] = &["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--mode=go-w", "--format=gnu"];

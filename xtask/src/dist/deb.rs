@@ -1,0 +1,263 @@
+//! Debian packages of a staged installation.
+//!
+//! Each package is a row: the paths that it has, and its description. A row of which no file was staged makes no package.
+
+use super::VERSION;
+use super::stage::{self, Machine};
+use crate::outcome::{During, Outcome, fail};
+use crate::{packages, paths, remove, run};
+use std::fmt::Write;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// One package.
+struct DebPackage {
+    name: &'static str,
+    /// Beginnings of the paths that it has; the first row that has a path takes it.
+    paths: &'static [&'static str],
+    section: &'static str,
+    recommends: &'static str,
+    suggests: &'static str,
+    synopsis: &'static str,
+    description: &'static str,
+    /// Packages of ours that it needs, of the same version.
+    needs: &'static [&'static str],
+}
+
+#[rustfmt::skip]
+const PACKAGES: &[DebPackage] = &[
+    // The library for programs, where it is built.
+    DebPackage {
+        name: "libhotswap-dev",
+        paths: &["lib/libhotswap.so", "lib/libhotswap.a", "include/hotswap.h", "share/pkgconfig/libhotswap.pc"],
+        section: "libdevel", recommends: "", suggests: "",
+        synopsis: "library for AMD GPU code in programs: headers",
+        description: "The C interface of HotSwap: reads fat binaries, and makes code for further GPUs.",
+        needs: &["hotswap"],
+    },
+    DebPackage {
+        name: "hotswap",
+        paths: &[""],
+        section: "devel",
+        recommends: "clang-22 | clang-23, lld-22 | lld-23, libamdhip64-dev, rocm-device-libs-22",
+        suggests: "cmake, hipcc, llvm-22",
+        synopsis: "makes one HIP build run on more AMD GPUs",
+        description: "HotSwap wraps the HIP compiler, takes the device code of one GPU at link time, and adds code for others to \
+                      the fat binary. The command hotswap lists, extracts, checks and changes device code in programs.",
+        needs: &[],
+    },
+];
+
+/// Makes every package that has files.
+pub(super) fn make_all(stage: &Path, output: &Path, machine: &Machine) -> Outcome {
+    if which::which("dpkg-deb").is_err() {
+        println!("No Debian packages are made: dpkg-deb is not on PATH");
+        return Ok(());
+    }
+    let files = relative_files(stage)?;
+    for (number, package) in PACKAGES.iter().enumerate() {
+        let is_earlier = |file: &str| PACKAGES[..number].iter().any(|earlier| earlier.has(file));
+        let own: Vec<&String> = files.iter().filter(|file| package.has(file) && !is_earlier(file)).collect();
+        if own.is_empty() {
+            println!("{}: none of its files was built, so there is no package", package.name);
+            continue;
+        }
+        package.make(stage, output, machine, &own)?;
+    }
+    Ok(())
+}
+
+/// All files and links below a directory, relative to it, sorted.
+fn relative_files(directory: &Path) -> Outcome<Vec<String>> {
+    let mut names = Vec::new();
+    for path in stage::entries(directory)? {
+        names.push(path.strip_prefix(directory)?.display().to_string());
+    }
+    names.sort();
+    Ok(names)
+}
+
+impl DebPackage {
+    fn has(&self, file: &str) -> bool {
+        self.paths.iter().any(|path| file.starts_with(path))
+    }
+
+    fn make(&self, stage: &Path, output: &Path, machine: &Machine, files: &[&String]) -> Outcome {
+        let root = paths::scratch("dist-deb").join(self.name);
+        remove::delete(&root)?;
+        for file in files {
+            self.place(&stage.join(file), &root.join("usr").join(debian_path(file)))?;
+        }
+        let doc = root.join("usr/share/doc").join(self.name);
+        fs::create_dir_all(&doc).during("create", &doc)?;
+        write(&doc.join("copyright"), &copyright()?)?;
+        let log = doc.join("changelog");
+        write(&log, &changelog(&stage::epoch()?)?)?;
+        run::output(Command::new("gzip").args(["-9n", "-f"]).arg(&log))?;
+        compress_pages(&root)?;
+        self.control(&root, machine)?;
+        let name = format!("{}_{VERSION}_{}.deb", self.name, machine.debian);
+        let mut command = Command::new("dpkg-deb");
+        command.env("SOURCE_DATE_EPOCH", stage::epoch()?);
+        // xz everywhere: older releases cannot read zstd.
+        run::show(command.args(["--root-owner-group", "-Zxz", "--build"]).arg(&root).arg(output.join(name)))
+    }
+
+    fn place(&self, source: &Path, target: &Path) -> Outcome {
+        let directory = target.parent().unwrap_or(Path::new("/"));
+        fs::create_dir_all(directory).during("create", directory)?;
+        if source.is_symlink() {
+            return std::os::unix::fs::symlink(fs::read_link(source)?, target).during("write", target);
+        }
+        fs::copy(source, target).during("write", target)?;
+        // Programs and nothing else: the dynamic loader runs no library, and an archive needs no table of machine symbols.
+        let is_program = ["/bin/", "/libexec/"].iter().any(|part| target.to_string_lossy().contains(part));
+        let mode = if is_program { 0o755 } else { 0o644 };
+        fs::set_permissions(target, fs::Permissions::from_mode(mode)).during("write", target)
+    }
+
+    fn control(&self, root: &Path, machine: &Machine) -> Outcome {
+        let directory = root.join("DEBIAN");
+        fs::create_dir_all(&directory).during("create", &directory)?;
+        let size: u64 = packages::files(root)?.iter().map(|(_, size)| size.div_ceil(1024)).sum();
+        let own = self.needs.iter().map(|name| format!("{name} (= {VERSION})"));
+        let depends: Vec<String> = libraries(root)?.into_iter().chain(own).collect();
+        let mut text = format!(
+            "Package: {}\nVersion: {VERSION}\nArchitecture: {}\nMaintainer: HotSwap developers <hotswap@localhost>\nInstalled-Size: {size}\n",
+            self.name, machine.debian
+        );
+        for (field, value) in
+            [("Depends", depends.join(", ").as_str()), ("Recommends", self.recommends), ("Suggests", self.suggests)]
+        {
+            if !value.is_empty() {
+                let _ = writeln!(text, "{field}: {value}");
+            }
+        }
+        let _ = writeln!(text, "Section: {}\nPriority: optional\nDescription: {}", self.section, self.synopsis);
+        for line in wrapped(self.description, 76) {
+            let _ = writeln!(text, " {line}");
+        }
+        write(&directory.join("control"), &text)?;
+        let sums = sums(root)?;
+        write(&directory.join("md5sums"), &sums)
+    }
+}
+
+/// Where Debian has what is elsewhere in a prefix of one's own.
+fn debian_path(file: &str) -> String {
+    file.replacen("share/zsh/site-functions/", "share/zsh/vendor-completions/", 1)
+}
+
+fn write(path: &Path, text: &str) -> Outcome {
+    fs::write(path, text).during("write", path)
+}
+
+/// Lines of at most that width.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line = lines.last_mut().expect("there is a line");
+        if !line.is_empty() && line.len() + 1 + word.len() > width {
+            lines.push(word.to_owned());
+        } else {
+            let blank = if line.is_empty() { "" } else { " " };
+            let _ = write!(line, "{blank}{word}");
+        }
+    }
+    lines
+}
+
+/// Man pages are compressed in Debian; links to them get the same ending.
+fn compress_pages(root: &Path) -> Outcome {
+    let pages = stage::entries(root)?;
+    for page in pages.iter().filter(|path| path.to_string_lossy().contains("/man/man1/")) {
+        if let Ok(text) = fs::read_link(page) {
+            let ending = |path: &Path| PathBuf::from(format!("{}.gz", path.display()));
+            fs::remove_file(page).during("delete", page)?;
+            std::os::unix::fs::symlink(ending(&text), ending(page)).during("write", page)?;
+        } else {
+            run::output(Command::new("gzip").args(["-9n", "-f"]).arg(page))?;
+        }
+    }
+    Ok(())
+}
+
+/// The packages of the shared libraries, by Debian's own tool where the machine has it; else the C library's.
+fn libraries(root: &Path) -> Outcome<Vec<String>> {
+    let programs: Vec<PathBuf> =
+        stage::entries(root)?.into_iter().filter(|path| !path.is_symlink() && is_elf(path)).collect();
+    if programs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let directory = tempfile::tempdir()?;
+    let debian = directory.path().join("debian");
+    fs::create_dir(&debian).during("create", &debian)?;
+    write(&debian.join("control"), "Source: hotswap\n\nPackage: hotswap\nArchitecture: any\n")?;
+    let mut command = Command::new("dpkg-shlibdeps");
+    command.current_dir(directory.path()).args(["-O", "--ignore-missing-info"]).args(&programs);
+    let text = run::output(&mut command).unwrap_or_else(|_| "shlibs:Depends=libc6, libgcc-s1".to_owned());
+    let list = text.trim().strip_prefix("shlibs:Depends=").unwrap_or_default();
+    Ok(list.split(", ").filter(|name| !name.is_empty()).map(str::to_owned).collect())
+}
+
+fn is_elf(path: &Path) -> bool {
+    fs::read(path).is_ok_and(|bytes| bytes.starts_with(b"\x7fELF") && !path.to_string_lossy().ends_with(".o"))
+}
+
+fn sums(root: &Path) -> Outcome<String> {
+    let mut command = Command::new("sh");
+    let script = "find usr -type f -print0 | LC_ALL=C sort -z | xargs -0 -r md5sum";
+    run::output(command.args(["-c", script]).current_dir(root))
+}
+
+/// Debian's form of the licence; the notices of the crates have the rest.
+fn copyright() -> Outcome<String> {
+    let path = paths::workspace().join("LICENSE");
+    let licence = fs::read_to_string(&path).during("read", &path)?;
+    let mut text = "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\nUpstream-Name: HotSwap\n\
+                    Comment: The licences of the crates in the programs are in /usr/share/doc/hotswap/THIRD-PARTY-NOTICES.\n\n\
+                    Files: *\nCopyright: The HotSwap developers\nLicense: Apache-2.0 with LLVM-exception\n"
+        .to_owned();
+    for line in licence.lines() {
+        let line = line.trim_end();
+        let _ = writeln!(text, " {}", if line.is_empty() { "." } else { line });
+    }
+    Ok(text)
+}
+
+fn changelog(epoch: &str) -> Outcome<String> {
+    let date = run::output(Command::new("date").args(["-u", "-R", "-d", &format!("@{epoch}")]).env("LC_ALL", "C"))?;
+    if date.trim().is_empty() {
+        return fail("date printed nothing");
+    }
+    Ok(format!(
+        "hotswap ({VERSION}) unstable; urgency=medium\n\n  * See /usr/share/doc/hotswap/CHANGELOG.md.\n\n -- HotSwap developers \
+         <hotswap@localhost>  {}\n",
+        date.trim()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_path_has_one_package() {
+        let of = |file: &str| PACKAGES.iter().find(|package| package.has(file)).map(|package| package.name);
+        assert_eq!(of("bin/hotswap"), Some("hotswap"));
+        assert_eq!(of("lib/hotswap/libhotswap_registry.a"), Some("hotswap"));
+        assert_eq!(of("lib/libhotswap.so.0"), Some("libhotswap-dev"));
+        assert_eq!(debian_path("share/zsh/site-functions/_hotswap"), "share/zsh/vendor-completions/_hotswap");
+    }
+
+    #[test]
+    fn descriptions_fit_a_terminal() {
+        assert_eq!(wrapped("aa bb cc", 5), ["aa bb", "cc"]);
+        for package in PACKAGES {
+            assert!(package.synopsis.len() < 80 && !package.synopsis.starts_with("a "), "{}", package.name);
+            assert!(wrapped(package.description, 76).iter().all(|line| line.len() <= 76));
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! The build for packages, and the installation that they are made of.
+//!
+//! Invariants: source paths of the workspace, of the registry's crates and of the compiler are remapped to fixed names, in Rust
+//! and in C. Nothing is taken from another build.
+
+use crate::built::{Built, Profile};
+use crate::outcome::{During, Outcome, fail};
+use crate::{install, paths, remove, run};
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A machine, by the names of its users.
+pub(super) struct Machine {
+    /// In names of tarballs.
+    pub(super) linux: &'static str,
+    /// Debian's name.
+    pub(super) debian: &'static str,
+}
+
+/// Rust's, Linux's and Debian's names.
+const MACHINES: &[(&str, Machine)] = &[
+    ("x86_64-unknown-linux-gnu", Machine { linux: "x86_64", debian: "amd64" }),
+    ("aarch64-unknown-linux-gnu", Machine { linux: "aarch64", debian: "arm64" }),
+];
+
+impl Machine {
+    /// The machine of that target, or this one.
+    pub(super) fn of(target: Option<&str>) -> Outcome<&'static Self> {
+        let own = format!("{}-unknown-linux-gnu", env::consts::ARCH);
+        let name = target.unwrap_or(&own);
+        let found = MACHINES.iter().find(|(target, _)| *target == name).map(|(_, machine)| machine);
+        found.map_or_else(|| fail(format!("there are no packages for {name}")), Ok)
+    }
+}
+
+/// The time of all files: `SOURCE_DATE_EPOCH`, else that of the last commit.
+pub(super) fn epoch() -> Outcome<String> {
+    if let Ok(time) = env::var("SOURCE_DATE_EPOCH") {
+        return Ok(time);
+    }
+    let mut command = Command::new("git");
+    let time = run::output(command.current_dir(paths::workspace()).args(["log", "-1", "--format=%ct"]))?;
+    Ok(time.trim().to_owned())
+}
+
+/// Builds the sources in `target_directory` and installs them below `stage`, which is emptied.
+pub(super) fn lay_out(
+    sources: &Path,
+    target_directory: &Path,
+    profile: Profile,
+    target: Option<&str>,
+    stage: &Path,
+) -> Outcome {
+    let mut command = Command::new(paths::cargo());
+    command.arg("build").args(["--locked", "--profile", profile.name(), "--target-dir"]).arg(target_directory);
+    command.args(target.iter().flat_map(|target| ["--target", target]));
+    command.args(install::PACKAGES.iter().flat_map(|name| ["-p", name]));
+    remap(&mut command, sources, target_directory)?;
+    let built = Built::of(command, sources)?;
+    remove::delete(stage)?;
+    install::lay_out_from(sources, stage, None, &built, target.is_none())
+}
+
+/// Sets the flags that replace paths. Later ones win where one path is below another.
+fn remap(command: &mut Command, sources: &Path, target_directory: &Path) -> Outcome {
+    let home = env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cargo")));
+    let sysroot = run::output(Command::new("rustc").arg("--print=sysroot").current_dir(sources))?;
+    let mut pairs = vec![(PathBuf::from(sysroot.trim()), "/rust")];
+    pairs.extend(home.map(|home| (home, "/cargo")));
+    pairs.push((sources.to_owned(), "/hotswap"));
+    pairs.push((target_directory.to_owned(), "/target"));
+    let rust = pairs.iter().map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display()));
+    // One flag for each path with a separator that no path has.
+    command.env("CARGO_ENCODED_RUSTFLAGS", rust.collect::<Vec<_>>().join("\u{1f}"));
+    let c: Vec<String> = pairs.iter().map(|(from, to)| format!("-ffile-prefix-map={}={to}", from.display())).collect();
+    command.env("CFLAGS", c.join(" ")).env("CXXFLAGS", c.join(" "));
+    // A compiler cache would mix builds of two directories.
+    command.env_remove("RUSTC_WRAPPER").env("SOURCE_DATE_EPOCH", epoch()?);
+    Ok(())
+}
+
+/// All files and links below a directory, sorted.
+pub(super) fn entries(directory: &Path) -> Outcome<Vec<PathBuf>> {
+    let (mut found, mut open) = (Vec::new(), vec![directory.to_owned()]);
+    while let Some(directory) = open.pop() {
+        for entry in fs::read_dir(&directory).during("read", &directory)? {
+            let path = entry?.path();
+            if path.is_dir() && !path.is_symlink() { open.push(path) } else { found.push(path) }
+        }
+    }
+    found.sort();
+    Ok(found)
+}

@@ -1,0 +1,91 @@
+//! Recipes for distributions, by the tools that the machine has; the book's list of pages; the promises of SECURITY.md.
+
+use hotswap_userland::skip;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn workspace() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn read(name: &str) -> String {
+    fs::read_to_string(workspace().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// A recipe, and the command that reads it; the file is the last argument. The command is looked for on `PATH`.
+const RECIPES: &[(&str, &str, &[&str])] = &[
+    ("packaging/oss-fuzz/build.sh", "bash", &["-n"]),
+    (".ci/msrv", "bash", &["-n"]),
+    (".ci/run", "bash", &["-n"]),
+    ("packaging/spack/package.py", "python3", &["-c", "import ast, sys; ast.parse(open(sys.argv[1]).read())"]),
+    ("packaging/rpm/hotswap.spec", "rpmspec", &["--parse"]),
+    ("packaging/nix/default.nix", "nix-instantiate", &["--parse"]),
+];
+
+#[test]
+fn recipes_are_read_by_their_tools() {
+    for (file, program, words) in RECIPES {
+        let output = Command::new(program).args(*words).arg(workspace().join(file)).output();
+        let Ok(output) = output else {
+            skip("packaging", &format!("{program} is not installed, so {file} was not read"));
+            continue;
+        };
+        assert!(output.status.success(), "{file}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+#[test]
+fn recipes_name_the_version_and_the_compiler_of_the_workspace() {
+    let version = env!("CARGO_PKG_VERSION");
+    let manifest = read("Cargo.toml");
+    let rust = manifest.lines().find_map(|line| line.strip_prefix("rust-version = \"")?.strip_suffix('"')).unwrap();
+    for (file, texts) in [
+        ("packaging/rpm/hotswap.spec", vec![format!("{version}\n"), format!("cargo >= {rust}")]),
+        ("packaging/nix/default.nix", vec![format!("version = \"{version}\"")]),
+        ("packaging/spack/package.py", vec![format!("version(\"{version}\""), format!("rust@{rust}:")]),
+        ("packaging/conda/meta.yaml", vec![format!("version: \"{version}\""), format!("rust >={rust}")]),
+    ] {
+        let recipe = read(file);
+        texts.iter().for_each(|text| assert!(recipe.contains(text), "{file} has no `{text}`"));
+    }
+}
+
+/// YAML without a reader of YAML: no tabs, and every block is indented by its parent's depth and two.
+#[test]
+fn yaml_is_indented_by_two() {
+    for file in ["packaging/conda/meta.yaml", "packaging/github-action/action.yml", "packaging/oss-fuzz/project.yaml"] {
+        for line in read(file).lines() {
+            let depth = line.len() - line.trim_start_matches(' ').len();
+            assert!(depth % 2 == 0 && !line.contains('\t'), "{file}: `{line}`");
+        }
+    }
+}
+
+#[test]
+fn the_book_has_every_page_once() {
+    let summary = read("docs/SUMMARY.md");
+    let listed: Vec<&str> = summary.split("](").skip(1).filter_map(|rest| rest.split(')').next()).collect();
+    let pages = fs::read_dir(workspace().join("docs")).unwrap().flatten();
+    let mut pages: Vec<String> = pages.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    pages.retain(|name| name.ends_with(".md") && !["SUMMARY.md", "full-run.md"].contains(&name.as_str()));
+    for page in &pages {
+        assert_eq!(listed.iter().filter(|name| *name == page).count(), 1, "{page}");
+    }
+    assert_eq!(listed.len(), pages.len());
+}
+
+/// Each promise names tests, and they exist.
+#[test]
+fn the_promises_of_security_are_held_by_tests() {
+    let page = read("SECURITY.md");
+    let table = page.split("| promise | held by |").nth(1).unwrap().split("\n\n").next().unwrap();
+    let rows: Vec<&str> = table.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| ---")).collect();
+    assert!(rows.len() > 8);
+    for row in rows {
+        let held = row.trim_end_matches('|').rsplit('|').next().unwrap();
+        let files: Vec<&str> = held.split('`').skip(1).step_by(2).collect();
+        assert!(!files.is_empty(), "{row}");
+        files.iter().for_each(|file| assert!(workspace().join(file).exists(), "{file} is not there: {row}"));
+    }
+}
