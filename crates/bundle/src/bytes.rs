@@ -135,9 +135,6 @@ impl PartialEq for Bytes<'_> {
 
 impl Eq for Bytes<'_> {}
 
-/// Gives back the memory of a part that was read.
-pub(crate) type ReleasePart<'r> = dyn Fn(&[u8]) + Sync + 'r;
-
 /// `size` bytes from `offset` on, if all of them exist.
 pub(crate) fn slice(bytes: &[u8], offset: u64, size: u64) -> Option<&[u8]> {
     let start = usize::try_from(offset).ok()?;

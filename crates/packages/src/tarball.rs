@@ -57,7 +57,7 @@ pub(crate) fn rewrite(
     }
 }
 
-/// What an archive is read from.
+/// The source of an archive.
 pub(crate) trait ReadFrom {
     /// The archive without its compression.
     fn content(&self, compression: TarCompression) -> Result<Box<dyn Read + '_>, Diagnostic>;

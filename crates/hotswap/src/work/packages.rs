@@ -3,7 +3,8 @@
 //! Files of libraries that hold data for one GPU, whose names say so, are left out with the GPU's code: an index without its
 //! code, or code without its index, is of no use.
 
-use hotswap_bundle::ContainerForm;
+use crate::work::unsuited;
+use hotswap_bundle::{ContainerForm, FoundContainer};
 use hotswap_packages::{MemberChange, PackageFormat, PackageMember};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_stack::rules::{self, FileKind};
@@ -29,13 +30,17 @@ pub(crate) fn has_code(member: &PackageMember<'_>) -> Result<bool, Diagnostic> {
     Ok(!contents.found.is_empty() || contents.problems.iter().any(|problem| problem.code != codes::NOT_FOUND))
 }
 
-/// Whether it is code objects alone, of which none can be removed.
+/// Whether it has device code that has no entries to remove: code objects on their own, sections of relocatable objects,
+/// images that their program's descriptor points to.
 ///
 /// # Errors
 /// A file that cannot be opened.
-pub(crate) fn is_bare(member: &PackageMember<'_>) -> Result<bool, Diagnostic> {
+pub(crate) fn is_fixed(member: &PackageMember<'_>) -> Result<bool, Diagnostic> {
     let input = hotswap_files::open(member.content)?;
-    Ok(hotswap_bundle::open(&input).found.iter().any(|found| found.form == ContainerForm::Bare))
+    let is_fixed = |found: &FoundContainer<'_>| {
+        matches!(found.form, ContainerForm::Bare | ContainerForm::ObjectVariant) || unsuited::is_fixed(found, &input)
+    };
+    Ok(hotswap_bundle::open(&input).found.iter().any(is_fixed))
 }
 
 /// The GPU whose data the file holds, by its name and place.
@@ -52,8 +57,8 @@ pub(crate) struct PackageSums {
     pub(crate) changed: usize,
     pub(crate) removed: usize,
     pub(crate) unchanged: usize,
-    /// Code objects in files of their own, which a command cannot change.
-    pub(crate) bare: usize,
+    /// Files with device code that has no entries to remove.
+    pub(crate) fixed: usize,
 }
 
 impl PackageSums {

@@ -1,6 +1,7 @@
 //! `hotswap prune` of a package: of each of its files.
 //!
-//! Files that hold data for one GPU are left out with its code. Code objects in files of their own that no rule knows stay.
+//! Files that hold data for one GPU are left out with its code. Device code without entries (code objects in files
+//! of their own, relocatable objects) stays, and is counted.
 //!
 //! Invariant: nothing is written unless every file could be pruned and each named target is in one of them.
 
@@ -16,7 +17,7 @@ use hotswap_targets::TargetId;
 use serde_json::json;
 use std::fs;
 
-/// What is pruned.
+/// The request.
 pub(super) struct Pruning<'p> {
     pub(super) targets: &'p [TargetId],
     /// Whether these targets are kept, or else dropped.
@@ -59,8 +60,8 @@ pub(super) fn prune(
         if !packages::has_code(member)? {
             return Ok(MemberChange::Unchanged);
         }
-        if packages::is_bare(member)? {
-            sums.bare += 1;
+        if packages::is_fixed(member)? {
+            sums.fixed += 1;
             return Ok(MemberChange::Unchanged);
         }
         // The package has taken the content of the one before.
@@ -90,16 +91,17 @@ fn write(
 }
 
 fn told(arguments: &CommonArguments, sums: &PackageSums, sizes: [u64; 2]) -> String {
-    let PackageSums { changed, removed, unchanged, bare } = sums;
+    let PackageSums { changed, removed, unchanged, fixed } = sums;
     if arguments.format.format == OutputFormat::Json {
         let value = json!({ "schema": 1, "file": arguments.file.display().to_string(), "sizes": sizes,
-            "files": { "changed": changed, "removed": removed, "unchanged": unchanged, "code_objects": bare } });
+            "files": { "changed": changed, "removed": removed, "unchanged": unchanged, "untouched": fixed } });
         return text::json(&value);
     }
     let file = text::plain(&arguments.file.display().to_string());
-    let bare = if *bare > 0 { format!(", {bare} code objects in files of their own untouched") } else { String::new() };
+    let fixed =
+        if *fixed > 0 { format!(", {fixed} untouched, whose device code has no entries") } else { String::new() };
     let [old, new] = sizes;
     format!(
-        "{file}: {changed} files pruned, {removed} left out, {unchanged} with nothing to remove{bare}; {old} to {new} bytes\n"
+        "{file}: {changed} files pruned, {removed} left out, {unchanged} with nothing to remove{fixed}; {old} to {new} bytes\n"
     )
 }
