@@ -35,6 +35,7 @@ fn content(bench: &Workbench) {
         bench.write(&format!("in/pkg/lib/rocblas/library/Kernels.so-000-{gpu}.hsaco"), &object(gpu));
         bench.write(&format!("in/pkg/lib/rocblas/library/TensileLibrary_lazy_{gpu}.dat"), gpu.as_bytes());
     }
+    bench.write("in/pkg/lib/libother.so", &files::library(&[&bundle(&["gfx1100"])]));
     bench.write("in/pkg/__init__.py", b"from . import data\n");
     bench.write("in/pkg/data.py", b"VALUE = 42\n");
     bench.write("in/pkg/a,b \"c\".txt", b"text");
@@ -97,7 +98,9 @@ fn a_wheel_is_pruned_by_one_line_and_installed() {
     let listed = hotswap(&bench, "list pkg-1.0-py3-none-any.whl").success();
     listed.stdout(contains("pkg-1.0-py3-none-any.whl: pkg/lib/libkernels.so: 2 containers").and(contains("gfx1100")));
     let words = "prune pkg-1.0-py3-none-any.whl --keep gfx1031 -o pkg-1.0-1-py3-none-any.whl";
-    hotswap(&bench, words).success().stdout(contains("1 files pruned, 3 left out"));
+    hotswap(&bench, words)
+        .success()
+        .stdout(contains("2 files pruned, 3 left out").and(contains("no code is left in pkg/lib/libother.so")));
     let rows = bench.run("python3 wheel.py check pkg-1.0-1-py3-none-any.whl");
     assert!(!rows.contains("gfx1100") && rows.contains("TensileLibrary_a_gfx1031.co"), "{rows}");
     assert!(rows.contains("a,b \"c\".txt") && rows.contains("Build: 1\nTag: py3-none-any"), "{rows}");

@@ -5,6 +5,7 @@
 //!
 //! Invariant: nothing is written unless every file could be pruned and each named target is in one of them.
 
+use super::open::Opened;
 use super::told::Verb;
 use super::{ChangePaths, ChangeStep, CommonArguments, WantedName};
 use crate::args::OutputFormat;
@@ -16,6 +17,7 @@ use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::TargetId;
 use serde_json::json;
 use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The request.
 pub(super) struct Pruning<'p> {
@@ -50,7 +52,7 @@ pub(super) fn prune(
     }
     let scratch = hotswap_files::ScratchDirectory::temporary("hotswap-prune-")?;
     let mut outcome = Outcome::default();
-    let mut sums = PackageSums::default();
+    let (mut sums, mut without) = (PackageSums::default(), Vec::new());
     let before = fs::metadata(&arguments.file).map_or(0, |meta| meta.len());
     let mut change = |member: &PackageMember<'_>| {
         if packages::gpu_of(member.name).is_some_and(|gpu| pruning.drops(&gpu)) {
@@ -67,14 +69,22 @@ pub(super) fn prune(
         // The package has taken the content of the one before.
         let (name, output) = (packages::label(&arguments.file, member.name), scratch.path().join("pruned"));
         let at = ChangePaths { file: member.content, output: &output, name: &name };
-        let (one, is_changed) = arguments.apply_to(&at, Verb::Remove, pruning.step, &[])?;
+        let serves = AtomicBool::new(false);
+        let step = |container: &mut Opened<'_>| {
+            serves.fetch_or(pruning.wanted.iter().any(|wanted| container.serves(wanted.name)), Ordering::Relaxed);
+            (pruning.step)(container)
+        };
+        let (one, is_changed) = arguments.apply_to(&at, Verb::Remove, &step, &[])?;
+        if is_changed && pruning.keeps && !serves.into_inner() {
+            without.push(member.name.to_owned());
+        }
         outcome.problems.extend(one.problems);
         let made = if is_changed { MemberChange::Replaced(output) } else { MemberChange::Unchanged };
         sums.add(&made);
         Ok(made)
     };
     let size = write(arguments, format, &mut change, pruning.wanted)?;
-    outcome.text = told(arguments, &sums, [before, size]);
+    outcome.text = told(arguments, &sums, &without, [before, size]);
     Ok(outcome)
 }
 
@@ -90,10 +100,11 @@ fn write(
     hotswap_packages::rewrite(&arguments.file, format, &beside, change, &done)
 }
 
-fn told(arguments: &CommonArguments, sums: &PackageSums, sizes: [u64; 2]) -> String {
+/// `without` are the files that had no code for the kept targets.
+fn told(arguments: &CommonArguments, sums: &PackageSums, without: &[String], sizes: [u64; 2]) -> String {
     let PackageSums { changed, removed, unchanged, fixed } = sums;
     if arguments.format.format == OutputFormat::Json {
-        let value = json!({ "schema": 1, "file": arguments.file.display().to_string(), "sizes": sizes,
+        let value = json!({ "schema": 1, "file": arguments.file.display().to_string(), "sizes": sizes, "without_code": without,
             "files": { "changed": changed, "removed": removed, "unchanged": unchanged, "untouched": fixed } });
         return text::json(&value);
     }
@@ -101,7 +112,11 @@ fn told(arguments: &CommonArguments, sums: &PackageSums, sizes: [u64; 2]) -> Str
     let fixed =
         if *fixed > 0 { format!(", {fixed} untouched, whose device code has no entries") } else { String::new() };
     let [old, new] = sizes;
+    let empty: String = without
+        .iter()
+        .map(|name| format!("no code is left in {}: it had none for these targets\n", text::plain(name)))
+        .collect();
     format!(
-        "{file}: {changed} files pruned, {removed} left out, {unchanged} with nothing to remove{fixed}; {old} to {new} bytes\n"
+        "{empty}{file}: {changed} files pruned, {removed} left out, {unchanged} with nothing to remove{fixed}; {old} to {new} bytes\n"
     )
 }
