@@ -31,7 +31,7 @@ pub(crate) fn run(
     let files = names.iter().filter(|name| !name.ends_with('/'));
     record.check_names(files.map(String::as_str))?;
     let (file, name) = new.unzip();
-    let writer = file.map(|file| ZipWriter::new(file));
+    let writer = file.map(ZipWriter::new);
     let build = name.and_then(build_number);
     let mut wheel = WheelWriter { archive, record, record_name, writer, build, scratch, change };
     (0..wheel.archive.len()).try_for_each(|index| wheel.entry(index))?;
