@@ -37,6 +37,9 @@ struct Options {
     /// Build without optimisation: to try the packages, not to publish them.
     #[arg(long)]
     debug: bool,
+    /// Make the packages of this installation in place of a new build.
+    #[arg(long, value_name = "PREFIX")]
+    installed: Option<PathBuf>,
     /// Use the packages that are in the output directory.
     #[arg(long)]
     no_build: bool,
@@ -77,8 +80,10 @@ fn make(options: &Options, profile: Profile, output: &Path) -> Outcome {
         fs::remove_file(&old).during("delete", &old)?;
     }
     let target = options.target.as_deref();
-    let stage = paths::scratch("dist-stage");
-    stage::lay_out(paths::workspace(), &paths::scratch("dist-target"), profile, target, &stage)?;
+    let stage = options.installed.clone().unwrap_or_else(|| paths::scratch("dist-stage"));
+    if options.installed.is_none() {
+        stage::lay_out(paths::workspace(), &paths::scratch("dist-target"), profile, target, &stage)?;
+    }
     let machine = stage::Machine::of(target)?;
     tarball(&stage, output, machine)?;
     deb::make_all(&stage, output, machine)

@@ -22,7 +22,7 @@ const COMPLETIONS: &[(&str, &str)] = &[
 
 /// Writes all of them below an installation.
 pub(crate) fn write(sources: &Path, place: &Path, can_run: bool) -> Outcome {
-    put(&place.join("share/pkgconfig/hotswap.pc"), &pkg_config())?;
+    put(&place.join("share/pkgconfig/hotswap-tools.pc"), &pkg_config())?;
     let crates = licences::Crates::of(sources, install::PACKAGES)?;
     put(&place.join("share/doc/hotswap/THIRD-PARTY-NOTICES"), &crates.notices()?)?;
     put(&place.join("share/doc/hotswap/hotswap.cdx.json"), &crates.bill_of_materials()?)?;
@@ -56,7 +56,7 @@ fn pkg_config() -> String {
     format!(
         "prefix=${{pcfiledir}}/../..\nbindir=${{prefix}}/bin\ncompiler=${{bindir}}/hotswap-clang++\n\
          cmakedir=${{prefix}}/share/cmake/HotSwap\nincludedir=${{prefix}}/include\n\n\
-         Name: HotSwap\nDescription: registrars of the patch families that manifests of HotSwap refer to\nVersion: {version}\n\
+         Name: HotSwap tools\nDescription: registrars of the patch families that manifests of HotSwap refer to\nVersion: {version}\n\
          Libs: ${{prefix}}/lib/hotswap/libhotswap_registry.a\nCflags: -I${{includedir}}\n"
     )
 }

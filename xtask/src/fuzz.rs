@@ -47,12 +47,12 @@ const CONTAINERS: &[&str] =
 const DRAIN: &[&str] = &["drained_file", "drained_table"];
 /// The parts of code objects, and the rewriting of instructions; their seeds need the userland.
 const CODE: &[&str] = &["image", "rewrite"];
-/// The C interface, with the checks of AddressSanitizer for what it does with pointers; its seeds need the userland.
-const C_INTERFACE: &[&str] = &["c_interface"];
 /// Command lines and response files of the wrapper, plans, and exports of llvm-cov.
 const WRAPPER: &[&str] = &["arguments", "response_file", "plan", "coverage_export"];
 /// Fuzzed by `cargo xtask isa fuzz`, whose seeds are LLVM's vectors.
 pub(crate) const INSTRUCTIONS: &[&str] = &["decode", "round_trip"];
+/// The C interface, with the checks of AddressSanitizer for what it does with pointers; its seeds need the userland.
+const C_INTERFACE: &[&str] = &["c_interface"];
 /// More memory is a finding. [`Campaign::length`] bytes of zstd may honestly expand to 512 MB, and a change holds
 /// them twice.
 const MEMORY: &str = "-rss_limit_mb=2048";

@@ -4,12 +4,13 @@
 use hotswap_tests::{Bench, Call, Scratch, skip};
 use std::collections::BTreeSet;
 
-const SOURCE: &str = "#define __global__ __attribute__((global))\n__global__ void kernel(int *out) { *out = 1; }\n";
+const SOURCE: &str = "#include \"hip.h\"\n__global__ void kernel(int *out) { *out = 1; }\n";
 
 /// A directory with the source and the plan.
 fn directory(bench: &Bench) -> Scratch {
     let scratch = bench.scratch();
     scratch.write("deep/a.hip", SOURCE);
+    scratch.write("deep/hip.h", hotswap_userland::HIP_HEADER);
     let out = scratch.inside("deep");
     let program = bench.installed("bin/hotswap");
     let ran =

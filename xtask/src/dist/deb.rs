@@ -31,11 +31,11 @@ const PACKAGES: &[DebPackage] = &[
     // The library for programs, where it is built.
     DebPackage {
         name: "libhotswap-dev",
-        paths: &["lib/libhotswap.so", "lib/libhotswap.a", "include/hotswap.h", "share/pkgconfig/libhotswap.pc"],
+        paths: &["lib/libhotswap", "lib/pkgconfig/", "include/hotswap.h"],
         section: "libdevel", recommends: "", suggests: "",
-        synopsis: "library for AMD GPU code in programs: headers",
+        synopsis: "AMD GPU code in programs: C library",
         description: "The C interface of HotSwap: reads fat binaries, and makes code for further GPUs.",
-        needs: &["hotswap"],
+        needs: &[],
     },
     DebPackage {
         name: "hotswap",
@@ -125,8 +125,10 @@ impl DebPackage {
         let own = self.needs.iter().map(|name| format!("{name} (= {VERSION})"));
         let depends: Vec<String> = libraries(root)?.into_iter().chain(own).collect();
         let mut text = format!(
-            "Package: {}\nVersion: {VERSION}\nArchitecture: {}\nMaintainer: HotSwap developers <hotswap@localhost>\nInstalled-Size: {size}\n",
-            self.name, machine.debian
+            "Package: {}\nVersion: {VERSION}\nArchitecture: {}\nMaintainer: {}\nInstalled-Size: {size}\n",
+            self.name,
+            machine.debian,
+            maintainer()
         );
         for (field, value) in
             [("Depends", depends.join(", ").as_str()), ("Recommends", self.recommends), ("Suggests", self.suggests)]
@@ -212,19 +214,30 @@ fn sums(root: &Path) -> Outcome<String> {
     run::output(command.args(["-c", script]).current_dir(root))
 }
 
-/// Debian's form of the licence; the notices of the crates have the rest.
+/// Debian's form of the licence: it has the Apache licence itself, and not LLVM's exceptions. The notices of the crates have the
+/// rest.
 fn copyright() -> Outcome<String> {
     let path = paths::workspace().join("LICENSE");
     let licence = fs::read_to_string(&path).during("read", &path)?;
+    let Some((_, exceptions)) = licence.split_once("---- LLVM Exceptions to the Apache 2.0 License ----") else {
+        return fail("LICENSE has no part with LLVM's exceptions");
+    };
     let mut text = "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\nUpstream-Name: HotSwap\n\
                     Comment: The licences of the crates in the programs are in /usr/share/doc/hotswap/THIRD-PARTY-NOTICES.\n\n\
-                    Files: *\nCopyright: The HotSwap developers\nLicense: Apache-2.0 with LLVM-exception\n"
+                    Files: *\nCopyright: 2026 The HotSwap developers\nLicense: Apache-2.0 with LLVM-exception\n \
+                    On Debian systems the Apache License, Version 2.0, is in /usr/share/common-licenses/Apache-2.0.\n .\n"
         .to_owned();
-    for line in licence.lines() {
+    for line in exceptions.trim().lines() {
         let line = line.trim_end();
         let _ = writeln!(text, " {}", if line.is_empty() { "." } else { line });
     }
     Ok(text)
+}
+
+/// The maintainer of packages, by the variables that Debian's tools read.
+fn maintainer() -> String {
+    let set = |name: &str, default: &str| std::env::var(name).unwrap_or_else(|_| default.to_owned());
+    format!("{} <{}>", set("DEBFULLNAME", "HotSwap developers"), set("DEBEMAIL", "hotswap@localhost"))
 }
 
 fn changelog(epoch: &str) -> Outcome<String> {
@@ -233,8 +246,8 @@ fn changelog(epoch: &str) -> Outcome<String> {
         return fail("date printed nothing");
     }
     Ok(format!(
-        "hotswap ({VERSION}) unstable; urgency=medium\n\n  * See /usr/share/doc/hotswap/CHANGELOG.md.\n\n -- HotSwap developers \
-         <hotswap@localhost>  {}\n",
+        "hotswap ({VERSION}) unstable; urgency=medium\n\n  * See /usr/share/doc/hotswap/CHANGELOG.md.\n\n -- {}  {}\n",
+        maintainer(),
         date.trim()
     ))
 }

@@ -19,7 +19,10 @@ mount --rbind /proc "$2/root/proc"
 mount --rbind /dev "$2/root/dev"
 mount -t tmpfs none "$2/root/opt"
 mount -t tmpfs none "$2/root/tmp"
-cp "$3" "$2/root/tmp/"
+case $3 in
+    *.tar.xz) mkdir "$2/root/tmp/x"; tar -xf "$3" -C "$2/root/tmp/x" ;; # a bare Debian has no xz
+    *) cp "$3" "$2/root/tmp/" ;;
+esac
 cp -r "$4" "$2/root/tmp/project"
 exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/tmp LANG=C.UTF-8 chroot "$2/root" /bin/sh -ec "$5" sh "/tmp/${3##*/}"
 "#;
@@ -38,7 +41,7 @@ const DEB: &str = r#"
 dpkg -i "$1"
 P=/usr
 BUILD
-test -s /usr/share/man/man1/hotswap-retarget.1.gz
+dpkg -L hotswap | grep -q /usr/share/man/man1/hotswap-retarget.1.gz # the root may leave pages out
 dpkg -r hotswap
 left=$(find /usr -name '*hotswap*' -not -path '*/doc/*')
 test -z "$left" || { echo "left behind: $left"; exit 1; }
@@ -46,12 +49,11 @@ test -z "$left" || { echo "left behind: $left"; exit 1; }
 
 /// Unpacked in a directory, then moved.
 const TARBALL: &str = r#"
-mkdir /tmp/x "/tmp/a directory"
-tar -xf "$1" -C /tmp/x
+mkdir "/tmp/a directory"
 mv /tmp/x/* "/tmp/a directory/hotswap"
 P="/tmp/a directory/hotswap"
 BUILD
-test "$(pkg-config --variable=bindir "$P/share/pkgconfig/hotswap.pc" 2>/dev/null || echo none)" != ""
+test "$(pkg-config --variable=bindir "$P/share/pkgconfig/hotswap-tools.pc" 2>/dev/null || echo none)" != ""
 "#;
 
 /// A project with a program for gfx1030 that is retargeted to others.

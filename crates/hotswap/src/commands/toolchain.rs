@@ -136,6 +136,9 @@ impl FileClosure<'_> {
         for root in root.iter() {
             self.add_tree(&root.join("include/hip"));
             self.add_tree(&root.join("amdgcn"));
+            // The version, by which clang recognises the directory.
+            self.add_tree(&root.join("share/hip"));
+            self.add(&root.join("bin/.hipVersion"));
         }
         let hip = PathBuf::from(self.ask(clang, &["-print-file-name=libamdhip64.so"]));
         if hip.is_absolute() {
