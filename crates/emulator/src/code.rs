@@ -7,10 +7,11 @@ use crate::device::PlantedFault;
 use crate::execute;
 use crate::fault::FaultKind;
 use crate::memory::DeviceMemory;
-use crate::micro::{MicroOp, StepFault};
+use crate::micro::{Body, MicroOp, StepFault};
+use crate::stepping;
 use crate::translate;
 use foldhash::HashMap;
-use hotswap_isa::Isa;
+use hotswap_isa::{Feature, Isa};
 
 /// Bytes of code in a page.
 const PAGE: u64 = 2048;
@@ -80,7 +81,7 @@ impl CodeCache {
     /// # Errors
     /// Where the address is not at code.
     pub(crate) fn fill(&mut self, page: usize, pc: u64, memory: &dyn DeviceMemory) -> Result<(), Box<StepFault>> {
-        if pc % 4 != 0 {
+        if !pc.is_multiple_of(4) {
             return Err(StepFault::new(FaultKind::IllegalPc));
         }
         let mut bytes = [0; LONGEST];
@@ -93,6 +94,11 @@ impl CodeCache {
         let page = &mut self.pages[page];
         let op = translate::translate(inst, self.isa, page.banks);
         let op = with_fault(op, self.planted.as_ref());
+        let broken = self.isa.has(Feature::Gfx1250Strict).then(|| stepping::broken_rule(&inst, self.isa)).flatten();
+        let op = match broken {
+            Some(rule) => MicroOp { handler: execute::trapped, body: Body::Trapped(rule), ..op },
+            None => op,
+        };
         page.ops[(pc & (PAGE - 1)) as usize / 4] = Some(Box::new(op));
         Ok(())
     }

@@ -21,6 +21,7 @@ mod memory_operation;
 mod micro;
 mod registers;
 mod schedule;
+mod stepping;
 mod translate;
 pub mod variables;
 mod wave;

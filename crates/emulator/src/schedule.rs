@@ -233,7 +233,7 @@ impl<'a> Worker<'a> {
             if !self.code.holds(page, pc, step.wave.banks) {
                 page = self.code.page(pc, step.wave.banks);
             }
-            if pc % 4 != 0 || self.code.get(page, pc).is_none() {
+            if !pc.is_multiple_of(4) || self.code.get(page, pc).is_none() {
                 self.code.fill(page, pc, shared.memory)?;
             }
             let Some(op) = self.code.get(page, pc) else { continue };
