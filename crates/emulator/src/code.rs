@@ -15,6 +15,8 @@ use hotswap_isa::{Feature, Isa};
 
 /// Bytes of code in a page.
 const PAGE: u64 = 2048;
+/// `s_nop 0`.
+const S_NOP: [u8; 4] = [0, 0, 0x80, 0xbf];
 /// Bytes of the longest instruction.
 const LONGEST: usize = 20;
 
@@ -93,7 +95,7 @@ impl CodeCache {
         let inst = self.isa.decode(&bytes[..have]).map_err(illegal)?;
         let page = &mut self.pages[page];
         let op = translate::translate(inst, self.isa, page.banks);
-        let op = with_fault(op, self.planted.as_ref());
+        let op = with_fault(op, self.planted.as_ref(), self.isa);
         let broken = self.isa.has(Feature::Gfx1250Strict).then(|| stepping::broken_rule(&inst, self.isa)).flatten();
         let op = match broken {
             Some(rule) => MicroOp { handler: execute::trapped, body: Body::Trapped(rule), ..op },
@@ -105,9 +107,15 @@ impl CodeCache {
 }
 
 /// The instruction with the fault that a test planted.
-fn with_fault(mut op: MicroOp, planted: Option<&PlantedFault>) -> MicroOp {
+fn with_fault(mut op: MicroOp, planted: Option<&PlantedFault>, isa: Isa) -> MicroOp {
     match planted {
-        Some(PlantedFault::Skipped(name)) if *name == op.inst.mnemonic() => op.handler = execute::nothing,
+        Some(PlantedFault::Skipped(name)) if *name == op.inst.mnemonic() => {
+            op.handler = execute::nothing;
+            // Nothing that follows instructions shall see it either.
+            if let Ok(inst) = isa.decode(&S_NOP) {
+                op.inst = inst;
+            }
+        }
         Some(PlantedFault::Exchanged(name)) if *name == op.inst.mnemonic() => op.sources.swap(0, 1),
         _ => {}
     }

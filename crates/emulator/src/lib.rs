@@ -15,6 +15,7 @@ mod dispatch;
 mod execute;
 mod fault;
 mod group;
+mod late;
 mod loader;
 mod memory;
 mod memory_operation;

@@ -240,6 +240,9 @@ impl<'a> Worker<'a> {
             if op.vectors > step.wave.vector_count {
                 return Err(StepFault::new(FaultKind::Register { name: format!("v{}", op.vectors - 1) }));
             }
+            if let Some(late) = &mut step.wave.late {
+                late.follow(&op.inst, step.wave.banks).map_err(StepFault::new)?;
+            }
             let flow = (op.handler)(&mut step, op)?;
             step.wave.executed += 1;
             if shared.device.counters {
