@@ -13,7 +13,7 @@
 //! keyed on the header and would return another bundle's code object for a stale one.
 
 use crate::bytes::{ReleasePart, malformed, shifted, slice, u16_at, u32_at, u64_at};
-use crate::inflate::{Method, beginning, compressed_size, inflate};
+use crate::inflate::{Method, beginning, compressed_size, inflate, part};
 use crate::magic::COMPRESSED;
 use crate::plain;
 use hotswap_report::{Diagnostic, codes};
@@ -142,6 +142,16 @@ pub(crate) fn table(bytes: &[u8], header: &CcobHeader) -> Result<Option<Vec<(Str
     }
     let table = plain::read_table(&start, header.uncompressed)?;
     Ok(table.filter(|(_, end)| *end == header.uncompressed).map(|(entries, _)| entries))
+}
+
+/// One entry, decompressed no further than its end; the hash is not compared. `None` where the table does not tell its
+/// place, or the content ends before it: then the whole has to be read.
+pub(crate) fn entry(bytes: &[u8], header: &CcobHeader, number: usize) -> Result<Option<Vec<u8>>, Diagnostic> {
+    let Some(entries) = table(bytes, header)? else { return Ok(None) };
+    let payload = slice(bytes, header.payload, header.total - header.payload).unwrap_or_default();
+    let start = beginning(payload, header.compression.method, BEGINNING.min(header.uncompressed));
+    let Some(range) = plain::entry_range(&start, number).filter(|_| number < entries.len()) else { return Ok(None) };
+    part(payload, header.compression.method, range)
 }
 
 /// Bytes that are hashed before their memory is given back.

@@ -92,6 +92,11 @@ pub(crate) trait ContainerFormat: fmt::Debug + Sync {
         None
     }
 
+    /// See [`FoundContainer::entry`].
+    fn entry(&self, _bytes: &[u8], _number: usize) -> Result<Option<Vec<u8>>, Diagnostic> {
+        Ok(None)
+    }
+
     /// Names of the containers that share these bytes, each to be read as the member of that name; `None` where the bytes
     /// are one container.
     fn parts(&self, _bytes: &[u8]) -> Option<Vec<String>> {
@@ -172,6 +177,15 @@ impl<'a> FoundContainer<'a> {
     /// As for [`FoundContainer::read`], but damage further on is not detected.
     pub fn table(&self) -> Result<Option<Vec<(String, u64)>>, Diagnostic> {
         self.format.table(self.bytes).map_err(|error| error.in_entry(self.place.to_string()))
+    }
+
+    /// One entry of a compressed bundle by its number in [`FoundContainer::table`], decompressed no further than its end;
+    /// neither the hash nor what follows is checked. `None` where the whole must be read.
+    ///
+    /// # Errors
+    /// As for [`FoundContainer::read`].
+    pub fn entry(&self, number: usize) -> Result<Option<Vec<u8>>, Diagnostic> {
+        self.format.entry(self.bytes, number).map_err(|error| error.in_entry(self.place.to_string()))
     }
 
     /// Its size without compression, as its header claims.

@@ -118,6 +118,13 @@ impl ContainerFormat for Bundles {
         ccob::header(bytes).ok().map(|header| header.uncompressed)
     }
 
+    fn entry(&self, bytes: &[u8], number: usize) -> Result<Option<Vec<u8>>, Diagnostic> {
+        if !bytes.starts_with(magic::COMPRESSED) {
+            return Ok(None);
+        }
+        ccob::header(bytes).and_then(|header| ccob::entry(bytes, &header, number))
+    }
+
     fn table(&self, bytes: &[u8]) -> Result<Option<Vec<(String, u64)>>, Diagnostic> {
         if !bytes.starts_with(magic::COMPRESSED) {
             return Ok(None);

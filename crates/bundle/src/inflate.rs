@@ -7,6 +7,7 @@ use crate::zstd_frame;
 use hotswap_report::Diagnostic;
 use hotswap_report::limit::{Charge, MOST};
 use std::io::{self, Read};
+use std::ops::Range;
 
 /// The compression of a payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,6 +100,27 @@ pub(crate) fn beginning(payload: &[u8], method: Method, size: u64) -> Vec<u8> {
         }),
     };
     found
+}
+
+/// A part of the content, decompressed no further than its end; `None` where the payload is damaged before it.
+pub(crate) fn part(payload: &[u8], method: Method, range: Range<u64>) -> Result<Option<Vec<u8>>, Diagnostic> {
+    charge(payload, range.end)?;
+    let size = range.end.saturating_sub(range.start);
+    let read = |mut decoder: Box<dyn Read + '_>| -> io::Result<Vec<u8>> {
+        io::copy(&mut (&mut decoder).take(range.start), &mut io::sink())?;
+        let mut found = Vec::new();
+        decoder.take(size).read_to_end(&mut found)?;
+        Ok(found)
+    };
+    let found = match method {
+        Method::Zlib => read(Box::new(flate2::read::ZlibDecoder::new(payload))),
+        Method::Zstd => zstd::stream::read::Decoder::with_buffer(payload).and_then(|mut decoder| {
+            decoder.window_log_max(31)?;
+            read(Box::new(decoder))
+        }),
+    };
+    // The reader of the whole reports the damage.
+    Ok(found.ok().filter(|found| found.len() as u64 == size))
 }
 
 /// Number of compressed bytes at the start of `bytes`; `size` is the maximum expanded size.

@@ -10,6 +10,7 @@ use crate::draft::Draft;
 use crate::magic::PLAIN;
 use crate::{BundleEntry, record_block};
 use hotswap_report::{Diagnostic, codes};
+use std::ops::Range;
 
 /// Alignment of entries that HIP's loaders expect and clang uses for HIP.
 pub const ALIGNMENT: u64 = 4096;
@@ -117,6 +118,16 @@ pub(crate) fn read_table(start: &[u8], size: u64) -> Result<Option<SizedIds>, Di
         at += ENTRY_HEADER + id_size;
     }
     Ok(Some((entries, end.max(at))))
+}
+
+/// The position of an entry in a bundle by its first bytes, whose table [`read_table`] has read.
+pub(crate) fn entry_range(start: &[u8], number: usize) -> Option<Range<u64>> {
+    let mut at = FIRST_ENTRY;
+    for _ in 0..number {
+        at = at.checked_add(ENTRY_HEADER)?.checked_add(u64_at(start, at.checked_add(16)?)?)?;
+    }
+    let offset = u64_at(start, at)?;
+    Some(offset..offset.checked_add(u64_at(start, at.checked_add(8)?)?)?)
 }
 
 /// One entry of the table, its offset, and the start of the table's next entry.

@@ -114,13 +114,15 @@ impl<'a> LinkedCode<'a> {
     }
 }
 
-/// The code of each global function by name, with the input that has it.
+/// The code of each strong global function by name, with the input that has it. Two of one name meet where the linker allows it
+/// (`-z muldefs`).
 fn definitions<'a>(inputs: &[LinkInput<'a>]) -> BTreeMap<String, Vec<(String, &'a [u8])>> {
     let mut all: BTreeMap<String, Vec<(String, &'a [u8])>> = BTreeMap::new();
     for input in inputs {
         let Ok(map) = CodeMap::read(input.bytes) else { continue };
+        let strong = input.strong();
         for section in &map.sections {
-            for symbol in section.symbols.iter().filter(|symbol| symbol.is_global && symbol.size > 0) {
+            for symbol in section.symbols.iter().filter(|symbol| strong.contains(&*symbol.name) && symbol.size > 0) {
                 let Some(bytes) = section.bytes.get(symbol.offset..symbol.offset + symbol.size) else { continue };
                 all.entry(symbol.name.to_string()).or_default().push((input.name.clone(), bytes));
             }

@@ -45,6 +45,14 @@ impl LinkInput<'_> {
         functions.filter_map(|symbol| Some(symbol.name().ok()?.to_owned())).collect()
     }
 
+    /// The names of those that the compiler may look into: of a weak one it takes no registers for granted.
+    pub(crate) fn strong(&self) -> BTreeSet<String> {
+        let Ok(file) = ElfFile64::<LittleEndian>::parse(self.bytes) else { return BTreeSet::new() };
+        let functions =
+            file.symbols().filter(|symbol| symbol.is_global() && symbol.is_definition() && !symbol.is_weak());
+        functions.filter_map(|symbol| Some(symbol.name().ok()?.to_owned())).collect()
+    }
+
     /// The first number of the compiler's version, if the object states one.
     pub(crate) fn compiler(&self) -> Option<u32> {
         let file = ElfFile64::<LittleEndian>::parse(self.bytes).ok()?;

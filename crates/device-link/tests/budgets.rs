@@ -68,7 +68,7 @@ fn numbers_are_raised_to_those_of_lto() {
     let versions = bench.versions.iter().copied().filter(|version| *version <= 24);
     let all: Vec<_> = versions.flat_map(|version| TARGETS.map(|target| (version, target))).collect();
     let mut compared = 0;
-    for (version, target) in slice(test, all, |number, _| number % 3 == number / 6) {
+    for (version, target) in slice(test, all, |number, _| number % 6 == number / 6 * 2) {
         make(&bench, version, target, "");
         let native = bench.read("native.co");
         let found = report(&bench, &native);
@@ -97,7 +97,7 @@ fn numbers_are_raised_to_those_of_lto() {
         compared += 1;
     }
     say(&format!("{test}: {compared} links"));
-    assert!(compared > 3);
+    assert!(compared >= 3);
 }
 
 /// A note that moved is where LLVM's tools look for it, and stays there.
@@ -161,10 +161,10 @@ fn mixes_of_conventions_are_told() {
     assert!(found.len() == 1 && found[0].what.contains("`lib_fn`, which it reaches, was compiled for 64"), "{found:?}");
     bench.write(
         "kernels.hip",
-        b"extern \"C\" __attribute__((device, noinline, weak)) float lib_fn(const float *p, int n) { return n; }\n\
+        b"extern \"C\" __attribute__((device, noinline)) float lib_fn(const float *p, int n) { return n; }\n\
         extern \"C\" __attribute__((global)) void k_use(float *p, int n) { p[0] = lib_fn(p, n) + 1; }\n",
     );
-    bench.run(&format!("{common} -c library.hip -o library.o && {common} -c kernels.hip -o kernels.o && {lld} -shared kernels.o library.o -o native.co"));
+    bench.run(&format!("{common} -c library.hip -o library.o && {common} -c kernels.hip -o kernels.o && {lld} -shared -z muldefs library.o kernels.o -o native.co"));
     let found = mixes(&bench);
     assert!(
         found.len() == 1 && found[0].what.contains("`lib_fn` of kernels.o was replaced by one that also writes"),

@@ -1,10 +1,10 @@
 //! Builds with an installation: budgets are checked and raised in the device link of the compiler, and code objects have tables of
 //! their functions, which survive the tools that handle code objects.
 
-use hotswap_userland::{ENV_PREFIX, Workbench, skip, tool};
-use std::fmt::Write;
+use hotswap_device_symbols::note::table_of;
+use hotswap_userland::{ENV_PREFIX, HIP_HEADER, Workbench, skip, tool};
 
-/// The installation's directory as a path inside, and a directory with the sources.
+/// The userland with the sources, and the installation's directory as a path inside.
 fn bench(test: &str) -> Option<(Workbench, String)> {
     let bench = Workbench::with_llvm(23, test)?;
     let Some(prefix) = std::env::var(ENV_PREFIX).ok().filter(|prefix| !prefix.is_empty()) else {
@@ -13,41 +13,117 @@ fn bench(test: &str) -> Option<(Workbench, String)> {
     };
     bench.write("library.hip", include_bytes!("library.hip"));
     bench.write("kernels.hip", include_bytes!("kernels.hip"));
-    bench.write("main.cpp", b"int main() { return 0; }\n");
+    bench.write("hip.h", HIP_HEADER.as_bytes());
     Some((bench, prefix))
 }
 
-/// The command of a compiler for both sources.
-fn compiler(prefix: &str, version: u32) -> String {
-    format!(
-        "HOTSWAP_CLANG={} {prefix}/bin/hotswap-clang++ -x hip --offload-arch=gfx1030 -nogpuinc -nogpulib -fgpu-rdc \
-         -fno-offload-lto -O2 -w",
-        tool(version, "clang++")
-    )
-}
-
-/// Compiles, and links for the device alone; returns the exit code and the messages.
-fn link(bench: &Workbench, compiler: &str, words: &str) -> (Option<i32>, String) {
-    let mut script = String::new();
-    let words: String = words.split(' ').filter(|word| !word.is_empty()).fold(String::new(), |mut text, word| {
-        let _ = if word.starts_with("-f") { write!(text, " {word}") } else { write!(text, " -Xoffload-linker {word}") };
-        text
-    });
-    for name in ["library", "kernels"] {
-        let _ = writeln!(script, "{compiler} {words} -c {name}.hip -o {name}.o || exit 9");
-    }
-    let linker = compiler.replace("-x hip ", "");
-    let _ = writeln!(
-        script,
-        "{linker} {words} --offload-link --no-offload-new-driver kernels.o library.o -o app 2>&1 || {linker} {words} --hip-link -shared -nostdlib kernels.o library.o -o app"
+/// Compiles both sources to machine code and links them to a library; returns the exit code and the messages.
+fn build(bench: &Workbench, prefix: &str, gpu: &str, words: &str) -> (Option<i32>, String) {
+    let compiler =
+        format!("{prefix}/bin/hotswap-clang++ --offload-arch={gpu} -nogpulib -fgpu-rdc -fno-offload-lto {words}");
+    let script = format!(
+        "export HOTSWAP_CLANG={}; for name in kernels library; do {compiler} -x hip -include hip.h -nogpuinc -O2 -w -c \
+         $name.hip -o $name.o || exit 9; done; {compiler} --hip-link -shared -nostdlib kernels.o library.o -o app.so",
+        tool(23, "clang++")
     );
     let output = bench.shell(&script);
     (output.status.code(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
 }
 
+/// The words for the device linker.
+fn option(value: &str) -> String {
+    format!("-Xoffload-linker --hotswap-{value}")
+}
+
 #[test]
-fn placeholder() {
-    let Some((bench, prefix)) = bench("placeholder") else { return };
-    let (code, text) = link(&bench, &compiler(&prefix, 23), "--hotswap-device-link=check");
-    panic!("{code:?} {text}");
+fn a_kernel_with_too_little_stops_the_build_or_gets_more() {
+    let Some((bench, prefix)) = bench("a_kernel_with_too_little_stops_the_build_or_gets_more") else { return };
+    let told =
+        "kernel `k_use` has 41 VGPRs, 0 AGPRs, 38 SGPRs and 0 bytes of scratch, and `lib_fn` makes it need 128 VGPRs";
+    let check = option("device-link=check");
+    let usual = option("retarget='gfx1030=>gfx1031'");
+    for (words, fails, tells) in [
+        (check.clone(), true, true),
+        (format!("{check} {}", option("policy=warn")), false, true),
+        (format!("{check} {}", option("policy=keep")), false, false),
+        // In a build with a plan, links of several objects are checked.
+        (usual.clone(), true, true),
+        (format!("{usual} {}", option("device-link=off")), false, false),
+        (String::new(), false, false),
+    ] {
+        let (code, text) = build(&bench, &prefix, "gfx1030", &words);
+        assert_eq!((code != Some(0), text.contains(told)), (fails, tells), "{words}: {code:?} {text}");
+        assert_eq!(text.contains("HS0424"), tells, "{words}: {text}");
+    }
+    let words = format!("{usual} {} -fhotswap-device-symbols", option("device-link=fix"));
+    let (code, text) = build(&bench, &prefix, "gfx1030", &words);
+    assert!(code == Some(0) && text.contains("note: [HS0424]") && text.contains("got 128 VGPRs"), "{text}");
+    for gpu in ["gfx1030", "gfx1031"] {
+        let notes = bench.run(&format!(
+            "{prefix}/bin/hotswap extract app.so --target {gpu} -o {gpu}.co > /dev/null && {} --notes {gpu}.co",
+            tool(23, "llvm-readelf")
+        ));
+        assert!(notes.contains(".vgpr_count:     128"), "{gpu}: {notes}");
+        let (table, problems) = table_of(&bench.read(&format!("{gpu}.co"))).unwrap();
+        assert!(problems.is_empty() && table.target == gpu && table.functions.len() == 3, "{gpu}: {problems:?}");
+    }
+}
+
+/// The functions of a code object by its own table; `None` where the table does not count.
+fn functions(bytes: &[u8]) -> Option<usize> {
+    hotswap_code_object::device_symbols_note(bytes)?;
+    let (table, problems) = table_of(bytes).ok()?;
+    problems.is_empty().then_some(table.functions.len())
+}
+
+#[test]
+fn the_table_survives_the_tools_that_handle_code_objects() {
+    let Some((bench, prefix)) = bench("the_table_survives_the_tools_that_handle_code_objects") else { return };
+    let words = format!("-fhotswap-device-symbols --offload-compress {}", option("device-link=fix"));
+    let (code, text) = build(&bench, &prefix, "gfx1250", &words);
+    assert_eq!(code, Some(0), "{text}");
+    bench.run(&format!(
+        "{prefix}/bin/hotswap extract app.so --target gfx1250 -o a.co > /dev/null && {0}/llvm-objcopy a.co copied.co && \
+         {0}/llvm-strip -g a.co -o stripped.co && {prefix}/bin/hotswap rewrite a.co --to gfx1250-strict -o rewritten.co && \
+         touch host && {0}/clang-offload-bundler -type=o -compress -input=host -input=a.co -output=a.hipfb \
+         -targets=host-x86_64-unknown-linux-gnu-,hipv4-amdgcn-amd-amdhsa--gfx1250 && \
+         {0}/clang-offload-bundler -type=o -unbundle -input=a.hipfb -output=again.co \
+         -targets=hipv4-amdgcn-amd-amdhsa--gfx1250 && {prefix}/bin/hotswap retarget a.hipfb --to gfx1250-strict -o more.hipfb && \
+         {prefix}/bin/hotswap extract more.hipfb --target gfx1250-strict -o retargeted.co",
+        tool(23, "").trim_end_matches('/')
+    ));
+    for name in ["a.co", "copied.co", "stripped.co", "again.co", "rewritten.co", "retargeted.co"] {
+        assert_eq!(functions(&bench.read(name)), Some(3), "{name}");
+    }
+    // A change of the code that nothing tells the table of.
+    let mut changed = bench.read("a.co");
+    let map = hotswap_code_object::CodeMap::read(&changed).unwrap();
+    let code = map.sections[0].range.start;
+    changed[code] ^= 1;
+    assert_eq!(functions(&changed), None);
+}
+
+#[test]
+fn the_example_fails_with_check_and_builds_with_fix() {
+    let test = "the_example_fails_with_check_and_builds_with_fix";
+    let Some((bench, prefix)) = bench(test) else { return };
+    let example = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/device-library");
+    for entry in std::fs::read_dir(example).unwrap().flatten() {
+        bench.write(&entry.file_name().to_string_lossy(), &std::fs::read(entry.path()).unwrap());
+    }
+    let configure = format!(
+        "export HOTSWAP_CLANG={}; cmake -B build -DCMAKE_PREFIX_PATH={prefix} -DCMAKE_HIP_ARCHITECTURES=gfx1030 -DCMAKE_HIP_FLAGS=\"--rocm-path=$ROCM\"",
+        tool(23, "clang++")
+    );
+    let output = bench.shell(&format!("({configure} && cmake --build build) 2>&1"));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        !output.status.success() && text.contains("[HS0424]") && text.contains("Z7stencilPKfif` makes it need"),
+        "{text}"
+    );
+    bench.run(&format!("({configure} -DBUDGETS=fix && cmake --build build) 2>&1"));
+    for program in ["smooth", "sharpen"] {
+        let text = bench.run(&format!("{prefix}/bin/hotswap symbols build/{program} 2>&1"));
+        assert!(text.contains("_Z7stencilPKfif") && !text.contains("HS04"), "{text}");
+    }
 }

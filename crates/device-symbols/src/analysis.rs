@@ -25,8 +25,8 @@ pub fn analyse(data: &[u8]) -> Result<(SymbolTable, Vec<Diagnostic>), Diagnostic
     analyse_with(data, &HashMap::new())
 }
 
-/// As [`analyse`], with a function's own numbers from elsewhere, by its name: a linker drops the compiler's records, and the caller that
-/// has the linker's inputs can read them there.
+/// As [`analyse`], with a function's own numbers from elsewhere, by its name: a linker drops the compiler's records, which the
+/// linker's inputs still have.
 ///
 /// # Errors
 /// As [`analyse`].

@@ -7,13 +7,16 @@ use crate::device::PlantedFault;
 use crate::execute;
 use crate::fault::FaultKind;
 use crate::memory::DeviceMemory;
-use crate::micro::{MicroOp, StepFault};
+use crate::micro::{Body, MicroOp, StepFault};
+use crate::stepping;
 use crate::translate;
 use foldhash::HashMap;
-use hotswap_isa::Isa;
+use hotswap_isa::{Feature, Isa};
 
 /// Bytes of code in a page.
 const PAGE: u64 = 2048;
+/// `s_nop 0`.
+const S_NOP: [u8; 4] = [0, 0, 0x80, 0xbf];
 /// Bytes of the longest instruction.
 const LONGEST: usize = 20;
 
@@ -80,7 +83,7 @@ impl CodeCache {
     /// # Errors
     /// Where the address is not at code.
     pub(crate) fn fill(&mut self, page: usize, pc: u64, memory: &dyn DeviceMemory) -> Result<(), Box<StepFault>> {
-        if pc % 4 != 0 {
+        if !pc.is_multiple_of(4) {
             return Err(StepFault::new(FaultKind::IllegalPc));
         }
         let mut bytes = [0; LONGEST];
@@ -92,16 +95,27 @@ impl CodeCache {
         let inst = self.isa.decode(&bytes[..have]).map_err(illegal)?;
         let page = &mut self.pages[page];
         let op = translate::translate(inst, self.isa, page.banks);
-        let op = with_fault(op, self.planted.as_ref());
+        let op = with_fault(op, self.planted.as_ref(), self.isa);
+        let broken = self.isa.has(Feature::Gfx1250Strict).then(|| stepping::broken_rule(&inst, self.isa)).flatten();
+        let op = match broken {
+            Some(rule) => MicroOp { handler: execute::trapped, body: Body::Trapped(rule), ..op },
+            None => op,
+        };
         page.ops[(pc & (PAGE - 1)) as usize / 4] = Some(Box::new(op));
         Ok(())
     }
 }
 
 /// The instruction with the fault that a test planted.
-fn with_fault(mut op: MicroOp, planted: Option<&PlantedFault>) -> MicroOp {
+fn with_fault(mut op: MicroOp, planted: Option<&PlantedFault>, isa: Isa) -> MicroOp {
     match planted {
-        Some(PlantedFault::Skipped(name)) if *name == op.inst.mnemonic() => op.handler = execute::nothing,
+        Some(PlantedFault::Skipped(name)) if *name == op.inst.mnemonic() => {
+            op.handler = execute::nothing;
+            // Nothing that follows instructions shall see it either.
+            if let Ok(inst) = isa.decode(&S_NOP) {
+                op.inst = inst;
+            }
+        }
         Some(PlantedFault::Exchanged(name)) if *name == op.inst.mnemonic() => op.sources.swap(0, 1),
         _ => {}
     }

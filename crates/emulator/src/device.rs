@@ -1,6 +1,6 @@
 //! The device that executes: its target and its options.
 
-use hotswap_isa::{Isa, Target};
+use hotswap_isa::{Feature, Isa, Target};
 use hotswap_targets::Processor;
 use std::num::NonZeroUsize;
 use std::sync::Mutex;
@@ -105,6 +105,11 @@ impl EmulatedDevice {
             global_barrier: Mutex::default(),
             target,
         })
+    }
+
+    /// Whether it gives wrong data for two elements of LDS that are not aligned.
+    pub(crate) fn lacks_unaligned_pairs(&self) -> bool {
+        self.isa().has(Feature::Gfx1250Strict)
     }
 
     /// Its instructions.

@@ -18,7 +18,8 @@ pub(crate) mod vector;
 
 pub(crate) use crate::micro::{Flow, Handler, Outcome, Step, StepFault};
 
-use crate::micro::{MicroOp, Source};
+use crate::fault::FaultKind;
+use crate::micro::{Body, MicroOp, Source};
 use crate::registers;
 use crate::wave::WaveState;
 use hotswap_semantics::{LANES, Lanes, WideLanes};
@@ -26,6 +27,12 @@ use hotswap_semantics::{LANES, Lanes, WideLanes};
 /// The handler of instructions without a row.
 pub(crate) fn unknown(_: &mut Step<'_>, op: &MicroOp) -> Outcome {
     Err(StepFault::unknown(op, ""))
+}
+
+/// The handler of instructions that the stepping does not execute as intended.
+pub(crate) fn trapped(_: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let rule = if let Body::Trapped(rule) = op.body { rule } else { "" };
+    Err(StepFault::new(FaultKind::SteppingTrap { mnemonic: op.inst.mnemonic(), rule }))
 }
 
 /// The handler of instructions whose effects are not visible: waits, hints, caches.

@@ -86,12 +86,26 @@ pub(crate) struct MicroOp {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Body {
     None,
-    Vector { row: &'static VectorRow, function: LaneFunction },
+    Vector {
+        row: &'static VectorRow,
+        function: LaneFunction,
+    },
     Compare(CompareRow),
-    Packed { row: &'static PackedRow, function: LaneFunction },
-    Scalar { row: &'static ScalarRow, writes_condition: bool },
+    Packed {
+        row: &'static PackedRow,
+        function: LaneFunction,
+    },
+    Scalar {
+        row: &'static ScalarRow,
+        writes_condition: bool,
+    },
     Memory(MemoryOperation),
-    Atomic { row: &'static AtomicRow, returns: bool },
+    /// The rule of the stepping that the instruction breaks.
+    Trapped(&'static str),
+    Atomic {
+        row: &'static AtomicRow,
+        returns: bool,
+    },
 }
 
 /// Parts that few instructions have.
@@ -100,7 +114,7 @@ pub(crate) enum Extra {
     Dpp(DppControl),
     Sdwa(SdwaControl),
     /// Both halves of a dual instruction.
-    Dual([MicroOp; 2]),
+    Dual(Box<[MicroOp; 2]>),
     Buffer(BufferAddress),
 }
 

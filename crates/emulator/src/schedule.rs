@@ -233,12 +233,15 @@ impl<'a> Worker<'a> {
             if !self.code.holds(page, pc, step.wave.banks) {
                 page = self.code.page(pc, step.wave.banks);
             }
-            if pc % 4 != 0 || self.code.get(page, pc).is_none() {
+            if !pc.is_multiple_of(4) || self.code.get(page, pc).is_none() {
                 self.code.fill(page, pc, shared.memory)?;
             }
             let Some(op) = self.code.get(page, pc) else { continue };
             if op.vectors > step.wave.vector_count {
                 return Err(StepFault::new(FaultKind::Register { name: format!("v{}", op.vectors - 1) }));
+            }
+            if let Some(late) = &mut step.wave.late {
+                late.follow(&op.inst, step.wave.banks).map_err(StepFault::new)?;
             }
             let flow = (op.handler)(&mut step, op)?;
             step.wave.executed += 1;

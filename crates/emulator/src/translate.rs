@@ -51,7 +51,6 @@ fn translated(reader: &OperandReader, op: MicroOp) -> Option<MicroOp> {
         Plan::Meaning(Meaning::Compare(row)) => vector::compare(reader, op, row),
         Plan::Meaning(Meaning::Packed(row)) => vector::packed(reader, op, row),
         Plan::Meaning(Meaning::Atomic(row)) => memory::atomic(reader, op, row),
-        Plan::Meaning(Meaning::Matrix(_)) => None,
     }
 }
 

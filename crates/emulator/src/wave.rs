@@ -1,5 +1,6 @@
 //! The state of a wave.
 
+use crate::late::LateResults;
 use crate::registers::{self, EXEC, SCALAR_SLOTS};
 use hotswap_semantics::{FloatMode, LANES, Lanes};
 
@@ -34,6 +35,8 @@ pub(crate) struct WaveState {
     pub(crate) status: WaveStatus,
     /// The phase of the barrier that it signalled.
     pub(crate) signalled: Option<u64>,
+    /// Operations that are not complete, where results are late.
+    pub(crate) late: Option<LateResults>,
     /// The phase of the global barrier that it waits in.
     pub(crate) global_phase: Option<u64>,
     /// Scratch that is in a private aperture of the global address space is at `base + lane << shift` (gfx12.5).

@@ -7,6 +7,7 @@ use crate::dispatch::KernelDispatch;
 use crate::execute::buffer::SCRATCH_WINDOW;
 use crate::fault::{ExecutionFault, FaultKind, FaultPlace};
 use crate::group::{GroupBarrier, Workgroup};
+use crate::late::LateResults;
 use crate::memory::DeviceMemory;
 use crate::registers::{EXEC, FLAT_SCRATCH, TTMP, initial_file};
 use crate::wave::{WaveState, WaveStatus};
@@ -30,6 +31,8 @@ pub(crate) struct WaveTemplate<'a> {
     entry: u64,
     vector_count: u16,
     mode: u32,
+    /// Results of memory operations are late.
+    late: bool,
 }
 
 fn refused(reason: &str) -> ExecutionFault {
@@ -60,7 +63,18 @@ impl<'a> WaveTemplate<'a> {
         let family = device.processor.family;
         let isa = device.isa().with_wave(wave);
         let mode = initial_mode(&descriptor);
-        Ok(Self { isa, dispatch, memory, descriptor, family, lanes, entry, vector_count, mode })
+        Ok(Self {
+            isa,
+            dispatch,
+            memory,
+            descriptor,
+            family,
+            lanes,
+            entry,
+            vector_count,
+            mode,
+            late: device.late_completion,
+        })
     }
 
     fn is_set(&self, name: &DescriptorField) -> bool {
@@ -102,6 +116,7 @@ impl<'a> WaveTemplate<'a> {
             executed: 0,
             status: WaveStatus::Runs,
             signalled: None,
+            late: self.late.then(|| LateResults::new(self.isa)),
             global_phase: None,
             lane_shift: self.isa.has(Feature::Gfx1250Insts).then_some(if halves == 1 { 52 } else { 51 }),
         };

@@ -47,7 +47,7 @@ fn take_packets(queue: &EmulatedQueue) {
                 queue.read_index().store(number + 1, Ordering::Release);
             }
         };
-        or_after_panic("a queue", (), || process(queue, &packet, &finish));
+        or_after_panic("a queue", (), || process(queue, &packet, finish));
         finish();
         number += 1;
     }

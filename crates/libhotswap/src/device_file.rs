@@ -96,6 +96,9 @@ impl DeviceFile {
         }
         let contents = hotswap_bundle::open(&self.bytes);
         let container = contents.found.get(row.container as usize);
+        if let Some(bytes) = container.map(|container| container.entry(row.image)).transpose()?.flatten() {
+            return DeviceImage::new(ImageBytes::Owned(bytes));
+        }
         let image = container.map(FoundContainer::read).transpose()?.and_then(|device| {
             let image = device.images.get(row.image)?;
             Some(image.data.to_vec())

@@ -15,8 +15,8 @@ fn image(bench: &Workbench) -> PathBuf {
 fn no_call_ends_the_process() {
     let Some(bench) = Workbench::new("no_call_ends_the_process") else { return };
     let library = CLibrary::new();
-    let text = library.run(&library.compile("abuse.c", &[]), &[image(&bench).to_str().unwrap(), "300"]);
-    assert_eq!(text, "300 damaged images\n");
+    let text = library.run(&library.compile("abuse.c", &[]), &[image(&bench).to_str().unwrap(), "120"]);
+    assert_eq!(text, "120 damaged images\n");
 }
 
 #[test]
@@ -32,8 +32,8 @@ fn address_sanitizer_finds_nothing() {
         return skip(test, "the machine's cc has no AddressSanitizer");
     }
     let abuse = library.compile("abuse.c", &["-fsanitize=address,undefined"]);
-    let text = library.run(&abuse, &[image(&bench).to_str().unwrap(), "60"]);
-    assert_eq!(text, "60 damaged images\n");
+    let text = library.run(&abuse, &[image(&bench).to_str().unwrap(), "30"]);
+    assert_eq!(text, "30 damaged images\n");
 }
 
 #[test]
@@ -47,6 +47,6 @@ fn valgrind_finds_nothing() {
     let abuse = library.compile("abuse.c", &[]);
     let mut command = library.command("valgrind");
     command.args(["-q", "--error-exitcode=9", "--leak-check=full", "--errors-for-leak-kinds=definite"]);
-    let text = common::succeed(command.arg(abuse).arg(image(&bench)).arg("12"));
-    assert_eq!(text, "12 damaged images\n");
+    let text = common::succeed(command.arg(abuse).arg(image(&bench)).arg("6"));
+    assert_eq!(text, "6 damaged images\n");
 }

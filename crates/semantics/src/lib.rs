@@ -16,7 +16,6 @@ mod float;
 mod half;
 mod integer;
 mod lanes;
-mod matrix;
 mod mode;
 mod packed;
 mod rounding;
@@ -36,7 +35,6 @@ pub use lanes::{
     CarryFunction, CarryWideFunction, LANES, LaneFunction, LaneType, Lanes, NarrowFunction, VectorRow, WideFunction,
     WideLanes,
 };
-pub use matrix::{ElementFormat, MatrixRow, MatrixShape, SumModel};
 pub use mode::{FloatMode, Rounding};
 pub use packed::PackedRow;
 pub use scalar::{ScalarFunction, ScalarInput, ScalarRow, ScalarUse};

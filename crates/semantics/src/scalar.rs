@@ -139,7 +139,7 @@ fn quad_mask(a: u64) -> u64 {
 }
 
 fn replicated(a: u64) -> u64 {
-    (0..32).fold(0, |result, bit| result | (a >> bit & 1) * 3 << (2 * bit))
+    (0..32).fold(0, |result, bit| result | ((a >> bit & 1) * 3) << (2 * bit))
 }
 
 fn halves(low_half: u64, high_half: u64) -> (u64, bool) {
@@ -154,6 +154,17 @@ fn vector(rows: &[VectorRow], name: &str, input: ScalarInput) -> (u64, bool) {
     let mut out = [0; LANES];
     function(&mut out, &[&lanes[0], &lanes[1], &lanes[2]], input.mode);
     (out[0].into(), input.scc)
+}
+
+/// Whether the outcome of a comparison is in a set: bit 0 less, 1 equal, 2 greater, 3 unordered.
+fn holds(x: f32, y: f32, outcomes: u8) -> bool {
+    let outcome = match x.partial_cmp(&y) {
+        Some(std::cmp::Ordering::Less) => 1,
+        Some(std::cmp::Ordering::Equal) => 2,
+        Some(std::cmp::Ordering::Greater) => 4,
+        None => 8,
+    };
+    outcomes & outcome != 0
 }
 
 fn single(value: u64, mode: FloatMode) -> f32 {
@@ -223,27 +234,21 @@ macro_rules! float {
 }
 
 macro_rules! compare_floats {
-    ($single:literal, $half:literal, |$x:ident, $y:ident| $body:expr) => {
+    ($single:literal, $half:literal, $outcomes:literal) => {
         [
             ScalarRow {
                 names: &[$single],
                 bits: 32,
                 result: ScalarUse::Condition,
                 evidence: Llvm("setcc"),
-                function: |i| {
-                    let ($x, $y) = (single(i.a, i.mode), single(i.b, i.mode));
-                    (0, $body)
-                },
+                function: |i| (0, holds(single(i.a, i.mode), single(i.b, i.mode), $outcomes)),
             },
             ScalarRow {
                 names: &[$half],
                 bits: 32,
                 result: ScalarUse::Condition,
                 evidence: Llvm("setcc"),
-                function: |i| {
-                    let ($x, $y) = (half_of(i.a, i.mode), half_of(i.b, i.mode));
-                    (0, $body)
-                },
+                function: |i| (0, holds(half_of(i.a, i.mode), half_of(i.b, i.mode), $outcomes)),
             },
         ]
     };
@@ -251,20 +256,20 @@ macro_rules! compare_floats {
 
 #[rustfmt::skip]
 const FLOAT_CONDITIONS: [[ScalarRow; 2]; 14] = [
-    compare_floats!("s_cmp_lt_f32", "s_cmp_lt_f16", |x, y| x < y),
-    compare_floats!("s_cmp_eq_f32", "s_cmp_eq_f16", |x, y| x == y),
-    compare_floats!("s_cmp_le_f32", "s_cmp_le_f16", |x, y| x <= y),
-    compare_floats!("s_cmp_gt_f32", "s_cmp_gt_f16", |x, y| x > y),
-    compare_floats!("s_cmp_lg_f32", "s_cmp_lg_f16", |x, y| x < y || x > y),
-    compare_floats!("s_cmp_ge_f32", "s_cmp_ge_f16", |x, y| x >= y),
-    compare_floats!("s_cmp_o_f32", "s_cmp_o_f16", |x, y| !x.is_nan() && !y.is_nan()),
-    compare_floats!("s_cmp_u_f32", "s_cmp_u_f16", |x, y| x.is_nan() || y.is_nan()),
-    compare_floats!("s_cmp_nge_f32", "s_cmp_nge_f16", |x, y| !(x >= y)),
-    compare_floats!("s_cmp_nlg_f32", "s_cmp_nlg_f16", |x, y| !(x < y || x > y)),
-    compare_floats!("s_cmp_ngt_f32", "s_cmp_ngt_f16", |x, y| !(x > y)),
-    compare_floats!("s_cmp_nle_f32", "s_cmp_nle_f16", |x, y| !(x <= y)),
-    compare_floats!("s_cmp_neq_f32", "s_cmp_neq_f16", |x, y| x != y),
-    compare_floats!("s_cmp_nlt_f32", "s_cmp_nlt_f16", |x, y| !(x < y)),
+    compare_floats!("s_cmp_lt_f32", "s_cmp_lt_f16", 1),
+    compare_floats!("s_cmp_eq_f32", "s_cmp_eq_f16", 2),
+    compare_floats!("s_cmp_le_f32", "s_cmp_le_f16", 3),
+    compare_floats!("s_cmp_gt_f32", "s_cmp_gt_f16", 4),
+    compare_floats!("s_cmp_lg_f32", "s_cmp_lg_f16", 5),
+    compare_floats!("s_cmp_ge_f32", "s_cmp_ge_f16", 6),
+    compare_floats!("s_cmp_o_f32", "s_cmp_o_f16", 7),
+    compare_floats!("s_cmp_u_f32", "s_cmp_u_f16", 8),
+    compare_floats!("s_cmp_nge_f32", "s_cmp_nge_f16", 9),
+    compare_floats!("s_cmp_nlg_f32", "s_cmp_nlg_f16", 10),
+    compare_floats!("s_cmp_ngt_f32", "s_cmp_ngt_f16", 11),
+    compare_floats!("s_cmp_nle_f32", "s_cmp_nle_f16", 12),
+    compare_floats!("s_cmp_neq_f32", "s_cmp_neq_f16", 13),
+    compare_floats!("s_cmp_nlt_f32", "s_cmp_nlt_f16", 14),
 ];
 
 #[rustfmt::skip]
@@ -301,7 +306,7 @@ pub(crate) const ROWS: &[ScalarRow] = &[
     keep!(64, ["s_sub_nc_u64"], |i| i.a.wrapping_sub(i.b), Llvm("sub")),
     keep!(32, ["s_mul_i32", "s_mulk_i32"], |i| low(i.a).wrapping_mul(low(i.b)).into(), Llvm("mul")),
     keep!(64, ["s_mul_u64"], |i| i.a.wrapping_mul(i.b), Llvm("mul")),
-    keep!(32, ["s_mul_hi_u32"], |i| u64::from(low(i.a)) * u64::from(low(i.b)) >> 32, Llvm("mulhu")),
+    keep!(32, ["s_mul_hi_u32"], |i| (u64::from(low(i.a)) * u64::from(low(i.b))) >> 32, Llvm("mulhu")),
     keep!(32, ["s_mul_hi_i32"], |i| ((i64::from(signed(i.a)) * i64::from(signed(i.b))) as u64) >> 32, Llvm("mulhs")),
     value!(32, ["s_lshl1_add_u32"], |i| shifted_sum(i.a, i.b, 1), Llvm("add (shl 1)")),
     value!(32, ["s_lshl2_add_u32"], |i| shifted_sum(i.a, i.b, 2), Llvm("add (shl 2)")),

@@ -1,61 +1,12 @@
-//! Brain floats and 8-bit floats (OCP formats: E4M3 without infinities, E5M2), and products of short vectors.
+//! Brain floats, and products of short vectors.
 
-use crate::float::{bf16_to_f32, f16_to_f32, nan_of32, quiet32, round_to_bf16, round_to_f16, round_to_f32};
+use crate::float::{bf16_to_f32, f16_to_f32, nan_of32, quiet32, round_to_bf16, round_to_f32};
 use crate::lanes::LaneType::{B32, Bf16, F16, F32};
 use crate::lanes::{LaneType, VectorRow, narrow};
 use crate::mode::{FloatMode, Rounding};
 use crate::rounding::{add_odd, fma_odd};
 use crate::source::MeaningSource::{Document, Llvm};
 use crate::transcendental::{cosine, reciprocal, reciprocal_root, sine};
-
-/// The value of an E4M3 number.
-pub(crate) fn fp8_value(bits: u8) -> f32 {
-    let (exponent, mantissa) = (i32::from(bits >> 3 & 15), f32::from(bits & 7));
-    let magnitude = match (exponent, bits & 7) {
-        (15, 7) => f32::NAN,
-        (0, _) => mantissa * 2_f32.powi(-9),
-        _ => (8.0 + mantissa) * 2_f32.powi(exponent - 10),
-    };
-    if bits & 0x80 != 0 { -magnitude } else { magnitude }
-}
-
-/// The value of an E5M2 number.
-pub(crate) fn bf8_value(bits: u8) -> f32 {
-    f16_to_f32(u16::from(bits) << 8)
-}
-
-/// Rounds to E4M3, to nearest. Numbers that are too large become NaN, or the largest number with `clamp`.
-pub(crate) fn to_fp8(value: f64, clamp: bool) -> u8 {
-    let sign = u8::from(value.is_sign_negative()) << 7;
-    if value.is_nan() {
-        return sign | 0x7f;
-    }
-    let magnitude = value.abs();
-    let overflow = if clamp { 0x7e } else { 0x7f };
-    if magnitude.is_infinite() {
-        return sign | overflow;
-    }
-    let exponent = if magnitude < 2_f64.powi(-6) { -6 } else { magnitude.log2().floor() as i32 };
-    let steps = (magnitude * 2_f64.powi(3 - exponent)).round_ties_even() as i32;
-    let code = if exponent == -6 { steps } else { (exponent + 6) * 8 + steps };
-    if code > 0x7e { sign | overflow } else { sign | code as u8 }
-}
-
-/// Rounds to E5M2, to nearest.
-pub(crate) fn to_bf8(value: f64, clamp: bool) -> u8 {
-    let sign = u8::from(value.is_sign_negative()) << 7;
-    if value.is_nan() {
-        return sign | 0x7f;
-    }
-    // A half rounded to odd keeps what the shorter mantissa needs.
-    let toward_zero = round_to_f16(value.abs(), Rounding::Zero);
-    let exact = f64::from(f16_to_f32(toward_zero)) == value.abs();
-    let half = if exact { toward_zero } else { toward_zero | 1 };
-    let (kept, rest) = (half >> 8, half & 255);
-    let rounded = kept + u16::from(rest > 128 || rest == 128 && kept & 1 != 0);
-    let overflow = if clamp { 0x7b } else { 0x7c };
-    if rounded >= 0x7c { sign | overflow } else { sign | rounded as u8 }
-}
 
 /// A brain float as a result, `exact` rounded to odd.
 pub(crate) fn to_bf16(exact: f64, mode: FloatMode) -> u16 {
@@ -151,23 +102,4 @@ fn bf16_to_f32_quiet(a: u32) -> u32 {
 fn dot2_half(a: u32, b: u32, c: u32, mode: FloatMode) -> u32 {
     let high = crate::half::fused((a >> 16) as u16, (b >> 16) as u16, c as u16, mode);
     u32::from(crate::half::fused(a as u16, b as u16, high, mode))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn eight_bit_floats_survive_the_way_back() {
-        for bits in 0..=255_u8 {
-            let (fp8, bf8) = (fp8_value(bits), bf8_value(bits));
-            if !fp8.is_nan() {
-                assert_eq!(to_fp8(f64::from(fp8), true), bits);
-            }
-            if bf8.is_finite() {
-                assert_eq!(to_bf8(f64::from(bf8), true), bits);
-            }
-        }
-        assert_eq!((fp8_value(0x7e), bf8_value(0x7b)), (448.0, 57344.0));
-    }
 }

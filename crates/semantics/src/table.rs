@@ -3,7 +3,6 @@
 use crate::atomic::{self, AtomicRow};
 use crate::compare::{self, CompareRow};
 use crate::lanes::VectorRow;
-use crate::matrix::{self, MatrixRow};
 use crate::packed::{self, PackedRow};
 use crate::scalar::{self, ScalarRow};
 use crate::source::MeaningSource;
@@ -18,8 +17,6 @@ pub enum Meaning {
     Packed(&'static PackedRow),
     /// A comparison in each lane.
     Compare(CompareRow),
-    /// A product of matrices.
-    Matrix(&'static MatrixRow),
     /// A scalar.
     Scalar(&'static ScalarRow),
     /// A read-modify-write access.
@@ -43,10 +40,9 @@ pub fn find(mnemonic: &str) -> Option<Meaning> {
     let vector = || VECTOR.iter().copied().flatten().find(|row| row.names.contains(&mnemonic)).map(Meaning::Vector);
     let packed = || packed::ROWS.iter().find(|row| row.name == mnemonic).map(Meaning::Packed);
     let scalar = || scalar::ROWS.iter().find(|row| row.names.contains(&mnemonic)).map(Meaning::Scalar);
-    let matrix = || matrix::ROWS.iter().find(|row| row.name == mnemonic).map(Meaning::Matrix);
     let atomic = || atomic::find(mnemonic).map(Meaning::Atomic);
     let compare = || compare::find(mnemonic).map(Meaning::Compare);
-    vector().or_else(packed).or_else(scalar).or_else(matrix).or_else(compare).or_else(atomic)
+    vector().or_else(packed).or_else(scalar).or_else(compare).or_else(atomic)
 }
 
 /// The names of all operations with their evidence.
@@ -54,8 +50,7 @@ pub fn rows() -> impl Iterator<Item = (&'static str, MeaningSource)> {
     let vector = VECTOR.iter().copied().flatten().flat_map(|row| row.names.iter().map(|name| (*name, row.evidence)));
     let packed = packed::ROWS.iter().map(|row| (row.name, row.evidence));
     let scalar = scalar::ROWS.iter().flat_map(|row| row.names.iter().map(|name| (*name, row.evidence)));
-    let matrix = matrix::ROWS.iter().map(|row| (row.name, row.evidence));
-    vector.chain(packed).chain(scalar).chain(matrix)
+    vector.chain(packed).chain(scalar)
 }
 
 #[cfg(test)]

@@ -22,3 +22,12 @@ fn hipcub_computes_what_the_host_does_and_empty_kernels_do_not() {
     // The same program on the GPU that it was compiled for.
     bench.run("gfx1030", "", "./forced").passed();
 }
+
+#[test]
+fn rocrand_gives_the_numbers_of_its_host_generators() {
+    let Some(bench) = EmulationBench::new("rocRAND on emulated GPUs") else { return };
+    bench.work.write("check.h", include_bytes!("../cases/check.h"));
+    bench.work.write("numbers.cpp", include_bytes!("../cases/numbers.cpp"));
+    bench.work.run("g++ -O1 -w -D__HIP_PLATFORM_AMD__ numbers.cpp -o numbers -lamdhip64 -lrocrand");
+    assert_eq!(bench.run("gfx1030", "", "./numbers").passed(), "right philox\nright threefry\n");
+}

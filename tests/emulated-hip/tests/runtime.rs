@@ -75,6 +75,17 @@ fn several_gpus_have_code_of_their_own() {
 }
 
 #[test]
+fn work_groups_of_a_cooperative_launch_wait_for_each_other() {
+    let Some(bench) = bench("cooperative launches") else { return };
+    // By the global wave sync, and by atomics.
+    bench.compile("grid", include_str!("../cases/grid.hip"), &["gfx1030", "gfx1100"], "");
+    for gpu in ["gfx1030", "gfx1100"] {
+        bench.run(gpu, "", "./grid").passed();
+        bench.run(gpu, "HOTSWAP_EMULATE_THREADS=1", "./grid").passed();
+    }
+}
+
+#[test]
 fn threads_launch_at_the_same_time() {
     let Some(bench) = bench("threads that launch") else { return };
     bench.compile("threads", THREADS, &["gfx1030"], "");

@@ -85,7 +85,7 @@ impl Program {
             2 => format!("(x << ({left} & 63)) ^ y"),
             3 => format!("(x >> ({left} & 63)) | (u64){right} << 32"),
             4 => format!("(u64)((i64)x >> ({right} & 63))"),
-            5 => format!("x / ((y >> 40) | 1)"),
+            5 => "x / ((y >> 40) | 1)".to_owned(),
             6 => format!("(x < y ? x : y) + {left}"),
             7 => format!("(u64)(i64)(i32){left} + x"),
             _ => format!("x % (y | 1) ^ {right}"),

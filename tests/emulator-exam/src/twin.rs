@@ -90,6 +90,11 @@ impl TwinCase {
         }
     }
 
+    /// Its source.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
     fn input(&self) -> Vec<u8> {
         random_words(7, self.input).into_iter().flat_map(u32::to_le_bytes).collect()
     }

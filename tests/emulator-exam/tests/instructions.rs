@@ -70,8 +70,8 @@ const CASES: &[SingleCase] = &[
     case("v_ffbl_b32 v5, v1", "10", |v, i| one((0..32).find(|k| v[i][0] >> k & 1 == 1).unwrap_or(u32::MAX))),
     case("v_ctz_i32_b32 v5, v1", "11 12", |v, i| one((0..32).find(|k| v[i][0] >> k & 1 == 1).unwrap_or(u32::MAX))),
     case("v_clz_i32_u32 v5, v1", "11 12", |v, i| one((0..32).find(|k| v[i][0] << k >> 31 == 1).unwrap_or(u32::MAX))),
-    case("v_mul_hi_u32 v5, v1, v2", ALL, |v, i| one((u128::from(v[i][0]) * u128::from(v[i][1]) >> 32) as u32)),
-    case("v_mul_hi_i32 v5, v1, v2", ALL, |v, i| one((i128::from(v[i][0] as i32) * i128::from(v[i][1] as i32) >> 32) as u32)),
+    case("v_mul_hi_u32 v5, v1, v2", ALL, |v, i| one(((u128::from(v[i][0]) * u128::from(v[i][1])) >> 32) as u32)),
+    case("v_mul_hi_i32 v5, v1, v2", ALL, |v, i| one(((i128::from(v[i][0] as i32) * i128::from(v[i][1] as i32)) >> 32) as u32)),
     case("v_mul_i32_i24 v5, v1, v2", ALL, |v, i| {
         let low = |x: u32| i64::from((x << 8) as i32) / 256;
         one((low(v[i][0]) * low(v[i][1])) as u32)
@@ -173,7 +173,7 @@ const CASES: &[SingleCase] = &[
     // Scalars.
     case("s_brev_b32 s12, s8", ALL, |v, _| one((0..32).fold(0, |r, k| r << 1 | v[0][0] >> k & 1))),
     case("s_mul_i32 s12, s8, s9", ALL, |v, _| one(v[0][0].wrapping_mul(v[0][1]))),
-    case("s_mul_hi_u32 s12, s8, s9", ALL, |v, _| one((u128::from(v[0][0]) * u128::from(v[0][1]) >> 32) as u32)),
+    case("s_mul_hi_u32 s12, s8, s9", ALL, |v, _| one(((u128::from(v[0][0]) * u128::from(v[0][1])) >> 32) as u32)),
     case("s_bfe_u32 s12, s8, 0x70004", ALL, |v, _| one(v[0][0] / 16 % 128)),
     case("s_bfe_i32 s12, s8, 0x70004", ALL, |v, _| one((((v[0][0] / 16 % 128) as i32 ^ 64) - 64) as u32)),
     case("s_lshl_b64 s[12:13], s[8:9], 9", ALL, |v, _| split(wide(v[0][0], v[0][1]) << 9)),

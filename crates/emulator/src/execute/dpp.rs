@@ -37,7 +37,7 @@ fn source_lane(pattern: DppPattern, lane: usize) -> Option<usize> {
         0x111..=0x11f => in_row(inside.wrapping_sub(count)),
         0x121..=0x12f => in_row(inside.wrapping_sub(count) & 15),
         0x140 => in_row(15 - inside),
-        0x141 => in_row(inside & 8 | 7 - (inside & 7)),
+        0x141 => in_row((inside & 8) | (7 - (inside & 7))),
         0x150..=0x15f => in_row(count),
         0x160..=0x16f => in_row(inside ^ count),
         _ => None,

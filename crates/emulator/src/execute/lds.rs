@@ -2,8 +2,10 @@
 
 use super::data::{self, LARGEST, active};
 use super::{Flow, Outcome, Step, StepFault};
+use crate::fault::FaultKind;
 use crate::micro::{Body, MicroOp, Place, Source};
 use crate::registers::M0;
+use crate::stepping::UNALIGNED_PAIR;
 use std::sync::PoisonError;
 
 /// The vector register of a source.
@@ -68,6 +70,16 @@ pub(crate) fn access(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     Ok(Flow::Next)
 }
 
+/// A fault where the stepping gives wrong data.
+fn check_pair(step: &Step<'_>, op: &MicroOp, address: u32, is_wide: bool) -> Result<(), Box<StepFault>> {
+    let unaligned = !address.is_multiple_of(if is_wide { 8 } else { 4 });
+    if unaligned && step.device.lacks_unaligned_pairs() {
+        let (mnemonic, rule) = (op.inst.mnemonic(), UNALIGNED_PAIR);
+        return Err(StepFault::new(FaultKind::SteppingTrap { mnemonic, rule }));
+    }
+    Ok(())
+}
+
 /// Bytes of an element and distances of both accesses of a two-address instruction.
 fn two_addresses(op: &MicroOp) -> (bool, [u32; 2]) {
     let is_wide = op.modifiers.clamp;
@@ -80,6 +92,7 @@ pub(crate) fn load_two(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let (address, target) = (register_of(op.sources[0], op)?, target_of(op)?);
     for lane in active(step.wave.exec_mask()) {
         let base = step.wave.lane(address, lane);
+        check_pair(step, op, base, is_wide)?;
         for (number, value) in
             offsets.map(|offset| read_word(step.lds, base.wrapping_add(offset), is_wide)).into_iter().enumerate()
         {
@@ -96,6 +109,7 @@ pub(crate) fn store_two(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let values = [register_of(op.sources[1], op)?, register_of(op.sources[2], op)?];
     for lane in active(step.wave.exec_mask()) {
         let base = step.wave.lane(address, lane);
+        check_pair(step, op, base, is_wide)?;
         for (offset, register) in offsets.into_iter().zip(values) {
             let value = data::operand(step.wave, register, lane, is_wide);
             write_word(step.lds, base.wrapping_add(offset), is_wide, value);
@@ -111,6 +125,7 @@ pub(crate) fn exchange_two(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let values = [register_of(op.sources[1], op)?, register_of(op.sources[2], op)?];
     for lane in active(step.wave.exec_mask()) {
         let base = step.wave.lane(address, lane);
+        check_pair(step, op, base, is_wide)?;
         let new = values.map(|register| data::operand(step.wave, register, lane, is_wide));
         for number in 0..2 {
             let at = base.wrapping_add(offsets[number]);

@@ -159,7 +159,7 @@ impl DeviceMemory for ProcessMemory {
 
     fn update_u32(&self, address: u64, change: &mut dyn FnMut(u32) -> u32) -> Result<u32, MemoryFault> {
         self.check(address, 4, true)?;
-        if address % 4 != 0 {
+        if !address.is_multiple_of(4) {
             return Err(MemoryFault { address, size: 4, is_write: true });
         }
         // SAFETY: the word is aligned and in a registered writable range.
@@ -170,7 +170,7 @@ impl DeviceMemory for ProcessMemory {
 
     fn update_u64(&self, address: u64, change: &mut dyn FnMut(u64) -> u64) -> Result<u64, MemoryFault> {
         self.check(address, 8, true)?;
-        if address % 8 != 0 {
+        if !address.is_multiple_of(8) {
             return Err(MemoryFault { address, size: 8, is_write: true });
         }
         // SAFETY: the word is aligned and in a registered writable range.

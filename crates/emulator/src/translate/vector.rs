@@ -222,7 +222,7 @@ pub(super) fn dual(reader: &OperandReader, op: MicroOp) -> Option<MicroOp> {
         [Name::Src0YModifiers, Name::Vsrc1YModifiers, Name::Vsrc2YModifiers],
     ];
     let halves = [half(reader, &op, first, x, modifiers[0])?, half(reader, &op, second, y, modifiers[1])?];
-    Some(MicroOp { handler: execute::dual::both, extra: Some(Box::new(Extra::Dual(halves))), ..op })
+    Some(MicroOp { handler: execute::dual::both, extra: Some(Box::new(Extra::Dual(Box::new(halves)))), ..op })
 }
 
 /// One half of a dual instruction.

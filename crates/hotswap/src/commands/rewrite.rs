@@ -154,7 +154,11 @@ impl<'t> RewriteRequest<'t> {
 
     /// Writes a file whose input has a table of its functions: the new code gets its own.
     fn write_with_functions(&self, prepared: &Prepared<'_>) -> Result<u64, Diagnostic> {
-        let whole: Vec<u8> = prepared.parts().into_iter().flat_map(|(_, part)| part.iter().copied()).collect();
+        let mut whole = vec![0; prepared.size() as usize];
+        for (offset, part) in prepared.parts() {
+            let start = offset as usize;
+            whole[start..start + part.len()].copy_from_slice(part);
+        }
         prepared.check(&whole)?;
         let (made, table) = note::with_table(&whole)?;
         let like = (made.len() as u64, &*self.arguments.file);

@@ -88,7 +88,7 @@ struct LoaderFunctions {
 }
 
 /// The facts about an object.
-struct ObjectFacts {
+struct ProcessFacts {
     uri: CString,
     image: Option<Arc<DeviceImage>>,
     problem: CString,
@@ -142,7 +142,7 @@ impl LoaderFunctions {
 
     /// # Safety
     /// As [`Self::objects`].
-    unsafe fn facts(&self, object: HsaHandle) -> ObjectFacts {
+    unsafe fn facts(&self, object: HsaHandle) -> ProcessFacts {
         // SAFETY: the promise of the caller, for each of the calls.
         let (base, size, uri) = unsafe {
             let number = |attribute| self.number(object, attribute);
@@ -152,8 +152,8 @@ impl LoaderFunctions {
         let gone = || CallError::not_found("the bytes that it was loaded from are gone");
         let image = bytes.ok_or_else(gone).and_then(|bytes| DeviceImage::new(ImageBytes::Owned(bytes)));
         match image {
-            Ok(image) => ObjectFacts { uri, image: Some(Arc::new(image)), problem: CString::default() },
-            Err(error) => ObjectFacts { uri, image: None, problem: error.message },
+            Ok(image) => ProcessFacts { uri, image: Some(Arc::new(image)), problem: CString::default() },
+            Err(error) => ProcessFacts { uri, image: None, problem: error.message },
         }
     }
 

@@ -139,7 +139,8 @@ pub(super) fn run(arguments: &DirectArguments, options: &LaunchOptions<'_>) -> R
     let (values, outputs) = place(&arguments.values, &mut memory)?;
     let workgroup = workgroup(arguments)?;
     let request = DirectLaunch { grid: arguments.grid.0, workgroup, arguments: &values, dynamic_lds: arguments.lds };
-    let counts = launch(&device, &mut memory, kernel, &request).map_err(|error| failure(name, error, &loaded))?;
+    let counts =
+        launch(&device, &mut memory, kernel, &request).map_err(|error| failure(name, error, &loaded).in_file(file))?;
     for output in outputs {
         hotswap_files::replace(output.file, &read_back(&memory, output.address, output.size))?;
     }

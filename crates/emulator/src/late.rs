@@ -1,0 +1,120 @@
+//! Late completion: results of memory operations are not there until the code has waited for them.
+//!
+//! Each operation that a wait counter tracks is outstanding until a wait covers it, as late as the architecture allows. A
+//! read of a register that an outstanding operation fills is a fault, and so is a write by anything but memory.
+//!
+//! Invariants: an operation that may return out of order (scalar memory, messages) is complete only when its counter is 0.
+//!
+//! Absent on purpose: stores, whose effects nothing but memory shows, and LDS or memory itself: only registers are late.
+
+use crate::fault::FaultKind;
+use hotswap_isa::bank::VgprBanks;
+use hotswap_isa::effects::{Counter, Space};
+use hotswap_isa::regset::RegSet;
+use hotswap_isa::{Feature, Inst, Isa, Name};
+use std::collections::VecDeque;
+
+/// The outstanding operations of a wave.
+#[derive(Debug)]
+pub(crate) struct LateResults {
+    isa: Isa,
+    /// The oldest first.
+    outstanding: VecDeque<OutstandingResult>,
+}
+
+/// An operation that is not complete.
+#[derive(Debug)]
+struct OutstandingResult {
+    /// Counters that it is still in.
+    counters: Vec<Counter>,
+    is_ordered: bool,
+    registers: RegSet,
+}
+
+const COUNTERS: [Counter; 6] =
+    [Counter::Load, Counter::Sample, Counter::Bvh, Counter::LgkmAll, Counter::Lds, Counter::Scalar];
+
+impl LateResults {
+    pub(crate) fn new(isa: Isa) -> Self {
+        Self { isa, outstanding: VecDeque::new() }
+    }
+
+    /// Judges an instruction before it is executed, and follows it.
+    pub(crate) fn follow(&mut self, inst: &Inst, banks: u8) -> Result<(), FaultKind> {
+        for (counter, limit) in limits(inst, self.isa) {
+            self.wait(counter, limit);
+        }
+        let banks = VgprBanks::of_mode(banks);
+        let written = inst.written_set(self.isa, banks);
+        let memory = inst.memory();
+        if !self.outstanding.is_empty() {
+            let mut used = inst.read_set(self.isa, banks);
+            if memory.is_some() {
+                // Loads of two halves of a register, one after the other.
+                used.subtract(&written);
+            } else {
+                used.union_with(&written);
+            }
+            self.check(&used, inst)?;
+        }
+        let counters = inst.counters(self.isa);
+        let counters: Vec<Counter> = COUNTERS.into_iter().filter(|counter| counters.has(*counter)).collect();
+        if !counters.is_empty() {
+            let ordered = memory.is_some_and(|memory| memory.space != Space::Scalar);
+            self.outstanding.push_back(OutstandingResult { counters, is_ordered: ordered, registers: written });
+        }
+        Ok(())
+    }
+
+    fn check(&self, used: &RegSet, inst: &Inst) -> Result<(), FaultKind> {
+        let Some(result) = self.outstanding.iter().find(|result| result.registers.intersects(used)) else {
+            return Ok(());
+        };
+        let mut common = result.registers;
+        common.intersect_with(used);
+        let name = common.iter().next().map(|reg| reg.to_string()).unwrap_or_default();
+        Err(FaultKind::MissingWait { name, mnemonic: inst.mnemonic() })
+    }
+
+    /// Completes what a wait covers.
+    fn wait(&mut self, counter: Counter, limit: usize) {
+        let of = |result: &&mut OutstandingResult| result.counters.contains(&counter);
+        let count = self.outstanding.iter_mut().filter(of).count();
+        let is_ordered = self.outstanding.iter_mut().filter(of).all(|result| result.is_ordered);
+        if limit == 0 || is_ordered {
+            for result in self.outstanding.iter_mut().filter(of).take(count.saturating_sub(limit)) {
+                result.counters.retain(|own| *own != counter);
+            }
+        }
+        self.outstanding.retain(|result| !result.counters.is_empty());
+    }
+}
+
+/// The waits of an instruction: the counter, and how many operations may be outstanding after it.
+fn limits(inst: &Inst, isa: Isa) -> Vec<(Counter, usize)> {
+    let mnemonic = inst.mnemonic();
+    if !mnemonic.starts_with("s_wait") {
+        return Vec::new();
+    }
+    let raw = inst.raw(Name::Simm16).unwrap_or(0) as usize;
+    let bits = |low: usize, width: usize| raw >> low & ((1 << width) - 1);
+    match mnemonic {
+        "s_waitcnt" if isa.has(Feature::Gfx11Insts) => {
+            vec![(Counter::Load, bits(10, 6)), (Counter::LgkmAll, bits(4, 6))]
+        }
+        "s_waitcnt" => {
+            let scalar = if isa.has(Feature::Gfx10Insts) { bits(8, 6) } else { bits(8, 4) };
+            vec![(Counter::Load, bits(0, 4) | bits(14, 2) << 4), (Counter::LgkmAll, scalar)]
+        }
+        "s_waitcnt_vmcnt" | "s_wait_loadcnt" => vec![(Counter::Load, raw)],
+        "s_waitcnt_lgkmcnt" => vec![(Counter::LgkmAll, raw)],
+        "s_wait_dscnt" => vec![(Counter::Lds, raw)],
+        "s_wait_kmcnt" => vec![(Counter::Scalar, raw)],
+        "s_wait_samplecnt" => vec![(Counter::Sample, raw)],
+        "s_wait_bvhcnt" => vec![(Counter::Bvh, raw)],
+        "s_wait_loadcnt_dscnt" => vec![(Counter::Load, bits(8, 6)), (Counter::Lds, bits(0, 6))],
+        "s_wait_storecnt_dscnt" => vec![(Counter::Lds, bits(0, 6))],
+        "s_wait_idle" => COUNTERS.into_iter().map(|counter| (counter, 0)).collect(),
+        _ => Vec::new(),
+    }
+}
