@@ -87,7 +87,7 @@ fn with_clang<T>(launch: &Launch, start: impl Fn(&mut Command) -> io::Result<T>)
     match run(words.clone()) {
         // Our additions exceeded the system's limit; clang accepts any number of arguments from a file.
         Err(error) if error.kind() == io::ErrorKind::ArgumentListTooLong => {
-            run(vec![unnamed_file(&words).map_err(failed)?]).map_err(failed)
+            run(by_files(&words).map_err(failed)?).map_err(failed)
         }
         result => result.map_err(failed),
     }
@@ -103,6 +103,20 @@ fn plain(words: &[Word]) -> io::Result<Vec<OsString>> {
         Word::Listed(list) => unnamed_file(list),
     };
     words.iter().map(word).collect()
+}
+
+/// The arguments in files in memory. Empty ones stay outside: no file can have them.
+fn by_files(words: &[OsString]) -> io::Result<Vec<OsString>> {
+    let mut short = Vec::new();
+    for (number, some) in words.split(|word| word.is_empty()).enumerate() {
+        if number > 0 {
+            short.push(OsString::new());
+        }
+        if !some.is_empty() {
+            short.push(unnamed_file(some)?);
+        }
+    }
+    Ok(short)
 }
 
 /// A response file in memory: it lives as long as the process that clang becomes, so nothing is
@@ -126,4 +140,19 @@ fn line(launch: &Launch, words: &[OsString]) -> Vec<u8> {
     let words = iter::once(launch.program.as_os_str()).chain(words.iter().map(OsString::as_os_str));
     let text = shell(prefix.chain(words));
     [b"hotswap-clang: run: ", text.as_bytes(), b"\n"].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn empty_arguments_stay_outside_of_files() {
+        let words = ["-I", "", "a", "b", ""].map(OsString::from);
+        let short = by_files(&words).unwrap();
+        let shown: Vec<&str> = short.iter().map(|word| if word.is_empty() { "" } else { "@" }).collect();
+        assert_eq!(shown, ["@", "", "@", ""]);
+        let back: Vec<OsString> = hotswap_files::expand(&short).into_iter().map(|word| word.text).collect();
+        assert_eq!(back, words);
+    }
 }

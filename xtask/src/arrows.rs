@@ -26,12 +26,15 @@ pub(crate) const ALLOWED: &[Row] = &[
                            "hotswap-device-symbols"]),
     // The report of coverage: text in, text out.
     ("hotswap-coverage", &["hotswap-report"]),
+    // Wheels, tar archives and Debian packages; their files are changed by a function that the command passes in.
+    ("hotswap-packages", &["hotswap-report", "hotswap-files"]),
     // Whole trees of libraries; code objects are made by a maker that the command passes in.
     ("hotswap-stack", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object",
                         "hotswap-bundle", "hotswap-compat"]),
     ("hotswap", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object",
                   "hotswap-bundle", "hotswap-compat", "hotswap-families", "hotswap-pipeline", "hotswap-isa",
-                  "hotswap-adapt", "hotswap-emulator", "hotswap-device-symbols", "hotswap-lint", "hotswap-coverage", "hotswap-stack"]),
+                  "hotswap-adapt", "hotswap-emulator", "hotswap-device-symbols", "hotswap-lint", "hotswap-coverage", "hotswap-stack",
+                  "hotswap-packages"]),
     // Runs in the programs of users, and has no dependency on the tools.
     ("hotswap-profile-drain", &[]),
     // Runs in the programs of users, and relabels what they load as the tools do.

@@ -7,7 +7,8 @@
 //! Invariant: the result is opened again; it has the original containers, in their order, except those that were
 //! replaced or left out.
 //!
-//! Absent on purpose: PE images, Mach-O, thin archives, text bundles, kpack; those are refused.
+//! Absent on purpose: PE images, Mach-O, thin archives, text bundles, which are refused; kernel archives, which have a writer
+//! of their own.
 
 mod archive;
 

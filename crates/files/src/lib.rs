@@ -26,4 +26,4 @@ pub use scratch::{Scratch, ScratchMap};
 pub use scratch_directory::ScratchDirectory;
 pub use threads::{BackgroundTask, on_all_cores};
 pub use truncated::end_on_truncated_input;
-pub use write::{How, read, remove_left_over, replace, replace_like, replace_parts};
+pub use write::{How, read, remove_left_over, replace, replace_like, replace_parts, replace_written};

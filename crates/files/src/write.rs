@@ -96,6 +96,26 @@ pub fn replace_parts<'p>(
     refused.map_or(done, Err)
 }
 
+/// As [`replace_like`], for content that `fill` writes into the new file.
+///
+/// # Errors
+/// As [`replace_like`], and errors of `fill`; the old content is kept then.
+pub fn replace_written(
+    path: &Path,
+    model: &Path,
+    fill: impl FnOnce(&mut File) -> Result<(), Diagnostic>,
+) -> Result<(), Diagnostic> {
+    let mode = mode_of(model)?;
+    let mut refused = None;
+    let done = replace_filled(path, mode, |file| {
+        fill(file).map_err(|error| {
+            refused = Some(error);
+            io::Error::other("the content was refused")
+        })
+    });
+    refused.map_or(done, Err)
+}
+
 /// `new`: permissions for a file that does not exist yet.
 fn replace_with(path: &Path, bytes: &[u8], new: u32) -> Result<(), Diagnostic> {
     replace_filled(path, new, |file| file.write_all(bytes))

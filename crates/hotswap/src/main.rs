@@ -82,7 +82,8 @@ fn suggestion(error: &clap::Error) -> Option<String> {
     let kinds = [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue];
     kinds.iter().find_map(|kind| match error.get(*kind)? {
         ContextValue::String(name) => Some(name.clone()),
-        ContextValue::Strings(names) => names.first().cloned(),
+        // clap's list ends with the best.
+        ContextValue::Strings(names) => names.last().cloned(),
         _ => None,
     })
 }

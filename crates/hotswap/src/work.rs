@@ -9,6 +9,7 @@ pub(crate) mod grouped;
 pub(crate) mod inventory;
 pub(crate) mod kept_plans;
 pub(crate) mod memory_budget;
+pub(crate) mod packages;
 pub(crate) mod probe;
 pub(crate) mod provenance;
 pub(crate) mod tables;

@@ -44,6 +44,9 @@ fn the_variable_is_judged() {
         contains("HSA_OVERRIDE_GFX_VERSION=11.0.0: not safe on gfx1103: code must pass checks (")
             .and(contains("vgpr-fit")),
     );
+    compat("gfx1030 gfx1031").assert().stdout(contains("hotswap serve gfx1031 --from gfx1030: the same"));
+    compat("gfx1100 gfx1103").assert().stdout(contains("hotswap serve gfx1103 --from gfx1100: runs the checks"));
+    compat("gfx1030 gfx1100").assert().stdout(contains("hotswap serve").not());
     compat("gfx1030 gfx10-3-generic").assert().stdout(contains("HSA_OVERRIDE").not());
     assert_eq!(json("gfx1030 gfx1031 --format json")["override"]["safe"], true);
     assert_eq!(json("gfx1030 gfx1100 --format json")["override"]["safe"], false);

@@ -552,7 +552,10 @@ fn a_killed_run_is_continued_or_undone() {
             );
         } else {
             directory.serve().success();
-            assert!(content(directory.state("out")) == whole, "round {round}");
+            let found = content(directory.state("out"));
+            let differs = |name: &&PathBuf| found.get(*name) != whole.get(*name);
+            let differing: Vec<&PathBuf> = found.keys().chain(whole.keys()).filter(differs).collect();
+            assert!(found == whole, "round {round}: {differing:?}");
             directory.run("serve --undo --dest out").success();
             assert!(directory.names("out").is_empty());
         }

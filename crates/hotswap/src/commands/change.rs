@@ -5,10 +5,13 @@
 //! containers are written into the file by [`crate::work::containers`], which reads the result again. A record of HotSwap is
 //! updated: the rows of removed entries are removed, and added code counts as compiled.
 //!
+//! `prune` takes packages as well (`package`).
+//!
 //! Invariants: a named entry that does not exist is an error, and so is a target that no entry serves; nothing is
 //! written unless everything could be done.
 
 mod open;
+mod package;
 mod record;
 mod told;
 
@@ -16,14 +19,14 @@ use crate::args::{OutputFormat, OutputOptions};
 use crate::outcome::Outcome;
 use crate::standard_output::output_file;
 use crate::work::containers::{Done, HandledFile, Job, READ, threads};
-use crate::work::{text, unsuited};
+use crate::work::{packages, text, unsuited};
 use clap::{Args, ValueEnum};
 use hotswap_bundle::{Compression, Method, is_kernel_archive};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::TargetId;
 use open::{EntryChange, NewCode, Opened};
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use told::Verb;
 
@@ -131,7 +134,21 @@ pub(crate) fn prune(arguments: &Prune) -> Result<Outcome, Diagnostic> {
         wanted.iter().for_each(|wanted| wanted.see(container.serves(wanted.name)));
         Ok(container.prune(&targets, keeps))
     };
-    arguments.common.apply(Verb::Remove, &step, &wanted)
+    match packages::format_of(&arguments.common.file)? {
+        None => arguments.common.apply(Verb::Remove, &step, &wanted),
+        Some(format) => package::prune(
+            &arguments.common,
+            format,
+            &package::Pruning { targets: &targets, keeps, step: &step, wanted: &wanted },
+        ),
+    }
+}
+
+/// A file to change: its path, that of the result, and its name in messages.
+struct ChangePaths<'p> {
+    file: &'p Path,
+    output: &'p Path,
+    name: &'p Path,
 }
 
 /// A name that must occur in at least one container.
@@ -191,9 +208,21 @@ impl Put {
 impl CommonArguments {
     /// Writes nothing unless every requested name exists.
     fn apply(&self, verb: Verb, step: &ChangeStep<'_>, wanted: &[WantedName<'_>]) -> Result<Outcome, Diagnostic> {
-        let in_file = |error: Diagnostic| error.in_file(&self.file);
-        let input = hotswap_files::open_to_change(&self.file, &self.output)?;
-        let (file, output) = (&self.file, &self.output);
+        let at = ChangePaths { file: &self.file, output: &self.output, name: &self.file };
+        self.apply_to(&at, verb, step, wanted).map(|(outcome, _)| outcome)
+    }
+
+    /// As [`CommonArguments::apply`], for a file that messages call otherwise; also returns whether it changed.
+    fn apply_to(
+        &self,
+        at: &ChangePaths<'_>,
+        verb: Verb,
+        step: &ChangeStep<'_>,
+        wanted: &[WantedName<'_>],
+    ) -> Result<(Outcome, bool), Diagnostic> {
+        let in_file = |error: Diagnostic| error.in_file(at.name);
+        let (file, output) = (at.file, at.output);
+        let input = hotswap_files::open_to_change(file, output)?;
         let threads = threads(self.jobs);
         let job = Job {
             input: &input,
@@ -226,7 +255,8 @@ impl CommonArguments {
         let work = work.map_err(in_file)?;
         wanted.iter().try_for_each(WantedName::check)?;
         let size = job.write(&work)?;
-        Ok(self.show(&work, verb, [input.len() as u64, size]))
+        let is_changed = work.done.iter().any(|handled| !handled.said.is_empty());
+        Ok((self.show(&work, at.name, verb, [input.len() as u64, size]), is_changed))
     }
 
     fn check_number(&self, count: usize, verb: Verb) -> Result<(), Diagnostic> {
@@ -242,7 +272,7 @@ impl CommonArguments {
         Ok(())
     }
 
-    fn show(&self, work: &HandledFile<'_, Vec<EntryChange>>, verb: Verb, sizes: [u64; 2]) -> Outcome {
+    fn show(&self, work: &HandledFile<'_, Vec<EntryChange>>, name: &Path, verb: Verb, sizes: [u64; 2]) -> Outcome {
         let notice = told::notice(verb, work, sizes);
         let changes = work.done.iter().flat_map(|handled| {
             let place = handled.found.place.to_string();
@@ -250,12 +280,12 @@ impl CommonArguments {
         });
         if self.format.format == OutputFormat::Json {
             let changes: Vec<_> = changes.map(|(place, change)| change.json(&place)).collect();
-            let value = json!({ "schema": 1, "file": self.file.display().to_string(), "changes": changes, "sizes": sizes, "notice": notice });
+            let value = json!({ "schema": 1, "file": name.display().to_string(), "changes": changes, "sizes": sizes, "notice": notice });
             return text::json(&value).into();
         }
         let lines =
             changes.map(|(place, change)| format!("{}: {}\n", text::plain(&place), text::plain(&change.to_string())));
-        let file = text::plain(&self.file.display().to_string());
+        let file = text::plain(&name.display().to_string());
         let notice = notice.map(|notice| format!("{file}: {notice}\n"));
         lines.chain(notice).collect::<String>().into()
     }

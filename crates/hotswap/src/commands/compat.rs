@@ -152,7 +152,25 @@ impl PairVerdict {
             }
             Override::None => Ok(()),
         };
+        if let Some(better) = self.serving() {
+            let _ = writeln!(text, "hotswap serve {} --from {}: {better}", self.target, self.source);
+        }
         text
+    }
+
+    /// The advantages of serving installed libraries over the variable, which all GPUs of a process share.
+    fn serving(&self) -> Option<&'static str> {
+        match &self.variable {
+            _ if self.refusal.is_some() => None,
+            Override::Safe(_) => {
+                Some("the same for installed libraries, and other GPUs of the process keep their own names")
+            }
+            Override::Unsafe(..) => Some(
+                "runs the checks on every kernel of the installed libraries, and refuses those that fail; other GPUs of the \
+                 process keep their own names",
+            ),
+            Override::None => None,
+        }
     }
 
     fn json(&self) -> Value {
@@ -165,6 +183,7 @@ impl PairVerdict {
             "schema": 1,
             "source": self.source.name,
             "target": self.target.name,
+            "serve": self.serving(),
             "allowed": self.refusal.is_none(),
             "verdict": name(&self.verdict),
             "why": why,

@@ -2,13 +2,14 @@
 //!
 //! Only headers are read: of a plain bundle its table, of a code object its first page, which has the number of its
 //! kernels. Compressed bundles are decompressed one by one. Of large ones only the entry table is read, unless
-//! `--kernels` is given.
+//! `--kernels` is given. Of packages, each file with device code is listed.
 
 use crate::args::{Look, OutputFormat};
 use crate::outcome::Outcome;
 use crate::work::inventory::{self, Container, Depth, ImageRow};
-use crate::work::text;
-use hotswap_report::Diagnostic;
+use crate::work::{packages, text};
+use hotswap_packages::PackageFormat;
+use hotswap_report::{Diagnostic, codes};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -16,9 +17,14 @@ pub(crate) fn run(arguments: &Look) -> Result<Outcome, Diagnostic> {
     let mut outcome = Outcome::default();
     let mut files = Vec::new();
     for file in &arguments.files.files {
-        let listed = match arguments.files.output.format {
-            OutputFormat::Text => as_text(file, arguments.depth(), &mut outcome),
-            OutputFormat::Json => as_json(file, arguments.depth(), &mut outcome).map(|value| files.push(value)),
+        let mut one = |path: &Path, name: &Path, outcome: &mut Outcome| match arguments.files.output.format {
+            OutputFormat::Text => as_text(path, name, arguments.depth(), outcome),
+            OutputFormat::Json => as_json(path, name, arguments.depth(), outcome).map(|value| files.push(value)),
+        };
+        let listed = match packages::format_of(file) {
+            Ok(None) => one(file, file, &mut outcome),
+            Ok(Some(format)) => package(file, format, &mut |path, name| one(path, name, &mut outcome)),
+            Err(error) => Err(error),
         };
         // A file that cannot be read does not hide the others.
         if let Err(error) = listed {
@@ -29,6 +35,27 @@ pub(crate) fn run(arguments: &Look) -> Result<Outcome, Diagnostic> {
         outcome.text = text::json(&json!({ "schema": 1, "files": files }));
     }
     Ok(outcome)
+}
+
+/// Lists the files of a package that have device code.
+fn package(
+    file: &Path,
+    format: PackageFormat,
+    one: &mut dyn FnMut(&Path, &Path) -> Result<(), Diagnostic>,
+) -> Result<(), Diagnostic> {
+    let mut count = 0;
+    hotswap_packages::visit(file, format, &mut |member| {
+        if !packages::has_code(member)? {
+            return Ok(());
+        }
+        count += 1;
+        one(member.content, &packages::label(file, member.name))
+    })?;
+    if count == 0 {
+        let what = "no file of the package has device code";
+        return Err(Diagnostic::error(codes::NOT_FOUND, what).in_file(file));
+    }
+    Ok(())
 }
 
 const HEADS: [&str; 10] = ["#", "PLACE", "FORM", "TARGET", "KIND", "SIZE", "PACKED", "KERNELS", "MADE", "ENTRY"];
@@ -64,8 +91,10 @@ impl Sum {
     }
 }
 
-fn as_text(file: &Path, depth: Depth, outcome: &mut Outcome) -> Result<(), Diagnostic> {
-    let bytes = hotswap_files::open_or_stdin(file)?;
+/// `name` is shown for the file.
+fn as_text(path: &Path, name: &Path, depth: Depth, outcome: &mut Outcome) -> Result<(), Diagnostic> {
+    let file = name;
+    let bytes = hotswap_files::open_or_stdin(path)?;
     let contents = hotswap_bundle::open(&bytes);
     let mut rows = vec![HEADS.map(str::to_owned).to_vec()];
     let (mut warnings, mut sum) = (Vec::new(), Sum::default());
@@ -123,8 +152,9 @@ fn cells(container: &Container<'_>, row: &ImageRow<'_>, first: bool) -> Vec<Stri
     ]
 }
 
-fn as_json(file: &Path, depth: Depth, outcome: &mut Outcome) -> Result<Value, Diagnostic> {
-    let bytes = hotswap_files::open_or_stdin(file)?;
+fn as_json(path: &Path, name: &Path, depth: Depth, outcome: &mut Outcome) -> Result<Value, Diagnostic> {
+    let file = name;
+    let bytes = hotswap_files::open_or_stdin(path)?;
     let contents = hotswap_bundle::open(&bytes);
     let mut containers = Vec::new();
     let mut warnings = Vec::new();

@@ -132,7 +132,7 @@ fn refusal(target: &TargetId) -> Option<Diagnostic> {
 fn unknown_to_hip(target: &TargetId) -> Option<Diagnostic> {
     let is_known = (IsaFamily::Vega..=IsaFamily::Rdna4).contains(&target.processor.family)
         && target.processor.family != IsaFamily::Gfx117
-        && target.processor.name != "gfx1154";
+        && !["gfx909", "gfx1154"].contains(&target.processor.name);
     let fact = format!("HIP 7.2 does not know {target}: with it, the program finds no GPU");
     (!is_known).then(|| Diagnostic::warning(codes::UNKNOWN_TO_HIP, fact))
 }
@@ -145,7 +145,8 @@ mod tests {
     fn gpus_that_hip_does_not_know_are_named() {
         let said = |name: &str| unknown_to_hip(&name.parse().unwrap()).is_some();
         let known = ["gfx900", "gfx942", "gfx1031", "gfx1153", "gfx1201"].map(said);
-        assert_eq!((known, said("gfx1250"), said("gfx1250-strict"), said("gfx1154")), ([false; 5], true, true, true));
+        let unknown = ["gfx1250", "gfx1250-strict", "gfx1154", "gfx909"].map(said);
+        assert_eq!((known, unknown), ([false; 5], [true; 4]));
     }
 
     #[test]

@@ -89,8 +89,9 @@ pub(crate) const READ: u64 = 5;
 /// Like [`MAPPED`], for containers that are unpacked or packed: the old and the new contents, and data derived from
 /// them.
 pub(crate) const PACKED: u64 = 10;
-/// Memory of a large compressed bundle that is unpacked into a file: pages in use, libzstd's tables, the packed bytes.
-const STREAMED: u64 = 64 << 20;
+/// Memory of a large compressed bundle that is unpacked into a file: pages in use, libzstd's tables, the packed bytes. Half
+/// of the budget, so that nothing is unpacked beside two of them.
+const STREAMED: u64 = 72 << 20;
 /// From this size on, new bytes are kept in the scratch file.
 const LARGE: usize = 64 << 10;
 

@@ -17,12 +17,22 @@ pub(crate) fn here() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
+/// The archive that cargo has built for this test: the newest one beside it. (Only `cargo build` gives it a name without a hash.)
+fn archive() -> PathBuf {
+    let program = std::env::current_exe().expect("a test program has a path");
+    let directory = program.parent().expect("it is in deps");
+    let files = std::fs::read_dir(directory).expect("the directory is there").flatten();
+    let is_it = |name: &str| name.starts_with("libhotswap_c-") && name.ends_with(".a");
+    let archives = files.filter(|file| file.file_name().to_str().is_some_and(is_it));
+    let newest = archives.max_by_key(|file| file.metadata().and_then(|data| data.modified()).ok());
+    newest.expect("cargo builds the library for this test").path()
+}
+
 impl CLibrary {
     /// Links the archive that cargo has built beside this test, with the arguments of the installation.
     pub(crate) fn new() -> Self {
         let directory = tempfile::tempdir().expect("there is a place for scratch");
-        let program = std::env::current_exe().expect("a test program has a path");
-        let archive = program.parent().and_then(Path::parent).expect("it is in deps").join("libhotswap_c.a");
+        let archive = archive();
         let library = directory.path().join("libhotswap.so.0");
         let mut link = Command::new("cc");
         link.current_dir(here()).arg("@link.args").arg("-o").arg(&library).arg("-Wl,--whole-archive").arg(archive);

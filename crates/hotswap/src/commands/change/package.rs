@@ -1,0 +1,122 @@
+//! `hotswap prune` of a package: of each of its files.
+//!
+//! Files that hold data for one GPU are left out with its code. Device code without entries (code objects in files
+//! of their own, relocatable objects) stays, and is counted.
+//!
+//! Invariant: nothing is written unless every file could be pruned and each named target is in one of them.
+
+use super::open::Opened;
+use super::told::Verb;
+use super::{ChangePaths, ChangeStep, CommonArguments, WantedName};
+use crate::args::OutputFormat;
+use crate::outcome::Outcome;
+use crate::work::packages::{self, PackageSums};
+use crate::work::text;
+use hotswap_packages::{MemberChange, PackageFormat, PackageMember};
+use hotswap_report::{Diagnostic, codes};
+use hotswap_targets::TargetId;
+use serde_json::json;
+use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The request.
+pub(super) struct Pruning<'p> {
+    pub(super) targets: &'p [TargetId],
+    /// Whether these targets are kept, or else dropped.
+    pub(super) keeps: bool,
+    pub(super) step: &'p ChangeStep<'p>,
+    pub(super) wanted: &'p [WantedName<'p>],
+}
+
+impl Pruning<'_> {
+    /// Whether the data of a GPU is left out. Data of GPUs that HotSwap does not know stays.
+    fn drops(&self, gpu: &str) -> bool {
+        let Some(processor) = hotswap_targets::find(gpu) else { return false };
+        let is_named = self.targets.iter().any(|target| target.processor == processor);
+        self.wanted
+            .iter()
+            .filter(|wanted| wanted.name.split(':').next() == Some(gpu))
+            .for_each(|wanted| wanted.see(true));
+        is_named != self.keeps
+    }
+}
+
+pub(super) fn prune(
+    arguments: &CommonArguments,
+    format: PackageFormat,
+    pruning: &Pruning<'_>,
+) -> Result<Outcome, Diagnostic> {
+    if arguments.container.is_some() {
+        let what = "--container counts the containers of one file, and a package has several";
+        return Err(Diagnostic::error(codes::USAGE, what));
+    }
+    let scratch = hotswap_files::ScratchDirectory::temporary("hotswap-prune-")?;
+    let mut outcome = Outcome::default();
+    let (mut sums, mut without) = (PackageSums::default(), Vec::new());
+    let before = fs::metadata(&arguments.file).map_or(0, |meta| meta.len());
+    let mut change = |member: &PackageMember<'_>| {
+        if packages::gpu_of(member.name).is_some_and(|gpu| pruning.drops(&gpu)) {
+            sums.add(&MemberChange::Removed);
+            return Ok(MemberChange::Removed);
+        }
+        if !packages::has_code(member)? {
+            return Ok(MemberChange::Unchanged);
+        }
+        if packages::is_fixed(member)? {
+            sums.fixed += 1;
+            return Ok(MemberChange::Unchanged);
+        }
+        // The package has taken the content of the one before.
+        let (name, output) = (packages::label(&arguments.file, member.name), scratch.path().join("pruned"));
+        let at = ChangePaths { file: member.content, output: &output, name: &name };
+        let serves = AtomicBool::new(false);
+        let step = |container: &mut Opened<'_>| {
+            serves.fetch_or(pruning.wanted.iter().any(|wanted| container.serves(wanted.name)), Ordering::Relaxed);
+            (pruning.step)(container)
+        };
+        let (one, is_changed) = arguments.apply_to(&at, Verb::Remove, &step, &[])?;
+        if is_changed && pruning.keeps && !serves.into_inner() {
+            without.push(member.name.to_owned());
+        }
+        outcome.problems.extend(one.problems);
+        let made = if is_changed { MemberChange::Replaced(output) } else { MemberChange::Unchanged };
+        sums.add(&made);
+        Ok(made)
+    };
+    let size = write(arguments, format, &mut change, pruning.wanted)?;
+    outcome.text = told(arguments, &sums, &without, [before, size]);
+    Ok(outcome)
+}
+
+/// Writes the package; the names are checked when all of its files were seen.
+fn write(
+    arguments: &CommonArguments,
+    format: PackageFormat,
+    change: &mut hotswap_packages::ChangeMember<'_>,
+    wanted: &[WantedName<'_>],
+) -> Result<u64, Diagnostic> {
+    let beside = arguments.output.clone();
+    let done = || wanted.iter().try_for_each(WantedName::check).map_err(|error| error.in_file(&arguments.file));
+    hotswap_packages::rewrite(&arguments.file, format, &beside, change, &done)
+}
+
+/// `without` are the files that had no code for the kept targets.
+fn told(arguments: &CommonArguments, sums: &PackageSums, without: &[String], sizes: [u64; 2]) -> String {
+    let PackageSums { changed, removed, unchanged, fixed } = sums;
+    if arguments.format.format == OutputFormat::Json {
+        let value = json!({ "schema": 1, "file": arguments.file.display().to_string(), "sizes": sizes, "without_code": without,
+            "files": { "changed": changed, "removed": removed, "unchanged": unchanged, "untouched": fixed } });
+        return text::json(&value);
+    }
+    let file = text::plain(&arguments.file.display().to_string());
+    let fixed =
+        if *fixed > 0 { format!(", {fixed} untouched, whose device code has no entries") } else { String::new() };
+    let [old, new] = sizes;
+    let empty: String = without
+        .iter()
+        .map(|name| format!("no code is left in {}: it had none for these targets\n", text::plain(name)))
+        .collect();
+    format!(
+        "{empty}{file}: {changed} files pruned, {removed} left out, {unchanged} with nothing to remove{fixed}; {old} to {new} bytes\n"
+    )
+}

@@ -1,0 +1,73 @@
+//! Packages given to commands: each file with device code is treated as a file of its own.
+//!
+//! Files of libraries that hold data for one GPU, whose names say so, are left out with the GPU's code: an index without its
+//! code, or code without its index, is of no use.
+
+use crate::work::unsuited;
+use hotswap_bundle::{ContainerForm, FoundContainer};
+use hotswap_packages::{MemberChange, PackageFormat, PackageMember};
+use hotswap_report::{Diagnostic, codes};
+use hotswap_stack::rules::{self, FileKind};
+use std::path::{Path, PathBuf};
+
+/// The package that a file is, if it is one; compressed files that are none count as files.
+pub(crate) fn format_of(file: &Path) -> Result<Option<PackageFormat>, Diagnostic> {
+    hotswap_packages::format_of(file)
+}
+
+/// The name of a file of a package in messages.
+pub(crate) fn label(package: &Path, member: &str) -> PathBuf {
+    PathBuf::from(format!("{}: {member}", package.display()))
+}
+
+/// Whether it has containers of device code, or cannot be read although it should.
+///
+/// # Errors
+/// A file that cannot be opened.
+pub(crate) fn has_code(member: &PackageMember<'_>) -> Result<bool, Diagnostic> {
+    let input = hotswap_files::open(member.content)?;
+    let contents = hotswap_bundle::open(&input);
+    Ok(!contents.found.is_empty() || contents.problems.iter().any(|problem| problem.code != codes::NOT_FOUND))
+}
+
+/// Whether it has device code that has no entries to remove: code objects on their own, sections of relocatable objects,
+/// images that their program's descriptor points to.
+///
+/// # Errors
+/// A file that cannot be opened.
+pub(crate) fn is_fixed(member: &PackageMember<'_>) -> Result<bool, Diagnostic> {
+    let input = hotswap_files::open(member.content)?;
+    let is_fixed = |found: &FoundContainer<'_>| {
+        matches!(found.form, ContainerForm::Bare | ContainerForm::ObjectVariant) || unsuited::is_fixed(found, &input)
+    };
+    Ok(hotswap_bundle::open(&input).found.iter().any(is_fixed))
+}
+
+/// The GPU whose data the file holds, by its name and place.
+pub(crate) fn gpu_of(name: &str) -> Option<String> {
+    let path = Path::new(name);
+    let found = rules::find(path, path)?;
+    let is_data = !matches!(found.rule().kind, FileKind::FatBinary | FileKind::Host | FileKind::Shared);
+    found.gpu.filter(|_| is_data)
+}
+
+/// The sums of a changed package.
+#[derive(Debug, Default)]
+pub(crate) struct PackageSums {
+    pub(crate) changed: usize,
+    pub(crate) removed: usize,
+    pub(crate) unchanged: usize,
+    /// Files with device code that has no entries to remove.
+    pub(crate) fixed: usize,
+}
+
+impl PackageSums {
+    /// Counts a file with code.
+    pub(crate) fn add(&mut self, change: &MemberChange) {
+        *match change {
+            MemberChange::Unchanged => &mut self.unchanged,
+            MemberChange::Replaced(_) => &mut self.changed,
+            MemberChange::Removed => &mut self.removed,
+        } += 1;
+    }
+}

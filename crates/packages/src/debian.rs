@@ -1,0 +1,196 @@
+//! Debian packages: an archive of `debian-binary`, `control.tar` and `data.tar`. The control part has the MD5 of each
+//! file, and the size of all.
+//!
+//! The data part is written first, because the control part describes it.
+
+use crate::tarball::rewrite;
+use crate::{
+    ChangeMember, MemberChange, NewPackage, PackageMember, TarCompression, cannot_read, cannot_write, damaged, hash,
+    signed, unpack, wrong_hash,
+};
+use hotswap_report::{Diagnostic, codes};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+/// A member of the package, in a file.
+struct DebianPart {
+    header: ar::Header,
+    path: PathBuf,
+}
+
+pub(crate) fn run(
+    input: File,
+    new: NewPackage<'_>,
+    scratch: &Path,
+    change: &mut ChangeMember<'_>,
+) -> Result<(), Diagnostic> {
+    let mut parts = unpacked(input, scratch)?;
+    let (control, data) = (find(&parts, "control.tar")?, find(&parts, "data.tar")?);
+    let mut sums = Sums::read(&parts[control], scratch)?;
+    sums.data(&mut parts[data], new.is_some(), scratch, change)?;
+    let Some((file, _)) = new else { return Ok(()) };
+    sums.control(&mut parts[control], scratch)?;
+    let mut builder = ar::Builder::new(file);
+    for part in &parts {
+        let content = File::open(&part.path).map_err(|error| cannot_read(&error))?;
+        let size = content.metadata().map_err(|error| cannot_read(&error))?.len();
+        let mut header = ar::Header::new(part.header.identifier().to_vec(), size);
+        header.set_mtime(part.header.mtime());
+        header.set_uid(part.header.uid());
+        header.set_gid(part.header.gid());
+        header.set_mode(part.header.mode());
+        builder.append(&header, content).map_err(|error| cannot_write(&error))?;
+    }
+    Ok(())
+}
+
+fn unpacked(input: File, scratch: &Path) -> Result<Vec<DebianPart>, Diagnostic> {
+    let mut archive = ar::Archive::new(input);
+    let mut parts: Vec<DebianPart> = Vec::new();
+    while let Some(entry) = archive.next_entry() {
+        let mut entry = entry.map_err(|error| damaged(&error))?;
+        let header = entry.header().clone();
+        let name = String::from_utf8_lossy(header.identifier()).into_owned();
+        if name.starts_with("_gpg") {
+            return Err(signed(&name));
+        }
+        let path = scratch.join(format!("part{}", parts.len()));
+        unpack(&mut entry, &path).map_err(|error| error.in_entry(name))?;
+        if fs::metadata(&path).map_or(0, |meta| meta.len()) != header.size() {
+            return Err(damaged(&"it is cut off"));
+        }
+        parts.push(DebianPart { header, path });
+    }
+    Ok(parts)
+}
+
+fn find(parts: &[DebianPart], name: &str) -> Result<usize, Diagnostic> {
+    let is_it = |part: &DebianPart| part.header.identifier().starts_with(name.as_bytes());
+    let missing = || damaged(&format!("it has no {name}"));
+    parts.iter().position(is_it).ok_or_else(missing)
+}
+
+fn compression(part: &DebianPart) -> Result<TarCompression, Diagnostic> {
+    let name = String::from_utf8_lossy(part.header.identifier()).into_owned();
+    match name.rsplit('.').next() {
+        Some("tar") => Ok(TarCompression::None),
+        Some("gz") => Ok(TarCompression::Gzip),
+        Some("xz") => Ok(TarCompression::Xz),
+        Some("zst") => Ok(TarCompression::Zstd),
+        _ => Err(Diagnostic::error(codes::UNKNOWN_FORMAT, format!("the part {name} of the Debian package"))),
+    }
+}
+
+/// The hashes of the package's files.
+struct Sums {
+    /// By path; none where the package has no md5sums.
+    sums: Option<BTreeMap<String, String>>,
+    /// Bytes of all files, before and after.
+    sizes: [u64; 2],
+}
+
+impl Sums {
+    fn read(control: &DebianPart, scratch: &Path) -> Result<Self, Diagnostic> {
+        let mut sums = None;
+        let input = File::open(&control.path).map_err(|error| cannot_read(&error))?;
+        let mut see = |member: &PackageMember<'_>| {
+            if member.name == "md5sums" {
+                let text = fs::read_to_string(member.content).map_err(|error| damaged(&error).in_entry("md5sums"))?;
+                let rows = text.lines().map(|row| row.split_once("  ").map(|(sum, name)| (name.into(), sum.into())));
+                let rows = rows.collect::<Option<BTreeMap<String, String>>>();
+                sums = Some(rows.ok_or_else(|| damaged(&"a row of md5sums is not a hash and a name"))?);
+            }
+            Ok(MemberChange::Unchanged)
+        };
+        rewrite(&input, compression(control)?, None, scratch, &mut see)?;
+        Ok(Self { sums, sizes: [0; 2] })
+    }
+
+    /// Checks and changes the files.
+    fn data(
+        &mut self,
+        data: &mut DebianPart,
+        is_written: bool,
+        scratch: &Path,
+        change: &mut ChangeMember<'_>,
+    ) -> Result<(), Diagnostic> {
+        let mut seen = Vec::new();
+        let mut one = |member: &PackageMember<'_>| {
+            let size = |path: &Path| fs::metadata(path).map_or(0, |meta| meta.len());
+            let old = size(member.content);
+            // Files of a package that are configuration may have no hash.
+            if let Some(sum) = self.sums.as_ref().and_then(|sums| sums.get(member.name)) {
+                if *sum != hash::md5(member.content)? {
+                    return Err(wrong_hash(member.name, "md5sums"));
+                }
+                seen.push(member.name.to_owned());
+            }
+            let made = change(member)?;
+            self.sizes[0] += old;
+            self.sizes[1] += match &made {
+                MemberChange::Unchanged => old,
+                MemberChange::Replaced(path) => size(path),
+                MemberChange::Removed => 0,
+            };
+            match (&made, &mut self.sums) {
+                (MemberChange::Replaced(path), Some(sums)) if sums.contains_key(member.name) => {
+                    sums.insert(member.name.to_owned(), hash::md5(path)?);
+                }
+                (MemberChange::Removed, Some(sums)) => drop(sums.remove(member.name)),
+                _ => {}
+            }
+            Ok(made)
+        };
+        let input = File::open(&data.path).map_err(|error| cannot_read(&error))?;
+        let path = scratch.join("data");
+        let mut output = File::create(&path).map_err(|error| cannot_write(&error))?;
+        let output = is_written.then_some(&mut output as &mut dyn std::io::Write);
+        rewrite(&input, compression(data)?, output, scratch, &mut one)?;
+        let unseen = self.sums.iter().flatten().find(|(name, _)| !seen.contains(name));
+        if let Some((name, _)) = unseen {
+            return Err(damaged(&"md5sums has a hash of a file that is not there").in_entry(name));
+        }
+        data.path = path;
+        Ok(())
+    }
+
+    /// Writes the hashes and the size into the control part.
+    fn control(&self, control: &mut DebianPart, scratch: &Path) -> Result<(), Diagnostic> {
+        let new = scratch.join("text");
+        let write = |text: String| {
+            fs::write(&new, text).map_err(|error| cannot_write(&error))?;
+            Ok(MemberChange::Replaced(new.clone()))
+        };
+        let mut change = |member: &PackageMember<'_>| match (member.name, &self.sums) {
+            ("md5sums", Some(sums)) => {
+                // The rows keep the order that they have in the file.
+                let text = fs::read_to_string(member.content).map_err(|error| damaged(&error))?;
+                let names = text.lines().filter_map(|row| row.split_once("  ")).map(|(_, name)| name);
+                let rows = names.filter_map(|name| Some(format!("{}  {name}\n", sums.get(name)?)));
+                write(rows.collect())
+            }
+            ("control", _) => {
+                let text = fs::read_to_string(member.content).map_err(|error| damaged(&error))?;
+                write(self.with_size(&text))
+            }
+            _ => Ok(MemberChange::Unchanged),
+        };
+        let input = File::open(&control.path).map_err(|error| cannot_read(&error))?;
+        let path = scratch.join("control");
+        let mut output = File::create(&path).map_err(|error| cannot_write(&error))?;
+        rewrite(&input, compression(control)?, Some(&mut output), scratch, &mut change)?;
+        control.path = path;
+        Ok(())
+    }
+
+    /// The text of `control` with the installed size, in KiB.
+    fn with_size(&self, text: &str) -> String {
+        let [before, after] = self.sizes.map(|bytes| bytes.div_ceil(1024));
+        let row = |row: &str| match row.strip_prefix("Installed-Size:").map(|size| size.trim().parse::<u64>()) {
+            Some(Ok(size)) => format!("Installed-Size: {}\n", size.saturating_add(after).saturating_sub(before)),
+            _ => format!("{row}\n"),
+        };
+        text.lines().map(row).collect()
+    }
+}

@@ -1,0 +1,186 @@
+//! Packages whose files hold device code: Python wheels, tar archives (plain, `.gz`, `.xz`, `.zst`), Debian packages.
+//!
+//! [`visit`] shows the files of a package one by one, [`rewrite`] writes a package with changed files. A file is in a
+//! scratch directory meanwhile, so that a command changes it as any other.
+//!
+//! | format | what is kept true |
+//! | --- | --- |
+//! | wheel | hashes and sizes in `RECORD`, the build tag in `WHEEL`; files that do not change are copied as they are stored |
+//! | tar | headers of files that do not change, and extension headers |
+//! | Debian package | `md5sums`, `Installed-Size`; every member but `control.tar` and `data.tar` |
+//!
+//! Invariants: a package whose own hashes are not those of its files is refused, and nothing is written. The order of
+//! files, their times and permissions stay, so the same input gives the same bytes. A signed package is refused: its
+//! signature would be wrong.
+//!
+//! Absent on purpose: the names and versions of packages, which are their publishers'; RPM packages.
+
+mod debian;
+mod hash;
+mod record;
+mod tarball;
+mod wheel;
+
+use hotswap_files::ScratchDirectory;
+use hotswap_report::{Diagnostic, codes};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// A form of packages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PackageFormat {
+    /// A zip archive with `RECORD`.
+    Wheel,
+    /// A tar archive.
+    Tar(TarCompression),
+    /// A Debian package.
+    Debian,
+}
+
+/// The compression of a tar archive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TarCompression {
+    /// None.
+    None,
+    /// `.gz`.
+    Gzip,
+    /// `.xz`.
+    Xz,
+    /// `.zst`.
+    Zstd,
+}
+
+/// A file of a package.
+#[derive(Debug)]
+pub struct PackageMember<'m> {
+    /// Its path in the package.
+    pub name: &'m str,
+    /// Where its content is for now.
+    pub content: &'m Path,
+}
+
+/// The change of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MemberChange {
+    /// None.
+    Unchanged,
+    /// The new content is that of this file.
+    Replaced(PathBuf),
+    /// It is left out.
+    Removed,
+}
+
+/// Decides about the files of a package.
+pub type ChangeMember<'c> = dyn FnMut(&PackageMember<'_>) -> Result<MemberChange, Diagnostic> + 'c;
+
+/// The first bytes that decide.
+const START: usize = 512;
+/// Where a tar archive has its magic.
+const USTAR: usize = 257;
+
+/// The format of a package; `None` for other files.
+///
+/// # Errors
+/// [`codes::CANNOT_READ`].
+pub fn format_of(file: &Path) -> Result<Option<PackageFormat>, Diagnostic> {
+    if file.as_os_str() == "-" || file.is_dir() {
+        return Ok(None);
+    }
+    let mut start = Vec::new();
+    let read = File::open(file).and_then(|file| file.take(START as u64).read_to_end(&mut start));
+    read.map_err(|error| cannot_read(&error).in_file(file))?;
+    let tar = |compression| Some(PackageFormat::Tar(compression));
+    Ok(match &start[..] {
+        [b'P', b'K', 3, 4, ..] => Some(PackageFormat::Wheel),
+        [0x1f, 0x8b, ..] => tar(TarCompression::Gzip),
+        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => tar(TarCompression::Xz),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => tar(TarCompression::Zstd),
+        _ if start.starts_with(b"!<arch>\ndebian-binary") => Some(PackageFormat::Debian),
+        _ if start.get(USTAR..).is_some_and(|at| at.starts_with(b"ustar")) => tar(TarCompression::None),
+        _ => None,
+    })
+}
+
+/// Shows every file of a package.
+///
+/// # Errors
+/// [`codes::MALFORMED`] for a damaged package, and the errors of `see`.
+pub fn visit(
+    file: &Path,
+    format: PackageFormat,
+    see: &mut dyn FnMut(&PackageMember<'_>) -> Result<(), Diagnostic>,
+) -> Result<(), Diagnostic> {
+    let mut change = |member: &PackageMember<'_>| see(member).map(|()| MemberChange::Unchanged);
+    let scratch = ScratchDirectory::temporary("hotswap-package-")?;
+    run(file, format, None, &scratch, &mut change).map_err(|error| error.in_file(file))
+}
+
+/// Writes a package with changed files to `output`, which is replaced in one step after `check`; returns its size.
+///
+/// # Errors
+/// [`codes::MALFORMED`] for a damaged package, [`codes::NO_PLACE`] for a signed one, and the errors of `change`.
+pub fn rewrite(
+    file: &Path,
+    format: PackageFormat,
+    output: &Path,
+    change: &mut ChangeMember<'_>,
+    check: &dyn Fn() -> Result<(), Diagnostic>,
+) -> Result<u64, Diagnostic> {
+    let scratch = ScratchDirectory::temporary("hotswap-package-")?;
+    let mut size = 0;
+    hotswap_files::replace_written(output, file, |new| {
+        run(file, format, Some((new, output)), &scratch, change).map_err(|error| error.in_file(file))?;
+        check()?;
+        size = new.metadata().map_err(|error| cannot_read(&error))?.len();
+        Ok(())
+    })?;
+    Ok(size)
+}
+
+/// The new package and its name.
+type NewPackage<'n> = Option<(&'n mut File, &'n Path)>;
+
+fn run(
+    file: &Path,
+    format: PackageFormat,
+    new: NewPackage<'_>,
+    scratch: &ScratchDirectory,
+    change: &mut ChangeMember<'_>,
+) -> Result<(), Diagnostic> {
+    let input = File::open(file).map_err(|error| cannot_read(&error))?;
+    match format {
+        PackageFormat::Wheel => wheel::run(input, new, scratch.path(), change),
+        PackageFormat::Tar(compression) => tarball::run(input, compression, new, scratch.path(), change),
+        PackageFormat::Debian => debian::run(input, new, scratch.path(), change),
+    }
+}
+
+/// The content of a member in a file of the scratch directory, by that name.
+fn unpack(content: &mut dyn Read, path: &Path) -> Result<(), Diagnostic> {
+    let mut file = File::create(path).map_err(|error| cannot_write(&error).in_file(path))?;
+    io::copy(content, &mut file).map(drop).map_err(|error| damaged(&error))
+}
+
+fn cannot_read(error: &io::Error) -> Diagnostic {
+    Diagnostic::error(codes::CANNOT_READ, error.to_string())
+}
+
+fn cannot_write(error: &io::Error) -> Diagnostic {
+    Diagnostic::error(codes::CANNOT_WRITE, error.to_string())
+}
+
+fn damaged(error: &dyn std::fmt::Display) -> Diagnostic {
+    Diagnostic::error(codes::MALFORMED, format!("the package: {error}")).advise("get the package again")
+}
+
+fn wrong_hash(name: &str, list: &str) -> Diagnostic {
+    let what = format!("the content of the file is not that of its hash in {list}");
+    Diagnostic::error(codes::MALFORMED, what).in_entry(name).advise("get the package again")
+}
+
+fn signed(name: &str) -> Diagnostic {
+    Diagnostic::error(codes::NO_PLACE, "the package is signed, and the signature of a changed one would be wrong")
+        .in_entry(name)
+        .advise("unpack it, and change its files")
+}

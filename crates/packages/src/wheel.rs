@@ -1,0 +1,161 @@
+//! Python wheels: zip archives with a hash of every file in `RECORD`.
+//!
+//! `RECORD` is written last, as wheels should have it. The name of a wheel is `NAME-VERSION[-BUILD]-TAGS.whl`; where the
+//! new one has a build number, `WHEEL` gets it, because installers compare the two.
+
+use crate::record::WheelRecord;
+use crate::{ChangeMember, MemberChange, NewPackage, PackageMember, cannot_read, damaged, signed, unpack};
+use hotswap_report::{Diagnostic, codes};
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, Write};
+use std::path::Path;
+use zip::write::SimpleFileOptions;
+use zip::{ZipArchive, ZipWriter};
+
+const RECORD: &str = ".dist-info/RECORD";
+const WHEEL: &str = ".dist-info/WHEEL";
+const SIGNATURES: [&str; 2] = ["RECORD.jws", "RECORD.p7s"];
+
+pub(crate) fn run(
+    input: File,
+    new: NewPackage<'_>,
+    scratch: &Path,
+    change: &mut ChangeMember<'_>,
+) -> Result<(), Diagnostic> {
+    let mut archive = ZipArchive::new(input).map_err(|error| damaged(&error))?;
+    let names = archive.file_names().map(|name| name.map(|name| name.into_owned()));
+    let names: Vec<String> = names.collect::<Result<_, _>>().map_err(|error| damaged(&error))?;
+    let record_name = record_name(&names)?;
+    let record = read(&mut archive, &record_name)?;
+    let record = WheelRecord::parse(&record).map_err(|error| error.in_entry(&record_name))?;
+    let files = names.iter().filter(|name| !name.ends_with('/'));
+    record.check_names(files.map(String::as_str))?;
+    let (file, name) = new.unzip();
+    let writer = file.map(ZipWriter::new);
+    let build = name.and_then(build_number);
+    let mut wheel = WheelWriter { archive, record, record_name, writer, build, scratch, change };
+    (0..wheel.archive.len()).try_for_each(|index| wheel.entry(index))?;
+    wheel.finish()
+}
+
+/// The only RECORD; a signed wheel is refused.
+fn record_name(names: &[String]) -> Result<String, Diagnostic> {
+    if let Some(name) = names.iter().find(|name| SIGNATURES.iter().any(|end| name.ends_with(end))) {
+        return Err(signed(name));
+    }
+    let mut records = names.iter().filter(|name| name.ends_with(RECORD) && name.matches('/').count() == 1);
+    match (records.next(), records.next()) {
+        (Some(record), None) => Ok(record.clone()),
+        _ => {
+            let what = "it is a zip archive without the one RECORD that Python wheels have";
+            Err(Diagnostic::error(codes::UNKNOWN_FORMAT, what).advise("unpack it first, and name the files in it"))
+        }
+    }
+}
+
+fn read(archive: &mut ZipArchive<File>, name: &str) -> Result<Vec<u8>, Diagnostic> {
+    let mut text = Vec::new();
+    let mut entry = archive.by_name(name).map_err(|error| damaged(&error).in_entry(name))?;
+    entry.read_to_end(&mut text).map_err(|error| damaged(&error).in_entry(name))?;
+    Ok(text)
+}
+
+/// The build number in the name of a wheel.
+fn build_number(path: &Path) -> Option<String> {
+    let name = path.file_name()?.to_str()?.strip_suffix(".whl")?;
+    let parts: Vec<&str> = name.split('-').collect();
+    let build = parts.get(2).filter(|_| parts.len() == 6)?;
+    build.starts_with(|c: char| c.is_ascii_digit()).then(|| (*build).to_owned())
+}
+
+struct WheelWriter<'w, 'c, W: Write + Seek> {
+    archive: ZipArchive<File>,
+    record: WheelRecord,
+    record_name: String,
+    writer: Option<ZipWriter<W>>,
+    build: Option<String>,
+    scratch: &'w Path,
+    change: &'w mut ChangeMember<'c>,
+}
+
+impl<W: Write + Seek> WheelWriter<'_, '_, W> {
+    fn entry(&mut self, index: usize) -> Result<(), Diagnostic> {
+        let mut entry = self.archive.by_index(index).map_err(|error| damaged(&error))?;
+        let name = entry.name().map_err(|error| damaged(&error))?.into_owned();
+        if name == self.record_name {
+            return Ok(());
+        }
+        if entry.is_dir() {
+            drop(entry);
+            return self.copy(index, &name);
+        }
+        let content = self.scratch.join("member");
+        unpack(&mut entry, &content).map_err(|error| error.in_entry(&name))?;
+        drop(entry);
+        self.record.check(&name, &content)?;
+        let change = match &self.build {
+            Some(build) if name.ends_with(WHEEL) => with_build(&content, build, self.scratch)?,
+            _ => (self.change)(&PackageMember { name: &name, content: &content })?,
+        };
+        match change {
+            MemberChange::Unchanged => self.copy(index, &name),
+            MemberChange::Removed => {
+                self.record.remove(&name);
+                Ok(())
+            }
+            MemberChange::Replaced(content) => self.replace(index, &name, &content),
+        }
+    }
+
+    /// Copies an entry as it is stored.
+    fn copy(&mut self, index: usize, name: &str) -> Result<(), Diagnostic> {
+        let Some(writer) = &mut self.writer else { return Ok(()) };
+        let entry = self.archive.by_index_raw(index).map_err(|error| damaged(&error))?;
+        writer.raw_copy_file(entry).map_err(|error| cannot_write(&error).in_entry(name))
+    }
+
+    fn replace(&mut self, index: usize, name: &str, content: &Path) -> Result<(), Diagnostic> {
+        self.record.replace(name, content)?;
+        let options = self.options(index)?;
+        let Some(writer) = &mut self.writer else { return Ok(()) };
+        let mut file = File::open(content).map_err(|error| cannot_read(&error).in_file(content))?;
+        let size = file.metadata().map_err(|error| cannot_read(&error))?.len();
+        let started = writer.start_file(name, options.large_file(size > u64::from(u32::MAX)));
+        started.map_err(|error| cannot_write(&error).in_entry(name))?;
+        io::copy(&mut file, writer).map(drop).map_err(|error| crate::cannot_write(&error).in_entry(name))
+    }
+
+    /// Compression, time and permissions of an entry.
+    fn options(&mut self, index: usize) -> Result<SimpleFileOptions, Diagnostic> {
+        let entry = self.archive.by_index_raw(index).map_err(|error| damaged(&error))?;
+        let options = SimpleFileOptions::default().compression_method(entry.compression());
+        let options = entry.last_modified().map_or(options, |time| options.last_modified_time(time));
+        Ok(entry.unix_mode().map_or(options, |mode| options.unix_permissions(mode)))
+    }
+
+    /// Writes RECORD and the directory of the archive.
+    fn finish(mut self) -> Result<(), Diagnostic> {
+        let index = self.archive.index_for_name(&self.record_name).unwrap_or_default();
+        let options = self.options(index)?;
+        let Some(mut writer) = self.writer else { return Ok(()) };
+        writer.start_file(self.record_name.as_str(), options).map_err(|error| cannot_write(&error))?;
+        writer.write_all(&self.record.to_text()?).map_err(|error| crate::cannot_write(&error))?;
+        writer.finish().map(drop).map_err(|error| cannot_write(&error))
+    }
+}
+
+/// WHEEL with a build number.
+fn with_build(content: &Path, build: &str, scratch: &Path) -> Result<MemberChange, Diagnostic> {
+    let text = fs::read_to_string(content).map_err(|error| damaged(&error).in_entry("WHEEL"))?;
+    let row = format!("Build: {build}");
+    let mut rows: Vec<&str> = text.lines().filter(|row| !row.starts_with("Build:")).collect();
+    let at = rows.iter().position(|row| row.starts_with("Tag:")).unwrap_or(rows.len());
+    rows.insert(at, &row);
+    let path = scratch.join("WHEEL");
+    fs::write(&path, rows.join("\n") + "\n").map_err(|error| crate::cannot_write(&error))?;
+    Ok(MemberChange::Replaced(path))
+}
+
+fn cannot_write(error: &zip::result::ZipError) -> Diagnostic {
+    Diagnostic::error(codes::CANNOT_WRITE, error.to_string())
+}
