@@ -141,7 +141,7 @@ pub(crate) fn lay_out_from(
         copy(library(name)?, &place.join("lib/hotswap").join(target))?;
     }
     link_hsa(place, built)?;
-    let archive = library(c_library::ARCHIVE)?;
+    let archive = archive_of(built, c_library::ARCHIVE)?;
     copy(archive, &place.join("lib/libhotswap.a"))?;
     replace_by(&place.join("lib").join(c_library::LIBRARY), |temporary| c_library::link(archive, temporary))?;
     for (source, target) in FILES {
@@ -151,13 +151,20 @@ pub(crate) fn lay_out_from(
     write_defaults(&place.join("lib/hotswap/defaults.toml"), clang)
 }
 
+/// The archive of a library crate. Where cargo builds it for tests only, its name has the hash of the build.
+fn archive_of<'b>(built: &'b Built, name: &str) -> Outcome<&'b PathBuf> {
+    let stem = name.trim_end_matches(".a");
+    let is_it = |path: &&PathBuf| {
+        let file = path.file_name().unwrap_or_default().to_string_lossy();
+        let own = file.strip_prefix(stem).and_then(|rest| rest.strip_suffix(".a"));
+        own.is_some_and(|hash| hash.is_empty() || hash.starts_with('-'))
+    };
+    built.libraries.iter().find(is_it).ok_or_else(|| missing(name))
+}
+
 /// Links the HSA library of emulated GPUs.
 fn link_hsa(place: &Path, built: &Built) -> Outcome {
-    let is_archive = |path: &&PathBuf| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        name.starts_with("libhotswap_hsa_emulated") && name.ends_with(".a")
-    };
-    let archive = built.libraries.iter().find(is_archive).ok_or_else(|| missing("libhotswap_hsa_emulated.a"))?;
+    let archive = archive_of(built, "libhotswap_hsa_emulated.a")?;
     replace_by(&place.join(EMULATED_DIRECTORY).join(EMULATED_LIBRARY), |temporary| {
         link_emulated(archive, paths::workspace(), temporary).map_err(|error| std::io::Error::other(error).into())
     })

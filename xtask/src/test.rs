@@ -6,6 +6,7 @@ use crate::programs::{self, Ended};
 use crate::run::Times;
 use crate::session::Session;
 use crate::{browser, install, isa_exam, library, paths, readme, run, summary, tidy};
+use cargo_metadata::{MetadataCommand, Package};
 use clap::Parser;
 use hotswap_userland::{ENV_EVERYTHING, ENV_ROOT, SKIPPED};
 use std::ffi::{OsStr, OsString};
@@ -119,7 +120,7 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
 /// Format and tidy, unit tests.
 fn quick(options: &Options, times: &mut Times, count: &mut Count) -> Outcome {
     short_checks(options, times, count);
-    let built = times.time("build", || build_tests(options, Profile::Dev, &["--lib", "--bins"]))?;
+    let built = times.time("build", || build_quick(options))?;
     let start = |path: &PathBuf| {
         let mut command = Command::new(path);
         command.env_remove(ENV_ROOT);
@@ -128,6 +129,20 @@ fn quick(options: &Options, times: &mut Times, count: &mut Count) -> Outcome {
     let mut ended = times.time("unit tests", || run_tests(&built, options, start, count))?;
     summary::print(&mut ended);
     Ok(())
+}
+
+/// The unit tests of the product and of the tests' kit. The other packages of `tests` need ROCm for almost all that they do.
+fn build_quick(options: &Options) -> Outcome<Built> {
+    let metadata = MetadataCommand::new().current_dir(paths::workspace()).no_deps().exec()?;
+    let is_left_out = |package: &&Package| {
+        package.manifest_path.starts_with(metadata.workspace_root.join("tests")) && *package.name != "hotswap-userland"
+    };
+    let left_out = metadata.workspace_packages().into_iter().filter(is_left_out);
+    let mut words = vec!["--lib".to_owned(), "--bins".to_owned()];
+    if options.package.is_empty() {
+        words.extend(left_out.flat_map(|package| ["--exclude".to_owned(), package.name.to_string()]));
+    }
+    build_tests(options, Profile::Dev, &words.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 /// Everything, against an installation inside the userland. It and the tests come from one build.
