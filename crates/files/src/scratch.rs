@@ -126,18 +126,26 @@ mod tests {
     #[test]
     fn a_filled_map_has_its_bytes_and_takes_little_memory() {
         const SIZE: usize = 64 << 20;
-        let own_pages = || {
-            let text = std::fs::read_to_string("/proc/self/smaps_rollup").unwrap();
-            let line = text.lines().find(|line| line.starts_with("Rss:")).unwrap().to_owned();
+        // Pages of the mapping alone: other tests of this process use memory at the same time.
+        let own_pages = |start: usize| {
+            let text = std::fs::read_to_string("/proc/self/smaps").unwrap();
+            let holds = |line: &str| {
+                let range = line.split(' ').next()?.split_once('-')?;
+                let (first, end) = (usize::from_str_radix(range.0, 16).ok()?, usize::from_str_radix(range.1, 16).ok()?);
+                (first..end).contains(&start).then_some(())
+            };
+            let lines = text.lines().skip_while(|line| holds(line).is_none());
+            let line = lines.skip(1).find(|line| line.starts_with("Rss:")).unwrap();
             line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap()
         };
         let byte = |at: usize| (at / 4096) as u8 | 1;
         let mut map = ScratchMap::new(SIZE).unwrap();
         let (before, after) = map.fill(|bytes| {
-            let before = own_pages();
+            let start = bytes.as_ptr() as usize;
+            let before = own_pages(start);
             bytes.iter_mut().enumerate().for_each(|(at, place)| *place = byte(at));
             std::thread::sleep(std::time::Duration::from_millis(100));
-            (before, own_pages())
+            (before, own_pages(start))
         });
         assert!(after < before + (SIZE as u64 >> 11), "{before} KiB became {after}");
         let input = map.finish().unwrap();

@@ -22,6 +22,9 @@ pub struct ScratchDirectory {
     _lock: Option<File>,
 }
 
+/// More than any number of processes that begin at once can spoil.
+const ATTEMPTS: usize = 1000;
+
 impl ScratchDirectory {
     /// Makes one below `parent`, for this user alone. Its name begins with `prefix`, which no other file of `parent`
     /// may use.
@@ -30,7 +33,8 @@ impl ScratchDirectory {
     /// [`codes::CANNOT_WRITE`] with the parent.
     pub fn new(parent: &Path, prefix: &str) -> Result<Self, Diagnostic> {
         remove_abandoned(parent, prefix);
-        let made = (0..8).find_map(|_| make(parent, prefix).transpose());
+        // Other processes that begin at the same moment may take a new directory for an abandoned one, each time anew.
+        let made = (0..ATTEMPTS).find_map(|_| make(parent, prefix).transpose());
         let made = made.unwrap_or_else(|| Err(io::ErrorKind::AlreadyExists.into()));
         made.map_err(|error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(parent))
     }
