@@ -129,11 +129,12 @@ impl Journal {
         let file = open().map_err(|error: io::Error| cannot_write(&path, &error))?;
         let state = Mutex::new(JournalState { file, directories: past.directories.clone() });
         let journal = Self { destination: destination.to_owned(), state };
-        journal.line(&JournalLine::Begin(maker.clone()))?;
+        // First of all, so that an undo of a run that is killed here removes the directory.
         if created {
             journal.line(&JournalLine::Directory(PathBuf::new()))?;
             journal.with(|state| state.directories.insert(PathBuf::new()));
         }
+        journal.line(&JournalLine::Begin(maker.clone()))?;
         Ok(journal)
     }
 
