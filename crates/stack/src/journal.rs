@@ -4,6 +4,7 @@
 //! output of an interrupted run has a row with its hash, and the files of others have none.
 
 use crate::manifest::{FileRow, LinkRow, MakerSettings, TreeManifest, check_path};
+use hotswap_files::ScratchDirectory;
 use hotswap_report::{Diagnostic, codes};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
@@ -23,6 +24,14 @@ enum JournalLine {
     File(FileRow),
     Link(LinkRow),
     Directory(PathBuf),
+}
+
+impl JournalLine {
+    /// As it is in the file.
+    fn text(&self) -> Result<String, Diagnostic> {
+        let text = serde_json::to_string(self);
+        text.map(|text| text + "\n").map_err(|error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string()))
+    }
 }
 
 /// Rows of earlier runs, complete or not.
@@ -111,13 +120,8 @@ struct JournalState {
 }
 
 impl Journal {
-    /// Begins or continues the journal of a destination, which exists; `created` says that this run has made it.
-    pub(crate) fn begin(
-        destination: &Path,
-        maker: &MakerSettings,
-        past: &Past,
-        created: bool,
-    ) -> Result<Self, Diagnostic> {
+    /// Begins or continues the journal of a destination, which exists.
+    pub(crate) fn begin(destination: &Path, maker: &MakerSettings, past: &Past) -> Result<Self, Diagnostic> {
         let path = destination.join(JOURNAL);
         let open = || {
             let file = File::options().read(true).append(true).create(true).open(&path)?;
@@ -129,11 +133,6 @@ impl Journal {
         let file = open().map_err(|error: io::Error| cannot_write(&path, &error))?;
         let state = Mutex::new(JournalState { file, directories: past.directories.clone() });
         let journal = Self { destination: destination.to_owned(), state };
-        // First of all, so that an undo of a run that is killed here removes the directory.
-        if created {
-            journal.line(&JournalLine::Directory(PathBuf::new()))?;
-            journal.with(|state| state.directories.insert(PathBuf::new()));
-        }
         journal.line(&JournalLine::Begin(maker.clone()))?;
         Ok(journal)
     }
@@ -144,9 +143,8 @@ impl Journal {
 
     fn line(&self, line: &JournalLine) -> Result<(), Diagnostic> {
         let path = self.destination.join(JOURNAL);
-        let text = serde_json::to_string(line);
-        let text = text.map_err(|error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(&path))?;
-        let written = self.with(|state| state.file.write_all(format!("{text}\n").as_bytes()));
+        let text = line.text().map_err(|error| error.in_file(&path))?;
+        let written = self.with(|state| state.file.write_all(text.as_bytes()));
         written.map_err(|error| cannot_write(&path, &error))
     }
 
@@ -193,6 +191,30 @@ impl Journal {
     }
 }
 
+/// The beginning of the names of directories in which destinations are made.
+const UNFINISHED: &str = ".hotswap-serve.";
+
+/// Makes a destination, if there is none, with a journal that says that a run has made it. Both appear in one step:
+/// whenever a run is killed, an undo knows whose the directory is.
+pub(crate) fn create(destination: &Path) -> Result<(), Diagnostic> {
+    if destination.is_dir() {
+        return Ok(());
+    }
+    let parent = destination.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    fs::create_dir_all(parent).map_err(|error| cannot_write(parent, &error))?;
+    let scratch = ScratchDirectory::new(parent, UNFINISHED)?;
+    // The scratch directory is for this user alone; the destination is as the umask says.
+    let made = scratch.path().join("new");
+    fs::create_dir(&made).map_err(|error| cannot_write(&made, &error))?;
+    let line = JournalLine::Directory(PathBuf::new()).text()?;
+    fs::write(made.join(JOURNAL), line).map_err(|error| cannot_write(&made, &error))?;
+    match fs::rename(&made, destination) {
+        // Another run was sooner.
+        Err(_) if destination.is_dir() => Ok(()),
+        renamed => renamed.map_err(|error| cannot_write(destination, &error)),
+    }
+}
+
 pub(crate) fn cannot_write(path: &Path, error: &io::Error) -> Diagnostic {
     Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(path)
 }
@@ -223,7 +245,7 @@ mod tests {
     fn an_interrupted_line_is_cut_off_and_the_next_run_continues() {
         let directory = tempfile::tempdir().unwrap();
         let maker = MakerSettings::of(&ServeRequest::default());
-        let begin = |past: &Past| Journal::begin(directory.path(), &maker, past, false).unwrap();
+        let begin = |past: &Past| Journal::begin(directory.path(), &maker, past).unwrap();
         let journal = begin(&Past::default());
         journal.file(&row("a")).unwrap();
         journal.directories_of(Path::new("x/y/z")).unwrap();
@@ -245,7 +267,7 @@ mod tests {
     fn rows_of_another_request_are_not_current() {
         let directory = tempfile::tempdir().unwrap();
         let maker = MakerSettings::of(&ServeRequest::default());
-        Journal::begin(directory.path(), &maker, &Past::default(), false).unwrap().file(&row("a")).unwrap();
+        Journal::begin(directory.path(), &maker, &Past::default()).unwrap().file(&row("a")).unwrap();
         let other = MakerSettings::of(&ServeRequest { targets: vec!["gfx1031".to_owned()], ..ServeRequest::default() });
         for (asked, expected) in [(&maker, true), (&other, false)] {
             let past = Past::read(directory.path(), Some(asked)).unwrap();

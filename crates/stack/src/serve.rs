@@ -10,7 +10,7 @@
 
 use crate::environment::Environment;
 use crate::hash;
-use crate::journal::{Journal, Past, cannot_write, lock};
+use crate::journal::{Journal, Past, cannot_write, create, lock};
 use crate::manifest::{FileRow, LinkRow, MANIFEST, MakerSettings, OutputSource, RefusedRow, TreeManifest};
 use crate::plan::{Action, LibraryPlan, NameMode, OutputContent, ServeRun, TreePlan};
 use crate::rules::FileKind;
@@ -132,11 +132,11 @@ fn real_path(path: &Path) -> Result<PathBuf, Diagnostic> {
 /// the reasons, and nothing is left in the destination.
 pub fn serve(plan: &TreePlan, run: ServeRun<'_>, maker: &dyn OutputMaker) -> Result<Served, Diagnostic> {
     check_place(run.roots, run.destination)?;
-    let created = create(run.destination)?;
+    create(run.destination)?;
     let lock = lock(run.destination)?;
     let row = MakerSettings::of(run.settings);
     let past = Past::read(run.destination, Some(&row))?;
-    let journal = Journal::begin(run.destination, &row, &past, created)?;
+    let journal = Journal::begin(run.destination, &row, &past)?;
     let writer = OutputWriter { run, past: &past, journal: &journal, maker, stop: AtomicBool::new(false) };
     let (libraries, files) = writer.libraries(plan)?;
     let mut manifest = TreeManifest::new(row, run.roots, &plan.wanted);
@@ -158,15 +158,6 @@ pub fn serve(plan: &TreePlan, run: ServeRun<'_>, maker: &dyn OutputMaker) -> Res
         undo::undo(run.destination)?;
     }
     Ok(Served { libraries, environment, problems, removed })
-}
-
-/// Makes the destination; whether it is new.
-fn create(destination: &Path) -> Result<bool, Diagnostic> {
-    if destination.is_dir() {
-        return Ok(false);
-    }
-    fs::create_dir_all(destination).map_err(|error| cannot_write(destination, &error))?;
-    Ok(true)
 }
 
 fn refused_row(library: &ServedLibrary) -> Option<RefusedRow> {
