@@ -187,7 +187,7 @@ fn reaches_itself(imports: &BTreeMap<(&str, &str), BTreeSet<&str>>, crate_name: 
 
 /// Tables of the product, and how their rows name things: the file, the text before a name, the text after it.
 const TABLES: &[(&str, &str, &str, &str)] = &[
-    ("an option of a plan", "crates/plan/src/options.rs", "argument: \"", "\""),
+    ("an option of a plan", "crates/plan/src/options.rs", "copy: |plan, other| ", ""),
     ("a container", "crates/bundle/src/contents.rs", "&", "]"),
     ("a family", "crates/families/patches.def", "HOTSWAP_PATCH(", ","),
     ("a GPU", "crates/targets/src/table.rs", "native(\"", "\""),
@@ -224,7 +224,17 @@ fn rows_of(what: &str, text: &str, before: &str, after: &str) -> Vec<String> {
         return rows.map_or_else(Vec::new, |(rows, _)| rows.split(", &").map(str::to_owned).collect());
     }
     let lines = text.lines().filter(|line| !line.starts_with("//"));
-    lines.filter_map(|line| Some(line.split_once(before)?.1.split_once(after)?.0.to_owned())).collect()
+    let named = lines.filter_map(|line| Some(line.split_once(before)?.1));
+    // An option is named where the field that holds it is read or written: `plan.FIELD`.
+    let field = |rest: &str| {
+        let parts: Vec<&str> = rest.split(|c: char| is_no_letter(c) && c != '_').take(2).collect();
+        parts.join(".")
+    };
+    named
+        .map(
+            |rest| if after.is_empty() { field(rest) } else { rest.split(after).next().unwrap_or_default().to_owned() },
+        )
+        .collect()
 }
 
 fn holds_word(text: &str, name: &str) -> bool {

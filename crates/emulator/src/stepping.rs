@@ -51,7 +51,8 @@ const RULES: &[SteppingRule] = &[
 ];
 
 /// Two elements of LDS of which one is not aligned to its size give wrong data. This depends on the address, so the access
-/// itself asks.
+/// itself asks. Source: LLVM 24, whose feature `needs-aligned-2addr-lds` makes it emit these accesses for gfx1250-strict where
+/// both elements are aligned, and others where they are not (#219004).
 pub(crate) const UNALIGNED_PAIR: &str = "accesses of LDS at two addresses that are not aligned to their elements";
 
 fn is_named(pattern: &str, mnemonic: &str) -> bool {

@@ -24,7 +24,8 @@ const INVISIBLE: &[&str] = &[
     "v_nop",
 ];
 
-/// Instructions that the twins execute without depending on them; `instructions.rs` has cases for them.
+/// Instructions that the twins execute without depending on them; `instructions.rs` has cases for them, each of which fails
+/// where the instruction is left out.
 const BY_INSTRUCTION: &[&str] = &[
     "ds_read_u16",
     "s_brev_b32",
@@ -33,7 +34,7 @@ const BY_INSTRUCTION: &[&str] = &[
     "v_cmp_lt_u32",
     "v_cmpx_ne_u64",
     "v_trunc_f64",
-    // Sets the base of scratch, which the emulator does not need.
+    // In the twins it sets the base of scratch, which the emulator does not need.
     "s_setreg_b32",
 ];
 
