@@ -74,6 +74,8 @@ pub enum OutputContent {
     Alone(WantedTarget),
     /// An index for this target, made from its source's.
     Index(WantedTarget),
+    /// An index of all GPUs, with rows for these targets.
+    Extended(Vec<WantedTarget>),
     /// The file's own.
     Copied,
 }
@@ -82,7 +84,7 @@ impl OutputContent {
     /// The targets that the file gets code or names for.
     pub fn wanted(&self) -> &[WantedTarget] {
         match self {
-            Self::Served(wanted) => wanted,
+            Self::Served(wanted) | Self::Extended(wanted) => wanted,
             Self::Alone(wanted) | Self::Index(wanted) => std::slice::from_ref(wanted),
             Self::Copied => &[],
         }
@@ -398,11 +400,16 @@ impl LibraryFiles<'_> {
             let action = |output: PathBuf, content| Action { input: path.to_path_buf(), output, kind, content };
             let is_kept = found.gpu.as_ref().is_none_or(|gpu| settings.keep.contains(gpu));
             if is_kept {
-                actions.push(action(relative.to_path_buf(), OutputContent::Copied));
+                let content = match kind {
+                    FileKind::NumberTable | FileKind::OperationIndex => OutputContent::Extended(wanted.to_vec()),
+                    _ if kind.has_code() && found.gpu.is_none() => OutputContent::Served(wanted.to_vec()),
+                    _ => OutputContent::Copied,
+                };
+                actions.push(action(relative.to_path_buf(), content));
             }
             for row in wanted.iter().filter(|row| found.gpu.as_ref() == Some(&row.source)) {
                 let content = match kind {
-                    FileKind::Index => OutputContent::Index(row.clone()),
+                    FileKind::Index | FileKind::NumberedIndex => OutputContent::Index(row.clone()),
                     _ if kind.has_code() => OutputContent::Alone(row.clone()),
                     _ => OutputContent::Copied,
                 };

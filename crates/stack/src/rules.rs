@@ -25,6 +25,12 @@ pub enum FileKind {
     Archive,
     /// A description of code objects, which names the GPU.
     Index,
+    /// An index whose solutions have numbers that no other index of the library has.
+    NumberedIndex,
+    /// The indices of all GPUs by the numbers of their solutions.
+    NumberTable,
+    /// Further operations, by GPU.
+    OperationIndex,
     /// A database of code objects, whose rows name the GPU.
     KernelDatabase,
     /// Measured times and tuned parameters of a GPU, which the file name alone names.
@@ -139,15 +145,19 @@ pub const RULES: &[FileRule] = &[
     host("rocBLAS", "librocblas.so*", "looks for files of that name, and chooses gemv instead of GEMM by a table", ROCBLAS_SOURCE),
     data(HIPBLASLT, "*{gpu}.co", FileKind::Container, LOADED_BY_NAME),
     data(HIPBLASLT, "*{gpu}.hsaco", FileKind::CodeObject, LOADED_BY_NAME),
-    data(HIPBLASLT, "*{gpu}.dat", FileKind::Index, NAMED_IN_INDEX),
+    data(HIPBLASLT, "*{gpu}.dat", FileKind::NumberedIndex, NAMED_IN_INDEX),
     data(HIPBLASLT, "hipblasltTransform.hsaco", FileKind::Container, BY_RUNTIME),
-    data(HIPBLASLT, "*.dat", FileKind::Shared, "looks for the name in hipblasltExtOpLibrary.dat"),
+    data(HIPBLASLT, "hipblasltExtOpLibrary.dat", FileKind::OperationIndex, "looks for the name in it"),
+    data(HIPBLASLT, "TensileLiteLibrary_lazy_Mapping.dat", FileKind::NumberTable, "finds a kept algorithm's index by its number"),
     data(HIPBLASLT, "TensileManifest.txt", FileKind::Shared, "not at all"),
     host("hipBLASLt", "libhipblaslt.so*", "looks for files of that name; it has no code of its own", HIPBLASLT_SOURCE),
     data(HIPSPARSELT, "*{gpu}.co", FileKind::Container, LOADED_BY_NAME),
     data(HIPSPARSELT, "*{gpu}.hsaco", FileKind::CodeObject, LOADED_BY_NAME),
-    data(HIPSPARSELT, "*{gpu}.dat", FileKind::Index, NAMED_IN_INDEX),
-    data(HIPSPARSELT, "*.dat", FileKind::Shared, NAMED_IN_INDEX),
+    data(HIPSPARSELT, "*{gpu}.dat", FileKind::NumberedIndex, NAMED_IN_INDEX),
+    data(HIPSPARSELT, "hipblasltTransform.hsaco", FileKind::Container, BY_RUNTIME),
+    data(HIPSPARSELT, "hipblasltExtOpLibrary.dat", FileKind::OperationIndex, "looks for the name in it"),
+    data(HIPSPARSELT, "TensileLiteLibrary_lazy_Mapping.dat", FileKind::NumberTable, "finds a kept algorithm's index by its number"),
+    data(HIPSPARSELT, "TensileManifest.txt", FileKind::Shared, "not at all"),
     host("hipSPARSELt", "libhipsparselt.so*", "looks for files of that name", HIPSPARSELT_SOURCE),
     data(MIOPEN, "{gpu}*.kdb", FileKind::KernelDatabase, "looks for GPU_UNITS.kdb and GPU.kdb, and in it for the options that end in the GPU's name"),
     data(MIOPEN, "{gpu}*.fdb.txt", FileKind::Knowledge, "takes the file for the nearest number of compute units"),

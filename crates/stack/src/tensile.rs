@@ -5,12 +5,18 @@
 //! libraries do not know the names of all GPUs: a predicate with an unknown name never holds, and then only the fallback
 //! kernels are used, without a message.
 //!
+//! hipBLASLt and hipSPARSELt number the solutions of all GPUs together, and look a number up in one table of the files
+//! that have it ([`numbers`]), so the solutions of another GPU get numbers of their own there.
+//!
 //! Invariants: an index whose bytes our writer does not reproduce is refused, and so is one that names the GPU in any
 //! other place. An index that does not name it is the same for both.
-//!
-//! Absent on purpose: hipBLASLt's indices, which number the solutions of all GPUs together.
+
+mod numbers;
+
+pub(crate) use numbers::{operations, table};
 
 use crate::plan::WantedTarget;
+use crate::rules::FileKind;
 use hotswap_report::{Diagnostic, codes};
 use rmpv::Value;
 
@@ -18,15 +24,27 @@ use rmpv::Value;
 ///
 /// # Errors
 /// [`codes::UNKNOWN_FORMAT`] for an index of another form.
-pub(crate) fn rewrite(bytes: &[u8], wanted: &WantedTarget) -> Result<Vec<u8>, Diagnostic> {
-    let mut rest = bytes;
-    let unknown = |what: String| Diagnostic::error(codes::UNKNOWN_FORMAT, what);
-    let mut value = rmpv::decode::read_value(&mut rest).map_err(|error| unknown(format!("the index: {error}")))?;
-    if !rest.is_empty() || write(&value)? != bytes {
-        return Err(unknown("the index is MessagePack of a form that HotSwap does not write".to_owned()));
-    }
+pub(crate) fn rewrite(bytes: &[u8], wanted: &WantedTarget, kind: FileKind) -> Result<Vec<u8>, Diagnostic> {
+    let mut value = read(bytes)?;
     change(&mut value, wanted)?;
+    if kind == FileKind::NumberedIndex {
+        numbers::renumber(&mut value, wanted)?;
+    }
     write(&value)
+}
+
+fn unknown(what: impl Into<String>) -> Diagnostic {
+    Diagnostic::error(codes::UNKNOWN_FORMAT, what)
+}
+
+/// A value that [`write`] would write as the same bytes.
+fn read(bytes: &[u8]) -> Result<Value, Diagnostic> {
+    let mut rest = bytes;
+    let value = rmpv::decode::read_value(&mut rest).map_err(|error| unknown(format!("the index: {error}")))?;
+    if !rest.is_empty() || write(&value)? != bytes {
+        return Err(unknown("the index is MessagePack of a form that HotSwap does not write"));
+    }
+    Ok(value)
 }
 
 fn write(value: &Value) -> Result<Vec<u8>, Diagnostic> {
@@ -63,7 +81,7 @@ fn check_name(value: &Value, wanted: &WantedTarget) -> Result<(), Diagnostic> {
     match value.as_str() {
         Some(text) if text.contains(&wanted.source) && !wanted.target.contains(&wanted.source) => {
             let what = format!("the index names {} in a place that HotSwap does not know: `{text}`", wanted.source);
-            Err(Diagnostic::error(codes::UNKNOWN_FORMAT, what).advise("serve it with --names source"))
+            Err(unknown(what).advise("serve it with --names source"))
         }
         _ => Ok(()),
     }
@@ -125,9 +143,9 @@ mod tests {
     fn predicate_and_names_are_those_of_the_target() {
         let old = write(&index(processor("gfx1030"), "gfx1030")).unwrap();
         let expected = write(&index(map(&[("type", "TruePred".into())]), "gfx1031")).unwrap();
-        assert!(rewrite(&old, &wanted()).unwrap() == expected);
+        assert!(rewrite(&old, &wanted(), FileKind::Index).unwrap() == expected);
         let other = write(&index(processor("gfx1100"), "gfx1100")).unwrap();
-        assert!(rewrite(&other, &wanted()).unwrap() == other);
+        assert!(rewrite(&other, &wanted(), FileKind::Index).unwrap() == other);
     }
 
     #[test]
@@ -149,7 +167,7 @@ mod tests {
             Vec::new(),
         ];
         for (number, case) in cases.iter().enumerate() {
-            assert_eq!(rewrite(case, &wanted()).unwrap_err().code, codes::UNKNOWN_FORMAT, "{number}");
+            assert_eq!(rewrite(case, &wanted(), FileKind::Index).unwrap_err().code, codes::UNKNOWN_FORMAT, "{number}");
         }
     }
 }

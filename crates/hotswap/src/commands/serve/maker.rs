@@ -287,7 +287,7 @@ impl OutputMaker for FileMaker {
             OutputContent::Alone(wanted) if is_code_object(&input) => self.relabel(order, &input, wanted),
             OutputContent::Served(wanted) => self.containers(order, &input, wanted),
             OutputContent::Alone(wanted) => self.containers(order, &input, std::slice::from_ref(wanted)),
-            OutputContent::Index(_) | OutputContent::Copied => Ok(OutputWay::Unchanged),
+            OutputContent::Index(_) | OutputContent::Extended(_) | OutputContent::Copied => Ok(OutputWay::Unchanged),
         }
     }
 
