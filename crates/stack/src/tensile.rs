@@ -3,7 +3,8 @@
 //! An index names the GPU in two places: in the predicate of the row of tuned kernels, and at the end of the names of
 //! other files (nodes `Placeholder`). The names get the other GPU's. The predicate becomes `TruePred`, because host
 //! libraries do not know the names of all GPUs: a predicate with an unknown name never holds, and then only the fallback
-//! kernels are used, without a message.
+//! kernels are used, without a message. hipBLASLt and hipSPARSELt end by a segmentation fault unless the predicate of a
+//! solution is one of AMD GPUs, so there `TruePred` is inside of that.
 //!
 //! hipBLASLt and hipSPARSELt number the solutions of all GPUs together, and look a number up in one table of the files
 //! that have it ([`numbers`]), so the solutions of another GPU get numbers of their own there.
@@ -26,7 +27,7 @@ use rmpv::Value;
 /// [`codes::UNKNOWN_FORMAT`] for an index of another form.
 pub(crate) fn rewrite(bytes: &[u8], wanted: &WantedTarget, kind: FileKind) -> Result<Vec<u8>, Diagnostic> {
     let mut value = read(bytes)?;
-    change(&mut value, wanted)?;
+    change(&mut value, wanted, kind)?;
     if kind == FileKind::NumberedIndex {
         numbers::renumber(&mut value, wanted)?;
     }
@@ -55,9 +56,12 @@ fn write(value: &Value) -> Result<Vec<u8>, Diagnostic> {
 }
 
 /// Changes a node and those below it.
-fn change(value: &mut Value, wanted: &WantedTarget) -> Result<(), Diagnostic> {
+fn change(value: &mut Value, wanted: &WantedTarget, kind: FileKind) -> Result<(), Diagnostic> {
     if is_predicate(value, &wanted.source) {
-        *value = Value::Map(vec![("type".into(), "TruePred".into())]);
+        let always = Value::Map(vec![("type".into(), "TruePred".into())]);
+        let is_wrapped = kind == FileKind::NumberedIndex;
+        let wrapped = |inner| Value::Map(vec![("type".into(), "AMDGPU".into()), ("value".into(), inner)]);
+        *value = if is_wrapped { wrapped(always) } else { always };
         return Ok(());
     }
     if let Some(name) = placeholder(value) {
@@ -69,9 +73,9 @@ fn change(value: &mut Value, wanted: &WantedTarget) -> Result<(), Diagnostic> {
     match value {
         Value::Map(entries) => entries.iter_mut().try_for_each(|(key, value)| {
             check_name(key, wanted)?;
-            change(value, wanted)
+            change(value, wanted, kind)
         }),
-        Value::Array(values) => values.iter_mut().try_for_each(|value| change(value, wanted)),
+        Value::Array(values) => values.iter_mut().try_for_each(|value| change(value, wanted, kind)),
         other => check_name(other, wanted),
     }
 }

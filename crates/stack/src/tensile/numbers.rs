@@ -188,11 +188,17 @@ mod tests {
         map(&[("type", kind.into()), (name, content)])
     }
 
+    fn of_gpu(gpu: &str) -> Value {
+        node("AMDGPU", "value", node("Processor", "value", gpu.into()))
+    }
+
+    fn always() -> Value {
+        map(&[("type", "TruePred".into())])
+    }
+
     /// An index of hipBLASLt's form: solutions 7 and 9, and a table that chooses the second one twice.
-    fn index(numbers: [u64; 2], chosen: u64, gpu: &str, has_predicates: bool) -> Value {
-        let any = map(&[("type", "TruePred".into())]);
-        let predicate =
-            if has_predicates { node("AMDGPU", "value", node("Processor", "value", gpu.into())) } else { any.clone() };
+    fn index(numbers: [u64; 2], chosen: u64, gpu: &str, predicate: &Value) -> Value {
+        let any = always();
         let solution = |number: u64| {
             let size = map(&[("index", 0.into()), ("type", "FreeSizeA".into())]);
             map(&[
@@ -226,19 +232,24 @@ mod tests {
     fn solutions_and_choices_get_the_targets_numbers() {
         let far = distance(&wanted("gfx1103")).unwrap();
         assert!(far % NUMBERS == 0 && far < 1 << 31);
-        let new = rewritten(&index([7, 9], 9, "gfx1102", true)).unwrap();
-        assert!(new == write(&index([far + 7, far + 9], far + 9, "gfx1103", false)).unwrap());
+        let wrapped = node("AMDGPU", "value", always());
+        let new = rewritten(&index([7, 9], 9, "gfx1102", &of_gpu("gfx1102"))).unwrap();
+        assert!(new == write(&index([far + 7, far + 9], far + 9, "gfx1103", &wrapped)).unwrap());
         let all: BTreeSet<u64> = PROCESSORS.iter().map(|target| distance(&wanted(target.name)).unwrap()).collect();
         assert_eq!(all.len(), PROCESSORS.len());
         // An index without numbers stays as it is but for its names.
-        let plain = rewrite(&write(&index([7, 9], 9, "gfx1102", true)).unwrap(), &wanted("gfx1103"), FileKind::Index);
-        assert!(plain.unwrap() == write(&index([7, 9], 9, "gfx1103", false)).unwrap());
+        let plain = rewrite(
+            &write(&index([7, 9], 9, "gfx1102", &of_gpu("gfx1102"))).unwrap(),
+            &wanted("gfx1103"),
+            FileKind::Index,
+        );
+        assert!(plain.unwrap() == write(&index([7, 9], 9, "gfx1103", &always())).unwrap());
     }
 
     #[test]
     fn numbers_in_unknown_places_are_refused() {
         let change = |path: &[&str], new: Value| {
-            let mut whole = index([7, 9], 9, "gfx1102", true);
+            let mut whole = index([7, 9], 9, "gfx1102", &of_gpu("gfx1102"));
             let mut value = &mut whole;
             for name in path {
                 value = match name.parse::<usize>() {

@@ -1,14 +1,17 @@
-// hipBLASLt: the first algorithms for products of several types, transpositions, sizes and epilogues.
+// hipBLASLt: all algorithms for products of several types, transpositions, sizes and epilogues, and the first of them again
+// by its number, as a program that has kept the number asks for it.
 #include <cstdint>
 #include <cstdio>
 #include <hip/hip_runtime_api.h>
+#include <hipblaslt/hipblaslt-ext.hpp>
 #include <hipblaslt/hipblaslt.h>
+#include <vector>
 
 static const struct { hipDataType input, output; } types[] = {
     {HIP_R_32F, HIP_R_32F}, {HIP_R_16F, HIP_R_16F}, {HIP_R_16F, HIP_R_32F}, {HIP_R_16BF, HIP_R_16BF}};
 static const uint64_t sizes[][3] = {{16, 16, 16}, {64, 64, 64}, {128, 200, 72}, {256, 256, 1024}, {37, 53, 71}, {1, 100, 100}};
 static const hipblasLtEpilogue_t epilogues[] = {HIPBLASLT_EPILOGUE_DEFAULT, HIPBLASLT_EPILOGUE_RELU, HIPBLASLT_EPILOGUE_GELU};
-enum { BYTES = 64 << 20, ALGORITHMS = 4 };
+enum { BYTES = 64 << 20, ALGORITHMS = 200 };
 static unsigned calls, found, failed;
 
 struct Buffers { void *a, *b, *c, *space; };
@@ -20,7 +23,7 @@ static int multiply(hipblasLtHandle_t handle, const Buffers &buffers, int type, 
   hipblasLtMatmulDesc_t product;
   hipblasLtMatrixLayout_t a, b, c;
   hipblasLtMatmulPreference_t preference;
-  hipblasLtMatmulHeuristicResult_t results[ALGORITHMS];
+  static hipblasLtMatmulHeuristicResult_t results[ALGORITHMS];
   int count = 0;
   float one = 1;
   bool bad = hipblasLtMatmulDescCreate(&product, HIPBLAS_COMPUTE_32F, HIP_R_32F) ||
@@ -33,8 +36,14 @@ static int multiply(hipblasLtHandle_t handle, const Buffers &buffers, int type, 
              hipblasLtMatmulPreferenceSetAttribute(preference, HIPBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &space, sizeof space);
   if (bad) return 1;
   calls++;
-  if (hipblasLtMatmulAlgoGetHeuristic(handle, product, a, b, c, c, preference, ALGORITHMS, results, &count)) count = 0;
+  if (hipblasLtMatmulAlgoGetHeuristic(handle, product, a, b, c, c, preference, ALGORITHMS - 1, results, &count)) count = 0;
   found += count;
+  std::vector<hipblasLtMatmulHeuristicResult_t> kept;
+  if (count) {
+    std::vector<int> numbers{hipblaslt_ext::getIndexFromAlgo(results[0].algo)};
+    failed += hipblaslt_ext::getAlgosFromIndex(handle, numbers, kept) || kept.size() != 1;
+  }
+  for (auto &result : kept) results[count++] = result;
   for (int i = 0; i < count; i++)
     failed += hipblasLtMatmul(handle, product, &one, buffers.a, a, buffers.b, b, &one, buffers.c, c, buffers.c, c,
                               &results[i].algo, buffers.space, space, nullptr) != HIPBLAS_STATUS_SUCCESS;

@@ -122,7 +122,7 @@ impl<'b> Bench<'b> {
     fn all(&self, reference: &Recorded) -> Verdict {
         let devices: Vec<&str> = std::iter::once(self.case.source).chain(self.case.targets.iter().copied()).collect();
         let ran = self.run_served(&devices.join(","), true);
-        let results = (0..devices.len()).map(|device| same(reference, &ran, &ran.on(device)));
+        let results = (0..devices.len()).map(|device| self.same(reference, &ran, &ran.on(device)));
         let result = results.into_iter().find(Result::is_err).unwrap_or(Ok("the same on each".to_owned()));
         self.verdict(&format!("{} in one process", devices.join(", ")), reference, result)
     }
@@ -130,10 +130,9 @@ impl<'b> Bench<'b> {
     /// One target alone; and without the names, so that the comparison is seen to find a difference.
     fn alone(&self, target: &str, reference: &Recorded) -> Verdict {
         let ran = self.run_served(target, true);
-        let mut result = same(reference, &ran, &ran.dispatches);
+        let mut result = self.same(reference, &ran, &ran.dispatches);
         let wrong = self.run_served(target, false);
         let difference = without_names(reference, &wrong);
-        // MIOpen and hipBLASLt choose nothing by a name that the GPU's own code does not have.
         result = result.map(|text| format!("{text}; without the names {difference}"));
         self.verdict(target, reference, result)
     }
@@ -149,6 +148,21 @@ impl<'b> Bench<'b> {
             }
         };
         self.verdict(target, reference, result)
+    }
+
+    /// Whether the dispatches on a device are those of the reference, from code for the device.
+    fn same(&self, reference: &Recorded, ran: &Recorded, dispatches: &[Dispatch]) -> Result<String, String> {
+        if ran.code != Some(0) {
+            return Err(format!("code {:?}: {}", ran.code, ran.error));
+        }
+        if let Some(other) = dispatches.iter().find(|dispatch| !dispatch.is_for_device()) {
+            return Err(format!("code of another GPU: {other:?}"));
+        }
+        let found = match self.case.is_ordered {
+            true => difference(&reference.dispatches, dispatches),
+            false => difference(&sorted(&reference.dispatches), &sorted(dispatches)),
+        };
+        found.map_or_else(|| Ok("the same".to_owned()), Err)
     }
 
     fn verdict(&self, gpus: &str, reference: &Recorded, result: Result<String, String>) -> Verdict {
@@ -179,20 +193,6 @@ fn first_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().replace('|', "/")
 }
 
-/// Whether the dispatches on a device are those of the reference, from code for the device.
-fn same(reference: &Recorded, ran: &Recorded, dispatches: &[Dispatch]) -> Result<String, String> {
-    if ran.code != Some(0) {
-        return Err(format!("code {:?}: {}", ran.code, ran.error));
-    }
-    if let Some(other) = dispatches.iter().find(|dispatch| !dispatch.is_for_device()) {
-        return Err(format!("code of another GPU: {other:?}"));
-    }
-    match difference(&reference.dispatches, dispatches) {
-        Some(difference) => Err(difference),
-        None => Ok("the same".to_owned()),
-    }
-}
-
 fn without_names(reference: &Recorded, wrong: &Recorded) -> String {
     let empty = wrong.empty().len();
     match wrong.code {
@@ -205,9 +205,16 @@ fn without_names(reference: &Recorded, wrong: &Recorded) -> String {
     }
 }
 
+/// The dispatches in an order that does not depend on the run.
+fn sorted(dispatches: &[Dispatch]) -> Vec<Dispatch> {
+    let mut sorted = dispatches.to_vec();
+    sorted.sort_by(|one, other| (&one.kernel, one.grid, one.group).cmp(&(&other.kernel, other.grid, other.group)));
+    sorted
+}
+
 /// The number of dispatches that two runs have in common.
 fn compared(reference: &Recorded, ran: &Recorded) -> String {
-    if difference(&reference.dispatches, &ran.dispatches).is_none() {
+    if difference(&sorted(&reference.dispatches), &sorted(&ran.dispatches)).is_none() {
         return "the same".to_owned();
     }
     let key = |dispatch: &Dispatch| (dispatch.kernel.clone(), dispatch.grid, dispatch.group);
