@@ -131,7 +131,7 @@ impl<'b> Bench<'b> {
             return targets.iter().map(|target| self.own(target, &reference)).collect();
         }
         let mut verdicts = vec![self.all(&reference)];
-        verdicts.extend(targets.iter().map(|target| self.alone(target, &reference)));
+        verdicts.extend(targets.first().map(|target| self.alone(target, &reference)));
         verdicts
     }
 
