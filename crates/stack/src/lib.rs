@@ -19,6 +19,7 @@ pub mod check;
 pub mod environment;
 pub mod hash;
 mod journal;
+pub mod kernel_database;
 pub mod manifest;
 mod pattern;
 pub mod plan;
