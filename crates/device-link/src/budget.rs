@@ -4,9 +4,10 @@ use crate::convention;
 use crate::inputs::{LinkInput, records};
 use hotswap_code_object::kernel_descriptor::{DYNAMIC_STACK, KernelDescriptor};
 use hotswap_code_object::{CodeObject, Descriptor, KernelMetadata};
-use hotswap_device_symbols::{Number, SymbolTable, analyse_with};
+use hotswap_device_symbols::{Number, Resources, SymbolTable, analyse_with};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::Capability;
+use std::collections::HashMap;
 use std::fmt;
 
 /// Scratch that HIP gives a kernel with a dynamic stack, at least.
@@ -106,6 +107,17 @@ pub fn check(linked: &[u8], inputs: &[LinkInput<'_>]) -> Result<LinkReport, Diag
     let object = CodeObject::parse(linked)?;
     let records = records(inputs);
     let (table, _) = analyse_with(linked, &records)?;
+    let mut report = kernels_in(&object, &table, &records)?;
+    report.mixes = convention::mixes(&object, &table, inputs);
+    Ok(report)
+}
+
+/// The budgets of the kernels of a file. The table begins with its functions; `records` are the compiler's own numbers.
+pub(crate) fn kernels_in(
+    object: &CodeObject<'_>,
+    table: &SymbolTable,
+    records: &HashMap<String, Resources>,
+) -> Result<LinkReport, Diagnostic> {
     let mut report = LinkReport { kernels: table.kernels.len(), ..LinkReport::default() };
     for (kernel, place) in object.note().kernels.iter().zip(object.descriptors()) {
         let name = kernel.symbol.strip_suffix(".kd").unwrap_or(kernel.name);
@@ -117,10 +129,9 @@ pub fn check(linked: &[u8], inputs: &[LinkInput<'_>]) -> Result<LinkReport, Diag
         if !row.complete || is_unbounded {
             report.open.push(name.to_owned());
         }
-        let budget = budget(&object, &table, row, (kernel, place));
+        let budget = budget(object, table, row, (kernel, place));
         report.short.extend(budget.map(|budget| KernelBudget { is_unfinished, ..budget }));
     }
-    report.mixes = convention::mixes(&object, &table, inputs);
     Ok(report)
 }
 

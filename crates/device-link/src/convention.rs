@@ -3,6 +3,7 @@
 //! Invariant: only what the files show is reported. Code that shows no wave size, and objects that state no compiler, are not
 //! judged.
 
+use crate::binding::BoundObject;
 use crate::inputs::LinkInput;
 use hotswap_code_object::{CodeMap, CodeObject};
 use hotswap_device_symbols::{Form, Function, FunctionKind, SymbolTable};
@@ -21,9 +22,40 @@ pub(crate) fn mixes(object: &CodeObject<'_>, table: &SymbolTable, inputs: &[Link
     let mut found = Vec::new();
     found.extend(compilers(table, inputs));
     if let Some(code) = LinkedCode::of(object) {
-        found.extend(code.wave_sizes(table));
+        found.extend(wave_sizes(table, code.isa, |number| code.bytes(&table.functions[number])));
         found.extend(code.replaced(table, inputs));
     }
+    found
+}
+
+/// All mixes of code objects that are loaded together. The joined table has the functions of `user`, then those of the
+/// libraries in their order.
+pub(crate) fn mixes_of_loaded(
+    user: &BoundObject<'_>,
+    libraries: &[BoundObject<'_>],
+    table: &SymbolTable,
+) -> Vec<Diagnostic> {
+    let all: Vec<&BoundObject<'_>> = [user].into_iter().chain(libraries).collect();
+    let object = |one: &&BoundObject<'_>| LinkInput { name: one.name.clone(), bytes: one.bytes }.stated_compiler();
+    let mut found: Vec<Diagnostic> = mixed_compilers(all.iter().filter_map(object).collect()).into_iter().collect();
+    let codes: Vec<(usize, Option<LinkedCode<'_>>)> = all
+        .iter()
+        .map(|one| {
+            (one.table.functions.len(), CodeObject::parse(one.bytes).ok().and_then(|object| LinkedCode::of(&object)))
+        })
+        .collect();
+    let bytes = |mut number: usize| {
+        let function = &table.functions[number];
+        for (count, code) in &codes {
+            if number < *count {
+                return code.as_ref().map_or(&[][..], |code| code.bytes(function));
+            }
+            number -= count;
+        }
+        &[]
+    };
+    let isa = codes.iter().find_map(|(_, code)| Some(code.as_ref()?.isa));
+    found.extend(isa.map(|isa| wave_sizes(table, isa, bytes)).unwrap_or_default());
     found
 }
 
@@ -35,7 +67,10 @@ fn mix(what: String) -> Diagnostic {
 fn compilers(table: &SymbolTable, inputs: &[LinkInput<'_>]) -> Option<Diagnostic> {
     let is_in = |name: &String| table.named(name).is_some();
     let linked = inputs.iter().filter(|input| input.exported().iter().any(is_in));
-    let stated: Vec<(&str, u32)> = linked.filter_map(|input| Some((input.name.as_str(), input.compiler()?))).collect();
+    mixed_compilers(linked.filter_map(LinkInput::stated_compiler).collect())
+}
+
+fn mixed_compilers(stated: Vec<(String, u32)>) -> Option<Diagnostic> {
     let (old, new) = (stated.iter().find(|(_, one)| *one < STRIPED)?, stated.iter().find(|(_, one)| *one >= STRIPED)?);
     Some(mix(format!(
         "{} was compiled by clang {}, {} by clang {}: since clang {STRIPED} functions preserve other scalar registers",
@@ -64,28 +99,6 @@ impl<'a> LinkedCode<'a> {
         bytes.unwrap_or_default()
     }
 
-    /// Kernels that reach functions which handle the mask of lanes as one of the other wave size.
-    fn wave_sizes(&self, table: &SymbolTable) -> Vec<Diagnostic> {
-        let mut found = Vec::new();
-        for kernel in &table.kernels {
-            let own = &table.functions[kernel.function as usize];
-            let callees = kernel.reachable.iter().map(|number| &table.functions[*number as usize]);
-            let other = callees.filter(|one| one.kind != FunctionKind::Kernel).find_map(|one| {
-                let lanes = mask_lanes(self.bytes(one), self.isa)?;
-                own.wave_size.filter(|own| *own != lanes).map(|_| (one, lanes))
-            });
-            if let Some((function, lanes)) = other {
-                let size = own.wave_size.unwrap_or_default();
-                let what = format!(
-                    "kernel `{}` runs in waves of {size} lanes, `{}`, which it reaches, was compiled for {lanes}",
-                    own.name, function.name
-                );
-                found.push(mix(what));
-            }
-        }
-        found
-    }
-
     /// Functions that are in several inputs with different code: callers that were compiled with one of them may keep values
     /// in registers that this one leaves alone.
     fn replaced(&self, table: &SymbolTable, inputs: &[LinkInput<'_>]) -> Vec<Diagnostic> {
@@ -112,6 +125,28 @@ impl<'a> LinkedCode<'a> {
         }
         found
     }
+}
+
+/// Kernels that reach functions which handle the mask of lanes as one of the other wave size.
+fn wave_sizes<'a>(table: &SymbolTable, isa: Isa, bytes: impl Fn(usize) -> &'a [u8]) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    for kernel in &table.kernels {
+        let own = &table.functions[kernel.function as usize];
+        let callees = kernel.reachable.iter().map(|number| (*number as usize, &table.functions[*number as usize]));
+        let other = callees.filter(|(_, one)| one.kind != FunctionKind::Kernel).find_map(|(number, one)| {
+            let lanes = mask_lanes(bytes(number), isa)?;
+            own.wave_size.filter(|own| *own != lanes).map(|_| (one, lanes))
+        });
+        if let Some((function, lanes)) = other {
+            let size = own.wave_size.unwrap_or_default();
+            let what = format!(
+                "kernel `{}` runs in waves of {size} lanes, `{}`, which it reaches, was compiled for {lanes}",
+                own.name, function.name
+            );
+            found.push(mix(what));
+        }
+    }
+    found
 }
 
 /// The code of each strong global function by name, with the input that has it. Two of one name meet where the linker allows it

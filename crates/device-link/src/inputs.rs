@@ -53,6 +53,11 @@ impl LinkInput<'_> {
         functions.filter_map(|symbol| Some(symbol.name().ok()?.to_owned())).collect()
     }
 
+    /// Its name, with the compiler's version if it states one.
+    pub(crate) fn stated_compiler(&self) -> Option<(String, u32)> {
+        Some((self.name.clone(), self.compiler()?))
+    }
+
     /// The first number of the compiler's version, if the object states one.
     pub(crate) fn compiler(&self) -> Option<u32> {
         let file = ElfFile64::<LittleEndian>::parse(self.bytes).ok()?;

@@ -9,6 +9,9 @@
 //! | `inputs` | the linker's inputs: objects, members of archives, the compiler's records in them |
 //! | `budget` | what kernels have, and what they need |
 //! | `raise` | descriptors and metadata with more |
+//! | `exports` | functions that a link offers to other code objects |
+//! | `stub` | objects that stand for functions of other code objects |
+//! | `binding` | code objects that are loaded together: who provides what, and budgets over all of them |
 //! | `convention` | objects whose calling conventions do not fit each other |
 //!
 //! Invariants: numbers are raised, never lowered. Where not all functions that a kernel reaches are known, its numbers
@@ -17,11 +20,17 @@
 //! Absent on purpose: the call graph and the registers of functions (`hotswap-device-symbols`); running a linker, and
 //! policies (the interposer).
 
+mod binding;
 mod budget;
 mod convention;
+mod exports;
 mod inputs;
 mod raise;
+mod stub;
 
+pub use binding::{Binding, BoundImport, BoundObject, bind};
 pub use budget::{KernelBudget, LaunchNumbers, LinkReport, check};
+pub use exports::check_exports;
 pub use inputs::{LinkInput, link_inputs};
 pub use raise::raised;
+pub use stub::import_stub;

@@ -14,6 +14,7 @@
 //! | `registers` | the highest registers that instructions name |
 //! | `frame` | the size of a function's frame in scratch |
 //! | `stated` | what compiler and assembler state in the file about single functions |
+//! | `joined` | the functions of code objects that are loaded together |
 //! | `totals` | what a function needs with everything that it calls; recursion |
 //! | `note` | the note `.note.hotswap.devsyms` |
 //!
@@ -28,6 +29,7 @@ mod analysis;
 mod code;
 mod code_hash;
 mod frame;
+mod joined;
 pub mod note;
 mod registers;
 mod stated;
@@ -36,6 +38,8 @@ mod totals;
 
 pub use analysis::{analyse, analyse_with};
 pub use code_hash::code_hash;
+pub use joined::joined;
 pub use table::{
-    Callee, Evidence, Form, Function, FunctionKind, Import, IndirectCalls, Kernel, Number, Resources, SymbolTable,
+    Callee, Evidence, Export, Form, Function, FunctionKind, IMPORT_PREFIX, Import, IndirectCalls, Kernel, Number,
+    Resources, SymbolTable,
 };
