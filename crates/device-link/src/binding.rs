@@ -8,23 +8,13 @@
 
 use crate::budget::{LinkReport, kernels_in};
 use crate::convention;
+use crate::inputs::BoundObject;
 use crate::raise::raised;
 use hotswap_code_object::CodeObject;
 use hotswap_device_symbols::{Import, SymbolTable, joined};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::TargetId;
 use std::collections::HashMap;
-
-/// A linked code object that is loaded together with others.
-#[derive(Debug, Clone)]
-pub struct BoundObject<'a> {
-    /// Its name in messages.
-    pub name: String,
-    /// The file.
-    pub bytes: &'a [u8],
-    /// The table of its functions.
-    pub table: &'a SymbolTable,
-}
 
 /// The provider of an import.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -101,8 +91,9 @@ pub fn bind(user: &BoundObject<'_>, libraries: &[BoundObject<'_>]) -> Result<Bin
         _ => None,
     };
     let table = joined(user.table, &tables, single);
-    let mut report = kernels_in(&object, &table, &HashMap::new())?;
-    report.mixes = convention::mixes_of_loaded(user, libraries, &table);
+    let lds = convention::lds_of_loaded(user, libraries);
+    let mut report = kernels_in(&object, &table, &HashMap::new(), &lds);
+    report.mixes.extend(convention::mixes_of_loaded(user, libraries, &table));
     Ok(Binding { imports, unbound, report })
 }
 

@@ -3,10 +3,10 @@
 //! Invariant: only what the files show is reported. Code that shows no wave size, and objects that state no compiler, are not
 //! judged.
 
-use crate::binding::BoundObject;
-use crate::inputs::LinkInput;
-use hotswap_code_object::{CodeMap, CodeObject};
-use hotswap_device_symbols::{Form, Function, FunctionKind, SymbolTable};
+use crate::inputs::{BoundObject, LinkInput};
+use crate::lds::{FunctionLds, accesses, functions_with_lds, trapping, traps};
+use hotswap_code_object::{CodeMap, CodeObject, SymbolKind};
+use hotswap_device_symbols::{Form, Function, FunctionKind, SymbolTable, analyse};
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::reg::Special;
 use hotswap_isa::regset::RegSet;
@@ -23,6 +23,7 @@ pub(crate) fn mixes(object: &CodeObject<'_>, table: &SymbolTable, inputs: &[Link
     found.extend(compilers(table, inputs));
     if let Some(code) = LinkedCode::of(object) {
         found.extend(wave_sizes(table, code.isa, |number| code.bytes(&table.functions[number])));
+        found.extend(trapping(table, |number| traps(code.bytes(&table.functions[number]), code.isa)));
         found.extend(code.replaced(table, inputs));
     }
     found
@@ -44,7 +45,7 @@ pub(crate) fn mixes_of_loaded(
             (one.table.functions.len(), CodeObject::parse(one.bytes).ok().and_then(|object| LinkedCode::of(&object)))
         })
         .collect();
-    let bytes = |mut number: usize| {
+    let bytes = |mut number: usize| -> &[u8] {
         let function = &table.functions[number];
         for (count, code) in &codes {
             if number < *count {
@@ -54,9 +55,47 @@ pub(crate) fn mixes_of_loaded(
         }
         &[]
     };
-    let isa = codes.iter().find_map(|(_, code)| Some(code.as_ref()?.isa));
-    found.extend(isa.map(|isa| wave_sizes(table, isa, bytes)).unwrap_or_default());
+    if let Some(isa) = codes.iter().find_map(|(_, code)| Some(code.as_ref()?.isa)) {
+        found.extend(wave_sizes(table, isa, bytes));
+        found.extend(trapping(table, |number| traps(bytes(number), isa)));
+    }
     found
+}
+
+/// LDS that functions of the inputs need, by the numbers of the linked file's functions.
+pub(crate) fn lds_of_inputs(table: &SymbolTable, inputs: &[LinkInput<'_>]) -> Vec<Option<FunctionLds>> {
+    let mut all = vec![None; table.functions.len()];
+    for input in inputs {
+        let Some(code) = CodeMap::read(input.bytes).ok().and_then(LinkedCode::of_map) else { continue };
+        if !code.has_lds() {
+            continue;
+        }
+        let Ok((own, _)) = analyse(input.bytes) else { continue };
+        let is_user = |number: usize| accesses(instructions(code.bytes(&own.functions[number]), code.isa));
+        for (number, lds) in functions_with_lds(&input.name, &own, is_user) {
+            let there = table.named(&own.functions[number].name);
+            if let Some(slot) = there.and_then(|number| all.get_mut(number)) {
+                *slot = Some(lds);
+            }
+        }
+    }
+    all
+}
+
+/// The same for code objects that are loaded together, by the numbers of the joined table's functions.
+pub(crate) fn lds_of_loaded(user: &BoundObject<'_>, libraries: &[BoundObject<'_>]) -> Vec<Option<FunctionLds>> {
+    let mut all = vec![None; user.table.functions.len()];
+    for library in libraries {
+        let start = all.len();
+        all.resize(start + library.table.functions.len(), None);
+        let object = CodeObject::parse(library.bytes).ok();
+        let Some(code) = object.as_ref().and_then(LinkedCode::of) else { continue };
+        let is_user = |number: usize| accesses(instructions(code.bytes(&library.table.functions[number]), code.isa));
+        for (number, lds) in functions_with_lds(&library.name, library.table, is_user) {
+            all[start + number] = Some(lds);
+        }
+    }
+    all
 }
 
 fn mix(what: String) -> Diagnostic {
@@ -88,6 +127,17 @@ impl<'a> LinkedCode<'a> {
     fn of(object: &CodeObject<'a>) -> Option<Self> {
         let isa = Target::find(object.target_id().processor.name).map(Isa::new)?;
         Some(Self { map: CodeMap::names_of(object), isa })
+    }
+
+    fn of_map(map: CodeMap<'a>) -> Option<Self> {
+        let isa = Target::find(map.processor?.name).map(Isa::new)?;
+        Some(Self { map, isa })
+    }
+
+    /// Whether a kernel has static LDS.
+    fn has_lds(&self) -> bool {
+        let mut symbols = self.map.sections.iter().flat_map(|section| &section.symbols);
+        symbols.any(|symbol| matches!(&symbol.kind, SymbolKind::Kernel(facts) if facts.lds > 0))
     }
 
     fn bytes(&self, function: &Function) -> &'a [u8] {

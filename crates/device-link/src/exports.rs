@@ -1,8 +1,9 @@
-//! Functions that a link exports: callers in other code objects know nothing of their code, so it must be that of a function
+//! Functions that a link exports or imports. Callers in other code objects know nothing of their code, so it must be that of a function
 //! which the compiler takes for visible.
 //!
-//! Invariant: a function that the compiler took for its own is refused: it may write registers that callers keep.
+//! Invariant: an exported function that the compiler took for its own is refused: it may write registers that callers keep.
 
+use hotswap_device_symbols::IMPORT_PREFIX;
 use hotswap_report::{Diagnostic, codes};
 use object::read::elf::ElfFile64;
 use object::{LittleEndian, Object, ObjectSymbol, elf};
@@ -39,4 +40,33 @@ fn check_export(file: &ElfFile64<'_, LittleEndian>, name: &str) -> Result<(), Di
         return refuse("is to be exported, and the compiler took it for a function of its file alone");
     }
     Ok(())
+}
+
+/// Checks that the linked file imports only these functions, if the link allows no other undefined symbol, and that it defines
+/// none of them itself.
+///
+/// # Errors
+/// `NOT_EXPORTED` with the name; `MALFORMED`.
+pub fn check_imports(linked: &[u8], names: &BTreeSet<String>, no_others: bool) -> Result<(), Diagnostic> {
+    let damaged = |error: object::Error| Diagnostic::error(codes::MALFORMED, error.to_string());
+    let file = ElfFile64::<LittleEndian>::parse(linked).map_err(damaged)?;
+    let refuse = |what: String| Err(Diagnostic::error(codes::NOT_EXPORTED, what));
+    let undefined = file.dynamic_symbols().filter(|symbol| symbol.is_undefined() && !symbol.is_weak());
+    let undefined: BTreeSet<&str> =
+        undefined.filter_map(|symbol| symbol.name().ok()).filter(|name| !name.is_empty()).collect();
+    let imported: BTreeSet<&str> = undefined.iter().filter_map(|name| name.strip_prefix(IMPORT_PREFIX)).collect();
+    if let Some(other) = undefined.iter().find(|name| no_others && !name.starts_with(IMPORT_PREFIX)) {
+        return refuse(format!("`{other}` is undefined, and not among the imports"));
+    }
+    let own = |symbol: &object::read::elf::ElfSymbol64<'_, '_, LittleEndian>| {
+        let name = symbol.name().unwrap_or_default();
+        symbol.is_definition() && names.contains(name) && !imported.contains(name)
+    };
+    match file.symbols().find(own) {
+        Some(symbol) => {
+            let name = symbol.name().unwrap_or_default();
+            refuse(format!("`{name}` is to be imported, and the link defines it"))
+        }
+        None => Ok(()),
+    }
 }

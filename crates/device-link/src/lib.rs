@@ -9,7 +9,8 @@
 //! | `inputs` | the linker's inputs: objects, members of archives, the compiler's records in them |
 //! | `budget` | what kernels have, and what they need |
 //! | `raise` | descriptors and metadata with more |
-//! | `exports` | functions that a link offers to other code objects |
+//! | `lds` | LDS of functions that were compiled apart from a kernel |
+//! | `exports` | functions that a link offers to other code objects, or takes from them |
 //! | `stub` | objects that stand for functions of other code objects |
 //! | `binding` | code objects that are loaded together: who provides what, and budgets over all of them |
 //! | `convention` | objects whose calling conventions do not fit each other |
@@ -25,12 +26,13 @@ mod budget;
 mod convention;
 mod exports;
 mod inputs;
+mod lds;
 mod raise;
 mod stub;
 
-pub use binding::{Binding, BoundImport, BoundObject, bind};
+pub use binding::{Binding, BoundImport, bind};
 pub use budget::{KernelBudget, LaunchNumbers, LinkReport, check};
-pub use exports::check_exports;
-pub use inputs::{LinkInput, link_inputs};
+pub use exports::{check_exports, check_imports};
+pub use inputs::{BoundObject, LinkInput, link_inputs};
 pub use raise::raised;
 pub use stub::import_stub;

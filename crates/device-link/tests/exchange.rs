@@ -145,6 +145,8 @@ fn a_binding_has_the_numbers_of_one_link() {
         assert!(found.problems()[0].to_string().contains("`lib_fn` makes it need"), "{:?}", found.problems());
         let prepared = Loaded::new("prepared.co", found.prepared(&user.bytes).unwrap());
         assert!(bound(&prepared, &[&library]).problems().is_empty(), "{version} {target}");
+        let needs = &found.report.short[0].needs;
+        say(&format!("exam bindings | {version} | {target} | {} | {} |", needs.vgprs, needs.scratch));
         compared += 1;
     }
     say(&format!("{test}: {compared} links"));
