@@ -16,6 +16,7 @@
 //! | `stated` | what compiler and assembler state in the file about single functions |
 //! | `joined` | the functions of code objects that are loaded together |
 //! | `totals` | what a function needs with everything that it calls; recursion |
+//! | `function_map` | names of functions and kernels as rows of text, for AMD's trace decoder |
 //! | `note` | the note `.note.hotswap.devsyms` |
 //!
 //! Invariants: every number has its evidence ([`Evidence`]), and what is not known is said to be unknown: it never
@@ -29,6 +30,7 @@ mod analysis;
 mod code;
 mod code_hash;
 mod frame;
+pub mod function_map;
 mod joined;
 pub mod note;
 mod registers;
