@@ -8,6 +8,7 @@ use crate::execute;
 use crate::fault::FaultKind;
 use crate::memory::DeviceMemory;
 use crate::micro::{Body, MicroOp, StepFault};
+use crate::registers::VectorLimits;
 use crate::stepping;
 use crate::translate;
 use foldhash::HashMap;
@@ -37,12 +38,13 @@ pub(crate) struct CodeCache {
     numbers: HashMap<(u64, u8), usize>,
     version: u64,
     isa: Isa,
+    limits: VectorLimits,
     planted: Option<PlantedFault>,
 }
 
 impl CodeCache {
-    pub(crate) fn new(isa: Isa, planted: Option<PlantedFault>) -> Self {
-        Self { pages: Vec::new(), numbers: HashMap::default(), version: 0, isa, planted }
+    pub(crate) fn new(isa: Isa, limits: VectorLimits, planted: Option<PlantedFault>) -> Self {
+        Self { pages: Vec::new(), numbers: HashMap::default(), version: 0, isa, limits, planted }
     }
 
     /// Forgets everything if code may have changed.
@@ -94,7 +96,7 @@ impl CodeCache {
         let illegal = |_| StepFault::new(FaultKind::IllegalInstruction { bytes: bytes[..have.min(8)].to_vec() });
         let inst = self.isa.decode(&bytes[..have]).map_err(illegal)?;
         let page = &mut self.pages[page];
-        let op = translate::translate(inst, self.isa, page.banks);
+        let op = translate::translate(inst, self.isa, page.banks, self.limits);
         let op = with_fault(op, self.planted.as_ref(), self.isa);
         let broken = self.isa.has(Feature::Gfx1250Strict).then(|| stepping::broken_rule(&inst, self.isa)).flatten();
         let op = match broken {

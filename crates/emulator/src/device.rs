@@ -1,6 +1,7 @@
 //! The device that executes: its target and its options.
 
 use hotswap_isa::{Feature, Isa, Target};
+use hotswap_semantics::MatrixModel;
 use hotswap_targets::Processor;
 use std::num::NonZeroUsize;
 use std::sync::Mutex;
@@ -24,6 +25,10 @@ pub struct EmulatedDevice {
     pub late_completion: bool,
     /// Instructions are counted by mnemonic.
     pub counters: bool,
+    /// The arithmetic of products of matrices where the order of additions matters, which hardware does not document.
+    pub matrix_model: MatrixModel,
+    /// A product of which an element depends on the order of additions is a fault. Without, such elements are counted.
+    pub refuses_undetermined: bool,
     /// Set to end dispatches that run, with [`FaultKind::Stopped`](crate::FaultKind::Stopped).
     pub stop: AtomicBool,
     /// A fault planted by a test that asks whether it is seen.
@@ -100,6 +105,8 @@ impl EmulatedDevice {
             instruction_budget: None,
             late_completion: false,
             counters: false,
+            matrix_model: MatrixModel::default(),
+            refuses_undetermined: false,
             stop: AtomicBool::new(false),
             planted: None,
             global_barrier: Mutex::default(),

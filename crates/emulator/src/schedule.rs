@@ -130,7 +130,7 @@ enum TurnEnd {
 
 impl<'a> Worker<'a> {
     fn new(shared: &'a SharedState<'a>) -> Self {
-        let code = CodeCache::new(shared.template.isa, shared.device.planted.clone());
+        let code = CodeCache::new(shared.template.isa, shared.template.limits, shared.device.planted.clone());
         Self { shared, code, groups: Vec::new(), counts: DispatchCounts::default(), by_entry: BTreeMap::new() }
     }
 
@@ -178,6 +178,7 @@ impl<'a> Worker<'a> {
             if group.has_ended() {
                 counts.workgroups += 1;
                 counts.waves += group.waves.len() as u64;
+                counts.undetermined += group.waves.iter().map(|wave| wave.undetermined).sum::<u64>();
                 counts.instructions += group.waves.iter().map(|wave| wave.executed).sum::<u64>();
             }
             !group.has_ended()
@@ -237,11 +238,9 @@ impl<'a> Worker<'a> {
                 self.code.fill(page, pc, shared.memory)?;
             }
             let Some(op) = self.code.get(page, pc) else { continue };
-            if op.vectors > step.wave.vector_count {
-                return Err(StepFault::new(FaultKind::Register { name: format!("v{}", op.vectors - 1) }));
-            }
+            let banks = step.wave.register_banks();
             if let Some(late) = &mut step.wave.late {
-                late.follow(&op.inst, step.wave.banks).map_err(StepFault::new)?;
+                late.follow(&op.inst, banks).map_err(StepFault::new)?;
             }
             let flow = (op.handler)(&mut step, op)?;
             step.wave.executed += 1;

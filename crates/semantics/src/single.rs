@@ -221,7 +221,7 @@ fn finished(exact: f64, sources: [u32; 3], mode: FloatMode) -> u32 {
 }
 
 /// Product and sum with a rounding after each, without denormals.
-fn unfused(a: u32, b: u32, c: u32, mode: FloatMode) -> u32 {
+pub fn unfused(a: u32, b: u32, c: u32, mode: FloatMode) -> u32 {
     let flushed = FloatMode { bits: mode.bits & !0x30, ..mode };
     let product = {
         let [x, y] = [a, b].map(|bits| f64::from(flushed.source32(float(bits))));

@@ -161,7 +161,9 @@ pub(crate) fn gather(wave: &WaveState, op: &MicroOp, types: [LaneType; 3], half:
         let (source, kind) = (&op.sources[number], types[number]);
         *values = read(wave, source, kind, half);
         match op.extra.as_deref() {
-            Some(Extra::Dpp(control)) if number == 0 => mask &= dpp::apply(wave, control, values, half),
+            Some(Extra::Dpp(control)) if number == 0 => {
+                mask &= dpp::apply(wave, control, values, half, |other| read(wave, source, kind, other));
+            }
             Some(Extra::Sdwa(control)) if number < 2 => sdwa::select(control, values, number),
             _ => {}
         }
@@ -307,6 +309,9 @@ pub(crate) fn store(wave: &mut WaveState, op: &MicroOp, out: &WideLanes, result:
         return;
     }
     match result.bits() {
+        16 if op.modifiers.zero_upper && !high => {
+            write_lanes(wave.block_mut(register, half), &out.map(|value| value as u32 & 0xffff), mask);
+        }
         16 => store_half(wave.block_mut(register, half), out, high, mask),
         32 => write_lanes(wave.block_mut(register, half), &out.map(|value| value as u32), mask),
         _ => {
