@@ -62,6 +62,14 @@ fn kernel(number: usize, case: &SingleCase, generation: &str) -> String {
     let body = case.text.replace(';', "\n").replace("WAIT", wait);
     // Waves of 64 lanes have masks of 64 bits.
     let body = if generation.starts_with('9') { body.replace("vcc_lo", "vcc") } else { body };
+    // On gfx90a tuples of registers begin at even numbers.
+    let (gather, store) = if generation == "90a" {
+        let loads = (0..4).map(|word| format!("global_load_dword v{}, v10, s[4:5] offset:{}\n", word + 1, 4 * word));
+        let stores = (0..2).map(|word| format!("global_store_dword v11, v{}, s[6:7] offset:{}\n", word + 5, 4 * word));
+        (loads.collect::<String>(), stores.collect())
+    } else {
+        (format!("{gather} v[1:4], v10, s[4:5]"), format!("{store} v11, v[5:6], s[6:7]"))
+    };
     let result = if is_scalar(case) { "v_mov_b32 v5, s12\nv_mov_b32 v6, s13" } else { "" };
     format!(
         "k{number}:
@@ -71,7 +79,7 @@ v_lshlrev_b32 v10, 4, v0
 v_lshlrev_b32 v11, 3, v0
 v_lshlrev_b32 v7, 2, v0
 {wait}
-{gather} v[1:4], v10, s[4:5]
+{gather}
 {wait}
 v_readfirstlane_b32 s8, v1
 v_readfirstlane_b32 s9, v2
@@ -84,7 +92,7 @@ s_mov_b32 s13, 0
 {body}
 s_mov_b32 exec_lo, -1
 {result}
-{store} v11, v[5:6], s[6:7]
+{store}
 s_endpgm
 "
     )

@@ -172,9 +172,9 @@ const CASES: &[SingleCase] = &[
     case("ds_store_b32 v7, v1; WAIT; ds_load_2addr_b32 v[5:6], v7 offset0:1 offset1:0; WAIT", "11 12", |v, i| [v.get(i + 1).map_or(0, |next| next[0]), v[i][0]]),
     case("ds_add_u32 v6, v1; WAIT; ds_read_b32 v5, v6; WAIT", "10", |v, _| one(v.iter().fold(0, |sum, lane| sum.wrapping_add(lane[0])))),
     // gfx9: waves of 64 lanes, of which 32 are active.
-    case("v_cmp_lt_u64 vcc_lo, v[1:2], v[3:4]; v_cndmask_b32 v5, 0, 1, vcc_lo", "9 90a 10 11 12", |v, i| one(u32::from(wide(v[i][0], v[i][1]) < wide(v[i][2], v[i][3])))),
+    case("v_cmp_lt_u64 vcc_lo, v[1:2], v[3:4]; v_cndmask_b32 v5, 0, 1, vcc_lo", "9 10 11 12", |v, i| one(u32::from(wide(v[i][0], v[i][1]) < wide(v[i][2], v[i][3])))),
     case("v_mov_b32 v5, v3; v_fmac_f32 v5, v1, v2", "90a 10 11 12", |v, i| { let [a, b, c, _] = v[i].map(f32::from_bits); one(f32::mul_add(a, b, c).to_bits_or_nan()) }),
-    case("s_mov_b32 exec_hi, -1; v_mbcnt_lo_u32_b32 v5, -1, 0; v_mbcnt_hi_u32_b32 v5, 0x55555555, v5; v_mov_b32_dpp v6, v5 wave_ror:1 row_mask:0xf bank_mask:0xf; s_mov_b32 exec_hi, 0", "9 90a", |_, i| {
+    case("s_mov_b32 s14, 0x55555555; s_mov_b32 exec_hi, -1; v_mbcnt_lo_u32_b32 v5, -1, 0; v_mbcnt_hi_u32_b32 v5, s14, v5; v_mov_b32_dpp v6, v5 wave_ror:1 row_mask:0xf bank_mask:0xf; s_mov_b32 exec_hi, 0", "9 90a", |_, i| {
         let count = |lane: u32| if lane < 32 { lane } else { 32 + (lane - 32).div_ceil(2) };
         [count(i as u32), count((i as u32 + 63) % 64)]
     }),
@@ -183,14 +183,14 @@ const CASES: &[SingleCase] = &[
     case("v_mov_b32_dpp v5, v1 wave_shr:1 row_mask:0xf bank_mask:0xf", "9", |v, i| one(if i > 0 { v[i - 1][0] } else { 0 })),
     case("v_mov_b32_dpp v5, v1 row_newbcast:3 row_mask:0xf bank_mask:0xf", "90a", |v, i| one(v[i / 16 * 16 + 3][0])),
     case("v_add_u32_sdwa v5, v1, v2 dst_sel:WORD_1 dst_unused:UNUSED_PAD src0_sel:BYTE_2 src1_sel:WORD_1", "9 90a", |v, i| one(((v[i][0] >> 16 & 255) + (v[i][1] >> 16) & 0xffff) << 16)),
-    case("v_mov_b32 v5, -1; v_add_u16 v5, v1, v2", "9 90a", |v, i| one(v[i][0].wrapping_add(v[i][1]) & 0xffff)),
+    case("v_mov_b32 v6, -1; v_mov_b32 v5, v6; v_add_u16 v5, v1, v2", "9 90a", |v, i| [v[i][0].wrapping_add(v[i][1]) & 0xffff, u32::MAX]),
     case("v_mov_b32 v5, -1; v_mad_u16 v5, v1, v2, v3", "9 90a", |v, i| one(v[i][0].wrapping_mul(v[i][1]).wrapping_add(v[i][2]) | 0xffff_0000)),
     case("s_mov_b32 s14, 1; s_set_gpr_idx_on s14, gpr_idx(SRC0); v_mov_b32 v5, v1; s_set_gpr_idx_idx 2; v_mov_b32 v6, v1; s_set_gpr_idx_off; v_add_u32 v6, v6, v1", "9 90a", |v, i| [v[i][1], v[i][2].wrapping_add(v[i][0])]),
-    case("s_mov_b32 s14, 1; s_set_gpr_idx_on s14, gpr_idx(SRC0); s_set_gpr_idx_mode gpr_idx(DST); v_mov_b32 v5, v1; s_set_gpr_idx_off", "9 90a", |v, i| [0, v[i][0]]),
+    case("s_mov_b32 s14, 1; s_set_gpr_idx_on s14, gpr_idx(SRC0); s_set_gpr_idx_mode gpr_idx(DST); v_mov_b32 v5, v1; s_set_gpr_idx_off; v_mov_b32 v5, v2", "9 90a", |v, i| [v[i][1], v[i][0]]),
     case("v_accvgpr_write_b32 a3, v1; v_accvgpr_write_b32 a1, v2; v_accvgpr_read_b32 v5, a1; v_accvgpr_read_b32 v6, a3", "90a", |v, i| [v[i][1], v[i][0]]),
     case("v_accvgpr_write_b32 a3, v1; v_accvgpr_mov_b32 a5, a3; v_accvgpr_read_b32 v6, a5", "90a", |v, i| [0, v[i][0]]),
     case("v_mov_b32 v6, v1; v_mov_b32 v7, v2; v_pk_mov_b32 v[4:5], v[6:7], v[6:7] op_sel:[1,0]; v_mov_b32 v6, v4", "90a", |v, i| [v[i][0], v[i][1]]),
-    case("v_mov_b32 v8, v1; v_mov_b32 v9, v2; v_mov_b32 v10, v3; v_mov_b32 v11, v4; v_pk_add_f32 v[12:13], v[8:9], v[10:11] neg_lo:[0,1]; v_mov_b32 v5, v12; v_mov_b32 v6, v13; s_nop 0; v_lshlrev_b32 v11, 3, v0", "90a", |v, i| {
+    case("v_mov_b32 v8, v1; v_mov_b32 v9, v2; v_mov_b32 v10, v3; v_mov_b32 v11, v4; v_pk_add_f32 v[12:13], v[8:9], v[10:11] neg_lo:[0,1]; v_mov_b32 v5, v12; v_mov_b32 v6, v13; v_lshlrev_b32 v11, 3, v0", "90a", |v, i| {
         let [a, b, c, d] = v[i].map(f32::from_bits);
         [(a - c).to_bits_or_nan(), (b + d).to_bits_or_nan()]
     }),
