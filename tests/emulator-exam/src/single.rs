@@ -16,7 +16,7 @@ pub type LaneInputs = [[u32; 4]; 32];
 pub struct SingleCase {
     /// Lines of assembly, separated by `;`.
     pub text: &'static str,
-    /// Generations that have it: `9`, `90a`, `10`, `11`, `12`, separated by spaces.
+    /// Generations that have it: `9`, `90a`, `942`, `950`, `10`, `11`, `12`, separated by spaces.
     pub generations: &'static str,
     /// The result of a lane.
     pub expect: fn(&LaneInputs, usize) -> [u32; 2],
@@ -32,7 +32,7 @@ struct Spelling {
 
 fn spelling(generation: &str) -> Spelling {
     match generation {
-        "9" | "90a" | "10" => Spelling {
+        "9" | "90a" | "942" | "950" | "10" => Spelling {
             load: "s_load_dwordx4",
             gather: "global_load_dwordx4",
             store: "global_store_dwordx2",
@@ -53,6 +53,11 @@ fn spelling(generation: &str) -> Spelling {
     }
 }
 
+/// gfx90a and later of its line.
+fn has_aligned_tuples(generation: &str) -> bool {
+    matches!(generation, "90a" | "942" | "950")
+}
+
 fn is_scalar(case: &SingleCase) -> bool {
     case.text.contains("s12") || case.text.contains("s[12:13]")
 }
@@ -63,7 +68,7 @@ fn kernel(number: usize, case: &SingleCase, generation: &str) -> String {
     // Waves of 64 lanes have masks of 64 bits.
     let body = if generation.starts_with('9') { body.replace("vcc_lo", "vcc") } else { body };
     // On gfx90a tuples of registers begin at even numbers.
-    let (gather, store) = if generation == "90a" {
+    let (gather, store) = if has_aligned_tuples(generation) {
         let loads = (0..4).map(|word| format!("global_load_dword v{}, v10, s[4:5] offset:{}\n", word + 1, 4 * word));
         let stores = (0..2).map(|word| format!("global_store_dword v11, v{}, s[6:7] offset:{}\n", word + 5, 4 * word));
         (loads.collect::<String>(), stores.collect())
@@ -102,7 +107,7 @@ fn descriptor(number: usize, generation: &str) -> String {
     // On gfx90a accumulation registers follow the others.
     let own = match generation {
         "9" => ".amdhsa_next_free_vgpr 16",
-        "90a" => ".amdhsa_next_free_vgpr 24\n.amdhsa_accum_offset 16",
+        _ if has_aligned_tuples(generation) => ".amdhsa_next_free_vgpr 24\n.amdhsa_accum_offset 16",
         _ => ".amdhsa_next_free_vgpr 16\n.amdhsa_wavefront_size32 1",
     };
     format!(
