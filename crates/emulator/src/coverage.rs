@@ -5,7 +5,7 @@
 
 use crate::device::{EmulatedDevice, UnknownDevice};
 use crate::translate;
-use hotswap_isa::{Class, TableEntry};
+use hotswap_isa::{Class, Isa, TableEntry};
 use std::collections::BTreeMap;
 
 /// The mnemonics of a processor, and whether the emulator knows them.
@@ -19,14 +19,14 @@ pub fn known_mnemonics(gpu: &str) -> Result<BTreeMap<&'static str, bool>, Unknow
         // A pair of halves is an instruction of its own.
         let is_dual = matches!(entry.class(), Some(Class::Vopd | Class::Vopd3));
         let name = if is_dual { entry.template() } else { entry.mnemonic() };
-        *known.entry(name).or_insert(true) &= is_known(entry);
+        *known.entry(name).or_insert(true) &= is_known(entry, isa);
     }
     Ok(known)
 }
 
-fn is_known(entry: TableEntry) -> bool {
+fn is_known(entry: TableEntry, isa: Isa) -> bool {
     match entry.class() {
         Some(Class::Vopd | Class::Vopd3) => translate::knows_both_halves(entry),
-        _ => translate::knows(entry.mnemonic()),
+        _ => translate::knows(entry.mnemonic(), isa),
     }
 }

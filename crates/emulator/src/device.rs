@@ -38,6 +38,14 @@ pub struct EmulatedDevice {
     target: &'static Target,
 }
 
+/// How products of matrices are added, by name: a model, and whether elements that depend on it are refused.
+pub const MATRIX_CHOICES: &[(&str, MatrixModel, bool)] = &[
+    ("sequential", MatrixModel::Sequential, false),
+    ("exact", MatrixModel::Exact, false),
+    ("ring", MatrixModel::Ring, false),
+    ("refuse", MatrixModel::Sequential, true),
+];
+
 /// An instruction that is executed wrongly on purpose: for tests that ask whether they would see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PlantedFault {
@@ -112,6 +120,15 @@ impl EmulatedDevice {
             global_barrier: Mutex::default(),
             target,
         })
+    }
+
+    /// Sets how products of matrices are added; `false` for a name that is not in [`MATRIX_CHOICES`].
+    pub fn choose_matrix_model(&mut self, name: &str) -> bool {
+        let found = MATRIX_CHOICES.iter().find(|(own, ..)| *own == name);
+        if let Some((_, model, refuses)) = found {
+            (self.matrix_model, self.refuses_undetermined) = (*model, *refuses);
+        }
+        found.is_some()
     }
 
     /// Whether it gives wrong data for two elements of LDS that are not aligned.

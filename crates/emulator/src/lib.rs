@@ -30,7 +30,7 @@ mod wave;
 mod wave_launch;
 
 pub use coverage::known_mnemonics;
-pub use device::{EmulatedDevice, PRIVATE_APERTURE, PlantedFault, SHARED_APERTURE, UnknownDevice};
+pub use device::{EmulatedDevice, MATRIX_CHOICES, PRIVATE_APERTURE, PlantedFault, SHARED_APERTURE, UnknownDevice};
 pub use direct::{DirectLaunch, LaunchError, launch, read_back};
 pub use dispatch::{AqlDispatch, DispatchCounts, KernelDispatch};
 pub use fault::{ExecutionFault, FaultKind, FaultPlace};

@@ -45,8 +45,8 @@ pub(crate) struct Step<'a> {
     pub(crate) barrier: &'a mut GroupBarrier,
     pub(crate) memory: &'a dyn DeviceMemory,
     pub(crate) device: &'a EmulatedDevice,
-    /// Room for sources that are the same in all lanes.
-    pub(crate) space: &'a mut [Lanes; 3],
+    /// Room for sources that are the same in all lanes, and for a result.
+    pub(crate) space: &'a mut [Lanes; 4],
 }
 
 impl StepFault {
@@ -139,6 +139,16 @@ pub(crate) struct MatrixPlan {
     pub(crate) broadcast: (u8, u8),
     /// A permutation of the lanes of B.
     pub(crate) permutation: u8,
+    /// Of a sparse A the positions of its elements.
+    pub(crate) index: Option<SparseIndex>,
+}
+
+/// The positions of the elements of a sparse matrix: two bits each, in the lane that holds the elements.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SparseIndex {
+    pub(crate) register: u16,
+    /// The lowest bit that is used.
+    pub(crate) shift: u8,
 }
 
 /// How matrices are in registers.

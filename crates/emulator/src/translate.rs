@@ -48,9 +48,9 @@ pub(crate) fn translate(inst: Inst, isa: Isa, banks: u8, limits: VectorLimits) -
 }
 
 /// Whether there is a plan for a mnemonic.
-pub(crate) fn knows(mnemonic: &str) -> bool {
-    let is_sparse = |row: MatrixRow| matches!(row.kind, MatrixKind::SparseMfma | MatrixKind::SparseWmma);
-    names::plan(mnemonic).is_some_and(|plan| !matches!(plan, Plan::Matrix(row) if is_sparse(row)))
+pub(crate) fn knows(mnemonic: &str, isa: Isa) -> bool {
+    let unknown_order = |row: MatrixRow| row.kind == MatrixKind::SparseWmma && isa.has(Feature::Gfx1250Insts);
+    names::plan(mnemonic).is_some_and(|plan| !matches!(plan, Plan::Matrix(row) if unknown_order(row)))
 }
 
 /// The same for both halves of a dual instruction.

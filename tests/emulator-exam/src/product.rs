@@ -25,11 +25,13 @@ pub struct ProductCase {
     pub shape: (u32, u32, u32),
     /// Formats of the sources: `f64`, `f32`, `f16`, `bf16`, `fp8`, `bf8`, `i8`, `i4`.
     pub sources: [&'static str; 2],
-    /// Type of the sources' fragments, and type and elements of the results'.
+    /// Type of the sources' fragments.
     pub fragment: &'static str,
+    /// Of a product with a sparse A the type of B's fragment; positions are in `index`.
+    pub dense: Option<&'static str>,
     /// Type of an element of the results' fragment, and how many there are.
     pub result: (&'static str, u32),
-    /// The call, of `a`, `b` and `c`.
+    /// The call, of `a`, `b`, `c` and `index`.
     pub call: &'static str,
 }
 
@@ -48,6 +50,11 @@ DEVICE i32 number(u32 seed, u32 which, u32 block, u32 i, u32 k) {
 DEVICE void put(u8 *bytes, u32 at, u32 bits, u64 value) {
     if (bits == 4) { bytes[at / 2] |= (u8)((value & 15) << (at % 2 * 4)); return; }
     for (u32 byte = 0; byte < bits / 8; ++byte) bytes[at * (bits / 8) + byte] = (u8)(value >> (8 * byte));
+}
+// The place in four elements of the first or second one of a sparse row.
+DEVICE u32 place(u32 seed, u32 i, u32 four, u32 which) {
+    u32 pair = mix(seed ^ i * 77u ^ four * 1031u) % 6;
+    return which == 0 ? (pair < 3 ? 0 : pair < 5 ? 1 : 2) : pair < 3 ? pair + 1 : pair < 5 ? pair - 1 : 3;
 }
 template <typename T, typename U> DEVICE u64 bits_of(T value) { U bits; __builtin_memcpy(&bits, &value, sizeof(U)); return bits; }
 ";
@@ -101,22 +108,40 @@ fn on_gpu(case: &ProductCase, layout: FragmentLayout, number: usize, base: u32, 
     // On gfx11 results of 16 bits are in every second half.
     let step = if matches!(layout, FragmentLayout::Rdna3(_)) && element == "half" { 2 } else { 1 };
     let results = count * step;
+    // Of a sparse row two of four elements are there.
+    let (dense, parts) = (case.dense.unwrap_or(case.fragment), if case.dense.is_some() { 2 } else { 1 });
+    let (k_of_a, index_bits) = match case.dense {
+        Some(_) => (
+            format!("({first} + e) / 2 * 4 + place(seed, {index}, ({first} + e) / 2, e % 2)"),
+            format!("index |= place(seed, {index}, ({first} + e) / 2, e % 2) << (2 * e);"),
+        ),
+        None => (format!("{first} + e"), String::new()),
+    };
     format!(
         "    {{
         typedef {fragment} A;
+        typedef {dense} B;
         typedef {element} R __attribute__((ext_vector_type({results})));
-        const u32 each = sizeof(A) * 8 / {bits} < {k} ? sizeof(A) * 8 / {bits} : {k};
-        u8 bytes_a[sizeof(A)] = {{}}, bytes_b[sizeof(A)] = {{}};
+        u8 bytes_a[sizeof(A)] = {{}}, bytes_b[sizeof(B)] = {{}};
+        u32 index = 0;
+        {{
+            const u32 each = sizeof(A) * 8 / {bits} < {k} / {parts} ? sizeof(A) * 8 / {bits} : {k} / {parts};
+            for (u32 e = 0; e < each; ++e) {{
+                i32 x = number(seed, {number}, {block}, {index}, {k_of_a});
+                put(bytes_a, e, {bits}, {first_code});
+                {index_bits}
+            }}
+        }}
+        const u32 each = sizeof(B) * 8 / {bits} < {k} ? sizeof(B) * 8 / {bits} : {k};
         for (u32 e = 0; e < each; ++e) {{
-            i32 x = number(seed, {number}, {block}, {index}, {first} + e);
-            put(bytes_a, e, {bits}, {first_code});
-            x = number(seed, {number} + 1000, {block}, {index}, {first} + e);
+            i32 x = number(seed, {number} + 1000, {block}, {index}, {first} + e);
             put(bytes_b, e, {bits}, {second_code});
         }}
-        A a, b;
+        A a;
+        B b;
         R c = {{}}, d;
         __builtin_memcpy(&a, bytes_a, sizeof(A));
-        __builtin_memcpy(&b, bytes_b, sizeof(A));
+        __builtin_memcpy(&b, bytes_b, sizeof(B));
         for (u32 v = 0; v < {count}; ++v) c[v * {step}] = ({element})number(seed, {number} + 2000, {result_block}, {i}, {j});
         d = {call};
         for (u32 v = 0; v < {count}; ++v)
@@ -130,10 +155,14 @@ fn on_gpu(case: &ProductCase, layout: FragmentLayout, number: usize, base: u32, 
 
 fn on_host(case: &ProductCase, number: usize, base: u32) -> String {
     let (m, k, blocks) = case.shape;
+    let present = match case.dense {
+        Some(_) => "k % 4 == place(seed, i, k / 4, 0) || k % 4 == place(seed, i, k / 4, 1)",
+        None => "true",
+    };
     format!(
         "    for (u32 b = 0; b < {blocks}; ++b) for (u32 i = 0; i < {m}; ++i) for (u32 j = 0; j < {m}; ++j) {{
         i32 sum = number(seed, {number} + 2000, b, i, j);
-        for (u32 k = 0; k < {k}; ++k) sum += number(seed, {number}, b, i, k) * number(seed, {number} + 1000, b, j, k);
+        for (u32 k = 0; k < {k}; ++k) if ({present}) sum += number(seed, {number}, b, i, k) * number(seed, {number} + 1000, b, j, k);
         out[{base} + (b * {m} + i) * {m} + j] = (u32)sum;
     }}
 "

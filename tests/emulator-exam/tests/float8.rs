@@ -53,7 +53,7 @@ fn models() -> [Model; 4] {
 }
 
 impl Model {
-    /// The nearest number; of two the one with an even code. Beyond the largest number by half of its step or more: too large.
+    /// The nearest number; of two the one with an even code. Beyond the largest number the next step is too large.
     fn rounded(&self, value: f64, clamp: bool) -> u8 {
         let sign = if value.is_sign_negative() { 0x80 } else { 0 };
         let magnitude = value.abs();
@@ -64,7 +64,8 @@ impl Model {
         let found = match magnitude {
             _ if magnitude.is_nan() => self.nan,
             _ if magnitude.is_infinite() => self.infinity.unwrap_or(self.nan),
-            _ if magnitude >= largest + step / 2.0 => too_large,
+            _ if magnitude > largest + step / 2.0 => too_large,
+            _ if magnitude == largest + step / 2.0 && code % 2 != 0 => too_large,
             _ if after == self.values.len() => code,
             _ if after == 0 => 0,
             _ => {

@@ -13,7 +13,18 @@ const fn case(
     result: (&'static str, u32),
     call: &'static str,
 ) -> ProductCase {
-    ProductCase { shape, sources, fragment, result, call }
+    ProductCase { shape, sources, fragment, dense: None, result, call }
+}
+
+/// A product with a sparse A; the fragment of B is twice as long.
+const fn sparse(
+    shape: (u32, u32, u32),
+    sources: [&'static str; 2],
+    (fragment, dense): (&'static str, &'static str),
+    result: (&'static str, u32),
+    call: &'static str,
+) -> ProductCase {
+    ProductCase { shape, sources, fragment, dense: Some(dense), result, call }
 }
 
 /// A call of a builtin of CDNA.
@@ -85,6 +96,16 @@ const CDNA3: &[ProductCase] = &[
     case((32, 16, 1), ["fp8", "bf8"], "long", ("float", 16), mfma!("f32_32x32x16_fp8_bf8")),
     case((32, 16, 1), ["bf8"; 2], "long", ("float", 16), mfma!("f32_32x32x16_bf8_bf8")),
 ];
+/// Sparse ones, from gfx942 on.
+#[rustfmt::skip]
+const SPARSE3: &[ProductCase] = &[
+    sparse((16, 32, 1), ["f16"; 2], (HALF4, HALF8), ("float", 4), "__builtin_amdgcn_smfmac_f32_16x16x32_f16(a, b, c, index, 0, 0)"),
+    sparse((32, 16, 1), ["f16"; 2], (HALF4, HALF8), ("float", 16), "__builtin_amdgcn_smfmac_f32_32x32x16_f16(a, b, c, index << 8, 0, 1)"),
+    sparse((16, 32, 1), ["bf16"; 2], (SHORT4, SHORT8), ("float", 4), "__builtin_amdgcn_smfmac_f32_16x16x32_bf16(a, b, c, index << 24, 0, 3)"),
+    sparse((16, 64, 1), ["i8"; 2], (INT2, INT4), ("int", 4), "__builtin_amdgcn_smfmac_i32_16x16x64_i8(a, b, c, index << 16, 0, 1)"),
+    sparse((32, 32, 1), ["i8"; 2], (INT2, INT4), ("int", 16), "__builtin_amdgcn_smfmac_i32_32x32x32_i8(a, b, c, index, 1, 1)"),
+    sparse((16, 64, 1), ["fp8", "bf8"], (INT2, INT4), ("float", 4), "__builtin_amdgcn_smfmac_f32_16x16x64_fp8_bf8(a, b, c, index, 0, 0)"),
+];
 /// gfx942 alone.
 #[rustfmt::skip]
 const ONLY_CDNA3: &[ProductCase] = &[
@@ -100,6 +121,8 @@ const CDNA4: &[ProductCase] = &[
     case((32, 16, 1), ["bf16"; 2], BRAIN8, ("float", 16), mfma!("f32_32x32x16_bf16")),
     case((16, 64, 1), ["i8"; 2], INT4, ("int", 4), mfma!("i32_16x16x64_i8")),
     case((32, 32, 1), ["i8"; 2], INT4, ("int", 16), mfma!("i32_32x32x32_i8")),
+    sparse((16, 64, 1), ["f16"; 2], (HALF8, HALF16), ("float", 4), "__builtin_amdgcn_smfmac_f32_16x16x64_f16(a, b, c, index << 16, 0, 1)"),
+    sparse((16, 128, 1), ["i8"; 2], (INT4, INT8), ("int", 4), "__builtin_amdgcn_smfmac_i32_16x16x128_i8(a, b, c, index, 0, 0)"),
 ];
 #[rustfmt::skip]
 const GFX11: &[ProductCase] = &[
@@ -124,6 +147,10 @@ const GFX12: &[ProductCase] = &[
     case((16, 16, 1), ["i8"; 2], INT2, ("int", 8), "__builtin_amdgcn_wmma_i32_16x16x16_iu8_w32_gfx12(true, a, true, b, c, false)"),
     case((16, 16, 1), ["i4"; 2], "int", ("int", 8), "__builtin_amdgcn_wmma_i32_16x16x16_iu4_w32_gfx12(true, a, true, b, c, false)"),
     case((16, 32, 1), ["i4"; 2], INT2, ("int", 8), "__builtin_amdgcn_wmma_i32_16x16x32_iu4_w32_gfx12(true, a, true, b, c, false)"),
+    sparse((16, 32, 1), ["f16"; 2], (HALF8, HALF16), ("float", 8), "__builtin_amdgcn_swmmac_f32_16x16x32_f16_w32(a, b, c, index)"),
+    sparse((16, 32, 1), ["bf16"; 2], (SHORT8, SHORT16), ("float", 8), "__builtin_amdgcn_swmmac_f32_16x16x32_bf16_w32(a, b, c, index)"),
+    sparse((16, 32, 1), ["fp8"; 2], (INT2, INT4), ("float", 8), "__builtin_amdgcn_swmmac_f32_16x16x32_fp8_fp8_w32(a, b, c, index)"),
+    sparse((16, 32, 1), ["i8"; 2], (INT2, INT4), ("int", 8), "__builtin_amdgcn_swmmac_i32_16x16x32_iu8_w32(true, a, true, b, c, index, false)"),
 ];
 #[rustfmt::skip]
 const GFX12_W64: &[ProductCase] = &[
@@ -163,8 +190,8 @@ const fn run(
 const RUNS: &[ProductRun] = &[
     run("gfx908", "-O1", 64, false, &[CDNA1, UNTIL_CDNA2]),
     run("gfx90a", "-O1", 64, false, &[CDNA1, UNTIL_CDNA2, CDNA2]),
-    run("gfx942", "-O1", 64, true, &[CDNA1, CDNA2, CDNA3, ONLY_CDNA3]),
-    run("gfx950", "-O1", 64, false, &[CDNA1, CDNA2, CDNA3, CDNA4]),
+    run("gfx942", "-O1", 64, true, &[CDNA1, CDNA2, CDNA3, SPARSE3, ONLY_CDNA3]),
+    run("gfx950", "-O1", 64, false, &[CDNA1, CDNA2, CDNA3, SPARSE3, CDNA4]),
     run("gfx1100", "-O1", 32, false, &[GFX11]),
     run("gfx1151", "-O1 -mwavefrontsize64", 64, false, &[GFX11_W64]),
     run("gfx1201", "-O1", 32, false, &[GFX12]),
@@ -207,7 +234,10 @@ fn check(bench: &Workbench, run: &ProductRun) -> Vec<String> {
         }
         base = end;
     }
-    let products = counts.by_mnemonic.keys().filter(|name| name.contains("mfma") || name.contains("wmma"));
+    let products = counts
+        .by_mnemonic
+        .keys()
+        .filter(|name| ["mfma", "wmma", "smfmac", "swmmac"].iter().any(|part| name.contains(part)));
     let count = products.clone().count();
     let unseen = products.filter(|name| {
         memory(Some(PlantedFault::Skipped((**name).to_owned()))).is_ok_and(|(memory, _)| memory == expected)

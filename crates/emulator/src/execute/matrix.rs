@@ -8,9 +8,9 @@
 use super::lds::{register_of, target_of};
 use super::{Flow, Outcome, Step, StepFault, scalar_of};
 use crate::fault::FaultKind;
-use crate::micro::{Extra, MatrixLayout, MatrixPlan, MicroOp, Source};
+use crate::micro::{Extra, MatrixLayout, MatrixPlan, MicroOp, Source, SparseIndex};
 use crate::wave::WaveState;
-use hotswap_semantics::{Float8, MatrixFormat, MatrixKind, bf16_to_f32, f16_to_f32};
+use hotswap_semantics::{Float8, MatrixFormat, bf16_to_f32, f16_to_f32};
 
 /// A place in vector registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,18 +25,20 @@ struct ElementPlace {
 struct SourceMatrix {
     floats: Vec<f64>,
     integers: Vec<i64>,
+    /// Of a sparse matrix the place of each element in a row without gaps.
+    positions: Vec<usize>,
     depth: usize,
 }
 
 impl MatrixPlan {
     /// The place of element `k` of row (or column) `index` of A (or B).
-    fn input(&self, lanes: u32, dimension: u32, index: u32, k: u32, block: u32, bits: u32) -> ElementPlace {
+    fn input(&self, lanes: u32, dimension: u32, index: u32, k: u32, block: u32, bits: u32, depth: u32) -> ElementPlace {
         let groups = match self.layout {
             MatrixLayout::Blocks => 64 / (dimension * self.blocks),
             MatrixLayout::Replicated => 1,
             MatrixLayout::Halves => lanes / dimension,
         };
-        let each = self.row.depth / groups;
+        let each = depth / groups;
         let lane = index + dimension * (block + self.blocks * (k / each));
         let bit = k % each * bits;
         ElementPlace { register: bit / 32, lane, bit: bit % 32 }
@@ -112,6 +114,11 @@ fn raw(wave: &WaveState, first: u16, place: ElementPlace, bits: u32) -> u64 {
     u64::from(wave.lane(register, place.lane as usize) >> place.bit & (u32::MAX >> (32 - bits)))
 }
 
+/// CDNA's integers have signs, and its products do not ask EXEC.
+fn is_cdna(plan: &MatrixPlan) -> bool {
+    plan.layout == MatrixLayout::Blocks
+}
+
 /// Reads A (number 0) or B.
 fn read_source(
     wave: &WaveState,
@@ -122,16 +129,22 @@ fn read_source(
     let format = plan.row.sources[number];
     let first = register_of(op.sources[number], op)?;
     let (dimension, lanes) = ([plan.row.rows, plan.row.columns][number], wave.lanes() as u32);
-    let signed = op.modifiers.negative >> number & 1 != 0 || plan.row.kind == MatrixKind::Mfma;
+    let signed = op.modifiers.negative >> number & 1 != 0 || is_cdna(plan);
     let negative = !format.is_integer() && op.modifiers.negative >> number & 1 != 0;
-    let mut matrix = SourceMatrix { floats: Vec::new(), integers: Vec::new(), depth: plan.row.depth as usize };
+    let sparse = plan.index.filter(|_| number == 0);
+    let depth = if sparse.is_some() { plan.row.depth / 2 } else { plan.row.depth };
+    let (floats, integers, positions) = (Vec::new(), Vec::new(), Vec::new());
+    let mut matrix = SourceMatrix { floats, integers, positions, depth: depth as usize };
     for block in 0..plan.blocks {
         for index in 0..dimension {
-            for k in 0..plan.row.depth {
-                let mut place = plan.input(lanes, dimension, index, k, block, format.bits());
+            for k in 0..depth {
+                let mut place = plan.input(lanes, dimension, index, k, block, format.bits(), depth);
                 place.lane = if number == 0 { plan.lane_of_a(place.lane) } else { plan.lane_of_b(place.lane) };
                 let bits = raw(wave, first, place, format.bits());
                 check_replicas(wave, op, plan, first, place, bits, format.bits())?;
+                if let Some(positions) = sparse {
+                    matrix.positions.push(position(wave, positions, place, k, format.bits()));
+                }
                 if format.is_integer() {
                     matrix.integers.push(integer(bits, format.bits(), signed));
                 } else {
@@ -142,6 +155,13 @@ fn read_source(
         }
     }
     Ok(matrix)
+}
+
+/// The place of element `k` of a sparse row: of each four elements two are there.
+fn position(wave: &WaveState, index: SparseIndex, place: ElementPlace, k: u32, bits: u32) -> usize {
+    let own = (place.register * 32 + place.bit) / bits;
+    let chosen = wave.lane(index.register, place.lane as usize) >> (u32::from(index.shift) + 2 * own) & 3;
+    (k / 2 * 4 + chosen) as usize
 }
 
 /// Rows that must be in several groups of lanes: it is not known what hardware does where they differ.
@@ -186,7 +206,7 @@ pub(crate) fn multiply(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let Some(Extra::Matrix(plan)) = op.extra.as_deref() else { return Err(StepFault::unknown(op, "")) };
     let wave = &mut *step.wave;
     let all = u64::MAX >> (64 - wave.lanes());
-    if plan.row.kind != MatrixKind::Mfma && wave.exec_mask() != all {
+    if !is_cdna(plan) && wave.exec_mask() != all {
         return Err(StepFault::unknown(op, "lanes that are not active"));
     }
     let target = target_of(op)?;
@@ -227,14 +247,15 @@ fn element(
     (b, column): (&SourceMatrix, usize),
 ) -> (u64, bool) {
     let (from, with) = (row * a.depth, column * b.depth);
+    let meets = |k: usize| with + a.positions.get(from + k).copied().unwrap_or(k);
     if plan.row.result.is_integer() {
-        let (a, b) = (&a.integers[from..from + a.depth], &b.integers[with..with + b.depth]);
-        let sum = i64::from(c as u32 as i32) + a.iter().zip(b).map(|(a, b)| a * b).sum::<i64>();
+        let products = (0..a.depth).map(|k| a.integers[from + k] * b.integers[meets(k)]);
+        let sum = i64::from(c as u32 as i32) + products.sum::<i64>();
         let held = if op.modifiers.clamp { sum.clamp(i32::MIN.into(), i32::MAX.into()) } else { sum };
         return (u64::from(held as u32), true);
     }
-    let (a, b) = (&a.floats[from..from + a.depth], &b.floats[with..with + b.depth]);
-    let sum = model.sum(&plan.row, c, a.iter().copied().zip(b.iter().copied()));
+    let products = (0..a.depth).map(|k| (a.floats[from + k], b.floats[meets(k)]));
+    let sum = model.sum(&plan.row, c, products);
     (sum.bits, sum.is_order_free)
 }
 

@@ -3,16 +3,18 @@
 use super::operands::OperandReader;
 use super::vector;
 use crate::execute::matrix;
-use crate::micro::{Extra, MatrixLayout, MatrixPlan, MicroOp, Source};
-use hotswap_isa::{Feature, Name, Value};
+use crate::micro::{Extra, MatrixLayout, MatrixPlan, MicroOp, Place, Source, SparseIndex};
+use hotswap_isa::{Feature, Name, Value, Wave};
 use hotswap_semantics::{MatrixFormat, MatrixKind, MatrixRow};
 
 /// A product.
 pub(super) fn product(reader: &OperandReader, op: MicroOp, row: MatrixRow) -> Option<MicroOp> {
     let mut op = vector::with_operands(reader, op)?;
-    let is_sparse = matches!(row.kind, MatrixKind::SparseMfma | MatrixKind::SparseWmma);
-    if is_sparse {
-        return None;
+    let index = index(reader, row)?;
+    if index.is_some() {
+        // C is what the target holds.
+        let Place::Vector { register, high } = op.target else { return None };
+        op.sources[2] = Source::Vector { register, high };
     }
     let plan = MatrixPlan {
         row,
@@ -22,7 +24,8 @@ pub(super) fn product(reader: &OperandReader, op: MicroOp, row: MatrixRow) -> Op
         flushes: reader.isa.has(Feature::Gfx90aInsts)
             && !reader.isa.has(Feature::Gfx940Insts)
             && row.sources[0].bits() == 16,
-        broadcast: (field(reader, Name::Cbsz), field(reader, Name::Abid)),
+        broadcast: if index.is_some() { (0, 0) } else { (field(reader, Name::Cbsz), field(reader, Name::Abid)) },
+        index,
         permutation: field(reader, Name::Blgp),
     };
     if !is_known(&op, &plan) {
@@ -36,6 +39,27 @@ fn field(reader: &OperandReader, name: Name) -> u8 {
     reader.inst.raw(name).unwrap_or(0) as u8
 }
 
+/// Where the positions of a sparse matrix's elements are. The outer `None` is an unknown form: for gfx12.5 documents and what
+/// was seen of hardware differ.
+fn index(reader: &OperandReader, row: MatrixRow) -> Option<Option<SparseIndex>> {
+    let lanes = if reader.isa.wave() == Wave::W32 { 32 } else { 64 };
+    let elements = row.rows * row.depth / 2 / lanes;
+    let (name, part) = match row.kind {
+        MatrixKind::Mfma | MatrixKind::Wmma => return Some(None),
+        MatrixKind::SparseMfma if field(reader, Name::Cbsz) != 0 => (Name::Idx, 0),
+        MatrixKind::SparseMfma => (Name::Idx, field(reader, Name::Abid)),
+        MatrixKind::SparseWmma if reader.is_gfx125() => return None,
+        MatrixKind::SparseWmma => {
+            let keys = [Name::IndexKey8bit, Name::IndexKey16bit, Name::IndexKey32bit];
+            (Name::Src2, keys.into_iter().map(|key| field(reader, key)).max().unwrap_or(0))
+        }
+    };
+    let Source::Vector { register, .. } = reader.source(name)? else { return None };
+    // Parts beyond the register do not exist.
+    let shift = (u32::from(part) * 2 * elements) % 32;
+    Some(Some(SparseIndex { register, shift: shift as u8 }))
+}
+
 fn layout(reader: &OperandReader, row: MatrixRow) -> MatrixLayout {
     match row.kind {
         MatrixKind::Mfma | MatrixKind::SparseMfma => MatrixLayout::Blocks,
@@ -46,7 +70,7 @@ fn layout(reader: &OperandReader, row: MatrixRow) -> MatrixLayout {
 
 /// Products in one instruction: what is in the registers of A, by what one product takes.
 fn blocks(reader: &OperandReader, row: MatrixRow) -> Option<u32> {
-    if !matches!(row.kind, MatrixKind::Mfma) {
+    if row.kind != MatrixKind::Mfma {
         return Some(1);
     }
     let registers =
