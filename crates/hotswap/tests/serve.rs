@@ -191,6 +191,7 @@ fn a_tree_is_served_and_a_second_run_changes_nothing() {
     let names = String::from_utf8(directory.read("out/hotswap-names.conf")).unwrap();
     let serves = names.lines().filter_map(|line| line.strip_prefix("serves ")).collect::<Vec<_>>().join(" ");
     assert!(names.contains("\nnames gfx1031=gfx1030\n"), "{names}");
+    assert!(names.ends_with("\ncode gfx1030\ncode gfx1031\n"), "{names}");
     assert_eq!(serves, "lib/librocblas.so.5 lib/librocblas.so.5.2 lib/librocrand.so.1 lib/librocrand.so.1.1");
     let after = directory.state("out");
     std::thread::sleep(Duration::from_millis(20));
@@ -258,6 +259,18 @@ fn data_without_its_host_library_is_refused() {
         environment.contains(&format!("ROCBLAS_TENSILE_LIBPATH={}/\n", parts.display()).replace("/\n", "")),
         "{environment}"
     );
+}
+
+/// Under the GPU's own name indices are read: one that is none refuses its library, and the rest is served.
+#[test]
+fn a_damaged_index_refuses_its_library_alone() {
+    let directory = Directory::rocm();
+    directory.write("rocm/lib/libplain.so.1", &library(&[bundle(&["gfx1030"])]));
+    fs::remove_file(directory.path("rocm/lib/librocrand.so.1.1")).unwrap();
+    directory.write(&format!("{DATA}/TensileLibrary_lazy_gfx1030.dat"), b"\x82\xa1a");
+    let served = directory.run("serve gfx1031 --root rocm --dest out --names own").failure();
+    served.stderr(contains("HS0303").and(contains("TensileLibrary_lazy_gfx1030.dat")));
+    assert!(directory.exists("out/lib/libplain.so.1") && !directory.exists("out/lib/rocblas"));
 }
 
 #[test]
