@@ -20,6 +20,7 @@ pub mod check;
 pub mod environment;
 pub mod hash;
 mod journal;
+pub mod kernel_database;
 pub mod manifest;
 pub mod package_names;
 mod pattern;

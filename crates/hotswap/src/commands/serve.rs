@@ -129,6 +129,7 @@ impl ServeArguments {
         let served = hotswap_stack::serve(&plan, run, &maker);
         maker.finish();
         let mut outcome = report::served(&plan, &settings, &served?, &self.dest, self.format.format);
+        outcome.problems.extend(maker.notes());
         if settings.names == NameMode::Source && preload.is_none() {
             outcome.problems.push(no_preload());
         }
