@@ -5,7 +5,7 @@ use crate::inputs::{LinkInput, records};
 use crate::lds::{FunctionLds, overlaps};
 use hotswap_code_object::kernel_descriptor::{DYNAMIC_STACK, KernelDescriptor};
 use hotswap_code_object::{CodeObject, Descriptor, KernelMetadata};
-use hotswap_device_symbols::{Number, Resources, SymbolTable, analyse_with};
+use hotswap_device_symbols::{Kernel, Number, Resources, SymbolTable, analyse_with};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::Capability;
 use std::collections::HashMap;
@@ -114,18 +114,29 @@ pub fn check(linked: &[u8], inputs: &[LinkInput<'_>]) -> Result<LinkReport, Diag
     let records = records(inputs);
     let (table, _) = analyse_with(linked, &records)?;
     let lds = convention::lds_of_inputs(&table, inputs);
-    let mut report = kernels_in(&object, &table, &records, &lds);
+    let defined: Vec<_> = inputs.iter().map(LinkInput::exported).collect();
+    let name = |number: u32| &table.functions[number as usize].name;
+    let is_apart = |row: &Kernel| {
+        let home = defined.iter().find(|names| names.contains(name(row.function)));
+        let is_outside = |number: &u32| {
+            let name = name(*number);
+            home.is_some_and(|home| !home.contains(name)) && defined.iter().any(|names| names.contains(name))
+        };
+        row.reachable.iter().any(is_outside)
+    };
+    let mut report = kernels_in(&object, &table, &records, &lds, is_apart);
     report.mixes.extend(convention::mixes(&object, &table, inputs));
     Ok(report)
 }
 
 /// The budgets of the kernels of a file. The table begins with its functions; `records` are the compiler's own numbers, `lds` is
-/// what functions of other objects need, by number.
+/// what functions of other objects need, by number; `is_apart` tells kernels that reach functions which were compiled apart.
 pub(crate) fn kernels_in(
     object: &CodeObject<'_>,
     table: &SymbolTable,
     records: &HashMap<String, Resources>,
     lds: &[Option<FunctionLds>],
+    is_apart: impl Fn(&Kernel) -> bool,
 ) -> LinkReport {
     let mut report = LinkReport { kernels: table.kernels.len(), ..LinkReport::default() };
     for (kernel, place) in object.note().kernels.iter().zip(object.descriptors()) {
@@ -133,8 +144,8 @@ pub(crate) fn kernels_in(
         let row = table.named(name).and_then(|number| table.kernel(number));
         let Some(row) = row else { continue };
         let is_unfinished = records.contains_key(name);
-        // A recursion has no bound; the compiler says so itself, unless it left that to the link.
-        let is_unbounded = is_unfinished && row.needs.scratch.value.is_none();
+        // A recursion has no bound; the compiler says so itself, unless it left that to the link, or did not see all of it.
+        let is_unbounded = (is_unfinished || is_apart(row)) && row.needs.scratch.value.is_none();
         if !row.complete || is_unbounded {
             report.open.push(name.to_owned());
         }
@@ -149,7 +160,7 @@ pub(crate) fn kernels_in(
 fn budget(
     object: &CodeObject<'_>,
     table: &SymbolTable,
-    row: &hotswap_device_symbols::Kernel,
+    row: &Kernel,
     (kernel, place): (&KernelMetadata<'_>, &Descriptor),
     lds: &[Option<FunctionLds>],
 ) -> Option<KernelBudget> {
