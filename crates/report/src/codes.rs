@@ -93,6 +93,7 @@ codes! {
     UNKNOWN_TO_HIP = "HS0430", 13, "the HIP runtime does not know the GPU", "use a HIP that knows it, or start kernels directly (`hotswap run --kernel`)";
     KERNEL_FAULT = "HS0431", 13, "a kernel did not run to its end", "correct the kernel as the message says; report an unknown instruction with the code object";
     NOT_EXPORTED = "HS0432", 13, "a device function cannot be exported or imported by this link", "name functions of relocatable device code (-fgpu-rdc) as `hotswap symbols` shows them; imports need objects with machine code (-fno-offload-lto)";
+    UNKNOWN_ORDER = "HS0433", 13, "results of a kernel depend on an order of additions that is not known", "compare with another order (`hotswap run --matrix exact`), or end such kernels (`--matrix refuse`)";
     // 05: files (exit 14)
     CANNOT_READ = "HS0501", 14, "a file cannot be read", "check the path and its permissions";
     CANNOT_WRITE = "HS0502", 14, "a file cannot be written; the old content is untouched", "check space and permissions";
