@@ -94,7 +94,7 @@ pub fn bind(user: &BoundObject<'_>, libraries: &[BoundObject<'_>]) -> Result<Bin
     let lds = convention::lds_of_loaded(user, libraries);
     let own = user.table.functions.len();
     let is_apart = |row: &Kernel| row.reachable.iter().any(|number| *number as usize >= own);
-    let mut report = kernels_in(&object, &table, &HashMap::new(), &lds, is_apart);
+    let mut report = kernels_in(&object, &table, &HashMap::new(), &lds, (is_apart, 0));
     report.mixes.extend(convention::mixes_of_loaded(user, libraries, &table));
     Ok(Binding { imports, unbound, report })
 }
