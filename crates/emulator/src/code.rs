@@ -55,10 +55,18 @@ impl CodeCache {
         Self { pages, page: 0, numbers, blocks, version: 0, isa, limits, planted }
     }
 
+    /// Whether it translates for these conditions.
+    pub(crate) fn is_for(&self, isa: Isa, limits: VectorLimits, planted: Option<&PlantedFault>) -> bool {
+        self.isa.features() == isa.features()
+            && self.isa.target().name == isa.target().name
+            && self.limits == limits
+            && self.planted.as_ref() == planted
+    }
+
     /// Forgets everything if code may have changed.
     pub(crate) fn refresh(&mut self, memory: &dyn DeviceMemory) {
         let version = memory.code_version();
-        if version != self.version {
+        if version != self.version || version == 0 {
             self.pages.clear();
             self.numbers.clear();
             self.blocks.clear();

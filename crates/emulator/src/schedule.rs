@@ -130,7 +130,7 @@ enum TurnEnd {
 
 impl<'a> Worker<'a> {
     fn new(shared: &'a SharedState<'a>) -> Self {
-        let code = CodeCache::new(shared.template.isa, shared.template.limits, shared.device.planted.clone());
+        let code = shared.device.take_code(shared.template.isa, shared.template.limits);
         Self { shared, code, groups: Vec::new(), counts: DispatchCounts::default(), by_entry: BTreeMap::new() }
     }
 
@@ -160,6 +160,7 @@ impl<'a> Worker<'a> {
                 std::thread::sleep(Duration::from_micros(20));
             }
         }
+        self.shared.device.keep_code(self.code);
         for (count, mnemonic) in self.by_entry.into_values() {
             *self.counts.by_mnemonic.entry(mnemonic).or_default() += count;
         }

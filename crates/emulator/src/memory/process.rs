@@ -120,7 +120,8 @@ impl ProcessMemory {
     }
 }
 
-fn next_version() -> u64 {
+/// A number that no memory has had before.
+pub(super) fn next_version() -> u64 {
     VERSIONS.fetch_add(1, Ordering::Relaxed)
 }
 

@@ -3,6 +3,7 @@
 //! Invariants: only bytes of allocated ranges exist. Ranges do not overlap, and between two of them are at least as many
 //! invalid bytes as [`GAP`], so that an access out of bounds meets none.
 
+use super::process::next_version;
 use super::{DeviceMemory, MemoryFault};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,6 +28,8 @@ pub struct WriteRecord {
 pub struct SparseMemory {
     /// By address.
     ranges: Vec<SparseRange>,
+    /// Unique among all memories; 0 for one whose code is never kept.
+    code_version: u64,
     log: Option<Mutex<Vec<WriteRecord>>>,
 }
 
@@ -40,7 +43,12 @@ struct SparseRange {
 impl SparseMemory {
     /// No range is valid.
     pub fn new() -> Self {
-        Self::default()
+        Self { code_version: next_version(), ..Self::default() }
+    }
+
+    /// Says that code was loaded: decoded instructions are forgotten.
+    pub fn code_changed(&mut self) {
+        self.code_version = next_version();
     }
 
     /// The same with a log of all writes.
@@ -178,6 +186,10 @@ impl DeviceMemory for SparseMemory {
         let old = range.words[offset as usize / 8].fetch_update(Ordering::SeqCst, Ordering::SeqCst, update);
         self.record(address, &new.to_le_bytes());
         Ok(old.unwrap_or_default())
+    }
+
+    fn code_version(&self) -> u64 {
+        self.code_version
     }
 }
 
