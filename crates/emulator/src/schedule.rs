@@ -228,7 +228,16 @@ impl<'a> Worker<'a> {
         let limit = shared.device.instruction_budget.unwrap_or(u64::MAX);
         let last = (wave.executed + SLICE).min(limit);
         let mut space = [[0; LANES]; 4];
-        let mut step = Step { wave, lds, barrier, memory: shared.memory, device: shared.device, space: &mut space };
+        let mut wide_space = [[0; LANES]; 4];
+        let mut step = Step {
+            wave,
+            lds,
+            barrier,
+            memory: shared.memory,
+            device: shared.device,
+            space: &mut space,
+            wide_space: &mut wide_space,
+        };
         while step.wave.executed < last {
             let ops = self.code.block(step.wave.pc, step.wave.banks, shared.memory)?;
             let left = usize::try_from(last - step.wave.executed).unwrap_or(usize::MAX);

@@ -6,7 +6,7 @@
 use super::process::next_version;
 use super::{DeviceMemory, MemoryFault};
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Invalid bytes after each range.
@@ -105,6 +105,22 @@ impl SparseMemory {
 }
 
 impl SparseRange {
+    /// The aligned word at an offset that is in the range.
+    #[cfg(target_endian = "little")]
+    #[allow(unsafe_code, reason = "halves of words")]
+    #[inline]
+    fn half(&self, offset: u64) -> Option<&AtomicU32> {
+        let word = self.words.get(offset as usize / 8).filter(|_| offset.is_multiple_of(4))?;
+        // SAFETY: the half is aligned, inside of the word, and lives as long as the range. Everything that accesses it does
+        // so as an atomic.
+        Some(unsafe { AtomicU32::from_ptr(word.as_ptr().cast::<u32>().add(offset as usize % 8 / 4)) })
+    }
+
+    #[cfg(not(target_endian = "little"))]
+    fn half(&self, _: u64) -> Option<&AtomicU32> {
+        None
+    }
+
     fn load(&self, offset: u64, into: &mut [u8]) {
         let mut at = offset as usize;
         let mut rest = into;
@@ -154,6 +170,26 @@ impl DeviceMemory for SparseMemory {
         let (range, offset) = self.find(address, from.len(), true)?;
         range.store(offset, from);
         self.record(address, from);
+        Ok(())
+    }
+
+    fn read_u32(&self, address: u64) -> Result<u32, MemoryFault> {
+        let (range, offset) = self.find(address, 4, false)?;
+        let mut bytes = [0; 4];
+        match range.half(offset) {
+            Some(half) => return Ok(half.load(Ordering::Acquire)),
+            None => range.load(offset, &mut bytes),
+        }
+        Ok(u32::from_le_bytes(bytes))
+    }
+
+    fn write_u32(&self, address: u64, value: u32) -> Result<(), MemoryFault> {
+        let (range, offset) = self.find(address, 4, true)?;
+        match range.half(offset) {
+            Some(half) => half.store(value, Ordering::Release),
+            None => range.store(offset, &value.to_le_bytes()),
+        }
+        self.record(address, &value.to_le_bytes());
         Ok(())
     }
 
