@@ -89,9 +89,11 @@ codes! {
     CONVENTION_MIX = "HS0426", 13, "device code of different calling conventions meets in one link", "compile all of it with one compiler and the same options";
     UNKNOWN_CALLEES = "HS0427", 13, "a kernel calls functions that are not known", "check the numbers of that kernel yourself: calls through pointers, and functions of other code objects, have no budget";
     HOST_UNCHECKED = "HS0428", 13, "the host part of the code is in other files", "serve archives and libraries together by `hotswap serve`, or allow it by --allow names";
+    NOT_BOUND = "HS0429", 13, "device functions of several code objects do not fit each other", "export each imported function by one library (--hotswap-device-exports), built for the same processor";
     UNKNOWN_TO_HIP = "HS0430", 13, "the HIP runtime does not know the GPU", "use a HIP that knows it, or start kernels directly (`hotswap run --kernel`)";
     KERNEL_FAULT = "HS0431", 13, "a kernel did not run to its end", "correct the kernel as the message says; report an unknown instruction with the code object";
-    UNKNOWN_ORDER = "HS0432", 13, "results of a kernel depend on an order of additions that is not known", "compare with another order (`hotswap run --matrix exact`), or end such kernels (`--matrix refuse`)";
+    NOT_EXPORTED = "HS0432", 13, "a device function cannot be exported or imported by this link", "name functions of relocatable device code (-fgpu-rdc) as `hotswap symbols` shows them; imports need objects with machine code (-fno-offload-lto)";
+    UNKNOWN_ORDER = "HS0433", 13, "results of a kernel depend on an order of additions that is not known", "compare with another order (`hotswap run --matrix exact`), or end such kernels (`--matrix refuse`)";
     // 05: files (exit 14)
     CANNOT_READ = "HS0501", 14, "a file cannot be read", "check the path and its permissions";
     CANNOT_WRITE = "HS0502", 14, "a file cannot be written; the old content is untouched", "check space and permissions";
