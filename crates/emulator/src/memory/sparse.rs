@@ -150,6 +150,10 @@ impl SparseRange {
             word.store(u64::from_le_bytes(whole), Ordering::Release);
             return;
         }
+        if let (Ok(half), Some(place)) = (part.try_into(), self.half(at as u64)) {
+            place.store(u32::from_le_bytes(half), Ordering::Release);
+            return;
+        }
         let merge = |old: u64| {
             let mut bytes = old.to_le_bytes();
             bytes[inside..inside + part.len()].copy_from_slice(part);
