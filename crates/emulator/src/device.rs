@@ -1,21 +1,17 @@
 //! The device that executes: its target and its options.
 
-use crate::code::CodeCache;
-use crate::registers::VectorLimits;
 use hotswap_isa::{Feature, Isa, Target};
 use hotswap_semantics::MatrixModel;
 use hotswap_targets::Processor;
+use std::any::Any;
 use std::num::NonZeroUsize;
+use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Mutex, PoisonError};
 
 /// Start of the aperture of LDS in flat addresses. The upper half is what `hidden_shared_base` holds.
 pub const SHARED_APERTURE: u64 = 1 << 48;
 /// Start of the aperture of scratch in flat addresses. The upper half is what `hidden_private_base` holds.
 pub const PRIVATE_APERTURE: u64 = 2 << 48;
-
-/// Caches of translated instructions that a device keeps: kernels with several numbers of registers, on several threads.
-const IDLE_CODE: usize = 32;
 
 /// A device: a target with options of the execution.
 #[derive(Debug)]
@@ -40,8 +36,8 @@ pub struct EmulatedDevice {
     pub planted: Option<PlantedFault>,
     /// The barrier of all waves of a cooperative launch (GWS); it outlives dispatches.
     pub(crate) global_barrier: Mutex<GlobalBarrier>,
-    /// Instructions that threads translated and that no thread uses now.
-    pub(crate) idle_code: Mutex<Vec<CodeCache>>,
+    /// Caches that no thread uses now; their type is known to the module that keeps them.
+    pub(crate) idle_caches: Mutex<Vec<Box<dyn Any + Send>>>,
     target: &'static Target,
 }
 
@@ -125,25 +121,9 @@ impl EmulatedDevice {
             stop: AtomicBool::new(false),
             planted: None,
             global_barrier: Mutex::default(),
-            idle_code: Mutex::default(),
+            idle_caches: Mutex::default(),
             target,
         })
-    }
-
-    /// Translated instructions for a thread: those that another one has left, if there are any.
-    pub(crate) fn take_code(&self, isa: Isa, limits: VectorLimits) -> CodeCache {
-        let mut idle = self.idle_code.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = idle.iter().rposition(|code| code.is_for(isa, limits, self.planted.as_ref()));
-        found.map_or_else(|| CodeCache::new(isa, limits, self.planted.clone()), |number| idle.swap_remove(number))
-    }
-
-    /// Keeps what a thread has translated; the oldest is forgotten.
-    pub(crate) fn keep_code(&self, code: CodeCache) {
-        let mut idle = self.idle_code.lock().unwrap_or_else(PoisonError::into_inner);
-        if idle.len() >= IDLE_CODE {
-            idle.remove(0);
-        }
-        idle.push(code);
     }
 
     /// Sets how products of matrices are added; `false` for a name that is not in [`MATRIX_CHOICES`].

@@ -130,7 +130,7 @@ enum TurnEnd {
 
 impl<'a> Worker<'a> {
     fn new(shared: &'a SharedState<'a>) -> Self {
-        let code = shared.device.take_code(shared.template.isa, shared.template.limits);
+        let code = CodeCache::of_device(shared.device, shared.template.isa, shared.template.limits);
         Self { shared, code, groups: Vec::new(), counts: DispatchCounts::default(), by_entry: BTreeMap::new() }
     }
 
@@ -160,7 +160,7 @@ impl<'a> Worker<'a> {
                 std::thread::sleep(Duration::from_micros(20));
             }
         }
-        self.shared.device.keep_code(self.code);
+        self.code.leave(self.shared.device);
         for (count, mnemonic) in self.by_entry.into_values() {
             *self.counts.by_mnemonic.entry(mnemonic).or_default() += count;
         }
