@@ -298,7 +298,7 @@ fn requests_that_make_no_sense_are_refused() {
     directory.write("empty/file", b"text");
     for (words, code, says) in [
         ("--root rocm --dest out", 2, "required"),
-        ("gfx1031 --dest out", 2, "required"),
+        ("gfx1031 --dest out", 2, "neither --root nor a package"),
         ("gfx9999 --root rocm --dest out", 11, "gfx9999"),
         ("gfx10-3-generic --root rocm --dest out", 11, "not the name of one GPU"),
         ("gfx90a --root rocm --dest out", 13, "none of that can serve gfx90a"),

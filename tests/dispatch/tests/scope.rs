@@ -74,9 +74,9 @@ fn a_wrong_file_changes_nothing_and_is_reported_in_one_line() {
     for (text, expected) in [
         ("names gfx1031\n", "`gfx1031` is not of the form"),
         ("names gfx1031=gfx1030\nnames gfx1031=gfx1032\n", "gfx1031 has two names"),
-        ("names gfx1031=gfx1030\nfoo\n", "line 2 begins with neither"),
+        ("names gfx1031=gfx1030\nfoo\n", "line 2 begins with none of"),
         ("names gfx1031=gfx1030\nserves ../other\n", "line 2: the path is not inside"),
-        ("\u{0}\u{1}", "line 1 begins with neither"),
+        ("\u{0}\u{1}", "line 1 begins with none of"),
     ] {
         recorder.work.write("served/hotswap-names.conf", text.as_bytes());
         let ran = ask(&recorder, "");
