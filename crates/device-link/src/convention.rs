@@ -8,9 +8,8 @@ use crate::lds::{FunctionLds, accesses, functions_with_lds, trapping, traps};
 use hotswap_code_object::{CodeMap, CodeObject, SymbolKind};
 use hotswap_device_symbols::{Form, Function, FunctionKind, SymbolTable, analyse, instructions, mask_lanes};
 use hotswap_isa::bank::VgprBanks;
-use hotswap_isa::reg::Special;
 use hotswap_isa::regset::RegSet;
-use hotswap_isa::{Inst, Isa, Target, Value};
+use hotswap_isa::{Isa, Target};
 use hotswap_report::{Diagnostic, codes};
 use std::collections::BTreeMap;
 
