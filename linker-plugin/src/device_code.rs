@@ -7,16 +7,17 @@
 //! Absent on purpose: the numbers (`hotswap-device-link`), the table (`hotswap-device-symbols`).
 
 use crate::companion::Companion;
-use crate::linker::Linker;
+use crate::linker::{Linker, input_files};
 use crate::message::say;
-use crate::words::input_files;
 use crate::{exchange, trace};
 use hotswap_device_link::{LinkInput, LinkReport, check, link_inputs, raised};
 use hotswap_device_symbols::note;
+use hotswap_files::InputFile;
 use hotswap_plan::{DeviceLinkAction, Plan, Policy};
 use hotswap_report::{Diagnostic, Severity};
 use serde_json::json;
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 /// Checks and changes the output of a successful link as the plan requests it.
 ///

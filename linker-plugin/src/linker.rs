@@ -1,11 +1,13 @@
-//! The compiler's device link, which a companion repeats with one more argument.
+//! The compiler's device link, which a companion repeats with one more argument, and its inputs.
 
 use crate::child;
 use crate::context::CallContext;
 use crate::words::CommandLine;
+use hotswap_files::InputFile;
 use hotswap_report::Diagnostic;
 use std::ffi::OsString;
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 /// One device link.
 pub(crate) struct Linker<'l> {
@@ -22,4 +24,11 @@ impl Linker<'_> {
         stripped.words.extend(more);
         child::run(self.context, self.real, &stripped.words)
     }
+}
+
+/// The files of the command line that may be objects or archives.
+pub(crate) fn input_files(line: &CommandLine<'_>, output: &Path) -> Result<Vec<(PathBuf, InputFile)>, Diagnostic> {
+    let words = line.words().filter(|word| !word.as_bytes().starts_with(b"-"));
+    let files = words.map(PathBuf::from).filter(|path| path != output && path.is_file());
+    files.map(|path| hotswap_files::open(&path).map(|bytes| (path, bytes))).collect()
 }

@@ -27,9 +27,9 @@ use std::time::{Duration, Instant};
 const AGENTS: [&str; 3] = ["gfx90a:sramecc+:xnack-", "gfx1100", "gfx1030"];
 const LOOK_UPS: usize = 200_000;
 
-/// Time of the processor that this thread has taken: other programs do not count.
+/// Time of the processor that this program has taken: other programs do not count.
 fn processor_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
@@ -56,8 +56,8 @@ struct Sums {
 }
 
 fn main() -> ExitCode {
-    // One thread: there is no other pool yet.
-    let _ = rayon::ThreadPoolBuilder::new().num_threads(1).build_global();
+    // This thread alone: there is no other pool yet.
+    let _ = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build_global();
     println!(
         "| library | objects | text, MB | functions | kernels | complete | calls unknown | registers unknown | scratch unknown | failed | other GPUs | time, s | MB/s | largest: text, MB; ms | table, % of the object | open for an agent, ms | look-up by address, ns | by name, ns |"
     );

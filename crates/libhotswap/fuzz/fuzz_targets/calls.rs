@@ -1,7 +1,7 @@
 //! The functions of `hotswap.h`, called as a program in C calls them, with any bytes as a file and as an image.
 //!
 //! Shared by the fuzz target and by a program with a mutator of its own (`examples/mutate.rs`).
-#![allow(missing_docs, unsafe_code)]
+#![allow(missing_docs, unsafe_code, unreachable_pub)]
 
 use hotswap_c::abi::*;
 use hotswap_c::{BoundImages, CallStatus, DeviceFile, DeviceImage, LoadedCode, MadeCode};
