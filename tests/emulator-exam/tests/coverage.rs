@@ -1,6 +1,6 @@
 //! The table of `docs/emulator-coverage.md`: what the emulator knows, by target, of all instructions and of those in a corpus.
 //!
-//! The second part compiles the twins and hipCUB for each target; it is made with `HOTSWAP_EVERYTHING=1` alone, and is the
+//! The second part compiles the twins and hipCUB for each target; it is made with `HOTSWAP_TEST_EVERYTHING=1` alone, and is the
 //! committed one otherwise.
 
 use hotswap_emulator::known_mnemonics;
@@ -16,7 +16,7 @@ const GPUS: [&str; 12] = [
 
 const HEAD: &str = "# Instructions that the emulator knows
 
-Made by `HOTSWAP_EVERYTHING=1 HOTSWAP_BLESS=1 cargo xtask test -p hotswap-emulator-exam coverage`. An instruction is a mnemonic, or
+Made by `HOTSWAP_TEST_EVERYTHING=1 HOTSWAP_BLESS=1 cargo xtask test -p hotswap-emulator-exam coverage`. An instruction is a mnemonic, or
 a pair of a dual instruction. The corpus is the code that clang makes for the twins (`tests/emulator-exam/twins`), for generated
 programs at -O0 and -O3, and for hipCUB's algorithms. Images, formatted buffers and graphics are not known; single forms of
 known instructions may be refused, by name, when they are executed.
