@@ -91,6 +91,8 @@ codes! {
     HOST_UNCHECKED = "HS0428", 13, "the host part of the code is in other files", "serve archives and libraries together by `hotswap serve`, or allow it by --allow names";
     UNKNOWN_TO_HIP = "HS0430", 13, "the HIP runtime does not know the GPU", "use a HIP that knows it, or start kernels directly (`hotswap run --kernel`)";
     KERNEL_FAULT = "HS0431", 13, "a kernel did not run to its end", "correct the kernel as the message says; report an unknown instruction with the code object";
+    DIFFERS = "HS0432", 13, "the two code objects do not do the same", "do not use the one in the place of the other; report it with both files if HotSwap made one of them";
+    NOT_CHECKED = "HS0433", 13, "the code objects are not compared completely", "what is named has not been compared: check it by other means, or report an unknown instruction with the code object";
     // 05: files (exit 14)
     CANNOT_READ = "HS0501", 14, "a file cannot be read", "check the path and its permissions";
     CANNOT_WRITE = "HS0502", 14, "a file cannot be written; the old content is untouched", "check space and permissions";
