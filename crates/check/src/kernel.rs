@@ -8,7 +8,7 @@ use crate::object::{CheckedObject, OffsetMap};
 use crate::pair::differing_words;
 use crate::random::{NumberTheme, Random, THEMES, mixed};
 use crate::report::{Difference, DifferingValue};
-use crate::site::is_unknown;
+use crate::site::{is_unknown, unknown_name};
 use hotswap_code_object::kernel_descriptor::{self as field, KernelDescriptor};
 use hotswap_emulator::{
     AqlDispatch, DeviceMemory, DirectLaunch, DispatchCounts, ExecutionFault, FaultKind, KernelDispatch, LoadedKernel,
@@ -73,7 +73,7 @@ impl KernelPair<'_> {
         };
         match (&before, &after) {
             (Err(fault), _) | (_, Err(fault)) if fault.kind == FaultKind::BudgetExhausted => LaunchResult::Unfinished,
-            (Err(fault), _) | (_, Err(fault)) if is_unknown(&fault.kind) => LaunchResult::Unchecked(fault.kind.to_string()),
+            (Err(fault), _) | (_, Err(fault)) if is_unknown(&fault.kind) => LaunchResult::Unchecked(unknown_name(&fault.kind)),
             (Ok(_), Ok(_)) => match self.differing_word() {
                 None => LaunchResult::Equal,
                 Some(address) => LaunchResult::Different(Box::new(self.differing_store(&drawn, address))),

@@ -12,6 +12,7 @@
 mod kernel;
 mod memory;
 mod object;
+mod order;
 mod pair;
 mod random;
 mod report;

@@ -5,6 +5,7 @@
 
 use crate::memory::SeededMemory;
 use crate::object::CheckedObject;
+use crate::order::PairStore;
 use crate::random::{NumberTheme, Random, THEMES, mixed};
 use crate::report::DifferingValue;
 use hotswap_emulator::{SnippetMachine, SnippetShape, scalar_registers};
@@ -28,6 +29,8 @@ pub(crate) struct PairPlan {
     pub(crate) slots: Vec<u32>,
     /// Bank modes to choose from.
     pub(crate) banks: Vec<u8>,
+    /// A store of two elements, whose order between lanes is not specified.
+    pub(crate) pair_store: Option<PairStore>,
     /// All lanes are active.
     pub(crate) all_lanes: bool,
     /// Rounding and denormals are those that compilers set.
@@ -79,6 +82,15 @@ impl<'a> MachinePair<'a> {
             self.draw_vector(reg.index, theme, &mut random);
         }
         self.set_modes(&mut random, number);
+        if let Some(store) = self.plan.pair_store.filter(|_| random.below(4) != 0) {
+            let (lanes, register) = (PairStore::spread(&mut random), store.register(self.sides[0].banks()));
+            self.sides.iter_mut().for_each(|side| *side.vector_mut(register, 0) = lanes);
+        }
+    }
+
+    /// Whether the result of the state is specified.
+    pub(crate) fn is_specified(&self) -> bool {
+        self.plan.pair_store.is_none_or(|store| !store.lanes_meet(&self.sides[0]))
     }
 
     /// Gives every vector register other values.

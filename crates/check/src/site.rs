@@ -5,6 +5,7 @@
 
 use crate::memory::SeededMemory;
 use crate::object::{CheckedObject, OffsetMap};
+use crate::order::PairStore;
 use crate::pair::{MachinePair, PairPlan};
 use crate::random::mixed;
 use crate::report::Difference;
@@ -98,6 +99,9 @@ impl<'a> SiteQuestion<'a> {
         let mut equal = 0;
         for number in 0..states {
             pair.prepare(number);
+            if !pair.is_specified() {
+                continue;
+            }
             let ends = [0, 1].map(|side| {
                 let inside = &ranges[side];
                 pair.sides[side].run(inside.start, BUDGET, &|pc| !inside.contains(&pc))
@@ -133,7 +137,7 @@ impl<'a> SiteQuestion<'a> {
             SnippetEnd::Ended => Some(SnippetEnd::Ended),
         };
         match (before, after) {
-            (Err(fault), _) | (_, Err(fault)) if is_unknown(&fault.kind) => StateResult::Unchecked(fault.kind.to_string()),
+            (Err(fault), _) | (_, Err(fault)) if is_unknown(&fault.kind) => StateResult::Unchecked(unknown_name(&fault.kind)),
             // The state is one in which the instruction must not be executed.
             (Err(_), _) => StateResult::Skipped,
             (Ok(_), Err(fault)) => StateResult::Different(format!("after it is a fault: {}", fault.kind)),
@@ -158,7 +162,8 @@ impl<'a> SiteQuestion<'a> {
         let banked = isa.has(Feature::N1024AddressableVgprs);
         let lanes = objects[0].parsed.note().kernels.iter().find_map(|kernel| kernel.wavefront_size).unwrap_or(32);
         let name = self.old.mnemonic();
-        let far = name.contains("stride64") || name.contains("st64");
+        let pair_store = PairStore::of(&self.old, isa);
+        let far = pair_store.is_some() || name.contains("stride64");
         let slots = self.slots();
         let shape = SnippetShape {
             lanes: lanes as usize,
@@ -172,6 +177,7 @@ impl<'a> SiteQuestion<'a> {
             touched: self.touched(isa, objects[1].isa),
             dead: self.dead(),
             slots,
+            pair_store,
             banks: if banked { modes(self.banks) } else { vec![0] },
             all_lanes: matrix,
             plain_mode: matrix || name.starts_with("v_cvt_"),
@@ -211,6 +217,15 @@ fn place(end: &Result<SnippetEnd, Box<ExecutionFault>>, start: u64) -> u64 {
 /// Whether the emulator, not the code, is the reason of a fault.
 pub(crate) fn is_unknown(kind: &FaultKind) -> bool {
     matches!(kind, FaultKind::UnknownInstruction { .. } | FaultKind::BudgetExhausted)
+}
+
+/// The reason without the bytes of the instruction, so that many sites have one.
+pub(crate) fn unknown_name(kind: &FaultKind) -> String {
+    match kind {
+        FaultKind::UnknownInstruction { mnemonic, reason: "", .. } => format!("unknown instruction {mnemonic}"),
+        FaultKind::UnknownInstruction { mnemonic, reason, .. } => format!("unknown instruction {mnemonic}: {reason}"),
+        kind => kind.to_string(),
+    }
 }
 
 /// Bank modes that fit what is known.
