@@ -73,7 +73,9 @@ impl KernelPair<'_> {
         };
         match (&before, &after) {
             (Err(fault), _) | (_, Err(fault)) if fault.kind == FaultKind::BudgetExhausted => LaunchResult::Unfinished,
-            (Err(fault), _) | (_, Err(fault)) if is_unknown(&fault.kind) => LaunchResult::Unchecked(unknown_name(&fault.kind)),
+            (Err(fault), _) | (_, Err(fault)) if is_unknown(&fault.kind) => {
+                LaunchResult::Unchecked(unknown_name(&fault.kind))
+            }
             (Ok(_), Ok(_)) => match self.differing_word() {
                 None => LaunchResult::Equal,
                 Some(address) => LaunchResult::Different(Box::new(self.differing_store(&drawn, address))),
@@ -141,10 +143,15 @@ impl KernelPair<'_> {
         let mut bytes = [0; field::SIZE];
         // Every address exists.
         let _ = memory.read(address, &mut bytes);
-        let Some(mut descriptor) = KernelDescriptor::new(&mut bytes[..], self.objects[side].device.processor) else { return };
-        for (name, value) in
-            [(field::ROUND_32, rounding), (field::DENORM_32, denormals), (field::DENORM_16_64, denormals), (field::FP16_OVERFLOW, overflow)]
-        {
+        let Some(mut descriptor) = KernelDescriptor::new(&mut bytes[..], self.objects[side].device.processor) else {
+            return;
+        };
+        for (name, value) in [
+            (field::ROUND_32, rounding),
+            (field::DENORM_32, denormals),
+            (field::DENORM_16_64, denormals),
+            (field::FP16_OVERFLOW, overflow),
+        ] {
             // A field that the family lacks stays away.
             let _ = descriptor.set(name, value);
         }
@@ -188,7 +195,8 @@ impl KernelPair<'_> {
     }
 
     fn differing_end(&self, drawn: &DrawnLaunch, before: &LaunchEnd, after: &LaunchEnd) -> Difference {
-        let text = |end: &LaunchEnd| end.as_ref().err().map_or_else(|| "ends".to_owned(), |fault| fault.kind.to_string());
+        let text =
+            |end: &LaunchEnd| end.as_ref().err().map_or_else(|| "ends".to_owned(), |fault| fault.kind.to_string());
         let pc = |end: &LaunchEnd| end.as_ref().err().map_or(0, |fault| fault.place.pc);
         let places = [self.objects[0].place(pc(before)), self.objects[1].place(pc(after))];
         let what = format!("before: {}; after: {}", text(before), text(after));
@@ -210,7 +218,8 @@ impl KernelPair<'_> {
         self.memories[0].reset(drawn.seed, drawn.theme);
         let start = self.memories[0].word(address);
         let lane = |side: usize| lanes[side].map_or_else(String::new, |lane: u32| format!(", stored by lane {lane}"));
-        let what = format!("memory at {address:#x} is {:#x} before{} and {:#x} after{}", end[0], lane(0), end[1], lane(1));
+        let what =
+            format!("memory at {address:#x} is {:#x} before{} and {:#x} after{}", end[0], lane(0), end[1], lane(1));
         let values = vec![DifferingValue { name: format!("{address:#x}"), start, end }];
         Difference { places, what, state: self.state(drawn), values, ..Difference::default() }
     }

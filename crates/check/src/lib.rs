@@ -58,8 +58,15 @@ pub fn compare(before: &[u8], after: &[u8], options: &CheckOptions) -> Result<Ch
     let maps: Vec<OffsetMap<'_>> = certificate.sections.iter().map(OffsetMap::new).collect();
     let memories = objects.map(|object| SeededMemory::new(object.memory.clone()));
     let memories = [&memories[0], &memories[1]];
-    let mut comparison =
-        Comparison { objects, memories, options, certificate: &certificate, maps: &maps, known: HashMap::new(), families: BTreeMap::new() };
+    let mut comparison = Comparison {
+        objects,
+        memories,
+        options,
+        certificate: &certificate,
+        maps: &maps,
+        known: HashMap::new(),
+        families: BTreeMap::new(),
+    };
     let sites = comparison.sites()?;
     let mut kernels = Vec::new();
     for name in names(objects, options)? {
@@ -76,7 +83,9 @@ pub fn compare(before: &[u8], after: &[u8], options: &CheckOptions) -> Result<Ch
 
 /// The kernels to compare.
 fn names(objects: [&CheckedObject<'_>; 2], options: &CheckOptions) -> Result<Vec<String>, Diagnostic> {
-    let of = |object: &CheckedObject<'_>| object.loaded.kernels.iter().map(|kernel| kernel.name.clone()).collect::<BTreeSet<_>>();
+    let of = |object: &CheckedObject<'_>| {
+        object.loaded.kernels.iter().map(|kernel| kernel.name.clone()).collect::<BTreeSet<_>>()
+    };
     let [before, after] = objects.map(of);
     if let Some(name) = &options.kernel {
         return match (before.contains(name), after.contains(name)) {

@@ -79,7 +79,13 @@ impl SeededMemory {
         let _ = self.write(address, bytes);
     }
 
-    fn update(&self, address: u64, change: &mut dyn FnMut(u64) -> u64, shift: u32, mask: u64) -> Result<u64, MemoryFault> {
+    fn update(
+        &self,
+        address: u64,
+        change: &mut dyn FnMut(u64) -> u64,
+        shift: u32,
+        mask: u64,
+    ) -> Result<u64, MemoryFault> {
         let mut state = self.lock();
         let old = state.word(&self.image, address & !7);
         let new = change(old >> shift & mask) & mask;

@@ -40,6 +40,7 @@ impl<'a> CheckedObject<'a> {
         let device = |late| {
             let mut device = EmulatedDevice::new(name).map_err(|_| refused())?;
             (device.threads, device.instruction_budget, device.late_completion) = (1, Some(BUDGET), late);
+            device.uninterpreted = true;
             Ok::<_, Diagnostic>(device)
         };
         let (device, late_device) = (device(false)?, device(true)?);

@@ -5,7 +5,7 @@
 
 use crate::memory::SeededMemory;
 use crate::object::CheckedObject;
-use crate::order::PairStore;
+use crate::order::PairAccess;
 use crate::random::{NumberTheme, Random, THEMES, mixed};
 use crate::report::DifferingValue;
 use hotswap_emulator::{SnippetMachine, SnippetShape, scalar_registers};
@@ -29,10 +29,12 @@ pub(crate) struct PairPlan {
     pub(crate) slots: Vec<u32>,
     /// Bank modes to choose from.
     pub(crate) banks: Vec<u8>,
-    /// A store of two elements, whose order between lanes is not specified.
-    pub(crate) pair_store: Option<PairStore>,
+    /// An access to two elements, of which some results are not specified.
+    pub(crate) pair_access: Option<PairAccess>,
     /// All lanes are active.
     pub(crate) all_lanes: bool,
+    /// The address after the code of each side: a call leaves it in registers.
+    pub(crate) returns: [u64; 2],
     /// Rounding and denormals are those that compilers set.
     pub(crate) plain_mode: bool,
     pub(crate) seed: u64,
@@ -51,7 +53,11 @@ pub(crate) struct MachinePair<'a> {
 }
 
 impl<'a> MachinePair<'a> {
-    pub(crate) fn new(objects: [&'a CheckedObject<'a>; 2], memories: [&'a SeededMemory; 2], plan: &'a PairPlan) -> Self {
+    pub(crate) fn new(
+        objects: [&'a CheckedObject<'a>; 2],
+        memories: [&'a SeededMemory; 2],
+        plan: &'a PairPlan,
+    ) -> Self {
         let machine = |side: usize| SnippetMachine::new(&objects[side].device, memories[side], &plan.shape);
         let mut random = Random::new(plan.seed);
         let mut bytes = |size: usize| (0..size).map(|_| random.next() as u8).collect::<Vec<u8>>();
@@ -82,15 +88,15 @@ impl<'a> MachinePair<'a> {
             self.draw_vector(reg.index, theme, &mut random);
         }
         self.set_modes(&mut random, number);
-        if let Some(store) = self.plan.pair_store.filter(|_| random.below(4) != 0) {
-            let (lanes, register) = (PairStore::spread(&mut random), store.register(self.sides[0].banks()));
+        if let Some(access) = self.plan.pair_access.filter(|_| random.below(4) != 0) {
+            let (lanes, register) = (PairAccess::spread(&mut random), access.register(self.sides[0].banks()));
             self.sides.iter_mut().for_each(|side| *side.vector_mut(register, 0) = lanes);
         }
     }
 
     /// Whether the result of the state is specified.
     pub(crate) fn is_specified(&self) -> bool {
-        self.plan.pair_store.is_none_or(|store| !store.lanes_meet(&self.sides[0]))
+        self.plan.pair_access.is_none_or(|access| access.is_specified(&self.sides[0]))
     }
 
     /// Gives every vector register other values.
@@ -118,7 +124,8 @@ impl<'a> MachinePair<'a> {
         let lane = 1 << random.below(self.plan.shape.lanes as u32);
         let choices = [all, all, all, 0, lane, all & !lane, random.next() & all, 0x5555_5555_5555_5555 & all];
         self.exec = if self.plan.all_lanes { all } else { random.of(&choices) };
-        let rounding = if self.plan.plain_mode { 0xf0 } else { random.of(&[0xf0, 0xf0, 0x00, 0x30, 0xc0, 0xf1, 0xf2, 0xf3]) };
+        let rounding =
+            if self.plan.plain_mode { 0xf0 } else { random.of(&[0xf0, 0xf0, 0x00, 0x30, 0xc0, 0xf1, 0xf2, 0xf3]) };
         self.mode = rounding | 0x300 | random.below(2) << 23;
         let banks = random.of(&self.plan.banks);
         for side in &mut self.sides {
@@ -143,7 +150,7 @@ impl<'a> MachinePair<'a> {
     pub(crate) fn difference(&self, number: u64) -> Option<String> {
         let scalars = scalar_registers().filter(|reg| !self.plan.dead.iter().any(|(dead, _)| dead == reg));
         let values = |reg: Reg| [self.sides[0].scalar(reg), self.sides[1].scalar(reg)];
-        let differs = |reg: &Reg| values(*reg)[0] != values(*reg)[1];
+        let differs = |reg: &Reg| values(*reg)[0] != values(*reg)[1] && !self.is_return(*reg);
         if let Some(reg) = { scalars }.find(differs) {
             let [before, after] = values(reg).map(Option::unwrap_or_default);
             return Some(format!("{reg} is {before:#x} before and {after:#x} after"));
@@ -153,6 +160,15 @@ impl<'a> MachinePair<'a> {
             return Some(format!("v{register} in lane {lane} is {before:#x} before and {after:#x} after"));
         }
         self.differing_rest()
+    }
+
+    /// Whether a scalar register is the lower half of the return address on both sides.
+    fn is_return(&self, reg: Reg) -> bool {
+        let pair = |side: usize| {
+            let half = |index| self.sides[side].scalar(Reg { index, ..reg }).unwrap_or_default();
+            u64::from(half(reg.index)) | u64::from(half(reg.index + 1)) << 32
+        };
+        reg.file == RegFile::Sgpr && [0, 1].map(pair) == self.plan.returns
     }
 
     fn differing_rest(&self) -> Option<String> {
@@ -200,7 +216,8 @@ impl<'a> MachinePair<'a> {
         let whole = number % WHOLE == WHOLE - 1;
         let named = self.plan.touched.iter().filter(|reg| reg.file == RegFile::Vgpr).map(|reg| reg.index);
         let all = 0..if whole { self.plan.shape.vectors } else { 0 };
-        let here = |register: u16| (register < self.plan.shape.vectors).then(|| self.differing_lane(register)).flatten();
+        let here =
+            |register: u16| (register < self.plan.shape.vectors).then(|| self.differing_lane(register)).flatten();
         named.chain(all).find_map(|register| Some((register, here(register)?)))
     }
 
@@ -227,7 +244,8 @@ impl<'a> MachinePair<'a> {
 
     /// The registers that either side names, at the start and at both ends: those that differ first.
     pub(crate) fn values(&mut self, number: u64) -> Vec<DifferingValue> {
-        let lane = self.differing_vector(number).map_or_else(|| self.exec.trailing_zeros() as usize % 32, |(_, lane)| lane);
+        let lane =
+            self.differing_vector(number).map_or_else(|| self.exec.trailing_zeros() as usize % 32, |(_, lane)| lane);
         let named: Vec<Reg> = self.plan.touched.clone();
         let ends: Vec<[u64; 2]> = named.iter().map(|reg| self.both(*reg, lane)).collect();
         self.prepare(number);
@@ -246,7 +264,9 @@ impl<'a> MachinePair<'a> {
         [0, 1].map(|side| {
             let machine = &self.sides[side];
             match reg.file {
-                RegFile::Vgpr if reg.index < machine.vectors() => machine.vector(reg.index, lane / 32)[lane % 32].into(),
+                RegFile::Vgpr if reg.index < machine.vectors() => {
+                    machine.vector(reg.index, lane / 32)[lane % 32].into()
+                }
                 _ => machine.scalar(reg).unwrap_or_default().into(),
             }
         })

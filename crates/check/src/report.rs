@@ -102,7 +102,8 @@ impl Difference {
     #[must_use]
     pub fn summary(&self) -> String {
         let [before, after] = &self.places;
-        let families = if self.families.is_empty() { String::new() } else { format!(" [{}]", self.families.join(", ")) };
+        let families =
+            if self.families.is_empty() { String::new() } else { format!(" [{}]", self.families.join(", ")) };
         format!("{before}, in the other file {after}{families}: {}", self.what)
     }
 

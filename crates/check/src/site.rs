@@ -5,7 +5,7 @@
 
 use crate::memory::SeededMemory;
 use crate::object::{CheckedObject, OffsetMap};
-use crate::order::PairStore;
+use crate::order::PairAccess;
 use crate::pair::{MachinePair, PairPlan};
 use crate::random::mixed;
 use crate::report::Difference;
@@ -131,19 +131,24 @@ impl<'a> SiteQuestion<'a> {
         ranges: &[Range<u64>; 2],
         number: u64,
     ) -> StateResult {
+        // Jumps of sites lead to an address in registers, the same for both.
         let after_is = |end: &SnippetEnd| match end {
             SnippetEnd::Reached(pc) if *pc == ranges[0].end => Some(SnippetEnd::Reached(ranges[1].end)),
-            SnippetEnd::Reached(_) => None,
+            SnippetEnd::Reached(pc) => (!self.old.is(Flag::Branch)).then_some(SnippetEnd::Reached(*pc)),
             SnippetEnd::Ended => Some(SnippetEnd::Ended),
         };
         match (before, after) {
-            (Err(fault), _) | (_, Err(fault)) if is_unknown(&fault.kind) => StateResult::Unchecked(unknown_name(&fault.kind)),
+            (Err(fault), _) | (_, Err(fault)) if is_unknown(&fault.kind) => {
+                StateResult::Unchecked(unknown_name(&fault.kind))
+            }
             // The state is one in which the instruction must not be executed.
             (Err(_), _) => StateResult::Skipped,
             (Ok(_), Err(fault)) => StateResult::Different(format!("after it is a fault: {}", fault.kind)),
             (Ok(before), Ok(after)) => match after_is(before) {
                 None => StateResult::Unchecked(format!("`{}` transfers control", self.old.mnemonic())),
-                Some(wanted) if wanted != *after => StateResult::Different("control goes elsewhere after it".to_owned()),
+                Some(wanted) if wanted != *after => {
+                    StateResult::Different("control goes elsewhere after it".to_owned())
+                }
                 Some(_) => pair.difference(number).map_or(StateResult::Equal, StateResult::Different),
             },
         }
@@ -162,8 +167,8 @@ impl<'a> SiteQuestion<'a> {
         let banked = isa.has(Feature::N1024AddressableVgprs);
         let lanes = objects[0].parsed.note().kernels.iter().find_map(|kernel| kernel.wavefront_size).unwrap_or(32);
         let name = self.old.mnemonic();
-        let pair_store = PairStore::of(&self.old, isa);
-        let far = pair_store.is_some() || name.contains("stride64");
+        let pair_access = PairAccess::of(&self.old, isa);
+        let far = pair_access.is_some() || name.contains("stride64");
         let slots = self.slots();
         let shape = SnippetShape {
             lanes: lanes as usize,
@@ -177,7 +182,8 @@ impl<'a> SiteQuestion<'a> {
             touched: self.touched(isa, objects[1].isa),
             dead: self.dead(),
             slots,
-            pair_store,
+            pair_access,
+            returns: self.ranges(objects).map(|range| range.end),
             banks: if banked { modes(self.banks) } else { vec![0] },
             all_lanes: matrix,
             plain_mode: matrix || name.starts_with("v_cvt_"),

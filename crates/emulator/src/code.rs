@@ -3,7 +3,7 @@
 //! Invariants: an entry is made from the bytes that are in memory when it is first executed, and forgotten when the
 //! memory says that code changed.
 
-use crate::device::PlantedFault;
+use crate::device::{EmulatedDevice, PlantedFault};
 use crate::execute;
 use crate::fault::FaultKind;
 use crate::memory::DeviceMemory;
@@ -38,11 +38,18 @@ pub(crate) struct CodeCache {
     version: u64,
     isa: Isa,
     planted: Option<PlantedFault>,
+    uninterpreted: bool,
 }
 
 impl CodeCache {
     pub(crate) fn new(isa: Isa, planted: Option<PlantedFault>) -> Self {
-        Self { pages: Vec::new(), numbers: HashMap::default(), version: 0, isa, planted }
+        Self { pages: Vec::new(), numbers: HashMap::default(), version: 0, isa, planted, uninterpreted: false }
+    }
+
+    /// Matrix products are functions of which only the arguments are known, if the device asks for it.
+    #[must_use]
+    pub(crate) fn of_device(self, device: &EmulatedDevice) -> Self {
+        Self { uninterpreted: device.uninterpreted, ..self }
     }
 
     /// Forgets everything if code may have changed.
@@ -95,6 +102,8 @@ impl CodeCache {
         let inst = self.isa.decode(&bytes[..have]).map_err(illegal)?;
         let page = &mut self.pages[page];
         let op = translate::translate(inst, self.isa, page.banks);
+        let handler = self.uninterpreted.then(|| execute::uninterpreted::handler(&inst)).flatten();
+        let op = MicroOp { handler: handler.unwrap_or(op.handler), ..op };
         let op = with_fault(op, self.planted.as_ref(), self.isa);
         let broken = self.isa.has(Feature::Gfx1250Strict).then(|| stepping::broken_rule(&inst, self.isa)).flatten();
         let op = match broken {

@@ -115,11 +115,7 @@ pub fn packet_bytes(packet: &AqlDispatch) -> Vec<u8> {
 ///
 /// # Errors
 /// For arguments that do not fit.
-pub fn argument_bytes(
-    kernel: &LoadedKernel,
-    launch: &DirectLaunch<'_>,
-    queue: u64,
-) -> Result<Vec<u8>, LaunchError> {
+pub fn argument_bytes(kernel: &LoadedKernel, launch: &DirectLaunch<'_>, queue: u64) -> Result<Vec<u8>, LaunchError> {
     let explicit = || kernel.arguments.iter().filter(|argument| !argument.value_kind.starts_with("hidden_"));
     let (expected, given) = (explicit().count(), launch.arguments.len());
     if expected != given {

@@ -130,7 +130,7 @@ enum TurnEnd {
 
 impl<'a> Worker<'a> {
     fn new(shared: &'a SharedState<'a>) -> Self {
-        let code = CodeCache::new(shared.template.isa, shared.device.planted.clone());
+        let code = CodeCache::new(shared.template.isa, shared.device.planted.clone()).of_device(shared.device);
         Self { shared, code, groups: Vec::new(), counts: DispatchCounts::default(), by_entry: BTreeMap::new() }
     }
 

@@ -59,7 +59,7 @@ impl<'a> SnippetMachine<'a> {
     pub fn new(device: &'a EmulatedDevice, memory: &'a dyn DeviceMemory, shape: &SnippetShape) -> Self {
         let wave = if shape.lanes == LANES { Wave::W32 } else { Wave::W64 };
         let isa = device.isa().with_wave(wave);
-        let code = CodeCache::new(isa, device.planted.clone());
+        let code = CodeCache::new(isa, device.planted.clone()).of_device(device);
         Self { device, memory, isa, code, wave: empty_wave(isa, shape), lds: vec![0; shape.lds] }
     }
 

@@ -3,8 +3,8 @@
 use crate::allocator;
 use crate::args::{Files, Look, OutputOptions};
 use crate::commands::{
-    addr2func, bundle, change, check, compat, diff, disasm, doctor, exec, extract, generate, inspect, lint, list, manifest,
-    plan, profile, retarget, rewrite, run, serve, size, symbols, tables, toolchain, verify,
+    addr2func, bundle, change, check, compat, diff, disasm, doctor, exec, extract, generate, inspect, lint, list,
+    manifest, plan, profile, retarget, rewrite, run, serve, size, symbols, tables, toolchain, verify,
 };
 use crate::outcome::Outcome;
 use clap::{CommandFactory, Parser, Subcommand};

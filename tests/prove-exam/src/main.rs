@@ -46,7 +46,7 @@ fn rewrites(bench: &Workbench, name: &str, states: u64) -> bool {
         own.add(pair, &options);
         println!("{} ({:.1} s): {}", pair.name, start.elapsed().as_secs_f64(), own.text());
         own.differences.iter().for_each(|difference| println!("{difference}"));
-        tally.add(pair, &CheckOptions { states: 1, launches: 0, ..options.clone() });
+        tally.merge(own);
     }
     println!("{}", tally.text());
     tally.differences.is_empty()

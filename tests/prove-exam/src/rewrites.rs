@@ -52,6 +52,20 @@ impl RewriteTally {
         }
     }
 
+    /// Adds another one.
+    pub fn merge(&mut self, other: Self) {
+        self.objects += other.objects;
+        self.kernels += other.kernels;
+        self.equal += other.equal;
+        self.launches += other.launches;
+        for (name, (sites, states)) in other.families {
+            let row = self.families.entry(name).or_default();
+            (row.0, row.1) = (row.0 + sites, row.1 + states);
+        }
+        self.differences.extend(other.differences);
+        other.unchecked.into_iter().for_each(|(reason, kernels)| *self.unchecked.entry(reason).or_default() += kernels);
+    }
+
     /// A text of several lines.
     pub fn text(&self) -> String {
         let mut text = format!(
@@ -62,8 +76,12 @@ impl RewriteTally {
             self.launches,
             self.differences.len()
         );
-        text.extend(self.families.iter().map(|(name, (sites, states))| format!("  {name}: {sites} sites, {states} states\n")));
-        text.extend(self.unchecked.iter().map(|(reason, kernels)| format!("  not compared ({kernels} kernels): {reason}\n")));
+        text.extend(
+            self.families.iter().map(|(name, (sites, states))| format!("  {name}: {sites} sites, {states} states\n")),
+        );
+        text.extend(
+            self.unchecked.iter().map(|(reason, kernels)| format!("  not compared ({kernels} kernels): {reason}\n")),
+        );
         text
     }
 }

@@ -6,8 +6,8 @@
 //!
 //! Absent on purpose: the execution (`hotswap-check`).
 
-use crate::args::OutputOptions;
 use crate::args::OutputFormat;
+use crate::args::OutputOptions;
 use crate::outcome::Outcome;
 use crate::work::code_objects::code_objects;
 use crate::work::text;
@@ -68,7 +68,8 @@ fn code_object(file: &Path) -> Result<Vec<u8>, Diagnostic> {
         (Some(problem), _) => Err(problem.in_file(file)),
         (None, 1) => Ok(found.swap_remove(0).1),
         (None, count) => {
-            let error = Diagnostic::error(codes::USAGE, format!("it contains {count} code objects, and one is compared"));
+            let error =
+                Diagnostic::error(codes::USAGE, format!("it contains {count} code objects, and one is compared"));
             Err(error.advise("write one to a file of its own by `hotswap extract`").in_file(file))
         }
     }
@@ -140,9 +141,7 @@ fn kernel_json(kernel: &KernelResult) -> Value {
 }
 
 fn difference_json(difference: &Difference) -> Value {
-    let place = |place: &CodePlace| {
-        json!({ "address": place.address, "mnemonic": place.mnemonic, "line": place.line })
-    };
+    let place = |place: &CodePlace| json!({ "address": place.address, "mnemonic": place.mnemonic, "line": place.line });
     let values: Vec<Value> = difference
         .values
         .iter()
