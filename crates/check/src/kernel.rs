@@ -164,10 +164,7 @@ impl KernelPair<'_> {
             let [old, new] = self.memories.map(|memory| memory.word(*address));
             self.new_address(old).is_some_and(|expected| expected == new)
         };
-        // The descriptors are where their files have them.
-        let descriptors = self.kernels.map(|kernel| kernel.kernel_object..kernel.kernel_object + field::SIZE as u64);
-        let is_own = |address: &u64| descriptors.iter().any(|range| range.contains(address));
-        differing_words(self.memories).find(|address| !is_own(address) && !is_code(address))
+        differing_words(self.memories).find(|address| !is_code(address))
     }
 
     /// Where code of the first file is in the second one.
@@ -177,14 +174,13 @@ impl KernelPair<'_> {
         Some(self.objects[1].address(section, map.new_offset(offset)?))
     }
 
-    fn state(&self, drawn: &DrawnLaunch) -> String {
+    fn state(drawn: &DrawnLaunch) -> String {
         let late = if drawn.late { ", results of memory operations late" } else { "" };
         let modes = drawn.modes.map_or_else(String::new, |[rounding, denormals, overflow]| {
             format!(", rounding {rounding}, denormals {denormals}, overflow {overflow}")
         });
         let hex = |bytes: &Vec<u8>| bytes.iter().rev().map(|byte| format!("{byte:02x}")).collect::<String>();
         let arguments: Vec<String> = drawn.arguments.iter().map(hex).collect();
-        let Self { .. } = self;
         format!(
             "grid {}, work-group {}, arguments 0x{}, seed {:#x}{late}{modes}",
             drawn.grid,
@@ -200,7 +196,7 @@ impl KernelPair<'_> {
         let pc = |end: &LaunchEnd| end.as_ref().err().map_or(0, |fault| fault.place.pc);
         let places = [self.objects[0].place(pc(before)), self.objects[1].place(pc(after))];
         let what = format!("before: {}; after: {}", text(before), text(after));
-        Difference { places, what, state: self.state(drawn), ..Difference::default() }
+        Difference { places, what, state: Self::state(drawn), ..Difference::default() }
     }
 
     /// The store that wrote something else: the last one to that word.
@@ -221,7 +217,7 @@ impl KernelPair<'_> {
         let what =
             format!("memory at {address:#x} is {:#x} before{} and {:#x} after{}", end[0], lane(0), end[1], lane(1));
         let values = vec![DifferingValue { name: format!("{address:#x}"), start, end }];
-        Difference { places, what, state: self.state(drawn), values, ..Difference::default() }
+        Difference { places, what, state: Self::state(drawn), values, ..Difference::default() }
     }
 }
 

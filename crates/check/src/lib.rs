@@ -47,6 +47,9 @@ impl Default for CheckOptions {
     }
 }
 
+/// Launches without an end after which a kernel is given up.
+const ATTEMPTS: u64 = 4;
+
 /// Compares two code objects.
 ///
 /// # Errors
@@ -204,7 +207,12 @@ impl<'a> Comparison<'a> {
         for number in 0..self.options.launches {
             match pair.check(self.options.seed, number) {
                 LaunchResult::Equal => result.launches += 1,
-                LaunchResult::Unfinished => result.unfinished += 1,
+                LaunchResult::Unfinished => {
+                    result.unfinished += 1;
+                    if result.launches == 0 && result.unfinished == ATTEMPTS {
+                        break;
+                    }
+                }
                 LaunchResult::Different(difference) => {
                     result.difference = Some(*difference);
                     return;

@@ -26,7 +26,9 @@ pub(crate) struct SeededMemory {
 struct MemoryState {
     seed: u64,
     theme: Option<NumberTheme>,
-    /// Written words of 8 bytes by address.
+    /// Words of 8 bytes by address that are there from the start.
+    given: HashMap<u64, u64>,
+    /// Those that code has written.
     written: HashMap<u64, u64>,
     /// A word, and the number of the write to it that is a fault.
     tripwire: Option<(u64, u64)>,
@@ -47,6 +49,7 @@ impl SeededMemory {
     pub(crate) fn reset(&self, seed: u64, theme: NumberTheme) {
         let mut state = self.lock();
         state.written.clear();
+        state.given.clear();
         (state.seed, state.theme, state.tripwire, state.writes) = (seed, Some(theme), None, 0);
     }
 
@@ -73,10 +76,13 @@ impl SeededMemory {
         self.lock().word(&self.image, address)
     }
 
-    /// Sets bytes, and does not count them as written by code.
+    /// Sets bytes before code runs: they do not count as written by it.
     pub(crate) fn preset(&self, address: u64, bytes: &[u8]) {
         // Writing cannot fail without a tripwire.
         let _ = self.write(address, bytes);
+        let mut state = self.lock();
+        let given = std::mem::take(&mut state.written);
+        state.given.extend(given);
     }
 
     fn update(
@@ -96,7 +102,7 @@ impl SeededMemory {
 
 impl MemoryState {
     fn word(&self, image: &MemoryImage, address: u64) -> u64 {
-        if let Some(word) = self.written.get(&address) {
+        if let Some(word) = self.written.get(&address).or_else(|| self.given.get(&address)) {
             return *word;
         }
         let offset = address.wrapping_sub(image.start);

@@ -23,7 +23,7 @@ pub(crate) struct CheckedObject<'a> {
 }
 
 /// Instructions that a wave of a launch executes at most.
-const BUDGET: u64 = 200_000;
+const BUDGET: u64 = 50_000;
 
 impl<'a> CheckedObject<'a> {
     /// Loads a code object.

@@ -1,7 +1,7 @@
 //! Changed instructions: the instruction and its replacement are executed on the same states.
 //!
 //! Invariants: equal instructions with equal replacements are executed once. A register is left out of the comparison
-//! only if the certificate names it, or it is a special one, *and* it is dead after the instruction in the file before.
+//! only if the certificate names it, or it is a special one or a scalar one that the instruction reads, *and* it is dead after the instruction in the file before.
 
 use crate::memory::SeededMemory;
 use crate::object::{CheckedObject, OffsetMap};
@@ -38,12 +38,15 @@ pub(crate) struct SiteQuestion<'a> {
     pub(crate) site: &'a SiteCertificate,
     pub(crate) old: Inst,
     pub(crate) new: Vec<Inst>,
+    isa: Isa,
     banks: VgprBanks,
     after: Live,
+    /// Where a branch leads, in both files.
+    target: Option<[u32; 2]>,
 }
 
 /// Sites with the same key have the same result.
-pub(crate) type SiteKey = ([u32; 5], Option<u8>, Vec<u8>, Vec<(Reg, u8)>, Vec<u32>);
+pub(crate) type SiteKey = ([u32; 5], Option<u8>, Vec<u8>, Vec<(Reg, u8)>, Vec<u32>, Option<[u32; 2]>);
 
 impl<'a> SiteQuestion<'a> {
     /// Reads both sides of a site; `None` for damaged ones.
@@ -59,13 +62,27 @@ impl<'a> SiteQuestion<'a> {
         let (function, _) = program.program.function_at(site.old)?;
         let banks = BankCursor::new(program, function).before(site.old).unwrap_or(VgprBanks::UNKNOWN);
         let (_, live) = LivenessCursor::new(program, function, vec![site.old]).around(site.old);
-        Some(Self { section, site, old, new: decoded(bytes, after.isa)?, banks, after: live })
+        let target = old.branch_target(u64::from(site.old), program.isa()).map(|target| target as u32);
+        let target = match target {
+            Some(target) => Some([target, map.new_offset(target)?]),
+            None => None,
+        };
+        Some(Self {
+            section,
+            site,
+            old,
+            new: decoded(bytes, after.isa)?,
+            isa: program.isa(),
+            banks,
+            after: live,
+            target,
+        })
     }
 
     pub(crate) fn key(&self) -> SiteKey {
         let bytes = self.new.iter().flat_map(|inst| inst.bytes()[..usize::from(inst.len())].to_vec()).collect();
         let dead = self.dead().into_iter().map(|(reg, lanes)| (reg, u8::from(lanes == Dead::InAllLanes))).collect();
-        (*self.old.words(), self.banks.mode(), bytes, dead, self.slots())
+        (*self.old.words(), self.banks.mode(), bytes, dead, self.slots(), self.target)
     }
 
     fn slots(&self) -> Vec<u32> {
@@ -83,7 +100,10 @@ impl<'a> SiteQuestion<'a> {
             let all = self.after.is_dead(*reg, Dead::InAllLanes).then_some(Dead::InAllLanes);
             all.or_else(|| self.after.is_dead(*reg, Dead::InActiveLanes).then_some(Dead::InActiveLanes))
         };
-        scratch.chain(special).filter_map(|reg| Some((reg, lanes(&reg)?))).collect()
+        // Scalar registers that the instruction reads, such as a descriptor, may be changed for it.
+        let named = self.old.read_set(self.isa, VgprBanks::UNKNOWN);
+        let own: Vec<Reg> = named.iter().filter(|reg| reg.file == RegFile::Sgpr).collect();
+        scratch.chain(special).chain(own).filter_map(|reg| Some((reg, lanes(&reg)?))).collect()
     }
 
     /// Executes both sides on `states` states.
@@ -106,7 +126,7 @@ impl<'a> SiteQuestion<'a> {
                 let inside = &ranges[side];
                 pair.sides[side].run(inside.start, BUDGET, &|pc| !inside.contains(&pc))
             });
-            match self.compared(&pair, &ends, &ranges, number) {
+            match self.compared(&pair, &ends, objects, number) {
                 StateResult::Equal => equal += 1,
                 StateResult::Skipped => {}
                 StateResult::Unchecked(what) => return SiteResult::Unchecked(what),
@@ -128,13 +148,18 @@ impl<'a> SiteQuestion<'a> {
         &self,
         pair: &MachinePair<'_>,
         [before, after]: &[Result<SnippetEnd, Box<ExecutionFault>>; 2],
-        ranges: &[Range<u64>; 2],
+        objects: [&CheckedObject<'_>; 2],
         number: u64,
     ) -> StateResult {
-        // Jumps of sites lead to an address in registers, the same for both.
+        let ranges = self.ranges(objects);
+        let target = self.target.map(|target| [0, 1].map(|side| objects[side].address(self.section, target[side])));
         let after_is = |end: &SnippetEnd| match end {
             SnippetEnd::Reached(pc) if *pc == ranges[0].end => Some(SnippetEnd::Reached(ranges[1].end)),
-            SnippetEnd::Reached(pc) => (!self.old.is(Flag::Branch)).then_some(SnippetEnd::Reached(*pc)),
+            SnippetEnd::Reached(pc) => match target {
+                Some([old, new]) => (*pc == old).then_some(SnippetEnd::Reached(new)),
+                // The address is in registers, the same for both.
+                None => Some(SnippetEnd::Reached(*pc)),
+            },
             SnippetEnd::Ended => Some(SnippetEnd::Ended),
         };
         match (before, after) {

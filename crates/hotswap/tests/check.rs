@@ -51,7 +51,7 @@ impl CheckBench {
 
 /// `ds_load_2addr_b32`, `ds_load_b32`: kept or halved, one of them is in every rewritten kernel.
 fn with_another_offset(mut bytes: Vec<u8>) -> Vec<u8> {
-    let is_load = |word: &[u8]| matches!(word, [_, 0 | 1, 0xd8 | 0xdc, 0xd8]);
+    let is_load = |word: &[u8]| matches!(word, [_, _, 0xd8 | 0xdc, 0xd8]);
     let at = (0..bytes.len()).step_by(4).find(|at| is_load(&bytes[*at..at + 4])).expect("a load of LDS");
     bytes[at] ^= 4;
     bytes
