@@ -10,6 +10,8 @@
 #   [ALLOW_EXPERIMENTAL]
 #   [DEVICE_LINK check|fix|off]
 #   [DEVICE_SYMBOLS]
+#   [DEVICE_EXPORTS …]
+#   [DEVICE_IMPORTS …]
 #
 # RETARGET           one or more SOURCE=>TARGET[,TARGET…]; the sources must be in CMAKE_HIP_ARCHITECTURES.
 # PATCHES            patch families to apply beyond those that the route needs.
@@ -23,13 +25,17 @@
 #                    check stops the build, fix raises the numbers, off ignores it; by default checked where a
 #                    device link has several separately compiled objects.
 # DEVICE_SYMBOLS     put a table of the device functions into each code object.
+# DEVICE_EXPORTS     device functions for other code objects, mangled names: they are kept, and named in the
+#                    table of functions.
+# DEVICE_IMPORTS     device functions of other code objects, mangled names: calls go through words that are
+#                    filled when the code is loaded.
 include_guard(GLOBAL)
 
 # Sets the lists of keywords, and for each the option of `hotswap plan` and its words.
 macro(_hotswap_plan_options)
   set(plan_switches ALLOW_EXPERIMENTAL DEVICE_SYMBOLS)
   set(plan_values POLICY NAMES DEVICE_LINK)
-  set(plan_lists PATCHES)
+  set(plan_lists PATCHES DEVICE_EXPORTS DEVICE_IMPORTS)
   set(option_PATCHES --patches)
   set(option_POLICY --policy)
   set(words_POLICY error warn keep)
@@ -39,4 +45,6 @@ macro(_hotswap_plan_options)
   set(option_DEVICE_LINK --device-link)
   set(words_DEVICE_LINK check fix off)
   set(option_DEVICE_SYMBOLS --device-symbols)
+  set(option_DEVICE_EXPORTS --device-exports)
+  set(option_DEVICE_IMPORTS --device-imports)
 endmacro()

@@ -12,7 +12,7 @@
 
 use crate::child;
 use crate::linker::Linker;
-use crate::words::{is_ours, response_file};
+use crate::words::response_file;
 use hotswap_code_object::{CodeObject, is_code_object};
 use hotswap_compat::{Strategy, pair};
 use hotswap_files::{BackgroundTask, ScratchDirectory, on_all_cores};
@@ -313,7 +313,7 @@ impl ExtraLink<'_> {
             let has_value = |options: &[&str]| options.iter().any(|option| word == *option);
             if has_value(WRITES) {
                 old.next();
-            } else if !is_ours(word) && !writes(word) {
+            } else if !self.linker.line.removes(word) && !writes(word) {
                 words.extend(change(word));
             }
         }

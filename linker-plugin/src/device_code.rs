@@ -9,7 +9,8 @@
 use crate::companion::Companion;
 use crate::linker::Linker;
 use crate::message::say;
-use crate::trace;
+use crate::words::CommandLine;
+use crate::{exchange, trace};
 use hotswap_device_link::{LinkInput, LinkReport, check, link_inputs, raised};
 use hotswap_device_symbols::note;
 use hotswap_files::InputFile;
@@ -25,13 +26,15 @@ use std::path::{Path, PathBuf};
 /// Under the policy `error`: kernels that have too little, objects that do not fit each other. Numbers that cannot be raised,
 /// and defects.
 pub(crate) fn finish(linker: &Linker<'_>, plan: &Plan, companion: &mut Companion) -> Result<(), Diagnostic> {
+    exchange::check(plan, linker.line, linker.output).map_err(|error| error.in_file(linker.output))?;
     budgets(linker, plan, companion).map_err(|error| error.in_file(linker.output))?;
-    if !plan.device_symbols {
+    // Exports are in the table.
+    if !plan.device_symbols && plan.device_exports.is_empty() {
         return Ok(());
     }
     let (made, table) = {
         let bytes = hotswap_files::open(linker.output)?;
-        note::with_table(&bytes).map_err(|error| error.in_file(linker.output))?
+        note::with_exports(&bytes, &plan.device_exports).map_err(|error| error.in_file(linker.output))?
     };
     hotswap_files::replace_like(linker.output, &made, linker.output)?;
     trace::step(linker.context, "device-symbols", linker.output, json!({"functions": table.functions.len()}))
@@ -41,7 +44,7 @@ fn budgets(linker: &Linker<'_>, plan: &Plan, companion: &mut Companion) -> Resul
     if plan.device_link == DeviceLinkAction::Off {
         return Ok(());
     }
-    let files = files(linker)?;
+    let files = input_files(linker.line, linker.output)?;
     let inputs: Vec<LinkInput<'_>> =
         files.iter().flat_map(|(path, bytes)| link_inputs(&path.display().to_string(), bytes)).collect();
     let is_usual = plan.device_link == DeviceLinkAction::Usual;
@@ -88,8 +91,8 @@ fn refuse(plan: &Plan, problems: Vec<Diagnostic>) -> Result<(), Diagnostic> {
 }
 
 /// The files of the command line that may be objects or archives.
-fn files(linker: &Linker<'_>) -> Result<Vec<(PathBuf, InputFile)>, Diagnostic> {
-    let words = linker.line.words().filter(|word| !word.as_bytes().starts_with(b"-"));
-    let files = words.map(PathBuf::from).filter(|path| path != linker.output && path.is_file());
+pub(crate) fn input_files(line: &CommandLine<'_>, output: &Path) -> Result<Vec<(PathBuf, InputFile)>, Diagnostic> {
+    let words = line.words().filter(|word| !word.as_bytes().starts_with(b"-"));
+    let files = words.map(PathBuf::from).filter(|path| path != output && path.is_file());
     files.map(|path| hotswap_files::open(&path).map(|bytes| (path, bytes))).collect()
 }

@@ -7,6 +7,7 @@
 
 use crate::companion::{self, Companion};
 use crate::context::CallContext;
+use crate::exchange::Exchange;
 use crate::linker::Linker;
 use crate::message::say;
 use crate::words::CommandLine;
@@ -43,6 +44,9 @@ pub(crate) fn run(context: &CallContext, args: &[OsString]) -> Result<u8, Diagno
     line.agree_with(&plan)?;
     let output = line.output();
     refuse_special_file(&output)?;
+    let exchange = if links(&line) { Exchange::new(&plan, &line, &output)? } else { Exchange::default() };
+    let args: Vec<OsString> = args.iter().chain(&exchange.more).cloned().collect();
+    let line = CommandLine::new(&args).without(exchange.left_out.clone());
     let linker = Linker { context, line: &line, real: &real, output: &output };
     let wanted = if links(&line) && !context.bare_output { companion::wanted(&plan) } else { Vec::new() };
     let (code, mut companion) =

@@ -20,6 +20,7 @@ mod context;
 mod counter_names;
 mod device_code;
 mod device_link;
+mod exchange;
 mod fat_binary;
 mod host_link;
 mod linker;

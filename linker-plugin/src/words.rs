@@ -17,6 +17,8 @@ use std::path::PathBuf;
 pub(crate) struct CommandLine<'a> {
     original: &'a [OsString],
     expanded: Vec<Word>,
+    /// Words that the real tool does not get.
+    left_out: Vec<&'static str>,
 }
 
 /// Arguments for the real tool, and the response files (in memory) that they name.
@@ -32,7 +34,22 @@ pub(crate) fn is_ours(word: &OsStr) -> bool {
 
 impl<'a> CommandLine<'a> {
     pub(crate) fn new(original: &'a [OsString]) -> Self {
-        Self { original, expanded: expand(original) }
+        Self { original, expanded: expand(original), left_out: Vec::new() }
+    }
+
+    /// The same without these words, which must be no values of options.
+    pub(crate) fn without(self, words: Vec<&'static str>) -> Self {
+        Self { left_out: words, ..self }
+    }
+
+    /// Whether the command line has a word that is left out.
+    pub(crate) fn leaves_out(&self, word: &'static str) -> bool {
+        self.left_out.contains(&word) && self.expanded.iter().any(|one| one.text == word)
+    }
+
+    /// Whether the real tool does not get a word.
+    pub(crate) fn removes(&self, word: &OsStr) -> bool {
+        is_ours(word) || self.left_out.iter().any(|one| word == *one)
     }
 
     /// Every argument, response files expanded.
@@ -86,8 +103,8 @@ impl<'a> CommandLine<'a> {
         for (index, original) in self.original.iter().enumerate() {
             let inside: Vec<_> = self.expanded.iter().filter(|word| word.index == index).collect();
             let mut kept = Vec::new();
-            let mut changed = inside.iter().any(|word| is_ours(&word.text));
-            for word in inside.iter().filter(|word| !is_ours(&word.text)) {
+            let mut changed = inside.iter().any(|word| self.removes(&word.text));
+            for word in inside.iter().filter(|word| !self.removes(&word.text)) {
                 let renamed = renamer.as_mut().map(|renamer| renamer.apart(&word.text)).transpose()?.flatten();
                 kept.push(match renamed {
                     Some(content) => {
@@ -196,6 +213,21 @@ mod tests {
         assert!(line.is_marked());
         assert_eq!(line.token().unwrap().as_deref(), Some("12ab"));
         assert_eq!(line.stripped().unwrap().words, words(&["-shared", "-o", "x", "i.o"]));
+    }
+
+    #[test]
+    fn words_that_are_left_out_go() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.rsp");
+        std::fs::write(&path, "--no-undefined i.o").unwrap();
+        let args = words(&["--hotswap-plan=1", &format!("@{}", path.display()), "--no-undefined", "-shared"]);
+        let line = CommandLine::new(&args);
+        assert!(!line.leaves_out("--no-undefined"));
+        let line = line.without(vec!["--no-undefined"]);
+        let stripped = line.stripped().unwrap();
+        let texts: Vec<_> = expand(&stripped.words).into_iter().map(|word| word.text).collect();
+        assert_eq!(texts, words(&["i.o", "-shared"]));
+        assert!(line.leaves_out("--no-undefined") && !line.leaves_out("-shared"));
     }
 
     #[test]

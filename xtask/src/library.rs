@@ -15,6 +15,13 @@ pub(crate) struct Library {
     experimental: bool,
 }
 
+impl Library {
+    /// A package whose version in experimental is preferred, if there is one.
+    pub(crate) const fn preferring_experimental(name: &'static str) -> Self {
+        Self { name, experimental: true }
+    }
+}
+
 /// rocRAND: 139 MB, 15 bundles for 10 targets.
 pub(crate) const ROCRAND: Library = Library { name: "librocrand1", experimental: false };
 

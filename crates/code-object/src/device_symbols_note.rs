@@ -33,7 +33,7 @@ pub fn device_symbols_note(data: &[u8]) -> Option<&[u8]> {
 pub fn with_device_symbols(data: &[u8], content: &[u8]) -> Option<Vec<u8>> {
     let mut rows = rows(data)?.to_vec();
     let names_row = usize::from(header(data)?.e_shstrndx.get(LE));
-    let (names, name) = with_name(section(data, rows.get(names_row)?)?);
+    let (names, name) = with_name(section(data, rows.get(names_row)?)?, DEVICE_SYMBOLS_SECTION);
     let own = rows.iter().position(|row| note_content(data, row, DEVICE_SYMBOLS).is_some());
     let loaded = segments(data, header(data)?).ok()?.iter().map(|segment| segment.range.end).max().unwrap_or(0);
     let mut out = data[..end_of_content(data, &rows, own, names_row).max(loaded)].to_vec();
@@ -53,6 +53,48 @@ pub fn with_device_symbols(data: &[u8], content: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
+/// The file with one more section of text, which is not loaded; `None` where it has one of that name, or no section table with
+/// names, or one with more rows than the header counts.
+#[must_use]
+pub fn with_text_section(data: &[u8], name: &str, content: &[u8]) -> Option<Vec<u8>> {
+    let mut rows = rows(data)?.to_vec();
+    let names_row = usize::from(header(data)?.e_shstrndx.get(LE));
+    let old_names = section(data, rows.get(names_row)?)?;
+    let is_named = |row: &NoteHeader| name_at(old_names, row.sh_name.get(LE)) == Some(name.as_bytes());
+    if rows.iter().any(is_named) {
+        return None;
+    }
+    let (names, sh_name) = with_name(old_names, name);
+    let number = |value: usize| U64::new(LE, value as u64);
+    let mut out = data.to_vec();
+    rows.push(SectionHeader64 {
+        sh_name: U32::new(LE, sh_name),
+        sh_type: U32::new(LE, elf::SHT_PROGBITS),
+        sh_flags: number(0),
+        sh_addr: number(0),
+        sh_offset: number(out.len()),
+        sh_size: number(content.len()),
+        sh_link: U32::new(LE, 0),
+        sh_info: U32::new(LE, 0),
+        sh_addralign: number(1),
+        sh_entsize: number(0),
+    });
+    out.extend_from_slice(content);
+    rows[names_row].sh_offset = number(out.len());
+    rows[names_row].sh_size = number(names.len());
+    out.extend_from_slice(&names);
+    out.resize(out.len().next_multiple_of(8), 0);
+    let table = out.len() as u64;
+    rows.iter().for_each(|row| out.extend_from_slice(bytes_of(row)));
+    place_table(&mut out, table, rows.len())?;
+    Some(out)
+}
+
+/// The name at an offset of the section names.
+fn name_at(names: &[u8], at: u32) -> Option<&[u8]> {
+    names.get(usize::try_from(at).ok()?..)?.split(|byte| *byte == 0).next()
+}
+
 /// The bytes of the section names; `None` for names that are loaded, which have to stay where they are.
 fn section<'a>(data: &'a [u8], row: &NoteHeader) -> Option<&'a [u8]> {
     let is_loaded = row.sh_flags.get(LE) & u64::from(elf::SHF_ALLOC) != 0;
@@ -64,8 +106,8 @@ fn section<'a>(data: &'a [u8], row: &NoteHeader) -> Option<&'a [u8]> {
 }
 
 /// The names with that of the section, and its offset.
-fn with_name(names: &[u8]) -> (Vec<u8>, u32) {
-    let wanted = [DEVICE_SYMBOLS_SECTION.as_bytes(), b"\0"].concat();
+fn with_name(names: &[u8], name: &str) -> (Vec<u8>, u32) {
+    let wanted = [name.as_bytes(), b"\0"].concat();
     if let Some(at) = names.windows(wanted.len()).position(|window| window == wanted) {
         return (names.to_vec(), at as u32);
     }

@@ -66,7 +66,7 @@ mod user_sgprs;
 pub use certificate_note::{certificate_note, with_certificate};
 pub use count::kernel_count;
 pub use descriptor::Descriptor;
-pub use device_symbols_note::{DEVICE_SYMBOLS_SECTION, device_symbols_note, with_device_symbols};
+pub use device_symbols_note::{DEVICE_SYMBOLS_SECTION, device_symbols_note, with_device_symbols, with_text_section};
 pub use edit::Edit;
 pub use elf::{ElfSegment, ObjectKind, Section};
 pub use grown_note::with_kernel_numbers;

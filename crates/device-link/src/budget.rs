@@ -2,11 +2,13 @@
 
 use crate::convention;
 use crate::inputs::{LinkInput, records};
+use crate::lds::{FunctionLds, overlaps};
 use hotswap_code_object::kernel_descriptor::{DYNAMIC_STACK, KernelDescriptor};
 use hotswap_code_object::{CodeObject, Descriptor, KernelMetadata};
-use hotswap_device_symbols::{Number, SymbolTable, analyse_with};
+use hotswap_device_symbols::{Number, Resources, SymbolTable, analyse_with};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::Capability;
+use std::collections::HashMap;
 use std::fmt;
 
 /// Scratch that HIP gives a kernel with a dynamic stack, at least.
@@ -25,6 +27,8 @@ pub struct LaunchNumbers {
     pub sgprs: u64,
     /// Bytes of scratch.
     pub scratch: u64,
+    /// Bytes of LDS of a work-group.
+    pub lds: u64,
 }
 
 /// A kernel that is launched with less than it needs.
@@ -92,8 +96,11 @@ impl KernelBudget {
 
 impl fmt::Display for LaunchNumbers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { vgprs, agprs, sgprs, scratch } = self;
-        write!(f, "{vgprs} VGPRs, {agprs} AGPRs, {sgprs} SGPRs and {scratch} bytes of scratch")
+        let Self { vgprs, agprs, sgprs, scratch, lds } = self;
+        match lds {
+            0 => write!(f, "{vgprs} VGPRs, {agprs} AGPRs, {sgprs} SGPRs and {scratch} bytes of scratch"),
+            _ => write!(f, "{vgprs} VGPRs, {agprs} AGPRs, {sgprs} SGPRs, {scratch} bytes of scratch and {lds} of LDS"),
+        }
     }
 }
 
@@ -106,6 +113,20 @@ pub fn check(linked: &[u8], inputs: &[LinkInput<'_>]) -> Result<LinkReport, Diag
     let object = CodeObject::parse(linked)?;
     let records = records(inputs);
     let (table, _) = analyse_with(linked, &records)?;
+    let lds = convention::lds_of_inputs(&table, inputs);
+    let mut report = kernels_in(&object, &table, &records, &lds);
+    report.mixes.extend(convention::mixes(&object, &table, inputs));
+    Ok(report)
+}
+
+/// The budgets of the kernels of a file. The table begins with its functions; `records` are the compiler's own numbers, `lds` is
+/// what functions of other objects need, by number.
+pub(crate) fn kernels_in(
+    object: &CodeObject<'_>,
+    table: &SymbolTable,
+    records: &HashMap<String, Resources>,
+    lds: &[Option<FunctionLds>],
+) -> LinkReport {
     let mut report = LinkReport { kernels: table.kernels.len(), ..LinkReport::default() };
     for (kernel, place) in object.note().kernels.iter().zip(object.descriptors()) {
         let name = kernel.symbol.strip_suffix(".kd").unwrap_or(kernel.name);
@@ -117,11 +138,11 @@ pub fn check(linked: &[u8], inputs: &[LinkInput<'_>]) -> Result<LinkReport, Diag
         if !row.complete || is_unbounded {
             report.open.push(name.to_owned());
         }
-        let budget = budget(&object, &table, row, (kernel, place));
+        let budget = budget(object, table, row, (kernel, place), lds);
         report.short.extend(budget.map(|budget| KernelBudget { is_unfinished, ..budget }));
     }
-    report.mixes = convention::mixes(&object, &table, inputs);
-    Ok(report)
+    report.mixes = overlaps(table, lds);
+    report
 }
 
 /// The budget of a kernel, if it has too little.
@@ -130,6 +151,7 @@ fn budget(
     table: &SymbolTable,
     row: &hotswap_device_symbols::Kernel,
     (kernel, place): (&KernelMetadata<'_>, &Descriptor),
+    lds: &[Option<FunctionLds>],
 ) -> Option<KernelBudget> {
     let processor = object.target_id().processor;
     let descriptor = KernelDescriptor::new(object.bytes().get(place.range.clone())?, processor)?;
@@ -138,18 +160,21 @@ fn budget(
     // In a unified file the metadata counts both kinds.
     let vgprs = kernel.vgpr_count.map_or(0, |all| if is_unified { all.saturating_sub(agprs) } else { all });
     let scratch = kernel.scratch.unwrap_or(0);
-    let has = LaunchNumbers { vgprs, agprs, sgprs: kernel.sgpr_count.unwrap_or(0), scratch };
+    let has =
+        LaunchNumbers { vgprs, agprs, sgprs: kernel.sgpr_count.unwrap_or(0), scratch, lds: kernel.lds.unwrap_or(0) };
+    let lds_of = |number: u32| lds.get(number as usize).and_then(Option::as_ref).map_or(0, |one| one.bytes);
     let needed = |number: Number, has: u64| number.value.unwrap_or(0).max(has);
     let needs = LaunchNumbers {
         vgprs: needed(row.needs.vgprs, has.vgprs),
         agprs: needed(row.needs.agprs, has.agprs),
         sgprs: needed(row.needs.sgprs, has.sgprs),
         scratch: needed(row.needs.scratch, has.scratch),
+        lds: row.reachable.iter().map(|number| lds_of(*number)).fold(has.lds, u64::max),
     };
     let given = if descriptor.get(DYNAMIC_STACK) == Some(1) { scratch.max(DYNAMIC) } else { scratch };
     let is_short_of_scratch = needs.scratch > given + ROUNDING * row.reachable.len() as u64;
     let is_short_of_registers = (needs.vgprs, needs.agprs, needs.sgprs) != (has.vgprs, has.agprs, has.sgprs);
-    if !is_short_of_registers && !is_short_of_scratch {
+    if !is_short_of_registers && !is_short_of_scratch && needs.lds == has.lds {
         return None;
     }
     let most = |of: fn(&hotswap_device_symbols::Resources) -> Number| {
@@ -160,6 +185,10 @@ fn budget(
         (true, _, _) => most(|own| own.vgprs),
         (_, true, _) => most(|own| own.agprs),
         (_, _, true) => most(|own| own.sgprs),
+        _ if needs.lds > has.lds => {
+            let most = row.reachable.iter().max_by_key(|number| lds_of(**number));
+            most.map(|number| table.functions[*number as usize].name.clone())
+        }
         _ => most(|own| own.scratch),
     };
     let kernel = kernel.symbol.strip_suffix(".kd").unwrap_or(kernel.name).to_owned();

@@ -3,9 +3,10 @@
 //! Invariant: only what the files show is reported. Code that shows no wave size, and objects that state no compiler, are not
 //! judged.
 
-use crate::inputs::LinkInput;
-use hotswap_code_object::{CodeMap, CodeObject};
-use hotswap_device_symbols::{Form, Function, FunctionKind, SymbolTable};
+use crate::inputs::{BoundObject, LinkInput};
+use crate::lds::{FunctionLds, accesses, functions_with_lds, trapping, traps};
+use hotswap_code_object::{CodeMap, CodeObject, SymbolKind};
+use hotswap_device_symbols::{Form, Function, FunctionKind, SymbolTable, analyse};
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::reg::Special;
 use hotswap_isa::regset::RegSet;
@@ -21,10 +22,80 @@ pub(crate) fn mixes(object: &CodeObject<'_>, table: &SymbolTable, inputs: &[Link
     let mut found = Vec::new();
     found.extend(compilers(table, inputs));
     if let Some(code) = LinkedCode::of(object) {
-        found.extend(code.wave_sizes(table));
+        found.extend(wave_sizes(table, code.isa, |number| code.bytes(&table.functions[number])));
+        found.extend(trapping(table, |number| traps(code.bytes(&table.functions[number]), code.isa)));
         found.extend(code.replaced(table, inputs));
     }
     found
+}
+
+/// All mixes of code objects that are loaded together. The joined table has the functions of `user`, then those of the
+/// libraries in their order.
+pub(crate) fn mixes_of_loaded(
+    user: &BoundObject<'_>,
+    libraries: &[BoundObject<'_>],
+    table: &SymbolTable,
+) -> Vec<Diagnostic> {
+    let all: Vec<&BoundObject<'_>> = [user].into_iter().chain(libraries).collect();
+    let object = |one: &&BoundObject<'_>| LinkInput { name: one.name.clone(), bytes: one.bytes }.stated_compiler();
+    let mut found: Vec<Diagnostic> = mixed_compilers(all.iter().filter_map(object).collect()).into_iter().collect();
+    let codes: Vec<(usize, Option<LinkedCode<'_>>)> = all
+        .iter()
+        .map(|one| {
+            (one.table.functions.len(), CodeObject::parse(one.bytes).ok().and_then(|object| LinkedCode::of(&object)))
+        })
+        .collect();
+    let bytes = |mut number: usize| -> &[u8] {
+        let function = &table.functions[number];
+        for (count, code) in &codes {
+            if number < *count {
+                return code.as_ref().map_or(&[][..], |code| code.bytes(function));
+            }
+            number -= count;
+        }
+        &[]
+    };
+    if let Some(isa) = codes.iter().find_map(|(_, code)| Some(code.as_ref()?.isa)) {
+        found.extend(wave_sizes(table, isa, bytes));
+        found.extend(trapping(table, |number| traps(bytes(number), isa)));
+    }
+    found
+}
+
+/// LDS that functions of the inputs need, by the numbers of the linked file's functions.
+pub(crate) fn lds_of_inputs(table: &SymbolTable, inputs: &[LinkInput<'_>]) -> Vec<Option<FunctionLds>> {
+    let mut all = vec![None; table.functions.len()];
+    for input in inputs {
+        let Some(code) = CodeMap::read(input.bytes).ok().and_then(LinkedCode::of_map) else { continue };
+        if !code.has_lds() {
+            continue;
+        }
+        let Ok((own, _)) = analyse(input.bytes) else { continue };
+        let is_user = |number: usize| accesses(instructions(code.bytes(&own.functions[number]), code.isa));
+        for (number, lds) in functions_with_lds(&input.name, &own, is_user) {
+            let there = table.named(&own.functions[number].name);
+            if let Some(slot) = there.and_then(|number| all.get_mut(number)) {
+                *slot = Some(lds);
+            }
+        }
+    }
+    all
+}
+
+/// The same for code objects that are loaded together, by the numbers of the joined table's functions.
+pub(crate) fn lds_of_loaded(user: &BoundObject<'_>, libraries: &[BoundObject<'_>]) -> Vec<Option<FunctionLds>> {
+    let mut all = vec![None; user.table.functions.len()];
+    for library in libraries {
+        let start = all.len();
+        all.resize(start + library.table.functions.len(), None);
+        let object = CodeObject::parse(library.bytes).ok();
+        let Some(code) = object.as_ref().and_then(LinkedCode::of) else { continue };
+        let is_user = |number: usize| accesses(instructions(code.bytes(&library.table.functions[number]), code.isa));
+        for (number, lds) in functions_with_lds(&library.name, library.table, is_user) {
+            all[start + number] = Some(lds);
+        }
+    }
+    all
 }
 
 fn mix(what: String) -> Diagnostic {
@@ -35,7 +106,10 @@ fn mix(what: String) -> Diagnostic {
 fn compilers(table: &SymbolTable, inputs: &[LinkInput<'_>]) -> Option<Diagnostic> {
     let is_in = |name: &String| table.named(name).is_some();
     let linked = inputs.iter().filter(|input| input.exported().iter().any(is_in));
-    let stated: Vec<(&str, u32)> = linked.filter_map(|input| Some((input.name.as_str(), input.compiler()?))).collect();
+    mixed_compilers(linked.filter_map(LinkInput::stated_compiler).collect())
+}
+
+fn mixed_compilers(stated: Vec<(String, u32)>) -> Option<Diagnostic> {
     let (old, new) = (stated.iter().find(|(_, one)| *one < STRIPED)?, stated.iter().find(|(_, one)| *one >= STRIPED)?);
     Some(mix(format!(
         "{} was compiled by clang {}, {} by clang {}: since clang {STRIPED} functions preserve other scalar registers",
@@ -55,6 +129,17 @@ impl<'a> LinkedCode<'a> {
         Some(Self { map: CodeMap::names_of(object), isa })
     }
 
+    fn of_map(map: CodeMap<'a>) -> Option<Self> {
+        let isa = Target::find(map.processor?.name).map(Isa::new)?;
+        Some(Self { map, isa })
+    }
+
+    /// Whether a kernel has static LDS.
+    fn has_lds(&self) -> bool {
+        let mut symbols = self.map.sections.iter().flat_map(|section| &section.symbols);
+        symbols.any(|symbol| matches!(&symbol.kind, SymbolKind::Kernel(facts) if facts.lds > 0))
+    }
+
     fn bytes(&self, function: &Function) -> &'a [u8] {
         let section = self.map.sections.iter().find(|section| section.name == function.section);
         let bytes = section.and_then(|section| {
@@ -62,28 +147,6 @@ impl<'a> LinkedCode<'a> {
             section.bytes.get(start..start.checked_add(usize::try_from(function.size).ok()?)?)
         });
         bytes.unwrap_or_default()
-    }
-
-    /// Kernels that reach functions which handle the mask of lanes as one of the other wave size.
-    fn wave_sizes(&self, table: &SymbolTable) -> Vec<Diagnostic> {
-        let mut found = Vec::new();
-        for kernel in &table.kernels {
-            let own = &table.functions[kernel.function as usize];
-            let callees = kernel.reachable.iter().map(|number| &table.functions[*number as usize]);
-            let other = callees.filter(|one| one.kind != FunctionKind::Kernel).find_map(|one| {
-                let lanes = mask_lanes(self.bytes(one), self.isa)?;
-                own.wave_size.filter(|own| *own != lanes).map(|_| (one, lanes))
-            });
-            if let Some((function, lanes)) = other {
-                let size = own.wave_size.unwrap_or_default();
-                let what = format!(
-                    "kernel `{}` runs in waves of {size} lanes, `{}`, which it reaches, was compiled for {lanes}",
-                    own.name, function.name
-                );
-                found.push(mix(what));
-            }
-        }
-        found
     }
 
     /// Functions that are in several inputs with different code: callers that were compiled with one of them may keep values
@@ -112,6 +175,28 @@ impl<'a> LinkedCode<'a> {
         }
         found
     }
+}
+
+/// Kernels that reach functions which handle the mask of lanes as one of the other wave size.
+fn wave_sizes<'a>(table: &SymbolTable, isa: Isa, bytes: impl Fn(usize) -> &'a [u8]) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    for kernel in &table.kernels {
+        let own = &table.functions[kernel.function as usize];
+        let callees = kernel.reachable.iter().map(|number| (*number as usize, &table.functions[*number as usize]));
+        let other = callees.filter(|(_, one)| one.kind != FunctionKind::Kernel).find_map(|(number, one)| {
+            let lanes = mask_lanes(bytes(number), isa)?;
+            own.wave_size.filter(|own| *own != lanes).map(|_| (one, lanes))
+        });
+        if let Some((function, lanes)) = other {
+            let size = own.wave_size.unwrap_or_default();
+            let what = format!(
+                "kernel `{}` runs in waves of {size} lanes, `{}`, which it reaches, was compiled for {lanes}",
+                own.name, function.name
+            );
+            found.push(mix(what));
+        }
+    }
+    found
 }
 
 /// The code of each strong global function by name, with the input that has it. Two of one name meet where the linker allows it

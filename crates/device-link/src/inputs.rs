@@ -1,9 +1,9 @@
-//! The linker's inputs.
+//! The linker's inputs, and code objects that are loaded together.
 //!
 //! Invariant: members of archives count only if the linked file has one of their functions; which ones the linker took is
 //! its decision, and it does not tell.
 
-use hotswap_device_symbols::{Evidence, FunctionKind, Resources, analyse};
+use hotswap_device_symbols::{Evidence, FunctionKind, Resources, SymbolTable, analyse};
 use object::read::archive::ArchiveFile;
 use object::read::elf::ElfFile64;
 use object::{LittleEndian, Object, ObjectSection, ObjectSymbol};
@@ -16,6 +16,17 @@ pub struct LinkInput<'a> {
     pub name: String,
     /// The object.
     pub bytes: &'a [u8],
+}
+
+/// A linked code object that is loaded together with others.
+#[derive(Debug, Clone)]
+pub struct BoundObject<'a> {
+    /// Its name in messages.
+    pub name: String,
+    /// The file.
+    pub bytes: &'a [u8],
+    /// The table of its functions.
+    pub table: &'a SymbolTable,
 }
 
 /// The relocatable device objects in a file, an object or an archive.
@@ -51,6 +62,11 @@ impl LinkInput<'_> {
         let functions =
             file.symbols().filter(|symbol| symbol.is_global() && symbol.is_definition() && !symbol.is_weak());
         functions.filter_map(|symbol| Some(symbol.name().ok()?.to_owned())).collect()
+    }
+
+    /// Its name, with the compiler's version if it states one.
+    pub(crate) fn stated_compiler(&self) -> Option<(String, u32)> {
+        Some((self.name.clone(), self.compiler()?))
     }
 
     /// The first number of the compiler's version, if the object states one.

@@ -9,6 +9,10 @@
 //! | `inputs` | the linker's inputs: objects, members of archives, the compiler's records in them |
 //! | `budget` | what kernels have, and what they need |
 //! | `raise` | descriptors and metadata with more |
+//! | `lds` | LDS of functions that were compiled apart from a kernel |
+//! | `exports` | functions that a link offers to other code objects, or takes from them |
+//! | `stub` | objects that stand for functions of other code objects |
+//! | `binding` | code objects that are loaded together: who provides what, and budgets over all of them |
 //! | `convention` | objects whose calling conventions do not fit each other |
 //!
 //! Invariants: numbers are raised, never lowered. Where not all functions that a kernel reaches are known, its numbers
@@ -17,11 +21,18 @@
 //! Absent on purpose: the call graph and the registers of functions (`hotswap-device-symbols`); running a linker, and
 //! policies (the interposer).
 
+mod binding;
 mod budget;
 mod convention;
+mod exports;
 mod inputs;
+mod lds;
 mod raise;
+mod stub;
 
+pub use binding::{Binding, BoundImport, bind};
 pub use budget::{KernelBudget, LaunchNumbers, LinkReport, check};
-pub use inputs::{LinkInput, link_inputs};
+pub use exports::{check_exports, check_imports};
+pub use inputs::{BoundObject, LinkInput, link_inputs};
 pub use raise::raised;
+pub use stub::import_stub;

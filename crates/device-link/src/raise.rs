@@ -54,6 +54,9 @@ fn raise(
 ) -> Result<LaunchNumbers, Diagnostic> {
     let refuse = |why: &str| Err(refusal(budget, why));
     let needs = budget.needs;
+    if needs.lds > budget.has.lds {
+        return refuse("no linker lays the LDS of functions out: pass LDS to them by pointers, or link by LTO");
+    }
     if descriptor.get(DYNAMIC_VGPRS_125) == Some(1) {
         return refuse("it asks for vector registers while it runs");
     }

@@ -91,6 +91,14 @@ fn numbers_are_raised_to_those_of_lto() {
                 "{version} {target} {field}: {found}, LTO {wanted}"
             );
         }
+        let row = |numbers: &BTreeMap<String, u64>| {
+            FIELDS[..2].iter().map(|field| numbers[*field].to_string()).collect::<Vec<_>>()
+        };
+        say(&format!(
+            "exam budgets | {version} | {target} | {} | {} |",
+            row(&raised).join(" | "),
+            row(&lto).join(" | ")
+        ));
         let [before, after] = ["native.co", "raised.co"].map(|file| numbers(&bench, version, file, "k_alone"));
         assert_eq!(before, after, "{version} {target}: a kernel without callees");
         tools_keep_it(&bench, version);

@@ -103,6 +103,72 @@ fn the_table_survives_the_tools_that_handle_code_objects() {
     assert_eq!(functions(&changed), None);
 }
 
+/// Compiles one source to machine code and links it alone, to a code object `NAME.co`.
+fn build_one(
+    bench: &Workbench,
+    prefix: &str,
+    (gpu, version): (&str, u32),
+    name: &str,
+    words: &str,
+) -> (Option<i32>, String) {
+    let compiler = format!("{prefix}/bin/hotswap-clang++ --offload-arch={gpu} -nogpulib -fgpu-rdc {words}");
+    let script = format!(
+        "export HOTSWAP_CLANG={}; {compiler} -x hip -include hip.h -nogpuinc -O2 -fPIC -w -c {name}.hip -o {name}.o || exit 9; \
+         {compiler} --hip-link -shared -nostdlib {name}.o -o {name}.so || exit 8; \
+         {prefix}/bin/hotswap extract {name}.so --target {gpu} -o {name}.co",
+        tool(version, "clang++")
+    );
+    let output = bench.shell(&script);
+    (output.status.code(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
+}
+
+#[test]
+fn functions_are_exported_and_imported_by_builds() {
+    let Some((bench, prefix)) = bench("functions_are_exported_and_imported_by_builds") else { return };
+    let native = "-fno-offload-lto";
+    let (exports, imports) = (option("device-exports=lib_fn"), option("device-imports=lib_fn"));
+    for (gpu, version, library) in [("gfx1030", 23, native), ("gfx1250", 24, ""), ("gfx90a", 24, native)] {
+        let (code, text) = build_one(&bench, &prefix, (gpu, version), "library", &format!("{library} {exports}"));
+        assert_eq!(code, Some(0), "{gpu}: {text}");
+        let (code, text) = build_one(&bench, &prefix, (gpu, version), "kernels", &format!("{native} {imports}"));
+        assert_eq!(code, Some(0), "{gpu}: {text}");
+        let (table, problems) = table_of(&bench.read("library.co")).unwrap();
+        let names: Vec<&str> = table.exports.iter().map(|export| export.name.as_str()).collect();
+        assert!(problems.is_empty() && names == ["lib_fn"], "{gpu}: {problems:?} {names:?}");
+        let hotswap = format!("{prefix}/bin/hotswap");
+        let output = bench.shell(&format!("{hotswap} bind kernels.co library.co"));
+        let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        assert_eq!(output.status.code(), Some(13), "{text}");
+        assert!(
+            text.contains("kernels.co: 1 import, 1 bound") && text.contains("`lib_fn` makes it need"),
+            "{gpu}: {text}"
+        );
+        let text = bench.run(&format!(
+            "{hotswap} bind kernels.co library.co -o ready.co 2>&1 && {hotswap} bind ready.co library.co --format json"
+        ));
+        assert!(
+            text.contains("got ") && text.contains("\"kernels\": []") && text.contains("\"problems\": []"),
+            "{gpu}: {text}"
+        );
+    }
+}
+
+#[test]
+fn builds_that_cannot_exchange_functions_are_refused() {
+    let Some((bench, prefix)) = bench("builds_that_cannot_exchange_functions_are_refused") else { return };
+    let refused = |name: &str, words: &str, told: &str| {
+        let (code, text) = build_one(&bench, &prefix, ("gfx1030", 23), name, words);
+        assert!(code != Some(0) && text.contains(told), "{words}: {text}");
+    };
+    let native = "-fno-offload-lto";
+    let exports = |name: &str| option(&format!("device-exports={name}"));
+    refused("library", &format!("{native} {}", exports("gone")), "[HS0432]");
+    refused("kernels", &format!("{native} {}", option("device-imports=other")), "undefined");
+    refused("kernels", &option("device-imports=lib_fn"), "the link has no object with machine code");
+    refused("library", &format!("{native} {}", option("device-imports=lib_fn")), "and the link defines it");
+    refused("library", &format!("{native} {}", exports("'a b'")), "[HS0201]");
+}
+
 #[test]
 fn the_example_fails_with_check_and_builds_with_fix() {
     let test = "the_example_fails_with_check_and_builds_with_fix";

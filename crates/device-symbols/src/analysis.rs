@@ -12,7 +12,7 @@ use object::{LittleEndian, Object, ObjectSymbol, RelocationFlags, RelocationTarg
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Version of the layout.
-pub(crate) const VERSION: (u32, u32) = (1, 0);
+pub(crate) const VERSION: (u32, u32) = (1, 1);
 /// `R_AMDGPU_ABS64`: the loader writes an address.
 const ABS64: u32 = 3;
 
@@ -66,6 +66,7 @@ pub fn analyse_with(
         functions,
         kernels,
         imports,
+        exports: Vec::new(),
     };
     Ok((table, problems))
 }
@@ -169,7 +170,7 @@ fn short_of_registers(functions: &[Function], stated: &[Option<Resources>], need
     functions.iter().enumerate().filter_map(short).collect()
 }
 
-fn kernels(functions: &[Function], needs: &[Resources]) -> Vec<Kernel> {
+pub(crate) fn kernels(functions: &[Function], needs: &[Resources]) -> Vec<Kernel> {
     let numbers = (0_u32..).zip(functions).filter(|(_, one)| one.kind == FunctionKind::Kernel);
     let row = |(function, _): (u32, &Function)| {
         let (reachable, complete) = totals::reachable(functions, function);

@@ -6,7 +6,7 @@ use crate::table::{Callee, Evidence, Function, FunctionKind, IndirectCalls, Reso
 use crate::{frame, registers, stated};
 use hotswap_code_object::{CodeMap, CodeSection, ObjectKind, SymbolKind};
 use hotswap_program::{BankMap, CallSite, CodeSource, MarkKind, Program, ProgramByte};
-use object::{Object, ObjectSymbol, SymbolIndex};
+use object::{Object, ObjectSymbol, ObjectSymbolTable, SymbolIndex};
 use rayon::prelude::*;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -134,7 +134,10 @@ impl<'a> FileCode<'a> {
     /// The target of a call that leaves its section.
     fn outside(&self, place: ProgramByte, file: Option<&stated::File<'_>>) -> Option<CallTarget> {
         if place.base & ProgramByte::EXTERN != 0 {
-            let symbol = file?.symbol_by_index(SymbolIndex((place.base & (ProgramByte::EXTERN - 1)) as usize)).ok()?;
+            let number = SymbolIndex((place.base & (ProgramByte::EXTERN - 1)) as usize);
+            let file = file?;
+            let table = if self.linked { file.dynamic_symbol_table() } else { file.symbol_table() };
+            let symbol = table?.symbol_by_index(number).ok()?;
             let name = symbol.name().ok().filter(|name| !name.is_empty() && place.at == 0)?;
             return Some(CallTarget::Import(name.to_owned()));
         }

@@ -14,7 +14,9 @@
 //! | `registers` | the highest registers that instructions name |
 //! | `frame` | the size of a function's frame in scratch |
 //! | `stated` | what compiler and assembler state in the file about single functions |
+//! | `joined` | the functions of code objects that are loaded together |
 //! | `totals` | what a function needs with everything that it calls; recursion |
+//! | `function_map` | names of functions and kernels as rows of text, for AMD's trace decoder |
 //! | `note` | the note `.note.hotswap.devsyms` |
 //!
 //! Invariants: every number has its evidence ([`Evidence`]), and what is not known is said to be unknown: it never
@@ -28,6 +30,8 @@ mod analysis;
 mod code;
 mod code_hash;
 mod frame;
+pub mod function_map;
+mod joined;
 pub mod note;
 mod registers;
 mod stated;
@@ -36,6 +40,8 @@ mod totals;
 
 pub use analysis::{analyse, analyse_with};
 pub use code_hash::code_hash;
+pub use joined::joined;
 pub use table::{
-    Callee, Evidence, Form, Function, FunctionKind, Import, IndirectCalls, Kernel, Number, Resources, SymbolTable,
+    Callee, Evidence, Export, Form, Function, FunctionKind, IMPORT_PREFIX, Import, IndirectCalls, Kernel, Number,
+    Resources, SymbolTable,
 };

@@ -7,12 +7,13 @@
 
 use crate::analysis::{VERSION, analyse};
 use crate::code_hash::{NAMES, code_hash};
-use crate::table::{Form, SymbolTable};
+use crate::table::{Export, Form, FunctionKind, SymbolTable};
 use hotswap_code_object::{DEVICE_SYMBOLS_SECTION, device_symbols_note, with_device_symbols};
 use hotswap_report::{Diagnostic, codes};
 use object::pod::bytes_of_slice;
 use object::read::elf::{ElfFile64, ElfSection64};
 use object::{LittleEndian, Object, ObjectSection};
+use std::collections::BTreeSet;
 
 /// The table of a file: its note's, if that fits the code, otherwise that of an analysis; with warnings about a note that
 /// is not used, and about damaged parts.
@@ -57,16 +58,49 @@ impl SymbolTable {
         let callees = self.functions.iter().flat_map(|one| &one.callees).map(|callee| callee.function);
         let reached = self.kernels.iter().flat_map(|one| one.reachable.iter().copied().chain([one.function]));
         let users = self.imports.iter().flat_map(|one| one.used_by.iter().copied());
-        callees.chain(reached).chain(users).all(is_there)
+        let exports = self.exports.iter().map(|one| one.function);
+        callees.chain(reached).chain(users).chain(exports).all(is_there)
     }
 }
 
-/// The file with a table of its functions. Only parts that are not loaded differ; see [`check`].
+/// The file with a table of its functions. Only parts that are not loaded differ; see [`check`]. Exports of a table that it has
+/// stay.
 ///
 /// # Errors
 /// As [`analyse`] has them; `NO_PLACE` for relocatable files, and for those whose section table takes no further row.
 pub fn with_table(data: &[u8]) -> Result<(Vec<u8>, SymbolTable), Diagnostic> {
-    let (table, _) = analyse(data)?;
+    with_table_like(data, data)
+}
+
+/// As [`with_table`], for a file that was made from another one, whose exports it keeps.
+///
+/// # Errors
+/// As [`with_table`]; `NOT_EXPORTED` where such a function is gone.
+pub fn with_table_like(data: &[u8], source: &[u8]) -> Result<(Vec<u8>, SymbolTable), Diagnostic> {
+    let old = device_symbols_note(source).and_then(|content| rmp_serde::from_slice::<SymbolTable>(content).ok());
+    let names: BTreeSet<String> = old.into_iter().flat_map(|table| table.exports).map(|export| export.name).collect();
+    with_exports(data, &names)
+}
+
+/// As [`with_table`], with these functions for other code objects.
+///
+/// # Errors
+/// As [`with_table`]; `NOT_EXPORTED` where one of them is not a function of the file.
+pub fn with_exports(data: &[u8], names: &BTreeSet<String>) -> Result<(Vec<u8>, SymbolTable), Diagnostic> {
+    let (mut table, _) = analyse(data)?;
+    table.exports = names.iter().map(|name| export(&table, name)).collect::<Result<_, _>>()?;
+    written(data, table)
+}
+
+fn export(table: &SymbolTable, name: &str) -> Result<Export, Diagnostic> {
+    let number = table.named(name).filter(|number| table.functions[*number].kind == FunctionKind::Function);
+    let gone =
+        || Diagnostic::error(codes::NOT_EXPORTED, format!("`{name}` is not a device function of the code object"));
+    let function = number.and_then(|number| u32::try_from(number).ok()).ok_or_else(gone)?;
+    Ok(Export { name: name.to_owned(), function })
+}
+
+fn written(data: &[u8], table: SymbolTable) -> Result<(Vec<u8>, SymbolTable), Diagnostic> {
     if table.form == Form::Relocatable {
         let what = "a relocatable file keeps no table of functions: the linker moves them";
         return Err(Diagnostic::error(codes::NO_PLACE, what).advise("write the table into the linked code object"));
@@ -92,6 +126,14 @@ pub fn check(old: &[u8], new: &[u8], table: &SymbolTable) -> Result<(), Diagnost
     if read(new, content).ok().as_ref() != Some(table) {
         return Err(failed("the table is not what was written"));
     }
+    check_rest(old, new)
+}
+
+/// Checks that every segment and every section but the names of sections and the note has the same bytes at the same place.
+///
+/// # Errors
+/// `VERIFY_FAILED` where that is not so.
+pub(crate) fn check_rest(old: &[u8], new: &[u8]) -> Result<(), Diagnostic> {
     let (before, after) = (parse(old)?, parse(new)?);
     let mut kept = after.sections();
     for section in before.sections() {
@@ -108,7 +150,7 @@ pub fn check(old: &[u8], new: &[u8], table: &SymbolTable) -> Result<(), Diagnost
     Ok(())
 }
 
-fn failed(what: &str) -> Diagnostic {
+pub(crate) fn failed(what: &str) -> Diagnostic {
     Diagnostic::error(codes::VERIFY_FAILED, what)
 }
 

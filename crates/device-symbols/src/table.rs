@@ -198,6 +198,27 @@ pub struct Import {
     pub used_by: Vec<u32>,
 }
 
+/// Symbols of words that the loader fills for imported functions begin with it; the function's name follows. The function
+/// itself is a stub of the file, so that callers need not know.
+pub const IMPORT_PREFIX: &str = "__hotswap_import.";
+
+impl Import {
+    /// The name of the function or variable in the file that defines it.
+    #[must_use]
+    pub fn wanted(&self) -> &str {
+        self.name.strip_prefix(IMPORT_PREFIX).unwrap_or(&self.name)
+    }
+}
+
+/// A function for other code objects.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Export {
+    /// Its name there.
+    pub name: String,
+    /// Its number in [`SymbolTable::functions`].
+    pub function: u32,
+}
+
 /// Linked or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -230,6 +251,9 @@ pub struct SymbolTable {
     pub kernels: Vec<Kernel>,
     /// Undefined symbols.
     pub imports: Vec<Import>,
+    /// Functions that the link made for other code objects, by name.
+    #[serde(default)]
+    pub exports: Vec<Export>,
 }
 
 impl SymbolTable {
@@ -244,6 +268,18 @@ impl SymbolTable {
     pub fn named(&self, name: &str) -> Option<usize> {
         let is_it = |one: &Function| one.name == name || one.aliases.iter().any(|alias| alias == name);
         self.functions.iter().position(is_it)
+    }
+
+    /// The functions for other code objects: those that the link exported, otherwise those whose names are visible.
+    #[must_use]
+    pub fn offered(&self) -> Vec<(&str, u32)> {
+        if !self.exports.is_empty() {
+            return self.exports.iter().map(|export| (export.name.as_str(), export.function)).collect();
+        }
+        let visible = (0..).zip(&self.functions).filter(|(_, one)| one.exported && one.kind == FunctionKind::Function);
+        visible
+            .flat_map(|(number, one)| one.aliases.iter().chain([&one.name]).map(move |name| (name.as_str(), number)))
+            .collect()
     }
 
     /// The row of a kernel by the number of its function.

@@ -3,6 +3,7 @@
 mod common;
 
 use common::{Setting, make};
+use hotswap_device_symbols::function_map::with_function_map;
 use hotswap_device_symbols::note::{check, table_of, with_table};
 use hotswap_device_symbols::{Function, FunctionKind, analyse};
 use hotswap_userland::{Workbench, say, tool};
@@ -104,4 +105,53 @@ fn damaged_files_are_errors_or_tables() {
     }
     say(&format!("damaged files: {tables} tables, {errors} errors"));
     assert!(tables > 50 && errors > 50);
+}
+
+/// A row of the section `.sqtt_funcmap` as AMD's decoder reads it: lines end with a line feed or NUL, names at the first `@`, an
+/// ID is a number of 32 bits before the first colon. `None` for rows that it warns about.
+fn decoded(line: &str) -> Option<(char, Option<u32>, String)> {
+    let (kind, payload) = line.split_once(':').filter(|(kind, _)| kind.len() == 1)?;
+    let kind = kind.chars().next()?;
+    let (id, name) = match kind {
+        'K' => (None, payload),
+        'F' => payload.split_once(':').and_then(|(id, name)| Some((Some(id.parse().ok()?), name)))?,
+        _ => return None,
+    };
+    let name = name.split('@').next().filter(|name| !name.is_empty())?;
+    Some((kind, id, name.trim_end().to_owned()))
+}
+
+#[test]
+fn rows_for_the_trace_decoder_name_every_function() {
+    let Some(bench) = Workbench::new("rows_for_the_trace_decoder_name_every_function") else { return };
+    let setting = setting(&bench);
+    let old = make(&bench, &setting, SOURCE).linked;
+    let (table, _) = table_of(&old).unwrap();
+    let (new, left_out) = with_function_map(&old, &table).unwrap();
+    bench.write("new.co", &new);
+    bench.run(&format!("{} --dump-section=.sqtt_funcmap=rows new.co /dev/null", tool(setting.version, "llvm-objcopy")));
+    let text = String::from_utf8(bench.read("rows")).unwrap();
+    let rows: Vec<_> = text.lines().map(|line| decoded(line).unwrap_or_else(|| panic!("`{line}`"))).collect();
+    let wanted: Vec<(char, String)> = table
+        .functions
+        .iter()
+        .map(|one| (if one.kind == FunctionKind::Kernel { 'K' } else { 'F' }, one.name.clone()))
+        .collect();
+    assert_eq!((rows.iter().map(|row| (row.0, row.2.clone())).collect::<Vec<_>>(), left_out), (wanted, 0));
+    let ids: BTreeSet<u32> = rows.iter().filter_map(|row| row.1).collect();
+    assert_eq!(ids.len(), rows.iter().filter(|row| row.0 == 'F').count());
+    assert!(ids.iter().all(|id| (1 << 29..1 << 30).contains(id)), "markers have 30 bits");
+    // With the table in the file as well, and by tools that copy.
+    let (both, again) = with_table(&new).unwrap();
+    assert_eq!(again.functions, table.functions);
+    bench.write("both.co", &both);
+    bench.run(&format!("{} --strip-debug both.co -o kept.co", tool(setting.version, "llvm-strip")));
+    let kept = bench.run(&format!("{} -p .sqtt_funcmap kept.co", tool(setting.version, "llvm-readelf")));
+    assert!(kept.contains("_Z4leaff"), "{kept}");
+    assert_eq!(with_function_map(&both, &table).unwrap_err().code.id, "HS0308");
+    // A name that would not read back has no row.
+    let mut odd = table.clone();
+    odd.functions[0].name = "a@b".to_owned();
+    odd.functions[1].name = "a b".to_owned();
+    assert_eq!(with_function_map(&old, &odd).unwrap().1, 2);
 }

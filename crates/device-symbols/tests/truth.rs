@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 const SOURCE: &str = include_str!("functions.hip");
 
 /// Edges and numbers that were compared.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone, Copy)]
 struct Counts {
     functions: usize,
     edges: usize,
@@ -39,6 +39,25 @@ fn chosen(test: &str, bench: &Workbench) -> Vec<Setting> {
 }
 
 impl Counts {
+    /// The row of a setting in the table of `cargo xtask symbols exam`.
+    fn row(&self, before: &Self, setting: &Setting) -> String {
+        let new = |field: fn(&Self) -> usize| field(self) - field(before);
+        format!(
+            "exam calls | {} | {} | -O{} | {} | {} | {} | {} | {} | {} | {} | {} |",
+            setting.version,
+            setting.target,
+            setting.level,
+            new(|one| one.functions),
+            new(|one| one.edges),
+            new(|one| one.missed),
+            new(|one| one.invented),
+            new(|one| one.unresolved),
+            new(|one| one.registers),
+            new(|one| one.frames),
+            new(|one| one.unknown_frames)
+        )
+    }
+
     fn edges(&mut self, table: &SymbolTable, made: &Made, setting: &Setting) {
         let truth = references(&made.assembly);
         for (function, named) in relocations(&made.listing) {
@@ -115,10 +134,12 @@ fn calls_and_registers_are_those_of_llvm() {
     for setting in chosen(test, &bench) {
         let made = make(&bench, &setting, SOURCE);
         let linked = table(&made.linked);
+        let before = counts;
         counts.edges(&linked, &made, &setting);
         counts.registers(&linked, &made, &setting);
         let relocatable = table(&made.object);
         assert_eq!(calls(&relocatable), calls(&linked), "{setting:?}");
+        say(&counts.row(&before, &setting));
     }
     say(&format!("{test}: {counts:?}"));
     assert!(counts.edges > 50 && counts.registers > 50 && counts.unresolved > 0, "{counts:?}");

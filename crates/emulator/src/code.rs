@@ -8,10 +8,11 @@ use crate::execute;
 use crate::fault::FaultKind;
 use crate::memory::DeviceMemory;
 use crate::micro::{Body, MicroOp, StepFault};
+use crate::registers::VectorLimits;
 use crate::stepping;
 use crate::translate;
 use foldhash::HashMap;
-use hotswap_isa::{Feature, Isa};
+use hotswap_isa::{Feature, Inst, Isa};
 
 /// Bytes of code in a page.
 const PAGE: u64 = 2048;
@@ -20,10 +21,14 @@ const S_NOP: [u8; 4] = [0, 0, 0x80, 0xbf];
 /// Bytes of the longest instruction.
 const LONGEST: usize = 20;
 
-/// Translated instructions of a part of memory, one place for each dword.
+/// Instructions of a block at most.
+const BLOCK: usize = 64;
+
+/// Blocks of a part of memory, one place for each dword.
 #[derive(Debug)]
-pub(crate) struct CodePage {
-    ops: Vec<Option<Box<MicroOp>>>,
+struct CodePage {
+    /// One more than the number of the block.
+    blocks: Vec<u32>,
     /// Address of its first byte.
     start: u64,
     /// The banks of vector registers that it was translated for.
@@ -34,16 +39,21 @@ pub(crate) struct CodePage {
 #[derive(Debug)]
 pub(crate) struct CodeCache {
     pages: Vec<CodePage>,
+    /// The page that was used last.
+    page: usize,
     numbers: HashMap<(u64, u8), usize>,
+    blocks: Vec<Box<[MicroOp]>>,
     version: u64,
     isa: Isa,
+    limits: VectorLimits,
     planted: Option<PlantedFault>,
     uninterpreted: bool,
 }
 
 impl CodeCache {
-    pub(crate) fn new(isa: Isa, planted: Option<PlantedFault>) -> Self {
-        Self { pages: Vec::new(), numbers: HashMap::default(), version: 0, isa, planted, uninterpreted: false }
+    pub(crate) fn new(isa: Isa, limits: VectorLimits, planted: Option<PlantedFault>) -> Self {
+        let (pages, numbers, blocks) = (Vec::new(), HashMap::default(), Vec::new());
+        Self { pages, page: 0, numbers, blocks, version: 0, isa, limits, planted, uninterpreted: false }
     }
 
     /// Matrix products are functions of which only the arguments are known, if the device asks for it.
@@ -58,38 +68,61 @@ impl CodeCache {
         if version != self.version {
             self.pages.clear();
             self.numbers.clear();
+            self.blocks.clear();
             self.version = version;
         }
     }
 
     /// The number of the page of an address.
-    pub(crate) fn page(&mut self, pc: u64, banks: u8) -> usize {
+    fn page_of(&mut self, pc: u64, banks: u8) -> usize {
         let start = pc & !(PAGE - 1);
         *self.numbers.entry((start, banks)).or_insert_with(|| {
-            let ops = vec![None; (PAGE / 4) as usize];
-            self.pages.push(CodePage { ops, start, banks });
+            let blocks = vec![0; (PAGE / 4) as usize];
+            self.pages.push(CodePage { blocks, start, banks });
             self.pages.len() - 1
         })
     }
 
-    /// Whether a page holds an address, for these banks.
-    #[inline]
-    pub(crate) fn holds(&self, page: usize, pc: u64, banks: u8) -> bool {
-        let page = &self.pages[page];
-        page.start == pc & !(PAGE - 1) && page.banks == banks
-    }
-
-    /// The instruction at an address of a page.
-    #[inline]
-    pub(crate) fn get(&self, page: usize, pc: u64) -> Option<&MicroOp> {
-        self.pages[page].ops[(pc & (PAGE - 1)) as usize / 4].as_deref()
-    }
-
-    /// Translates the instruction at an address of a page.
+    /// The instructions from an address on, one after the other up to one after which another place or other banks may
+    /// follow.
     ///
     /// # Errors
     /// Where the address is not at code.
-    pub(crate) fn fill(&mut self, page: usize, pc: u64, memory: &dyn DeviceMemory) -> Result<(), Box<StepFault>> {
+    #[inline]
+    pub(crate) fn block(
+        &mut self,
+        pc: u64,
+        banks: u8,
+        memory: &dyn DeviceMemory,
+    ) -> Result<&[MicroOp], Box<StepFault>> {
+        let holds = |page: &CodePage| page.start == pc & !(PAGE - 1) && page.banks == banks;
+        if !self.pages.get(self.page).is_some_and(holds) {
+            self.page = self.page_of(pc, banks);
+        }
+        let number = self.pages[self.page].blocks[(pc & (PAGE - 1)) as usize / 4];
+        if number == 0 || !pc.is_multiple_of(4) {
+            return self.translated(pc, banks, memory);
+        }
+        Ok(&self.blocks[number as usize - 1])
+    }
+
+    #[cold]
+    fn translated(&mut self, pc: u64, banks: u8, memory: &dyn DeviceMemory) -> Result<&[MicroOp], Box<StepFault>> {
+        let mut ops = vec![self.instruction(pc, banks, memory)?];
+        let mut at = pc + u64::from(ops[0].length);
+        // What is not at code is a fault only if it is reached.
+        while ops.len() < BLOCK && !ops.last().is_some_and(|op| ends_block(&op.inst)) {
+            let Ok(op) = self.instruction(at, banks, memory) else { break };
+            at += u64::from(op.length);
+            ops.push(op);
+        }
+        self.blocks.push(ops.into_boxed_slice());
+        self.pages[self.page].blocks[(pc & (PAGE - 1)) as usize / 4] = self.blocks.len() as u32;
+        Ok(&self.blocks[self.blocks.len() - 1])
+    }
+
+    /// Translates the instruction at an address.
+    fn instruction(&self, pc: u64, banks: u8, memory: &dyn DeviceMemory) -> Result<MicroOp, Box<StepFault>> {
         if !pc.is_multiple_of(4) {
             return Err(StepFault::new(FaultKind::IllegalPc));
         }
@@ -100,19 +133,24 @@ impl CodeCache {
         }
         let illegal = |_| StepFault::new(FaultKind::IllegalInstruction { bytes: bytes[..have.min(8)].to_vec() });
         let inst = self.isa.decode(&bytes[..have]).map_err(illegal)?;
-        let page = &mut self.pages[page];
-        let op = translate::translate(inst, self.isa, page.banks);
+        let op = translate::translate(inst, self.isa, banks, self.limits);
         let handler = self.uninterpreted.then(|| execute::uninterpreted::handler(&inst)).flatten();
         let op = MicroOp { handler: handler.unwrap_or(op.handler), ..op };
         let op = with_fault(op, self.planted.as_ref(), self.isa);
         let broken = self.isa.has(Feature::Gfx1250Strict).then(|| stepping::broken_rule(&inst, self.isa)).flatten();
-        let op = match broken {
+        Ok(match broken {
             Some(rule) => MicroOp { handler: execute::trapped, body: Body::Trapped(rule), ..op },
             None => op,
-        };
-        page.ops[(pc & (PAGE - 1)) as usize / 4] = Some(Box::new(op));
-        Ok(())
+        })
     }
+}
+
+/// Whether another place or other banks may follow: branches, calls, ends, and everything that sets a register of hardware.
+fn ends_block(inst: &Inst) -> bool {
+    const STARTS: [&str; 9] =
+        ["s_branch", "s_cbranch", "s_endpgm", "s_call", "s_swap", "s_set", "s_add_pc", "s_trap", "s_rfe"];
+    let mnemonic = inst.mnemonic();
+    STARTS.iter().any(|start| mnemonic.starts_with(start))
 }
 
 /// The instruction with the fault that a test planted.

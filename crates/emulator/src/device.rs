@@ -1,6 +1,7 @@
 //! The device that executes: its target and its options.
 
 use hotswap_isa::{Feature, Isa, Target};
+use hotswap_semantics::MatrixModel;
 use hotswap_targets::Processor;
 use std::num::NonZeroUsize;
 use std::sync::Mutex;
@@ -24,6 +25,10 @@ pub struct EmulatedDevice {
     pub late_completion: bool,
     /// Instructions are counted by mnemonic.
     pub counters: bool,
+    /// The arithmetic of products of matrices where the order of additions matters, which hardware does not document.
+    pub matrix_model: MatrixModel,
+    /// A product of which an element depends on the order of additions is a fault. Without, such elements are counted.
+    pub refuses_undetermined: bool,
     /// Set to end dispatches that run, with [`FaultKind::Stopped`](crate::FaultKind::Stopped).
     pub stop: AtomicBool,
     /// Matrix products and tensor copies are functions of which only the arguments are known: for the comparison of two
@@ -35,6 +40,14 @@ pub struct EmulatedDevice {
     pub(crate) global_barrier: Mutex<GlobalBarrier>,
     target: &'static Target,
 }
+
+/// How products of matrices are added, by name: a model, and whether elements that depend on it are refused.
+pub const MATRIX_CHOICES: &[(&str, MatrixModel, bool)] = &[
+    ("sequential", MatrixModel::Sequential, false),
+    ("exact", MatrixModel::Exact, false),
+    ("ring", MatrixModel::Ring, false),
+    ("refuse", MatrixModel::Sequential, true),
+];
 
 /// An instruction that is executed wrongly on purpose: for tests that ask whether they would see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -103,12 +116,23 @@ impl EmulatedDevice {
             instruction_budget: None,
             late_completion: false,
             counters: false,
+            matrix_model: MatrixModel::default(),
+            refuses_undetermined: false,
             stop: AtomicBool::new(false),
             uninterpreted: false,
             planted: None,
             global_barrier: Mutex::default(),
             target,
         })
+    }
+
+    /// Sets how products of matrices are added; `false` for a name that is not in [`MATRIX_CHOICES`].
+    pub fn choose_matrix_model(&mut self, name: &str) -> bool {
+        let found = MATRIX_CHOICES.iter().find(|(own, ..)| *own == name);
+        if let Some((_, model, refuses)) = found {
+            (self.matrix_model, self.refuses_undetermined) = (*model, *refuses);
+        }
+        found.is_some()
     }
 
     /// Whether it gives wrong data for two elements of LDS that are not aligned.

@@ -41,6 +41,8 @@ pub struct DispatchCounts {
     pub waves: u64,
     /// Work-groups.
     pub workgroups: u64,
+    /// Elements of products of matrices whose value depends on the order of additions.
+    pub undetermined: u64,
     /// Executed instructions by mnemonic, if the device has counters.
     pub by_mnemonic: BTreeMap<&'static str, u64>,
 }
@@ -51,6 +53,7 @@ impl DispatchCounts {
         self.instructions += other.instructions;
         self.waves += other.waves;
         self.workgroups += other.workgroups;
+        self.undetermined += other.undetermined;
         for (mnemonic, count) in &other.by_mnemonic {
             *self.by_mnemonic.entry(mnemonic).or_default() += count;
         }

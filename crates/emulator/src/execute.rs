@@ -6,9 +6,11 @@ pub(crate) mod cross_lane;
 pub(crate) mod data;
 pub(crate) mod dpp;
 pub(crate) mod dual;
+pub(crate) mod float8;
 pub(crate) mod global;
 pub(crate) mod hardware;
 pub(crate) mod lds;
+pub(crate) mod matrix;
 pub(crate) mod mixed;
 pub(crate) mod operand_words;
 pub(crate) mod packed;
@@ -30,6 +32,12 @@ use hotswap_semantics::{LANES, Lanes, WideLanes};
 /// The handler of instructions without a row.
 pub(crate) fn unknown(_: &mut Step<'_>, op: &MicroOp) -> Outcome {
     Err(StepFault::unknown(op, ""))
+}
+
+/// The handler of instructions with a register that the wave does not have.
+pub(crate) fn missing_register(_: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let name = if let Body::MissingRegister(reg) = op.body { reg.to_string() } else { String::new() };
+    Err(StepFault::new(FaultKind::Register { name }))
 }
 
 /// The handler of instructions that the stepping does not execute as intended.

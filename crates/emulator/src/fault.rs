@@ -75,6 +75,13 @@ pub enum FaultKind {
         /// The instruction that reads it.
         mnemonic: &'static str,
     },
+    /// Elements of a product of matrices that depend on the order of additions (where the device refuses them).
+    Undetermined {
+        /// The mnemonic.
+        mnemonic: &'static str,
+        /// How many elements.
+        elements: u64,
+    },
     /// The kernel's descriptor or the packet cannot be executed.
     Dispatch {
         /// The reason.
@@ -123,6 +130,9 @@ impl fmt::Display for FaultKind {
             Self::SteppingTrap { mnemonic, rule } => write!(f, "{mnemonic} does not run on this stepping: {rule}"),
             Self::MissingWait { name, mnemonic } => {
                 write!(f, "{mnemonic} reads {name} before the wait for the memory operation that fills it")
+            }
+            Self::Undetermined { mnemonic, elements } => {
+                write!(f, "{elements} elements of {mnemonic} depend on the order of additions, which is not known")
             }
             Self::Dispatch { reason } => f.write_str(reason),
             Self::Stopped => f.write_str("stopped"),

@@ -9,6 +9,7 @@
 //! Absent on purpose: queues, signals and code object loading of HSA, and timing.
 
 mod code;
+mod coverage;
 mod device;
 mod direct;
 mod dispatch;
@@ -29,10 +30,12 @@ pub mod variables;
 mod wave;
 mod wave_launch;
 
-pub use device::{EmulatedDevice, PRIVATE_APERTURE, PlantedFault, SHARED_APERTURE, UnknownDevice};
+pub use coverage::known_mnemonics;
+pub use device::{EmulatedDevice, MATRIX_CHOICES, PRIVATE_APERTURE, PlantedFault, SHARED_APERTURE, UnknownDevice};
 pub use direct::{DirectLaunch, LaunchError, argument_bytes, launch, packet_bytes, queue_bytes, read_back};
 pub use dispatch::{AqlDispatch, DispatchCounts, KernelDispatch};
 pub use fault::{ExecutionFault, FaultKind, FaultPlace};
+pub use hotswap_semantics::MatrixModel;
 pub use loader::{KernelArgument, LoadedKernel, LoadedObject};
 pub use memory::{DeviceMemory, MemoryFault, ProcessMemory, SparseMemory, WriteRecord};
 pub use schedule::run_dispatch;

@@ -7,7 +7,10 @@ use crate::memory::{DeviceMemory, MemoryFault};
 use crate::memory_operation::MemoryOperation;
 use crate::wave::WaveState;
 use hotswap_isa::Inst;
-use hotswap_semantics::{AtomicRow, CompareRow, LaneFunction, LaneType, Lanes, PackedRow, ScalarRow, VectorRow};
+use hotswap_isa::reg::Reg;
+use hotswap_semantics::{
+    AtomicRow, CompareRow, Float8, LaneFunction, LaneType, Lanes, MatrixRow, PackedRow, ScalarRow, VectorRow,
+};
 
 /// Executes one instruction.
 pub(crate) type Handler = fn(&mut Step<'_>, &MicroOp) -> Outcome;
@@ -42,8 +45,8 @@ pub(crate) struct Step<'a> {
     pub(crate) barrier: &'a mut GroupBarrier,
     pub(crate) memory: &'a dyn DeviceMemory,
     pub(crate) device: &'a EmulatedDevice,
-    /// Room for sources that are the same in all lanes.
-    pub(crate) space: &'a mut [Lanes; 3],
+    /// Room for sources that are the same in all lanes, and for a result.
+    pub(crate) space: &'a mut [Lanes; 4],
 }
 
 impl StepFault {
@@ -76,8 +79,6 @@ pub(crate) struct MicroOp {
     pub(crate) modifiers: Modifiers,
     pub(crate) immediate: i64,
     pub(crate) extra: Option<Box<Extra>>,
-    /// One more than the highest vector register.
-    pub(crate) vectors: u16,
     pub(crate) length: u8,
     pub(crate) inst: Inst,
 }
@@ -100,6 +101,10 @@ pub(crate) enum Body {
         writes_condition: bool,
     },
     Memory(MemoryOperation),
+    /// The format of 8-bit floats.
+    Float8(Float8),
+    /// A register that the wave does not have.
+    MissingRegister(Reg),
     /// The rule of the stepping that the instruction breaks.
     Trapped(&'static str),
     Atomic {
@@ -116,6 +121,45 @@ pub(crate) enum Extra {
     /// Both halves of a dual instruction.
     Dual(Box<[MicroOp; 2]>),
     Buffer(BufferAddress),
+    Matrix(MatrixPlan),
+}
+
+/// A product of matrices with everything but its registers.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct MatrixPlan {
+    pub(crate) row: MatrixRow,
+    /// Products in one instruction.
+    pub(crate) blocks: u32,
+    pub(crate) layout: MatrixLayout,
+    /// 8-bit floats without infinity.
+    pub(crate) is_fnuz: bool,
+    /// Denormal sources are 0 (16-bit floats on gfx90a).
+    pub(crate) flushes: bool,
+    /// The part of A that is read for all of it: how small, and which.
+    pub(crate) broadcast: (u8, u8),
+    /// A permutation of the lanes of B.
+    pub(crate) permutation: u8,
+    /// Of a sparse A the positions of its elements.
+    pub(crate) index: Option<SparseIndex>,
+}
+
+/// The positions of the elements of a sparse matrix: two bits each, in the lane that holds the elements.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SparseIndex {
+    pub(crate) register: u16,
+    /// The lowest bit that is used.
+    pub(crate) shift: u8,
+}
+
+/// How matrices are in registers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MatrixLayout {
+    /// CDNA: a row in a lane, parts of it in further groups of lanes, blocks between them.
+    Blocks,
+    /// gfx11: a row in a lane, the same in all groups of 16 lanes.
+    Replicated,
+    /// gfx12: a row in a lane, parts of it in further groups of 16 lanes.
+    Halves,
 }
 
 /// A value that is read.
@@ -161,6 +205,8 @@ pub(crate) struct Modifiers {
     /// 1: times 2, 2: times 4, 3: half.
     pub(crate) output: u8,
     pub(crate) clamp: bool,
+    /// A 16-bit result sets the upper half to 0 (most instructions of gfx9).
+    pub(crate) zero_upper: bool,
 }
 
 /// Data-parallel primitives: the first source is from other lanes.

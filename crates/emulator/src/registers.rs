@@ -23,6 +23,40 @@ const XNACK_MASK: u8 = 140;
 /// The first of sixteen slots that take what is written to NULL.
 pub(crate) const DISCARD: u8 = 142;
 
+/// Vector registers that a wave has: those for accumulation (CDNA) follow the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct VectorLimits {
+    pub(crate) vectors: u16,
+    pub(crate) accumulators: u16,
+}
+
+impl VectorLimits {
+    /// The number of a vector register in the wave's file.
+    pub(crate) fn number(self, reg: Reg) -> Option<u16> {
+        match reg.file {
+            RegFile::Vgpr => Some(reg.index),
+            RegFile::Agpr => Some(self.vectors + reg.index),
+            _ => None,
+        }
+    }
+
+    /// The last register of `reg` if it is beyond the limits.
+    pub(crate) fn beyond(self, reg: Reg) -> Option<Reg> {
+        let limit = match reg.file {
+            RegFile::Vgpr => self.vectors,
+            RegFile::Agpr => self.accumulators,
+            _ => return None,
+        };
+        let end = reg.index + u16::from(reg.count);
+        (end > limit).then(|| Reg::new(reg.file, end - 1, 1))
+    }
+
+    /// Registers of both kinds.
+    pub(crate) fn total(self) -> u16 {
+        self.vectors + self.accumulators
+    }
+}
+
 /// A register as a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ScalarName {

@@ -130,7 +130,8 @@ enum TurnEnd {
 
 impl<'a> Worker<'a> {
     fn new(shared: &'a SharedState<'a>) -> Self {
-        let code = CodeCache::new(shared.template.isa, shared.device.planted.clone()).of_device(shared.device);
+        let code = CodeCache::new(shared.template.isa, shared.template.limits, shared.device.planted.clone())
+            .of_device(shared.device);
         Self { shared, code, groups: Vec::new(), counts: DispatchCounts::default(), by_entry: BTreeMap::new() }
     }
 
@@ -178,6 +179,7 @@ impl<'a> Worker<'a> {
             if group.has_ended() {
                 counts.workgroups += 1;
                 counts.waves += group.waves.len() as u64;
+                counts.undetermined += group.waves.iter().map(|wave| wave.undetermined).sum::<u64>();
                 counts.instructions += group.waves.iter().map(|wave| wave.executed).sum::<u64>();
             }
             !group.has_ended()
@@ -225,38 +227,31 @@ impl<'a> Worker<'a> {
         let wave = &mut waves[wave];
         let limit = shared.device.instruction_budget.unwrap_or(u64::MAX);
         let last = (wave.executed + SLICE).min(limit);
-        let mut space = [[0; LANES]; 3];
+        let mut space = [[0; LANES]; 4];
         let mut step = Step { wave, lds, barrier, memory: shared.memory, device: shared.device, space: &mut space };
-        let mut page = self.code.page(step.wave.pc, step.wave.banks);
         while step.wave.executed < last {
-            let pc = step.wave.pc;
-            if !self.code.holds(page, pc, step.wave.banks) {
-                page = self.code.page(pc, step.wave.banks);
-            }
-            if !pc.is_multiple_of(4) || self.code.get(page, pc).is_none() {
-                self.code.fill(page, pc, shared.memory)?;
-            }
-            let Some(op) = self.code.get(page, pc) else { continue };
-            if op.vectors > step.wave.vector_count {
-                return Err(StepFault::new(FaultKind::Register { name: format!("v{}", op.vectors - 1) }));
-            }
-            if let Some(late) = &mut step.wave.late {
-                late.follow(&op.inst, step.wave.banks).map_err(StepFault::new)?;
-            }
-            let flow = (op.handler)(&mut step, op)?;
-            step.wave.executed += 1;
-            if shared.device.counters {
-                let entry = op.inst.entry();
-                self.by_entry.entry(entry.id()).or_insert((0, entry.mnemonic())).0 += 1;
-            }
-            match flow {
-                Flow::Next => step.wave.pc = pc + u64::from(op.length),
-                Flow::Jump => {}
-                Flow::Stop => return Ok(TurnEnd::Worked),
-                Flow::Again => return Ok(TurnEnd::Yielded),
-                Flow::Yield => {
-                    step.wave.pc = pc + u64::from(op.length);
-                    return Ok(TurnEnd::Yielded);
+            let ops = self.code.block(step.wave.pc, step.wave.banks, shared.memory)?;
+            let left = usize::try_from(last - step.wave.executed).unwrap_or(usize::MAX);
+            for op in &ops[..ops.len().min(left)] {
+                let banks = step.wave.register_banks();
+                if let Some(late) = &mut step.wave.late {
+                    late.follow(&op.inst, banks).map_err(StepFault::new)?;
+                }
+                let flow = (op.handler)(&mut step, op)?;
+                step.wave.executed += 1;
+                if shared.device.counters {
+                    let entry = op.inst.entry();
+                    self.by_entry.entry(entry.id()).or_insert((0, entry.mnemonic())).0 += 1;
+                }
+                match flow {
+                    Flow::Next => step.wave.pc += u64::from(op.length),
+                    Flow::Jump => break,
+                    Flow::Stop => return Ok(TurnEnd::Worked),
+                    Flow::Again => return Ok(TurnEnd::Yielded),
+                    Flow::Yield => {
+                        step.wave.pc += u64::from(op.length);
+                        return Ok(TurnEnd::Yielded);
+                    }
                 }
             }
         }

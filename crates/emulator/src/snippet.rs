@@ -13,8 +13,8 @@ use crate::fault::{ExecutionFault, FaultKind, FaultPlace};
 use crate::group::GroupBarrier;
 use crate::late::LateResults;
 use crate::memory::DeviceMemory;
-use crate::micro::{Flow, Step, StepFault};
-use crate::registers::{self, ScalarName};
+use crate::micro::{Flow, MicroOp, Outcome, Step, StepFault};
+use crate::registers::{self, ScalarName, VectorLimits};
 use crate::wave::{WaveState, WaveStatus};
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::regset::RegSet;
@@ -59,7 +59,8 @@ impl<'a> SnippetMachine<'a> {
     pub fn new(device: &'a EmulatedDevice, memory: &'a dyn DeviceMemory, shape: &SnippetShape) -> Self {
         let wave = if shape.lanes == LANES { Wave::W32 } else { Wave::W64 };
         let isa = device.isa().with_wave(wave);
-        let code = CodeCache::new(isa, device.planted.clone()).of_device(device);
+        let limits = VectorLimits { vectors: shape.vectors, accumulators: 0 };
+        let code = CodeCache::new(isa, limits, device.planted.clone()).of_device(device);
         Self { device, memory, isa, code, wave: empty_wave(isa, shape), lds: vec![0; shape.lds] }
     }
 
@@ -195,48 +196,46 @@ impl<'a> SnippetMachine<'a> {
     }
 
     fn steps(&mut self, budget: u64, stops: &dyn Fn(u64) -> bool) -> Result<SnippetEnd, Box<StepFault>> {
-        let mut space = [[0; LANES]; 3];
+        let mut space = [[0; LANES]; 4];
         let mut barrier = GroupBarrier::new(1);
         let Self { device, memory, code, wave, lds, .. } = self;
         let mut step = Step { wave, lds, barrier: &mut barrier, memory: *memory, device, space: &mut space };
-        while step.wave.executed < budget {
-            let pc = step.wave.pc;
-            if step.wave.executed > 0 && stops(pc) {
-                return Ok(SnippetEnd::Reached(pc));
+        loop {
+            let ops = code.block(step.wave.pc, step.wave.banks, *memory)?;
+            for op in ops {
+                let flow = one(&mut step, op)?;
+                if step.wave.status == WaveStatus::Ended {
+                    return Ok(SnippetEnd::Ended);
+                }
+                if stops(step.wave.pc) {
+                    return Ok(SnippetEnd::Reached(step.wave.pc));
+                }
+                if step.wave.executed >= budget {
+                    return Err(StepFault::new(FaultKind::BudgetExhausted));
+                }
+                if flow != Flow::Next {
+                    break;
+                }
             }
-            if step.wave.status == WaveStatus::Ended {
-                return Ok(SnippetEnd::Ended);
-            }
-            one(&mut step, code, pc)?;
         }
-        Err(StepFault::new(FaultKind::BudgetExhausted))
     }
 }
 
 /// One instruction.
-fn one(step: &mut Step<'_>, code: &mut CodeCache, pc: u64) -> Result<(), Box<StepFault>> {
-    let page = code.page(pc, step.wave.banks);
-    if !pc.is_multiple_of(4) || code.get(page, pc).is_none() {
-        code.fill(page, pc, step.memory)?;
-    }
-    let Some(op) = code.get(page, pc) else { return Err(StepFault::new(FaultKind::IllegalPc)) };
-    if op.vectors > step.wave.vector_count {
-        return Err(StepFault::new(FaultKind::Register { name: format!("v{}", op.vectors - 1) }));
-    }
+fn one(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let banks = step.wave.register_banks();
     if let Some(late) = &mut step.wave.late {
-        late.follow(&op.inst, step.wave.banks).map_err(StepFault::new)?;
+        late.follow(&op.inst, banks).map_err(StepFault::new)?;
     }
     let flow = (op.handler)(step, op)?;
     step.wave.executed += 1;
     match flow {
-        Flow::Next | Flow::Yield => step.wave.pc = pc + u64::from(op.length),
+        Flow::Next | Flow::Yield => step.wave.pc += u64::from(op.length),
         // A barrier of one wave is complete when it gets there.
-        Flow::Stop if step.wave.status != WaveStatus::Ended => {
-            step.wave.status = WaveStatus::Runs;
-        }
+        Flow::Stop if step.wave.status != WaveStatus::Ended => step.wave.status = WaveStatus::Runs,
         Flow::Jump | Flow::Again | Flow::Stop => {}
     }
-    Ok(())
+    Ok(flow)
 }
 
 fn empty_wave(isa: Isa, shape: &SnippetShape) -> WaveState {
@@ -254,6 +253,7 @@ fn empty_wave(isa: Isa, shape: &SnippetShape) -> WaveState {
         fixed_modes: isa.has(Feature::Gfx12Insts),
         scratch: vec![0; shape.scratch as usize * shape.lanes],
         scratch_size: shape.scratch,
+        undetermined: 0,
         executed: 0,
         status: WaveStatus::Runs,
         signalled: None,

@@ -3,6 +3,8 @@
 //! Invariants: what a mnemonic means is looked up once, in tables; a part of an instruction that the emulator does not
 //! know makes the whole instruction unknown.
 
+mod float8;
+mod matrix;
 mod memory;
 mod names;
 mod operands;
@@ -11,9 +13,10 @@ mod vector;
 
 use crate::execute::{self, Handler};
 use crate::micro::{Body, MicroOp, Modifiers, Place, Source};
+use crate::registers::VectorLimits;
 use hotswap_isa::bank::VgprBanks;
-use hotswap_isa::{Class, Feature, Inst, Isa};
-use hotswap_semantics::Meaning;
+use hotswap_isa::{Class, Feature, Flag, Inst, Isa, TableEntry};
+use hotswap_semantics::{MatrixKind, MatrixRow, Meaning};
 use operands::OperandReader;
 
 /// The plan for a mnemonic.
@@ -25,17 +28,43 @@ pub(crate) enum Plan {
     Meaning(Meaning),
     /// An access to memory.
     Access(crate::memory_operation::MemoryOperation),
+    /// A product of matrices.
+    Matrix(MatrixRow),
     /// Two accesses to LDS.
     TwoAddresses(Handler),
 }
 
-/// The form of an instruction in which it is executed, with vector registers in the banks of `banks`.
-pub(crate) fn translate(inst: Inst, isa: Isa, banks: u8) -> MicroOp {
-    let reader = OperandReader::new(inst, isa, VgprBanks::of_mode(banks));
+/// The form of an instruction in which it is executed, with vector registers in the banks of `banks`. On gfx9 these are
+/// whether vector registers are indexed by M0.
+pub(crate) fn translate(inst: Inst, isa: Isa, banks: u8, limits: VectorLimits) -> MicroOp {
+    let indexed = banks != 0 && isa.has(Feature::VgprIndexMode);
+    let reader = OperandReader::new(inst, isa, VgprBanks::of_mode(if indexed { 0 } else { banks }), limits);
     let op = reader.empty();
+    if let Some(reg) = reader.missing_register() {
+        return MicroOp { handler: execute::missing_register, body: Body::MissingRegister(reg), ..op };
+    }
     let known = translated(&reader, op.clone()).unwrap_or(MicroOp { handler: execute::unknown, ..op });
-    let vectors = reader.vectors();
-    MicroOp { vectors, ..known }
+    if indexed && inst.is(Flag::Valu) { with_index(known) } else { known }
+}
+
+/// Whether there is a plan for a mnemonic.
+pub(crate) fn knows(mnemonic: &str, isa: Isa) -> bool {
+    let unknown_order = |row: MatrixRow| row.kind == MatrixKind::SparseWmma && isa.has(Feature::Gfx1250Insts);
+    names::plan(mnemonic).is_some_and(|plan| !matches!(plan, Plan::Matrix(row) if unknown_order(row)))
+}
+
+/// The same for both halves of a dual instruction.
+pub(crate) fn knows_both_halves(entry: TableEntry) -> bool {
+    vector::half_names(entry).is_some_and(|names| names.iter().all(|name| vector::half_row(name).is_some()))
+}
+
+/// An instruction whose registers M0 moves. Compilers index moves only; of others it is not known which operands are.
+fn with_index(op: MicroOp) -> MicroOp {
+    let handler = match op.inst.mnemonic() {
+        "v_mov_b32" if op.extra.is_none() => execute::cross_lane::move_indexed,
+        _ => execute::unknown,
+    };
+    MicroOp { handler, ..op }
 }
 
 fn translated(reader: &OperandReader, op: MicroOp) -> Option<MicroOp> {
@@ -46,6 +75,7 @@ fn translated(reader: &OperandReader, op: MicroOp) -> Option<MicroOp> {
         return Some(MicroOp { handler, ..op });
     }
     match names::plan(reader.inst.mnemonic())? {
+        Plan::Matrix(row) => matrix::product(reader, op, row),
         Plan::Handler(handler) => by_handler(reader, MicroOp { handler, ..op }),
         Plan::TwoAddresses(handler) => memory::two_addresses(reader, MicroOp { handler, ..op }),
         Plan::Access(operation) => memory::access(reader, op, operation),
@@ -64,6 +94,7 @@ fn by_handler(reader: &OperandReader, op: MicroOp) -> Option<MicroOp> {
         Class::Smem => scalar::control(reader, op),
         Class::Ds => memory::lanes(reader, op),
         Class::Flat | Class::Mubuf => Some(op),
+        _ if reader.inst.mnemonic().starts_with("v_cvt_") => float8::conversion(reader, op),
         _ => vector::special(reader, op),
     }
 }
@@ -81,7 +112,6 @@ impl OperandReader {
             modifiers: Modifiers::default(),
             immediate: 0,
             extra: None,
-            vectors: 0,
             length: self.inst.len(),
             inst: self.inst,
         }

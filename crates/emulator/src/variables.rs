@@ -8,6 +8,8 @@ pub const BUDGET: &str = "HOTSWAP_EMULATE_BUDGET";
 pub const COUNTERS: &str = "HOTSWAP_EMULATE_COUNTERS";
 /// `1`: results of memory operations arrive as late as the code allows.
 pub const LATE: &str = "HOTSWAP_EMULATE_LATE";
+/// How products of matrices are added: a name of [`MATRIX_CHOICES`](crate::MATRIX_CHOICES).
+pub const MATRIX: &str = "HOTSWAP_EMULATE_MATRIX";
 /// MiB of memory that each GPU has.
 pub const MEMORY: &str = "HOTSWAP_EMULATE_MEMORY";
 /// Threads that execute one dispatch.

@@ -20,7 +20,7 @@ pub(crate) struct WaveState {
     pub(crate) scc: bool,
     /// The MODE register.
     pub(crate) mode: u32,
-    /// Banks of vector registers, as the low byte of `s_set_vgpr_msb`.
+    /// Banks of vector registers, as the low byte of `s_set_vgpr_msb`; on gfx9 whether they are indexed.
     pub(crate) banks: u8,
     /// Modes of floats, as of [`WaveState::mode`].
     pub(crate) float_mode: FloatMode,
@@ -30,6 +30,8 @@ pub(crate) struct WaveState {
     pub(crate) scratch: Vec<u8>,
     /// Bytes of scratch of a lane.
     pub(crate) scratch_size: u32,
+    /// Elements of products whose value depends on the order of additions.
+    pub(crate) undetermined: u64,
     /// Instructions executed so far.
     pub(crate) executed: u64,
     pub(crate) status: WaveStatus,
@@ -53,6 +55,11 @@ pub(crate) enum WaveStatus {
 }
 
 impl WaveState {
+    /// Banks of vector registers; only gfx12.5 has them.
+    pub(crate) fn register_banks(&self) -> u8 {
+        if self.lane_shift.is_some() { self.banks } else { 0 }
+    }
+
     /// 64 bits from a slot.
     #[inline]
     pub(crate) fn pair(&self, slot: u8) -> u64 {

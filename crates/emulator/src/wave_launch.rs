@@ -9,7 +9,7 @@ use crate::fault::{ExecutionFault, FaultKind, FaultPlace};
 use crate::group::{GroupBarrier, Workgroup};
 use crate::late::LateResults;
 use crate::memory::DeviceMemory;
-use crate::registers::{EXEC, FLAT_SCRATCH, TTMP, initial_file};
+use crate::registers::{EXEC, FLAT_SCRATCH, TTMP, VectorLimits, initial_file};
 use crate::wave::{WaveState, WaveStatus};
 use hotswap_code_object::kernel_descriptor::{self as field, DescriptorField, KernelDescriptor};
 use hotswap_isa::{Feature, Isa, Wave};
@@ -29,7 +29,7 @@ pub(crate) struct WaveTemplate<'a> {
     /// Lanes of a wave.
     lanes: usize,
     entry: u64,
-    vector_count: u16,
+    pub(crate) limits: VectorLimits,
     mode: u32,
     /// Results of memory operations are late.
     late: bool,
@@ -59,22 +59,11 @@ impl<'a> WaveTemplate<'a> {
         }
         let wave = if lanes == 32 { Wave::W32 } else { Wave::W64 };
         let entry = packet.kernel_object.wrapping_add(descriptor.get(field::ENTRY).unwrap_or(0));
-        let vector_count = descriptor.vector_registers().unwrap_or(256) as u16;
+        let limits = vector_limits(&descriptor, device.isa());
         let family = device.processor.family;
         let isa = device.isa().with_wave(wave);
         let mode = initial_mode(&descriptor);
-        Ok(Self {
-            isa,
-            dispatch,
-            memory,
-            descriptor,
-            family,
-            lanes,
-            entry,
-            vector_count,
-            mode,
-            late: device.late_completion,
-        })
+        Ok(Self { isa, dispatch, memory, descriptor, family, lanes, entry, limits, mode, late: device.late_completion })
     }
 
     fn is_set(&self, name: &DescriptorField) -> bool {
@@ -103,9 +92,9 @@ impl<'a> WaveTemplate<'a> {
         let mut state = WaveState {
             pc: self.entry,
             scalars: initial_file(SHARED_APERTURE, PRIVATE_APERTURE),
-            vectors: vec![[0; LANES]; usize::from(self.vector_count) * halves],
+            vectors: vec![[0; LANES]; usize::from(self.limits.total()) * halves],
             halves,
-            vector_count: self.vector_count,
+            vector_count: self.limits.vectors,
             scc: false,
             mode: 0,
             banks: 0,
@@ -113,6 +102,7 @@ impl<'a> WaveTemplate<'a> {
             fixed_modes: self.isa.has(Feature::Gfx12Insts),
             scratch: vec![0; scratch_size as usize * self.lanes],
             scratch_size,
+            undetermined: 0,
             executed: 0,
             status: WaveStatus::Runs,
             signalled: None,
@@ -220,6 +210,19 @@ impl<'a> WaveTemplate<'a> {
                 state.set_lane(register, lane, ids[usize::from(register)]);
             }
         }
+    }
+}
+
+/// Vector registers of a wave. CDNA1 has a second file of the same size; later ones divide one file.
+fn vector_limits(descriptor: &KernelDescriptor<[u8; field::SIZE]>, isa: Isa) -> VectorLimits {
+    let total = descriptor.vector_registers().unwrap_or(256) as u16;
+    match descriptor.get(field::ACCUM_OFFSET) {
+        Some(offset) => {
+            let vectors = (offset as u16 + 1) * 4;
+            VectorLimits { vectors: vectors.min(total), accumulators: total.saturating_sub(vectors) }
+        }
+        None if isa.has(Feature::MaiInsts) => VectorLimits { vectors: total, accumulators: total },
+        None => VectorLimits { vectors: total, accumulators: 0 },
     }
 }
 

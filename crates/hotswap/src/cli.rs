@@ -3,7 +3,7 @@
 use crate::allocator;
 use crate::args::{Files, Look, OutputOptions};
 use crate::commands::{
-    addr2func, bundle, change, check, compat, diff, disasm, doctor, exec, extract, generate, inspect, lint, list,
+    addr2func, bind, bundle, change, check, compat, diff, disasm, doctor, exec, extract, generate, inspect, lint, list,
     manifest, plan, profile, retarget, rewrite, run, serve, size, symbols, tables, toolchain, verify,
 };
 use crate::outcome::Outcome;
@@ -53,6 +53,9 @@ pub(crate) enum CliCommand {
     /// Compare the kernels of two files: added, gone, other registers, other size
     #[command(after_help = EXIT_CODES)]
     Diff(diff::DiffArguments),
+    /// Check whether code objects export the device functions that another one imports, and its kernels have what these need
+    #[command(after_help = EXIT_CODES)]
+    Bind(bind::BindArguments),
     /// Examine the tool chain: what is there, what it supports, what is missing and which packages have it
     #[command(after_help = EXIT_CODES)]
     Doctor(OutputOptions),
@@ -170,6 +173,7 @@ impl Cli {
                 | CliCommand::Addr2func(_)
                 | CliCommand::Size(_)
                 | CliCommand::Diff(_)
+                | CliCommand::Bind(_)
         ) {
             // Rayon's default pool panics where the system has no more threads; then this thread is the pool.
             if rayon::ThreadPoolBuilder::new().build_global().is_err() {
@@ -192,6 +196,7 @@ impl CliCommand {
             Self::Addr2func(arguments) => addr2func::run(&arguments),
             Self::Size(arguments) => size::run(&arguments),
             Self::Diff(arguments) => diff::run(&arguments),
+            Self::Bind(arguments) => bind::run(&arguments),
             Self::Doctor(output) => doctor::run(&output),
             Self::Toolchain(arguments) => toolchain::run(&arguments),
             Self::Explain { code } => tables::explain(code.as_deref()),

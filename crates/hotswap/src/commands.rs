@@ -3,6 +3,7 @@
 //! Invariants: no command uses another one; functions that several need are in [`crate::work`].
 
 pub(crate) mod addr2func;
+pub(crate) mod bind;
 pub(crate) mod bundle;
 pub(crate) mod change;
 pub(crate) mod check;

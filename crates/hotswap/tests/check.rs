@@ -65,7 +65,7 @@ fn rewritten_code_does_the_same_and_a_planted_fault_does_not() {
     let turned = ["--kernel", "turned"];
     bench.check("k.co", "made.co", &turned).success().stdout(contains("turned: equal; "));
     bench.0.write("wrong.co", &with_another_offset(bench.0.read("made.co")));
-    let wrong = bench.check("k.co", "wrong.co", &turned).code(13).stderr(contains("[HS0432] wrong.co: turned: "));
+    let wrong = bench.check("k.co", "wrong.co", &turned).code(13).stderr(contains("[HS0434] wrong.co: turned: "));
     wrong.stdout(contains("turned: different").and(contains("at the start")).and(contains("(k.hip:")));
     let json = bench.check("k.co", "wrong.co", &[&turned[..], &["--format", "json"]].concat()).code(13);
     json.stdout(contains("\"schema\": 1").and(contains("\"equal\": false")).and(contains("\"line\": \"k.hip:")));
@@ -87,7 +87,7 @@ fn two_compiles_are_compared_by_launches() {
     bench.check("fast.co", "plain.co", &["--kernel", "turned", "--launches", "3"]).success();
     bench.check("plain.co", "newer.co", &turned).success();
     let other = bench.check("fast.co", "other.co", &turned).code(13);
-    other.stdout(contains("k.hip:8").and(contains("stored by lane"))).stderr(contains("[HS0432]"));
+    other.stdout(contains("k.hip:8").and(contains("stored by lane"))).stderr(contains("[HS0434]"));
 }
 
 #[test]
@@ -95,8 +95,8 @@ fn what_cannot_be_executed_is_named_and_not_equal() {
     let Some(bench) = CheckBench::new("what_cannot_be_executed_is_named_and_not_equal") else { return };
     bench.compile("k.co", "--offload-arch=gfx1100 -O2 -DFACTOR=3");
     let check = |name: &str| bench.check("k.co", "k.co", &["--kernel", name]);
-    check("formatted").code(13).stderr(contains("[HS0433]").and(contains("unknown instruction buffer_load_format_x")));
-    check("endless").code(13).stderr(contains("[HS0433]").and(contains("no launch ends within the budget")));
+    check("formatted").code(13).stderr(contains("[HS0435]").and(contains("unknown instruction buffer_load_format_x")));
+    check("endless").code(13).stderr(contains("[HS0435]").and(contains("no launch ends within the budget")));
     check("third").code(12).stderr(contains("the file before has no kernel `third`"));
     bench.check("k.co", "k.co", &[]).code(13).stdout(contains("turned: equal"));
     bench.check("k.co", "k.co", &["--kernel", "turned", "--launches", "0"]).code(13).stderr(contains("nothing of it"));

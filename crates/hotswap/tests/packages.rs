@@ -1,4 +1,5 @@
-//! Wheels, tar archives and Debian packages, made and judged by Python, tar, dpkg and pip: listed and pruned.
+//! Wheels, tar archives and Debian packages, made and judged by Python, tar, dpkg and pip: listed, pruned, served for
+//! further GPUs, and retargeted.
 //!
 //! `HOTSWAP_TEST_ROOT` names the userland; without it each test reports that it was skipped.
 
@@ -27,10 +28,14 @@ fn object(target: &str) -> Vec<u8> {
 
 /// A package's files: a library, rocBLAS's data for two GPUs, a module of Python, a path with a comma.
 fn content(bench: &Workbench) {
+    content_for(bench, GPUS);
+}
+
+fn content_for(bench: &Workbench, gpus: [&str; 2]) {
     let bundle = |gpus: &[&str]| made::bundle(gpus, Some(Compression::default()), object);
     fs::create_dir_all(bench.path("in/pkg/lib/rocblas/library")).unwrap();
-    bench.write("in/pkg/lib/libkernels.so", &files::library(&[&bundle(&GPUS), &bundle(&GPUS)]));
-    for gpu in GPUS {
+    bench.write("in/pkg/lib/libkernels.so", &files::library(&[&bundle(&gpus), &bundle(&gpus)]));
+    for gpu in gpus {
         bench.write(&format!("in/pkg/lib/rocblas/library/TensileLibrary_a_{gpu}.co"), &bundle(&[gpu]));
         bench.write(&format!("in/pkg/lib/rocblas/library/Kernels.so-000-{gpu}.hsaco"), &object(gpu));
         bench.write(&format!("in/pkg/lib/rocblas/library/TensileLibrary_lazy_{gpu}.dat"), gpu.as_bytes());
@@ -70,10 +75,13 @@ def check(path):
         rows = {row[0]: row for row in csv.reader(io.StringIO(record))}
         assert set(rows) == set(wheel.namelist()), set(rows) ^ set(wheel.namelist())
         for one in wheel.infolist():
-            if not one.filename.endswith('RECORD'):
+            if not one.filename.endswith(('RECORD', '.conf')):
                 data = wheel.read(one)
                 assert rows[one.filename][1:] == [digest(data), str(len(data))], one
                 assert one.date_time == (2024, 2, 29, 12, 30, 8) and one.external_attr >> 16 == 0o100755, one
+            if one.filename.endswith('.conf'):
+                assert one.external_attr >> 16 == 0o100644, one
+                print(wheel.read(one).decode())
         print('\n'.join(sorted(rows)))
         print(wheel.read('pkg-1.0.dist-info/WHEEL').decode())
 dict(make=make, check=check)[sys.argv[1]](sys.argv[2])
@@ -85,8 +93,12 @@ fn hotswap(bench: &Workbench, words: &str) -> assert_cmd::assert::Assert {
 }
 
 fn wheel(test: &str) -> Option<Workbench> {
+    wheel_for(test, GPUS)
+}
+
+fn wheel_for(test: &str, gpus: [&str; 2]) -> Option<Workbench> {
     let bench = Workbench::new(test)?;
-    content(&bench);
+    content_for(&bench, gpus);
     bench.write("wheel.py", WHEEL.as_bytes());
     bench.run("python3 wheel.py make pkg-1.0-py3-none-any.whl");
     Some(bench)
@@ -114,19 +126,19 @@ fn a_wheel_is_pruned_by_one_line_and_installed() {
     assert!(bench.read("pkg-1.0-1-py3-none-any.whl") == first);
     hotswap(&bench, "prune pkg-1.0-py3-none-any.whl --keep gfx942 -o other.whl").failure().stderr(contains("gfx942"));
     assert!(!bench.path("other.whl").exists());
-    install(&bench);
+    install(&bench, "a_wheel_is_pruned_by_one_line_and_installed", "pkg-1.0-1-py3-none-any.whl");
 }
 
 /// pip checks the hashes of RECORD, and the build number against the name.
-fn install(bench: &Workbench) {
+fn install(bench: &Workbench, test: &str, wheel: &str) {
     let pip = |words: &str| {
         let mut command = Command::new("python3");
         command.current_dir(bench.directory()).args(["-m", "pip"]).args(words.split(' ')).assert()
     };
     if !pip("--version").get_output().status.success() {
-        return skip("a_wheel_is_pruned_by_one_line_and_installed", "python3 has no pip");
+        return skip(test, "python3 has no pip");
     }
-    pip("install --quiet --no-index --no-deps --target to pkg-1.0-1-py3-none-any.whl").success();
+    pip(&format!("install --quiet --no-index --no-deps --target to {wheel}")).success();
     let import = "import sys; sys.path.insert(0, 'to'); import pkg; print(pkg.data.VALUE)";
     Command::new("python3").current_dir(bench.directory()).args(["-c", import]).assert().success().stdout("42\n");
 }
@@ -150,8 +162,13 @@ fn a_damaged_wheel_is_refused() {
         );
         bench.write("damage.py", script.as_bytes());
         bench.run("python3 damage.py");
-        hotswap(&bench, "prune bad.whl --keep gfx1031 -o out.whl").failure().stderr(contains(says));
-        assert!(!bench.path("out.whl").exists(), "{name}");
+        for words in ["prune bad.whl --keep gfx1031 -o out.whl", "retarget bad.whl --to gfx1032 -o out.whl"] {
+            hotswap(&bench, words).failure().stderr(contains(says));
+            assert!(!bench.path("out.whl").exists(), "{name}");
+        }
+        bench.run("cp bad.whl bad-1.0-py3-none-any.whl");
+        hotswap(&bench, "serve gfx1032 bad-1.0-py3-none-any.whl --dest out").failure().stderr(contains(says));
+        assert!(!bench.path("out").exists(), "{name}");
     }
     let whole = bench.read("pkg-1.0-py3-none-any.whl");
     for cut in [5, whole.len() / 2, whole.len() - 1] {
@@ -203,10 +220,7 @@ fn tar_archives_are_pruned() {
     assert!(!bench.path("none.tar.gz").exists());
 }
 
-#[test]
-fn a_debian_package_is_pruned() {
-    let Some(bench) = Workbench::new("a_debian_package_is_pruned") else { return };
-    content(&bench);
+fn debian_package(bench: &Workbench) {
     let control =
         "Package: pkg\nVersion: 1.0\nArchitecture: amd64\nMaintainer: A <a@b>\nInstalled-Size: 100\nDescription: x\n";
     fs::create_dir_all(bench.path("in/DEBIAN")).unwrap();
@@ -214,6 +228,13 @@ fn a_debian_package_is_pruned() {
     let sums =
         "cd in; find pkg -type f -exec md5sum {} + > DEBIAN/md5sums; cd ..; dpkg-deb --root-owner-group -b in a.deb";
     bench.run(sums);
+}
+
+#[test]
+fn a_debian_package_is_pruned() {
+    let Some(bench) = Workbench::new("a_debian_package_is_pruned") else { return };
+    content(&bench);
+    debian_package(&bench);
     hotswap(&bench, "list a.deb").success().stdout(contains("a.deb: pkg/lib/libkernels.so"));
     hotswap(&bench, "prune a.deb --keep gfx1031 -o b.deb").success();
     let first = bench.read("b.deb");
@@ -231,4 +252,175 @@ fn a_debian_package_is_pruned() {
     bench.write("cut.deb", &whole[..whole.len() - 100]);
     hotswap(&bench, "prune cut.deb --keep gfx1031 -o none.deb").failure().stderr(contains("HS0302"));
     assert!(!bench.path("none.deb").exists());
+}
+
+const SERVED: [&str; 2] = ["gfx1030", "gfx1100"];
+const SERVED_WHEEL: &str = "out/pkg-1.0-0hotswap-py3-none-any.whl";
+const NAMES: &str = "names gfx1031=gfx1030\nserves libkernels.so\nserves librocblas.so\n";
+
+/// A wheel with rocBLAS, whose data files and library belong together.
+fn rocblas_wheel(test: &str) -> Option<Workbench> {
+    let bench = wheel_for(test, SERVED)?;
+    bench.run("cp in/pkg/lib/libkernels.so in/pkg/lib/librocblas.so; python3 wheel.py make pkg-1.0-py3-none-any.whl");
+    Some(bench)
+}
+
+#[test]
+fn a_wheel_is_served_and_installed() {
+    let test = "a_wheel_is_served_and_installed";
+    let Some(bench) = rocblas_wheel(test) else { return };
+    let words = "serve gfx1031 pkg-1.0-py3-none-any.whl --dest out";
+    hotswap(&bench, &format!("{words} --dry-run")).success().stdout(contains("would be served"));
+    assert!(!bench.path("out").exists());
+    let told = hotswap(&bench, words).success();
+    told.stdout(contains("rocBLAS").and(contains("4 files changed, 1 added")).and(contains("pip install")));
+    let rows = bench.run(&format!("python3 wheel.py check {SERVED_WHEEL}"));
+    assert!(rows.contains("Build: 0hotswap\nTag: py3-none-any") && rows.contains(NAMES), "{rows}");
+    assert!(rows.contains("pkg/lib/hotswap-names.d/pkg.conf"), "{rows}");
+    let listed = hotswap(&bench, &format!("list {SERVED_WHEEL} --format json")).success();
+    let listed = String::from_utf8(listed.get_output().stdout.clone()).unwrap();
+    // Four containers in two libraries, and one in each of the source's data files.
+    assert_eq!(listed.matches("hipv4-amdgcn-amd-amdhsa--gfx1031").count(), 6, "{listed}");
+    let before = (bench.read(SERVED_WHEEL), fs::metadata(bench.path(SERVED_WHEEL)).unwrap().modified().unwrap());
+    hotswap(&bench, words).success();
+    assert!(before == (bench.read(SERVED_WHEEL), fs::metadata(bench.path(SERVED_WHEEL)).unwrap().modified().unwrap()));
+    assert_eq!(fs::read_dir(bench.path("out")).unwrap().count(), 1);
+    bench.write(SERVED_WHEEL, b"another file");
+    hotswap(&bench, words).failure().stderr(contains("HS0423"));
+    assert!(bench.read(SERVED_WHEEL) == b"another file");
+    bench.write(SERVED_WHEEL, &before.0);
+    install(&bench, test, SERVED_WHEEL);
+    assert!(bench.run("cat to/pkg/lib/hotswap-names.d/pkg.conf").ends_with(NAMES));
+}
+
+/// The names that a package has stay with the code that it has.
+#[test]
+fn a_served_wheel_is_served_for_another_gpu() {
+    let Some(bench) = rocblas_wheel("a_served_wheel_is_served_for_another_gpu") else { return };
+    hotswap(&bench, "serve gfx1031 pkg-1.0-py3-none-any.whl --dest out").success();
+    hotswap(&bench, &format!("serve gfx1032 {SERVED_WHEEL} --dest again")).success();
+    let rows = bench.run("python3 wheel.py check again/pkg-1.0-0hotswap-py3-none-any.whl");
+    assert!(rows.contains("names gfx1031=gfx1030\nnames gfx1032=gfx1030\nserves libkernels.so"), "{rows}");
+    hotswap(&bench, &format!("serve gfx1034 --from gfx1031 {SERVED_WHEEL} --dest third"))
+        .failure()
+        .stderr(contains("HS0421").and(contains("--from gfx1030")));
+    let gone = "serve gfx942 pkg-1.0-py3-none-any.whl --dest none";
+    hotswap(&bench, gone).failure().stderr(contains("HS0401").or(contains("HS0203")));
+    assert!(!bench.path("none").exists() && !bench.path("third").exists());
+}
+
+/// A library that is refused is an error, and the rest is served, as in directories. Data without its library is refused.
+#[test]
+fn a_wheel_is_not_served_by_halves() {
+    let Some(bench) = wheel_for("a_wheel_is_not_served_by_halves", SERVED) else { return };
+    let told = hotswap(&bench, "serve gfx1031 pkg-1.0-py3-none-any.whl --dest out").code(13);
+    told.stderr(contains("HS0421").and(contains("pkg-1.0-py3-none-any.whl")).and(contains("librocblas.so")));
+    let rows = bench.run(&format!("python3 wheel.py check {SERVED_WHEEL}"));
+    assert!(rows.contains("serves libkernels.so") && !rows.contains("serves librocblas.so"), "{rows}");
+    for (words, says) in [
+        ("serve gfx1031 --dest out", "neither --root nor a package"),
+        ("serve pkg-1.0-py3-none-any.whl --dest out", "no GPU is named"),
+        ("serve gfx1031 pkg-1.0-py3-none-any.whl --root in --dest out", "--root is for"),
+        ("serve gfx1031 in/pkg/data.py --dest out", "neither a GPU nor a wheel"),
+        ("serve gfx1031 missing.whl --dest out", "No such file"),
+    ] {
+        hotswap(&bench, words).failure().stderr(contains(says));
+    }
+}
+
+#[test]
+fn tar_archives_are_served() {
+    let Some(bench) = Workbench::new("tar_archives_are_served") else { return };
+    content_for(&bench, SERVED);
+    bench.run("cd in/pkg/lib; mv libkernels.so librocblas.so.5.2; ln -s librocblas.so.5.2 librocblas.so.5");
+    bench.run(TAR);
+    for form in ["a.tar", "a.tar.gz", "a.tar.xz", "a.tar.zst"] {
+        hotswap(&bench, &format!("serve gfx1031 {form} --dest out")).success();
+        let first = bench.read(&format!("out/{form}"));
+        hotswap(&bench, &format!("serve gfx1031 {form} --dest other")).success();
+        assert!(bench.read(&format!("other/{form}")) == first, "{form}");
+        let all = bench
+            .run(&format!("rm -rf to; python3 -m tarfile -e out/{form} to; cd to; find . -ls; cat pkg/lib/*/a.conf"));
+        let serves = "names gfx1031=gfx1030\nserves librocblas.so.5\nserves librocblas.so.5.2\n";
+        assert!(all.ends_with(serves) && all.contains("librocblas.so.5 -> librocblas.so.5.2"), "{form}: {all}");
+        let time = bench.run("stat -c '%Y %a' to/pkg/lib/hotswap-names.d/a.conf to/pkg/lib/librocblas.so.5.2");
+        assert_eq!(time.lines().next(), Some("1700000000 644"));
+        hotswap(&bench, "list to/pkg/lib/librocblas.so.5.2").success().stdout(contains("gfx1031"));
+    }
+    // A name that leads out of the archive.
+    bench.run("tar -P --transform 's,^in/,../,' -cf bad.tar in/pkg/data.py");
+    hotswap(&bench, "serve gfx1031 bad.tar --dest bad").failure().stderr(contains("leads out of the package"));
+    assert!(!bench.path("bad").exists());
+}
+
+/// dpkg installs what is served, and finds every file as md5sums says.
+const DPKG: &str = "set -e
+rm -rf out/r; mkdir -p out/r/var/lib/dpkg/info out/r/var/lib/dpkg/updates; touch out/r/var/lib/dpkg/status
+dpkg --root=$PWD/out/r --log=/dev/null --force-all -i out/a.deb >/dev/null 2>&1 || true
+cd out/r; md5sum -c --quiet var/lib/dpkg/info/pkg.md5sums; find . -type f | sort
+cat pkg/lib/hotswap-names.d/a.conf
+";
+
+#[test]
+fn a_debian_package_is_served() {
+    let Some(bench) = Workbench::new("a_debian_package_is_served") else { return };
+    content_for(&bench, SERVED);
+    bench.run("cd in/pkg/lib; mv libkernels.so librocblas.so.5.2");
+    debian_package(&bench);
+    hotswap(&bench, "serve gfx1031 a.deb --dest out").success().stdout(contains("dpkg -i out/a.deb"));
+    let first = bench.read("out/a.deb");
+    hotswap(&bench, "serve gfx1031 a.deb --dest other").success();
+    assert!(bench.read("other/a.deb") == first);
+    let installed = bench.run(DPKG);
+    assert!(installed.ends_with("names gfx1031=gfx1030\nserves librocblas.so.5.2\n"), "{installed}");
+    let size = bench.run("dpkg-deb -f out/a.deb Installed-Size").trim().parse::<u64>().unwrap();
+    assert!(size > 100, "{size}");
+    hotswap(&bench, "list out/r/pkg/lib/librocblas.so.5.2").success().stdout(contains("gfx1031"));
+    bench.run("cd in; sed -i 's/^./x/' DEBIAN/md5sums; cd ..; dpkg-deb --root-owner-group -b in bad.deb");
+    hotswap(&bench, "serve gfx1031 bad.deb --dest none").failure().stderr(contains("hash in md5sums"));
+    assert!(!bench.path("none").exists());
+}
+
+#[test]
+fn a_package_is_retargeted() {
+    let Some(bench) = rocblas_wheel("a_package_is_retargeted") else { return };
+    let words = "retarget pkg-1.0-py3-none-any.whl --to gfx1031 -o pkg-1.0-2-py3-none-any.whl";
+    // The data files are the planted fault: rocBLAS would not find its own for gfx1031.
+    hotswap(&bench, words).failure().stderr(contains("HS0414").and(contains("hotswap serve gfx1031")));
+    assert!(!bench.path("pkg-1.0-2-py3-none-any.whl").exists());
+    bench.run("rm -r in/pkg/lib/rocblas in/pkg/lib/librocblas.so");
+    bench.run("python3 wheel.py make pkg-1.0-py3-none-any.whl");
+    // So is a library without code for a source.
+    hotswap(&bench, words).failure().stderr(contains("pkg/lib/libother.so"));
+    hotswap(&bench, "retarget pkg-1.0-py3-none-any.whl --to gfx1031 --policy keep --dry-run").success();
+    assert!(!bench.path("pkg-1.0-2-py3-none-any.whl").exists());
+    let words = format!("{words} --policy keep");
+    // The record of the other library says what was refused.
+    hotswap(&bench, &words).success().stdout(contains("2 files changed, 0 with nothing to add"));
+    let first = bench.read("pkg-1.0-2-py3-none-any.whl");
+    let rows = bench.run("python3 wheel.py check pkg-1.0-2-py3-none-any.whl");
+    assert!(rows.contains("Build: 2") && !rows.contains("hotswap-names"), "{rows}");
+    hotswap(&bench, "list pkg-1.0-2-py3-none-any.whl").success().stdout(contains("gfx1031"));
+    hotswap(&bench, &words).success();
+    assert!(bench.read("pkg-1.0-2-py3-none-any.whl") == first);
+    let again = "retarget pkg-1.0-2-py3-none-any.whl --to gfx1031 --policy keep -o pkg-1.0-2-py3-none-any.whl";
+    hotswap(&bench, again).success().stdout(contains("0 files changed"));
+    assert!(bench.read("pkg-1.0-2-py3-none-any.whl") == first);
+}
+
+/// A code object in a file of its own serves one GPU; the package's own GPUs need it.
+#[test]
+fn code_objects_of_a_package_become_fat_binaries() {
+    let Some(bench) = wheel_for("code_objects_of_a_package_become_fat_binaries", SERVED) else { return };
+    bench.run("rm -r in/pkg/lib/rocblas in/pkg/lib/libother.so");
+    bench.write("in/pkg/kernel.hsaco", &object("gfx1030"));
+    bench.run("python3 wheel.py make pkg-1.0-py3-none-any.whl");
+    let words = "retarget pkg-1.0-py3-none-any.whl --to gfx1031 -o pkg-1.0-2-py3-none-any.whl";
+    hotswap(&bench, words).failure().stderr(contains("--keep-source").and(contains("pkg/kernel.hsaco")));
+    assert!(!bench.path("pkg-1.0-2-py3-none-any.whl").exists());
+    hotswap(&bench, &format!("{words} --keep-source")).success().stdout(contains("2 files changed"));
+    bench.run("python3 wheel.py check pkg-1.0-2-py3-none-any.whl; python3 -m zipfile -e pkg-1.0-2-py3-none-any.whl to");
+    let listed = hotswap(&bench, "list to/pkg/kernel.hsaco").success();
+    listed.stdout(contains("gfx1030").and(contains("gfx1031")));
+    hotswap(&bench, "retarget pkg-1.0-py3-none-any.whl --pairs gfx1030=>gfx1031 -o x.whl").failure();
 }

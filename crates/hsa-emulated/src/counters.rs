@@ -7,6 +7,7 @@
 use crate::abi::AgentHandle;
 use crate::devices::{gpu_of, system};
 use crate::loader::LoadedKernel;
+use crate::message::report;
 use hotswap_emulator::DispatchCounts;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -28,8 +29,19 @@ static COUNTS: Mutex<BTreeMap<CounterKey, KernelCounts>> = Mutex::new(BTreeMap::
 /// Adds a dispatch.
 pub(crate) fn count(agent: AgentHandle, kernel: Option<&LoadedKernel>, counts: &DispatchCounts) {
     let is_wanted = system().is_ok_and(|system| system.settings.counters);
-    let (true, Ok(gpu)) = (is_wanted, gpu_of(agent)) else { return };
+    let Ok(gpu) = gpu_of(agent) else { return };
     let name = kernel.map_or_else(|| "?".to_owned(), |kernel| kernel.name.clone());
+    if counts.undetermined > 0 {
+        // Once for each kernel: how many they are differs between dispatches.
+        report(&format!(
+            "kernel {name} on {}: elements of products of matrices depend on the order of additions, which is not known; \
+             see `hotswap run --matrix`",
+            gpu.target
+        ));
+    }
+    if !is_wanted {
+        return;
+    }
     let mut all = COUNTS.lock().unwrap_or_else(PoisonError::into_inner);
     let known = all.entry((gpu.number, name)).or_default();
     known.dispatches += 1;

@@ -25,6 +25,7 @@ pub(crate) struct DeviceExecutor {
     late: bool,
     counters: bool,
     threads: Option<usize>,
+    matrix: Option<String>,
 }
 
 impl DeviceExecutor {
@@ -32,7 +33,8 @@ impl DeviceExecutor {
     pub(crate) fn new(target: TargetId, settings: &EmulationSettings) -> Result<Self, String> {
         EmulatedDevice::new(target.processor.name).map_err(|error| error.to_string())?;
         let budget = settings.budget.unwrap_or(DEFAULT_BUDGET);
-        Ok(Self { target, budget, late: settings.late, counters: settings.counters, threads: settings.threads })
+        let EmulationSettings { late, counters, threads, .. } = *settings;
+        Ok(Self { target, budget, late, counters, threads, matrix: settings.matrix.clone() })
     }
 
     /// A device for one queue: what stops a queue's kernel must not stop another's.
@@ -42,6 +44,9 @@ impl DeviceExecutor {
         device.late_completion = self.late;
         device.counters = self.counters;
         device.threads = self.threads.unwrap_or(device.threads);
+        if let Some(name) = &self.matrix {
+            device.choose_matrix_model(name);
+        }
         Ok(device)
     }
 }

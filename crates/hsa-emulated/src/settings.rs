@@ -6,10 +6,12 @@
 //! | `HOTSWAP_EMULATE_BUDGET` | wave instructions that one dispatch may execute |
 //! | `HOTSWAP_EMULATE_COUNTERS` | `1`: instructions by kernel at exit |
 //! | `HOTSWAP_EMULATE_LATE` | `1`: results of memory operations arrive as late as the code allows |
+//! | `HOTSWAP_EMULATE_MATRIX` | how products of matrices are added |
 //! | `HOTSWAP_EMULATE_MEMORY` | MiB of memory that each GPU has |
 //! | `HOTSWAP_EMULATE_THREADS` | threads that execute one dispatch |
 
-use hotswap_emulator::variables::{BUDGET, COUNTERS, GPUS, LATE, MEMORY, THREADS};
+use hotswap_emulator::MATRIX_CHOICES;
+use hotswap_emulator::variables::{BUDGET, COUNTERS, GPUS, LATE, MATRIX, MEMORY, THREADS};
 use hotswap_targets::{Support, TargetId};
 use std::env;
 
@@ -27,6 +29,8 @@ pub struct EmulationSettings {
     pub counters: bool,
     /// Late completion.
     pub late: bool,
+    /// How products of matrices are added; `None` is the default.
+    pub matrix: Option<String>,
     /// Memory of each GPU, bytes; `None` is that of the product.
     pub memory: Option<u64>,
     /// Threads of one dispatch; `None` is the machine's processors.
@@ -54,10 +58,21 @@ impl EmulationSettings {
             budget: number(BUDGET)?,
             counters: flag(COUNTERS),
             late: flag(LATE),
+            matrix: matrix(variable(MATRIX))?,
             memory,
             threads: number(THREADS)?.map(|count| usize::try_from(count).unwrap_or(usize::MAX)),
         })
     }
+}
+
+/// A name of the choices.
+fn matrix(text: Option<String>) -> Result<Option<String>, String> {
+    let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(None) };
+    if MATRIX_CHOICES.iter().any(|(name, ..)| *name == text) {
+        return Ok(Some(text));
+    }
+    let names: Vec<&str> = MATRIX_CHOICES.iter().map(|(name, ..)| *name).collect();
+    Err(format!("{MATRIX}: `{text}` is none of {}", names.join(", ")))
 }
 
 /// The GPUs of a list.
@@ -113,6 +128,7 @@ mod tests {
             (vec![(GPUS, "gfx10-3-generic")], "target for several GPUs"),
             (vec![(GPUS, "gfx1030:xnack+")], "does not have"),
             (vec![(GPUS, "gfx1030"), (BUDGET, "x")], "`x` is not a positive number"),
+            (vec![(GPUS, "gfx1030"), (MATRIX, "x")], "`x` is none of sequential, exact, ring, refuse"),
             (vec![(GPUS, "gfx1030"), (MEMORY, "0")], "`0` is not a positive number"),
         ] {
             let error = read(&pairs).unwrap_err();

@@ -34,6 +34,7 @@ typedef struct hotswap_error hotswap_error;   /* why a call failed */
 typedef struct hotswap_file hotswap_file;     /* a file with device code: its entries */
 typedef struct hotswap_image hotswap_image;   /* a code object: its functions */
 typedef struct hotswap_loaded hotswap_loaded; /* a code object laid out at an address, without a GPU */
+typedef struct hotswap_binding hotswap_binding; /* a code object with imports, and the ones that provide them */
 typedef struct hotswap_output hotswap_output; /* bytes that were made */
 
 typedef enum hotswap_status {
@@ -425,6 +426,72 @@ typedef int (*hotswap_process_visitor)(const hotswap_process_object *object, voi
 
 hotswap_status hotswap_process_iterate(const hotswap_hsa_loader *loader, hotswap_process_visitor visit, void *context,
                                        hotswap_error **error);
+
+/* ---- Functions of other code objects --------------------------------------------------------------------------- */
+
+/* A library exports device functions (--hotswap-device-exports), a user imports them (--hotswap-device-imports). Before
+ * they are loaded: who provides each import, and whether the user's kernels have the registers that all functions need
+ * which they reach. HOTSWAP_OK also where something does not fit; the info tells. */
+hotswap_status hotswap_binding_check(const hotswap_image *user, const hotswap_image *const *libraries, size_t n_libraries,
+                                     hotswap_binding **binding, hotswap_error **error);
+hotswap_binding *hotswap_binding_retain(const hotswap_binding *binding);
+void hotswap_binding_free(hotswap_binding *binding);
+
+typedef struct hotswap_binding_info {
+  size_t struct_size;
+  size_t imports;    /* that one library provides */
+  size_t budgets;    /* kernels with fewer registers, less scratch or less LDS than they need */
+  size_t problems;   /* everything that does not fit, as messages */
+  uint32_t loadable; /* 1: no problem but warnings */
+  uint32_t reserved;
+} hotswap_binding_info;
+
+typedef struct hotswap_bound_import {
+  size_t struct_size;
+  const char *symbol;   /* to be defined for the loader */
+  const char *function;
+  size_t library;       /* number in the call of hotswap_binding_check */
+  uint64_t address;     /* of the function in the library's file */
+} hotswap_bound_import;
+
+typedef struct hotswap_launch_numbers {
+  uint64_t vgprs; /* accumulation registers not counted */
+  uint64_t agprs;
+  uint64_t sgprs;
+  uint64_t scratch; /* bytes of a work-item */
+  uint64_t lds;     /* bytes of a work-group */
+} hotswap_launch_numbers;
+
+typedef struct hotswap_budget {
+  size_t struct_size;
+  const char *kernel;
+  const char *forced_by; /* the function that needs most of what is short */
+  hotswap_launch_numbers has;
+  hotswap_launch_numbers needs;
+  uint32_t complete; /* 0: it reaches unknown functions, and may need more */
+  uint32_t reserved;
+} hotswap_budget;
+
+hotswap_status hotswap_binding_info_get(const hotswap_binding *binding, hotswap_binding_info *info, hotswap_error **error);
+hotswap_status hotswap_binding_import(const hotswap_binding *binding, size_t import, hotswap_bound_import *info,
+                                      hotswap_error **error);
+hotswap_status hotswap_binding_budget(const hotswap_binding *binding, size_t budget, hotswap_budget *info,
+                                      hotswap_error **error);
+hotswap_status hotswap_binding_problem(const hotswap_binding *binding, size_t problem, const char **message,
+                                       hotswap_error **error);
+
+/* A copy of the user's code object whose kernels have what they need. Check that one again, and load it instead. */
+hotswap_status hotswap_binding_prepare(const hotswap_binding *binding, hotswap_output **output, hotswap_error **error);
+
+/* hsa_executable_agent_global_variable_define, cast to this type. */
+typedef int (*hotswap_hsa_define)(hotswap_hsa_handle executable, hotswap_hsa_handle agent, const char *name, void *address);
+
+/* Defines each import in an executable that is not frozen; load the user's code object into it afterwards. One load delta
+ * for each library: what is added to its file's addresses (hotswap_process_object, HSA's LOAD_DELTA). HOTSWAP_REFUSED
+ * unless the binding is loadable. The libraries' executables must live as long as the user's. */
+hotswap_status hotswap_binding_define(const hotswap_binding *binding, hotswap_hsa_define define,
+                                      hotswap_hsa_handle executable, hotswap_hsa_handle agent, const int64_t *load_deltas,
+                                      size_t n_libraries, hotswap_error **error);
 
 #ifdef __cplusplus
 }

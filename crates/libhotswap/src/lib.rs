@@ -8,6 +8,7 @@
 //! | `device_file` | a file: its entries, and the best one for an agent (`choice`) |
 //! | `device_image` | a code object: `function_index` finds its functions, `instruction_walk` decodes them |
 //! | `load_model` | a code object laid out at an address by the rules of ROCr's loader |
+//! | `bound_images` | functions of other code objects: providers of imports, budgets |
 //! | `make` | code for other GPUs, in memory |
 //! | `process` | code objects that the process has loaded, through functions of HSA that the caller passes |
 //! | `call_error` | errors with status, number and text |
@@ -19,6 +20,7 @@
 //! Absent on purpose: LLVM, HSA and HIP; files that are written (`hotswap` does that); the layout of containers.
 
 pub mod abi;
+mod bound_images;
 mod call_error;
 mod choice;
 mod device_file;
@@ -30,6 +32,7 @@ mod load_model;
 mod make;
 mod process;
 
+pub use bound_images::BoundImages;
 pub use call_error::{CallError, CallStatus};
 pub use device_file::DeviceFile;
 pub use device_image::DeviceImage;

@@ -6,6 +6,9 @@
 //! | `serves PATH` | a file or directory of the tree whose code sees the names, relative to the file |
 //! | `# …` and empty | nothing |
 //!
+//! Packages that are installed into one directory have a file each in a directory beside ([`DIRECTORY`]), with the same
+//! lines, relative to the directory above.
+//!
 //! Invariants: without a line `serves`, all code of the tree sees the names. Code outside of the tree never does.
 
 use crate::name_map::{NameMap, NamesError};
@@ -15,6 +18,8 @@ use std::path::{Component, Path, PathBuf};
 
 /// The name of the file.
 pub const FILE: &str = "hotswap-names.conf";
+/// The directory with a file `*.conf` for each package.
+const DIRECTORY: &str = "hotswap-names.d";
 /// A longer file is none of `hotswap serve`.
 const MAX_SIZE: u64 = 1 << 20;
 
@@ -28,17 +33,24 @@ pub struct ServedTree {
 }
 
 impl ServedTree {
-    /// The tree of a library or program: the nearest directory above the file that has a [`FILE`].
+    /// The tree of a library or program: that of the nearest directory above the file that has a [`FILE`], or a
+    /// [`DIRECTORY`]; of several files the first that serves it.
     ///
     /// # Errors
     /// That file's path, and what is wrong with it.
     pub fn find(file: &Path) -> Result<Option<Self>, (PathBuf, NamesError)> {
         for directory in file.ancestors().skip(1) {
-            let path = directory.join(FILE);
-            match read(&path) {
-                Ok(None) => {}
-                Ok(Some(text)) => return Self::parse(directory, &text).map(Some).map_err(|error| (path, error)),
-                Err(error) => return Err((path, error)),
+            let mut first = None;
+            for path in files(directory).map_err(|error| (directory.join(DIRECTORY), error))? {
+                match read(&path).and_then(|text| text.map(|text| Self::parse(directory, &text)).transpose()) {
+                    Ok(Some(tree)) if tree.serves(file) => return Ok(Some(tree)),
+                    Ok(Some(tree)) => drop(first.get_or_insert(tree)),
+                    Ok(None) => {}
+                    Err(error) => return Err((path, error)),
+                }
+            }
+            if first.is_some() {
+                return Ok(first);
             }
         }
         Ok(None)
@@ -75,6 +87,32 @@ impl ServedTree {
     }
 }
 
+/// The files that a directory may have, in their order.
+fn files(directory: &Path) -> Result<Vec<PathBuf>, NamesError> {
+    let mut files = Vec::new();
+    let unreadable = |error: std::io::Error| NamesError::Unreadable(error.to_string());
+    match fs::read_dir(directory.join(DIRECTORY)) {
+        Ok(entries) => {
+            for entry in entries {
+                let path = entry.map_err(unreadable)?.path();
+                if path.extension().is_some_and(|end| end == "conf") {
+                    files.push(path);
+                }
+            }
+        }
+        Err(error) if is_absent(&error) => {}
+        Err(error) => return Err(unreadable(error)),
+    }
+    files.sort();
+    files.insert(0, directory.join(FILE));
+    Ok(files)
+}
+
+/// A directory above that may not be searched has no tree for this process.
+fn is_absent(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::PermissionDenied)
+}
+
 /// `None` where there is no such file.
 fn read(path: &Path) -> Result<Option<String>, NamesError> {
     let unreadable = |error: std::io::Error| NamesError::Unreadable(error.to_string());
@@ -82,9 +120,7 @@ fn read(path: &Path) -> Result<Option<String>, NamesError> {
         Ok(metadata) if !metadata.is_file() => Err(NamesError::Unreadable("it is no file".into())),
         Ok(metadata) if metadata.len() > MAX_SIZE => Err(NamesError::Unreadable("it is too long".into())),
         Ok(_) => fs::read_to_string(path).map(Some).map_err(unreadable),
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
-        // A directory above that may not be searched has no tree for this process.
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => Ok(None),
+        Err(error) if is_absent(&error) => Ok(None),
         Err(error) => Err(unreadable(error)),
     }
 }
@@ -163,5 +199,28 @@ mod tests {
         fs::remove_file(&nearer).unwrap();
         fs::create_dir(&nearer).unwrap();
         assert!(matches!(ServedTree::find(&library).unwrap_err().1, NamesError::Unreadable(_)));
+    }
+
+    #[test]
+    fn packages_in_one_directory_have_a_file_each() {
+        let scratch = tempfile::tempdir().unwrap();
+        let lib = scratch.path().join("lib");
+        fs::create_dir_all(lib.join(DIRECTORY)).unwrap();
+        let write = |name: &str, text: &str| fs::write(lib.join(DIRECTORY).join(name), text).unwrap();
+        write("librocrand1.conf", "names gfx1031=gfx1030\nserves librocrand.so.1\n");
+        write("librocblas5.conf", "names gfx1103=gfx1102\nserves librocblas.so.5\n");
+        write("notes.txt", "no lines for us");
+        let shown = |library: &str, own: &str| {
+            let path = lib.join(library);
+            let tree = ServedTree::find(&path).unwrap().unwrap();
+            tree.serves(&path).then(|| tree.names().shown(own)).flatten()
+        };
+        assert_eq!(shown("librocrand.so.1", "gfx1031").as_deref(), Some("gfx1030"));
+        assert_eq!(shown("librocblas.so.5", "gfx1103").as_deref(), Some("gfx1102"));
+        assert_eq!(shown("librocblas.so.5", "gfx1031"), None);
+        assert_eq!(shown("libother.so", "gfx1031"), None);
+        write("damaged.conf", "no line");
+        let error = ServedTree::find(&lib.join("librocrand.so.1")).unwrap_err();
+        assert_eq!(error, (lib.join(DIRECTORY).join("damaged.conf"), NamesError::Line(1)));
     }
 }

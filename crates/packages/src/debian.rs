@@ -5,11 +5,11 @@
 
 use crate::tarball::rewrite;
 use crate::{
-    ChangeMember, MemberChange, NewPackage, PackageMember, TarCompression, cannot_read, cannot_write, damaged, hash,
-    signed, unpack, wrong_hash,
+    AddedMember, Changes, MemberChange, NewPackage, PackageMember, TarCompression, cannot_read, cannot_write, damaged,
+    hash, signed, write_member, wrong_hash,
 };
 use hotswap_report::{Diagnostic, codes};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
@@ -23,12 +23,12 @@ pub(crate) fn run(
     input: File,
     new: NewPackage<'_>,
     scratch: &Path,
-    change: &mut ChangeMember<'_>,
+    changes: &mut Changes<'_, '_>,
 ) -> Result<(), Diagnostic> {
     let mut parts = unpacked(input, scratch)?;
     let (control, data) = (find(&parts, "control.tar")?, find(&parts, "data.tar")?);
     let mut sums = Sums::read(&parts[control], scratch)?;
-    sums.data(&mut parts[data], new.is_some(), scratch, change)?;
+    sums.data(&mut parts[data], new.is_some(), scratch, changes)?;
     let Some((file, _)) = new else { return Ok(()) };
     sums.control(&mut parts[control], scratch)?;
     let mut builder = ar::Builder::new(file);
@@ -56,7 +56,7 @@ fn unpacked(input: File, scratch: &Path) -> Result<Vec<DebianPart>, Diagnostic> 
             return Err(signed(&name));
         }
         let path = scratch.join(format!("part{}", parts.len()));
-        unpack(&mut entry, &path).map_err(|error| error.in_entry(name))?;
+        write_member(&mut entry, &path).map_err(|error| error.in_entry(name))?;
         if fs::metadata(&path).map_or(0, |meta| meta.len()) != header.size() {
             return Err(damaged(&"it is cut off"));
         }
@@ -103,7 +103,13 @@ impl Sums {
             }
             Ok(MemberChange::Unchanged)
         };
-        rewrite(&input, compression(control)?, None, scratch, &mut see)?;
+        rewrite(
+            &input,
+            compression(control)?,
+            None,
+            scratch,
+            &mut Changes { change: &mut see, link: None, added: &[] },
+        )?;
         Ok(Self { sums, sizes: [0; 2] })
     }
 
@@ -113,7 +119,7 @@ impl Sums {
         data: &mut DebianPart,
         is_written: bool,
         scratch: &Path,
-        change: &mut ChangeMember<'_>,
+        changes: &mut Changes<'_, '_>,
     ) -> Result<(), Diagnostic> {
         let mut seen = Vec::new();
         let mut one = |member: &PackageMember<'_>| {
@@ -126,7 +132,7 @@ impl Sums {
                 }
                 seen.push(member.name.to_owned());
             }
-            let made = change(member)?;
+            let made = (changes.change)(member)?;
             self.sizes[0] += old;
             self.sizes[1] += match &made {
                 MemberChange::Unchanged => old,
@@ -146,12 +152,29 @@ impl Sums {
         let path = scratch.join("data");
         let mut output = File::create(&path).map_err(|error| cannot_write(&error))?;
         let output = is_written.then_some(&mut output as &mut dyn std::io::Write);
-        rewrite(&input, compression(data)?, output, scratch, &mut one)?;
+        let link = changes.link.as_mut().map(|see| &mut **see as _);
+        let mut checked = Changes { change: &mut one, link, added: changes.added };
+        rewrite(&input, compression(data)?, output, scratch, &mut checked)?;
         let unseen = self.sums.iter().flatten().find(|(name, _)| !seen.contains(name));
         if let Some((name, _)) = unseen {
             return Err(damaged(&"md5sums has a hash of a file that is not there").in_entry(name));
         }
         data.path = path;
+        if is_written {
+            self.add(changes.added)?;
+        }
+        Ok(())
+    }
+
+    /// Notes the files that are added.
+    fn add(&mut self, added: &[AddedMember]) -> Result<(), Diagnostic> {
+        for AddedMember { name, content } in added {
+            self.sizes[1] += fs::metadata(content).map_or(0, |meta| meta.len());
+            let Some(sums) = &mut self.sums else { continue };
+            if sums.insert(name.clone(), hash::md5(content)?).is_some() {
+                return Err(damaged(&"a file to add is there already").in_entry(name));
+            }
+        }
         Ok(())
     }
 
@@ -164,10 +187,12 @@ impl Sums {
         };
         let mut change = |member: &PackageMember<'_>| match (member.name, &self.sums) {
             ("md5sums", Some(sums)) => {
-                // The rows keep the order that they have in the file.
+                // The rows keep the order that they have in the file; new ones follow.
                 let text = fs::read_to_string(member.content).map_err(|error| damaged(&error))?;
                 let names = text.lines().filter_map(|row| row.split_once("  ")).map(|(_, name)| name);
-                let rows = names.filter_map(|name| Some(format!("{}  {name}\n", sums.get(name)?)));
+                let old: BTreeSet<&str> = names.clone().collect();
+                let new = sums.keys().map(String::as_str).filter(|name| !old.contains(name));
+                let rows = names.chain(new).filter_map(|name| Some(format!("{}  {name}\n", sums.get(name)?)));
                 write(rows.collect())
             }
             ("control", _) => {
@@ -179,7 +204,13 @@ impl Sums {
         let input = File::open(&control.path).map_err(|error| cannot_read(&error))?;
         let path = scratch.join("control");
         let mut output = File::create(&path).map_err(|error| cannot_write(&error))?;
-        rewrite(&input, compression(control)?, Some(&mut output), scratch, &mut change)?;
+        rewrite(
+            &input,
+            compression(control)?,
+            Some(&mut output),
+            scratch,
+            &mut Changes { change: &mut change, link: None, added: &[] },
+        )?;
         control.path = path;
         Ok(())
     }

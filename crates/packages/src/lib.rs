@@ -1,7 +1,8 @@
 //! Packages whose files hold device code: Python wheels, tar archives (plain, `.gz`, `.xz`, `.zst`), Debian packages.
 //!
-//! [`visit`] shows the files of a package one by one, [`rewrite`] writes a package with changed files. A file is in a
-//! scratch directory meanwhile, so that a command changes it as any other.
+//! [`visit`] shows the files of a package one by one, [`rewrite`] writes a package with changed files and further ones,
+//! [`unpack()`] writes the files into a directory. A file is in a scratch directory meanwhile, so that a command changes it
+//! as any other.
 //!
 //! | format | what is kept true |
 //! | --- | --- |
@@ -19,11 +20,14 @@ mod debian;
 mod hash;
 mod record;
 mod tarball;
+mod unpack;
 mod wheel;
+
+pub use unpack::unpack;
 
 use hotswap_files::ScratchDirectory;
 use hotswap_report::{Diagnostic, codes};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -60,6 +64,15 @@ pub struct PackageMember<'m> {
     pub content: &'m Path,
 }
 
+/// A file that a package does not have yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AddedMember {
+    /// Its path in the package.
+    pub name: String,
+    /// The file with its content.
+    pub content: PathBuf,
+}
+
 /// The change of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MemberChange {
@@ -73,6 +86,16 @@ pub enum MemberChange {
 
 /// Decides about the files of a package.
 pub type ChangeMember<'c> = dyn FnMut(&PackageMember<'_>) -> Result<MemberChange, Diagnostic> + 'c;
+
+/// Receives the links of a package: the name, and where it leads.
+type SeeLink<'l> = dyn FnMut(&str, &Path) -> Result<(), Diagnostic> + 'l;
+
+/// The changes of a run.
+struct Changes<'c, 'm> {
+    change: &'c mut ChangeMember<'m>,
+    link: Option<&'c mut SeeLink<'m>>,
+    added: &'c [AddedMember],
+}
 
 /// The first bytes that decide.
 const START: usize = 512;
@@ -113,10 +136,12 @@ pub fn visit(
 ) -> Result<(), Diagnostic> {
     let mut change = |member: &PackageMember<'_>| see(member).map(|()| MemberChange::Unchanged);
     let scratch = ScratchDirectory::temporary("hotswap-package-")?;
-    run(file, format, None, &scratch, &mut change).map_err(|error| error.in_file(file))
+    let mut changes = Changes { change: &mut change, link: None, added: &[] };
+    run(file, format, None, &scratch, &mut changes).map_err(|error| error.in_file(file))
 }
 
-/// Writes a package with changed files to `output`, which is replaced in one step after `check`; returns its size.
+/// Writes a package with changed files to `output`, and with those of `added`, which it does not have yet. The output is
+/// replaced in one step after `check`; returns its size.
 ///
 /// # Errors
 /// [`codes::MALFORMED`] for a damaged package, [`codes::NO_PLACE`] for a signed one, and the errors of `change`.
@@ -125,12 +150,14 @@ pub fn rewrite(
     format: PackageFormat,
     output: &Path,
     change: &mut ChangeMember<'_>,
+    added: &[AddedMember],
     check: &dyn Fn() -> Result<(), Diagnostic>,
 ) -> Result<u64, Diagnostic> {
     let scratch = ScratchDirectory::temporary("hotswap-package-")?;
+    let mut changes = Changes { change, link: None, added };
     let mut size = 0;
     hotswap_files::replace_written(output, file, |new| {
-        run(file, format, Some((new, output)), &scratch, change).map_err(|error| error.in_file(file))?;
+        run(file, format, Some((new, output)), &scratch, &mut changes).map_err(|error| error.in_file(file))?;
         check()?;
         size = new.metadata().map_err(|error| cannot_read(&error))?.len();
         Ok(())
@@ -146,18 +173,23 @@ fn run(
     format: PackageFormat,
     new: NewPackage<'_>,
     scratch: &ScratchDirectory,
-    change: &mut ChangeMember<'_>,
+    changes: &mut Changes<'_, '_>,
 ) -> Result<(), Diagnostic> {
     let input = File::open(file).map_err(|error| cannot_read(&error))?;
     match format {
-        PackageFormat::Wheel => wheel::run(input, new, scratch.path(), change),
-        PackageFormat::Tar(compression) => tarball::run(input, compression, new, scratch.path(), change),
-        PackageFormat::Debian => debian::run(input, new, scratch.path(), change),
+        PackageFormat::Wheel => wheel::run(input, new, scratch.path(), changes),
+        PackageFormat::Tar(compression) => tarball::run(input, compression, new, scratch.path(), changes),
+        PackageFormat::Debian => debian::run(input, new, scratch.path(), changes),
     }
 }
 
 /// The content of a member in a file of the scratch directory, by that name.
-fn unpack(content: &mut dyn Read, path: &Path) -> Result<(), Diagnostic> {
+/// Writes a file of a package. A former one of that path may have another name by now, and keeps its content.
+fn write_member(content: &mut dyn Read, path: &Path) -> Result<(), Diagnostic> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(cannot_write(&error).in_file(path)),
+        _ => {}
+    }
     let mut file = File::create(path).map_err(|error| cannot_write(&error).in_file(path))?;
     io::copy(content, &mut file).map(drop).map_err(|error| damaged(&error))
 }

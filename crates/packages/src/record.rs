@@ -72,6 +72,19 @@ impl WheelRecord {
         Ok(())
     }
 
+    /// Adds a file, before the row of RECORD, which is the last one.
+    pub(crate) fn add(&mut self, name: &str, content: &Path) -> Result<(), Diagnostic> {
+        let [hash, size] = columns(content)?;
+        if self.by_name.contains_key(name) {
+            return Err(malformed("a file to add is there already").in_entry(name));
+        }
+        let last = self.rows.len().saturating_sub(1);
+        self.rows.insert(last, Some([name.to_owned(), hash, size]));
+        self.by_name.values_mut().filter(|row| **row >= last).for_each(|row| *row += 1);
+        self.by_name.insert(name.to_owned(), last);
+        Ok(())
+    }
+
     /// Removes the row of a file.
     pub(crate) fn remove(&mut self, name: &str) {
         if let Some(row) = self.by_name.get(name).and_then(|row| self.rows.get_mut(*row)) {

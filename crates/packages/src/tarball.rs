@@ -1,11 +1,14 @@
 //! Tar archives. Entries are read raw: those that name the next one (GNU's `L` and `K`, pax's `x`) are copied as they are,
 //! with the one that they belong to.
 
-use crate::{ChangeMember, MemberChange, NewPackage, PackageMember, TarCompression, cannot_write, damaged, unpack};
+use crate::{Changes, MemberChange, NewPackage, PackageMember, TarCompression, cannot_write, damaged, write_member};
 use hotswap_report::{Diagnostic, codes};
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use tar::{Archive, Builder, Entry, EntryType, Header};
 
 /// Levels of the usual tools.
@@ -20,9 +23,9 @@ pub(crate) fn run(
     compression: TarCompression,
     new: NewPackage<'_>,
     scratch: &Path,
-    change: &mut ChangeMember<'_>,
+    changes: &mut Changes<'_, '_>,
 ) -> Result<(), Diagnostic> {
-    rewrite(&input, compression, new.map(|(file, _)| file as &mut dyn Write), scratch, change)
+    rewrite(&input, compression, new.map(|(file, _)| file as &mut dyn Write), scratch, changes)
 }
 
 /// Reads an archive, and writes it with its changes, in the same compression.
@@ -31,27 +34,27 @@ pub(crate) fn rewrite(
     compression: TarCompression,
     output: Option<&mut dyn Write>,
     scratch: &Path,
-    change: &mut ChangeMember<'_>,
+    changes: &mut Changes<'_, '_>,
 ) -> Result<(), Diagnostic> {
     let content = input.content(compression)?;
-    let Some(output) = output else { return copy(content, &mut io::sink(), scratch, change) };
+    let Some(output) = output else { return copy(content, &mut io::sink(), scratch, changes) };
     let failed = |error: io::Error| cannot_write(&error);
     match compression {
-        TarCompression::None => copy(content, output, scratch, change),
+        TarCompression::None => copy(content, output, scratch, changes),
         TarCompression::Gzip => {
             // Neither a name nor a time is in the header, so that it is the same each time.
             let mut packed = flate2::GzBuilder::new().write(output, flate2::Compression::new(GZIP));
-            copy(content, &mut packed, scratch, change)?;
+            copy(content, &mut packed, scratch, changes)?;
             packed.finish().map(drop).map_err(failed)
         }
         TarCompression::Xz => {
             let mut packed = liblzma::write::XzEncoder::new(output, XZ);
-            copy(content, &mut packed, scratch, change)?;
+            copy(content, &mut packed, scratch, changes)?;
             packed.finish().map(drop).map_err(failed)
         }
         TarCompression::Zstd => {
             let mut packed = zstd::stream::write::Encoder::new(output, ZSTD).map_err(failed)?;
-            copy(content, &mut packed, scratch, change)?;
+            copy(content, &mut packed, scratch, changes)?;
             packed.finish().map(drop).map_err(failed)
         }
     }
@@ -81,10 +84,19 @@ fn copy(
     content: Box<dyn Read + '_>,
     output: &mut dyn Write,
     scratch: &Path,
-    change: &mut ChangeMember<'_>,
+    changes: &mut Changes<'_, '_>,
 ) -> Result<(), Diagnostic> {
     let mut archive = Archive::new(content);
-    let mut copy = TarCopy { builder: Builder::new(output), pending: Vec::new(), name: None, scratch, change };
+    let mut copy = TarCopy {
+        builder: Builder::new(output),
+        pending: Vec::new(),
+        name: None,
+        link: None,
+        like: None,
+        directories: BTreeSet::new(),
+        scratch,
+        changes,
+    };
     let mut count = 0;
     for entry in archive.entries().map_err(|error| damaged(&error))?.raw(true) {
         let entry = entry.map_err(|error| if count == 0 { no_archive(&error) } else { damaged(&error) })?;
@@ -94,7 +106,24 @@ fn copy(
     if count == 0 {
         return Err(no_archive(&"it is empty"));
     }
+    copy.add()?;
     copy.builder.into_inner().map(drop).map_err(|error| cannot_write(&error))
+}
+
+fn plain(name: &str) -> &str {
+    name.trim_start_matches("./")
+}
+
+/// The header of a further entry, with the time and owner of another one.
+fn new_header(like: &Header, kind: EntryType, mode: u32) -> Header {
+    let mut header = Header::new_gnu();
+    header.set_entry_type(kind);
+    header.set_mode(mode);
+    header.set_size(0);
+    header.set_mtime(like.mtime().unwrap_or_default());
+    header.set_uid(like.uid().unwrap_or_default());
+    header.set_gid(like.gid().unwrap_or_default());
+    header
 }
 
 fn no_archive(error: &dyn std::fmt::Display) -> Diagnostic {
@@ -102,17 +131,23 @@ fn no_archive(error: &dyn std::fmt::Display) -> Diagnostic {
     Diagnostic::error(codes::NOT_FOUND, what).advise("decompress it first, and name the file in it")
 }
 
-struct TarCopy<'t, 'c> {
+struct TarCopy<'t, 'c, 'm> {
     builder: Builder<&'t mut dyn Write>,
     /// Extension entries of the next one.
     pending: Vec<(Header, Vec<u8>)>,
     /// The name that they give it.
     name: Option<String>,
+    /// The target that they give it, where it is a link.
+    link: Option<PathBuf>,
+    /// Name and header of the first file, for those that are added.
+    like: Option<(String, Header)>,
+    /// The directories that the archive has, without `./` and the last `/`.
+    directories: BTreeSet<String>,
     scratch: &'t Path,
-    change: &'t mut ChangeMember<'c>,
+    changes: &'t mut Changes<'c, 'm>,
 }
 
-impl TarCopy<'_, '_> {
+impl TarCopy<'_, '_, '_> {
     fn entry(&mut self, mut entry: Entry<'_, Box<dyn Read + '_>>) -> Result<(), Diagnostic> {
         let kind = entry.header().entry_type();
         if kind.is_gnu_longname() || kind.is_gnu_longlink() || kind.is_pax_local_extensions() {
@@ -121,13 +156,23 @@ impl TarCopy<'_, '_> {
         let own = || String::from_utf8_lossy(&entry.path_bytes()).into_owned();
         let name = self.name.take().unwrap_or_else(own);
         let header = entry.header().clone();
+        let link = self.link.take();
         if !kind.is_file() {
+            if kind.is_dir() {
+                self.directories.insert(plain(&name).trim_end_matches('/').to_owned());
+            }
+            let own = || entry.link_name_bytes().map(|to| PathBuf::from(OsStr::from_bytes(&to)));
+            let to = link.or_else(own).filter(|_| kind.is_symlink());
+            if let (Some(to), Some(see)) = (to, &mut self.changes.link) {
+                see(plain(&name), &to)?;
+            }
             self.flush()?;
             return self.builder.append(&header, entry).map_err(|error| cannot_write(&error).in_entry(name));
         }
         let content = self.scratch.join("member");
-        unpack(&mut entry, &content).map_err(|error| error.in_entry(&name))?;
-        match (self.change)(&PackageMember { name: name.trim_start_matches("./"), content: &content })? {
+        write_member(&mut entry, &content).map_err(|error| error.in_entry(&name))?;
+        self.like.get_or_insert_with(|| (name.clone(), header.clone()));
+        match (self.changes.change)(&PackageMember { name: plain(&name), content: &content })? {
             MemberChange::Unchanged => self.file(header, &content, &name),
             MemberChange::Replaced(content) => self.file(header, &content, &name),
             MemberChange::Removed => {
@@ -141,13 +186,17 @@ impl TarCopy<'_, '_> {
         let header = entry.header().clone();
         let mut data = Vec::new();
         entry.take(NAME).read_to_end(&mut data).map_err(|error| damaged(&error))?;
+        let text = || data.split(|byte| *byte == 0).next().unwrap_or_default();
         if kind.is_gnu_longname() {
-            self.name = Some(String::from_utf8_lossy(data.split(|byte| *byte == 0).next().unwrap_or_default()).into());
+            self.name = Some(String::from_utf8_lossy(text()).into());
+        } else if kind.is_gnu_longlink() {
+            self.link = Some(PathBuf::from(OsStr::from_bytes(text())));
         } else if kind.is_pax_local_extensions() {
             for row in tar::PaxExtensions::new(&data) {
                 let row = row.map_err(|error| damaged(&error))?;
                 match row.key() {
                     Ok("path") => self.name = Some(String::from_utf8_lossy(row.value_bytes()).into_owned()),
+                    Ok("linkpath") => self.link = Some(PathBuf::from(OsStr::from_bytes(row.value_bytes()))),
                     Ok("size") => {
                         let what = "a tar archive with sizes in extension headers";
                         return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, what));
@@ -157,6 +206,28 @@ impl TarCopy<'_, '_> {
             }
         }
         self.pending.push((header, data));
+        Ok(())
+    }
+
+    /// Appends the files that the archive did not have, with the time and owner of its first file, and their directories.
+    fn add(&mut self) -> Result<(), Diagnostic> {
+        let Some((first, header)) = self.like.take() else { return Ok(()) };
+        let start = if first.starts_with("./") { "./" } else { "" };
+        for added in self.changes.added {
+            let parents: Vec<&Path> = Path::new(&added.name).ancestors().skip(1).collect();
+            for parent in parents.iter().rev().filter_map(|path| path.to_str()).filter(|path| !path.is_empty()) {
+                if self.directories.insert(parent.to_owned()) {
+                    let mut header = new_header(&header, EntryType::Directory, 0o755);
+                    let appended = self.builder.append_data(&mut header, format!("{start}{parent}/"), io::empty());
+                    appended.map_err(|error| cannot_write(&error).in_entry(parent))?;
+                }
+            }
+            let failed = |error: io::Error| cannot_write(&error).in_entry(&added.name);
+            let content = std::fs::read(&added.content).map_err(failed)?;
+            let mut header = new_header(&header, EntryType::Regular, 0o644);
+            header.set_size(content.len() as u64);
+            self.builder.append_data(&mut header, format!("{start}{}", added.name), &content[..]).map_err(failed)?;
+        }
         Ok(())
     }
 

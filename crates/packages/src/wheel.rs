@@ -4,7 +4,7 @@
 //! new one has a build number, `WHEEL` gets it, because installers compare the two.
 
 use crate::record::WheelRecord;
-use crate::{ChangeMember, MemberChange, NewPackage, PackageMember, cannot_read, damaged, signed, unpack};
+use crate::{Changes, MemberChange, NewPackage, PackageMember, cannot_read, damaged, signed, write_member};
 use hotswap_report::{Diagnostic, codes};
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, Write};
@@ -14,13 +14,15 @@ use zip::{ZipArchive, ZipWriter};
 
 const RECORD: &str = ".dist-info/RECORD";
 const WHEEL: &str = ".dist-info/WHEEL";
+/// Permissions of files that are added.
+const ADDED: u32 = 0o644;
 const SIGNATURES: [&str; 2] = ["RECORD.jws", "RECORD.p7s"];
 
 pub(crate) fn run(
     input: File,
     new: NewPackage<'_>,
     scratch: &Path,
-    change: &mut ChangeMember<'_>,
+    changes: &mut Changes<'_, '_>,
 ) -> Result<(), Diagnostic> {
     let mut archive = ZipArchive::new(input).map_err(|error| damaged(&error))?;
     let names = archive.file_names().map(|name| name.map(|name| name.into_owned()));
@@ -33,7 +35,7 @@ pub(crate) fn run(
     let (file, name) = new.unzip();
     let writer = file.map(ZipWriter::new);
     let build = name.and_then(build_number);
-    let mut wheel = WheelWriter { archive, record, record_name, writer, build, scratch, change };
+    let mut wheel = WheelWriter { archive, record, record_name, writer, build, scratch, changes };
     (0..wheel.archive.len()).try_for_each(|index| wheel.entry(index))?;
     wheel.finish()
 }
@@ -68,17 +70,17 @@ fn build_number(path: &Path) -> Option<String> {
     build.starts_with(|c: char| c.is_ascii_digit()).then(|| (*build).to_owned())
 }
 
-struct WheelWriter<'w, 'c, W: Write + Seek> {
+struct WheelWriter<'w, 'c, 'm, W: Write + Seek> {
     archive: ZipArchive<File>,
     record: WheelRecord,
     record_name: String,
     writer: Option<ZipWriter<W>>,
     build: Option<String>,
     scratch: &'w Path,
-    change: &'w mut ChangeMember<'c>,
+    changes: &'w mut Changes<'c, 'm>,
 }
 
-impl<W: Write + Seek> WheelWriter<'_, '_, W> {
+impl<W: Write + Seek> WheelWriter<'_, '_, '_, W> {
     fn entry(&mut self, index: usize) -> Result<(), Diagnostic> {
         let mut entry = self.archive.by_index(index).map_err(|error| damaged(&error))?;
         let name = entry.name().map_err(|error| damaged(&error))?.into_owned();
@@ -90,12 +92,12 @@ impl<W: Write + Seek> WheelWriter<'_, '_, W> {
             return self.copy(index, &name);
         }
         let content = self.scratch.join("member");
-        unpack(&mut entry, &content).map_err(|error| error.in_entry(&name))?;
+        write_member(&mut entry, &content).map_err(|error| error.in_entry(&name))?;
         drop(entry);
         self.record.check(&name, &content)?;
         let change = match &self.build {
             Some(build) if name.ends_with(WHEEL) => with_build(&content, build, self.scratch)?,
-            _ => (self.change)(&PackageMember { name: &name, content: &content })?,
+            _ => (self.changes.change)(&PackageMember { name: &name, content: &content })?,
         };
         match change {
             MemberChange::Unchanged => self.copy(index, &name),
@@ -117,6 +119,10 @@ impl<W: Write + Seek> WheelWriter<'_, '_, W> {
     fn replace(&mut self, index: usize, name: &str, content: &Path) -> Result<(), Diagnostic> {
         self.record.replace(name, content)?;
         let options = self.options(index)?;
+        self.write(name, content, options)
+    }
+
+    fn write(&mut self, name: &str, content: &Path, options: SimpleFileOptions) -> Result<(), Diagnostic> {
         let Some(writer) = &mut self.writer else { return Ok(()) };
         let mut file = File::open(content).map_err(|error| cannot_read(&error).in_file(content))?;
         let size = file.metadata().map_err(|error| cannot_read(&error))?.len();
@@ -137,6 +143,10 @@ impl<W: Write + Seek> WheelWriter<'_, '_, W> {
     fn finish(mut self) -> Result<(), Diagnostic> {
         let index = self.archive.index_for_name(&self.record_name).unwrap_or_default();
         let options = self.options(index)?;
+        for added in self.changes.added {
+            self.record.add(&added.name, &added.content)?;
+            self.write(&added.name, &added.content, options.unix_permissions(ADDED))?;
+        }
         let Some(mut writer) = self.writer else { return Ok(()) };
         writer.start_file(self.record_name.as_str(), options).map_err(|error| cannot_write(&error))?;
         writer.write_all(&self.record.to_text()?).map_err(|error| crate::cannot_write(&error))?;

@@ -89,7 +89,7 @@ fn one(
 /// A code object whose source has a table of its functions gets its own: the source's describes other code.
 fn with_functions(source: &SourceEntry<'_>, data: Vec<u8>) -> Result<Vec<u8>, Diagnostic> {
     match device_symbols_note(source.data) {
-        Some(_) => note::with_table(&data).map(|(data, _)| data),
+        Some(_) => note::with_table_like(&data, source.data).map(|(data, _)| data),
         None => Ok(data),
     }
 }

@@ -8,7 +8,7 @@
 //! Absent on purpose: the effects of the values, which are where the fields of [`Plan`] are read, and options that are no part of
 //! a plan (the driver wrapper).
 
-use crate::plan::{DeviceLinkAction, NamesPolicy, Plan, Policy, RetargetPair, word_of};
+use crate::plan::{DeviceLinkAction, NamesPolicy, Plan, Policy, RetargetPair, add_functions, word_of};
 use hotswap_report::Diagnostic;
 use std::collections::BTreeSet;
 
@@ -262,6 +262,56 @@ pub const PLAN_OPTIONS: &[PlanOption] = &[
         set: Plan::add_device_symbols,
         copy: |plan, other| plan.device_symbols = other.device_symbols,
     },
+    PlanOption {
+        key: "device-exports",
+        argument: "--hotswap-device-exports=",
+        env: "HOTSWAP_DEVICE_EXPORTS",
+        value: "FUNCTIONS",
+        help: "device functions for other code objects, mangled names separated by commas: they are kept, and named in the table of functions",
+        is_list: true,
+        is_request: true,
+        command: Some(CommandOption {
+            name: "device-exports",
+            value: Some("FUNCTIONS"),
+            help: "Device functions for other code objects, mangled names separated by commas",
+        }),
+        keyword: Keyword {
+            name: "DEVICE_EXPORTS",
+            values: "…",
+            help: "device functions [for other code objects](device-exchange.md), mangled names: they are kept, and named in the table of functions",
+        },
+        line: "device-export",
+        rank: 8,
+        json: "device_exports",
+        get: |plan| PlanValue::Names(&plan.device_exports),
+        set: |plan, text| add_functions(&mut plan.device_exports, text),
+        copy: |plan, other| plan.device_exports.clone_from(&other.device_exports),
+    },
+    PlanOption {
+        key: "device-imports",
+        argument: "--hotswap-device-imports=",
+        env: "HOTSWAP_DEVICE_IMPORTS",
+        value: "FUNCTIONS",
+        help: "device functions of other code objects, mangled names separated by commas: calls go through words that are filled when the code is loaded",
+        is_list: true,
+        is_request: true,
+        command: Some(CommandOption {
+            name: "device-imports",
+            value: Some("FUNCTIONS"),
+            help: "Device functions of other code objects, mangled names separated by commas",
+        }),
+        keyword: Keyword {
+            name: "DEVICE_IMPORTS",
+            values: "…",
+            help: "device functions [of other code objects](device-exchange.md), mangled names: calls go through words that are filled when the code is loaded",
+        },
+        line: "device-import",
+        rank: 9,
+        json: "device_imports",
+        get: |plan| PlanValue::Names(&plan.device_imports),
+        set: |plan, text| add_functions(&mut plan.device_imports, text),
+        copy: |plan, other| plan.device_imports.clone_from(&other.device_imports),
+    },
 ];
 
 impl PlanOption {
@@ -309,6 +359,7 @@ mod tests {
             let words: &[&str] = match option.key {
                 "retarget" => &["gfx1030=>gfx1031"],
                 "patches" => &["target_note"],
+                "device-exports" | "device-imports" => &["_Z3addfi"],
                 _ => &option.value.split('|').collect::<Vec<_>>(),
             };
             for word in words {

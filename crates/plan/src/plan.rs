@@ -89,6 +89,10 @@ pub struct Plan {
     pub device_link: DeviceLinkAction,
     /// Whether each code object gets a table of its functions.
     pub device_symbols: bool,
+    /// Device functions that each code object offers to others, by their mangled names.
+    pub device_exports: BTreeSet<String>,
+    /// Device functions of other code objects.
+    pub device_imports: BTreeSet<String>,
     /// Whether code may be made for a GPU although the host part of the file chooses kernels by another name. For
     /// finished files only; no argument of a build sets it.
     pub unchecked_names: bool,
@@ -116,7 +120,8 @@ fn no_arrow(group: &str) -> Diagnostic {
 impl Plan {
     /// Whether the plan is empty.
     pub fn is_empty(&self) -> bool {
-        let asks_of_links = self.device_link != DeviceLinkAction::Usual || self.device_symbols;
+        let exchanges = !self.device_exports.is_empty() || !self.device_imports.is_empty();
+        let asks_of_links = self.device_link != DeviceLinkAction::Usual || self.device_symbols || exchanges;
         self.pairs.is_empty() && self.patches.is_empty() && !asks_of_links
     }
 
@@ -182,6 +187,22 @@ impl Plan {
     pub fn targets(&self) -> BTreeSet<&str> {
         self.pairs.iter().map(|pair| pair.target.as_str()).collect()
     }
+}
+
+/// Adds names of device functions, separated by commas or `;`.
+///
+/// # Errors
+/// [`codes::PLAN_SYNTAX`] for a name that is no symbol.
+pub(crate) fn add_functions(functions: &mut BTreeSet<String>, text: &str) -> Result<(), Diagnostic> {
+    for name in text.split([',', ';']).filter(|name| !name.is_empty()) {
+        let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"_.$".contains(&byte);
+        if !name.bytes().all(fits) {
+            let error = syntax(format!("`{name}` is no name of a device function"));
+            return Err(error.advise("write the mangled name, as `hotswap symbols` shows it"));
+        }
+        functions.insert(name.to_owned());
+    }
+    Ok(())
 }
 
 fn pair(source: &str, target: &str, group: &str) -> Result<RetargetPair, Diagnostic> {

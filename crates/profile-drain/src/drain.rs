@@ -68,8 +68,8 @@ struct Log<'a> {
 type DrainLine = Path;
 
 impl Log<'_> {
-    /// Reports a loss.
-    fn warn(&mut self, what: impl FnOnce(&mut DrainLine)) {
+    /// Reports a loss. Not generic, so that there is one copy of it.
+    fn warn(&mut self, what: &dyn Fn(&mut DrainLine)) {
         self.lost += 1;
         let mut line = DrainLine::new(b"hotswap-profile-drain: warning: ");
         what(&mut line);
@@ -80,7 +80,7 @@ impl Log<'_> {
         }
     }
 
-    fn note(&self, what: impl FnOnce(&mut DrainLine)) {
+    fn note(&self, what: &dyn Fn(&mut DrainLine)) {
         if self.verbose {
             let mut line = DrainLine::new(b"hotswap-profile-drain: ");
             what(&mut line);
@@ -112,16 +112,16 @@ pub fn drain(shared: &mut Shared, occasion: Occasion, scope: &DrainScope, host: 
 fn no_hsa(log: &mut Log<'_>, refusal: hsa::HsaRefusal, occasion: Occasion, exit_was_drained: bool, store: &Store) {
     let loads = store.loads() as u64;
     if refusal == hsa::HsaRefusal::NotUp && (occasion != Occasion::Exit || exit_was_drained || loads == 0) {
-        log.note(|line| {
+        log.note(&|line| {
             line.push(b"nothing to drain: HSA is not initialised");
         });
     } else if refusal == hsa::HsaRefusal::NotUp {
-        log.warn(|line| {
+        log.warn(&|line| {
             line.push(b"HSA was shut down before the program's end: what ").number(loads);
             line.push(b" code objects counted after the last drain is lost; call hotswap_profile_drain() before");
         });
     } else {
-        log.warn(|line| {
+        log.warn(&|line| {
             refusal.describe(line);
             line.push(b": the device profiles of this process are lost");
         });
@@ -141,14 +141,14 @@ fn collect(hsa: &Hsa, store: &mut Store, (occasion, scope): DrainRequest<'_>, lo
     let segments = match segments {
         Ok(segments) => segments,
         Err(refusal) => {
-            log.warn(|line| {
+            log.warn(&|line| {
                 refusal.describe(line);
                 line.push(b": which code is loaded is not known, and its profiles are lost");
             });
             return;
         }
     };
-    log.note(|line| {
+    log.note(&|line| {
         line.number(count(&segments)).push(b" segments of code are looked at");
     });
     let mut agents = List::EMPTY;
@@ -156,7 +156,7 @@ fn collect(hsa: &Hsa, store: &mut Store, (occasion, scope): DrainRequest<'_>, lo
         match agent(hsa, segment.agent, &mut agents) {
             Ok(Some(agent)) => collect_one(hsa, store, segment, agent, log),
             Ok(None) => {}
-            Err(refusal) => log.warn(|line| {
+            Err(refusal) => log.warn(&|line| {
                 refusal.describe(line);
                 line.push(b": the profile of a code object at 0x").hex(segment.base, 0).push(b" is lost");
             }),
@@ -167,16 +167,14 @@ fn collect(hsa: &Hsa, store: &mut Store, (occasion, scope): DrainRequest<'_>, lo
 
 /// Retires loads that HSA no longer lists.
 fn retire(segments: &hsa::Segments, store: &mut Store) {
-    store.retire(|load| {
-        segments.iter().any(|segment| (segment.executable, segment.base) == (load.executable, load.base))
-    });
+    store.retire_all_but(segments.iter().map(|segment| (segment.executable, segment.base)));
 }
 
 /// Runs after code objects were destroyed: their handles may be reused.
 pub fn forget_destroyed(shared: &mut Shared) {
     match Hsa::find().and_then(|hsa| hsa.segments()) {
         Ok(segments) => retire(&segments, &mut shared.store),
-        Err(hsa::HsaRefusal::NotUp) => shared.store.retire(|_| false),
+        Err(hsa::HsaRefusal::NotUp) => shared.store.retire_all_but(core::iter::empty()),
         Err(_) => {} // the next drain will see
     }
 }
@@ -216,17 +214,17 @@ fn collect_one(hsa: &Hsa, store: &mut Store, segment: LoadedSegment, agent: Agen
         Ok(captured) => {
             report(&captured, who, log);
             if store.take(captured, load, agent.processor, agent.node).is_none() {
-                log.warn(|line| {
+                log.warn(&|line| {
                     who(line);
                     line.push(b"there is no memory; its profile is lost");
                 });
             }
         }
-        Err(CaptureRefusal::NoProfile) => log.note(|line| {
+        Err(CaptureRefusal::NoProfile) => log.note(&|line| {
             who(line);
             line.push(b"no profile");
         }),
-        Err(refusal) => log.warn(|line| {
+        Err(refusal) => log.warn(&|line| {
             who(line);
             refusal.describe(line);
             let known = !matches!(refusal, CaptureRefusal::Unknown(_));
@@ -237,13 +235,13 @@ fn collect_one(hsa: &Hsa, store: &mut Store, segment: LoadedSegment, agent: Agen
 
 fn report(captured: &capture::Capture, who: impl Fn(&mut DrainLine), log: &mut Log<'_>) {
     if captured.dropped > 0 {
-        log.warn(|line| {
+        log.warn(&|line| {
             who(line);
             line.number(captured.dropped as u64).push(b" damaged records are left out; the others are kept");
         });
     }
     if captured.table_is_damaged {
-        log.warn(|line| {
+        log.warn(&|line| {
             who(line);
             line.push(b"its bounds table is damaged; the sections of its file are used instead");
         });
@@ -309,7 +307,7 @@ fn write(store: &mut Store, host: &HostName, log: &mut Log<'_>) {
             None => own.insert(name::expand(pattern, process, device.content)),
         };
         if expanded.bytes() == name::NOWHERE {
-            log.note(|line| {
+            log.note(&|line| {
                 line.push(b"/dev/null: nothing is written");
             });
             return;
@@ -324,19 +322,19 @@ fn write(store: &mut Store, host: &HostName, log: &mut Log<'_>) {
         };
         if let (Ok(WriteOutcome::Taken), Some(device)) = (written, store.device(volume)) {
             path = name::beside(expanded.bytes(), device, Some(process.id));
-            log.note(|line| {
+            log.note(&|line| {
                 line.push(b"a link, a file of other code, or one without locks cannot be added to; instead: ")
                     .push(path.bytes());
             });
             written = store.write(volume, &path, expanded, process.id).map(|()| WriteOutcome::Yes);
         }
         match written {
-            Ok(WriteOutcome::Yes) => log.note(|line| {
+            Ok(WriteOutcome::Yes) => log.note(&|line| {
                 line.push(b"wrote ").push(path.bytes()).push(b": ").number(store.records(volume) as u64);
                 line.push(b" functions");
             }),
             Ok(WriteOutcome::Taken) => {}
-            Err(error) => log.warn(|line| {
+            Err(error) => log.warn(&|line| {
                 // The path comes last, since it may be as long as the line.
                 line.push(b"a profile is lost, its file cannot be written: ");
                 error.describe(line);

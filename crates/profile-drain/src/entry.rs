@@ -22,7 +22,7 @@ use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 /// Incremented with every change of [`SharedState`] or of its contents: copies of different layouts must not meet.
-const LAYOUT: u64 = 3;
+const LAYOUT: u64 = 4;
 
 /// The state that the copies share, and its current user.
 struct SharedState {
@@ -110,6 +110,7 @@ extern "C" fn construct() {
     }
     name_rank();
     if IS_PROGRAM.load(Ordering::Relaxed) {
+        stack::keep_one();
         ends::start(drain_at);
     }
     if IS_PROGRAM.load(Ordering::Relaxed) && !SLOT.is_early.load(Ordering::Relaxed) {

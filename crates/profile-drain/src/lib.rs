@@ -4,7 +4,8 @@
 //! library, for the tests of its parts. In users' programs, `entry` (constructor, exit handler) calls `drain` (the
 //! walk), which queries `hsa` for the loaded code objects. `capture` reads and checks one code object, `store` adds up
 //! and writes files.
-//! Below them: `elf`, `record`, `raw`, `name` (formats), `symbols`, `layout` (tables), `memory`, `libc`, `text`, `bytes`.
+//! Below them: `elf`, `record`, `raw`, `name` (formats), `symbols`, `layout` (tables), `index`, `memory`, `libc`, `text`,
+//! `bytes`.
 //!
 //! Invariants: never ends or changes the program (no panic is reachable, which the build script checks by the symbols
 //! of the object; `errno` and signals are preserved). Never loads or initialises a runtime. A file is complete or
@@ -23,6 +24,7 @@ mod ends;
 mod entry;
 pub mod hsa;
 pub mod images;
+pub mod index;
 pub mod layout;
 pub mod libc;
 pub mod memory;

@@ -102,18 +102,10 @@ impl<T> List<T> {
         const { assert!(align_of::<T>() <= 16) };
         let capacity = self.capacity.checked_mul(2)?.max(8);
         let size = capacity.checked_mul(size_of::<T>())?;
-        // SAFETY: calloc may be called with any size.
-        let start = unsafe { libc::calloc(size, 1) }.cast::<T>();
+        // SAFETY: `start` is null or came from this function, and `length` elements of it are initialised, which fit.
+        let start = unsafe { larger(self.start.cast(), self.length.wrapping_mul(size_of::<T>()), size) }.cast::<T>();
         if start.is_null() {
             return None;
-        }
-        if !self.start.is_null() {
-            // SAFETY: `length` elements are initialised in the old place and fit into the new, larger one; the old
-            // place is freed without dropping them, so each has one owner.
-            unsafe {
-                ptr::copy_nonoverlapping(self.start, start, self.length);
-                libc::free(self.start.cast());
-            }
         }
         (self.start, self.capacity) = (start, capacity);
         Some(())
@@ -133,6 +125,26 @@ impl<T> List<T> {
             Some(taken)
         }
     }
+}
+
+/// A larger place with the old one's content, which is freed; null, with nothing changed, where there is no memory. One
+/// function for the lists of all types.
+///
+/// # Safety
+/// `start` is null or came from this function, and its first `used` bytes, at most `size`, are initialised.
+#[inline(never)]
+unsafe fn larger(start: *mut u8, used: usize, size: usize) -> *mut u8 {
+    // SAFETY: calloc may be called with any size.
+    let new = unsafe { libc::calloc(size, 1) }.cast::<u8>();
+    if !new.is_null() && !start.is_null() {
+        // SAFETY: the used bytes fit into the new place. They are moved, and the old place is freed without dropping
+        // anything, so each element has one owner.
+        unsafe {
+            ptr::copy_nonoverlapping(start, new, used);
+            libc::free(start.cast());
+        }
+    }
+    new
 }
 
 impl<T> Deref for List<T> {

@@ -2,7 +2,7 @@
 //!
 //! Invariant: the parts are in [`Capture`](crate::capture::Capture) in the order of the file, padded, so that writing copies nothing.
 
-use crate::bytes::word;
+use crate::bytes::{put, word};
 use crate::layout::{BYTE_COVERAGE, KEY, RecordLayout};
 use crate::memory::Bytes;
 
@@ -12,6 +12,13 @@ pub const MAGIC: u64 = 0xff6c_7072_6f66_7281;
 const LAST_VALUE_KIND: u64 = 2;
 /// A header has no more words than this.
 const WORDS: usize = 19;
+/// The words about uniform counters: their number, their padding, their distance.
+const UNIFORM_WORDS: usize = 3;
+
+/// Bytes of a header.
+pub fn header_size(layout: &RecordLayout) -> usize {
+    if layout.uniform.is_some() { WORDS * 8 } else { (WORDS - UNIFORM_WORDS) * 8 }
+}
 
 /// Bytes of the three parts of the payload, without padding.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -87,11 +94,8 @@ impl RawHeader {
 
     fn add(&mut self, words: &[u64]) {
         for word in words {
-            for byte in word.to_le_bytes() {
-                if let Some(place) = self.bytes.get_mut(self.used) {
-                    *place = byte;
-                    self.used += 1;
-                }
+            if put(&mut self.bytes, self.used, &word.to_le_bytes()).is_some() {
+                self.used += 8;
             }
         }
     }
@@ -134,7 +138,8 @@ impl Fixed {
     }
 }
 
-const FNV_START: u64 = 0xcbf2_9ce4_8422_2325;
+/// Where a hash begins.
+pub const FNV_START: u64 = 0xcbf2_9ce4_8422_2325;
 
 /// FNV-1a of 64 bits.
 pub fn fnv(start: u64, bytes: &[u8]) -> u64 {

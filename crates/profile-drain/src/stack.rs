@@ -2,7 +2,9 @@
 //!
 //! A program may end in a thread with 16 KiB of stack, or in a signal handler on an alternate stack of that size, and
 //! neither the paths of files nor the functions of HSA and HIP that a drain calls fit there. So each entry of the drain
-//! maps a stack, works on it, and unmaps it. The caller's stack holds the caller's registers and little more.
+//! maps a stack and works on it. The caller's stack holds the caller's registers and little more. An exit has three or
+//! four drains, and faults of new pages were a fifth of its time: a program keeps one stack for the next drain. A library
+//! does not, since it may be unloaded.
 //!
 //! Invariants: nothing of the drain remains on the new stack when [`run`] returns; a thread that is on its alternate
 //! signal stack cannot get a second handler on top of the first one's frames.
@@ -13,6 +15,7 @@ use core::arch::asm;
 use core::ffi::{c_int, c_void};
 use core::mem::ManuallyDrop;
 use core::ptr::null_mut;
+use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 /// Signals without an alternate stack run here, too, and HSA's functions need tens of KiB. Only pages that are used
 /// cost memory.
@@ -48,10 +51,26 @@ unsafe extern "C" {
     fn sigfillset(set: *mut SignalSet) -> c_int;
 }
 
-/// Memory for a stack, unmapped when dropped.
+/// The stack of an earlier drain; null while a drain has it.
+static SPARE: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+/// Whether this image is never unloaded.
+static IS_LASTING: AtomicBool = AtomicBool::new(false);
+
+/// From now on the stack of a drain is kept for the next one.
+pub fn keep_one() {
+    IS_LASTING.store(true, Ordering::Relaxed);
+}
+
+/// Memory for a stack. When dropped it is unmapped, or kept.
 struct Stack(*mut c_void);
 
 impl Stack {
+    fn take() -> Option<Self> {
+        // One that waits is in use nowhere: a drain of another thread, or of a handler above this one, took its own.
+        let spare = SPARE.swap(null_mut(), Ordering::Acquire);
+        if spare.is_null() { Self::map() } else { Some(Self(spare)) }
+    }
+
     fn map() -> Option<Self> {
         // SAFETY: a new mapping at an address that the kernel chooses.
         let start = unsafe { mmap(null_mut(), SIZE, PROT_READ_WRITE, PRIVATE, -1, 0) };
@@ -70,8 +89,12 @@ impl Stack {
 
 impl Drop for Stack {
     fn drop(&mut self) {
-        // SAFETY: our own mapping, and the thread has left it.
-        unsafe { munmap(self.0, SIZE) };
+        let kept = IS_LASTING.load(Ordering::Relaxed)
+            && SPARE.compare_exchange(null_mut(), self.0, Ordering::Release, Ordering::Relaxed).is_ok();
+        if !kept {
+            // SAFETY: our own mapping, the thread has left it, and it is not in `SPARE`.
+            unsafe { munmap(self.0, SIZE) };
+        }
     }
 }
 
@@ -153,7 +176,7 @@ extern "C" fn perform<W: FnOnce() -> R, R>(task: *mut c_void) {
 pub fn run<W: FnOnce() -> R, R>(work: W) -> Option<R> {
     // SAFETY: libc returns a place that is valid in this thread, on any stack.
     let errno = unsafe { *__errno_location() };
-    let result = Stack::map().and_then(|stack| {
+    let result = Stack::take().and_then(|stack| {
         let alternate = Alternate::of_this_thread();
         let mut task = StackTask { work: ManuallyDrop::new(work), result: None, alternate: alternate.as_ref() };
         // SAFETY: the top is aligned to pages and has a megabyte below it; the task lives until the call returns.
@@ -226,6 +249,16 @@ mod tests {
         .expect("there is memory");
         assert!(elsewhere.abs_diff(address(&here)) > 1 << 20, "{elsewhere:x}");
         assert_eq!(length, 5);
+    }
+
+    #[test]
+    fn a_kept_stack_serves_one_at_a_time() {
+        super::keep_one();
+        let place = || run(|| core::ptr::from_ref(&black_box(0u8)) as usize);
+        let first = place();
+        assert!(first.is_some() && place() == first);
+        let both = run(|| (core::ptr::from_ref(&black_box(0u8)) as usize, place()));
+        assert!(both.is_some_and(|(outer, inner)| inner.is_some_and(|inner| inner.abs_diff(outer) >= super::SIZE / 2)));
     }
 
     #[test]

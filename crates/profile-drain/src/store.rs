@@ -8,12 +8,16 @@
 use crate::bytes::{put, until_zero};
 use crate::capture::Capture;
 use crate::elf::Sections;
+use crate::index::{PlaceIndex, hash_of};
 use crate::layout;
 use crate::libc::{Errno, IS_LINK, NOT_THERE, Open, OpenFile, make_directories, remove_file, rename_file};
 use crate::memory::{Bytes, List};
 use crate::name::{DeviceName, Path};
-use crate::raw::{Fixed, add, fnv, shrinks, subtract};
+use crate::raw::{Fixed, add, fnv, header_size, shrinks, subtract};
 use crate::record;
+
+/// Executable and base of a load.
+pub type LoadKey = (u64, u64);
 
 /// One load of a code object.
 pub struct Load {
@@ -23,6 +27,8 @@ pub struct Load {
     pub base: u64,
     sections: Sections,
     payload: Bytes,
+    /// Whether HSA still lists it.
+    is_listed: bool,
 }
 
 /// Files of several profiles grow up to this. Making a file costs more than writing a small profile. A profile of this
@@ -36,12 +42,6 @@ pub struct Volume {
     alone: bool,
 }
 
-impl Volume {
-    fn holds(self, number: usize, entry: &StoreEntry) -> bool {
-        if self.alone { number == self.first } else { entry.leader == self.first }
-    }
-}
-
 /// All loads of one code on one GPU.
 pub struct StoreEntry {
     /// The hash of its content.
@@ -50,6 +50,8 @@ pub struct StoreEntry {
     name: u64,
     /// The number of the first entry in its file.
     leader: usize,
+    /// Bytes of the file that begins with this entry.
+    volume: usize,
     /// The GPU's node.
     node: u32,
     processor: [u8; 64],
@@ -67,11 +69,15 @@ pub struct StoreEntry {
 /// All entries of a process.
 pub struct Store {
     entries: List<StoreEntry>,
+    /// Entries by name and node.
+    by_name: PlaceIndex,
+    /// Entries by each of their loads.
+    by_load: PlaceIndex,
 }
 
 impl Store {
     /// Nothing drained yet.
-    pub const EMPTY: Self = Self { entries: List::EMPTY };
+    pub const EMPTY: Self = Self { entries: List::EMPTY, by_name: PlaceIndex::EMPTY, by_load: PlaceIndex::EMPTY };
 
     /// The entries.
     pub fn entries(&self) -> &[StoreEntry] {
@@ -79,25 +85,29 @@ impl Store {
     }
 
     /// Adds the capture of a load; `None` where there is no memory.
-    pub fn take(&mut self, capture: Capture, load: (u64, u64), processor: [u8; 64], node: u32) -> Option<()> {
+    pub fn take(&mut self, capture: Capture, load: LoadKey, processor: [u8; 64], node: u32) -> Option<()> {
         let Capture { fixed, payload, sections, .. } = capture;
         let layout = layout::of_version(fixed.version)?;
         let content = fixed.identity(layout);
-        let is_it = |entry: &StoreEntry| (entry.content, entry.node, &entry.processor) == (content, node, &processor);
-        let same = |entry: &StoreEntry| entry.fixed.parts == fixed.parts && entry.fixed.deltas == fixed.deltas;
-        let place = self.entries.iter().position(|entry| is_it(entry) && same(entry));
+        let number = self.entries.len();
+        let (name, known) = self.place_of(content, &fixed, (node, &processor));
+        let place = known.unwrap_or(number);
+        self.retire_reused(load, place);
         let (executable, base) = load;
-        if let Some(entry) = place.and_then(|at| self.entries.get_mut(at)) {
+        self.by_load.add(hash_of(executable, base), place)?;
+        let load = Load { executable, base, sections, payload, is_listed: true };
+        if let Some(entry) = self.entries.get_mut(place) {
             record::agree(&mut entry.fixed.data, &fixed.data, layout);
-            return entry.update(Load { executable, base, sections, payload });
+            return entry.update(load);
         }
+        self.by_name.add(hash_of(name, u64::from(node)), number)?;
         let mut loads = List::EMPTY;
-        loads.push(Load { executable, base, sections, payload })?;
-        let (name, leader) = (self.free_name(content, (node, &processor)), self.entries.len());
+        loads.push(load)?;
         let mut entry = StoreEntry {
             content,
             name,
-            leader,
+            leader: number,
+            volume: 0,
             node,
             processor,
             fixed,
@@ -107,32 +117,52 @@ impl Store {
             path: 0,
             merged: None,
         };
-        entry.leader = self.leader_for(&entry).unwrap_or(leader);
+        entry.volume = entry.size();
+        self.join_volume(&mut entry);
         self.entries.push(entry).map(drop)
     }
 
-    /// The content, unless code of the same names and another shape has it on this GPU.
-    fn free_name(&self, content: u64, device: (u32, &[u8; 64])) -> u64 {
-        let is_taken =
-            |name: u64| self.entries.iter().any(|own| own.name == name && (own.node, &own.processor) == device);
-        (0..=self.entries.len() as u64)
-            .map(|more| content.wrapping_add(more))
-            .find(|name| !is_taken(*name))
-            .unwrap_or(content)
+    /// The entry of a content, if there is one, and its name: the content, or the next free number if code of the same
+    /// names and another shape has that on this GPU.
+    fn place_of(&self, content: u64, fixed: &Fixed, device: (u32, &[u8; 64])) -> (u64, Option<usize>) {
+        for more in 0..=self.entries.len() as u64 {
+            let name = content.wrapping_add(more);
+            let has_name = |own: &StoreEntry| (own.name, (own.node, &own.processor)) == (name, device);
+            let is_it = |at: usize| self.entries.get(at).is_some_and(has_name);
+            let place = self.by_name.find(hash_of(name, u64::from(device.0)), &is_it);
+            let Some(entry) = place.and_then(|at| self.entries.get(at)) else { return (name, None) };
+            if entry.content == content && entry.fixed.parts == fixed.parts && entry.fixed.deltas == fixed.deltas {
+                return (name, place);
+            }
+        }
+        (content, None)
     }
 
-    /// The file that an entry joins: the last one of its GPU and version, while that is small.
-    fn leader_for(&self, new: &StoreEntry) -> Option<usize> {
+    /// Joins the last file of the GPU and version while that is small.
+    fn join_volume(&mut self, new: &mut StoreEntry) {
         let alike = |own: &&StoreEntry| {
             (own.node, &own.processor, own.fixed.version) == (new.node, &new.processor, new.fixed.version)
         };
-        let leader = self.entries.iter().rev().find(alike)?.leader;
-        let there = self.members(leader).fold(0, |sum: usize, own| sum.saturating_add(own.size()));
-        (there.saturating_add(new.size()) <= VOLUME).then_some(leader)
+        let Some(leader) = self.entries.iter().rev().find(alike).map(|own| own.leader) else { return };
+        let Some(first) = self.entries.get_mut(leader) else { return };
+        let size = first.volume.saturating_add(new.volume);
+        if size <= VOLUME {
+            (first.volume, new.leader) = (size, leader);
+        }
     }
 
-    fn members(&self, leader: usize) -> impl Iterator<Item = &StoreEntry> {
-        self.entries.iter().filter(move |entry| entry.leader == leader)
+    /// The entry of a load, and the load's number in it.
+    fn place_of_load(&self, load: LoadKey) -> Option<(usize, usize)> {
+        let number = |at: usize| self.entries.get(at)?.load_number(load);
+        let place = self.by_load.find(hash_of(load.0, load.1), &|at| number(at).is_some())?;
+        Some((place, number(place)?))
+    }
+
+    /// Retires a load whose handles are now those of a load of other code.
+    fn retire_reused(&mut self, load: LoadKey, place: usize) {
+        if let Some((old, number)) = self.place_of_load(load).filter(|(old, _)| *old != place) {
+            let _ = self.entries.get_mut(old).map(|entry| entry.retire_load(number));
+        }
     }
 
     /// The file that begins with this entry, if there is one. `alone`: each entry has its own.
@@ -141,9 +171,11 @@ impl Store {
         (alone || first.leader == number).then_some(Volume { first: number, alone })
     }
 
+    /// The entries of a file: none is before the first.
     fn of(&self, volume: Volume) -> impl Iterator<Item = &StoreEntry> {
-        let entries = self.entries.iter().enumerate();
-        entries.filter(move |(number, entry)| volume.holds(*number, entry)).map(|(_, entry)| entry)
+        let end = if volume.alone { volume.first.wrapping_add(1) } else { self.entries.len() };
+        let entries = self.entries.get(volume.first..end).unwrap_or_default();
+        entries.iter().filter(move |entry| volume.alone || entry.leader == volume.first)
     }
 
     /// Names and numbers for a file.
@@ -172,8 +204,8 @@ impl Store {
             replace(path, process, [&self.joined(volume)?, &[], &[], &[]])?;
         }
         let hash = fnv(0, host.bytes());
-        for (number, entry) in self.entries.iter_mut().enumerate() {
-            if volume.holds(number, entry) {
+        for (number, entry) in self.entries.iter_mut().enumerate().skip(volume.first) {
+            if number == volume.first || (entry.leader == volume.first && !volume.alone) {
                 (entry.is_new, entry.path) = (false, hash);
             }
         }
@@ -215,28 +247,48 @@ impl Store {
 
     /// Reads again a load that is known from an earlier drain; `read` returns its payload. False where it must be
     /// captured as a whole.
-    pub fn refresh(&mut self, load: (u64, u64), read: impl Fn(&Sections, &Fixed) -> Option<Bytes>) -> bool {
-        for entry in self.entries.iter_mut() {
-            let mut loads = entry.loads.iter();
-            let Some(known) = loads.find(|known| (known.executable, known.base) == load) else { continue };
-            let sections = known.sections;
-            let Some(payload) = read(&sections, &entry.fixed) else { return false };
-            let (executable, base) = load;
-            return entry.update(Load { executable, base, sections, payload }).is_some();
-        }
-        false
+    pub fn refresh(&mut self, load: LoadKey, read: impl Fn(&Sections, &Fixed) -> Option<Bytes>) -> bool {
+        let Some((place, number)) = self.place_of_load(load) else { return false };
+        let Some(entry) = self.entries.get_mut(place) else { return false };
+        let Some(sections) = entry.loads.get(number).map(|known| known.sections) else { return false };
+        let Some(payload) = read(&sections, &entry.fixed) else { return false };
+        let (executable, base) = load;
+        entry.update(Load { executable, base, sections, payload, is_listed: true }).is_some()
     }
 
-    /// Retires loads that no longer exist: `is_there` is called for each.
-    pub fn retire(&mut self, is_there: impl Fn(&Load) -> bool) {
+    /// Retires all loads but those that are listed.
+    pub fn retire_all_but(&mut self, listed: impl Iterator<Item = LoadKey>) {
+        let loads = self.entries.iter_mut().flat_map(|entry| entry.loads.iter_mut());
+        loads.for_each(|load| load.is_listed = false);
+        for key in listed {
+            let Some((place, number)) = self.place_of_load(key) else { continue };
+            if let Some(load) = self.entries.get_mut(place).and_then(|entry| entry.loads.get_mut(number)) {
+                load.is_listed = true;
+            }
+        }
+        let mut is_changed = false;
         for entry in self.entries.iter_mut() {
-            let mut index = 0;
-            while let Some(load) = entry.loads.get(index) {
-                if is_there(load) {
-                    index += 1;
-                } else if let Some(load) = entry.loads.swap_remove(index) {
-                    entry.retire(load.payload);
+            let mut number = 0;
+            while let Some(load) = entry.loads.get(number) {
+                if load.is_listed {
+                    number += 1;
+                } else {
+                    entry.retire_load(number);
+                    is_changed = true;
                 }
+            }
+        }
+        if is_changed {
+            self.index_loads();
+        }
+    }
+
+    /// Indexes the loads that are left. One for which there is no memory is read as a whole the next time.
+    fn index_loads(&mut self) {
+        self.by_load.clear();
+        for (number, entry) in self.entries.iter().enumerate() {
+            for load in entry.loads.iter() {
+                let _ = self.by_load.add(hash_of(load.executable, load.base), number);
             }
         }
     }
@@ -264,7 +316,7 @@ impl StoreEntry {
 
     /// Bytes of its profile.
     fn size(&self) -> usize {
-        let header = layout::of_version(self.fixed.version).map_or(0, |layout| self.fixed.header(layout).bytes().len());
+        let header = layout::of_version(self.fixed.version).map_or(0, header_size);
         let parts = [self.fixed.data.len(), self.fixed.parts.size(), self.fixed.names.len()];
         parts.iter().fold(header, |sum, part| sum.saturating_add(*part))
     }
@@ -274,9 +326,12 @@ impl StoreEntry {
         self.fixed.data.len().checked_div(size).unwrap_or(0)
     }
 
+    fn load_number(&self, (executable, base): LoadKey) -> Option<usize> {
+        self.loads.iter().position(|own| (own.executable, own.base) == (executable, base))
+    }
+
     fn update(&mut self, load: Load) -> Option<()> {
-        let known = |own: &Load| (own.executable, own.base) == (load.executable, load.base);
-        let place = self.loads.iter().position(known);
+        let place = self.load_number((load.executable, load.base));
         let Some(old) = place.and_then(|at| self.loads.get_mut(at)) else {
             self.is_new = true;
             return self.loads.push(load).map(drop);
@@ -291,6 +346,12 @@ impl StoreEntry {
             self.retire(earlier);
         }
         Some(())
+    }
+
+    fn retire_load(&mut self, number: usize) {
+        if let Some(load) = self.loads.swap_remove(number) {
+            self.retire(load.payload);
+        }
     }
 
     fn retire(&mut self, payload: Bytes) {

@@ -15,7 +15,7 @@ pub struct ProgramByte {
 impl ProgramByte {
     /// The base of the image, or of the code section itself.
     pub const CODE: u32 = 0;
-    /// Bases from here on are symbols that the file does not define.
+    /// Bases from here on are symbols that the file does not define: dynamic ones of a linked file.
     pub const EXTERN: u32 = 1 << 30;
     /// Bases from here on are words of the GOT that a linker will make, one for each symbol.
     pub const GOT: u32 = 1 << 31;

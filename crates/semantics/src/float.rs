@@ -25,7 +25,7 @@ pub fn bf16_to_f32(bits: u16) -> f32 {
 
 /// Rounds to a float with `mantissa` bits after the point and exponents down to `min_exponent`; returns the magnitude in
 /// steps of the last bit of a number with that exponent, as the format's bits without sign.
-fn round_magnitude(value: f64, mantissa: u32, min_exponent: i32, rounding: Rounding) -> u64 {
+pub(crate) fn round_magnitude(value: f64, mantissa: u32, min_exponent: i32, rounding: Rounding) -> u64 {
     let bits = value.to_bits();
     let exponent = (bits >> 52 & 0x7ff) as i32 - 1023;
     if bits << 1 == 0 {

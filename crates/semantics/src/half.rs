@@ -33,6 +33,12 @@ pub(crate) fn fused(a: u16, b: u16, c: u16, mode: FloatMode) -> u16 {
     finished(crate::rounding::add_odd(product, z), [a, b, c], mode)
 }
 
+/// Product and sum with a rounding after each, without denormals.
+fn unfused(a: u16, b: u16, c: u16, mode: FloatMode) -> u16 {
+    let flushed = FloatMode { bits: mode.bits & !0xc0, ..mode };
+    add(multiply(a, b, flushed), c, flushed)
+}
+
 pub(crate) fn add(a: u16, b: u16, mode: FloatMode) -> u16 {
     finished(value(a, mode) + value(b, mode), [a, b, 0], mode)
 }
@@ -147,6 +153,7 @@ pub(crate) const ROWS: &[VectorRow] = &[
     row!(["v_subrev_f16"], |a, b, _, m| subtract(b, a, m), Llvm("fsub")),
     row!(["v_mul_f16"], |a, b, _, m| multiply(a, b, m), Llvm("fmul")),
     row!(["v_fma_f16", "v_fmac_f16", "v_fmaak_f16", "v_fmamk_f16"], |a, b, c, m| fused(a, b, c, m), Llvm("fma")),
+    row!(["v_mad_f16", "v_mac_f16", "v_madak_f16", "v_madmk_f16"], |a, b, c, m| unfused(a, b, c, m), Llvm("fmad")),
     row!(["v_min_f16", "v_min_num_f16"], |a, b, _, m| minimum_number(a, b, m), Llvm("fminnum")),
     row!(["v_max_f16", "v_max_num_f16"], |a, b, _, m| maximum_number(a, b, m), Llvm("fmaxnum")),
     row!(["v_min3_f16", "v_min3_num_f16"], |a, b, c, m| minimum_number(minimum_number(a, b, m), c, m), Llvm("AMDGPUfmin3")),

@@ -93,8 +93,18 @@ macro_rules! row {
     };
 }
 
+/// Two numbers, shifted to the right and held in a range, as bytes.
+fn shifted_bytes(a: u32, b: u32, by: u32, least: i32, most: i32) -> u32 {
+    let byte = |value: u32| (value as i32 >> (by & 31)).clamp(least, most) as u8;
+    u32::from(byte(a)) | u32::from(byte(b)) << 8
+}
+
 #[rustfmt::skip]
 pub(crate) const ROWS: &[VectorRow] = &[
+    VectorRow::new(&["v_prng_b32"], [B32; 3], B32, narrow!(|a, _, _, _| a << 1 ^ if a >> 31 != 0 { 197 } else { 0 }), Document("a step of a shift register")),
+    VectorRow::new(&["v_ashr_pk_i8_i32"], [B32; 3], B16, narrow!(|a, b, c, _| shifted_bytes(a, b, c, -128, 127)), Document("two shifted numbers as signed bytes")),
+    VectorRow::new(&["v_ashr_pk_u8_i32"], [B32; 3], B16, narrow!(|a, b, c, _| shifted_bytes(a, b, c, 0, 255)), Document("two shifted numbers as bytes")),
+    VectorRow::new(&["v_accvgpr_read_b32", "v_accvgpr_write_b32", "v_accvgpr_mov_b32"], [B32; 3], B32, narrow!(|a, _, _, _| a), Llvm("copy")),
     row!(["v_mov_b32", "v_accvgpr_read_b32", "v_accvgpr_write_b32", "v_accvgpr_mov_b32"], WORDS, B32, narrow!(|a, _, _, _| a), Llvm("copy")),
     row!(["v_mov_b16"], HALVES, B16, narrow!(|a, _, _, _| a), Llvm("copy")),
     row!(["v_not_b32"], WORDS, B32, narrow!(|a, _, _, _| !a), Llvm("not")),

@@ -104,14 +104,47 @@ impl VectorRow {
     }
 }
 
+/// Whether the processor has vectors of eight words.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+pub(crate) fn has_long_vectors() -> bool {
+    is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")
+}
+
+/// Calls a function on lanes, which was compiled twice: for vectors of eight words where the processor has them. The
+/// function must be `inline(always)`, so that the copy is compiled for them too.
+macro_rules! on_lanes {
+    ($function:ident, $out:expr, $sources:expr, $mode:expr) => {{
+        #[cfg(target_arch = "x86_64")]
+        {
+            #[target_feature(enable = "avx2,fma")]
+            fn long(out: &mut crate::lanes::Lanes, sources: &[&crate::lanes::Lanes; 3], mode: crate::mode::FloatMode) {
+                $function(out, sources, mode)
+            }
+            if crate::lanes::has_long_vectors() {
+                #[allow(unsafe_code, reason = "a function for processors with AVX2 and FMA")]
+                // SAFETY: the processor has both features.
+                unsafe {
+                    return long($out, $sources, $mode);
+                }
+            }
+        }
+        $function($out, $sources, $mode)
+    }};
+}
+
 /// A [`NarrowFunction`] that computes an expression of `a`, `b` and `c` in each lane.
 macro_rules! narrow {
     (|$a:pat_param, $b:pat_param, $c:pat_param, $mode:pat_param| $body:expr) => {
-        crate::lanes::LaneFunction::Narrow(|out, sources, $mode| {
-            for lane in 0..crate::lanes::LANES {
-                let ($a, $b, $c) = (sources[0][lane], sources[1][lane], sources[2][lane]);
-                out[lane] = $body;
+        crate::lanes::LaneFunction::Narrow(|out, sources, mode| {
+            #[inline(always)]
+            fn all(out: &mut crate::lanes::Lanes, sources: &[&crate::lanes::Lanes; 3], $mode: crate::mode::FloatMode) {
+                for lane in 0..crate::lanes::LANES {
+                    let ($a, $b, $c) = (sources[0][lane], sources[1][lane], sources[2][lane]);
+                    out[lane] = $body;
+                }
             }
+            crate::lanes::on_lanes!(all, out, sources, mode)
         })
     };
 }
@@ -162,4 +195,4 @@ macro_rules! carry_wide {
     };
 }
 
-pub(crate) use {carry, carry_wide, narrow, wide};
+pub(crate) use {carry, carry_wide, narrow, on_lanes, wide};

@@ -12,10 +12,13 @@ mod atomic;
 mod compare;
 mod convert;
 mod double;
+mod exact;
 mod float;
+mod float8;
 mod half;
 mod integer;
 mod lanes;
+mod matrix;
 mod mode;
 mod packed;
 mod rounding;
@@ -30,14 +33,17 @@ mod wide;
 pub use atomic::{AtomicRow, AtomicUpdate};
 pub use compare::{CompareOperation, CompareRow};
 pub use float::{bf16_to_f32, f16_to_f32, round_to_bf16, round_to_f16, round_to_f32};
+pub use float8::Float8;
 pub use integer::{TWO_SOURCE_TABLE, combined};
 pub use lanes::{
     CarryFunction, CarryWideFunction, LANES, LaneFunction, LaneType, Lanes, NarrowFunction, VectorRow, WideFunction,
     WideLanes,
 };
+pub use matrix::{MatrixFormat, MatrixKind, MatrixModel, MatrixRow, MatrixSum, matrix_row};
 pub use mode::{FloatMode, Rounding};
 pub use packed::PackedRow;
 pub use scalar::{ScalarFunction, ScalarInput, ScalarRow, ScalarUse};
+pub use single::unfused;
 pub use small_float::integer_dot;
 pub use source::MeaningSource;
 pub use table::{Meaning, find, rows};

@@ -2,7 +2,7 @@
 
 use crate::float::{NAN32, nan_of32, quiet32, round_to_f32};
 use crate::lanes::LaneType::{B32, F32};
-use crate::lanes::{LANES, LaneFunction, Lanes, VectorRow, narrow};
+use crate::lanes::{LANES, LaneFunction, Lanes, VectorRow, narrow, on_lanes};
 use crate::mode::FloatMode;
 use crate::rounding::{add_odd, fma_odd};
 use crate::source::MeaningSource::Llvm;
@@ -16,7 +16,8 @@ fn float(bits: u32) -> f32 {
 macro_rules! rounded {
     (|$a:ident, $b:ident, $c:ident| $fast:expr, $exact:expr) => {
         LaneFunction::Narrow(|out, sources, mode| {
-            if mode.plain32() {
+            #[inline(always)]
+            fn fast(out: &mut Lanes, sources: &[&Lanes; 3], _: FloatMode) {
                 let mut invalid = false;
                 for lane in 0..LANES {
                     let ($a, $b, $c) = (float(sources[0][lane]), float(sources[1][lane]), float(sources[2][lane]));
@@ -28,7 +29,9 @@ macro_rules! rounded {
                 if invalid {
                     settle_nans(out, sources);
                 }
-                return;
+            }
+            if mode.plain32() {
+                return on_lanes!(fast, out, sources, mode);
             }
             for lane in 0..LANES {
                 let source = |number: usize| f64::from(mode.source32(float(sources[number][lane])));
@@ -221,7 +224,7 @@ fn finished(exact: f64, sources: [u32; 3], mode: FloatMode) -> u32 {
 }
 
 /// Product and sum with a rounding after each, without denormals.
-fn unfused(a: u32, b: u32, c: u32, mode: FloatMode) -> u32 {
+pub fn unfused(a: u32, b: u32, c: u32, mode: FloatMode) -> u32 {
     let flushed = FloatMode { bits: mode.bits & !0x30, ..mode };
     let product = {
         let [x, y] = [a, b].map(|bits| f64::from(flushed.source32(float(bits))));

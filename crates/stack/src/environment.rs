@@ -35,7 +35,8 @@ pub struct Environment {
     pub variables: Vec<Variable>,
     /// The names that the host sees: `gfx1031=gfx1030,…`.
     pub names: String,
-    serves: Vec<PathBuf>,
+    /// The files of the tree whose code sees the names, also by the names of links.
+    pub serves: Vec<PathBuf>,
 }
 
 impl Environment {
@@ -108,15 +109,20 @@ impl Environment {
     }
 
     fn names_file(&self) -> String {
-        let mut text = "# Written by `hotswap serve`, for libhotswap-names.so.\n".to_owned();
-        for pair in self.names.split(',') {
-            let _ = writeln!(text, "names {pair}");
-        }
-        for path in &self.serves {
-            let _ = writeln!(text, "serves {}", path.display());
-        }
-        text
+        names_file(&self.names, self.serves.iter().map(PathBuf::as_path))
     }
+}
+
+/// The text of the file that the library for LD_PRELOAD reads.
+pub(crate) fn names_file<'p>(names: &str, serves: impl Iterator<Item = &'p Path>) -> String {
+    let mut text = "# Written by `hotswap serve`, for libhotswap-names.so.\n".to_owned();
+    for pair in names.split(',') {
+        let _ = writeln!(text, "names {pair}");
+    }
+    for path in serves {
+        let _ = writeln!(text, "serves {}", path.display());
+    }
+    text
 }
 
 fn is_host(plan: &TreePlan, path: &Path) -> bool {

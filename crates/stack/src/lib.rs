@@ -6,6 +6,7 @@
 //! | look | `tree`: the files below the roots; `stock`: the targets of the code in them |
 //! | plan | `source`: the GPU that a target is served from; [`plan`]: an action for each file, refusals by library |
 //! | write | `tensile`: indices for other names; [`serve`]: the actions, through a [`OutputMaker`]; [`manifest`]: what was written, and from what; [`environment`] |
+//! | packages | [`package_names`]: the names of a package's libraries, which are installed beside those of others |
 //! | later | [`check`]: what is stale; [`undo`]: removes what was written |
 //!
 //! Invariants: nothing is written outside of the destination, and no root is in it. A library is served as a whole or
@@ -19,7 +20,9 @@ pub mod check;
 pub mod environment;
 pub mod hash;
 mod journal;
+pub mod kernel_database;
 pub mod manifest;
+pub mod package_names;
 mod pattern;
 pub mod plan;
 pub mod rules;

@@ -1,6 +1,7 @@
 //! Patterns of names in the table of rules: `*` is any text without `/`, `{gpu}` the name of a processor.
 //!
-//! A processor's name may be followed by features, as in `gfx90a-xnack+`.
+//! A processor's name may be followed by features, as in `gfx90a-xnack+`, and by digits that do not belong to it, as in
+//! MIOpen's `gfx90878`: a gfx908 with 0x78 compute units. So a name of the table of processors is preferred.
 
 /// Whether the name matches; the processor's name where the pattern has its place.
 pub(crate) fn matches<'n>(pattern: &str, name: &'n str) -> Option<Option<&'n str>> {
@@ -12,10 +13,11 @@ pub(crate) fn matches<'n>(pattern: &str, name: &'n str) -> Option<Option<&'n str
         return ends.into_iter().find_map(|end| matches(rest, &name[end..]));
     }
     if let Some(rest) = pattern.strip_prefix("{gpu}") {
-        let processor = processor(name)?;
-        let features = features(&name[processor.len()..]);
-        let ends = [features, 0].into_iter().map(|extra| processor.len() + extra);
-        return ends.into_iter().find_map(|end| matches(rest, &name[end..])).map(|_| Some(processor));
+        let is_its = |processor: &&str| {
+            let features = features(&name[processor.len()..]);
+            [features, 0].into_iter().any(|extra| matches(rest, &name[processor.len() + extra..]).is_some())
+        };
+        return processors(name)?.find(is_its).map(Some);
     }
     match (pattern.chars().next(), name.chars().next()) {
         (None, None) => Some(None),
@@ -26,11 +28,14 @@ pub(crate) fn matches<'n>(pattern: &str, name: &'n str) -> Option<Option<&'n str
     }
 }
 
-/// The processor's name at the beginning: `gfx` and digits, hexadecimal ones in the last place.
-fn processor(text: &str) -> Option<&str> {
+/// The processor's name at the beginning, `gfx` and hexadecimal digits: known ones, the longest first, and then with
+/// all digits.
+fn processors(text: &str) -> Option<impl Iterator<Item = &str>> {
     let digits = text.strip_prefix("gfx")?;
     let length = digits.bytes().position(|byte| !matches!(byte, b'0'..=b'9' | b'a'..=b'f')).unwrap_or(digits.len());
-    (length >= 3).then(|| &text[..3 + length])
+    let all = (length >= 3).then(|| &text[..3 + length])?;
+    let known = (6..=all.len()).rev().map(|end| &text[..end]).filter(|name| hotswap_targets::find(name).is_some());
+    Some(known.chain([all]))
 }
 
 /// The length of the features at the beginning.
@@ -63,6 +68,12 @@ mod tests {
             ("rocblas/*/library", "rocblas/5/library", Some(None)),
             ("rocblas/*/library", "rocblas/5/x/library", None),
             ("*_{gpu}.co", "TensileLibrary_lazy.co", None),
+            ("{gpu}*.kdb", "gfx1030_36.kdb", Some(Some("gfx1030"))),
+            ("{gpu}*.kdb", "gfx1030.kdb", Some(Some("gfx1030"))),
+            ("{gpu}*.kdb", "gfx90878.kdb", Some(Some("gfx908"))),
+            ("{gpu}*.kdb", "gfx90a6e.kdb", Some(Some("gfx90a"))),
+            ("{gpu}*.kdb", "gfx99999_36.kdb", Some(Some("gfx99999"))),
+            ("*_{gpu}.co", "x_gfx12345.co", Some(Some("gfx12345"))),
             ("*_{gpu}.co", "x_gfx12.co", None),
             ("*_{gpu}.co", "x_gfx1030.con", None),
             ("", "", Some(None)),

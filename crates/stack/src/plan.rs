@@ -74,6 +74,8 @@ pub enum OutputContent {
     Alone(WantedTarget),
     /// An index for this target, made from its source's.
     Index(WantedTarget),
+    /// An index of all GPUs, with rows for these targets.
+    Extended(Vec<WantedTarget>),
     /// The file's own.
     Copied,
 }
@@ -82,7 +84,7 @@ impl OutputContent {
     /// The targets that the file gets code or names for.
     pub fn wanted(&self) -> &[WantedTarget] {
         match self {
-            Self::Served(wanted) => wanted,
+            Self::Served(wanted) | Self::Extended(wanted) => wanted,
             Self::Alone(wanted) | Self::Index(wanted) => std::slice::from_ref(wanted),
             Self::Copied => &[],
         }
@@ -132,11 +134,21 @@ pub struct TreePlan {
     pub problems: Vec<Diagnostic>,
 }
 
+/// A program or library.
+struct HostFile<'t> {
+    relative: &'t Path,
+    path: &'t Path,
+    kind: FileKind,
+    stock: Stock,
+    /// The GPU in its name, for a library that a host library opens by it.
+    gpu: Option<String>,
+}
+
 /// The files of one library.
 #[derive(Default)]
 struct LibraryFiles<'t> {
     data: Vec<(&'t Path, &'t Path, Match)>,
-    hosts: Vec<(&'t Path, &'t Path, FileKind, Stock)>,
+    hosts: Vec<HostFile<'t>>,
     refused: Vec<Diagnostic>,
 }
 
@@ -233,11 +245,12 @@ fn sort<'t>(relative: &'t Path, path: &'t Path, libraries: &mut BTreeMap<String,
     let name = || if rule.library == OTHER { relative.display().to_string() } else { rule.library.to_owned() };
     match Stock::of(path) {
         Ok(Some(stock)) if stock.is_archived && stock.containers.is_empty() && rule.kind == FileKind::FatBinary => {
-            let row = (relative, path, FileKind::Host, stock);
+            let row = HostFile { relative, path, kind: FileKind::Host, stock, gpu: None };
             libraries.entry(rules::ARCHIVES.to_owned()).or_default().hosts.push(row);
         }
         Ok(Some(stock)) if stock.is_linked && (rule.kind == FileKind::Host || !stock.containers.is_empty()) => {
-            libraries.entry(name()).or_default().hosts.push((relative, path, rule.kind, stock));
+            let row = HostFile { relative, path, kind: rule.kind, stock, gpu: found.gpu };
+            libraries.entry(name()).or_default().hosts.push(row);
         }
         Ok(_) => {}
         Err(error) => libraries.entry(name()).or_default().refused.push(error),
@@ -250,7 +263,7 @@ impl LibraryFiles<'_> {
         let code = self.data.iter().filter(|(_, _, found)| found.rule().kind != FileKind::Shared);
         let in_data: BTreeSet<String> = code.filter_map(|(_, _, found)| found.gpu.clone()).collect();
         if in_data.is_empty() {
-            return self.hosts.iter().flat_map(|(.., stock)| stock.processors()).map(str::to_owned).collect();
+            return self.hosts.iter().flat_map(|host| host.stock.processors()).map(str::to_owned).collect();
         }
         in_data
     }
@@ -264,6 +277,9 @@ impl LibraryFiles<'_> {
         if wanted.iter().all(|row| self.is_there(&row.target, &processors)) {
             return remark("has code for it already".to_owned());
         }
+        if !has_data && self.hosts.iter().all(|host| host.stock.containers.is_empty()) && rules::compiles(&plan.name) {
+            return remark("compiles its kernels at run time, and nothing that was compiled before is here".to_owned());
+        }
         if !wanted.iter().any(|row| processors.contains(&row.source)) {
             let sources: BTreeSet<&str> = wanted.iter().map(|row| row.source.as_str()).collect();
             let sources: Vec<&str> = sources.into_iter().collect();
@@ -276,7 +292,7 @@ impl LibraryFiles<'_> {
         if is_archived && settings.names == NameMode::Own {
             return refuse(vec![unchecked_hosts()]);
         }
-        if has_data && self.hosts.is_empty() && !is_archived {
+        if has_data && self.hosts.iter().all(|host| host.gpu.is_some()) && !is_archived {
             return refuse(vec![without_host(&plan.name)]);
         }
         let directories: BTreeSet<&Path> = self.data.iter().map(|(_, _, found)| found.directory.as_path()).collect();
@@ -286,8 +302,11 @@ impl LibraryFiles<'_> {
         {
             return refuse(vec![two_versions(&plan.name, first, last)]);
         }
-        if settings.names == NameMode::Own && has_data && plan.name != OWN_NAMES {
-            return refuse(vec![not_renamed(&plan.name)]);
+        if settings.names == NameMode::Source && rules::compiles(&plan.name) {
+            let refused: Vec<Diagnostic> = wanted.iter().filter_map(|row| not_relabelled(&plan.name, row)).collect();
+            if !refused.is_empty() {
+                return refuse(refused);
+            }
         }
         let is_alone = !has_data && rules::has_data(&plan.name);
         let absent = wanted.iter().filter(|row| !processors.contains(&row.source) && !processors.contains(&row.target));
@@ -298,24 +317,15 @@ impl LibraryFiles<'_> {
             NameMode::Source => self.data_actions(wanted, settings),
             NameMode::Own => self.renamed_data_actions(wanted, settings),
         };
-        actions.extend(self.hosts.into_iter().map(|(relative, path, kind, stock)| Action {
-            input: path.to_owned(),
-            output: relative.to_owned(),
-            kind,
-            content: if stock.containers.is_empty() {
-                OutputContent::Copied
-            } else {
-                OutputContent::Served(wanted.to_vec())
-            },
-        }));
+        actions.extend(self.hosts.into_iter().filter_map(|host| host.action(wanted, settings)));
         actions.sort_by(|one, other| one.output.cmp(&other.output));
         LibraryPlan { actions, data, warnings, ..plan }
     }
 
     /// Whether it has all code for a target.
     fn is_there(&self, target: &str, processors: &BTreeSet<String>) -> bool {
-        let hosts = || self.hosts.iter().filter(|(.., stock)| !stock.containers.is_empty());
-        let in_hosts = hosts().all(|(.., stock)| stock.serves(target));
+        let hosts = || self.hosts.iter().filter(|host| !host.stock.containers.is_empty() && host.gpu.is_none());
+        let in_hosts = hosts().all(|host| host.stock.serves(target));
         if self.data.is_empty() {
             in_hosts && hosts().next().is_some()
         } else {
@@ -326,7 +336,7 @@ impl LibraryFiles<'_> {
     fn data_actions(&self, wanted: &[WantedTarget], settings: &ServeRequest) -> Vec<Action> {
         let action = |(relative, path, found): &(&Path, &Path, Match)| {
             let kind = found.rule().kind;
-            let is_code = matches!(kind, FileKind::Container | FileKind::CodeObject | FileKind::Archive);
+            let is_code = kind.has_code();
             let of_gpu = |row: &&WantedTarget| found.gpu.as_ref().is_none_or(|gpu| *gpu == row.source);
             let rows: Vec<WantedTarget> = wanted.iter().filter(of_gpu).cloned().collect();
             if kind == FileKind::Archive && found.gpu.is_some() {
@@ -338,9 +348,27 @@ impl LibraryFiles<'_> {
                 (false, true) => OutputContent::Served(rows),
                 _ => OutputContent::Copied,
             };
-            Some(Action { input: path.to_path_buf(), output: relative.to_path_buf(), kind, content })
+            let output = if kind == FileKind::KernelDatabase {
+                self.database_name(relative, found)
+            } else {
+                relative.to_path_buf()
+            };
+            Some(Action { input: path.to_path_buf(), output, kind, content })
         };
         self.data.iter().filter_map(action).chain(self.archive_actions(wanted, settings)).collect()
+    }
+
+    /// The name of a database of kernels. MIOpen opens the one for the GPU's number of compute units, or the one without a
+    /// number; a target has other numbers than its source, so the one for the largest number gets the name without. A row
+    /// is found by all of its options, so that none for another number is taken by mistake.
+    fn database_name(&self, relative: &Path, found: &Match) -> PathBuf {
+        let gpu = found.gpu.as_deref().unwrap_or_default();
+        let name = DatabaseName::of(relative, gpu);
+        let others = self.data.iter().filter(|(.., other)| other.row == found.row);
+        let others =
+            others.filter(|(.., other)| other.gpu == found.gpu).map(|(other, ..)| DatabaseName::of(other, gpu));
+        let is_largest = others.filter(|other| other.id == name.id).all(|other| other.units <= name.units);
+        if is_largest { relative.with_file_name(name.id + ".kdb") } else { relative.to_path_buf() }
     }
 
     /// The archives of the sources, each as one for every target beside it. (One whose name has no GPU gets entries.)
@@ -372,23 +400,60 @@ impl LibraryFiles<'_> {
             let action = |output: PathBuf, content| Action { input: path.to_path_buf(), output, kind, content };
             let is_kept = found.gpu.as_ref().is_none_or(|gpu| settings.keep.contains(gpu));
             if is_kept {
-                actions.push(action(relative.to_path_buf(), OutputContent::Copied));
+                let content = match kind {
+                    FileKind::NumberTable | FileKind::OperationIndex => OutputContent::Extended(wanted.to_vec()),
+                    _ if kind.has_code() && found.gpu.is_none() => OutputContent::Served(wanted.to_vec()),
+                    _ => OutputContent::Copied,
+                };
+                actions.push(action(relative.to_path_buf(), content));
             }
             for row in wanted.iter().filter(|row| found.gpu.as_ref() == Some(&row.source)) {
                 let content = match kind {
-                    FileKind::Container | FileKind::CodeObject | FileKind::Archive => OutputContent::Alone(row.clone()),
-                    FileKind::Index => OutputContent::Index(row.clone()),
-                    FileKind::FatBinary | FileKind::Host | FileKind::Shared => OutputContent::Copied,
+                    FileKind::Index | FileKind::NumberedIndex => OutputContent::Index(row.clone()),
+                    _ if kind.has_code() => OutputContent::Alone(row.clone()),
+                    _ => OutputContent::Copied,
                 };
-                actions.push(action(rename(relative, row), content));
+                let name = if kind == FileKind::KernelDatabase {
+                    self.database_name(relative, found)
+                } else {
+                    relative.to_path_buf()
+                };
+                actions.push(action(rename(&name, row), content));
             }
         }
         actions
     }
 }
 
-/// The library whose indices are known well enough to be rewritten.
-const OWN_NAMES: &str = "rocBLAS";
+impl HostFile<'_> {
+    fn action(self, wanted: &[WantedTarget], settings: &ServeRequest) -> Option<Action> {
+        let is_its = |row: &&WantedTarget| self.gpu.as_ref().is_none_or(|gpu| *gpu == row.source);
+        let rows: Vec<WantedTarget> = wanted.iter().filter(is_its).cloned().collect();
+        let is_kept = self.gpu.as_ref().is_none_or(|gpu| settings.keep.contains(gpu));
+        // A library that is opened by the source's name is of no use where the host sees another.
+        let is_opened = self.gpu.is_none() || settings.names == NameMode::Source;
+        let content = match rows.is_empty() || self.stock.containers.is_empty() || !is_opened {
+            false => OutputContent::Served(rows),
+            true if is_kept => OutputContent::Copied,
+            true => return None,
+        };
+        Some(Action { input: self.path.to_owned(), output: self.relative.to_owned(), kind: self.kind, content })
+    }
+}
+
+/// Code that the library compiles for the shown name is loaded on an identical sibling only.
+fn not_relabelled(library: &str, row: &WantedTarget) -> Option<Diagnostic> {
+    let (source, target) = (hotswap_targets::find(&row.source)?, hotswap_targets::find(&row.target)?);
+    if hotswap_compat::verdict(source, target).is_identical() {
+        return None;
+    }
+    let what = format!(
+        "it compiles kernels at run time for the name that it sees, and what is compiled for {source} is not loaded on a \
+         {target} unchecked"
+    );
+    let advice = "leave it out of --root: it compiles for the GPU's own name then";
+    Some(Diagnostic::error(codes::NOT_SERVED, what).in_entry(library).advise(advice))
+}
 
 /// The host parts of an archive's code are other files.
 fn unchecked_hosts() -> Diagnostic {
@@ -410,9 +475,23 @@ fn without_source(library: &str, row: &WantedTarget) -> Diagnostic {
     Diagnostic::warning(codes::NOT_SERVED, what).in_entry(library).advise("choose another source by --from")
 }
 
-fn not_renamed(library: &str) -> Diagnostic {
-    let what = "its indices cannot be rewritten for another name: they number the solutions of all GPUs together";
-    Diagnostic::error(codes::NOT_SERVED, what).in_entry(library).advise("serve it with --names source")
+/// The parts of a database's name.
+struct DatabaseName {
+    /// The GPU, with its features.
+    id: String,
+    /// The number of compute units, decimal after `_`, or else hexadecimal; the largest for a name without one.
+    units: u32,
+}
+
+impl DatabaseName {
+    fn of(path: &Path, gpu: &str) -> Self {
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        if let Some((id, units)) = stem.rsplit_once('_').and_then(|(id, number)| Some((id, number.parse().ok()?))) {
+            return Self { id: id.to_owned(), units };
+        }
+        let digits = stem.strip_prefix(gpu).and_then(|digits| u32::from_str_radix(digits, 16).ok());
+        digits.map_or(Self { id: stem, units: u32::MAX }, |units| Self { id: gpu.to_owned(), units })
+    }
 }
 
 /// The path with another name of the GPU: in the file's name, or in that of its directory.

@@ -25,8 +25,25 @@ pub enum FileKind {
     Archive,
     /// A description of code objects, which names the GPU.
     Index,
+    /// An index whose solutions have numbers that no other index of the library has.
+    NumberedIndex,
+    /// The indices of all GPUs by the numbers of their solutions.
+    NumberTable,
+    /// Further operations, by GPU.
+    OperationIndex,
+    /// A database of code objects, whose rows name the GPU.
+    KernelDatabase,
+    /// Measured times and tuned parameters of a GPU, which the file name alone names.
+    Knowledge,
     /// The same file for all GPUs.
     Shared,
+}
+
+impl FileKind {
+    /// Whether a file of data has code.
+    pub fn has_code(self) -> bool {
+        matches!(self, Self::Container | Self::CodeObject | Self::Archive | Self::KernelDatabase)
+    }
 }
 
 /// One class of files.
@@ -65,21 +82,25 @@ const ROCBLAS_DATA: &[&str] =
     &["rocblas/library", "rocblas/*/library", "rocblas/library/{gpu}", "rocblas/*/library/{gpu}"];
 const HIPBLASLT_DATA: &[&str] = &["hipblaslt/library", "hipblaslt/library/{gpu}"];
 const HIPSPARSELT_DATA: &[&str] = &["hipsparselt/library", "hipsparselt/library/{gpu}"];
+const MIOPEN_DATA: &[&str] = &["miopen/db"];
 const ROCBLAS_PATH: Option<&str> = Some("ROCBLAS_TENSILE_LIBPATH");
 const HIPBLASLT_PATH: Option<&str> = Some("HIPBLASLT_TENSILE_LIBPATH");
 const HIPSPARSELT_PATH: Option<&str> = Some("ROCSPARSELT_TENSILE_LIBPATH");
+const MIOPEN_PATH: Option<&str> = Some("MIOPEN_SYSTEM_DB_PATH");
 const LIBRARIES: Option<&str> = Some("LD_LIBRARY_PATH");
 
 const LOADED_BY_NAME: &str = "opens the file with the GPU's name at its end";
 const NAMED_IN_INDEX: &str = "opens TensileLibrary_lazy_GPU.dat, which names the other files";
 const BY_RUNTIME: &str = "not at all: the HIP runtime takes the entry for the GPU";
+const COMPILES: &str = "compiles its kernels at run time for that name";
 const BY_TABLE: &str = "chooses kernels by a table of names that is compiled in";
 const ROCBLAS_SOURCE: &str =
     "Debian's librocblas5; rocblas/library/src/tensile_host.cpp, Tensile/PlaceholderLibrary.hpp";
 const HIPBLASLT_SOURCE: &str =
     "Debian's libhipblaslt1; hipblaslt/library/src/amd_detail/rocblaslt/src/tensile_host.cpp";
 const HIPSPARSELT_SOURCE: &str =
-    "hipsparselt/library/src/hcc_detail/rocsparselt/src/tensile_host.cpp; no package was opened";
+    "Debian's libhipsparselt0; hipsparselt/library/src/hcc_detail/rocsparselt/src/tensile_host.cpp";
+const MIOPEN_SOURCE: &str = "Debian's libmiopen1 and libmiopen-tests-data; miopen/src: binary_cache.cpp, find_db.cpp, include/miopen/kern_db.hpp";
 
 const fn data(
     library: (&'static str, &'static [&'static str], Option<&'static str>, &'static str),
@@ -103,6 +124,7 @@ type Data = (&'static str, &'static [&'static str], Option<&'static str>, &'stat
 const ROCBLAS: Data = ("rocBLAS", ROCBLAS_DATA, ROCBLAS_PATH, ROCBLAS_SOURCE);
 const HIPBLASLT: Data = ("hipBLASLt", HIPBLASLT_DATA, HIPBLASLT_PATH, HIPBLASLT_SOURCE);
 const HIPSPARSELT: Data = ("hipSPARSELt", HIPSPARSELT_DATA, HIPSPARSELT_PATH, HIPSPARSELT_SOURCE);
+const MIOPEN: Data = ("MIOpen", MIOPEN_DATA, MIOPEN_PATH, MIOPEN_SOURCE);
 
 /// Name of the kernel archives and of the libraries whose code is in them.
 pub const ARCHIVES: &str = "kernel archives";
@@ -123,24 +145,35 @@ pub const RULES: &[FileRule] = &[
     host("rocBLAS", "librocblas.so*", "looks for files of that name, and chooses gemv instead of GEMM by a table", ROCBLAS_SOURCE),
     data(HIPBLASLT, "*{gpu}.co", FileKind::Container, LOADED_BY_NAME),
     data(HIPBLASLT, "*{gpu}.hsaco", FileKind::CodeObject, LOADED_BY_NAME),
-    data(HIPBLASLT, "*{gpu}.dat", FileKind::Index, NAMED_IN_INDEX),
+    data(HIPBLASLT, "*{gpu}.dat", FileKind::NumberedIndex, NAMED_IN_INDEX),
     data(HIPBLASLT, "hipblasltTransform.hsaco", FileKind::Container, BY_RUNTIME),
-    data(HIPBLASLT, "*.dat", FileKind::Shared, "looks for the name in hipblasltExtOpLibrary.dat"),
+    data(HIPBLASLT, "hipblasltExtOpLibrary.dat", FileKind::OperationIndex, "looks for the name in it"),
+    data(HIPBLASLT, "TensileLiteLibrary_lazy_Mapping.dat", FileKind::NumberTable, "finds a kept algorithm's index by its number"),
     data(HIPBLASLT, "TensileManifest.txt", FileKind::Shared, "not at all"),
     host("hipBLASLt", "libhipblaslt.so*", "looks for files of that name; it has no code of its own", HIPBLASLT_SOURCE),
     data(HIPSPARSELT, "*{gpu}.co", FileKind::Container, LOADED_BY_NAME),
     data(HIPSPARSELT, "*{gpu}.hsaco", FileKind::CodeObject, LOADED_BY_NAME),
-    data(HIPSPARSELT, "*{gpu}.dat", FileKind::Index, NAMED_IN_INDEX),
-    data(HIPSPARSELT, "*.dat", FileKind::Shared, NAMED_IN_INDEX),
+    data(HIPSPARSELT, "*{gpu}.dat", FileKind::NumberedIndex, NAMED_IN_INDEX),
+    data(HIPSPARSELT, "hipblasltTransform.hsaco", FileKind::Container, BY_RUNTIME),
+    data(HIPSPARSELT, "hipblasltExtOpLibrary.dat", FileKind::OperationIndex, "looks for the name in it"),
+    data(HIPSPARSELT, "TensileLiteLibrary_lazy_Mapping.dat", FileKind::NumberTable, "finds a kept algorithm's index by its number"),
+    data(HIPSPARSELT, "TensileManifest.txt", FileKind::Shared, "not at all"),
     host("hipSPARSELt", "libhipsparselt.so*", "looks for files of that name", HIPSPARSELT_SOURCE),
+    data(MIOPEN, "{gpu}*.kdb", FileKind::KernelDatabase, "looks for GPU_UNITS.kdb and GPU.kdb, and in it for the options that end in the GPU's name"),
+    data(MIOPEN, "{gpu}*.fdb.txt", FileKind::Knowledge, "takes the file for the nearest number of compute units"),
+    data(MIOPEN, "{gpu}*.db.txt", FileKind::Knowledge, "takes the file for the nearest number of compute units"),
+    data(MIOPEN, "{gpu}*.db", FileKind::Knowledge, "takes the file for the nearest number of compute units"),
+    data(MIOPEN, "{gpu}*.model", FileKind::Knowledge, "opens the file where it knows the GPU"),
+    FileRule { library: "MIOpen", directories: &[], file: "libMIOpenCK*_{gpu}.so*", kind: FileKind::FatBinary, name_use: "opens the library with the GPU's name at its end", variable: LIBRARIES, evidence: "rocm-systems: shared/kpack (database_handlers.py); miopen/src/solver/ck_grouped_conv_interface.hpp" },
+    host("MIOpen", "libMIOpen.so*", COMPILES, MIOPEN_SOURCE),
     FileRule { library: ARCHIVES, directories: &[], file: "*{gpu}.kpack", kind: FileKind::Archive, name_use: "the HIP runtime opens the archive with the GPU's own name; the libraries use it as their rows say", variable: None, evidence: "rocm-systems: shared/kpack" },
     FileRule { library: ARCHIVES, directories: &[], file: "*.kpack", kind: FileKind::Archive, name_use: "as above", variable: None, evidence: "rocm-systems: shared/kpack" },
     fat("rocSPARSE", "librocsparse.so*", BY_TABLE, "Debian's librocsparse1; the table is rocPRIM's"),
     fat("rocSOLVER", "librocsolver.so*", BY_TABLE, "rocSOLVER contains rocPRIM's table"),
     fat("rocRAND", "librocrand.so*", BY_TABLE, "Debian's librocrand1; rocrand/library/src/rng/config_types.hpp"),
-    fat("rocFFT", "librocfft.so*", "compiles its kernels at run time for that name", "Debian's librocfft0"),
+    fat("rocFFT", "librocfft.so*", COMPILES, "Debian's librocfft0"),
     fat("RCCL", "librccl.so*", "tunes by prefixes of the name", "Debian's librccl1; rccl/src/graph/tuning.cc"),
-    fat("MIGraphX", "libmigraphx*.so*", "compiles its kernels at run time for that name", "Debian's migraphx-tools"),
+    fat("MIGraphX", "libmigraphx*.so*", COMPILES, "Debian's migraphx-tools"),
     fat("MAGMA", "libmagma.so*", BY_RUNTIME, "Debian's libmagma2-rocm"),
     fat("RPP", "librpp.so*", BY_RUNTIME, "Debian's librpp2-hip"),
     fat("ggml", "libggml-hip.so*", "tests for families of names", "Debian's libggml0-backend-hip"),
@@ -152,9 +185,12 @@ pub const RULES: &[FileRule] = &[
 pub const UNSERVED: &[Unserved] = &[
     Unserved { library: "AOTriton", directories: &[], file: "libaotriton_v2.so*",
                why: "which GPUs it supports is compiled into it, so its operators refuse the GPU whatever files it has" },
-    Unserved { library: "MIOpen", directories: &[], file: "libMIOpen.so*",
-               why: "it compiles its kernels at run time; its databases of finished kernels are not made, which costs time at first use" },
 ];
+
+/// Whether the library compiles kernels for the name that its host part sees, while a program runs.
+pub fn compiles(library: &str) -> bool {
+    RULES.iter().any(|rule| rule.library == library && rule.name_use == COMPILES)
+}
 
 /// A file's row.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -245,6 +281,12 @@ mod tests {
             ("hipblaslt/library/hipblasltTransform.hsaco", "hipBLASLt", FileKind::Container, None),
             ("hipblaslt/library/extop_gfx1100.co", "hipBLASLt", FileKind::Container, Some("gfx1100".to_owned())),
             ("lib/librocblas.so.5.2", "rocBLAS", FileKind::Host, None),
+            ("share/miopen/db/gfx1030_36.kdb", "MIOpen", FileKind::KernelDatabase, gfx1030()),
+            ("share/miopen/db/gfx1030_36.HIP.fdb.txt", "MIOpen", FileKind::Knowledge, gfx1030()),
+            ("miopen/db/gfx90878.db.txt", "MIOpen", FileKind::Knowledge, Some("gfx908".to_owned())),
+            ("miopen/db/gfx942_metadata.tn.model", "MIOpen", FileKind::Knowledge, Some("gfx942".to_owned())),
+            ("lib/libMIOpenCKGroupedConv_gfx1030.so", "MIOpen", FileKind::FatBinary, gfx1030()),
+            ("lib/libMIOpen.so.1.0", "MIOpen", FileKind::Host, None),
             ("librocrand.so.1.1", "rocRAND", FileKind::FatBinary, None),
             ("bin/program", OTHER, FileKind::FatBinary, None),
             ("elsewhere/TensileLibrary_lazy_gfx1030.dat", OTHER, FileKind::FatBinary, None),
@@ -265,7 +307,7 @@ mod tests {
         let path = Path::new("rocblas/library/TensileLibrary_gfx1030.new");
         assert_eq!((row(path.to_str().unwrap()).0, data_directory(path)), (OTHER, Some("rocBLAS")));
         assert_eq!(data_directory(Path::new("lib/librocblas.so.5")), None);
-        assert_eq!(unserved(Path::new("lib/libMIOpen.so.1.0")).unwrap().library, "MIOpen");
+        assert_eq!(unserved(Path::new("lib/libaotriton_v2.so.0")).unwrap().library, "AOTriton");
         assert!(unserved(Path::new("lib/librocblas.so.5")).is_none());
     }
 
@@ -277,6 +319,8 @@ mod tests {
             let rules = || RULES.iter().filter(|rule| rule.library == library);
             let files: Vec<String> = rules().map(|rule| format!("`{}`", rule.file)).collect();
             let is_host = |kind| matches!(kind, FileKind::Host | FileKind::FatBinary | FileKind::Archive);
+            let is_host =
+                |kind| is_host(kind) && !rules().any(|rule| rule.kind == FileKind::Host) || kind == FileKind::Host;
             let host = rules().find(|rule| is_host(rule.kind)).unwrap();
             let mut variables: Vec<String> =
                 rules().filter_map(|rule| rule.variable.map(|name| format!("`{name}`"))).collect();

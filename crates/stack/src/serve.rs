@@ -293,9 +293,9 @@ impl OutputWriter<'_> {
                     return Ok(Way::Made);
                 }
             }
-            OutputContent::Index(wanted) => {
+            OutputContent::Index(_) | OutputContent::Extended(_) => {
                 let old = hotswap_files::open(&action.input).map_err(in_file)?;
-                let new = tensile::rewrite(&old, wanted).map_err(in_file)?;
+                let new = index(&old, action).map_err(in_file)?;
                 before_named(hash::of(&new)).map_err(in_file)?;
                 hotswap_files::replace_like(path, &new, &action.input).map_err(in_file)?;
                 return Ok(Way::Made);
@@ -430,6 +430,15 @@ fn begin(library: &LibraryPlan) -> ServedLibrary {
 /// Failures of the file system concern all libraries.
 fn is_fatal(reason: &Diagnostic) -> bool {
     reason.code == codes::CANNOT_WRITE || reason.code == codes::INTERNAL
+}
+
+/// The new content of an index.
+fn index(old: &[u8], action: &Action) -> Result<Vec<u8>, Diagnostic> {
+    match (&action.content, action.kind) {
+        (OutputContent::Index(wanted), kind) => tensile::rewrite(old, wanted, kind),
+        (content, FileKind::OperationIndex) => tensile::operations(old, content.wanted()),
+        (content, _) => tensile::table(old, content.wanted()),
+    }
 }
 
 /// Copies a file.

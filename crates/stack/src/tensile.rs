@@ -3,14 +3,21 @@
 //! An index names the GPU in two places: in the predicate of the row of tuned kernels, and at the end of the names of
 //! other files (nodes `Placeholder`). The names get the other GPU's. The predicate becomes `TruePred`, because host
 //! libraries do not know the names of all GPUs: a predicate with an unknown name never holds, and then only the fallback
-//! kernels are used, without a message.
+//! kernels are used, without a message. hipBLASLt and hipSPARSELt end by a segmentation fault unless the predicate of a
+//! solution is one of AMD GPUs, so there `TruePred` is inside of that.
+//!
+//! hipBLASLt and hipSPARSELt number the solutions of all GPUs together, and look a number up in one table of the files
+//! that have it ([`numbers`]), so the solutions of another GPU get numbers of their own there.
 //!
 //! Invariants: an index whose bytes our writer does not reproduce is refused, and so is one that names the GPU in any
 //! other place. An index that does not name it is the same for both.
-//!
-//! Absent on purpose: hipBLASLt's indices, which number the solutions of all GPUs together.
+
+mod numbers;
+
+pub(crate) use numbers::{operations, table};
 
 use crate::plan::WantedTarget;
+use crate::rules::FileKind;
 use hotswap_report::{Diagnostic, codes};
 use rmpv::Value;
 
@@ -18,15 +25,27 @@ use rmpv::Value;
 ///
 /// # Errors
 /// [`codes::UNKNOWN_FORMAT`] for an index of another form.
-pub(crate) fn rewrite(bytes: &[u8], wanted: &WantedTarget) -> Result<Vec<u8>, Diagnostic> {
-    let mut rest = bytes;
-    let unknown = |what: String| Diagnostic::error(codes::UNKNOWN_FORMAT, what);
-    let mut value = rmpv::decode::read_value(&mut rest).map_err(|error| unknown(format!("the index: {error}")))?;
-    if !rest.is_empty() || write(&value)? != bytes {
-        return Err(unknown("the index is MessagePack of a form that HotSwap does not write".to_owned()));
+pub(crate) fn rewrite(bytes: &[u8], wanted: &WantedTarget, kind: FileKind) -> Result<Vec<u8>, Diagnostic> {
+    let mut value = read(bytes)?;
+    change(&mut value, wanted, kind)?;
+    if kind == FileKind::NumberedIndex {
+        numbers::renumber(&mut value, wanted)?;
     }
-    change(&mut value, wanted)?;
     write(&value)
+}
+
+fn unknown(what: impl Into<String>) -> Diagnostic {
+    Diagnostic::error(codes::UNKNOWN_FORMAT, what)
+}
+
+/// A value that [`write`] would write as the same bytes.
+fn read(bytes: &[u8]) -> Result<Value, Diagnostic> {
+    let mut rest = bytes;
+    let value = rmpv::decode::read_value(&mut rest).map_err(|error| unknown(format!("the index: {error}")))?;
+    if !rest.is_empty() || write(&value)? != bytes {
+        return Err(unknown("the index is MessagePack of a form that HotSwap does not write"));
+    }
+    Ok(value)
 }
 
 fn write(value: &Value) -> Result<Vec<u8>, Diagnostic> {
@@ -37,9 +56,12 @@ fn write(value: &Value) -> Result<Vec<u8>, Diagnostic> {
 }
 
 /// Changes a node and those below it.
-fn change(value: &mut Value, wanted: &WantedTarget) -> Result<(), Diagnostic> {
+fn change(value: &mut Value, wanted: &WantedTarget, kind: FileKind) -> Result<(), Diagnostic> {
     if is_predicate(value, &wanted.source) {
-        *value = Value::Map(vec![("type".into(), "TruePred".into())]);
+        let always = Value::Map(vec![("type".into(), "TruePred".into())]);
+        let is_wrapped = kind == FileKind::NumberedIndex;
+        let wrapped = |inner| Value::Map(vec![("type".into(), "AMDGPU".into()), ("value".into(), inner)]);
+        *value = if is_wrapped { wrapped(always) } else { always };
         return Ok(());
     }
     if let Some(name) = placeholder(value) {
@@ -51,9 +73,9 @@ fn change(value: &mut Value, wanted: &WantedTarget) -> Result<(), Diagnostic> {
     match value {
         Value::Map(entries) => entries.iter_mut().try_for_each(|(key, value)| {
             check_name(key, wanted)?;
-            change(value, wanted)
+            change(value, wanted, kind)
         }),
-        Value::Array(values) => values.iter_mut().try_for_each(|value| change(value, wanted)),
+        Value::Array(values) => values.iter_mut().try_for_each(|value| change(value, wanted, kind)),
         other => check_name(other, wanted),
     }
 }
@@ -63,7 +85,7 @@ fn check_name(value: &Value, wanted: &WantedTarget) -> Result<(), Diagnostic> {
     match value.as_str() {
         Some(text) if text.contains(&wanted.source) && !wanted.target.contains(&wanted.source) => {
             let what = format!("the index names {} in a place that HotSwap does not know: `{text}`", wanted.source);
-            Err(Diagnostic::error(codes::UNKNOWN_FORMAT, what).advise("serve it with --names source"))
+            Err(unknown(what).advise("serve it with --names source"))
         }
         _ => Ok(()),
     }
@@ -125,9 +147,9 @@ mod tests {
     fn predicate_and_names_are_those_of_the_target() {
         let old = write(&index(processor("gfx1030"), "gfx1030")).unwrap();
         let expected = write(&index(map(&[("type", "TruePred".into())]), "gfx1031")).unwrap();
-        assert!(rewrite(&old, &wanted()).unwrap() == expected);
+        assert!(rewrite(&old, &wanted(), FileKind::Index).unwrap() == expected);
         let other = write(&index(processor("gfx1100"), "gfx1100")).unwrap();
-        assert!(rewrite(&other, &wanted()).unwrap() == other);
+        assert!(rewrite(&other, &wanted(), FileKind::Index).unwrap() == other);
     }
 
     #[test]
@@ -149,7 +171,7 @@ mod tests {
             Vec::new(),
         ];
         for (number, case) in cases.iter().enumerate() {
-            assert_eq!(rewrite(case, &wanted()).unwrap_err().code, codes::UNKNOWN_FORMAT, "{number}");
+            assert_eq!(rewrite(case, &wanted(), FileKind::Index).unwrap_err().code, codes::UNKNOWN_FORMAT, "{number}");
         }
     }
 }

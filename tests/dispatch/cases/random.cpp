@@ -9,9 +9,9 @@ static const rocrand_rng_type types[] = {
     ROCRAND_RNG_QUASI_SOBOL32, ROCRAND_RNG_QUASI_SCRAMBLED_SOBOL64};
 enum { COUNT = 1 << 16 };
 
-int main() {
+static int use_device(int device) {
   unsigned *data;
-  if (hipMalloc(&data, COUNT * 8)) return 1;
+  if (hipSetDevice(device) || hipMalloc(&data, COUNT * 8)) return 1;
   for (rocrand_rng_type type : types) {
     rocrand_generator generator;
     if (rocrand_create_generator(&generator, type)) return 2;
@@ -24,4 +24,12 @@ int main() {
     if (rocrand_destroy_generator(generator)) return 3;
   }
   return hipDeviceSynchronize() ? 4 : 0;
+}
+
+int main() {
+  int devices;
+  if (hipGetDeviceCount(&devices)) return 10;
+  for (int device = 0; device < devices; device++)
+    if (int failure = use_device(device)) return failure;
+  return 0;
 }

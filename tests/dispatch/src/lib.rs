@@ -153,8 +153,10 @@ fn names_library() -> PathBuf {
     built().join("deps/libhotswap_names.so")
 }
 
-/// The directory of cargo's products: test programs are in `deps` below it.
+/// The directory of cargo's products: programs are in it, test programs in `deps` below it.
 fn built() -> PathBuf {
     let program = std::env::current_exe().expect("the system knows the program's path");
-    program.ancestors().nth(2).map(PathBuf::from).expect("it is below cargo's directory")
+    let directory = program.parent().expect("a file is in a directory");
+    let is_deps = directory.file_name().is_some_and(|name| name == "deps");
+    directory.ancestors().nth(usize::from(is_deps)).map(PathBuf::from).expect("it is below cargo's directory")
 }

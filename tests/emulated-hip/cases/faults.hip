@@ -6,12 +6,30 @@
 __global__ void store(int *to, long at) { to[at + threadIdx.x] = 1; }
 __global__ void forever(volatile int *flag) { while (!*flag) {} }
 
+__global__ void misaligned(int *to) { atomicAdd((int *)((char *)to + 2), 1); }
+// An instruction that the emulator does not know, bytes that are none, and code that runs past its end.
+__global__ void unknown(int *) {
+#if __HIP_DEVICE_COMPILE__
+  asm volatile("s_atc_probe 0, s[0:1], 0x0");
+#endif
+}
+__global__ void illegal(int *) {
+#if __HIP_DEVICE_COMPILE__
+  asm volatile(".long 0xffffffff");
+#endif
+}
+__global__ void nowhere(int *to) { ((void (*)(int))(to + 1))(threadIdx.x); }
+
 int main(int, char **words) {
   int *data;
   if (hipMalloc(&data, 4096) || hipMemset(data, 0, 4096)) return 10;
   if (!std::strcmp(words[1], "beyond")) store<<<1, 64>>>(data, 1 << 20);
   if (!std::strcmp(words[1], "null")) store<<<1, 64>>>(nullptr, 0);
   if (!std::strcmp(words[1], "host")) store<<<1, 64>>>((int *)words, 0);
+  if (!std::strcmp(words[1], "misaligned")) misaligned<<<1, 64>>>(data);
+  if (!std::strcmp(words[1], "unknown")) unknown<<<1, 64>>>(data);
+  if (!std::strcmp(words[1], "illegal")) illegal<<<1, 64>>>(data);
+  if (!std::strcmp(words[1], "nowhere")) nowhere<<<1, 64>>>((int *)16);
   if (!std::strcmp(words[1], "forever")) forever<<<1, 32>>>(data);
   if (!std::strcmp(words[1], "memory")) {
     void *all = nullptr;

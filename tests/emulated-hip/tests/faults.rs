@@ -40,6 +40,28 @@ fn accesses_outside_of_memory_are_memory_faults() {
 }
 
 #[test]
+fn code_that_cannot_be_executed_is_named() {
+    let Some(bench) = EmulationBench::new("kernels that cannot be executed") else { return };
+    let gpus = ["gfx1030", "gfx90a"];
+    bench.compile("faults", FAULTS, &gpus, "");
+    for gpu in gpus {
+        for (case, error, reason) in [
+            ("misaligned", "an illegal memory access was encountered", "atomic access of 4 bytes at 0x"),
+            ("unknown", "unspecified launch failure", "unknown instruction s_atc_probe ("),
+            ("illegal", "unspecified launch failure", "bytes that are no instruction (ffffffff"),
+            ("nowhere", "unspecified launch failure", "the program counter is not at code at PC 0x14"),
+        ] {
+            let run = bench.run(gpu, "", &format!("./faults {case}"));
+            let line = line(&run, error);
+            for part in [format!("kernel _Z{}{case}Pi on {gpu}", case.len()), reason.to_owned(), " at PC 0x".to_owned()]
+            {
+                assert!(line.contains(&part), "{part}: {line}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_kernel_that_never_ends_is_ended() {
     let Some(bench) = bench("endless kernels") else { return };
     let run = bench.run("gfx1030", "HOTSWAP_EMULATE_BUDGET=200000", "./faults forever");

@@ -35,3 +35,34 @@ fn counters_of_the_gpu_equal_those_of_the_host() {
     assert!(host.contains("Function count: 500") && host.contains("Block counts"), "{host}");
     assert_eq!(counts(&bench, device, "_Z5clampfff"), host);
 }
+
+/// Instructions of the kernel `smooth`, and the program's output.
+fn smoothed(bench: &EmulationBench, program: &str) -> (u64, String) {
+    let run = bench.run("gfx1030", "HOTSWAP_EMULATE_COUNTERS=1", &format!("./{program}"));
+    let row = run.error.lines().find(|line| line.contains("smooth")).unwrap_or_else(|| panic!("{}", run.error));
+    let count = row.split_whitespace().nth(2).and_then(|word| word.parse().ok());
+    (count.unwrap_or_else(|| panic!("no count: {row}")), run.passed().to_owned())
+}
+
+#[test]
+fn a_profile_saves_instructions_of_the_example() {
+    let Some(bench) = EmulationBench::new("examples/pgo on emulated GPUs") else { return };
+    bench.work.write("clamp.hip", include_bytes!("../../../examples/pgo/clamp.hip"));
+    bench.work.write("drain.a", hotswap_profile_drain::ARCHIVE);
+    let clang =
+        "clang++-22 -O2 --offload-arch=gfx1030 -Xarch_device -fprofile-update=atomic -Xarch_device -mllvm=-disable-vp";
+    bench.work.run(&format!(
+        "{clang} -x hip clamp.hip -o plain -lamdhip64 && {clang} -fprofile-generate -x hip clamp.hip {DRAIN} -o counted -lamdhip64"
+    ));
+    bench.run("gfx1030", "LLVM_PROFILE_FILE=$PWD/counted.profraw", "./counted").passed();
+    bench.work.run(&format!(
+        "llvm-profdata-22 merge -o clamp.profdata *.profraw && {clang} -fprofile-use=clamp.profdata -x hip clamp.hip -o used -lamdhip64"
+    ));
+    let [plain, used] = ["plain", "used"].map(|program| smoothed(&bench, program));
+    assert_eq!(plain.1, used.1);
+    hotswap_userland::say(&format!(
+        "examples/pgo on gfx1030, -O2: {} instructions, with the profile {}",
+        plain.0, used.0
+    ));
+    assert!(used.0 * 100 <= plain.0 * 98, "{} and {}", plain.0, used.0);
+}

@@ -5,9 +5,11 @@
 //! Absent on purpose: the HIP runtime.
 
 mod generator;
+mod product;
 mod single;
 mod twin;
 
 pub use generator::generated_source;
+pub use product::{FragmentLayout, ProductCase, product_source};
 pub use single::{LaneInputs, SingleCase, differing};
 pub use twin::{TwinCase, TwinFailure, TwinRun, random_words};

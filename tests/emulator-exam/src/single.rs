@@ -16,7 +16,7 @@ pub type LaneInputs = [[u32; 4]; 32];
 pub struct SingleCase {
     /// Lines of assembly, separated by `;`.
     pub text: &'static str,
-    /// Generations that have it: `10`, `11`, `12`, separated by spaces.
+    /// Generations that have it: `9`, `90a`, `942`, `950`, `10`, `11`, `12`, separated by spaces.
     pub generations: &'static str,
     /// The result of a lane.
     pub expect: fn(&LaneInputs, usize) -> [u32; 2],
@@ -30,15 +30,15 @@ struct Spelling {
     wait: &'static str,
 }
 
-fn spelling(generation: u32) -> Spelling {
+fn spelling(generation: &str) -> Spelling {
     match generation {
-        10 => Spelling {
+        "9" | "90a" | "942" | "950" | "10" => Spelling {
             load: "s_load_dwordx4",
             gather: "global_load_dwordx4",
             store: "global_store_dwordx2",
             wait: "s_waitcnt vmcnt(0) lgkmcnt(0)",
         },
-        11 => Spelling {
+        "11" => Spelling {
             load: "s_load_b128",
             gather: "global_load_b128",
             store: "global_store_b64",
@@ -53,13 +53,28 @@ fn spelling(generation: u32) -> Spelling {
     }
 }
 
+/// gfx90a and later of its line.
+fn has_aligned_tuples(generation: &str) -> bool {
+    matches!(generation, "90a" | "942" | "950")
+}
+
 fn is_scalar(case: &SingleCase) -> bool {
     case.text.contains("s12") || case.text.contains("s[12:13]")
 }
 
-fn kernel(number: usize, case: &SingleCase, generation: u32) -> String {
+fn kernel(number: usize, case: &SingleCase, generation: &str) -> String {
     let Spelling { load, gather, store, wait } = spelling(generation);
     let body = case.text.replace(';', "\n").replace("WAIT", wait);
+    // Waves of 64 lanes have masks of 64 bits.
+    let body = if generation.starts_with('9') { body.replace("vcc_lo", "vcc") } else { body };
+    // On gfx90a tuples of registers begin at even numbers.
+    let (gather, store) = if has_aligned_tuples(generation) {
+        let loads = (0..4).map(|word| format!("global_load_dword v{}, v10, s[4:5] offset:{}\n", word + 1, 4 * word));
+        let stores = (0..2).map(|word| format!("global_store_dword v11, v{}, s[6:7] offset:{}\n", word + 5, 4 * word));
+        (loads.collect::<String>(), stores.collect())
+    } else {
+        (format!("{gather} v[1:4], v10, s[4:5]"), format!("{store} v11, v[5:6], s[6:7]"))
+    };
     let result = if is_scalar(case) { "v_mov_b32 v5, s12\nv_mov_b32 v6, s13" } else { "" };
     format!(
         "k{number}:
@@ -69,7 +84,7 @@ v_lshlrev_b32 v10, 4, v0
 v_lshlrev_b32 v11, 3, v0
 v_lshlrev_b32 v7, 2, v0
 {wait}
-{gather} v[1:4], v10, s[4:5]
+{gather}
 {wait}
 v_readfirstlane_b32 s8, v1
 v_readfirstlane_b32 s9, v2
@@ -82,34 +97,39 @@ s_mov_b32 s13, 0
 {body}
 s_mov_b32 exec_lo, -1
 {result}
-{store} v11, v[5:6], s[6:7]
+{store}
 s_endpgm
 "
     )
 }
 
-fn descriptor(number: usize) -> String {
+fn descriptor(number: usize, generation: &str) -> String {
+    // On gfx90a accumulation registers follow the others.
+    let own = match generation {
+        "9" => ".amdhsa_next_free_vgpr 16",
+        _ if has_aligned_tuples(generation) => ".amdhsa_next_free_vgpr 24\n.amdhsa_accum_offset 16",
+        _ => ".amdhsa_next_free_vgpr 16\n.amdhsa_wavefront_size32 1",
+    };
     format!(
         ".amdhsa_kernel k{number}
 .amdhsa_user_sgpr_kernarg_segment_ptr 1
-.amdhsa_next_free_vgpr 16
+{own}
 .amdhsa_next_free_sgpr 32
 .amdhsa_group_segment_fixed_size 1024
-.amdhsa_wavefront_size32 1
 .amdhsa_float_denorm_mode_32 3
 .end_amdhsa_kernel
 "
     )
 }
 
-fn metadata(count: usize) -> String {
+fn metadata(count: usize, lanes: u32) -> String {
     let mut text = "amdhsa.version: [1, 2]\namdhsa.kernels:\n".to_owned();
     for number in 0..count {
         // Writing to a string cannot fail.
         let _ = writeln!(
             text,
             "  - .name: k{number}\n    .symbol: k{number}.kd\n    .kernarg_segment_size: 16\n    .kernarg_segment_align: 8\n    \
-             .group_segment_fixed_size: 1024\n    .private_segment_fixed_size: 0\n    .wavefront_size: 32\n    .sgpr_count: 32\n    \
+             .group_segment_fixed_size: 1024\n    .private_segment_fixed_size: 0\n    .wavefront_size: {lanes}\n    .sgpr_count: 32\n    \
              .vgpr_count: 16\n    .max_flat_workgroup_size: 1024\n    .args:\n      - {{ .offset: 0, .size: 8, .value_kind: \
              global_buffer }}\n      - {{ .offset: 8, .size: 8, .value_kind: global_buffer }}"
         );
@@ -125,12 +145,12 @@ fn metadata(count: usize) -> String {
 pub fn differing(
     bench: &Workbench,
     gpu: &str,
-    generation: u32,
+    generation: &str,
     cases: &[SingleCase],
     inputs: &[LaneInputs],
 ) -> Vec<String> {
     let chosen: Vec<&SingleCase> =
-        cases.iter().filter(|case| case.generations.split(' ').any(|one| one == generation.to_string())).collect();
+        cases.iter().filter(|case| case.generations.split(' ').any(|one| one == generation)).collect();
     let mut text = ".text\n".to_owned();
     for (number, case) in chosen.iter().enumerate() {
         let _ = write!(
@@ -140,10 +160,19 @@ pub fn differing(
         );
     }
     text += ".rodata\n.p2align 6\n";
-    text.extend((0..chosen.len()).map(descriptor));
-    let _ = write!(text, ".amdgpu_metadata\n{}.end_amdgpu_metadata\n", metadata(chosen.len()));
+    text.extend((0..chosen.len()).map(|number| descriptor(number, generation)));
+    let _ = write!(
+        text,
+        ".amdgpu_metadata\n{}.end_amdgpu_metadata\n",
+        metadata(chosen.len(), if generation.starts_with('9') { 64 } else { 32 })
+    );
     let version = bench.versions[0];
-    bench.assemble(version, &format!("-mcpu={gpu} -mattr=+wavefrontsize32"), "single", &text);
+    bench.assemble(
+        version,
+        &format!("-mcpu={gpu}{}", if generation.starts_with('9') { "" } else { " -mattr=+wavefrontsize32" }),
+        "single",
+        &text,
+    );
     let object = bench.link(version, "", "single");
     let device = |planted| {
         let mut device = EmulatedDevice::new(gpu).unwrap_or_else(|error| panic!("{error}"));
@@ -171,7 +200,10 @@ pub fn differing(
 /// The mnemonics of a case, without the suffix that only selects an encoding.
 fn mnemonics(case: &SingleCase) -> BTreeSet<&'static str> {
     let lines = case.text.split(';').map(str::trim).filter(|line| *line != "WAIT");
-    lines.filter_map(|line| line.split(' ').next()).map(|name| name.trim_end_matches("_dpp")).collect()
+    lines
+        .filter_map(|line| line.split(' ').next())
+        .map(|name| name.trim_end_matches("_dpp").trim_end_matches("_sdwa"))
+        .collect()
 }
 
 fn check(

@@ -7,6 +7,13 @@ use hotswap_userland::{Workbench, say};
 const PROGRAMS: u32 = 16;
 /// Target, and arguments of clang.
 const RUNS: &[(&str, &str)] = &[
+    ("gfx900", "-O0"),
+    ("gfx906", "-O3"),
+    ("gfx908", "-O3"),
+    ("gfx90a", "-O0"),
+    ("gfx90a", "-O3"),
+    ("gfx942", "-O3"),
+    ("gfx950", "-O2"),
     ("gfx1030", "-O0"),
     ("gfx1030", "-O3"),
     ("gfx1036", "-O2 -mwavefrontsize64"),

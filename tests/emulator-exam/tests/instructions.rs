@@ -38,6 +38,11 @@ fn half(bits: u32) -> f32 {
     if sign == 0 { magnitude } else { -magnitude }
 }
 
+/// A number from 1 on, in eighths.
+fn eighths(low_bits: u32) -> u32 {
+    (1.0 + (low_bits % 8) as f32 / 8.0).to_bits()
+}
+
 fn unless_nan(value: f32) -> u32 {
     if value.is_nan() { 0x7fc0_0000 } else { value.to_bits() }
 }
@@ -171,6 +176,52 @@ const CASES: &[SingleCase] = &[
     case("ds_write_b32 v7, v1; WAIT; ds_read2_b32 v[5:6], v7 offset0:1 offset1:0; WAIT", "10", |v, i| [v.get(i + 1).map_or(0, |next| next[0]), v[i][0]]),
     case("ds_store_b32 v7, v1; WAIT; ds_load_2addr_b32 v[5:6], v7 offset0:1 offset1:0; WAIT", "11 12", |v, i| [v.get(i + 1).map_or(0, |next| next[0]), v[i][0]]),
     case("ds_add_u32 v6, v1; WAIT; ds_read_b32 v5, v6; WAIT", "10", |v, _| one(v.iter().fold(0, |sum, lane| sum.wrapping_add(lane[0])))),
+    // gfx9: waves of 64 lanes, of which 32 are active.
+    case("v_cmp_lt_u64 vcc_lo, v[1:2], v[3:4]; v_cndmask_b32 v5, 0, 1, vcc_lo", "9 10 11 12", |v, i| one(u32::from(wide(v[i][0], v[i][1]) < wide(v[i][2], v[i][3])))),
+    case("v_mov_b32 v5, v3; v_fmac_f32 v5, v1, v2", "90a 942 950 10 11 12", |v, i| { let [a, b, c, _] = v[i].map(f32::from_bits); one(f32::mul_add(a, b, c).to_bits_or_nan()) }),
+    case("s_mov_b32 s14, 0x55555555; s_mov_b32 exec_hi, -1; v_mbcnt_lo_u32_b32 v5, -1, 0; v_mbcnt_hi_u32_b32 v5, s14, v5; v_mov_b32_dpp v6, v5 wave_ror:1 row_mask:0xf bank_mask:0xf; s_mov_b32 exec_hi, 0", "9 90a 942 950", |_, i| {
+        let count = |lane: u32| if lane < 32 { lane } else { 32 + (lane - 32).div_ceil(2) };
+        [count(i as u32), count((i as u32 + 63) % 64)]
+    }),
+    case("v_mov_b32 v5, v2; v_mov_b32_dpp v5, v1 row_bcast:15 row_mask:0xa bank_mask:0xf", "9 90a 942 950", |v, i| one(if i < 16 { v[i][1] } else { v[15][0] })),
+    case("v_mov_b32_dpp v5, v1 wave_shl:1 row_mask:0xf bank_mask:0xf bound_ctrl:0", "9", |v, i| one(if i < 31 { v[i + 1][0] } else { 0 })),
+    case("v_mov_b32_dpp v5, v1 wave_shr:1 row_mask:0xf bank_mask:0xf", "9", |v, i| one(if i > 0 { v[i - 1][0] } else { 0 })),
+    case("v_mov_b32_dpp v5, v1 row_newbcast:3 row_mask:0xf bank_mask:0xf", "90a 942 950", |v, i| one(v[i / 16 * 16 + 3][0])),
+    case("v_add_u32_sdwa v5, v1, v2 dst_sel:WORD_1 dst_unused:UNUSED_PAD src0_sel:BYTE_2 src1_sel:WORD_1", "9 90a 942 950", |v, i| one(((v[i][0] >> 16 & 255) + (v[i][1] >> 16) & 0xffff) << 16)),
+    case("v_mov_b32 v6, -1; v_mov_b32 v5, v6; v_add_u16 v5, v1, v2", "9 90a 942 950", |v, i| [v[i][0].wrapping_add(v[i][1]) & 0xffff, u32::MAX]),
+    case("v_mov_b32 v5, -1; v_mad_u16 v5, v1, v2, v3", "9 90a 942 950", |v, i| one(v[i][0].wrapping_mul(v[i][1]).wrapping_add(v[i][2]) | 0xffff_0000)),
+    case("s_mov_b32 s14, 1; s_set_gpr_idx_on s14, gpr_idx(SRC0); v_mov_b32 v5, v1; s_set_gpr_idx_idx 2; v_mov_b32 v6, v1; s_set_gpr_idx_off; v_add_u32 v6, v6, v1", "9 90a 942 950", |v, i| [v[i][1], v[i][2].wrapping_add(v[i][0])]),
+    case("s_mov_b32 s14, 1; s_set_gpr_idx_on s14, gpr_idx(SRC0); s_set_gpr_idx_mode gpr_idx(DST); v_mov_b32 v5, v1; s_set_gpr_idx_off; v_mov_b32 v5, v2", "9 90a 942 950", |v, i| [v[i][1], v[i][0]]),
+    case("v_accvgpr_write_b32 a3, v1; v_accvgpr_write_b32 a1, v2; v_accvgpr_read_b32 v5, a1; v_accvgpr_read_b32 v6, a3", "90a 942 950", |v, i| [v[i][1], v[i][0]]),
+    case("v_accvgpr_write_b32 a3, v1; v_accvgpr_mov_b32 a5, a3; v_accvgpr_read_b32 v6, a5", "90a 942 950", |v, i| [0, v[i][0]]),
+    case("v_mov_b32 v6, v1; v_mov_b32 v7, v2; v_pk_mov_b32 v[4:5], v[6:7], v[6:7] op_sel:[1,0]; v_mov_b32 v6, v4", "90a 942 950", |v, i| [v[i][0], v[i][1]]),
+    case("v_mov_b32 v8, v1; v_mov_b32 v9, v2; v_mov_b32 v10, v3; v_mov_b32 v11, v4; v_pk_add_f32 v[12:13], v[8:9], v[10:11] neg_lo:[0,1]; v_mov_b32 v5, v12; v_mov_b32 v6, v13; v_lshlrev_b32 v11, 3, v0", "90a 942 950", |v, i| {
+        let [a, b, c, d] = v[i].map(f32::from_bits);
+        [(a - c).to_bits_or_nan(), (b + d).to_bits_or_nan()]
+    }),
+    case("v_mov_b32 v5, v3; v_dot2c_i32_i16 v5, v1, v2", "90a 942 950", |v, i| {
+        let part = |x: u32, shift: u32| i32::from((x >> shift) as i16);
+        one((0..2).fold(v[i][2] as i32, |sum, k| sum.wrapping_add(part(v[i][0], 16 * k).wrapping_mul(part(v[i][1], 16 * k)))) as u32)
+    }),
+    // 8-bit floats: of the bytes 0x38 to 0x3f, 1 to 1.875 (OCP) or half of it (FNUZ).
+    case("s_mov_b32 s14, 0x38383838; s_mov_b32 s15, 0x07070707; v_and_b32 v8, s15, v1; v_or_b32 v8, s14, v8; v_cvt_f32_fp8 v5, v8; v_cvt_f32_fp8_sdwa v6, v8 src0_sel:BYTE_3", "950", |v, i| {
+        [0, 3].map(|byte| eighths(v[i][0] >> (8 * byte)))
+    }),
+    case("s_mov_b32 s14, 0x38383838; s_mov_b32 s15, 0x07070707; v_and_b32 v8, s15, v1; v_or_b32 v8, s14, v8; v_cvt_f32_fp8 v5, v8; v_cvt_f32_fp8_sdwa v6, v8 src0_sel:BYTE_3; v_add_f32 v5, v5, v5; v_add_f32 v6, v6, v6", "942", |v, i| {
+        [0, 3].map(|byte| eighths(v[i][0] >> (8 * byte)))
+    }),
+    case("v_and_b32 v8, 0x07070707, v1; v_or_b32 v8, 0x38383838, v8; v_cvt_f32_fp8 v5, v8; v_cvt_f32_fp8 v6, v8 byte_sel:2", "12", |v, i| {
+        [0, 2].map(|byte| eighths(v[i][0] >> (8 * byte)))
+    }),
+    case("v_and_b32 v8, 0x07070707, v1; v_or_b32 v8, 0x38383838, v8; v_cvt_pk_f32_fp8 v[5:6], v8 op_sel:[1,0]", "12", |v, i| {
+        [2, 3].map(|byte| eighths(v[i][0] >> (8 * byte)))
+    }),
+    case("s_mov_b32 s14, 0x3ff00000; s_mov_b32 s15, 0x3f800000; v_and_b32 v8, s14, v1; v_or_b32 v8, s15, v8; v_and_b32 v8, s14, v8; v_or_b32 v6, -1, v2; v_cvt_pk_fp8_f32 v6, v8, -v8 op_sel:[0,0,1]; v_mov_b32 v5, v6", "950 12", |v, i| {
+        // From 1 to 1.875: the upper bits of the mantissa.
+        let code = 0x38 | v[i][0] >> 20 & 7;
+        let word = 0xffff | code << 16 | (code | 0x80) << 24;
+        [word, word]
+    }),
     // Scalars.
     case("s_brev_b32 s12, s8", ALL, |v, _| one((0..32).fold(0, |r, k| r << 1 | v[0][0] >> k & 1))),
     case("s_mul_i32 s12, s8, s9", ALL, |v, _| one(v[0][0].wrapping_mul(v[0][1]))),
@@ -216,7 +267,15 @@ fn inputs(seed: u64) -> LaneInputs {
 fn instructions_compute_as_stated() {
     let Some(bench) = Workbench::new("instructions") else { return };
     let mut failures = Vec::new();
-    for (gpu, generation) in [("gfx1030", 10), ("gfx1100", 11), ("gfx1201", 12)] {
+    for (gpu, generation) in [
+        ("gfx900", "9"),
+        ("gfx90a", "90a"),
+        ("gfx942", "942"),
+        ("gfx950", "950"),
+        ("gfx1030", "10"),
+        ("gfx1100", "11"),
+        ("gfx1201", "12"),
+    ] {
         failures.extend(differing(&bench, gpu, generation, CASES, &[1, 2, 3].map(inputs)));
     }
     say(&format!("instructions: {} cases", CASES.len()));

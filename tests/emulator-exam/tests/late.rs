@@ -7,6 +7,8 @@ use std::path::Path;
 
 /// GPUs, and waits of which each kernel needs one.
 const GPUS: &[(&str, &[&str])] = &[
+    ("gfx90a", &["s_waitcnt"]),
+    ("gfx942", &["s_waitcnt"]),
     ("gfx1030", &["s_waitcnt"]),
     ("gfx1100", &["s_waitcnt"]),
     ("gfx1201", &["s_wait_kmcnt", "s_wait_loadcnt", "s_wait_dscnt"]),

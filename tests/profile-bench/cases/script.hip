@@ -2,7 +2,7 @@
 //
 // device N · launch · sync · load FILE · go · unload · drain · open LIBRARY · call · close
 // fork ... end · _Fork ... end · SYS_fork ... end · thread-exit · small-thread-exit · main-ends · _exit · clock
-// quick-exit · abort · signal N · ignore N · wait MILLISECONDS
+// quick-exit · abort · signal N · ignore N · wait MILLISECONDS · wait-for-file (of a device)
 #include "hip.h"
 
 __attribute__((device, noinline)) float scale(float factor, float value) {
@@ -36,6 +36,7 @@ int pthread_attr_init(void *);
 int pthread_attr_setstacksize(void *, unsigned long);
 int pause(void);
 int usleep(unsigned);
+int system(const char *);
 __attribute__((noreturn)) void pthread_exit(void *);
 int clock_gettime(int, long *);
 int dprintf(int, const char *, ...);
@@ -57,7 +58,7 @@ static void *leave(void *) {
 }
 
 int main(int count, char **words) {
-  hipModule_t modules[128];
+  static hipModule_t modules[10240];
   void *function = 0, *library = 0;
   int loaded = 0, child = 0;
   unsigned long thread;
@@ -92,6 +93,8 @@ int main(int count, char **words) {
     if (!strcmp(word, "abort")) abort();
     if (!strcmp(word, "signal")) raise(atoi(words[++at]));
     if (!strcmp(word, "ignore")) signal(atoi(words[++at]), (void (*)(int))1);
+    if (!strcmp(word, "wait-for-file"))
+      for (int round = 0; round < 1000 && system("ls gfx* >/dev/null 2>&1"); round++) usleep(20000);
     if (!strcmp(word, "wait")) usleep(1000 * atoi(words[++at]));
     if (!strcmp(word, "main-ends") && !pthread_create(&thread, 0, leave_late, 0)) pthread_exit(0);
     if (!strcmp(word, "small-thread-exit")) {

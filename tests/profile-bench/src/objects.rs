@@ -4,22 +4,22 @@ use crate::{Bench, Instrument};
 use md5::{Digest, Md5};
 use std::fmt::Write;
 
-/// Number of objects.
+/// The number of objects that the figures are about.
 pub const OBJECTS: usize = 26;
 
-/// Code objects `k00.fat` and so on, each with one kernel of another name: one is compiled, in the others the name
-/// and its hash in the record are replaced.
+/// Code objects `k00.fat` and so on, at most 100, each with one kernel of another name: one is compiled, in the others
+/// the name and its hash in the record are replaced.
 ///
 /// # Panics
 /// If clang makes an object in which the name is not found.
-pub fn make(bench: &Bench, version: u32) {
+pub fn make(bench: &Bench, version: u32, count: usize) {
     let clang = bench.clang(version, Instrument::Coverage);
     bench.work.run(&format!(
         "{clang} -Xarch_device -mllvm=-enable-name-compression=false --offload-arch=gfx90a -DKERNEL=kernel_00 -x hip -c object.hip -o object.o && \
          llvm-objcopy-{version} --dump-section=.hip_fatbin=k.fat object.o"
     ));
     let file = bench.work.read("k.fat");
-    for object in 0..OBJECTS {
+    for object in 0..count {
         let name = format!("kernel_{object:02}");
         let renamed = replace(&file, b"kernel_00", name.as_bytes());
         let hash = |name: &[u8]| Md5::digest(name)[..8].to_vec();
@@ -36,14 +36,14 @@ fn replace(file: &[u8], old: &[u8], new: &[u8]) -> Vec<u8> {
     file
 }
 
-/// Arguments of `script.hip`: each GPU loads and runs all of them.
+/// Arguments of `script.hip`, in a directory of the bench: each GPU loads and runs the first objects.
 #[must_use]
-pub fn words(devices: usize) -> String {
+pub fn words(count: usize, devices: usize) -> String {
     let mut words = String::new();
     for device in 0..devices {
         let _ = write!(words, " device {device}");
-        for object in 0..OBJECTS {
-            let _ = write!(words, " load $B/k{object:02}.fat go");
+        for object in 0..count {
+            let _ = write!(words, " load ../k{object:02}.fat go");
         }
     }
     words

@@ -12,7 +12,7 @@
 
 #define LOG(...) (getenv("STANDIN_LOG") ? (void)(fprintf(stderr, "[hip] " __VA_ARGS__), fputc('\n', stderr)) : (void)0)
 enum { OK = 0, INVALID_VALUE = 1, NO_BINARY = 209, FILE_NOT_FOUND = 301, NOT_FOUND = 500, INVALID_SYMBOL = 13, BAD_FUNCTION = 98 };
-enum { DEVICES = 8, PROPERTIES_SIZE = 1472, PROPERTIES_PROCESSOR = 1160 };
+enum { DEVICES = 128, PROPERTIES_SIZE = 1472, PROPERTIES_PROCESSOR = 1160 };
 
 typedef struct { hsa_executable_t executable; hsa_agent_t agent; int is_loaded; } Module;
 typedef struct Binary { struct Binary *next; const char *file; Module modules[DEVICES]; } Binary;

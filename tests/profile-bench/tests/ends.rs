@@ -39,8 +39,8 @@ const ENDS: &[End] = &[
     // A child has no thread of the drain, and its signal ends it; the parent's launches are its own.
     end(ALL, "launch fork signal 15 end", Some(7), Some(1)),
     // Snapshots: what was launched before the last one is there, and an end adds the rest.
-    end("HOTSWAP_PROFILE_EVERY=1", "launch wait 1500 launch _exit", Some(7), Some(1)),
-    end("HOTSWAP_PROFILE_EVERY=1", "launch wait 1500 launch", Some(7), Some(2)),
+    end("HOTSWAP_PROFILE_EVERY=1", "launch wait-for-file launch _exit", Some(7), Some(1)),
+    end("HOTSWAP_PROFILE_EVERY=1", "launch wait-for-file launch", Some(7), Some(2)),
     end("HOTSWAP_PROFILE_EVERY=1.5", "launch wait 1700 _exit", Some(7), None),
 ];
 

@@ -8,8 +8,8 @@ fn twenty_six_objects_on_four_gpus() {
     let Some(bench) = Bench::new("profile drain, 26 objects on 4 GPUs") else { return };
     let version = *bench.work.versions.last().expect("there is a compiler");
     bench.script(version, Instrument::Coverage, "script", true);
-    objects::make(&bench, version);
-    let ran = bench.start("run", "STANDIN_AGENTS=4", &format!("$B/script {}", objects::words(4)));
+    objects::make(&bench, version, OBJECTS);
+    let ran = bench.start("run", "STANDIN_AGENTS=4", &format!("$B/script {}", objects::words(OBJECTS, 4)));
     assert_eq!((ran.code, ran.error.as_str()), (Some(7), ""));
     // Small profiles of a GPU share a file.
     assert_eq!(ran.devices().len(), 4, "{:?}", ran.devices());

@@ -207,7 +207,7 @@ fn the_example_shows_what_the_device_executed() {
             version,
             &format!("profile report b-{version}/clamp --profile b-{version}/clamp.profraw --target gfx90a --lines"),
         );
-        assert!(report.contains("return high"), "{report}");
+        assert!(report.contains("return high +"), "{report}");
         let row = line(&report, "return low");
         assert!(row.iter().any(|cell| cell.starts_with("10")), "{report}");
         script(&bench, version, &format!("cmake --build b-{version} --target clamp-profdata >log 2>&1 || {{ cat log; exit 1; }}

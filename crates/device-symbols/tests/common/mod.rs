@@ -12,7 +12,7 @@ pub(crate) struct Setting {
     pub(crate) level: char,
 }
 
-pub(crate) const TARGETS: [&str; 5] = ["gfx90a", "gfx1030", "gfx1100", "gfx1201", "gfx1250"];
+pub(crate) const TARGETS: [&str; 6] = ["gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx1201", "gfx1250"];
 
 pub(crate) fn settings(bench: &Workbench) -> Vec<Setting> {
     let versions = bench.versions.iter().filter(|version| **version <= 24);

@@ -269,3 +269,19 @@ pub(crate) fn move_relative_both(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     move_register(step, target, &Source::Vector { register, high: false });
     Ok(Flow::Next)
 }
+
+/// `v_mov_b32` while registers are indexed: M0 has the index in its lowest byte; its bits 12 and 15 say whether source and
+/// destination are indexed.
+pub(crate) fn move_indexed(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let m0 = step.wave.scalars[usize::from(M0)];
+    let index = |bit: u32| if m0 >> bit & 1 != 0 { m0 & 255 } else { 0 };
+    let target = relative(step, op, target_of(op)?, index(15))?;
+    let source = match op.sources[0] {
+        Source::Vector { register, high } => {
+            Source::Vector { register: relative(step, op, register, index(12))?, high }
+        }
+        other => other,
+    };
+    move_register(step, target, &source);
+    Ok(Flow::Next)
+}

@@ -5,14 +5,21 @@ use crate::micro::{DppControl, DppPattern};
 use crate::wave::WaveState;
 use hotswap_semantics::{LANES, WideLanes};
 
-/// Moves the lanes of a source; returns the lanes that are written.
-pub(crate) fn apply(wave: &WaveState, control: &DppControl, values: &mut WideLanes, half: usize) -> u32 {
-    let (before, exec) = (*values, wave.exec(half));
+/// Moves the lanes of a source, whose values in both halves of the wave `read` gives; returns the lanes that are written.
+pub(crate) fn apply(
+    wave: &WaveState,
+    control: &DppControl,
+    values: &mut WideLanes,
+    half: usize,
+    read: impl Fn(usize) -> WideLanes,
+) -> u32 {
+    let before = if wave.halves == 2 && crosses_halves(control.pattern) { [read(0), read(1)] } else { [*values; 2] };
+    let exec = wave.exec_mask();
     let mut written = u32::MAX;
     for lane in 0..LANES {
-        let from = source_lane(control.pattern, lane);
-        let valid = from.filter(|from| control.fetch_inactive || exec & BITS[*from] != 0);
-        values[lane] = valid.map_or(0, |from| before[from]);
+        let from = source_lane(control.pattern, LANES * half + lane).filter(|from| *from < wave.lanes());
+        let valid = from.filter(|from| control.fetch_inactive || exec >> from & 1 != 0);
+        values[lane] = valid.map_or(0, |from| before[from / LANES][from % LANES]);
         let row = lane / 16 + 2 * half;
         let enabled = control.row_mask >> row & 1 != 0 && control.bank_mask >> (lane / 4 % 4) & 1 != 0;
         if !enabled || valid.is_none() && !control.bound_control {
@@ -22,10 +29,16 @@ pub(crate) fn apply(wave: &WaveState, control: &DppControl, values: &mut WideLan
     written
 }
 
-/// The lane that is read, `None` beyond the row.
+/// Whether lanes of the other half of the wave are read: shifts of the wave and broadcasts between rows (gfx9).
+fn crosses_halves(pattern: DppPattern) -> bool {
+    matches!(pattern, DppPattern::Sixteen(0x130 | 0x134 | 0x138 | 0x13c | 0x142 | 0x143))
+}
+
+/// The lane that is read, `None` beyond the row or the wave.
 fn source_lane(pattern: DppPattern, lane: usize) -> Option<usize> {
     let (row, inside) = (lane & !15, lane & 15);
     let in_row = |position: usize| (position < 16).then_some(row | position);
+    let in_wave = |lane: usize| (lane < 64).then_some(lane);
     let control = match pattern {
         DppPattern::Eight(selectors) => return Some(lane & !7 | (selectors >> (3 * (lane & 7)) & 7) as usize),
         DppPattern::Sixteen(control) => usize::from(control),
@@ -36,8 +49,15 @@ fn source_lane(pattern: DppPattern, lane: usize) -> Option<usize> {
         0x101..=0x10f => in_row(inside + count),
         0x111..=0x11f => in_row(inside.wrapping_sub(count)),
         0x121..=0x12f => in_row(inside.wrapping_sub(count) & 15),
+        0x130 => in_wave(lane + 1),
+        0x134 => Some((lane + 1) & 63),
+        0x138 => in_wave(lane.wrapping_sub(1)),
+        0x13c => Some(lane.wrapping_sub(1) & 63),
         0x140 => in_row(15 - inside),
         0x141 => in_row((inside & 8) | (7 - (inside & 7))),
+        // The last lane of the row before; the last lane of the first half.
+        0x142 => in_wave(row.wrapping_sub(1)),
+        0x143 => (lane >= 32).then_some(31),
         0x150..=0x15f => in_row(count),
         0x160..=0x16f => in_row(inside ^ count),
         _ => None,
@@ -49,7 +69,8 @@ pub(crate) fn is_known(pattern: DppPattern) -> bool {
     match pattern {
         DppPattern::Eight(_) => true,
         DppPattern::Sixteen(control) => {
-            matches!(control, 0..=0xff | 0x101..=0x10f | 0x111..=0x11f | 0x121..=0x12f | 0x140 | 0x141 | 0x150..=0x16f)
+            let in_row = matches!(control, 0..=0xff | 0x101..=0x10f | 0x111..=0x11f | 0x121..=0x12f | 0x140 | 0x141 | 0x150..=0x16f);
+            in_row || crosses_halves(pattern)
         }
     }
 }

@@ -29,7 +29,8 @@ fn plain(step: &mut Step<'_>, halves: &[MicroOp; 2], functions: [(NarrowFunction
     for half in 0..wave.halves {
         let mut results = [[0; LANES]; 2];
         for ((op, (function, _)), result) in halves.iter().zip(functions).zip(&mut results) {
-            function(result, &plain_sources(wave, op, half, space), wave.float_mode);
+            let [first, second, third, _] = &mut **space;
+            function(result, &plain_sources(wave, op, half, [first, second, third]), wave.float_mode);
         }
         let mask = wave.exec(half);
         for ((_, register), result) in functions.into_iter().zip(&results) {

@@ -16,6 +16,9 @@ const IB_STS2: u32 = 28;
 const SHADER_CYCLES: u32 = 29;
 const SHADER_CYCLES_HI: u32 = 30;
 
+/// Bit of MODE: vector registers are indexed (gfx9).
+const GPR_IDX_EN: u32 = 1 << 27;
+
 /// Register, lowest bit and width.
 fn field(immediate: i64) -> (u32, u32, u32) {
     let bits = immediate as u32;
@@ -100,6 +103,40 @@ pub(crate) fn set_banks(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let mode = wave.mode & !0xff000 | u32::from(wave.banks.rotate_left(2)) << 12;
     wave.set_mode(mode);
     Ok(Flow::Next)
+}
+
+/// `s_set_gpr_idx_on`: vector registers are indexed by the source; the immediate says which operands are.
+pub(crate) fn index_on(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let index = scalar_of(step.wave, &op.sources[0]) as u32;
+    set_index(step.wave, index & 255 | (op.immediate as u32 & 15) << 12, 0xf0ff);
+    step.wave.banks = 1;
+    step.wave.mode |= GPR_IDX_EN;
+    Ok(Flow::Next)
+}
+
+/// `s_set_gpr_idx_off`.
+pub(crate) fn index_off(step: &mut Step<'_>, _: &MicroOp) -> Outcome {
+    step.wave.banks = 0;
+    step.wave.mode &= !GPR_IDX_EN;
+    Ok(Flow::Next)
+}
+
+/// `s_set_gpr_idx_idx`: another index.
+pub(crate) fn index_set(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let index = scalar_of(step.wave, &op.sources[0]) as u32;
+    set_index(step.wave, index & 255, 0xff);
+    Ok(Flow::Next)
+}
+
+/// `s_set_gpr_idx_mode`: other operands.
+pub(crate) fn index_mode(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    set_index(step.wave, (op.immediate as u32 & 15) << 12, 0xf000);
+    Ok(Flow::Next)
+}
+
+fn set_index(wave: &mut WaveState, bits: u32, mask: u32) {
+    let m0 = &mut wave.scalars[usize::from(registers::M0)];
+    *m0 = *m0 & !mask | bits;
 }
 
 /// `s_round_mode`.

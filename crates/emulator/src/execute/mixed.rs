@@ -5,7 +5,7 @@ use super::{Flow, Outcome, Step, StepFault, lanes_of};
 use crate::micro::{MicroOp, Modifiers};
 use crate::wave::WaveState;
 use hotswap_semantics::{
-    LANES, LaneType, WideLanes, bf16_to_f32, combined, f16_to_f32, integer_dot, round_to_bf16, round_to_f16,
+    LANES, LaneType, WideLanes, bf16_to_f32, combined, f16_to_f32, integer_dot, round_to_bf16, round_to_f16, unfused,
 };
 
 /// The sources of a mixed multiply-add as 32-bit floats: 16 bits where `select_high` says so.
@@ -30,6 +30,11 @@ fn mixed_sources(wave: &WaveState, op: &MicroOp, half: usize, brain: bool) -> [W
     })
 }
 
+/// Multiply-adds of gfx900 round the product too.
+fn is_unfused(op: &MicroOp) -> bool {
+    op.inst.mnemonic().starts_with("v_mad_")
+}
+
 fn mixed(step: &mut Step<'_>, op: &MicroOp, brain: bool, result: LaneType) -> Outcome {
     if op.extra.is_some() {
         return Err(StepFault::unknown(op, "lanes of others"));
@@ -37,8 +42,14 @@ fn mixed(step: &mut Step<'_>, op: &MicroOp, brain: bool, result: LaneType) -> Ou
     let wave = &mut *step.wave;
     for half in 0..wave.halves {
         let [a, b, c] = mixed_sources(wave, op, half, brain).map(|lanes| lanes.map(|bits| f32::from_bits(bits as u32)));
+        let is_unfused = is_unfused(op);
         let mut out: WideLanes = std::array::from_fn(|lane| {
-            let sum = a[lane].mul_add(b[lane], c[lane]);
+            let sum = match is_unfused {
+                true => {
+                    f32::from_bits(unfused(a[lane].to_bits(), b[lane].to_bits(), c[lane].to_bits(), wave.float_mode))
+                }
+                false => a[lane].mul_add(b[lane], c[lane]),
+            };
             match result {
                 LaneType::F32 => sum.to_bits().into(),
                 LaneType::Bf16 => round_to_bf16(sum.into(), wave.float_mode.round16()).into(),

@@ -58,3 +58,14 @@ pub(crate) fn vector(step: &Step<'_>, op: &MicroOp, name: Name) -> Option<Reg> {
 pub(crate) fn is_zero(step: &Step<'_>, op: &MicroOp, name: Name) -> bool {
     matches!(operand(step, op, name), Some(Value::Inline(inline)) if inline.code == 128)
 }
+
+/// The first operand that is beyond the wave's vector registers.
+pub(crate) fn beyond(step: &Step<'_>, op: &MicroOp) -> Option<Reg> {
+    let banks = VgprBanks::of_mode(step.wave.banks);
+    let operands = op.inst.operands(isa(step)).enumerate();
+    let registers = operands.filter_map(|(number, operand)| match operand.value {
+        Value::Reg(reg) if reg.file == RegFile::Vgpr => banks.resolve(reg, role(op.inst.entry(), number as u8)),
+        _ => None,
+    });
+    { registers }.find(|reg| reg.index + u16::from(reg.count) > step.wave.vector_count)
+}

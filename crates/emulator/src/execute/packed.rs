@@ -88,3 +88,21 @@ fn selected(wave: &WaveState, source: &Source, of: LaneType, second: bool, half:
         }
     }
 }
+
+/// `v_pk_mov_b32`: a dword of the first source and one of the second.
+pub(crate) fn move_pair(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let Place::Vector { register, .. } = op.target else { return Err(StepFault::unknown(op, "")) };
+    let wave = &mut *step.wave;
+    for half in 0..wave.halves {
+        let part = |number: usize| {
+            let second = op.modifiers.select >> number & 1 != 0;
+            selected(wave, &op.sources[number], LaneType::F32, second, half).map(|value| value as u32)
+        };
+        let parts = [part(0), part(1)];
+        let mask = wave.exec(half);
+        for (number, values) in parts.iter().enumerate() {
+            write_lanes(wave.block_mut(register + number as u16, half), values, mask);
+        }
+    }
+    Ok(Flow::Next)
+}

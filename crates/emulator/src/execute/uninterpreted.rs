@@ -8,7 +8,7 @@
 //! Invariants: used only where a device asks for it ([`crate::EmulatedDevice::uninterpreted`]): results are no numbers that a
 //! program could use. Numbers are finite floats, so that what converts them afterwards is executed as usual.
 
-use super::operand_words::{is_zero, vector, words};
+use super::operand_words::{self, is_zero, vector, words};
 use super::{Flow, Handler, Outcome, Step, StepFault};
 use crate::fault::FaultKind;
 use crate::micro::MicroOp;
@@ -93,7 +93,16 @@ fn raw(op: &MicroOp, name: Name) -> u64 {
     op.inst.raw(name).unwrap_or(0)
 }
 
+/// A fault where an operand is beyond the wave's registers.
+fn check_registers(step: &Step<'_>, op: &MicroOp) -> Result<(), Box<StepFault>> {
+    match operand_words::beyond(step, op) {
+        Some(reg) => Err(StepFault::new(FaultKind::Register { name: reg.to_string() })),
+        None => Ok(()),
+    }
+}
+
 fn product(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    check_registers(step, op)?;
     let Some(shape) = Product::of(op.inst.mnemonic()) else { return Err(StepFault::unknown(op, "")) };
     let Some(target) = vector(step, op, Name::Vdst) else { return Err(StepFault::unknown(op, "a target")) };
     let formats = shape.formats.unwrap_or_else(|| [raw(op, Name::MatrixAFmt), raw(op, Name::MatrixBFmt)]);
@@ -177,6 +186,7 @@ fn scales(step: &Step<'_>, op: &MicroOp, shape: Product, tile: usize) -> Vec<u64
 
 /// Another matrix instruction: a function of its own.
 fn other(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    check_registers(step, op)?;
     let Some(target) = vector(step, op, Name::Vdst) else { return Err(StepFault::unknown(op, "a target")) };
     let key = key_of(step, op);
     for register in 0..u16::from(target.count) {

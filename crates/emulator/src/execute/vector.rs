@@ -4,34 +4,26 @@ use super::{BITS, Flow, Outcome, Step, StepFault, lanes_of, mask_of, scalar_of, 
 use super::{dpp, sdwa};
 use crate::micro::{Body, Extra, MicroOp, Place, Source};
 use crate::wave::WaveState;
-use hotswap_semantics::{LANES, LaneFunction, LaneType, Lanes, NarrowFunction, WideLanes, f16_to_f32, round_to_f16};
+use hotswap_semantics::{LANES, LaneFunction, LaneType, Lanes, WideLanes, f16_to_f32, round_to_f16};
 
 /// 32-bit sources and result, no modifiers.
 pub(crate) fn plain(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
-    let (Body::Vector { function: LaneFunction::Narrow(function), .. }, Place::Vector { register, .. }) =
-        (op.body, op.target)
+    let (&Body::Vector { function: LaneFunction::Narrow(function), .. }, Place::Vector { register, .. }) =
+        (&op.body, op.target)
     else {
         return general(step, op);
     };
     let Step { wave, space, .. } = step;
     for half in 0..wave.halves {
-        plain_half(wave, space, op, function, (register, half));
+        let exec = wave.exec(half);
+        if exec == 0 {
+            continue;
+        }
+        let [first, second, third, out] = &mut **space;
+        function(out, &plain_sources(wave, op, half, [first, second, third]), wave.float_mode);
+        write_lanes(wave.block_mut(register, half), out, exec);
     }
     Ok(Flow::Next)
-}
-
-#[inline]
-fn plain_half(
-    wave: &mut WaveState,
-    space: &mut [Lanes; 3],
-    op: &MicroOp,
-    function: NarrowFunction,
-    (register, half): (u16, usize),
-) {
-    let mut out = [0; LANES];
-    function(&mut out, &plain_sources(wave, op, half, space), wave.float_mode);
-    let exec = wave.exec(half);
-    write_lanes(wave.block_mut(register, half), &out, exec);
 }
 
 /// Sources without modifiers.
@@ -40,7 +32,7 @@ pub(crate) fn plain_sources<'a>(
     wave: &'a WaveState,
     op: &MicroOp,
     half: usize,
-    space: &'a mut [Lanes; 3],
+    space: [&'a mut Lanes; 3],
 ) -> [&'a Lanes; 3] {
     let [first, second, third] = space;
     [
@@ -60,13 +52,13 @@ pub(crate) fn plain_carry(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let Step { wave, space, .. } = step;
     let mut carries = 0;
     for half in 0..wave.halves {
-        let mut out = [0; LANES];
+        let [first, second, third, out] = &mut **space;
         let bits = mask_of(wave, &op.mask_source, half);
         let exec = wave.exec(half);
-        let sources = plain_sources(wave, op, half, space);
-        let carry = function(&mut out, &sources, bits, wave.float_mode);
+        let sources = plain_sources(wave, op, half, [first, second, third]);
+        let carry = function(out, &sources, bits, wave.float_mode);
         carries |= u64::from(carry & exec) << (32 * half);
-        write_lanes(wave.block_mut(register, half), &out, exec);
+        write_lanes(wave.block_mut(register, half), out, exec);
     }
     if let Place::Scalar(slot) = op.scalar_target {
         wave.set_mask(slot, carries);
@@ -161,7 +153,9 @@ pub(crate) fn gather(wave: &WaveState, op: &MicroOp, types: [LaneType; 3], half:
         let (source, kind) = (&op.sources[number], types[number]);
         *values = read(wave, source, kind, half);
         match op.extra.as_deref() {
-            Some(Extra::Dpp(control)) if number == 0 => mask &= dpp::apply(wave, control, values, half),
+            Some(Extra::Dpp(control)) if number == 0 => {
+                mask &= dpp::apply(wave, control, values, half, |other| read(wave, source, kind, other));
+            }
             Some(Extra::Sdwa(control)) if number < 2 => sdwa::select(control, values, number),
             _ => {}
         }
@@ -307,6 +301,9 @@ pub(crate) fn store(wave: &mut WaveState, op: &MicroOp, out: &WideLanes, result:
         return;
     }
     match result.bits() {
+        16 if op.modifiers.zero_upper && !high => {
+            write_lanes(wave.block_mut(register, half), &out.map(|value| value as u32 & 0xffff), mask);
+        }
         16 => store_half(wave.block_mut(register, half), out, high, mask),
         32 => write_lanes(wave.block_mut(register, half), &out.map(|value| value as u32), mask),
         _ => {
@@ -335,7 +332,7 @@ pub(crate) fn compare(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let mut result = 0;
     for half in 0..wave.halves {
         let bits = if plain {
-            let [first, second, _] = &mut **space;
+            let [first, second, ..] = &mut **space;
             let a = lanes_of(wave, &op.sources[0], half, first);
             let b = lanes_of(wave, &op.sources[1], half, second);
             row.evaluate_words(a, b, wave.float_mode) & wave.exec(half)

@@ -3,7 +3,8 @@
 //! Invariants: the table is made once; after that a mnemonic costs one look-up for each decoded instruction.
 
 use super::Plan;
-use crate::execute::{Handler, control, cross_lane, hardware, lds, mixed, nothing, scalar};
+use crate::execute::packed as execute_packed;
+use crate::execute::{Handler, control, cross_lane, float8, hardware, lds, mixed, nothing, scalar};
 use crate::memory_operation;
 use foldhash::HashMap;
 use hotswap_isa::TableEntry;
@@ -45,6 +46,10 @@ const HANDLERS: &[(&str, Handler)] = &[
     ("s_setreg_b32", hardware::set_register),
     ("s_setreg_imm32_b32", hardware::set_register),
     ("s_set_vgpr_msb", hardware::set_banks),
+    ("s_set_gpr_idx_on", hardware::index_on),
+    ("s_set_gpr_idx_off", hardware::index_off),
+    ("s_set_gpr_idx_idx", hardware::index_set),
+    ("s_set_gpr_idx_mode", hardware::index_mode),
     ("s_round_mode", hardware::set_rounding),
     ("s_denorm_mode", hardware::set_denormals),
     ("s_memtime", hardware::time),
@@ -80,13 +85,28 @@ const HANDLERS: &[(&str, Handler)] = &[
     ("ds_store_addtid_b32", lds::by_lane),
     ("ds_gws_init", lds::initialise_global_barrier),
     ("ds_gws_barrier", lds::global_barrier),
+    ("v_pk_mov_b32", execute_packed::move_pair),
     ("v_fma_mix_f32", mixed::mixed_f32),
     ("v_mad_mix_f32", mixed::mixed_f32),
     ("v_fma_mixlo_f16", mixed::mixed_f16),
     ("v_fma_mixhi_f16", mixed::mixed_f16),
+    ("v_mad_mixlo_f16", mixed::mixed_f16),
+    ("v_mad_mixhi_f16", mixed::mixed_f16),
     ("v_fma_mix_f32_bf16", mixed::mixed_f32_bf16),
     ("v_fma_mixlo_bf16", mixed::mixed_bf16),
     ("v_fma_mixhi_bf16", mixed::mixed_bf16),
+    ("v_cvt_f32_fp8", float8::widen),
+    ("v_cvt_f32_bf8", float8::widen),
+    ("v_cvt_f16_fp8", float8::widen),
+    ("v_cvt_f16_bf8", float8::widen),
+    ("v_cvt_pk_f32_fp8", float8::widen_pair),
+    ("v_cvt_pk_f32_bf8", float8::widen_pair),
+    ("v_cvt_pk_f16_fp8", float8::widen_halves),
+    ("v_cvt_pk_f16_bf8", float8::widen_halves),
+    ("v_cvt_pk_fp8_f32", float8::narrow_pair),
+    ("v_cvt_pk_bf8_f32", float8::narrow_pair),
+    ("v_cvt_pk_fp8_f16", float8::narrow_halves),
+    ("v_cvt_pk_bf8_f16", float8::narrow_halves),
     ("v_dot4_i32_iu8", mixed::bytes_product),
     ("v_dot8_i32_iu4", mixed::nibbles_product),
     ("v_bitop3_b32", mixed::combine_words),
@@ -155,6 +175,7 @@ fn find(name: &str) -> Option<Plan> {
         .map(Plan::Handler)
         .or_else(|| in_table(TWO_ADDRESSES).map(Plan::TwoAddresses))
         .or_else(|| memory_operation::of_mnemonic(name).map(Plan::Access))
+        .or_else(|| hotswap_semantics::matrix_row(name).map(Plan::Matrix))
         .or_else(|| hotswap_semantics::find(name).map(Plan::Meaning))
 }
 

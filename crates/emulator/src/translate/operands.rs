@@ -1,10 +1,11 @@
 //! Operands as sources and targets.
 
 use crate::micro::{Place, Source};
+use crate::registers::VectorLimits;
 use crate::registers::{DISCARD, NULL, ScalarName, slot_of};
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::effects::role;
-use hotswap_isa::reg::{Half, Reg, RegFile};
+use hotswap_isa::reg::{Half, Reg};
 use hotswap_isa::{Inst, Isa, Name, Operand, OperandAccess, Value};
 
 /// The operands of an instruction.
@@ -13,11 +14,12 @@ pub(super) struct OperandReader {
     pub(super) isa: Isa,
     operands: Vec<Operand>,
     banks: VgprBanks,
+    limits: VectorLimits,
 }
 
 impl OperandReader {
-    pub(super) fn new(inst: Inst, isa: Isa, banks: VgprBanks) -> Self {
-        Self { inst, isa, operands: inst.operands(isa).collect(), banks }
+    pub(super) fn new(inst: Inst, isa: Isa, banks: VgprBanks, limits: VectorLimits) -> Self {
+        Self { inst, isa, operands: inst.operands(isa).collect(), banks, limits }
     }
 
     /// The operands with their numbers.
@@ -70,8 +72,8 @@ impl OperandReader {
             Value::Imm(value) => return Some(Source::Constant(value as u64)),
             Value::None => return None,
         };
-        if reg.file == RegFile::Vgpr {
-            return Some(Source::Vector { register: reg.index, high: reg.half == Some(Half::High) });
+        if let Some(register) = self.limits.number(reg) {
+            return Some(Source::Vector { register, high: reg.half == Some(Half::High) });
         }
         Some(match slot_of(reg)? {
             ScalarName::Slot(NULL) => Source::Constant(0),
@@ -92,8 +94,8 @@ impl OperandReader {
         let number = self.position(name)?;
         let Value::Reg(reg) = self.operands[number].value else { return None };
         let reg = self.resolved(reg, number)?;
-        if reg.file == RegFile::Vgpr {
-            return Some(Place::Vector { register: reg.index, high: reg.half == Some(Half::High) });
+        if let Some(register) = self.limits.number(reg) {
+            return Some(Place::Vector { register, high: reg.half == Some(Half::High) });
         }
         match slot_of(reg)? {
             ScalarName::Slot(NULL) => Some(Place::Scalar(DISCARD)),
@@ -102,14 +104,12 @@ impl OperandReader {
         }
     }
 
-    /// One more than the highest vector register of an operand.
-    pub(super) fn vectors(&self) -> u16 {
-        let end = |(number, operand): (usize, &Operand)| match operand.value {
-            Value::Reg(reg) if reg.file == RegFile::Vgpr => {
-                self.resolved(reg, number).map(|reg| reg.index + u16::from(reg.count))
-            }
+    /// The first register of an operand that the wave does not have.
+    pub(super) fn missing_register(&self) -> Option<Reg> {
+        let beyond = |(number, operand): (usize, &Operand)| match operand.value {
+            Value::Reg(reg) => self.resolved(reg, number).and_then(|reg| self.limits.beyond(reg)),
             _ => None,
         };
-        self.all().filter_map(end).max().unwrap_or(0)
+        self.all().find_map(beyond)
     }
 }

@@ -58,6 +58,10 @@ pub(super) fn control(reader: &OperandReader, op: MicroOp) -> Option<MicroOp> {
     match reader.inst.mnemonic() {
         "s_setreg_imm32_b32" => op.sources[0] = Source::Constant(reader.number(Name::Imm) as u64),
         "s_sendmsg_rtn_b32" | "s_sendmsg_rtn_b64" => op.immediate = reader.number(Name::Src0),
+        "s_set_gpr_idx_on" => {
+            op.sources[0] = reader.source(Name::Src0)?;
+            op.immediate = reader.number(Name::Src1);
+        }
         "s_movrels_b64" | "s_movreld_b64" => {
             op.sources[0] = reader.source(Name::Src0)?;
             op.immediate = 64;

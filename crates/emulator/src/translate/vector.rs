@@ -5,7 +5,7 @@ use super::{Plan, names};
 use crate::execute::{self, Handler, dpp, vector};
 use crate::micro::{Body, DppControl, DppPattern, Extra, MicroOp, Modifiers, Place, SdwaControl, Source};
 use crate::registers::{EXEC, VCC};
-use hotswap_isa::{Class, Implicit, Name};
+use hotswap_isa::{Class, Feature, Flag, Implicit, Name, TableEntry};
 use hotswap_semantics::{CompareRow, LaneFunction, LaneType, Meaning, PackedRow, VectorRow};
 
 /// Instructions that compute in each lane on its own.
@@ -14,6 +14,7 @@ pub(super) fn row(reader: &OperandReader, op: MicroOp, row: &'static VectorRow) 
     let function = if op.modifiers.clamp && !row.result.is_float() { row.clamped? } else { row.function };
     if row.result.bits() == 16 {
         op.target = upper_if_selected(reader, op.target);
+        op.modifiers.zero_upper = zeroes_upper(reader);
     }
     op.body = Body::Vector { row, function };
     if matches!(function, LaneFunction::Carry(_) | LaneFunction::CarryWide(_)) {
@@ -32,8 +33,16 @@ pub(super) fn row(reader: &OperandReader, op: MicroOp, row: &'static VectorRow) 
     Some(op)
 }
 
+/// Whether a 16-bit result sets the upper half to 0: on gfx9, but for instructions that may write either half, and for
+/// multiply-adds. Source: `GCNSubtarget::zeroesHigh16BitsOfDest` of LLVM.
+fn zeroes_upper(reader: &OperandReader) -> bool {
+    const KEEPING: [&str; 6] = ["v_mac_f16", "v_madak_f16", "v_madmk_f16", "v_fmac_f16", "v_fmaak_f16", "v_fmamk_f16"];
+    let inst = &reader.inst;
+    !reader.isa.has(Feature::Gfx10Insts) && !inst.is(Flag::Vop3Opsel) && !KEEPING.contains(&inst.mnemonic())
+}
+
 /// A 16-bit result goes to the upper half if the modifier says so.
-fn upper_if_selected(reader: &OperandReader, target: Place) -> Place {
+pub(super) fn upper_if_selected(reader: &OperandReader, target: Place) -> Place {
     let selected = reader.inst.raw(Name::Src0Modifiers).unwrap_or(0) & 8 != 0;
     match target {
         Place::Vector { register, high } => Place::Vector { register, high: high || selected },
@@ -56,7 +65,7 @@ fn carry_target(reader: &OperandReader) -> Option<Place> {
 }
 
 /// Sources, target, modifiers and lanes.
-fn with_operands(reader: &OperandReader, op: MicroOp) -> Option<MicroOp> {
+pub(super) fn with_operands(reader: &OperandReader, op: MicroOp) -> Option<MicroOp> {
     let mut op = op;
     if reader.has(Name::Vdst) {
         op.target = reader.place(Name::Vdst)?;
@@ -210,11 +219,25 @@ fn handles_lanes(handler: Handler) -> bool {
     with.iter().any(|known| std::ptr::fn_addr_eq(*known, handler))
 }
 
+/// The names of both halves of a dual instruction.
+pub(super) fn half_names(entry: TableEntry) -> Option<[&'static str; 2]> {
+    let first = entry.mnemonic().strip_prefix("v_dual_")?;
+    let second = entry.template().split("v_dual_").nth(1)?.split([' ', '$']).next()?;
+    Some([first, second])
+}
+
+/// The row of a half.
+pub(super) fn half_row(name: &str) -> Option<&'static VectorRow> {
+    match names::plan(&format!("v_{name}")) {
+        Some(Plan::Meaning(Meaning::Vector(row))) => Some(row),
+        _ if name == "bitop2_b32" => Some(&hotswap_semantics::TWO_SOURCE_TABLE),
+        _ => None,
+    }
+}
+
 /// Dual instructions.
 pub(super) fn dual(reader: &OperandReader, op: MicroOp) -> Option<MicroOp> {
-    let first = reader.inst.mnemonic().strip_prefix("v_dual_")?;
-    let template = reader.inst.entry().template();
-    let second = template.split("v_dual_").nth(1)?.split([' ', '$']).next()?;
+    let [first, second] = half_names(reader.inst.entry())?;
     let x = [Name::VdstX, Name::Src0X, Name::Vsrc1X, Name::Vsrc2X];
     let y = [Name::VdstY, Name::Src0Y, Name::Vsrc1Y, Name::Vsrc2Y];
     let modifiers = [
@@ -227,11 +250,7 @@ pub(super) fn dual(reader: &OperandReader, op: MicroOp) -> Option<MicroOp> {
 
 /// One half of a dual instruction.
 fn half(reader: &OperandReader, op: &MicroOp, name: &str, names: [Name; 4], modifiers: [Name; 3]) -> Option<MicroOp> {
-    let row = match names::plan(&format!("v_{name}")) {
-        Some(Plan::Meaning(Meaning::Vector(row))) => row,
-        _ if name == "bitop2_b32" => &hotswap_semantics::TWO_SOURCE_TABLE,
-        _ => return None,
-    };
+    let row = half_row(name)?;
     let mut op = op.clone();
     let [target, src0, src1, src2] = names;
     op.target = reader.place(target)?;

@@ -9,13 +9,14 @@
 
 mod actions;
 mod by_name;
+mod package;
 mod report;
 
-use crate::args::{OutputOptions, PlanSettings};
+use crate::args::{OutputFormat, OutputOptions, PlanSettings};
 use crate::outcome::{Outcome, severity};
 use crate::standard_output::output_file;
 use crate::work::containers::{Done, HandledFile, Job, MAPPED, PACKED, host_part, threads};
-use crate::work::{text, unsuited};
+use crate::work::{packages, text, unsuited};
 use clap::{Args, ValueEnum};
 use hotswap_bundle::{Compression, ContainerForm, Draft, FoundContainer, is_kernel_archive};
 use hotswap_code_object::{CodeObject, is_code_object};
@@ -26,7 +27,7 @@ use hotswap_pipeline::{Request, TargetResult};
 use hotswap_plan::{Plan, TextFindings};
 use hotswap_report::{Diagnostic, Severity, codes};
 use hotswap_targets::{PROCESSORS, TargetId};
-use report::RetargetReport;
+use report::{ResultRow, RetargetReport};
 use std::iter;
 use std::path::{Path, PathBuf};
 
@@ -36,7 +37,7 @@ const COVERED: &str = "covered";
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("wish").required(true))]
 pub(crate) struct RetargetArguments {
-    /// Program, library, object, archive, fat binary or code object
+    /// Program, library, object, archive, fat binary or code object; or with --to, a wheel, tar archive or Debian package
     file: PathBuf,
     /// Output file; may be the input
     #[arg(short, value_name = "OUT", value_parser = output_file(), required_unless_present = "dry_run")]
@@ -107,17 +108,59 @@ pub(crate) fn run(arguments: &RetargetArguments) -> Result<Outcome, Diagnostic> 
     if arguments.list_actions {
         return arguments.actions();
     }
-    if arguments.to.is_empty() { arguments.follow_plan() } else { arguments.serve() }
+    match packages::format_of(&arguments.file)? {
+        Some(format) => arguments.package(format),
+        None if arguments.to.is_empty() => arguments.follow_plan(),
+        None => arguments.serve(&arguments.request()?, &arguments.paths()).map(RetargetedFile::into_outcome),
+    }
+}
+
+/// A file to retarget: its path, that of the result, and its name in messages.
+struct RetargetPaths<'p> {
+    file: &'p Path,
+    output: &'p Path,
+    name: &'p Path,
+    /// Whether a code object becomes a fat binary.
+    keeps_source: bool,
+}
+
+/// The result for a file.
+struct RetargetedFile {
+    report: FileReport,
+    problems: Vec<Diagnostic>,
+    /// Whether a container has changed, or would in a dry run.
+    is_changed: bool,
+}
+
+/// The report in the requested form.
+enum FileReport {
+    Json(serde_json::Value),
+    /// The text, and the rows of its table.
+    Text(String, Vec<ResultRow>),
+}
+
+impl RetargetedFile {
+    fn into_outcome(self) -> Outcome {
+        let text = match self.report {
+            FileReport::Json(value) => text::json(&value),
+            FileReport::Text(text, _) => text,
+        };
+        Outcome { text, problems: self.problems }
+    }
 }
 
 impl RetargetArguments {
+    fn paths(&self) -> RetargetPaths<'_> {
+        RetargetPaths { file: &self.file, output: self.output(), name: &self.file, keeps_source: self.keep_source }
+    }
+
     /// The path of the result; large parts are kept in its directory meanwhile.
     fn output(&self) -> &Path {
         self.output.as_deref().unwrap_or(&self.file)
     }
 
-    fn job<'j>(&'j self, input: &'j InputFile) -> Job<'j> {
-        let (file, output) = (&self.file, self.output());
+    fn job<'j>(&self, input: &'j InputFile, paths: &RetargetPaths<'j>) -> Job<'j> {
+        let (file, output) = (paths.file, paths.output);
         let quarters = if self.compress { PACKED } else { MAPPED };
         Job {
             input,
@@ -175,31 +218,30 @@ impl RetargetArguments {
     }
 
     /// The code objects of `--source`, each read once here so that a damaged one is reported by its own name.
-    fn other_sources(&self, file: &[u8]) -> Result<Vec<InputFile>, Diagnostic> {
+    fn other_sources(&self, file: &[u8], name: &Path) -> Result<Vec<InputFile>, Diagnostic> {
         if !self.source.is_empty() && !is_code_object(file) {
-            return Err(only_code_objects().in_file(&self.file));
+            return Err(only_code_objects().in_file(name));
         }
         self.source.iter().map(|path| open_source(path).map_err(|error| error.in_file(path))).collect()
     }
 
     /// `--to`.
-    fn serve(&self) -> Result<Outcome, Diagnostic> {
-        let request = self.request()?;
-        let bytes = hotswap_files::open_to_change(&self.file, self.output())?;
-        let in_file = |error: Diagnostic| error.in_file(&self.file);
-        let others = self.other_sources(&bytes)?;
-        if self.keep_source && !is_code_object(&bytes) {
+    fn serve(&self, request: &Request, paths: &RetargetPaths<'_>) -> Result<RetargetedFile, Diagnostic> {
+        let bytes = hotswap_files::open_to_change(paths.file, paths.output)?;
+        let in_file = |error: Diagnostic| error.in_file(paths.name);
+        let others = self.other_sources(&bytes, paths.name)?;
+        if paths.keeps_source && !is_code_object(&bytes) {
             let what = "--keep-source is for a code object in a file of its own";
             let error = Diagnostic::error(codes::USAGE, what);
             return Err(in_file(error.advise("a fat binary keeps its entries anyway, unless they are dropped")));
         }
-        let job = self.job(&bytes);
+        let job = self.job(&bytes, paths);
         let containers = job.containers().map_err(in_file)?;
         let host = host_part(&bytes, &containers);
         let work: HandledFile<'_, Fates> = job
             .work(containers, &|_, found| match found.form {
                 form if form.is_bundle() => {
-                    let made = hotswap_pipeline::retarget(found.bytes, &request, &host)?;
+                    let made = hotswap_pipeline::retarget(found.bytes, request, &host)?;
                     let mut said = made.fates;
                     if !said.iter().any(|(target, _)| request.targets.contains(target)) {
                         said.extend(unsuited::fates(found, &request.targets, &bytes)?);
@@ -208,11 +250,11 @@ impl RetargetArguments {
                     let new = made.draft.filter(|_| !self.dry_run);
                     Ok(Done { new, expected: made.expected, said })
                 }
-                ContainerForm::KernelArchive => archived(found, &request),
-                ContainerForm::Bare if found.bytes.len() == bytes.len() && self.keep_source => {
-                    keep_source(found.bytes, &request)
+                ContainerForm::KernelArchive => archived(found, request),
+                ContainerForm::Bare if found.bytes.len() == bytes.len() && paths.keeps_source => {
+                    keep_source(found.bytes, request)
                 }
-                ContainerForm::Bare if found.bytes.len() == bytes.len() => relabel(found.bytes, &others, &request),
+                ContainerForm::Bare if found.bytes.len() == bytes.len() => relabel(found.bytes, &others, request),
                 _ => {
                     let said = unsuited::fates(found, &request.targets, &bytes)?;
                     Ok(Done { new: None, expected: None, said })
@@ -223,16 +265,21 @@ impl RetargetArguments {
             return Err(in_file(unsuited::nothing(work.done.len())));
         }
         let report = RetargetReport::new(&work);
-        let mut problems = report.problems(request.policy, &self.file);
+        let mut problems = report.problems(request.policy, paths.name);
         if is_kernel_archive(&bytes) && !self.allow.contains(&Allowed::Names) {
             problems.push(in_file(unchecked_host()));
         }
-        if is_code_object(&bytes) && !self.keep_source {
+        if is_code_object(&bytes) && !paths.keeps_source {
             problems.extend(unrecorded(&work).map(in_file));
         }
         let stops = problems.iter().any(|problem| problem.severity == Severity::Error);
-        let size = if stops || self.dry_run { None } else { Some(self.write(&job, &work)?) };
-        Ok(Outcome { text: report.show(self.format.format, &self.file, bytes.len(), size), problems })
+        let size = if stops || self.dry_run { None } else { Some(self.write(&job, &work, paths)?) };
+        let is_changed = work.done.iter().any(|handled| handled.size.is_some());
+        let report = match self.format.format {
+            OutputFormat::Json => FileReport::Json(report.json(paths.name, bytes.len(), size)),
+            OutputFormat::Text => FileReport::Text(report.table(paths.name, bytes.len(), size), report.rows()),
+        };
+        Ok(RetargetedFile { report, problems, is_changed })
     }
 
     /// `--pairs` and `--plan`.
@@ -247,7 +294,8 @@ impl RetargetArguments {
         };
         let bytes = hotswap_files::open_to_change(&self.file, self.output())?;
         let in_file = |error: Diagnostic| error.in_file(&self.file);
-        let job = self.job(&bytes);
+        let paths = self.paths();
+        let job = self.job(&bytes, &paths);
         let containers = job.containers().map_err(in_file)?;
         let host = host_part(&bytes, &containers);
         let work: HandledFile<'_, Followed> =
@@ -262,7 +310,7 @@ impl RetargetArguments {
         let mut problems = outcome.problems.iter().chain(work.done.iter().flat_map(|handled| &handled.said.problems));
         let stops = problems.any(|problem| problem.severity == Severity::Error);
         if !stops {
-            self.write(&job, &work)?;
+            self.write(&job, &work, &paths)?;
         }
         let several = work.done.len() > 1;
         for handled in work.done {
@@ -277,11 +325,11 @@ impl RetargetArguments {
     }
 
     /// A code object of its own is written unchanged.
-    fn write<T>(&self, job: &Job<'_>, work: &HandledFile<'_, T>) -> Result<u64, Diagnostic> {
+    fn write<T>(&self, job: &Job<'_>, work: &HandledFile<'_, T>, paths: &RetargetPaths<'_>) -> Result<u64, Diagnostic> {
         match work.only() {
             Some(relabelled) if is_code_object(job.input) => {
                 let new = relabelled.to_vec();
-                hotswap_files::replace_like(self.output(), &new, &self.file)?;
+                hotswap_files::replace_like(paths.output, &new, paths.file)?;
                 Ok(new.len() as u64)
             }
             _ => job.write(work),

@@ -160,7 +160,7 @@ impl<'t> RewriteRequest<'t> {
             whole[start..start + part.len()].copy_from_slice(part);
         }
         prepared.check(&whole)?;
-        let (made, table) = note::with_table(&whole)?;
+        let (made, table) = note::with_table_like(&whole, self.input)?;
         let like = (made.len() as u64, &*self.arguments.file);
         let how = How { sources: &[self.input], threads: 1 };
         let check = |written: &InputFile| note::check(&whole, written, &table);

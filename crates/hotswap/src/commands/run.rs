@@ -8,7 +8,7 @@ mod direct;
 use crate::outcome::Outcome;
 use clap::Args;
 use direct::{DirectArguments, LaunchOptions};
-use hotswap_emulator::variables;
+use hotswap_emulator::{MATRIX_CHOICES, variables};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::{IsaFamily, TargetId};
 use std::env;
@@ -34,6 +34,10 @@ pub(crate) struct RunArguments {
     /// Instructions that a wave may execute before its kernel is ended
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     budget: Option<u64>,
+    /// How products of matrices are added where the order matters, which no document states: one product after the other, as
+    /// an exact sum, in a ring of integers, or not at all (the kernel is ended) [default: sequential]
+    #[arg(long, value_name = "MODEL", value_parser = MATRIX_CHOICES.iter().map(|(name, ..)| *name).collect::<Vec<_>>())]
+    matrix: Option<String>,
     /// Memory of each GPU, MiB [default: that of a product with the GPU]
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..))]
     memory: Option<u64>,
@@ -53,7 +57,8 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<Outcome, Diagnostic> {
     match (gpu.as_slice(), &arguments.direct.kernel) {
         (_, None) => Err(start(arguments)),
         ([gpu], Some(_)) => {
-            let options = LaunchOptions { gpu, counters: *counters, late: *late, budget: *budget, threads: *threads };
+            let (matrix, counters, late) = (arguments.matrix.as_deref(), *counters, *late);
+            let options = LaunchOptions { gpu, counters, late, matrix, budget: *budget, threads: *threads };
             direct::run(&arguments.direct, &options)
         }
         (_, Some(_)) => Err(Diagnostic::error(codes::USAGE, "a kernel is started on one GPU")),
@@ -111,6 +116,7 @@ fn settings(arguments: &RunArguments) -> Vec<(&'static str, String)> {
         (variables::COUNTERS, flag(arguments.counters)),
         (variables::LATE, flag(arguments.late)),
         (variables::BUDGET, number(arguments.budget)),
+        (variables::MATRIX, arguments.matrix.clone().unwrap_or_default()),
         (variables::MEMORY, number(arguments.memory)),
         (variables::THREADS, number(arguments.threads)),
     ]

@@ -1,12 +1,13 @@
 //! `hotswap serve`: more GPUs for a whole tree of ROCm libraries, in a directory beside it.
 //!
 //! The libraries, their files and the plan are [`hotswap_stack`]'s. Code objects are made by the same functions as in
-//! `hotswap retarget` (`maker`).
+//! `hotswap retarget` (`maker`). A package is served as the directory that its files make, and written anew (`package`).
 //!
 //! Invariants: as those of the tree ([`hotswap_stack`]). Libraries that are refused are errors of the command, and the
 //! others are served all the same.
 
 mod maker;
+mod package;
 mod report;
 
 use crate::args::OutputOptions;
@@ -16,16 +17,21 @@ use hotswap_report::{Diagnostic, codes};
 use hotswap_stack::plan::ServeRun;
 use hotswap_stack::{NameMode, ServeRequest, TreePlan, environment};
 use maker::FileMaker;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("later").multiple(false))]
 pub(crate) struct ServeArguments {
-    /// GPUs to serve, for example gfx1031
-    #[arg(value_name = "GPU", required_unless_present = "later", conflicts_with = "later", value_delimiter = ',')]
+    /// GPUs to serve, for example gfx1031; or packages to serve them with: wheels, tar archives, Debian packages
+    #[arg(
+        value_name = "GPU|PACKAGE",
+        required_unless_present = "later",
+        conflicts_with = "later",
+        value_delimiter = ','
+    )]
     targets: Vec<String>,
     /// Directories of the ROCm libraries, or single libraries; a library and its data files belong together
-    #[arg(long, value_name = "DIR|FILE", num_args = 1.., required_unless_present = "later", conflicts_with = "later")]
+    #[arg(long, value_name = "DIR|FILE", num_args = 1.., conflicts_with = "later")]
     root: Vec<PathBuf>,
     /// Directory for the results, outside of the roots
     #[arg(long, value_name = "DIR")]
@@ -89,7 +95,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<Outcome, Diagnostic> {
 impl ServeArguments {
     fn settings(&self) -> ServeRequest {
         let mut targets: Vec<String> = Vec::new();
-        for target in &self.targets {
+        for target in self.targets.iter().filter(|word| !is_package(word)) {
             if !targets.contains(target) {
                 targets.push(target.clone());
             }
@@ -106,6 +112,11 @@ impl ServeArguments {
 
     fn serve(&self) -> Result<Outcome, Diagnostic> {
         let settings = self.settings();
+        let packages: Vec<&Path> = self.targets.iter().filter(|word| is_package(word)).map(Path::new).collect();
+        self.check_inputs(&settings, &packages)?;
+        if !packages.is_empty() {
+            return self.packages(&packages, &settings);
+        }
         hotswap_stack::serve::check_place(&self.root, &self.dest)?;
         let roots = self.root.iter().map(absolute).collect::<Result<Vec<_>, _>>()?;
         let plan = TreePlan::new(&hotswap_stack::read_tree(&roots)?, &settings)?;
@@ -118,10 +129,22 @@ impl ServeArguments {
         let served = hotswap_stack::serve(&plan, run, &maker);
         maker.finish();
         let mut outcome = report::served(&plan, &settings, &served?, &self.dest, self.format.format);
+        outcome.problems.extend(maker.notes());
         if settings.names == NameMode::Source && preload.is_none() {
             outcome.problems.push(no_preload());
         }
         Ok(outcome)
+    }
+
+    /// Libraries come from directories or from packages.
+    fn check_inputs(&self, settings: &ServeRequest, packages: &[&Path]) -> Result<(), Diagnostic> {
+        let wrong = |what: &str| Err(Diagnostic::error(codes::USAGE, what));
+        match (self.root.is_empty(), packages.is_empty()) {
+            _ if settings.targets.is_empty() => wrong("no GPU is named"),
+            (true, true) => wrong("neither --root nor a package names the libraries"),
+            (false, false) => wrong("--root is for installed libraries, and packages are named besides"),
+            _ => Ok(()),
+        }
     }
 
     fn check(&self) -> Result<Outcome, Diagnostic> {
@@ -133,6 +156,11 @@ impl ServeArguments {
         let undone = hotswap_stack::undo::undo(&self.dest)?;
         Ok(report::undone(undone, &self.dest, self.format.format))
     }
+}
+
+/// Whether the word is the path of a file; the names of GPUs are none.
+fn is_package(word: &str) -> bool {
+    hotswap_targets::find(word).is_none() && (word.contains(['/', '.']) || Path::new(word).is_file())
 }
 
 fn absolute(path: &PathBuf) -> Result<PathBuf, Diagnostic> {

@@ -13,7 +13,7 @@ use crate::work::tables::{Tabled, shown, tables, title};
 use crate::work::text;
 use clap::{Args, ValueEnum};
 use hotswap_code_object::is_code_object;
-use hotswap_device_symbols::{Evidence, Form, Function, SymbolTable, note};
+use hotswap_device_symbols::{Evidence, Form, Function, SymbolTable, function_map, note};
 use hotswap_files::{How, InputFile};
 use hotswap_report::{Diagnostic, codes};
 use serde_json::{Value, json};
@@ -39,6 +39,9 @@ pub(crate) struct SymbolsArguments {
     /// Write the table into the code object, as a note that no loader loads
     #[arg(long, requires = "output", conflicts_with_all = ["target", "callees"])]
     write: bool,
+    /// With --write, also write the names of functions as rows that AMD's trace decoder reads (section .sqtt_funcmap)
+    #[arg(long, requires = "write")]
+    function_map: bool,
     /// Output file of --write; may be the input
     #[arg(short, value_name = "OUT", value_parser = output_file(), requires = "write")]
     output: Option<PathBuf>,
@@ -225,9 +228,10 @@ fn write(arguments: &SymbolsArguments, output: &Path) -> Result<Outcome, Diagnos
             "extract the code object (`hotswap extract`), write the table, and put it back (`hotswap replace`)",
         ));
     }
-    let (made, table) = note::with_table(&input)?;
+    let (base, left_out) = if arguments.function_map { mapped(&input)? } else { (input.to_vec(), 0) };
+    let (made, table) = note::with_table(&base)?;
     let how = How { sources: &[&input], threads: 1 };
-    let check = |written: &InputFile| note::check(&input, written, &table);
+    let check = |written: &InputFile| note::check(&base, written, &table);
     let like = (made.len() as u64, &*arguments.file);
     hotswap_files::replace_parts(output, like, how, [(0, &made[..])].into_iter(), check)?;
     let (count, size) = (table.functions.len(), made.len());
@@ -240,5 +244,20 @@ fn write(arguments: &SymbolsArguments, output: &Path) -> Result<Outcome, Diagnos
         ),
     };
     debug_assert_eq!(table.form, Form::Linked);
-    Ok(Outcome::from(text))
+    let mut outcome = Outcome::from(text);
+    if left_out > 0 {
+        let what = format!("{} cannot be named in a row and have none", text::counted(left_out, "function"));
+        outcome.problems.push(Diagnostic::warning(codes::NO_PART, what).in_file(&arguments.file));
+    }
+    Ok(outcome)
+}
+
+/// The code object with the rows of its functions, and the number of functions without one.
+fn mapped(input: &[u8]) -> Result<(Vec<u8>, usize), Diagnostic> {
+    let (table, _) = note::table_of(input)?;
+    if table.form == Form::Relocatable {
+        let what = "a relocatable file keeps no rows of functions";
+        return Err(Diagnostic::error(codes::NO_PLACE, what).advise("write them into the linked code object"));
+    }
+    function_map::with_function_map(input, &table)
 }

@@ -316,12 +316,18 @@ impl AddressPlaces<'_, '_> {
             let symbol = match relocation.target() {
                 RelocationTarget::Symbol(index) => self.file.dynamic_symbol_table().and_then(|table| {
                     use object::ObjectSymbolTable;
-                    table.symbol_by_index(index).ok().filter(|symbol| !symbol.is_undefined())
+                    table.symbol_by_index(index).ok()
                 }),
                 _ => None,
             };
             let to = match (r_type, symbol) {
                 (RELATIVE64, _) => relocation.addend() as u64,
+                // Another file has what the word will point to.
+                (3, Some(symbol)) if symbol.is_undefined() => {
+                    let to = undefined(symbol.index().0 as u32).plus(relocation.addend() as u64);
+                    slots.push(AddressSlot { to, ..self.slot(address, 0) });
+                    continue;
+                }
                 (3, Some(symbol)) => symbol.address().wrapping_add_signed(relocation.addend()),
                 _ => continue,
             };

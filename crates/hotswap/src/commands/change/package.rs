@@ -97,7 +97,7 @@ fn write(
 ) -> Result<u64, Diagnostic> {
     let beside = arguments.output.clone();
     let done = || wanted.iter().try_for_each(WantedName::check).map_err(|error| error.in_file(&arguments.file));
-    hotswap_packages::rewrite(&arguments.file, format, &beside, change, &done)
+    hotswap_packages::rewrite(&arguments.file, format, &beside, change, &[], &done)
 }
 
 /// `without` are the files that had no code for the kept targets.

@@ -1,7 +1,6 @@
 //! The report: a table of targets, or JSON with every container.
 
 use super::by_name;
-use crate::args::OutputFormat;
 use crate::outcome::severity;
 use crate::work::containers::HandledFile;
 use crate::work::text;
@@ -73,29 +72,19 @@ impl<'a> RetargetReport<'a> {
         problems
     }
 
-    /// `size`: that of the new file, if it was written.
-    pub(super) fn show(&self, format: OutputFormat, file: &Path, old: usize, size: Option<u64>) -> String {
-        match format {
-            OutputFormat::Text => self.table(file, old, size),
-            OutputFormat::Json => text::json(&self.json(file, old, size)),
-        }
-    }
-
-    fn table(&self, file: &Path, old: usize, size: Option<u64>) -> String {
-        let mut rows: Vec<(String, String, usize)> = Vec::new();
+    /// The results for the targets, in the order of the request.
+    pub(super) fn rows(&self) -> Vec<ResultRow> {
+        let mut rows: Vec<ResultRow> = Vec::new();
         for (target, fate) in self.containers.iter().flat_map(|container| &container.fates) {
             // A removed entry is reported by its ID, which is longer than a target.
-            let fate = words(target, fate);
-            match rows.iter_mut().find(|row| row.0 == *target && row.1 == fate) {
-                Some(row) => row.2 += 1,
-                None => rows.push((target.clone(), fate, 1)),
-            }
+            add(&mut rows, ResultRow { target: target.clone(), how: words(target, fate), containers: 1 });
         }
-        // The requested targets are in the same order in every container, so those of one target are adjacent.
-        let order: Vec<String> = rows.iter().map(|row| row.0.clone()).collect();
-        rows.sort_by_key(|row| order.iter().position(|target| *target == row.0));
-        let mut cells = vec![["TARGET", "HOW", "CONTAINERS"].map(str::to_owned).to_vec()];
-        cells.extend(rows.into_iter().map(|(target, fate, count)| vec![text::plain(&target), fate, count.to_string()]));
+        sort(&mut rows);
+        rows
+    }
+
+    /// The text; `size`: that of the new file, if it was written.
+    pub(super) fn table(&self, file: &Path, old: usize, size: Option<u64>) -> String {
         let left_out = self.left_out();
         let file = text::plain(&file.display().to_string());
         let untouched = self.containers.iter().filter(|container| container.fates.is_empty()).count();
@@ -111,7 +100,7 @@ impl<'a> RetargetReport<'a> {
             );
             format!("{old} to {size} bytes{}", if unused < WORTH_TELLING { "" } else { &told })
         });
-        format!("{}{left_out}{file}: {count} container{plural}{untouched}; {end}\n", text::table(&cells))
+        format!("{}{left_out}{file}: {count} container{plural}{untouched}; {end}\n", table(&self.rows()))
     }
 
     /// A line for each kernel that was left out.
@@ -133,7 +122,7 @@ impl<'a> RetargetReport<'a> {
         (size + before).saturating_sub(old as u64 + now)
     }
 
-    fn json(&self, file: &Path, old: usize, size: Option<u64>) -> Value {
+    pub(super) fn json(&self, file: &Path, old: usize, size: Option<u64>) -> Value {
         let container = |Container { found, size, fates }: &Container<'_>| {
             json!({
                 "place": found.place.to_string(),
@@ -152,6 +141,37 @@ impl<'a> RetargetReport<'a> {
             "containers": containers,
         })
     }
+}
+
+/// One line of the table.
+#[derive(Debug, Clone)]
+pub(super) struct ResultRow {
+    target: String,
+    how: String,
+    containers: usize,
+}
+
+/// Adds to the row of the same target and result.
+pub(super) fn add(rows: &mut Vec<ResultRow>, new: ResultRow) {
+    match rows.iter_mut().find(|row| row.target == new.target && row.how == new.how) {
+        Some(row) => row.containers += new.containers,
+        None => rows.push(new),
+    }
+}
+
+/// The requested targets are in the same order in every container, so those of one target become adjacent.
+fn sort(rows: &mut [ResultRow]) {
+    let order: Vec<String> = rows.iter().map(|row| row.target.clone()).collect();
+    rows.sort_by_key(|row| order.iter().position(|target| *target == row.target));
+}
+
+/// The rows as text.
+pub(super) fn table(rows: &[ResultRow]) -> String {
+    let mut rows = rows.to_vec();
+    sort(&mut rows);
+    let mut cells = vec![["TARGET", "HOW", "CONTAINERS"].map(str::to_owned).to_vec()];
+    cells.extend(rows.into_iter().map(|row| vec![text::plain(&row.target), row.how, row.containers.to_string()]));
+    text::table(&cells)
 }
 
 fn words(target: &str, fate: &TargetResult) -> String {

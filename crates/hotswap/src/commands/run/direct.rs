@@ -113,6 +113,7 @@ pub(super) struct LaunchOptions<'a> {
     pub(super) gpu: &'a TargetId,
     pub(super) counters: bool,
     pub(super) late: bool,
+    pub(super) matrix: Option<&'a str>,
     pub(super) budget: Option<u64>,
     pub(super) threads: Option<u64>,
 }
@@ -144,6 +145,13 @@ pub(super) fn run(arguments: &DirectArguments, options: &LaunchOptions<'_>) -> R
     for output in outputs {
         hotswap_files::replace(output.file, &read_back(&memory, output.address, output.size))?;
     }
+    if counts.undetermined > 0 {
+        let fact = format!(
+            "kernel {name}: {} elements of products of matrices depend on the order of additions",
+            counts.undetermined
+        );
+        eprintln!("hotswap: {}", Diagnostic::warning(codes::UNKNOWN_ORDER, fact).in_file(file));
+    }
     let mut text = String::new();
     if options.counters {
         // Writing to a string cannot fail.
@@ -166,6 +174,7 @@ fn device(options: &LaunchOptions<'_>) -> Result<EmulatedDevice, Diagnostic> {
     let mut device = EmulatedDevice::new(options.gpu.processor.name).map_err(unknown)?;
     device.counters = options.counters;
     device.late_completion = options.late;
+    device.choose_matrix_model(options.matrix.unwrap_or("sequential"));
     device.instruction_budget = options.budget.or(Some(20_000_000_000));
     device.threads = options.threads.map_or(device.threads, |threads| threads as usize);
     Ok(device)

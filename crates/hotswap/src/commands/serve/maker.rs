@@ -2,7 +2,8 @@
 //!
 //! A file with containers gets a further entry in each container that has code for the source. A code object in a file of
 //! its own becomes a bundle of it and the new ones, compressed, because its file keeps its name and the runtime chooses
-//! the entry. Where the host sees the GPU's own name, such files are renamed, and hold code for that GPU alone.
+//! the entry. Where the host sees the GPU's own name, such files are renamed, and hold code for that GPU alone. The same is
+//! done with each code object of a database.
 //!
 //! Invariants: where a container has no code for the source, the target gets none either, as on the source itself. Where
 //! the host sees the source's name, code that was compiled for the target must agree with what the host chooses for the
@@ -14,10 +15,12 @@ use hotswap_bundle::{Compression, ContainerForm, Draft, FoundContainer};
 use hotswap_code_object::is_code_object;
 use hotswap_compat::Allow;
 use hotswap_compat::names::{Disagreement, HostPart};
-use hotswap_files::InputFile;
+use hotswap_files::{InputFile, ScratchDirectory};
 use hotswap_pipeline::{Request, Sources, TargetResult};
 use hotswap_plan::RetargetPair;
 use hotswap_report::{Diagnostic, codes};
+use hotswap_stack::kernel_database::{self, DatabaseChange, DatabaseCounts, KernelRow, NewCode};
+use hotswap_stack::rules::FileKind;
 use hotswap_stack::serve::OutputRequest;
 use hotswap_stack::{
     Action, NameMode, OutputContent, OutputMaker, OutputWay, ServeRequest, TreePlan, WantedTarget, hash,
@@ -25,6 +28,7 @@ use hotswap_stack::{
 use hotswap_targets::TargetId;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::fs;
+use std::sync::{Mutex, PoisonError};
 
 /// The maker of a run.
 pub(super) struct FileMaker {
@@ -33,6 +37,7 @@ pub(super) struct FileMaker {
     leave_out_kernels: bool,
     threads: usize,
     bar: ProgressBar,
+    notes: Mutex<Vec<Diagnostic>>,
 }
 
 /// The reasons why a container cannot be made as requested.
@@ -46,7 +51,19 @@ impl FileMaker {
             leave_out_kernels: settings.leave_out_kernels,
             threads: threads(jobs),
             bar: bar(plan),
+            notes: Mutex::default(),
         }
+    }
+
+    /// The remarks about outputs that were made, in the order of their inputs.
+    pub(super) fn notes(&self) -> Vec<Diagnostic> {
+        let mut notes = std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner));
+        notes.sort_by(|one, other| one.place.file.cmp(&other.place.file));
+        notes
+    }
+
+    fn note(&self, note: Diagnostic) {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner).push(note);
     }
 
     /// Removes the progress bar.
@@ -105,6 +122,55 @@ impl FileMaker {
         (order.before_named)(hash::of(&made)).map_err(in_file)?;
         hotswap_files::replace_like(order.output, &made, &order.action.input).map_err(in_file)?;
         Ok(OutputWay::Written)
+    }
+
+    /// A database of code objects.
+    fn database(&self, order: &OutputRequest<'_>) -> Result<OutputWay, Reasons> {
+        let input = &order.action.input;
+        let in_file = |error: Diagnostic| vec![error.in_file(input)];
+        let scratch = ScratchDirectory::temporary("hotswap-kdb-").map_err(in_file)?;
+        let made = scratch.path().join("database");
+        let Some(row) = order.action.content.wanted().first() else { return Ok(OutputWay::Unchanged) };
+        let is_alone = matches!(order.action.content, OutputContent::Alone(_));
+        let (source, named) = (&row.source, if is_alone { &row.target } else { &row.source });
+        let maker = |row: &KernelRow| self.database_code(&row.code, &order.action.content);
+        let change = DatabaseChange { source, named, maker: &maker };
+        let in_input = |reasons: Reasons| reasons.into_iter().map(|reason| reason.in_file(input)).collect::<Reasons>();
+        let counts = kernel_database::rewrite(input, &made, &change).map_err(in_input)?;
+        if counts.left_out > 0 {
+            self.note(left_out(&counts).in_file(input));
+        }
+        let new = hotswap_files::open(&made).map_err(in_file)?;
+        (order.before_named)(hash::of_input(&new)).map_err(in_file)?;
+        hotswap_files::replace_like(order.output, &new, input).map_err(in_file)?;
+        Ok(OutputWay::Written)
+    }
+
+    /// The new code of a row: a bundle, or a code object for the target alone.
+    fn database_code(&self, code: &[u8], content: &OutputContent) -> NewCode {
+        let alone = |error: Diagnostic| vec![error];
+        if !is_code_object(code) {
+            return Err(vec![Diagnostic::error(codes::UNKNOWN_FORMAT, "its content is no code object")]);
+        }
+        let (made, results) = match content {
+            OutputContent::Alone(wanted) => {
+                let request = self.request(std::slice::from_ref(wanted));
+                let (made, result) = hotswap_pipeline::relabel(&[code], &wanted.target, &request).map_err(alone)?;
+                (made, vec![result])
+            }
+            other => {
+                let (made, results) = hotswap_pipeline::bundled(code, &self.request(other.wanted())).map_err(alone)?;
+                (made, results.into_iter().map(|(_, result)| result).collect())
+            }
+        };
+        let reasons: Reasons = results.iter().flat_map(refusals).collect();
+        match (made, reasons.is_empty()) {
+            (Some(made), true) => Ok(Some(made)),
+            (None, true) => Err(vec![no_code_for(content.wanted().first().map_or("", |row| &row.source))]),
+            // MIOpen compiles a kernel that the database does not have.
+            (_, false) if self.leave_out_kernels => Ok(None),
+            (_, false) => Err(reasons),
+        }
     }
 
     /// A file with containers.
@@ -212,13 +278,16 @@ impl FileMaker {
 
 impl OutputMaker for FileMaker {
     fn make(&self, order: &OutputRequest<'_>) -> Result<OutputWay, Vec<Diagnostic>> {
+        if order.action.kind == FileKind::KernelDatabase {
+            return self.database(order);
+        }
         let input = hotswap_files::open(&order.action.input).map_err(|error| vec![error])?;
         match &order.action.content {
             OutputContent::Served(wanted) if is_code_object(&input) => self.bundle(order, &input, wanted),
             OutputContent::Alone(wanted) if is_code_object(&input) => self.relabel(order, &input, wanted),
             OutputContent::Served(wanted) => self.containers(order, &input, wanted),
             OutputContent::Alone(wanted) => self.containers(order, &input, std::slice::from_ref(wanted)),
-            OutputContent::Index(_) | OutputContent::Copied => Ok(OutputWay::Unchanged),
+            OutputContent::Index(_) | OutputContent::Extended(_) | OutputContent::Copied => Ok(OutputWay::Unchanged),
         }
     }
 
@@ -243,6 +312,12 @@ fn refusals(result: &TargetResult) -> Reasons {
 /// A file that names a GPU whose code it does not have.
 fn no_code_for(source: &str) -> Diagnostic {
     Diagnostic::error(codes::OTHER_TARGET, format!("its name is for {source}, its code is not"))
+}
+
+fn left_out(counts: &DatabaseCounts) -> Diagnostic {
+    let what =
+        format!("{} of {} kernels fail a check and were left out", counts.left_out, counts.rows + counts.left_out);
+    Diagnostic::warning(codes::NOT_SERVED, what).advise("MIOpen compiles what it does not find")
 }
 
 fn by_name(row: &Disagreement) -> Diagnostic {

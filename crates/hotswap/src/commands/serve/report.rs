@@ -13,6 +13,21 @@ use std::path::Path;
 
 const HEADINGS: [&str; 5] = ["LIBRARY", "FILES", "MADE", "COPIED", "RESULT"];
 
+/// The table of libraries, and the problems.
+pub(super) fn of_libraries(plan: &TreePlan, settings: &ServeRequest, served: &Served) -> Outcome {
+    let mut problems: Vec<Diagnostic> = served.libraries.iter().flat_map(|library| library.refused.clone()).collect();
+    problems.extend(served.problems.iter().cloned());
+    if !is_any_served(served) && problems.is_empty() {
+        problems.push(nothing(plan));
+    }
+    let text = table(served.libraries.iter().map(row)) + &sources(plan, settings);
+    Outcome { text, problems }
+}
+
+fn is_any_served(served: &Served) -> bool {
+    served.libraries.iter().any(|library| library.refused.is_empty() && library.remark.is_none())
+}
+
 /// The result of a run.
 pub(super) fn served(
     plan: &TreePlan,
@@ -21,12 +36,8 @@ pub(super) fn served(
     dest: &Path,
     format: OutputFormat,
 ) -> Outcome {
-    let mut problems: Vec<Diagnostic> = served.libraries.iter().flat_map(|library| library.refused.clone()).collect();
-    problems.extend(served.problems.iter().cloned());
-    let is_any = served.libraries.iter().any(|library| library.refused.is_empty() && library.remark.is_none());
-    if !is_any && problems.is_empty() {
-        problems.push(nothing(plan));
-    }
+    let Outcome { text: libraries, problems } = of_libraries(plan, settings, served);
+    let is_any = is_any_served(served);
     let text = match format {
         OutputFormat::Json => text::json(&json!({
             "schema": 1, "written": is_any, "names": settings.names, "wanted": plan.wanted, "removed": served.removed,
@@ -36,7 +47,7 @@ pub(super) fn served(
             "problems": problems.iter().map(Diagnostic::to_json).collect::<Vec<_>>(),
         })),
         OutputFormat::Text => {
-            let mut text = table(served.libraries.iter().map(row)) + &sources(plan, settings);
+            let mut text = libraries;
             if served.removed > 0 {
                 text += &format!("{} files of earlier runs were removed\n", served.removed);
             }
@@ -162,7 +173,7 @@ fn sources(plan: &TreePlan, settings: &ServeRequest) -> String {
     plan.wanted.iter().map(line).collect()
 }
 
-fn library_json(library: &ServedLibrary) -> Value {
+pub(super) fn library_json(library: &ServedLibrary) -> Value {
     json!({
         "library": library.name, "made": library.made, "copied": library.copied, "kept": library.kept,
         "remark": library.remark, "refused": library.refused.iter().map(Diagnostic::to_json).collect::<Vec<_>>(),

@@ -1,0 +1,169 @@
+//! A code object that imports functions, and the ones that export them, before they are loaded: who provides what, and
+//! whether the kernels have the registers that the functions need.
+//!
+//! Invariants: an import has one provider, or none and a problem. The numbers of kernels are those of the functions of all
+//! code objects together.
+//!
+//! Absent on purpose: addresses of the device, and loading.
+
+use crate::budget::{LinkReport, kernels_in};
+use crate::convention;
+use crate::inputs::BoundObject;
+use crate::raise::raised;
+use hotswap_code_object::CodeObject;
+use hotswap_device_symbols::{Import, SymbolTable, joined};
+use hotswap_report::{Diagnostic, codes};
+use hotswap_targets::TargetId;
+use std::collections::HashMap;
+
+/// The provider of an import.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BoundImport {
+    /// The symbol that is defined for the loader.
+    pub symbol: String,
+    /// The function's name.
+    pub function: String,
+    /// The number of the library.
+    pub library: usize,
+    /// The function's address in the library's file.
+    pub address: u64,
+}
+
+/// The result of [`bind`].
+#[derive(Debug, Clone, Default)]
+pub struct Binding {
+    /// The imports that have one provider.
+    pub imports: Vec<BoundImport>,
+    /// Imports without a provider, or with several; objects for different processors.
+    pub unbound: Vec<Diagnostic>,
+    /// The budgets of the kernels, and mixes of conventions.
+    pub report: LinkReport,
+}
+
+impl Binding {
+    /// Whatever speaks against loading.
+    #[must_use]
+    pub fn problems(&self) -> Vec<Diagnostic> {
+        let report = self.report.problems().into_iter().map(|one| match one.code {
+            code if code == codes::TOO_FEW_REGISTERS => one.advise(
+                "load a copy with more (`hotswap bind -o`, hotswap_binding_prepare), or export a function with fewer registers",
+            ),
+            _ => one,
+        });
+        self.unbound.iter().cloned().chain(report).collect()
+    }
+
+    /// The file with the kernels raised to what they need.
+    ///
+    /// # Errors
+    /// The first problem that more registers do not solve; as [`raised`] has them.
+    pub fn prepared(&self, user: &[u8]) -> Result<Vec<u8>, Diagnostic> {
+        if let Some(problem) = self.unbound.iter().chain(&self.report.mixes).next() {
+            return Err(problem.clone());
+        }
+        raised(user, &self.report)
+    }
+}
+
+/// Finds the provider of each import of `user`, and compares what its kernels have with what all functions that they reach
+/// need.
+///
+/// # Errors
+/// A file that is no linked code object, or is damaged.
+pub fn bind(user: &BoundObject<'_>, libraries: &[BoundObject<'_>]) -> Result<Binding, Diagnostic> {
+    let object = CodeObject::parse(user.bytes).map_err(|error| error.in_file(&user.name))?;
+    let mut unbound = Vec::new();
+    for library in libraries {
+        let target = CodeObject::parse(library.bytes).map_err(|error| error.in_file(&library.name))?.target_id();
+        unbound.extend(other_target((&user.name, object.target_id()), (&library.name, target)));
+    }
+    let offers = offers(libraries);
+    let mut imports = Vec::new();
+    for import in &user.table.imports {
+        match provider(user, libraries, &offers, import) {
+            Ok(bound) => imports.push(bound),
+            Err(problem) => unbound.push(problem),
+        }
+    }
+    let tables: Vec<&SymbolTable> = libraries.iter().map(|library| library.table).collect();
+    let single = |name: &str| match offers.get(name).map(Vec::as_slice) {
+        Some([one]) => Some(*one),
+        _ => None,
+    };
+    let table = joined(user.table, &tables, single);
+    let lds = convention::lds_of_loaded(user, libraries);
+    let mut report = kernels_in(&object, &table, &HashMap::new(), &lds);
+    report.mixes.extend(convention::mixes_of_loaded(user, libraries, &table));
+    Ok(Binding { imports, unbound, report })
+}
+
+/// Library and function by the names that are exported.
+type Offers<'a> = HashMap<&'a str, Vec<(usize, u32)>>;
+
+fn offers<'a>(libraries: &[BoundObject<'a>]) -> Offers<'a> {
+    let mut all = Offers::new();
+    for (number, library) in libraries.iter().enumerate() {
+        for (name, function) in library.table.offered() {
+            all.entry(name).or_default().push((number, function));
+        }
+    }
+    all
+}
+
+fn provider(
+    user: &BoundObject<'_>,
+    libraries: &[BoundObject<'_>],
+    offers: &Offers<'_>,
+    import: &Import,
+) -> Result<BoundImport, Diagnostic> {
+    let function = import.wanted();
+    let name = |library: usize| libraries[library].name.as_str();
+    match offers.get(function).map_or(&[][..], Vec::as_slice) {
+        [(library, number)] => Ok(BoundImport {
+            symbol: import.name.clone(),
+            function: function.to_owned(),
+            library: *library,
+            address: libraries[*library].table.functions[*number as usize].address,
+        }),
+        [] => Err(missing(user, libraries, import)),
+        several => {
+            let names: Vec<&str> = several.iter().map(|(library, _)| name(*library)).collect();
+            let what = format!(
+                "`{function}`, which {} imports, is exported {} times: by {}",
+                user.name,
+                names.len(),
+                names.join(" and ")
+            );
+            Err(Diagnostic::error(codes::NOT_BOUND, what).advise("load only one of them with this code object"))
+        }
+    }
+}
+
+fn missing(user: &BoundObject<'_>, libraries: &[BoundObject<'_>], import: &Import) -> Diagnostic {
+    let users =
+        import.used_by.first().map(|number| format!(", used by `{}`", user.table.functions[*number as usize].name));
+    let count: usize = libraries.iter().map(|library| library.table.offered().len()).sum();
+    let names: Vec<&str> = libraries.iter().map(|library| library.name.as_str()).collect();
+    let what = format!(
+        "{} imports `{}`{}, and none of the {count} functions that {} exports has that name",
+        user.name,
+        import.wanted(),
+        users.unwrap_or_default(),
+        if names.is_empty() { "no library".to_owned() } else { names.join(", ") }
+    );
+    Diagnostic::error(codes::NOT_BOUND, what)
+        .advise("add the library that exports it, linked with --hotswap-device-exports")
+}
+
+/// Objects that no agent runs together.
+fn other_target(user: (&str, TargetId), library: (&str, TargetId)) -> Option<Diagnostic> {
+    let (one, other) = (user.1, library.1);
+    let contradict =
+        |one: Option<bool>, other: Option<bool>| matches!((one, other), (Some(one), Some(other)) if one != other);
+    let fits = one.processor == other.processor
+        || one.processor.covers(other.processor)
+        || other.processor.covers(one.processor);
+    let differs = !fits || contradict(one.xnack, other.xnack) || contradict(one.sramecc, other.sramecc);
+    let what = || format!("{} is for {one}, {} for {other}", user.0, library.0);
+    differs.then(|| Diagnostic::error(codes::NOT_BOUND, what()))
+}

@@ -1,0 +1,72 @@
+//! Functions that a link exports or imports. Callers in other code objects know nothing of their code, so it must be that of a function
+//! which the compiler takes for visible.
+//!
+//! Invariant: an exported function that the compiler took for its own is refused: it may write registers that callers keep.
+
+use hotswap_device_symbols::IMPORT_PREFIX;
+use hotswap_report::{Diagnostic, codes};
+use object::read::elf::ElfFile64;
+use object::{LittleEndian, Object, ObjectSymbol, elf};
+use std::collections::BTreeSet;
+
+/// Checks that each of these is a function of the linked file which the compiler took for visible to others.
+///
+/// # Errors
+/// `NOT_EXPORTED` with the name; `MALFORMED`.
+pub fn check_exports(linked: &[u8], names: &BTreeSet<String>) -> Result<(), Diagnostic> {
+    let damaged = |error: object::Error| Diagnostic::error(codes::MALFORMED, error.to_string());
+    let file = ElfFile64::<LittleEndian>::parse(linked).map_err(damaged)?;
+    for name in names {
+        check_export(&file, name)?;
+    }
+    Ok(())
+}
+
+fn check_export(file: &ElfFile64<'_, LittleEndian>, name: &str) -> Result<(), Diagnostic> {
+    let named = file.symbols().filter(|symbol| symbol.name() == Ok(name) && symbol.is_definition());
+    let rows: Vec<_> = named.map(|symbol| *symbol.elf_symbol()).collect();
+    let refuse = |what: &str| Err(Diagnostic::error(codes::NOT_EXPORTED, format!("`{name}` {what}")));
+    let Some(row) = rows.first() else {
+        return refuse("is to be exported, and the linked code object does not define it");
+    };
+    if row.st_type() != elf::STT_FUNC || file.symbols().any(|symbol| symbol.name() == Ok(&*format!("{name}.kd"))) {
+        return refuse("is to be exported, and is no device function");
+    }
+    if rows.len() > 1 {
+        return refuse(&format!("is to be exported, and {} functions have that name", rows.len()));
+    }
+    // The linker makes hidden symbols local; those of the compiler's own functions have default visibility.
+    if row.st_bind() == elf::STB_LOCAL && row.st_visibility() == elf::STV_DEFAULT {
+        return refuse("is to be exported, and the compiler took it for a function of its file alone");
+    }
+    Ok(())
+}
+
+/// Checks that the linked file imports only these functions, if the link allows no other undefined symbol, and that it defines
+/// none of them itself.
+///
+/// # Errors
+/// `NOT_EXPORTED` with the name; `MALFORMED`.
+pub fn check_imports(linked: &[u8], names: &BTreeSet<String>, no_others: bool) -> Result<(), Diagnostic> {
+    let damaged = |error: object::Error| Diagnostic::error(codes::MALFORMED, error.to_string());
+    let file = ElfFile64::<LittleEndian>::parse(linked).map_err(damaged)?;
+    let refuse = |what: String| Err(Diagnostic::error(codes::NOT_EXPORTED, what));
+    let undefined = file.dynamic_symbols().filter(|symbol| symbol.is_undefined() && !symbol.is_weak());
+    let undefined: BTreeSet<&str> =
+        undefined.filter_map(|symbol| symbol.name().ok()).filter(|name| !name.is_empty()).collect();
+    let imported: BTreeSet<&str> = undefined.iter().filter_map(|name| name.strip_prefix(IMPORT_PREFIX)).collect();
+    if let Some(other) = undefined.iter().find(|name| no_others && !name.starts_with(IMPORT_PREFIX)) {
+        return refuse(format!("`{other}` is undefined, and not among the imports"));
+    }
+    let own = |symbol: &object::read::elf::ElfSymbol64<'_, '_, LittleEndian>| {
+        let name = symbol.name().unwrap_or_default();
+        symbol.is_definition() && names.contains(name) && !imported.contains(name)
+    };
+    match file.symbols().find(own) {
+        Some(symbol) => {
+            let name = symbol.name().unwrap_or_default();
+            refuse(format!("`{name}` is to be imported, and the link defines it"))
+        }
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,203 @@
+//! A library of device functions and a code object that imports them: the stubs, the binding, and its refusals.
+
+use hotswap_device_link::{Binding, BoundObject, bind, check_exports, import_stub};
+use hotswap_device_symbols::note::{table_of, with_exports};
+use hotswap_device_symbols::{FunctionKind, SymbolTable};
+use hotswap_userland::{Workbench, say, slice, tool};
+use std::collections::BTreeSet;
+
+const TARGETS: [&str; 6] = ["gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx1201", "gfx1250"];
+
+/// The stub as LLVM's assembler makes it.
+fn assembly(target: &str) -> String {
+    let word = "__hotswap_import.lib_fn";
+    let body = match target {
+        "gfx1250" => format!(
+            "s_wait_kmcnt 0x0\ns_wait_xcnt 0x0\ns_get_pc_i64 vcc\ns_add_nc_u64 vcc, vcc, {word}@gotpcrel+4\n\
+             s_load_b64 vcc, vcc, 0x0\ns_wait_kmcnt 0x0\ns_set_pc_i64 vcc\n"
+        ),
+        "gfx1201" => format!(
+            "s_wait_kmcnt 0x0\ns_getpc_b64 vcc\ns_sext_i32_i16 vcc_hi, vcc_hi\n\
+             s_add_co_u32 vcc_lo, vcc_lo, {word}@gotpcrel32@lo+8\ns_add_co_ci_u32 vcc_hi, vcc_hi, {word}@gotpcrel32@hi+16\n\
+             s_load_b64 vcc, vcc, 0x0\ns_wait_kmcnt 0x0\ns_setpc_b64 vcc\n"
+        ),
+        _ => format!(
+            "s_waitcnt lgkmcnt(0)\ns_getpc_b64 vcc\ns_add_u32 vcc_lo, vcc_lo, {word}@gotpcrel32@lo+4\n\
+             s_addc_u32 vcc_hi, vcc_hi, {word}@gotpcrel32@hi+12\n{} vcc, vcc, 0x0\ns_waitcnt lgkmcnt(0)\ns_setpc_b64 vcc\n",
+            if target.starts_with("gfx11") { "s_load_b64" } else { "s_load_dwordx2" }
+        ),
+    };
+    format!(
+        ".globl lib_fn\n.hidden lib_fn\n.type lib_fn,@function\nlib_fn:\n{body}.Lend:\n.size lib_fn, .Lend-lib_fn\n"
+    )
+}
+
+/// Code, relocations and symbols of an object by LLVM's tools.
+fn facts(bench: &Workbench, name: &str) -> Vec<String> {
+    let code = bench.run(&format!("{} -d -r {name}", tool(24, "llvm-objdump")));
+    let symbols = bench.run(&format!("{} -sW -h {name}", tool(24, "llvm-readelf")));
+    let is_code = |line: &&str| line.contains("//") || line.contains("R_AMDGPU");
+    let is_symbol = |line: &&str| line.contains("lib_fn") || line.contains("Flags:") || line.contains("ABI Version");
+    let words =
+        |line: &str| line.split_whitespace().skip_while(|word| word.ends_with(':')).collect::<Vec<_>>().join(" ");
+    let end = |line: &&str| !line.contains("s_code_end") && !line.contains("s_nop");
+    let symbols: BTreeSet<String> = symbols.lines().filter(is_symbol).map(words).collect();
+    code.lines().filter(is_code).take_while(end).map(words).chain(symbols).collect()
+}
+
+#[test]
+fn stubs_are_those_of_the_assembler() {
+    let Some(bench) = Workbench::with_llvm(24, "stubs_are_those_of_the_assembler") else { return };
+    for target in TARGETS.into_iter().chain(["gfx900", "gfx1010", "gfx1151"]) {
+        let wanted = bench.assemble(24, &format!("-mcpu={target}"), "wanted", &assembly(target));
+        bench.write("stub.o", &import_stub("lib_fn", &wanted).unwrap());
+        bench.write("wanted.o", &wanted);
+        let [found, wanted] = ["stub.o", "wanted.o"].map(|name| facts(&bench, name));
+        // Numbers of sections differ.
+        let plain = |facts: Vec<String>| -> Vec<String> {
+            facts.into_iter().map(|line| line.replace("HIDDEN 1 ", "HIDDEN 2 ")).collect()
+        };
+        assert_eq!(plain(found), plain(wanted), "{target}");
+    }
+    assert_eq!(import_stub("lib_fn", b"no object"), None);
+}
+
+/// A library, a user with a stub, and another library with the same function.
+fn make(bench: &Workbench, version: u32, target: &str) {
+    bench.write("library.hip", include_bytes!("library.hip"));
+    bench.write("kernels.hip", include_bytes!("kernels.hip"));
+    let (clang, lld) = (tool(version, "clang++"), tool(version, "ld.lld"));
+    let common = format!(
+        "{clang} -x hip --offload-arch={target} -nogpuinc -nogpulib --offload-device-only -fgpu-rdc --no-gpu-bundle-output -O2 -w"
+    );
+    let compile = |name: &str| match version {
+        22 => format!(
+            "{common} -emit-llvm -c {name}.hip -o {name}.bc && {} -O2 -mcpu={target} -filetype=obj -relocation-model=pic {name}.bc -o {name}.o",
+            tool(22, "llc")
+        ),
+        _ => format!("{common} -fno-offload-lto -c {name}.hip -o {name}.o"),
+    };
+    bench.run(&format!("{} && {}", compile("library"), compile("kernels")));
+    bench.write("stub.o", &import_stub("lib_fn", &bench.read("kernels.o")).unwrap());
+    bench.run(&format!("{lld} -shared kernels.o stub.o -o user.co && {lld} -shared library.o -o library.co && {lld} -shared library.o kernels.o -o all.co"));
+    let names = BTreeSet::from(["lib_fn".to_owned()]);
+    let library = bench.read("library.co");
+    check_exports(&library, &names).unwrap();
+    bench.write("library.co", &with_exports(&library, &names).unwrap().0);
+}
+
+/// A code object with its table.
+struct Loaded {
+    name: &'static str,
+    bytes: Vec<u8>,
+    table: SymbolTable,
+}
+
+impl Loaded {
+    fn of(bench: &Workbench, name: &'static str) -> Self {
+        Self::new(name, bench.read(name))
+    }
+
+    fn new(name: &'static str, bytes: Vec<u8>) -> Self {
+        let (table, _) = table_of(&bytes).unwrap();
+        Self { name, bytes, table }
+    }
+
+    fn bound(&self) -> BoundObject<'_> {
+        BoundObject { name: self.name.to_owned(), bytes: &self.bytes, table: &self.table }
+    }
+}
+
+fn bound(user: &Loaded, libraries: &[&Loaded]) -> Binding {
+    let libraries: Vec<_> = libraries.iter().map(|one| one.bound()).collect();
+    bind(&user.bound(), &libraries).unwrap()
+}
+
+#[test]
+fn a_binding_has_the_numbers_of_one_link() {
+    let test = "a_binding_has_the_numbers_of_one_link";
+    let Some(bench) = Workbench::new(test) else { return };
+    let versions = bench.versions.iter().copied().filter(|version| *version <= 24);
+    let all: Vec<_> = versions.flat_map(|version| TARGETS.map(|target| (version, target))).collect();
+    let mut compared = 0;
+    for (version, target) in slice(test, all, |number, _| number % 6 == number / 6 * 2) {
+        make(&bench, version, target);
+        let (user, library, whole) =
+            (Loaded::of(&bench, "user.co"), Loaded::of(&bench, "library.co"), Loaded::of(&bench, "all.co"));
+        let stub = &user.table.functions[user.table.named("lib_fn").unwrap()];
+        assert_eq!(stub.kind, FunctionKind::ImportStub, "{version} {target}: {stub:?}");
+        assert_eq!(stub.imports, ["__hotswap_import.lib_fn"]);
+        let found = bound(&user, &[&library]);
+        assert!(found.unbound.is_empty(), "{version} {target}: {:?}", found.unbound);
+        let import = &found.imports[0];
+        let exported = &library.table.functions[library.table.named("lib_fn").unwrap()];
+        assert_eq!((&*import.symbol, import.address), ("__hotswap_import.lib_fn", exported.address));
+        // One link of all objects needs the same.
+        let inputs = ["kernels.o", "library.o"].map(|name| (name, bench.read(name)));
+        let inputs: Vec<_> =
+            inputs.iter().flat_map(|(name, bytes)| hotswap_device_link::link_inputs(name, bytes)).collect();
+        let linked = hotswap_device_link::check(&whole.bytes, &inputs).unwrap();
+        let numbers = |report: &hotswap_device_link::LinkReport| {
+            report.short.iter().map(|one| (one.kernel.clone(), one.needs, one.forced_by.clone())).collect::<Vec<_>>()
+        };
+        assert_eq!(numbers(&found.report), numbers(&linked), "{version} {target}");
+        assert_eq!((found.report.short.len(), found.report.open.len()), (1, 0), "{version} {target}");
+        assert!(found.problems()[0].to_string().contains("`lib_fn` makes it need"), "{:?}", found.problems());
+        let prepared = Loaded::new("prepared.co", found.prepared(&user.bytes).unwrap());
+        assert!(bound(&prepared, &[&library]).problems().is_empty(), "{version} {target}");
+        let needs = &found.report.short[0].needs;
+        say(&format!("exam bindings | {version} | {target} | {} | {} |", needs.vgprs, needs.scratch));
+        compared += 1;
+    }
+    say(&format!("{test}: {compared} links"));
+    assert!(compared >= 3);
+}
+
+#[test]
+fn what_does_not_fit_is_told_with_names_and_numbers() {
+    let Some(bench) = Workbench::with_llvm(23, "what_does_not_fit_is_told_with_names_and_numbers") else { return };
+    make(&bench, 23, "gfx1030");
+    let (user, library) = (Loaded::of(&bench, "user.co"), Loaded::of(&bench, "library.co"));
+    let told =
+        |libraries: &[&Loaded]| bound(&user, libraries).unbound.iter().map(|one| one.what.clone()).collect::<Vec<_>>();
+    assert_eq!(
+        told(&[]),
+        [
+            "user.co imports `lib_fn`, used by `lib_fn`, and none of the 0 functions that no library exports has that name"
+        ]
+    );
+    assert!(bound(&user, &[]).prepared(&user.bytes).is_err());
+    assert_eq!(bound(&user, &[]).report.open, ["k_use"], "what is not known is told");
+    let twice = told(&[&library, &library]);
+    assert_eq!(twice, ["`lib_fn`, which user.co imports, is exported 2 times: by library.co and library.co"]);
+    // Not exported, and hidden.
+    bench.run(&format!("{} --remove-section .note.hotswap.devsyms library.co other.co", tool(23, "llvm-objcopy")));
+    let hidden = told(&[&Loaded::of(&bench, "other.co")]);
+    assert!(hidden.len() == 1 && hidden[0].contains("none of the 0 functions that other.co exports"), "{hidden:?}");
+    make(&bench, 23, "gfx1100");
+    let other = told(&[&Loaded::of(&bench, "library.co")]);
+    assert_eq!(other, ["user.co is for gfx1030, library.co for gfx1100"]);
+}
+
+#[test]
+fn functions_that_cannot_be_exported_are_refused() {
+    let Some(bench) = Workbench::with_llvm(23, "functions_that_cannot_be_exported_are_refused") else { return };
+    make(&bench, 23, "gfx1030");
+    let refused = |file: &str, name: &str| {
+        let names = BTreeSet::from([name.to_owned()]);
+        check_exports(&bench.read(file), &names).map_err(|error| error.to_string()).unwrap_err()
+    };
+    assert!(refused("all.co", "gone").contains("does not define it"));
+    assert!(refused("all.co", "k_alone").contains("is no device function"));
+    // The compiler may give a function of its own fewer preserved registers.
+    bench.write(
+        "own.hip",
+        b"static __attribute__((device, noinline)) float own(float x) { return x * x; }\n\
+        extern \"C\" __attribute__((global)) void k(float *p) { p[0] = own(p[1]); }\n",
+    );
+    bench.run(&format!(
+        "{} -x hip --offload-arch=gfx1030 -nogpuinc -nogpulib --offload-device-only --no-gpu-bundle-output -O2 -w -c own.hip -o own.co",
+        tool(23, "clang++")
+    ));
+    assert!(refused("own.co", "_ZL3ownf").contains("the compiler took it for a function of its file alone"));
+}

@@ -1,0 +1,102 @@
+//! LDS of functions that were compiled apart from the kernels that reach them.
+
+use hotswap_device_link::{LinkReport, check, link_inputs, raised};
+use hotswap_userland::{Workbench, tool};
+
+const KERNELS: &str = r#"
+#define DEVICE __attribute__((device, noinline))
+extern "C" DEVICE int uses_lds(int n);
+extern "C" DEVICE int takes_pointer(int *p, int n);
+extern "C" __attribute__((global)) void k_none(int *p) { p[0] = uses_lds(p[1]); }
+extern "C" __attribute__((global)) void k_some(int *p) {
+  __attribute__((shared)) static int own[200];
+  own[p[2]] = p[3];
+  __builtin_amdgcn_s_barrier();
+  p[0] = uses_lds(p[1]) + own[p[4]];
+}
+extern "C" __attribute__((global)) void k_pointer(int *p) {
+  __attribute__((shared)) static int own[200];
+  p[0] = takes_pointer(own, p[1]);
+}
+"#;
+
+const LIBRARY: &str = r#"
+#define DEVICE __attribute__((device, noinline))
+extern "C" DEVICE int uses_lds(int n) {
+  __attribute__((shared)) static int buffer[100];
+  buffer[n] = n;
+  __builtin_amdgcn_s_barrier();
+  return buffer[n ^ 1];
+}
+extern "C" DEVICE int takes_pointer(int *p, int n) { p[n] = n; return p[n ^ 1]; }
+"#;
+
+const OWN_KERNELS: &str = r#"
+extern "C" __attribute__((global)) void k_own(int *p) { p[0] = uses_lds(p[1]); }
+extern "C" __attribute__((global)) void k_more(int *p) {
+  __attribute__((shared)) static int more[300];
+  more[p[2]] = p[3];
+  __builtin_amdgcn_s_barrier();
+  p[0] = uses_lds(p[1]) + more[p[4]];
+}
+"#;
+
+fn report(bench: &Workbench, version: u32, target: &str, library: &str) -> (LinkReport, Vec<u8>) {
+    bench.write("kernels.hip", KERNELS.as_bytes());
+    bench.write("library.hip", library.as_bytes());
+    let clang = tool(version, "clang++");
+    bench.run(&format!(
+        "for name in kernels library; do {clang} -x hip --offload-arch={target} -nogpuinc -nogpulib --offload-device-only \
+         -fgpu-rdc --no-gpu-bundle-output -fno-offload-lto -O2 -w -c $name.hip -o $name.o || exit 1; done; \
+         {} -shared kernels.o library.o -o native.co",
+        tool(version, "ld.lld")
+    ));
+    let linked = bench.read("native.co");
+    let files = ["kernels.o", "library.o"].map(|name| (name, bench.read(name)));
+    let inputs: Vec<_> = files.iter().flat_map(|(name, bytes)| link_inputs(name, bytes)).collect();
+    (check(&linked, &inputs).unwrap(), linked)
+}
+
+#[test]
+fn lds_of_a_function_counts_for_kernels_of_other_objects() {
+    let Some(bench) = Workbench::with_llvm(24, "lds_of_a_function_counts_for_kernels_of_other_objects") else { return };
+    for (version, target) in [(23, "gfx90a"), (24, "gfx1030"), (24, "gfx1250")] {
+        let (found, linked) = report(&bench, version, target, &format!("{LIBRARY}{OWN_KERNELS}"));
+        let short: Vec<_> =
+            found.short.iter().map(|one| (&*one.kernel, one.has.lds, one.needs.lds, &*one.forced_by)).collect();
+        assert_eq!(short, [("k_none", 0, 400, "uses_lds")], "{version} {target}");
+        let told = found.problems()[0].to_string();
+        assert!(told.contains("bytes of scratch and 400 of LDS"), "{told}");
+        let error = raised(&linked, &found).unwrap_err();
+        assert!(error.code.id == "HS0425" && error.what.contains("no linker lays the LDS of functions out"), "{error}");
+        let mixes: Vec<_> = found.mixes.iter().map(|one| one.what.as_str()).collect();
+        assert!(
+            matches!(mixes[..], [one] if one.contains("kernel `k_some` has 800 bytes of LDS, and `uses_lds`") && one.contains("(library.o) with up to 400")),
+            "{version} {target}: {mixes:?}"
+        );
+    }
+}
+
+/// Without a kernel in its object, the compiler has no place for a function's LDS.
+#[test]
+fn a_function_with_a_trap_for_its_lds_is_told() {
+    let Some(bench) = Workbench::with_llvm(24, "a_function_with_a_trap_for_its_lds_is_told") else { return };
+    for target in ["gfx942", "gfx1100", "gfx1201"] {
+        let (found, _) = report(&bench, 24, target, LIBRARY);
+        let mixes: Vec<_> = found.mixes.iter().map(|one| (one.code.id, one.what.as_str())).collect();
+        assert!(
+            matches!(mixes[..], [("HS0426", one)] if one.starts_with("`uses_lds`, which kernel `k_none` reaches, uses LDS")),
+            "{target}: {mixes:?}"
+        );
+        assert!(found.short.iter().all(|one| one.has.lds == one.needs.lds), "{target}: {:?}", found.short);
+    }
+}
+
+/// A trap of an assertion is none for LDS.
+#[test]
+fn other_traps_are_not_told() {
+    let Some(bench) = Workbench::with_llvm(24, "other_traps_are_not_told") else { return };
+    let library = LIBRARY.replace("buffer[n] = n;", "if (n > 99) __builtin_trap(); buffer[n] = n;");
+    let (found, _) = report(&bench, 24, "gfx1100", &format!("{library}{OWN_KERNELS}"));
+    assert!(found.mixes.iter().all(|one| !one.what.contains("trap")), "{:?}", found.mixes);
+}

@@ -1,0 +1,96 @@
+//! Products of matrices.
+
+use super::operands::OperandReader;
+use super::vector;
+use crate::execute::matrix;
+use crate::micro::{Extra, MatrixLayout, MatrixPlan, MicroOp, Place, Source, SparseIndex};
+use hotswap_isa::{Feature, Name, Value, Wave};
+use hotswap_semantics::{MatrixFormat, MatrixKind, MatrixRow};
+
+/// A product.
+pub(super) fn product(reader: &OperandReader, op: MicroOp, row: MatrixRow) -> Option<MicroOp> {
+    let mut op = vector::with_operands(reader, op)?;
+    let index = index(reader, row)?;
+    if index.is_some() {
+        // C is what the target holds.
+        let Place::Vector { register, high } = op.target else { return None };
+        op.sources[2] = Source::Vector { register, high };
+    }
+    let plan = MatrixPlan {
+        row,
+        blocks: blocks(reader, row)?,
+        layout: layout(reader, row),
+        is_fnuz: reader.isa.has(Feature::Gfx940Insts) && !reader.isa.has(Feature::Gfx950Insts),
+        flushes: reader.isa.has(Feature::Gfx90aInsts)
+            && !reader.isa.has(Feature::Gfx940Insts)
+            && row.sources[0].bits() == 16,
+        broadcast: if index.is_some() { (0, 0) } else { (field(reader, Name::Cbsz), field(reader, Name::Abid)) },
+        index,
+        permutation: field(reader, Name::Blgp),
+    };
+    if !is_known(&op, &plan) {
+        return None;
+    }
+    op.extra = Some(Box::new(Extra::Matrix(plan)));
+    Some(MicroOp { handler: matrix::multiply, ..op })
+}
+
+fn field(reader: &OperandReader, name: Name) -> u8 {
+    reader.inst.raw(name).unwrap_or(0) as u8
+}
+
+/// Where the positions of a sparse matrix's elements are. The outer `None` is an unknown form: for gfx12.5 documents and what
+/// was seen of hardware differ.
+fn index(reader: &OperandReader, row: MatrixRow) -> Option<Option<SparseIndex>> {
+    let lanes = if reader.isa.wave() == Wave::W32 { 32 } else { 64 };
+    let elements = row.rows * row.depth / 2 / lanes;
+    let (name, part) = match row.kind {
+        MatrixKind::Mfma | MatrixKind::Wmma => return Some(None),
+        MatrixKind::SparseMfma if field(reader, Name::Cbsz) != 0 => (Name::Idx, 0),
+        MatrixKind::SparseMfma => (Name::Idx, field(reader, Name::Abid)),
+        MatrixKind::SparseWmma if reader.is_gfx125() => return None,
+        MatrixKind::SparseWmma => {
+            let keys = [Name::IndexKey8bit, Name::IndexKey16bit, Name::IndexKey32bit];
+            (Name::Src2, keys.into_iter().map(|key| field(reader, key)).max().unwrap_or(0))
+        }
+    };
+    let Source::Vector { register, .. } = reader.source(name)? else { return None };
+    // Parts beyond the register do not exist.
+    let shift = (u32::from(part) * 2 * elements) % 32;
+    Some(Some(SparseIndex { register, shift: shift as u8 }))
+}
+
+fn layout(reader: &OperandReader, row: MatrixRow) -> MatrixLayout {
+    match row.kind {
+        MatrixKind::Mfma | MatrixKind::SparseMfma => MatrixLayout::Blocks,
+        _ if reader.isa.has(Feature::Gfx12Insts) => MatrixLayout::Halves,
+        _ => MatrixLayout::Replicated,
+    }
+}
+
+/// Products in one instruction: what is in the registers of A, by what one product takes.
+fn blocks(reader: &OperandReader, row: MatrixRow) -> Option<u32> {
+    if row.kind != MatrixKind::Mfma {
+        return Some(1);
+    }
+    let registers =
+        reader.all().find(|(_, operand)| operand.name == Name::Src0).and_then(|(_, operand)| match operand.value {
+            Value::Reg(reg) => Some(u32::from(reg.count)),
+            _ => None,
+        })?;
+    let held = 64 * registers * 32 / row.sources[0].bits();
+    let blocks = held / (row.rows * row.depth);
+    (blocks > 0).then_some(blocks)
+}
+
+/// Whether all modifiers have a meaning that is known.
+fn is_known(op: &MicroOp, plan: &MatrixPlan) -> bool {
+    let registers = op.sources[..2].iter().all(|source| matches!(source, Source::Vector { .. }));
+    let modifiers = op.modifiers;
+    let of_sources = |bits: u8| bits & 3;
+    let signs = plan.row.sources[0].is_integer() || of_sources(modifiers.negative) == of_sources(modifiers.absolute);
+    // For 64-bit floats the field of permutations has other meanings.
+    let permuted = plan.permutation == 0 || plan.row.result != MatrixFormat::F64;
+    let clamped = !modifiers.clamp || plan.row.result.is_integer();
+    registers && signs && permuted && clamped
+}

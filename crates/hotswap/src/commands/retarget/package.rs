@@ -1,0 +1,154 @@
+//! `hotswap retarget --to` of a package: of each of its files with device code.
+//!
+//! Files that a library chooses by the GPU's name cannot be retargeted one by one: that is `hotswap serve`. Code objects in
+//! files of their own become fat binaries (`--keep-source`), or are refused, because the package serves its own GPUs, too.
+//!
+//! Invariant: under the policy `error` nothing is written where a target cannot be made in one of the files.
+
+use super::report::{ResultRow, add, table};
+use super::{FileReport, RetargetArguments, RetargetPaths};
+use crate::args::OutputFormat;
+use crate::outcome::{Outcome, severity};
+use crate::work::{packages, text};
+use hotswap_code_object::is_code_object;
+use hotswap_files::ScratchDirectory;
+use hotswap_packages::{MemberChange, PackageFormat, PackageMember};
+use hotswap_pipeline::Request;
+use hotswap_report::{Diagnostic, Severity, codes};
+use hotswap_targets::find;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+/// The results for the files.
+#[derive(Default)]
+struct PackageReport {
+    rows: Vec<ResultRow>,
+    json: Vec<Value>,
+    problems: Vec<Diagnostic>,
+    changed: usize,
+    unchanged: usize,
+    /// The GPUs that data files are for, each with one of the files.
+    data: BTreeMap<String, String>,
+}
+
+impl PackageReport {
+    fn is_refused(&self) -> bool {
+        self.problems.iter().any(|problem| problem.severity == Severity::Error)
+    }
+}
+
+impl RetargetArguments {
+    pub(super) fn package(&self, format: PackageFormat) -> Result<Outcome, Diagnostic> {
+        if self.to.is_empty() || !self.source.is_empty() {
+            let what = "a package is retargeted by --to, from the code that it has";
+            return Err(Diagnostic::error(codes::USAGE, what).in_file(&self.file));
+        }
+        let request = self.request()?;
+        let scratch = ScratchDirectory::temporary("hotswap-retarget-")?;
+        let mut report = PackageReport::default();
+        let mut change = |member: &PackageMember<'_>| self.member(member, &request, scratch.path(), &mut report);
+        if self.dry_run {
+            hotswap_packages::visit(&self.file, format, &mut |member| change(member).map(drop))?;
+            self.ask_names(&request, &mut report);
+            return Ok(self.told(report, None));
+        }
+        // The files are made once, before it is known whether the package is written.
+        let mut made: BTreeMap<String, MemberChange> = BTreeMap::new();
+        hotswap_packages::visit(&self.file, format, &mut |member| {
+            let new = change(member)?;
+            if let MemberChange::Replaced(_) = new {
+                made.insert(member.name.to_owned(), new);
+            }
+            Ok(())
+        })?;
+        self.ask_names(&request, &mut report);
+        if report.is_refused() {
+            return Ok(self.told(report, None));
+        }
+        let mut change =
+            |member: &PackageMember<'_>| Ok(made.get(member.name).cloned().unwrap_or(MemberChange::Unchanged));
+        let size = hotswap_packages::rewrite(&self.file, format, self.output(), &mut change, &[], &|| Ok(()))?;
+        Ok(self.told(report, Some(size)))
+    }
+
+    fn member(
+        &self,
+        member: &PackageMember<'_>,
+        request: &Request,
+        scratch: &Path,
+        report: &mut PackageReport,
+    ) -> Result<MemberChange, Diagnostic> {
+        if let Some(gpu) = packages::gpu_of(member.name) {
+            report.data.entry(gpu).or_insert_with(|| member.name.to_owned());
+            return Ok(MemberChange::Unchanged);
+        }
+        if !packages::has_code(member)? {
+            return Ok(MemberChange::Unchanged);
+        }
+        let name = packages::label(&self.file, member.name);
+        let is_alone = is_code_object(&hotswap_files::open(member.content)?);
+        if is_alone && !self.keep_source {
+            report.problems.extend(severity(request.policy).map(|severity| alone(severity).in_file(name)));
+            return Ok(MemberChange::Unchanged);
+        }
+        let output = scratch.join(format!("made{}", report.changed));
+        let paths = RetargetPaths { file: member.content, output: &output, name: &name, keeps_source: is_alone };
+        let one = match self.serve(request, &paths) {
+            // Device code of other kinds, as in a directory.
+            Err(error) if error.code == codes::NOT_FOUND => return Ok(MemberChange::Unchanged),
+            one => one?,
+        };
+        report.problems.extend(one.problems);
+        match one.report {
+            FileReport::Json(value) => report.json.push(value),
+            FileReport::Text(_, rows) => rows.into_iter().for_each(|row| add(&mut report.rows, row)),
+        }
+        if !one.is_changed {
+            report.unchanged += 1;
+            return Ok(MemberChange::Unchanged);
+        }
+        report.changed += 1;
+        Ok(MemberChange::Replaced(output))
+    }
+
+    /// Files for the targets that the host library would look for, and does not find.
+    fn ask_names(&self, request: &Request, report: &mut PackageReport) {
+        let Some(severity) = severity(request.policy) else { return };
+        for target in request.targets.iter().filter(|target| !report.data.contains_key(*target)) {
+            let serves = |gpu: &&String| {
+                let pair =
+                    find(gpu).zip(find(target)).and_then(|(source, target)| hotswap_compat::pair(source, target));
+                pair.is_some()
+            };
+            let Some(file) = report.data.keys().find(serves).and_then(|gpu| report.data.get(gpu)) else { continue };
+            let what =
+                format!("the library looks for files for {target} by that name, and this one is for another GPU");
+            let problem = Diagnostic { severity, ..Diagnostic::error(codes::CHOSEN_BY_NAME, what) };
+            let advice = format!("`hotswap serve {target} PACKAGE --dest DIR` makes files and host part agree");
+            report.problems.push(problem.in_file(packages::label(&self.file, file)).advise(advice));
+        }
+    }
+
+    fn told(&self, report: PackageReport, size: Option<u64>) -> Outcome {
+        let before = fs::metadata(&self.file).map_or(0, |meta| meta.len());
+        let PackageReport { rows, json, problems, changed, unchanged, .. } = report;
+        if !json.is_empty() || rows.is_empty() && self.format.format == OutputFormat::Json {
+            let value = json!({ "schema": 1, "package": self.file.display().to_string(), "written": size.is_some(),
+                "sizes": [before, size.unwrap_or(before)], "changed": changed, "unchanged": unchanged, "files": json });
+            return Outcome { text: text::json(&value), problems };
+        }
+        let file = text::plain(&self.file.display().to_string());
+        let end = size.map_or("nothing was written".to_owned(), |size| format!("{before} to {size} bytes"));
+        let counts = format!("{file}: {changed} files changed, {unchanged} with nothing to add; {end}\n");
+        Outcome { text: table(&rows) + &counts, problems }
+    }
+}
+
+/// A code object in a file of its own, in a package.
+fn alone(severity: Severity) -> Diagnostic {
+    let what = "a code object in a file of its own has room for one target, and the package's own GPUs need it";
+    let problem = Diagnostic { severity, ..Diagnostic::error(codes::NO_PLACE, what) };
+    problem.advise("--keep-source makes a fat binary of it, for programs that load it by HIP")
+}

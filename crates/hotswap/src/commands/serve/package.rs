@@ -1,0 +1,333 @@
+//! `hotswap serve` with packages: the files of each are served as a directory, and the package is written anew with them.
+//!
+//! A wheel gets a build number that ends in `hotswap`, which installers prefer to the wheel without one. The names that its
+//! libraries see are in a file of the package ([`hotswap_stack::package_names`]).
+//!
+//! Invariants: all files that are not made anew stay as they are. The same package and request give the same bytes, and a
+//! second run changes nothing. A file in the destination that is not this result is never replaced.
+
+use super::maker::FileMaker;
+use super::{ServeArguments, no_preload, preload, report};
+use crate::args::OutputFormat;
+use crate::outcome::Outcome;
+use crate::work::{packages, text};
+use hotswap_files::ScratchDirectory;
+use hotswap_packages::{AddedMember, MemberChange, PackageFormat, PackageMember};
+use hotswap_report::{Diagnostic, codes};
+use hotswap_stack::manifest::TreeManifest;
+use hotswap_stack::package_names::PackageNames;
+use hotswap_stack::plan::ServeRun;
+use hotswap_stack::{NameMode, ServeRequest, Served, TreePlan, hash};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The end of a wheel's build number.
+const BUILD: &str = "hotswap";
+/// The directories of a wheel whose files are installed beside its packages.
+const BESIDE: [&str; 2] = ["purelib/", "platlib/"];
+
+/// The way out where a package was served before.
+const ONCE: &str = "serve the package that its publisher has made, for all GPUs at once";
+
+/// A package that is being served.
+struct ServedPackage<'p> {
+    file: &'p Path,
+    format: PackageFormat,
+    /// Its own files.
+    inside: PathBuf,
+    /// The files that were made.
+    made: PathBuf,
+}
+
+/// The content of a new package.
+struct NewContent {
+    /// By path in the package.
+    replaced: BTreeMap<String, PathBuf>,
+    added: Vec<AddedMember>,
+}
+
+impl ServeArguments {
+    /// Each package; the first one that cannot be read ends the run.
+    pub(super) fn packages(&self, files: &[&Path], settings: &ServeRequest) -> Result<Outcome, Diagnostic> {
+        let is_new = self.dest.symlink_metadata().is_err();
+        let outcomes: Result<Vec<Outcome>, Diagnostic> =
+            files.iter().map(|file| self.package(file, settings)).collect();
+        if is_new {
+            // It is removed only where nothing was written into it.
+            let _ = fs::remove_dir(&self.dest);
+        }
+        let mut all = Outcome::default();
+        for outcome in outcomes? {
+            all.text += &outcome.text;
+            all.problems.extend(outcome.problems);
+        }
+        let preload = preload();
+        if settings.names == NameMode::Source && !self.dry_run && !all.text.is_empty() {
+            match preload {
+                Some(library) if self.format.format == OutputFormat::Text => {
+                    let library = text::plain(&library.display().to_string());
+                    all.text += &format!("in the shell that starts programs: export LD_PRELOAD={library}\n");
+                }
+                Some(_) => {}
+                None => all.problems.push(no_preload()),
+            }
+        }
+        Ok(all)
+    }
+
+    fn package(&self, file: &Path, settings: &ServeRequest) -> Result<Outcome, Diagnostic> {
+        let format = packages::format_of(file)?.ok_or_else(|| no_package(file))?;
+        let scratch = self.scratch()?;
+        // The plan's paths must not depend on links.
+        let path = fs::canonicalize(scratch.path()).map_err(|error| cannot_write(scratch.path(), &error))?;
+        let package = ServedPackage { file, format, inside: path.join("in"), made: path.join("made") };
+        fs::create_dir(&package.inside).map_err(|error| cannot_write(&package.inside, &error))?;
+        let mut outcome = self.served_package(&package, settings).map_err(|error| package.named(error))?;
+        outcome.problems = outcome.problems.into_iter().map(|problem| package.named(problem)).collect();
+        Ok(outcome)
+    }
+
+    /// On the file system of the result; a dry run writes nothing there.
+    fn scratch(&self) -> Result<ScratchDirectory, Diagnostic> {
+        if self.dry_run {
+            return ScratchDirectory::temporary("hotswap-serve-");
+        }
+        fs::create_dir_all(&self.dest).map_err(|error| cannot_write(&self.dest, &error))?;
+        ScratchDirectory::new(&self.dest, "hotswap-serve-")
+    }
+
+    fn served_package(&self, package: &ServedPackage<'_>, settings: &ServeRequest) -> Result<Outcome, Diagnostic> {
+        hotswap_packages::unpack(package.file, package.format, &package.inside)?;
+        let roots = [package.inside.clone()];
+        let plan = TreePlan::new(&hotswap_stack::read_tree(&roots)?, settings)?;
+        if self.dry_run {
+            return Ok(report::planned(&plan, settings, self.format.format));
+        }
+        let maker = FileMaker::new(&plan, settings, self.jobs);
+        let run = ServeRun { roots: &roots, destination: &package.made, settings, preload: None };
+        let served = hotswap_stack::serve(&plan, run, &maker);
+        maker.finish();
+        let served = served?;
+        let mut outcome = report::of_libraries(&plan, settings, &served);
+        let Some(manifest) = TreeManifest::read(&package.made)? else {
+            return Ok(self.not_written(package, &served, outcome));
+        };
+        let content = package.content(&manifest, &served, settings, &mut outcome.problems)?;
+        let output = self.dest.join(package.output_name()?);
+        package.write(&output, &content)?;
+        let counts = [content.replaced.len(), content.added.len()];
+        outcome.text = self.told(package, &served, Some((&output, counts)), &outcome);
+        Ok(outcome)
+    }
+
+    fn not_written(&self, package: &ServedPackage<'_>, served: &Served, mut outcome: Outcome) -> Outcome {
+        outcome.text = self.told(package, served, None, &outcome);
+        outcome
+    }
+
+    /// `written`: the output, and the numbers of files that were changed and added.
+    fn told(
+        &self,
+        package: &ServedPackage<'_>,
+        served: &Served,
+        written: Option<(&PathBuf, [usize; 2])>,
+        outcome: &Outcome,
+    ) -> String {
+        if self.format.format == OutputFormat::Json {
+            return text::json(&json!({
+                "schema": 1, "package": package.file, "output": written.map(|(output, _)| output),
+                "changed": written.map_or(0, |(_, [changed, _])| changed), "added": written.map_or(0, |(_, [_, added])| added),
+                "HOTSWAP_NAMES": served.environment.names,
+                "libraries": served.libraries.iter().map(report::library_json).collect::<Vec<_>>(),
+                "problems": outcome.problems.iter().map(Diagnostic::to_json).collect::<Vec<_>>(),
+            }));
+        }
+        let name = text::plain(&package.file.display().to_string());
+        let Some((output, [changed, added])) = written else {
+            return format!("{}{name}: nothing was written\n", outcome.text);
+        };
+        let shown = text::plain(&output.display().to_string());
+        let install = match package.format {
+            PackageFormat::Wheel => format!("install it: pip install --force-reinstall --no-deps {shown}\n"),
+            PackageFormat::Debian => format!("install it: dpkg -i {shown}\n"),
+            PackageFormat::Tar(_) => String::new(),
+        };
+        format!("{}{name}: {changed} files changed, {added} added: {shown}\n{install}", outcome.text)
+    }
+}
+
+impl ServedPackage<'_> {
+    /// The diagnostic with the package's file in the place of its copy.
+    fn named(&self, mut problem: Diagnostic) -> Diagnostic {
+        let relative = |file: &PathBuf| {
+            [&self.inside, &self.made].iter().find_map(|root| file.strip_prefix(root).ok()).map(Path::to_owned)
+        };
+        if let Some(inner) = problem.place.file.as_ref().and_then(relative) {
+            problem.place.file = Some(packages::label(self.file, &inner.display().to_string()));
+        }
+        let roots = [&self.inside, &self.made].map(|root| format!("{}/", root.display()));
+        problem.what = roots.iter().fold(problem.what, |what, root| what.replace(root, ""));
+        problem.in_file(self.file)
+    }
+
+    /// The files that differ from the package's, and the file with the names.
+    fn content(
+        &self,
+        manifest: &TreeManifest,
+        served: &Served,
+        settings: &ServeRequest,
+        problems: &mut Vec<Diagnostic>,
+    ) -> Result<NewContent, Diagnostic> {
+        let mut content = NewContent { replaced: BTreeMap::new(), added: Vec::new() };
+        for row in manifest.files.iter().filter(|row| !TreeManifest::is_own(row)) {
+            let (name, made) = (row.path.display().to_string(), self.made.join(&row.path));
+            let is_same = row
+                .input
+                .as_ref()
+                .is_some_and(|input| input.path == self.inside.join(&row.path) && input.sha256 == row.sha256);
+            content.put(name, made, &self.inside, is_same);
+        }
+        if settings.names == NameMode::Source
+            && let Some(names) = self.names(served, problems)?
+        {
+            let made = self.made.join("names");
+            fs::write(&made, names.text()).map_err(|error| cannot_write(&made, &error))?;
+            content.put(names.path.display().to_string(), made, &self.inside, false);
+        }
+        Ok(content)
+    }
+
+    fn names(&self, served: &Served, problems: &mut Vec<Diagnostic>) -> Result<Option<PackageNames>, Diagnostic> {
+        let mut environment = served.environment.clone();
+        if self.format == PackageFormat::Wheel {
+            problems.extend(installed_paths(&mut environment.serves));
+        }
+        let stem = self.stem()?;
+        let Some(mut names) = PackageNames::new(&stem, &environment) else { return Ok(None) };
+        let old = self.inside.join(&names.path);
+        if let Some(other) = self.other_names(&names)? {
+            let what = format!("its names are in {} already, and would be in a second file", other.display());
+            return Err(Diagnostic::error(codes::NOT_SERVED, what).advise(ONCE));
+        }
+        if old.exists() {
+            let text =
+                fs::read_to_string(&old).map_err(|error| Diagnostic::error(codes::CANNOT_READ, error.to_string()))?;
+            names.extend(&text).map_err(|error| error.in_file(&old))?;
+        }
+        Ok(Some(names))
+    }
+
+    /// The file with names that an earlier run has put elsewhere in the package.
+    fn other_names(&self, names: &PackageNames) -> Result<Option<PathBuf>, Diagnostic> {
+        let ending: PathBuf = names.path.components().rev().take(2).collect::<Vec<_>>().into_iter().rev().collect();
+        let tree = hotswap_stack::read_tree(std::slice::from_ref(&self.inside))?;
+        Ok(tree.files.into_keys().find(|path| path.ends_with(&ending) && *path != names.path))
+    }
+
+    /// The package's name, as the name of its file has it.
+    fn stem(&self) -> Result<String, Diagnostic> {
+        let name = self.file_name()?;
+        let end = match self.format {
+            PackageFormat::Wheel => name.find('-'),
+            PackageFormat::Debian => name.find('_'),
+            PackageFormat::Tar(_) => name.find(".tar"),
+        };
+        Ok(name[..end.unwrap_or(name.len())].trim_end_matches(".whl").trim_end_matches(".deb").to_owned())
+    }
+
+    fn file_name(&self) -> Result<&str, Diagnostic> {
+        let name = self.file.file_name().and_then(|name| name.to_str());
+        name.ok_or_else(|| Diagnostic::error(codes::USAGE, "the name of the package is no text"))
+    }
+
+    /// The name of the result: that of the package, for a wheel with a build number.
+    fn output_name(&self) -> Result<String, Diagnostic> {
+        let name = self.file_name()?;
+        if self.format != PackageFormat::Wheel {
+            return Ok(name.to_owned());
+        }
+        let mut parts: Vec<String> = name.split('-').map(str::to_owned).collect();
+        match parts.len() {
+            5 => parts.insert(2, format!("0{BUILD}")),
+            6 if !parts[2].ends_with(BUILD) => parts[2] += BUILD,
+            6 => {}
+            _ => {
+                let what = "the name of a wheel is NAME-VERSION[-BUILD]-PYTHON-ABI-PLATFORM.whl";
+                return Err(Diagnostic::error(codes::USAGE, what));
+            }
+        }
+        Ok(parts.join("-"))
+    }
+
+    fn write(&self, output: &Path, content: &NewContent) -> Result<(), Diagnostic> {
+        let name = output.file_name().unwrap_or_default();
+        let new = self.made.join(name);
+        let mut change = |member: &PackageMember<'_>| {
+            Ok(content
+                .replaced
+                .get(member.name)
+                .map_or(MemberChange::Unchanged, |made| MemberChange::Replaced(made.clone())))
+        };
+        hotswap_packages::rewrite(self.file, self.format, &new, &mut change, &content.added, &|| Ok(()))?;
+        if output.symlink_metadata().is_err() {
+            return fs::rename(&new, output).map_err(|error| cannot_write(output, &error));
+        }
+        let [old, new] = [output, &new].map(hotswap_files::open);
+        if hash::of_input(&old?) == hash::of_input(&new?) {
+            return Ok(());
+        }
+        let what = "it is there, and it is not the package that would be written";
+        Err(Diagnostic::error(codes::NOT_OURS, what).in_file(output).advise("remove it, or choose another --dest"))
+    }
+}
+
+impl NewContent {
+    fn put(&mut self, name: String, content: PathBuf, inside: &Path, is_same: bool) {
+        if is_same {
+            return;
+        }
+        if inside.join(&name).symlink_metadata().is_ok() {
+            self.replaced.insert(name, content);
+        } else {
+            self.added.push(AddedMember { name, content });
+        }
+    }
+}
+
+/// The paths of a wheel's files after its installation; the files that are installed where no names can be for them.
+fn installed_paths(serves: &mut Vec<PathBuf>) -> Vec<Diagnostic> {
+    let mut elsewhere = Vec::new();
+    serves.retain_mut(|path| {
+        let text = path.display().to_string();
+        let Some((first, rest)) = text.split_once(".data/").filter(|(first, _)| !first.contains('/')) else {
+            return true;
+        };
+        match BESIDE.iter().find_map(|directory| rest.strip_prefix(directory)) {
+            Some(beside) => {
+                *path = PathBuf::from(beside);
+                true
+            }
+            None => {
+                let what = format!("installers put the files of {first}.data elsewhere, so it sees the GPU's own name");
+                elsewhere.push(
+                    Diagnostic::warning(codes::NOT_SERVED, what)
+                        .in_entry(text.clone())
+                        .advise("set HOTSWAP_NAMES for the programs that use it"),
+                );
+                false
+            }
+        }
+    });
+    elsewhere
+}
+
+fn no_package(file: &Path) -> Diagnostic {
+    let what = "it is neither a GPU nor a wheel, a tar archive or a Debian package";
+    Diagnostic::error(codes::USAGE, what).in_file(file).advise("name libraries and their directories by --root")
+}
+
+fn cannot_write(path: &Path, error: &std::io::Error) -> Diagnostic {
+    Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(path)
+}

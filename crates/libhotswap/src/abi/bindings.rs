@@ -1,0 +1,286 @@
+//! Functions of other code objects: who provides imports, whether kernels have enough, and their definition for a loader.
+
+use super::boundary::{SizedStruct, call, element, handle, put, put_handle, put_struct, release, retain, shared};
+use super::process::HsaHandle;
+use crate::bound_images::BoundImages;
+use crate::call_error::{CallError, CallStatus};
+use crate::device_image::DeviceImage;
+use crate::make::MadeCode;
+use hotswap_device_link::LaunchNumbers;
+use std::ffi::{c_char, c_int, c_void};
+use std::slice;
+use std::sync::Arc;
+
+/// `hotswap_binding_info`
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+#[allow(missing_docs, reason = "the header has the meaning of each member")]
+pub struct BindingInfo {
+    pub struct_size: usize,
+    pub imports: usize,
+    pub budgets: usize,
+    pub problems: usize,
+    pub loadable: u32,
+    pub reserved: u32,
+}
+
+// SAFETY: plain data that begins with its size.
+unsafe impl SizedStruct for BindingInfo {}
+
+/// `hotswap_bound_import`
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+#[allow(missing_docs, reason = "the header has the meaning of each member")]
+pub struct BoundImportInfo {
+    pub struct_size: usize,
+    pub symbol: *const c_char,
+    pub function: *const c_char,
+    pub library: usize,
+    pub address: u64,
+}
+
+// SAFETY: plain data that begins with its size.
+unsafe impl SizedStruct for BoundImportInfo {}
+
+/// `hotswap_launch_numbers`
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+#[allow(missing_docs, reason = "the header has the meaning of each member")]
+pub struct LaunchInfo {
+    pub vgprs: u64,
+    pub agprs: u64,
+    pub sgprs: u64,
+    pub scratch: u64,
+    pub lds: u64,
+}
+
+/// `hotswap_budget`
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+#[allow(missing_docs, reason = "the header has the meaning of each member")]
+pub struct BudgetInfo {
+    pub struct_size: usize,
+    pub kernel: *const c_char,
+    pub forced_by: *const c_char,
+    pub has: LaunchInfo,
+    pub needs: LaunchInfo,
+    pub complete: u32,
+    pub reserved: u32,
+}
+
+// SAFETY: plain data that begins with its size.
+unsafe impl SizedStruct for BudgetInfo {}
+
+/// `hotswap_hsa_define`
+pub type HsaDefine = Option<unsafe extern "C" fn(HsaHandle, HsaHandle, *const c_char, *mut c_void) -> c_int>;
+
+fn launch(numbers: &LaunchNumbers) -> LaunchInfo {
+    let LaunchNumbers { vgprs, agprs, sgprs, scratch, lds } = *numbers;
+    LaunchInfo { vgprs, agprs, sgprs, scratch, lds }
+}
+
+/// The elements of an array of the caller.
+///
+/// # Safety
+/// There are that many, and they live during `'a`.
+unsafe fn array<'a, T>(start: *const T, count: usize) -> Result<&'a [T], CallError> {
+    if count == 0 {
+        return Ok(&[]);
+    }
+    if start.is_null() || count > isize::MAX as usize / size_of::<T>().max(1) {
+        return Err(CallError::argument("an array is null, or too long"));
+    }
+    // SAFETY: the promise of the caller, and the checks before.
+    Ok(unsafe { slice::from_raw_parts(start, count) })
+}
+
+/// `hotswap_binding_check`
+///
+/// # Safety
+/// The pointers are as the header has them: null, or valid for the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hotswap_binding_check(
+    user: *const DeviceImage,
+    libraries: *const *const DeviceImage,
+    n_libraries: usize,
+    binding: *mut *mut BoundImages,
+    error: *mut *mut CallError,
+) -> CallStatus {
+    // SAFETY: the promises of the caller, which the header states.
+    unsafe {
+        call(error, || {
+            put_handle(binding, || {
+                let handles = array(libraries, n_libraries)?;
+                let libraries: Vec<Arc<DeviceImage>> =
+                    handles.iter().map(|one| shared(*one)).collect::<Result<_, _>>()?;
+                BoundImages::new(shared(user)?, &libraries)
+            })
+        })
+    }
+}
+
+/// `hotswap_binding_retain`
+///
+/// # Safety
+/// The handle is null, or not freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hotswap_binding_retain(binding: *const BoundImages) -> *mut BoundImages {
+    // SAFETY: the promise of the caller.
+    unsafe { retain(binding) }
+}
+
+/// `hotswap_binding_free`
+///
+/// # Safety
+/// The handle is null, or not freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hotswap_binding_free(binding: *mut BoundImages) {
+    // SAFETY: the promise of the caller.
+    unsafe { release(binding) }
+}
+
+/// `hotswap_binding_info_get`
+///
+/// # Safety
+/// The pointers are as the header has them: null, or valid for the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hotswap_binding_info_get(
+    binding: *const BoundImages,
+    info: *mut BindingInfo,
+    error: *mut *mut CallError,
+) -> CallStatus {
+    // SAFETY: the promises of the caller, which the header states.
+    unsafe {
+        call(error, || {
+            let binding = handle(binding)?;
+            let value = BindingInfo {
+                struct_size: size_of::<BindingInfo>(),
+                imports: binding.imports.len(),
+                budgets: binding.budgets.len(),
+                problems: binding.problems.len(),
+                loadable: binding.is_loadable().into(),
+                reserved: 0,
+            };
+            put_struct(info, value)
+        })
+    }
+}
+
+/// `hotswap_binding_import`
+///
+/// # Safety
+/// The pointers are as the header has them: null, or valid for the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hotswap_binding_import(
+    binding: *const BoundImages,
+    import: usize,
+    info: *mut BoundImportInfo,
+    error: *mut *mut CallError,
+) -> CallStatus {
+    // SAFETY: the promises of the caller, which the header states.
+    unsafe {
+        call(error, || {
+            let binding = handle(binding)?;
+            let [symbol, function] = element(&binding.imports, import, "import")?;
+            let found = &binding.binding.imports[import];
+            let value = BoundImportInfo {
+                struct_size: size_of::<BoundImportInfo>(),
+                symbol: symbol.as_ptr(),
+                function: function.as_ptr(),
+                library: found.library,
+                address: found.address,
+            };
+            put_struct(info, value)
+        })
+    }
+}
+
+/// `hotswap_binding_budget`
+///
+/// # Safety
+/// The pointers are as the header has them: null, or valid for the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hotswap_binding_budget(
+    binding: *const BoundImages,
+    budget: usize,
+    info: *mut BudgetInfo,
+    error: *mut *mut CallError,
+) -> CallStatus {
+    // SAFETY: the promises of the caller, which the header states.
+    unsafe {
+        call(error, || {
+            let binding = handle(binding)?;
+            let [kernel, forced_by] = element(&binding.budgets, budget, "budget")?;
+            let found = &binding.binding.report.short[budget];
+            let value = BudgetInfo {
+                struct_size: size_of::<BudgetInfo>(),
+                kernel: kernel.as_ptr(),
+                forced_by: forced_by.as_ptr(),
+                has: launch(&found.has),
+                needs: launch(&found.needs),
+                complete: (!found.is_open).into(),
+                reserved: 0,
+            };
+            put_struct(info, value)
+        })
+    }
+}
+
+/// `hotswap_binding_problem`
+///
+/// # Safety
+/// The pointers are as the header has them: null, or valid for the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hotswap_binding_problem(
+    binding: *const BoundImages,
+    problem: usize,
+    message: *mut *const c_char,
+    error: *mut *mut CallError,
+) -> CallStatus {
+    // SAFETY: the promises of the caller, which the header states.
+    unsafe { call(error, || put(message, element(&handle(binding)?.problems, problem, "problem")?.as_ptr())) }
+}
+
+/// `hotswap_binding_prepare`
+///
+/// # Safety
+/// The pointers are as the header has them: null, or valid for the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hotswap_binding_prepare(
+    binding: *const BoundImages,
+    output: *mut *mut MadeCode,
+    error: *mut *mut CallError,
+) -> CallStatus {
+    // SAFETY: the promises of the caller, which the header states.
+    unsafe { call(error, || put_handle(output, || handle(binding)?.prepared())) }
+}
+
+/// `hotswap_binding_define`
+///
+/// # Safety
+/// The pointers are as the header has them: null, or valid for the call; `define` is HSA's function.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hotswap_binding_define(
+    binding: *const BoundImages,
+    define: HsaDefine,
+    executable: HsaHandle,
+    agent: HsaHandle,
+    load_deltas: *const i64,
+    n_libraries: usize,
+    error: *mut *mut CallError,
+) -> CallStatus {
+    // SAFETY: the promises of the caller, which the header states.
+    unsafe {
+        call(error, || {
+            let define = define.ok_or_else(|| CallError::argument("the function of HSA is null"))?;
+            for (symbol, address) in handle(binding)?.addresses(array(load_deltas, n_libraries)?)? {
+                let status = define(executable, agent, symbol.as_ptr(), address as *mut c_void);
+                if status != 0 {
+                    let what = format!("HSA returned {status:#x} for {}", symbol.to_string_lossy());
+                    return Err(CallError::new(CallStatus::CannotRead, what));
+                }
+            }
+            Ok(())
+        })
+    }
+}

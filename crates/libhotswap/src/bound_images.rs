@@ -1,0 +1,74 @@
+//! A code object that imports functions and the ones that export them: what `hotswap bind` does with files.
+//!
+//! Invariant: nothing is defined for a loader while a kernel would run with too little, or while an import has no provider.
+
+use crate::call_error::{CallError, c_string};
+use crate::device_image::DeviceImage;
+use crate::make::MadeCode;
+use hotswap_device_link::{Binding, BoundObject, KernelBudget, bind};
+use hotswap_report::{Diagnostic, Severity};
+use std::ffi::CString;
+use std::sync::Arc;
+
+/// See the module.
+#[derive(Debug)]
+pub struct BoundImages {
+    user: Arc<DeviceImage>,
+    pub(crate) libraries: usize,
+    pub(crate) binding: Binding,
+    /// Symbol and function of each bound import.
+    pub(crate) imports: Vec<[CString; 2]>,
+    /// Each kernel that has too little, and the function that forces its numbers.
+    pub(crate) budgets: Vec<[CString; 2]>,
+    pub(crate) problems: Vec<CString>,
+    refusals: Vec<Diagnostic>,
+}
+
+fn object(name: String, image: &DeviceImage) -> Result<BoundObject<'_>, CallError> {
+    Ok(BoundObject { name, bytes: image.bytes(), table: &image.index()?.table })
+}
+
+impl BoundImages {
+    pub(crate) fn new(user: Arc<DeviceImage>, libraries: &[Arc<DeviceImage>]) -> Result<Self, CallError> {
+        let named = libraries.iter().enumerate();
+        let objects: Vec<_> =
+            named.map(|(number, image)| object(format!("library {number}"), image)).collect::<Result<_, _>>()?;
+        let binding = bind(&object("the image".to_owned(), &user)?, &objects)?;
+        let problems = binding.problems();
+        let text = |text: &str| c_string(text);
+        Ok(Self {
+            libraries: libraries.len(),
+            imports: binding.imports.iter().map(|one| [text(&one.symbol), text(&one.function)]).collect(),
+            budgets: binding.report.short.iter().map(|one| [text(&one.kernel), text(&one.forced_by)]).collect(),
+            problems: problems.iter().map(|one| c_string(one.to_string())).collect(),
+            refusals: problems.into_iter().filter(|one| one.severity == Severity::Error).collect(),
+            user,
+            binding,
+        })
+    }
+
+    pub(crate) fn is_loadable(&self) -> bool {
+        self.refusals.is_empty()
+    }
+
+    /// A copy whose kernels have what they need.
+    pub(crate) fn prepared(&self) -> Result<MadeCode, CallError> {
+        let bytes = self.binding.prepared(self.user.bytes())?;
+        let lines: Vec<String> =
+            self.binding.report.short.iter().map(|one| KernelBudget::raised_note(one).what).collect();
+        Ok(MadeCode { bytes, report: c_string(lines.join("\n")) })
+    }
+
+    /// Symbol and address of each import, where the libraries are loaded with these distances from their files' addresses.
+    pub(crate) fn addresses(&self, deltas: &[i64]) -> Result<Vec<(&CString, u64)>, CallError> {
+        if !self.is_loadable() {
+            return Err(CallError::of_all(&self.refusals));
+        }
+        if deltas.len() != self.libraries {
+            let what = format!("{} load deltas for {} libraries", deltas.len(), self.libraries);
+            return Err(CallError::argument(what));
+        }
+        let rows = self.binding.imports.iter().zip(&self.imports);
+        Ok(rows.map(|(one, [symbol, _])| (symbol, one.address.wrapping_add_signed(deltas[one.library]))).collect())
+    }
+}

@@ -1,0 +1,398 @@
+//! MIOpen's databases of finished kernels (`.kdb`): SQLite with one table of code objects, each found by the name of its
+//! source and by the options that it was compiled with, of which the last names the GPU.
+//!
+//! A code object is compressed by bzip2, or not at all where its row has no size. The row has the MD5 of the code object,
+//! which MIOpen checks when it loads one.
+//!
+//! Invariants: what is written is read again. The output depends on the rows alone: rows keep their numbers, and free
+//! pages of the input are not copied. A database of another form is refused with what was not understood: another
+//! table, other columns, a row without a GPU or for another one, a hash that is not that of the content, content that a
+//! program has not moved from its log (`-wal`) yet.
+//!
+//! Absent on purpose: making code objects (the caller's [`KernelMaker`]); databases of a user (`.ukdb`), which MIOpen
+//! fills itself; other tables of MIOpen's, which hold no code.
+
+use bzip2::Compression;
+use bzip2::read::{BzDecoder, BzEncoder};
+use hotswap_report::limit::Charge;
+use hotswap_report::{Diagnostic, codes};
+use md5::{Digest, Md5};
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags, params};
+use std::io::Read;
+use std::path::Path;
+
+/// The table.
+const TABLE: &str = "kern_db";
+/// Its columns, in their order.
+const COLUMNS: [&str; 6] = ["id", "kernel_name", "kernel_args", "kernel_blob", "kernel_hash", "uncompressed_size"];
+/// As MIOpen makes it.
+const SCHEMA: &str = "CREATE TABLE `kern_db` (`id` INTEGER PRIMARY KEY ASC,`kernel_name` TEXT NOT NULL,\
+    `kernel_args` TEXT NOT NULL,`kernel_blob` BLOB NOT NULL,`kernel_hash` TEXT NOT NULL,\
+    `uncompressed_size` INT NOT NULL);\
+    CREATE UNIQUE INDEX `idx_kern_db` ON kern_db(kernel_name, kernel_args);";
+/// The last option of a row.
+const GPU_OPTION: &str = " -mcpu=";
+/// Rows that are in memory at a time.
+const BATCH: usize = 64;
+/// More than any real name or list of options has.
+const LONGEST_TEXT: usize = 1 << 16;
+
+/// One kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KernelRow {
+    /// Its number.
+    pub id: i64,
+    /// The file name of its source.
+    pub name: String,
+    /// The options that it was compiled with.
+    pub options: String,
+    /// The code object, or a bundle.
+    pub code: Vec<u8>,
+}
+
+impl KernelRow {
+    /// The GPU that the last option names, without its features.
+    fn gpu(&self) -> Option<&str> {
+        let (_, target) = self.options.rsplit_once(GPU_OPTION)?;
+        let is_last = !target.is_empty() && !target.contains(char::is_whitespace);
+        target.split(':').next().filter(|_| is_last)
+    }
+
+    /// The row's place in messages.
+    fn place(&self) -> String {
+        format!("kernel {} of row {}", self.name, self.id)
+    }
+}
+
+/// The new code of a row.
+pub type NewCode = Result<Option<Vec<u8>>, Vec<Diagnostic>>;
+
+/// Makes the new code of a row; none where the database is to have no row for it.
+pub type KernelMaker<'m> = dyn Fn(&KernelRow) -> NewCode + Sync + 'm;
+
+/// The change of a database.
+pub struct DatabaseChange<'c> {
+    /// The GPU that every row must name.
+    pub source: &'c str,
+    /// The GPU that the rows are to name; the source itself where the host sees its name.
+    pub named: &'c str,
+    /// Makes the code.
+    pub maker: &'c KernelMaker<'c>,
+}
+
+/// The numbers of kernels.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DatabaseCounts {
+    /// In the new database.
+    pub rows: usize,
+    /// In the old one alone.
+    pub left_out: usize,
+}
+
+/// Writes a changed copy of the database to `output`, where no file may be, and reads it again.
+///
+/// # Errors
+/// [`codes::MALFORMED`] and [`codes::UNKNOWN_FORMAT`] for the input, those of the maker, and [`codes::CANNOT_WRITE`].
+pub fn rewrite(input: &Path, output: &Path, change: &DatabaseChange<'_>) -> Result<DatabaseCounts, Vec<Diagnostic>> {
+    let alone = |error: Diagnostic| vec![error];
+    let reader = DatabaseReader::open(input).map_err(alone)?;
+    let mut writer = DatabaseWriter::create(output).map_err(alone)?;
+    let (mut reasons, mut left_out) = (Vec::new(), 0);
+    let (mut first, mut charge) = (Some(i64::MIN), Charge::default());
+    while let Some(from) = first {
+        let rows = reader.batch(from, &mut charge).map_err(alone)?;
+        first = rows.last().and_then(|last| last.id.checked_add(1));
+        let made = hotswap_files::on_all_cores(rows.len(), |number| new_row(&rows[number], change));
+        for row in made {
+            match row {
+                Ok(Some(row)) if reasons.is_empty() => writer.add(&row).map_err(alone)?,
+                Ok(Some(_)) => {}
+                Ok(None) => left_out += 1,
+                Err(new) => reasons.extend(new),
+            }
+        }
+    }
+    if !reasons.is_empty() {
+        return Err(reasons);
+    }
+    let written = writer.finish().map_err(alone)?;
+    check(output, written, change.named).map_err(alone)?;
+    Ok(DatabaseCounts { rows: written.rows, left_out })
+}
+
+/// The row with another name and new code.
+fn new_row(row: &KernelRow, change: &DatabaseChange<'_>) -> Result<Option<PackedRow>, Vec<Diagnostic>> {
+    let in_row = |mut error: Diagnostic| {
+        error.place.entry.get_or_insert_with(|| row.place());
+        error
+    };
+    let options = renamed(row, change).map_err(|error| vec![in_row(error)])?;
+    let code = (change.maker)(row).map_err(|reasons| reasons.into_iter().map(in_row).collect::<Vec<_>>())?;
+    let Some(code) = code else { return Ok(None) };
+    pack(KernelRow { options, code, ..row.clone() }).map(Some).map_err(|error| vec![in_row(error)])
+}
+
+/// The options with the other GPU's name.
+fn renamed(row: &KernelRow, change: &DatabaseChange<'_>) -> Result<String, Diagnostic> {
+    let unknown = |what: String| Err(Diagnostic::error(codes::UNKNOWN_FORMAT, what));
+    match row.gpu() {
+        Some(gpu) if gpu == change.source => {}
+        Some(gpu) => return unknown(format!("the row is for {gpu}, the file for {}", change.source)),
+        None => return unknown("the options do not end in `-mcpu=` and a GPU".to_owned()),
+    }
+    if change.named == change.source {
+        return Ok(row.options.clone());
+    }
+    let (before, target) = row.options.rsplit_once(GPU_OPTION).unwrap_or_default();
+    if before.contains(change.source) {
+        return unknown(format!("the options name {} in a place that HotSwap does not know", change.source));
+    }
+    Ok(format!("{before}{GPU_OPTION}{}", target.replacen(change.source, change.named, 1)))
+}
+
+/// A row as it is stored.
+struct PackedRow {
+    row: KernelRow,
+    blob: Vec<u8>,
+    hash: String,
+}
+
+fn pack(row: KernelRow) -> Result<PackedRow, Diagnostic> {
+    let mut blob = Vec::new();
+    let packed = BzEncoder::new(row.code.as_slice(), Compression::best()).read_to_end(&mut blob);
+    packed.map_err(|error| Diagnostic::error(codes::INTERNAL, format!("bzip2: {error}")))?;
+    Ok(PackedRow { hash: hash(&row.code), row, blob })
+}
+
+fn hash(code: &[u8]) -> String {
+    Md5::digest(code).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// An open database of kernels, which nothing changes.
+struct DatabaseReader {
+    connection: Connection,
+}
+
+impl DatabaseReader {
+    fn open(path: &Path) -> Result<Self, Diagnostic> {
+        reject_unfinished(path)?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(uri(path), flags).map_err(|error| damaged(&error))?;
+        let reader = Self { connection };
+        reader.distrust().map_err(|error| damaged(&error))?;
+        reader.check_form()?;
+        Ok(reader)
+    }
+
+    /// The schema of a file is no reason to run anything.
+    fn distrust(&self) -> rusqlite::Result<()> {
+        self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+        self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+        self.connection.pragma_update(None, "cell_size_check", true)
+    }
+
+    /// One table with the known columns, and pages that fit together.
+    fn check_form(&self) -> Result<(), Diagnostic> {
+        let unknown = |what: String| Err(Diagnostic::error(codes::UNKNOWN_FORMAT, what));
+        let list = |query: &str| self.list(query).map_err(|error| damaged(&error));
+        let tables =
+            list("SELECT name FROM sqlite_schema WHERE type != 'index' AND name NOT LIKE 'sqlite_%' ORDER BY name")?;
+        if tables != [TABLE] {
+            return unknown(format!("the database has the tables `{}`, and not `{TABLE}` alone", tables.join(", ")));
+        }
+        let columns = list("SELECT name FROM pragma_table_info('kern_db') ORDER BY cid")?;
+        if columns != COLUMNS {
+            return unknown(format!("the table `{TABLE}` has the columns {}", columns.join(", ")));
+        }
+        let state = list("PRAGMA quick_check(1)")?;
+        match state.first().map(String::as_str) {
+            Some("ok") => Ok(()),
+            other => Err(malformed(format!("the database is damaged: {}", other.unwrap_or("no answer")))),
+        }
+    }
+
+    fn list(&self, query: &str) -> rusqlite::Result<Vec<String>> {
+        let mut statement = self.connection.prepare(query)?;
+        let rows = statement.query_map([], |row| row.get(0))?;
+        rows.collect()
+    }
+
+    /// The next rows from that number on.
+    fn batch(&self, from: i64, charge: &mut Charge) -> Result<Vec<KernelRow>, Diagnostic> {
+        let query = "SELECT id, kernel_name, kernel_args, kernel_blob, kernel_hash, uncompressed_size FROM kern_db \
+            WHERE id >= ?1 ORDER BY id LIMIT ?2";
+        let mut statement = self.connection.prepare(query).map_err(|error| damaged(&error))?;
+        let mut rows = statement.query(params![from, BATCH as i64]).map_err(|error| damaged(&error))?;
+        let mut batch = Vec::new();
+        while let Some(row) = rows.next().map_err(|error| damaged(&error))? {
+            batch.push(unpack(row, charge)?);
+        }
+        Ok(batch)
+    }
+}
+
+/// Reads a row, and compares its code with size and hash.
+fn unpack(row: &rusqlite::Row<'_>, charge: &mut Charge) -> Result<KernelRow, Diagnostic> {
+    let id: i64 = row.get(0).map_err(|error| damaged(&error))?;
+    let text = |column: usize| -> Result<String, Diagnostic> {
+        let text: String = row.get(column).map_err(|error| malformed(format!("row {id}: {error}")))?;
+        let is_short = text.len() <= LONGEST_TEXT;
+        if is_short {
+            Ok(text)
+        } else {
+            Err(malformed(format!("row {id}: {} has {} bytes", COLUMNS[column], text.len())))
+        }
+    };
+    let (name, options, expected) = (text(1)?, text(2)?, text(4)?);
+    let stored = row.get_ref(3).ok().and_then(|value| value.as_blob().ok());
+    let stored = stored.ok_or_else(|| malformed(format!("row {id}: kernel_blob is no bytes")))?;
+    let size: i64 = row.get(5).map_err(|error| malformed(format!("row {id}: {error}")))?;
+    let mut row = KernelRow { id, name, options, code: Vec::new() };
+    let in_row = |error: Diagnostic| error.in_entry(row.place());
+    let code = code_of(stored, size, charge).map_err(in_row)?;
+    if !hash(&code).eq_ignore_ascii_case(&expected) {
+        return Err(in_row(malformed("its MD5 is not that of its content".to_owned())));
+    }
+    row.code = code;
+    Ok(row)
+}
+
+/// The code object of a stored one; size 0 says that it is not compressed.
+fn code_of(stored: &[u8], size: i64, charge: &mut Charge) -> Result<Vec<u8>, Diagnostic> {
+    let size = u64::try_from(size).map_err(|_| malformed(format!("its size is {size}")))?;
+    if size == 0 {
+        return Ok(stored.to_vec());
+    }
+    charge.add(stored.len(), size)?;
+    let mut code = Vec::new();
+    // One byte more than it may have, so that a longer one is seen.
+    let read = BzDecoder::new(stored).take(size + 1).read_to_end(&mut code);
+    read.map_err(|error| malformed(format!("bzip2: {error}")))?;
+    if code.len() as u64 != size {
+        return Err(malformed(format!("it has other than the {size} bytes that its row states")));
+    }
+    Ok(code)
+}
+
+/// The number of rows that were written, and all of their content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Written {
+    rows: usize,
+    content: [u8; 16],
+}
+
+/// Sums up the content of rows.
+#[derive(Default)]
+struct WrittenSum {
+    rows: usize,
+    state: Md5,
+}
+
+impl WrittenSum {
+    fn add(&mut self, row: &KernelRow) {
+        self.rows += 1;
+        for part in [&row.id.to_le_bytes()[..], row.name.as_bytes(), row.options.as_bytes(), &row.code] {
+            self.state.update(part.len().to_le_bytes());
+            self.state.update(part);
+        }
+    }
+
+    fn finish(self) -> Written {
+        Written { rows: self.rows, content: self.state.finalize().into() }
+    }
+}
+
+/// A new database, written in one transaction.
+struct DatabaseWriter {
+    connection: Connection,
+    sum: WrittenSum,
+}
+
+impl DatabaseWriter {
+    fn create(path: &Path) -> Result<Self, Diagnostic> {
+        let make = || {
+            let connection = Connection::open(path)?;
+            // The file is not named before it is complete and read again.
+            connection.pragma_update(None, "journal_mode", "OFF")?;
+            connection.pragma_update(None, "synchronous", "OFF")?;
+            connection.execute_batch(SCHEMA)?;
+            connection.execute_batch("BEGIN")?;
+            Ok(connection)
+        };
+        let connection = make().map_err(|error| not_written(&error))?;
+        Ok(Self { connection, sum: WrittenSum::default() })
+    }
+
+    fn add(&mut self, packed: &PackedRow) -> Result<(), Diagnostic> {
+        let PackedRow { row, blob, hash } = packed;
+        let size = i64::try_from(row.code.len()).unwrap_or(i64::MAX);
+        let insert = || {
+            let mut statement = self.connection.prepare("INSERT INTO kern_db VALUES(?1, ?2, ?3, ?4, ?5, ?6)")?;
+            statement.execute(params![row.id, row.name, row.options, blob, hash, size])
+        };
+        insert().map_err(|error| not_written(&error))?;
+        self.sum.add(row);
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Written, Diagnostic> {
+        self.connection.execute_batch("COMMIT").map_err(|error| not_written(&error))?;
+        self.connection.close().map_err(|(_, error)| not_written(&error))?;
+        Ok(self.sum.finish())
+    }
+}
+
+/// Reads what was written.
+fn check(path: &Path, written: Written, named: &str) -> Result<(), Diagnostic> {
+    let wrong = |what: String| Diagnostic::error(codes::INTERNAL, format!("the new database: {what}"));
+    let reader = DatabaseReader::open(path).map_err(|error| wrong(error.to_string()))?;
+    let (mut first, mut charge, mut sum) = (Some(i64::MIN), Charge::default(), WrittenSum::default());
+    while let Some(from) = first {
+        let rows = reader.batch(from, &mut charge).map_err(|error| wrong(error.to_string()))?;
+        first = rows.last().and_then(|last| last.id.checked_add(1));
+        if let Some(other) = rows.iter().find(|row| row.gpu() != Some(named)) {
+            return Err(wrong(format!("{} is not for {named}", other.place())));
+        }
+        rows.iter().for_each(|row| sum.add(row));
+    }
+    if sum.finish() == written { Ok(()) } else { Err(wrong("its rows are not those that were written".to_owned())) }
+}
+
+/// A log beside the database has rows that are not in it yet.
+fn reject_unfinished(path: &Path) -> Result<(), Diagnostic> {
+    for end in ["-wal", "-journal"] {
+        let mut log = path.as_os_str().to_owned();
+        log.push(end);
+        if std::fs::metadata(&log).is_ok_and(|meta| meta.len() > 0) {
+            let what =
+                format!("a program has not finished to change the database: there is a {}", Path::new(&log).display());
+            return Err(malformed(what).advise("end the programs that use it, and open it once by `sqlite3`"));
+        }
+    }
+    Ok(())
+}
+
+/// The path for SQLite, which is to take no locks and to make no files.
+fn uri(path: &Path) -> String {
+    let mut uri = String::from("file:");
+    for byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'/' | b'.' | b'-' | b'_' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => uri.push(char::from(*byte)),
+            _ => uri.push_str(&format!("%{byte:02x}")),
+        }
+    }
+    uri + "?immutable=1"
+}
+
+fn malformed(what: String) -> Diagnostic {
+    Diagnostic::error(codes::MALFORMED, what)
+}
+
+fn damaged(error: &rusqlite::Error) -> Diagnostic {
+    malformed(format!("the database cannot be read: {error}"))
+}
+
+fn not_written(error: &rusqlite::Error) -> Diagnostic {
+    Diagnostic::error(codes::CANNOT_WRITE, format!("the new database: {error}"))
+}

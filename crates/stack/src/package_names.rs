@@ -1,0 +1,133 @@
+//! The names that the libraries of a served package see, as a file in the package.
+//!
+//! Several packages are installed into one directory, so each has a file of its own in [`DIRECTORY`], which is in the
+//! nearest directory above all of its libraries.
+//!
+//! Invariant: names that the package has already stay, because its code for these GPUs does, too.
+
+use crate::environment::{Environment, names_file};
+use hotswap_report::{Diagnostic, codes};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// The directory of such files. `libhotswap-names.so` reads those whose names end in `.conf`.
+pub const DIRECTORY: &str = "hotswap-names.d";
+
+/// A file for a package.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PackageNames {
+    /// Its path in the package.
+    pub path: PathBuf,
+    names: BTreeMap<String, String>,
+    serves: BTreeSet<PathBuf>,
+}
+
+impl PackageNames {
+    /// The file for the libraries of that environment; `None` where the libraries see no other name.
+    pub fn new(package: &str, environment: &Environment) -> Option<Self> {
+        let names = pairs(environment.names.split(',')).ok()?;
+        let directory = common_directory(&environment.serves)?;
+        let below = |path: &PathBuf| path.strip_prefix(&directory).map(Path::to_owned).ok();
+        let serves = environment.serves.iter().filter_map(below).collect();
+        Some(Self { path: directory.join(DIRECTORY).join(format!("{package}.conf")), names, serves })
+    }
+
+    /// Adds the lines of a file that the package has already.
+    ///
+    /// # Errors
+    /// [`codes::NOT_SERVED`] where a GPU would have two names, [`codes::MALFORMED`] for another line.
+    pub fn extend(&mut self, text: &str) -> Result<(), Diagnostic> {
+        let damaged = |line: &str| Diagnostic::error(codes::MALFORMED, format!("the line `{line}`"));
+        for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+            match line.split_once(' ') {
+                Some(("names", names)) => {
+                    let old = pairs(names.split(',')).map_err(|()| damaged(line))?;
+                    for (own, shown) in old {
+                        if self.names.values().any(|name| *name == own) {
+                            return Err(shown_itself(&own, &shown));
+                        }
+                        let now = self.names.entry(own.clone()).or_insert_with(|| shown.clone());
+                        if *now != shown {
+                            return Err(two_names(&own, &shown, now));
+                        }
+                    }
+                }
+                Some(("serves", path)) => drop(self.serves.insert(path.into())),
+                _ => return Err(damaged(line)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Its text.
+    pub fn text(&self) -> String {
+        let names: Vec<String> = self.names.iter().map(|(own, shown)| format!("{own}={shown}")).collect();
+        names_file(&names.join(","), self.serves.iter().map(PathBuf::as_path))
+    }
+}
+
+fn two_names(own: &str, one: &str, other: &str) -> Diagnostic {
+    let what = format!("the package shows {own} as {one} already, and would show it as {other}");
+    Diagnostic::error(codes::NOT_SERVED, what)
+        .advise("serve the package that its publisher has made, for all GPUs at once")
+}
+
+/// Its code for that GPU was compiled for another one, whose name the host must see.
+fn shown_itself(own: &str, shown: &str) -> Diagnostic {
+    let what = format!("the package shows {own} as {shown}: its code for {own} was made from that for {shown}");
+    Diagnostic::error(codes::NOT_SERVED, what).advise(format!("serve it with --from {shown}"))
+}
+
+/// `OWN=SHOWN` each.
+fn pairs<'t>(texts: impl Iterator<Item = &'t str>) -> Result<BTreeMap<String, String>, ()> {
+    texts.map(|pair| pair.split_once('=').map(|(own, shown)| (own.to_owned(), shown.to_owned())).ok_or(())).collect()
+}
+
+/// The nearest directory above all of the files; none where there is no file.
+fn common_directory(files: &[PathBuf]) -> Option<PathBuf> {
+    let mut directory = files.first()?.parent()?.to_owned();
+    while !files.iter().all(|file| file.starts_with(&directory)) {
+        directory.pop();
+    }
+    Some(directory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn environment(names: &str, serves: &[&str]) -> Environment {
+        let serves = serves.iter().map(PathBuf::from).collect();
+        Environment { names: names.to_owned(), serves, ..Environment::default() }
+    }
+
+    #[test]
+    fn the_file_is_above_all_libraries() {
+        let names = "gfx1031=gfx1030";
+        for (serves, path) in [
+            (&["usr/lib/a.so", "usr/lib/a.so.1"][..], "usr/lib/hotswap-names.d/pkg.conf"),
+            (&["cupy/x/a.so", "cupyx/b.so"], "hotswap-names.d/pkg.conf"),
+            (&["cupy/x/a.so", "cupy/b.so"], "cupy/hotswap-names.d/pkg.conf"),
+            (&["a.so"], "hotswap-names.d/pkg.conf"),
+        ] {
+            let file = PackageNames::new("pkg", &environment(names, serves)).unwrap();
+            assert_eq!(file.path, Path::new(path));
+        }
+        assert_eq!(PackageNames::new("pkg", &environment(names, &[])), None);
+        assert_eq!(PackageNames::new("pkg", &environment("", &["a.so"])), None);
+    }
+
+    #[test]
+    fn what_the_package_has_stays() {
+        let mut file = PackageNames::new("pkg", &environment("gfx1032=gfx1030", &["p/a.so"])).unwrap();
+        let first = file.text();
+        file.extend(&first).unwrap();
+        assert_eq!(file.text(), first);
+        file.extend("# text\n\nnames gfx1031=gfx1030\nserves b.so\n").unwrap();
+        let lines: Vec<String> = file.text().lines().skip(1).map(str::to_owned).collect();
+        assert_eq!(lines, ["names gfx1031=gfx1030", "names gfx1032=gfx1030", "serves a.so", "serves b.so"]);
+        assert_eq!(file.extend("names gfx1032=gfx1035").unwrap_err().code, codes::NOT_SERVED);
+        assert_eq!(file.extend("names gfx1030=gfx1035").unwrap_err().code, codes::NOT_SERVED);
+        assert_eq!(file.extend("other").unwrap_err().code, codes::MALFORMED);
+    }
+}

@@ -1,0 +1,138 @@
+//! The cases: libraries, the GPU that they are served from, the GPUs that are served, and the program that calls them.
+
+/// A program of `cases`.
+#[derive(Debug)]
+pub(crate) struct Program {
+    /// Its file name.
+    pub(crate) name: &'static str,
+    /// Its text.
+    pub(crate) text: &'static str,
+    /// The libraries that it is linked with.
+    pub(crate) links: &'static str,
+}
+
+/// One case.
+#[derive(Debug)]
+pub(crate) struct Case {
+    /// The libraries as their users know them.
+    pub(crate) libraries: &'static str,
+    /// Their packages.
+    pub(crate) packages: &'static [&'static str],
+    /// The GPU whose code serves.
+    pub(crate) source: &'static str,
+    /// The GPUs to serve.
+    pub(crate) targets: &'static [&'static str],
+    /// Further arguments of `hotswap serve`.
+    pub(crate) words: &'static str,
+    /// Whether the host sees the GPU's own name.
+    pub(crate) is_own: bool,
+    /// Whether MIOpen makes a database first, which is served then.
+    pub(crate) has_database: bool,
+    /// Whether the library chooses in the same order each time: hipBLASLt's order of algorithms that it takes for equally
+    /// good differs from run to run, without HotSwap, too.
+    pub(crate) is_ordered: bool,
+    /// The program.
+    pub(crate) program: &'static Program,
+}
+
+/// A request that must be refused.
+#[derive(Debug)]
+pub(crate) struct Planted {
+    /// Its name.
+    pub(crate) title: &'static str,
+    /// As [`Case::libraries`].
+    pub(crate) libraries: &'static str,
+    /// As [`Case::packages`].
+    pub(crate) packages: &'static [&'static str],
+    /// Files that are removed first.
+    pub(crate) removed: &'static str,
+    /// Arguments of `hotswap serve`.
+    pub(crate) words: &'static str,
+    /// The code that it says.
+    pub(crate) code: &'static str,
+}
+
+const BLAS: Program =
+    Program { name: "blas.c", text: include_str!("../../../cases/exam/blas.c"), links: "-l:librocblas.so.5" };
+const RANDOM: Program =
+    Program { name: "random.cpp", text: include_str!("../../../cases/random.cpp"), links: "-l:librocrand.so.1" };
+const SPARSE: Program =
+    Program { name: "sparse.cpp", text: include_str!("../../../cases/exam/sparse.cpp"), links: "-l:librocsparse.so.1" };
+const MATMUL: Program =
+    Program { name: "matmul.cpp", text: include_str!("../../../cases/exam/matmul.cpp"), links: "-l:libhipblaslt.so.1" };
+const LAYERS: Program =
+    Program { name: "layers.cpp", text: include_str!("../../../cases/exam/layers.cpp"), links: "-l:libMIOpen.so.1" };
+
+const ROCBLAS: &[&str] = &["librocblas5", "libroctx64-4"];
+const ROCRAND: &[&str] = &["librocrand1"];
+const ROCSPARSE: &[&str] = &["librocsparse1", "librocsparse-dev", "libroctx64-4"];
+const HIPBLASLT: &[&str] = &["libhipblaslt1", "libhipblaslt-dev", "libhipblas-common-dev", "libroctx64-4"];
+const MIOPEN: &[&str] = &[
+    "libmiopen1",
+    "libmiopen-dev",
+    "libmiopen-tests-data",
+    "librocblas5",
+    "libhipblaslt1",
+    "libroctx64-4",
+    "libboost-filesystem1.90.0",
+    "libboost-atomic1.90.0",
+];
+const RDNA2: &[&str] = &["gfx1031", "gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036"];
+
+const fn case(libraries: &'static str, packages: &'static [&'static str], program: &'static Program) -> Case {
+    Case {
+        libraries,
+        packages,
+        source: "gfx1030",
+        targets: RDNA2,
+        words: "",
+        is_own: false,
+        has_database: false,
+        is_ordered: true,
+        program,
+    }
+}
+
+/// Kernels that put more waves on a SIMD than the target has registers for are left out: the library has others.
+const LEAVE_OUT: &str = "--leave-out kernels";
+
+const fn lt() -> Case {
+    Case { is_ordered: false, ..case("hipBLASLt", HIPBLASLT, &MATMUL) }
+}
+
+/// All cases.
+#[rustfmt::skip]
+pub(crate) const CASES: &[Case] = &[
+    case("rocRAND", ROCRAND, &RANDOM),
+    case("rocSPARSE", ROCSPARSE, &SPARSE),
+    case("rocBLAS", ROCBLAS, &BLAS),
+    Case { source: "gfx1102", targets: &["gfx1103"], ..case("rocBLAS", ROCBLAS, &BLAS) },
+    Case { source: "gfx1151", targets: &["gfx1150"], ..case("rocBLAS", ROCBLAS, &BLAS) },
+    Case { source: "gfx900", targets: &["gfx90c"], ..case("rocBLAS", ROCBLAS, &BLAS) },
+    Case { source: "gfx1102", targets: &["gfx1103"], ..lt() },
+    Case { source: "gfx1151", targets: &["gfx1150"], words: LEAVE_OUT, ..lt() },
+    Case { source: "gfx1102", targets: &["gfx1103"], is_own: true, ..lt() },
+    Case { source: "gfx1151", targets: &["gfx1150"], is_own: true, words: LEAVE_OUT, ..lt() },
+    Case { targets: &["gfx1031"], is_own: true, ..case("rocBLAS", ROCBLAS, &BLAS) },
+    Case { targets: &["gfx1031", "gfx1032"], has_database: true, ..case("MIOpen", MIOPEN, &LAYERS) },
+];
+
+/// Requests that must be refused.
+pub(crate) const PLANTED: &[Planted] = &[
+    Planted {
+        title: "rocRAND under the GPU's own name",
+        libraries: "rocRAND",
+        packages: ROCRAND,
+        removed: "",
+        words: "gfx1031 --names own",
+        code: "HS0414",
+    },
+    Planted {
+        title: "rocBLAS without librocblas.so",
+        libraries: "rocBLAS",
+        packages: ROCBLAS,
+        removed: "librocblas.so*",
+        words: "gfx1031 --from gfx1030",
+        code: "HS0421",
+    },
+];

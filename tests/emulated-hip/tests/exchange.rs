@@ -1,0 +1,83 @@
+//! Device functions across code objects, executed: a program in C binds a kernel to a library by libhotswap and loads both with
+//! unmodified HSA.
+
+use hotswap_device_link::{check_exports, check_imports, import_stub};
+use hotswap_device_symbols::note::with_exports;
+use hotswap_emulated_hip::EmulationBench;
+use hotswap_userland::{EMULATED_DIRECTORY, say, slice, tool};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The archive of libhotswap that cargo built beside this test: the newest.
+fn archive() -> PathBuf {
+    let program = std::env::current_exe().unwrap();
+    let files = std::fs::read_dir(program.parent().unwrap()).unwrap().flatten();
+    let is_it = |name: &str| name.starts_with("libhotswap_c-") && name.ends_with(".a");
+    let archives = files.filter(|file| file.file_name().to_str().is_some_and(is_it));
+    archives.max_by_key(|file| file.metadata().and_then(|data| data.modified()).ok()).unwrap().path()
+}
+
+/// libhotswap in the bench, linked as the installation does, and the program.
+fn program(bench: &EmulationBench) {
+    // The reference makes cargo build the archive.
+    assert_eq!(hotswap_c::CallStatus::Ok as i32, 0);
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/libhotswap");
+    let mut link = Command::new("cc");
+    link.current_dir(&crates)
+        .arg("@link.args")
+        .arg("-o")
+        .arg(bench.work.path(EMULATED_DIRECTORY).join("libhotswap.so.0"));
+    link.arg("-Wl,--whole-archive").arg(archive()).args(["-Wl,--no-whole-archive", "-lpthread", "-ldl", "-lm"]);
+    assert!(link.status().unwrap().success());
+    bench.work.write("hotswap.h", &std::fs::read(crates.join("include/hotswap.h")).unwrap());
+    bench.work.write("exchange.c", include_bytes!("../cases/exchange.c"));
+    let libraries = ["libhotswap.so.0", "libhsa-runtime64.so.1"].map(|name| format!("{EMULATED_DIRECTORY}/{name}"));
+    bench.work.run(&format!("gcc -O1 -Wall -Wextra -I. exchange.c -o exchange {}", libraries.join(" ")));
+}
+
+/// Library and user for a GPU, linked as the interposer does.
+fn code_objects(bench: &EmulationBench, version: u32, gpu: &str, level: &str) {
+    bench.work.write("library.hip", include_bytes!("../cases/exchange-library.hip"));
+    bench.work.write("user.hip", include_bytes!("../cases/exchange-user.hip"));
+    let (clang, lld) = (tool(version, "clang++"), tool(version, "ld.lld"));
+    bench.work.run(&format!(
+        "for name in library user; do {clang} -x hip --offload-arch={gpu} -nogpuinc -nogpulib --offload-device-only -fgpu-rdc \
+         --no-gpu-bundle-output -fno-offload-lto {level} -w -c $name.hip -o $name.o || exit 1; done; \
+         {lld} -shared library.o --undefined=mix --undefined=twist -o library.co"
+    ));
+    let names = BTreeSet::from(["mix".to_owned(), "twist".to_owned()]);
+    for name in &names {
+        bench.work.write(&format!("{name}.o"), &import_stub(name, &bench.work.read("user.o")).unwrap());
+    }
+    bench.work.run(&format!("{lld} -shared user.o --start-lib mix.o twist.o --end-lib -o user.co"));
+    let library = bench.work.read("library.co");
+    check_exports(&library, &names).unwrap();
+    check_imports(&bench.work.read("user.co"), &names, true).unwrap();
+    bench.work.write("library.co", &with_exports(&library, &names).unwrap().0);
+}
+
+#[test]
+fn a_kernel_calls_functions_of_another_code_object() {
+    let test = "a_kernel_calls_functions_of_another_code_object";
+    let Some(bench) = EmulationBench::new(test) else { return };
+    program(&bench);
+    let gpus = ["gfx1030", "gfx1100", "gfx1201", "gfx1250"];
+    let all: Vec<_> =
+        [(23, "-O2"), (24, "-O2"), (24, "-O0")].into_iter().flat_map(|one| gpus.map(|gpu| (one, gpu))).collect();
+    let mut ran = 0;
+    for ((version, level), gpu) in slice(test, all, |number, _| (4..8).contains(&number) || number == 8) {
+        code_objects(&bench, version, gpu, level);
+        let run = bench.run(gpu, "", "./exchange library.co user.co");
+        assert!(
+            run.passed().contains("128 of 128 values"),
+            "clang {version} {level} {gpu}: {}{}",
+            run.output,
+            run.error
+        );
+        say(&format!("exam runs | {version} | {gpu} | {level} | 128 of 128 |"));
+        ran += 1;
+    }
+    say(&format!("{test}: {ran} programs"));
+    assert!(ran >= 5);
+}

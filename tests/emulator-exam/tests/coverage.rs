@@ -1,0 +1,110 @@
+//! The table of `docs/emulator-coverage.md`: what the emulator knows, by target, of all instructions and of those in a corpus.
+//!
+//! The second part compiles the twins and hipCUB for each target; it is made with `HOTSWAP_EVERYTHING=1` alone, and is the
+//! committed one otherwise.
+
+use hotswap_emulator::known_mnemonics;
+use hotswap_emulator_exam::generated_source;
+use hotswap_userland::{Workbench, everything, golden};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+const GPUS: [&str; 12] = [
+    "gfx900", "gfx906", "gfx908", "gfx90a", "gfx942", "gfx950", "gfx1030", "gfx1100", "gfx1151", "gfx1200", "gfx1201",
+    "gfx1250",
+];
+
+const HEAD: &str = "# Instructions that the emulator knows
+
+Made by `HOTSWAP_EVERYTHING=1 HOTSWAP_BLESS=1 cargo xtask test -p hotswap-emulator-exam coverage`. An instruction is a mnemonic, or
+a pair of a dual instruction. The corpus is the code that clang makes for the twins (`tests/emulator-exam/twins`), for generated
+programs and for hipCUB's algorithms, at -O0 and -O3. Images, formatted buffers and graphics are not known; single forms of
+known instructions may be refused, by name, when they are executed.
+
+| GPU | known of all | known of the corpus | unknown of the corpus |
+| --- | --- | --- | --- |
+";
+
+fn file() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/emulator-coverage.md")
+}
+
+/// The mnemonics of a disassembly, without the suffixes that select an encoding.
+fn mnemonics(listing: &str) -> BTreeSet<String> {
+    let name = |line: &str| {
+        let text = line.strip_prefix('\t')?;
+        let name = text.split_whitespace().next()?;
+        let suffixes = ["_e64_dpp", "_e32", "_e64", "_dpp", "_sdwa"];
+        Some(suffixes.iter().find_map(|suffix| name.strip_suffix(suffix)).unwrap_or(name).to_owned())
+    };
+    listing.lines().filter_map(name).filter(|name| name.starts_with(|first: char| first.is_ascii_lowercase())).collect()
+}
+
+/// The instructions of the corpus.
+fn corpus(bench: &Workbench, gpu: &str) -> BTreeSet<String> {
+    let clang = bench.versions[0];
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR"));
+    bench.write("twin.h", &std::fs::read(directory.join("twins/twin.h")).unwrap());
+    bench.write("generated.cpp", generated_source(5, 16).as_bytes());
+    bench.write("check.h", &std::fs::read(directory.join("../emulated-hip/cases/check.h")).unwrap());
+    bench.write("hipcub.cpp", &std::fs::read(directory.join("../emulated-hip/cases/hipcub.hip")).unwrap());
+    let mut names = vec!["generated".to_owned(), "hipcub".to_owned()];
+    for entry in std::fs::read_dir(directory.join("twins")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "cpp") {
+            let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+            bench.write(&format!("{name}.cpp"), &std::fs::read(&path).unwrap());
+            names.push(name);
+        }
+    }
+    let mut found = BTreeSet::new();
+    for name in names {
+        // hipCUB needs HIP's headers, and knows no gfx1250.
+        let own = if name == "hipcub" { "" } else { "-nogpuinc -nogpulib" };
+        if name == "hipcub" && gpu == "gfx1250" {
+            continue;
+        }
+        for level in ["-O0", "-O3"] {
+            let flags = "-x hip --offload-device-only --no-gpu-bundle-output -ffp-contract=off -w";
+            bench.run(&format!("clang++-{clang} {flags} {own} --offload-arch={gpu} {level} {name}.cpp -o {name}.co"));
+            found.extend(mnemonics(&bench.run(&format!("llvm-objdump-{clang} -d --no-show-raw-insn {name}.co"))));
+        }
+    }
+    found
+}
+
+/// The columns about the corpus.
+fn corpus_columns(bench: &Workbench, gpu: &str, known: &BTreeMap<&str, bool>) -> String {
+    let all = corpus(bench, gpu);
+    // Pairs are judged by the pair that was met first; a half that is known makes the name known.
+    let is_known = |name: &str| {
+        known.get(name).copied().unwrap_or_else(|| known.iter().any(|(pair, known)| *known && pair.starts_with(name)))
+    };
+    let unknown: Vec<&str> = all.iter().map(String::as_str).filter(|name| !is_known(name)).collect();
+    let listed = if unknown.is_empty() { "–".to_owned() } else { unknown.join(", ") };
+    format!("{} of {} | {listed}", all.len() - unknown.len(), all.len())
+}
+
+/// The committed columns about the corpus of a GPU.
+fn committed(gpu: &str) -> Option<String> {
+    let text = std::fs::read_to_string(file()).ok()?;
+    let row = text.lines().find(|line| line.starts_with(&format!("| {gpu} |")))?;
+    let columns: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
+    Some(columns.get(2..4)?.join(" | "))
+}
+
+#[test]
+fn the_table_of_known_instructions_is_current() {
+    let bench = if everything() { Workbench::new("coverage") } else { None };
+    let mut table = HEAD.to_owned();
+    for gpu in GPUS {
+        let known = known_mnemonics(gpu).unwrap();
+        let count = known.values().filter(|known| **known).count();
+        let corpus = match &bench {
+            Some(bench) => corpus_columns(bench, gpu, &known),
+            None => committed(gpu).unwrap_or_else(|| "– | –".to_owned()),
+        };
+        table += &format!("| {gpu} | {count} of {} | {corpus} |\n", known.len());
+    }
+    golden(&file(), &table).unwrap_or_else(|error| panic!("{error}"));
+}
