@@ -4,6 +4,7 @@ use clap::Parser;
 use hotswap_check::CheckOptions;
 use hotswap_prove_exam::evidence::{EvidenceRow, page};
 use hotswap_prove_exam::mutations::{self, MUTATIONS};
+use hotswap_prove_exam::proof;
 use hotswap_prove_exam::rewrites::{self, RewriteTally};
 use hotswap_prove_exam::subjects::{self, RewrittenPair, SubjectKind};
 use hotswap_prove_exam::twins;
@@ -41,6 +42,8 @@ enum Words {
     },
     /// Replacements with planted faults.
     Mutations,
+    /// Proofs by an SMT solver (`HOTSWAP_SMT`, or z3 or bitwuzla on the path).
+    Proofs,
     /// Generated programs against the host.
     Twins {
         /// Sources of 20 programs each.
@@ -60,6 +63,7 @@ fn main() -> ExitCode {
             rewrites::rows(&rewritten(&bench, &name, states, keep.as_deref()), states)
         }
         Words::Mutations => vec![planted(&bench)],
+        Words::Proofs => vec![proof::row(&bench)],
         Words::Twins { sources } => vec![twins::run(&bench, sources)],
     };
     println!("{}", page(&rows));
@@ -73,6 +77,7 @@ fn exit(rows: &[EvidenceRow]) -> ExitCode {
 fn all(bench: &Workbench, file: &Path, states: u64, sources: u64) -> ExitCode {
     let mut rows = rewrites::rows(&rewritten(bench, "", states, None), states);
     rows.push(planted(bench));
+    rows.push(proof::row(bench));
     rows.push(twins::run(bench, sources));
     if let Err(error) = std::fs::write(file, page(&rows)) {
         eprintln!("prove: error: {}: {error}", file.display());

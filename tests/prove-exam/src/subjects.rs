@@ -36,7 +36,8 @@ fn rewritten(name: &str, original: Vec<u8>) -> Option<RewrittenPair> {
     Some(RewrittenPair { name: name.to_owned(), original, made })
 }
 
-fn assembled(bench: &Workbench, name: &str, kernels: &[Kernel]) -> Option<RewrittenPair> {
+/// An object of assembly, unless it is refused.
+pub fn assembled(bench: &Workbench, name: &str, kernels: &[Kernel]) -> Option<RewrittenPair> {
     let [_, (name, bytes)] = assemble(bench, name, kernels);
     rewritten(&name, bytes)
 }
