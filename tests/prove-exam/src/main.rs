@@ -22,8 +22,15 @@ enum Words {
         /// The page.
         #[arg(long, default_value = "docs/evidence.md")]
         page: PathBuf,
+        /// States of each site of objects of assembly.
         #[arg(long, default_value_t = 10_000)]
         states: u64,
+        /// States of each site of compiled objects.
+        #[arg(long, default_value_t = 10_000)]
+        corpus_states: u64,
+        /// Only objects whose name holds this.
+        #[arg(long, default_value = "")]
+        name: String,
         /// Sources of 20 generated programs each.
         #[arg(long, default_value_t = 10)]
         sources: u64,
@@ -58,9 +65,12 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     };
     let rows = match Words::parse() {
-        Words::All { page, states, sources } => return all(&bench, &page, states, sources),
+        Words::All { page, states, corpus_states, name, sources } => {
+            let tally = rewritten(&bench, &name, [states, corpus_states], None);
+            return all(&bench, &page, rewrites::rows(&tally, [states, corpus_states]), sources);
+        }
         Words::Rewrites { name, states, keep } => {
-            rewrites::rows(&rewritten(&bench, &name, states, keep.as_deref()), states)
+            rewrites::rows(&rewritten(&bench, &name, [states; 2], keep.as_deref()), [states; 2])
         }
         Words::Mutations => vec![planted(&bench)],
         Words::Proofs => vec![proof::row(&bench)],
@@ -74,8 +84,7 @@ fn exit(rows: &[EvidenceRow]) -> ExitCode {
     if rows.iter().all(|row| row.holds) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn all(bench: &Workbench, file: &Path, states: u64, sources: u64) -> ExitCode {
-    let mut rows = rewrites::rows(&rewritten(bench, "", states, None), states);
+fn all(bench: &Workbench, file: &Path, mut rows: Vec<EvidenceRow>, sources: u64) -> ExitCode {
     rows.push(planted(bench));
     rows.push(proof::row(bench));
     rows.push(twins::run(bench, sources));
@@ -87,26 +96,28 @@ fn all(bench: &Workbench, file: &Path, states: u64, sources: u64) -> ExitCode {
     exit(&rows)
 }
 
-fn rewritten(bench: &Workbench, name: &str, states: u64, keep: Option<&Path>) -> RewriteTally {
-    let options = CheckOptions { states, ..CheckOptions::default() };
+/// Objects of assembly on `states` of the first number, compiled ones on the second.
+fn rewritten(bench: &Workbench, name: &str, states: [u64; 2], keep: Option<&Path>) -> RewriteTally {
+    let [assembly, corpus] = states.map(|states| CheckOptions { states, ..CheckOptions::default() });
     let mut tally = RewriteTally::default();
-    let mut judge = |pairs: Vec<RewrittenPair>| {
+    let mut judge = |pairs: Vec<RewrittenPair>, options: &CheckOptions| {
         for pair in pairs.iter().filter(|pair| pair.name.contains(name)) {
             if let Some(directory) = keep {
                 write_both(directory, pair);
             }
             let mut own = RewriteTally::default();
             let start = std::time::Instant::now();
-            own.add(pair, &options);
+            own.add(pair, options);
             println!("{} ({:.1} s): {}", pair.name, start.elapsed().as_secs_f64(), own.text());
             own.differences.iter().for_each(|difference| println!("{difference}"));
             tally.merge(own);
         }
     };
-    judge(subjects::assembly(bench, SubjectKind::Variants));
-    judge(subjects::assembly(bench, SubjectKind::Spills));
+    judge(subjects::assembly(bench, SubjectKind::Variants), &assembly);
+    judge(subjects::assembly(bench, SubjectKind::Spills), &assembly);
+    let setting = Setting { version: 24, level: '2', debug: true };
     for unit in units().iter().filter(|unit| unit.name.contains(name)) {
-        judge(subjects::corpus(bench, Setting { version: 24, level: '2', debug: true }, |one| one.name == unit.name));
+        judge(subjects::corpus(bench, setting, |one| one.name == unit.name), &corpus);
     }
     println!("{}", tally.text());
     tally

@@ -59,6 +59,7 @@ impl RewriteTally {
         self.kernels += other.kernels;
         self.equal += other.equal;
         self.launches += other.launches;
+        self.launches += other.launches;
         for (name, (sites, states)) in other.families {
             let row = self.families.entry(name).or_default();
             (row.0, row.1) = (row.0 + sites, row.1 + states);
@@ -88,7 +89,7 @@ impl RewriteTally {
 }
 
 /// The lines of the table: one for each family, and one for whole kernels.
-pub fn rows(tally: &RewriteTally, states: u64) -> Vec<EvidenceRow> {
+pub fn rows(tally: &RewriteTally, [assembly, corpus]: [u64; 2]) -> Vec<EvidenceRow> {
     let result = match tally.differences.len() {
         0 => "equal".to_owned(),
         count => format!("{count} differences"),
@@ -97,7 +98,9 @@ pub fn rows(tally: &RewriteTally, states: u64) -> Vec<EvidenceRow> {
     let family = |(name, (sites, executed)): (&String, &(usize, u64))| EvidenceRow {
         claim: format!("Replacements of `{name}` do what the instructions do"),
         method: "both executed from the same states, gfx1250 and gfx1250-strict".to_owned(),
-        cases: format!("{sites} different sites, {executed} states (up to {states} each)"),
+        cases: format!(
+            "{sites} different sites, {executed} states (up to {assembly} each in assembly, {corpus} in compiled code)"
+        ),
         result: result.clone(),
         open: open(name).to_owned(),
         holds: holds && *executed > 0,
