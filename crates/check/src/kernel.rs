@@ -204,7 +204,7 @@ impl KernelPair<'_> {
         let end = [0, 1].map(|side| self.memories[side].word(address));
         let mut lanes = [None, None];
         let places = [0, 1].map(|side| {
-            // What is not executed again cannot be shown.
+            // A launch that cannot be repeated has no place.
             let _ = self.run(drawn, side, Some((address, 0)));
             let count = self.memories[side].watched_writes();
             let fault = self.run(drawn, side, Some((address, count))).ok().and_then(Result::err);

@@ -28,7 +28,7 @@ use object::{CheckedObject, OffsetMap};
 use site::{SiteKey, SiteQuestion, SiteResult};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// What is executed.
+/// The kernels, states and launches of a comparison.
 #[derive(Debug, Clone)]
 pub struct CheckOptions {
     /// Only this kernel.

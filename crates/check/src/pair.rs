@@ -18,7 +18,7 @@ const WHOLE: u64 = 64;
 /// Values that a report lists.
 const LISTED: usize = 24;
 
-/// What a pair is drawn for.
+/// The sizes, registers and modes from which states are drawn.
 pub(crate) struct PairPlan {
     pub(crate) shape: SnippetShape,
     /// Registers that either side reads or writes.

@@ -34,7 +34,7 @@ pub struct CheckReport {
     pub families: Vec<FamilyStates>,
 }
 
-/// What was executed of the sites of one family.
+/// The executed sites of one family.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FamilyStates {
     /// The family.

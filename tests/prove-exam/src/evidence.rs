@@ -5,15 +5,15 @@ use std::fmt::Write;
 /// One line: a claim with what was done for it.
 #[derive(Debug, Clone, Default)]
 pub struct EvidenceRow {
-    /// What is claimed.
+    /// The claim.
     pub claim: String,
     /// How it was judged.
     pub method: String,
-    /// What was executed, with numbers.
+    /// The executed cases, with numbers.
     pub cases: String,
     /// The outcome.
     pub result: String,
-    /// What the line does not show.
+    /// Facts that the line does not show.
     pub open: String,
     /// Whether the outcome is the claimed one.
     pub holds: bool,

@@ -119,7 +119,7 @@ pub fn rows(tally: &RewriteTally, [assembly, corpus]: [u64; 2]) -> Vec<EvidenceR
     rows
 }
 
-/// What states do not show of a family.
+/// Facts of a family that states do not show.
 fn open(family: &str) -> &'static str {
     match family {
         "e5m3_conversion" => "what UE5M3 does to signs, overflow and noise is taken from AMD's public table",

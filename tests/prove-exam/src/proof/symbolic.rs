@@ -139,7 +139,7 @@ impl SymbolicLane {
     /// Executes an instruction.
     ///
     /// # Errors
-    /// What is not known here, by name.
+    /// Instructions that are not known here, by name.
     pub fn step(&mut self, inst: &Inst) -> Result<(), String> {
         let name = inst.mnemonic();
         let idle = ["s_nop", "v_nop", "s_delay_alu", "s_clause", "s_set_vgpr_msb"];
