@@ -9,16 +9,14 @@
 use crate::companion::Companion;
 use crate::linker::Linker;
 use crate::message::say;
-use crate::words::CommandLine;
+use crate::words::input_files;
 use crate::{exchange, trace};
 use hotswap_device_link::{LinkInput, LinkReport, check, link_inputs, raised};
 use hotswap_device_symbols::note;
-use hotswap_files::InputFile;
 use hotswap_plan::{DeviceLinkAction, Plan, Policy};
 use hotswap_report::{Diagnostic, Severity};
 use serde_json::json;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Checks and changes the output of a successful link as the plan requests it.
 ///
@@ -88,11 +86,4 @@ fn refuse(plan: &Plan, problems: Vec<Diagnostic>) -> Result<(), Diagnostic> {
     let Some(last) = errors.pop() else { return Ok(()) };
     errors.into_iter().for_each(say);
     Err(last)
-}
-
-/// The files of the command line that may be objects or archives.
-pub(crate) fn input_files(line: &CommandLine<'_>, output: &Path) -> Result<Vec<(PathBuf, InputFile)>, Diagnostic> {
-    let words = line.words().filter(|word| !word.as_bytes().starts_with(b"-"));
-    let files = words.map(PathBuf::from).filter(|path| path != output && path.is_file());
-    files.map(|path| hotswap_files::open(&path).map(|bytes| (path, bytes))).collect()
 }

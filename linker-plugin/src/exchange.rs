@@ -8,8 +8,7 @@
 //!
 //! Absent on purpose: which library provides an import, which is known when code objects are loaded.
 
-use crate::device_code::input_files;
-use crate::words::{CommandLine, in_memory};
+use crate::words::{CommandLine, in_memory, input_files};
 use hotswap_device_link::{check_exports, check_imports, import_stub, link_inputs};
 use hotswap_plan::Plan;
 use hotswap_report::{Diagnostic, codes};

@@ -1,7 +1,7 @@
-//! The command line of a device link: finds and removes HotSwap's arguments, finds the output.
+//! The command line of a device link: finds and removes HotSwap's arguments, finds the output and the inputs.
 
 use crate::counter_names::Renamer;
-use hotswap_files::{Word, expand};
+use hotswap_files::{InputFile, Word, expand};
 use hotswap_plan::words::{COUNTER_NAMES, PLAN, PREFIX};
 use hotswap_plan::{PLAN_OPTIONS, Plan};
 use hotswap_report::{Diagnostic, codes};
@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::{Seek, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// An expanded command line.
 pub(crate) struct CommandLine<'a> {
@@ -196,6 +196,13 @@ pub(crate) fn response_file<'a>(words: impl Iterator<Item = &'a OsStr>) -> std::
     }
     file.rewind()?;
     Ok(file)
+}
+
+/// The files of the command line that may be objects or archives.
+pub(crate) fn input_files(line: &CommandLine<'_>, output: &Path) -> Result<Vec<(PathBuf, InputFile)>, Diagnostic> {
+    let words = line.words().filter(|word| !word.as_bytes().starts_with(b"-"));
+    let files = words.map(PathBuf::from).filter(|path| path != output && path.is_file());
+    files.map(|path| hotswap_files::open(&path).map(|bytes| (path, bytes))).collect()
 }
 
 #[cfg(test)]

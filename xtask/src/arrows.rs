@@ -33,7 +33,7 @@ pub(crate) const ALLOWED: &[Row] = &[
                         "hotswap-bundle", "hotswap-compat"]),
     ("hotswap", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object",
                   "hotswap-bundle", "hotswap-compat", "hotswap-families", "hotswap-pipeline", "hotswap-isa",
-                  "hotswap-adapt", "hotswap-check", "hotswap-emulator", "hotswap-device-symbols", "hotswap-device-link", "hotswap-lint", "hotswap-coverage", "hotswap-stack",
+                  "hotswap-adapt", "hotswap-check", "hotswap-emulator", "hotswap-device-symbols", "hotswap-device-link", "hotswap-program", "hotswap-lint", "hotswap-coverage", "hotswap-stack",
                   "hotswap-packages"]),
     // Runs in the programs of users, and has no dependency on the tools.
     ("hotswap-profile-drain", &[]),

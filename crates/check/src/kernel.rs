@@ -43,6 +43,8 @@ pub(crate) struct KernelPair<'a> {
     pub(crate) memories: [&'a SeededMemory; 2],
     pub(crate) kernels: [&'a LoadedKernel; 2],
     pub(crate) maps: &'a [OffsetMap<'a>],
+    /// Replacements rely on rounding to the nearest and on denormals, which the descriptor sets.
+    pub(crate) plain_modes: bool,
     /// Work-items of the largest work-group.
     pub(crate) largest: u32,
 }
@@ -103,7 +105,9 @@ impl KernelPair<'_> {
             _ => by_value(&mut random, argument.size as usize),
         });
         let arguments = arguments.collect();
-        let modes = (number % 4 == 3).then(|| [random.below(4).into(), random.below(4).into(), random.below(2).into()]);
+        let drawn = [random.below(4), random.below(4), random.below(2)].map(u64::from);
+        let modes = if self.plain_modes { [0, 3, drawn[2]] } else { drawn };
+        let modes = (number % 4 == 3).then_some(modes);
         DrawnLaunch { grid, workgroup, arguments, theme, seed: mixed(seed, number), late: number % 2 == 1, modes }
     }
 

@@ -75,7 +75,8 @@ pub fn compare(before: &[u8], after: &[u8], options: &CheckOptions) -> Result<Ch
     for name in names(objects, options)? {
         let mut result = comparison.kernel_sites(&name, &sites);
         if result.difference.is_none() {
-            comparison.launches(&name, &mut result);
+            let plain = sites.iter().any(|site| site.needs_plain_mode(&name));
+            comparison.launches((&name, plain), &mut result);
         }
         kernels.push(result);
     }
@@ -126,6 +127,13 @@ struct KernelSite<'a> {
     address: u64,
     families: Vec<String>,
     kernels: BTreeSet<String>,
+}
+
+impl KernelSite<'_> {
+    /// Whether a kernel reaches it, and its replacement relies on modes of floats.
+    fn needs_plain_mode(&self, kernel: &str) -> bool {
+        self.kernels.contains(kernel) && self.question.as_ref().is_some_and(SiteQuestion::needs_plain_mode)
+    }
 }
 
 impl<'a> Comparison<'a> {
@@ -193,7 +201,7 @@ impl<'a> Comparison<'a> {
     }
 
     /// Launches of a kernel.
-    fn launches(&self, name: &str, result: &mut KernelResult) {
+    fn launches(&self, (name, plain_modes): (&str, bool), result: &mut KernelResult) {
         let [Some(before), Some(after)] = self.objects.map(|object| object.loaded.kernel(name)) else { return };
         let notes = self.objects[0].parsed.note().kernels.iter().find(|kernel| kernel.name == name);
         let largest = notes.and_then(|kernel| kernel.max_flat_workgroup_size).unwrap_or(1024) as u32;
@@ -202,6 +210,7 @@ impl<'a> Comparison<'a> {
             memories: self.memories,
             kernels: [before, after],
             maps: self.maps,
+            plain_modes,
             largest,
         };
         for number in 0..self.options.launches {

@@ -85,6 +85,15 @@ impl<'a> SiteQuestion<'a> {
         (*self.old.words(), self.banks.mode(), bytes, dead, self.slots(), self.target)
     }
 
+    /// Whether the replacement relies on rounding to the nearest and on denormals.
+    pub(crate) fn needs_plain_mode(&self) -> bool {
+        self.is_matrix() || self.old.mnemonic().starts_with("v_cvt_")
+    }
+
+    fn is_matrix(&self) -> bool {
+        self.old.is(Flag::Wmma) || self.old.is(Flag::Swmmac)
+    }
+
     fn slots(&self) -> Vec<u32> {
         self.site.spilled.iter().map(|spilled| spilled.slot).collect()
     }
@@ -201,7 +210,7 @@ impl<'a> SiteQuestion<'a> {
             lds: if far { 160 << 10 } else { 8 << 10 },
             scratch: slots.iter().max().map_or(64, |slot| (slot + 64) & !15),
         };
-        let matrix = self.old.is(Flag::Wmma) || self.old.is(Flag::Swmmac);
+        let matrix = self.is_matrix();
         PairPlan {
             shape,
             touched: self.touched(isa, objects[1].isa),
@@ -211,7 +220,7 @@ impl<'a> SiteQuestion<'a> {
             returns: self.ranges(objects).map(|range| range.end),
             banks: if banked { modes(self.banks) } else { vec![0] },
             all_lanes: matrix,
-            plain_mode: matrix || name.starts_with("v_cvt_"),
+            plain_mode: self.needs_plain_mode(),
             seed: mixed(seed, u64::from(self.old.words()[0])),
         }
     }

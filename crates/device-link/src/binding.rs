@@ -11,7 +11,7 @@ use crate::convention;
 use crate::inputs::BoundObject;
 use crate::raise::raised;
 use hotswap_code_object::CodeObject;
-use hotswap_device_symbols::{Import, SymbolTable, joined};
+use hotswap_device_symbols::{Import, Kernel, SymbolTable, joined};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::TargetId;
 use std::collections::HashMap;
@@ -92,7 +92,9 @@ pub fn bind(user: &BoundObject<'_>, libraries: &[BoundObject<'_>]) -> Result<Bin
     };
     let table = joined(user.table, &tables, single);
     let lds = convention::lds_of_loaded(user, libraries);
-    let mut report = kernels_in(&object, &table, &HashMap::new(), &lds);
+    let own = user.table.functions.len();
+    let is_apart = |row: &Kernel| row.reachable.iter().any(|number| *number as usize >= own);
+    let mut report = kernels_in(&object, &table, &HashMap::new(), &lds, (is_apart, 0));
     report.mixes.extend(convention::mixes_of_loaded(user, libraries, &table));
     Ok(Binding { imports, unbound, report })
 }

@@ -5,14 +5,15 @@ use crate::inputs::{LinkInput, records};
 use crate::lds::{FunctionLds, overlaps};
 use hotswap_code_object::kernel_descriptor::{DYNAMIC_STACK, KernelDescriptor};
 use hotswap_code_object::{CodeObject, Descriptor, KernelMetadata};
-use hotswap_device_symbols::{Number, Resources, SymbolTable, analyse_with};
+use hotswap_device_symbols::{Kernel, Number, Resources, SymbolTable, analyse_with};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::Capability;
 use std::collections::HashMap;
 use std::fmt;
 
-/// Scratch that HIP gives a kernel with a dynamic stack, at least.
-const DYNAMIC: u64 = 1024;
+/// Scratch that HIP gives a kernel with a dynamic stack, at least. HSA gives what the program asks for, and that is what the
+/// descriptor states.
+pub(crate) const HIP_STACK: u64 = 1024;
 /// Each frame may be up to this much larger in the code than in the compiler's sum.
 const ROUNDING: u64 = 16;
 
@@ -114,18 +115,30 @@ pub fn check(linked: &[u8], inputs: &[LinkInput<'_>]) -> Result<LinkReport, Diag
     let records = records(inputs);
     let (table, _) = analyse_with(linked, &records)?;
     let lds = convention::lds_of_inputs(&table, inputs);
-    let mut report = kernels_in(&object, &table, &records, &lds);
+    let defined: Vec<_> = inputs.iter().map(LinkInput::exported).collect();
+    let name = |number: u32| &table.functions[number as usize].name;
+    let is_apart = |row: &Kernel| {
+        let home = defined.iter().find(|names| names.contains(name(row.function)));
+        let is_outside = |number: &u32| {
+            let name = name(*number);
+            home.is_some_and(|home| !home.contains(name)) && defined.iter().any(|names| names.contains(name))
+        };
+        row.reachable.iter().any(is_outside)
+    };
+    let mut report = kernels_in(&object, &table, &records, &lds, (is_apart, HIP_STACK));
     report.mixes.extend(convention::mixes(&object, &table, inputs));
     Ok(report)
 }
 
 /// The budgets of the kernels of a file. The table begins with its functions; `records` are the compiler's own numbers, `lds` is
-/// what functions of other objects need, by number.
+/// what functions of other objects need, by number; `is_apart` tells kernels that reach functions which were compiled apart,
+/// `dynamic_stack` is what a kernel with one gets at least.
 pub(crate) fn kernels_in(
     object: &CodeObject<'_>,
     table: &SymbolTable,
     records: &HashMap<String, Resources>,
     lds: &[Option<FunctionLds>],
+    (is_apart, dynamic_stack): (impl Fn(&Kernel) -> bool, u64),
 ) -> LinkReport {
     let mut report = LinkReport { kernels: table.kernels.len(), ..LinkReport::default() };
     for (kernel, place) in object.note().kernels.iter().zip(object.descriptors()) {
@@ -133,12 +146,12 @@ pub(crate) fn kernels_in(
         let row = table.named(name).and_then(|number| table.kernel(number));
         let Some(row) = row else { continue };
         let is_unfinished = records.contains_key(name);
-        // A recursion has no bound; the compiler says so itself, unless it left that to the link.
-        let is_unbounded = is_unfinished && row.needs.scratch.value.is_none();
+        // A recursion has no bound; the compiler says so itself, unless it left that to the link, or did not see all of it.
+        let is_unbounded = (is_unfinished || is_apart(row)) && row.needs.scratch.value.is_none();
         if !row.complete || is_unbounded {
             report.open.push(name.to_owned());
         }
-        let budget = budget(object, table, row, (kernel, place), lds);
+        let budget = budget(object, table, row, (kernel, place), (lds, dynamic_stack));
         report.short.extend(budget.map(|budget| KernelBudget { is_unfinished, ..budget }));
     }
     report.mixes = overlaps(table, lds);
@@ -149,9 +162,9 @@ pub(crate) fn kernels_in(
 fn budget(
     object: &CodeObject<'_>,
     table: &SymbolTable,
-    row: &hotswap_device_symbols::Kernel,
+    row: &Kernel,
     (kernel, place): (&KernelMetadata<'_>, &Descriptor),
-    lds: &[Option<FunctionLds>],
+    (lds, dynamic_stack): (&[Option<FunctionLds>], u64),
 ) -> Option<KernelBudget> {
     let processor = object.target_id().processor;
     let descriptor = KernelDescriptor::new(object.bytes().get(place.range.clone())?, processor)?;
@@ -171,7 +184,7 @@ fn budget(
         scratch: needed(row.needs.scratch, has.scratch),
         lds: row.reachable.iter().map(|number| lds_of(*number)).fold(has.lds, u64::max),
     };
-    let given = if descriptor.get(DYNAMIC_STACK) == Some(1) { scratch.max(DYNAMIC) } else { scratch };
+    let given = if descriptor.get(DYNAMIC_STACK) == Some(1) { scratch.max(dynamic_stack) } else { scratch };
     let is_short_of_scratch = needs.scratch > given + ROUNDING * row.reachable.len() as u64;
     let is_short_of_registers = (needs.vgprs, needs.agprs, needs.sgprs) != (has.vgprs, has.agprs, has.sgprs);
     if !is_short_of_registers && !is_short_of_scratch && needs.lds == has.lds {

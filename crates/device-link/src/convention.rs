@@ -6,11 +6,10 @@
 use crate::inputs::{BoundObject, LinkInput};
 use crate::lds::{FunctionLds, accesses, functions_with_lds, trapping, traps};
 use hotswap_code_object::{CodeMap, CodeObject, SymbolKind};
-use hotswap_device_symbols::{Form, Function, FunctionKind, SymbolTable, analyse};
+use hotswap_device_symbols::{Form, Function, FunctionKind, SymbolTable, analyse, instructions, mask_lanes};
 use hotswap_isa::bank::VgprBanks;
-use hotswap_isa::reg::Special;
 use hotswap_isa::regset::RegSet;
-use hotswap_isa::{Inst, Isa, Target, Value};
+use hotswap_isa::{Isa, Target};
 use hotswap_report::{Diagnostic, codes};
 use std::collections::BTreeMap;
 
@@ -216,15 +215,6 @@ fn definitions<'a>(inputs: &[LinkInput<'a>]) -> BTreeMap<String, Vec<(String, &'
     all
 }
 
-fn instructions(bytes: &[u8], isa: Isa) -> impl Iterator<Item = Inst> + '_ {
-    let mut at = 0;
-    std::iter::from_fn(move || {
-        let inst = isa.decode(bytes.get(at..).filter(|rest| !rest.is_empty())?).ok()?;
-        at += usize::from(inst.len());
-        Some(inst)
-    })
-}
-
 /// The registers that code writes itself.
 fn written(bytes: &[u8], isa: Isa) -> RegSet {
     let mut all = RegSet::EMPTY;
@@ -232,22 +222,4 @@ fn written(bytes: &[u8], isa: Isa) -> RegSet {
         all.union_with(&inst.written_set(isa, VgprBanks::ENTRY));
     }
     all
-}
-
-/// Lanes of the waves that code was compiled for, as its instructions write the mask of lanes: 32 bits or 64.
-fn mask_lanes(bytes: &[u8], isa: Isa) -> Option<u8> {
-    instructions(bytes, isa).find_map(|inst| {
-        let name = inst.mnemonic();
-        if name.contains("saveexec") {
-            return Some(if name.ends_with("_b32") { 32 } else { 64 });
-        }
-        let mut operands = inst.operands(isa);
-        let first = operands.next().map(|operand| operand.value);
-        match first {
-            Some(Value::Reg(reg)) if reg.as_special() == Some(Special::ExecLo) && name.starts_with("s_") => {
-                Some(if reg.count == 2 { 64 } else { 32 })
-            }
-            _ => None,
-        }
-    })
 }

@@ -12,7 +12,7 @@ use object::{LittleEndian, Object, ObjectSymbol, RelocationFlags, RelocationTarg
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Version of the layout.
-pub(crate) const VERSION: (u32, u32) = (1, 1);
+pub(crate) const VERSION: (u32, u32) = (2, 0);
 /// `R_AMDGPU_ABS64`: the loader writes an address.
 const ABS64: u32 = 3;
 

@@ -2,10 +2,12 @@
 //!
 //! Invariant: functions are numbered through all sections in the order of sections and addresses.
 
+use crate::lanes::mask_lanes;
 use crate::table::{Callee, Evidence, Function, FunctionKind, IndirectCalls, Resources};
 use crate::{frame, registers, stated};
-use hotswap_code_object::{CodeMap, CodeSection, ObjectKind, SymbolKind};
+use hotswap_code_object::{CodeMap, CodeSection, CodeSymbol, ObjectKind, SymbolKind};
 use hotswap_program::{BankMap, CallSite, CodeSource, MarkKind, Program, ProgramByte};
+use hotswap_targets::WaveSizes;
 use object::{Object, ObjectSymbol, ObjectSymbolTable, SymbolIndex};
 use rayon::prelude::*;
 use std::collections::BTreeSet;
@@ -53,7 +55,7 @@ impl<'a> FileCode<'a> {
 
     /// The rows of all functions, without what follows from several of them.
     pub(crate) fn functions(&self, map: &CodeMap<'_>, file: Option<&stated::File<'_>>) -> Vec<Function> {
-        let lanes = common_lanes(map);
+        let lanes = common_lanes(map).or_else(|| self.usual_lanes(map));
         let rows = |(unit, section): (&Unit<'a>, &CodeSection<'_>)| {
             let all = 0..unit.program.functions.len();
             // The ELF reader is not shared between threads; the registers, which take the time, need none.
@@ -61,6 +63,24 @@ impl<'a> FileCode<'a> {
             all.zip(own).map(|(number, own)| self.function(unit, number, own, section, file)).collect::<Vec<_>>()
         };
         self.units.iter().zip(&map.sections).flat_map(rows).collect()
+    }
+
+    /// The wave size of a file without kernels: the processor's only one, or the one as which its code handles the mask of lanes.
+    fn usual_lanes(&self, map: &CodeMap<'_>) -> Option<u8> {
+        let has_kernels = map.sections.iter().any(|section| section.symbols.iter().any(is_kernel));
+        let waves = map.processor.filter(|_| !has_kernels)?.waves;
+        match waves {
+            WaveSizes::Only32 => Some(32),
+            WaveSizes::Only64 => Some(64),
+            WaveSizes::Both => {
+                let stated = self.units.iter().flat_map(|unit| {
+                    (0..unit.program.functions.len())
+                        .filter_map(|number| mask_lanes(unit.code(number), unit.program.source.isa))
+                });
+                let all: BTreeSet<u8> = stated.collect();
+                if all.len() == 1 { all.first().copied() } else { None }
+            }
+        }
     }
 
     fn function(
@@ -205,6 +225,12 @@ impl Unit<'_> {
         is_entry.then_some(self.first + number as u32)
     }
 
+    /// The bytes of a function.
+    fn code(&self, number: usize) -> &[u8] {
+        let start = self.program.functions[number].start as usize;
+        self.program.source.bytes.get(start..start + self.size(number) as usize).unwrap_or_default()
+    }
+
     fn own(&self, number: usize, lanes: Option<u8>) -> Resources {
         let scratch = frame::frame(&self.program, number, lanes);
         Resources { scratch, ..registers::named(&self.program, &self.banks, number) }
@@ -273,6 +299,10 @@ impl Unit<'_> {
             && matches!(function.calls[..], [call] if call.is_tail())
             && function.is_closed()
     }
+}
+
+fn is_kernel(symbol: &CodeSymbol<'_>) -> bool {
+    matches!(symbol.kind, SymbolKind::Kernel(_))
 }
 
 /// Lanes of the waves of all kernels, if they agree.

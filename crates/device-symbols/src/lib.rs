@@ -14,6 +14,7 @@
 //! | `registers` | the highest registers that instructions name |
 //! | `frame` | the size of a function's frame in scratch |
 //! | `stated` | what compiler and assembler state in the file about single functions |
+//! | `lanes` | the wave size of code that no kernel of the file tells |
 //! | `joined` | the functions of code objects that are loaded together |
 //! | `totals` | what a function needs with everything that it calls; recursion |
 //! | `function_map` | names of functions and kernels as rows of text, for AMD's trace decoder |
@@ -32,6 +33,7 @@ mod code_hash;
 mod frame;
 pub mod function_map;
 mod joined;
+mod lanes;
 pub mod note;
 mod registers;
 mod stated;
@@ -41,6 +43,7 @@ mod totals;
 pub use analysis::{analyse, analyse_with};
 pub use code_hash::code_hash;
 pub use joined::joined;
+pub use lanes::{instructions, mask_lanes};
 pub use table::{
     Callee, Evidence, Export, Form, Function, FunctionKind, IMPORT_PREFIX, Import, IndirectCalls, Kernel, Number,
     Resources, SymbolTable,

@@ -1,4 +1,5 @@
-//! The table in a file: the note `.note.hotswap.devsyms`, whose content is MessagePack.
+//! The table in a file: the note `.note.hotswap.devsyms`, whose content is MessagePack: each structure an array of its members,
+//! in their order, to which later versions append. Names of members would take most of the bytes.
 //!
 //! Invariants: a table in a file counts only if the hash in it is that of the file's code; otherwise it is *stale*, and
 //! the file is analysed. [`with_table`] changes no loaded byte.
@@ -105,7 +106,7 @@ fn written(data: &[u8], table: SymbolTable) -> Result<(Vec<u8>, SymbolTable), Di
         let what = "a relocatable file keeps no table of functions: the linker moves them";
         return Err(Diagnostic::error(codes::NO_PLACE, what).advise("write the table into the linked code object"));
     }
-    let content = rmp_serde::to_vec_named(&table)
+    let content = rmp_serde::to_vec(&table)
         .map_err(|error| Diagnostic::error(codes::INTERNAL, format!("the table has no MessagePack form: {error}")))?;
     let none = || {
         let what = "the file has no section table that can take a note";

@@ -2,11 +2,42 @@
 //!
 //! Invariants: functions are in the order of their sections and addresses; lists of numbers are ascending.
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// An enumeration that is a word for people, as in JSON, and the number of its row in the note.
+macro_rules! word_or_number {
+    ($kind:ident { $($member:ident = $word:literal,)* }) => {
+        impl $kind {
+            const MEMBERS: &[(&str, Self)] = &[$(($word, Self::$member)),*];
+        }
+
+        impl Serialize for $kind {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                let number = Self::MEMBERS.iter().position(|(_, one)| one == self).unwrap_or_default();
+                match serializer.is_human_readable() {
+                    true => serializer.serialize_str(Self::MEMBERS[number].0),
+                    false => serializer.serialize_u8(number as u8),
+                }
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $kind {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let found = if deserializer.is_human_readable() {
+                    let word = String::deserialize(deserializer)?;
+                    Self::MEMBERS.iter().find(|(one, _)| *one == word)
+                } else {
+                    Self::MEMBERS.get(usize::from(u8::deserialize(deserializer)?))
+                };
+                found.map(|(_, one)| *one).ok_or_else(|| D::Error::custom("it is none of the known ones"))
+            }
+        }
+    };
+}
 
 /// The source of a fact, the most reliable first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Evidence {
     /// The compiler's record of the function (`.amdgpu.info`, LLVM 23 and later).
     CompilerRecord,
@@ -36,6 +67,15 @@ impl Evidence {
         }
     }
 }
+
+word_or_number!(Evidence {
+    CompilerRecord = "compiler-record",
+    AssemblerSymbol = "assembler-symbol",
+    Metadata = "metadata",
+    Descriptor = "descriptor",
+    Disassembly = "disassembly",
+    Unknown = "unknown",
+});
 
 /// A number with its evidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -94,8 +134,7 @@ impl Resources {
 }
 
 /// The kind of a function.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FunctionKind {
     /// A kernel.
     Kernel,
@@ -119,6 +158,13 @@ impl FunctionKind {
         }
     }
 }
+
+word_or_number!(FunctionKind {
+    Kernel = "kernel",
+    Function = "function",
+    EntryStub = "entry-stub",
+    ImportStub = "import-stub",
+});
 
 /// A function that another one calls, or jumps into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -60,7 +60,9 @@ impl<'a> SnippetMachine<'a> {
         let wave = if shape.lanes == LANES { Wave::W32 } else { Wave::W64 };
         let isa = device.isa().with_wave(wave);
         let limits = VectorLimits { vectors: shape.vectors, accumulators: 0 };
-        let code = CodeCache::new(isa, limits, device.planted.clone()).of_device(device);
+        let mut code = CodeCache::of_device(device, isa, limits);
+        // Code stays as it is while the machine is there.
+        code.refresh(memory);
         Self { device, memory, isa, code, wave: empty_wave(isa, shape), lds: vec![0; shape.lds] }
     }
 
@@ -187,7 +189,6 @@ impl<'a> SnippetMachine<'a> {
         self.wave.pc = pc;
         self.wave.executed = 0;
         (self.wave.status, self.wave.signalled, self.wave.global_phase) = (WaveStatus::Runs, None, None);
-        self.code.refresh(self.memory);
         self.steps(budget, stops).map_err(|fault| {
             let StepFault { kind, lane } = *fault;
             let place = FaultPlace { pc: self.wave.pc, lane, ..FaultPlace::default() };
@@ -199,7 +200,16 @@ impl<'a> SnippetMachine<'a> {
         let mut space = [[0; LANES]; 4];
         let mut barrier = GroupBarrier::new(1);
         let Self { device, memory, code, wave, lds, .. } = self;
-        let mut step = Step { wave, lds, barrier: &mut barrier, memory: *memory, device, space: &mut space };
+        let mut wide_space = [[0; LANES]; 4];
+        let mut step = Step {
+            wave,
+            lds,
+            barrier: &mut barrier,
+            memory: *memory,
+            device,
+            space: &mut space,
+            wide_space: &mut wide_space,
+        };
         loop {
             let ops = code.block(step.wave.pc, step.wave.banks, *memory)?;
             for op in ops {

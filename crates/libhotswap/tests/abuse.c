@@ -84,6 +84,18 @@ static void nulls(void) {
   INVALID(hotswap_process_iterate(NULL, NULL, NULL, NULL));
   hotswap_hsa_loader none = {.struct_size = sizeof none};
   INVALID(hotswap_process_iterate(&none, any_object, NULL, NULL));
+  const hotswap_image *nothing = NULL;
+  hotswap_binding *binding = NULL;
+  INVALID(hotswap_binding_check(NULL, NULL, 0, NULL, NULL));
+  INVALID(hotswap_binding_check(NULL, &nothing, 1, &binding, NULL));
+  INVALID(hotswap_binding_info_get(NULL, NULL, NULL));
+  INVALID(hotswap_binding_import(NULL, 0, NULL, NULL));
+  INVALID(hotswap_binding_budget(NULL, 0, NULL, NULL));
+  INVALID(hotswap_binding_problem(NULL, 0, NULL, NULL));
+  INVALID(hotswap_binding_prepare(NULL, NULL, NULL));
+  INVALID(hotswap_binding_define(NULL, NULL, (hotswap_hsa_handle){0}, (hotswap_hsa_handle){0}, NULL, 0, NULL));
+  EXPECT(hotswap_binding_retain(NULL) == NULL && binding == NULL);
+  hotswap_binding_free(NULL);
 }
 
 static void numbers(const hotswap_image *image) {
@@ -169,6 +181,13 @@ static void query(const void *bytes, size_t size) {
   hotswap_loaded *loaded = NULL;
   hotswap_image_load(image, 0x10000, NULL, 0, &loaded, NULL);
   hotswap_loaded_free(loaded);
+  hotswap_binding *binding = NULL;
+  const hotswap_image *libraries[] = {image, image};
+  hotswap_binding_check(image, libraries, 2, &binding, NULL);
+  hotswap_output *ready = NULL;
+  hotswap_binding_prepare(binding, &ready, NULL);
+  hotswap_output_free(ready);
+  hotswap_binding_free(binding);
   hotswap_image_free(image);
   hotswap_output *output = NULL;
   hotswap_retarget(bytes, size, "gfx1031", 0, &output, NULL);

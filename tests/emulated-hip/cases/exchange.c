@@ -155,6 +155,7 @@ int main(int count, char **paths) {
   hsa_executable_t second = executable();
   hotswap_hsa_handle to = {second.handle}, agent = {gpu.handle};
   hotswap_binding *binding = bind(user, library, &info);
+  printf("%zu imports, %zu kernels with too little, %zu problems\n", info.imports, info.budgets, info.problems);
   expect("the kernel has too little", info.imports == 2 && info.budgets == 1 && !info.loadable);
   hotswap_status status = hotswap_binding_define(binding, define, to, agent, &delta, 1, &error);
   expect("it is not bound", status == HOTSWAP_REFUSED && strstr(hotswap_error_message(error), "makes it need"));

@@ -6,10 +6,12 @@
 //! Absent on purpose: where the facts come from (`hotswap-device-symbols`).
 
 mod dot;
+mod flow;
 
 use crate::outcome::Outcome;
 use crate::standard_output::output_file;
-use crate::work::tables::{Tabled, shown, tables, title};
+use crate::work::code_objects::code_objects;
+use crate::work::tables::{Tabled, is_for, shown, tables, title};
 use crate::work::text;
 use clap::{Args, ValueEnum};
 use hotswap_code_object::is_code_object;
@@ -30,6 +32,9 @@ pub(crate) struct SymbolsArguments {
     /// Only this kernel and the functions that it reaches
     #[arg(long, value_name = "KERNEL", conflicts_with = "write")]
     kernel: Option<String>,
+    /// The control flow of this function as a graph, block by block, with its instructions
+    #[arg(long, value_name = "FUNCTION", conflicts_with_all = ["kernel", "write"])]
+    flow: Option<String>,
     /// List the callees of each function
     #[arg(long)]
     callees: bool,
@@ -55,13 +60,18 @@ enum SymbolsFormat {
     Text,
     /// For programs
     Json,
-    /// A call graph for Graphviz
+    /// A graph for Graphviz: of calls, or with --flow of a function's blocks
     Dot,
+    /// The same as a picture, drawn by Graphviz
+    Svg,
 }
 
 pub(crate) fn run(arguments: &SymbolsArguments) -> Result<Outcome, Diagnostic> {
     if let Some(output) = arguments.output.as_deref().filter(|_| arguments.write) {
         return write(arguments, output).map_err(|error| error.in_file(&arguments.file));
+    }
+    if let Some(function) = &arguments.flow {
+        return control_flow(arguments, function).map_err(|error| error.in_file(&arguments.file));
     }
     let (mut objects, problems) = tables(&arguments.file, arguments.target.as_deref())?;
     if let Some(kernel) = &arguments.kernel {
@@ -72,12 +82,46 @@ pub(crate) fn run(arguments: &SymbolsArguments) -> Result<Outcome, Diagnostic> {
     let text = match arguments.format {
         SymbolsFormat::Text => objects.iter().map(|one| one.text(arguments)).collect::<Vec<_>>().join("\n"),
         SymbolsFormat::Dot => dot::graph(&objects),
+        SymbolsFormat::Svg => dot::picture(&dot::graph(&objects))?,
         SymbolsFormat::Json => {
             let told: Vec<Value> = objects.iter().map(Shown::json).collect();
             let problems: Vec<Value> = problems.iter().map(Diagnostic::to_json).collect();
             let file = arguments.file.display().to_string();
             text::json(&json!({ "schema": 1, "file": file, "objects": told, "problems": problems }))
         }
+    };
+    Ok(Outcome { text, problems })
+}
+
+/// The graph of a function, of the first code object that has it.
+fn control_flow(arguments: &SymbolsArguments, function: &str) -> Result<Outcome, Diagnostic> {
+    let mut found: Vec<Result<Option<String>, Diagnostic>> = Vec::new();
+    let wanted =
+        |stated: &str| arguments.target.as_deref().is_none_or(|target| stated == "-" || is_for(stated, target));
+    let unread = code_objects(&arguments.file, |_, stated, data| {
+        if wanted(stated) && !found.iter().any(|one| matches!(one, Ok(Some(_)))) {
+            found.push(flow::graph(data, function));
+        }
+    })?;
+    let mut problems = unread;
+    let mut graph = None;
+    for one in found {
+        match one {
+            Ok(Some(one)) => graph = Some(one),
+            Ok(None) => {}
+            Err(error) => problems.push(error),
+        }
+    }
+    let none = || {
+        Diagnostic::error(
+            codes::NO_PART,
+            format!("function `{function}`; `hotswap symbols` lists those that are there"),
+        )
+    };
+    let graph = graph.ok_or_else(none)?;
+    let text = match arguments.format {
+        SymbolsFormat::Svg => dot::picture(&graph)?,
+        _ => graph,
     };
     Ok(Outcome { text, problems })
 }

@@ -47,7 +47,7 @@ pub(crate) fn tables(file: &Path, target: Option<&str>) -> Result<(Vec<Tabled>, 
 }
 
 /// Whether a target is the wanted one, ignoring the order of features.
-fn is_for(stated: &str, wanted: &str) -> bool {
+pub(crate) fn is_for(stated: &str, wanted: &str) -> bool {
     match (stated.parse::<TargetId>(), wanted.parse::<TargetId>()) {
         (Ok(one), Ok(other)) => one == other,
         _ => stated == wanted,

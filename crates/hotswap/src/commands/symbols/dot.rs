@@ -1,9 +1,37 @@
-//! The call graph in the language of Graphviz.
+//! The call graph in the language of Graphviz, and pictures of graphs.
 //!
 //! Kernels are boxes. An edge to the node `unknown` is a call whose target is not known.
 
 use super::Shown;
 use hotswap_device_symbols::{FunctionKind, SymbolTable};
+use hotswap_report::{Diagnostic, codes};
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::thread;
+
+/// The picture of a graph, by Graphviz.
+///
+/// # Errors
+/// `NOT_STARTED` where there is no `dot`, `CHILD_FAILED` where it fails.
+pub(super) fn picture(graph: &str) -> Result<String, Diagnostic> {
+    let start = |error: std::io::Error| {
+        Diagnostic::error(codes::NOT_STARTED, format!("`dot`: {error}"))
+            .advise("install Graphviz, or write the graph by --format dot")
+    };
+    let mut child =
+        Command::new("dot").arg("-Tsvg").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(start)?;
+    let mut input = child.stdin.take();
+    let output = thread::scope(|scope| {
+        // A picture may begin before the graph ends.
+        scope.spawn(move || input.as_mut().map(|input| input.write_all(graph.as_bytes())));
+        child.wait_with_output()
+    });
+    let output = output.map_err(start)?;
+    if !output.status.success() {
+        return Err(Diagnostic::error(codes::CHILD_FAILED, format!("`dot -Tsvg`: {}", output.status)));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
 
 /// One graph with a cluster for each code object.
 pub(super) fn graph(objects: &[Shown<'_>]) -> String {
@@ -44,7 +72,7 @@ fn import(index: usize, table: &SymbolTable, name: &str) -> String {
 }
 
 /// A name as a string: names out of damaged files may hold anything.
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     let plain = crate::work::text::plain(text);
     format!("\"{}\"", plain.replace('\\', "\\\\").replace('"', "\\\""))
 }
