@@ -188,12 +188,10 @@ fn size(directory: &Path) -> Outcome<u64> {
 /// Runs a command through a shell that says what its children took.
 fn measure(command: &mut Command) -> Outcome<Measured> {
     let line = run::line(command);
-    let script = format!(
-        "import resource, subprocess, sys\n\
-         code = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode\n\
-         u = resource.getrusage(resource.RUSAGE_CHILDREN)\n\
-         print(code, u.ru_utime + u.ru_stime, u.ru_maxrss)"
-    );
+    let script = "import resource, subprocess, sys\n\
+                  code = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode\n\
+                  u = resource.getrusage(resource.RUSAGE_CHILDREN)\n\
+                  print(code, u.ru_utime + u.ru_stime, u.ru_maxrss)";
     let start = Instant::now();
     let mut python = Command::new("python3");
     python.arg("-c").arg(script).arg(command.get_program()).args(command.get_args());
