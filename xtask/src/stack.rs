@@ -189,9 +189,9 @@ fn size(directory: &Path) -> Outcome<u64> {
 fn measure(command: &mut Command) -> Outcome<Measured> {
     let line = run::line(command);
     let script = "import resource, subprocess, sys\n\
-         code = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode\n\
-         u = resource.getrusage(resource.RUSAGE_CHILDREN)\n\
-         print(code, u.ru_utime + u.ru_stime, u.ru_maxrss)";
+                  code = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode\n\
+                  u = resource.getrusage(resource.RUSAGE_CHILDREN)\n\
+                  print(code, u.ru_utime + u.ru_stime, u.ru_maxrss)";
     let start = Instant::now();
     let mut python = Command::new("python3");
     python.arg("-c").arg(script).arg(command.get_program()).args(command.get_args());

@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn solutions_and_choices_get_the_targets_numbers() {
         let far = distance(&wanted("gfx1103")).unwrap();
-        assert!(far % NUMBERS == 0 && far < 1 << 31);
+        assert!(far.is_multiple_of(NUMBERS) && far < 1 << 31);
         let wrapped = node("AMDGPU", "value", always());
         let new = rewritten(&index([7, 9], 9, "gfx1102", &of_gpu("gfx1102"))).unwrap();
         assert!(new == write(&index([far + 7, far + 9], far + 9, "gfx1103", &wrapped)).unwrap());
