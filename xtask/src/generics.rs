@@ -70,7 +70,7 @@ source's ([names](names.md)). The files of one GPU lie under its name; `hotswap 
 | --- | --- | --- | --- | --- | --- | --- | --- |
 ";
 
-/// The code objects of a set of files.
+/// The code in a set of files.
 struct Stock {
     bytes: u64,
     gpus: usize,
