@@ -44,6 +44,7 @@ mod rocm;
 mod run;
 mod session;
 mod setup;
+mod stack;
 mod summary;
 mod survey;
 mod symbols;
@@ -78,6 +79,7 @@ const TASKS: &[Task] = &[
     Task { name: "readme", help: "do what README.md and docs say and compare (--bless writes what came out)", run: readme::main },
     Task { name: "isa", help: "the rows of the instruction set: fetch LLVM's sources, import, check", run: isa::main },
     Task { name: "rewrite", help: "judge code that is made for another stepping: rewrite exam", run: rewrite_exam::main },
+    Task { name: "stack", help: "judge and measure served libraries of Debian: stack exam, stack cost", run: stack::main },
     Task { name: "symbols", help: "tables of device functions: symbols exam | bench, write docs/device-exam.md", run: symbols::main },
     Task { name: "new-family", help: "write the skeleton of a patch family: file, line of patches.def, case", run: new_family::main },
     Task { name: "survey", help: "judge retargeting of libraries of Debian and PyPI, write docs/names-survey.md", run: survey::main },

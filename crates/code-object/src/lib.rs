@@ -45,6 +45,7 @@ mod edit;
 mod elf;
 mod grown_note;
 pub mod image;
+mod implicit_arguments;
 mod isa_version;
 pub mod kernel_descriptor;
 mod leave_out;
@@ -70,6 +71,7 @@ pub use device_symbols_note::{DEVICE_SYMBOLS_SECTION, device_symbols_note, with_
 pub use edit::Edit;
 pub use elf::{ElfSegment, ObjectKind, Section};
 pub use grown_note::with_kernel_numbers;
+pub use implicit_arguments::{ImplicitArguments, implicit_arguments};
 pub use leave_out::without_kernels;
 pub use metadata::KernelMetadata;
 pub use note::Note;

@@ -203,8 +203,28 @@ fn one(data: &[u8], area: &Range<usize>, at: usize, align: u64) -> Result<(Range
     Ok((content, is_metadata, next))
 }
 
-fn padding(align: u64) -> usize {
+pub(crate) fn padding(align: u64) -> usize {
     if align == 8 { 8 } else { 4 }
+}
+
+/// The notes of an area, written anew.
+pub(crate) struct RespelledNotes {
+    pub(crate) pieces: Vec<AppendedPiece>,
+    /// Old and new offset of each note in the area, and of its end.
+    pub(crate) starts: Vec<(usize, usize)>,
+}
+
+impl RespelledNotes {
+    /// Bytes of all notes.
+    pub(crate) fn size(&self) -> usize {
+        self.starts.last().map_or(0, |(_, end)| *end)
+    }
+
+    /// The new place of a part of the area that holds whole notes; both are offsets in the area.
+    pub(crate) fn place(&self, old: &Range<usize>) -> Option<Range<usize>> {
+        let of = |at: usize| self.starts.iter().find(|(was, _)| *was == at).map(|(_, is)| *is);
+        Some(of(old.start)?..of(old.end)?)
+    }
 }
 
 /// The notes of one area with another text as `amdhsa.target` in each that has one, piece by piece: strings, sizes and
@@ -215,10 +235,11 @@ pub(crate) fn respelled(
     align: u64,
     note: &Note<'_>,
     text: &str,
-) -> Result<Vec<AppendedPiece>, Diagnostic> {
+) -> Result<RespelledNotes, Diagnostic> {
     let mut string = Vec::with_capacity(text.len() + 5);
     msgpack::write_text(&mut string, text);
     let (mut at, mut pieces, mut written) = (area.start, Vec::new(), 0);
+    let mut starts = vec![(0, 0)];
     while at < area.end {
         let (content, _, next) = one(data, area, at, align)?;
         let mut header = data[at..content.start].to_vec();
@@ -238,8 +259,10 @@ pub(crate) fn respelled(
         pieces.append(&mut inside);
         pieces.push(AppendedPiece::New(vec![0; written - end]));
         at = next;
+        // The last note of an area may have no padding.
+        starts.push((at.min(area.end) - area.start, written));
     }
-    Ok(pieces)
+    Ok(RespelledNotes { pieces, starts })
 }
 
 /// Rounds up relative to the start of the area, as note readers do.

@@ -10,11 +10,14 @@
 //! 2. Otherwise the note is appended to the file. `PT_NOTE` and its section point to it, no segment
 //!    loads it any more (loaders and comgr read it from the file), and its old place becomes zeros.
 //!
-//! Absent on purpose: notes in several places, and any guess about bytes between sections.
+//! Linkers put all notes into one segment, and each kind into a section of its own: `.note` and `.note.gnu.build-id`. They
+//! move together.
+//!
+//! Absent on purpose: metadata in several segments, and any guess about bytes between sections.
 
 use crate::elf::{ElfSegment, ObjectKind, Section};
 use crate::image::ANDROID;
-use crate::note::respelled;
+use crate::note::{RespelledNotes, padding, respelled};
 use crate::object_file::CodeObject;
 use crate::patch::{AppendedPiece, BytePatch};
 use hotswap_report::{Diagnostic, codes};
@@ -59,12 +62,13 @@ pub(crate) fn with_target(object: &CodeObject<'_>, text: &str) -> Result<BytePat
     }
     let place = NotePosition::find(object)?;
     let new = respelled(object.bytes(), &place.area, place.align, note, text)?;
-    let joined = || new.iter().map(|piece| piece.of(object.bytes())).collect::<Vec<_>>().concat();
-    let size = new.iter().map(AppendedPiece::size).sum();
+    let joined = || new.pieces.iter().map(|piece| piece.of(object.bytes())).collect::<Vec<_>>().concat();
+    let size = new.size();
+    place.check_sections(object, &new)?;
     if size == place.area.len() {
         out.put(place.area.start, joined());
     } else if let Some(layout) = RelabelLayout::find(object, &place, size) {
-        layout.write(object, &place, &joined(), &mut out);
+        layout.write(object, &place, &new, &joined(), &mut out);
     } else {
         place.append(object, new, &mut out);
     }
@@ -75,42 +79,58 @@ pub(crate) fn with_target(object: &CodeObject<'_>, text: &str) -> Result<BytePat
 pub(crate) struct NotePosition {
     pub(crate) area: Range<usize>,
     pub(crate) align: u64,
-    /// Indices of the segments and of the section.
+    /// Indices of the segments.
     pub(crate) segments: Vec<usize>,
-    pub(crate) section: Option<usize>,
+    /// Indices of the sections in the area, in its order.
+    pub(crate) sections: Vec<usize>,
 }
 
 impl NotePosition {
-    /// The one place to which every segment and section of notes with metadata refers.
+    /// The one place with all metadata: that of a segment, with the sections in it, or that of a section.
     pub(crate) fn find(object: &CodeObject<'_>) -> Result<Self, Diagnostic> {
         let contents = &object.note().ranges;
-        let holds = |range: &Range<usize>| contents.iter().any(|c| range.start < c.end && c.start < range.end);
-        let segments = object.segments().iter().enumerate();
-        let segments = segments.filter(|(_, segment)| segment.kind == elf::PT_NOTE && holds(&segment.range));
-        let sections = object.sections().iter().enumerate();
-        let sections = sections.filter(|(_, section)| section.kind == elf::SHT_NOTE && holds(&section.range));
-        let (segments, sections): (Vec<_>, Vec<_>) = (segments.collect(), sections.collect());
-        let of_segments = segments.iter().map(|(_, segment)| (&segment.range, segment.align));
-        let mut areas = of_segments.chain(sections.iter().map(|(_, section)| (&section.range, section.align)));
-        let several = || {
-            let at = object.note().target_start() as u64;
-            Diagnostic::error(codes::NO_ROUTE, "its metadata notes lie in several places, so they cannot grow").at(at)
-        };
-        let (area, align) = areas.next().ok_or_else(several)?;
-        let all_inside = contents.iter().all(|content| area.start <= content.start && content.end <= area.end);
-        if !all_inside || areas.any(|(other, _)| other != area) || sections.len() > 1 {
-            return Err(several());
+        let overlap = |one: &Range<usize>, other: &Range<usize>| one.start < other.end && other.start < one.end;
+        let holds = |range: &Range<usize>| contents.iter().any(|content| overlap(range, content));
+        let segments = || object.segments().iter().enumerate().filter(|(_, segment)| segment.kind == elf::PT_NOTE);
+        let sections = || object.sections().iter().enumerate().filter(|(_, section)| section.kind == elf::SHT_NOTE);
+        let of_segments = segments().map(|(_, segment)| (&segment.range, segment.align));
+        let areas = of_segments.chain(sections().map(|(_, section)| (&section.range, section.align)));
+        let (area, align) = areas
+            .filter(|(range, _)| holds(range))
+            .max_by_key(|(range, _)| range.len())
+            .ok_or_else(|| several(object))?;
+        let in_area = |range: &Range<usize>| overlap(range, area);
+        let mut inside: Vec<usize> =
+            sections().filter(|(_, section)| in_area(&section.range)).map(|(index, _)| index).collect();
+        inside.sort_by_key(|index| object.sections()[*index].range.start);
+        let is_in = |range: &Range<usize>| area.start <= range.start && range.end <= area.end;
+        let all_inside = contents.iter().all(is_in)
+            && inside.iter().all(|index| {
+                let section = &object.sections()[*index];
+                is_in(&section.range) && padding(section.align) == padding(align)
+            });
+        let of_area = segments().filter(|(_, segment)| in_area(&segment.range));
+        if !all_inside || of_area.clone().any(|(_, segment)| segment.range != *area || segment.align != align) {
+            return Err(several(object));
         }
-        Ok(Self {
-            area: area.clone(),
-            align,
-            segments: segments.iter().map(|(index, _)| *index).collect(),
-            section: sections.first().map(|(index, _)| *index),
-        })
+        let segments = of_area.map(|(index, _)| index).collect();
+        Ok(Self { area: area.clone(), align, segments, sections: inside })
+    }
+
+    /// Refuses a section that holds a part of a note.
+    fn check_sections(&self, object: &CodeObject<'_>, new: &RespelledNotes) -> Result<(), Diagnostic> {
+        let is_whole = |index: &usize| self.section(object, *index, new).is_some();
+        if self.sections.iter().all(is_whole) { Ok(()) } else { Err(several(object)) }
+    }
+
+    /// The new place of a section's notes, in the area.
+    pub(crate) fn section(&self, object: &CodeObject<'_>, index: usize, new: &RespelledNotes) -> Option<Range<usize>> {
+        let range = &object.sections()[index].range;
+        new.place(&(range.start - self.area.start..range.end - self.area.start))
     }
 
     /// Appends the note to the file, or leaves it at its end.
-    fn append(&self, object: &CodeObject<'_>, new: Vec<AppendedPiece>, out: &mut BytePatch) {
+    fn append(&self, object: &CodeObject<'_>, new: RespelledNotes, out: &mut BytePatch) {
         let is_last = self.area.end == out.size() && !self.is_loaded(object);
         if is_last {
             out.cut(self.area.start);
@@ -120,20 +140,22 @@ impl NotePosition {
             out.append(AppendedPiece::New(vec![0; padding]));
         }
         let at = out.size() as u64;
-        new.into_iter().for_each(|piece| out.append(piece));
-        let size = out.size() as u64 - at;
+        let places: Vec<_> = self.sections.iter().map(|index| (*index, self.section(object, *index, &new))).collect();
+        let size = new.size() as u64;
+        new.pieces.into_iter().for_each(|piece| out.append(piece));
         for index in &self.segments {
             // Offset, no address, sizes in file and memory.
             for (field, value) in [(8, at), (16, 0), (24, 0), (32, size), (40, size)] {
                 put(out, segment_row(object, *index) + field, value);
             }
         }
-        if let Some(index) = self.section {
+        for (index, place) in places.into_iter().filter_map(|(index, place)| Some((index, place?))) {
             let row = section_row(object, index);
             let flags = object.sections()[index].flags;
             // A linker still has to load the note of a relocatable object.
             let loaded = if object.kind() == ObjectKind::Linked { u64::from(elf::SHF_ALLOC) } else { 0 };
-            for (field, value) in [(8, flags & !loaded), (16, 0), (24, at), (32, size)] {
+            let start = at + place.start as u64;
+            for (field, value) in [(8, flags & !loaded), (16, 0), (24, start), (32, place.len() as u64)] {
                 put(out, row + field, value);
             }
         }
@@ -143,6 +165,11 @@ impl NotePosition {
         let load = |segment: &ElfSegment| segment.kind == elf::PT_LOAD && segment.range.start < self.area.end;
         object.segments().iter().any(|segment| load(segment) && self.area.start < segment.range.end)
     }
+}
+
+fn several(object: &CodeObject<'_>) -> Diagnostic {
+    let at = object.note().target_start() as u64;
+    Diagnostic::error(codes::NO_ROUTE, "its metadata notes lie in several places, so they cannot grow").at(at)
 }
 
 /// New positions for the tables between the note and the first part that cannot move.
@@ -158,7 +185,7 @@ pub(crate) struct RelabelLayout {
 impl RelabelLayout {
     /// `None` where the note has no room, or where other parts might depend on the tables' addresses.
     fn find(object: &CodeObject<'_>, place: &NotePosition, size: usize) -> Option<Self> {
-        let note = &object.sections()[place.section?];
+        let loaded = |index: &usize| object.sections()[*index].flags & u64::from(elf::SHF_ALLOC) != 0;
         let mut layout = Self::window(object, place)?;
         let mut at = place.area.start + size;
         for (index, new) in &mut layout.moved {
@@ -168,13 +195,13 @@ impl RelabelLayout {
             *new = at;
             at = at.checked_add(section.range.len())?;
         }
-        let fits = at <= layout.window.end && note.flags & u64::from(elf::SHF_ALLOC) != 0;
+        let fits = at <= layout.window.end && place.sections.iter().all(loaded);
         (fits && layout.is_private(object, place)).then_some(layout)
     }
 
     /// The tables that follow the note, at their current positions.
     pub(crate) fn window(object: &CodeObject<'_>, place: &NotePosition) -> Option<Self> {
-        let note = &object.sections()[place.section?];
+        let note = &object.sections()[*place.sections.first()?];
         let bias = note.address.checked_sub(note.range.start as u64)?;
         let is_table = |section: &Section<'_>| TABLES.iter().any(|(kind, _)| *kind == section.kind);
         let loaded = |section: &Section<'_>| section.flags & u64::from(elf::SHF_ALLOC) != 0;
@@ -193,7 +220,8 @@ impl RelabelLayout {
     fn is_private(&self, object: &CodeObject<'_>, place: &NotePosition) -> bool {
         let sections = object.sections();
         let inside = |range: &Range<usize>| range.start < self.window.end && self.window.start < range.end;
-        let moves = |index: usize| self.moved.iter().any(|(moved, _)| *moved == index) || place.section == Some(index);
+        let moves =
+            |index: usize| self.moved.iter().any(|(moved, _)| *moved == index) || place.sections.contains(&index);
         let in_place = |index: usize| {
             let section = &sections[index];
             section.address == section.range.start as u64 + self.bias && section.range.end <= self.window.end
@@ -210,7 +238,7 @@ impl RelabelLayout {
         let segments = object.segments().iter().enumerate();
         let strange = segments.filter(|(index, segment)| inside(&segment.range) && !place.segments.contains(index));
         let headers = [headers(object, PROGRAM_HEADERS, 54, 56), headers(object, SECTION_HEADERS, 58, 60)];
-        self.moved.iter().all(|(index, _)| in_place(*index))
+        self.moved.iter().map(|(index, _)| index).chain(&place.sections).all(|index| in_place(*index))
             && !others
             && !relocated
             && strange.map(|(_, segment)| segment).all(load)
@@ -258,7 +286,14 @@ impl RelabelLayout {
         (self.window.start as u64 + self.bias..self.window.end as u64 + self.bias).contains(&address)
     }
 
-    fn write(&self, object: &CodeObject<'_>, place: &NotePosition, new: &[u8], out: &mut BytePatch) {
+    fn write(
+        &self,
+        object: &CodeObject<'_>,
+        place: &NotePosition,
+        notes: &RespelledNotes,
+        new: &[u8],
+        out: &mut BytePatch,
+    ) {
         let mut window = vec![0; self.window.len()];
         window[..new.len()].copy_from_slice(new);
         for (index, at) in &self.moved {
@@ -271,8 +306,12 @@ impl RelabelLayout {
             put(out, segment_row(object, *index) + 32, size);
             put(out, segment_row(object, *index) + 40, size);
         }
-        if let Some(index) = place.section {
-            put(out, section_row(object, index) + 32, size);
+        for index in &place.sections {
+            let Some(range) = place.section(object, *index, notes) else { continue };
+            let at = (place.area.start + range.start) as u64;
+            for (field, value) in [(16, at + self.bias), (24, at), (32, range.len() as u64)] {
+                put(out, section_row(object, *index) + field, value);
+            }
         }
         for (index, at) in &self.moved {
             put(out, section_row(object, *index) + 16, *at as u64 + self.bias);

@@ -88,13 +88,25 @@ fn contents(old: &CodeObject<'_>, new: &CodeObject<'_>, known: CheckedPatch<'_>)
     }
     let (was, is) = (place(old)?, place(new)?);
     let expected = respelled(old.bytes(), &was.area, was.align, old.note(), new.note().target);
-    let is_expected = expected.is_ok_and(|pieces| are_joined(&pieces, old.bytes(), (new.bytes(), &is.area), known));
-    check(is_expected, "a note's header or padding")?;
+    let expected = expected.map_err(|error| error.what)?;
+    let is_joined = are_joined(&expected.pieces, old.bytes(), (new.bytes(), &is.area), known);
+    check(is_joined, "a note's header or padding")?;
+    check(
+        was.sections == is.sections
+            && was.sections.iter().all(|index| {
+                let place = was.section(old, *index, &expected);
+                let there = &new.sections()[*index].range;
+                place.is_some_and(|place| {
+                    is.area.start + place.start == there.start && is.area.start + place.end == there.end
+                })
+            }),
+        "the place of a section of notes",
+    )?;
     sections(old, new, &was, &numbers, known)?;
     segments(old, new, &was)?;
     allowed.push(was.area.clone());
     allowed.extend(was.segments.iter().map(|index| row(segment_row(old, *index), 8..48)));
-    allowed.extend(was.section.map(|index| row(section_row(old, index), 8..40)));
+    allowed.extend(was.sections.iter().map(|index| row(section_row(old, *index), 8..40)));
     if was.area.start == is.area.start && old.bytes().len() == new.bytes().len() {
         allowed.extend(moved(old, new, &was, &is)?);
     } else {
@@ -164,7 +176,7 @@ fn sections(
 ) -> Result<(), String> {
     check(old.sections().len() == new.sections().len(), "the number of sections")?;
     for (index, (one, other)) in old.sections().iter().zip(new.sections()).enumerate() {
-        let is_note = was.section == Some(index);
+        let is_note = was.sections.contains(&index);
         let alloc = if is_note { u64::from(elf::SHF_ALLOC) } else { 0 };
         let fields = (one.name, one.kind, one.link, one.info, one.align, one.flags & !alloc)
             == (other.name, other.kind, other.link, other.info, other.align, other.flags & !alloc);

@@ -3,7 +3,7 @@
 //! Invariants: an entry is made from the bytes that are in memory when it is first executed, and forgotten when the
 //! memory says that code changed.
 
-use crate::device::PlantedFault;
+use crate::device::{EmulatedDevice, PlantedFault};
 use crate::execute;
 use crate::fault::FaultKind;
 use crate::memory::DeviceMemory;
@@ -13,6 +13,8 @@ use crate::stepping;
 use crate::translate;
 use foldhash::HashMap;
 use hotswap_isa::{Feature, Inst, Isa};
+use std::any::Any;
+use std::sync::PoisonError;
 
 /// Bytes of code in a page.
 const PAGE: u64 = 2048;
@@ -21,6 +23,8 @@ const S_NOP: [u8; 4] = [0, 0, 0x80, 0xbf];
 /// Bytes of the longest instruction.
 const LONGEST: usize = 20;
 
+/// Caches that a device keeps: kernels with several numbers of registers, on several threads.
+const IDLE: usize = 32;
 /// Instructions of a block at most.
 const BLOCK: usize = 64;
 
@@ -50,15 +54,44 @@ pub(crate) struct CodeCache {
 }
 
 impl CodeCache {
-    pub(crate) fn new(isa: Isa, limits: VectorLimits, planted: Option<PlantedFault>) -> Self {
+    fn new(isa: Isa, limits: VectorLimits, planted: Option<PlantedFault>) -> Self {
         let (pages, numbers, blocks) = (Vec::new(), HashMap::default(), Vec::new());
         Self { pages, page: 0, numbers, blocks, version: 0, isa, limits, planted }
+    }
+
+    /// A cache for a thread: one that another thread has left, if there is any for these conditions.
+    pub(crate) fn of_device(device: &EmulatedDevice, isa: Isa, limits: VectorLimits) -> Self {
+        let planted = device.planted.as_ref();
+        let mut idle = device.idle_caches.lock().unwrap_or_else(PoisonError::into_inner);
+        let fits = |cache: &Box<dyn Any + Send>| {
+            cache.downcast_ref::<Self>().is_some_and(|cache| cache.is_for(isa, limits, planted))
+        };
+        let found = idle.iter().rposition(fits).map(|number| idle.swap_remove(number));
+        let found = found.and_then(|cache| cache.downcast().ok());
+        found.map_or_else(|| Self::new(isa, limits, planted.cloned()), |cache| *cache)
+    }
+
+    /// Leaves the cache to other threads; the oldest one is forgotten.
+    pub(crate) fn leave(self, device: &EmulatedDevice) {
+        let mut idle = device.idle_caches.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() >= IDLE {
+            idle.remove(0);
+        }
+        idle.push(Box::new(self));
+    }
+
+    /// Whether it translates for these conditions.
+    fn is_for(&self, isa: Isa, limits: VectorLimits, planted: Option<&PlantedFault>) -> bool {
+        self.isa.features() == isa.features()
+            && self.isa.target().name == isa.target().name
+            && self.limits == limits
+            && self.planted.as_ref() == planted
     }
 
     /// Forgets everything if code may have changed.
     pub(crate) fn refresh(&mut self, memory: &dyn DeviceMemory) {
         let version = memory.code_version();
-        if version != self.version {
+        if version != self.version || version == 0 {
             self.pages.clear();
             self.numbers.clear();
             self.blocks.clear();
@@ -103,7 +136,7 @@ impl CodeCache {
     fn translated(&mut self, pc: u64, banks: u8, memory: &dyn DeviceMemory) -> Result<&[MicroOp], Box<StepFault>> {
         let mut ops = vec![self.instruction(pc, banks, memory)?];
         let mut at = pc + u64::from(ops[0].length);
-        // What is not at code is a fault only if it is reached.
+        // Bytes that are no code are a fault only if they are reached.
         while ops.len() < BLOCK && !ops.last().is_some_and(|op| ends_block(&op.inst)) {
             let Ok(op) = self.instruction(at, banks, memory) else { break };
             at += u64::from(op.length);

@@ -3,6 +3,7 @@
 use hotswap_isa::{Feature, Isa, Target};
 use hotswap_semantics::MatrixModel;
 use hotswap_targets::Processor;
+use std::any::Any;
 use std::num::NonZeroUsize;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
@@ -35,6 +36,8 @@ pub struct EmulatedDevice {
     pub planted: Option<PlantedFault>,
     /// The barrier of all waves of a cooperative launch (GWS); it outlives dispatches.
     pub(crate) global_barrier: Mutex<GlobalBarrier>,
+    /// Caches that no thread uses now; their type is known to the module that keeps them.
+    pub(crate) idle_caches: Mutex<Vec<Box<dyn Any + Send>>>,
     target: &'static Target,
 }
 
@@ -118,6 +121,7 @@ impl EmulatedDevice {
             stop: AtomicBool::new(false),
             planted: None,
             global_barrier: Mutex::default(),
+            idle_caches: Mutex::default(),
             target,
         })
     }

@@ -39,6 +39,13 @@ pub enum LaunchError {
         /// Given.
         given: usize,
     },
+    /// The kernel's metadata asks for more than any GPU has.
+    Resources {
+        /// Of what.
+        what: &'static str,
+        /// Bytes.
+        size: u64,
+    },
     /// The kernel did not end.
     Fault(ExecutionFault),
 }
@@ -50,6 +57,7 @@ impl std::fmt::Display for LaunchError {
             Self::Size { number, expected, given } => {
                 write!(f, "argument {number} of the kernel has {expected} bytes, the given one has {given}")
             }
+            Self::Resources { what, size } => write!(f, "the kernel asks for {size} bytes of {what}"),
             Self::Fault(fault) => fault.fmt(f),
         }
     }
@@ -73,6 +81,7 @@ pub fn launch(
     kernel: &LoadedKernel,
     launch: &DirectLaunch<'_>,
 ) -> Result<DispatchCounts, LaunchError> {
+    check_resources(kernel)?;
     let queue = memory.allocate_copy(&queue_bytes());
     let arguments = argument_bytes(kernel, launch, queue)?;
     let kernarg_address = memory.allocate_copy(&arguments);
@@ -87,6 +96,15 @@ pub fn launch(
     let packet_address = memory.allocate_copy(&packet_bytes(&packet));
     let dispatch = KernelDispatch { packet, packet_address, queue_address: queue, dispatch_id: 0 };
     Ok(run_dispatch(device, &*memory, &dispatch)?)
+}
+
+/// Damaged metadata may state any size. What a processor has is checked when the kernel is started.
+fn check_resources(kernel: &LoadedKernel) -> Result<(), LaunchError> {
+    let sizes = [("LDS", kernel.lds), ("scratch", kernel.scratch), ("arguments", kernel.kernarg_size)];
+    match sizes.into_iter().find(|(_, size)| *size > 1 << 26) {
+        Some((what, size)) => Err(LaunchError::Resources { what, size }),
+        None => Ok(()),
+    }
 }
 
 /// Parts of `amd_queue_t` that kernels read: the apertures.

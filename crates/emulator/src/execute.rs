@@ -60,7 +60,7 @@ pub(crate) const BITS: Lanes = {
 };
 
 /// A dword of each lane.
-#[inline]
+#[inline(always)]
 pub(crate) fn lanes_of<'a>(wave: &'a WaveState, source: &Source, half: usize, space: &'a mut Lanes) -> &'a Lanes {
     match *source {
         Source::Vector { register, .. } => return wave.block(register, half),

@@ -78,6 +78,7 @@ impl LoadedObject {
         let parsed = CodeObject::parse(bytes)?;
         let delta = place_segments(bytes, memory)?;
         relocate(bytes, memory, delta)?;
+        memory.code_changed();
         let arguments = arguments(bytes, &parsed);
         let kernels = parsed.note().kernels.iter().zip(parsed.descriptors()).map(|(kernel, descriptor)| LoadedKernel {
             name: kernel.name.to_owned(),

@@ -34,6 +34,26 @@ pub trait DeviceMemory: Sync {
     /// Where a byte is not in a valid range.
     fn write(&self, address: u64, from: &[u8]) -> Result<(), MemoryFault>;
 
+    /// Reads a word of any alignment.
+    ///
+    /// # Errors
+    /// Where a byte is not in a valid range.
+    #[inline]
+    fn read_u32(&self, address: u64) -> Result<u32, MemoryFault> {
+        let mut bytes = [0; 4];
+        self.read(address, &mut bytes)?;
+        Ok(u32::from_le_bytes(bytes))
+    }
+
+    /// Writes a word of any alignment.
+    ///
+    /// # Errors
+    /// Where a byte is not in a valid range.
+    #[inline]
+    fn write_u32(&self, address: u64, value: u32) -> Result<(), MemoryFault> {
+        self.write(address, &value.to_le_bytes())
+    }
+
     /// Replaces the aligned 32-bit word at `address` by `change` of it, in one step; returns the old value. `change` may
     /// be called several times.
     ///
@@ -48,7 +68,8 @@ pub trait DeviceMemory: Sync {
     fn update_u64(&self, address: u64, change: &mut dyn FnMut(u64) -> u64) -> Result<u64, MemoryFault>;
 
     /// A number that changes whenever bytes that were executed may have been replaced (a code object is loaded or
-    /// unloaded). Decoded instructions are kept while it is the same.
+    /// unloaded), different for different memories. Decoded instructions are kept while it is the same; with 0, until the end
+    /// of a dispatch.
     fn code_version(&self) -> u64 {
         0
     }

@@ -11,6 +11,13 @@ pub(crate) struct MemoryOperation {
     pub(crate) half: DataHalf,
 }
 
+impl MemoryOperation {
+    /// Whether it moves a whole word.
+    pub(crate) fn is_word(self) -> bool {
+        self.bytes == 4 && self.half == DataHalf::Whole
+    }
+}
+
 /// The part of the register that a short access concerns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DataHalf {

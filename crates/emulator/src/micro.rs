@@ -9,7 +9,7 @@ use crate::wave::WaveState;
 use hotswap_isa::Inst;
 use hotswap_isa::reg::Reg;
 use hotswap_semantics::{
-    AtomicRow, CompareRow, Float8, LaneFunction, LaneType, Lanes, MatrixRow, PackedRow, ScalarRow, VectorRow,
+    AtomicRow, CompareRow, Float8, LaneFunction, LaneType, Lanes, MatrixRow, PackedRow, ScalarRow, VectorRow, WideLanes,
 };
 
 /// Executes one instruction.
@@ -47,6 +47,8 @@ pub(crate) struct Step<'a> {
     pub(crate) device: &'a EmulatedDevice,
     /// Room for sources that are the same in all lanes, and for a result.
     pub(crate) space: &'a mut [Lanes; 4],
+    /// The same for 64 bits.
+    pub(crate) wide_space: &'a mut [WideLanes; 4],
 }
 
 impl StepFault {

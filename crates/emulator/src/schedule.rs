@@ -130,7 +130,7 @@ enum TurnEnd {
 
 impl<'a> Worker<'a> {
     fn new(shared: &'a SharedState<'a>) -> Self {
-        let code = CodeCache::new(shared.template.isa, shared.template.limits, shared.device.planted.clone());
+        let code = CodeCache::of_device(shared.device, shared.template.isa, shared.template.limits);
         Self { shared, code, groups: Vec::new(), counts: DispatchCounts::default(), by_entry: BTreeMap::new() }
     }
 
@@ -160,6 +160,7 @@ impl<'a> Worker<'a> {
                 std::thread::sleep(Duration::from_micros(20));
             }
         }
+        self.code.leave(self.shared.device);
         for (count, mnemonic) in self.by_entry.into_values() {
             *self.counts.by_mnemonic.entry(mnemonic).or_default() += count;
         }
@@ -227,7 +228,16 @@ impl<'a> Worker<'a> {
         let limit = shared.device.instruction_budget.unwrap_or(u64::MAX);
         let last = (wave.executed + SLICE).min(limit);
         let mut space = [[0; LANES]; 4];
-        let mut step = Step { wave, lds, barrier, memory: shared.memory, device: shared.device, space: &mut space };
+        let mut wide_space = [[0; LANES]; 4];
+        let mut step = Step {
+            wave,
+            lds,
+            barrier,
+            memory: shared.memory,
+            device: shared.device,
+            space: &mut space,
+            wide_space: &mut wide_space,
+        };
         while step.wave.executed < last {
             let ops = self.code.block(step.wave.pc, step.wave.banks, shared.memory)?;
             let left = usize::try_from(last - step.wave.executed).unwrap_or(usize::MAX);

@@ -19,6 +19,9 @@ use hotswap_targets::IsaFamily;
 /// Bit of the third word of the scratch descriptor: the lane's number is part of the address.
 const ADD_LANE: u32 = 1 << 23;
 
+/// Bytes of scratch of a lane at most: 64 MiB of a wave of 32 lanes (gfx12).
+const LARGEST_SCRATCH: u32 = 2 << 20;
+
 /// Everything that waves of a dispatch have in common.
 pub(crate) struct WaveTemplate<'a> {
     pub(crate) isa: Isa,
@@ -56,6 +59,13 @@ impl<'a> WaveTemplate<'a> {
         let items = packet.workgroup.map(u32::from).iter().product::<u32>();
         if packet.grid.contains(&0) || items == 0 || items > 1024 {
             return Err(refused("the size of the grid or of the work-group is not valid"));
+        }
+        if packet.group_segment_size > device.processor.limits.lds.addressable {
+            return Err(refused("a work-group has more LDS than the processor"));
+        }
+        let scratch = packet.private_segment_size.max(descriptor.get(field::SCRATCH).unwrap_or(0) as u32);
+        if scratch > LARGEST_SCRATCH {
+            return Err(refused("a lane has more scratch than any processor gives it"));
         }
         let wave = if lanes == 32 { Wave::W32 } else { Wave::W64 };
         let entry = packet.kernel_object.wrapping_add(descriptor.get(field::ENTRY).unwrap_or(0));

@@ -1,6 +1,6 @@
 //! Comparisons of vector instructions.
 
-use crate::lanes::{LANES, LaneType, Lanes, WideLanes};
+use crate::lanes::{BITS, LANES, LaneType, Lanes, WideLanes};
 use crate::mode::FloatMode;
 
 /// The relation, and the numbers that it compares.
@@ -109,17 +109,6 @@ impl CompareRow {
         }
     }
 }
-
-/// The bit of each lane.
-const BITS: Lanes = {
-    let mut bits = [0; LANES];
-    let mut lane = 0;
-    while lane < LANES {
-        bits[lane] = 1 << lane;
-        lane += 1;
-    }
-    bits
-};
 
 /// The lanes in which one of three relations holds that is wanted.
 #[inline]

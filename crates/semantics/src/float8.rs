@@ -38,7 +38,7 @@ impl Float8 {
         }
     }
 
-    /// What numbers that are too large become, and what NaNs do.
+    /// The code of numbers that are too large, and that of NaNs.
     const fn specials(self) -> (u8, u8) {
         match (self.is_fnuz, self.mantissa) {
             (true, _) => (0x80, 0x80),

@@ -104,6 +104,17 @@ impl VectorRow {
     }
 }
 
+/// The bit of each lane.
+pub(crate) const BITS: Lanes = {
+    let mut bits = [0; LANES];
+    let mut lane = 0;
+    while lane < LANES {
+        bits[lane] = 1 << lane;
+        lane += 1;
+    }
+    bits
+};
+
 /// Whether the processor has vectors of eight words.
 #[cfg(target_arch = "x86_64")]
 #[inline]
@@ -114,11 +125,11 @@ pub(crate) fn has_long_vectors() -> bool {
 /// Calls a function on lanes, which was compiled twice: for vectors of eight words where the processor has them. The
 /// function must be `inline(always)`, so that the copy is compiled for them too.
 macro_rules! on_lanes {
-    ($function:ident, $out:expr, $sources:expr, $mode:expr) => {{
+    ($function:ident, $lanes:ty, $out:expr, $sources:expr, $mode:expr) => {{
         #[cfg(target_arch = "x86_64")]
         {
             #[target_feature(enable = "avx2,fma")]
-            fn long(out: &mut crate::lanes::Lanes, sources: &[&crate::lanes::Lanes; 3], mode: crate::mode::FloatMode) {
+            fn long(out: &mut $lanes, sources: &[&$lanes; 3], mode: crate::mode::FloatMode) {
                 $function(out, sources, mode)
             }
             if crate::lanes::has_long_vectors() {
@@ -144,7 +155,7 @@ macro_rules! narrow {
                     out[lane] = $body;
                 }
             }
-            crate::lanes::on_lanes!(all, out, sources, mode)
+            crate::lanes::on_lanes!(all, crate::lanes::Lanes, out, sources, mode)
         })
     };
 }
@@ -152,11 +163,19 @@ macro_rules! narrow {
 /// The same with 64 bits.
 macro_rules! wide {
     (|$a:pat_param, $b:pat_param, $c:pat_param, $mode:pat_param| $body:expr) => {
-        crate::lanes::LaneFunction::Wide(|out, sources, $mode| {
-            for lane in 0..crate::lanes::LANES {
-                let ($a, $b, $c) = (sources[0][lane], sources[1][lane], sources[2][lane]);
-                out[lane] = $body;
+        crate::lanes::LaneFunction::Wide(|out, sources, mode| {
+            #[inline(always)]
+            fn all(
+                out: &mut crate::lanes::WideLanes,
+                sources: &[&crate::lanes::WideLanes; 3],
+                $mode: crate::mode::FloatMode,
+            ) {
+                for lane in 0..crate::lanes::LANES {
+                    let ($a, $b, $c) = (sources[0][lane], sources[1][lane], sources[2][lane]);
+                    out[lane] = $body;
+                }
             }
+            crate::lanes::on_lanes!(all, crate::lanes::WideLanes, out, sources, mode)
         })
     };
 }
@@ -165,15 +184,15 @@ macro_rules! wide {
 macro_rules! carry {
     (|$a:pat_param, $b:pat_param, $c:pat_param, $bit:pat_param, $mode:pat_param| $body:expr) => {
         crate::lanes::LaneFunction::Carry(|out, sources, bits, $mode| {
-            let mut result = 0;
+            let mut marks = [0; crate::lanes::LANES];
             for lane in 0..crate::lanes::LANES {
                 let ($a, $b, $c) = (sources[0][lane], sources[1][lane], sources[2][lane]);
-                let $bit = bits >> lane & 1 != 0;
+                let $bit = bits & crate::lanes::BITS[lane] != 0;
                 let (value, set) = $body;
                 out[lane] = value;
-                result |= u32::from(set) << lane;
+                marks[lane] = if set { crate::lanes::BITS[lane] } else { 0 };
             }
-            result
+            marks.iter().fold(0, |result, mark| result | mark)
         })
     };
 }
@@ -182,15 +201,15 @@ macro_rules! carry {
 macro_rules! carry_wide {
     (|$a:pat_param, $b:pat_param, $c:pat_param, $bit:pat_param, $mode:pat_param| $body:expr) => {
         crate::lanes::LaneFunction::CarryWide(|out, sources, bits, $mode| {
-            let mut result = 0;
+            let mut marks = [0; crate::lanes::LANES];
             for lane in 0..crate::lanes::LANES {
                 let ($a, $b, $c) = (sources[0][lane], sources[1][lane], sources[2][lane]);
-                let $bit = bits >> lane & 1 != 0;
+                let $bit = bits & crate::lanes::BITS[lane] != 0;
                 let (value, set) = $body;
                 out[lane] = value;
-                result |= u32::from(set) << lane;
+                marks[lane] = if set { crate::lanes::BITS[lane] } else { 0 };
             }
-            result
+            marks.iter().fold(0, |result, mark| result | mark)
         })
     };
 }

@@ -31,7 +31,7 @@ macro_rules! rounded {
                 }
             }
             if mode.plain32() {
-                return on_lanes!(fast, out, sources, mode);
+                return on_lanes!(fast, Lanes, out, sources, mode);
             }
             for lane in 0..LANES {
                 let source = |number: usize| f64::from(mode.source32(float(sources[number][lane])));

@@ -119,7 +119,7 @@ impl Recorder {
         if setup.has_names {
             script += "export LD_PRELOAD=$PWD/libhotswap-names.so\n";
         }
-        let output = self.work.shell(&format!("{script}exec timeout 300 {command}"));
+        let output = self.work.shell(&format!("{script}exec timeout 600 {command}"));
         let text = std::fs::read_to_string(self.work.path(RECORD)).unwrap_or_default();
         let all = text.lines().map(|line| Dispatch::parse(line).unwrap_or_else(|| panic!("no dispatch: {line}")));
         Recorded {

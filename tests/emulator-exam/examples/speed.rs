@@ -13,19 +13,18 @@ fn main() {
     let mut device = EmulatedDevice::new(gpu).unwrap_or_else(|error| panic!("{error}"));
     device.threads = 1;
     let bytes = std::fs::read(object).unwrap_or_else(|error| panic!("{object}: {error}"));
+    let mut memory = SparseMemory::new();
+    let loaded = LoadedObject::load(&bytes, &mut memory).unwrap_or_else(|error| panic!("{error}"));
+    let kernel = loaded.kernel("run").unwrap_or_else(|| panic!("no kernel `run`"));
+    let from = hotswap_emulator_exam::random_words(7, number(input) as usize);
+    let from: Vec<u8> = from.into_iter().flat_map(u32::to_le_bytes).collect();
+    let (input, output) = (memory.allocate_copy(&from), memory.allocate(4 * u64::from(number(output))));
+    let arguments = [input.to_le_bytes().to_vec(), output.to_le_bytes().to_vec(), number(items).to_le_bytes().to_vec()];
+    let size = number(group);
+    let grid = [number(items).div_ceil(size) * size, 1, 1];
+    let request = DirectLaunch { grid, workgroup: [size as u16, 1, 1], arguments: &arguments, dynamic_lds: 0 };
     let (mut instructions, mut time, mut runs) = (0, Duration::ZERO, 0);
     while time < Duration::from_secs(2) {
-        let mut memory = SparseMemory::new();
-        let loaded = LoadedObject::load(&bytes, &mut memory).unwrap_or_else(|error| panic!("{error}"));
-        let kernel = loaded.kernel("run").unwrap_or_else(|| panic!("no kernel `run`"));
-        let from = hotswap_emulator_exam::random_words(7, number(input) as usize);
-        let from: Vec<u8> = from.into_iter().flat_map(u32::to_le_bytes).collect();
-        let (input, output) = (memory.allocate_copy(&from), memory.allocate(4 * u64::from(number(output))));
-        let arguments =
-            [input.to_le_bytes().to_vec(), output.to_le_bytes().to_vec(), number(items).to_le_bytes().to_vec()];
-        let size = number(group);
-        let grid = [number(items).div_ceil(size) * size, 1, 1];
-        let request = DirectLaunch { grid, workgroup: [size as u16, 1, 1], arguments: &arguments, dynamic_lds: 0 };
         let start = Instant::now();
         let counts = launch(&device, &mut memory, kernel, &request).unwrap_or_else(|error| panic!("{error}"));
         time += start.elapsed();

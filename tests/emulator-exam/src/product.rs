@@ -35,7 +35,7 @@ pub struct ProductCase {
     pub call: &'static str,
 }
 
-/// What both sides share.
+/// Text that both sides share.
 const HEAD: &str = r"
 typedef _Float16 half;
 template <typename T> struct Same { typedef T type; };

@@ -4,7 +4,7 @@ use hotswap_emulator::{DirectLaunch, EmulatedDevice, LoadedObject, SparseMemory,
 use hotswap_emulator_exam::{TwinCase, TwinRun, random_words};
 use hotswap_userland::{Workbench, say};
 
-/// What became of a damaged object.
+/// The fates of damaged objects.
 #[derive(Debug, Default)]
 struct DamageCounts {
     refused: u32,

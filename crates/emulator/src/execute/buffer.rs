@@ -43,7 +43,7 @@ fn place(step: &Step<'_>, op: &MicroOp, lane: usize, size: u64) -> Result<Option
     let base = low & BASE;
     if base >= SCRATCH_WINDOW {
         // The scalar offset counts bytes of all lanes.
-        let offset = offset + (base - SCRATCH_WINDOW + scalar) / wave.lanes() as u64;
+        let offset = offset + ((base - SCRATCH_WINDOW + scalar) >> wave.lanes().trailing_zeros());
         return Ok(Some(Destination::Scratch { owner: lane, offset: offset & 0xffff_ffff }));
     }
     let (stride, records) = (low >> 48 & 0x3fff, high & 0xffff_ffff);

@@ -145,9 +145,39 @@ pub(crate) fn transfer(
 /// lane after lane is enough.
 fn access(step: &mut Step<'_>, op: &MicroOp, place: fn(&WaveState, &MicroOp, usize) -> Destination) -> Outcome {
     let Body::Memory(operation) = op.body else { return Err(StepFault::unknown(op, "")) };
+    if operation.is_word() {
+        return access_words(step, op, operation.is_store, place);
+    }
     for lane in active(step.wave.exec_mask()) {
         let destination = place(step.wave, op, lane);
         transfer(step, op, operation, destination, lane)?;
+    }
+    Ok(Flow::Next)
+}
+
+/// The same for whole words; most are in memory.
+#[inline]
+fn access_words(
+    step: &mut Step<'_>,
+    op: &MicroOp,
+    is_store: bool,
+    place: fn(&WaveState, &MicroOp, usize) -> Destination,
+) -> Outcome {
+    let register = if is_store { register_of(op.sources[2], op)? } else { target_of(op)? };
+    for lane in active(step.wave.exec_mask()) {
+        let destination = place(step.wave, op, lane);
+        let Destination::Memory(address) = destination else {
+            let Body::Memory(operation) = op.body else { return Err(StepFault::unknown(op, "")) };
+            transfer(step, op, operation, destination, lane)?;
+            continue;
+        };
+        let fault = |fault| StepFault::memory(fault, Some(lane));
+        if is_store {
+            step.memory.write_u32(address, step.wave.lane(register, lane)).map_err(fault)?;
+        } else {
+            let value = step.memory.read_u32(address).map_err(fault)?;
+            step.wave.set_lane(register, lane, value);
+        }
     }
     Ok(Flow::Next)
 }

@@ -41,20 +41,35 @@ pub(crate) fn write(lds: &mut [u8], address: u32, from: &[u8]) {
     }
 }
 
+#[inline]
 fn read_word(lds: &[u8], address: u32, is_wide: bool) -> u64 {
-    let mut bytes = [0; 8];
-    read(lds, address, &mut bytes[..if is_wide { 8 } else { 4 }]);
-    u64::from_le_bytes(bytes)
+    let Some(rest) = lds.get(address as usize..) else { return 0 };
+    if is_wide {
+        rest.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+    } else {
+        rest.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes).into())
+    }
 }
 
+#[inline]
 fn write_word(lds: &mut [u8], address: u32, is_wide: bool, value: u64) {
-    write(lds, address, &value.to_le_bytes()[..if is_wide { 8 } else { 4 }]);
+    let Some(rest) = lds.get_mut(address as usize..) else { return };
+    if is_wide {
+        if let Some(bytes) = rest.first_chunk_mut() {
+            *bytes = value.to_le_bytes();
+        }
+    } else if let Some(bytes) = rest.first_chunk_mut() {
+        *bytes = (value as u32).to_le_bytes();
+    }
 }
 
 /// Loads and stores.
 pub(crate) fn access(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let Body::Memory(operation) = op.body else { return Err(StepFault::unknown(op, "")) };
     let address = register_of(op.sources[0], op)?;
+    if operation.is_word() {
+        return access_words(step, op, operation.is_store, address);
+    }
     let size = usize::from(operation.bytes);
     for lane in active(step.wave.exec_mask()) {
         let at = step.wave.lane(address, lane).wrapping_add(op.immediate as u32);
@@ -65,6 +80,20 @@ pub(crate) fn access(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
             let mut bytes = [0; LARGEST];
             read(step.lds, at, &mut bytes[..size]);
             data::put(step.wave, operation, target_of(op)?, lane, &bytes[..size]);
+        }
+    }
+    Ok(Flow::Next)
+}
+
+/// The same for whole words.
+fn access_words(step: &mut Step<'_>, op: &MicroOp, is_store: bool, address: u16) -> Outcome {
+    let register = if is_store { register_of(op.sources[1], op)? } else { target_of(op)? };
+    for lane in active(step.wave.exec_mask()) {
+        let at = step.wave.lane(address, lane).wrapping_add(op.immediate as u32);
+        if is_store {
+            write_word(step.lds, at, false, step.wave.lane(register, lane).into());
+        } else {
+            step.wave.set_lane(register, lane, read_word(step.lds, at, false) as u32);
         }
     }
     Ok(Flow::Next)

@@ -21,6 +21,14 @@ struct ElementPlace {
     bit: u32,
 }
 
+/// The shape of A or B: rows (or columns), elements of each that are in registers, and their size.
+#[derive(Debug, Clone, Copy)]
+struct SourceShape {
+    dimension: u32,
+    depth: u32,
+    bits: u32,
+}
+
 /// A matrix that was read: blocks, rows (or columns), elements along the sum.
 struct SourceMatrix {
     floats: Vec<f64>,
@@ -32,7 +40,8 @@ struct SourceMatrix {
 
 impl MatrixPlan {
     /// The place of element `k` of row (or column) `index` of A (or B).
-    fn input(&self, lanes: u32, dimension: u32, index: u32, k: u32, block: u32, bits: u32, depth: u32) -> ElementPlace {
+    fn input(&self, lanes: u32, shape: SourceShape, index: u32, k: u32, block: u32) -> ElementPlace {
+        let SourceShape { dimension, depth, bits } = shape;
         let groups = match self.layout {
             MatrixLayout::Blocks => 64 / (dimension * self.blocks),
             MatrixLayout::Replicated => 1,
@@ -75,7 +84,7 @@ impl MatrixPlan {
     fn lane_of_a(&self, lane: u32) -> u32 {
         let (size, group) = self.broadcast;
         let lanes = 64 >> size.min(6);
-        if size == 0 { lane } else { lane % lanes + lanes * u32::from(group) & 63 }
+        if size == 0 { lane } else { (lane % lanes + lanes * u32::from(group)) & 63 }
     }
 
     /// The same of B.
@@ -133,12 +142,13 @@ fn read_source(
     let negative = !format.is_integer() && op.modifiers.negative >> number & 1 != 0;
     let sparse = plan.index.filter(|_| number == 0);
     let depth = if sparse.is_some() { plan.row.depth / 2 } else { plan.row.depth };
+    let shape = SourceShape { dimension, depth, bits: format.bits() };
     let (floats, integers, positions) = (Vec::new(), Vec::new(), Vec::new());
     let mut matrix = SourceMatrix { floats, integers, positions, depth: depth as usize };
     for block in 0..plan.blocks {
         for index in 0..dimension {
             for k in 0..depth {
-                let mut place = plan.input(lanes, dimension, index, k, block, format.bits(), depth);
+                let mut place = plan.input(lanes, shape, index, k, block);
                 place.lane = if number == 0 { plan.lane_of_a(place.lane) } else { plan.lane_of_b(place.lane) };
                 let bits = raw(wave, first, place, format.bits());
                 check_replicas(wave, op, plan, first, place, bits, format.bits())?;

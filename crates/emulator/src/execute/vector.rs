@@ -74,26 +74,25 @@ pub(crate) fn plain_wide(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     if row.result == LaneType::F64 && step.wave.float_mode.bits & 0x0c != 0 {
         return Err(StepFault::unknown(op, "64-bit floats in another rounding mode"));
     }
-    let wave = &mut *step.wave;
+    let Step { wave, wide_space, .. } = step;
     let mut carries = 0;
     for half in 0..wave.halves {
-        let mut sources = [[0; LANES]; 3];
-        for (number, values) in sources.iter_mut().enumerate() {
+        let [first, second, third, out] = &mut **wide_space;
+        for (number, values) in [&mut *first, &mut *second, &mut *third].into_iter().enumerate() {
             read_into(wave, &op.sources[number], row.sources[number], half, values);
         }
-        let sources = [&sources[0], &sources[1], &sources[2]];
-        let mut out = [0; LANES];
+        let sources = [&*first, &*second, &*third];
         let exec = wave.exec(half);
         let bits = mask_of(wave, &op.mask_source, half);
         match function {
-            LaneFunction::Wide(function) => function(&mut out, &sources, wave.float_mode),
+            LaneFunction::Wide(function) => function(out, &sources, wave.float_mode),
             LaneFunction::CarryWide(function) => {
-                let carry = function(&mut out, &sources, bits, wave.float_mode);
+                let carry = function(out, &sources, bits, wave.float_mode);
                 carries |= u64::from(carry & exec) << (32 * half);
             }
             _ => return general(step, op),
         }
-        write_wide(wave, register, &out, row.result, exec, half);
+        write_wide(wave, register, out, row.result, exec, half);
     }
     if let Place::Scalar(slot) = op.scalar_target {
         wave.set_mask(slot, carries);
@@ -105,7 +104,7 @@ pub(crate) fn plain_wide(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
 #[inline]
 fn read_into(wave: &WaveState, source: &Source, kind: LaneType, half: usize, values: &mut WideLanes) {
     match *source {
-        Source::None => {}
+        Source::None => values.fill(0),
         Source::Vector { register, .. } if kind.bits() == 64 => {
             let (low, high) = (wave.block(register, half), wave.block(register + 1, half));
             for lane in 0..LANES {

@@ -120,7 +120,8 @@ impl ProcessMemory {
     }
 }
 
-fn next_version() -> u64 {
+/// A number that no memory has had before.
+pub(super) fn next_version() -> u64 {
     VERSIONS.fetch_add(1, Ordering::Relaxed)
 }
 
@@ -154,6 +155,27 @@ impl DeviceMemory for ProcessMemory {
             unsafe { store(at, part, u64::from_le_bytes(value)) };
             at += part as u64;
         }
+        Ok(())
+    }
+
+    fn read_u32(&self, address: u64) -> Result<u32, MemoryFault> {
+        if !address.is_multiple_of(4) {
+            let mut bytes = [0; 4];
+            self.read(address, &mut bytes)?;
+            return Ok(u32::from_le_bytes(bytes));
+        }
+        self.check(address, 4, false)?;
+        // SAFETY: the word is aligned and in a registered range.
+        Ok(unsafe { AtomicU32::from_ptr(address as *mut u32) }.load(Ordering::Acquire))
+    }
+
+    fn write_u32(&self, address: u64, value: u32) -> Result<(), MemoryFault> {
+        if !address.is_multiple_of(4) {
+            return self.write(address, &value.to_le_bytes());
+        }
+        self.check(address, 4, true)?;
+        // SAFETY: the word is aligned and in a registered writable range.
+        unsafe { AtomicU32::from_ptr(address as *mut u32) }.store(value, Ordering::Release);
         Ok(())
     }
 

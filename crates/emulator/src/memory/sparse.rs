@@ -3,9 +3,10 @@
 //! Invariants: only bytes of allocated ranges exist. Ranges do not overlap, and between two of them are at least as many
 //! invalid bytes as [`GAP`], so that an access out of bounds meets none.
 
+use super::process::next_version;
 use super::{DeviceMemory, MemoryFault};
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Invalid bytes after each range.
@@ -27,6 +28,8 @@ pub struct WriteRecord {
 pub struct SparseMemory {
     /// By address.
     ranges: Vec<SparseRange>,
+    /// Unique among all memories; 0 for one whose code is never kept.
+    code_version: u64,
     log: Option<Mutex<Vec<WriteRecord>>>,
 }
 
@@ -40,7 +43,12 @@ struct SparseRange {
 impl SparseMemory {
     /// No range is valid.
     pub fn new() -> Self {
-        Self::default()
+        Self { code_version: next_version(), ..Self::default() }
+    }
+
+    /// Says that code was loaded: decoded instructions are forgotten.
+    pub fn code_changed(&mut self) {
+        self.code_version = next_version();
     }
 
     /// The same with a log of all writes.
@@ -97,6 +105,22 @@ impl SparseMemory {
 }
 
 impl SparseRange {
+    /// The aligned word at an offset that is in the range.
+    #[cfg(target_endian = "little")]
+    #[allow(unsafe_code, reason = "halves of words")]
+    #[inline]
+    fn half(&self, offset: u64) -> Option<&AtomicU32> {
+        let word = self.words.get(offset as usize / 8).filter(|_| offset.is_multiple_of(4))?;
+        // SAFETY: the half is aligned, inside of the word, and lives as long as the range. Everything that accesses it does
+        // so as an atomic.
+        Some(unsafe { AtomicU32::from_ptr(word.as_ptr().cast::<u32>().add(offset as usize % 8 / 4)) })
+    }
+
+    #[cfg(not(target_endian = "little"))]
+    fn half(&self, _: u64) -> Option<&AtomicU32> {
+        None
+    }
+
     fn load(&self, offset: u64, into: &mut [u8]) {
         let mut at = offset as usize;
         let mut rest = into;
@@ -126,6 +150,10 @@ impl SparseRange {
             word.store(u64::from_le_bytes(whole), Ordering::Release);
             return;
         }
+        if let (Ok(half), Some(place)) = (part.try_into(), self.half(at as u64)) {
+            place.store(u32::from_le_bytes(half), Ordering::Release);
+            return;
+        }
         let merge = |old: u64| {
             let mut bytes = old.to_le_bytes();
             bytes[inside..inside + part.len()].copy_from_slice(part);
@@ -146,6 +174,26 @@ impl DeviceMemory for SparseMemory {
         let (range, offset) = self.find(address, from.len(), true)?;
         range.store(offset, from);
         self.record(address, from);
+        Ok(())
+    }
+
+    fn read_u32(&self, address: u64) -> Result<u32, MemoryFault> {
+        let (range, offset) = self.find(address, 4, false)?;
+        let mut bytes = [0; 4];
+        match range.half(offset) {
+            Some(half) => return Ok(half.load(Ordering::Acquire)),
+            None => range.load(offset, &mut bytes),
+        }
+        Ok(u32::from_le_bytes(bytes))
+    }
+
+    fn write_u32(&self, address: u64, value: u32) -> Result<(), MemoryFault> {
+        let (range, offset) = self.find(address, 4, true)?;
+        match range.half(offset) {
+            Some(half) => half.store(value, Ordering::Release),
+            None => range.store(offset, &value.to_le_bytes()),
+        }
+        self.record(address, &value.to_le_bytes());
         Ok(())
     }
 
@@ -178,6 +226,10 @@ impl DeviceMemory for SparseMemory {
         let old = range.words[offset as usize / 8].fetch_update(Ordering::SeqCst, Ordering::SeqCst, update);
         self.record(address, &new.to_le_bytes());
         Ok(old.unwrap_or_default())
+    }
+
+    fn code_version(&self) -> u64 {
+        self.code_version
     }
 }
 

@@ -25,7 +25,8 @@ fn hotswap_register_machine_flags_patch(registry: &mut Registry) {
     registry.bind(slot::MACHINE_FLAGS, Apply::CodeObject(apply));
 }
 
-/// `EI_ABIVERSION` of code object V5.
+/// `EI_ABIVERSION` of code object V4 and V5.
+const V4: u8 = 2;
 const V5: u8 = 3;
 /// `EI_ABIVERSION` of code object V6.
 const V6: u8 = 4;
@@ -35,11 +36,12 @@ fn apply(source: &CodeObject<'_>, target: &TargetId, edit: &mut Edit<'_, '_>) ->
     let flags = relabelled(source.flags(), target)
         .ok_or_else(|| refuse(format!("the features of {} cannot be labelled {target}", source.target_id())))?;
     let version = match source.abi_version() {
-        old @ ..V5 if target.processor.is_generic() => {
+        old @ ..V4 if target.processor.is_generic() => {
             let what = format!("generic targets need code object V6, and this is V{}", old + 2);
             return Err(refuse(what).advise("compile the source with -mcode-object-version=5 or later"));
         }
-        V5 if target.processor.is_generic() => V6,
+        // That V4 has no arguments of its own is a check of the pair.
+        V4..=V5 if target.processor.is_generic() => V6,
         old => old,
     };
     let flags = flags.encode_for(version);

@@ -1,5 +1,6 @@
-// hipBLASLt: all algorithms for products of several types, transpositions, sizes and epilogues, and the first of them again
+// hipBLASLt: all algorithms for products of several types, transpositions, sizes and epilogues, and one of them again
 // by its number, as a program that has kept the number asks for it.
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <hip/hip_runtime_api.h>
@@ -41,6 +42,7 @@ static int multiply(hipblasLtHandle_t handle, const Buffers &buffers, int type, 
   std::vector<hipblasLtMatmulHeuristicResult_t> kept;
   if (count) {
     std::vector<int> numbers{hipblaslt_ext::getIndexFromAlgo(results[0].algo)};
+    for (int i = 1; i < count; i++) numbers[0] = std::min(numbers[0], hipblaslt_ext::getIndexFromAlgo(results[i].algo));
     failed += hipblaslt_ext::getAlgosFromIndex(handle, numbers, kept) || kept.size() != 1;
   }
   for (auto &result : kept) results[count++] = result;

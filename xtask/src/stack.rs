@@ -1,0 +1,222 @@
+//! The task `stack`: served libraries of a distribution. `exam` judges which kernels they start, `cost` measures what
+//! serving them takes beside copying them.
+//!
+//! By hand, not in CI: it downloads gigabytes. Both write their tables to `docs/serve-exam.md`, between marks.
+//!
+//! Invariants: the judge is `hotswap-stack-exam` of `tests/dispatch`; `cost` measures the same files for both commands,
+//! from a warm page cache.
+
+use crate::built::{Built, Profile};
+use crate::outcome::{During, Outcome, fail};
+use crate::packages::{self, Origin, Package, Packages};
+use crate::session::Session;
+use crate::{paths, remove, run};
+use clap::{Parser, Subcommand};
+use hotswap_userland::ENV_PREFIX;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+/// Judges and measures served libraries of Debian.
+#[derive(Parser)]
+struct Options {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    /// Compares the kernels that the libraries start on their own GPU and, served, on others.
+    Exam {
+        /// Only the cases of libraries whose name contains this; nothing is written then
+        only: Option<String>,
+    },
+    /// Measures time and memory of serving the libraries, and the time of copying them.
+    Cost {
+        /// The command to measure [default: built now, for tests]
+        #[arg(long)]
+        hotswap: Option<PathBuf>,
+    },
+}
+
+const PAGE: &str = "docs/serve-exam.md";
+
+const fn experimental(name: &'static str) -> Package {
+    Package { name, origin: Origin::Experimental }
+}
+
+const fn sid(name: &'static str) -> Package {
+    Package { name, origin: Origin::Sid }
+}
+
+/// The libraries.
+const LIBRARIES: &[Package] = &[
+    experimental("librocblas5"),
+    experimental("libhipblaslt1"),
+    experimental("libhipsparselt0"),
+    experimental("librocsparse1"),
+    experimental("librocsolver0"),
+    experimental("librocrand1"),
+    experimental("librocfft0"),
+    experimental("librccl1"),
+    sid("migraphx-tools"),
+    sid("libmagma2-rocm"),
+    experimental("librpp2-hip"),
+    experimental("libmiopen1"),
+    experimental("libmiopen-tests-data"),
+];
+
+/// The headers and libraries that programs of the exam need besides.
+const NEEDED: &[Package] = &[
+    experimental("librocsparse-dev"),
+    experimental("libhipblaslt-dev"),
+    experimental("libhipblas-common-dev"),
+    experimental("libmiopen-dev"),
+    experimental("libroctx64-4"),
+    sid("libboost-filesystem1.90.0"),
+    sid("libboost-atomic1.90.0"),
+];
+
+pub(crate) fn main(words: Vec<String>) -> Outcome {
+    match Options::parse_from(words).action {
+        Action::Exam { only } => exam(only.as_deref()),
+        Action::Cost { hotswap } => cost(hotswap),
+    }
+}
+
+/// The programs of a build for tests.
+fn programs(words: &[&str]) -> Outcome<PathBuf> {
+    let mut cargo = Command::new(paths::cargo());
+    cargo.args(["build", "--profile", Profile::Checked.name()]);
+    let built = Built::new(cargo, words)?;
+    let program = built.programs.iter().find(|path| path.file_name().is_some_and(|name| name == "hotswap"));
+    let directory = program.and_then(|path| path.parent());
+    directory.map_or_else(|| fail("cargo built no `hotswap`"), |directory| Ok(directory.to_owned()))
+}
+
+/// The `usr` directories of packages.
+fn directories(list: &[Package]) -> Outcome<Vec<PathBuf>> {
+    let packages = Packages::open()?;
+    list.iter().map(|package| Ok(packages.get(package)?.directory.join("usr"))).collect()
+}
+
+fn exam(only: Option<&str>) -> Outcome {
+    let directory = programs(&["--package", "hotswap", "--package", "hotswap-dispatch"])?;
+    let session = Session::open(&paths::scratch("prefix"), &paths::scratch("work"))?;
+    let mut command = session.beside(directory.join("hotswap-stack-exam"));
+    command.env_remove(ENV_PREFIX).env("STACK_EXAM_ONLY", only.unwrap_or_default());
+    command.args(directories(LIBRARIES)?).args(directories(NEEDED)?);
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+    let mut text = String::new();
+    for line in child.stdout.take().into_iter().flat_map(|pipe| BufReader::new(pipe).lines()) {
+        let line = line?;
+        println!("{line}");
+        text += &(line + "\n");
+    }
+    if !child.wait()?.success() {
+        return fail("a case of the exam failed: see the table");
+    }
+    if only.is_none() { replace("exam", &text) } else { Ok(()) }
+}
+
+/// One row: bytes, and what a command took.
+struct Measured {
+    seconds: f64,
+    processor: f64,
+    megabytes: f64,
+}
+
+fn cost(hotswap: Option<PathBuf>) -> Outcome {
+    let hotswap = match hotswap {
+        Some(path) => path,
+        None => programs(&["--package", "hotswap"])?.join("hotswap"),
+    };
+    let scratch = paths::scratch("stack-cost");
+    let mut text =
+        "| package | bytes | `cp -a` | `hotswap serve gfx1031` | processor time | memory | written |\n".to_owned();
+    text += &format!("|{}\n", " --- |".repeat(7));
+    let directories = directories(LIBRARIES)?;
+    for (package, directory) in LIBRARIES.iter().zip(&directories) {
+        text += &row(&hotswap, package.name, std::slice::from_ref(directory), &scratch)?;
+    }
+    text += &row(&hotswap, "all of them", &directories, &scratch)?;
+    print!("{text}");
+    replace("cost", &text)
+}
+
+fn row(hotswap: &Path, name: &str, roots: &[PathBuf], scratch: &Path) -> Outcome<String> {
+    let sizes = roots.iter().map(|root| size(root)).collect::<Outcome<Vec<u64>>>()?;
+    let bytes: u64 = sizes.iter().sum();
+    let (copy, served) = (scratch.join("copy"), scratch.join("served"));
+    let mut copying = Command::new("cp");
+    copying.arg("-a").args(roots.iter().map(|root| root.join("."))).arg(&copy);
+    let mut serving = Command::new(hotswap);
+    serving.args(["serve", "gfx1031", "--from", "gfx1030", "--dest"]).arg(&served);
+    roots.iter().for_each(|root| {
+        serving.arg("--root").arg(root);
+    });
+    // The first one reads the files from the disk, and is not counted.
+    let measured = [&mut copying, &mut serving].map(|command| {
+        remove::delete(scratch)?;
+        fs::create_dir_all(&copy).during("create", &copy)?;
+        measure(command)?;
+        remove::delete(scratch)?;
+        fs::create_dir_all(&copy).during("create", &copy)?;
+        measure(command)
+    });
+    let [copied, made] = measured;
+    let (copied, made) = (copied?, made?);
+    let written = size(&served).unwrap_or(0);
+    remove::delete(scratch)?;
+    let mega = |bytes: u64| format!("{:.0} MB", bytes as f64 / 1e6);
+    let line = format!(
+        "| {name} | {} | {:.1} s | {:.1} s | {:.1} s | {:.0} MB | {} |\n",
+        mega(bytes),
+        copied.seconds,
+        made.seconds,
+        made.processor,
+        made.megabytes,
+        mega(written)
+    );
+    print!("{line}");
+    Ok(line)
+}
+
+fn size(directory: &Path) -> Outcome<u64> {
+    Ok(packages::files(directory)?.into_iter().map(|(_, size)| size).sum())
+}
+
+/// Runs a command through a shell that says what its children took.
+fn measure(command: &mut Command) -> Outcome<Measured> {
+    let line = run::line(command);
+    let script = format!(
+        "import resource, subprocess, sys\n\
+         code = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode\n\
+         u = resource.getrusage(resource.RUSAGE_CHILDREN)\n\
+         print(code, u.ru_utime + u.ru_stime, u.ru_maxrss)"
+    );
+    let start = Instant::now();
+    let mut python = Command::new("python3");
+    python.arg("-c").arg(script).arg(command.get_program()).args(command.get_args());
+    let output = run::output(&mut python)?;
+    let seconds = start.elapsed().as_secs_f64();
+    let words: Vec<f64> = output.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    let [code, processor, kilobytes] = words[..] else { return fail(format!("`{line}` was not measured")) };
+    // 13: a library of the tree is refused, or has nothing to serve, which the table shows by what is written.
+    if code != 0.0 && code != 13.0 {
+        return fail(format!("`{line}` ended with {code}"));
+    }
+    Ok(Measured { seconds, processor, megabytes: kilobytes / 1e3 })
+}
+
+/// Writes a table between its marks in the page.
+fn replace(mark: &str, table: &str) -> Outcome {
+    let page = paths::workspace().join(PAGE);
+    let text = fs::read_to_string(&page).during("read", &page)?;
+    let (first, last) = (format!("<!-- {mark} -->\n"), format!("<!-- end of {mark} -->\n"));
+    let parts = text.split_once(&first).and_then(|(before, rest)| Some((before, rest.split_once(&last)?.1)));
+    let Some((before, after)) = parts else { return fail(format!("{PAGE} has no marks `{mark}`")) };
+    fs::write(&page, format!("{before}{first}{table}{last}{after}")).during("write", &page)
+}
