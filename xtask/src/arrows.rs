@@ -33,7 +33,7 @@ pub(crate) const ALLOWED: &[Row] = &[
                         "hotswap-bundle", "hotswap-compat"]),
     ("hotswap", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object",
                   "hotswap-bundle", "hotswap-compat", "hotswap-families", "hotswap-pipeline", "hotswap-isa",
-                  "hotswap-adapt", "hotswap-emulator", "hotswap-device-symbols", "hotswap-device-link", "hotswap-program", "hotswap-lint", "hotswap-coverage", "hotswap-stack",
+                  "hotswap-adapt", "hotswap-check", "hotswap-emulator", "hotswap-device-symbols", "hotswap-device-link", "hotswap-program", "hotswap-lint", "hotswap-coverage", "hotswap-stack",
                   "hotswap-packages"]),
     // Runs in the programs of users, and has no dependency on the tools.
     ("hotswap-profile-drain", &[]),
@@ -53,6 +53,9 @@ pub(crate) const ALLOWED: &[Row] = &[
     // Operations of instructions as data and functions; then the machine that runs them.
     ("hotswap-semantics", &["hotswap-isa"]),
     ("hotswap-emulator", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa", "hotswap-semantics"]),
+    // Judges what the rewriter makes, and shares nothing with it but decoder, program model and certificate.
+    ("hotswap-check", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa", "hotswap-program",
+                        "hotswap-emulator"]),
     ("hotswap-program", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa"]),
     ("hotswap-device-symbols", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa",
                                  "hotswap-program"]),

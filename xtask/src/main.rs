@@ -20,6 +20,7 @@ mod dist;
 mod documents;
 mod extras;
 mod fuzz;
+mod generics;
 mod install;
 mod isa;
 mod isa_bench;
@@ -36,6 +37,7 @@ mod packages;
 mod paths;
 mod programs;
 mod progress;
+mod prove;
 mod readme;
 mod recipe;
 mod remove;
@@ -79,9 +81,11 @@ const TASKS: &[Task] = &[
     Task { name: "readme", help: "do what README.md and docs say and compare (--bless writes what came out)", run: readme::main },
     Task { name: "isa", help: "the rows of the instruction set: fetch LLVM's sources, import, check", run: isa::main },
     Task { name: "rewrite", help: "judge code that is made for another stepping: rewrite exam", run: rewrite_exam::main },
+    Task { name: "prove", help: "evidence by execution: rewrites, planted faults, proofs, generated programs; writes docs/evidence.md", run: prove::main },
     Task { name: "stack", help: "judge and measure served libraries of Debian: stack exam, stack cost", run: stack::main },
     Task { name: "symbols", help: "tables of device functions: symbols exam | bench, write docs/device-exam.md", run: symbols::main },
     Task { name: "new-family", help: "write the skeleton of a patch family: file, line of patches.def, case", run: new_family::main },
+    Task { name: "generics", help: "make generic targets for libraries of Debian's, write docs/generics.md", run: generics::main },
     Task { name: "survey", help: "judge retargeting of libraries of Debian and PyPI, write docs/names-survey.md", run: survey::main },
     Task { name: "shell", help: "run a command, or a shell, inside the userland", run: session::main },
 ];

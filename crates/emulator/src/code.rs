@@ -51,12 +51,14 @@ pub(crate) struct CodeCache {
     isa: Isa,
     limits: VectorLimits,
     planted: Option<PlantedFault>,
+    uninterpreted: bool,
 }
 
 impl CodeCache {
-    fn new(isa: Isa, limits: VectorLimits, planted: Option<PlantedFault>) -> Self {
+    fn new(device: &EmulatedDevice, isa: Isa, limits: VectorLimits) -> Self {
+        let planted = device.planted.clone();
         let (pages, numbers, blocks) = (Vec::new(), HashMap::default(), Vec::new());
-        Self { pages, page: 0, numbers, blocks, version: 0, isa, limits, planted }
+        Self { pages, page: 0, numbers, blocks, version: 0, isa, limits, planted, uninterpreted: device.uninterpreted }
     }
 
     /// A cache for a thread: one that another thread has left, if there is any for these conditions.
@@ -68,7 +70,7 @@ impl CodeCache {
         };
         let found = idle.iter().rposition(fits).map(|number| idle.swap_remove(number));
         let found = found.and_then(|cache| cache.downcast().ok());
-        found.map_or_else(|| Self::new(isa, limits, planted.cloned()), |cache| *cache)
+        found.map_or_else(|| Self::new(device, isa, limits), |cache| *cache)
     }
 
     /// Leaves the cache to other threads; the oldest one is forgotten.
@@ -160,6 +162,8 @@ impl CodeCache {
         let illegal = |_| StepFault::new(FaultKind::IllegalInstruction { bytes: bytes[..have.min(8)].to_vec() });
         let inst = self.isa.decode(&bytes[..have]).map_err(illegal)?;
         let op = translate::translate(inst, self.isa, banks, self.limits);
+        let handler = self.uninterpreted.then(|| execute::uninterpreted::handler(&inst)).flatten();
+        let op = MicroOp { handler: handler.unwrap_or(op.handler), ..op };
         let op = with_fault(op, self.planted.as_ref(), self.isa);
         let broken = self.isa.has(Feature::Gfx1250Strict).then(|| stepping::broken_rule(&inst, self.isa)).flatten();
         Ok(match broken {

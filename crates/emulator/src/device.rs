@@ -32,6 +32,9 @@ pub struct EmulatedDevice {
     pub refuses_undetermined: bool,
     /// Set to end dispatches that run, with [`FaultKind::Stopped`](crate::FaultKind::Stopped).
     pub stop: AtomicBool,
+    /// Matrix products and tensor copies are functions of which only the arguments are known: for the comparison of two
+    /// pieces of code, of no use to programs.
+    pub uninterpreted: bool,
     /// A fault planted by a test that asks whether it is seen.
     pub planted: Option<PlantedFault>,
     /// The barrier of all waves of a cooperative launch (GWS); it outlives dispatches.
@@ -119,6 +122,7 @@ impl EmulatedDevice {
             matrix_model: MatrixModel::default(),
             refuses_undetermined: false,
             stop: AtomicBool::new(false),
+            uninterpreted: false,
             planted: None,
             global_barrier: Mutex::default(),
             idle_caches: Mutex::default(),
@@ -137,6 +141,11 @@ impl EmulatedDevice {
 
     /// Whether it gives wrong data for two elements of LDS that are not aligned.
     pub(crate) fn lacks_unaligned_pairs(&self) -> bool {
+        self.isa().has(Feature::Gfx1250Strict)
+    }
+
+    /// Whether a load for several work-groups of a cluster is a fault.
+    pub(crate) fn lacks_multicast(&self) -> bool {
         self.isa().has(Feature::Gfx1250Strict)
     }
 

@@ -108,7 +108,7 @@ fn check_resources(kernel: &LoadedKernel) -> Result<(), LaunchError> {
 }
 
 /// Parts of `amd_queue_t` that kernels read: the apertures.
-fn queue_bytes() -> Vec<u8> {
+pub fn queue_bytes() -> Vec<u8> {
     let mut bytes = vec![0; 256];
     bytes[64..68].copy_from_slice(&((SHARED_APERTURE >> 32) as u32).to_le_bytes());
     bytes[68..72].copy_from_slice(&((PRIVATE_APERTURE >> 32) as u32).to_le_bytes());
@@ -116,7 +116,7 @@ fn queue_bytes() -> Vec<u8> {
 }
 
 /// The packet as the queue would hold it.
-fn packet_bytes(packet: &AqlDispatch) -> Vec<u8> {
+pub fn packet_bytes(packet: &AqlDispatch) -> Vec<u8> {
     let mut bytes = vec![0x02, 0x0b, 3, 0];
     packet.workgroup.iter().for_each(|size| bytes.extend(size.to_le_bytes()));
     bytes.extend([0; 2]);
@@ -129,7 +129,11 @@ fn packet_bytes(packet: &AqlDispatch) -> Vec<u8> {
     bytes
 }
 
-fn argument_bytes(kernel: &LoadedKernel, launch: &DirectLaunch<'_>, queue: u64) -> Result<Vec<u8>, LaunchError> {
+/// The bytes of a kernel's arguments, hidden ones included; `queue` is the address of the queue.
+///
+/// # Errors
+/// For arguments that do not fit.
+pub fn argument_bytes(kernel: &LoadedKernel, launch: &DirectLaunch<'_>, queue: u64) -> Result<Vec<u8>, LaunchError> {
     let explicit = || kernel.arguments.iter().filter(|argument| !argument.value_kind.starts_with("hidden_"));
     let (expected, given) = (explicit().count(), launch.arguments.len());
     if expected != given {

@@ -12,10 +12,13 @@ pub(crate) mod hardware;
 pub(crate) mod lds;
 pub(crate) mod matrix;
 pub(crate) mod mixed;
+pub(crate) mod operand_words;
 pub(crate) mod packed;
 pub(crate) mod scalar;
 pub(crate) mod scalar_memory;
 pub(crate) mod sdwa;
+pub(crate) mod uninterpreted;
+pub(crate) mod unsigned_float;
 pub(crate) mod vector;
 
 pub(crate) use crate::micro::{Flow, Handler, Outcome, Step, StepFault};

@@ -66,6 +66,15 @@ impl LateResults {
         Ok(())
     }
 
+    /// The registers that outstanding operations will write.
+    pub(crate) fn registers(&self) -> RegSet {
+        let mut all = RegSet::EMPTY;
+        self.outstanding.iter().for_each(|result| {
+            all.union_with(&result.registers);
+        });
+        all
+    }
+
     fn check(&self, used: &RegSet, inst: &Inst) -> Result<(), FaultKind> {
         let Some(result) = self.outstanding.iter().find(|result| result.registers.intersects(used)) else {
             return Ok(());

@@ -71,6 +71,9 @@ fn translated(reader: &OperandReader, op: MicroOp) -> Option<MicroOp> {
     if matches!(reader.inst.class()?, Class::Vopd | Class::Vopd3) {
         return vector::dual(reader, op);
     }
+    if let Some(handler) = execute::unsigned_float::handler(&reader.inst) {
+        return Some(MicroOp { handler, ..op });
+    }
     match names::plan(reader.inst.mnemonic())? {
         Plan::Matrix(row) => matrix::product(reader, op, row),
         Plan::Handler(handler) => by_handler(reader, MicroOp { handler, ..op }),

@@ -20,6 +20,10 @@ pub(crate) fn keep_memory_in_small_pages() {
     // SAFETY: stores a number in a table of the allocator, which any thread may do at any time; the number of the option
     // is in the table's range.
     unsafe { libmimalloc_sys::mi_option_set(PURGE_DELAY, -1) };
+    use_small_pages();
+}
+
+fn use_small_pages() {
     // SAFETY: a flag of this process. Kernels that do not know it return an error, which changes nothing.
     #[cfg(target_os = "linux")]
     unsafe {
@@ -29,9 +33,13 @@ pub(crate) fn keep_memory_in_small_pages() {
 
 /// For libraries whose containers are made one after the other: a third less memory. Freed memory is returned at once, so
 /// that the large buffers of one container are not kept beside those of the next one, which have other sizes.
+///
+/// No huge pages: buffers are made for content that does not compress, and of their last part nothing is used. For rocBLAS
+/// and six GPUs, huge pages were 139 of 353 MB.
 pub(crate) fn return_memory() {
     // SAFETY: as above.
     unsafe { libmimalloc_sys::mi_option_set(PURGE_DELAY, 0) };
+    use_small_pages();
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use crate::allocator;
 use crate::args::{Files, Look, OutputOptions};
 use crate::commands::{
-    addr2func, bind, bundle, change, compat, diff, disasm, doctor, exec, extract, generate, inspect, lint, list,
+    addr2func, bind, bundle, change, check, compat, diff, disasm, doctor, exec, extract, generate, inspect, lint, list,
     manifest, plan, profile, retarget, rewrite, run, serve, size, symbols, tables, toolchain, verify,
 };
 use crate::outcome::Outcome;
@@ -114,6 +114,9 @@ pub(crate) enum CliCommand {
     /// Check structure, hashes, alignment, entry tables and records; or prove a rewrite against its original
     #[command(after_help = EXIT_CODES)]
     Verify(verify::VerifyArguments),
+    /// Compare two code objects by executing both on generated states, such as a rewritten one and its original
+    #[command(after_help = EXIT_CODES)]
+    Check(check::CheckArguments),
     /// Judge code objects by the rules of their targets: instructions, distances, waits, modes, registers
     #[command(after_help = EXIT_CODES)]
     Lint(Files),
@@ -160,6 +163,7 @@ impl Cli {
         if matches!(
             self.command,
             CliCommand::Disasm(_)
+                | CliCommand::Check(_)
                 | CliCommand::Lint(_)
                 | CliCommand::Retarget(_)
                 | CliCommand::Rewrite(_)
@@ -210,6 +214,7 @@ impl CliCommand {
             Self::Compress(arguments) => change::compress(&arguments),
             Self::Decompress(arguments) => change::decompress(&arguments),
             Self::Verify(arguments) => verify::run(&arguments),
+            Self::Check(arguments) => check::run(&arguments),
             Self::Lint(files) => lint::run(&files),
             Self::Profile(command) => command.run(),
             Self::Retarget(arguments) => retarget::run(&arguments),

@@ -6,6 +6,7 @@ pub(crate) mod addr2func;
 pub(crate) mod bind;
 pub(crate) mod bundle;
 pub(crate) mod change;
+pub(crate) mod check;
 pub(crate) mod compat;
 pub(crate) mod diff;
 pub(crate) mod disasm;

@@ -3,11 +3,16 @@
 //! Assembly states its metadata itself, so both files are the same byte for byte. Of a HIP source, V6 adds keys to the
 //! metadata; everything else is the same where the kernel has no implicit arguments.
 //!
-//! `HOTSWAP_TEST_ROOT` names the userland; without it each test reports that it was skipped.
+//! Real libraries: rocBLAS's files, of which comgr reads the same kernels afterwards.
+//!
+//! `HOTSWAP_TEST_ROOT` names the userland, `HOTSWAP_TEST_STACK` the libraries; without them each test reports that it was
+//! skipped.
 
 use assert_cmd::Command;
-use hotswap_userland::Workbench;
+use hotswap_userland::{ENV_STACK, Workbench, everything, skip};
 use predicates::str::contains;
+use std::fs;
+use std::path::PathBuf;
 
 /// A kernel as rocBLAS has them: without implicit arguments, with a metadata note of its own.
 const KERNEL: &str = r#"
@@ -161,4 +166,57 @@ fn kernels_with_implicit_arguments_are_refused() {
     assert!(!bench.path("made.co").exists());
     compile(&bench, IMPLICIT, "v5.co", "gfx1030", 5);
     hotswap(&bench, "retarget v5.co --to gfx10-3-generic -o made.co").success();
+}
+
+/// The files of rocBLAS for gfx1030: by default the helper kernels and the code object with most notes.
+fn tensile_files(test: &str) -> Option<Vec<PathBuf>> {
+    let Some(stack) = std::env::var_os(ENV_STACK) else {
+        skip(test, &format!("{ENV_STACK} is not set"));
+        return None;
+    };
+    let library = std::env::split_paths(&stack).find(|path| path.to_string_lossy().contains("rocblas")).unwrap();
+    let directory = library.join("x86_64-linux-gnu/rocblas/5/library");
+    let is_its = |path: &PathBuf| {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        name.contains("gfx1030") && (name.ends_with(".co") || name.ends_with(".hsaco"))
+    };
+    let mut files: Vec<PathBuf> = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(is_its);
+    files.sort();
+    assert_eq!(files.len(), 71);
+    if !everything() {
+        let names = ["Kernels.so-000-gfx1030.hsaco", "Type_SS_Contraction_l_Ailk_Bljk_Cijk_Dijk_gfx1030.co"];
+        files.retain(|path| names.iter().any(|name| path.to_string_lossy().ends_with(name)));
+        assert_eq!(files.len(), names.len());
+    }
+    Some(files)
+}
+
+#[test]
+fn files_of_rocblas_get_a_generic_target() {
+    let test = "files_of_rocblas_get_a_generic_target";
+    let Some(bench) = Workbench::new(test) else { return };
+    let Some(files) = tensile_files(test) else { return };
+    bench.write("metadata.c", include_bytes!("../../../tests/comgr/metadata.c"));
+    bench.write("lookup.c", include_bytes!("../../../tests/comgr/lookup.c"));
+    bench.run("for name in metadata lookup; do cc -std=c11 -o $name $name.c -lamd_comgr; done");
+    for file in files {
+        fs::copy(&file, bench.path("input")).unwrap();
+        let is_bare = file.extension().is_some_and(|end| end == "hsaco");
+        let keep = if is_bare { " --keep-source" } else { "" };
+        hotswap(&bench, &format!("retarget input --to gfx10-3-generic -o made{keep}")).success();
+        hotswap(&bench, "verify made").success();
+        bench.run("./lookup -o old.co made amdgcn-amd-amdhsa--gfx1030");
+        bench.run("./lookup -o new.co made amdgcn-amd-amdhsa--gfx10-3-generic");
+        // comgr, which the HIP runtime asks, reads the same kernels, and the target.
+        let [old, new] = ["old.co", "new.co"].map(|code| bench.run(&format!("./metadata {code}")));
+        let (old_isa, old_kernels) = old.split_once('\n').unwrap();
+        let (new_isa, new_kernels) = new.split_once('\n').unwrap();
+        assert_eq!((old_isa, new_isa), ("amdgcn-amd-amdhsa--gfx1030", "amdgcn-amd-amdhsa--gfx10-3-generic"));
+        assert!(old_kernels == new_kernels && !new_kernels.is_empty(), "{}", file.display());
+        // LLVM reads the same sections and segments, except for the notes and for the tables that moved with them.
+        let [old, new] = ["old.co", "new.co"].map(|code| parts(&bench, code, ".note"));
+        assert_eq!(old, new, "{}", file.display());
+        hotswap(&bench, "lint new.co").success();
+    }
 }

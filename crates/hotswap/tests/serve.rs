@@ -191,6 +191,7 @@ fn a_tree_is_served_and_a_second_run_changes_nothing() {
     let names = String::from_utf8(directory.read("out/hotswap-names.conf")).unwrap();
     let serves = names.lines().filter_map(|line| line.strip_prefix("serves ")).collect::<Vec<_>>().join(" ");
     assert!(names.contains("\nnames gfx1031=gfx1030\n"), "{names}");
+    assert!(names.ends_with("\ncode gfx1030\ncode gfx1031\n"), "{names}");
     assert_eq!(serves, "lib/librocblas.so.5 lib/librocblas.so.5.2 lib/librocrand.so.1 lib/librocrand.so.1.1");
     let after = directory.state("out");
     std::thread::sleep(Duration::from_millis(20));
@@ -260,6 +261,18 @@ fn data_without_its_host_library_is_refused() {
     );
 }
 
+/// Under the GPU's own name indices are read: one that is none refuses its library, and the rest is served.
+#[test]
+fn a_damaged_index_refuses_its_library_alone() {
+    let directory = Directory::rocm();
+    directory.write("rocm/lib/libplain.so.1", &library(&[bundle(&["gfx1030"])]));
+    fs::remove_file(directory.path("rocm/lib/librocrand.so.1.1")).unwrap();
+    directory.write(&format!("{DATA}/TensileLibrary_lazy_gfx1030.dat"), b"\x82\xa1a");
+    let served = directory.run("serve gfx1031 --root rocm --dest out --names own").failure();
+    served.stderr(contains("HS0303").and(contains("TensileLibrary_lazy_gfx1030.dat")));
+    assert!(directory.exists("out/lib/libplain.so.1") && !directory.exists("out/lib/rocblas"));
+}
+
 #[test]
 fn a_destination_among_the_libraries_is_refused() {
     let directory = Directory::rocm();
@@ -285,7 +298,7 @@ fn requests_that_make_no_sense_are_refused() {
     directory.write("empty/file", b"text");
     for (words, code, says) in [
         ("--root rocm --dest out", 2, "required"),
-        ("gfx1031 --dest out", 2, "required"),
+        ("gfx1031 --dest out", 2, "neither --root nor a package"),
         ("gfx9999 --root rocm --dest out", 11, "gfx9999"),
         ("gfx10-3-generic --root rocm --dest out", 11, "not the name of one GPU"),
         ("gfx90a --root rocm --dest out", 13, "none of that can serve gfx90a"),

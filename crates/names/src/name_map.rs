@@ -18,6 +18,8 @@ pub struct NamePair {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NameMap {
     pairs: Vec<NamePair>,
+    /// The GPUs that the code which sees the names is for; empty where that is unknown.
+    code: Vec<&'static Processor>,
 }
 
 /// Text that states no names.
@@ -41,7 +43,7 @@ pub enum NamesError {
     #[error("{0} has two names")]
     TwoNames(&'static str),
     /// A line of the file that starts with another word.
-    #[error("line {0} begins with neither `names` nor `serves`")]
+    #[error("line {0} begins with none of `names`, `serves` and `code`")]
     Line(usize),
     /// A path that leaves the tree.
     #[error("line {0}: the path is not inside of the tree")]
@@ -81,7 +83,27 @@ impl NameMap {
 
     /// Adds the pairs of another map.
     pub(crate) fn extend(&mut self, other: Self) -> Result<(), NamesError> {
+        self.code.extend(other.code);
         other.pairs.iter().try_for_each(|pair| self.add(&format!("{}={}", pair.own.name, pair.shown.name)))
+    }
+
+    /// Adds the names of GPUs that there is code for, separated by commas or blanks.
+    pub(crate) fn add_code(&mut self, text: &str) -> Result<(), NamesError> {
+        for word in text.split([',', ' ', '\t']).filter(|word| !word.is_empty()) {
+            self.code.push(processor(word)?);
+        }
+        Ok(())
+    }
+
+    /// The reason why code that sees the names has nothing for this GPU, if that is known.
+    pub fn lack(&self, own: &str) -> Option<String> {
+        let name = own.split(':').next().unwrap_or_default();
+        let is_gpu = |processor: &&Processor| processor.name == name;
+        if self.code.is_empty() || self.find(name).is_some() || self.code.iter().copied().any(|gpu| is_gpu(&gpu)) {
+            return None;
+        }
+        let code: Vec<&str> = self.code.iter().map(|processor| processor.name).collect();
+        Some(format!("{name} is not served: the libraries have files for {}", code.join(", ")))
     }
 
     /// Whether no GPU is shown by another name.
@@ -120,6 +142,20 @@ mod tests {
         assert_eq!(map.shown("gfx900:xnack+"), None);
         // A longer name is another GPU.
         assert_eq!((map.shown("gfx9020"), map.shown("gfx103"), map.shown("")), (None, None, None));
+    }
+
+    /// GPUs that are neither served nor have code are told; without a list nothing is known.
+    #[test]
+    fn a_gpu_without_code_is_told() {
+        let mut map = NameMap::parse("gfx1031=gfx1030").unwrap();
+        assert_eq!(map.lack("gfx1100"), None);
+        map.add_code("gfx1030, gfx1200").unwrap();
+        for own in ["gfx1031", "gfx1030", "gfx1200:xnack-"] {
+            assert_eq!(map.lack(own), None, "{own}");
+        }
+        let lack = map.lack("gfx1100:xnack-").unwrap();
+        assert!(lack.starts_with("gfx1100 is not served") && lack.ends_with("gfx1030, gfx1200"), "{lack}");
+        assert_eq!(map.add_code("gfx10-3-generic").unwrap_err(), NamesError::Unknown("gfx10-3-generic".into()));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //!
 //! Invariant: nothing but the name is changed, and only where HIP's own text is that of a named GPU.
 
+use crate::message::say_once;
 use crate::name_map::NameMap;
 
 /// Where a structure has the name.
@@ -31,7 +32,11 @@ pub(crate) fn name(field: &[u8]) -> Option<&str> {
 
 /// Replaces the name in the field by the one that is shown.
 pub(crate) fn show(field: &mut [u8], names: &NameMap) {
-    let Some(shown) = name(field).and_then(|own| names.shown(own)) else { return };
+    let Some(own) = name(field) else { return };
+    if let Some(lack) = names.lack(own) {
+        say_once(&lack);
+    }
+    let Some(shown) = names.shown(own) else { return };
     if shown.len() < field.len() {
         field.fill(0);
         field[..shown.len()].copy_from_slice(shown.as_bytes());

@@ -4,12 +4,14 @@
 //! | --- | --- |
 //! | `names OWN=SHOWN` | the GPU OWN is shown as SHOWN; several lines, or pairs separated by commas |
 //! | `serves PATH` | a file or directory of the tree whose code sees the names, relative to the file |
+//! | `code GPU` | a GPU that the tree has code for; several lines, or names separated by commas |
 //! | `# …` and empty | nothing |
 //!
 //! Packages that are installed into one directory have a file each in a directory beside ([`DIRECTORY`]), with the same
 //! lines, relative to the directory above.
 //!
-//! Invariants: without a line `serves`, all code of the tree sees the names. Code outside of the tree never does.
+//! Invariants: without a line `serves`, all code of the tree sees the names. Code outside of the tree never does. With a line
+//! `code`, code of the tree that asks for another GPU is told so, in one line, and sees HIP's answer.
 
 use crate::name_map::{NameMap, NamesError};
 use std::fs;
@@ -68,6 +70,7 @@ impl ServedTree {
             }
             match line.split_once([' ', '\t']).map(|(word, rest)| (word, rest.trim())) {
                 Some(("names", pairs)) => tree.names.extend(NameMap::parse(pairs)?)?,
+                Some(("code", gpus)) => tree.names.add_code(gpus)?,
                 Some(("serves", path)) => tree.serves.push(inside(path).ok_or(NamesError::Outside(number))?),
                 _ => return Err(NamesError::Line(number)),
             }

@@ -94,6 +94,8 @@ codes! {
     KERNEL_FAULT = "HS0431", 13, "a kernel did not run to its end", "correct the kernel as the message says; report an unknown instruction with the code object";
     NOT_EXPORTED = "HS0432", 13, "a device function cannot be exported or imported by this link", "name functions of relocatable device code (-fgpu-rdc) as `hotswap symbols` shows them; imports need objects with machine code (-fno-offload-lto)";
     UNKNOWN_ORDER = "HS0433", 13, "results of a kernel depend on an order of additions that is not known", "compare with another order (`hotswap run --matrix exact`), or end such kernels (`--matrix refuse`)";
+    DIFFERS = "HS0434", 13, "the two code objects do not do the same", "do not use the one in the place of the other; report it with both files if HotSwap made one of them";
+    NOT_CHECKED = "HS0435", 13, "the code objects are not compared completely", "what is named has not been compared: check it by other means, or report an unknown instruction with the code object";
     // 05: files (exit 14)
     CANNOT_READ = "HS0501", 14, "a file cannot be read", "check the path and its permissions";
     CANNOT_WRITE = "HS0502", 14, "a file cannot be written; the old content is untouched", "check space and permissions";

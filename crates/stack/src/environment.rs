@@ -37,6 +37,8 @@ pub struct Environment {
     pub names: String,
     /// The files of the tree whose code sees the names, also by the names of links.
     pub serves: Vec<PathBuf>,
+    /// The GPUs that the tree has files for.
+    pub code: BTreeSet<String>,
 }
 
 impl Environment {
@@ -66,6 +68,8 @@ impl Environment {
             environment.set("LD_PRELOAD", preload.display().to_string(), true);
             let names: Vec<_> = plan.wanted.iter().map(|row| format!("{}={}", row.target, row.source)).collect();
             environment.names = names.join(",");
+            environment.code = plan.wanted.iter().flat_map(|row| [row.target.clone(), row.source.clone()]).collect();
+            environment.code.extend(run.settings.keep.iter().cloned());
             // A library may be loaded by the name of a link.
             let links =
                 manifest.links.iter().map(|row| (&row.path, row.path.parent().unwrap_or(Path::new("")).join(&row.to)));
@@ -109,7 +113,8 @@ impl Environment {
     }
 
     fn names_file(&self) -> String {
-        names_file(&self.names, self.serves.iter().map(PathBuf::as_path))
+        let text = names_file(&self.names, self.serves.iter().map(PathBuf::as_path));
+        text + &self.code.iter().map(|gpu| format!("code {gpu}\n")).collect::<String>()
     }
 }
 

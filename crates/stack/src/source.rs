@@ -32,7 +32,8 @@ pub(crate) fn choose(
 fn known(name: &str) -> Result<&'static Processor, Diagnostic> {
     let processor = find(name).filter(|processor| processor.name == name && !processor.is_generic());
     let what = || format!("`{name}` is not the name of one GPU");
-    processor.ok_or_else(|| Diagnostic::error(codes::UNKNOWN_TARGET, what()))
+    let advice = "name it as `rocminfo | grep gfx` prints it, for example gfx1031; see `hotswap targets`";
+    processor.ok_or_else(|| Diagnostic::error(codes::UNKNOWN_TARGET, what()).advise(advice))
 }
 
 fn named(source: &'static Processor, target: &Processor, experimental: bool) -> Result<&'static str, Diagnostic> {

@@ -53,15 +53,30 @@ fn code_of_the_tree_sees_its_names() {
     assert_eq!(seen(&ask(&recorder, "HOTSWAP_NAMES=")), "1111");
 }
 
+/// A GPU that the tree has nothing for: HIP's own behaviour, and one line.
+#[test]
+fn code_of_the_tree_is_told_of_a_gpu_that_is_not_served() {
+    let Some(recorder) = recorder("a GPU that is not served") else { return };
+    recorder.work.write("served/hotswap-names.conf", b"names gfx1031=gfx1030\ncode gfx1030\ncode gfx1031\n");
+    let ask = |devices| recorder.run(&Setup { devices, has_names: true, variables: "" }, ASK);
+    let other = ask("gfx1100");
+    assert_eq!((other.code, seen(&other).as_str()), (Some(0), "0000"), "{}", other.error);
+    let line = "hotswap-names: gfx1100 is not served: the libraries have files for gfx1030, gfx1031\n";
+    assert_eq!(other.error, line);
+    for served in ["gfx1030", "gfx1031"] {
+        assert_eq!(ask(served).error, "", "{served}");
+    }
+}
+
 #[test]
 fn a_wrong_file_changes_nothing_and_is_reported_in_one_line() {
     let Some(recorder) = recorder("wrong files of a tree") else { return };
     for (text, expected) in [
         ("names gfx1031\n", "`gfx1031` is not of the form"),
         ("names gfx1031=gfx1030\nnames gfx1031=gfx1032\n", "gfx1031 has two names"),
-        ("names gfx1031=gfx1030\nfoo\n", "line 2 begins with neither"),
+        ("names gfx1031=gfx1030\nfoo\n", "line 2 begins with none of"),
         ("names gfx1031=gfx1030\nserves ../other\n", "line 2: the path is not inside"),
-        ("\u{0}\u{1}", "line 1 begins with neither"),
+        ("\u{0}\u{1}", "line 1 begins with none of"),
     ] {
         recorder.work.write("served/hotswap-names.conf", text.as_bytes());
         let ran = ask(&recorder, "");

@@ -125,7 +125,7 @@ fn all_codes_have_their_value() {
     }
 }
 
-/// All upper halves of 32-bit floats with lower halves around every tie; with `HOTSWAP_EVERYTHING=1` all floats.
+/// All upper halves of 32-bit floats with lower halves around every tie; with `HOTSWAP_TEST_EVERYTHING=1` all floats.
 #[test]
 fn all_floats_are_rounded_to_the_nearest_code() {
     let lows: Vec<u32> =

@@ -6,6 +6,7 @@ use crate::fault::FaultKind;
 use crate::micro::{Body, MicroOp, Place, Source};
 use crate::registers::M0;
 use crate::stepping::UNALIGNED_PAIR;
+use hotswap_semantics::LANES;
 use std::sync::PoisonError;
 
 /// The vector register of a source.
@@ -136,33 +137,40 @@ pub(crate) fn store_two(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let (is_wide, offsets) = two_addresses(op);
     let address = register_of(op.sources[0], op)?;
     let values = [register_of(op.sources[1], op)?, register_of(op.sources[2], op)?];
-    for lane in active(step.wave.exec_mask()) {
-        let base = step.wave.lane(address, lane);
-        check_pair(step, op, base, is_wide)?;
-        for (offset, register) in offsets.into_iter().zip(values) {
+    let lanes = step.wave.exec_mask();
+    for lane in active(lanes) {
+        check_pair(step, op, step.wave.lane(address, lane), is_wide)?;
+    }
+    // Which of several lanes is the last to store to a place is not documented: element by element, as two stores do.
+    for (offset, register) in offsets.into_iter().zip(values) {
+        for lane in active(lanes) {
             let value = data::operand(step.wave, register, lane, is_wide);
-            write_word(step.lds, base.wrapping_add(offset), is_wide, value);
+            write_word(step.lds, step.wave.lane(address, lane).wrapping_add(offset), is_wide, value);
         }
     }
     Ok(Flow::Next)
 }
 
-/// Two exchanges; the second one sees the first one's value.
 pub(crate) fn exchange_two(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let (is_wide, offsets) = two_addresses(op);
     let (address, target) = (register_of(op.sources[0], op)?, target_of(op)?);
     let values = [register_of(op.sources[1], op)?, register_of(op.sources[2], op)?];
-    for lane in active(step.wave.exec_mask()) {
-        let base = step.wave.lane(address, lane);
-        check_pair(step, op, base, is_wide)?;
-        let new = values.map(|register| data::operand(step.wave, register, lane, is_wide));
-        for number in 0..2 {
-            let at = base.wrapping_add(offsets[number]);
-            let old = read_word(step.lds, at, is_wide);
-            write_word(step.lds, at, is_wide, new[number]);
-            let register = target + number as u16 * if is_wide { 2 } else { 1 };
-            data::put_old(step.wave, register, lane, is_wide, old);
+    let lanes = step.wave.exec_mask();
+    for lane in active(lanes) {
+        check_pair(step, op, step.wave.lane(address, lane), is_wide)?;
+    }
+    let mut olds = [[0; 2 * LANES]; 2];
+    for number in 0..2 {
+        for lane in active(lanes) {
+            let at = step.wave.lane(address, lane).wrapping_add(offsets[number]);
+            let new = data::operand(step.wave, values[number], lane, is_wide);
+            olds[number][lane] = read_word(step.lds, at, is_wide);
+            write_word(step.lds, at, is_wide, new);
         }
+    }
+    for (number, old) in olds.iter().enumerate() {
+        let register = target + number as u16 * if is_wide { 2 } else { 1 };
+        active(lanes).for_each(|lane| data::put_old(step.wave, register, lane, is_wide, old[lane]));
     }
     Ok(Flow::Next)
 }
@@ -203,9 +211,11 @@ pub(crate) fn count(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
 /// Accesses at a place for each lane: M0 and four bytes a lane.
 pub(crate) fn by_lane(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let Body::Memory(operation) = op.body else { return Err(StepFault::unknown(op, "")) };
-    let base = (step.wave.scalars[usize::from(M0)] & 0xffff).wrapping_add(op.immediate as u32);
+    let base = step.wave.scalars[usize::from(M0)];
+    // 20 bits from gfx12.5 on: LDS is larger there than 16 bits reach.
+    let bits = if step.wave.lane_shift.is_some() { 0xf_ffff } else { 0xffff };
     for lane in active(step.wave.exec_mask()) {
-        let at = base.wrapping_add(4 * lane as u32);
+        let at = (base.wrapping_add(4 * lane as u32) & bits).wrapping_add(op.immediate as u32);
         if operation.is_store {
             let value = step.wave.lane(register_of(op.sources[0], op)?, lane);
             write_word(step.lds, at, false, value.into());

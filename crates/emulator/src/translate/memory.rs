@@ -22,6 +22,7 @@ pub(super) fn access(reader: &OperandReader, op: MicroOp, operation: MemoryOpera
             let handler = match reader.inst.mnemonic() {
                 name if name.starts_with("flat_") => global::access_flat,
                 name if name.starts_with("scratch_") => global::access_scratch,
+                name if name.starts_with("cluster_") => execute::uninterpreted::load_of_cluster,
                 _ => global::access_global,
             };
             Some(MicroOp { handler, ..op })

@@ -141,7 +141,9 @@ impl ServeArguments {
         let wrong = |what: &str| Err(Diagnostic::error(codes::USAGE, what));
         match (self.root.is_empty(), packages.is_empty()) {
             _ if settings.targets.is_empty() => wrong("no GPU is named"),
-            (true, true) => wrong("neither --root nor a package names the libraries"),
+            (true, true) => wrong("neither --root nor a package names the libraries").map_err(|error| {
+                error.advise("name their directory, as --root /usr/lib/x86_64-linux-gnu in Debian, or /opt/rocm/lib")
+            }),
             (false, false) => wrong("--root is for installed libraries, and packages are named besides"),
             _ => Ok(()),
         }

@@ -218,6 +218,7 @@ fn without_names(reference: &Recorded, wrong: &Recorded) -> String {
     let empty = wrong.empty().len();
     match wrong.code {
         None => "a signal ends the program".to_owned(),
+        Some(0) if wrong.dispatches.is_empty() => "no kernel is started".to_owned(),
         Some(0) if empty > reference.empty().len() => {
             format!("{empty} of {} kernels are empty", wrong.dispatches.len())
         }

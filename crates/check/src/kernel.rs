@@ -1,0 +1,245 @@
+//! Whole kernels: both code objects are launched with the same arguments and the same memory.
+//!
+//! Invariants: every address of memory exists, so that arguments need not mean anything; what a launch writes is compared.
+//! Words that hold addresses of code are the same if they lead to the same code.
+
+use crate::memory::SeededMemory;
+use crate::object::{CheckedObject, OffsetMap};
+use crate::pair::differing_words;
+use crate::random::{NumberTheme, Random, THEMES, mixed};
+use crate::report::{Difference, DifferingValue};
+use crate::site::{is_unknown, unknown_name};
+use hotswap_code_object::kernel_descriptor::{self as field, KernelDescriptor};
+use hotswap_emulator::{
+    AqlDispatch, DeviceMemory, DirectLaunch, DispatchCounts, ExecutionFault, FaultKind, KernelDispatch, LoadedKernel,
+    argument_bytes, packet_bytes, queue_bytes, run_dispatch,
+};
+
+/// Where a launch has its arguments, its packet and its queue.
+const ARGUMENTS: u64 = 0x6000_0000_0000;
+const PACKET: u64 = 0x6000_0010_0000;
+const QUEUE: u64 = 0x6000_0020_0000;
+/// The first buffer, and the distance of the next one.
+const BUFFERS: u64 = 0x5000_0000_0000;
+const BUFFER: u64 = 1 << 32;
+/// Dynamic LDS.
+const LDS: u32 = 4096;
+
+/// The result of a launch.
+pub(crate) enum LaunchResult {
+    /// Both did the same.
+    Equal,
+    /// The budget was exhausted.
+    Unfinished,
+    /// They did not.
+    Different(Box<Difference>),
+    /// It cannot be executed.
+    Unchecked(String),
+}
+
+/// Both sides of a kernel.
+pub(crate) struct KernelPair<'a> {
+    pub(crate) objects: [&'a CheckedObject<'a>; 2],
+    pub(crate) memories: [&'a SeededMemory; 2],
+    pub(crate) kernels: [&'a LoadedKernel; 2],
+    pub(crate) maps: &'a [OffsetMap<'a>],
+    /// Replacements rely on rounding to the nearest and on denormals, which the descriptor sets.
+    pub(crate) plain_modes: bool,
+    /// Work-items of the largest work-group.
+    pub(crate) largest: u32,
+}
+
+/// A launch: sizes, arguments, modes.
+#[derive(Debug)]
+struct DrawnLaunch {
+    grid: u32,
+    workgroup: u32,
+    arguments: Vec<Vec<u8>>,
+    theme: NumberTheme,
+    seed: u64,
+    late: bool,
+    /// Rounding of 32 bits, denormals and overflow, where they are not the kernel's own.
+    modes: Option<[u64; 3]>,
+}
+
+type LaunchEnd = Result<DispatchCounts, ExecutionFault>;
+
+impl KernelPair<'_> {
+    /// Launches both, the launch of that number.
+    pub(crate) fn check(&self, seed: u64, number: u64) -> LaunchResult {
+        let drawn = self.draw(seed, number);
+        let ends = [0, 1].map(|side| self.run(&drawn, side, None));
+        let [before, after] = match ends {
+            [Ok(before), Ok(after)] => [before, after],
+            [Err(what), _] | [_, Err(what)] => return LaunchResult::Unchecked(what),
+        };
+        match (&before, &after) {
+            (Err(fault), _) | (_, Err(fault)) if fault.kind == FaultKind::BudgetExhausted => LaunchResult::Unfinished,
+            (Err(fault), _) | (_, Err(fault)) if is_unknown(&fault.kind) => {
+                LaunchResult::Unchecked(unknown_name(&fault.kind))
+            }
+            (Ok(_), Ok(_)) => match self.differing_word() {
+                None => LaunchResult::Equal,
+                Some(address) => LaunchResult::Different(Box::new(self.differing_store(&drawn, address))),
+            },
+            (Err(one), Err(other)) if std::mem::discriminant(&one.kind) == std::mem::discriminant(&other.kind) => {
+                LaunchResult::Equal
+            }
+            _ => LaunchResult::Different(Box::new(self.differing_end(&drawn, &before, &after))),
+        }
+    }
+
+    fn draw(&self, seed: u64, number: u64) -> DrawnLaunch {
+        let mut random = Random::new(mixed(seed, number));
+        let theme = THEMES[number as usize % THEMES.len()];
+        let workgroup = random.of(&[32, 64, 33, 1, 96]).min(self.largest.max(1));
+        let grid = random.of(&[workgroup, workgroup, 2 * workgroup, workgroup + 1, workgroup.div_ceil(2)]);
+        let mut buffers = 0;
+        let explicit = self.kernels[0].arguments.iter().filter(|argument| !argument.value_kind.starts_with("hidden_"));
+        let arguments = explicit.map(|argument| match &*argument.value_kind {
+            "global_buffer" => {
+                buffers += 1;
+                (BUFFERS + BUFFER * buffers).to_le_bytes()[..(argument.size as usize).min(8)].to_vec()
+            }
+            "dynamic_shared_pointer" => vec![0; argument.size as usize],
+            _ => by_value(&mut random, argument.size as usize),
+        });
+        let arguments = arguments.collect();
+        let drawn = [random.below(4), random.below(4), random.below(2)].map(u64::from);
+        let modes = if self.plain_modes { [0, 3, drawn[2]] } else { drawn };
+        let modes = (number % 4 == 3).then_some(modes);
+        DrawnLaunch { grid, workgroup, arguments, theme, seed: mixed(seed, number), late: number % 2 == 1, modes }
+    }
+
+    /// Executes one side; `watch` is an address, and the write to it at which the launch ends.
+    fn run(&self, drawn: &DrawnLaunch, side: usize, watch: Option<(u64, u64)>) -> Result<LaunchEnd, String> {
+        let (object, memory, kernel) = (self.objects[side], self.memories[side], self.kernels[side]);
+        memory.reset(drawn.seed, drawn.theme);
+        let workgroup = [drawn.workgroup as u16, 1, 1];
+        let request =
+            DirectLaunch { grid: [drawn.grid, 1, 1], workgroup, arguments: &drawn.arguments, dynamic_lds: LDS };
+        let arguments = argument_bytes(kernel, &request, QUEUE).map_err(|error| error.to_string())?;
+        let packet = AqlDispatch {
+            grid: request.grid,
+            workgroup,
+            private_segment_size: kernel.scratch as u32,
+            group_segment_size: kernel.lds as u32 + LDS,
+            kernel_object: kernel.kernel_object,
+            kernarg_address: ARGUMENTS,
+        };
+        memory.preset(ARGUMENTS, &arguments);
+        memory.preset(QUEUE, &queue_bytes());
+        // The packet states sizes that may differ; what a kernel reads of it are the grid's.
+        memory.preset(PACKET, &packet_bytes(&AqlDispatch { private_segment_size: 0, kernel_object: 0, ..packet }));
+        self.set_modes(drawn, side);
+        if let Some((address, number)) = watch {
+            memory.watch(address, number);
+        }
+        let device = if drawn.late { &object.late_device } else { &object.device };
+        let dispatch = KernelDispatch { packet, packet_address: PACKET, queue_address: QUEUE, dispatch_id: 0 };
+        Ok(run_dispatch(device, memory, &dispatch))
+    }
+
+    /// Changes the modes of floats in the kernel's descriptor.
+    fn set_modes(&self, drawn: &DrawnLaunch, side: usize) {
+        let (Some([rounding, denormals, overflow]), memory) = (drawn.modes, self.memories[side]) else { return };
+        let address = self.kernels[side].kernel_object;
+        let mut bytes = [0; field::SIZE];
+        // Every address exists.
+        let _ = memory.read(address, &mut bytes);
+        let Some(mut descriptor) = KernelDescriptor::new(&mut bytes[..], self.objects[side].device.processor) else {
+            return;
+        };
+        for (name, value) in [
+            (field::ROUND_32, rounding),
+            (field::DENORM_32, denormals),
+            (field::DENORM_16_64, denormals),
+            (field::FP16_OVERFLOW, overflow),
+        ] {
+            // A field that the family lacks stays away.
+            let _ = descriptor.set(name, value);
+        }
+        memory.preset(address, &bytes);
+    }
+
+    /// The first word that is neither the same nor the address of the same code.
+    fn differing_word(&self) -> Option<u64> {
+        let is_code = |address: &u64| {
+            let [old, new] = self.memories.map(|memory| memory.word(*address));
+            self.new_address(old).is_some_and(|expected| expected == new)
+        };
+        differing_words(self.memories).find(|address| !is_code(address))
+    }
+
+    /// Where code of the first file is in the second one.
+    fn new_address(&self, old: u64) -> Option<u64> {
+        let (section, offset) = self.objects[0].offset(old)?;
+        let map = self.maps.iter().find(|map| map.section.number as usize == section)?;
+        Some(self.objects[1].address(section, map.new_offset(offset)?))
+    }
+
+    fn state(drawn: &DrawnLaunch) -> String {
+        let late = if drawn.late { ", results of memory operations late" } else { "" };
+        let modes = drawn.modes.map_or_else(String::new, |[rounding, denormals, overflow]| {
+            format!(", rounding {rounding}, denormals {denormals}, overflow {overflow}")
+        });
+        let hex = |bytes: &Vec<u8>| bytes.iter().rev().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let arguments: Vec<String> = drawn.arguments.iter().map(hex).collect();
+        format!(
+            "grid {}, work-group {}, arguments 0x{}, seed {:#x}{late}{modes}",
+            drawn.grid,
+            drawn.workgroup,
+            arguments.join(" 0x"),
+            drawn.seed
+        )
+    }
+
+    fn differing_end(&self, drawn: &DrawnLaunch, before: &LaunchEnd, after: &LaunchEnd) -> Difference {
+        let text =
+            |end: &LaunchEnd| end.as_ref().err().map_or_else(|| "ends".to_owned(), |fault| fault.kind.to_string());
+        let pc = |end: &LaunchEnd| end.as_ref().err().map_or(0, |fault| fault.place.pc);
+        let places = [self.objects[0].place(pc(before)), self.objects[1].place(pc(after))];
+        let what = format!("before: {}; after: {}", text(before), text(after));
+        Difference { places, what, state: Self::state(drawn), ..Difference::default() }
+    }
+
+    /// The store that wrote something else: the last one to that word.
+    fn differing_store(&self, drawn: &DrawnLaunch, address: u64) -> Difference {
+        let end = [0, 1].map(|side| self.memories[side].word(address));
+        let mut lanes = [None, None];
+        let places = [0, 1].map(|side| {
+            // A launch that cannot be repeated has no place.
+            let _ = self.run(drawn, side, Some((address, 0)));
+            let count = self.memories[side].watched_writes();
+            let fault = self.run(drawn, side, Some((address, count))).ok().and_then(Result::err);
+            lanes[side] = fault.as_ref().and_then(|fault| fault.place.lane);
+            fault.map_or_else(Default::default, |fault| self.objects[side].place(fault.place.pc))
+        });
+        self.memories[0].reset(drawn.seed, drawn.theme);
+        let start = self.memories[0].word(address);
+        let lane = |side: usize| lanes[side].map_or_else(String::new, |lane: u32| format!(", stored by lane {lane}"));
+        let what =
+            format!("memory at {address:#x} is {:#x} before{} and {:#x} after{}", end[0], lane(0), end[1], lane(1));
+        let values = vec![DifferingValue { name: format!("{address:#x}"), start, end }];
+        Difference { places, what, state: Self::state(drawn), values, ..Difference::default() }
+    }
+}
+
+/// An argument that is passed by value: small numbers mostly, since kernels count with them.
+fn by_value(random: &mut Random, size: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while bytes.len() < size {
+        let small = random.of(&[0, 1, 2, 3, 7, 8, 31, 32, 33, 64]);
+        let word = match random.below(6) {
+            0 => random.word(NumberTheme::Special),
+            1 => random.of(&[0x3f80_0000, 0xbf00_0000, 0x7f80_0000, 0x7fc0_0000]),
+            _ => small,
+        };
+        bytes.extend(word.to_le_bytes());
+        if size == 8 {
+            bytes.extend([0; 4]);
+        }
+    }
+    bytes.truncate(size);
+    bytes
+}

@@ -1,0 +1,144 @@
+//! A code object for the comparison: loaded, with its code and its source lines.
+
+use crate::memory::MemoryImage;
+use crate::report::CodePlace;
+use hotswap_code_object::image::ObjectImage;
+use hotswap_code_object::{CodeObject, SourceLines, certificate_note};
+use hotswap_emulator::{DeviceMemory, EmulatedDevice, LoadedObject, SparseMemory};
+use hotswap_isa::{Isa, Target};
+use hotswap_report::{Certificate, Diagnostic, SectionCertificate, codes};
+
+/// See the module.
+pub(crate) struct CheckedObject<'a> {
+    pub(crate) parsed: CodeObject<'a>,
+    pub(crate) image: ObjectImage<'a>,
+    pub(crate) loaded: LoadedObject,
+    /// Its segments in memory.
+    pub(crate) memory: MemoryImage,
+    pub(crate) device: EmulatedDevice,
+    /// The same, with results of memory operations that are late.
+    pub(crate) late_device: EmulatedDevice,
+    pub(crate) isa: Isa,
+    lines: SourceLines,
+}
+
+/// Instructions that a wave of a launch executes at most.
+const BUDGET: u64 = 50_000;
+
+impl<'a> CheckedObject<'a> {
+    /// Loads a code object.
+    ///
+    /// # Errors
+    /// Files that are damaged, and processors that cannot be executed.
+    pub(crate) fn load(bytes: &'a [u8]) -> Result<Self, Diagnostic> {
+        let parsed = CodeObject::parse(bytes)?;
+        let image = ObjectImage::parse(bytes)?;
+        let mut memory = SparseMemory::new();
+        let loaded = LoadedObject::load(bytes, &mut memory)?;
+        let name = loaded.processor;
+        let refused = || Diagnostic::error(codes::NOT_CHECKED, format!("code for {name} cannot be executed"));
+        let device = |late| {
+            let mut device = EmulatedDevice::new(name).map_err(|_| refused())?;
+            (device.threads, device.instruction_budget, device.late_completion) = (1, Some(BUDGET), late);
+            device.uninterpreted = true;
+            Ok::<_, Diagnostic>(device)
+        };
+        let (device, late_device) = (device(false)?, device(true)?);
+        let isa = Isa::new(Target::find(name).ok_or_else(refused)?);
+        let memory = copied(&memory);
+        Ok(Self { parsed, image, loaded, memory, device, late_device, isa, lines: SourceLines::read(bytes) })
+    }
+
+    /// The address in memory of an offset in a section.
+    pub(crate) fn address(&self, section: usize, offset: u32) -> u64 {
+        let start = self.image.sections.get(section).map_or(0, |section| section.address);
+        start.wrapping_add(u64::from(offset)).wrapping_add(self.loaded.delta)
+    }
+
+    /// The section of code and the offset in it of an address in memory.
+    pub(crate) fn offset(&self, address: u64) -> Option<(usize, u32)> {
+        let address = address.wrapping_sub(self.loaded.delta);
+        let is_code = |section: &&hotswap_code_object::image::SectionPart<'_>| {
+            section.is_code() && section.addresses().contains(&address)
+        };
+        let number = self.image.sections.iter().position(|section| is_code(&section))?;
+        Some((number, (address - self.image.sections[number].address) as u32))
+    }
+
+    /// The bytes of a section of code.
+    pub(crate) fn code(&self, section: usize) -> &'a [u8] {
+        self.image.sections.get(section).map_or(&[], |section| section.bytes)
+    }
+
+    /// A place for people.
+    pub(crate) fn place(&self, address: u64) -> CodePlace {
+        let found = self.offset(address);
+        let inst = found.and_then(|(section, offset)| self.isa.decode(self.code(section).get(offset as usize..)?).ok());
+        CodePlace {
+            address: address.wrapping_sub(self.loaded.delta),
+            mnemonic: inst.map_or_else(String::new, |inst| inst.mnemonic().to_owned()),
+            line: found.and_then(|(section, offset)| self.lines.at(section, u64::from(offset))),
+        }
+    }
+
+    /// The certificate of a rewrite, if it has one.
+    pub(crate) fn certificate(&self) -> Result<Option<Certificate>, Diagnostic> {
+        let damaged = |error: hotswap_report::CertificateError| {
+            Diagnostic::error(codes::MALFORMED, error.to_string()).in_entry(".note.hotswap")
+        };
+        certificate_note(self.parsed.bytes()).map(Certificate::from_bytes).transpose().map_err(damaged)
+    }
+}
+
+fn copied(memory: &SparseMemory) -> MemoryImage {
+    let range = memory.ranges().next().unwrap_or_default();
+    let mut bytes = vec![0; (range.end - range.start) as usize];
+    // The range is the memory's own, so that reading it cannot fail.
+    let _ = memory.read(range.start, &mut bytes);
+    // Memory consists of whole words.
+    bytes.resize(bytes.len().next_multiple_of(8), 0);
+    MemoryImage { start: range.start, bytes }
+}
+
+/// New offsets of old ones, according to a certificate. Nothing of it is trusted: a wrong one makes a comparison fail.
+pub(crate) struct OffsetMap<'c> {
+    points: Vec<(u32, u32)>,
+    pub(crate) section: &'c SectionCertificate,
+}
+
+impl<'c> OffsetMap<'c> {
+    pub(crate) fn new(section: &'c SectionCertificate) -> Self {
+        let after = section.sites.iter().map(|site| (site.old + site.old_size, site.new.end));
+        let mut points: Vec<(u32, u32)> = std::iter::once((0, 0)).chain(after).collect();
+        points.extend(section.runs.iter().map(|run| (run.old, run.new)));
+        // Of two points of one offset the later one holds: a run that begins at the end of a site.
+        points.sort_by_key(|(old, _)| *old);
+        Self { points, section }
+    }
+
+    /// The new offset of the code at an old one.
+    pub(crate) fn new_offset(&self, old: u32) -> Option<u32> {
+        let sites = &self.section.sites;
+        let found = self.points.partition_point(|point| point.0 <= old).checked_sub(1)?;
+        let (from, to) = self.points[found];
+        let inside = sites[..sites.partition_point(|site| site.old < old)].last();
+        let is_inside = inside.is_some_and(|site| old < site.old + site.old_size);
+        if is_inside { None } else { to.checked_add(old - from) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hotswap_report::{MapRun, SiteCertificate};
+
+    #[test]
+    fn offsets_follow_sites_and_runs() {
+        let site = SiteCertificate { old: 8, old_size: 8, new: 8..32, ..SiteCertificate::default() };
+        let runs = vec![MapRun { old: 0x40, new: 0x200 }];
+        let section = SectionCertificate { old_size: 0x80, new_size: 0x240, sites: vec![site], runs, number: 1 };
+        let map = OffsetMap::new(&section);
+        let found = [0, 8, 12, 16, 20, 0x44].map(|old| map.new_offset(old));
+        assert_eq!(found, [Some(0), Some(8), None, Some(32), Some(36), Some(0x204)]);
+    }
+}

@@ -1,0 +1,87 @@
+//! Accesses to two elements of LDS, of which some results are not specified.
+//!
+//! Where lanes of one instruction store to the same bytes, which lane is the last one is not documented, so the two stores
+//! that replace it may give something else; nor is it whether the end of LDS is asked for each element or for both. States in
+//! which lanes meet, or in which a lane has one element in LDS and one beyond its end, are left out; elements of one lane
+//! may overlap.
+
+use crate::random::Random;
+use hotswap_emulator::SnippetMachine;
+use hotswap_isa::bank::{BankRole, VgprBanks};
+use hotswap_isa::{Inst, Isa, Name, Value};
+
+/// An access to two elements.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PairAccess {
+    address: hotswap_isa::reg::Reg,
+    offsets: [u32; 2],
+    size: u32,
+    stores: bool,
+}
+
+impl PairAccess {
+    /// Whether an instruction is one.
+    pub(crate) fn of(inst: &Inst, isa: Isa) -> Option<Self> {
+        let name = inst.mnemonic();
+        let is_pair = name.starts_with("ds_") && name.contains("_2addr");
+        let Some(Value::Reg(address)) = inst.operand(isa, Name::Addr).filter(|_| is_pair) else { return None };
+        let size = if name.ends_with("b64") { 8 } else { 4 };
+        let unit = if name.contains("stride64") { 64 * size } else { size };
+        let offset = |name| inst.raw(name).unwrap_or(0) as u32 * unit;
+        Some(Self {
+            address,
+            offsets: [offset(Name::Offset0), offset(Name::Offset1)],
+            size,
+            stores: !name.starts_with("ds_load"),
+        })
+    }
+
+    /// The register of the address in a bank mode.
+    pub(crate) fn register(&self, banks: u8) -> u16 {
+        let banks = VgprBanks::of_mode(banks);
+        banks.resolve(self.address, Some(BankRole::Source0)).map_or(self.address.index, |reg| reg.index)
+    }
+
+    /// Addresses at which lanes rarely meet.
+    pub(crate) fn spread(random: &mut Random) -> [u32; 32] {
+        let (stride, base) = (random.of(&[8, 12, 16, 24, 4096, 4100]), random.below(512));
+        std::array::from_fn(|lane| base + stride * lane as u32)
+    }
+
+    /// Whether the result is specified.
+    pub(crate) fn is_specified(&self, machine: &SnippetMachine<'_>) -> bool {
+        !self.is_cut(machine) && !(self.stores && self.lanes_meet(machine))
+    }
+
+    /// Whether some lane has an element in LDS, and one that is not, or not all of it.
+    fn is_cut(&self, machine: &SnippetMachine<'_>) -> bool {
+        let (register, exec, end) = (self.register(machine.banks()), machine.exec(), machine.lds().len() as u64);
+        let inside = |base: u32| {
+            let ends = self.offsets.map(|offset| u64::from(base) + u64::from(offset) + u64::from(self.size));
+            let all = ends.iter().all(|last| *last <= end);
+            let none = ends.iter().all(|last| last - u64::from(self.size) >= end && *last <= 1 << 32);
+            all || none
+        };
+        let lanes = (0..32 * machine.halves()).filter(|lane| exec >> lane & 1 != 0);
+        { lanes }.any(|lane| !inside(machine.vector(register, lane / 32)[lane % 32]))
+    }
+
+    /// Whether different lanes store to the same byte.
+    fn lanes_meet(&self, machine: &SnippetMachine<'_>) -> bool {
+        let register = self.register(machine.banks());
+        let exec = machine.exec();
+        let mut stored: Vec<(u32, usize)> = Vec::new();
+        for lane in (0..32 * machine.halves()).filter(|lane| exec >> lane & 1 != 0) {
+            let base = machine.vector(register, lane / 32)[lane % 32];
+            stored.extend(self.offsets.map(|offset| (base.wrapping_add(offset), lane)));
+        }
+        stored.sort_unstable();
+        // Elements of one size: if two of them meet, two that are next to each other in this order do, or all between
+        // them belong to one lane.
+        let meets = |(at, (start, lane)): (usize, &(u32, usize))| {
+            let after = stored[at + 1..].iter().take_while(|(next, _)| next - start < self.size);
+            { after }.any(|(_, other)| other != lane)
+        };
+        stored.iter().enumerate().any(meets)
+    }
+}

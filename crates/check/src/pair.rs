@@ -1,0 +1,286 @@
+//! Two waves that begin in the same state: one executes the code before, the other the code after.
+//!
+//! Invariants: a state depends on the seed and its number only. Registers that neither side names have values, too, and are
+//! compared now and then.
+
+use crate::memory::SeededMemory;
+use crate::object::CheckedObject;
+use crate::order::PairAccess;
+use crate::random::{NumberTheme, Random, THEMES, mixed};
+use crate::report::DifferingValue;
+use hotswap_emulator::{SnippetMachine, SnippetShape, scalar_registers};
+use hotswap_isa::reg::{Reg, RegFile, Special};
+use hotswap_isa::regset::RegSet;
+use hotswap_program::Dead;
+
+/// States after which all registers are set and compared, not only those that code names.
+const WHOLE: u64 = 64;
+/// Values that a report lists.
+const LISTED: usize = 24;
+
+/// The sizes, registers and modes from which states are drawn.
+pub(crate) struct PairPlan {
+    pub(crate) shape: SnippetShape,
+    /// Registers that either side reads or writes.
+    pub(crate) touched: Vec<Reg>,
+    /// Registers that are dead afterwards, and in which lanes.
+    pub(crate) dead: Vec<(Reg, Dead)>,
+    /// Offsets of dwords of scratch that hold spilled registers.
+    pub(crate) slots: Vec<u32>,
+    /// Bank modes to choose from.
+    pub(crate) banks: Vec<u8>,
+    /// An access to two elements, of which some results are not specified.
+    pub(crate) pair_access: Option<PairAccess>,
+    /// All lanes are active.
+    pub(crate) all_lanes: bool,
+    /// The address after the code of each side: a call leaves it in registers.
+    pub(crate) returns: [u64; 2],
+    /// Rounding and denormals are those that compilers set.
+    pub(crate) plain_mode: bool,
+    pub(crate) seed: u64,
+}
+
+/// See the module.
+pub(crate) struct MachinePair<'a> {
+    pub(crate) sides: [SnippetMachine<'a>; 2],
+    memories: [&'a SeededMemory; 2],
+    plan: &'a PairPlan,
+    lds: Vec<u8>,
+    scratch: Vec<u8>,
+    /// EXEC of the state.
+    exec: u64,
+    mode: u32,
+}
+
+impl<'a> MachinePair<'a> {
+    pub(crate) fn new(
+        objects: [&'a CheckedObject<'a>; 2],
+        memories: [&'a SeededMemory; 2],
+        plan: &'a PairPlan,
+    ) -> Self {
+        let machine = |side: usize| SnippetMachine::new(&objects[side].device, memories[side], &plan.shape);
+        let mut random = Random::new(plan.seed);
+        let mut bytes = |size: usize| (0..size).map(|_| random.next() as u8).collect::<Vec<u8>>();
+        let lds = bytes(plan.shape.lds);
+        let scratch = bytes(plan.shape.scratch as usize * plan.shape.lanes);
+        Self { sides: [machine(0), machine(1)], memories, plan, lds, scratch, exec: 0, mode: 0 }
+    }
+
+    /// Sets both to state `number`.
+    pub(crate) fn prepare(&mut self, number: u64) {
+        let mut random = Random::new(mixed(self.plan.seed, number));
+        let theme = THEMES[number as usize % THEMES.len()];
+        let memory_theme = random.of(&THEMES);
+        self.memories.iter().for_each(|memory| memory.reset(mixed(self.plan.seed, number), memory_theme));
+        if number.is_multiple_of(WHOLE) {
+            self.draw_everything(number);
+        }
+        self.sides.iter_mut().for_each(|side| {
+            side.lds_mut().copy_from_slice(&self.lds);
+            side.scratch_mut().copy_from_slice(&self.scratch);
+        });
+        for reg in scalar_registers() {
+            let value = if random.below(4) == 0 { random.word(NumberTheme::Small) } else { random.word(theme) };
+            self.sides.iter_mut().for_each(|side| side.set_scalar(reg, value));
+        }
+        let plan = self.plan;
+        for reg in plan.touched.iter().filter(|reg| reg.file == RegFile::Vgpr) {
+            self.draw_vector(reg.index, theme, &mut random);
+        }
+        self.set_modes(&mut random, number);
+        if let Some(access) = self.plan.pair_access.filter(|_| random.below(4) != 0) {
+            let (lanes, register) = (PairAccess::spread(&mut random), access.register(self.sides[0].banks()));
+            self.sides.iter_mut().for_each(|side| *side.vector_mut(register, 0) = lanes);
+        }
+    }
+
+    /// Whether the result of the state is specified.
+    pub(crate) fn is_specified(&self) -> bool {
+        self.plan.pair_access.is_none_or(|access| access.is_specified(&self.sides[0]))
+    }
+
+    /// Gives every vector register other values.
+    fn draw_everything(&mut self, number: u64) {
+        let mut random = Random::new(mixed(self.plan.seed ^ 0x77, number));
+        for register in 0..self.plan.shape.vectors {
+            self.draw_vector(register, NumberTheme::Uniform, &mut random);
+        }
+    }
+
+    fn draw_vector(&mut self, register: u16, theme: NumberTheme, random: &mut Random) {
+        if register >= self.plan.shape.vectors {
+            return;
+        }
+        let all = (random.below(8) == 0).then(|| random.word(theme));
+        for half in 0..self.sides[0].halves() {
+            let lanes = std::array::from_fn(|_| all.unwrap_or_else(|| random.word(theme)));
+            self.sides.iter_mut().for_each(|side| *side.vector_mut(register, half) = lanes);
+        }
+    }
+
+    /// EXEC, MODE, and whether results are late.
+    fn set_modes(&mut self, random: &mut Random, number: u64) {
+        let all = if self.plan.shape.lanes == 64 { u64::MAX } else { 0xffff_ffff };
+        let lane = 1 << random.below(self.plan.shape.lanes as u32);
+        let choices = [all, all, all, 0, lane, all & !lane, random.next() & all, 0x5555_5555_5555_5555 & all];
+        self.exec = if self.plan.all_lanes { all } else { random.of(&choices) };
+        let rounding =
+            if self.plan.plain_mode { 0xf0 } else { random.of(&[0xf0, 0xf0, 0x00, 0x30, 0xc0, 0xf1, 0xf2, 0xf3]) };
+        self.mode = rounding | 0x300 | random.below(2) << 23;
+        let banks = random.of(&self.plan.banks);
+        for side in &mut self.sides {
+            side.set_scalar(Reg::special(Special::ExecLo, 1), self.exec as u32);
+            side.set_scalar(Reg::special(Special::ExecHi, 1), (self.exec >> 32) as u32);
+            side.set_mode(self.mode, banks);
+            side.set_late(number % 2 == 1);
+        }
+    }
+
+    /// The lanes in which a vector register has to be the same.
+    fn lanes_of(&self, register: u16) -> u64 {
+        let reg = Reg::new(RegFile::Vgpr, register, 1);
+        match self.plan.dead.iter().find(|(dead, _)| *dead == reg) {
+            Some((_, Dead::InAllLanes)) => 0,
+            Some((_, Dead::InActiveLanes)) => !self.exec,
+            None => u64::MAX,
+        }
+    }
+
+    /// The first difference between the ends of both.
+    pub(crate) fn difference(&self, number: u64) -> Option<String> {
+        let scalars = scalar_registers().filter(|reg| !self.plan.dead.iter().any(|(dead, _)| dead == reg));
+        let values = |reg: Reg| [self.sides[0].scalar(reg), self.sides[1].scalar(reg)];
+        let differs = |reg: &Reg| values(*reg)[0] != values(*reg)[1] && !self.is_return(*reg);
+        if let Some(reg) = { scalars }.find(differs) {
+            let [before, after] = values(reg).map(Option::unwrap_or_default);
+            return Some(format!("{reg} is {before:#x} before and {after:#x} after"));
+        }
+        if let Some((register, lane)) = self.differing_vector(number) {
+            let [before, after] = self.lane(register, lane);
+            return Some(format!("v{register} in lane {lane} is {before:#x} before and {after:#x} after"));
+        }
+        self.differing_rest()
+    }
+
+    /// Whether a scalar register is the lower half of the return address on both sides.
+    fn is_return(&self, reg: Reg) -> bool {
+        let pair = |side: usize| {
+            let half = |index| self.sides[side].scalar(Reg { index, ..reg }).unwrap_or_default();
+            u64::from(half(reg.index)) | u64::from(half(reg.index + 1)) << 32
+        };
+        reg.file == RegFile::Sgpr && [0, 1].map(pair) == self.plan.returns
+    }
+
+    fn differing_rest(&self) -> Option<String> {
+        let [before, after] = &self.sides;
+        if before.mode() != after.mode() {
+            return Some(format!("MODE is {:#x} before and {:#x} after", before.mode(), after.mode()));
+        }
+        if let Some(at) = first_difference(before.lds(), after.lds()) {
+            let values = [before.lds()[at], after.lds()[at]];
+            return Some(format!("byte {at:#x} of LDS is {:#x} before and {:#x} after", values[0], values[1]));
+        }
+        if let Some(at) = self.differing_scratch() {
+            let size = self.plan.shape.scratch as usize;
+            return Some(format!("byte {:#x} of the scratch of lane {} differs", at % size, at / size));
+        }
+        if let Some(address) = differing_words(self.memories).next() {
+            let [old, new] = self.memories.map(|memory| memory.word(address));
+            return Some(format!("memory at {address:#x} is {old:#x} before and {new:#x} after"));
+        }
+        self.newly_outstanding()
+    }
+
+    /// A register that a memory operation may still write after one side only.
+    fn newly_outstanding(&self) -> Option<String> {
+        let [before, after] = [0, 1].map(|side| self.sides[side].outstanding());
+        let mut new: RegSet = after;
+        new.subtract(&before);
+        let is_dead = |reg: &Reg| self.plan.dead.iter().any(|(dead, _)| dead == reg);
+        let reg = new.iter().find(|reg| !is_dead(reg))?;
+        Some(format!("a memory operation after it may still write {reg}, none before it does"))
+    }
+
+    fn differing_scratch(&self) -> Option<usize> {
+        let size = self.plan.shape.scratch as usize;
+        let [before, after] = [self.sides[0].scratch(), self.sides[1].scratch()];
+        let is_slot = |at: usize| self.plan.slots.iter().any(|slot| at % size / 4 == *slot as usize / 4);
+        (0..before.len()).find(|at| before[*at] != after[*at] && !is_slot(*at))
+    }
+
+    fn lane(&self, register: u16, lane: usize) -> [u32; 2] {
+        [0, 1].map(|side| self.sides[side].vector(register, lane / 32)[lane % 32])
+    }
+
+    fn differing_vector(&self, number: u64) -> Option<(u16, usize)> {
+        let whole = number % WHOLE == WHOLE - 1;
+        let named = self.plan.touched.iter().filter(|reg| reg.file == RegFile::Vgpr).map(|reg| reg.index);
+        let all = 0..if whole { self.plan.shape.vectors } else { 0 };
+        let here =
+            |register: u16| (register < self.plan.shape.vectors).then(|| self.differing_lane(register)).flatten();
+        named.chain(all).find_map(|register| Some((register, here(register)?)))
+    }
+
+    fn differing_lane(&self, register: u16) -> Option<usize> {
+        let mask = self.lanes_of(register);
+        let halves = 0..self.sides[0].halves();
+        let same = |half: usize| self.sides[0].vector(register, half) == self.sides[1].vector(register, half);
+        let half = { halves }.find(|half| {
+            !same(*half) && (0..32).any(|lane| self.is_lane_different(register, 32 * half + lane, mask))
+        })?;
+        (32 * half..32 * half + 32).find(|lane| self.is_lane_different(register, *lane, mask))
+    }
+
+    fn is_lane_different(&self, register: u16, lane: usize, mask: u64) -> bool {
+        let [before, after] = self.lane(register, lane);
+        mask >> lane & 1 != 0 && before != after
+    }
+
+    /// The state in words.
+    pub(crate) fn state(&self, number: u64) -> String {
+        let late = if number % 2 == 1 { ", results of memory operations late" } else { "" };
+        format!("state {number}: EXEC {:#x}, MODE {:#x}{late}", self.exec, self.mode)
+    }
+
+    /// The registers that either side names, at the start and at both ends: those that differ first.
+    pub(crate) fn values(&mut self, number: u64) -> Vec<DifferingValue> {
+        let lane =
+            self.differing_vector(number).map_or_else(|| self.exec.trailing_zeros() as usize % 32, |(_, lane)| lane);
+        let named: Vec<Reg> = self.plan.touched.clone();
+        let ends: Vec<[u64; 2]> = named.iter().map(|reg| self.both(*reg, lane)).collect();
+        self.prepare(number);
+        let value = |(reg, end): (&Reg, &[u64; 2])| DifferingValue {
+            name: if reg.file == RegFile::Vgpr { format!("{reg}, lane {lane}") } else { reg.to_string() },
+            start: self.both(*reg, lane)[0],
+            end: *end,
+        };
+        let mut values: Vec<DifferingValue> = named.iter().zip(&ends).map(value).collect();
+        values.sort_by_key(|value| value.end[0] == value.end[1]);
+        values.truncate(LISTED);
+        values
+    }
+
+    fn both(&self, reg: Reg, lane: usize) -> [u64; 2] {
+        [0, 1].map(|side| {
+            let machine = &self.sides[side];
+            match reg.file {
+                RegFile::Vgpr if reg.index < machine.vectors() => {
+                    machine.vector(reg.index, lane / 32)[lane % 32].into()
+                }
+                _ => machine.scalar(reg).unwrap_or_default().into(),
+            }
+        })
+    }
+}
+
+fn first_difference(one: &[u8], other: &[u8]) -> Option<usize> {
+    if one == other { None } else { one.iter().zip(other).position(|(one, other)| one != other) }
+}
+
+/// The words of memory that are not the same after both, ascending.
+pub(crate) fn differing_words([one, other]: [&SeededMemory; 2]) -> impl Iterator<Item = u64> {
+    let mut all = one.written();
+    all.extend(other.written());
+    all.sort_unstable();
+    all.into_iter().filter(|address| one.word(*address) != other.word(*address))
+}

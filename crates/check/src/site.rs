@@ -1,0 +1,292 @@
+//! Changed instructions: the instruction and its replacement are executed on the same states.
+//!
+//! Invariants: equal instructions with equal replacements are executed once. A register is left out of the comparison
+//! only if the certificate names it, or it is a special one or a scalar one that the instruction reads, *and* it is dead after the instruction in the file before.
+
+use crate::memory::SeededMemory;
+use crate::object::{CheckedObject, OffsetMap};
+use crate::order::PairAccess;
+use crate::pair::{MachinePair, PairPlan};
+use crate::random::mixed;
+use crate::report::Difference;
+use hotswap_emulator::{ExecutionFault, FaultKind, SnippetEnd, SnippetShape};
+use hotswap_isa::bank::VgprBanks;
+use hotswap_isa::reg::{Reg, RegFile, Special};
+use hotswap_isa::regset::RegSet;
+use hotswap_isa::{Feature, Flag, Inst, Isa};
+use hotswap_program::{BankCursor, Dead, Live, LivenessCursor, SectionProgram};
+use hotswap_report::SiteCertificate;
+use std::ops::Range;
+
+/// Instructions that a replacement executes at most.
+const BUDGET: u64 = 4096;
+
+/// The result of one site.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum SiteResult {
+    /// On how many states both did the same.
+    Equal(u64),
+    /// The first state on which they did not.
+    Different(Box<Difference>),
+    /// It cannot be executed.
+    Unchecked(String),
+}
+
+/// A site with everything that its execution depends on.
+pub(crate) struct SiteQuestion<'a> {
+    pub(crate) section: usize,
+    pub(crate) site: &'a SiteCertificate,
+    pub(crate) old: Inst,
+    pub(crate) new: Vec<Inst>,
+    isa: Isa,
+    banks: VgprBanks,
+    after: Live,
+    /// Where a branch leads, in both files.
+    target: Option<[u32; 2]>,
+}
+
+/// Sites with the same key have the same result.
+pub(crate) type SiteKey = ([u32; 5], Option<u8>, Vec<u8>, Vec<(Reg, u8)>, Vec<u32>, Option<[u32; 2]>);
+
+impl<'a> SiteQuestion<'a> {
+    /// Reads both sides of a site; `None` for damaged ones.
+    pub(crate) fn read(
+        program: &SectionProgram<'_>,
+        after: &CheckedObject<'_>,
+        map: &OffsetMap<'_>,
+        site: &'a SiteCertificate,
+    ) -> Option<Self> {
+        let old = program.program.decode(site.old)?;
+        let section = map.section.number as usize;
+        let bytes = after.code(section).get(site.new.start as usize..site.new.end as usize)?;
+        let (function, _) = program.program.function_at(site.old)?;
+        let banks = BankCursor::new(program, function).before(site.old).unwrap_or(VgprBanks::UNKNOWN);
+        let (_, live) = LivenessCursor::new(program, function, vec![site.old]).around(site.old);
+        let target = old.branch_target(u64::from(site.old), program.isa()).map(|target| target as u32);
+        let target = match target {
+            Some(target) => Some([target, map.new_offset(target)?]),
+            None => None,
+        };
+        Some(Self {
+            section,
+            site,
+            old,
+            new: decoded(bytes, after.isa)?,
+            isa: program.isa(),
+            banks,
+            after: live,
+            target,
+        })
+    }
+
+    pub(crate) fn key(&self) -> SiteKey {
+        let bytes = self.new.iter().flat_map(|inst| inst.bytes()[..usize::from(inst.len())].to_vec()).collect();
+        let dead = self.dead().into_iter().map(|(reg, lanes)| (reg, u8::from(lanes == Dead::InAllLanes))).collect();
+        (*self.old.words(), self.banks.mode(), bytes, dead, self.slots(), self.target)
+    }
+
+    /// Whether the replacement relies on rounding to the nearest and on denormals.
+    pub(crate) fn needs_plain_mode(&self) -> bool {
+        self.is_matrix() || self.old.mnemonic().starts_with("v_cvt_")
+    }
+
+    fn is_matrix(&self) -> bool {
+        self.old.is(Flag::Wmma) || self.old.is(Flag::Swmmac)
+    }
+
+    fn slots(&self) -> Vec<u32> {
+        self.site.spilled.iter().map(|spilled| spilled.slot).collect()
+    }
+
+    /// Registers that are not compared.
+    fn dead(&self) -> Vec<(Reg, Dead)> {
+        let scratch = self.site.scratch.iter().flat_map(|run| {
+            let file = if run.is_vector { RegFile::Vgpr } else { RegFile::Sgpr };
+            (run.first..run.first.saturating_add(run.count)).map(move |index| Reg::new(file, index, 1))
+        });
+        let special = [Special::VccLo, Special::VccHi, Special::M0, Special::Scc].map(|name| Reg::special(name, 1));
+        let lanes = |reg: &Reg| {
+            let all = self.after.is_dead(*reg, Dead::InAllLanes).then_some(Dead::InAllLanes);
+            all.or_else(|| self.after.is_dead(*reg, Dead::InActiveLanes).then_some(Dead::InActiveLanes))
+        };
+        // Scalar registers that the instruction reads, such as a descriptor, may be changed for it.
+        let named = self.old.read_set(self.isa, VgprBanks::UNKNOWN);
+        let own: Vec<Reg> = named.iter().filter(|reg| reg.file == RegFile::Sgpr).collect();
+        scratch.chain(special).chain(own).filter_map(|reg| Some((reg, lanes(&reg)?))).collect()
+    }
+
+    /// Executes both sides on `states` states.
+    pub(crate) fn check(
+        &self,
+        objects: [&CheckedObject<'_>; 2],
+        memories: [&SeededMemory; 2],
+        (seed, states): (u64, u64),
+    ) -> SiteResult {
+        let plan = self.plan(objects, seed);
+        let mut pair = MachinePair::new(objects, memories, &plan);
+        let ranges = self.ranges(objects);
+        let mut equal = 0;
+        for number in 0..states {
+            pair.prepare(number);
+            if !pair.is_specified() {
+                continue;
+            }
+            let ends = [0, 1].map(|side| {
+                let inside = &ranges[side];
+                pair.sides[side].run(inside.start, BUDGET, &|pc| !inside.contains(&pc))
+            });
+            match self.compared(&pair, &ends, objects, number) {
+                StateResult::Equal => equal += 1,
+                StateResult::Skipped => {}
+                StateResult::Unchecked(what) => return SiteResult::Unchecked(what),
+                StateResult::Different(what) => {
+                    let places = [0, 1].map(|side| objects[side].place(place(&ends[side], ranges[side].start)));
+                    let (state, values) = (pair.state(number), pair.values(number));
+                    let families = Vec::new();
+                    return SiteResult::Different(Box::new(Difference { places, families, what, state, values }));
+                }
+            }
+        }
+        if equal == 0 {
+            return SiteResult::Unchecked(format!("`{}` is a fault in every state", self.old.mnemonic()));
+        }
+        SiteResult::Equal(equal)
+    }
+
+    fn compared(
+        &self,
+        pair: &MachinePair<'_>,
+        [before, after]: &[Result<SnippetEnd, Box<ExecutionFault>>; 2],
+        objects: [&CheckedObject<'_>; 2],
+        number: u64,
+    ) -> StateResult {
+        let ranges = self.ranges(objects);
+        let target = self.target.map(|target| [0, 1].map(|side| objects[side].address(self.section, target[side])));
+        let after_is = |end: &SnippetEnd| match end {
+            SnippetEnd::Reached(pc) if *pc == ranges[0].end => Some(SnippetEnd::Reached(ranges[1].end)),
+            SnippetEnd::Reached(pc) => match target {
+                Some([old, new]) => (*pc == old).then_some(SnippetEnd::Reached(new)),
+                // The address is in registers, the same for both.
+                None => Some(SnippetEnd::Reached(*pc)),
+            },
+            SnippetEnd::Ended => Some(SnippetEnd::Ended),
+        };
+        match (before, after) {
+            (Err(fault), _) | (_, Err(fault)) if is_unknown(&fault.kind) => {
+                StateResult::Unchecked(unknown_name(&fault.kind))
+            }
+            // The state is one in which the instruction must not be executed.
+            (Err(_), _) => StateResult::Skipped,
+            (Ok(_), Err(fault)) => StateResult::Different(format!("after it is a fault: {}", fault.kind)),
+            (Ok(before), Ok(after)) => match after_is(before) {
+                None => StateResult::Unchecked(format!("`{}` transfers control", self.old.mnemonic())),
+                Some(wanted) if wanted != *after => {
+                    StateResult::Different("control goes elsewhere after it".to_owned())
+                }
+                Some(_) => pair.difference(number).map_or(StateResult::Equal, StateResult::Different),
+            },
+        }
+    }
+
+    fn ranges(&self, objects: [&CheckedObject<'_>; 2]) -> [Range<u64>; 2] {
+        let offsets = [self.site.old..self.site.old + self.site.old_size, self.site.new.clone()];
+        [0, 1].map(|side| {
+            let address = |offset| objects[side].address(self.section, offset);
+            address(offsets[side].start)..address(offsets[side].end)
+        })
+    }
+
+    fn plan(&self, objects: [&CheckedObject<'_>; 2], seed: u64) -> PairPlan {
+        let isa = objects[0].isa;
+        let banked = isa.has(Feature::N1024AddressableVgprs);
+        let lanes = objects[0].parsed.note().kernels.iter().find_map(|kernel| kernel.wavefront_size).unwrap_or(32);
+        let name = self.old.mnemonic();
+        let pair_access = PairAccess::of(&self.old, isa);
+        let far = pair_access.is_some() || name.contains("stride64");
+        let slots = self.slots();
+        let shape = SnippetShape {
+            lanes: lanes as usize,
+            vectors: if banked { 1024 } else { 256 },
+            lds: if far { 160 << 10 } else { 8 << 10 },
+            scratch: slots.iter().max().map_or(64, |slot| (slot + 64) & !15),
+        };
+        let matrix = self.is_matrix();
+        PairPlan {
+            shape,
+            touched: self.touched(isa, objects[1].isa),
+            dead: self.dead(),
+            slots,
+            pair_access,
+            returns: self.ranges(objects).map(|range| range.end),
+            banks: if banked { modes(self.banks) } else { vec![0] },
+            all_lanes: matrix,
+            plain_mode: self.needs_plain_mode(),
+            seed: mixed(seed, u64::from(self.old.words()[0])),
+        }
+    }
+
+    /// The registers that either side names.
+    fn touched(&self, before: Isa, after: Isa) -> Vec<Reg> {
+        let mut all = RegSet::EMPTY;
+        for mode in modes(self.banks) {
+            let mut banks = VgprBanks::of_mode(mode);
+            all.union_with(&self.old.read_set(before, banks));
+            all.union_with(&self.old.written_set(before, banks));
+            for inst in &self.new {
+                all.union_with(&inst.read_set(after, banks));
+                all.union_with(&inst.written_set(after, banks));
+                banks = banks.after(inst, after);
+            }
+        }
+        all.iter().filter(|reg| !reg.is(Special::Mode)).collect()
+    }
+}
+
+/// The result of one state.
+enum StateResult {
+    Equal,
+    Skipped,
+    Different(String),
+    Unchecked(String),
+}
+
+fn place(end: &Result<SnippetEnd, Box<ExecutionFault>>, start: u64) -> u64 {
+    end.as_ref().err().map_or(start, |fault| fault.place.pc)
+}
+
+/// Whether the emulator, not the code, is the reason of a fault.
+pub(crate) fn is_unknown(kind: &FaultKind) -> bool {
+    matches!(kind, FaultKind::UnknownInstruction { .. } | FaultKind::BudgetExhausted)
+}
+
+/// The reason without the bytes of the instruction, so that many sites have one.
+pub(crate) fn unknown_name(kind: &FaultKind) -> String {
+    match kind {
+        FaultKind::UnknownInstruction { mnemonic, reason: "", .. } => format!("unknown instruction {mnemonic}"),
+        FaultKind::UnknownInstruction { mnemonic, reason, .. } => format!("unknown instruction {mnemonic}: {reason}"),
+        kind => kind.to_string(),
+    }
+}
+
+/// Bank modes that fit what is known.
+fn modes(banks: VgprBanks) -> Vec<u8> {
+    if let Some(mode) = banks.mode() {
+        return vec![mode];
+    }
+    let role = |number: u32, role| banks.bank(role).unwrap_or(number as u8 % 4) << (2 * role as u8);
+    let mode = |number: u32| {
+        let roles = hotswap_isa::bank::BankRole::ALL.into_iter().enumerate();
+        roles.fold(0, |mode, (turn, one)| mode | role(number + turn as u32 * (number / 4), one))
+    };
+    (0..8).map(mode).collect()
+}
+
+fn decoded(bytes: &[u8], isa: Isa) -> Option<Vec<Inst>> {
+    let (mut at, mut all) = (0, Vec::new());
+    while at < bytes.len() {
+        let inst = isa.decode(&bytes[at..]).ok()?;
+        at += usize::from(inst.len());
+        all.push(inst);
+    }
+    Some(all)
+}

@@ -1,0 +1,154 @@
+//! Conversions of unsigned E5M3 floats: those of FP8 with the clamp bit on gfx1250, which gfx1250-strict lacks.
+//!
+//! Source: AMD's public table of the differences between the steppings, in own words: the sign is dropped, 0xff is NaN, 0xfe
+//! the largest number (114688), numbers below 2^-14 are multiples of 2^-17.
+//!
+//! Absent on purpose: data-parallel forms.
+
+use super::operand_words::{vector, words};
+use super::{BITS, Flow, Handler, Outcome, Step, StepFault};
+use crate::micro::MicroOp;
+use hotswap_isa::{Flag, Inst, Name};
+use hotswap_semantics::{LANES, Lanes};
+
+const NAN: u32 = 0xff;
+const LARGEST: u32 = 0xfe;
+
+/// The handler of an instruction, if it is one of these.
+pub(crate) fn handler(inst: &Inst) -> Option<Handler> {
+    let is_clamped = inst.raw(Name::Clamp).is_some_and(|raw| raw != 0) && !inst.is(Flag::Dpp);
+    match inst.mnemonic() {
+        "v_cvt_pk_fp8_f32" if is_clamped => Some(pack),
+        "v_cvt_sr_fp8_f32" if is_clamped => Some(pack_stochastic),
+        "v_cvt_f32_fp8" if is_clamped => Some(unpack),
+        _ => None,
+    }
+}
+
+/// A number that is too large.
+fn limited(code: u32, clamps: bool) -> u32 {
+    match code {
+        0..=LARGEST => code,
+        _ if clamps => LARGEST,
+        _ => NAN,
+    }
+}
+
+/// Rounded to the nearest, ties to even.
+fn nearest(bits: u32, clamps: bool) -> u32 {
+    let value = f64::from(f32::from_bits(bits & 0x7fff_ffff));
+    if value.is_nan() {
+        return NAN;
+    }
+    if value.is_infinite() {
+        return limited(u32::MAX, clamps);
+    }
+    let exponent = ((bits >> 23 & 0xff) as i32 - 127).max(-14);
+    let steps = (value / 2_f64.powi(exponent - 3)).round_ties_even() as u32;
+    // Steps from 8 on are those of a normal number; 16 of them are 8 of the next exponent.
+    limited(steps + (exponent + 14) as u32 * 8, clamps)
+}
+
+/// Noise is added below the last bit that stays.
+fn stochastic(bits: u32, noise: u32, clamps: bool) -> u32 {
+    let magnitude = bits & 0x7fff_ffff;
+    if magnitude > 0x7f80_0000 {
+        return NAN;
+    }
+    let exponent = magnitude >> 23;
+    if magnitude < 0x3680_0000 {
+        return 0;
+    }
+    let mantissa = u64::from(magnitude & 0x7f_ffff | 0x80_0000);
+    // Bits that go: 20 of a normal number, more below 2^-14.
+    let shift = if exponent >= 113 { 20 } else { 133 - exponent };
+    let noise = u64::from(noise >> (32 - shift));
+    let steps = (mantissa + noise) >> shift;
+    limited(steps as u32 + exponent.saturating_sub(113) * 8, clamps)
+}
+
+fn value_of(code: u32) -> u32 {
+    let (exponent, mantissa) = (code >> 3, f64::from(code & 7));
+    let value = match (code, exponent) {
+        (NAN, _) => return 0x7fa3_d000,
+        (_, 0) => mantissa * 2_f64.powi(-17),
+        _ => (1.0 + mantissa / 8.0) * 2_f64.powi(exponent as i32 - 15),
+    };
+    (value as f32).to_bits()
+}
+
+fn source(step: &Step<'_>, op: &MicroOp, name: Name) -> Lanes {
+    words(step, op, name).first().copied().unwrap_or([0; LANES])
+}
+
+/// Sets `bits` of the target in active lanes.
+fn merge(step: &mut Step<'_>, op: &MicroOp, bits: u32, values: &Lanes) -> Outcome {
+    let Some(target) = vector(step, op, Name::Vdst) else { return Err(StepFault::unknown(op, "a target")) };
+    let exec = step.wave.exec(0);
+    let block = step.wave.block_mut(target.index, 0);
+    for lane in (0..LANES).filter(|lane| exec & BITS[*lane] != 0) {
+        block[lane] = block[lane] & !bits | values[lane] & bits;
+    }
+    Ok(Flow::Next)
+}
+
+fn pack(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let clamps = step.wave.float_mode.clamp_overflow;
+    let [low, high] = [Name::Src0, Name::Src1].map(|name| source(step, op, name));
+    // Bit 14 selects the upper half of the target.
+    let shift = (op.inst.words()[0] >> 14 & 1) * 16;
+    let pair = |lane: usize| (nearest(low[lane], clamps) | nearest(high[lane], clamps) << 8) << shift;
+    merge(step, op, 0xffff << shift, &std::array::from_fn(pair))
+}
+
+fn pack_stochastic(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let clamps = step.wave.float_mode.clamp_overflow;
+    let [value, noise] = [Name::Src0, Name::Src1].map(|name| source(step, op, name));
+    // Bits 13 and 14 are the byte of the target.
+    let shift = (op.inst.words()[0] >> 13 & 3) * 8;
+    let byte = |lane: usize| stochastic(value[lane], noise[lane], clamps) << shift;
+    merge(step, op, 0xff << shift, &std::array::from_fn(byte))
+}
+
+fn unpack(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let value = source(step, op, Name::Src0);
+    // Bit 12 is the lower bit of the byte's number, bit 11 the upper one.
+    let word = op.inst.words()[0];
+    let shift = ((word >> 12 & 1) + (word >> 11 & 1) * 2) * 8;
+    merge(step, op, u32::MAX, &value.map(|word| value_of(word >> shift & 0xff)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_is_the_nearest_to_its_value() {
+        for code in 0..=LARGEST {
+            let bits = value_of(code);
+            assert_eq!(nearest(bits, false), code);
+            assert_eq!(nearest(bits | 1 << 31, true), code);
+            assert_eq!(stochastic(bits, 0, false), code);
+        }
+        assert_eq!(f32::from_bits(value_of(LARGEST)), 114_688.0);
+        for (bits, plain, clamped) in
+            [(0x7f80_0000, NAN, LARGEST), (0x7fc0_0000, NAN, NAN), (0x47f0_0000, NAN, LARGEST)]
+        {
+            assert_eq!((nearest(bits, false), nearest(bits, true)), (plain, clamped));
+        }
+    }
+
+    #[test]
+    fn numbers_between_two_codes_are_rounded_to_even() {
+        for code in 0..LARGEST {
+            let [low, high] = [code, code + 1].map(|code| f64::from(f32::from_bits(value_of(code))));
+            let middle = ((low + high) / 2.0) as f32;
+            assert_eq!(nearest(middle.to_bits(), false), code + (code & 1), "{code}");
+            assert_eq!(nearest(middle.to_bits() + 1, false), code + 1, "{code}");
+            // Noise of all ones carries from the middle, noise of 0 does not.
+            let above_zero = middle.to_bits() >= 0x3680_0000;
+            assert_eq!(stochastic(middle.to_bits(), u32::MAX, false), code + u32::from(above_zero), "{code}");
+            assert_eq!(stochastic(middle.to_bits(), 0, false), code, "{code}");
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! `hotswap check`: rewritten code against its original, two compiles, planted faults, and code that cannot be compared.
+
+use assert_cmd::Command;
+use assert_cmd::assert::Assert;
+use hotswap_userland::Workbench;
+use predicates::prelude::*;
+use predicates::str::contains;
+
+const KERNEL: &str = "#define KERNEL extern \"C\" __attribute__((global)) void
+#define LANE __builtin_amdgcn_workitem_id_x()
+__attribute__((shared)) unsigned tile[2048];
+KERNEL turned(const unsigned *in, unsigned *out, unsigned n) {
+    unsigned at = LANE + n;
+    tile[at & 1023] = in[LANE];
+    __builtin_amdgcn_s_barrier();
+    out[LANE] = tile[at & 1023] * FACTOR + tile[(at & 1023) + 7];
+}
+KERNEL endless(unsigned *out) { while (__atomic_load_n(out, 0) != 3) {} }
+#ifndef NEW
+KERNEL formatted(float *out) {
+    float x;
+    asm volatile(\"buffer_load_format_x %0, off, s[0:3], m0\\n s_waitcnt vmcnt(0)\" : \"=v\"(x));
+    out[LANE] = x;
+}
+#endif
+";
+
+struct CheckBench(Workbench);
+
+impl CheckBench {
+    fn new(test: &str) -> Option<Self> {
+        let bench = Self(Workbench::new(test)?);
+        bench.0.write("k.hip", KERNEL.as_bytes());
+        Some(bench)
+    }
+
+    fn compile(&self, to: &str, words: &str) {
+        let clang = self.0.versions[0];
+        let fixed = "--offload-device-only -nogpuinc -nogpulib --no-gpu-bundle-output";
+        self.0.run(&format!("clang++-{clang} {fixed} {words} k.hip -o {to}"));
+    }
+
+    fn hotswap(&self, words: &[&str]) -> Assert {
+        Command::new(env!("CARGO_BIN_EXE_hotswap")).current_dir(self.0.directory()).args(words).assert()
+    }
+
+    fn check(&self, before: &str, after: &str, words: &[&str]) -> Assert {
+        self.hotswap(&[&["check", "--before", before, "--after", after], words].concat())
+    }
+}
+
+/// `ds_load_2addr_b32`, `ds_load_b32`: kept or halved, one of them is in every rewritten kernel.
+fn with_another_offset(mut bytes: Vec<u8>) -> Vec<u8> {
+    let is_load = |word: &[u8]| matches!(word, [_, _, 0xd8 | 0xdc, 0xd8]);
+    let at = (0..bytes.len()).step_by(4).find(|at| is_load(&bytes[*at..at + 4])).expect("a load of LDS");
+    bytes[at] ^= 4;
+    bytes
+}
+
+#[test]
+fn rewritten_code_does_the_same_and_a_planted_fault_does_not() {
+    let Some(bench) = CheckBench::new("rewritten_code_does_the_same_and_a_planted_fault_does_not") else { return };
+    bench.compile("k.co", "--offload-arch=gfx1250 -O2 -g -DFACTOR=1 -DNEW -Wl,--emit-relocs");
+    bench.hotswap(&["rewrite", "k.co", "--to", "gfx1250-strict", "-o", "made.co"]).success();
+    let turned = ["--kernel", "turned"];
+    bench.check("k.co", "made.co", &turned).success().stdout(contains("turned: equal; "));
+    bench.0.write("wrong.co", &with_another_offset(bench.0.read("made.co")));
+    let wrong = bench.check("k.co", "wrong.co", &turned).code(13).stderr(contains("[HS0434] wrong.co: turned: "));
+    wrong.stdout(contains("turned: different").and(contains("at the start")).and(contains("(k.hip:")));
+    let json = bench.check("k.co", "wrong.co", &[&turned[..], &["--format", "json"]].concat()).code(13);
+    json.stdout(contains("\"schema\": 1").and(contains("\"equal\": false")).and(contains("\"line\": \"k.hip:")));
+}
+
+#[test]
+fn two_compiles_are_compared_by_launches() {
+    let Some(bench) = CheckBench::new("two_compiles_are_compared_by_launches") else { return };
+    for (file, words) in [
+        ("plain.co", "--offload-arch=gfx1100 -O0 -DFACTOR=3"),
+        ("fast.co", "--offload-arch=gfx1100 -O3 -DFACTOR=3"),
+        ("other.co", "--offload-arch=gfx1100 -O3 -g -DFACTOR=5"),
+        ("newer.co", "--offload-arch=gfx1201 -O1 -DFACTOR=3 -DNEW"),
+    ] {
+        bench.compile(file, words);
+    }
+    let turned = ["--kernel", "turned"];
+    bench.check("plain.co", "fast.co", &turned).success().stdout("turned: equal; 16 launches\n");
+    bench.check("fast.co", "plain.co", &["--kernel", "turned", "--launches", "3"]).success();
+    bench.check("plain.co", "newer.co", &turned).success();
+    let other = bench.check("fast.co", "other.co", &turned).code(13);
+    other.stdout(contains("k.hip:8").and(contains("stored by lane"))).stderr(contains("[HS0434]"));
+}
+
+#[test]
+fn what_cannot_be_executed_is_named_and_not_equal() {
+    let Some(bench) = CheckBench::new("what_cannot_be_executed_is_named_and_not_equal") else { return };
+    bench.compile("k.co", "--offload-arch=gfx1100 -O2 -DFACTOR=3");
+    let check = |name: &str| bench.check("k.co", "k.co", &["--kernel", name]);
+    check("formatted").code(13).stderr(contains("[HS0435]").and(contains("unknown instruction buffer_load_format_x")));
+    check("endless").code(13).stderr(contains("[HS0435]").and(contains("no launch ends within the budget")));
+    check("third").code(12).stderr(contains("the file before has no kernel `third`"));
+    bench.check("k.co", "k.co", &[]).code(13).stdout(contains("turned: equal"));
+    bench.check("k.co", "k.co", &["--kernel", "turned", "--launches", "0"]).code(13).stderr(contains("nothing of it"));
+    bench.0.write("cut.co", &bench.0.read("k.co")[..900]);
+    bench.check("k.co", "cut.co", &[]).code(12);
+    bench.check("k.co", "missing.co", &[]).code(14);
+}

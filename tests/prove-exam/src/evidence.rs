@@ -1,0 +1,40 @@
+//! The table of `docs/evidence.md`.
+
+use std::fmt::Write;
+
+/// One line: a claim with what was done for it.
+#[derive(Debug, Clone, Default)]
+pub struct EvidenceRow {
+    /// The claim.
+    pub claim: String,
+    /// How it was judged.
+    pub method: String,
+    /// The executed cases, with numbers.
+    pub cases: String,
+    /// The outcome.
+    pub result: String,
+    /// Facts that the line does not show.
+    pub open: String,
+    /// Whether the outcome is the claimed one.
+    pub holds: bool,
+}
+
+const HEAD: &str = "# Evidence by execution
+
+Written by `cargo xtask prove`. The judge is [the emulator](emulator.md), which shares nothing with the rewriter, the host's
+processor, or an SMT solver. `cargo xtask test` runs a part of each line.
+
+| claim | method | cases | result | open |
+| --- | --- | --- | --- | --- |
+";
+
+/// The page.
+pub fn page(rows: &[EvidenceRow]) -> String {
+    let mut text = HEAD.to_owned();
+    for EvidenceRow { claim, method, cases, result, open, holds } in rows {
+        let mark = if *holds { "" } else { "**fails**: " };
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "| {claim} | {method} | {cases} | {mark}{result} | {open} |");
+    }
+    text
+}

@@ -1,0 +1,16 @@
+//! Evidence that what HotSwap makes does what it was made from, by execution.
+//!
+//! - [`subjects`]: objects and their rewritten forms; [`rewrites`]: both are executed on generated states;
+//!   [`mutations`]: rewritten forms with planted faults;
+//! - [`twins`]: generated programs on the host and on each target;
+//! - [`evidence`]: the table of all of it.
+//!
+//! Invariants: expectations come from the host's processor, from the original, or from an SMT solver. The judge is the
+//! emulator, which shares nothing with the rewriter.
+
+pub mod evidence;
+pub mod mutations;
+pub mod proof;
+pub mod rewrites;
+pub mod subjects;
+pub mod twins;
