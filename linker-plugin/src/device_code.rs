@@ -12,12 +12,10 @@ use crate::message::say;
 use crate::{exchange, trace};
 use hotswap_device_link::{LinkInput, LinkReport, check, link_inputs, raised};
 use hotswap_device_symbols::note;
-use hotswap_files::InputFile;
 use hotswap_plan::{DeviceLinkAction, Plan, Policy};
 use hotswap_report::{Diagnostic, Severity};
 use serde_json::json;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Checks and changes the output of a successful link as the plan requests it.
 ///
