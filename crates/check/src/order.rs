@@ -50,7 +50,8 @@ impl PairAccess {
 
     /// Whether the result is specified.
     pub(crate) fn is_specified(&self, machine: &SnippetMachine<'_>) -> bool {
-        !self.is_cut(machine) && !(self.stores && self.lanes_meet(machine))
+        let is_contested = self.stores && self.lanes_meet(machine);
+        !is_contested && !self.is_cut(machine)
     }
 
     /// Whether some lane has an element in LDS, and one that is not, or not all of it.

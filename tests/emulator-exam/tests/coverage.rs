@@ -77,10 +77,13 @@ fn corpus(bench: &Workbench, gpu: &str) -> BTreeSet<String> {
 
 /// The columns about the corpus.
 fn corpus_columns(bench: &Workbench, gpu: &str, known: &BTreeMap<&str, bool>) -> String {
-    let all = corpus(bench, gpu);
-    // Pairs are judged by the pair that was met first; a half that is known makes the name known.
+    let mut all = corpus(bench, gpu);
+    // Padding after the code.
+    all.remove("s_code_end");
+    // Halves of pairs are named like the instructions that they are.
     let is_known = |name: &str| {
-        known.get(name).copied().unwrap_or_else(|| known.iter().any(|(pair, known)| *known && pair.starts_with(name)))
+        let single = name.strip_prefix("v_dual_").map(|half| format!("v_{half}"));
+        known.get(single.as_deref().unwrap_or(name)).copied().unwrap_or(false)
     };
     let unknown: Vec<&str> = all.iter().map(String::as_str).filter(|name| !is_known(name)).collect();
     let listed = if unknown.is_empty() { "–".to_owned() } else { unknown.join(", ") };

@@ -187,7 +187,7 @@ const CASES: &[SingleCase] = &[
     case("v_mov_b32_dpp v5, v1 wave_shl:1 row_mask:0xf bank_mask:0xf bound_ctrl:0", "9", |v, i| one(if i < 31 { v[i + 1][0] } else { 0 })),
     case("v_mov_b32_dpp v5, v1 wave_shr:1 row_mask:0xf bank_mask:0xf", "9", |v, i| one(if i > 0 { v[i - 1][0] } else { 0 })),
     case("v_mov_b32_dpp v5, v1 row_newbcast:3 row_mask:0xf bank_mask:0xf", "90a 942 950", |v, i| one(v[i / 16 * 16 + 3][0])),
-    case("v_add_u32_sdwa v5, v1, v2 dst_sel:WORD_1 dst_unused:UNUSED_PAD src0_sel:BYTE_2 src1_sel:WORD_1", "9 90a 942 950", |v, i| one(((v[i][0] >> 16 & 255) + (v[i][1] >> 16) & 0xffff) << 16)),
+    case("v_add_u32_sdwa v5, v1, v2 dst_sel:WORD_1 dst_unused:UNUSED_PAD src0_sel:BYTE_2 src1_sel:WORD_1", "9 90a 942 950", |v, i| one((((v[i][0] >> 16 & 255) + (v[i][1] >> 16)) & 0xffff) << 16)),
     case("v_mov_b32 v6, -1; v_mov_b32 v5, v6; v_add_u16 v5, v1, v2", "9 90a 942 950", |v, i| [v[i][0].wrapping_add(v[i][1]) & 0xffff, u32::MAX]),
     case("v_mov_b32 v5, -1; v_mad_u16 v5, v1, v2, v3", "9 90a 942 950", |v, i| one(v[i][0].wrapping_mul(v[i][1]).wrapping_add(v[i][2]) | 0xffff_0000)),
     case("s_mov_b32 s14, 1; s_set_gpr_idx_on s14, gpr_idx(SRC0); v_mov_b32 v5, v1; s_set_gpr_idx_idx 2; v_mov_b32 v6, v1; s_set_gpr_idx_off; v_add_u32 v6, v6, v1", "9 90a 942 950", |v, i| [v[i][1], v[i][2].wrapping_add(v[i][0])]),
