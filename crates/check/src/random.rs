@@ -78,7 +78,7 @@ impl Random {
     }
 
     pub(crate) fn below(&mut self, limit: u32) -> u32 {
-        ((self.next() >> 32) * u64::from(limit) >> 32) as u32
+        (((self.next() >> 32) * u64::from(limit)) >> 32) as u32
     }
 
     pub(crate) fn of<T: Copy>(&mut self, choices: &[T]) -> T {
