@@ -50,8 +50,7 @@ impl PairAccess {
 
     /// Whether the result is specified.
     pub(crate) fn is_specified(&self, machine: &SnippetMachine<'_>) -> bool {
-        let is_contested = self.stores && self.lanes_meet(machine);
-        !is_contested && !self.is_cut(machine)
+        !(self.is_cut(machine) || self.stores && self.lanes_meet(machine))
     }
 
     /// Whether some lane has an element in LDS, and one that is not, or not all of it.

@@ -59,7 +59,6 @@ impl RewriteTally {
         self.kernels += other.kernels;
         self.equal += other.equal;
         self.launches += other.launches;
-        self.launches += other.launches;
         for (name, (sites, states)) in other.families {
             let row = self.families.entry(name).or_default();
             (row.0, row.1) = (row.0 + sites, row.1 + states);

@@ -67,8 +67,11 @@ const WORDS: &[(&str, WordMeaning)] = &[
     ("v_bfi_b32", |[a, b, c]| a.and(b).or(&a.inverted().and(c))),
 ];
 
+/// The meaning of a comparison.
+type BitMeaning = fn(&Term, &Term) -> Term;
+
 /// Comparisons of 32 bits.
-const COMPARISONS: &[(&str, fn(&Term, &Term) -> Term)] =
+const COMPARISONS: &[(&str, BitMeaning)] =
     &[("v_cmp_lt_u32", |a, b| a.less(b)), ("v_cmp_gt_u32", |a, b| b.less(a)), ("v_cmp_eq_u32", |a, b| a.equal(b))];
 
 impl SymbolicLane {
