@@ -150,7 +150,8 @@ fn commands_that_find_nothing_to_change_say_so() {
     out.stdout(contains("compressed: "));
 }
 
-/// A format, its first bytes, the expected message, and that of `list`, which reads packages and finds these damaged.
+/// A format, its first bytes, the expected message, and that of `list` and `retarget`, which read packages and find these
+/// damaged.
 const FORMATS: &[(&str, &[u8], &str, &str)] = &[
     ("x.whl", b"PK\x03\x04....", "zip archive", "invalid Zip archive"),
     ("x.tar.gz", b"\x1f\x8b\x08....", "gunzip", "no tar archive"),
@@ -172,7 +173,8 @@ fn files_that_are_to_be_unpacked_are_named() {
             ["list @", "inspect @", "verify @", "retarget @ -o y --to gfx1031", "compress @ -o y", "extract @ -o y"]
         {
             let out = directory.run(&words.replace('@', name)).code(12);
-            let text = if words.starts_with("list") { *listed } else { *said };
+            let reads_packages = words.starts_with("list") || words.starts_with("retarget");
+            let text = if reads_packages { *listed } else { *said };
             let id = if text.contains("invalid Zip") || text.contains("no control") { "HS0302" } else { "HS0304" };
             out.stderr(contains(id).and(contains(text)).and(contains("\n").count(1)));
         }
