@@ -104,7 +104,6 @@ pub(crate) const ROWS: &[VectorRow] = &[
     VectorRow::new(&["v_prng_b32"], [B32; 3], B32, narrow!(|a, _, _, _| a << 1 ^ if a >> 31 != 0 { 197 } else { 0 }), Document("a step of a shift register")),
     VectorRow::new(&["v_ashr_pk_i8_i32"], [B32; 3], B16, narrow!(|a, b, c, _| shifted_bytes(a, b, c, -128, 127)), Document("two shifted numbers as signed bytes")),
     VectorRow::new(&["v_ashr_pk_u8_i32"], [B32; 3], B16, narrow!(|a, b, c, _| shifted_bytes(a, b, c, 0, 255)), Document("two shifted numbers as bytes")),
-    VectorRow::new(&["v_accvgpr_read_b32", "v_accvgpr_write_b32", "v_accvgpr_mov_b32"], [B32; 3], B32, narrow!(|a, _, _, _| a), Llvm("copy")),
     row!(["v_mov_b32", "v_accvgpr_read_b32", "v_accvgpr_write_b32", "v_accvgpr_mov_b32"], WORDS, B32, narrow!(|a, _, _, _| a), Llvm("copy")),
     row!(["v_mov_b16"], HALVES, B16, narrow!(|a, _, _, _| a), Llvm("copy")),
     row!(["v_not_b32"], WORDS, B32, narrow!(|a, _, _, _| !a), Llvm("not")),
