@@ -23,14 +23,16 @@ const HEAD: &str = "# Evidence by execution
 
 Written by `cargo xtask prove`. The judge is [the emulator](emulator.md), which shares nothing with the rewriter, the host's
 processor, or an SMT solver. `cargo xtask test` runs a part of each line.
+";
 
+const TABLE: &str = "
 | claim | method | cases | result | open |
 | --- | --- | --- | --- | --- |
 ";
 
-/// The page.
-pub fn page(rows: &[EvidenceRow]) -> String {
-    let mut text = HEAD.to_owned();
+/// The page. `words` are those of the run: `--name` leaves objects out.
+pub fn page(rows: &[EvidenceRow], words: &str) -> String {
+    let mut text = format!("{HEAD}\nThis run was `cargo xtask prove {words}`.\n{TABLE}");
     for EvidenceRow { claim, method, cases, result, open, holds } in rows {
         let mark = if *holds { "" } else { "**fails**: " };
         // Writing to a string cannot fail.

@@ -76,8 +76,13 @@ fn main() -> ExitCode {
         Words::Proofs => vec![proof::row(&bench)],
         Words::Twins { sources } => vec![twins::run(&bench, sources)],
     };
-    println!("{}", page(&rows));
+    println!("{}", page(&rows, &words()));
     exit(&rows)
+}
+
+/// The words of this run.
+fn words() -> String {
+    std::env::args().skip(1).collect::<Vec<_>>().join(" ")
 }
 
 fn exit(rows: &[EvidenceRow]) -> ExitCode {
@@ -88,11 +93,11 @@ fn all(bench: &Workbench, file: &Path, mut rows: Vec<EvidenceRow>, sources: u64)
     rows.push(planted(bench));
     rows.push(proof::row(bench));
     rows.push(twins::run(bench, sources));
-    if let Err(error) = std::fs::write(file, page(&rows)) {
+    if let Err(error) = std::fs::write(file, page(&rows, &words())) {
         eprintln!("prove: error: {}: {error}", file.display());
         return ExitCode::FAILURE;
     }
-    println!("{}", page(&rows));
+    println!("{}", page(&rows, &words()));
     exit(&rows)
 }
 
