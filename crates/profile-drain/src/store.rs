@@ -376,6 +376,11 @@ impl StoreEntry {
         Some(Total::Sum(sum))
     }
 
+    /// The counters and bitmaps of all loads.
+    pub fn counts(&self) -> Option<Bytes> {
+        Bytes::copy(self.total()?.bytes())
+    }
+
     /// The parts of the file, in order.
     fn write_parts(&self, payload: &[u8], write: impl FnOnce(FileParts<'_>) -> Result<(), Errno>) -> Result<(), Errno> {
         let Some(layout) = layout::of_version(self.fixed.version) else { return Err(NOT_THERE) };
@@ -394,7 +399,7 @@ impl StoreEntry {
 
     fn merge_locked(&mut self, path: &Path, process: u64, file: &OpenFile, size: u64) -> Result<WriteOutcome, Errno> {
         let (parts, byte_coverage) = (self.fixed.parts, self.fixed.is_byte_coverage());
-        let total = Bytes::copy(self.total().ok_or(NO_MEMORY)?.bytes()).ok_or(NO_MEMORY)?;
+        let total = self.counts().ok_or(NO_MEMORY)?;
         let mut sum = Bytes::copy(&total).ok_or(NO_MEMORY)?;
         if let Some(merged) = &self.merged {
             subtract(&mut sum, merged, parts, byte_coverage);

@@ -4,10 +4,10 @@ mod common;
 
 use common::{BASE, Memory, elf, object, reader_accepts, take};
 use hotswap_profile_drain::bytes::{ByteSource, Span};
-use hotswap_profile_drain::capture::{CaptureRefusal, Loaded, capture};
+use hotswap_profile_drain::capture::{Capture, CaptureRefusal, Loaded, capture};
 use hotswap_profile_drain::elf::{Blocks, CodeObjectFile, ElfFault, Sections};
 use hotswap_profile_drain::layout::LAYOUTS;
-use hotswap_profile_drain::raw::{PayloadParts, add, names_are_sound, padded, subtract};
+use hotswap_profile_drain::raw::{Fixed, PayloadParts, add, names_are_sound, padded, subtract};
 use hotswap_profile_drain::record::{self, Frame};
 use hotswap_profile_drain::store::Store;
 use proptest::prelude::*;
@@ -151,6 +151,52 @@ fn small_profiles_share_a_file_and_each_is_in_one() {
     let names: BTreeSet<_> =
         shared.iter().filter_map(|volume| store.device(*volume)).map(|d| (d.content, d.node)).collect();
     assert_eq!(names.len(), shared.len());
+}
+
+/// The capture of an object whose first function has this hash, after `launches`.
+fn captured(hash: u32, launches: u64) -> Capture {
+    let (mut memory, file, _) = object(&LAYOUTS[1]);
+    memory[0x500..0x504].copy_from_slice(&hash.to_le_bytes());
+    memory[0x400..0x408].copy_from_slice(&launches.to_le_bytes());
+    take(&memory, &file).unwrap_or_else(|refusal| panic!("{refusal:?}"))
+}
+
+#[test]
+fn each_load_counts_once_whatever_becomes_of_its_handles() {
+    let mut store = Store::EMPTY;
+    let load = |store: &mut Store, key, hash, launches| {
+        assert!(store.take(captured(hash, launches), key, [b'g'; 64], 1).is_some());
+    };
+    let again = |launches: u64| {
+        move |_: &Sections, _: &Fixed| {
+            let mut payload = captured(1, 0).payload;
+            payload[..8].copy_from_slice(&launches.to_le_bytes());
+            Some(payload)
+        }
+    };
+    load(&mut store, (1, BASE), 1, 10);
+    load(&mut store, (2, BASE), 1, 100);
+    // Other code under the handles of the first load, which is gone: its counts stay, and are added once.
+    load(&mut store, (1, BASE), 2, 1000);
+    assert_eq!(store.loads(), 2);
+    assert_eq!(first_counters(&store), [110, 1000]);
+    // Known loads are read again; the one that is not listed any more keeps its last counts.
+    assert!(store.refresh((2, BASE), again(101)) && !store.refresh((3, BASE), again(7)));
+    // A load that is captured as a whole again is the same load.
+    load(&mut store, (2, BASE), 1, 101);
+    store.retire_all_but([(2, BASE)].into_iter());
+    assert_eq!((store.loads(), first_counters(&store)), (1, [111, 1000].to_vec()));
+    assert!(!store.refresh((1, BASE), again(7)));
+    // The same code comes back under these handles, and is added to what there was.
+    load(&mut store, (1, BASE), 2, 5);
+    store.retire_all_but(std::iter::empty());
+    assert_eq!((store.loads(), first_counters(&store)), (0, [111, 1005].to_vec()));
+}
+
+/// The first counter of each entry.
+fn first_counters(store: &Store) -> Vec<u64> {
+    let first = |bytes: &[u8]| u64::from_le_bytes(bytes[..8].try_into().expect("eight bytes"));
+    store.entries().iter().map(|entry| first(&entry.counts().expect("there is memory"))).collect()
 }
 
 #[test]
