@@ -47,6 +47,8 @@ pub(crate) struct KernelPair<'a> {
     pub(crate) plain_modes: bool,
     /// Work-items of the largest work-group.
     pub(crate) largest: u32,
+    /// Products of matrices are specified in waves of which all lanes are on.
+    pub(crate) full_waves: bool,
 }
 
 /// A launch: sizes, arguments, modes.
@@ -92,8 +94,7 @@ impl KernelPair<'_> {
     fn draw(&self, seed: u64, number: u64) -> DrawnLaunch {
         let mut random = Random::new(mixed(seed, number));
         let theme = THEMES[number as usize % THEMES.len()];
-        let workgroup = random.of(&[32, 64, 33, 1, 96]).min(self.largest.max(1));
-        let grid = random.of(&[workgroup, workgroup, 2 * workgroup, workgroup + 1, workgroup.div_ceil(2)]);
+        let (workgroup, grid) = self.sizes(&mut random);
         let mut buffers = 0;
         let explicit = self.kernels[0].arguments.iter().filter(|argument| !argument.value_kind.starts_with("hidden_"));
         let arguments = explicit.map(|argument| match &*argument.value_kind {
@@ -109,6 +110,17 @@ impl KernelPair<'_> {
         let modes = if self.plain_modes { [0, 3, drawn[2]] } else { drawn };
         let modes = (number % 4 == 3).then_some(modes);
         DrawnLaunch { grid, workgroup, arguments, theme, seed: mixed(seed, number), late: number % 2 == 1, modes }
+    }
+
+    /// Work-items of a work-group, and of all of them.
+    fn sizes(&self, random: &mut Random) -> (u32, u32) {
+        let largest = self.largest.max(1);
+        if self.full_waves {
+            let workgroup = random.of(&[64, 128]).min(largest);
+            return (workgroup, random.of(&[1, 1, 2]) * workgroup);
+        }
+        let workgroup = random.of(&[32, 64, 33, 1, 96]).min(largest);
+        (workgroup, random.of(&[workgroup, workgroup, 2 * workgroup, workgroup + 1, workgroup.div_ceil(2)]))
     }
 
     /// Executes one side; `watch` is an address, and the write to it at which the launch ends.

@@ -212,6 +212,7 @@ impl<'a> Comparison<'a> {
             maps: self.maps,
             plain_modes,
             largest,
+            full_waves: self.objects.iter().any(|object| object.has_products()),
         };
         for number in 0..self.options.launches {
             match pair.check(self.options.seed, number) {

@@ -5,7 +5,7 @@ use crate::report::CodePlace;
 use hotswap_code_object::image::ObjectImage;
 use hotswap_code_object::{CodeObject, SourceLines, certificate_note};
 use hotswap_emulator::{DeviceMemory, EmulatedDevice, LoadedObject, SparseMemory};
-use hotswap_isa::{Isa, Target};
+use hotswap_isa::{Flag, Isa, Target};
 use hotswap_report::{Certificate, Diagnostic, SectionCertificate, codes};
 
 /// See the module.
@@ -68,6 +68,22 @@ impl<'a> CheckedObject<'a> {
     /// The bytes of a section of code.
     pub(crate) fn code(&self, section: usize) -> &'a [u8] {
         self.image.sections.get(section).map_or(&[], |section| section.bytes)
+    }
+
+    /// Whether its code has products of matrices. Data between instructions may look like one, which does no harm.
+    pub(crate) fn has_products(&self) -> bool {
+        let code = self.image.sections.iter().filter(|section| section.is_code());
+        code.into_iter().any(|section| {
+            let mut rest = section.bytes;
+            while !rest.is_empty() {
+                let inst = self.isa.decode(rest).ok();
+                if inst.as_ref().is_some_and(|inst| inst.is(Flag::Wmma) || inst.is(Flag::Swmmac)) {
+                    return true;
+                }
+                rest = rest.get(inst.map_or(4, |inst| usize::from(inst.len()))..).unwrap_or_default();
+            }
+            false
+        })
     }
 
     /// A place for people.

@@ -27,7 +27,7 @@ use crate::fault::FaultKind;
 use crate::micro::{Body, MicroOp, Source};
 use crate::registers;
 use crate::wave::WaveState;
-use hotswap_semantics::{LANES, Lanes, WideLanes};
+use hotswap_semantics::{BITS, LANES, Lanes, WideLanes};
 
 /// The handler of instructions without a row.
 pub(crate) fn unknown(_: &mut Step<'_>, op: &MicroOp) -> Outcome {
@@ -50,17 +50,6 @@ pub(crate) fn trapped(_: &mut Step<'_>, op: &MicroOp) -> Outcome {
 pub(crate) fn nothing(_: &mut Step<'_>, _: &MicroOp) -> Outcome {
     Ok(Flow::Next)
 }
-
-/// The bit of each lane.
-pub(crate) const BITS: Lanes = {
-    let mut bits = [0; LANES];
-    let mut lane = 0;
-    while lane < LANES {
-        bits[lane] = 1 << lane;
-        lane += 1;
-    }
-    bits
-};
 
 /// A dword of each lane.
 #[inline(always)]

@@ -105,7 +105,7 @@ impl VectorRow {
 }
 
 /// The bit of each lane.
-pub(crate) const BITS: Lanes = {
+pub const BITS: Lanes = {
     let mut bits = [0; LANES];
     let mut lane = 0;
     while lane < LANES {

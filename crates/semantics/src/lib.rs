@@ -36,8 +36,8 @@ pub use float::{bf16_to_f32, f16_to_f32, round_to_bf16, round_to_f16, round_to_f
 pub use float8::Float8;
 pub use integer::{TWO_SOURCE_TABLE, combined};
 pub use lanes::{
-    CarryFunction, CarryWideFunction, LANES, LaneFunction, LaneType, Lanes, NarrowFunction, VectorRow, WideFunction,
-    WideLanes,
+    BITS, CarryFunction, CarryWideFunction, LANES, LaneFunction, LaneType, Lanes, NarrowFunction, VectorRow,
+    WideFunction, WideLanes,
 };
 pub use matrix::{MatrixFormat, MatrixKind, MatrixModel, MatrixRow, MatrixSum, matrix_row};
 pub use mode::{FloatMode, Rounding};

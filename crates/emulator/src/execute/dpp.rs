@@ -1,9 +1,8 @@
 //! Data-parallel primitives: a source is read from other lanes.
 
-use super::BITS;
 use crate::micro::{DppControl, DppPattern};
 use crate::wave::WaveState;
-use hotswap_semantics::{LANES, WideLanes};
+use hotswap_semantics::{BITS, LANES, WideLanes};
 
 /// Moves the lanes of a source, whose values in both halves of the wave `read` gives; returns the lanes that are written.
 pub(crate) fn apply(

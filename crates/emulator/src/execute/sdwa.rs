@@ -1,8 +1,7 @@
 //! Sub-dword addressing: sources and results are bytes or halves of registers.
 
-use super::BITS;
 use crate::micro::SdwaControl;
-use hotswap_semantics::{LANES, Lanes, WideLanes};
+use hotswap_semantics::{BITS, LANES, Lanes, WideLanes};
 
 /// Lowest bit and width of a selected part.
 fn part(select: u8) -> (u32, u32) {

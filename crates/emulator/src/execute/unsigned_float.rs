@@ -6,10 +6,10 @@
 //! Absent on purpose: data-parallel forms.
 
 use super::operand_words::{vector, words};
-use super::{BITS, Flow, Handler, Outcome, Step, StepFault};
+use super::{Flow, Handler, Outcome, Step, StepFault};
 use crate::micro::MicroOp;
 use hotswap_isa::{Flag, Inst, Name};
-use hotswap_semantics::{LANES, Lanes};
+use hotswap_semantics::{BITS, LANES, Lanes};
 
 const NAN: u32 = 0xff;
 const LARGEST: u32 = 0xfe;

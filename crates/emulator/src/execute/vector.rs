@@ -1,10 +1,10 @@
 //! Vector instructions that compute in each lane on its own.
 
-use super::{BITS, Flow, Outcome, Step, StepFault, lanes_of, mask_of, scalar_of, wide_of, write_lanes};
+use super::{Flow, Outcome, Step, StepFault, lanes_of, mask_of, scalar_of, wide_of, write_lanes};
 use super::{dpp, sdwa};
 use crate::micro::{Body, Extra, MicroOp, Place, Source};
 use crate::wave::WaveState;
-use hotswap_semantics::{LANES, LaneFunction, LaneType, Lanes, WideLanes, f16_to_f32, round_to_f16};
+use hotswap_semantics::{BITS, LANES, LaneFunction, LaneType, Lanes, WideLanes, f16_to_f32, round_to_f16};
 
 /// 32-bit sources and result, no modifiers.
 pub(crate) fn plain(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
