@@ -185,7 +185,7 @@ fn size(directory: &Path) -> Outcome<u64> {
     Ok(packages::files(directory)?.into_iter().map(|(_, size)| size).sum())
 }
 
-/// Runs a command through a shell that says what its children took.
+/// Runs a command below a program that says what its child took.
 fn measure(command: &mut Command) -> Outcome<Measured> {
     let line = run::line(command);
     let script = "import resource, subprocess, sys\n\

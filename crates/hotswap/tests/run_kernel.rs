@@ -59,6 +59,43 @@ fn a_kernel_is_executed_and_its_output_is_a_file() {
     }
 }
 
+/// All lanes have the same row and the same column, so that every element of the product is the same sum.
+const PRODUCT: &str = "typedef _Float16 half16 __attribute__((ext_vector_type(16)));
+typedef float float8 __attribute__((ext_vector_type(8)));
+extern \"C\" __attribute__((global)) void product(const half16 *in, float8 *out) {
+    out[__builtin_amdgcn_workitem_id_x()] = __builtin_amdgcn_wmma_f32_16x16x16_f16_w32(in[0], in[1], (float8)0);
+}
+";
+
+#[test]
+fn products_whose_order_matters_are_told_and_have_models() {
+    let Some(bench) = KernelBench::new("products_whose_order_matters_are_told_and_have_models") else { return };
+    bench.0.write("p.hip", PRODUCT.as_bytes());
+    let words = "--offload-device-only -nogpuinc -nogpulib -O2 --no-gpu-bundle-output --offload-arch=gfx1100";
+    bench.0.run(&format!("clang++-{} {words} p.hip -o p.co", bench.0.versions[0]));
+    let run = |first: [u16; 3], model: &[&str]| {
+        // Halves: the row, then the column, 13 zeros behind each.
+        let padded = |numbers: [u16; 3]| [&numbers[..], &[0; 13]].concat();
+        // 4096, 1, 4096.
+        let both = [padded(first), padded([0x6c00, 0x3c00, 0x6c00])].concat();
+        bench.0.write("in", &both.iter().flat_map(|half| half.to_le_bytes()).collect::<Vec<u8>>());
+        let launch =
+            ["--kernel", "product", "--grid", "32", "--group", "32", "--arg", "in:in", "--arg", "out:out:1024"];
+        bench.run("gfx1100", "p.co", &[&launch[..], model].concat())
+    };
+    let is_all = |number: f32| bench.0.read("out").chunks(4).all(|bytes| bytes == number.to_le_bytes());
+    // 2^24 + 1 - 2^24: a float has no room for the 1 if the sums are rounded one by one.
+    let hidden = [0x6c00, 0x3c00, 0xec00];
+    run(hidden, &[]).success().stderr(contains("[HS0433] p.co").and(contains("256 elements")));
+    assert!(is_all(0.0));
+    run(hidden, &["--matrix", "exact"]).success();
+    assert!(is_all(1.0));
+    run(hidden, &["--matrix", "refuse"]).code(13).stderr(contains("[HS0431] p.co"));
+    // 0 + 1 + 4096: every order gives the same.
+    run([0, 0x3c00, 0x3c00], &["--matrix", "refuse"]).success().stderr("");
+    assert!(is_all(4097.0));
+}
+
 #[test]
 fn kernels_that_do_not_end_and_wrong_arguments_write_nothing() {
     let Some(bench) = KernelBench::new("kernels_that_do_not_end_and_wrong_arguments_write_nothing") else { return };
