@@ -11,8 +11,8 @@ use crate::report::{Difference, DifferingValue};
 use crate::site::{is_unknown, unknown_name};
 use hotswap_code_object::kernel_descriptor::{self as field, KernelDescriptor};
 use hotswap_emulator::{
-    AqlDispatch, DeviceMemory, DirectLaunch, DispatchCounts, ExecutionFault, FaultKind, KernelDispatch, LoadedKernel,
-    argument_bytes, packet_bytes, queue_bytes, run_dispatch,
+    AqlDispatch, DeviceMemory, DirectLaunch, DispatchCounts, EmulatedDevice, ExecutionFault, FaultKind, KernelDispatch,
+    LoadedKernel, argument_bytes, packet_bytes, queue_bytes, run_dispatch,
 };
 
 /// Where a launch has its arguments, its packet and its queue.
@@ -31,6 +31,8 @@ pub(crate) enum LaunchResult {
     Equal,
     /// The budget was exhausted.
     Unfinished,
+    /// What the original writes depends on the order of its waves.
+    Unordered,
     /// They did not.
     Different(Box<Difference>),
     /// It cannot be executed.
@@ -47,8 +49,8 @@ pub(crate) struct KernelPair<'a> {
     pub(crate) plain_modes: bool,
     /// Work-items of the largest work-group.
     pub(crate) largest: u32,
-    /// Products of matrices are specified in waves of which all lanes are on.
-    pub(crate) full_waves: bool,
+    /// Lanes of a wave, if all of them must be on: products of matrices are not specified in other waves.
+    pub(crate) full_wave: Option<u32>,
 }
 
 /// A launch: sizes, arguments, modes.
@@ -70,7 +72,7 @@ impl KernelPair<'_> {
     /// Launches both, the launch of that number.
     pub(crate) fn check(&self, seed: u64, number: u64) -> LaunchResult {
         let drawn = self.draw(seed, number);
-        let ends = [0, 1].map(|side| self.run(&drawn, side, None));
+        let ends = [0, 1].map(|side| self.run(&drawn, side, self.device(&drawn, side), None));
         let [before, after] = match ends {
             [Ok(before), Ok(after)] => [before, after],
             [Err(what), _] | [_, Err(what)] => return LaunchResult::Unchecked(what),
@@ -82,6 +84,7 @@ impl KernelPair<'_> {
             }
             (Ok(_), Ok(_)) => match self.differing_word() {
                 None => LaunchResult::Equal,
+                Some(_) if self.depends_on_order(&drawn) => LaunchResult::Unordered,
                 Some(address) => LaunchResult::Different(Box::new(self.differing_store(&drawn, address))),
             },
             (Err(one), Err(other)) if std::mem::discriminant(&one.kind) == std::mem::discriminant(&other.kind) => {
@@ -112,11 +115,29 @@ impl KernelPair<'_> {
         DrawnLaunch { grid, workgroup, arguments, theme, seed: mixed(seed, number), late: number % 2 == 1, modes }
     }
 
+    fn device(&self, drawn: &DrawnLaunch, side: usize) -> &EmulatedDevice {
+        let object = self.objects[side];
+        if drawn.late { &object.late_device } else { &object.device }
+    }
+
+    /// Whether the original, which has just been executed, writes something else if its waves take turns after each
+    /// instruction. Then it has a race, or waits for another wave, and neither order is the right one.
+    fn depends_on_order(&self, drawn: &DrawnLaunch) -> bool {
+        let memory = self.memories[0];
+        let words = || memory.written().into_iter().map(|address| (address, memory.word(address)));
+        let before: Vec<(u64, u64)> = words().collect();
+        let end = self.run(drawn, 0, &self.objects[0].other_order, None);
+        let is_unordered = matches!(end, Ok(Ok(_))) && !words().eq(before);
+        // Those who ask for the first difference find the memory as it was.
+        let _ = self.run(drawn, 0, self.device(drawn, 0), None);
+        is_unordered
+    }
+
     /// Work-items of a work-group, and of all of them.
     fn sizes(&self, random: &mut Random) -> (u32, u32) {
         let largest = self.largest.max(1);
-        if self.full_waves {
-            let workgroup = random.of(&[64, 128]).min(largest);
+        if let Some(lanes) = self.full_wave {
+            let workgroup = random.of(&[lanes, lanes, 2 * lanes]).min(largest);
             return (workgroup, random.of(&[1, 1, 2]) * workgroup);
         }
         let workgroup = random.of(&[32, 64, 33, 1, 96]).min(largest);
@@ -124,8 +145,14 @@ impl KernelPair<'_> {
     }
 
     /// Executes one side; `watch` is an address, and the write to it at which the launch ends.
-    fn run(&self, drawn: &DrawnLaunch, side: usize, watch: Option<(u64, u64)>) -> Result<LaunchEnd, String> {
-        let (object, memory, kernel) = (self.objects[side], self.memories[side], self.kernels[side]);
+    fn run(
+        &self,
+        drawn: &DrawnLaunch,
+        side: usize,
+        device: &EmulatedDevice,
+        watch: Option<(u64, u64)>,
+    ) -> Result<LaunchEnd, String> {
+        let (memory, kernel) = (self.memories[side], self.kernels[side]);
         memory.reset(drawn.seed, drawn.theme);
         let workgroup = [drawn.workgroup as u16, 1, 1];
         let request =
@@ -147,7 +174,6 @@ impl KernelPair<'_> {
         if let Some((address, number)) = watch {
             memory.watch(address, number);
         }
-        let device = if drawn.late { &object.late_device } else { &object.device };
         let dispatch = KernelDispatch { packet, packet_address: PACKET, queue_address: QUEUE, dispatch_id: 0 };
         Ok(run_dispatch(device, memory, &dispatch))
     }
@@ -221,9 +247,10 @@ impl KernelPair<'_> {
         let mut lanes = [None, None];
         let places = [0, 1].map(|side| {
             // A launch that cannot be repeated has no place.
-            let _ = self.run(drawn, side, Some((address, 0)));
+            let _ = self.run(drawn, side, self.device(drawn, side), Some((address, 0)));
             let count = self.memories[side].watched_writes();
-            let fault = self.run(drawn, side, Some((address, count))).ok().and_then(Result::err);
+            let fault =
+                self.run(drawn, side, self.device(drawn, side), Some((address, count))).ok().and_then(Result::err);
             lanes[side] = fault.as_ref().and_then(|fault| fault.place.lane);
             fault.map_or_else(Default::default, |fault| self.objects[side].place(fault.place.pc))
         });

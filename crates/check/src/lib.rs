@@ -205,6 +205,8 @@ impl<'a> Comparison<'a> {
         let [Some(before), Some(after)] = self.objects.map(|object| object.loaded.kernel(name)) else { return };
         let notes = self.objects[0].parsed.note().kernels.iter().find(|kernel| kernel.name == name);
         let largest = notes.and_then(|kernel| kernel.max_flat_workgroup_size).unwrap_or(1024) as u32;
+        let lanes = notes.and_then(|kernel| kernel.wavefront_size).unwrap_or(32) as u32;
+        let full_wave = self.objects.iter().any(|object| object.has_products()).then_some(lanes);
         let pair = KernelPair {
             objects: self.objects,
             memories: self.memories,
@@ -212,7 +214,7 @@ impl<'a> Comparison<'a> {
             maps: self.maps,
             plain_modes,
             largest,
-            full_waves: self.objects.iter().any(|object| object.has_products()),
+            full_wave,
         };
         for number in 0..self.options.launches {
             match pair.check(self.options.seed, number) {
@@ -223,6 +225,7 @@ impl<'a> Comparison<'a> {
                         break;
                     }
                 }
+                LaunchResult::Unordered => result.unordered += 1,
                 LaunchResult::Different(difference) => {
                     result.difference = Some(*difference);
                     return;
@@ -233,7 +236,9 @@ impl<'a> Comparison<'a> {
                 }
             }
         }
-        if result.launches == 0 && result.unfinished > 0 {
+        if result.launches == 0 && result.unordered > 0 {
+            result.unchecked.push("what every launch writes depends on the order of its waves".to_owned());
+        } else if result.launches == 0 && result.unfinished > 0 {
             result.unchecked.push("no launch ends within the budget of instructions".to_owned());
         }
     }

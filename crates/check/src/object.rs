@@ -18,6 +18,8 @@ pub(crate) struct CheckedObject<'a> {
     pub(crate) device: EmulatedDevice,
     /// The same, with results of memory operations that are late.
     pub(crate) late_device: EmulatedDevice,
+    /// The same, with waves that take turns after each instruction.
+    pub(crate) other_order: EmulatedDevice,
     pub(crate) isa: Isa,
     lines: SourceLines,
 }
@@ -37,16 +39,17 @@ impl<'a> CheckedObject<'a> {
         let loaded = LoadedObject::load(bytes, &mut memory)?;
         let name = loaded.processor;
         let refused = || Diagnostic::error(codes::NOT_CHECKED, format!("code for {name} cannot be executed"));
-        let device = |late| {
+        let device = || {
             let mut device = EmulatedDevice::new(name).map_err(|_| refused())?;
-            (device.threads, device.instruction_budget, device.late_completion) = (1, Some(BUDGET), late);
-            device.uninterpreted = true;
+            (device.threads, device.instruction_budget, device.uninterpreted) = (1, Some(BUDGET), true);
             Ok::<_, Diagnostic>(device)
         };
-        let (device, late_device) = (device(false)?, device(true)?);
+        let (device, mut late_device, mut other_order) = (device()?, device()?, device()?);
+        (late_device.late_completion, other_order.turn) = (true, 1);
         let isa = Isa::new(Target::find(name).ok_or_else(refused)?);
         let memory = copied(&memory);
-        Ok(Self { parsed, image, loaded, memory, device, late_device, isa, lines: SourceLines::read(bytes) })
+        let lines = SourceLines::read(bytes);
+        Ok(Self { parsed, image, loaded, memory, device, late_device, other_order, isa, lines })
     }
 
     /// The address in memory of an offset in a section.

@@ -15,6 +15,8 @@ pub struct KernelResult {
     pub launches: u64,
     /// Launches that say nothing: the budget was exhausted.
     pub unfinished: u64,
+    /// Launches that say nothing: what the kernel before writes depends on the order of its waves.
+    pub unordered: u64,
     /// The first difference.
     pub difference: Option<Difference>,
     /// Reasons why parts of it were not compared.

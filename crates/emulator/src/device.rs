@@ -22,6 +22,8 @@ pub struct EmulatedDevice {
     pub threads: usize,
     /// Instructions that a wave may execute; `None` for any number.
     pub instruction_budget: Option<u64>,
+    /// Instructions of one turn of a wave, at least 1. What a kernel without races computes does not depend on it.
+    pub turn: u64,
     /// Results of memory operations arrive as late as the wait counters allow.
     pub late_completion: bool,
     /// Instructions are counted by mnemonic.
@@ -104,6 +106,9 @@ impl std::fmt::Display for UnknownDevice {
 
 impl std::error::Error for UnknownDevice {}
 
+/// The usual length of a turn.
+const TURN: u64 = 4000;
+
 impl EmulatedDevice {
     /// The processor `name` with the usual options: a thread for each core, no budget, no counters.
     ///
@@ -117,6 +122,7 @@ impl EmulatedDevice {
             processor,
             threads: std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
             instruction_budget: None,
+            turn: TURN,
             late_completion: false,
             counters: false,
             matrix_model: MatrixModel::default(),

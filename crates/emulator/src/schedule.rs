@@ -18,8 +18,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Instructions of one turn of a wave.
-const SLICE: u64 = 4000;
 /// Rounds without an end of a work-group after which another one begins.
 const PATIENCE: u32 = 64;
 /// Waves that a thread has at most.
@@ -226,7 +224,7 @@ impl<'a> Worker<'a> {
         let Workgroup { waves, lds, barrier, .. } = &mut self.groups[group];
         let wave = &mut waves[wave];
         let limit = shared.device.instruction_budget.unwrap_or(u64::MAX);
-        let last = (wave.executed + SLICE).min(limit);
+        let last = (wave.executed + shared.device.turn).min(limit);
         let mut space = [[0; LANES]; 4];
         let mut wide_space = [[0; LANES]; 4];
         let mut step = Step {

@@ -15,6 +15,9 @@ KERNEL turned(const unsigned *in, unsigned *out, unsigned n) {
     __builtin_amdgcn_s_barrier();
     out[LANE] = tile[at & 1023] * FACTOR + tile[(at & 1023) + 7];
 }
+KERNEL racing(volatile unsigned *out) {
+    for (unsigned k = 0; k < 400; ++k) out[0] = out[0] * FACTOR + LANE + k;
+}
 KERNEL endless(unsigned *out) { while (__atomic_load_n(out, 0) != 3) {} }
 #ifndef NEW
 KERNEL formatted(float *out) {
@@ -88,6 +91,20 @@ fn two_compiles_are_compared_by_launches() {
     bench.check("plain.co", "newer.co", &turned).success();
     let other = bench.check("fast.co", "other.co", &turned).code(13);
     other.stdout(contains("k.hip:8").and(contains("stored by lane"))).stderr(contains("[HS0434]"));
+}
+
+#[test]
+fn the_order_of_waves_is_no_difference() {
+    let Some(bench) = CheckBench::new("the_order_of_waves_is_no_difference") else { return };
+    // Turns end in other rounds of the loop where a round has more instructions.
+    bench.compile("plain.co", "--offload-arch=gfx1100 -O0 -DFACTOR=3");
+    bench.compile("fast.co", "--offload-arch=gfx1100 -O3 -DFACTOR=3");
+    bench.compile("other.co", "--offload-arch=gfx1100 -O3 -DFACTOR=5");
+    let racing = ["--kernel", "racing"];
+    let same = bench.check("plain.co", "fast.co", &racing).success();
+    same.stdout(contains("racing: equal; ").and(contains("more depend on the order of waves")));
+    // Launches of one wave have an order.
+    bench.check("fast.co", "other.co", &racing).code(13).stdout(contains("racing: different"));
 }
 
 #[test]
