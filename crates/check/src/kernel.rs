@@ -31,7 +31,7 @@ pub(crate) enum LaunchResult {
     Equal,
     /// The budget was exhausted.
     Unfinished,
-    /// What the original writes depends on the order of its waves.
+    /// The original's result depends on the order of its waves.
     Unordered,
     /// They did not.
     Different(Box<Difference>),
