@@ -28,6 +28,7 @@
 //! | numbers of kernels in the metadata note | [`with_numbers`] | one section, of any size: for [`image::ImageLayout`] |
 //! | the same in a linked file, whose code stays | [`with_kernel_numbers`] | a note that grows moves to the end |
 //! | fields of a kernel descriptor | [`kernel_descriptor::KernelDescriptor`] | the same bytes |
+//! | the build ID, where it is a hash | [`with_own_build_id`] | the same bytes |
 //! | kernels that are left out | [`without_kernels`] | at the same offsets |
 //! | instructions | `Edits` of `hotswap-rewrite`, above [`image::ObjectImage`] and [`image::ImageLayout`] | laid out anew |
 //!
@@ -37,6 +38,7 @@
 //!
 //! Absent on purpose: instructions (code is never walked), code object V2.
 
+mod build_id;
 mod certificate_note;
 mod count;
 mod descriptor;
@@ -64,6 +66,7 @@ mod symbols;
 mod target_text;
 mod user_sgprs;
 
+pub use build_id::{build_id, with_own_build_id};
 pub use certificate_note::{certificate_note, with_certificate};
 pub use count::kernel_count;
 pub use descriptor::Descriptor;

@@ -6,7 +6,7 @@ use crate::entry::{NewEntry, SourceEntry};
 use crate::policy::is_refusal;
 use hotswap_adapt::{AdaptRequest, ObjectRecord};
 use hotswap_bundle::EntryId;
-use hotswap_code_object::{CodeObject, device_symbols_note, same_but_for_label, without_kernels};
+use hotswap_code_object::{CodeObject, device_symbols_note, same_but_for_label, with_own_build_id, without_kernels};
 use hotswap_compat::Selection;
 use hotswap_device_symbols::note;
 use hotswap_families::Registry;
@@ -145,6 +145,7 @@ fn alias(source: &SourceEntry<'_>, target: &TargetId) -> Result<DerivedCode, Vec
     let one = |error| vec![error];
     let (data, families) = Registry::installed().apply(&source.object, target).map_err(one)?;
     verify(source, &data, target).map_err(one)?;
+    let data = with_own_build_id(data, source.data);
     Ok(DerivedCode { data, route: Route::Alias, families, code: None })
 }
 
@@ -163,11 +164,13 @@ fn rewritten(source: &SourceEntry<'_>, target: &TargetId) -> Result<DerivedCode,
     let failed = |what: String| vec![Diagnostic::error(codes::VERIFY_FAILED, what)];
     source.object.check_descriptors().map_err(|error| vec![error])?;
     let order = AdaptRequest { target: *target, keep_machine: false };
-    let adapted = hotswap_adapt::adapt(source.relocatable.unwrap_or(source.data), &order)?;
+    let original = source.relocatable.unwrap_or(source.data);
+    let adapted = hotswap_adapt::adapt(original, &order)?;
     has_same_kernels(source.data, &adapted.bytes, target)
         .map_err(|what| failed(format!("the copy for {target}: {what}")))?;
     let (families, code) = (adapted.record.families.clone(), Some(adapted.record));
-    Ok(DerivedCode { data: adapted.bytes, route: Route::Rewritten, families, code })
+    let data = with_own_build_id(adapted.bytes, original);
+    Ok(DerivedCode { data, route: Route::Rewritten, families, code })
 }
 
 /// Damage and our own defects are no refusals.

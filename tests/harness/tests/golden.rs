@@ -14,6 +14,7 @@ struct Case {
     compress: bool,
     rdc: bool,
     headers: bool,
+    build_id: Option<&'static str>,
     source: &'static str,
     targets: &'static [&'static str],
 }
@@ -26,6 +27,8 @@ const OTHERS: &[(&str, &[&str])] = &[
     ("gfx1150", &["gfx1152", "gfx1153"]),
     ("gfx1200", &["gfx1201"]),
 ];
+/// Hashes of the file, and a number as long as the first of them, which stays.
+const BUILD_IDS: [&str; 4] = ["fast", "md5", "sha1", "0x0123456789abcdef"];
 const DRIVERS: &[&str] = &["--no-offload-new-driver", "--offload-new-driver"];
 
 fn cases(clang: &Clang) -> Vec<Case> {
@@ -36,6 +39,7 @@ fn cases(clang: &Clang) -> Vec<Case> {
         compress: false,
         rdc: false,
         headers: false,
+        build_id: None,
         source,
         targets,
     };
@@ -47,6 +51,7 @@ fn cases(clang: &Clang) -> Vec<Case> {
         }
     }
     cases.push(Case { headers: true, ..last("gfx1030", &RDNA2[..1]) });
+    cases.extend(BUILD_IDS.map(|kind| Case { build_id: Some(kind), ..last("gfx1030", &RDNA2[..1]) }));
     cases
 }
 
@@ -61,14 +66,18 @@ fn some(bench: &Bench, test: &str, fits: impl Fn(&Case) -> bool) -> Vec<Case> {
 
 impl Case {
     fn name(&self) -> String {
-        let words =
-            [self.driver, if self.compress { "compressed" } else { "plain" }, if self.rdc { "RDC" } else { "" }];
+        let words = [
+            self.driver,
+            if self.compress { "compressed" } else { "plain" },
+            if self.rdc { "RDC" } else { "" },
+            self.build_id.unwrap_or_default(),
+        ];
         format!("clang {} {} {}", self.version, self.source, words.join(" "))
     }
 
     /// All but the compiler.
-    fn kind(&self) -> (&'static str, bool, bool, bool, &'static str) {
-        (self.driver, self.compress, self.rdc, self.headers, self.source)
+    fn kind(&self) -> impl Ord + use<> {
+        (self.driver, [self.compress, self.rdc, self.headers], self.build_id, self.source)
     }
 
     /// The commands that build `x` with this compiler for these targets.
@@ -78,6 +87,9 @@ impl Case {
         common.extend(targets.iter().map(|target| format!("--offload-arch={target}")));
         common.extend(list(&[self.driver]));
         common.extend(self.compress.then(|| "--offload-compress".to_owned()));
+        common.extend(
+            self.build_id.iter().flat_map(|kind| ["-Xoffload-linker".to_owned(), format!("--build-id={kind}")]),
+        );
         let words = |more: &[&str]| [common.clone(), list(more)].concat();
         let mut commands = if self.rdc {
             // The ID of a compilation is hashed from its arguments, which differ here; in RDC it cannot be left out.
@@ -184,7 +196,7 @@ fn retargeted_code_objects_are_what_clang_compiles_itself() {
 #[test]
 fn a_compiled_target_is_never_replaced() {
     let Some(bench) = Bench::ready("native wins") else { return };
-    let cases = some(&bench, "native wins", |case| case.source == "gfx1030" && !case.headers);
+    let cases = some(&bench, "native wins", |case| case.source == "gfx1030" && !case.headers && case.build_id.is_none());
     for case in &cases {
         // The record has the route of each; the bytes are the same either way, so the compiled one is marked by an
         // additional symbol.
