@@ -20,21 +20,17 @@ pub(crate) struct DeviceVariable {
     pub(crate) is_constant: bool,
 }
 
-type File<'a> = ElfFile64<'a, LittleEndian>;
-type Symbol<'d, 'f> = ElfSymbol64<'d, 'f, LittleEndian>;
-
 pub(crate) fn variables(bytes: &[u8]) -> Vec<DeviceVariable> {
-    let Ok(file) = File::parse(bytes) else { return Vec::new() };
-    let all: Vec<DeviceVariable> = match file.symbol_table() {
+    let Ok(file) = ElfFile64::<LittleEndian>::parse(bytes) else { return Vec::new() };
+    let mut all: Vec<DeviceVariable> = match file.symbol_table() {
         Some(_) => file.symbols().filter_map(|symbol| variable(&file, &symbol)).collect(),
         None => file.dynamic_symbols().filter_map(|symbol| variable(&file, &symbol)).collect(),
     };
-    let mut all = all;
     all.sort_by(|one, other| (one.address, &one.name).cmp(&(other.address, &other.name)));
     all
 }
 
-fn variable(file: &File<'_>, symbol: &Symbol<'_, '_>) -> Option<DeviceVariable> {
+fn variable(file: &ElfFile64<'_, LittleEndian>, symbol: &ElfSymbol64<'_, '_, LittleEndian>) -> Option<DeviceVariable> {
     /// Bytes of a kernel descriptor.
     const DESCRIPTOR: u64 = 64;
     let section = file.section_by_index(symbol.section_index()?).ok()?;
