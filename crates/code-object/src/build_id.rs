@@ -41,8 +41,9 @@ pub fn build_id(data: &[u8]) -> Option<Range<usize>> {
 /// Sets the build ID to the hash of the file, if that of the file it was made from is one.
 #[must_use]
 pub fn with_own_build_id(mut data: Vec<u8>, source: &[u8]) -> Vec<u8> {
-    let Some(hash) = build_id(source).and_then(|place| hash_of_file(source, &place)) else { return data };
-    if let Some(place) = build_id(&data) {
+    let Some(old) = build_id(source) else { return data };
+    let Some(hash) = hash_of_file(source, &old) else { return data };
+    if let Some(place) = build_id(&data).filter(|place| place.len() == old.len()) {
         let id = id_of_file(&mut data, &place, hash);
         data[place].copy_from_slice(&id);
     }

@@ -196,7 +196,8 @@ fn retargeted_code_objects_are_what_clang_compiles_itself() {
 #[test]
 fn a_compiled_target_is_never_replaced() {
     let Some(bench) = Bench::ready("native wins") else { return };
-    let cases = some(&bench, "native wins", |case| case.source == "gfx1030" && !case.headers && case.build_id.is_none());
+    let cases =
+        some(&bench, "native wins", |case| case.source == "gfx1030" && !case.headers && case.build_id.is_none());
     for case in &cases {
         // The record has the route of each; the bytes are the same either way, so the compiled one is marked by an
         // additional symbol.

@@ -344,8 +344,10 @@ impl<'a> Files<'_, 'a, '_> {
                 moving.entry(section).or_default().push(start..start + usize::from(row.kind.size));
             }
         }
+        // Names in tables that are not loaded are compared with their sections and symbols.
         let is_data = |part: &SectionPart<'_>| {
-            matches!(part.kind, elf::SHT_PROGBITS | elf::SHT_STRTAB | elf::SHT_HASH | elf::SHT_GNU_HASH)
+            matches!(part.kind, elf::SHT_PROGBITS | elf::SHT_HASH | elf::SHT_GNU_HASH)
+                || part.kind == elf::SHT_STRTAB && part.is_loaded()
         };
         let is_table = |part: &SectionPart<'_>| {
             part.is_code()

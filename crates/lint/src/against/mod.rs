@@ -11,11 +11,14 @@
 //! | symbols, relocations, data, descriptors, metadata | [`image`] |
 //! | call frames and line tables | [`frames`] |
 //!
+//! Relocations that the rewritten file alone has are removed before ([`kept`]).
+//!
 //! The certificate is not trusted: a wrong one makes a proof fail, and cannot make one succeed.
 
 mod alignment;
 mod frames;
 mod image;
+mod kept;
 mod machine;
 mod map;
 mod meaning;
@@ -53,6 +56,8 @@ pub struct Proof {
 /// # Errors
 /// Files that cannot be read as code objects.
 pub fn against(original: &[u8], rewritten: &[u8]) -> Result<Proof, Diagnostic> {
+    let without_relocations = kept::without(original, rewritten);
+    let rewritten = without_relocations.as_deref().unwrap_or(rewritten);
     let (old, new) = (CodeObject::parse(original)?, CodeObject::parse(rewritten)?);
     let mut proof = Proof::default();
     let certificate = match certificate_note(rewritten).map(Certificate::from_bytes) {
