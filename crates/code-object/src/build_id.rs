@@ -12,7 +12,7 @@ use object::LittleEndian as LE;
 use object::elf::{ELF_NOTE_GNU, NT_GNU_BUILD_ID};
 use object::read::elf::{FileHeader as _, ProgramHeader as _};
 use std::ops::Range;
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 /// Bytes that are hashed together.
 const BLOCK: usize = 1 << 20;
@@ -69,7 +69,7 @@ fn id_of_file(data: &mut [u8], place: &Range<usize>, hash: BuildIdHash) -> Vec<u
 }
 
 fn fast(bytes: &[u8], into: &mut [u8]) {
-    into.copy_from_slice(&xxh3_64(bytes).to_le_bytes());
+    into.copy_from_slice(&XxHash3_64::oneshot(bytes).to_le_bytes());
 }
 
 fn blake(bytes: &[u8], into: &mut [u8]) {

@@ -10,7 +10,7 @@ use object::elf::{self, FileHeader64, SectionHeader64, Sym64};
 use object::pod::{bytes_of, from_bytes, slice_from_bytes};
 use object::{LittleEndian as LE, U16, U32, U64};
 
-type Row = SectionHeader64<LE>;
+type SectionRow = SectionHeader64<LE>;
 type SymbolEntry = Sym64<LE>;
 
 /// The rewritten file without them; `None` where there is nothing to remove.
@@ -36,7 +36,7 @@ pub(super) fn without(original: &[u8], rewritten: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Appends the table of symbols without those of sections.
-fn place_symbols(row: &mut Row, numbers: &[u32], rewritten: &[u8], out: &mut Vec<u8>) -> Option<()> {
+fn place_symbols(row: &mut SectionRow, numbers: &[u32], rewritten: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let (start, size) = (usize::try_from(row.sh_offset.get(LE)).ok()?, usize::try_from(row.sh_size.get(LE)).ok()?);
     let table = rewritten.get(start..start.checked_add(size)?)?;
     let (symbols, _) = slice_from_bytes::<SymbolEntry>(table, size / size_of::<SymbolEntry>()).ok()?;
@@ -59,7 +59,7 @@ fn place_symbols(row: &mut Row, numbers: &[u32], rewritten: &[u8], out: &mut Vec
 }
 
 /// Appends the section table.
-fn place_table(rows: &[Row], names: u32, out: &mut Vec<u8>) -> Option<()> {
+fn place_table(rows: &[SectionRow], names: u32, out: &mut Vec<u8>) -> Option<()> {
     out.resize(out.len().next_multiple_of(8), 0);
     let mut header = *header(out)?;
     header.e_shoff = U64::new(LE, out.len() as u64);
@@ -70,17 +70,17 @@ fn place_table(rows: &[Row], names: u32, out: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-fn is_loaded(row: &Row) -> bool {
+fn is_loaded(row: &SectionRow) -> bool {
     row.sh_flags.get(LE) & u64::from(elf::SHF_ALLOC) != 0
 }
 
-fn is_kept(row: &Row) -> bool {
+fn is_kept(row: &SectionRow) -> bool {
     matches!(row.sh_type.get(LE), elf::SHT_REL | elf::SHT_RELA | elf::SHT_CREL) && !is_loaded(row)
 }
 
 /// The numbers of the sections when those that were kept are removed.
-fn numbers(rows: &[Row]) -> Vec<u32> {
-    let next = |next: &mut u32, row: &Row| {
+fn numbers(rows: &[SectionRow]) -> Vec<u32> {
+    let next = |next: &mut u32, row: &SectionRow| {
         let own = *next;
         *next += u32::from(!is_kept(row));
         Some(own)
@@ -101,9 +101,9 @@ fn header(data: &[u8]) -> Option<&FileHeader64<LE>> {
     Some(from_bytes::<FileHeader64<LE>>(data).ok()?.0)
 }
 
-fn rows(data: &[u8]) -> Option<&[Row]> {
+fn rows(data: &[u8]) -> Option<&[SectionRow]> {
     let header = header(data)?;
     let (at, count) = (usize::try_from(header.e_shoff.get(LE)).ok()?, usize::from(header.e_shnum.get(LE)));
-    let table = data.get(at..).filter(|_| usize::from(header.e_shentsize.get(LE)) == size_of::<Row>())?;
-    slice_from_bytes::<Row>(table, count).ok().map(|(rows, _)| rows)
+    let table = data.get(at..).filter(|_| usize::from(header.e_shentsize.get(LE)) == size_of::<SectionRow>())?;
+    slice_from_bytes::<SectionRow>(table, count).ok().map(|(rows, _)| rows)
 }
