@@ -6,12 +6,11 @@
 //!
 //! Absent on purpose: files in which sections that are loaded come after such relocations.
 
-use object::elf::{self, FileHeader64, SectionHeader64, Sym64};
-use object::pod::{bytes_of, from_bytes, slice_from_bytes};
+use super::symbol_order::{order, restore};
+use super::tables::{SectionRow, SymbolEntry, entries, header, names, rows};
+use object::elf::{self, FileHeader64};
+use object::pod::bytes_of;
 use object::{LittleEndian as LE, U16, U32, U64};
-
-type SectionRow = SectionHeader64<LE>;
-type SymbolEntry = Sym64<LE>;
 
 /// The rewritten file without them; `None` where there is nothing to remove.
 pub(super) fn without(original: &[u8], rewritten: &[u8]) -> Option<Vec<u8>> {
@@ -23,39 +22,47 @@ pub(super) fn without(original: &[u8], rewritten: &[u8]) -> Option<Vec<u8>> {
     let numbers = numbers(new);
     let mut out = rewritten.to_vec();
     let mut left = Vec::new();
-    for row in new.iter().filter(|row| !is_kept(row)) {
-        let mut row = *row;
+    for numbered in new.iter().filter(|row| !is_kept(row)) {
+        let mut row = *numbered;
         row.sh_link = U32::new(LE, renumbered(&numbers, row.sh_link.get(LE)));
         if row.sh_type.get(LE) == elf::SHT_SYMTAB && !is_loaded(&row) {
-            place_symbols(&mut row, &numbers, rewritten, &mut out)?;
+            let wanted = old.iter().find(|row| row.sh_type.get(LE) == elf::SHT_SYMTAB);
+            let wanted = wanted.and_then(|table| names(original, old, table, entries(original, table)?));
+            let symbols = symbols(rewritten, new, numbered, &wanted.unwrap_or_default())?;
+            place_symbols(&mut row, &symbols, &numbers, &mut out);
         }
         left.push(row);
     }
     place_table(&left, renumbered(&numbers, names_section(rewritten)?), &mut out)?;
+    let _ = restore(original, &mut out);
     Some(out)
 }
 
-/// Appends the table of symbols without those of sections.
-fn place_symbols(row: &mut SectionRow, numbers: &[u32], rewritten: &[u8], out: &mut Vec<u8>) -> Option<()> {
-    let (start, size) = (usize::try_from(row.sh_offset.get(LE)).ok()?, usize::try_from(row.sh_size.get(LE)).ok()?);
-    let table = rewritten.get(start..start.checked_add(size)?)?;
-    let (symbols, _) = slice_from_bytes::<SymbolEntry>(table, size / size_of::<SymbolEntry>()).ok()?;
-    let left = symbols.iter().filter(|symbol| symbol.st_type() != elf::STT_SECTION);
+/// The symbols without those of sections, in the order of these names if they have them.
+fn symbols(data: &[u8], rows: &[SectionRow], table: &SectionRow, wanted: &[&[u8]]) -> Option<Vec<SymbolEntry>> {
+    let all = entries(data, table)?;
+    let named = all.iter().zip(names(data, rows, table, all)?);
+    let (symbols, names): (Vec<&SymbolEntry>, Vec<&[u8]>) =
+        named.filter(|(symbol, _)| symbol.st_type() != elf::STT_SECTION).unzip();
+    let order = order(wanted, &names).unwrap_or_else(|| (0..symbols.len()).collect());
+    Some(order.into_iter().map(|number| *symbols[number]).collect())
+}
+
+/// Appends the table of symbols.
+fn place_symbols(row: &mut SectionRow, symbols: &[SymbolEntry], numbers: &[u32], out: &mut Vec<u8>) {
     out.resize(out.len().next_multiple_of(8), 0);
     row.sh_offset = U64::new(LE, out.len() as u64);
-    let mut locals = 0;
-    for symbol in left {
+    for symbol in symbols {
         let mut symbol = *symbol;
         let section = symbol.st_shndx.get(LE);
         if section < elf::SHN_LORESERVE {
             symbol.st_shndx = U16::new(LE, renumbered(numbers, u32::from(section)) as u16);
         }
-        locals += u32::from(symbol.st_bind() == elf::STB_LOCAL);
         out.extend_from_slice(bytes_of(&symbol));
     }
+    let locals = symbols.iter().filter(|symbol| symbol.st_bind() == elf::STB_LOCAL).count();
     row.sh_size = U64::new(LE, out.len() as u64 - row.sh_offset.get(LE));
-    row.sh_info = U32::new(LE, locals);
-    Some(())
+    row.sh_info = U32::new(LE, locals as u32);
 }
 
 /// Appends the section table.
@@ -95,15 +102,4 @@ fn renumbered(numbers: &[u32], number: u32) -> u32 {
 
 fn names_section(data: &[u8]) -> Option<u32> {
     header(data).map(|header| u32::from(header.e_shstrndx.get(LE)))
-}
-
-fn header(data: &[u8]) -> Option<&FileHeader64<LE>> {
-    Some(from_bytes::<FileHeader64<LE>>(data).ok()?.0)
-}
-
-fn rows(data: &[u8]) -> Option<&[SectionRow]> {
-    let header = header(data)?;
-    let (at, count) = (usize::try_from(header.e_shoff.get(LE)).ok()?, usize::from(header.e_shnum.get(LE)));
-    let table = data.get(at..).filter(|_| usize::from(header.e_shentsize.get(LE)) == size_of::<SectionRow>())?;
-    slice_from_bytes::<SectionRow>(table, count).ok().map(|(rows, _)| rows)
 }

@@ -26,6 +26,8 @@ mod numbers;
 mod places;
 mod site;
 mod spill;
+mod symbol_order;
+mod tables;
 mod walk;
 
 use crate::finding::{CERTIFICATE, Finding};

@@ -1,0 +1,177 @@
+//! Symbols of a rewritten file in the order of the original.
+//!
+//! A link with kept relocations ([`super::kept`]) reads machine code where the compiler's own link read bitcode, and may number
+//! symbols otherwise. The comparison goes by number, so the copy that is compared gets the original's order. Before that, the
+//! rewritten file's hash tables must find every symbol: their bytes, and those of the names, are then the original's.
+//!
+//! Absent on purpose: tables with other names than the original's; they stay, and the comparison reports them.
+
+use super::tables::{SectionRow, SymbolEntry, entries, names, range, rows};
+use object::elf::{self, Rela64};
+use object::pod::{bytes_of, slice_from_bytes};
+use object::{LittleEndian as LE, U32};
+use std::collections::{HashMap, VecDeque};
+
+/// The table of dynamic symbols of one file.
+struct DynamicSymbols<'a> {
+    data: &'a [u8],
+    rows: &'a [SectionRow],
+    /// The number of its section.
+    number: usize,
+    symbols: &'a [SymbolEntry],
+}
+
+impl<'a> DynamicSymbols<'a> {
+    fn find(data: &'a [u8]) -> Option<Self> {
+        let rows = rows(data)?;
+        let number = rows.iter().position(|row| row.sh_type.get(LE) == elf::SHT_DYNSYM)?;
+        Some(Self { data, rows, number, symbols: entries(data, &rows[number])? })
+    }
+
+    fn names(&self) -> Option<Vec<&'a [u8]>> {
+        names(self.data, self.rows, &self.rows[self.number], self.symbols)
+    }
+
+    /// The sections of that type that belong to it.
+    fn linked(&self, kind: u32) -> impl Iterator<Item = &'a SectionRow> {
+        let number = self.number as u32;
+        self.rows.iter().filter(move |row| row.sh_type.get(LE) == kind && row.sh_link.get(LE) == number)
+    }
+
+    /// Whether no other section has bytes of the sections that change.
+    fn is_alone(&self) -> bool {
+        let names = self.rows.get(self.rows[self.number].sh_link.get(LE) as usize);
+        let own = [elf::SHT_HASH, elf::SHT_GNU_HASH, elf::SHT_RELA].into_iter().flat_map(|kind| self.linked(kind));
+        let mut own = own.chain([&self.rows[self.number]]).chain(names);
+        let in_file = |row: &&SectionRow| row.sh_type.get(LE) != elf::SHT_NOBITS;
+        own.all(|row| {
+            let meets = |other: &SectionRow| {
+                let (one, other) = (range(self.data, row), range(self.data, other));
+                one.zip(other).is_none_or(|(one, other)| one.start < other.end && other.start < one.end)
+            };
+            !self.rows.iter().filter(in_file).any(|other| !std::ptr::eq(other, row) && meets(other))
+        })
+    }
+
+    /// Whether the hash tables find each symbol that is defined.
+    fn are_found(&self, names: &[&[u8]]) -> bool {
+        let is_defined =
+            |(number, _): &(usize, &SymbolEntry)| *number > 0 && self.symbols[*number].st_shndx.get(LE) != 0;
+        let defined = || self.symbols.iter().enumerate().filter(is_defined).map(|(number, _)| number);
+        let sysv = self.linked(elf::SHT_HASH).all(|row| {
+            words(self.data, row)
+                .is_some_and(|table| defined().all(|number| in_hash(&table, names, number) == Some(true)))
+        });
+        let gnu = self.linked(elf::SHT_GNU_HASH).all(|row| {
+            words(self.data, row)
+                .is_some_and(|table| defined().all(|number| in_gnu_hash(&table, names, number) == Some(true)))
+        });
+        sysv && gnu
+    }
+}
+
+/// Gives the copy's dynamic symbols the order of the original; `None` where the copy is unchanged.
+pub(super) fn restore(original: &[u8], copy: &mut [u8]) -> Option<()> {
+    let before = copy.to_vec();
+    let (old, new) = (DynamicSymbols::find(original)?, DynamicSymbols::find(&before)?);
+    let (old_names, new_names) = (old.names()?, new.names()?);
+    let order = order(&old_names, &new_names)?;
+    if order.iter().enumerate().all(|(place, number)| place == *number) || !new.are_found(&new_names) || !new.is_alone()
+    {
+        return None;
+    }
+    let table = range(&before, &new.rows[new.number])?;
+    for (place, number) in order.iter().enumerate() {
+        let symbol = SymbolEntry { st_name: old.symbols[place].st_name, ..new.symbols[*number] };
+        let at = table.start + place * size_of::<SymbolEntry>();
+        copy[at..at + size_of::<SymbolEntry>()].copy_from_slice(bytes_of(&symbol));
+    }
+    let mut places = vec![0; order.len()];
+    order.iter().enumerate().for_each(|(place, number)| places[*number] = place as u32);
+    new.linked(elf::SHT_RELA).for_each(|row| renumber(&before, row, &places, copy));
+    for kind in [elf::SHT_HASH, elf::SHT_GNU_HASH] {
+        for (from, to) in old.linked(kind).zip(new.linked(kind)) {
+            replace((original, from), to, copy);
+        }
+    }
+    let strings =
+        |table: &DynamicSymbols<'_>| table.rows.get(table.rows[table.number].sh_link.get(LE) as usize).copied();
+    replace((original, &strings(&old)?), &strings(&new)?, copy);
+    Some(())
+}
+
+/// For each of the old names the number of the new one; several of one name stay in their order. `None` where they are not
+/// the same.
+pub(super) fn order(old: &[&[u8]], new: &[&[u8]]) -> Option<Vec<usize>> {
+    let mut numbers: HashMap<&[u8], VecDeque<usize>> = HashMap::new();
+    new.iter().enumerate().for_each(|(number, name)| numbers.entry(name).or_default().push_back(number));
+    let found: Option<Vec<usize>> = old.iter().map(|name| numbers.get_mut(name)?.pop_front()).collect();
+    found.filter(|found| found.len() == new.len())
+}
+
+/// Sets the symbols of loaded relocations to their new places.
+fn renumber(before: &[u8], row: &SectionRow, places: &[u32], copy: &mut [u8]) {
+    let Some(range) = range(before, row) else { return };
+    let (bytes, size) = (&before[range.clone()], size_of::<Rela64<LE>>());
+    let Ok((relocations, _)) = slice_from_bytes::<Rela64<LE>>(bytes, bytes.len() / size) else { return };
+    for (index, relocation) in relocations.iter().enumerate() {
+        let Some(place) = places.get(relocation.r_sym(LE, false) as usize) else { continue };
+        let mut relocation = *relocation;
+        relocation.set_r_info(LE, false, *place, relocation.r_type(LE, false));
+        let at = range.start + index * size;
+        copy[at..at + size].copy_from_slice(bytes_of(&relocation));
+    }
+}
+
+/// Copies the bytes of a section over those of one of the same size.
+fn replace((original, from): (&[u8], &SectionRow), to: &SectionRow, copy: &mut [u8]) {
+    let (from, to) = (range(original, from), range(copy, to));
+    if let Some((from, to)) = from.zip(to).filter(|(from, to)| from.len() == to.len()) {
+        copy[to].copy_from_slice(&original[from]);
+    }
+}
+
+fn words(data: &[u8], row: &SectionRow) -> Option<Vec<u32>> {
+    let bytes = data.get(range(data, row)?)?;
+    let (words, _) = slice_from_bytes::<U32<LE>>(bytes, bytes.len() / 4).ok()?;
+    Some(words.iter().map(|word| word.get(LE)).collect())
+}
+
+/// Whether `DT_HASH` finds the symbol by its name.
+fn in_hash(table: &[u32], names: &[&[u8]], number: usize) -> Option<bool> {
+    let buckets = *table.first()?;
+    let bucket = object::elf::hash(names[number]).checked_rem(buckets)?;
+    let mut at = *table.get(2 + bucket as usize)? as usize;
+    for _ in 0..names.len() {
+        match at {
+            0 => return Some(false),
+            _ if names.get(at)? == &names[number] => return Some(at == number),
+            _ => at = *table.get(2 + buckets as usize + at)? as usize,
+        }
+    }
+    Some(false)
+}
+
+/// Whether `DT_GNU_HASH` finds it.
+fn in_gnu_hash(table: &[u32], names: &[&[u8]], number: usize) -> Option<bool> {
+    let [buckets, first, bloom, shift] = *table.first_chunk::<4>()?;
+    let hash = object::elf::gnu_hash(names[number]);
+    let word = 4 + 2 * (hash / 64).checked_rem(bloom)? as usize;
+    let mask = u64::from(*table.get(word)?) | u64::from(*table.get(word + 1)?) << 32;
+    if mask >> (hash % 64) & mask >> (hash.checked_shr(shift)? % 64) & 1 == 0 {
+        return Some(false);
+    }
+    let start = 4 + 2 * bloom as usize;
+    let mut at = *table.get(start + hash.checked_rem(buckets)? as usize)?;
+    let chains = start + buckets as usize;
+    loop {
+        let chain = *table.get(chains + at.checked_sub(first)? as usize)?;
+        if chain | 1 == hash | 1 && *names.get(at as usize)? == names[number] {
+            return Some(at as usize == number);
+        }
+        if chain & 1 == 1 {
+            return Some(false);
+        }
+        at = at.checked_add(1)?;
+    }
+}
