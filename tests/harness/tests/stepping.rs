@@ -4,6 +4,7 @@
 use hotswap_tests::artifact::{Device, devices};
 use hotswap_tests::mode::{plan_words, write_sources};
 use hotswap_tests::{Bench, Call, Clang, Scratch, one_of_each, parallel, say};
+use object::{Object, ObjectSection};
 
 const PLAN: &str = "gfx1250=>gfx1250-strict";
 const EF_MACH_STRICT: u8 = 0xeb;
@@ -68,6 +69,19 @@ const DRIVERS: &[&[&str]] = &[
     &["--offload-new-driver", "--offload-compress", "-g"],
     &["--no-offload-new-driver", "--offload-compress", "-O0"],
 ];
+
+/// Sections of the rewritten file that are damaged for a trial.
+const FAULTS: &[&str] = &[".hash", ".gnu.hash", ".dynsym", ".dynstr", ".text"];
+
+/// The file with other bits in the last byte but three of the section: that of a chain, a size, a name, or an instruction.
+fn damaged(file: &[u8], section: &str) -> Vec<u8> {
+    let parsed = object::File::parse(file).expect("it was read");
+    let place = parsed.section_by_name(section).and_then(|section| section.file_range());
+    let (start, size) = place.unwrap_or_else(|| panic!("there is no {section}"));
+    let mut damaged = file.to_vec();
+    damaged[(start + size) as usize - 4] ^= 0x15;
+    damaged
+}
 
 /// Links that leave fewer symbols.
 const STRIPPED: &[&[&str]] = &[
@@ -177,6 +191,14 @@ impl Case {
             let proven = Call::new(bench, &ours.inside, &words).run();
             if !proven.ok() {
                 return Err(format!("not proven from the fat binary: {}", proven.brief()));
+            }
+            // Relocatable device code has its symbols in another order there.
+            let faults = if self.rdc { FAULTS } else { &[] };
+            for section in faults {
+                ours.write("strict.co", damaged(&strict.bytes, section));
+                if Call::new(bench, &ours.inside, &words).run().ok() {
+                    return Err(format!("a fault in {section} is not noticed"));
+                }
             }
         }
         if self.route() == "recompiled" {

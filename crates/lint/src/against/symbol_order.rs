@@ -55,16 +55,15 @@ impl<'a> DynamicSymbols<'a> {
 
     /// Whether the hash tables find each symbol that is defined.
     fn are_found(&self, names: &[&[u8]]) -> bool {
-        let is_defined =
-            |(number, _): &(usize, &SymbolEntry)| *number > 0 && self.symbols[*number].st_shndx.get(LE) != 0;
-        let defined = || self.symbols.iter().enumerate().filter(is_defined).map(|(number, _)| number);
         let sysv = self.linked(elf::SHT_HASH).all(|row| {
-            words(self.data, row)
-                .is_some_and(|table| defined().all(|number| in_hash(&table, names, number) == Some(true)))
+            let found = words(self.data, row).and_then(|table| is_hash(&table, names));
+            found == Some(true)
         });
         let gnu = self.linked(elf::SHT_GNU_HASH).all(|row| {
-            words(self.data, row)
-                .is_some_and(|table| defined().all(|number| in_gnu_hash(&table, names, number) == Some(true)))
+            let Some(table) = words(self.data, row) else { return false };
+            let is_defined = |number: &usize| self.symbols[*number].st_shndx.get(LE) != 0;
+            let mut defined = (1..names.len()).filter(is_defined);
+            defined.all(|number| in_gnu_hash(&table, names, number) == Some(true))
         });
         sysv && gnu
     }
@@ -137,25 +136,27 @@ fn words(data: &[u8], row: &SectionRow) -> Option<Vec<u32>> {
     Some(words.iter().map(|word| word.get(LE)).collect())
 }
 
-/// Whether `DT_HASH` finds the symbol by its name.
-fn in_hash(table: &[u32], names: &[&[u8]], number: usize) -> Option<bool> {
+/// Whether `DT_HASH` has each symbol once, in the bucket of its name, and nothing else.
+fn is_hash(table: &[u32], names: &[&[u8]]) -> Option<bool> {
     let buckets = *table.first()?;
-    let bucket = object::elf::hash(names[number]).checked_rem(buckets)?;
-    let mut at = *table.get(2 + bucket as usize)? as usize;
-    for _ in 0..names.len() {
-        match at {
-            0 => return Some(false),
-            _ if names.get(at)? == &names[number] => return Some(at == number),
-            _ => at = *table.get(2 + buckets as usize + at)? as usize,
+    let mut found = 1; // the first symbol has no name
+    for bucket in 0..buckets {
+        let mut at = *table.get(2 + bucket as usize)? as usize;
+        while at != 0 {
+            found += 1;
+            if elf::hash(names.get(at)?) % buckets != bucket || found > names.len() {
+                return Some(false);
+            }
+            at = *table.get(2 + buckets as usize + at)? as usize;
         }
     }
-    Some(false)
+    Some(found == names.len())
 }
 
-/// Whether `DT_GNU_HASH` finds it.
+/// Whether `DT_GNU_HASH` finds the symbol by its name.
 fn in_gnu_hash(table: &[u32], names: &[&[u8]], number: usize) -> Option<bool> {
     let [buckets, first, bloom, shift] = *table.first_chunk::<4>()?;
-    let hash = object::elf::gnu_hash(names[number]);
+    let hash = elf::gnu_hash(names[number]);
     let word = 4 + 2 * (hash / 64).checked_rem(bloom)? as usize;
     let mask = u64::from(*table.get(word)?) | u64::from(*table.get(word + 1)?) << 32;
     if mask >> (hash % 64) & mask >> (hash.checked_shr(shift)? % 64) & 1 == 0 {
