@@ -60,7 +60,10 @@ impl Exchange {
         let files = input_files(line, output)?;
         let inputs = files.iter().flat_map(|(path, bytes)| link_inputs(&path.display().to_string(), bytes));
         let Some(like) = inputs.into_iter().next() else {
-            return Err(refuse("the link has no object with machine code, so that it cannot import functions"));
+            let what = "the link has no object with machine code, so that it cannot import functions";
+            return Err(refuse(what).advise(
+                "compile one of its sources with -fgpu-rdc -fno-offload-lto (clang 23 and later), or link the functions instead of importing them",
+            ));
         };
         self.more.push("--start-lib".into());
         for name in names {

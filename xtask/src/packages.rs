@@ -96,6 +96,26 @@ impl Packages {
         Ok(Unpacked { version, directory: directory.join(CONTENT) })
     }
 
+    /// The package as one file, downloaded now if it does not exist.
+    pub(crate) fn file(&self, package: &Package) -> Outcome<PathBuf> {
+        let directory = self.directory.join(format!("{}-file", key(package)));
+        let _lock = self.lock()?;
+        if !directory.exists() {
+            let partial = directory.with_extension("partial");
+            remove::delete(&partial)?;
+            fs::create_dir_all(&partial).during("create", &partial)?;
+            match package.origin {
+                Origin::Sid => self.fetch_deb(package.name, "sid", &partial)?,
+                Origin::Experimental => self.fetch_deb(package.name, "experimental", &partial)?,
+                Origin::Wheel { version, python } => fetch_wheel(package.name, version, python, &partial)?,
+                Origin::DebianSource | Origin::Crate { .. } => return fail(format!("{} is no package", package.name)),
+            };
+            fs::rename(&partial, &directory).during("rename", &partial)?;
+        }
+        let extension = if matches!(package.origin, Origin::Wheel { .. }) { "whl" } else { "deb" };
+        only_file(&directory, extension)
+    }
+
     /// Tasks that run at the same time download one after the other.
     fn lock(&self) -> Outcome<File> {
         let path = self.directory.join("lock");
@@ -120,10 +140,7 @@ impl Packages {
 
     /// Downloads and unpacks a package of Debian's. Returns its version.
     fn download_deb(&self, name: &str, suite: &str, partial: &Path) -> Outcome<String> {
-        println!("Downloading {name} of {suite}");
-        let package = format!("{name}/{suite}");
-        run::output(self.apt()?.command("apt-get", &["download", "-q", &package]).current_dir(partial))?;
-        let archive = only_file(partial, "deb")?;
+        let archive = self.fetch_deb(name, suite, partial)?;
         let version = run::output(Command::new("dpkg-deb").arg("-f").arg(&archive).arg("Version"))?;
         run::output(Command::new("dpkg-deb").arg("-x").arg(&archive).arg(partial.join(CONTENT)))?;
         fs::remove_file(&archive).during("delete", &archive)?;
@@ -146,6 +163,13 @@ impl Packages {
         fs::remove_file(&archive).during("delete", &archive)?;
         Ok(version)
     }
+
+    fn fetch_deb(&self, name: &str, suite: &str, partial: &Path) -> Outcome<PathBuf> {
+        println!("Downloading {name} of {suite}");
+        let package = format!("{name}/{suite}");
+        run::output(self.apt()?.command("apt-get", &["download", "-q", &package]).current_dir(partial))?;
+        only_file(partial, "deb")
+    }
 }
 
 /// Downloads and unpacks a crate, without those that it uses. Returns its version.
@@ -166,16 +190,20 @@ fn download_crate(name: &str, version: &str, partial: &Path) -> Outcome<String> 
 
 /// Downloads and unpacks a wheel. Returns its version.
 fn download_wheel(name: &str, version: &str, python: &str, partial: &Path) -> Outcome<String> {
+    let wheel = fetch_wheel(name, version, python, partial)?;
+    run::output(Command::new("python3").args(["-m", "zipfile", "-e"]).arg(&wheel).arg(partial.join(CONTENT)))?;
+    fs::remove_file(&wheel).during("delete", &wheel)?;
+    Ok(version.to_owned())
+}
+
+fn fetch_wheel(name: &str, version: &str, python: &str, partial: &Path) -> Outcome<PathBuf> {
     println!("Downloading the wheel {name} {version}");
     let mut command = Command::new("python3");
     command.args(["-m", "pip", "download", "--quiet", "--no-deps", "--no-cache-dir", "--only-binary=:all:"]);
     command.args(["--python-version", python, "--implementation", "cp"]);
     command.args(PLATFORMS.iter().flat_map(|platform| ["--platform", platform]));
     run::output(command.arg("--dest").arg(partial).arg(format!("{name}=={version}")))?;
-    let wheel = only_file(partial, "whl")?;
-    run::output(Command::new("python3").args(["-m", "zipfile", "-e"]).arg(&wheel).arg(partial.join(CONTENT)))?;
-    fs::remove_file(&wheel).during("delete", &wheel)?;
-    Ok(version.to_owned())
+    only_file(partial, "whl")
 }
 
 /// Name of a package's directory.

@@ -35,7 +35,7 @@ enum Action {
     },
     /// Measures time and memory of serving the libraries, and the time of copying them.
     Cost {
-        /// The command to measure [default: built now, for tests]
+        /// The command to measure [default: built now, as users get it]
         #[arg(long)]
         hotswap: Option<PathBuf>,
     },
@@ -75,8 +75,19 @@ const NEEDED: &[Package] = &[
     experimental("libhipblas-common-dev"),
     experimental("libmiopen-dev"),
     experimental("libroctx64-4"),
+    experimental("libhipblas3"),
+    experimental("libhipfft0"),
+    experimental("libhiprand1"),
+    experimental("libhipsparse4"),
     sid("libboost-filesystem1.90.0"),
     sid("libboost-atomic1.90.0"),
+];
+
+/// Packages that are served as files.
+const FILES: &[Package] = &[
+    experimental("librocfft0"),
+    Package { name: "cupy-rocm-7-0", origin: Origin::Wheel { version: "14.2.0", python: "3.14" } },
+    Package { name: "numpy", origin: Origin::Wheel { version: "2.4.1", python: "3.14" } },
 ];
 
 pub(crate) fn main(words: Vec<String>) -> Outcome {
@@ -86,10 +97,10 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     }
 }
 
-/// The programs of a build for tests.
-fn programs(words: &[&str]) -> Outcome<PathBuf> {
+/// The programs of a build.
+fn programs(profile: Profile, words: &[&str]) -> Outcome<PathBuf> {
     let mut cargo = Command::new(paths::cargo());
-    cargo.args(["build", "--profile", Profile::Checked.name()]);
+    cargo.args(["build", "--profile", profile.name()]);
     let built = Built::new(cargo, words)?;
     let program = built.programs.iter().find(|path| path.file_name().is_some_and(|name| name == "hotswap"));
     let directory = program.and_then(|path| path.parent());
@@ -103,11 +114,13 @@ fn directories(list: &[Package]) -> Outcome<Vec<PathBuf>> {
 }
 
 fn exam(only: Option<&str>) -> Outcome {
-    let directory = programs(&["--package", "hotswap", "--package", "hotswap-dispatch"])?;
+    let directory = programs(Profile::Checked, &["--package", "hotswap", "--package", "hotswap-dispatch"])?;
     let session = Session::open(&paths::scratch("prefix"), &paths::scratch("work"))?;
     let mut command = session.beside(directory.join("hotswap-stack-exam"));
     command.env_remove(ENV_PREFIX).env("STACK_EXAM_ONLY", only.unwrap_or_default());
     command.args(directories(LIBRARIES)?).args(directories(NEEDED)?);
+    let packages = Packages::open()?;
+    command.args(FILES.iter().map(|package| packages.file(package)).collect::<Outcome<Vec<_>>>()?);
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
     let mut text = String::new();
     for line in child.stdout.take().into_iter().flat_map(|pipe| BufReader::new(pipe).lines()) {
@@ -131,7 +144,7 @@ struct Measured {
 fn cost(hotswap: Option<PathBuf>) -> Outcome {
     let hotswap = match hotswap {
         Some(path) => path,
-        None => programs(&["--package", "hotswap"])?.join("hotswap"),
+        None => programs(Profile::Dist, &["--package", "hotswap"])?.join("hotswap"),
     };
     let scratch = paths::scratch("stack-cost");
     let mut text =

@@ -1,15 +1,16 @@
 //! Large compressed bundles: unpacked into unnamed files, and packed from them.
 //!
 //! libzstd gets whole buffers, as for small bundles, so the result is the same, byte for byte; the buffers are maps of
-//! files, whose pages are given back while it runs. The bundles of rocBLAS have up to 158 MB.
+//! files, whose pages are given back while it runs. The bundles of rocBLAS have up to 158 MB. Files are written by system
+//! calls alone: a map that is written to costs the file system's work for each page.
 //!
 //! Where no file can be made, the content is in memory.
 
 use crate::bytes::Bytes;
-use crate::ccob::{self, CcobHeader, Compression};
+use crate::ccob::{self, CcobHeader, Compression, ContentHash};
 use crate::draft::Draft;
 use crate::inflate::inflate_into;
-use hotswap_files::{InputFile, Scratch, ScratchMap};
+use hotswap_files::{InputFile, Scratch, ScratchBuffer};
 use hotswap_report::Diagnostic;
 use std::io::Read;
 
@@ -18,16 +19,36 @@ pub const STREAMED_FROM: u64 = 8 << 20;
 /// Bytes that are copied at once.
 const BLOCK: usize = 1 << 20;
 
-/// The content in an unnamed file; `None` where it is small or damaged, and where no file can be made: then it is unpacked
-/// in memory, or refused there.
-pub(crate) fn unpack(bytes: &[u8], header: &CcobHeader) -> Option<Bytes<'static>> {
+/// The content in an unnamed file, and whether the hash in the header is its; `None` where it is small or damaged, and where
+/// no file can be made: then it is unpacked in memory, or refused there.
+pub(crate) fn unpack(bytes: &[u8], header: &CcobHeader) -> Option<(Bytes<'static>, bool)> {
+    let mut hash = ContentHash::default();
+    let content = unpacked(bytes, header, |part| {
+        hash.add(part);
+        true
+    })?;
+    Some((content, header.has_hash(hash)))
+}
+
+/// As [`unpack`], where each part of the content is that of the draft; `None` otherwise, too.
+pub(crate) fn unpack_same(bytes: &[u8], header: &CcobHeader, draft: &Draft<'_>) -> Option<Bytes<'static>> {
+    let mut at = 0;
+    let content = unpacked(bytes, header, |part| {
+        let start = at;
+        at += part.len() as u64;
+        draft.has_at(start, part)
+    })?;
+    (at == draft.size()).then_some(content)
+}
+
+fn unpacked(bytes: &[u8], header: &CcobHeader, next: impl FnMut(&[u8]) -> bool) -> Option<Bytes<'static>> {
     if header.uncompressed < STREAMED_FROM {
         return None;
     }
     let payload = ccob::checked_payload(bytes, header).ok()?;
-    let mut map = ScratchMap::new(usize::try_from(header.uncompressed).ok()?).ok()?;
-    map.fill(|content| inflate_into(content, payload, header.compression.method)).ok()?;
-    map.finish().ok().map(Bytes::from)
+    let mut buffer = ScratchBuffer::new(usize::try_from(header.uncompressed).ok()?).ok()?;
+    inflate_into(&mut buffer, payload, header.compression.method, next)?;
+    buffer.finish().ok().map(Bytes::from)
 }
 
 /// As [`ccob::compress`], of a draft, which is laid out in a file.

@@ -82,8 +82,8 @@ pub fn parse_lenient(bytes: &[u8]) -> Result<(Bundle<'_>, usize), Diagnostic> {
 /// As for [`parse`].
 pub fn parse_aside(bytes: &[u8]) -> Result<(Bundle<'_>, usize), Diagnostic> {
     let header = if bytes.starts_with(magic::COMPRESSED) { Some(ccob::header(bytes)?) } else { None };
-    if let Some((content, header)) = header.and_then(|header| Some((aside::unpack(bytes, &header)?, header)))
-        && header.has_hash_of(&content, &|part| content.release(part))
+    if let Some(header) = header
+        && let Some((content, true)) = aside::unpack(bytes, &header)
     {
         return from_content(bytes, &header, &content, true);
     }
@@ -300,17 +300,16 @@ impl<'a> Bundle<'a> {
     /// # Errors
     /// [`codes::VERIFY_FAILED`], or the error that makes them unreadable.
     pub fn check_packed(&self, bytes: &[u8]) -> Result<(), Diagnostic> {
-        let header = ccob::header(bytes)?;
-        let aside = if self.is_aside() { aside::unpack(bytes, &header) } else { None };
-        let content = aside.map_or_else(|| ccob::content(bytes, &header).map(Bytes::from), Ok)?;
-        // Its table and its record are read back, the bytes of its entries compared with their sources.
+        let (header, draft) = (ccob::header(bytes)?, self.plain_draft(&[])?);
+        // The bytes of its entries are compared with their sources, its table and its record are read back.
+        let aside = if self.is_aside() { aside::unpack_same(bytes, &header, &draft) } else { None };
+        let (content, is_compared) = match aside {
+            Some(content) => (content, true),
+            None => (Bytes::from(ccob::content(bytes, &header)?), false),
+        };
         let (again, end) = from_plain(bytes, &content)?;
         let is_same = header.total == bytes.len() as u64 && end == content.len() && again.summary() == self.summary();
-        if is_same && self.plain_draft(&[])?.is_releasing(&content, &|part| content.release(part)) {
-            Ok(())
-        } else {
-            Err(differs())
-        }
+        if is_same && (is_compared || draft.is(&content)) { Ok(()) } else { Err(differs()) }
     }
 
     fn plain_draft(&self, like: &[(String, Bytes<'a>)]) -> Result<Draft<'a>, Diagnostic> {

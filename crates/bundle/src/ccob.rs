@@ -103,14 +103,14 @@ fn unknown(what: String) -> Diagnostic {
 /// Decompresses; also returns whether the hash in the header is that of the result.
 pub(crate) fn decompress(bytes: &[u8], header: &CcobHeader) -> Result<(Vec<u8>, bool), Diagnostic> {
     let plain = content(bytes, header)?;
-    let matches = header.has_hash_of(&plain, &|_| {});
+    let matches = hash_releasing(&plain, &|_| {}) == header.hash;
     Ok((plain, matches))
 }
 
 impl CcobHeader {
-    /// Whether its hash is that of the content, whose memory is given back.
-    pub(crate) fn has_hash_of(&self, plain: &[u8], release: &ReleasePart<'_>) -> bool {
-        hash_releasing(plain, release) == self.hash
+    /// Whether its hash is that of the content.
+    pub(crate) fn has_hash(&self, content: ContentHash) -> bool {
+        content.finish() == self.hash
     }
 }
 
@@ -157,15 +157,29 @@ pub(crate) fn entry(bytes: &[u8], header: &CcobHeader, number: usize) -> Result<
 /// Bytes that are hashed before their memory is given back.
 const HASH_BLOCK: usize = 1 << 20;
 
-/// First half of the MD5, in digest order.
+/// The hash of a content, part by part: the first half of the MD5, in digest order.
+#[derive(Default)]
+pub(crate) struct ContentHash(Md5);
+
+impl ContentHash {
+    /// Adds the next part.
+    pub(crate) fn add(&mut self, part: &[u8]) {
+        self.0.update(part);
+    }
+
+    fn finish(self) -> [u8; 8] {
+        let digest: [u8; 16] = self.0.finalize().into();
+        std::array::from_fn(|index| digest[index])
+    }
+}
+
 fn hash_releasing(plain: &[u8], release: &ReleasePart<'_>) -> [u8; 8] {
-    let mut state = Md5::new();
+    let mut hash = ContentHash::default();
     for block in plain.chunks(HASH_BLOCK) {
-        state.update(block);
+        hash.add(block);
         release(block);
     }
-    let digest: [u8; 16] = state.finalize().into();
-    std::array::from_fn(|index| digest[index])
+    hash.finish()
 }
 
 /// Compresses the bytes of a plain bundle.

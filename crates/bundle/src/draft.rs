@@ -8,7 +8,7 @@
 //!
 //! Absent on purpose: files. The caller writes the parts to their offsets.
 
-use crate::bytes::{Bytes, ReleasePart};
+use crate::bytes::Bytes;
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::ops::Range;
@@ -156,32 +156,40 @@ impl<'a> Draft<'a> {
 
     /// Whether `bytes` are equal to it.
     pub fn is(&self, bytes: &[u8]) -> bool {
-        self.is_releasing(bytes, &|_| {})
+        self.size == bytes.len() as u64 && self.has_at(0, bytes)
     }
 
-    /// As [`Draft::is`]; the memory of its parts is given back, and that of `bytes` by `release`.
-    pub(crate) fn is_releasing(&self, bytes: &[u8], release: &ReleasePart<'_>) -> bool {
-        let is_same = |part: &Bytes<'_>, other: &[u8]| {
-            part.chunks(COMPARED).zip(other.chunks(COMPARED)).all(|(one, other)| {
-                let is_same = same(one, other);
-                part.release(one);
-                release(other);
-                is_same
-            })
-        };
-        if self.size != bytes.len() as u64 {
+    /// Whether it has these bytes at that offset; the memory of its own is given back.
+    pub(crate) fn has_at(&self, start: u64, bytes: &[u8]) -> bool {
+        let end = start.saturating_add(bytes.len() as u64);
+        if end > self.size {
             return false;
         }
-        let mut end = 0;
-        for (at, part) in &self.parts {
-            let at = *at as usize;
-            if !is_zero(&bytes[end..at]) || !is_same(part, &bytes[at..at + part.len()]) {
+        let before = self.parts.range(..start).next_back();
+        let mut compared = start;
+        for (at, part) in before.into_iter().chain(self.parts.range(start..end)) {
+            let (first, last) = (start.max(*at), end.min(at + part.len() as u64));
+            if first >= last {
+                continue;
+            }
+            let place = |from: u64, to: u64| (from - start) as usize..(to - start) as usize;
+            let own = &part[(first - at) as usize..(last - at) as usize];
+            if !is_zero(&bytes[place(compared, first)]) || !is_same(part, own, &bytes[place(first, last)]) {
                 return false;
             }
-            end = at + part.len();
+            compared = last;
         }
-        is_zero(&bytes[end..])
+        is_zero(&bytes[(compared - start) as usize..])
     }
+}
+
+/// Compares a part's own bytes with others, and gives back their memory.
+fn is_same(part: &Bytes<'_>, own: &[u8], other: &[u8]) -> bool {
+    own.chunks(COMPARED).zip(other.chunks(COMPARED)).all(|(own, other)| {
+        let is_same = same(own, other);
+        part.release(own);
+        is_same
+    })
 }
 
 /// The bytes of a draft in order.

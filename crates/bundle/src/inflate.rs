@@ -4,10 +4,12 @@
 
 use crate::bytes::malformed;
 use crate::zstd_frame;
+use hotswap_files::ScratchBuffer;
 use hotswap_report::Diagnostic;
 use hotswap_report::limit::{Charge, MOST};
 use std::io::{self, Read};
 use std::ops::Range;
+use zstd::zstd_safe::{DCtx, DParameter, InBuffer, OutBuffer};
 
 /// The compression of a payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,27 +62,81 @@ pub(crate) fn inflate_behind(head: &[u8], payload: &[u8], method: Method, size: 
     if found == room { Ok(plain) } else { Err(wrong_claim(size, found as u64)) }
 }
 
-/// As [`inflate`], into a buffer of the size.
-pub(crate) fn inflate_into(content: &mut [u8], payload: &[u8], method: Method) -> Result<(), Diagnostic> {
-    let size = content.len() as u64;
-    check_claim(payload, method, size)?;
-    let failed = |error: io::Error| broken(&error);
+/// Bytes that are unpacked at a time: they are in the processor's caches for what is done with them next.
+const STEP: usize = 1 << 20;
+/// Compressed bytes that libzstd gets at a time. Code expands to four times as many, and more.
+const ZSTD_STEP: usize = 64 << 10;
+
+/// As [`inflate`], into a buffer of the size, step by step: `next` gets each new part, in order. `None` where the payload is
+/// damaged, the buffer has no place for its bytes, or `next` says that it is not to go on; [`inflate`] tells the reason.
+pub(crate) fn inflate_into(
+    buffer: &mut ScratchBuffer,
+    payload: &[u8],
+    method: Method,
+    next: impl FnMut(&[u8]) -> bool,
+) -> Option<()> {
+    check_claim(payload, method, buffer.bytes_mut().len() as u64).ok()?;
+    let mut steps = BufferSteps { buffer, end: 0, next };
     match method {
-        Method::Zstd => {
-            let mut decoder = zstd::bulk::Decompressor::new().map_err(failed)?;
-            let found = decoder.decompress_to_buffer(payload, content).map_err(failed)? as u64;
-            if found == size { Ok(()) } else { Err(wrong_claim(size, found)) }
+        Method::Zstd => unpack_zstd(payload, &mut steps)?,
+        Method::Zlib => unpack_zlib(payload, &mut steps)?,
+    }
+    (steps.end == steps.buffer.bytes_mut().len()).then_some(())
+}
+
+/// A buffer that is filled step by step.
+struct BufferSteps<'b, N> {
+    buffer: &'b mut ScratchBuffer,
+    end: usize,
+    next: N,
+}
+
+impl<N: FnMut(&[u8]) -> bool> BufferSteps<'_, N> {
+    /// Takes the bytes up to that end.
+    fn advance(&mut self, end: usize) -> Option<()> {
+        if !(self.next)(&self.buffer.bytes_mut()[self.end..end]) {
+            return None;
         }
-        Method::Zlib => {
-            let mut decoder = flate2::read::ZlibDecoder::new(payload);
-            decoder.read_exact(content).map_err(failed)?;
-            // One byte more: enough to see that the claim is wrong, and to reach the end.
-            if decoder.read(&mut [0]).map_err(failed)? > 0 {
-                return Err(wrong_claim(size, size + 1));
-            }
-            check_end(decoder.total_in(), payload)
+        self.end = end;
+        self.buffer.finished(end).ok()
+    }
+}
+
+/// libzstd writes into the buffer itself, where it finds the bytes that it repeats.
+fn unpack_zstd(payload: &[u8], steps: &mut BufferSteps<'_, impl FnMut(&[u8]) -> bool>) -> Option<()> {
+    let mut context = DCtx::create();
+    context.set_parameter(DParameter::StableOutBuffer(true)).ok()?;
+    context.set_parameter(DParameter::WindowLogMax(31)).ok()?;
+    let (mut read, mut end) = (0, 0);
+    loop {
+        let mut input = InBuffer { src: &payload[..payload.len().min(read + ZSTD_STEP)], pos: read };
+        let mut output = OutBuffer::around_pos(steps.buffer.bytes_mut(), end);
+        let left = context.decompress_stream(&mut output, &mut input).ok()?;
+        let is_stuck = input.pos == read && output.pos() == end;
+        (read, end) = (input.pos, output.pos());
+        if left == 0 || end - steps.end >= STEP {
+            steps.advance(end)?;
+        }
+        if left == 0 {
+            return (read == payload.len()).then_some(());
+        }
+        if is_stuck {
+            return None;
         }
     }
+}
+
+fn unpack_zlib(payload: &[u8], steps: &mut BufferSteps<'_, impl FnMut(&[u8]) -> bool>) -> Option<()> {
+    let mut decoder = flate2::read::ZlibDecoder::new(payload);
+    let size = steps.buffer.bytes_mut().len();
+    while steps.end < size {
+        let end = size.min(steps.end + STEP);
+        decoder.read_exact(&mut steps.buffer.bytes_mut()[steps.end..end]).ok()?;
+        steps.advance(end)?;
+    }
+    // One byte more: enough to see that the claim is wrong, and to reach the end.
+    let more = decoder.read(&mut [0]).ok()?;
+    (more == 0 && decoder.total_in() == payload.len() as u64).then_some(())
 }
 
 fn wrong_claim(size: u64, found: u64) -> Diagnostic {

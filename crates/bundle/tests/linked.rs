@@ -175,6 +175,43 @@ fn check(
     }
 }
 
+/// Relocatable device code of the old driver: the library exports a symbol for the bundle, which its wrapper's relocation
+/// names (RCCL is such a library).
+#[test]
+fn a_pointer_by_an_exported_symbol_moves_with_it() {
+    let Some(bench) = Bench::new("a_pointer_by_an_exported_symbol_moves_with_it") else { return };
+    // Later ones have the new driver alone.
+    assert_eq!(bench.0.versions[0], 22);
+    let case = case("-O1 -fgpu-rdc --hip-link --no-offload-new-driver", true, 1);
+    bench.build(22, &case);
+    let file = bench.0.read("libx.so");
+    let rows = bench.0.run("readelf -rW libx.so");
+    let row = rows.lines().find(|line| line.contains("__hip_fatbin_")).unwrap_or_else(|| panic!("{rows}"));
+    assert!(row.contains("R_X86_64_64") && row.ends_with("+ 0"), "{row}");
+    let exchanges = grown(&file, 300_000);
+    let moved = replace_bundles(&file, &exchanges).unwrap();
+    check(&bench, 22, "libx.so", (&moved, &["true", "strip X", "llvm-strip-V X"]), &exchanges, case.words);
+    // The loader's own answer: the symbol is where the bundle is.
+    let symbol = row.split_whitespace().nth(4).unwrap();
+    bench.0.write("libx.so", &moved);
+    let begins = format!(
+        "import ctypes; library = ctypes.CDLL('./libx.so'); bundle = ctypes.c_char.in_dll(library, '{symbol}'); \
+         print(ctypes.string_at(ctypes.addressof(bundle), 24).decode())"
+    );
+    bench.0.write("begins.py", begins.as_bytes());
+    assert_eq!(bench.0.run("python3 begins.py").trim(), "__CLANG_OFFLOAD_BUNDLE__");
+    // The relocation's entry: place, type, number of the symbol, addend.
+    let place = u64::from_str_radix(row.split_whitespace().next().unwrap(), 16).unwrap();
+    let entry = [place.to_le_bytes().as_slice(), &[1, 0, 0, 0]].concat();
+    let at = file.windows(entry.len()).position(|bytes| bytes == entry).unwrap();
+    for (field, value, code) in [(16, 8, codes::NO_PLACE), (12, 0, codes::NO_PLACE), (12, 0xff, codes::MALFORMED)] {
+        let mut odd = file.clone();
+        odd[at + field..at + field + 4].copy_from_slice(&[value, value, value, 0]);
+        let error = replace_bundles(&odd, &exchanges).unwrap_err();
+        assert_eq!(error.code, code, "{field} {value}: {error}");
+    }
+}
+
 /// A megabyte of device data, so that there is much to remove.
 const LARGE: &str = "#include \"hip.h\"
 __device__ int table[300000] = {1};

@@ -14,6 +14,7 @@ use hotswap_emulator::{
     AqlDispatch, DeviceMemory, DirectLaunch, DispatchCounts, EmulatedDevice, ExecutionFault, FaultKind, KernelDispatch,
     LoadedKernel, argument_bytes, packet_bytes, queue_bytes, run_dispatch,
 };
+use std::sync::atomic::Ordering;
 
 /// Where a launch has its arguments, its packet and its queue.
 const ARGUMENTS: u64 = 0x6000_0000_0000;
@@ -33,6 +34,8 @@ pub(crate) enum LaunchResult {
     Unfinished,
     /// The original's result depends on the order of its waves.
     Unordered,
+    /// Lanes of the original store different values to one place by one instruction.
+    Meeting,
     /// They did not.
     Different(Box<Difference>),
     /// It cannot be executed.
@@ -82,14 +85,13 @@ impl KernelPair<'_> {
             (Err(fault), _) | (_, Err(fault)) if is_unknown(&fault.kind) => {
                 LaunchResult::Unchecked(unknown_name(&fault.kind))
             }
-            (Ok(_), Ok(_)) => match self.differing_word() {
-                None => LaunchResult::Equal,
-                Some(_) if self.depends_on_order(&drawn) => LaunchResult::Unordered,
-                Some(address) => LaunchResult::Different(Box::new(self.differing_store(&drawn, address))),
-            },
+            (Ok(_), Ok(_)) if self.differing_word().is_none() => LaunchResult::Equal,
             (Err(one), Err(other)) if std::mem::discriminant(&one.kind) == std::mem::discriminant(&other.kind) => {
                 LaunchResult::Equal
             }
+            _ if self.has_meeting_stores(&drawn) => LaunchResult::Meeting,
+            (Ok(_), Ok(_)) if self.depends_on_order(&drawn) => LaunchResult::Unordered,
+            (Ok(_), Ok(_)) => LaunchResult::Different(Box::new(self.differing_store(&drawn))),
             _ => LaunchResult::Different(Box::new(self.differing_end(&drawn, &before, &after))),
         }
     }
@@ -118,6 +120,11 @@ impl KernelPair<'_> {
     fn device(&self, drawn: &DrawnLaunch, side: usize) -> &EmulatedDevice {
         let object = self.objects[side];
         if drawn.late { &object.late_device } else { &object.device }
+    }
+
+    /// Whether lanes of the original, which has just been executed, have met.
+    fn has_meeting_stores(&self, drawn: &DrawnLaunch) -> bool {
+        self.device(drawn, 0).meeting_stores.as_ref().is_some_and(|count| count.load(Ordering::Relaxed) > 0)
     }
 
     /// Whether the original, which has just been executed, writes something else if its waves take turns after each
@@ -153,6 +160,7 @@ impl KernelPair<'_> {
         watch: Option<(u64, u64)>,
     ) -> Result<LaunchEnd, String> {
         let (memory, kernel) = (self.memories[side], self.kernels[side]);
+        device.meeting_stores.iter().for_each(|count| count.store(0, Ordering::Relaxed));
         memory.reset(drawn.seed, drawn.theme);
         let workgroup = [drawn.workgroup as u16, 1, 1];
         let request =
@@ -241,8 +249,9 @@ impl KernelPair<'_> {
         Difference { places, what, state: Self::state(drawn), ..Difference::default() }
     }
 
-    /// The store that wrote something else: the last one to that word.
-    fn differing_store(&self, drawn: &DrawnLaunch, address: u64) -> Difference {
+    /// The store that wrote something else: the last one to the first word that differs.
+    fn differing_store(&self, drawn: &DrawnLaunch) -> Difference {
+        let Some(address) = self.differing_word() else { return Difference::default() };
         let end = [0, 1].map(|side| self.memories[side].word(address));
         let mut lanes = [None, None];
         let places = [0, 1].map(|side| {

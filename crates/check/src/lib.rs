@@ -226,6 +226,7 @@ impl<'a> Comparison<'a> {
                     }
                 }
                 LaunchResult::Unordered => result.unordered += 1,
+                LaunchResult::Meeting => result.meeting += 1,
                 LaunchResult::Different(difference) => {
                     result.difference = Some(*difference);
                     return;
@@ -236,12 +237,21 @@ impl<'a> Comparison<'a> {
                 }
             }
         }
-        if result.launches == 0 && result.unordered > 0 {
-            result.unchecked.push("what every launch writes depends on the order of its waves".to_owned());
-        } else if result.launches == 0 && result.unfinished > 0 {
-            result.unchecked.push("no launch ends within the budget of instructions".to_owned());
+        if let Some(reason) = unjudged(result).filter(|_| result.launches == 0) {
+            result.unchecked.push(reason.to_owned());
         }
     }
+}
+
+/// Why launches of a kernel say nothing.
+fn unjudged(result: &KernelResult) -> Option<&'static str> {
+    const REASONS: [&str; 3] = [
+        "what every launch writes depends on the order of its waves",
+        "in every launch lanes store different values to one place by one instruction",
+        "no launch ends within the budget of instructions",
+    ];
+    let counts = [result.unordered, result.meeting, result.unfinished];
+    counts.iter().zip(REASONS).find(|(count, _)| **count > 0).map(|(_, reason)| reason)
 }
 
 /// The kernels that reach a place: all of them where callers are not known.

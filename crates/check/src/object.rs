@@ -7,6 +7,7 @@ use hotswap_code_object::{CodeObject, SourceLines, certificate_note};
 use hotswap_emulator::{DeviceMemory, EmulatedDevice, LoadedObject, SparseMemory};
 use hotswap_isa::{Flag, Isa, Target};
 use hotswap_report::{Certificate, Diagnostic, SectionCertificate, codes};
+use std::sync::atomic::AtomicU64;
 
 /// See the module.
 pub(crate) struct CheckedObject<'a> {
@@ -42,6 +43,7 @@ impl<'a> CheckedObject<'a> {
         let device = || {
             let mut device = EmulatedDevice::new(name).map_err(|_| refused())?;
             (device.threads, device.instruction_budget, device.uninterpreted) = (1, Some(BUDGET), true);
+            device.meeting_stores = Some(AtomicU64::new(0));
             Ok::<_, Diagnostic>(device)
         };
         let (device, mut late_device, mut other_order) = (device()?, device()?, device()?);

@@ -17,6 +17,8 @@ pub struct KernelResult {
     pub unfinished: u64,
     /// Launches that say nothing: what the kernel before writes depends on the order of its waves.
     pub unordered: u64,
+    /// Launches that say nothing: lanes of the kernel before store different values to one place by one instruction.
+    pub meeting: u64,
     /// The first difference.
     pub difference: Option<Difference>,
     /// Reasons why parts of it were not compared.

@@ -122,6 +122,13 @@ fn build_one(
     (output.status.code(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
 }
 
+/// The lines of an output, sorted: standard output and error come in any order.
+fn text_lines(bytes: &[u8]) -> Vec<String> {
+    let mut lines: Vec<String> = String::from_utf8_lossy(bytes).lines().map(str::to_owned).collect();
+    lines.sort();
+    lines
+}
+
 #[test]
 fn functions_are_exported_and_imported_by_builds() {
     let Some((bench, prefix)) = bench("functions_are_exported_and_imported_by_builds") else { return };
@@ -142,6 +149,26 @@ fn functions_are_exported_and_imported_by_builds() {
         assert!(
             text.contains("kernels.co: 1 import, 1 bound") && text.contains("`lib_fn` makes it need"),
             "{gpu}: {text}"
+        );
+        // Files that hold one code object are bound as it; of several it is not known which.
+        let bundled = bench.shell(&format!("{hotswap} bind kernels.so library.so 2>&1"));
+        let same = text.replace("kernels.co", "kernels.so").replace("library.co", "library.so");
+        assert_eq!(
+            (bundled.status.code(), text_lines(&bundled.stdout)),
+            (Some(13), text_lines(same.as_bytes())),
+            "{gpu}"
+        );
+        bench.run(&format!(
+            "touch host && {} -type=o -input=host -input=library.co -input=kernels.co -output=two.hipfb \
+             -targets=host-x86_64-unknown-linux-gnu-,hipv4-amdgcn-amd-amdhsa--{gpu},hipv4-amdgcn-amd-amdhsa--gfx900",
+            tool(version, "clang-offload-bundler")
+        ));
+        let refused = bench.shell(&format!("{hotswap} bind kernels.co two.hipfb 2>&1"));
+        let told = String::from_utf8_lossy(&refused.stdout).into_owned();
+        assert!(
+            refused.status.code() == Some(12) && told.contains("2 code objects are in the file"),
+            "{gpu}: {:?} {told}",
+            refused.status
         );
         let text = bench.run(&format!(
             "{hotswap} bind kernels.co library.co -o ready.co 2>&1 && {hotswap} bind ready.co library.co --format json"
@@ -187,9 +214,42 @@ fn the_example_fails_with_check_and_builds_with_fix() {
         !output.status.success() && text.contains("[HS0424]") && text.contains("Z7stencilPKfif` makes it need"),
         "{text}"
     );
+    // Without a check the kernels keep too little, and no build tells.
+    let text = bench.run(&format!(
+        "({configure} -DBUDGETS=off && cmake --build build) 2>&1; {prefix}/bin/hotswap symbols build/smooth 2>&1 || true"
+    ));
+    assert!(text.matches("HS0424").count() == 1 && text.contains("and the code that it reaches names"), "{text}");
     bench.run(&format!("({configure} -DBUDGETS=fix && cmake --build build) 2>&1"));
     for program in ["smooth", "sharpen"] {
         let text = bench.run(&format!("{prefix}/bin/hotswap symbols build/{program} 2>&1"));
         assert!(text.contains("_Z7stencilPKfif") && !text.contains("HS04"), "{text}");
     }
+}
+
+/// The lists of functions as keywords of `add_hotswap_target`.
+#[test]
+fn cmake_passes_the_functions_that_code_objects_exchange() {
+    let Some((bench, prefix)) = bench("cmake_passes_the_functions_that_code_objects_exchange") else { return };
+    let project = "cmake_minimum_required(VERSION 3.28)
+project(exchange LANGUAGES CXX)
+find_package(HotSwap REQUIRED)
+enable_language(HIP)
+foreach(name library kernels)
+  add_library(${name} MODULE ${name}.hip)
+  target_compile_options(${name} PRIVATE -fgpu-rdc -fno-offload-lto -nogpulib -nogpuinc -O2 -fPIC -w -include ${CMAKE_SOURCE_DIR}/hip.h)
+  target_link_options(${name} PRIVATE -fgpu-rdc -fno-offload-lto -nogpulib -nostdlib)
+endforeach()
+add_hotswap_target(library DEVICE_EXPORTS lib_fn)
+add_hotswap_target(kernels DEVICE_IMPORTS lib_fn)
+";
+    bench.write("CMakeLists.txt", project.as_bytes());
+    bench.run(&format!(
+        "(export HOTSWAP_CLANG={}; cmake -B build -DCMAKE_PREFIX_PATH={prefix} -DCMAKE_HIP_ARCHITECTURES=gfx1030 \
+         -DCMAKE_HIP_FLAGS=\"--rocm-path=$ROCM\" && cmake --build build) 2>&1",
+        tool(23, "clang++")
+    ));
+    let output = bench.shell(&format!("{prefix}/bin/hotswap bind build/libkernels.so build/liblibrary.so 2>&1"));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(13), "{text}");
+    assert!(text.contains("1 import, 1 bound") && text.contains("`lib_fn` makes it need 128 VGPRs"), "{text}");
 }

@@ -2,7 +2,7 @@
 
 use hotswap_device_link::{Binding, BoundObject, bind, check_exports, import_stub};
 use hotswap_device_symbols::note::{table_of, with_exports};
-use hotswap_device_symbols::{FunctionKind, SymbolTable};
+use hotswap_device_symbols::{FunctionKind, SymbolTable, joined};
 use hotswap_userland::{Workbench, say, slice, tool};
 use std::collections::BTreeSet;
 
@@ -113,6 +113,19 @@ fn bound(user: &Loaded, libraries: &[&Loaded]) -> Binding {
     bind(&user.bound(), &libraries).unwrap()
 }
 
+/// For each kernel whether all that it reaches is known, and the calls there by name; a stub has the name of its function.
+fn calls(table: &SymbolTable) -> BTreeSet<(String, bool, BTreeSet<(String, String)>)> {
+    let name = |number: u32| table.functions[number as usize].name.clone();
+    let below = |from: u32| {
+        let callees = table.functions[from as usize].callees.iter();
+        callees.map(|callee| (name(from), name(callee.function))).filter(|(from, to)| from != to).collect::<Vec<_>>()
+    };
+    let kernels = table.kernels.iter();
+    kernels
+        .map(|one| (name(one.function), one.complete, one.reachable.iter().flat_map(|from| below(*from)).collect()))
+        .collect()
+}
+
 #[test]
 fn a_binding_has_the_numbers_of_one_link() {
     let test = "a_binding_has_the_numbers_of_one_link";
@@ -132,6 +145,8 @@ fn a_binding_has_the_numbers_of_one_link() {
         let import = &found.imports[0];
         let exported = &library.table.functions[library.table.named("lib_fn").unwrap()];
         assert_eq!((&*import.symbol, import.address), ("__hotswap_import.lib_fn", exported.address));
+        let both = joined(&user.table, &[&library.table], |name| Some((0, library.table.named(name)? as u32)));
+        assert_eq!(calls(&both), calls(&whole.table), "{version} {target}");
         // One link of all objects needs the same.
         let inputs = ["kernels.o", "library.o"].map(|name| (name, bench.read(name)));
         let inputs: Vec<_> =

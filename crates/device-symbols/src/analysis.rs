@@ -4,7 +4,7 @@ use crate::code::FileCode;
 use crate::code_hash::code_hash;
 use crate::stated::{self, CompilerRecord, File};
 use crate::table::{Callee, Evidence, Form, Function, FunctionKind, Import, Kernel, Number, Resources, SymbolTable};
-use crate::totals;
+use crate::totals::{self, ReachWalk};
 use hotswap_code_object::{CodeMap, KernelFacts, ObjectKind, SymbolKind};
 use hotswap_program::CodeSource;
 use hotswap_report::{Diagnostic, codes};
@@ -12,7 +12,7 @@ use object::{LittleEndian, Object, ObjectSymbol, RelocationFlags, RelocationTarg
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Version of the layout.
-pub(crate) const VERSION: (u32, u32) = (2, 0);
+pub(crate) const VERSION: (u32, u32) = (2, 1);
 /// `R_AMDGPU_ABS64`: the loader writes an address.
 const ABS64: u32 = 3;
 
@@ -47,7 +47,7 @@ pub fn analyse_with(
         }
     }
     code.mark_taken(&mut functions);
-    set_wave_sizes(&mut functions);
+    set_modes(&mut functions);
     let stated = stated_totals(&map, file.as_ref(), &functions, !records.is_empty());
     let needs = totals::propagate(&mut functions, &stated);
     problems.extend(short_of_registers(&functions, &stated, &needs));
@@ -67,6 +67,7 @@ pub fn analyse_with(
         kernels,
         imports,
         exports: Vec::new(),
+        producers: file.as_ref().map(stated::producers).unwrap_or_default(),
     };
     Ok((table, problems))
 }
@@ -97,11 +98,19 @@ fn apply(code: &FileCode<'_>, records: &BTreeMap<stated::At, CompilerRecord>, fu
     }
 }
 
-/// A function has the wave size of the kernels that the file has, if they agree.
-fn set_wave_sizes(functions: &mut [Function]) {
-    let sizes: BTreeSet<u8> = functions.iter().filter_map(|one| one.wave_size).collect();
-    let common = if sizes.len() == 1 { sizes.first().copied() } else { None };
-    functions.iter_mut().filter(|one| one.kind != FunctionKind::Kernel).for_each(|one| one.wave_size = common);
+/// A function has the wave size and the mode of the kernels that the file has, if they agree.
+fn set_modes(functions: &mut [Function]) {
+    let wave_size = common(functions.iter().filter_map(|one| one.wave_size));
+    let cu_mode = common(functions.iter().filter_map(|one| one.cu_mode));
+    for function in functions.iter_mut().filter(|one| one.kind != FunctionKind::Kernel) {
+        (function.wave_size, function.cu_mode) = (wave_size, cu_mode);
+    }
+}
+
+/// The only value.
+fn common<T: Ord + Copy>(values: impl Iterator<Item = T>) -> Option<T> {
+    let all: BTreeSet<T> = values.collect();
+    if all.len() == 1 { all.first().copied() } else { None }
 }
 
 /// The numbers that the file states for functions with all that they call. Where the compiler recorded functions one by one, the
@@ -153,6 +162,7 @@ fn of_kernel(facts: &KernelFacts, unified: bool) -> Resources {
         sgprs: metadata(facts.sgprs),
         scratch: Number::known(u64::from(facts.scratch), Evidence::Descriptor),
         lds: Number::known(u64::from(facts.lds), Evidence::Descriptor),
+        barriers: Number::UNKNOWN,
     }
 }
 
@@ -172,8 +182,9 @@ fn short_of_registers(functions: &[Function], stated: &[Option<Resources>], need
 
 pub(crate) fn kernels(functions: &[Function], needs: &[Resources]) -> Vec<Kernel> {
     let numbers = (0_u32..).zip(functions).filter(|(_, one)| one.kind == FunctionKind::Kernel);
+    let mut walk = ReachWalk::new(functions);
     let row = |(function, _): (u32, &Function)| {
-        let (reachable, complete) = totals::reachable(functions, function);
+        let (reachable, complete) = walk.from(function);
         Kernel { function, reachable, complete, needs: needs[function as usize] }
     };
     numbers.map(row).collect()
@@ -197,8 +208,8 @@ fn imports(file: &File<'_>, code: &FileCode<'_>, functions: &[Function]) -> Vec<
         let Some(name) = undefined(file, symbol) else { continue };
         let import = all.entry(name.to_owned()).or_insert_with(|| new(name));
         import.slots.push(address);
-        import.used_by.extend(code.users_of(address));
     }
+    let users = code.users_of(all.values().flat_map(|import| import.slots.iter().copied()).collect());
     // Undefined symbols of a relocatable file are there for a reason: data may name them.
     for symbol in file.symbols().filter(|symbol| symbol.is_undefined()) {
         if let Some(name) = symbol.name().ok().filter(|name| !name.is_empty()) {
@@ -206,6 +217,7 @@ fn imports(file: &File<'_>, code: &FileCode<'_>, functions: &[Function]) -> Vec<
         }
     }
     for import in all.values_mut() {
+        import.used_by.extend(import.slots.iter().filter_map(|slot| users.get(slot)).flatten());
         import.used_by.sort_unstable();
         import.used_by.dedup();
         import.slots.sort_unstable();

@@ -4,13 +4,14 @@
 
 use crate::lanes::mask_lanes;
 use crate::table::{Callee, Evidence, Function, FunctionKind, IndirectCalls, Resources};
-use crate::{frame, registers, stated};
-use hotswap_code_object::{CodeMap, CodeSection, CodeSymbol, ObjectKind, SymbolKind};
+use crate::{registers, stated};
+use hotswap_code_object::{CodeMap, CodeSymbol, ObjectKind, SymbolKind};
+use hotswap_isa::{Feature, Isa};
 use hotswap_program::{BankMap, CallSite, CodeSource, MarkKind, Program, ProgramByte};
 use hotswap_targets::WaveSizes;
 use object::{Object, ObjectSymbol, ObjectSymbolTable, SymbolIndex};
 use rayon::prelude::*;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
 /// A section of code with the program in it.
@@ -25,6 +26,8 @@ pub(crate) struct Unit<'a> {
 /// All sections of code of a file.
 pub(crate) struct FileCode<'a> {
     pub(crate) units: Vec<Unit<'a>>,
+    /// The unit of each section by the section's number.
+    by_section: HashMap<usize, usize>,
     linked: bool,
 }
 
@@ -40,29 +43,31 @@ impl<'a> FileCode<'a> {
         let mut units: Vec<Unit<'a>> = Vec::new();
         for (source, section) in sources.into_iter().zip(&map.sections) {
             let first = units.last().map_or(0, |unit| unit.first + unit.program.functions.len() as u32);
-            let program = Program::build(source);
+            let program = Program::with_calls(source);
             let banks = BankMap::by_convention(&program);
             units.push(Unit { program, banks, section: section.name.to_string(), first });
         }
-        Self { units, linked: map.kind == ObjectKind::Linked }
+        let numbers = units.iter().enumerate();
+        let by_section = numbers.filter_map(|(number, unit)| Some((unit.program.source.number?, number))).collect();
+        Self { units, by_section, linked: map.kind == ObjectKind::Linked }
     }
 
     /// The number of the function that holds an offset of a section of a relocatable file.
     pub(crate) fn at(&self, section: usize, offset: u64) -> Option<u32> {
-        let unit = self.units.iter().find(|unit| unit.program.source.number == Some(section))?;
+        let unit = &self.units[*self.by_section.get(&section)?];
         unit.number(u32::try_from(offset).ok()?)
     }
 
     /// The rows of all functions, without what follows from several of them.
     pub(crate) fn functions(&self, map: &CodeMap<'_>, file: Option<&stated::File<'_>>) -> Vec<Function> {
         let lanes = common_lanes(map).or_else(|| self.usual_lanes(map));
-        let rows = |(unit, section): (&Unit<'a>, &CodeSection<'_>)| {
+        let rows = |unit: &Unit<'a>| {
             let all = 0..unit.program.functions.len();
             // The ELF reader is not shared between threads; the registers, which take the time, need none.
             let own: Vec<Resources> = all.clone().into_par_iter().map(|number| unit.own(number, lanes)).collect();
-            all.zip(own).map(|(number, own)| self.function(unit, number, own, section, file)).collect::<Vec<_>>()
+            all.zip(own).map(|(number, own)| self.function(unit, number, own, file)).collect::<Vec<_>>()
         };
-        self.units.iter().zip(&map.sections).flat_map(rows).collect()
+        self.units.iter().flat_map(rows).collect()
     }
 
     /// The wave size of a file without kernels: the processor's only one, or the one as which its code handles the mask of lanes.
@@ -83,14 +88,7 @@ impl<'a> FileCode<'a> {
         }
     }
 
-    fn function(
-        &self,
-        unit: &Unit<'a>,
-        number: usize,
-        own: Resources,
-        section: &CodeSection<'_>,
-        file: Option<&stated::File<'_>>,
-    ) -> Function {
+    fn function(&self, unit: &Unit<'a>, number: usize, own: Resources, file: Option<&stated::File<'_>>) -> Function {
         let function = &unit.program.functions[number];
         let mut row = Function {
             name: unit.program.name(function),
@@ -108,8 +106,9 @@ impl<'a> FileCode<'a> {
             indirect_calls: IndirectCalls::default(),
             recursive: None,
             address_taken: false,
+            cu_mode: None,
         };
-        unit.add_names(number, section, &mut row);
+        unit.add_names(number, &mut row);
         self.add_calls(unit, number, file, &mut row);
         if row.kind == FunctionKind::Function && row.own.vgprs.value == Some(0) && unit.is_stub(number) {
             row.kind = if row.imports.is_empty() { FunctionKind::EntryStub } else { FunctionKind::ImportStub };
@@ -181,7 +180,7 @@ impl<'a> FileCode<'a> {
             }
             for (number, function) in unit.program.functions.iter().enumerate() {
                 let called = &functions[unit.first as usize + number].callees;
-                let is_called = |one: u32| called.iter().any(|callee| callee.function == one);
+                let is_called = |one: u32| called.binary_search_by_key(&one, |callee| callee.function).is_ok();
                 let values = function.pc_values.iter().filter_map(|value| unit.entry(value.to));
                 let escapes = function.lets_addresses_escape();
                 let taken: Vec<u32> = values.filter(|one| escapes || !is_called(*one)).collect();
@@ -195,15 +194,19 @@ impl<'a> FileCode<'a> {
         self.units.iter().map(Unit::unclaimed).sum()
     }
 
-    /// The functions that compute an address; for the words of the GOT.
-    pub(crate) fn users_of(&self, address: u64) -> Vec<u32> {
-        let uses = |unit: &Unit<'a>| -> Vec<u32> {
-            let functions = unit.program.functions.iter().enumerate();
-            let is_it = |to: ProgramByte| self.linked && to.base == ProgramByte::CODE && to.at == address;
-            let users = functions.filter(|(_, function)| function.pc_values.iter().any(|value| is_it(value.to)));
-            users.map(|(number, _)| unit.first + number as u32).collect()
-        };
-        self.units.iter().flat_map(uses).collect()
+    /// For some addresses, words of the GOT, the functions that compute them.
+    pub(crate) fn users_of(&self, addresses: HashSet<u64>) -> HashMap<u64, Vec<u32>> {
+        let mut users: HashMap<u64, Vec<u32>> = HashMap::new();
+        let units = self.units.iter().filter(|_| self.linked && !addresses.is_empty());
+        for unit in units {
+            for (number, function) in (unit.first..).zip(&unit.program.functions) {
+                let values = function.pc_values.iter().map(|value| value.to);
+                for to in values.filter(|to| to.base == ProgramByte::CODE && addresses.contains(&to.at)) {
+                    users.entry(to.at).or_default().push(number);
+                }
+            }
+        }
+        users
     }
 }
 
@@ -232,8 +235,7 @@ impl Unit<'_> {
     }
 
     fn own(&self, number: usize, lanes: Option<u8>) -> Resources {
-        let scratch = frame::frame(&self.program, number, lanes);
-        Resources { scratch, ..registers::named(&self.program, &self.banks, number) }
+        registers::own_needs(&self.program, &self.banks, number, lanes)
     }
 
     fn unclaimed(&self) -> u64 {
@@ -266,13 +268,17 @@ impl Unit<'_> {
         if stated > 0 { stated } else { code }
     }
 
-    /// Further names, and whether one is visible.
-    fn add_names(&self, number: usize, section: &CodeSection<'_>, row: &mut Function) {
+    /// Further names, whether one is visible, and the wave size of a kernel.
+    fn add_names(&self, number: usize, row: &mut Function) {
         let function = &self.program.functions[number];
         let marks = &self.program.source.marks;
         let first = marks.partition_point(|mark| mark.offset < function.start);
         let own = marks[first..].iter().take_while(|mark| mark.offset < function.end);
         for mark in own.filter(|mark| matches!(mark.kind, MarkKind::Kernel(_) | MarkKind::Function)) {
+            if let (MarkKind::Kernel(needs), true) = (mark.kind, mark.offset == function.start) {
+                row.wave_size.get_or_insert(needs.lanes);
+                row.cu_mode = has_cu_mode(self.program.source.isa).then_some(!needs.wgp);
+            }
             row.exported |= mark.exported;
             if mark.name != row.name && !mark.name.is_empty() {
                 row.aliases.push(mark.name.clone().into_owned());
@@ -280,12 +286,6 @@ impl Unit<'_> {
         }
         row.aliases.sort();
         row.aliases.dedup();
-        let start = function.start as usize;
-        let kernel = section.symbols.iter().find_map(|symbol| match &symbol.kind {
-            SymbolKind::Kernel(facts) if symbol.offset == start => Some(facts.lanes),
-            _ => None,
-        });
-        row.wave_size = kernel;
     }
 
     /// Whether a function is one jump into another one, and few instructions before it; without vector registers
@@ -299,6 +299,11 @@ impl Unit<'_> {
             && matches!(function.calls[..], [call] if call.is_tail())
             && function.is_closed()
     }
+}
+
+/// Whether a kernel chooses between CU and WGP mode: from GFX10 on.
+fn has_cu_mode(isa: Isa) -> bool {
+    isa.has(Feature::Gfx10Insts)
 }
 
 fn is_kernel(symbol: &CodeSymbol<'_>) -> bool {

@@ -9,10 +9,10 @@
 //! change of the stack pointer whose address leaves it is a lower bound.
 
 use crate::table::{Evidence, Number};
-use hotswap_isa::effects::Space;
-use hotswap_isa::reg::{Reg, RegFile};
+use hotswap_isa::effects::{EffectBits, Space};
+use hotswap_isa::reg::RegFile;
+use hotswap_isa::regset::RegSet;
 use hotswap_isa::{Inst, Isa, Name, Value};
-use hotswap_program::Program;
 
 /// The stack pointer and the frame pointer.
 const STACK: u16 = 32;
@@ -25,11 +25,45 @@ enum StackUnit {
     WorkItem,
 }
 
+/// Accesses of one instruction to the stack pointer and the frame pointer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct StackUse {
+    /// Bits of both registers, from [`STACK`].
+    read: u64,
+    written: u64,
+}
+
+impl StackUse {
+    /// Adds an effect of the instruction. There is no branch: every register of all code comes here.
+    #[inline(always)]
+    pub(crate) fn add(&mut self, effect: EffectBits) {
+        let (word, low, _) = effect.set_bits();
+        let pointers = (low >> STACK & 3) * u64::from(word == RegSet::SGPR_WORD);
+        let written = u64::from(effect.written());
+        self.written |= pointers * written;
+        self.read |= pointers * (1 - written);
+    }
+
+    #[inline(always)]
+    pub(crate) const fn is_some(self) -> bool {
+        self.read | self.written != 0
+    }
+
+    const fn writes_stack(self) -> bool {
+        self.written & 1 != 0
+    }
+
+    const fn reads_stack(self) -> bool {
+        self.read & 1 != 0
+    }
+}
+
 /// The facts about the frame so far.
 #[derive(Debug, Default)]
-struct FrameScan {
-    /// Sizes by which the stack pointer is raised.
-    raised: Vec<u64>,
+pub(crate) struct FrameScan {
+    /// Size by which the stack pointer is raised, and whether that happens more than once.
+    raised: Option<u64>,
+    raised_again: bool,
     /// The value that a kernel sets it to.
     start: Option<u64>,
     /// End of the highest access above the stack pointer.
@@ -41,38 +75,16 @@ struct FrameScan {
     is_unknown: bool,
 }
 
-/// The bytes that a work-item needs for the function itself. `lanes` are those of a wave.
-pub(crate) fn frame(program: &Program<'_>, number: usize, lanes: Option<u8>) -> Number {
-    let function = &program.functions[number];
-    let isa = program.source.isa;
-    let (mut scan, mut is_decoded) = (FrameScan::default(), function.is_closed());
-    for block in function.blocks() {
-        let mut at = block.start;
-        while at < block.end {
-            let Some(inst) = program.decode(at) else {
-                is_decoded = false;
-                break;
-            };
-            scan.add(&inst, isa);
-            at += u32::from(inst.len());
-        }
-    }
-    if !is_decoded {
-        return Number::UNKNOWN;
-    }
-    scan.number(function.is_kernel(), isa, lanes)
-}
-
 impl FrameScan {
-    fn add(&mut self, inst: &Inst, isa: Isa) {
-        let names = |number: u16, written: bool| {
-            inst.effects(isa).any(|effect| effect.written == written && holds(effect.reg, number))
-        };
-        if names(STACK, true) {
-            return self.add_change(inst, isa);
+    /// Adds an instruction that accesses the stack pointer or the frame pointer.
+    pub(crate) fn add(&mut self, inst: &Inst, stack: StackUse, isa: Isa) {
+        if self.is_unknown {
+            return;
         }
-        let is_stack = names(STACK, false);
-        if !is_stack && !names(FRAME, false) {
+        if stack.writes_stack() {
+            return self.add_change(inst, stack, isa);
+        }
+        if stack.read == 0 {
             return;
         }
         match access(inst, isa) {
@@ -86,24 +98,26 @@ impl FrameScan {
     }
 
     /// An instruction that writes the stack pointer.
-    fn add_change(&mut self, inst: &Inst, isa: Isa) {
-        let operands: Vec<Value> = inst.operands(isa).map(|operand| operand.value).collect();
-        let constant = operands.iter().find_map(|value| constant(*value));
-        let keeps = inst.effects(isa).any(|effect| !effect.written && holds(effect.reg, STACK));
+    fn add_change(&mut self, inst: &Inst, stack: StackUse, isa: Isa) {
+        let constant = inst.operands(isa).find_map(|operand| constant(operand.value));
+        let keeps = stack.reads_stack();
         let name = inst.mnemonic();
         match constant {
             None if name == "s_mov_b32" => {}
             Some(value) if !keeps && matches!(name, "s_mov_b32" | "s_movk_i32") => {
                 self.start = u64::try_from(value).ok()
             }
-            Some(value) if keeps && name.starts_with("s_add") && value > 0 => self.raised.push(value as u64),
+            Some(value) if keeps && name.starts_with("s_add") && value > 0 => {
+                self.raised_again |= self.raised.replace(value as u64).is_some();
+            }
             // The addition is undone later.
             Some(_) if keeps && (name.starts_with("s_add") || name.starts_with("s_sub")) => {}
             _ => self.is_unknown = true,
         }
     }
 
-    fn number(&self, is_kernel: bool, isa: Isa, lanes: Option<u8>) -> Number {
+    /// The bytes that a work-item needs for the function itself. `lanes` are those of a wave.
+    pub(crate) fn number(&self, is_kernel: bool, isa: Isa, lanes: Option<u8>) -> Number {
         let unit = self.unit.unwrap_or_else(|| usual_unit(isa));
         let bytes = |value: u64| match (unit, lanes) {
             (StackUnit::WorkItem, _) => Some(value),
@@ -111,17 +125,14 @@ impl FrameScan {
         };
         let known =
             |value: u64, at_least: bool| Number { value: Some(value), at_least, evidence: Evidence::Disassembly };
-        match (self.is_unknown, is_kernel, self.start, &self.raised[..]) {
-            (false, true, Some(start), []) => bytes(start).map_or(Number::UNKNOWN, |value| known(value, false)),
-            (false, false, None, []) => known(self.end, self.escapes),
-            (false, false, None, [size]) => bytes(*size).map_or(Number::UNKNOWN, |value| known(value, false)),
+        let is_unknown = self.is_unknown || self.raised_again;
+        match (is_unknown, is_kernel, self.start, self.raised) {
+            (false, true, Some(start), None) => bytes(start).map_or(Number::UNKNOWN, |value| known(value, false)),
+            (false, false, None, None) => known(self.end, self.escapes),
+            (false, false, None, Some(size)) => bytes(size).map_or(Number::UNKNOWN, |value| known(value, false)),
             _ => Number::UNKNOWN,
         }
     }
-}
-
-fn holds(reg: Reg, number: u16) -> bool {
-    reg.file == RegFile::Sgpr && (reg.index..reg.index + u16::from(reg.count)).contains(&number)
 }
 
 fn constant(value: Value) -> Option<i64> {

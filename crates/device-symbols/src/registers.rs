@@ -1,71 +1,119 @@
-//! The highest registers that the instructions of a function name, bank modes included.
+//! The needs of a function by its own instructions: the highest registers that they name, bank modes included, and its frame.
+//!
+//! One pass, in which every instruction is decoded once.
 //!
 //! Invariant: where an instruction's registers are selected by M0, by the index mode of gfx9 or by a bank mode that is
 //! not known, or where code was not decoded, the number is a lower bound and says so.
 
+use crate::frame::{FrameScan, StackUse};
 use crate::table::{Evidence, Number, Resources};
+use hotswap_isa::bank::VgprBanks;
+use hotswap_isa::effects::EffectReader;
 use hotswap_isa::reg::RegFile;
-use hotswap_isa::{Flag, Inst};
+use hotswap_isa::regset::RegSet;
+use hotswap_isa::{Feature, Flag, Inst, Isa, Value};
 use hotswap_program::{BankMap, Program};
 
-/// The highest numbers so far, one more than the register's.
+/// The registers named so far.
 #[derive(Debug, Default)]
-struct Highest {
-    vgprs: u64,
-    agprs: u64,
-    sgprs: u64,
+struct NamedRegisters {
+    registers: RegSet,
     /// Vector registers may be more.
     open_vectors: bool,
     /// Scalar registers may be more.
     open_scalars: bool,
+    /// The highest number of a named barrier, which count from 1, and whether M0 selects further ones.
+    barriers: u64,
+    open_barriers: bool,
 }
 
-/// The registers of one function.
-pub(crate) fn named(program: &Program<'_>, banks: &BankMap, number: usize) -> Resources {
+/// The needs of one function without its callees. `lanes` are those of a wave.
+pub(crate) fn own_needs(program: &Program<'_>, banks: &BankMap, number: usize, lanes: Option<u8>) -> Resources {
     let function = &program.functions[number];
     let isa = program.source.isa;
-    let mut highest = Highest { open_vectors: function.uses_index_mode(), ..Highest::default() };
-    let mut decoded = function.is_closed();
+    let reader = EffectReader::new(isa);
+    let mut named = NamedRegisters { open_vectors: function.uses_index_mode(), ..NamedRegisters::default() };
+    let (mut frame, mut is_decoded) = (FrameScan::default(), function.is_closed());
     for (block, line) in function.blocks().enumerate() {
-        let (mut at, mut mode) = (line.start, banks.at_block(number, block));
-        while at < line.end {
-            let Some(inst) = program.decode(at) else {
-                decoded = false;
+        let mut mode = banks.at_block(number, block);
+        // Bytes after the block are included, so that its last instructions are read in one step.
+        let bytes = program.source.bytes.get(line.start as usize..).unwrap_or_default();
+        for (_, inst) in isa.walk(bytes).take_while(|(at, _)| line.start as usize + at < line.end as usize) {
+            let Ok(inst) = inst else {
+                is_decoded = false;
                 break;
             };
-            highest.add(&inst, mode, isa);
+            let stack = named.add(&inst, mode, reader);
+            if stack.is_some() {
+                frame.add(&inst, stack, isa);
+            }
+            if inst.is(Flag::SyncBarrier) {
+                named.add_barrier(&inst, isa);
+            }
             mode = mode.after(&inst, isa);
-            at += u32::from(inst.len());
         }
     }
-    let number =
-        |value, open: bool| Number { value: Some(value), at_least: open || !decoded, evidence: Evidence::Disassembly };
-    Resources {
-        vgprs: number(highest.vgprs, highest.open_vectors),
-        agprs: number(highest.agprs, false),
-        sgprs: number(highest.sgprs, highest.open_scalars),
-        ..Resources::UNKNOWN
-    }
+    let scratch = if is_decoded { frame.number(function.is_kernel(), isa, lanes) } else { Number::UNKNOWN };
+    Resources { scratch, ..named.resources(is_decoded) }
 }
 
-impl Highest {
-    fn add(&mut self, inst: &Inst, banks: hotswap_isa::bank::VgprBanks, isa: hotswap_isa::Isa) {
+impl NamedRegisters {
+    /// Adds the registers of an instruction. Returns its use of the stack and frame pointers.
+    #[inline(always)]
+    fn add(&mut self, inst: &Inst, banks: VgprBanks, reader: EffectReader) -> StackUse {
         if inst.is(Flag::Indexed) {
             self.open_vectors |= inst.is(Flag::Valu);
             self.open_scalars |= !inst.is(Flag::Valu);
         }
-        inst.visit(isa, |effect| {
-            let Some(effect) = effect.effect() else { return };
-            let reg = banks.resolve(effect.reg, effect.role);
-            self.open_vectors |= reg.is_none();
-            let reg = reg.unwrap_or(effect.reg);
-            let slot = match reg.file {
-                RegFile::Vgpr => &mut self.vgprs,
-                RegFile::Agpr => &mut self.agprs,
-                RegFile::Sgpr => &mut self.sgprs,
-                RegFile::Ttmp | RegFile::Special => return,
-            };
-            *slot = (*slot).max(u64::from(reg.index) + u64::from(reg.count));
+        let mut stack = StackUse::default();
+        if banks == VgprBanks::ENTRY {
+            reader.visit(inst, |effect| {
+                self.registers.insert_effect(effect);
+                stack.add(effect);
+            });
+            return stack;
+        }
+        reader.visit(inst, |effect| {
+            let reg = banks.resolve(effect.reg(), effect.role());
+            self.open_vectors |= reg.is_none() && !effect.is_none();
+            self.registers.insert(reg.unwrap_or(effect.reg()));
+            stack.add(effect);
         });
+        stack
+    }
+
+    /// Adds an instruction that concerns a barrier. The work-group's own and that of the cluster have negative numbers.
+    fn add_barrier(&mut self, inst: &Inst, isa: Isa) {
+        if !isa.has(Feature::N1024AddressableVgprs) {
+            return;
+        }
+        let number = match inst.operands(isa).next().map(|operand| operand.value) {
+            Some(Value::Inline(number)) => number.value,
+            Some(Value::Imm(number)) => i64::from(number as i16),
+            _ => {
+                self.open_barriers = true;
+                return;
+            }
+        };
+        self.barriers = self.barriers.max(u64::try_from(number).unwrap_or(0));
+    }
+
+    fn resources(&self, is_decoded: bool) -> Resources {
+        let number = |file: RegFile, open: bool| Number {
+            value: Some(u64::from(self.registers.end_of(file))),
+            at_least: open || !is_decoded,
+            evidence: Evidence::Disassembly,
+        };
+        Resources {
+            vgprs: number(RegFile::Vgpr, self.open_vectors),
+            agprs: number(RegFile::Agpr, false),
+            sgprs: number(RegFile::Sgpr, self.open_scalars),
+            barriers: Number {
+                value: Some(self.barriers),
+                at_least: self.open_barriers || !is_decoded,
+                evidence: Evidence::Disassembly,
+            },
+            ..Resources::UNKNOWN
+        }
     }
 }

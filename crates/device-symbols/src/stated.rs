@@ -36,6 +36,7 @@ mod kind {
     pub(super) const VGPRS: u8 = 4;
     pub(super) const AGPRS: u8 = 5;
     pub(super) const SCRATCH: u8 = 6;
+    pub(super) const USE: u8 = 7;
     pub(super) const CALL: u8 = 8;
     pub(super) const INDIRECT_CALL: u8 = 9;
 }
@@ -55,8 +56,16 @@ pub(crate) fn records(file: &File<'_>) -> BTreeMap<At, CompilerRecord> {
 /// The symbol that the eight bytes of a record name.
 enum RecordTarget {
     Here(At),
+    /// A variable in LDS, to which a linker gives a place: alignment and size; 0 for one whose size the launch decides.
+    Lds {
+        align: u64,
+        size: u64,
+    },
     Outside(String),
 }
+
+/// The section number of variables in LDS.
+const SHN_AMDGPU_LDS: u16 = 0xff00;
 
 fn read(file: &File<'_>, section: &ElfSection64<'_, '_, LittleEndian>, records: &mut BTreeMap<At, CompilerRecord>) {
     let targets: HashMap<u64, RecordTarget> =
@@ -73,8 +82,9 @@ fn read(file: &File<'_>, section: &ElfSection64<'_, '_, LittleEndian>, records: 
                 Some(RecordTarget::Here(function)) => Some(*function),
                 _ => None,
             };
-            // A function without accumulation registers has no record of them.
-            let own = Resources { agprs: Number::known(0, Evidence::CompilerRecord), ..Resources::UNKNOWN };
+            // A function without accumulation registers, or variables in LDS, has no record of them.
+            let none = Number::known(0, Evidence::CompilerRecord);
+            let own = Resources { agprs: none, lds: none, ..Resources::UNKNOWN };
             let new = || CompilerRecord { own, callees: Vec::new(), outside: Vec::new(), indirect: 0 };
             current.map(|function| records.entry(function).or_insert_with(new));
             continue;
@@ -94,6 +104,9 @@ impl CompilerRecord {
             (kind::VGPRS, _) => self.own.vgprs = number,
             (kind::AGPRS, _) => self.own.agprs = number,
             (kind::SCRATCH, _) => self.own.scratch = number,
+            (kind::USE, Some(RecordTarget::Lds { align, size })) => {
+                self.own.lds = with_variable(self.own.lds, *align, *size)
+            }
             (kind::CALL, Some(RecordTarget::Here(function))) => self.callees.push(*function),
             (kind::CALL, Some(RecordTarget::Outside(name))) => self.outside.push(name.clone()),
             (kind::INDIRECT_CALL, _) => self.indirect += 1,
@@ -102,13 +115,38 @@ impl CompilerRecord {
     }
 }
 
+/// LDS with one more variable behind those before. Their order is the linker's, so padding may differ: a lower bound where there
+/// is some.
+fn with_variable(lds: Number, align: u64, size: u64) -> Number {
+    let before = lds.value.unwrap_or(0);
+    let start = before.checked_next_multiple_of(align.max(1)).unwrap_or(before);
+    let at_least = lds.at_least || size == 0 || start != before;
+    Number { value: Some(before.saturating_add(size)), at_least, ..lds }
+}
+
 fn target(file: &File<'_>, target: RelocationTarget, addend: i64) -> Option<RecordTarget> {
     let RelocationTarget::Symbol(number) = target else { return None };
     let symbol = file.symbol_by_index(number).ok()?;
+    if symbol.elf_symbol().st_shndx.get(LittleEndian) == SHN_AMDGPU_LDS {
+        return Some(RecordTarget::Lds { align: symbol.address(), size: symbol.size() });
+    }
     Some(match symbol.section_index() {
         Some(section) => RecordTarget::Here((section.0, symbol.address().wrapping_add_signed(addend))),
         None => RecordTarget::Outside(symbol.name().ok()?.to_owned()),
     })
+}
+
+/// The programs that made a file, each once, in the order of the section `.comment`.
+pub(crate) fn producers(file: &File<'_>) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    let comment = file.section_by_name(".comment").and_then(|section| section.data().ok()).unwrap_or_default();
+    for text in comment.split(|byte| *byte == 0).filter(|text| !text.is_empty()) {
+        let text = String::from_utf8_lossy(text).into_owned();
+        if !all.contains(&text) {
+            all.push(text);
+        }
+    }
+    all
 }
 
 /// The numbers in symbols of the assembler, by the name of the function.

@@ -93,6 +93,10 @@ impl Number {
     /// Not known.
     pub const UNKNOWN: Self = Self { value: None, at_least: false, evidence: Evidence::Unknown };
 
+    const fn unknown() -> Self {
+        Self::UNKNOWN
+    }
+
     /// A known number.
     #[must_use]
     pub const fn known(value: u64, evidence: Evidence) -> Self {
@@ -113,6 +117,9 @@ pub struct Resources {
     pub scratch: Number,
     /// LDS of a work-group, bytes.
     pub lds: Number,
+    /// Named barriers of a work-group (gfx12.5): the highest number that the code states; 0 elsewhere.
+    #[serde(default = "Number::unknown")]
+    pub barriers: Number,
 }
 
 impl Resources {
@@ -123,13 +130,21 @@ impl Resources {
         sgprs: Number::UNKNOWN,
         scratch: Number::UNKNOWN,
         lds: Number::UNKNOWN,
+        barriers: Number::UNKNOWN,
     };
 
     /// Its numbers with their names, in a fixed order.
     #[must_use]
-    pub const fn numbers(&self) -> [(&'static str, Number); 5] {
-        let Self { vgprs, agprs, sgprs, scratch, lds } = *self;
-        [("vgprs", vgprs), ("agprs", agprs), ("sgprs", sgprs), ("scratch", scratch), ("lds", lds)]
+    pub const fn numbers(&self) -> [(&'static str, Number); 6] {
+        let Self { vgprs, agprs, sgprs, scratch, lds, barriers } = *self;
+        [
+            ("vgprs", vgprs),
+            ("agprs", agprs),
+            ("sgprs", sgprs),
+            ("scratch", scratch),
+            ("lds", lds),
+            ("barriers", barriers),
+        ]
     }
 }
 
@@ -217,6 +232,9 @@ pub struct Function {
     pub recursive: Option<bool>,
     /// Whether its address is used otherwise than for a known call: in data, or by code that passes it on.
     pub address_taken: bool,
+    /// Whether its waves run in CU mode: a work-group stays on one compute unit. `None` before GFX10, and as for `wave_size`.
+    #[serde(default)]
+    pub cu_mode: Option<bool>,
 }
 
 /// A kernel and the functions that it reaches.
@@ -300,6 +318,9 @@ pub struct SymbolTable {
     /// Functions that the link made for other code objects, by name.
     #[serde(default)]
     pub exports: Vec<Export>,
+    /// The programs that made it, as the section `.comment` states them: compilers and the linker.
+    #[serde(default)]
+    pub producers: Vec<String>,
 }
 
 impl SymbolTable {

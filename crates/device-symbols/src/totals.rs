@@ -17,15 +17,15 @@ pub(crate) fn propagate(functions: &mut [Function], stated: &[Option<Resources>]
     let mut computed = vec![Resources::UNKNOWN; functions.len()];
     let mut complete = vec![false; functions.len()];
     for group in groups {
-        let members: BTreeSet<u32> = group.iter().copied().collect();
-        let is_cycle = group.len() > 1 || group.iter().any(|one| callees[*one as usize].contains(one));
         let below: BTreeSet<u32> = group.iter().flat_map(|one| &callees[*one as usize]).copied().collect();
-        let below: Vec<usize> = below.difference(&members).map(|one| *one as usize).collect();
+        let is_cycle = group.len() > 1 || group.iter().any(|one| below.contains(one));
+        let below: Vec<usize> =
+            below.into_iter().filter(|one| group.binary_search(one).is_err()).map(|one| one as usize).collect();
         let is_known = group.iter().all(|one| is_resolved(&functions[*one as usize]))
             && below.iter().all(|callee| complete[*callee]);
+        let own = group.iter().map(|one| functions[*one as usize].own);
+        let total = with_callees(own, below.iter().map(|callee| computed[*callee]), is_known, is_cycle);
         for member in group.iter().map(|one| *one as usize) {
-            let own = group.iter().map(|one| functions[*one as usize].own);
-            let total = with_callees(own, below.iter().map(|callee| computed[*callee]), is_known, is_cycle);
             (computed[member], complete[member]) = (total, is_known);
             functions[member].recursive = match (is_cycle, is_known) {
                 (true, _) => Some(true),
@@ -43,16 +43,35 @@ pub(crate) fn is_resolved(function: &Function) -> bool {
     function.indirect_calls.unresolved.is_empty() && function.imports.is_empty()
 }
 
-/// The functions that one reaches, itself included; and whether these are all.
-pub(crate) fn reachable(functions: &[Function], from: u32) -> (Vec<u32>, bool) {
-    let (mut seen, mut work) = (BTreeSet::new(), vec![from]);
-    while let Some(number) = work.pop() {
-        if seen.insert(number) {
-            work.extend(functions[number as usize].callees.iter().map(|callee| callee.function));
-        }
+/// Finds the functions that kernels reach, one kernel after another.
+pub(crate) struct ReachWalk<'f> {
+    functions: &'f [Function],
+    /// For each function one more than the last kernel that reached it: nothing is cleared between kernels.
+    seen: Vec<u32>,
+}
+
+impl<'f> ReachWalk<'f> {
+    pub(crate) fn new(functions: &'f [Function]) -> Self {
+        Self { functions, seen: vec![0; functions.len()] }
     }
-    let complete = seen.iter().all(|one| is_resolved(&functions[*one as usize]));
-    (seen.into_iter().collect(), complete)
+
+    /// The functions that one reaches, itself included; and whether these are all.
+    pub(crate) fn from(&mut self, start: u32) -> (Vec<u32>, bool) {
+        let (mut reached, mut next) = (vec![start], 0);
+        self.seen[start as usize] = start + 1;
+        while let Some(number) = reached.get(next) {
+            next += 1;
+            for callee in &self.functions[*number as usize].callees {
+                let seen = &mut self.seen[callee.function as usize];
+                if std::mem::replace(seen, start + 1) != start + 1 {
+                    reached.push(callee.function);
+                }
+            }
+        }
+        reached.sort_unstable();
+        let complete = reached.iter().all(|one| is_resolved(&self.functions[*one as usize]));
+        (reached, complete)
+    }
 }
 
 /// Stated numbers, and computed ones where none is stated.
@@ -81,6 +100,7 @@ fn each(one: Resources, other: Resources, join: impl Fn(Number, Number) -> Numbe
         sgprs: join(one.sgprs, other.sgprs),
         scratch: join(one.scratch, other.scratch),
         lds: join(one.lds, other.lds),
+        barriers: join(one.barriers, other.barriers),
     }
 }
 
@@ -104,6 +124,7 @@ fn with_callees(
         scratch: bytes(|one| one.scratch),
         // Variables of LDS may be shared between functions: neither the sum nor the largest is right.
         lds: Number::UNKNOWN,
+        barriers: most(|one| one.barriers),
     }
 }
 

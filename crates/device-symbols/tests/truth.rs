@@ -246,3 +246,70 @@ fn banks_and_indexed_registers_count() {
         assert_eq!((found.value, found.at_least), (Some(count), at_least), "{target}: {body}");
     }
 }
+
+/// The compiler's records name the LDS that a function uses; where padding or the launch decides, the number is a lower bound.
+#[test]
+fn records_tell_the_lds_of_a_function() {
+    let Some(bench) = Workbench::with_llvm(23, "records_tell_the_lds_of_a_function") else { return };
+    let source = "#define D __attribute__((device, noinline))
+#define S __attribute__((shared))
+S int words[100]; S char bytes[3]; S double pair[2]; extern S int dynamic[];
+extern \"C\" {
+D int two(int i) { words[i] = i; return words[99 - i] + (int)pair[i & 1]; }
+D int odd(int i) { bytes[i & 1] = i; return bytes[1]; }
+D int padded(int i) { return bytes[i & 1] + words[i]; }
+D int open(int i) { dynamic[i] = i; return dynamic[i + 1]; }
+D int none(int i) { return i * 3; }
+__attribute__((global)) void k(int *p) { p[0] = two(p[1]) + odd(p[2]) + padded(p[3]) + open(p[4]) + none(p[5]); }
+}
+";
+    bench.write("a.hip", source.as_bytes());
+    bench.run(&format!(
+        "{} -x hip --offload-arch=gfx90a -nogpuinc -nogpulib --offload-device-only -fgpu-rdc -fno-offload-lto \
+         --no-gpu-bundle-output -O2 -w -mllvm -amdgpu-enable-object-linking -c a.hip -o a.o",
+        tool(23, "clang++")
+    ));
+    let table = analyse(&bench.read("a.o")).unwrap().0;
+    let lds = |name: &str| {
+        let own = table.functions[table.named(name).expect("it is there")].own.lds;
+        assert_eq!(own.evidence, Evidence::CompilerRecord, "{name}");
+        (own.value, own.at_least)
+    };
+    assert_eq!(
+        ["two", "odd", "none", "k"].map(lds),
+        [(Some(416), false), (Some(3), false), (Some(0), false), (Some(0), false)]
+    );
+    let (padded, open) = (lds("padded"), lds("open"));
+    assert!(padded.0 >= Some(403) && open == (Some(0), true), "{padded:?} {open:?}");
+}
+
+/// Named barriers, the mode of waves, and the programs that made the code.
+#[test]
+fn barriers_modes_and_producers_are_told() {
+    let Some(bench) = Workbench::with_llvm(24, "barriers_modes_and_producers_are_told") else { return };
+    let code = |body: &str| format!(".type f,@function\nf:\n{body}\n s_set_pc_i64 s[30:31]\n.size f, .-f\n");
+    for (body, count, at_least) in [
+        (" s_barrier_signal -1\n s_barrier_wait -1", 0, false),
+        (" s_barrier_join 3\n s_barrier_signal 7\n s_barrier_wait 1", 7, false),
+        (" s_barrier_join 2\n s_barrier_signal m0", 2, true),
+    ] {
+        let found = table(&bench.assemble(24, "-mcpu=gfx1250", "f", &code(body))).functions[0].own.barriers;
+        assert_eq!((found.value, found.at_least), (Some(count), at_least), "{body}");
+    }
+    for (target, words, mode) in [
+        ("gfx90a", "", None),
+        ("gfx1030", "", Some(false)),
+        ("gfx1030", "-mcumode", Some(true)),
+        ("gfx1100", "-mcumode", Some(true)),
+    ] {
+        bench.write("a.hip", SOURCE.as_bytes());
+        bench.run(&format!(
+            "{} -x hip --offload-arch={target} {words} -nogpuinc -nogpulib --offload-device-only --no-gpu-bundle-output -O2 -w a.hip -o a.co",
+            tool(24, "clang++")
+        ));
+        let table = table(&bench.read("a.co"));
+        assert!(table.functions.iter().all(|one| one.cu_mode == mode), "{target} {words}");
+        let made = |word: &str| table.producers.iter().any(|one| one.contains(word));
+        assert!(made("clang version 24") && made("LLD"), "{:?}", table.producers);
+    }
+}

@@ -6,7 +6,7 @@ use hotswap_targets::Processor;
 use std::any::Any;
 use std::num::NonZeroUsize;
 use std::sync::Mutex;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 /// Start of the aperture of LDS in flat addresses. The upper half is what `hidden_shared_base` holds.
 pub const SHARED_APERTURE: u64 = 1 << 48;
@@ -34,6 +34,9 @@ pub struct EmulatedDevice {
     pub refuses_undetermined: bool,
     /// Set to end dispatches that run, with [`FaultKind::Stopped`](crate::FaultKind::Stopped).
     pub stop: AtomicBool,
+    /// If it is there: counts instructions by which lanes store different values to one place. Which lane comes last is not
+    /// documented, so the results of such code may differ between GPUs.
+    pub meeting_stores: Option<AtomicU64>,
     /// Matrix products and tensor copies are functions of which only the arguments are known: for the comparison of two
     /// pieces of code, of no use to programs.
     pub uninterpreted: bool,
@@ -128,6 +131,7 @@ impl EmulatedDevice {
             matrix_model: MatrixModel::default(),
             refuses_undetermined: false,
             stop: AtomicBool::new(false),
+            meeting_stores: None,
             uninterpreted: false,
             planted: None,
             global_barrier: Mutex::default(),

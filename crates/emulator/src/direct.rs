@@ -46,6 +46,11 @@ pub enum LaunchError {
         /// Bytes.
         size: u64,
     },
+    /// The kernel must be started in clusters of work-groups, which the launcher does not do.
+    Cluster {
+        /// Work-groups of a cluster.
+        workgroups: u64,
+    },
     /// The kernel did not end.
     Fault(ExecutionFault),
 }
@@ -58,6 +63,9 @@ impl std::fmt::Display for LaunchError {
                 write!(f, "argument {number} of the kernel has {expected} bytes, the given one has {given}")
             }
             Self::Resources { what, size } => write!(f, "the kernel asks for {size} bytes of {what}"),
+            Self::Cluster { workgroups } => {
+                write!(f, "the kernel starts in clusters of {workgroups} work-groups, which are not emulated")
+            }
             Self::Fault(fault) => fault.fmt(f),
         }
     }
@@ -134,6 +142,9 @@ pub fn packet_bytes(packet: &AqlDispatch) -> Vec<u8> {
 /// # Errors
 /// For arguments that do not fit.
 pub fn argument_bytes(kernel: &LoadedKernel, launch: &DirectLaunch<'_>, queue: u64) -> Result<Vec<u8>, LaunchError> {
+    if kernel.cluster > 1 {
+        return Err(LaunchError::Cluster { workgroups: kernel.cluster });
+    }
     let explicit = || kernel.arguments.iter().filter(|argument| !argument.value_kind.starts_with("hidden_"));
     let (expected, given) = (explicit().count(), launch.arguments.len());
     if expected != given {

@@ -1,5 +1,6 @@
 //! Executes one instruction.
 
+pub(crate) mod asynchronous;
 pub(crate) mod buffer;
 pub(crate) mod control;
 pub(crate) mod cross_lane;

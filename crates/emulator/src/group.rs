@@ -11,6 +11,8 @@ pub(crate) struct GroupBarrier {
     signalled: u32,
     /// Number of phases that were completed.
     pub(crate) phase: u64,
+    /// Signals at the barrier of the cluster, which is this work-group alone: each of them completes a phase.
+    pub(crate) cluster_phase: u64,
 }
 
 impl GroupBarrier {

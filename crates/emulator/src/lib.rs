@@ -25,6 +25,7 @@ mod registers;
 mod schedule;
 mod snippet;
 mod stepping;
+mod store_watch;
 mod translate;
 pub mod variables;
 mod wave;

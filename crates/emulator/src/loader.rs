@@ -39,6 +39,8 @@ pub struct LoadedKernel {
     pub scratch: u64,
     /// Its arguments.
     pub arguments: Vec<KernelArgument>,
+    /// Work-groups of a cluster, if it must be started in clusters.
+    pub cluster: u64,
 }
 
 /// An argument of a kernel.
@@ -67,6 +69,8 @@ struct NoteKernel {
     name: String,
     #[serde(rename = ".args", default)]
     arguments: Vec<KernelArgument>,
+    #[serde(rename = ".cluster_dims", default)]
+    cluster: Vec<u64>,
 }
 
 impl LoadedObject {
@@ -79,18 +83,18 @@ impl LoadedObject {
         let delta = place_segments(bytes, memory)?;
         relocate(bytes, memory, delta)?;
         memory.code_changed();
-        let arguments = arguments(bytes, &parsed);
-        let kernels = parsed.note().kernels.iter().zip(parsed.descriptors()).map(|(kernel, descriptor)| LoadedKernel {
-            name: kernel.name.to_owned(),
-            kernel_object: descriptor.address.wrapping_add(delta),
-            kernarg_size: kernel.kernarg_size.unwrap_or(0),
-            lds: kernel.lds.unwrap_or(0),
-            scratch: kernel.scratch.unwrap_or(0),
-            arguments: arguments
-                .iter()
-                .find(|found| found.name == kernel.name)
-                .map(|found| found.arguments.clone())
-                .unwrap_or_default(),
+        let notes = notes(bytes, &parsed);
+        let kernels = parsed.note().kernels.iter().zip(parsed.descriptors()).map(|(kernel, descriptor)| {
+            let note = notes.iter().find(|found| found.name == kernel.name);
+            LoadedKernel {
+                name: kernel.name.to_owned(),
+                kernel_object: descriptor.address.wrapping_add(delta),
+                kernarg_size: kernel.kernarg_size.unwrap_or(0),
+                lds: kernel.lds.unwrap_or(0),
+                scratch: kernel.scratch.unwrap_or(0),
+                arguments: note.map(|found| found.arguments.clone()).unwrap_or_default(),
+                cluster: note.map_or(1, |found| found.cluster.iter().fold(1, |all, size| size.saturating_mul(all))),
+            }
         });
         Ok(Self { processor: parsed.target_id().processor.name, kernels: kernels.collect(), delta })
     }
@@ -105,7 +109,7 @@ fn malformed(what: impl Into<String>) -> Diagnostic {
     Diagnostic::error(codes::MALFORMED, what.into())
 }
 
-fn arguments(bytes: &[u8], parsed: &CodeObject<'_>) -> Vec<NoteKernel> {
+fn notes(bytes: &[u8], parsed: &CodeObject<'_>) -> Vec<NoteKernel> {
     let ranges = parsed.note().ranges.clone();
     let maps = ranges.into_iter().filter_map(|range| rmp_serde::from_slice::<NoteMap>(bytes.get(range)?).ok());
     maps.flat_map(|map| map.kernels).collect()

@@ -46,6 +46,19 @@ pub(crate) fn of_mnemonic(mnemonic: &str) -> Option<MemoryOperation> {
     Some(MemoryOperation { is_store, bytes, signed, half })
 }
 
+/// The operation of a copy between memory and LDS such as `global_load_async_to_lds_b32`.
+pub(crate) fn of_copy(mnemonic: &str) -> Option<MemoryOperation> {
+    const PREFIXES: [(&str, bool); 3] = [
+        ("global_load_async_to_lds_", false),
+        ("cluster_load_async_to_lds_", false),
+        ("global_store_async_from_lds_", true),
+    ];
+    let (rest, is_store) =
+        PREFIXES.iter().find_map(|(prefix, is_store)| Some((mnemonic.strip_prefix(prefix)?, *is_store)))?;
+    let (bytes, signed) = size_of(rest)?;
+    Some(MemoryOperation { is_store, bytes, signed, half: DataHalf::Whole })
+}
+
 /// Takes the words `d16` and `hi` off the rest of a mnemonic.
 fn half_of(rest: &str) -> (DataHalf, String) {
     let words: Vec<&str> = rest.split('_').collect();

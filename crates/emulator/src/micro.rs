@@ -5,6 +5,7 @@ use crate::fault::FaultKind;
 use crate::group::GroupBarrier;
 use crate::memory::{DeviceMemory, MemoryFault};
 use crate::memory_operation::MemoryOperation;
+use crate::store_watch::StoredPlace;
 use crate::wave::WaveState;
 use hotswap_isa::Inst;
 use hotswap_isa::reg::Reg;
@@ -49,6 +50,16 @@ pub(crate) struct Step<'a> {
     pub(crate) space: &'a mut [Lanes; 4],
     /// The same for 64 bits.
     pub(crate) wide_space: &'a mut [WideLanes; 4],
+}
+
+impl Step<'_> {
+    /// A lane stores bytes.
+    #[inline]
+    pub(crate) fn note_store(&mut self, place: StoredPlace, bytes: &[u8], lane: usize) {
+        if let (Some(watch), Some(count)) = (&mut self.wave.store_watch, &self.device.meeting_stores) {
+            watch.note(self.wave.executed, (place, lane), bytes, count);
+        }
+    }
 }
 
 impl StepFault {
@@ -143,6 +154,19 @@ pub(crate) struct MatrixPlan {
     pub(crate) permutation: u8,
     /// Of a sparse A the positions of its elements.
     pub(crate) index: Option<SparseIndex>,
+    /// The scales of the rows of A, and of the columns of B.
+    pub(crate) scales: [Option<MatrixScale>; 2],
+}
+
+/// Where the scales of rows or columns are: powers of two in a byte (E8M0), for 16 or 32 elements each.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct MatrixScale {
+    pub(crate) register: u16,
+    /// The lane of the first row or column; others follow, and further scales of all of them after these.
+    pub(crate) first_lane: u8,
+    /// The bytes of a lane that count.
+    pub(crate) first_byte: u8,
+    pub(crate) bytes: u8,
 }
 
 /// The positions of the elements of a sparse matrix: two bits each, in the lane that holds the elements.

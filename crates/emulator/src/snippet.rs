@@ -268,7 +268,9 @@ fn empty_wave(isa: Isa, shape: &SnippetShape) -> WaveState {
         status: WaveStatus::Runs,
         signalled: None,
         late: None,
+        store_watch: None,
         global_phase: None,
+        cluster_waits: 0,
         lane_shift: isa.has(Feature::Gfx1250Insts).then_some(if halves == 1 { 52 } else { 51 }),
     };
     wave.set_mode(0xf0);

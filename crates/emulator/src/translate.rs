@@ -28,6 +28,8 @@ pub(crate) enum Plan {
     Meaning(Meaning),
     /// An access to memory.
     Access(crate::memory_operation::MemoryOperation),
+    /// A copy between memory and LDS.
+    Asynchronous(crate::memory_operation::MemoryOperation),
     /// A product of matrices.
     Matrix(MatrixRow),
     /// Two accesses to LDS.
@@ -78,6 +80,7 @@ fn translated(reader: &OperandReader, op: MicroOp) -> Option<MicroOp> {
         Plan::Matrix(row) => matrix::product(reader, op, row),
         Plan::Handler(handler) => by_handler(reader, MicroOp { handler, ..op }),
         Plan::TwoAddresses(handler) => memory::two_addresses(reader, MicroOp { handler, ..op }),
+        Plan::Asynchronous(operation) => memory::asynchronous(reader, op, operation),
         Plan::Access(operation) => memory::access(reader, op, operation),
         Plan::Meaning(Meaning::Scalar(row)) => scalar::row(reader, op, row),
         Plan::Meaning(Meaning::Vector(row)) => vector::row(reader, op, row),

@@ -2,6 +2,7 @@
 
 use crate::late::LateResults;
 use crate::registers::{self, EXEC, SCALAR_SLOTS};
+use crate::store_watch::StoreWatch;
 use hotswap_semantics::{FloatMode, LANES, Lanes};
 
 /// The state of a wave.
@@ -39,8 +40,12 @@ pub(crate) struct WaveState {
     pub(crate) signalled: Option<u64>,
     /// Operations that are not complete, where results are late.
     pub(crate) late: Option<LateResults>,
+    /// The stores of the current instruction, where the device counts lanes that meet.
+    pub(crate) store_watch: Option<Box<StoreWatch>>,
     /// The phase of the global barrier that it waits in.
     pub(crate) global_phase: Option<u64>,
+    /// Phases of the cluster's barrier that it has waited for.
+    pub(crate) cluster_waits: u64,
     /// Scratch that is in a private aperture of the global address space is at `base + lane << shift` (gfx12.5).
     pub(crate) lane_shift: Option<u32>,
 }

@@ -36,6 +36,8 @@ pub(crate) struct WaveTemplate<'a> {
     mode: u32,
     /// Results of memory operations are late.
     late: bool,
+    /// Lanes that store to one place are counted.
+    watches_stores: bool,
 }
 
 fn refused(reason: &str) -> ExecutionFault {
@@ -73,7 +75,20 @@ impl<'a> WaveTemplate<'a> {
         let family = device.processor.family;
         let isa = device.isa().with_wave(wave);
         let mode = initial_mode(&descriptor);
-        Ok(Self { isa, dispatch, memory, descriptor, family, lanes, entry, limits, mode, late: device.late_completion })
+        let watches_stores = device.meeting_stores.is_some();
+        Ok(Self {
+            isa,
+            dispatch,
+            memory,
+            descriptor,
+            family,
+            lanes,
+            entry,
+            limits,
+            mode,
+            late: device.late_completion,
+            watches_stores,
+        })
     }
 
     fn is_set(&self, name: &DescriptorField) -> bool {
@@ -117,7 +132,9 @@ impl<'a> WaveTemplate<'a> {
             status: WaveStatus::Runs,
             signalled: None,
             late: self.late.then(|| LateResults::new(self.isa)),
+            store_watch: self.watches_stores.then(Box::default),
             global_phase: None,
+            cluster_waits: 0,
             lane_shift: self.isa.has(Feature::Gfx1250Insts).then_some(if halves == 1 { 52 } else { 51 }),
         };
         state.set_mode(self.mode);

@@ -3,7 +3,7 @@
 //! A mapped file that is scanned completely would fill the memory that the system accounts to the process: callers
 //! release finished parts with [`InputFile::release`].
 
-use crate::pages;
+use crate::pages::{self, PAGE};
 use hotswap_report::{Diagnostic, codes};
 use memmap2::{Mmap, MmapOptions, UncheckedAdvice};
 use std::fs::File;
@@ -23,9 +23,6 @@ enum InputStorage {
     /// A pipe, a device, an empty file.
     Read(Vec<u8>),
 }
-
-/// The unit of mapping, on every supported machine (64 KiB on some of AArch64 and POWER).
-const PAGE: usize = 64 << 10;
 
 impl Deref for InputFile {
     type Target = [u8];

@@ -22,7 +22,7 @@ pub use cache::{Untrusted, cache_dir, own_directory};
 pub use in_place::open_to_change;
 pub use input::{InputFile, open, open_or_stdin};
 pub use response::{Word, expand, tokenize};
-pub use scratch::{Scratch, ScratchMap};
+pub use scratch::{Scratch, ScratchBuffer};
 pub use scratch_directory::ScratchDirectory;
 pub use threads::{BackgroundTask, on_all_cores};
 pub use truncated::end_on_truncated_input;

@@ -7,10 +7,17 @@
 //! Invariant: only shared maps of files and private maps that are never written to are named here: their pages have the
 //! content of the file, and giving them back loses nothing (madvise(2), MADV_DONTNEED).
 
+use memmap2::MmapMut;
+use std::fs::File;
+use std::io;
 use std::ops::Range;
+use std::os::fd::AsRawFd;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread::{self, Builder};
 use std::time::Duration;
+
+/// The unit of mapping, on every supported machine (64 KiB on some of AArch64 and POWER).
+pub(crate) const PAGE: usize = 64 << 10;
 
 /// Time after which the pages are given back: libzstd unpacks some megabytes meanwhile.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -41,4 +48,26 @@ fn give_back(addresses: &Range<usize>) {
     let result = unsafe { libc::madvise(addresses.start as *mut libc::c_void, addresses.len(), libc::MADV_DONTNEED) };
     // Where the system refuses, the pages stay: that costs only memory.
     let _ = result;
+}
+
+/// Gives back the pages of finished parts of a buffer, see [`map_file_over`].
+pub(crate) fn give_back_of(part: &[u8]) {
+    give_back(&(part.as_ptr() as usize..part.as_ptr() as usize + part.len()));
+}
+
+/// Puts a private map of a file in the place of a part of the memory, which has the same bytes as the file has there; it
+/// begins at a page. The memory of the part is free then.
+#[allow(unsafe_code, reason = "a map at a fixed address can only be made by an unsafe function")]
+pub(crate) fn map_file_over(memory: &mut MmapMut, part: Range<usize>, file: &File) -> io::Result<()> {
+    assert!(part.start.is_multiple_of(PAGE) && part.end <= memory.len());
+    let start = memory[part.clone()].as_mut_ptr();
+    // SAFETY: the addresses are those of a part of `memory`, which is borrowed exclusively, so nothing but this map is
+    // replaced, and no reference into it exists. Its start is that of a page, since `memory` begins at one; behind its end
+    // there is at most the rest of the last page. The bytes stay the same (the caller has written them to the file), and
+    // the file has no name and no other user, so they do not change later. Unmapping `memory` as a whole unmaps this, too.
+    let made = unsafe {
+        let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_FIXED);
+        libc::mmap(start.cast(), part.len(), protection, flags, file.as_raw_fd(), part.start as libc::off_t)
+    };
+    if made == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

@@ -6,8 +6,7 @@ use crate::input::InputFile;
 use crate::pages;
 use crate::write::directory_of;
 use hotswap_report::{Diagnostic, codes};
-use memmap2::MmapMut;
-use rustix::fs::{FallocateFlags, fallocate};
+use memmap2::{MmapMut, MmapOptions};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -76,40 +75,64 @@ fn temporary_file() -> io::Result<File> {
     tempfile::tempfile_in(temporary_directory()).or_else(|_| tempfile::tempfile())
 }
 
-/// An unnamed file in the directory for temporary files that is written through memory, by code that fills a buffer.
+/// A buffer that is filled from its start on, and whose finished part is in an unnamed file in the directory for temporary
+/// files: it stays readable at its place, and takes no memory. The content is written by system calls, which costs a
+/// fifth of what writing to a map of the file does.
 #[derive(Debug)]
-pub struct ScratchMap {
+pub struct ScratchBuffer {
     file: File,
     map: MmapMut,
+    /// The size of the part that is in the file; a multiple of [`pages::PAGE`], or all.
+    stored: usize,
+    /// As `stored`, when pages of that part were given back last.
+    released: usize,
 }
 
-impl ScratchMap {
+impl ScratchBuffer {
+    /// Bytes after which the pages of the finished part, which were read again meanwhile, are given back.
+    const RELEASED: usize = 8 << 20;
+
     /// Makes one of that size, which is not 0.
     ///
     /// # Errors
-    /// Those of the file system, which has no space for it, or cannot map files.
-    #[allow(unsafe_code, reason = "memory maps can only be made by an unsafe function")]
+    /// Those of the system, which has no address space for it, or no place for temporary files.
     pub fn new(size: usize) -> io::Result<Self> {
         let file = temporary_file()?;
-        // Writing to a hole that the disk has no space for would end the process.
-        fallocate(&file, FallocateFlags::empty(), 0, size as u64)?;
-        // SAFETY: the file has no name and no other user, so nothing but this map changes it, and its size stays.
-        let map = unsafe { MmapMut::map_mut(&file) }?;
-        Ok(Self { file, map })
+        let map = MmapOptions::new().len(size).no_reserve_swap().map_anon()?;
+        Ok(Self { file, map, stored: 0, released: 0 })
     }
 
-    /// The result of `work`, which fills the buffer.
-    pub fn fill<T>(&mut self, work: impl FnOnce(&mut [u8]) -> T) -> T {
-        let start = self.map.as_ptr() as usize;
-        let addresses = start..start + self.map.len();
-        pages::while_released(addresses, || work(&mut self.map))
+    /// All of it. The finished part is not to be changed.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.map
     }
 
-    /// Its content.
+    /// Declares the first bytes finished, so that they need no memory; up to a page of them is finished later.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn finished(&mut self, size: usize) -> io::Result<()> {
+        let end = if size == self.map.len() { size } else { size / pages::PAGE * pages::PAGE };
+        if end <= self.stored {
+            return Ok(());
+        }
+        let part = self.stored..end;
+        self.file.write_all_at(&self.map[part.clone()], part.start as u64)?;
+        pages::map_file_over(&mut self.map, part, &self.file)?;
+        self.stored = end;
+        if end - self.released >= Self::RELEASED {
+            pages::give_back_of(&self.map[..end]);
+            self.released = end;
+        }
+        Ok(())
+    }
+
+    /// Its content, of which all is finished.
     ///
     /// # Errors
     /// Where it cannot be mapped again.
-    pub fn finish(self) -> io::Result<InputFile> {
+    pub fn finish(mut self) -> io::Result<InputFile> {
+        self.finished(self.map.len())?;
         drop(self.map);
         InputFile::map(&self.file)
     }
@@ -123,36 +146,49 @@ fn cannot_write(output: &Path, error: &io::Error) -> Diagnostic {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_filled_map_has_its_bytes_and_takes_little_memory() {
-        const SIZE: usize = 64 << 20;
-        // Pages of the mapping alone: other tests of this process use memory at the same time.
-        let own_pages = |start: usize| {
-            let text = std::fs::read_to_string("/proc/self/smaps").unwrap();
-            let holds = |line: &str| {
-                let range = line.split(' ').next()?.split_once('-')?;
-                let (first, end) = (usize::from_str_radix(range.0, 16).ok()?, usize::from_str_radix(range.1, 16).ok()?);
-                (first..end).contains(&start).then_some(())
-            };
-            let lines = text.lines().skip_while(|line| holds(line).is_none());
-            let line = lines.skip(1).find(|line| line.starts_with("Rss:")).unwrap();
-            line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap()
+    /// Pages of one mapping that are in memory, in KiB: other tests of this process use memory at the same time.
+    fn resident(map: &[u8]) -> u64 {
+        let (first, last) = (map.as_ptr() as usize, map.as_ptr() as usize + map.len());
+        let text = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let is_inside = |line: &str| {
+            let range = line.split(' ').next().and_then(|range| range.split_once('-'));
+            let start = range.and_then(|(start, _)| usize::from_str_radix(start, 16).ok());
+            start.map(|start| (first..last).contains(&start))
         };
+        let (mut inside, mut sum) = (false, 0);
+        for line in text.lines() {
+            inside = is_inside(line).unwrap_or(inside);
+            if let Some(size) = line.strip_prefix("Rss:").filter(|_| inside) {
+                sum += size.split_whitespace().next().unwrap().parse::<u64>().unwrap();
+            }
+        }
+        sum
+    }
+
+    #[test]
+    fn a_filled_buffer_has_its_bytes_and_takes_little_memory() {
+        const SIZE: usize = (64 << 20) + 12_345;
+        const STEP: usize = 999_999;
         let byte = |at: usize| (at / 4096) as u8 | 1;
-        let mut map = ScratchMap::new(SIZE).unwrap();
-        let (before, after) = map.fill(|bytes| {
-            let start = bytes.as_ptr() as usize;
-            let before = own_pages(start);
-            bytes.iter_mut().enumerate().for_each(|(at, place)| *place = byte(at));
-            std::thread::sleep(std::time::Duration::from_millis(100));
-            (before, own_pages(start))
-        });
-        assert!(after < before + (SIZE as u64 >> 11), "{before} KiB became {after}");
-        let input = map.finish().unwrap();
-        let sum = |bytes: &[u8]| bytes.iter().map(|byte| u64::from(*byte)).sum::<u64>();
-        let expected: u64 = (0..SIZE).map(|at| u64::from(byte(at))).sum();
-        assert_eq!(input.while_released(|| sum(&input)), expected);
-        assert!(ScratchMap::new(usize::MAX / 4).is_err());
+        let mut buffer = ScratchBuffer::new(SIZE).unwrap();
+        let mut most = 0;
+        for start in (0..SIZE).step_by(STEP) {
+            let end = SIZE.min(start + STEP);
+            let bytes = buffer.bytes_mut();
+            bytes[start..end].iter_mut().zip(start..).for_each(|(place, at)| *place = byte(at));
+            // All that was finished can still be read, as a decompressor does.
+            assert!(bytes[..start].iter().step_by(4096).zip((0..).step_by(4096)).all(|(found, at)| *found == byte(at)));
+            buffer.finished(end).unwrap();
+            most = most.max(if end > SIZE / 2 { resident(buffer.bytes_mut()) } else { 0 });
+        }
+        // Pages that were read since the last release are there: all of them after most steps, none after some.
+        buffer.finished(SIZE).unwrap();
+        assert!(resident(buffer.bytes_mut()) <= most);
+        pages::give_back_of(buffer.bytes_mut());
+        assert_eq!(resident(buffer.bytes_mut()), 0, "a part of the buffer is in no file");
+        let input = buffer.finish().unwrap();
+        assert!(input.len() == SIZE && input.iter().zip(0..).all(|(found, at)| *found == byte(at)));
+        assert!(ScratchBuffer::new(usize::MAX / 4).is_err());
     }
 
     #[test]

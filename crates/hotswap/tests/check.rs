@@ -16,7 +16,15 @@ KERNEL turned(const unsigned *in, unsigned *out, unsigned n) {
     out[LANE] = tile[at & 1023] * FACTOR + tile[(at & 1023) + 7];
 }
 KERNEL racing(volatile unsigned *out) {
-    for (unsigned k = 0; k < 400; ++k) out[0] = out[0] * FACTOR + LANE + k;
+    // One lane of each wave.
+    for (unsigned k = 0; k < 400; ++k) if (LANE % 32 == 0) out[0] = out[0] * FACTOR + LANE + k;
+}
+KERNEL meeting(const unsigned *in, unsigned *out) {
+    unsigned at = in[LANE] & 15;
+    tile[at + 1] = in[LANE + 64] * FACTOR;
+    tile[at] = in[LANE + 128];
+    __builtin_amdgcn_s_barrier();
+    out[LANE] = tile[at + 1];
 }
 KERNEL endless(unsigned *out) { while (__atomic_load_n(out, 0) != 3) {} }
 #ifndef NEW
@@ -105,6 +113,20 @@ fn the_order_of_waves_is_no_difference() {
     same.stdout(contains("racing: equal; ").and(contains("more depend on the order of waves")));
     // Launches of one wave have an order.
     bench.check("fast.co", "other.co", &racing).code(13).stdout(contains("racing: different"));
+}
+
+#[test]
+fn the_order_of_lanes_that_store_to_one_place_is_no_difference() {
+    let Some(bench) = CheckBench::new("the_order_of_lanes_that_store_to_one_place_is_no_difference") else { return };
+    // One instruction stores both elements, the lower one first.
+    bench.compile("plain.co", "--offload-arch=gfx1100 -O0 -DFACTOR=3");
+    bench.compile("fast.co", "--offload-arch=gfx1100 -O3 -DFACTOR=3");
+    bench.compile("other.co", "--offload-arch=gfx1100 -O3 -DFACTOR=5");
+    let meeting = ["--kernel", "meeting"];
+    let same = bench.check("plain.co", "fast.co", &meeting).success();
+    same.stdout(contains("meeting: equal; ").and(contains("more depend on the order of lanes")));
+    // Launches of one lane have an order.
+    bench.check("fast.co", "other.co", &meeting).code(13).stdout(contains("meeting: different"));
 }
 
 #[test]

@@ -196,6 +196,45 @@ fn tables_of_functions_come_out_as_written() {
     run("symbols", &[]);
 }
 
+/// Pictures are Graphviz's. Where it is missing or fails, that is told, and nothing is printed.
+#[test]
+fn pictures_are_drawn_by_graphviz() {
+    let test = "pictures_are_drawn_by_graphviz";
+    let directory = tempfile::TempDir::new().unwrap();
+    let case = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/symbols/dot.case")).unwrap();
+    let mut case = Case::parse(case.split_once(STDOUT).unwrap().0);
+    fs::write(directory.path().join("in"), case.input()).unwrap();
+    let picture = |path: &std::ffi::OsStr, words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hotswap"));
+        command.current_dir(directory.path()).env("PATH", path).args(["symbols", "in", "--format", "svg"]).args(words);
+        let output = command.output().unwrap();
+        let [out, error] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+        (output.status.code(), out, error)
+    };
+    let tools = directory.path().join("tools");
+    fs::create_dir(&tools).unwrap();
+    let (code, out, error) = picture(tools.as_os_str(), &[]);
+    assert!(code == Some(10) && out.is_empty() && error.contains("install Graphviz"), "{code:?} {out}{error}");
+    fs::write(tools.join("dot"), "#!/bin/sh\nexit 3\n").unwrap();
+    fs::set_permissions(tools.join("dot"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let (code, out, error) = picture(tools.as_os_str(), &[]);
+    assert!(
+        code != Some(0) && out.is_empty() && error.contains("`dot -Tsvg`: exit status: 3"),
+        "{code:?} {out}{error}"
+    );
+    if !Command::new("dot").arg("-V").output().is_ok_and(|output| output.status.success()) {
+        return hotswap_userland::skip(test, "the machine has no Graphviz");
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    for (words, node) in [(&[][..], "direct"), (&["--flow", "pointer"], "s_swappc_b64")] {
+        let (code, out, error) = picture(&path, words);
+        assert!(
+            code == Some(0) && out.contains("<svg") && out.contains(node) && error.is_empty(),
+            "{words:?}: {error}{out}"
+        );
+    }
+}
+
 fn run(directory_of_cases: &str, first: &[&str]) {
     let bless = hotswap_userland::blesses();
     let directory = tempfile::TempDir::new().unwrap();

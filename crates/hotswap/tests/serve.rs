@@ -347,6 +347,99 @@ fn a_library_is_served_as_a_whole_or_not_at_all() {
     }
 }
 
+/// Code of gfx1100 that no check lets pass: its first instruction is none. That of other GPUs is right.
+fn unreadable(target: &str) -> Vec<u8> {
+    let mut code = object(target);
+    if target == "gfx1100" {
+        let ends = 0xbfb0_0000_u32.to_le_bytes().repeat(8);
+        let at = code.windows(ends.len()).position(|bytes| bytes == ends).unwrap();
+        code[at..at + 4].fill(0xff);
+    }
+    code
+}
+
+/// A tree for gfx1100 with code that cannot serve gfx1103, beside code for gfx1102 and gfx1101 that can.
+fn tree_with_other_sources() -> Directory {
+    let directory = Directory::rocm();
+    let fat = |gpus: &[&str]| made::bundle(gpus, Some(Compression::default()), unreadable);
+    directory.write("rocm/lib/librocblas.so.5.2", &library(&[fat(&["gfx1101", "gfx1100", "gfx1102"])]));
+    for gpu in ["gfx1100", "gfx1101", "gfx1102"] {
+        directory.write(&format!("{DATA}/Kernels.so-000-{gpu}.hsaco"), &unreadable(gpu));
+    }
+    directory
+}
+
+const FROM_1100: &str = "serve gfx1103 --from gfx1100 --root rocm/lib/rocblas rocm/lib/librocblas.so.5.2 --dest out";
+
+/// The name that the host sees is the source's; code that fails a check is made from the best of the others.
+#[test]
+fn each_file_takes_the_best_source_that_it_has() {
+    let directory = tree_with_other_sources();
+    let planned = directory.run(&format!("{FROM_1100} --dry-run")).success();
+    planned.stdout(contains("where a code object for gfx1100 fails a check: that for gfx1102, else gfx1101"));
+    let json = directory.run(&format!("{FROM_1100} --dry-run --format json")).success();
+    let json: Value = serde_json::from_slice(&json.get_output().stdout).unwrap();
+    let files = json["libraries"][0]["files"].as_array().unwrap();
+    let others: Vec<(&str, usize)> = files
+        .iter()
+        .map(|file| (file["output"].as_str().unwrap(), file["others"].as_array().unwrap().len()))
+        .filter(|(_, others)| *others > 0)
+        .collect();
+    assert_eq!(others, [("5/library/Kernels.so-000-gfx1100.hsaco", 2)]);
+    let served = directory.run(FROM_1100).success();
+    served
+        .stderr(contains("HS0436").count(2).and(contains("code for gfx1103 was made from that for gfx1102").count(2)));
+    let made = "out/5/library/Kernels.so-000-gfx1100.hsaco";
+    // The source's own code stays, and the target's is the one that the better source gives.
+    assert_eq!(directory.targets(made, unreadable), ["gfx1100 gfx1103"]);
+    assert_eq!(directory.targets("out/librocblas.so.5.2", unreadable), ["gfx1101 gfx1100 gfx1102 gfx1103"]);
+    assert!(!directory.exists("out/5/library/Kernels.so-000-gfx1102.hsaco"));
+    let names = String::from_utf8(directory.read("out/hotswap-names.conf")).unwrap();
+    assert!(names.contains("names gfx1103=gfx1100"), "{names}");
+    // The record says what it was made from.
+    directory.run(&format!("list {made} --format json")).success().stdout(contains("\"gfx1102\""));
+    let first = directory.state("out");
+    directory.run(FROM_1100).success();
+    assert_eq!(directory.state("out"), first);
+    directory.run(&format!("{FROM_1100}-alone --jobs 1")).success();
+    assert!(directory.read("out-alone/librocblas.so.5.2") == directory.read("out/librocblas.so.5.2"));
+    // A change of another source is told, and the file is made again.
+    directory.run("serve --check --dest out").success();
+    directory.write(&format!("{DATA}/Kernels.so-000-gfx1102.hsaco"), b"damaged");
+    directory.run("serve --check --dest out").failure().stderr(contains("Kernels.so-000-gfx1102.hsaco"));
+    directory.run(FROM_1100).success().stderr(contains("was made from that for gfx1101"));
+    assert_eq!(directory.targets(made, unreadable), ["gfx1100 gfx1103"]);
+}
+
+/// Another source is none where the host would not find its kernels, or would start them in another way.
+#[test]
+fn code_with_other_kernels_is_no_source() {
+    for what in ["names", "lanes"] {
+        let directory = tree_with_other_sources();
+        for gpu in ["gfx1101", "gfx1102"] {
+            let other = match what {
+                "names" => Sample { kernels: vec!["first", "third"], ..sample(gpu) },
+                _ => Sample { lanes: 64, ..sample(gpu) },
+            };
+            directory.write(&format!("{DATA}/Kernels.so-000-{gpu}.hsaco"), &other.build());
+        }
+        let refused = directory.run(FROM_1100).code(13);
+        refused.stderr(contains("Kernels.so-000-gfx1100.hsaco").and(contains("no instruction of gfx1100")));
+        assert!(!directory.exists("out"), "{what}");
+    }
+    // The same in a fat binary, whose kernels are chosen by the name that the host sees.
+    let directory = tree_with_other_sources();
+    directory.write(&format!("{DATA}/Kernels.so-000-gfx1100.hsaco"), &object("gfx1100"));
+    let fat = |gpu: &str| match gpu {
+        "gfx1100" => unreadable(gpu),
+        _ => Sample { kernels: vec!["first", "third"], ..sample(gpu) }.build(),
+    };
+    let bundle = made::bundle(&["gfx1100", "gfx1102"], Some(Compression::default()), fat);
+    directory.write("rocm/lib/librocblas.so.5.2", &library(&[bundle]));
+    directory.run(FROM_1100).code(13).stderr(contains("librocblas.so.5.2"));
+    assert!(!directory.exists("out"));
+}
+
 /// A host part that sees the source's name must not meet code that was compiled for the GPU itself.
 #[test]
 fn code_for_the_gpu_itself_is_left_or_refused() {

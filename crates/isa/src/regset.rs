@@ -51,6 +51,8 @@ pub struct RegSet {
 impl RegSet {
     /// The set without registers.
     pub const EMPTY: Self = Self { words: [0; WORDS] };
+    /// The word of [`RegSet::words`] in which the scalar registers begin.
+    pub const SGPR_WORD: usize = SGPRS;
 
     /// The set without registers.
     #[must_use]
@@ -166,6 +168,19 @@ impl RegSet {
     #[must_use]
     pub fn len(&self) -> usize {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
+    /// One more than the highest register of a file in it, 0 without any. VCC is no scalar register here.
+    #[must_use]
+    pub fn end_of(&self, file: RegFile) -> u16 {
+        let (start, registers) = place(file);
+        let words = self.words.iter().enumerate().take(start + registers.div_ceil(64)).skip(start);
+        let mut ends = words.filter_map(|(number, word)| {
+            let is_upper_half = file == RegFile::Sgpr && number > SGPRS;
+            let word = if is_upper_half { word & ((1 << (106 - 64)) - 1) } else { *word };
+            (word != 0).then(|| ((number - start) * 64) as u16 + (64 - word.leading_zeros()) as u16)
+        });
+        ends.next_back().unwrap_or(0)
     }
 
     /// Its registers one at a time: VGPRs, AGPRs, SGPRs, trap temporaries, special registers; each in ascending order.
@@ -315,6 +330,25 @@ mod tests {
         assert!(set.contains(Reg::special(Special::VccLo, 2)) && set.len() == 4);
         let vcc: RegSet = [Reg::special(Special::VccLo, 2)].into_iter().collect();
         assert!(vcc.touches(reg(RegFile::Sgpr, 104, 4)) && !vcc.contains(reg(RegFile::Sgpr, 104, 4)));
+    }
+
+    #[test]
+    fn the_end_of_a_file_is_after_its_highest_register() {
+        let mut set: RegSet = [Reg::special(Special::VccLo, 2), Reg::special(Special::M0, 1)].into_iter().collect();
+        assert_eq!(FILES.map(|file| set.end_of(file) > 0), [false, false, false, false, true]);
+        for (file, index, count, end) in [
+            (RegFile::Vgpr, 0, 1, 1),
+            (RegFile::Vgpr, 62, 4, 66),
+            (RegFile::Agpr, 255, 1, 256),
+            (RegFile::Sgpr, 30, 2, 32),
+            (RegFile::Sgpr, 105, 1, 106),
+            (RegFile::Sgpr, 104, 4, 106),
+            (RegFile::Vgpr, 1023, 1, 1024),
+            (RegFile::Ttmp, 4, 4, 8),
+        ] {
+            set.insert(reg(file, index, count));
+            assert_eq!(set.end_of(file), end, "{file:?} {index}");
+        }
     }
 
     #[test]

@@ -144,6 +144,8 @@ typedef struct hotswap_image_info {
   size_t kernels;
   size_t imports;
   size_t warnings;
+  size_t variables;
+  size_t producers;
 } hotswap_image_info;
 
 /* The first query about functions analyses the code, or reads the table that `hotswap symbols --write` and
@@ -152,6 +154,25 @@ hotswap_status hotswap_image_info_get(const hotswap_image *image, hotswap_image_
 /* Damaged parts that were left out, a table that does not fit, kernels with fewer registers than their code names. */
 hotswap_status hotswap_image_warning(const hotswap_image *image, size_t warning, const char **message,
                                      hotswap_error **error);
+/* The compilers and the linker that made it, as they name themselves in the file. */
+hotswap_status hotswap_image_producer(const hotswap_image *image, size_t producer, const char **text,
+                                      hotswap_error **error);
+
+#define HOTSWAP_VARIABLE_EXPORTED 1u /* a loader sees it by its name */
+#define HOTSWAP_VARIABLE_CONSTANT 2u /* in memory that is not written */
+
+typedef struct hotswap_variable {
+  size_t struct_size;
+  const char *name; /* mangled */
+  uint64_t address;
+  uint64_t size;
+  uint32_t flags;
+  uint32_t reserved;
+} hotswap_variable;
+
+/* Variables by address; kernel descriptors are none. */
+hotswap_status hotswap_image_variable(const hotswap_image *image, size_t variable, hotswap_variable *info,
+                                      hotswap_error **error);
 
 /* Where a number comes from, the most reliable first. */
 typedef enum hotswap_evidence {
@@ -187,6 +208,12 @@ typedef enum hotswap_function_kind {
   HOTSWAP_FUNCTION_IMPORT_STUB = 3 /* only jumps to one that the file does not define */
 } hotswap_function_kind;
 
+typedef enum hotswap_wave_mode {
+  HOTSWAP_MODE_UNKNOWN = 0,
+  HOTSWAP_MODE_CU = 1, /* a work-group stays on one compute unit */
+  HOTSWAP_MODE_WGP = 2 /* it may use both of a work-group processor */
+} hotswap_wave_mode;
+
 #define HOTSWAP_FUNCTION_EXPORTED 1u          /* its name is visible to other files */
 #define HOTSWAP_FUNCTION_ADDRESS_TAKEN 2u     /* used otherwise than for a known call */
 #define HOTSWAP_FUNCTION_RECURSIVE 4u         /* may be on the stack twice */
@@ -201,7 +228,7 @@ typedef struct hotswap_function {
   uint32_t kind;       /* hotswap_function_kind */
   uint32_t flags;
   uint32_t wave_size;  /* lanes; 0 where the kernels differ or none tells it */
-  uint32_t reserved;
+  uint32_t mode;       /* hotswap_wave_mode; not known as above, and before GFX10 */
   hotswap_resources own;
   hotswap_resources total; /* with all that it calls */
   size_t aliases;
@@ -209,6 +236,8 @@ typedef struct hotswap_function {
   size_t imports;        /* functions outside of the file that it calls */
   size_t resolved_calls; /* through registers, with a known target */
   size_t unknown_calls;  /* with an unknown one */
+  hotswap_number own_barriers; /* named barriers (gfx12.5): the highest number that the code states */
+  hotswap_number total_barriers;
 } hotswap_function;
 
 hotswap_status hotswap_image_function(const hotswap_image *image, size_t function, hotswap_function *info,

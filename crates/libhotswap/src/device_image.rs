@@ -4,6 +4,7 @@ use crate::call_error::{CallError, CallStatus};
 use crate::file_bytes::FileBytes;
 use crate::function_index::FunctionIndex;
 use crate::instruction_walk::CodeSpans;
+use crate::variables::{DeviceVariable, variables};
 use hotswap_code_object::{CodeObject, SourceLines, is_code_object};
 use std::ops::{Deref, Range};
 use std::sync::{Arc, OnceLock};
@@ -33,6 +34,7 @@ pub struct DeviceImage {
     index: OnceLock<Result<FunctionIndex, CallError>>,
     spans: OnceLock<Result<CodeSpans, CallError>>,
     lines: OnceLock<SourceLines>,
+    variables: OnceLock<Vec<DeviceVariable>>,
 }
 
 impl DeviceImage {
@@ -41,7 +43,8 @@ impl DeviceImage {
             let error = CodeObject::parse(&bytes).err().map(CallError::from);
             return Err(error.unwrap_or_else(|| CallError::new(CallStatus::BadInput, "it is no code object")));
         }
-        Ok(Self { bytes, index: OnceLock::new(), spans: OnceLock::new(), lines: OnceLock::new() })
+        let (index, spans, lines) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        Ok(Self { bytes, index, spans, lines, variables: OnceLock::new() })
     }
 
     /// A copy of bytes.
@@ -64,6 +67,10 @@ impl DeviceImage {
 
     pub(crate) fn spans(&self) -> Result<&CodeSpans, CallError> {
         self.spans.get_or_init(|| CodeSpans::new(&self.bytes)).as_ref().map_err(Clone::clone)
+    }
+
+    pub(crate) fn variables(&self) -> &[DeviceVariable] {
+        self.variables.get_or_init(|| variables(&self.bytes))
     }
 
     /// File and line of an address.

@@ -35,6 +35,7 @@ pub(crate) struct FunctionIndex {
     pub(crate) target: CString,
     pub(crate) code_hash: CString,
     pub(crate) warnings: Vec<CString>,
+    pub(crate) producers: Vec<CString>,
     /// Whether the table is that of the file.
     pub(crate) is_from_note: bool,
     descriptors: HashMap<String, DescriptorFacts>,
@@ -54,6 +55,7 @@ impl FunctionIndex {
             target: c_string(table.target.as_str()),
             code_hash: c_string(table.code_hash.as_str()),
             warnings: problems.iter().map(|problem| c_string(problem.to_string())).collect(),
+            producers: table.producers.iter().map(|text| c_string(text.as_str())).collect(),
             is_from_note: device_symbols_note(bytes).is_some() && !is_stale,
             descriptors: descriptors(bytes),
             by_name: by_name(&table),

@@ -7,6 +7,7 @@
 //! | --- | --- |
 //! | `device_file` | a file: its entries, and the best one for an agent (`choice`) |
 //! | `device_image` | a code object: `function_index` finds its functions, `instruction_walk` decodes them |
+//! | `variables` | the variables of a code object |
 //! | `load_model` | a code object laid out at an address by the rules of ROCr's loader |
 //! | `bound_images` | functions of other code objects: providers of imports, budgets |
 //! | `make` | code for other GPUs, in memory |
@@ -31,6 +32,7 @@ mod instruction_walk;
 mod load_model;
 mod make;
 mod process;
+mod variables;
 
 pub use bound_images::BoundImages;
 pub use call_error::{CallError, CallStatus};

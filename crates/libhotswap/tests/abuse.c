@@ -57,6 +57,8 @@ static void nulls(void) {
   INVALID(hotswap_image_bytes(NULL, NULL, NULL, NULL));
   INVALID(hotswap_image_info_get(NULL, NULL, NULL));
   INVALID(hotswap_image_warning(NULL, 0, NULL, NULL));
+  INVALID(hotswap_image_producer(NULL, 0, NULL, NULL));
+  INVALID(hotswap_image_variable(NULL, 0, NULL, NULL));
   INVALID(hotswap_image_function(NULL, 0, NULL, NULL));
   INVALID(hotswap_image_function_named(NULL, NULL, NULL, NULL));
   INVALID(hotswap_image_function_at(NULL, 0, NULL, NULL, NULL));
@@ -123,6 +125,9 @@ static void numbers(const hotswap_image *image) {
   INVALID(hotswap_image_import(image, no, &import, NULL));
   const char *text;
   INVALID(hotswap_image_warning(image, no, &text, NULL));
+  INVALID(hotswap_image_producer(image, no, &text, NULL));
+  hotswap_variable variable = {.struct_size = sizeof variable};
+  INVALID(hotswap_image_variable(image, no, &variable, NULL));
   INVALID(hotswap_function_alias(image, 0, no, &text, NULL));
   size_t number = 77, count = 0, all = 0;
   uint64_t offset = 77;
@@ -168,6 +173,10 @@ static void query(const void *bytes, size_t size) {
     return;
   hotswap_image_info info = {.struct_size = sizeof info};
   hotswap_image_info_get(image, &info, NULL);
+  for (size_t i = 0; i <= info.variables && i < 64; i++) {
+    hotswap_variable variable = {.struct_size = sizeof variable};
+    hotswap_image_variable(image, i, &variable, NULL);
+  }
   for (size_t i = 0; i < info.functions && i < 64; i++) {
     hotswap_function function = {.struct_size = sizeof function};
     hotswap_image_function(image, i, &function, NULL);

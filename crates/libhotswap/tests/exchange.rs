@@ -2,9 +2,8 @@
 
 mod common;
 
-use common::CLibrary;
-use hotswap_device_link::import_stub;
-use hotswap_userland::{Workbench, say, slice, tool};
+use common::{CLibrary, user_and_library};
+use hotswap_userland::{Workbench, say, slice};
 
 const TARGETS: [&str; 6] = ["gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx1201", "gfx1250"];
 /// The place of the library in the agent's memory.
@@ -14,29 +13,6 @@ const USER: u64 = 0x7f00_0000_0000;
 
 fn hex(text: &str) -> u64 {
     u64::from_str_radix(text, 16).unwrap_or_else(|_| panic!("`{text}`"))
-}
-
-/// Library and user of a compiler, with a stub for the function; LLVM's listings of both.
-fn make(bench: &Workbench, (version, target, level): (u32, &str, &str)) -> [String; 2] {
-    bench.write("library.hip", include_bytes!("../../device-link/tests/library.hip"));
-    bench.write("user.hip", include_bytes!("../../device-link/tests/kernels.hip"));
-    let [clang, lld, readelf] = ["clang++", "ld.lld", "llvm-readelf"].map(|name| tool(version, name));
-    let common = format!(
-        "{clang} -x hip --offload-arch={target} -nogpuinc -nogpulib --offload-device-only -fgpu-rdc --no-gpu-bundle-output {level} -w"
-    );
-    for name in ["library", "user"] {
-        bench.run(&match version {
-            // Clang 22 compiles relocatable device code to bitcode alone.
-            22 => format!(
-                "{common} -emit-llvm -c {name}.hip -o {name}.bc && {} {level} -mcpu={target} -filetype=obj -relocation-model=pic {name}.bc -o {name}.o",
-                tool(22, "llc")
-            ),
-            _ => format!("{common} -fno-offload-lto -c {name}.hip -o {name}.o"),
-        });
-    }
-    bench.write("stub.o", &import_stub("lib_fn", &bench.read("user.o")).expect("the target has a stub"));
-    bench.run(&format!("{lld} -shared user.o stub.o -o user.co && {lld} -shared library.o -o library.co"));
-    ["user.co", "library.co"].map(|name| bench.run(&format!("{readelf} -sW -rW {name}")))
 }
 
 #[test]
@@ -51,7 +27,7 @@ fn every_word_gets_the_address_of_the_function() {
         targets.flat_map(|(version, target)| ["-O0", "-O2"].map(|level| (version, target, level))).collect();
     let mut words = 0;
     for (version, target, level) in slice(test, all, |number, _| number % 12 == number / 12 * 4 + number / 12 % 2) {
-        let [user, functions] = make(&bench, (version, target, level));
+        let [user, functions] = user_and_library(&bench, (version, target, level));
         let row = functions.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
         let row = row.into_iter().find(|words| words.get(3) == Some(&"FUNC") && words.last() == Some(&"lib_fn"));
         let address = LIBRARY + hex(row.expect("the library has the function")[1]);

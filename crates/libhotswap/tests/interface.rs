@@ -90,10 +90,11 @@ fn structures_have_the_layout_of_the_header() {
     let expected = BTreeMap::from([
         layout!("hotswap_entry", EntryInfo: struct_size kind container size file_offset id target place),
         layout!("hotswap_choice", ChoiceInfo: struct_size entry route reserved source rule),
-        layout!("hotswap_image_info", ImageInfo: struct_size flags reserved target code_hash unclaimed functions kernels imports warnings),
+        layout!("hotswap_image_info", ImageInfo: struct_size flags reserved target code_hash unclaimed functions kernels imports warnings variables producers),
+        layout!("hotswap_variable", VariableInfo: struct_size name address size flags reserved),
         layout!("hotswap_number", NumberInfo: value flags evidence),
         layout!("hotswap_resources", ResourcesInfo: vgprs agprs sgprs scratch lds),
-        layout!("hotswap_function", FunctionInfo: struct_size name section address size kind flags wave_size reserved own total aliases callees imports resolved_calls unknown_calls),
+        layout!("hotswap_function", FunctionInfo: struct_size name section address size kind flags wave_size mode own total aliases callees imports resolved_calls unknown_calls own_barriers total_barriers),
         layout!("hotswap_kernel", KernelInfo: struct_size function descriptor_address kernarg_size reachable complete reserved needs),
         layout!("hotswap_import", ImportInfo: struct_size name slots users),
         layout!("hotswap_register", RegisterInfo: file index count name),

@@ -3,26 +3,43 @@
 
 mod common;
 
-use common::{CLibrary, code_object, has};
+use common::{CLibrary, code_object, has, user_and_library};
 use hotswap_userland::{Workbench, skip};
-use std::path::PathBuf;
+use std::path::Path;
 
-fn image(bench: &Workbench) -> PathBuf {
-    code_object(bench, bench.versions[0], "gfx1030", "-O2 -g")
+/// A program, its files, and the unit of what it damages.
+struct AbuseProgram {
+    source: &'static str,
+    files: Vec<String>,
+    unit: &'static str,
+}
+
+/// All calls on an image, and those on a binding.
+fn programs(bench: &Workbench) -> [AbuseProgram; 2] {
+    let text = |path: &Path| path.to_str().expect("paths of tests are text").to_owned();
+    let image = text(&code_object(bench, bench.versions[0], "gfx1030", "-O2 -g"));
+    user_and_library(bench, (23, "gfx90a", "-O2"));
+    let pair = ["user.co", "library.co"].map(|name| text(&bench.path(name)));
+    [
+        AbuseProgram { source: "abuse.c", files: vec![image], unit: "images" },
+        AbuseProgram { source: "bindings.c", files: pair.into(), unit: "files" },
+    ]
 }
 
 #[test]
 fn no_call_ends_the_process() {
-    let Some(bench) = Workbench::new("no_call_ends_the_process") else { return };
+    let Some(bench) = Workbench::with_llvm(23, "no_call_ends_the_process") else { return };
     let library = CLibrary::new();
-    let text = library.run(&library.compile("abuse.c", &[]), &[image(&bench).to_str().unwrap(), "120"]);
-    assert_eq!(text, "120 damaged images\n");
+    for AbuseProgram { source, files, unit } in programs(&bench) {
+        let mut command = library.command(library.compile(source, &[]));
+        assert_eq!(common::succeed(command.args(files).arg("120")), format!("120 damaged {unit}\n"));
+    }
 }
 
 #[test]
 fn address_sanitizer_finds_nothing() {
     let test = "address_sanitizer_finds_nothing";
-    let Some(bench) = Workbench::new(test) else { return };
+    let Some(bench) = Workbench::with_llvm(23, test) else { return };
     let library = CLibrary::new();
     let probe = library.path("probe.c");
     std::fs::write(&probe, "int main(void) { return 0; }").unwrap();
@@ -31,22 +48,24 @@ fn address_sanitizer_finds_nothing() {
     if !built.is_ok_and(|output| output.status.success()) {
         return skip(test, "the machine's cc has no AddressSanitizer");
     }
-    let abuse = library.compile("abuse.c", &["-fsanitize=address,undefined"]);
-    let text = library.run(&abuse, &[image(&bench).to_str().unwrap(), "30"]);
-    assert_eq!(text, "30 damaged images\n");
+    for AbuseProgram { source, files, unit } in programs(&bench) {
+        let mut command = library.command(library.compile(source, &["-fsanitize=address,undefined"]));
+        assert_eq!(common::succeed(command.args(files).arg("30")), format!("30 damaged {unit}\n"));
+    }
 }
 
 #[test]
 fn valgrind_finds_nothing() {
     let test = "valgrind_finds_nothing";
-    let Some(bench) = Workbench::new(test) else { return };
+    let Some(bench) = Workbench::with_llvm(23, test) else { return };
     if !has(test, "valgrind") {
         return;
     }
     let library = CLibrary::new();
-    let abuse = library.compile("abuse.c", &[]);
-    let mut command = library.command("valgrind");
-    command.args(["-q", "--error-exitcode=9", "--leak-check=full", "--errors-for-leak-kinds=definite"]);
-    let text = common::succeed(command.arg(abuse).arg(image(&bench)).arg("6"));
-    assert_eq!(text, "6 damaged images\n");
+    for AbuseProgram { source, files, unit } in programs(&bench) {
+        let mut command = library.command("valgrind");
+        command.args(["-q", "--error-exitcode=9", "--leak-check=full", "--errors-for-leak-kinds=definite"]);
+        let text = common::succeed(command.arg(library.compile(source, &[])).args(files).arg("6"));
+        assert_eq!(text, format!("6 damaged {unit}\n"));
+    }
 }

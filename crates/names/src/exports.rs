@@ -127,7 +127,7 @@ fn devices(caller: Caller) -> Devices {
 }
 
 /// The address of this library's function by that name; null for others.
-fn own_address(name: &CStr) -> *const c_void {
+pub(crate) fn own_address(name: &CStr) -> *const c_void {
     EXPORTS.iter().find(|export| export.symbol.name == name).map_or(null(), |export| (export.address)())
 }
 

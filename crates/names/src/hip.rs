@@ -7,9 +7,10 @@
 #![allow(unsafe_code)] // questions to the dynamic loader, and calls of what it finds
 
 use crate::cache::Cache;
+use crate::loaders_dlvsym;
 use crate::properties::{NAME_SIZE, PropertiesLayout, R0000, R0600, name};
 use crate::scope::file_of;
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::ptr::null_mut;
 
@@ -35,12 +36,6 @@ const PROPERTIES: [(HipSymbol, PropertiesLayout); 2] = [
     (HipSymbol { name: c"hipGetDeviceProperties", version: c"hip_4.2" }, R0000),
 ];
 
-unsafe extern "C" {
-    // GNU's dynamic loader has it, and the crate `libc` does not for every version.
-    #[link_name = "dlvsym"]
-    fn versioned_symbol(handle: *mut c_void, name: *const c_char, version: *const c_char) -> *mut c_void;
-}
-
 /// HIP's function for a caller; `ours` is the function of this library by that name.
 pub(crate) fn find(symbol: HipSymbol, ours: *const c_void, caller: *const c_void) -> Option<*mut c_void> {
     static FOUND: Cache<(usize, &CStr), Option<usize>> = Cache::new();
@@ -59,7 +54,7 @@ pub(crate) fn find(symbol: HipSymbol, ours: *const c_void, caller: *const c_void
 fn look_up(handle: *mut c_void, symbol: HipSymbol) -> *mut c_void {
     // SAFETY: a handle of the loader's and two C strings.
     unsafe {
-        let found = versioned_symbol(handle, symbol.name.as_ptr(), symbol.version.as_ptr());
+        let found = loaders_dlvsym::look_up(handle, symbol.name.as_ptr(), symbol.version.as_ptr());
         if !found.is_null() {
             return found;
         }

@@ -7,7 +7,7 @@
 //! | --- | --- |
 //! | properties of a device | HIP's answer, with the name replaced (`properties`) |
 //! | loads of code objects | code for the shown name is relabelled for the device (`loads`, `relabel`), HIP loads the result |
-//! | `hipGetProcAddress` | these functions for HIP's |
+//! | `hipGetProcAddress`; `dlvsym` of the loader (`versioned`) | these functions for HIP's |
 //!
 //! `scope` decides by the caller's address which names it sees: those of [`VARIABLE`], or those of the served tree that
 //! the calling library is in ([`ServedTree`]).
@@ -27,6 +27,7 @@ mod exports;
 mod hip;
 #[cfg(target_os = "linux")]
 mod image;
+mod loaders_dlvsym;
 #[cfg(target_os = "linux")]
 mod loads;
 mod message;
@@ -37,6 +38,8 @@ mod relabel;
 #[cfg(target_os = "linux")]
 mod scope;
 mod served_tree;
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod versioned;
 
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub use exports::exports;

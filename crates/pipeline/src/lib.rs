@@ -10,7 +10,7 @@
 //! | step | modules |
 //! | --- | --- |
 //! | parse | `parse`: the bundle's code objects (`entry`), with their `companion`s |
-//! | derive | `serve`: the source of each target, the check of its `names`; `derive`: the code object; `policy`: refusals; `superseded` entries |
+//! | derive | `serve`: the source of each target, the check of its `names`; `other_source`: which may take its place; `derive`: the code object; `policy`: refusals; `superseded` entries |
 //! | record | `record`: a row for each entry, and the plan |
 //! | write | `write`: the new bundle, read back |
 //!
@@ -22,6 +22,7 @@ mod derive;
 mod entry;
 mod expand;
 mod names;
+mod other_source;
 mod parse;
 mod policy;
 mod record;
@@ -34,6 +35,7 @@ mod write;
 
 pub use expand::{Expansion, NOTHING_TO_ADD, expand};
 pub use names::{disagreements_of_plan, disagreements_of_shown_names};
+pub use other_source::{can_stand_in, has_same_kernels};
 pub use policy::{check_pair, check_plan};
 pub use request::{Request, Sources, TargetResult};
 pub use retarget::{Retargeted, retarget};

@@ -38,16 +38,22 @@ pub fn relabel(
 /// The result of [`bundled`]: the bundle, where a target was made, and the result for each.
 pub type BundledSource = (Option<Vec<u8>>, Vec<(String, TargetResult)>);
 
-/// As [`crate::retarget()`], for a code object that is in no bundle: a bundle of it and of what was made from it, as
-/// `clang-offload-bundler` writes it, the host's empty entry first.
+/// As [`crate::retarget()`], for a code object that is in no bundle: a bundle of it and of what was made from it or from
+/// `others`, as `clang-offload-bundler` writes it, the host's empty entry first. The others are not in it.
 ///
 /// # Errors
 /// As for [`crate::retarget()`].
-pub fn bundled(source: &[u8], request: &Request) -> Result<BundledSource, Diagnostic> {
-    let (code, _) = hotswap_bundle::split_record(source)?;
-    let target = CodeObject::parse(code)?.target_id();
-    let plain = bundle_of(&[(target, source)])?.to_plain_bytes()?;
-    let made = retarget::run(&plain, request, &HostPart::default())?;
+pub fn bundled(source: &[u8], others: &[&[u8]], request: &Request) -> Result<BundledSource, Diagnostic> {
+    let objects = std::iter::once(&source).chain(others);
+    let objects = objects.map(|bytes| {
+        let (code, _) = hotswap_bundle::split_record(bytes)?;
+        Ok((CodeObject::parse(code)?.target_id(), *bytes))
+    });
+    let objects = objects.collect::<Result<Vec<_>, Diagnostic>>()?;
+    let plain = bundle_of(&objects)?.to_plain_bytes()?;
+    let mut request = request.clone();
+    request.drop.extend(objects[1..].iter().map(|(target, _)| *target));
+    let made = retarget::run(&plain, &request, &HostPart::default())?;
     let is_made = made.results.iter().any(|(_, result)| matches!(result, TargetResult::Made { .. }));
     let written = made.written.filter(|_| is_made).map(WrittenBundle::into_bytes).transpose()?;
     Ok((written, made.results))

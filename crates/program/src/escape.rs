@@ -30,13 +30,27 @@ pub(crate) fn open_escaping(program: &mut Program<'_>) {
     let mut analysis = EscapeAnalysis::of(program);
     let numbers = 0..program.functions.len();
     let escaping: BTreeSet<u32> = numbers.flat_map(|number| analysis.escaping(number)).collect();
-    for to in escaping {
-        let mut entries = program.functions.iter_mut().flat_map(|function| &mut function.entries);
-        match entries.find(|entry| entry.offset == to) {
-            Some(entry) => entry.open = true,
-            // The address of another instruction, or the first part of a sum: its target may be anything.
-            None => open_all(program),
-        }
+    escaping.into_iter().for_each(|to| open(program, to));
+}
+
+/// Opens all functions whose addresses may escape: every lost address counts, whether its register is read or not. That takes
+/// no liveness.
+pub(crate) fn open_lost(program: &mut Program<'_>) {
+    if !has_unknown_transfer(program) {
+        return;
+    }
+    let lost: BTreeSet<u32> =
+        program.functions.iter().flat_map(|function| function.lost.iter().map(|lost| lost.to)).collect();
+    lost.into_iter().for_each(|to| open(program, to));
+}
+
+fn open(program: &mut Program<'_>, to: u32) {
+    let number = program.function_at(to).map(|(number, _)| number);
+    let function = number.and_then(|number| program.functions.get_mut(number));
+    match function.into_iter().flat_map(|function| &mut function.entries).find(|entry| entry.offset == to) {
+        Some(entry) => entry.open |= !entry.is_kernel(),
+        // The address of another instruction, or the first part of a sum: its target may be anything.
+        None => open_all(program),
     }
 }
 

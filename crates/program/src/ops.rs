@@ -4,6 +4,7 @@
 //! [`Op::Other`], which claims nothing.
 
 use hotswap_isa::{Flag, Inst, TableEntry};
+use std::sync::LazyLock;
 
 /// Effect of an instruction on addresses, control flow or EXEC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,14 +68,19 @@ pub(crate) struct OpProperties {
     pub(crate) valu: bool,
 }
 
-/// The table.
-#[derive(Debug, Clone)]
+/// The table: of all instructions, so it is made once.
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Ops {
-    table: Box<[OpProperties]>,
+    table: &'static [OpProperties],
 }
 
 impl Ops {
     pub(crate) fn new() -> Self {
+        static TABLE: LazyLock<Box<[OpProperties]>> = LazyLock::new(Ops::table);
+        Self { table: &TABLE }
+    }
+
+    fn table() -> Box<[OpProperties]> {
         let last = TableEntry::all().map(|entry| usize::from(entry.id())).max().unwrap_or(0);
         let mut table = vec![NOTHING; last + 1];
         // All entries of a row have its name and its flags, and most are adjacent.
@@ -87,7 +93,7 @@ impl Ops {
                 *slot = known.1;
             }
         }
-        Self { table: table.into() }
+        table.into()
     }
 
     #[inline]

@@ -19,6 +19,7 @@ mod half;
 mod integer;
 mod lanes;
 mod matrix;
+mod micro_float;
 mod mode;
 mod packed;
 mod rounding;
@@ -39,7 +40,8 @@ pub use lanes::{
     BITS, CarryFunction, CarryWideFunction, LANES, LaneFunction, LaneType, Lanes, NarrowFunction, VectorRow,
     WideFunction, WideLanes,
 };
-pub use matrix::{MatrixFormat, MatrixKind, MatrixModel, MatrixRow, MatrixSum, matrix_row};
+pub use matrix::{MatrixFormat, MatrixKind, MatrixModel, MatrixRow, MatrixSum, OPERAND_FORMATS, matrix_row};
+pub use micro_float::MicroFloat;
 pub use mode::{FloatMode, Rounding};
 pub use packed::PackedRow;
 pub use scalar::{ScalarFunction, ScalarInput, ScalarRow, ScalarUse};

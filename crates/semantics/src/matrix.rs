@@ -41,6 +41,12 @@ pub enum MatrixFormat {
     Fp8,
     /// 8-bit floats, E5M2.
     Bf8,
+    /// 6-bit floats, E2M3.
+    Fp6,
+    /// 6-bit floats, E3M2.
+    Bf6,
+    /// 4-bit floats, E2M1.
+    Fp4,
     /// 32-bit integers.
     I32,
     /// 8-bit integers.
@@ -57,7 +63,8 @@ impl MatrixFormat {
             Self::F32 | Self::Xf32 | Self::I32 => 32,
             Self::F16 | Self::Bf16 => 16,
             Self::Fp8 | Self::Bf8 | Self::I8 => 8,
-            Self::I4 => 4,
+            Self::Fp6 | Self::Bf6 => 6,
+            Self::I4 | Self::Fp4 => 4,
         }
     }
 
@@ -88,6 +95,18 @@ impl MatrixFormat {
             "i32" => Self::I32,
             "i8" | "iu8" => Self::I8,
             "iu4" => Self::I4,
+            _ => return None,
+        })
+    }
+
+    /// The format with a number in the operands of products whose names end in `f8f6f4`.
+    pub const fn of_operand(number: u64) -> Option<Self> {
+        Some(match number {
+            0 => Self::Fp8,
+            1 => Self::Bf8,
+            2 => Self::Fp6,
+            3 => Self::Bf6,
+            4 => Self::Fp4,
             _ => return None,
         })
     }
@@ -132,7 +151,10 @@ pub struct MatrixRow {
     pub result: MatrixFormat,
 }
 
-/// The product that a mnemonic names; `None` for those whose formats are operands, and for other instructions.
+/// The end of the names of products whose formats are operands.
+pub const OPERAND_FORMATS: &str = "_f8f6f4";
+
+/// The product that a mnemonic names. Where formats are operands, those of the row are not them.
 pub fn matrix_row(mnemonic: &str) -> Option<MatrixRow> {
     const KINDS: [(&str, MatrixKind); 4] = [
         ("v_mfma_", MatrixKind::Mfma),
@@ -141,6 +163,8 @@ pub fn matrix_row(mnemonic: &str) -> Option<MatrixRow> {
         ("v_swmmac_", MatrixKind::SparseWmma),
     ];
     let (kind, rest) = KINDS.iter().find_map(|(start, kind)| Some((*kind, mnemonic.strip_prefix(start)?)))?;
+    let rest = ["scale_", "scale16_"].iter().find_map(|scale| rest.strip_prefix(scale)).unwrap_or(rest);
+    let rest = rest.strip_suffix("f8f6f4").map_or_else(|| rest.to_owned(), |start| format!("{start}fp8"));
     let (result, rest) = rest.split_once('_')?;
     let (accumulator, result) = match result {
         "bf16f32" => (MatrixFormat::F32, MatrixFormat::Bf16),
@@ -312,7 +336,10 @@ mod tests {
         assert_eq!((found.accumulator, found.result), (MatrixFormat::F32, MatrixFormat::Bf16));
         assert_eq!(row("v_mfma_i32_16x16x4i8").sources[1], MatrixFormat::I8);
         assert_eq!(row("v_smfmac_i32_32x32x64_i8").kind, MatrixKind::SparseMfma);
-        for name in ["v_mfma_f32_16x16x128_f8f6f4", "v_wmma_ld_scale_paired_b32", "v_add_f32", "v_mfma_ld_scale_b32"] {
+        for name in ["v_mfma_f32_16x16x128_f8f6f4", "v_wmma_scale16_f32_16x16x128_f8f6f4"] {
+            assert_eq!((row(name).rows, row(name).depth), (16, 128), "{name}");
+        }
+        for name in ["v_wmma_f32_32x16x128_f4", "v_wmma_ld_scale_paired_b32", "v_add_f32", "v_mfma_ld_scale_b32"] {
             assert_eq!(matrix_row(name), None, "{name}");
         }
     }

@@ -59,7 +59,7 @@ fn finding(what: impl Into<String>, path: &Path) -> Diagnostic {
 
 fn one(destination: &Path, row: &FileRow) -> Result<Vec<Diagnostic>, Diagnostic> {
     let mut stale = Vec::new();
-    if let Some(input) = &row.input {
+    for input in row.input.iter().chain(&row.others) {
         let is_same = !is_missing(&input.path) && hash::of_file(&input.path)? == input.sha256;
         if !is_same {
             let state = if is_missing(&input.path) { "is gone" } else { "has changed" };

@@ -238,7 +238,7 @@ mod tests {
     use crate::plan::ServeRequest;
 
     fn row(path: &str) -> FileRow {
-        FileRow { path: path.into(), library: None, input: None, sha256: path.to_uppercase(), wanted: Vec::new() }
+        FileRow { path: path.into(), sha256: path.to_uppercase(), ..FileRow::default() }
     }
 
     #[test]

@@ -33,7 +33,8 @@ mod tensile;
 mod tree;
 pub mod undo;
 
-pub use plan::{Action, LibraryPlan, NameMode, OutputContent, ServeRequest, TreePlan, WantedTarget};
+pub use plan::{Action, LibraryPlan, NameMode, OtherSource, OutputContent, ServeRequest, TreePlan, WantedTarget};
 pub use serve::{OutputMaker, OutputWay, Served, ServedLibrary, serve};
+pub use source::others as other_sources;
 pub use stock::{Stock, targets_of};
 pub use tree::{Tree, read as read_tree};

@@ -15,7 +15,7 @@ pub const MANIFEST: &str = "hotswap-manifest.json";
 const SCHEMA: u32 = 1;
 
 /// An output that was written.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileRow {
     /// Its path below the destination.
     pub path: PathBuf,
@@ -25,6 +25,9 @@ pub struct FileRow {
     /// The input, and the SHA-256 of its content.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub input: Option<OutputSource>,
+    /// Files of other GPUs whose code may be in it.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub others: Vec<OutputSource>,
     /// SHA-256 of its content.
     pub sha256: String,
     /// The targets that were asked for, with their sources; none for a copy.

@@ -102,6 +102,18 @@ pub struct Action {
     pub kind: FileKind,
     /// The content.
     pub content: OutputContent,
+    /// Files of other GPUs with the same place in the library, the best first: a target whose source fails a check is
+    /// made from the first one that has the same kernels and passes.
+    pub others: Vec<OtherSource>,
+}
+
+/// A file whose code may take the place of the input's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OtherSource {
+    /// The target, and the GPU that the file is for.
+    pub wanted: WantedTarget,
+    /// Its path.
+    pub input: PathBuf,
 }
 
 /// The plan for one library.
@@ -353,9 +365,37 @@ impl LibraryFiles<'_> {
             } else {
                 relative.to_path_buf()
             };
-            Some(Action { input: path.to_path_buf(), output, kind, content })
+            let others = self.others(relative, kind, content.wanted(), settings);
+            Some(Action { input: path.to_path_buf(), output, kind, content, others })
         };
         self.data.iter().filter_map(action).chain(self.archive_actions(wanted, settings)).collect()
+    }
+
+    /// The files of other GPUs for the targets of a code object in a file of its own: those with their name in the place of
+    /// the source's.
+    fn others(
+        &self,
+        relative: &Path,
+        kind: FileKind,
+        wanted: &[WantedTarget],
+        settings: &ServeRequest,
+    ) -> Vec<OtherSource> {
+        if kind != FileKind::CodeObject {
+            return Vec::new();
+        }
+        let of = |row: &WantedTarget| {
+            let (target, source) = (row.target.clone(), row.source.clone());
+            let named = source::others(&row.target, &row.source, settings.experimental);
+            // One that is served itself is no source.
+            let named: Vec<&'static str> = named.filter(|other| !settings.targets.iter().any(|t| t == other)).collect();
+            named.into_iter().filter_map(move |other| {
+                let at = rename(relative, &WantedTarget { target: other.to_owned(), source: source.clone() });
+                let (_, path, _) = self.data.iter().find(|(relative, ..)| *relative == at)?;
+                let wanted = WantedTarget { target: target.clone(), source: other.to_owned() };
+                Some(OtherSource { wanted, input: path.to_path_buf() })
+            })
+        };
+        wanted.iter().flat_map(of).collect()
     }
 
     /// The name of a database of kernels. MIOpen opens the one for the GPU's number of compute units, or the one without a
@@ -381,6 +421,7 @@ impl LibraryFiles<'_> {
                 output,
                 kind: FileKind::Archive,
                 content,
+                others: Vec::new(),
             };
             if settings.keep.contains(gpu) {
                 actions.push(action(relative.to_path_buf(), OutputContent::Copied));
@@ -397,7 +438,11 @@ impl LibraryFiles<'_> {
         let mut actions = Vec::new();
         for (relative, path, found) in &self.data {
             let kind = found.rule().kind;
-            let action = |output: PathBuf, content| Action { input: path.to_path_buf(), output, kind, content };
+            let action = |output: PathBuf, content: OutputContent| {
+                let alone = matches!(content, OutputContent::Alone(_));
+                let others = self.others(relative, kind, if alone { content.wanted() } else { &[] }, settings);
+                Action { input: path.to_path_buf(), output, kind, content, others }
+            };
             let is_kept = found.gpu.as_ref().is_none_or(|gpu| settings.keep.contains(gpu));
             if is_kept {
                 let content = match kind {
@@ -437,7 +482,8 @@ impl HostFile<'_> {
             true if is_kept => OutputContent::Copied,
             true => return None,
         };
-        Some(Action { input: self.path.to_owned(), output: self.relative.to_owned(), kind: self.kind, content })
+        let (input, output) = (self.path.to_owned(), self.relative.to_owned());
+        Some(Action { input, output, kind: self.kind, content, others: Vec::new() })
     }
 }
 

@@ -12,7 +12,7 @@ use crate::environment::Environment;
 use crate::hash;
 use crate::journal::{Journal, Past, cannot_write, create, lock};
 use crate::manifest::{FileRow, LinkRow, MANIFEST, MakerSettings, OutputSource, RefusedRow, TreeManifest};
-use crate::plan::{Action, LibraryPlan, NameMode, OutputContent, ServeRun, TreePlan};
+use crate::plan::{Action, LibraryPlan, NameMode, OtherSource, OutputContent, ServeRun, TreePlan};
 use crate::rules::FileKind;
 use crate::tensile;
 use crate::tree::{canonical, link_text};
@@ -249,10 +249,14 @@ impl OutputWriter<'_> {
         let sha256 = hash::of_file(&action.input).map_err(|error| vec![error])?;
         let wanted = action.content.wanted().to_vec();
         let input = OutputSource { path: action.input.clone(), sha256 };
+        let other =
+            |other: &OtherSource| Ok(OutputSource { path: other.input.clone(), sha256: hash::of_file(&other.input)? });
+        let others = action.others.iter().map(other).collect::<Result<Vec<_>, _>>().map_err(|error| vec![error])?;
         let row = |sha256: String| FileRow {
             path: action.output.clone(),
             library: Some(library.to_owned()),
             input: Some(input.clone()),
+            others: others.clone(),
             sha256,
             wanted: wanted.clone(),
         };
@@ -382,7 +386,7 @@ impl OutputWriter<'_> {
         for (name, text) in environment.files(self.run.settings.names == NameMode::Source) {
             let path = PathBuf::from(name);
             let sha256 = hash::of(text.as_bytes());
-            let row = FileRow { path: path.clone(), library: None, input: None, sha256, wanted: Vec::new() };
+            let row = FileRow { path: path.clone(), sha256, ..FileRow::default() };
             if self.there(&path)?.as_ref() != Some(&row.sha256) {
                 self.journal.file(&row)?;
                 hotswap_files::replace(&self.run.destination.join(&path), text.as_bytes())?;

@@ -1,6 +1,7 @@
-//! The GPU that each target is served from: one for the whole tree, because the host is shown one name.
+//! The GPU that each target is served from: one for the whole tree, because the host is shown one name. Others may take
+//! its place where a file has code for them that the host starts in the same way.
 
-use hotswap_compat::{EXPERIMENTAL_ADVICE, PairStatus, pair, pairs};
+use hotswap_compat::{EXPERIMENTAL_ADVICE, PairStatus, ValidatedPair, pair, pairs};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::{Processor, find};
 use std::collections::BTreeSet;
@@ -27,6 +28,13 @@ pub(crate) fn choose(
     // Of equal counts the first, which `max_by_key` would not take.
     let best = allowed.iter().rev().max_by_key(|pair| count(pair.source));
     best.map(|pair| pair.source).ok_or_else(|| no_source(wanted, libraries, others.first().map(|pair| pair.source)))
+}
+
+/// The other GPUs whose code can serve the target in the place of that for `source`, in the order of the product's table.
+pub fn others(target: &str, source: &str, experimental: bool) -> impl Iterator<Item = &'static str> {
+    let is_its = move |pair: &ValidatedPair| pair.target == target && pair.source != source;
+    let is_allowed = move |pair: &ValidatedPair| experimental || pair.status == PairStatus::Validated;
+    pairs().filter(move |pair| is_its(pair) && is_allowed(pair)).map(|pair| pair.source)
 }
 
 fn known(name: &str) -> Result<&'static Processor, Diagnostic> {
@@ -83,6 +91,16 @@ mod tests {
         assert_eq!(choose("gfx1103", Some("gfx1102"), &all, false).unwrap(), "gfx1102");
         let equal = libraries(&[&["gfx1100", "gfx1102"]]);
         assert_eq!(choose("gfx1103", None, &equal, false).unwrap(), "gfx1102");
+    }
+
+    #[test]
+    fn others_are_in_the_order_of_the_table() {
+        let of = |target, source, experimental| others(target, source, experimental).collect::<Vec<_>>();
+        assert_eq!(of("gfx1103", "gfx1100", false), ["gfx1102", "gfx1101"]);
+        assert_eq!(of("gfx1103", "gfx1102", false), ["gfx1101", "gfx1100"]);
+        assert!(of("gfx1103", "gfx1102", true).contains(&"gfx1151"));
+        // Identical siblings are before all others.
+        assert_eq!(of("gfx1150", "gfx1151", false), ["gfx1152", "gfx1153"]);
     }
 
     #[test]

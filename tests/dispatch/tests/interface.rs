@@ -38,9 +38,9 @@ fn functions_are_those_of_hips_library() {
     };
     let all: BTreeSet<_> = hip.iter().filter(|(name, _)| name.starts_with("hip") && is_meant(name)).cloned().collect();
     assert!(all.is_subset(&known), "new calls: {:?}", all.difference(&known).collect::<Vec<_>>());
-    // Nothing else is defined, launches in particular.
+    // Nothing else is defined, launches in particular, but the one question to the loader.
     let own: BTreeSet<_> = defined(&recorder, "libhotswap-names.so").into_iter().map(|(name, _)| name).collect();
-    assert_eq!(own, known.into_iter().map(|(name, _)| name).collect());
+    assert_eq!(own, known.into_iter().map(|(name, _)| name).chain(["dlvsym".to_owned()]).collect());
 }
 
 #[test]
@@ -68,11 +68,7 @@ fn every_way_of_asking_gives_the_shown_name() {
         assert_eq!(plain.output.lines().filter(of_device).count(), 9, "{}", plain.output);
     }
     let shown = recorder.run(&Setup { has_names: true, variables: NAMES, ..setup }, "./variants");
-    // `dlvsym` finds no function without a version: the one way that stays HIP's.
-    let expect = |line: &str| match line.contains("dlvsym") {
-        true => line.to_owned(),
-        false => line.replace("gfx1031", "gfx1030").replace("gfx902:", "gfx900:"),
-    };
+    let expect = |line: &str| line.replace("gfx1031", "gfx1030").replace("gfx902:", "gfx900:");
     let expected: Vec<String> = plain.output.lines().map(expect).collect();
     assert_eq!(shown.output.lines().collect::<Vec<_>>(), expected);
     assert_eq!((shown.code, shown.error.as_str()), (Some(0), ""));
@@ -81,6 +77,21 @@ fn every_way_of_asking_gives_the_shown_name() {
         let unchanged = recorder.run(&Setup { has_names: true, variables, ..setup }, "./variants");
         assert_eq!((unchanged.output, unchanged.error.as_str()), (plain.output.clone(), ""), "{variables}");
     }
+}
+
+/// The loader answers all other questions as before, with its own messages.
+#[test]
+fn versioned_questions_for_other_functions_are_the_loaders() {
+    let Some(recorder) = Recorder::new("versioned questions to the loader") else { return };
+    recorder.work.write("versions.c", include_bytes!("../cases/versions.c"));
+    recorder.work.run("gcc -Wall -Wextra versions.c -o versions -lamdhip64");
+    let setup = Setup { devices: "gfx1031", variables: NAMES, ..Setup::default() };
+    let plain = recorder.run(&setup, "./versions");
+    let expected = "own 0\nqsort 1\nnext 1\nno version 0 message 1\nno function 0 message 1\nhandle 1 hips 1\n";
+    assert_eq!((plain.code, plain.output.as_str()), (Some(0), expected), "{}", plain.error);
+    let shown = recorder.run(&Setup { has_names: true, ..setup }, "./versions");
+    let expected = expected.replace("own 0", "own 1").replace("hips 1", "hips 0");
+    assert_eq!((shown.code, shown.output.as_str()), (Some(0), expected.as_str()), "{}", shown.error);
 }
 
 #[test]

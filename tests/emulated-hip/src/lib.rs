@@ -79,6 +79,12 @@ fn prefix() -> Option<String> {
     std::env::var(ENV_PREFIX).ok().filter(|prefix| !prefix.is_empty())
 }
 
+/// A product of cargo in the profile of this program, which may be a test program or not.
+fn built(name: &str) -> Option<PathBuf> {
+    let program = std::env::current_exe().expect("the system knows the program's path");
+    program.ancestors().skip(1).take(2).map(|directory| directory.join(name)).find(|path| path.exists())
+}
+
 impl EmulationBench {
     /// `None` without a userland with HIP, after printing the reason.
     ///
@@ -105,8 +111,7 @@ impl EmulationBench {
         if let Some(prefix) = prefix() {
             return Some(format!("{prefix}/bin/hotswap"));
         }
-        let program = std::env::current_exe().expect("the system knows the program's path");
-        let built = program.ancestors().nth(2).map(|directory| directory.join("hotswap")).filter(|path| path.exists());
+        let built = built("hotswap");
         let Some(built) = built else {
             skip(test, "no `hotswap` is installed, nor built in the profile of the tests");
             return None;
@@ -117,6 +122,22 @@ impl EmulationBench {
             std::fs::copy(&built, &to).expect("scratch is writable");
         }
         Some("$PWD/bin/hotswap".to_owned())
+    }
+
+    /// The library of shown names as a path inside. `None` where neither is installed or built, after printing the reason.
+    ///
+    /// # Panics
+    /// If the scratch directory cannot be written.
+    pub fn names_library(&self, test: &str) -> Option<String> {
+        if let Some(prefix) = prefix() {
+            return Some(format!("{prefix}/lib/hotswap/libhotswap-names.so"));
+        }
+        let Some(built) = built("libhotswap_names.so") else {
+            skip(test, "no library of shown names is installed, nor built in the profile of the tests");
+            return None;
+        };
+        std::fs::copy(built, self.work.path("libhotswap-names.so")).expect("scratch is writable");
+        Some("$PWD/libhotswap-names.so".to_owned())
     }
 
     /// Compiles a HIP program for the GPUs; `words` are further arguments.

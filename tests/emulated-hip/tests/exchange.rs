@@ -1,8 +1,8 @@
 //! Device functions across code objects, executed: a program in C binds a kernel to a library by libhotswap and loads both with
 //! unmodified HSA.
 
-use hotswap_device_link::{check_exports, check_imports, import_stub};
-use hotswap_device_symbols::note::with_exports;
+use hotswap_device_link::{BoundObject, bind, check_exports, check_imports, import_stub};
+use hotswap_device_symbols::note::{table_of, with_exports};
 use hotswap_emulated_hip::EmulationBench;
 use hotswap_userland::{EMULATED_DIRECTORY, say, slice, tool};
 use std::collections::BTreeSet;
@@ -80,4 +80,43 @@ fn a_kernel_calls_functions_of_another_code_object() {
     }
     say(&format!("{test}: {ran} programs"));
     assert!(ran >= 5);
+}
+
+/// HIP modules, by the tools library of `examples/hook`: nothing without it, in either way of loading it.
+#[test]
+fn hip_modules_call_functions_of_each_other_by_a_tools_library() {
+    let test = "hip_modules_call_functions_of_each_other_by_a_tools_library";
+    let Some(bench) = EmulationBench::new(test) else { return };
+    program(&bench);
+    code_objects(&bench, 23, "gfx1030", "-O2");
+    let [user, library] = ["user.co", "library.co"].map(|name| bench.work.read(name));
+    bench.work.write("ready.co", &ready(&user, &library));
+    bench.work.write("modules.cpp", include_bytes!("../cases/modules.cpp"));
+    bench.work.write("hook.cpp", include_bytes!("../../../examples/hook/hook.cpp"));
+    let libraries = ["libhotswap.so.0", "libhsa-runtime64.so.1"].map(|name| format!("{EMULATED_DIRECTORY}/{name}"));
+    bench.work.run(&format!(
+        "g++ -O1 -Wall -Wextra -fPIC -shared -I. hook.cpp -o libhook.so {0} && \
+         g++ -O1 -Wall -Wextra -Wno-missing-field-initializers -D__HIP_PLATFORM_AMD__ modules.cpp -o modules -lamdhip64 {1} -ldl",
+        libraries.join(" "),
+        libraries[1]
+    ));
+    let preload = "LD_PRELOAD=$PWD/libhook.so";
+    let without = bench.run("gfx1030", "", "./modules library.co ready.co");
+    assert!(without.output.contains("the user is refused"), "{}{}", without.output, without.error);
+    let with = bench.run("gfx1030", preload, "./modules library.co ready.co");
+    assert!(with.passed().contains("128 of 128 values"), "{}{}", with.output, with.error);
+    let short = bench.run("gfx1030", preload, "./modules library.co user.co");
+    assert!(short.output.contains("the user is refused"), "{}{}", short.output, short.error);
+    assert!(short.error.contains("hook: ") && short.error.contains("`mix` makes it need"), "{}", short.error);
+    let table = bench.run("gfx1030", "", "./modules library.co ready.co table $PWD/libhook.so");
+    assert!(table.passed().contains("both are loaded"), "{}{}", table.output, table.error);
+}
+
+/// The user with the registers and the scratch that it needs with the library.
+fn ready(user: &[u8], library: &[u8]) -> Vec<u8> {
+    let table = |bytes: &[u8]| table_of(bytes).unwrap().0;
+    let (own, others) = (table(user), table(library));
+    let bound = |name: &str, bytes, table| BoundObject { name: name.to_owned(), bytes, table };
+    let binding = bind(&bound("user.co", user, &own), &[bound("library.co", library, &others)]).unwrap();
+    binding.prepared(user).unwrap()
 }

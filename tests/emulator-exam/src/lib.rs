@@ -4,11 +4,13 @@
 //!
 //! Absent on purpose: the HIP runtime.
 
+mod float8_model;
 mod generator;
 mod product;
 mod single;
 mod twin;
 
+pub use float8_model::{Float8Model, float8_models};
 pub use generator::generated_source;
 pub use product::{FragmentLayout, ProductCase, product_source};
 pub use single::{LaneInputs, SingleCase, differing};

@@ -23,7 +23,7 @@ pub enum FragmentLayout {
 pub struct ProductCase {
     /// Rows of A and columns of B, elements of a row, products in one instruction.
     pub shape: (u32, u32, u32),
-    /// Formats of the sources: `f64`, `f32`, `f16`, `bf16`, `fp8`, `bf8`, `i8`, `i4`.
+    /// Formats of the sources: `f64`, `f32`, `f16`, `bf16`, `fp8`, `bf8`, `fp6`, `bf6`, `fp4`, `i8`, `i4`.
     pub sources: [&'static str; 2],
     /// Type of the sources' fragments.
     pub fragment: &'static str,
@@ -33,6 +33,8 @@ pub struct ProductCase {
     pub result: (&'static str, u32),
     /// The call, of `a`, `b`, `c` and `index`.
     pub call: &'static str,
+    /// The factor of the products of a row `i` and a column `j`, in C.
+    pub factor: &'static str,
 }
 
 /// Text that both sides share.
@@ -44,11 +46,18 @@ template <int FNUZ> DEVICE u32 small_float(i32 x, u32 mantissa) {
     u32 bias = (mantissa == 3 ? 7u : 15u) + FNUZ;
     return m == 0 ? 0u : sign | (e + bias) << mantissa | ((m << mantissa) >> e & ((1u << mantissa) - 1));
 }
+// E2M3, E3M2, E2M1: no number here is less than 1.
+DEVICE u32 micro_float(i32 x, u32 exponent, u32 mantissa) {
+    u32 sign = x < 0 ? 1u << (exponent + mantissa) : 0u, m = (u32)(x < 0 ? -x : x), e = m >= 4 ? 2 : m >= 2 ? 1 : 0;
+    u32 bias = (1u << (exponent - 1)) - 1;
+    return m == 0 ? 0u : sign | (e + bias) << mantissa | ((m << mantissa) >> e & ((1u << mantissa) - 1));
+}
 DEVICE i32 number(u32 seed, u32 which, u32 block, u32 i, u32 k) {
     return (i32)(mix(seed + which * 0x9e3779b9u + block * 0x51ed27u + i * 0x1000193u + k * 0x2545f4u) % 15) - 7;
 }
 DEVICE void put(u8 *bytes, u32 at, u32 bits, u64 value) {
-    if (bits == 4) { bytes[at / 2] |= (u8)((value & 15) << (at % 2 * 4)); return; }
+    for (u32 bit = 0; bits < 8 && bit < bits; ++bit)
+        bytes[(at * bits + bit) / 8] |= (u8)((value >> bit & 1) << ((at * bits + bit) % 8));
     for (u32 byte = 0; byte < bits / 8; ++byte) bytes[at * (bits / 8) + byte] = (u8)(value >> (8 * byte));
 }
 // The place in four elements of the first or second one of a sparse row.
@@ -68,8 +77,25 @@ fn encoding(format: &str, fnuz: bool) -> (u32, String) {
         "bf16" => (16, "bits_of<float, u32>((float)x) >> 16".to_owned()),
         "fp8" => (8, format!("small_float<{fnuz}>(x, 3)")),
         "bf8" => (8, format!("small_float<{fnuz}>(x, 2)")),
+        "fp6" => (6, "micro_float(x, 2, 3)".to_owned()),
+        "bf6" => (6, "micro_float(x, 3, 2)".to_owned()),
+        "fp4" => (4, "micro_float(x, 2, 1)".to_owned()),
         "i8" => (8, "(u64)(i64)x".to_owned()),
         _ => (4, "(u64)(i64)x".to_owned()),
+    }
+}
+
+/// The part of a number that a format has: 5 and 7 are no numbers of 4 bits.
+fn part_of(format: &str) -> &'static str {
+    if format == "fp4" { " / 2" } else { "" }
+}
+
+/// Parts of a row that are in different lanes.
+fn parts_of_row(layout: FragmentLayout, m: u32, blocks: u32) -> u32 {
+    match layout {
+        FragmentLayout::Cdna | FragmentLayout::CdnaDouble => 64 / (m * blocks),
+        FragmentLayout::Rdna3(_) => 1,
+        FragmentLayout::Rdna4(lanes) => lanes / 16,
     }
 }
 
@@ -110,6 +136,8 @@ fn on_gpu(case: &ProductCase, layout: FragmentLayout, number: usize, base: u32, 
     let results = count * step;
     // Of a sparse row two of four elements are there.
     let (dense, parts) = (case.dense.unwrap_or(case.fragment), if case.dense.is_some() { 2 } else { 1 });
+    let each = k / parts_of_row(layout, m, blocks);
+    let [first_part, second_part] = case.sources.map(part_of);
     let (k_of_a, index_bits) = match case.dense {
         Some(_) => (
             format!("({first} + e) / 2 * 4 + place(seed, {index}, ({first} + e) / 2, e % 2)"),
@@ -125,16 +153,16 @@ fn on_gpu(case: &ProductCase, layout: FragmentLayout, number: usize, base: u32, 
         u8 bytes_a[sizeof(A)] = {{}}, bytes_b[sizeof(B)] = {{}};
         u32 index = 0;
         {{
-            const u32 each = sizeof(A) * 8 / {bits} < {k} / {parts} ? sizeof(A) * 8 / {bits} : {k} / {parts};
+            const u32 each = {each} / {parts};
             for (u32 e = 0; e < each; ++e) {{
-                i32 x = number(seed, {number}, {block}, {index}, {k_of_a});
+                i32 x = number(seed, {number}, {block}, {index}, {k_of_a}){first_part};
                 put(bytes_a, e, {bits}, {first_code});
                 {index_bits}
             }}
         }}
-        const u32 each = sizeof(B) * 8 / {bits} < {k} ? sizeof(B) * 8 / {bits} : {k};
+        const u32 each = {each};
         for (u32 e = 0; e < each; ++e) {{
-            i32 x = number(seed, {number} + 1000, {block}, {index}, {first} + e);
+            i32 x = number(seed, {number} + 1000, {block}, {index}, {first} + e){second_part};
             put(bytes_b, e, {bits}, {second_code});
         }}
         A a;
@@ -159,10 +187,12 @@ fn on_host(case: &ProductCase, number: usize, base: u32) -> String {
         Some(_) => "k % 4 == place(seed, i, k / 4, 0) || k % 4 == place(seed, i, k / 4, 1)",
         None => "true",
     };
+    let ([first_part, second_part], factor) = (case.sources.map(part_of), case.factor);
     format!(
         "    for (u32 b = 0; b < {blocks}; ++b) for (u32 i = 0; i < {m}; ++i) for (u32 j = 0; j < {m}; ++j) {{
         i32 sum = number(seed, {number} + 2000, b, i, j);
-        for (u32 k = 0; k < {k}; ++k) if ({present}) sum += number(seed, {number}, b, i, k) * number(seed, {number} + 1000, b, j, k);
+        for (u32 k = 0; k < {k}; ++k) if ({present})
+            sum += {factor} * (number(seed, {number}, b, i, k){first_part}) * (number(seed, {number} + 1000, b, j, k){second_part});
         out[{base} + (b * {m} + i) * {m} + j] = (u32)sum;
     }}
 "

@@ -53,9 +53,9 @@ fn spelling(generation: &str) -> Spelling {
     }
 }
 
-/// gfx90a and later of its line.
+/// gfx90a and later of its line; gfx12.5.
 fn has_aligned_tuples(generation: &str) -> bool {
-    matches!(generation, "90a" | "942" | "950")
+    matches!(generation, "90a" | "942" | "950" | "125")
 }
 
 fn is_scalar(case: &SingleCase) -> bool {
@@ -69,8 +69,9 @@ fn kernel(number: usize, case: &SingleCase, generation: &str) -> String {
     let body = if generation.starts_with('9') { body.replace("vcc_lo", "vcc") } else { body };
     // On gfx90a tuples of registers begin at even numbers.
     let (gather, store) = if has_aligned_tuples(generation) {
-        let loads = (0..4).map(|word| format!("global_load_dword v{}, v10, s[4:5] offset:{}\n", word + 1, 4 * word));
-        let stores = (0..2).map(|word| format!("global_store_dword v11, v{}, s[6:7] offset:{}\n", word + 5, 4 * word));
+        let size = if generation == "125" { "b32" } else { "dword" };
+        let loads = (0..4).map(|word| format!("global_load_{size} v{}, v10, s[4:5] offset:{}\n", word + 1, 4 * word));
+        let stores = (0..2).map(|word| format!("global_store_{size} v11, v{}, s[6:7] offset:{}\n", word + 5, 4 * word));
         (loads.collect::<String>(), stores.collect())
     } else {
         (format!("{gather} v[1:4], v10, s[4:5]"), format!("{store} v11, v[5:6], s[6:7]"))
@@ -107,7 +108,9 @@ fn descriptor(number: usize, generation: &str) -> String {
     // On gfx90a accumulation registers follow the others.
     let own = match generation {
         "9" => ".amdhsa_next_free_vgpr 16",
-        _ if has_aligned_tuples(generation) => ".amdhsa_next_free_vgpr 24\n.amdhsa_accum_offset 16",
+        _ if has_aligned_tuples(generation) && generation != "125" => {
+            ".amdhsa_next_free_vgpr 24\n.amdhsa_accum_offset 16"
+        }
         _ => ".amdhsa_next_free_vgpr 16\n.amdhsa_wavefront_size32 1",
     };
     format!(

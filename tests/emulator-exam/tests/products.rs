@@ -13,7 +13,7 @@ const fn case(
     result: (&'static str, u32),
     call: &'static str,
 ) -> ProductCase {
-    ProductCase { shape, sources, fragment, dense: None, result, call }
+    ProductCase { shape, sources, fragment, dense: None, result, call, factor: "1" }
 }
 
 /// A product with a sparse A; the fragment of B is twice as long.
@@ -24,7 +24,18 @@ const fn sparse(
     result: (&'static str, u32),
     call: &'static str,
 ) -> ProductCase {
-    ProductCase { shape, sources, fragment, dense: Some(dense), result, call }
+    ProductCase { shape, sources, fragment, dense: Some(dense), result, call, factor: "1" }
+}
+
+/// A product with scales that differ by row and column.
+const fn scaled(
+    shape: (u32, u32, u32),
+    sources: [&'static str; 2],
+    fragment: &'static str,
+    result: (&'static str, u32),
+    call: &'static str,
+) -> ProductCase {
+    ProductCase { shape, sources, fragment, dense: None, result, call, factor: "(1 << i % 3 + j % 2)" }
 }
 
 /// A call of a builtin of CDNA.
@@ -46,6 +57,7 @@ const BRAIN16: &str = "__bf16 __attribute__((ext_vector_type(16)))";
 const INT2: &str = "int __attribute__((ext_vector_type(2)))";
 const INT4: &str = "int __attribute__((ext_vector_type(4)))";
 const INT8: &str = "int __attribute__((ext_vector_type(8)))";
+const INT16: &str = "int __attribute__((ext_vector_type(16)))";
 
 /// gfx908 and later.
 #[rustfmt::skip]
@@ -124,6 +136,16 @@ const CDNA4: &[ProductCase] = &[
     sparse((16, 64, 1), ["f16"; 2], (HALF8, HALF16), ("float", 4), "__builtin_amdgcn_smfmac_f32_16x16x64_f16(a, b, c, index << 16, 0, 1)"),
     sparse((16, 128, 1), ["i8"; 2], (INT4, INT8), ("int", 4), "__builtin_amdgcn_smfmac_i32_16x16x128_i8(a, b, c, index, 0, 0)"),
 ];
+/// The same with formats and scales as operands: the second byte scales rows, the fourth one columns.
+#[rustfmt::skip]
+const FORMATS4: &[ProductCase] = &[
+    case((16, 128, 1), ["fp8", "bf8"], INT8, ("float", 4), "__builtin_amdgcn_mfma_scale_f32_16x16x128_f8f6f4(a, b, c, 0, 1, 0, 0, 0, 0)"),
+    case((32, 64, 1), ["fp4"; 2], INT8, ("float", 16), "__builtin_amdgcn_mfma_scale_f32_32x32x64_f8f6f4(a, b, c, 4, 4, 0, 0, 0, 0)"),
+    scaled((16, 128, 1), ["fp6", "bf6"], INT8, ("float", 4),
+        "__builtin_amdgcn_mfma_scale_f32_16x16x128_f8f6f4(a, b, c, 2, 3, 1, (0x7f00 + lane % 16 % 3 * 256) | 5, 3, (0x7f + lane % 2) << 24)"),
+    scaled((32, 64, 1), ["bf8", "fp8"], INT8, ("float", 16),
+        "__builtin_amdgcn_mfma_scale_f32_32x32x64_f8f6f4(a, b, c, 1, 0, 2, (0x7f + lane % 32 % 3) << 16, 0, 0x7f + lane % 2)"),
+];
 #[rustfmt::skip]
 const GFX11: &[ProductCase] = &[
     case((16, 16, 1), ["f16"; 2], HALF16, ("float", 8), "__builtin_amdgcn_wmma_f32_16x16x16_f16_w32(a, b, c)"),
@@ -169,6 +191,18 @@ const GFX1250: &[ProductCase] = &[
     case((16, 64, 1), ["i8"; 2], INT8, ("int", 8), "__builtin_amdgcn_wmma_i32_16x16x64_iu8(1, a, 1, b, c, false, false)"),
 ];
 
+/// The same with formats as operands; the upper lanes have the scales of columns.
+#[rustfmt::skip]
+const FORMATS1250: &[ProductCase] = &[
+    case((16, 128, 1), ["bf8", "fp8"], INT16, ("float", 8), "__builtin_amdgcn_wmma_f32_16x16x128_f8f6f4(1, a, 0, b, 0, c)"),
+    scaled((16, 128, 1), ["fp6", "bf6"], INT16, ("float", 8),
+        "__builtin_amdgcn_wmma_scale_f32_16x16x128_f8f6f4(2, a, 3, b, 0, c, 0, 0, (0x7f + lane % 16 % 3) * 0x1010101, 1, 0, lane < 16 ? 5 : \
+         (0x7f + lane % 2) * 0x1010101, false, false)"),
+    scaled((16, 128, 1), ["fp4"; 2], INT16, ("float", 8),
+        "__builtin_amdgcn_wmma_scale16_f32_16x16x128_f8f6f4(4, a, 4, b, 0, c, 0, 0, (0x7f + lane % 16 % 3) * 0x101010101010101L, 0, 0, \
+         (0x7f + lane % 2) * 0x101010101010101L, false, false)"),
+];
+
 struct ProductRun {
     gpu: &'static str,
     words: &'static str,
@@ -191,12 +225,12 @@ const RUNS: &[ProductRun] = &[
     run("gfx908", "-O1", 64, false, &[CDNA1, UNTIL_CDNA2]),
     run("gfx90a", "-O1", 64, false, &[CDNA1, UNTIL_CDNA2, CDNA2]),
     run("gfx942", "-O1", 64, true, &[CDNA1, CDNA2, CDNA3, SPARSE3, ONLY_CDNA3]),
-    run("gfx950", "-O1", 64, false, &[CDNA1, CDNA2, CDNA3, SPARSE3, CDNA4]),
+    run("gfx950", "-O1", 64, false, &[CDNA1, CDNA2, CDNA3, SPARSE3, CDNA4, FORMATS4]),
     run("gfx1100", "-O1", 32, false, &[GFX11]),
     run("gfx1151", "-O1 -mwavefrontsize64", 64, false, &[GFX11_W64]),
     run("gfx1201", "-O1", 32, false, &[GFX12]),
     run("gfx1200", "-O1 -mwavefrontsize64", 64, false, &[GFX12_W64]),
-    run("gfx1250", "-O1", 32, false, &[GFX1250]),
+    run("gfx1250", "-O1", 32, false, &[GFX1250, FORMATS1250]),
 ];
 
 fn layout(run: &ProductRun, case: &ProductCase) -> FragmentLayout {

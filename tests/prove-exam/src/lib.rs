@@ -2,13 +2,16 @@
 //!
 //! - [`subjects`]: objects and their rewritten forms; [`rewrites`]: both are executed on generated states;
 //!   [`mutations`]: rewritten forms with planted faults;
-//! - [`twins`]: generated programs on the host and on each target;
+//! - [`twins`]: generated programs on the host and on each target; [`libraries`]: algorithms of real libraries;
+//! - [`exhaustive`]: conversions of floats on every input;
 //! - [`evidence`]: the table of all of it.
 //!
 //! Invariants: expectations come from the host's processor, from the original, or from an SMT solver. The judge is the
 //! emulator, which shares nothing with the rewriter.
 
 pub mod evidence;
+pub mod exhaustive;
+pub mod libraries;
 pub mod mutations;
 pub mod proof;
 pub mod rewrites;

@@ -3,6 +3,8 @@
 use clap::Parser;
 use hotswap_check::CheckOptions;
 use hotswap_prove_exam::evidence::{EvidenceRow, page};
+use hotswap_prove_exam::exhaustive;
+use hotswap_prove_exam::libraries;
 use hotswap_prove_exam::mutations::{self, MUTATIONS};
 use hotswap_prove_exam::proof;
 use hotswap_prove_exam::rewrites::{self, RewriteTally};
@@ -34,6 +36,9 @@ enum Words {
         /// Sources of 20 generated programs each.
         #[arg(long, default_value_t = 10)]
         sources: u64,
+        /// Conversions of every STEPth float, an odd number; 1 for all.
+        #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+        step: u64,
     },
     /// Rewritten objects against their originals.
     Rewrites {
@@ -51,6 +56,14 @@ enum Words {
     Mutations,
     /// Proofs by an SMT solver (`HOTSWAP_SMT`, or z3 or bitwuzla on the path).
     Proofs,
+    /// Conversions to 8-bit floats, every input.
+    Exhaustive {
+        /// Every STEPth float, an odd number.
+        #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+        step: u64,
+    },
+    /// Algorithms of real libraries on emulated GPUs.
+    Libraries,
     /// Generated programs against the host.
     Twins {
         /// Sources of 20 programs each.
@@ -65,15 +78,17 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     };
     let rows = match Words::parse() {
-        Words::All { page, states, corpus_states, name, sources } => {
+        Words::All { page, states, corpus_states, name, sources, step } => {
             let tally = rewritten(&bench, &name, [states, corpus_states], None);
-            return all(&bench, &page, rewrites::rows(&tally, [states, corpus_states]), sources);
+            return all(&bench, &page, rewrites::rows(&tally, [states, corpus_states]), (sources, step));
         }
         Words::Rewrites { name, states, keep } => {
             rewrites::rows(&rewritten(&bench, &name, [states; 2], keep.as_deref()), [states; 2])
         }
         Words::Mutations => vec![planted(&bench)],
         Words::Proofs => vec![proof::row(&bench)],
+        Words::Exhaustive { step } => vec![exhaustive::row(&bench, step)],
+        Words::Libraries => libraries::row().into_iter().collect(),
         Words::Twins { sources } => vec![twins::run(&bench, sources)],
     };
     println!("{}", page(&rows, &words()));
@@ -86,13 +101,15 @@ fn words() -> String {
 }
 
 fn exit(rows: &[EvidenceRow]) -> ExitCode {
-    if rows.iter().all(|row| row.holds) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if !rows.is_empty() && rows.iter().all(|row| row.holds) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn all(bench: &Workbench, file: &Path, mut rows: Vec<EvidenceRow>, sources: u64) -> ExitCode {
+fn all(bench: &Workbench, file: &Path, mut rows: Vec<EvidenceRow>, (sources, step): (u64, u64)) -> ExitCode {
     rows.push(planted(bench));
     rows.push(proof::row(bench));
+    rows.push(exhaustive::row(bench, step));
     rows.push(twins::run(bench, sources));
+    rows.extend(libraries::row());
     if let Err(error) = std::fs::write(file, page(&rows, &words())) {
         eprintln!("prove: error: {}: {error}", file.display());
         return ExitCode::FAILURE;

@@ -1,9 +1,14 @@
 //! The pointers into a section of bundles: the wrappers, and the relocations of their pointers.
+//!
+//! A relocation adds a base to a number of its own, or names a symbol of the section: `-fgpu-rdc` gives each source file a
+//! symbol for the bundle of all of them, which libraries export (RCCL). Such a pointer moves with its symbol, which the
+//! layout moves in every symbol table.
 
 use super::no_place;
 use super::program::LinkedProgram;
-use crate::bytes::{malformed, slice, u32_at, u64_at};
-use crate::elf::SectionHeader;
+use crate::bytes::{malformed, slice, u16_at, u32_at, u64_at};
+use crate::elf::{SYMBOL, SectionHeader};
+use crate::host_object::SECTION;
 use hotswap_report::Diagnostic;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,6 +18,9 @@ const MAGIC: u32 = 0x4849_5046; // HIPF
 const RELA: u64 = 24;
 /// Relocations that store base + addend: `R_X86_64_RELATIVE`, `R_AARCH64_RELATIVE`.
 const RELATIVE: [u32; 2] = [8, 1027];
+/// Relocations that store symbol + addend: `R_X86_64_64`, `R_AARCH64_ABS64`.
+const ABSOLUTE: [u32; 2] = [1, 257];
+const DT_SYMTAB: u64 = 6;
 const DT_RELA: u64 = 7;
 const DT_RELASZ: u64 = 8;
 const DT_REL: u64 = 17;
@@ -31,6 +39,8 @@ pub(super) struct Pointer {
     pub(super) stored: bool,
     /// Offset of the addend of the relocation that makes it.
     pub(super) addend: Option<u64>,
+    /// Offset of the value of the symbol that the relocation names.
+    pub(super) symbol: Option<u64>,
 }
 
 /// The pointers of all wrappers into `range`.
@@ -72,21 +82,48 @@ fn pointer(
     let at = program.offset_of(address, 8).ok_or_else(cut)?;
     let value = u64_at(program.bytes, at).ok_or_else(cut)?;
     if let Some(relocation) = relocations.rela.get(&address) {
+        if ABSOLUTE.contains(&relocation.kind) {
+            return by_symbol(program, relocations, relocation, at);
+        }
         if !RELATIVE.contains(&relocation.kind) {
             return Err(no_place(format!("a wrapper's pointer has relocation type {}", relocation.kind)));
         }
         let stored = value == relocation.addend;
-        return Ok(Pointer { to: relocation.addend, at, stored, addend: Some(relocation.addend_at) });
+        return Ok(Pointer { to: relocation.addend, at, stored, addend: Some(relocation.addend_at), symbol: None });
     }
     if program.is_movable() && !relocations.relr.contains(&address) {
         return Err(no_place(format!("no relocation is known for a wrapper's pointer at address {address:#x}")));
     }
-    Ok(Pointer { to: value, at, stored: true, addend: None })
+    Ok(Pointer { to: value, at, stored: true, addend: None, symbol: None })
+}
+
+/// A pointer whose relocation names a symbol. The loader ignores the bytes in its place.
+fn by_symbol(
+    program: &LinkedProgram<'_>,
+    relocations: &Relocations,
+    relocation: &Relocation,
+    at: u64,
+) -> Result<Pointer, Diagnostic> {
+    let number = relocation.symbol;
+    let symbol = relocations.symbols.and_then(|table| table.checked_add(u64::from(number).checked_mul(SYMBOL)?));
+    let header = symbol
+        .and_then(|symbol| Some((symbol, u16_at(program.bytes, symbol + 6)?, u64_at(program.bytes, symbol + 8)?)));
+    let Some((symbol, section, value)) = header else {
+        return Err(malformed("a relocation names a symbol that is not there", relocation.addend_at));
+    };
+    let is_bundles =
+        program.sections.all.get(usize::from(section)).is_some_and(|section| program.is_named(section, SECTION));
+    if !is_bundles || relocation.addend != 0 {
+        return Err(no_place(format!("a wrapper's pointer is made of symbol {number}, which is none of a bundle")));
+    }
+    Ok(Pointer { to: value, at, stored: false, addend: None, symbol: Some(symbol + 8) })
 }
 
 #[derive(Debug)]
 struct Relocation {
     kind: u32,
+    /// The number of its symbol.
+    symbol: u32,
     addend: u64,
     addend_at: u64,
 }
@@ -97,6 +134,8 @@ struct Relocations {
     rela: BTreeMap<u64, Relocation>,
     /// In ascending order.
     relr: std::collections::BTreeSet<u64>,
+    /// Offset of the table of symbols that they name.
+    symbols: Option<u64>,
 }
 
 impl Relocations {
@@ -117,6 +156,7 @@ impl Relocations {
                 .map(|offset| (offset, size))
                 .ok_or_else(|| malformed("relocations lie in no segment", dynamic.offset))
         };
+        found.symbols = entries.get(&DT_SYMTAB).and_then(|address| program.offset_of(*address, SYMBOL));
         if let Some((offset, size)) = range(DT_RELA, DT_RELASZ).map(place).transpose()? {
             found.rela = (0..size / RELA).filter_map(|number| rela(program.bytes, offset + number * RELA)).collect();
         }
@@ -153,6 +193,7 @@ impl Relocations {
 }
 
 fn rela(bytes: &[u8], at: u64) -> Option<(u64, Relocation)> {
-    let relocation = Relocation { kind: u32_at(bytes, at + 8)?, addend: u64_at(bytes, at + 16)?, addend_at: at + 16 };
+    let (kind, symbol) = (u32_at(bytes, at + 8)?, u32_at(bytes, at + 12)?);
+    let relocation = Relocation { kind, symbol, addend: u64_at(bytes, at + 16)?, addend_at: at + 16 };
     Some((u64_at(bytes, at)?, relocation))
 }

@@ -26,7 +26,7 @@ pub(super) fn check(
     check_sections(old, plan, &changed)?;
     let planned = check_pieces(plan, &changed, known)?;
     for (pointer, piece) in &plan.pointers {
-        let places = pointer.addend.into_iter().chain(pointer.stored.then_some(pointer.at));
+        let places = pointer.addend.into_iter().chain(pointer.symbol).chain(pointer.stored.then_some(pointer.at));
         if places.into_iter().any(|at| u64_at(new, plan.lowered(at)) != Some(plan.pieces[*piece].address)) {
             return Err(failed("a wrapper does not lead to its bundle"));
         }

@@ -118,13 +118,23 @@ pub(crate) fn barrier(step: &mut Step<'_>, _: &MicroOp) -> Outcome {
     Ok(Flow::Next)
 }
 
-/// The work-group's barrier is -1; others are not known.
+/// The work-group's barrier is -1, that of a cluster -3; others are not known.
 fn is_of_workgroup(number: i64) -> bool {
     number as i32 == -1
 }
 
+/// The barrier of a cluster. One wave of each work-group signals, every wave waits: so LLVM lowers `s.cluster.barrier`.
+fn is_of_cluster(number: i64) -> bool {
+    number as i32 == -3
+}
+
 pub(crate) fn barrier_signal(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
-    if !is_of_workgroup(scalar_of(step.wave, &op.sources[0]) as i64) {
+    let number = scalar_of(step.wave, &op.sources[0]) as i64;
+    if is_of_cluster(number) {
+        step.barrier.cluster_phase += 1;
+        return Ok(Flow::Next);
+    }
+    if !is_of_workgroup(number) {
         return Err(StepFault::unknown(op, "a barrier other than the work-group's"));
     }
     let (phase, _) = step.barrier.signal();
@@ -143,7 +153,15 @@ pub(crate) fn barrier_signal_isfirst(step: &mut Step<'_>, op: &MicroOp) -> Outco
 }
 
 pub(crate) fn barrier_wait(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
-    if !is_of_workgroup(i64::from(op.immediate as i16)) {
+    let number = i64::from(op.immediate as i16);
+    if is_of_cluster(number) {
+        if step.barrier.cluster_phase == step.wave.cluster_waits {
+            return Ok(Flow::Again);
+        }
+        step.wave.cluster_waits += 1;
+        return Ok(Flow::Next);
+    }
+    if !is_of_workgroup(number) {
         return Err(StepFault::unknown(op, "a barrier other than the work-group's"));
     }
     let Some(phase) = step.wave.signalled.take() else {

@@ -6,6 +6,7 @@ use super::{Flow, Outcome, Step, StepFault, scalar_of};
 use crate::fault::FaultKind;
 use crate::memory_operation::MemoryOperation;
 use crate::micro::{Body, MicroOp, Source};
+use crate::store_watch::StoredPlace;
 use crate::wave::WaveState;
 use crate::{PRIVATE_APERTURE, SHARED_APERTURE};
 use hotswap_semantics::AtomicRow;
@@ -40,7 +41,7 @@ fn flat(wave: &WaveState, address: u64, lane: usize) -> Destination {
 
 /// Address of a lane: the first source is the vector part, the second the scalar one. With a scalar part of 64 bits
 /// the vector part is an offset of 32.
-fn address(wave: &WaveState, op: &MicroOp, lane: usize) -> u64 {
+pub(crate) fn address(wave: &WaveState, op: &MicroOp, lane: usize) -> u64 {
     let vector = |wide: bool| match op.sources[0] {
         Source::Vector { register, .. } if wide => wave.lane_pair(register, lane),
         Source::Vector { register, .. } => wave.lane(register, lane).into(),
@@ -108,10 +109,11 @@ fn at(kind: FaultKind, lane: usize) -> Box<StepFault> {
 pub(crate) fn write(step: &mut Step<'_>, to: Destination, from: &[u8], lane: usize) -> Result<(), Box<StepFault>> {
     match to {
         Destination::Memory(address) => {
+            step.note_store(StoredPlace::Memory(address), from, lane);
             step.memory.write(address, from).map_err(|fault| StepFault::memory(fault, Some(lane)))
         }
         Destination::Lds(address) => {
-            lds::write(step.lds, address, from);
+            lds::write(step, address, from, lane);
             Ok(())
         }
         Destination::Scratch { owner, offset } => {
@@ -173,7 +175,9 @@ fn access_words(
         };
         let fault = |fault| StepFault::memory(fault, Some(lane));
         if is_store {
-            step.memory.write_u32(address, step.wave.lane(register, lane)).map_err(fault)?;
+            let value = step.wave.lane(register, lane);
+            step.note_store(StoredPlace::Memory(address), &value.to_le_bytes(), lane);
+            step.memory.write_u32(address, value).map_err(fault)?;
         } else {
             let value = step.memory.read_u32(address).map_err(fault)?;
             step.wave.set_lane(register, lane, value);

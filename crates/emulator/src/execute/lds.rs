@@ -6,6 +6,7 @@ use crate::fault::FaultKind;
 use crate::micro::{Body, MicroOp, Place, Source};
 use crate::registers::M0;
 use crate::stepping::UNALIGNED_PAIR;
+use crate::store_watch::StoredPlace;
 use hotswap_semantics::LANES;
 use std::sync::PoisonError;
 
@@ -34,11 +35,21 @@ pub(crate) fn read(lds: &[u8], address: u32, into: &mut [u8]) {
     }
 }
 
-/// Writes bytes of LDS.
-pub(crate) fn write(lds: &mut [u8], address: u32, from: &[u8]) {
+/// Writes bytes of LDS, of a lane.
+pub(crate) fn write(step: &mut Step<'_>, address: u32, from: &[u8], lane: usize) {
     let start = address as usize;
-    if let Some(bytes) = lds.get_mut(start..start + from.len()) {
+    if let Some(bytes) = step.lds.get_mut(start..start + from.len()) {
         bytes.copy_from_slice(from);
+        step.note_store(StoredPlace::Lds(address), from, lane);
+    }
+}
+
+/// Writes a word of LDS, of a lane.
+#[inline]
+fn store_word(step: &mut Step<'_>, address: u32, is_wide: bool, value: u64, lane: usize) {
+    write_word(step.lds, address, is_wide, value);
+    if step.wave.store_watch.is_some() && (address as usize) < step.lds.len() {
+        step.note_store(StoredPlace::Lds(address), &value.to_le_bytes()[..if is_wide { 8 } else { 4 }], lane);
     }
 }
 
@@ -76,7 +87,7 @@ pub(crate) fn access(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
         let at = step.wave.lane(address, lane).wrapping_add(op.immediate as u32);
         if operation.is_store {
             let bytes = data::take(step.wave, operation, register_of(op.sources[1], op)?, lane);
-            write(step.lds, at, &bytes[..size]);
+            write(step, at, &bytes[..size], lane);
         } else {
             let mut bytes = [0; LARGEST];
             read(step.lds, at, &mut bytes[..size]);
@@ -92,7 +103,7 @@ fn access_words(step: &mut Step<'_>, op: &MicroOp, is_store: bool, address: u16)
     for lane in active(step.wave.exec_mask()) {
         let at = step.wave.lane(address, lane).wrapping_add(op.immediate as u32);
         if is_store {
-            write_word(step.lds, at, false, step.wave.lane(register, lane).into());
+            store_word(step, at, false, step.wave.lane(register, lane).into(), lane);
         } else {
             step.wave.set_lane(register, lane, read_word(step.lds, at, false) as u32);
         }
@@ -145,7 +156,7 @@ pub(crate) fn store_two(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     for (offset, register) in offsets.into_iter().zip(values) {
         for lane in active(lanes) {
             let value = data::operand(step.wave, register, lane, is_wide);
-            write_word(step.lds, step.wave.lane(address, lane).wrapping_add(offset), is_wide, value);
+            store_word(step, step.wave.lane(address, lane).wrapping_add(offset), is_wide, value, lane);
         }
     }
     Ok(Flow::Next)
@@ -165,7 +176,7 @@ pub(crate) fn exchange_two(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
             let at = step.wave.lane(address, lane).wrapping_add(offsets[number]);
             let new = data::operand(step.wave, values[number], lane, is_wide);
             olds[number][lane] = read_word(step.lds, at, is_wide);
-            write_word(step.lds, at, is_wide, new);
+            store_word(step, at, is_wide, new, lane);
         }
     }
     for (number, old) in olds.iter().enumerate() {
@@ -218,7 +229,7 @@ pub(crate) fn by_lane(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
         let at = (base.wrapping_add(4 * lane as u32) & bits).wrapping_add(op.immediate as u32);
         if operation.is_store {
             let value = step.wave.lane(register_of(op.sources[0], op)?, lane);
-            write_word(step.lds, at, false, value.into());
+            store_word(step, at, false, value.into(), lane);
         } else {
             let value = read_word(step.lds, at, false) as u32;
             step.wave.set_lane(target_of(op)?, lane, value);

@@ -8,9 +8,9 @@
 use super::lds::{register_of, target_of};
 use super::{Flow, Outcome, Step, StepFault, scalar_of};
 use crate::fault::FaultKind;
-use crate::micro::{Extra, MatrixLayout, MatrixPlan, MicroOp, Source, SparseIndex};
+use crate::micro::{Extra, MatrixLayout, MatrixPlan, MatrixScale, MicroOp, Source, SparseIndex};
 use crate::wave::WaveState;
-use hotswap_semantics::{Float8, MatrixFormat, bf16_to_f32, f16_to_f32};
+use hotswap_semantics::{Float8, MatrixFormat, MicroFloat, bf16_to_f32, f16_to_f32};
 
 /// A place in vector registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,6 +106,9 @@ impl MatrixPlan {
             MatrixFormat::Bf16 => bf16_to_f32(raw as u16).into(),
             MatrixFormat::Fp8 => float8(false),
             MatrixFormat::Bf8 => float8(true),
+            MatrixFormat::Fp6 => MicroFloat::FP6.value(raw as u8).into(),
+            MatrixFormat::Bf6 => MicroFloat::BF6.value(raw as u8).into(),
+            MatrixFormat::Fp4 => MicroFloat::FP4.value(raw as u8).into(),
             MatrixFormat::Xf32 => f32::from_bits(raw as u32 & !0x1fff).into(),
             _ => f32::from_bits(raw as u32).into(),
         };
@@ -120,12 +123,39 @@ fn raw(wave: &WaveState, first: u16, place: ElementPlace, bits: u32) -> u64 {
     if bits == 64 {
         return wave.lane_pair(register, place.lane as usize);
     }
+    if place.bit + bits > 32 {
+        return wave.lane_pair(register, place.lane as usize) >> place.bit & u64::from(u32::MAX >> (32 - bits));
+    }
     u64::from(wave.lane(register, place.lane as usize) >> place.bit & (u32::MAX >> (32 - bits)))
 }
 
 /// CDNA's integers have signs, and its products do not ask EXEC.
 fn is_cdna(plan: &MatrixPlan) -> bool {
     plan.layout == MatrixLayout::Blocks
+}
+
+/// The scale of a row or column. No document says for all targets which elements of a row a scale concerns, so all scales
+/// of a row must be one.
+fn scale_of_row(
+    wave: &WaveState,
+    op: &MicroOp,
+    scale: MatrixScale,
+    index: u32,
+    dimension: u32,
+) -> Result<f64, Box<StepFault>> {
+    let lanes = usize::from(scale.first_lane) + index as usize;
+    // Those of CDNA are in further lanes, those of gfx12.5 in further bytes.
+    let lanes = (lanes..if scale.bytes == 1 { wave.lanes() } else { lanes + 1 }).step_by(dimension as usize);
+    let bytes = lanes.flat_map(|lane| {
+        let byte = move |at: u8| wave.lane(scale.register + u16::from(at / 4), lane) >> (8 * (at % 4)) & 255;
+        (scale.first_byte..scale.first_byte + scale.bytes).map(byte)
+    });
+    let bytes: Vec<u32> = bytes.collect();
+    match bytes[0] {
+        _ if bytes.iter().any(|byte| *byte != bytes[0]) => Err(StepFault::unknown(op, "scales that differ in a row")),
+        255 => Ok(f64::NAN),
+        exponent => Ok(2_f64.powi(exponent as i32 - 127)),
+    }
 }
 
 /// Reads A (number 0) or B.
@@ -147,6 +177,10 @@ fn read_source(
     let mut matrix = SourceMatrix { floats, integers, positions, depth: depth as usize };
     for block in 0..plan.blocks {
         for index in 0..dimension {
+            let scale = match plan.scales[number] {
+                Some(scale) => scale_of_row(wave, op, scale, index, dimension)?,
+                None => 1.0,
+            };
             for k in 0..depth {
                 let mut place = plan.input(lanes, shape, index, k, block);
                 place.lane = if number == 0 { plan.lane_of_a(place.lane) } else { plan.lane_of_b(place.lane) };
@@ -158,7 +192,7 @@ fn read_source(
                 if format.is_integer() {
                     matrix.integers.push(integer(bits, format.bits(), signed));
                 } else {
-                    let value = plan.value(format, bits);
+                    let value = plan.value(format, bits) * scale;
                     matrix.floats.push(if negative { -value } else { value });
                 }
             }

@@ -1,4 +1,4 @@
-//! Matrix products and tensor copies as functions of which only the arguments are known.
+//! Matrix products, tensor copies and conversions with scales or noise as functions of which only the arguments are known.
 //!
 //! The result of a product is a number that depends on the formats, on the inputs with their scales, and on the element's own
 //! addend. So two pieces of code agree exactly where they compute the same products of the same inputs, whatever the
@@ -28,10 +28,18 @@ pub(crate) fn handler(inst: &Inst) -> Option<Handler> {
     let is_matrix = inst.is(Flag::Wmma) || inst.is(Flag::Swmmac);
     match inst.mnemonic() {
         "tensor_load_to_lds" => Some(copy),
+        "tensor_store_from_lds" => Some(copy_out),
+        // The clamp bit means unsigned E5M3, which is known.
+        name if is_conversion(name) && inst.raw(Name::Clamp).unwrap_or(0) == 0 => Some(convert),
         name if is_matrix && Product::of(name).is_some() => Some(product),
         _ if is_matrix => Some(other),
         _ => None,
     }
+}
+
+/// Conversions whose arithmetic documents describe in different ways: with scales, and with rounding by noise.
+fn is_conversion(name: &str) -> bool {
+    ["v_cvt_scale_", "v_cvt_scalef32_", "v_cvt_sr_"].iter().any(|start| name.starts_with(start))
 }
 
 /// A product of depth 128.
@@ -184,6 +192,29 @@ fn scales(step: &Step<'_>, op: &MicroOp, shape: Product, tile: usize) -> Vec<u64
     all
 }
 
+/// A conversion: a function of what a lane reads, and of the scales of all lanes. Parts of the target may be kept, so it
+/// is read as well.
+fn convert(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    check_registers(step, op)?;
+    let Some(target) = vector(step, op, Name::Vdst) else { return Err(StepFault::unknown(op, "a target")) };
+    let key = op.inst.mnemonic().bytes().fold(13, |key, byte| mixed(key, byte.into()));
+    let key = [Name::ScaleSel, Name::Src0Modifiers, Name::Src1Modifiers, Name::Src2Modifiers, Name::ByteSel]
+        .into_iter()
+        .fold(key, |key, name| mixed(key, raw(op, name)));
+    // Scales may be in other lanes.
+    let all = [Name::Src1, Name::Src2].into_iter().fold(key, |key, name| folded(key, &words(step, op, name)));
+    let sources: Vec<Lanes> = [Name::Src0, Name::Vdst].iter().flat_map(|name| words(step, op, *name)).collect();
+    let exec = step.wave.exec(0);
+    for register in 0..u16::from(target.count) {
+        let block = step.wave.block_mut(target.index + register, 0);
+        for lane in (0..LANES).filter(|lane| exec >> lane & 1 != 0) {
+            let key = sources.iter().fold(mixed(all, register.into()), |key, lanes| mixed(key, lanes[lane].into()));
+            block[lane] = finite(key);
+        }
+    }
+    Ok(Flow::Next)
+}
+
 /// Another matrix instruction: a function of its own.
 fn other(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     check_registers(step, op)?;
@@ -229,15 +260,30 @@ fn copy(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     Ok(Flow::Next)
 }
 
+/// A tensor copy to memory: a record of its descriptor and of all of LDS that it may read.
+fn copy_out(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let names = [Name::Vaddr0, Name::Vaddr1, Name::Vaddr2, Name::Vaddr3];
+    let key = names.into_iter().fold(17, |key, name| folded(key, &words(step, op, name)));
+    let key = step.lds.iter().fold(key, |key, byte| mixed(key, u64::from(*byte)));
+    step.memory
+        .write(RECORDS + (key & 0xff_fff8), &key.to_le_bytes())
+        .map_err(|fault| StepFault::memory(fault, None))?;
+    Ok(Flow::Next)
+}
+
 fn multicast_trap(op: &MicroOp) -> Box<StepFault> {
     let rule = "a mask of work-groups that receive a load";
     StepFault::new(FaultKind::SteppingTrap { mnemonic: op.inst.mnemonic(), rule })
 }
 
-/// Loads of a cluster: a mask in M0 is a fault where the stepping has none.
+/// A mask of work-groups in M0 is a fault where the stepping has none.
+pub(crate) fn check_multicast(step: &Step<'_>, op: &MicroOp) -> Result<(), Box<StepFault>> {
+    let is_masked = step.wave.scalars[usize::from(M0)] & 0xffff != 0;
+    if step.device.lacks_multicast() && is_masked { Err(multicast_trap(op)) } else { Ok(()) }
+}
+
+/// Loads of a cluster.
 pub(crate) fn load_of_cluster(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
-    if step.device.lacks_multicast() && step.wave.scalars[usize::from(M0)] & 0xffff != 0 {
-        return Err(multicast_trap(op));
-    }
+    check_multicast(step, op)?;
     super::global::access_global(step, op)
 }

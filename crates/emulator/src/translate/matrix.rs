@@ -3,13 +3,15 @@
 use super::operands::OperandReader;
 use super::vector;
 use crate::execute::matrix;
-use crate::micro::{Extra, MatrixLayout, MatrixPlan, MicroOp, Place, Source, SparseIndex};
+use crate::micro::{Extra, MatrixLayout, MatrixPlan, MatrixScale, MicroOp, Place, Source, SparseIndex};
 use hotswap_isa::{Feature, Name, Value, Wave};
-use hotswap_semantics::{MatrixFormat, MatrixKind, MatrixRow};
+use hotswap_semantics::{MatrixFormat, MatrixKind, MatrixRow, OPERAND_FORMATS};
 
 /// A product.
 pub(super) fn product(reader: &OperandReader, op: MicroOp, row: MatrixRow) -> Option<MicroOp> {
     let mut op = vector::with_operands(reader, op)?;
+    let formats = formats(reader, row)?;
+    let row = MatrixRow { sources: formats.unwrap_or(row.sources), ..row };
     let index = index(reader, row)?;
     if index.is_some() {
         // C is what the target holds.
@@ -24,9 +26,13 @@ pub(super) fn product(reader: &OperandReader, op: MicroOp, row: MatrixRow) -> Op
         flushes: reader.isa.has(Feature::Gfx90aInsts)
             && !reader.isa.has(Feature::Gfx940Insts)
             && row.sources[0].bits() == 16,
-        broadcast: if index.is_some() { (0, 0) } else { (field(reader, Name::Cbsz), field(reader, Name::Abid)) },
+        broadcast: match index.is_some() || formats.is_some() {
+            true => (0, 0),
+            false => (field(reader, Name::Cbsz), field(reader, Name::Abid)),
+        },
         index,
-        permutation: field(reader, Name::Blgp),
+        permutation: if formats.is_some() { 0 } else { field(reader, Name::Blgp) },
+        scales: scales(reader)?,
     };
     if !is_known(&op, &plan) {
         return None;
@@ -37,6 +43,49 @@ pub(super) fn product(reader: &OperandReader, op: MicroOp, row: MatrixRow) -> Op
 
 fn field(reader: &OperandReader, name: Name) -> u8 {
     reader.inst.raw(name).unwrap_or(0) as u8
+}
+
+/// Formats that are operands. The outer `None` is an unknown form: formats of different sizes, of which no document says
+/// which elements of the one meet which of the other.
+fn formats(reader: &OperandReader, row: MatrixRow) -> Option<Option<[MatrixFormat; 2]>> {
+    if !reader.inst.mnemonic().ends_with(OPERAND_FORMATS) {
+        return Some(None);
+    }
+    let names = match row.kind {
+        MatrixKind::Mfma => [Name::Cbsz, Name::Blgp],
+        _ => [Name::MatrixAFmt, Name::MatrixBFmt],
+    };
+    let [a, b] = names.map(|name| MatrixFormat::of_operand(field(reader, name).into()));
+    let formats = [a?, b?];
+    (formats[0].bits() == formats[1].bits()).then_some(Some(formats))
+}
+
+/// The scales of both sources. The outer `None` is an unknown form, such as scales that are no powers of two.
+fn scales(reader: &OperandReader) -> Option<[Option<MatrixScale>; 2]> {
+    if !reader.has(Name::ScaleSrc0) {
+        return Some([None, None]);
+    }
+    Some([scale(reader, 0)?, scale(reader, 1)?])
+}
+
+fn scale(reader: &OperandReader, side: usize) -> Option<Option<MatrixScale>> {
+    let register = match reader.source([Name::ScaleSrc0, Name::ScaleSrc1][side])? {
+        Source::Vector { register, .. } => register,
+        // Without a register all scales are 1.
+        Source::Constant(0) => return Some(None),
+        _ => return None,
+    };
+    if reader.inst.mnemonic().starts_with("v_mfma_") {
+        // Two bits that are op_sel and op_sel_hi elsewhere select the byte.
+        let [first, second] = [0, 1].map(|word| reader.inst.words()[word]);
+        let byte = (first >> (11 + side) & 1) | (second >> (27 + side) & 1) << 1;
+        return Some(Some(MatrixScale { register, first_lane: 0, first_byte: byte as u8, bytes: 1 }));
+    }
+    let [row, format] = [[Name::MatrixAScale, Name::MatrixAScaleFmt], [Name::MatrixBScale, Name::MatrixBScaleFmt]]
+        [side]
+        .map(|name| field(reader, name));
+    let bytes = if reader.inst.mnemonic().contains("scale16") { 8 } else { 4 };
+    (format == 0).then_some(Some(MatrixScale { register, first_lane: 16 * (row & 1), first_byte: 0, bytes }))
 }
 
 /// Where the positions of a sparse matrix's elements are. The outer `None` is an unknown form: for gfx12.5 documents and what
@@ -70,7 +119,7 @@ fn layout(reader: &OperandReader, row: MatrixRow) -> MatrixLayout {
 
 /// Products in one instruction: what is in the registers of A, by what one product takes.
 fn blocks(reader: &OperandReader, row: MatrixRow) -> Option<u32> {
-    if row.kind != MatrixKind::Mfma {
+    if row.kind != MatrixKind::Mfma || reader.inst.mnemonic().ends_with(OPERAND_FORMATS) {
         return Some(1);
     }
     let registers =

@@ -1,7 +1,7 @@
 //! Accesses to memory, scratch and LDS.
 
 use super::operands::OperandReader;
-use crate::execute::{self, buffer, global, lds, scalar_memory};
+use crate::execute::{self, asynchronous, buffer, global, lds, scalar_memory};
 use crate::memory_operation::MemoryOperation;
 use crate::micro::{Body, BufferAddress, Extra, MicroOp, Place, Source};
 use hotswap_isa::{Class, Feature, Name, Slot};
@@ -71,6 +71,19 @@ fn offset(reader: &OperandReader, is_signed: bool) -> i64 {
     }
 }
 
+/// Copies between memory and LDS: the register that is named like a target, or like data, has the address in LDS.
+pub(super) fn asynchronous(reader: &OperandReader, op: MicroOp, operation: MemoryOperation) -> Option<MicroOp> {
+    let in_lds = reader.source(if operation.is_store { Name::Vdata } else { Name::Vdst })?;
+    let mut op = flat_address(reader, MicroOp { body: Body::Memory(operation), ..op }, operation.bytes.into())?;
+    op.sources[2] = in_lds;
+    op.handler = match reader.inst.mnemonic() {
+        name if name.starts_with("cluster_") => asynchronous::cluster_load_to_lds,
+        _ if operation.is_store => asynchronous::store_from_lds,
+        _ => asynchronous::load_to_lds,
+    };
+    Some(op)
+}
+
 /// Address, data and target of the flat family.
 fn flat(reader: &OperandReader, op: MicroOp, bytes: u32) -> Option<MicroOp> {
     let mut op = op;
@@ -82,7 +95,14 @@ fn flat(reader: &OperandReader, op: MicroOp, bytes: u32) -> Option<MicroOp> {
     if reader.inst.entry().template().ends_with("lds") {
         return None;
     }
-    op.sources = [optional(reader, Name::Vaddr)?, optional(reader, Name::Saddr)?, optional(reader, Name::Vdata)?];
+    op.sources[2] = optional(reader, Name::Vdata)?;
+    flat_address(reader, op, bytes)
+}
+
+/// The address of the flat family: its parts, its offset and its scale.
+fn flat_address(reader: &OperandReader, op: MicroOp, bytes: u32) -> Option<MicroOp> {
+    let mut op = op;
+    op.sources = [optional(reader, Name::Vaddr)?, optional(reader, Name::Saddr)?, op.sources[2]];
     let is_flat = reader.inst.mnemonic().starts_with("flat_");
     op.immediate = offset(reader, !is_flat || reader.isa.has(Feature::Gfx12Insts));
     op.modifiers.output = scale(reader, bytes);

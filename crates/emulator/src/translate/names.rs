@@ -175,6 +175,7 @@ fn find(name: &str) -> Option<Plan> {
         .map(Plan::Handler)
         .or_else(|| in_table(TWO_ADDRESSES).map(Plan::TwoAddresses))
         .or_else(|| memory_operation::of_mnemonic(name).map(Plan::Access))
+        .or_else(|| memory_operation::of_copy(name).map(Plan::Asynchronous))
         .or_else(|| hotswap_semantics::matrix_row(name).map(Plan::Matrix))
         .or_else(|| hotswap_semantics::find(name).map(Plan::Meaning))
 }

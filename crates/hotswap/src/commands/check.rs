@@ -1,7 +1,7 @@
 //! `hotswap check`: whether two code objects do the same, by executing both.
 //!
 //! Each file is a code object, or contains exactly one; each is executed for the target in its own header. JSON: `{schema:
-//! 1, before, after, targets, kernels: [{kernel, equal, sites, states, launches, unfinished, unordered, unchecked, difference}],
+//! 1, before, after, targets, kernels: [{kernel, equal, sites, states, launches, unfinished, unordered, meeting, unchecked, difference}],
 //! assumes}`.
 //!
 //! Absent on purpose: the execution (`hotswap-check`).
@@ -76,7 +76,7 @@ fn code_object(file: &Path) -> Result<Vec<u8>, Diagnostic> {
 }
 
 fn kernel_text(kernel: &KernelResult) -> String {
-    let KernelResult { sites, states, launches, unfinished, unordered, .. } = kernel;
+    let KernelResult { sites, states, launches, unfinished, unordered, meeting, .. } = kernel;
     let verdict = match &kernel.difference {
         Some(_) => "different",
         None if kernel.is_equal() => "equal",
@@ -92,6 +92,9 @@ fn kernel_text(kernel: &KernelResult) -> String {
     }
     if *unordered > 0 {
         line += &format!(" ({unordered} more depend on the order of waves)");
+    }
+    if *meeting > 0 {
+        line += &format!(" ({meeting} more depend on the order of lanes that store to one place)");
     }
     line.push('\n');
     if let Some(difference) = &kernel.difference {
@@ -139,6 +142,7 @@ fn kernel_json(kernel: &KernelResult) -> Value {
         "launches": kernel.launches,
         "unfinished": kernel.unfinished,
         "unordered": kernel.unordered,
+        "meeting": kernel.meeting,
         "unchecked": kernel.unchecked,
         "difference": kernel.difference.as_ref().map(difference_json),
     })

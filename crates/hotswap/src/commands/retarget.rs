@@ -393,7 +393,7 @@ fn relabel<'a>(bytes: &'a [u8], others: &[InputFile], request: &Request) -> Resu
 
 /// The bundle of a code object and of what is made from it.
 fn keep_source<'a>(bytes: &'a [u8], request: &Request) -> Result<Done<'a, Fates>, Diagnostic> {
-    let (new, said) = hotswap_pipeline::bundled(bytes, request)?;
+    let (new, said) = hotswap_pipeline::bundled(bytes, &[], request)?;
     Ok(Done { new: new.map(Draft::from), expected: None, said })
 }
 

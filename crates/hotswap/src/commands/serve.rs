@@ -7,6 +7,7 @@
 //! others are served all the same.
 
 mod maker;
+mod other_source;
 mod package;
 mod report;
 

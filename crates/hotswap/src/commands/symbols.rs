@@ -7,11 +7,12 @@
 
 mod dot;
 mod flow;
+mod side_car;
 
 use crate::outcome::Outcome;
 use crate::standard_output::output_file;
 use crate::work::code_objects::code_objects;
-use crate::work::tables::{Tabled, is_for, shown, tables, title};
+use crate::work::tables::{TableRequest, Tabled, is_for, requested_tables, shown, title};
 use crate::work::text;
 use clap::{Args, ValueEnum};
 use hotswap_code_object::is_code_object;
@@ -64,6 +65,8 @@ enum SymbolsFormat {
     Dot,
     /// The same as a picture, drawn by Graphviz
     Svg,
+    /// For viewers of samples and traces: JSON by the hash of the code object and by ranges of offsets
+    SideCar,
 }
 
 pub(crate) fn run(arguments: &SymbolsArguments) -> Result<Outcome, Diagnostic> {
@@ -73,7 +76,9 @@ pub(crate) fn run(arguments: &SymbolsArguments) -> Result<Outcome, Diagnostic> {
     if let Some(function) = &arguments.flow {
         return control_flow(arguments, function).map_err(|error| error.in_file(&arguments.file));
     }
-    let (mut objects, problems) = tables(&arguments.file, arguments.target.as_deref())?;
+    let is_side_car = matches!(arguments.format, SymbolsFormat::SideCar);
+    let request = TableRequest { target: arguments.target.as_deref(), hashed: is_side_car };
+    let (mut objects, mut problems) = requested_tables(&arguments.file, request)?;
     if let Some(kernel) = &arguments.kernel {
         objects = with_kernel(objects, kernel).map_err(|error| error.in_file(&arguments.file))?;
     }
@@ -83,6 +88,11 @@ pub(crate) fn run(arguments: &SymbolsArguments) -> Result<Outcome, Diagnostic> {
         SymbolsFormat::Text => objects.iter().map(|one| one.text(arguments)).collect::<Vec<_>>().join("\n"),
         SymbolsFormat::Dot => dot::graph(&objects),
         SymbolsFormat::Svg => dot::picture(&dot::graph(&objects))?,
+        SymbolsFormat::SideCar => {
+            let (told, left_out) = side_car::side_car(&objects);
+            problems.extend(left_out.into_iter().map(|one| one.in_file(&arguments.file)));
+            text::json(&told)
+        }
         SymbolsFormat::Json => {
             let told: Vec<Value> = objects.iter().map(Shown::json).collect();
             let problems: Vec<Value> = problems.iter().map(Diagnostic::to_json).collect();

@@ -152,12 +152,20 @@ impl<'j> Job<'j> {
                 }
             }
         };
-        thread::scope(|scope| {
-            // Where the system has no more threads, fewer are used.
-            let more = || thread::Builder::new().spawn_scoped(scope, take).is_ok();
-            (1..self.threads.min(found.len())).all(|_| more());
-            take();
-        });
+        let work = || {
+            thread::scope(|scope| {
+                // Where the system has no more threads, fewer are used.
+                let more = || thread::Builder::new().spawn_scoped(scope, take).is_ok();
+                (1..self.threads.min(found.len())).all(|_| more());
+                take();
+            });
+        };
+        // A large compressed container is read once, from its start to its end.
+        if self.streams {
+            self.input.while_released(work)
+        } else {
+            work()
+        }
         progress.finish_and_clear();
         let scratch = scratch.map(|scratch| scratch.read()).transpose()?;
         Ok(HandledFile { done: collect(slots)?, scratch })

@@ -4,6 +4,7 @@ use crate::work::code_objects::{code_objects, in_place};
 use hotswap_device_symbols::{SymbolTable, note};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::TargetId;
+use sha2::{Digest, Sha256};
 use std::path::Path;
 
 /// A code object of a file, and the table of its functions.
@@ -12,6 +13,17 @@ pub(crate) struct Tabled {
     pub(crate) place: String,
     pub(crate) target: String,
     pub(crate) table: SymbolTable,
+    /// The hash of the whole code object, where it was asked for.
+    pub(crate) sha256: Option<String>,
+}
+
+/// The code objects to read, and how.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct TableRequest<'t> {
+    /// Only those for this target.
+    pub(crate) target: Option<&'t str>,
+    /// With their hashes.
+    pub(crate) hashed: bool,
 }
 
 /// The tables of all code objects for `target`, or of all, with the problems of unreadable ones.
@@ -19,6 +31,17 @@ pub(crate) struct Tabled {
 /// # Errors
 /// A file that cannot be read, has no code object, or none for the target.
 pub(crate) fn tables(file: &Path, target: Option<&str>) -> Result<(Vec<Tabled>, Vec<Diagnostic>), Diagnostic> {
+    requested_tables(file, TableRequest { target, hashed: false })
+}
+
+/// As [`tables`], by a request.
+///
+/// # Errors
+/// As [`tables`].
+pub(crate) fn requested_tables(
+    file: &Path,
+    TableRequest { target, hashed }: TableRequest<'_>,
+) -> Result<(Vec<Tabled>, Vec<Diagnostic>), Diagnostic> {
     let (mut found, mut problems, mut others) = (Vec::new(), Vec::new(), Vec::new());
     let each = |place: &str, stated: &str, data: &[u8]| match note::table_of(data) {
         Ok((table, warnings)) => {
@@ -27,7 +50,8 @@ pub(crate) fn tables(file: &Path, target: Option<&str>) -> Result<(Vec<Tabled>, 
                 return others.push(stated);
             }
             problems.extend(warnings.into_iter().map(|one| in_place(one.in_file(file), place)));
-            found.push(Tabled { place: place.to_owned(), target: stated, table });
+            let sha256 = hashed.then(|| sha256(data));
+            found.push(Tabled { place: place.to_owned(), target: stated, table, sha256 });
         }
         // A damaged object counts where it is asked for.
         Err(error) if target.is_none_or(|target| stated == "-" || is_for(stated, target)) => {
@@ -44,6 +68,10 @@ pub(crate) fn tables(file: &Path, target: Option<&str>) -> Result<(Vec<Tabled>, 
         return Err(Diagnostic::error(codes::NOT_FOUND, what).in_file(file).advise("name one of these by --target"));
     }
     Ok((found, problems))
+}
+
+fn sha256(data: &[u8]) -> String {
+    Sha256::digest(data).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Whether a target is the wanted one, ignoring the order of features.

@@ -122,6 +122,14 @@ impl RegSet {
     pub fn insert_effect(&mut self, effect: EffectBits) {
         self.insert_bits(effect.set_bits());
     }
+
+    /// Whether some 32-bit register of an effect is in the set.
+    #[inline(always)]
+    #[must_use]
+    pub fn has_bits(&self, effect: EffectBits) -> bool {
+        let (word, low, high) = effect.set_bits();
+        self.words()[word & 31] & low | self.words()[(word + 1) & 31] & high != 0
+    }
 }
 
 fn add(set: &mut RegSet, effect: EffectBits, banks: VgprBanks) {

@@ -41,7 +41,7 @@ pub struct FunctionInfo {
     pub kind: u32,
     pub flags: u32,
     pub wave_size: u32,
-    pub reserved: u32,
+    pub mode: u32,
     pub own: ResourcesInfo,
     pub total: ResourcesInfo,
     pub aliases: usize,
@@ -49,6 +49,8 @@ pub struct FunctionInfo {
     pub imports: usize,
     pub resolved_calls: usize,
     pub unknown_calls: usize,
+    pub own_barriers: NumberInfo,
+    pub total_barriers: NumberInfo,
 }
 
 // SAFETY: plain data that begins with its size.
@@ -138,7 +140,7 @@ pub unsafe extern "C" fn hotswap_image_function(
                 kind: kind(row),
                 flags: flags(row),
                 wave_size: row.wave_size.map_or(0, u32::from),
-                reserved: 0,
+                mode: row.cu_mode.map_or(0, |is_cu| if is_cu { 1 } else { 2 }),
                 own: row.own.into(),
                 total: row.total.into(),
                 aliases: texts.aliases.len(),
@@ -146,6 +148,8 @@ pub unsafe extern "C" fn hotswap_image_function(
                 imports: texts.imports.len(),
                 resolved_calls: row.indirect_calls.resolved as usize,
                 unknown_calls: row.indirect_calls.unresolved.len(),
+                own_barriers: row.own.barriers.into(),
+                total_barriers: row.total.barriers.into(),
             };
             put_struct(info, value)
         })

@@ -23,6 +23,8 @@ pub struct ImageInfo {
     pub kernels: usize,
     pub imports: usize,
     pub warnings: usize,
+    pub variables: usize,
+    pub producers: usize,
 }
 
 // SAFETY: plain data that begins with its size.
@@ -41,6 +43,22 @@ pub struct ImportInfo {
 
 // SAFETY: plain data that begins with its size.
 unsafe impl SizedStruct for ImportInfo {}
+
+/// `hotswap_variable`
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+#[allow(missing_docs, reason = "the header has the meaning of each member")]
+pub struct VariableInfo {
+    pub struct_size: usize,
+    pub name: *const c_char,
+    pub address: u64,
+    pub size: u64,
+    pub flags: u32,
+    pub reserved: u32,
+}
+
+// SAFETY: plain data that begins with its size.
+unsafe impl SizedStruct for VariableInfo {}
 
 /// `hotswap_image_from_memory`
 ///
@@ -105,7 +123,8 @@ pub unsafe extern "C" fn hotswap_image_info_get(
     // SAFETY: the promises of the caller, which the header states.
     unsafe {
         call(error, || {
-            let index = handle(image)?.index()?;
+            let image = handle(image)?;
+            let index = image.index()?;
             let table = &index.table;
             let is = [table.form == Form::Linked, table.closed, index.is_from_note];
             let value = ImageInfo {
@@ -119,6 +138,8 @@ pub unsafe extern "C" fn hotswap_image_info_get(
                 kernels: table.kernels.len(),
                 imports: table.imports.len(),
                 warnings: index.warnings.len(),
+                variables: image.variables().len(),
+                producers: index.producers.len(),
             };
             put_struct(info, value)
         })
@@ -138,6 +159,43 @@ pub unsafe extern "C" fn hotswap_image_warning(
 ) -> CallStatus {
     // SAFETY: the promises of the caller, which the header states.
     unsafe { call(error, || put(message, element(&handle(image)?.index()?.warnings, warning, "warning")?.as_ptr())) }
+}
+
+/// `hotswap_image_producer`
+///
+/// # Safety
+/// The pointers are as the header has them: null, or valid for the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hotswap_image_producer(
+    image: *const DeviceImage,
+    producer: usize,
+    text: *mut *const c_char,
+    error: *mut *mut CallError,
+) -> CallStatus {
+    // SAFETY: the promises of the caller, which the header states.
+    unsafe { call(error, || put(text, element(&handle(image)?.index()?.producers, producer, "producer")?.as_ptr())) }
+}
+
+/// `hotswap_image_variable`
+///
+/// # Safety
+/// The pointers are as the header has them: null, or valid for the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hotswap_image_variable(
+    image: *const DeviceImage,
+    variable: usize,
+    info: *mut VariableInfo,
+    error: *mut *mut CallError,
+) -> CallStatus {
+    // SAFETY: the promises of the caller, which the header states.
+    unsafe {
+        call(error, || {
+            let row = element(handle(image)?.variables(), variable, "variable")?;
+            let flags = u32::from(row.is_exported) | u32::from(row.is_constant) << 1;
+            let (name, address, size) = (row.name.as_ptr(), row.address, row.size);
+            put_struct(info, VariableInfo { struct_size: 0, name, address, size, flags, reserved: 0 })
+        })
+    }
 }
 
 /// `hotswap_image_import`

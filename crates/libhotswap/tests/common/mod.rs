@@ -2,6 +2,7 @@
 //! library needs nothing of it.
 #![allow(dead_code, reason = "each test uses a part")]
 
+use hotswap_device_link::import_stub;
 use hotswap_userland::{Workbench, skip, tool};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -94,4 +95,27 @@ pub(crate) fn code_object(bench: &Workbench, version: u32, target: &str, options
         tool(version, "clang++")
     ));
     bench.path("a.co")
+}
+
+/// A user `user.co` and a library `library.co` of a compiler, with a stub for the function; LLVM's listings of both.
+pub(crate) fn user_and_library(bench: &Workbench, (version, target, level): (u32, &str, &str)) -> [String; 2] {
+    bench.write("library.hip", include_bytes!("../../../device-link/tests/library.hip"));
+    bench.write("user.hip", include_bytes!("../../../device-link/tests/kernels.hip"));
+    let [clang, lld, readelf] = ["clang++", "ld.lld", "llvm-readelf"].map(|name| tool(version, name));
+    let common = format!(
+        "{clang} -x hip --offload-arch={target} -nogpuinc -nogpulib --offload-device-only -fgpu-rdc --no-gpu-bundle-output {level} -w"
+    );
+    for name in ["library", "user"] {
+        bench.run(&match version {
+            // Clang 22 compiles relocatable device code to bitcode alone.
+            22 => format!(
+                "{common} -emit-llvm -c {name}.hip -o {name}.bc && {} {level} -mcpu={target} -filetype=obj -relocation-model=pic {name}.bc -o {name}.o",
+                tool(22, "llc")
+            ),
+            _ => format!("{common} -fno-offload-lto -c {name}.hip -o {name}.o"),
+        });
+    }
+    bench.write("stub.o", &import_stub("lib_fn", &bench.read("user.o")).expect("the target has a stub"));
+    bench.run(&format!("{lld} -shared user.o stub.o -o user.co && {lld} -shared library.o -o library.co"));
+    ["user.co", "library.co"].map(|name| bench.run(&format!("{readelf} -sW -rW {name}")))
 }

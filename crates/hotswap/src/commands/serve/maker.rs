@@ -5,10 +5,13 @@
 //! the entry. Where the host sees the GPU's own name, such files are renamed, and hold code for that GPU alone. The same is
 //! done with each code object of a database.
 //!
+//! A target whose source fails a check is made from code of another GPU, where that is the same to the host (`other_source`).
+//!
 //! Invariants: where a container has no code for the source, the target gets none either, as on the source itself. Where
 //! the host sees the source's name, code that was compiled for the target must agree with what the host chooses for the
 //! source.
 
+use super::other_source::{self, OtherFiles};
 use crate::work::containers::{Done, HandledFile, Job, PACKED, host_part, threads};
 use crate::work::unsuited;
 use hotswap_bundle::{Compression, ContainerForm, Draft, FoundContainer};
@@ -16,7 +19,7 @@ use hotswap_code_object::is_code_object;
 use hotswap_compat::Allow;
 use hotswap_compat::names::{Disagreement, HostPart};
 use hotswap_files::{InputFile, ScratchDirectory};
-use hotswap_pipeline::{Request, Sources, TargetResult};
+use hotswap_pipeline::{Request, Retargeted, Sources, TargetResult};
 use hotswap_plan::RetargetPair;
 use hotswap_report::{Diagnostic, codes};
 use hotswap_stack::kernel_database::{self, DatabaseChange, DatabaseCounts, KernelRow, NewCode};
@@ -92,10 +95,16 @@ impl FileMaker {
     ) -> Result<OutputWay, Reasons> {
         let in_file = |error: Diagnostic| vec![error.in_file(&order.action.input)];
         let request = Request { compression: Some(Compression::default()), ..self.request(wanted) };
-        let (bundle, results) = hotswap_pipeline::bundled(input, &request).map_err(in_file)?;
-        let reasons: Reasons = results.iter().flat_map(|(_, result)| refusals(result)).collect();
+        let (mut bundle, mut results) = hotswap_pipeline::bundled(input, &[], &request).map_err(in_file)?;
+        let reasons = all_refusals(&results);
         if !reasons.is_empty() {
-            return Err(reasons.into_iter().flat_map(in_file).collect());
+            let others = OtherFiles::read(order.action, input).map_err(|error| vec![error])?;
+            let request = others.request(request);
+            (bundle, results) = hotswap_pipeline::bundled(input, &others.code(), &request).map_err(in_file)?;
+            if !all_refusals(&results).is_empty() {
+                return Err(reasons.into_iter().flat_map(in_file).collect());
+            }
+            self.remark(order, &results);
         }
         let Some(bundle) = bundle else { return Ok(OutputWay::Unchanged) };
         (order.before_named)(hash::of(&bundle)).map_err(in_file)?;
@@ -112,7 +121,14 @@ impl FileMaker {
     ) -> Result<OutputWay, Reasons> {
         let in_file = |error: Diagnostic| vec![error.in_file(&order.action.input)];
         let request = self.request(std::slice::from_ref(wanted));
-        let (made, result) = hotswap_pipeline::relabel(&[input], &wanted.target, &request).map_err(in_file)?;
+        let (mut made, result) = hotswap_pipeline::relabel(&[input], &wanted.target, &request).map_err(in_file)?;
+        if made.is_none() {
+            let others = OtherFiles::read(order.action, input).map_err(|error| vec![error])?;
+            let code: Vec<&[u8]> = std::iter::once(&input[..]).chain(others.code()).collect();
+            let again = hotswap_pipeline::relabel(&code, &wanted.target, &others.request(request)).map_err(in_file)?;
+            made = again.0;
+            self.remark(order, &[(wanted.target.clone(), again.1)]);
+        }
         let Some(made) = made else {
             let reasons = refusals(&result);
             let other = || vec![no_code_for(&wanted.source)];
@@ -122,6 +138,18 @@ impl FileMaker {
         (order.before_named)(hash::of(&made)).map_err(in_file)?;
         hotswap_files::replace_like(order.output, &made, &order.action.input).map_err(in_file)?;
         Ok(OutputWay::Written)
+    }
+
+    /// Notes the targets that were made from code of another GPU than planned.
+    fn remark(&self, order: &OutputRequest<'_>, results: &[(String, TargetResult)]) {
+        for (target, result) in results {
+            let TargetResult::Made { source, .. } = result else { continue };
+            if let Some(row) =
+                order.action.content.wanted().iter().find(|row| row.target == *target && row.source != *source)
+            {
+                self.note(other_source::remark(row, source).in_file(&order.action.input));
+            }
+        }
     }
 
     /// A database of code objects.
@@ -159,7 +187,8 @@ impl FileMaker {
                 (made, vec![result])
             }
             other => {
-                let (made, results) = hotswap_pipeline::bundled(code, &self.request(other.wanted())).map_err(alone)?;
+                let (made, results) =
+                    hotswap_pipeline::bundled(code, &[], &self.request(other.wanted())).map_err(alone)?;
                 (made, results.into_iter().map(|(_, result)| result).collect())
             }
         };
@@ -188,9 +217,8 @@ impl FileMaker {
             Job { input, file, output: order.output, threads, verb: "serve", quarters, streams: true, is_quiet: true };
         let containers = job.containers().map_err(in_file)?;
         let host = host_part(input, &containers);
-        let work: HandledFile<'_, Reasons> = job
-            .work(containers, &|_, found| self.container(found, &host, (input, &order.action.content)))
-            .map_err(in_file)?;
+        let work: HandledFile<'_, Reasons> =
+            job.work(containers, &|_, found| self.container(found, &host, (input, order.action))).map_err(in_file)?;
         let mut reasons = Vec::new();
         for handled in &work.done {
             let place = handled.found.place.to_string();
@@ -219,8 +247,9 @@ impl FileMaker {
         &self,
         found: &FoundContainer<'a>,
         host: &HostPart<'_>,
-        (file, content): (&[u8], &OutputContent),
+        (file, action): (&[u8], &Action),
     ) -> Result<Done<'a, Reasons>, Diagnostic> {
+        let content = &action.content;
         let wanted = content.wanted();
         let unchanged = |said: Reasons| Done { new: None, expected: None, said };
         let is_archived = found.form == ContainerForm::KernelArchive;
@@ -243,10 +272,55 @@ impl FileMaker {
             let said = fates.iter().flat_map(|(_, fate)| refusals(fate)).collect();
             return Ok(Done { new: new.map(Draft::from), expected: None, said });
         }
-        let made = hotswap_pipeline::retarget(found.bytes, &request, host)?;
-        let mut said: Reasons = made.fates.iter().flat_map(|(_, fate)| refusals(fate)).collect();
+        let mut made = hotswap_pipeline::retarget(found.bytes, &request, host)?;
+        let mut said = all_refusals(&made.fates);
+        if !said.is_empty()
+            && let Some((again, remarks)) = self.made_from_others(found, host, (&present, &wanted), &made.fates)?
+        {
+            (made, said) = (again, Vec::new());
+            remarks
+                .into_iter()
+                .for_each(|remark| self.note(remark.in_file(&action.input).in_entry(found.place.to_string())));
+        }
         said.extend(self.shown_names(found, host, &wanted, &made.fates)?);
         Ok(Done { new: made.draft, expected: made.expected, said })
+    }
+
+    /// As the container was made, with code of other GPUs in it for the targets that were refused; `None` where one still
+    /// is.
+    fn made_from_others<'a>(
+        &self,
+        found: &FoundContainer<'a>,
+        host: &HostPart<'_>,
+        (present, wanted): (&[TargetId], &[WantedTarget]),
+        results: &[(String, TargetResult)],
+    ) -> Result<Option<(Retargeted<'a>, Vec<Diagnostic>)>, Diagnostic> {
+        if self.names == NameMode::Own {
+            return Ok(None);
+        }
+        let mut request = self.request(wanted);
+        let Sources::Only(pairs) = &mut request.sources else { return Ok(None) };
+        let mut remarks = Vec::new();
+        for row in wanted.iter().filter(|row| is_refused(results, &row.target)) {
+            let others = hotswap_stack::other_sources(&row.target, &row.source, self.allow.experimental);
+            for other in others.filter(|other| present.iter().any(|target| target.processor.name == *other)) {
+                if hotswap_pipeline::can_stand_in(found.bytes, &row.source, other, host)? {
+                    pairs.push(RetargetPair { source: other.to_owned(), target: row.target.clone() });
+                }
+            }
+        }
+        let made = hotswap_pipeline::retarget(found.bytes, &request, host)?;
+        for (target, result) in &made.fates {
+            let row = wanted.iter().find(|row| row.target == *target);
+            match (result, row) {
+                (TargetResult::Refused { .. }, _) => return Ok(None),
+                (TargetResult::Made { source, .. }, Some(row)) if row.source != *source => {
+                    remarks.push(other_source::remark(row, source));
+                }
+                _ => {}
+            }
+        }
+        Ok(Some((made, remarks)))
     }
 
     /// Whether the host, which sees the source's name, agrees with code that was there before.
@@ -307,6 +381,14 @@ fn refusals(result: &TargetResult) -> Reasons {
     let TargetResult::Refused { reasons, names } = result else { return Vec::new() };
     let advice = "serve it with --names source, so that host part and code agree";
     reasons.iter().cloned().chain(names.first().map(|row| by_name(row).advise(advice))).collect()
+}
+
+fn all_refusals(results: &[(String, TargetResult)]) -> Reasons {
+    results.iter().flat_map(|(_, result)| refusals(result)).collect()
+}
+
+fn is_refused(results: &[(String, TargetResult)], target: &str) -> bool {
+    results.iter().any(|(other, result)| other == target && matches!(result, TargetResult::Refused { .. }))
 }
 
 /// A file that names a GPU whose code it does not have.

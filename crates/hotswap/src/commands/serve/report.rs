@@ -7,7 +7,9 @@ use hotswap_report::{Diagnostic, codes};
 use hotswap_stack::check::Checked;
 use hotswap_stack::environment::ENVIRONMENT;
 use hotswap_stack::undo::Undone;
-use hotswap_stack::{LibraryPlan, NameMode, OutputContent, ServeRequest, Served, ServedLibrary, TreePlan};
+use hotswap_stack::{
+    LibraryPlan, NameMode, OtherSource, OutputContent, ServeRequest, Served, ServedLibrary, TreePlan, WantedTarget,
+};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -163,14 +165,30 @@ fn planned_row(library: &LibraryPlan) -> Vec<String> {
 }
 
 fn sources(plan: &TreePlan, settings: &ServeRequest) -> String {
-    let line = |row: &hotswap_stack::WantedTarget| {
+    let line = |row: &WantedTarget| {
         let seen = match settings.names {
             NameMode::Source => format!("; its libraries see the name {}", row.source),
             NameMode::Own => "; its libraries see its own name".to_owned(),
         };
         format!("{} is served by code for {}{seen}\n", row.target, row.source)
     };
-    plan.wanted.iter().map(line).collect()
+    plan.wanted.iter().map(|row| line(row) + &others(plan, row)).collect()
+}
+
+/// The files of other GPUs that a target may be made from.
+fn others(plan: &TreePlan, row: &WantedTarget) -> String {
+    let all = plan.actions().flat_map(|action| &action.others).filter(|other| other.wanted.target == row.target);
+    let mut named: Vec<&str> = Vec::new();
+    for other in all {
+        if !named.contains(&other.wanted.source.as_str()) {
+            named.push(&other.wanted.source);
+        }
+    }
+    if named.is_empty() {
+        return String::new();
+    }
+    let named = named.join(", else ");
+    format!("  where a code object for {} fails a check: that for {named}, if it has the same kernels\n", row.source)
 }
 
 pub(super) fn library_json(library: &ServedLibrary) -> Value {
@@ -181,7 +199,13 @@ pub(super) fn library_json(library: &ServedLibrary) -> Value {
 }
 
 fn planned_json(library: &LibraryPlan) -> Value {
-    let file = |action: &hotswap_stack::Action| json!({ "input": action.input, "output": action.output, "served": action.content != OutputContent::Copied });
+    let other = |other: &OtherSource| json!({ "target": other.wanted.target, "source": other.wanted.source, "input": other.input });
+    let file = |action: &hotswap_stack::Action| {
+        json!({
+            "input": action.input, "output": action.output, "served": action.content != OutputContent::Copied,
+            "others": action.others.iter().map(other).collect::<Vec<_>>(),
+        })
+    };
     json!({
         "library": library.name, "files": library.actions.iter().map(file).collect::<Vec<_>>(),
         "remark": library.remark, "refused": library.refused.iter().map(Diagnostic::to_json).collect::<Vec<_>>(),

@@ -17,6 +17,7 @@ use crate::ops::Op;
 use crate::place::ProgramByte;
 use hotswap_isa::effects::{EffectBits, EffectReader};
 use hotswap_isa::reg::{Reg, RegFile};
+use hotswap_isa::regset::RegSet;
 
 /// Every value changes at most twice; nested loops need a round each.
 const ROUNDS: usize = 64;
@@ -221,24 +222,36 @@ impl ValueSolver<'_, '_, '_> {
     fn collect_lanes(&mut self) {
         let reader = EffectReader::new(self.context.isa());
         let (context, draft, steps) = (self.context, self.draft, self.steps);
+        let vector = |key: Key| vgpr_of(key).map(|vgpr| Reg::new(RegFile::Vgpr, vgpr, 1));
+        let followed: RegSet = steps.keys.iter().filter_map(|(_, key)| vector(key)).collect();
         for block in (0..draft.blocks.len()).map(|number| draft.block(number)) {
-            let mut offset = block.start;
-            while offset < block.end {
-                let Some(inst) = context.decode(offset) else { break };
-                let is_step = steps.steps.binary_search_by_key(&offset, |step| step.offset).is_ok();
-                if !is_step {
-                    reader.visit(&inst, |effect| {
-                        let (reg, is_vector) = (effect.reg(), effect.reg().file == RegFile::Vgpr);
-                        let held = |vgpr: u16| (reg.index..reg.index + u16::from(reg.count)).contains(&vgpr);
-                        let numbers = steps.keys.iter().filter(|(_, key)| vgpr_of(*key).is_some_and(held));
-                        let bits = numbers.fold(0, |bits, (number, _)| bits | 1 << number);
-                        if is_vector && bits != 0 {
-                            self.happen(offset, effect, bits);
-                        }
-                    });
+            let bytes = context.source.bytes.get(block.start as usize..).unwrap_or_default();
+            for (at, inst) in context.isa().walk(bytes) {
+                let (Ok(inst), offset) = (inst, block.start + at as u32) else { break };
+                if offset >= block.end {
+                    break;
                 }
-                offset += u32::from(inst.len());
+                reader.visit(&inst, |effect| {
+                    // Few registers are followed: most effects end here.
+                    if followed.has_bits(effect) && effect.reg().file == RegFile::Vgpr {
+                        self.lane_effect(offset, effect);
+                    }
+                });
             }
+        }
+    }
+
+    /// A vector register of which a lane is followed is read or written, perhaps by a step.
+    fn lane_effect(&mut self, offset: u32, effect: EffectBits) {
+        if self.steps.steps.binary_search_by_key(&offset, |step| step.offset).is_ok() {
+            return;
+        }
+        let reg = effect.reg();
+        let held = |vgpr: u16| (reg.index..reg.index + u16::from(reg.count)).contains(&vgpr);
+        let numbers = self.steps.keys.iter().filter(|(_, key)| vgpr_of(*key).is_some_and(held));
+        let bits = numbers.fold(0, |bits, (number, _)| bits | 1 << number);
+        if bits != 0 {
+            self.happen(offset, effect, bits);
         }
     }
 

@@ -11,6 +11,19 @@ pub(crate) struct Program {
     pub(crate) links: &'static str,
 }
 
+/// How the libraries, served for further GPUs, come to the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ServedAs {
+    /// As a directory beside the installed ones.
+    Tree,
+    /// As the first of the packages, which dpkg installs.
+    Debian,
+    /// As the first of the packages, a wheel, which pip installs.
+    Wheel,
+    /// Not at all: the program compiles its kernels, and `HOTSWAP_NAMES` shows it the source's name.
+    NamesAlone,
+}
+
 /// One case.
 #[derive(Debug)]
 pub(crate) struct Case {
@@ -24,6 +37,8 @@ pub(crate) struct Case {
     pub(crate) targets: &'static [&'static str],
     /// Further arguments of `hotswap serve`.
     pub(crate) words: &'static str,
+    /// How they are served.
+    pub(crate) served: ServedAs,
     /// Whether the host sees the GPU's own name.
     pub(crate) is_own: bool,
     /// Whether MIOpen makes a database first, which is served then.
@@ -70,6 +85,12 @@ const MATMUL: Program =
 const LAYERS: Program =
     Program { name: "layers.cpp", text: include_str!("../../../cases/exam/layers.cpp"), links: "-l:libMIOpen.so.1" };
 
+const TRANSFORM: Program =
+    Program { name: "transform.c", text: include_str!("../../../cases/exam/transform.c"), links: "-l:librocfft.so.0" };
+const ARRAYS: Program = Program { name: "arrays.py", text: include_str!("../../../cases/exam/arrays.py"), links: "" };
+const COMPILED: Program =
+    Program { name: "compiled.cpp", text: include_str!("../../../cases/exam/compiled.cpp"), links: "-lhiprtc" };
+
 const ROCBLAS: &[&str] = &["librocblas5", "libroctx64-4"];
 const ROCRAND: &[&str] = &["librocrand1"];
 const ROCSPARSE: &[&str] = &["librocsparse1", "librocsparse-dev", "libroctx64-4"];
@@ -84,6 +105,21 @@ const MIOPEN: &[&str] = &[
     "libboost-filesystem1.90.0",
     "libboost-atomic1.90.0",
 ];
+const CUPY: &[&str] = &[
+    "cupy-rocm-7-0",
+    "librocblas5",
+    "librocfft0",
+    "librocrand1",
+    "librocsparse1",
+    "librocsolver0",
+    "librccl1",
+    "libhipblaslt1",
+    "libhipblas3",
+    "libhipfft0",
+    "libhiprand1",
+    "libhipsparse4",
+    "libroctx64-4",
+];
 const RDNA2: &[&str] = &["gfx1031", "gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036"];
 
 const fn case(libraries: &'static str, packages: &'static [&'static str], program: &'static Program) -> Case {
@@ -93,6 +129,7 @@ const fn case(libraries: &'static str, packages: &'static [&'static str], progra
         source: "gfx1030",
         targets: RDNA2,
         words: "",
+        served: ServedAs::Tree,
         is_own: false,
         has_database: false,
         is_ordered: true,
@@ -122,6 +159,11 @@ pub(crate) const CASES: &[Case] = &[
     Case { source: "gfx1151", targets: &["gfx1150"], is_own: true, words: LEAVE_OUT, ..lt() },
     Case { targets: &["gfx1031"], is_own: true, ..case("rocBLAS", ROCBLAS, &BLAS) },
     Case { targets: &["gfx1031", "gfx1032"], has_database: true, ..case("MIOpen", MIOPEN, &LAYERS) },
+    // Code objects of gfx1100 that need more registers than gfx1103 has are made from gfx1102's.
+    Case { source: "gfx1100", targets: &["gfx1103"], ..lt() },
+    Case { served: ServedAs::Debian, ..case("rocFFT (.deb, dpkg)", &["librocfft0"], &TRANSFORM) },
+    Case { served: ServedAs::Wheel, ..case("CuPy (wheel, pip)", CUPY, &ARRAYS) },
+    Case { served: ServedAs::NamesAlone, ..case("a hiprtc program", &[], &COMPILED) },
 ];
 
 /// Requests that must be refused.

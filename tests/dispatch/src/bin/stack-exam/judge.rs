@@ -1,6 +1,6 @@
 //! Runs a case: the packages are copied, served and compared.
 
-use crate::cases::{Case, Planted};
+use crate::cases::{Case, Planted, ServedAs};
 use hotswap_dispatch::{Dispatch, Recorded, Recorder, Setup, difference};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -21,13 +21,16 @@ const COPY: &str = r#"mkdir -p "$1" && cd "$0" && find . \( -path '*/library/*' 
 pub(crate) struct Bench<'b> {
     recorder: &'b Recorder,
     hotswap: String,
+    /// Packages as files.
+    files: Vec<PathBuf>,
     case: &'b Case,
 }
 
 fn stage(recorder: &Recorder, packages: &[PathBuf], names: &[&str], source: &str) {
     for name in names {
         let is_its = |path: &&PathBuf| {
-            path.components().any(|part| part.as_os_str().to_string_lossy().starts_with(&format!("{name}-")))
+            path.is_dir()
+                && path.components().any(|part| part.as_os_str().to_string_lossy().starts_with(&format!("{name}-")))
         };
         let package = packages.iter().find(is_its).unwrap_or_else(|| panic!("no directory of {name} is named"));
         let mut copy = Command::new("bash");
@@ -52,22 +55,69 @@ for path in glob.glob("home/.cache/miopen/*/*.ukdb"):
 print(rows)
 "#;
 
+/// A library that CuPy needs and Debian does not have: functions that start and stop a profiler.
+const PROFILER: &str =
+    "echo 'int roctracer_start(void) { return 0; } int roctracer_stop(void) { return 0; }' > roctracer.c
+    echo 'ROCTRACER_4.0 { global: *; };' > roctracer.map
+    gcc -shared -fPIC -Wl,-soname,libroctracer64.so.4 -Wl,--version-script=roctracer.map roctracer.c \
+        -o hsa/libroctracer64.so.4";
+
+/// Installs a package in a directory of its own, and lets dpkg compare what is there with the package's hashes.
+const INSTALL: &str = r#"mkdir -p root/var/lib/dpkg/info root/var/lib/dpkg/updates
+    touch root/var/lib/dpkg/status root/var/lib/dpkg/available
+    dpkg="dpkg --root=$PWD/root --force-depends --force-bad-path --log=/dev/null"
+    $dpkg -i served/*.deb > /dev/null 2>&1 && test -z "$($dpkg --verify)" "#;
+
 /// The served directories of libraries, without those that are no part of ROCm: they are beside the stand-in.
-const ARRANGE: &str = "mv stock/lib/*/libboost* stock/lib/*/libroctx64* hsa/ 2> /dev/null; ls stock/lib > triplet";
+const ARRANGE: &str =
+    "mkdir -p stock/lib; mv stock/lib/*/libboost* stock/lib/*/libroctx64* hsa/ 2> /dev/null; ls stock/lib > triplet";
 
 impl<'b> Bench<'b> {
     pub(crate) fn new(recorder: &'b Recorder, packages: &[PathBuf], case: &'b Case) -> Self {
-        stage(recorder, packages, case.packages, case.source);
+        let is_wheel = case.served == ServedAs::Wheel;
+        stage(recorder, packages, &case.packages[usize::from(is_wheel)..], case.source);
         recorder.work.run(ARRANGE);
         let hotswap = recorder.hotswap("stack-exam").expect("`hotswap` is built");
-        let bench = Self { recorder, hotswap, case };
+        let files = packages.iter().filter(|path| path.is_file()).cloned().collect();
+        let bench = Self { recorder, hotswap, files, case };
         bench.build();
+        if is_wheel {
+            recorder.work.run(PROFILER);
+            bench.install_wheels("stock-site", &[bench.file("cupy"), bench.file("numpy")]);
+        }
         bench
+    }
+
+    /// The file of a package, by the beginning of its name.
+    fn file(&self, name: &str) -> PathBuf {
+        let is_its = |path: &&PathBuf| path.file_name().is_some_and(|file| file.to_string_lossy().starts_with(name));
+        self.files.iter().find(is_its).cloned().unwrap_or_else(|| panic!("no file of {name} is named"))
+    }
+
+    /// Installs wheels for the userland's Python by the machine's pip, which checks their hashes.
+    fn install_wheels(&self, directory: &str, wheels: &[PathBuf]) {
+        let version = self.recorder.work.run("python3 -c 'import sys; print(\"%d.%d\" % sys.version_info[:2])'");
+        let mut pip = Command::new("python3");
+        pip.args(["-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--only-binary=:all:", "--target"]);
+        pip.arg(self.recorder.work.path(directory)).args([
+            "--implementation",
+            "cp",
+            "--python-version",
+            version.trim(),
+        ]);
+        for platform in ["manylinux2014_x86_64", "manylinux_2_27_x86_64", "manylinux_2_28_x86_64"] {
+            pip.args(["--platform", platform]);
+        }
+        let output = pip.args(wheels).output().expect("python3 starts");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 
     fn build(&self) {
         let program = self.case.program;
         self.recorder.work.write(program.name, program.text.as_bytes());
+        if program.name.ends_with(".py") {
+            return;
+        }
         let compiler = if program.name.ends_with(".c") { "gcc" } else { "g++ -std=c++17" };
         self.recorder.work.run(&format!(
             "{compiler} -O1 -w -D__HIP_PLATFORM_AMD__ -Istock/include {} -o program $(echo -L stock/lib/*-linux-gnu) \
@@ -78,7 +128,9 @@ impl<'b> Bench<'b> {
 
     fn run(&self, devices: &str, script: &str) -> Recorded {
         let home = "rm -rf home; export HOME=$PWD/home; mkdir home";
-        let command = format!("bash -c '{home}; {script} exec ./program'");
+        let name = self.case.program.name;
+        let program = if name.ends_with(".py") { format!("python3 {name}") } else { "./program".to_owned() };
+        let command = format!("bash -c '{home}; {script} exec {program}'");
         self.recorder.run(&Setup { devices, ..Setup::default() }, &command)
     }
 
@@ -87,14 +139,58 @@ impl<'b> Bench<'b> {
         self.run(
             devices,
             "lib=$(echo $PWD/stock/lib/*-linux-gnu); export LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$lib; \
-             export MIOPEN_SYSTEM_DB_PATH=$PWD/stock/share/miopen/db;",
+             export MIOPEN_SYSTEM_DB_PATH=$PWD/stock/share/miopen/db PYTHONPATH=$PWD/stock-site;",
         )
     }
 
-    /// The libraries of the served tree, in its environment.
+    /// Makes what is served; the reason where that is refused.
+    fn serve(&self) -> Result<(), String> {
+        let Case { source, targets, words, is_own, served, .. } = self.case;
+        let names = if *is_own { "--names own" } else { "" };
+        let input = match served {
+            ServedAs::NamesAlone => return Ok(()),
+            ServedAs::Tree => "--root $PWD/stock".to_owned(),
+            ServedAs::Debian => self.copied(&self.file(self.case.packages[0])),
+            ServedAs::Wheel => self.copied(&self.file("cupy")),
+        };
+        let (hotswap, targets) = (&self.hotswap, targets.join(","));
+        let command = format!("{hotswap} serve {targets} --from {source} {input} --dest $PWD/served {names} {words}");
+        let output = self.recorder.work.shell(&command);
+        if !output.status.success() {
+            return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+        }
+        match served {
+            ServedAs::Debian => drop(self.recorder.work.run(INSTALL)),
+            ServedAs::Wheel => {
+                let wheel = self.recorder.work.run("ls served/*.whl");
+                self.install_wheels("site", &[self.recorder.work.path(wheel.trim()), self.file("numpy")]);
+            }
+            ServedAs::Tree | ServedAs::NamesAlone => {}
+        }
+        Ok(())
+    }
+
+    /// A package where the userland sees it.
+    fn copied(&self, file: &Path) -> String {
+        let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        std::fs::copy(file, self.recorder.work.path(&name)).expect("scratch is writable");
+        format!("./{name}")
+    }
+
+    /// The served libraries, in their environment.
     fn run_served(&self, devices: &str, has_names: bool) -> Recorded {
         let names = if has_names { "export LD_PRELOAD=$PWD/libhotswap-names.so;" } else { "" };
-        self.run(devices, &format!("unset LD_PRELOAD; . served/env.sh; unset LD_PRELOAD; {names}"))
+        let path = "export LD_LIBRARY_PATH=$LD_LIBRARY_PATH";
+        let environment = match self.case.served {
+            ServedAs::Tree => "unset LD_PRELOAD; . served/env.sh; unset LD_PRELOAD;".to_owned(),
+            ServedAs::Debian => format!("{path}:$(echo $PWD/root/usr/lib/*-linux-gnu);"),
+            ServedAs::Wheel => format!("{path}:$(echo $PWD/stock/lib/*-linux-gnu) PYTHONPATH=$PWD/site;"),
+            ServedAs::NamesAlone => {
+                let pair = |target: &&str| format!("{target}={}", self.case.source);
+                format!("export HOTSWAP_NAMES={};", self.case.targets.iter().map(pair).collect::<Vec<_>>().join(","))
+            }
+        };
+        self.run(devices, &format!("{environment} {names}"))
     }
 
     /// The database that MIOpen has made while it ran becomes the system's.
@@ -110,21 +206,13 @@ impl<'b> Bench<'b> {
     }
 
     pub(crate) fn judge(&self) -> Vec<Verdict> {
-        let Case { source, targets, words, is_own, has_database, .. } = self.case;
+        let Case { source, targets, is_own, has_database, .. } = self.case;
         if *has_database {
             self.run_stock(source);
             self.keep_database();
         }
         let reference = self.run_stock(source);
-        let names = if *is_own { "--names own" } else { "" };
-        let serve = format!(
-            "{} serve {} --from {source} --root $PWD/stock --dest $PWD/served {names} {words}",
-            self.hotswap,
-            targets.join(",")
-        );
-        let served = self.recorder.work.shell(&serve);
-        if !served.status.success() {
-            let said = String::from_utf8_lossy(&served.stderr).into_owned();
+        if let Err(said) = self.serve() {
             return vec![self.verdict(&targets.join(", "), &reference, Err(said))];
         }
         if *is_own {

@@ -1,0 +1,62 @@
+//! Code objects of other GPUs with the same kernels, beside one whose code fails a check for a target.
+//!
+//! Invariant: the best source comes first, in the order of the product's table, whatever the order of the files.
+
+use hotswap_files::InputFile;
+use hotswap_pipeline::{Request, Sources};
+use hotswap_plan::RetargetPair;
+use hotswap_report::{Diagnostic, codes};
+use hotswap_stack::{Action, WantedTarget};
+use std::path::Path;
+
+/// The files that may take the place of an action's input.
+pub(super) struct OtherFiles<'a> {
+    /// Each once, although several targets may be made from it.
+    files: Vec<(&'a Path, InputFile)>,
+    pairs: Vec<RetargetPair>,
+}
+
+impl<'a> OtherFiles<'a> {
+    /// Those with the same kernels as the input.
+    ///
+    /// # Errors
+    /// A file that cannot be read.
+    pub(super) fn read(action: &'a Action, input: &[u8]) -> Result<Self, Diagnostic> {
+        let mut found = Self { files: Vec::new(), pairs: Vec::new() };
+        for other in &action.others {
+            if !found.files.iter().any(|(path, _)| *path == other.input) {
+                let file = hotswap_files::open(&other.input)?;
+                // A damaged file is no source.
+                if !hotswap_pipeline::has_same_kernels(input, &file).unwrap_or(false) {
+                    continue;
+                }
+                found.files.push((&other.input, file));
+            }
+            let WantedTarget { target, source } = other.wanted.clone();
+            found.pairs.push(RetargetPair { source, target });
+        }
+        Ok(found)
+    }
+
+    /// Their content.
+    pub(super) fn code(&self) -> Vec<&[u8]> {
+        self.files.iter().map(|(_, file)| &file[..]).collect()
+    }
+
+    /// The request with them as sources, after those that it has.
+    pub(super) fn request(&self, mut request: Request) -> Request {
+        if let Sources::Only(pairs) = &mut request.sources {
+            pairs.extend(self.pairs.iter().cloned());
+        }
+        request
+    }
+}
+
+/// The remark that a target was made from another source than the one that its row names.
+pub(super) fn remark(row: &WantedTarget, source: &str) -> Diagnostic {
+    let what = format!(
+        "code for {} was made from that for {source}, because that for {} fails a check",
+        row.target, row.source
+    );
+    Diagnostic::warning(codes::OTHER_SOURCE, what)
+}
