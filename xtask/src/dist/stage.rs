@@ -17,12 +17,14 @@ pub(super) struct Machine {
     pub(super) linux: &'static str,
     /// Debian's name.
     pub(super) debian: &'static str,
+    /// The beginning of the names of the GNU tools for it, where it is not this machine.
+    tools: &'static str,
 }
 
 /// Rust's, Linux's and Debian's names.
 const MACHINES: &[(&str, Machine)] = &[
-    ("x86_64-unknown-linux-gnu", Machine { linux: "x86_64", debian: "amd64" }),
-    ("aarch64-unknown-linux-gnu", Machine { linux: "aarch64", debian: "arm64" }),
+    ("x86_64-unknown-linux-gnu", Machine { linux: "x86_64", debian: "amd64", tools: "x86_64-linux-gnu-" }),
+    ("aarch64-unknown-linux-gnu", Machine { linux: "aarch64", debian: "arm64", tools: "aarch64-linux-gnu-" }),
 ];
 
 impl Machine {
@@ -53,14 +55,28 @@ pub(super) fn lay_out(
     target: Option<&str>,
     stage: &Path,
 ) -> Outcome {
+    let tools = target.map(|_| Machine::of(target).map(|machine| machine.tools)).transpose()?.unwrap_or_default();
+    let compiler = target.map(|_| format!("{tools}gcc"));
     let mut command = Command::new(paths::cargo());
+    if let (Some(target), Some(compiler)) = (target, &compiler) {
+        let variable = target.to_uppercase().replace('-', "_");
+        command.env(format!("CARGO_TARGET_{variable}_LINKER"), compiler);
+    }
     command.arg("build").args(["--locked", "--profile", profile.name(), "--target-dir"]).arg(target_directory);
     command.args(target.iter().flat_map(|target| ["--target", target]));
     command.args(install::PACKAGES.iter().flat_map(|name| ["-p", name]));
     remap(&mut command, sources, target_directory)?;
     let built = Built::of(command, sources)?;
     remove::delete(stage)?;
-    install::lay_out_from(sources, stage, None, &built, target.is_none())
+    install::lay_out_from(sources, stage, None, &built, compiler.as_deref())?;
+    strip_archive(&stage.join("lib/libhotswap.a"), tools)
+}
+
+/// Deletes from an archive what no linker of its users reads: rustc's bitcode, which is most of it, and debug information.
+fn strip_archive(archive: &Path, tools: &str) -> Outcome {
+    let mut command = Command::new(format!("{tools}objcopy"));
+    command.args(["-D", "--strip-debug", "--remove-section=.llvmbc", "--remove-section=.llvmcmd"]);
+    run::output(command.arg(archive)).map(drop)
 }
 
 /// Sets the flags that replace paths. Later ones win where one path is below another.
