@@ -529,8 +529,6 @@ FUNCTIONS = {
     "u32_to_f64": from_integer(64),
     "i16_to_f16": from_integer(16),
     "u16_to_f16": from_integer(16),
-    "u32_to_u16": lambda value: Value(value.bits, 16, "u"),
-    "i32_to_i16": lambda value: Value(value.bits, 16, "i"),
 }
 
 ENTRY = re.compile(r"^  (VOP3|VOP3P|SOP1|SOP2)Op\.(\w+): (\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'),?$", re.M)
