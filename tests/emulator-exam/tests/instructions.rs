@@ -204,6 +204,10 @@ const CASES: &[SingleCase] = &[
         let [a, b, c, d] = v[i].map(f32::from_bits);
         [(a - c).to_bits_or_nan(), (b + d).to_bits_or_nan()]
     }),
+    // 1 * 1 + D of numbers from 1 to 1.875 in eighths.
+    case("v_and_b32 v8, 0x03800380, v3; v_or_b32 v5, 0x3c003c00, v8; v_mov_b32 v9, 0x3c003c00; v_pk_fmac_f16 v5, v9, v9", "10 11 12", |v, i| {
+        one(0x4000_4000 | (v[i][2] & 0x0380_0380) >> 1)
+    }),
     case("v_mov_b32 v5, v3; v_dot2c_i32_i16 v5, v1, v2", "90a 942 950", |v, i| {
         let part = |x: u32, shift: u32| i32::from((x >> shift) as i16);
         one((0..2).fold(v[i][2] as i32, |sum, k| sum.wrapping_add(part(v[i][0], 16 * k).wrapping_mul(part(v[i][1], 16 * k)))) as u32)

@@ -22,6 +22,15 @@ class Unknown(Exception):
     """A construction that the evaluator does not understand."""
 
 
+def sliced(bits, high, low):
+    """Bits from low to high; a range that runs upwards names them in the other order."""
+    if high >= low:
+        return Value(bits >> low, high - low + 1, "u")
+    width = low - high + 1
+    turned = bin(bits >> high & (1 << width) - 1)[2:].zfill(width)[::-1]
+    return Value(int(turned, 2), width, "u")
+
+
 class Value:
     """Bits, their number and their kind: u, i, f, bf or b."""
 
@@ -206,7 +215,7 @@ class Machine:
             size = self.expression().number()
             low, high = high, high + size - 1
         self.take("]")
-        return (max(high, low), min(high, low))
+        return high, low
 
     def typed(self, kind):
         match = TYPE.match(kind)
@@ -219,8 +228,7 @@ class Machine:
             raise Unknown(name)
         value = self.state[name]
         if slices:
-            high, low = slices[0]
-            value = Value(value.bits >> low, high - low + 1, "u")
+            value = sliced(value.bits, *slices[0])
         if kind:
             letter, width = self.typed(kind)
             value = Value(value.bits, width, letter)
@@ -296,8 +304,9 @@ class Machine:
             if not 0 <= amount < 1024:
                 raise Unknown("a shift by a negative number")
             moved = a.number() << amount if operator == "<<" else a.number() >> amount
-            return Value(moved, a.width, a.kind)
-        width = max(a.width, b.width)
+            return Value(moved, max(a.width, 32), a.kind)
+        # As in C, where small numbers are widened.
+        width = max(a.width, b.width, 32)
         kind = "i" if a.kind == "i" and b.kind == "i" else "u"
         x, y = a.number(), b.number()
         if operator in ("/", "%") and y == 0:
@@ -315,7 +324,7 @@ class Machine:
             if token == "!":
                 return Value(value.number() == 0, 1, "u")
             if token == "~":
-                return Value(~value.bits, value.width, value.kind)
+                return Value(~value.number(), value.width, value.kind)
             if value.kind == "f":
                 return Value(value.bits ^ 1 << (value.width - 1), value.width, "f")
             return Value(-value.number(), value.width, "i")
@@ -324,8 +333,7 @@ class Machine:
     def postfix(self, value):
         while True:
             if self.peek() == "[":
-                high, low = self.range()
-                value = Value(value.bits >> low, high - low + 1, "u")
+                value = sliced(value.bits, *self.range())
             elif self.peek() == ".":
                 self.take()
                 letter, width = self.typed(self.take())
@@ -521,8 +529,6 @@ FUNCTIONS = {
     "u32_to_f64": from_integer(64),
     "i16_to_f16": from_integer(16),
     "u16_to_f16": from_integer(16),
-    "u32_to_u16": lambda value: Value(value.bits, 16, "u"),
-    "i32_to_i16": lambda value: Value(value.bits, 16, "i"),
 }
 
 ENTRY = re.compile(r"^  (VOP3|VOP3P|SOP1|SOP2)Op\.(\w+): (\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'),?$", re.M)
@@ -561,12 +567,15 @@ def listing(directory, arch):
             evaluated(text, [3, 5, 7], 0)
         except (Unknown, RecursionError, KeyError, OverflowError, IndexError):
             continue
+        if widths[3] == 0:
+            widths[3] = 32
         sizes = [64 if width > 32 else 32 if width else 0 for width in widths]
         print(form, name, *sizes, LANE + 1 if mask else widths[3], "mask" if mask else "value")
 
 
 def is_float(text):
-    return re.search(r"\bD0(?:\[[^\]]*\])?\.f(\d+)", text)
+    """The size of the floats that the target, or what is put into it, consists of."""
+    return re.search(r"\b(?:D0|tmp)(?:\[[^\]]*\])?\.f(\d+)\s*[-+]?=", text)
 
 
 def same(found, expected, width, parts):

@@ -6,6 +6,7 @@
 use crate::built::{Built, Profile};
 use crate::outcome::{During, Outcome, fail};
 use crate::{install, paths, remove, run};
+use hotswap_userland::{EMULATED_DIRECTORY, EMULATED_LIBRARY};
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -69,14 +70,15 @@ pub(super) fn lay_out(
     let built = Built::of(command, sources)?;
     remove::delete(stage)?;
     install::lay_out_from(sources, stage, None, &built, compiler.as_deref())?;
-    strip_archive(&stage.join("lib/libhotswap.a"), tools)
+    strip(&stage.join(EMULATED_DIRECTORY).join(EMULATED_LIBRARY), tools, &["--strip-unneeded"])?;
+    // rustc's bitcode is most of it, and no linker of its users reads it.
+    let options = ["-D", "--strip-debug", "--remove-section=.llvmbc", "--remove-section=.llvmcmd"];
+    strip(&stage.join("lib/libhotswap.a"), tools, &options)
 }
 
-/// Deletes from an archive what no linker of its users reads: rustc's bitcode, which is most of it, and debug information.
-fn strip_archive(archive: &Path, tools: &str) -> Outcome {
-    let mut command = Command::new(format!("{tools}objcopy"));
-    command.args(["-D", "--strip-debug", "--remove-section=.llvmbc", "--remove-section=.llvmcmd"]);
-    run::output(command.arg(archive)).map(drop)
+/// Deletes the parts of a library that its users do not need.
+fn strip(library: &Path, tools: &str, options: &[&str]) -> Outcome {
+    run::output(Command::new(format!("{tools}objcopy")).args(options).arg(library)).map(drop)
 }
 
 /// Sets the flags that replace paths. Later ones win where one path is below another.

@@ -182,6 +182,8 @@ impl Bench {
             let mut words: Vec<String> = ["-x", "hip", "-O2", "-w", "-c"].map(str::to_owned).into();
             words.extend(gpus.iter().cloned().chain(relocatable.map(str::to_owned)));
             words.extend(prepared.options.iter().cloned());
+            // Clang makes this identifier of its arguments, which differ between the builds.
+            words.push(format!("-cuid=unit{number}"));
             words.extend([prepared.unit(number), "-o".to_owned(), format!("{number}.o")]);
             seconds += self.timed(&directory, build, &words)?;
         }
