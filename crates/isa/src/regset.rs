@@ -175,12 +175,12 @@ impl RegSet {
     pub fn end_of(&self, file: RegFile) -> u16 {
         let (start, registers) = place(file);
         let words = self.words.iter().enumerate().take(start + registers.div_ceil(64)).skip(start);
-        let ends = words.filter_map(|(number, word)| {
+        let mut ends = words.filter_map(|(number, word)| {
             let is_upper_half = file == RegFile::Sgpr && number > SGPRS;
             let word = if is_upper_half { word & ((1 << (106 - 64)) - 1) } else { *word };
             (word != 0).then(|| ((number - start) * 64) as u16 + (64 - word.leading_zeros()) as u16)
         });
-        ends.last().unwrap_or(0)
+        ends.next_back().unwrap_or(0)
     }
 
     /// Its registers one at a time: VGPRs, AGPRs, SGPRs, trap temporaries, special registers; each in ascending order.

@@ -7,9 +7,9 @@
 #![allow(unsafe_code)] // questions to the dynamic loader, and calls of what it finds
 
 use crate::cache::Cache;
+use crate::loaders_dlvsym;
 use crate::properties::{NAME_SIZE, PropertiesLayout, R0000, R0600, name};
 use crate::scope::file_of;
-use crate::versioned;
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::ptr::null_mut;
@@ -54,7 +54,7 @@ pub(crate) fn find(symbol: HipSymbol, ours: *const c_void, caller: *const c_void
 fn look_up(handle: *mut c_void, symbol: HipSymbol) -> *mut c_void {
     // SAFETY: a handle of the loader's and two C strings.
     unsafe {
-        let found = versioned::look_up(handle, symbol.name.as_ptr(), symbol.version.as_ptr());
+        let found = loaders_dlvsym::look_up(handle, symbol.name.as_ptr(), symbol.version.as_ptr());
         if !found.is_null() {
             return found;
         }

@@ -27,6 +27,7 @@ mod exports;
 mod hip;
 #[cfg(target_os = "linux")]
 mod image;
+mod loaders_dlvsym;
 #[cfg(target_os = "linux")]
 mod loads;
 mod message;

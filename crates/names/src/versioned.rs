@@ -11,17 +11,11 @@
 #![allow(unsafe_code)] // a function of the dynamic loader, called with a program's pointers
 
 use crate::exports::own_address;
+use crate::loaders_dlvsym::{LOADERS, address, look_up};
 use crate::scope::file_of;
 use std::ffi::{CStr, c_char, c_void};
-use std::mem::transmute;
 use std::panic::catch_unwind;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-type LookUp = unsafe extern "C" fn(*mut c_void, *const c_char, *const c_char) -> *mut c_void;
-
-/// The loader's function. [`answer`] sets it before it is read by a jump.
-static LOADERS: AtomicUsize = AtomicUsize::new(0);
 
 /// As the loader's.
 ///
@@ -57,7 +51,7 @@ unsafe extern "C" fn dlvsym(handle: *mut c_void, name: *const c_char, version: *
 
 /// The function of this library that answers the question; null where the loader is to answer.
 unsafe extern "C" fn answer(handle: *mut c_void, name: *const c_char, version: *const c_char) -> *mut c_void {
-    let _ = loaders();
+    let _ = address(); // the jump reads it
     if handle == libc::RTLD_NEXT || name.is_null() || version.is_null() {
         return null_mut();
     }
@@ -77,31 +71,4 @@ fn is_of_hip(function: *mut c_void) -> bool {
     let file = if function.is_null() { None } else { file_of(function) };
     let name = file.as_deref().and_then(|file| file.file_name());
     name.is_some_and(|name| name.to_string_lossy().starts_with("libamdhip64"))
-}
-
-/// The loader's answer.
-///
-/// # Safety
-/// A handle of the loader's and two C strings.
-pub(crate) unsafe fn look_up(handle: *mut c_void, name: *const c_char, version: *const c_char) -> *mut c_void {
-    // SAFETY: the loader's function has this type, and so has `absent`; the arguments are as it expects them.
-    unsafe { transmute::<usize, LookUp>(loaders())(handle, name, version) }
-}
-
-fn loaders() -> usize {
-    match LOADERS.load(Ordering::Relaxed) {
-        0 => {
-            // SAFETY: a question for the function after this library's, by a C string.
-            let found = unsafe { libc::dlsym(libc::RTLD_NEXT, c"dlvsym".as_ptr()) } as usize;
-            let found = if found == 0 { absent as *const () as usize } else { found };
-            LOADERS.store(found, Ordering::Relaxed);
-            found
-        }
-        found => found,
-    }
-}
-
-/// In the place of a loader's function that does not exist.
-unsafe extern "C" fn absent(_: *mut c_void, _: *const c_char, _: *const c_char) -> *mut c_void {
-    null_mut()
 }

@@ -78,7 +78,7 @@ amdhsa.kernels:
     )
 }
 
-/// What three launches store, one after the other.
+/// The words that three launches store, one after the other.
 fn launched(bench: &Workbench, device: &EmulatedDevice, items: u16, text: &str) -> Result<[u32; 3], LaunchError> {
     let (version, gpu) = (bench.versions[0], device.processor.name);
     bench.assemble(version, &format!("-mcpu={gpu} -mattr=+wavefrontsize32"), "own", text);
