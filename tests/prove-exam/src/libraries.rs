@@ -84,7 +84,7 @@ fn random(bench: &EmulationBench, hotswap: &str, names: &str, tally: &mut Librar
         for gpu in siblings.iter().filter(|gpu| !has_code(bench, gpu)) {
             let library = "/usr/lib/x86_64-linux-gnu/librocrand.so.1";
             bench.work.run(&format!(
-                "mkdir -p {gpu} && {hotswap} retarget {library} --to {gpu} --allow names -o {gpu}/librocrand.so.1"
+                "mkdir -p {gpu} && {hotswap} retarget {library} --pairs '{source}=>{gpu}' --allow names -o {gpu}/librocrand.so.1"
             ));
             let shown = format!("LD_PRELOAD={names}:$PWD/{gpu}/librocrand.so.1 HOTSWAP_NAMES={gpu}={source}");
             tally.judge(bench, (gpu, &shown), "./numbers", 2);
