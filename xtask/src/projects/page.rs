@@ -56,6 +56,9 @@ fn text(rows: &BTreeMap<String, String>) -> String {
         text += &format!("{row}\n");
     }
     text += "\nNot built:\n\n| what | reason |\n| --- | --- |\n";
+    for project in PROJECTS.iter().filter(|project| !rows.contains_key(project.name)) {
+        text += &format!("| {} | not yet: `cargo xtask projects {}` |\n", project.name, project.name);
+    }
     for (what, reason) in ABSENT {
         text += &format!("| {what} | {reason} |\n");
     }
