@@ -88,7 +88,7 @@ pub fn answer(preprocessor: &Preprocessor<'_>, question: &Question) -> Vec<TextA
         return unknown("the command has no source");
     }
     let Some(poison) = Poison::prepare(preprocessor, question) else {
-        return unknown("clang does not print its macros for the GPU");
+        return unknown("clang does not print its macros for the GPU, or there is no directory for temporary files");
     };
     if programs.iter().all(|program| poison.asks_nothing(preprocessor, program, question)) {
         return vec![TextAnswer::Same(question.source); question.targets.len()];

@@ -3,7 +3,7 @@
 
 use crate::outcome::{During, Outcome};
 use crate::{paths, run};
-use std::env;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -13,12 +13,11 @@ pub(crate) const ARCHIVE: &str = "libhotswap_c.a";
 /// The shared library, as programs name it.
 pub(crate) const LIBRARY: &str = "libhotswap.so.0";
 
-/// Links the shared library of the archive. The C compiler is that of the build scripts; the arguments are those of the
-/// tests.
-pub(crate) fn link(archive: &Path, output: &Path) -> Outcome {
+/// Links the shared library of the archive by that C compiler. The arguments are those of the tests.
+pub(crate) fn link(archive: &Path, output: &Path, compiler: &OsStr) -> Outcome {
     let directory = output.parent().unwrap_or(Path::new("/"));
     fs::create_dir_all(directory).during("create", directory)?;
-    let mut command = Command::new(env::var_os("CC").unwrap_or_else(|| "cc".into()));
+    let mut command = Command::new(compiler);
     command.current_dir(paths::workspace().join("crates/libhotswap")).args(["@link.args", "-Wl,-s", "-o"]).arg(output);
     command.arg("-Wl,--whole-archive").arg(archive).args(["-Wl,--no-whole-archive", "-lpthread", "-ldl", "-lm"]);
     run::show(&mut command)

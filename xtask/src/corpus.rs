@@ -101,6 +101,8 @@ fn title(store: &Packages, package: &Package) -> String {
         Origin::Sid => "Debian sid",
         Origin::Experimental => "Debian experimental",
         Origin::Wheel { .. } => "wheel",
+        Origin::DebianSource => "sources of Debian",
+        Origin::Crate { .. } => "crate",
     };
     let version = store.get(package).map_or_else(|_| "not to be had".to_owned(), |unpacked| unpacked.version);
     format!("{} {version} ({kind})", package.name)

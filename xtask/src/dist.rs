@@ -46,8 +46,12 @@ struct Options {
     /// Afterwards, install each package in a Debian root directory and build a HIP project there.
     #[arg(long = "try")]
     try_them: bool,
+    /// Afterwards, install the Debian package with apt in a new Debian root directory without HIP, with what it recommends, and
+    /// build and run the project there.
+    #[arg(long)]
+    bare: bool,
     /// Build from two copies of the sources in different directories, and compare all installed files.
-    #[arg(long, conflicts_with_all = ["try_them", "no_build"])]
+    #[arg(long, conflicts_with_all = ["try_them", "bare", "no_build"])]
     twice: bool,
 }
 
@@ -72,7 +76,10 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
             return fail(format!("{} is larger than {} MB", package.display(), LARGEST >> 20));
         }
     }
-    if options.try_them { tried::install_and_build(&packages(&output)?) } else { Ok(()) }
+    if options.try_them {
+        tried::install_and_build(&packages(&output)?)?;
+    }
+    if options.bare { tried::in_bare_root(&packages(&output)?) } else { Ok(()) }
 }
 
 fn make(options: &Options, profile: Profile, output: &Path) -> Outcome {
@@ -107,7 +114,8 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 fn tarball(stage: &Path, output: &Path, machine: &stage::Machine) -> Outcome {
     let name = format!("hotswap-{VERSION}-{}-linux", machine.linux);
     let mut command = Command::new("tar");
-    command.env("XZ_OPT", "-6").arg("--transform").arg(format!("s,^\\.,{name},rSH")).args(FIXED);
+    // The programs share tables of megabytes, which the largest dictionary finds.
+    command.env("XZ_OPT", "-9").arg("--transform").arg(format!("s,^\\.,{name},rSH")).args(FIXED);
     command.arg(format!("--mtime=@{}", stage::epoch()?));
     run::show(command.arg("-cJf").arg(output.join(format!("{name}.tar.xz"))).arg("-C").arg(stage).arg("."))
 }

@@ -7,6 +7,7 @@ use crate::outcome::{During, Outcome, fail};
 use crate::{paths, remove, run, userland};
 use clap::Parser;
 use hotswap_userland::ENV_ROOT;
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -34,9 +35,12 @@ struct Words {
     /// How long each target runs.
     #[arg(long, default_value_t = 10)]
     minutes: u32,
-    /// List the targets, and how long each has run on this machine.
+    /// List the targets, and how long each has run: as recorded, and on this machine since.
     #[arg(long)]
     list: bool,
+    /// Add this machine's runs to docs/fuzz-runs.txt, which is committed.
+    #[arg(long, conflicts_with = "list")]
+    record: bool,
     /// Only this target.
     target: Option<String>,
 }
@@ -82,6 +86,9 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     if words.list {
         return list(&campaigns);
     }
+    if words.record {
+        return RunBook::open()?.record();
+    }
     let only = words.target.as_deref();
     let wanted = |campaign: &&Campaign| only.is_none_or(|one| campaign.targets.contains(&one));
     if !campaigns.iter().any(|campaign| wanted(&campaign)) {
@@ -95,18 +102,20 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     Ok(())
 }
 
-/// Prints each target with the time that it has run on this machine.
+/// Prints each target with the time that it has run.
 fn list(campaigns: &[Campaign]) -> Outcome {
     let book = RunBook::open()?;
+    let text = book.read() + &fs::read_to_string(recorded()).unwrap_or_default();
     println!("{:16} {:28} {:>8} {:>14}  FINDINGS", "TARGET", "DIRECTORY", "HOURS", "EXECUTIONS");
     let instructions = INSTRUCTIONS.iter().map(|target| ("crates/isa/fuzz", *target));
     let all = campaigns.iter().flat_map(|campaign| campaign.targets.iter().map(|target| (campaign.directory, *target)));
     for (directory, target) in all.chain(instructions) {
-        let sum = book.sum(directory, target);
+        let sum = sum_of(&text, directory, target);
         let hours = sum.seconds as f64 / 3600.0;
         println!("{target:16} {directory:28} {hours:8.2} {:14}  {}", sum.executions, sum.findings);
     }
-    println!("\nThe times are those of {}. {INSTRUCTIONS:?} run by `cargo xtask isa fuzz`.", book.0.display());
+    println!("\nThe runs are those of {RECORDED} and {}.", book.0.display());
+    println!("{INSTRUCTIONS:?} run by `cargo xtask isa fuzz`.");
     Ok(())
 }
 
@@ -133,9 +142,38 @@ impl RunBook {
         writeln!(file, "{directory} {target} {seconds} {executions} {findings}").during("write", &self.0)
     }
 
-    fn sum(&self, directory: &str, target: &str) -> RunSum {
-        sum_of(&fs::read_to_string(&self.0).unwrap_or_default(), directory, target)
+    fn read(&self) -> String {
+        fs::read_to_string(&self.0).unwrap_or_default()
     }
+
+    /// Moves the lines to the committed file, one for each target.
+    fn record(&self) -> Outcome {
+        let path = recorded();
+        let text = merged(&(fs::read_to_string(&path).unwrap_or_default() + &self.read()));
+        fs::write(&path, text).during("write", &path)?;
+        fs::write(&self.0, "").during("write", &self.0)
+    }
+}
+
+/// The committed runs of all machines, in the same form.
+const RECORDED: &str = "docs/fuzz-runs.txt";
+
+fn recorded() -> PathBuf {
+    paths::workspace().join(RECORDED)
+}
+
+/// A line for each target, sorted, with the sum of its runs.
+fn merged(book: &str) -> String {
+    let key = |line: &str| {
+        let mut words = line.split(' ').map(str::to_owned);
+        Some((words.next()?, words.next()?))
+    };
+    let targets: BTreeSet<(String, String)> = book.lines().filter_map(key).collect();
+    let line = |(directory, target): &(String, String)| {
+        let RunSum { seconds, executions, findings } = sum_of(book, directory, target);
+        format!("{directory} {target} {seconds} {executions} {findings}\n")
+    };
+    targets.iter().map(line).collect()
 }
 
 fn sum_of(book: &str, directory: &str, target: &str) -> RunSum {
@@ -267,6 +305,13 @@ mod tests {
         let book = "a one 60 5 0\na two 1 1 1\nb one 9 9 9\na one 40 7 1\nbroken\n";
         assert_eq!(sum_of(book, "a", "one"), RunSum { seconds: 100, executions: 12, findings: 1 });
         assert_eq!(sum_of(book, "c", "one"), RunSum::default());
+    }
+
+    #[test]
+    fn recording_keeps_the_sums() {
+        let book = "b one 9 9 9\na two 1 1 1\na two 2 3 4\n";
+        assert_eq!(merged(book), "a two 3 4 5\nb one 9 9 9\n");
+        assert_eq!(merged(&merged(book)), merged(book));
     }
 
     #[test]

@@ -111,16 +111,17 @@ pub(crate) fn install(place: &Path, profile: Profile, clang: Option<&Path>) -> O
 
 /// Installs what was built.
 pub(crate) fn lay_out(place: &Path, clang: Option<&Path>, built: &Built) -> Outcome {
-    lay_out_from(paths::workspace(), place, clang, built, true)
+    lay_out_from(paths::workspace(), place, clang, built, None)
 }
 
-/// Installs what was built from these sources. Programs of another machine cannot run here, and do not make their man pages.
+/// Installs what was built from these sources. `cross` is the C compiler for another machine; programs of that cannot run here,
+/// and do not make their man pages.
 pub(crate) fn lay_out_from(
     sources: &Path,
     place: &Path,
     clang: Option<&Path>,
     built: &Built,
-    can_run: bool,
+    cross: Option<&str>,
 ) -> Outcome {
     for (name, target) in PROGRAMS {
         let program = built.programs.iter().find(|path| path.file_name().is_some_and(|file| file == *name));
@@ -140,14 +141,17 @@ pub(crate) fn lay_out_from(
     for (name, target) in LIBRARIES {
         copy(library(name)?, &place.join("lib/hotswap").join(target))?;
     }
-    link_hsa(place, built)?;
+    let compiler = cross.map_or_else(|| env::var_os("CC").unwrap_or_else(|| "cc".into()), OsString::from);
+    link_hsa(place, built, &compiler)?;
     let archive = archive_of(built, c_library::ARCHIVE)?;
     copy(archive, &place.join("lib/libhotswap.a"))?;
-    replace_by(&place.join("lib").join(c_library::LIBRARY), |temporary| c_library::link(archive, temporary))?;
+    replace_by(&place.join("lib").join(c_library::LIBRARY), |temporary| {
+        c_library::link(archive, temporary, &compiler)
+    })?;
     for (source, target) in FILES {
         copy_all(&sources.join(source), &place.join(target))?;
     }
-    documents::write(sources, place, can_run)?;
+    documents::write(sources, place, cross.is_none())?;
     write_defaults(&place.join("lib/hotswap/defaults.toml"), clang)
 }
 
@@ -163,10 +167,11 @@ fn archive_of<'b>(built: &'b Built, name: &str) -> Outcome<&'b PathBuf> {
 }
 
 /// Links the HSA library of emulated GPUs.
-fn link_hsa(place: &Path, built: &Built) -> Outcome {
+fn link_hsa(place: &Path, built: &Built, compiler: &OsStr) -> Outcome {
     let archive = archive_of(built, "libhotswap_hsa_emulated.a")?;
     replace_by(&place.join(EMULATED_DIRECTORY).join(EMULATED_LIBRARY), |temporary| {
-        link_emulated(archive, paths::workspace(), temporary).map_err(|error| std::io::Error::other(error).into())
+        link_emulated(archive, paths::workspace(), temporary, compiler)
+            .map_err(|error| std::io::Error::other(error).into())
     })
 }
 

@@ -65,24 +65,12 @@ fn with_part(part: &str) -> Outcome<PathBuf> {
 fn download(directory: &Path) -> Outcome {
     let apt = Apt::new(directory, "deb-src")?;
     run::output(&mut apt.command("apt-get", &["update", "-q"]))?;
-    let versions = versions(&run::output(&mut apt.command("apt-cache", &["showsrc", "--only-source", PACKAGE]))?);
-    let mut failures = Vec::new();
-    for version in &versions {
-        let package = format!("{PACKAGE}={version}");
-        let words = ["source", "-q", "--download-only", "--tar-only", "--only-source", &package];
-        println!("Downloading the sources of {package} (about 200 MB)");
-        match run::output(apt.command("apt-get", &words).current_dir(directory)) {
-            Ok(_) => {
-                unpack(directory)?;
-                let file = directory.join("VERSION");
-                fs::write(&file, format!("{version}\n")).during("write", &file)?;
-                return apt.remove();
-            }
-            // A mirror's index may name versions that its pool no longer has.
-            Err(failure) => failures.push(failure.to_string()),
-        }
-    }
-    fail(format!("the mirror has no sources of {PACKAGE}\n{}", failures.join("\n")))
+    println!("Downloading the sources of {PACKAGE} (about 200 MB)");
+    let version = apt.download_source(PACKAGE, directory)?;
+    unpack(directory)?;
+    let file = directory.join("VERSION");
+    fs::write(&file, format!("{version}\n")).during("write", &file)?;
+    apt.remove()
 }
 
 /// The versions that `apt-cache showsrc` lists, newest first.
@@ -159,6 +147,22 @@ impl Apt {
         let mut command = Command::new(program);
         command.arg("-c").arg(self.directory.join("apt.conf")).args(words);
         command
+    }
+
+    /// Downloads the archives of a source package, of the newest version that the mirror actually has. Returns the version.
+    pub(crate) fn download_source(&self, package: &str, directory: &Path) -> Outcome<String> {
+        let listed = run::output(&mut self.command("apt-cache", &["showsrc", "--only-source", package]))?;
+        let mut failures = Vec::new();
+        for version in versions(&listed) {
+            let wanted = format!("{package}={version}");
+            let words = ["source", "-q", "--download-only", "--tar-only", "--only-source", &wanted];
+            match run::output(self.command("apt-get", &words).current_dir(directory)) {
+                Ok(_) => return Ok(version),
+                // A mirror's index may name versions that its pool no longer has.
+                Err(failure) => failures.push(failure.to_string()),
+            }
+        }
+        fail(format!("the mirror has no sources of {package}\n{}", failures.join("\n")))
     }
 
     pub(crate) fn remove(&self) -> Outcome {

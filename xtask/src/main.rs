@@ -10,6 +10,7 @@ mod arrows;
 mod bench;
 mod bench_fat;
 mod bench_rewrite;
+mod book;
 mod browser;
 mod built;
 mod c_library;
@@ -37,9 +38,11 @@ mod packages;
 mod paths;
 mod programs;
 mod progress;
+mod projects;
 mod prove;
 mod readme;
 mod recipe;
+mod remote;
 mod remove;
 mod rewrite_exam;
 mod rocm;
@@ -79,9 +82,12 @@ const TASKS: &[Task] = &[
     Task { name: "corpus", help: "treat the files of packages and wheels, and write docs/corpus.md", run: corpus::main },
     Task { name: "fuzz", help: "fuzz all readers of foreign bytes (--list: targets and their hours)", run: fuzz::main },
     Task { name: "readme", help: "do what README.md and docs say and compare (--bless writes what came out)", run: readme::main },
+    Task { name: "book", help: "make a book of the pages below docs, and check its links", run: book::main },
     Task { name: "isa", help: "the rows of the instruction set: fetch LLVM's sources, import, check", run: isa::main },
     Task { name: "rewrite", help: "judge code that is made for another stepping: rewrite exam", run: rewrite_exam::main },
     Task { name: "prove", help: "evidence by execution: rewrites, planted faults, proofs, generated programs; writes docs/evidence.md", run: prove::main },
+    Task { name: "projects", help: "build parts of real HIP projects by clang and through HotSwap, write docs/projects.md", run: projects::main },
+    Task { name: "remote", help: "compile on a Remote Execution engine without network, and compare the bytes", run: remote::main },
     Task { name: "stack", help: "judge and measure served libraries of Debian: stack exam, stack cost", run: stack::main },
     Task { name: "symbols", help: "tables of device functions: symbols exam | bench, write docs/device-exam.md", run: symbols::main },
     Task { name: "new-family", help: "write the skeleton of a patch family: file, line of patches.def, case", run: new_family::main },

@@ -1,7 +1,8 @@
-//! Packages of the registries as real input: Debian's by apt, wheels by pip, unpacked in the cache directory.
+//! Packages of the registries as real input: Debian's by apt, wheels by pip, sources by apt and cargo, unpacked in the cache
+//! directory.
 //!
-//! Invariants: A package's directory gets its name only when complete. Downloads use the machine's own apt and pip, which
-//! verify them. No part of them enters the repository.
+//! Invariants: A package's directory gets its name only when complete. Downloads use the machine's own apt, pip and cargo,
+//! which verify them. No part of them enters the repository.
 //!
 //! Absent on purpose: dependencies. Device code is read, never run, so only the files of a package are needed.
 
@@ -23,6 +24,10 @@ pub(crate) enum Origin {
     Experimental,
     /// A wheel: its version, and its version of CPython.
     Wheel { version: &'static str, python: &'static str },
+    /// The sources of a package of Debian's: the newest version that the mirror has.
+    DebianSource,
+    /// The files of a crate of that version.
+    Crate { version: &'static str },
 }
 
 /// A package of one registry.
@@ -79,6 +84,8 @@ impl Packages {
                 Origin::Sid => self.download_deb(package.name, "sid", &partial)?,
                 Origin::Experimental => self.download_deb(package.name, "experimental", &partial)?,
                 Origin::Wheel { version, python } => download_wheel(package.name, version, python, &partial)?,
+                Origin::DebianSource => self.download_source(package.name, &partial)?,
+                Origin::Crate { version } => download_crate(package.name, version, &partial)?,
             };
             let file = partial.join(VERSION);
             fs::write(&file, format!("{version}\n")).during("write", &file)?;
@@ -101,6 +108,7 @@ impl Packages {
                 Origin::Sid => self.fetch_deb(package.name, "sid", &partial)?,
                 Origin::Experimental => self.fetch_deb(package.name, "experimental", &partial)?,
                 Origin::Wheel { version, python } => fetch_wheel(package.name, version, python, &partial)?,
+                Origin::DebianSource | Origin::Crate { .. } => return fail(format!("{} is no package", package.name)),
             };
             fs::rename(&partial, &directory).during("rename", &partial)?;
         }
@@ -139,12 +147,45 @@ impl Packages {
         Ok(version.trim().to_owned())
     }
 
+    /// Downloads and unpacks the sources of a package, without Debian's changes. Returns their version.
+    fn download_source(&self, name: &str, partial: &Path) -> Outcome<String> {
+        println!("Downloading the sources of {name}");
+        let directory = self.directory.join("apt-sources");
+        fs::create_dir_all(&directory).during("create", &directory)?;
+        let apt = Apt::new(&directory, "deb-src")?;
+        run::output(&mut apt.command("apt-get", &["update", "-q"]))?;
+        let version = apt.download_source(name, partial)?;
+        let archive = run::output(Command::new("sh").args(["-c", "ls *.orig.tar.*"]).current_dir(partial))?;
+        let archive = partial.join(archive.trim());
+        let mut tar = Command::new("tar");
+        tar.arg("-C").arg(partial.join(CONTENT)).arg("-xf").arg(&archive);
+        run::output(tar.args(["--strip-components=1", "--no-same-owner"]))?;
+        fs::remove_file(&archive).during("delete", &archive)?;
+        Ok(version)
+    }
+
     fn fetch_deb(&self, name: &str, suite: &str, partial: &Path) -> Outcome<PathBuf> {
         println!("Downloading {name} of {suite}");
         let package = format!("{name}/{suite}");
         run::output(self.apt()?.command("apt-get", &["download", "-q", &package]).current_dir(partial))?;
         only_file(partial, "deb")
     }
+}
+
+/// Downloads and unpacks a crate, without those that it uses. Returns its version.
+fn download_crate(name: &str, version: &str, partial: &Path) -> Outcome<String> {
+    println!("Downloading the crate {name} {version}");
+    let user = partial.join("user");
+    fs::create_dir_all(user.join("src")).during("create", &user)?;
+    let manifest = format!("[package]\nname = \"user\"\n[workspace]\n[dependencies]\n{name} = \"={version}\"\n");
+    fs::write(user.join("Cargo.toml"), manifest).during("write", &user)?;
+    fs::write(user.join("src/lib.rs"), "").during("write", &user)?;
+    run::output(Command::new(paths::cargo()).args(["vendor", "--quiet", "vendored"]).current_dir(&user))?;
+    let (from, to) = (user.join("vendored").join(name), partial.join(CONTENT));
+    fs::remove_dir(&to).during("delete", &to)?;
+    fs::rename(&from, &to).during("rename", &from)?;
+    remove::delete(&user)?;
+    Ok(version.to_owned())
 }
 
 /// Downloads and unpacks a wheel. Returns its version.
@@ -171,6 +212,8 @@ fn key(package: &Package) -> String {
         Origin::Sid => format!("{}-sid", package.name),
         Origin::Experimental => format!("{}-experimental", package.name),
         Origin::Wheel { version, python } => format!("{}-{version}-cp{python}", package.name),
+        Origin::DebianSource => format!("{}-source", package.name),
+        Origin::Crate { version } => format!("{}-{version}-crate", package.name),
     }
 }
 
@@ -210,8 +253,10 @@ mod tests {
     #[test]
     fn each_origin_has_a_directory_of_its_own() {
         let wheel = Origin::Wheel { version: "1.2", python: "3.12" };
-        let keys = [Origin::Sid, Origin::Experimental, wheel].map(|origin| key(&Package { name: "x", origin }));
-        assert_eq!(keys, ["x-sid", "x-experimental", "x-1.2-cp3.12"]);
+        let origins =
+            [Origin::Sid, Origin::Experimental, wheel, Origin::DebianSource, Origin::Crate { version: "1.2" }];
+        let keys = origins.map(|origin| key(&Package { name: "x", origin }));
+        assert_eq!(keys, ["x-sid", "x-experimental", "x-1.2-cp3.12", "x-source", "x-1.2-crate"]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::process::Command;
 /// Executes what HotSwap makes, and what it was made from, and writes the table of evidence.
 #[derive(Parser)]
 struct Options {
-    /// `all` (no arguments), or one part: `rewrites [NAME]`, `mutations`, `proofs`, `exhaustive`, `twins`, `libraries`; `--help` lists their options.
+    /// `all` (no arguments), or one part: `rewrites [NAME]`, `mutations`, `proofs`, `exhaustive`, `judges`, `twins`, `libraries`; `--help` lists their options.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     words: Vec<String>,
 }

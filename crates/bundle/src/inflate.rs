@@ -64,8 +64,8 @@ pub(crate) fn inflate_behind(head: &[u8], payload: &[u8], method: Method, size: 
 
 /// Bytes that are unpacked at a time: they are in the processor's caches for what is done with them next.
 const STEP: usize = 1 << 20;
-/// Compressed bytes that libzstd gets at a time. Code expands to four times as many, and more.
-const ZSTD_STEP: usize = 64 << 10;
+/// Compressed bytes that libzstd gets first: the largest header of a frame, and that of a block.
+const ZSTD_START: usize = 21;
 
 /// As [`inflate`], into a buffer of the size, step by step: `next` gets each new part, in order. `None` where the payload is
 /// damaged, the buffer has no place for its bytes, or `next` says that it is not to go on; [`inflate`] tells the reason.
@@ -102,18 +102,19 @@ impl<N: FnMut(&[u8]) -> bool> BufferSteps<'_, N> {
     }
 }
 
-/// libzstd writes into the buffer itself, where it finds the bytes that it repeats.
+/// libzstd writes into the buffer itself, where it finds the bytes that it repeats. It gets as much of the payload as it asks
+/// for, which is a block: a few kilobytes can be a repetition of many megabytes.
 fn unpack_zstd(payload: &[u8], steps: &mut BufferSteps<'_, impl FnMut(&[u8]) -> bool>) -> Option<()> {
     let mut context = DCtx::create();
     context.set_parameter(DParameter::StableOutBuffer(true)).ok()?;
     context.set_parameter(DParameter::WindowLogMax(31)).ok()?;
-    let (mut read, mut end) = (0, 0);
+    let (mut read, mut end, mut asked) = (0, 0, ZSTD_START);
     loop {
-        let mut input = InBuffer { src: &payload[..payload.len().min(read + ZSTD_STEP)], pos: read };
+        let mut input = InBuffer { src: &payload[..payload.len().min(read + asked)], pos: read };
         let mut output = OutBuffer::around_pos(steps.buffer.bytes_mut(), end);
         let left = context.decompress_stream(&mut output, &mut input).ok()?;
         let is_stuck = input.pos == read && output.pos() == end;
-        (read, end) = (input.pos, output.pos());
+        (read, end, asked) = (input.pos, output.pos(), left);
         if left == 0 || end - steps.end >= STEP {
             steps.advance(end)?;
         }

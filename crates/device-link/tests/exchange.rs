@@ -113,17 +113,19 @@ fn bound(user: &Loaded, libraries: &[&Loaded]) -> Binding {
     bind(&user.bound(), &libraries).unwrap()
 }
 
-/// For each kernel whether all that it reaches is known, and the calls there by name; a stub has the name of its function.
-fn calls(table: &SymbolTable) -> BTreeSet<(String, bool, BTreeSet<(String, String)>)> {
-    let name = |number: u32| table.functions[number as usize].name.clone();
-    let below = |from: u32| {
-        let callees = table.functions[from as usize].callees.iter();
-        callees.map(|callee| (name(from), name(callee.function))).filter(|(from, to)| from != to).collect::<Vec<_>>()
-    };
-    let kernels = table.kernels.iter();
-    kernels
-        .map(|one| (name(one.function), one.complete, one.reachable.iter().flat_map(|from| below(*from)).collect()))
-        .collect()
+/// The calls below each kernel by name, and whether these are all; a stub has the name of its function.
+fn calls(table: &SymbolTable) -> BTreeSet<String> {
+    let name = |number: u32| table.functions[number as usize].name.as_str();
+    let mut lines = BTreeSet::new();
+    for kernel in &table.kernels {
+        lines.insert(format!("{}: complete {}", name(kernel.function), kernel.complete));
+        for from in &kernel.reachable {
+            let callees = table.functions[*from as usize].callees.iter().map(|callee| callee.function);
+            let calls = callees.map(|to| format!("{}: {} -> {}", name(kernel.function), name(*from), name(to)));
+            lines.extend(calls.filter(|line| !line.ends_with(&format!("{0} -> {0}", name(*from)))));
+        }
+    }
+    lines
 }
 
 #[test]

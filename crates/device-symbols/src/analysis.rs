@@ -2,7 +2,7 @@
 
 use crate::code::FileCode;
 use crate::code_hash::code_hash;
-use crate::stated::{self, CompilerRecord, File};
+use crate::stated::{self, CompilerRecord, DescriptorModes, File};
 use crate::table::{Callee, Evidence, Form, Function, FunctionKind, Import, Kernel, Number, Resources, SymbolTable};
 use crate::totals::{self, ReachWalk};
 use hotswap_code_object::{CodeMap, KernelFacts, ObjectKind, SymbolKind};
@@ -47,8 +47,10 @@ pub fn analyse_with(
         }
     }
     code.mark_taken(&mut functions);
-    set_modes(&mut functions);
-    let stated = stated_totals(&map, file.as_ref(), &functions, !records.is_empty());
+    let modes = file.as_ref().map(|file| stated::descriptor_modes(file, &map)).unwrap_or_default();
+    set_modes(&mut functions, &modes);
+    let mut stated = stated_totals(&map, file.as_ref(), &functions, !records.is_empty());
+    state_barriers(&mut stated, &functions, &modes);
     let needs = totals::propagate(&mut functions, &stated);
     problems.extend(short_of_registers(&functions, &stated, &needs));
     let kernels = kernels(&functions, &needs);
@@ -99,7 +101,10 @@ fn apply(code: &FileCode<'_>, records: &BTreeMap<stated::At, CompilerRecord>, fu
 }
 
 /// A function has the wave size and the mode of the kernels that the file has, if they agree.
-fn set_modes(functions: &mut [Function]) {
+fn set_modes(functions: &mut [Function], modes: &HashMap<&str, DescriptorModes>) {
+    for kernel in functions.iter_mut().filter(|one| one.kind == FunctionKind::Kernel) {
+        kernel.cu_mode = modes.get(kernel.name.as_str()).and_then(|modes| modes.cu_mode);
+    }
     let wave_size = common(functions.iter().filter_map(|one| one.wave_size));
     let cu_mode = common(functions.iter().filter_map(|one| one.cu_mode));
     for function in functions.iter_mut().filter(|one| one.kind != FunctionKind::Kernel) {
@@ -143,6 +148,16 @@ fn stated_totals(
         }
     };
     functions.iter().map(one).collect()
+}
+
+/// Adds the named barriers that descriptors state.
+fn state_barriers(stated: &mut [Option<Resources>], functions: &[Function], modes: &HashMap<&str, DescriptorModes>) {
+    for (function, stated) in functions.iter().zip(stated) {
+        let barriers = modes.get(function.name.as_str()).and_then(|modes| modes.named_barriers);
+        if let (Some(stated), Some(barriers)) = (stated, barriers) {
+            stated.barriers = Number::known(barriers, Evidence::Descriptor);
+        }
+    }
 }
 
 fn of_kernel(facts: &KernelFacts, unified: bool) -> Resources {

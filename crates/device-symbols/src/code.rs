@@ -6,7 +6,6 @@ use crate::lanes::mask_lanes;
 use crate::table::{Callee, Evidence, Function, FunctionKind, IndirectCalls, Resources};
 use crate::{registers, stated};
 use hotswap_code_object::{CodeMap, CodeSymbol, ObjectKind, SymbolKind};
-use hotswap_isa::{Feature, Isa};
 use hotswap_program::{BankMap, CallSite, CodeSource, MarkKind, Program, ProgramByte};
 use hotswap_targets::WaveSizes;
 use object::{Object, ObjectSymbol, ObjectSymbolTable, SymbolIndex};
@@ -277,7 +276,6 @@ impl Unit<'_> {
         for mark in own.filter(|mark| matches!(mark.kind, MarkKind::Kernel(_) | MarkKind::Function)) {
             if let (MarkKind::Kernel(needs), true) = (mark.kind, mark.offset == function.start) {
                 row.wave_size.get_or_insert(needs.lanes);
-                row.cu_mode = has_cu_mode(self.program.source.isa).then_some(!needs.wgp);
             }
             row.exported |= mark.exported;
             if mark.name != row.name && !mark.name.is_empty() {
@@ -299,11 +297,6 @@ impl Unit<'_> {
             && matches!(function.calls[..], [call] if call.is_tail())
             && function.is_closed()
     }
-}
-
-/// Whether a kernel chooses between CU and WGP mode: from GFX10 on.
-fn has_cu_mode(isa: Isa) -> bool {
-    isa.has(Feature::Gfx10Insts)
 }
 
 fn is_kernel(symbol: &CodeSymbol<'_>) -> bool {

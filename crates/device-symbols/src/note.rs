@@ -102,19 +102,27 @@ fn export(table: &SymbolTable, name: &str) -> Result<Export, Diagnostic> {
 }
 
 fn written(data: &[u8], table: SymbolTable) -> Result<(Vec<u8>, SymbolTable), Diagnostic> {
+    Ok((with_made_table(data, &table)?, table))
+}
+
+/// As [`with_table`], with a table of the file that was made before, by [`analyse`].
+///
+/// # Errors
+/// As [`with_table`]; `VERIFY_FAILED` for a table of other code.
+pub fn with_made_table(data: &[u8], table: &SymbolTable) -> Result<Vec<u8>, Diagnostic> {
     if table.form == Form::Relocatable {
         let what = "a relocatable file keeps no table of functions: the linker moves them";
         return Err(Diagnostic::error(codes::NO_PLACE, what).advise("write the table into the linked code object"));
     }
-    let content = rmp_serde::to_vec(&table)
+    let content = rmp_serde::to_vec(table)
         .map_err(|error| Diagnostic::error(codes::INTERNAL, format!("the table has no MessagePack form: {error}")))?;
     let none = || {
         let what = "the file has no section table that can take a note";
         Diagnostic::error(codes::NO_PLACE, what).advise("link the code object again without removing its section table")
     };
     let made = with_device_symbols(data, &content).ok_or_else(none)?;
-    check(data, &made, &table)?;
-    Ok((made, table))
+    check(data, &made, table)?;
+    Ok(made)
 }
 
 /// Checks a file with a table against the file that it was made from: every segment and every section but the names of

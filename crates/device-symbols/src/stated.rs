@@ -8,7 +8,9 @@
 //! Invariant: a damaged record ends the reading of its section, and what was read before it counts.
 
 use crate::table::{Evidence, Number, Resources};
-use object::read::elf::{ElfFile64, ElfSection64, FileHeader};
+use hotswap_code_object::CodeMap;
+use hotswap_code_object::kernel_descriptor::{self, KernelDescriptor, NAMED_BARRIERS, WGP_MODE};
+use object::read::elf::{ElfFile64, ElfSection64, ElfSymbol64, FileHeader};
 use object::{LittleEndian, Object, ObjectSection, ObjectSymbol, RelocationTarget, elf};
 use std::collections::{BTreeMap, HashMap};
 
@@ -134,6 +136,31 @@ fn target(file: &File<'_>, target: RelocationTarget, addend: i64) -> Option<Reco
         Some(section) => RecordTarget::Here((section.0, symbol.address().wrapping_add_signed(addend))),
         None => RecordTarget::Outside(symbol.name().ok()?.to_owned()),
     })
+}
+
+/// The facts of a kernel's descriptor that its processor has.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct DescriptorModes {
+    /// From GFX10 on.
+    pub(crate) cu_mode: Option<bool>,
+    /// On gfx12.5, in steps of four.
+    pub(crate) named_barriers: Option<u64>,
+}
+
+/// The modes of each kernel by its name.
+pub(crate) fn descriptor_modes<'a>(file: &File<'a>, map: &CodeMap<'_>) -> HashMap<&'a str, DescriptorModes> {
+    let Some(processor) = map.processor else { return HashMap::new() };
+    let modes = |symbol: ElfSymbol64<'a, '_, LittleEndian>| {
+        let name = symbol.name().ok()?.strip_suffix(".kd")?;
+        let section = file.section_by_index(symbol.section_index()?).ok()?;
+        let offset = usize::try_from(symbol.address().checked_sub(section.address())?).ok()?;
+        let bytes = section.data().ok()?.get(offset..)?.get(..kernel_descriptor::SIZE)?;
+        let descriptor = KernelDescriptor::new(bytes, processor)?;
+        let cu_mode = descriptor.get(WGP_MODE).map(|wgp| wgp == 0);
+        let named_barriers = descriptor.get(NAMED_BARRIERS).map(|steps| steps * 4);
+        Some((name, DescriptorModes { cu_mode, named_barriers }))
+    };
+    file.symbols().chain(file.dynamic_symbols()).filter_map(modes).collect()
 }
 
 /// The programs that made a file, each once, in the order of the section `.comment`.

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Made, Setting, functions, make, references, relocations, set_symbols, settings};
-use hotswap_device_symbols::{Evidence, Function, FunctionKind, Number, SymbolTable, analyse};
+use hotswap_device_symbols::{Evidence, Function, FunctionKind, Number, SymbolTable, analyse, joined};
 use hotswap_userland::{Workbench, say, slice, tool};
 use std::collections::BTreeSet;
 
@@ -312,4 +312,24 @@ fn barriers_modes_and_producers_are_told() {
         let made = |word: &str| table.producers.iter().any(|one| one.contains(word));
         assert!(made("clang version 24") && made("LLD"), "{:?}", table.producers);
     }
+}
+
+/// Functions of libraries keep their calls behind those of the user, whose own numbers stay.
+#[test]
+fn joined_tables_keep_their_calls() {
+    let Some(bench) = Workbench::with_llvm(24, "joined_tables_keep_their_calls") else { return };
+    let setting = Setting { version: 24, target: "gfx1030", level: '2' };
+    let table = table(&make(&bench, &setting, SOURCE).linked);
+    let both = joined(&table, &[&table, &table], |_| None);
+    let count = table.functions.len();
+    assert_eq!((both.functions.len(), both.kernels.len()), (3 * count, table.kernels.len()));
+    let mut calls = 0;
+    for (number, function) in both.functions.iter().enumerate() {
+        let (part, own) = (number / count * count, &table.functions[number % count]);
+        let found: Vec<usize> = function.callees.iter().map(|callee| callee.function as usize).collect();
+        let wanted: Vec<usize> = own.callees.iter().map(|callee| callee.function as usize + part).collect();
+        assert_eq!((&function.name, found), (&own.name, wanted));
+        calls += function.callees.len();
+    }
+    assert!(calls >= 30, "{calls}");
 }

@@ -1,7 +1,7 @@
 //! Instructions that were translated: a cache by address.
 //!
-//! Invariants: an entry is made from the bytes that are in memory when it is first executed, and forgotten when the
-//! memory says that code changed.
+//! Invariants: an entry is made from the bytes that are in memory when it is first executed, and forgotten when the memory
+//! says that code changed, or when a dispatch begins and finds other bytes there: a kernel may have written them.
 
 use crate::device::{EmulatedDevice, PlantedFault};
 use crate::execute;
@@ -47,6 +47,8 @@ pub(crate) struct CodeCache {
     page: usize,
     numbers: HashMap<(u64, u8), usize>,
     blocks: Vec<Box<[MicroOp]>>,
+    /// Address and bytes of each block.
+    sources: Vec<(u64, Box<[u8]>)>,
     version: u64,
     isa: Isa,
     limits: VectorLimits,
@@ -57,8 +59,18 @@ pub(crate) struct CodeCache {
 impl CodeCache {
     fn new(device: &EmulatedDevice, isa: Isa, limits: VectorLimits) -> Self {
         let planted = device.planted.clone();
-        let (pages, numbers, blocks) = (Vec::new(), HashMap::default(), Vec::new());
-        Self { pages, page: 0, numbers, blocks, version: 0, isa, limits, planted, uninterpreted: device.uninterpreted }
+        Self {
+            pages: Vec::new(),
+            page: 0,
+            numbers: HashMap::default(),
+            blocks: Vec::new(),
+            sources: Vec::new(),
+            version: 0,
+            isa,
+            limits,
+            planted,
+            uninterpreted: device.uninterpreted,
+        }
     }
 
     /// A cache for a thread: one that another thread has left, if there is any for these conditions.
@@ -93,12 +105,22 @@ impl CodeCache {
     /// Forgets everything if code may have changed.
     pub(crate) fn refresh(&mut self, memory: &dyn DeviceMemory) {
         let version = memory.code_version();
-        if version != self.version || version == 0 {
+        if version != self.version || version == 0 || !self.is_current(memory) {
             self.pages.clear();
             self.numbers.clear();
             self.blocks.clear();
+            self.sources.clear();
             self.version = version;
         }
+    }
+
+    /// Whether the bytes of all blocks are those that were translated.
+    fn is_current(&self, memory: &dyn DeviceMemory) -> bool {
+        let mut found = [0; BLOCK * LONGEST];
+        self.sources.iter().all(|(address, bytes)| {
+            let found = &mut found[..bytes.len()];
+            memory.read(*address, found).is_ok() && **bytes == *found
+        })
     }
 
     /// The number of the page of an address.
@@ -144,6 +166,10 @@ impl CodeCache {
             at += u64::from(op.length);
             ops.push(op);
         }
+        let mut bytes = vec![0; (at - pc) as usize];
+        // They were read for the instructions.
+        let _ = memory.read(pc, &mut bytes);
+        self.sources.push((pc, bytes.into_boxed_slice()));
         self.blocks.push(ops.into_boxed_slice());
         self.pages[self.page].blocks[(pc & (PAGE - 1)) as usize / 4] = self.blocks.len() as u32;
         Ok(&self.blocks[self.blocks.len() - 1])

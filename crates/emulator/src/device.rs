@@ -47,6 +47,8 @@ pub struct EmulatedDevice {
     /// Caches that no thread uses now; their type is known to the module that keeps them.
     pub(crate) idle_caches: Mutex<Vec<Box<dyn Any + Send>>>,
     target: &'static Target,
+    /// The stepping lacks forms that the other one has.
+    is_strict: bool,
 }
 
 /// How products of matrices are added, by name: a model, and whether elements that depend on it are refused.
@@ -137,6 +139,7 @@ impl EmulatedDevice {
             global_barrier: Mutex::default(),
             idle_caches: Mutex::default(),
             target,
+            is_strict: Isa::new(target).has(Feature::Gfx1250Strict),
         })
     }
 
@@ -151,12 +154,12 @@ impl EmulatedDevice {
 
     /// Whether it gives wrong data for two elements of LDS that are not aligned.
     pub(crate) fn lacks_unaligned_pairs(&self) -> bool {
-        self.isa().has(Feature::Gfx1250Strict)
+        self.is_strict
     }
 
     /// Whether a load for several work-groups of a cluster is a fault.
     pub(crate) fn lacks_multicast(&self) -> bool {
-        self.isa().has(Feature::Gfx1250Strict)
+        self.is_strict
     }
 
     /// Its instructions.

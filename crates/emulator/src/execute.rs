@@ -10,6 +10,7 @@ pub(crate) mod dual;
 pub(crate) mod float8;
 pub(crate) mod global;
 pub(crate) mod hardware;
+pub(crate) mod lane_words;
 pub(crate) mod lds;
 pub(crate) mod matrix;
 pub(crate) mod mixed;

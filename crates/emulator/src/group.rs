@@ -61,11 +61,14 @@ impl Workgroup {
 
     /// Whether some wave can go on. Barriers that were completed are left.
     pub(crate) fn wake(&mut self) -> bool {
-        let phase = self.barrier.phase;
+        let (phase, cluster_phase) = (self.barrier.phase, self.barrier.cluster_phase);
         let mut any = false;
         for wave in &mut self.waves {
             if matches!(wave.status, WaveStatus::AtBarrier(waited) if waited != phase) {
                 wave.status = WaveStatus::Runs;
+            }
+            if wave.status == WaveStatus::AtClusterBarrier && cluster_phase > wave.cluster_waits {
+                (wave.status, wave.cluster_waits) = (WaveStatus::Runs, wave.cluster_waits + 1);
             }
             any |= wave.status == WaveStatus::Runs;
         }

@@ -56,6 +56,8 @@ pub(crate) enum WaveStatus {
     Runs,
     /// Until the phase of the barrier is no more this one.
     AtBarrier(u64),
+    /// Until the barrier of the cluster has had a further phase.
+    AtClusterBarrier,
     Ended,
 }
 

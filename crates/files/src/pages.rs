@@ -50,6 +50,19 @@ fn give_back(addresses: &Range<usize>) {
     let _ = result;
 }
 
+/// Gives memory to pages that will be written to.
+#[allow(unsafe_code, reason = "memory can only be given to pages by an unsafe function")]
+pub(crate) fn populate(part: &[u8]) {
+    #[cfg(target_os = "linux")]
+    // SAFETY: the addresses are those of a part of a map, rounded down to a page by its owner; no byte of it changes.
+    // Kernels that do not know the advice return an error: then each page gets memory when it is written to.
+    unsafe {
+        libc::madvise(part.as_ptr().cast_mut().cast(), part.len(), libc::MADV_POPULATE_WRITE);
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = part;
+}
+
 /// Gives back the pages of finished parts of a buffer, see [`map_file_over`].
 pub(crate) fn give_back_of(part: &[u8]) {
     give_back(&(part.as_ptr() as usize..part.as_ptr() as usize + part.len()));

@@ -90,7 +90,9 @@ pub struct ScratchBuffer {
 
 impl ScratchBuffer {
     /// Bytes after which the pages of the finished part, which were read again meanwhile, are given back.
-    const RELEASED: usize = 8 << 20;
+    const RELEASED: usize = 16 << 20;
+    /// Bytes after the finished part that get memory at once: a page at a time costs more.
+    const AHEAD: usize = 1 << 20;
 
     /// Makes one of that size, which is not 0.
     ///
@@ -99,7 +101,9 @@ impl ScratchBuffer {
     pub fn new(size: usize) -> io::Result<Self> {
         let file = temporary_file()?;
         let map = MmapOptions::new().len(size).no_reserve_swap().map_anon()?;
-        Ok(Self { file, map, stored: 0, released: 0 })
+        let buffer = Self { file, map, stored: 0, released: 0 };
+        buffer.prepare();
+        Ok(buffer)
     }
 
     /// All of it. The finished part is not to be changed.
@@ -120,11 +124,16 @@ impl ScratchBuffer {
         self.file.write_all_at(&self.map[part.clone()], part.start as u64)?;
         pages::map_file_over(&mut self.map, part, &self.file)?;
         self.stored = end;
+        self.prepare();
         if end - self.released >= Self::RELEASED {
             pages::give_back_of(&self.map[..end]);
             self.released = end;
         }
         Ok(())
+    }
+
+    fn prepare(&self) {
+        pages::populate(&self.map[self.stored..self.map.len().min(self.stored + Self::AHEAD)]);
     }
 
     /// Its content, of which all is finished.

@@ -4,7 +4,9 @@
 mod common;
 
 use common::{CLibrary, code_object, has, user_and_library};
+use hotswap_device_symbols::note::with_exports;
 use hotswap_userland::{Workbench, skip};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// A program, its files, and the unit of what it damages.
@@ -19,6 +21,8 @@ fn programs(bench: &Workbench) -> [AbuseProgram; 2] {
     let text = |path: &Path| path.to_str().expect("paths of tests are text").to_owned();
     let image = text(&code_object(bench, bench.versions[0], "gfx1030", "-O2 -g"));
     user_and_library(bench, (23, "gfx90a", "-O2"));
+    let exports = BTreeSet::from(["lib_fn".to_owned()]);
+    bench.write("library.co", &with_exports(&bench.read("library.co"), &exports).expect("it has the function").0);
     let pair = ["user.co", "library.co"].map(|name| text(&bench.path(name)));
     [
         AbuseProgram { source: "abuse.c", files: vec![image], unit: "images" },

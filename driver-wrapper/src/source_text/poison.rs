@@ -5,6 +5,7 @@ use super::difference::name_in_line;
 use super::run::{CompileCommand, Preprocessor};
 use crate::question::Question;
 use crate::{store, toolchain};
+use hotswap_files::ScratchDirectory;
 use hotswap_targets::Processor;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -27,16 +28,27 @@ pub(super) struct Poison {
     names: BTreeSet<String>,
     /// Targets that clang does not know.
     unknown: Vec<&'static Processor>,
+    /// Keeps the header where there is no cache.
+    _scratch: Option<ScratchDirectory>,
 }
 
 impl Poison {
-    /// The header for a question, cached for each compiler and set of GPUs.
+    /// The header for a question, cached for each compiler and set of GPUs. Where no cache can be used (a sandbox whose root
+    /// directory is open to all), it is made for this command alone, beside clang's own temporary files: the answer must not
+    /// depend on the cache.
     pub(super) fn prepare(preprocessor: &Preprocessor<'_>, question: &Question) -> Option<Self> {
         let ids: Vec<String> = question.targets.iter().flat_map(|target| question.ids(target)).collect();
         let sources = question.ids(question.source);
         let compiler = toolchain::key(preprocessor.clang).ok()?;
         let key = format!("{compiler} {} {}", sources.join(" "), ids.join(" "));
-        let header = store::directory("coalesce").ok()?.join(format!("{}.h", store::name_for(&key)));
+        let Ok(cache) = store::directory("coalesce") else {
+            let scratch = ScratchDirectory::temporary("hotswap-coalesce-").ok()?;
+            let mut made = Self::ask(preprocessor, question, scratch.path().join("names.h"))?;
+            fs::write(&made.header, made.text(&key)).ok()?;
+            made._scratch = Some(scratch);
+            return Some(made);
+        };
+        let header = cache.join(format!("{}.h", store::name_for(&key)));
         let text = fs::read_to_string(&header).ok();
         if let Some(kept) = text.and_then(|text| parse(&text, &key, &header, question)) {
             return Some(kept);
@@ -68,7 +80,7 @@ impl Poison {
                 names.extend(differing.collect::<Option<Vec<_>>>()?);
             }
         }
-        Some(Self { header, names, unknown })
+        Some(Self { header, names, unknown, _scratch: None })
     }
 
     fn text(&self, key: &str) -> String {
@@ -147,7 +159,7 @@ fn parse(text: &str, key: &str, header: &std::path::Path, question: &Question) -
     let names = lines.map(|line| line.strip_prefix(POISON).map(str::to_owned)).collect::<Option<_>>()?;
     let is_unknown = |target: &&'static Processor| unknown.contains(&target.name);
     let unknown = question.targets.iter().copied().filter(is_unknown).collect();
-    Some(Poison { header: header.to_owned(), names, unknown })
+    Some(Poison { header: header.to_owned(), names, unknown, _scratch: None })
 }
 
 /// The name in `#define NAME VALUE` or `#define NAME(PARAMETERS) VALUE`.

@@ -84,7 +84,7 @@ fn every_way_of_asking_gives_the_shown_name() {
 fn versioned_questions_for_other_functions_are_the_loaders() {
     let Some(recorder) = Recorder::new("versioned questions to the loader") else { return };
     recorder.work.write("versions.c", include_bytes!("../cases/versions.c"));
-    recorder.work.run("gcc -Wall -Wextra versions.c -o versions -lamdhip64");
+    recorder.work.run("gcc -Wall -Wextra versions.c -o versions -Wl,--no-as-needed -lamdhip64");
     let setup = Setup { devices: "gfx1031", variables: NAMES, ..Setup::default() };
     let plain = recorder.run(&setup, "./versions");
     let expected = "own 0\nqsort 1\nnext 1\nno version 0 message 1\nno function 0 message 1\nhandle 1 hips 1\n";

@@ -70,7 +70,7 @@ fn linked() -> PathBuf {
     let program = std::env::current_exe().expect("the system knows the program's path");
     let to = program.with_extension("hsa.so");
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the package is in the workspace");
-    link_emulated(&archive, workspace, &to).expect("the library links");
+    link_emulated(&archive, workspace, &to, "cc".as_ref()).expect("the library links");
     to
 }
 

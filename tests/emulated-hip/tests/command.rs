@@ -30,9 +30,14 @@ fn retargeted_programs_run_on_each_gpu() {
     // HIP took the entry of the GPU itself.
     let ran = bench.script("export AMD_LOG_LEVEL=3\n", &format!("{hotswap} run --gpu gfx1034 -- ./hello"));
     assert!(ran.error.contains("native code object for device: amdgcn-amd-amdhsa--gfx1034"), "{}", ran.error);
-    // A GPU without an entry: HIP's own end, whatever it is, and nothing of ours.
-    let ran = run(&bench, &hotswap, "--gpu gfx1100 -- ./hello");
+    // A GPU without an entry: HIP's own end, whatever it is, and one line before it.
+    let ran = run(&bench, &hotswap, "--gpu gfx1100,gfx1034 -- ./hello");
     assert!(ran.code != Some(0) && ran.messages().is_empty(), "{:?} {}", ran.code, ran.error);
+    let notes: Vec<&str> = ran.error.lines().filter(|line| line.contains("[HS0445]")).collect();
+    assert!(
+        matches!(notes.as_slice(), [note] if note.contains("no code for gfx1100, only for gfx1030, gfx1031")),
+        "{notes:?}"
+    );
 }
 
 #[test]

@@ -16,7 +16,8 @@ pub struct Float8Model {
     pub values: Vec<(f64, u8)>,
     /// The code of infinity.
     pub infinity: Option<u8>,
-    nan: u8,
+    /// The code of NaNs.
+    pub nan: u8,
     /// Whether there is a negative zero.
     pub has_negative_zero: bool,
 }

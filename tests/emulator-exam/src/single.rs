@@ -48,7 +48,10 @@ fn spelling(generation: &str) -> Spelling {
             load: "s_load_b128",
             gather: "global_load_b128",
             store: "global_store_b64",
-            wait: "s_wait_loadcnt 0\ns_wait_kmcnt 0\ns_wait_dscnt 0",
+            wait: match generation {
+                "125" => "s_wait_loadcnt 0\ns_wait_kmcnt 0\ns_wait_dscnt 0\ns_wait_asynccnt 0\ns_wait_storecnt 0",
+                _ => "s_wait_loadcnt 0\ns_wait_kmcnt 0\ns_wait_dscnt 0",
+            },
         },
     }
 }

@@ -177,12 +177,9 @@ const CASES: &[SingleCase] = &[
     case("ds_store_b32 v7, v1; WAIT; ds_load_2addr_b32 v[5:6], v7 offset0:1 offset1:0; WAIT", "11 12", |v, i| [v.get(i + 1).map_or(0, |next| next[0]), v[i][0]]),
     case("ds_add_u32 v6, v1; WAIT; ds_read_b32 v5, v6; WAIT", "10", |v, _| one(v.iter().fold(0, |sum, lane| sum.wrapping_add(lane[0])))),
     // gfx12.5: both addresses have the offset of the instruction.
-    case("v_lshlrev_b32 v8, 4, v0; global_load_async_to_lds_b32 v7, v8, s[4:5] offset:4; s_wait_asynccnt 0; ds_load_b32 v5, v7 offset:4; WAIT", "125", |v, i| one(v[i][1])),
-    case("v_lshlrev_b32 v8, 4, v0; cluster_load_async_to_lds_b64 v11, v8, s[4:5] offset:8; s_wait_asynccnt 0; ds_load_b64 v[8:9], v11 offset:8; WAIT; v_mov_b32 v5, v8; v_mov_b32 v6, v9", "125", |v, i| [v[i][2], v[i][3]]),
-    case("ds_store_b32 v7, v3 offset:8; WAIT; global_store_async_from_lds_b32 v11, v7, s[6:7] offset:8; s_wait_asynccnt 0; s_wait_storecnt 0; v_sub_nc_u32 v8, v11, 0; \
-          s_mov_b32 exec_lo, 0x7fffffff; global_load_b32 v5, v8, s[6:7] offset:8; WAIT", "125", |v, i| one(if i < 31 { v[i][2] } else { 0 })),
-    // A cluster of one work-group: its barrier waits for the signal of one wave.
-    case("s_barrier_signal -3; s_barrier_wait -3; v_mov_b32 v5, v1; s_barrier_signal -3; s_barrier_wait -3; v_mov_b32 v6, v2", "125", |v, i| [v[i][0], v[i][1]]),
+    case("v_lshlrev_b32 v8, 4, v0; global_load_async_to_lds_b32 v7, v8, s[4:5] offset:4; WAIT; ds_load_b32 v5, v7 offset:4; WAIT", "125", |v, i| one(v[i][1])),
+    case("v_lshlrev_b32 v8, 4, v0; cluster_load_async_to_lds_b64 v11, v8, s[4:5] offset:8; WAIT; ds_load_b64 v[8:9], v11 offset:8; WAIT; v_mov_b32 v5, v8; v_mov_b32 v6, v9", "125", |v, i| [v[i][2], v[i][3]]),
+    case("ds_store_b32 v7, v3 offset:8; WAIT; s_mov_b32 exec_lo, 0x7fffffff; global_store_async_from_lds_b32 v11, v7, s[6:7] offset:8; WAIT; global_load_b32 v5, v11, s[6:7] offset:8; WAIT", "125", |v, i| one(if i < 31 { v[i][2] } else { 0 })),
     // gfx9: waves of 64 lanes, of which 32 are active.
     case("v_cmp_lt_u64 vcc_lo, v[1:2], v[3:4]; v_cndmask_b32 v5, 0, 1, vcc_lo", "9 10 11 12", |v, i| one(u32::from(wide(v[i][0], v[i][1]) < wide(v[i][2], v[i][3])))),
     case("v_mov_b32 v5, v3; v_fmac_f32 v5, v1, v2", "90a 942 950 10 11 12", |v, i| { let [a, b, c, _] = v[i].map(f32::from_bits); one(f32::mul_add(a, b, c).to_bits_or_nan()) }),
@@ -205,6 +202,10 @@ const CASES: &[SingleCase] = &[
     case("v_mov_b32 v8, v1; v_mov_b32 v9, v2; v_mov_b32 v10, v3; v_mov_b32 v11, v4; v_pk_add_f32 v[12:13], v[8:9], v[10:11] neg_lo:[0,1]; v_mov_b32 v5, v12; v_mov_b32 v6, v13; v_lshlrev_b32 v11, 3, v0", "90a 942 950", |v, i| {
         let [a, b, c, d] = v[i].map(f32::from_bits);
         [(a - c).to_bits_or_nan(), (b + d).to_bits_or_nan()]
+    }),
+    // 1 * 1 + D of numbers from 1 to 1.875 in eighths.
+    case("v_and_b32 v8, 0x03800380, v3; v_or_b32 v5, 0x3c003c00, v8; v_mov_b32 v9, 0x3c003c00; v_pk_fmac_f16 v5, v9, v9", "10 11 12", |v, i| {
+        one(0x4000_4000 | (v[i][2] & 0x0380_0380) >> 1)
     }),
     case("v_mov_b32 v5, v3; v_dot2c_i32_i16 v5, v1, v2", "90a 942 950", |v, i| {
         let part = |x: u32, shift: u32| i32::from((x >> shift) as i16);

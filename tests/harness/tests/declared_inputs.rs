@@ -38,10 +38,20 @@ fn outputs_depend_on_no_directory_and_have_no_path() {
         return skip("declared_inputs", "clang is not in Debian's directory");
     }
     let mut outputs = BTreeSet::new();
-    for home in ["/nonexistent", "/tmp"] {
+    for (home, open) in [("/proc/none", false), ("/tmp", false), ("/proc/none", true)] {
         let scratch = directory(&bench);
+        // As in a sandbox whose root directory is open to all: no directory can be a cache.
+        scratch.write("temporary/x", "");
+        let temporary = if open { scratch.inside("temporary") } else { "/tmp".into() };
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(if open { 0o777 } else { 0o700 });
+        std::fs::set_permissions(bench.userland.outside(scratch.inside("temporary")), mode).unwrap();
         let call = Call::new(&bench, scratch.inside("deep"), &words(&bench, version));
-        let ran = call.env("HOTSWAP_HERMETIC", "1").env("HOTSWAP_CLANG", &program).env("HOME", home).run();
+        let ran = call
+            .env("HOTSWAP_HERMETIC", "1")
+            .env("HOTSWAP_CLANG", &program)
+            .env("HOME", home)
+            .env("TMPDIR", temporary)
+            .run();
         assert!(ran.ok(), "{}", ran.brief());
         let object = scratch.read("deep/a.o");
         let name = scratch.inside.display().to_string();

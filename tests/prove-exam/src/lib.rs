@@ -3,7 +3,7 @@
 //! - [`subjects`]: objects and their rewritten forms; [`rewrites`]: both are executed on generated states;
 //!   [`mutations`]: rewritten forms with planted faults;
 //! - [`twins`]: generated programs on the host and on each target; [`libraries`]: algorithms of real libraries;
-//! - [`exhaustive`]: conversions of floats on every input;
+//! - [`exhaustive`]: conversions of floats on every input; [`judges`]: single instructions against AMD's pseudo-code;
 //! - [`evidence`]: the table of all of it.
 //!
 //! Invariants: expectations come from the host's processor, from the original, or from an SMT solver. The judge is the
@@ -11,6 +11,7 @@
 
 pub mod evidence;
 pub mod exhaustive;
+pub mod judges;
 pub mod libraries;
 pub mod mutations;
 pub mod proof;

@@ -83,7 +83,9 @@ fn random(bench: &EmulationBench, hotswap: &str, names: &str, tally: &mut Librar
     for (source, siblings) in SOURCES {
         for gpu in siblings.iter().filter(|gpu| !has_code(bench, gpu)) {
             let library = "/usr/lib/x86_64-linux-gnu/librocrand.so.1";
-            bench.work.run(&format!("mkdir -p {gpu} && {hotswap} retarget {library} --from {source} --to {gpu} --allow names -o {gpu}/librocrand.so.1"));
+            bench.work.run(&format!(
+                "mkdir -p {gpu} && {hotswap} retarget {library} --pairs '{source}=>{gpu}' --allow names -o {gpu}/librocrand.so.1"
+            ));
             let shown = format!("LD_PRELOAD={names}:$PWD/{gpu}/librocrand.so.1 HOTSWAP_NAMES={gpu}={source}");
             tally.judge(bench, (gpu, &shown), "./numbers", 2);
             bench.work.run(&format!("rm -r {gpu}"));

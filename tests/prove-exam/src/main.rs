@@ -4,6 +4,7 @@ use clap::Parser;
 use hotswap_check::CheckOptions;
 use hotswap_prove_exam::evidence::{EvidenceRow, page};
 use hotswap_prove_exam::exhaustive;
+use hotswap_prove_exam::judges;
 use hotswap_prove_exam::libraries;
 use hotswap_prove_exam::mutations::{self, MUTATIONS};
 use hotswap_prove_exam::proof;
@@ -62,6 +63,8 @@ enum Words {
         #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
         step: u64,
     },
+    /// Single instructions against AMD's pseudo-code.
+    Judges,
     /// Algorithms of real libraries on emulated GPUs.
     Libraries,
     /// Generated programs against the host.
@@ -88,6 +91,7 @@ fn main() -> ExitCode {
         Words::Mutations => vec![planted(&bench)],
         Words::Proofs => vec![proof::row(&bench)],
         Words::Exhaustive { step } => vec![exhaustive::row(&bench, step)],
+        Words::Judges => judges::row(&bench).into_iter().collect(),
         Words::Libraries => libraries::row().into_iter().collect(),
         Words::Twins { sources } => vec![twins::run(&bench, sources)],
     };
@@ -109,6 +113,7 @@ fn all(bench: &Workbench, file: &Path, mut rows: Vec<EvidenceRow>, (sources, ste
     rows.push(proof::row(bench));
     rows.push(exhaustive::row(bench, step));
     rows.push(twins::run(bench, sources));
+    rows.extend(judges::row(bench));
     rows.extend(libraries::row());
     if let Err(error) = std::fs::write(file, page(&rows, &words())) {
         eprintln!("prove: error: {}: {error}", file.display());

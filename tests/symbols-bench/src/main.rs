@@ -109,8 +109,8 @@ impl Sums {
     }
 
     fn add_table(&mut self, bytes: &[u8], table: &SymbolTable) {
-        match note::with_table(bytes) {
-            Ok((made, _)) => self.note += made.len() - bytes.len(),
+        match note::with_made_table(bytes, table) {
+            Ok(made) => self.note += made.len() - bytes.len(),
             Err(error) => {
                 eprintln!("{error}");
                 self.failed += 1;

@@ -24,18 +24,30 @@ struct DebPackage {
     description: &'static str,
     /// Packages of ours that it needs, of the same version.
     needs: &'static [&'static str],
+    /// The name and the version of its shared library, if it is for other packages.
+    library: Option<&'static str>,
 }
 
 #[rustfmt::skip]
 const PACKAGES: &[DebPackage] = &[
     // The library for programs, where it is built.
     DebPackage {
+        name: "libhotswap0",
+        paths: &["lib/libhotswap.so.0"],
+        section: "libs", recommends: "", suggests: "",
+        synopsis: "AMD GPU code in programs: shared library",
+        description: "The C interface of HotSwap: reads fat binaries, and makes code for further GPUs.",
+        needs: &[],
+        library: Some("libhotswap 0"),
+    },
+    DebPackage {
         name: "libhotswap-dev",
         paths: &["lib/libhotswap", "lib/pkgconfig/", "include/hotswap.h"],
         section: "libdevel", recommends: "", suggests: "",
-        synopsis: "AMD GPU code in programs: C library",
-        description: "The C interface of HotSwap: reads fat binaries, and makes code for further GPUs.",
-        needs: &[],
+        synopsis: "AMD GPU code in programs: headers and static library",
+        description: "Development files of the C interface of HotSwap, which reads fat binaries and makes code for further GPUs.",
+        needs: &["libhotswap0"],
+        library: None,
     },
     DebPackage {
         name: "hotswap",
@@ -47,6 +59,7 @@ const PACKAGES: &[DebPackage] = &[
         description: "HotSwap wraps the HIP compiler, takes the device code of one GPU at link time, and adds code for others to \
                       the fat binary. The command hotswap lists, extracts, checks and changes device code in programs.",
         needs: &[],
+        library: None,
     },
 ];
 
@@ -142,6 +155,10 @@ impl DebPackage {
             let _ = writeln!(text, " {line}");
         }
         write(&directory.join("control"), &text)?;
+        if let Some(library) = self.library {
+            write(&directory.join("shlibs"), &format!("{library} {} (>= {VERSION})\n", self.name))?;
+            write(&directory.join("triggers"), "activate-noawait ldconfig\n")?;
+        }
         let sums = sums(root)?;
         write(&directory.join("md5sums"), &sums)
     }
@@ -261,7 +278,8 @@ mod tests {
         let of = |file: &str| PACKAGES.iter().find(|package| package.has(file)).map(|package| package.name);
         assert_eq!(of("bin/hotswap"), Some("hotswap"));
         assert_eq!(of("lib/hotswap/libhotswap_registry.a"), Some("hotswap"));
-        assert_eq!(of("lib/libhotswap.so.0"), Some("libhotswap-dev"));
+        assert_eq!(of("lib/libhotswap.so.0"), Some("libhotswap0"));
+        assert_eq!(of("lib/libhotswap.so"), Some("libhotswap-dev"));
         assert_eq!(debian_path("share/zsh/site-functions/_hotswap"), "share/zsh/vendor-completions/_hotswap");
     }
 

@@ -6,6 +6,7 @@
 use crate::built::{Built, Profile};
 use crate::outcome::{During, Outcome, fail};
 use crate::{install, paths, remove, run};
+use hotswap_userland::{EMULATED_DIRECTORY, EMULATED_LIBRARY};
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,12 +18,14 @@ pub(super) struct Machine {
     pub(super) linux: &'static str,
     /// Debian's name.
     pub(super) debian: &'static str,
+    /// The beginning of the names of the GNU tools for it, where it is not this machine.
+    tools: &'static str,
 }
 
 /// Rust's, Linux's and Debian's names.
 const MACHINES: &[(&str, Machine)] = &[
-    ("x86_64-unknown-linux-gnu", Machine { linux: "x86_64", debian: "amd64" }),
-    ("aarch64-unknown-linux-gnu", Machine { linux: "aarch64", debian: "arm64" }),
+    ("x86_64-unknown-linux-gnu", Machine { linux: "x86_64", debian: "amd64", tools: "x86_64-linux-gnu-" }),
+    ("aarch64-unknown-linux-gnu", Machine { linux: "aarch64", debian: "arm64", tools: "aarch64-linux-gnu-" }),
 ];
 
 impl Machine {
@@ -53,14 +56,29 @@ pub(super) fn lay_out(
     target: Option<&str>,
     stage: &Path,
 ) -> Outcome {
+    let tools = target.map(|_| Machine::of(target).map(|machine| machine.tools)).transpose()?.unwrap_or_default();
+    let compiler = target.map(|_| format!("{tools}gcc"));
     let mut command = Command::new(paths::cargo());
+    if let (Some(target), Some(compiler)) = (target, &compiler) {
+        let variable = target.to_uppercase().replace('-', "_");
+        command.env(format!("CARGO_TARGET_{variable}_LINKER"), compiler);
+    }
     command.arg("build").args(["--locked", "--profile", profile.name(), "--target-dir"]).arg(target_directory);
     command.args(target.iter().flat_map(|target| ["--target", target]));
     command.args(install::PACKAGES.iter().flat_map(|name| ["-p", name]));
     remap(&mut command, sources, target_directory)?;
     let built = Built::of(command, sources)?;
     remove::delete(stage)?;
-    install::lay_out_from(sources, stage, None, &built, target.is_none())
+    install::lay_out_from(sources, stage, None, &built, compiler.as_deref())?;
+    strip(&stage.join(EMULATED_DIRECTORY).join(EMULATED_LIBRARY), tools, &["--strip-unneeded"])?;
+    // rustc's bitcode is most of it, and no linker of its users reads it.
+    let options = ["-D", "--strip-debug", "--remove-section=.llvmbc", "--remove-section=.llvmcmd"];
+    strip(&stage.join("lib/libhotswap.a"), tools, &options)
+}
+
+/// Deletes the parts of a library that its users do not need.
+fn strip(library: &Path, tools: &str, options: &[&str]) -> Outcome {
+    run::output(Command::new(format!("{tools}objcopy")).args(options).arg(library)).map(drop)
 }
 
 /// Sets the flags that replace paths. Later ones win where one path is below another.

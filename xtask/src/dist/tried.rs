@@ -5,12 +5,12 @@
 //! more than Debian, is hidden.
 
 use crate::outcome::{Outcome, fail};
-use crate::{paths, run, setup};
+use crate::{paths, remove, run, setup, userland};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Mounts, then the inner script in the root directory. Arguments: the root, an empty directory, the package, the project, the
-/// script.
+/// script, the workspace.
 const OUTER: &str = r#"
 mount -t tmpfs none "$2"
 mkdir "$2/upper" "$2/work" "$2/root"
@@ -24,6 +24,8 @@ case $3 in
     *) cp "$3" "$2/root/tmp/" ;;
 esac
 cp -r "$4" "$2/root/tmp/project"
+mkdir "$2/root/tmp/sources"
+cp -r "$6/CMakeLists.txt" "$6/cmake" "$2/root/tmp/sources/"
 exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/tmp LANG=C.UTF-8 chroot "$2/root" /bin/sh -ec "$5" sh "/tmp/${3##*/}"
 "#;
 
@@ -53,6 +55,16 @@ mkdir "/tmp/a directory"
 mv /tmp/x/* "/tmp/a directory/hotswap"
 P="/tmp/a directory/hotswap"
 BUILD
+mkdir /tmp/fetched
+cp -r /tmp/sources /tmp/fetched/hotswap # as FetchContent has them
+sed 's,find_package(HotSwap REQUIRED),include(FetchContent)\
+FetchContent_Declare(HotSwap SOURCE_DIR /tmp/fetched/hotswap)\
+FetchContent_MakeAvailable(HotSwap),' /tmp/project/CMakeLists.txt >/tmp/fetched/CMakeLists.txt
+grep -q FetchContent_MakeAvailable /tmp/fetched/CMakeLists.txt
+cp /tmp/project/hello.hip /tmp/fetched/
+cmake -G Ninja -S /tmp/fetched -B /tmp/fetched/build -DHOTSWAP_PREFIX="$P" -DCMAKE_HIP_ARCHITECTURES=gfx1030
+cmake --build /tmp/fetched/build
+"$P/bin/hotswap" list /tmp/fetched/build/hello | grep -q 'gfx1031.*retargeted from gfx1030'
 test "$(pkg-config --variable=bindir "$P/share/pkgconfig/hotswap-tools.pc" 2>/dev/null || echo none)" != ""
 "#;
 
@@ -81,10 +93,68 @@ pub(super) fn install_and_build(packages: &[PathBuf]) -> Outcome {
     Ok(())
 }
 
+/// Installs the Debian package with apt in a new root directory that has nothing but Debian's base system, and builds the project.
+/// The HIP that the package recommends for clang 22 is in experimental.
+const BARE: &str = r#"
+mount --rbind /proc "$1/proc"
+mount --rbind /dev "$1/dev"
+cp -L /etc/resolv.conf "$1/etc/resolv.conf"
+cp "$2" "$1/tmp/"
+cp -r "$3" "$1/tmp/project"
+exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/tmp LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
+    chroot "$1" /bin/sh -ec "$4" sh "/tmp/${2##*/}"
+"#;
+
+const BARE_INSIDE: &str = r#"
+apt-get update -q
+apt-get install -q -y --no-install-recommends -t experimental "$1" \
+    clang-22 lld-22 clang-tools-22 rocm-device-libs-22 libamdhip64-dev cmake ninja-build g++ >/tmp/apt.log || { tail /tmp/apt.log; exit 1; }
+dpkg -l hotswap clang-22 lld-22 libamdhip64-dev rocm-device-libs-22 | grep ^ii
+P=/usr
+BUILD
+hotswap run --gpu gfx1031 -- /tmp/build/hello
+"#;
+
+/// Tries the package `hotswap` among these in a root directory without anything else.
+pub(super) fn in_bare_root(packages: &[PathBuf]) -> Outcome {
+    let is_it = |path: &&PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("hotswap_"));
+    let Some(package) = packages.iter().find(is_it) else { return fail("there is no Debian package to try") };
+    let root = paths::scratch("bare-root");
+    remove::delete(&root)?;
+    let mirror = userland::mirror()?;
+    let mut make = Command::new("unshare");
+    make.args([
+        "--mount",
+        "--pid",
+        "--mount-proc",
+        "--fork",
+        "--kill-child",
+        "mmdebstrap",
+        "--mode=root",
+        "--variant=apt",
+    ]);
+    // A mirror's copy of the archive may be weeks old.
+    make.args(["--aptopt=Acquire::Check-Valid-Until \"false\"", "--dpkgopt=force-unsafe-io", "sid"]).arg(&root);
+    make.args(["sid", "experimental"].map(|suite| format!("deb {mirror} {suite} main")));
+    run::output(&mut make)?;
+    println!("Trying {} in a bare root directory", package.display());
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--propagation", "private", "/bin/sh", "-ec", BARE, "sh"]).arg(&root).arg(package);
+    command.arg(paths::workspace().join(PROJECT)).arg(BARE_INSIDE.replace("BUILD", BUILD.trim()));
+    run::quiet(&mut command)?;
+    remove::delete(&root)
+}
+
 fn try_one(root: &Path, package: &Path, script: &str) -> Outcome {
     let directory = tempfile::tempdir()?;
     let mut command = Command::new("unshare");
     command.args(["--mount", "--propagation", "private", "/bin/sh", "-ec", OUTER, "sh"]);
-    command.arg(root).arg(directory.path()).arg(package).arg(paths::workspace().join(PROJECT)).arg(script);
+    command
+        .arg(root)
+        .arg(directory.path())
+        .arg(package)
+        .arg(paths::workspace().join(PROJECT))
+        .arg(script)
+        .arg(paths::workspace());
     run::quiet(&mut command)
 }

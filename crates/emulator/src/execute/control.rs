@@ -155,11 +155,13 @@ pub(crate) fn barrier_signal_isfirst(step: &mut Step<'_>, op: &MicroOp) -> Outco
 pub(crate) fn barrier_wait(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let number = i64::from(op.immediate as i16);
     if is_of_cluster(number) {
-        if step.barrier.cluster_phase == step.wave.cluster_waits {
-            return Ok(Flow::Again);
+        if step.barrier.cluster_phase > step.wave.cluster_waits {
+            step.wave.cluster_waits += 1;
+            return Ok(Flow::Next);
         }
-        step.wave.cluster_waits += 1;
-        return Ok(Flow::Next);
+        step.wave.status = WaveStatus::AtClusterBarrier;
+        step.wave.pc += 4;
+        return Ok(Flow::Stop);
     }
     if !is_of_workgroup(number) {
         return Err(StepFault::unknown(op, "a barrier other than the work-group's"));

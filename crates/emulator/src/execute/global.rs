@@ -1,15 +1,17 @@
 //! Accesses to memory, scratch and flat addresses.
 
 use super::data::{self, LARGEST, active};
+use super::lane_words;
 use super::lds::{self, register_of, target_of};
 use super::{Flow, Outcome, Step, StepFault, scalar_of};
 use crate::fault::FaultKind;
+use crate::memory::LaneAddresses;
 use crate::memory_operation::MemoryOperation;
 use crate::micro::{Body, MicroOp, Source};
 use crate::store_watch::StoredPlace;
 use crate::wave::WaveState;
 use crate::{PRIVATE_APERTURE, SHARED_APERTURE};
-use hotswap_semantics::AtomicRow;
+use hotswap_semantics::{AtomicRow, BITS, LANES};
 
 /// Where an address leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -186,11 +188,42 @@ fn access_words(
     Ok(Flow::Next)
 }
 
+/// Whole words of all lanes. `None` where some lane's address leads elsewhere than to memory.
+fn access_together(step: &mut Step<'_>, op: &MicroOp, is_flat: bool) -> Result<Option<Flow>, Box<StepFault>> {
+    let Body::Memory(operation) = op.body else { return Ok(None) };
+    let Some(words) = lane_words::words_of(step, operation) else { return Ok(None) };
+    let halves = step.wave.halves;
+    let mut addresses = [[0; LANES]; 2];
+    for (half, lanes) in addresses.iter_mut().enumerate().take(halves) {
+        lane_words::addresses(step, op, half, lanes);
+        if is_flat && leads_elsewhere(step.wave, lanes, half) {
+            return Ok(None);
+        }
+    }
+    for (half, lanes) in addresses.iter().enumerate().take(halves) {
+        lane_words::access_memory(step, op, (operation.is_store, words), lanes, half)?;
+    }
+    Ok(Some(Flow::Next))
+}
+
+/// Whether the address of an active lane is in an aperture.
+fn leads_elsewhere(wave: &WaveState, addresses: &LaneAddresses, half: usize) -> bool {
+    let exec = wave.exec(half);
+    let is_memory = |lane: usize| matches!(flat(wave, addresses[lane], LANES * half + lane), Destination::Memory(_));
+    (0..LANES).any(|lane| exec & BITS[lane] != 0 && !is_memory(lane))
+}
+
 pub(crate) fn access_global(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    if let Some(flow) = access_together(step, op, false)? {
+        return Ok(flow);
+    }
     access(step, op, |wave, op, lane| Destination::Memory(address(wave, op, lane)))
 }
 
 pub(crate) fn access_flat(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    if let Some(flow) = access_together(step, op, true)? {
+        return Ok(flow);
+    }
     access(step, op, |wave, op, lane| flat(wave, address(wave, op, lane), lane))
 }
 

@@ -1,6 +1,7 @@
 //! Accesses to LDS. Beyond its end reads give 0 and writes are dropped, as in hardware.
 
 use super::data::{self, LARGEST, active};
+use super::lane_words;
 use super::{Flow, Outcome, Step, StepFault};
 use crate::fault::FaultKind;
 use crate::micro::{Body, MicroOp, Place, Source};
@@ -79,8 +80,11 @@ fn write_word(lds: &mut [u8], address: u32, is_wide: bool, value: u64) {
 pub(crate) fn access(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let Body::Memory(operation) = op.body else { return Err(StepFault::unknown(op, "")) };
     let address = register_of(op.sources[0], op)?;
-    if operation.is_word() {
-        return access_words(step, op, operation.is_store, address);
+    if let Some(words) = lane_words::words_of(step, operation) {
+        return match operation.is_store {
+            true => lane_words::store_lds(step, op, words, address),
+            false => lane_words::load_lds(step, op, words, address),
+        };
     }
     let size = usize::from(operation.bytes);
     for lane in active(step.wave.exec_mask()) {
@@ -97,28 +101,18 @@ pub(crate) fn access(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     Ok(Flow::Next)
 }
 
-/// The same for whole words.
-fn access_words(step: &mut Step<'_>, op: &MicroOp, is_store: bool, address: u16) -> Outcome {
-    let register = if is_store { register_of(op.sources[1], op)? } else { target_of(op)? };
-    for lane in active(step.wave.exec_mask()) {
-        let at = step.wave.lane(address, lane).wrapping_add(op.immediate as u32);
-        if is_store {
-            store_word(step, at, false, step.wave.lane(register, lane).into(), lane);
-        } else {
-            step.wave.set_lane(register, lane, read_word(step.lds, at, false) as u32);
-        }
-    }
-    Ok(Flow::Next)
-}
-
 /// A fault where the stepping gives wrong data.
-fn check_pair(step: &Step<'_>, op: &MicroOp, address: u32, is_wide: bool) -> Result<(), Box<StepFault>> {
-    let unaligned = !address.is_multiple_of(if is_wide { 8 } else { 4 });
-    if unaligned && step.device.lacks_unaligned_pairs() {
-        let (mnemonic, rule) = (op.inst.mnemonic(), UNALIGNED_PAIR);
-        return Err(StepFault::new(FaultKind::SteppingTrap { mnemonic, rule }));
+fn check_pairs(step: &Step<'_>, op: &MicroOp, address: u16, is_wide: bool) -> Result<(), Box<StepFault>> {
+    if !step.device.lacks_unaligned_pairs() {
+        return Ok(());
     }
-    Ok(())
+    let size = if is_wide { 8 } else { 4 };
+    let is_aligned = |lane: usize| step.wave.lane(address, lane).is_multiple_of(size);
+    if active(step.wave.exec_mask()).all(is_aligned) {
+        return Ok(());
+    }
+    let (mnemonic, rule) = (op.inst.mnemonic(), UNALIGNED_PAIR);
+    Err(StepFault::new(FaultKind::SteppingTrap { mnemonic, rule }))
 }
 
 /// Bytes of an element and distances of both accesses of a two-address instruction.
@@ -131,16 +125,8 @@ fn two_addresses(op: &MicroOp) -> (bool, [u32; 2]) {
 pub(crate) fn load_two(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let (is_wide, offsets) = two_addresses(op);
     let (address, target) = (register_of(op.sources[0], op)?, target_of(op)?);
-    for lane in active(step.wave.exec_mask()) {
-        let base = step.wave.lane(address, lane);
-        check_pair(step, op, base, is_wide)?;
-        for (number, value) in
-            offsets.map(|offset| read_word(step.lds, base.wrapping_add(offset), is_wide)).into_iter().enumerate()
-        {
-            let register = target + number as u16 * if is_wide { 2 } else { 1 };
-            data::put_old(step.wave, register, lane, is_wide, value);
-        }
-    }
+    check_pairs(step, op, address, is_wide)?;
+    lane_words::load_pair(step, target, is_wide, address, offsets);
     Ok(Flow::Next)
 }
 
@@ -149,9 +135,7 @@ pub(crate) fn store_two(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let address = register_of(op.sources[0], op)?;
     let values = [register_of(op.sources[1], op)?, register_of(op.sources[2], op)?];
     let lanes = step.wave.exec_mask();
-    for lane in active(lanes) {
-        check_pair(step, op, step.wave.lane(address, lane), is_wide)?;
-    }
+    check_pairs(step, op, address, is_wide)?;
     // Which of several lanes is the last to store to a place is not documented: element by element, as two stores do.
     for (offset, register) in offsets.into_iter().zip(values) {
         for lane in active(lanes) {
@@ -167,9 +151,7 @@ pub(crate) fn exchange_two(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let (address, target) = (register_of(op.sources[0], op)?, target_of(op)?);
     let values = [register_of(op.sources[1], op)?, register_of(op.sources[2], op)?];
     let lanes = step.wave.exec_mask();
-    for lane in active(lanes) {
-        check_pair(step, op, step.wave.lane(address, lane), is_wide)?;
-    }
+    check_pairs(step, op, address, is_wide)?;
     let mut olds = [[0; 2 * LANES]; 2];
     for number in 0..2 {
         for lane in active(lanes) {

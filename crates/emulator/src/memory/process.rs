@@ -7,7 +7,8 @@
 //! atomics.
 #![allow(unsafe_code, reason = "addresses of the device are pointers of this process")]
 
-use super::{DeviceMemory, MemoryFault};
+use super::{DeviceMemory, LaneAddresses, MemoryFault};
+use hotswap_semantics::{BITS, LANES, Lanes};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -179,6 +180,26 @@ impl DeviceMemory for ProcessMemory {
         Ok(())
     }
 
+    fn read_lanes(&self, addresses: &LaneAddresses, mask: u32, into: &mut [Lanes]) -> Result<(), (usize, MemoryFault)> {
+        for lane in (0..LANES).filter(|lane| mask & BITS[*lane] != 0) {
+            let address = addresses[lane];
+            self.check(address, 4 * into.len(), false).map_err(|fault| (lane, fault))?;
+            // SAFETY: all bytes are in registered ranges.
+            unsafe { load_words(address, lane, into) };
+        }
+        Ok(())
+    }
+
+    fn write_lanes(&self, addresses: &LaneAddresses, mask: u32, from: &[&Lanes]) -> Result<(), (usize, MemoryFault)> {
+        for lane in (0..LANES).filter(|lane| mask & BITS[*lane] != 0) {
+            let address = addresses[lane];
+            self.check(address, 4 * from.len(), true).map_err(|fault| (lane, fault))?;
+            // SAFETY: all bytes are in registered writable ranges.
+            unsafe { store_words(address, lane, from) };
+        }
+        Ok(())
+    }
+
     fn update_u32(&self, address: u64, change: &mut dyn FnMut(u32) -> u32) -> Result<u32, MemoryFault> {
         self.check(address, 4, true)?;
         if !address.is_multiple_of(4) {
@@ -248,6 +269,53 @@ unsafe fn store(address: u64, size: usize, value: u64) {
     }
 }
 
+/// Loads the words of a lane; aligned pairs of them are not torn.
+///
+/// # Safety
+/// All bytes from `address` on are mapped and readable.
+#[inline]
+unsafe fn load_words(address: u64, lane: usize, into: &mut [Lanes]) {
+    if address.is_multiple_of(8) && into.len().is_multiple_of(2) {
+        for (number, pair) in into.chunks_exact_mut(2).enumerate() {
+            // SAFETY: the caller's promise.
+            let value = unsafe { load(address + 8 * number as u64, 8) };
+            (pair[0][lane], pair[1][lane]) = (value as u32, (value >> 32) as u32);
+        }
+        return;
+    }
+    for (number, block) in into.iter_mut().enumerate() {
+        let at = address + 4 * number as u64;
+        let size = if at.is_multiple_of(4) { 4 } else { 1 };
+        // SAFETY: the caller's promise.
+        let part = |from: usize| unsafe { load(at + from as u64, size) } << (8 * from);
+        block[lane] = (0..4).step_by(size).map(part).fold(0, |word, part| word | part) as u32;
+    }
+}
+
+/// Stores them.
+///
+/// # Safety
+/// All bytes from `address` on are mapped and writable.
+#[inline]
+unsafe fn store_words(address: u64, lane: usize, from: &[&Lanes]) {
+    if address.is_multiple_of(8) && from.len().is_multiple_of(2) {
+        for (number, pair) in from.chunks_exact(2).enumerate() {
+            let value = u64::from(pair[0][lane]) | u64::from(pair[1][lane]) << 32;
+            // SAFETY: the caller's promise.
+            unsafe { store(address + 8 * number as u64, 8, value) };
+        }
+        return;
+    }
+    for (number, block) in from.iter().enumerate() {
+        let at = address + 4 * number as u64;
+        let size = if at.is_multiple_of(4) { 4 } else { 1 };
+        for part in (0..4).step_by(size) {
+            // SAFETY: the caller's promise.
+            unsafe { store(at + part as u64, size, (block[lane] >> (8 * part)).into()) };
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -266,6 +334,18 @@ mod tests {
             memory.read(start + 29, &mut four),
             Err(MemoryFault { address: start + 29, size: 4, is_write: false })
         );
+        // The words of two lanes, the second one not aligned, and a lane that is not active.
+        let mut lanes = [[0; LANES]; 3];
+        let mut addresses = [0; LANES];
+        (addresses[0], addresses[3], addresses[4]) = (start, start + 5, start + 21);
+        assert_eq!(memory.read_lanes(&addresses, 9, &mut lanes), Ok(()));
+        assert_eq!([lanes[0][0], lanes[2][3], lanes[0][1]], [0x0101_0101, 0x0101_0101, 0]);
+        let fault = MemoryFault { address: start + 21, size: 12, is_write: true };
+        assert_eq!(memory.write_lanes(&addresses, 25, &[&[7; LANES]; 3]), Err((4, fault)));
+        // SAFETY: nothing else accesses the array.
+        assert_eq!(unsafe { load(start + 16, 1) }, 0);
+        assert!(memory.write(start + 18, &[1; 2]).is_ok());
+        assert!(memory.write(start, &[1; 18]).is_ok());
         assert!(memory.write(start + 1, &[7; 9]).is_ok());
         assert!(memory.write(u64::MAX - 1, &[7; 9]).is_err());
         assert!(memory.unregister(start));

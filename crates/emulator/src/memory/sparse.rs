@@ -4,7 +4,8 @@
 //! invalid bytes as [`GAP`], so that an access out of bounds meets none.
 
 use super::process::next_version;
-use super::{DeviceMemory, MemoryFault};
+use super::{DeviceMemory, LaneAddresses, MemoryFault};
+use hotswap_semantics::{BITS, LANES, Lanes};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -121,6 +122,47 @@ impl SparseRange {
         None
     }
 
+    #[inline]
+    fn holds(&self, address: u64, size: usize) -> bool {
+        let offset = address.wrapping_sub(self.start);
+        offset < self.size && size as u64 <= self.size - offset
+    }
+
+    /// Loads the words of a lane from an offset that is in the range with all of them.
+    #[inline]
+    fn load_words(&self, offset: u64, lane: usize, into: &mut [Lanes]) {
+        if let ([word], Some(half)) = (&mut *into, self.half(offset)) {
+            word[lane] = half.load(Ordering::Acquire);
+        } else if offset.is_multiple_of(8) && into.len().is_multiple_of(2) {
+            for (number, pair) in into.chunks_exact_mut(2).enumerate() {
+                let value = self.words[offset as usize / 8 + number].load(Ordering::Acquire);
+                (pair[0][lane], pair[1][lane]) = (value as u32, (value >> 32) as u32);
+            }
+        } else {
+            let mut word = [0; 4];
+            for (number, block) in into.iter_mut().enumerate() {
+                self.load(offset + 4 * number as u64, &mut word);
+                block[lane] = u32::from_le_bytes(word);
+            }
+        }
+    }
+
+    /// Stores them.
+    #[inline]
+    fn store_words(&self, offset: u64, lane: usize, from: &[&Lanes]) {
+        if let ([word], Some(half)) = (from, self.half(offset)) {
+            half.store(word[lane], Ordering::Release);
+        } else if offset.is_multiple_of(8) && from.len().is_multiple_of(2) {
+            for (number, pair) in from.chunks_exact(2).enumerate() {
+                let value = u64::from(pair[0][lane]) | u64::from(pair[1][lane]) << 32;
+                self.words[offset as usize / 8 + number].store(value, Ordering::Release);
+            }
+        } else {
+            let words = from.iter().enumerate();
+            words.for_each(|(number, block)| self.store(offset + 4 * number as u64, &block[lane].to_le_bytes()));
+        }
+    }
+
     fn load(&self, offset: u64, into: &mut [u8]) {
         let mut at = offset as usize;
         let mut rest = into;
@@ -194,6 +236,40 @@ impl DeviceMemory for SparseMemory {
             None => range.store(offset, &value.to_le_bytes()),
         }
         self.record(address, &value.to_le_bytes());
+        Ok(())
+    }
+
+    fn read_lanes(&self, addresses: &LaneAddresses, mask: u32, into: &mut [Lanes]) -> Result<(), (usize, MemoryFault)> {
+        let size = 4 * into.len();
+        let mut last: Option<&SparseRange> = None;
+        for lane in (0..LANES).filter(|lane| mask & BITS[*lane] != 0) {
+            let address = addresses[lane];
+            let range = match last.filter(|range| range.holds(address, size)) {
+                Some(range) => range,
+                None => self.find(address, size, false).map_err(|fault| (lane, fault))?.0,
+            };
+            last = Some(range);
+            range.load_words(address - range.start, lane, into);
+        }
+        Ok(())
+    }
+
+    fn write_lanes(&self, addresses: &LaneAddresses, mask: u32, from: &[&Lanes]) -> Result<(), (usize, MemoryFault)> {
+        let size = 4 * from.len();
+        let mut last: Option<&SparseRange> = None;
+        for lane in (0..LANES).filter(|lane| mask & BITS[*lane] != 0) {
+            let address = addresses[lane];
+            let range = match last.filter(|range| range.holds(address, size)) {
+                Some(range) => range,
+                None => self.find(address, size, true).map_err(|fault| (lane, fault))?.0,
+            };
+            last = Some(range);
+            range.store_words(address - range.start, lane, from);
+            if self.log.is_some() {
+                let bytes: Vec<u8> = from.iter().flat_map(|block| block[lane].to_le_bytes()).collect();
+                self.record(address, &bytes);
+            }
+        }
         Ok(())
     }
 

@@ -179,8 +179,11 @@ pub(super) fn compare(reader: &OperandReader, op: MicroOp, row: CompareRow) -> O
 pub(super) fn packed(reader: &OperandReader, op: MicroOp, row: &'static PackedRow) -> Option<MicroOp> {
     let mut op = with_operands(reader, op)?;
     if !is_packed(reader) {
-        // `v_pk_fmac_f16` has no modifiers: lower with lower, upper with upper.
+        // `v_pk_fmac_f16` has no modifiers: lower with lower, upper with upper. LLVM's record does not name the target as the
+        // third source, which it is.
         op.modifiers.select_high = 7;
+        let Place::Vector { register, high } = op.target else { return None };
+        op.sources[2] = Source::Vector { register, high };
     }
     let function = if op.modifiers.clamp && !row.of.is_float() { row.clamped? } else { row.function };
     Some(MicroOp { handler: execute::packed::pair, body: Body::Packed { row, function }, ..op })

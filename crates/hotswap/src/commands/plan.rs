@@ -15,7 +15,7 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 pub(crate) struct PlanArguments {
     /// Pairs, for example 'gfx1030=>gfx1031,gfx1032'
-    #[arg(required_unless_present_any = ["coalesce", "device-link", "device-symbols"], value_name = "PAIRS")]
+    #[arg(required_unless_present_any = ["coalesce", "device-link", "device-symbols", "device-exports", "device-imports"], value_name = "PAIRS")]
     pub(crate) pairs: Vec<String>,
     /// Add the pairs by which one compilation serves several of these GPUs (identical siblings)
     #[arg(long, value_name = "GPUS", value_delimiter = ',')]

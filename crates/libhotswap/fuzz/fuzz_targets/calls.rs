@@ -80,6 +80,15 @@ unsafe fn whole_image(image: *mut DeviceImage) {
             let mut found = 0;
             hotswap_image_function_at(image, function.address, &mut found, null_mut(), null_mut());
         }
+        for number in 0..info.variables.min(MOST) {
+            let mut variable: VariableInfo = zeroed();
+            variable.struct_size = size_of::<VariableInfo>();
+            assert_eq!(hotswap_image_variable(image, number, &mut variable, null_mut()), CallStatus::Ok);
+        }
+        for number in 0..info.producers.min(MOST) {
+            let mut text = null();
+            assert_eq!(hotswap_image_producer(image, number, &mut text, null_mut()), CallStatus::Ok);
+        }
         for number in 0..info.kernels.min(MOST) {
             let mut kernel: KernelInfo = zeroed();
             kernel.struct_size = size_of::<KernelInfo>();

@@ -33,6 +33,8 @@ pub(crate) struct Case {
     pub(crate) packages: &'static [&'static str],
     /// The GPU whose code serves.
     pub(crate) source: &'static str,
+    /// Another GPU whose files are there, too.
+    pub(crate) other: &'static str,
     /// The GPUs to serve.
     pub(crate) targets: &'static [&'static str],
     /// Further arguments of `hotswap serve`.
@@ -127,6 +129,7 @@ const fn case(libraries: &'static str, packages: &'static [&'static str], progra
         libraries,
         packages,
         source: "gfx1030",
+        other: "gfx1030",
         targets: RDNA2,
         words: "",
         served: ServedAs::Tree,
@@ -160,7 +163,7 @@ pub(crate) const CASES: &[Case] = &[
     Case { targets: &["gfx1031"], is_own: true, ..case("rocBLAS", ROCBLAS, &BLAS) },
     Case { targets: &["gfx1031", "gfx1032"], has_database: true, ..case("MIOpen", MIOPEN, &LAYERS) },
     // Code objects of gfx1100 that need more registers than gfx1103 has are made from gfx1102's.
-    Case { source: "gfx1100", targets: &["gfx1103"], ..lt() },
+    Case { source: "gfx1100", other: "gfx1102", targets: &["gfx1103"], ..lt() },
     Case { served: ServedAs::Debian, ..case("rocFFT (.deb, dpkg)", &["librocfft0"], &TRANSFORM) },
     Case { served: ServedAs::Wheel, ..case("CuPy (wheel, pip)", CUPY, &ARRAYS) },
     Case { served: ServedAs::NamesAlone, ..case("a hiprtc program", &[], &COMPILED) },

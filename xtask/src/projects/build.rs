@@ -1,0 +1,290 @@
+//! Four builds of a project, and their comparison.
+//!
+//! | build | command | compared |
+//! | --- | --- | --- |
+//! | plain | clang, for the source | |
+//! | through | the same through HotSwap, without a plan | all files with plain, byte by byte |
+//! | plan | through HotSwap with a plan | the source's code objects with plain, the target's with both |
+//! | both | clang, for source and target | |
+
+use super::table::{Project, TestProgram};
+use crate::outcome::{During, Failure, Outcome, fail};
+use crate::packages::{Package, Packages};
+use crate::run;
+use crate::session::Session;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The GPU that is compiled for, and the one that the plan adds.
+const SOURCE: &str = "gfx1030";
+const TARGET: &str = "gfx1031";
+const CLANG: &str = "/usr/lib/llvm-22/bin/clang++";
+
+/// How often builds are repeated whose times seem to differ: other work on the machine can only add to them.
+const REPEATS: usize = 3;
+/// The ratio that is promised where nothing is retargeted.
+pub(super) const RATIO: f64 = 1.02;
+
+/// Runs a command, and prints the seconds of all processors that it took.
+const TIMED: &str = "import resource, subprocess, sys\n\
+                     code = subprocess.run(sys.argv[1:]).returncode\n\
+                     u = resource.getrusage(resource.RUSAGE_CHILDREN)\n\
+                     print(u.ru_utime + u.ru_stime)\n\
+                     sys.exit(code)";
+
+pub(super) struct Bench {
+    pub(super) session: Session,
+    /// The machine's directory that is visible inside as [`Session::work`].
+    pub(super) work: PathBuf,
+    pub(super) packages: Packages,
+}
+
+/// The results of a project.
+#[derive(Default)]
+pub(super) struct Comparison {
+    pub(super) version: String,
+    /// Seconds of processors and bytes, by build.
+    pub(super) seconds: [f64; 4],
+    pub(super) bytes: [u64; 4],
+    /// Code objects that are equal, of how many comparisons.
+    pub(super) equal: (usize, usize),
+    /// Runs of programs.
+    pub(super) runs: usize,
+    pub(super) failures: Vec<String>,
+}
+
+impl Comparison {
+    pub(super) fn failed(failure: &Failure) -> Self {
+        let first = failure.to_string().lines().next().unwrap_or_default().to_owned();
+        println!("  {failure}");
+        Self { failures: vec![first], ..Self::default() }
+    }
+}
+
+/// One of the four builds.
+struct Build {
+    name: &'static str,
+    compiler: &'static str,
+    gpus: &'static [&'static str],
+    plan: bool,
+}
+
+const BUILDS: [Build; 4] = [
+    Build { name: "plain", compiler: CLANG, gpus: &[SOURCE], plan: false },
+    Build { name: "through", compiler: "hotswap-clang++", gpus: &[SOURCE], plan: false },
+    Build { name: "plan", compiler: "hotswap-clang++", gpus: &[SOURCE], plan: true },
+    Build { name: "both", compiler: CLANG, gpus: &[SOURCE, TARGET], plan: false },
+];
+
+/// A project whose sources are in place.
+struct Prepared<'p> {
+    project: &'p Project,
+    /// Its options, with the paths inside.
+    options: Vec<String>,
+    /// Paths inside for `{S}`, `{G}`, `{0}`, …
+    paths: Vec<(String, String)>,
+}
+
+impl Prepared<'_> {
+    fn expand(&self, text: &str) -> String {
+        expand(text, &self.paths)
+    }
+
+    fn unit(&self, number: usize) -> String {
+        Path::new(&self.expand("{S}")).join(self.project.units[number]).display().to_string()
+    }
+
+    /// The files that have device code.
+    fn outputs(&self) -> Vec<String> {
+        if self.project.relocatable {
+            return vec!["lib.so".to_owned()];
+        }
+        (0..self.project.units.len()).map(|number| format!("{number}.o")).collect()
+    }
+}
+
+fn expand(text: &str, paths: &[(String, String)]) -> String {
+    paths.iter().fold(text.to_owned(), |text, (name, path)| text.replace(name, path))
+}
+
+impl Bench {
+    pub(super) fn compare(&self, project: &Project) -> Outcome<Comparison> {
+        let (prepared, version) = self.prepare(project)?;
+        let mut result = Comparison { version, ..Comparison::default() };
+        for (number, build) in BUILDS.iter().enumerate() {
+            (result.seconds[number], result.bytes[number]) = self.build(&prepared, build)?;
+        }
+        for _ in 1..REPEATS {
+            if result.seconds[1] <= result.seconds[0] * RATIO {
+                break;
+            }
+            for (number, build) in BUILDS.iter().take(2).enumerate() {
+                result.seconds[number] = result.seconds[number].min(self.build(&prepared, build)?.0);
+            }
+        }
+        self.judge(&prepared, &mut result)?;
+        for program in project.programs {
+            self.run_program(&prepared, program, &mut result)?;
+        }
+        result.failures.iter().for_each(|failure| println!("  {failure}"));
+        Ok(result)
+    }
+
+    /// Copies the sources to where the userland sees them, and makes headers.
+    fn prepare<'p>(&self, project: &'p Project) -> Outcome<(Prepared<'p>, String)> {
+        let place = self.place(project.name);
+        fs::create_dir_all(self.work.join(&place)).during("create", &self.work)?;
+        let version = self.packages.get(&project.sources)?.version;
+        let mut paths = vec![("{S}".to_owned(), self.copy(&project.sources, &place, "sources")?)];
+        paths.push(("{G}".to_owned(), self.session.work.join(&place).join("generated").display().to_string()));
+        for (number, package) in project.packages.iter().enumerate() {
+            let copied = self.copy(package, &place, &format!("package-{number}"))?;
+            paths.push((format!("{{{number}}}"), copied));
+        }
+        for header in project.generated {
+            let template = self.work.join(&place).join("sources").join(header.template);
+            let text = fs::read_to_string(&template).during("read", &template)?;
+            let text = header.values.iter().fold(text, |text, (name, value)| text.replace(name, value));
+            let file = self.work.join(&place).join("generated").join(header.header);
+            fs::create_dir_all(file.parent().unwrap_or(&self.work)).during("create", &file)?;
+            fs::write(&file, text).during("write", &file)?;
+        }
+        let options = project.options.iter().map(|option| expand(option, &paths)).collect();
+        Ok((Prepared { project, options, paths }, version))
+    }
+
+    /// A project's directory, from the work directory.
+    fn place(&self, name: &str) -> String {
+        name.chars().filter(char::is_ascii_alphanumeric).collect()
+    }
+
+    fn copy(&self, package: &Package, place: &str, name: &str) -> Outcome<String> {
+        let from = self.packages.get(package)?.directory;
+        run::output(Command::new("cp").arg("-a").arg(from).arg(self.work.join(place).join(name)))?;
+        Ok(self.session.work.join(place).join(name).display().to_string())
+    }
+
+    /// The directory of a build, from the work directory.
+    fn directory(&self, prepared: &Prepared, build: &str) -> String {
+        format!("{}/{build}", self.place(prepared.project.name))
+    }
+
+    /// Builds all units. Returns seconds of processors, and bytes of the files.
+    fn build(&self, prepared: &Prepared, build: &Build) -> Outcome<(f64, u64)> {
+        let directory = self.directory(prepared, build.name);
+        let outside = self.work.join(&directory);
+        fs::create_dir_all(&outside).during("create", &outside)?;
+        let mut seconds = 0.0;
+        let gpus: Vec<String> = build.gpus.iter().map(|gpu| format!("--offload-arch={gpu}")).collect();
+        let relocatable = prepared.project.relocatable.then_some("-fgpu-rdc");
+        for number in 0..prepared.project.units.len() {
+            let mut words: Vec<String> = ["-x", "hip", "-O2", "-w", "-c"].map(str::to_owned).into();
+            words.extend(gpus.iter().cloned().chain(relocatable.map(str::to_owned)));
+            words.extend(prepared.options.iter().cloned());
+            // Clang makes this identifier of its arguments, which differ between the builds.
+            words.push(format!("-cuid=unit{number}"));
+            words.extend([prepared.unit(number), "-o".to_owned(), format!("{number}.o")]);
+            seconds += self.timed(&directory, build, &words)?;
+        }
+        if prepared.project.relocatable {
+            let mut words = ["-shared", "--hip-link", "-fgpu-rdc", "-o", "lib.so"].map(str::to_owned).to_vec();
+            words.extend(gpus);
+            words.extend((0..prepared.project.units.len()).map(|number| format!("{number}.o")));
+            seconds += self.timed(&directory, build, &words)?;
+        }
+        let mut bytes = 0;
+        for file in prepared.outputs() {
+            let path = outside.join(file);
+            bytes += fs::metadata(&path).during("read", &path)?.len();
+        }
+        println!("  {:8} {seconds:7.2} s {bytes:10} bytes", build.name);
+        Ok((seconds, bytes))
+    }
+
+    fn timed(&self, directory: &str, build: &Build, words: &[String]) -> Outcome<f64> {
+        let mut command = self.session.inside(&self.session.work.join(directory), "python3");
+        if build.plan {
+            command.env("HOTSWAP_RETARGET", format!("{SOURCE}=>{TARGET}"));
+        }
+        let output = run::output(command.args(["-c", TIMED, build.compiler]).args(words))?;
+        let line = output.lines().last().unwrap_or_default();
+        line.parse().or_else(|_| fail(format!("`{}` was not measured: {line}", build.compiler)))
+    }
+
+    fn judge(&self, prepared: &Prepared, result: &mut Comparison) -> Outcome {
+        let [plain, through, plan, both] = BUILDS.each_ref().map(|build| self.directory(prepared, build.name));
+        for file in prepared.outputs() {
+            let bytes = |directory: &str| fs::read(self.work.join(directory).join(&file)).during("read", &self.work);
+            let is_same = bytes(&plain)? == bytes(&through)?;
+            result
+                .failures
+                .extend((!is_same).then(|| format!("{file} is another file through HotSwap without a plan")));
+            for (builds, gpu) in [([&plain, &plan], SOURCE), ([&both, &plan], TARGET)] {
+                let difference = self.compare_code(builds.map(String::as_str), &file, gpu)?;
+                result.equal.0 += usize::from(difference.is_none());
+                result.equal.1 += 1;
+                result.failures.extend(difference);
+            }
+        }
+        if result.seconds[1] > result.seconds[0] * RATIO {
+            result.failures.push(format!("without a plan, HotSwap takes more than {RATIO} of clang's time"));
+        }
+        Ok(())
+    }
+
+    /// Links the program from the files of two builds, and runs it: clang's on the source, HotSwap's on source and target.
+    fn run_program(&self, prepared: &Prepared, program: &TestProgram, result: &mut Comparison) -> Outcome {
+        let mut expected = None;
+        for (build, gpu) in [(&BUILDS[0], SOURCE), (&BUILDS[2], SOURCE), (&BUILDS[2], TARGET)] {
+            let directory = self.session.work.join(self.directory(prepared, build.name));
+            let object = format!("{}.o", program.unit);
+            let libraries: Vec<String> = program.libraries.iter().map(|path| prepared.expand(path)).collect();
+            let mut link = self.session.inside(&directory, CLANG);
+            run::output(link.args(["--hip-link", "-o", "program", &object]).args(&libraries))?;
+            let path: Vec<&str> = libraries.iter().filter_map(|path| Some(path.rsplit_once('/')?.0)).collect();
+            let mut command = self.session.inside(&directory, "hotswap");
+            command.args(["run", "--gpu", gpu, "--", "./program"]).args(program.arguments);
+            let output = run::output(command.env("LD_LIBRARY_PATH", path.join(":")));
+            let output = match output {
+                Ok(output) => without_times(&output),
+                Err(failure) => {
+                    result.failures.push(format!("{object} on {gpu} ({}): {failure}", build.name));
+                    continue;
+                }
+            };
+            result.runs += 1;
+            let first = expected.get_or_insert_with(|| output.clone());
+            if *first != output || output.trim().is_empty() {
+                result.failures.push(format!("{object} on {gpu} ({}) prints something else", build.name));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Output without the milliseconds that GoogleTest prints.
+fn without_times(output: &str) -> String {
+    let line = |line: &str| match line.rsplit_once(" (") {
+        Some((text, time)) if time.contains(" ms") => text.to_owned(),
+        _ => line.to_owned(),
+    };
+    output.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_times_are_dropped() {
+        assert_eq!(without_times("[ OK ] a (3 ms)\nsum (of 4): 5\n"), "[ OK ] a\nsum (of 4): 5");
+        assert_eq!(without_times("[====] 2 tests ran. (17 ms total)"), "[====] 2 tests ran.");
+    }
+
+    #[test]
+    fn each_path_has_its_name() {
+        let paths = [("{S}".to_owned(), "/s".to_owned()), ("{0}".to_owned(), "/p".to_owned())];
+        assert_eq!(expand("-I{S}/include{0}", &paths), "-I/s/include/p");
+    }
+}

@@ -1,0 +1,113 @@
+//! `docs/projects.md`: a row for each project. Rows of projects that were not built stay.
+
+use super::build::Comparison;
+use super::table::{ABSENT, PROJECTS, Project};
+use crate::outcome::{During, Outcome};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+const HEAD: &str = "\
+# Real projects, built through HotSwap
+
+Made by `cargo xtask projects`. The sources are those of Debian's source packages and of a crate, downloaded when the task runs; from
+each project a few translation units are compiled with the options of its own build system, by clang 22 at `-O2`:
+
+- *plain*: clang, for gfx1030; *through*: the same through `hotswap-clang++` without a plan. All files must be the same, byte by
+  byte, and the ratio of the times at most 1.02.
+- *plan*: through HotSwap with `HOTSWAP_RETARGET='gfx1030=>gfx1031'`; *both*: clang, for gfx1030 and gfx1031. The code objects for
+  gfx1030 must equal those of *plain*, those for gfx1031 the ones that clang compiles in *both*. LLVM's tools take them out.
+- All have `-cuid=`: clang makes this identifier, a symbol in code objects, of its arguments otherwise.
+- Programs are linked by clang and run on [emulated GPUs](run.md): *plain* on gfx1030, *plan* on gfx1030 and on gfx1031, with the
+  same output and exit code 0.
+
+Times are seconds of processors (user and system, with all processes), so that other work on the machine adds little.
+
+";
+
+const TITLES: &str = "| project | part | plain, s | through / plain | plan, s | both, s | plain, bytes | through / plain | plan / both | equal code objects | runs | failures |\n";
+
+/// Writes the row of a project.
+pub(super) fn update(page: &Path, project: &Project, result: &Comparison) -> Outcome {
+    let old = fs::read_to_string(page).unwrap_or_default();
+    let mut rows = rows(&old);
+    rows.insert(project.name.to_owned(), row(project, result));
+    fs::write(page, text(&rows)).during("write", page)
+}
+
+/// The rows of a page, by project.
+fn rows(page: &str) -> BTreeMap<String, String> {
+    let named = |line: &str| Some((line.strip_prefix("| ")?.split(" |").next()?.to_owned(), line.to_owned()));
+    let of_project = |line: &&str| PROJECTS.iter().any(|project| line.starts_with(&format!("| {} ", project.name)));
+    page.lines()
+        .filter(|line| line.matches('|').count() > 5)
+        .filter(of_project)
+        .filter_map(|line| {
+            let (name, line) = named(line)?;
+            let project = PROJECTS.iter().find(|project| name.starts_with(project.name))?;
+            Some((project.name.to_owned(), line))
+        })
+        .collect()
+}
+
+fn text(rows: &BTreeMap<String, String>) -> String {
+    let mut text = format!("{HEAD}{TITLES}|{}\n", " --- |".repeat(TITLES.matches('|').count() - 1));
+    for row in PROJECTS.iter().filter_map(|project| rows.get(project.name)) {
+        text += &format!("{row}\n");
+    }
+    text += "\nNot built:\n\n| what | reason |\n| --- | --- |\n";
+    for project in PROJECTS.iter().filter(|project| !rows.contains_key(project.name)) {
+        text += &format!("| {} | not yet: `cargo xtask projects {}` |\n", project.name, project.name);
+    }
+    for (what, reason) in ABSENT {
+        text += &format!("| {what} | {reason} |\n");
+    }
+    text
+}
+
+fn row(project: &Project, result: &Comparison) -> String {
+    let [plain, through, plan, both] = result.seconds;
+    let bytes = result.bytes.map(|bytes| bytes as f64);
+    let version = result.version.split('-').next().unwrap_or_default();
+    let failures = if result.failures.is_empty() { "none".to_owned() } else { result.failures.join("; ") };
+    let runs = if project.programs.is_empty() {
+        "–".to_owned()
+    } else {
+        format!("{} of {}", result.runs, 3 * project.programs.len())
+    };
+    let units = project.units.len();
+    format!(
+        "| {} {version} | {}: {units} unit{} | {plain:.1} | {} | {plan:.1} | {both:.1} | {} | {} | {} | {} of {} | {runs} | {} |",
+        project.name,
+        project.note,
+        if units == 1 { "" } else { "s" },
+        ratio(through, plain),
+        result.bytes[0],
+        ratio(bytes[1], bytes[0]),
+        ratio(bytes[2], bytes[3]),
+        result.equal.0,
+        result.equal.1,
+        failures.replace('|', "/").replace('\n', " "),
+    )
+}
+
+fn ratio(one: f64, other: f64) -> String {
+    if other > 0.0 { format!("{:.3}", one / other) } else { "–".to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::projects::build::RATIO;
+
+    #[test]
+    fn a_row_replaces_the_row_of_its_project_and_no_other() {
+        let of = |number: usize, plain: f64| {
+            row(&PROJECTS[number], &Comparison { seconds: [plain; 4], bytes: [7; 4], ..Comparison::default() })
+        };
+        let both = [0, 1].map(|number| (PROJECTS[number].name.to_owned(), of(number, 1.0)));
+        let page = text(&BTreeMap::from(both.clone()));
+        assert_eq!(rows(&page), BTreeMap::from(both));
+        assert!(page.contains("| 1.000 |") && HEAD.contains(&format!("at most {RATIO}")));
+    }
+}

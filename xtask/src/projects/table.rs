@@ -1,0 +1,175 @@
+//! The projects as data: their sources, the options of their own build systems that matter, the translation units, and the
+//! programs that are run.
+//!
+//! In options, `{S}` is the directory of the sources, `{0}`, `{1}` are the files of the further packages, `{G}` is
+//! the directory of generated headers.
+
+use crate::packages::{Origin, Package};
+
+/// A part of a project that is built.
+pub(super) struct Project {
+    pub(super) name: &'static str,
+    pub(super) sources: Package,
+    /// Further packages: headers and libraries.
+    pub(super) packages: &'static [Package],
+    pub(super) options: &'static [&'static str],
+    /// Headers that the project's build system makes: template, header, and what is replaced.
+    pub(super) generated: &'static [GeneratedHeader],
+    /// Sources, from the directory of the sources.
+    pub(super) units: &'static [&'static str],
+    /// Whether the device code of all units is linked together.
+    pub(super) relocatable: bool,
+    /// Programs: the unit of each, its libraries and its arguments.
+    pub(super) programs: &'static [TestProgram],
+    /// The part that is built, in words, and why nothing is run.
+    pub(super) note: &'static str,
+}
+
+/// A header that is made of a template.
+pub(super) struct GeneratedHeader {
+    pub(super) template: &'static str,
+    pub(super) header: &'static str,
+    pub(super) values: &'static [(&'static str, &'static str)],
+}
+
+/// A program of one unit.
+pub(super) struct TestProgram {
+    pub(super) unit: usize,
+    pub(super) libraries: &'static [&'static str],
+    pub(super) arguments: &'static [&'static str],
+}
+
+const fn experimental(name: &'static str) -> Package {
+    Package { name, origin: Origin::Experimental }
+}
+
+const fn source(name: &'static str) -> Package {
+    Package { name, origin: Origin::DebianSource }
+}
+
+const fn program(unit: usize) -> TestProgram {
+    TestProgram { unit, libraries: &[], arguments: &[] }
+}
+
+const ROCRAND_TEST: &[&str] = &[
+    "{0}/usr/lib/x86_64-linux-gnu/libgtest.a",
+    "{0}/usr/lib/x86_64-linux-gnu/libgtest_main.a",
+    "{1}/usr/lib/x86_64-linux-gnu/librocrand.so.1",
+];
+
+/// The projects that could not be had, and the reason.
+pub(super) const ABSENT: &[(&str, &str)] = &[
+    ("hipRAND's library", "the mirror's index names sources that its pool does not have; its header is built above"),
+    (
+        "ROCm's examples (the repository)",
+        "in no registry; the examples of rocThrust, hipCUB and rocPRIM are built above",
+    ),
+];
+
+#[rustfmt::skip]
+pub(super) const PROJECTS: &[Project] = &[
+    Project {
+        name: "rocRAND",
+        sources: source("rocrand"),
+        packages: &[Package { name: "libgtest-dev", origin: Origin::Sid }, experimental("librocrand1")],
+        options: &["-std=c++17", "-I{S}/test", "-isystem", "{0}/usr/include"],
+        generated: &[],
+        units: &["test/test_rocrand_kernel_lfsr113.cpp", "test/test_rocrand_kernel_philox4x32_10.cpp"],
+        relocatable: false,
+        programs: &[TestProgram { unit: 0, libraries: ROCRAND_TEST, arguments: &["--gtest_filter=*.rocrand"] }],
+        note: "tests of device functions; with the headers of HIP's version, and run with Debian's library",
+    },
+    Project {
+        name: "hipRAND",
+        sources: experimental("libhiprand-dev"),
+        packages: &[],
+        options: &["-std=c++17", "-isystem", "{S}/usr/include", "-I/mnt/source/xtask/src/projects"],
+        generated: &[],
+        units: &["/mnt/source/xtask/src/projects/hiprand.hip"],
+        relocatable: false,
+        programs: &[program(0)],
+        note: "its device functions in a program of HotSwap's",
+    },
+    Project {
+        name: "rocPRIM",
+        sources: source("rocprim"),
+        packages: &[],
+        options: &["-std=c++17", "-include", "cstring", "-I{S}/example"],
+        generated: &[],
+        units: &["example/example_temporary_storage.cpp"],
+        relocatable: false,
+        programs: &[],
+        note: "an example, with the headers of HIP's version; not run: with these, clang's own program lacks its kernel",
+    },
+    Project {
+        name: "hipCUB",
+        sources: source("hipcub"),
+        packages: &[],
+        options: &["-std=c++17", "-include", "hip/hip_runtime.h", "-I{S}/examples"],
+        generated: &[],
+        units: &["examples/device/example_device_scan.cpp", "examples/device/example_device_select_if.cpp"],
+        relocatable: false,
+        programs: &[program(0), program(1)],
+        note: "examples, with the headers of HIP's version",
+    },
+    Project {
+        name: "rocThrust",
+        sources: source("rocthrust"),
+        packages: &[],
+        options: &["-std=c++17", "-I{S}"],
+        generated: &[],
+        units: &["examples/saxpy.cu", "examples/stream_compaction.cu", "examples/norm.cu"],
+        relocatable: false,
+        programs: &[program(0), program(1), program(2)],
+        note: "examples",
+    },
+    Project {
+        name: "rocSPARSE",
+        sources: source("rocsparse"),
+        packages: &[experimental("librocsparse-dev")],
+        options: &["-std=c++17", "-I{S}/library/include", "-I{S}/library/src/include", "-I{S}/library/src",
+                   "-I{0}/usr/include", "-I{0}/usr/include/rocsparse"],
+        generated: &[],
+        units: &["library/src/level1/rocsparse_axpyi.cpp", "library/src/level1/rocsparse_roti.cpp"],
+        relocatable: false,
+        programs: &[],
+        note: "two functions of level 1; not run, which would need the whole library",
+    },
+    Project {
+        name: "RCCL",
+        sources: source("rccl"),
+        packages: &[],
+        options: &["-std=c++14", "-fvisibility=hidden", "-fPIC", "-DBUILD_ALLREDUCE_ONLY", "-DENABLE_COLLTRACE", "-I{G}", "-I{S}/src", "-I{S}/src/include",
+                   "-I{S}/src/collectives", "-I{S}/src/collectives/device"],
+        generated: &[
+            GeneratedHeader { template: "src/nccl.h.in", header: "rccl.h", values: NCCL },
+            GeneratedHeader { template: "src/nccl.h.in", header: "nccl.h", values: NCCL },
+        ],
+        units: &["src/collectives/device/all_reduce.cu", "src/collectives/device/sendrecv.cu",
+                 "src/collectives/device/functions.cu"],
+        relocatable: true,
+        programs: &[],
+        note: "device code of all-reduce, linked with its own option for this part; not run, which needs its host library",
+    },
+    Project {
+        name: "ggml (llama.cpp)",
+        sources: Package { name: "llama-cpp-sys-2", origin: Origin::Crate { version: "0.1.161" } },
+        packages: &[experimental("libhipblas-dev"), experimental("librocblas-dev"), experimental("libhipblas-common-dev")],
+        options: &["-std=c++17", "-DGGML_USE_HIP", "-I{0}/usr/include", "-I{1}/usr/include", "-I{2}/usr/include", "-I{S}/llama.cpp/ggml/include", "-I{S}/llama.cpp/ggml/src",
+                   "-I{S}/llama.cpp/ggml/src/ggml-cuda"],
+        generated: &[],
+        units: &["llama.cpp/ggml/src/ggml-cuda/acc.cu", "llama.cpp/ggml/src/ggml-cuda/clamp.cu",
+                 "llama.cpp/ggml/src/ggml-cuda/softmax.cu"],
+        relocatable: false,
+        programs: &[],
+        note: "three operators of the HIP back end; not run, which would need the whole back end",
+    },
+];
+
+const NCCL: &[(&str, &str)] = &[
+    ("${NCCL_MAJOR}", "2"),
+    ("${NCCL_MINOR}", "13"),
+    ("${NCCL_PATCH}", "4"),
+    ("${NCCL_SUFFIX}", ""),
+    ("${NCCL_VERSION}", "21304"),
+];
