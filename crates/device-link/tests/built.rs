@@ -234,3 +234,31 @@ fn kernel_has(bench: &Workbench, prefix: &str, count: u32) -> bool {
     assert_eq!(notes.matches(".vgpr_count:").count(), 1, "{notes}");
     notes.contains(&format!(".vgpr_count:     {count}\n"))
 }
+
+/// The lists of functions as keywords of `add_hotswap_target`.
+#[test]
+fn cmake_passes_the_functions_that_code_objects_exchange() {
+    let Some((bench, prefix)) = bench("cmake_passes_the_functions_that_code_objects_exchange") else { return };
+    let project = "cmake_minimum_required(VERSION 3.28)
+project(exchange LANGUAGES CXX)
+find_package(HotSwap REQUIRED)
+enable_language(HIP)
+foreach(name library kernels)
+  add_library(${name} MODULE ${name}.hip)
+  target_compile_options(${name} PRIVATE -fgpu-rdc -fno-offload-lto -nogpulib -nogpuinc -O2 -fPIC -w -include ${CMAKE_SOURCE_DIR}/hip.h)
+  target_link_options(${name} PRIVATE -fgpu-rdc -fno-offload-lto -nogpulib -nostdlib)
+endforeach()
+add_hotswap_target(library DEVICE_EXPORTS lib_fn)
+add_hotswap_target(kernels DEVICE_IMPORTS lib_fn)
+";
+    bench.write("CMakeLists.txt", project.as_bytes());
+    bench.run(&format!(
+        "(export HOTSWAP_CLANG={}; cmake -B build -DCMAKE_PREFIX_PATH={prefix} -DCMAKE_HIP_ARCHITECTURES=gfx1030 \
+         -DCMAKE_HIP_FLAGS=\"--rocm-path=$ROCM\" && cmake --build build) 2>&1",
+        tool(23, "clang++")
+    ));
+    let output = bench.shell(&format!("{prefix}/bin/hotswap bind build/libkernels.so build/liblibrary.so 2>&1"));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(13), "{text}");
+    assert!(text.contains("1 import, 1 bound") && text.contains("`lib_fn` makes it need 128 VGPRs"), "{text}");
+}
