@@ -351,8 +351,8 @@ pub(crate) fn plant(recorder: &Recorder, packages: &[PathBuf], planted: &Planted
         recorder.work.shell(&format!("{hotswap} serve {} --root $PWD/stock --dest $PWD/served", planted.words));
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     let is_right = output.status.code() == Some(13) && said.contains(planted.code) && !served(recorder);
-    let place = recorder.work.directory().display().to_string();
-    (first_line(&said).replace(&place, ""), is_right)
+    let place = recorder.work.run("pwd");
+    (first_line(&said).replace(place.trim(), ""), is_right)
 }
 
 fn served(recorder: &Recorder) -> bool {
