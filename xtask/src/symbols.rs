@@ -9,6 +9,7 @@ use crate::library::{GGML, Library, ROCRAND, library};
 use crate::outcome::{During, Outcome, fail};
 use crate::session::Session;
 use crate::{paths, run};
+use clap::{Parser, Subcommand};
 use hotswap_userland::ENV_PREFIX;
 use std::fs;
 use std::process::Command;
@@ -54,11 +55,25 @@ const TESTS: [(&str, &str); 5] = [
     ("hotswap-emulated-hip", "exchange"),
 ];
 
+/// Judges and measures tables of device functions.
+#[derive(Parser)]
+struct Options {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    /// Runs all cases of the tests of tables, budgets and exchanges.
+    Exam,
+    /// Measures the time of tables and look-ups for whole libraries.
+    Bench,
+}
+
 pub(crate) fn main(words: Vec<String>) -> Outcome {
-    match words.get(1).map(String::as_str) {
-        Some("exam") => exam(),
-        Some("bench") => bench(),
-        _ => fail("say `symbols exam` or `symbols bench`"),
+    match Options::parse_from(words).action {
+        Action::Exam => exam(),
+        Action::Bench => bench(),
     }
 }
 
