@@ -24,18 +24,12 @@ const fn sparse(
     result: (&'static str, u32),
     call: &'static str,
 ) -> ProductCase {
-    ProductCase { shape, sources, fragment, dense: Some(dense), result, call, factor: "1" }
+    ProductCase { dense: Some(dense), ..case(shape, sources, fragment, result, call) }
 }
 
-/// A product with scales that differ by row and column.
-const fn scaled(
-    shape: (u32, u32, u32),
-    sources: [&'static str; 2],
-    fragment: &'static str,
-    result: (&'static str, u32),
-    call: &'static str,
-) -> ProductCase {
-    ProductCase { shape, sources, fragment, dense: None, result, call, factor: "(1 << i % 3 + j % 2)" }
+/// The product with scales that differ by row and column.
+const fn scaled(case: ProductCase) -> ProductCase {
+    ProductCase { factor: "(1 << i % 3 + j % 2)", ..case }
 }
 
 /// A call of a builtin of CDNA.
@@ -141,10 +135,10 @@ const CDNA4: &[ProductCase] = &[
 const FORMATS4: &[ProductCase] = &[
     case((16, 128, 1), ["fp8", "bf8"], INT8, ("float", 4), "__builtin_amdgcn_mfma_scale_f32_16x16x128_f8f6f4(a, b, c, 0, 1, 0, 0, 0, 0)"),
     case((32, 64, 1), ["fp4"; 2], INT8, ("float", 16), "__builtin_amdgcn_mfma_scale_f32_32x32x64_f8f6f4(a, b, c, 4, 4, 0, 0, 0, 0)"),
-    scaled((16, 128, 1), ["fp6", "bf6"], INT8, ("float", 4),
-        "__builtin_amdgcn_mfma_scale_f32_16x16x128_f8f6f4(a, b, c, 2, 3, 1, (0x7f00 + lane % 16 % 3 * 256) | 5, 3, (0x7f + lane % 2) << 24)"),
-    scaled((32, 64, 1), ["bf8", "fp8"], INT8, ("float", 16),
-        "__builtin_amdgcn_mfma_scale_f32_32x32x64_f8f6f4(a, b, c, 1, 0, 2, (0x7f + lane % 32 % 3) << 16, 0, 0x7f + lane % 2)"),
+    scaled(case((16, 128, 1), ["fp6", "bf6"], INT8, ("float", 4),
+        "__builtin_amdgcn_mfma_scale_f32_16x16x128_f8f6f4(a, b, c, 2, 3, 1, (0x7f00 + lane % 16 % 3 * 256) | 5, 3, (0x7f + lane % 2) << 24)")),
+    scaled(case((32, 64, 1), ["bf8", "fp8"], INT8, ("float", 16),
+        "__builtin_amdgcn_mfma_scale_f32_32x32x64_f8f6f4(a, b, c, 1, 0, 2, (0x7f + lane % 32 % 3) << 16, 0, 0x7f + lane % 2)")),
 ];
 #[rustfmt::skip]
 const GFX11: &[ProductCase] = &[
@@ -195,12 +189,12 @@ const GFX1250: &[ProductCase] = &[
 #[rustfmt::skip]
 const FORMATS1250: &[ProductCase] = &[
     case((16, 128, 1), ["bf8", "fp8"], INT16, ("float", 8), "__builtin_amdgcn_wmma_f32_16x16x128_f8f6f4(1, a, 0, b, 0, c)"),
-    scaled((16, 128, 1), ["fp6", "bf6"], INT16, ("float", 8),
+    scaled(case((16, 128, 1), ["fp6", "bf6"], INT16, ("float", 8),
         "__builtin_amdgcn_wmma_scale_f32_16x16x128_f8f6f4(2, a, 3, b, 0, c, 0, 0, (0x7f + lane % 16 % 3) * 0x1010101, 1, 0, lane < 16 ? 5 : \
-         (0x7f + lane % 2) * 0x1010101, false, false)"),
-    scaled((16, 128, 1), ["fp4"; 2], INT16, ("float", 8),
+         (0x7f + lane % 2) * 0x1010101, false, false)")),
+    scaled(case((16, 128, 1), ["fp4"; 2], INT16, ("float", 8),
         "__builtin_amdgcn_wmma_scale16_f32_16x16x128_f8f6f4(4, a, 4, b, 0, c, 0, 0, (0x7f + lane % 16 % 3) * 0x101010101010101L, 0, 0, \
-         (0x7f + lane % 2) * 0x101010101010101L, false, false)"),
+         (0x7f + lane % 2) * 0x101010101010101L, false, false)")),
 ];
 
 struct ProductRun {
