@@ -99,6 +99,13 @@ impl VectorRow {
         Self { names, sources, result, function, clamped: None, evidence }
     }
 
+    /// Whether all sources and the result have 32 bits.
+    #[must_use]
+    pub const fn has_words(&self) -> bool {
+        let [a, b, c] = self.sources;
+        a.bits() == 32 && b.bits() == 32 && c.bits() == 32 && self.result.bits() == 32
+    }
+
     pub(crate) const fn with_clamp(self, clamped: LaneFunction) -> Self {
         Self { clamped: Some(clamped), ..self }
     }

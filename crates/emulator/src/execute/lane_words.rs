@@ -1,9 +1,9 @@
 //! Loads and stores of whole words by all active lanes together.
 //!
 //! Invariants: what a lane reads and writes, and which lane has the first fault, is what the access lane by lane gives. A load
-//! reads everything before it writes registers.
+//! reads everything before it writes registers. Where all lanes' words are in LDS, the processor's own gather reads them.
 
-use super::data::{LARGEST, active};
+use super::data::LARGEST;
 use super::lds::{register_of, target_of};
 use super::{Flow, Outcome, Step, StepFault, write_lanes};
 use crate::memory::LaneAddresses;
@@ -91,27 +91,86 @@ fn load_elements<const W: usize, const N: usize>(step: &mut Step<'_>, target: u1
 fn gather_lds<const W: usize>(step: &Step<'_>, (address, half): (u16, usize), offset: u32) -> [Lanes; W] {
     let (exec, addresses) = (step.wave.exec(half), step.wave.block(address, half));
     let lds = &*step.lds;
+    // Lanes that are not active read the first element, which is dropped.
+    let places: Lanes = std::array::from_fn(|lane| match exec & BITS[lane] {
+        0 => 0,
+        _ => addresses[lane].wrapping_add(offset),
+    });
+    let last = places.iter().fold(0, |last, place| last.max(*place));
     let mut loaded = [[0; LANES]; W];
+    if last as usize + 4 * W <= lds.len().min(i32::MAX as usize) {
+        gathered(lds, &places, &mut loaded);
+        return loaded;
+    }
     for lane in 0..LANES {
-        let at = addresses[lane].wrapping_add(offset) as usize;
-        let Some(bytes) = lds.get(at..at + 4 * W).filter(|_| exec & BITS[lane] != 0) else { continue };
-        for (number, block) in loaded.iter_mut().enumerate() {
-            let word = &bytes[4 * number..4 * number + 4];
-            block[lane] = u32::from_le_bytes([word[0], word[1], word[2], word[3]]);
+        let at = places[lane] as usize;
+        if let Some(bytes) = lds.get(at..at + 4 * W).filter(|_| exec & BITS[lane] != 0) {
+            put_words(bytes, lane, &mut loaded);
         }
     }
     loaded
 }
 
+#[inline]
+fn put_words(bytes: &[u8], lane: usize, loaded: &mut [Lanes]) {
+    for (block, word) in loaded.iter_mut().zip(bytes.chunks_exact(4)) {
+        block[lane] = u32::from_le_bytes([word[0], word[1], word[2], word[3]]);
+    }
+}
+
+/// Elements that are all in LDS, whose end is below 2^31.
+#[inline]
+fn gathered<const W: usize>(lds: &[u8], places: &Lanes, loaded: &mut [Lanes; W]) {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx2") {
+        for (number, block) in loaded.iter_mut().enumerate() {
+            // SAFETY: the processor has the feature; every word is in LDS.
+            #[allow(unsafe_code, reason = "an instruction of processors with AVX2")]
+            unsafe {
+                vector_gather(lds, places, 4 * number, block);
+            }
+        }
+        return;
+    }
+    for lane in 0..LANES {
+        let at = places[lane] as usize;
+        put_words(&lds[at..at + 4 * W], lane, loaded);
+    }
+}
+
+/// Reads a word at each place, `offset` bytes further.
+///
+/// # Safety
+/// `place + offset + 4` is at most the length of LDS for every place, and below 2^31.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+#[allow(unsafe_code, reason = "an instruction of processors with AVX2")]
+unsafe fn vector_gather(lds: &[u8], places: &Lanes, offset: usize, block: &mut Lanes) {
+    use std::arch::x86_64::{__m256i, _mm256_i32gather_epi32, _mm256_loadu_si256, _mm256_storeu_si256};
+    for (places, words) in places.chunks_exact(8).zip(block.chunks_exact_mut(8)) {
+        // SAFETY: both chunks have eight words; the caller promises that all words that are read are in LDS.
+        unsafe {
+            let places = _mm256_loadu_si256(places.as_ptr().cast::<__m256i>());
+            let found = _mm256_i32gather_epi32::<1>(lds.as_ptr().add(offset).cast::<i32>(), places);
+            _mm256_storeu_si256(words.as_mut_ptr().cast::<__m256i>(), found);
+        }
+    }
+}
+
 /// A store of one to four words of each lane to LDS; beyond its end they are dropped.
 pub(crate) fn store_lds(step: &mut Step<'_>, op: &MicroOp, words: usize, address: u16) -> Outcome {
     let register = register_of(op.sources[1], op)?;
-    for lane in active(step.wave.exec_mask()) {
-        let at = step.wave.lane(address, lane).wrapping_add(op.immediate as u32) as usize;
-        let (half, lane) = (lane / LANES, lane % LANES);
-        let Some(bytes) = step.lds.get_mut(at..at + 4 * words) else { continue };
-        for (number, word) in bytes.chunks_exact_mut(4).enumerate() {
-            word.copy_from_slice(&step.wave.block(register + number as u16, half)[lane].to_le_bytes());
+    let Step { wave, lds, .. } = step;
+    for half in 0..wave.halves {
+        let (exec, addresses) = (wave.exec(half), wave.block(address, half));
+        let blocks: [&Lanes; WORDS] =
+            std::array::from_fn(|number| wave.block(register + number.min(words - 1) as u16, half));
+        for lane in (0..LANES).filter(|lane| exec & BITS[*lane] != 0) {
+            let at = addresses[lane].wrapping_add(op.immediate as u32) as usize;
+            let Some(bytes) = lds.get_mut(at..at + 4 * words) else { continue };
+            for (word, block) in bytes.chunks_exact_mut(4).zip(blocks) {
+                word.copy_from_slice(&block[lane].to_le_bytes());
+            }
         }
     }
     Ok(Flow::Next)
@@ -134,6 +193,26 @@ pub(crate) fn addresses(step: &Step<'_>, op: &MicroOp, half: usize, all: &mut La
             for lane in 0..LANES {
                 let offset = if op.modifiers.clamp { offsets[lane] as i32 as u64 } else { offsets[lane].into() };
                 all[lane] = base.wrapping_add(offset << op.modifiers.output);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_processors_gather_reads_the_words_of_each_lane() {
+        let lds: Vec<u8> = (0..1024_u32).map(|byte| (byte * 37 % 251) as u8).collect();
+        // Aligned or not, in any order, up to the last byte.
+        let places: Lanes = std::array::from_fn(|lane| (lane as u32 * 389 + 5) % 1017);
+        let mut loaded = [[0; LANES]; 2];
+        gathered(&lds, &places, &mut loaded);
+        for (lane, place) in places.iter().enumerate() {
+            for (number, block) in loaded.iter().enumerate() {
+                let at = *place as usize + 4 * number;
+                assert_eq!(block[lane].to_le_bytes(), lds[at..at + 4], "lane {lane}, word {number}");
             }
         }
     }
