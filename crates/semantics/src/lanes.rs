@@ -151,6 +151,59 @@ macro_rules! on_lanes {
     }};
 }
 
+/// Puts the lanes of two registers together: the lower and the upper half of 64 bits.
+pub fn join_lanes(low: &Lanes, high: &Lanes, out: &mut WideLanes) {
+    #[inline(always)]
+    fn all(low: &Lanes, high: &Lanes, out: &mut WideLanes) {
+        for lane in 0..LANES {
+            out[lane] = u64::from(low[lane]) | u64::from(high[lane]) << 32;
+        }
+    }
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx2,fma")]
+        fn long(low: &Lanes, high: &Lanes, out: &mut WideLanes) {
+            all(low, high, out);
+        }
+        if has_long_vectors() {
+            #[allow(unsafe_code, reason = "a function for processors with AVX2 and FMA")]
+            // SAFETY: the processor has both features.
+            unsafe {
+                return long(low, high, out);
+            }
+        }
+    }
+    all(low, high, out);
+}
+
+/// The halves of 64 bits as the lanes of two registers.
+pub fn split_lanes(wide: &WideLanes, low: &mut Lanes, high: &mut Lanes) {
+    #[inline(always)]
+    fn all(wide: &WideLanes, low: &mut Lanes, high: &mut Lanes) {
+        for lane in 0..LANES {
+            low[lane] = wide[lane] as u32;
+        }
+        for lane in 0..LANES {
+            high[lane] = (wide[lane] >> 32) as u32;
+        }
+    }
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx2,fma")]
+        fn long(wide: &WideLanes, low: &mut Lanes, high: &mut Lanes) {
+            all(wide, low, high);
+        }
+        if has_long_vectors() {
+            #[allow(unsafe_code, reason = "a function for processors with AVX2 and FMA")]
+            // SAFETY: the processor has both features.
+            unsafe {
+                return long(wide, low, high);
+            }
+        }
+    }
+    all(wide, low, high);
+}
+
 /// A [`NarrowFunction`] that computes an expression of `a`, `b` and `c` in each lane.
 macro_rules! narrow {
     (|$a:pat_param, $b:pat_param, $c:pat_param, $mode:pat_param| $body:expr) => {

@@ -122,7 +122,7 @@ fn operators(bench: &EmulationBench, hotswap: &str, tally: &mut LibraryTally) ->
     let directories: Vec<PathBuf> = std::env::split_paths(&directories).collect();
     copy_sources(bench, &directories);
     let headers: String = (1..directories.len()).map(|number| format!(" -I$PWD/headers{number}")).collect();
-    let include = format!("{headers} -Iggml/include -Iggml/src -Iggml/src/ggml-cuda -I.");
+    let include = format!("{headers} -Iggml/include -Iggml/src -Iggml/src/ggml-cuda -iquote .");
     bench.work.write("operators.hip", include_bytes!("../../emulated-hip/cases/ggml.hip"));
     // A header that ggml's build system makes.
     bench.work.write("ggml-version.h", b"#define GGML_VERSION \"\"\n#define GGML_COMMIT \"\"\n");

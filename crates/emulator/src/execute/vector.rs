@@ -4,7 +4,9 @@ use super::{Flow, Outcome, Step, StepFault, lanes_of, mask_of, scalar_of, wide_o
 use super::{dpp, sdwa};
 use crate::micro::{Body, Extra, MicroOp, Place, Source};
 use crate::wave::WaveState;
-use hotswap_semantics::{BITS, LANES, LaneFunction, LaneType, Lanes, WideLanes, f16_to_f32, round_to_f16};
+use hotswap_semantics::{
+    BITS, LANES, LaneFunction, LaneType, Lanes, WideLanes, f16_to_f32, join_lanes, round_to_f16, split_lanes,
+};
 
 /// 32-bit sources and result, no modifiers.
 pub(crate) fn plain(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
@@ -175,10 +177,7 @@ fn read_into<'v>(
     match *source {
         Source::None => return &NOTHING,
         Source::Vector { register, .. } if kind.bits() == 64 => {
-            let (low, high) = (wave.block(register, half), wave.block(register + 1, half));
-            for lane in 0..LANES {
-                values[lane] = u64::from(low[lane]) | u64::from(high[lane]) << 32;
-            }
+            join_lanes(wave.block(register, half), wave.block(register + 1, half), values);
         }
         Source::Vector { register, .. } => {
             let block = wave.block(register, half);
@@ -198,16 +197,11 @@ fn read_into<'v>(
 
 #[inline]
 fn write_wide(wave: &mut WaveState, register: u16, out: &WideLanes, result: LaneType, exec: u32, half: usize) {
-    let mut part = [0; LANES];
-    for lane in 0..LANES {
-        part[lane] = out[lane] as u32;
-    }
-    write_lanes(wave.block_mut(register, half), &part, exec);
+    let (mut low, mut high) = ([0; LANES], [0; LANES]);
+    split_lanes(out, &mut low, &mut high);
+    write_lanes(wave.block_mut(register, half), &low, exec);
     if result.bits() == 64 {
-        for lane in 0..LANES {
-            part[lane] = (out[lane] >> 32) as u32;
-        }
-        write_lanes(wave.block_mut(register + 1, half), &part, exec);
+        write_lanes(wave.block_mut(register + 1, half), &high, exec);
     }
 }
 
