@@ -263,13 +263,14 @@ impl Bench {
     }
 }
 
-/// Output without the milliseconds that GoogleTest prints.
+/// Output without the milliseconds that GoogleTest prints, and without the line in which hipCUB's examples name the GPU.
 fn without_times(output: &str) -> String {
     let line = |line: &str| match line.rsplit_once(" (") {
         Some((text, time)) if time.contains(" ms") => text.to_owned(),
         _ => line.to_owned(),
     };
-    output.lines().map(line).collect::<Vec<_>>().join("\n")
+    let lines = output.lines().filter(|line| !line.starts_with("Using device "));
+    lines.map(line).collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]
@@ -279,6 +280,7 @@ mod tests {
     #[test]
     fn only_times_are_dropped() {
         assert_eq!(without_times("[ OK ] a (3 ms)\nsum (of 4): 5\n"), "[ OK ] a\nsum (of 4): 5");
+        assert_eq!(without_times("Using device 0: gfx1030\nPASS\n"), "PASS");
         assert_eq!(without_times("[====] 2 tests ran. (17 ms total)"), "[====] 2 tests ran.");
     }
 
