@@ -20,12 +20,12 @@ compile() { # WHO PLAN LAUNCHER…
         echo "$who $plan $file $code $hash"
     done
 }
-three() { # WHO LAUNCHER…: a plan, the same again, another one
-    who=$1
+three() { # NAME LAUNCHER…: a plan, the same again, another one
+    name=$1
     shift
-    compile "$who" $ONE "$@"
-    compile "$who-again" $ONE "$@"
-    compile "$who-other" $OTHER "$@"
+    compile "$name" $ONE "$@"
+    compile "$name-again" $ONE "$@"
+    compile "$name-other" $OTHER "$@"
 }
 version() { echo "version $1 $(dpkg-query -W -f '${Version}' "$1")"; }
 W=/opt/hotswap/bin/hotswap-clang++
