@@ -69,12 +69,12 @@ question!(
 
 /// The answer, or that the loader is to give it; in two registers.
 #[repr(C)]
-struct Answer {
+struct LookUpAnswer {
     is_ours: usize,
     function: *mut c_void,
 }
 
-const LOADERS: Answer = Answer { is_ours: 0, function: null_mut() };
+const LOADERS: LookUpAnswer = LookUpAnswer { is_ours: 0, function: null_mut() };
 
 /// A question of a program.
 struct Question {
@@ -85,7 +85,7 @@ struct Question {
     caller: *const c_void,
 }
 
-unsafe extern "C" fn answer_dlsym(handle: *mut c_void, name: *const c_char, caller: *const c_void) -> Answer {
+unsafe extern "C" fn answer_dlsym(handle: *mut c_void, name: *const c_char, caller: *const c_void) -> LookUpAnswer {
     // SAFETY: the program's arguments.
     unsafe { answer(&Question { handle, name, version: null(), caller }) }
 }
@@ -95,7 +95,7 @@ unsafe extern "C" fn answer_dlvsym(
     name: *const c_char,
     version: *const c_char,
     caller: *const c_void,
-) -> Answer {
+) -> LookUpAnswer {
     if version.is_null() {
         prepare();
         return LOADERS;
@@ -106,7 +106,7 @@ unsafe extern "C" fn answer_dlvsym(
 
 /// # Safety
 /// Arguments as the loader expects them.
-unsafe fn answer(question: &Question) -> Answer {
+unsafe fn answer(question: &Question) -> LookUpAnswer {
     prepare(); // the jump reads the addresses
     if question.handle == libc::RTLD_NEXT || question.name.is_null() {
         return LOADERS;
@@ -120,7 +120,7 @@ unsafe fn answer(question: &Question) -> Answer {
     catch_unwind(|| own_answer(question, name)).unwrap_or(LOADERS)
 }
 
-fn own_answer(question: &Question, name: &CStr) -> Answer {
+fn own_answer(question: &Question, name: &CStr) -> LookUpAnswer {
     let Some(symbol) = symbol(name) else { return LOADERS };
     let own = own_address(name);
     // SAFETY: the caller's arguments.
@@ -131,7 +131,7 @@ fn own_answer(question: &Question, name: &CStr) -> Answer {
     let file = if found.is_null() { None } else { hip_library(found) };
     let Some(file) = file else { return LOADERS };
     if hip::reaches(found, symbol, own, question.caller) {
-        return Answer { is_ours: 1, function: own.cast_mut() };
+        return LookUpAnswer { is_ours: 1, function: own.cast_mut() };
     }
     say_once(&format!(
         "{}: a program looks functions up in this HIP library, and its calls would reach another one or none; with this one, \
@@ -153,7 +153,7 @@ fn is_anywhere(question: &Question) -> bool {
 }
 
 /// A question that fails, with the loader's message: no function here has a version.
-fn fail(question: &Question, version: &CStr) -> Answer {
+fn fail(question: &Question, version: &CStr) -> LookUpAnswer {
     // SAFETY: the caller's handle and name, and a C string.
-    Answer { is_ours: 1, function: unsafe { look_up(question.handle, question.name, version.as_ptr()) } }
+    LookUpAnswer { is_ours: 1, function: unsafe { look_up(question.handle, question.name, version.as_ptr()) } }
 }
