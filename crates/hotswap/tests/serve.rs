@@ -710,6 +710,9 @@ fn code_objects_become_a_bundle() {
     assert!(directory.read("out.co") == expected);
     directory.run("bundle out.co --compress --entry gfx1030=gfx1030.hsaco --entry gfx1100=gfx1100.hsaco").success();
     assert!(directory.read("out.co") == bundle(&["gfx1030", "gfx1100"]));
+    let printed = directory.run("bundle - --compress --entry gfx1030=gfx1030.hsaco gfx1100=gfx1100.hsaco").success();
+    assert!(printed.get_output().stdout == directory.read("out.co") && !directory.exists("-"));
+    printed.stderr(predicates::str::starts_with("standard output: 2 entries"));
     for (words, code, says) in [
         ("--entry gfx1030=gfx1100.hsaco", 11, "gfx1100.hsaco"),
         ("--entry gfx1030=gfx1030.hsaco gfx1030=gfx1030.hsaco", 2, "two entries"),

@@ -166,7 +166,7 @@ fn is_nearest_small(x: u32, result: u32, value_of: fn(u32) -> f64) -> bool {
         let value = value_of(code);
         if value.is_finite() { value } else { 2.0 * value_of(code - 1) - value_of(code - 2) }
     };
-    let (number, is_even) = (exact.abs(), code % 2 == 0);
+    let (number, is_even) = (exact.abs(), code.is_multiple_of(2));
     let above_lower = code == 0 || {
         let middle = (magnitude(code - 1) + magnitude(code)) / 2.0;
         middle < number || middle == number && is_even
