@@ -20,8 +20,17 @@ pub(crate) enum ServedAs {
     Debian,
     /// As the first of the packages, a wheel, which pip installs.
     Wheel,
+    /// Both: the first of the packages as a wheel, and the libraries of the others as a directory.
+    WheelAndTree,
     /// Not at all: the program compiles its kernels, and `HOTSWAP_NAMES` shows it the source's name.
     NamesAlone,
+}
+
+impl ServedAs {
+    /// Whether the first of the packages is a wheel.
+    pub(crate) fn is_wheel(self) -> bool {
+        matches!(self, Self::Wheel | Self::WheelAndTree)
+    }
 }
 
 /// One case.
@@ -39,7 +48,7 @@ pub(crate) struct Case {
     pub(crate) targets: &'static [&'static str],
     /// Further arguments of `hotswap serve`.
     pub(crate) words: &'static str,
-    /// The wheels that the program needs, by the beginnings of their files' names.
+    /// The wheels that the program needs, by the beginnings of their files' names; the first is served where one is.
     pub(crate) wheels: &'static [&'static str],
     /// How they are served.
     pub(crate) served: ServedAs,
@@ -92,6 +101,7 @@ const LAYERS: Program =
 const TRANSFORM: Program =
     Program { name: "transform.c", text: include_str!("../../../cases/exam/transform.c"), links: "-l:librocfft.so.0" };
 const ARRAYS: Program = Program { name: "arrays.py", text: include_str!("../../../cases/exam/arrays.py"), links: "" };
+const MODEL: Program = Program { name: "model.py", text: include_str!("../../../cases/exam/model.py"), links: "" };
 const COMPILED: Program =
     Program { name: "compiled.cpp", text: include_str!("../../../cases/exam/compiled.cpp"), links: "-lhiprtc" };
 
@@ -133,6 +143,23 @@ const CUPY: &[&str] = &[
     "libhiprand1",
     "libhipsparse4",
     "libroctx64-4",
+];
+const ONNX_RUNTIME: &[&str] = &[
+    "onnxruntime-rocm",
+    "libmiopen1",
+    "librocblas5",
+    "librocfft0",
+    "librocrand1",
+    "librocsparse1",
+    "librocsolver0",
+    "libhipblaslt1",
+    "libhipblas3",
+    "libhipfft0",
+    "libhipsparse4",
+    "librocm-smi64-1",
+    "libroctx64-4",
+    "libboost-filesystem1.90.0",
+    "libboost-atomic1.90.0",
 ];
 const RDNA2: &[&str] = &["gfx1031", "gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036"];
 
@@ -195,6 +222,7 @@ pub(crate) const CASES: &[Case] = &[
     Case { source: "gfx1100", other: "gfx1102", targets: &["gfx1103"], ..lt() },
     Case { served: ServedAs::Debian, ..case("rocFFT (.deb, dpkg)", &["librocfft0"], &TRANSFORM) },
     Case { served: ServedAs::Wheel, wheels: &["cupy", "numpy"], ..case("CuPy (wheel, pip)", CUPY, &ARRAYS) },
+    Case { targets: &["gfx1031"], served: ServedAs::WheelAndTree, wheels: &["onnxruntime_rocm", "numpy"], ..case("ONNX Runtime (wheel, pip)", ONNX_RUNTIME, &MODEL) },
     alone("a hiprtc program", &COMPILED),
     alone("a program that looks HIP up (dlsym)", &LOOKED_UP),
     alone("a Python program (ctypes)", &CTYPES),
