@@ -551,6 +551,10 @@ fn a_library_with_another_source_alone_is_served_apart() {
     // Code that nothing can serve from is no error.
     directory.write("rocm/lib/librocsolver.so.0", &library(&[bundle(&["gfx90a"])]));
     directory.run("serve gfx1103 --root rocm --dest out").success().stdout(contains("has nothing for gfx1100"));
+    // A library that compiles for the name that it sees is not sent there in vain.
+    directory.write("rocm/lib/librocfft.so.0", &library(&[bundle(&["gfx1102"])]));
+    let said = directory.run("serve gfx1103 --root rocm --dest out").code(13);
+    said.stderr(contains("rocFFT: ").and(contains("leave it out of --root")).and(contains("--from").not()));
 }
 
 #[test]

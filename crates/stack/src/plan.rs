@@ -530,6 +530,12 @@ fn served_apart(
 ) -> Option<Diagnostic> {
     let WantedTarget { target, source } = row;
     let other = source::others(target, source, settings.experimental).find(|other| processors.contains(*other))?;
+    if settings.names == NameMode::Source && rules::compiles(library) {
+        let apart = WantedTarget { target: target.clone(), source: other.to_owned() };
+        if let Some(refused) = not_relabelled(library, &apart) {
+            return Some(refused);
+        }
+    }
     let what = format!("it has no code for {source}, from which {target} is served here; it has for {other}");
     let advice = format!(
         "serve it into a --dest of its own with `--from {other}`: libraries see the name of their own tree, so programs may use both"
