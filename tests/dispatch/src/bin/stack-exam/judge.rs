@@ -83,7 +83,10 @@ impl<'b> Bench<'b> {
         bench.build();
         if is_wheel {
             recorder.work.run(PROFILER);
-            bench.install_wheels("stock-site", &[bench.file("cupy"), bench.file("numpy")]);
+        }
+        if !case.wheels.is_empty() {
+            let wheels: Vec<PathBuf> = case.wheels.iter().map(|name| bench.file(name)).collect();
+            bench.install_wheels("stock-site", &wheels);
         }
         bench
     }
@@ -121,7 +124,7 @@ impl<'b> Bench<'b> {
         let compiler = if program.name.ends_with(".c") { "gcc" } else { "g++ -std=c++17" };
         self.recorder.work.run(&format!(
             "{compiler} -O1 -w -D__HIP_PLATFORM_AMD__ -Istock/include {} -o program $(echo -L stock/lib/*-linux-gnu) \
-             -lamdhip64 {} -Wl,-rpath-link,hsa:$(echo stock/lib/*-linux-gnu),--allow-shlib-undefined",
+             -Wl,--as-needed -lamdhip64 {} -Wl,-rpath-link,hsa:$(echo stock/lib/*-linux-gnu),--allow-shlib-undefined",
             program.name, program.links
         ));
     }
@@ -187,7 +190,8 @@ impl<'b> Bench<'b> {
             ServedAs::Wheel => format!("{path}:$(echo $PWD/stock/lib/*-linux-gnu) PYTHONPATH=$PWD/site;"),
             ServedAs::NamesAlone => {
                 let pair = |target: &&str| format!("{target}={}", self.case.source);
-                format!("export HOTSWAP_NAMES={};", self.case.targets.iter().map(pair).collect::<Vec<_>>().join(","))
+                let pairs = self.case.targets.iter().map(pair).collect::<Vec<_>>().join(",");
+                format!("export HOTSWAP_NAMES={pairs} PYTHONPATH=$PWD/stock-site;")
             }
         };
         self.run(devices, &format!("{environment} {names}"))
