@@ -182,7 +182,7 @@ fn planted(bench: &Workbench) -> EvidenceRow {
     EvidenceRow {
         claim: "A family that is wrong would be seen".to_owned(),
         method: "replacements with one planted fault each, executed".to_owned(),
-        cases: format!("{} faults of 10 families", MUTATIONS.len()),
+        cases: format!("{} faults of 10 families, up to {} states each", MUTATIONS.len(), options.states),
         result: format!("{} caught", MUTATIONS.len() - missed.len()),
         open: "distances (`v_nop`) are judged by `hotswap lint`".to_owned(),
         holds: missed.is_empty(),
