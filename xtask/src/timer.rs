@@ -102,7 +102,9 @@ impl Contest {
             println!("{}", if *cpu_ratio > 0.0 { format!("  processor time × {cpu_ratio:.3}") } else { String::new() });
         }
         let (holds, text) = self.limit.judge(&scores);
-        println!("  {}: {text}", if holds { "holds" } else { "DOES NOT HOLD" });
+        if !text.is_empty() {
+            println!("  {}: {text}", if holds { "holds" } else { "DOES NOT HOLD" });
+        }
         Ok(scores)
     }
 }

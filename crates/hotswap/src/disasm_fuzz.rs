@@ -3,7 +3,7 @@
 //! It is the root of a fuzz target (`fuzz/Cargo.toml`), in this directory because the command is a program without a library, whose
 //! modules it includes.
 #![no_main]
-#![allow(dead_code, unreachable_pub)]
+#![allow(dead_code, unused_imports, unreachable_pub)]
 
 mod args;
 mod commands {

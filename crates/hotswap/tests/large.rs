@@ -160,15 +160,13 @@ fn a_full_disk_is_one_line_and_leaves_the_old_file() {
 /// A bar after half a second, on a terminal (of `script`), which is gone at the end; nothing of it anywhere else.
 #[test]
 fn a_long_look_shows_its_progress_on_a_terminal_only() {
-    let mut all = Vec::new();
-    for number in 0..4 {
-        let mut bundle = Bundle::default();
-        bundle.push(id("gfx1030"), object("gfx1030")).unwrap();
-        bundle.push(id("gfx906"), [b"BC\xc0\xde".to_vec(), vec![number; 160 << 20]].concat()).unwrap();
-        bundle.set_compression(Some(Compression::default()));
-        all.resize(all.len().next_multiple_of(4096), 0);
-        all.extend_from_slice(&bundle.to_bytes().unwrap());
-    }
+    let mut bundle = Bundle::default();
+    bundle.push(id("gfx1030"), object("gfx1030")).unwrap();
+    bundle.push(id("gfx906"), [b"BC\xc0\xde".to_vec(), vec![0; 96 << 20]].concat()).unwrap();
+    bundle.set_compression(Some(Compression::default()));
+    let mut one = bundle.to_bytes().unwrap();
+    one.resize(one.len().next_multiple_of(4096), 0);
+    let all = one.repeat(6);
     let directory = Directory::new(&all);
     let program = env!("CARGO_BIN_EXE_hotswap");
     let output = |command: &mut Command| {
@@ -181,7 +179,7 @@ fn a_long_look_shows_its_progress_on_a_terminal_only() {
     let line = format!("{program} list --kernels in");
     let typed = output(Command::new("script").args(["-qec", &line, "/dev/null"]));
     let text = String::from_utf8(typed.stdout).unwrap();
-    let (shown, rest) = text.split_once("in: 4 containers").expect("the listing");
+    let (shown, rest) = text.split_once("in: 6 containers").expect("the listing");
     assert!(shown.contains("reading"), "{text:?}");
     assert!(!rest.contains("reading"), "{text:?}");
 }

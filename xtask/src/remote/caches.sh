@@ -45,7 +45,9 @@ sccache --stop-server >&2
 
 version distcc
 mkdir -p /var/tmp/distcc
-distccd --daemon --allow-private --allow 127.0.0.1 --listen 127.0.0.1 --jobs 2 --log-file=/var/tmp/distcc/log --enable-tcp-insecure \
+touch /var/tmp/distccd.log
+chmod 666 /var/tmp/distccd.log # the daemon is another user
+distccd --daemon --allow-private --allow 127.0.0.1 --listen 127.0.0.1 --jobs 2 --log-file=/var/tmp/distccd.log --enable-tcp-insecure \
     --verbose >&2
 export DISTCC_DIR=/var/tmp/distcc DISTCC_HOSTS=127.0.0.1
 three distcc distcc $W
@@ -56,16 +58,20 @@ ln -sf "$(command -v distcc)" /usr/lib/distcc/clang++
     export HOTSWAP_CLANG=/usr/lib/distcc/clang++ PATH=/usr/lib/distcc:/usr/lib/llvm-22/bin:$PATH
     three distcc-inside $W
 )
-echo "count distcc $(grep -c COMPILE_OK /var/tmp/distcc/log || true)"
+echo "count distcc $(grep -c COMPILE_OK /var/tmp/distccd.log || true)"
 # It sees that a compile of plain C++ does run elsewhere, or the count means nothing.
 echo 'int f() { return 1; }' >plain.cpp
 distcc /usr/lib/llvm-22/bin/clang++ -c plain.cpp -o plain.o >&2
-echo "count distcc-plain $(grep -c COMPILE_OK /var/tmp/distcc/log || true)"
+echo "count distcc-plain $(grep -c COMPILE_OK /var/tmp/distccd.log || true)"
 
 version icecc
 icecc-scheduler -d -l /var/tmp/scheduler.log -n hotswap >&2
 iceccd -d -l /var/tmp/iceccd.log -n hotswap -s 127.0.0.1 -m 2 -N worker >&2
 export ICECC_TEST_REMOTEBUILD=1 ICECC_DEBUG=debug ICECC_LOGFILE=/var/tmp/icecc.log
+mkdir /var/tmp/environment
+(cd /var/tmp/environment && timeout 60 icecc-create-env /usr/lib/llvm-22/bin/clang++ >&2) || true
+ICECC_VERSION=$(find /var/tmp/environment -type f)
+export ICECC_VERSION
 sleep 8 # until the daemon has logged in
 three icecc icecc $W
 (
@@ -78,4 +84,4 @@ remote_jobs() { grep -c 'Have to use host\|building remotely\|got exit status fr
 echo "count icecc $(remote_jobs)"
 icecc /usr/lib/llvm-22/bin/clang++ -c plain.cpp -o plain.o >&2 || true
 echo "count icecc-plain $(remote_jobs)"
-cat /var/tmp/icecc.log /var/tmp/iceccd.log /var/tmp/distcc/log >&2
+cat /var/tmp/icecc.log /var/tmp/iceccd.log /var/tmp/distccd.log >&2 || true

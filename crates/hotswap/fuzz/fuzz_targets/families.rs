@@ -9,7 +9,7 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| check(input));
 
 /// The rules of the proof that hold for any input that was rewritten. The others need code whose meaning is known: where that cannot
 /// be determined, the proof says so, and that is no fault of the rewriter.
-const FOR_ANY_INPUT: &[&str] = &["certificate", "unchanged", "file"];
+const FOR_ANY_INPUT: &[&str] = &["unchanged", "file", "certificate"];
 
 /// An error is documented; a result reads again, is for the target, needs no second rewrite, and by the checker, which shares no code
 /// with the rewriter, differs from the input only where its certificate says so.
@@ -26,7 +26,9 @@ fn check(input: &[u8]) {
         Ok(proof) => proof,
         Err(error) => return documented(&error),
     };
-    let finding = proof.findings.iter().find(|finding| FOR_ANY_INPUT.contains(&finding.rule.id));
+    // Where no family had work to do there is no certificate, and the rule about it repeats that another one found something.
+    let rules = if adapted.record.families.is_empty() { &FOR_ANY_INPUT[..2] } else { FOR_ANY_INPUT };
+    let finding = proof.findings.iter().find(|finding| rules.contains(&finding.rule.id));
     assert!(finding.is_none(), "{finding:?}");
 }
 

@@ -16,7 +16,8 @@ fn check(input: &[u8]) {
     };
     let mut rest = input;
     for part in &parts {
-        let facts = second_reader::read(&mut rest).expect("what is accepted can be read by the definition of the format");
+        let facts =
+            second_reader::read(&mut rest).expect("what is accepted can be read by the definition of the format");
         let read = (u64::from(part.version), part.functions, part.counters, part.total);
         assert_eq!((facts.version, facts.records, facts.counters, facts.total), read);
     }

@@ -18,12 +18,14 @@ pub fn read(rest: &mut &[u8]) -> Option<ProfileFacts> {
     let (_magic, version) = (next()?, next()? & 0xffff_ffff);
     let (ids, records, before, counters, after) = (next()?, next()?, next()?, next()?, next()?);
     let (bitmap, after_bitmap) = (next()?, next()?);
-    let (uniform, after_uniform) = if version == 11 { (next()?, next()?) } else { (0, 0) };
-    let names = next()?;
-    let (_counters_delta, _bitmap_delta) = (next()?, next()?);
+    let mut uniform_parts = (0, 0);
     if version == 11 {
+        uniform_parts = (next()?, next()?);
         let _uniform_delta = next()?;
     }
+    let (uniform, after_uniform) = uniform_parts;
+    let names = next()?;
+    let (_counters_delta, _bitmap_delta) = (next()?, next()?);
     let (_names_delta, tables, table_names, _last_value_kind) = (next()?, next()?, next()?, next()?);
     let record_size = if version == 11 { 72 } else { 64 };
     let mut take = |size: u128| -> Option<&[u8]> {

@@ -45,13 +45,27 @@ fn main() -> io::Result<()> {
     let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/rewrite-exam/cases");
     for case in fs::read_dir(cases)?.flatten().map(|entry| entry.path()) {
         if case.extension().is_some_and(|extension| extension == "s") {
-            bench.write("case.s", &fs::read(&case)?);
+            bench.write("case.s", kernel(&fs::read_to_string(&case)?).as_bytes());
             let name = case.file_stem().unwrap_or_default().to_string_lossy().into_owned();
             put(&directory, "families", &name, &compiled(&bench, "gfx1250", "case.s", ""))?;
             put(&directory, "families", &format!("{name}-o"), &bench.read("out.o"))?;
         }
     }
     Ok(())
+}
+
+/// The code of a case as a kernel `k`, with descriptor and metadata.
+fn kernel(code: &str) -> String {
+    let end = if code.contains("\n.Lk_end:") { "" } else { ".Lk_end:\n" };
+    format!(
+        ".amdgcn_target \"amdgcn-amd-amdhsa-unknown-gfx1250\"\n.amdhsa_code_object_version 5\n.text\n.globl k\n.p2align 8\n\
+         .type k,@function\n{code}{end}.text\n.size k, .Lk_end-k\n.section .rodata\n.p2align 6\n.amdhsa_kernel k\n\
+         .amdhsa_next_free_vgpr 128\n.amdhsa_next_free_sgpr 100\n.end_amdhsa_kernel\n.amdgpu_metadata\n---\namdhsa.kernels:\n  \
+         - .name: k\n    .symbol: k.kd\n    .kernarg_segment_size: 0\n    .kernarg_segment_align: 4\n    \
+         .group_segment_fixed_size: 0\n    .private_segment_fixed_size: 0\n    .wavefront_size: 32\n    .sgpr_count: 102\n    \
+         .vgpr_count: 128\n    .max_flat_workgroup_size: 256\n\
+         amdhsa.target: amdgcn-amd-amdhsa-unknown-gfx1250\namdhsa.version:\n  - 1\n  - 2\n...\n.end_amdgpu_metadata\n"
+    )
 }
 
 /// A linked code object; `out.o` is the relocatable one.
