@@ -18,7 +18,7 @@ const ENV_GGML: &str = "HOTSWAP_PROVE_GGML";
 /// Executes what HotSwap makes, and what it was made from, and writes the table of evidence.
 #[derive(Parser)]
 struct Options {
-    /// `all` (no part), or one part: `rewrites [NAME]`, `mutations`, `proofs`, `exhaustive`, `judges`, `twins`, `libraries`; `--long` and other options of sizes follow, `PART --help` lists them.
+    /// `all` (no part), or one part: `rewrites [NAME]`, `mutations`, `proofs`, `exhaustive`, `judges`, `twins`, `programs`, `libraries`; `--long` and other options of sizes follow, `PART --help` lists them.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     words: Vec<String>,
 }

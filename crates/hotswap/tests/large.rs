@@ -164,7 +164,7 @@ fn a_long_look_shows_its_progress_on_a_terminal_only() {
     bundle.push(id("gfx1030"), object("gfx1030")).unwrap();
     bundle.push(id("gfx906"), [b"BC\xc0\xde".to_vec(), vec![0; 96 << 20]].concat()).unwrap();
     bundle.set_compression(Some(Compression::default()));
-    let mut one = bundle.to_bytes().unwrap();
+    let mut one = bundle.to_bytes().unwrap().into_owned();
     one.resize(one.len().next_multiple_of(4096), 0);
     let all = one.repeat(6);
     let directory = Directory::new(&all);

@@ -136,7 +136,7 @@ pub(crate) unsafe fn text(start: *const std::ffi::c_char) -> Result<String, HsaS
 /// Defines exported functions that return a status. The body is a `Result<(), HsaStatus>`.
 macro_rules! hsa_api {
     ($($(#[$mode:ident])? fn $name:ident($($argument:ident: $kind:ty),* $(,)?) $body:block)*) => { $(
-        #[unsafe(no_mangle)]
+        #[unsafe(export_name = concat!("hotswap_own_", stringify!($name)))]
         #[allow(unused_unsafe)] // some bodies follow no pointer
         pub(crate) unsafe extern "C" fn $name($($argument: $kind),*) -> crate::status::HsaStatus {
             // SAFETY: pointers are those that HSA's specification describes for the function of this name; the helpers of

@@ -14,6 +14,7 @@
 //! | `loader` | code objects |
 //! | `executor`, `faults`, `events`, `counters` | kernels: the emulator, faults, counts |
 //! | `refused` | functions that are not supported |
+//! | `api_table`, `tools` | exported names, the tables that they jump through, tools libraries that change these |
 //! | `abi`, `status`, `boundary`, `users`, `handles`, `agent_handles`, `clock`, `message` | the interface to C |
 //!
 //! Invariants: every symbol of the real library is defined, with its version. No panic and no wrong handle ends the program;
@@ -27,6 +28,7 @@
 mod abi;
 mod agent_handles;
 mod agents;
+mod api_table;
 mod boundary;
 mod clock;
 mod copies;
@@ -52,8 +54,10 @@ mod settings;
 mod signals;
 mod status;
 mod system;
+mod tools;
 mod users;
 
+pub use api_table::{API_TABLES, ApiTableNames};
 pub use product::{PRODUCTS, ProductRow};
 pub use settings::EmulationSettings;
 pub use status::HsaStatus;

@@ -81,7 +81,7 @@ macro_rules! index_functions {
         $($(index_functions!(@ $name $index $arguments $operation);)*)*
     };
     (@ $name:ident $index:ident ($($argument:ident),*) $operation:expr) => {
-        #[unsafe(no_mangle)]
+        #[unsafe(export_name = concat!("hotswap_own_", stringify!($name)))]
         extern "C" fn $name(queue: *const QueueHeader $(, $argument: u64)*) -> u64 {
             let operation: fn(&AtomicU64 $(, index_functions!(@ $argument))*) -> u64 = $operation;
             or_after_panic(stringify!($name), 0, || {

@@ -25,7 +25,7 @@ fn refuse(name: &'static str) -> HsaStatus {
 
 macro_rules! refused {
     ($($name:ident)*) => { $(
-        #[unsafe(no_mangle)]
+        #[unsafe(export_name = concat!("hotswap_own_", stringify!($name)))]
         extern "C" fn $name() -> HsaStatus {
             crate::boundary::or_after_panic(stringify!($name), HsaStatus::ERROR, || refuse(stringify!($name)))
         }
@@ -50,6 +50,27 @@ refused! {
     hsa_ext_sampler_destroy hsa_soft_queue_create hsa_ven_amd_pcs_create hsa_ven_amd_pcs_create_from_id
     hsa_ven_amd_pcs_destroy hsa_ven_amd_pcs_flush hsa_ven_amd_pcs_iterate_configuration hsa_ven_amd_pcs_start
     hsa_ven_amd_pcs_stop
+}
+
+// Of the tables alone, for tools.
+refused! {
+    hsa_amd_queue_intercept_create hsa_amd_queue_intercept_register hsa_amd_runtime_queue_create_register
+}
+
+/// Functions that a runtime calls and a tool replaces: events of scratch memory, which the emulation has not.
+macro_rules! unused {
+    ($($name:ident)*) => { $(
+        #[unsafe(export_name = concat!("hotswap_own_", stringify!($name)))]
+        extern "C" fn $name() -> HsaStatus {
+            HsaStatus::SUCCESS
+        }
+    )* };
+}
+
+unused! {
+    hsa_amd_tool_scratch_event_alloc_start hsa_amd_tool_scratch_event_alloc_end hsa_amd_tool_scratch_event_free_start
+    hsa_amd_tool_scratch_event_free_end hsa_amd_tool_scratch_event_async_reclaim_start
+    hsa_amd_tool_scratch_event_async_reclaim_end
 }
 
 // Of newer headers: a newer HIP would not start without them.

@@ -251,7 +251,7 @@ fn change(handle: SignalHandle, change: impl Fn(i64) -> i64) -> i64 {
 /// Defines functions without a status for every memory order; each is done in the strictest one.
 macro_rules! in_every_order {
     ($($operation:ident($value:ident) = $new:expr, [$($name:ident)*];)*) => { $($(
-        #[unsafe(no_mangle)]
+        #[unsafe(export_name = concat!("hotswap_own_", stringify!($name)))]
         extern "C" fn $name(signal: SignalHandle, $value: i64) {
             or_after_panic(stringify!($name), (), || { change(signal, $new); });
         }
@@ -279,7 +279,7 @@ macro_rules! values_in_every_order {
         $($(values_in_every_order!(@ $name $arguments $value);)*)*
     };
     (@ $name:ident ($($argument:ident: $kind:ty),*) $value:expr) => {
-        #[unsafe(no_mangle)]
+        #[unsafe(export_name = concat!("hotswap_own_", stringify!($name)))]
         extern "C" fn $name($($argument: $kind),*) -> i64 {
             or_after_panic(stringify!($name), 0, || $value)
         }
@@ -307,12 +307,12 @@ fn store_silently(signal: SignalHandle, value: i64) {
     }
 }
 
-#[unsafe(no_mangle)]
+#[unsafe(export_name = "hotswap_own_hsa_signal_silent_store_relaxed")]
 extern "C" fn hsa_signal_silent_store_relaxed(signal: SignalHandle, value: i64) {
     or_after_panic("hsa_signal_silent_store_relaxed", (), || store_silently(signal, value));
 }
 
-#[unsafe(no_mangle)]
+#[unsafe(export_name = "hotswap_own_hsa_signal_silent_store_screlease")]
 extern "C" fn hsa_signal_silent_store_screlease(signal: SignalHandle, value: i64) {
     or_after_panic("hsa_signal_silent_store_screlease", (), || store_silently(signal, value));
 }
@@ -330,7 +330,7 @@ unsafe fn wait_list(
     Some((met, rows.iter().map(|(signal, _)| signal.load()).collect()))
 }
 
-#[unsafe(no_mangle)]
+#[unsafe(export_name = "hotswap_own_hsa_amd_signal_wait_any")]
 unsafe extern "C" fn hsa_amd_signal_wait_any(
     count: u32,
     signals: *const SignalHandle,
@@ -350,7 +350,7 @@ unsafe extern "C" fn hsa_amd_signal_wait_any(
     })
 }
 
-#[unsafe(no_mangle)]
+#[unsafe(export_name = "hotswap_own_hsa_amd_signal_wait_all")]
 unsafe extern "C" fn hsa_amd_signal_wait_all(
     count: u32,
     signals: *const SignalHandle,

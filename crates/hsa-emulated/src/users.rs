@@ -1,9 +1,22 @@
 //! The users of HSA: how often `hsa_init` was called more than `hsa_shut_down`. The profile drain is a user beside HIP.
+//!
+//! Invariants: tools libraries are loaded for the first user before its `hsa_init` returns, and unloaded for the last one while
+//! functions may still be called.
 
 use crate::status::HsaStatus;
+use crate::tools::LoadedTools;
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 static USERS: AtomicU32 = AtomicU32::new(0);
+/// The tools of the present users. Other threads wait here until they are loaded.
+static TOOLS: Mutex<Option<LoadedTools>> = Mutex::new(None);
+
+thread_local! {
+    /// This thread is in a tool's `OnLoad` or `OnUnload`, which may be a user itself.
+    static IS_IN_TOOL: Cell<bool> = const { Cell::new(false) };
+}
 
 /// Whether there is a user.
 pub(crate) fn is_initialised() -> bool {
@@ -12,12 +25,44 @@ pub(crate) fn is_initialised() -> bool {
 
 /// One more.
 pub(crate) fn add() -> Result<(), HsaStatus> {
-    let more = USERS.fetch_update(Ordering::AcqRel, Ordering::Acquire, |users| users.checked_add(1));
-    more.map(drop).map_err(|_| HsaStatus::REFCOUNT_OVERFLOW)
+    if IS_IN_TOOL.get() {
+        return count_up().map(drop);
+    }
+    let mut tools = TOOLS.lock().unwrap_or_else(PoisonError::into_inner);
+    if count_up()? == 0 {
+        *tools = Some(in_tool(LoadedTools::load));
+    }
+    Ok(())
 }
 
 /// One less.
 pub(crate) fn remove() -> Result<(), HsaStatus> {
+    if IS_IN_TOOL.get() {
+        return count_down();
+    }
+    let mut tools = TOOLS.lock().unwrap_or_else(PoisonError::into_inner);
+    if USERS.load(Ordering::Acquire) == 1
+        && let Some(tools) = tools.take()
+    {
+        in_tool(|| tools.unload());
+    }
+    count_down()
+}
+
+fn in_tool<T>(call: impl FnOnce() -> T) -> T {
+    IS_IN_TOOL.set(true);
+    let value = call();
+    IS_IN_TOOL.set(false);
+    value
+}
+
+/// The number of users before.
+fn count_up() -> Result<u32, HsaStatus> {
+    let more = USERS.fetch_update(Ordering::AcqRel, Ordering::Acquire, |users| users.checked_add(1));
+    more.map_err(|_| HsaStatus::REFCOUNT_OVERFLOW)
+}
+
+fn count_down() -> Result<(), HsaStatus> {
     let fewer = USERS.fetch_update(Ordering::AcqRel, Ordering::Acquire, |users| users.checked_sub(1));
     fewer.map(drop).map_err(|_| HsaStatus::NOT_INITIALIZED)
 }

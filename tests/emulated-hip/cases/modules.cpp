@@ -1,18 +1,8 @@
-// A HIP module that calls device functions of another module, by examples/hook. With `table` the program plays the runtime that
-// passes its table of functions to the tools library. Arguments: the library, the user, what to expect; then `table LIBRARY`.
-#include <dlfcn.h>
+// A HIP module that calls device functions of another module, by examples/hook. Arguments: the library, the user.
 #include <hip/hip_runtime_api.h>
-#include <hsa/hsa.h>
-#define AMD_INTERNAL_BUILD // the next header finds the others beside itself
-#include <hsa/hsa_api_trace.h>
-#include <hsa/hsa_ven_amd_loader.h>
 
+#include <cstdint>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <fstream>
-#include <iterator>
-#include <string>
 #include <vector>
 
 enum { ITEMS = 128, WORDS = 120 };
@@ -47,48 +37,4 @@ static int modules(const char *library, const char *user) {
   return hipModuleUnload(second) || hipModuleUnload(first);
 }
 
-static std::string file(const char *path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-static hsa_status_t find_gpu(hsa_agent_t agent, void *data) {
-  hsa_device_type_t type;
-  hsa_agent_get_info(agent, HSA_AGENT_INFO_DEVICE, &type);
-  if (type == HSA_DEVICE_TYPE_GPU) *static_cast<hsa_agent_t *>(data) = agent;
-  return HSA_STATUS_SUCCESS;
-}
-
-// The runtime's functions go through the table, as in ROCr.
-static int by_table(const char *library, const char *user, const char *hook) {
-  CoreApiTable core{};
-  HsaApiTable table{};
-  table.core_ = &core;
-  core.hsa_code_object_reader_create_from_memory_fn = hsa_code_object_reader_create_from_memory;
-  core.hsa_code_object_reader_destroy_fn = hsa_code_object_reader_destroy;
-  core.hsa_executable_load_agent_code_object_fn = hsa_executable_load_agent_code_object;
-  core.hsa_executable_destroy_fn = hsa_executable_destroy;
-  void *tool = dlopen(hook, RTLD_NOW);
-  if (!tool) return puts(dlerror()), 1;
-  auto on_load = reinterpret_cast<bool (*)(void *, uint64_t, uint64_t, const char *const *)>(dlsym(tool, "OnLoad"));
-  if (hsa_init() || !on_load || !on_load(&table, 0, 0, nullptr)) return puts("OnLoad"), 1;
-  hsa_agent_t gpu{};
-  hsa_iterate_agents(find_gpu, &gpu);
-  std::string bytes[] = {file(library), file(user)};
-  hsa_executable_t executables[2];
-  for (int i = 0; i < 2; i++) {
-    hsa_code_object_reader_t reader;
-    hsa_executable_create_alt(HSA_PROFILE_FULL, HSA_DEFAULT_FLOAT_ROUNDING_MODE_DEFAULT, nullptr, &executables[i]);
-    if (core.hsa_code_object_reader_create_from_memory_fn(bytes[i].data(), bytes[i].size(), &reader)) return 1;
-    if (core.hsa_executable_load_agent_code_object_fn(executables[i], gpu, reader, nullptr, nullptr))
-      return puts("the user is refused"), 1;
-    if (hsa_executable_freeze(executables[i], nullptr) || core.hsa_code_object_reader_destroy_fn(reader)) return 1;
-  }
-  puts("both are loaded");
-  return core.hsa_executable_destroy_fn(executables[1]) || core.hsa_executable_destroy_fn(executables[0]);
-}
-
-int main(int count, char **words) {
-  if (count == 5 && !strcmp(words[3], "table")) return by_table(words[1], words[2], words[4]);
-  return count == 3 ? modules(words[1], words[2]) : 2;
-}
+int main(int count, char **words) { return count == 3 ? modules(words[1], words[2]) : 2; }

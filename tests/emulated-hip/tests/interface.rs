@@ -1,6 +1,7 @@
 //! The library beside the real one: symbols, versions, what it needs; and the interface of HSA itself, called from C.
 
 use hotswap_emulated_hip::EmulationBench;
+use hotswap_hsa_emulated::API_TABLES;
 use hotswap_userland::EMULATED_DIRECTORY;
 use std::collections::BTreeSet;
 
@@ -46,4 +47,67 @@ fn every_call_has_a_status() {
     let run = bench.run("gfx1100", "", "./handles whole.co kernel.co");
     assert!(run.output.contains("WRONG load(bytes, size, NULL, NULL): 0x100d"), "{}", run.output);
     assert!(run.error.contains("it is for gfx1030, the GPU is gfx1100"), "{}", run.error);
+}
+
+/// The names of functions in a structure of the header, in their order.
+fn members(header: &str, table: &str) -> Vec<String> {
+    let body = header.split_once(&format!("struct {table} {{")).unwrap().1.split_once("\n};").unwrap().0;
+    let last = |line: &str| Some(line.trim().strip_suffix(";")?.trim().rsplit(['*', ' ']).next()?.to_owned());
+    body.split_inclusive(';').filter_map(last).filter_map(|name| Some(name.strip_suffix("_fn")?.to_owned())).collect()
+}
+
+/// A tool finds a function at its place in a table by the header alone.
+#[test]
+fn tables_for_tools_have_the_functions_of_the_header() {
+    let Some(bench) = EmulationBench::new("tables of HSA's functions") else { return };
+    let header = bench.work.run("cat /usr/include/hsa/hsa_api_trace.h");
+    let names = ["core", "amd_ext", "finalizer_ext", "image_ext", "tools", "pc_sampling_ext"];
+    let structures =
+        ["CoreApiTable", "AmdExtTable", "FinalizerExtTable", "ImageExtTable", "ToolsApiTable", "PcSamplingExtTable"];
+    assert_eq!(API_TABLES.iter().map(|(name, _)| *name).collect::<Vec<_>>(), names);
+    for ((name, ours), structure) in API_TABLES.iter().zip(structures) {
+        assert_eq!(members(&header, structure), *ours, "{name}");
+    }
+    assert_eq!(API_TABLES.iter().map(|(_, functions)| functions.len()).sum::<usize>(), 234);
+}
+
+/// Libraries in `HSA_TOOLS_LIB` and preloaded ones, in the order and with the arguments of ROCr.
+#[test]
+fn tools_libraries_change_the_functions() {
+    let Some(bench) = EmulationBench::new("tools libraries") else { return };
+    bench.work.write("tool.cpp", include_bytes!("../cases/tool.cpp"));
+    bench.work.write("tools.c", include_bytes!("../cases/tools.c"));
+    bench.work.run(&format!(
+        "gcc -O1 -Wall tools.c -o tools {EMULATED_DIRECTORY}/libhsa-runtime64.so.1 && \
+         build() {{ g++ -O1 -Wall -Wno-missing-field-initializers -fPIC -shared tool.cpp -o $1.so -DTOOL=\\\"$1\\\" $2; }}; \
+         build first && build second && build refuses -DREFUSES && build preloaded -DPRIORITY=7"
+    ));
+    let run = bench.run(
+        "gfx1030",
+        "HSA_TOOLS_LIB='./none.so ./first.so ./refuses.so ./first.so ./second.so' HSA_TOOLS_REPORT_LOAD_FAILURE=1",
+        "env LD_PRELOAD=$PWD/preloaded.so ./tools",
+    );
+    let lines: Vec<&str> = run.passed().lines().collect();
+    let failed = |tool: &str, failed: &str| format!("{tool}: version 3, tables as built, HSA 1 (0), failed: {failed}");
+    // Each asks for the version by the table, and so calls the tools before it.
+    let loaded = [
+        failed("first", "./none.so"),
+        "first is called".to_owned(),
+        failed("refuses", "./none.so"),
+        "first is called".to_owned(),
+        failed("second", "./none.so ./refuses.so"),
+        "second is called".to_owned(),
+        "first is called".to_owned(),
+        failed("preloaded", "./none.so ./refuses.so"),
+    ];
+    let called = ["preloaded is called", "second is called", "first is called", "status 0, HSA 1"];
+    let mut wanted = vec!["before:", "status 100b, HSA 0"];
+    wanted.extend(loaded.iter().map(String::as_str));
+    for when in ["inside:", "still inside:"] {
+        wanted.push(when);
+        wanted.extend(called);
+    }
+    wanted.extend(["preloaded is unloaded", "second is unloaded", "first is unloaded", "after:", "status 100b, HSA 0"]);
+    assert_eq!(lines, wanted, "{}", run.error);
+    assert!(run.error.contains("hotswap-emulated: tools library ./none.so cannot be loaded"), "{}", run.error);
 }

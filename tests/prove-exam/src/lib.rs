@@ -3,6 +3,7 @@
 //! - [`subjects`]: objects and their rewritten forms; [`rewrites`]: both are executed on generated states;
 //!   [`mutations`]: rewritten forms with planted faults;
 //! - [`twins`]: generated programs on the host and on each target; [`libraries`]: algorithms of real libraries;
+//!   [`programs`]: HIP programs as users write them;
 //! - [`exhaustive`]: conversions of floats on every input; [`unary`]: instructions of one source, likewise; [`judges`]:
 //!   single instructions against AMD's pseudo-code;
 //! - [`evidence`]: the table of all of it; [`sizes`]: how much is run; [`workers`]: on all processors.
@@ -15,6 +16,7 @@ pub mod exhaustive;
 pub mod judges;
 pub mod libraries;
 pub mod mutations;
+pub mod programs;
 pub mod proof;
 pub mod rewrites;
 pub mod sizes;

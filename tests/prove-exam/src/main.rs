@@ -8,7 +8,7 @@ use hotswap_prove_exam::rewrites::{self, RewriteTally};
 use hotswap_prove_exam::sizes::{RunSizes, SizeOptions};
 use hotswap_prove_exam::subjects::{self, RewrittenPair, SubjectKind};
 use hotswap_prove_exam::workers::on_all_processors;
-use hotswap_prove_exam::{exhaustive, judges, libraries, proof, twins};
+use hotswap_prove_exam::{exhaustive, judges, libraries, programs, proof, twins};
 use hotswap_rewrite_exam::compile::Setting;
 use hotswap_rewrite_exam::corpus::{Unit, units};
 use hotswap_userland::Workbench;
@@ -54,6 +54,8 @@ enum Words {
     Judges,
     /// Algorithms of real libraries on emulated GPUs.
     Libraries,
+    /// HIP programs as users write them, on emulated GPUs.
+    Programs,
     /// Generated programs against the host.
     Twins {
         #[command(flatten)]
@@ -74,6 +76,7 @@ fn main() -> ExitCode {
         Words::Exhaustive { sizes } => exhaustive::rows(&bench, sizes.sizes().step).into(),
         Words::Judges => judges::row(&bench).into_iter().collect(),
         Words::Libraries => libraries::row().into_iter().collect(),
+        Words::Programs => programs::row().into_iter().collect(),
         Words::Twins { sizes } => vec![twins::run(&bench, sizes.sizes().sources)],
     };
     println!("{}", page(&rows, &words()));
@@ -93,13 +96,14 @@ fn exit(rows: &[EvidenceRow]) -> ExitCode {
 type Part<'a> = (&'static str, Box<dyn Fn() -> Vec<EvidenceRow> + 'a>);
 
 fn all(bench: &Workbench, file: &Path, name: &str, sizes: RunSizes) -> ExitCode {
-    let parts: [Part<'_>; 7] = [
+    let parts: [Part<'_>; 8] = [
         ("rewrites", Box::new(|| rewritten(bench, name, sizes, None))),
         ("mutations", Box::new(|| vec![planted(bench)])),
         ("proofs", Box::new(|| vec![proof::row(bench)])),
         ("exhaustive", Box::new(|| exhaustive::rows(bench, sizes.step).into())),
         ("twins", Box::new(|| vec![twins::run(bench, sizes.sources)])),
         ("judges", Box::new(|| judges::row(bench).into_iter().collect())),
+        ("programs", Box::new(|| programs::row().into_iter().collect())),
         ("libraries", Box::new(|| libraries::row().into_iter().collect())),
     ];
     let (mut rows, mut is_complete) = (Vec::new(), true);
@@ -178,7 +182,7 @@ fn planted(bench: &Workbench) -> EvidenceRow {
     EvidenceRow {
         claim: "A family that is wrong would be seen".to_owned(),
         method: "replacements with one planted fault each, executed".to_owned(),
-        cases: format!("{} faults of 10 families", MUTATIONS.len()),
+        cases: format!("{} faults of 10 families, up to {} states each", MUTATIONS.len(), options.states),
         result: format!("{} caught", MUTATIONS.len() - missed.len()),
         open: "distances (`v_nop`) are judged by `hotswap lint`".to_owned(),
         holds: missed.is_empty(),

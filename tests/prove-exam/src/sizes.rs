@@ -36,7 +36,7 @@ pub struct RunSizes {
 }
 
 /// The sizes without options.
-pub const DEFAULT: RunSizes = RunSizes { states: 10_000, corpus_states: 1_000, sources: 10, step: 17 };
+pub const DEFAULT: RunSizes = RunSizes { states: 10_000, corpus_states: 1_000, sources: 10, step: 3 };
 /// Those of `--long`.
 pub const LONG: RunSizes = RunSizes { states: 10_000, corpus_states: 10_000, sources: 50, step: 1 };
 
