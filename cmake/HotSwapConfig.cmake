@@ -75,6 +75,12 @@ if(HotSwap_FOUND AND NOT TARGET HotSwap::registry)
     IMPORTED_LOCATION "${HotSwap_PREFIX}/lib/hotswap/libhotswap_registry.a")
 endif()
 
+# The command, for a project's tests and custom commands: add_test(NAME t COMMAND HotSwap::hotswap run --gpu gfx1031 -- app).
+if(HotSwap_FOUND AND NOT TARGET HotSwap::hotswap)
+  add_executable(HotSwap::hotswap IMPORTED GLOBAL)
+  set_target_properties(HotSwap::hotswap PROPERTIES IMPORTED_LOCATION "${HotSwap_PREFIX}/bin/hotswap")
+endif()
+
 # Device code for programs in C and C++: include/hotswap.h. The shared library, and the same as an archive.
 if(HotSwap_FOUND AND NOT TARGET HotSwap::libhotswap AND EXISTS "${HotSwap_PREFIX}/lib/libhotswap.so.0")
   add_library(HotSwap::libhotswap SHARED IMPORTED GLOBAL)

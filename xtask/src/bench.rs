@@ -7,7 +7,7 @@ use crate::built::Profile;
 use crate::outcome::{During, Outcome, fail};
 use crate::session::Session;
 use crate::timer::{Contest, Contestant, Limit};
-use crate::{bench_fat, bench_rewrite, install, paths, run};
+use crate::{bench_fat, bench_peers, bench_rewrite, install, paths, run};
 use clap::Parser;
 use hotswap_userland::PATH;
 use std::fs;
@@ -20,11 +20,15 @@ struct Options {
     /// Only the contests whose name (wrapper, interposer, device link, stepping link, code link, gemm, coalesce, relocatable
     /// coalesce) contains this;
     /// `fat` for those of whole libraries and of coalesced builds (115 MB are downloaded once); `rewrite` for objects of
-    /// up to 26 million instructions (206 MB).
+    /// up to 26 million instructions (206 MB); `peers` for the commands beside those of LLVM and ccache, which writes
+    /// docs/benchmarks.md.
     filter: Option<String>,
     /// Rounds of each contest in place of its own number.
     #[arg(long)]
     rounds: Option<usize>,
+    /// Use this installation in place of a new build.
+    #[arg(long, value_name = "PREFIX")]
+    installed: Option<PathBuf>,
     /// Another `hotswap`, perhaps an earlier one, that `rewrite` is compared with: it may take 1.1 times as long.
     #[arg(long, value_name = "PROGRAM")]
     against: Option<PathBuf>,
@@ -36,7 +40,7 @@ struct Options {
 /// Bytes of device data in the contest of the device link.
 const LARGE: usize = 20 << 20;
 const SEVEN: &str = "--offload-arch=gfx1030,gfx1031,gfx1032,gfx1033,gfx1034,gfx1035,gfx1036";
-const LLVM: &str = "/usr/lib/llvm-22/bin";
+pub(crate) const LLVM: &str = "/usr/lib/llvm-22/bin";
 
 pub(crate) fn main(words: Vec<String>) -> Outcome {
     let options = Options::parse_from(words);
@@ -48,28 +52,34 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
         Some("rewrite") => return bench_rewrite::main(options.rounds, options.against),
         _ => {}
     }
-    let (prefix, work) = (paths::scratch("prefix"), paths::scratch("work"));
+    let prefix = options.installed.as_deref().map_or_else(|| Ok(paths::scratch("prefix")), fs::canonicalize)?;
+    let work = paths::scratch("work");
     let session = Session::open(&prefix, &work)?;
     if !session.userland.outside(LLVM).is_dir() {
         return fail(format!("the contests need clang 22 in {LLVM}: run them in the userland of `setup --userland`"));
     }
-    install::install(&prefix, Profile::Dist, session.clang().as_deref())?;
+    if options.installed.is_none() {
+        install::install(&prefix, Profile::Dist, session.clang().as_deref())?;
+    }
     let program = std::env::current_exe()?;
     let mut command = session.beside(program);
     command.args(["bench", "--inside"]).arg(session.userland.root());
-    command.args([&session.prefix, &session.source, &session.work]).args(options.filter);
+    command.args([&session.prefix, &session.source, &session.work]).args(&options.filter);
     command.args(options.rounds.map(|rounds| format!("--rounds={rounds}")));
     // The inner process has reported what failed.
     let status = command.status().during("start", "unshare".as_ref())?;
+    if options.filter.as_deref() == Some("peers") {
+        bench_peers::write_page(&work.join("bench"))?;
+    }
     if status.success() { Ok(()) } else { fail(format!("the contests did not end well: {status}")) }
 }
 
 /// The measuring process, inside the root directory.
-struct Inside {
+pub(crate) struct Inside {
     prefix: PathBuf,
     source: PathBuf,
-    directory: PathBuf,
-    env: Vec<(&'static str, String)>,
+    pub(crate) directory: PathBuf,
+    pub(crate) env: Vec<(&'static str, String)>,
 }
 
 impl Inside {
@@ -89,6 +99,9 @@ impl Inside {
     }
 
     fn measure(&self, options: &Options) -> Outcome {
+        if options.filter.as_deref() == Some("peers") {
+            return bench_peers::measure(self, options.rounds);
+        }
         type Maker = fn(&Inside) -> Outcome<Contest>;
         let contests: [(&str, Maker); 8] = [
             ("wrapper", Self::wrapper),
@@ -110,13 +123,13 @@ impl Inside {
         if failed == 0 { Ok(()) } else { fail(format!("{failed} limits do not hold")) }
     }
 
-    fn contestant(name: &'static str, line: &str) -> Contestant {
+    pub(crate) fn contestant(name: &'static str, line: &str) -> Contestant {
         // The lines are ours, and paths with blanks are quoted by `at`.
         let words = shell_words::split(line).unwrap_or_default();
         Contestant { name, words, before: None }
     }
 
-    fn prepare(&self, line: &str) -> Outcome {
+    pub(crate) fn prepare(&self, line: &str) -> Outcome {
         let words = shell_words::split(line)?;
         println!("$ {line}");
         let mut command = Command::new(&words[0]);
@@ -124,12 +137,12 @@ impl Inside {
         run::output(&mut command).map(drop)
     }
 
-    fn installed(&self, part: &str) -> String {
+    pub(crate) fn installed(&self, part: &str) -> String {
         shell_words::quote(&self.prefix.join(part).to_string_lossy()).into_owned()
     }
 
     /// A command that is no HIP compile, and that ccache does not cache either.
-    fn wrapper(&self) -> Outcome<Contest> {
+    pub(crate) fn wrapper(&self) -> Outcome<Contest> {
         fs::write(self.directory.join("empty.cpp"), "")?;
         let words = "-E empty.cpp -o empty.i";
         Ok(Contest {
@@ -334,7 +347,7 @@ __global__ void turn(double *data, int stride) {
 }
 "#;
 /// Kernels of LDS accesses at two addresses and straight arithmetic, 40 KB each.
-const CODE_SOURCE: &str = r#"#include <hip/hip_runtime.h>
+pub(crate) const CODE_SOURCE: &str = r#"#include <hip/hip_runtime.h>
 template <int N> __global__ void tile(float *out, const float *in, int depth) {
   __shared__ float memory[64 * 40];
   unsigned at = threadIdx.x;

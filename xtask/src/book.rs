@@ -1,9 +1,13 @@
 //! The task `book`: the pages of `docs` as a book, by mdbook, and a check of all links in it.
 //!
+//! `--pictures` draws the pictures of the pages ([`pictures`]).
+//!
 //! mdbook and its icons are Debian's; their files are laid over the userland, read-only, where it runs. The check reads the pages that mdbook made: each link to a page must name a file,
 //! and each fragment an identifier in it.
 //!
 //! Absent on purpose: links to other sites, which need a network.
+
+mod pictures;
 
 use crate::outcome::{During, Outcome, fail};
 use crate::packages::{self, Origin, Package, Packages};
@@ -16,7 +20,11 @@ use std::process::Command;
 
 /// Makes a book of the pages below docs, and checks its links.
 #[derive(Parser)]
-struct Options {}
+struct Options {
+    /// Draw the pictures below docs, from their data, and do nothing else.
+    #[arg(long)]
+    pictures: bool,
+}
 
 const PACKAGES: [Package; 2] = [sid("mdbook"), sid("node-fortawesome-fontawesome-free")];
 
@@ -35,7 +43,9 @@ exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/mnt LANG=C.UTF-8 chroot "$2
 "#;
 
 pub(crate) fn main(words: Vec<String>) -> Outcome {
-    let Options {} = Options::parse_from(words);
+    if Options::parse_from(words).pictures {
+        return pictures::write();
+    }
     let work = paths::scratch("book");
     remove::delete(&work)?;
     fs::create_dir_all(work.join("root")).during("create", &work)?;

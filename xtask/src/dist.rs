@@ -5,6 +5,7 @@
 //! | `stage` | the build with remapped paths, the installation below a directory |
 //! | `deb` | Debian packages of parts of it |
 //! | `tried` | packages installed in a Debian root directory, where a HIP project is built |
+//! | `emulated` | a package for another machine, run under qemu and compared with that for this one |
 //! | `twice` | two builds in different directories, compared byte by byte |
 //!
 //! Invariants: the packages depend on the sources, the compiler and `SOURCE_DATE_EPOCH` only: names, order, owners, modes and
@@ -13,6 +14,7 @@
 //! Absent on purpose: signatures and uploads, which need keys.
 
 mod deb;
+mod emulated;
 mod stage;
 mod tried;
 mod twice;
@@ -37,13 +39,14 @@ struct Options {
     /// Build without optimisation: to try the packages, not to publish them.
     #[arg(long)]
     debug: bool,
-    /// Make the packages of this installation in place of a new build.
+    /// Make the packages of this installation in place of a new build; with --twice, compare it with one build.
     #[arg(long, value_name = "PREFIX")]
     installed: Option<PathBuf>,
     /// Use the packages that are in the output directory.
     #[arg(long)]
     no_build: bool,
-    /// Afterwards, install each package in a Debian root directory and build a HIP project there.
+    /// Afterwards, install each package in a Debian root directory and build a HIP project there; with --target, run the program
+    /// under qemu, and compare it with that of the packages for this machine.
     #[arg(long = "try")]
     try_them: bool,
     /// Afterwards, install the Debian package with apt in a new Debian root directory without HIP, with what it recommends, and
@@ -62,7 +65,7 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     let options = Options::parse_from(words);
     let profile = if options.debug { Profile::Checked } else { Profile::Dist };
     if options.twice {
-        return twice::compare(profile);
+        return twice::compare(profile, options.installed);
     }
     let output = options.output.clone().unwrap_or_else(|| paths::scratch("dist"));
     fs::create_dir_all(&output).during("create", &output)?;
@@ -76,10 +79,24 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
             return fail(format!("{} is larger than {} MB", package.display(), LARGEST >> 20));
         }
     }
+    if options.try_them && options.target.is_some() {
+        return try_emulated(&options, &output);
+    }
     if options.try_them {
         tried::install_and_build(&packages(&output)?)?;
     }
     if options.bare { tried::in_bare_root(&packages(&output)?) } else { Ok(()) }
+}
+
+/// The directory that packages are made of.
+fn stage_of(target: Option<&str>) -> PathBuf {
+    paths::scratch(&target.map_or_else(|| "dist-stage".to_owned(), |target| format!("dist-stage-{target}")))
+}
+
+fn try_emulated(options: &Options, output: &Path) -> Outcome {
+    let machine = stage::Machine::of(options.target.as_deref())?;
+    let name = format!("hotswap-{VERSION}-{}-linux.tar.xz", machine.linux);
+    emulated::compare(&output.join(name), machine, &stage_of(None).join("bin/hotswap"))
 }
 
 fn make(options: &Options, profile: Profile, output: &Path) -> Outcome {
@@ -87,7 +104,7 @@ fn make(options: &Options, profile: Profile, output: &Path) -> Outcome {
         fs::remove_file(&old).during("delete", &old)?;
     }
     let target = options.target.as_deref();
-    let stage = options.installed.clone().unwrap_or_else(|| paths::scratch("dist-stage"));
+    let stage = options.installed.clone().unwrap_or_else(|| stage_of(target));
     if options.installed.is_none() {
         stage::lay_out(paths::workspace(), &paths::scratch("dist-target"), profile, target, &stage)?;
     }

@@ -53,6 +53,8 @@ const DRAIN: &[&str] = &["drained_file", "drained_table"];
 const CODE: &[&str] = &["image", "rewrite"];
 /// Command lines and response files of the wrapper, plans, and exports of llvm-cov.
 const WRAPPER: &[&str] = &["arguments", "response_file", "plan", "coverage_export"];
+/// The command's readers of raw profiles, its disassembly as JSON, and rewrites by families; some seeds need the userland.
+const COMMAND: &[&str] = &["raw_profile", "disasm_json", "families"];
 /// Fuzzed by `cargo xtask isa fuzz`, whose seeds are LLVM's vectors.
 pub(crate) const INSTRUCTIONS: &[&str] = &["decode", "round_trip"];
 /// The C interface, with the checks of AddressSanitizer for what it does with pointers; its seeds need the userland.
@@ -62,7 +64,7 @@ const C_INTERFACE: &[&str] = &["c_interface"];
 const MEMORY: &str = "-rss_limit_mb=2048";
 
 /// The campaigns of `cargo xtask fuzz`.
-fn campaigns() -> [Campaign; 5] {
+fn campaigns() -> [Campaign; 6] {
     let campaign = |directory, work, targets, length| Campaign {
         directory,
         work: paths::scratch(work),
@@ -75,6 +77,7 @@ fn campaigns() -> [Campaign; 5] {
         campaign("crates/bundle/fuzz", "fuzz", CONTAINERS, 16 << 10),
         campaign("crates/rewrite/fuzz", "rewrite-fuzz", CODE, 16 << 10),
         campaign("driver-wrapper/fuzz", "fuzz-wrapper", WRAPPER, 4 << 10),
+        campaign("crates/hotswap/fuzz", "fuzz-command", COMMAND, 16 << 10),
         Campaign { sanitizer: "address", ..campaign("crates/profile-drain/fuzz", "fuzz-drain", DRAIN, 8 << 10) },
         Campaign { sanitizer: "address", ..campaign("crates/libhotswap/fuzz", "fuzz-c", C_INTERFACE, 32 << 10) },
     ]
@@ -193,6 +196,11 @@ fn sum_of(book: &str, directory: &str, target: &str) -> RunSum {
 }
 
 impl Campaign {
+    /// Cargo's directory, one for all crates: they share most of their dependencies.
+    fn cargo_target() -> PathBuf {
+        paths::scratch("fuzz-target")
+    }
+
     fn seeds_directory(&self) -> PathBuf {
         self.work.join("seeds")
     }
@@ -207,8 +215,8 @@ impl Campaign {
         if let Some(userland) = userland::finished()? {
             command.env(ENV_ROOT, userland.root());
         }
-        command.args(["run", "--quiet", "--release", "--example", "seeds", "--target-dir"]);
-        run::show(command.arg(self.work.join("target")).arg("--").args(words).arg(&seeds))
+        command.args(["run", "--quiet", "--example", "seeds", "--target-dir"]);
+        run::show(command.arg(Self::cargo_target()).arg("--").args(words).arg(&seeds))
     }
 
     /// Runs all targets or one of them, as many at a time as there are processors.
@@ -220,7 +228,7 @@ impl Campaign {
         }
         let bin = tools()?;
         // Concurrent builds would only wait for the lock.
-        run::show(self.cargo_fuzz(&bin, "build").arg("--target-dir").arg(self.work.join("target")))?;
+        run::show(self.cargo_fuzz(&bin, "build").arg("--target-dir").arg(Self::cargo_target()))?;
         let mut failed = Vec::new();
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         for some in names.chunks(processors) {
@@ -267,7 +275,7 @@ impl Campaign {
         let log = fs::File::create(&path).during("create", &path)?;
         let seeds = if self.own_seeds { self.seeds_directory().join(name) } else { self.seeds_directory() };
         let mut command = self.cargo_fuzz(bin, "run");
-        command.arg("--target-dir").arg(self.work.join("target")).arg(name).arg(&corpus).arg(seeds);
+        command.arg("--target-dir").arg(Self::cargo_target()).arg(name).arg(&corpus).arg(seeds);
         command.args(["--", "-print_final_stats=1", MEMORY]).arg(format!("-max_len={}", self.length));
         command.arg(format!("-max_total_time={}", minutes * 60));
         println!("$ {}", run::line(&command));

@@ -9,6 +9,7 @@
 mod arrows;
 mod bench;
 mod bench_fat;
+mod bench_peers;
 mod bench_rewrite;
 mod book;
 mod browser;

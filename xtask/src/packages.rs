@@ -48,6 +48,7 @@ pub(crate) struct Unpacked {
 
 /// Platforms of wheels, the newest first: pip takes the first that a project has.
 const PLATFORMS: &[&str] = &[
+    "manylinux_2_34_x86_64",
     "manylinux_2_28_x86_64",
     "manylinux_2_27_x86_64",
     "manylinux_2_24_x86_64",

@@ -19,7 +19,7 @@ mod table;
 
 use crate::built::Profile;
 use crate::outcome::{During, Outcome, fail};
-use crate::packages::Packages;
+use crate::packages::{Package, Packages};
 use crate::session::Session;
 use crate::{install, paths, remove};
 use build::{Bench, Comparison};
@@ -36,6 +36,12 @@ struct Options {
     /// Use this installation in place of a new build.
     #[arg(long, value_name = "PREFIX")]
     installed: Option<PathBuf>,
+}
+
+/// The sources of ggml, and the packages whose headers they need.
+pub(crate) fn ggml_packages() -> Vec<Package> {
+    let ggml = PROJECTS.iter().filter(|project| project.name.starts_with("ggml"));
+    ggml.flat_map(|project| std::iter::once(project.sources).chain(project.packages.iter().copied())).collect()
 }
 
 pub(crate) fn main(words: Vec<String>) -> Outcome {

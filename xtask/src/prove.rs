@@ -1,35 +1,58 @@
-//! The task `prove`: evidence by execution at full size; it writes `docs/evidence.md`.
+//! The task `prove`: evidence by execution; it writes `docs/evidence.md`.
 //!
-//! It is a program of `tests/prove-exam`; this task provides the userland with its compilers.
+//! It is a program of `tests/prove-exam`; this task provides the userland with its compilers, and ggml's sources.
 
-use crate::outcome::Outcome;
+use crate::built::{Built, Profile};
+use crate::outcome::{Outcome, fail};
+use crate::packages::Packages;
 use crate::session::Session;
-use crate::{paths, run};
+use crate::{paths, projects, run};
 use clap::Parser;
 use hotswap_userland::ENV_PREFIX;
+use std::ffi::OsString;
 use std::process::Command;
+
+/// The directories of ggml's sources and of the headers that it needs, for the exam.
+const ENV_GGML: &str = "HOTSWAP_PROVE_GGML";
 
 /// Executes what HotSwap makes, and what it was made from, and writes the table of evidence.
 #[derive(Parser)]
 struct Options {
-    /// `all` (no arguments), or one part: `rewrites [NAME]`, `mutations`, `proofs`, `exhaustive`, `judges`, `twins`, `libraries`; `--help` lists their options.
+    /// `all` (no part), or one part: `rewrites [NAME]`, `mutations`, `proofs`, `exhaustive`, `judges`, `twins`, `programs`, `libraries`; `--long` and other options of sizes follow, `PART --help` lists them.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     words: Vec<String>,
 }
 
 pub(crate) fn main(words: Vec<String>) -> Outcome {
-    let Options { words } = Options::parse_from(words);
+    let Options { mut words } = Options::parse_from(words);
+    if words.first().is_none_or(|word| word.starts_with('-')) {
+        words.insert(0, "all".to_owned());
+    }
     let session = Session::open(&paths::scratch("prefix"), &paths::scratch("work"))?;
-    // Programs that the exam starts: the command, and the libraries for HSA and for shown names.
+    // The exam, and programs that it starts: the command, and the libraries for HSA and for shown names. One build, in the
+    // profile of the tests: the emulator is optimised there, and where the tests ran all of it exists.
     let mut build = Command::new(paths::cargo());
-    build.current_dir(paths::workspace()).args(["build", "--quiet", "--release"]);
-    build.args(["--package=hotswap", "--package=hotswap-names", "--package=hotswap-hsa-emulated"]);
-    run::show(&mut build)?;
-    let mut command = session.beside(paths::cargo());
+    build.args(["build", "--quiet", "--profile", Profile::Checked.name()]);
+    let packages = ["hotswap", "hotswap-names", "hotswap-hsa-emulated", "hotswap-prove-exam"];
+    build.args(packages.map(|package| format!("--package={package}")));
+    let built = Built::new(build, &[])?;
+    let Some(program) = built.programs.iter().find(|program| program.ends_with("prove")) else {
+        return fail("cargo has built no program `prove`");
+    };
+    let mut command = session.beside(program);
     command.current_dir(paths::workspace()).env_remove(ENV_PREFIX);
-    command.args(["run", "--quiet", "--release", "--package", "hotswap-prove-exam", "--"]);
-    if words.is_empty() {
-        command.arg("all");
+    if ["all", "libraries"].contains(&words[0].as_str()) {
+        command.env(ENV_GGML, ggml()?);
     }
     run::show(command.args(words))
+}
+
+/// ggml's sources, downloaded now if they do not exist, and the headers that they need.
+fn ggml() -> Outcome<OsString> {
+    let packages = Packages::open()?;
+    let mut directories = Vec::new();
+    for package in projects::ggml_packages() {
+        directories.push(packages.get(&package)?.directory);
+    }
+    Ok(std::env::join_paths(directories)?)
 }

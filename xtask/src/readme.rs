@@ -23,12 +23,18 @@ struct Options {
     /// Write what came out into the pages where it differs.
     #[arg(long)]
     bless: bool,
+    /// Use this installation in place of a new build.
+    #[arg(long, value_name = "PREFIX")]
+    installed: Option<PathBuf>,
 }
 
 pub(crate) fn main(words: Vec<String>) -> Outcome {
     let options = Options::parse_from(words);
-    let session = Session::open(&paths::scratch("prefix"), &paths::scratch("work"))?;
-    install::install(&paths::scratch("prefix"), Profile::Dist, session.clang().as_deref())?;
+    let prefix = options.installed.as_deref().map_or_else(|| Ok(paths::scratch("prefix")), fs::canonicalize)?;
+    let session = Session::open(&prefix, &paths::scratch("work"))?;
+    if options.installed.is_none() {
+        install::install(&prefix, Profile::Dist, session.clang().as_deref())?;
+    }
     check(&session, options.bless)?;
     println!("README.md and docs: every command does what it says");
     Ok(())

@@ -10,7 +10,11 @@
 //!
 //! Invariants: everything happens in overlays over the userland and in private namespaces; nothing is left behind.
 //!
+//! `--caches` compiles through ccache, sccache, distcc and icecc instead ([`caches`]).
+//!
 //! Absent on purpose: links of programs, which are ordinary actions of the host's linker.
+
+mod caches;
 
 use crate::built::Profile;
 use crate::outcome::{During, Outcome, fail};
@@ -26,6 +30,9 @@ struct Options {
     /// Use this installation in place of a new build.
     #[arg(long, value_name = "PREFIX")]
     installed: Option<PathBuf>,
+    /// Compile through compiler caches and distributed compilers instead, and write the table of docs/remote-builds.md.
+    #[arg(long)]
+    caches: bool,
 }
 
 /// The scripts. `$1` of the first is the directory of this task.
@@ -35,6 +42,7 @@ const INNER: &[(&str, &str)] = &[
     ("stage.sh", include_str!("remote/stage.sh")),
     ("engine.sh", include_str!("remote/engine.sh")),
     ("client.sh", include_str!("remote/client.sh")),
+    ("caches.sh", include_str!("remote/caches.sh")),
 ];
 
 pub(crate) fn main(words: Vec<String>) -> Outcome {
@@ -57,22 +65,13 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     let directory = paths::scratch("remote");
     remove::delete(&directory)?;
     prepare(&directory, &prefix)?;
+    let outer = if options.caches { caches::OUTER } else { OUTER };
     let mut command = Command::new("unshare");
-    command.args([
-        "--mount",
-        "--pid",
-        "--fork",
-        "--kill-child",
-        "--propagation",
-        "private",
-        "/bin/sh",
-        "-ec",
-        OUTER,
-        "sh",
-    ]);
+    let namespaces = ["--mount", "--pid", "--fork", "--kill-child", "--propagation", "private"];
+    command.args(namespaces).args(["/bin/sh", "-ec", outer, "sh"]);
     let text = run::output(command.arg(&directory).arg(userland.root()))?;
     print!("{text}");
-    let verdict = judge(&text);
+    let verdict = if options.caches { caches::judge(&text) } else { judge(&text) };
     remove::delete(&directory)?;
     verdict
 }

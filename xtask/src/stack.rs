@@ -81,13 +81,17 @@ const NEEDED: &[Package] = &[
     experimental("libhipsparse4"),
     sid("libboost-filesystem1.90.0"),
     sid("libboost-atomic1.90.0"),
+    sid("librocm-smi64-1"),
+    sid("libpython3.14-dev"),
 ];
 
 /// Packages that are served as files.
 const FILES: &[Package] = &[
     experimental("librocfft0"),
     Package { name: "cupy-rocm-7-0", origin: Origin::Wheel { version: "14.2.0", python: "3.14" } },
+    Package { name: "onnxruntime-rocm", origin: Origin::Wheel { version: "1.22.2.post3", python: "3.14" } },
     Package { name: "numpy", origin: Origin::Wheel { version: "2.4.1", python: "3.14" } },
+    Package { name: "triton", origin: Origin::Wheel { version: "3.9.0", python: "3.14" } },
 ];
 
 pub(crate) fn main(words: Vec<String>) -> Outcome {

@@ -22,6 +22,32 @@ pub(crate) struct Contestant {
 pub(crate) enum Limit {
     Milliseconds(f64),
     Ratio(f64),
+    /// Of what the third contestant costs more than the first.
+    OfThird(f64),
+    /// No promise; the figures are shown.
+    None,
+}
+
+impl Limit {
+    /// Whether it holds, and its text.
+    pub(crate) fn judge(self, scores: &[Score]) -> (bool, String) {
+        let more = |number: usize| scores.get(number).map(|score| score.more);
+        match self {
+            Self::Milliseconds(limit) => {
+                (more(1).is_some_and(|more| more <= limit), format!("at most {limit} ms more than the first"))
+            }
+            Self::Ratio(limit) => {
+                (scores.get(1).is_some_and(|score| score.ratio <= limit), format!("at most × {limit}"))
+            }
+            Self::OfThird(part) => match (more(1), more(2)) {
+                (Some(second), Some(third)) => {
+                    (second <= part * third, format!("at most {part} of the third's cost; here {:.2}", second / third))
+                }
+                _ => (false, "nothing to compare with".to_owned()),
+            },
+            Self::None => (true, String::new()),
+        }
+    }
 }
 
 /// One question and its contestants. The others are compared with the first one.
@@ -33,21 +59,26 @@ pub(crate) struct Contest {
 }
 
 /// Result of one contestant, in milliseconds.
-struct Score {
-    median: f64,
+pub(crate) struct Score {
+    pub(crate) median: f64,
     best: f64,
     /// Median of the rounds' differences to the first contestant.
-    more: f64,
+    pub(crate) more: f64,
     /// Median of the rounds' ratios to the first contestant.
-    ratio: f64,
+    pub(crate) ratio: f64,
     /// Median of the rounds' ratios of processor time to the first contestant; 0 where it is too short to measure.
     cpu_ratio: f64,
 }
 
 impl Contest {
-    /// Runs all rounds and prints a line for each contestant: its median and its best time, and
-    /// the medians of difference and ratio to the first one. Returns whether the limit holds.
+    /// Runs all rounds and prints a line for each contestant. Returns whether the limit holds.
     pub(crate) fn run(&self, env: &[(&str, String)]) -> Outcome<bool> {
+        Ok(self.limit.judge(&self.scores(env)?).0)
+    }
+
+    /// Runs all rounds and prints a line for each contestant: its median and its best time, and
+    /// the medians of difference and ratio to the first one.
+    pub(crate) fn scores(&self, env: &[(&str, String)]) -> Outcome<Vec<Score>> {
         println!("\n{} ({} rounds)", self.question, self.rounds);
         let mut times = vec![Vec::with_capacity(self.rounds); self.contestants.len()];
         let mut cpu = times.clone();
@@ -70,13 +101,11 @@ impl Contest {
             print!("  {name:<37} {median:>9.2} ms (best {best:.2})  {more:>+8.2} ms  × {ratio:.3}");
             println!("{}", if *cpu_ratio > 0.0 { format!("  processor time × {cpu_ratio:.3}") } else { String::new() });
         }
-        let second = &scores[1];
-        let (holds, text) = match self.limit {
-            Limit::Milliseconds(limit) => (second.more <= limit, format!("at most {limit} ms more")),
-            Limit::Ratio(limit) => (second.ratio <= limit, format!("at most × {limit}")),
-        };
-        println!("  {}: {text}", if holds { "holds" } else { "DOES NOT HOLD" });
-        Ok(holds)
+        let (holds, text) = self.limit.judge(&scores);
+        if !text.is_empty() {
+            println!("  {}: {text}", if holds { "holds" } else { "DOES NOT HOLD" });
+        }
+        Ok(scores)
     }
 }
 
@@ -150,6 +179,14 @@ mod tests {
         assert!((score.more - 1.0).abs() < 1e-9);
         assert!(score.ratio < 1.1);
         assert!((score.cpu_ratio - 1.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_part_of_the_third_is_of_what_it_costs_more() {
+        let score = |more: f64| Score { median: 10.0 + more, best: 0.0, more, ratio: 1.0, cpu_ratio: 0.0 };
+        let scores = [score(0.0), score(1.0), score(2.0)];
+        assert!(Limit::OfThird(0.5).judge(&scores).0 && !Limit::OfThird(0.49).judge(&scores).0);
+        assert!(!Limit::Milliseconds(0.9).judge(&scores).0 && !Limit::OfThird(0.5).judge(&scores[..2]).0);
     }
 
     #[test]

@@ -286,8 +286,14 @@ impl MicroOp {
 
     /// Whether no modifiers and no halves are involved.
     pub(crate) fn is_bare(&self) -> bool {
+        self.modifiers == Modifiers::default() && self.is_signed_only()
+    }
+
+    /// Whether no modifiers but signs of sources, and no halves are involved.
+    pub(crate) fn is_signed_only(&self) -> bool {
+        let Modifiers { negative, absolute, .. } = self.modifiers;
         let halves = matches!(self.target, Place::Vector { high: true, .. })
             || self.sources.iter().any(|source| matches!(source, Source::Vector { high: true, .. }));
-        !halves && self.modifiers == Modifiers::default() && self.extra.is_none()
+        !halves && self.modifiers == Modifiers { negative, absolute, ..Modifiers::default() } && self.extra.is_none()
     }
 }

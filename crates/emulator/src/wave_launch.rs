@@ -9,7 +9,7 @@ use crate::fault::{ExecutionFault, FaultKind, FaultPlace};
 use crate::group::{GroupBarrier, Workgroup};
 use crate::late::LateResults;
 use crate::memory::DeviceMemory;
-use crate::registers::{EXEC, FLAT_SCRATCH, TTMP, VectorLimits, initial_file};
+use crate::registers::{EXEC, FLAT_SCRATCH, SCALAR_SLOTS, TTMP, VectorLimits, initial_file};
 use crate::wave::{WaveState, WaveStatus};
 use hotswap_code_object::kernel_descriptor::{self as field, DescriptorField, KernelDescriptor};
 use hotswap_isa::{Feature, Isa, Wave};
@@ -38,6 +38,8 @@ pub(crate) struct WaveTemplate<'a> {
     late: bool,
     /// Lanes that store to one place are counted.
     watches_stores: bool,
+    /// User SGPRs.
+    user_values: Vec<u32>,
 }
 
 fn refused(reason: &str) -> ExecutionFault {
@@ -76,7 +78,7 @@ impl<'a> WaveTemplate<'a> {
         let isa = device.isa().with_wave(wave);
         let mode = initial_mode(&descriptor);
         let watches_stores = device.meeting_stores.is_some();
-        Ok(Self {
+        let mut template = Self {
             isa,
             dispatch,
             memory,
@@ -88,7 +90,10 @@ impl<'a> WaveTemplate<'a> {
             mode,
             late: device.late_completion,
             watches_stores,
-        })
+            user_values: Vec::new(),
+        };
+        template.user_values = template.user_values();
+        Ok(template)
     }
 
     fn is_set(&self, name: &DescriptorField) -> bool {
@@ -155,18 +160,16 @@ impl<'a> WaveTemplate<'a> {
     }
 
     fn set_scalars(&self, state: &mut WaveState, group: [u32; 3], wave: u32) {
-        let mut values = self.user_values();
-        let count = self.descriptor.get(field::USER_SGPRS).or_else(|| self.descriptor.get(field::USER_SGPRS_125));
-        values.resize(count.unwrap_or(0) as usize, 0);
+        let user = self.user_values.len();
+        state.scalars[..user].copy_from_slice(&self.user_values);
         if self.isa.has(Feature::ArchitectedSgprs) {
             state.scalars[usize::from(TTMP) + 9] = group[0];
             state.scalars[usize::from(TTMP) + 7] = group[1] & 0xffff | group[2] << 16;
             state.scalars[usize::from(TTMP) + 8] = (wave & 31) << 25;
         } else {
-            values.extend(self.system_values(group, wave));
-        }
-        for (slot, value) in state.scalars.iter_mut().zip(values) {
-            *slot = value;
+            for (slot, value) in state.scalars[user..].iter_mut().zip(self.system_values(group, wave)) {
+                *slot = value;
+            }
         }
         if self.family <= IsaFamily::Rdna2 {
             state.set_pair(FLAT_SCRATCH, SCRATCH_WINDOW);
@@ -192,6 +195,8 @@ impl<'a> WaveTemplate<'a> {
         add(field::FLAT_SCRATCH, &pair(SCRATCH_WINDOW));
         add(field::SCRATCH_SIZE, &[self.scratch_size()]);
         values.extend(self.preloaded());
+        let count = self.descriptor.get(field::USER_SGPRS).or_else(|| self.descriptor.get(field::USER_SGPRS_125));
+        values.resize((count.unwrap_or(0) as usize).min(SCALAR_SLOTS), 0);
         values
     }
 
@@ -226,17 +231,27 @@ impl<'a> WaveTemplate<'a> {
     /// Numbers of the work-items in the first vector registers.
     fn set_work_items(&self, state: &mut WaveState, size: [u32; 3], wave: usize) {
         let dimensions = self.descriptor.get(field::WORKITEM_ID).unwrap_or(0) as u16 + 1;
+        let first = (wave * self.lanes) as u32;
+        let mut ids = [first % size[0], first / size[0] % size[1], first / (size[0] * size[1])];
         for lane in 0..self.lanes {
-            let item = (wave * self.lanes + lane) as u32;
-            let ids = [item % size[0], item / size[0] % size[1], item / (size[0] * size[1])];
             if self.isa.has(Feature::PackedTid) {
                 state.set_lane(0, lane, ids[0] | ids[1] << 10 | ids[2] << 20);
-                continue;
+            } else {
+                for register in 0..dimensions.min(state.vector_count) {
+                    state.set_lane(register, lane, ids[usize::from(register)]);
+                }
             }
-            for register in 0..dimensions.min(state.vector_count) {
-                state.set_lane(register, lane, ids[usize::from(register)]);
-            }
+            ids = next_item(ids, size);
         }
+    }
+}
+
+/// The work-item after another one.
+fn next_item([x, y, z]: [u32; 3], size: [u32; 3]) -> [u32; 3] {
+    match (x + 1 == size[0], y + 1 == size[1]) {
+        (false, _) => [x + 1, y, z],
+        (true, false) => [0, y + 1, z],
+        (true, true) => [0, 0, z + 1],
     }
 }
 

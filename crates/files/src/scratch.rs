@@ -101,6 +101,9 @@ impl ScratchBuffer {
     pub fn new(size: usize) -> io::Result<Self> {
         let file = temporary_file()?;
         let map = MmapOptions::new().len(size).no_reserve_swap().map_anon()?;
+        // Its memory is given back in smaller pieces than huge pages. A system without them refuses, and has none.
+        #[cfg(target_os = "linux")]
+        let _ = map.advise(memmap2::Advice::NoHugePage);
         let buffer = Self { file, map, stored: 0, released: 0 };
         buffer.prepare();
         Ok(buffer)

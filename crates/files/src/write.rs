@@ -7,6 +7,7 @@ use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, Uid};
 use std::ffi::OsString;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -275,12 +276,20 @@ pub fn remove_left_over(target: &Path) {
     }
 }
 
-/// `.NAME.hotswap-tmp.`, to which process and number are appended.
+/// The longest names and paths of Linux, and the bytes that a temporary name has more than the name.
+const LONGEST_NAME: usize = 255;
+const LONGEST_PATH: usize = 4095;
+const MARK: &str = ".hotswap-tmp.";
+const APPENDED: usize = 1 + MARK.len() + "4294967295.4294967295".len();
+
+/// `.NAME.hotswap-tmp.`, to which process and number are appended. Of a long name only the begin is used, so that every name that a
+/// file may have can be written.
 fn temporary_prefix(target: &Path) -> OsString {
-    let mut name = OsString::from(".");
-    name.push(target.file_name().unwrap_or_default());
-    name.push(".hotswap-tmp.");
-    name
+    let name = target.file_name().unwrap_or_default().as_bytes();
+    let path = target.as_os_str().len();
+    let over = (name.len() + APPENDED).saturating_sub(LONGEST_NAME).max((path + APPENDED).saturating_sub(LONGEST_PATH));
+    let kept = &name[..name.len().saturating_sub(over)];
+    OsString::from_vec([b".", kept, MARK.as_bytes()].concat())
 }
 
 /// A name unique to this process: two processes may write one target at once, and the last one wins.
@@ -312,6 +321,31 @@ mod tests {
         assert_eq!(fs::metadata(&file).unwrap().mode() & 0o7777, 0o750);
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn the_longest_names_and_paths_can_be_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut deep = dir.path().to_owned();
+        while deep.as_os_str().len() < LONGEST_PATH - 2 * 201 {
+            deep.push("d".repeat(200));
+        }
+        fs::create_dir_all(&deep).unwrap();
+        let rest = LONGEST_PATH - deep.as_os_str().len() - 1;
+        let longest = [dir.path().join("n".repeat(LONGEST_NAME)), deep.join("p".repeat(rest.min(LONGEST_NAME)))];
+        for file in &longest {
+            for content in [b"old", b"new"] {
+                replace(file, content).unwrap();
+                assert_eq!(fs::read(file).unwrap(), content);
+            }
+            let access = FileAccess { mode: 0o644, owner: None };
+            from_named(file, access, |file| file.write_all(b"without unnamed files")).unwrap();
+            assert_eq!(fs::read(file).unwrap(), b"without unnamed files");
+            assert_eq!(
+                fs::read_dir(directory_of(file)).unwrap().count(),
+                1 + usize::from(directory_of(file) == dir.path())
+            );
+        }
     }
 
     #[test]

@@ -62,11 +62,11 @@ pub(crate) enum CliCommand {
     /// List the files that a compile through HotSwap reads besides its sources
     #[command(after_help = EXIT_CODES)]
     Toolchain(toolchain::ToolchainArguments),
-    /// Explain an error code
+    /// Explain an error code, or what a check of code does
     #[command(after_help = EXIT_CODES)]
     Explain {
-        /// Code, for example HS0203; all codes without one
-        code: Option<String>,
+        /// Code, for example HS0203, or check, for example vgpr-fit; all of them without one
+        name: Option<String>,
     },
     /// List the GPU targets that HotSwap knows
     #[command(after_help = EXIT_CODES)]
@@ -199,7 +199,7 @@ impl CliCommand {
             Self::Bind(arguments) => bind::run(&arguments),
             Self::Doctor(output) => doctor::run(&output),
             Self::Toolchain(arguments) => toolchain::run(&arguments),
-            Self::Explain { code } => tables::explain(code.as_deref()),
+            Self::Explain { name } => tables::explain(name.as_deref()),
             Self::Targets(output) => Ok(tables::targets(output.format)),
             Self::Compat(arguments) => compat::run(&arguments),
             Self::Families(output) => Ok(tables::families(output.format)),

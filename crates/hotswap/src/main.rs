@@ -89,6 +89,7 @@ fn suggestion(error: &clap::Error) -> Option<String> {
 }
 
 fn finish(mut outcome: Outcome) -> ExitCode {
+    let placeholder = standard_output::current();
     let (printed, report) = match standard_output::take() {
         None => (std::mem::take(&mut outcome.text).into_bytes(), String::new()),
         // The report is for people, and the file is what the reader of the pipe wants.
@@ -109,10 +110,11 @@ fn finish(mut outcome: Outcome) -> ExitCode {
         Ok(()) => {}
     }
     let mut errors = io::stderr().lock();
-    let _ = errors.write_all(report.as_bytes());
+    let shown = |text: String| standard_output::named(text, placeholder.as_deref());
+    let _ = errors.write_all(shown(report).as_bytes());
     for line in grouped::lines(&outcome.problems) {
         // Names out of files may contain line ends. If standard error cannot be written, the exit code remains.
-        let _ = writeln!(errors, "hotswap: {}", text::plain(&line));
+        let _ = writeln!(errors, "hotswap: {}", text::plain(&shown(line)));
     }
     ExitCode::from(exit_code(&outcome))
 }

@@ -162,6 +162,20 @@ fn the_tables_are_told() {
     hotswap().args(["explain", "hs0203"]).assert().success().stdout(contains("Exit code: 11"));
     hotswap().arg("explain").assert().success().stdout(contains("HS0001").and(contains("HS0601")));
     hotswap().args(["explain", "HS9999"]).assert().code(2);
+    hotswap()
+        .args(["explain", "vgpr-fit"])
+        .assert()
+        .success()
+        .stdout(contains("vector registers").and(contains("HS0408")));
+    hotswap()
+        .args(["explain", "Bank-mode"])
+        .assert()
+        .success()
+        .stdout(contains("s_set_vgpr_msb").and(contains("lint")));
+    hotswap().args(["explain", "vgpr-fits"]).assert().code(2).stderr(contains("neither a code nor a check"));
+    for check in hotswap_compat::Check::ALL {
+        hotswap().args(["explain", check.name()]).assert().success().stdout(contains(check.meaning()));
+    }
     hotswap().arg("targets").assert().success().stdout(contains("gfx10-3-generic"));
     let targets = json(hotswap().args(["targets", "--format", "json"]));
     let row = targets["targets"].as_array().unwrap().iter().find(|row| row["name"] == "gfx1031").unwrap();

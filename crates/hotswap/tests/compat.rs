@@ -4,6 +4,7 @@ use assert_cmd::Command;
 use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 fn compat(words: &str) -> Command {
@@ -33,6 +34,36 @@ fn a_pair_is_explained_in_words() {
             .and(contains("pair: validated")),
     );
     compat("gfx1030 gfx1030").assert().success().stdout(contains("the same processor").and(contains("HSA_").not()));
+}
+
+/// Without a target: both directions, and the generic targets. The matrix's own pairs are the expectation.
+#[test]
+fn all_pairs_of_a_processor_are_listed() {
+    compat("--pairs-of gfx1031").assert().success().stdout(
+        contains("code for gfx1031 serves:\n  gfx1030 ")
+            .and(contains("gfx1031 is served by code for:\n  gfx1010 "))
+            .and(contains("gfx1031 runs code as it is for: gfx10-3-generic\n")),
+    );
+    compat("--pairs-of gfx10-3-generic").assert().stdout(
+        contains("code for gfx10-3-generic serves: nothing\n")
+            .and(contains("runs as it is on: gfx1030, gfx1031, gfx1032, gfx1033, gfx1034, gfx1035, gfx1036\n")),
+    );
+    compat("--pairs-of gfx9999").assert().code(11).stderr(contains("HS0202"));
+    let matrix = json("--matrix --format json");
+    let mut named = 0;
+    for processor in ["gfx900", "gfx942", "gfx1030", "gfx1103", "gfx1153", "gfx1250", "gfx11-generic"] {
+        let listed = json(&format!("--pairs-of {processor} --format json"));
+        for (key, side) in [("serves", "source"), ("served_by", "target")] {
+            let expected = matrix["pairs"].as_array().unwrap().iter();
+            let expected = expected.filter(|pair| pair[side] == processor && pair["verdict"] != "unsafe");
+            let pairs = |pair: &Value| format!("{}=>{}", pair["source"], pair["target"]);
+            let expected: BTreeSet<String> = expected.map(pairs).collect();
+            let found: BTreeSet<String> = listed[key].as_array().unwrap().iter().map(pairs).collect();
+            assert_eq!(found, expected, "{processor} {key}");
+            named += found.len();
+        }
+    }
+    assert!(named > 40, "{named}");
 }
 
 /// The variable shows the GPU by another name: right where no code needs a check.

@@ -5,7 +5,7 @@ mod common;
 mod made;
 
 use common::Sample;
-use hotswap_bundle::{Bundle, open, parse};
+use hotswap_bundle::{Bundle, Compression, open, parse};
 use hotswap_targets::EFlags;
 use made::id;
 use std::fs;
@@ -155,4 +155,31 @@ fn a_full_disk_is_one_line_and_leaves_the_old_file() {
         fs::write(directory.path("out"), "old").unwrap();
     }
     assert_eq!(directory.names(), ["in", "out"]);
+}
+
+/// A bar after half a second, on a terminal (of `script`), which is gone at the end; nothing of it anywhere else.
+#[test]
+fn a_long_look_shows_its_progress_on_a_terminal_only() {
+    let mut bundle = Bundle::default();
+    bundle.push(id("gfx1030"), object("gfx1030")).unwrap();
+    bundle.push(id("gfx906"), [b"BC\xc0\xde".to_vec(), vec![0; 96 << 20]].concat()).unwrap();
+    bundle.set_compression(Some(Compression::default()));
+    let mut one = bundle.to_bytes().unwrap().into_owned();
+    one.resize(one.len().next_multiple_of(4096), 0);
+    let all = one.repeat(6);
+    let directory = Directory::new(&all);
+    let program = env!("CARGO_BIN_EXE_hotswap");
+    let output = |command: &mut Command| {
+        let output = command.current_dir(directory.0.path()).stdin(Stdio::null()).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        output
+    };
+    let plain = output(Command::new(program).args(["list", "--kernels", "in"]));
+    assert!(plain.stderr.is_empty() && !plain.stdout.contains(&b'\r'));
+    let line = format!("{program} list --kernels in");
+    let typed = output(Command::new("script").args(["-qec", &line, "/dev/null"]));
+    let text = String::from_utf8(typed.stdout).unwrap();
+    let (shown, rest) = text.split_once("in: 6 containers").expect("the listing");
+    assert!(shown.contains("reading"), "{text:?}");
+    assert!(!rest.contains("reading"), "{text:?}");
 }

@@ -143,6 +143,52 @@ fn install(bench: &Workbench, test: &str, wheel: &str) {
     Command::new("python3").current_dir(bench.directory()).args(["-c", import]).assert().success().stdout("42\n");
 }
 
+/// The begin of a script in Python: the files of the wheel by name, and its RECORD with other hashes.
+const CHANGE: &str = r#"
+import base64, csv, hashlib, io, sys, zipfile
+old = zipfile.ZipFile('pkg-1.0-py3-none-any.whl')
+data = {name: old.read(name) for name in old.namelist()}
+record = 'pkg-1.0.dist-info/RECORD'
+def hashed(algorithm, content):
+    digest = base64.urlsafe_b64encode(hashlib.new(algorithm, content).digest()).rstrip(b'=').decode()
+    return f'{algorithm}={digest}'
+def rows(column):
+    out = io.StringIO()
+    old_rows = csv.reader(io.StringIO(data[record].decode()))
+    csv.writer(out, lineterminator='\n').writerows([name, size and column(old.read(name)), size] for name, _, size in old_rows)
+    return out.getvalue().encode()
+def without_hashes(): return rows(lambda content: '')
+def longer_hashes(): return rows(lambda content: hashed('sha512' if len(content) % 2 else 'sha384', content))
+"#;
+
+/// The wheel with lines of Python applied to its files (`data`, by name).
+fn changed_wheel(bench: &Workbench, change: &str, name: &str) {
+    let write =
+        "new = zipfile.ZipFile(sys.argv[1], 'w')\nfor name in data: new.writestr(name, data[name])\nnew.close()\n";
+    bench.write("change.py", format!("{CHANGE}{change}\n{write}").as_bytes());
+    bench.run(&format!("python3 change.py {name}"));
+}
+
+/// Rows without a hash are in wheels that pip installs; SHA-384 and SHA-512 are in the specification.
+#[test]
+fn rows_of_a_record_may_have_another_hash_or_none() {
+    let Some(bench) = wheel("rows_of_a_record_may_have_another_hash_or_none") else { return };
+    for change in ["data[record] = without_hashes()", "data[record] = longer_hashes()"] {
+        changed_wheel(&bench, change, "other.whl");
+        hotswap(&bench, "list other.whl").success().stdout(contains("pkg/lib/libkernels.so: 2 containers"));
+        hotswap(&bench, "prune other.whl --keep gfx1031 -o pruned.whl").success();
+        let print =
+            "import zipfile; z = zipfile.ZipFile('N'); print(z.read('pkg-1.0.dist-info/RECORD').decode(), end='')";
+        bench.write("print.py", print.replace('N', "other.whl").as_bytes());
+        let before = bench.run("python3 print.py");
+        bench.write("print.py", print.replace('N', "pruned.whl").as_bytes());
+        let after = bench.run("python3 print.py");
+        let changed: Vec<&str> = after.lines().filter(|row| !before.lines().any(|other| other == *row)).collect();
+        assert!(changed.len() >= 2 && changed.iter().all(|row| row.contains(",sha256=")), "{changed:?}");
+        assert!(after.lines().count() - changed.len() > 3, "{after}");
+    }
+}
+
 #[test]
 fn a_damaged_wheel_is_refused() {
     let Some(bench) = wheel("a_damaged_wheel_is_refused") else { return };
@@ -151,17 +197,13 @@ fn a_damaged_wheel_is_refused() {
         ("no row", "data['pkg/more.py'] = b''", "a file has no row"),
         ("no file", "del data['pkg/data.py']", "a row has no file"),
         ("two columns", "data[record] = b'a,b\\n'", "RECORD"),
+        ("another size", "data[record] = without_hashes().replace(b',,11\\n', b',,12\\n')", "HS0302"),
+        ("another SHA-512", "data['pkg/data.py'] = b'VALUE = 43\\n'; data[record] = longer_hashes()", "HS0302"),
         ("another hash", "data[record] = data[record].replace(b'sha256=', b'sha1=')", "not one of SHA-256"),
         ("a signature", "data['pkg-1.0.dist-info/RECORD.jws'] = b'{}'", "signed"),
         ("no RECORD", "del data[record]", "without the one RECORD"),
     ] {
-        let script = format!(
-            "import zipfile\nold = zipfile.ZipFile('pkg-1.0-py3-none-any.whl')\n\
-             data = {{name: old.read(name) for name in old.namelist()}}\nrecord = 'pkg-1.0.dist-info/RECORD'\n{change}\n\
-             new = zipfile.ZipFile('bad.whl', 'w')\nfor name in data: new.writestr(name, data[name])\nnew.close()\n"
-        );
-        bench.write("damage.py", script.as_bytes());
-        bench.run("python3 damage.py");
+        changed_wheel(&bench, change, "bad.whl");
         for words in ["prune bad.whl --keep gfx1031 -o out.whl", "retarget bad.whl --to gfx1032 -o out.whl"] {
             hotswap(&bench, words).failure().stderr(contains(says));
             assert!(!bench.path("out.whl").exists(), "{name}");

@@ -531,6 +531,32 @@ fn several_gpus_each_have_their_source_and_others_are_kept() {
     assert!(directory.read(&format!("kept/lib/{kept}")) == directory.read(&format!("rocm/lib/{kept}")));
 }
 
+/// A tree shows one name for a GPU: two libraries never see different ones without a word.
+#[test]
+fn a_library_with_another_source_alone_is_served_apart() {
+    let directory = Directory::rocm();
+    directory.write("rocm/lib/librocsolver.so.0", &library(&[bundle(&["gfx1102"])]));
+    let said = directory.run("serve gfx1103 --root rocm --dest out").code(13);
+    said.stderr(
+        contains("HS0421")
+            .count(1)
+            .and(contains("rocSOLVER: "))
+            .and(contains("it has for gfx1102"))
+            .and(contains("`--from gfx1102`")),
+    );
+    assert!(directory.exists("out/lib/librocrand.so.1") && !directory.exists("out/lib/librocsolver.so.0"));
+    directory.run("serve gfx1103 --from gfx1102 --root rocm/lib/librocsolver.so.0 --dest apart").success();
+    let names = |tree: &str| String::from_utf8(directory.read(&format!("{tree}/hotswap-names.conf"))).unwrap();
+    assert!(names("out").contains("names gfx1103=gfx1100\n") && names("apart").contains("names gfx1103=gfx1102\n"));
+    // Code that nothing can serve from is no error.
+    directory.write("rocm/lib/librocsolver.so.0", &library(&[bundle(&["gfx90a"])]));
+    directory.run("serve gfx1103 --root rocm --dest out").success().stdout(contains("has nothing for gfx1100"));
+    // A library that compiles for the name that it sees is not sent there in vain.
+    directory.write("rocm/lib/librocfft.so.0", &library(&[bundle(&["gfx1102"])]));
+    let said = directory.run("serve gfx1103 --root rocm --dest out").code(13);
+    said.stderr(contains("rocFFT: ").and(contains("leave it out of --root")).and(contains("--from").not()));
+}
+
 #[test]
 fn a_check_says_what_is_stale() {
     type Change = fn(&Directory);
@@ -579,7 +605,7 @@ fn an_upgrade_makes_what_changed_and_removes_what_is_gone() {
     fs::remove_file(directory.path("rocm/lib/librocblas.so.5")).unwrap();
     directory.write("rocm/lib/librocblas.so.5.3", &new);
     symlink("librocblas.so.5.3", directory.path("rocm/lib/librocblas.so.5")).unwrap();
-    directory.serve().success().stdout(contains("1 files of earlier runs were removed"));
+    directory.serve().success().stdout(contains("removed: 1 file of earlier runs"));
     let after = directory.state("out");
     assert!(directory.exists("out/lib/librocblas.so.5.3") && !directory.exists("out/lib/librocblas.so.5.2"));
     let same = after.iter().filter(|(path, state)| before.get(*path) == Some(state)).count();
@@ -710,6 +736,9 @@ fn code_objects_become_a_bundle() {
     assert!(directory.read("out.co") == expected);
     directory.run("bundle out.co --compress --entry gfx1030=gfx1030.hsaco --entry gfx1100=gfx1100.hsaco").success();
     assert!(directory.read("out.co") == bundle(&["gfx1030", "gfx1100"]));
+    let printed = directory.run("bundle - --compress --entry gfx1030=gfx1030.hsaco gfx1100=gfx1100.hsaco").success();
+    assert!(printed.get_output().stdout == directory.read("out.co") && !directory.exists("-"));
+    printed.stderr(predicates::str::starts_with("standard output: 2 entries"));
     for (words, code, says) in [
         ("--entry gfx1030=gfx1100.hsaco", 11, "gfx1100.hsaco"),
         ("--entry gfx1030=gfx1030.hsaco gfx1030=gfx1030.hsaco", 2, "two entries"),

@@ -67,6 +67,9 @@ pub(crate) const MIN_QUEUE: u32 = 64;
 /// Scratch memory of one queue.
 const SCRATCH_LIMIT: u64 = 1 << 30;
 
+/// The number of HSA's extension for images.
+const IMAGES: u32 = 1;
+
 impl EmulatedGpu {
     pub(crate) fn new(number: usize, target: TargetId, settings: &EmulationSettings) -> Result<Self, String> {
         let name = target.processor.name;
@@ -118,8 +121,10 @@ impl EmulatedGpu {
             17 => U32(1),
             18 => words(&[16 << 10, self.product.caches.0 << 10, self.product.caches.1 << 10, 0]),
             19 => U64(isa_of(self.number).0),
-            20 => Bytes(vec![0; 128]),
+            // Where a GPU has the extension for images, HIP knows an alignment of rows, which hipMallocPitch needs.
+            20 => Bytes([1 << IMAGES].into_iter().chain([0; 127]).collect()),
             21 | 22 => U16(1),
+            0x3000..=0x300c => image_attribute(attribute),
             _ => return self.amd_attribute(attribute),
         })
     }
@@ -178,6 +183,17 @@ impl EmulatedGpu {
     }
 }
 
+/// Limits of images, of which there are none.
+fn image_attribute(attribute: u32) -> AttributeValue {
+    match attribute {
+        0x3003..=0x3006 => words(&[0; 2]),
+        0x3007 => words(&[0; 3]),
+        // The alignment of rows.
+        0x300c => AttributeValue::U32(256),
+        _ => AttributeValue::U32(0),
+    }
+}
+
 /// The answer of the host.
 pub(crate) fn host_attribute(attribute: u32) -> Option<AttributeValue> {
     use AttributeValue::{Bool, Bytes, Text, U16, U32, U64};
@@ -222,6 +238,11 @@ mod tests {
         (21, 2),
         (22, 2),
         (24, 1),
+        (0x3003, 8),
+        (0x3004, 8),
+        (0x3005, 8),
+        (0x3006, 8),
+        (0x3007, 12),
         (0xa009, 64),
         (0xa00e, 16),
         (0xa010, 1),
@@ -244,7 +265,9 @@ mod tests {
     #[test]
     fn each_attribute_has_the_size_of_its_type() {
         let gpu = gpu("gfx1031");
-        for attribute in (0..=24).chain(0xa000..=0xa016).chain(0xa107..=0xa10b).chain(0xa110..=0xa118) {
+        for attribute in
+            (0..=24).chain(0x3000..=0x300c).chain(0xa000..=0xa016).chain(0xa107..=0xa10b).chain(0xa110..=0xa118)
+        {
             let size = SIZES.iter().find(|(known, _)| *known == attribute).map_or(4, |(_, size)| *size);
             let found = gpu.attribute(attribute).map(|value| value.bytes().len());
             assert_eq!(found, Some(size), "0x{attribute:x}");

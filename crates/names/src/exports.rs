@@ -131,6 +131,11 @@ pub(crate) fn own_address(name: &CStr) -> *const c_void {
     EXPORTS.iter().find(|export| export.symbol.name == name).map_or(null(), |export| (export.address)())
 }
 
+/// HIP's function by that name, where this library defines it, too.
+pub(crate) fn symbol(name: &CStr) -> Option<HipSymbol> {
+    EXPORTS.iter().map(|export| export.symbol).find(|symbol| symbol.name == name)
+}
+
 /// The functions that this library defines before HIP's, with the versions that they have in HIP's library.
 pub fn exports() -> impl Iterator<Item = (&'static str, &'static str)> {
     let text = |name: &'static CStr| name.to_str().unwrap_or_default();

@@ -1,18 +1,20 @@
-//! HIP's own functions: those of the library that the caller would have called.
+//! HIP's own functions: those that the caller would have called without this library.
 //!
-//! A process may have several HIP libraries (a wheel's beside the system's), and one that is not in the global scope. So
-//! the caller's own scope is asked first, then the libraries after this one, then a loaded HIP library.
+//! That is the next one in the global scope: HIP's, or that of another library that wraps it. A process may have several
+//! HIP libraries (a wheel's beside the system's), and one that is not in the global scope: then it is the one in the
+//! caller's own scope, or else that of a loaded HIP library.
 //!
 //! Invariant: nothing is loaded, and what was found is forgotten when a library is unloaded.
 #![allow(unsafe_code)] // questions to the dynamic loader, and calls of what it finds
 
 use crate::cache::Cache;
-use crate::loaders_dlvsym;
+use crate::loader;
 use crate::properties::{NAME_SIZE, PropertiesLayout, R0000, R0600, name};
 use crate::scope::file_of;
-use std::ffi::{CStr, CString, c_int, c_void};
+use std::ffi::{CStr, CString, OsStr, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
-use std::ptr::null_mut;
+use std::path::Path;
+use std::ptr::{null, null_mut};
 
 /// `hipError_t`.
 pub(crate) type HipStatus = c_int;
@@ -40,8 +42,10 @@ const PROPERTIES: [(HipSymbol, PropertiesLayout); 2] = [
 pub(crate) fn find(symbol: HipSymbol, ours: *const c_void, caller: *const c_void) -> Option<*mut c_void> {
     static FOUND: Cache<(usize, &CStr), Option<usize>> = Cache::new();
     let real = |found: &*mut c_void| !found.is_null() && !std::ptr::eq(*found, ours);
+    let others = |found: &*mut c_void| real(found) && !is_defined_by(caller, *found);
     let search = || {
-        let found = in_scope_of(symbol, caller).filter(real);
+        let found = Some(next(symbol)).filter(others);
+        let found = found.or_else(|| in_scope_of(symbol, caller).filter(others));
         let found = found.or_else(|| Some(look_up(libc::RTLD_NEXT, symbol)).filter(real));
         found.or_else(|| in_loaded_hip(symbol).filter(real)).map(|found| found as usize)
     };
@@ -50,18 +54,39 @@ pub(crate) fn find(symbol: HipSymbol, ours: *const c_void, caller: *const c_void
     found.map(|address| address as *mut c_void)
 }
 
+/// Whether a call of the function `ours` by the caller reaches that one, perhaps by way of a library that wraps it.
+pub(crate) fn reaches(found: *mut c_void, symbol: HipSymbol, ours: *const c_void, caller: *const c_void) -> bool {
+    let called = find(symbol, ours, caller);
+    called.is_some_and(|called| called == found || !is_of_hip(called) && look_up(libc::RTLD_NEXT, symbol) == found)
+}
+
+/// The function after this library's by that name.
+fn next(symbol: HipSymbol) -> *mut c_void {
+    // SAFETY: a C string.
+    let found = unsafe { loader::look_up(libc::RTLD_NEXT, symbol.name.as_ptr(), null()) };
+    if found.is_null() {
+        forget_error();
+    }
+    found
+}
+
+/// The program must not find our failure as its own.
+fn forget_error() {
+    // SAFETY: it takes nothing, and its result is not read.
+    unsafe { libc::dlerror() };
+}
+
 /// With the version, or without one for a library that has none.
 fn look_up(handle: *mut c_void, symbol: HipSymbol) -> *mut c_void {
     // SAFETY: a handle of the loader's and two C strings.
     unsafe {
-        let found = loaders_dlvsym::look_up(handle, symbol.name.as_ptr(), symbol.version.as_ptr());
+        let found = loader::look_up(handle, symbol.name.as_ptr(), symbol.version.as_ptr());
         if !found.is_null() {
             return found;
         }
-        let found = libc::dlsym(handle, symbol.name.as_ptr());
+        let found = loader::look_up(handle, symbol.name.as_ptr(), null());
         if found.is_null() {
-            // The program must not find our failure as its own.
-            libc::dlerror();
+            forget_error();
         }
         found
     }
@@ -72,8 +97,7 @@ fn in_file(path: &CStr, symbol: HipSymbol) -> Option<*mut c_void> {
     // SAFETY: a C string; the flag keeps the loader from loading anything.
     let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
     if handle.is_null() {
-        // SAFETY: clears the error of the call above.
-        unsafe { libc::dlerror() };
+        forget_error();
         return None;
     }
     let found = look_up(handle, symbol);
@@ -83,16 +107,39 @@ fn in_file(path: &CStr, symbol: HipSymbol) -> Option<*mut c_void> {
 }
 
 fn in_scope_of(symbol: HipSymbol, caller: *const c_void) -> Option<*mut c_void> {
-    let path = file_of(caller)?;
-    in_file(&CString::new(path.as_os_str().as_bytes()).ok()?, symbol)
+    in_file(&CString::new(file_of(caller)?.as_os_str().as_bytes()).ok()?, symbol)
+}
+
+/// Whether the caller's own file defines the function, so that it calls HIP's for its own callers.
+fn is_defined_by(caller: *const c_void, found: *mut c_void) -> bool {
+    let file = file_of(caller).filter(|file| !is_hip_library(file));
+    file.is_some() && file == file_of(found)
+}
+
+fn is_of_hip(function: *mut c_void) -> bool {
+    file_of(function).is_some_and(|file| is_hip_library(&file))
 }
 
 /// The first loaded HIP library: the caller has found its functions in a way that the loader does not know.
 fn in_loaded_hip(symbol: HipSymbol) -> Option<*mut c_void> {
+    in_file(loaded_hip().as_deref()?, symbol)
+}
+
+/// Whether a HIP library is loaded.
+pub(crate) fn is_loaded() -> bool {
+    loaded_hip().is_some()
+}
+
+fn loaded_hip() -> Option<CString> {
     let mut path: Option<CString> = None;
     // SAFETY: the function below is called before this one returns, with the address of `path`.
     unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut path).cast()) };
-    in_file(path.as_deref()?, symbol)
+    path
+}
+
+/// Whether a file is a HIP library, by its name.
+pub(crate) fn is_hip_library(file: &Path) -> bool {
+    file.file_name().is_some_and(|name| name.as_bytes().starts_with(b"libamdhip64"))
 }
 
 /// Keeps the path of a HIP library; a result other than zero ends the walk.
@@ -104,8 +151,7 @@ unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _: libc::size_t, data:
     }
     // SAFETY: the name of a loaded file; the loader's lock is held.
     let name = unsafe { CStr::from_ptr(info.dlpi_name) };
-    let file = name.to_bytes().rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-    if !file.starts_with(b"libamdhip64") {
+    if !is_hip_library(Path::new(OsStr::from_bytes(name.to_bytes()))) {
         return 0;
     }
     *path = Some(name.to_owned());

@@ -7,7 +7,7 @@
 //! | --- | --- |
 //! | properties of a device | HIP's answer, with the name replaced (`properties`) |
 //! | loads of code objects | code for the shown name is relabelled for the device (`loads`, `relabel`), HIP loads the result |
-//! | `hipGetProcAddress`; `dlvsym` of the loader (`versioned`) | these functions for HIP's |
+//! | `hipGetProcAddress`; `dlsym` and `dlvsym` of the loader (`look_ups`) | these functions for HIP's |
 //!
 //! `scope` decides by the caller's address which names it sees: those of [`VARIABLE`], or those of the served tree that
 //! the calling library is in ([`ServedTree`]).
@@ -16,8 +16,7 @@
 //! only for identical siblings, by the path of all tools (`hotswap-pipeline`); otherwise HIP gets the original image and
 //! returns its own error. No panic reaches the caller. Launches are not wrapped.
 //!
-//! Absent on purpose: names from HSA, and programs that look HIP's functions up in HIP's own library (`dlsym` with its
-//! handle), which no preloaded library sees.
+//! Absent on purpose: names from HSA.
 
 #[cfg(target_os = "linux")]
 mod cache;
@@ -27,9 +26,14 @@ mod exports;
 mod hip;
 #[cfg(target_os = "linux")]
 mod image;
-mod loaders_dlvsym;
+#[cfg(target_os = "linux")]
+mod libc_symbols;
+#[cfg(target_os = "linux")]
+mod loader;
 #[cfg(target_os = "linux")]
 mod loads;
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod look_ups;
 mod message;
 mod name_map;
 #[cfg(target_os = "linux")]
@@ -38,8 +42,6 @@ mod relabel;
 #[cfg(target_os = "linux")]
 mod scope;
 mod served_tree;
-#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
-mod versioned;
 
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub use exports::exports;

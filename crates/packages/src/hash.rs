@@ -3,16 +3,20 @@
 use crate::cannot_read;
 use hotswap_report::Diagnostic;
 use md5::{Digest, Md5};
-use sha2::Sha256;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
-/// SHA-256 and number of bytes.
-pub(crate) fn sha256(path: &Path) -> Result<([u8; 32], u64), Diagnostic> {
-    let mut state = Sha256::new();
+/// The hash of an algorithm, and the number of bytes.
+pub(crate) fn digest<D: Digest + io::Write>(path: &Path) -> Result<(Vec<u8>, u64), Diagnostic> {
+    let mut state = D::new();
     let size = copy(path, &mut state)?;
-    Ok((state.finalize().into(), size))
+    Ok((state.finalize().to_vec(), size))
+}
+
+/// The number of bytes.
+pub(crate) fn size(path: &Path) -> Result<u64, Diagnostic> {
+    fs::metadata(path).map(|data| data.len()).map_err(|error| cannot_read(&error).in_file(path))
 }
 
 /// MD5 as hexadecimal digits.

@@ -1,13 +1,16 @@
 //! `RECORD` of a wheel: name, hash and size of every file (PEP 376, PEP 427).
 //!
-//! Invariant: rows keep their order, and rows of files that do not change their text.
+//! A hash is SHA-256, or SHA-384 or SHA-512, which the specification allows as well. Some wheels have rows without hashes, and
+//! installers accept them: of such a file only the size can be compared.
+//!
+//! Invariant: rows keep their order, and rows of files that do not change their text. A file that changes gets a SHA-256.
 
 use crate::hash;
 use hotswap_report::{Diagnostic, codes};
+use sha2::{Digest, Sha256, Sha384, Sha512};
 use std::collections::BTreeMap;
+use std::io;
 use std::path::Path;
-
-const ALGORITHM: &str = "sha256=";
 
 /// The rows of a RECORD.
 #[derive(Debug)]
@@ -40,12 +43,17 @@ impl WheelRecord {
     pub(crate) fn check(&self, name: &str, content: &Path) -> Result<(), Diagnostic> {
         let row = self.by_name.get(name).and_then(|row| self.rows.get(*row)?.as_ref());
         let [_, hash, size] = row.ok_or_else(|| malformed("a file has no row").in_entry(name))?;
-        if !hash.starts_with(ALGORITHM) {
-            let what = format!("the hash `{hash}` of a file is not one of SHA-256");
-            return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, what).in_entry(name));
-        }
-        let [found_hash, found_size] = columns(content)?;
-        if *hash == found_hash && (size.is_empty() || *size == found_size) {
+        let (found_hash, found_size) = match hash.split_once('=') {
+            Some(("sha256", _)) => column::<Sha256>("sha256", content)?,
+            Some(("sha384", _)) => column::<Sha384>("sha384", content)?,
+            Some(("sha512", _)) => column::<Sha512>("sha512", content)?,
+            None if hash.is_empty() => (String::new(), hash::size(content)?),
+            _ => {
+                let what = format!("the hash `{hash}` of a file is not one of SHA-256, SHA-384 or SHA-512");
+                return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, what).in_entry(name));
+            }
+        };
+        if *hash == found_hash && (size.is_empty() || *size == found_size.to_string()) {
             return Ok(());
         }
         Err(crate::wrong_hash(name, "RECORD"))
@@ -105,10 +113,16 @@ fn malformed(what: &str) -> Diagnostic {
     Diagnostic::error(codes::MALFORMED, format!("RECORD: {what}")).advise("get the package again")
 }
 
-/// Hash and size of a file as a row has them.
+/// Hash and size of a file as a new row has them.
 fn columns(content: &Path) -> Result<[String; 2], Diagnostic> {
-    let (hash, size) = hash::sha256(content)?;
-    Ok([format!("{ALGORITHM}{}", base64(&hash)), size.to_string()])
+    let (hash, size) = column::<Sha256>("sha256", content)?;
+    Ok([hash, size.to_string()])
+}
+
+/// The column of a hash, and the size of the file.
+fn column<D: Digest + io::Write>(algorithm: &str, content: &Path) -> Result<(String, u64), Diagnostic> {
+    let (hash, size) = hash::digest::<D>(content)?;
+    Ok((format!("{algorithm}={}", base64(&hash)), size))
 }
 
 /// The URL-safe alphabet without padding (RFC 4648).

@@ -99,6 +99,13 @@ impl VectorRow {
         Self { names, sources, result, function, clamped: None, evidence }
     }
 
+    /// Whether all sources and the result have 32 bits.
+    #[must_use]
+    pub const fn has_words(&self) -> bool {
+        let [a, b, c] = self.sources;
+        a.bits() == 32 && b.bits() == 32 && c.bits() == 32 && self.result.bits() == 32
+    }
+
     pub(crate) const fn with_clamp(self, clamped: LaneFunction) -> Self {
         Self { clamped: Some(clamped), ..self }
     }
@@ -142,6 +149,59 @@ macro_rules! on_lanes {
         }
         $function($out, $sources, $mode)
     }};
+}
+
+/// Puts the lanes of two registers together: the lower and the upper half of 64 bits.
+pub fn join_lanes(low: &Lanes, high: &Lanes, out: &mut WideLanes) {
+    #[inline(always)]
+    fn all(low: &Lanes, high: &Lanes, out: &mut WideLanes) {
+        for lane in 0..LANES {
+            out[lane] = u64::from(low[lane]) | u64::from(high[lane]) << 32;
+        }
+    }
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx2,fma")]
+        fn long(low: &Lanes, high: &Lanes, out: &mut WideLanes) {
+            all(low, high, out);
+        }
+        if has_long_vectors() {
+            #[allow(unsafe_code, reason = "a function for processors with AVX2 and FMA")]
+            // SAFETY: the processor has both features.
+            unsafe {
+                return long(low, high, out);
+            }
+        }
+    }
+    all(low, high, out);
+}
+
+/// The halves of 64 bits as the lanes of two registers.
+pub fn split_lanes(wide: &WideLanes, low: &mut Lanes, high: &mut Lanes) {
+    #[inline(always)]
+    fn all(wide: &WideLanes, low: &mut Lanes, high: &mut Lanes) {
+        for lane in 0..LANES {
+            low[lane] = wide[lane] as u32;
+        }
+        for lane in 0..LANES {
+            high[lane] = (wide[lane] >> 32) as u32;
+        }
+    }
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx2,fma")]
+        fn long(wide: &WideLanes, low: &mut Lanes, high: &mut Lanes) {
+            all(wide, low, high);
+        }
+        if has_long_vectors() {
+            #[allow(unsafe_code, reason = "a function for processors with AVX2 and FMA")]
+            // SAFETY: the processor has both features.
+            unsafe {
+                return long(wide, low, high);
+            }
+        }
+    }
+    all(wide, low, high);
 }
 
 /// A [`NarrowFunction`] that computes an expression of `a`, `b` and `c` in each lane.

@@ -293,6 +293,11 @@ impl LibraryFiles<'_> {
             return remark("compiles its kernels at run time, and nothing that was compiled before is here".to_owned());
         }
         if !wanted.iter().any(|row| processors.contains(&row.source)) {
+            let apart = wanted.iter().filter_map(|row| served_apart(&plan.name, row, &processors, settings));
+            let apart: Vec<Diagnostic> = apart.collect();
+            if !apart.is_empty() {
+                return refuse(apart);
+            }
             let sources: BTreeSet<&str> = wanted.iter().map(|row| row.source.as_str()).collect();
             let sources: Vec<&str> = sources.into_iter().collect();
             return remark(format!("has nothing for {}, so there is nothing to serve from", sources.join(", ")));
@@ -514,6 +519,28 @@ fn unchecked_hosts() -> Diagnostic {
 fn two_versions(library: &str, first: &Path, last: &Path) -> Diagnostic {
     let what = format!("its data files are in two directories, {} and {}", first.display(), last.display());
     Diagnostic::error(codes::NOT_SERVED, what).in_entry(library).advise("serve each version into its own --dest")
+}
+
+/// A tree shows one name for each target: a library that has code for another source alone needs a tree of its own.
+fn served_apart(
+    library: &str,
+    row: &WantedTarget,
+    processors: &BTreeSet<String>,
+    settings: &ServeRequest,
+) -> Option<Diagnostic> {
+    let WantedTarget { target, source } = row;
+    let other = source::others(target, source, settings.experimental).find(|other| processors.contains(*other))?;
+    if settings.names == NameMode::Source && rules::compiles(library) {
+        let apart = WantedTarget { target: target.clone(), source: other.to_owned() };
+        if let Some(refused) = not_relabelled(library, &apart) {
+            return Some(refused);
+        }
+    }
+    let what = format!("it has no code for {source}, from which {target} is served here; it has for {other}");
+    let advice = format!(
+        "serve it into a --dest of its own with `--from {other}`: libraries see the name of their own tree, so programs may use both"
+    );
+    Some(Diagnostic::error(codes::NOT_SERVED, what).in_entry(library).advise(advice))
 }
 
 fn without_source(library: &str, row: &WantedTarget) -> Diagnostic {

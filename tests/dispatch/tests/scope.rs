@@ -53,6 +53,16 @@ fn code_of_the_tree_sees_its_names() {
     assert_eq!(seen(&ask(&recorder, "HOTSWAP_NAMES=")), "1111");
 }
 
+/// Libraries of two trees in one process.
+#[test]
+fn each_tree_has_a_name_of_its_own() {
+    let Some(recorder) = recorder("names of two trees") else { return };
+    recorder.work.write("served/hotswap-names.conf", b"names gfx1103=gfx1102\n");
+    recorder.work.write("other/hotswap-names.conf", b"names gfx1103=gfx1100\n");
+    let ran = recorder.run(&Setup { devices: "gfx1103", has_names: true, variables: "" }, ASK);
+    assert_eq!((ran.code, seen(&ran).as_str(), ran.error.as_str()), (Some(0), "3220", ""));
+}
+
 /// A GPU that the tree has nothing for: HIP's own behaviour, and one line.
 #[test]
 fn code_of_the_tree_is_told_of_a_gpu_that_is_not_served() {

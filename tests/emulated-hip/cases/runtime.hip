@@ -88,6 +88,14 @@ static void copies() {
   DONE(hipMemcpy2D(d, 1024, h.data(), 512, 256, 16, hipMemcpyHostToDevice));
   DONE(hipMemcpy(g.data(), d, 16384, hipMemcpyDeviceToHost));
   RIGHT(!std::memcmp(&g[256], &h[128], 256) && !std::memcmp(&g[15 * 256], &h[15 * 128], 256));
+  void *rows; size_t pitch;
+  DONE(hipMallocPitch(&rows, &pitch, 100, 16));
+  RIGHT(pitch >= 100 && pitch % 256 == 0);
+  DONE(hipMemcpy2D(rows, pitch, h.data(), 100, 100, 16, hipMemcpyHostToDevice));
+  DONE(hipMemcpy2D(g.data(), 100, rows, pitch, 100, 16, hipMemcpyDeviceToHost));
+  RIGHT(!std::memcmp(g.data(), h.data(), 1600));
+  DONE(hipFree(rows));
+  DONE(hipMemcpy(g.data(), d, 16384, hipMemcpyDeviceToHost));
   DONE(hipMemset2D(d, 1024, 7, 100, 4));
   DONE(hipMemcpy(g.data(), d, 4096, hipMemcpyDeviceToHost));
   RIGHT(g[768] == 0x07070707 && g[768 + 24] == 0x07070707 && g[768 + 25] == h[15 * 0 + 3 * 128 + 25]);

@@ -40,6 +40,33 @@ fn retargeted_programs_run_on_each_gpu() {
     );
 }
 
+const STORE: &str = "#include <hip/hip_runtime.h>
+__global__ void k(int *p) { *p = 42; }
+extern \"C\" int store() {
+  int *p = nullptr, value = 0;
+  if (hipMalloc(&p, sizeof value) != hipSuccess) return 1;
+  k<<<1, 1>>>(p);
+  if (hipMemcpy(&value, p, sizeof value, hipMemcpyDeviceToHost) != hipSuccess) return 2;
+  return value;
+}";
+
+/// The code is in a library that the program is linked with, found by its run path.
+#[test]
+fn code_of_libraries_is_looked_for() {
+    const TEST: &str = "libraries of run";
+    let Some(bench) = EmulationBench::new(TEST) else { return };
+    let Some(hotswap) = bench.hotswap(TEST) else { return };
+    bench.compile("libstore.so", STORE, &["gfx1030"], "-shared -fPIC");
+    bench.work.write("main.c", b"int store(void); int main(void) { return store() != 42; }");
+    bench.work.run("cc main.c -o main ./libstore.so -Wl,-rpath,'$ORIGIN'");
+    let ran = run(&bench, &hotswap, "--gpu gfx1030 -- ./main");
+    assert_eq!((ran.code, ran.error.as_str()), (Some(0), ""));
+    let ran = run(&bench, &hotswap, "--gpu gfx1030,gfx1031 -- ./main");
+    assert_eq!(ran.code, Some(0), "{}", ran.error);
+    assert!(ran.error.contains("./libstore.so: code for the GPU"), "{}", ran.error);
+    assert!(ran.error.contains("it has no code for gfx1031, only for gfx1030;"), "{}", ran.error);
+}
+
 #[test]
 fn exit_codes_and_counters_are_the_programs() {
     const TEST: &str = "exit codes and counters";

@@ -122,8 +122,12 @@ impl TwinCase {
         let (name, TwinRun { clang, gpu, words }) = (&self.name, run);
         let flags =
             "-x hip --offload-device-only --no-gpu-bundle-output -nogpuinc -nogpulib -ffp-contract=off -fwrapv -w";
-        bench.run(&format!("clang++-{clang} {flags} --offload-arch={gpu} {words} {name}.cpp -o {name}.co"));
-        bench.read(&format!("{name}.co"))
+        // Runs of one case may compile at the same time.
+        let object = format!("{name}.{}.co", format!("{gpu}{words}").replace(|c: char| !c.is_ascii_alphanumeric(), ""));
+        bench.run(&format!("clang++-{clang} {flags} --offload-arch={gpu} {words} {name}.cpp -o {object}"));
+        let bytes = bench.read(&object);
+        bench.remove(&object);
+        bytes
     }
 
     /// The memory after the emulated kernel, and counts.

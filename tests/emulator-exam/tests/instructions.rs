@@ -119,6 +119,7 @@ const CASES: &[SingleCase] = &[
         let [x, y] = [v[i][0], v[i][1]].map(f32::from_bits);
         one(u32::from(x.partial_cmp(&y) != Some(std::cmp::Ordering::Less)))
     }),
+    case("v_cmp_lt_f32 vcc_lo, -v1, |v2|; v_cndmask_b32 v5, 0, 1, vcc_lo", ALL, |v, i| one(u32::from(-f32::from_bits(v[i][0]) < f32::from_bits(v[i][1]).abs()))),
     // Negative normal numbers.
     case("v_cmp_class_f32 vcc_lo, v1, 8; v_cndmask_b32 v5, 0, 1, vcc_lo", ALL, |v, i| one(u32::from(v[i][0] >> 31 == 1 && f32::from_bits(v[i][0]).is_normal()))),
     // Floats.
@@ -146,6 +147,10 @@ const CASES: &[SingleCase] = &[
         one(if x > 0.0 { x.min(4_294_967_295.0) as u64 as u32 } else { 0 })
     }),
     case("v_cvt_f32_ubyte2 v5, v1", ALL, |v, i| one(f32::from(v[i][0].to_le_bytes()[2]).to_bits())),
+    case("v_trunc_f64 v[5:6], -|v[1:2]|", ALL, |v, i| {
+        let x = -f64::from_bits(wide(v[i][0], v[i][1])).abs();
+        split(if x.is_nan() { x.to_bits() | 1 << 51 } else if x > -4e18 { (x as i64 as f64).copysign(-1.0).to_bits() } else { x.to_bits() })
+    }),
     case("v_trunc_f64 v[5:6], v[1:2]", ALL, |v, i| {
         let x = f64::from_bits(wide(v[i][0], v[i][1]));
         split(if x.is_nan() { x.to_bits() | 1 << 51 } else if x.abs() < 4e18 { (x as i64 as f64).copysign(x).to_bits() } else { x.to_bits() })

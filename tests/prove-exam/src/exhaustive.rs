@@ -4,7 +4,9 @@
 //! Invariants: the step between inputs is odd or 1, so that all low bits occur; with 1 every input does.
 
 use crate::evidence::EvidenceRow;
+use crate::sizes::floats;
 use crate::subjects::{self, RewrittenPair, SubjectKind};
+use crate::unary;
 use hotswap_code_object::certificate_note;
 use hotswap_code_object::image::ObjectImage;
 use hotswap_emulator::{EmulatedDevice, SnippetMachine, SnippetShape, SparseMemory};
@@ -171,11 +173,15 @@ impl Conversion {
     }
 }
 
-/// The line of the table; every `step`th input.
+/// The lines of the table; every `step`th input.
 ///
 /// # Panics
 /// If `step` is 0.
-pub fn row(bench: &Workbench, step: u64) -> EvidenceRow {
+pub fn rows(bench: &Workbench, step: u64) -> [EvidenceRow; 2] {
+    [row(bench, step), unary_row(bench, step)]
+}
+
+fn row(bench: &Workbench, step: u64) -> EvidenceRow {
     let mut wrong = formats(step);
     let conversions = conversions(&subjects::assembly(bench, SubjectKind::Variants));
     for conversion in &conversions {
@@ -183,15 +189,32 @@ pub fn row(bench: &Workbench, step: u64) -> EvidenceRow {
         println!("exhaustive: replacement of {}", conversion.name);
     }
     wrong.iter().for_each(|what| println!("{what}"));
-    let inputs = if step == 1 { "all 2^32 floats".to_owned() } else { format!("every {step}th of 2^32 floats") };
     EvidenceRow {
         claim: "Conversions to 8-bit floats are right for every input".to_owned(),
         method:
             "formats against sorted lists of their values; replacements of E5M3 conversions against the instructions"
                 .to_owned(),
-        cases: format!("{inputs}, 4 formats and {} replaced conversions, overflow kept and clamped", conversions.len()),
+        cases: format!(
+            "{}, 4 formats and {} replaced conversions, overflow kept and clamped",
+            floats(step),
+            conversions.len()
+        ),
         result: if wrong.is_empty() { "equal".to_owned() } else { format!("{} differ", wrong.len()) },
         open: "noise of stochastic rounding: one number for each input".to_owned(),
         holds: wrong.is_empty() && conversions.len() == CONVERSIONS.len(),
+    }
+}
+
+fn unary_row(bench: &Workbench, step: u64) -> EvidenceRow {
+    let wrong = unary::differences(bench, step);
+    wrong.iter().for_each(|what| println!("{what}"));
+    EvidenceRow {
+        claim: "Roundings, conversions, roots and reciprocals are exact for every input".to_owned(),
+        method: "executed, and judged by the property that defines each, in 64-bit floats".to_owned(),
+        cases: format!("{}, {} instructions of one source", floats(step), unary::count()),
+        result: if wrong.is_empty() { "as defined".to_owned() } else { format!("{} differ", wrong.len()) },
+        open: "rounding to nearest, denormals kept; hardware may differ from the nearest root or reciprocal in the last place"
+            .to_owned(),
+        holds: wrong.is_empty(),
     }
 }

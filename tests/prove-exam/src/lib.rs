@@ -3,8 +3,10 @@
 //! - [`subjects`]: objects and their rewritten forms; [`rewrites`]: both are executed on generated states;
 //!   [`mutations`]: rewritten forms with planted faults;
 //! - [`twins`]: generated programs on the host and on each target; [`libraries`]: algorithms of real libraries;
-//! - [`exhaustive`]: conversions of floats on every input; [`judges`]: single instructions against AMD's pseudo-code;
-//! - [`evidence`]: the table of all of it.
+//!   [`programs`]: HIP programs as users write them;
+//! - [`exhaustive`]: conversions of floats on every input; [`unary`]: instructions of one source, likewise; [`judges`]:
+//!   single instructions against AMD's pseudo-code;
+//! - [`evidence`]: the table of all of it; [`sizes`]: how much is run; [`workers`]: on all processors.
 //!
 //! Invariants: expectations come from the host's processor, from the original, or from an SMT solver. The judge is the
 //! emulator, which shares nothing with the rewriter.
@@ -14,7 +16,11 @@ pub mod exhaustive;
 pub mod judges;
 pub mod libraries;
 pub mod mutations;
+pub mod programs;
 pub mod proof;
 pub mod rewrites;
+pub mod sizes;
 pub mod subjects;
 pub mod twins;
+pub mod unary;
+pub mod workers;

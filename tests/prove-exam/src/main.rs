@@ -3,19 +3,18 @@
 use clap::Parser;
 use hotswap_check::CheckOptions;
 use hotswap_prove_exam::evidence::{EvidenceRow, page};
-use hotswap_prove_exam::exhaustive;
-use hotswap_prove_exam::judges;
-use hotswap_prove_exam::libraries;
 use hotswap_prove_exam::mutations::{self, MUTATIONS};
-use hotswap_prove_exam::proof;
 use hotswap_prove_exam::rewrites::{self, RewriteTally};
+use hotswap_prove_exam::sizes::{RunSizes, SizeOptions};
 use hotswap_prove_exam::subjects::{self, RewrittenPair, SubjectKind};
-use hotswap_prove_exam::twins;
+use hotswap_prove_exam::workers::on_all_processors;
+use hotswap_prove_exam::{exhaustive, judges, libraries, programs, proof, twins};
 use hotswap_rewrite_exam::compile::Setting;
-use hotswap_rewrite_exam::corpus::units;
+use hotswap_rewrite_exam::corpus::{Unit, units};
 use hotswap_userland::Workbench;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Instant;
 
 #[derive(Parser)]
 #[command(about = "Evidence by execution")]
@@ -25,53 +24,42 @@ enum Words {
         /// The page.
         #[arg(long, default_value = "docs/evidence.md")]
         page: PathBuf,
-        /// States of each site of objects of assembly.
-        #[arg(long, default_value_t = 10_000)]
-        states: u64,
-        /// States of each site of compiled objects.
-        #[arg(long, default_value_t = 10_000)]
-        corpus_states: u64,
-        /// Only objects whose name holds this.
+        /// Only rewritten objects whose name holds this.
         #[arg(long, default_value = "")]
         name: String,
-        /// Sources of 20 generated programs each.
-        #[arg(long, default_value_t = 10)]
-        sources: u64,
-        /// Conversions of every STEPth float, an odd number; 1 for all.
-        #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
-        step: u64,
+        #[command(flatten)]
+        sizes: SizeOptions,
     },
     /// Rewritten objects against their originals.
     Rewrites {
         /// Only objects whose name holds this.
         #[arg(default_value = "")]
         name: String,
-        /// States of each site.
-        #[arg(long, default_value_t = 10_000)]
-        states: u64,
         /// Write both forms to this directory.
         #[arg(long)]
         keep: Option<PathBuf>,
+        #[command(flatten)]
+        sizes: SizeOptions,
     },
     /// Replacements with planted faults.
     Mutations,
     /// Proofs by an SMT solver (`HOTSWAP_SMT`, or z3 or bitwuzla on the path).
     Proofs,
-    /// Conversions to 8-bit floats, every input.
+    /// Conversions of floats, every input.
     Exhaustive {
-        /// Every STEPth float, an odd number.
-        #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
-        step: u64,
+        #[command(flatten)]
+        sizes: SizeOptions,
     },
     /// Single instructions against AMD's pseudo-code.
     Judges,
     /// Algorithms of real libraries on emulated GPUs.
     Libraries,
+    /// HIP programs as users write them, on emulated GPUs.
+    Programs,
     /// Generated programs against the host.
     Twins {
-        /// Sources of 20 programs each.
-        #[arg(long, default_value_t = 10)]
-        sources: u64,
+        #[command(flatten)]
+        sizes: SizeOptions,
     },
 }
 
@@ -81,19 +69,15 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     };
     let rows = match Words::parse() {
-        Words::All { page, states, corpus_states, name, sources, step } => {
-            let tally = rewritten(&bench, &name, [states, corpus_states], None);
-            return all(&bench, &page, rewrites::rows(&tally, [states, corpus_states]), (sources, step));
-        }
-        Words::Rewrites { name, states, keep } => {
-            rewrites::rows(&rewritten(&bench, &name, [states; 2], keep.as_deref()), [states; 2])
-        }
+        Words::All { page, name, sizes } => return all(&bench, &page, &name, sizes.sizes()),
+        Words::Rewrites { name, keep, sizes } => rewritten(&bench, &name, sizes.sizes(), keep.as_deref()),
         Words::Mutations => vec![planted(&bench)],
         Words::Proofs => vec![proof::row(&bench)],
-        Words::Exhaustive { step } => vec![exhaustive::row(&bench, step)],
+        Words::Exhaustive { sizes } => exhaustive::rows(&bench, sizes.sizes().step).into(),
         Words::Judges => judges::row(&bench).into_iter().collect(),
         Words::Libraries => libraries::row().into_iter().collect(),
-        Words::Twins { sources } => vec![twins::run(&bench, sources)],
+        Words::Programs => programs::row().into_iter().collect(),
+        Words::Twins { sizes } => vec![twins::run(&bench, sizes.sizes().sources)],
     };
     println!("{}", page(&rows, &words()));
     exit(&rows)
@@ -108,46 +92,76 @@ fn exit(rows: &[EvidenceRow]) -> ExitCode {
     if !rows.is_empty() && rows.iter().all(|row| row.holds) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn all(bench: &Workbench, file: &Path, mut rows: Vec<EvidenceRow>, (sources, step): (u64, u64)) -> ExitCode {
-    rows.push(planted(bench));
-    rows.push(proof::row(bench));
-    rows.push(exhaustive::row(bench, step));
-    rows.push(twins::run(bench, sources));
-    rows.extend(judges::row(bench));
-    rows.extend(libraries::row());
+/// A part of a whole run: its name, and its lines. A part without a line lacked something, and said what.
+type Part<'a> = (&'static str, Box<dyn Fn() -> Vec<EvidenceRow> + 'a>);
+
+fn all(bench: &Workbench, file: &Path, name: &str, sizes: RunSizes) -> ExitCode {
+    let parts: [Part<'_>; 8] = [
+        ("rewrites", Box::new(|| rewritten(bench, name, sizes, None))),
+        ("mutations", Box::new(|| vec![planted(bench)])),
+        ("proofs", Box::new(|| vec![proof::row(bench)])),
+        ("exhaustive", Box::new(|| exhaustive::rows(bench, sizes.step).into())),
+        ("twins", Box::new(|| vec![twins::run(bench, sizes.sources)])),
+        ("judges", Box::new(|| judges::row(bench).into_iter().collect())),
+        ("programs", Box::new(|| programs::row().into_iter().collect())),
+        ("libraries", Box::new(|| libraries::row().into_iter().collect())),
+    ];
+    let (mut rows, mut is_complete) = (Vec::new(), true);
+    for (part, run) in parts {
+        let start = Instant::now();
+        let own = run();
+        println!("prove: {part}: {:.0} s", start.elapsed().as_secs_f64());
+        is_complete &= !own.is_empty();
+        rows.extend(own);
+    }
     if let Err(error) = std::fs::write(file, page(&rows, &words())) {
         eprintln!("prove: error: {}: {error}", file.display());
         return ExitCode::FAILURE;
     }
     println!("{}", page(&rows, &words()));
-    exit(&rows)
+    if is_complete { exit(&rows) } else { ExitCode::FAILURE }
 }
 
-/// Objects of assembly on `states` of the first number, compiled ones on the second.
-fn rewritten(bench: &Workbench, name: &str, states: [u64; 2], keep: Option<&Path>) -> RewriteTally {
-    let [assembly, corpus] = states.map(|states| CheckOptions { states, ..CheckOptions::default() });
-    let mut tally = RewriteTally::default();
-    let mut judge = |pairs: Vec<RewrittenPair>, options: &CheckOptions| {
-        for pair in pairs.iter().filter(|pair| pair.name.contains(name)) {
-            if let Some(directory) = keep {
-                write_both(directory, pair);
-            }
-            let mut own = RewriteTally::default();
-            let start = std::time::Instant::now();
-            own.add(pair, options);
-            println!("{} ({:.1} s): {}", pair.name, start.elapsed().as_secs_f64(), own.text());
-            own.differences.iter().for_each(|difference| println!("{difference}"));
-            tally.merge(own);
-        }
-    };
-    judge(subjects::assembly(bench, SubjectKind::Variants), &assembly);
-    judge(subjects::assembly(bench, SubjectKind::Spills), &assembly);
+/// An object of assembly, or a unit of the corpus.
+enum Subject {
+    Assembly(RewrittenPair),
+    Compiled(Unit),
+}
+
+/// The lines of rewritten objects; both forms of each are kept in a directory where one is given.
+fn rewritten(bench: &Workbench, name: &str, sizes: RunSizes, keep: Option<&Path>) -> Vec<EvidenceRow> {
+    let kinds = [SubjectKind::Variants, SubjectKind::Spills];
+    let assembly = kinds.into_iter().flat_map(|kind| subjects::assembly(bench, kind));
+    let mut all: Vec<Subject> = assembly.filter(|pair| pair.name.contains(name)).map(Subject::Assembly).collect();
+    all.extend(units().into_iter().filter(|unit| unit.name.contains(name)).map(Subject::Compiled));
     let setting = Setting { version: 24, level: '2', debug: true };
-    for unit in units().iter().filter(|unit| unit.name.contains(name)) {
-        judge(subjects::corpus(bench, setting, |one| one.name == unit.name), &corpus);
-    }
+    let judge = |pair: &RewrittenPair, states: u64| {
+        if let Some(directory) = keep {
+            write_both(directory, pair);
+        }
+        judged(pair, &CheckOptions { states, ..CheckOptions::default() })
+    };
+    let tallies = on_all_processors(&all, |subject| match subject {
+        Subject::Assembly(pair) => vec![judge(pair, sizes.states)],
+        Subject::Compiled(unit) => {
+            let pairs = subjects::compiled(bench, setting, unit);
+            pairs.iter().map(|pair| judge(pair, sizes.corpus_states)).collect()
+        }
+    });
+    let mut tally = RewriteTally::default();
+    tallies.into_iter().flatten().for_each(|own| tally.merge(own));
     println!("{}", tally.text());
-    tally
+    rewrites::rows(&tally, [sizes.states, sizes.corpus_states])
+}
+
+/// Compares an object and says so.
+fn judged(pair: &RewrittenPair, options: &CheckOptions) -> RewriteTally {
+    let mut own = RewriteTally::default();
+    let start = Instant::now();
+    own.add(pair, options);
+    println!("{} ({:.1} s): {}", pair.name, start.elapsed().as_secs_f64(), own.text());
+    own.differences.iter().for_each(|difference| println!("{difference}"));
+    own
 }
 
 fn write_both(directory: &Path, pair: &RewrittenPair) {
@@ -168,7 +182,7 @@ fn planted(bench: &Workbench) -> EvidenceRow {
     EvidenceRow {
         claim: "A family that is wrong would be seen".to_owned(),
         method: "replacements with one planted fault each, executed".to_owned(),
-        cases: format!("{} faults of 10 families", MUTATIONS.len()),
+        cases: format!("{} faults of 10 families, up to {} states each", MUTATIONS.len(), options.states),
         result: format!("{} caught", MUTATIONS.len() - missed.len()),
         open: "distances (`v_nop`) are judged by `hotswap lint`".to_owned(),
         holds: missed.is_empty(),

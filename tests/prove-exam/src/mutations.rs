@@ -6,6 +6,7 @@
 //! Absent on purpose: distances (`v_nop`), which nothing that is executed depends on; `hotswap lint` judges them.
 
 use crate::subjects::RewrittenPair;
+use crate::workers::on_all_processors;
 use hotswap_check::{CheckOptions, compare};
 use hotswap_code_object::certificate_note;
 use hotswap_code_object::image::ObjectImage;
@@ -187,6 +188,8 @@ pub fn missed(pairs: &[RewrittenPair], options: &CheckOptions) -> Vec<String> {
         let pair = pairs.iter().find(|pair| pair.name.trim_end_matches(".relocs") == mutation.object)?;
         caught(pair, &planted(pair, mutation)?, options)
     };
-    let missed = MUTATIONS.iter().filter(|mutation| seen(mutation).is_none());
-    missed.map(|mutation| format!("{}: {}", mutation.object, mutation.text)).collect()
+    let missed = on_all_processors(MUTATIONS, |mutation| {
+        seen(mutation).is_none().then(|| format!("{}: {}", mutation.object, mutation.text))
+    });
+    missed.into_iter().flatten().collect()
 }

@@ -1,8 +1,9 @@
 //! Objects for gfx1250, and what HotSwap makes of them for gfx1250-strict.
 
+use crate::workers::on_all_processors;
 use hotswap_rewrite_exam::assembly::{Kernel, assemble};
 use hotswap_rewrite_exam::compile::{self, Form, Setting};
-use hotswap_rewrite_exam::corpus::{Unit, units};
+use hotswap_rewrite_exam::corpus::Unit;
 use hotswap_rewrite_exam::exam::run;
 use hotswap_rewrite_exam::spills::spills;
 use hotswap_rewrite_exam::variants::variants;
@@ -46,23 +47,20 @@ pub fn assembled(bench: &Workbench, name: &str, kernels: &[Kernel]) -> Option<Re
 pub fn assembly(bench: &Workbench, kind: SubjectKind) -> Vec<RewrittenPair> {
     match kind {
         SubjectKind::Variants => {
-            variants().iter().filter_map(|(name, kernels)| assembled(bench, name, kernels)).collect()
+            let all = on_all_processors(&variants(), |(name, kernels)| assembled(bench, name, kernels));
+            all.into_iter().flatten().collect()
         }
         SubjectKind::Spills => {
             let one = |kernel: &Kernel| assembled(bench, &kernel.name, std::slice::from_ref(kernel));
-            spills().iter().filter_map(one).collect()
+            on_all_processors(&spills(), one).into_iter().flatten().collect()
         }
         SubjectKind::Corpus => Vec::new(),
     }
 }
 
-/// Units of the corpus whose names `wanted` accepts, compiled.
-pub fn corpus(bench: &Workbench, setting: Setting, wanted: impl Fn(&Unit) -> bool) -> Vec<RewrittenPair> {
-    let mut all = Vec::new();
-    for unit in units().iter().filter(|unit| wanted(unit)) {
-        let objects = compile::compile(bench, unit, setting, &[Form::Relocations]);
-        let linked = objects.into_iter().filter(|object| object.form == Form::Relocations);
-        all.extend(linked.filter_map(|object| rewritten(&object.name, object.bytes)));
-    }
-    all
+/// A unit of the corpus, compiled.
+pub fn compiled(bench: &Workbench, setting: Setting, unit: &Unit) -> Vec<RewrittenPair> {
+    let objects = compile::compile(bench, unit, setting, &[Form::Relocations]);
+    let linked = objects.into_iter().filter(|object| object.form == Form::Relocations);
+    linked.filter_map(|object| rewritten(&object.name, object.bytes)).collect()
 }

@@ -72,6 +72,11 @@ impl Workbench {
         std::fs::read(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
+    /// Deletes a file that is not needed any more, if it is there.
+    pub fn remove(&self, name: &str) {
+        let _ = std::fs::remove_file(self.path(name));
+    }
+
     /// The output of a script that runs in the directory; `$ROCM` is the value of [`ENV_ROCM`].
     ///
     /// # Panics

@@ -19,7 +19,7 @@ pub(super) struct Machine {
     /// Debian's name.
     pub(super) debian: &'static str,
     /// The beginning of the names of the GNU tools for it, where it is not this machine.
-    tools: &'static str,
+    pub(super) tools: &'static str,
 }
 
 /// Rust's, Linux's and Debian's names.

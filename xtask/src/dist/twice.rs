@@ -8,13 +8,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Builds and compares.
-pub(super) fn compare(profile: Profile) -> Outcome {
+/// Builds and compares; where an installation is given, with that one in the place of the first build.
+pub(super) fn compare(profile: Profile, installed: Option<PathBuf>) -> Outcome {
     let directory = paths::scratch("dist-twice");
     remove::delete(&directory)?;
     let places = [directory.join("a"), directory.join("another/and deeper")];
-    let mut stages = Vec::new();
-    for place in &places {
+    let mut stages: Vec<PathBuf> = installed.into_iter().collect();
+    for place in &places[stages.len()..] {
         let sources = place.join("sources");
         copy_sources(&sources)?;
         let stage = place.join("stage");

@@ -6,7 +6,7 @@ inside() { # NAME SCRIPT ARGUMENTS…: runs a script of /mnt in the root directo
     unshare --mount --propagation private /bin/sh -e "$D/shared/root.sh" "$D" "$ROOT" "$@"
 }
 ROOT=$2
-inside base install
+inside base install buildbox
 ip=$(command -v ip)
 exec unshare --net /bin/sh -ec '
 "$4" link set lo up

@@ -1,5 +1,5 @@
 # root.sh DIRECTORY USERLAND NAME SCRIPT ARGUMENTS…: runs a script in an overlay over the userland that becomes the root directory.
-# A sandbox needs a real root directory: the kernel allows no user namespace below chroot.
+# `install` installs packages. A sandbox needs a real root directory: the kernel allows no user namespace below chroot.
 D=$1 U=$2 NAME=$3 SCRIPT=$4
 shift 4
 mkdir -p "$D/$NAME/upper" "$D/$NAME/work" "$D/$NAME/root"
@@ -16,7 +16,7 @@ if [ "$SCRIPT" = install ]; then
     cp -L /etc/resolv.conf etc/resolv.conf 2>/dev/null || true
     exec env DEBIAN_FRONTEND=noninteractive PATH=/usr/sbin:/usr/bin:/sbin:/bin chroot . /bin/sh -ec '
         apt-get update -q -o Acquire::Check-Valid-Until=false >/dev/null
-        apt-get install -q -y --no-install-recommends buildbox >/dev/null 2>&1'
+        apt-get install -q -y --no-install-recommends "$@" >/dev/null 2>&1' sh "$@"
 fi
 pivot_root . .old
 cd /

@@ -2,6 +2,7 @@
 
 use super::data::{self, active};
 use super::global::{self, Destination};
+use super::lane_words;
 use super::lds::{register_of, target_of};
 use super::{Flow, Outcome, Step, StepFault, scalar_of};
 use crate::micro::{Body, BufferAddress, Extra, MicroOp, Source};
@@ -32,6 +33,14 @@ fn parts(wave: &WaveState, op: &MicroOp, buffer: &BufferAddress, lane: usize) ->
     }
 }
 
+/// Where scratch begins for each lane, if the descriptor is that of scratch.
+fn scratch_start(wave: &WaveState, buffer: &BufferAddress) -> Option<u64> {
+    let base = wave.pair(buffer.descriptor) & BASE;
+    let scalar = u64::from(scalar_of(wave, &buffer.offset) as u32);
+    // The scalar offset counts bytes of all lanes.
+    (base >= SCRATCH_WINDOW).then(|| (base - SCRATCH_WINDOW + scalar) >> wave.lanes().trailing_zeros())
+}
+
 /// Where an access of `size` bytes of a lane leads; `None` beyond the end of the buffer.
 fn place(step: &Step<'_>, op: &MicroOp, lane: usize, size: u64) -> Result<Option<Destination>, Box<StepFault>> {
     let buffer = buffer_of(op)?;
@@ -41,10 +50,8 @@ fn place(step: &Step<'_>, op: &MicroOp, lane: usize, size: u64) -> Result<Option
     let (index, offset) = parts(wave, op, &buffer, lane);
     let offset = offset.wrapping_add_signed(op.immediate);
     let base = low & BASE;
-    if base >= SCRATCH_WINDOW {
-        // The scalar offset counts bytes of all lanes.
-        let offset = offset + ((base - SCRATCH_WINDOW + scalar) >> wave.lanes().trailing_zeros());
-        return Ok(Some(Destination::Scratch { owner: lane, offset: offset & 0xffff_ffff }));
+    if let Some(start) = scratch_start(wave, &buffer) {
+        return Ok(Some(Destination::Scratch { owner: lane, offset: offset.wrapping_add(start) & 0xffff_ffff }));
     }
     let (stride, records) = (low >> 48 & 0x3fff, high & 0xffff_ffff);
     if low >> 63 != 0 || high >> 55 & 1 != 0 {
@@ -58,6 +65,15 @@ fn place(step: &Step<'_>, op: &MicroOp, lane: usize, size: u64) -> Result<Option
 /// Loads and stores.
 pub(crate) fn access(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let Body::Memory(operation) = op.body else { return Err(StepFault::unknown(op, "")) };
+    if let Some(words) = lane_words::words_of(step, operation) {
+        let buffer = buffer_of(op)?;
+        if let Some(start) = scratch_start(step.wave, &buffer) {
+            let start = start.wrapping_add_signed(op.immediate);
+            return lane_words::access_scratch(step, op, (operation.is_store, words), |wave, lane| {
+                parts(wave, op, &buffer, lane).1.wrapping_add(start) & 0xffff_ffff
+            });
+        }
+    }
     let size = usize::from(operation.bytes);
     for lane in active(step.wave.exec_mask()) {
         match place(step, op, lane, size as u64)? {

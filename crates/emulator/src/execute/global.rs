@@ -228,6 +228,11 @@ pub(crate) fn access_flat(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
 }
 
 pub(crate) fn access_scratch(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let Body::Memory(operation) = op.body else { return Err(StepFault::unknown(op, "")) };
+    if let Some(words) = lane_words::words_of(step, operation) {
+        let access = (operation.is_store, words);
+        return lane_words::access_scratch(step, op, access, |wave, lane| scratch_offset(wave, op, lane));
+    }
     access(step, op, |wave, op, lane| Destination::Scratch { owner: lane, offset: scratch_offset(wave, op, lane) })
 }
 

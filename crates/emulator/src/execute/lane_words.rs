@@ -1,14 +1,16 @@
 //! Loads and stores of whole words by all active lanes together.
 //!
 //! Invariants: what a lane reads and writes, and which lane has the first fault, is what the access lane by lane gives. A load
-//! reads everything before it writes registers.
+//! reads everything before it writes registers. Where all lanes' words are in LDS, the processor's own gather reads them.
 
 use super::data::{LARGEST, active};
 use super::lds::{register_of, target_of};
 use super::{Flow, Outcome, Step, StepFault, write_lanes};
+use crate::fault::FaultKind;
 use crate::memory::LaneAddresses;
 use crate::memory_operation::{DataHalf, MemoryOperation};
 use crate::micro::{MicroOp, Source};
+use crate::wave::WaveState;
 use hotswap_semantics::{BITS, LANES, Lanes};
 
 /// Words of the largest access of a lane.
@@ -78,8 +80,12 @@ pub(crate) fn load_pair(step: &mut Step<'_>, target: u16, is_wide: bool, address
 
 /// Elements of `W` words. Everything is read before registers are written.
 fn load_elements<const W: usize, const N: usize>(step: &mut Step<'_>, target: u16, address: u16, offsets: [u32; N]) {
+    let mut loaded = [[[0; LANES]; W]; N];
     for half in 0..step.wave.halves {
-        let loaded = offsets.map(|offset| gather_lds::<W>(step, (address, half), offset));
+        let (exec, addresses) = (step.wave.exec(half), step.wave.block(address, half));
+        for (offset, words) in offsets.into_iter().zip(&mut loaded) {
+            gather_lds(step.lds, (addresses, exec), offset, words);
+        }
         for (number, words) in loaded.iter().enumerate() {
             keep(step, target + (number * W) as u16, half, words);
         }
@@ -88,30 +94,107 @@ fn load_elements<const W: usize, const N: usize>(step: &mut Step<'_>, target: u1
 
 /// Reads words of LDS of the active lanes. An element that is not all in LDS is 0.
 #[inline]
-fn gather_lds<const W: usize>(step: &Step<'_>, (address, half): (u16, usize), offset: u32) -> [Lanes; W] {
-    let (exec, addresses) = (step.wave.exec(half), step.wave.block(address, half));
-    let lds = &*step.lds;
-    let mut loaded = [[0; LANES]; W];
-    for lane in 0..LANES {
-        let at = addresses[lane].wrapping_add(offset) as usize;
-        let Some(bytes) = lds.get(at..at + 4 * W).filter(|_| exec & BITS[lane] != 0) else { continue };
-        for (number, block) in loaded.iter_mut().enumerate() {
-            let word = &bytes[4 * number..4 * number + 4];
-            block[lane] = u32::from_le_bytes([word[0], word[1], word[2], word[3]]);
+fn gather_lds<const W: usize>(lds: &[u8], (addresses, exec): (&Lanes, u32), offset: u32, loaded: &mut [Lanes; W]) {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx2") {
+        // SAFETY: the processor has the feature.
+        #[allow(unsafe_code, reason = "instructions of processors with AVX2")]
+        let all_inside = unsafe { vector_gather(lds, (addresses, exec), offset, loaded) };
+        if all_inside {
+            return;
         }
     }
-    loaded
+    for lane in 0..LANES {
+        let at = addresses[lane].wrapping_add(offset) as usize;
+        let bytes = lds.get(at..at + 4 * W).filter(|_| exec & BITS[lane] != 0);
+        for (number, block) in loaded.iter_mut().enumerate() {
+            let word = bytes.and_then(|bytes| bytes[4 * number..].first_chunk());
+            block[lane] = word.map_or(0, |word| u32::from_le_bytes(*word));
+        }
+    }
+}
+
+/// Reads the words of lanes whose elements are all in LDS, below 2^31; otherwise nothing, and the result is `false`.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+#[allow(unsafe_code, reason = "instructions of processors with AVX2")]
+fn vector_gather<const W: usize>(
+    lds: &[u8],
+    (addresses, exec): (&Lanes, u32),
+    offset: u32,
+    loaded: &mut [Lanes; W],
+) -> bool {
+    use std::arch::x86_64::{__m256i, _mm256_i32gather_epi32, _mm256_loadu_si256, _mm256_storeu_si256};
+    // Lanes that are not active read the first element, which is dropped.
+    let mut places = [0; LANES];
+    let mut last = 0;
+    for lane in 0..LANES {
+        let place = addresses[lane].wrapping_add(offset);
+        places[lane] = if exec & BITS[lane] == 0 { 0 } else { place };
+        last = last.max(places[lane]);
+    }
+    if last as usize + 4 * W > lds.len().min(i32::MAX as usize) {
+        return false;
+    }
+    for (number, block) in loaded.iter_mut().enumerate() {
+        for (places, words) in places.chunks_exact(8).zip(block.chunks_exact_mut(8)) {
+            // SAFETY: both chunks have eight words, and `place + 4 * number + 4` is at most the length of LDS for each place.
+            unsafe {
+                let places = _mm256_loadu_si256(places.as_ptr().cast::<__m256i>());
+                let found = _mm256_i32gather_epi32::<1>(lds.as_ptr().add(4 * number).cast::<i32>(), places);
+                _mm256_storeu_si256(words.as_mut_ptr().cast::<__m256i>(), found);
+            }
+        }
+    }
+    true
 }
 
 /// A store of one to four words of each lane to LDS; beyond its end they are dropped.
 pub(crate) fn store_lds(step: &mut Step<'_>, op: &MicroOp, words: usize, address: u16) -> Outcome {
     let register = register_of(op.sources[1], op)?;
-    for lane in active(step.wave.exec_mask()) {
-        let at = step.wave.lane(address, lane).wrapping_add(op.immediate as u32) as usize;
-        let (half, lane) = (lane / LANES, lane % LANES);
-        let Some(bytes) = step.lds.get_mut(at..at + 4 * words) else { continue };
-        for (number, word) in bytes.chunks_exact_mut(4).enumerate() {
-            word.copy_from_slice(&step.wave.block(register + number as u16, half)[lane].to_le_bytes());
+    let Step { wave, lds, .. } = step;
+    for half in 0..wave.halves {
+        let (exec, addresses) = (wave.exec(half), wave.block(address, half));
+        let blocks: [&Lanes; WORDS] =
+            std::array::from_fn(|number| wave.block(register + number.min(words - 1) as u16, half));
+        for lane in (0..LANES).filter(|lane| exec & BITS[*lane] != 0) {
+            let at = addresses[lane].wrapping_add(op.immediate as u32) as usize;
+            let Some(bytes) = lds.get_mut(at..at + 4 * words) else { continue };
+            for (word, block) in bytes.chunks_exact_mut(4).zip(blocks) {
+                word.copy_from_slice(&block[lane].to_le_bytes());
+            }
+        }
+    }
+    Ok(Flow::Next)
+}
+
+/// An access to words of each lane's scratch, at an offset for each.
+#[inline]
+pub(crate) fn access_scratch(
+    step: &mut Step<'_>,
+    op: &MicroOp,
+    (is_store, words): (bool, usize),
+    offset_of: impl Fn(&WaveState, usize) -> u64,
+) -> Outcome {
+    let register = if is_store { data_register(op)? } else { target_of(op)? };
+    let wave = &mut *step.wave;
+    let size = wave.scratch_size;
+    for lane in active(wave.exec_mask()) {
+        let offset = offset_of(wave, lane);
+        if offset + 4 * words as u64 > u64::from(size) {
+            let kind = FaultKind::Scratch { offset, size };
+            return Err(Box::new(StepFault { kind, lane: Some(lane as u32) }));
+        }
+        let start = lane * size as usize + offset as usize;
+        for number in 0..words {
+            let (register, place) = (register + number as u16, start + 4 * number..start + 4 * number + 4);
+            if is_store {
+                let value = wave.lane(register, lane).to_le_bytes();
+                wave.scratch[place].copy_from_slice(&value);
+            } else {
+                let word = wave.scratch[place].first_chunk().map_or(0, |word| u32::from_le_bytes(*word));
+                wave.set_lane(register, lane, word);
+            }
         }
     }
     Ok(Flow::Next)
@@ -134,6 +217,31 @@ pub(crate) fn addresses(step: &Step<'_>, op: &MicroOp, half: usize, all: &mut La
             for lane in 0..LANES {
                 let offset = if op.modifiers.clamp { offsets[lane] as i32 as u64 } else { offsets[lane].into() };
                 all[lane] = base.wrapping_add(offset << op.modifiers.output);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lanes_read_their_words_of_lds_and_0_beyond_its_end() {
+        let lds: Vec<u8> = (0..1024_u32).map(|byte| (byte * 37 % 251) as u8).collect();
+        // Aligned or not, in any order, up to the last byte, and beyond it.
+        for (most, exec) in [(1017, u32::MAX), (1017, 0x8421_f00f), (1024, u32::MAX), (5000, 0x0ff0_3c5a)] {
+            let addresses: Lanes = std::array::from_fn(|lane| match exec & BITS[lane] {
+                0 => u32::MAX - lane as u32,
+                _ => (lane as u32 * 389 + 2) % most,
+            });
+            let mut loaded = [[0; LANES]; 2];
+            gather_lds(&lds, (&addresses, exec), 3, &mut loaded);
+            for lane in (0..LANES).filter(|lane| exec & BITS[*lane] != 0) {
+                let at = addresses[lane] as usize + 3;
+                let expected = lds.get(at..at + 8).unwrap_or(&[0; 8]);
+                let found: Vec<u8> = loaded.iter().flat_map(|block| block[lane].to_le_bytes()).collect();
+                assert_eq!(found, expected, "lane {lane} of {exec:#x}, below {most}");
             }
         }
     }

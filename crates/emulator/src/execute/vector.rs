@@ -4,7 +4,9 @@ use super::{Flow, Outcome, Step, StepFault, lanes_of, mask_of, scalar_of, wide_o
 use super::{dpp, sdwa};
 use crate::micro::{Body, Extra, MicroOp, Place, Source};
 use crate::wave::WaveState;
-use hotswap_semantics::{BITS, LANES, LaneFunction, LaneType, Lanes, WideLanes, f16_to_f32, round_to_f16};
+use hotswap_semantics::{
+    BITS, LANES, LaneFunction, LaneType, Lanes, WideLanes, f16_to_f32, join_lanes, round_to_f16, split_lanes,
+};
 
 /// 32-bit sources and result, no modifiers.
 pub(crate) fn plain(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
@@ -24,6 +26,67 @@ pub(crate) fn plain(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
         write_lanes(wave.block_mut(register, half), out, exec);
     }
     Ok(Flow::Next)
+}
+
+/// 32-bit sources and result; some sources have another sign, or none.
+pub(crate) fn signed(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let (&Body::Vector { row, function: LaneFunction::Narrow(function) }, Place::Vector { register, .. }) =
+        (&op.body, op.target)
+    else {
+        return general(step, op);
+    };
+    let Step { wave, space, .. } = step;
+    for half in 0..wave.halves {
+        let exec = wave.exec(half);
+        if exec == 0 {
+            continue;
+        }
+        let [first, second, third, out] = &mut **space;
+        let sources = [
+            signed_lanes(wave, op, (0, row.sources[0]), half, first),
+            signed_lanes(wave, op, (1, row.sources[1]), half, second),
+            signed_lanes(wave, op, (2, row.sources[2]), half, third),
+        ];
+        function(out, &sources, wave.float_mode);
+        write_lanes(wave.block_mut(register, half), out, exec);
+    }
+    Ok(Flow::Next)
+}
+
+/// The bits of a source that are kept, and those that are inverted then.
+#[inline]
+fn sign_masks(op: &MicroOp, number: usize, kind: LaneType) -> (u64, u64) {
+    let (modifiers, bit) = (&op.modifiers, 1 << number);
+    let keep = if kind.is_float() && modifiers.absolute & bit != 0 { !kind.sign() } else { u64::MAX };
+    let invert = if kind.is_float() && modifiers.negative & bit != 0 { kind.sign() } else { 0 };
+    (keep, invert)
+}
+
+/// A source of 32 bits with its sign changed.
+#[inline]
+fn signed_lanes<'a>(
+    wave: &'a WaveState,
+    op: &MicroOp,
+    (number, kind): (usize, LaneType),
+    half: usize,
+    space: &'a mut Lanes,
+) -> &'a Lanes {
+    let source = &op.sources[number];
+    let (keep, invert) = sign_masks(op, number, kind);
+    if (keep, invert) == (u64::MAX, 0) {
+        return lanes_of(wave, source, half, space);
+    }
+    let (keep, invert) = (keep as u32, invert as u32);
+    match *source {
+        Source::Vector { register, .. } => {
+            let block = wave.block(register, half);
+            for lane in 0..LANES {
+                space[lane] = block[lane] & keep ^ invert;
+            }
+        }
+        _ => space.fill(scalar_of(wave, source) as u32 & keep ^ invert),
+    }
+    space
 }
 
 /// Sources without modifiers.
@@ -66,7 +129,7 @@ pub(crate) fn plain_carry(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     Ok(Flow::Next)
 }
 
-/// Sources and results of 64 bits, no modifiers.
+/// Sources and results of 64 bits, no modifiers but signs.
 pub(crate) fn plain_wide(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let (Body::Vector { row, function }, Place::Vector { register, .. }) = (op.body, op.target) else {
         return general(step, op);
@@ -78,10 +141,8 @@ pub(crate) fn plain_wide(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let mut carries = 0;
     for half in 0..wave.halves {
         let [first, second, third, out] = &mut **wide_space;
-        for (number, values) in [&mut *first, &mut *second, &mut *third].into_iter().enumerate() {
-            read_into(wave, &op.sources[number], row.sources[number], half, values);
-        }
-        let sources = [&*first, &*second, &*third];
+        let read = |number: usize, values| read_into(wave, op, (number, row.sources[number]), half, values);
+        let sources = [read(0, first), read(1, second), read(2, third)];
         let exec = wave.exec(half);
         let bits = mask_of(wave, &op.mask_source, half);
         match function {
@@ -100,16 +161,23 @@ pub(crate) fn plain_wide(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     Ok(Flow::Next)
 }
 
-/// Reads a source without modifiers.
+/// The lanes of a source that an instruction does not have.
+static NOTHING: WideLanes = [0; LANES];
+
+/// Reads a source without modifiers but its sign.
 #[inline]
-fn read_into(wave: &WaveState, source: &Source, kind: LaneType, half: usize, values: &mut WideLanes) {
+fn read_into<'v>(
+    wave: &WaveState,
+    op: &MicroOp,
+    (number, kind): (usize, LaneType),
+    half: usize,
+    values: &'v mut WideLanes,
+) -> &'v WideLanes {
+    let source = &op.sources[number];
     match *source {
-        Source::None => values.fill(0),
+        Source::None => return &NOTHING,
         Source::Vector { register, .. } if kind.bits() == 64 => {
-            let (low, high) = (wave.block(register, half), wave.block(register + 1, half));
-            for lane in 0..LANES {
-                values[lane] = u64::from(low[lane]) | u64::from(high[lane]) << 32;
-            }
+            join_lanes(wave.block(register, half), wave.block(register + 1, half), values);
         }
         Source::Vector { register, .. } => {
             let block = wave.block(register, half);
@@ -120,20 +188,20 @@ fn read_into(wave: &WaveState, source: &Source, kind: LaneType, half: usize, val
         _ if kind.bits() == 64 => values.fill(scalar_of(wave, source)),
         _ => values.fill(scalar_of(wave, source) & 0xffff_ffff),
     }
+    let (keep, invert) = sign_masks(op, number, kind);
+    if (keep, invert) != (u64::MAX, 0) {
+        values.iter_mut().for_each(|value| *value = *value & keep ^ invert);
+    }
+    values
 }
 
 #[inline]
 fn write_wide(wave: &mut WaveState, register: u16, out: &WideLanes, result: LaneType, exec: u32, half: usize) {
-    let mut part = [0; LANES];
-    for lane in 0..LANES {
-        part[lane] = out[lane] as u32;
-    }
-    write_lanes(wave.block_mut(register, half), &part, exec);
+    let (mut low, mut high) = ([0; LANES], [0; LANES]);
+    split_lanes(out, &mut low, &mut high);
+    write_lanes(wave.block_mut(register, half), &low, exec);
     if result.bits() == 64 {
-        for lane in 0..LANES {
-            part[lane] = (out[lane] >> 32) as u32;
-        }
-        write_lanes(wave.block_mut(register + 1, half), &part, exec);
+        write_lanes(wave.block_mut(register + 1, half), &high, exec);
     }
 }
 
@@ -327,13 +395,13 @@ pub(crate) fn compare(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let Body::Compare(row) = op.body else { return Err(StepFault::unknown(op, "")) };
     let Step { wave, space, .. } = step;
     let second = if row.operation == hotswap_semantics::CompareOperation::Class { LaneType::B32 } else { row.of };
-    let plain = op.is_plain([row.of; 3], LaneType::B32) && second == row.of;
+    let plain = row.of.bits() == 32 && second == row.of && op.is_signed_only();
     let mut result = 0;
     for half in 0..wave.halves {
         let bits = if plain {
             let [first, second, ..] = &mut **space;
-            let a = lanes_of(wave, &op.sources[0], half, first);
-            let b = lanes_of(wave, &op.sources[1], half, second);
+            let a = signed_lanes(wave, op, (0, row.of), half, first);
+            let b = signed_lanes(wave, op, (1, row.of), half, second);
             row.evaluate_words(a, b, wave.float_mode) & wave.exec(half)
         } else {
             let Gathered { sources, mask } = gather(wave, op, [row.of, second, LaneType::B32], half);

@@ -26,8 +26,9 @@ pub(super) fn row(reader: &OperandReader, op: MicroOp, row: &'static VectorRow) 
         MicroOp { modifiers: Modifiers { clamp: op.modifiers.clamp && !plain_integer, ..op.modifiers }, ..op.clone() };
     op.handler = match function {
         LaneFunction::Narrow(_) if bare.is_plain(row.sources, row.result) => vector::plain,
+        LaneFunction::Narrow(_) if row.has_words() && bare.is_signed_only() => vector::signed,
         LaneFunction::Carry(_) if bare.is_plain(row.sources, row.result) => vector::plain_carry,
-        LaneFunction::Wide(_) | LaneFunction::CarryWide(_) if bare.is_bare() => vector::plain_wide,
+        LaneFunction::Wide(_) | LaneFunction::CarryWide(_) if bare.is_signed_only() => vector::plain_wide,
         _ => vector::general,
     };
     Some(op)

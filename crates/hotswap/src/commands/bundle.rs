@@ -4,6 +4,7 @@
 //! records of the code objects are kept; the bundle is read again before it is written.
 
 use crate::outcome::Outcome;
+use crate::standard_output::output_file;
 use crate::work::text;
 use clap::Args;
 use hotswap_bundle::Compression;
@@ -14,7 +15,8 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub(crate) struct BundleArguments {
-    /// Output file
+    /// Output file; `-` is standard output
+    #[arg(value_parser = output_file())]
     output: PathBuf,
     /// Target ID, and the file with the code object for it; in the order of the entries
     #[arg(long, required = true, value_name = "TARGET=FILE", num_args = 1..)]

@@ -1,8 +1,9 @@
-//! `hotswap compat`: the verdict about a pair of processors, or the whole matrix.
+//! `hotswap compat`: the verdict about a pair of processors, all pairs of one processor, or the whole matrix.
 //!
 //! The exit code of a pair is a yes or no: an experimental pair is a no unless it is allowed, as in the other commands.
 
 mod matrix;
+mod neighbours;
 
 use crate::outcome::Outcome;
 use crate::work::text;
@@ -13,17 +14,21 @@ use hotswap_compat::{
 };
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::{Processor, find};
+use neighbours::NeighbourPairs;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
 #[derive(Debug, Args)]
 pub(crate) struct CompatArguments {
     /// Processor that the code was compiled for
-    #[arg(required_unless_present = "matrix")]
+    #[arg(required_unless_present_any = ["matrix", "pairs_of"])]
     source: Option<String>,
     /// Processor or generic target that it is wanted for
-    #[arg(required_unless_present = "matrix")]
+    #[arg(required_unless_present_any = ["matrix", "pairs_of"])]
     target: Option<String>,
+    /// Print all pairs of a processor: what its code can serve, and whose code can serve it
+    #[arg(long, value_name = "GPU", conflicts_with_all = ["source", "target", "matrix"])]
+    pairs_of: Option<String>,
     /// Print the verdicts about all pairs
     #[arg(long, conflicts_with_all = ["source", "target", "allow_experimental"])]
     matrix: bool,
@@ -47,25 +52,36 @@ enum CompatFormat {
 }
 
 pub(crate) fn run(arguments: &CompatArguments) -> Result<Outcome, Diagnostic> {
+    let format = arguments.format;
+    let allow = Allow { experimental: arguments.allow_experimental };
+    if let Some(name) = &arguments.pairs_of {
+        let pairs = NeighbourPairs::of(processor(name)?, allow);
+        return Ok(in_format(format, || pairs.text(), || pairs.json())?.into());
+    }
     let (Some(source), Some(target)) = (&arguments.source, &arguments.target) else {
-        return Ok(match arguments.format {
+        return Ok(match format {
             CompatFormat::Text => matrix::text(),
             CompatFormat::Json => text::json(&matrix::json()),
             CompatFormat::Markdown => matrix::markdown(),
         }
         .into());
     };
-    let allow = Allow { experimental: arguments.allow_experimental };
     let answer = PairVerdict::new(processor(source)?, processor(target)?, allow);
-    let text = match arguments.format {
-        CompatFormat::Text => answer.text(),
-        CompatFormat::Json => text::json(&answer.json()),
-        CompatFormat::Markdown => {
-            return Err(Diagnostic::error(codes::USAGE, "`--format markdown` is for `--matrix` only"));
-        }
-    };
+    let text = in_format(format, || answer.text(), || answer.json())?;
     // A no is a valid answer, but a script that checks the exit code must not take it for a yes.
     Ok(Outcome { text, problems: answer.refusal.into_iter().collect() })
+}
+
+fn in_format(
+    format: CompatFormat,
+    text: impl FnOnce() -> String,
+    json: impl FnOnce() -> Value,
+) -> Result<String, Diagnostic> {
+    match format {
+        CompatFormat::Text => Ok(text()),
+        CompatFormat::Json => Ok(text::json(&json())),
+        CompatFormat::Markdown => Err(Diagnostic::error(codes::USAGE, "`--format markdown` is for `--matrix` only")),
+    }
 }
 
 fn processor(name: &str) -> Result<&'static Processor, Diagnostic> {

@@ -80,17 +80,21 @@ pub(crate) struct DisasmArguments {
 
 pub(crate) fn run(arguments: &DisasmArguments) -> Result<Outcome, Diagnostic> {
     let bytes = hotswap_files::open_or_stdin(&arguments.file)?;
+    write(arguments, &bytes, io::stdout().lock())
+}
+
+/// Writes the instructions in `bytes`, which are those of the arguments' file.
+pub(crate) fn write(arguments: &DisasmArguments, bytes: &[u8], output: impl Write) -> Result<Outcome, Diagnostic> {
     let names = NameStyle { demangle: arguments.demangle };
-    let stdout = io::stdout().lock();
     let file = arguments.file.display().to_string();
     let writer = match arguments.output.format {
         OutputFormat::Text => {
-            DisasmWriter::Assembly(Assembly { out: Out::new(stdout), names: &names, color: arguments.color.is_on() })
+            DisasmWriter::Assembly(Assembly { out: Out::new(output), names: &names, color: arguments.color.is_on() })
         }
-        OutputFormat::Json => DisasmWriter::Json(Json::new(stdout, &names)),
+        OutputFormat::Json => DisasmWriter::Json(Json::new(output, &names)),
     };
     let mut run = DisasmRun { arguments, names: &names, file: &file, writer, problems: Vec::new(), began: false };
-    let result = if arguments.raw { run.raw(&bytes) } else { run.container(&bytes) };
+    let result = if arguments.raw { run.raw(bytes) } else { run.container(bytes) };
     run.finish(result).map_err(|error| error.in_file(&arguments.file))
 }
 

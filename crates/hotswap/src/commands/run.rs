@@ -4,15 +4,14 @@
 //! library names the directory of another one. It replaces this process, so its exit code and output are its own.
 
 mod direct;
+mod unserved;
 
 use crate::outcome::Outcome;
-use crate::work::code_objects::code_objects;
 use clap::Args;
 use direct::{DirectArguments, LaunchOptions};
 use hotswap_emulator::{MATRIX_CHOICES, variables};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::{IsaFamily, TargetId};
-use std::collections::BTreeSet;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
@@ -82,45 +81,15 @@ fn start(arguments: &RunArguments) -> Diagnostic {
     let Some((program, rest)) = arguments.command.split_first() else {
         return Diagnostic::error(codes::USAGE, "run needs a program");
     };
-    for note in without_code(program, &arguments.gpu) {
+    let libraries = before("LD_LIBRARY_PATH", library.parent().unwrap_or(Path::new("/")).as_os_str());
+    for note in unserved::without_code(program, &libraries, &arguments.gpu) {
         eprintln!("hotswap: {note}");
     }
     let mut process = Command::new(program);
-    process.args(rest).envs(settings(arguments));
-    process.env("LD_LIBRARY_PATH", before("LD_LIBRARY_PATH", library.parent().unwrap_or(Path::new("/")).as_os_str()));
+    process.args(rest).envs(settings(arguments)).env("LD_LIBRARY_PATH", libraries);
     process.env("LD_PRELOAD", before("LD_PRELOAD", library.as_os_str()));
     let error = process.exec();
     Diagnostic::error(codes::NOT_STARTED, error.to_string()).in_file(program)
-}
-
-/// GPUs that the program's own code objects do not serve. HIP 7.2 says nothing about them by default, and may crash when a
-/// kernel is started. Libraries of the program are not read.
-fn without_code(program: &OsStr, gpus: &[TargetId]) -> Vec<Diagnostic> {
-    let Some(file) = found_on_path(program) else { return Vec::new() };
-    let mut targets: Vec<TargetId> = Vec::new();
-    // A program that cannot be read, or has no code objects, is no subject of this.
-    let _ = code_objects(&file, |_, target, _| targets.extend(target.parse::<TargetId>()));
-    if targets.is_empty() {
-        return Vec::new();
-    }
-    let serves = |target: &TargetId, gpu: &TargetId| {
-        target.processor.name == gpu.processor.name || target.processor.covers(gpu.processor)
-    };
-    let missing = gpus.iter().filter(|gpu| !targets.iter().any(|target| serves(target, gpu)));
-    let names: BTreeSet<String> = targets.iter().map(ToString::to_string).collect();
-    let names: Vec<String> = names.into_iter().collect();
-    let text = |gpu: &TargetId| format!("it has no code for {gpu}, only for {}", names.join(", "));
-    missing.map(|gpu| Diagnostic::warning(codes::NO_CODE_FOR_GPU, text(gpu)).in_file(&file)).collect()
-}
-
-/// The file that a command names.
-fn found_on_path(program: &OsStr) -> Option<PathBuf> {
-    let path = Path::new(program);
-    if path.components().count() > 1 {
-        return Some(path.to_owned());
-    }
-    let directories = env::var_os("PATH")?;
-    env::split_paths(&directories).map(|directory| directory.join(path)).find(|file| file.is_file())
 }
 
 /// The installed library.

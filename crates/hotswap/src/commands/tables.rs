@@ -3,23 +3,57 @@
 use crate::args::OutputFormat;
 use crate::outcome::Outcome;
 use crate::work::text;
+use hotswap_compat::Check;
 use hotswap_families::{FAMILIES, PatchFamily, Registry};
+use hotswap_lint::RULES;
 use hotswap_report::{Diagnostic, DiagnosticCode, codes};
 use hotswap_targets::{Capability, Limits, PROCESSORS, Processor, Support, Vgprs};
 use serde_json::json;
 
-pub(crate) fn explain(id: Option<&str>) -> Result<Outcome, Diagnostic> {
-    let Some(id) = id else {
-        let rows: Vec<_> = codes::CODES.iter().map(|code| vec![code.id.to_owned(), code.summary.to_owned()]).collect();
-        return Ok(text::table(&rows).into());
+pub(crate) fn explain(name: Option<&str>) -> Result<Outcome, Diagnostic> {
+    let Some(name) = name else {
+        let codes = codes::CODES.iter().map(|code| vec![code.id.to_owned(), code.summary.to_owned()]);
+        let checks = check_rows().map(|row| vec![row.name.to_owned(), row.meaning.to_owned()]);
+        return Ok((text::table(&codes.collect::<Vec<_>>()) + "\n" + &text::table(&checks.collect::<Vec<_>>())).into());
     };
-    let code = codes::find(&id.to_ascii_uppercase())
-        .ok_or_else(|| Diagnostic::error(codes::USAGE, format!("`{id}` is no code; `hotswap explain` lists all")))?;
-    Ok(explanation(code).into())
+    if let Some(code) = codes::find(&name.to_ascii_uppercase()) {
+        return Ok(explanation(code).into());
+    }
+    let row = check_rows().find(|row| row.name == name.to_ascii_lowercase()).ok_or_else(|| {
+        let what = format!("`{name}` is neither a code nor a check; `hotswap explain` lists all");
+        Diagnostic::error(codes::USAGE, what)
+    })?;
+    Ok(format!("{}: {}\nRun by: {}\nA finding: {}\n", row.name, row.meaning, row.commands, row.finding).into())
 }
 
 fn explanation(code: &DiagnosticCode) -> String {
     format!("{}: {}\nWhat to do: {}\nExit code: {}\n", code.id, code.summary, code.advice, code.exit)
+}
+
+/// A check that messages name.
+struct CheckRow {
+    name: &'static str,
+    meaning: &'static str,
+    commands: &'static str,
+    finding: &'static str,
+}
+
+/// The checks of code for another processor, then the rules of `lint` and of `verify --against`.
+fn check_rows() -> impl Iterator<Item = CheckRow> {
+    let checks = Check::ALL.iter().map(|check| CheckRow {
+        name: check.name(),
+        meaning: check.meaning(),
+        commands: "whatever adds targets (retarget, serve, compiles with a plan), for the pairs whose verdict names it \
+                   (`hotswap compat SOURCE TARGET`)",
+        finding: "the target is refused (HS0408), with kernel and instruction",
+    });
+    let rules = RULES.iter().map(|rule| CheckRow {
+        name: rule.id,
+        meaning: rule.summary,
+        commands: if rule.needs_original { "verify --against" } else { "lint, verify --against" },
+        finding: "the code object is not as its target requires, or this could not be proven",
+    });
+    checks.chain(rules)
 }
 
 pub(crate) fn targets(format: OutputFormat) -> Outcome {

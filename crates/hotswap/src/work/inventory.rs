@@ -7,8 +7,10 @@ use hotswap_code_object::{CodeObject, kernel_count};
 use hotswap_report::limit::Charge;
 use hotswap_report::{Diagnostic, EntryRecord, Record, Route, SourceText, codes};
 use hotswap_targets::TargetId;
+use look_progress::LookProgress;
 
 mod json;
+mod look_progress;
 
 pub(crate) use json::container_json;
 
@@ -117,13 +119,19 @@ const SMALL: u64 = 32 << 20;
 /// Reads the containers one by one; a decompressed bundle lives only as long as `visit` runs. Problems are collected,
 /// so that one damaged container does not hide the others.
 pub(crate) fn visit<'a>(contents: &Contents<'a>, visit: impl FnMut(Container<'a>)) -> Vec<Diagnostic> {
-    visit_to(contents, Depth::Images, visit)
+    visit_with(contents, Depth::Images, &LookProgress::hidden(), visit)
 }
 
-/// Like [`visit`], no deeper than requested.
-pub(crate) fn visit_to<'a>(
+/// Like [`visit`], no deeper than requested, for commands that print when they have read all: a long look shows its progress.
+pub(crate) fn visit_to<'a>(contents: &Contents<'a>, depth: Depth, visit: impl FnMut(Container<'a>)) -> Vec<Diagnostic> {
+    let bytes = contents.found.iter().map(|found| found.bytes.len() as u64).sum();
+    visit_with(contents, depth, &LookProgress::new(bytes), visit)
+}
+
+fn visit_with<'a>(
     contents: &Contents<'a>,
     depth: Depth,
+    progress: &LookProgress,
     mut visit: impl FnMut(Container<'a>),
 ) -> Vec<Diagnostic> {
     let mut problems = contents.problems.clone();
@@ -148,6 +156,7 @@ pub(crate) fn visit_to<'a>(
             }
             Err(error) => problems.push(error),
         }
+        progress.advance(found.bytes.len() as u64);
     }
     if contents.found.is_empty() && contents.sections.is_empty() && problems.is_empty() {
         problems.push(Diagnostic::error(codes::NOT_FOUND, "no container of device code is in it"));

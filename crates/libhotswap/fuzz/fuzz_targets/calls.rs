@@ -57,7 +57,7 @@ unsafe fn opened(input: &[u8]) {
         hotswap_file_free(hotswap_file_retain(file));
         hotswap_file_free(file);
         // One in eight is enough: it is read by the same code.
-        if input.len() % 8 == 0 {
+        if input.len().is_multiple_of(8) {
             mapped(input, status);
         }
     }

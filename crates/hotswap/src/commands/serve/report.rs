@@ -51,7 +51,7 @@ pub(super) fn served(
         OutputFormat::Text => {
             let mut text = libraries;
             if served.removed > 0 {
-                text += &format!("{} files of earlier runs were removed\n", served.removed);
+                text += &format!("removed: {} of earlier runs, or of refused libraries\n", file_count(served.removed));
             }
             if is_any {
                 let script = shell_word(&dest.join(ENVIRONMENT));
@@ -97,7 +97,8 @@ pub(super) fn checked(checked: Checked, dest: &Path, format: OutputFormat) -> Ou
             &json!({ "schema": 1, "files": files, "stale": stale.iter().map(Diagnostic::to_json).collect::<Vec<_>>() }),
         ),
         OutputFormat::Text if stale.is_empty() => {
-            format!("{}: {files} files are up to date\n", text::plain(&dest.display().to_string()))
+            let are = if files == 1 { "is" } else { "are" };
+            format!("{}: {} {are} up to date\n", text::plain(&dest.display().to_string()), file_count(files))
         }
         OutputFormat::Text => String::new(),
     };
@@ -111,9 +112,15 @@ pub(super) fn undone(undone: Undone, dest: &Path, format: OutputFormat) -> Outco
         OutputFormat::Json => text::json(
             &json!({ "schema": 1, "removed": removed, "kept": kept.iter().map(Diagnostic::to_json).collect::<Vec<_>>() }),
         ),
-        OutputFormat::Text => format!("{}: {removed} files removed\n", text::plain(&dest.display().to_string())),
+        OutputFormat::Text => {
+            format!("{}: {} removed\n", text::plain(&dest.display().to_string()), file_count(removed))
+        }
     };
     Outcome { text, problems: kept }
+}
+
+fn file_count(count: usize) -> String {
+    format!("{count} file{}", if count == 1 { "" } else { "s" })
 }
 
 fn nothing(plan: &TreePlan) -> Diagnostic {
@@ -144,7 +151,7 @@ fn row(library: &ServedLibrary) -> Vec<String> {
     let ServedLibrary { name, made, copied, kept, refused, remark } = library;
     let result = match (refused.len(), remark) {
         (0, None) if *kept == 0 => "served".to_owned(),
-        (0, None) => format!("served ({kept} files as before)"),
+        (0, None) => format!("served ({} as before)", file_count(*kept)),
         (0, Some(remark)) => remark.clone(),
         (count, _) => format!(
             "REFUSED ({count} reason{}): programs that use it fail on this GPU",

@@ -20,8 +20,17 @@ pub(crate) enum ServedAs {
     Debian,
     /// As the first of the packages, a wheel, which pip installs.
     Wheel,
+    /// Both: the first of the packages as a wheel, and the libraries of the others as a directory.
+    WheelAndTree,
     /// Not at all: the program compiles its kernels, and `HOTSWAP_NAMES` shows it the source's name.
     NamesAlone,
+}
+
+impl ServedAs {
+    /// Whether the first of the packages is a wheel.
+    pub(crate) fn is_wheel(self) -> bool {
+        matches!(self, Self::Wheel | Self::WheelAndTree)
+    }
 }
 
 /// One case.
@@ -39,6 +48,8 @@ pub(crate) struct Case {
     pub(crate) targets: &'static [&'static str],
     /// Further arguments of `hotswap serve`.
     pub(crate) words: &'static str,
+    /// The wheels that the program needs, by the beginnings of their files' names; the first is served where one is.
+    pub(crate) wheels: &'static [&'static str],
     /// How they are served.
     pub(crate) served: ServedAs,
     /// Whether the host sees the GPU's own name.
@@ -90,8 +101,19 @@ const LAYERS: Program =
 const TRANSFORM: Program =
     Program { name: "transform.c", text: include_str!("../../../cases/exam/transform.c"), links: "-l:librocfft.so.0" };
 const ARRAYS: Program = Program { name: "arrays.py", text: include_str!("../../../cases/exam/arrays.py"), links: "" };
+const MODEL: Program = Program { name: "model.py", text: include_str!("../../../cases/exam/model.py"), links: "" };
 const COMPILED: Program =
     Program { name: "compiled.cpp", text: include_str!("../../../cases/exam/compiled.cpp"), links: "-lhiprtc" };
+
+const LOOKED_UP: Program = Program {
+    name: "looked_up.cpp",
+    text: concat!(include_str!("../../../cases/exam/looked_up.h"), include_str!("../../../cases/exam/compiled.cpp")),
+    links: "-lhiprtc",
+};
+const CTYPES: Program =
+    Program { name: "compiled.py", text: include_str!("../../../cases/exam/compiled.py"), links: "" };
+const TRITON_ADD: Program =
+    Program { name: "triton_add.py", text: include_str!("../../../cases/exam/triton_add.py"), links: "" };
 
 const ROCBLAS: &[&str] = &["librocblas5", "libroctx64-4"];
 const ROCRAND: &[&str] = &["librocrand1"];
@@ -122,6 +144,23 @@ const CUPY: &[&str] = &[
     "libhipsparse4",
     "libroctx64-4",
 ];
+const ONNX_RUNTIME: &[&str] = &[
+    "onnxruntime-rocm",
+    "libmiopen1",
+    "librocblas5",
+    "librocfft0",
+    "librocrand1",
+    "librocsparse1",
+    "librocsolver0",
+    "libhipblaslt1",
+    "libhipblas3",
+    "libhipfft0",
+    "libhipsparse4",
+    "librocm-smi64-1",
+    "libroctx64-4",
+    "libboost-filesystem1.90.0",
+    "libboost-atomic1.90.0",
+];
 const RDNA2: &[&str] = &["gfx1031", "gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036"];
 
 const fn case(libraries: &'static str, packages: &'static [&'static str], program: &'static Program) -> Case {
@@ -132,6 +171,7 @@ const fn case(libraries: &'static str, packages: &'static [&'static str], progra
         other: "gfx1030",
         targets: RDNA2,
         words: "",
+        wheels: &[],
         served: ServedAs::Tree,
         is_own: false,
         has_database: false,
@@ -145,6 +185,22 @@ const LEAVE_OUT: &str = "--leave-out kernels";
 
 const fn lt() -> Case {
     Case { is_ordered: false, ..case("hipBLASLt", HIPBLASLT, &MATMUL) }
+}
+
+/// A program without served libraries, which sees the names by `HOTSWAP_NAMES`.
+const fn alone(libraries: &'static str, program: &'static Program) -> Case {
+    Case { served: ServedAs::NamesAlone, ..case(libraries, &[], program) }
+}
+
+/// Triton knows no RDNA 2.
+const fn triton() -> Case {
+    Case {
+        packages: &["libpython3.14-dev"],
+        source: "gfx1200",
+        targets: &["gfx1201"],
+        wheels: &["triton"],
+        ..alone("Triton (wheel, pip)", &TRITON_ADD)
+    }
 }
 
 /// All cases.
@@ -165,8 +221,12 @@ pub(crate) const CASES: &[Case] = &[
     // Code objects of gfx1100 that need more registers than gfx1103 has are made from gfx1102's.
     Case { source: "gfx1100", other: "gfx1102", targets: &["gfx1103"], ..lt() },
     Case { served: ServedAs::Debian, ..case("rocFFT (.deb, dpkg)", &["librocfft0"], &TRANSFORM) },
-    Case { served: ServedAs::Wheel, ..case("CuPy (wheel, pip)", CUPY, &ARRAYS) },
-    Case { served: ServedAs::NamesAlone, ..case("a hiprtc program", &[], &COMPILED) },
+    Case { served: ServedAs::Wheel, wheels: &["cupy", "numpy"], ..case("CuPy (wheel, pip)", CUPY, &ARRAYS) },
+    Case { targets: &["gfx1031"], served: ServedAs::WheelAndTree, wheels: &["onnxruntime_rocm", "numpy"], ..case("ONNX Runtime (wheel, pip)", ONNX_RUNTIME, &MODEL) },
+    alone("a hiprtc program", &COMPILED),
+    alone("a program that looks HIP up (dlsym)", &LOOKED_UP),
+    alone("a Python program (ctypes)", &CTYPES),
+    triton(),
 ];
 
 /// Requests that must be refused.

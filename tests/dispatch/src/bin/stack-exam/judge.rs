@@ -55,7 +55,7 @@ for path in glob.glob("home/.cache/miopen/*/*.ukdb"):
 print(rows)
 "#;
 
-/// A library that CuPy needs and Debian does not have: functions that start and stop a profiler.
+/// A library that CuPy and ONNX Runtime name and Debian does not have: functions that start and stop a profiler.
 const PROFILER: &str =
     "echo 'int roctracer_start(void) { return 0; } int roctracer_stop(void) { return 0; }' > roctracer.c
     echo 'ROCTRACER_4.0 { global: *; };' > roctracer.map
@@ -74,7 +74,7 @@ const ARRANGE: &str =
 
 impl<'b> Bench<'b> {
     pub(crate) fn new(recorder: &'b Recorder, packages: &[PathBuf], case: &'b Case) -> Self {
-        let is_wheel = case.served == ServedAs::Wheel;
+        let is_wheel = case.served.is_wheel();
         stage(recorder, packages, &case.packages[usize::from(is_wheel)..], [case.source, case.other]);
         recorder.work.run(ARRANGE);
         let hotswap = recorder.hotswap("stack-exam").expect("`hotswap` is built");
@@ -83,7 +83,10 @@ impl<'b> Bench<'b> {
         bench.build();
         if is_wheel {
             recorder.work.run(PROFILER);
-            bench.install_wheels("stock-site", &[bench.file("cupy"), bench.file("numpy")]);
+        }
+        if !case.wheels.is_empty() {
+            let wheels: Vec<PathBuf> = case.wheels.iter().map(|name| bench.file(name)).collect();
+            bench.install_wheels("stock-site", &wheels);
         }
         bench
     }
@@ -105,8 +108,8 @@ impl<'b> Bench<'b> {
             "--python-version",
             version.trim(),
         ]);
-        for platform in ["manylinux2014_x86_64", "manylinux_2_27_x86_64", "manylinux_2_28_x86_64"] {
-            pip.args(["--platform", platform]);
+        for glibc in ["manylinux2014", "manylinux_2_27", "manylinux_2_28", "manylinux_2_34"] {
+            pip.args(["--platform", &format!("{glibc}_x86_64")]);
         }
         let output = pip.args(wheels).output().expect("python3 starts");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -121,7 +124,7 @@ impl<'b> Bench<'b> {
         let compiler = if program.name.ends_with(".c") { "gcc" } else { "g++ -std=c++17" };
         self.recorder.work.run(&format!(
             "{compiler} -O1 -w -D__HIP_PLATFORM_AMD__ -Istock/include {} -o program $(echo -L stock/lib/*-linux-gnu) \
-             -lamdhip64 {} -Wl,-rpath-link,hsa:$(echo stock/lib/*-linux-gnu),--allow-shlib-undefined",
+             -Wl,--as-needed -lamdhip64 {} -Wl,-rpath-link,hsa:$(echo stock/lib/*-linux-gnu),--allow-shlib-undefined",
             program.name, program.links
         ));
     }
@@ -151,19 +154,25 @@ impl<'b> Bench<'b> {
             ServedAs::NamesAlone => return Ok(()),
             ServedAs::Tree => "--root $PWD/stock".to_owned(),
             ServedAs::Debian => self.copied(&self.file(self.case.packages[0])),
-            ServedAs::Wheel => self.copied(&self.file("cupy")),
+            ServedAs::Wheel | ServedAs::WheelAndTree => self.copied(&self.file(self.case.wheels[0])),
         };
         let (hotswap, targets) = (&self.hotswap, targets.join(","));
-        let command = format!("{hotswap} serve {targets} --from {source} {input} --dest $PWD/served {names} {words}");
+        let mut command =
+            format!("{hotswap} serve {targets} --from {source} {input} --dest $PWD/served {names} {words}");
+        if *served == ServedAs::WheelAndTree {
+            command += &format!(" && {hotswap} serve {targets} --from {source} --root $PWD/stock --dest $PWD/tree");
+        }
         let output = self.recorder.work.shell(&command);
         if !output.status.success() {
             return Err(String::from_utf8_lossy(&output.stderr).into_owned());
         }
         match served {
             ServedAs::Debian => drop(self.recorder.work.run(INSTALL)),
-            ServedAs::Wheel => {
+            ServedAs::Wheel | ServedAs::WheelAndTree => {
                 let wheel = self.recorder.work.run("ls served/*.whl");
-                self.install_wheels("site", &[self.recorder.work.path(wheel.trim()), self.file("numpy")]);
+                let others = self.case.wheels[1..].iter().map(|name| self.file(name));
+                let wheels: Vec<PathBuf> = others.chain([self.recorder.work.path(wheel.trim())]).collect();
+                self.install_wheels("site", &wheels);
             }
             ServedAs::Tree | ServedAs::NamesAlone => {}
         }
@@ -180,14 +189,18 @@ impl<'b> Bench<'b> {
     /// The served libraries, in their environment.
     fn run_served(&self, devices: &str, has_names: bool) -> Recorded {
         let names = if has_names { "export LD_PRELOAD=$PWD/libhotswap-names.so;" } else { "" };
-        let path = "export LD_LIBRARY_PATH=$LD_LIBRARY_PATH";
+        let (path, stock) = ("export LD_LIBRARY_PATH=$LD_LIBRARY_PATH", "$(echo $PWD/stock/lib/*-linux-gnu)");
         let environment = match self.case.served {
             ServedAs::Tree => "unset LD_PRELOAD; . served/env.sh; unset LD_PRELOAD;".to_owned(),
             ServedAs::Debian => format!("{path}:$(echo $PWD/root/usr/lib/*-linux-gnu);"),
-            ServedAs::Wheel => format!("{path}:$(echo $PWD/stock/lib/*-linux-gnu) PYTHONPATH=$PWD/site;"),
+            ServedAs::Wheel => format!("{path}:{stock} PYTHONPATH=$PWD/site;"),
+            ServedAs::WheelAndTree => {
+                format!("unset LD_PRELOAD; . tree/env.sh; unset LD_PRELOAD; {path}:{stock} PYTHONPATH=$PWD/site;")
+            }
             ServedAs::NamesAlone => {
                 let pair = |target: &&str| format!("{target}={}", self.case.source);
-                format!("export HOTSWAP_NAMES={};", self.case.targets.iter().map(pair).collect::<Vec<_>>().join(","))
+                let pairs = self.case.targets.iter().map(pair).collect::<Vec<_>>().join(",");
+                format!("export HOTSWAP_NAMES={pairs} PYTHONPATH=$PWD/stock-site;")
             }
         };
         self.run(devices, &format!("{environment} {names}"))
@@ -220,8 +233,7 @@ impl<'b> Bench<'b> {
         }
         // CuPy keeps what it compiles by compute capability, which is 10.3 for all of these GPUs: with two of them in one
         // process it loads code for the other one, with HotSwap and without.
-        let is_wheel = self.case.served == ServedAs::Wheel;
-        let mut verdicts = if is_wheel { Vec::new() } else { vec![self.all(&reference)] };
+        let mut verdicts = if self.case.served.is_wheel() { Vec::new() } else { vec![self.all(&reference)] };
         verdicts.extend(targets.first().map(|target| self.alone(target, &reference)));
         verdicts
     }

@@ -1,0 +1,82 @@
+//! All pairs of one processor: what its code can serve, and whose code can serve it.
+
+use super::{PairVerdict, name, pair_json};
+use crate::work::text;
+use hotswap_compat::{Allow, Verdict};
+use hotswap_targets::{PROCESSORS, Processor};
+use serde_json::{Value, json};
+
+/// The pairs of a processor that are not unsafe, both ways.
+pub(super) struct NeighbourPairs {
+    processor: &'static Processor,
+    serves: Vec<PairVerdict>,
+    served_by: Vec<PairVerdict>,
+    /// Processors that code for this generic target runs on as it is, or generic targets whose code runs on this processor.
+    runs_as_it_is: Vec<&'static str>,
+}
+
+impl NeighbourPairs {
+    pub(super) fn of(processor: &'static Processor, allow: Allow) -> Self {
+        let others = PROCESSORS.iter().filter(|other| !other.withdrawn && other.name != processor.name);
+        let (mut serves, mut served_by) = (Vec::new(), Vec::new());
+        for other in others {
+            serves.extend(possible(processor, other, allow));
+            served_by.extend(possible(other, processor, allow));
+        }
+        let is_related = |other: &&Processor| processor.covers(other) || other.covers(processor);
+        let related =
+            PROCESSORS.iter().filter(|other| !other.withdrawn && other.name != processor.name).filter(is_related);
+        Self { processor, serves, served_by, runs_as_it_is: related.map(|other| other.name).collect() }
+    }
+
+    pub(super) fn text(&self) -> String {
+        let name = self.processor.name;
+        let mut text = section(&format!("code for {name} serves:"), &self.serves, |pair| pair.target);
+        text += &section(&format!("{name} is served by code for:"), &self.served_by, |pair| pair.source);
+        if !self.runs_as_it_is.is_empty() {
+            let title = if self.processor.is_generic() {
+                format!("code for {name} runs as it is on")
+            } else {
+                format!("{name} runs code as it is for")
+            };
+            text += &format!("{title}: {}\n\n", self.runs_as_it_is.join(", "));
+        }
+        text + "`hotswap compat SOURCE TARGET` gives checks and evidence; every other pair is unsafe.\n"
+    }
+
+    pub(super) fn json(&self) -> Value {
+        let pairs = |pairs: &[PairVerdict]| pairs.iter().map(entry).collect::<Vec<_>>();
+        json!({
+            "schema": 1,
+            "processor": self.processor.name,
+            "serves": pairs(&self.serves),
+            "served_by": pairs(&self.served_by),
+            "runs_as_it_is": self.runs_as_it_is,
+        })
+    }
+}
+
+/// Code for a generic target runs on what it covers as it is, and serves nothing else: no row has one as its source.
+fn possible(source: &'static Processor, target: &'static Processor, allow: Allow) -> Option<PairVerdict> {
+    let pair = PairVerdict::new(source, target, allow);
+    (!source.is_generic() && !matches!(pair.verdict, Verdict::Refused { .. })).then_some(pair)
+}
+
+fn section(title: &str, pairs: &[PairVerdict], other: impl Fn(&PairVerdict) -> &'static Processor) -> String {
+    if pairs.is_empty() {
+        return format!("{title} nothing\n\n");
+    }
+    let status = |pair: &PairVerdict| pair.pair.map_or(String::new(), |pair| pair.status.to_string());
+    let row = |pair: &PairVerdict| vec![format!("  {}", other(pair)), status(pair), pair.judgement()];
+    format!("{title}\n{}\n", text::table(&pairs.iter().map(row).collect::<Vec<_>>()))
+}
+
+fn entry(verdict: &PairVerdict) -> Value {
+    json!({
+        "source": verdict.source.name,
+        "target": verdict.target.name,
+        "allowed": verdict.refusal.is_none(),
+        "verdict": name(&verdict.verdict),
+        "pair": verdict.pair.map(|pair| pair_json(&pair)),
+    })
+}

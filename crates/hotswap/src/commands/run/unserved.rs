@@ -1,0 +1,109 @@
+//! GPUs for which a program has no code, in itself or in a library that is loaded with it.
+//!
+//! HIP 7.2 says nothing about them by default, and may crash when a kernel is started, so the user is warned before.
+//! Of compressed code only the tables of entries are read.
+//!
+//! Absent on purpose: libraries that a program loads later (`dlopen`), programs of a script.
+
+use crate::work::inventory::{self, Depth};
+use hotswap_report::{Diagnostic, codes};
+use hotswap_targets::TargetId;
+use object::elf::FileHeader64;
+use object::endian::LittleEndian;
+use object::read::elf::{FileHeader, ProgramHeader};
+use std::collections::BTreeSet;
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// A warning for each GPU and each file whose code objects do not serve it. `libraries` is the search path of the program.
+pub(super) fn without_code(program: &OsStr, libraries: &OsStr, gpus: &[TargetId]) -> Vec<Diagnostic> {
+    let Some(program) = found_on_path(program) else { return Vec::new() };
+    let mut files = loaded_with(&program, libraries);
+    files.insert(0, program);
+    files.iter().flat_map(|file| warnings(file, gpus)).collect()
+}
+
+fn warnings(file: &Path, gpus: &[TargetId]) -> Vec<Diagnostic> {
+    let targets = targets_of(file);
+    if targets.is_empty() {
+        return Vec::new();
+    }
+    let serves = |target: &TargetId, gpu: &TargetId| {
+        target.processor.name == gpu.processor.name || target.processor.covers(gpu.processor)
+    };
+    let missing = gpus.iter().filter(|gpu| !targets.iter().any(|target| serves(target, gpu)));
+    let names: BTreeSet<String> = targets.iter().map(ToString::to_string).collect();
+    let names: Vec<String> = names.into_iter().collect();
+    let text = |gpu: &TargetId| format!("it has no code for {gpu}, only for {}", names.join(", "));
+    missing.map(|gpu| Diagnostic::warning(codes::NO_CODE_FOR_GPU, text(gpu)).in_file(file)).collect()
+}
+
+/// The targets of a file's code. A file that cannot be read, or has no device code, is no subject of this.
+fn targets_of(file: &Path) -> Vec<TargetId> {
+    let mut targets = Vec::new();
+    let Ok(bytes) = hotswap_files::open_or_stdin(file) else { return targets };
+    let _ = inventory::visit_to(&hotswap_bundle::open(&bytes), Depth::Tables, |container| {
+        targets.extend(container.rows.iter().filter_map(|row| row.target.as_deref()?.parse::<TargetId>().ok()));
+    });
+    targets
+}
+
+/// The file that a command names.
+fn found_on_path(program: &OsStr) -> Option<PathBuf> {
+    let path = Path::new(program);
+    if path.components().count() > 1 {
+        return Some(path.to_owned());
+    }
+    let directories = env::var_os("PATH")?;
+    env::split_paths(&directories).map(|directory| directory.join(path)).find(|file| file.is_file())
+}
+
+/// The shared libraries that the program starts with, as its own loader finds them. Empty for a static program, a script,
+/// and a loader that is not glibc's.
+fn loaded_with(program: &Path, libraries: &OsStr) -> Vec<PathBuf> {
+    let Some(loader) = interpreter(program) else { return Vec::new() };
+    let mut list = Command::new(loader);
+    list.arg("--list").arg(program).env("LD_LIBRARY_PATH", libraries).env_remove("LD_PRELOAD");
+    let Ok(output) = list.stdin(Stdio::null()).stderr(Stdio::null()).output() else { return Vec::new() };
+    String::from_utf8_lossy(&output.stdout).lines().filter_map(library).collect()
+}
+
+/// The file of a line `\tNAME => FILE (ADDRESS)`, or `\tFILE (ADDRESS)` where the program names it by its path. The loader
+/// itself is listed like this.
+fn library(line: &str) -> Option<PathBuf> {
+    let (file, _) = line.trim_start().rsplit_once(" (")?;
+    let file = file.split_once(" => ").map_or(file, |(_, file)| file);
+    file.contains('/').then(|| PathBuf::from(file))
+}
+
+/// The loader that an ELF program names.
+fn interpreter(program: &Path) -> Option<OsString> {
+    let bytes = hotswap_files::open_or_stdin(program).ok()?;
+    let header = FileHeader64::<LittleEndian>::parse(&*bytes).ok()?;
+    let segments = header.program_headers(LittleEndian, &*bytes).ok()?;
+    let mut names = segments.iter().filter_map(|segment| segment.interpreter(LittleEndian, &*bytes).ok()?);
+    names.next().map(|name| OsString::from_vec(name.to_vec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_the_loader_name_files() {
+        assert_eq!(library("\tliba.so.1 => /opt/a b/liba.so.1 (0x00007f)"), Some("/opt/a b/liba.so.1".into()));
+        assert_eq!(library("\tlinux-vdso.so.1 (0x00007f)"), None);
+        assert_eq!(library("\tlibb.so => not found"), None);
+        assert_eq!(library("\t./libc.so (0x00007f)"), Some("./libc.so".into()));
+    }
+
+    #[test]
+    fn a_program_starts_with_its_libraries() {
+        let own = env::current_exe().unwrap();
+        let files = loaded_with(&own, OsStr::new(""));
+        assert!(files.iter().any(|file| file.ends_with("libc.so.6")), "{files:?}");
+    }
+}

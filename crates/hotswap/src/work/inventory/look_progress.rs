@@ -1,0 +1,43 @@
+//! The progress of a look that takes long: a bar on standard error, if that is a terminal.
+//!
+//! Invariant: a short look shows nothing, and nothing of a bar is left when it ends.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::time::{Duration, Instant};
+
+/// A look that ends earlier shows no bar.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+pub(super) struct LookProgress {
+    bar: ProgressBar,
+    /// When the bar appears; `None` where there is none.
+    due: Option<Instant>,
+}
+
+impl LookProgress {
+    /// For a look at so many bytes of containers, which differ in size.
+    pub(super) fn new(bytes: u64) -> Self {
+        let bar = ProgressBar::with_draw_target(Some(bytes), ProgressDrawTarget::hidden());
+        let style = ProgressStyle::with_template("{prefix} {bar:40} {bytes}/{total_bytes} {eta}");
+        let bar = if let Ok(style) = style { bar.with_style(style) } else { bar };
+        Self { bar: bar.with_prefix("reading"), due: Some(Instant::now() + PATIENCE) }
+    }
+
+    pub(super) fn hidden() -> Self {
+        Self { bar: ProgressBar::hidden(), due: None }
+    }
+
+    /// So many bytes more were read.
+    pub(super) fn advance(&self, bytes: u64) {
+        if self.bar.is_hidden() && self.due.is_some_and(|due| Instant::now() >= due) {
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
+        self.bar.inc(bytes);
+    }
+}
+
+impl Drop for LookProgress {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}

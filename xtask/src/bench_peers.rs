@@ -1,0 +1,175 @@
+//! `cargo xtask bench peers`: commands of HotSwap beside the tools that do the same, and `docs/benchmarks.md`.
+//!
+//! Each contest has the same input and the same result: the outputs are compared before anything is timed. The first contestant
+//! is what the others are compared with; the peers are those of LLVM, and ccache, the wrapper that most builds already pay for.
+//!
+//! Absent on purpose: what has no peer. `bench fat`, `bench rewrite` and the other contests of `bench` measure that.
+
+use crate::bench::{CODE_SOURCE, Inside, LLVM};
+use crate::outcome::{During, Outcome, fail};
+use crate::paths;
+use crate::timer::{Contest, Limit, Score};
+use std::fs;
+use std::path::Path;
+
+/// The rows, until the task that wrote the page reads them.
+const ROWS: &str = "peers.md";
+
+/// Runs the contests, inside the userland.
+pub(crate) fn measure(inside: &Inside, rounds: Option<usize>) -> Outcome {
+    prepare(inside)?;
+    let (mut rows, mut failed) = (String::new(), 0);
+    for mut contest in contests(inside)? {
+        contest.rounds = rounds.unwrap_or(contest.rounds);
+        let scores = contest.scores(&inside.env)?;
+        failed += usize::from(!contest.limit.judge(&scores).0);
+        rows += &table(&contest, &scores);
+    }
+    let file = inside.directory.join(ROWS);
+    fs::write(&file, rows).during("write", &file)?;
+    if failed == 0 { Ok(()) } else { fail(format!("{failed} limits do not hold")) }
+}
+
+/// Objects of a few megabytes of device code, and a fat binary of three GPUs.
+fn prepare(inside: &Inside) -> Outcome {
+    let source = inside.directory.join("peers.hip");
+    fs::write(&source, CODE_SOURCE.replace("Launch<60>", "Launch<12>")).during("write", &source)?;
+    for gpu in GPUS {
+        let compile = format!("{LLVM}/clang++ --offload-arch={gpu} -O1 --offload-device-only --no-gpu-bundle-output");
+        inside.prepare(&format!("{compile} -c peers.hip -o {gpu}.co"))?;
+    }
+    fs::write(inside.directory.join("host"), "").during("write", &inside.directory)?;
+    inside.prepare(&format!("{LLVM}/clang-offload-bundler {} -output=peers.fat", bundle_words("")))?;
+    inside.prepare(&format!("{LLVM}/clang-offload-bundler {} -output=peers.packed", bundle_words("-compress")))
+}
+
+const GPUS: [&str; 3] = ["gfx1030", "gfx1100", "gfx90a"];
+
+fn bundle_words(more: &str) -> String {
+    let targets = GPUS.map(|gpu| format!(",hipv4-amdgcn-amd-amdhsa--{gpu}")).concat();
+    let inputs = GPUS.map(|gpu| format!(" -input={gpu}.co")).concat();
+    let host = "host-x86_64-unknown-linux-gnu-";
+    format!("-type=o -bundle-align=4096 {more} -targets={host}{targets} -input=host{inputs}")
+}
+
+fn contests(inside: &Inside) -> Outcome<Vec<Contest>> {
+    let hotswap = inside.installed("bin/hotswap");
+    let bundler = format!("{LLVM}/clang-offload-bundler");
+    let one = "hipv4-amdgcn-amd-amdhsa--gfx1100";
+    let entries = GPUS.map(|gpu| format!(" {gpu}={gpu}.co")).concat();
+    let unbundle = |file: &str| format!("{bundler} -unbundle -type=o -targets={one} -input={file} -output=theirs.co");
+    let extract = |file: &str| format!("{hotswap} extract {file} --target gfx1100 -o ours.co");
+    let bundled = |more: &str| format!("{hotswap} bundle ours.fat {more} --entry{entries}");
+    let pairs = [
+        ("peers.fat", "ours.fat", bundled("")),
+        ("gfx1100.co", "ours.co", extract("peers.fat")),
+        ("gfx1100.co", "ours.co", extract("peers.packed")),
+    ];
+    for (theirs, ours, line) in pairs {
+        inside.prepare(&line)?;
+        same(inside, theirs, ours)?;
+    }
+    let versus = |question, rounds, peer: (&'static str, String), ours: String| Contest {
+        question,
+        limit: Limit::None,
+        rounds,
+        contestants: vec![Inside::contestant(peer.0, &peer.1), Inside::contestant("hotswap", &ours)],
+    };
+    let help = Contest {
+        question: "start of the command: --help",
+        limit: Limit::Milliseconds(5.0),
+        rounds: 50,
+        contestants: vec![
+            Inside::contestant("/bin/true", "/bin/true"),
+            Inside::contestant("hotswap", &format!("{hotswap} --help")),
+            Inside::contestant("ccache", "/usr/bin/ccache --help"),
+            Inside::contestant("llvm-objdump", &format!("{LLVM}/llvm-objdump --help")),
+        ],
+    };
+    let wrapper = Contest { limit: Limit::OfThird(0.5), ..inside.wrapper()? };
+    Ok(vec![
+        wrapper,
+        help,
+        versus(
+            "entries of a fat binary, 3 GPUs",
+            30,
+            ("clang-offload-bundler", format!("{bundler} -list -type=o -input=peers.fat")),
+            format!("{hotswap} list peers.fat"),
+        ),
+        versus(
+            "one code object out of a fat binary",
+            30,
+            ("clang-offload-bundler", unbundle("peers.fat")),
+            extract("peers.fat"),
+        ),
+        versus(
+            "one code object out of a compressed fat binary",
+            30,
+            ("clang-offload-bundler", unbundle("peers.packed")),
+            extract("peers.packed"),
+        ),
+        versus(
+            "a fat binary of three code objects",
+            30,
+            ("clang-offload-bundler", format!("{bundler} {} -output=theirs.fat", bundle_words(""))),
+            bundled(""),
+        ),
+        versus(
+            "the same, compressed",
+            15,
+            ("clang-offload-bundler", format!("{bundler} {} -output=theirs.fat", bundle_words("-compress"))),
+            bundled("--compress"),
+        ),
+        versus(
+            "disassembly of a code object, 0.5 MB of code",
+            10,
+            ("llvm-objdump", format!("{LLVM}/llvm-objdump -d gfx1100.co")),
+            format!("{hotswap} disasm gfx1100.co"),
+        ),
+    ])
+}
+
+fn same(inside: &Inside, theirs: &str, ours: &str) -> Outcome {
+    let bytes = |name: &str| fs::read(inside.directory.join(name)).during("read", &inside.directory);
+    if bytes(theirs)? == bytes(ours)? { Ok(()) } else { fail(format!("{ours} is not {theirs}, byte by byte")) }
+}
+
+/// The part of the page for one contest.
+fn table(contest: &Contest, scores: &[Score]) -> String {
+    let (holds, promise) = contest.limit.judge(scores);
+    let mut text = format!("## {}\n\n| program | ms | more than the first, ms | × the first |\n", contest.question);
+    text += "| --- | --- | --- | --- |\n";
+    for (contestant, score) in contest.contestants.iter().zip(scores) {
+        let Score { median, more, ratio, .. } = score;
+        text += &format!("| {} | {median:.2} | {more:+.2} | {ratio:.2} |\n", contestant.name);
+    }
+    if !promise.is_empty() {
+        text += &format!("\nPromised: {promise}: {}.\n", if holds { "holds" } else { "does not hold" });
+    }
+    text + "\n"
+}
+
+/// Makes the page of the rows in that directory; without them, the contests did not end.
+pub(crate) fn write_page(directory: &Path) -> Outcome {
+    let file = directory.join(ROWS);
+    let Ok(rows) = fs::read_to_string(&file) else { return Ok(()) };
+    let page = paths::workspace().join("docs/benchmarks.md");
+    fs::write(&page, format!("{HEAD}{}\n", rows.trim_end())).during("write", &page)?;
+    println!("\nThe tables are in {}", page.display());
+    Ok(())
+}
+
+const HEAD: &str = "\
+# Benchmarks
+
+<!-- Written by `cargo xtask bench peers`; do not edit. -->
+
+HotSwap's commands beside the tools that do the same: LLVM 22's, and ccache, a wrapper that many builds already have. Times are
+medians by the clock, of rounds in which all programs take turns; differences and ratios are medians of the rounds'. All outputs
+that are compared are the same bytes.
+
+What HotSwap does and no other tool: `cargo xtask bench coalesce` (builds for seven GPUs), `bench fat` (whole libraries),
+`bench rewrite` (code of up to 26 million instructions). Whole projects are in [Real projects](projects.md), sizes in
+[Generic targets](generics.md).
+
+";
