@@ -32,8 +32,9 @@ int main(int argc, char **argv) {
   size_t entries, found = 0;
   if (argc != 4)
     return fprintf(stderr, "usage: callees FILE ISA KERNEL\n"), 2;
-  check(hotswap_file_open(argv[1], &file, &error));
-  check(hotswap_file_entry_count(file, &entries, &error));
+  check(hotswap_file_open(argv[1], &file, &error)), check(hotswap_file_entry_count(file, &entries, &error));
+  if (!entries)
+    return fprintf(stderr, "%s has no device code\n", argv[1]), 1;
   check(hotswap_file_entry(file, entries - 1, &last, &error));
   /* A library has a container for each of its units, and in each an entry that serves the agent best. */
   for (size_t container = 0; container <= last.container && !found; container++) {
@@ -55,6 +56,5 @@ int main(int argc, char **argv) {
       }
     hotswap_image_free(image);
   }
-  const char *why = error ? hotswap_error_message(error) : "there is no kernel of that name";
-  return found ? 0 : (fprintf(stderr, "%s\n", why), 1);
+  return found ? 0 : (fprintf(stderr, "%s\n", error ? hotswap_error_message(error) : "there is no kernel of that name"), 1);
 }

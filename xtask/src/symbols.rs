@@ -1,16 +1,19 @@
-//! `cargo xtask symbols exam | bench`: tables of device functions, imports and budgets with all compilers, targets and levels;
-//! and what the tables of whole libraries cost. Both write their part of `docs/device-exam.md`.
+//! `cargo xtask symbols exam | bench`: tables of device functions, imports and budgets with all compilers, targets and levels,
+//! faults and what is told of them, tools that keep a table; then the tables of whole libraries, and what they cost, which `bench`
+//! does alone. Both write `docs/device-exam.md`.
 //!
-//! The exam runs tests with all of their cases; each prints a row for a case that it compared. The libraries are Debian's.
+//! The exam runs tests with all of their cases; each prints a row for a case that it compared. One that compared nothing fails it.
+//! The libraries are Debian's.
 //!
 //! Absent on purpose: the comparisons (the tests) and the measuring (`tests/symbols-bench`).
 
+use crate::built::Profile;
 use crate::library::{GGML, Library, ROCRAND, library};
 use crate::outcome::{During, Outcome, fail};
 use crate::session::Session;
-use crate::{paths, run};
+use crate::{install, paths, run};
 use clap::{Parser, Subcommand};
-use hotswap_userland::ENV_PREFIX;
+use hotswap_userland::{ENV_EVERYTHING, ENV_PREFIX};
 use std::fs;
 use std::process::Command;
 
@@ -18,7 +21,7 @@ use std::process::Command;
 const RCCL: Library = Library::preferring_experimental("librccl1");
 
 /// The tables of the exam: the word of their rows, a head, the columns.
-const TABLES: [(&str, &str, &str); 5] = [
+const TABLES: [(&str, &str, &str); 7] = [
     (
         "calls",
         "Calls, registers and frames, compared with LLVM's assembly and relocations",
@@ -44,15 +47,32 @@ const TABLES: [(&str, &str, &str); 5] = [
         "A kernel that calls functions of another code object, on emulated GPUs: results equal to the host's",
         "clang | GPU | level | values",
     ),
+    ("refused", "Faults, and what is told of them", "fault | code | told"),
+    ("kept", "The table of a code object after tools have handled it", "by | functions"),
 ];
 
-/// The packages and tests that print the rows.
-const TESTS: [(&str, &str); 5] = [
-    ("hotswap-device-symbols", "truth"),
-    ("hotswap-device-link", "budgets"),
-    ("hotswap-device-link", "exchange"),
-    ("hotswap-c", "exchange"),
-    ("hotswap-emulated-hip", "exchange"),
+/// A test that prints rows.
+struct ExamTest {
+    package: &'static str,
+    test: &'static str,
+    /// It runs the installed tools.
+    is_of_installation: bool,
+}
+
+const fn exam_test(package: &'static str, test: &'static str) -> ExamTest {
+    ExamTest { package, test, is_of_installation: false }
+}
+
+const TESTS: [ExamTest; 9] = [
+    exam_test("hotswap-device-symbols", "truth"),
+    exam_test("hotswap-device-symbols", "note"),
+    exam_test("hotswap-device-symbols", "sources"),
+    exam_test("hotswap-device-link", "budgets"),
+    exam_test("hotswap-device-link", "exchange"),
+    exam_test("hotswap-device-link", "lds"),
+    exam_test("hotswap-c", "exchange"),
+    exam_test("hotswap-emulated-hip", "exchange"),
+    ExamTest { is_of_installation: true, ..exam_test("hotswap-device-link", "built") },
 ];
 
 /// Judges and measures tables of device functions.
@@ -64,7 +84,7 @@ struct Options {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Runs all cases of the tests of tables, budgets and exchanges.
+    /// Runs all cases of the tests of tables, budgets and exchanges, then measures whole libraries.
     Exam,
     /// Measures the time of tables and look-ups for whole libraries.
     Bench,
@@ -78,14 +98,25 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
 }
 
 fn exam() -> Outcome {
-    let session = Session::open(&paths::scratch("prefix"), &paths::scratch("work"))?;
+    let prefix = paths::scratch("prefix");
+    let session = Session::open(&prefix, &paths::scratch("work"))?;
+    install::install(&prefix, Profile::Checked, session.clang().as_deref())?;
     let mut lines = Vec::new();
-    for (package, test) in TESTS {
+    for ExamTest { package, test, is_of_installation } in TESTS {
         let mut command = session.beside(paths::cargo());
-        command.current_dir(paths::workspace()).env_remove(ENV_PREFIX).env("HOTSWAP_TEST_EVERYTHING", "1");
-        command.args(["test", "--profile", "checked", "--package", package, "--test", test]);
+        command.current_dir(paths::workspace()).env(ENV_EVERYTHING, "1");
+        if !is_of_installation {
+            command.env_remove(ENV_PREFIX);
+        }
+        command.args(["test", "--profile", Profile::Checked.name(), "--package", package, "--test", test]);
         lines.extend(output(&mut command)?.lines().map(str::to_owned));
     }
+    write("exam", &tables(&lines)?)?;
+    bench()
+}
+
+/// The rows of all tests as tables.
+fn tables(lines: &[String]) -> Outcome<String> {
     let mut text = String::new();
     for (word, head, columns) in TABLES {
         let start = format!("exam {word} ");
@@ -97,7 +128,7 @@ fn exam() -> Outcome {
         let count = columns.split('|').count();
         text += &format!("### {head}\n\n| {columns} |\n|{}\n{}\n\n", " --- |".repeat(count), rows.join("\n"));
     }
-    write("exam", text.trim_end())
+    Ok(text.trim_end().to_owned())
 }
 
 fn bench() -> Outcome {

@@ -62,6 +62,7 @@ mod patch;
 mod relabel;
 mod same;
 mod source_lines;
+mod source_units;
 mod symbols;
 mod target_text;
 mod user_sgprs;
@@ -84,6 +85,7 @@ pub use overlap::overlap;
 pub use patch::BytePatch;
 pub use same::{same_but_for_label, same_but_for_patch};
 pub use source_lines::SourceLines;
+pub use source_units::SourceUnits;
 pub use symbols::{CodeMap, CodeSection, CodeStarts, CodeSymbol, KernelFacts, Relocation, SymbolKind};
 
 use hotswap_report::{Diagnostic, codes};

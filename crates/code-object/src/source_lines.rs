@@ -8,7 +8,7 @@ use object::read::elf::ElfFile64;
 use object::{CompressionFormat, Object, ObjectSection, ObjectSymbol, RelocationFlags, RelocationTarget};
 
 type DwarfSlice<'d> = EndianSlice<'d, LittleEndian>;
-type LinesFile<'d> = ElfFile64<'d, object::LittleEndian>;
+pub(crate) type LinesFile<'d> = ElfFile64<'d, object::LittleEndian>;
 
 /// Sections of a relocatable file have no addresses; here they get some, with this distance (log2).
 const APART: u32 = 40;
@@ -73,7 +73,7 @@ fn rows(file: &LinesFile<'_>) -> Result<Vec<(usize, u64, String)>, gimli::Error>
 }
 
 /// A section as a linker would fill it.
-fn content(file: &LinesFile<'_>, name: &str, linked: bool) -> Vec<u8> {
+pub(crate) fn content(file: &LinesFile<'_>, name: &str, linked: bool) -> Vec<u8> {
     let Some(section) = file.section_by_name(name) else { return Vec::new() };
     let Ok(packed) = section.compressed_data() else { return Vec::new() };
     // A section that is larger than the limit gives no lines.
@@ -109,7 +109,7 @@ fn content(file: &LinesFile<'_>, name: &str, linked: bool) -> Vec<u8> {
 }
 
 /// Section and offset of an address.
-fn place(file: &LinesFile<'_>, linked: bool, address: u64) -> Option<(usize, u64)> {
+pub(crate) fn place(file: &LinesFile<'_>, linked: bool, address: u64) -> Option<(usize, u64)> {
     if !linked {
         return Some(((address >> APART) as usize, address & ((1 << APART) - 1)));
     }

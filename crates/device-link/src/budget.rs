@@ -5,7 +5,7 @@ use crate::inputs::{LinkInput, records};
 use crate::lds::{FunctionLds, overlaps};
 use hotswap_code_object::kernel_descriptor::{DYNAMIC_STACK, KernelDescriptor};
 use hotswap_code_object::{CodeObject, Descriptor, KernelMetadata};
-use hotswap_device_symbols::{Kernel, Number, Resources, SymbolTable, analyse_with};
+use hotswap_device_symbols::{Function, Kernel, Number, Resources, SymbolTable, analyse_with};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::Capability;
 use std::collections::HashMap;
@@ -49,6 +49,25 @@ pub struct KernelBudget {
     pub is_unfinished: bool,
 }
 
+/// A kernel that needs an unknown amount of scratch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnboundedScratch {
+    /// Its name.
+    pub kernel: String,
+    /// The function that it needs it for.
+    pub function: String,
+    /// The function is recursive; otherwise its code does not show the size of its frame.
+    pub is_recursive: bool,
+}
+
+impl UnboundedScratch {
+    fn problem(&self) -> Diagnostic {
+        let Self { kernel, function, is_recursive } = self;
+        let why = if *is_recursive { "which is recursive" } else { "whose code does not show the size of its frame" };
+        Diagnostic::warning(codes::UNBOUNDED_SCRATCH, format!("kernel `{kernel}` reaches `{function}`, {why}"))
+    }
+}
+
 /// The result of a check.
 #[derive(Debug, Clone, Default)]
 pub struct LinkReport {
@@ -56,6 +75,8 @@ pub struct LinkReport {
     pub short: Vec<KernelBudget>,
     /// Kernels that reach functions that are not known.
     pub open: Vec<String>,
+    /// Kernels that reach functions whose use of scratch is not known, and that were compiled apart from them.
+    pub unbounded: Vec<UnboundedScratch>,
     /// Objects that do not fit each other.
     pub mixes: Vec<Diagnostic>,
     /// All kernels.
@@ -71,7 +92,8 @@ impl LinkReport {
             let what = format!("kernel `{kernel}` calls functions that the link does not know; it may need more");
             Diagnostic::warning(codes::UNKNOWN_CALLEES, what)
         });
-        short.chain(self.mixes.iter().cloned()).chain(open).collect()
+        let unbounded = self.unbounded.iter().map(UnboundedScratch::problem);
+        short.chain(self.mixes.iter().cloned()).chain(open).chain(unbounded).collect()
     }
 }
 
@@ -105,12 +127,21 @@ impl fmt::Display for LaunchNumbers {
     }
 }
 
+/// The scratch that a kernel with a dynamic stack has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DynamicStack {
+    /// HIP's default, which HIP gives it at least: up to that it has enough.
+    OfHip,
+    /// The descriptor's number: for numbers that are written, which other runtimes and smaller limits of HIP take as they are.
+    AsStated,
+}
+
 /// Compares what the kernels of a linked file have with the needs of what they reach. The inputs are those of the link; without
 /// them, numbers come from the code alone.
 ///
 /// # Errors
 /// A file that is no linked code object, or is damaged.
-pub fn check(linked: &[u8], inputs: &[LinkInput<'_>]) -> Result<LinkReport, Diagnostic> {
+pub fn check(linked: &[u8], inputs: &[LinkInput<'_>], stack: DynamicStack) -> Result<LinkReport, Diagnostic> {
     let object = CodeObject::parse(linked)?;
     let records = records(inputs);
     let (table, _) = analyse_with(linked, &records)?;
@@ -125,7 +156,8 @@ pub fn check(linked: &[u8], inputs: &[LinkInput<'_>]) -> Result<LinkReport, Diag
         };
         row.reachable.iter().any(is_outside)
     };
-    let mut report = kernels_in(&object, &table, &records, &lds, (is_apart, HIP_STACK));
+    let dynamic_stack = if stack == DynamicStack::OfHip { HIP_STACK } else { 0 };
+    let mut report = kernels_in(&object, &table, &records, &lds, (is_apart, dynamic_stack));
     report.mixes.extend(convention::mixes(&object, &table, inputs));
     Ok(report)
 }
@@ -146,16 +178,29 @@ pub(crate) fn kernels_in(
         let row = table.named(name).and_then(|number| table.kernel(number));
         let Some(row) = row else { continue };
         let is_unfinished = records.contains_key(name);
-        // A recursion has no bound; the compiler says so itself, unless it left that to the link, or did not see all of it.
-        let is_unbounded = (is_unfinished || is_apart(row)) && row.needs.scratch.value.is_none();
-        if !row.complete || is_unbounded {
+        // The compiler states the scratch of recursions and hidden frames itself, unless it left that to the link, or did not see
+        // all of it.
+        let is_known = !is_unfinished && !is_apart(row);
+        if !row.complete {
             report.open.push(name.to_owned());
+        } else if let Some((function, is_recursive)) = unbounded_function(table, row).filter(|_| !is_known) {
+            report.unbounded.push(UnboundedScratch { kernel: name.to_owned(), function, is_recursive });
         }
         let budget = budget(object, table, row, (kernel, place), (lds, dynamic_stack));
         report.short.extend(budget.map(|budget| KernelBudget { is_unfinished, ..budget }));
     }
     report.mixes = overlaps(table, lds);
     report
+}
+
+/// The function that makes the scratch of a kernel unbounded, if there is one.
+fn unbounded_function(table: &SymbolTable, row: &Kernel) -> Option<(String, bool)> {
+    // The compiler states the kernel's own frame.
+    let others = || row.reachable.iter().filter(|number| **number != row.function);
+    let functions = || others().map(|number| &table.functions[*number as usize]);
+    let recursive = functions().find(|one| one.recursive == Some(true)).map(|one| (one.name.clone(), true));
+    let is_hidden = |one: &&Function| one.own.scratch.value.is_none() || one.own.scratch.at_least;
+    recursive.or_else(|| functions().find(is_hidden).map(|one| (one.name.clone(), false)))
 }
 
 /// The budget of a kernel, if it has too little.

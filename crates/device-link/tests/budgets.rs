@@ -1,7 +1,7 @@
 //! A library of device functions and its users, compiled apart and linked natively: the numbers of the kernels, compared with
 //! those that LTO computes of the same sources.
 
-use hotswap_device_link::{LinkReport, check, link_inputs, raised};
+use hotswap_device_link::{DynamicStack, LinkReport, check, link_inputs, raised};
 use hotswap_userland::{Workbench, say, slice, tool};
 use std::collections::BTreeMap;
 
@@ -35,10 +35,14 @@ fn make(bench: &Workbench, version: u32, target: &str, more: &str) {
 }
 
 fn report(bench: &Workbench, linked: &[u8]) -> LinkReport {
+    report_with(bench, linked, DynamicStack::OfHip)
+}
+
+fn report_with(bench: &Workbench, linked: &[u8], stack: DynamicStack) -> LinkReport {
     let files = ["kernels.o", "library.o"].map(|name| (name, bench.read(name)));
     let inputs: Vec<_> = files.iter().flat_map(|(name, bytes)| link_inputs(name, bytes)).collect();
     assert_eq!(inputs.len(), 2);
-    check(linked, &inputs).unwrap()
+    check(linked, &inputs, stack).unwrap()
 }
 
 /// LLVM's view of a kernel: numbers of the metadata and of the descriptor.
@@ -141,6 +145,11 @@ fn the_compilers_records_count() {
     }
 }
 
+/// The row of a fault in the table of `cargo xtask symbols exam`.
+fn refused(fault: &str, told: &hotswap_report::Diagnostic) {
+    say(&format!("exam refused | {fault} | {} | {} |", told.code.id, told.what));
+}
+
 /// Objects that must not meet: a compiler before the change of preserved registers, waves of 64 lanes, a function that was
 /// replaced by one that writes more.
 #[test]
@@ -149,6 +158,7 @@ fn mixes_of_conventions_are_told() {
     make(&bench, 23, "gfx1030", "");
     let mixes = |bench: &Workbench| report(bench, &bench.read("native.co")).mixes;
     assert!(mixes(&bench).is_empty());
+    refused("callee over the budget", &report(&bench, &bench.read("native.co")).problems()[0]);
     let lld = tool(23, "ld.lld");
     bench.write("old", b"clang version 20.1.8\0");
     bench.run(&format!(
@@ -157,6 +167,7 @@ fn mixes_of_conventions_are_told() {
     ));
     let found = mixes(&bench);
     assert!(found.len() == 1 && found[0].what.contains("library.o was compiled by clang 20"), "{found:?}");
+    refused("compilers with other preserved registers", &found[0]);
     let clang = tool(23, "clang++");
     let common = format!(
         "{clang} -x hip --offload-arch=gfx1030 -nogpuinc -nogpulib --offload-device-only -fgpu-rdc --no-gpu-bundle-output -fno-offload-lto -O2 -w"
@@ -167,6 +178,7 @@ fn mixes_of_conventions_are_told() {
     ));
     let found = mixes(&bench);
     assert!(found.len() == 1 && found[0].what.contains("`lib_fn`, which it reaches, was compiled for 64"), "{found:?}");
+    refused("another wave size", &found[0]);
     bench.write(
         "kernels.hip",
         b"extern \"C\" __attribute__((device, noinline)) float lib_fn(const float *p, int n) { return n; }\n\
@@ -178,6 +190,7 @@ fn mixes_of_conventions_are_told() {
         found.len() == 1 && found[0].what.contains("`lib_fn` of kernels.o was replaced by one that also writes"),
         "{found:?}"
     );
+    refused("replaced by one that writes more", &found[0]);
 }
 
 /// Needs that cannot be met, and calls that are not known, are told with their numbers.
@@ -189,6 +202,7 @@ fn needs_that_cannot_be_met_are_refused() {
     let mut found = report(&bench, &native);
     found.short[0].needs.vgprs = 513;
     let error = raised(&native, &found).unwrap_err();
+    refused("more than the processor has", &error);
     assert!(error.code.id == "HS0425" && error.what.contains("513 VGPRs") && error.what.contains("lib_fn"), "{error}");
     // 1,024 work-items are 16 waves: 4 for each SIMD, of 128 registers each.
     found.short[0].needs.vgprs = 200;
@@ -204,4 +218,70 @@ fn needs_that_cannot_be_met_are_refused() {
     let found = report(&bench, &bench.read("native.co"));
     assert_eq!((found.open.as_slice(), found.short.len()), (["k_any".to_owned()].as_slice(), 0));
     assert_eq!(found.problems()[0].code.id, "HS0427");
+    refused("a call through a pointer", &found.problems()[0]);
+}
+
+const FRAMES: [(&str, &str); 2] = [
+    (
+        "library.hip",
+        "extern \"C\" __attribute__((device, noinline)) void fill(int *a, int x) { for (int i = 0; i < 100; i++) a[i] = x * i; }
+extern \"C\" __attribute__((device, noinline)) int small(int x) { int a[100]; fill(a, x); return a[x & 63]; }
+extern \"C\" __attribute__((device, noinline)) int hidden(int x) {
+  volatile int a[1000];
+  for (int i = 0; i < 1000; i++) a[i] = x * i;
+  return a[x & 63];
+}
+extern \"C\" __attribute__((device, noinline)) int again(int n) { return n < 2 ? n : again(n - 1) + again(n - 2); }
+",
+    ),
+    (
+        "kernels.hip",
+        "#define KERNEL(f) extern \"C\" __attribute__((device)) int f(int); \\
+  extern \"C\" __attribute__((global)) void k_##f(int *p) { p[0] = f(p[1]); }
+KERNEL(small) KERNEL(hidden) KERNEL(again)
+",
+    ),
+];
+
+/// HIP gives kernels with a dynamic stack 1,024 bytes: less is no error, but numbers that are written are exact. Frames that the
+/// code does not show, and recursions, are told.
+#[test]
+fn frames_that_are_small_hidden_or_without_a_bound() {
+    let Some(bench) = Workbench::with_llvm(24, "frames_that_are_small_hidden_or_without_a_bound") else { return };
+    FRAMES.iter().for_each(|(name, text)| bench.write(name, text.as_bytes()));
+    for target in ["gfx90a", "gfx1201"] {
+        let common = format!(
+            "{} -x hip --offload-arch={target} -nogpuinc -nogpulib --offload-device-only -fgpu-rdc --no-gpu-bundle-output -O2 -w",
+            tool(24, "clang++")
+        );
+        bench.run(&format!(
+            "for name in kernels library; do {common} -fno-offload-lto -c $name.hip -o $name.o || exit 1; done; \
+             {} -shared kernels.o library.o -o native.co",
+            tool(24, "ld.lld")
+        ));
+        let native = bench.read("native.co");
+        let scratch = |report: &LinkReport| {
+            report.short.iter().find(|one| one.kernel == "k_small").map_or(0, |one| one.needs.scratch - one.has.scratch)
+        };
+        // On gfx1201 the kernel has too few registers as well.
+        if target == "gfx90a" {
+            let found = report(&bench, &native);
+            assert_eq!(scratch(&found), 0, "{:?}", found.short);
+        }
+        let found = report_with(&bench, &native, DynamicStack::AsStated);
+        assert!((400..=432).contains(&scratch(&found)), "{target}: {:?}", found.short);
+        bench.write("native.co", &raised(&native, &found).unwrap());
+        assert!(numbers(&bench, 24, "native.co", "k_small")[".private_segment_fixed_size"] >= 400, "{target}");
+        let mut told: Vec<_> =
+            found.unbounded.iter().map(|one| (&*one.kernel, &*one.function, one.is_recursive)).collect();
+        told.sort_unstable();
+        assert_eq!(told, [("k_again", "again", true), ("k_hidden", "hidden", false)], "{target}");
+        assert!(found.open.is_empty(), "{target}: {:?}", found.open);
+        for told in found.problems().iter().filter(|one| one.what.contains(" reaches ")) {
+            assert_eq!(told.code.id, "HS0440");
+            if target == "gfx90a" {
+                refused("scratch without a known bound", told);
+            }
+        }
+    }
 }

@@ -2,7 +2,7 @@
 //! their functions, which survive the tools that handle code objects.
 
 use hotswap_device_symbols::note::table_of;
-use hotswap_userland::{ENV_PREFIX, HIP_HEADER, Workbench, skip, tool};
+use hotswap_userland::{ENV_PREFIX, HIP_HEADER, Workbench, say, skip, tool};
 
 /// The userland with the sources, and the installation's directory as a path inside.
 fn bench(test: &str) -> Option<(Workbench, String)> {
@@ -69,6 +69,24 @@ fn a_kernel_with_too_little_stops_the_build_or_gets_more() {
     }
 }
 
+/// A call through a pointer is counted by a compiler that has seen the whole: nothing is to be told of it.
+#[test]
+fn calls_through_pointers_are_told_where_the_compiler_did_not_see_all() {
+    let Some((bench, prefix)) = bench("calls_through_pointers_are_told_where_the_compiler_did_not_see_all") else {
+        return;
+    };
+    bench.write(
+        "kernels.hip",
+        b"typedef float (*Function)(const float *, int);\n__device__ Function chosen;\n\
+        extern \"C\" __global__ void k_any(float *p, int n) { p[0] = chosen(p, n); }\n",
+    );
+    let check = option("device-link=check");
+    let (code, text) = build(&bench, &prefix, "gfx1030", &check);
+    assert!(code == Some(0) && text.contains("[HS0427]") && text.contains("`k_any`"), "{code:?} {text}");
+    let (code, text) = build(&bench, &prefix, "gfx1030", &format!("{check} -foffload-lto"));
+    assert!(code == Some(0) && !text.contains("HS0427"), "{code:?} {text}");
+}
+
 /// The functions of a code object by its own table; `None` where the table does not count.
 fn functions(bytes: &[u8]) -> Option<usize> {
     hotswap_code_object::device_symbols_note(bytes)?;
@@ -92,8 +110,17 @@ fn the_table_survives_the_tools_that_handle_code_objects() {
          {prefix}/bin/hotswap extract more.hipfb --target gfx1250-strict -o retargeted.co",
         tool(23, "").trim_end_matches('/')
     ));
-    for name in ["a.co", "copied.co", "stripped.co", "again.co", "rewritten.co", "retargeted.co"] {
-        assert_eq!(functions(&bench.read(name)), Some(3), "{name}");
+    for (name, by) in [
+        ("a.co", "a compressed bundle in a program, `hotswap extract`"),
+        ("copied.co", "`llvm-objcopy`"),
+        ("stripped.co", "`llvm-strip -g`"),
+        ("again.co", "`clang-offload-bundler`, compressed and back"),
+        ("rewritten.co", "`hotswap rewrite` to gfx1250-strict (a table of the new code)"),
+        ("retargeted.co", "`hotswap retarget` to gfx1250-strict (a table of the new code)"),
+    ] {
+        let count = functions(&bench.read(name));
+        assert_eq!(count, Some(3), "{name}");
+        say(&format!("exam kept | {by} | 3 of {} |", count.unwrap_or_default()));
     }
     // A change of the code that nothing tells the table of.
     let mut changed = bench.read("a.co");
@@ -101,6 +128,18 @@ fn the_table_survives_the_tools_that_handle_code_objects() {
     let code = map.sections[0].range.start;
     changed[code] ^= 1;
     assert_eq!(functions(&changed), None);
+    bench.write("changed.co", &changed);
+    let shown = |name: &str| bench.run(&format!("{prefix}/bin/hotswap symbols {name} 2>&1"));
+    let own = shown("a.co");
+    assert!(
+        own.contains("; by the table in the file, whose hash is that of the code\n") && !own.contains("HS0310"),
+        "{own}"
+    );
+    let other = shown("changed.co");
+    assert!(
+        other.contains("[HS0310]") && other.contains("; by analysis, because the table in the file is not that"),
+        "{other}"
+    );
 }
 
 /// Compiles one source to machine code and links it alone, to a code object `NAME.co`.

@@ -153,7 +153,8 @@ fn a_binding_has_the_numbers_of_one_link() {
         let inputs = ["kernels.o", "library.o"].map(|name| (name, bench.read(name)));
         let inputs: Vec<_> =
             inputs.iter().flat_map(|(name, bytes)| hotswap_device_link::link_inputs(name, bytes)).collect();
-        let linked = hotswap_device_link::check(&whole.bytes, &inputs).unwrap();
+        let linked =
+            hotswap_device_link::check(&whole.bytes, &inputs, hotswap_device_link::DynamicStack::OfHip).unwrap();
         let numbers = |report: &hotswap_device_link::LinkReport| {
             report.short.iter().map(|one| (one.kernel.clone(), one.needs, one.forced_by.clone())).collect::<Vec<_>>()
         };
@@ -185,7 +186,10 @@ fn what_does_not_fit_is_told_with_names_and_numbers() {
     );
     assert!(bound(&user, &[]).prepared(&user.bytes).is_err());
     assert_eq!(bound(&user, &[]).report.open, ["k_use"], "what is not known is told");
+    let row = |fault: &str, code: &str, told: &str| say(&format!("exam refused | {fault} | {code} | {told} |"));
+    row("missing import", bound(&user, &[]).unbound[0].code.id, &told(&[])[0]);
     let twice = told(&[&library, &library]);
+    row("exported twice", bound(&user, &[&library, &library]).unbound[0].code.id, &twice[0]);
     assert_eq!(twice, ["`lib_fn`, which user.co imports, is exported 2 times: by library.co and library.co"]);
     // Not exported, and hidden.
     bench.run(&format!("{} --remove-section .note.hotswap.devsyms library.co other.co", tool(23, "llvm-objcopy")));
@@ -194,6 +198,7 @@ fn what_does_not_fit_is_told_with_names_and_numbers() {
     make(&bench, 23, "gfx1100");
     let other = told(&[&Loaded::of(&bench, "library.co")]);
     assert_eq!(other, ["user.co is for gfx1030, library.co for gfx1100"]);
+    row("another GPU", "HS0429", &other[0]);
 }
 
 #[test]

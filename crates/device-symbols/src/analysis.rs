@@ -2,6 +2,7 @@
 
 use crate::code::FileCode;
 use crate::code_hash::code_hash;
+use crate::sources::state_sources;
 use crate::stated::{self, CompilerRecord, DescriptorModes, File};
 use crate::table::{Callee, Evidence, Form, Function, FunctionKind, Import, Kernel, Number, Resources, SymbolTable};
 use crate::totals::{self, ReachWalk};
@@ -12,7 +13,7 @@ use object::{LittleEndian, Object, ObjectSymbol, RelocationFlags, RelocationTarg
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Version of the layout.
-pub(crate) const VERSION: (u32, u32) = (2, 1);
+pub(crate) const VERSION: (u32, u32) = (2, 2);
 /// `R_AMDGPU_ABS64`: the loader writes an address.
 const ABS64: u32 = 3;
 
@@ -54,6 +55,7 @@ pub fn analyse_with(
     let needs = totals::propagate(&mut functions, &stated);
     problems.extend(short_of_registers(&functions, &stated, &needs));
     let kernels = kernels(&functions, &needs);
+    let sources = file.as_ref().map(|file| state_sources(data, file, &mut functions)).unwrap_or_default();
     let imports = file.as_ref().map(|file| imports(file, &code, &functions)).unwrap_or_default();
     let unclaimed = code.unclaimed();
     let closed = imports.is_empty() && unclaimed == 0 && functions.iter().all(totals::is_resolved);
@@ -70,6 +72,7 @@ pub fn analyse_with(
         imports,
         exports: Vec::new(),
         producers: file.as_ref().map(stated::producers).unwrap_or_default(),
+        sources,
     };
     Ok((table, problems))
 }

@@ -90,7 +90,7 @@ impl<'a> FileCode<'a> {
     fn function(&self, unit: &Unit<'a>, number: usize, own: Resources, file: Option<&stated::File<'_>>) -> Function {
         let function = &unit.program.functions[number];
         let mut row = Function {
-            name: unit.program.name(function),
+            name: unit.name(number),
             aliases: Vec::new(),
             kind: if function.is_kernel() { FunctionKind::Kernel } else { FunctionKind::Function },
             section: unit.section.clone(),
@@ -106,6 +106,7 @@ impl<'a> FileCode<'a> {
             recursive: None,
             address_taken: false,
             cu_mode: None,
+            source: None,
         };
         unit.add_names(number, &mut row);
         self.add_calls(unit, number, file, &mut row);
@@ -212,6 +213,16 @@ impl<'a> FileCode<'a> {
 impl Unit<'_> {
     fn address(&self, offset: u32) -> u64 {
         self.program.source.address.wrapping_add(u64::from(offset))
+    }
+
+    /// The name of a function; its address where no symbol names it.
+    fn name(&self, number: usize) -> String {
+        let function = &self.program.functions[number];
+        let mark = function.mark.and_then(|mark| self.program.source.marks.get(mark as usize));
+        match mark.filter(|mark| !mark.name.is_empty()) {
+            Some(mark) => mark.name.to_string(),
+            None => format!("code at {:#x}", self.address(function.start)),
+        }
     }
 
     /// The number of the function that holds an offset.

@@ -17,11 +17,12 @@ pub fn joined(
     provider: impl Fn(&str) -> Option<(usize, u32)>,
 ) -> SymbolTable {
     let mut starts = Vec::with_capacity(libraries.len());
-    let mut functions = user.functions.clone();
+    let (mut functions, mut sources) = (user.functions.clone(), user.sources.clone());
     for library in libraries {
         let start = functions.len() as u32;
         starts.push(start);
-        functions.extend(library.functions.iter().map(|one| moved(one, start)));
+        functions.extend(library.functions.iter().map(|one| moved(one, start, sources.len() as u32)));
+        sources.extend(library.sources.iter().cloned());
     }
     for (number, table) in [user].iter().chain(libraries).enumerate() {
         let start = number.checked_sub(1).map_or(0, |library| starts[library]) as usize;
@@ -37,11 +38,12 @@ pub fn joined(
     let needs = totals::propagate(&mut functions, &stated);
     let mut kernels = analysis::kernels(&functions, &needs);
     kernels.truncate(user.kernels.len());
-    SymbolTable { functions, kernels, ..user.clone() }
+    SymbolTable { functions, kernels, sources, ..user.clone() }
 }
 
-fn moved(function: &Function, start: u32) -> Function {
+fn moved(function: &Function, start: u32, first_source: u32) -> Function {
     let mut function = function.clone();
+    function.source = function.source.map(|source| first_source + source);
     function.callees.iter_mut().for_each(|callee| callee.function += start);
     function
 }

@@ -13,6 +13,7 @@
 //! | `code_hash` | the hash of everything that a table depends on |
 //! | `registers` | the highest registers that instructions name |
 //! | `frame` | the size of a function's frame in scratch |
+//! | `sources` | the source file of each function, by debug information |
 //! | `stated` | what compiler and assembler state in the file about single functions |
 //! | `lanes` | the wave size of code that no kernel of the file tells |
 //! | `joined` | the functions of code objects that are loaded together |
@@ -36,6 +37,7 @@ mod joined;
 mod lanes;
 pub mod note;
 mod registers;
+mod sources;
 mod stated;
 mod table;
 mod totals;

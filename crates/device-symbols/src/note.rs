@@ -16,20 +16,49 @@ use object::read::elf::{ElfFile64, ElfSection64};
 use object::{LittleEndian, Object, ObjectSection};
 use std::collections::BTreeSet;
 
-/// The table of a file: its note's, if that fits the code, otherwise that of an analysis; with warnings about a note that
-/// is not used, and about damaged parts.
+/// Where the table of a file comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TableOrigin {
+    /// The note, whose hash is that of the code.
+    Note,
+    /// An analysis, because the note is not that of the code.
+    StaleNote,
+    /// An analysis; the file has no note.
+    NoNote,
+}
+
+/// The table of a file.
+#[derive(Debug)]
+pub struct FoundTable {
+    /// The table.
+    pub table: SymbolTable,
+    /// Warnings about a note that is not used, and about damaged parts.
+    pub problems: Vec<Diagnostic>,
+    /// Where it comes from.
+    pub origin: TableOrigin,
+}
+
+/// The table of a file: its note's, if that fits the code, otherwise that of an analysis.
+///
+/// # Errors
+/// As [`analyse`] has them.
+pub fn found_table(data: &[u8]) -> Result<FoundTable, Diagnostic> {
+    let (warning, origin) = match device_symbols_note(data).map(|content| read(data, content)) {
+        Some(Ok(table)) => return Ok(FoundTable { table, problems: Vec::new(), origin: TableOrigin::Note }),
+        Some(Err(warning)) => (Some(warning), TableOrigin::StaleNote),
+        None => (None, TableOrigin::NoNote),
+    };
+    let (table, mut problems) = analyse(data)?;
+    problems.extend(warning);
+    Ok(FoundTable { table, problems, origin })
+}
+
+/// As [`found_table`], for those that do not ask where it comes from.
 ///
 /// # Errors
 /// As [`analyse`] has them.
 pub fn table_of(data: &[u8]) -> Result<(SymbolTable, Vec<Diagnostic>), Diagnostic> {
-    let warning = match device_symbols_note(data).map(|content| read(data, content)) {
-        Some(Ok(table)) => return Ok((table, Vec::new())),
-        Some(Err(warning)) => Some(warning),
-        None => None,
-    };
-    let (table, mut problems) = analyse(data)?;
-    problems.extend(warning);
-    Ok((table, problems))
+    found_table(data).map(|found| (found.table, found.problems))
 }
 
 /// The table in a note.
@@ -47,20 +76,22 @@ fn read(data: &[u8], content: &[u8]) -> Result<SymbolTable, Diagnostic> {
         return Err(stale("the code was changed after the table was made"));
     }
     if !table.is_sound() {
-        return Err(stale("the table names functions that it does not have"));
+        return Err(stale("the table names functions or sources that it does not have"));
     }
     Ok(table)
 }
 
 impl SymbolTable {
-    /// Whether all numbers of functions in it are those of rows.
+    /// Whether all numbers of functions and sources in it are those of rows.
     fn is_sound(&self) -> bool {
         let is_there = |number: u32| (number as usize) < self.functions.len();
         let callees = self.functions.iter().flat_map(|one| &one.callees).map(|callee| callee.function);
         let reached = self.kernels.iter().flat_map(|one| one.reachable.iter().copied().chain([one.function]));
         let users = self.imports.iter().flat_map(|one| one.used_by.iter().copied());
         let exports = self.exports.iter().map(|one| one.function);
+        let mut sources = self.functions.iter().filter_map(|one| one.source);
         callees.chain(reached).chain(users).chain(exports).all(is_there)
+            && sources.all(|number| (number as usize) < self.sources.len())
     }
 }
 

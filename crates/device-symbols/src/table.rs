@@ -235,6 +235,9 @@ pub struct Function {
     /// Whether its waves run in CU mode: a work-group stays on one compute unit. `None` before GFX10, and as for `wave_size`.
     #[serde(default)]
     pub cu_mode: Option<bool>,
+    /// The number of its source in [`SymbolTable::sources`]; `None` where nothing states it.
+    #[serde(default)]
+    pub source: Option<u32>,
 }
 
 /// A kernel and the functions that it reaches.
@@ -321,6 +324,9 @@ pub struct SymbolTable {
     /// The programs that made it, as the section `.comment` states them: compilers and the linker.
     #[serde(default)]
     pub producers: Vec<String>,
+    /// The source files of functions, as debug information names them.
+    #[serde(default)]
+    pub sources: Vec<String>,
 }
 
 impl SymbolTable {
@@ -347,6 +353,12 @@ impl SymbolTable {
         visible
             .flat_map(|(number, one)| one.aliases.iter().chain([&one.name]).map(move |name| (name.as_str(), number)))
             .collect()
+    }
+
+    /// The source file of a function, where debug information states it.
+    #[must_use]
+    pub fn source(&self, function: &Function) -> Option<&str> {
+        self.sources.get(function.source? as usize).map(String::as_str)
     }
 
     /// The row of a kernel by the number of its function.

@@ -143,11 +143,12 @@ fn most(numbers: impl Iterator<Item = Number>, open: bool) -> Number {
 
 /// The frame of a function, and the largest below it.
 fn sum(own: impl Iterator<Item = Number>, below: impl Iterator<Item = Number>) -> Number {
-    let (mut total, mut largest, mut evidence) = (0_u64, 0, Evidence::CompilerRecord);
+    let (mut total, mut largest, mut evidence, mut at_least) = (0_u64, 0, Evidence::CompilerRecord, false);
     for (numbers, is_own) in [(own.collect::<Vec<_>>(), true), (below.collect(), false)] {
         for number in numbers {
             let Some(value) = number.value else { return Number::UNKNOWN };
             evidence = evidence.max(number.evidence);
+            at_least |= number.at_least;
             match is_own {
                 true => total = total.saturating_add(value),
                 false => largest = value.max(largest),
@@ -155,5 +156,5 @@ fn sum(own: impl Iterator<Item = Number>, below: impl Iterator<Item = Number>) -
         }
     }
     // Each frame begins at a multiple of 16 bytes.
-    Number { value: Some(total.saturating_add(largest)), at_least: total > 0 && largest > 0, evidence }
+    Number { value: Some(total.saturating_add(largest)), at_least: at_least || total > 0 && largest > 0, evidence }
 }

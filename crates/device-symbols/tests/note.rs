@@ -4,7 +4,7 @@ mod common;
 
 use common::{Setting, make};
 use hotswap_device_symbols::function_map::with_function_map;
-use hotswap_device_symbols::note::{check, table_of, with_table};
+use hotswap_device_symbols::note::{TableOrigin, check, found_table, table_of, with_table};
 use hotswap_device_symbols::{Function, FunctionKind, analyse};
 use hotswap_userland::{Workbench, say, tool};
 use std::collections::BTreeSet;
@@ -22,6 +22,8 @@ fn a_table_is_read_back_and_the_code_stays() {
     let old = make(&bench, &setting, SOURCE).linked;
     let (new, table) = with_table(&old).unwrap();
     assert_eq!(table_of(&new).unwrap(), (table.clone(), Vec::new()));
+    let origins = [&old, &new].map(|bytes| found_table(bytes).unwrap().origin);
+    assert_eq!(origins, [TableOrigin::NoNote, TableOrigin::Note]);
     assert_eq!(with_table(&new).unwrap().0, new, "writing again changes nothing");
     assert_eq!(analyse(&new).unwrap().0, table, "the note is no part of what it describes");
     bench.write("new.co", &new);
@@ -52,6 +54,9 @@ fn a_stale_table_is_told_and_not_used() {
     // The kernels have fewer registers than the function names now.
     let told: BTreeSet<&str> = problems.iter().map(|one| one.code.id).collect();
     assert_eq!(told, BTreeSet::from(["HS0310", "HS0424"]));
+    assert_eq!(found_table(&changed).unwrap().origin, TableOrigin::StaleNote);
+    let stale = problems.iter().find(|one| one.code.id == "HS0310").unwrap();
+    say(&format!("exam refused | a table of other code | HS0310 | {}; the code is analysed |", stale.what));
     assert_eq!(found.functions[found.named("_Z4leaff").unwrap()].own.vgprs.value, Some(91));
     assert!(check(&old, &changed, &table).is_err(), "changed code");
     let mut damaged = new.clone();
@@ -81,7 +86,11 @@ fn without_symbols_the_code_still_tells_calls() {
         assert!(twin.complete || !kernel.complete, "{}", function.name);
     }
     let unnamed = bare.functions.iter().filter(|one| one.kind != FunctionKind::Kernel);
-    assert!(unnamed.filter(|one| one.name.starts_with("code at ")).count() > 3);
+    let unnamed = unnamed.filter(|one| one.name.starts_with("code at ")).count();
+    assert!(unnamed > 3);
+    say(&format!(
+        "exam refused | no symbols | - | analysed: {unnamed} functions without a name; the set of calls does not count as complete |"
+    ));
 }
 
 /// Reading ends with a table or an error, whatever the bytes are.

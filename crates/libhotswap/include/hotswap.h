@@ -238,6 +238,7 @@ typedef struct hotswap_function {
   size_t unknown_calls;  /* with an unknown one */
   hotswap_number own_barriers; /* named barriers (gfx12.5): the highest number that the code states */
   hotswap_number total_barriers;
+  const char *source; /* the file that it was compiled from, by debug information; "" without */
 } hotswap_function;
 
 hotswap_status hotswap_image_function(const hotswap_image *image, size_t function, hotswap_function *info,

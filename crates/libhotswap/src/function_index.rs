@@ -3,9 +3,9 @@
 //! Invariants: numbers are those of the table's rows. A look-up takes a step of a hash table, or of a binary search.
 
 use crate::call_error::{CallError, c_string};
-use hotswap_code_object::{CodeObject, device_symbols_note};
-use hotswap_device_symbols::{Form, Function, Kernel, SymbolTable, note};
-use hotswap_report::codes;
+use hotswap_code_object::CodeObject;
+use hotswap_device_symbols::note::{FoundTable, TableOrigin, found_table};
+use hotswap_device_symbols::{Form, Function, Kernel, SymbolTable};
 use std::collections::HashMap;
 use std::ffi::CString;
 
@@ -36,6 +36,7 @@ pub(crate) struct FunctionIndex {
     pub(crate) code_hash: CString,
     pub(crate) warnings: Vec<CString>,
     pub(crate) producers: Vec<CString>,
+    pub(crate) sources: Vec<CString>,
     /// Whether the table is that of the file.
     pub(crate) is_from_note: bool,
     descriptors: HashMap<String, DescriptorFacts>,
@@ -46,8 +47,7 @@ pub(crate) struct FunctionIndex {
 
 impl FunctionIndex {
     pub(crate) fn new(bytes: &[u8]) -> Result<Self, CallError> {
-        let (table, problems) = note::table_of(bytes)?;
-        let is_stale = problems.iter().any(|problem| problem.code == codes::STALE_TABLE);
+        let FoundTable { table, problems, origin } = found_table(bytes)?;
         let texts = table.functions.iter().map(texts).collect();
         Ok(Self {
             texts,
@@ -56,7 +56,8 @@ impl FunctionIndex {
             code_hash: c_string(table.code_hash.as_str()),
             warnings: problems.iter().map(|problem| c_string(problem.to_string())).collect(),
             producers: table.producers.iter().map(|text| c_string(text.as_str())).collect(),
-            is_from_note: device_symbols_note(bytes).is_some() && !is_stale,
+            sources: table.sources.iter().map(|source| c_string(source.as_str())).collect(),
+            is_from_note: origin == TableOrigin::Note,
             descriptors: descriptors(bytes),
             by_name: by_name(&table),
             by_address: by_address(&table),

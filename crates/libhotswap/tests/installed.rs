@@ -49,6 +49,9 @@ fn a_tool_builds_with_cmake_and_pkg_config() {
     let output = bench.shell("build/callees a.co gfx90a chain");
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.code() == Some(1) && text.starts_with("error: [HS0401]"), "{text}");
+    let output = bench.shell("build/callees callees.c gfx90a chain");
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(1) && text == "callees.c has no device code\n", "{text}");
 }
 
 /// The tool built on the machine, which has pkg-config; the installation is in the userland.

@@ -53,6 +53,14 @@ fn the_library_has_the_symbols_of_the_header_and_no_others() {
     }
 }
 
+/// The calls that are fuzzed are those of the header.
+#[test]
+fn the_fuzz_target_makes_every_call() {
+    let text = std::fs::read_to_string(here().join("fuzz/fuzz_targets/calls.rs")).unwrap();
+    let missing: Vec<String> = declared().into_iter().filter(|name| !text.contains(&format!("{name}("))).collect();
+    assert_eq!(missing, Vec::<String>::new());
+}
+
 /// The layouts of structures in C: a line for each with its size and the offsets of all members.
 fn layouts_in_c(library: &CLibrary) -> BTreeMap<String, Vec<usize>> {
     let mut program = "#include <hotswap.h>\n#include <stdio.h>\nint main(void) {\n".to_owned();
@@ -94,7 +102,7 @@ fn structures_have_the_layout_of_the_header() {
         layout!("hotswap_variable", VariableInfo: struct_size name address size flags reserved),
         layout!("hotswap_number", NumberInfo: value flags evidence),
         layout!("hotswap_resources", ResourcesInfo: vgprs agprs sgprs scratch lds),
-        layout!("hotswap_function", FunctionInfo: struct_size name section address size kind flags wave_size mode own total aliases callees imports resolved_calls unknown_calls own_barriers total_barriers),
+        layout!("hotswap_function", FunctionInfo: struct_size name section address size kind flags wave_size mode own total aliases callees imports resolved_calls unknown_calls own_barriers total_barriers source),
         layout!("hotswap_kernel", KernelInfo: struct_size function descriptor_address kernarg_size reachable complete reserved needs),
         layout!("hotswap_import", ImportInfo: struct_size name slots users),
         layout!("hotswap_register", RegisterInfo: file index count name),

@@ -1,7 +1,8 @@
 //! `hotswap symbols`: the functions of code objects with their registers, callees and kernels, as text, JSON or a graph;
 //! with `--write`, into a note of the code object.
 //!
-//! JSON: `{schema: 1, file, objects: [{place, target, table}], problems}`; `table` is that of `hotswap-device-symbols`.
+//! JSON: `{schema: 1, file, objects: [{place, target, origin, table}], problems}`; `table` is that of `hotswap-device-symbols`, `origin`
+//! tells whether it is the file's own.
 //!
 //! Absent on purpose: where the facts come from (`hotswap-device-symbols`).
 
@@ -16,6 +17,7 @@ use crate::work::tables::{TableRequest, Tabled, is_for, requested_tables, shown,
 use crate::work::text;
 use clap::{Args, ValueEnum};
 use hotswap_code_object::is_code_object;
+use hotswap_device_symbols::note::TableOrigin;
 use hotswap_device_symbols::{Evidence, Form, Function, SymbolTable, function_map, note};
 use hotswap_files::{How, InputFile};
 use hotswap_report::{Diagnostic, codes};
@@ -165,8 +167,28 @@ fn wanted(table: &SymbolTable, kernel: Option<&str>) -> BTreeSet<u32> {
     }
 }
 
-const HEADS: [&str; 11] =
-    ["ADDRESS", "SIZE", "KIND", "VGPRS", "AGPRS", "SGPRS", "SCRATCH", "TOTAL", "CALLS", "FROM", "NAME"];
+const HEADS: [&str; 12] =
+    ["ADDRESS", "SIZE", "KIND", "VGPRS", "AGPRS", "SGPRS", "SCRATCH", "TOTAL", "CALLS", "FROM", "SOURCE", "NAME"];
+/// Left out where the file states no source.
+const SOURCE_COLUMN: usize = 10;
+
+/// For people, after the facts of the first line.
+const fn origin_text(origin: TableOrigin) -> &'static str {
+    match origin {
+        TableOrigin::Note => "; by the table in the file, whose hash is that of the code",
+        TableOrigin::StaleNote => "; by analysis, because the table in the file is not that of the code",
+        TableOrigin::NoNote => "",
+    }
+}
+
+/// For programs.
+const fn origin_word(origin: TableOrigin) -> &'static str {
+    match origin {
+        TableOrigin::Note => "table",
+        TableOrigin::StaleNote => "analysis-for-stale-table",
+        TableOrigin::NoNote => "analysis",
+    }
+}
 
 impl<'t> Shown<'t> {
     fn new(object: &'t Tabled, kernel: Option<&str>) -> Self {
@@ -181,10 +203,13 @@ impl<'t> Shown<'t> {
         let table = &self.object.table;
         let mut rows = vec![HEADS.map(str::to_owned).to_vec()];
         for (_, function) in self.functions() {
-            rows.push(row(function));
+            rows.push(row(table, function));
             if arguments.callees {
                 rows.extend(callee_rows(table, function));
             }
+        }
+        if self.functions().all(|(_, function)| function.source.is_none()) {
+            rows.iter_mut().for_each(|row| drop(row.remove(SOURCE_COLUMN)));
         }
         let closed = match (table.closed, table.unclaimed) {
             (true, _) => "every call is known".to_owned(),
@@ -192,10 +217,11 @@ impl<'t> Shown<'t> {
             (false, bytes) => format!("not every call is known, {bytes} bytes of code are in no function"),
         };
         let head = format!(
-            "{}: {}, {}, {closed}\n",
+            "{}: {}, {}, {closed}{}\n",
             title(&arguments.file, self.object),
             text::counted(table.functions.len(), "function"),
-            text::counted(table.kernels.len(), "kernel")
+            text::counted(table.kernels.len(), "kernel"),
+            origin_text(self.object.origin)
         );
         head + &text::table(&rows) + &self.kernels() + &self.imports()
     }
@@ -225,11 +251,11 @@ impl<'t> Shown<'t> {
         if self.wanted.len() < self.object.table.functions.len() {
             table["selected"] = json!(self.wanted);
         }
-        json!({ "place": self.object.place, "target": self.object.target, "table": table })
+        json!({ "place": self.object.place, "target": self.object.target, "origin": origin_word(self.object.origin), "table": table })
     }
 }
 
-fn row(function: &Function) -> Vec<String> {
+fn row(table: &SymbolTable, function: &Function) -> Vec<String> {
     let own = &function.own;
     let total = function.total.numbers().map(|(_, number)| shown(number));
     let calls = match (function.callees.len() + function.imports.len(), function.indirect_calls.unresolved.len()) {
@@ -251,6 +277,7 @@ fn row(function: &Function) -> Vec<String> {
         total[..4].join("/"),
         calls,
         evidence(function),
+        table.source(function).map_or_else(|| "-".to_owned(), text::plain),
         text::plain(&function.name),
     ]
 }

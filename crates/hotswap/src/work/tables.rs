@@ -1,7 +1,8 @@
 //! The tables of device functions of the code objects of a file, for the commands that show them.
 
 use crate::work::code_objects::{code_objects, in_place};
-use hotswap_device_symbols::{SymbolTable, note};
+use hotswap_device_symbols::SymbolTable;
+use hotswap_device_symbols::note::{FoundTable, TableOrigin, found_table};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::TargetId;
 use sha2::{Digest, Sha256};
@@ -13,6 +14,8 @@ pub(crate) struct Tabled {
     pub(crate) place: String,
     pub(crate) target: String,
     pub(crate) table: SymbolTable,
+    /// Whether that is the file's own.
+    pub(crate) origin: TableOrigin,
     /// The hash of the whole code object, where it was asked for.
     pub(crate) sha256: Option<String>,
 }
@@ -43,15 +46,15 @@ pub(crate) fn requested_tables(
     TableRequest { target, hashed }: TableRequest<'_>,
 ) -> Result<(Vec<Tabled>, Vec<Diagnostic>), Diagnostic> {
     let (mut found, mut problems, mut others) = (Vec::new(), Vec::new(), Vec::new());
-    let each = |place: &str, stated: &str, data: &[u8]| match note::table_of(data) {
-        Ok((table, warnings)) => {
+    let each = |place: &str, stated: &str, data: &[u8]| match found_table(data) {
+        Ok(FoundTable { table, problems: warnings, origin }) => {
             let stated = if stated == "-" { table.target.clone() } else { stated.to_owned() };
             if target.is_some_and(|target| !is_for(&stated, target)) {
                 return others.push(stated);
             }
             problems.extend(warnings.into_iter().map(|one| in_place(one.in_file(file), place)));
             let sha256 = hashed.then(|| sha256(data));
-            found.push(Tabled { place: place.to_owned(), target: stated, table, sha256 });
+            found.push(Tabled { place: place.to_owned(), target: stated, table, origin, sha256 });
         }
         // A damaged object counts where it is asked for.
         Err(error) if target.is_none_or(|target| stated == "-" || is_for(stated, target)) => {

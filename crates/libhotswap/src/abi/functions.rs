@@ -3,6 +3,7 @@
 use super::boundary::{SizedStruct, call, element, handle, put, put_list, put_struct, text};
 use crate::call_error::{CallError, CallStatus};
 use crate::device_image::DeviceImage;
+use crate::function_index::FunctionIndex;
 use hotswap_device_symbols::{Evidence, Function, FunctionKind, Number, Resources};
 use std::ffi::c_char;
 
@@ -51,6 +52,7 @@ pub struct FunctionInfo {
     pub unknown_calls: usize,
     pub own_barriers: NumberInfo,
     pub total_barriers: NumberInfo,
+    pub source: *const c_char,
 }
 
 // SAFETY: plain data that begins with its size.
@@ -116,6 +118,12 @@ fn flags(function: &Function) -> u32 {
     (0..).zip(is).map(|(bit, is)| u32::from(is) << bit).sum()
 }
 
+/// The name of a function's source.
+fn source(index: &FunctionIndex, function: &Function) -> *const c_char {
+    let name = function.source.and_then(|number| index.sources.get(number as usize));
+    name.map_or(c"".as_ptr(), |name| name.as_ptr())
+}
+
 /// `hotswap_image_function`
 ///
 /// # Safety
@@ -130,7 +138,8 @@ pub unsafe extern "C" fn hotswap_image_function(
     // SAFETY: the promises of the caller, which the header states.
     unsafe {
         call(error, || {
-            let (row, texts) = handle(image)?.index()?.function(function)?;
+            let index = handle(image)?.index()?;
+            let (row, texts) = index.function(function)?;
             let value = FunctionInfo {
                 struct_size: 0,
                 name: texts.name.as_ptr(),
@@ -150,6 +159,7 @@ pub unsafe extern "C" fn hotswap_image_function(
                 unknown_calls: row.indirect_calls.unresolved.len(),
                 own_barriers: row.own.barriers.into(),
                 total_barriers: row.total.barriers.into(),
+                source: source(index, row),
             };
             put_struct(info, value)
         })

@@ -1,0 +1,95 @@
+//! The compilation units of a code object's debug information, by the code that they have.
+//!
+//! Invariants: debug information that cannot be read gives no units, and is no error. A place that two units claim has none.
+
+use crate::source_lines::{LinesFile, content, place};
+use gimli::{Dwarf, EndianSlice, LittleEndian, SectionId};
+use object::Object;
+use std::borrow::Cow;
+use std::ops::Range;
+
+type UnitSlice<'d> = EndianSlice<'d, LittleEndian>;
+
+/// The sections that name units and their code; line tables, because the reader looks at their headers.
+const SECTIONS: [SectionId; 9] = [
+    SectionId::DebugInfo,
+    SectionId::DebugAbbrev,
+    SectionId::DebugLine,
+    SectionId::DebugStr,
+    SectionId::DebugLineStr,
+    SectionId::DebugStrOffsets,
+    SectionId::DebugAddr,
+    SectionId::DebugRanges,
+    SectionId::DebugRngLists,
+];
+
+/// Section, offsets in it, and the number of the unit's name.
+type UnitRow = (usize, Range<u64>, usize);
+
+/// The units of a code object.
+#[derive(Debug, Default)]
+pub struct SourceUnits {
+    /// Ascending.
+    rows: Vec<UnitRow>,
+    names: Vec<String>,
+}
+
+impl SourceUnits {
+    /// Reads the units of a relocatable or linked code object; compressed sections count against the limits of this process.
+    #[must_use]
+    pub fn read(data: &[u8]) -> Self {
+        let Ok(file) = LinesFile::parse(data) else { return Self::default() };
+        if file.section_by_name(".debug_info").is_none() {
+            return Self::default();
+        }
+        let mut units = read(&file).unwrap_or_default();
+        units.rows.sort_by_key(|(section, range, _)| (*section, range.start));
+        units
+    }
+
+    /// The source file of the unit that has the code at an offset in bytes of the section with that number, as the compiler was
+    /// told it.
+    #[must_use]
+    pub fn at(&self, section: usize, offset: u64) -> Option<&str> {
+        let holds = |row: &&UnitRow| row.0 == section && row.1.contains(&offset);
+        let next = self.rows.partition_point(|row| (row.0, row.1.start) <= (section, offset));
+        let last = self.rows[..next].last().filter(holds)?;
+        let is_alone = self.rows[..next - 1].last().filter(holds).is_none();
+        is_alone.then(|| self.names[last.2].as_str())
+    }
+}
+
+fn read(file: &LinesFile<'_>) -> Result<SourceUnits, gimli::Error> {
+    let linked = file.kind() != object::ObjectKind::Relocatable;
+    let load = |id: SectionId| -> Result<Cow<'_, [u8]>, gimli::Error> {
+        let wanted = SECTIONS.contains(&id);
+        Ok(if wanted { Cow::Owned(content(file, id.name(), linked)) } else { Cow::Borrowed(&[]) })
+    };
+    let sections = gimli::DwarfSections::load(load)?;
+    let dwarf = sections.borrow(|bytes| EndianSlice::new(bytes, LittleEndian));
+    let mut found = SourceUnits::default();
+    let mut headers = dwarf.units();
+    while let Some(header) = headers.next()? {
+        let unit = dwarf.unit(header)?;
+        let Some(name) = unit.name.filter(|name| !name.is_empty()) else { continue };
+        let number = found.names.len();
+        found.names.push(name.to_string_lossy().into_owned());
+        add_ranges(file, linked, (&dwarf, &unit), (number, &mut found.rows))?;
+    }
+    Ok(found)
+}
+
+fn add_ranges(
+    file: &LinesFile<'_>,
+    linked: bool,
+    (dwarf, unit): (&Dwarf<UnitSlice<'_>>, &gimli::Unit<UnitSlice<'_>>),
+    (number, rows): (usize, &mut Vec<UnitRow>),
+) -> Result<(), gimli::Error> {
+    let mut ranges = dwarf.unit_ranges(unit)?;
+    while let Some(range) = ranges.next()? {
+        if let Some((section, start)) = place(file, linked, range.begin) {
+            rows.push((section, start..start.saturating_add(range.end - range.begin), number));
+        }
+    }
+    Ok(())
+}
