@@ -142,17 +142,18 @@ fn provider(
 }
 
 fn missing(user: &BoundObject<'_>, libraries: &[BoundObject<'_>], import: &Import) -> Diagnostic {
-    let users =
-        import.used_by.first().map(|number| format!(", used by `{}`", user.table.functions[*number as usize].name));
+    let wanted = import.wanted();
+    let names_of_users = import.used_by.iter().map(|number| user.table.functions[*number as usize].name.as_str());
+    // A stub has the name of the function that it jumps to.
+    let by = names_of_users.into_iter().find(|name| *name != wanted);
+    let by = by.map_or(String::new(), |name| format!(", used by `{name}`"));
     let count: usize = libraries.iter().map(|library| library.table.offered().len()).sum();
     let names: Vec<&str> = libraries.iter().map(|library| library.name.as_str()).collect();
-    let what = format!(
-        "{} imports `{}`{}, and none of the {count} functions that {} exports has that name",
-        user.name,
-        import.wanted(),
-        users.unwrap_or_default(),
-        if names.is_empty() { "no library".to_owned() } else { names.join(", ") }
-    );
+    let found = match names.as_slice() {
+        [] => "no library is there".to_owned(),
+        names => format!("none of the {count} functions that {} exports has that name", names.join(", ")),
+    };
+    let what = format!("{} imports `{wanted}`{by}, and {found}", user.name);
     Diagnostic::error(codes::NOT_BOUND, what)
         .advise("add the library that exports it, linked with --hotswap-device-exports")
 }
