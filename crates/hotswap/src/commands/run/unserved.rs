@@ -18,6 +18,9 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+/// The target of SPIR-V entries.
+const SPIRV: &str = "amdgcnspirv";
+
 /// A warning for each GPU and each file whose code objects do not serve it. `libraries` is the search path of the program.
 pub(super) fn without_code(program: &OsStr, libraries: &OsStr, gpus: &[TargetId]) -> Vec<Diagnostic> {
     let Some(program) = found_on_path(program) else { return Vec::new() };
@@ -41,14 +44,18 @@ fn warnings(file: &Path, gpus: &[TargetId]) -> Vec<Diagnostic> {
     missing.map(|gpu| Diagnostic::warning(codes::NO_CODE_FOR_GPU, text(gpu)).in_file(file)).collect()
 }
 
-/// The targets of a file's code. A file that cannot be read, or has no device code, is no subject of this.
+/// The targets of a file's code. Without device code, with SPIR-V, which HIP compiles for any GPU, and where it cannot be
+/// read, a file is no subject of this.
 fn targets_of(file: &Path) -> Vec<TargetId> {
-    let mut targets = Vec::new();
+    let (mut targets, mut is_for_any) = (Vec::new(), false);
     let Ok(bytes) = hotswap_files::open_or_stdin(file) else { return targets };
     let _ = inventory::visit_to(&hotswap_bundle::open(&bytes), Depth::Tables, |container| {
-        targets.extend(container.rows.iter().filter_map(|row| row.target.as_deref()?.parse::<TargetId>().ok()));
+        for target in container.rows.iter().filter_map(|row| row.target.as_deref()) {
+            is_for_any |= target == SPIRV;
+            targets.extend(target.parse::<TargetId>());
+        }
     });
-    targets
+    if is_for_any { Vec::new() } else { targets }
 }
 
 /// The file that a command names.
@@ -98,6 +105,22 @@ mod tests {
         assert_eq!(library("\tlinux-vdso.so.1 (0x00007f)"), None);
         assert_eq!(library("\tlibb.so => not found"), None);
         assert_eq!(library("\t./libc.so (0x00007f)"), Some("./libc.so".into()));
+    }
+
+    #[test]
+    fn code_for_any_gpu_serves() {
+        let directory = tempfile::tempdir().unwrap();
+        let bundle = |ids: &[&str]| {
+            let mut bundle = hotswap_bundle::Bundle::default();
+            for id in ids {
+                bundle.push(*id, b"code".to_vec()).unwrap();
+            }
+            let file = directory.path().join("file");
+            std::fs::write(&file, bundle.to_bytes().unwrap()).unwrap();
+            warnings(&file, &["gfx1031".parse().unwrap()]).len()
+        };
+        let (one, any) = ("hipv4-amdgcn-amd-amdhsa--gfx1030", "hip-spirv64-amd-amdhsa--amdgcnspirv");
+        assert_eq!([bundle(&[one]), bundle(&[any]), bundle(&[one, any])], [1, 0, 0]);
     }
 
     #[test]
