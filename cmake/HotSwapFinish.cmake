@@ -41,7 +41,7 @@ macro(_hotswap_require_sources)
     if(processors MATCHES "^gfx[0-9a-z;-]+$" AND NOT source IN_LIST processors)
       set(problem "the plan makes GPUs from ${source}, but HIP_ARCHITECTURES is ${architectures}; \
 add ${source} to CMAKE_HIP_ARCHITECTURES or start from another GPU.")
-      if(policy STREQUAL "error")
+      if(policy MATCHES "^(error|compile)$")
         _hotswap_stop("${problem}")
       elseif(policy STREQUAL "warn")
         message(WARNING "add_hotswap_target(${target}): ${problem}")

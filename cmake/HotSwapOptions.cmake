@@ -5,7 +5,7 @@
 #
 #   [RETARGET …]
 #   [PATCHES …]
-#   [POLICY error|warn|keep]
+#   [POLICY error|warn|keep|compile]
 #   [NAMES compile|error|warn|derive]
 #   [ALLOW_EXPERIMENTAL]
 #   [DEVICE_LINK check|fix|off]
@@ -16,7 +16,7 @@
 # RETARGET           one or more SOURCE=>TARGET[,TARGET…]; the sources must be in CMAKE_HIP_ARCHITECTURES.
 # PATCHES            patch families to apply beyond those that the route needs.
 # POLICY             when a target cannot be made: error (default) stops the build, warn omits it with a
-#                    warning, keep omits it and notes that in the record.
+#                    warning, keep omits it and notes that in the record, compile compiles the source for it.
 # NAMES              when a source's text depends on the name of the GPU: compile (default) compiles it for
 #                    the target as well, error stops the build, warn derives with a warning, derive does not
 #                    check.
@@ -38,7 +38,7 @@ macro(_hotswap_plan_options)
   set(plan_lists PATCHES DEVICE_EXPORTS DEVICE_IMPORTS)
   set(option_PATCHES --patches)
   set(option_POLICY --policy)
-  set(words_POLICY error warn keep)
+  set(words_POLICY error warn keep compile)
   set(option_NAMES --names)
   set(words_NAMES compile error warn derive)
   set(option_ALLOW_EXPERIMENTAL --allow-experimental)

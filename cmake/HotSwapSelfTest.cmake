@@ -42,7 +42,7 @@ __attribute__((global)) void hotswap_probe(int *out) { *out = 1; }
     RESULT_VARIABLE status OUTPUT_VARIABLE list ERROR_VARIABLE list_error)
   foreach(gpu IN LISTS gpus)
     # With another policy than `error` a GPU may rightly be absent.
-    if(NOT status EQUAL 0 OR (policy STREQUAL "error" AND NOT list MATCHES "--${gpu}[^0-9a-z:-]"))
+    if(NOT status EQUAL 0 OR (policy MATCHES "^(error|compile)$" AND NOT list MATCHES "--${gpu}[^0-9a-z:-]"))
       set(${problem} "${gpu} is not in the object that ${CMAKE_HIP_COMPILER} made: something goes around HotSwap.\n\
 ${list}${list_error}" PARENT_SCOPE)
       return()

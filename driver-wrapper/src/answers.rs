@@ -50,6 +50,20 @@ impl Consequences {
     }
 }
 
+impl Consequences {
+    /// Requests the question's targets whose code objects could not be derived. Another stepping of the same GPU has no
+    /// name that clang could compile for.
+    pub fn compile_refused(&mut self, question: &Question, refused: &TextFindings) {
+        for target in question.targets.iter().copied() {
+            let case = AnswerCase { question, target, policy: NamesPolicy::Compile };
+            if let Some(finding) = refused.find(target.name).filter(|_| !case.is_stepping()) {
+                case.compile(self);
+                self.findings.set(finding.clone());
+            }
+        }
+    }
+}
+
 /// One target of a question.
 struct AnswerCase<'c> {
     question: &'c Question,

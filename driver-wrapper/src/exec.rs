@@ -11,12 +11,12 @@ use hotswap_report::{Diagnostic, codes};
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::os::fd::IntoRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, ExitStatus, Stdio};
 use std::{env, iter};
 
 /// How many instances of this program may be active above this one: a wrapper of the user's between two of ours is
@@ -58,8 +58,34 @@ pub fn become_clang(launch: &Launch) -> Diagnostic {
 /// # Errors
 /// As for [`become_clang`].
 pub fn run_clang(launch: &Launch) -> Result<i32, Diagnostic> {
-    let status = with_clang(launch, Command::status)?;
-    Ok(status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)))
+    with_clang(launch, Command::status).map(exit_code)
+}
+
+/// The messages of a command, to be shown or not.
+#[derive(Debug, Default)]
+pub struct Transcript(Vec<u8>);
+
+impl Transcript {
+    /// Writes the messages to standard error. A failed write must not fail a build.
+    pub fn show(&self) {
+        let _ = io::stderr().write_all(&self.0);
+    }
+}
+
+/// As [`run_clang`], with standard error recorded. A terminal gets the messages at once, in its colours.
+///
+/// # Errors
+/// As for [`become_clang`].
+pub fn run_recorded(launch: &Launch) -> Result<(i32, Transcript), Diagnostic> {
+    if io::stderr().is_terminal() {
+        return run_clang(launch).map(|code| (code, Transcript(Vec::new())));
+    }
+    let output = with_clang(launch, |command| command.stderr(Stdio::piped()).spawn()?.wait_with_output())?;
+    Ok((exit_code(output.status), Transcript(output.stderr)))
+}
+
+fn exit_code(status: ExitStatus) -> i32 {
+    status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
 }
 
 fn with_clang<T>(launch: &Launch, start: impl Fn(&mut Command) -> io::Result<T>) -> Result<T, Diagnostic> {

@@ -285,7 +285,7 @@ fn no_place(plan: &Plan) -> Result<Option<Diagnostic>, Diagnostic> {
     let what = "--target names a GPU, so the output is one bare code object";
     let refusal = Diagnostic::error(codes::NO_PLACE, what).advise("drop the plan for this command");
     match plan.policy {
-        Policy::Error => Err(refusal),
+        Policy::Error | Policy::Compile => Err(refusal),
         Policy::Warn => Ok(Some(Diagnostic { severity: Severity::Warning, ..refusal })),
         Policy::Keep => Ok(None),
     }

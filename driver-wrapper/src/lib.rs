@@ -17,6 +17,8 @@ pub mod answers;
 pub mod clang_config;
 pub mod coalesce;
 pub mod command;
+pub mod command_parts;
+pub mod compile_refused;
 pub mod config;
 pub mod counters_lost;
 pub mod device_runtime;
@@ -43,11 +45,13 @@ pub mod words;
 
 use answers::Consequences;
 use command::ClangCommand;
-use exec::{Env, Launch, become_clang};
+use command_parts::CommandParts;
+use compile_refused::Attempts;
+use exec::{Env, become_clang, run_clang};
 use explain::Explanation;
 use find::{Clang, ToolSearch};
 use flags::Phase;
-use hotswap_plan::words as names;
+use hotswap_plan::{NamesPolicy, TextFindings, words as names};
 use hotswap_report::{Diagnostic, codes};
 use judge::{Decision, Explain, HelpFormat, Judgement, PlanReference, Query, WithPlan};
 use manifest::ManifestInputs;
@@ -57,6 +61,7 @@ use std::env;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::process;
 use toolchain::Toolchain;
 use words::Word;
 
@@ -137,61 +142,76 @@ impl Call {
         let clang = self.find_clang(settings)?;
         self.refuse_hidden_plan(judgement, &clang)?;
         let dry = judgement.explain.is_some() || judgement.command.dry_run;
-        let (mut added, mut env) = match &judgement.decision {
-            Decision::WithPlan(plan) => self.join(judgement, plan, &clang, settings, dry)?,
-            _ => (Vec::new(), Vec::new()),
-        };
-        let mode = if judgement.cxx_mode { Some("--driver-mode=g++") } else { clang.mode };
-        added.splice(0..0, mode.map(OsString::from));
-        let asked = self.ask(judgement, &clang.path, mode)?;
-        if settings.switch(Id::Coalesce)? && judgement.command.links_relocatable() {
-            let units = units::of_inputs(&judgement.command);
-            let nothing = hotswap_plan::Plan::default();
-            let plan = if let Decision::WithPlan(with) = &judgement.decision { &with.plan } else { &nothing };
-            relocatable::refuse_unrequested(&judgement.command, &units, plan)?;
-        }
-        if !env.is_empty() {
-            // A finding of an outer command does not apply to this one.
-            let findings = Some(&asked.findings).filter(|findings| !findings.is_empty());
-            env.push((names::ENV_TEXT, findings.map(|findings| findings.to_text().into())));
-            let lent = Some(asked.lent.join(" ")).filter(|lent| !lent.is_empty());
-            env.push((names::ENV_LENT, lent.map(OsString::from)));
-        }
-        let Added { front, back, env: tools } = self.profile(judgement, &clang, settings, dry, warn)?;
-        added.extend(front);
-        // With a plan they are already set.
-        let env = if env.is_empty() { tools } else { env };
-        let inputs_follow = judgement.command.only_inputs_follow;
-        // After the arguments that request processors, since the last one wins, unless only inputs may follow there.
-        let (early, late) = if inputs_follow { (&asked.words[..], &[][..]) } else { (&[][..], &asked.words[..]) };
-        let words = added.iter().chain(early).cloned().map(Word::Plain).chain(self.user_words(judgement));
-        let words = words.chain(late.iter().chain(&back).cloned().map(Word::Plain)).collect();
-        let launch = Launch { program: clang.path.clone(), words, env, verbose: settings.switch(Id::Verbose)? };
+        let asked = self.ask(judgement, &clang, &TextFindings::default())?;
+        let parts = self.parts(judgement, &clang, settings, dry, warn)?;
+        let launch = parts.launch(&asked);
         let explanation = Explanation {
             judgement,
             settings,
             clang: &clang,
             launch: &launch,
-            added: &added,
+            added: &parts.front,
             asked: &asked,
-            back: &back,
+            back: &parts.back,
         };
         match judgement.explain {
             Some(Explain::Json) => return Ok(RemainingWork { text: explanation.json() }),
             Some(Explain::Text) => return Ok(RemainingWork { text: explanation.text() }),
             None => {}
         }
-        if !dry && (matches!(judgement.decision, Decision::WithPlan(_)) || judgement.profile.is_some()) {
+        if !dry && (parts.has_plan || judgement.profile.is_some()) {
             store::warn_of_refused_cache(warn);
         }
         if judgement.command.dry_run && !launch.env.is_empty() {
             explanation.text().lines().for_each(warn);
         }
         judgement.warnings.iter().chain(&asked.warnings).for_each(|warning| warn(&warning.to_string()));
-        match profile_use::Used::of(&judgement.command, &self.expanded) {
-            Some(used) => used.run(launch, warn),
+        let used = profile_use::Used::of(&judgement.command, &self.expanded);
+        if compile_refused::concerns(judgement) {
+            let ask = |refused: &TextFindings| self.ask(judgement, &clang, refused);
+            let attempts = Attempts { parts: &parts, ask: &ask, used: used.as_ref(), warn };
+            process::exit(attempts.run(asked)?);
+        }
+        match used {
+            Some(used) => process::exit(used.run(launch, run_clang, warn)?),
             None => Err(become_clang(&launch)),
         }
+    }
+
+    /// The parts of clang's command.
+    fn parts(
+        &self,
+        judgement: &Judgement,
+        clang: &Clang,
+        settings: &OptionValues,
+        dry: bool,
+        warn: &dyn Fn(&str),
+    ) -> Result<CommandParts, Diagnostic> {
+        let (mut front, env) = match &judgement.decision {
+            Decision::WithPlan(plan) => self.join(judgement, plan, clang, settings, dry)?,
+            _ => (Vec::new(), Vec::new()),
+        };
+        front.splice(0..0, mode(judgement, clang).map(OsString::from));
+        if settings.switch(Id::Coalesce)? && judgement.command.links_relocatable() {
+            let units = units::of_inputs(&judgement.command);
+            let nothing = hotswap_plan::Plan::default();
+            let plan = if let Decision::WithPlan(with) = &judgement.decision { &with.plan } else { &nothing };
+            relocatable::refuse_unrequested(&judgement.command, &units, plan)?;
+        }
+        let added = self.profile(judgement, clang, settings, dry, warn)?;
+        front.extend(added.front);
+        let has_plan = !env.is_empty();
+        Ok(CommandParts {
+            program: clang.path.clone(),
+            front,
+            user: self.user_words(judgement),
+            back: added.back,
+            only_inputs_follow: judgement.command.only_inputs_follow,
+            // With a plan they are already set.
+            env: if has_plan { env } else { added.env },
+            has_plan,
+            verbose: settings.switch(Id::Verbose)?,
+        })
     }
 
     /// With a plan the interposer checks the arguments that only clang's configuration files have.
@@ -220,17 +240,20 @@ impl Call {
         find::find(&ToolSearch { cxx: self.cxx, named, rocm_path, path, ourselves: Some(&self.ourselves) })
     }
 
-    /// Checks the sources for the targets that would be derived.
-    fn ask(&self, judgement: &Judgement, clang: &Path, mode: Option<&'static str>) -> Result<Consequences, Diagnostic> {
+    /// Checks the sources for the targets that would be derived; those that were refused are compiled.
+    fn ask(&self, judgement: &Judgement, clang: &Clang, refused: &TextFindings) -> Result<Consequences, Diagnostic> {
         let mut found = Consequences::default();
         let Decision::WithPlan(plan) = &judgement.decision else { return Ok(found) };
         let (words, _) = command::without_own(&self.expanded);
-        let preprocessor = Preprocessor { clang, mode, words: &words };
+        let preprocessor = Preprocessor { clang: &clang.path, mode: mode(judgement, clang), words: &words };
         for question in &plan.questions {
-            let answers = source_text::answer(&preprocessor, question);
-            found.add(question, &answers, plan.plan.names)?;
+            if question.requested || plan.plan.names != NamesPolicy::Derive {
+                let answers = source_text::answer(&preprocessor, question);
+                found.add(question, &answers, plan.plan.names)?;
+            }
+            found.compile_refused(question, refused);
         }
-        relocatable::decide(&judgement.command, plan, &mut found)?;
+        relocatable::decide(&judgement.command, plan, refused, &mut found)?;
         Ok(found)
     }
 
@@ -308,6 +331,11 @@ impl Call {
         let token = plan.source != options::PlanSource::Token || must_strip(judgement);
         Ok((words::added(plan, manifest.as_ref(), token), env))
     }
+}
+
+/// The driver mode that is added to clang's arguments.
+fn mode(judgement: &Judgement, clang: &Clang) -> Option<&'static str> {
+    if judgement.cxx_mode { Some("--driver-mode=g++") } else { clang.mode }
 }
 
 /// Additions of counters in device code to a command: arguments before and after the user's, variables.

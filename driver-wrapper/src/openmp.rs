@@ -39,10 +39,10 @@ pub fn refuse(command: &ClangCommand, plan: &Plan, source: PlanSource) -> Result
     let refusal = refusal(command, plan, source);
     match (plan.policy, source) {
         (Policy::Keep, _) => Ok(None),
-        (Policy::Warn, _) | (Policy::Error, PlanSource::Ambient) => {
+        (Policy::Warn, _) | (Policy::Error | Policy::Compile, PlanSource::Ambient) => {
             Ok(Some(Diagnostic { severity: Severity::Warning, ..refusal }))
         }
-        (Policy::Error, _) => Err(refusal),
+        (Policy::Error | Policy::Compile, _) => Err(refusal),
     }
 }
 

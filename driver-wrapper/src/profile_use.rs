@@ -9,9 +9,8 @@
 //!
 //! Absent on purpose: profiles of the front end, whose mismatches clang reports itself; host code.
 
-use crate::RemainingWork;
 use crate::command::{ClangCommand, InputKind};
-use crate::exec::{Launch, become_clang, run_clang};
+use crate::exec::Launch;
 use crate::flags::{OffloadSide, Phase};
 use crate::words::Word;
 use hotswap_files::ScratchDirectory;
@@ -60,13 +59,18 @@ impl Used {
         profile.map(|profile| Self { profile })
     }
 
-    /// Compiles, counts, and ends with clang's exit code.
+    /// Compiles by that function and counts; clang's exit code.
     ///
     /// # Errors
     /// Those of starting clang.
-    pub fn run(&self, mut launch: Launch, warn: &dyn Fn(&str)) -> Result<RemainingWork, Diagnostic> {
+    pub fn run(
+        &self,
+        mut launch: Launch,
+        compile: impl FnOnce(&Launch) -> Result<i32, Diagnostic>,
+        warn: &dyn Fn(&str),
+    ) -> Result<i32, Diagnostic> {
         let Ok(directory) = ScratchDirectory::temporary("hotswap-profile-use.") else {
-            return Err(become_clang(&launch));
+            return compile(&launch);
         };
         let mut words = vec!["--start-no-unused-arguments".into()];
         for word in WORDS {
@@ -78,13 +82,13 @@ impl Used {
         }
         words.push("--end-no-unused-arguments".into());
         launch.words.splice(0..0, words.into_iter().map(Word::Plain));
-        let code = run_clang(&launch)?;
+        let code = compile(&launch)?;
         let found = ProfiledFunctions::of_modules(directory.path());
         drop(directory);
         if code == 0 {
             self.say(found, warn);
         }
-        std::process::exit(code)
+        Ok(code)
     }
 
     fn say(&self, ProfiledFunctions { matched, all }: ProfiledFunctions, warn: &dyn Fn(&str)) {

@@ -11,7 +11,7 @@
 use crate::coalesce::Coalescing;
 use crate::command::ClangCommand;
 use hotswap_compat::{Allow, Available, Class, Wish, derive_target_id, route};
-use hotswap_plan::{NamesPolicy, Plan};
+use hotswap_plan::{NamesPolicy, Plan, Policy};
 use hotswap_targets::{Processor, TargetId, find};
 use std::ffi::OsString;
 
@@ -57,7 +57,9 @@ pub fn questions(
 ) -> Vec<Question> {
     let classes = coalescing.iter().flat_map(|coalescing| &coalescing.classes);
     let mut asked: Vec<Question> = classes.filter(|_| command.has_hip_source()).map(of_class).collect();
-    if plan.names != NamesPolicy::Derive && (command.links_device_code() || command.compiles_relocatable()) {
+    // Answers are needed for the source's text, the targets for compiling what cannot be derived.
+    let needs_targets = plan.names != NamesPolicy::Derive || plan.policy == Policy::Compile;
+    if needs_targets && (command.links_device_code() || command.compiles_relocatable()) {
         asked.extend(of_plan(command, words, plan));
     }
     asked

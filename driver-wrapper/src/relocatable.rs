@@ -10,8 +10,10 @@ use crate::answers::Consequences;
 use crate::command::ClangCommand;
 use crate::judge::WithPlan;
 use crate::units::{self, DeviceUnit, Linked};
-use hotswap_plan::{NamesPolicy, Plan, TextFinding, TextMark};
+use hotswap_compat::verdict;
+use hotswap_plan::{NamesPolicy, Plan, TextFinding, TextFindings, TextMark};
 use hotswap_report::{Diagnostic, SourceText, codes};
+use hotswap_targets::find;
 use std::collections::BTreeSet;
 
 /// Adds the consequences of the command's objects to those of its own sources.
@@ -19,7 +21,12 @@ use std::collections::BTreeSet;
 /// # Errors
 /// [`codes::TEXT_DIFFERS`] where one unit has separate code for a target and another one has neither that nor a
 /// replacement; [`refuse_unrequested`].
-pub fn decide(command: &ClangCommand, plan: &WithPlan, found: &mut Consequences) -> Result<(), Diagnostic> {
+pub fn decide(
+    command: &ClangCommand,
+    plan: &WithPlan,
+    refused: &TextFindings,
+    found: &mut Consequences,
+) -> Result<(), Diagnostic> {
     if !command.links_relocatable() || plan.plan.names == NamesPolicy::Derive {
         return Ok(());
     }
@@ -27,7 +34,7 @@ pub fn decide(command: &ClangCommand, plan: &WithPlan, found: &mut Consequences)
     units.extend(own_sources(command, found));
     for (source, targets) in by_source(plan, &units) {
         for (target, linked) in units::decide(&units, &source, &targets) {
-            let link = Link { command, units: &units, source: &source };
+            let link = Link { command, units: &units, source: &source, refused };
             link.apply(&target, &linked, found)?;
         }
     }
@@ -38,7 +45,7 @@ pub fn decide(command: &ClangCommand, plan: &WithPlan, found: &mut Consequences)
 fn own_sources(command: &ClangCommand, found: &Consequences) -> Option<DeviceUnit> {
     let source = command.hip_sources().next().filter(|_| command.rdc)?;
     let requested = command.archs.iter().map(|arch| processor(arch));
-    let compiled = found.findings.iter().filter(|finding| finding.status == SourceText::Compiled);
+    let compiled = found.findings.iter().filter(|finding| finding.status.is_compiled());
     let mut targets: BTreeSet<String> =
         requested.chain(compiled.map(|finding| finding.target.as_str())).map(str::to_owned).collect();
     let mark = TextMark::of(&found.findings);
@@ -92,12 +99,18 @@ struct Link<'l> {
     command: &'l ClangCommand,
     units: &'l [DeviceUnit],
     source: &'l str,
+    refused: &'l TextFindings,
 }
 
 impl Link<'_> {
     fn apply(&self, target: &str, linked: &Linked, found: &mut Consequences) -> Result<(), Diagnostic> {
         found.lines.push(format!("{target}: {}", self.line(linked)));
         let requested = self.command.archs.iter().any(|arch| processor(arch) == target);
+        if let (Linked::Own(_), Some(finding)) = (linked, self.refused.find(target)) {
+            self.link_own(target, requested, found)?;
+            found.findings.set(finding.clone());
+            return Ok(());
+        }
         let (status, source, evidence) = match linked {
             Linked::Derived(from) => {
                 if requested {
@@ -107,16 +120,22 @@ impl Link<'_> {
             }
             Linked::NotChecked(unit) => (SourceText::NotChecked, Some(self.source.to_owned()), Some(file_name(unit))),
             Linked::Own(unit) => {
-                if !requested {
-                    found.words.push(format!("--offload-arch={target}").into());
-                }
-                self.lend(target, found)?;
+                self.link_own(target, requested, found)?;
                 (SourceText::Compiled, None, Some(file_name(unit)))
             }
             Linked::Mixed(own, silent) => return Err(self.mixed(target, own, silent)),
         };
         found.findings.set(TextFinding { target: target.to_owned(), status, source, evidence });
         Ok(())
+    }
+
+    /// Links the target as clang would, instead of deriving it.
+    fn link_own(&self, target: &str, requested: bool, found: &mut Consequences) -> Result<(), Diagnostic> {
+        let word = format!("--offload-arch={target}");
+        if !requested && !found.words.iter().any(|known| *known == *word) {
+            found.words.push(word.into());
+        }
+        self.lend(target, found)
     }
 
     /// Units without bitcode of the target lend that of the processor whose text is the same.
@@ -132,10 +151,26 @@ impl Link<'_> {
             );
             return Err(Diagnostic::error(codes::TEXT_DIFFERS, what).advise(advice));
         }
-        if !lenders.is_empty() {
-            found.lent.push(target.to_owned());
+        match lenders.first() {
+            Some(unit) if !self.is_identical(target) => return Err(self.budgets(target, unit)),
+            Some(_) => found.lent.push(target.to_owned()),
+            None => {}
         }
         Ok(())
+    }
+
+    /// Bitcode names its processor, by which the code generator chooses registers and workarounds.
+    fn is_identical(&self, target: &str) -> bool {
+        find(self.source).zip(find(target)).is_some_and(|(source, target)| verdict(source, target).is_identical())
+    }
+
+    fn budgets(&self, target: &str, unit: &DeviceUnit) -> Diagnostic {
+        let what = format!(
+            "{} has bitcode for {} alone, whose code is not right for {target} in every case, and other units have some of their own for {target}",
+            unit.name, self.source
+        );
+        let advice = format!("compile it with --offload-arch={target}, too");
+        Diagnostic::error(codes::TEXT_DIFFERS, what).advise(advice)
     }
 
     fn mixed(&self, target: &str, own: &str, silent: &str) -> Diagnostic {

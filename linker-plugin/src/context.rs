@@ -24,6 +24,8 @@ pub(crate) struct CallContext {
     llvm_bin: Option<PathBuf>,
     /// The device link's output is the user's, unchanged: no bundle will follow.
     pub(crate) bare_output: bool,
+    /// The file for targets that cannot be derived, where the wrapper compiles for them.
+    pub(crate) refused: Option<PathBuf>,
     /// The file to which a line for each step is appended.
     pub(crate) trace: Option<PathBuf>,
     /// Print the commands before they run.
@@ -41,6 +43,7 @@ impl CallContext {
             lent: text(words::ENV_LENT)?.unwrap_or_default(),
             llvm_bin: set(words::ENV_LLVM_BIN).map(PathBuf::from),
             bare_output: set(words::ENV_BARE_OUTPUT).is_some(),
+            refused: set(words::ENV_REFUSED).map(PathBuf::from),
             trace: set(words::ENV_TRACE).map(PathBuf::from),
             verbose: set(words::ENV_VERBOSE).is_some_and(|value| value != "0"),
         })

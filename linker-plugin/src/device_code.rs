@@ -84,8 +84,9 @@ fn refuse(plan: &Plan, problems: Vec<Diagnostic>) -> Result<(), Diagnostic> {
     if plan.policy == Policy::Keep {
         return Ok(());
     }
+    let fails = matches!(plan.policy, Policy::Error | Policy::Compile);
     let (mut errors, warnings): (Vec<_>, Vec<_>) =
-        problems.into_iter().partition(|one| one.severity == Severity::Error && plan.policy == Policy::Error);
+        problems.into_iter().partition(|one| one.severity == Severity::Error && fails);
     warnings.into_iter().for_each(|one| say(Diagnostic { severity: Severity::Warning, ..one }));
     let Some(last) = errors.pop() else { return Ok(()) };
     errors.into_iter().for_each(say);

@@ -134,7 +134,7 @@ fn no_place(plan: &Plan, output: &Path, target: &TargetId, wanted: &[String]) ->
     let what = format!("the output is one bare code object for {target}, the plan also asks for {}", wanted.join(", "));
     let mut diagnostic = Diagnostic::error(codes::NO_PLACE, what).in_file(output);
     match plan.policy {
-        Policy::Error => return Err(diagnostic),
+        Policy::Error | Policy::Compile => return Err(diagnostic),
         Policy::Warn => {
             diagnostic.severity = Severity::Warning;
             say(diagnostic);

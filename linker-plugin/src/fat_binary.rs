@@ -7,7 +7,7 @@ use crate::context::CallContext;
 use crate::device_link::refuse_special_file;
 use crate::message::say;
 use crate::words::CommandLine;
-use crate::{child, text_mark, trace};
+use crate::{child, refused, text_mark, trace};
 use hotswap_pipeline::Expansion;
 use hotswap_plan::words::{ENV_COMPRESSION_LEVEL, ENV_HOST_LINKER};
 use hotswap_report::{Diagnostic, codes};
@@ -100,6 +100,7 @@ fn then_expand(
     }
     let expansion = hotswap_pipeline::expand(&bytes, &plan, &context.text_findings()?, level)
         .map_err(|error| error.in_file(output))?;
+    refused::report(context, &expansion.refused, output)?;
     if let Some(new) = &expansion.bytes {
         hotswap_files::replace(output, new)?;
     }

@@ -6,7 +6,7 @@
 
 use crate::context::CallContext;
 use crate::words::CommandLine;
-use crate::{child, fat_binary, openmp};
+use crate::{child, fat_binary, openmp, refused};
 use hotswap_bundle::host_object;
 use hotswap_plan::Plan;
 use hotswap_plan::words::{ENV_COMPRESSION_LEVEL, ENV_HOST_LINKER};
@@ -45,6 +45,7 @@ fn expand_object(context: &CallContext, plan: &Plan, path: &Path) -> Result<(), 
     let findings = context.text_findings()?;
     let expansion =
         hotswap_pipeline::expand(fat_binary, plan, &findings, level).map_err(|error| error.in_file(path))?;
+    refused::report(context, &expansion.refused, path)?;
     if let Some(new) = &expansion.bytes {
         let object = host_object::replace_fatbin(&object, new).map_err(|error| error.in_file(path))?;
         hotswap_files::replace(path, &object)?;

@@ -26,6 +26,7 @@ mod host_link;
 mod linker;
 mod message;
 mod openmp;
+mod refused;
 mod text_mark;
 mod tool;
 mod trace;

@@ -27,7 +27,7 @@ pub(crate) fn check(context: &CallContext, plan: &Plan, object: &[u8], path: &Pa
     let advice = "compile for each GPU by --offload-arch, drop the plan, or set its policy to warn or keep";
     let refusal = Diagnostic::error(codes::OPENMP_OFFLOAD, what).in_file(path).advise(advice);
     match plan.policy {
-        Policy::Error => return Err(refusal),
+        Policy::Error | Policy::Compile => return Err(refusal),
         Policy::Warn => say(Diagnostic { severity: Severity::Warning, ..refusal }),
         Policy::Keep => {}
     }

@@ -28,7 +28,7 @@ impl Outcome {
 /// The severity that the policy assigns to targets that could not be made.
 pub(crate) fn severity(policy: Policy) -> Option<Severity> {
     match policy {
-        Policy::Error => Some(Severity::Error),
+        Policy::Error | Policy::Compile => Some(Severity::Error),
         Policy::Warn => Some(Severity::Warning),
         Policy::Keep => None,
     }

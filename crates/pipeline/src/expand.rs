@@ -2,7 +2,7 @@
 //!
 //! Absent on purpose: the steps, which are the same for every request ([`crate::retarget()`]).
 
-use crate::policy::check_plan;
+use crate::policy::{TargetRefusal, check_plan, refusals};
 use crate::request::Request;
 use crate::retarget::{BundleResult, run};
 use crate::write::WrittenBundle;
@@ -21,6 +21,8 @@ pub struct Expansion {
     pub kept: Option<&'static str>,
     /// Targets that were left out under the policy `warn`.
     pub warnings: Vec<Diagnostic>,
+    /// Targets that must be compiled under the policy `compile`; nothing was done then.
+    pub refused: Vec<TargetRefusal>,
 }
 
 /// [`Expansion::kept`] where the plan's targets are all present, or were left out.
@@ -28,7 +30,7 @@ pub const NOTHING_TO_ADD: &str = "nothing to add";
 
 impl Expansion {
     fn kept(why: &'static str) -> Self {
-        Self { bytes: None, derived: Vec::new(), kept: Some(why), warnings: Vec::new() }
+        Self { bytes: None, derived: Vec::new(), kept: Some(why), warnings: Vec::new(), refused: Vec::new() }
     }
 }
 
@@ -56,9 +58,12 @@ pub fn expand(bytes: &[u8], plan: &Plan, findings: &TextFindings, level: Option<
     if !has_code_objects {
         return Ok(Expansion::kept("no code object"));
     }
+    if plan.policy == Policy::Compile && !remarks.is_empty() {
+        return Ok(Expansion { refused: refusals(&results), ..Expansion::kept("targets are refused") });
+    }
     let derived: Vec<String> = results.into_iter().flat_map(|(_, result)| result.into_entries()).collect();
     let bytes = written.map(WrittenBundle::into_bytes).transpose()?;
     let kept = (bytes.is_none() || derived.is_empty()).then_some(NOTHING_TO_ADD);
     let warnings = if plan.policy == Policy::Warn { remarks } else { Vec::new() };
-    Ok(Expansion { bytes, derived, kept, warnings })
+    Ok(Expansion { bytes, derived, kept, warnings, refused: Vec::new() })
 }

@@ -36,7 +36,7 @@ mod write;
 pub use expand::{Expansion, NOTHING_TO_ADD, expand};
 pub use names::{disagreements_of_plan, disagreements_of_shown_names};
 pub use other_source::{can_stand_in, has_same_kernels};
-pub use policy::{check_pair, check_plan};
+pub use policy::{TargetRefusal, check_pair, check_plan};
 pub use request::{Request, Sources, TargetResult};
 pub use retarget::{Retargeted, retarget};
 pub use standalone::{BundledSource, HOST_ENTRY, archived, bundle_of, bundled, entry_id, relabel};

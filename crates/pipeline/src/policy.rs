@@ -10,8 +10,8 @@ use hotswap_targets::Processor;
 /// cannot and the policy is to leave such targets out.
 ///
 /// # Errors
-/// [`codes::UNKNOWN_TARGET`] under every policy (a misspelt name is not a request); under the policy `error`
-/// [`codes::PAIR_REFUSED`] with the reason.
+/// [`codes::UNKNOWN_TARGET`] under every policy (a misspelt name is not a request); under the policies `error`
+/// and `compile` [`codes::PAIR_REFUSED`] with the reason.
 pub fn check_pair(pair: &RetargetPair, plan: &Plan) -> Result<bool, Diagnostic> {
     let (source, target) = (processor(&pair.source)?, processor(&pair.target)?);
     let refused = match hotswap_compat::verdict(source, target) {
@@ -24,7 +24,7 @@ pub fn check_pair(pair: &RetargetPair, plan: &Plan) -> Result<bool, Diagnostic> 
             Diagnostic::error(codes::PAIR_REFUSED, what).advise(EXPERIMENTAL_ADVICE)
         }
     };
-    if plan.policy == Policy::Error { Err(refused) } else { Ok(false) }
+    if matches!(plan.policy, Policy::Error | Policy::Compile) { Err(refused) } else { Ok(false) }
 }
 
 fn is_validated(source: &Processor, target: &Processor) -> bool {
@@ -66,6 +66,24 @@ pub(crate) fn remarks(request: &Request, result: &TargetResult) -> Result<Vec<Di
         }
         (Sources::Plan { .. }, _) => Ok(Vec::new()),
     }
+}
+
+/// A target that could not be derived under the policy `compile`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TargetRefusal {
+    /// Processor.
+    pub target: String,
+    /// The reason.
+    pub why: Diagnostic,
+}
+
+/// The targets that were refused.
+pub(crate) fn refusals(results: &[(String, TargetResult)]) -> Vec<TargetRefusal> {
+    let refusal = |(target, result): &(String, TargetResult)| match result {
+        TargetResult::Refused { reasons, .. } => Some(TargetRefusal { target: target.clone(), why: first_of(reasons) }),
+        _ => None,
+    };
+    results.iter().filter_map(refusal).collect()
 }
 
 /// The first finding represents all of them; the others are attached to it.

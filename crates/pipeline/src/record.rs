@@ -200,7 +200,7 @@ fn note_findings(rows: &mut [EntryRecord], findings: &TextFindings) {
         let processor = row.target.split(':').next().unwrap_or_default();
         let Some(finding) = findings.find(processor) else { continue };
         let is_made = row.route.is_made();
-        if is_made != (finding.status == SourceText::Compiled) {
+        if is_made != finding.status.is_compiled() {
             row.text = Some(finding.status);
             row.text_evidence.clone_from(&finding.evidence);
         }

@@ -5,7 +5,7 @@ use hotswap_bundle::Compression;
 use hotswap_compat::Allow;
 use hotswap_compat::names::Disagreement;
 use hotswap_plan::{Plan, Policy, RetargetPair, TextFinding, TextFindings};
-use hotswap_report::{Diagnostic, Route, SourceText};
+use hotswap_report::{Diagnostic, Route};
 use hotswap_targets::TargetId;
 
 /// The request for every bundle.
@@ -80,16 +80,16 @@ impl Request {
             Sources::Plan { plan, findings } => (plan, findings),
         };
         Some(match findings.find(target) {
-            Some(finding) if finding.status == SourceText::Compiled => Vec::new(),
+            Some(finding) if finding.status.is_compiled() => Vec::new(),
             Some(TextFinding { source: Some(source), .. }) => vec![(source, target)],
             _ => plan.pairs.iter().map(names).collect(),
         })
     }
 
-    /// Whether the source's text differs for that processor, so that it was compiled for it.
+    /// Whether the source was compiled for that processor because its code object could not, or must not, be derived.
     pub(crate) fn is_compiled(&self, processor: &str) -> bool {
         let Sources::Plan { findings, .. } = &self.sources else { return false };
-        findings.find(processor).is_some_and(|finding| finding.status == SourceText::Compiled)
+        findings.find(processor).is_some_and(|finding| finding.status.is_compiled())
     }
 }
 

@@ -17,6 +17,8 @@ pub enum Policy {
     Warn,
     /// The target is left out; only the record mentions it.
     Keep,
+    /// The source is compiled for the target; the build fails where that cannot be done.
+    Compile,
 }
 
 /// The policy for a source whose text depends on the name of the GPU.
@@ -35,7 +37,8 @@ pub enum NamesPolicy {
 
 impl Policy {
     /// Every policy with its name.
-    pub const WORDS: [(&str, Self); 3] = [("error", Self::Error), ("warn", Self::Warn), ("keep", Self::Keep)];
+    pub const WORDS: [(&str, Self); 4] =
+        [("error", Self::Error), ("warn", Self::Warn), ("keep", Self::Keep), ("compile", Self::Compile)];
 }
 
 impl NamesPolicy {
@@ -242,7 +245,8 @@ impl FromStr for Policy {
 
     fn from_str(text: &str) -> Result<Self, Diagnostic> {
         let found = Self::WORDS.iter().find(|(word, _)| *word == text);
-        let unknown = || syntax(format!("`{text}` is no policy")).advise("the policies are error, warn and keep");
+        let unknown =
+            || syntax(format!("`{text}` is no policy")).advise("the policies are error, warn, keep and compile");
         found.map(|(_, policy)| *policy).ok_or_else(unknown)
     }
 }

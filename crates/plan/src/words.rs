@@ -37,6 +37,9 @@ pub const ENV_TEXT: &str = "HOTSWAP_TEXT";
 /// Set by the wrapper: targets for which some units of a link lend the bitcode of another processor, separated by
 /// blanks.
 pub const ENV_LENT: &str = "HOTSWAP_LENT";
+/// Set by the wrapper under the policy `compile`: the file to which the targets are appended that cannot be derived, as
+/// [`crate::TextFindings`].
+pub const ENV_REFUSED: &str = "HOTSWAP_REFUSED";
 /// Set by the wrapper: the directory with the real `lld`, `ld.lld`, `clang-offload-bundler` and
 /// `clang-linker-wrapper`. May be set by the user, too.
 pub const ENV_LLVM_BIN: &str = "HOTSWAP_LLVM_BIN";

@@ -68,7 +68,7 @@ codes! {
     BUNDLE_FULL = "HS0405", 13, "the bundle has too many entries for the HIP runtime, which reads 4096 bytes of table", "request fewer targets or compress the bundle (--offload-compress)";
     UNSUPPORTED_OUTPUT = "HS0406", 13, "the output is no regular file", "give the device link a regular file as its output";
     NO_INSTRUCTIONS = "HS0407", 13, "the instructions of a target are not known to HotSwap", "choose a target from gfx900 to gfx1251";
-    NOT_SAFE = "HS0408", 13, "the code is not safe on the target", "compile for the target with --offload-arch, or choose another source";
+    NOT_SAFE = "HS0408", 13, "the code is not safe on the target", "compile for the target with --offload-arch (in builds --hotswap-policy=compile does so where it is needed), or choose another source";
     NO_LAYOUT = "HS0409", 13, "the code cannot be laid out again", "link the code object with -Wl,--emit-relocs from current objects, or report it with the file";
     COUNTERS_NOT_LINKED = "HS0410", 13, "device code with counters cannot be linked this way", "change the command as the message says, or drop the counters";
     COUNTERS_COUNT_NOTHING = "HS0411", 13, "device code gets no counters at this level of optimisation", "optimise more, as the message says";

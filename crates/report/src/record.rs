@@ -44,6 +44,8 @@ pub enum SourceText {
     Differs,
     /// No check was made: the text was not available, or the plan disables the check.
     NotChecked,
+    /// No code object could be derived, so the source was compiled for the target.
+    Refused,
 }
 
 impl SourceText {
@@ -54,12 +56,20 @@ impl SourceText {
             Self::Compiled => "compiled",
             Self::Differs => "differs",
             Self::NotChecked => "not-checked",
+            Self::Refused => "refused",
         }
+    }
+
+    /// Whether the source was compiled for the target, which the plan would have derived.
+    pub fn is_compiled(self) -> bool {
+        matches!(self, Self::Compiled | Self::Refused)
     }
 
     /// The status of that word.
     pub fn from_word(word: &str) -> Option<Self> {
-        [Self::Same, Self::Compiled, Self::Differs, Self::NotChecked].into_iter().find(|text| text.word() == word)
+        [Self::Same, Self::Compiled, Self::Differs, Self::NotChecked, Self::Refused]
+            .into_iter()
+            .find(|text| text.word() == word)
     }
 }
 

@@ -95,7 +95,9 @@ impl Group<'_> {
         let mut error = Diagnostic::error(codes::NOT_SAFE, what).at(*offset);
         error.place.kernel = kernel.map(str::to_owned);
         error.place.mnemonic = mnemonic.map(str::to_owned);
-        error.advise(format!("compile for it with --offload-arch={target}, or choose another source"))
+        error.advise(format!(
+            "compile for it with --offload-arch={target} (in builds --hotswap-policy=compile does so where it is needed), or choose another source"
+        ))
     }
 }
 

@@ -102,6 +102,7 @@ fn text_of_source(record: &EntryRecord) -> Option<String> {
         SourceText::Compiled => Some(with("its text differs")),
         SourceText::Differs => Some(with("although its text differs")),
         SourceText::NotChecked => Some(with("text not checked")),
+        SourceText::Refused => Some(with("since nothing can be derived")),
     }
 }
 /// How much of compressed containers is read.

@@ -1,0 +1,58 @@
+//! The parts of the real compiler's command, from which it is put together for each answer about the sources.
+//!
+//! Invariant: a pure function of the parts and the answers.
+//!
+//! Absent on purpose: deciding what is added.
+
+use crate::answers::Consequences;
+use crate::exec::{Env, Launch};
+use crate::words::Word;
+use hotswap_plan::words::{ENV_LENT, ENV_TEXT};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// The parts that do not depend on the answers.
+#[derive(Debug)]
+pub struct CommandParts {
+    /// The real compiler.
+    pub program: PathBuf,
+    /// Arguments before the user's.
+    pub front: Vec<OsString>,
+    /// The user's arguments.
+    pub user: Vec<Word>,
+    /// Arguments behind the user's.
+    pub back: Vec<OsString>,
+    /// Nothing but inputs may follow the user's arguments.
+    pub only_inputs_follow: bool,
+    /// Variables of the tools of the device link.
+    pub env: Env,
+    /// The command has a plan, so the tools are told what the answers are.
+    pub has_plan: bool,
+    /// Prints the command line first.
+    pub verbose: bool,
+}
+
+impl CommandParts {
+    /// The command with the consequences of the answers.
+    pub fn launch(&self, asked: &Consequences) -> Launch {
+        // After the arguments that request processors, since the last one wins, unless only inputs may follow there.
+        let (early, late) =
+            if self.only_inputs_follow { (&asked.words[..], &[][..]) } else { (&[][..], &asked.words[..]) };
+        let before = self.front.iter().chain(early).cloned().map(Word::Plain);
+        let behind = late.iter().chain(&self.back).cloned().map(Word::Plain);
+        let words = before.chain(self.user.iter().cloned()).chain(behind).collect();
+        Launch { program: self.program.clone(), words, env: self.env(asked), verbose: self.verbose }
+    }
+
+    fn env(&self, asked: &Consequences) -> Env {
+        let mut env = self.env.clone();
+        if self.has_plan {
+            // A finding of an outer command does not apply to this one.
+            let findings = Some(&asked.findings).filter(|findings| !findings.is_empty());
+            env.push((ENV_TEXT, findings.map(|findings| findings.to_text().into())));
+            let lent = Some(asked.lent.join(" ")).filter(|lent| !lent.is_empty());
+            env.push((ENV_LENT, lent.map(OsString::from)));
+        }
+        env
+    }
+}
