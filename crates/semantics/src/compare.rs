@@ -1,7 +1,8 @@
 //! Comparisons of vector instructions.
 
-use crate::lanes::{BITS, LANES, LaneType, Lanes, WideLanes};
+use crate::lanes::{LANES, LaneType, Lanes, WideLanes, lanes_where};
 use crate::mode::FloatMode;
+use crate::on_long_vectors;
 
 /// The relation, and the numbers that it compares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,43 +111,73 @@ impl CompareRow {
     }
 }
 
-/// The lanes in which one of three relations holds that is wanted.
-#[inline]
-fn ordered<T: PartialOrd + Copy>(outcomes: u8, a: &Lanes, b: &Lanes, value: impl Fn(u32) -> T) -> u32 {
-    let lanes = |holds: fn(&T, &T) -> bool| {
-        let mut bits = [0; LANES];
-        for lane in 0..LANES {
-            bits[lane] = if holds(&value(a[lane]), &value(b[lane])) { BITS[lane] } else { 0 };
-        }
-        bits.iter().fold(0, |mask, bit| mask | bit)
-    };
+/// The lanes in which one of the relations holds that are wanted.
+#[inline(always)]
+fn ordered<E: Copy, T: PartialOrd>(outcomes: u8, [a, b]: [&[E; LANES]; 2], value: impl Fn(E) -> T) -> u32 {
+    let values = |lane: usize| (value(a[lane]), value(b[lane]));
     match outcomes & 7 {
         0 => 0,
-        1 => lanes(T::lt),
-        2 => lanes(T::eq),
-        3 => lanes(T::le),
-        4 => lanes(T::gt),
-        5 => lanes(T::lt) | lanes(T::gt),
-        6 => lanes(T::ge),
-        _ => lanes(T::le) | lanes(T::gt),
+        1 => lanes_where(|lane| values(lane).0 < values(lane).1),
+        2 => lanes_where(|lane| values(lane).0 == values(lane).1),
+        3 => lanes_where(|lane| values(lane).0 <= values(lane).1),
+        4 => lanes_where(|lane| values(lane).0 > values(lane).1),
+        5 => lanes_where(|lane| (values(lane).0 < values(lane).1) | (values(lane).0 > values(lane).1)),
+        6 => lanes_where(|lane| values(lane).0 >= values(lane).1),
+        _ => lanes_where(|lane| (values(lane).0 <= values(lane).1) | (values(lane).0 > values(lane).1)),
     }
 }
 
+/// The same with the lanes that have no order, if these are wanted.
+#[inline(always)]
+fn partly_ordered<E: Copy, T: PartialOrd>(outcomes: u8, sources: [&[E; LANES]; 2], value: impl Fn(E) -> T) -> u32 {
+    let unordered = if outcomes & 8 == 0 { 0 } else { !ordered(7, sources, &value) };
+    ordered(outcomes, sources, &value) | unordered
+}
+
 impl CompareRow {
-    /// The bit of each lane, for sources of 32 bits. The same as [`CompareRow::evaluate`], faster.
+    /// The bit of each lane, for sources of at most 32 bits. The same as [`CompareRow::evaluate`], faster.
     pub fn evaluate_words(&self, a: &Lanes, b: &Lanes, mode: FloatMode) -> u32 {
-        let CompareOperation::Outcomes(outcomes) = self.operation else {
-            return self.evaluate(&a.map(u64::from), &b.map(u64::from), mode);
-        };
-        match (self.of, self.signed) {
-            (LaneType::F32, _) if mode.plain32() => {
-                let float = |bits: u32| f32::from_bits(bits);
-                let unordered = if outcomes & 8 == 0 { 0 } else { !ordered(7, a, b, float) };
-                ordered(outcomes, a, b, float) | unordered
+        #[inline(always)]
+        fn all(row: &CompareRow, outcomes: u8, a: &Lanes, b: &Lanes) -> u32 {
+            match (row.of, row.signed) {
+                (LaneType::F32, _) => partly_ordered(outcomes, [a, b], f32::from_bits),
+                (LaneType::B32, true) => ordered(outcomes, [a, b], |bits| bits as i32),
+                (LaneType::B32, false) => ordered(outcomes, [a, b], |bits| bits),
+                (_, true) => ordered(outcomes, [a, b], |bits| bits as i16),
+                (_, false) => ordered(outcomes, [a, b], |bits| bits as u16),
             }
-            (LaneType::B32, true) => ordered(outcomes, a, b, |bits| bits as i32),
-            (LaneType::B32, false) => ordered(outcomes, a, b, |bits| bits),
+        }
+        let row = self;
+        match (self.operation, self.of) {
+            (CompareOperation::Outcomes(outcomes), LaneType::B16 | LaneType::B32) => {
+                on_long_vectors!(all(row: &CompareRow, outcomes: u8, a: &Lanes, b: &Lanes) -> u32)
+            }
+            (CompareOperation::Outcomes(outcomes), LaneType::F32) if mode.plain32() => {
+                on_long_vectors!(all(row: &CompareRow, outcomes: u8, a: &Lanes, b: &Lanes) -> u32)
+            }
             _ => self.evaluate(&a.map(u64::from), &b.map(u64::from), mode),
+        }
+    }
+
+    /// The same for sources of 64 bits.
+    pub fn evaluate_wide(&self, a: &WideLanes, b: &WideLanes, mode: FloatMode) -> u32 {
+        #[inline(always)]
+        fn all(row: &CompareRow, outcomes: u8, a: &WideLanes, b: &WideLanes) -> u32 {
+            match (row.of, row.signed) {
+                (LaneType::F64, _) => partly_ordered(outcomes, [a, b], f64::from_bits),
+                (_, true) => ordered(outcomes, [a, b], |bits| bits as i64),
+                (_, false) => ordered(outcomes, [a, b], |bits| bits),
+            }
+        }
+        let row = self;
+        match (self.operation, self.of) {
+            (CompareOperation::Outcomes(outcomes), LaneType::B64) => {
+                on_long_vectors!(all(row: &CompareRow, outcomes: u8, a: &WideLanes, b: &WideLanes) -> u32)
+            }
+            (CompareOperation::Outcomes(outcomes), LaneType::F64) if mode.plain16() => {
+                on_long_vectors!(all(row: &CompareRow, outcomes: u8, a: &WideLanes, b: &WideLanes) -> u32)
+            }
+            _ => self.evaluate(a, b, mode),
         }
     }
 }

@@ -129,6 +129,8 @@ const CASES: &[SingleCase] = &[
         // Sums of doubles are exact enough where one of the numbers dominates or both are short; others are checked by value.
         one(unless_nan(f32::mul_add(a as f32, b.abs() as f32, -c as f32))).map(|word| if exact.is_nan() { 0x7fc0_0000 } else { word })
     }),
+    // The NaN of another instruction's third source, which the second one does not have, is none of its own.
+    case("v_fma_f32 v6, 1.0, 2.0, 0x7fc12345; v_mov_b32 v8, 0x7f800000; v_sub_f32 v5, v8, v8", ALL, |_, _| [0x7fc0_0000, 0x7fc1_2345]),
     case("v_max_f32 v5, v1, v2", "10 11", |v, i| {
         let [a, b] = [v[i][0], v[i][1]].map(f32::from_bits);
         one(unless_nan(if a.is_nan() { b } else if b.is_nan() || a > b { a } else if a == b { if a.is_sign_negative() { b } else { a } } else { b }))

@@ -17,6 +17,7 @@ pub(super) fn row(reader: &OperandReader, op: MicroOp, row: &'static VectorRow) 
         op.modifiers.zero_upper = zeroes_upper(reader);
     }
     op.body = Body::Vector { row, function };
+    op.is_apart = op.writes_apart();
     if matches!(function, LaneFunction::Carry(_) | LaneFunction::CarryWide(_)) {
         op.mask_source = mask_source(reader)?;
         op.scalar_target = carry_target(reader)?;
@@ -173,7 +174,13 @@ pub(super) fn compare(reader: &OperandReader, op: MicroOp, row: CompareRow) -> O
         () if reader.has(Name::Sdst) => reader.place(Name::Sdst)?,
         () => Place::Scalar(VCC),
     };
-    Some(MicroOp { handler: vector::compare, body: Body::Compare(row), ..op })
+    let second = vector::second_of(row.operation, row.of);
+    let handler = match row.of.bits() {
+        64 if op.is_signed_only() => vector::compare_wide,
+        16 | 32 if op.is_signed_only() && second.bits() == row.of.bits() => vector::compare_words,
+        _ => vector::compare,
+    };
+    Some(MicroOp { handler, body: Body::Compare(row), ..op })
 }
 
 /// Operations on two numbers in one register.
