@@ -116,7 +116,7 @@ fn farthest(addresses: &LaneAddresses, mask: u32, start: u64) -> u64 {
     on_long_vectors!(all(addresses: &LaneAddresses, mask: u32, start: u64) -> u64)
 }
 
-/// Whether all lanes are in `mask` and each has the word after that of the lane before it, the first one at a multiple of 8.
+/// Whether all lanes are in `mask` and each has the word after that of the lane before it, the first one at a multiple of 4.
 fn is_row(addresses: &LaneAddresses, mask: u32) -> bool {
     #[inline(always)]
     fn all(addresses: &LaneAddresses) -> bool {
@@ -126,7 +126,7 @@ fn is_row(addresses: &LaneAddresses, mask: u32) -> bool {
         }
         differing == 0
     }
-    mask == u32::MAX && addresses[0].is_multiple_of(8) && on_long_vectors!(all(addresses: &LaneAddresses) -> bool)
+    mask == u32::MAX && addresses[0].is_multiple_of(4) && on_long_vectors!(all(addresses: &LaneAddresses) -> bool)
 }
 
 /// Bytes of the largest access of a lane.

@@ -304,6 +304,11 @@ impl MicroOp {
         self.modifiers == Modifiers::default() && self.is_signed_only()
     }
 
+    /// Whether parts of registers are sources and result (SDWA), and there are no other modifiers.
+    pub(crate) fn has_only_parts(&self) -> bool {
+        matches!(self.extra.as_deref(), Some(Extra::Sdwa(_))) && Self { extra: None, ..self.clone() }.is_bare()
+    }
+
     /// Whether no modifiers but signs of sources, and no halves are involved.
     pub(crate) fn is_signed_only(&self) -> bool {
         let Modifiers { negative, absolute, .. } = self.modifiers;

@@ -169,6 +169,33 @@ macro_rules! on_long_vectors {
     }};
 }
 
+/// A pointer to a function, or to its copy for vectors of eight words where the processor has them: the choice is made once. The
+/// function must be `inline(always)`.
+#[macro_export]
+macro_rules! for_this_processor {
+    ($function:ident($($argument:ident: $type:ty),*) -> $result:ty) => {{
+        #[cfg(target_arch = "x86_64")]
+        {
+            #[target_feature(enable = "avx2,fma")]
+            fn long($($argument: $type),*) -> $result {
+                $function($($argument),*)
+            }
+            #[target_feature(enable = "avx2,fma")]
+            fn pointer() -> fn($($type),*) -> $result {
+                long
+            }
+            if $crate::has_long_vectors() {
+                #[allow(unsafe_code, reason = "a function for processors with AVX2 and FMA")]
+                // SAFETY: the processor has both features, now and whenever the pointer is called.
+                unsafe {
+                    return pointer();
+                }
+            }
+        }
+        $function
+    }};
+}
+
 /// Puts the lanes of two registers together: the lower and the upper half of 64 bits.
 #[inline(always)]
 pub fn join_lanes(low: &Lanes, high: &Lanes, out: &mut WideLanes) {

@@ -176,6 +176,8 @@ const CASES: &[SingleCase] = &[
     case("v_mbcnt_lo_u32_b32 v5, 0x55555555, 0", "10 11 12", |_, i| one((i as u32).div_ceil(2))),
     case("v_readlane_b32 s12, v2, 9", ALL, |v, _| one(v[9][1])),
     case("v_writelane_b32 v5, s9, 4", ALL, |v, i| one(if i == 4 { v[0][1] } else { 0 })),
+    // A vector function with a scalar result.
+    case("s_mov_b32 s14, 0x41100000; v_s_sqrt_f32 s12, s14", "12", |_, _| one(0x4040_0000)),
     case("s_mov_b32 exec_lo, 0x30; v_readfirstlane_b32 s12, v3", ALL, |v, _| one(v[4][2])),
     // LDS.
     case("ds_write_b32 v7, v1; WAIT; ds_read_u16 v5, v7 offset:2; WAIT", "10", |v, i| one(v[i][0] >> 16)),

@@ -1,20 +1,20 @@
 //! Vector instructions that compute in each lane on its own.
 
-use super::{Flow, NO_LANES, Outcome, Step, StepFault, lanes_of, mask_of, scalar_of, wide_of, write_lanes};
+use super::{Flow, Handler, NO_LANES, Outcome, Step, StepFault, lanes_of, mask_of, scalar_of, wide_of, write_lanes};
 use super::{dpp, sdwa};
 use crate::micro::{Body, Extra, MicroOp, Place, Source};
 use crate::wave::WaveState;
 use hotswap_semantics::{
-    CompareOperation, FloatMode, LANES, LaneFunction, LaneType, Lanes, WideLanes, f16_to_f32, high_lanes, join_lanes,
-    low_lanes, on_long_vectors, round_to_f16,
+    CompareOperation, FloatMode, LANES, LaneFunction, LaneType, Lanes, WideLanes, f16_to_f32, for_this_processor,
+    high_lanes, join_lanes, low_lanes, round_to_f16,
 };
 
-/// A handler whose body is compiled for long vectors too.
+/// A handler whose body is compiled for long vectors too; the function chooses.
 macro_rules! long_handler {
     ($(#[$meta:meta])* $name:ident, $all:ident) => {
         $(#[$meta])*
-        pub(crate) fn $name(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
-            on_long_vectors!($all(step: &mut Step<'_>, op: &MicroOp) -> Outcome)
+        pub(crate) fn $name() -> Handler {
+            for_this_processor!($all(step: &mut Step<'_>, op: &MicroOp) -> Outcome)
         }
     };
 }
@@ -33,6 +33,11 @@ long_handler!(
     /// 32-bit sources and result; some sources have another sign, or none.
     signed,
     signed_sources
+);
+long_handler!(
+    /// As [`plain`], with parts of registers (SDWA).
+    parts,
+    part_lanes
 );
 long_handler!(
     /// As [`plain`], with a bit of each lane read and written.
@@ -58,9 +63,9 @@ long_handler!(
 #[inline(always)]
 fn plain_lanes(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let (Body::Vector { function, .. }, Place::Vector { register, .. }) = (op.body, op.target) else {
-        return general(step, op);
+        return Err(StepFault::unknown(op, ""));
     };
-    let LaneFunction::Narrow(function) = function else { return general(step, op) };
+    let LaneFunction::Narrow(function) = function else { return Err(StepFault::unknown(op, "")) };
     write_words(step, op, (register, 0), LaneFunction::Narrow(function), None);
     if step.wave.halves == 2 {
         write_words(step, op, (register, 1), LaneFunction::Narrow(function), None);
@@ -71,9 +76,9 @@ fn plain_lanes(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
 #[inline(always)]
 fn signed_sources(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let (Body::Vector { row, function }, Place::Vector { register, .. }) = (op.body, op.target) else {
-        return general(step, op);
+        return Err(StepFault::unknown(op, ""));
     };
-    let LaneFunction::Narrow(function) = function else { return general(step, op) };
+    let LaneFunction::Narrow(function) = function else { return Err(StepFault::unknown(op, "")) };
     write_words(step, op, (register, 0), LaneFunction::Narrow(function), Some(row.sources));
     if step.wave.halves == 2 {
         write_words(step, op, (register, 1), LaneFunction::Narrow(function), Some(row.sources));
@@ -92,23 +97,21 @@ fn write_words(
     types: Option<[LaneType; 3]>,
 ) -> u32 {
     let wave = &mut *step.wave;
-    let [first, second, third, out] = &mut *step.space;
+    let [out, spaces @ ..] = &mut *step.space;
     let (exec, mode, bits) = (wave.exec(half), wave.float_mode, mask_of(wave, &op.mask_source, half));
     if exec == 0 {
         return 0;
     }
-    let filled = [
-        fill_words(wave, op, (0, types), half, first),
-        fill_words(wave, op, (1, types), half, second),
-        fill_words(wave, op, (2, types), half, third),
-    ];
-    let spaces = [&*first, &*second, &*third];
+    let mut filled = [false; 3];
+    for (number, space) in spaces.iter_mut().enumerate() {
+        filled[number] = fill_words(wave, op, (number, types), half, space);
+    }
     if exec == u32::MAX && op.is_apart {
         let (target, others) = wave.block_and_others(register, half);
         let mut sources = [&NO_LANES; 3];
         for number in 0..3 {
             match op.sources[number] {
-                _ if filled[number] => sources[number] = spaces[number],
+                _ if filled[number] => sources[number] = &spaces[number],
                 Source::Vector { register, .. } => sources[number] = others.block(register, half),
                 _ => {}
             }
@@ -118,7 +121,7 @@ fn write_words(
     let mut sources = [&NO_LANES; 3];
     for number in 0..3 {
         match op.sources[number] {
-            _ if filled[number] => sources[number] = spaces[number],
+            _ if filled[number] => sources[number] = &spaces[number],
             Source::Vector { register, .. } => sources[number] = wave.block(register, half),
             _ => {}
         }
@@ -139,6 +142,27 @@ fn call(function: LaneFunction, out: &mut Lanes, sources: &[&Lanes; 3], bits: u3
         LaneFunction::Carry(function) => function(out, sources, bits, mode),
         LaneFunction::Wide(_) | LaneFunction::CarryWide(_) => 0,
     }
+}
+
+/// Words with parts of registers as sources and result, and no other modifiers.
+#[inline(always)]
+fn part_lanes(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let (Body::Vector { function, .. }, Place::Vector { register, .. }) = (op.body, op.target) else {
+        return Err(StepFault::unknown(op, ""));
+    };
+    let (LaneFunction::Narrow(function), Some(Extra::Sdwa(control))) = (function, op.extra.as_deref()) else {
+        return Err(StepFault::unknown(op, ""));
+    };
+    let Step { wave, space, .. } = step;
+    for half in 0..wave.halves {
+        let [first, second, third, out] = &mut **space;
+        let [a, b, c] = plain_sources(wave, op, half, [first, second, third]);
+        let (a, b) = (sdwa::select_words(control, a, 0), sdwa::select_words(control, b, 1));
+        function(out, &[&a, &b, c], wave.float_mode);
+        let exec = wave.exec(half);
+        sdwa::merge(control, wave.block_mut(register, half), out, exec);
+    }
+    Ok(Flow::Next)
 }
 
 /// Reads a source of at most 32 bits that is no register, or one with another sign; whether it is one of these.
@@ -212,9 +236,9 @@ pub(crate) fn plain_sources<'a>(
 #[inline(always)]
 fn plain_carry_lanes(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let (Body::Vector { function, .. }, Place::Vector { register, .. }) = (op.body, op.target) else {
-        return general(step, op);
+        return Err(StepFault::unknown(op, ""));
     };
-    let LaneFunction::Carry(function) = function else { return general(step, op) };
+    let LaneFunction::Carry(function) = function else { return Err(StepFault::unknown(op, "")) };
     let mut carries = u64::from(write_words(step, op, (register, 0), LaneFunction::Carry(function), None));
     if step.wave.halves == 2 {
         carries |= u64::from(write_words(step, op, (register, 1), LaneFunction::Carry(function), None)) << 32;
@@ -228,7 +252,7 @@ fn plain_carry_lanes(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
 #[inline(always)]
 fn plain_wide_lanes(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let (Body::Vector { row, function }, Place::Vector { register, .. }) = (op.body, op.target) else {
-        return general(step, op);
+        return Err(StepFault::unknown(op, ""));
     };
     if row.result == LaneType::F64 && step.wave.float_mode.bits & 0x0c != 0 {
         return Err(StepFault::unknown(op, "64-bit floats in another rounding mode"));
@@ -236,12 +260,11 @@ fn plain_wide_lanes(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let Step { wave, wide_space, .. } = step;
     let mut carries = 0;
     for half in 0..wave.halves {
-        let [first, second, third, out] = &mut **wide_space;
-        let sources = [
-            read_into(wave, op, (0, row.sources[0]), half, first),
-            read_into(wave, op, (1, row.sources[1]), half, second),
-            read_into(wave, op, (2, row.sources[2]), half, third),
-        ];
+        let [out, spaces @ ..] = &mut **wide_space;
+        let mut sources = [&NOTHING; 3];
+        for (number, values) in spaces.iter_mut().enumerate() {
+            sources[number] = read_into(wave, op, (number, row.sources[number]), half, values);
+        }
         let exec = wave.exec(half);
         let bits = mask_of(wave, &op.mask_source, half);
         match function {
@@ -250,7 +273,7 @@ fn plain_wide_lanes(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
                 let carry = function(out, &sources, bits, wave.float_mode);
                 carries |= u64::from(carry & exec) << (32 * half);
             }
-            _ => return general(step, op),
+            _ => return Err(StepFault::unknown(op, "")),
         }
         write_wide(wave, register, out, row.result, exec, half);
     }
@@ -469,7 +492,7 @@ pub(crate) fn store(wave: &mut WaveState, op: &MicroOp, out: &WideLanes, result:
         Place::None => return,
     };
     if let Some(Extra::Sdwa(control)) = op.extra.as_deref() {
-        sdwa::merge(control, wave.block_mut(register, half), out, mask);
+        sdwa::merge(control, wave.block_mut(register, half), &low_lanes(out), mask);
         return;
     }
     match result.bits() {

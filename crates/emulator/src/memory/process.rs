@@ -322,10 +322,9 @@ unsafe fn load_words(address: u64, lane: usize, into: &mut [Lanes]) {
 /// All their bytes are mapped and readable.
 unsafe fn load_lanes(addresses: &LaneAddresses, mask: u32, into: &mut [Lanes]) {
     if let ([word], true) = (&mut *into, is_row(addresses, mask)) {
-        for (number, pair) in word.chunks_exact_mut(2).enumerate() {
-            // SAFETY: the words of two lanes, of which the first is at a multiple of 8.
-            let value = unsafe { load(addresses[2 * number], 8) };
-            (pair[0], pair[1]) = (value as u32, (value >> 32) as u32);
+        for (word, address) in word.iter_mut().zip(addresses) {
+            // SAFETY: the word of a lane; all are at multiples of 4.
+            *word = unsafe { load(*address, 4) } as u32;
         }
         return;
     }
@@ -341,10 +340,9 @@ unsafe fn load_lanes(addresses: &LaneAddresses, mask: u32, into: &mut [Lanes]) {
 /// All their bytes are mapped and writable.
 unsafe fn store_lanes(addresses: &LaneAddresses, mask: u32, from: &[&Lanes]) {
     if let ([word], true) = (from, is_row(addresses, mask)) {
-        for (number, pair) in word.chunks_exact(2).enumerate() {
-            let value = u64::from(pair[0]) | u64::from(pair[1]) << 32;
-            // SAFETY: the words of two lanes, of which the first is at a multiple of 8.
-            unsafe { store(addresses[2 * number], 8, value) };
+        for (word, address) in word.iter().zip(addresses) {
+            // SAFETY: the word of a lane; all are at multiples of 4.
+            unsafe { store(*address, 4, (*word).into()) };
         }
         return;
     }

@@ -173,12 +173,7 @@ impl SparseRange {
     /// Loads the words of all lanes in `mask`, which are in the range.
     fn load_lanes(&self, addresses: &LaneAddresses, mask: u32, into: &mut [Lanes]) {
         if let ([word], true) = (&mut *into, is_row(addresses, mask)) {
-            let first = (addresses[0] - self.start) as usize / 8;
-            for (pair, place) in word.chunks_exact_mut(2).zip(&self.words[first..]) {
-                let value = place.load(Ordering::Acquire);
-                (pair[0], pair[1]) = (value as u32, (value >> 32) as u32);
-            }
-            return;
+            return self.load_row(addresses[0] - self.start, word);
         }
         for lane in (0..LANES).filter(|lane| mask & BITS[*lane] != 0) {
             let offset = addresses[lane] - self.start;
@@ -191,6 +186,31 @@ impl SparseRange {
                 }
                 _ => self.load_words(offset, lane, into),
             }
+        }
+    }
+
+    /// Loads words one after the other, from an offset that is a multiple of 4.
+    fn load_row(&self, offset: u64, words: &mut Lanes) {
+        let is_upper = !offset.is_multiple_of(8);
+        let mut places = self.words[offset as usize / 8..].iter();
+        let mut next = || places.next().map_or(0, |place| place.load(Ordering::Acquire));
+        let mut upper = if is_upper { (next() >> 32) as u32 } else { 0 };
+        for pair in words.chunks_exact_mut(2) {
+            let value = next();
+            let (low, high) = (value as u32, (value >> 32) as u32);
+            (pair[0], pair[1]) = if is_upper { (upper, low) } else { (low, high) };
+            upper = high;
+        }
+    }
+
+    /// Stores them.
+    fn store_row(&self, offset: u64, words: &Lanes) {
+        if offset.is_multiple_of(8) {
+            for (pair, place) in words.chunks_exact(2).zip(&self.words[offset as usize / 8..]) {
+                place.store(u64::from(pair[0]) | u64::from(pair[1]) << 32, Ordering::Release);
+            }
+        } else {
+            words.iter().zip(0..).for_each(|(word, number)| self.store(offset + 4 * number, &word.to_le_bytes()));
         }
     }
 
@@ -217,11 +237,7 @@ impl SparseRange {
     /// Stores them.
     fn store_lanes(&self, addresses: &LaneAddresses, mask: u32, from: &[&Lanes]) {
         if let ([word], true) = (from, is_row(addresses, mask)) {
-            let first = (addresses[0] - self.start) as usize / 8;
-            for (pair, place) in word.chunks_exact(2).zip(&self.words[first..]) {
-                place.store(u64::from(pair[0]) | u64::from(pair[1]) << 32, Ordering::Release);
-            }
-            return;
+            return self.store_row(addresses[0] - self.start, word);
         }
         for lane in (0..LANES).filter(|lane| mask & BITS[*lane] != 0) {
             let offset = addresses[lane] - self.start;
