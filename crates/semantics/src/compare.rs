@@ -223,6 +223,30 @@ mod tests {
     }
 
     #[test]
+    fn comparisons_of_words_and_of_pairs_are_those_of_any_size() {
+        const WORDS: [u32; 9] =
+            [0, 1 << 31, 1, 0x3f80_0000, 0xbf80_8000, 0x7f80_0000, 0x7fc0_0001, 0x8000_7fff, 0x007f_ffff];
+        for type_name in ["f16", "f32", "f64", "i16", "u16", "i32", "u32", "i64", "u64"] {
+            for (relation, _) in RELATIONS {
+                let row = find(&format!("v_cmp_{relation}_{type_name}")).unwrap();
+                for turn in 0..WORDS.len() {
+                    let of = |number: usize| u64::from(WORDS[number % 9]) | u64::from(WORDS[number * 5 % 9]) << 32;
+                    let a: WideLanes = std::array::from_fn(|lane| of(lane));
+                    let b: WideLanes = std::array::from_fn(|lane| of(lane * 4 / 3 + turn));
+                    for mode in [FloatMode::PLAIN, FloatMode { bits: 0, ..FloatMode::PLAIN }] {
+                        let expected = row.evaluate(&a, &b, mode);
+                        let found = match row.of.bits() {
+                            64 => row.evaluate_wide(&a, &b, mode),
+                            _ => row.evaluate_words(&a.map(|bits| bits as u32), &b.map(|bits| bits as u32), mode),
+                        };
+                        assert_eq!(found, expected, "{relation} {type_name}, turn {turn}, {mode:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
     fn classes_are_apart() {
         let class = |value: f32| class_of(LaneType::F32, u64::from(value.to_bits()));
         assert_eq!(class(f32::NAN), 2);

@@ -331,3 +331,85 @@ fn two_over_pi(a: u64, part: u64) -> u64 {
     let base = if exponent >= 1968 { 128 } else { 0 };
     double::scaled(mantissa as f64, base - 53 - start).to_bits()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Calls `check` with 32 pairs of a denominator and a numerator at a time: all pairs of these exponents.
+    fn pairs(exponents: &[u64], mantissa_bits: u32, check: &mut dyn FnMut(&WideLanes, &WideLanes)) {
+        let top = 1 << (mantissa_bits - 1);
+        let mantissas = [0, 1, top, 2 * top - 1];
+        let number = |exponent: u64, choice: usize| {
+            exponent << mantissa_bits
+                | mantissas[choice % 4]
+                | ((choice / 4 % 2) as u64) << (mantissa_bits + if mantissa_bits == 23 { 8 } else { 11 })
+        };
+        let (mut all, mut choice) = (Vec::new(), 0);
+        for d in exponents {
+            for n in exponents {
+                for _ in 0..4 {
+                    choice += 1;
+                    all.push((number(*d, choice), number(*n, choice / 3)));
+                }
+            }
+        }
+        for block in all.chunks_exact(LANES) {
+            check(&std::array::from_fn(|lane| block[lane].0), &std::array::from_fn(|lane| block[lane].1));
+        }
+    }
+
+    #[test]
+    fn divisions_of_all_lanes_are_those_of_each() {
+        let exponents: Vec<u64> = (0..256).collect();
+        pairs(&exponents, 23, &mut |d, n| {
+            let [d, n] = [d, n].map(|lanes| lanes.map(|bits| bits as u32));
+            for (a, q) in [(&d, 0x3f80_0001), (&n, 0x7fc0_0001)] {
+                let mut out = [0; LANES];
+                let mut back = div_scale_lanes(&mut out, &[a, &d, &n], 0, FloatMode::PLAIN);
+                for lane in 0..LANES {
+                    let expected = div_scale(a[lane], d[lane], n[lane]);
+                    assert_eq!(
+                        (out[lane], back & 1 != 0),
+                        expected,
+                        "{:#x} of {:#x} / {:#x}",
+                        a[lane],
+                        n[lane],
+                        d[lane]
+                    );
+                    back >>= 1;
+                }
+                div_fixup_lanes(&mut out, &[&[q; LANES], &d, &n], FloatMode::PLAIN);
+                assert_eq!(out, std::array::from_fn(|lane| div_fixup(q, d[lane], n[lane])));
+            }
+        });
+    }
+
+    #[test]
+    fn wide_divisions_of_all_lanes_are_those_of_each() {
+        // All that are near a limit, and some between them.
+        let limits = [0, 54, 767, 971, 1023, 1277, 1790, 2046];
+        let exponents: Vec<u64> =
+            limits.iter().flat_map(|limit: &u64| limit.saturating_sub(4)..(limit + 5).min(2048)).collect();
+        pairs(&exponents, 52, &mut |d, n| {
+            for (a, q) in [(d, 1.5_f64.to_bits()), (n, f64::NAN.to_bits())] {
+                let mut out = [0; LANES];
+                let mut back = div_scale64_lanes(&mut out, &[a, d, n], 0, FloatMode::PLAIN);
+                for lane in 0..LANES {
+                    let expected = div_scale64(a[lane], d[lane], n[lane]);
+                    assert_eq!(
+                        (out[lane], back & 1 != 0),
+                        expected,
+                        "{:#x} of {:#x} / {:#x}",
+                        a[lane],
+                        n[lane],
+                        d[lane]
+                    );
+                    back >>= 1;
+                }
+                div_fixup64_lanes(&mut out, &[&[q; LANES], d, n], FloatMode::PLAIN);
+                assert_eq!(out, std::array::from_fn(|lane| div_fixup64(q, d[lane], n[lane])));
+            }
+        });
+    }
+}
