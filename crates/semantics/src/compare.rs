@@ -231,7 +231,7 @@ mod tests {
                 let row = find(&format!("v_cmp_{relation}_{type_name}")).unwrap();
                 for turn in 0..WORDS.len() {
                     let of = |number: usize| u64::from(WORDS[number % 9]) | u64::from(WORDS[number * 5 % 9]) << 32;
-                    let a: WideLanes = std::array::from_fn(|lane| of(lane));
+                    let a: WideLanes = std::array::from_fn(of);
                     let b: WideLanes = std::array::from_fn(|lane| of(lane * 4 / 3 + turn));
                     for mode in [FloatMode::PLAIN, FloatMode { bits: 0, ..FloatMode::PLAIN }] {
                         let expected = row.evaluate(&a, &b, mode);
