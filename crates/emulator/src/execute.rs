@@ -53,12 +53,15 @@ pub(crate) fn nothing(_: &mut Step<'_>, _: &MicroOp) -> Outcome {
     Ok(Flow::Next)
 }
 
+/// The lanes of a source that an instruction does not have: functions of two sources may look at the third one for NaNs.
+pub(crate) static NO_LANES: Lanes = [0; LANES];
+
 /// A dword of each lane.
 #[inline(always)]
 pub(crate) fn lanes_of<'a>(wave: &'a WaveState, source: &Source, half: usize, space: &'a mut Lanes) -> &'a Lanes {
     match *source {
         Source::Vector { register, .. } => return wave.block(register, half),
-        Source::None => {}
+        Source::None => return &NO_LANES,
         _ => *space = [scalar_of(wave, source) as u32; LANES],
     }
     space
@@ -99,15 +102,16 @@ pub(crate) fn mask_of(wave: &WaveState, source: &Source, half: usize) -> u32 {
 }
 
 /// Writes the lanes of `mask`.
-#[inline]
+#[inline(always)]
 pub(crate) fn write_lanes(target: &mut Lanes, values: &Lanes, mask: u32) {
     if mask == u32::MAX {
         *target = *values;
         return;
     }
     for lane in 0..LANES {
-        let chosen = if mask & BITS[lane] != 0 { values[lane] } else { target[lane] };
-        target[lane] = chosen;
+        // Both are read: a choice between addresses would not be compiled to vectors.
+        let chosen = if mask & BITS[lane] != 0 { u32::MAX } else { 0 };
+        target[lane] = values[lane] & chosen | target[lane] & !chosen;
     }
 }
 

@@ -46,10 +46,17 @@ pub(crate) struct Step<'a> {
     pub(crate) barrier: &'a mut GroupBarrier,
     pub(crate) memory: &'a dyn DeviceMemory,
     pub(crate) device: &'a EmulatedDevice,
-    /// Room for sources that are the same in all lanes, and for a result.
+    /// Room for sources that are the same in all lanes, and for a result. It holds what an instruction before has left.
     pub(crate) space: &'a mut [Lanes; 4],
     /// The same for 64 bits.
     pub(crate) wide_space: &'a mut [WideLanes; 4],
+}
+
+/// Room of a thread for lanes.
+#[derive(Debug, Default)]
+pub(crate) struct LaneSpaces {
+    pub(crate) narrow: [Lanes; 4],
+    pub(crate) wide: [WideLanes; 4],
 }
 
 impl Step<'_> {
@@ -92,6 +99,8 @@ pub(crate) struct MicroOp {
     pub(crate) modifiers: Modifiers,
     pub(crate) immediate: i64,
     pub(crate) extra: Option<Box<Extra>>,
+    /// The vector register that is written is none of the sources.
+    pub(crate) is_apart: bool,
     pub(crate) length: u8,
     pub(crate) inst: Inst,
 }
@@ -284,9 +293,20 @@ impl MicroOp {
         words && self.is_bare()
     }
 
+    /// Whether the vector register that is written is none of the sources.
+    pub(crate) fn writes_apart(&self) -> bool {
+        let Place::Vector { register: target, .. } = self.target else { return false };
+        !self.sources.iter().any(|source| matches!(source, Source::Vector { register, .. } if *register == target))
+    }
+
     /// Whether no modifiers and no halves are involved.
     pub(crate) fn is_bare(&self) -> bool {
         self.modifiers == Modifiers::default() && self.is_signed_only()
+    }
+
+    /// Whether parts of registers are sources and result (SDWA), and there are no other modifiers.
+    pub(crate) fn has_only_parts(&self) -> bool {
+        matches!(self.extra.as_deref(), Some(Extra::Sdwa(_))) && Self { extra: None, ..self.clone() }.is_bare()
     }
 
     /// Whether no modifiers but signs of sources, and no halves are involved.

@@ -9,10 +9,9 @@ use crate::dispatch::{DispatchCounts, KernelDispatch};
 use crate::fault::{ExecutionFault, FaultKind, FaultPlace};
 use crate::group::Workgroup;
 use crate::memory::DeviceMemory;
-use crate::micro::{Flow, Step, StepFault};
+use crate::micro::{Flow, LaneSpaces, MicroOp, Step, StepFault};
 use crate::wave::WaveStatus;
 use crate::wave_launch::WaveTemplate;
-use hotswap_semantics::LANES;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -108,13 +107,17 @@ impl SharedState<'_> {
     }
 }
 
+/// Executions of each entry of the instruction tables, and its mnemonic.
+type CountsByEntry = BTreeMap<u16, (u64, &'static str)>;
+
 /// A thread.
 struct Worker<'a> {
     shared: &'a SharedState<'a>,
     code: CodeCache,
     groups: Vec<Workgroup>,
     counts: DispatchCounts,
-    by_entry: BTreeMap<u16, (u64, &'static str)>,
+    by_entry: CountsByEntry,
+    spaces: Box<LaneSpaces>,
 }
 
 /// How a wave's turn ended.
@@ -129,7 +132,14 @@ enum TurnEnd {
 impl<'a> Worker<'a> {
     fn new(shared: &'a SharedState<'a>) -> Self {
         let code = CodeCache::of_device(shared.device, shared.template.isa, shared.template.limits);
-        Self { shared, code, groups: Vec::new(), counts: DispatchCounts::default(), by_entry: BTreeMap::new() }
+        Self {
+            shared,
+            code,
+            groups: Vec::new(),
+            counts: DispatchCounts::default(),
+            by_entry: BTreeMap::new(),
+            spaces: Box::default(),
+        }
     }
 
     fn run(mut self) -> DispatchCounts {
@@ -220,38 +230,30 @@ impl<'a> Worker<'a> {
 
     /// The instructions of a turn.
     fn steps(&mut self, group: usize, wave: usize) -> Result<TurnEnd, Box<StepFault>> {
-        let shared = self.shared;
-        let Workgroup { waves, lds, barrier, .. } = &mut self.groups[group];
+        let Self { shared, code, groups, by_entry, spaces, .. } = self;
+        let Workgroup { waves, lds, barrier, .. } = &mut groups[group];
         let wave = &mut waves[wave];
         let limit = shared.device.instruction_budget.unwrap_or(u64::MAX);
         let last = (wave.executed + shared.device.turn).min(limit);
-        let mut space = [[0; LANES]; 4];
-        let mut wide_space = [[0; LANES]; 4];
-        let mut step = Step {
-            wave,
-            lds,
-            barrier,
-            memory: shared.memory,
-            device: shared.device,
-            space: &mut space,
-            wide_space: &mut wide_space,
-        };
+        let is_followed = shared.device.counters || wave.late.is_some();
+        let LaneSpaces { narrow, wide } = &mut **spaces;
+        let mut step =
+            Step { wave, lds, barrier, memory: shared.memory, device: shared.device, space: narrow, wide_space: wide };
         while step.wave.executed < last {
-            let ops = self.code.block(step.wave.pc, step.wave.banks, shared.memory)?;
+            let ops = code.block(step.wave.pc, step.wave.banks, shared.memory)?;
             let left = usize::try_from(last - step.wave.executed).unwrap_or(usize::MAX);
             for op in &ops[..ops.len().min(left)] {
-                let banks = step.wave.register_banks();
-                if let Some(late) = &mut step.wave.late {
-                    late.follow(&op.inst, banks).map_err(StepFault::new)?;
+                if is_followed {
+                    follow(&mut step, op, by_entry)?;
                 }
                 let flow = (op.handler)(&mut step, op)?;
                 step.wave.executed += 1;
-                if shared.device.counters {
-                    let entry = op.inst.entry();
-                    self.by_entry.entry(entry.id()).or_insert((0, entry.mnemonic())).0 += 1;
+                if flow == Flow::Next {
+                    step.wave.pc += u64::from(op.length);
+                    continue;
                 }
                 match flow {
-                    Flow::Next => step.wave.pc += u64::from(op.length),
+                    Flow::Next => {}
                     Flow::Jump => break,
                     Flow::Stop => return Ok(TurnEnd::Worked),
                     Flow::Again => return Ok(TurnEnd::Yielded),
@@ -266,5 +268,18 @@ impl<'a> Worker<'a> {
             return Err(StepFault::new(FaultKind::BudgetExhausted));
         }
         Ok(TurnEnd::Worked)
+    }
+}
+
+/// Counts an instruction that is about to be executed, and checks its registers where results are late.
+fn follow(step: &mut Step<'_>, op: &MicroOp, by_entry: &mut CountsByEntry) -> Result<(), Box<StepFault>> {
+    if step.device.counters {
+        let entry = op.inst.entry();
+        by_entry.entry(entry.id()).or_insert((0, entry.mnemonic())).0 += 1;
+    }
+    let banks = step.wave.register_banks();
+    match &mut step.wave.late {
+        Some(late) => late.follow(&op.inst, banks).map_err(StepFault::new),
+        None => Ok(()),
     }
 }

@@ -115,6 +115,7 @@ impl OperandReader {
             modifiers: Modifiers::default(),
             immediate: 0,
             extra: None,
+            is_apart: false,
             length: self.inst.len(),
             inst: self.inst,
         }

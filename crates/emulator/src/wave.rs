@@ -61,6 +61,26 @@ pub(crate) enum WaveStatus {
     Ended,
 }
 
+/// The blocks of vector registers but one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OtherBlocks<'a> {
+    before: &'a [Lanes],
+    after: &'a [Lanes],
+    halves: usize,
+}
+
+impl<'a> OtherBlocks<'a> {
+    /// The block of another vector register than that one.
+    #[inline(always)]
+    pub(crate) fn block(&self, register: u16, half: usize) -> &'a Lanes {
+        let number = usize::from(register) * self.halves + half;
+        match number.checked_sub(self.before.len()) {
+            None => &self.before[number],
+            Some(distance) => &self.after[distance - 1],
+        }
+    }
+}
+
 impl WaveState {
     /// Banks of vector registers; only gfx12.5 has them.
     pub(crate) fn register_banks(&self) -> u8 {
@@ -124,6 +144,20 @@ impl WaveState {
     #[inline]
     pub(crate) fn block_mut(&mut self, register: u16, half: usize) -> &mut Lanes {
         &mut self.vectors[usize::from(register) * self.halves + half]
+    }
+
+    /// The block of a vector register to be written, and the blocks of all others.
+    #[inline(always)]
+    pub(crate) fn block_and_others(&mut self, register: u16, half: usize) -> (&mut Lanes, OtherBlocks<'_>) {
+        let number = usize::from(register) * self.halves + half;
+        let (before, rest) = self.vectors.split_at_mut(number);
+        let (block, after) = rest.split_at_mut(1);
+        (&mut block[0], OtherBlocks { before, after, halves: self.halves })
+    }
+
+    /// The block of a vector register, and the scratch of all lanes.
+    pub(crate) fn block_and_scratch(&mut self, register: u16, half: usize) -> (&mut Lanes, &mut [u8]) {
+        (&mut self.vectors[usize::from(register) * self.halves + half], &mut self.scratch)
     }
 
     /// The value of a vector register in a lane.

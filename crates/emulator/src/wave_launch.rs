@@ -233,15 +233,19 @@ impl<'a> WaveTemplate<'a> {
         let dimensions = self.descriptor.get(field::WORKITEM_ID).unwrap_or(0) as u16 + 1;
         let first = (wave * self.lanes) as u32;
         let mut ids = [first % size[0], first / size[0] % size[1], first / (size[0] * size[1])];
-        for lane in 0..self.lanes {
-            if self.isa.has(Feature::PackedTid) {
-                state.set_lane(0, lane, ids[0] | ids[1] << 10 | ids[2] << 20);
-            } else {
-                for register in 0..dimensions.min(state.vector_count) {
-                    state.set_lane(register, lane, ids[usize::from(register)]);
-                }
+        let is_packed = self.isa.has(Feature::PackedTid);
+        for half in 0..state.halves {
+            let mut blocks = [[0; LANES]; 3];
+            for lane in 0..LANES {
+                let [x, y, z] = ids;
+                let values = if is_packed { [x | y << 10 | z << 20, 0, 0] } else { ids };
+                blocks.iter_mut().zip(values).for_each(|(block, value)| block[lane] = value);
+                ids = next_item(ids, size);
             }
-            ids = next_item(ids, size);
+            let count = if is_packed { 1 } else { dimensions.min(state.vector_count).min(3) };
+            for (register, block) in (0..count).zip(blocks) {
+                *state.block_mut(register, half) = block;
+            }
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Comparisons of vector instructions.
 
-use crate::lanes::{BITS, LANES, LaneType, Lanes, WideLanes};
+use crate::lanes::{LANES, LaneType, Lanes, WideLanes, lanes_where};
 use crate::mode::FloatMode;
+use crate::on_long_vectors;
 
 /// The relation, and the numbers that it compares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,43 +111,73 @@ impl CompareRow {
     }
 }
 
-/// The lanes in which one of three relations holds that is wanted.
-#[inline]
-fn ordered<T: PartialOrd + Copy>(outcomes: u8, a: &Lanes, b: &Lanes, value: impl Fn(u32) -> T) -> u32 {
-    let lanes = |holds: fn(&T, &T) -> bool| {
-        let mut bits = [0; LANES];
-        for lane in 0..LANES {
-            bits[lane] = if holds(&value(a[lane]), &value(b[lane])) { BITS[lane] } else { 0 };
-        }
-        bits.iter().fold(0, |mask, bit| mask | bit)
-    };
+/// The lanes in which one of the relations holds that are wanted.
+#[inline(always)]
+fn ordered<E: Copy, T: PartialOrd>(outcomes: u8, [a, b]: [&[E; LANES]; 2], value: impl Fn(E) -> T) -> u32 {
+    let values = |lane: usize| (value(a[lane]), value(b[lane]));
     match outcomes & 7 {
         0 => 0,
-        1 => lanes(T::lt),
-        2 => lanes(T::eq),
-        3 => lanes(T::le),
-        4 => lanes(T::gt),
-        5 => lanes(T::lt) | lanes(T::gt),
-        6 => lanes(T::ge),
-        _ => lanes(T::le) | lanes(T::gt),
+        1 => lanes_where(|lane| values(lane).0 < values(lane).1),
+        2 => lanes_where(|lane| values(lane).0 == values(lane).1),
+        3 => lanes_where(|lane| values(lane).0 <= values(lane).1),
+        4 => lanes_where(|lane| values(lane).0 > values(lane).1),
+        5 => lanes_where(|lane| (values(lane).0 < values(lane).1) | (values(lane).0 > values(lane).1)),
+        6 => lanes_where(|lane| values(lane).0 >= values(lane).1),
+        _ => lanes_where(|lane| (values(lane).0 <= values(lane).1) | (values(lane).0 > values(lane).1)),
     }
 }
 
+/// The same with the lanes that have no order, if these are wanted.
+#[inline(always)]
+fn partly_ordered<E: Copy, T: PartialOrd>(outcomes: u8, sources: [&[E; LANES]; 2], value: impl Fn(E) -> T) -> u32 {
+    let unordered = if outcomes & 8 == 0 { 0 } else { !ordered(7, sources, &value) };
+    ordered(outcomes, sources, &value) | unordered
+}
+
 impl CompareRow {
-    /// The bit of each lane, for sources of 32 bits. The same as [`CompareRow::evaluate`], faster.
+    /// The bit of each lane, for sources of at most 32 bits. The same as [`CompareRow::evaluate`], faster.
     pub fn evaluate_words(&self, a: &Lanes, b: &Lanes, mode: FloatMode) -> u32 {
-        let CompareOperation::Outcomes(outcomes) = self.operation else {
-            return self.evaluate(&a.map(u64::from), &b.map(u64::from), mode);
-        };
-        match (self.of, self.signed) {
-            (LaneType::F32, _) if mode.plain32() => {
-                let float = |bits: u32| f32::from_bits(bits);
-                let unordered = if outcomes & 8 == 0 { 0 } else { !ordered(7, a, b, float) };
-                ordered(outcomes, a, b, float) | unordered
+        #[inline(always)]
+        fn all(row: &CompareRow, outcomes: u8, a: &Lanes, b: &Lanes) -> u32 {
+            match (row.of, row.signed) {
+                (LaneType::F32, _) => partly_ordered(outcomes, [a, b], f32::from_bits),
+                (LaneType::B32, true) => ordered(outcomes, [a, b], |bits| bits as i32),
+                (LaneType::B32, false) => ordered(outcomes, [a, b], |bits| bits),
+                (_, true) => ordered(outcomes, [a, b], |bits| bits as i16),
+                (_, false) => ordered(outcomes, [a, b], |bits| bits as u16),
             }
-            (LaneType::B32, true) => ordered(outcomes, a, b, |bits| bits as i32),
-            (LaneType::B32, false) => ordered(outcomes, a, b, |bits| bits),
+        }
+        let row = self;
+        match (self.operation, self.of) {
+            (CompareOperation::Outcomes(outcomes), LaneType::B16 | LaneType::B32) => {
+                on_long_vectors!(all(row: &CompareRow, outcomes: u8, a: &Lanes, b: &Lanes) -> u32)
+            }
+            (CompareOperation::Outcomes(outcomes), LaneType::F32) if mode.plain32() => {
+                on_long_vectors!(all(row: &CompareRow, outcomes: u8, a: &Lanes, b: &Lanes) -> u32)
+            }
             _ => self.evaluate(&a.map(u64::from), &b.map(u64::from), mode),
+        }
+    }
+
+    /// The same for sources of 64 bits.
+    pub fn evaluate_wide(&self, a: &WideLanes, b: &WideLanes, mode: FloatMode) -> u32 {
+        #[inline(always)]
+        fn all(row: &CompareRow, outcomes: u8, a: &WideLanes, b: &WideLanes) -> u32 {
+            match (row.of, row.signed) {
+                (LaneType::F64, _) => partly_ordered(outcomes, [a, b], f64::from_bits),
+                (_, true) => ordered(outcomes, [a, b], |bits| bits as i64),
+                (_, false) => ordered(outcomes, [a, b], |bits| bits),
+            }
+        }
+        let row = self;
+        match (self.operation, self.of) {
+            (CompareOperation::Outcomes(outcomes), LaneType::B64) => {
+                on_long_vectors!(all(row: &CompareRow, outcomes: u8, a: &WideLanes, b: &WideLanes) -> u32)
+            }
+            (CompareOperation::Outcomes(outcomes), LaneType::F64) if mode.plain16() => {
+                on_long_vectors!(all(row: &CompareRow, outcomes: u8, a: &WideLanes, b: &WideLanes) -> u32)
+            }
+            _ => self.evaluate(a, b, mode),
         }
     }
 }
@@ -189,6 +220,30 @@ mod tests {
             assert_eq!(outcomes(name) ^ 15, outcomes(&format!("n{name}")), "{name}");
         }
         assert_eq!(outcomes("o") ^ 15, outcomes("u"));
+    }
+
+    #[test]
+    fn comparisons_of_words_and_of_pairs_are_those_of_any_size() {
+        const WORDS: [u32; 9] =
+            [0, 1 << 31, 1, 0x3f80_0000, 0xbf80_8000, 0x7f80_0000, 0x7fc0_0001, 0x8000_7fff, 0x007f_ffff];
+        for type_name in ["f16", "f32", "f64", "i16", "u16", "i32", "u32", "i64", "u64"] {
+            for (relation, _) in RELATIONS {
+                let row = find(&format!("v_cmp_{relation}_{type_name}")).unwrap();
+                for turn in 0..WORDS.len() {
+                    let of = |number: usize| u64::from(WORDS[number % 9]) | u64::from(WORDS[number * 5 % 9]) << 32;
+                    let a: WideLanes = std::array::from_fn(of);
+                    let b: WideLanes = std::array::from_fn(|lane| of(lane * 4 / 3 + turn));
+                    for mode in [FloatMode::PLAIN, FloatMode { bits: 0, ..FloatMode::PLAIN }] {
+                        let expected = row.evaluate(&a, &b, mode);
+                        let found = match row.of.bits() {
+                            64 => row.evaluate_wide(&a, &b, mode),
+                            _ => row.evaluate_words(&a.map(|bits| bits as u32), &b.map(|bits| bits as u32), mode),
+                        };
+                        assert_eq!(found, expected, "{relation} {type_name}, turn {turn}, {mode:?}");
+                    }
+                }
+            }
+        }
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! 64-bit floats. Only rounding to nearest is known here: readers of the rows refuse other modes.
 
-use crate::float::{NAN64, nan_of64};
+use crate::float::{NAN64, nan_of64, power_of_two};
 use crate::lanes::LaneType::{B32, F64};
-use crate::lanes::{LANES, LaneFunction, VectorRow, WideLanes, wide};
+use crate::lanes::{LANES, LaneFunction, VectorRow, WideFunction, WideLanes, in_usual_mode, wide};
 use crate::mode::FloatMode;
+use crate::on_long_vectors;
 use crate::source::MeaningSource::Llvm;
 
 #[inline]
@@ -11,67 +12,51 @@ fn float(bits: u64) -> f64 {
     f64::from_bits(bits)
 }
 
-/// A result.
-#[inline]
-fn finished(result: f64, sources: [u64; 3], mode: FloatMode) -> u64 {
-    if result.is_nan() { nan_of64(sources) } else { mode.result64(result).to_bits() }
+/// Which NaN a result is does not depend on the processor that computes it.
+#[inline(always)]
+fn settle_nans(out: &mut WideLanes, sources: &[&WideLanes; 3]) {
+    for lane in 0..LANES {
+        let nan = nan_of64([sources[0][lane], sources[1][lane], sources[2][lane]]);
+        out[lane] = if float(out[lane]).is_nan() { nan } else { out[lane] };
+    }
 }
 
-macro_rules! arithmetic {
-    (|$a:ident, $b:ident, $c:ident| $body:expr) => {
-        wide!(|a, b, c, m| {
-            let ($a, $b, $c) = (m.source64(float(a)), m.source64(float(b)), m.source64(float(c)));
-            let _ = ($b, $c);
-            finished($body, [a, b, c], m)
-        })
+/// A function on lanes of an operation that rounds once.
+macro_rules! rounded_function {
+    (|$a:ident, $b:ident, $c:ident| $result:expr) => {
+        |out, sources, mode| {
+            #[inline(always)]
+            fn all(out: &mut WideLanes, sources: &[&WideLanes; 3], mode: FloatMode) {
+                let mut invalid = false;
+                for lane in 0..LANES {
+                    let source = |number: usize| mode.source64(float(sources[number][lane]));
+                    let ($a, $b, $c) = (source(0), source(1), source(2));
+                    let _ = $c;
+                    let result: f64 = $result;
+                    invalid |= result.is_nan();
+                    out[lane] = mode.result64(result).to_bits();
+                }
+                if invalid {
+                    settle_nans(out, sources);
+                }
+            }
+            #[inline(always)]
+            fn any_mode(out: &mut WideLanes, sources: &[&WideLanes; 3], mode: FloatMode) {
+                in_usual_mode!(all, out, sources, mode);
+            }
+            on_long_vectors!(any_mode(out: &mut WideLanes, sources: &[&WideLanes; 3], mode: FloatMode))
+        }
     };
 }
 
-fn fused(out: &mut WideLanes, sources: &[&WideLanes; 3], mode: FloatMode) {
-    if mode.plain16() {
-        fused_plain(out, sources);
-    } else {
-        for lane in 0..LANES {
-            let source = |number: usize| mode.source64(float(sources[number][lane]));
-            out[lane] = mode.result64(source(0).mul_add(source(1), source(2))).to_bits();
-        }
-    }
-    for lane in 0..LANES {
-        if float(out[lane]).is_nan() {
-            out[lane] = nan_of64([sources[0][lane], sources[1][lane], sources[2][lane]]);
-        }
-    }
+macro_rules! rounded {
+    ($($closure:tt)*) => {
+        LaneFunction::Wide(rounded_function!($($closure)*))
+    };
 }
 
-#[cfg(target_arch = "x86_64")]
-#[allow(unsafe_code, reason = "a function for processors with FMA")]
-fn fused_plain(out: &mut WideLanes, sources: &[&WideLanes; 3]) {
-    if is_x86_feature_detected!("fma") && is_x86_feature_detected!("avx") {
-        // SAFETY: the processor has both features.
-        unsafe { fused_by_instruction(out, sources) }
-    } else {
-        fused_portable(out, sources);
-    }
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn fused_plain(out: &mut WideLanes, sources: &[&WideLanes; 3]) {
-    fused_portable(out, sources);
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "fma,avx")]
-fn fused_by_instruction(out: &mut WideLanes, sources: &[&WideLanes; 3]) {
-    for lane in 0..LANES {
-        out[lane] = float(sources[0][lane]).mul_add(float(sources[1][lane]), float(sources[2][lane])).to_bits();
-    }
-}
-
-fn fused_portable(out: &mut WideLanes, sources: &[&WideLanes; 3]) {
-    for lane in 0..LANES {
-        out[lane] = float(sources[0][lane]).mul_add(float(sources[1][lane]), float(sources[2][lane])).to_bits();
-    }
-}
+/// A fused multiply-add on lanes; on processors with the instruction, by that.
+pub(crate) const FUSED: WideFunction = rounded_function!(|a, b, c| a.mul_add(b, c));
 
 fn number_of(a: u64, b: u64, mode: FloatMode, first: fn(f64, f64) -> bool) -> u64 {
     let (x, y) = (mode.source64(float(a)), mode.source64(float(b)));
@@ -139,14 +124,14 @@ fn exponent(a: u64, mode: FloatMode) -> u64 {
 pub(crate) fn scaled(x: f64, power: i32) -> f64 {
     let (mut result, mut left) = (x, power.clamp(-2200, 2200));
     while left > 1023 {
-        result *= 2_f64.powi(1023);
+        result *= power_of_two(1023);
         left -= 1023;
     }
     while left < -1022 {
-        result *= 2_f64.powi(-1022 + 53);
+        result *= power_of_two(-1022 + 53);
         left += 1022 - 53;
     }
-    result * 2_f64.powi(left)
+    result * power_of_two(left)
 }
 
 fn ldexp(a: u64, power: u64, mode: FloatMode) -> u64 {
@@ -162,9 +147,9 @@ macro_rules! row {
 
 #[rustfmt::skip]
 pub(crate) const ROWS: &[VectorRow] = &[
-    row!(["v_add_f64"], arithmetic!(|a, b, c| a + b), Llvm("fadd")),
-    row!(["v_mul_f64"], arithmetic!(|a, b, c| a * b), Llvm("fmul")),
-    row!(["v_fma_f64", "v_fmac_f64", "v_fmaak_f64", "v_fmamk_f64"], LaneFunction::Wide(fused), Llvm("fma")),
+    row!(["v_add_f64"], rounded!(|a, b, c| a + b), Llvm("fadd")),
+    row!(["v_mul_f64"], rounded!(|a, b, c| a * b), Llvm("fmul")),
+    row!(["v_fma_f64", "v_fmac_f64", "v_fmaak_f64", "v_fmamk_f64"], LaneFunction::Wide(FUSED), Llvm("fma")),
     row!(["v_min_f64", "v_min_num_f64"], wide!(|a, b, _, m| minimum_number(a, b, m)), Llvm("fminnum")),
     row!(["v_max_f64", "v_max_num_f64"], wide!(|a, b, _, m| maximum_number(a, b, m)), Llvm("fmaxnum")),
     row!(["v_minimum_f64"], wide!(|a, b, _, m| propagating(a, b, m, minimum_number)), Llvm("fminimum")),

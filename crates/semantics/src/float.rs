@@ -124,15 +124,25 @@ pub(crate) const NAN64: u64 = 0x7ff8_0000_0000_0000;
 /// The same of 16 bits.
 pub(crate) const NAN16: u16 = 0x7e00;
 
-/// The NaN that an operation with these sources gives.
-pub(crate) fn nan_of32(sources: [u32; 3]) -> u32 {
-    sources.into_iter().find(|bits| f32::from_bits(*bits).is_nan()).map_or(NAN32, quiet32)
+/// The NaN that an operation with these sources gives: that of the first one that is a NaN.
+#[inline(always)]
+pub(crate) fn nan_of32([a, b, c]: [u32; 3]) -> u32 {
+    let or = |bits: u32, other: u32| if f32::from_bits(bits).is_nan() { quiet32(bits) } else { other };
+    or(a, or(b, or(c, NAN32)))
 }
 
 /// The same of 64 bits.
-pub(crate) fn nan_of64(sources: [u64; 3]) -> u64 {
-    let found = sources.into_iter().find(|bits| f64::from_bits(*bits).is_nan());
-    found.map_or(NAN64, |bits| bits | 1 << 51)
+#[inline(always)]
+pub(crate) fn nan_of64([a, b, c]: [u64; 3]) -> u64 {
+    let or = |bits: u64, other: u64| if f64::from_bits(bits).is_nan() { bits | 1 << 51 } else { other };
+    or(a, or(b, or(c, NAN64)))
+}
+
+/// `2^power` for the exponents of normal numbers of 64 bits.
+#[inline(always)]
+pub(crate) fn power_of_two(power: i32) -> f64 {
+    debug_assert!((-1022..=1023).contains(&power));
+    f64::from_bits(((1023 + power) as u64) << 52)
 }
 
 /// The same of 16 bits.

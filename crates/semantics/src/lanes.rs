@@ -2,6 +2,7 @@
 
 use crate::mode::FloatMode;
 use crate::source::MeaningSource;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 /// Lanes that one function computes: a wave of 32, or half of one of 64.
 pub const LANES: usize = 32;
@@ -122,156 +123,207 @@ pub const BITS: Lanes = {
     bits
 };
 
-/// Whether the processor has vectors of eight words.
-#[cfg(target_arch = "x86_64")]
+/// Whether the processor has vectors of eight words. This is asked twice for each instruction, so the answer is one byte.
 #[inline]
-pub(crate) fn has_long_vectors() -> bool {
-    is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")
+pub fn has_long_vectors() -> bool {
+    const UNKNOWN: u8 = 0;
+    const ABSENT: u8 = 1;
+    const PRESENT: u8 = 2;
+    static ANSWER: AtomicU8 = AtomicU8::new(UNKNOWN);
+    #[cold]
+    fn ask() -> bool {
+        #[cfg(target_arch = "x86_64")]
+        let is_present = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
+        #[cfg(not(target_arch = "x86_64"))]
+        let is_present = false;
+        ANSWER.store(if is_present { PRESENT } else { ABSENT }, Ordering::Relaxed);
+        is_present
+    }
+    match ANSWER.load(Ordering::Relaxed) {
+        PRESENT => true,
+        UNKNOWN => ask(),
+        _ => false,
+    }
 }
 
-/// Calls a function on lanes, which was compiled twice: for vectors of eight words where the processor has them. The
-/// function must be `inline(always)`, so that the copy is compiled for them too.
-macro_rules! on_lanes {
-    ($function:ident, $lanes:ty, $out:expr, $sources:expr, $mode:expr) => {{
+/// Calls a function with the variables of these names. It is compiled twice: for vectors of eight words where the processor has
+/// them. The function must be `inline(always)`, so that the copy is compiled for them too.
+#[macro_export]
+macro_rules! on_long_vectors {
+    ($function:ident($($argument:ident: $type:ty),*) $(-> $result:ty)?) => {{
         #[cfg(target_arch = "x86_64")]
         {
             #[target_feature(enable = "avx2,fma")]
-            fn long(out: &mut $lanes, sources: &[&$lanes; 3], mode: crate::mode::FloatMode) {
-                $function(out, sources, mode)
+            fn long($($argument: $type),*) $(-> $result)? {
+                $function($($argument),*)
             }
-            if crate::lanes::has_long_vectors() {
+            if $crate::has_long_vectors() {
                 #[allow(unsafe_code, reason = "a function for processors with AVX2 and FMA")]
                 // SAFETY: the processor has both features.
                 unsafe {
-                    return long($out, $sources, $mode);
+                    return long($($argument),*);
                 }
             }
         }
-        $function($out, $sources, $mode)
+        $function($($argument),*)
+    }};
+}
+
+/// A pointer to a function, or to its copy for vectors of eight words where the processor has them: the choice is made once. The
+/// function must be `inline(always)`.
+#[macro_export]
+macro_rules! for_this_processor {
+    ($function:ident($($argument:ident: $type:ty),*) -> $result:ty) => {{
+        #[cfg(target_arch = "x86_64")]
+        {
+            #[target_feature(enable = "avx2,fma")]
+            fn long($($argument: $type),*) -> $result {
+                $function($($argument),*)
+            }
+            #[target_feature(enable = "avx2,fma")]
+            fn pointer() -> fn($($type),*) -> $result {
+                long
+            }
+            if $crate::has_long_vectors() {
+                #[allow(unsafe_code, reason = "a function for processors with AVX2 and FMA")]
+                // SAFETY: the processor has both features, now and whenever the pointer is called.
+                unsafe {
+                    return pointer();
+                }
+            }
+        }
+        $function
     }};
 }
 
 /// Puts the lanes of two registers together: the lower and the upper half of 64 bits.
+#[inline(always)]
 pub fn join_lanes(low: &Lanes, high: &Lanes, out: &mut WideLanes) {
-    #[inline(always)]
-    fn all(low: &Lanes, high: &Lanes, out: &mut WideLanes) {
-        for lane in 0..LANES {
-            out[lane] = u64::from(low[lane]) | u64::from(high[lane]) << 32;
-        }
+    for lane in 0..LANES {
+        out[lane] = u64::from(low[lane]) | u64::from(high[lane]) << 32;
     }
-    #[cfg(target_arch = "x86_64")]
-    {
-        #[target_feature(enable = "avx2,fma")]
-        fn long(low: &Lanes, high: &Lanes, out: &mut WideLanes) {
-            all(low, high, out);
-        }
-        if has_long_vectors() {
-            #[allow(unsafe_code, reason = "a function for processors with AVX2 and FMA")]
-            // SAFETY: the processor has both features.
-            unsafe {
-                return long(low, high, out);
-            }
-        }
-    }
-    all(low, high, out);
 }
 
-/// The halves of 64 bits as the lanes of two registers.
-pub fn split_lanes(wide: &WideLanes, low: &mut Lanes, high: &mut Lanes) {
-    #[inline(always)]
-    fn all(wide: &WideLanes, low: &mut Lanes, high: &mut Lanes) {
-        for lane in 0..LANES {
-            low[lane] = wide[lane] as u32;
-        }
-        for lane in 0..LANES {
-            high[lane] = (wide[lane] >> 32) as u32;
-        }
-    }
-    #[cfg(target_arch = "x86_64")]
-    {
-        #[target_feature(enable = "avx2,fma")]
-        fn long(wide: &WideLanes, low: &mut Lanes, high: &mut Lanes) {
-            all(wide, low, high);
-        }
-        if has_long_vectors() {
-            #[allow(unsafe_code, reason = "a function for processors with AVX2 and FMA")]
-            // SAFETY: the processor has both features.
-            unsafe {
-                return long(wide, low, high);
-            }
-        }
-    }
-    all(wide, low, high);
+/// The lower halves of 64 bits as the lanes of a register.
+#[inline(always)]
+pub fn low_lanes(wide: &WideLanes) -> Lanes {
+    std::array::from_fn(|lane| wide[lane] as u32)
 }
 
-/// A [`NarrowFunction`] that computes an expression of `a`, `b` and `c` in each lane.
-macro_rules! narrow {
-    (|$a:pat_param, $b:pat_param, $c:pat_param, $mode:pat_param| $body:expr) => {
-        crate::lanes::LaneFunction::Narrow(|out, sources, mode| {
+/// The upper halves.
+#[inline(always)]
+pub fn high_lanes(wide: &WideLanes) -> Lanes {
+    std::array::from_fn(|lane| (wide[lane] >> 32) as u32)
+}
+
+/// The lanes for which a condition holds, as a mask.
+#[inline(always)]
+pub(crate) fn lanes_where(condition: impl Fn(usize) -> bool) -> u32 {
+    let mut marks = [0; LANES];
+    for lane in 0..LANES {
+        marks[lane] = if condition(lane) { BITS[lane] } else { 0 };
+    }
+    marks.iter().fold(0, |mask, mark| mask | mark)
+}
+
+/// The numbers of the lanes of a mask.
+pub(crate) fn lanes_of_mask(mask: u32) -> impl Iterator<Item = usize> {
+    (0..LANES).filter(move |lane| mask & BITS[*lane] != 0)
+}
+
+/// MODE as a constant where it is the usual one: roundings and denormals are no question then, and loops without them are
+/// compiled to vectors.
+macro_rules! in_usual_mode {
+    ($all:ident, $out:ident, $sources:ident, $mode:ident) => {
+        if $mode.bits == $crate::FloatMode::PLAIN.bits {
+            $all($out, $sources, $crate::FloatMode { bits: $crate::FloatMode::PLAIN.bits, ..$mode })
+        } else {
+            $all($out, $sources, $mode)
+        }
+    };
+}
+
+/// A function that computes an expression of `a`, `b` and `c` in each lane.
+macro_rules! each_lane {
+    ($lanes:ty, |$a:pat_param, $b:pat_param, $c:pat_param, _| $body:expr) => {
+        |out, sources, _| {
             #[inline(always)]
-            fn all(out: &mut crate::lanes::Lanes, sources: &[&crate::lanes::Lanes; 3], $mode: crate::mode::FloatMode) {
-                for lane in 0..crate::lanes::LANES {
+            fn all(out: &mut $lanes, sources: &[&$lanes; 3]) {
+                for lane in 0..$crate::LANES {
                     let ($a, $b, $c) = (sources[0][lane], sources[1][lane], sources[2][lane]);
                     out[lane] = $body;
                 }
             }
-            crate::lanes::on_lanes!(all, crate::lanes::Lanes, out, sources, mode)
-        })
+            $crate::on_long_vectors!(all(out: &mut $lanes, sources: &[&$lanes; 3]))
+        }
+    };
+    ($lanes:ty, |$a:pat_param, $b:pat_param, $c:pat_param, $mode:pat_param| $body:expr) => {
+        |out, sources, mode| {
+            #[inline(always)]
+            fn all(out: &mut $lanes, sources: &[&$lanes; 3], $mode: $crate::FloatMode) {
+                for lane in 0..$crate::LANES {
+                    let ($a, $b, $c) = (sources[0][lane], sources[1][lane], sources[2][lane]);
+                    out[lane] = $body;
+                }
+            }
+            #[inline(always)]
+            fn any_mode(out: &mut $lanes, sources: &[&$lanes; 3], mode: $crate::FloatMode) {
+                crate::lanes::in_usual_mode!(all, out, sources, mode);
+            }
+            $crate::on_long_vectors!(any_mode(out: &mut $lanes, sources: &[&$lanes; 3], mode: $crate::FloatMode))
+        }
+    };
+}
+
+/// The same with a bit of each lane, which is read as `$bit`; the expression is a pair of result and bit.
+macro_rules! each_lane_and_bit {
+    ($lanes:ty, |$a:pat_param, $b:pat_param, $c:pat_param, $bit:pat_param, $mode:pat_param| $body:expr) => {
+        |out, sources, bits, mode| {
+            #[inline(always)]
+            fn all(out: &mut $lanes, sources: &[&$lanes; 3], bits: u32, $mode: $crate::FloatMode) -> u32 {
+                let mut marks = [0; $crate::LANES];
+                for lane in 0..$crate::LANES {
+                    let ($a, $b, $c) = (sources[0][lane], sources[1][lane], sources[2][lane]);
+                    let $bit = bits & $crate::BITS[lane] != 0;
+                    let (value, set) = $body;
+                    out[lane] = value;
+                    marks[lane] = if set { $crate::BITS[lane] } else { 0 };
+                }
+                marks.iter().fold(0, |result, mark| result | mark)
+            }
+            $crate::on_long_vectors!(
+                all(out: &mut $lanes, sources: &[&$lanes; 3], bits: u32, mode: $crate::FloatMode) -> u32
+            )
+        }
+    };
+}
+
+/// A [`NarrowFunction`] that computes an expression of `a`, `b` and `c` in each lane.
+macro_rules! narrow {
+    ($($closure:tt)*) => {
+        crate::lanes::LaneFunction::Narrow(crate::lanes::each_lane!(crate::lanes::Lanes, $($closure)*))
     };
 }
 
 /// The same with 64 bits.
 macro_rules! wide {
-    (|$a:pat_param, $b:pat_param, $c:pat_param, $mode:pat_param| $body:expr) => {
-        crate::lanes::LaneFunction::Wide(|out, sources, mode| {
-            #[inline(always)]
-            fn all(
-                out: &mut crate::lanes::WideLanes,
-                sources: &[&crate::lanes::WideLanes; 3],
-                $mode: crate::mode::FloatMode,
-            ) {
-                for lane in 0..crate::lanes::LANES {
-                    let ($a, $b, $c) = (sources[0][lane], sources[1][lane], sources[2][lane]);
-                    out[lane] = $body;
-                }
-            }
-            crate::lanes::on_lanes!(all, crate::lanes::WideLanes, out, sources, mode)
-        })
+    ($($closure:tt)*) => {
+        crate::lanes::LaneFunction::Wide(crate::lanes::each_lane!(crate::lanes::WideLanes, $($closure)*))
     };
 }
 
-/// A [`CarryFunction`] whose expression is a pair of result and bit; `$bit` is the bit that is read.
+/// A [`CarryFunction`] whose expression is a pair of result and bit; the fourth variable is the bit that is read.
 macro_rules! carry {
-    (|$a:pat_param, $b:pat_param, $c:pat_param, $bit:pat_param, $mode:pat_param| $body:expr) => {
-        crate::lanes::LaneFunction::Carry(|out, sources, bits, $mode| {
-            let mut marks = [0; crate::lanes::LANES];
-            for lane in 0..crate::lanes::LANES {
-                let ($a, $b, $c) = (sources[0][lane], sources[1][lane], sources[2][lane]);
-                let $bit = bits & crate::lanes::BITS[lane] != 0;
-                let (value, set) = $body;
-                out[lane] = value;
-                marks[lane] = if set { crate::lanes::BITS[lane] } else { 0 };
-            }
-            marks.iter().fold(0, |result, mark| result | mark)
-        })
+    ($($closure:tt)*) => {
+        crate::lanes::LaneFunction::Carry(crate::lanes::each_lane_and_bit!(crate::lanes::Lanes, $($closure)*))
     };
 }
 
 /// The same with 64 bits.
 macro_rules! carry_wide {
-    (|$a:pat_param, $b:pat_param, $c:pat_param, $bit:pat_param, $mode:pat_param| $body:expr) => {
-        crate::lanes::LaneFunction::CarryWide(|out, sources, bits, $mode| {
-            let mut marks = [0; crate::lanes::LANES];
-            for lane in 0..crate::lanes::LANES {
-                let ($a, $b, $c) = (sources[0][lane], sources[1][lane], sources[2][lane]);
-                let $bit = bits & crate::lanes::BITS[lane] != 0;
-                let (value, set) = $body;
-                out[lane] = value;
-                marks[lane] = if set { crate::lanes::BITS[lane] } else { 0 };
-            }
-            marks.iter().fold(0, |result, mark| result | mark)
-        })
+    ($($closure:tt)*) => {
+        crate::lanes::LaneFunction::CarryWide(crate::lanes::each_lane_and_bit!(crate::lanes::WideLanes, $($closure)*))
     };
 }
 
-pub(crate) use {carry, carry_wide, narrow, on_lanes, wide};
+pub(crate) use {carry, carry_wide, each_lane, each_lane_and_bit, in_usual_mode, narrow, wide};

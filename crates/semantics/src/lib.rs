@@ -38,7 +38,7 @@ pub use float8::Float8;
 pub use integer::{TWO_SOURCE_TABLE, combined};
 pub use lanes::{
     BITS, CarryFunction, CarryWideFunction, LANES, LaneFunction, LaneType, Lanes, NarrowFunction, VectorRow,
-    WideFunction, WideLanes, join_lanes, split_lanes,
+    WideFunction, WideLanes, has_long_vectors, high_lanes, join_lanes, low_lanes,
 };
 pub use matrix::{MatrixFormat, MatrixKind, MatrixModel, MatrixRow, MatrixSum, OPERAND_FORMATS, matrix_row};
 pub use micro_float::MicroFloat;

@@ -1,9 +1,10 @@
 //! 32-bit floats.
 
-use crate::float::{NAN32, nan_of32, quiet32, round_to_f32};
+use crate::float::{NAN32, nan_of32, power_of_two, quiet32, round_to_f32};
 use crate::lanes::LaneType::{B32, F32};
-use crate::lanes::{LANES, LaneFunction, Lanes, VectorRow, narrow, on_lanes};
+use crate::lanes::{LANES, LaneFunction, Lanes, NarrowFunction, VectorRow, narrow};
 use crate::mode::FloatMode;
+use crate::on_long_vectors;
 use crate::rounding::{add_odd, fma_odd};
 use crate::source::MeaningSource::Llvm;
 
@@ -12,12 +13,12 @@ fn float(bits: u32) -> f32 {
     f32::from_bits(bits)
 }
 
-/// Results of operations that round once: `fast` in the usual mode, `exact` (to odd, in 64 bits) in others.
-macro_rules! rounded {
+/// A function on lanes of an operation that rounds once: `fast` in the usual mode, `exact` (to odd, in 64 bits) in others.
+macro_rules! rounded_function {
     (|$a:ident, $b:ident, $c:ident| $fast:expr, $exact:expr) => {
-        LaneFunction::Narrow(|out, sources, mode| {
+        |out, sources, mode| {
             #[inline(always)]
-            fn fast(out: &mut Lanes, sources: &[&Lanes; 3], _: FloatMode) {
+            fn fast(out: &mut Lanes, sources: &[&Lanes; 3]) {
                 let mut invalid = false;
                 for lane in 0..LANES {
                     let ($a, $b, $c) = (float(sources[0][lane]), float(sources[1][lane]), float(sources[2][lane]));
@@ -31,7 +32,7 @@ macro_rules! rounded {
                 }
             }
             if mode.plain32() {
-                return on_lanes!(fast, Lanes, out, sources, mode);
+                return on_long_vectors!(fast(out: &mut Lanes, sources: &[&Lanes; 3]));
             }
             for lane in 0..LANES {
                 let source = |number: usize| f64::from(mode.source32(float(sources[number][lane])));
@@ -40,66 +41,27 @@ macro_rules! rounded {
                 out[lane] = mode.result32(round_to_f32($exact, mode.round32())).to_bits();
             }
             settle_nans(out, sources);
-        })
+        }
+    };
+}
+
+macro_rules! rounded {
+    ($($closure:tt)*) => {
+        LaneFunction::Narrow(rounded_function!($($closure)*))
     };
 }
 
 /// Which NaN a result is does not depend on the processor that computes it.
-#[cold]
+#[inline(always)]
 fn settle_nans(out: &mut Lanes, sources: &[&Lanes; 3]) {
     for lane in 0..LANES {
-        if float(out[lane]).is_nan() {
-            out[lane] = nan_of32([sources[0][lane], sources[1][lane], sources[2][lane]]);
-        }
+        let nan = nan_of32([sources[0][lane], sources[1][lane], sources[2][lane]]);
+        out[lane] = if float(out[lane]).is_nan() { nan } else { out[lane] };
     }
 }
 
 /// A fused multiply-add on lanes; on processors with the instruction, by that.
-fn fused(out: &mut Lanes, sources: &[&Lanes; 3], mode: FloatMode) {
-    if mode.plain32() {
-        fused_plain(out, sources);
-    } else {
-        for lane in 0..LANES {
-            let source = |number: usize| f64::from(mode.source32(float(sources[number][lane])));
-            let exact = fma_odd(source(0), source(1), source(2));
-            out[lane] = mode.result32(round_to_f32(exact, mode.round32())).to_bits();
-        }
-    }
-    if out.iter().any(|bits| float(*bits).is_nan()) {
-        settle_nans(out, sources);
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[allow(unsafe_code, reason = "a function for processors with FMA")]
-fn fused_plain(out: &mut Lanes, sources: &[&Lanes; 3]) {
-    if is_x86_feature_detected!("fma") && is_x86_feature_detected!("avx") {
-        // SAFETY: the processor has both features.
-        unsafe { fused_by_instruction(out, sources) }
-    } else {
-        fused_portable(out, sources);
-    }
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn fused_plain(out: &mut Lanes, sources: &[&Lanes; 3]) {
-    fused_portable(out, sources);
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "fma,avx")]
-fn fused_by_instruction(out: &mut Lanes, sources: &[&Lanes; 3]) {
-    for lane in 0..LANES {
-        out[lane] = float(sources[0][lane]).mul_add(float(sources[1][lane]), float(sources[2][lane])).to_bits();
-    }
-}
-
-fn fused_portable(out: &mut Lanes, sources: &[&Lanes; 3]) {
-    for lane in 0..LANES {
-        let [a, b, c] = [0, 1, 2].map(|number: usize| f64::from(float(sources[number][lane])));
-        out[lane] = (fma_odd(a, b, c) as f32).to_bits();
-    }
-}
+pub(crate) const FUSED: NarrowFunction = rounded_function!(|a, b, c| a.mul_add(b, c), fma_odd(a, b, c));
 
 /// The smaller number; a NaN only if both are, and -0 is below 0.
 #[inline]
@@ -192,7 +154,7 @@ fn exponent(a: u32, mode: FloatMode) -> u32 {
 
 /// `x * 2^power`, rounded once.
 pub(crate) fn scaled(x: f32, power: i32, mode: FloatMode) -> u32 {
-    let exact = f64::from(mode.source32(x)) * 2_f64.powi(power.clamp(-300, 300));
+    let exact = f64::from(mode.source32(x)) * power_of_two(power.clamp(-300, 300));
     mode.result32(round_to_f32(exact, mode.round32())).to_bits()
 }
 
@@ -246,7 +208,7 @@ pub(crate) const ROWS: &[VectorRow] = &[
     row!(["v_sub_f32"], rounded!(|a, b, c| a - b, add_odd(a, -b)), Llvm("fsub")),
     row!(["v_subrev_f32"], rounded!(|a, b, c| b - a, add_odd(b, -a)), Llvm("fsub")),
     row!(["v_mul_f32"], rounded!(|a, b, c| a * b, a * b), Llvm("fmul")),
-    row!(["v_fma_f32", "v_fmac_f32", "v_fmaak_f32", "v_fmamk_f32"], LaneFunction::Narrow(fused), Llvm("fma")),
+    row!(["v_fma_f32", "v_fmac_f32", "v_fmaak_f32", "v_fmamk_f32"], LaneFunction::Narrow(FUSED), Llvm("fma")),
     row!(["v_mad_f32", "v_mac_f32", "v_madak_f32", "v_madmk_f32"], narrow!(|a, b, c, m| unfused(a, b, c, m)), Llvm("fmad")),
     row!(["v_mul_legacy_f32", "v_mul_dx9_zero_f32"], narrow!(|a, b, _, m| legacy_product(a, b, m)), Llvm("AMDGPUfmul_legacy")),
     row!(["v_fma_legacy_f32", "v_fma_dx9_zero_f32", "v_fmac_legacy_f32", "v_fmac_dx9_zero_f32"],

@@ -4,17 +4,19 @@
 //! these functions return the nearest number. Code that is compiled from portable sources does not depend on it.
 
 use crate::double;
-use crate::float::{NAN32, NAN64, nan_of32, nan_of64, quiet32, round_to_f32};
+use crate::float::{NAN32, NAN64, nan_of32, nan_of64, power_of_two, quiet32, round_to_f32};
 use crate::half;
 use crate::lanes::LaneType::{B32, F16, F32, F64};
-use crate::lanes::{VectorRow, carry, carry_wide, narrow, wide};
+use crate::lanes::{BITS, LANES, LaneFunction, Lanes, VectorRow, WideLanes, lanes_of_mask, lanes_where, narrow, wide};
 use crate::mode::FloatMode;
+use crate::on_long_vectors;
 use crate::rounding::fma_odd;
 use crate::single;
 use crate::source::MeaningSource::{Document, Llvm};
 use std::f64::consts::TAU;
 
 /// A function of one number. Denormals are 0 on both sides, whatever MODE says.
+#[inline(always)]
 pub(crate) fn of_single(bits: u32, function: fn(f64) -> f64) -> u32 {
     const FLUSHED: FloatMode = FloatMode { bits: 0xc0, ..FloatMode::PLAIN };
     let x = f32::from_bits(bits);
@@ -25,16 +27,19 @@ pub(crate) fn of_single(bits: u32, function: fn(f64) -> f64) -> u32 {
     if result.is_nan() { NAN32 } else { FLUSHED.result32(result as f32).to_bits() }
 }
 
+#[inline(always)]
 fn of_double(bits: u64, mode: FloatMode, function: fn(f64) -> f64) -> u64 {
     let x = f64::from_bits(bits);
     let result = function(mode.source64(x));
     if result.is_nan() { nan_of64([bits, 0, 0]) } else { mode.result64(result).to_bits() }
 }
 
+#[inline(always)]
 pub(crate) fn reciprocal(x: f64) -> f64 {
     1.0 / x
 }
 
+#[inline(always)]
 pub(crate) fn reciprocal_root(x: f64) -> f64 {
     1.0 / x.sqrt()
 }
@@ -47,6 +52,7 @@ pub(crate) fn cosine(x: f64) -> f64 {
     (x.fract() * TAU).cos()
 }
 
+#[inline(always)]
 fn biased(bits: u32) -> i32 {
     (bits >> 23 & 255) as i32
 }
@@ -77,6 +83,7 @@ fn div_scale(a: u32, d: u32, n: u32) -> (u32, bool) {
     }
 }
 
+#[inline(always)]
 fn biased64(bits: u64) -> i32 {
     (bits >> 52 & 0x7ff) as i32
 }
@@ -105,24 +112,110 @@ fn div_scale64(a: u64, d: u64, n: u64) -> (u64, bool) {
     }
 }
 
-/// The last step of a quotient, scaled back where [`div_scale`] said so.
-fn div_fmas(a: u32, b: u32, c: u32, back: bool, mode: FloatMode) -> u32 {
+/// The first step of a division: most numbers are not scaled.
+fn div_scale_lanes(out: &mut Lanes, sources: &[&Lanes; 3], _: u32, _: FloatMode) -> u32 {
+    #[inline(always)]
+    fn all(out: &mut Lanes, sources: &[&Lanes; 3]) -> u32 {
+        let [a, d, n] = *sources;
+        // Others have a reciprocal and a quotient that are normal numbers, and all bits of the numerator count.
+        let special = lanes_where(|lane| {
+            let (d, n) = (biased(d[lane]), biased(n[lane]));
+            !(1..=252).contains(&d) | !(24..=254).contains(&n) | !(-124..96).contains(&(n - d))
+        });
+        *out = *a;
+        lanes_of_mask(special).fold(0, |back, lane| {
+            let (value, is_back) = div_scale(a[lane], d[lane], n[lane]);
+            out[lane] = value;
+            back | if is_back { BITS[lane] } else { 0 }
+        })
+    }
+    on_long_vectors!(all(out: &mut Lanes, sources: &[&Lanes; 3]) -> u32)
+}
+
+fn div_scale64_lanes(out: &mut WideLanes, sources: &[&WideLanes; 3], _: u32, _: FloatMode) -> u32 {
+    #[inline(always)]
+    fn all(out: &mut WideLanes, sources: &[&WideLanes; 3]) -> u32 {
+        let [a, d, n] = *sources;
+        let special = lanes_where(|lane| {
+            let (d, n) = (biased64(d[lane]), biased64(n[lane]));
+            !(1..=2044).contains(&d) | !(54..=2046).contains(&n) | !(-1020..768).contains(&(n - d))
+        });
+        *out = *a;
+        lanes_of_mask(special).fold(0, |back, lane| {
+            let (value, is_back) = div_scale64(a[lane], d[lane], n[lane]);
+            out[lane] = value;
+            back | if is_back { BITS[lane] } else { 0 }
+        })
+    }
+    on_long_vectors!(all(out: &mut WideLanes, sources: &[&WideLanes; 3]) -> u32)
+}
+
+/// The last step of a quotient: a multiply-add where nothing is scaled back.
+fn div_fmas_lanes(out: &mut Lanes, sources: &[&Lanes; 3], back: u32, mode: FloatMode) -> u32 {
+    single::FUSED(out, sources, mode);
+    let [a, b, c] = *sources;
+    lanes_of_mask(back).for_each(|lane| out[lane] = div_fmas(a[lane], b[lane], c[lane], mode));
+    0
+}
+
+fn div_fmas64_lanes(out: &mut WideLanes, sources: &[&WideLanes; 3], back: u32, mode: FloatMode) -> u32 {
+    double::FUSED(out, sources, mode);
+    let [a, b, c] = *sources;
+    lanes_of_mask(back).for_each(|lane| out[lane] = div_fmas64(a[lane], b[lane], c[lane], mode));
+    0
+}
+
+/// Corrects quotients: most get their sign only.
+fn div_fixup_lanes(out: &mut Lanes, sources: &[&Lanes; 3], _: FloatMode) {
+    #[inline(always)]
+    fn all(out: &mut Lanes, sources: &[&Lanes; 3]) {
+        let [q, d, n] = *sources;
+        let special = lanes_where(|lane| {
+            let (d, n) = (biased(d[lane]), biased(n[lane]));
+            !(1..=254).contains(&d) | !(1..=254).contains(&n) | !(-150..=127).contains(&(n - d))
+        });
+        for lane in 0..LANES {
+            out[lane] = (d[lane] ^ n[lane]) & 0x8000_0000 | q[lane] & 0x7fff_ffff;
+        }
+        lanes_of_mask(special).for_each(|lane| out[lane] = div_fixup(q[lane], d[lane], n[lane]));
+    }
+    on_long_vectors!(all(out: &mut Lanes, sources: &[&Lanes; 3]))
+}
+
+fn div_fixup64_lanes(out: &mut WideLanes, sources: &[&WideLanes; 3], _: FloatMode) {
+    #[inline(always)]
+    fn all(out: &mut WideLanes, sources: &[&WideLanes; 3]) {
+        let [q, d, n] = *sources;
+        let special = lanes_where(|lane| {
+            let (d, n) = (biased64(d[lane]), biased64(n[lane]));
+            !(1..=2046).contains(&d) | !(1..=2046).contains(&n) | !(-1075..=1023).contains(&(n - d))
+        });
+        for lane in 0..LANES {
+            out[lane] = (d[lane] ^ n[lane]) & 1 << 63 | q[lane] & !(1 << 63);
+        }
+        lanes_of_mask(special).for_each(|lane| out[lane] = div_fixup64(q[lane], d[lane], n[lane]));
+    }
+    on_long_vectors!(all(out: &mut WideLanes, sources: &[&WideLanes; 3]))
+}
+
+/// The last step of a quotient, scaled back as [`div_scale`] said.
+fn div_fmas(a: u32, b: u32, c: u32, mode: FloatMode) -> u32 {
     let [x, y, z] = [a, b, c].map(|bits| f64::from(mode.source32(f32::from_bits(bits))));
     let exact = fma_odd(x, y, z);
     if exact.is_nan() {
         return nan_of32([a, b, c]);
     }
-    let power = if !back { 0 } else { if biased(c) > 127 { 64 } else { -64 } };
-    mode.result32(round_to_f32(exact * 2_f64.powi(power), mode.round32())).to_bits()
+    let power = if biased(c) > 127 { 64 } else { -64 };
+    mode.result32(round_to_f32(exact * power_of_two(power), mode.round32())).to_bits()
 }
 
-fn div_fmas64(a: u64, b: u64, c: u64, back: bool, mode: FloatMode) -> u64 {
+fn div_fmas64(a: u64, b: u64, c: u64, mode: FloatMode) -> u64 {
     let [x, y, z] = [a, b, c].map(|bits| mode.source64(f64::from_bits(bits)));
     let result = x.mul_add(y, z);
     if result.is_nan() {
         return nan_of64([a, b, c]);
     }
-    let power = if !back { 0 } else { if biased64(c) > 1023 { 128 } else { -128 } };
+    let power = if biased64(c) > 1023 { 128 } else { -128 };
     mode.result64(double::scaled(result, power)).to_bits()
 }
 
@@ -194,14 +287,12 @@ pub(crate) const ROWS: &[VectorRow] = &[
     VectorRow::new(&["v_rcp_f64"], [F64; 3], F64, wide!(|a, _, _, m| of_double(a, m, reciprocal)), Llvm("AMDGPUrcp")),
     VectorRow::new(&["v_rsq_f64"], [F64; 3], F64, wide!(|a, _, _, m| of_double(a, m, reciprocal_root)), Llvm("AMDGPUrsq")),
     VectorRow::new(&["v_sqrt_f64"], [F64; 3], F64, wide!(|a, _, _, m| of_double(a, m, f64::sqrt)), Llvm("int_amdgcn_sqrt")),
-    VectorRow::new(&["v_div_scale_f32"], [F32; 3], F32, carry!(|a, b, c, _, _| div_scale(a, b, c)), Document("first step of a division")),
-    VectorRow::new(&["v_div_scale_f64"], [F64; 3], F64, carry_wide!(|a, b, c, _, _| div_scale64(a, b, c)), Document("first step of a division")),
-    VectorRow::new(&["v_div_fmas_f32"], [F32; 3], F32,
-        carry!(|a, b, c, bit, m| (div_fmas(a, b, c, bit, m), false)), Document("last multiply-add of a division")),
-    VectorRow::new(&["v_div_fmas_f64"], [F64; 3], F64,
-        carry_wide!(|a, b, c, bit, m| (div_fmas64(a, b, c, bit, m), false)), Document("last multiply-add of a division")),
-    VectorRow::new(&["v_div_fixup_f32"], [F32; 3], F32, narrow!(|a, b, c, _| div_fixup(a, b, c)), Document("special cases of a division")),
-    VectorRow::new(&["v_div_fixup_f64"], [F64; 3], F64, wide!(|a, b, c, _| div_fixup64(a, b, c)), Document("special cases of a division")),
+    VectorRow::new(&["v_div_scale_f32"], [F32; 3], F32, LaneFunction::Carry(div_scale_lanes), Document("first step of a division")),
+    VectorRow::new(&["v_div_scale_f64"], [F64; 3], F64, LaneFunction::CarryWide(div_scale64_lanes), Document("first step of a division")),
+    VectorRow::new(&["v_div_fmas_f32"], [F32; 3], F32, LaneFunction::Carry(div_fmas_lanes), Document("last multiply-add of a division")),
+    VectorRow::new(&["v_div_fmas_f64"], [F64; 3], F64, LaneFunction::CarryWide(div_fmas64_lanes), Document("last multiply-add of a division")),
+    VectorRow::new(&["v_div_fixup_f32"], [F32; 3], F32, LaneFunction::Narrow(div_fixup_lanes), Document("special cases of a division")),
+    VectorRow::new(&["v_div_fixup_f64"], [F64; 3], F64, LaneFunction::Wide(div_fixup64_lanes), Document("special cases of a division")),
     VectorRow::new(&["v_trig_preop_f64"], [F64, B32, B32], F64, wide!(|a, b, _, _| two_over_pi(a, b)), Document("bits of 2/pi for a range reduction")),
 ];
 
@@ -239,4 +330,86 @@ fn two_over_pi(a: u64, part: u64) -> u64 {
     let mantissa = (start..start + 53).fold(0, |value, number| value << 1 | bit(number));
     let base = if exponent >= 1968 { 128 } else { 0 };
     double::scaled(mantissa as f64, base - 53 - start).to_bits()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Calls `check` with 32 pairs of a denominator and a numerator at a time: all pairs of these exponents.
+    fn pairs(exponents: &[u64], mantissa_bits: u32, check: &mut dyn FnMut(&WideLanes, &WideLanes)) {
+        let top = 1 << (mantissa_bits - 1);
+        let mantissas = [0, 1, top, 2 * top - 1];
+        let number = |exponent: u64, choice: usize| {
+            exponent << mantissa_bits
+                | mantissas[choice % 4]
+                | ((choice / 4 % 2) as u64) << (mantissa_bits + if mantissa_bits == 23 { 8 } else { 11 })
+        };
+        let (mut all, mut choice) = (Vec::new(), 0);
+        for d in exponents {
+            for n in exponents {
+                for _ in 0..4 {
+                    choice += 1;
+                    all.push((number(*d, choice), number(*n, choice / 3)));
+                }
+            }
+        }
+        for block in all.chunks_exact(LANES) {
+            check(&std::array::from_fn(|lane| block[lane].0), &std::array::from_fn(|lane| block[lane].1));
+        }
+    }
+
+    #[test]
+    fn divisions_of_all_lanes_are_those_of_each() {
+        let exponents: Vec<u64> = (0..256).collect();
+        pairs(&exponents, 23, &mut |d, n| {
+            let [d, n] = [d, n].map(|lanes| lanes.map(|bits| bits as u32));
+            for (a, q) in [(&d, 0x3f80_0001), (&n, 0x7fc0_0001)] {
+                let mut out = [0; LANES];
+                let mut back = div_scale_lanes(&mut out, &[a, &d, &n], 0, FloatMode::PLAIN);
+                for lane in 0..LANES {
+                    let expected = div_scale(a[lane], d[lane], n[lane]);
+                    assert_eq!(
+                        (out[lane], back & 1 != 0),
+                        expected,
+                        "{:#x} of {:#x} / {:#x}",
+                        a[lane],
+                        n[lane],
+                        d[lane]
+                    );
+                    back >>= 1;
+                }
+                div_fixup_lanes(&mut out, &[&[q; LANES], &d, &n], FloatMode::PLAIN);
+                assert_eq!(out, std::array::from_fn(|lane| div_fixup(q, d[lane], n[lane])));
+            }
+        });
+    }
+
+    #[test]
+    fn wide_divisions_of_all_lanes_are_those_of_each() {
+        // All that are near a limit, and some between them.
+        let limits = [0, 54, 767, 971, 1023, 1277, 1790, 2046];
+        let exponents: Vec<u64> =
+            limits.iter().flat_map(|limit: &u64| limit.saturating_sub(4)..(limit + 5).min(2048)).collect();
+        pairs(&exponents, 52, &mut |d, n| {
+            for (a, q) in [(d, 1.5_f64.to_bits()), (n, f64::NAN.to_bits())] {
+                let mut out = [0; LANES];
+                let mut back = div_scale64_lanes(&mut out, &[a, d, n], 0, FloatMode::PLAIN);
+                for lane in 0..LANES {
+                    let expected = div_scale64(a[lane], d[lane], n[lane]);
+                    assert_eq!(
+                        (out[lane], back & 1 != 0),
+                        expected,
+                        "{:#x} of {:#x} / {:#x}",
+                        a[lane],
+                        n[lane],
+                        d[lane]
+                    );
+                    back >>= 1;
+                }
+                div_fixup64_lanes(&mut out, &[&[q; LANES], d, n], FloatMode::PLAIN);
+                assert_eq!(out, std::array::from_fn(|lane| div_fixup64(q, d[lane], n[lane])));
+            }
+        });
+    }
 }

@@ -129,6 +129,8 @@ const CASES: &[SingleCase] = &[
         // Sums of doubles are exact enough where one of the numbers dominates or both are short; others are checked by value.
         one(unless_nan(f32::mul_add(a as f32, b.abs() as f32, -c as f32))).map(|word| if exact.is_nan() { 0x7fc0_0000 } else { word })
     }),
+    // The NaN of another instruction's third source, which the second one does not have, is none of its own.
+    case("v_fma_f32 v6, 1.0, 2.0, 0x7fc12345; v_mov_b32 v8, 0x7f800000; v_sub_f32 v5, v8, v8", ALL, |_, _| [0x7fc0_0000, 0x7fc1_2345]),
     case("v_max_f32 v5, v1, v2", "10 11", |v, i| {
         let [a, b] = [v[i][0], v[i][1]].map(f32::from_bits);
         one(unless_nan(if a.is_nan() { b } else if b.is_nan() || a > b { a } else if a == b { if a.is_sign_negative() { b } else { a } } else { b }))
@@ -174,6 +176,8 @@ const CASES: &[SingleCase] = &[
     case("v_mbcnt_lo_u32_b32 v5, 0x55555555, 0", "10 11 12", |_, i| one((i as u32).div_ceil(2))),
     case("v_readlane_b32 s12, v2, 9", ALL, |v, _| one(v[9][1])),
     case("v_writelane_b32 v5, s9, 4", ALL, |v, i| one(if i == 4 { v[0][1] } else { 0 })),
+    // A vector function with a scalar result.
+    case("s_mov_b32 s14, 0x41100000; v_s_sqrt_f32 s12, s14", "12", |_, _| one(0x4040_0000)),
     case("s_mov_b32 exec_lo, 0x30; v_readfirstlane_b32 s12, v3", ALL, |v, _| one(v[4][2])),
     // LDS.
     case("ds_write_b32 v7, v1; WAIT; ds_read_u16 v5, v7 offset:2; WAIT", "10", |v, i| one(v[i][0] >> 16)),

@@ -5,8 +5,10 @@ use super::global::{self, Destination};
 use super::lane_words;
 use super::lds::{register_of, target_of};
 use super::{Flow, Outcome, Step, StepFault, scalar_of};
+use crate::memory::LaneAddresses;
 use crate::micro::{Body, BufferAddress, Extra, MicroOp, Source};
 use crate::wave::WaveState;
+use hotswap_semantics::LANES;
 
 /// Base address of the descriptor of scratch, which kernels get in user SGPRs. No memory of the device is there.
 pub(crate) const SCRATCH_WINDOW: u64 = 0xf000_0000_0000;
@@ -31,6 +33,19 @@ fn parts(wave: &WaveState, op: &MicroOp, buffer: &BufferAddress, lane: usize) ->
         (false, true) => (0, value(0)),
         (false, false) => (0, 0),
     }
+}
+
+/// The offsets of half a wave in scratch, from where it begins.
+#[inline]
+fn scratch_offsets(wave: &WaveState, op: &MicroOp, buffer: &BufferAddress, start: u64, half: usize) -> LaneAddresses {
+    let mut offsets = [start & 0xffff_ffff; LANES];
+    if let (Source::Vector { register, .. }, true) = (op.sources[0], buffer.has_offset) {
+        let block = wave.block(register + u16::from(buffer.has_index), half);
+        for lane in 0..LANES {
+            offsets[lane] = u64::from(block[lane]).wrapping_add(start) & 0xffff_ffff;
+        }
+    }
+    offsets
 }
 
 /// Where scratch begins for each lane, if the descriptor is that of scratch.
@@ -69,8 +84,8 @@ pub(crate) fn access(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
         let buffer = buffer_of(op)?;
         if let Some(start) = scratch_start(step.wave, &buffer) {
             let start = start.wrapping_add_signed(op.immediate);
-            return lane_words::access_scratch(step, op, (operation.is_store, words), |wave, lane| {
-                parts(wave, op, &buffer, lane).1.wrapping_add(start) & 0xffff_ffff
+            return lane_words::access_scratch(step, op, (operation.is_store, words), |wave, half| {
+                scratch_offsets(wave, op, &buffer, start, half)
             });
         }
     }

@@ -192,16 +192,28 @@ fn access_words(
 fn access_together(step: &mut Step<'_>, op: &MicroOp, is_flat: bool) -> Result<Option<Flow>, Box<StepFault>> {
     let Body::Memory(operation) = op.body else { return Ok(None) };
     let Some(words) = lane_words::words_of(step, operation) else { return Ok(None) };
-    let halves = step.wave.halves;
-    let mut addresses = [[0; LANES]; 2];
-    for (half, lanes) in addresses.iter_mut().enumerate().take(halves) {
-        lane_words::addresses(step, op, half, lanes);
+    match step.wave.halves {
+        1 => access_halves::<1>(step, op, (operation.is_store, words), is_flat),
+        _ => access_halves::<2>(step, op, (operation.is_store, words), is_flat),
+    }
+}
+
+/// Words of all lanes, in blocks of 32.
+fn access_halves<const HALVES: usize>(
+    step: &mut Step<'_>,
+    op: &MicroOp,
+    access: (bool, usize),
+    is_flat: bool,
+) -> Result<Option<Flow>, Box<StepFault>> {
+    let mut addresses = [[0; LANES]; HALVES];
+    for (half, lanes) in addresses.iter_mut().enumerate() {
+        lane_words::addresses(step.wave, op, half, lanes);
         if is_flat && leads_elsewhere(step.wave, lanes, half) {
             return Ok(None);
         }
     }
-    for (half, lanes) in addresses.iter().enumerate().take(halves) {
-        lane_words::access_memory(step, op, (operation.is_store, words), lanes, half)?;
+    for (half, lanes) in addresses.iter().enumerate() {
+        lane_words::access_memory(step, op, access, lanes, half)?;
     }
     Ok(Some(Flow::Next))
 }
@@ -231,7 +243,9 @@ pub(crate) fn access_scratch(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let Body::Memory(operation) = op.body else { return Err(StepFault::unknown(op, "")) };
     if let Some(words) = lane_words::words_of(step, operation) {
         let access = (operation.is_store, words);
-        return lane_words::access_scratch(step, op, access, |wave, lane| scratch_offset(wave, op, lane));
+        return lane_words::access_scratch(step, op, access, |wave, half| {
+            std::array::from_fn(|lane| scratch_offset(wave, op, LANES * half + lane))
+        });
     }
     access(step, op, |wave, op, lane| Destination::Scratch { owner: lane, offset: scratch_offset(wave, op, lane) })
 }

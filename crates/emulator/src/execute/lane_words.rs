@@ -3,7 +3,7 @@
 //! Invariants: what a lane reads and writes, and which lane has the first fault, is what the access lane by lane gives. A load
 //! reads everything before it writes registers. Where all lanes' words are in LDS, the processor's own gather reads them.
 
-use super::data::{LARGEST, active};
+use super::data::LARGEST;
 use super::lds::{register_of, target_of};
 use super::{Flow, Outcome, Step, StepFault, write_lanes};
 use crate::fault::FaultKind;
@@ -11,7 +11,7 @@ use crate::memory::LaneAddresses;
 use crate::memory_operation::{DataHalf, MemoryOperation};
 use crate::micro::{MicroOp, Source};
 use crate::wave::WaveState;
-use hotswap_semantics::{BITS, LANES, Lanes};
+use hotswap_semantics::{BITS, LANES, Lanes, on_long_vectors};
 
 /// Words of the largest access of a lane.
 const WORDS: usize = LARGEST / 4;
@@ -40,9 +40,9 @@ pub(crate) fn access_memory(
         return step.memory.write_lanes(addresses, exec, &blocks[..words]).map_err(fault);
     }
     let register = target_of(op)?;
-    let mut loaded = [[0; LANES]; WORDS];
-    step.memory.read_lanes(addresses, exec, &mut loaded[..words]).map_err(fault)?;
-    keep(step, register, half, &loaded[..words]);
+    let loaded = &mut step.space[..words];
+    step.memory.read_lanes(addresses, exec, loaded).map_err(fault)?;
+    keep(step.wave, register, half, loaded);
     Ok(())
 }
 
@@ -51,11 +51,15 @@ fn data_register(op: &MicroOp) -> Result<u16, Box<StepFault>> {
 }
 
 /// Writes what was loaded to the active lanes.
-fn keep(step: &mut Step<'_>, register: u16, half: usize, loaded: &[Lanes]) {
-    let exec = step.wave.exec(half);
-    for (number, lanes) in loaded.iter().enumerate() {
-        write_lanes(step.wave.block_mut(register + number as u16, half), lanes, exec);
+fn keep(wave: &mut WaveState, register: u16, half: usize, loaded: &[Lanes]) {
+    #[inline(always)]
+    fn all(wave: &mut WaveState, register: u16, half: usize, loaded: &[Lanes]) {
+        let exec = wave.exec(half);
+        for (number, lanes) in loaded.iter().enumerate() {
+            write_lanes(wave.block_mut(register + number as u16, half), lanes, exec);
+        }
     }
+    on_long_vectors!(all(wave: &mut WaveState, register: u16, half: usize, loaded: &[Lanes]))
 }
 
 /// A load of one to four words of each lane from LDS; beyond its end they are 0.
@@ -87,7 +91,7 @@ fn load_elements<const W: usize, const N: usize>(step: &mut Step<'_>, target: u1
             gather_lds(step.lds, (addresses, exec), offset, words);
         }
         for (number, words) in loaded.iter().enumerate() {
-            keep(step, target + (number * W) as u16, half, words);
+            keep(step.wave, target + (number * W) as u16, half, words);
         }
     }
 }
@@ -124,7 +128,7 @@ fn vector_gather<const W: usize>(
     offset: u32,
     loaded: &mut [Lanes; W],
 ) -> bool {
-    use std::arch::x86_64::{__m256i, _mm256_i32gather_epi32, _mm256_loadu_si256, _mm256_storeu_si256};
+    use std::arch::x86_64::{__m256i, _mm256_storeu_si256};
     // Lanes that are not active read the first element, which is dropped.
     let mut places = [0; LANES];
     let mut last = 0;
@@ -140,13 +144,56 @@ fn vector_gather<const W: usize>(
         for (places, words) in places.chunks_exact(8).zip(block.chunks_exact_mut(8)) {
             // SAFETY: both chunks have eight words, and `place + 4 * number + 4` is at most the length of LDS for each place.
             unsafe {
-                let places = _mm256_loadu_si256(places.as_ptr().cast::<__m256i>());
-                let found = _mm256_i32gather_epi32::<1>(lds.as_ptr().add(4 * number).cast::<i32>(), places);
-                _mm256_storeu_si256(words.as_mut_ptr().cast::<__m256i>(), found);
+                let from = lds.as_ptr().add(4 * number);
+                _mm256_storeu_si256(words.as_mut_ptr().cast::<__m256i>(), eight_words(from, places));
             }
         }
     }
     true
+}
+
+/// Eight words at places behind a pointer; those one after the other, or all at one place, without a gather, which takes longer.
+///
+/// # Safety
+/// There are eight places, and four bytes at each.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+#[allow(unsafe_code, reason = "instructions of processors with AVX2")]
+unsafe fn eight_words(from: *const u8, places: &[u32]) -> std::arch::x86_64::__m256i {
+    use std::arch::x86_64::{
+        __m256i, _mm256_add_epi32, _mm256_cmpeq_epi32, _mm256_i32gather_epi32, _mm256_loadu_si256,
+        _mm256_movemask_epi8, _mm256_set1_epi32, _mm256_setr_epi32,
+    };
+    // SAFETY: the caller's promise; words one after the other are those at the places.
+    unsafe {
+        let all = _mm256_loadu_si256(places.as_ptr().cast::<__m256i>());
+        let first = _mm256_set1_epi32(places[0] as i32);
+        let row = _mm256_add_epi32(first, _mm256_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28));
+        let start = from.add(places[0] as usize);
+        if _mm256_movemask_epi8(_mm256_cmpeq_epi32(all, row)) == -1 {
+            return _mm256_loadu_si256(start.cast::<__m256i>());
+        }
+        if _mm256_movemask_epi8(_mm256_cmpeq_epi32(all, first)) == -1 {
+            return _mm256_set1_epi32(start.cast::<i32>().read_unaligned());
+        }
+        _mm256_i32gather_epi32::<1>(from.cast::<i32>(), all)
+    }
+}
+
+/// The part of LDS that all lanes store to, if each has the word after that of the lane before it.
+fn row_of_lds<'l>(lds: &'l mut [u8], (addresses, exec): (&Lanes, u32), offset: u32) -> Option<&'l mut [u8]> {
+    #[inline(always)]
+    fn is_row(addresses: &Lanes) -> bool {
+        let mut differing = 0;
+        for lane in 0..LANES {
+            differing |= addresses[lane] ^ addresses[0].wrapping_add(4 * lane as u32);
+        }
+        differing == 0
+    }
+    let test = || on_long_vectors!(is_row(addresses: &Lanes) -> bool);
+    // Where all of the row is in LDS, no lane's address has wrapped.
+    let start = addresses[0].checked_add(offset)? as usize;
+    if exec == u32::MAX && test() { lds.get_mut(start..start + 4 * LANES) } else { None }
 }
 
 /// A store of one to four words of each lane to LDS; beyond its end they are dropped.
@@ -157,6 +204,11 @@ pub(crate) fn store_lds(step: &mut Step<'_>, op: &MicroOp, words: usize, address
         let (exec, addresses) = (wave.exec(half), wave.block(address, half));
         let blocks: [&Lanes; WORDS] =
             std::array::from_fn(|number| wave.block(register + number.min(words - 1) as u16, half));
+        let row = if words == 1 { row_of_lds(lds, (addresses, exec), op.immediate as u32) } else { None };
+        if let Some(row) = row {
+            row.chunks_exact_mut(4).zip(blocks[0]).for_each(|(bytes, word)| bytes.copy_from_slice(&word.to_le_bytes()));
+            continue;
+        }
         for lane in (0..LANES).filter(|lane| exec & BITS[*lane] != 0) {
             let at = addresses[lane].wrapping_add(op.immediate as u32) as usize;
             let Some(bytes) = lds.get_mut(at..at + 4 * words) else { continue };
@@ -168,32 +220,38 @@ pub(crate) fn store_lds(step: &mut Step<'_>, op: &MicroOp, words: usize, address
     Ok(Flow::Next)
 }
 
-/// An access to words of each lane's scratch, at an offset for each.
+/// An access to words of each lane's scratch, at offsets that `offsets_of` gives for half a wave.
 #[inline]
 pub(crate) fn access_scratch(
     step: &mut Step<'_>,
     op: &MicroOp,
     (is_store, words): (bool, usize),
-    offset_of: impl Fn(&WaveState, usize) -> u64,
+    offsets_of: impl Fn(&WaveState, usize) -> LaneAddresses,
 ) -> Outcome {
     let register = if is_store { data_register(op)? } else { target_of(op)? };
     let wave = &mut *step.wave;
     let size = wave.scratch_size;
-    for lane in active(wave.exec_mask()) {
-        let offset = offset_of(wave, lane);
-        if offset + 4 * words as u64 > u64::from(size) {
-            let kind = FaultKind::Scratch { offset, size };
-            return Err(Box::new(StepFault { kind, lane: Some(lane as u32) }));
+    for half in 0..wave.halves {
+        let (exec, mut offsets) = (wave.exec(half), offsets_of(wave, half));
+        let active = || (0..LANES).filter(|lane| exec & BITS[*lane] != 0);
+        for lane in active() {
+            let (number, offset) = (LANES * half + lane, offsets[lane]);
+            if offset + 4 * words as u64 > u64::from(size) {
+                let kind = FaultKind::Scratch { offset, size };
+                return Err(Box::new(StepFault { kind, lane: Some(number as u32) }));
+            }
+            offsets[lane] += number as u64 * u64::from(size);
         }
-        let start = lane * size as usize + offset as usize;
         for number in 0..words {
-            let (register, place) = (register + number as u16, start + 4 * number..start + 4 * number + 4);
-            if is_store {
-                let value = wave.lane(register, lane).to_le_bytes();
-                wave.scratch[place].copy_from_slice(&value);
-            } else {
-                let word = wave.scratch[place].first_chunk().map_or(0, |word| u32::from_le_bytes(*word));
-                wave.set_lane(register, lane, word);
+            let (block, scratch) = wave.block_and_scratch(register + number as u16, half);
+            for lane in active() {
+                let Some(rest) = scratch.get_mut(offsets[lane] as usize + 4 * number..) else { continue };
+                let Some(word) = rest.first_chunk_mut() else { continue };
+                if is_store {
+                    *word = block[lane].to_le_bytes();
+                } else {
+                    block[lane] = u32::from_le_bytes(*word);
+                }
             }
         }
     }
@@ -201,8 +259,12 @@ pub(crate) fn access_scratch(
 }
 
 /// The addresses of half a wave: a register pair, or a scalar base and offsets.
-pub(crate) fn addresses(step: &Step<'_>, op: &MicroOp, half: usize, all: &mut LaneAddresses) {
-    let wave = &*step.wave;
+pub(crate) fn addresses(wave: &WaveState, op: &MicroOp, half: usize, into: &mut LaneAddresses) {
+    on_long_vectors!(all_addresses(wave: &WaveState, op: &MicroOp, half: usize, into: &mut LaneAddresses))
+}
+
+#[inline(always)]
+fn all_addresses(wave: &WaveState, op: &MicroOp, half: usize, all: &mut LaneAddresses) {
     match (op.sources[0], &op.sources[1]) {
         (Source::Vector { register, .. }, Source::None) => {
             let (low, high) = (wave.block(register, half), wave.block(register + 1, half));
@@ -214,8 +276,11 @@ pub(crate) fn addresses(step: &Step<'_>, op: &MicroOp, half: usize, all: &mut La
             let base = super::scalar_of(wave, base).wrapping_add_signed(op.immediate);
             let Source::Vector { register, .. } = first else { return all.fill(base) };
             let offsets = wave.block(register, half);
+            // The bits above an offset are 0, or its sign.
+            let upper = if op.modifiers.clamp { u32::MAX } else { 0 };
             for lane in 0..LANES {
-                let offset = if op.modifiers.clamp { offsets[lane] as i32 as u64 } else { offsets[lane].into() };
+                let sign = (offsets[lane] as i32 >> 31) as u32 & upper;
+                let offset = u64::from(offsets[lane]) | u64::from(sign) << 32;
                 all[lane] = base.wrapping_add(offset << op.modifiers.output);
             }
         }

@@ -10,7 +10,8 @@ pub(crate) fn value(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let Body::Scalar { row, writes_condition } = op.body else { return Err(StepFault::unknown(op, "")) };
     let wave = &mut *step.wave;
     let mask = if row.bits == 64 { u64::MAX } else { 0xffff_ffff };
-    let [a, b, c] = op.sources.each_ref().map(|source| scalar_of(wave, source));
+    let [first, second, third] = &op.sources;
+    let (a, b, c) = (scalar_of(wave, first), scalar_of(wave, second), scalar_of(wave, third));
     // Of shifts the second source is shorter than the first; functions take the bits that count.
     let input = ScalarInput { a: a & mask, b: b & mask, c: c & mask, scc: wave.scc, mode: wave.float_mode };
     let (result, condition) = (row.function)(input);

@@ -1,60 +1,198 @@
 //! Vector instructions that compute in each lane on its own.
 
-use super::{Flow, Outcome, Step, StepFault, lanes_of, mask_of, scalar_of, wide_of, write_lanes};
+use super::{Flow, Handler, NO_LANES, Outcome, Step, StepFault, lanes_of, mask_of, scalar_of, wide_of, write_lanes};
 use super::{dpp, sdwa};
 use crate::micro::{Body, Extra, MicroOp, Place, Source};
 use crate::wave::WaveState;
 use hotswap_semantics::{
-    BITS, LANES, LaneFunction, LaneType, Lanes, WideLanes, f16_to_f32, join_lanes, round_to_f16, split_lanes,
+    CompareOperation, FloatMode, LANES, LaneFunction, LaneType, Lanes, WideLanes, f16_to_f32, for_this_processor,
+    high_lanes, join_lanes, low_lanes, round_to_f16,
 };
 
-/// 32-bit sources and result, no modifiers.
-pub(crate) fn plain(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
-    let (&Body::Vector { function: LaneFunction::Narrow(function), .. }, Place::Vector { register, .. }) =
-        (&op.body, op.target)
-    else {
-        return general(step, op);
-    };
-    let Step { wave, space, .. } = step;
-    for half in 0..wave.halves {
-        let exec = wave.exec(half);
-        if exec == 0 {
-            continue;
+/// A handler whose body is compiled for long vectors too; the function chooses.
+macro_rules! long_handler {
+    ($(#[$meta:meta])* $name:ident, $all:ident) => {
+        $(#[$meta])*
+        pub(crate) fn $name() -> Handler {
+            for_this_processor!($all(step: &mut Step<'_>, op: &MicroOp) -> Outcome)
         }
-        let [first, second, third, out] = &mut **space;
-        function(out, &plain_sources(wave, op, half, [first, second, third]), wave.float_mode);
-        write_lanes(wave.block_mut(register, half), out, exec);
+    };
+}
+
+long_handler!(
+    /// 32-bit sources and result, no modifiers.
+    plain,
+    plain_lanes
+);
+long_handler!(
+    /// Any sizes, any modifiers.
+    general,
+    general_lanes
+);
+long_handler!(
+    /// 32-bit sources and result; some sources have another sign, or none.
+    signed,
+    signed_sources
+);
+long_handler!(
+    /// As [`plain`], with parts of registers (SDWA).
+    parts,
+    part_lanes
+);
+long_handler!(
+    /// As [`plain`], with a bit of each lane read and written.
+    plain_carry,
+    plain_carry_lanes
+);
+long_handler!(
+    /// Sources and results of 64 bits, no modifiers but signs.
+    plain_wide,
+    plain_wide_lanes
+);
+long_handler!(
+    /// A comparison of 16 or 32 bits without modifiers but signs.
+    compare_words,
+    compare_word_lanes
+);
+long_handler!(
+    /// The same of 64 bits.
+    compare_wide,
+    compare_wide_lanes
+);
+
+#[inline(always)]
+fn plain_lanes(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let (Body::Vector { function, .. }, Place::Vector { register, .. }) = (op.body, op.target) else {
+        return Err(StepFault::unknown(op, ""));
+    };
+    let LaneFunction::Narrow(function) = function else { return Err(StepFault::unknown(op, "")) };
+    write_words(step, op, (register, 0), LaneFunction::Narrow(function), None);
+    if step.wave.halves == 2 {
+        write_words(step, op, (register, 1), LaneFunction::Narrow(function), None);
     }
     Ok(Flow::Next)
 }
 
-/// 32-bit sources and result; some sources have another sign, or none.
-pub(crate) fn signed(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
-    let (&Body::Vector { row, function: LaneFunction::Narrow(function) }, Place::Vector { register, .. }) =
-        (&op.body, op.target)
-    else {
-        return general(step, op);
+#[inline(always)]
+fn signed_sources(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let (Body::Vector { row, function }, Place::Vector { register, .. }) = (op.body, op.target) else {
+        return Err(StepFault::unknown(op, ""));
+    };
+    let LaneFunction::Narrow(function) = function else { return Err(StepFault::unknown(op, "")) };
+    write_words(step, op, (register, 0), LaneFunction::Narrow(function), Some(row.sources));
+    if step.wave.halves == 2 {
+        write_words(step, op, (register, 1), LaneFunction::Narrow(function), Some(row.sources));
+    }
+    Ok(Flow::Next)
+}
+
+/// Computes words of the active lanes of half a wave and writes them to a register: where these are all lanes, and the register
+/// is none of the sources, without a detour. Sources with types may have another sign. Returns a bit of each active lane.
+#[inline(always)]
+fn write_words(
+    step: &mut Step<'_>,
+    op: &MicroOp,
+    (register, half): (u16, usize),
+    function: LaneFunction,
+    types: Option<[LaneType; 3]>,
+) -> u32 {
+    let wave = &mut *step.wave;
+    let [out, spaces @ ..] = &mut *step.space;
+    let (exec, mode, bits) = (wave.exec(half), wave.float_mode, mask_of(wave, &op.mask_source, half));
+    if exec == 0 {
+        return 0;
+    }
+    let mut filled = [false; 3];
+    for (number, space) in spaces.iter_mut().enumerate() {
+        filled[number] = fill_words(wave, op, (number, types), half, space);
+    }
+    if exec == u32::MAX && op.is_apart {
+        let (target, others) = wave.block_and_others(register, half);
+        let mut sources = [&NO_LANES; 3];
+        for number in 0..3 {
+            match op.sources[number] {
+                _ if filled[number] => sources[number] = &spaces[number],
+                Source::Vector { register, .. } => sources[number] = others.block(register, half),
+                _ => {}
+            }
+        }
+        return call(function, target, &sources, bits, mode);
+    }
+    let mut sources = [&NO_LANES; 3];
+    for number in 0..3 {
+        match op.sources[number] {
+            _ if filled[number] => sources[number] = &spaces[number],
+            Source::Vector { register, .. } => sources[number] = wave.block(register, half),
+            _ => {}
+        }
+    }
+    let carry = call(function, out, &sources, bits, mode);
+    write_lanes(wave.block_mut(register, half), out, exec);
+    carry & exec
+}
+
+/// Calls a function on words; the result is a bit of each lane.
+#[inline(always)]
+fn call(function: LaneFunction, out: &mut Lanes, sources: &[&Lanes; 3], bits: u32, mode: FloatMode) -> u32 {
+    match function {
+        LaneFunction::Narrow(function) => {
+            function(out, sources, mode);
+            0
+        }
+        LaneFunction::Carry(function) => function(out, sources, bits, mode),
+        LaneFunction::Wide(_) | LaneFunction::CarryWide(_) => 0,
+    }
+}
+
+/// Words with parts of registers as sources and result, and no other modifiers.
+#[inline(always)]
+fn part_lanes(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let (Body::Vector { function, .. }, Place::Vector { register, .. }) = (op.body, op.target) else {
+        return Err(StepFault::unknown(op, ""));
+    };
+    let (LaneFunction::Narrow(function), Some(Extra::Sdwa(control))) = (function, op.extra.as_deref()) else {
+        return Err(StepFault::unknown(op, ""));
     };
     let Step { wave, space, .. } = step;
     for half in 0..wave.halves {
-        let exec = wave.exec(half);
-        if exec == 0 {
-            continue;
-        }
         let [first, second, third, out] = &mut **space;
-        let sources = [
-            signed_lanes(wave, op, (0, row.sources[0]), half, first),
-            signed_lanes(wave, op, (1, row.sources[1]), half, second),
-            signed_lanes(wave, op, (2, row.sources[2]), half, third),
-        ];
-        function(out, &sources, wave.float_mode);
-        write_lanes(wave.block_mut(register, half), out, exec);
+        let [a, b, c] = plain_sources(wave, op, half, [first, second, third]);
+        let (a, b) = (sdwa::select_words(control, a, 0), sdwa::select_words(control, b, 1));
+        function(out, &[&a, &b, c], wave.float_mode);
+        let exec = wave.exec(half);
+        sdwa::merge(control, wave.block_mut(register, half), out, exec);
     }
     Ok(Flow::Next)
+}
+
+/// Reads a source of at most 32 bits that is no register, or one with another sign; whether it is one of these.
+#[inline(always)]
+fn fill_words(
+    wave: &WaveState,
+    op: &MicroOp,
+    (number, types): (usize, Option<[LaneType; 3]>),
+    half: usize,
+    space: &mut Lanes,
+) -> bool {
+    let source = &op.sources[number];
+    let (keep, invert) = types.map_or((u64::MAX, 0), |types| sign_masks(op, number, types[number]));
+    let (keep, invert) = (keep as u32, invert as u32);
+    match *source {
+        Source::None => return false,
+        Source::Vector { .. } if (keep, invert) == (u32::MAX, 0) => return false,
+        Source::Vector { register, .. } => {
+            let block = wave.block(register, half);
+            for lane in 0..LANES {
+                space[lane] = block[lane] & keep ^ invert;
+            }
+        }
+        _ => *space = [scalar_of(wave, source) as u32 & keep ^ invert; LANES],
+    }
+    true
 }
 
 /// The bits of a source that are kept, and those that are inverted then.
-#[inline]
+#[inline(always)]
 fn sign_masks(op: &MicroOp, number: usize, kind: LaneType) -> (u64, u64) {
     let (modifiers, bit) = (&op.modifiers, 1 << number);
     let keep = if kind.is_float() && modifiers.absolute & bit != 0 { !kind.sign() } else { u64::MAX };
@@ -62,35 +200,25 @@ fn sign_masks(op: &MicroOp, number: usize, kind: LaneType) -> (u64, u64) {
     (keep, invert)
 }
 
-/// A source of 32 bits with its sign changed.
-#[inline]
+/// A source of at most 32 bits whose sign may be changed.
+#[inline(always)]
 fn signed_lanes<'a>(
     wave: &'a WaveState,
     op: &MicroOp,
-    (number, kind): (usize, LaneType),
+    (number, types): (usize, [LaneType; 3]),
     half: usize,
     space: &'a mut Lanes,
 ) -> &'a Lanes {
-    let source = &op.sources[number];
-    let (keep, invert) = sign_masks(op, number, kind);
-    if (keep, invert) == (u64::MAX, 0) {
-        return lanes_of(wave, source, half, space);
+    let is_filled = fill_words(wave, op, (number, Some(types)), half, space);
+    match op.sources[number] {
+        _ if is_filled => space,
+        Source::Vector { register, .. } => wave.block(register, half),
+        _ => &NO_LANES,
     }
-    let (keep, invert) = (keep as u32, invert as u32);
-    match *source {
-        Source::Vector { register, .. } => {
-            let block = wave.block(register, half);
-            for lane in 0..LANES {
-                space[lane] = block[lane] & keep ^ invert;
-            }
-        }
-        _ => space.fill(scalar_of(wave, source) as u32 & keep ^ invert),
-    }
-    space
 }
 
 /// Sources without modifiers.
-#[inline]
+#[inline(always)]
 pub(crate) fn plain_sources<'a>(
     wave: &'a WaveState,
     op: &MicroOp,
@@ -105,34 +233,26 @@ pub(crate) fn plain_sources<'a>(
     ]
 }
 
-/// The same with a bit of each lane read and written.
-pub(crate) fn plain_carry(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
-    let (Body::Vector { function: LaneFunction::Carry(function), .. }, Place::Vector { register, .. }) =
-        (op.body, op.target)
-    else {
-        return general(step, op);
+#[inline(always)]
+fn plain_carry_lanes(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let (Body::Vector { function, .. }, Place::Vector { register, .. }) = (op.body, op.target) else {
+        return Err(StepFault::unknown(op, ""));
     };
-    let Step { wave, space, .. } = step;
-    let mut carries = 0;
-    for half in 0..wave.halves {
-        let [first, second, third, out] = &mut **space;
-        let bits = mask_of(wave, &op.mask_source, half);
-        let exec = wave.exec(half);
-        let sources = plain_sources(wave, op, half, [first, second, third]);
-        let carry = function(out, &sources, bits, wave.float_mode);
-        carries |= u64::from(carry & exec) << (32 * half);
-        write_lanes(wave.block_mut(register, half), out, exec);
+    let LaneFunction::Carry(function) = function else { return Err(StepFault::unknown(op, "")) };
+    let mut carries = u64::from(write_words(step, op, (register, 0), LaneFunction::Carry(function), None));
+    if step.wave.halves == 2 {
+        carries |= u64::from(write_words(step, op, (register, 1), LaneFunction::Carry(function), None)) << 32;
     }
     if let Place::Scalar(slot) = op.scalar_target {
-        wave.set_mask(slot, carries);
+        step.wave.set_mask(slot, carries);
     }
     Ok(Flow::Next)
 }
 
-/// Sources and results of 64 bits, no modifiers but signs.
-pub(crate) fn plain_wide(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+#[inline(always)]
+fn plain_wide_lanes(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let (Body::Vector { row, function }, Place::Vector { register, .. }) = (op.body, op.target) else {
-        return general(step, op);
+        return Err(StepFault::unknown(op, ""));
     };
     if row.result == LaneType::F64 && step.wave.float_mode.bits & 0x0c != 0 {
         return Err(StepFault::unknown(op, "64-bit floats in another rounding mode"));
@@ -140,9 +260,11 @@ pub(crate) fn plain_wide(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let Step { wave, wide_space, .. } = step;
     let mut carries = 0;
     for half in 0..wave.halves {
-        let [first, second, third, out] = &mut **wide_space;
-        let read = |number: usize, values| read_into(wave, op, (number, row.sources[number]), half, values);
-        let sources = [read(0, first), read(1, second), read(2, third)];
+        let [out, spaces @ ..] = &mut **wide_space;
+        let mut sources = [&NOTHING; 3];
+        for (number, values) in spaces.iter_mut().enumerate() {
+            sources[number] = read_into(wave, op, (number, row.sources[number]), half, values);
+        }
         let exec = wave.exec(half);
         let bits = mask_of(wave, &op.mask_source, half);
         match function {
@@ -151,7 +273,7 @@ pub(crate) fn plain_wide(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
                 let carry = function(out, &sources, bits, wave.float_mode);
                 carries |= u64::from(carry & exec) << (32 * half);
             }
-            _ => return general(step, op),
+            _ => return Err(StepFault::unknown(op, "")),
         }
         write_wide(wave, register, out, row.result, exec, half);
     }
@@ -165,7 +287,7 @@ pub(crate) fn plain_wide(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
 static NOTHING: WideLanes = [0; LANES];
 
 /// Reads a source without modifiers but its sign.
-#[inline]
+#[inline(always)]
 fn read_into<'v>(
     wave: &WaveState,
     op: &MicroOp,
@@ -195,13 +317,11 @@ fn read_into<'v>(
     values
 }
 
-#[inline]
+#[inline(always)]
 fn write_wide(wave: &mut WaveState, register: u16, out: &WideLanes, result: LaneType, exec: u32, half: usize) {
-    let (mut low, mut high) = ([0; LANES], [0; LANES]);
-    split_lanes(out, &mut low, &mut high);
-    write_lanes(wave.block_mut(register, half), &low, exec);
+    write_lanes(wave.block_mut(register, half), &low_lanes(out), exec);
     if result.bits() == 64 {
-        write_lanes(wave.block_mut(register + 1, half), &high, exec);
+        write_lanes(wave.block_mut(register + 1, half), &high_lanes(out), exec);
     }
 }
 
@@ -213,11 +333,15 @@ pub(crate) struct Gathered {
 }
 
 /// Reads the sources with all modifiers.
+#[inline(always)]
 pub(crate) fn gather(wave: &WaveState, op: &MicroOp, types: [LaneType; 3], half: usize) -> Gathered {
     let mut mask = wave.exec(half);
     let mut sources = [[0; LANES]; 3];
     for (number, values) in sources.iter_mut().enumerate() {
         let (source, kind) = (&op.sources[number], types[number]);
+        if *source == Source::None {
+            continue;
+        }
         *values = read(wave, source, kind, half);
         match op.extra.as_deref() {
             Some(Extra::Dpp(control)) if number == 0 => {
@@ -231,6 +355,7 @@ pub(crate) fn gather(wave: &WaveState, op: &MicroOp, types: [LaneType; 3], half:
     Gathered { sources, mask }
 }
 
+#[inline(always)]
 fn read(wave: &WaveState, source: &Source, kind: LaneType, half: usize) -> WideLanes {
     if kind.bits() == 64 {
         return wide_of(wave, source, half);
@@ -242,6 +367,7 @@ fn read(wave: &WaveState, source: &Source, kind: LaneType, half: usize) -> WideL
 }
 
 /// Selects halves; removes and changes signs.
+#[inline(always)]
 fn modify(op: &MicroOp, values: &mut WideLanes, kind: LaneType, number: usize) {
     let modifiers = &op.modifiers;
     let bit = 1 << number;
@@ -263,8 +389,8 @@ fn modify(op: &MicroOp, values: &mut WideLanes, kind: LaneType, number: usize) {
     }
 }
 
-/// Any sizes, any modifiers.
-pub(crate) fn general(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+#[inline(always)]
+fn general_lanes(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let Body::Vector { row, function } = op.body else { return Err(StepFault::unknown(op, "")) };
     let wave = &mut *step.wave;
     if row.result == LaneType::F64 && wave.float_mode.bits & 0x0c != 0 {
@@ -287,6 +413,7 @@ pub(crate) fn general(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
 }
 
 /// Calls a function of any form.
+#[inline(always)]
 pub(crate) fn compute(
     function: LaneFunction,
     sources: &[WideLanes; 3],
@@ -353,6 +480,7 @@ pub(crate) fn finish(wave: &WaveState, op: &MicroOp, out: &mut WideLanes, result
 }
 
 /// Writes a result of any size.
+#[inline(always)]
 pub(crate) fn store(wave: &mut WaveState, op: &MicroOp, out: &WideLanes, result: LaneType, mask: u32, half: usize) {
     let (register, high) = match op.target {
         Place::Vector { register, high } => (register, high),
@@ -364,7 +492,7 @@ pub(crate) fn store(wave: &mut WaveState, op: &MicroOp, out: &WideLanes, result:
         Place::None => return,
     };
     if let Some(Extra::Sdwa(control)) = op.extra.as_deref() {
-        sdwa::merge(control, wave.block_mut(register, half), out, mask);
+        sdwa::merge(control, wave.block_mut(register, half), &low_lanes(out), mask);
         return;
     }
     match result.bits() {
@@ -381,36 +509,71 @@ pub(crate) fn store(wave: &mut WaveState, op: &MicroOp, out: &WideLanes, result:
 }
 
 /// Writes one half of a register; the other is kept.
+#[inline(always)]
 fn store_half(block: &mut Lanes, out: &WideLanes, high: bool, mask: u32) {
     let shift = if high { 16 } else { 0 };
-    for lane in 0..LANES {
-        if mask & BITS[lane] != 0 {
-            block[lane] = block[lane] & !(0xffff << shift) | (out[lane] as u32 & 0xffff) << shift;
-        }
+    let merged: Lanes =
+        std::array::from_fn(|lane| block[lane] & !(0xffff << shift) | (out[lane] as u32 & 0xffff) << shift);
+    write_lanes(block, &merged, mask);
+}
+
+#[inline(always)]
+fn compare_word_lanes(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let Body::Compare(row) = op.body else { return Err(StepFault::unknown(op, "")) };
+    let Step { wave, space, .. } = step;
+    let types = [row.of, second_of(row.operation, row.of), LaneType::B32];
+    let mut result = 0;
+    for half in 0..wave.halves {
+        let [first, second, ..] = &mut **space;
+        let a = signed_lanes(wave, op, (0, types), half, first);
+        let b = signed_lanes(wave, op, (1, types), half, second);
+        let bits = row.evaluate_words(a, b, wave.float_mode) & wave.exec(half);
+        result |= u64::from(bits) << (32 * half);
+    }
+    write_mask(wave, op, result);
+    Ok(Flow::Next)
+}
+
+#[inline(always)]
+fn compare_wide_lanes(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let Body::Compare(row) = op.body else { return Err(StepFault::unknown(op, "")) };
+    let Step { wave, wide_space, .. } = step;
+    let second_type = second_of(row.operation, row.of);
+    let mut result = 0;
+    for half in 0..wave.halves {
+        let [first, second, ..] = &mut **wide_space;
+        let a = read_into(wave, op, (0, row.of), half, first);
+        let b = read_into(wave, op, (1, second_type), half, second);
+        let bits = row.evaluate_wide(a, b, wave.float_mode) & wave.exec(half);
+        result |= u64::from(bits) << (32 * half);
+    }
+    write_mask(wave, op, result);
+    Ok(Flow::Next)
+}
+
+/// The type of the second source of a comparison.
+pub(crate) fn second_of(operation: CompareOperation, of: LaneType) -> LaneType {
+    if operation == CompareOperation::Class { LaneType::B32 } else { of }
+}
+
+/// Writes the bits of a comparison; those of lanes that are not active are 0.
+fn write_mask(wave: &mut WaveState, op: &MicroOp, mask: u64) {
+    if let Place::Scalar(slot) = op.scalar_target {
+        wave.set_mask(slot, mask);
     }
 }
 
-/// A comparison.
+/// A comparison with any modifiers.
 pub(crate) fn compare(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let Body::Compare(row) = op.body else { return Err(StepFault::unknown(op, "")) };
-    let Step { wave, space, .. } = step;
-    let second = if row.operation == hotswap_semantics::CompareOperation::Class { LaneType::B32 } else { row.of };
-    let plain = row.of.bits() == 32 && second == row.of && op.is_signed_only();
+    let wave = &mut *step.wave;
+    let types = [row.of, second_of(row.operation, row.of), LaneType::B32];
     let mut result = 0;
     for half in 0..wave.halves {
-        let bits = if plain {
-            let [first, second, ..] = &mut **space;
-            let a = signed_lanes(wave, op, (0, row.of), half, first);
-            let b = signed_lanes(wave, op, (1, row.of), half, second);
-            row.evaluate_words(a, b, wave.float_mode) & wave.exec(half)
-        } else {
-            let Gathered { sources, mask } = gather(wave, op, [row.of, second, LaneType::B32], half);
-            row.evaluate(&sources[0], &sources[1], wave.float_mode) & mask
-        };
+        let Gathered { sources, mask } = gather(wave, op, types, half);
+        let bits = row.evaluate(&sources[0], &sources[1], wave.float_mode) & mask;
         result |= u64::from(bits) << (32 * half);
     }
-    if let Place::Scalar(slot) = op.scalar_target {
-        wave.set_mask(slot, result);
-    }
+    write_mask(wave, op, result);
     Ok(Flow::Next)
 }

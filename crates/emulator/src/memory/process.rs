@@ -7,7 +7,7 @@
 //! atomics.
 #![allow(unsafe_code, reason = "addresses of the device are pointers of this process")]
 
-use super::{DeviceMemory, LaneAddresses, MemoryFault};
+use super::{DeviceMemory, LaneAddresses, MemoryFault, farthest, is_row};
 use hotswap_semantics::{BITS, LANES, Lanes};
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -121,6 +121,20 @@ impl ProcessMemory {
     }
 }
 
+impl ProcessMemory {
+    /// Whether the bytes of all lanes in `mask` are in one range.
+    fn holds_all(&self, addresses: &LaneAddresses, mask: u32, size: usize, is_write: bool) -> bool {
+        let first = addresses[mask.trailing_zeros() as usize % LANES];
+        if self.check(first, size, is_write).is_err() {
+            return false;
+        }
+        // The range that the check has used or found.
+        let last = LAST.get();
+        let room = (last.end - last.start).checked_sub(size as u64);
+        room.is_some_and(|room| farthest(addresses, mask, last.start) <= room)
+    }
+}
+
 /// A number that no memory has had before.
 pub(super) fn next_version() -> u64 {
     VERSIONS.fetch_add(1, Ordering::Relaxed)
@@ -181,6 +195,11 @@ impl DeviceMemory for ProcessMemory {
     }
 
     fn read_lanes(&self, addresses: &LaneAddresses, mask: u32, into: &mut [Lanes]) -> Result<(), (usize, MemoryFault)> {
+        if self.holds_all(addresses, mask, 4 * into.len(), false) {
+            // SAFETY: all bytes of lanes in the mask are in a registered range.
+            unsafe { load_lanes(addresses, mask, into) };
+            return Ok(());
+        }
         for lane in (0..LANES).filter(|lane| mask & BITS[*lane] != 0) {
             let address = addresses[lane];
             self.check(address, 4 * into.len(), false).map_err(|fault| (lane, fault))?;
@@ -191,6 +210,11 @@ impl DeviceMemory for ProcessMemory {
     }
 
     fn write_lanes(&self, addresses: &LaneAddresses, mask: u32, from: &[&Lanes]) -> Result<(), (usize, MemoryFault)> {
+        if self.holds_all(addresses, mask, 4 * from.len(), true) {
+            // SAFETY: all bytes of lanes in the mask are in a registered writable range.
+            unsafe { store_lanes(addresses, mask, from) };
+            return Ok(());
+        }
         for lane in (0..LANES).filter(|lane| mask & BITS[*lane] != 0) {
             let address = addresses[lane];
             self.check(address, 4 * from.len(), true).map_err(|fault| (lane, fault))?;
@@ -292,7 +316,43 @@ unsafe fn load_words(address: u64, lane: usize, into: &mut [Lanes]) {
     }
 }
 
+/// Loads the words of all lanes in `mask`.
+///
+/// # Safety
+/// All their bytes are mapped and readable.
+unsafe fn load_lanes(addresses: &LaneAddresses, mask: u32, into: &mut [Lanes]) {
+    if let ([word], true) = (&mut *into, is_row(addresses, mask)) {
+        for (word, address) in word.iter_mut().zip(addresses) {
+            // SAFETY: the word of a lane; all are at multiples of 4.
+            *word = unsafe { load(*address, 4) } as u32;
+        }
+        return;
+    }
+    for lane in (0..LANES).filter(|lane| mask & BITS[*lane] != 0) {
+        // SAFETY: the caller's promise.
+        unsafe { load_words(addresses[lane], lane, into) };
+    }
+}
+
 /// Stores them.
+///
+/// # Safety
+/// All their bytes are mapped and writable.
+unsafe fn store_lanes(addresses: &LaneAddresses, mask: u32, from: &[&Lanes]) {
+    if let ([word], true) = (from, is_row(addresses, mask)) {
+        for (word, address) in word.iter().zip(addresses) {
+            // SAFETY: the word of a lane; all are at multiples of 4.
+            unsafe { store(*address, 4, (*word).into()) };
+        }
+        return;
+    }
+    for lane in (0..LANES).filter(|lane| mask & BITS[*lane] != 0) {
+        // SAFETY: the caller's promise.
+        unsafe { store_words(addresses[lane], lane, from) };
+    }
+}
+
+/// Stores the words of a lane.
 ///
 /// # Safety
 /// All bytes from `address` on are mapped and writable.

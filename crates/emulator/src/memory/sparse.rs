@@ -4,7 +4,7 @@
 //! invalid bytes as [`GAP`], so that an access out of bounds meets none.
 
 use super::process::next_version;
-use super::{DeviceMemory, LaneAddresses, MemoryFault};
+use super::{DeviceMemory, LaneAddresses, MemoryFault, farthest, is_row};
 use hotswap_semantics::{BITS, LANES, Lanes};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -97,6 +97,13 @@ impl SparseMemory {
         if fits { Ok((range, offset)) } else { Err(fault) }
     }
 
+    /// The range with the bytes of all lanes in `mask`, if there is one.
+    fn range_of_all(&self, addresses: &LaneAddresses, mask: u32, size: usize) -> Option<&SparseRange> {
+        let first = addresses[mask.trailing_zeros() as usize % LANES];
+        let (range, _) = self.find(first, size, false).ok()?;
+        (farthest(addresses, mask, range.start) <= range.size - size as u64).then_some(range)
+    }
+
     fn record(&self, address: u64, bytes: &[u8]) {
         if let Some(log) = &self.log {
             let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
@@ -163,9 +170,99 @@ impl SparseRange {
         }
     }
 
+    /// Loads the words of all lanes in `mask`, which are in the range.
+    fn load_lanes(&self, addresses: &LaneAddresses, mask: u32, into: &mut [Lanes]) {
+        if let ([word], true) = (&mut *into, is_row(addresses, mask)) {
+            return self.load_row(addresses[0] - self.start, word);
+        }
+        for lane in (0..LANES).filter(|lane| mask & BITS[*lane] != 0) {
+            let offset = addresses[lane] - self.start;
+            match &mut *into {
+                [word] => self.load_words(offset, lane, std::slice::from_mut(word)),
+                [low, high] => self.load_pair(offset, lane, [low, high]),
+                [a, b, c, d] => {
+                    self.load_pair(offset, lane, [a, b]);
+                    self.load_pair(offset + 8, lane, [c, d]);
+                }
+                _ => self.load_words(offset, lane, into),
+            }
+        }
+    }
+
+    /// Loads words one after the other, from an offset that is a multiple of 4.
+    fn load_row(&self, offset: u64, words: &mut Lanes) {
+        let is_upper = !offset.is_multiple_of(8);
+        let mut places = self.words[offset as usize / 8..].iter();
+        let mut next = || places.next().map_or(0, |place| place.load(Ordering::Acquire));
+        let mut upper = if is_upper { (next() >> 32) as u32 } else { 0 };
+        for pair in words.chunks_exact_mut(2) {
+            let value = next();
+            let (low, high) = (value as u32, (value >> 32) as u32);
+            (pair[0], pair[1]) = if is_upper { (upper, low) } else { (low, high) };
+            upper = high;
+        }
+    }
+
+    /// Stores them.
+    fn store_row(&self, offset: u64, words: &Lanes) {
+        if offset.is_multiple_of(8) {
+            for (pair, place) in words.chunks_exact(2).zip(&self.words[offset as usize / 8..]) {
+                place.store(u64::from(pair[0]) | u64::from(pair[1]) << 32, Ordering::Release);
+            }
+        } else {
+            words.iter().zip(0..).for_each(|(word, number)| self.store(offset + 4 * number, &word.to_le_bytes()));
+        }
+    }
+
+    #[inline(always)]
+    fn load_pair(&self, offset: u64, lane: usize, [low, high]: [&mut Lanes; 2]) {
+        let mut bytes = [0; 8];
+        match self.words.get(offset as usize / 8).filter(|_| offset.is_multiple_of(8)) {
+            Some(place) => bytes = place.load(Ordering::Acquire).to_le_bytes(),
+            None => self.load(offset, &mut bytes),
+        }
+        let value = u64::from_le_bytes(bytes);
+        (low[lane], high[lane]) = (value as u32, (value >> 32) as u32);
+    }
+
+    #[inline(always)]
+    fn store_pair(&self, offset: u64, lane: usize, [low, high]: [&Lanes; 2]) {
+        let value = u64::from(low[lane]) | u64::from(high[lane]) << 32;
+        match self.words.get(offset as usize / 8).filter(|_| offset.is_multiple_of(8)) {
+            Some(place) => place.store(value, Ordering::Release),
+            None => self.store(offset, &value.to_le_bytes()),
+        }
+    }
+
+    /// Stores them.
+    fn store_lanes(&self, addresses: &LaneAddresses, mask: u32, from: &[&Lanes]) {
+        if let ([word], true) = (from, is_row(addresses, mask)) {
+            return self.store_row(addresses[0] - self.start, word);
+        }
+        for lane in (0..LANES).filter(|lane| mask & BITS[*lane] != 0) {
+            let offset = addresses[lane] - self.start;
+            match *from {
+                [word] => self.store_words(offset, lane, &[word]),
+                [low, high] => self.store_pair(offset, lane, [low, high]),
+                [a, b, c, d] => {
+                    self.store_pair(offset, lane, [a, b]);
+                    self.store_pair(offset + 8, lane, [c, d]);
+                }
+                _ => self.store_words(offset, lane, from),
+            }
+        }
+    }
+
     fn load(&self, offset: u64, into: &mut [u8]) {
         let mut at = offset as usize;
         let mut rest = into;
+        if at.is_multiple_of(8) {
+            let (whole, after) = rest.as_chunks_mut::<8>();
+            for (bytes, word) in whole.iter_mut().zip(&self.words[at / 8..]) {
+                *bytes = word.load(Ordering::Acquire).to_le_bytes();
+            }
+            (at, rest) = (at + 8 * whole.len(), after);
+        }
         while !rest.is_empty() {
             let bytes = self.words[at / 8].load(Ordering::Acquire).to_le_bytes();
             let count = rest.len().min(8 - at % 8);
@@ -241,6 +338,10 @@ impl DeviceMemory for SparseMemory {
 
     fn read_lanes(&self, addresses: &LaneAddresses, mask: u32, into: &mut [Lanes]) -> Result<(), (usize, MemoryFault)> {
         let size = 4 * into.len();
+        if let Some(range) = self.range_of_all(addresses, mask, size) {
+            range.load_lanes(addresses, mask, into);
+            return Ok(());
+        }
         let mut last: Option<&SparseRange> = None;
         for lane in (0..LANES).filter(|lane| mask & BITS[*lane] != 0) {
             let address = addresses[lane];
@@ -256,6 +357,10 @@ impl DeviceMemory for SparseMemory {
 
     fn write_lanes(&self, addresses: &LaneAddresses, mask: u32, from: &[&Lanes]) -> Result<(), (usize, MemoryFault)> {
         let size = 4 * from.len();
+        if let Some(range) = self.range_of_all(addresses, mask, size).filter(|_| self.log.is_none()) {
+            range.store_lanes(addresses, mask, from);
+            return Ok(());
+        }
         let mut last: Option<&SparseRange> = None;
         for lane in (0..LANES).filter(|lane| mask & BITS[*lane] != 0) {
             let address = addresses[lane];

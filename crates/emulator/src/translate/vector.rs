@@ -17,6 +17,7 @@ pub(super) fn row(reader: &OperandReader, op: MicroOp, row: &'static VectorRow) 
         op.modifiers.zero_upper = zeroes_upper(reader);
     }
     op.body = Body::Vector { row, function };
+    op.is_apart = op.writes_apart();
     if matches!(function, LaneFunction::Carry(_) | LaneFunction::CarryWide(_)) {
         op.mask_source = mask_source(reader)?;
         op.scalar_target = carry_target(reader)?;
@@ -24,12 +25,15 @@ pub(super) fn row(reader: &OperandReader, op: MicroOp, row: &'static VectorRow) 
     let plain_integer = op.modifiers.clamp && !row.result.is_float();
     let bare =
         MicroOp { modifiers: Modifiers { clamp: op.modifiers.clamp && !plain_integer, ..op.modifiers }, ..op.clone() };
+    let is_scalar = !matches!(op.target, Place::Vector { .. });
     op.handler = match function {
-        LaneFunction::Narrow(_) if bare.is_plain(row.sources, row.result) => vector::plain,
-        LaneFunction::Narrow(_) if row.has_words() && bare.is_signed_only() => vector::signed,
-        LaneFunction::Carry(_) if bare.is_plain(row.sources, row.result) => vector::plain_carry,
-        LaneFunction::Wide(_) | LaneFunction::CarryWide(_) if bare.is_signed_only() => vector::plain_wide,
-        _ => vector::general,
+        _ if is_scalar => vector::general(),
+        LaneFunction::Narrow(_) if bare.is_plain(row.sources, row.result) => vector::plain(),
+        LaneFunction::Narrow(_) if row.has_words() && bare.is_signed_only() => vector::signed(),
+        LaneFunction::Narrow(_) if row.has_words() && bare.has_only_parts() => vector::parts(),
+        LaneFunction::Carry(_) if bare.is_plain(row.sources, row.result) => vector::plain_carry(),
+        LaneFunction::Wide(_) | LaneFunction::CarryWide(_) if bare.is_signed_only() => vector::plain_wide(),
+        _ => vector::general(),
     };
     Some(op)
 }
@@ -173,7 +177,13 @@ pub(super) fn compare(reader: &OperandReader, op: MicroOp, row: CompareRow) -> O
         () if reader.has(Name::Sdst) => reader.place(Name::Sdst)?,
         () => Place::Scalar(VCC),
     };
-    Some(MicroOp { handler: vector::compare, body: Body::Compare(row), ..op })
+    let second = vector::second_of(row.operation, row.of);
+    let handler = match row.of.bits() {
+        64 if op.is_signed_only() => vector::compare_wide(),
+        16 | 32 if op.is_signed_only() && second.bits() == row.of.bits() => vector::compare_words(),
+        _ => vector::compare,
+    };
+    Some(MicroOp { handler, body: Body::Compare(row), ..op })
 }
 
 /// Operations on two numbers in one register.
