@@ -1,4 +1,4 @@
-// What csmith's programs include, without a C library: each checksum goes to memory, so that the first difference is seen.
+// The header of csmith's programs, without a C library: each checksum goes to memory, so that the first difference is seen.
 #pragma once
 #include <float.h>
 #include <limits.h>

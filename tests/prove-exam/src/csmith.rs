@@ -40,7 +40,7 @@ struct CsmithRun<'p> {
     clang: u32,
 }
 
-/// What became of a run.
+/// The result of a run.
 enum CsmithOutcome {
     Same(u64),
     TooLong,

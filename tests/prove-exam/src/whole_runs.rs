@@ -13,7 +13,7 @@ use std::process::Command;
 const FILE: &str = "docs/exhaustive-runs.txt";
 /// The names of the lines in the file, in the order of [`crate::exhaustive::rows`].
 const NAMES: [&str; 2] = ["conversions", "roundings"];
-/// What such a run depends on.
+/// The directories whose files decide such a run.
 const SOURCES: [&str; 2] = ["crates", "tests"];
 
 /// A part of a run that held.

@@ -7,6 +7,7 @@ use crate::outcome::Outcome;
 use crate::work::inventory::{self, Container};
 use clap::Args;
 use hotswap_bundle::ImageKind;
+use hotswap_code_object::SourceLines;
 use hotswap_emulator::{
     DirectLaunch, EmulatedDevice, LaunchError, LoadedKernel, LoadedObject, SparseMemory, launch, read_back,
 };
@@ -140,8 +141,8 @@ pub(super) fn run(arguments: &DirectArguments, options: &LaunchOptions<'_>) -> R
     let (values, outputs) = place(&arguments.values, &mut memory)?;
     let workgroup = workgroup(arguments)?;
     let request = DirectLaunch { grid: arguments.grid.0, workgroup, arguments: &values, dynamic_lds: arguments.lds };
-    let counts =
-        launch(&device, &mut memory, kernel, &request).map_err(|error| failure(name, error, &loaded).in_file(file))?;
+    let counts = launch(&device, &mut memory, kernel, &request)
+        .map_err(|error| failure(name, error, (&object, &loaded)).in_file(file))?;
     for output in outputs {
         hotswap_files::replace(output.file, &read_back(&memory, output.address, output.size))?;
     }
@@ -256,12 +257,13 @@ fn place<'a>(
 }
 
 /// The diagnostic for a kernel that did not end; program counters are those of the file.
-fn failure(name: &str, error: LaunchError, loaded: &LoadedObject) -> Diagnostic {
+fn failure(name: &str, error: LaunchError, (object, loaded): (&[u8], &LoadedObject)) -> Diagnostic {
     let LaunchError::Fault(mut fault) = error else {
         return Diagnostic::error(codes::USAGE, error.to_string());
     };
     fault.place.pc = fault.place.pc.wrapping_sub(loaded.delta);
-    Diagnostic::error(codes::KERNEL_FAULT, format!("kernel {name}: {fault}"))
+    let line = SourceLines::of_address(object, fault.place.pc).map_or(String::new(), |line| format!(" ({line})"));
+    Diagnostic::error(codes::KERNEL_FAULT, format!("kernel {name}: {fault}{line}"))
 }
 
 #[cfg(test)]
