@@ -147,7 +147,8 @@ impl KernelPair<'_> {
             let workgroup = random.of(&[lanes, lanes, 2 * lanes]).min(largest);
             return (workgroup, random.of(&[1, 1, 2]) * workgroup);
         }
-        let workgroup = random.of(&[32, 64, 33, 1, 96]).min(largest);
+        // Code for the largest work-group is reached by nothing less; 256 is what most kernels have.
+        let workgroup = random.of(&[32, 64, 33, 1, 96, 256]).min(largest);
         (workgroup, random.of(&[workgroup, workgroup, 2 * workgroup, workgroup + 1, workgroup.div_ceil(2)]))
     }
 
@@ -243,8 +244,11 @@ impl KernelPair<'_> {
     fn differing_end(&self, drawn: &DrawnLaunch, before: &LaunchEnd, after: &LaunchEnd) -> Difference {
         let text =
             |end: &LaunchEnd| end.as_ref().err().map_or_else(|| "ends".to_owned(), |fault| fault.kind.to_string());
-        let pc = |end: &LaunchEnd| end.as_ref().err().map_or(0, |fault| fault.place.pc);
-        let places = [self.objects[0].place(pc(before)), self.objects[1].place(pc(after))];
+        // A launch that ends has no place.
+        let place = |side: usize, end: &LaunchEnd| {
+            end.as_ref().err().map(|fault| self.objects[side].place(fault.place.pc)).unwrap_or_default()
+        };
+        let places = [place(0, before), place(1, after)];
         let what = format!("before: {}; after: {}", text(before), text(after));
         Difference { places, what, state: Self::state(drawn), ..Difference::default() }
     }
@@ -277,7 +281,7 @@ impl KernelPair<'_> {
 fn by_value(random: &mut Random, size: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     while bytes.len() < size {
-        let small = random.of(&[0, 1, 2, 3, 7, 8, 31, 32, 33, 64]);
+        let small = random.of(&[0, 1, 2, 3, 7, 8, 31, 32, 33, 64, 255, 1000]);
         let word = match random.below(6) {
             0 => random.word(NumberTheme::Special),
             1 => random.of(&[0x3f80_0000, 0xbf00_0000, 0x7f80_0000, 0x7fc0_0000]),
