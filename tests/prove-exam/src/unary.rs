@@ -127,7 +127,8 @@ fn fraction(x: u32, result: u64) -> bool {
     if !value.is_finite() {
         return float(result).is_nan();
     }
-    let below = if value.abs() < power(23) { floor(value) as f64 } else { value };
+    // The largest integer below has the sign of the number, a 0 too.
+    let below = if value.abs() < power(23) { (floor(value) as f64).copysign(value) } else { value };
     // The largest number below 1 where the difference is rounded to 1.
     same(float(result), f64::from((value - below) as f32).min(1.0 - power(-24)))
 }
@@ -347,6 +348,7 @@ mod tests {
                 assert!(!holds(name, input, wrong), "{name} {input} {wrong}");
             }
         }
+        assert!(holds("v_fract_f32", -0.0, 0.0) && !holds("v_fract_f32", -0.0, -0.0));
         assert!(!holds("v_floor_f32", -0.0, 0.0) && holds("v_sqrt_f32", -0.0, -0.0));
         assert!(holds("v_rcp_f32", f32::MAX, 0.0) && !holds("v_rcp_f32", f32::MAX, f32::from_bits(0x0020_0000)));
     }

@@ -1,10 +1,12 @@
 //! Runs over all 2^32 floats, made in parts: `docs/exhaustive-runs.txt`, which is committed and shown in the table of evidence.
 //!
 //! A line is a part of a run: line of the table, part, date, commit. Invariants: only parts that hold are recorded, and
-//! only of committed sources; a run counts as whole when every part of it is there, of one commit.
+//! only of committed sources. A run is whole when every part of it is there; the table names the commits of all parts, because
+//! a part that showed a fault of its judge is repeated by a later one.
 
 use crate::evidence::EvidenceRow;
 use crate::sizes::{FloatRange, RunPart};
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::Path;
 use std::process::Command;
@@ -31,16 +33,14 @@ fn parse(line: &str) -> Option<RecordedPart> {
     Some(RecordedPart { name: word()?, part: word()?.parse().ok()?, date: word()?, commit: word()? })
 }
 
-/// The last whole run of a line of the table: its date and commit.
+/// The last whole run of a line of the table: the date of its last part, and the commits of all.
 fn last_whole(parts: &[RecordedPart], name: &str) -> Option<(String, String)> {
-    let own = || parts.iter().filter(|one| one.name == name);
-    own().rev().find_map(|last| {
-        let is_there = |number| {
-            let part = RunPart { number, count: last.part.count };
-            own().any(|one| one.part == part && one.commit == last.commit)
-        };
-        (1..=last.part.count).all(is_there).then(|| (last.date.clone(), last.commit.clone()))
-    })
+    let own = || parts.iter().filter(|one| one.name == name).rev();
+    let last = own().next()?;
+    let part = |number| own().find(|one| one.part == RunPart { number, count: last.part.count });
+    let all: Vec<&RecordedPart> = (1..=last.part.count).map(part).collect::<Option<_>>()?;
+    let commits: BTreeSet<&str> = all.iter().map(|one| one.commit.as_str()).collect();
+    Some((last.date.clone(), commits.into_iter().collect::<Vec<_>>().join(" and ")))
 }
 
 /// Adds to each line the last run over all floats, where there was one.
@@ -52,7 +52,7 @@ pub fn mention(rows: &mut [EvidenceRow; 2], floats: &FloatRange) {
     let parts: Vec<RecordedPart> = text.lines().filter_map(parse).collect();
     for (row, name) in rows.iter_mut().zip(NAMES) {
         if let Some((date, commit)) = last_whole(&parts, name) {
-            row.cases.push_str(&format!("; all 2^32 floats on {date} at commit {commit}"));
+            row.cases.push_str(&format!("; all 2^32 floats until {date}, at {commit}"));
         }
     }
 }
@@ -97,13 +97,13 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_whole_with_all_parts_of_one_commit() {
-        let text = "roundings 1/2 d1 aa\nroundings 2/2 d2 aa\nroundings 1/2 d3 bb\nconversions 2/2 d3 bb\n";
+    fn a_run_is_whole_with_all_of_its_parts() {
+        let text = "roundings 1/2 d1 aa\nroundings 2/2 d2 aa\nconversions 2/2 d3 bb\n";
         assert_eq!(whole(text, "roundings").as_deref(), Some("d2 aa"));
         assert_eq!(whole(text, "conversions"), None);
-        let mixed = "roundings 1/2 d1 aa\nroundings 2/2 d2 bb\n";
-        assert_eq!(whole(mixed, "roundings"), None);
-        assert_eq!(whole(&format!("{mixed}roundings 2/2 d4 aa\n"), "roundings").as_deref(), Some("d4 aa"));
+        // The last line of a part counts, and a run in other parts is another one.
+        assert_eq!(whole(&format!("{text}roundings 1/2 d4 bb\n"), "roundings").as_deref(), Some("d4 aa and bb"));
+        assert_eq!(whole(&format!("{text}roundings 1/3 d5 cc\n"), "roundings"), None);
     }
 
     #[test]
