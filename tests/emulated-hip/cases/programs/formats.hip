@@ -111,6 +111,8 @@ int main() {
     }
     // Far below half of the smallest number hardware gives 0, and HIP's own code for other GPUs and for the host 1.
     if (std::fabs(in[i]) < 0x1p-20f) continue;
+    // E5M2 has several NaNs, and no document says which one conversions give.
+    if (std::isnan(in[i]) && !fnuz && (r[n * 5 + i] & 0x7f) > 0x7c) r[n * 5 + i] = x5;
     if (r[n * 4 + i] != x4 && !wrongs[2]++) std::printf("e4m3 of %a: %02x, host %02x\n", in[i], r[n * 4 + i], x4);
     if (r[n * 5 + i] != x5 && !wrongs[3]++) std::printf("e5m2 of %a: %02x, host %02x\n", in[i], r[n * 5 + i], x5);
   }
