@@ -102,33 +102,10 @@ impl<'a> CheckedObject<'a> {
         }
     }
 
-    /// Whether a certificate says how this object became the other one, and not one of another original: that both are
-    /// rewritten, or come from different compiles. Then its sites mean nothing here.
-    pub(crate) fn is_original_of(&self, other: &Self, certificate: &Certificate) -> bool {
-        if self.loaded.processor == other.loaded.processor {
-            return false;
-        }
-        let counts = certificate.sections.iter().map(|section| self.kept(other, &OffsetMap::new(section)));
-        let (kept, all) = counts.fold((0, 0), |sum, own| (sum.0 + own.0, sum.1 + own.1));
-        // A wrong instruction here and there is what comparisons are for.
-        kept * 8 >= all * 7
-    }
-
-    /// Instructions outside of sites that have the same mnemonic in the other file, and all of them.
-    fn kept(&self, other: &Self, map: &OffsetMap<'_>) -> (usize, usize) {
-        let number = map.section.number as usize;
-        let (code, mut at, mut counts) = (self.code(number), 0, (0, 0));
-        while let Some(rest) = code.get(at as usize..).filter(|rest| !rest.is_empty()) {
-            let inst = self.isa.decode(rest).ok();
-            let is_site = map.section.sites.binary_search_by_key(&at, |site| site.old).is_ok();
-            if let (false, Some(inst), Some(new)) = (is_site, &inst, map.new_offset(at)) {
-                let found = other.code(number).get(new as usize..).and_then(|rest| other.isa.decode(rest).ok());
-                let is_same = found.is_some_and(|found| found.mnemonic() == inst.mnemonic());
-                counts = (counts.0 + usize::from(is_same), counts.1 + 1);
-            }
-            at += inst.map_or(4, |inst| u32::from(inst.len()));
-        }
-        counts
+    /// Whether a certificate of the other one may say how this object became it: a rewrite is for another processor. If both
+    /// are for one, they are both rewritten, and its sites mean nothing here.
+    pub(crate) fn may_become(&self, other: &Self) -> bool {
+        self.loaded.processor != other.loaded.processor
     }
 
     /// The certificate of a rewrite, if it has one.
