@@ -41,7 +41,7 @@ pub(crate) const ALLOWED: &[Row] = &[
     ("hotswap-names", &["hotswap-report", "hotswap-plan", "hotswap-targets", "hotswap-code-object", "hotswap-bundle",
                         "hotswap-compat", "hotswap-pipeline"]),
     // Runs in the programs of users, in the place of HSA's library.
-    ("hotswap-hsa-emulated", &["hotswap-emulator", "hotswap-isa", "hotswap-targets"]),
+    ("hotswap-hsa-emulated", &["hotswap-emulator", "hotswap-isa", "hotswap-targets", "hotswap-code-object"]),
     // The C interface: the same crates as the command.
     ("hotswap-c", &["hotswap-report", "hotswap-files", "hotswap-targets", "hotswap-code-object", "hotswap-bundle",
                     "hotswap-compat", "hotswap-pipeline", "hotswap-isa", "hotswap-adapt", "hotswap-device-symbols", "hotswap-device-link"]),

@@ -1,10 +1,10 @@
 //! The task `prove`: evidence by execution; it writes `docs/evidence.md`.
 //!
-//! It is a program of `tests/prove-exam`; this task provides the userland with its compilers, and ggml's sources.
+//! It is a program of `tests/prove-exam`; this task provides the userland with its compilers, ggml's sources, and csmith.
 
 use crate::built::{Built, Profile};
 use crate::outcome::{Outcome, fail};
-use crate::packages::Packages;
+use crate::packages::{Origin, Package, Packages};
 use crate::session::Session;
 use crate::{paths, projects, run};
 use clap::Parser;
@@ -14,11 +14,15 @@ use std::process::Command;
 
 /// The directories of ggml's sources and of the headers that it needs, for the exam.
 const ENV_GGML: &str = "HOTSWAP_PROVE_GGML";
+/// The unpacked packages of csmith.
+const ENV_CSMITH: &str = "HOTSWAP_PROVE_CSMITH";
+const CSMITH: [Package; 2] =
+    [Package { name: "csmith", origin: Origin::Sid }, Package { name: "libcsmith-dev", origin: Origin::Sid }];
 
 /// Executes what HotSwap makes, and what it was made from, and writes the table of evidence.
 #[derive(Parser)]
 struct Options {
-    /// `all` (no part), or one part: `rewrites [NAME]`, `mutations`, `proofs`, `exhaustive`, `judges`, `twins`, `programs`, `libraries`; `--long` and other options of sizes follow, `PART --help` lists them.
+    /// `all` (no part), or one part: `rewrites [NAME]`, `mutations`, `proofs`, `exhaustive`, `judges`, `twins`, `csmith`, `programs`, `libraries`; `--long` and other options of sizes follow, `PART --help` lists them.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     words: Vec<String>,
 }
@@ -42,17 +46,20 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     let mut command = session.beside(program);
     command.current_dir(paths::workspace()).env_remove(ENV_PREFIX);
     if ["all", "libraries"].contains(&words[0].as_str()) {
-        command.env(ENV_GGML, ggml()?);
+        command.env(ENV_GGML, unpacked(&projects::ggml_packages())?);
+    }
+    if ["all", "csmith"].contains(&words[0].as_str()) {
+        command.env(ENV_CSMITH, unpacked(&CSMITH)?);
     }
     run::show(command.args(words))
 }
 
-/// ggml's sources, downloaded now if they do not exist, and the headers that they need.
-fn ggml() -> Outcome<OsString> {
+/// The directories of packages, which are downloaded now if they do not exist.
+fn unpacked(wanted: &[Package]) -> Outcome<OsString> {
     let packages = Packages::open()?;
     let mut directories = Vec::new();
-    for package in projects::ggml_packages() {
-        directories.push(packages.get(&package)?.directory);
+    for package in wanted {
+        directories.push(packages.get(package)?.directory);
     }
     Ok(std::env::join_paths(directories)?)
 }

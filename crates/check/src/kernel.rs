@@ -23,6 +23,8 @@ const QUEUE: u64 = 0x6000_0020_0000;
 /// The first buffer, and the distance of the next one.
 const BUFFERS: u64 = 0x5000_0000_0000;
 const BUFFER: u64 = 1 << 32;
+/// Work-items of a work-group in every fourth launch.
+const WIDE: u32 = 256;
 /// Dynamic LDS.
 const LDS: u32 = 4096;
 
@@ -99,7 +101,9 @@ impl KernelPair<'_> {
     fn draw(&self, seed: u64, number: u64) -> DrawnLaunch {
         let mut random = Random::new(mixed(seed, number));
         let theme = THEMES[number as usize % THEMES.len()];
-        let (workgroup, grid) = self.sizes(&mut random);
+        // Code for many work-items is reached by nothing less, and by numbers of that size.
+        let wide = number % 4 == 2;
+        let (workgroup, grid) = self.sizes(&mut random, wide);
         let mut buffers = 0;
         let explicit = self.kernels[0].arguments.iter().filter(|argument| !argument.value_kind.starts_with("hidden_"));
         let arguments = explicit.map(|argument| match &*argument.value_kind {
@@ -108,7 +112,7 @@ impl KernelPair<'_> {
                 (BUFFERS + BUFFER * buffers).to_le_bytes()[..(argument.size as usize).min(8)].to_vec()
             }
             "dynamic_shared_pointer" => vec![0; argument.size as usize],
-            _ => by_value(&mut random, argument.size as usize),
+            _ => by_value(&mut random, argument.size as usize, wide),
         });
         let arguments = arguments.collect();
         let drawn = [random.below(4), random.below(4), random.below(2)].map(u64::from);
@@ -141,11 +145,15 @@ impl KernelPair<'_> {
     }
 
     /// Work-items of a work-group, and of all of them.
-    fn sizes(&self, random: &mut Random) -> (u32, u32) {
+    fn sizes(&self, random: &mut Random, wide: bool) -> (u32, u32) {
         let largest = self.largest.max(1);
         if let Some(lanes) = self.full_wave {
             let workgroup = random.of(&[lanes, lanes, 2 * lanes]).min(largest);
             return (workgroup, random.of(&[1, 1, 2]) * workgroup);
+        }
+        if wide {
+            let workgroup = largest.min(WIDE);
+            return (workgroup, random.of(&[1, 2]) * workgroup);
         }
         let workgroup = random.of(&[32, 64, 33, 1, 96]).min(largest);
         (workgroup, random.of(&[workgroup, workgroup, 2 * workgroup, workgroup + 1, workgroup.div_ceil(2)]))
@@ -243,8 +251,11 @@ impl KernelPair<'_> {
     fn differing_end(&self, drawn: &DrawnLaunch, before: &LaunchEnd, after: &LaunchEnd) -> Difference {
         let text =
             |end: &LaunchEnd| end.as_ref().err().map_or_else(|| "ends".to_owned(), |fault| fault.kind.to_string());
-        let pc = |end: &LaunchEnd| end.as_ref().err().map_or(0, |fault| fault.place.pc);
-        let places = [self.objects[0].place(pc(before)), self.objects[1].place(pc(after))];
+        // A launch that ends has no place.
+        let place = |side: usize, end: &LaunchEnd| {
+            end.as_ref().err().map(|fault| self.objects[side].place(fault.place.pc)).unwrap_or_default()
+        };
+        let places = [place(0, before), place(1, after)];
         let what = format!("before: {}; after: {}", text(before), text(after));
         Difference { places, what, state: Self::state(drawn), ..Difference::default() }
     }
@@ -274,10 +285,11 @@ impl KernelPair<'_> {
 }
 
 /// An argument that is passed by value: small numbers mostly, since kernels count with them.
-fn by_value(random: &mut Random, size: usize) -> Vec<u8> {
+fn by_value(random: &mut Random, size: usize, wide: bool) -> Vec<u8> {
     let mut bytes = Vec::new();
     while bytes.len() < size {
-        let small = random.of(&[0, 1, 2, 3, 7, 8, 31, 32, 33, 64]);
+        let small =
+            if wide { random.of(&[255, 256, 257, 1000]) } else { random.of(&[0, 1, 2, 3, 7, 8, 31, 32, 33, 64]) };
         let word = match random.below(6) {
             0 => random.word(NumberTheme::Special),
             1 => random.of(&[0x3f80_0000, 0xbf00_0000, 0x7f80_0000, 0x7fc0_0000]),

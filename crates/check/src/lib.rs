@@ -57,7 +57,8 @@ const ATTEMPTS: u64 = 4;
 pub fn compare(before: &[u8], after: &[u8], options: &CheckOptions) -> Result<CheckReport, Diagnostic> {
     let objects = [CheckedObject::load(before)?, CheckedObject::load(after)?];
     let objects = [&objects[0], &objects[1]];
-    let certificate = objects[1].certificate()?.unwrap_or_default();
+    let found = objects[1].certificate()?;
+    let certificate = found.filter(|_| objects[0].may_become(objects[1])).unwrap_or_default();
     let maps: Vec<OffsetMap<'_>> = certificate.sections.iter().map(OffsetMap::new).collect();
     let memories = objects.map(|object| SeededMemory::new(object.memory.clone()));
     let memories = [&memories[0], &memories[1]];

@@ -96,6 +96,9 @@ impl KernelResult {
 
 impl fmt::Display for CodePlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if *self == Self::default() {
+            return f.write_str("no place");
+        }
         write!(f, "{:#x} {}", self.address, self.mnemonic)?;
         self.line.as_ref().map_or(Ok(()), |line| write!(f, " ({line})"))
     }

@@ -33,6 +33,14 @@ impl SourceLines {
         Self { rows }
     }
 
+    /// `file:line` of an address in a linked code object; for one question, because it reads all tables.
+    #[must_use]
+    pub fn of_address(data: &[u8], address: u64) -> Option<String> {
+        let file = LinesFile::parse(data).ok()?;
+        let (section, offset) = place(&file, true, address)?;
+        Self::read(data).at(section, offset)
+    }
+
     /// `file:line` of an offset in bytes in the section with that number.
     #[must_use]
     pub fn at(&self, section: usize, offset: u64) -> Option<String> {

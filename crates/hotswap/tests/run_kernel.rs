@@ -19,7 +19,7 @@ impl KernelBench {
     fn new(test: &str) -> Option<Self> {
         let bench = Workbench::new(test)?;
         bench.write("k.hip", KERNEL.as_bytes());
-        let (clang, words) = (bench.versions[0], "--offload-device-only -nogpuinc -nogpulib -O2");
+        let (clang, words) = (bench.versions[0], "--offload-device-only -nogpuinc -nogpulib -O2 -g");
         bench.run(&format!("clang++-{clang} {words} --no-gpu-bundle-output --offload-arch=gfx1250 k.hip -o k.co"));
         bench.run(&format!("clang++-{clang} {words} --offload-arch=gfx1030,gfx1100 k.hip -o k.hipfb"));
         bench.write("in", &(0..100_u32).flat_map(u32::to_le_bytes).collect::<Vec<u8>>());
@@ -101,7 +101,10 @@ fn kernels_that_do_not_end_and_wrong_arguments_write_nothing() {
     let Some(bench) = KernelBench::new("kernels_that_do_not_end_and_wrong_arguments_write_nothing") else { return };
     let twice = ["--kernel", "twice", "--arg", "in:in", "--arg", "out:new:100", "--arg", "f32:3", "--arg"];
     let with = |last: &'static str| [&twice[..], &[last]].concat();
-    bench.run("gfx1250", "k.co", &with("u32:64")).code(13).stderr(contains("[HS0431] k.co").and(contains("lane 25")));
+    bench
+        .run("gfx1250", "k.co", &with("u32:64"))
+        .code(13)
+        .stderr(contains("[HS0431] k.co").and(contains("lane 25")).and(contains("(k.hip:3)")));
     bench.run("gfx1250", "k.co", &with("u64:64")).code(2).stderr(contains("argument 3 of the kernel has 4 bytes"));
     bench.run("gfx1250", "k.co", &twice[..8]).code(2).stderr(contains("4 arguments, 3 are given"));
     bench.run("gfx1251", "k.co", &with("u32:64")).code(11).stderr(contains("[HS0208]"));
@@ -109,5 +112,9 @@ fn kernels_that_do_not_end_and_wrong_arguments_write_nothing() {
     bench.run("gfx1250", "k.co", &["--kernel", "third"]).code(12).stderr(contains("kernels are"));
     let endless = ["--kernel", "endless", "--budget", "1000", "--arg", "out:new:4"];
     bench.run("gfx1250", "k.co", &endless).code(13).stderr(contains("budget is exhausted at PC 0x"));
+    let large = ["--kernel", "endless", "--arg", "out:new:1152921504606846976"];
+    bench.run("gfx1250", "k.co", &large).code(2).stderr(contains("at most 4294967296 are possible"));
+    let lds = ["--kernel", "endless", "--lds", "1000000", "--arg", "out:new:4"];
+    bench.run("gfx1250", "k.co", &lds).code(13).stderr(contains("more LDS than the processor at PC 0x0,"));
     assert!(!bench.0.path("new").exists());
 }

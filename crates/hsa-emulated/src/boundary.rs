@@ -1,7 +1,7 @@
 //! The boundary to C: a status for every call, and no panic beyond it.
 //!
 //! Invariants: a function called before `hsa_init` or after the last `hsa_shut_down` returns the status for that, as in the
-//! real library. A panic becomes the general error and one line. Pointers for results are refused where they are null.
+//! real library; one in a child of fork fails. A panic becomes the general error and one line. Pointers for results are refused where they are null.
 #![allow(unsafe_code)] // results are written to the caller's pointers
 
 use crate::message::report;
@@ -29,6 +29,9 @@ pub(crate) fn visit_all<H>(handles: impl IntoIterator<Item = H>, mut visit: impl
 pub(crate) fn guarded(name: &'static str, body: impl FnOnce() -> Answer) -> HsaStatus {
     if !users::is_initialised() {
         return HsaStatus::NOT_INITIALIZED;
+    }
+    if users::is_forked_child() {
+        return HsaStatus::ERROR;
     }
     unguarded(name, body)
 }

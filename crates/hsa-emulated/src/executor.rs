@@ -5,8 +5,8 @@
 use crate::settings::EmulationSettings;
 use hotswap_emulator::{DispatchCounts, EmulatedDevice, ExecutionFault, KernelDispatch, ProcessMemory, run_dispatch};
 use hotswap_targets::TargetId;
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{LazyLock, OnceLock};
 
 /// The memory of this process that kernels may access.
 pub(crate) static MEMORY: LazyLock<ProcessMemory> = LazyLock::new(ProcessMemory::new);
@@ -16,6 +16,16 @@ const DEFAULT_BUDGET: u64 = 20_000_000_000;
 
 /// Dispatches that are being executed.
 static RUNNING: AtomicUsize = AtomicUsize::new(0);
+
+/// Waits for the packets of all queues. A function that queues set, because they use memory, and memory waits for them.
+pub(crate) static SETTLE: OnceLock<fn()> = OnceLock::new();
+
+/// Waits for what was started before, for a while.
+pub(crate) fn settle() {
+    if let Some(settle) = SETTLE.get() {
+        settle();
+    }
+}
 
 /// Makes the device of a queue.
 #[derive(Debug)]

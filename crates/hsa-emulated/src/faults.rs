@@ -57,9 +57,11 @@ fn instruction(agent: AgentHandle, pc: u64) -> Option<String> {
 fn line(agent: AgentHandle, kernel: Option<&LoadedKernel>, fault: &ExecutionFault) -> String {
     let name = kernel.map_or("without a name", |kernel| kernel.name.as_str());
     let pc = fault.place.pc;
-    let place = kernel.and_then(|kernel| kernel.object.describe(pc)).map_or(String::new(), |at| format!(" [{at}]"));
+    let object = kernel.map(|kernel| &kernel.object);
+    let place = object.and_then(|object| object.describe(pc)).map_or(String::new(), |at| format!(" [{at}]"));
+    let source = object.and_then(|object| object.source_line(pc)).map_or(String::new(), |line| format!(" ({line})"));
     let instruction = instruction(agent, pc).map_or(String::new(), |text| format!(" `{text}`"));
-    format!("kernel {name} on {}: {fault}{place}{instruction}", gpu_name(agent))
+    format!("kernel {name} on {}: {fault}{place}{source}{instruction}", gpu_name(agent))
 }
 
 /// Reports the fault of a dispatch. The status is for the queue's callback; `None`: the program was told of a memory fault.

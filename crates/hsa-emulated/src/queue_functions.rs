@@ -8,24 +8,56 @@
 use crate::abi::{AgentHandle, QueueCallback, QueueHeader};
 use crate::boundary::{hsa_api, not_null, or_after_panic, put, put_as};
 use crate::devices::gpu_of;
+use crate::executor::SETTLE;
 use crate::gpu::{MAX_QUEUE, MIN_QUEUE};
 use crate::packet_format::INVALID;
 use crate::packets::process;
 use crate::queue::EmulatedQueue;
 use crate::status::HsaStatus;
+use crate::users;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::thread;
+use std::time::Duration;
 
 /// Queues by the address of their record.
 static QUEUES: RwLock<BTreeMap<usize, Arc<EmulatedQueue>>> = RwLock::new(BTreeMap::new());
 
+/// The name of the threads of queues.
+const THREAD: &str = "hsa-queue";
+/// Milliseconds that [`settle`] has waited, and may wait in a process.
+static SETTLED: AtomicU64 = AtomicU64::new(0);
+const MOST_SETTLED: u64 = 3000;
+
 fn find(queue: *const QueueHeader) -> Result<Arc<EmulatedQueue>, HsaStatus> {
     let queues = QUEUES.read().unwrap_or_else(PoisonError::into_inner);
-    queues.get(&(queue as usize)).cloned().ok_or(HsaStatus::INVALID_QUEUE)
+    let found = queues.get(&(queue as usize)).cloned().ok_or(HsaStatus::INVALID_QUEUE)?;
+    // A child of fork has no thread for it: HIP hears of an error.
+    if users::is_forked_child() && !found.has_failed.load(Ordering::Acquire) {
+        found.fail(HsaStatus::ERROR);
+    }
+    Ok(found)
+}
+
+/// Waits for the packets that all queues have now: HIP frees the memory of kernels that it has not waited for when a device
+/// is reset, and hardware is faster than the reset. Bounded, because kernels may wait for the thread that frees.
+fn settle() {
+    // A callback of a queue would wait for itself.
+    if thread::current().name() == Some(THREAD) {
+        return;
+    }
+    let queues: Vec<Arc<EmulatedQueue>> =
+        QUEUES.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
+    let written: Vec<_> = queues.iter().map(|queue| (queue, queue.write_index().load(Ordering::Acquire))).collect();
+    let is_behind = |(queue, written): &(&Arc<EmulatedQueue>, u64)| {
+        !queue.has_failed.load(Ordering::Acquire) && queue.read_index().load(Ordering::Acquire) < *written
+    };
+    while written.iter().any(is_behind) && SETTLED.fetch_add(1, Ordering::Relaxed) < MOST_SETTLED {
+        thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// The thread of a queue.
@@ -66,8 +98,9 @@ fn create(
         return Err(HsaStatus::INVALID_QUEUE_CREATION);
     }
     let queue = EmulatedQueue::new(agent, size, kind, callback)?;
+    SETTLE.get_or_init(|| settle);
     let worker = queue.clone();
-    let thread = thread::Builder::new().name("hsa-queue".to_owned()).spawn(move || take_packets(&worker));
+    let thread = thread::Builder::new().name(THREAD.to_owned()).spawn(move || take_packets(&worker));
     let thread = thread.map_err(|_| HsaStatus::OUT_OF_RESOURCES)?;
     *queue.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
     let record = queue.record;

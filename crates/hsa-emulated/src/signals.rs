@@ -14,6 +14,7 @@ use crate::handles::HandleTable;
 use crate::memory::allocations::add_pages;
 use crate::memory::mapping::PageMapping;
 use crate::status::HsaStatus;
+use crate::users;
 use std::collections::VecDeque;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
@@ -188,6 +189,10 @@ pub(crate) fn wait_a_moment(is_met: impl Fn() -> bool) {
 /// Waits until a condition holds or the time is over; the last value.
 fn wait(handle: SignalHandle, condition: SignalCondition, timeout: u64) -> i64 {
     let Some(signal) = EmulatedSignal::find(handle) else { return 0 };
+    // No thread of this process would change it: HIP waits when a program ends.
+    if users::is_forked_child() {
+        return 0;
+    }
     let until = ticks().saturating_add(timeout);
     loop {
         let value = signal.load();

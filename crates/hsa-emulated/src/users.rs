@@ -3,19 +3,41 @@
 //! Invariants: tools libraries are loaded for the first user before its `hsa_init` returns, and unloaded for the last one while
 //! functions may still be called.
 
+use crate::message::report;
 use crate::status::HsaStatus;
 use crate::tools::LoadedTools;
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+/// The process of the users; threads of queues run in no child of it.
+static PROCESS: AtomicU32 = AtomicU32::new(0);
 static USERS: AtomicU32 = AtomicU32::new(0);
 /// The tools of the present users. Other threads wait here until they are loaded.
 static TOOLS: Mutex<Option<LoadedTools>> = Mutex::new(None);
 
+/// The child was told so.
+static IS_TOLD: AtomicBool = AtomicBool::new(false);
+
 thread_local! {
     /// This thread is in a tool's `OnLoad` or `OnUnload`, which may be a user itself.
     static IS_IN_TOOL: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this is a child that was forked after the first user came, as against a program that it started. It has the
+/// memory, and none of the threads.
+pub(crate) fn is_forked_child() -> bool {
+    let process = PROCESS.load(Ordering::Acquire);
+    if process == 0 || process == std::process::id() {
+        return false;
+    }
+    if !IS_TOLD.swap(true, Ordering::AcqRel) {
+        report(
+            "a child of fork uses the GPUs of its parent: nothing that it starts is executed; fork before the first call of \
+             HIP, or start another program",
+        );
+    }
+    true
 }
 
 /// Whether there is a user.
@@ -30,6 +52,7 @@ pub(crate) fn add() -> Result<(), HsaStatus> {
     }
     let mut tools = TOOLS.lock().unwrap_or_else(PoisonError::into_inner);
     if count_up()? == 0 {
+        PROCESS.store(std::process::id(), Ordering::Release);
         *tools = Some(in_tool(LoadedTools::load));
     }
     Ok(())

@@ -20,12 +20,26 @@ __global__ void illegal(int *) {
 }
 __global__ void nowhere(int *to) { ((void (*)(int))(to + 1))(threadIdx.x); }
 
+// More frames than a lane has scratch.
+__device__ __attribute__((noinline)) int frames(int n, volatile int *above) {
+  volatile int own[64];
+  own[n & 63] = above[n & 63];
+  return n ? frames(n - 1, own) + own[5] : own[7];
+}
+__global__ void deep(int *to, int n) { *to = frames(n, to); }
+
 int main(int, char **words) {
   int *data;
   if (hipMalloc(&data, 4096) || hipMemset(data, 0, 4096)) return 10;
   if (!std::strcmp(words[1], "beyond")) store<<<1, 64>>>(data, 1 << 20);
   if (!std::strcmp(words[1], "null")) store<<<1, 64>>>(nullptr, 0);
   if (!std::strcmp(words[1], "host")) store<<<1, 64>>>((int *)words, 0);
+  if (!std::strcmp(words[1], "freed")) {
+    int *gone;
+    if (hipMalloc(&gone, 1 << 20) || hipFree(gone)) return 10;
+    store<<<1, 64>>>(gone, 0);
+  }
+  if (!std::strcmp(words[1], "deep")) deep<<<1, 1>>>(data, 1 << 20);
   if (!std::strcmp(words[1], "misaligned")) misaligned<<<1, 64>>>(data);
   if (!std::strcmp(words[1], "unknown")) unknown<<<1, 64>>>(data);
   if (!std::strcmp(words[1], "illegal")) illegal<<<1, 64>>>(data);

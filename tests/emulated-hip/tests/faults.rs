@@ -6,7 +6,7 @@ const FAULTS: &str = include_str!("../cases/faults.hip");
 
 fn bench(test: &str) -> Option<EmulationBench> {
     let bench = EmulationBench::new(test)?;
-    bench.compile("faults", FAULTS, &["gfx1030"], "");
+    bench.compile("faults", FAULTS, &["gfx1030"], "-g");
     Some(bench)
 }
 
@@ -22,13 +22,14 @@ fn line<'r>(run: &'r ProgramRun, error: &str) -> &'r str {
 #[test]
 fn accesses_outside_of_memory_are_memory_faults() {
     let Some(bench) = bench("kernels out of bounds") else { return };
-    for case in ["beyond", "null", "host"] {
+    for case in ["beyond", "null", "host", "freed"] {
         let run = bench.run("gfx1030", "", &format!("./faults {case}"));
         let line = line(&run, "an illegal memory access was encountered");
         for part in [
             "kernel _Z5storePil on gfx1030 (GPU 0): invalid write of 4 bytes at 0x",
             " at PC 0x",
             "lane 0",
+            "(faults.hip:6) `",
             "global_store_b",
         ] {
             assert!(
@@ -36,6 +37,37 @@ fn accesses_outside_of_memory_are_memory_faults() {
                 "{part}: {line}"
             );
         }
+    }
+}
+
+#[test]
+fn more_frames_than_scratch_are_a_fault() {
+    let Some(bench) = bench("kernels with many frames") else { return };
+    let run = bench.run("gfx1030", "", "./faults deep");
+    let line = line(&run, "an illegal memory access was encountered");
+    assert!(
+        line.contains("of scratch, of which a lane has 16384 bytes") && line.contains("[_Z6framesiPVi+0x"),
+        "{line}"
+    );
+}
+
+#[test]
+fn processes_end_as_they_want() {
+    let Some(bench) = EmulationBench::new("children of fork") else { return };
+    bench.compile("exits", include_str!("../cases/exits.hip"), &["gfx1030"], "");
+    for (case, variables, code, lines) in [
+        ("before", "", 0, 0),
+        ("reset", "", 0, 0),
+        ("after", "", 0, 1),
+        ("running", "HOTSWAP_EMULATE_BUDGET=200000", 8, 1),
+    ] {
+        let run = bench.run("gfx1030", variables, &format!("./exits {case}"));
+        assert_eq!((run.code, run.messages().len()), (Some(code), lines), "{case}: {}{}", run.output, run.error);
+        assert!(
+            case != "after" || run.messages()[0].contains("a child of fork uses the GPUs of its parent"),
+            "{}",
+            run.error
+        );
     }
 }
 

@@ -22,7 +22,8 @@ pub struct EvidenceRow {
 const HEAD: &str = "# Evidence by execution
 
 Written by `cargo xtask prove`. The judge is [the emulator](emulator.md), which shares nothing with the rewriter, the host's
-processor, or an SMT solver. `cargo xtask test` runs a part of each line.
+processor, or an SMT solver. `cargo xtask test` runs a part of each line. Runs over all 2^32 floats take an hour; they are made in
+parts by `cargo xtask prove exhaustive --record --part 3/16`, which adds a line to `docs/exhaustive-runs.txt`.
 ";
 
 const TABLE: &str = "

@@ -4,7 +4,7 @@
 //! Invariants: the step between inputs is odd or 1, so that all low bits occur; with 1 every input does.
 
 use crate::evidence::EvidenceRow;
-use crate::sizes::floats;
+use crate::sizes::FloatRange;
 use crate::subjects::{self, RewrittenPair, SubjectKind};
 use crate::unary;
 use hotswap_code_object::certificate_note;
@@ -20,7 +20,6 @@ use hotswap_userland::Workbench;
 const CONVERSIONS: [&str; 3] = ["v_cvt_pk_fp8_f32", "v_cvt_sr_fp8_f32", "v_cvt_f32_fp8"];
 /// Threads: parts of the inputs.
 const PARTS: u64 = 2;
-const INPUTS: u64 = 1 << 32;
 const LANES: u64 = 32;
 
 /// A replaced conversion: both codes, its sources and its target.
@@ -41,11 +40,11 @@ fn in_parts(part: impl Fn(u64) -> Option<String> + Sync) -> Option<String> {
     })
 }
 
-/// All floats in steps, each rounded to each 8-bit format.
-fn formats(step: u64) -> Vec<String> {
+/// The floats, each rounded to each 8-bit format.
+fn formats(floats: &FloatRange) -> Vec<String> {
     let wrong = float8_models().into_iter().filter_map(|model| {
         let found = in_parts(|part| {
-            let mut inputs = (part * step..INPUTS).step_by((PARTS * step) as usize);
+            let mut inputs = (floats.first() + part * floats.step..floats.end).step_by((PARTS * floats.step) as usize);
             inputs.find_map(|bits| model.differs(bits as u32))
         });
         println!("exhaustive: {}", model.name);
@@ -122,7 +121,7 @@ fn noise(bits: u64) -> u32 {
 
 impl Conversion {
     /// Both codes on a part of the inputs; the first difference.
-    fn differs(&self, part: u64, step: u64) -> Option<String> {
+    fn differs(&self, part: u64, floats: &FloatRange) -> Option<String> {
         let devices = ["gfx1250", "gfx1250-strict"].map(EmulatedDevice::new);
         let [Ok(before), Ok(after)] = devices else { return Some("no such device".to_owned()) };
         let mut memories = [SparseMemory::new(), SparseMemory::new()];
@@ -131,8 +130,10 @@ impl Conversion {
         let mut machines =
             [SnippetMachine::new(&before, &memories[0], &shape), SnippetMachine::new(&after, &memories[1], &shape)];
         let bytes_only = self.name == "v_cvt_f32_fp8";
-        let (inputs, step) = if bytes_only { (1 << 16, 1) } else { (INPUTS, step) };
-        for first in (part * LANES * step..inputs).step_by((PARTS * LANES * step) as usize) {
+        let FloatRange { start, end, step } =
+            if bytes_only { FloatRange { start: 0, end: 1 << 16, step: 1 } } else { *floats };
+        let start = start.next_multiple_of(step);
+        for first in (start + part * LANES * step..end).step_by((PARTS * LANES * step) as usize) {
             for overflow in [0, 1] {
                 let results =
                     [0, 1].map(|side| self.result(&mut machines[side], (starts[side], side), first, step, overflow));
@@ -173,19 +174,19 @@ impl Conversion {
     }
 }
 
-/// The lines of the table; every `step`th input.
+/// The lines of the table.
 ///
 /// # Panics
-/// If `step` is 0.
-pub fn rows(bench: &Workbench, step: u64) -> [EvidenceRow; 2] {
-    [row(bench, step), unary_row(bench, step)]
+/// If the step is 0.
+pub fn rows(bench: &Workbench, floats: &FloatRange) -> [EvidenceRow; 2] {
+    [row(bench, floats), unary_row(bench, floats)]
 }
 
-fn row(bench: &Workbench, step: u64) -> EvidenceRow {
-    let mut wrong = formats(step);
+fn row(bench: &Workbench, floats: &FloatRange) -> EvidenceRow {
+    let mut wrong = formats(floats);
     let conversions = conversions(&subjects::assembly(bench, SubjectKind::Variants));
     for conversion in &conversions {
-        wrong.extend(in_parts(|part| conversion.differs(part, step)));
+        wrong.extend(in_parts(|part| conversion.differs(part, floats)));
         println!("exhaustive: replacement of {}", conversion.name);
     }
     wrong.iter().for_each(|what| println!("{what}"));
@@ -196,7 +197,7 @@ fn row(bench: &Workbench, step: u64) -> EvidenceRow {
                 .to_owned(),
         cases: format!(
             "{}, 4 formats and {} replaced conversions, overflow kept and clamped",
-            floats(step),
+            floats.text(),
             conversions.len()
         ),
         result: if wrong.is_empty() { "equal".to_owned() } else { format!("{} differ", wrong.len()) },
@@ -205,13 +206,13 @@ fn row(bench: &Workbench, step: u64) -> EvidenceRow {
     }
 }
 
-fn unary_row(bench: &Workbench, step: u64) -> EvidenceRow {
-    let wrong = unary::differences(bench, step);
+fn unary_row(bench: &Workbench, floats: &FloatRange) -> EvidenceRow {
+    let wrong = unary::differences(bench, floats);
     wrong.iter().for_each(|what| println!("{what}"));
     EvidenceRow {
         claim: "Roundings, conversions, roots and reciprocals are exact for every input".to_owned(),
         method: "executed, and judged by the property that defines each, in 64-bit floats".to_owned(),
-        cases: format!("{}, {} instructions of one source", floats(step), unary::count()),
+        cases: format!("{}, {} instructions of one source", floats.text(), unary::count()),
         result: if wrong.is_empty() { "as defined".to_owned() } else { format!("{} differ", wrong.len()) },
         open: "rounding to nearest, denormals kept; hardware may differ from the nearest root or reciprocal in the last place"
             .to_owned(),

@@ -2,15 +2,17 @@
 //!
 //! - [`subjects`]: objects and their rewritten forms; [`rewrites`]: both are executed on generated states;
 //!   [`mutations`]: rewritten forms with planted faults;
-//! - [`twins`]: generated programs on the host and on each target; [`libraries`]: algorithms of real libraries;
-//!   [`programs`]: HIP programs as users write them;
+//! - [`twins`]: generated programs on the host and on each target; [`csmith`]: programs of csmith, likewise; [`libraries`]:
+//!   algorithms of real libraries; [`programs`]: HIP programs as users write them;
 //! - [`exhaustive`]: conversions of floats on every input; [`unary`]: instructions of one source, likewise; [`judges`]:
 //!   single instructions against AMD's pseudo-code;
-//! - [`evidence`]: the table of all of it; [`sizes`]: how much is run; [`workers`]: on all processors.
+//! - [`evidence`]: the table of all of it; [`sizes`]: how much is run; [`whole_runs`]: the last runs over all floats;
+//!   [`workers`]: on all processors.
 //!
 //! Invariants: expectations come from the host's processor, from the original, or from an SMT solver. The judge is the
 //! emulator, which shares nothing with the rewriter.
 
+pub mod csmith;
 pub mod evidence;
 pub mod exhaustive;
 pub mod judges;
@@ -23,4 +25,5 @@ pub mod sizes;
 pub mod subjects;
 pub mod twins;
 pub mod unary;
+pub mod whole_runs;
 pub mod workers;

@@ -5,10 +5,10 @@ use hotswap_check::CheckOptions;
 use hotswap_prove_exam::evidence::{EvidenceRow, page};
 use hotswap_prove_exam::mutations::{self, MUTATIONS};
 use hotswap_prove_exam::rewrites::{self, RewriteTally};
-use hotswap_prove_exam::sizes::{RunSizes, SizeOptions};
+use hotswap_prove_exam::sizes::{FloatRange, RunPart, RunSizes, SizeOptions};
 use hotswap_prove_exam::subjects::{self, RewrittenPair, SubjectKind};
 use hotswap_prove_exam::workers::on_all_processors;
-use hotswap_prove_exam::{exhaustive, judges, libraries, programs, proof, twins};
+use hotswap_prove_exam::{csmith, exhaustive, judges, libraries, programs, proof, twins, whole_runs};
 use hotswap_rewrite_exam::compile::Setting;
 use hotswap_rewrite_exam::corpus::{Unit, units};
 use hotswap_userland::Workbench;
@@ -49,6 +49,12 @@ enum Words {
     Exhaustive {
         #[command(flatten)]
         sizes: SizeOptions,
+        /// Only this part of the floats, such as 3/8.
+        #[arg(long, default_value_t = RunPart::WHOLE)]
+        part: RunPart,
+        /// All floats of the part; where they hold, a line in `docs/exhaustive-runs.txt`, which is committed.
+        #[arg(long, conflicts_with = "step")]
+        record: bool,
     },
     /// Single instructions against AMD's pseudo-code.
     Judges,
@@ -58,6 +64,11 @@ enum Words {
     Programs,
     /// Generated programs against the host.
     Twins {
+        #[command(flatten)]
+        sizes: SizeOptions,
+    },
+    /// Programs of csmith against the host.
+    Csmith {
         #[command(flatten)]
         sizes: SizeOptions,
     },
@@ -73,14 +84,32 @@ fn main() -> ExitCode {
         Words::Rewrites { name, keep, sizes } => rewritten(&bench, &name, sizes.sizes(), keep.as_deref()),
         Words::Mutations => vec![planted(&bench)],
         Words::Proofs => vec![proof::row(&bench)],
-        Words::Exhaustive { sizes } => exhaustive::rows(&bench, sizes.sizes().step).into(),
+        Words::Exhaustive { sizes, part, record } => match floats(&bench, sizes.sizes().step, part, record) {
+            Ok(rows) => rows,
+            Err(reason) => {
+                eprintln!("prove: error: {reason}");
+                return ExitCode::FAILURE;
+            }
+        },
         Words::Judges => judges::row(&bench).into_iter().collect(),
         Words::Libraries => libraries::row().into_iter().collect(),
         Words::Programs => programs::row().into_iter().collect(),
         Words::Twins { sizes } => vec![twins::run(&bench, sizes.sizes().sources)],
+        Words::Csmith { sizes } => csmith::row(&bench, sizes.sizes().csmith).into_iter().collect(),
     };
     println!("{}", page(&rows, &words()));
     exit(&rows)
+}
+
+/// The lines of every `step`th float of a part; with `record` of all, and the run is recorded.
+fn floats(bench: &Workbench, step: u64, part: RunPart, record: bool) -> Result<Vec<EvidenceRow>, String> {
+    let floats = FloatRange::all(if record { 1 } else { step });
+    let mut rows = exhaustive::rows(bench, &floats.part(part.number - 1, part.count));
+    if record {
+        whole_runs::record(&rows, part, Path::new("."))?;
+    }
+    whole_runs::mention(&mut rows, &floats);
+    Ok(rows.into())
 }
 
 /// The words of this run.
@@ -96,12 +125,13 @@ fn exit(rows: &[EvidenceRow]) -> ExitCode {
 type Part<'a> = (&'static str, Box<dyn Fn() -> Vec<EvidenceRow> + 'a>);
 
 fn all(bench: &Workbench, file: &Path, name: &str, sizes: RunSizes) -> ExitCode {
-    let parts: [Part<'_>; 8] = [
+    let parts: [Part<'_>; 9] = [
         ("rewrites", Box::new(|| rewritten(bench, name, sizes, None))),
         ("mutations", Box::new(|| vec![planted(bench)])),
         ("proofs", Box::new(|| vec![proof::row(bench)])),
-        ("exhaustive", Box::new(|| exhaustive::rows(bench, sizes.step).into())),
+        ("exhaustive", Box::new(|| floats(bench, sizes.step, RunPart::WHOLE, false).unwrap_or_default())),
         ("twins", Box::new(|| vec![twins::run(bench, sizes.sources)])),
+        ("csmith", Box::new(|| csmith::row(bench, sizes.csmith).into_iter().collect())),
         ("judges", Box::new(|| judges::row(bench).into_iter().collect())),
         ("programs", Box::new(|| programs::row().into_iter().collect())),
         ("libraries", Box::new(|| libraries::row().into_iter().collect())),

@@ -12,6 +12,8 @@ struct HipProgram {
     source: &'static str,
     words: &'static str,
     results: usize,
+    /// GPUs that it sees, of one kind.
+    devices: usize,
 }
 
 macro_rules! program {
@@ -21,6 +23,7 @@ macro_rules! program {
             source: include_str!(concat!("../../emulated-hip/cases/programs/", $name, ".hip")),
             words: $words,
             results: $results,
+            devices: 1,
         }
     };
 }
@@ -38,6 +41,21 @@ const PROGRAMS: &[HipProgram] = &[
     // The host rounds products before it adds them.
     program!("numeric", "-ffp-contract=off", 12),
     program!("api", "", 16),
+    program!("copies", "", 17),
+    program!("symbols", "", 17),
+    program!("launches", "", 20),
+    program!("cooperative", "", 11),
+    program!("nodes", "", 12),
+    program!("pools", "", 14),
+    program!("compiled", "-lhiprtc", 29),
+    program!("objects", "", 7),
+    program!("lanes", "", 44),
+    program!("widths", "", 11),
+    program!("formats", "", 23),
+    program!("maths", "", 72),
+    program!("printed", "", 2),
+    program!("assembly", "", 8),
+    HipProgram { devices: 2, ..program!("machines", "", 30) },
 ];
 
 /// Runs all of it; `None` where the userland lacks something, after printing what.
@@ -49,10 +67,11 @@ pub fn row() -> Option<EvidenceRow> {
     bench.work.write("check.h", include_bytes!("../../emulated-hip/cases/check.h"));
     on_all_processors(PROGRAMS, |program| bench.compile(program.name, program.source, &GPUS, program.words));
     let (mut results, mut wrong) = (0, Vec::new());
-    for HipProgram { name, results: expected, .. } in PROGRAMS {
+    for HipProgram { name, results: expected, devices, .. } in PROGRAMS {
         for gpu in GPUS {
+            let gpus = vec![gpu; *devices].join(",");
             for late in ["", "HOTSWAP_EMULATE_LATE=1"] {
-                let run = bench.run(gpu, late, &format!("./{name}"));
+                let run = bench.run(&gpus, late, &format!("./{name}"));
                 let right = run.output.lines().filter(|line| line.starts_with("right ")).count();
                 results += right;
                 if run.code != Some(0) || right != *expected {

@@ -7,6 +7,7 @@
 //! Absent on purpose: instructions whose result documents leave open in the last place, but for roots and reciprocals, for
 //! which the emulator promises the nearest number. These know no denormals, whatever MODE says.
 
+use crate::sizes::FloatRange;
 use crate::workers::on_all_processors;
 use hotswap_emulator::{EmulatedDevice, SnippetMachine, SnippetShape, SparseMemory};
 use hotswap_isa::reg::{Reg, Special};
@@ -60,7 +61,6 @@ const CASES: &[UnaryCase] = &[
 /// The first target; those of other cases follow in steps of two.
 const TARGET: u16 = 8;
 const LANES: usize = 32;
-const INPUTS: u64 = 1 << 32;
 /// Parts of the inputs, so that all processors end at about the same time.
 const PARTS: u64 = 64;
 
@@ -127,7 +127,8 @@ fn fraction(x: u32, result: u64) -> bool {
     if !value.is_finite() {
         return float(result).is_nan();
     }
-    let below = if value.abs() < power(23) { floor(value) as f64 } else { value };
+    // The largest integer below has the sign of the number, a 0 too.
+    let below = if value.abs() < power(23) { (floor(value) as f64).copysign(value) } else { value };
     // The largest number below 1 where the difference is rounded to 1.
     same(float(result), f64::from((value - below) as f32).min(1.0 - power(-24)))
 }
@@ -266,7 +267,7 @@ fn group(bench: &Workbench, gpu: &'static str) -> CaseGroup {
 
 impl CaseGroup {
     /// The first difference in a part of the inputs.
-    fn differs(&self, part: u64, step: u64) -> Option<String> {
+    fn differs(&self, floats: &FloatRange) -> Option<String> {
         let Ok(device) = EmulatedDevice::new(self.gpu) else { return Some("no such device".to_owned()) };
         let mut memory = SparseMemory::new();
         let start = memory.allocate_copy(&[&self.code[..], &[0; 64]].concat());
@@ -276,9 +277,9 @@ impl CaseGroup {
         machine.set_mode(0x3f0, 0);
         machine.set_scalar(Reg::special(Special::ExecLo, 1), u32::MAX);
         let end = start + self.code.len() as u64;
-        let first = (INPUTS / PARTS * part).next_multiple_of(step);
-        let mut input = first;
-        while input < INPUTS / PARTS * (part + 1) {
+        let step = floats.step;
+        let mut input = floats.first();
+        while input < floats.end {
             let inputs: [u32; LANES] = std::array::from_fn(|lane| (input + lane as u64 * step) as u32);
             *machine.vector_mut(0, 0) = inputs;
             if let Err(fault) = machine.run(start, 100, &|pc| pc == end) {
@@ -308,15 +309,15 @@ pub fn count() -> usize {
     CASES.len()
 }
 
-/// The differences, on every `step`th input.
+/// The differences.
 ///
 /// # Panics
 /// If the assembler refuses an instruction.
-pub fn differences(bench: &Workbench, step: u64) -> Vec<String> {
+pub fn differences(bench: &Workbench, floats: &FloatRange) -> Vec<String> {
     let groups = ["gfx1030", "gfx1250"].map(|gpu| group(bench, gpu));
-    let parts: Vec<(&CaseGroup, u64)> =
-        groups.iter().flat_map(|group| (0..PARTS).map(move |part| (group, part))).collect();
-    let found = on_all_processors(&parts, |(group, part)| group.differs(*part, step));
+    let parts: Vec<(&CaseGroup, FloatRange)> =
+        groups.iter().flat_map(|group| (0..PARTS).map(move |part| (group, floats.part(part, PARTS)))).collect();
+    let found = on_all_processors(&parts, |(group, part)| group.differs(part));
     println!("exhaustive: {} instructions of one source", count());
     found.into_iter().flatten().collect()
 }
@@ -347,6 +348,7 @@ mod tests {
                 assert!(!holds(name, input, wrong), "{name} {input} {wrong}");
             }
         }
+        assert!(holds("v_fract_f32", -0.0, 0.0) && !holds("v_fract_f32", -0.0, -0.0));
         assert!(!holds("v_floor_f32", -0.0, 0.0) && holds("v_sqrt_f32", -0.0, -0.0));
         assert!(holds("v_rcp_f32", f32::MAX, 0.0) && !holds("v_rcp_f32", f32::MAX, f32::from_bits(0x0020_0000)));
     }

@@ -8,6 +8,7 @@ use crate::abi::AgentHandle;
 use crate::devices::gpu_of;
 use crate::handles::HandleTable;
 use crate::status::HsaStatus;
+use hotswap_code_object::SourceLines;
 use hotswap_targets::TargetId;
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, RwLock};
@@ -90,6 +91,11 @@ impl LoadedObject {
         let holds = |symbol: &&ImageSymbol| own.wrapping_sub(symbol.address) < symbol.size.max(1);
         let function = self.image.functions.iter().find(holds)?;
         Some(format!("{}+0x{:x}", function.name, own - function.address))
+    }
+
+    /// The line of the source that an address in memory was compiled from, where the object has such tables.
+    pub(crate) fn source_line(&self, address: u64) -> Option<String> {
+        SourceLines::of_address(&self.reader.bytes, address.wrapping_sub(self.placed.delta))
     }
 }
 

@@ -10,6 +10,7 @@ use crate::abi::{AgentHandle, COARSE_GRAINED, FINE_GRAINED, KERNARG_INIT, LinkIn
 use crate::agent_handles::HOST;
 use crate::boundary::{hsa_api, list, not_null, put, put_as, visit_all};
 use crate::devices::{check_agent, gpu_of};
+use crate::executor::settle;
 use crate::status::HsaStatus;
 use std::ffi::c_void;
 use std::sync::atomic::Ordering;
@@ -128,6 +129,7 @@ pub(crate) fn free(start: *mut c_void) -> Result<(), HsaStatus> {
     if start.is_null() {
         return Ok(());
     }
+    settle();
     let removed = allocations::remove(start as usize, AllocationKind::Pool).ok_or(HsaStatus::INVALID_ALLOCATION)?;
     give_back(removed.owner(), removed.size);
     for (callback, data) in removed.callbacks {

@@ -7,6 +7,7 @@ use crate::outcome::Outcome;
 use crate::work::inventory::{self, Container};
 use clap::Args;
 use hotswap_bundle::ImageKind;
+use hotswap_code_object::SourceLines;
 use hotswap_emulator::{
     DirectLaunch, EmulatedDevice, LaunchError, LoadedKernel, LoadedObject, SparseMemory, launch, read_back,
 };
@@ -31,8 +32,8 @@ pub(crate) struct DirectArguments {
     /// Bytes of dynamic LDS
     #[arg(long, value_name = "BYTES", requires = "kernel", default_value_t = 0)]
     lds: u32,
-    /// The kernel's next argument: in:FILE, out:FILE:BYTES or inout:FILE:OUT for buffers; i32:N, u32:N, i64:N, u64:N, f32:N,
-    /// f64:N, or bytes:HEX
+    /// The kernel's next argument: in:FILE, out:FILE:BYTES or inout:FILE:OUT for buffers; i8:N, u8:N, i16:N, u16:N, i32:N,
+    /// u32:N, i64:N, u64:N, f32:N, f64:N, or bytes:HEX
     #[arg(long = "arg", value_name = "ARGUMENT", requires = "kernel", allow_hyphen_values = true)]
     values: Vec<LaunchArgument>,
     /// Code object, or anything that `hotswap list` reads
@@ -60,6 +61,9 @@ impl FromStr for ItemCounts {
     }
 }
 
+/// Bytes of a buffer that a kernel fills; it is in memory twice while its file is written.
+const LARGEST_OUTPUT: u64 = 4 << 30;
+
 /// An argument of a kernel.
 #[derive(Debug, Clone)]
 enum LaunchArgument {
@@ -80,12 +84,20 @@ impl FromStr for LaunchArgument {
             "in" => Self::Input(rest.into()),
             "out" => {
                 let (file, size) = pair()?;
-                Self::Output { file: file.into(), size: size.parse().map_err(|_| format!("`{size}` is no size"))? }
+                let bytes: u64 = size.parse().map_err(|_| format!("`{size}` is no size"))?;
+                if bytes > LARGEST_OUTPUT {
+                    return Err(format!("a buffer of {bytes} bytes; at most {LARGEST_OUTPUT} are possible"));
+                }
+                Self::Output { file: file.into(), size: bytes }
             }
             "inout" => {
                 let (input, output) = pair()?;
                 Self::Both { input: input.into(), output: output.into() }
             }
+            "i8" => Self::Value(parsed::<i8>(rest).map_err(number)?.to_le_bytes().into()),
+            "u8" => Self::Value(parsed::<u8>(rest).map_err(number)?.to_le_bytes().into()),
+            "i16" => Self::Value(parsed::<i16>(rest).map_err(number)?.to_le_bytes().into()),
+            "u16" => Self::Value(parsed::<u16>(rest).map_err(number)?.to_le_bytes().into()),
             "i32" => Self::Value(parsed::<i32>(rest).map_err(number)?.to_le_bytes().into()),
             "u32" => Self::Value(parsed::<u32>(rest).map_err(number)?.to_le_bytes().into()),
             "i64" => Self::Value(parsed::<i64>(rest).map_err(number)?.to_le_bytes().into()),
@@ -140,8 +152,8 @@ pub(super) fn run(arguments: &DirectArguments, options: &LaunchOptions<'_>) -> R
     let (values, outputs) = place(&arguments.values, &mut memory)?;
     let workgroup = workgroup(arguments)?;
     let request = DirectLaunch { grid: arguments.grid.0, workgroup, arguments: &values, dynamic_lds: arguments.lds };
-    let counts =
-        launch(&device, &mut memory, kernel, &request).map_err(|error| failure(name, error, &loaded).in_file(file))?;
+    let counts = launch(&device, &mut memory, kernel, &request)
+        .map_err(|error| failure(name, error, (&object, &loaded)).in_file(file))?;
     for output in outputs {
         hotswap_files::replace(output.file, &read_back(&memory, output.address, output.size))?;
     }
@@ -256,12 +268,16 @@ fn place<'a>(
 }
 
 /// The diagnostic for a kernel that did not end; program counters are those of the file.
-fn failure(name: &str, error: LaunchError, loaded: &LoadedObject) -> Diagnostic {
+fn failure(name: &str, error: LaunchError, (object, loaded): (&[u8], &LoadedObject)) -> Diagnostic {
     let LaunchError::Fault(mut fault) = error else {
         return Diagnostic::error(codes::USAGE, error.to_string());
     };
-    fault.place.pc = fault.place.pc.wrapping_sub(loaded.delta);
-    Diagnostic::error(codes::KERNEL_FAULT, format!("kernel {name}: {fault}"))
+    // A dispatch that did not start has no place.
+    if fault.place.pc != 0 {
+        fault.place.pc = fault.place.pc.wrapping_sub(loaded.delta);
+    }
+    let line = SourceLines::of_address(object, fault.place.pc).map_or(String::new(), |line| format!(" ({line})"));
+    Diagnostic::error(codes::KERNEL_FAULT, format!("kernel {name}: {fault}{line}"))
 }
 
 #[cfg(test)]
