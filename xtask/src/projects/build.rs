@@ -20,6 +20,8 @@ use std::process::Command;
 const SOURCE: &str = "gfx1030";
 const TARGET: &str = "gfx1031";
 const CLANG: &str = "/usr/lib/llvm-22/bin/clang++";
+/// The linked program, in the directory of its build.
+const PROGRAM: &str = "program";
 
 /// How often builds are repeated whose times seem to differ: other work on the machine can only add to them.
 const REPEATS: usize = 6;
@@ -70,7 +72,7 @@ struct Build {
     plan: bool,
 }
 
-const BUILDS: [Build; 4] = [
+static BUILDS: [Build; 4] = [
     Build { name: "plain", compiler: CLANG, gpus: &[SOURCE], plan: false },
     Build { name: "through", compiler: "hotswap-clang++", gpus: &[SOURCE], plan: false },
     Build { name: "plan", compiler: "hotswap-clang++", gpus: &[SOURCE], plan: true },
@@ -98,7 +100,7 @@ impl Prepared<'_> {
     /// The files that have device code.
     fn outputs(&self) -> Vec<String> {
         if self.project.relocatable {
-            return vec!["lib.so".to_owned()];
+            return vec![PROGRAM.to_owned()];
         }
         (0..self.project.units.len()).map(|number| format!("{number}.o")).collect()
     }
@@ -188,7 +190,7 @@ impl Bench {
             seconds += self.timed(&directory, build, &words)?;
         }
         if prepared.project.relocatable {
-            let mut words = ["-shared", "--hip-link", "-fgpu-rdc", "-o", "lib.so"].map(str::to_owned).to_vec();
+            let mut words = ["--hip-link", "-fgpu-rdc", "-o", PROGRAM].map(str::to_owned).to_vec();
             words.extend(gpus);
             words.extend((0..prepared.project.units.len()).map(|number| format!("{number}.o")));
             seconds += self.timed(&directory, build, &words)?;
@@ -233,33 +235,53 @@ impl Bench {
         Ok(())
     }
 
-    /// Links the program from the files of two builds, and runs it: clang's on the source, HotSwap's on source and target.
+    /// Runs the program of two builds: clang's on the source, HotSwap's on source and target.
     fn run_program(&self, prepared: &Prepared, program: &TestProgram, result: &mut Comparison) -> Outcome {
         let mut expected = None;
-        for (build, gpu) in [(&BUILDS[0], SOURCE), (&BUILDS[2], SOURCE), (&BUILDS[2], TARGET)] {
+        for (build, gpus) in program.runs() {
             let directory = self.session.work.join(self.directory(prepared, build.name));
-            let object = format!("{}.o", program.unit);
             let libraries: Vec<String> = program.libraries.iter().map(|path| prepared.expand(path)).collect();
-            let mut link = self.session.inside(&directory, CLANG);
-            run::output(link.args(["--hip-link", "-o", "program", &object]).args(&libraries))?;
+            if !prepared.project.relocatable {
+                let mut link = self.session.inside(&directory, CLANG);
+                let object = format!("{}.o", program.unit);
+                run::output(link.args(["--hip-link", "-o", PROGRAM, &object]).args(&libraries))?;
+            }
             let path: Vec<&str> = libraries.iter().filter_map(|path| Some(path.rsplit_once('/')?.0)).collect();
             let mut command = self.session.inside(&directory, "hotswap");
-            command.args(["run", "--gpu", gpu, "--", "./program"]).args(program.arguments);
+            command.args(["run", "--gpu", &gpus, "--", &format!("./{PROGRAM}")]).args(program.arguments);
             let output = run::output(command.env("LD_LIBRARY_PATH", path.join(":")));
+            let place = format!("the program of unit {} on {gpus} ({})", program.unit, build.name);
             let output = match output {
                 Ok(output) => without_times(&output),
                 Err(failure) => {
-                    result.failures.push(format!("{object} on {gpu} ({}): {failure}", build.name));
+                    result.failures.push(format!("{place}: {failure}"));
                     continue;
                 }
             };
             result.runs += 1;
             let first = expected.get_or_insert_with(|| output.clone());
             if *first != output || output.trim().is_empty() {
-                result.failures.push(format!("{object} on {gpu} ({}) prints something else", build.name));
+                result.failures.push(format!("{place} prints something else"));
             }
         }
         Ok(())
+    }
+}
+
+impl TestProgram {
+    /// The builds that are run, and the emulated GPUs: with two of them, HotSwap's program runs on both kinds at once.
+    fn runs(&self) -> [(&'static Build, String); 3] {
+        let gpus = |first: &'static str, last| {
+            let mut all = vec![first; self.gpus];
+            all[self.gpus - 1] = last;
+            all.join(",")
+        };
+        let [plain, _, plan, _] = &BUILDS;
+        [
+            (plain, gpus(SOURCE, SOURCE)),
+            (plan, gpus(SOURCE, if self.gpus > 1 { TARGET } else { SOURCE })),
+            (plan, gpus(TARGET, TARGET)),
+        ]
     }
 }
 
@@ -282,6 +304,13 @@ mod tests {
         assert_eq!(without_times("[ OK ] a (3 ms)\nsum (of 4): 5\n"), "[ OK ] a\nsum (of 4): 5");
         assert_eq!(without_times("Using device 0: gfx1030\nPASS\n"), "PASS");
         assert_eq!(without_times("[====] 2 tests ran. (17 ms total)"), "[====] 2 tests ran.");
+    }
+
+    #[test]
+    fn two_gpus_are_of_both_kinds_once() {
+        let runs = |gpus| TestProgram { unit: 0, libraries: &[], arguments: &[], gpus }.runs().map(|(_, gpus)| gpus);
+        assert_eq!(runs(1), ["gfx1030", "gfx1030", "gfx1031"]);
+        assert_eq!(runs(2), ["gfx1030,gfx1030", "gfx1030,gfx1031", "gfx1031,gfx1031"]);
     }
 
     #[test]

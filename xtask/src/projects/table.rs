@@ -32,11 +32,13 @@ pub(super) struct GeneratedHeader {
     pub(super) values: &'static [(&'static str, &'static str)],
 }
 
-/// A program of one unit.
+/// A program of one unit, or of all where they are linked together.
 pub(super) struct TestProgram {
     pub(super) unit: usize,
     pub(super) libraries: &'static [&'static str],
     pub(super) arguments: &'static [&'static str],
+    /// The number of GPUs.
+    pub(super) gpus: usize,
 }
 
 const fn experimental(name: &'static str) -> Package {
@@ -48,7 +50,7 @@ const fn source(name: &'static str) -> Package {
 }
 
 const fn program(unit: usize) -> TestProgram {
-    TestProgram { unit, libraries: &[], arguments: &[] }
+    TestProgram { unit, libraries: &[], arguments: &[], gpus: 1 }
 }
 
 const ROCRAND_TEST: &[&str] = &[
@@ -76,7 +78,7 @@ pub(super) const PROJECTS: &[Project] = &[
         generated: &[],
         units: &["test/test_rocrand_kernel_lfsr113.cpp", "test/test_rocrand_kernel_philox4x32_10.cpp"],
         relocatable: false,
-        programs: &[TestProgram { unit: 0, libraries: ROCRAND_TEST, arguments: &["--gtest_filter=*.rocrand"] }],
+        programs: &[TestProgram { unit: 0, libraries: ROCRAND_TEST, arguments: &["--gtest_filter=*.rocrand"], gpus: 1 }],
         note: "tests of device functions; with the headers of HIP's version, and run with Debian's library",
     },
     Project {
@@ -148,8 +150,8 @@ pub(super) const PROJECTS: &[Project] = &[
         units: &["/mnt/source/xtask/src/projects/all_reduce.hip", "src/collectives/device/sendrecv.cu",
                  "src/collectives/device/functions.cu"],
         relocatable: true,
-        programs: &[],
-        note: "device code of all-reduce for sums of floats, linked with its own option for this part; not run, which needs its host library",
+        programs: &[TestProgram { gpus: 2, ..program(0) }],
+        note: "device code of all-reduce for sums of floats, by its own option for this part, in a program of HotSwap's that connects two GPUs as a ring (protocols LL and simple)",
     },
     Project {
         name: "ggml (llama.cpp)",
