@@ -68,7 +68,7 @@ const SITUATIONS: &[Situation] = &[
     Situation {
         name: "no compiler-rt",
         before: "for f in $R/usr/lib/llvm-22/lib/clang/22/lib/*; do mount -t tmpfs none $f; done",
-        variable: NONE, exit: 0, parts: &[("HIP runtime", "good", ""), ("compiler-rt", "missing", "libclang_rt.builtins")],
+        variable: NONE, exit: 0, parts: &[("HIP runtime", "good", ""), ("compiler-rt", "absent", "libclang_rt.builtins")],
     },
     Situation { name: "no device libraries", before: BITCODE, variable: NONE, exit: 10, parts: &[
         ("lld", "good", ""), ("device libraries", "missing", "cannot find ROCm device library"),
