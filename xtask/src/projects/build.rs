@@ -16,9 +16,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The GPU that is compiled for, and the one that the plan adds.
-const SOURCE: &str = "gfx1030";
-const TARGET: &str = "gfx1031";
 const CLANG: &str = "/usr/lib/llvm-22/bin/clang++";
 /// The linked program, in the directory of its build.
 const PROGRAM: &str = "program";
@@ -68,15 +65,16 @@ impl Comparison {
 struct Build {
     name: &'static str,
     compiler: &'static str,
-    gpus: &'static [&'static str],
+    /// The number of the project's GPUs that it compiles for.
+    gpus: usize,
     plan: bool,
 }
 
 static BUILDS: [Build; 4] = [
-    Build { name: "plain", compiler: CLANG, gpus: &[SOURCE], plan: false },
-    Build { name: "through", compiler: "hotswap-clang++", gpus: &[SOURCE], plan: false },
-    Build { name: "plan", compiler: "hotswap-clang++", gpus: &[SOURCE], plan: true },
-    Build { name: "both", compiler: CLANG, gpus: &[SOURCE, TARGET], plan: false },
+    Build { name: "plain", compiler: CLANG, gpus: 1, plan: false },
+    Build { name: "through", compiler: "hotswap-clang++", gpus: 1, plan: false },
+    Build { name: "plan", compiler: "hotswap-clang++", gpus: 1, plan: true },
+    Build { name: "both", compiler: CLANG, gpus: 2, plan: false },
 ];
 
 /// A project whose sources are in place.
@@ -178,7 +176,8 @@ impl Bench {
         let outside = self.work.join(&directory);
         fs::create_dir_all(&outside).during("create", &outside)?;
         let mut seconds = 0.0;
-        let gpus: Vec<String> = build.gpus.iter().map(|gpu| format!("--offload-arch={gpu}")).collect();
+        let gpus = prepared.project.gpus.iter().take(build.gpus);
+        let gpus: Vec<String> = gpus.map(|gpu| format!("--offload-arch={gpu}")).collect();
         let relocatable = prepared.project.relocatable.then_some("-fgpu-rdc");
         for number in 0..prepared.project.units.len() {
             let mut words: Vec<String> = ["-x", "hip", "-O2", "-w", "-c"].map(str::to_owned).into();
@@ -187,13 +186,13 @@ impl Bench {
             // Clang makes this identifier of its arguments, which differ between the builds.
             words.push(format!("-cuid=unit{number}"));
             words.extend([prepared.unit(number), "-o".to_owned(), format!("{number}.o")]);
-            seconds += self.timed(&directory, build, &words)?;
+            seconds += self.timed(prepared, build, &words)?;
         }
         if prepared.project.relocatable {
             let mut words = ["--hip-link", "-fgpu-rdc", "-o", PROGRAM].map(str::to_owned).to_vec();
             words.extend(gpus);
             words.extend((0..prepared.project.units.len()).map(|number| format!("{number}.o")));
-            seconds += self.timed(&directory, build, &words)?;
+            seconds += self.timed(prepared, build, &words)?;
         }
         let mut bytes = 0;
         for file in prepared.outputs() {
@@ -204,10 +203,11 @@ impl Bench {
         Ok((seconds, bytes))
     }
 
-    fn timed(&self, directory: &str, build: &Build, words: &[String]) -> Outcome<f64> {
+    fn timed(&self, prepared: &Prepared, build: &Build, words: &[String]) -> Outcome<f64> {
+        let directory = self.directory(prepared, build.name);
         let mut command = self.session.inside(&self.session.work.join(directory), "python3");
         if build.plan {
-            command.env("HOTSWAP_RETARGET", format!("{SOURCE}=>{TARGET}"));
+            command.env("HOTSWAP_RETARGET", prepared.project.gpus.join("=>"));
         }
         let output = run::output(command.args(["-c", TIMED, build.compiler]).args(words))?;
         let line = output.lines().last().unwrap_or_default();
@@ -215,6 +215,7 @@ impl Bench {
     }
 
     fn judge(&self, prepared: &Prepared, result: &mut Comparison) -> Outcome {
+        let [source, target] = prepared.project.gpus;
         let [plain, through, plan, both] = BUILDS.each_ref().map(|build| self.directory(prepared, build.name));
         for file in prepared.outputs() {
             let bytes = |directory: &str| fs::read(self.work.join(directory).join(&file)).during("read", &self.work);
@@ -222,7 +223,7 @@ impl Bench {
             result
                 .failures
                 .extend((!is_same).then(|| format!("{file} is another file through HotSwap without a plan")));
-            for (builds, gpu) in [([&plain, &plan], SOURCE), ([&both, &plan], TARGET)] {
+            for (builds, gpu) in [([&plain, &plan], source), ([&both, &plan], target)] {
                 let difference = self.compare_code(builds.map(String::as_str), &file, gpu)?;
                 result.equal.0 += usize::from(difference.is_none());
                 result.equal.1 += 1;
@@ -238,7 +239,7 @@ impl Bench {
     /// Runs the program of two builds: clang's on the source, HotSwap's on source and target.
     fn run_program(&self, prepared: &Prepared, program: &TestProgram, result: &mut Comparison) -> Outcome {
         let mut expected = None;
-        for (build, gpus) in program.runs() {
+        for (build, gpus) in program.runs(prepared.project.gpus) {
             let directory = self.session.work.join(self.directory(prepared, build.name));
             let libraries: Vec<String> = program.libraries.iter().map(|path| prepared.expand(path)).collect();
             if !prepared.project.relocatable {
@@ -270,7 +271,7 @@ impl Bench {
 
 impl TestProgram {
     /// The builds that are run, and the emulated GPUs: with two of them, HotSwap's program runs on both kinds at once.
-    fn runs(&self) -> [(&'static Build, String); 3] {
+    fn runs(&self, [source, target]: [&'static str; 2]) -> [(&'static Build, String); 3] {
         let gpus = |first: &'static str, last| {
             let mut all = vec![first; self.gpus];
             all[self.gpus - 1] = last;
@@ -278,9 +279,9 @@ impl TestProgram {
         };
         let [plain, _, plan, _] = &BUILDS;
         [
-            (plain, gpus(SOURCE, SOURCE)),
-            (plan, gpus(SOURCE, if self.gpus > 1 { TARGET } else { SOURCE })),
-            (plan, gpus(TARGET, TARGET)),
+            (plain, gpus(source, source)),
+            (plan, gpus(source, if self.gpus > 1 { target } else { source })),
+            (plan, gpus(target, target)),
         ]
     }
 }
@@ -308,7 +309,10 @@ mod tests {
 
     #[test]
     fn two_gpus_are_of_both_kinds_once() {
-        let runs = |gpus| TestProgram { unit: 0, libraries: &[], arguments: &[], gpus }.runs().map(|(_, gpus)| gpus);
+        let runs = |gpus| {
+            let program = TestProgram { unit: 0, libraries: &[], arguments: &[], gpus };
+            program.runs(["gfx1030", "gfx1031"]).map(|(_, gpus)| gpus)
+        };
         assert_eq!(runs(1), ["gfx1030", "gfx1030", "gfx1031"]);
         assert_eq!(runs(2), ["gfx1030,gfx1030", "gfx1030,gfx1031", "gfx1031,gfx1031"]);
     }

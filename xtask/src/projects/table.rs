@@ -10,6 +10,8 @@ use crate::packages::{Origin, Package};
 pub(super) struct Project {
     pub(super) name: &'static str,
     pub(super) sources: Package,
+    /// The GPU that is compiled for, and the one that the plan adds.
+    pub(super) gpus: [&'static str; 2],
     /// Further packages: headers and libraries.
     pub(super) packages: &'static [Package],
     pub(super) options: &'static [&'static str],
@@ -40,6 +42,9 @@ pub(super) struct TestProgram {
     /// The number of GPUs.
     pub(super) gpus: usize,
 }
+
+/// The GPUs of most projects.
+const USUAL: [&str; 2] = ["gfx1030", "gfx1031"];
 
 const fn experimental(name: &'static str) -> Package {
     Package { name, origin: Origin::Experimental }
@@ -73,6 +78,7 @@ pub(super) const PROJECTS: &[Project] = &[
     Project {
         name: "rocRAND",
         sources: source("rocrand"),
+        gpus: USUAL,
         packages: &[Package { name: "libgtest-dev", origin: Origin::Sid }, experimental("librocrand1")],
         options: &["-std=c++17", "-I{S}/test", "-isystem", "{0}/usr/include"],
         generated: &[],
@@ -84,6 +90,7 @@ pub(super) const PROJECTS: &[Project] = &[
     Project {
         name: "hipRAND",
         sources: experimental("libhiprand-dev"),
+        gpus: USUAL,
         packages: &[],
         options: &["-std=c++17", "-isystem", "{S}/usr/include", "-I/mnt/source/xtask/src/projects"],
         generated: &[],
@@ -95,6 +102,7 @@ pub(super) const PROJECTS: &[Project] = &[
     Project {
         name: "rocPRIM",
         sources: source("rocprim"),
+        gpus: USUAL,
         packages: &[],
         options: &["-std=c++17", "-include", "cstring", "-I{S}/example"],
         generated: &[],
@@ -106,6 +114,7 @@ pub(super) const PROJECTS: &[Project] = &[
     Project {
         name: "hipCUB",
         sources: source("hipcub"),
+        gpus: USUAL,
         packages: &[],
         options: &["-std=c++17", "-include", "hip/hip_runtime.h", "-I{S}/examples"],
         generated: &[],
@@ -117,6 +126,7 @@ pub(super) const PROJECTS: &[Project] = &[
     Project {
         name: "rocThrust",
         sources: source("rocthrust"),
+        gpus: USUAL,
         packages: &[],
         options: &["-std=c++17", "-I{S}"],
         generated: &[],
@@ -128,6 +138,7 @@ pub(super) const PROJECTS: &[Project] = &[
     Project {
         name: "rocSPARSE",
         sources: source("rocsparse"),
+        gpus: USUAL,
         packages: &[experimental("librocsparse-dev")],
         options: &["-std=c++17", "-I{S}/library/include", "-I{S}/library/src/include", "-I{S}/library/src",
                    "-I{0}/usr/include", "-I{0}/usr/include/rocsparse"],
@@ -140,6 +151,8 @@ pub(super) const PROJECTS: &[Project] = &[
     Project {
         name: "RCCL",
         sources: source("rccl"),
+        // Its sources name GPUs: those for gfx1031 hold an instruction that gfx1031 does not have.
+        gpus: ["gfx1100", "gfx1101"],
         packages: &[],
         options: &["-std=c++14", "-fvisibility=hidden", "-fPIC", "-DBUILD_ALLREDUCE_ONLY", "-DENABLE_COLLTRACE", "-I{G}", "-I{S}/src", "-I{S}/src/include",
                    "-I{S}/src/collectives", "-I{S}/src/collectives/device"],
@@ -156,6 +169,7 @@ pub(super) const PROJECTS: &[Project] = &[
     Project {
         name: "ggml (llama.cpp)",
         sources: Package { name: "llama-cpp-sys-2", origin: Origin::Crate { version: "0.1.161" } },
+        gpus: USUAL,
         packages: &[experimental("libhipblas-dev"), experimental("librocblas-dev"), experimental("libhipblas-common-dev")],
         options: &["-std=c++17", "-DGGML_USE_HIP", "-I{0}/usr/include", "-I{1}/usr/include", "-I{2}/usr/include", "-I{S}/llama.cpp/ggml/include", "-I{S}/llama.cpp/ggml/src",
                    "-I{S}/llama.cpp/ggml/src/ggml-cuda"],
