@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `stage` | the build with remapped paths, the installation below a directory |
 //! | `deb` | Debian packages of parts of it |
+//! | `maintained` | packages as a distribution's maintainer meets them |
 //! | `tried` | packages installed in a Debian root directory, where a HIP project is built |
 //! | `emulated` | a package for another machine, run under qemu and compared with that for this one |
 //! | `twice` | two builds in different directories, compared byte by byte |
@@ -15,6 +16,7 @@
 
 mod deb;
 mod emulated;
+mod maintained;
 mod stage;
 mod tried;
 mod twice;
@@ -53,8 +55,12 @@ struct Options {
     /// build and run the project there.
     #[arg(long)]
     bare: bool,
+    /// Afterwards, as a distribution's maintainer: in a Debian root directory, build a package of a library with device code by the
+    /// Debian packages, twice, with Debian's flags; strip it, upgrade, and remove everything.
+    #[arg(long)]
+    maintain: bool,
     /// Build from two copies of the sources in different directories, and compare all installed files.
-    #[arg(long, conflicts_with_all = ["try_them", "bare", "no_build"])]
+    #[arg(long, conflicts_with_all = ["try_them", "bare", "maintain", "no_build"])]
     twice: bool,
 }
 
@@ -84,6 +90,9 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     }
     if options.try_them {
         tried::install_and_build(&packages(&output)?)?;
+    }
+    if options.maintain {
+        maintained::build_package(&packages(&output)?)?;
     }
     if options.bare { tried::in_bare_root(&packages(&output)?) } else { Ok(()) }
 }

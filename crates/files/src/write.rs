@@ -5,7 +5,7 @@ use crate::input::{self, InputFile};
 use hotswap_report::{Diagnostic, codes};
 use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, Uid};
 use std::ffi::OsString;
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File, Metadata, Permissions};
 use std::io::{self, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
@@ -130,7 +130,8 @@ fn replace_filled(path: &Path, new: u32, fill: impl FnOnce(&mut File) -> io::Res
     write_beside(&target, access, fill).map_err(|error| cannot_write(path, &error))
 }
 
-/// A link is followed, so that its target is replaced and not the link; a dangling link is replaced.
+/// A link is followed, so that its target is replaced and not the link; a dangling link is replaced. A link that another user
+/// may have planted is refused.
 ///
 /// A relative path stays relative: it may be short where the path from the root exceeds the system's limit.
 pub(crate) fn resolve(path: &Path) -> Result<PathBuf, Diagnostic> {
@@ -138,6 +139,11 @@ pub(crate) fn resolve(path: &Path) -> Result<PathBuf, Diagnostic> {
     let mut target = path.to_owned();
     for _ in 0..MOST_LINKS {
         match fs::symlink_metadata(&target) {
+            Ok(meta) if meta.is_symlink() && is_planted(&meta, directory_of(&target)) => {
+                let what = "it is a link of another user in a directory where every user can make links";
+                let refused = Diagnostic::error(codes::CANNOT_WRITE, what).in_file(path);
+                return Err(refused.advise("name the file that is meant, or remove the link"));
+            }
             Ok(meta) if meta.is_symlink() => {
                 let next = fs::read_link(&target).map_err(|error| cannot_write(path, &error))?;
                 target = directory_of(&target).join(next);
@@ -148,6 +154,15 @@ pub(crate) fn resolve(path: &Path) -> Result<PathBuf, Diagnostic> {
         }
     }
     Err(cannot_write(path, &rustix::io::Errno::LOOP.into()))
+}
+
+/// The rule by which the kernel follows no link where `fs.protected_symlinks` is set (`man 5 proc`). It does not see that the
+/// text of a link is read here.
+fn is_planted(link: &Metadata, directory: &Path) -> bool {
+    const STICKY_FOR_ALL: u32 = 0o1002;
+    let Ok(directory) = fs::metadata(directory) else { return false };
+    let is_open = directory.mode() & STICKY_FOR_ALL == STICKY_FOR_ALL;
+    is_open && ![directory.uid(), rustix::process::geteuid().as_raw()].contains(&link.uid())
 }
 
 /// Owner and permissions of the new file.

@@ -1,11 +1,11 @@
-//! Two users: an update in place by another user does not pass on set-ID rights, and new files heed the umask.
-//! umask.
+//! Two users: an update in place by another user does not pass on set-ID rights, new files heed the umask, and links that another
+//! user planted lead nowhere.
 //!
 //! Only root can act as two users; otherwise the tests report that they are skipped, and `cargo xtask test` counts
 //! them.
 
 use std::fs::{self, Permissions};
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
@@ -72,4 +72,34 @@ fn new_files_heed_the_umask() {
     let Some(dir) = place(0, 0o755) else { return };
     assert_eq!(compressed(dir.path(), 0, "077", "new"), (0, 0, 0o700));
     assert_eq!(compressed(dir.path(), 0, "022", "other"), (0, 0, 0o755));
+}
+
+/// A directory as `/tmp` is, with a file of root's, and the link `out` of that user to the file.
+fn planted(owner: u32) -> Option<TempDir> {
+    let dir = place(0, 0o644)?;
+    fs::set_permissions(dir.path(), Permissions::from_mode(0o1777)).unwrap();
+    fs::write(dir.path().join("victim"), "old").unwrap();
+    symlink("victim", dir.path().join("out")).unwrap();
+    lchown(dir.path().join("out"), Some(owner), Some(owner)).unwrap();
+    Some(dir)
+}
+
+#[test]
+fn a_link_that_another_user_planted_is_not_followed() {
+    let Some(dir) = planted(NOBODY) else { return };
+    let mut command = Command::new(dir.path().join("hotswap"));
+    let done = command.args(["compress", "s", "-o", "out"]).current_dir(dir.path()).output().unwrap();
+    let message = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(14), "{message}");
+    assert!(message.contains("out: ") && message.contains("a link of another user"), "{message}");
+    assert_eq!(fs::read(dir.path().join("victim")).unwrap(), b"old");
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 4, "nothing is left behind");
+}
+
+#[test]
+fn a_link_of_the_user_is_followed_anywhere() {
+    let Some(dir) = planted(0) else { return };
+    compressed(dir.path(), 0, "022", "out");
+    assert!(dir.path().join("out").is_symlink());
+    assert!(fs::read(dir.path().join("victim")).unwrap().starts_with(b"CCOB"));
 }

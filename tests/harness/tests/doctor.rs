@@ -26,7 +26,7 @@ const SITUATIONS: &[Situation] = &[
         ("hotswap", "good", ""), ("clang", "good", "found by"), ("lld", "good", ""), ("clang tools", "good", ""),
         ("device libraries", "good", ""), ("HIP headers", "good", ""), ("HIP runtime", "good", ""), ("comgr", "good", ""),
         ("HSA runtime", "good", ""), ("hipcc", "good", "HIP_CLANG_PATH is not set"), ("CMake", "good", ""),
-        ("profile tools", "good", ""),
+        ("compiler-rt", "good", ""), ("profile tools", "good", ""),
     ] },
     Situation { name: "clang 23 without ROCm's directory", before: "", variable: CLANG_23, exit: 0, parts: &[
         ("clang", "good", "environment HOTSWAP_CLANG"),
@@ -58,6 +58,17 @@ const SITUATIONS: &[Situation] = &[
     Situation {
         name: "no bundler", before: "mount --bind /dev/null $R/usr/lib/llvm-22/bin/clang-linker-wrapper", variable: NONE,
         exit: 10, parts: &[("clang tools", "missing", "no clang-linker-wrapper")],
+    },
+    Situation {
+        name: "no objcopy for the bundler",
+        before: "for f in $R/usr/lib/llvm-22/bin/llvm-objcopy $R/usr/bin/llvm-objcopy; do test ! -e $f || mount --bind /dev/null $f; done",
+        variable: NONE, exit: 10,
+        parts: &[("lld", "good", ""), ("clang tools", "missing", "no llvm-objcopy"), ("HIP headers", "not examined", "")],
+    },
+    Situation {
+        name: "no compiler-rt",
+        before: "for f in $R/usr/lib/llvm-22/lib/clang/22/lib/*; do mount -t tmpfs none $f; done",
+        variable: NONE, exit: 0, parts: &[("HIP runtime", "good", ""), ("compiler-rt", "absent", "libclang_rt.builtins")],
     },
     Situation { name: "no device libraries", before: BITCODE, variable: NONE, exit: 10, parts: &[
         ("lld", "good", ""), ("device libraries", "missing", "cannot find ROCm device library"),

@@ -53,8 +53,10 @@ const PACKAGES: &[DebPackage] = &[
         name: "hotswap",
         paths: &[""],
         section: "devel",
-        recommends: "clang-22 | clang-23, lld-22 | lld-23, libamdhip64-dev, rocm-device-libs-22",
-        suggests: "cmake, hipcc, llvm-22",
+        // clang-offload-bundler is in clang-tools, and stops without llvm-objcopy, which is in llvm. CMake's HIP links compiler-rt.
+        recommends: "clang-22 | clang-23, clang-tools-22 | clang-tools-23, lld-22 | lld-23, llvm-22 | llvm-23, \
+                     libclang-rt-22-dev | libclang-rt-23-dev, libamdhip64-dev, rocm-device-libs-22",
+        suggests: "cmake, hipcc",
         synopsis: "makes one HIP build run on more AMD GPUs",
         description: "HotSwap wraps the HIP compiler, takes the device code of one GPU at link time, and adds code for others to \
                       the fat binary. The command hotswap lists, extracts, checks and changes device code in programs.",

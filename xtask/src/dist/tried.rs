@@ -107,9 +107,10 @@ exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/tmp LANG=C.UTF-8 DEBIAN_FRO
 
 const BARE_INSIDE: &str = r#"
 apt-get update -q
-apt-get install -q -y --no-install-recommends -t experimental "$1" \
-    clang-22 lld-22 clang-tools-22 rocm-device-libs-22 libamdhip64-dev cmake ninja-build g++ >/tmp/apt.log || { tail /tmp/apt.log; exit 1; }
-dpkg -l hotswap clang-22 lld-22 libamdhip64-dev rocm-device-libs-22 | grep ^ii
+# What the package recommends, the first of each choice, and nothing that those recommend.
+recommended=$(dpkg-deb -f "$1" Recommends | sed 's/|[^,]*//g; s/,//g')
+apt-get install -q -y --no-install-recommends -t experimental "$1" $recommended cmake ninja-build g++ >/tmp/apt.log || { tail /tmp/apt.log; exit 1; }
+dpkg -l hotswap $recommended | grep ^ii
 P=/usr
 BUILD
 hotswap run --gpu gfx1031 -- /tmp/build/hello

@@ -16,10 +16,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The GPU that is compiled for, and the one that the plan adds.
-const SOURCE: &str = "gfx1030";
-const TARGET: &str = "gfx1031";
 const CLANG: &str = "/usr/lib/llvm-22/bin/clang++";
+/// The linked program, in the directory of its build.
+const PROGRAM: &str = "program";
 
 /// How often builds are repeated whose times seem to differ: other work on the machine can only add to them.
 const REPEATS: usize = 6;
@@ -66,15 +65,16 @@ impl Comparison {
 struct Build {
     name: &'static str,
     compiler: &'static str,
-    gpus: &'static [&'static str],
+    /// The number of the project's GPUs that it compiles for.
+    gpus: usize,
     plan: bool,
 }
 
-const BUILDS: [Build; 4] = [
-    Build { name: "plain", compiler: CLANG, gpus: &[SOURCE], plan: false },
-    Build { name: "through", compiler: "hotswap-clang++", gpus: &[SOURCE], plan: false },
-    Build { name: "plan", compiler: "hotswap-clang++", gpus: &[SOURCE], plan: true },
-    Build { name: "both", compiler: CLANG, gpus: &[SOURCE, TARGET], plan: false },
+static BUILDS: [Build; 4] = [
+    Build { name: "plain", compiler: CLANG, gpus: 1, plan: false },
+    Build { name: "through", compiler: "hotswap-clang++", gpus: 1, plan: false },
+    Build { name: "plan", compiler: "hotswap-clang++", gpus: 1, plan: true },
+    Build { name: "both", compiler: CLANG, gpus: 2, plan: false },
 ];
 
 /// A project whose sources are in place.
@@ -98,7 +98,7 @@ impl Prepared<'_> {
     /// The files that have device code.
     fn outputs(&self) -> Vec<String> {
         if self.project.relocatable {
-            return vec!["lib.so".to_owned()];
+            return vec![PROGRAM.to_owned()];
         }
         (0..self.project.units.len()).map(|number| format!("{number}.o")).collect()
     }
@@ -176,7 +176,8 @@ impl Bench {
         let outside = self.work.join(&directory);
         fs::create_dir_all(&outside).during("create", &outside)?;
         let mut seconds = 0.0;
-        let gpus: Vec<String> = build.gpus.iter().map(|gpu| format!("--offload-arch={gpu}")).collect();
+        let gpus = prepared.project.gpus.iter().take(build.gpus);
+        let gpus: Vec<String> = gpus.map(|gpu| format!("--offload-arch={gpu}")).collect();
         let relocatable = prepared.project.relocatable.then_some("-fgpu-rdc");
         for number in 0..prepared.project.units.len() {
             let mut words: Vec<String> = ["-x", "hip", "-O2", "-w", "-c"].map(str::to_owned).into();
@@ -185,13 +186,13 @@ impl Bench {
             // Clang makes this identifier of its arguments, which differ between the builds.
             words.push(format!("-cuid=unit{number}"));
             words.extend([prepared.unit(number), "-o".to_owned(), format!("{number}.o")]);
-            seconds += self.timed(&directory, build, &words)?;
+            seconds += self.timed(prepared, build, &words)?;
         }
         if prepared.project.relocatable {
-            let mut words = ["-shared", "--hip-link", "-fgpu-rdc", "-o", "lib.so"].map(str::to_owned).to_vec();
+            let mut words = ["--hip-link", "-fgpu-rdc", "-o", PROGRAM].map(str::to_owned).to_vec();
             words.extend(gpus);
             words.extend((0..prepared.project.units.len()).map(|number| format!("{number}.o")));
-            seconds += self.timed(&directory, build, &words)?;
+            seconds += self.timed(prepared, build, &words)?;
         }
         let mut bytes = 0;
         for file in prepared.outputs() {
@@ -202,10 +203,11 @@ impl Bench {
         Ok((seconds, bytes))
     }
 
-    fn timed(&self, directory: &str, build: &Build, words: &[String]) -> Outcome<f64> {
+    fn timed(&self, prepared: &Prepared, build: &Build, words: &[String]) -> Outcome<f64> {
+        let directory = self.directory(prepared, build.name);
         let mut command = self.session.inside(&self.session.work.join(directory), "python3");
         if build.plan {
-            command.env("HOTSWAP_RETARGET", format!("{SOURCE}=>{TARGET}"));
+            command.env("HOTSWAP_RETARGET", prepared.project.gpus.join("=>"));
         }
         let output = run::output(command.args(["-c", TIMED, build.compiler]).args(words))?;
         let line = output.lines().last().unwrap_or_default();
@@ -213,6 +215,7 @@ impl Bench {
     }
 
     fn judge(&self, prepared: &Prepared, result: &mut Comparison) -> Outcome {
+        let [source, target] = prepared.project.gpus;
         let [plain, through, plan, both] = BUILDS.each_ref().map(|build| self.directory(prepared, build.name));
         for file in prepared.outputs() {
             let bytes = |directory: &str| fs::read(self.work.join(directory).join(&file)).during("read", &self.work);
@@ -220,7 +223,7 @@ impl Bench {
             result
                 .failures
                 .extend((!is_same).then(|| format!("{file} is another file through HotSwap without a plan")));
-            for (builds, gpu) in [([&plain, &plan], SOURCE), ([&both, &plan], TARGET)] {
+            for (builds, gpu) in [([&plain, &plan], source), ([&both, &plan], target)] {
                 let difference = self.compare_code(builds.map(String::as_str), &file, gpu)?;
                 result.equal.0 += usize::from(difference.is_none());
                 result.equal.1 += 1;
@@ -233,33 +236,53 @@ impl Bench {
         Ok(())
     }
 
-    /// Links the program from the files of two builds, and runs it: clang's on the source, HotSwap's on source and target.
+    /// Runs the program of two builds: clang's on the source, HotSwap's on source and target.
     fn run_program(&self, prepared: &Prepared, program: &TestProgram, result: &mut Comparison) -> Outcome {
         let mut expected = None;
-        for (build, gpu) in [(&BUILDS[0], SOURCE), (&BUILDS[2], SOURCE), (&BUILDS[2], TARGET)] {
+        for (build, gpus) in program.runs(prepared.project.gpus) {
             let directory = self.session.work.join(self.directory(prepared, build.name));
-            let object = format!("{}.o", program.unit);
             let libraries: Vec<String> = program.libraries.iter().map(|path| prepared.expand(path)).collect();
-            let mut link = self.session.inside(&directory, CLANG);
-            run::output(link.args(["--hip-link", "-o", "program", &object]).args(&libraries))?;
+            if !prepared.project.relocatable {
+                let mut link = self.session.inside(&directory, CLANG);
+                let object = format!("{}.o", program.unit);
+                run::output(link.args(["--hip-link", "-o", PROGRAM, &object]).args(&libraries))?;
+            }
             let path: Vec<&str> = libraries.iter().filter_map(|path| Some(path.rsplit_once('/')?.0)).collect();
             let mut command = self.session.inside(&directory, "hotswap");
-            command.args(["run", "--gpu", gpu, "--", "./program"]).args(program.arguments);
+            command.args(["run", "--gpu", &gpus, "--", &format!("./{PROGRAM}")]).args(program.arguments);
             let output = run::output(command.env("LD_LIBRARY_PATH", path.join(":")));
+            let place = format!("the program of unit {} on {gpus} ({})", program.unit, build.name);
             let output = match output {
                 Ok(output) => without_times(&output),
                 Err(failure) => {
-                    result.failures.push(format!("{object} on {gpu} ({}): {failure}", build.name));
+                    result.failures.push(format!("{place}: {failure}"));
                     continue;
                 }
             };
             result.runs += 1;
             let first = expected.get_or_insert_with(|| output.clone());
             if *first != output || output.trim().is_empty() {
-                result.failures.push(format!("{object} on {gpu} ({}) prints something else", build.name));
+                result.failures.push(format!("{place} prints something else"));
             }
         }
         Ok(())
+    }
+}
+
+impl TestProgram {
+    /// The builds that are run, and the emulated GPUs: with two of them, HotSwap's program runs on both kinds at once.
+    fn runs(&self, [source, target]: [&'static str; 2]) -> [(&'static Build, String); 3] {
+        let gpus = |first: &'static str, last| {
+            let mut all = vec![first; self.gpus];
+            all[self.gpus - 1] = last;
+            all.join(",")
+        };
+        let [plain, _, plan, _] = &BUILDS;
+        [
+            (plain, gpus(source, source)),
+            (plan, gpus(source, if self.gpus > 1 { target } else { source })),
+            (plan, gpus(target, target)),
+        ]
     }
 }
 
@@ -282,6 +305,16 @@ mod tests {
         assert_eq!(without_times("[ OK ] a (3 ms)\nsum (of 4): 5\n"), "[ OK ] a\nsum (of 4): 5");
         assert_eq!(without_times("Using device 0: gfx1030\nPASS\n"), "PASS");
         assert_eq!(without_times("[====] 2 tests ran. (17 ms total)"), "[====] 2 tests ran.");
+    }
+
+    #[test]
+    fn two_gpus_are_of_both_kinds_once() {
+        let runs = |gpus| {
+            let program = TestProgram { unit: 0, libraries: &[], arguments: &[], gpus };
+            program.runs(["gfx1030", "gfx1031"]).map(|(_, gpus)| gpus)
+        };
+        assert_eq!(runs(1), ["gfx1030", "gfx1030", "gfx1031"]);
+        assert_eq!(runs(2), ["gfx1030,gfx1030", "gfx1030,gfx1031", "gfx1031,gfx1031"]);
     }
 
     #[test]

@@ -20,6 +20,8 @@ each project a few translation units are compiled with the options of its own bu
 - All have `-cuid=`: clang makes this identifier, a symbol in code objects, of its arguments otherwise.
 - Programs are linked by clang and run on [emulated GPUs](run.md): *plain* on gfx1030, *plan* on gfx1030 and on gfx1031, with the
   same output and exit code 0.
+- RCCL is compiled for gfx1100, and the plan adds gfx1101: its sources name GPUs, and do not compile for gfx1031. Its program is linked
+  in each build, and runs on two GPUs: *plain* on two gfx1100, *plan* on one of each kind and on two gfx1101.
 
 Times are seconds of processors (user and system, with all processes), so that other work on the machine adds little.
 

@@ -10,6 +10,8 @@ use crate::packages::{Origin, Package};
 pub(super) struct Project {
     pub(super) name: &'static str,
     pub(super) sources: Package,
+    /// The GPU that is compiled for, and the one that the plan adds.
+    pub(super) gpus: [&'static str; 2],
     /// Further packages: headers and libraries.
     pub(super) packages: &'static [Package],
     pub(super) options: &'static [&'static str],
@@ -32,12 +34,17 @@ pub(super) struct GeneratedHeader {
     pub(super) values: &'static [(&'static str, &'static str)],
 }
 
-/// A program of one unit.
+/// A program of one unit, or of all where they are linked together.
 pub(super) struct TestProgram {
     pub(super) unit: usize,
     pub(super) libraries: &'static [&'static str],
     pub(super) arguments: &'static [&'static str],
+    /// The number of GPUs.
+    pub(super) gpus: usize,
 }
+
+/// The GPUs of most projects.
+const USUAL: [&str; 2] = ["gfx1030", "gfx1031"];
 
 const fn experimental(name: &'static str) -> Package {
     Package { name, origin: Origin::Experimental }
@@ -48,7 +55,7 @@ const fn source(name: &'static str) -> Package {
 }
 
 const fn program(unit: usize) -> TestProgram {
-    TestProgram { unit, libraries: &[], arguments: &[] }
+    TestProgram { unit, libraries: &[], arguments: &[], gpus: 1 }
 }
 
 const ROCRAND_TEST: &[&str] = &[
@@ -71,17 +78,19 @@ pub(super) const PROJECTS: &[Project] = &[
     Project {
         name: "rocRAND",
         sources: source("rocrand"),
+        gpus: USUAL,
         packages: &[Package { name: "libgtest-dev", origin: Origin::Sid }, experimental("librocrand1")],
         options: &["-std=c++17", "-I{S}/test", "-isystem", "{0}/usr/include"],
         generated: &[],
         units: &["test/test_rocrand_kernel_lfsr113.cpp", "test/test_rocrand_kernel_philox4x32_10.cpp"],
         relocatable: false,
-        programs: &[TestProgram { unit: 0, libraries: ROCRAND_TEST, arguments: &["--gtest_filter=*.rocrand"] }],
+        programs: &[TestProgram { unit: 0, libraries: ROCRAND_TEST, arguments: &["--gtest_filter=*.rocrand"], gpus: 1 }],
         note: "tests of device functions; with the headers of HIP's version, and run with Debian's library",
     },
     Project {
         name: "hipRAND",
         sources: experimental("libhiprand-dev"),
+        gpus: USUAL,
         packages: &[],
         options: &["-std=c++17", "-isystem", "{S}/usr/include", "-I/mnt/source/xtask/src/projects"],
         generated: &[],
@@ -93,6 +102,7 @@ pub(super) const PROJECTS: &[Project] = &[
     Project {
         name: "rocPRIM",
         sources: source("rocprim"),
+        gpus: USUAL,
         packages: &[],
         options: &["-std=c++17", "-include", "cstring", "-I{S}/example"],
         generated: &[],
@@ -104,6 +114,7 @@ pub(super) const PROJECTS: &[Project] = &[
     Project {
         name: "hipCUB",
         sources: source("hipcub"),
+        gpus: USUAL,
         packages: &[],
         options: &["-std=c++17", "-include", "hip/hip_runtime.h", "-I{S}/examples"],
         generated: &[],
@@ -115,6 +126,7 @@ pub(super) const PROJECTS: &[Project] = &[
     Project {
         name: "rocThrust",
         sources: source("rocthrust"),
+        gpus: USUAL,
         packages: &[],
         options: &["-std=c++17", "-I{S}"],
         generated: &[],
@@ -126,6 +138,7 @@ pub(super) const PROJECTS: &[Project] = &[
     Project {
         name: "rocSPARSE",
         sources: source("rocsparse"),
+        gpus: USUAL,
         packages: &[experimental("librocsparse-dev")],
         options: &["-std=c++17", "-I{S}/library/include", "-I{S}/library/src/include", "-I{S}/library/src",
                    "-I{0}/usr/include", "-I{0}/usr/include/rocsparse"],
@@ -138,6 +151,8 @@ pub(super) const PROJECTS: &[Project] = &[
     Project {
         name: "RCCL",
         sources: source("rccl"),
+        // Its sources name GPUs: those for gfx1031 hold an instruction that gfx1031 does not have.
+        gpus: ["gfx1100", "gfx1101"],
         packages: &[],
         options: &["-std=c++14", "-fvisibility=hidden", "-fPIC", "-DBUILD_ALLREDUCE_ONLY", "-DENABLE_COLLTRACE", "-I{G}", "-I{S}/src", "-I{S}/src/include",
                    "-I{S}/src/collectives", "-I{S}/src/collectives/device"],
@@ -148,12 +163,13 @@ pub(super) const PROJECTS: &[Project] = &[
         units: &["/mnt/source/xtask/src/projects/all_reduce.hip", "src/collectives/device/sendrecv.cu",
                  "src/collectives/device/functions.cu"],
         relocatable: true,
-        programs: &[],
-        note: "device code of all-reduce for sums of floats, linked with its own option for this part; not run, which needs its host library",
+        programs: &[TestProgram { gpus: 2, ..program(0) }],
+        note: "device code of all-reduce for sums of floats, by its own option for this part, in a program of HotSwap's that connects two GPUs as a ring (protocols LL and simple)",
     },
     Project {
         name: "ggml (llama.cpp)",
         sources: Package { name: "llama-cpp-sys-2", origin: Origin::Crate { version: "0.1.161" } },
+        gpus: USUAL,
         packages: &[experimental("libhipblas-dev"), experimental("librocblas-dev"), experimental("libhipblas-common-dev")],
         options: &["-std=c++17", "-DGGML_USE_HIP", "-I{0}/usr/include", "-I{1}/usr/include", "-I{2}/usr/include", "-I{S}/llama.cpp/ggml/include", "-I{S}/llama.cpp/ggml/src",
                    "-I{S}/llama.cpp/ggml/src/ggml-cuda"],

@@ -83,9 +83,17 @@ impl Examination<'_> {
                 let has_libraries = libraries.state == PartState::Good;
                 reports.push(libraries);
                 reports.extend(self.hip(&compiler, can_link && has_libraries));
+                reports.push(self.compiler_rt(&compiler));
             }
             None => {
-                let left = [parts::LINKER, parts::BUNDLER, parts::DEVICE_LIBRARIES, parts::HEADERS, parts::RUNTIME];
+                let left = [
+                    parts::LINKER,
+                    parts::BUNDLER,
+                    parts::DEVICE_LIBRARIES,
+                    parts::HEADERS,
+                    parts::RUNTIME,
+                    parts::COMPILER_RT,
+                ];
                 reports.extend(left.map(|part| PartReport::new(part, PartState::NotExamined)));
             }
         }
@@ -168,7 +176,9 @@ impl Examination<'_> {
         let version = versions::of_lld(&probe::run(self.scratch, &path, &["--version"]).stdout);
         let report =
             PartReport::new(parts::LINKER, PartState::Good).with(version.as_ref().map(ToString::to_string), Some(path));
-        let linked = self.compile(compiler, &["--offload-device-only", "-nogpuinc", "-nogpulib", BARE.0]);
+        // A bundle would need the bundler, which is a part of its own.
+        let only_linked = ["--offload-device-only", "--no-gpu-bundle-output", "-nogpuinc", "-nogpulib", BARE.0];
+        let linked = self.compile(compiler, &only_linked);
         match version {
             _ if !linked.success => unusable(report, &format!("a kernel cannot be linked: {}", linked.reason())),
             None => unusable(report, "it does not tell its version"),
@@ -180,9 +190,9 @@ impl Examination<'_> {
     }
 
     fn bundler(&self, compiler: &Compiler) -> PartReport {
-        // The old driver, which clang 24 no longer has, starts the bundler.
+        // The old driver, which clang 24 no longer has, starts the bundler, which does nothing without llvm-objcopy.
         let needed: &[&str] = match compiler.version.major {
-            ..24 => &["clang-offload-bundler", "clang-linker-wrapper"],
+            ..24 => &["clang-offload-bundler", "clang-linker-wrapper", "llvm-objcopy"],
             _ => &["clang-linker-wrapper"],
         };
         let found: Vec<_> = needed.iter().map(|name| (*name, self.tool(compiler, name))).collect();
@@ -261,6 +271,16 @@ impl Examination<'_> {
             return [headers, runtime.note(note)];
         }
         [headers, PartReport { state: PartState::Missing, ..runtime }.note(first.reason())]
+    }
+
+    /// Where clang would link it from.
+    fn compiler_rt(&self, compiler: &Compiler) -> PartReport {
+        let asked = ["--rtlib=compiler-rt", "-print-libgcc-file-name"];
+        let path = PathBuf::from(probe::run(self.scratch, &compiler.path, &asked).stdout.trim());
+        if path.is_file() {
+            return PartReport::new(parts::COMPILER_RT, PartState::Good).with(None, Some(path));
+        }
+        PartReport::new(parts::COMPILER_RT, PartState::Missing).note(format!("no {}", path.display()))
     }
 
     fn hipcc(&self) -> PartReport {

@@ -37,7 +37,7 @@ parts! {
     /// The device linker.
     LINKER = "lld", true, "the device link", "lld-22", "rocm-lld", "rocmPackages.llvm.lld";
     /// The tools that make fat binaries.
-    BUNDLER = "clang tools", true, "fat binaries: clang-offload-bundler, clang-linker-wrapper", "clang-22", "rocm-clang", "rocmPackages.llvm.clang-unwrapped";
+    BUNDLER = "clang tools", true, "fat binaries: clang-offload-bundler, clang-linker-wrapper, llvm-objcopy", "clang-tools-22, llvm-22", "rocm-clang, rocm-llvm", "rocmPackages.llvm.clang-unwrapped, rocmPackages.llvm.llvm";
     /// Bitcode of device functions.
     DEVICE_LIBRARIES = "device libraries", true, "device code", "rocm-device-libs-22", "rocm-device-libs", "rocmPackages.rocm-device-libs";
     /// HIP's headers.
@@ -52,6 +52,8 @@ parts! {
     HIPCC = "hipcc", false, "builds that call it", "hipcc", "hipcc", "rocmPackages.clr";
     /// The build system.
     CMAKE = "CMake", false, "find_package(HotSwap)", "cmake", "cmake", "cmake";
+    /// The library that CMake's language HIP links every program with.
+    COMPILER_RT = "compiler-rt", false, "programs of CMake's language HIP, which names --rtlib=compiler-rt", "libclang-rt-22-dev", "rocm-clang-runtime-devel", "rocmPackages.llvm.compiler-rt";
     /// The tools of `hotswap profile`.
     PROFILES = "profile tools", false, "hotswap profile: llvm-profdata, llvm-cov", "llvm-22", "rocm-llvm", "rocmPackages.llvm.llvm";
 }
