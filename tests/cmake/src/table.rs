@@ -212,7 +212,7 @@ pub const CASES: &[Case] = &[
         Refused(&["-DMISTAKE=bad-pair"], "`gfx1030=gfx1031` has no `=>`"),
         Refused(&["-DMISTAKE=unknown-gpu"], "gfx9999"),
         Refused(&["-DMISTAKE=impossible-pair"], "gfx1030=>gfx900: code for gfx1030 cannot serve gfx900"),
-        Refused(&["-DMISTAKE=unknown-policy"], "POLICY `maybe` is not known; the policies are error, warn and keep."),
+        Refused(&["-DMISTAKE=unknown-policy"], "POLICY `maybe` is not known; the policies are error, warn, keep and compile."),
         Refused(&["-DMISTAKE=unknown-patch"], "no_such_family"),
         Refused(&["-DMISTAKE=unknown-word"], "`FROM;gfx1030` is not understood"),
         Refused(&["-DMISTAKE=twice"], "name all pairs in one call."),
