@@ -293,7 +293,8 @@ mod tests {
         assert_eq!(value("i32:-1"), Some(vec![255; 4]));
         assert_eq!(value("bytes:0a0B"), Some(vec![10, 11]));
         assert_eq!(value("f32:1"), Some(vec![0, 0, 0x80, 0x3f]));
-        for wrong in ["5", "u32:-1", "u8:1", "bytes:0", "bytes:äa", "out:file", "out:file:x"] {
+        assert_eq!(value("u8:200"), Some(vec![200]));
+        for wrong in ["5", "u32:-1", "u8:256", "u7:1", "bytes:0", "bytes:äa", "out:file", "out:file:x"] {
             assert!(wrong.parse::<LaunchArgument>().is_err(), "{wrong}");
         }
         assert!("1,2,3,4".parse::<ItemCounts>().is_err() && "0".parse::<ItemCounts>().is_err());
