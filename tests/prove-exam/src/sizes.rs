@@ -93,7 +93,7 @@ impl FloatRange {
     /// In words.
     pub fn text(&self) -> String {
         let Self { start, end, step } = self;
-        let which = if *step == 1 { "all".to_owned() } else { format!("every {step}th") };
+        let which = if *step == 1 { "all".to_owned() } else { format!("one in {step}") };
         let of =
             if end - start == 1 << 32 { "2^32 floats".to_owned() } else { format!("floats {start:#x} to {end:#x}") };
         if *step == 1 { format!("{which} {of}") } else { format!("{which} of {of}") }

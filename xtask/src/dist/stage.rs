@@ -94,7 +94,9 @@ fn remap(command: &mut Command, sources: &Path, target_directory: &Path) -> Outc
     // One flag for each path with a separator that no path has.
     command.env("CARGO_ENCODED_RUSTFLAGS", rust.collect::<Vec<_>>().join("\u{1f}"));
     let c: Vec<String> = pairs.iter().map(|(from, to)| format!("-ffile-prefix-map={}={to}", from.display())).collect();
-    command.env("CFLAGS", c.join(" ")).env("CXXFLAGS", c.join(" "));
+    // Paths may have blanks: the crates that compile C split the flags as a shell does where this is set.
+    let c = shell_words::join(&c);
+    command.env("CFLAGS", &c).env("CXXFLAGS", &c).env("CC_SHELL_ESCAPED_FLAGS", "1");
     // A compiler cache would mix builds of two directories.
     command.env_remove("RUSTC_WRAPPER").env("SOURCE_DATE_EPOCH", epoch()?);
     Ok(())
