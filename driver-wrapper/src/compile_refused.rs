@@ -59,7 +59,7 @@ impl Attempts<'_> {
                 found.iter().for_each(|finding| refused.set(finding.clone()));
                 let next = (self.ask)(&refused).inspect_err(|_| transcript.show())?;
                 if next.words != asked.words {
-                    self.say(&found);
+                    self.say(&found, &next);
                     asked = next;
                     continue;
                 }
@@ -86,8 +86,9 @@ impl Attempts<'_> {
     }
 
     /// Says which targets the next attempt compiles.
-    fn say(&self, found: &TextFindings) {
-        for finding in found.iter() {
+    fn say(&self, found: &TextFindings, next: &Consequences) {
+        let is_compiled = |target: &str| next.findings.find(target).is_some_and(|known| known.status.is_compiled());
+        for finding in found.iter().filter(|finding| is_compiled(&finding.target)) {
             let why = finding.evidence.as_deref().unwrap_or_default();
             (self.warn)(&format!("note: the source is compiled for {}: {why}", finding.target));
         }

@@ -138,6 +138,22 @@ impl<'b> Build<'b> {
         Ok(())
     }
 
+    /// A unit with code of its own for gfx1102, and one whose bitcode is for the registers of gfx1100, which is not lent.
+    fn lends_nothing(&self) -> Result<(), String> {
+        self.scratch.write(
+            "asks.hip",
+            format!("{SMALL}\n#ifdef __gfx1102__\nint main() {{}}\n#endif\n").replace("small", "asks"),
+        );
+        let asks = self.run_plan("error", "-cuid=asks -fgpu-rdc -c asks.hip -o asks.o");
+        let other = self.run_plan("error", "-cuid=big -fgpu-rdc -c big.hip -o other.o");
+        let link = self.run_plan("error", "-cuid=link -fgpu-rdc --hip-link -shared -nostdlib asks.o other.o -o lent");
+        let is_told = link.stderr.contains("HS0413") && link.stderr.contains("has bitcode for gfx1100 alone");
+        if !asks.ok() || !other.ok() || link.ok() || !is_told || self.scratch.has("lent") {
+            return Err(format!("lent bitcode: {} {} {}", asks.brief(), other.brief(), link.brief()));
+        }
+        Ok(())
+    }
+
     /// Other policies refuse, and so does this one where nothing can be compiled; no file is left.
     fn refuses(&self) -> Result<(), String> {
         let cases = [("error", "-cuid=x -c big.hip -o none"), ("compile", "-cuid=x -c -Wno-error broken.hip -o none")];
@@ -157,6 +173,7 @@ fn judge(bench: &Bench, clang: &Clang) -> Result<String, String> {
     WAYS.iter().try_for_each(|way| build.equals_clangs(way))?;
     build.refuses()?;
     build.refuses_links()?;
+    build.lends_nothing()?;
     Ok(format!("{} ways", WAYS.len()))
 }
 
