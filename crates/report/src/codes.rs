@@ -97,6 +97,7 @@ codes! {
     DIFFERS = "HS0434", 13, "the two code objects do not do the same", "do not use the one in the place of the other; report it with both files if HotSwap made one of them";
     NOT_CHECKED = "HS0435", 13, "the code objects are not compared completely", "what is named has not been compared: check it by other means, or report an unknown instruction with the code object";
     OTHER_SOURCE = "HS0436", 13, "a file is served by code of another GPU than the rest of the tree", "if all of it is to be made from that GPU's code, name it by --from";
+    NOT_TAKEN = "HS0437", 13, "an output that was made apart is not the one that the tree needs, and was made anew", "run the actions of `hotswap serve --list-actions` again, with this build of HotSwap and the libraries as they are";
     UNBOUNDED_SCRATCH = "HS0440", 13, "the scratch that a kernel needs has no known bound", "give the kernel enough by hipDeviceSetLimit(hipLimitStackSize, …), or link the device code by LTO (without -fno-offload-lto), so that the compiler sees function and kernel together; frames are recorded by clang 23 and later with -mllvm -amdgpu-enable-object-linking";
     NO_CODE_FOR_GPU = "HS0445", 13, "code for the GPU that a program is started on is missing", "add it by `hotswap retarget FILE --to GPU`, or compile the file for the GPU (--offload-arch)";
     // 05: files (exit 14)

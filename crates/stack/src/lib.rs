@@ -6,6 +6,7 @@
 //! | look | `tree`: the files below the roots; `stock`: the targets of the code in them |
 //! | plan | `source`: the GPU that a target is served from; [`plan`]: an action for each file, refusals by library |
 //! | write | `tensile`: indices for other names; [`serve`]: the actions, through a [`OutputMaker`]; [`manifest`]: what was written, and from what; [`environment`] |
+//! | apart | [`made`]: one output without the tree, on any machine, and its record by which a run takes it |
 //! | packages | [`package_names`]: the names of a package's libraries, which are installed beside those of others |
 //! | later | [`check`]: what is stale; [`undo`]: removes what was written |
 //!
@@ -21,6 +22,7 @@ pub mod environment;
 pub mod hash;
 mod journal;
 pub mod kernel_database;
+pub mod made;
 pub mod manifest;
 pub mod package_names;
 mod pattern;

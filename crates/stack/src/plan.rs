@@ -66,7 +66,8 @@ pub struct WantedTarget {
 }
 
 /// The content of an output.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum OutputContent {
     /// Code for these targets is added to that of the file.
     Served(Vec<WantedTarget>),
@@ -108,7 +109,7 @@ pub struct Action {
 }
 
 /// A file whose code may take the place of the input's.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OtherSource {
     /// The target, and the GPU that the file is for.
     pub wanted: WantedTarget,

@@ -8,10 +8,12 @@
 //! ROCm by repository and file.
 
 use crate::pattern::matches;
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
 /// The kind of a file's content.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum FileKind {
     /// A program or library with fat binaries.
     FatBinary,

@@ -6,6 +6,7 @@
 //! Invariants: as those of the tree ([`hotswap_stack`]). Libraries that are refused are errors of the command, and the
 //! others are served all the same.
 
+mod actions;
 mod maker;
 mod other_source;
 mod package;
@@ -35,8 +36,8 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "DIR|FILE", num_args = 1.., conflicts_with = "later")]
     root: Vec<PathBuf>,
     /// Directory for the results, outside of the roots
-    #[arg(long, value_name = "DIR")]
-    dest: PathBuf,
+    #[arg(long, value_name = "DIR", required_unless_present = "action")]
+    dest: Option<PathBuf>,
     /// The GPU whose code serves, which the libraries have [default: the best that they have]
     #[arg(long, value_name = "GPU", conflicts_with = "later")]
     from: Option<String>,
@@ -55,6 +56,19 @@ pub(crate) struct ServeArguments {
     /// Say what would be made, and write nothing
     #[arg(long, conflicts_with = "later")]
     dry_run: bool,
+    /// Print a command for each output with code, as a line of JSON with its inputs and outputs, and one for the tree that
+    /// takes them; run none of them
+    #[arg(long, requires = "made", conflicts_with_all = ["later", "dry_run"])]
+    list_actions: bool,
+    /// Directory of outputs that listed commands have made; they are taken where they are those that this run makes
+    #[arg(long, value_name = "DIR", conflicts_with = "later")]
+    made: Option<PathBuf>,
+    /// Make one output, as --list-actions prints it, and a record beside it
+    #[arg(long, value_name = "JSON", group = "later", requires = "output")]
+    action: Option<String>,
+    /// Output file of --action
+    #[arg(short, value_name = "OUT", requires = "action")]
+    output: Option<PathBuf>,
     /// Compare the results of an earlier run with the libraries that they were made from
     #[arg(long, group = "later")]
     check: bool,
@@ -86,14 +100,20 @@ enum LeftOut {
 }
 
 pub(crate) fn run(arguments: &ServeArguments) -> Result<Outcome, Diagnostic> {
-    match (arguments.check, arguments.undo) {
-        (true, _) => arguments.check(),
-        (_, true) => arguments.undo(),
-        _ => arguments.serve(),
+    match &arguments.action {
+        Some(action) => arguments.single(action),
+        None if arguments.check => arguments.check(),
+        None if arguments.undo => arguments.undo(),
+        None => arguments.serve(),
     }
 }
 
 impl ServeArguments {
+    /// The destination, which all but `--action` require.
+    fn dest(&self) -> &Path {
+        self.dest.as_deref().unwrap_or(Path::new(""))
+    }
+
     fn settings(&self) -> ServeRequest {
         let mut targets: Vec<String> = Vec::new();
         for target in self.targets.iter().filter(|word| !is_package(word)) {
@@ -118,18 +138,22 @@ impl ServeArguments {
         if !packages.is_empty() {
             return self.packages(&packages, &settings);
         }
-        hotswap_stack::serve::check_place(&self.root, &self.dest)?;
+        hotswap_stack::serve::check_place(&self.root, self.dest())?;
         let roots = self.root.iter().map(absolute).collect::<Result<Vec<_>, _>>()?;
         let plan = TreePlan::new(&hotswap_stack::read_tree(&roots)?, &settings)?;
         if self.dry_run {
             return Ok(report::planned(&plan, &settings, self.format.format));
         }
-        let maker = FileMaker::new(&plan, &settings, self.jobs);
+        if self.list_actions {
+            return self.actions(&plan, &settings);
+        }
+        let maker = FileMaker::new(&plan, &settings, self.jobs).taking(self.made.as_deref());
         let preload = preload();
-        let run = ServeRun { roots: &roots, destination: &self.dest, settings: &settings, preload: preload.as_deref() };
+        let run =
+            ServeRun { roots: &roots, destination: self.dest(), settings: &settings, preload: preload.as_deref() };
         let served = hotswap_stack::serve(&plan, run, &maker);
         maker.finish();
-        let mut outcome = report::served(&plan, &settings, &served?, &self.dest, self.format.format);
+        let mut outcome = report::served(&plan, &settings, &served?, self.dest(), self.format.format);
         outcome.problems.extend(maker.notes());
         if settings.names == NameMode::Source && preload.is_none() {
             outcome.problems.push(no_preload());
@@ -145,19 +169,24 @@ impl ServeArguments {
             (true, true) => wrong("neither --root nor a package names the libraries").map_err(|error| {
                 error.advise("name their directory, as --root /usr/lib/x86_64-linux-gnu in Debian, or /opt/rocm/lib")
             }),
+            (true, false) if self.list_actions || self.made.is_some() => {
+                wrong("--list-actions and --made are for --root").map_err(|error| {
+                    error.advise("to serve a package is an action by itself, whose input is the package")
+                })
+            }
             (false, false) => wrong("--root is for installed libraries, and packages are named besides"),
             _ => Ok(()),
         }
     }
 
     fn check(&self) -> Result<Outcome, Diagnostic> {
-        let checked = hotswap_stack::check::check(&self.dest)?;
-        Ok(report::checked(checked, &self.dest, self.format.format))
+        let checked = hotswap_stack::check::check(self.dest())?;
+        Ok(report::checked(checked, self.dest(), self.format.format))
     }
 
     fn undo(&self) -> Result<Outcome, Diagnostic> {
-        let undone = hotswap_stack::undo::undo(&self.dest)?;
-        Ok(report::undone(undone, &self.dest, self.format.format))
+        let undone = hotswap_stack::undo::undo(self.dest())?;
+        Ok(report::undone(undone, self.dest(), self.format.format))
     }
 }
 

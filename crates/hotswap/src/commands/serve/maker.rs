@@ -11,6 +11,7 @@
 //! the host sees the source's name, code that was compiled for the target must agree with what the host chooses for the
 //! source.
 
+use super::actions::MadeOutputs;
 use super::other_source::{self, OtherFiles};
 use crate::work::containers::{Done, HandledFile, Job, PACKED, host_part, threads};
 use crate::work::unsuited;
@@ -31,13 +32,14 @@ use hotswap_stack::{
 use hotswap_targets::TargetId;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::fs;
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 /// The maker of a run.
 pub(super) struct FileMaker {
-    names: NameMode,
-    allow: Allow,
-    leave_out_kernels: bool,
+    settings: ServeRequest,
+    /// Outputs that need not be made.
+    made: Option<MadeOutputs>,
     threads: usize,
     bar: ProgressBar,
     notes: Mutex<Vec<Diagnostic>>,
@@ -48,20 +50,31 @@ type Reasons = Vec<Diagnostic>;
 
 impl FileMaker {
     pub(super) fn new(plan: &TreePlan, settings: &ServeRequest, jobs: Option<u16>) -> Self {
+        Self { bar: bar(plan), ..Self::single(settings, jobs) }
+    }
+
+    /// The maker of one output.
+    pub(super) fn single(settings: &ServeRequest, jobs: Option<u16>) -> Self {
         Self {
-            names: settings.names,
-            allow: Allow { experimental: settings.experimental },
-            leave_out_kernels: settings.leave_out_kernels,
+            settings: settings.clone(),
+            made: None,
             threads: threads(jobs),
-            bar: bar(plan),
+            bar: ProgressBar::hidden(),
             notes: Mutex::default(),
         }
+    }
+
+    /// The maker that takes outputs of this directory.
+    pub(super) fn taking(self, made: Option<&Path>) -> Self {
+        let made = made.map(|directory| MadeOutputs::new(directory, &self.settings));
+        Self { made, ..self }
     }
 
     /// The remarks about outputs that were made, in the order of their inputs.
     pub(super) fn notes(&self) -> Vec<Diagnostic> {
         let mut notes = std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner));
         notes.sort_by(|one, other| one.place.file.cmp(&other.place.file));
+        notes.extend(self.made.as_ref().and_then(MadeOutputs::warning));
         notes
     }
 
@@ -79,9 +92,9 @@ impl FileMaker {
         Request {
             targets: wanted.iter().map(|row| row.target.clone()).collect(),
             sources: Sources::Only(wanted.iter().map(pair).collect()),
-            allow: self.allow,
-            unchecked_names: self.names == NameMode::Source,
-            leave_out_kernels: self.leave_out_kernels,
+            allow: Allow { experimental: self.settings.experimental },
+            unchecked_names: self.settings.names == NameMode::Source,
+            leave_out_kernels: self.settings.leave_out_kernels,
             ..Request::default()
         }
     }
@@ -197,7 +210,7 @@ impl FileMaker {
             (Some(made), true) => Ok(Some(made)),
             (None, true) => Err(vec![no_code_for(content.wanted().first().map_or("", |row| &row.source))]),
             // MIOpen compiles a kernel that the database does not have.
-            (_, false) if self.leave_out_kernels => Ok(None),
+            (_, false) if self.settings.leave_out_kernels => Ok(None),
             (_, false) => Err(reasons),
         }
     }
@@ -295,14 +308,14 @@ impl FileMaker {
         (present, wanted): (&[TargetId], &[WantedTarget]),
         results: &[(String, TargetResult)],
     ) -> Result<Option<(Retargeted<'a>, Vec<Diagnostic>)>, Diagnostic> {
-        if self.names == NameMode::Own {
+        if self.settings.names == NameMode::Own {
             return Ok(None);
         }
         let mut request = self.request(wanted);
         let Sources::Only(pairs) = &mut request.sources else { return Ok(None) };
         let mut remarks = Vec::new();
         for row in wanted.iter().filter(|row| is_refused(results, &row.target)) {
-            let others = hotswap_stack::other_sources(&row.target, &row.source, self.allow.experimental);
+            let others = hotswap_stack::other_sources(&row.target, &row.source, self.settings.experimental);
             for other in others.filter(|other| present.iter().any(|target| target.processor.name == *other)) {
                 if hotswap_pipeline::can_stand_in(found.bytes, &row.source, other, host)? {
                     pairs.push(RetargetPair { source: other.to_owned(), target: row.target.clone() });
@@ -341,7 +354,7 @@ impl FileMaker {
             .filter(was_there)
             .map(|row| RetargetPair { source: row.source.clone(), target: row.target.clone() })
             .collect();
-        if self.names == NameMode::Own || pairs.is_empty() {
+        if self.settings.names == NameMode::Own || pairs.is_empty() {
             return Ok(Vec::new());
         }
         let rows = hotswap_pipeline::disagreements_of_shown_names(found.bytes, &pairs, host)?;
@@ -352,6 +365,12 @@ impl FileMaker {
 
 impl OutputMaker for FileMaker {
     fn make(&self, order: &OutputRequest<'_>) -> Result<OutputWay, Vec<Diagnostic>> {
+        let alone = |error: Diagnostic| vec![error.in_file(&order.action.input)];
+        if let Some(made) = &self.made
+            && let Some(way) = made.take(order).map_err(alone)?
+        {
+            return Ok(way);
+        }
         if order.action.kind == FileKind::KernelDatabase {
             return self.database(order);
         }

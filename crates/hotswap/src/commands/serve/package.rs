@@ -51,12 +51,12 @@ struct NewContent {
 impl ServeArguments {
     /// Each package; the first one that cannot be read ends the run.
     pub(super) fn packages(&self, files: &[&Path], settings: &ServeRequest) -> Result<Outcome, Diagnostic> {
-        let is_new = self.dest.symlink_metadata().is_err();
+        let is_new = self.dest().symlink_metadata().is_err();
         let outcomes: Result<Vec<Outcome>, Diagnostic> =
             files.iter().map(|file| self.package(file, settings)).collect();
         if is_new {
             // It is removed only where nothing was written into it.
-            let _ = fs::remove_dir(&self.dest);
+            let _ = fs::remove_dir(self.dest());
         }
         let mut all = Outcome::default();
         for outcome in outcomes? {
@@ -94,8 +94,8 @@ impl ServeArguments {
         if self.dry_run {
             return ScratchDirectory::temporary("hotswap-serve-");
         }
-        fs::create_dir_all(&self.dest).map_err(|error| cannot_write(&self.dest, &error))?;
-        ScratchDirectory::new(&self.dest, "hotswap-serve-")
+        fs::create_dir_all(self.dest()).map_err(|error| cannot_write(self.dest(), &error))?;
+        ScratchDirectory::new(self.dest(), "hotswap-serve-")
     }
 
     fn served_package(&self, package: &ServedPackage<'_>, settings: &ServeRequest) -> Result<Outcome, Diagnostic> {
@@ -115,7 +115,7 @@ impl ServeArguments {
             return Ok(self.not_written(package, &served, outcome));
         };
         let content = package.content(&manifest, &served, settings, &mut outcome.problems)?;
-        let output = self.dest.join(package.output_name()?);
+        let output = self.dest().join(package.output_name()?);
         package.write(&output, &content)?;
         let counts = [content.replaced.len(), content.added.len()];
         outcome.text = self.told(package, &served, Some((&output, counts)), &outcome);

@@ -1,0 +1,204 @@
+//! `hotswap serve --list-actions`: the outputs of a tree as commands for build systems and remote executors, which run them
+//! in any order and on any machine.
+//!
+//! A line of JSON for each output with code: arguments, inputs, outputs; each depends on its inputs and on HotSwap
+//! (`hotswap toolchain`) alone. The last line is the command that makes the tree of them (`--made`).
+//!
+//! Invariant: a tree that is made with outputs of such commands is the one that is made without: an output is taken only
+//! where its record is that of the run's own action, and others are made as ever.
+
+use super::maker::FileMaker;
+use super::{NamesOption, ServeArguments, absolute};
+use crate::outcome::Outcome;
+use hotswap_files::InputFile;
+use hotswap_report::{Diagnostic, codes};
+use hotswap_stack::made::{MadeRecord, SingleAction};
+use hotswap_stack::rules::FileKind;
+use hotswap_stack::serve::OutputRequest;
+use hotswap_stack::{OutputMaker, OutputWay, ServeRequest, TreePlan, hash};
+use serde_json::json;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+impl ServeArguments {
+    /// `--list-actions`.
+    pub(super) fn actions(&self, plan: &TreePlan, settings: &ServeRequest) -> Result<Outcome, Diagnostic> {
+        let Some(made) = &self.made else {
+            let error = Diagnostic::error(codes::USAGE, "--list-actions needs --made, the directory for the outputs");
+            return Err(error);
+        };
+        let roots = GivenRoots::new(&self.root)?;
+        let (mut text, mut all) = (String::new(), Vec::new());
+        for action in plan.actions() {
+            let Some(mut single) = SingleAction::of(action, settings) else { continue };
+            single.input = roots.given(&single.input);
+            single.others.iter_mut().for_each(|other| other.input = roots.given(&other.input));
+            let output = made.join(&action.output);
+            let outputs = [name(&output)?.to_owned(), name(&MadeRecord::path(&output))?.to_owned()];
+            let inputs = single.inputs().into_iter().map(name).collect::<Result<Vec<_>, _>>()?;
+            let arguments = ["hotswap", "serve", "--action", &json!(single).to_string(), "-o", &outputs[0]];
+            text += &format!("{}\n", json!({ "arguments": arguments, "inputs": inputs, "outputs": outputs }));
+            all.extend(outputs);
+        }
+        let roots = self.root.iter().map(|root| name(root).map(str::to_owned)).collect::<Result<Vec<_>, _>>()?;
+        let inputs: Vec<String> = roots.into_iter().chain(all).collect();
+        let last =
+            json!({ "arguments": self.tree_arguments(made)?, "inputs": inputs, "outputs": [name(self.dest())?] });
+        text += &format!("{last}\n");
+        let refused = plan.libraries.iter().flat_map(|library| library.refused.clone());
+        Ok(Outcome { text, problems: refused.chain(plan.problems.iter().cloned()).collect() })
+    }
+
+    /// The command that makes the tree.
+    fn tree_arguments(&self, made: &Path) -> Result<Vec<String>, Diagnostic> {
+        let mut words = vec!["hotswap".to_owned(), "serve".to_owned(), self.targets.join(",")];
+        let mut push = |option: &str, values: Vec<String>| {
+            words.push(option.to_owned());
+            words.extend(values);
+        };
+        push("--root", self.root.iter().map(|root| name(root).map(str::to_owned)).collect::<Result<_, _>>()?);
+        push("--dest", vec![name(self.dest())?.to_owned()]);
+        push("--made", vec![name(made)?.to_owned()]);
+        if let Some(from) = &self.from {
+            push("--from", vec![from.clone()]);
+        }
+        if self.names == NamesOption::Own {
+            push("--names", vec!["own".to_owned()]);
+        }
+        if !self.keep.is_empty() {
+            push("--keep", vec![self.keep.join(",")]);
+        }
+        if self.allow_experimental {
+            push("--allow-experimental", Vec::new());
+        }
+        if self.leave_out.is_some() {
+            push("--leave-out", vec!["kernels".to_owned()]);
+        }
+        Ok(words)
+    }
+
+    /// `--action`.
+    pub(super) fn single(&self, action: &str) -> Result<Outcome, Diagnostic> {
+        let wrong = |error: serde_json::Error| Diagnostic::error(codes::USAGE, format!("--action: {error}"));
+        let single: SingleAction = serde_json::from_str(action).map_err(wrong)?;
+        let Some(output) = &self.output else {
+            return Err(Diagnostic::error(codes::USAGE, "--action needs -o, the output"));
+        };
+        for row in single.content.wanted().iter().chain(single.others.iter().map(|other| &other.wanted)) {
+            for name in [&row.target, &row.source] {
+                name.parse::<hotswap_targets::TargetId>()?;
+            }
+        }
+        let directory = output.parent().unwrap_or(Path::new(""));
+        let cannot_write = |error: std::io::Error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string());
+        fs::create_dir_all(directory).map_err(|error| cannot_write(error).in_file(directory))?;
+        let maker = FileMaker::single(&single.settings(), self.jobs);
+        let problems = match make(&single, output, &maker) {
+            Ok(()) => maker.notes(),
+            Err(reasons) => reasons,
+        };
+        Ok(Outcome { text: String::new(), problems })
+    }
+}
+
+/// Makes an output and its record.
+fn make(single: &SingleAction, output: &Path, maker: &FileMaker) -> Result<(), Vec<Diagnostic>> {
+    let alone = |error: Diagnostic| vec![error];
+    let action = single.hash().map_err(alone)?;
+    let record = |sha256: String, is_copy| MadeRecord { action: action.clone(), sha256, is_copy }.write(output);
+    let before_named = |sha256: String| record(sha256, false);
+    let is_large = matches!(single.kind, FileKind::FatBinary | FileKind::Host);
+    let planned = single.action(output);
+    let order = OutputRequest { action: &planned, output, is_large, before_named: &before_named };
+    if maker.make(&order)? == OutputWay::Unchanged {
+        let input = hotswap_files::open(&single.input).map_err(alone)?;
+        record(hash::of_input(&input), true).map_err(alone)?;
+        hotswap_files::replace_like(output, &input, &single.input).map_err(alone)?;
+    }
+    Ok(())
+}
+
+/// The directory with outputs that were made apart.
+pub(super) struct MadeOutputs {
+    directory: PathBuf,
+    settings: ServeRequest,
+    /// The outputs that are not there, or are not those of the run.
+    not_taken: Mutex<Vec<PathBuf>>,
+}
+
+impl MadeOutputs {
+    pub(super) fn new(directory: &Path, settings: &ServeRequest) -> Self {
+        Self { directory: directory.to_owned(), settings: settings.clone(), not_taken: Mutex::default() }
+    }
+
+    /// Takes an output, where it is the one of the request.
+    ///
+    /// # Errors
+    /// The action's input cannot be read, or the output not be written.
+    pub(super) fn take(&self, order: &OutputRequest<'_>) -> Result<Option<OutputWay>, Diagnostic> {
+        let Some(single) = SingleAction::of(order.action, &self.settings) else { return Ok(None) };
+        let made = self.directory.join(&order.action.output);
+        let Some((record, content)) = recorded(&made, &single.hash()?) else {
+            self.not_taken.lock().unwrap_or_else(PoisonError::into_inner).push(order.action.output.clone());
+            return Ok(None);
+        };
+        if record.is_copy {
+            return Ok(Some(OutputWay::Unchanged));
+        }
+        (order.before_named)(record.sha256)?;
+        hotswap_files::replace_like(order.output, &content, &order.action.input)?;
+        Ok(Some(OutputWay::Written))
+    }
+
+    /// A warning about the outputs that the run made itself.
+    pub(super) fn warning(&self) -> Option<Diagnostic> {
+        let mut paths = std::mem::take(&mut *self.not_taken.lock().unwrap_or_else(PoisonError::into_inner));
+        paths.sort();
+        let first = paths.first()?;
+        let what = match paths.len() {
+            1 => "it is not there, or is not the one that this run makes; it was made anew".to_owned(),
+            count => format!(
+                "it and {} others are not there, or are not those that this run makes; they were made anew",
+                count - 1
+            ),
+        };
+        Some(Diagnostic::warning(codes::NOT_TAKEN, what).in_file(self.directory.join(first)))
+    }
+}
+
+/// The record and the content of an output, where they are those of the action with that hash.
+fn recorded(made: &Path, action: &str) -> Option<(MadeRecord, InputFile)> {
+    let record = MadeRecord::read(made).filter(|record| record.action == action)?;
+    let content = hotswap_files::open(made).ok()?;
+    (hash::of_input(&content) == record.sha256).then_some((record, content))
+}
+
+/// The roots without links, and as they were given: the plan's paths are real ones.
+struct GivenRoots(Vec<(PathBuf, PathBuf)>);
+
+impl GivenRoots {
+    fn new(given: &[PathBuf]) -> Result<Self, Diagnostic> {
+        let real = |root: &PathBuf| {
+            let cannot_read =
+                |error: std::io::Error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(root);
+            Ok((absolute(root)?.canonicalize().map_err(cannot_read)?, root.clone()))
+        };
+        given.iter().map(real).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// The path below the root as it was given.
+    fn given(&self, path: &Path) -> PathBuf {
+        let below = self.0.iter().find_map(|(real, given)| Some((given, path.strip_prefix(real).ok()?)));
+        match below {
+            Some((given, below)) if below.as_os_str().is_empty() => given.clone(),
+            Some((given, below)) => given.join(below),
+            None => path.to_owned(),
+        }
+    }
+}
+
+/// JSON has no bytes that are not text.
+fn name(path: &Path) -> Result<&str, Diagnostic> {
+    path.to_str().ok_or_else(|| Diagnostic::error(codes::USAGE, "the name is not UTF-8").in_file(path))
+}
