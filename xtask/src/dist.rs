@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `stage` | the build with remapped paths, the installation below a directory |
 //! | `deb` | Debian packages of parts of it |
+//! | `from_source` | a project with HotSwap's sources, built by Debian's Rust without a network |
 //! | `maintained` | packages as a distribution's maintainer meets them |
 //! | `tried` | packages installed in a Debian root directory, where a HIP project is built |
 //! | `emulated` | a package for another machine, run under qemu and compared with that for this one |
@@ -16,6 +17,7 @@
 
 mod deb;
 mod emulated;
+mod from_source;
 mod maintained;
 mod stage;
 mod tried;
@@ -59,8 +61,12 @@ struct Options {
     /// Debian packages, twice, with Debian's flags; strip it, upgrade, and remove everything.
     #[arg(long)]
     maintain: bool,
+    /// Afterwards, in a new Debian root directory with Debian's Rust, vendored crates and no network: build a project that has
+    /// the sources of the last commit by FetchContent, and run it.
+    #[arg(long)]
+    source: bool,
     /// Build from two copies of the sources in different directories, and compare all installed files.
-    #[arg(long, conflicts_with_all = ["try_them", "bare", "maintain", "no_build"])]
+    #[arg(long, conflicts_with_all = ["try_them", "bare", "maintain", "source", "no_build"])]
     twice: bool,
 }
 
@@ -93,6 +99,9 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     }
     if options.maintain {
         maintained::build_package(&packages(&output)?)?;
+    }
+    if options.source {
+        from_source::fetch_and_build(&packages(&output)?)?;
     }
     if options.bare { tried::in_bare_root(&packages(&output)?) } else { Ok(()) }
 }

@@ -6,6 +6,7 @@
 
 use crate::outcome::{Outcome, fail};
 use crate::{paths, remove, run, setup, userland};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -69,7 +70,7 @@ test "$(pkg-config --variable=bindir "$P/share/pkgconfig/hotswap-tools.pc" 2>/de
 "#;
 
 /// A project with a program for gfx1030 that is retargeted to others.
-const PROJECT: &str = "examples/hello-hip";
+pub(super) const PROJECT: &str = "examples/hello-hip";
 
 /// Installs each package in a root directory of its own.
 pub(super) fn install_and_build(packages: &[PathBuf]) -> Outcome {
@@ -93,19 +94,18 @@ pub(super) fn install_and_build(packages: &[PathBuf]) -> Outcome {
     Ok(())
 }
 
-/// Installs the Debian package with apt in a new root directory that has nothing but Debian's base system, and builds the project.
-/// The HIP that the package recommends for clang 22 is in experimental.
-const BARE: &str = r#"
+/// Runs a script in a root directory with the network. Arguments: the root, the script, its argument.
+const IN_ROOT: &str = r#"
 mount --rbind /proc "$1/proc"
 mount --rbind /dev "$1/dev"
 cp -L /etc/resolv.conf "$1/etc/resolv.conf"
-cp "$2" "$1/tmp/"
-cp -r "$3" "$1/tmp/project"
 exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/tmp LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
-    chroot "$1" /bin/sh -ec "$4" sh "/tmp/${2##*/}"
+    chroot "$1" /bin/sh -ec "$2" sh "$3"
 "#;
 
-const BARE_INSIDE: &str = r#"
+/// Installs the Debian package with apt in a new root directory that has nothing but Debian's base system, and builds the project.
+/// The HIP that the package recommends for clang 22 is in experimental.
+const BARE: &str = r#"
 apt-get update -q
 # What the package recommends, the first of each choice, and nothing that those recommend.
 recommended=$(dpkg-deb -f "$1" Recommends | sed 's/|[^,]*//g; s/,//g')
@@ -116,10 +116,14 @@ BUILD
 hotswap run --gpu gfx1031 -- /tmp/build/hello
 "#;
 
-/// Tries the package `hotswap` among these in a root directory without anything else.
-pub(super) fn in_bare_root(packages: &[PathBuf]) -> Outcome {
+/// The package `hotswap` among these.
+pub(super) fn main_package(packages: &[PathBuf]) -> Outcome<&PathBuf> {
     let is_it = |path: &&PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("hotswap_"));
-    let Some(package) = packages.iter().find(is_it) else { return fail("there is no Debian package to try") };
+    packages.iter().find(is_it).map_or_else(|| fail("there is no Debian package to try"), Ok)
+}
+
+/// A new root directory with Debian's base system and apt.
+pub(super) fn bare_root() -> Outcome<PathBuf> {
     let root = paths::scratch("bare-root");
     remove::delete(&root)?;
     let mirror = userland::mirror()?;
@@ -138,11 +142,27 @@ pub(super) fn in_bare_root(packages: &[PathBuf]) -> Outcome {
     make.args(["--aptopt=Acquire::Check-Valid-Until \"false\"", "--dpkgopt=force-unsafe-io", "sid"]).arg(&root);
     make.args(["sid", "experimental"].map(|suite| format!("deb {mirror} {suite} main")));
     run::output(&mut make)?;
-    println!("Trying {} in a bare root directory", package.display());
+    Ok(root)
+}
+
+/// Runs a script in a root directory, with one argument.
+pub(super) fn run_in(root: &Path, script: &str, argument: &str) -> Outcome {
     let mut command = Command::new("unshare");
-    command.args(["--mount", "--propagation", "private", "/bin/sh", "-ec", BARE, "sh"]).arg(&root).arg(package);
-    command.arg(paths::workspace().join(PROJECT)).arg(BARE_INSIDE.replace("BUILD", BUILD.trim()));
-    run::quiet(&mut command)?;
+    command.args(["--mount", "--propagation", "private", "/bin/sh", "-ec", IN_ROOT, "sh"]).arg(root).arg(script);
+    run::quiet(command.arg(argument))
+}
+
+/// Tries the package `hotswap` among these in a root directory without anything else.
+pub(super) fn in_bare_root(packages: &[PathBuf]) -> Outcome {
+    let package = main_package(packages)?;
+    let root = bare_root()?;
+    let name = package.file_name().unwrap_or_default();
+    fs::copy(package, root.join("tmp").join(name))?;
+    let project = paths::workspace().join(PROJECT);
+    run::output(Command::new("cp").arg("-r").arg(project).arg(root.join("tmp/project")))?;
+    println!("Trying {} in a bare root directory", package.display());
+    let inside = format!("/tmp/{}", name.to_string_lossy());
+    run_in(&root, &BARE.replace("BUILD", BUILD.trim()), &inside)?;
     remove::delete(&root)
 }
 

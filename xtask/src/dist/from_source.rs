@@ -1,0 +1,85 @@
+//! HotSwap as a part of a project, built from its sources by Debian's own Rust: in a new Debian root directory, with vendored
+//! crates and without a network, a project has it by FetchContent, is built, and runs on an emulated GPU.
+//!
+//! The sources are those of the last commit.
+
+use super::tried;
+use crate::outcome::{During, Outcome, fail};
+use crate::{paths, remove, run};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Installs what the project needs with the network, then builds without it. `$1`: the packages that HotSwap recommends.
+const INSIDE: &str = r#"
+apt-get update -q
+apt-get install -q -y --no-install-recommends -t experimental $1 cmake ninja-build g++ >/tmp/apt.log || { tail /tmp/apt.log; exit 1; }
+apt-get install -q -y --no-install-recommends -t sid cargo rustc >/tmp/apt.log || { tail /tmp/apt.log; exit 1; }
+rustc --version
+exec unshare --net /bin/sh -ec '
+! cargo search hotswap 2>/dev/null # there is no network
+cmake -G Ninja -S /tmp/project -B /tmp/build -DHOTSWAP_OPTIMIZE=OFF -DCMAKE_HIP_ARCHITECTURES=gfx1030 >/tmp/cmake.log 2>&1 || { tail -40 /tmp/cmake.log; exit 1; }
+tail -3 /tmp/cmake.log
+cmake --build /tmp/build
+P=/tmp/build/_deps/hotswap-build/installed
+"$P/bin/hotswap" list /tmp/build/hello
+"$P/bin/hotswap" list /tmp/build/hello | grep -q "gfx1031.*retargeted from gfx1030"
+"$P/bin/hotswap" run --gpu gfx1031 -- /tmp/build/hello
+'
+"#;
+
+/// `packages` tell what HotSwap recommends.
+pub(super) fn fetch_and_build(packages: &[PathBuf]) -> Outcome {
+    let package = tried::main_package(packages)?;
+    let field = run::output(Command::new("dpkg-deb").arg("-f").arg(package).arg("Recommends"))?;
+    let root = tried::bare_root()?;
+    lay_out(&root.join("tmp/hotswap"))?;
+    write_project(&root.join("tmp/project"))?;
+    println!("Building a project with HotSwap's sources in a bare root directory");
+    tried::run_in(&root, INSIDE, &first_choices(&field))?;
+    remove::delete(&root)
+}
+
+/// The sources of the last commit, with all crates that they need.
+fn lay_out(directory: &Path) -> Outcome {
+    fs::create_dir_all(directory).during("create", directory)?;
+    let archive = paths::scratch("sources.tar");
+    let git = ["archive", "--format=tar", "-o"];
+    run::output(Command::new("git").args(git).arg(&archive).arg("HEAD").current_dir(paths::workspace()))?;
+    run::output(Command::new("tar").arg("-xf").arg(&archive).arg("-C").arg(directory))?;
+    fs::remove_file(&archive).during("delete", &archive)?;
+    let settings =
+        run::output(Command::new(paths::cargo()).args(["vendor", "--locked", "vendored"]).current_dir(directory))?;
+    let file = directory.join(".cargo/config.toml");
+    let old = fs::read_to_string(&file).unwrap_or_default();
+    fs::write(&file, format!("{old}\n{settings}")).during("write", &file)
+}
+
+/// The example, with FetchContent in place of an installation.
+fn write_project(directory: &Path) -> Outcome {
+    fs::create_dir_all(directory).during("create", directory)?;
+    let example = paths::workspace().join(tried::PROJECT);
+    let lists = fs::read_to_string(example.join("CMakeLists.txt"))?;
+    let fetch = "include(FetchContent)\nFetchContent_Declare(HotSwap SOURCE_DIR /tmp/hotswap)\nFetchContent_MakeAvailable(HotSwap)";
+    let fetched = lists.replace("find_package(HotSwap REQUIRED)", fetch);
+    if fetched == lists {
+        return fail(format!("{} does not look for HotSwap", example.display()));
+    }
+    fs::write(directory.join("CMakeLists.txt"), fetched).during("write", directory)?;
+    fs::copy(example.join("hello.hip"), directory.join("hello.hip"))?;
+    Ok(())
+}
+
+/// The first package of each choice of a field `Recommends`.
+fn first_choices(field: &str) -> String {
+    let first = |choice: &str| choice.split('|').next().unwrap_or_default().trim().to_owned();
+    field.trim().split(',').map(first).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_first_of_each_choice_is_taken() {
+        assert_eq!(super::first_choices("clang-22 | clang-23, lld-22 | lld, x\n"), "clang-22 lld-22 x");
+    }
+}
