@@ -81,20 +81,29 @@ if(HotSwap_FOUND AND NOT TARGET HotSwap::hotswap)
   set_target_properties(HotSwap::hotswap PROPERTIES IMPORTED_LOCATION "${HotSwap_PREFIX}/bin/hotswap")
 endif()
 
-# Device code for programs in C and C++: include/hotswap.h. The shared library, and the same as an archive.
-if(HotSwap_FOUND AND NOT TARGET HotSwap::libhotswap AND EXISTS "${HotSwap_PREFIX}/lib/libhotswap.so.0")
+# Device code for programs in C and C++: include/hotswap.h. The shared library, and the same as an archive. Debian keeps libraries
+# in the machine's directory, whose name CMake knows only after a language is enabled.
+set(_hotswap_lib "${HotSwap_PREFIX}/lib")
+foreach(_hotswap_machine IN ITEMS "${CMAKE_HOST_SYSTEM_PROCESSOR}-linux-gnu" "${CMAKE_LIBRARY_ARCHITECTURE}")
+  if(_hotswap_machine AND EXISTS "${HotSwap_PREFIX}/lib/${_hotswap_machine}/libhotswap.so.0")
+    set(_hotswap_lib "${HotSwap_PREFIX}/lib/${_hotswap_machine}")
+  endif()
+endforeach()
+unset(_hotswap_machine)
+if(HotSwap_FOUND AND NOT TARGET HotSwap::libhotswap AND EXISTS "${_hotswap_lib}/libhotswap.so.0")
   add_library(HotSwap::libhotswap SHARED IMPORTED GLOBAL)
   set_target_properties(HotSwap::libhotswap PROPERTIES
-    IMPORTED_LOCATION "${HotSwap_PREFIX}/lib/libhotswap.so.0"
+    IMPORTED_LOCATION "${_hotswap_lib}/libhotswap.so.0"
     IMPORTED_SONAME libhotswap.so.0
     INTERFACE_INCLUDE_DIRECTORIES "${HotSwap_PREFIX}/include")
   add_library(HotSwap::libhotswap_static STATIC IMPORTED GLOBAL)
   set_target_properties(HotSwap::libhotswap_static PROPERTIES
-    IMPORTED_LOCATION "${HotSwap_PREFIX}/lib/libhotswap.a"
+    IMPORTED_LOCATION "${_hotswap_lib}/libhotswap.a"
     INTERFACE_INCLUDE_DIRECTORIES "${HotSwap_PREFIX}/include"
     INTERFACE_LINK_LIBRARIES "gcc_s;pthread;dl;m")
 endif()
 
+unset(_hotswap_lib)
 unset(_hotswap_debian_hip)
 unset(_hotswap_languages)
 foreach(_hotswap_component IN ITEMS names profile families library)

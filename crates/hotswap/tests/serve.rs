@@ -876,7 +876,12 @@ fn wrong_actions_are_refused_and_write_nothing() {
     directory.run("serve gfx1031 package.whl --dest out --made made").code(2).stderr(contains("an action by itself"));
     let actions = listed(&directory, "serve gfx1031 --root rocm --dest out --made made");
     let (_, rest) = actions.split_last().unwrap();
-    for (old, new, expected) in [("gfx1031", "gfx9999", 11), ("gfx1031", "gfx1100", 11), ("rocm/", "nothing/", 14)] {
+    for (old, new, expected) in [
+        ("gfx1031", "gfx9999", 11),
+        ("gfx1031", "gfx90a:xnack+", 2),
+        ("gfx1031", "gfx1100", 11),
+        ("rocm/", "nothing/", 14),
+    ] {
         for action in rest {
             let words = texts(&action["arguments"]);
             // rocRAND has code for gfx1100, which its host part would start wrongly.

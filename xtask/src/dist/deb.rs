@@ -103,8 +103,9 @@ impl DebPackage {
         let root = paths::scratch("dist-deb").join(self.name);
         remove::delete(&root)?;
         for file in files {
-            self.place(&stage.join(file), &root.join("usr").join(debian_path(file)))?;
+            self.place(&stage.join(file), &root.join("usr").join(debian_path(file, machine)))?;
         }
+        adapt_pkg_config(&root, machine)?;
         let doc = root.join("usr/share/doc").join(self.name);
         fs::create_dir_all(&doc).during("create", &doc)?;
         write(&doc.join("copyright"), &copyright()?)?;
@@ -152,6 +153,9 @@ impl DebPackage {
                 let _ = writeln!(text, "{field}: {value}");
             }
         }
+        if !self.section.starts_with("devel") {
+            text += "Multi-Arch: same\n";
+        }
         let _ = writeln!(text, "Section: {}\nPriority: optional\nDescription: {}", self.section, self.synopsis);
         for line in wrapped(self.description, 76) {
             let _ = writeln!(text, " {line}");
@@ -166,9 +170,37 @@ impl DebPackage {
     }
 }
 
-/// Where Debian has what is elsewhere in a prefix of one's own.
-fn debian_path(file: &str) -> String {
+/// Where Debian has what is elsewhere in a prefix of one's own. Libraries for programs are in the machine's directory, so that those
+/// for several machines can be installed together.
+fn debian_path(file: &str, machine: &Machine) -> String {
+    let of_machine = format!("lib/{}/", machine.triplet());
+    for beginning in ["lib/libhotswap", "lib/pkgconfig/"] {
+        if file.starts_with(beginning) {
+            return file.replacen("lib/", &of_machine, 1);
+        }
+    }
     file.replacen("share/zsh/site-functions/", "share/zsh/vendor-completions/", 1)
+}
+
+/// The file for pkg-config is one directory deeper than in a prefix, and the libraries are in the machine's directory.
+fn adapt_pkg_config(root: &Path, machine: &Machine) -> Outcome {
+    let path = root.join("usr/lib").join(machine.triplet()).join("pkgconfig/hotswap.pc");
+    if !path.exists() {
+        return Ok(());
+    }
+    let mut text = fs::read_to_string(&path).during("read", &path)?;
+    let libraries = format!("libdir=${{prefix}}/lib/{}", machine.triplet());
+    for (old, new) in [
+        ("PREFIX/lib/pkgconfig", &*format!("PREFIX/lib/{}/pkgconfig", machine.triplet())),
+        ("prefix=${pcfiledir}/../..\n", "prefix=${pcfiledir}/../../..\n"),
+        ("libdir=${prefix}/lib\n", &*format!("{libraries}\n")),
+    ] {
+        if !text.contains(old) {
+            return fail(format!("{} has no line {old:?}", path.display()));
+        }
+        text = text.replacen(old, new, 1);
+    }
+    write(&path, &text)
 }
 
 fn write(path: &Path, text: &str) -> Outcome {
@@ -256,7 +288,7 @@ fn copyright() -> Outcome<String> {
 /// The maintainer of packages, by the variables that Debian's tools read.
 fn maintainer() -> String {
     let set = |name: &str, default: &str| std::env::var(name).unwrap_or_else(|_| default.to_owned());
-    format!("{} <{}>", set("DEBFULLNAME", "HotSwap developers"), set("DEBEMAIL", "hotswap@localhost"))
+    format!("{} <{}>", set("DEBFULLNAME", "HotSwap developers"), set("DEBEMAIL", "hotswap@example.org"))
 }
 
 fn changelog(epoch: &str) -> Outcome<String> {
@@ -282,7 +314,16 @@ mod tests {
         assert_eq!(of("lib/hotswap/libhotswap_registry.a"), Some("hotswap"));
         assert_eq!(of("lib/libhotswap.so.0"), Some("libhotswap0"));
         assert_eq!(of("lib/libhotswap.so"), Some("libhotswap-dev"));
-        assert_eq!(debian_path("share/zsh/site-functions/_hotswap"), "share/zsh/vendor-completions/_hotswap");
+        let machine = Machine::of(Some("aarch64-unknown-linux-gnu")).unwrap();
+        for (file, debian) in [
+            ("share/zsh/site-functions/_hotswap", "share/zsh/vendor-completions/_hotswap"),
+            ("lib/libhotswap.so.0", "lib/aarch64-linux-gnu/libhotswap.so.0"),
+            ("lib/pkgconfig/hotswap.pc", "lib/aarch64-linux-gnu/pkgconfig/hotswap.pc"),
+            ("lib/hotswap/libhotswap_registry.a", "lib/hotswap/libhotswap_registry.a"),
+            ("libexec/hotswap/lld", "libexec/hotswap/lld"),
+        ] {
+            assert_eq!(debian_path(file, machine), debian);
+        }
     }
 
     #[test]

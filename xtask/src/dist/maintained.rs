@@ -38,7 +38,7 @@ pub(super) fn build_package(packages: &[PathBuf]) -> Outcome {
     remove::delete(&directory)?;
     let shared = directory.join("shared");
     fs::create_dir_all(&shared).during("create", &shared)?;
-    for (from, to) in [("packaging/debian-example", "example"), ("examples/gemm", "gemm")] {
+    for (from, to) in [("packaging/debian-example", "example"), ("examples/gemm", "gemm"), ("examples/tool", "tool")] {
         let source = paths::workspace().join(from);
         run::output(Command::new("cp").arg("-a").arg(source).arg(shared.join(to)))?;
     }

@@ -1,5 +1,6 @@
 # As a distribution's maintainer: HotSwap's packages, and a package of a HIP library that is built with them. Runs in a Debian root
-# directory with HIP. $1: a directory with HotSwap's packages, `example` (packaging/debian-example) and `gemm` (examples/gemm).
+# directory with HIP. $1: a directory with HotSwap's packages, `example` (packaging/debian-example), `gemm`
+# and `tool` (of examples).
 # Prints a line for each thing that was seen.
 cd "$1"
 rm -f /etc/dpkg/dpkg.cfg.d/* # a small root directory has no man pages
@@ -38,6 +39,15 @@ dpkg-deb -f /build/libgemm_*.deb X-ROCm-GPU-Architecture
 dpkg -i /build/libgemm_*.deb >/dev/null
 L=$(dpkg -L libgemm | grep 'gemm/libgemm.so')
 R=$(dpkg -L libgemm | grep 'relocatable/libgemm.so')
+
+# A tool with the C library, by pkg-config and by CMake.
+cc tool/callees.c $(pkg-config --cflags --libs hotswap) -o callees
+cmake -S tool -B tool/build >tool.log && cmake --build tool/build >>tool.log || { cat tool.log; exit 1; }
+for program in callees tool/build/callees tool/build/callees_static; do
+    ./$program "$L" amdgcn-amd-amdhsa--gfx1031 _Z5naive9GemmShapePKfS1_Pf | grep -q 'these are all'
+done
+echo "a tool finds the C library by pkg-config and by CMake"
+
 for library in "$L" "$R"; do
     made=6 # three GPUs, of each of two sources
     if [ "$library" = "$R" ]; then made=3; fi

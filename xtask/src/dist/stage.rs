@@ -29,6 +29,11 @@ const MACHINES: &[(&str, Machine)] = &[
 ];
 
 impl Machine {
+    /// The name of Debian's directory for libraries.
+    pub(super) fn triplet(&self) -> &'static str {
+        self.tools.trim_end_matches('-')
+    }
+
     /// The machine of that target, or this one.
     pub(super) fn of(target: Option<&str>) -> Outcome<&'static Self> {
         let own = format!("{}-unknown-linux-gnu", env::consts::ARCH);

@@ -16,6 +16,7 @@ use hotswap_stack::made::{MadeRecord, SingleAction};
 use hotswap_stack::rules::FileKind;
 use hotswap_stack::serve::OutputRequest;
 use hotswap_stack::{OutputMaker, OutputWay, ServeRequest, TreePlan, hash};
+use hotswap_targets::TargetId;
 use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -87,7 +88,7 @@ impl ServeArguments {
         };
         for row in single.content.wanted().iter().chain(single.others.iter().map(|other| &other.wanted)) {
             for name in [&row.target, &row.source] {
-                name.parse::<hotswap_targets::TargetId>()?;
+                check_processor(name)?;
             }
         }
         let directory = output.parent().unwrap_or(Path::new(""));
@@ -100,6 +101,15 @@ impl ServeArguments {
         };
         Ok(Outcome { text: String::new(), problems })
     }
+}
+
+/// Whether it is the name of a GPU, without features.
+fn check_processor(name: &str) -> Result<(), Diagnostic> {
+    let id: TargetId = name.parse()?;
+    if name == id.processor.name {
+        return Ok(());
+    }
+    Err(Diagnostic::error(codes::USAGE, format!("--action: `{name}` has features, which are those of the code")))
 }
 
 /// Makes an output and its record.
