@@ -5,7 +5,7 @@
 cd "$1"
 rm -f /etc/dpkg/dpkg.cfg.d/* # a small root directory has no man pages
 apt-get update -q -o Acquire::Check-Valid-Until=false >/dev/null
-apt-get install -q -y --no-install-recommends build-essential debhelper dwz fakeroot man-db pkg-rocm-tools zsh fish >apt.log 2>&1 || {
+apt-get install -q -y --no-install-recommends build-essential debhelper dwz fakeroot man-db pkgconf pkg-rocm-tools zsh fish >apt.log 2>&1 || {
     cat apt.log
     exit 1
 }
@@ -44,7 +44,7 @@ R=$(dpkg -L libgemm | grep 'relocatable/libgemm.so')
 cc tool/callees.c $(pkg-config --cflags --libs hotswap) -o callees
 cmake -S tool -B tool/build >tool.log && cmake --build tool/build >>tool.log || { cat tool.log; exit 1; }
 for program in callees tool/build/callees tool/build/callees_static; do
-    ./$program "$L" amdgcn-amd-amdhsa--gfx1031 _Z5naive9GemmShapePKfS1_Pf | grep -q 'these are all'
+    ./$program "$L" amdgcn-amd-amdhsa--gfx1031 _ZN12_GLOBAL__N_15naiveE9GemmShapePKfS2_Pf | grep -q 'these are all'
 done
 echo "a tool finds the C library by pkg-config and by CMake"
 
