@@ -10,7 +10,7 @@ use crate::options::{ConfigFile, ENV_CONFIG, OPTIONS, Opt};
 use hotswap_report::{Diagnostic, codes};
 use std::ffi::OsString;
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 /// The files in their order: the user's, the prefix's, the system's, the installation's defaults.
@@ -37,11 +37,21 @@ fn read_all(paths: Vec<(PathBuf, bool)>) -> Result<Vec<ConfigFile>, Diagnostic> 
     for (path, required) in paths {
         match fs::read(&path) {
             Ok(bytes) => files.push(parse(path, &bytes)?),
-            Err(error) if !required && matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
+            Err(error) if !required && (is_absent(&error) || is_closed(&path)) => {}
             Err(error) => return Err(Diagnostic::error(codes::BAD_CONFIG, error.to_string()).in_file(path)),
         }
     }
     Ok(files)
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+}
+
+/// Whether the directory cannot even be entered: HOME is another user's, as in builds by a service, and nothing in it is meant for
+/// this one. A file that is there and cannot be read is an error.
+fn is_closed(path: &Path) -> bool {
+    path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::PermissionDenied)
 }
 
 /// Paths, and whether the file must be there (the user named it).

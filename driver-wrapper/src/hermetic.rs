@@ -15,7 +15,8 @@ use std::ffi::OsString;
 const DECLARED: &[&str] =
     &[ENV_HERMETIC, ENV_CLANG, words::ENV_LLVM_BIN, words::ENV_PLAN_FILE, words::ENV_VERBOSE, words::ENV_TRACE];
 
-/// Variables by which clang finds headers, libraries and tools or changes its arguments, and the argument to use instead.
+/// Variables by which clang and lld find headers, libraries and tools or change arguments and output, and what to use instead.
+/// `SOURCE_DATE_EPOCH` is none of them: without it the output depends on the time, and a build that sets it declares it.
 const CLANGS: &[(&str, &str)] = &[
     ("CCC_OVERRIDE_OPTIONS", "the arguments themselves"),
     ("COMPILER_PATH", "HOTSWAP_LLVM_BIN"),
@@ -25,7 +26,10 @@ const CLANGS: &[(&str, &str)] = &[
     ("GCC_EXEC_PREFIX", "--gcc-install-dir="),
     ("HIP_DEVICE_LIB_PATH", "--rocm-device-lib-path="),
     ("HIP_PATH", "--hip-path="),
+    ("LD_RUN_PATH", "-Wl,-rpath,"),
     ("LIBRARY_PATH", "-L"),
+    ("LLD_VERSION", "lld's own version"),
+    ("LLVM_OVERRIDE_PRODUCER", "LLVM's own version"),
     ("ROCM_PATH", "--rocm-path="),
 ];
 
@@ -73,6 +77,13 @@ pub fn unnamed_clang() -> Diagnostic {
     Diagnostic::error(codes::NO_CLANG, what).advise(format!("set {ENV_CLANG} to the declared compiler"))
 }
 
+/// The error for a compiler that would be searched on `PATH`.
+pub fn searched_clang(name: &str, origin: &str) -> Diagnostic {
+    let what =
+        format!("{origin} names clang as `{name}`, which is searched on PATH, and {ENV_HERMETIC}=1 allows no search");
+    Diagnostic::error(codes::NO_CLANG, what).advise(format!("set {ENV_CLANG} to the path of the declared compiler"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,6 +103,7 @@ mod tests {
             ("HOTSWAP_CONFIG", "--hotswap-plan-file="),
             ("HOTSWAP_OF_THE_FUTURE", "argument of that name"),
             ("ROCM_PATH", "--rocm-path="),
+            ("LLD_VERSION", "lld's own"),
             ("CPLUS_INCLUDE_PATH", "-isystem"),
         ] {
             let error = judged(&format!("HOTSWAP_HERMETIC=1 {name}=x")).unwrap_err();

@@ -232,8 +232,14 @@ impl Call {
 
     fn find_clang(&self, settings: &OptionValues) -> Result<Clang, Diagnostic> {
         let named = settings.get(Id::Clang).map(|setting| (PathBuf::from(&setting.value), setting.origin_text()));
-        if named.is_none() && settings.switch(Id::Hermetic)? {
-            return Err(hermetic::unnamed_clang());
+        if settings.switch(Id::Hermetic)? {
+            match &named {
+                None => return Err(hermetic::unnamed_clang()),
+                Some((path, origin)) if path.components().count() == 1 && !path.is_absolute() => {
+                    return Err(hermetic::searched_clang(&path.to_string_lossy(), origin));
+                }
+                Some(_) => {}
+            }
         }
         let rocm_path = env::var_os("ROCM_PATH").filter(|path| !path.is_empty()).map(PathBuf::from);
         let path = env::var_os("PATH");

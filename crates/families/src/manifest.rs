@@ -180,6 +180,8 @@ fn new_object(format: ManifestFormat) -> Object<'static> {
     if !format.is_coff() {
         object.flags = FileFlags::Elf { os_abi: elf::ELFOSABI_GNU, abi_version: 0, e_flags: 0 };
         object.add_section(Vec::new(), b".note.GNU-stack".to_vec(), SectionKind::Other);
+        // GNU ld names the symbols of a file without this one by the file's path, which may be a random one.
+        object.add_file_symbol(b"hotswap-manifest".to_vec());
     }
     // Feature bits: no code here breaks them. A program has the mark only if all its objects do.
     match format {
@@ -291,6 +293,17 @@ mod tests {
     fn sample(format: ManifestFormat) -> Vec<u8> {
         super::object(format, "0123456789abcdef", "hotswap-plan 1\npolicy error\n", &["machine_flags", "target_note"])
             .unwrap()
+    }
+
+    #[test]
+    fn elf_objects_name_themselves() {
+        for format in [ManifestFormat::ElfX86_64, ManifestFormat::ElfAarch64] {
+            let bytes = sample(format);
+            let file = object::File::parse(&*bytes).unwrap();
+            let names: Vec<_> =
+                file.symbols().filter(|s| s.kind() == SymbolKind::File).map(|s| s.name().unwrap()).collect();
+            assert_eq!(names, ["hotswap-manifest"]);
+        }
     }
 
     fn section(bytes: &[u8], name: &str) -> Vec<u8> {

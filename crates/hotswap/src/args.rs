@@ -65,6 +65,24 @@ impl PlanSettings {
         self.values.is_empty()
     }
 
+    /// The name of an option that was set and is none of these.
+    pub(crate) fn other_than(&self, names: &[&str]) -> Option<&'static str> {
+        self.names().find(|name| !names.contains(name))
+    }
+
+    fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.values.iter().filter_map(|(option, _)| Some(option.command.as_ref()?.name))
+    }
+
+    /// The settings as words of a command.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let word = |(option, value): &(&'static PlanOption, String)| {
+            let form = option.command.as_ref()?;
+            Some(if form.value.is_some() { format!("--{}={value}", form.name) } else { format!("--{}", form.name) })
+        };
+        self.values.iter().filter_map(word).collect()
+    }
+
     /// The plan of these settings with those pairs, checked; `experimental` also allows such pairs.
     pub(crate) fn plan(&self, pairs: &[String], experimental: bool) -> Result<Plan, Diagnostic> {
         let positional = PLAN_OPTIONS.iter().filter(|option| option.command.is_none());

@@ -134,10 +134,20 @@ fn listed_actions_make_what_they_name() {
     for action in actions.iter().rev() {
         let words: Vec<&str> =
             action["arguments"].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect();
-        assert!(words[0] == "hotswap" && words.contains(&"--policy"), "{words:?}");
+        assert!(words[0] == "hotswap" && words.contains(&"--policy=keep"), "{words:?}");
         directory.run(&words[1..].join(" ")).success();
         let name = action["outputs"][0].as_str().unwrap();
         assert!(directory.targets(name).concat().contains(&"gfx1031".to_owned()), "{name}");
+    }
+    let words =
+        "--max-size 2M retarget in --to gfx1031 --drop gfx1030 gfx1100 --compress --allow names -o out --list-actions";
+    let listed = directory.run(words).success();
+    for option in ["--max-size=2097152", "--drop=gfx1030,gfx1100", "--compress", "--allow=names"] {
+        assert!(String::from_utf8_lossy(&listed.get_output().stdout).contains(option), "{option}");
+    }
+    for option in ["--patches=x", "--names=warn", "--device-link=fix", "--device-symbols", "--device-exports=f"] {
+        let refused = directory.run(&format!("retarget in/a --to gfx1031 {option} -o out")).code(2);
+        refused.stderr(contains("can be used with --pairs, not with --to"));
     }
     directory.run("retarget in/deep/text --to gfx1031 -o out --list-actions").code(12);
     directory.run("retarget in --to gfx9999 -o out --list-actions").code(11);

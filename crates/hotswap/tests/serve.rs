@@ -834,7 +834,16 @@ fn outputs_that_are_not_the_run_s_own_are_made_anew() {
     let others = listed(&directory, "serve gfx1032 --root rocm --dest out --made other");
     others[..others.len() - 1].iter().for_each(|action| run_elsewhere(&directory, action));
     let other = code.replacen("made", "other", 1);
-    let faults: [(&str, &dyn Fn()); 6] = [
+    let host = "made/lib/librocrand.so.1.1";
+    let faults: [(&str, &dyn Fn()); 8] = [
+        ("a device for a record", &|| {
+            fs::remove_file(directory.path(&record)).unwrap();
+            symlink("/dev/zero", directory.path(&record)).unwrap();
+        }),
+        ("a directory for an output", &|| {
+            fs::remove_file(directory.path(&code)).unwrap();
+            fs::create_dir(directory.path(&code)).unwrap();
+        }),
         ("another content", &|| directory.write(&code, &directory.read(&other))),
         ("content and record of another GPU", &|| {
             directory.write(&code, &directory.read(&other));
@@ -850,6 +859,7 @@ fn outputs_that_are_not_the_run_s_own_are_made_anew() {
         ("a damaged record", &|| directory.write(&record, b"{")),
     ];
     for (fault, plant) in faults {
+        let _ = fs::remove_dir_all(directory.path("made"));
         make();
         plant();
         directory.run("serve --undo --dest out").success();
@@ -857,6 +867,14 @@ fn outputs_that_are_not_the_run_s_own_are_made_anew() {
         let again: Vec<Vec<u8>> = directory.state("out").into_values().map(|(bytes, _)| bytes).collect();
         assert!(again == plain, "{fault}");
     }
+    // A record that takes the output for a copy of its input, and says so truly of another file.
+    make();
+    let record = format!("{host}.hotswap-made.json");
+    let text = String::from_utf8(directory.read(&record)).unwrap();
+    directory.write(&record, text.replace("false", "true").as_bytes());
+    directory.run("serve --undo --dest out").success();
+    directory.run(words).success().stderr(contains("HS0437").and(contains("librocrand")));
+    assert!(directory.targets("out/lib/librocrand.so.1.1", rand_object)[0].contains("gfx1031"));
     // The library has changed since.
     make();
     directory.run("serve --undo --dest out").success();
@@ -873,9 +891,22 @@ fn wrong_actions_are_refused_and_write_nothing() {
     directory.run("serve gfx9999 --root rocm --dest out --made made --list-actions").code(11);
     directory.run("serve --action {} -o x").code(2).stderr(contains("missing field"));
     directory.run("serve --action {}").code(2);
+    directory.run("serve gfx1031 --root rocm --dest out -o x").code(2).stderr(contains("-o is for --action"));
+    for made in ["rocm", "rocm/lib/new", "."] {
+        directory.run(&format!("serve gfx1031 --root rocm --dest out --made {made}")).code(2);
+    }
     directory.run("serve gfx1031 package.whl --dest out --made made").code(2).stderr(contains("an action by itself"));
     let actions = listed(&directory, "serve gfx1031 --root rocm --dest out --made made");
     let (_, rest) = actions.split_last().unwrap();
+    let before = directory.state("rocm");
+    for action in rest {
+        let words = texts(&action["arguments"]);
+        let input = texts(&action["inputs"])[0];
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hotswap"));
+        command.args(["serve", "--action", words[3], "-o", input]).current_dir(directory.0.path());
+        command.assert().code(2).stderr(contains("the output is an input"));
+    }
+    assert_eq!(directory.state("rocm"), before);
     for (old, new, expected) in [
         ("gfx1031", "gfx9999", 11),
         ("gfx1031", "gfx90a:xnack+", 2),
@@ -892,4 +923,44 @@ fn wrong_actions_are_refused_and_write_nothing() {
             assert!(!directory.exists("x"));
         }
     }
+}
+
+#[test]
+fn listed_commands_have_all_options_of_the_tree() {
+    let directory = Directory::rocm();
+    let words = "--max-size 2M serve gfx1031 --root rocm --dest out --from gfx1030 --keep gfx1100 --leave-out kernels --made made";
+    let actions = listed(&directory, words);
+    for action in &actions {
+        assert!(texts(&action["arguments"]).contains(&"--max-size=2097152"), "{action:#}");
+    }
+    let last = texts(&actions.last().unwrap()["arguments"]).join(" ");
+    for option in ["--from=gfx1030", "--keep=gfx1100", "--leave-out=kernels", "--made made"] {
+        assert!(last.contains(option), "{last}");
+    }
+    let words = "serve gfx1031 --root=-rocm --dest=-out --made=-made";
+    fs::rename(directory.path("rocm"), directory.path("-rocm")).unwrap();
+    let actions = listed(&directory, words);
+    actions.iter().for_each(|action| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hotswap"));
+        command.args(&texts(&action["arguments"])[1..]).current_dir(directory.0.path()).assert().success();
+    });
+    assert!(directory.exists("-out/env.sh"));
+}
+
+#[test]
+fn files_that_cannot_be_served_are_named() {
+    use std::os::unix::ffi::OsStrExt;
+    let directory = Directory::rocm();
+    let name = std::ffi::OsStr::from_bytes(b"librocsparse\xff.so.1");
+    fs::copy(directory.path("rocm/lib/librocrand.so.1.1"), directory.path("rocm/lib").join(name)).unwrap();
+    let mut damaged = directory.read("rocm/lib/librocrand.so.1.1");
+    let header = damaged.windows(4).position(|bytes| bytes == b"CCOB").unwrap();
+    damaged[header + 4] = 0xff; // its version
+    directory.write("rocm/lib/librocfft.so.0", &damaged);
+    let served = directory.serve();
+    let text = String::from_utf8_lossy(&served.get_output().stderr).into_owned();
+    assert!(text.contains("is not UTF-8") && text.contains("librocfft.so.0"), "{text}");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hotswap"));
+    command.args(["serve", "gfx1031", "--root", "rocm", "--dest"]).arg(std::ffi::OsStr::from_bytes(b"out\xff"));
+    command.current_dir(directory.0.path()).assert().code(2).stderr(contains("UTF-8"));
 }

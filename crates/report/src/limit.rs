@@ -36,6 +36,14 @@ pub fn set(bytes: Option<u64>) {
     let _ = LIMIT.set(limit);
 }
 
+/// The limit that a command was given, for commands that it prints.
+pub fn requested() -> Option<u64> {
+    match LIMIT.get() {
+        Some(Limit::Bytes(bytes)) => Some(*bytes),
+        _ => None,
+    }
+}
+
 /// Compressed parts of one file so far: their size, and the sizes to which they claim to expand.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Charge {

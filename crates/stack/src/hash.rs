@@ -3,7 +3,7 @@
 use hotswap_files::InputFile;
 use hotswap_report::{Diagnostic, codes};
 use sha2::{Digest, Sha256};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -26,8 +26,14 @@ pub fn of_input(input: &InputFile) -> String {
 }
 
 /// The hash of a file's content. It is read, not mapped: that is faster for content that is needed once.
-pub(crate) fn of_file(path: &Path) -> Result<String, Diagnostic> {
+///
+/// # Errors
+/// [`codes::CANNOT_READ`], also for what is no regular file.
+pub fn of_file(path: &Path) -> Result<String, Diagnostic> {
     let read = || {
+        if !fs::metadata(path)?.is_file() {
+            return Err(io::Error::other("it is no regular file"));
+        }
         let (mut file, mut state, mut block) = (File::open(path)?, Sha256::new(), vec![0; BLOCK]);
         loop {
             match file.read(&mut block)? {

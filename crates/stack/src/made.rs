@@ -35,6 +35,9 @@ pub struct SingleAction {
     pub leave_out_kernels: bool,
 }
 
+/// More bytes are no record.
+const LARGEST: u64 = 4096;
+
 /// The record of an output that was made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -114,7 +117,9 @@ impl MadeRecord {
 
     /// Reads the record of an output; `None` where there is none, or another file of that name.
     pub fn read(output: &Path) -> Option<Self> {
-        serde_json::from_slice(&fs::read(Self::path(output)).ok()?).ok()
+        let path = Self::path(output);
+        let is_record = fs::metadata(&path).is_ok_and(|meta| meta.is_file() && meta.len() <= LARGEST);
+        is_record.then(|| serde_json::from_slice(&fs::read(&path).ok()?).ok()).flatten()
     }
 
     /// Writes the record beside the output.

@@ -10,7 +10,7 @@ use crate::rules::{self, FileKind, Match, OTHER};
 use crate::source;
 use crate::stock::Stock;
 use crate::tree::Tree;
-use hotswap_report::{Diagnostic, codes};
+use hotswap_report::{Diagnostic, Severity, codes};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -285,7 +285,10 @@ impl LibraryFiles<'_> {
         let has_data = !self.data.is_empty();
         let processors = self.processors();
         let plan = LibraryPlan { name, ..LibraryPlan::default() };
-        let remark = |text: String| LibraryPlan { remark: Some(text), ..plan.clone() };
+        // Files that could not be read may have had something to serve.
+        let warning = |error: &Diagnostic| Diagnostic { severity: Severity::Warning, ..error.clone() };
+        let unread: Vec<Diagnostic> = self.refused.iter().map(warning).collect();
+        let remark = |text: String| LibraryPlan { remark: Some(text), warnings: unread.clone(), ..plan.clone() };
         let refuse = |refused: Vec<Diagnostic>| LibraryPlan { refused, ..plan.clone() };
         if wanted.iter().all(|row| self.is_there(&row.target, &processors)) {
             return remark("has code for it already".to_owned());

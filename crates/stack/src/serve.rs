@@ -96,6 +96,10 @@ pub struct Served {
 /// [`codes::USAGE`].
 pub fn check_place(roots: &[PathBuf], destination: &Path) -> Result<(), Diagnostic> {
     let real = real_path(destination)?;
+    if real.to_str().is_none() {
+        let what = format!("the path {} is not UTF-8, which the manifest cannot have", real.display());
+        return Err(Diagnostic::error(codes::USAGE, what).advise("choose another destination"));
+    }
     if real.to_string_lossy().contains(':') {
         let what = format!("the path {} has a colon, which LD_LIBRARY_PATH cannot have", real.display());
         return Err(Diagnostic::error(codes::USAGE, what).advise("choose another destination"));

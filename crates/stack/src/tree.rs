@@ -17,7 +17,7 @@ pub struct Tree {
     pub files: BTreeMap<PathBuf, PathBuf>,
     /// Links by their paths below their root, and where they lead: a path below a root.
     pub links: BTreeMap<PathBuf, PathBuf>,
-    /// Directories that could not be read.
+    /// Directories that could not be read, and files whose name is not UTF-8.
     pub unread: Vec<Diagnostic>,
 }
 
@@ -30,6 +30,11 @@ pub fn read(roots: &[PathBuf]) -> Result<Tree, Diagnostic> {
     let mut tree = Tree::default();
     for root in roots {
         let real = canonical(root)?;
+        if real.to_str().is_none() {
+            let error =
+                Diagnostic::error(codes::USAGE, "the path of the root is not UTF-8, which the manifest cannot have");
+            return Err(error.in_file(root));
+        }
         if real.is_dir() {
             tree.walk(&real, &real)?;
         } else {
@@ -68,6 +73,9 @@ impl Tree {
             let Ok(meta) = fs::symlink_metadata(&path) else { continue };
             if meta.is_dir() {
                 self.walk(root, &path)?;
+            } else if path.to_str().is_none() {
+                let unread = Diagnostic::warning(codes::CANNOT_READ, "its name is not UTF-8; it is not served");
+                self.unread.push(unread.in_file(&path));
             } else if meta.is_symlink() {
                 self.add_link(root, &path);
             } else if meta.is_file() {

@@ -56,6 +56,8 @@ mkdir "/tmp/a directory"
 mv /tmp/x/* "/tmp/a directory/hotswap"
 P="/tmp/a directory/hotswap"
 BUILD
+"$P/bin/hotswap" run --gpu gfx1031 -- /tmp/build/hello 2>/tmp/run.err
+test ! -s /tmp/run.err || { cat /tmp/run.err; exit 1; }
 mkdir /tmp/fetched
 cp -r /tmp/sources /tmp/fetched/hotswap # as FetchContent has them
 sed 's,find_package(HotSwap REQUIRED),include(FetchContent)\

@@ -7,7 +7,7 @@
 //! Invariants: targets that cannot be made are refused according to the policy, with all findings. Under the policy
 //! `error` nothing is written then. The output is the same whatever the number of threads.
 
-mod actions;
+pub(crate) mod actions;
 mod by_name;
 mod package;
 mod report;
@@ -33,6 +33,9 @@ use std::path::{Path, PathBuf};
 
 /// In `--drop`: all entries that a generic target makes superfluous.
 const COVERED: &str = "covered";
+
+/// The settings of a plan that concern finished files, too.
+const WITH_TARGETS: &[&str] = &["policy", "allow-experimental"];
 
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("wish").required(true))]
@@ -183,10 +186,11 @@ impl RetargetArguments {
     }
 
     fn request(&self) -> Result<Request, Diagnostic> {
-        let settings = self.plan(&[])?;
-        if !settings.patches.is_empty() {
-            return Err(Diagnostic::error(codes::USAGE, "--patches can be used with --pairs, not with --to"));
+        if let Some(option) = self.settings.other_than(WITH_TARGETS) {
+            let what = format!("--{option} can be used with --pairs, not with --to");
+            return Err(Diagnostic::error(codes::USAGE, what));
         }
+        let settings = self.plan(&[])?;
         for target in &self.to {
             let id: TargetId = target.parse()?;
             if *target != id.processor.name {

@@ -11,9 +11,12 @@ use clap::Args;
 use direct::{DirectArguments, LaunchOptions};
 use hotswap_emulator::{MATRIX_CHOICES, variables};
 use hotswap_report::{Diagnostic, codes};
+use hotswap_stack::hash;
 use hotswap_targets::{IsaFamily, TargetId};
 use std::env;
 use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::fs::symlink;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -97,7 +100,35 @@ fn library() -> Result<PathBuf, Diagnostic> {
     let missing = |reason: String| Diagnostic::error(codes::NO_INSTALL, reason);
     let own = env::current_exe().map_err(|error| missing(format!("own path: {error}")))?;
     let path = own.ancestors().nth(2).unwrap_or(Path::new("/")).join(LIBRARY);
-    if path.exists() { Ok(path) } else { Err(missing("no HSA library for emulated GPUs".to_owned()).in_file(path)) }
+    if !path.exists() {
+        return Err(missing("no HSA library for emulated GPUs".to_owned()).in_file(path));
+    }
+    if path.as_os_str().as_encoded_bytes().iter().any(|byte| b" \t\n:;".contains(byte)) {
+        return alias(&path).map_err(|reason| missing(reason).in_file(path));
+    }
+    Ok(path)
+}
+
+/// A path of the library that the lists of the dynamic loader can have, which separate by blanks and colons: a link to its
+/// directory in the cache directory.
+fn alias(library: &Path) -> Result<PathBuf, String> {
+    let (Some(directory), Some(name)) = (library.parent(), library.file_name()) else {
+        return Err("no directory".to_owned());
+    };
+    let what = "its path has a blank or a colon, which LD_PRELOAD cannot have";
+    let Some(cache) = hotswap_files::cache_dir() else {
+        return Err(format!("{what}, and no HOME is set for a link to it"));
+    };
+    let cache = hotswap_files::own_directory(&cache.join("run")).map_err(|error| format!("{what}: {error}"))?;
+    let link = cache.join(&hash::of(directory.as_os_str().as_encoded_bytes())[..16]);
+    if !fs::read_link(&link).is_ok_and(|to| to == directory) {
+        let new = cache.join(format!("new-{}", std::process::id()));
+        symlink(directory, &new).and_then(|()| fs::rename(&new, &link)).map_err(|error| format!("{what}: {error}"))?;
+    }
+    if link.as_os_str().as_encoded_bytes().iter().any(|byte| b" \t\n:;".contains(byte)) {
+        return Err(format!("{what}, and so has the cache directory {}", cache.display()));
+    }
+    Ok(link.join(name))
 }
 
 /// Reads the variable for a list and puts an item before the others.

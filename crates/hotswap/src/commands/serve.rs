@@ -139,6 +139,9 @@ impl ServeArguments {
             return self.packages(&packages, &settings);
         }
         hotswap_stack::serve::check_place(&self.root, self.dest())?;
+        if let Some(made) = &self.made {
+            hotswap_stack::serve::check_place(&self.root, made)?;
+        }
         let roots = self.root.iter().map(absolute).collect::<Result<Vec<_>, _>>()?;
         let plan = TreePlan::new(&hotswap_stack::read_tree(&roots)?, &settings)?;
         if self.dry_run {
@@ -166,6 +169,7 @@ impl ServeArguments {
         let wrong = |what: &str| Err(Diagnostic::error(codes::USAGE, what));
         match (self.root.is_empty(), packages.is_empty()) {
             _ if settings.targets.is_empty() => wrong("no GPU is named"),
+            _ if self.output.is_some() => wrong("-o is for --action; --dest names the directory of a tree"),
             (true, true) => wrong("neither --root nor a package names the libraries").map_err(|error| {
                 error.advise("name their directory, as --root /usr/lib/x86_64-linux-gnu in Debian, or /opt/rocm/lib")
             }),

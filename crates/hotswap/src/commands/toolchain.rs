@@ -37,6 +37,7 @@ const TOOLS: &[&str] = &[
     "clang-offload-packager",
     "llvm-objcopy",
     "llvm-link",
+    "llvm-ar",
     "opt",
     "llc",
 ];
@@ -116,8 +117,36 @@ impl FileClosure<'_> {
         listed.iter().for_each(|library| self.add(library));
     }
 
+    /// Clang's configuration files beside the compiler, with the files that they include.
+    fn add_settings(&mut self, clang: &Path) {
+        let places: BTreeSet<PathBuf> = [Some(clang.to_owned()), clang.canonicalize().ok()]
+            .into_iter()
+            .flatten()
+            .filter_map(|path| path.parent().map(Path::to_owned))
+            .collect();
+        for entry in places.iter().filter_map(|place| fs::read_dir(place).ok()).flatten().flatten() {
+            if entry.path().extension().is_some_and(|end| end == "cfg") {
+                self.add_settings_file(&entry.path());
+            }
+        }
+    }
+
+    /// A configuration file; `@FILE` in it names another one, relative to its directory.
+    fn add_settings_file(&mut self, path: &Path) {
+        let is_new = !self.files.contains(path);
+        self.add(path);
+        let Some(bytes) = fs::read(path).ok().filter(|_| is_new) else { return };
+        let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii_start().starts_with(b"#"));
+        for word in lines.flat_map(hotswap_files::tokenize) {
+            if let Some(name) = word.to_str().and_then(|word| word.strip_prefix('@')) {
+                self.add_settings_file(&path.parent().unwrap_or(Path::new("/")).join(name));
+            }
+        }
+    }
+
     fn add_compiler(&mut self, clang: &Path) {
         self.add_program(clang);
+        self.add_settings(clang);
         for name in TOOLS {
             let answer = self.ask(clang, &[&format!("-print-prog-name={name}")]);
             let tool = PathBuf::from(answer);
@@ -144,6 +173,11 @@ impl FileClosure<'_> {
         if hip.is_absolute() {
             self.add_program(&hip);
         }
+        // The plug-in by which GNU ld links bitcode (-flto).
+        let real = clang.canonicalize().unwrap_or_else(|_| clang.to_owned());
+        if let Some(root) = real.parent().and_then(Path::parent) {
+            self.add_program(&root.join("lib/LLVMgold.so"));
+        }
     }
 
     fn ask(&self, clang: &Path, arguments: &[&str]) -> String {
@@ -154,6 +188,21 @@ impl FileClosure<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn settings_of_clang_are_in_the_list_with_what_they_include() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().canonicalize().unwrap();
+        let at = |name: &str| root.join(name);
+        fs::create_dir_all(at("bin/deep")).unwrap();
+        fs::write(at("bin/clang++.cfg"), "# @none.cfg\n-O2 @deep/more.cfg\n").unwrap();
+        fs::write(at("bin/deep/more.cfg"), "'@with blank.cfg' @../bin/clang++.cfg\n").unwrap();
+        fs::write(at("bin/deep/with blank.cfg"), "").unwrap();
+        let mut closure = FileClosure { scratch: &root, files: BTreeSet::new() };
+        closure.add_settings(&at("bin/clang"));
+        let names = ["bin/clang++.cfg", "bin/deep/more.cfg", "bin/deep/with blank.cfg"];
+        assert_eq!(closure.files, names.map(at).into());
+    }
 
     #[test]
     fn links_are_in_the_list_with_what_they_lead_to() {

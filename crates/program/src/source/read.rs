@@ -352,7 +352,7 @@ impl AddressPlaces<'_, '_> {
     /// and kernel descriptors never transfer control to other offsets than starts of code.
     fn hints(&self) -> impl Iterator<Item = ProgramByte> {
         let descriptors = self.file.symbols().filter(|symbol| symbol.name().is_ok_and(|name| name.ends_with(".kd")));
-        let entries: HashSet<u64> = descriptors.map(|symbol| symbol.address() + ENTRY).collect();
+        let entries: HashSet<u64> = descriptors.map(|symbol| symbol.address().wrapping_add(ENTRY)).collect();
         let means_code = |section: &ElfSection64<'_, '_, LittleEndian>| {
             section.index().0 != self.own && is_loaded(section) && section.name() != Ok(".eh_frame")
         };

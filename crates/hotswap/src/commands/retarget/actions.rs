@@ -7,7 +7,8 @@
 use super::RetargetArguments;
 use crate::outcome::Outcome;
 use crate::work::text;
-use hotswap_report::{Diagnostic, codes};
+use clap::ValueEnum;
+use hotswap_report::{Diagnostic, codes, limit};
 use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -41,47 +42,43 @@ impl RetargetArguments {
             _ => self.output().to_owned(),
         };
         let (input, output) = (name(file)?, name(&output)?);
-        let mut words = vec!["hotswap", "retarget", input, "--to"].into_iter().map(str::to_owned).collect::<Vec<_>>();
-        words.push(self.to.join(","));
-        words.extend(self.unchanged_words());
-        words.extend(["-o".to_owned(), output.to_owned()]);
+        let targets = self.to.join(",");
+        let mut words: Vec<String> = ["hotswap", "retarget", &input, "--to", &targets].map(str::to_owned).into();
+        words.extend(self.other_words());
+        words.extend(["-o".to_owned(), output.clone()]);
         Ok(format!("{}\n", json!({ "arguments": words, "inputs": [input], "outputs": [output] })))
     }
 
-    /// The other options of this command, as they were given.
-    fn unchanged_words(&self) -> Vec<String> {
-        let mut own = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
-        let mut words = Vec::new();
-        while let Some(word) = own.next() {
-            let name = word.split('=').next().unwrap_or_default();
-            if !KEPT.contains(&name) {
-                continue;
-            }
-            let has_value = !word.contains('=') && !SWITCHES.contains(&name);
-            words.push(word);
-            words.extend(has_value.then(|| own.next()).flatten());
+    /// The other options that change an output.
+    fn other_words(&self) -> Vec<String> {
+        let mut words = max_size();
+        words.extend(self.settings.words());
+        let names = self.allow.iter().filter_map(ValueEnum::to_possible_value);
+        words.extend(names.map(|value| format!("--allow={}", value.get_name())));
+        if !self.drop.is_empty() {
+            words.push(format!("--drop={}", self.drop.join(",")));
+        }
+        for (is_set, word) in [
+            (self.compress, "--compress"),
+            (self.keep_source, "--keep-source"),
+            (self.leave_out.is_some(), "--leave-out=kernels"),
+        ] {
+            words.extend(is_set.then(|| word.to_owned()));
         }
         words
     }
 }
 
-/// Options that are options of each action.
-const KEPT: &[&str] = &[
-    "--policy",
-    "--allow",
-    "--allow-experimental",
-    "--leave-out",
-    "--compress",
-    "--keep-source",
-    "--drop",
-    "--max-size",
-];
-/// Those without a value.
-const SWITCHES: &[&str] = &["--allow-experimental", "--compress", "--keep-source"];
+/// The limit of the command, for the commands that it prints.
+pub(crate) fn max_size() -> Vec<String> {
+    limit::requested().map(|bytes| format!("--max-size={bytes}")).into_iter().collect()
+}
 
-/// JSON has no bytes that are not text.
-fn name(path: &Path) -> Result<&str, Diagnostic> {
-    path.to_str().ok_or_else(|| Diagnostic::error(codes::USAGE, "the name is not UTF-8").in_file(path))
+/// A path as a word that is no option. JSON has no bytes that are not text.
+pub(crate) fn name(path: &Path) -> Result<String, Diagnostic> {
+    let error = || Diagnostic::error(codes::USAGE, "the name is not UTF-8").in_file(path);
+    let text = path.to_str().ok_or_else(error)?;
+    Ok(if text.starts_with('-') { format!("./{text}") } else { text.to_owned() })
 }
 
 /// The file, or all regular files below the directory, in the order of their names.

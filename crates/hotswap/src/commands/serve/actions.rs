@@ -9,6 +9,7 @@
 
 use super::maker::FileMaker;
 use super::{NamesOption, ServeArguments, absolute};
+use crate::commands::retarget::actions::{max_size, name};
 use crate::outcome::Outcome;
 use hotswap_files::InputFile;
 use hotswap_report::{Diagnostic, codes};
@@ -36,13 +37,15 @@ impl ServeArguments {
             single.input = roots.given(&single.input);
             single.others.iter_mut().for_each(|other| other.input = roots.given(&other.input));
             let output = made.join(&action.output);
-            let outputs = [name(&output)?.to_owned(), name(&MadeRecord::path(&output))?.to_owned()];
+            let outputs = [name(&output)?, name(&MadeRecord::path(&output))?];
             let inputs = single.inputs().into_iter().map(name).collect::<Result<Vec<_>, _>>()?;
-            let arguments = ["hotswap", "serve", "--action", &json!(single).to_string(), "-o", &outputs[0]];
+            let mut arguments: Vec<String> = ["hotswap", "serve"].map(str::to_owned).into();
+            arguments.extend(max_size());
+            arguments.extend(["--action".to_owned(), json!(single).to_string(), "-o".to_owned(), outputs[0].clone()]);
             text += &format!("{}\n", json!({ "arguments": arguments, "inputs": inputs, "outputs": outputs }));
             all.extend(outputs);
         }
-        let roots = self.root.iter().map(|root| name(root).map(str::to_owned)).collect::<Result<Vec<_>, _>>()?;
+        let roots = self.root.iter().map(|root| name(root)).collect::<Result<Vec<_>, _>>()?;
         let inputs: Vec<String> = roots.into_iter().chain(all).collect();
         let last =
             json!({ "arguments": self.tree_arguments(made)?, "inputs": inputs, "outputs": [name(self.dest())?] });
@@ -53,28 +56,25 @@ impl ServeArguments {
 
     /// The command that makes the tree.
     fn tree_arguments(&self, made: &Path) -> Result<Vec<String>, Diagnostic> {
-        let mut words = vec!["hotswap".to_owned(), "serve".to_owned(), self.targets.join(",")];
-        let mut push = |option: &str, values: Vec<String>| {
-            words.push(option.to_owned());
-            words.extend(values);
-        };
-        push("--root", self.root.iter().map(|root| name(root).map(str::to_owned)).collect::<Result<_, _>>()?);
-        push("--dest", vec![name(self.dest())?.to_owned()]);
-        push("--made", vec![name(made)?.to_owned()]);
-        if let Some(from) = &self.from {
-            push("--from", vec![from.clone()]);
+        let mut words: Vec<String> = ["hotswap", "serve", &self.targets.join(",")].map(str::to_owned).into();
+        words.extend(max_size());
+        words.push("--root".to_owned());
+        for root in &self.root {
+            words.push(name(root)?);
         }
-        if self.names == NamesOption::Own {
-            push("--names", vec!["own".to_owned()]);
+        for (option, path) in [("--dest", self.dest()), ("--made", made)] {
+            words.extend([option.to_owned(), name(path)?]);
         }
+        words.extend(self.from.iter().map(|from| format!("--from={from}")));
         if !self.keep.is_empty() {
-            push("--keep", vec![self.keep.join(",")]);
+            words.push(format!("--keep={}", self.keep.join(",")));
         }
-        if self.allow_experimental {
-            push("--allow-experimental", Vec::new());
-        }
-        if self.leave_out.is_some() {
-            push("--leave-out", vec!["kernels".to_owned()]);
+        for (is_set, word) in [
+            (self.names == NamesOption::Own, "--names=own"),
+            (self.allow_experimental, "--allow-experimental"),
+            (self.leave_out.is_some(), "--leave-out=kernels"),
+        ] {
+            words.extend(is_set.then(|| word.to_owned()));
         }
         Ok(words)
     }
@@ -91,6 +91,7 @@ impl ServeArguments {
                 check_processor(name)?;
             }
         }
+        check_apart(&single, output)?;
         let directory = output.parent().unwrap_or(Path::new(""));
         let cannot_write = |error: std::io::Error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string());
         fs::create_dir_all(directory).map_err(|error| cannot_write(error).in_file(directory))?;
@@ -101,6 +102,21 @@ impl ServeArguments {
         };
         Ok(Outcome { text: String::new(), problems })
     }
+}
+
+/// Whether the output and its record are none of the inputs.
+fn check_apart(single: &SingleAction, output: &Path) -> Result<(), Diagnostic> {
+    let record = MadeRecord::path(output);
+    for input in single.inputs() {
+        if [output, &record].iter().any(|path| is_same(path, input)) {
+            return Err(Diagnostic::error(codes::USAGE, "--action: the output is an input").in_file(input));
+        }
+    }
+    Ok(())
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    one.canonicalize().is_ok_and(|one| other.canonicalize().is_ok_and(|other| one == other))
 }
 
 /// Whether it is the name of a GPU, without features.
@@ -149,7 +165,7 @@ impl MadeOutputs {
     pub(super) fn take(&self, order: &OutputRequest<'_>) -> Result<Option<OutputWay>, Diagnostic> {
         let Some(single) = SingleAction::of(order.action, &self.settings) else { return Ok(None) };
         let made = self.directory.join(&order.action.output);
-        let Some((record, content)) = recorded(&made, &single.hash()?) else {
+        let Some((record, content)) = recorded(&made, &single)? else {
             self.not_taken.lock().unwrap_or_else(PoisonError::into_inner).push(order.action.output.clone());
             return Ok(None);
         };
@@ -177,11 +193,14 @@ impl MadeOutputs {
     }
 }
 
-/// The record and the content of an output, where they are those of the action with that hash.
-fn recorded(made: &Path, action: &str) -> Option<(MadeRecord, InputFile)> {
-    let record = MadeRecord::read(made).filter(|record| record.action == action)?;
-    let content = hotswap_files::open(made).ok()?;
-    (hash::of_input(&content) == record.sha256).then_some((record, content))
+/// The record and the content of an output, where they are those of the action.
+fn recorded(made: &Path, single: &SingleAction) -> Result<Option<(MadeRecord, InputFile)>, Diagnostic> {
+    let action = single.hash()?;
+    let Some(record) = MadeRecord::read(made).filter(|record| record.action == action) else { return Ok(None) };
+    let Some(content) = made.is_file().then(|| hotswap_files::open(made).ok()).flatten() else { return Ok(None) };
+    let sha256 = hash::of_input(&content);
+    let is_true = !record.is_copy || sha256 == hash::of_file(&single.input)?;
+    Ok((sha256 == record.sha256 && is_true).then_some((record, content)))
 }
 
 /// The roots without links, and as they were given: the plan's paths are real ones.
@@ -206,9 +225,4 @@ impl GivenRoots {
             None => path.to_owned(),
         }
     }
-}
-
-/// JSON has no bytes that are not text.
-fn name(path: &Path) -> Result<&str, Diagnostic> {
-    path.to_str().ok_or_else(|| Diagnostic::error(codes::USAGE, "the name is not UTF-8").in_file(path))
 }
