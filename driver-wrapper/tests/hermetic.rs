@@ -125,6 +125,8 @@ fn a_hermetic_command_uses_nothing_undeclared() {
     }
     let error = bench.error(&FILE, &[HERMETIC, ("HOTSWAP_CLANG", "")]);
     assert!(error.contains("HS0101") && error.contains("HOTSWAP_CLANG"), "{error}");
+    let error = bench.error(&FILE, &[HERMETIC, ("HOTSWAP_CLANG", "clang++")]);
+    assert!(error.contains("HS0101") && error.contains("searched on PATH"), "{error}");
     fs::write(bench.at("P/lib/hotswap/defaults.toml"), format!("clang = '{}'\n", bench.at("real/clang++").display()))
         .unwrap();
     assert!(bench.output(&FILE, &[HERMETIC, ("HOTSWAP_CLANG", "")]).contains("gfx1031"), "the installation names it");

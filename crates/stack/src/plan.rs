@@ -43,19 +43,6 @@ pub struct ServeRequest {
     pub leave_out_kernels: bool,
 }
 
-/// The fixed parts of a run.
-#[derive(Debug, Clone, Copy)]
-pub struct ServeRun<'r> {
-    /// The roots of the inputs.
-    pub roots: &'r [PathBuf],
-    /// The directory for the outputs.
-    pub destination: &'r Path,
-    /// The request.
-    pub settings: &'r ServeRequest,
-    /// The library that shows programs the source's name, where it is installed.
-    pub preload: Option<&'r Path>,
-}
-
 /// A target and its source.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct WantedTarget {
@@ -286,8 +273,8 @@ impl LibraryFiles<'_> {
         let processors = self.processors();
         let plan = LibraryPlan { name, ..LibraryPlan::default() };
         // Files that could not be read may have had something to serve.
-        let warning = |error: &Diagnostic| Diagnostic { severity: Severity::Warning, ..error.clone() };
-        let unread: Vec<Diagnostic> = self.refused.iter().map(warning).collect();
+        let unread = self.refused.iter().map(|error| Diagnostic { severity: Severity::Warning, ..error.clone() });
+        let unread: Vec<Diagnostic> = unread.collect();
         let remark = |text: String| LibraryPlan { remark: Some(text), warnings: unread.clone(), ..plan.clone() };
         let refuse = |refused: Vec<Diagnostic>| LibraryPlan { refused, ..plan.clone() };
         if wanted.iter().all(|row| self.is_there(&row.target, &processors)) {
@@ -303,8 +290,8 @@ impl LibraryFiles<'_> {
                 return refuse(apart);
             }
             let sources: BTreeSet<&str> = wanted.iter().map(|row| row.source.as_str()).collect();
-            let sources: Vec<&str> = sources.into_iter().collect();
-            return remark(format!("has nothing for {}, so there is nothing to serve from", sources.join(", ")));
+            let sources = sources.into_iter().collect::<Vec<_>>().join(", ");
+            return remark(format!("has nothing for {sources}, so there is nothing to serve from"));
         }
         if !self.refused.is_empty() {
             return refuse(self.refused);
