@@ -5,8 +5,7 @@
 //! compiled for the GPU itself. Without it only the files of the tree see the name.
 
 use crate::manifest::{FileRow, TreeManifest};
-use crate::plan::{NameMode, TreePlan};
-use crate::serve::ServeRun;
+use crate::plan::{NameMode, ServeRun, TreePlan};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};

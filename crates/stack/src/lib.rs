@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | rules | [`rules`]: for each library its files, by `pattern`, as one table |
 //! | look | `tree`: the files below the roots; `stock`: the targets of the code in them |
-//! | plan | `source`: the GPU that a target is served from; [`plan`]: an action for each file, refusals by library |
+//! | plan | `request`; `source`: the GPU that a target is served from; [`plan`]: an action for each file, refusals by library |
 //! | write | `tensile`: indices for other names; [`serve`]: the actions, through a [`OutputMaker`]; [`manifest`]: what was written, and from what; [`environment`] |
 //! | apart | [`made`]: one output without the tree, on any machine, and its record by which a run takes it |
 //! | packages | [`package_names`]: the names of a package's libraries, which are installed beside those of others |
@@ -27,6 +27,7 @@ pub mod manifest;
 pub mod package_names;
 mod pattern;
 pub mod plan;
+mod request;
 pub mod rules;
 pub mod serve;
 mod source;

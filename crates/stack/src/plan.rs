@@ -6,6 +6,7 @@
 //!
 //! Absent on purpose: reading code objects. What is refused for their sake is found when they are made.
 
+pub use crate::request::{NameMode, ServeRequest, ServeRun, WantedTarget};
 use crate::rules::{self, FileKind, Match, OTHER};
 use crate::source;
 use crate::stock::Stock;
@@ -14,43 +15,6 @@ use hotswap_report::{Diagnostic, Severity, codes};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-
-/// The name of the GPU that the host libraries see.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum NameMode {
-    /// The source's: files keep their names.
-    #[default]
-    Source,
-    /// The GPU's own: files and indices are renamed.
-    Own,
-}
-
-/// The request.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ServeRequest {
-    /// The GPUs to serve.
-    pub targets: Vec<String>,
-    /// The requested source.
-    pub from: Option<String>,
-    /// The name that the host sees.
-    pub names: NameMode,
-    /// Further GPUs whose files are copied.
-    pub keep: Vec<String>,
-    /// Allows experimental pairs.
-    pub experimental: bool,
-    /// Leaves out kernels that fail a check of their pair.
-    pub leave_out_kernels: bool,
-}
-
-/// A target and its source.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct WantedTarget {
-    /// The GPU to serve.
-    pub target: String,
-    /// The GPU that the code was compiled for.
-    pub source: String,
-}
 
 /// The content of an output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -12,7 +12,7 @@ use crate::environment::Environment;
 use crate::hash;
 use crate::journal::{Journal, Past, cannot_write, create, lock};
 use crate::manifest::{FileRow, LinkRow, MANIFEST, MakerSettings, OutputSource, RefusedRow, TreeManifest};
-use crate::plan::{Action, LibraryPlan, NameMode, OtherSource, OutputContent, ServeRequest, TreePlan};
+use crate::plan::{Action, LibraryPlan, NameMode, OtherSource, OutputContent, ServeRun, TreePlan};
 use crate::rules::FileKind;
 use crate::tensile;
 use crate::tree::{canonical, link_text};
@@ -23,19 +23,6 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-
-/// The fixed parts of a run.
-#[derive(Debug, Clone, Copy)]
-pub struct ServeRun<'r> {
-    /// The roots of the inputs.
-    pub roots: &'r [PathBuf],
-    /// The directory for the outputs.
-    pub destination: &'r Path,
-    /// The request.
-    pub settings: &'r ServeRequest,
-    /// The library that shows programs the source's name, where it is installed.
-    pub preload: Option<&'r Path>,
-}
 
 /// One output to make.
 pub struct OutputRequest<'o> {

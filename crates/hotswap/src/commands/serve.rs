@@ -16,7 +16,7 @@ use crate::args::OutputOptions;
 use crate::outcome::Outcome;
 use clap::{Args, ValueEnum};
 use hotswap_report::{Diagnostic, codes};
-use hotswap_stack::serve::ServeRun;
+use hotswap_stack::plan::ServeRun;
 use hotswap_stack::{NameMode, ServeRequest, TreePlan, environment};
 use maker::FileMaker;
 use std::path::{Path, PathBuf};

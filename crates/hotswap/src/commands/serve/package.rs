@@ -16,7 +16,7 @@ use hotswap_packages::{AddedMember, MemberChange, PackageFormat, PackageMember};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_stack::manifest::TreeManifest;
 use hotswap_stack::package_names::PackageNames;
-use hotswap_stack::serve::ServeRun;
+use hotswap_stack::plan::ServeRun;
 use hotswap_stack::{NameMode, ServeRequest, Served, TreePlan, hash};
 use serde_json::json;
 use std::collections::BTreeMap;
