@@ -300,3 +300,25 @@ fn bombs_are_refused_before_they_are_expanded() {
         }
     }
 }
+
+/// A damaged bundle before the one that is changed: the result is not read as planned because the input is damaged, and that is
+/// the answer.
+#[test]
+fn damage_beside_a_changed_bundle_is_damage_of_the_input() {
+    let bundle = sample().to_bytes().unwrap().into_owned();
+    for fault in [0x38, 0x20, 0x18] {
+        let mut damaged = bundle.clone();
+        damaged[fault..fault + 2].copy_from_slice(&[0xff; 2]);
+        let file = library(&[&damaged, &bundle, &damaged]);
+        for found in open(&file).found {
+            let mut larger = sample();
+            larger.push("hip-amdgcn-amd-amdhsa--gfx1037", vec![7; 9000]).unwrap();
+            let new = larger.to_bytes().unwrap().into_owned();
+            let exchange = Exchange { offset: found.place.file_offset, new: new.clone().into() };
+            match embed(&file, &[exchange]) {
+                Ok(changed) => assert!(open(&changed).found.iter().any(|found| found.bytes == new)),
+                Err(error) => assert_eq!(error.code, codes::MALFORMED, "{error}"),
+            }
+        }
+    }
+}
