@@ -169,7 +169,8 @@ macro(_hotswap_check_compiler)
     set(has_language TRUE)
   endif()
   # C++ sources that hip::device compiles as HIP need no language HIP.
-  _hotswap_hip_in_cxx(${real} hip_in_cxx)
+  _hotswap_sources(${real} hip cxx)
+  _hotswap_hip_in_cxx(${real} "${cxx}" hip_in_cxx)
   if(NOT has_language AND NOT hip_in_cxx)
     _hotswap_stop("HIP is not enabled here; write enable_language(HIP) after find_package(HotSwap).")
   elseif(CMAKE_HIP_PLATFORM AND NOT CMAKE_HIP_PLATFORM STREQUAL "amd")
@@ -350,6 +351,7 @@ macro(_hotswap_finish_later)
     HOTSWAP_LINKS "${links}"
     HOTSWAP_LAUNCHER "${launcher}"
     HOTSWAP_PROFILE "${arg_PROFILE}"
+    HOTSWAP_HIP_IN_CXX "${hip_in_cxx}"
     HOTSWAP_DEPENDS "${plan_file};${tools};${profile_files}"
     HOTSWAP_FLAGS "${CMAKE_HIP_FLAGS}"
     HOTSWAP_WORDS "${bracketed}")
