@@ -94,15 +94,20 @@ if(HotSwap_FOUND AND NOT TARGET HotSwap::hotswap)
   set_target_properties(HotSwap::hotswap PROPERTIES IMPORTED_LOCATION "${HotSwap_PREFIX}/bin/hotswap")
 endif()
 
-# Device code for programs in C and C++: include/hotswap.h. The shared library, and the same as an archive.
-if(HotSwap_FOUND AND NOT TARGET HotSwap::libhotswap AND EXISTS "${HotSwap_PREFIX}/${_hotswap_lib}/libhotswap.so.0")
+# Device code for programs in C and C++: include/hotswap.h. The shared library, and the same as an archive, which
+# with the header are a package of their own in distributions.
+set(_hotswap_header FALSE)
+if(HotSwap_FOUND AND EXISTS "${HotSwap_PREFIX}/include/hotswap.h")
+  set(_hotswap_header TRUE)
+endif()
+if(_hotswap_header AND NOT TARGET HotSwap::libhotswap AND EXISTS "${HotSwap_PREFIX}/${_hotswap_lib}/libhotswap.so.0")
   add_library(HotSwap::libhotswap SHARED IMPORTED GLOBAL)
   set_target_properties(HotSwap::libhotswap PROPERTIES
     IMPORTED_LOCATION "${HotSwap_PREFIX}/${_hotswap_lib}/libhotswap.so.0"
     IMPORTED_SONAME libhotswap.so.0
     INTERFACE_INCLUDE_DIRECTORIES "${HotSwap_PREFIX}/include")
 endif()
-if(HotSwap_FOUND AND NOT TARGET HotSwap::libhotswap_static AND EXISTS "${HotSwap_PREFIX}/${_hotswap_lib}/libhotswap.a")
+if(_hotswap_header AND NOT TARGET HotSwap::libhotswap_static AND EXISTS "${HotSwap_PREFIX}/${_hotswap_lib}/libhotswap.a")
   add_library(HotSwap::libhotswap_static STATIC IMPORTED GLOBAL)
   set_target_properties(HotSwap::libhotswap_static PROPERTIES
     IMPORTED_LOCATION "${HotSwap_PREFIX}/${_hotswap_lib}/libhotswap.a"
@@ -110,6 +115,7 @@ if(HotSwap_FOUND AND NOT TARGET HotSwap::libhotswap_static AND EXISTS "${HotSwap
     INTERFACE_LINK_LIBRARIES "gcc_s;pthread;dl;m")
 endif()
 
+unset(_hotswap_header)
 unset(_hotswap_lib)
 unset(_hotswap_debian_hip)
 unset(_hotswap_languages)

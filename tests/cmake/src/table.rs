@@ -109,7 +109,8 @@ pub const CASES: &[Case] = &[
         Configure(OTHER_PLAN), Build, Has("app", OTHER_GPUS), Idle,
     ]),
     case("unseen-sources", BOTH, &[
-        Configure(&[]), Build, Has("expression", PAIR), Has("inherited", PAIR), Has("device_link", PAIR), Has("by_package", PAIR),
+        Configure(&[]), Build, Has("expression", PAIR), Has("inherited", PAIR), Has("property", PAIR), Has("device_link", PAIR),
+        Has("by_package", PAIR),
         Plans("host", 0), Plans("no_objects", 0), Has("own", &[GFX1030, "gfx1032"]), Runs("expression"), Runs("by_package"), Idle,
     ]),
     case("hip-device", BOTH, &[
