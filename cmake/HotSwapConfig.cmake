@@ -101,7 +101,12 @@ if(HotSwap_FOUND AND EXISTS "${HotSwap_PREFIX}/include/hotswap.h")
   set(_hotswap_header TRUE)
 endif()
 if(_hotswap_header AND NOT TARGET HotSwap::libhotswap AND EXISTS "${HotSwap_PREFIX}/${_hotswap_lib}/libhotswap.so.0")
+  # Before a language is enabled CMake believes that there are no shared libraries.
+  get_property(_hotswap_shared GLOBAL PROPERTY TARGET_SUPPORTS_SHARED_LIBS)
+  set_property(GLOBAL PROPERTY TARGET_SUPPORTS_SHARED_LIBS TRUE)
   add_library(HotSwap::libhotswap SHARED IMPORTED GLOBAL)
+  set_property(GLOBAL PROPERTY TARGET_SUPPORTS_SHARED_LIBS "${_hotswap_shared}")
+  unset(_hotswap_shared)
   set_target_properties(HotSwap::libhotswap PROPERTIES
     IMPORTED_LOCATION "${HotSwap_PREFIX}/${_hotswap_lib}/libhotswap.so.0"
     IMPORTED_SONAME libhotswap.so.0
