@@ -4,8 +4,8 @@ use crate::case::Cache::{Ccache, Sccache};
 use crate::case::Mode::{self, Compiler, CompilerC, Found, Launcher};
 use crate::case::Needs::{Any, Blanks, Configurations, Ninja, OldCMake};
 use crate::case::Step::{
-    Build, Cache, ChangePlanFile, Clean, Compiles, Configure, Consumer, Counters, Derived, Exists, Has, Idle,
-    Install, MadeByInstalled, NewHotSwap, Plans, Refused, RemovePlans, Report, Runs, Says, Target, Warns,
+    Build, Cache, ChangePlanFile, Clean, Compiles, Configure, Consumer, Counters, Derived, Exists, Has, Idle, Install,
+    MadeByInstalled, NewHotSwap, Plans, Refused, RemovePlans, Report, Runs, Says, Target, Warns,
 };
 use crate::case::{Case, Step};
 
