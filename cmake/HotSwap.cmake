@@ -21,7 +21,7 @@
 # PROFDATA  With PROFILE use: the merged profile for host and devices; another one for single GPUs.
 #
 # A plan for a directory: the variable HOTSWAP_RETARGET, set before the end of the directory that calls find_package(HotSwap),
-# is the plan of all targets with HIP sources in it and below that have none (HotSwapDirectory.cmake).
+# is the plan of all targets with device code in it and below that have none (HotSwapDirectory.cmake).
 #
 # Two modes, chosen by the project's HIP compiler:
 #   compiler  CMAKE_HIP_COMPILER is hotswap-clang or hotswap-clang++;
@@ -37,6 +37,7 @@
 # Absent on purpose: deciding which pairs are possible (`hotswap plan` does).
 include_guard(GLOBAL)
 cmake_policy(VERSION 3.21...4.1)
+include("${CMAKE_CURRENT_LIST_DIR}/HotSwapDeviceCode.cmake")
 include("${CMAKE_CURRENT_LIST_DIR}/HotSwapDirectory.cmake")
 include("${CMAKE_CURRENT_LIST_DIR}/HotSwapFinish.cmake")
 include("${CMAKE_CURRENT_LIST_DIR}/HotSwapOptions.cmake")
@@ -163,22 +164,42 @@ endmacro()
 
 macro(_hotswap_check_compiler)
   get_property(languages GLOBAL PROPERTY ENABLED_LANGUAGES)
-  if(NOT "HIP" IN_LIST languages OR NOT CMAKE_HIP_COMPILER)
+  set(has_language FALSE)
+  if("HIP" IN_LIST languages AND CMAKE_HIP_COMPILER)
+    set(has_language TRUE)
+  endif()
+  # C++ sources that hip::device compiles as HIP need no language HIP.
+  _hotswap_sources(${real} hip cxx)
+  _hotswap_hip_in_cxx(${real} "${cxx}" hip_in_cxx)
+  if(NOT has_language AND NOT hip_in_cxx)
     _hotswap_stop("HIP is not enabled here; write enable_language(HIP) after find_package(HotSwap).")
   elseif(CMAKE_HIP_PLATFORM AND NOT CMAKE_HIP_PLATFORM STREQUAL "amd")
     _hotswap_stop("CMAKE_HIP_PLATFORM is ${CMAKE_HIP_PLATFORM}; only amd has AMDGPU code objects.")
   endif()
-  get_filename_component(ours "${prefix}/bin/hotswap-clang" REALPATH)
-  get_filename_component(compiler "${CMAKE_HIP_COMPILER}" REALPATH)
-  get_filename_component(compiler_name "${compiler}" NAME)
   set(launcher "")
-  if(NOT compiler_name STREQUAL "hotswap-clang")
-    set(launcher "${prefix}/bin/hotswap;exec;--")
-  elseif(NOT compiler STREQUAL ours)
-    _hotswap_stop("CMAKE_HIP_COMPILER is ${CMAKE_HIP_COMPILER}, but find_package found the HotSwap in ${prefix}; \
-use one of them (HotSwap_DIR, CMAKE_HIP_COMPILER) in a new build directory.")
+  if(has_language)
+    _hotswap_launcher(CMAKE_HIP_COMPILER "${CMAKE_HIP_COMPILER}" launcher)
   endif()
 endmacro()
+
+# The words that start a compiler with HotSwap; none for hotswap-clang.
+function(_hotswap_launcher variable compiler result)
+  get_property(prefix GLOBAL PROPERTY HOTSWAP_PREFIX)
+  get_filename_component(ours "${prefix}/bin/hotswap-clang" REALPATH)
+  get_filename_component(real "${compiler}" REALPATH)
+  get_filename_component(name "${real}" NAME)
+  if(name MATCHES "^hipcc")
+    # It chooses its clang by this variable.
+    set(${result} "${CMAKE_COMMAND};-E;env;HIP_CLANG_PATH=${prefix}/lib/hotswap/clang" PARENT_SCOPE)
+  elseif(NOT name STREQUAL "hotswap-clang")
+    set(${result} "${prefix}/bin/hotswap;exec;--" PARENT_SCOPE)
+  elseif(real STREQUAL ours)
+    set(${result} "" PARENT_SCOPE)
+  else()
+    _hotswap_stop("${variable} is ${compiler}, but find_package found the HotSwap in ${prefix}; \
+use one of them (HotSwap_DIR, ${variable}) in a new build directory.")
+  endif()
+endfunction()
 
 # Writes the plan to its file and sets its hash, which is empty for an empty plan; `hotswap plan` refuses impossible
 # ones.
@@ -326,16 +347,17 @@ macro(_hotswap_add_report)
 endmacro()
 
 macro(_hotswap_finish_later)
-  _hotswap_local_interface(local)
   set_target_properties(${real} PROPERTIES
     HOTSWAP_PLAN "${hash}${arg_PROFILE}"
     HOTSWAP_GPUS "${sources}"
     HOTSWAP_POLICY "${arg_POLICY}"
     HOTSWAP_LINKS "${links}"
     HOTSWAP_LAUNCHER "${launcher}"
+    HOTSWAP_PROFILE "${arg_PROFILE}"
+    HOTSWAP_HIP_IN_CXX "${hip_in_cxx}"
     HOTSWAP_DEPENDS "${plan_file};${tools};${profile_files}"
     HOTSWAP_FLAGS "${CMAKE_HIP_FLAGS}"
-    HOTSWAP_INTERFACE_WORDS "$<${local}:$<$<LINK_LANGUAGE:HIP>:${bracketed}>>")
+    HOTSWAP_WORDS "${bracketed}")
   get_property(scheduled GLOBAL PROPERTY HOTSWAP_TARGETS)
   set_property(GLOBAL APPEND PROPERTY HOTSWAP_TARGETS ${real})
   if(NOT scheduled)

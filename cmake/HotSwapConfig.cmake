@@ -25,37 +25,50 @@ foreach(_hotswap_file IN ITEMS bin/hotswap bin/hotswap-clang bin/hotswap-clang++
     _hotswap_not_found("${HotSwap_PREFIX}/${_hotswap_file} is missing: install HotSwap again.")
   endif()
 endforeach()
-unset(_hotswap_file)
+
+# Debian keeps libraries in the machine's directory, whose name CMake knows only after a language is enabled.
+set(_hotswap_lib lib)
+foreach(_hotswap_machine IN ITEMS "${CMAKE_HOST_SYSTEM_PROCESSOR}-linux-gnu" "${CMAKE_LIBRARY_ARCHITECTURE}")
+  if(_hotswap_machine AND EXISTS "${HotSwap_PREFIX}/lib/${_hotswap_machine}/libhotswap.so.0")
+    set(_hotswap_lib "lib/${_hotswap_machine}")
+  endif()
+endforeach()
+unset(_hotswap_machine)
 
 # Components: parts of the installation that not every package of a distribution has.
 set(_hotswap_component_names "lib/hotswap/libhotswap-names.so")
 set(_hotswap_component_profile "lib/hotswap/libhotswap-profile-drain.a")
 set(_hotswap_component_families "include/hotswap")
-set(_hotswap_component_library "include/hotswap.h")
+set(_hotswap_component_library "include/hotswap.h" "${_hotswap_lib}/libhotswap.so.0" "${_hotswap_lib}/libhotswap.a")
+set(_hotswap_package_library " (Debian's package libhotswap-dev)")
 foreach(_hotswap_component IN LISTS HotSwap_FIND_COMPONENTS)
   set(HotSwap_${_hotswap_component}_FOUND FALSE)
   if(NOT DEFINED _hotswap_component_${_hotswap_component})
     set(_hotswap_why "there is no component `${_hotswap_component}`: the components are names, profile, families and library.")
-  elseif(NOT EXISTS "${HotSwap_PREFIX}/${_hotswap_component_${_hotswap_component}}")
-    set(_hotswap_why "${HotSwap_PREFIX} is without ${_hotswap_component_${_hotswap_component}}, the component \
-${_hotswap_component}.")
   else()
     set(HotSwap_${_hotswap_component}_FOUND TRUE)
+    foreach(_hotswap_file IN LISTS _hotswap_component_${_hotswap_component})
+      if(NOT EXISTS "${HotSwap_PREFIX}/${_hotswap_file}")
+        set(HotSwap_${_hotswap_component}_FOUND FALSE)
+        set(_hotswap_why "${HotSwap_PREFIX} is without ${_hotswap_file}, of the component ${_hotswap_component}: install that part of \
+HotSwap${_hotswap_package_${_hotswap_component}}.")
+      endif()
+    endforeach()
   endif()
   if(HotSwap_FOUND AND HotSwap_FIND_REQUIRED_${_hotswap_component} AND NOT HotSwap_${_hotswap_component}_FOUND)
     _hotswap_not_found("${_hotswap_why}")
   endif()
 endforeach()
 
-# Where Debian and its descendants keep HIP's CMake files; CMake looks there from 3.28 on.
+# Where Debian and its descendants keep HIP's CMake files; CMake looks there from 3.27 on.
 file(GLOB _hotswap_debian_hip "/usr/lib/*-linux-gnu*/cmake/hip-lang/hip-lang-config.cmake")
 get_property(_hotswap_languages GLOBAL PROPERTY ENABLED_LANGUAGES)
 if(CMAKE_VERSION VERSION_LESS 3.21.3)
-  _hotswap_not_found("CMake ${CMAKE_VERSION} is too old for HIP: use CMake 3.28 or newer.")
-elseif(CMAKE_VERSION VERSION_LESS 3.28 AND _hotswap_debian_hip AND NOT "HIP" IN_LIST _hotswap_languages
+  _hotswap_not_found("CMake ${CMAKE_VERSION} is too old for HIP: use CMake 3.27 or newer.")
+elseif(CMAKE_VERSION VERSION_LESS 3.27 AND _hotswap_debian_hip AND NOT "HIP" IN_LIST _hotswap_languages
        AND NOT EXISTS "/opt/rocm/lib/cmake/hip-lang/hip-lang-config.cmake")
   _hotswap_not_found("CMake ${CMAKE_VERSION} does not find HIP in Debian's directories (it would say that the ROCm \
-root directory does not contain the HIP runtime CMake package): use CMake 3.28 or newer.")
+root directory does not contain the HIP runtime CMake package): use CMake 3.27 or newer.")
 endif()
 
 # Compiler mode: HotSwap can be the HIP compiler as long as the language is not enabled. A compiler that the user chose
@@ -81,28 +94,33 @@ if(HotSwap_FOUND AND NOT TARGET HotSwap::hotswap)
   set_target_properties(HotSwap::hotswap PROPERTIES IMPORTED_LOCATION "${HotSwap_PREFIX}/bin/hotswap")
 endif()
 
-# Device code for programs in C and C++: include/hotswap.h. The shared library, and the same as an archive. Debian keeps libraries
-# in the machine's directory, whose name CMake knows only after a language is enabled.
-set(_hotswap_lib "${HotSwap_PREFIX}/lib")
-foreach(_hotswap_machine IN ITEMS "${CMAKE_HOST_SYSTEM_PROCESSOR}-linux-gnu" "${CMAKE_LIBRARY_ARCHITECTURE}")
-  if(_hotswap_machine AND EXISTS "${HotSwap_PREFIX}/lib/${_hotswap_machine}/libhotswap.so.0")
-    set(_hotswap_lib "${HotSwap_PREFIX}/lib/${_hotswap_machine}")
-  endif()
-endforeach()
-unset(_hotswap_machine)
-if(HotSwap_FOUND AND NOT TARGET HotSwap::libhotswap AND EXISTS "${_hotswap_lib}/libhotswap.so.0")
+# Device code for programs in C and C++: include/hotswap.h. The shared library, and the same as an archive, which
+# with the header are a package of their own in distributions.
+set(_hotswap_header FALSE)
+if(HotSwap_FOUND AND EXISTS "${HotSwap_PREFIX}/include/hotswap.h")
+  set(_hotswap_header TRUE)
+endif()
+if(_hotswap_header AND NOT TARGET HotSwap::libhotswap AND EXISTS "${HotSwap_PREFIX}/${_hotswap_lib}/libhotswap.so.0")
+  # Before a language is enabled CMake believes that there are no shared libraries.
+  get_property(_hotswap_shared GLOBAL PROPERTY TARGET_SUPPORTS_SHARED_LIBS)
+  set_property(GLOBAL PROPERTY TARGET_SUPPORTS_SHARED_LIBS TRUE)
   add_library(HotSwap::libhotswap SHARED IMPORTED GLOBAL)
+  set_property(GLOBAL PROPERTY TARGET_SUPPORTS_SHARED_LIBS "${_hotswap_shared}")
+  unset(_hotswap_shared)
   set_target_properties(HotSwap::libhotswap PROPERTIES
-    IMPORTED_LOCATION "${_hotswap_lib}/libhotswap.so.0"
+    IMPORTED_LOCATION "${HotSwap_PREFIX}/${_hotswap_lib}/libhotswap.so.0"
     IMPORTED_SONAME libhotswap.so.0
     INTERFACE_INCLUDE_DIRECTORIES "${HotSwap_PREFIX}/include")
+endif()
+if(_hotswap_header AND NOT TARGET HotSwap::libhotswap_static AND EXISTS "${HotSwap_PREFIX}/${_hotswap_lib}/libhotswap.a")
   add_library(HotSwap::libhotswap_static STATIC IMPORTED GLOBAL)
   set_target_properties(HotSwap::libhotswap_static PROPERTIES
-    IMPORTED_LOCATION "${_hotswap_lib}/libhotswap.a"
+    IMPORTED_LOCATION "${HotSwap_PREFIX}/${_hotswap_lib}/libhotswap.a"
     INTERFACE_INCLUDE_DIRECTORIES "${HotSwap_PREFIX}/include"
     INTERFACE_LINK_LIBRARIES "gcc_s;pthread;dl;m")
 endif()
 
+unset(_hotswap_header)
 unset(_hotswap_lib)
 unset(_hotswap_debian_hip)
 unset(_hotswap_languages)
@@ -110,6 +128,8 @@ foreach(_hotswap_component IN ITEMS names profile families library)
   unset(_hotswap_component_${_hotswap_component})
 endforeach()
 unset(_hotswap_component)
+unset(_hotswap_package_library)
+unset(_hotswap_file)
 unset(_hotswap_why)
 include("${CMAKE_CURRENT_LIST_DIR}/HotSwap.cmake")
 if(HotSwap_FOUND)

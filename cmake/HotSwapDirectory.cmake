@@ -1,5 +1,5 @@
-# Plans for directories: at the end of each directory that calls find_package(HotSwap), the targets in it and below that have HIP
-# sources and no plan get that of the variable HOTSWAP_RETARGET, as it is in the directory of the target.
+# Plans for directories: at the end of each directory that calls find_package(HotSwap), the targets in it and below that have device
+# code (HotSwapDeviceCode.cmake) and no plan get that of the variable HOTSWAP_RETARGET, as it is in the directory of the target.
 #
 #   set(HOTSWAP_RETARGET "gfx1030=>gfx1031,gfx1032")      or -DHOTSWAP_RETARGET=...
 #   set(HOTSWAP_OPTIONS POLICY warn)                       further words of add_hotswap_target
@@ -31,29 +31,13 @@ function(_hotswap_plan_directory directory)
       _hotswap_has_hip(${target} has_hip)
       if(has_hip)
         _hotswap_one_target(${target} RETARGET ${pairs} ${options})
+      else()
+        _hotswap_warn_of_unseen(${target})
       endif()
     endif()
   endforeach()
   get_property(below DIRECTORY "${directory}" PROPERTY SUBDIRECTORIES)
   foreach(subdirectory IN LISTS below)
     _hotswap_plan_directory("${subdirectory}")
-  endforeach()
-endfunction()
-
-# Whether the target compiles HIP: by the suffix of a source or by its language.
-function(_hotswap_has_hip target result)
-  set(${result} FALSE PARENT_SCOPE)
-  get_target_property(type ${target} TYPE)
-  if(NOT type MATCHES "^(EXECUTABLE|(SHARED|MODULE|STATIC|OBJECT)_LIBRARY)$")
-    return()
-  endif()
-  get_target_property(files ${target} SOURCES)
-  get_target_property(directory ${target} SOURCE_DIR)
-  foreach(file IN LISTS files)
-    cmake_path(ABSOLUTE_PATH file BASE_DIRECTORY "${directory}" OUTPUT_VARIABLE path)
-    get_property(language SOURCE "${path}" TARGET_DIRECTORY ${target} PROPERTY LANGUAGE)
-    if(language STREQUAL "HIP" OR (NOT language AND path MATCHES "\\.hip$"))
-      set(${result} TRUE PARENT_SCOPE)
-    endif()
   endforeach()
 endfunction()

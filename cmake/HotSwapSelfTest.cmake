@@ -5,8 +5,8 @@ include_guard(GLOBAL)
 
 macro(_hotswap_self_test)
   string(MD5 tested "${hash};${CMAKE_HIP_COMPILER};${CMAKE_HIP_FLAGS};${launcher}")
-  # A plan without pairs adds no GPU to look for.
-  if(sources AND NOT HOTSWAP_SKIP_SELF_TEST AND NOT HOTSWAP_SELF_TEST_${hash} STREQUAL tested)
+  # A plan without pairs adds no GPU to look for. The kernel is in the language HIP.
+  if(has_language AND sources AND NOT HOTSWAP_SKIP_SELF_TEST AND NOT HOTSWAP_SELF_TEST_${hash} STREQUAL tested)
     _hotswap_run_self_test("${hash}" "${arg_POLICY}" problem)
     if(problem)
       _hotswap_stop("the self-test failed (HOTSWAP_SKIP_SELF_TEST=ON leaves it out): ${problem}")

@@ -111,7 +111,7 @@ fn lock(operation: FlockOperation) -> Outcome<File> {
 fn advice(notes: &[String]) -> String {
     format!(
         "no usable ROCm was found:\n  {}\nInstall HIP 6 or later with its device libraries, clang and lld 22 or later, \
-         CMake 3.28 or later and Ninja, and set ROCM_PATH if they do not lie in /opt/rocm. \
+         CMake 3.27 or later and Ninja, and set ROCM_PATH if they do not lie in /opt/rocm. \
          On Debian-like systems this task builds all of that in its cache directory.",
         notes.join("\n  ")
     )

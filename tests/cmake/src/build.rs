@@ -30,6 +30,7 @@ impl Site<'_> {
         let fill = |text: &str| {
             let text = text.replace("{flags}", &self.flags()).replace("{prefix}", &self.prefix);
             let text = text.replace("{source}", &self.source());
+            let text = text.replace("{clang}", &setup.clang.program);
             text.replace("{version}", &setup.clang.version.to_string())
         };
         let mut words = vec![setup.cmake.program.clone(), "-S".into(), source.to_owned(), "-B".into()];

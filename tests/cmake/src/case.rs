@@ -26,8 +26,6 @@ pub enum Step {
     Build,
     /// Builds this target.
     Target(&'static str),
-    /// Builds this target; it must fail with this message.
-    TargetFails(&'static str, &'static str),
     /// Builds; it must succeed with this message.
     Says(&'static str),
     /// Whether the device code in the file has counters.
@@ -36,8 +34,6 @@ pub enum Step {
     Exists(&'static str),
     /// Builds; exactly these source files must be compiled, each once (with Makefiles: of HIP).
     Compiles(&'static [&'static str]),
-    /// Builds; it must fail with this message.
-    Fails(&'static str),
     /// Builds again; there must be nothing to do.
     Idle,
     /// The file must contain valid code objects for exactly these GPUs.

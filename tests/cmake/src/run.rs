@@ -32,7 +32,6 @@ fn do_step(site: &mut Site<'_>, step: Step) -> Result<(), String> {
         Step::Refused(definitions, text) => fail_saying(&site.configure(definitions), text),
         Step::Build => site.build_ok().map(drop),
         Step::Target(name) => succeed(&site.build(Some(name))),
-        Step::TargetFails(name, text) => fail_saying(&site.build(Some(name)), text),
         Step::Says(text) => {
             let ran = site.build(None);
             succeed(&ran).and_then(|()| says(&ran, text))
@@ -40,7 +39,6 @@ fn do_step(site: &mut Site<'_>, step: Step) -> Result<(), String> {
         Step::Counters(file, expected) => counters(site, file, expected),
         Step::Exists(file) => site.read(file).map(drop),
         Step::Compiles(files) => compiles(site, files),
-        Step::Fails(text) => fail_saying(&site.build(None), text),
         Step::Idle => site.build_ok().and_then(|output| work(&output).map_or(Ok(()), |line| Err(line.to_owned()))),
         Step::Has(file, gpus) => has(site, file, gpus),
         Step::Derived(file, gpus) => derived(site, file, gpus),

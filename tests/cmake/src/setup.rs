@@ -10,7 +10,7 @@ use std::fmt;
 pub const ENV_CMAKES: &str = "HOTSWAP_TEST_CMAKES";
 
 /// The oldest CMake that finds HIP in Debian's directories.
-const OLDEST: (u32, u32) = (3, 28);
+const OLDEST: (u32, u32) = (3, 27);
 
 /// A CMake inside the userland.
 #[derive(Debug, Clone, PartialEq, Eq)]

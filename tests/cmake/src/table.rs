@@ -4,8 +4,8 @@ use crate::case::Cache::{Ccache, Sccache};
 use crate::case::Mode::{self, Compiler, CompilerC, Found, Launcher};
 use crate::case::Needs::{Any, Blanks, Configurations, Ninja, OldCMake};
 use crate::case::Step::{
-    Build, Cache, ChangePlanFile, Clean, Compiles, Configure, Consumer, Counters, Derived, Exists, Fails, Has, Idle,
-    Install, MadeByInstalled, NewHotSwap, Plans, Refused, RemovePlans, Report, Runs, Says, Target, TargetFails, Warns,
+    Build, Cache, ChangePlanFile, Clean, Compiles, Configure, Consumer, Counters, Derived, Exists, Has, Idle, Install,
+    MadeByInstalled, NewHotSwap, Plans, Refused, RemovePlans, Report, Runs, Says, Target, Warns,
 };
 use crate::case::{Case, Step};
 
@@ -22,6 +22,11 @@ const ALLOWED: &[&str] =
 const SIBLINGS: &str = "-DCMAKE_HIP_ARCHITECTURES=gfx1030;gfx1031;gfx1100";
 const SIBLING_GPUS: &[&str] = &["gfx1030", "gfx1031", "gfx1100"];
 const EXPERIMENTAL: &[&str] = &["-DCMAKE_HIP_ARCHITECTURES=gfx1102", "-DRETARGET=gfx1102=>gfx1150"];
+/// A clang as C++ compiler, whose sources hip::device can make HIP.
+const CLANG_CXX: &[&str] = &["-DCMAKE_CXX_COMPILER={clang}", "-DCMAKE_CXX_FLAGS={flags}", "-DGPU_TARGETS=gfx1030"];
+const CLANG_CXX_OTHER_PLAN: &[&str] =
+    &["-DCMAKE_CXX_FLAGS={flags}", "-DGPU_TARGETS=gfx1030", "-DRETARGET=gfx1030=>gfx1032,gfx1036"];
+const TOOLCHAIN: &str = "-DCMAKE_TOOLCHAIN_FILE={prefix}/share/cmake/HotSwap/HotSwapToolchain.cmake";
 const OTHER_GPUS: &[&str] = &[GFX1030, "gfx1032", "gfx1036"];
 
 /// Builds, checks `app`, runs it, builds again.
@@ -59,13 +64,13 @@ pub const CASES: &[Case] = &[
     case("rdc", ALL, &[
         Configure(&[]), Build, Has("app", PAIR), Plans("app", 1), Report("app.json", PAIR), Runs("app"), Idle,
     ]),
-    case("rdc-static", &[Found, Compiler], APP),
+    // Without a plan of the program: its link starts with HotSwap, or our argument would reach the real linker.
+    case("rdc-static", &[Found, Compiler, Launcher], APP),
     Case { name: "rdc-static-and-program", project: "rdc-static", modes: &[Compiler, Launcher], needs: Any, steps: &[
         Configure(&["-DPROGRAM_TOO=ON"]), Build, Has("app", PAIR), Plans("app", 1), Runs("app"), Idle,
     ] },
-    // Without a launcher for the program's link our argument reaches the real linker.
-    Case { name: "rdc-static-without-program", project: "rdc-static", modes: &[Launcher], needs: Any, steps: &[
-        Configure(&[]), Fails("--hotswap-plan="),
+    Case { name: "rdc-static-by-directory", project: "rdc-static", modes: &[Launcher, Found], needs: Any, steps: &[
+        Configure(&["-DBY_DIRECTORY=ON"]), Build, Has("app", PAIR), Plans("app", 1), Runs("app"), Idle,
     ] },
     case("two-plans", BOTH, &[
         Configure(&[]), Build, Has("app", &[GFX1030, "gfx1031", "gfx1032", "gfx1033"]), Plans("app", 3), Runs("app"), Idle,
@@ -103,6 +108,19 @@ pub const CASES: &[Case] = &[
         Has("own", &[GFX1030, "gfx1036"]), Has("below/libkernels.so", PAIR), Runs("app"), Idle,
         Configure(OTHER_PLAN), Build, Has("app", OTHER_GPUS), Idle,
     ]),
+    case("unseen-sources", BOTH, &[
+        Configure(&[]), Build, Has("expression", PAIR), Has("inherited", PAIR), Has("property", PAIR), Has("device_link", PAIR),
+        Has("by_package", PAIR),
+        Plans("host", 0), Plans("no_objects", 0), Has("own", &[GFX1030, "gfx1032"]), Runs("expression"), Runs("by_package"), Idle,
+    ]),
+    case("hip-device", BOTH, &[
+        Configure(CLANG_CXX), Build, Has("direct", PAIR), Has("through", PAIR), Has("called", PAIR), Has("relocatable", PAIR),
+        Plans("host", 0), Runs("through"), Runs("relocatable"), Idle,
+        Configure(CLANG_CXX_OTHER_PLAN), Build, Has("through", OTHER_GPUS), Has("relocatable", OTHER_GPUS), Idle,
+    ]),
+    case("hip-device-alone", &[Found], &[
+        Configure(CLANG_CXX), Build, Has("app", PAIR), Plans("app", 1), Runs("app"), Idle,
+    ]),
     case("list-of-targets", BOTH, &[
         Configure(&[]), Build, Has("libkernels.a", PAIR), Has("app", PAIR), Has("other", PAIR), Runs("app"), Idle,
         Refused(&["-DREPORT=REPORT;x.json"], "REPORT names one file, but the call names 2 targets"),
@@ -124,8 +142,12 @@ pub const CASES: &[Case] = &[
         Configure(&["-DHOTSWAP_PREFIX={prefix}", "-DHOTSWAP_SOURCE={source}"]), Build, Has("app", PAIR), Has("by_variable", PAIR), Runs("app"), Idle,
     ]),
     Case { name: "toolchain-file", project: "presets", modes: &[Found], needs: Any, steps: &[
-        Configure(&["-DCMAKE_TOOLCHAIN_FILE={prefix}/share/cmake/HotSwap/HotSwapToolchain.cmake"]), Build, Has("app", PAIR),
+        Configure(&[TOOLCHAIN]), Build, Has("app", PAIR), Runs("app"), Idle,
+    ] },
+    Case { name: "toolchain-alone", project: "toolchain-alone", modes: &[Found], needs: Any, steps: &[
+        Configure(&[TOOLCHAIN, "-DHOTSWAP_RETARGET=gfx1030=>gfx1031"]), Build, Has("app", PAIR), Has("below/libkernels.so", PAIR),
         Runs("app"), Idle,
+        Refused(&[TOOLCHAIN, "-DHOTSWAP_RETARGET=gfx1030=>gfx900"], "code for gfx1030 cannot serve gfx900"),
     ] },
     case("presets", &[Found], &[Configure(&["--preset=hotswap"]), Build, Has("app", PAIR), Runs("app"), Idle]),
     // Changes.
@@ -190,11 +212,8 @@ pub const CASES: &[Case] = &[
         Configure(&["-DPROFILE=coverage", "-DPAIRS=gfx1030=>gfx1031"]), Build, Counters("one", true), Has("one", PAIR), Runs("one"), Idle,
         Target("one-coverage"), Exists("one-coverage/index.html"),
     ] },
-    Case { name: "profile-static", project: "profile", modes: &[Found], needs: Any, steps: &[
+    Case { name: "profile-static", project: "profile", modes: BOTH, needs: Any, steps: &[
         Configure(&[]), Build, Counters("app", true), Runs("app"), Idle,
-    ] },
-    Case { name: "profile-static-without-program", project: "profile", modes: &[Launcher], needs: Any, steps: &[
-        Configure(&[]), TargetFails("app", "hotswap_profile_drain"),
     ] },
     Case { name: "profile-refusals", project: "profile", modes: &[Found], needs: Any, steps: &[
         Refused(&["-DPROFILE=always"], "PROFILE `always` is not known; write generate, coverage or use."),
@@ -223,7 +242,7 @@ pub const CASES: &[Case] = &[
         Refused(&["-DMISTAKE=report-of-objects"], "REPORT needs a target that makes a file"),
         Refused(&["-DMISTAKE=report-elsewhere"], "REPORT needs the call to stand in the directory of the target"),
         Refused(&["-DMISTAKE=other-source"], "the plan makes GPUs from gfx1010, but HIP_ARCHITECTURES is gfx1030"),
-        Refused(&["-DMISTAKE=hip-in-cxx"], "hip::device compiles"),
+        Refused(&["-DMISTAKE=hip-in-cxx"], "as those of hip::device, compile"),
         Refused(&["-DMISTAKE=ipo"], "INTERPROCEDURAL_OPTIMIZATION is on, but CMake has no IPO for HIP"),
         Refused(&["-DMISTAKE=ipo-of-configuration", "-DCMAKE_BUILD_TYPE=Release"], "INTERPROCEDURAL_OPTIMIZATION_RELEASE is on"),
     ]),

@@ -25,7 +25,7 @@ fn every_case_holds() {
         }
     }
     if offer.old_cmake.is_none() {
-        skip("CMake case old-cmake", "no CMake older than 3.28 is in the userland");
+        skip("CMake case old-cmake", "no CMake older than 3.27 is in the userland");
     }
     let results = parallel(&units, |unit| run(&bench, unit));
     let failures: Vec<_> = results.into_iter().filter_map(Result::err).collect();

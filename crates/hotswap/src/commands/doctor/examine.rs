@@ -313,8 +313,8 @@ impl Examination<'_> {
         match version {
             None => unusable(report, "it does not tell its version"),
             Some(version) if (version.major, version.minor) < (3, 21) => unusable(report, "HIP needs 3.21.3 or later"),
-            Some(version) if (version.major, version.minor) < (3, 28) => {
-                report.note("before 3.28 it does not find HIP in Debian's directories")
+            Some(version) if (version.major, version.minor) < (3, 27) => {
+                report.note("before 3.27 it does not find HIP in Debian's directories")
             }
             Some(_) => report,
         }

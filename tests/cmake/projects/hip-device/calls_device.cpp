@@ -1,0 +1,1 @@
+#include "../common/calls_device.hip"
