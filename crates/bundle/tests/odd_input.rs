@@ -301,8 +301,8 @@ fn bombs_are_refused_before_they_are_expanded() {
     }
 }
 
-/// A damaged bundle before the one that is changed: the result is not read as planned because the input is damaged, and that is
-/// the answer.
+/// A damaged bundle before or after the one that is changed: the change is made, or the input is damaged; never is the result
+/// another one than planned.
 #[test]
 fn damage_beside_a_changed_bundle_is_damage_of_the_input() {
     let bundle = sample().to_bytes().unwrap().into_owned();

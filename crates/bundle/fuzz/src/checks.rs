@@ -143,8 +143,12 @@ pub(crate) fn host_object(input: &[u8]) {
 
 pub(crate) fn linked(input: &[u8]) {
     file(input);
-    // Offsets without a container.
-    let wild = Exchange { offset: input.len() as u64 / 2, new: input.to_vec().into() };
+    // An offset without a container.
+    let offset = input.len() as u64 / 2;
+    if open(input).found.iter().any(|found| found.place.file_offset == offset) {
+        return;
+    }
+    let wild = Exchange { offset, new: input.to_vec().into() };
     if let Err(error) = replace_bundles(input, &[wild]) {
         check(&error);
     }
