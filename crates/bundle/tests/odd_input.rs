@@ -322,3 +322,16 @@ fn damage_beside_a_changed_bundle_is_damage_of_the_input() {
         }
     }
 }
+
+/// The header's version, which our own reader does not need.
+#[test]
+fn a_file_that_other_readers_refuse_is_damaged() {
+    let bundle = sample().to_bytes().unwrap().into_owned();
+    let mut file = library(&[&bundle]);
+    let found = open(&file).found.first().map(|found| found.place.file_offset);
+    file[6] = 2;
+    let mut larger = sample();
+    larger.push("hip-amdgcn-amd-amdhsa--gfx1037", vec![7; 9000]).unwrap();
+    let exchange = Exchange { offset: found.unwrap(), new: larger.to_bytes().unwrap().into_owned().into() };
+    assert_eq!(replace_bundles(&file, &[exchange]).unwrap_err().code, codes::MALFORMED);
+}

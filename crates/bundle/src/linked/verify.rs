@@ -14,6 +14,14 @@ fn failed(what: impl Into<String>) -> Diagnostic {
     Diagnostic::error(codes::VERIFY_FAILED, what).in_entry(SECTION)
 }
 
+/// The error for a result that a general reader of ELF files does not take: damage of the input, where it does not take that either.
+fn unreadable(old: &LinkedProgram<'_>, error: &object::Error) -> Diagnostic {
+    match object::File::parse(old.bytes) {
+        Ok(_) => failed(error.to_string()),
+        Err(error) => Diagnostic::error(codes::MALFORMED, error.to_string()),
+    }
+}
+
 pub(super) fn check(
     old: &LinkedProgram<'_>,
     plan: &LinkedPlan<'_>,
@@ -21,7 +29,7 @@ pub(super) fn check(
     known: DraftFacts,
 ) -> Result<(), Diagnostic> {
     let changed = LinkedProgram::read(new).map_err(|error| failed(error.to_string()))?;
-    object::File::parse(new).map_err(|error| failed(error.to_string()))?;
+    object::File::parse(new).map_err(|error| unreadable(old, &error))?;
     check_loaded(old, plan, &changed)?;
     check_sections(old, plan, &changed)?;
     let planned = check_pieces(plan, &changed, known)?;
