@@ -6,7 +6,8 @@
 
 use crate::documents::read;
 use crate::outcome::{During, Outcome, fail};
-use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package, PackageId};
+use crate::registry;
+use cargo_metadata::{DependencyKind, Metadata, Package, PackageId};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -28,9 +29,7 @@ pub(crate) struct Crates {
 impl Crates {
     /// Those that are linked into these packages of the workspace.
     pub(crate) fn of(workspace: &Path, packages: &[&str]) -> Outcome<Self> {
-        let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
-        let words = ["--offline", "--locked", "--filter-platform", &target].map(str::to_owned);
-        let metadata = MetadataCommand::new().current_dir(workspace).other_options(words).exec()?;
+        let metadata = registry::metadata(workspace)?;
         let Some(resolve) = &metadata.resolve else { return fail("cargo resolved no dependencies") };
         let roots = metadata.packages.iter().filter(|package| packages.contains(&package.name.as_str()));
         let mut open: Vec<&PackageId> = roots.map(|package| &package.id).collect();

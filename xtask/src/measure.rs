@@ -8,12 +8,11 @@
 
 use crate::outcome::{During, Outcome};
 use crate::tidy::{comment, defined_type, functions, is_no_letter, is_product};
-use crate::{paths, run};
+use crate::{paths, sources};
 use clap::Parser;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// Prints figures of the source text.
 #[derive(Parser)]
@@ -45,7 +44,6 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
 }
 
 fn sources(tree: &Path) -> Outcome<Vec<Source>> {
-    let listed = run::output(Command::new("git").current_dir(tree).args(["ls-files", "*.rs"]))?;
     let read = |name: &str| {
         let path = tree.join(name);
         let (crate_name, module) = name.split_once("/src/").unwrap_or((name, ""));
@@ -53,7 +51,8 @@ fn sources(tree: &Path) -> Outcome<Vec<Source>> {
         let text = fs::read_to_string(&path).during("read", &path)?;
         Ok(Source { crate_name: crate_name.to_owned(), module: module.to_owned(), text })
     };
-    listed.lines().filter(|name| is_product(name)).map(read).collect()
+    let files = sources::tracked_files(tree)?;
+    files.iter().map(String::as_str).filter(|name| is_product(name)).map(read).collect()
 }
 
 fn row(name: &str, value: impl std::fmt::Display) {
@@ -212,9 +211,14 @@ fn places(tree: &Path) -> Outcome {
 
 /// Sources of the product in every language; no tests, no pages.
 fn product_files(tree: &Path) -> Outcome<Vec<String>> {
-    let listed = run::output(Command::new("git").current_dir(tree).args(["ls-files"]))?;
+    let listed = sources::tracked_files(tree)?;
     let is_source = |name: &&str| is_product(&format!("{name}.rs")) && !name.ends_with(".md");
-    Ok(listed.lines().filter(is_source).filter_map(|name| fs::read_to_string(tree.join(name)).ok()).collect())
+    Ok(listed
+        .iter()
+        .map(String::as_str)
+        .filter(is_source)
+        .filter_map(|name| fs::read_to_string(tree.join(name)).ok())
+        .collect())
 }
 
 /// The names in a table. The containers are the rows of `FORMATS`.

@@ -1,14 +1,12 @@
-//! The oldest Rust compiler that builds the workspace: `rust-version` in Cargo.toml is at least that of every crate, those of the
-//! tasks and tests included. The job `.ci/msrv` builds with it.
+//! The oldest Rust compiler that builds the workspace: `rust-version` in Cargo.toml is at least that of every crate for
+//! this platform, those of the tasks and tests included. The job `.ci/msrv` builds with it.
 
 use crate::outcome::{Outcome, fail};
-use crate::paths;
-use cargo_metadata::MetadataCommand;
+use crate::{paths, registry};
 
 /// Crates that need a newer compiler than the workspace promises.
 pub(crate) fn complaints() -> Outcome<Vec<String>> {
-    let words = ["--offline", "--locked"].map(str::to_owned);
-    let metadata = MetadataCommand::new().current_dir(paths::workspace()).other_options(words).exec()?;
+    let metadata = registry::metadata(paths::workspace())?;
     let own = metadata.workspace_packages();
     let Some(promised) = own.iter().find_map(|package| package.rust_version.clone()) else {
         return fail("the workspace has no rust-version");

@@ -14,11 +14,8 @@ pub(crate) fn workspace() -> &'static Path {
 pub(crate) fn target() -> &'static Path {
     static TARGET: OnceLock<PathBuf> = OnceLock::new();
     TARGET.get_or_init(|| {
-        let metadata = cargo_metadata::MetadataCommand::new()
-            .manifest_path(workspace().join("Cargo.toml"))
-            .no_deps()
-            .other_options(["--offline".to_owned()])
-            .exec();
+        let metadata =
+            cargo_metadata::MetadataCommand::new().manifest_path(workspace().join("Cargo.toml")).no_deps().exec();
         metadata.map_or_else(|_| workspace().join("target"), |metadata| metadata.target_directory.into())
     })
 }

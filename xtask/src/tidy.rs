@@ -4,13 +4,12 @@
 
 use crate::arrows::ALLOWED;
 use crate::outcome::{During, Outcome, fail};
-use crate::{install, licences, measure, minimum, paths, run};
+use crate::{install, licences, measure, minimum, paths, registry, sources};
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
 use hotswap_userland::{ENV_BLESS, SKIPPED};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 const FILE_LINES: usize = 600;
 const FUNCTION_LINES: usize = 80;
@@ -55,7 +54,7 @@ pub(crate) fn check() -> Outcome {
     let glossary = paths::workspace().join(GLOSSARY);
     let retired = retired_words(&fs::read_to_string(&glossary).during("read", &glossary)?);
     let mut types = TypeNames::default();
-    for name in files()? {
+    for name in sources::committable_files(paths::workspace())? {
         let path = paths::workspace().join(&name);
         if path.is_symlink() || !path.is_file() {
             continue;
@@ -96,13 +95,6 @@ impl TypeNames {
             complaints.push(format!("the type name `{name}` is defined {} times: {}", files.len(), files.join(", ")));
         }
     }
-}
-
-/// Every file that is or may become part of a commit.
-fn files() -> Outcome<Vec<String>> {
-    let words = ["ls-files", "--cached", "--others", "--exclude-standard"];
-    let text = run::output(Command::new("git").current_dir(paths::workspace()).args(words))?;
-    Ok(text.lines().map(str::to_owned).collect())
 }
 
 fn check_packages(metadata: &Metadata, complaints: &mut Vec<String>) {
@@ -158,6 +150,7 @@ fn check_text(name: &str, text: &str, complaints: &mut Vec<String>) {
             }
         }
     }
+    registry::check_text(name, text, complaints);
     if Path::new(name).extension().is_some_and(|extension| extension == "rs") {
         check_rust(name, text, complaints);
     }

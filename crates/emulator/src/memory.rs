@@ -192,6 +192,11 @@ mod tests {
         places.map(of).to_vec()
     }
 
+    /// A value of which every byte depends on word and lane.
+    fn value_of(word: usize, lane: usize) -> u32 {
+        ((word * 1000 + lane) as u32).wrapping_mul(0x0101_0101)
+    }
+
     /// Compares accesses of all lanes with those of one lane after the other.
     fn compare(memory: &dyn DeviceMemory, start: u64) {
         let content = |seed: u32| (0..BYTES).map(|at| (at as u32 * 37 + seed) as u8).collect::<Vec<u8>>();
@@ -218,8 +223,7 @@ mod tests {
                 if fault.is_none() {
                     assert_eq!(found, expected, "{label}");
                 }
-                let values: [Lanes; 4] =
-                    std::array::from_fn(|word| std::array::from_fn(|lane| (word * 1000 + lane) as u32 * 0x0101_0101));
+                let values: [Lanes; 4] = std::array::from_fn(|word| std::array::from_fn(|lane| value_of(word, lane)));
                 let blocks = values.each_ref();
                 let result = memory.write_lanes(&addresses, mask, &blocks[..words]);
                 let found = all(memory);

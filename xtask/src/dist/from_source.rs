@@ -1,11 +1,11 @@
 //! HotSwap as a part of a project, built from its sources by Debian's own Rust: in a new Debian root directory, with vendored
 //! crates and without a network, a project has it by FetchContent, is built, and runs on an emulated GPU.
 //!
-//! The sources are those of the last commit.
+//! The sources are those of the last commit, or all of a source tarball.
 
 use super::tried;
 use crate::outcome::{During, Outcome, fail};
-use crate::{paths, remove, run};
+use crate::{paths, remove, run, sources};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -40,14 +40,10 @@ pub(super) fn fetch_and_build(packages: &[PathBuf]) -> Outcome {
     remove::delete(&root)
 }
 
-/// The sources of the last commit, with all crates that they need.
+/// The sources, with all crates that they need.
 fn lay_out(directory: &Path) -> Outcome {
     fs::create_dir_all(directory).during("create", directory)?;
-    let archive = paths::scratch("sources.tar");
-    let git = ["archive", "--format=tar", "-o"];
-    run::output(Command::new("git").args(git).arg(&archive).arg("HEAD").current_dir(paths::workspace()))?;
-    run::output(Command::new("tar").arg("-xf").arg(&archive).arg("-C").arg(directory))?;
-    fs::remove_file(&archive).during("delete", &archive)?;
+    sources::copy(paths::workspace(), &paths::scratch("sources.tar"), directory)?;
     let settings =
         run::output(Command::new(paths::cargo()).args(["vendor", "--locked", "vendored"]).current_dir(directory))?;
     let file = directory.join(".cargo/config.toml");

@@ -5,7 +5,7 @@
 
 use crate::built::{Built, Profile};
 use crate::outcome::{During, Outcome, fail};
-use crate::{install, paths, remove, run};
+use crate::{install, paths, remove, run, sources};
 use hotswap_userland::{EMULATED_DIRECTORY, EMULATED_LIBRARY};
 use std::env;
 use std::fs;
@@ -43,14 +43,12 @@ impl Machine {
     }
 }
 
-/// The time of all files: `SOURCE_DATE_EPOCH`, else that of the last commit.
+/// The time of all files: `SOURCE_DATE_EPOCH`, else that of the sources.
 pub(super) fn epoch() -> Outcome<String> {
     if let Ok(time) = env::var("SOURCE_DATE_EPOCH") {
         return Ok(time);
     }
-    let mut command = Command::new("git");
-    let time = run::output(command.current_dir(paths::workspace()).args(["log", "-1", "--format=%ct"]))?;
-    Ok(time.trim().to_owned())
+    sources::time(paths::workspace())
 }
 
 /// Builds the sources in `target_directory` and installs them below `stage`, which is emptied.

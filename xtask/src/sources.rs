@@ -1,0 +1,121 @@
+//! The files of a source tree: those that git tracks, or all that are there where the tree is no repository, as in a source
+//! tarball.
+//!
+//! Invariants: paths are relative to the tree and sorted. Outputs of cargo are absent.
+
+use crate::outcome::{During, Outcome, fail};
+use crate::run;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::UNIX_EPOCH;
+
+/// Whether the tree is a repository of its own. A tarball may be unpacked inside of another one, which knows nothing of its files.
+pub(crate) fn is_repository(tree: &Path) -> bool {
+    tree.join(".git").exists()
+}
+
+/// The files of the last state that git knows.
+pub(crate) fn tracked_files(tree: &Path) -> Outcome<Vec<String>> {
+    list(tree, &["ls-files", "-z"])
+}
+
+/// Every file that is or may become part of a commit.
+pub(crate) fn committable_files(tree: &Path) -> Outcome<Vec<String>> {
+    list(tree, &["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
+}
+
+fn list(tree: &Path, git: &[&str]) -> Outcome<Vec<String>> {
+    let mut files = Vec::new();
+    if is_repository(tree) {
+        let text = run::output(Command::new("git").current_dir(tree).args(git))?;
+        files.extend(text.split_terminator('\0').map(str::to_owned));
+    } else {
+        add_files(tree, "", &mut files)?;
+    }
+    files.sort();
+    files.dedup();
+    if files.is_empty() { fail(format!("{} has no source files", tree.display())) } else { Ok(files) }
+}
+
+/// Adds the files below a directory, whose path in the tree ends with a slash or is empty.
+fn add_files(tree: &Path, directory: &str, files: &mut Vec<String>) -> Outcome {
+    let path = tree.join(directory);
+    for entry in fs::read_dir(&path).during("read", &path)? {
+        let entry = entry.during("read", &path)?;
+        let name = format!("{directory}{}", entry.file_name().display());
+        // A link to a directory is a file of the tree.
+        if entry.file_type().during("read", &path)?.is_dir() {
+            // Directories of outputs have a tag that backup programs read, too.
+            if !entry.path().join("CACHEDIR.TAG").exists() {
+                add_files(tree, &format!("{name}/"), files)?;
+            }
+        } else {
+            files.push(name);
+        }
+    }
+    Ok(())
+}
+
+/// The time of the sources, in seconds since 1970: that of the last commit, or of the youngest file of a tarball, which
+/// `git archive` gives that time.
+pub(crate) fn time(tree: &Path) -> Outcome<String> {
+    if is_repository(tree) {
+        let mut command = Command::new("git");
+        return Ok(run::output(command.current_dir(tree).args(["log", "-1", "--format=%ct"]))?.trim().to_owned());
+    }
+    let mut youngest = 0;
+    for name in tracked_files(tree)? {
+        let path = tree.join(name);
+        let modified = fs::symlink_metadata(&path).and_then(|metadata| metadata.modified()).during("read", &path)?;
+        youngest = youngest.max(modified.duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs()));
+    }
+    Ok(youngest.to_string())
+}
+
+/// Copies the sources into a directory: those of the last commit, or all of a tarball.
+pub(crate) fn copy(tree: &Path, archive: &Path, directory: &Path) -> Outcome {
+    if is_repository(tree) {
+        let git = ["archive", "--format=tar", "-o"];
+        run::output(Command::new("git").args(git).arg(archive).arg("HEAD").current_dir(tree))?;
+    } else {
+        let list = archive.with_extension("list");
+        fs::write(&list, tracked_files(tree)?.join("\0")).during("write", &list)?;
+        let mut tar = Command::new("tar");
+        tar.arg("-cf").arg(archive).arg("-C").arg(tree).args(["--null", "--verbatim-files-from", "-T"]).arg(&list);
+        run::output(&mut tar)?;
+        fs::remove_file(&list).during("delete", &list)?;
+    }
+    run::output(Command::new("tar").arg("-xf").arg(archive).arg("-C").arg(directory))?;
+    fs::remove_file(archive).during("delete", archive)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tarball_has_all_its_files_and_a_repository_its_tracked_ones() {
+        let directory = tempfile::tempdir().unwrap();
+        let tree = directory.path().join("tree");
+        for (name, text) in [("a.rs", ""), ("b ü/c.rs", ""), ("target/CACHEDIR.TAG", ""), ("target/d.rs", "")] {
+            fs::create_dir_all(tree.join(name).parent().unwrap()).unwrap();
+            fs::write(tree.join(name), text).unwrap();
+        }
+        assert_eq!(tracked_files(&tree).unwrap(), ["a.rs", "b ü/c.rs"]);
+        assert_eq!(committable_files(&tree).unwrap(), ["a.rs", "b ü/c.rs"]);
+        assert!(time(&tree).unwrap().parse::<u64>().unwrap() > 1_000_000_000);
+        let copied = directory.path().join("copied");
+        fs::create_dir(&copied).unwrap();
+        copy(&tree, &directory.path().join("sources.tar"), &copied).unwrap();
+        assert_eq!(tracked_files(&copied).unwrap(), ["a.rs", "b ü/c.rs"]);
+        // An empty repository around it knows none of the files.
+        run::output(Command::new("git").args(["init", "-q"]).current_dir(directory.path())).unwrap();
+        assert_eq!(tracked_files(&tree).unwrap().len(), 2);
+        run::output(Command::new("git").args(["init", "-q"]).current_dir(&tree)).unwrap();
+        assert!(tracked_files(&tree).is_err(), "no file is tracked");
+        assert_eq!(committable_files(&tree).unwrap()[..2], ["a.rs", "b ü/c.rs"]);
+        let _ = fs::remove_dir_all(tree.join(".git"));
+        fs::remove_dir_all(&tree).unwrap();
+    }
+}
