@@ -202,3 +202,50 @@ fn the_next_source_file_serves_where_the_best_fails_its_checks() {
     let read = bench.0.run(&format!("llvm-readelf-{version} -h --notes made.co 2>&1"));
     assert!(read.contains("gfx1102") && !read.contains("warning"), "{read}");
 }
+
+/// The kernels and the GPU of one row of `--require`.
+fn required_row(report: &Value, gpu: &str) -> Value {
+    let gpus = report["files"][0]["required"][0]["gpus"].as_array().unwrap();
+    gpus.iter().find(|row| row["gpu"] == gpu).unwrap().clone()
+}
+
+/// `verify --require` finds planted losses: a GPU without code, a GPU with an empty code object, one with fewer kernels,
+/// one mode of a feature.
+#[test]
+fn required_gpus_have_code_with_every_kernel() {
+    let Some(bench) = Workbench::new("required_gpus_have_code_with_every_kernel").map(Bench) else { return };
+    let version = bench.0.versions[0];
+    bench.0.write("hip.h", HIP_HEADER.as_bytes());
+    bench.0.write("library.hip", LIBRARY.as_bytes());
+    bench.0.write(
+        "fewer.hip",
+        b"#include \"hip.h\"\n__global__ void all(int *p) { p[0] = 1; }\n\
+          #if !defined(__gfx1031__) && !defined(EMPTY)\n__global__ void some(int *p) { p[0] = 2; }\n#endif\n\
+          #if !defined(__gfx1032__) && !defined(EMPTY)\n__global__ void more(int *p) { p[0] = 2; }\n#endif\n",
+    );
+    let clang = format!("clang++-{version} -nogpuinc -nogpulib -fPIC -shared -O1");
+    bench.0.run(&format!(
+        "set -e; {clang} --offload-arch=gfx1030,gfx1031,gfx10-3-generic,gfx90a:xnack+ library.hip -o x.so
+         {clang} --offload-arch=gfx1030,gfx1031,gfx1032 fewer.hip -o fewer.so"
+    ));
+    for (file, gpus, code, told) in [
+        ("x.so", "gfx1030,gfx1031,gfx90a:xnack+", 0, "gfx1030 1 kernel, gfx1031 1 kernel"),
+        ("x.so", "gfx1032", 0, "gfx1032 1 kernel by gfx10-3-generic"),
+        ("x.so", "gfx900", 13, "no code object serves gfx900"),
+        ("x.so", "gfx90a", 13, "no code object serves gfx90a:sramecc+:xnack-, which gfx90a includes,"),
+        ("x.so", "gfx9999", 11, "HS0202"),
+        ("fewer.so", "gfx1030", 0, "3 kernels"),
+        ("fewer.so", "gfx1030,gfx1031", 13, "the code for gfx1031 has 2 kernels and lacks"),
+    ] {
+        let assert = bench.hotswap(&["verify", "--require", gpus, file]).assert().code(code);
+        let said = [&assert.get_output().stdout[..], &assert.get_output().stderr].concat();
+        let said = String::from_utf8_lossy(&said);
+        assert!(said.contains(told), "{file} {gpus}: {said}");
+    }
+    let output = bench.hotswap(&["verify", "--require", "gfx1031,gfx1032", "fewer.so", "--format", "json"]).output();
+    let report: Value = serde_json::from_slice(&output.unwrap().stdout).unwrap();
+    let row = required_row(&report, "gfx1031");
+    assert_eq!((&row["kernels"], &row["code"][0]), (&2.into(), &"gfx1031".into()));
+    assert!(row["problem"].as_str().unwrap().contains("which gfx1030 has"), "{row}");
+    assert_eq!(report["files"][0]["verified"], false);
+}

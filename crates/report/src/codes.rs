@@ -49,6 +49,7 @@ codes! {
     UNKNOWN_FAMILY = "HS0207", 11, "a patch family is not known to HotSwap", "see `hotswap families` for the known names";
     OTHER_TARGET = "HS0208", 11, "the code is for another target than the one that is named", "name the target that the code was compiled for";
     PLAN_NOT_KEPT = "HS0209", 11, "a plan that was linked into the program was not carried out", "link it through hotswap-clang++ with device code that the plan is for, or link it without the plan";
+    PLAN_OF_OBJECTS = "HS0210", 11, "objects were compiled under a plan that their link cannot carry out", "link them through hotswap-clang++ with the same plan, or compile them again without one";
     // 03: input that cannot be read (exit 12)
     NOT_CODE_OBJECT = "HS0301", 12, "the file is not an AMDGPU code object", "check the command that made it";
     MALFORMED = "HS0302", 12, "the input is damaged", "build it again; if another tool reads it, report it";
@@ -100,6 +101,7 @@ codes! {
     NOT_TAKEN = "HS0437", 13, "an output that was made apart is not the one that the tree needs, and was made anew", "run the actions of `hotswap serve --list-actions` again, with this build of HotSwap and the libraries as they are";
     UNBOUNDED_SCRATCH = "HS0440", 13, "the scratch that a kernel needs has no known bound", "give the kernel enough by hipDeviceSetLimit(hipLimitStackSize, …), or link the device code by LTO (without -fno-offload-lto), so that the compiler sees function and kernel together; frames are recorded by clang 23 and later with -mllvm -amdgpu-enable-object-linking";
     NO_CODE_FOR_GPU = "HS0445", 13, "code for the GPU that a program is started on is missing", "add it by `hotswap retarget FILE --to GPU`, or compile the file for the GPU (--offload-arch)";
+    LACKS_GPU = "HS0446", 13, "a fat binary lacks code for a required GPU", "build it for the GPU (--offload-arch, or a plan that the compiler gets), or add the code by `hotswap retarget FILE --to GPU`";
     // 05: files (exit 14)
     CANNOT_READ = "HS0501", 14, "a file cannot be read", "check the path and its permissions";
     CANNOT_WRITE = "HS0502", 14, "a file cannot be written; the old content is untouched", "check space and permissions";

@@ -2,9 +2,10 @@
 //!
 //! In addition to the checks of `inspect` (records, hashes, targets), it checks the layout of each bundle: entry IDs,
 //! duplicate, empty and overlapping entries, alignment, the length of the entry table. It also checks whether the plans
-//! that manifests name were carried out ([`crate::work::kept_plans`]).
+//! that manifests name were carried out ([`crate::work::kept_plans`]), and whether required GPUs are served ([`require`]).
 
 mod against;
+mod require;
 
 use crate::args::{Files, OutputFormat};
 use crate::outcome::Outcome;
@@ -16,6 +17,7 @@ use hotswap_bundle::{
 };
 use hotswap_report::{Diagnostic, Severity, codes};
 use hotswap_targets::TargetId;
+use require::{RequiredGpus, RequiredReport};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -24,6 +26,10 @@ pub(crate) struct VerifyArguments {
     /// The file from which FILE was made by `hotswap rewrite`: prove that the code of both does the same
     #[arg(long, value_name = "ORIGINAL")]
     against: Option<PathBuf>,
+    /// Each fat binary of each FILE must have code that HIP loads on these GPUs, a generic target's included, with the
+    /// kernels that its other GPUs have
+    #[arg(long, value_name = "GPU", value_delimiter = ',', conflicts_with = "against")]
+    require: Vec<String>,
     #[command(flatten)]
     files: Files,
 }
@@ -31,27 +37,33 @@ pub(crate) struct VerifyArguments {
 pub(crate) fn run(arguments: &VerifyArguments) -> Result<Outcome, Diagnostic> {
     let files = &arguments.files;
     match (&arguments.against, &files.files[..]) {
-        (None, _) => Ok(check(files)),
+        (None, _) => Ok(check(files, &RequiredGpus::parse(&arguments.require)?)),
         (Some(original), [rewritten]) => against::run(original, rewritten, files.output.format),
         (Some(_), _) => Err(Diagnostic::error(codes::USAGE, "--against takes one original and one rewritten file")),
     }
 }
 
 /// Checks the files one by one.
-fn check(arguments: &Files) -> Outcome {
+fn check(arguments: &Files, required: &RequiredGpus) -> Outcome {
     let mut outcome = Outcome::default();
     let mut files = Vec::new();
     for file in &arguments.files {
-        let (count, problems) = verify(file).unwrap_or_else(|error| (0, vec![error]));
+        let FileCheck { containers: count, problems, required } =
+            verify(file, required).unwrap_or_else(FileCheck::failed);
         let is_good = problems.iter().all(|problem| problem.severity != Severity::Error);
-        if arguments.output.format == OutputFormat::Text && is_good {
+        if arguments.output.format == OutputFormat::Text && (is_good || required.is_some()) {
             let containers = if count == 1 { "1 container" } else { &format!("{count} containers") };
-            outcome.text += &format!("{}: {containers}, verified\n", text::plain(&file.display().to_string()));
+            let verdict = if is_good { "verified" } else { "NOT VERIFIED" };
+            outcome.text += &format!("{}: {containers}, {verdict}\n", text::plain(&file.display().to_string()));
+            outcome.text += &required.as_ref().map_or_else(String::new, |required| required.text.clone());
         }
         let told: Vec<_> = problems.iter().map(Diagnostic::to_json).collect();
-        files.push(
-            json!({ "file": file.display().to_string(), "containers": count, "verified": is_good, "problems": told }),
-        );
+        let mut row =
+            json!({ "file": file.display().to_string(), "containers": count, "verified": is_good, "problems": told });
+        if let Some(required) = required {
+            row["required"] = required.json;
+        }
+        files.push(row);
         outcome.problems.extend(problems);
     }
     if arguments.output.format == OutputFormat::Json {
@@ -60,8 +72,22 @@ fn check(arguments: &Files) -> Outcome {
     outcome
 }
 
-/// The number of containers, and the problems found in them.
-fn verify(file: &Path) -> Result<(usize, Vec<Diagnostic>), Diagnostic> {
+/// The result for one file.
+struct FileCheck {
+    /// Number of its containers.
+    containers: usize,
+    problems: Vec<Diagnostic>,
+    /// The comparison with the required GPUs, if there are any.
+    required: Option<RequiredReport>,
+}
+
+impl FileCheck {
+    fn failed(error: Diagnostic) -> Self {
+        Self { containers: 0, problems: vec![error], required: None }
+    }
+}
+
+fn verify(file: &Path, required: &RequiredGpus) -> Result<FileCheck, Diagnostic> {
     let bytes = hotswap_files::open_or_stdin(file)?;
     let contents = hotswap_bundle::open(&bytes);
     let report = provenance::inspect(file, &bytes, Depth::Images, &mut Vec::new());
@@ -78,7 +104,10 @@ fn verify(file: &Path) -> Result<(usize, Vec<Diagnostic>), Diagnostic> {
     }
     // `inspect` only warns about a wrong hash; here it is an error.
     problems.retain(|problem| !(problem.severity == Severity::Warning && problem.what.contains("hash in the header")));
-    Ok((contents.found.len(), problems))
+    let mut required = (!required.is_empty()).then(|| required.check(&contents));
+    let lacking = required.iter_mut().flat_map(|required| required.problems.drain(..));
+    problems.extend(lacking.map(|problem| problem.in_file(file)));
+    Ok(FileCheck { containers: contents.found.len(), problems, required })
 }
 
 fn malformed(what: impl Into<String>) -> Diagnostic {
