@@ -1,10 +1,11 @@
 //! The route that serves a requested target: one function.
 //!
 //! Order: a native code object for it (whatever features it states, which the build decided) → a generic target that
-//! covers it → a source that its pair allows → refusal with everything that was considered. The source is chosen as
-//! follows. With a plan it is the first of its pairs whose source is present, experimental ones last. Without one it is
-//! the first pair of the product's table ([`crate::pairs`]) whose source is present: identical before generic before
-//! experimental. The pair's [`Strategy`] determines the conversion: the source is relabelled; or, where its code must
+//! covers it → a source that its pair allows → refusal with everything that was considered. In a link the plan's pairs
+//! precede generic targets: the target was requested by its name, and clang would compile it beside the generic one. The
+//! source is chosen as follows. With a plan it is the first of its pairs whose source is present, experimental ones
+//! last. Without one it is the first pair of the product's table ([`crate::pairs`]) whose source is present: identical
+//! before generic before experimental. The pair's [`Strategy`] determines the conversion: the source is relabelled; or, where its code must
 //! change, the link's bitcode compiled for the target is used if the link has compiled it, else the source's code is
 //! rewritten. A generic target is requested as any other.
 //!
@@ -72,8 +73,10 @@ impl From<TargetId> for Available {
 /// The siblings that may be used.
 #[derive(Debug, Clone, Copy)]
 pub enum Wish<'a> {
-    /// Those of a plan's pairs `(source, target)`, in their order.
+    /// Those of a link's plan: pairs `(source, target)`, in their order. They precede generic targets.
     Plan(&'a [(&'a str, &'a str)]),
+    /// For a finished file: those of these pairs, where no generic target covers the request.
+    Only(&'a [(&'a str, &'a str)]),
     /// The best available one.
     Best,
 }
@@ -134,8 +137,9 @@ pub fn route(request: &str, present: &[Available], wish: Wish<'_>, allow: Allow)
     if present.iter().any(|present| present.target.processor == target) {
         return Ok(Selection::Native);
     }
-    if let Some(present) = present.iter().find(|present| present.target.processor.covers(target)) {
-        return Ok(Selection::Generic { generic: present.target.processor });
+    let generic = present.iter().map(|present| present.target.processor).find(|processor| processor.covers(target));
+    if let Some(generic) = generic.filter(|_| !matches!(wish, Wish::Plan(_))) {
+        return Ok(Selection::Generic { generic });
     }
     let sources = sources(request, wish);
     let mut rejected = Vec::new();
@@ -147,8 +151,11 @@ pub fn route(request: &str, present: &[Available], wish: Wish<'_>, allow: Allow)
             Err(rejection) => rejected.push(rejection),
         }
     }
+    if let Some(generic) = generic {
+        return Ok(Selection::Generic { generic });
+    }
     match wish {
-        Wish::Plan(_) if sources.is_empty() => rejected.push(Rejection::NothingPlanned),
+        Wish::Plan(_) | Wish::Only(_) if sources.is_empty() => rejected.push(Rejection::NothingPlanned),
         Wish::Best if rejected.is_empty() => {
             rejected.push(Rejection::NoSource(sources.iter().map(|name| (*name).to_owned()).collect()));
         }
@@ -161,7 +168,7 @@ pub fn route(request: &str, present: &[Available], wish: Wish<'_>, allow: Allow)
 /// Names of the sources to try, the preferred first.
 fn sources<'a>(request: &str, wish: Wish<'a>) -> Vec<&'a str> {
     match wish {
-        Wish::Plan(pairs) => {
+        Wish::Plan(pairs) | Wish::Only(pairs) => {
             let mut names: Vec<&str> = pairs.iter().filter(|pair| pair.1 == request).map(|pair| pair.0).collect();
             names.sort_by_key(|name| is_experimental(name, request));
             names

@@ -113,11 +113,17 @@ fn pairs(text: &str) -> Vec<(&str, &str)> {
     text.split_whitespace().map(|pair| pair.split_once("=>").unwrap()).collect()
 }
 
-/// The route by a plan in the table's notation: its pairs; `best` for no plan; a leading `+` allows experimental pairs.
+/// The route by a plan in the table's notation: its pairs; `best` for no plan; a leading `+` allows experimental pairs,
+/// and a leading `only` is for the pairs of a finished file.
 fn routed(request: &str, present: &str, plan: &str) -> Result<Selection, RouteRefusal> {
     let experimental = plan.starts_with('+');
-    let pairs = pairs(plan.trim_start_matches('+').trim_start_matches("best"));
-    let wish = if plan.ends_with("best") { Wish::Best } else { Wish::Plan(&pairs) };
+    let is_finished = plan.starts_with("only ");
+    let pairs = pairs(plan.trim_start_matches('+').trim_start_matches("best").trim_start_matches("only "));
+    let wish = match () {
+        () if plan.ends_with("best") => Wish::Best,
+        () if is_finished => Wish::Only(&pairs),
+        () => Wish::Plan(&pairs),
+    };
     route(request, &available(present), wish, Allow { experimental })
 }
 
@@ -136,10 +142,16 @@ fn the_truth_table_of_routes() {
         ("gfx1250", "gfx942 gfx1250", "+best", Native),
         ("gfx1031", "gfx1030 gfx10-3-generic gfx1031", "+best", Native),
         ("gfx11-generic", "gfx1102 gfx11-generic", "best", Native),
-        // Then a generic target that covers it.
+        // Then, in a finished file, a generic target that covers it.
         ("gfx1031", "gfx10-3-generic", "", Generic("gfx10-3-generic")),
-        ("gfx1031", "gfx1030 gfx10-3-generic", "gfx1030=>gfx1031", Generic("gfx10-3-generic")),
-        ("gfx902", "gfx9-generic:xnack+ gfx900", "gfx900=>gfx902", Generic("gfx9-generic")),
+        ("gfx1031", "gfx1030 gfx10-3-generic", "only gfx1030=>gfx1031", Generic("gfx10-3-generic")),
+        ("gfx902", "gfx9-generic:xnack+ gfx900", "only gfx900=>gfx902", Generic("gfx9-generic")),
+        ("gfx1031", "gfx1030 gfx10-3-generic", "best", Generic("gfx10-3-generic")),
+        // In a link its pairs come first: the target has a code object of its own, as clang would make it.
+        ("gfx1031", "gfx1030 gfx10-3-generic", "gfx1030=>gfx1031", Alias("gfx1030")),
+        ("gfx902", "gfx9-generic:xnack+ gfx900", "gfx900=>gfx902", Alias("gfx900")),
+        ("gfx1031", "gfx10-3-generic gfx1032", "gfx1030=>gfx1031", Generic("gfx10-3-generic")),
+        ("gfx1150", "gfx11-generic gfx1100", "gfx1100=>gfx1150", Generic("gfx11-generic")),
         ("gfx1031", "gfx11-generic gfx1030", "gfx1030=>gfx1031", Alias("gfx1030")),
         ("gfx1103", "gfx1100 gfx11-generic", "+best", Generic("gfx11-generic")),
         ("gfx908", "gfx9-generic", "gfx900=>gfx908", Refused(codes::NO_ROUTE, "gfx900=>gfx908: there is no code object for gfx900; code for gfx9-generic cannot serve gfx908")),

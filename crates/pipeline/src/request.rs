@@ -2,8 +2,8 @@
 
 use hotswap_adapt::ObjectRecord;
 use hotswap_bundle::Compression;
-use hotswap_compat::Allow;
 use hotswap_compat::names::Disagreement;
+use hotswap_compat::{Allow, Wish};
 use hotswap_plan::{Plan, Policy, RetargetPair, TextFinding, TextFindings};
 use hotswap_report::{Diagnostic, Route};
 use hotswap_targets::TargetId;
@@ -66,6 +66,15 @@ impl Request {
             level,
             policy: plan.policy,
             ..Self::default()
+        }
+    }
+
+    /// The route that the request wants for a target by these pairs ([`Self::pairs_for`]).
+    pub(crate) fn wish<'p>(&self, pairs: Option<&'p [(&'p str, &'p str)]>) -> Wish<'p> {
+        match (pairs, &self.sources) {
+            (None, _) => Wish::Best,
+            (Some(pairs), Sources::Plan { .. }) => Wish::Plan(pairs),
+            (Some(pairs), _) => Wish::Only(pairs),
         }
     }
 

@@ -1,8 +1,8 @@
 //! The second step, for one target: the source that serves it, and the code objects made from it.
 //!
-//! Native code wins, then a generic target that covers the request, then the first source that the request allows, that
-//! agrees with the host part, and that passes the checks of its pair. A source that fails them is reported with all
-//! findings, and the next one is tried.
+//! Native code wins, then a generic target that covers the request (in a link only after the plan's pairs), then the
+//! first source that the request allows, that agrees with the host part, and that passes the checks of its pair. A
+//! source that fails them is reported with all findings, and the next one is tried.
 
 use crate::derive;
 use crate::entry::{NewEntry, SourceEntry};
@@ -33,7 +33,7 @@ impl<'a> Serving<'_, 'a> {
     /// Damage and our own defects.
     pub(crate) fn serve(&self, target: &str) -> Result<(TargetResult, Vec<NewEntry>), Diagnostic> {
         let pairs = self.request.pairs_for(target);
-        let wish = pairs.as_deref().map_or(Wish::Best, Wish::Plan);
+        let wish = self.request.wish(pairs.as_deref());
         match route(target, &available(self.present), wish, self.request.allow) {
             Ok(Selection::Native) => return Ok((TargetResult::There, Vec::new())),
             Ok(Selection::Generic { generic }) => return Ok((TargetResult::Covered(generic.name), Vec::new())),
@@ -62,6 +62,7 @@ impl<'a> Serving<'_, 'a> {
                 Err(refusal) if reasons.is_empty() && names.is_empty() => {
                     return Ok((TargetResult::Refused { reasons: vec![refusal.into()], names }, Vec::new()));
                 }
+                Ok(Selection::Generic { generic }) => return Ok((TargetResult::Covered(generic.name), Vec::new())),
                 // The sources that could serve have been tried and have reported their reasons.
                 Ok(_) | Err(_) => return Ok((TargetResult::Refused { reasons, names }, Vec::new())),
             };

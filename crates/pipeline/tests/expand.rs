@@ -99,9 +99,10 @@ fn what_was_compiled_is_never_replaced() {
 }
 
 #[test]
-fn a_generic_code_object_serves_the_targets_that_it_covers() {
+fn a_generic_code_object_replaces_no_target_of_a_plan_whose_source_is_there() {
     let input = bundle(&[("gfx1030", 0x36), ("gfx10-3-generic", 0x0100_0053)], None);
-    assert_eq!(expanded(&input, &plan("gfx1030=>gfx1031", "error")).kept, Some("nothing to add"));
+    assert_eq!(expanded(&input, &plan("gfx1030=>gfx1031", "error")).derived, [id("gfx1031")]);
+    assert_eq!(expanded(&input, &plan("gfx1032=>gfx1031", "error")).kept, Some("nothing to add"));
 }
 
 #[test]

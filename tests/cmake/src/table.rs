@@ -196,6 +196,11 @@ pub const CASES: &[Case] = &[
         Configure(&[SIBLINGS, "-DPAIRS=gfx1030=>gfx1036"]), Build, Has("app", &["gfx1030", "gfx1031", "gfx1036", "gfx1100"]),
         Derived("app", &[("gfx1031", 1), ("gfx1036", 2)]), Runs("app"), Idle,
     ] },
+    // The generic target covers the siblings and replaces none of them.
+    Case { name: "coalesce-generic", project: "coalesce", modes: &[Found], needs: Any, steps: &[
+        Configure(&["-DCMAKE_HIP_ARCHITECTURES=gfx10-3-generic;gfx1030;gfx1031"]), Build, Has("app", &["gfx10-3-generic", "gfx1030", "gfx1031"]),
+        Derived("app", &[("gfx1031", 1)]), Runs("app"), Idle,
+    ] },
     Case { name: "coalesce-nothing", project: "coalesce", modes: &[Found], needs: Any, steps: &[
         Configure(&["-DCMAKE_HIP_ARCHITECTURES=gfx1030;gfx1100"]), Build, Has("app", &["gfx1030", "gfx1100"]),
         Derived("app", &[]), Plans("app", 0), Runs("app"), Idle,
