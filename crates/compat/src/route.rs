@@ -15,7 +15,7 @@
 
 use crate::{Check, PairStatus, Strategy, Verdict, pair, pairs, verdict};
 use hotswap_report::{Diagnostic, DiagnosticCode, codes};
-use hotswap_targets::{Processor, Support, TargetId, find};
+use hotswap_targets::{Processor, Support, TargetId, describe_unknown, find};
 use std::fmt;
 
 /// The route of a requested target.
@@ -257,8 +257,8 @@ impl fmt::Display for Selection {
 impl Rejection {
     fn text(&self, request: &str) -> String {
         match self {
-            Self::UnknownRequest => format!("`{request}` is no known processor"),
-            Self::UnknownSource(name) => format!("{name}=>{request}: `{name}` is no known processor"),
+            Self::UnknownRequest => describe_unknown(request),
+            Self::UnknownSource(name) => format!("{name}=>{request}: {}", describe_unknown(name)),
             Self::Pair(why) | Self::Unfit(why) => why.clone(),
             Self::Experimental(name) => format!("{name}=>{request} is experimental, which was not allowed"),
             Self::Absent(name) => format!("{name}=>{request}: there is no code object for {name}"),

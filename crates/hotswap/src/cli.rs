@@ -70,7 +70,7 @@ pub(crate) enum CliCommand {
     },
     /// List the GPU targets that HotSwap knows
     #[command(after_help = EXIT_CODES)]
-    Targets(OutputOptions),
+    Targets(tables::TargetsArguments),
     /// Say whether code for one processor may be relabelled for another
     #[command(after_help = EXIT_CODES)]
     Compat(compat::CompatArguments),
@@ -200,7 +200,7 @@ impl CliCommand {
             Self::Doctor(output) => doctor::run(&output),
             Self::Toolchain(arguments) => toolchain::run(&arguments),
             Self::Explain { name } => tables::explain(name.as_deref()),
-            Self::Targets(output) => Ok(tables::targets(output.format)),
+            Self::Targets(arguments) => tables::targets(&arguments),
             Self::Compat(arguments) => compat::run(&arguments),
             Self::Families(output) => Ok(tables::families(output.format)),
             Self::Plan(arguments) => plan::run(&arguments),

@@ -180,6 +180,7 @@ fn the_tables_are_told() {
     let targets = json(hotswap().args(["targets", "--format", "json"]));
     let row = targets["targets"].as_array().unwrap().iter().find(|row| row["name"] == "gfx1031").unwrap();
     assert_eq!(row["mach"], 0x37);
+    assert!(row["products"].as_array().unwrap().iter().any(|product| product["name"] == "Radeon RX 6700 XT"));
     assert_eq!(row["triples"][1], "amdgpu10.31-amd-amdhsa");
     assert_eq!(row["limits"]["vgprs"][1]["per_simd"], 512);
     assert!(row["capabilities"].as_array().unwrap().contains(&"wgp-mode".into()));
@@ -325,4 +326,26 @@ fn a_dash_is_standard_input() {
         assert_eq!(fs::read(directory.path().join("out")).unwrap(), expected, "{words}");
     }
     run("list -").write_stdin("").assert().code(12);
+}
+
+#[test]
+fn products_are_taken_for_their_gpus() {
+    let only = hotswap().args(["targets", "RX 6700 XT"]).assert().success();
+    only.stdout(
+        contains("gfx1031")
+            .and(contains("Radeon RX 6750 XT"))
+            .and(contains("gfx1030,").not())
+            .and(contains("ROCm documentation")),
+    );
+    hotswap().args(["targets", "840M"]).assert().code(11).stderr(contains("gfx1152").and(contains("gfx1153")));
+    hotswap()
+        .args(["compat", "RX 6900 XT", "RX 6700 XT"])
+        .assert()
+        .success()
+        .stdout(contains("gfx1030=>gfx1031: allowed"));
+    let meant = contains("did you mean gfx1031 (Radeon RX 6700 XT)?");
+    hotswap().args(["compat", "gfx1030", "1031"]).assert().code(11).stderr(contains("did you mean gfx1031?"));
+    hotswap().args(["run", "--gpu", "6700xt", "--", "true"]).assert().failure().stderr(meant);
+    let ambiguous = hotswap().args(["serve", "840M", "--root", "/", "--dest", "no-such"]).assert().code(11);
+    ambiguous.stderr(contains("HS0202").and(contains("Radeon 840M is gfx1153")));
 }

@@ -41,7 +41,8 @@ pub fn check_plan(plan: &Plan) -> Result<(), Diagnostic> {
 }
 
 fn processor(name: &str) -> Result<&'static Processor, Diagnostic> {
-    hotswap_targets::find(name).ok_or_else(|| Diagnostic::error(codes::UNKNOWN_TARGET, format!("`{name}`")))
+    hotswap_targets::find(name)
+        .ok_or_else(|| Diagnostic::error(codes::UNKNOWN_TARGET, hotswap_targets::describe_unknown(name)))
 }
 
 /// A policy covers targets that cannot be made; damage and our own defects are errors under any policy.

@@ -39,7 +39,8 @@ pub fn others(target: &str, source: &str, experimental: bool) -> impl Iterator<I
 
 fn known(name: &str) -> Result<&'static Processor, Diagnostic> {
     let processor = find(name).filter(|processor| processor.name == name && !processor.is_generic());
-    let what = || format!("`{name}` is not the name of one GPU");
+    let suggestion = || hotswap_targets::suggest(name).map(|text| format!("; {text}")).unwrap_or_default();
+    let what = || format!("`{name}` is not the name of one GPU{}", suggestion());
     let advice = "name it as `rocminfo | grep gfx` prints it, for example gfx1031; see `hotswap targets`";
     processor.ok_or_else(|| Diagnostic::error(codes::UNKNOWN_TARGET, what()).advise(advice))
 }

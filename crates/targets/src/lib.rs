@@ -4,6 +4,8 @@
 //! holds every processor that LLVM 24 assembles for and the two withdrawn ones (`gfx940`, `gfx941`), which are known so
 //! that they can be refused by name. A test compares every row with the compilers that are available.
 //!
+//! [`PRODUCTS`] is the table of products with a GPU; commands that people type a GPU into take their names, too.
+//!
 //! Absent on purpose: which processor's code runs on which other one (`hotswap-compat`), ELF
 //! itself (`hotswap-code-object`).
 
@@ -13,6 +15,7 @@ mod flags;
 mod hardware;
 mod limits;
 mod processor;
+mod products;
 mod table;
 mod target_id;
 
@@ -20,5 +23,8 @@ pub use capability::{Capabilities, Capability};
 pub use flags::{EFlags, FeatureBits, FlagsError};
 pub use limits::{Lds, Limits, SgprFile, Sgprs, Vgprs};
 pub use processor::{IsaFamily, Processor, ProcessorKind, Support, WaveSizes, by_mach, by_triple, find};
+pub use products::{
+    AmbiguousProduct, PRODUCTS, Product, describe_unknown, products_of, resolve, resolve_or_refuse, suggest,
+};
 pub use table::PROCESSORS;
 pub use target_id::{TargetError, TargetId};

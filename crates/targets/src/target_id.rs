@@ -3,7 +3,7 @@
 //! `gfx90a:sramecc+:xnack-`: the processor, then each stated feature once, in alphabetical order.
 //! Reading accepts any order (the bundle tools sort, people do not); writing is canonical.
 
-use crate::{Processor, Support, find};
+use crate::{Processor, Support, describe_unknown, find};
 use hotswap_report::{Diagnostic, codes};
 use std::fmt;
 use std::str::FromStr;
@@ -23,7 +23,7 @@ pub struct TargetId {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
     /// No row of the processor table has that name.
-    #[error("`{0}` is no known processor")]
+    #[error("{}", describe_unknown(.0))]
     Unknown(String),
     /// LLVM withdrew the processor.
     #[error("`{0}` was withdrawn before its hardware shipped; runtimes refuse it")]

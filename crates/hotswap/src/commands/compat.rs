@@ -13,17 +13,17 @@ use hotswap_compat::{
     override_version, pair, verdict,
 };
 use hotswap_report::{Diagnostic, codes};
-use hotswap_targets::{Processor, find};
+use hotswap_targets::{Processor, resolve_or_refuse};
 use neighbours::NeighbourPairs;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
 #[derive(Debug, Args)]
 pub(crate) struct CompatArguments {
-    /// Processor that the code was compiled for
+    /// Processor that the code was compiled for, or a product with it
     #[arg(required_unless_present_any = ["matrix", "pairs_of"])]
     source: Option<String>,
-    /// Processor or generic target that it is wanted for
+    /// Processor, generic target or product that it is wanted for
     #[arg(required_unless_present_any = ["matrix", "pairs_of"])]
     target: Option<String>,
     /// Print all pairs of a processor: what its code can serve, and whose code can serve it
@@ -55,7 +55,7 @@ pub(crate) fn run(arguments: &CompatArguments) -> Result<Outcome, Diagnostic> {
     let format = arguments.format;
     let allow = Allow { experimental: arguments.allow_experimental };
     if let Some(name) = &arguments.pairs_of {
-        let pairs = NeighbourPairs::of(processor(name)?, allow);
+        let pairs = NeighbourPairs::of(resolve_or_refuse(name)?, allow);
         return Ok(in_format(format, || pairs.text(), || pairs.json())?.into());
     }
     let (Some(source), Some(target)) = (&arguments.source, &arguments.target) else {
@@ -66,7 +66,7 @@ pub(crate) fn run(arguments: &CompatArguments) -> Result<Outcome, Diagnostic> {
         }
         .into());
     };
-    let answer = PairVerdict::new(processor(source)?, processor(target)?, allow);
+    let answer = PairVerdict::new(resolve_or_refuse(source)?, resolve_or_refuse(target)?, allow);
     let text = in_format(format, || answer.text(), || answer.json())?;
     // A no is a valid answer, but a script that checks the exit code must not take it for a yes.
     Ok(Outcome { text, problems: answer.refusal.into_iter().collect() })
@@ -82,10 +82,6 @@ fn in_format(
         CompatFormat::Json => Ok(text::json(&json())),
         CompatFormat::Markdown => Err(Diagnostic::error(codes::USAGE, "`--format markdown` is for `--matrix` only")),
     }
-}
-
-fn processor(name: &str) -> Result<&'static Processor, Diagnostic> {
-    find(name).ok_or_else(|| Diagnostic::error(codes::UNKNOWN_TARGET, format!("`{name}`")))
 }
 
 /// The verdict about a pair with its reasons.

@@ -236,7 +236,7 @@ impl<W: Write> DisasmRun<'_, W> {
     fn reader(&self, target: &str, lanes: Option<u8>) -> Result<InstructionReader, Diagnostic> {
         let processor = target.split(':').next().unwrap_or_default();
         let reader = InstructionReader::find(processor).ok_or_else(|| match hotswap_targets::find(processor) {
-            None => Diagnostic::error(codes::UNKNOWN_TARGET, format!("`{processor}`")),
+            None => Diagnostic::error(codes::UNKNOWN_TARGET, hotswap_targets::describe_unknown(processor)),
             Some(known) => {
                 let what = format!("{processor} is {}", known.family);
                 Diagnostic::error(codes::NO_INSTRUCTIONS, what)

@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("later").multiple(false))]
 pub(crate) struct ServeArguments {
-    /// GPUs to serve, for example gfx1031; or packages to serve them with: wheels, tar archives, Debian packages
+    /// GPUs to serve, for example gfx1031 or "RX 6700 XT"; or packages to serve them with: wheels, tar archives, Debian packages
     #[arg(
         value_name = "GPU|PACKAGE",
         required_unless_present = "later",
@@ -114,25 +114,26 @@ impl ServeArguments {
         self.dest.as_deref().unwrap_or(Path::new(""))
     }
 
-    fn settings(&self) -> ServeRequest {
+    fn settings(&self) -> Result<ServeRequest, Diagnostic> {
         let mut targets: Vec<String> = Vec::new();
         for target in self.targets.iter().filter(|word| !is_package(word)) {
-            if !targets.contains(target) {
-                targets.push(target.clone());
+            let target = gpu_name(target)?;
+            if !targets.contains(&target) {
+                targets.push(target);
             }
         }
-        ServeRequest {
+        Ok(ServeRequest {
             targets,
-            from: self.from.clone(),
+            from: self.from.as_deref().map(gpu_name).transpose()?,
             names: if self.names == NamesOption::Source { NameMode::Source } else { NameMode::Own },
-            keep: self.keep.clone(),
+            keep: self.keep.iter().map(|gpu| gpu_name(gpu)).collect::<Result<_, _>>()?,
             experimental: self.allow_experimental,
             leave_out_kernels: self.leave_out.is_some(),
-        }
+        })
     }
 
     fn serve(&self) -> Result<Outcome, Diagnostic> {
-        let settings = self.settings();
+        let settings = self.settings()?;
         let packages: Vec<&Path> = self.targets.iter().filter(|word| is_package(word)).map(Path::new).collect();
         self.check_inputs(&settings, &packages)?;
         if !packages.is_empty() {
@@ -191,6 +192,15 @@ impl ServeArguments {
     fn undo(&self) -> Result<Outcome, Diagnostic> {
         let undone = hotswap_stack::undo::undo(self.dest())?;
         Ok(report::undone(undone, self.dest(), self.format.format))
+    }
+}
+
+/// The name of the processor that is meant: its own, or that of a product. Other words are left to the plan, whose message
+/// says what a GPU's name is.
+fn gpu_name(word: &str) -> Result<String, Diagnostic> {
+    match hotswap_targets::resolve(word) {
+        Ok(None) => Ok(word.to_owned()),
+        _ => hotswap_targets::resolve_or_refuse(word).map(|processor| processor.name.to_owned()),
     }
 }
 

@@ -1,13 +1,14 @@
 //! `hotswap explain`, `targets` and `families`: the product's tables.
 
-use crate::args::OutputFormat;
+use crate::args::{OutputFormat, OutputOptions};
 use crate::outcome::Outcome;
 use crate::work::text;
+use clap::Args;
 use hotswap_compat::Check;
 use hotswap_families::{FAMILIES, PatchFamily, Registry};
 use hotswap_lint::RULES;
 use hotswap_report::{Diagnostic, DiagnosticCode, codes};
-use hotswap_targets::{Capability, Limits, PROCESSORS, Processor, Support, Vgprs};
+use hotswap_targets::{Capability, Limits, PROCESSORS, Processor, Support, Vgprs, products_of, resolve_or_refuse};
 use serde_json::json;
 
 pub(crate) fn explain(name: Option<&str>) -> Result<Outcome, Diagnostic> {
@@ -56,15 +57,51 @@ fn check_rows() -> impl Iterator<Item = CheckRow> {
     checks.chain(rules)
 }
 
-pub(crate) fn targets(format: OutputFormat) -> Outcome {
-    let known = PROCESSORS.iter().filter(|processor| !processor.withdrawn);
-    if format == OutputFormat::Json {
-        return text::json(&json!({ "schema": 1, "targets": known.map(processor_json).collect::<Vec<_>>() })).into();
+/// The list that is wanted.
+#[derive(Debug, Args)]
+pub(crate) struct TargetsArguments {
+    /// A target, or a product with a GPU such as "RX 6700 XT": only this one, with all products and their sources
+    #[arg(value_name = "GPU|PRODUCT")]
+    name: Option<String>,
+    #[command(flatten)]
+    output: OutputOptions,
+}
+
+/// Products that a row of the list shows.
+const SHOWN_PRODUCTS: usize = 3;
+
+pub(crate) fn targets(arguments: &TargetsArguments) -> Result<Outcome, Diagnostic> {
+    let one = arguments.name.as_deref().map(resolve_or_refuse).transpose()?;
+    let is_listed = |processor: &&Processor| !processor.withdrawn && one.is_none_or(|one| *one == **processor);
+    let listed: Vec<&Processor> = PROCESSORS.iter().filter(is_listed).collect();
+    if arguments.output.format == OutputFormat::Json {
+        let targets: Vec<_> = listed.into_iter().map(processor_json).collect();
+        return Ok(text::json(&json!({ "schema": 1, "targets": targets })).into());
     }
-    let mut rows = vec![
-        ["TARGET", "FAMILY", "GROUP", "WAVE", "VGPRS", "LDS", "XNACK", "SRAMECC", "COVERS"].map(str::to_owned).to_vec(),
-    ];
-    rows.extend(known.map(|processor| {
+    let note = "\nVGPRS are those of one SIMD, for each wave size. `--format json` has the other limits and what a target can do.\n\
+                Code for one member of a group may be relabelled for another (`hotswap compat SOURCE TARGET`).\n";
+    Ok((target_table(&listed) + &one.map_or_else(|| note.to_owned(), product_table)).into())
+}
+
+/// The products with one target, with the documents that say so.
+fn product_table(processor: &Processor) -> String {
+    let mut rows = vec![["PRODUCT", "SOURCE"].map(str::to_owned).to_vec()];
+    rows.extend(products_of(processor.name).map(|product| vec![product.name.to_owned(), product.source.to_owned()]));
+    if rows.len() > 1 { format!("\n{}", text::table(&rows)) } else { String::new() }
+}
+
+/// The first products with a target, and the number of the others.
+fn first_products(processor: &Processor) -> String {
+    let names: Vec<&str> = products_of(processor.name).map(|product| product.name).collect();
+    let others = names.len().saturating_sub(SHOWN_PRODUCTS);
+    let shown = names[..names.len() - others].join(", ");
+    if others > 0 { format!("{shown} and {others} more") } else { shown }
+}
+
+fn target_table(processors: &[&Processor]) -> String {
+    let head = ["TARGET", "FAMILY", "GROUP", "WAVE", "VGPRS", "LDS", "XNACK", "SRAMECC", "COVERS, OR PRODUCTS"];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    rows.extend(processors.iter().map(|processor| {
         vec![
             processor.name.to_owned(),
             processor.family.to_string(),
@@ -74,12 +111,10 @@ pub(crate) fn targets(format: OutputFormat) -> Outcome {
             format!("{}K", processor.limits.lds.addressable / 1024),
             support(processor.xnack).to_owned(),
             support(processor.sramecc).to_owned(),
-            processor.covers.join(" "),
+            if processor.is_generic() { processor.covers.join(" ") } else { first_products(processor) },
         ]
     }));
-    let note = "\nVGPRS are those of one SIMD, for each wave size. `--format json` has the other limits and what a target can do.\n\
-                Code for one member of a group may be relabelled for another (`hotswap compat SOURCE TARGET`).\n";
-    (text::table(&rows) + note).into()
+    text::table(&rows)
 }
 
 fn support(support: Support) -> &'static str {
@@ -137,6 +172,7 @@ fn processor_json(processor: &Processor) -> serde_json::Value {
         "xnack": support(processor.xnack),
         "sramecc": support(processor.sramecc),
         "covers": processor.covers,
+        "products": products_of(processor.name).map(|product| json!({ "name": product.name, "source": product.source })).collect::<Vec<_>>(),
         "triples": processor.triples(),
         "limits": limits_json(processor),
         "capabilities": processor.capabilities.iter().map(Capability::name).collect::<Vec<_>>(),
