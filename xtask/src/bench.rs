@@ -5,6 +5,7 @@
 
 use crate::built::Profile;
 use crate::outcome::{During, Outcome, fail};
+use crate::recipe::Part;
 use crate::session::Session;
 use crate::timer::{Contest, Contestant, Limit};
 use crate::{bench_fat, bench_peers, bench_rewrite, install, paths, run};
@@ -54,7 +55,7 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     }
     let prefix = options.installed.as_deref().map_or_else(|| Ok(paths::scratch("prefix")), fs::canonicalize)?;
     let work = paths::scratch("work");
-    let session = Session::open(&prefix, &work)?;
+    let session = Session::open(Part::Tests, &prefix, &work)?;
     if !session.userland.outside(LLVM).is_dir() {
         return fail(format!("the contests need clang 22 in {LLVM}: run them in the userland of `setup --userland`"));
     }

@@ -8,6 +8,7 @@
 use crate::built::Profile;
 use crate::library::{GGML, ROCRAND, library};
 use crate::outcome::{During, Outcome, fail};
+use crate::recipe::Part;
 use crate::session::Session;
 use crate::{install, paths, remove, run, timer};
 use std::collections::BTreeMap;
@@ -54,7 +55,7 @@ struct Bench {
 
 pub(crate) fn main(rounds: Option<usize>) -> Outcome {
     let (prefix, work) = (paths::scratch("prefix"), paths::scratch("work"));
-    let session = Session::open(&prefix, &work)?;
+    let session = Session::open(Part::Tests, &prefix, &work)?;
     install::install(&prefix, Profile::Dist, session.clang().as_deref())?;
     let directory = work.join("bench-fat");
     remove::delete(&directory)?;

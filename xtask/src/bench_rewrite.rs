@@ -12,6 +12,7 @@ mod object;
 use crate::bench_fat::{Run, measure, middle};
 use crate::built::Profile;
 use crate::outcome::{During, Outcome, fail};
+use crate::recipe::Part;
 use crate::session::Session;
 use crate::{install, paths, remove};
 use calls::{SHAPES, Shape};
@@ -69,7 +70,7 @@ struct Point {
 
 pub(crate) fn main(rounds: Option<usize>, against: Option<PathBuf>) -> Outcome {
     let (prefix, work) = (paths::scratch("prefix"), paths::scratch("work"));
-    let session = Session::open(&prefix, &work)?;
+    let session = Session::open(Part::Tests, &prefix, &work)?;
     if !session.userland.outside(LLVM).is_dir() {
         return fail(format!("the objects are made by LLVM 24 in {LLVM}: run in the userland of `setup --userland`"));
     }

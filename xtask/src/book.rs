@@ -11,6 +11,7 @@ mod pictures;
 
 use crate::outcome::{During, Outcome, fail};
 use crate::packages::{self, Origin, Package, Packages};
+use crate::recipe::Part;
 use crate::{paths, remove, run, setup};
 use clap::Parser;
 use std::collections::BTreeMap;
@@ -49,7 +50,7 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     let work = paths::scratch("book");
     remove::delete(&work)?;
     fs::create_dir_all(work.join("root")).during("create", &work)?;
-    let (userland, _lock) = setup::ensure()?;
+    let (userland, _lock) = setup::ensure(Part::Tests)?;
     let store = Packages::open()?;
     let unpacked = PACKAGES.iter().map(|package| Ok(store.get(package)?.directory)).collect::<Outcome<Vec<_>>>()?;
     let layers: Vec<String> = unpacked.iter().map(|path| path.display().to_string()).collect();

@@ -15,6 +15,7 @@ mod table;
 use crate::built::Profile;
 use crate::outcome::{During, Outcome};
 use crate::packages::{self, Origin, Package, Packages};
+use crate::recipe::Part;
 use crate::session::Session;
 use crate::{install, paths, remove, run};
 use clap::Parser;
@@ -67,7 +68,7 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     let options = Options::parse_from(words);
     let (prefix, work) = (paths::scratch("prefix"), paths::scratch("corpus"));
     remove::delete(&work)?;
-    let session = Session::open(&prefix, &work)?;
+    let session = Session::open(Part::Tests, &prefix, &work)?;
     let hotswap = match &options.hotswap {
         Some(program) => fs::canonicalize(program).during("find", program)?,
         None => {

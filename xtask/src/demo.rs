@@ -2,6 +2,7 @@
 
 use crate::built::Profile;
 use crate::outcome::{Outcome, fail};
+use crate::recipe::Part;
 use crate::run::{self, Times};
 use crate::session::Session;
 use crate::{install, paths};
@@ -21,7 +22,7 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     let options = Options::parse_from(words);
     let mut times = Times::default();
     let (prefix, work) = (paths::scratch("prefix"), paths::scratch("work"));
-    let session = times.time("set-up", || Session::open(&prefix, &work))?;
+    let session = times.time("set-up", || Session::open(Part::Base, &prefix, &work))?;
     times.time("build and install HotSwap", || install::install(&prefix, Profile::Dist, session.clang().as_deref()))?;
     if !session.userland.is_machine() {
         println!("\nThe following runs inside {}.", session.userland.root().display());

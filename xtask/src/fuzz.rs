@@ -4,6 +4,7 @@
 //! installed into the cache directory if the machine has none.
 
 use crate::outcome::{During, Outcome, fail};
+use crate::recipe::Part;
 use crate::{paths, remove, run, userland};
 use clap::Parser;
 use hotswap_userland::ENV_ROOT;
@@ -212,7 +213,7 @@ impl Campaign {
         fs::create_dir_all(&seeds).during("create", &seeds)?;
         let mut command = Command::new(paths::cargo());
         command.current_dir(paths::workspace().join(self.directory));
-        if let Some(userland) = userland::finished()? {
+        if let Some(userland) = userland::finished(Part::Tests)? {
             command.env(ENV_ROOT, userland.root());
         }
         command.args(["run", "--quiet", "--example", "seeds", "--target-dir"]);

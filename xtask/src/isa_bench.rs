@@ -6,6 +6,7 @@
 use crate::isa_source::Apt;
 use crate::library::{ROCRAND, library};
 use crate::outcome::{During, Outcome};
+use crate::recipe::Part;
 use crate::session::Session;
 use crate::{paths, remove, run};
 use std::fs;
@@ -24,7 +25,7 @@ pub(crate) struct Words {
 }
 
 pub(crate) fn main(words: &Words) -> Outcome {
-    let session = Session::open(&paths::scratch("prefix"), &paths::scratch("work"))?;
+    let session = Session::open(Part::Tests, &paths::scratch("prefix"), &paths::scratch("work"))?;
     let mut command = session.beside(paths::cargo());
     command.current_dir(paths::workspace());
     command.args(["run", "--quiet", "--profile", "dist", "--package", "hotswap-isa-bench", "--"]);

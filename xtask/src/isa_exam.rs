@@ -6,6 +6,7 @@
 use crate::isa_source::{self, llvm_source};
 use crate::library::{ROCRAND, library};
 use crate::outcome::{During, Outcome};
+use crate::recipe::Part;
 use crate::session::Session;
 use crate::{paths, run};
 use hotswap_userland::{ENV_CACHE, ENV_LLVM, ENV_RECORDS};
@@ -25,7 +26,7 @@ pub(crate) struct Words {
 }
 
 pub(crate) fn main(words: &Words) -> Outcome {
-    let session = Session::open(&paths::scratch("prefix"), &paths::scratch("work"))?;
+    let session = Session::open(Part::Tests, &paths::scratch("prefix"), &paths::scratch("work"))?;
     let reports = paths::scratch("isa-exam");
     let mut command = session.beside(paths::cargo());
     provide(&mut command)?;

@@ -4,6 +4,7 @@
 //! mirror and is verified by apt. Only the facts in the rows enter the repository.
 
 use crate::outcome::{During, Outcome, fail};
+use crate::recipe::Part;
 use crate::{paths, remove, run, setup, userland};
 use hotswap_userland::Mount;
 use rustix::fs::FlockOperation;
@@ -137,6 +138,11 @@ impl Apt {
             format!("Dir::State::lists \"{place}/lists\";\nDir::Cache \"{place}/cache\";\n"),
             // A mirror's copy of the archive may be weeks old.
             "Acquire::Check-Valid-Until \"false\";\nAcquire::Retries \"3\";\nAPT::Sandbox::User \"root\";\n".to_owned(),
+            // Lists that only package managers with pictures and translations read.
+            "Acquire::Languages \"none\";\n".to_owned(),
+            ["DEP-11", "DEP-11-icons-small", "DEP-11-icons", "DEP-11-icons-hidpi", "CNF"]
+                .map(|list| format!("Acquire::IndexTargets::deb::{list}::DefaultEnabled \"false\";\n"))
+                .concat(),
         ];
         let file = directory.join("apt.conf");
         fs::write(&file, settings.concat()).during("write", &file)?;
@@ -182,7 +188,7 @@ pub(crate) fn json() -> Outcome<PathBuf> {
     let source = llvm_source()?;
     let output = paths::scratch("isa-json");
     fs::create_dir_all(&output).during("create", &output)?;
-    let (userland, _lock) = setup::ensure()?;
+    let (userland, _lock) = setup::ensure(Part::Tests)?;
     let machine = userland.is_machine();
     let (llvm, out) =
         if machine { (source.as_path(), output.as_path()) } else { (Path::new(INSIDE), Path::new(OUTPUT)) };

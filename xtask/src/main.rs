@@ -1,11 +1,12 @@
 //! Development tasks: `cargo xtask TASK`. Everything a fresh machine needs starts here.
 //!
 //! Invariants: A task prints each command that it runs. It works without a terminal and without standard input. Nothing
-//! outside the target directory and HotSwap's cache directory is changed, except that `setup` installs two Debian packages
-//! where they are missing.
+//! outside the target directory and HotSwap's cache directory is changed, except that long tasks and `test` install the few Debian
+//! packages that they name where root starts them.
 //!
 //! Absent on purpose: knowledge about code objects and bundles (the crates and their tests have it).
 
+mod archives;
 mod arrows;
 mod bench;
 mod bench_fat;
@@ -47,6 +48,7 @@ mod registry;
 mod remote;
 mod remove;
 mod rewrite_exam;
+mod rights;
 mod rocm;
 mod run;
 mod session;
@@ -59,6 +61,7 @@ mod symbols;
 mod test;
 mod tidy;
 mod timer;
+mod unpack;
 mod userland;
 
 use outcome::Outcome;

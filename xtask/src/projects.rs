@@ -20,6 +20,7 @@ mod table;
 use crate::built::Profile;
 use crate::outcome::{During, Outcome, fail};
 use crate::packages::{Package, Packages};
+use crate::recipe::Part;
 use crate::session::Session;
 use crate::{install, paths, remove};
 use build::{Bench, Comparison};
@@ -50,7 +51,7 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
         (options.installed.clone().unwrap_or_else(|| paths::scratch("prefix")), paths::scratch("projects"));
     remove::delete(&work)?;
     let prefix = fs::canonicalize(&prefix).unwrap_or(prefix);
-    let session = Session::open(&prefix, &work)?;
+    let session = Session::open(Part::Tests, &prefix, &work)?;
     if options.installed.is_none() {
         install::install(&prefix, Profile::Dist, session.clang().as_deref())?;
     }

@@ -5,6 +5,7 @@
 use crate::built::{Built, Profile};
 use crate::outcome::{Outcome, fail};
 use crate::packages::{Origin, Package, Packages};
+use crate::recipe::Part;
 use crate::session::Session;
 use crate::{paths, projects, run};
 use clap::Parser;
@@ -32,7 +33,7 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     if words.first().is_none_or(|word| word.starts_with('-')) {
         words.insert(0, "all".to_owned());
     }
-    let session = Session::open(&paths::scratch("prefix"), &paths::scratch("work"))?;
+    let session = Session::open(Part::Tests, &paths::scratch("prefix"), &paths::scratch("work"))?;
     // The exam, and programs that it starts: the command, and the libraries for HSA and for shown names. One build, in the
     // profile of the tests: the emulator is optimised there, and where the tests ran all of it exists.
     let mut build = Command::new(paths::cargo());

@@ -8,6 +8,7 @@
 use crate::built::Profile;
 use crate::console::{Step, Typed, matches, steps};
 use crate::outcome::{During, Outcome, fail};
+use crate::recipe::Part;
 use crate::session::Session;
 use crate::{install, paths};
 use clap::Parser;
@@ -31,7 +32,7 @@ struct Options {
 pub(crate) fn main(words: Vec<String>) -> Outcome {
     let options = Options::parse_from(words);
     let prefix = options.installed.as_deref().map_or_else(|| Ok(paths::scratch("prefix")), fs::canonicalize)?;
-    let session = Session::open(&prefix, &paths::scratch("work"))?;
+    let session = Session::open(Part::Tests, &prefix, &paths::scratch("work"))?;
     if options.installed.is_none() {
         install::install(&prefix, Profile::Dist, session.clang().as_deref())?;
     }

@@ -1,10 +1,53 @@
-//! The contents of the userland: a table of Debian packages and of CMake versions. Data only.
+//! The contents of the userland: a table of Debian packages and of CMake versions, in two parts. Data only.
 //!
 //! Suites: `sid` everywhere; a row may name a package of `experimental`, which has HIP 7.2 and snapshots of the next
 //! LLVM. Mirrors are never named here: they come from the machine's apt.
 
 /// Number in the directory's name. Raise it when an older checkout must keep its own userland.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
+
+/// A part of the userland. The second one is added to the directory of the first when a task needs it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// A compiler, HIP, CMake: for `demo`, `shell` and programs that are built and run.
+    Base,
+    /// Everything else, for `test` and the long tasks.
+    Tests,
+}
+
+impl Part {
+    /// The name in stamps.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Base => "base",
+            Self::Tests => "tests",
+        }
+    }
+
+    /// This part and those that it needs, in the order in which they are built.
+    pub(crate) fn with_needed(self) -> &'static [Self] {
+        match self {
+            Self::Base => &[Self::Base],
+            Self::Tests => &[Self::Base, Self::Tests],
+        }
+    }
+
+    /// Its packages.
+    pub(crate) fn packages(self) -> &'static [Package] {
+        match self {
+            Self::Base => BASE,
+            Self::Tests => TESTS,
+        }
+    }
+
+    /// Megabytes that the part takes while it is built: packages and their files. Measured, and rounded up.
+    pub(crate) fn megabytes(self) -> u64 {
+        match self {
+            Self::Base => 1200,
+            Self::Tests => 1800,
+        }
+    }
+}
 
 /// A package of the userland.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,13 +75,27 @@ const fn snapshot(name: &'static str) -> Package {
     Package { name, experimental: true, optional: true }
 }
 
+/// Unpacked before all others: it has the links from `/lib` and `/bin` into `/usr`.
+pub(crate) const FIRST: &str = "base-files";
+
 #[rustfmt::skip]
-pub(crate) const PACKAGES: &[Package] = &[
-    sid("ca-certificates"),
+const BASE: &[Package] = &[
+    // Scripts and build systems expect these of every system.
+    sid(FIRST), sid("base-passwd"), sid("bash"), sid("coreutils"), sid("dash"), sid("debianutils"), sid("diffutils"),
+    sid("findutils"), sid("grep"), sid("gzip"), sid("hostname"), sid("libc-bin"), sid("mawk"), sid("sed"), sid("tar"),
+    sid("util-linux"),
     // HIP 7.2: runtime, comgr, HSA, hipcc; the device libraries are those of LLVM 22.
     hip("hipcc"), hip("libamdhip64-dev"), hip("libamd-comgr-dev"), hip("libhsa-runtime-dev"), hip("rocm-device-libs-22"),
     // LLVM 22: old offload driver by default, the one that HIP 7.2 is built with.
     sid("clang-22"), sid("clang-tools-22"), sid("lld-22"), sid("llvm-22"), sid("libclang-rt-22-dev"),
+    sid("cmake"), sid("ninja-build"), sid("g++"), sid("binutils"),
+];
+
+#[rustfmt::skip]
+const TESTS: &[Package] = &[
+    // The rest of Debian's base system: packages are installed on top of it by dpkg and apt.
+    sid("ca-certificates"), sid("apt"), sid("debian-archive-keyring"), sid("dpkg"), sid("init-system-helpers"),
+    sid("ncurses-base"), sid("ncurses-bin"), sid("netbase"), sid("perl-base"), sid("sysvinit-utils"),
     extra("clangd-22"), extra("clang-tidy-22"),
     // LLVM 23: new offload driver by default.
     sid("clang-23"), sid("clang-tools-23"), sid("lld-23"), sid("llvm-23"), sid("libclang-rt-23-dev"),
@@ -47,11 +104,45 @@ pub(crate) const PACKAGES: &[Package] = &[
     // Header libraries that choose kernels by the name of the GPU, on the host and on the device.
     hip("librocprim-dev"), hip("libhipcub-dev"), hip("librocthrust-dev"), hip("librocrand-dev"),
     // Build systems and compiler caches.
-    sid("cmake"), sid("ninja-build"), sid("make"), sid("g++"), sid("ccache"), sid("sccache"),
-    // Host linkers beside lld.
-    sid("binutils"), sid("binutils-gold"), sid("mold"),
+    sid("make"), sid("ccache"), sid("sccache"),
+    // Host linkers beside lld and binutils.
+    sid("binutils-gold"), sid("mold"),
     // Oracles of the tests.
     sid("strace"), sid("file"), sid("python3"),
+];
+
+/// Files of packages that are not unpacked: documentation, LLVM's programs for its own developers, 32-bit libraries.
+pub(crate) const LEFT_OUT: &[&str] = &[
+    "./usr/share/doc/*",
+    "./usr/share/man/*",
+    "./usr/share/info/*",
+    "./usr/share/locale/*",
+    "./usr/share/cmake-*/Help/*",
+    "./usr/lib/llvm-*/bin/llvm-exegesis",
+    "./usr/lib/llvm-*/bin/c-index-test",
+    "./usr/lib/llvm-*/lib/clang/*/lib/linux/*-i386*",
+    "./usr/lib32/*",
+];
+
+/// Directories that the packages' scripts make on a real system.
+pub(crate) const DIRECTORIES: &[&str] = &["dev", "mnt", "opt", "proc", "run", "srv", "sys", "tmp", "var/tmp"];
+
+/// Files that the packages' scripts copy on a real system: from, to.
+pub(crate) const COPIES: &[(&str, &str)] = &[
+    ("usr/share/base-passwd/passwd.master", "etc/passwd"),
+    ("usr/share/base-passwd/group.master", "etc/group"),
+    ("usr/share/libc-bin/nsswitch.conf", "etc/nsswitch.conf"),
+];
+
+/// Names that the packages' scripts give to programs on a real system (`update-alternatives`): link, its content.
+pub(crate) const ALTERNATIVES: &[(&str, &str)] = &[
+    ("usr/bin/c++", "g++"),
+    ("usr/bin/cc", "gcc"),
+    ("usr/bin/c89", "c89-gcc"),
+    ("usr/bin/c99", "c99-gcc"),
+    ("usr/bin/awk", "mawk"),
+    ("usr/bin/nawk", "mawk"),
+    ("usr/bin/which", "which.debianutils"),
 ];
 
 /// CMake versions besides Debian's own, as wheels: one that is too old and must be rejected, the oldest supported one,
@@ -76,18 +167,28 @@ pub(crate) const ROCM_LINKS: &[(&str, &str)] = &[
     ("lib/{}", "/usr/lib/{}"),
 ];
 
-/// The recipe as text: the stamp of a finished userland contains it, so that a change is detected.
-pub(crate) fn text() -> String {
-    let mut text = format!("userland {VERSION}\n");
-    for package in PACKAGES {
+/// The recipe of a part as text: its stamp contains it, so that a change is detected.
+pub(crate) fn text(part: Part) -> String {
+    let mut text = format!("userland {VERSION} {}\n", part.name());
+    for package in part.packages() {
         let suite = if package.experimental { "experimental" } else { "sid" };
         text += &format!("package {} {suite}\n", package.name);
     }
-    for version in CMAKE {
-        text += &format!("cmake {version}\n");
-    }
-    for (link, target) in ROCM_LINKS {
-        text += &format!("link {link} {target}\n");
+    match part {
+        Part::Base => {
+            let rows = [("link", ROCM_LINKS), ("copy", COPIES), ("alternative", ALTERNATIVES)];
+            for (kind, (name, target)) in rows.iter().flat_map(|(kind, rows)| rows.iter().map(move |row| (kind, row))) {
+                text += &format!("{kind} {name} {target}\n");
+            }
+            for pattern in LEFT_OUT {
+                text += &format!("left out {pattern}\n");
+            }
+        }
+        Part::Tests => {
+            for version in CMAKE {
+                text += &format!("cmake {version}\n");
+            }
+        }
     }
     text
 }
@@ -98,7 +199,7 @@ mod tests {
 
     #[test]
     fn packages_are_named_once() {
-        let mut names: Vec<_> = PACKAGES.iter().map(|package| package.name).collect();
+        let mut names: Vec<_> = BASE.iter().chain(TESTS).map(|package| package.name).collect();
         names.sort_unstable();
         assert!(names.windows(2).all(|pair| pair[0] != pair[1]));
     }

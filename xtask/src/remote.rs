@@ -18,6 +18,7 @@ mod caches;
 
 use crate::built::Profile;
 use crate::outcome::{During, Outcome, fail};
+use crate::recipe::Part;
 use crate::{install, paths, remove, run, setup};
 use clap::Parser;
 use std::fs;
@@ -50,7 +51,7 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     if !rustix::process::geteuid().is_root() {
         return fail("the engines run in root directories of their own, which needs root");
     }
-    let (userland, _lock) = setup::ensure()?;
+    let (userland, _lock) = setup::ensure(Part::Tests)?;
     if userland.is_machine() {
         return fail("the engines run in the root directory of `cargo xtask setup --userland`");
     }

@@ -3,6 +3,7 @@
 //! They are a program of `tests/rewrite-exam`; this task provides the userland with its compilers.
 
 use crate::outcome::Outcome;
+use crate::recipe::Part;
 use crate::session::Session;
 use crate::{isa_source, paths, run};
 use clap::{Parser, Subcommand};
@@ -27,7 +28,7 @@ enum Action {
 
 pub(crate) fn main(words: Vec<String>) -> Outcome {
     let Action::Exam { words } = Options::parse_from(words).action;
-    let session = Session::open(&paths::scratch("prefix"), &paths::scratch("work"))?;
+    let session = Session::open(Part::Tests, &paths::scratch("prefix"), &paths::scratch("work"))?;
     let exam = || {
         let mut command = session.beside(paths::cargo());
         command.current_dir(paths::workspace());

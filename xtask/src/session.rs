@@ -3,7 +3,8 @@
 //! `HOTSWAP_TEST_ROOT` sets a root directory by hand; otherwise it is the one that `setup` finds or builds.
 
 use crate::outcome::{During, Outcome, fail};
-use crate::{paths, recipe, rocm, setup};
+use crate::recipe::{self, Part};
+use crate::{paths, rocm, setup};
 use hotswap_userland::{ENV_PREFIX, ENV_ROCM, ENV_ROOT, Mount, Namespace, PREFIX, ROCM_DIRECTORY, SOURCE, Userland};
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -27,9 +28,9 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Opens the userland, building it where needed. `prefix` and `work` are the machine's directories.
-    pub(crate) fn open(prefix: &Path, work: &Path) -> Outcome<Self> {
-        let (userland, lock) = setup::ensure()?;
+    /// Opens the userland with this part, built now where needed. `prefix` and `work` are the machine's directories.
+    pub(crate) fn open(part: Part, prefix: &Path, work: &Path) -> Outcome<Self> {
+        let (userland, lock) = setup::ensure(part)?;
         for directory in [prefix, work] {
             fs::create_dir_all(directory).during("create", directory)?;
         }
@@ -99,7 +100,7 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
         );
         return Ok(());
     }
-    let session = Session::open(&paths::scratch("prefix"), &paths::scratch("work"))?;
+    let session = Session::open(Part::Base, &paths::scratch("prefix"), &paths::scratch("work"))?;
     if words.is_empty() {
         words = vec!["/bin/bash", "-i"];
     }

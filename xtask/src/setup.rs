@@ -1,8 +1,9 @@
 //! The task `setup`: finds a usable ROCm on the machine, or builds the userland; reports the result.
 
 use crate::outcome::{During, Outcome, fail};
+use crate::recipe::Part;
 use crate::session::Session;
-use crate::{paths, remove, rocm, run, userland};
+use crate::{paths, remove, rights, rocm, run, userland};
 use clap::Parser;
 use hotswap_userland::Userland;
 use rustix::fs::FlockOperation;
@@ -19,6 +20,9 @@ struct Options {
     /// Build the userland even where the machine has a usable ROCm.
     #[arg(long, conflicts_with = "remove")]
     userland: bool,
+    /// Only the part that `demo` and `shell` need: no other LLVM, CMake, linkers and libraries for tests.
+    #[arg(long, conflicts_with = "remove")]
+    base: bool,
 }
 
 /// The tools in a report, by the name of the program.
@@ -47,47 +51,102 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     if options.remove {
         return remove_all();
     }
+    let part = if options.base { Part::Base } else { Part::Tests };
     if options.userland {
-        let _lock = lock(FlockOperation::LockExclusive)?;
-        if userland::finished()?.is_none() {
-            timed_build()?;
-        }
+        build_even_if_native(part)?;
     }
-    report()
+    report(part)
 }
 
-/// The userland to use, built now if there is none, and the lock that keeps it.
-pub(crate) fn ensure() -> Outcome<(Userland, File)> {
-    let shared = lock(FlockOperation::LockShared)?;
+fn build_even_if_native(part: Part) -> Outcome {
+    if let Some(obstacle) = rights::obstacle()?.or_else(userland::obstacle) {
+        return rights::refuse(&[], &obstacle);
+    }
+    let _lock = lock(FlockOperation::LockExclusive)?;
+    if userland::finished(part)?.is_none() {
+        check_space(part)?;
+        timed_build(part)?;
+    }
+    Ok(())
+}
+
+/// How a task gets a ROCm on this machine.
+enum Way {
+    /// A userland that exists, or the machine itself.
+    Ready(Userland),
+    /// A part of the userland is to be built.
+    Build,
+}
+
+/// Fails if the part of the userland neither exists nor can be made here, before anything is built: rights, tools, free space.
+pub(crate) fn check(part: Part) -> Outcome {
+    find_way(part).map(drop)
+}
+
+fn find_way(part: Part) -> Outcome<Way> {
     if let Some(chosen) = Userland::from_env() {
-        return Ok((chosen, shared));
+        return Ok(Way::Ready(chosen));
     }
-    if let Some(userland) = userland::finished()? {
+    let finished = userland::finished(part)?;
+    let mut reasons = Vec::new();
+    if finished.is_none() {
+        let search = rocm::search();
+        let missing: Vec<_> = ["cmake", "ninja"].into_iter().filter(|tool| which::which(tool).is_err()).collect();
+        if let Some(native) = search.found.filter(|_| missing.is_empty()) {
+            println!("Using clang {} of this machine: {}", native.version, native.clang.display());
+            return Ok(Way::Ready(Userland::new("/")));
+        }
+        reasons = search.notes;
+        reasons.extend(missing.iter().map(|tool| format!("{tool} is not on PATH")));
+    }
+    if let Some(obstacle) = rights::obstacle()? {
+        return rights::refuse(&reasons, &obstacle);
+    }
+    if let Some(userland) = finished {
+        return Ok(Way::Ready(userland));
+    }
+    if let Some(obstacle) = userland::obstacle() {
+        return rights::refuse(&reasons, &obstacle);
+    }
+    check_space(part)?;
+    Ok(Way::Build)
+}
+
+/// The userland with this part, built now where needed, and the lock that keeps it.
+pub(crate) fn ensure(part: Part) -> Outcome<(Userland, File)> {
+    let shared = lock(FlockOperation::LockShared)?;
+    if let Way::Ready(userland) = find_way(part)? {
         return Ok((userland, shared));
-    }
-    let mut search = rocm::search();
-    let tools = ["cmake", "ninja"].iter().filter(|tool| which::which(tool).is_err());
-    let missing: Vec<String> = tools.map(|tool| format!("{tool} is not on PATH")).collect();
-    if let Some(native) = search.found.filter(|_| missing.is_empty()) {
-        println!("Using clang {} of this machine: {}", native.version, native.clang.display());
-        return Ok((Userland::new("/"), shared));
-    }
-    search.notes.extend(missing);
-    if which::which("apt-get").is_err() {
-        return fail(advice(&search.notes));
     }
     drop(shared);
     let exclusive = lock(FlockOperation::LockExclusive)?;
     // Another run may have built it while this one waited.
-    let userland = userland::finished()?.map_or_else(timed_build, Ok)?;
+    let userland = userland::finished(part)?.map_or_else(|| timed_build(part), Ok)?;
     rustix::fs::flock(&exclusive, FlockOperation::LockShared)?;
     Ok((userland, exclusive))
 }
 
-fn timed_build() -> Outcome<Userland> {
+/// Fails if the cache directory has no room for what is to be built.
+fn check_space(part: Part) -> Outcome {
+    let cache = paths::cache()?;
+    fs::create_dir_all(&cache).during("create", &cache)?;
+    let volume = rustix::fs::statvfs(&cache).during("examine", &cache)?;
+    let free = volume.f_bavail * volume.f_frsize / 1_000_000;
+    let needed = userland::missing_megabytes(part)?;
+    if free >= needed {
+        return Ok(());
+    }
+    fail(format!(
+        "{} has {free} MB free, and the userland needs {needed} MB: free some, or set XDG_CACHE_HOME to a directory with more",
+        cache.display()
+    ))
+}
+
+fn timed_build(part: Part) -> Outcome<Userland> {
     let start = Instant::now();
-    println!("Building a ROCm userland in {} (about 3 GB, once)", userland::directory()?.display());
-    let userland = userland::build()?;
+    let needed = userland::missing_megabytes(part)?;
+    println!("Building a ROCm userland in {} (up to {needed} MB, once)", userland::directory()?.display());
+    let userland = userland::build(part)?;
     println!("Userland complete after {:.0} s", start.elapsed().as_secs_f64());
     Ok(userland)
 }
@@ -108,15 +167,6 @@ fn lock(operation: FlockOperation) -> Outcome<File> {
     Ok(file)
 }
 
-fn advice(notes: &[String]) -> String {
-    format!(
-        "no usable ROCm was found:\n  {}\nInstall HIP 6 or later with its device libraries, clang and lld 22 or later, \
-         CMake 3.27 or later and Ninja, and set ROCM_PATH if they do not lie in /opt/rocm. \
-         On Debian-like systems this task builds all of that in its cache directory.",
-        notes.join("\n  ")
-    )
-}
-
 fn remove_all() -> Outcome {
     let _lock = lock(FlockOperation::LockExclusive)?;
     let cache = paths::cache()?;
@@ -131,8 +181,8 @@ fn remove_all() -> Outcome {
 }
 
 /// Prints the userland in use and its contents.
-fn report() -> Outcome {
-    let session = Session::open(&paths::scratch("prefix"), &paths::scratch("work"))?;
+fn report(part: Part) -> Outcome {
+    let session = Session::open(part, &paths::scratch("prefix"), &paths::scratch("work"))?;
     println!("ROCm root directory: {}", session.userland.root().display());
     let script = r#"for tool; do
         path=$(command -v "$tool") || continue

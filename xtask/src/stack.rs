@@ -9,6 +9,7 @@
 use crate::built::{Built, Profile};
 use crate::outcome::{During, Outcome, fail};
 use crate::packages::{self, Origin, Package, Packages};
+use crate::recipe::Part;
 use crate::session::Session;
 use crate::{paths, remove, run};
 use clap::{Parser, Subcommand};
@@ -119,7 +120,7 @@ fn directories(list: &[Package]) -> Outcome<Vec<PathBuf>> {
 
 fn exam(only: Option<&str>) -> Outcome {
     let directory = programs(Profile::Checked, &["--package", "hotswap", "--package", "hotswap-dispatch"])?;
-    let session = Session::open(&paths::scratch("prefix"), &paths::scratch("work"))?;
+    let session = Session::open(Part::Tests, &paths::scratch("prefix"), &paths::scratch("work"))?;
     let mut command = session.beside(directory.join("hotswap-stack-exam"));
     command.env_remove(ENV_PREFIX).env("STACK_EXAM_ONLY", only.unwrap_or_default());
     command.args(directories(LIBRARIES)?).args(directories(NEEDED)?);

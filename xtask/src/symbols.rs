@@ -10,6 +10,7 @@
 use crate::built::Profile;
 use crate::library::{GGML, Library, ROCRAND, library};
 use crate::outcome::{During, Outcome, fail};
+use crate::recipe::Part;
 use crate::session::Session;
 use crate::{install, paths, run};
 use clap::{Parser, Subcommand};
@@ -99,7 +100,7 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
 
 fn exam() -> Outcome {
     let prefix = paths::scratch("prefix");
-    let session = Session::open(&prefix, &paths::scratch("work"))?;
+    let session = Session::open(Part::Tests, &prefix, &paths::scratch("work"))?;
     install::install(&prefix, Profile::Checked, session.clang().as_deref())?;
     let mut lines = Vec::new();
     for ExamTest { package, test, is_of_installation } in TESTS {

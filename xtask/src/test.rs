@@ -3,9 +3,10 @@
 use crate::built::{Built, Profile};
 use crate::outcome::{Outcome, fail};
 use crate::programs::{self, Ended};
+use crate::recipe::Part;
 use crate::run::Times;
 use crate::session::Session;
-use crate::{browser, install, isa_exam, library, paths, readme, run, summary, tidy};
+use crate::{browser, install, isa_exam, library, paths, readme, run, setup, summary, tidy};
 use cargo_metadata::{MetadataCommand, Package};
 use clap::Parser;
 use hotswap_userland::{ENV_EVERYTHING, ENV_ROOT, SKIPPED};
@@ -149,6 +150,7 @@ fn build_quick(options: &Options) -> Outcome<Built> {
 fn full(options: &Options, times: &mut Times, count: &mut Count) -> Outcome {
     let profile = if options.debug { Profile::Dev } else { Profile::Checked };
     let prefix = paths::scratch("prefix");
+    setup::check(Part::Tests)?;
     short_checks(options, times, count);
     // One of them waits for mirrors, the other one computes.
     let (ground, built) = thread::scope(|scope| {
@@ -200,7 +202,7 @@ struct Ground {
 
 impl Ground {
     fn prepare(options: &Options) -> Outcome<Self> {
-        let session = Session::open(&paths::scratch("prefix"), &paths::scratch("work"))?;
+        let session = Session::open(Part::Tests, &paths::scratch("prefix"), &paths::scratch("work"))?;
         let mut command = Command::new(paths::cargo());
         isa_exam::provide(&mut command)?;
         // A mirror without a package fails the test that needs it, and no other.

@@ -1,93 +1,180 @@
-//! Builds the userland: a Debian root directory made by mmdebstrap, once, in the cache directory.
+//! Builds the userland: a Debian root directory in the cache directory, in two parts, by unpacking Debian's packages.
 //!
-//! Invariants: The directory gets its final name only when complete. Downloads stay until then, so that a broken run
-//! continues. Packages are verified by apt against the machine's Debian keyring. The mirror is the machine's own.
+//! Invariants: The directory gets its name only when its first part is complete; a part counts only when it has its stamp, which
+//! is written last. Downloads stay until then, so that a broken run continues. Packages are verified by apt against the machine's
+//! Debian keyring. The mirror is the machine's own. Neither root nor a change of the machine is needed.
+//!
+//! Absent on purpose: running the packages' scripts, and upgrades: a part that needs a newer version of an unpacked package makes
+//! the whole directory anew.
 
+use crate::archives::{Resolved, Solver};
 use crate::outcome::{During, Outcome, fail};
-use crate::progress::Progress;
-use crate::recipe::{self, Package};
-use crate::{extras, paths, remove, run};
+use crate::recipe::{self, Part};
+use crate::{extras, paths, remove, run, unpack};
 use hotswap_userland::Userland;
-use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Write};
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
+use std::time::Instant;
 
 /// Names the mirror where apt knows none of Debian's.
 const MIRROR: &str = "HOTSWAP_DEBIAN_MIRROR";
-/// Inside the directory: its recipe, then a line for each omitted part.
-const STAMP: &str = ".hotswap-userland";
-/// How often the list of packages is adapted to the mirror's contents.
-const ATTEMPTS: usize = 5;
+/// Debian's public keys, of the package `debian-archive-keyring`.
+const KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+/// dpkg's list of installed packages, in a root directory.
+const DATABASE: &str = "var/lib/dpkg/status";
 
 /// The directory of this recipe.
 pub(crate) fn directory() -> Outcome<PathBuf> {
     Ok(paths::cache()?.join(format!("userland-{}", recipe::VERSION)))
 }
 
-/// The finished userland, if it was made by the current recipe.
-pub(crate) fn finished() -> Outcome<Option<Userland>> {
-    let directory = directory()?;
-    let stamp = fs::read_to_string(directory.join(STAMP)).unwrap_or_default();
-    Ok(stamp.starts_with(&recipe::text()).then(|| Userland::new(directory)))
+/// Inside the directory: the recipe of the part, then a line for each omitted item.
+fn stamp_path(root: &Path, part: Part) -> PathBuf {
+    root.join(format!(".hotswap-{}", part.name()))
 }
 
-/// The parts that a finished userland lacks.
+fn read_stamp(root: &Path, part: Part) -> String {
+    // A part without a stamp is not complete; why it cannot be read makes no difference.
+    fs::read_to_string(stamp_path(root, part)).unwrap_or_default()
+}
+
+/// Whether the part was made by the current recipe.
+fn is_complete(root: &Path, part: Part) -> bool {
+    read_stamp(root, part).starts_with(&recipe::text(part))
+}
+
+/// The userland, if this part of it and those that it needs were made by the current recipe.
+pub(crate) fn finished(part: Part) -> Outcome<Option<Userland>> {
+    let directory = directory()?;
+    let is_finished = part.with_needed().iter().all(|part| is_complete(&directory, *part));
+    Ok(is_finished.then(|| Userland::new(directory)))
+}
+
+/// The items that a finished userland lacks.
 pub(crate) fn left_out(userland: &Userland) -> Vec<String> {
-    let stamp = fs::read_to_string(userland.root().join(STAMP)).unwrap_or_default();
-    stamp.lines().filter_map(|line| line.strip_prefix("without ")).map(str::to_owned).collect()
+    let stamps = Part::Tests.with_needed().iter().map(|part| read_stamp(userland.root(), *part));
+    let lines = stamps.flat_map(|stamp| stamp.lines().map(str::to_owned).collect::<Vec<_>>());
+    lines.filter_map(|line| line.strip_prefix("without ").map(str::to_owned)).collect()
 }
 
-/// Builds the directory. The caller holds the lock of the cache directory.
-pub(crate) fn build() -> Outcome<Userland> {
+/// Megabytes that are still needed for the part.
+pub(crate) fn missing_megabytes(part: Part) -> Outcome<u64> {
     let directory = directory()?;
-    let partial = directory.with_extension("partial");
+    let missing = part.with_needed().iter().filter(|part| !is_complete(&directory, **part));
+    Ok(missing.map(|part| part.megabytes()).sum())
+}
+
+/// Builds the part and those that it needs. The caller holds the lock of the cache directory.
+pub(crate) fn build(part: Part) -> Outcome<Userland> {
+    let directory = directory()?;
     let downloads = directory.with_extension("downloads");
     fs::create_dir_all(&downloads).during("create", &downloads)?;
-    let mirror = prepare_machine()?;
-    let sources = downloads.join("sources.list");
-    let text = format!("deb {mirror} sid main\ndeb {mirror} experimental main\n");
-    fs::write(&sources, text).during("write", &sources)?;
-
-    let mut without = bootstrap(&partial, &downloads, &sources)?;
-    let userland = Userland::new(&partial);
-    without.extend(extras::add(&userland, &downloads)?);
-    let stamp = without.iter().fold(recipe::text(), |text, name| text + "without " + name + "\n");
-    fs::write(partial.join(STAMP), stamp).during("write", &partial)?;
-    remove::delete(&directory)?;
-    fs::rename(&partial, &directory).during("rename", &partial)?;
+    let built = build_with(&downloads, &directory, part);
+    built.or_else(|failure| fail(with_advice(&failure.to_string(), &downloads)))?;
     remove::delete(&downloads)?;
     Ok(Userland::new(directory))
 }
 
-/// Installs the machine's requirements for building root directories, and returns its Debian mirror.
-fn prepare_machine() -> Outcome<String> {
-    if !rustix::process::geteuid().is_root() {
-        return fail("building a userland needs root: run this once as root, or install ROCm and CMake yourself");
+fn build_with(downloads: &Path, directory: &Path, part: Part) -> Outcome {
+    let builder = Builder { solver: Solver::new(downloads)?, downloads: downloads.to_owned() };
+    if is_complete(directory, Part::Base) && builder.extend(directory, part)? {
+        return Ok(());
     }
-    let mut missing = Vec::new();
-    for (program, package) in [("mmdebstrap", "mmdebstrap"), ("python3", "python3")] {
-        missing.extend(which::which(program).is_err().then_some(package));
+    builder.build_anew(directory, part)
+}
+
+/// The failure, with the way out where the disk is full.
+fn with_advice(failure: &str, downloads: &Path) -> String {
+    if !failure.contains("No space left on device") && !failure.contains("enough free space") {
+        return failure.to_owned();
     }
-    if !Path::new("/usr/share/keyrings/debian-archive-keyring.gpg").exists() {
-        missing.push("debian-archive-keyring");
+    let cache = downloads.parent().unwrap_or(downloads).display();
+    format!(
+        "{cache} is full: free some space, or set XDG_CACHE_HOME to a directory with more, and run the task again, \
+         which keeps what was downloaded.\n{failure}"
+    )
+}
+
+struct Builder {
+    solver: Solver,
+    downloads: PathBuf,
+}
+
+impl Builder {
+    /// Builds everything beside the directory, then takes its place.
+    fn build_anew(&self, directory: &Path, part: Part) -> Outcome {
+        let partial = directory.with_extension("partial");
+        remove::delete(&partial)?;
+        let built = part.with_needed().iter().try_for_each(|part| self.add_part(&partial, *part).map(drop));
+        // A full disk is given back; the downloads stay.
+        built.inspect_err(|_| drop(remove::delete(&partial)))?;
+        remove::delete(directory)?;
+        fs::rename(&partial, directory).during("rename", &partial)
     }
-    if !extras::has_pip() {
-        missing.push("python3-pip");
+
+    /// Adds the missing parts to a directory with the first one. `false`: the packages in it are too old.
+    fn extend(&self, directory: &Path, part: Part) -> Outcome<bool> {
+        for part in part.with_needed().iter().filter(|part| !is_complete(directory, **part)) {
+            if !self.add_part(directory, *part)? {
+                println!("Debian's packages are newer than those of the userland, which is made anew");
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
-    let mut mirror = find_mirror();
-    if !missing.is_empty() || mirror.is_none() {
-        apt(&["update", "-q"])?;
-        mirror = mirror.or_else(find_mirror);
+
+    /// Unpacks a part. `false`, with nothing changed: it needs other versions of packages that the directory has.
+    fn add_part(&self, root: &Path, part: Part) -> Outcome<bool> {
+        println!("Part `{}` of the userland:", part.name());
+        let start = Instant::now();
+        let installed = fs::read_to_string(root.join(DATABASE)).unwrap_or_default();
+        let resolved = self.solver.resolve(part.packages(), &installed)?;
+        let has = |name: &str| installed.lines().any(|line| line.strip_prefix("Package: ") == Some(name));
+        if resolved.archives.iter().any(|archive| has(&archive.name)) {
+            return Ok(false);
+        }
+        let archives = self.solver.download(&resolved.archives, &installed)?;
+        println!("  downloaded after {:.0} s", start.elapsed().as_secs_f64());
+        unpack::unpack_all(&resolved.archives, &archives, root)?;
+        println!("  unpacked after {:.0} s", start.elapsed().as_secs_f64());
+        unpack::configure(root)?;
+        self.complete(root, part, &installed, resolved)?;
+        println!("  complete after {:.0} s", start.elapsed().as_secs_f64());
+        Ok(true)
     }
-    if !missing.is_empty() {
-        let words: Vec<&str> = ["install", "-q", "-y", "--no-install-recommends"].into_iter().chain(missing).collect();
-        apt(&words)?;
+
+    /// Adds everything that is not a package, then dpkg's database and the stamp.
+    fn complete(&self, root: &Path, part: Part, installed: &str, resolved: Resolved) -> Outcome {
+        let mut without = resolved.omitted;
+        without.extend(extras::add(&Userland::new(root), part, &self.downloads)?);
+        if part == Part::Tests {
+            let sources = fs::read(self.downloads.join("apt/sources.list")).during("read", &self.downloads)?;
+            let path = root.join("etc/apt/sources.list");
+            fs::write(&path, sources).during("write", &path)?;
+        }
+        replace(&root.join(DATABASE), &(installed.to_owned() + &resolved.database))?;
+        let stamp = without.iter().fold(recipe::text(part), |text, name| text + "without " + name + "\n");
+        replace(&stamp_path(root, part), &stamp)
     }
-    match mirror {
-        Some(mirror) => Ok(mirror),
-        None => fail(format!("apt on this machine knows no Debian mirror; set {MIRROR} to the address of one")),
+}
+
+/// Writes a file completely or not at all.
+fn replace(path: &Path, text: &str) -> Outcome {
+    let temporary = path.with_extension("new");
+    fs::write(&temporary, text).during("write", &temporary)?;
+    fs::rename(&temporary, path).during("rename", &temporary)
+}
+
+/// Why no userland can be built on this machine, apart from rights; `None` where it can.
+pub(crate) fn obstacle() -> Option<String> {
+    let programs = ["apt-get", "apt-cache", "dpkg-deb", "tar", "unshare", "setpriv"];
+    if let Some(program) = programs.into_iter().find(|program| which::which(program).is_err()) {
+        return Some(format!(
+            "{program} is not on PATH: a root directory with a ROCm is built from Debian's packages only on Debian and its derivatives"
+        ));
     }
+    (!Path::new(KEYS).exists()).then(|| format!("{KEYS} does not exist: install the package debian-archive-keyring"))
 }
 
 /// Installs packages on this machine.
@@ -103,141 +190,46 @@ fn apt(words: &[&str]) -> Outcome {
 
 /// The machine's Debian mirror.
 pub(crate) fn mirror() -> Outcome<String> {
-    find_mirror().map_or_else(|| fail(format!("apt knows no Debian mirror; set {MIRROR} to the address of one")), Ok)
-}
-
-fn find_mirror() -> Option<String> {
     if let Ok(mirror) = std::env::var(MIRROR) {
-        return Some(mirror);
+        return Ok(mirror);
     }
+    if let Some(mirror) = find_mirror(&[])? {
+        return Ok(mirror);
+    }
+    // A new machine has no lists of packages. They are read in a directory of ours: the machine's would need root.
+    let lists = tempfile::tempdir()?;
+    fs::create_dir(lists.path().join("partial"))?;
+    let settings = [format!("Dir::State::lists={}", lists.path().display()), "APT::Sandbox::User=root".to_owned()];
+    let options: Vec<&str> = settings.iter().flat_map(|setting| ["-o", setting.as_str()]).collect();
+    let updated = run::output(Command::new("apt-get").args(["update", "-q"]).args(&options));
+    match (find_mirror(&options)?, updated) {
+        (Some(mirror), _) => Ok(mirror),
+        (None, Err(failure)) => fail(format!("the machine's package mirror cannot be read: {failure}")),
+        (None, Ok(_)) => {
+            fail(format!("apt on this machine knows no Debian mirror; set {MIRROR} to the address of one"))
+        }
+    }
+}
+
+fn find_mirror(options: &[&str]) -> Outcome<Option<String>> {
     let words = ["indextargets", "--format", "$(SITE)", "Origin: Debian", "Label: Debian"];
-    let text = run::output(Command::new("apt-get").args(words)).ok()?;
-    text.lines().filter(|line| !line.is_empty()).min().map(str::to_owned)
-}
-
-/// Runs mmdebstrap until the list of packages fits the mirror. Returns the omitted packages.
-fn bootstrap(partial: &Path, downloads: &Path, sources: &Path) -> Outcome<Vec<String>> {
-    let mut packages = recipe::PACKAGES.to_vec();
-    for _ in 0..ATTEMPTS {
-        remove::delete(partial)?;
-        let log = attempt(&packages, partial, downloads, sources)?;
-        let Some(log) = log else {
-            let present = |name: &str| packages.iter().any(|package| package.name == name);
-            return Ok(recipe::PACKAGES
-                .iter()
-                .map(|p| p.name)
-                .filter(|name| !present(name))
-                .map(str::to_owned)
-                .collect());
-        };
-        let Some(adapted) = adapt(&packages, &log) else {
-            return fail(format!("mmdebstrap failed; run the task again, it continues.\n{}", tail(&log)));
-        };
-        packages = adapted;
-    }
-    fail("the mirror lacks packages that the userland needs")
-}
-
-/// One run of mmdebstrap; its log when it failed.
-fn attempt(packages: &[Package], partial: &Path, downloads: &Path, sources: &Path) -> Outcome<Option<String>> {
-    let archives = downloads.join("archives");
-    fs::create_dir_all(archives.join("partial")).during("create", &archives)?;
-    let mut command = mmdebstrap(packages, partial, &archives, sources);
-    println!("$ {}", run::line(&command));
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
-    let progress = Progress::start(archives);
-    let path = downloads.join("mmdebstrap.log");
-    let mut file = File::create(&path).during("create", &path)?;
-    let mut log = String::new();
-    for line in child.stderr.take().into_iter().flat_map(|pipe| BufReader::new(pipe).lines()) {
-        let line = line?;
-        writeln!(file, "{line}")?;
-        log += &line;
-        log.push('\n');
-        if let Some(step) = line.strip_prefix("I: ") {
-            progress.step(step);
-        }
-    }
-    Ok((!child.wait()?.success()).then_some(log))
-}
-
-fn mmdebstrap(packages: &[Package], partial: &Path, archives: &Path, sources: &Path) -> Command {
-    let name =
-        |package: &Package| format!("{}{}", package.name, if package.experimental { "/experimental" } else { "" });
-    let names: Vec<String> = packages.iter().map(name).collect();
-    // apt's archive directory is in the cache, so that a broken download continues.
-    let archives = shell_words::quote(&archives.to_string_lossy()).into_owned();
-    let hook =
-        format!("mkdir -p \"$1/var/cache/apt/archives\" && mount --bind {archives} \"$1/var/cache/apt/archives\"");
-    // In namespaces of its own: no mount is left over, and everything ends when this task is killed.
-    let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "KILL", "unshare", "--mount", "--pid", "--mount-proc", "--fork", "--kill-child"]);
-    command.args(["--", "mmdebstrap", "--mode=root", "--variant=apt"]);
-    // A mirror's copy of the archive may be weeks old.
-    command.args(["--aptopt=Acquire::Check-Valid-Until \"false\"", "--aptopt=Acquire::Retries \"3\""]);
-    command.args(["--dpkgopt=force-unsafe-io", "--dpkgopt=path-exclude=/usr/share/man/*"]);
-    command.arg("--skip=download/empty,essential/unlink,cleanup/apt/cache");
-    command.arg(format!("--setup-hook={hook}")).arg(format!("--include={}", names.join(",")));
-    command.arg("sid").arg(partial).arg(sources).env("DEBIAN_FRONTEND", "noninteractive");
-    command
-}
-
-/// The list without the packages that are absent according to the log; `None` when the failure had another reason.
-///
-/// A package that left experimental is taken from sid. When apt does not report the conflicting package, all optional
-/// ones are dropped.
-fn adapt(packages: &[Package], log: &str) -> Option<Vec<Package>> {
-    if log.contains("Failed to fetch") || log.contains("Unable to fetch") {
-        return None;
-    }
-    let missing = |package: &Package| {
-        let quoted = format!("'{}'", package.name);
-        let named = |line: &str| line.contains(&quoted) || line.ends_with(&format!(" {}", package.name));
-        log.lines().any(|line| line.starts_with("E: ") && named(line))
-    };
-    let mut adapted: Vec<Package> = Vec::new();
-    for package in packages {
-        match missing(package) {
-            false => adapted.push(*package),
-            true if package.experimental => adapted.push(Package { experimental: false, ..*package }),
-            true if package.optional => {}
-            true => return None,
-        }
-    }
-    if adapted == packages && log.contains("E: ") {
-        adapted.retain(|package| !package.optional);
-    }
-    (adapted != packages).then_some(adapted)
-}
-
-fn tail(log: &str) -> String {
-    let lines: Vec<&str> = log.lines().collect();
-    lines[lines.len().saturating_sub(12)..].join("\n")
+    let text = run::output(Command::new("apt-get").args(options).args(words))?;
+    Ok(text.lines().filter(|line| !line.is_empty()).min().map(str::to_owned))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const A: Package = Package { name: "clang-24", experimental: true, optional: true };
-    const B: Package = Package { name: "cmake", experimental: false, optional: false };
-
     #[test]
-    fn an_absent_snapshot_is_looked_for_in_sid_and_then_left_out() {
-        let first = adapt(&[A, B], "E: Release 'experimental' for 'clang-24' was not found\n").unwrap();
-        assert_eq!(first, [Package { experimental: false, ..A }, B]);
-        assert_eq!(adapt(&first, "E: Unable to locate package clang-24\n").unwrap(), [B]);
-    }
-
-    #[test]
-    fn unmet_dependencies_cost_the_optional_packages_only() {
-        assert_eq!(adapt(&[A, B], "E: Unable to correct problems, you have held broken packages.\n").unwrap(), [B]);
-        assert_eq!(adapt(&[B], "E: Unable to correct problems, you have held broken packages.\n"), None);
-    }
-
-    #[test]
-    fn a_needed_package_and_a_broken_download_are_failures() {
-        assert_eq!(adapt(&[A, B], "E: Unable to locate package cmake\n"), None);
-        assert_eq!(adapt(&[A, B], "E: Failed to fetch x  Connection failed\nE: Unable to fetch some archives\n"), None);
+    fn a_part_counts_only_with_the_stamp_of_the_current_recipe() {
+        let root = tempfile::tempdir().unwrap();
+        assert!(!is_complete(root.path(), Part::Base));
+        let stamp = recipe::text(Part::Base);
+        replace(&stamp_path(root.path(), Part::Base), &(stamp.clone() + "without clang-24\n")).unwrap();
+        assert!(is_complete(root.path(), Part::Base) && !is_complete(root.path(), Part::Tests));
+        assert_eq!(left_out(&Userland::new(root.path())), ["clang-24"]);
+        replace(&stamp_path(root.path(), Part::Base), &stamp[..stamp.len() - 2]).unwrap();
+        assert!(!is_complete(root.path(), Part::Base));
     }
 }

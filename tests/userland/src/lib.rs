@@ -21,7 +21,7 @@ mod workbench;
 pub use emulated::{EMULATED_DIRECTORY, EMULATED_LIBRARY, built_archive, link_emulated};
 pub use expression::{Inherit, expression};
 pub use golden::{ENV_BLESS, blesses, cases_in, golden};
-pub use namespace::{Mount, Namespace, inner_words};
+pub use namespace::{Mount, Namespace, has_mount_right, inner_words};
 pub use slice::{ENV_EVERYTHING, SLICE, everything, in_turn, one_of_each, slice};
 pub use workbench::{Workbench, tool};
 

@@ -1,4 +1,7 @@
 //! A private mount namespace: mounts that only one command and its children see.
+//!
+//! A process that has CAP_SYS_ADMIN makes it directly. Any other one makes it in a user namespace of its own, where it is root and
+//! owns the files of its user; other users do not exist there.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -65,6 +68,9 @@ impl Namespace {
             return Command::new(program.into());
         }
         let mut command = Command::new("unshare");
+        if !has_mount_right() {
+            command.args(["--user", "--map-root-user"]);
+        }
         command.args(["--mount", "--propagation", "private", "--", "/bin/sh", "-c", SCRIPT, NAME]);
         for mount in &self.mounts {
             let (kind, source, target) = match mount {
@@ -93,6 +99,16 @@ impl Namespace {
         }
         command
     }
+}
+
+/// Whether this process may make mounts in its user namespace: it has CAP_SYS_ADMIN.
+pub fn has_mount_right() -> bool {
+    const CAP_SYS_ADMIN: u32 = 21;
+    // Without /proc there are no namespaces to be made either.
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let bits = effective.and_then(|digits| u64::from_str_radix(digits.trim(), 16).ok());
+    bits.is_some_and(|bits| bits >> CAP_SYS_ADMIN & 1 == 1)
 }
 
 /// The program and the arguments of a command without the mounts and the change of the root directory around it: what a

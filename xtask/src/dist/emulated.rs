@@ -3,6 +3,7 @@
 
 use super::stage::Machine;
 use crate::outcome::{During, Outcome, fail};
+use crate::recipe::Part;
 use crate::session::Session;
 use crate::{paths, remove, run};
 use std::fs;
@@ -31,7 +32,7 @@ pub(super) fn compare(tarball: &Path, machine: &Machine, own: &Path) -> Outcome 
     remove::delete(&directory)?;
     fs::create_dir_all(&directory).during("create", &directory)?;
     run::output(Command::new("tar").arg("-xf").arg(tarball).arg("-C").arg(&directory).arg("--strip-components=1"))?;
-    let session = Session::open(&paths::scratch("prefix"), &directory)?;
+    let session = Session::open(Part::Tests, &paths::scratch("prefix"), &directory)?;
     session.show(&session.work, &shell_words::split(SAMPLE)?.iter().map(String::as_str).collect::<Vec<_>>())?;
     let other = Emulated { machine, program: directory.join("bin/hotswap") };
     for line in PRINTING {

@@ -4,6 +4,7 @@
 //! downloaded there. `maintainer.sh` says each step.
 
 use crate::outcome::{During, Outcome, fail};
+use crate::recipe::Part;
 use crate::{paths, remove, run, setup};
 use std::fs;
 use std::path::PathBuf;
@@ -30,7 +31,7 @@ pub(super) fn build_package(packages: &[PathBuf]) -> Outcome {
     if !rustix::process::geteuid().is_root() {
         return fail("packages are installed in a Debian root directory, which needs root");
     }
-    let (userland, _lock) = setup::ensure()?;
+    let (userland, _lock) = setup::ensure(Part::Tests)?;
     if userland.is_machine() {
         return fail("packages are installed in the root directory of `cargo xtask setup --userland`");
     }

@@ -5,6 +5,7 @@
 //! more than Debian, is hidden.
 
 use crate::outcome::{Outcome, fail};
+use crate::recipe::Part;
 use crate::{paths, remove, run, setup, userland};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -79,7 +80,7 @@ pub(super) fn install_and_build(packages: &[PathBuf]) -> Outcome {
     if !rustix::process::geteuid().is_root() {
         return fail("packages are tried in a Debian root directory, which needs root");
     }
-    let (userland, _lock) = setup::ensure()?;
+    let (userland, _lock) = setup::ensure(Part::Tests)?;
     if userland.is_machine() {
         return fail("packages are tried in the root directory of `cargo xtask setup --userland`");
     }
