@@ -15,6 +15,8 @@ use std::os::unix::ffi::OsStrExt;
 pub enum InputKind {
     /// HIP source, by extension or `-x`.
     Hip,
+    /// CUDA source, by extension or `-x`.
+    Cuda,
     /// C source; the C++ driver would take it for C++.
     C,
     /// C++ source.
@@ -303,6 +305,7 @@ fn language(name: &[u8]) -> Option<InputKind> {
     Some(match name {
         b"none" => return None,
         b"hip" | b"hip-cpp-output" => InputKind::Hip,
+        b"cuda" | b"cuda-cpp-output" => InputKind::Cuda,
         b"c" | b"c-header" | b"cpp-output" => InputKind::C,
         _ if name.starts_with(b"c++") => InputKind::Cxx,
         _ => InputKind::Other,
@@ -319,8 +322,9 @@ fn kind_of_name(word: &OsStr) -> InputKind {
         b"c" | b"i" | b"h" => InputKind::C,
         b"C" | b"cc" | b"CC" | b"cp" | b"cpp" | b"CPP" | b"cxx" | b"CXX" | b"c++" | b"C++" | b"ii" | b"cppm"
         | b"ccm" | b"cxxm" | b"c++m" | b"ixx" | b"hh" | b"hpp" | b"hxx" | b"H" => InputKind::Cxx,
-        b"cu" | b"cui" | b"cuh" | b"cl" | b"clcpp" | b"s" | b"S" | b"asm" | b"ll" | b"bc" | b"m" | b"mi" | b"mm"
-        | b"mii" | b"M" | b"f" | b"F" | b"f90" | b"F90" | b"ast" | b"pcm" | b"hlsl" | b"cir" => InputKind::Other,
+        b"cu" | b"cui" => InputKind::Cuda,
+        b"cuh" | b"cl" | b"clcpp" | b"s" | b"S" | b"asm" | b"ll" | b"bc" | b"m" | b"mi" | b"mm" | b"mii" | b"M"
+        | b"f" | b"F" | b"f90" | b"F90" | b"ast" | b"pcm" | b"hlsl" | b"cir" => InputKind::Other,
         _ => InputKind::Link,
     }
 }
@@ -334,6 +338,11 @@ impl ClangCommand {
     /// Whether an input is HIP source.
     pub fn has_hip_source(&self) -> bool {
         self.hip_sources().next().is_some()
+    }
+
+    /// Whether CUDA is compiled, which clang does not mix with HIP in one command.
+    pub fn compiles_cuda(&self) -> bool {
+        self.inputs.iter().any(|input| input.kind == InputKind::Cuda) && !self.is_hip()
     }
 
     /// Whether clang takes the command for HIP: `--offload-arch` alone does not make it one.
@@ -444,7 +453,7 @@ mod tests {
     #[test]
     fn languages_come_from_x_and_from_extensions() {
         for (text, kinds) in [
-            ("a.hip b.cpp c.c d.cu e.o f.a libg.so.1 h", "HXCOLLLL"),
+            ("a.hip b.cpp c.c d.cu e.o f.a libg.so.1 h", "HXCULLLL"),
             ("-x hip a.cpp b.o -x none c.cpp -xc -", "HHXC"),
             ("--hipstdpar a.cpp b.c", "HC"),
             ("a.cpp --hipstdpar", "H"),
@@ -456,6 +465,7 @@ mod tests {
                 .iter()
                 .map(|(_, kind)| match kind {
                     InputKind::Hip => 'H',
+                    InputKind::Cuda => 'U',
                     InputKind::C => 'C',
                     InputKind::Cxx => 'X',
                     InputKind::Other => 'O',

@@ -18,6 +18,9 @@ use hotswap_report::{Diagnostic, Severity, codes};
 use std::env::consts;
 use std::ffi::OsString;
 
+/// The reason why a command that compiles CUDA passes through.
+pub const CUDA: &str = "CUDA is compiled: no plan concerns it";
+
 /// A query to HotSwap itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Query {
@@ -190,6 +193,9 @@ fn decide(
             return Ok(Decision::PassThrough(openmp::REASON));
         }
     }
+    if judgement.command.compiles_cuda() {
+        return Ok(Decision::PassThrough(CUDA));
+    }
     if let Some(reason) = no_part(&judgement.command, request.source())? {
         return Ok(Decision::PassThrough(reason));
     }
@@ -206,7 +212,10 @@ fn decide(
         judgement.warnings.extend(not_applied(&plan));
         return Ok(Decision::PassThrough("the command names no --offload-arch"));
     }
-    let plan = with_plan(&judgement.command, plan, request.source(), words)?;
+    let mut plan = with_plan(&judgement.command, plan, request.source())?;
+    if needs_manifest(&judgement.command, words, &plan.hash) {
+        plan.manifest = format_of_manifest(judgement, request.source())?;
+    }
     let questions = questions(&judgement.command, words, &plan.plan, coalescing.as_ref());
     Ok(Decision::WithPlan(Box::new(WithPlan { coalescing, questions, ..plan })))
 }
@@ -403,24 +412,18 @@ impl<'a> Request<'a> {
     }
 }
 
-fn with_plan(
-    command: &ClangCommand,
-    plan: Plan,
-    source: PlanSource,
-    words: &[OsString],
-) -> Result<WithPlan, Diagnostic> {
+fn with_plan(command: &ClangCommand, plan: Plan, source: PlanSource) -> Result<WithPlan, Diagnostic> {
     // The device link would refuse it, too, but under the new driver only after two messages of clang's own.
     hotswap_pipeline::check_plan(&plan)?;
     let hash = plan.hash();
     let bare_output = command.scope == OffloadSide::Device && command.bundle == Some(false);
-    let manifest = if needs_manifest(command, words, &hash) { Some(manifest_format(command)?) } else { None };
     Ok(WithPlan {
         hash,
         source,
         device_link: command.links_device_code()
             || (command.links_host_code() && (command.offload_link || (command.is_hip() && command.rdc))),
         host_link: command.links_host_code(),
-        manifest,
+        manifest: None,
         bare_output,
         coalescing: None,
         questions: Vec::new(),
@@ -442,6 +445,19 @@ fn needs_manifest(command: &ClangCommand, words: &[OsString], hash: &str) -> boo
 /// File name of the manifest object of a plan, in the wrapper's store and in build trees.
 pub fn manifest_name(hash: &str) -> String {
     format!("{hash}.manifest.o")
+}
+
+/// The format of the host link's manifest. A plan of the environment is for every command and stops none: without a
+/// format the link has no manifest, which is a warning.
+fn format_of_manifest(judgement: &mut Judgement, source: PlanSource) -> Result<Option<ManifestFormat>, Diagnostic> {
+    match manifest_format(&judgement.command) {
+        Ok(format) => Ok(Some(format)),
+        Err(error) if source == PlanSource::Ambient => {
+            judgement.warnings.push(Diagnostic { severity: Severity::Warning, ..error });
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 fn manifest_format(command: &ClangCommand) -> Result<ManifestFormat, Diagnostic> {

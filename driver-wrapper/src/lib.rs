@@ -39,6 +39,7 @@ pub mod question;
 pub mod relocatable;
 pub mod source_text;
 pub mod store;
+pub mod tool_directories;
 pub mod toolchain;
 pub mod units;
 pub mod words;
@@ -52,16 +53,16 @@ use explain::Explanation;
 use find::{Clang, ToolSearch};
 use flags::Phase;
 use hotswap_plan::{NamesPolicy, TextFindings, words as names};
-use hotswap_report::{Diagnostic, codes};
+use hotswap_report::{Diagnostic, Severity, codes};
 use judge::{Decision, Explain, HelpFormat, Judgement, PlanReference, Query, WithPlan};
 use manifest::ManifestInputs;
-use options::{Id, OptionValues};
+use options::{Id, OptionValues, PlanSource};
 use source_text::Preprocessor;
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process;
+use tool_directories::Precedence;
 use toolchain::Toolchain;
 use words::Word;
 
@@ -163,9 +164,11 @@ impl Call {
             store::warn_of_refused_cache(warn);
         }
         if judgement.command.dry_run && !launch.env.is_empty() {
+            // The warnings are in it.
             explanation.text().lines().for_each(warn);
+        } else {
+            judgement.warnings.iter().chain(&asked.warnings).for_each(|warning| warn(&warning.to_string()));
         }
-        judgement.warnings.iter().chain(&asked.warnings).for_each(|warning| warn(&warning.to_string()));
         let used = profile_use::Used::of(&judgement.command, &self.expanded);
         if compile_refused::concerns(judgement) {
             let ask = |refused: &TextFindings| self.ask(judgement, &clang, refused);
@@ -188,7 +191,7 @@ impl Call {
         warn: &dyn Fn(&str),
     ) -> Result<CommandParts, Diagnostic> {
         let (mut front, env) = match &judgement.decision {
-            Decision::WithPlan(plan) => self.join(judgement, plan, clang, settings, dry)?,
+            Decision::WithPlan(plan) => self.join(judgement, plan, clang, settings, dry, warn)?,
             _ => (Vec::new(), Vec::new()),
         };
         front.splice(0..0, mode(judgement, clang).map(OsString::from));
@@ -286,9 +289,10 @@ impl Call {
         let mut added = Added { front, ..Added::default() };
         if profile.has_one_symbol(&judgement.command, &toolchain)? {
             let shims = shims(self.prefix.as_deref().unwrap_or(Path::new("/")))?;
-            refuse_other_tools(&self.expanded, &shims)?;
+            let precedence = tool_directories::precede(&self.expanded, &shims)?;
+            added.front.extend(precedence.iter().map(|precedence| precedence.word.clone()));
             added.front.extend([names::CHANNEL.into(), names::COUNTER_NAMES.into()]);
-            added.env = interposed(&shims, toolchain.directory()?);
+            added.env = interposed(&shims, toolchain.directory()?, precedence);
         }
         let (early, back) = profile.back(&judgement.command, self.prefix.as_deref().unwrap_or(Path::new("/")));
         added.front.extend(early);
@@ -314,28 +318,42 @@ impl Call {
         clang: &Clang,
         settings: &OptionValues,
         dry: bool,
+        warn: &dyn Fn(&str),
     ) -> Result<(Vec<OsString>, Env), Diagnostic> {
         let command = &judgement.command;
         let prefix = self.prefix.as_deref().unwrap_or(Path::new("/"));
         let shims = shims(prefix)?;
-        refuse_other_tools(&self.expanded, &shims)?;
+        let precedence = tool_directories::precede(&self.expanded, &shims)?;
         let named = settings.get(Id::LlvmBin).map(|setting| PathBuf::from(&setting.value));
         let toolchain = Toolchain::new(&clang.path, named);
         let tools = toolchain.directory()?;
+        let mut has_device_code = true;
         if plan.host_link && !command.partial {
-            objects::check(command, &objects::look(command), || toolchain.new_driver(command.new_driver))?;
+            let objects = objects::look(command);
+            objects::check(command, &objects, || toolchain.new_driver(command.new_driver))?;
+            has_device_code = objects.may_have_device_code(command, &self.expanded);
         }
-        let manifest: Option<ManifestInputs> =
-            plan.manifest.map(|format| manifest::prepare(plan, format, prefix, dry)).transpose()?;
+        let format = plan.manifest.filter(|_| has_device_code);
+        let prepare = |format| match manifest::prepare(plan, format, prefix, dry) {
+            // A plan of the environment is for every command, also for those whose systems the installation lacks.
+            Err(error) if plan.source == PlanSource::Ambient && error.code == codes::NO_INSTALL => {
+                warn(&Diagnostic { severity: Severity::Warning, ..error }.to_string());
+                Ok(None)
+            }
+            prepared => prepared.map(Some),
+        };
+        let manifest: Option<ManifestInputs> = format.map(prepare).transpose()?.flatten();
         let bare = plan.bare_output && !bundled_after_all(&toolchain, command.new_driver)?;
-        let mut env = interposed(&shims, tools);
+        let mut front: Vec<OsString> = precedence.iter().map(|precedence| precedence.word.clone()).collect();
+        let mut env = interposed(&shims, tools, precedence);
         env.extend([
             (names::ENV_PLAN, Some(plan.hash.clone().into())),
             (names::ENV_PLAN_TEXT, Some(plan.plan.canonical().into())),
             (names::ENV_BARE_OUTPUT, bare.then(|| "1".into())),
         ]);
-        let token = plan.source != options::PlanSource::Token || must_strip(judgement);
-        Ok((words::added(plan, manifest.as_ref(), token), env))
+        let token = plan.source != PlanSource::Token || must_strip(judgement);
+        front.extend(words::added(plan, manifest.as_ref(), token));
+        Ok((front, env))
     }
 }
 
@@ -353,10 +371,11 @@ struct Added {
 }
 
 /// The variables by which clang starts our tools, and by which those find the real ones.
-fn interposed(shims: &Path, tools: PathBuf) -> Env {
+fn interposed(shims: &Path, tools: PathBuf, precedence: Option<Precedence>) -> Env {
     vec![
         (COMPILER_PATH, Some(search_path(shims, env::var_os(COMPILER_PATH)))),
         (names::ENV_LLVM_BIN, Some(tools.into_os_string())),
+        (names::ENV_TOOL_PREFIXES, precedence.map(|precedence| precedence.prefixes)),
     ]
 }
 
@@ -374,8 +393,9 @@ fn must_strip(judgement: &Judgement) -> bool {
     let own = judge::own_words(&judgement.command).unwrap_or_default();
     let has_token = own.iter().any(|(id, _)| *id == Id::Plan);
     let has_flag = judgement.command.own.iter().any(|own| options::is_flag(&own.text));
-    // None of our tools runs below a link of OpenMP's device code: there the real linker would fail on a token.
-    let left_out = judgement.decision == Decision::PassThrough(openmp::REASON);
+    // The linkers of OpenMP's and CUDA's device code would fail on a token.
+    let left_out =
+        [openmp::REASON, judge::CUDA].iter().any(|reason| judgement.decision == Decision::PassThrough(reason));
     has_flag || !(own.is_empty() || has_token) || left_out
 }
 
@@ -404,32 +424,6 @@ fn shims(prefix: &Path) -> Result<PathBuf, Diagnostic> {
         return missing(format!("{} has a colon, so clang cannot search it", directory.display()));
     }
     Ok(directory)
-}
-
-/// Clang searches the path of `-B` before `COMPILER_PATH`: tools there would replace ours, and some of them (the linker
-/// wrapper) silently.
-fn refuse_other_tools(words: &[OsString], shims: &Path) -> Result<(), Diagnostic> {
-    const TOOLS: [&str; 4] = ["lld", "ld.lld", "clang-offload-bundler", "clang-linker-wrapper"];
-    let behind = words.iter().zip(words.iter().skip(1)).filter(|(word, _)| *word == "-B").map(|(_, next)| next.clone());
-    let joined = words.iter().filter_map(|word| word.as_bytes().strip_prefix(b"-B").filter(|value| !value.is_empty()));
-    for value in behind.chain(joined.map(|value| OsStr::from_bytes(value).to_owned())) {
-        // It is a directory, or else a path prefix.
-        let at =
-            |tool: &str| if Path::new(&value).is_dir() { Path::new(&value).join(tool) } else { append(&value, tool) };
-        if let Some(tool) = TOOLS.iter().map(|tool| at(tool)).find(|tool| tool.exists() && !tool.starts_with(shims)) {
-            let what = format!("-B puts {} in the place of HotSwap's own", tool.display());
-            let advice =
-                "drop that -B for commands with a plan; HOTSWAP_LLVM_BIN names the directory of the real tools";
-            return Err(Diagnostic::error(codes::BAD_CONFIG, what).advise(advice));
-        }
-    }
-    Ok(())
-}
-
-fn append(start: &OsStr, end: &str) -> PathBuf {
-    let mut path = start.to_owned();
-    path.push(end);
-    path.into()
 }
 
 /// Clang 22 bundles a device-only output under the new driver in spite of the flag.

@@ -8,7 +8,7 @@
 //! Absent on purpose: objects whose fat binary is finished (`.hip_fatbin`); they link like any
 //! other. Shared libraries: theirs is finished, too.
 
-use crate::command::{ClangCommand, InputKind};
+use crate::command::{ClangCommand, CommandInput, InputKind};
 use hotswap_report::{Diagnostic, codes};
 use object::read::archive::ArchiveFile;
 use object::{Object, ObjectSection, ReadCache, ReadRef};
@@ -22,6 +22,9 @@ const NEW: &str = ".llvm.offloading";
 /// Begin of the sections of relocatable device code by the old driver.
 const OLD: &str = "__CLANG_OFFLOAD_BUNDLE__";
 
+/// Sections of finished fat binaries; names in COFF are cut.
+const FINISHED: [&str; 2] = [".hip_fatbin", ".hip_fat"];
+
 /// The first object of each kind among the inputs.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Relocatable {
@@ -29,6 +32,29 @@ pub struct Relocatable {
     pub old: Option<String>,
     /// Made by the new driver.
     pub new: Option<String>,
+    /// With a finished fat binary.
+    pub finished: Option<String>,
+    /// An input that is neither an object nor a shared library: bitcode, a linker script.
+    pub unknown: Option<String>,
+}
+
+impl Relocatable {
+    /// Whether the output of a link of these inputs may have device code of its own. Shared libraries have theirs
+    /// themselves.
+    pub fn may_have_device_code(&self, command: &ClangCommand, args: &[OsString]) -> bool {
+        let found = [&self.old, &self.new, &self.finished, &self.unknown];
+        let compiles = |input: &CommandInput| !matches!(input.kind, InputKind::Link | InputKind::C | InputKind::Cxx);
+        found.into_iter().any(Option::is_some) || command.inputs.iter().any(compiles) || names_hidden_input(args)
+    }
+}
+
+/// Whether the host linker gets inputs that are not the driver's.
+fn names_hidden_input(args: &[OsString]) -> bool {
+    let is_file =
+        |value: &[u8]| !value.starts_with(b"-") && [&b".a"[..], b".o", b".so"].iter().any(|end| value.ends_with(end));
+    let follows_channel = args.windows(2).any(|pair| pair[0] == "-Xlinker" && is_file(pair[1].as_bytes()));
+    let mut joined = args.iter().filter_map(|arg| arg.as_bytes().strip_prefix(b"-Wl,"));
+    follows_channel || joined.any(|values| values.split(|byte| *byte == b',').any(is_file))
 }
 
 /// Reads the section names of the command's objects and archives. Files that cannot be read or are no objects are left
@@ -39,11 +65,10 @@ pub fn look(command: &ClangCommand) -> Relocatable {
     let named = inputs.map(|input| PathBuf::from(&input.path));
     let libraries = command.libraries.iter().filter_map(|name| library(name, &command.library_directories));
     for path in named.chain(libraries) {
-        if found.old.is_some() && found.new.is_some() {
-            break;
-        }
         // A file that is no object is left to the linker.
-        let _ = look_into(&path, &mut found);
+        if look_into(&path, &mut found).is_err() {
+            found.unknown.get_or_insert_with(|| path.display().to_string());
+        }
     }
     found
 }
@@ -86,7 +111,9 @@ fn note<'data>(data: impl ReadRef<'data>, name: &str, found: &mut Relocatable) -
     }
     for section in file.sections() {
         let section = section.name()?;
-        if section == NEW {
+        if FINISHED.contains(&section) {
+            found.finished.get_or_insert_with(|| name.to_owned());
+        } else if section == NEW {
             found.new.get_or_insert_with(|| name.to_owned());
         } else if section.starts_with(OLD) {
             found.old.get_or_insert_with(|| name.to_owned());
@@ -162,7 +189,7 @@ mod tests {
     fn verdict(text: &str, old: bool, new: bool, new_driver: bool) -> &'static str {
         let words: Vec<_> = text.split_whitespace().map(OsString::from).collect();
         let name = |on: bool, name: &str| on.then(|| name.to_owned());
-        let found = Relocatable { old: name(old, "old.o"), new: name(new, "new.o") };
+        let found = Relocatable { old: name(old, "old.o"), new: name(new, "new.o"), ..Relocatable::default() };
         check(&scan(&words), &found, || Ok(new_driver)).map_or_else(|error| error.code.id, |()| "ok")
     }
 
@@ -182,12 +209,30 @@ mod tests {
             look(&scan(&words))
         };
         let both = find("@plain.o @junk.o @damaged.a @absent.o /dev/null - @old.o @new.o");
-        assert_eq!(both, Relocatable { old: Some(at("old.o")), new: Some(at("new.o")) });
+        assert_eq!(both.finished, Some(at("plain.o")));
+        assert_eq!(both.unknown, Some(at("junk.o")));
+        assert_eq!((both.old, both.new), (Some(at("old.o")), Some(at("new.o"))));
         let inside = Some(format!("{}(in.o)", at("libnew.a")));
         assert_eq!(find("@libnew.a").new, inside);
         assert_eq!(find("-L@ -lnew").new, inside);
         assert_eq!(find("-L@ -l:new.o").new, Some(at("new.o")));
-        assert_eq!(find("@plain.o"), Relocatable::default());
+        let plain = find("@plain.o");
+        assert_eq!(plain, Relocatable { finished: Some(at("plain.o")), ..Relocatable::default() });
+        write("host.o", &with_section(".text.x"));
+        for (text, expected) in [
+            ("@host.o", false),
+            ("@host.o main.cpp -lm", false),
+            ("@host.o k.hip", true),
+            ("@plain.o", true),
+            ("@junk.o", true),
+            ("@host.o -Wl,--start-group,libk.a", true),
+            ("@host.o -Xlinker k.o", true),
+            ("@host.o -Wl,-rpath,/lib -Xlinker --as-needed", false),
+        ] {
+            let words: Vec<_> = text.replace('@', &at("")).split_whitespace().map(OsString::from).collect();
+            let command = scan(&words);
+            assert_eq!(look(&command).may_have_device_code(&command, &words), expected, "{text}");
+        }
     }
 
     #[test]

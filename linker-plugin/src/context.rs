@@ -5,7 +5,8 @@ use crate::tool::Tool;
 use hotswap_plan::{Plan, TextFindings, words};
 use hotswap_report::{Diagnostic, codes};
 use std::env;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -22,6 +23,8 @@ pub(crate) struct CallContext {
     lent: String,
     /// Directory of the real tools, if the wrapper or the user named one.
     llvm_bin: Option<PathBuf>,
+    /// Values of the user's `-B`, which clang searches first.
+    prefixes: Vec<OsString>,
     /// The device link's output is the user's, unchanged: no bundle will follow.
     pub(crate) bare_output: bool,
     /// The file for targets that cannot be derived, where the wrapper compiles for them.
@@ -42,6 +45,7 @@ impl CallContext {
             findings: text(words::ENV_TEXT)?.unwrap_or_default(),
             lent: text(words::ENV_LENT)?.unwrap_or_default(),
             llvm_bin: set(words::ENV_LLVM_BIN).map(PathBuf::from),
+            prefixes: set(words::ENV_TOOL_PREFIXES).iter().flat_map(|list| split_prefixes(list)).collect(),
             bare_output: set(words::ENV_BARE_OUTPUT).is_some(),
             refused: set(words::ENV_REFUSED).map(PathBuf::from),
             trace: set(words::ENV_TRACE).map(PathBuf::from),
@@ -97,6 +101,13 @@ impl CallContext {
         self.plan.as_ref().map(|(hash, _)| hash.as_str())
     }
 
+    /// The real tool of that name that clang would start: the one of the user's `-B`, else [`Self::real_tool`].
+    pub(crate) fn real_tool_of_driver(&self, name: &str) -> Result<PathBuf, Diagnostic> {
+        let named = self.prefixes.iter().map(|prefix| words::tool_by_prefix(prefix, name));
+        let found = named.into_iter().find(|path| is_self(path) == Some(false));
+        found.map_or_else(|| self.real_tool(name), Ok)
+    }
+
     /// The real tool of that name.
     ///
     /// In `HOTSWAP_LLVM_BIN`, else on `PATH`, which is clang's order, too; never this binary itself.
@@ -114,6 +125,10 @@ impl CallContext {
             self.llvm_bin.iter().fold(error, |error, directory| error.in_file(directory))
         })
     }
+}
+
+fn split_prefixes(list: &OsStr) -> Vec<OsString> {
+    list.as_bytes().split(|byte| *byte == b':').map(|prefix| OsStr::from_bytes(prefix).to_owned()).collect()
 }
 
 /// Whether the file is this very binary; `None` if there is no such file.

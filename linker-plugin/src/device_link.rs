@@ -10,6 +10,7 @@ use crate::context::CallContext;
 use crate::exchange::Exchange;
 use crate::linker::Linker;
 use crate::message::say;
+use crate::tool::Tool;
 use crate::words::CommandLine;
 use crate::{child, device_code, trace};
 use hotswap_code_object::CodeObject;
@@ -33,7 +34,10 @@ const NO_LINK: &[&str] = &[
 /// Runs a device link; a host link, or a device link without a plan, becomes the real linker.
 pub(crate) fn run(context: &CallContext, args: &[OsString]) -> Result<u8, Diagnostic> {
     let line = CommandLine::new(args);
-    let real = context.real_tool(context.tool.name())?;
+    // The clang that starts `ld.lld` for device code gets no `-B`.
+    let is_inner = context.tool == Tool::LdLld && line.is_marked();
+    let name = context.tool.name();
+    let real = if is_inner { context.real_tool(name) } else { context.real_tool_of_driver(name) }?;
     if !line.is_marked() {
         return Err(child::exec(context, &real, args));
     }

@@ -6,19 +6,19 @@
 use crate::context::CallContext;
 use crate::device_link::refuse_special_file;
 use crate::message::say;
-use crate::words::CommandLine;
+use crate::words::{CommandLine, is_ours};
 use crate::{child, refused, text_mark, trace};
 use hotswap_pipeline::Expansion;
 use hotswap_plan::words::{ENV_COMPRESSION_LEVEL, ENV_HOST_LINKER};
 use hotswap_report::{Diagnostic, codes};
 use serde_json::json;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 /// The bundler: writing a bundle of objects is followed by expanding it; the rest passes through.
 pub(crate) fn bundler(context: &CallContext, args: &[OsString]) -> Result<u8, Diagnostic> {
     let line = CommandLine::new(args);
-    let real = context.real_tool(context.tool.name())?;
+    let real = context.real_tool_of_driver(context.tool.name())?;
     let queries = ["-unbundle", "--unbundle", "-list", "--list", "-help", "--help", "-version", "--version"];
     let writes_objects = line.value_of(&["-type", "--type"]).is_some_and(|kind| kind == "o");
     let output = line.value_of(&["-output", "--output", "-outputs", "--outputs"]);
@@ -37,7 +37,7 @@ pub(crate) fn bundler(context: &CallContext, args: &[OsString]) -> Result<u8, Di
 /// is replaced by ours, which sees the fat binary before it is linked.
 pub(crate) fn linker_wrapper(context: &CallContext, args: &[OsString]) -> Result<u8, Diagnostic> {
     let line = CommandLine::new(args);
-    let real = context.real_tool(context.tool.name())?;
+    let real = context.real_tool_of_driver(context.tool.name())?;
     if !context.has_plan() {
         return Err(child::exec(context, &real, args));
     }
@@ -47,8 +47,10 @@ pub(crate) fn linker_wrapper(context: &CallContext, args: &[OsString]) -> Result
     let Some(linker) = line.value_of(&["--linker-path"]) else {
         return Err(child::exec(context, &real, args));
     };
+    let addressed = line.rewritten(&for_amd_links)?;
+    let line = CommandLine::new(&addressed.words);
     let lending = text_mark::lending_command(context, &line)?;
-    let mut words = lending.as_ref().map_or_else(|| args.to_vec(), |lending| lending.words.clone());
+    let mut words = lending.as_ref().map_or_else(|| addressed.words.clone(), |lending| lending.words.clone());
     let mut own = OsString::from("--linker-path=");
     own.push(own_host_linker()?);
     // The last one counts, so a response file with the first can stay unchanged.
@@ -56,6 +58,17 @@ pub(crate) fn linker_wrapper(context: &CallContext, args: &[OsString]) -> Result
     let level = compression_level(&line)?.map(|level| (ENV_COMPRESSION_LEVEL, level.to_string().into()));
     let variables: Vec<_> = level.into_iter().chain([(ENV_HOST_LINKER, linker)]).collect();
     Err(child::exec_with(context, &real, &words, &variables))
+}
+
+/// The prefix of an argument for the device links of all architectures.
+const DEVICE_LINKER: &str = "--device-linker=";
+/// The triple that clang-linker-wrapper 22 to 24 takes for AMD's GPUs; 24 names sub-architectures beside it.
+const AMD_TRIPLE: &str = "amdgcn-amd-amdhsa";
+
+/// HotSwap's arguments are for AMD's device links alone: CUDA objects of the same program are linked by `nvlink`.
+fn for_amd_links(word: &OsStr) -> Option<OsString> {
+    let own = word.to_str()?.strip_prefix(DEVICE_LINKER).filter(|own| is_ours(own.as_ref()))?;
+    Some(format!("{DEVICE_LINKER}{AMD_TRIPLE}={own}").into())
 }
 
 fn own_host_linker() -> Result<PathBuf, Diagnostic> {

@@ -33,7 +33,7 @@ const IMAGES: &str = ".llvm.offloading";
 
 /// `llvm-offload-binary` and its older name: each image of the unit gets the mark.
 pub(crate) fn packager(context: &CallContext, args: &[OsString]) -> Result<u8, Diagnostic> {
-    let real = context.real_tool(context.tool.name())?;
+    let real = context.real_tool_of_driver(context.tool.name())?;
     let mark = TextMark::of(&context.text_findings()?);
     let line = CommandLine::new(args);
     if !context.has_plan() || mark.is_empty() || !line.words().any(is_hip_image) {

@@ -28,6 +28,14 @@ pub(crate) struct Stripped {
     _files: Vec<File>,
 }
 
+/// The change of one argument.
+#[derive(PartialEq, Eq)]
+enum Change {
+    Kept,
+    Replaced(OsString),
+    Removed,
+}
+
 pub(crate) fn is_ours(word: &OsStr) -> bool {
     word.as_bytes().starts_with(PREFIX.as_bytes())
 }
@@ -98,23 +106,39 @@ impl<'a> CommandLine<'a> {
     /// The arguments without HotSwap's, with the inputs replaced whose counter names must be separated. The
     /// replacements are in memory: a file on disk would be left over when the process is killed.
     pub(crate) fn stripped(&self) -> Result<Stripped, Diagnostic> {
-        let mut stripped = Stripped { words: Vec::new(), _files: Vec::new() };
         let mut renamer = self.has(&[COUNTER_NAMES]).then(Renamer::default);
-        for (index, original) in self.original.iter().enumerate() {
-            let inside: Vec<_> = self.expanded.iter().filter(|word| word.index == index).collect();
-            let mut kept = Vec::new();
-            let mut changed = inside.iter().any(|word| self.removes(&word.text));
-            for word in inside.iter().filter(|word| !self.removes(&word.text)) {
-                let renamed = renamer.as_mut().map(|renamer| renamer.apart(&word.text)).transpose()?.flatten();
-                kept.push(match renamed {
-                    Some(content) => {
-                        changed = true;
-                        stripped.keep(in_memory(&content))?
-                    }
-                    None => word.text.clone(),
-                });
+        self.changed(&mut |word, stripped| {
+            if self.removes(word) {
+                return Ok(Change::Removed);
             }
-            if !changed {
+            let renamed = renamer.as_mut().map(|renamer| renamer.apart(word)).transpose()?.flatten();
+            renamed.map_or(Ok(Change::Kept), |content| Ok(Change::Replaced(stripped.keep(in_memory(&content))?)))
+        })
+    }
+
+    /// The arguments with those replaced for which there is a replacement.
+    pub(crate) fn rewritten(&self, replacement: &dyn Fn(&OsStr) -> Option<OsString>) -> Result<Stripped, Diagnostic> {
+        self.changed(&mut |word, _| Ok(replacement(word).map_or(Change::Kept, Change::Replaced)))
+    }
+
+    /// The arguments with each changed; a response file with changes is replaced by one in memory.
+    fn changed(
+        &self,
+        change: &mut dyn FnMut(&OsStr, &mut Stripped) -> Result<Change, Diagnostic>,
+    ) -> Result<Stripped, Diagnostic> {
+        let mut stripped = Stripped { words: Vec::new(), _files: Vec::new() };
+        for (index, original) in self.original.iter().enumerate() {
+            let (mut kept, mut is_changed) = (Vec::new(), false);
+            for word in self.expanded.iter().filter(|word| word.index == index) {
+                let change = change(&word.text, &mut stripped)?;
+                is_changed |= change != Change::Kept;
+                match change {
+                    Change::Kept => kept.push(word.text.clone()),
+                    Change::Replaced(new) => kept.push(new),
+                    Change::Removed => {}
+                }
+            }
+            if !is_changed {
                 stripped.words.push(original.clone());
             } else if original.as_bytes().starts_with(b"@") {
                 let file = stripped.keep(response_file(kept.iter().map(OsString::as_os_str)))?;

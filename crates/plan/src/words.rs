@@ -1,6 +1,9 @@
 //! Arguments and variables by which the tools communicate: one definition for all of them. Those of the options of a
 //! plan are in [`crate::PLAN_OPTIONS`].
 
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
 /// Clang's option that passes the next argument to the device linker, in every driver mode.
 pub const CHANNEL: &str = "-Xoffload-linker";
 /// The token: written by the build system, followed by the plan's hash.
@@ -43,6 +46,8 @@ pub const ENV_REFUSED: &str = "HOTSWAP_REFUSED";
 /// Set by the wrapper: the directory with the real `lld`, `ld.lld`, `clang-offload-bundler` and
 /// `clang-linker-wrapper`. May be set by the user, too.
 pub const ENV_LLVM_BIN: &str = "HOTSWAP_LLVM_BIN";
+/// Set by the wrapper: values of clang's `-B`, separated by colons, where the real tools are looked for first.
+pub const ENV_TOOL_PREFIXES: &str = "HOTSWAP_TOOL_PREFIXES";
 /// Set by the wrapper to `1` where the device link's output is delivered to the user as a bare code object.
 pub const ENV_BARE_OUTPUT: &str = "HOTSWAP_BARE_OUTPUT";
 /// Set by the `clang-linker-wrapper` shim: the host linker that it replaces.
@@ -61,3 +66,14 @@ pub const ENV_PLAN_FILE: &str = "HOTSWAP_PLAN_FILE";
 
 /// Directory of plan files inside a build tree, searched from the working directory upwards.
 pub const PLAN_DIRECTORY: &str = ".hotswap/plans";
+
+/// The path of a tool by a value of clang's `-B`, which is a directory, or else the beginning of paths.
+pub fn tool_by_prefix(prefix: &OsStr, tool: &str) -> PathBuf {
+    let directory = Path::new(prefix);
+    if directory.is_dir() {
+        return directory.join(tool);
+    }
+    let mut path = prefix.to_owned();
+    path.push(tool);
+    path.into()
+}
