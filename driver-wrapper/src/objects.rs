@@ -34,7 +34,7 @@ pub struct Relocatable {
     pub new: Option<String>,
     /// With a finished fat binary.
     pub finished: Option<String>,
-    /// An input that is neither an object nor a shared library: bitcode, a linker script.
+    /// An input that is neither an object nor a shared library: bitcode, a linker script, a file that is not there.
     pub unknown: Option<String>,
 }
 
@@ -86,7 +86,10 @@ pub(crate) fn library(name: &OsString, directories: &[OsString]) -> Option<PathB
 fn look_into(path: &Path, found: &mut Relocatable) -> object::Result<()> {
     let name = path.display().to_string();
     let file = File::open(path).ok().filter(|file| file.metadata().is_ok_and(|meta| meta.is_file()));
-    let Some(file) = file else { return Ok(()) };
+    let Some(file) = file else {
+        found.unknown.get_or_insert(name);
+        return Ok(());
+    };
     let cache = ReadCache::new(file);
     let Ok(archive) = ArchiveFile::parse(&cache) else { return note(&cache, &name, found) };
     for member in archive.members() {
