@@ -11,6 +11,8 @@ pub(crate) const ALLOWED: &[Row] = &[
     ("hotswap-targets", &["hotswap-report"]),
     ("hotswap-code-object", &["hotswap-report", "hotswap-targets"]),
     ("hotswap-bundle", &["hotswap-report", "hotswap-files", "hotswap-targets", "hotswap-code-object"]),
+    // The code that HIP loads: judges the writers of containers, and shares only their readers.
+    ("hotswap-load-model", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-bundle"]),
     ("hotswap-compat", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa", "hotswap-program"]),
     // The interface for third parties: plain C types, none of ours.
     ("hotswap-family-abi", &[]),
@@ -33,7 +35,7 @@ pub(crate) const ALLOWED: &[Row] = &[
                         "hotswap-bundle", "hotswap-compat"]),
     ("hotswap", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object",
                   "hotswap-bundle", "hotswap-compat", "hotswap-families", "hotswap-pipeline", "hotswap-isa",
-                  "hotswap-adapt", "hotswap-check", "hotswap-emulator", "hotswap-device-symbols", "hotswap-device-link", "hotswap-program", "hotswap-lint", "hotswap-coverage", "hotswap-stack",
+                  "hotswap-adapt", "hotswap-check", "hotswap-emulator", "hotswap-device-symbols", "hotswap-device-link", "hotswap-program", "hotswap-lint", "hotswap-load-model", "hotswap-coverage", "hotswap-stack",
                   "hotswap-packages"]),
     // Runs in the programs of users, and has no dependency on the tools.
     ("hotswap-profile-drain", &[]),

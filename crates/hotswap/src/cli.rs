@@ -4,7 +4,7 @@ use crate::allocator;
 use crate::args::{Files, Look, OutputOptions};
 use crate::commands::{
     addr2func, bind, bundle, change, check, compat, diff, disasm, doctor, exec, extract, generate, inspect, lint, list,
-    manifest, plan, profile, retarget, rewrite, run, serve, size, symbols, tables, toolchain, verify,
+    manifest, plan, profile, retarget, rewrite, run, serve, size, symbols, tables, toolchain, uses, verify,
 };
 use crate::outcome::Outcome;
 use clap::{CommandFactory, Parser, Subcommand};
@@ -32,6 +32,9 @@ pub(crate) enum CliCommand {
     /// List the device code in programs, libraries, objects, archives and fat binaries
     #[command(after_help = EXIT_CODES)]
     List(Look),
+    /// Show what HIP loads from a file for a GPU: the entry of each fat binary, and why
+    #[command(after_help = EXIT_CODES)]
+    Uses(uses::UsesArguments),
     /// Write device code to files of its own
     #[command(after_help = EXIT_CODES)]
     Extract(extract::ExtractArguments),
@@ -189,6 +192,7 @@ impl CliCommand {
     fn run(self) -> Result<Outcome, Diagnostic> {
         match self {
             Self::List(files) => list::run(&files),
+            Self::Uses(arguments) => uses::run(&arguments),
             Self::Extract(arguments) => extract::run(&arguments),
             Self::Inspect(files) => inspect::run(&files),
             Self::Disasm(arguments) => disasm::run(&arguments),

@@ -28,4 +28,5 @@ pub(crate) mod size;
 pub(crate) mod symbols;
 pub(crate) mod tables;
 pub(crate) mod toolchain;
+pub(crate) mod uses;
 pub(crate) mod verify;

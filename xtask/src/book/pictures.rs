@@ -11,10 +11,16 @@ use std::fs;
 const DIRECTORY: &str = "pictures";
 
 /// Each picture with its file.
-pub(super) fn all() -> Outcome<[(&'static str, String); 2]> {
+pub(super) fn all() -> Outcome<[(&'static str, String); 3]> {
     let page = paths::workspace().join("docs/generics.md");
     let generics = fs::read_to_string(&page).during("read", &page)?;
-    Ok([("data-flow.svg", data_flow()), ("sizes.svg", sizes(&generics))])
+    let compile = StepColumn { title: "The way of a compile with a plan", steps: STEPS, second: 430 };
+    let registration = StepColumn { title: "From registration to kernel", steps: REGISTRATION, second: 310 };
+    Ok([
+        ("data-flow.svg", compile.draw(&OWNERS)),
+        ("registration.svg", registration.draw(&[])),
+        ("sizes.svg", sizes(&generics)),
+    ])
 }
 
 pub(super) fn write() -> Outcome {
@@ -49,6 +55,29 @@ const STEPS: &[(Owner, &str, &str)] = &[
     (Owner::File, "program: code for gfx1030 and gfx1031, and a record", ""),
 ];
 
+/// The steps by which HIP finds the code of a kernel (docs/uses.md).
+const REGISTRATION: &[(Owner, &str, &str)] = &[
+    (Owner::Clang, "constructor of a source file", "registers the wrapper, then the name of each kernel"),
+    (Owner::Clang, "wrapper in .hipFatBinSegment", "magic HIPF, version 1, pointer"),
+    (Owner::Clang, "relocation of the pointer", "the dynamic loader makes the address of the container"),
+    (Owner::File, "container in .hip_fatbin", "a bundle, plain or compressed, with one entry for each target"),
+    (Owner::File, "entry", "the GPU's own target, else its generic target, else SPIR-V; the first that fits"),
+    (Owner::File, "code object", "its flags must allow the GPU; its metadata names the kernels"),
+    (Owner::File, "kernel", "looked up by the name that the constructor registered"),
+];
+
+/// The legend of the colours of a compile.
+const OWNERS: [(Owner, &str); 3] =
+    [(Owner::Clang, "clang and lld"), (Owner::HotSwap, "HotSwap"), (Owner::File, "files")];
+
+/// Steps below each other.
+struct StepColumn {
+    title: &'static str,
+    steps: &'static [(Owner, &'static str, &'static str)],
+    /// Left edge of what the steps do.
+    second: usize,
+}
+
 const WIDTH: usize = 900;
 
 /// Opens a picture.
@@ -59,28 +88,34 @@ fn head(height: usize, title: &str) -> String {
     )
 }
 
-fn data_flow() -> String {
-    const STEP: usize = 54;
-    let mut text = head(STEPS.len() * STEP + 40, "The way of a compile with a plan");
-    for (number, (owner, name, action)) in STEPS.iter().enumerate() {
-        let (top, color) = (10 + number * STEP, owner.color());
-        let _ = writeln!(
-            text,
-            "<rect x=\"10\" y=\"{top}\" width=\"880\" height=\"38\" rx=\"4\" fill=\"{color}\" stroke=\"#444444\"/>"
-        );
-        let middle = top + 24;
-        let _ = writeln!(text, "<text x=\"20\" y=\"{middle}\" font-weight=\"bold\">{}</text>", escaped(name));
-        let _ = writeln!(text, "<text x=\"430\" y=\"{middle}\" font-size=\"12\">{}</text>", escaped(action));
-        if number + 1 < STEPS.len() {
-            let (from, to) = (top + 38, top + STEP);
-            let _ =
-                writeln!(text, "<path d=\"M450 {from} V{to} m-4 -6 l4 6 l4 -6\" fill=\"none\" stroke=\"#444444\"/>");
+impl StepColumn {
+    fn draw(&self, legend: &[(Owner, &str)]) -> String {
+        const STEP: usize = 54;
+        let mut text = head(self.steps.len() * STEP + if legend.is_empty() { 10 } else { 40 }, self.title);
+        for (number, (owner, name, action)) in self.steps.iter().enumerate() {
+            let (top, color) = (10 + number * STEP, owner.color());
+            let _ = writeln!(
+                text,
+                "<rect x=\"10\" y=\"{top}\" width=\"880\" height=\"38\" rx=\"4\" fill=\"{color}\" stroke=\"#444444\"/>"
+            );
+            let (middle, second) = (top + 24, self.second);
+            let _ = writeln!(text, "<text x=\"20\" y=\"{middle}\" font-weight=\"bold\">{}</text>", escaped(name));
+            let _ = writeln!(text, "<text x=\"{second}\" y=\"{middle}\" font-size=\"12\">{}</text>", escaped(action));
+            if number + 1 < self.steps.len() {
+                let (from, to) = (top + 38, top + STEP);
+                let _ = writeln!(
+                    text,
+                    "<path d=\"M450 {from} V{to} m-4 -6 l4 6 l4 -6\" fill=\"none\" stroke=\"#444444\"/>"
+                );
+            }
         }
+        text + &draw_legend(legend, self.steps.len() * STEP + 10) + "</svg>\n"
     }
-    let bottom = STEPS.len() * STEP + 10;
-    for (place, (owner, name)) in
-        [(Owner::Clang, "clang and lld"), (Owner::HotSwap, "HotSwap"), (Owner::File, "files")].iter().enumerate()
-    {
+}
+
+fn draw_legend(legend: &[(Owner, &str)], bottom: usize) -> String {
+    let mut text = String::new();
+    for (place, (owner, name)) in legend.iter().enumerate() {
         let (left, color) = (20 + place * 160, owner.color());
         let _ = writeln!(
             text,
@@ -88,7 +123,7 @@ fn data_flow() -> String {
         );
         let _ = writeln!(text, "<text x=\"{}\" y=\"{}\">{name}</text>", left + 22, bottom + 12);
     }
-    text + "</svg>\n"
+    text
 }
 
 impl Owner {

@@ -8,8 +8,9 @@
 //! `prune` takes packages as well (`package`).
 //!
 //! Invariants: a named entry that does not exist is an error, and so is a target that no entry serves; nothing is
-//! written unless everything could be done.
+//! written unless everything could be done, and no GPU that is kept loses code that HIP loads (`kept_gpus`).
 
+mod kept_gpus;
 mod open;
 mod package;
 mod record;
@@ -22,8 +23,10 @@ use crate::work::containers::{Done, HandledFile, Job, READ, threads};
 use crate::work::{packages, text, unsuited};
 use clap::{Args, ValueEnum};
 use hotswap_bundle::{Compression, Method, is_kernel_archive};
+use hotswap_load_model::FileUse;
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::TargetId;
+use kept_gpus::KeptGpus;
 use open::{EntryChange, NewCode, Opened};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -107,13 +110,13 @@ type ChangeStep<'s> = dyn Fn(&mut Opened<'_>) -> Result<Vec<EntryChange>, Diagno
 pub(crate) fn add(arguments: &Put) -> Result<Outcome, Diagnostic> {
     let new = arguments.read()?;
     let step = |container: &mut Opened<'_>| new.iter().map(|(name, code)| container.add(name, code)).collect();
-    arguments.common.apply(Verb::Put, &step, &[])
+    arguments.common.apply(Verb::Put, &step, &[], KeptGpus::AllBut(&[]))
 }
 
 pub(crate) fn replace(arguments: &Put) -> Result<Outcome, Diagnostic> {
     let new = arguments.read()?;
     let step = |container: &mut Opened<'_>| new.iter().map(|(name, code)| container.replace(name, code)).collect();
-    arguments.common.apply(Verb::Put, &step, &[])
+    arguments.common.apply(Verb::Put, &step, &[], KeptGpus::AllBut(&[]))
 }
 
 pub(crate) fn remove(arguments: &Remove) -> Result<Outcome, Diagnostic> {
@@ -122,7 +125,9 @@ pub(crate) fn remove(arguments: &Remove) -> Result<Outcome, Diagnostic> {
         wanted.iter().for_each(|wanted| wanted.see(container.had(wanted.name)));
         Ok(arguments.entries.iter().flat_map(|name| container.remove(name)).collect())
     };
-    arguments.common.apply(Verb::Remove, &step, &wanted)
+    // An entry ID names its target, too.
+    let dropped: Vec<TargetId> = arguments.entries.iter().filter_map(|name| kept_gpus::target_of(name)).collect();
+    arguments.common.apply(Verb::Remove, &step, &wanted, KeptGpus::AllBut(&dropped))
 }
 
 pub(crate) fn prune(arguments: &Prune) -> Result<Outcome, Diagnostic> {
@@ -134,12 +139,13 @@ pub(crate) fn prune(arguments: &Prune) -> Result<Outcome, Diagnostic> {
         wanted.iter().for_each(|wanted| wanted.see(container.serves(wanted.name)));
         Ok(container.prune(&targets, keeps))
     };
+    let kept = if keeps { KeptGpus::Named(&targets) } else { KeptGpus::AllBut(&targets) };
     match packages::format_of(&arguments.common.file)? {
-        None => arguments.common.apply(Verb::Remove, &step, &wanted),
+        None => arguments.common.apply(Verb::Remove, &step, &wanted, kept),
         Some(format) => package::prune(
             &arguments.common,
             format,
-            &package::Pruning { targets: &targets, keeps, step: &step, wanted: &wanted },
+            &package::Pruning { targets: &targets, keeps, step: &step, wanted: &wanted, kept },
         ),
     }
 }
@@ -184,11 +190,11 @@ pub(crate) fn compress(arguments: &Compress) -> Result<Outcome, Diagnostic> {
         return Err(Diagnostic::error(codes::USAGE, what));
     }
     let how = Compression { version: arguments.header, method, level: arguments.level };
-    arguments.common.apply(Verb::Compress, &|container| container.compress(Some(how)), &[])
+    arguments.common.apply(Verb::Compress, &|container| container.compress(Some(how)), &[], KeptGpus::AllBut(&[]))
 }
 
 pub(crate) fn decompress(arguments: &CommonArguments) -> Result<Outcome, Diagnostic> {
-    arguments.apply(Verb::Decompress, &|container| container.compress(None), &[])
+    arguments.apply(Verb::Decompress, &|container| container.compress(None), &[], KeptGpus::AllBut(&[]))
 }
 
 impl Put {
@@ -207,9 +213,15 @@ impl Put {
 
 impl CommonArguments {
     /// Writes nothing unless every requested name exists.
-    fn apply(&self, verb: Verb, step: &ChangeStep<'_>, wanted: &[WantedName<'_>]) -> Result<Outcome, Diagnostic> {
+    fn apply(
+        &self,
+        verb: Verb,
+        step: &ChangeStep<'_>,
+        wanted: &[WantedName<'_>],
+        kept: KeptGpus<'_>,
+    ) -> Result<Outcome, Diagnostic> {
         let at = ChangePaths { file: &self.file, output: &self.output, name: &self.file };
-        self.apply_to(&at, verb, step, wanted).map(|(outcome, _)| outcome)
+        self.apply_to(&at, verb, step, wanted, kept).map(|(outcome, _)| outcome)
     }
 
     /// As [`CommonArguments::apply`], for a file that messages call otherwise; also returns whether it changed.
@@ -219,6 +231,7 @@ impl CommonArguments {
         verb: Verb,
         step: &ChangeStep<'_>,
         wanted: &[WantedName<'_>],
+        kept: KeptGpus<'_>,
     ) -> Result<(Outcome, bool), Diagnostic> {
         let in_file = |error: Diagnostic| error.in_file(at.name);
         let (file, output) = (at.file, at.output);
@@ -254,7 +267,8 @@ impl CommonArguments {
         });
         let work = work.map_err(in_file)?;
         wanted.iter().try_for_each(WantedName::check)?;
-        let size = job.write(&work)?;
+        let before = FileUse::read(&input, &hotswap_bundle::open(&input), false);
+        let size = job.write_with(&work, &|new| kept.check(&before, new).map_err(in_file))?;
         let is_changed = work.done.iter().any(|handled| !handled.said.is_empty());
         Ok((self.show(&work, at.name, verb, [input.len() as u64, size]), is_changed))
     }

@@ -2,7 +2,9 @@
 //!
 //! In addition to the checks of `inspect` (records, hashes, targets), it checks the layout of each bundle: entry IDs,
 //! duplicate, empty and overlapping entries, alignment, the length of the entry table. It also checks whether the plans
-//! that manifests name were carried out ([`crate::work::kept_plans`]), and whether required GPUs are served ([`require`]).
+//! that manifests name were carried out ([`crate::work::kept_plans`]), whether required GPUs are served ([`require`]), and the way
+//! that HIP takes in a linked program: wrappers, their pointers, the containers and kernels that they lead to
+//! (`hotswap-load-model`).
 
 mod against;
 mod require;
@@ -13,8 +15,9 @@ use crate::work::inventory::Depth;
 use crate::work::{provenance, text};
 use clap::Args;
 use hotswap_bundle::{
-    ALIGNMENT, BundleEntry, EntryId, FoundContainer, HashState, OffloadKind, TABLE_LIMIT, parse_lenient,
+    ALIGNMENT, Bundle, BundleEntry, EntryId, FoundContainer, HashState, OffloadKind, TABLE_LIMIT, parse_lenient,
 };
+use hotswap_load_model::{LoadFailure, LoadableContainer, Registration};
 use hotswap_report::{Diagnostic, Severity, codes};
 use hotswap_targets::TargetId;
 use require::{RequiredGpus, RequiredReport};
@@ -94,20 +97,39 @@ fn verify(file: &Path, required: &RequiredGpus) -> Result<FileCheck, Diagnostic>
     let plans = report.broken_plans().into_iter().map(|problem| problem.in_file(file));
     let mut problems: Vec<Diagnostic> = plans.collect();
     problems.extend(report.problems);
+    let mut containers = Vec::new();
     for found in &contents.found {
         let place = found.place.to_string();
         let named = |mut problem: Diagnostic| {
             let entry = problem.place.entry.take();
             problem.in_entry(entry.map_or(place.clone(), |entry| format!("{place}: {entry}"))).in_file(file)
         };
-        problems.extend(layout(found).into_iter().map(named));
+        let (checks, loadable) = layout(found);
+        problems.extend(checks.into_iter().map(named));
+        containers.extend(loadable);
     }
+    problems.extend(way_of_hip(&bytes, &containers).into_iter().map(|problem| problem.in_file(file)));
     // `inspect` only warns about a wrong hash; here it is an error.
     problems.retain(|problem| !(problem.severity == Severity::Warning && problem.what.contains("hash in the header")));
     let mut required = (!required.is_empty()).then(|| required.check(&contents));
     let lacking = required.iter_mut().flat_map(|required| required.problems.drain(..));
     problems.extend(lacking.map(|problem| problem.in_file(file)));
     Ok(FileCheck { containers: contents.found.len(), problems, required })
+}
+
+/// Faults on the way from the host program to its containers, and containers that HIP cannot read.
+fn way_of_hip(file: &[u8], containers: &[LoadableContainer]) -> Vec<Diagnostic> {
+    let mut problems = match Registration::read(file, containers) {
+        Ok(registration) => registration.map(|registration| registration.faults).unwrap_or_default(),
+        Err(error) => vec![error],
+    };
+    for container in containers {
+        if let Some(failure @ LoadFailure::CompressedVersion(_)) = container.unreadable() {
+            let advice = "write it anew by `hotswap compress`, or by a compiler of LLVM 19 or later";
+            problems.push(malformed(failure.to_string()).in_entry(&container.place).advise(advice));
+        }
+    }
+    problems
 }
 
 fn malformed(what: impl Into<String>) -> Diagnostic {
@@ -149,9 +171,18 @@ fn identities(entries: &[BundleEntry<'_>]) -> Vec<Diagnostic> {
     problems
 }
 
-fn layout(found: &FoundContainer<'_>) -> Vec<Diagnostic> {
-    // Files that are no bundle, or cannot be read, have been reported already.
-    let Ok((bundle, _)) = parse_lenient(found.bytes) else { return Vec::new() };
+/// The checks of a bundle's layout, and the container as HIP sees it. Damage that keeps it from being read has been reported
+/// already.
+fn layout(found: &FoundContainer<'_>) -> (Vec<Diagnostic>, Option<LoadableContainer>) {
+    let Ok((bundle, _)) = parse_lenient(found.bytes) else {
+        return (Vec::new(), LoadableContainer::read(found, true).ok());
+    };
+    let entries = bundle.entries().iter().map(|entry| (entry.id.as_str(), &entry.data[..]));
+    let loadable = LoadableContainer::of_entries(found, entries);
+    (check_bundle(&bundle), Some(loadable))
+}
+
+fn check_bundle(bundle: &Bundle<'_>) -> Vec<Diagnostic> {
     let mut problems = Vec::new();
     if bundle.hash() == HashState::Wrong {
         problems.push(malformed("the hash in its header is not that of its content"));

@@ -6,6 +6,8 @@ use hotswap_bundle::{
     OffloadBinary, parse, split_record,
 };
 use hotswap_code_object::CodeObject;
+use hotswap_load_model::choice::choose_linked_entry;
+use hotswap_load_model::{DeviceModes, EntryChoice, LoadableContainer};
 use hotswap_report::{Diagnostic, Record, codes};
 use hotswap_targets::TargetId;
 use serde_json::{Value, json};
@@ -57,6 +59,8 @@ pub(crate) struct Opened<'a> {
     size: usize,
     /// The original entries, for queries after a change.
     before: Vec<String>,
+    /// The original entries as HIP sees them.
+    loadable: LoadableContainer,
     /// The result, where it had to be laid out early.
     written: Option<New<'a>>,
 }
@@ -90,6 +94,18 @@ fn covers(wanted: &TargetId, id: &str) -> Option<bool> {
     Some(if any { target.processor == wanted.processor } else { target == *wanted })
 }
 
+/// Entry IDs with the sizes of their entries.
+fn sized_ids(content: &OpenedContent<'_>) -> Vec<(String, u64)> {
+    match content {
+        OpenedContent::Bundle(bundle) => {
+            bundle.entries().iter().map(|entry| (entry.id.clone(), entry.data.len() as u64)).collect()
+        }
+        OpenedContent::Offload(binary, _) => {
+            binary.images.iter().map(|image| (image.id().unwrap_or_default(), image.data.len() as u64)).collect()
+        }
+    }
+}
+
 impl<'a> Opened<'a> {
     pub(super) fn read(found: &FoundContainer<'a>) -> Result<Self, Diagnostic> {
         let content = match found.form {
@@ -99,18 +115,14 @@ impl<'a> Opened<'a> {
             ContainerForm::Bare => return Err(no_place("a code object is no container")),
             _ => return Err(no_place("device code in sections of its own (relocatable, old driver)")),
         };
-        let mut opened = Self { content, size: found.bytes.len(), before: Vec::new(), written: None };
-        opened.before = opened.ids();
-        Ok(opened)
+        let entries = sized_ids(&content);
+        let before = entries.iter().map(|(id, _)| id.clone()).collect();
+        let loadable = LoadableContainer::of_table(found, entries);
+        Ok(Self { content, size: found.bytes.len(), before, loadable, written: None })
     }
 
     fn ids(&self) -> Vec<String> {
-        match &self.content {
-            OpenedContent::Bundle(bundle) => bundle.entries().iter().map(|entry| entry.id.clone()).collect(),
-            OpenedContent::Offload(binary, _) => {
-                binary.images.iter().map(|image| image.id().unwrap_or_default()).collect()
-            }
-        }
+        sized_ids(&self.content).into_iter().map(|(id, _)| id).collect()
     }
 
     /// Whether an entry of that name existed when the container was opened.
@@ -118,10 +130,24 @@ impl<'a> Opened<'a> {
         self.before.iter().any(|id| is_named(id, name))
     }
 
-    /// Whether an entry is for that target; features are ignored where the name has none.
+    /// Whether an entry is for that target, by its name or because HIP loads it there; features are ignored where the name has
+    /// none.
     pub(super) fn serves(&self, name: &str) -> bool {
         let Ok(wanted) = name.parse::<TargetId>() else { return false };
-        self.before.iter().any(|id| covers(&wanted, id) == Some(true))
+        let named = self.before.iter().any(|id| covers(&wanted, id) == Some(true));
+        named || !self.loaded(&wanted).is_empty()
+    }
+
+    /// Numbers of the original entries that HIP loads on a GPU, in any of the modes that the target leaves open.
+    fn loaded(&self, target: &TargetId) -> Vec<usize> {
+        if target.processor.is_generic() {
+            return Vec::new();
+        }
+        let modes = DeviceModes::of_target(*target).modes;
+        let choices = modes.iter().map(|mode| choose_linked_entry(&self.loadable, mode));
+        choices
+            .filter_map(|choice| if let EntryChoice::Loaded { index, .. } = choice { Some(index) } else { None })
+            .collect()
     }
 
     pub(super) fn add(&mut self, name: &str, NewCode { code, record }: &NewCode) -> Result<EntryChange, Diagnostic> {
@@ -170,11 +196,14 @@ impl<'a> Opened<'a> {
         self.retain(|id| !is_named(id, name))
     }
 
-    /// Entries for the host and for targets other than AMD GPUs stay.
+    /// Entries for the host and for targets other than AMD GPUs stay, and where targets are kept, the entries that HIP loads on
+    /// them.
     pub(super) fn prune(&mut self, targets: &[TargetId], keeps: bool) -> Vec<EntryChange> {
+        let loaded: Vec<usize> = targets.iter().filter(|_| keeps).flat_map(|target| self.loaded(target)).collect();
+        let loaded: Vec<String> = loaded.iter().filter_map(|index| self.before.get(*index)).cloned().collect();
         self.retain(|id| {
             let covered: Vec<Option<bool>> = targets.iter().map(|target| covers(target, id)).collect();
-            covered.contains(&None) || covered.contains(&Some(true)) == keeps
+            covered.contains(&None) || covered.contains(&Some(true)) == keeps || loaded.iter().any(|kept| kept == id)
         })
     }
 

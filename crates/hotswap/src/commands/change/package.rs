@@ -7,7 +7,7 @@
 
 use super::open::Opened;
 use super::told::Verb;
-use super::{ChangePaths, ChangeStep, CommonArguments, WantedName};
+use super::{ChangePaths, ChangeStep, CommonArguments, KeptGpus, WantedName};
 use crate::args::OutputFormat;
 use crate::outcome::Outcome;
 use crate::work::packages::{self, PackageSums};
@@ -26,6 +26,8 @@ pub(super) struct Pruning<'p> {
     pub(super) keeps: bool,
     pub(super) step: &'p ChangeStep<'p>,
     pub(super) wanted: &'p [WantedName<'p>],
+    /// The GPUs that must not lose code.
+    pub(super) kept: KeptGpus<'p>,
 }
 
 impl Pruning<'_> {
@@ -74,7 +76,7 @@ pub(super) fn prune(
             serves.fetch_or(pruning.wanted.iter().any(|wanted| container.serves(wanted.name)), Ordering::Relaxed);
             (pruning.step)(container)
         };
-        let (one, is_changed) = arguments.apply_to(&at, Verb::Remove, &step, &[])?;
+        let (one, is_changed) = arguments.apply_to(&at, Verb::Remove, &step, &[], pruning.kept)?;
         if is_changed && pruning.keeps && !serves.into_inner() {
             without.push(member.name.to_owned());
         }

@@ -1,0 +1,188 @@
+//! `hotswap uses`: the entry that HIP loads from each container for a GPU, and the way to it.
+//!
+//! JSON: `{schema: 1, files: [{file, gpus: [{gpu, modes, containers: [{place, wrapper, entry, size, reason}]}], problems}]}`;
+//! `entry` is null where nothing is loaded. Modes of a GPU (XNACK, SRAMECC) with the same answer are together.
+//!
+//! Absent on purpose: the rules of HIP (`hotswap-load-model`); files that libraries choose by the GPU's name.
+
+use crate::args::{Files, OutputFormat};
+use crate::outcome::Outcome;
+use crate::work::{packages, text};
+use clap::Args;
+use hotswap_load_model::{ContainerUse, DeviceModes, EntryChoice, FileUse};
+use hotswap_packages::PackageFormat;
+use hotswap_report::{Diagnostic, codes};
+use hotswap_targets::TargetId;
+use serde_json::{Value, json};
+use std::path::Path;
+
+#[derive(Debug, Args)]
+pub(crate) struct UsesArguments {
+    /// GPUs, for example gfx1030 or gfx90a:xnack+; a name without features means all of its modes
+    #[arg(long, value_name = "GPU", required = true, num_args = 1, value_delimiter = ',')]
+    gpu: Vec<TargetId>,
+    #[command(flatten)]
+    files: Files,
+}
+
+pub(crate) fn run(arguments: &UsesArguments) -> Result<Outcome, Diagnostic> {
+    if let Some(generic) = arguments.gpu.iter().find(|gpu| gpu.processor.is_generic()) {
+        let what = format!("{generic} is a generic target, not a GPU");
+        return Err(Diagnostic::error(codes::USAGE, what).advise("name a GPU that it covers: see `hotswap targets`"));
+    }
+    let gpus: Vec<DeviceModes> = arguments.gpu.iter().copied().map(DeviceModes::of_target).collect();
+    let mut answers = UsesAnswers { gpus, format: arguments.files.output.format, ..UsesAnswers::default() };
+    for file in &arguments.files.files {
+        let answered = match packages::format_of(file) {
+            Ok(None) => answers.add(file, file),
+            Ok(Some(format)) => answers.add_package(file, format),
+            Err(error) => Err(error),
+        };
+        // A file that cannot be read does not hide the others.
+        answers.outcome.problems.extend(answered.err());
+    }
+    let UsesAnswers { mut outcome, files, format, .. } = answers;
+    if format == OutputFormat::Json {
+        outcome.text = text::json(&json!({ "schema": 1, "files": files }));
+    }
+    Ok(outcome)
+}
+
+#[derive(Default)]
+struct UsesAnswers {
+    gpus: Vec<DeviceModes>,
+    format: OutputFormat,
+    outcome: Outcome,
+    files: Vec<Value>,
+}
+
+impl UsesAnswers {
+    fn add_package(&mut self, file: &Path, format: PackageFormat) -> Result<(), Diagnostic> {
+        let mut count = 0;
+        hotswap_packages::visit(file, format, &mut |member| {
+            if !packages::has_code(member)? {
+                return Ok(());
+            }
+            count += 1;
+            self.add(member.content, &packages::label(file, member.name))
+        })?;
+        if count == 0 {
+            let what = "no file of the package has device code";
+            return Err(Diagnostic::error(codes::NOT_FOUND, what).in_file(file));
+        }
+        Ok(())
+    }
+
+    /// `name` is shown for the file.
+    fn add(&mut self, path: &Path, name: &Path) -> Result<(), Diagnostic> {
+        let bytes = hotswap_files::open_or_stdin(path)?;
+        let contents = hotswap_bundle::open(&bytes);
+        let answer = FileUse::read(&bytes, &contents, false);
+        let mut problems = answer.problems.clone();
+        problems.extend(answer.registration.iter().flat_map(|registration| registration.faults.clone()));
+        if answer.containers.is_empty() && problems.is_empty() {
+            problems.push(Diagnostic::error(codes::NOT_FOUND, "no container of device code is in it"));
+        }
+        let mut gpus = Vec::new();
+        for gpu in &self.gpus {
+            for modes in grouped_modes(&answer, gpu) {
+                let choices = answer.choices(&modes[0]);
+                problems.extend(missing_code(&shown_modes(gpu, &modes), &choices));
+                gpus.push(gpu_json(gpu, &modes, &choices));
+                if self.format == OutputFormat::Text && !choices.is_empty() {
+                    self.outcome.text += &table(name, &shown_modes(gpu, &modes), &choices);
+                }
+            }
+        }
+        let problems: Vec<_> = problems.into_iter().map(|problem| problem.in_file(name)).collect();
+        let reported: Vec<_> = problems.iter().map(Diagnostic::to_json).collect();
+        self.files.push(json!({ "file": name.display().to_string(), "gpus": gpus, "problems": reported }));
+        self.outcome.problems.extend(problems);
+        Ok(())
+    }
+}
+
+/// The modes of a GPU, those with the same answer together.
+fn grouped_modes(answer: &FileUse, gpu: &DeviceModes) -> Vec<Vec<TargetId>> {
+    let mut groups: Vec<Vec<TargetId>> = Vec::new();
+    for mode in &gpu.modes {
+        match groups.iter_mut().find(|group| is_same_answer(answer, &group[0], mode)) {
+            Some(group) => group.push(*mode),
+            None => groups.push(vec![*mode]),
+        }
+    }
+    groups
+}
+
+fn is_same_answer(answer: &FileUse, one: &TargetId, other: &TargetId) -> bool {
+    answer.choices(one) == answer.choices(other)
+}
+
+fn shown_modes(gpu: &DeviceModes, modes: &[TargetId]) -> String {
+    if modes.len() == gpu.modes.len() {
+        return gpu.requested.to_string();
+    }
+    modes.iter().map(TargetId::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// A GPU that gets nothing is an error; one that gets only a part, a warning: kernels of the rest cannot start.
+fn missing_code(gpu: &str, choices: &[ContainerUse<'_>]) -> Option<Diagnostic> {
+    let loaded = choices.iter().filter(|one| is_loaded(one)).count();
+    if loaded == choices.len() {
+        return None;
+    }
+    if loaded == 0 {
+        return Some(Diagnostic::error(codes::LACKS_GPU, format!("HIP finds no code for {gpu} in it")));
+    }
+    let what = format!("HIP finds no code for {gpu} in {} of its {} containers", choices.len() - loaded, choices.len());
+    Some(Diagnostic::warning(codes::LACKS_GPU, what))
+}
+
+fn is_loaded(one: &ContainerUse<'_>) -> bool {
+    matches!(one.choice, EntryChoice::Loaded { .. })
+}
+
+const HEADS: [&str; 5] = ["WRAPPER", "PLACE", "LOADS", "SIZE", "BECAUSE"];
+
+fn table(name: &Path, gpu: &str, choices: &[ContainerUse<'_>]) -> String {
+    let mut rows = vec![HEADS.map(str::to_owned).to_vec()];
+    rows.extend(choices.iter().map(cells));
+    let loaded = choices.iter().filter(|one| is_loaded(one)).count();
+    let plural = if choices.len() == 1 { "container" } else { "containers" };
+    let file = text::plain(&name.display().to_string());
+    format!("{file}: {gpu} loads code from {loaded} of {} {plural}\n{}", choices.len(), text::table(&rows))
+}
+
+fn cells(one: &ContainerUse<'_>) -> Vec<String> {
+    let wrapper = one.wrapper.map_or_else(|| "-".to_owned(), |number| number.to_string());
+    let place = text::plain(&one.container.place);
+    match &one.choice {
+        EntryChoice::Loaded { index, how } => {
+            let entry = &one.container.entries[*index];
+            vec![wrapper, place, text::plain(&entry.id), entry.size.to_string(), how.to_string()]
+        }
+        EntryChoice::Nothing(failure) => {
+            vec![wrapper, place, "nothing".to_owned(), "-".to_owned(), failure.to_string()]
+        }
+    }
+}
+
+fn gpu_json(gpu: &DeviceModes, modes: &[TargetId], choices: &[ContainerUse<'_>]) -> Value {
+    let modes: Vec<String> = modes.iter().map(TargetId::to_string).collect();
+    let containers: Vec<Value> = choices.iter().map(container_json).collect();
+    json!({ "gpu": gpu.requested.to_string(), "modes": modes, "containers": containers })
+}
+
+fn container_json(one: &ContainerUse<'_>) -> Value {
+    let (entry, reason) = match &one.choice {
+        EntryChoice::Loaded { index, how } => (one.container.entries.get(*index), how.to_string()),
+        EntryChoice::Nothing(failure) => (None, failure.to_string()),
+    };
+    json!({
+        "place": one.container.place,
+        "wrapper": one.wrapper,
+        "entry": entry.map(|entry| &entry.id),
+        "size": entry.map(|entry| entry.size),
+        "reason": reason,
+    })
+}

@@ -1,0 +1,60 @@
+//! The answer for a whole file: its containers, the way to them, and the entry that each gives a device.
+
+use crate::choice::{EntryChoice, choose_entry};
+use crate::container::LoadableContainer;
+use crate::registration::Registration;
+use hotswap_bundle::Contents;
+use hotswap_report::Diagnostic;
+use hotswap_targets::TargetId;
+
+/// The containers of a file as HIP sees them, and the way to them.
+#[derive(Debug, Default)]
+pub struct FileUse {
+    /// Its containers in the order of the file.
+    pub containers: Vec<LoadableContainer>,
+    /// The wrappers of a linked program; `None` for other files, whose containers are loaded as they are.
+    pub registration: Option<Registration>,
+    /// Containers that cannot be read.
+    pub problems: Vec<Diagnostic>,
+}
+
+/// The entry that one container gives a device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ContainerUse<'u> {
+    /// The container.
+    pub container: &'u LoadableContainer,
+    /// Number of the first wrapper that leads to it, from 1; `None` where wrappers are not used or none leads to it.
+    pub wrapper: Option<usize>,
+    /// The choice.
+    pub choice: EntryChoice,
+}
+
+impl FileUse {
+    /// Reads all containers; compressed ones beyond their entry table only with `decompress`.
+    pub fn read(file: &[u8], contents: &Contents<'_>, decompress: bool) -> Self {
+        let mut answer = Self { problems: contents.problems.clone(), ..Self::default() };
+        for found in &contents.found {
+            match LoadableContainer::read(found, decompress) {
+                Ok(container) => answer.containers.push(container),
+                Err(error) => answer.problems.push(error.in_entry(found.place.to_string())),
+            }
+        }
+        match Registration::read(file, &answer.containers) {
+            Ok(registration) => answer.registration = registration,
+            Err(error) => answer.problems.push(error),
+        }
+        answer
+    }
+
+    /// The entry that each container gives the device.
+    pub fn choices(&self, device: &TargetId) -> Vec<ContainerUse<'_>> {
+        let wrappers = self.registration.iter().flat_map(|registration| &registration.wrappers);
+        let reached: Vec<Option<usize>> = wrappers.map(|wrapper| wrapper.container).collect();
+        let each = |(index, container)| ContainerUse {
+            container,
+            wrapper: reached.iter().position(|to| *to == Some(index)).map(|at| at + 1),
+            choice: choose_entry(container, device),
+        };
+        self.containers.iter().enumerate().map(each).collect()
+    }
+}

@@ -1,0 +1,77 @@
+//! The generic target that HIP asks for beside the name of a GPU.
+//!
+//! Source: `TargetGenericMap` in `hip_fatbin.cpp` of CLR (rocm-systems), as built into HIP 7.2.4. A GPU without a row gets no
+//! generic code object from HIP, whatever LLVM's list of covered processors says.
+
+/// A processor with its generic target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GenericRow {
+    /// The GPU.
+    pub processor: &'static str,
+    /// The generic target that HIP requests for it.
+    pub generic: &'static str,
+    /// The first HIP whose map has the row.
+    pub since: HipVersion,
+}
+
+/// A version of the HIP runtime.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HipVersion {
+    /// In HIP 7.2, and before it since ROCm 6.4.
+    Hip7_2,
+    /// Later than HIP 7.2.
+    Later,
+}
+
+const fn row(processor: &'static str, generic: &'static str) -> GenericRow {
+    GenericRow { processor, generic, since: HipVersion::Hip7_2 }
+}
+
+const fn later(processor: &'static str, generic: &'static str) -> GenericRow {
+    GenericRow { processor, generic, since: HipVersion::Later }
+}
+
+/// HIP's map.
+#[rustfmt::skip]
+pub const GENERIC_ROWS: &[GenericRow] = &[
+    row("gfx900", "gfx9-generic"), row("gfx902", "gfx9-generic"), row("gfx904", "gfx9-generic"),
+    row("gfx906", "gfx9-generic"), row("gfx909", "gfx9-generic"), row("gfx90c", "gfx9-generic"),
+    row("gfx942", "gfx9-4-generic"), row("gfx950", "gfx9-4-generic"),
+    row("gfx1010", "gfx10-1-generic"), row("gfx1011", "gfx10-1-generic"),
+    row("gfx1012", "gfx10-1-generic"), row("gfx1013", "gfx10-1-generic"),
+    row("gfx1030", "gfx10-3-generic"), row("gfx1031", "gfx10-3-generic"), row("gfx1032", "gfx10-3-generic"),
+    row("gfx1033", "gfx10-3-generic"), row("gfx1034", "gfx10-3-generic"), row("gfx1035", "gfx10-3-generic"),
+    row("gfx1036", "gfx10-3-generic"),
+    row("gfx1100", "gfx11-generic"), row("gfx1101", "gfx11-generic"), row("gfx1102", "gfx11-generic"),
+    row("gfx1103", "gfx11-generic"), row("gfx1150", "gfx11-generic"), row("gfx1151", "gfx11-generic"),
+    row("gfx1152", "gfx11-generic"), row("gfx1153", "gfx11-generic"),
+    row("gfx1200", "gfx12-generic"), row("gfx1201", "gfx12-generic"),
+    // rocm-systems#9741 adds gfx12-5-generic; LLVM covers the others, so a later HIP is expected to follow.
+    later("gfx1154", "gfx11-generic"),
+    later("gfx1170", "gfx11-7-generic"), later("gfx1171", "gfx11-7-generic"), later("gfx1172", "gfx11-7-generic"),
+    later("gfx1250", "gfx12-5-generic"), later("gfx1251", "gfx12-5-generic"),
+    later("gfx1310", "gfx13-generic"),
+];
+
+/// The row of a processor.
+pub fn generic_of(processor: &str) -> Option<&'static GenericRow> {
+    GENERIC_ROWS.iter().find(|row| row.processor == processor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hotswap_targets::PROCESSORS;
+
+    /// LLVM's list of covered processors comes from another source; a typing error in one of the two shows here.
+    #[test]
+    fn rows_agree_with_the_processors_that_llvm_covers() {
+        let covered: usize = PROCESSORS.iter().map(|processor| processor.covers.len()).sum();
+        assert_eq!(covered, GENERIC_ROWS.len());
+        for row in GENERIC_ROWS {
+            let generic = hotswap_targets::find(row.generic).unwrap();
+            assert!(generic.covers.contains(&row.processor), "{row:?}");
+        }
+        assert_eq!(generic_of("gfx90a"), None);
+    }
+}
