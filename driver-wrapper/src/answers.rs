@@ -6,7 +6,7 @@
 //! Absent on purpose: finding the answers ([`crate::source_text`]).
 
 use crate::question::Question;
-use crate::source_text::{Evidence, TextAnswer};
+use crate::source_text::{Evidence, IncludedFiles, TextAnswer};
 use hotswap_compat::{Strategy, pair};
 use hotswap_plan::{NamesPolicy, TextFinding, TextFindings};
 use hotswap_report::{Diagnostic, SourceText, codes};
@@ -26,6 +26,8 @@ pub struct Consequences {
     pub warnings: Vec<Diagnostic>,
     /// One line for each target, for `--hotswap-explain`.
     pub lines: Vec<String>,
+    /// The files that the compared texts include.
+    pub files: IncludedFiles,
 }
 
 impl Consequences {
@@ -81,6 +83,14 @@ impl AnswerCase<'_> {
             TextAnswer::Same(_) => self.find(found, SourceText::Differs, Some(self.question.source.name), None),
             TextAnswer::Differs { evidence, known } => self.differs(evidence.as_ref(), *known, found)?,
             TextAnswer::Unknown(why) => self.unknown(why, found)?,
+            TextAnswer::Absent(why) => {
+                if !self.question.requested && !self.is_stepping() && self.policy == NamesPolicy::Compile {
+                    let what = format!("{}=>{}: {why}", self.question.source, self.target);
+                    let advice = "preprocess it with the same plan, or compile the original source";
+                    return Err(Diagnostic::error(codes::TEXT_DIFFERS, what).advise(advice));
+                }
+                self.unknown(why, found)?;
+            }
         }
         Ok(())
     }
@@ -170,7 +180,7 @@ impl AnswerCase<'_> {
             TextAnswer::Differs { evidence: Some(evidence), .. } => {
                 format!("{target}: another program than for {}, {evidence}", self.question.source)
             }
-            TextAnswer::Unknown(why) => format!("{target}: not asked, {why}"),
+            TextAnswer::Unknown(why) | TextAnswer::Absent(why) => format!("{target}: not asked, {why}"),
         }
     }
 }
@@ -219,6 +229,7 @@ mod tests {
         let stepping = question("gfx1250", &["gfx1250-strict"], false);
         let same = TextAnswer::Same(gfx1030);
         let unknown = || TextAnswer::Unknown("why".into());
+        let absent = || TextAnswer::Absent("why".into());
         let rest = [differs(true), TextAnswer::Same(gfx1031)];
         for (question, answers, policy, expected) in [
             (&one, &[same.clone()][..], Compile, " | gfx1031 same gfx1030"),
@@ -229,6 +240,9 @@ mod tests {
             (&one, &[unknown()], Compile, "--offload-arch=gfx1031 | gfx1031 compiled - why"),
             (&one, &[unknown()], Error, "HS0413"),
             (&one, &[unknown()], Warn, " | gfx1031 not-checked gfx1030 why warned"),
+            (&one, &[absent()], Compile, "HS0413"),
+            (&one, &[absent()], Error, "HS0413"),
+            (&one, &[absent()], Warn, " | gfx1031 not-checked gfx1030 why warned"),
             (
                 &two,
                 &rest,

@@ -110,6 +110,8 @@ fn doubt(command: &ClangCommand, words: &[OsString]) -> Option<String> {
         "the output is not one fat binary in a host object"
     } else if !only_links && sources().count() != 1 {
         "there is more than one source"
+    } else if sources().any(|input| input.is_preprocessed) {
+        "the source is preprocessed"
     } else if sources().any(|input| input.path == "-") {
         "the source is standard input"
     } else if command.openmp || command.targets_gpu() {

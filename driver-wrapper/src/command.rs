@@ -36,6 +36,8 @@ pub struct CommandInput {
     pub kind: InputKind,
     /// Index of its argument.
     pub word: usize,
+    /// It is the preprocessor's output for HIP.
+    pub is_preprocessed: bool,
 }
 
 /// An argument of HotSwap and its form.
@@ -145,6 +147,8 @@ pub struct ClangCommand {
     pub only_inputs_follow: bool,
     /// `-x` is in effect for inputs at the end of the command.
     pub language_holds: bool,
+    /// The output file, if named.
+    pub output: Option<OsString>,
 }
 
 impl Default for ClangCommand {
@@ -179,13 +183,15 @@ impl Default for ClangCommand {
             resource_directory: None,
             only_inputs_follow: false,
             language_holds: false,
+            output: None,
         }
     }
 }
 
 /// Reads a command line whose response files are expanded, without the program's name.
 pub fn scan(words: &[OsString]) -> ClangCommand {
-    let mut scan = Scan { command: ClangCommand::default(), language: None, standard_parallel: false };
+    let command = ClangCommand::default();
+    let mut scan = Scan { command, language: None, is_preprocessed: false, standard_parallel: false };
     let mut at = 0;
     while let Some(word) = words.get(at) {
         at += 1;
@@ -212,13 +218,18 @@ pub fn scan(words: &[OsString]) -> ClangCommand {
 struct Scan {
     command: ClangCommand,
     language: Option<InputKind>,
+    is_preprocessed: bool,
     standard_parallel: bool,
 }
 
 impl Scan {
     fn input(&mut self, word: &OsStr, at: usize) {
         let kind = self.language.unwrap_or_else(|| kind_of_name(word));
-        self.command.inputs.push(CommandInput { path: word.to_owned(), kind, word: at });
+        let is_preprocessed = match self.language {
+            Some(_) => self.is_preprocessed,
+            None => word.as_bytes().ends_with(b".hipi"),
+        };
+        self.command.inputs.push(CommandInput { path: word.to_owned(), kind, word: at, is_preprocessed });
     }
 
     fn flag(&mut self, found: &Match<'_>, value: &[u8]) {
@@ -233,9 +244,13 @@ impl Scan {
                 }
             }
             Meaning::Stop(phase) => command.phase = command.phase.min(phase),
+            Meaning::Output => command.output = Some(OsStr::from_bytes(value).to_owned()),
             Meaning::Query => command.query = true,
             Meaning::DryRun => command.dry_run = true,
-            Meaning::Language => self.language = language(value),
+            Meaning::Language => {
+                self.language = language(value);
+                self.is_preprocessed = value == b"hip-cpp-output";
+            }
             Meaning::HipLink => command.hip_link = true,
             Meaning::StandardParallel => self.standard_parallel = true,
             Meaning::Arch => command.archs.extend(text().split(',').map(str::to_owned)),
@@ -360,7 +375,7 @@ impl ClangCommand {
         let device_only = self.scope == OffloadSide::Device;
         let bitcode = self.rdc || self.relocatable || (self.emit_llvm && device_only);
         let reaches = match self.phase {
-            Phase::Front => false,
+            Phase::Preprocess | Phase::Front => false,
             // The new driver of clang 22 puts the fat binary into the host's assembly.
             Phase::Assemble => !device_only && !bitcode,
             Phase::Compile => !bitcode,
@@ -479,7 +494,7 @@ mod tests {
     #[test]
     fn the_earliest_phase_and_the_last_of_a_pair_win() {
         assert_eq!(scan(&words("-c -S a.c")).phase, Phase::Assemble);
-        assert_eq!(scan(&words("-c -E a.c")).phase, Phase::Front);
+        assert_eq!(scan(&words("-c -E a.c")).phase, Phase::Preprocess);
         assert_eq!(scan(&words("-MD -MF x a.c")).phase, Phase::Link);
         assert!(!scan(&words("-fgpu-rdc -fno-gpu-rdc a.hip")).rdc);
         assert_eq!(scan(&words("--cuda-device-only --offload-host-device")).scope, OffloadSide::Both);

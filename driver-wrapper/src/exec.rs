@@ -84,6 +84,24 @@ pub fn run_recorded(launch: &Launch) -> Result<(i32, Transcript), Diagnostic> {
     Ok((exit_code(output.status), Transcript(output.stderr)))
 }
 
+/// Standard output of a command.
+#[derive(Debug)]
+pub struct CapturedOutput {
+    /// Clang's exit code.
+    pub code: i32,
+    /// Its output.
+    pub text: Vec<u8>,
+}
+
+/// As [`run_clang`], with standard output captured.
+///
+/// # Errors
+/// As for [`become_clang`].
+pub fn run_captured(launch: &Launch) -> Result<CapturedOutput, Diagnostic> {
+    let output = with_clang(launch, |command| command.stdout(Stdio::piped()).spawn()?.wait_with_output())?;
+    Ok(CapturedOutput { code: exit_code(output.status), text: output.stdout })
+}
+
 fn exit_code(status: ExitStatus) -> i32 {
     status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
 }

@@ -111,6 +111,7 @@ impl Explanation<'_> {
         match &self.judgement.decision {
             Decision::PassThrough(reason) => format!("pass through: {reason}"),
             Decision::Disabled => "disabled".to_owned(),
+            Decision::Preprocess(_) => "add the texts of the plan's GPUs to the preprocessor's output".to_owned(),
             Decision::WithPlan(plan) => {
                 let part = match (plan.device_link, plan.host_link) {
                     (true, true) => "device link and host link",

@@ -11,7 +11,9 @@
 /// The last phase of a command. The earliest stop on the command line wins, as in clang.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
-    /// Preprocessing, syntax check, dependencies: no code is made.
+    /// Preprocessing, dependencies.
+    Preprocess,
+    /// Syntax check, precompiled header: no code is made.
     Front,
     /// `-S`.
     Assemble,
@@ -80,6 +82,8 @@ pub enum Meaning {
     Channel,
     /// The command ends with this phase.
     Stop(Phase),
+    /// Names the output.
+    Output,
     /// A query to clang; nothing is built.
     Query,
     /// `-###`.
@@ -189,7 +193,7 @@ use Instrument::{ContextSensitive, Coverage, Frontend, Ir};
 use Meaning::{
     Arch, Bundle, Channel, Counters, DeviceLto, DriverMode, DryRun, EmitLlvm, For, HipLink, Language, Library,
     LibraryDirectory, NewDriver, NoArch, NoProfileLibrary, NoUnused, OffloadLink, OpenMp, OpenMpTargets, Operand,
-    Partial, Query, Rdc, Relocatable, ResourceDirectory, Side, StandardParallel, StaticLibrary, Stop, Target,
+    Output, Partial, Query, Rdc, Relocatable, ResourceDirectory, Side, StandardParallel, StaticLibrary, Stop, Target,
 };
 
 /// Every known flag.
@@ -211,7 +215,7 @@ pub const FLAGS: &[Flag] = &[
     flag("--cuda-gpu-arch=", Joined, Arch),
     flag("--cuda-host-only", Alone, Side(OffloadSide::Host)),
     flag("--define-macro", Separate(1), Operand),
-    flag("--dependencies", Alone, Stop(Phase::Front)),
+    flag("--dependencies", Alone, Stop(Phase::Preprocess)),
     flag("--driver-mode=", Joined, DriverMode),
     flag("--dyld-prefix", Separate(1), Operand),
     flag("--emit-static-lib", Alone, StaticLibrary),
@@ -249,12 +253,13 @@ pub const FLAGS: &[Flag] = &[
     flag("--offload-link", Alone, OffloadLink),
     flag("--offload-new-driver", Alone, NewDriver(true)),
     flag("--offload-targets=", Joined, OpenMpTargets),
-    flag("--output", Separate(1), Operand),
+    flag("--output", Separate(1), Output),
     flag("--output-class-directory", Separate(1), Operand),
+    flag("--output=", Joined, Output),
     flag("--param", Separate(1), Operand),
     flag("--precompile", Alone, Stop(Phase::Front)),
     flag("--prefix", Separate(1), Operand),
-    flag("--preprocess", Alone, Stop(Phase::Front)),
+    flag("--preprocess", Alone, Stop(Phase::Preprocess)),
     flag("--print-", Joined, Query),
     flag("--print-file-name", Either, Query),
     flag("--print-prog-name", Either, Query),
@@ -268,21 +273,21 @@ pub const FLAGS: &[Flag] = &[
     flag("--sysroot", Separate(1), Operand),
     flag("--target=", Joined, Target),
     flag("--undefine-macro", Separate(1), Operand),
-    flag("--user-dependencies", Alone, Stop(Phase::Front)),
+    flag("--user-dependencies", Alone, Stop(Phase::Preprocess)),
     flag("--version", Alone, Query),
     flag("--vfsoverlay", Separate(1), Operand),
     flag("-A", Either, Operand),
     flag("-B", Either, Operand),
     flag("-D", Either, Operand),
-    flag("-E", Alone, Stop(Phase::Front)),
+    flag("-E", Alone, Stop(Phase::Preprocess)),
     flag("-F", Either, Operand),
     flag("-G", Either, Operand),
     flag("-I", Either, Operand),
     flag("-L", Either, LibraryDirectory),
-    flag("-M", Alone, Stop(Phase::Front)),
+    flag("-M", Alone, Stop(Phase::Preprocess)),
     flag("-MF", Either, Operand),
     flag("-MJ", Either, Operand),
-    flag("-MM", Alone, Stop(Phase::Front)),
+    flag("-MM", Alone, Stop(Phase::Preprocess)),
     flag("-MQ", Either, Operand),
     flag("-MT", Either, Operand),
     flag("-S", Alone, Stop(Phase::Assemble)),
@@ -400,7 +405,7 @@ pub const FLAGS: &[Flag] = &[
     flag("-multiply_defined", Separate(1), Operand),
     flag("-multiply_defined_unused", Separate(1), Operand),
     flag("-noprofilelib", Alone, NoProfileLibrary),
-    flag("-o", Either, Operand),
+    flag("-o", Either, Output),
     flag("-pagezero_size", Separate(1), Operand),
     flag("-print-", Joined, Query),
     flag("-print-ivar-layout", Alone, Operand),

@@ -73,6 +73,8 @@ pub enum Decision {
     Disabled,
     /// HotSwap takes part.
     WithPlan(Box<WithPlan>),
+    /// Clang preprocesses sources that this plan's compilation would read; the texts of its GPUs are added.
+    Preprocess(Box<WithPlan>),
     /// HotSwap answers a query.
     Query(Query),
     /// Nothing is run.
@@ -186,6 +188,39 @@ fn decide(
     if !request.any() {
         return Ok(Decision::PassThrough("no plan is asked for"));
     }
+    if judgement.command.phase == Phase::Preprocess {
+        return preprocess(judgement, words, &request, find_plan);
+    }
+    take_part(judgement, words, &request, find_plan)
+}
+
+/// A run of the preprocessor has a part if the compilation of its sources has one: compiler caches ask it what the
+/// compilation reads.
+fn preprocess(
+    judgement: &Judgement,
+    words: &[OsString],
+    request: &Request<'_>,
+    find_plan: FindPlan<'_>,
+) -> Result<Decision, Diagnostic> {
+    let command = &judgement.command;
+    let prints_macros = words.iter().any(|word| word == "-dM");
+    if prints_macros || !command.has_hip_source() || command.hip_sources().any(|input| input.path == "-") {
+        return Ok(Decision::PassThrough("the preprocessor's output is only clang's"));
+    }
+    let mut compilation = judgement.clone();
+    compilation.command.phase = Phase::Compile;
+    Ok(match take_part(&mut compilation, words, request, find_plan)? {
+        Decision::WithPlan(plan) => Decision::Preprocess(plan),
+        other => other,
+    })
+}
+
+fn take_part(
+    judgement: &mut Judgement,
+    words: &[OsString],
+    request: &Request<'_>,
+    find_plan: FindPlan<'_>,
+) -> Result<Decision, Diagnostic> {
     if openmp::offloads(&judgement.command) {
         let plan = request.plan(find_plan)?;
         if openmp::lacks_target(&judgement.command, &plan) {

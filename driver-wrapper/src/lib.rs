@@ -21,6 +21,7 @@ pub mod command_parts;
 pub mod compile_refused;
 pub mod config;
 pub mod counters_lost;
+pub mod dependencies;
 pub mod device_runtime;
 pub mod exec;
 pub mod explain;
@@ -32,6 +33,7 @@ pub mod manifest;
 pub mod objects;
 pub mod openmp;
 pub mod options;
+pub mod preprocess;
 pub mod profile;
 pub mod profile_names;
 pub mod profile_use;
@@ -48,7 +50,8 @@ use answers::Consequences;
 use command::ClangCommand;
 use command_parts::CommandParts;
 use compile_refused::Attempts;
-use exec::{Env, become_clang, run_clang};
+use dependencies::DependencyOutput;
+use exec::{Env, Launch, become_clang, run_clang};
 use explain::Explanation;
 use find::{Clang, ToolSearch};
 use flags::Phase;
@@ -57,7 +60,7 @@ use hotswap_report::{Diagnostic, Severity, codes};
 use judge::{Decision, Explain, HelpFormat, Judgement, PlanReference, Query, WithPlan};
 use manifest::ManifestInputs;
 use options::{Id, OptionValues, PlanSource};
-use source_text::Preprocessor;
+use source_text::{IncludedFiles, Preprocessor, TextFingerprints};
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -169,16 +172,42 @@ impl Call {
         } else {
             judgement.warnings.iter().chain(&asked.warnings).for_each(|warning| warn(&warning.to_string()));
         }
+        if let Decision::Preprocess(plan) = &judgement.decision
+            && !dry
+        {
+            process::exit(self.preprocess(judgement, plan, &clang, &launch)?);
+        }
+        let dependencies =
+            DependencyOutput::new(&judgement.command, &self.expanded).filter(|_| !dry && !asked.files.is_empty());
         let used = profile_use::Used::of(&judgement.command, &self.expanded);
         if compile_refused::concerns(judgement) {
             let ask = |refused: &TextFindings| self.ask(judgement, &clang, refused);
             let attempts = Attempts { parts: &parts, ask: &ask, used: used.as_ref(), warn };
-            process::exit(attempts.run(asked)?);
+            let files = asked.files.clone();
+            return end(attempts.run(asked)?, dependencies.as_ref(), &files);
         }
         match used {
-            Some(used) => process::exit(used.run(launch, run_clang, warn)?),
+            Some(used) => end(used.run(launch, run_clang, warn)?, dependencies.as_ref(), &asked.files),
+            None if dependencies.is_some() => end(run_clang(&launch)?, dependencies.as_ref(), &asked.files),
             None => Err(become_clang(&launch)),
         }
+    }
+
+    /// Runs the preprocessor for those who ask what a compilation with the plan reads.
+    fn preprocess(
+        &self,
+        judgement: &Judgement,
+        plan: &WithPlan,
+        clang: &Clang,
+        launch: &Launch,
+    ) -> Result<i32, Diagnostic> {
+        let (words, _) = command::without_own(&self.expanded);
+        let preprocessor = Preprocessor { clang: &clang.path, mode: mode(judgement, clang), words: &words };
+        // The old offload driver prints the texts of all GPUs that it compiles for.
+        let is_host_only = Toolchain::new(&clang.path, None).new_driver(judgement.command.new_driver)?;
+        let unseen = if is_host_only { &judgement.command.archs[..] } else { &[] };
+        let texts = TextFingerprints::gather(&preprocessor, &plan.questions, unseen);
+        preprocess::PreprocessorRun { launch, judgement, words: &self.expanded, plan, texts: &texts }.run()
     }
 
     /// The parts of clang's command.
@@ -257,7 +286,7 @@ impl Call {
         let preprocessor = Preprocessor { clang: &clang.path, mode: mode(judgement, clang), words: &words };
         for question in &plan.questions {
             if question.requested || plan.plan.names != NamesPolicy::Derive {
-                let answers = source_text::answer(&preprocessor, question);
+                let answers = source_text::answer(&preprocessor, question, &mut found.files);
                 found.add(question, &answers, plan.plan.names)?;
             }
             found.compile_refused(question, refused);
@@ -355,6 +384,17 @@ impl Call {
         front.extend(words::added(plan, manifest.as_ref(), token));
         Ok((front, env))
     }
+}
+
+/// Ends this process as clang ended, with dependencies on all files that its sources read.
+///
+/// # Errors
+/// Those of the dependency file.
+fn end(code: i32, dependencies: Option<&DependencyOutput>, files: &IncludedFiles) -> Result<RemainingWork, Diagnostic> {
+    if let Some(output) = dependencies.filter(|_| code == 0) {
+        output.complete_file(files)?;
+    }
+    process::exit(code)
 }
 
 /// The driver mode that is added to clang's arguments.

@@ -19,19 +19,24 @@
 //! arguments these runs read as the compilation does.
 
 mod difference;
+mod fingerprint;
+mod included;
 mod module;
 mod poison;
 mod run;
 
 use crate::question::Question;
 use difference::{first_difference, named_place};
+pub use fingerprint::TextFingerprints;
 use hotswap_compat::{PairStatus, Strategy, Verdict, pair, verdict};
 use hotswap_targets::Processor;
+pub use included::IncludedFiles;
 use poison::Poison;
 use run::CompileCommand;
 pub use run::Preprocessor;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::fs;
 
 /// A location in the source.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,10 +80,13 @@ pub enum TextAnswer {
     },
     /// The source could not be checked, for this reason.
     Unknown(String),
+    /// The input does not have the target's text, for this reason: it can neither be checked nor compiled.
+    Absent(String),
 }
 
-/// The answers for the question's targets, in their order.
-pub fn answer(preprocessor: &Preprocessor<'_>, question: &Question) -> Vec<TextAnswer> {
+/// The answers for the question's targets, in their order. The files of texts that were compared are added to `files`: where
+/// the texts are one, clang's own dependencies are complete.
+pub fn answer(preprocessor: &Preprocessor<'_>, question: &Question, files: &mut IncludedFiles) -> Vec<TextAnswer> {
     let unknown = |why: &str| vec![TextAnswer::Unknown(why.to_owned()); question.targets.len()];
     if let Some(why) = &question.doubt {
         return unknown(why);
@@ -87,6 +95,9 @@ pub fn answer(preprocessor: &Preprocessor<'_>, question: &Question) -> Vec<TextA
     if programs.is_empty() {
         return unknown("the command has no source");
     }
+    if programs.iter().any(|program| program.preprocessed.is_some()) {
+        return question.targets.iter().map(|target| preprocessed_answer(&programs, question, target)).collect();
+    }
     let Some(poison) = Poison::prepare(preprocessor, question) else {
         return unknown("clang does not print its macros for the GPU, or there is no directory for temporary files");
     };
@@ -94,7 +105,21 @@ pub fn answer(preprocessor: &Preprocessor<'_>, question: &Question) -> Vec<TextA
         return vec![TextAnswer::Same(question.source); question.targets.len()];
     }
     let compared = Comparison::new(preprocessor, &programs, question, &poison);
+    files.extend(&compared.files);
     compared.answers()
+}
+
+/// Preprocessed text was made for some GPUs; only HotSwap's lines at its end tell whether it is that of others.
+fn preprocessed_answer(programs: &[CompileCommand], question: &Question, target: &'static Processor) -> TextAnswer {
+    let ids = [question.ids(question.source), question.ids(target)].concat();
+    let is_common = |program: &CompileCommand| {
+        let text = program.preprocessed.as_ref().and_then(|path| fs::read(path).ok());
+        text.is_some_and(|text| fingerprint::has_common_text(&text, &ids))
+    };
+    if programs.iter().all(is_common) {
+        return TextAnswer::Same(question.source);
+    }
+    TextAnswer::Absent("the source is preprocessed, and does not have the text for this GPU".to_owned())
 }
 
 /// The texts of all sources for all targets.
@@ -105,6 +130,8 @@ struct Comparison<'c> {
     poison: &'c Poison,
     /// By target ID, a text for each source; `None` where it could not be made or is resolved later.
     texts: BTreeMap<String, Option<Vec<Vec<u8>>>>,
+    /// The files that they include.
+    files: IncludedFiles,
 }
 
 impl<'c> Comparison<'c> {
@@ -116,8 +143,12 @@ impl<'c> Comparison<'c> {
     ) -> Self {
         let known = question.targets.iter().copied().filter(|target| poison.knows(target));
         let ids: Vec<String> = known.chain([question.source]).flat_map(|processor| question.ids(processor)).collect();
-        let texts = all(&ids, |id| texts(preprocessor, programs, id));
-        Self { preprocessor, programs, question, poison, texts: ids.into_iter().zip(texts).collect() }
+        let made = all(&ids, |id| preprocessor.texts(programs, id));
+        let mut files = IncludedFiles::default();
+        made.iter().flatten().flatten().for_each(|text| files.add_text(text, b""));
+        let comparable = |texts: &Vec<Vec<u8>>| !texts.iter().any(|text| poison::resolved_late(text));
+        let texts = ids.into_iter().zip(made.into_iter().map(|texts| texts.filter(comparable))).collect();
+        Self { preprocessor, programs, question, poison, texts, files }
     }
 
     fn answers(&self) -> Vec<TextAnswer> {
@@ -209,12 +240,6 @@ fn is_sibling(source: &Processor, target: &Processor) -> bool {
     };
     matches!(verdict(source, target), Verdict::Identical { checks } if checks.is_empty())
         && pair(source, target).is_some_and(is_validated)
-}
-
-/// A text for each source; `None` where one cannot be made, or something in it is resolved per GPU later.
-fn texts(preprocessor: &Preprocessor<'_>, programs: &[CompileCommand], id: &str) -> Option<Vec<Vec<u8>>> {
-    let text = |program| preprocessor.text(program, id, &[]).filter(|text| !poison::resolved_late(text));
-    programs.iter().map(text).collect()
 }
 
 /// Applies `make` to all items on all cores; each clang is a separate process.

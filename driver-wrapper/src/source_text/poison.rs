@@ -6,10 +6,11 @@ use super::run::{CompileCommand, Preprocessor};
 use crate::question::Question;
 use crate::{store, toolchain};
 use hotswap_files::ScratchDirectory;
-use hotswap_targets::Processor;
+use hotswap_targets::{Processor, TargetId};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 /// Names that are the same for every GPU, with different meanings.
@@ -111,18 +112,45 @@ impl Poison {
         program: &CompileCommand,
         question: &Question,
     ) -> bool {
+        // Without line markers, which are not needed here, the run takes 15 % less.
+        self.texts_without_names(preprocessor, program, question, &["-P".into()]).is_some()
+    }
+
+    /// The texts for the settings of the source, if the preprocessor accepts them without any of the names: they are the
+    /// same for all of the question's GPUs.
+    pub(super) fn common_texts(
+        &self,
+        preprocessor: &Preprocessor<'_>,
+        program: &CompileCommand,
+        question: &Question,
+    ) -> Option<Vec<Vec<u8>>> {
+        self.texts_without_names(preprocessor, program, question, &[])
+    }
+
+    fn texts_without_names(
+        &self,
+        preprocessor: &Preprocessor<'_>,
+        program: &CompileCommand,
+        question: &Question,
+        further: &[OsString],
+    ) -> Option<Vec<Vec<u8>>> {
         // A macro that was defined before a name was poisoned may still expand to it, and so may macros of the
         // arguments.
         let in_words =
             |name: &String| preprocessor.words.iter().any(|word| word.to_string_lossy().contains(name.as_str()));
         if self.names.iter().any(in_words) {
-            return false;
+            return None;
         }
-        // Without line markers, which are not needed here, the run takes 15 % less.
-        let first: Vec<OsString> = self.words().into_iter().chain(["-P".into()]).collect();
-        question.source_ids.iter().all(|setting| {
-            preprocessor.text(program, &setting.to_string(), &first).is_some_and(|text| !resolved_late(&text))
-        })
+        let first = [&self.words()[..], further].concat();
+        let text = |setting: &TargetId| {
+            preprocessor.text(program, &setting.to_string(), &first).filter(|text| !resolved_late(text))
+        };
+        question.source_ids.iter().map(text).collect()
+    }
+
+    /// The header's path, as line markers spell it.
+    pub(super) fn header_bytes(&self) -> Vec<u8> {
+        self.header.as_os_str().as_bytes().to_vec()
     }
 
     /// The location of the preprocessor's first error.
@@ -144,8 +172,12 @@ impl Poison {
         program: &CompileCommand,
         id: &str,
     ) -> Option<Vec<u8>> {
-        let words: Vec<OsString> = self.names.iter().map(|name| format!("-U{name}").into()).collect();
-        preprocessor.text(program, id, &words).filter(|text| !resolved_late(text))
+        preprocessor.text(program, id, &self.undefined_names()).filter(|text| !resolved_late(text))
+    }
+
+    /// Arguments that undefine the names.
+    pub(super) fn undefined_names(&self) -> Vec<OsString> {
+        self.names.iter().map(|name| format!("-U{name}").into()).collect()
     }
 }
 

@@ -4,16 +4,43 @@ use super::module;
 use crate::command::ClangCommand;
 use std::ffi::OsString;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command as Process, Stdio};
 
 /// More text than any translation unit has; longer output is not compared.
 const TEXT_LIMIT: u64 = 1 << 30;
 
-/// Arguments that would leave files, or stop before the preprocessor is done.
-const LEFT_OUT: &[&str] = &["--save-temps", "-save-temps", "-ftime-trace", "-ftime-report", "-emit-llvm"];
+/// Arguments that would leave files, stop before the preprocessor is done, or hide which files it reads.
+const LEFT_OUT: &[&str] = &[
+    "--save-temps",
+    "-save-temps",
+    "-ftime-trace",
+    "-ftime-report",
+    "-emit-llvm",
+    // It drops the markers of files that have nothing but macros.
+    "-fminimize-whitespace",
+];
 /// The same, with a separate value.
-const LEFT_OUT_WITH_VALUE: &[&str] = &["-MJ", "-gen-cdb-fragment-path", "-dumpdir", "-dumpbase"];
+const LEFT_OUT_WITH_VALUE: &[&str] = &["-MJ", "-gen-cdb-fragment-path", "-dumpdir", "-dumpbase", "-MF", "-MT", "-MQ"];
+/// Arguments for a dependency file, which is up to the command itself, those that print one instead of the text, and
+/// `-P`, which drops the line markers.
+const DEPENDENCIES: &[&str] = &[
+    "-M",
+    "-MD",
+    "-MG",
+    "-MM",
+    "-MMD",
+    "-MP",
+    "-MV",
+    "-P",
+    "--dependencies",
+    "--no-line-commands",
+    "--user-dependencies",
+    "--write-dependencies",
+    "--write-user-dependencies",
+];
+/// The same with a joined value.
+const DEPENDENCIES_JOINED: &[&str] = &["-MF", "-MT", "-MQ", "-MJ"];
 
 /// A compiler with the arguments of one command, response files expanded and HotSwap's removed.
 #[derive(Debug)]
@@ -30,6 +57,8 @@ pub struct Preprocessor<'a> {
 #[derive(Debug)]
 pub(super) struct CompileCommand {
     words: Vec<OsString>,
+    /// The source, if it is the preprocessor's output.
+    pub(super) preprocessed: Option<PathBuf>,
 }
 
 impl Preprocessor<'_> {
@@ -38,13 +67,31 @@ impl Preprocessor<'_> {
         let command = crate::command::scan(self.words);
         command
             .hip_sources()
-            .map(|source| CompileCommand { words: words_of(self.words, &command, source.word) })
+            .map(|source| CompileCommand {
+                words: words_of(self.words, &command, source.word),
+                preprocessed: source.is_preprocessed.then(|| PathBuf::from(&source.path)),
+            })
             .collect()
     }
 
     /// The program's text for that GPU. `first` precedes the user's arguments.
     pub(super) fn text(&self, program: &CompileCommand, id: &str, first: &[OsString]) -> Option<Vec<u8>> {
         output(self.clang, &self.device_words(program, id, first, &["-E", "-o", "-"]))
+    }
+
+    /// A text for each program; `None` where one cannot be made.
+    pub(super) fn texts(&self, programs: &[CompileCommand], id: &str) -> Option<Vec<Vec<u8>>> {
+        programs.iter().map(|program| self.text(program, id, &[])).collect()
+    }
+
+    /// The texts of all programs for that GPU, as far as the preprocessor comes; one that it refuses is marked.
+    pub(super) fn attempts(&self, programs: &[CompileCommand], id: &str, first: &[OsString]) -> Vec<Vec<u8>> {
+        let attempt = |program| {
+            let read = read(self.clang, &self.device_words(program, id, first, &["-E", "-o", "-"]));
+            let (text, is_whole) = read.map_or((Vec::new(), false), |read| (read.text, read.is_whole));
+            if is_whole { text } else { [&text[..], b"\n// refused\n"].concat() }
+        };
+        programs.iter().map(attempt).collect()
     }
 
     /// Clang's messages about a program that it cannot preprocess.
@@ -83,9 +130,6 @@ impl Preprocessor<'_> {
         let mut behind: Vec<OsString> =
             ["--no-offload-arch=all", &arch, "--offload-device-only", "-w"].map(Into::into).into();
         behind.extend(last.iter().map(OsString::from));
-        if writes_dependencies(&program.words) {
-            behind.extend(["-MF", "/dev/null"].map(Into::into));
-        }
         // After `--` every argument is an input.
         let end = program.words.iter().position(|word| word == "--").unwrap_or(program.words.len());
         words.extend_from_slice(&program.words[..end]);
@@ -102,8 +146,8 @@ fn words_of(words: &[OsString], command: &ClangCommand, source: usize) -> Vec<Os
     let mut skip = false;
     for (at, word) in words.iter().enumerate() {
         let text = word.to_string_lossy();
-        let goes = skip || is_other(at) || LEFT_OUT.iter().any(|start| text.starts_with(start));
-        skip = !skip && LEFT_OUT_WITH_VALUE.iter().any(|name| text == *name);
+        let goes = skip || is_other(at) || is_left_out(&text);
+        skip = !skip && LEFT_OUT_WITH_VALUE.contains(&text.as_ref());
         if !goes && !skip {
             kept.push(word.clone());
         }
@@ -111,9 +155,9 @@ fn words_of(words: &[OsString], command: &ClangCommand, source: usize) -> Vec<Os
     kept
 }
 
-/// Flags that make clang write a dependency file, which is up to the compilation itself.
-fn writes_dependencies(words: &[OsString]) -> bool {
-    words.iter().any(|word| word == "-MD" || word == "-MMD" || word.as_encoded_bytes().starts_with(b"-MF"))
+fn is_left_out(text: &str) -> bool {
+    let joined = || DEPENDENCIES_JOINED.iter().any(|start| text.len() > start.len() && text.starts_with(start));
+    DEPENDENCIES.contains(&text) || joined() || LEFT_OUT.iter().any(|start| text.starts_with(start))
 }
 
 fn clang(clang: &Path, words: &[OsString]) -> Process {
@@ -122,13 +166,25 @@ fn clang(clang: &Path, words: &[OsString]) -> Process {
     process
 }
 
+/// Standard output of a run of clang.
+struct ClangOutput {
+    text: Vec<u8>,
+    /// It succeeded, and nothing was cut.
+    is_whole: bool,
+}
+
 /// Clang's output with those arguments; `None` if it fails. The compilation repeats its messages.
 fn output(program: &Path, words: &[OsString]) -> Option<Vec<u8>> {
+    read(program, words).filter(|read| read.is_whole).map(|read| read.text)
+}
+
+fn read(program: &Path, words: &[OsString]) -> Option<ClangOutput> {
     let mut child = clang(program, words).stdout(Stdio::piped()).spawn().ok()?;
     let mut text = Vec::new();
     let read = child.stdout.take()?.take(TEXT_LIMIT).read_to_end(&mut text);
     let status = child.wait().ok()?;
-    (read.is_ok() && status.success() && (text.len() as u64) < TEXT_LIMIT).then_some(text)
+    let is_whole = read.is_ok() && status.success() && (text.len() as u64) < TEXT_LIMIT;
+    Some(ClangOutput { text, is_whole })
 }
 
 #[cfg(test)]
@@ -137,7 +193,7 @@ mod tests {
 
     #[test]
     fn each_source_is_asked_alone_and_leaves_nothing_behind() {
-        let words = "-O2 a.hip b.o -MJ x.json -save-temps=obj main.cpp -x hip c.cpp -lm -o x";
+        let words = "-O2 a.hip b.o -MJ x.json -MD -MF x.d -MTx.o -save-temps=obj main.cpp -x hip c.cpp -lm -o x";
         let words: Vec<OsString> = words.split(' ').map(OsString::from).collect();
         let preprocessor = Preprocessor { clang: Path::new("clang"), mode: None, words: &words };
         let programs = preprocessor.programs();
@@ -152,7 +208,7 @@ mod tests {
     fn words_of_ours_stand_in_front_of_the_inputs_that_two_dashes_begin() {
         let words: Vec<OsString> = ["-O2", "--", "-a.hip"].map(OsString::from).into();
         let preprocessor = Preprocessor { clang: Path::new("clang"), mode: None, words: &words };
-        let program = CompileCommand { words: words.clone() };
+        let program = CompileCommand { words: words.clone(), preprocessed: None };
         let made = preprocessor.device_words(&program, "gfx1030", &[], &["-E"]);
         assert_eq!(made.last().unwrap(), "-a.hip");
         assert!(made.iter().position(|word| word == "-E") < made.iter().position(|word| word == "--"));
