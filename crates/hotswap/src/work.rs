@@ -13,5 +13,6 @@ pub(crate) mod packages;
 pub(crate) mod probe;
 pub(crate) mod provenance;
 pub(crate) mod tables;
+pub(crate) mod temporary;
 pub(crate) mod text;
 pub(crate) mod unsuited;

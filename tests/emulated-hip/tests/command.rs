@@ -84,6 +84,22 @@ fn exit_codes_and_counters_are_the_programs() {
     assert_eq!((ran.code, ran.output.as_str(), ran.error.as_str()), (Some(7), "a b\n", ""));
 }
 
+/// comgr ends the program by a memory fault where it has no directory for temporary files.
+#[test]
+fn an_unusable_directory_for_temporary_files_is_a_diagnostic() {
+    const TEST: &str = "TMPDIR of run";
+    let Some(bench) = EmulationBench::new(TEST) else { return };
+    let Some(hotswap) = bench.hotswap(TEST) else { return };
+    bench.compile("hello", HELLO, &["gfx1030"], "");
+    for setting in ["TMPDIR=/nonexistent", "TMPDIR=/proc", "TEMP=./hello"] {
+        let ran = bench.script("", &format!("env -u TMPDIR {setting} {hotswap} run --gpu gfx1030 -- ./hello"));
+        assert_eq!((ran.code, ran.output.as_str()), (Some(14), ""), "{setting}: {}", ran.error);
+        let value = setting.split('=').collect::<Vec<_>>();
+        let is_named = value.iter().all(|part| ran.error.contains(part));
+        assert!(is_named && ran.error.contains("[HS0505]") && ran.error.lines().count() == 1, "{}", ran.error);
+    }
+}
+
 #[test]
 fn wrong_arguments_are_diagnostics() {
     const TEST: &str = "wrong arguments of run";

@@ -144,3 +144,15 @@ fn the_report_for_people_names_the_packages() {
     let debian = examine(&bench, "", NONE, "text");
     assert!(debian.ok() && debian.stdout.contains("HIP programs can be built"), "{}{}", debian.stdout, debian.stderr);
 }
+
+/// Compilers report a full directory as parts that cannot be used, and packages would not help.
+#[test]
+fn a_full_directory_for_temporary_files_is_told_as_that() {
+    let Some(bench) = Bench::ready("doctor") else { return };
+    let full = "mount -t tmpfs -o size=1m none $R/opt; head -c 1000000 /dev/zero >$R/opt/file";
+    for (before, directory) in [(full, "/opt"), ("", "/nonexistent")] {
+        let ran = examine(&bench, before, ("TMPDIR", directory), "text");
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(14), ""), "{directory}: {}", ran.stderr);
+        assert!(ran.stderr.contains("[HS0505]") && ran.stderr.contains(directory), "{}", ran.stderr);
+    }
+}

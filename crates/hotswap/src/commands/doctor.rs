@@ -23,11 +23,16 @@ mod versions;
 use crate::args::{OutputFormat, OutputOptions};
 use crate::outcome::Outcome;
 use crate::work::probe;
+use crate::work::temporary::check_temporary_directory;
 use examine::Examination;
 use hotswap_files::ScratchDirectory;
 use hotswap_report::{Diagnostic, codes};
 
+/// More than the temporary files of one small program, and less than a build needs.
+const COMPILER_FILES: usize = 16 << 20;
+
 pub(crate) fn run(output: &OutputOptions) -> Result<Outcome, Diagnostic> {
+    check_temporary_directory(COMPILER_FILES)?;
     let scratch = ScratchDirectory::temporary("hotswap-doctor-")?;
     sources::write(scratch.path())
         .map_err(|error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(scratch.path()))?;

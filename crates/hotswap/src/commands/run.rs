@@ -7,6 +7,7 @@ mod direct;
 mod unserved;
 
 use crate::outcome::Outcome;
+use crate::work::temporary::check_temporary_directory;
 use clap::Args;
 use direct::{DirectArguments, LaunchOptions};
 use hotswap_emulator::{MATRIX_CHOICES, variables};
@@ -23,6 +24,9 @@ use std::process::Command;
 
 /// The library, relative to the directory of this program's directory.
 const LIBRARY: &str = "lib/hotswap/emulated/libhsa-runtime64.so.1";
+
+/// More than comgr's files while HIP's own kernels are prepared.
+const RUNTIME_FILES: usize = 1 << 20;
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArguments {
@@ -76,6 +80,9 @@ fn start(arguments: &RunArguments) -> Diagnostic {
         Err(error) => return error,
     };
     if let Some(error) = arguments.gpu.iter().find_map(refusal) {
+        return error;
+    }
+    if let Err(error) = check_temporary_directory(RUNTIME_FILES) {
         return error;
     }
     for note in arguments.gpu.iter().filter_map(unknown_to_hip) {
