@@ -18,6 +18,8 @@ pub(crate) enum Profile {
     Checked,
     /// Without optimisation, sooner there.
     Dev,
+    /// As the profile dev, with the fewest seconds until a small program is retargeted and emulated.
+    Demo,
 }
 
 impl Profile {
@@ -26,8 +28,17 @@ impl Profile {
         match self {
             Self::Dist => "dist",
             Self::Checked => "checked",
-            Self::Dev => "dev",
+            Self::Dev | Self::Demo => "dev",
         }
+    }
+
+    /// cargo's arguments for it.
+    pub(crate) fn arguments(self) -> Vec<&'static str> {
+        let mut words = vec!["--profile", self.name()];
+        if self == Self::Demo {
+            words.extend(["--config", "xtask/demo.toml"]);
+        }
+        words
     }
 }
 

@@ -1,12 +1,11 @@
 //! The installation of `libhotswap`: the shared library is linked from the archive that cargo builds, because rustc gives
 //! the symbols of a shared library no versions.
 
+use crate::c_compiler::CCompiler;
 use crate::outcome::{During, Outcome};
 use crate::{paths, run};
-use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 /// The archive, as cargo names it.
 pub(crate) const ARCHIVE: &str = "libhotswap_c.a";
@@ -14,10 +13,10 @@ pub(crate) const ARCHIVE: &str = "libhotswap_c.a";
 pub(crate) const LIBRARY: &str = "libhotswap.so.0";
 
 /// Links the shared library of the archive by that C compiler. The arguments are those of the tests.
-pub(crate) fn link(archive: &Path, output: &Path, compiler: &OsStr) -> Outcome {
+pub(crate) fn link(archive: &Path, output: &Path, compiler: &CCompiler) -> Outcome {
     let directory = output.parent().unwrap_or(Path::new("/"));
     fs::create_dir_all(directory).during("create", directory)?;
-    let mut command = Command::new(compiler);
+    let mut command = compiler.command();
     command.current_dir(paths::workspace().join("crates/libhotswap")).args(["@link.args", "-Wl,-s", "-o"]).arg(output);
     command.arg("-Wl,--whole-archive").arg(archive).args(["-Wl,--no-whole-archive", "-lpthread", "-ldl", "-lm"]);
     run::show(&mut command)

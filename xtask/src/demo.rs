@@ -1,14 +1,21 @@
 //! The task `demo`: HotSwap's main function from scratch, with every command shown.
+//!
+//! Invariants: times in its last table are measured in the same run, by commands that are shown. A run with missing code, or
+//! a program that fails on one of the GPUs, is a failure.
 
 use crate::built::Profile;
 use crate::outcome::{Outcome, fail};
+use crate::preflight::{self, TaskNeeds};
 use crate::recipe::Part;
 use crate::run::{self, Times};
 use crate::session::Session;
-use crate::{install, paths};
+use crate::{disk, install, paths};
 use clap::Parser;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
+use std::thread;
+use std::time::Instant;
 
 /// Builds examples/hello-hip for gfx1030, retargets it to gfx1031…gfx1036, looks at the result, and runs it on each of them.
 #[derive(Parser)]
@@ -18,85 +25,243 @@ struct Options {
     retarget: String,
 }
 
+const NEEDS: TaskNeeds = TaskNeeds { target: 800_000_000, part: Some(Part::Base) };
+
 pub(crate) fn main(words: Vec<String>) -> Outcome {
     let options = Options::parse_from(words);
+    let plan = DemoPlan::parse(&options.retarget)?;
     let mut times = Times::default();
-    let (prefix, work) = (paths::scratch("prefix"), paths::scratch("work"));
-    let session = times.time("set-up", || Session::open(Part::Base, &prefix, &work))?;
-    times.time("build and install HotSwap", || install::install(&prefix, Profile::Dist, session.clang().as_deref()))?;
-    if !session.userland.is_machine() {
-        println!("\nThe following runs inside {}.", session.userland.root().display());
+    let foresight = times.time("checks, and crates", || preflight::check(&NEEDS))?;
+    let session = install(&mut times)?;
+    if foresight.userland > 0 {
+        println!("[userland: {}]", disk::in_words(disk::size_of(session.userland.root())));
+    }
+    let demo = Demo { session, plan };
+    if !demo.session.userland.is_machine() {
+        println!("\nThe following runs inside {}.", demo.session.userland.root().display());
     }
     // A directory of our own from an earlier run: the demo shows a whole build.
-    let _ = fs::remove_dir_all(work.join("hello"));
-    let demo = Demo { build: session.work.join("hello").display().to_string(), session };
-    times.time("configure the example", || demo.configure(&options.retarget))?;
-    times.time("build the example", || demo.show(&["cmake", "--build", &demo.build]))?;
-    let program = format!("{}/hello", demo.build);
-    times.time("list and inspect", || {
-        demo.list(&program, &options.retarget)?;
-        demo.show(&["hotswap", "inspect", &program])
-    })?;
-    times.time("run the program on emulated GPUs", || demo.run_program(&program, &options.retarget))?;
+    let _ = fs::remove_dir_all(paths::scratch("work").join(DIRECTORY));
+    times.time("configure the example", || demo.configure())?;
+    times.time("build the example", || demo.show(&["cmake", "--build", &demo.directory()]))?;
+    times.time("list the program's code", || demo.list())?;
+    let runs = times.time("run the program on emulated GPUs", || demo.run_program())?;
+    let costs = times.time("compile with and without HotSwap", || demo.compare())?;
     times.print();
-    next_steps(&work.join("hello/hello"));
+    next_steps();
+    print!("\n{}", summary(&demo.plan, &runs, &costs));
     Ok(())
+}
+
+/// Builds and installs HotSwap, and builds the userland where it is missing: the latter waits for a mirror, the former computes.
+fn install(times: &mut Times) -> Outcome<Session> {
+    let (prefix, work) = (paths::scratch("prefix"), paths::scratch("work"));
+    let (session, built) = thread::scope(|scope| {
+        let session = scope.spawn(|| Session::open(Part::Base, &prefix, &work));
+        let build = || install::build(Profile::Demo, OsStr::new(""));
+        let built = times.time_with_size("build HotSwap", Some(paths::target()), build);
+        let session = times.time("set-up, after that", || session.join());
+        (session.unwrap_or_else(|_| fail("the set-up panicked")), built)
+    });
+    let (session, built) = (session?, built?);
+    times.time("install HotSwap", || install::lay_out(&prefix, session.clang().as_deref(), &built))?;
+    Ok(session)
+}
+
+/// The demo's directory below the session's.
+const DIRECTORY: &str = "hello";
+
+/// GPUs that the example is compiled for, and those whose code is made of that.
+#[derive(Debug, PartialEq, Eq)]
+struct DemoPlan {
+    text: String,
+    source: String,
+    targets: Vec<String>,
+}
+
+impl DemoPlan {
+    fn parse(text: &str) -> Outcome<Self> {
+        let parts = text.split_once("=>").filter(|(_, targets)| !targets.contains("=>"));
+        let Some((source, targets)) = parts else {
+            return fail(format!("--retarget {text}: SOURCE=>TARGET[,TARGET…] is expected"));
+        };
+        let targets = targets.split(',').map(|target| target.trim().to_owned()).collect();
+        Ok(Self { text: text.to_owned(), source: source.trim().to_owned(), targets })
+    }
+
+    /// The source and the targets.
+    fn gpus(&self) -> impl Iterator<Item = &String> {
+        [&self.source].into_iter().chain(&self.targets)
+    }
 }
 
 struct Demo {
     session: Session,
-    /// The build directory, as a path inside.
-    build: String,
+    plan: DemoPlan,
+}
+
+/// A run of the program on one GPU.
+struct EmulatedRun {
+    gpu: String,
+    seconds: f64,
+    output: String,
+}
+
+/// A compilation with link.
+struct CompileCost {
+    name: &'static str,
+    gpus: usize,
+    seconds: f64,
 }
 
 impl Demo {
+    /// The build directory, as a path inside.
+    fn directory(&self) -> String {
+        self.session.work.join(DIRECTORY).display().to_string()
+    }
+
+    fn program(&self) -> String {
+        format!("{}/hello", self.directory())
+    }
+
     fn show(&self, words: &[&str]) -> Outcome {
         println!();
         self.session.show(Path::new("/"), words)
     }
 
-    fn configure(&self, retarget: &str) -> Outcome {
+    fn configure(&self) -> Outcome {
         let source = self.session.source.join("examples/hello-hip").display().to_string();
         let prefix = format!("-DCMAKE_PREFIX_PATH={}", self.session.prefix.display());
-        let plan = format!("-DHELLO_RETARGET={retarget}");
+        let plan = format!("-DHELLO_RETARGET={}", self.plan.text);
         let compiler = "-DCMAKE_HIP_COMPILER=hotswap-clang++";
-        let gpu = "-DCMAKE_HIP_ARCHITECTURES=gfx1030";
-        self.show(&["cmake", "-G", "Ninja", "-S", &source, "-B", &self.build, &prefix, compiler, gpu, &plan])
+        let gpu = format!("-DCMAKE_HIP_ARCHITECTURES={}", self.plan.source);
+        self.show(&["cmake", "-G", "Ninja", "-S", &source, "-B", &self.directory(), &prefix, compiler, &gpu, &plan])
     }
 
     /// Lists the program, and checks that every GPU of the plan is present.
-    fn list(&self, program: &str, retarget: &str) -> Outcome {
-        println!("\n$ hotswap list {program}");
-        let text = run::output(self.session.inside(Path::new("/"), "hotswap").args(["list", program]))?;
+    fn list(&self) -> Outcome {
+        let text = self.output("hotswap", &["list", &self.program()])?;
         print!("{text}");
-        match gpus(retarget).find(|gpu| !text.split_whitespace().any(|word| word == *gpu)) {
+        match self.plan.gpus().find(|gpu| !text.split_whitespace().any(|word| word == *gpu)) {
             Some(gpu) => fail(format!("{gpu} is not in the program")),
             None => Ok(()),
         }
     }
 
-    /// Runs the program on each GPU of the plan, which the CPU emulates. HIP takes the GPU's own entry.
-    fn run_program(&self, program: &str, retarget: &str) -> Outcome {
-        for gpu in gpus(retarget) {
-            self.show(&["hotswap", "run", "--gpu", gpu, "--", program])?;
+    /// Prints the command, and returns its output.
+    fn output(&self, program: &str, words: &[&str]) -> Outcome<String> {
+        println!("\n$ {program} {}", shell_words::join(words));
+        run::output(self.session.inside(Path::new("/"), program).args(words))
+    }
+
+    /// Runs the program on each GPU of the plan, which the CPU emulates. HIP takes the GPU's own entry, and the program
+    /// checks its numbers.
+    fn run_program(&self) -> Outcome<Vec<EmulatedRun>> {
+        let mut runs = Vec::new();
+        for gpu in self.plan.gpus() {
+            let start = Instant::now();
+            let output = self.output("hotswap", &["run", "--gpu", gpu, "--", &self.program()])?;
+            print!("{output}");
+            let seconds = start.elapsed().as_secs_f64();
+            runs.push(EmulatedRun { gpu: gpu.clone(), seconds, output: output.trim().to_owned() });
         }
-        Ok(())
+        Ok(runs)
+    }
+
+    /// Compiles the example by clang for the plan's source, through HotSwap for all GPUs, and by clang for all of them.
+    fn compare(&self) -> Outcome<Vec<CompileCost>> {
+        let clang = self.session.clang().unwrap_or_else(|| "clang++".into()).display().to_string();
+        let one = vec![format!("--offload-arch={}", self.plan.source)];
+        let all: Vec<String> = self.plan.gpus().map(|gpu| format!("--offload-arch={gpu}")).collect();
+        let plan =
+            vec![one[0].clone(), "-Xoffload-linker".to_owned(), format!("--hotswap-retarget={}", self.plan.text)];
+        let count = all.len();
+        Ok(vec![
+            CompileCost { name: "clang alone", gpus: 1, seconds: self.compile(&clang, &one)? },
+            CompileCost { name: "through HotSwap", gpus: count, seconds: self.compile("hotswap-clang++", &plan)? },
+            CompileCost { name: "clang alone", gpus: count, seconds: self.compile(&clang, &all)? },
+        ])
+    }
+
+    /// Seconds of a compilation.
+    fn compile(&self, compiler: &str, options: &[String]) -> Outcome<f64> {
+        let source = self.session.source.join("examples/hello-hip/hello.hip").display().to_string();
+        let output = self.session.work.join(DIRECTORY).join("compared").display().to_string();
+        let mut words: Vec<&str> = options.iter().map(String::as_str).collect();
+        words.extend(["-O2", &source, "-o", &output, "-lamdhip64"]);
+        let start = Instant::now();
+        self.output(compiler, &words)?;
+        Ok(start.elapsed().as_secs_f64())
     }
 }
 
-/// The GPUs that a plan names.
-fn gpus(plan: &str) -> impl Iterator<Item = &str> {
-    plan.split(|c: char| !c.is_ascii_alphanumeric() && c != '-').filter(|word| word.starts_with("gfx"))
-}
-
-fn next_steps(program: &Path) {
+fn next_steps() {
     let hotswap = paths::scratch("prefix/bin/hotswap");
+    let program = paths::scratch("work").join(DIRECTORY).join("hello");
     println!("\nThe program is {}. Try next:", program.display());
-    for words in [vec!["inspect", "--format", "json"], vec!["targets"]] {
+    for words in [vec!["inspect"], vec!["targets"]] {
         let mut command = std::process::Command::new(&hotswap);
-        command.args(&words).args((words[0] == "inspect").then_some(program));
+        command.args(&words).args((words[0] == "inspect").then_some(&program));
         println!("  {}", run::line(&command));
     }
     println!("  cargo xtask shell              # look around in the userland");
     println!("  cargo xtask test               # every check and test");
+}
+
+/// One sentence, and the figures.
+fn summary(plan: &DemoPlan, runs: &[EmulatedRun], costs: &[CompileCost]) -> String {
+    let made = plan.targets.len();
+    let mut text = format!(
+        "hello.hip was compiled for {} only. HotSwap made the code of {made} more GPUs from that in the link, and HIP ran the \
+         program on all {} (emulated).\n\n",
+        plan.source,
+        runs.len()
+    );
+    text += &format!("{:<10} {:<24} {:>9}  OUTPUT\n", "GPU", "CODE", "RUN");
+    let retargeted = format!("retargeted from {}", plan.source);
+    for EmulatedRun { gpu, seconds, output } in runs {
+        let code = if *gpu == plan.source { "compiled" } else { &retargeted };
+        text += &format!("{gpu:<10} {code:<24} {seconds:>7.1} s  {output}\n");
+    }
+    text += &format!("\n{:<18} {:>4} {:>11}\n", "COMPILE AND LINK", "GPUS", "TIME");
+    for CompileCost { name, gpus, seconds } in costs {
+        text += &format!("{name:<18} {gpus:>4} {seconds:>9.1} s\n");
+    }
+    text + "The times were measured just now, once each.\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plans_have_one_source() {
+        let plan = DemoPlan::parse("gfx1030=>gfx1031, gfx1032").unwrap();
+        assert_eq!(plan.gpus().collect::<Vec<_>>(), ["gfx1030", "gfx1031", "gfx1032"]);
+        assert!(DemoPlan::parse("gfx1030").is_err() && DemoPlan::parse("a=>b;c=>d").is_err());
+    }
+
+    #[test]
+    fn the_summary_names_every_gpu_and_cost() {
+        let plan = DemoPlan::parse("gfx1030=>gfx1031").unwrap();
+        let run = |gpu: &str| EmulatedRun { gpu: gpu.to_owned(), seconds: 0.5, output: "hello".to_owned() };
+        let costs = [
+            CompileCost { name: "clang alone", gpus: 1, seconds: 1.0 },
+            CompileCost { name: "through HotSwap", gpus: 2, seconds: 1.25 },
+        ];
+        let expected =
+            "hello.hip was compiled for gfx1030 only. HotSwap made the code of 1 more GPUs from that in the link, \
+                        and HIP ran the program on all 2 (emulated).
+
+GPU        CODE                           RUN  OUTPUT
+gfx1030    compiled                     0.5 s  hello
+gfx1031    retargeted from gfx1030      0.5 s  hello
+
+COMPILE AND LINK   GPUS        TIME
+clang alone           1       1.0 s
+through HotSwap       2       1.2 s
+The times were measured just now, once each.
+";
+        assert_eq!(summary(&plan, &[run("gfx1030"), run("gfx1031")], &costs), expected);
+    }
 }

@@ -4,7 +4,9 @@
 //! that the directory can be moved. The tools find each other by their own path.
 
 use crate::built::{Built, Profile};
+use crate::c_compiler::CCompiler;
 use crate::outcome::{During, Failure, Outcome, fail};
+use crate::preflight::{self, TaskNeeds};
 use crate::{c_library, documents, paths, rocm};
 use clap::Parser;
 use hotswap_userland::{EMULATED_DIRECTORY, EMULATED_LIBRARY, link_emulated};
@@ -33,6 +35,9 @@ struct Options {
     #[arg(long)]
     debug: bool,
 }
+
+/// Link-time optimisation needs the bitcode of all crates.
+const NEEDS: TaskNeeds = TaskNeeds { target: 1_500_000_000, part: None };
 
 /// Packages with installed files.
 #[rustfmt::skip]
@@ -94,6 +99,7 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
         None => options.prefix,
     };
     let families = family_libraries(&options.family)?;
+    preflight::check(&NEEDS)?;
     let profile = if options.debug { Profile::Dev } else { Profile::Dist };
     lay_out(&place, clang.as_deref(), &build(profile, &families)?)?;
     println!("Installed in {}", place.display());
@@ -141,7 +147,7 @@ pub(crate) fn lay_out_from(
     for (name, target) in LIBRARIES {
         copy(library(name)?, &place.join("lib/hotswap").join(target))?;
     }
-    let compiler = cross.map_or_else(|| env::var_os("CC").unwrap_or_else(|| "cc".into()), OsString::from);
+    let compiler = cross.map_or_else(CCompiler::from_env, CCompiler::parse)?;
     link_hsa(place, built, &compiler)?;
     let archive = archive_of(built, c_library::ARCHIVE)?;
     copy(archive, &place.join("lib/libhotswap.a"))?;
@@ -167,10 +173,10 @@ fn archive_of<'b>(built: &'b Built, name: &str) -> Outcome<&'b PathBuf> {
 }
 
 /// Links the HSA library of emulated GPUs.
-fn link_hsa(place: &Path, built: &Built, compiler: &OsStr) -> Outcome {
+fn link_hsa(place: &Path, built: &Built, compiler: &CCompiler) -> Outcome {
     let archive = archive_of(built, "libhotswap_hsa_emulated.a")?;
     replace_by(&place.join(EMULATED_DIRECTORY).join(EMULATED_LIBRARY), |temporary| {
-        link_emulated(archive, paths::workspace(), temporary, compiler)
+        link_emulated(archive, paths::workspace(), temporary, compiler.command())
             .map_err(|error| std::io::Error::other(error).into())
     })
 }
@@ -212,7 +218,7 @@ pub(crate) fn build(profile: Profile, families: &OsStr) -> Outcome<Built> {
         command.env("HOTSWAP_FAMILIES", families);
     }
     let packages = PACKAGES.iter().flat_map(|name| ["-p", name]);
-    Built::new(command, &["build", "--profile", profile.name()].into_iter().chain(packages).collect::<Vec<_>>())
+    Built::new(command, &["build"].into_iter().chain(profile.arguments()).chain(packages).collect::<Vec<_>>())
 }
 
 /// Copies a file next to its destination and renames it: a running program is not disturbed.

@@ -1,8 +1,9 @@
 //! Runs commands: prints the line, runs it, checks the exit code.
 
 use crate::outcome::{Failure, Outcome, fail};
-use crate::paths;
+use crate::{disk, paths};
 use hotswap_userland::inner_words;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -58,10 +59,16 @@ impl Default for Times {
 impl Times {
     /// Runs a part and notes its time, also when it fails.
     pub(crate) fn time<T>(&mut self, name: &str, part: impl FnOnce() -> T) -> T {
+        self.time_with_size(name, None, part)
+    }
+
+    /// The same for a part that fills a directory, whose size is printed.
+    pub(crate) fn time_with_size<T>(&mut self, name: &str, directory: Option<&Path>, part: impl FnOnce() -> T) -> T {
         let start = Instant::now();
         let result = part();
         let took = start.elapsed();
-        println!("[{name}: {:.1} s]", took.as_secs_f64());
+        let size = directory.map(|path| format!(", {} in {}", disk::in_words(disk::size_of(path)), path.display()));
+        println!("[{name}: {:.1} s{}]", took.as_secs_f64(), size.unwrap_or_default());
         self.parts.push((name.to_owned(), took));
         result
     }

@@ -79,8 +79,12 @@ enum Way {
 }
 
 /// Fails if the part of the userland neither exists nor can be made here, before anything is built: rights, tools, free space.
-pub(crate) fn check(part: Part) -> Outcome {
-    find_way(part).map(drop)
+/// Returns the megabytes that will be written for it.
+pub(crate) fn check(part: Part) -> Outcome<u64> {
+    match find_way(part)? {
+        Way::Ready(_) => Ok(0),
+        Way::Build => userland::missing_megabytes(part),
+    }
 }
 
 fn find_way(part: Part) -> Outcome<Way> {

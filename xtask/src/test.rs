@@ -2,11 +2,12 @@
 
 use crate::built::{Built, Profile};
 use crate::outcome::{Outcome, fail};
+use crate::preflight::{self, TaskNeeds};
 use crate::programs::{self, Ended};
 use crate::recipe::Part;
 use crate::run::Times;
 use crate::session::Session;
-use crate::{browser, install, isa_exam, library, paths, readme, run, setup, summary, tidy};
+use crate::{browser, install, isa_exam, library, paths, readme, run, summary, tidy};
 use cargo_metadata::{MetadataCommand, Package};
 use clap::Parser;
 use hotswap_userland::{ENV_EVERYTHING, ENV_ROOT, SKIPPED};
@@ -46,6 +47,12 @@ impl Options {
         self.package.is_empty() || self.package.iter().any(|name| name == package)
     }
 }
+
+/// With the programs of all tests.
+const NEEDS: TaskNeeds = TaskNeeds { target: 8_000_000_000, part: Some(Part::Tests) };
+
+/// Without a userland: unit tests only.
+const QUICK_NEEDS: TaskNeeds = TaskNeeds { target: 3_000_000_000, part: None };
 
 /// Tests that passed and failed, in all parts.
 #[derive(Default)]
@@ -120,6 +127,7 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
 
 /// Format and tidy, unit tests.
 fn quick(options: &Options, times: &mut Times, count: &mut Count) -> Outcome {
+    times.time("checks of the machine, and crates", || preflight::check(&QUICK_NEEDS))?;
     short_checks(options, times, count);
     let built = times.time("build", || build_quick(options))?;
     let start = |path: &PathBuf| {
@@ -150,7 +158,7 @@ fn build_quick(options: &Options) -> Outcome<Built> {
 fn full(options: &Options, times: &mut Times, count: &mut Count) -> Outcome {
     let profile = if options.debug { Profile::Dev } else { Profile::Checked };
     let prefix = paths::scratch("prefix");
-    setup::check(Part::Tests)?;
+    times.time("checks of the machine, and crates", || preflight::check(&NEEDS))?;
     short_checks(options, times, count);
     // One of them waits for mirrors, the other one computes.
     let (ground, built) = thread::scope(|scope| {

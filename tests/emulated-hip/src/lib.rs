@@ -9,6 +9,7 @@ use hotswap_userland::{
     EMULATED_DIRECTORY, EMULATED_LIBRARY, ENV_PREFIX, Userland, Workbench, built_archive, link_emulated, skip,
 };
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -70,7 +71,7 @@ fn linked() -> PathBuf {
     let program = std::env::current_exe().expect("the system knows the program's path");
     let to = program.with_extension("hsa.so");
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the package is in the workspace");
-    link_emulated(&archive, workspace, &to, "cc".as_ref()).expect("the library links");
+    link_emulated(&archive, workspace, &to, Command::new("cc")).expect("the library links");
     to
 }
 

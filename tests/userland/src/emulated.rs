@@ -2,7 +2,6 @@
 //!
 //! The installation and the tests link it in the same way. cargo cannot: rustc passes a version script of its own.
 
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -22,17 +21,17 @@ fn exported(script: &str) -> impl Iterator<Item = &str> {
 ///
 /// # Errors
 /// The linker's message.
-pub fn link_emulated(archive: &Path, workspace: &Path, to: &Path, compiler: &OsStr) -> Result<(), String> {
+pub fn link_emulated(archive: &Path, workspace: &Path, to: &Path, mut compiler: Command) -> Result<(), String> {
     let script = workspace.join("crates/hsa-emulated/exports.map");
     let text = std::fs::read_to_string(&script).map_err(|error| format!("{}: {error}", script.display()))?;
-    let mut command = Command::new(compiler);
+    let command = &mut compiler;
     command.args(["-shared", "-o"]).arg(to);
     command.arg(format!("-Wl,-soname,{EMULATED_LIBRARY},--gc-sections,--no-undefined,--strip-debug,-z,relro,-z,now"));
     command.arg(format!("-Wl,--version-script={}", script.display()));
     command.args(exported(&text).map(|name| format!("-Wl,--require-defined={name}")));
     // libc alone below: programs of any kind load it.
     command.arg(archive).args(["-static-libgcc", "-lpthread", "-ldl", "-lm", "-lc"]);
-    let output = command.output().map_err(|error| format!("{}: {error}", compiler.display()))?;
+    let output = command.output().map_err(|error| format!("{}: {error}", command.get_program().display()))?;
     if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
 }
 

@@ -1,0 +1,36 @@
+//! The C compiler that links the libraries of an installation.
+//!
+//! Invariant: `CC` is a program with arguments, as cargo's build scripts read it (`ccache gcc`, `gcc -m64`).
+
+use crate::outcome::{Outcome, fail};
+use std::env;
+use std::process::Command;
+
+/// A compiler with the arguments that it is always given.
+#[derive(Debug)]
+pub(crate) struct CCompiler {
+    words: Vec<String>,
+}
+
+impl CCompiler {
+    /// That of `CC`, or `cc`.
+    pub(crate) fn from_env() -> Outcome<Self> {
+        Self::parse(&env::var("CC").unwrap_or_else(|_| "cc".to_owned()))
+    }
+
+    pub(crate) fn parse(text: &str) -> Outcome<Self> {
+        let words = shell_words::split(text)?;
+        if words.is_empty() { fail("CC is empty: unset it, or name a C compiler") } else { Ok(Self { words }) }
+    }
+
+    pub(crate) fn words(&self) -> &[String] {
+        &self.words
+    }
+
+    /// A call of it.
+    pub(crate) fn command(&self) -> Command {
+        let mut command = Command::new(&self.words[0]);
+        command.args(&self.words[1..]);
+        command
+    }
+}
