@@ -250,6 +250,24 @@ mod tests {
         assert!(retarget.contains("keep\\-source"), "{retarget}");
     }
 
+    /// Options and commands in the examples of `hotswap explain` exist.
+    #[test]
+    fn examples_of_errors_are_commands() {
+        let mut count = 0;
+        for explanation in hotswap_report::explanations::EXPLANATIONS {
+            let id = explanation.code.id;
+            let command = explanation.example.split("     (").next().unwrap().split(" > ").next().unwrap();
+            if !command.starts_with("hotswap ") || id == codes::USAGE.id {
+                continue;
+            }
+            let words = command.split_whitespace().map(|word| word.trim_matches('\''));
+            let parsed = Cli::command().try_get_matches_from(words);
+            assert!(parsed.is_ok(), "{id}: `{command}`: {}", parsed.unwrap_err());
+            count += 1;
+        }
+        assert!(count > 40, "{count}");
+    }
+
     #[test]
     fn completions_know_the_commands() {
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {

@@ -160,6 +160,11 @@ fn a_plan_is_written_found_and_made_into_a_manifest() {
 #[test]
 fn the_tables_are_told() {
     hotswap().args(["explain", "hs0203"]).assert().success().stdout(contains("Exit code: 11"));
+    hotswap()
+        .args(["explain", "HS0414"])
+        .assert()
+        .success()
+        .stdout(contains("Cause: The library's host part has a table"));
     hotswap().arg("explain").assert().success().stdout(contains("HS0001").and(contains("HS0601")));
     hotswap().args(["explain", "HS9999"]).assert().code(2);
     hotswap()
@@ -348,4 +353,16 @@ fn products_are_taken_for_their_gpus() {
     hotswap().args(["run", "--gpu", "6700xt", "--", "true"]).assert().failure().stderr(meant);
     let ambiguous = hotswap().args(["serve", "840M", "--root", "/", "--dest", "no-such"]).assert().code(11);
     ambiguous.stderr(contains("HS0202").and(contains("Radeon 840M is gfx1153")));
+}
+
+/// Examples of `hotswap explain` that need no files end as it says.
+#[test]
+fn examples_end_with_their_codes() {
+    for id in ["HS0201", "HS0202", "HS0203", "HS0204", "HS0207", "HS0304", "HS0501"] {
+        let code = hotswap_report::codes::find(id).unwrap();
+        let example = hotswap_report::explanations::find(code).unwrap().example;
+        let command = example.split("     (").next().unwrap().strip_prefix("hotswap ").unwrap();
+        let words = command.split_whitespace().map(|word| word.trim_matches('\''));
+        hotswap().args(words).assert().code(i32::from(code.exit)).stderr(contains(id));
+    }
 }

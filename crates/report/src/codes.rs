@@ -102,6 +102,7 @@ codes! {
     UNBOUNDED_SCRATCH = "HS0440", 13, "the scratch that a kernel needs has no known bound", "give the kernel enough by hipDeviceSetLimit(hipLimitStackSize, …), or link the device code by LTO (without -fno-offload-lto), so that the compiler sees function and kernel together; frames are recorded by clang 23 and later with -mllvm -amdgpu-enable-object-linking";
     NO_CODE_FOR_GPU = "HS0445", 13, "code for the GPU that a program is started on is missing", "add it by `hotswap retarget FILE --to GPU`, or compile the file for the GPU (--offload-arch)";
     LACKS_GPU = "HS0446", 13, "a fat binary lacks code for a required GPU", "build it for the GPU (--offload-arch, or a plan that the compiler gets), or add the code by `hotswap retarget FILE --to GPU`";
+    NOT_TRIED = "HS0448", 13, "a served library does not compute a known answer on the emulated GPU", "serve the tree again with the same arguments (`hotswap serve --check` says what changed); report it with the output if it fails still";
     LOAD_LOST = "HS0450", 13, "a GPU would lose code that it loads from the file", "keep the entry that is named, or drop the GPU by name; `hotswap uses FILE --gpu GPU` shows what it loads";
     // 05: files (exit 14)
     CANNOT_READ = "HS0501", 14, "a file cannot be read", "check the path and its permissions";

@@ -12,6 +12,7 @@
 mod certificate;
 pub mod codes;
 mod diagnostic;
+pub mod explanations;
 pub mod limit;
 mod record;
 
@@ -20,4 +21,5 @@ pub use certificate::{
 };
 pub use codes::DiagnosticCode;
 pub use diagnostic::{Diagnostic, Location, Severity};
+pub use explanations::Explanation;
 pub use record::{EntryRecord, FamilyCount, Record, Route, SourceText};

@@ -134,4 +134,37 @@ fn rocblas_of_a_served_tree_starts_the_kernels_of_the_source() {
     for device in [0, 1] {
         assert_eq!(difference(&reference.dispatches, &both.on(device)), None, "device {device}");
     }
+    the_tree_is_tried(&recorder, &hotswap);
+}
+
+/// Files of the tree that a product of matrices needs, as rocBLAS names them, and its words where one is missing.
+const NEEDED: &[(&str, &str)] = &[
+    ("TensileLibrary_lazy_gfx1030.dat", "rocBLAS error: Cannot read"),
+    ("TensileLibrary_Type_SS_Contraction_l_Ailk_Bljk_Cijk_Dijk_gfx1030.co", "rocblas_sgemm returned the error"),
+    ("TensileLibrary_Type_SS_Contraction_l_Ailk_Bljk_Cijk_Dijk_gfx1030.dat", "it was ended by signal"),
+];
+
+/// `serve --try`: rocBLAS computes on the emulated GPU, and does not where the tree lacks a file.
+fn the_tree_is_tried(recorder: &Recorder, hotswap: &str) {
+    recorder.work.run("mkdir -p roctx && cp hsa/libroctx64.so.4 roctx/");
+    let tries = |change: &str, back: &str| {
+        let script = format!(
+            "cd served/lib/*/rocblas/5/library && {change} && cd - > /dev/null
+             LD_LIBRARY_PATH=$PWD/roctx {hotswap} serve --try --dest served 2>&1; echo code $?
+             cd served/lib/*/rocblas/5/library && {back}"
+        );
+        recorder.work.run(&script)
+    };
+    let right = tries("true", "true");
+    assert!(right.contains("right, 9216 values") && right.contains("Cijk_Ailk_Bljk_SB"), "{right}");
+    assert!(right.contains("code 0\n") && !right.contains("FAILED"), "{right}");
+    for (file, reason) in NEEDED {
+        let missing = tries(&format!("mv {file} ../kept"), &format!("mv ../kept {file}"));
+        let is_found = missing.contains("FAILED") && missing.contains(&format!("rocBLAS on gfx1031: {reason}"));
+        assert!(is_found && missing.contains("code 13\n"), "without {file}: {missing}");
+    }
+    // A file that this product does not need.
+    let other = "TensileLibrary_Type_DD_Contraction_l_Ailk_Bljk_Cijk_Dijk_gfx1030.co";
+    let other = tries(&format!("mv {other} ../kept"), &format!("mv ../kept {other}"));
+    assert!(other.contains("right, 9216") && other.contains("HS0422") && other.contains("code 13\n"), "{other}");
 }

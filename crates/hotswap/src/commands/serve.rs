@@ -10,7 +10,9 @@ mod actions;
 mod maker;
 mod other_source;
 mod package;
+mod probe;
 mod report;
+mod try_tree;
 
 use crate::args::OutputOptions;
 use crate::outcome::Outcome;
@@ -36,7 +38,7 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "DIR|FILE", num_args = 1.., conflicts_with = "later")]
     root: Vec<PathBuf>,
     /// Directory for the results, outside of the roots
-    #[arg(long, value_name = "DIR", required_unless_present = "action")]
+    #[arg(long, value_name = "DIR", required_unless_present_any = ["action", "probe"])]
     dest: Option<PathBuf>,
     /// The GPU whose code serves, which the libraries have [default: the best that they have]
     #[arg(long, value_name = "GPU", conflicts_with = "later")]
@@ -75,6 +77,12 @@ pub(crate) struct ServeArguments {
     /// Remove what earlier runs have written
     #[arg(long, group = "later")]
     undo: bool,
+    /// Let each library of an earlier run compute a known answer on an emulated GPU, with the environment of env.sh
+    #[arg(long = "try", group = "later")]
+    tries: bool,
+    /// Compute the known answer of one library; --try starts this
+    #[arg(long, value_name = "FILE", group = "later", hide = true)]
+    probe: Option<PathBuf>,
     /// Number of threads for a library [default: one for each core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
@@ -100,10 +108,14 @@ enum LeftOut {
 }
 
 pub(crate) fn run(arguments: &ServeArguments) -> Result<Outcome, Diagnostic> {
+    if let Some(file) = &arguments.probe {
+        return probe::run(file);
+    }
     match &arguments.action {
         Some(action) => arguments.single(action),
         None if arguments.check => arguments.check(),
         None if arguments.undo => arguments.undo(),
+        None if arguments.tries => try_tree::run(arguments.dest(), arguments.format.format),
         None => arguments.serve(),
     }
 }

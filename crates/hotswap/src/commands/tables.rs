@@ -7,7 +7,7 @@ use clap::Args;
 use hotswap_compat::Check;
 use hotswap_families::{FAMILIES, PatchFamily, Registry};
 use hotswap_lint::RULES;
-use hotswap_report::{Diagnostic, DiagnosticCode, codes};
+use hotswap_report::{Diagnostic, DiagnosticCode, Explanation, codes, explanations};
 use hotswap_targets::{Capability, Limits, PROCESSORS, Processor, Support, Vgprs, products_of, resolve_or_refuse};
 use serde_json::json;
 
@@ -28,7 +28,11 @@ pub(crate) fn explain(name: Option<&str>) -> Result<Outcome, Diagnostic> {
 }
 
 fn explanation(code: &DiagnosticCode) -> String {
-    format!("{}: {}\nWhat to do: {}\nExit code: {}\n", code.id, code.summary, code.advice, code.exit)
+    let mut text = format!("{}: {}\n", code.id, code.summary);
+    if let Some(Explanation { cause, example, .. }) = explanations::find(code) {
+        text += &format!("Cause: {cause}\nExample: {example}\n");
+    }
+    text + &format!("What to do: {}\nExit code: {}\n", code.advice, code.exit)
 }
 
 /// A check that messages name.

@@ -5,8 +5,9 @@
 
 use hotswap_report::{Diagnostic, codes};
 use std::fs::{self, File};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,6 +19,8 @@ const LIMIT: Duration = Duration::from_secs(60);
 pub(crate) struct ProbeOutput {
     /// Whether it ended with 0.
     pub(crate) success: bool,
+    /// The signal that ended it.
+    pub(crate) signal: Option<i32>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
@@ -27,7 +30,11 @@ impl ProbeOutput {
     pub(crate) fn reason(&self) -> String {
         let lines = || self.stderr.lines().chain(self.stdout.lines()).map(str::trim).filter(|line| !line.is_empty());
         let error = lines().find(|line| line.contains("error:")).or_else(|| lines().next());
-        error.unwrap_or("it ended with an error and printed nothing").to_owned()
+        match (error, self.signal) {
+            (Some(line), _) => line.to_owned(),
+            (None, Some(signal)) => format!("it was ended by signal {signal} and printed nothing"),
+            (None, None) => "it ended with an error and printed nothing".to_owned(),
+        }
     }
 }
 
@@ -40,18 +47,23 @@ pub(crate) fn run(directory: &Path, program: &Path, arguments: &[&str]) -> Probe
             command.env_remove(name);
         }
     }
-    finish(directory, command)
+    finish(directory, command, LIMIT)
+}
+
+/// Runs a command as it is, for no longer than that.
+pub(crate) fn run_for(directory: &Path, command: Command, limit: Duration) -> ProbeOutput {
+    finish(directory, command, limit)
 }
 
 /// Runs a program of HotSwap itself, which sees the user's settings.
 pub(crate) fn run_own(directory: &Path, program: &Path, arguments: &[&str]) -> ProbeOutput {
     let mut command = Command::new(program);
     command.args(arguments);
-    finish(directory, command)
+    finish(directory, command, LIMIT)
 }
 
 /// The outputs go to files, so that neither a full pipe nor a child of the program can hold it up.
-fn finish(directory: &Path, mut command: Command) -> ProbeOutput {
+fn finish(directory: &Path, mut command: Command, limit: Duration) -> ProbeOutput {
     let [out, err] = ["stdout.txt", "stderr.txt"].map(|name| directory.join(name));
     let started = File::create(&out).and_then(|stdout| {
         let stderr = File::create(&err)?;
@@ -61,20 +73,20 @@ fn finish(directory: &Path, mut command: Command) -> ProbeOutput {
         Ok(child) => child,
         Err(error) => return ProbeOutput { stderr: error.to_string(), ..ProbeOutput::default() },
     };
-    let Some(success) = wait(&mut child) else {
-        let stderr = format!("error: it was ended after {} seconds", LIMIT.as_secs());
+    let Some(status) = wait(&mut child, limit) else {
+        let stderr = format!("error: it was ended after {} seconds", limit.as_secs());
         return ProbeOutput { stderr, ..ProbeOutput::default() };
     };
     let text = |path: &Path| String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned();
-    ProbeOutput { success, stdout: text(&out), stderr: text(&err) }
+    ProbeOutput { success: status.success(), signal: status.signal(), stdout: text(&out), stderr: text(&err) }
 }
 
-/// Whether the program succeeded; `None` if it had to be ended.
-fn wait(child: &mut Child) -> Option<bool> {
+/// How the program ended; `None` if it had to be ended.
+fn wait(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
     let start = Instant::now();
-    while start.elapsed() < LIMIT {
+    while start.elapsed() < limit {
         match child.try_wait() {
-            Ok(Some(status)) => return Some(status.success()),
+            Ok(Some(status)) => return Some(status),
             Ok(None) => thread::sleep(Duration::from_millis(5)),
             Err(_) => break,
         }
@@ -120,7 +132,7 @@ pub(crate) fn prefix() -> Result<PathBuf, Diagnostic> {
 pub(crate) fn loaded_libraries(directory: &Path, program: &Path) -> Vec<PathBuf> {
     let mut command = Command::new("ldd");
     command.arg(program);
-    let listed = finish(directory, command).stdout;
+    let listed = finish(directory, command, LIMIT).stdout;
     let words = listed.lines().filter_map(|line| line.split_whitespace().find(|word| word.starts_with('/')));
     words.map(|word| PathBuf::from(word.trim_end_matches(':'))).filter(|path| path.is_file()).collect()
 }

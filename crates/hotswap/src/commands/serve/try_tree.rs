@@ -1,0 +1,240 @@
+//! `hotswap serve --try`: each library of a served tree computes a known answer, as a program of the user would let it.
+//!
+//! A shell sources the tree's `env.sh` and starts `hotswap run` for the GPU, which starts `probe`: the HIP runtime, the
+//! preloaded library and the tree's files are those of the user's programs, and only the GPU is emulated. A library that
+//! ends its process, or never ends, is an error of its own row.
+//!
+//! Invariants: a row is right if the answer is right and at least one kernel of the library's code was executed on the GPU. A
+//! tree of which nothing could be tried, or that lacks a file, is an error.
+
+use super::probe::{self, Probe};
+use crate::args::OutputFormat;
+use crate::outcome::Outcome;
+use crate::work::probe::{ProbeOutput, run_for};
+use crate::work::text;
+use hotswap_files::ScratchDirectory;
+use hotswap_report::{Diagnostic, codes};
+use hotswap_stack::environment::ENVIRONMENT;
+use hotswap_stack::manifest::{FileRow, TreeManifest};
+use hotswap_stack::rules::{self, FileKind};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// The time that one library may take. The emulator needs seconds for the largest of the computations.
+const LIMIT: Duration = Duration::from_secs(600);
+
+/// Kernels that HIP starts itself: copies and fills of memory.
+const RUNTIME_KERNELS: &str = "__amd_rocclr_";
+
+/// Sources the tree's environment and becomes the command.
+const SCRIPT: &str = ". \"$0\" && exec \"$@\"";
+
+/// A library of the tree on one of its GPUs.
+struct TriedLibrary {
+    gpu: String,
+    library: String,
+    file: PathBuf,
+    computation: Option<&'static str>,
+    result: TryResult,
+}
+
+enum TryResult {
+    /// The answer is right: the number of values, and the kernels that were executed.
+    Right {
+        values: u64,
+        kernels: Vec<String>,
+    },
+    /// The reason.
+    Failed(String),
+    NotTried,
+}
+
+pub(super) fn run(destination: &Path, format: OutputFormat) -> Result<Outcome, Diagnostic> {
+    let destination = std::path::absolute(destination)
+        .map_err(|error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(destination))?;
+    let Some(manifest) = TreeManifest::read(&destination)? else {
+        let missing = Diagnostic::error(codes::CANNOT_READ, "it has no manifest of a served tree").in_file(destination);
+        return Err(missing.advise("name the directory that `hotswap serve GPU --dest DIR` has written"));
+    };
+    let mut problems = missing_files(&manifest, &destination);
+    let rows = try_all(&manifest, &destination)?;
+    problems.extend(rows.iter().filter_map(failure));
+    if problems.is_empty() && !rows.iter().any(|row| matches!(row.result, TryResult::Right { .. })) {
+        let nothing = Diagnostic::error(codes::NOT_TRIED, "no computation is known for any library of the tree");
+        problems.push(nothing.in_file(&destination));
+    }
+    let text = match format {
+        OutputFormat::Text => table(&rows),
+        OutputFormat::Json => text::json(&json!({
+            "schema": 1,
+            "tried": rows.iter().map(row_json).collect::<Vec<_>>(),
+            "problems": problems.iter().map(Diagnostic::to_json).collect::<Vec<_>>(),
+        })),
+    };
+    Ok(Outcome { text, problems })
+}
+
+/// Files of the manifest that are not in the tree, whether a computation needs them or not.
+fn missing_files(manifest: &TreeManifest, destination: &Path) -> Vec<Diagnostic> {
+    let paths = manifest.files.iter().map(|row| destination.join(&row.path)).filter(|path| !path.exists());
+    paths.map(|path| Diagnostic::error(codes::STALE, "the file of the tree does not exist").in_file(path)).collect()
+}
+
+fn try_all(manifest: &TreeManifest, destination: &Path) -> Result<Vec<TriedLibrary>, Diagnostic> {
+    let own = std::env::current_exe().map_err(|error| Diagnostic::error(codes::NO_INSTALL, error.to_string()))?;
+    let scratch = ScratchDirectory::new(&std::env::temp_dir(), "hotswap-try")?;
+    let mut rows = Vec::new();
+    for wanted in &manifest.wanted {
+        for FileRow { path, library, .. } in library_files(manifest) {
+            let file = destination.join(path);
+            let probe = probe::find(&file);
+            let result = match probe {
+                None => TryResult::NotTried,
+                Some(_) => {
+                    let command = command(&own, destination, &wanted.target, &file);
+                    judge(&run_for(scratch.path(), command, LIMIT))
+                }
+            };
+            let computation = probe.map(|probe: &Probe| probe.computation);
+            let library = library.clone().unwrap_or_default();
+            rows.push(TriedLibrary { gpu: wanted.target.clone(), library, file, computation, result });
+        }
+    }
+    Ok(rows)
+}
+
+/// The host libraries of the tree; for a library without one, its first file.
+fn library_files(manifest: &TreeManifest) -> Vec<&FileRow> {
+    let of_libraries = || manifest.files.iter().filter(|row| !TreeManifest::is_own(row));
+    let with_host: BTreeSet<_> = of_libraries().filter(|row| is_host(row)).map(|row| &row.library).collect();
+    let mut without_host = BTreeSet::new();
+    let mut is_listed = |row: &&FileRow| {
+        is_host(row) || (!with_host.contains(&row.library) && without_host.insert(row.library.clone()))
+    };
+    of_libraries().filter(|row| is_listed(row)).collect()
+}
+
+/// Whether programs load it: a library whose code is in itself, or that opens other files.
+fn is_host(row: &FileRow) -> bool {
+    let found = rules::find(&row.path, &row.path);
+    found.is_some_and(|found| matches!(found.rule().kind, FileKind::Host | FileKind::FatBinary))
+}
+
+fn command(own: &Path, destination: &Path, gpu: &str, file: &Path) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", SCRIPT]).arg(destination.join(ENVIRONMENT));
+    command.arg(own).args(["run", "--gpu", gpu, "--counters", "--"]);
+    command.arg(own).args(["serve", "--probe"]).arg(file);
+    command
+}
+
+/// The result that a process printed, with the kernels that the emulator counted.
+fn judge(output: &ProbeOutput) -> TryResult {
+    let line = output.stdout.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    let result: Value = serde_json::from_str(line).unwrap_or_default();
+    if let Some(reason) = result["reason"].as_str() {
+        return TryResult::Failed(reason.to_owned());
+    }
+    let Some(values) = result["compared"].as_u64().filter(|_| output.success) else {
+        return TryResult::Failed(output.reason());
+    };
+    let kernels = executed_kernels(&output.stderr);
+    if kernels.is_empty() {
+        return TryResult::Failed("no kernel of the library was executed".to_owned());
+    }
+    TryResult::Right { values, kernels }
+}
+
+/// The kernels in the emulator's table of counters: `DISPATCHES WAVES INSTRUCTIONS GPU KERNEL`.
+fn executed_kernels(report: &str) -> Vec<String> {
+    let kernel = |line: &str| {
+        let mut words = line.split_whitespace();
+        let counts = [words.next()?, words.next()?, words.next()?];
+        let is_row = counts.iter().all(|count| count.parse::<u64>().is_ok()) && words.next()?.starts_with("gfx");
+        let name = words.collect::<Vec<_>>().join(" ");
+        (is_row && !name.starts_with(RUNTIME_KERNELS)).then_some(name)
+    };
+    report.lines().filter_map(kernel).collect()
+}
+
+fn failure(row: &TriedLibrary) -> Option<Diagnostic> {
+    let TryResult::Failed(reason) = &row.result else { return None };
+    let what = format!("{} on {}: {reason}", row.library, row.gpu);
+    Some(Diagnostic::error(codes::NOT_TRIED, what).in_file(&row.file))
+}
+
+fn table(rows: &[TriedLibrary]) -> String {
+    let head = ["GPU", "LIBRARY", "COMPUTED", "RESULT", "KERNELS"].map(str::to_owned).to_vec();
+    let row = |row: &TriedLibrary| {
+        let (result, kernels) = match &row.result {
+            TryResult::Right { values, kernels } => (format!("right, {values} values"), kernels.join(" ")),
+            TryResult::Failed(_) => ("FAILED".to_owned(), String::new()),
+            TryResult::NotTried => ("not tried".to_owned(), String::new()),
+        };
+        let computation = row.computation.unwrap_or("-").to_owned();
+        vec![row.gpu.clone(), text::plain(&row.library), computation, result, shortened(&text::plain(&kernels))]
+    };
+    text::table(&std::iter::once(head).chain(rows.iter().map(row)).collect::<Vec<_>>())
+}
+
+/// Names of kernels of templates fill a screen; `--format json` has all of them.
+fn shortened(names: &str) -> String {
+    const SHOWN: usize = 60;
+    if names.chars().count() <= SHOWN {
+        names.to_owned()
+    } else {
+        names.chars().take(SHOWN).collect::<String>() + "…"
+    }
+}
+
+fn row_json(row: &TriedLibrary) -> Value {
+    let (result, values, kernels, reason) = match &row.result {
+        TryResult::Right { values, kernels } => ("right", Some(values), kernels.as_slice(), None),
+        TryResult::Failed(reason) => ("failed", None, [].as_slice(), Some(reason)),
+        TryResult::NotTried => ("not tried", None, [].as_slice(), None),
+    };
+    json!({
+        "gpu": row.gpu, "library": row.library, "file": row.file.display().to_string(), "computation": row.computation,
+        "result": result, "values": values, "kernels": kernels, "reason": reason,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COUNTERS: &str = "hotswap-emulated: counters\n  dispatches        waves  instructions  GPU        kernel\n\
+                                       1            2             3  gfx1031    __amd_rocclr_copyBuffer\n\
+                                       4            8           900  gfx1031    Cijk_MT32x32 (int)\n\
+                                                                   7    v_add_f32\n";
+
+    fn judged(success: bool, stdout: &str, stderr: &str) -> String {
+        let (stdout, stderr) = (stdout.to_owned(), stderr.to_owned());
+        let output = ProbeOutput { success, stdout, stderr, ..ProbeOutput::default() };
+        match judge(&output) {
+            TryResult::Right { values, kernels } => format!("{values} {kernels:?}"),
+            TryResult::Failed(reason) => reason,
+            TryResult::NotTried => unreachable!("it was"),
+        }
+    }
+
+    #[test]
+    fn a_right_answer_needs_a_kernel_of_the_library() {
+        assert_eq!(judged(true, "noise\n{\"compared\":5}\n", COUNTERS), "5 [\"Cijk_MT32x32 (int)\"]");
+        let only_copies: String = COUNTERS.lines().take(3).map(|line| format!("{line}\n")).collect();
+        assert_eq!(judged(true, "{\"compared\":5}\n", &only_copies), "no kernel of the library was executed");
+    }
+
+    #[test]
+    fn whatever_else_a_process_does_is_a_failure() {
+        assert_eq!(judged(true, "{\"reason\":\"wrong\"}\n", COUNTERS), "wrong");
+        assert_eq!(
+            judged(false, "{\"compared\":5}\n", "rocBLAS error: Cannot read x\n"),
+            "rocBLAS error: Cannot read x"
+        );
+        assert_eq!(judged(true, "", ""), "it ended with an error and printed nothing");
+    }
+}
