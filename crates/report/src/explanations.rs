@@ -177,6 +177,8 @@ pub const EXPLANATIONS: &[Explanation] = &[
         "hotswap targets > /dev/full"),
     row(codes::CACHE_REFUSED, "The cache directory belongs to another user, or others may write to it, so its content could have been planted. HotSwap works without a cache.",
         "XDG_CACHE_HOME=/tmp hotswap-clang++ app.hip"),
+    row(codes::NO_TEMPORARY, "TMPDIR names a directory that does not exist, may not be written, or is on a full file system. Programs that HotSwap starts need it, too: the HIP runtime ends by a segmentation fault without it.",
+        "TMPDIR=/no/such/directory hotswap run --gpu gfx1031 -- ./program"),
     row(codes::VERIFY_FAILED, "HotSwap reads back everything that it writes, and the result was not what it had planned. The faulty file was discarded.",
         "hotswap retarget app --to gfx1031 -o new     (a defect of HotSwap, or of memory or disk)"),
 ];
