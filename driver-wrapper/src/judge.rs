@@ -24,6 +24,8 @@ pub const CUDA: &str = "CUDA is compiled: no plan concerns it";
 /// A query to HotSwap itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Query {
+    /// `--hotswap-identity`.
+    Identity,
     /// `--hotswap-version`.
     Version,
     /// `--hotswap-help`.
@@ -258,11 +260,14 @@ fn take_part(
 fn query(own: &[(Id, String)]) -> Result<Option<Query>, Diagnostic> {
     for (id, value) in own {
         match (id, value.as_str()) {
+            (Id::Identity, "") => return Ok(Some(Query::Identity)),
             (Id::Version, "") => return Ok(Some(Query::Version)),
             (Id::Help, "") => return Ok(Some(Query::Help(HelpFormat::Text))),
             (Id::Help, "markdown") => return Ok(Some(Query::Help(HelpFormat::Markdown))),
             (Id::Help, "man") => return Ok(Some(Query::Help(HelpFormat::Man))),
-            (Id::Version | Id::Help, other) => return Err(Diagnostic::error(codes::USAGE, format!("`={other}`"))),
+            (Id::Version | Id::Help | Id::Identity, other) => {
+                return Err(Diagnostic::error(codes::USAGE, format!("`={other}`")));
+            }
             _ => {}
         }
     }

@@ -277,6 +277,8 @@ const TABLE: &[(&str, &str, &str)] = &[
     ("T A -c a.hip", "HOTSWAP_DISABLE=0", "token device"),
     ("-c a.cpp", "HOTSWAP_DISABLE=maybe", "HS0104"),
     ("--hotswap-version", "", "Version"),
+    ("--hotswap-identity", G, "Identity"),
+    ("--hotswap-identity=x", "", "HS0001"),
     ("--hotswap-version", G, "Version"),
     ("--hotswap-help", "", "Help(Text)"),
     ("--hotswap-help=markdown -c a.cpp", "", "Help(Markdown)"),

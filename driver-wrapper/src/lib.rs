@@ -28,6 +28,7 @@ pub mod explain;
 pub mod find;
 pub mod flags;
 pub mod hermetic;
+pub mod identity;
 pub mod judge;
 pub mod manifest;
 pub mod objects;
@@ -57,6 +58,7 @@ use find::{Clang, ToolSearch};
 use flags::Phase;
 use hotswap_plan::{NamesPolicy, TextFindings, words as names};
 use hotswap_report::{Diagnostic, Severity, codes};
+use identity::ToolchainFiles;
 use judge::{Decision, Explain, HelpFormat, Judgement, PlanReference, Query, WithPlan};
 use manifest::ManifestInputs;
 use options::{Id, OptionValues, PlanSource};
@@ -103,6 +105,11 @@ pub fn run(mut args: impl Iterator<Item = OsString>, warn: &dyn Fn(&str)) -> Res
     let judgement = judge::judge(call.cxx, &call.expanded, &settings_of, &find_plan);
     match &judgement.decision {
         Decision::Error(error) => return Err(error.clone()),
+        Decision::Query(Query::Identity) => {
+            let settings = settings_of(&judge::own_words(&judgement.command)?);
+            let identity = call.identity(&call.find_clang(&settings)?, &settings)?;
+            return Ok(RemainingWork { text: format!("{identity}\n") });
+        }
         Decision::Query(query) => return Ok(RemainingWork { text: answer(*query) }),
         _ => {}
     }
@@ -112,6 +119,8 @@ pub fn run(mut args: impl Iterator<Item = OsString>, warn: &dyn Fn(&str)) -> Res
 
 fn answer(query: Query) -> String {
     match query {
+        // Handled where the compiler is found.
+        Query::Identity => String::new(),
         Query::Version => options::version(),
         Query::Help(HelpFormat::Text) => options::help(),
         Query::Help(HelpFormat::Markdown) => options::markdown(),
@@ -175,7 +184,7 @@ impl Call {
         if let Decision::Preprocess(plan) = &judgement.decision
             && !dry
         {
-            process::exit(self.preprocess(judgement, plan, &clang, &launch)?);
+            process::exit(self.preprocess(judgement, plan, &clang, settings, &launch)?);
         }
         let dependencies =
             DependencyOutput::new(&judgement.command, &self.expanded).filter(|_| !dry && !asked.files.is_empty());
@@ -193,12 +202,28 @@ impl Call {
         }
     }
 
+    /// The identity of the toolchain behind this command.
+    fn identity(&self, clang: &Clang, settings: &OptionValues) -> Result<String, Diagnostic> {
+        let named = settings.get(Id::LlvmBin).map(|setting| PathBuf::from(&setting.value));
+        let tools = Toolchain::new(&clang.path, named).directory()?;
+        let joined = |word: &OsString| {
+            let text = word.to_str()?;
+            let flag = ["--rocm-path=", "--rocm-device-lib-path=", "--hip-device-lib-path=", "-resource-dir="];
+            flag.iter().find_map(|flag| text.strip_prefix(flag)).map(OsString::from)
+        };
+        let variables = ["ROCM_PATH", "HIP_DEVICE_LIB_PATH"].into_iter().filter_map(env::var_os);
+        let roots: Vec<OsString> =
+            self.expanded.iter().filter_map(joined).chain(variables).filter(|root| !root.is_empty()).collect();
+        ToolchainFiles::find(clang, &tools, &roots).identity()
+    }
+
     /// Runs the preprocessor for those who ask what a compilation with the plan reads.
     fn preprocess(
         &self,
         judgement: &Judgement,
         plan: &WithPlan,
         clang: &Clang,
+        settings: &OptionValues,
         launch: &Launch,
     ) -> Result<i32, Diagnostic> {
         let (words, _) = command::without_own(&self.expanded);
@@ -207,7 +232,9 @@ impl Call {
         let is_host_only = Toolchain::new(&clang.path, None).new_driver(judgement.command.new_driver)?;
         let unseen = if is_host_only { &judgement.command.archs[..] } else { &[] };
         let texts = TextFingerprints::gather(&preprocessor, &plan.questions, unseen);
-        preprocess::PreprocessorRun { launch, judgement, words: &self.expanded, plan, texts: &texts }.run()
+        let toolchain = self.identity(clang, settings)?;
+        let words = &self.expanded;
+        preprocess::PreprocessorRun { launch, judgement, words, plan, texts: &texts, toolchain: &toolchain }.run()
     }
 
     /// The parts of clang's command.

@@ -24,6 +24,7 @@ pub enum Id {
     Explain,
     Help,
     Hermetic,
+    Identity,
     LlvmBin,
     /// An option of a plan, by its key.
     OfPlan(&'static str),
@@ -57,6 +58,8 @@ pub struct Opt {
 pub const EXPLAIN: &str = "--hotswap-explain";
 /// The query argument that prints the options.
 pub const HELP: &str = "--hotswap-help";
+/// The query argument that prints the toolchain's identity.
+pub const IDENTITY: &str = "--hotswap-identity";
 /// The query argument that prints HotSwap's version.
 pub const VERSION: &str = "--hotswap-version";
 /// Turns HotSwap off.
@@ -113,6 +116,8 @@ const OWN: &[Opt] = &[
         help: "append one JSON line for each device link and each bundle step to this file" },
     Opt { id: Id::Explain, word: Some(EXPLAIN), value: "", env: None, key: None,
         help: "print what would be done with this command and which setting came from where; =json for a machine" },
+    Opt { id: Id::Identity, word: Some(IDENTITY), value: "", env: None, key: None,
+        help: "print a hash of HotSwap, the real clang, its tools and the device libraries, for the key of a compiler cache" },
     Opt { id: Id::Version, word: Some(VERSION), value: "", env: None, key: None,
         help: "print the version of HotSwap (--version is clang's)" },
     Opt { id: Id::Help, word: Some(HELP), value: "", env: None, key: None,

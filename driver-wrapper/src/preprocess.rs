@@ -33,6 +33,8 @@ pub struct PreprocessorRun<'a> {
     pub plan: &'a WithPlan,
     /// The texts of the GPUs.
     pub texts: &'a TextFingerprints,
+    /// The toolchain's identity.
+    pub toolchain: &'a str,
 }
 
 impl PreprocessorRun<'_> {
@@ -86,6 +88,7 @@ impl PreprocessorRun<'_> {
             text.extend(self.texts.files.markers(&escape(main)));
         }
         text.extend(format!("// hotswap: plan {}\n", self.plan.hash).bytes());
+        text.extend(format!("// hotswap: toolchain {}\n", self.toolchain).bytes());
         text.extend(self.texts.lines().bytes());
         text
     }

@@ -81,3 +81,38 @@ fn an_edit_is_never_answered_with_an_old_object() {
     }
     assert_eq!(wrong, [""; 0], "{}", wrong.join("\n"));
 }
+
+/// Commands whose objects have the compiler's version in them, with and without a plan.
+const COMMANDS: &[&str] =
+    &["-x c++ main.cpp", "-Xoffload-linker --hotswap-retarget=gfx1030=>gfx1031 --offload-arch=gfx1030 a.hip"];
+
+#[test]
+fn an_upgrade_in_place_is_never_answered_with_an_old_object() {
+    let test = "an_upgrade_in_place_is_never_answered_with_an_old_object";
+    let Some(bench) = Bench::new(test) else { return };
+    let versions = bench.versions();
+    let [old, .., new] = versions[..] else {
+        skip(test, "the userland has one clang only");
+        return;
+    };
+    let prefix = std::env::var(ENV_PREFIX).expect("the tests run with an installation");
+    let mut wrong = Vec::new();
+    for (number, (cache, launcher, settings)) in CACHES.iter().enumerate() {
+        if !bench.has(launcher) {
+            skip("compiler caches", &format!("no {launcher} in the userland"));
+            continue;
+        }
+        let script = format!(
+            "NAME=upgrade-{cache} LAUNCHER={launcher} W={prefix}/bin/hotswap-clang++ OLD={old} NEW={new}
+             export {settings}\nCOMMAND='{}'\n{}",
+            COMMANDS[number % COMMANDS.len()],
+            include_str!("upgrade.sh")
+        );
+        let (lines, _) = ok(&bench.run(old, &script));
+        wrong.extend(
+            lines.lines().filter(|line| !line.ends_with(": as it should be")).map(|line| format!("{cache}: {line}")),
+        );
+        assert_eq!(lines.lines().count(), 3, "{cache}: {lines}");
+    }
+    assert_eq!(wrong, [""; 0], "{}", wrong.join("\n"));
+}

@@ -1,0 +1,218 @@
+//! The identity of a toolchain: one hash of HotSwap, the real clang, the tools of the device link, their shared libraries,
+//! and the device libraries. Compiler caches have it in their keys, since they see the wrapper instead of the compiler.
+//!
+//! Invariants: equal files have equal identities wherever they are and whenever they were written. A program or library
+//! counts by its build ID, which linkers compute from the content, and any other file by its content.
+//!
+//! Absent on purpose: headers, which the preprocessor shows, and clang's configuration files, which have no code.
+
+use crate::find::Clang;
+use crate::store;
+use hotswap_report::{Diagnostic, codes};
+use object::elf::{DT_NEEDED, FileHeader64};
+use object::read::elf::{Dyn, FileHeader};
+use object::{Endianness, Object, ReadCache};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fmt::Write;
+use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Tools beside clang that make or change device code.
+const TOOLS: [&str; 6] =
+    ["clang", "lld", "clang-offload-bundler", "clang-linker-wrapper", "llvm-offload-binary", "llvm-objcopy"];
+/// Directories of shared libraries, relative to that of the tools, then the system's.
+const LIBRARIES: [&str; 5] =
+    ["../lib", "../lib64", "/usr/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu"];
+/// Directories of device libraries, relative to the root directory of a ROCm or of an LLVM.
+const DEVICE_LIBRARIES: [&str; 2] = ["amdgcn/bitcode", "lib/amdgcn/bitcode"];
+
+/// The directories that decide what a toolchain is.
+#[derive(Debug)]
+pub struct ToolchainFiles {
+    files: BTreeSet<PathBuf>,
+}
+
+impl ToolchainFiles {
+    /// The files of the toolchain of a clang whose tools are in `tools`. `words` are arguments and variables' values that may
+    /// name a ROCm or its device libraries.
+    pub fn find(clang: &Clang, tools: &Path, words: &[OsString]) -> Self {
+        let mut found = Self { files: BTreeSet::new() };
+        let programs = TOOLS.iter().map(|name| tools.join(name)).chain([clang.path.clone()]);
+        for program in programs {
+            found.add_program(&program, tools);
+        }
+        let resources = fs::read_dir(tools.join("../lib/clang")).into_iter().flatten().flatten();
+        let mut roots: Vec<PathBuf> = resources.map(|entry| entry.path()).collect();
+        roots.extend([tools.join(".."), tools.join("../.."), "/opt/rocm".into(), "/usr".into()]);
+        roots.extend(words.iter().map(PathBuf::from));
+        for root in roots {
+            DEVICE_LIBRARIES.iter().for_each(|directory| found.add_bitcode(&root.join(directory)));
+            found.add_bitcode(&root);
+        }
+        found
+    }
+
+    fn add_program(&mut self, program: &Path, tools: &Path) {
+        let Ok(program) = fs::canonicalize(program) else { return };
+        if !self.files.insert(program.clone()) {
+            return;
+        }
+        let libraries = needed_libraries(&program).unwrap_or_default();
+        for name in libraries {
+            let library =
+                LIBRARIES.iter().map(|directory| tools.join(directory).join(&name)).find(|path| path.exists());
+            if let Some(library) = library {
+                self.add_program(&library, tools);
+            }
+        }
+    }
+
+    fn add_bitcode(&mut self, directory: &Path) {
+        let files = fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path());
+        let bitcode = files.filter(|path| path.extension().is_some_and(|extension| extension == "bc"));
+        self.files.extend(bitcode.filter_map(|path| fs::canonicalize(path).ok()));
+    }
+
+    /// The identity, kept in the cache directory as long as no file changes.
+    ///
+    /// # Errors
+    /// [`codes::CANNOT_READ`] for a file of the toolchain.
+    pub fn identity(&self) -> Result<String, Diagnostic> {
+        let states: String = self.files.iter().map(|path| state(path)).collect::<Result<_, _>>()?;
+        let key = store::hash(format!("{}\n{states}", hotswap_plan::IDENTITY).as_bytes());
+        let names: Vec<u8> = self.files.iter().flat_map(|path| [path.as_os_str().as_bytes(), b"\0"].concat()).collect();
+        let kept = store::directory("identities").ok().map(|directory| directory.join(store::hash(&names)));
+        let old = kept.as_ref().and_then(|file| fs::read_to_string(file).ok());
+        if let Some((_, identity)) = old.as_ref().and_then(|text| text.split_once('\n')).filter(|(old, _)| *old == key)
+        {
+            return Ok(identity.to_owned());
+        }
+        let identity = self.compute()?;
+        if let Some(file) = kept {
+            // If this cannot be cached, only speed is lost.
+            let _ = store::put(&file, format!("{key}\n{identity}").as_bytes());
+        }
+        Ok(identity)
+    }
+
+    fn compute(&self) -> Result<String, Diagnostic> {
+        let files: Vec<&PathBuf> = self.files.iter().collect();
+        let parts = hotswap_files::on_all_cores(files.len(), |index| content_of(files[index]));
+        // Sorted by name and content: the directories differ from machine to machine.
+        let parts: BTreeSet<String> = parts.into_iter().collect::<Result<_, _>>()?;
+        let text: String = [hotswap_plan::IDENTITY.to_owned()].into_iter().chain(parts).collect::<Vec<_>>().join("\n");
+        Ok(store::hash(text.as_bytes()))
+    }
+}
+
+/// One line that changes when the file does.
+fn state(path: &Path) -> Result<String, Diagnostic> {
+    let meta = fs::metadata(path).map_err(|error| cannot_read(path, &error))?;
+    let mut line = path.display().to_string();
+    let _ = writeln!(
+        line,
+        " {} {} {} {}.{} {}.{}",
+        meta.dev(),
+        meta.ino(),
+        meta.size(),
+        meta.mtime(),
+        meta.mtime_nsec(),
+        meta.ctime(),
+        meta.ctime_nsec()
+    );
+    Ok(line)
+}
+
+/// The file's name, and its size with its build ID or else the hash of its content.
+fn content_of(path: &Path) -> Result<String, Diagnostic> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    if let Some(build_id) = build_id(path) {
+        let size = fs::metadata(path).map_err(|error| cannot_read(path, &error))?.len();
+        return Ok(format!("{name} {size} {}", digits(&build_id)));
+    }
+    let content = fs::read(path).map_err(|error| cannot_read(path, &error))?;
+    Ok(format!("{name} {}", digits(&Sha256::digest(content))))
+}
+
+/// A build ID that is long enough for a hash.
+fn build_id(path: &Path) -> Option<Vec<u8>> {
+    const SHORTEST: usize = 8;
+    let cache = ReadCache::new(File::open(path).ok()?);
+    let file = object::File::parse(&cache).ok()?;
+    file.build_id().ok().flatten().filter(|id| id.len() >= SHORTEST).map(<[u8]>::to_vec)
+}
+
+/// Names of the shared libraries that a program starts with.
+fn needed_libraries(path: &Path) -> Option<Vec<String>> {
+    let cache = ReadCache::new(File::open(path).ok()?);
+    let header = FileHeader64::<Endianness>::parse(&cache).ok()?;
+    let endian = header.endian().ok()?;
+    let sections = header.sections(endian, &cache).ok()?;
+    let (entries, link) = sections.dynamic(endian, &cache).ok()??;
+    let strings = sections.strings(endian, &cache, link).ok()?;
+    let needed = entries.iter().filter(|entry| entry.tag32(endian) == Some(DT_NEEDED));
+    let names = needed.filter_map(|entry| strings.get(entry.val32(endian)?).ok());
+    Some(names.map(|name| String::from_utf8_lossy(name).into_owned()).collect())
+}
+
+fn digits(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+fn cannot_read(path: &Path, error: &std::io::Error) -> Diagnostic {
+    Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn toolchain(directory: &Path) -> ToolchainFiles {
+        let clang = Clang { path: directory.join("bin/clang++"), origin: String::new(), mode: None };
+        ToolchainFiles::find(&clang, &directory.join("bin"), &[directory.join("rocm").into()])
+    }
+
+    fn make(directory: &Path) {
+        for (name, text) in
+            [("bin/clang++", "a script"), ("bin/lld", "a linker"), ("rocm/amdgcn/bitcode/ockl.bc", "BC")]
+        {
+            fs::create_dir_all(directory.join(name).parent().unwrap()).unwrap();
+            fs::write(directory.join(name), text).unwrap();
+        }
+    }
+
+    #[test]
+    fn equal_files_elsewhere_are_the_same_toolchain_and_each_change_makes_another() {
+        let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let [one, other] = dirs.each_ref().map(|dir| {
+            make(dir.path());
+            toolchain(dir.path()).compute().unwrap()
+        });
+        assert_eq!(one, other);
+        for file in ["bin/clang++", "bin/lld", "rocm/amdgcn/bitcode/ockl.bc"] {
+            let path = dirs[1].path().join(file);
+            let old = fs::read(&path).unwrap();
+            let mut new = old.clone();
+            new[0] ^= 1;
+            fs::write(&path, new).unwrap();
+            assert_ne!(toolchain(dirs[1].path()).compute().unwrap(), one, "{file}");
+            fs::write(&path, old).unwrap();
+        }
+        fs::write(dirs[1].path().join("rocm/amdgcn/bitcode/ocml.bc"), "BC").unwrap();
+        assert_ne!(toolchain(dirs[1].path()).compute().unwrap(), one);
+    }
+
+    #[test]
+    fn libraries_are_those_that_the_program_names() {
+        let libraries = needed_libraries(&std::env::current_exe().unwrap()).unwrap();
+        assert!(libraries.iter().any(|name| name.starts_with("libc.so")), "{libraries:?}");
+        assert!(build_id(Path::new("/nonexistent")).is_none());
+    }
+}
