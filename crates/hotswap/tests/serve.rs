@@ -8,6 +8,8 @@ mod common;
 #[path = "../../bundle/tests/common/files.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
 mod files;
+#[path = "serve/layouts.rs"]
+mod layouts;
 mod made;
 
 use assert_cmd::Command;
@@ -55,6 +57,10 @@ struct Directory(TempDir);
 type State = BTreeMap<PathBuf, (Vec<u8>, i64)>;
 
 impl Directory {
+    fn empty() -> Self {
+        Self(TempDir::new().unwrap())
+    }
+
     /// A ROCm tree with rocBLAS and rocRAND for gfx1030 and gfx1100.
     fn rocm() -> Self {
         let directory = Self(TempDir::new().unwrap());

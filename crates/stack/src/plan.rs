@@ -522,14 +522,18 @@ impl DatabaseName {
     }
 }
 
-/// The path with another name of the GPU: in the file's name, or in that of its directory.
+/// The path with another name of the GPU: in the file's name, and in that of its directory where it is the GPU's.
 fn rename(path: &Path, wanted: &WantedTarget) -> PathBuf {
-    let change = |name: &std::ffi::OsStr| name.to_string_lossy().replace(&wanted.source, &wanted.target);
-    let (parent, name) = (path.parent().unwrap_or(Path::new("")), path.file_name().unwrap_or_default());
-    if name.to_string_lossy().contains(&wanted.source) {
-        return path.with_file_name(change(name));
+    let name = path.file_name().unwrap_or_default().to_string_lossy().replace(&wanted.source, &wanted.target);
+    let parent = path.parent().unwrap_or(Path::new(""));
+    let directory = parent.file_name().unwrap_or_default().to_string_lossy();
+    match directory.strip_prefix(&wanted.source) {
+        // Features may follow, as in `gfx90a-xnack+`.
+        Some(features) if features.is_empty() || features.starts_with(['-', ':']) => {
+            parent.with_file_name(format!("{}{features}", wanted.target)).join(name)
+        }
+        _ => parent.join(name),
     }
-    parent.with_file_name(parent.file_name().map(change).unwrap_or_default()).join(name)
 }
 
 /// HIP ends the process where a host library's own kernels are missing.

@@ -1,9 +1,13 @@
 //! The files and links below the roots.
 //!
-//! Invariants: links are not followed, so a walk ends; those that lead to a file or directory of the tree are kept as
-//! links. A root that is a link is followed, and a file that is a root has its own name and the link's. The order is
-//! that of the paths, whatever the file system returns.
+//! A link to a file or directory of the tree is kept as a link. One that leads elsewhere is read as the file or directory that it
+//! leads to, as the host library reads it; so are data files of libraries wherever they lead, because their targets may have
+//! names by which no library is known.
+//!
+//! Invariants: a directory is entered once, so a walk ends. A root that is a link is followed, and a file that is a root has
+//! its own name and the link's. The order is that of the paths, whatever the file system returns.
 
+use crate::rules::{self, FileKind};
 use hotswap_report::{Diagnostic, codes};
 use std::collections::BTreeMap;
 use std::fs;
@@ -36,7 +40,7 @@ pub fn read(roots: &[PathBuf]) -> Result<Tree, Diagnostic> {
             return Err(error.in_file(root));
         }
         if real.is_dir() {
-            tree.walk(&real, &real)?;
+            TreeWalk { tree: &mut tree, root: &real, elsewhere: BTreeMap::new() }.enter(&real)?;
         } else {
             tree.add_root_file(root, real)?;
         }
@@ -58,33 +62,6 @@ pub(crate) fn canonical(path: &Path) -> Result<PathBuf, Diagnostic> {
 }
 
 impl Tree {
-    fn walk(&mut self, root: &Path, directory: &Path) -> Result<(), Diagnostic> {
-        let entries = match fs::read_dir(directory).and_then(Iterator::collect::<Result<Vec<_>, _>>) {
-            Ok(entries) => entries,
-            Err(error) => {
-                let unread = Diagnostic::warning(codes::CANNOT_READ, format!("{error}; nothing in it is served"));
-                self.unread.push(unread.in_file(directory));
-                return Ok(());
-            }
-        };
-        let mut paths: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).collect();
-        paths.sort();
-        for path in paths {
-            let Ok(meta) = fs::symlink_metadata(&path) else { continue };
-            if meta.is_dir() {
-                self.walk(root, &path)?;
-            } else if path.to_str().is_none() {
-                let unread = Diagnostic::warning(codes::CANNOT_READ, "its name is not UTF-8; it is not served");
-                self.unread.push(unread.in_file(&path));
-            } else if meta.is_symlink() {
-                self.add_link(root, &path);
-            } else if meta.is_file() {
-                self.add_file(below(root, &path), path)?;
-            }
-        }
-        Ok(())
-    }
-
     fn add_file(&mut self, relative: PathBuf, path: PathBuf) -> Result<(), Diagnostic> {
         match self.files.get(&relative) {
             Some(other) if *other != path => {
@@ -95,15 +72,6 @@ impl Tree {
                 self.files.insert(relative, path);
                 Ok(())
             }
-        }
-    }
-
-    /// Where the link leads outside of the root, it is no part of the tree.
-    fn add_link(&mut self, root: &Path, path: &Path) {
-        let Ok(to) = fs::read_link(path) else { return };
-        let to = if to.is_absolute() { to } else { path.parent().unwrap_or(root).join(to) };
-        if let Ok(to) = normal(&to).strip_prefix(root) {
-            self.links.insert(below(root, path), to.to_owned());
         }
     }
 
@@ -122,6 +90,89 @@ impl Tree {
         }
         self.add_file(own, real)
     }
+}
+
+/// The walk below one root.
+struct TreeWalk<'t> {
+    tree: &'t mut Tree,
+    root: &'t Path,
+    /// Files and directories outside of the root that links led to, by their own paths, and their paths below the root.
+    elsewhere: BTreeMap<PathBuf, PathBuf>,
+}
+
+impl TreeWalk<'_> {
+    fn enter(&mut self, directory: &Path) -> Result<(), Diagnostic> {
+        let entries = match fs::read_dir(directory).and_then(Iterator::collect::<Result<Vec<_>, _>>) {
+            Ok(entries) => entries,
+            Err(error) => {
+                let unread = Diagnostic::warning(codes::CANNOT_READ, format!("{error}; nothing in it is served"));
+                self.tree.unread.push(unread.in_file(directory));
+                return Ok(());
+            }
+        };
+        let mut paths: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).collect();
+        paths.sort();
+        for path in paths {
+            let Ok(meta) = fs::symlink_metadata(&path) else { continue };
+            if meta.is_dir() {
+                self.enter(&path)?;
+            } else if path.to_str().is_none() {
+                let unread = Diagnostic::warning(codes::CANNOT_READ, "its name is not UTF-8; it is not served");
+                self.tree.unread.push(unread.in_file(&path));
+            } else if meta.is_symlink() {
+                self.add_link(&path)?;
+            } else if meta.is_file() {
+                self.tree.add_file(below(self.root, &path), path)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn add_link(&mut self, path: &Path) -> Result<(), Diagnostic> {
+        let relative = below(self.root, path);
+        let is_data = is_data_file(path, &relative);
+        let Ok(meta) = fs::metadata(path) else {
+            if is_data {
+                let unread = Diagnostic::warning(codes::CANNOT_READ, "the link leads nowhere; it is not served");
+                self.tree.unread.push(unread.in_file(path));
+            }
+            return Ok(());
+        };
+        if is_data && meta.is_file() {
+            return self.tree.add_file(relative, path.to_owned());
+        }
+        let (Ok(to), Ok(real)) = (fs::read_link(path), fs::canonicalize(path)) else { return Ok(()) };
+        let to = if to.is_absolute() { to } else { path.parent().unwrap_or(self.root).join(to) };
+        if let Ok(to) = normal(&to).strip_prefix(self.root) {
+            self.tree.links.insert(relative, to.to_owned());
+        } else if let Some(to) = self.known_path(&real) {
+            self.tree.links.insert(relative, to);
+        } else if meta.is_file() {
+            self.elsewhere.insert(real, relative.clone());
+            self.tree.add_file(relative, path.to_owned())?;
+        } else if meta.is_dir() && !self.root.starts_with(&real) {
+            self.elsewhere.insert(real, relative);
+            self.enter(path)?;
+        }
+        Ok(())
+    }
+
+    /// The path below the root of a file or directory that was seen already.
+    fn known_path(&self, real: &Path) -> Option<PathBuf> {
+        if let Ok(inside) = real.strip_prefix(self.root) {
+            return Some(inside.to_owned());
+        }
+        let mut seen = real.ancestors().filter_map(|base| Some((base, self.elsewhere.get(base)?)));
+        let (base, relative) = seen.next()?;
+        let rest = real.strip_prefix(base).ok()?;
+        Some(if rest.as_os_str().is_empty() { relative.clone() } else { relative.join(rest) })
+    }
+}
+
+/// Whether a library looks for a file of that name and place.
+fn is_data_file(path: &Path, relative: &Path) -> bool {
+    let found = rules::find(path, relative);
+    found.is_some_and(|found| !matches!(found.rule().kind, FileKind::FatBinary | FileKind::Host))
 }
 
 fn below(root: &Path, path: &Path) -> PathBuf {
@@ -150,7 +201,9 @@ pub(crate) fn link_text(link: &Path, to: &Path) -> PathBuf {
     let to: Vec<Component<'_>> = to.components().collect();
     let common = from.iter().zip(&to).take_while(|(one, other)| one == other).count();
     let up = from[common..].iter().map(|_| Component::ParentDir);
-    up.chain(to[common..].iter().copied()).collect()
+    let text: PathBuf = up.chain(to[common..].iter().copied()).collect();
+    // A link to its own directory.
+    if text.as_os_str().is_empty() { PathBuf::from(".") } else { text }
 }
 
 #[cfg(test)]
@@ -171,7 +224,8 @@ mod tests {
         symlink("..", path("lib/rocblas/cycle")).unwrap();
         let tree = read(&[root.path().to_owned()]).unwrap();
         let names: Vec<_> = tree.files.keys().map(|path| path.to_str().unwrap()).collect();
-        assert_eq!(names, ["lib/librocblas.so.5.2"]);
+        // A file elsewhere is read as a file of the tree.
+        assert_eq!(names, ["lib/librocblas.so.5.2", "lib/outside"]);
         let links: Vec<_> =
             tree.links.iter().map(|(from, to)| (from.to_str().unwrap(), to.to_str().unwrap())).collect();
         let library = "lib/librocblas.so.5.2";
@@ -217,6 +271,7 @@ mod tests {
             ("lib/x/library", "lib/x/5/library", "5/library"),
             ("lib/x/y", "bin/z", "../../bin/z"),
             ("a", "b", "b"),
+            ("lib/x/again", "lib/x", "."),
         ] {
             assert_eq!(link_text(Path::new(link), Path::new(to)), Path::new(text));
         }
