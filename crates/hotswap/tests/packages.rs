@@ -9,6 +9,8 @@ mod common;
 #[allow(dead_code, reason = "other tests use the rest")]
 mod files;
 mod made;
+#[path = "packages/needs.rs"]
+mod needs;
 
 use assert_cmd::Command;
 use common::Sample;

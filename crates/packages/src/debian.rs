@@ -5,8 +5,8 @@
 
 use crate::tarball::rewrite;
 use crate::{
-    AddedMember, Changes, MemberChange, NewPackage, PackageMember, TarCompression, cannot_read, cannot_write, damaged,
-    hash, signed, write_member, wrong_hash,
+    AddedMember, Changes, MemberChange, NewPackage, PackageLink, PackageMember, TarCompression, cannot_read,
+    cannot_write, damaged, hash, signed, write_member, wrong_hash,
 };
 use hotswap_report::{Diagnostic, codes};
 use std::collections::{BTreeMap, BTreeSet};
@@ -82,6 +82,14 @@ fn compression(part: &DebianPart) -> Result<TarCompression, Diagnostic> {
     }
 }
 
+/// A link of the data part, with its change.
+struct ChangedLink {
+    name: String,
+    /// The file of a hard link.
+    to: Option<PathBuf>,
+    change: MemberChange,
+}
+
 /// The hashes of the package's files.
 struct Sums {
     /// By path; none where the package has no md5sums.
@@ -148,13 +156,27 @@ impl Sums {
             }
             Ok(made)
         };
+        let mut links = Vec::new();
+        let mut inner = changes.link.as_mut();
+        let mut link = |link: &PackageLink<'_>| {
+            let change = inner.as_mut().map_or(Ok(MemberChange::Unchanged), |change| change(link))?;
+            links.push(ChangedLink {
+                name: link.name.to_owned(),
+                to: link.target().filter(|_| link.is_hard),
+                change: change.clone(),
+            });
+            Ok(change)
+        };
         let input = File::open(&data.path).map_err(|error| cannot_read(&error))?;
         let path = scratch.join("data");
         let mut output = File::create(&path).map_err(|error| cannot_write(&error))?;
         let output = is_written.then_some(&mut output as &mut dyn std::io::Write);
-        let link = changes.link.as_mut().map(|see| &mut **see as _);
-        let mut checked = Changes { change: &mut one, link, added: changes.added };
+        let mut checked = Changes { change: &mut one, link: Some(&mut link), added: changes.added };
         rewrite(&input, compression(data)?, output, scratch, &mut checked)?;
+        for link in links {
+            seen.push(link.name.clone());
+            self.add_link(&link)?;
+        }
         let unseen = self.sums.iter().flatten().find(|(name, _)| !seen.contains(name));
         if let Some((name, _)) = unseen {
             return Err(damaged(&"md5sums has a hash of a file that is not there").in_entry(name));
@@ -162,6 +184,25 @@ impl Sums {
         data.path = path;
         if is_written {
             self.add(changes.added)?;
+        }
+        Ok(())
+    }
+
+    /// Notes a link: a hard one has the hash of its file.
+    fn add_link(&mut self, link: &ChangedLink) -> Result<(), Diagnostic> {
+        let Some(sums) = &mut self.sums else { return Ok(()) };
+        match &link.change {
+            MemberChange::Removed => drop(sums.remove(&link.name)),
+            MemberChange::Replaced(path) => {
+                self.sizes[1] += fs::metadata(path).map_or(0, |meta| meta.len());
+                sums.insert(link.name.clone(), hash::md5(path)?);
+            }
+            MemberChange::Unchanged => {
+                let file = link.to.as_ref().and_then(|to| sums.get(to.to_str()?).cloned());
+                if let (Some(sum), Some(own)) = (file, sums.get_mut(&link.name)) {
+                    *own = sum;
+                }
+            }
         }
         Ok(())
     }

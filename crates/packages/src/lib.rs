@@ -29,7 +29,7 @@ use hotswap_files::ScratchDirectory;
 use hotswap_report::{Diagnostic, codes};
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// A form of packages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,14 +87,50 @@ pub enum MemberChange {
 /// Decides about the files of a package.
 pub type ChangeMember<'c> = dyn FnMut(&PackageMember<'_>) -> Result<MemberChange, Diagnostic> + 'c;
 
-/// Receives the links of a package: the name, and where it leads.
-type SeeLink<'l> = dyn FnMut(&str, &Path) -> Result<(), Diagnostic> + 'l;
+/// A link of a package. Wheels have none.
+#[derive(Debug)]
+pub struct PackageLink<'l> {
+    /// Its path in the package.
+    pub name: &'l str,
+    /// The text of a symbolic link; the path in the package of the file that a hard link is a name of.
+    pub to: &'l Path,
+    /// Whether it is a hard link.
+    pub is_hard: bool,
+}
 
-/// The changes of a run.
-struct Changes<'c, 'm> {
-    change: &'c mut ChangeMember<'m>,
-    link: Option<&'c mut SeeLink<'m>>,
-    added: &'c [AddedMember],
+/// Decides about the links of a package: one that is replaced becomes a file.
+pub type ChangeLink<'c> = dyn FnMut(&PackageLink<'_>) -> Result<MemberChange, Diagnostic> + 'c;
+
+/// The changes of a package.
+pub struct Changes<'c, 'm> {
+    /// Decides about the files.
+    pub change: &'c mut ChangeMember<'m>,
+    /// Decides about the links; without it all stay.
+    pub link: Option<&'c mut ChangeLink<'m>>,
+    /// Files that the package does not have yet.
+    pub added: &'c [AddedMember],
+}
+
+impl PackageLink<'_> {
+    /// The path in the package that it leads to; none where it leads out of the package.
+    #[must_use]
+    pub fn target(&self) -> Option<PathBuf> {
+        let start = if self.is_hard { Path::new("") } else { Path::new(self.name).parent()? };
+        let mut path = start.to_owned();
+        for part in self.to.components() {
+            match part {
+                Component::Normal(name) => path.push(name),
+                Component::CurDir => {}
+                Component::ParentDir => {
+                    if !path.pop() {
+                        return None;
+                    }
+                }
+                Component::RootDir | Component::Prefix(_) => return None,
+            }
+        }
+        Some(path)
+    }
 }
 
 /// The first bytes that decide.
@@ -140,21 +176,39 @@ pub fn visit(
     run(file, format, None, &scratch, &mut changes).map_err(|error| error.in_file(file))
 }
 
-/// Writes a package with changed files to `output`, and with those of `added`, which it does not have yet. The output is
-/// replaced in one step after `check`; returns its size.
+/// Shows every file and every link of a package.
 ///
 /// # Errors
-/// [`codes::MALFORMED`] for a damaged package, [`codes::NO_PLACE`] for a signed one, and the errors of `change`.
+/// As for [`visit`].
+pub fn visit_with_links(
+    file: &Path,
+    format: PackageFormat,
+    see: &mut dyn FnMut(&PackageMember<'_>) -> Result<(), Diagnostic>,
+    see_link: &mut dyn FnMut(&PackageLink<'_>),
+) -> Result<(), Diagnostic> {
+    let mut change = |member: &PackageMember<'_>| see(member).map(|()| MemberChange::Unchanged);
+    let mut link = |link: &PackageLink<'_>| {
+        see_link(link);
+        Ok(MemberChange::Unchanged)
+    };
+    let scratch = ScratchDirectory::temporary("hotswap-package-")?;
+    let mut changes = Changes { change: &mut change, link: Some(&mut link), added: &[] };
+    run(file, format, None, &scratch, &mut changes).map_err(|error| error.in_file(file))
+}
+
+/// Writes a package with its changes to `output`. The output is replaced in one step after `check`; returns its size.
+///
+/// # Errors
+/// [`codes::MALFORMED`] for a damaged package, [`codes::NO_PLACE`] for a signed one and for a hard link whose file is left out,
+/// and the errors of the changes.
 pub fn rewrite(
     file: &Path,
     format: PackageFormat,
     output: &Path,
-    change: &mut ChangeMember<'_>,
-    added: &[AddedMember],
+    mut changes: Changes<'_, '_>,
     check: &dyn Fn() -> Result<(), Diagnostic>,
 ) -> Result<u64, Diagnostic> {
     let scratch = ScratchDirectory::temporary("hotswap-package-")?;
-    let mut changes = Changes { change, link: None, added };
     let mut size = 0;
     hotswap_files::replace_written(output, file, |new| {
         run(file, format, Some((new, output)), &scratch, &mut changes).map_err(|error| error.in_file(file))?;

@@ -1,7 +1,9 @@
 //! Tar archives. Entries are read raw: those that name the next one (GNU's `L` and `K`, pax's `x`) are copied as they are,
 //! with the one that they belong to.
 
-use crate::{Changes, MemberChange, NewPackage, PackageMember, TarCompression, cannot_write, damaged, write_member};
+use crate::{
+    Changes, MemberChange, NewPackage, PackageLink, PackageMember, TarCompression, cannot_write, damaged, write_member,
+};
 use hotswap_report::{Diagnostic, codes};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -94,6 +96,7 @@ fn copy(
         link: None,
         like: None,
         directories: BTreeSet::new(),
+        removed: BTreeSet::new(),
         scratch,
         changes,
     };
@@ -126,6 +129,12 @@ fn new_header(like: &Header, kind: EntryType, mode: u32) -> Header {
     header
 }
 
+/// The content of such a member is not what its file would have.
+fn sparse(name: &str) -> Diagnostic {
+    let what = "it is a sparse member, whose holes HotSwap does not read";
+    Diagnostic::error(codes::UNKNOWN_FORMAT, what).in_entry(name).advise("pack it again without `tar --sparse`")
+}
+
 fn no_archive(error: &dyn std::fmt::Display) -> Diagnostic {
     let what = format!("what is compressed is no tar archive ({error})");
     Diagnostic::error(codes::NOT_FOUND, what).advise("decompress it first, and name the file in it")
@@ -143,6 +152,8 @@ struct TarCopy<'t, 'c, 'm> {
     like: Option<(String, Header)>,
     /// The directories that the archive has, without `./` and the last `/`.
     directories: BTreeSet<String>,
+    /// The files that were left out.
+    removed: BTreeSet<PathBuf>,
     scratch: &'t Path,
     changes: &'t mut Changes<'c, 'm>,
 }
@@ -161,10 +172,21 @@ impl TarCopy<'_, '_, '_> {
             if kind.is_dir() {
                 self.directories.insert(plain(&name).trim_end_matches('/').to_owned());
             }
-            let own = || entry.link_name_bytes().map(|to| PathBuf::from(OsStr::from_bytes(&to)));
-            let to = link.or_else(own).filter(|_| kind.is_symlink());
-            if let (Some(to), Some(see)) = (to, &mut self.changes.link) {
-                see(plain(&name), &to)?;
+            if kind == EntryType::GNUSparse {
+                return Err(sparse(&name));
+            }
+            if kind.is_symlink() || kind.is_hard_link() {
+                let own = || entry.link_name_bytes().map(|to| PathBuf::from(OsStr::from_bytes(&to)));
+                let to = link.or_else(own).unwrap_or_default();
+                let change = self.change_link(plain(&name), &to, kind.is_hard_link())?;
+                match change {
+                    MemberChange::Unchanged => {}
+                    MemberChange::Removed => {
+                        self.pending.clear();
+                        return Ok(());
+                    }
+                    MemberChange::Replaced(content) => return self.file_for_link(&header, &content, &name),
+                }
             }
             self.flush()?;
             return self.builder.append(&header, entry).map_err(|error| cannot_write(&error).in_entry(name));
@@ -176,10 +198,36 @@ impl TarCopy<'_, '_, '_> {
             MemberChange::Unchanged => self.file(header, &content, &name),
             MemberChange::Replaced(content) => self.file(header, &content, &name),
             MemberChange::Removed => {
+                self.removed.insert(PathBuf::from(plain(&name)));
                 self.pending.clear();
                 Ok(())
             }
         }
+    }
+
+    /// A hard link cannot stay without the file that it is a name of.
+    fn change_link(&mut self, name: &str, to: &Path, is_hard: bool) -> Result<MemberChange, Diagnostic> {
+        let link = PackageLink { name, to, is_hard };
+        let change = self.changes.link.as_mut().map_or(Ok(MemberChange::Unchanged), |change| change(&link))?;
+        let file = link.target().filter(|_| is_hard && change == MemberChange::Unchanged);
+        match file.filter(|file| self.removed.contains(file)) {
+            None => Ok(change),
+            Some(file) => {
+                let what = format!("it is a hard link to {}, which is left out", file.display());
+                let error = Diagnostic::error(codes::NO_PLACE, what).in_entry(name);
+                Err(error.advise("keep the GPU of that file, or drop that of the link, too"))
+            }
+        }
+    }
+
+    /// A file in the place of a link. Its name may be in extension entries, those of the link's target are not needed any more.
+    fn file_for_link(&mut self, like: &Header, content: &Path, name: &str) -> Result<(), Diagnostic> {
+        self.pending.clear();
+        let failed = |error: io::Error| cannot_write(&error).in_entry(name);
+        let file = File::open(content).map_err(failed)?;
+        let mut header = new_header(like, EntryType::Regular, 0o644);
+        header.set_size(file.metadata().map_err(failed)?.len());
+        self.builder.append_data(&mut header, name, file).map_err(failed)
     }
 
     fn extension(&mut self, entry: &mut Entry<'_, Box<dyn Read + '_>>, kind: EntryType) -> Result<(), Diagnostic> {
@@ -197,6 +245,9 @@ impl TarCopy<'_, '_, '_> {
                 match row.key() {
                     Ok("path") => self.name = Some(String::from_utf8_lossy(row.value_bytes()).into_owned()),
                     Ok("linkpath") => self.link = Some(PathBuf::from(OsStr::from_bytes(row.value_bytes()))),
+                    Ok(key) if key.starts_with("GNU.sparse.") => {
+                        return Err(sparse(self.name.as_deref().unwrap_or("?")));
+                    }
                     Ok("size") => {
                         let what = "a tar archive with sizes in extension headers";
                         return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, what));

@@ -3,7 +3,7 @@
 //! Invariants: nothing is written outside of the directory, whatever the package names; a package with such a name is
 //! refused. Links are made last, so that no file is written through one; those that lead elsewhere are left out.
 
-use crate::{Changes, MemberChange, PackageFormat, PackageMember, cannot_write, damaged, run};
+use crate::{Changes, MemberChange, PackageFormat, PackageLink, PackageMember, cannot_write, damaged, run};
 use hotswap_files::ScratchDirectory;
 use hotswap_report::Diagnostic;
 use std::fs;
@@ -18,18 +18,30 @@ pub fn unpack(file: &Path, format: PackageFormat, directory: &Path) -> Result<()
     // On the file system of the directory, so that a file only gets another name.
     let scratch = ScratchDirectory::new(directory.parent().unwrap_or(directory), "hotswap-package-")?;
     let mut links: Vec<(PathBuf, PathBuf)> = Vec::new();
+    let mut hard: Vec<(PathBuf, PathBuf)> = Vec::new();
     let mut change = |member: &PackageMember<'_>| {
         let path = directory.join(inside(member.name)?);
         let placed = parent_of(&path).and_then(|()| fs::hard_link(member.content, &path));
         placed.map_err(|error| cannot_write(&error).in_entry(member.name))?;
         Ok(MemberChange::Unchanged)
     };
-    let mut link = |name: &str, to: &Path| {
-        links.push((inside(name)?, to.to_owned()));
-        Ok(())
+    let mut link = |link: &PackageLink<'_>| {
+        if link.is_hard {
+            let target =
+                link.target().ok_or_else(|| damaged(&"a hard link leads out of the package").in_entry(link.name))?;
+            hard.push((inside(link.name)?, target));
+        } else {
+            links.push((inside(link.name)?, link.to.to_owned()));
+        }
+        Ok(MemberChange::Unchanged)
     };
     let mut changes = Changes { change: &mut change, link: Some(&mut link), added: &[] };
     run(file, format, None, &scratch, &mut changes).map_err(|error| error.in_file(file))?;
+    for (name, to) in hard {
+        let path = directory.join(&name);
+        let made = parent_of(&path).and_then(|()| fs::hard_link(directory.join(to), &path));
+        made.map_err(|error| cannot_write(&error).in_entry(name.display().to_string()).in_file(file))?;
+    }
     for (name, to) in links.iter().filter(|(name, to)| stays_inside(name, to)) {
         // A link below another one is none of the package's own directories.
         if is_plain(directory, name) {

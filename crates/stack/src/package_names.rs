@@ -5,7 +5,7 @@
 //!
 //! Invariant: names that the package has already stay, because its code for these GPUs does, too.
 
-use crate::environment::{Environment, names_file};
+use crate::environment::{Environment, NAMES, names_file};
 use hotswap_report::{Diagnostic, codes};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -64,6 +64,36 @@ impl PackageNames {
         let names: Vec<String> = self.names.iter().map(|(own, shown)| format!("{own}={shown}")).collect();
         names_file(&names.join(","), self.serves.iter().map(PathBuf::as_path))
     }
+}
+
+/// A GPU and the name that the host is shown for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShownName {
+    /// The GPU.
+    pub own: String,
+    /// The shown name, by which libraries look for files.
+    pub shown: String,
+}
+
+/// Whether a file of a package or of a served tree has the names that hosts are shown.
+pub fn is_names_file(path: &Path) -> bool {
+    let in_directory = path.parent().is_some_and(|parent| parent.ends_with(DIRECTORY));
+    path.file_name().is_some_and(|name| name == NAMES)
+        || in_directory && path.extension().is_some_and(|end| end == "conf")
+}
+
+/// The names in the text of such a file.
+///
+/// # Errors
+/// [`codes::MALFORMED`] for a line that is not a name.
+pub fn shown_names(text: &str) -> Result<Vec<ShownName>, Diagnostic> {
+    let mut all = Vec::new();
+    for names in text.lines().filter_map(|line| line.strip_prefix("names ")) {
+        let damaged = || Diagnostic::error(codes::MALFORMED, format!("the line `names {names}`"));
+        let found = pairs(names.split(',')).map_err(|()| damaged())?;
+        all.extend(found.into_iter().map(|(own, shown)| ShownName { own, shown }));
+    }
+    Ok(all)
 }
 
 fn two_names(own: &str, one: &str, other: &str) -> Diagnostic {

@@ -1,9 +1,12 @@
 //! `hotswap prune` of a package: of each of its files.
 //!
-//! Files that hold data for one GPU are left out with its code. Device code without entries (code objects in files
-//! of their own, relocatable objects) stays, and is counted.
+//! Files that hold data for one GPU are left out with its code, unless the package shows its name to hosts on a GPU that is kept
+//! (`hotswap serve`), or a link that stays leads to them. Device code without entries (code objects in files of their own,
+//! relocatable objects) stays, and is counted. Links of a dropped GPU's data go with it.
 //!
 //! Invariant: nothing is written unless every file could be pruned and each named target is in one of them.
+
+mod needs;
 
 use super::open::Opened;
 use super::told::Verb;
@@ -12,9 +15,10 @@ use crate::args::OutputFormat;
 use crate::outcome::Outcome;
 use crate::work::packages::{self, PackageSums};
 use crate::work::text;
-use hotswap_packages::{MemberChange, PackageFormat, PackageMember};
+use hotswap_packages::{Changes, MemberChange, PackageFormat, PackageLink, PackageMember};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::TargetId;
+use needs::PackageNeeds;
 use serde_json::json;
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,15 +35,17 @@ pub(super) struct Pruning<'p> {
 }
 
 impl Pruning<'_> {
-    /// Whether the data of a GPU is left out. Data of GPUs that HotSwap does not know stays.
+    /// Whether a GPU is dropped. GPUs that HotSwap does not know are kept.
     fn drops(&self, gpu: &str) -> bool {
         let Some(processor) = hotswap_targets::find(gpu) else { return false };
         let is_named = self.targets.iter().any(|target| target.processor == processor);
-        self.wanted
-            .iter()
-            .filter(|wanted| wanted.name.split(':').next() == Some(gpu))
-            .for_each(|wanted| wanted.see(true));
         is_named != self.keeps
+    }
+
+    /// Notes that the package has something for a GPU.
+    fn see(&self, gpu: &str) {
+        let named = self.wanted.iter().filter(|wanted| wanted.name.split(':').next() == Some(gpu));
+        named.for_each(|wanted| wanted.see(true));
     }
 }
 
@@ -52,14 +58,18 @@ pub(super) fn prune(
         let what = "--container counts the containers of one file, and a package has several";
         return Err(Diagnostic::error(codes::USAGE, what));
     }
+    let needs = PackageNeeds::read(&arguments.file, format)?;
     let scratch = hotswap_files::ScratchDirectory::temporary("hotswap-prune-")?;
     let mut outcome = Outcome::default();
     let (mut sums, mut without) = (PackageSums::default(), Vec::new());
     let before = fs::metadata(&arguments.file).map_or(0, |meta| meta.len());
     let mut change = |member: &PackageMember<'_>| {
-        if packages::gpu_of(member.name).is_some_and(|gpu| pruning.drops(&gpu)) {
-            sums.add(&MemberChange::Removed);
-            return Ok(MemberChange::Removed);
+        if let Some(gpu) = packages::gpu_of(member.name) {
+            pruning.see(&gpu);
+            if !needs.keeps_data(&gpu, pruning) && !needs.is_linked(member.name, pruning) {
+                sums.add(&MemberChange::Removed);
+                return Ok(MemberChange::Removed);
+            }
         }
         if !packages::has_code(member)? {
             return Ok(MemberChange::Unchanged);
@@ -85,7 +95,12 @@ pub(super) fn prune(
         sums.add(&made);
         Ok(made)
     };
-    let size = write(arguments, format, &mut change, pruning.wanted)?;
+    let mut link = |link: &PackageLink<'_>| {
+        let is_dropped = packages::gpu_of(link.name).is_some_and(|gpu| !needs.keeps_data(&gpu, pruning));
+        Ok(if is_dropped { MemberChange::Removed } else { MemberChange::Unchanged })
+    };
+    let changes = Changes { change: &mut change, link: Some(&mut link), added: &[] };
+    let size = write(arguments, format, changes, pruning.wanted)?;
     outcome.text = told(arguments, &sums, &without, [before, size]);
     Ok(outcome)
 }
@@ -94,12 +109,12 @@ pub(super) fn prune(
 fn write(
     arguments: &CommonArguments,
     format: PackageFormat,
-    change: &mut hotswap_packages::ChangeMember<'_>,
+    changes: Changes<'_, '_>,
     wanted: &[WantedName<'_>],
 ) -> Result<u64, Diagnostic> {
     let beside = arguments.output.clone();
     let done = || wanted.iter().try_for_each(WantedName::check).map_err(|error| error.in_file(&arguments.file));
-    hotswap_packages::rewrite(&arguments.file, format, &beside, change, &[], &done)
+    hotswap_packages::rewrite(&arguments.file, format, &beside, changes, &done)
 }
 
 /// `without` are the files that had no code for the kept targets.

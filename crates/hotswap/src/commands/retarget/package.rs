@@ -12,7 +12,7 @@ use crate::outcome::{Outcome, severity};
 use crate::work::{packages, text};
 use hotswap_code_object::is_code_object;
 use hotswap_files::ScratchDirectory;
-use hotswap_packages::{MemberChange, PackageFormat, PackageMember};
+use hotswap_packages::{Changes, MemberChange, PackageFormat, PackageMember};
 use hotswap_pipeline::Request;
 use hotswap_report::{Diagnostic, Severity, codes};
 use hotswap_targets::find;
@@ -69,7 +69,8 @@ impl RetargetArguments {
         }
         let mut change =
             |member: &PackageMember<'_>| Ok(made.get(member.name).cloned().unwrap_or(MemberChange::Unchanged));
-        let size = hotswap_packages::rewrite(&self.file, format, self.output(), &mut change, &[], &|| Ok(()))?;
+        let changes = Changes { change: &mut change, link: None, added: &[] };
+        let size = hotswap_packages::rewrite(&self.file, format, self.output(), changes, &|| Ok(()))?;
         Ok(self.told(report, Some(size)))
     }
 

@@ -12,7 +12,7 @@ use crate::args::OutputFormat;
 use crate::outcome::Outcome;
 use crate::work::{packages, text};
 use hotswap_files::ScratchDirectory;
-use hotswap_packages::{AddedMember, MemberChange, PackageFormat, PackageMember};
+use hotswap_packages::{AddedMember, Changes, MemberChange, PackageFormat, PackageLink, PackageMember};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_stack::manifest::TreeManifest;
 use hotswap_stack::package_names::PackageNames;
@@ -270,7 +270,13 @@ impl ServedPackage<'_> {
                 .get(member.name)
                 .map_or(MemberChange::Unchanged, |made| MemberChange::Replaced(made.clone())))
         };
-        hotswap_packages::rewrite(self.file, self.format, &new, &mut change, &content.added, &|| Ok(()))?;
+        // A link to a file that has no place among the library's files becomes a file with code for the GPU.
+        let mut link = |link: &PackageLink<'_>| {
+            let made = content.replaced.get(link.name);
+            Ok(made.map_or(MemberChange::Unchanged, |made| MemberChange::Replaced(made.clone())))
+        };
+        let changes = Changes { change: &mut change, link: Some(&mut link), added: &content.added };
+        hotswap_packages::rewrite(self.file, self.format, &new, changes, &|| Ok(()))?;
         if output.symlink_metadata().is_err() {
             return fs::rename(&new, output).map_err(|error| cannot_write(output, &error));
         }
