@@ -58,7 +58,7 @@ fn seccomp_filter() -> Option<String> {
 /// Fails with the reason, and with what works instead.
 pub(crate) fn refuse<T>(reasons: &[String], obstacle: &str) -> Outcome<T> {
     fail(format!(
-        "no usable ROCm was found on this machine:\n  {}\nand a root directory with one cannot be used here: {obstacle}.\n\
+        "no usable ROCm is on this machine:\n  {}\nA root directory with one cannot be used here: {obstacle}.\n\
          One of these helps:\n  \
          a ROCm on this machine: HIP 6 or later with its device libraries, clang and lld 22 or later, CMake 3.27 or later, Ninja; \
          ROCM_PATH names it if it does not lie in /opt/rocm\n  \

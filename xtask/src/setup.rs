@@ -60,7 +60,7 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
 
 fn build_even_if_native(part: Part) -> Outcome {
     if let Some(obstacle) = rights::obstacle()?.or_else(userland::obstacle) {
-        return rights::refuse(&[], &obstacle);
+        return rights::refuse(&rocm::search().notes, &obstacle);
     }
     let _lock = lock(FlockOperation::LockExclusive)?;
     if userland::finished(part)?.is_none() {
@@ -92,25 +92,19 @@ fn find_way(part: Part) -> Outcome<Way> {
         return Ok(Way::Ready(chosen));
     }
     let finished = userland::finished(part)?;
-    let mut reasons = Vec::new();
-    if finished.is_none() {
-        let search = rocm::search();
-        let missing: Vec<_> = ["cmake", "ninja"].into_iter().filter(|tool| which::which(tool).is_err()).collect();
-        if let Some(native) = search.found.filter(|_| missing.is_empty()) {
-            println!("Using clang {} of this machine: {}", native.version, native.clang.display());
-            return Ok(Way::Ready(Userland::new("/")));
-        }
-        reasons = search.notes;
-        reasons.extend(missing.iter().map(|tool| format!("{tool} is not on PATH")));
-    }
-    if let Some(obstacle) = rights::obstacle()? {
-        return rights::refuse(&reasons, &obstacle);
-    }
-    if let Some(userland) = finished {
+    let obstacle = rights::obstacle()?;
+    if let (Some(userland), None) = (finished, &obstacle) {
         return Ok(Way::Ready(userland));
     }
-    if let Some(obstacle) = userland::obstacle() {
-        return rights::refuse(&reasons, &obstacle);
+    let mut search = rocm::search();
+    let missing: Vec<_> = ["cmake", "ninja"].into_iter().filter(|tool| which::which(tool).is_err()).collect();
+    if let Some(native) = search.found.filter(|_| missing.is_empty()) {
+        println!("Using clang {} of this machine: {}", native.version, native.clang.display());
+        return Ok(Way::Ready(Userland::new("/")));
+    }
+    search.notes.extend(missing.iter().map(|tool| format!("{tool} is not on PATH")));
+    if let Some(obstacle) = obstacle.or_else(userland::obstacle) {
+        return rights::refuse(&search.notes, &obstacle);
     }
     check_space(part)?;
     Ok(Way::Build)
@@ -134,8 +128,7 @@ pub(crate) fn ensure(part: Part) -> Outcome<(Userland, File)> {
 fn check_space(part: Part) -> Outcome {
     let cache = paths::cache()?;
     fs::create_dir_all(&cache).during("create", &cache)?;
-    let volume = rustix::fs::statvfs(&cache).during("examine", &cache)?;
-    let free = volume.f_bavail * volume.f_frsize / 1_000_000;
+    let free = userland::free_megabytes(&cache)?;
     let needed = userland::missing_megabytes(part)?;
     if free >= needed {
         return Ok(());

@@ -53,8 +53,8 @@ fn unpack(archive: &Archive, from: &Path, root: &Path) -> Outcome {
     let output = tar.stdin(input).stderr(Stdio::piped()).output()?;
     let status = reader.wait_with_output()?;
     if !output.status.success() || !status.status.success() {
-        let reasons = [&output.stderr[..], &status.stderr[..]].map(first_line).join("; ");
-        return fail(format!("cannot unpack {}: {reasons}", archive.file));
+        let reasons = [&output.stderr[..], &status.stderr[..]].map(first_line).join(" ");
+        return fail(format!("cannot unpack {}: {}", archive.file, reasons.trim()));
     }
     let lists = root.join("var/lib/dpkg/info");
     fs::create_dir_all(&lists).during("create", &lists)?;

@@ -10,7 +10,7 @@
 use crate::archives::{Resolved, Solver};
 use crate::outcome::{During, Outcome, fail};
 use crate::recipe::{self, Part};
-use crate::{extras, paths, remove, run, unpack};
+use crate::{extras, packages, paths, remove, run, unpack};
 use hotswap_userland::Userland;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,6 +21,10 @@ use std::time::Instant;
 const MIRROR: &str = "HOTSWAP_DEBIAN_MIRROR";
 /// Debian's public keys, of the package `debian-archive-keyring`.
 const KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+/// Bytes of a megabyte.
+const MEGABYTE: u64 = 1_000_000;
+/// A failure with less free space than this, in megabytes, is taken as one of a full disk.
+const FULL: u64 = 200;
 /// dpkg's list of installed packages, in a root directory.
 const DATABASE: &str = "var/lib/dpkg/status";
 
@@ -58,11 +62,23 @@ pub(crate) fn left_out(userland: &Userland) -> Vec<String> {
     lines.filter_map(|line| line.strip_prefix("without ").map(str::to_owned)).collect()
 }
 
-/// Megabytes that are still needed for the part.
+/// Megabytes that are still needed for the part, without those that an unfinished run left.
 pub(crate) fn missing_megabytes(part: Part) -> Outcome<u64> {
     let directory = directory()?;
     let missing = part.with_needed().iter().filter(|part| !is_complete(&directory, **part));
-    Ok(missing.map(|part| part.megabytes()).sum())
+    let needed: u64 = missing.map(|part| part.megabytes()).sum();
+    let unfinished = ["partial", "downloads"].map(|extension| directory.with_extension(extension));
+    let mut left = 0;
+    for directory in unfinished.iter().filter(|directory| directory.exists()) {
+        left += packages::files(directory)?.iter().map(|(_, bytes)| bytes).sum::<u64>() / MEGABYTE;
+    }
+    Ok(needed.saturating_sub(left))
+}
+
+/// Megabytes that are free in the file system of the directory.
+pub(crate) fn free_megabytes(directory: &Path) -> Outcome<u64> {
+    let volume = rustix::fs::statvfs(directory).during("examine", directory)?;
+    Ok(volume.f_bavail.saturating_mul(volume.f_frsize) / MEGABYTE)
 }
 
 /// Builds the part and those that it needs. The caller holds the lock of the cache directory.
@@ -70,30 +86,12 @@ pub(crate) fn build(part: Part) -> Outcome<Userland> {
     let directory = directory()?;
     let downloads = directory.with_extension("downloads");
     fs::create_dir_all(&downloads).during("create", &downloads)?;
-    let built = build_with(&downloads, &directory, part);
-    built.or_else(|failure| fail(with_advice(&failure.to_string(), &downloads)))?;
-    remove::delete(&downloads)?;
+    let builder = Builder { solver: Solver::new(&downloads)?, downloads };
+    if !is_complete(&directory, Part::Base) || !builder.extend(&directory, part)? {
+        builder.build_anew(&directory, part)?;
+    }
+    remove::delete(&builder.downloads)?;
     Ok(Userland::new(directory))
-}
-
-fn build_with(downloads: &Path, directory: &Path, part: Part) -> Outcome {
-    let builder = Builder { solver: Solver::new(downloads)?, downloads: downloads.to_owned() };
-    if is_complete(directory, Part::Base) && builder.extend(directory, part)? {
-        return Ok(());
-    }
-    builder.build_anew(directory, part)
-}
-
-/// The failure, with the way out where the disk is full.
-fn with_advice(failure: &str, downloads: &Path) -> String {
-    if !failure.contains("No space left on device") && !failure.contains("enough free space") {
-        return failure.to_owned();
-    }
-    let cache = downloads.parent().unwrap_or(downloads).display();
-    format!(
-        "{cache} is full: free some space, or set XDG_CACHE_HOME to a directory with more, and run the task again, \
-         which keeps what was downloaded.\n{failure}"
-    )
 }
 
 struct Builder {
@@ -106,9 +104,13 @@ impl Builder {
     fn build_anew(&self, directory: &Path, part: Part) -> Outcome {
         let partial = directory.with_extension("partial");
         remove::delete(&partial)?;
-        let built = part.with_needed().iter().try_for_each(|part| self.add_part(&partial, *part).map(drop));
-        // A full disk is given back; the downloads stay.
-        built.inspect_err(|_| drop(remove::delete(&partial)))?;
+        for part in part.with_needed() {
+            if let Err(failure) = self.add_part(&partial, *part) {
+                // A full disk is given back; the downloads stay.
+                remove::delete(&partial)?;
+                return Err(failure);
+            }
+        }
         remove::delete(directory)?;
         fs::rename(&partial, directory).during("rename", &partial)
     }
@@ -124,8 +126,23 @@ impl Builder {
         Ok(true)
     }
 
-    /// Unpacks a part. `false`, with nothing changed: it needs other versions of packages that the directory has.
+    /// As [`Self::unpack_part`]; a failure on a full disk has the way out.
     fn add_part(&self, root: &Path, part: Part) -> Outcome<bool> {
+        let added = self.unpack_part(root, part);
+        let Err(failure) = &added else { return added };
+        let free = free_megabytes(&self.downloads)?;
+        if free >= FULL {
+            return added;
+        }
+        let cache = self.downloads.parent().unwrap_or(&self.downloads).display();
+        fail(format!(
+            "{failure}\n{cache} has {free} MB free: free some space, or set XDG_CACHE_HOME to a directory with more, \
+             and run the task again; downloads are kept"
+        ))
+    }
+
+    /// Unpacks a part. `false`, with nothing changed: it needs other versions of packages that the directory has.
+    fn unpack_part(&self, root: &Path, part: Part) -> Outcome<bool> {
         println!("Part `{}` of the userland:", part.name());
         let start = Instant::now();
         let installed = fs::read_to_string(root.join(DATABASE)).unwrap_or_default();
