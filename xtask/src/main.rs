@@ -24,6 +24,7 @@ mod disk;
 mod dist;
 mod documents;
 mod extras;
+mod fresh;
 mod fuzz;
 mod generics;
 mod install;
@@ -102,6 +103,7 @@ const TASKS: &[Task] = &[
     Task { name: "new-family", help: "write the skeleton of a patch family: file, line of patches.def, case", run: new_family::main },
     Task { name: "generics", help: "make generic targets for libraries of Debian's, write docs/generics.md", run: generics::main },
     Task { name: "survey", help: "judge retargeting of libraries of Debian and PyPI, write docs/names-survey.md", run: survey::main },
+    Task { name: "fresh", help: "the README's commands on bare machines, one row each in docs/fresh.md (--list)", run: fresh::main },
     Task { name: "shell", help: "run a command, or a shell, inside the userland", run: session::main },
 ];
 

@@ -39,7 +39,7 @@ fn explain(failure: &str) -> String {
     let namespaces = run::output(Command::new("unshare").args(["--user", "--map-root-user", "true"]));
     let what =
         if namespaces.is_ok() { "mounts are not allowed in user namespaces" } else { "user namespaces are forbidden" };
-    let reason = refusing_setting().or_else(seccomp_filter).unwrap_or_else(|| answer.to_owned());
+    let reason = refusing_setting().or_else(chrooted).or_else(seccomp_filter).unwrap_or_else(|| answer.to_owned());
     format!("{what} ({reason}), and this process has no CAP_SYS_ADMIN to do without")
 }
 
@@ -47,6 +47,13 @@ fn refusing_setting() -> Option<String> {
     let refuses =
         |(file, value, _): &&(&str, &str, &str)| fs::read_to_string(file).is_ok_and(|text| text.trim() == *value);
     SETTINGS.iter().find(refuses).map(|(_, _, reason)| (*reason).to_owned())
+}
+
+/// In a changed root directory the table of mounts has no root.
+fn chrooted() -> Option<String> {
+    let table = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    let has_root = table.lines().any(|line| line.split(' ').nth(4) == Some("/"));
+    (!has_root).then(|| "in a root directory changed by chroot the kernel gives none".to_owned())
 }
 
 fn seccomp_filter() -> Option<String> {
