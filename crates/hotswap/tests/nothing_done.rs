@@ -7,7 +7,7 @@ mod made;
 use assert_cmd::Command;
 use assert_cmd::assert::Assert;
 use common::Sample;
-use hotswap_bundle::{Compression, OffloadBinary, OffloadImage, split_record};
+use hotswap_bundle::{Bundle, Compression, OffloadBinary, OffloadImage, split_record};
 use hotswap_targets::EFlags;
 use made::{archive, bitcode, id, section};
 use object::BinaryFormat;
@@ -253,4 +253,46 @@ fn a_code_object_on_its_own_keeps_its_record() {
     damaged[9] ^= 1;
     directory.write("y.co", &damaged);
     directory.run("verify y.co").code(12).stderr(contains("SHA-256"));
+}
+
+/// Code with the kernels of another container, and a compressed bundle that LLVM reads and HIP does not.
+#[test]
+fn code_that_hip_would_not_find_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let run = |words: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hotswap"));
+        command.current_dir(directory.path()).args(words.split(' ')).assert()
+    };
+    let code = |target: &str, kernel: &'static str| {
+        let flags = EFlags::of(&target.parse().unwrap()).encode();
+        let target = format!("amdgcn-amd-amdhsa--{target}");
+        Sample { target, flags, kernels: vec![kernel], ..Sample::default() }.build()
+    };
+    let mut fat = Bundle::default();
+    fat.set_compression(Some(Compression::default()));
+    fat.push(made::HOST, Vec::new()).unwrap();
+    fat.push(id("gfx1030"), code("gfx1030", "first")).unwrap();
+    let bundle = fat.to_bytes().unwrap();
+    fs::write(path("fat"), &bundle).unwrap();
+    for (file, target, kernel) in
+        [("same.co", "gfx1031", "first"), ("other.co", "gfx1031", "second"), ("old.co", "gfx1030", "second")]
+    {
+        fs::write(path(file), code(target, kernel)).unwrap();
+    }
+    run("add fat gfx1031=same.co -o out").success();
+    for words in ["add fat gfx1031=other.co -o bad", "replace fat gfx1030=old.co -o bad"] {
+        run(words).code(13).stderr(contains("HS0434").and(contains("first")));
+    }
+    assert!(!path("bad").exists());
+    let plain = hotswap_bundle::parse(&bundle).unwrap().0.to_plain_bytes().unwrap();
+    let size = u32::try_from(plain.len()).unwrap().to_le_bytes();
+    let first = [b"CCOB\x01\0\x01\0", &size[..], &bundle[24..]].concat();
+    fs::write(path("first"), first).unwrap();
+    run("list first").success();
+    run("verify first").code(12).stderr(contains("version 1").and(contains("HIP 7.2")));
+    run("uses first --gpu gfx1030").code(13).stdout(contains("nothing"));
+    run("compress first -o third").success();
+    run("verify third").success();
+    run("uses third --gpu gfx1030").success().stdout(contains("the GPU's own"));
 }

@@ -14,6 +14,7 @@ mod kept_gpus;
 mod open;
 mod package;
 mod record;
+mod same_kernels;
 mod told;
 
 use crate::args::{OutputFormat, OutputOptions};

@@ -1,6 +1,7 @@
 //! A container that can be changed: a bundle or an OffloadBinary.
 
 use super::record;
+use super::same_kernels::check_kernels;
 use hotswap_bundle::{
     Bundle, BundleSummary, Compression, ContainerForm, Draft, EntryId, FoundContainer, ImageKind, KernelArchive,
     OffloadBinary, parse, split_record,
@@ -159,6 +160,7 @@ impl<'a> Opened<'a> {
             return Err(Diagnostic::error(codes::TAKEN, "it cannot be added").in_entry(id));
         }
         check_code(&id, code)?;
+        check_kernels(&id, code, bundle.entries().iter().map(|entry| &entry.data[..]))?;
         bundle.push(id.clone(), code.to_vec())?;
         record::put(bundle, &id, code, record.as_ref())?;
         Ok(EntryChange { what: "added", id: Some(id), sizes: [0, code.len() as u64] })
@@ -175,6 +177,14 @@ impl<'a> Opened<'a> {
             return Err(if ids.is_empty() { missing() } else { ambiguous(name, &ids) });
         };
         check_code(id, code)?;
+        match &self.content {
+            OpenedContent::Bundle(bundle) => {
+                check_kernels(id, code, bundle.entries().iter().map(|entry| &entry.data[..]))
+            }
+            OpenedContent::Offload(binary, _) => {
+                check_kernels(id, code, binary.images.iter().map(|image| &image.data[..]))
+            }
+        }?;
         let old = match &mut self.content {
             OpenedContent::Bundle(bundle) => {
                 let old = bundle.entry(id).map_or(0, |entry| entry.data.len());
