@@ -19,6 +19,10 @@ const SETTINGS: &[(&str, &str, &str)] = &[
 
 /// Why the mounts of the userland cannot be made here; `None` when they can.
 pub(crate) fn obstacle() -> Outcome<Option<String>> {
+    let mut programs = [("unshare", "util-linux"), ("mount", "mount")].into_iter();
+    if let Some((program, package)) = programs.find(|(program, _)| which::which(program).is_err()) {
+        return Ok(Some(format!("{program} is not on PATH; it is in Debian's package {package}")));
+    }
     let directory = tempfile::tempdir()?;
     let namespace = Namespace::default()
         .with(Mount::Memory { target: directory.path().to_owned() })

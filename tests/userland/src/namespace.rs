@@ -17,7 +17,8 @@ pub enum Mount {
         /// The path at which it is visible.
         target: PathBuf,
     },
-    /// The same, without write permission.
+    /// The directory alone, without write permission. In a user namespace, which may not uncover what a mount hides, the mounts
+    /// below it are also visible, and writable.
     ReadOnly {
         /// Directory of the machine.
         source: PathBuf,
@@ -47,7 +48,7 @@ const SCRIPT: &str = r#"set -eu
 while [ "$1" != -- ]; do
     case $1 in
         bind) mkdir -p "$3"; mount --rbind -- "$2" "$3" ;;
-        read-only) mkdir -p "$3"; mount --bind -- "$2" "$3"; mount -o remount,bind,ro -- "$3" ;;
+        read-only) mkdir -p "$3"; mount --bind -- "$2" "$3" 2>/dev/null || mount --rbind -- "$2" "$3"; mount -o remount,bind,ro -- "$3" ;;
         memory) mount -t tmpfs -o mode=1777 "$2" "$3" ;;
     esac
     shift 3
