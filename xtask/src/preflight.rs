@@ -18,7 +18,7 @@ use std::process::Command;
 
 /// The needs of a task on a machine where nothing is there yet.
 pub(crate) struct TaskNeeds {
-    /// Bytes in cargo's target directory. Measured, and rounded up.
+    /// Bytes in cargo's target directory, rounded up.
     pub(crate) target: u64,
     /// The part of the userland, if any.
     pub(crate) part: Option<Part>,
