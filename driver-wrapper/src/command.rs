@@ -129,6 +129,10 @@ pub struct ClangCommand {
     pub target: Option<String>,
     /// Kind of driver, if named.
     pub driver_mode: Option<String>,
+    /// The output file, if named.
+    pub output: Option<OsString>,
+    /// `-working-directory`.
+    pub working_directory: Option<OsString>,
     /// Libraries named with `-l`.
     pub libraries: Vec<OsString>,
     /// Directories named with `-L`.
@@ -147,8 +151,6 @@ pub struct ClangCommand {
     pub only_inputs_follow: bool,
     /// `-x` is in effect for inputs at the end of the command.
     pub language_holds: bool,
-    /// The output file, if named.
-    pub output: Option<OsString>,
 }
 
 impl Default for ClangCommand {
@@ -174,6 +176,8 @@ impl Default for ClangCommand {
             query: false,
             target: None,
             driver_mode: None,
+            output: None,
+            working_directory: None,
             libraries: Vec::new(),
             library_directories: Vec::new(),
             host_counters: RequestedCounters::default(),
@@ -183,7 +187,6 @@ impl Default for ClangCommand {
             resource_directory: None,
             only_inputs_follow: false,
             language_holds: false,
-            output: None,
         }
     }
 }
@@ -268,6 +271,7 @@ impl Scan {
             Meaning::Relocatable => command.relocatable = true,
             Meaning::Target => command.target = Some(text()),
             Meaning::DriverMode => command.driver_mode = Some(text()),
+            Meaning::WorkingDirectory => command.working_directory = Some(OsStr::from_bytes(value).to_owned()),
             Meaning::Library => command.libraries.push(OsStr::from_bytes(value).to_owned()),
             Meaning::LibraryDirectory => command.library_directories.push(OsStr::from_bytes(value).to_owned()),
             Meaning::Counters(instrument, on) => {
@@ -397,8 +401,16 @@ impl ClangCommand {
 
     /// Whether relocatable device code is linked.
     pub fn links_relocatable(&self) -> bool {
-        self.links_host_code()
-            && (self.offload_link || self.new_driver == Some(true) || (self.is_hip() && self.rdc) || self.hip_link)
+        let for_program = self.links_host_code()
+            && (self.offload_link || self.new_driver == Some(true) || (self.is_hip() && self.rdc) || self.hip_link);
+        for_program || self.links_for_archive()
+    }
+
+    /// Whether relocatable device code is linked although no host code is: the old driver does so for an archive
+    /// (`--emit-static-lib`), and for the device side alone.
+    fn links_for_archive(&self) -> bool {
+        let output = (self.scope == OffloadSide::Both && self.static_library) || self.scope == OffloadSide::Device;
+        self.phase == Phase::Link && output && self.is_hip() && self.rdc && self.has_inputs() && !self.relocatable
     }
 
     /// Whether the host linker makes a program or library, or combines objects for one.

@@ -172,6 +172,7 @@ const fn source(source: PlanSource) -> &'static str {
         PlanSource::Token => "token of the build system",
         PlanSource::Words => "words on the command line",
         PlanSource::Ambient => "environment or configuration",
+        PlanSource::Objects => "objects that were compiled under it",
     }
 }
 

@@ -76,6 +76,8 @@ pub enum Attach {
 /// The meaning of a flag for the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Meaning {
+    /// The directory to which names of files are relative.
+    WorkingDirectory,
     /// None here; only its value must not be taken for an input.
     Operand,
     /// The value is an argument for the device linker.
@@ -194,6 +196,7 @@ use Meaning::{
     Arch, Bundle, Channel, Counters, DeviceLto, DriverMode, DryRun, EmitLlvm, For, HipLink, Language, Library,
     LibraryDirectory, NewDriver, NoArch, NoProfileLibrary, NoUnused, OffloadLink, OpenMp, OpenMpTargets, Operand,
     Output, Partial, Query, Rdc, Relocatable, ResourceDirectory, Side, StandardParallel, StaticLibrary, Stop, Target,
+    WorkingDirectory,
 };
 
 /// Every known flag.
@@ -443,7 +446,8 @@ pub const FLAGS: &[Flag] = &[
     flag("-weak_framework", Separate(1), Operand),
     flag("-weak_library", Separate(1), Operand),
     flag("-weak_reference_mismatches", Separate(1), Operand),
-    flag("-working-directory", Separate(1), Operand),
+    flag("-working-directory", Separate(1), WorkingDirectory),
+    flag("-working-directory=", Joined, WorkingDirectory),
     flag("-x", Either, Language),
     flag("-z", Separate(1), Operand),
 ];

@@ -13,7 +13,7 @@ use crate::options::{Id, OptionValues, PlanSource, is_own, parse_word};
 use crate::profile::Profile;
 use crate::question::{Question, questions};
 use hotswap_families::manifest::ManifestFormat;
-use hotswap_plan::{PLAN_OPTIONS, Plan, PlanOption, Policy, words};
+use hotswap_plan::{PLAN_OPTIONS, Plan, PlanOption, Policy, add_unit_targets, words};
 use hotswap_report::{Diagnostic, Severity, codes};
 use std::env::consts;
 use std::ffi::OsString;
@@ -134,6 +134,8 @@ pub enum PlanReference<'a> {
     Hash(&'a str),
     /// By its file, which must have the hash, if there is one.
     File(&'a str, Option<&'a str>),
+    /// By the objects of a link, which were compiled under it; an empty plan where they were not.
+    Objects(&'a ClangCommand),
 }
 
 /// Judges a command: `cxx` is whether the C++ driver was called, `words` are the arguments of the command line after
@@ -188,7 +190,7 @@ fn decide(
     let settings = settings_of(&own);
     let request = Request::new(&own, &settings);
     if !request.any() {
-        return Ok(Decision::PassThrough("no plan is asked for"));
+        return by_objects(judgement, words, find_plan);
     }
     if judgement.command.phase == Phase::Preprocess {
         return preprocess(judgement, words, &request, find_plan);
@@ -238,6 +240,7 @@ fn take_part(
     }
     let mut plan = request.plan(find_plan)?;
     let coalescing = request.coalescing(&judgement.command, words, &mut plan)?;
+    let needs_more = add_plan_of_objects(&judgement.command, &mut plan, find_plan)?;
     if plan.is_empty() {
         return Ok(Decision::PassThrough("the plan asks for nothing"));
     }
@@ -249,12 +252,34 @@ fn take_part(
         judgement.warnings.extend(not_applied(&plan));
         return Ok(Decision::PassThrough("the command names no --offload-arch"));
     }
-    let mut plan = with_plan(&judgement.command, plan, request.source())?;
-    if needs_manifest(&judgement.command, words, &plan.hash) {
-        plan.manifest = format_of_manifest(judgement, request.source())?;
-    }
+    let source = if needs_more { PlanSource::Objects } else { request.source() };
+    let plan = with_plan_and_manifest(judgement, plan, source, words)?;
     let questions = questions(&judgement.command, words, &plan.plan, coalescing.as_ref());
     Ok(Decision::WithPlan(Box::new(WithPlan { coalescing, questions, ..plan })))
+}
+
+/// A link of units that were compiled under a plan carries it out without a request of its own.
+fn by_objects(judgement: &mut Judgement, words: &[OsString], find_plan: FindPlan<'_>) -> Result<Decision, Diagnostic> {
+    let mut plan = Plan::default();
+    if !add_plan_of_objects(&judgement.command, &mut plan, find_plan)? {
+        return Ok(Decision::PassThrough("no plan is asked for"));
+    }
+    let plan = with_plan_and_manifest(judgement, plan, PlanSource::Objects, words)?;
+    let questions = questions(&judgement.command, words, &plan.plan, None);
+    Ok(Decision::WithPlan(Box::new(WithPlan { questions, ..plan })))
+}
+
+/// Adds what the units of a link need beyond its plan; returns whether there is anything.
+fn add_plan_of_objects(command: &ClangCommand, plan: &mut Plan, find_plan: FindPlan<'_>) -> Result<bool, Diagnostic> {
+    if !command.links_relocatable() || command.query || command.targets_gpu() {
+        return Ok(false);
+    }
+    let needed = find_plan(PlanReference::Objects(command))?;
+    if plan.is_empty() && !needed.is_empty() {
+        *plan = needed;
+        return Ok(true);
+    }
+    Ok(add_unit_targets(plan, &needed))
 }
 
 fn query(own: &[(Id, String)]) -> Result<Option<Query>, Diagnostic> {
@@ -313,7 +338,8 @@ fn no_part(command: &ClangCommand, source: PlanSource) -> Result<Option<&'static
         return Err(Diagnostic::error(codes::USAGE, "--driver-mode=cl with a plan").advise("use the g++ driver mode"));
     }
     // Relocatable code is derived in a later link, which must know the text of its source.
-    if !(command.links_device_code() || command.links_host_code() || command.compiles_relocatable()) {
+    let links = command.links_device_code() || command.links_host_code() || command.links_relocatable();
+    if !links && !command.compiles_relocatable() {
         // Additions of clang's configuration files and CCC_OVERRIDE_OPTIONS are not visible here. Arguments are
         // replaced by a token, so if clang links device code after all, HotSwap is there. (A token of the build system
         // stays in any case, and the real linker would fail on it.)
@@ -452,6 +478,19 @@ impl<'a> Request<'a> {
     }
 }
 
+fn with_plan_and_manifest(
+    judgement: &mut Judgement,
+    plan: Plan,
+    source: PlanSource,
+    words: &[OsString],
+) -> Result<WithPlan, Diagnostic> {
+    let mut plan = with_plan(&judgement.command, plan, source)?;
+    if needs_manifest(&judgement.command, words, &plan.hash) {
+        plan.manifest = format_of_manifest(judgement, source)?;
+    }
+    Ok(plan)
+}
+
 fn with_plan(command: &ClangCommand, plan: Plan, source: PlanSource) -> Result<WithPlan, Diagnostic> {
     // The device link would refuse it, too, but under the new driver only after two messages of clang's own.
     hotswap_pipeline::check_plan(&plan)?;
@@ -500,7 +539,7 @@ fn format_of_manifest(judgement: &mut Judgement, source: PlanSource) -> Result<O
     }
 }
 
-fn manifest_format(command: &ClangCommand) -> Result<ManifestFormat, Diagnostic> {
+pub(crate) fn manifest_format(command: &ClangCommand) -> Result<ManifestFormat, Diagnostic> {
     let named = command.target.clone().unwrap_or_else(|| format!("{}-unknown-linux-gnu", consts::ARCH));
     // Clang completes a lone architecture with its own host's system.
     let triple = if named.contains('-') { named } else { format!("{named}-unknown-linux-gnu") };

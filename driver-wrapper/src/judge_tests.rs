@@ -17,6 +17,7 @@ fn find_sample(plan: PlanReference<'_>) -> Result<Plan, Diagnostic> {
     let hash = match plan {
         PlanReference::Hash(hash) => hash.to_owned(),
         PlanReference::File("f", hash) if hash.is_none_or(|hash| hash == known[0].hash()) => known[0].hash(),
+        PlanReference::Objects(_) => return Ok(Plan::default()),
         PlanReference::File(..) => return Err(Diagnostic::error(codes::PLAN_CHANGED, "another file")),
     };
     let missing = || Diagnostic::error(codes::PLAN_MISSING, hash.clone());
@@ -69,6 +70,7 @@ fn show_plan(plan: &WithPlan) -> String {
         PlanSource::Token => "token",
         PlanSource::Words => "words",
         PlanSource::Ambient => "ambient",
+        PlanSource::Objects => "objects",
     };
     let parts = [
         (plan.device_link, "device"),

@@ -44,6 +44,7 @@ pub mod source_text;
 pub mod store;
 pub mod tool_directories;
 pub mod toolchain;
+pub mod unit_plans;
 pub mod units;
 pub mod words;
 
@@ -101,6 +102,7 @@ pub fn run(mut args: impl Iterator<Item = OsString>, warn: &dyn Fn(&str)) -> Res
         PlanReference::File(path, hash) => hotswap_plan::load(Path::new(path), hash),
         PlanReference::Hash(hash) if is_hermetic => Err(hermetic::unnamed_plan(hash)),
         PlanReference::Hash(hash) => hotswap_plan::find(hash, &mut |skipped| warn(&skipped.to_string())),
+        PlanReference::Objects(command) => unit_plans::plan_of_inputs(command),
     };
     let judgement = judge::judge(call.cxx, &call.expanded, &settings_of, &find_plan);
     match &judgement.decision {
@@ -195,11 +197,19 @@ impl Call {
             let files = asked.files.clone();
             return end(attempts.run(asked)?, dependencies.as_ref(), &files);
         }
-        match used {
-            Some(used) => end(used.run(launch, run_clang, warn)?, dependencies.as_ref(), &asked.files),
-            None if dependencies.is_some() => end(run_clang(&launch)?, dependencies.as_ref(), &asked.files),
-            None => Err(become_clang(&launch)),
+        let marks_units = unit_plans::concerns(judgement);
+        let code = match used {
+            Some(used) => used.run(launch, run_clang, warn)?,
+            None if dependencies.is_some() || marks_units => run_clang(&launch)?,
+            None => return Err(become_clang(&launch)),
+        };
+        match &judgement.decision {
+            Decision::WithPlan(plan) if code == 0 && marks_units => {
+                unit_plans::mark_outputs(&judgement.command, plan)?;
+            }
+            _ => {}
         }
+        end(code, dependencies.as_ref(), &asked.files)
     }
 
     /// The identity of the toolchain behind this command.
@@ -406,9 +416,11 @@ impl Call {
             (names::ENV_PLAN, Some(plan.hash.clone().into())),
             (names::ENV_PLAN_TEXT, Some(plan.plan.canonical().into())),
             (names::ENV_BARE_OUTPUT, bare.then(|| "1".into())),
+            (names::ENV_REQUEST, requested_targets(command).map(OsString::from)),
         ]);
+        let units = unit_plans::definitions(command, &plan.plan, dry)?;
         let token = plan.source != PlanSource::Token || must_strip(judgement);
-        front.extend(words::added(plan, manifest.as_ref(), token));
+        front.extend(words::added(plan, manifest.as_ref(), units.as_ref(), token));
         Ok((front, env))
     }
 }
@@ -446,6 +458,13 @@ fn interposed(shims: &Path, tools: PathBuf, precedence: Option<Precedence>) -> E
     ]
 }
 
+/// The target IDs that every fat binary of the command must have. A link of relocatable code makes code for the GPUs that
+/// its units have been compiled for.
+fn requested_targets(command: &ClangCommand) -> Option<String> {
+    let is_whole = command.links_device_code() && !command.rdc && !command.links_relocatable();
+    (is_whole && !command.archs.is_empty()).then(|| command.archs.join(" "))
+}
+
 /// Whether a device link can happen below the command, according to its own arguments.
 fn may_link_device_code(command: &ClangCommand) -> bool {
     let named = !command.archs.is_empty() || command.openmp || command.offload_link;
@@ -463,7 +482,9 @@ fn must_strip(judgement: &Judgement) -> bool {
     // The linkers of OpenMP's and CUDA's device code would fail on a token.
     let left_out =
         [openmp::REASON, judge::CUDA].iter().any(|reason| judgement.decision == Decision::PassThrough(reason));
-    has_flag || !(own.is_empty() || has_token) || left_out
+    // The units need more than the plan of the build system.
+    let is_other = matches!(&judgement.decision, Decision::WithPlan(plan) if plan.source == PlanSource::Objects);
+    has_flag || !(own.is_empty() || has_token) || left_out || (has_token && is_other)
 }
 
 /// The arguments without the query, which may follow a channel flag.

@@ -54,6 +54,7 @@ fn refusal(command: &ClangCommand, plan: &Plan, source: PlanSource) -> Diagnosti
     let from = match source {
         PlanSource::Token | PlanSource::Words => "the command line",
         PlanSource::Ambient => "the environment or of a configuration file",
+        PlanSource::Objects => "the objects",
     };
     let pairs: Vec<String> = plan.pairs.iter().map(|pair| format!("{}=>{}", pair.source, pair.target)).collect();
     let what = format!(

@@ -149,6 +149,8 @@ pub enum PlanSource {
     Words,
     /// The environment or a configuration file: for every HIP command.
     Ambient,
+    /// The objects of a link: their compilation's plan.
+    Objects,
 }
 
 /// The value of one option.

@@ -50,7 +50,7 @@ fn own_sources(command: &ClangCommand, found: &Consequences) -> Option<DeviceUni
         requested.chain(compiled.map(|finding| finding.target.as_str())).map(str::to_owned).collect();
     let mark = TextMark::of(&found.findings);
     targets.retain(|target| mark.source_of(target).is_none());
-    Some(DeviceUnit { name: source.path.display().to_string(), in_archive: false, targets, mark })
+    Some(DeviceUnit { name: source.path.display().to_string(), targets, mark, ..DeviceUnit::default() })
 }
 
 /// The name of the processor in a target ID.
@@ -117,6 +117,11 @@ impl Link<'_> {
                     found.words.push(format!("--no-offload-arch={target}").into());
                 }
                 (SourceText::Same, Some(from.clone()), None)
+            }
+            Linked::NotChecked(unit) if requested => {
+                // No unit has code for it, so clang would link an empty code object.
+                found.words.push(format!("--no-offload-arch={target}").into());
+                (SourceText::NotChecked, Some(self.source.to_owned()), Some(file_name(unit)))
             }
             Linked::NotChecked(unit) => (SourceText::NotChecked, Some(self.source.to_owned()), Some(file_name(unit))),
             Linked::Own(unit) => {

@@ -24,7 +24,7 @@ pub fn directory(name: &str) -> Result<PathBuf, Diagnostic> {
 }
 
 /// Directories of the cache by name.
-const NAMES: [&str; 5] = ["toolchains", "identities", "coalesce", "profile-runtimes", "manifests"];
+const NAMES: [&str; 6] = ["toolchains", "identities", "coalesce", "profile-runtimes", "manifests", "units"];
 
 /// Warns where the user's cache is refused because of other users: once for each reason and temporary directory, not
 /// once for each command of a build.

@@ -13,9 +13,10 @@
 use crate::command::{ClangCommand, InputKind};
 use crate::objects::library;
 use hotswap_bundle::{EntryId, OffloadBinary};
-use hotswap_plan::TextMark;
+use hotswap_plan::{Plan, TextMark, UNIT_PLAN_SECTION, UNIT_SYMBOL, parse_unit_plans};
+use hotswap_report::Diagnostic;
 use object::read::archive::ArchiveFile;
-use object::{Object, ObjectSection};
+use object::{Object, ObjectSection, ObjectSymbol};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -37,6 +38,12 @@ pub struct DeviceUnit {
     pub targets: BTreeSet<String>,
     /// The others for which its text is the same.
     pub mark: TextMark,
+    /// Whether the old offload driver made it.
+    pub is_old: bool,
+    /// The section with the plans that it needs.
+    pub plan_text: String,
+    /// Undefined symbols that the link defines which carries these plans out.
+    pub symbols: Vec<String>,
 }
 
 impl DeviceUnit {
@@ -46,6 +53,14 @@ impl DeviceUnit {
             return Some(target);
         }
         self.mark.source_of(target).filter(|source| self.targets.contains(*source))
+    }
+
+    /// The plans that its link must carry out; more than one in an object of several units.
+    ///
+    /// # Errors
+    /// [`hotswap_report::codes::PLAN_SYNTAX`]
+    pub fn plans(&self) -> Result<Vec<Plan>, Diagnostic> {
+        parse_unit_plans(&self.plan_text).map_err(|error| error.in_file(&self.name))
     }
 }
 
@@ -121,14 +136,26 @@ pub fn of_object(bytes: &[u8], name: String, in_archive: bool) -> Option<DeviceU
         let section_name = section.name().unwrap_or_default();
         if section_name == TextMark::SECTION {
             unit.mark = TextMark::parse(&String::from_utf8_lossy(section.data().unwrap_or_default()));
+        } else if section_name == UNIT_PLAN_SECTION {
+            unit.plan_text += &String::from_utf8_lossy(section.data().unwrap_or_default());
         } else if section_name == NEW {
             add_images(section.data().unwrap_or_default(), &mut unit);
         } else if let Some(id) = section_name.strip_prefix(OLD) {
             let id = EntryId::parse(id).ok().filter(EntryId::is_hip);
+            unit.is_old = true;
             unit.targets.extend(id.and_then(|id| id.processor().map(str::to_owned)));
         }
     }
-    (!unit.targets.is_empty()).then_some(unit)
+    if unit.targets.is_empty() {
+        return None;
+    }
+    unit.symbols = unit_symbols(&file);
+    Some(unit)
+}
+
+fn unit_symbols(file: &object::File<'_>) -> Vec<String> {
+    let undefined = file.symbols().filter(|symbol| symbol.is_undefined()).filter_map(|symbol| symbol.name().ok());
+    undefined.filter(|name| name.starts_with(UNIT_SYMBOL)).map(str::to_owned).collect()
 }
 
 /// The images of consecutive offload binaries.
@@ -149,7 +176,7 @@ mod tests {
 
     fn unit(name: &str, targets: &str, mark: &str) -> DeviceUnit {
         let targets = targets.split(' ').map(str::to_owned).collect();
-        DeviceUnit { name: name.to_owned(), in_archive: false, targets, mark: TextMark::parse(mark) }
+        DeviceUnit { name: name.to_owned(), targets, mark: TextMark::parse(mark), ..DeviceUnit::default() }
     }
 
     fn show(units: &[DeviceUnit]) -> String {

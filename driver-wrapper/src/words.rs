@@ -7,6 +7,7 @@
 use crate::command::without_own;
 use crate::judge::WithPlan;
 use crate::manifest::ManifestInputs;
+use crate::unit_plans::UnitDefinitions;
 use hotswap_files::expand;
 use hotswap_plan::words::{CHANNEL, PLAN};
 use std::ffi::{OsStr, OsString};
@@ -21,8 +22,14 @@ pub enum Word {
     Listed(Vec<OsString>),
 }
 
-/// Additions before the user's arguments. `token`: the plan's hash is not among these.
-pub fn added(plan: &WithPlan, manifest: Option<&ManifestInputs>, token: bool) -> Vec<OsString> {
+/// Additions before the user's arguments. `token`: the plan's hash is not among these; `units`: the object that defines
+/// the symbols of relocatable units.
+pub fn added(
+    plan: &WithPlan,
+    manifest: Option<&ManifestInputs>,
+    units: Option<&UnitDefinitions>,
+    token: bool,
+) -> Vec<OsString> {
     let mut words: Vec<OsString> = Vec::new();
     if token {
         // A command may have no use for the argument (a link without device code); that is no reason for a warning,
@@ -32,12 +39,16 @@ pub fn added(plan: &WithPlan, manifest: Option<&ManifestInputs>, token: bool) ->
         words.push(format!("{PLAN}{}", plan.hash).into());
         words.push("--end-no-unused-arguments".into());
     }
-    if let Some(manifest) = manifest {
-        for file in [&manifest.object, &manifest.archive] {
-            // As arguments for the host linker: the old driver would look for device code in inputs.
-            words.push("-Xlinker".into());
-            words.push(file.into());
-        }
+    let manifest = manifest.map(|manifest| [manifest.object.as_path(), manifest.archive.as_path()]);
+    if let Some(units) = units.filter(|units| units.for_archive) {
+        // An archive gets no arguments of the linker.
+        words.push(units.object.clone().into());
+    }
+    let linked = units.filter(|units| !units.for_archive).map(|units| units.object.as_path());
+    for file in linked.into_iter().chain(manifest.into_iter().flatten()) {
+        // As arguments for the host linker: the old driver would look for device code in inputs.
+        words.push("-Xlinker".into());
+        words.push(file.into());
     }
     words
 }

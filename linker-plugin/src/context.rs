@@ -4,6 +4,7 @@ use crate::message::say;
 use crate::tool::Tool;
 use hotswap_plan::{Plan, TextFindings, words};
 use hotswap_report::{Diagnostic, codes};
+use hotswap_targets::TargetId;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -21,6 +22,8 @@ pub(crate) struct CallContext {
     findings: String,
     /// Targets for which units of a link lend the bitcode of another processor, separated by blanks.
     lent: String,
+    /// Target IDs that every fat binary of the command must have.
+    pub(crate) requested: Vec<TargetId>,
     /// Directory of the real tools, if the wrapper or the user named one.
     llvm_bin: Option<PathBuf>,
     /// Values of the user's `-B`, which clang searches first.
@@ -39,11 +42,14 @@ impl CallContext {
     pub(crate) fn from_env(tool: Tool) -> Result<Self, Diagnostic> {
         let set = |name| env::var_os(name).filter(|value| !value.is_empty());
         let text = |name| set(name).map(OsString::into_string).transpose().map_err(|_| not_utf8(name));
+        let requested = text(words::ENV_REQUEST)?.unwrap_or_default();
         Ok(Self {
             tool,
             plan: text(words::ENV_PLAN)?.zip(text(words::ENV_PLAN_TEXT)?),
             findings: text(words::ENV_TEXT)?.unwrap_or_default(),
             lent: text(words::ENV_LENT)?.unwrap_or_default(),
+            // Other names (`native`) are resolved by clang.
+            requested: requested.split_whitespace().filter_map(|id| id.parse().ok()).collect(),
             llvm_bin: set(words::ENV_LLVM_BIN).map(PathBuf::from),
             prefixes: set(words::ENV_TOOL_PREFIXES).iter().flat_map(|list| split_prefixes(list)).collect(),
             bare_output: set(words::ENV_BARE_OUTPUT).is_some(),

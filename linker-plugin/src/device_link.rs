@@ -13,7 +13,7 @@ use crate::message::say;
 use crate::tool::Tool;
 use crate::words::CommandLine;
 use crate::{child, device_code, trace};
-use hotswap_code_object::CodeObject;
+use hotswap_code_object::{CodeObject, is_empty_link};
 use hotswap_plan::{Plan, Policy};
 use hotswap_report::{Diagnostic, Severity, codes};
 use hotswap_targets::TargetId;
@@ -56,6 +56,9 @@ pub(crate) fn run(context: &CallContext, args: &[OsString]) -> Result<u8, Diagno
     let (code, mut companion) =
         if wanted.is_empty() { (linker.link(None)?, Companion::default()) } else { companion::link(&linker, &wanted)? };
     match code {
+        0 if links(&line) && is_empty_link(&hotswap_files::open(&output)?) => {
+            trace::step(context, "keep", &output, json!({"why": "the link has no input"})).map(|()| 0)
+        }
         0 => {
             if links(&line) {
                 device_code::finish(&linker, &plan, &mut companion)?;

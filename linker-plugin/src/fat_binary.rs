@@ -8,9 +8,10 @@ use crate::device_link::refuse_special_file;
 use crate::message::say;
 use crate::words::{CommandLine, is_ours};
 use crate::{child, refused, text_mark, trace};
-use hotswap_pipeline::Expansion;
+use hotswap_pipeline::{Expansion, MissingCode};
+use hotswap_plan::Plan;
 use hotswap_plan::words::{ENV_COMPRESSION_LEVEL, ENV_HOST_LINKER};
-use hotswap_report::{Diagnostic, codes};
+use hotswap_report::{Diagnostic, Severity, codes};
 use serde_json::json;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -114,10 +115,29 @@ fn then_expand(
     let expansion = hotswap_pipeline::expand(&bytes, &plan, &context.text_findings()?, level)
         .map_err(|error| error.in_file(output))?;
     refused::report(context, &expansion.refused, output)?;
+    check_request(context, &plan, expansion.bytes.as_deref().unwrap_or(&bytes), output)?;
     if let Some(new) = &expansion.bytes {
         hotswap_files::replace(output, new)?;
     }
     report(context, &expansion, output).map(|()| 0)
+}
+
+/// The fat binary has what the command and the plan request. A GPU that only the link's arguments name, and that no object
+/// was compiled for, is clang's own matter: a warning.
+///
+/// # Errors
+/// [`codes::LACKS_GPU`]
+pub(crate) fn check_request(context: &CallContext, plan: &Plan, bytes: &[u8], output: &Path) -> Result<(), Diagnostic> {
+    let missing = hotswap_pipeline::find_missing(bytes, &context.requested).map_err(|error| error.in_file(output))?;
+    let targets = plan.targets();
+    for MissingCode { target, is_requested, problem } in missing {
+        let problem = problem.in_file(output);
+        if is_requested || targets.contains(&target.processor.name) {
+            return Err(problem);
+        }
+        say(Diagnostic { severity: Severity::Warning, ..problem });
+    }
+    Ok(())
 }
 
 /// The tools write a bundle, or (relocatable device code in the old driver) a host object with

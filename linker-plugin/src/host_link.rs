@@ -46,6 +46,7 @@ fn expand_object(context: &CallContext, plan: &Plan, path: &Path) -> Result<(), 
     let expansion =
         hotswap_pipeline::expand(fat_binary, plan, &findings, level).map_err(|error| error.in_file(path))?;
     refused::report(context, &expansion.refused, path)?;
+    fat_binary::check_request(context, plan, expansion.bytes.as_deref().unwrap_or(fat_binary), path)?;
     if let Some(new) = &expansion.bytes {
         let object = host_object::replace_fatbin(&object, new).map_err(|error| error.in_file(path))?;
         hotswap_files::replace(path, &object)?;

@@ -48,7 +48,7 @@ pub(crate) struct Sections {
 }
 
 impl SectionHeader {
-    fn read(bytes: &[u8], at: u64) -> Option<Self> {
+    pub(crate) fn read(bytes: &[u8], at: u64) -> Option<Self> {
         Some(Self {
             header: at,
             name: u32_at(bytes, at)?,

@@ -36,6 +36,7 @@ mod magic;
 mod offload_binary;
 mod plain;
 mod record_block;
+mod unit_reference;
 mod zstd_frame;
 
 pub use aside::STREAMED_FROM;
@@ -55,3 +56,4 @@ pub use kernel_archive::{KernelArchive, is_kernel_archive};
 pub use magic::is_bundle;
 pub use offload_binary::{OffloadBinary, OffloadImage};
 pub use plain::{ALIGNMENT, TABLE_LIMIT};
+pub use unit_reference::{UnitReference, add_unit_reference};

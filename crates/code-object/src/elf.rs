@@ -162,14 +162,20 @@ impl<'a> Elf<'a> {
         if ident.version != elf::EV_CURRENT || header.e_version.get(LE) != u32::from(elf::EV_CURRENT) {
             return Err(unknown(6, "the ELF version is not 1"));
         }
+        if ident.os_abi == ELFOSABI_AMDGPU_HSA {
+            check_abi_version(ident.abi_version)?;
+        }
+        Self::parse_tables(data)
+    }
+
+    /// As [`Elf::parse_any`], for any version of the ABI.
+    pub(crate) fn parse_tables(data: &'a [u8]) -> Result<Self, Diagnostic> {
+        let header = header(data).ok_or_else(|| not_code_object(data))?;
+        let abi_version = header.e_ident.abi_version;
         let kind = match header.e_type.get(LE) {
             elf::ET_REL => ObjectKind::Relocatable,
             elf::ET_DYN => ObjectKind::Linked,
             other => return Err(unknown(16, format!("ELF type {other} is neither an object (1) nor linked (3)"))),
-        };
-        let abi_version = match ident.os_abi {
-            ELFOSABI_AMDGPU_HSA => abi_version(ident.abi_version)?,
-            _ => ident.abi_version,
         };
         let (sections, segments) = (sections(data, header)?, segments(data, header)?);
         Ok(Self { data, kind, abi_version, flags: header.e_flags.get(LE), sections, segments })
@@ -246,9 +252,9 @@ fn not_code_object(data: &[u8]) -> Diagnostic {
     Diagnostic::error(codes::NOT_CODE_OBJECT, what).at(0)
 }
 
-fn abi_version(version: u8) -> Result<u8, Diagnostic> {
+fn check_abi_version(version: u8) -> Result<(), Diagnostic> {
     match version {
-        1..=4 => Ok(version),
+        1..=4 => Ok(()),
         0 => Err(unknown(8, "code object V2 is too old").advise("build the program again with ROCm 4.1 or later")),
         _ => Err(unknown(8, format!("code object ABI version {version} is newer than V6 (4)"))),
     }

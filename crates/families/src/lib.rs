@@ -9,6 +9,7 @@
 
 pub mod archive;
 pub mod c_source;
+pub mod carried_out;
 pub mod code;
 mod family;
 pub mod manifest;

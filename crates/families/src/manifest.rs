@@ -174,7 +174,7 @@ fn record_line(plan_hash: &str, plan_text: &str, families: &[&str]) -> String {
     serde_json::to_string(&manifest).expect("a manifest has only strings and numbers") + "\n"
 }
 
-fn new_object(format: ManifestFormat) -> Object<'static> {
+pub(crate) fn new_object(format: ManifestFormat) -> Object<'static> {
     let binary = if format.is_coff() { BinaryFormat::Coff } else { BinaryFormat::Elf };
     let mut object = Object::new(binary, format.architecture(), Endianness::Little);
     if !format.is_coff() {

@@ -13,11 +13,13 @@
 //! | derive | `serve`: the source of each target, the check of its `names`; `other_source`: which may take its place; `derive`: the code object; `policy`: refusals; `superseded` entries |
 //! | record | `record`: a row for each entry, and the plan |
 //! | write | `write`: the new bundle, read back |
+//! | compare, in a link | `complete`: the bundle has what the command requested |
 //!
 //! Absent on purpose: files and printing (the interposer and the `hotswap` command do both), the layout of a bundle or
 //! a code object (`hotswap-bundle`, `hotswap-code-object`).
 
 pub mod companion;
+mod complete;
 mod derive;
 mod entry;
 mod expand;
@@ -33,6 +35,7 @@ mod standalone;
 mod superseded;
 mod write;
 
+pub use complete::{MissingCode, find_missing};
 pub use expand::{Expansion, NOTHING_TO_ADD, expand};
 pub use names::{disagreements_of_plan, disagreements_of_shown_names};
 pub use other_source::{can_stand_in, has_same_kernels};

@@ -4,7 +4,7 @@ use crate::companion::{self, Companion};
 use crate::entry::SourceEntry;
 use crate::request::{Request, Sources};
 use hotswap_bundle::{Bundle, BundleEntry, EntryId};
-use hotswap_code_object::{CodeObject, is_code_object};
+use hotswap_code_object::{CodeObject, is_code_object, is_empty_link};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::TargetId;
 
@@ -34,7 +34,8 @@ pub(crate) fn code_objects<'a>(
     bundle: &'a Bundle<'_>,
     companions: &'a [Companion<'_>],
 ) -> Result<Vec<SourceEntry<'a>>, Diagnostic> {
-    let objects = bundle.entries().iter().filter(|entry| is_code_object(&entry.data));
+    let is_linked = |entry: &&BundleEntry<'_>| is_code_object(&entry.data) && !is_empty_link(&entry.data);
+    let objects = bundle.entries().iter().filter(is_linked);
     let one = |entry: &'a BundleEntry<'_>| {
         let Some(mut present) = present(entry)? else { return Ok(None) };
         let own = companions.iter().filter(|companion| companion.entry == entry.id);

@@ -6,7 +6,7 @@ mod common;
 use common::Sample;
 use hotswap_bundle::{Bundle, BundleEntry, Compression, parse};
 use hotswap_code_object::CodeObject;
-use hotswap_pipeline::{Expansion, expand};
+use hotswap_pipeline::{Expansion, expand, find_missing};
 use hotswap_plan::{Plan, TextFindings};
 use hotswap_report::{DiagnosticCode, Record, Route, codes};
 
@@ -209,4 +209,32 @@ fn too_many_targets_for_the_runtimes_table_are_refused() {
     }
     let full = full.to_bytes().unwrap().into_owned();
     assert_eq!(refused(&full, &plan("gfx1030=>gfx1031,gfx1032,gfx1033,gfx1034", "keep")), codes::BUNDLE_FULL);
+}
+
+/// A device link without inputs, as lld 22 writes it for `-m elf64_amdgpu -shared`: flags and ABI version are zero.
+fn empty_link() -> Vec<u8> {
+    let mut empty = object("gfx1031", 0x37)[..64].to_vec();
+    empty[8] = 0;
+    empty[40..64].fill(0);
+    empty[32..40].fill(0);
+    empty
+}
+
+#[test]
+fn the_fat_binary_is_compared_with_the_request() {
+    let requested = |names: &[&str]| names.iter().map(|name| name.parse().unwrap()).collect::<Vec<_>>();
+    let both = bundle(&[("gfx1030", 0x36), ("gfx1031", 0x37)], None);
+    let missing = |bytes: &[u8], names: &[&str]| {
+        let missing = find_missing(bytes, &requested(names)).unwrap();
+        missing.iter().map(|missing| (missing.target.to_string(), missing.is_requested)).collect::<Vec<_>>()
+    };
+    assert_eq!(missing(&both, &["gfx1030", "gfx1031"]), []);
+    assert_eq!(missing(&both, &["gfx1030", "gfx1032"]), [("gfx1032".to_owned(), true)]);
+    assert_eq!(missing(b"text", &["gfx1030"]), []);
+    // A planted loss: the device link of one GPU had no input.
+    let mut planted = Bundle::default();
+    planted.push(HOST, Vec::new()).unwrap();
+    planted.push(id("gfx1030"), object("gfx1030", 0x36)).unwrap();
+    planted.push(id("gfx1031"), empty_link()).unwrap();
+    assert_eq!(missing(&planted.to_bytes().unwrap(), &[]), [("gfx1031".to_owned(), false)]);
 }

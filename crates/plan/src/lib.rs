@@ -12,12 +12,16 @@ mod options;
 mod plan;
 mod store;
 mod text;
+mod unit_plan;
 pub mod words;
 
 pub use findings::{TextFinding, TextFindings, TextMark};
 pub use options::{CommandOption, Keyword, PLAN_OPTIONS, PlanOption, PlanValue};
 pub use plan::{DeviceLinkAction, NamesPolicy, Plan, Policy, RetargetPair};
 pub use store::{find, load, save};
+pub use unit_plan::{
+    UNIT_PLAN_SECTION, UNIT_REFERENCE_SECTION, UNIT_SYMBOL, add_unit_targets, parse_unit_plans, unit_symbol,
+};
 
 /// Version of HotSwap.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

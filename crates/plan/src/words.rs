@@ -48,6 +48,9 @@ pub const ENV_REFUSED: &str = "HOTSWAP_REFUSED";
 pub const ENV_LLVM_BIN: &str = "HOTSWAP_LLVM_BIN";
 /// Set by the wrapper: values of clang's `-B`, separated by colons, where the real tools are looked for first.
 pub const ENV_TOOL_PREFIXES: &str = "HOTSWAP_TOOL_PREFIXES";
+/// Set by the wrapper: the target IDs that the command requests, separated by blanks, where each of its fat binaries must
+/// have all of them.
+pub const ENV_REQUEST: &str = "HOTSWAP_REQUEST";
 /// Set by the wrapper to `1` where the device link's output is delivered to the user as a bare code object.
 pub const ENV_BARE_OUTPUT: &str = "HOTSWAP_BARE_OUTPUT";
 /// Set by the `clang-linker-wrapper` shim: the host linker that it replaces.
