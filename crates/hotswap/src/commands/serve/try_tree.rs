@@ -18,7 +18,6 @@ use hotswap_stack::environment::ENVIRONMENT;
 use hotswap_stack::manifest::{FileRow, TreeManifest};
 use hotswap_stack::rules::{self, FileKind};
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -108,13 +107,14 @@ fn try_all(manifest: &TreeManifest, destination: &Path) -> Result<Vec<TriedLibra
 
 /// The host libraries of the tree; for a library without one, its first file.
 fn library_files(manifest: &TreeManifest) -> Vec<&FileRow> {
-    let of_libraries = || manifest.files.iter().filter(|row| !TreeManifest::is_own(row));
-    let with_host: BTreeSet<_> = of_libraries().filter(|row| is_host(row)).map(|row| &row.library).collect();
-    let mut without_host = BTreeSet::new();
-    let mut is_listed = |row: &&FileRow| {
-        is_host(row) || (!with_host.contains(&row.library) && without_host.insert(row.library.clone()))
-    };
-    of_libraries().filter(|row| is_listed(row)).collect()
+    let of_libraries: Vec<&FileRow> = manifest.files.iter().filter(|row| !TreeManifest::is_own(row)).collect();
+    let (mut files, others): (Vec<_>, Vec<_>) = of_libraries.into_iter().partition(|row| is_host(row));
+    for row in others {
+        if !files.iter().any(|listed| listed.library == row.library) {
+            files.push(row);
+        }
+    }
+    files
 }
 
 /// Whether programs load it: a library whose code is in itself, or that opens other files.
@@ -148,16 +148,18 @@ fn judge(output: &ProbeOutput) -> TryResult {
     TryResult::Right { values, kernels }
 }
 
-/// The kernels in the emulator's table of counters: `DISPATCHES WAVES INSTRUCTIONS GPU KERNEL`.
+/// The kernels in the emulator's table of counters, without the runtime's own.
 fn executed_kernels(report: &str) -> Vec<String> {
-    let kernel = |line: &str| {
-        let mut words = line.split_whitespace();
-        let counts = [words.next()?, words.next()?, words.next()?];
-        let is_row = counts.iter().all(|count| count.parse::<u64>().is_ok()) && words.next()?.starts_with("gfx");
-        let name = words.collect::<Vec<_>>().join(" ");
-        (is_row && !name.starts_with(RUNTIME_KERNELS)).then_some(name)
-    };
-    report.lines().filter_map(kernel).collect()
+    let kernels = report.lines().filter_map(kernel_of_row);
+    kernels.filter(|name| !name.starts_with(RUNTIME_KERNELS)).collect()
+}
+
+/// The kernel of a row `DISPATCHES WAVES INSTRUCTIONS GPU KERNEL`. Rows of instructions and other lines have none.
+fn kernel_of_row(line: &str) -> Option<String> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let [dispatches, waves, instructions, gpu, name @ ..] = words.as_slice() else { return None };
+    let is_row = [dispatches, waves, instructions].iter().all(|count| count.parse::<u64>().is_ok());
+    (is_row && gpu.starts_with("gfx") && !name.is_empty()).then(|| name.join(" "))
 }
 
 fn failure(row: &TriedLibrary) -> Option<Diagnostic> {
@@ -167,17 +169,19 @@ fn failure(row: &TriedLibrary) -> Option<Diagnostic> {
 }
 
 fn table(rows: &[TriedLibrary]) -> String {
-    let head = ["GPU", "LIBRARY", "COMPUTED", "RESULT", "KERNELS"].map(str::to_owned).to_vec();
-    let row = |row: &TriedLibrary| {
-        let (result, kernels) = match &row.result {
-            TryResult::Right { values, kernels } => (format!("right, {values} values"), kernels.join(" ")),
-            TryResult::Failed(_) => ("FAILED".to_owned(), String::new()),
-            TryResult::NotTried => ("not tried".to_owned(), String::new()),
-        };
-        let computation = row.computation.unwrap_or("-").to_owned();
-        vec![row.gpu.clone(), text::plain(&row.library), computation, result, shortened(&text::plain(&kernels))]
+    let mut lines = vec![["GPU", "LIBRARY", "COMPUTED", "RESULT", "KERNELS"].map(str::to_owned).to_vec()];
+    lines.extend(rows.iter().map(table_row));
+    text::table(&lines)
+}
+
+fn table_row(row: &TriedLibrary) -> Vec<String> {
+    let (result, kernels) = match &row.result {
+        TryResult::Right { values, kernels } => (format!("right, {values} values"), kernels.join(" ")),
+        TryResult::Failed(_) => ("FAILED".to_owned(), String::new()),
+        TryResult::NotTried => ("not tried".to_owned(), String::new()),
     };
-    text::table(&std::iter::once(head).chain(rows.iter().map(row)).collect::<Vec<_>>())
+    let computation = row.computation.unwrap_or("-").to_owned();
+    vec![row.gpu.clone(), text::plain(&row.library), computation, result, shortened(&text::plain(&kernels))]
 }
 
 /// Names of kernels of templates fill a screen; `--format json` has all of them.
