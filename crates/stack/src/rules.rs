@@ -216,6 +216,7 @@ impl Match {
 /// these are matched with the whole path; `relative` is the path below the root.
 pub fn find(path: &Path, relative: &Path) -> Option<Match> {
     let (directory, name) = split(path)?;
+    let name = &without_wheel_hash(name);
     RULES.iter().enumerate().find_map(|(row, rule)| {
         let in_directory = in_directories(rule.directories, directory)?;
         let in_name = matches(rule.file, name)?;
@@ -236,6 +237,7 @@ pub fn data_directory(path: &Path) -> Option<&'static str> {
 /// The library that files cannot serve, if the file is its.
 pub fn unserved(path: &Path) -> Option<&'static Unserved> {
     let (directory, name) = split(path)?;
+    let name = &without_wheel_hash(name);
     let is_its =
         |row: &&Unserved| in_directories(row.directories, directory).is_some() && matches(row.file, name).is_some();
     UNSERVED.iter().find(is_its)
@@ -243,6 +245,17 @@ pub fn unserved(path: &Path) -> Option<&'static Unserved> {
 
 fn split(path: &Path) -> Option<(&str, &str)> {
     Some((path.parent()?.to_str()?, path.file_name()?.to_str()?))
+}
+
+/// The name of a library as its project has it: auditwheel puts eight hexadecimal digits before `.so`, in the SONAME, too.
+fn without_wheel_hash(name: &str) -> String {
+    let parts = name.split_once(".so").and_then(|(stem, end)| Some((stem.rsplit_once('-')?, end)));
+    match parts {
+        Some(((stem, hash), end)) if hash.len() == 8 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
+            format!("{stem}.so{end}")
+        }
+        _ => name.to_owned(),
+    }
 }
 
 /// Whether one of the patterns matches the last parts of the directory's path; the GPU in it.
@@ -290,6 +303,9 @@ mod tests {
             ("lib/libMIOpenCKGroupedConv_gfx1030.so", "MIOpen", FileKind::FatBinary, gfx1030()),
             ("lib/libMIOpen.so.1.0", "MIOpen", FileKind::Host, None),
             ("librocrand.so.1.1", "rocRAND", FileKind::FatBinary, None),
+            ("pkg.libs/librocfft-1f7b8bcc.so.0.1", "rocFFT", FileKind::FatBinary, None),
+            ("pkg.libs/librocblas-0123abcd.so.5", "rocBLAS", FileKind::Host, None),
+            ("librocfft-1f7b8bcx.so.0", OTHER, FileKind::FatBinary, None),
             ("bin/program", OTHER, FileKind::FatBinary, None),
             ("elsewhere/TensileLibrary_lazy_gfx1030.dat", OTHER, FileKind::FatBinary, None),
         ] {
