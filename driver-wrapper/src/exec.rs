@@ -7,6 +7,7 @@
 //! Absent on purpose: the further behaviour of clang.
 
 use crate::words::{Word, response, shell};
+use hotswap_plan::words::ENV_ACTIVE;
 use hotswap_report::{Diagnostic, codes};
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::ffi::{OsStr, OsString};
@@ -22,8 +23,6 @@ use std::{env, iter};
 /// How many instances of this program may be active above this one: a wrapper of the user's between two of ours is
 /// conceivable, a chain is a loop.
 const DEPTH: u32 = 3;
-/// Counts the instances of this program above this one.
-pub const ENV_ACTIVE: &str = "HOTSWAP_ACTIVE";
 
 /// Variables that are set, or removed.
 pub type Env = Vec<(&'static str, Option<OsString>)>;
@@ -137,7 +136,8 @@ fn with_clang<T>(launch: &Launch, start: impl Fn(&mut Command) -> io::Result<T>)
     }
 }
 
-fn depth() -> u32 {
+/// The number of instances of this program above this one.
+pub(crate) fn depth() -> u32 {
     env::var(ENV_ACTIVE).ok().and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 

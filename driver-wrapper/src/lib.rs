@@ -57,7 +57,7 @@ use exec::{Env, Launch, become_clang, run_clang};
 use explain::Explanation;
 use find::{Clang, ToolSearch};
 use flags::Phase;
-use hotswap_plan::{NamesPolicy, TextFindings, words as names};
+use hotswap_plan::{NamesPolicy, TextFindings, unknown_variables, words as names};
 use hotswap_report::{Diagnostic, Severity, codes};
 use identity::ToolchainFiles;
 use judge::{Decision, Explain, HelpFormat, Judgement, PlanReference, Query, WithPlan};
@@ -169,6 +169,11 @@ impl Call {
             asked: &asked,
             back: &parts.back,
         };
+        if exec::depth() == 0 && judgement.decision != Decision::Disabled && may_link_device_code(&judgement.command) {
+            unknown_variables(env::vars_os().map(|(name, _)| name))
+                .iter()
+                .for_each(|unknown| warn(&unknown.to_string()));
+        }
         match judgement.explain {
             Some(Explain::Json) => return Ok(RemainingWork { text: explanation.json() }),
             Some(Explain::Text) => return Ok(RemainingWork { text: explanation.text() }),

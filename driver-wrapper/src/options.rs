@@ -422,6 +422,13 @@ pub fn version() -> String {
 mod tests {
     use super::*;
 
+    #[test]
+    fn every_variable_is_in_the_table_of_variables() {
+        let unknown: Vec<_> =
+            OPTIONS.iter().filter_map(|opt| opt.env).filter(|name| !hotswap_plan::is_known_variable(name)).collect();
+        assert_eq!(unknown, [""; 0]);
+    }
+
     fn file(path: &str, key: &str, value: &str) -> ConfigFile {
         let opt = OPTIONS.iter().find(|opt| opt.key == Some(key)).unwrap();
         ConfigFile { path: path.into(), values: vec![(opt, value.into())] }

@@ -60,6 +60,9 @@ impl<'a> Toolchain<'a> {
         let missing = |directory: &Path| {
             Err(Diagnostic::error(codes::NO_TOOL, format!("no {LINKER} in {}", directory.display())))
         };
+        if !is_named_like_clang(self.clang) {
+            self.answers()?;
+        }
         if let Some(named) = &self.named {
             return if named.join(LINKER).exists() { Ok(named.clone()) } else { missing(named) };
         }
@@ -141,11 +144,10 @@ fn parse(text: &str, key: &str) -> Option<Answers> {
 
 fn ask(clang: &Path) -> Result<Answers, Diagnostic> {
     let linker = run(clang, &["-print-prog-name=ld.lld"])?;
-    let version = run(clang, &["-dumpversion"])?;
-    let version = String::from_utf8_lossy(&version.stdout).into_owned();
-    let major = version.trim().split('.').next().and_then(|major| major.parse().ok());
-    let major = major.ok_or_else(|| {
-        Diagnostic::error(codes::NO_CLANG, format!("-dumpversion says `{}`", version.trim())).in_file(clang)
+    let macros = run(clang, &["-dM", "-E", "-x", "c", "/dev/null"])?;
+    let major = clang_major(&String::from_utf8_lossy(&macros.stdout)).ok_or_else(|| {
+        let what = "this compiler is not clang: it does not define __clang_major__";
+        Diagnostic::error(codes::NO_CLANG, what).in_file(clang)
     })?;
     // The driver that a HIP link would use is visible in the programs that it names.
     let link = run(clang, &["-###", "--hip-link", "/dev/null"])?;
@@ -153,6 +155,19 @@ fn ask(clang: &Path) -> Result<Answers, Diagnostic> {
     let linker = PathBuf::from(String::from_utf8_lossy(&linker.stdout).trim());
     let resolved = fs::canonicalize(&linker).unwrap_or(linker);
     Ok(Answers { directory: resolved.parent().unwrap_or(Path::new("")).to_owned(), major, new_driver })
+}
+
+/// Clang's version among the macros that a compiler defines. Other compilers have version numbers, too, and define other macros.
+fn clang_major(macros: &str) -> Option<u32> {
+    macros.lines().find_map(|line| line.strip_prefix("#define __clang_major__ "))?.trim().parse().ok()
+}
+
+/// Whether the resolved program has one of the names that LLVM and ROCm install. Only a program of another name is asked whether it is
+/// clang, so that the usual one is not started for that.
+fn is_named_like_clang(program: &Path) -> bool {
+    let resolved = fs::canonicalize(program).unwrap_or_else(|_| program.to_owned());
+    let name = resolved.file_name().unwrap_or_default().to_string_lossy();
+    ["clang", "amdclang"].iter().any(|start| name.starts_with(start))
 }
 
 fn run(clang: &Path, words: &[&str]) -> Result<Output, Diagnostic> {
@@ -189,7 +204,7 @@ mod tests {
         fs::write(dir.path().join("lld"), "").unwrap();
         let script = format!(
             "#!/bin/sh\n[ -z \"$COMPILER_PATH\" ] || exit 1\ncase $1 in\n-print-prog-name=*) echo {0}/lld;;\n\
-             -dumpversion) echo 23.1.4;;\n*) echo '\"{0}/clang-linker-wrapper\"' >&2;;\nesac\n",
+             -dM) echo '#define __clang_major__ 23';;\n*) echo '\"{0}/clang-linker-wrapper\"' >&2;;\nesac\n",
             dir.path().display()
         );
         fs::write(&clang, script).unwrap();

@@ -23,7 +23,7 @@ impl Bench {
     /// A prefix with the wrapper under both names, and a compiler that runs `script`.
     fn new(script: &str) -> Self {
         let bench = Self { dir: tempfile::tempdir().unwrap() };
-        for directory in ["P/bin", "P/libexec/hotswap", "P/lib/hotswap", "real dir", "home", "run"] {
+        for directory in ["P/bin", "P/libexec/hotswap", "P/lib/hotswap", "real dir", "bin", "home", "run"] {
             fs::create_dir_all(bench.at(directory)).unwrap();
         }
         // Not a link: the wrapper finds its prefix by its own resolved path.
@@ -197,6 +197,53 @@ fn a_cache_directory_that_cannot_be_written_is_replaced_by_a_private_one() {
     assert!(err(&output).contains("[HS0502]"), "{}", err(&output));
 }
 
+#[test]
+fn a_misspelt_variable_is_named_where_a_plan_could_have_been_meant() {
+    let bench = Bench::new("exit 0");
+    let said = |words: &[&str], setting: (&str, &str)| {
+        err(&bench
+            .command(words)
+            .env("HOTSWAP_RETRAGET", "gfx1030=>gfx1031")
+            .env(setting.0, setting.1)
+            .output()
+            .unwrap())
+    };
+    let none = ("X", "");
+    let warning = "hotswap-clang: warning: [HS0109] an environment variable is not known to HotSwap and has no effect: \
+                   HOTSWAP_RETRAGET; did you mean `HOTSWAP_RETARGET`?\n";
+    for words in [&["-c", "a.hip"][..], &["--hip-link", "a.o"], &["--offload-arch=gfx1030", "a.hip"], &LINK] {
+        assert_eq!(said(words, none), warning, "{words:?}");
+    }
+    // Probes of compilers, and commands that no plan would concern.
+    for words in [&["-c", "a.c"][..], &["--version"], &["-E", "a.hip"], &["a.o"], &["-print-search-dirs"], &["-v"]] {
+        assert_eq!(said(words, none), "", "{words:?}");
+    }
+    assert_eq!(said(&["-c", "a.hip"], ("HOTSWAP_DISABLE", "1")), "");
+    // The wrapper above this one has said it.
+    assert_eq!(said(&["-c", "a.hip"], ("HOTSWAP_ACTIVE", "1")), "");
+    let hermetic = bench.command(["-c", "a.hip"]).env("HOTSWAP_HERMETIC", "1").env("HOTSWAP_RETRAGET", "x").output();
+    assert!(err(&hermetic.unwrap()).contains("error: [HS0104]"));
+}
+
+#[test]
+fn a_compiler_that_is_no_clang_is_named_as_such() {
+    let bench = Bench::new(REPORT);
+    // GNU's compiler answers the same question, and has no lld beside it.
+    bench.program(
+        "bin/g++-x",
+        "case $1 in -dM) echo '#define __GNUC__ 14';; -dumpversion) echo 14;; *) echo ld.lld;; esac",
+    );
+    let run = |program: &str| bench.command(LINK).env("HOTSWAP_CLANG", bench.at(program)).output().unwrap();
+    let output = run("bin/g++-x");
+    assert_eq!(output.status.code(), Some(10));
+    let line = err(&output);
+    assert!(line.contains("[HS0101]") && line.contains("g++-x") && line.contains("is not clang"), "{line}");
+    assert!(line.contains("set HOTSWAP_CLANG to the real clang++"), "{line}");
+    // Nor does a linker beside it make it one.
+    bench.program("bin/lld", "exit 1");
+    assert_eq!(err(&run("bin/g++-x")), line);
+}
+
 const LINK: [&str; 4] = ["-Xoffload-linker", "--hotswap-retarget=gfx1030=>gfx1031", "--hip-link", "a.o"];
 
 #[test]
@@ -230,7 +277,7 @@ fn a_refused_cache_is_told_once_for_each_reason() {
 }
 
 /// A compiler without a linker beside it, which reports the linker's path.
-const ASKED: &str = "case $1 in -print-prog-name=*) echo \"$HERE/good/lld\";; -dumpversion) echo 23.1.4;; *) echo \"L=$HOTSWAP_LLVM_BIN\";; esac";
+const ASKED: &str = "case $1 in -print-prog-name=*) echo \"$HERE/good/lld\";; -dM) echo '#define __clang_major__ 23';; *) echo \"L=$HOTSWAP_LLVM_BIN\";; esac";
 
 #[test]
 fn what_another_user_put_into_the_cache_starts_nothing() {

@@ -33,7 +33,10 @@ mod trace;
 mod words;
 
 use context::CallContext;
+use hotswap_plan::unknown_variables;
+use hotswap_plan::words::ENV_ACTIVE;
 use hotswap_report::{Diagnostic, codes};
+use std::env;
 use std::ffi::OsString;
 use std::panic::{self, UnwindSafe};
 use std::process::ExitCode;
@@ -54,16 +57,26 @@ fn catching(run: impl FnOnce() -> Result<u8, Diagnostic> + UnwindSafe) -> Result
 }
 
 fn run() -> Result<u8, Diagnostic> {
-    let mut args = std::env::args_os();
+    let mut args = env::args_os();
     let tool = Tool::from_name(&args.next().unwrap_or_default())?;
     let args: Vec<OsString> = args.collect();
     let context = CallContext::from_env(tool)?;
+    warn_of_unknown_variables(tool);
     match tool {
         Tool::Lld | Tool::LdLld => device_link::run(&context, &args),
         Tool::Bundler => fat_binary::bundler(&context, &args),
         Tool::LinkerWrapper => fat_binary::linker_wrapper(&context, &args),
         Tool::OffloadBinary | Tool::OffloadPackager => text_mark::packager(&context, &args),
         Tool::HostLinker => host_link::run(&context, &args),
+    }
+}
+
+/// Below the wrapper, which has warned already, nothing is said again. Where `COMPILER_PATH` was set by hand, the tools that run once
+/// for each command say it, and not the device links, which run once for each GPU.
+fn warn_of_unknown_variables(tool: Tool) {
+    let runs_once = matches!(tool, Tool::Bundler | Tool::LinkerWrapper);
+    if runs_once && env::var_os(ENV_ACTIVE).is_none() {
+        unknown_variables(env::vars_os().map(|(name, _)| name)).iter().for_each(message::say);
     }
 }
 

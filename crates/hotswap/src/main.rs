@@ -25,14 +25,16 @@ mod standard_output;
 mod work;
 
 use clap::Parser;
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use hotswap_report::{Diagnostic, codes};
 use outcome::Outcome;
 use std::any::Any;
+use std::env;
 use std::io::{self, Write};
 use std::panic::{self, UnwindSafe};
 use std::process::ExitCode;
 use std::sync::OnceLock;
+use work::unknown_variables::take_unknown_variables;
 use work::{grouped, text};
 
 fn main() -> ExitCode {
@@ -40,7 +42,7 @@ fn main() -> ExitCode {
     finish(catching(|| match cli::Cli::try_parse() {
         Ok(cli) => cli.run().unwrap_or_else(Outcome::failed),
         Err(error) if !error.use_stderr() => Outcome::from(error.render().to_string()),
-        Err(error) => Outcome::failed(usage(&error)),
+        Err(error) => Outcome::failed(without_separator(&error, env::args()).unwrap_or_else(|| usage(&error))),
     }))
 }
 
@@ -77,6 +79,22 @@ fn usage(error: &clap::Error) -> Diagnostic {
     }
 }
 
+/// The arguments by which `hotswap run` starts a kernel instead of a program.
+const DIRECT: [&str; 5] = ["--kernel", "--grid", "--group", "--lds", "--arg"];
+
+/// The message for `hotswap run` with a program that does not follow `--`: clap would ask for `--kernel`, or for an option of the
+/// program's.
+fn without_separator(error: &clap::Error, mut words: impl Iterator<Item = String>) -> Option<Diagnostic> {
+    let is_about_words = matches!(error.kind(), ErrorKind::MissingRequiredArgument | ErrorKind::UnknownArgument);
+    words.find(|word| word == "run")?;
+    let is_other = |word: &String| word == "--" || DIRECT.contains(&word.split('=').next().unwrap_or_default());
+    if !is_about_words || words.any(|word| is_other(&word)) {
+        return None;
+    }
+    let what = "`run` starts the program that follows `--`, and there is no `--`";
+    Some(Diagnostic::error(codes::USAGE, what).advise("write `hotswap run --gpu GPU -- PROGRAM ARGUMENTS`"))
+}
+
 /// The command, option or value that is most like the unknown one.
 fn suggestion(error: &clap::Error) -> Option<String> {
     let kinds = [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue];
@@ -89,6 +107,7 @@ fn suggestion(error: &clap::Error) -> Option<String> {
 }
 
 fn finish(mut outcome: Outcome) -> ExitCode {
+    outcome.problems.extend(take_unknown_variables());
     let placeholder = standard_output::current();
     let (printed, report) = match standard_output::take() {
         None => (std::mem::take(&mut outcome.text).into_bytes(), String::new()),
@@ -140,6 +159,32 @@ mod tests {
         }
         let error = cli::Cli::try_parse_from(["hotswap", "qqqqqq"]).unwrap_err();
         assert!(!usage(&error).to_string().contains("did you mean"));
+    }
+
+    #[test]
+    fn a_program_that_follows_no_separator_is_answered_with_the_separator() {
+        let line = |text: &str| {
+            let words = || text.split(' ').map(str::to_owned);
+            let error = cli::Cli::try_parse_from(words()).unwrap_err();
+            without_separator(&error, words()).unwrap_or_else(|| usage(&error)).to_string()
+        };
+        for text in
+            ["./a", "--gpu gfx1031 ./a", "--gpu gfx1031 ./a x --size 5", "--gpu gfx1031 ./a --size", "--gpu gfx1031"]
+        {
+            let line = line(&format!("hotswap run {text}"));
+            assert!(
+                line.contains("there is no `--`; write `hotswap run --gpu GPU -- PROGRAM ARGUMENTS`"),
+                "{text}: {line}"
+            );
+        }
+        for (text, part) in [
+            ("hotswap run --gpu gfx9999 ./a", "gfx9999"),
+            ("hotswap run --gpu gfx1031 --cuonters -- ./a", "--counters"),
+            ("hotswap run --gpu gfx1031 --grid 64 a.co", "--kernel"),
+            ("hotswap lst run", "`list`"),
+        ] {
+            assert!(line(text).contains(part) && !line(text).contains("no `--`"), "{}", line(text));
+        }
     }
 
     /// One test for both, since the hook and its record are global to the process.

@@ -15,4 +15,5 @@ pub(crate) mod provenance;
 pub(crate) mod tables;
 pub(crate) mod temporary;
 pub(crate) mod text;
+pub(crate) mod unknown_variables;
 pub(crate) mod unsuited;

@@ -33,6 +33,18 @@ fn json(command: &mut Command) -> Value {
 }
 
 #[test]
+fn unknown_variables_are_named_once_on_standard_error() {
+    let mut command = hotswap();
+    command.env("HOTSWAP_RETRAGET", "gfx1030=>gfx1031").env("HOTSWAP_TEST_X", "1");
+    let said = "hotswap: warning: [HS0109] an environment variable is not known to HotSwap and has no effect: \
+                HOTSWAP_RETRAGET; did you mean `HOTSWAP_RETARGET`?\n";
+    command.args(["targets", "--format", "json"]).assert().success().stderr(said);
+    let mut run = hotswap();
+    run.env("HOTSWAP_EMULATE_MEMROY", "1").args(["run", "--gpu", "gfx1030", "--", "/nonexistent/program"]);
+    run.assert().failure().stderr(contains("did you mean `HOTSWAP_EMULATE_MEMORY`?").count(1));
+}
+
+#[test]
 fn list_shows_each_image_with_place_and_target() {
     let directory = TempDir::new().unwrap();
     let mut bytes = bundle(&["gfx1030", "gfx90a:sramecc+:xnack-"], Some(Compression::default()));

@@ -402,6 +402,10 @@ hotswap_status hotswap_loaded_undefined(const hotswap_loaded *loaded, size_t num
 
 /* ---- Code for other GPUs, in memory ---------------------------------------------------------------------------- */
 
+/* With hotswap_retarget: libraries such as rocPRIM and rocRAND choose kernels by the GPU's name on the host. Their code is refused
+ * (HS0414), since the host part is not in the bytes; with this flag the caller answers for it, as with `--allow names`. */
+#define HOTSWAP_ALLOW_NAMES 4u
+
 /* Adds code for a processor to a bundle, or makes it of a code object: what `hotswap retarget` does with files.
  * HOTSWAP_REFUSED says why a source is not safe there. Where the target is served already, the output is the input. */
 hotswap_status hotswap_retarget(const void *bytes, size_t size, const char *target, uint32_t flags,

@@ -1,8 +1,9 @@
 //! Code for other GPUs, in memory: what `hotswap retarget` and `hotswap rewrite` do with files.
 
-use crate::call_error::{CallError, CallStatus, c_string};
+use crate::call_error::{CallError, c_string};
 use hotswap_bundle::is_bundle;
 use hotswap_code_object::{CodeObject, is_code_object};
+use hotswap_compat::names::Disagreement;
 use hotswap_compat::{Allow, Strategy, Verdict, pair, verdict};
 use hotswap_pipeline::{Request, TargetResult};
 use hotswap_report::{Diagnostic, codes};
@@ -16,9 +17,18 @@ pub struct MadeCode {
     pub(crate) report: CString,
 }
 
+/// What the caller of [`retarget`] permits beyond what is confirmed.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Permissions {
+    pub(crate) allow: Allow,
+    /// Code whose host part, which is not in the bytes, may choose kernels by the GPU's name.
+    pub(crate) unchecked_names: bool,
+}
+
 /// A bundle or code object with code for that processor.
-pub(crate) fn retarget(bytes: &[u8], target: &str, allow: Allow) -> Result<MadeCode, CallError> {
-    let request = Request { targets: vec![target.to_owned()], allow, ..Request::default() };
+pub(crate) fn retarget(bytes: &[u8], target: &str, permissions: Permissions) -> Result<MadeCode, CallError> {
+    let Permissions { allow, unchecked_names } = permissions;
+    let request = Request { targets: vec![target.to_owned()], allow, unchecked_names, ..Request::default() };
     if is_bundle(bytes) {
         let made = hotswap_pipeline::retarget(bytes, &request, &Default::default())?;
         let new = made.draft.map(|draft| draft.to_vec());
@@ -48,12 +58,21 @@ fn finished(old: &[u8], new: Option<Vec<u8>>, result: &TargetResult) -> Result<M
             format!("made from {source}, {} kernels left out", left_out.len())
         }
         TargetResult::Refused { reasons, .. } if !reasons.is_empty() => return Err(CallError::of_all(reasons)),
-        TargetResult::Refused { .. } => {
-            return Err(CallError::new(CallStatus::Refused, "the host part names GPUs otherwise than the code"));
+        TargetResult::Refused { names, .. } => {
+            let reasons: Vec<Diagnostic> = names.iter().map(chosen_by_name).collect();
+            return Err(CallError::of_all(&reasons));
         }
         TargetResult::Dropped | TargetResult::Superseded(_) => String::new(),
     };
     Ok(MadeCode { bytes: new.unwrap_or_else(|| old.to_vec()), report: c_string(report) })
+}
+
+/// The refusal of code that a host part chooses by the GPU's name, with the ways that a caller in C has.
+fn chosen_by_name(row: &Disagreement) -> Diagnostic {
+    let what = format!("{} for {}, kernel `{}`: {row}", row.source, row.target, row.kernel);
+    Diagnostic::error(codes::CHOSEN_BY_NAME, what).advise(
+        "compile the code for the target, or pass HOTSWAP_ALLOW_NAMES if you know that its host part starts the kernels of the source",
+    )
 }
 
 /// A code object whose code was changed for another stepping.

@@ -301,6 +301,38 @@ fn code_for_other_gpus_is_made_in_memory() {
     assert!(text.contains("functions=18 kernels=7"), "{text}");
 }
 
+/// A kernel of rocPRIM: which one the host part would start on the other GPU is not in the bytes.
+#[test]
+fn code_chosen_by_name_is_refused_with_its_place_and_a_way_out() {
+    let test = "code_chosen_by_name_is_refused_with_its_place_and_a_way_out";
+    let Some(bench) = Workbench::with_llvm(24, test) else { return };
+    let library = CLibrary::new();
+    let remake = library.compile("remake.c", &[]);
+    let source = "namespace rocprim { inline namespace ROCPRIM_400000_NS { namespace detail {\n\
+                  __attribute__((global)) void sort(int *data) { *data = 1; } } } }\n";
+    bench.write("sort.hip", source.as_bytes());
+    let compile = "-x hip --offload-arch=gfx1030 -nogpuinc -nogpulib --offload-device-only -w sort.hip";
+    bench.run(&format!("{0} {compile} --no-gpu-bundle-output -o sort.co", tool(24, "clang++")));
+    bench.run(&format!("{0} {compile} --gpu-bundle-output -o sort.hipfb", tool(24, "clang++")));
+    let out = library.path("out");
+    for name in ["sort.co", "sort.hipfb"] {
+        let file = bench.path(name);
+        let run = |flags: &str| {
+            let words = ["retarget", "gfx1031", flags, file.to_str().unwrap(), out.to_str().unwrap()];
+            let output = library.command(&remake).args(words).output().unwrap();
+            (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+        };
+        let (code, text) = run("0");
+        assert!(code == Some(1) && text.starts_with("6 HS0414: "), "{name}: {text}");
+        for part in ["gfx1030 for gfx1031, kernel `_ZN7rocprim", "rocPRIM 4.0.0", "HOTSWAP_ALLOW_NAMES"] {
+            assert!(text.contains(part), "{name}: {text}");
+        }
+        assert!(!text.contains("--allow"), "{text}");
+        let (code, text) = run("4");
+        assert!(code == Some(0) && text.contains("made from gfx1030"), "{name}: {text}");
+    }
+}
+
 #[test]
 fn loaded_objects_are_iterated_through_the_callers_functions() {
     let test = "loaded_objects_are_iterated_through_the_callers_functions";

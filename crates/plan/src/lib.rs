@@ -13,6 +13,7 @@ mod plan;
 mod store;
 mod text;
 mod unit_plan;
+mod variables;
 pub mod words;
 
 pub use findings::{TextFinding, TextFindings, TextMark};
@@ -22,6 +23,7 @@ pub use store::{find, load, save};
 pub use unit_plan::{
     UNIT_PLAN_SECTION, UNIT_REFERENCE_SECTION, UNIT_SYMBOL, add_unit_targets, parse_unit_plans, unit_symbol,
 };
+pub use variables::{is_known_variable, unknown_variables};
 
 /// Version of HotSwap.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -31,6 +31,8 @@ pub const COUNTER_NAMES: &str = "--hotswap-counter-names";
 /// such arguments.
 pub const PREFIX: &str = "--hotswap-";
 
+/// Set by the wrapper: how many instances of it are active above.
+pub const ENV_ACTIVE: &str = "HOTSWAP_ACTIVE";
 /// Set by the wrapper for the tools of the device link: the plan's hash.
 pub const ENV_PLAN: &str = "HOTSWAP_PLAN_TOKEN";
 /// Set by the wrapper: the plan's canonical text.

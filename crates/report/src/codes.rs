@@ -39,6 +39,7 @@ codes! {
     NO_HIP = "HS0106", 10, "no usable ROCm/HIP installation was found", "install HIP and its device libraries, or set ROCM_PATH";
     TOOLCHAIN = "HS0107", 10, "HIP programs cannot be built through HotSwap here", "install the packages that the report of `hotswap doctor` names, or set HOTSWAP_CLANG and ROCM_PATH to another ROCm";
     NOT_STARTED = "HS0108", 10, "a program could not be started", "check its path and that it may be executed";
+    UNKNOWN_VARIABLE = "HS0109", 10, "an environment variable is not known to HotSwap and has no effect", "see `hotswap-clang --hotswap-help` for the names that have one";
     // 02: the plan (exit 11)
     PLAN_SYNTAX = "HS0201", 11, "the plan cannot be understood", "write SOURCE=>TARGET[,TARGET…], for example gfx1030=>gfx1031,gfx1032";
     UNKNOWN_TARGET = "HS0202", 11, "a target is not known to HotSwap", "see `hotswap targets` for the known names";

@@ -8,6 +8,7 @@ mod unserved;
 
 use crate::outcome::Outcome;
 use crate::work::temporary::check_temporary_directory;
+use crate::work::unknown_variables::take_unknown_variables;
 use clap::Args;
 use direct::{DirectArguments, LaunchOptions};
 use hotswap_emulator::{MATRIX_CHOICES, variables};
@@ -85,7 +86,8 @@ fn start(arguments: &RunArguments) -> Diagnostic {
     if let Err(error) = check_temporary_directory(RUNTIME_FILES) {
         return error;
     }
-    for note in arguments.gpu.iter().filter_map(unknown_to_hip) {
+    // A program that replaces this process gets no later chance.
+    for note in take_unknown_variables().into_iter().chain(arguments.gpu.iter().filter_map(unknown_to_hip)) {
         eprintln!("hotswap: {note}");
     }
     let Some((program, rest)) = arguments.command.split_first() else {

@@ -2,6 +2,7 @@
 //! [`call`]. An output that is not filled stays as it was. Handles are reference counts.
 
 use crate::call_error::{CallError, CallStatus};
+use crate::make::Permissions;
 use hotswap_compat::Allow;
 use std::ffi::{CStr, c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -216,6 +217,18 @@ pub(super) fn element<'l, T>(list: &'l [T], number: usize, what: &str) -> Result
 
 /// `HOTSWAP_ALLOW_EXPERIMENTAL`
 const ALLOW_EXPERIMENTAL: u32 = 1;
+
+/// `HOTSWAP_ALLOW_NAMES`
+const ALLOW_NAMES: u32 = 4;
+
+/// The permissions of `flags` for code that is made, which may have no other bit.
+pub(super) fn permissions(flags: u32) -> Result<Permissions, CallError> {
+    let known = ALLOW_EXPERIMENTAL | ALLOW_NAMES;
+    if flags & !known != 0 {
+        return Err(CallError::argument(format!("flags {flags:#x} are not known")));
+    }
+    Ok(Permissions { allow: allow(flags & !ALLOW_NAMES)?, unchecked_names: flags & ALLOW_NAMES != 0 })
+}
 
 /// The permissions of `flags`, which may have no other bit.
 pub(super) fn allow(flags: u32) -> Result<Allow, CallError> {

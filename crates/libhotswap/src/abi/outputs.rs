@@ -1,6 +1,6 @@
 //! Code for other GPUs, in memory.
 
-use super::boundary::{allow, bytes, call, handle, put_bytes, put_handle, release, text};
+use super::boundary::{bytes, call, handle, permissions, put_bytes, put_handle, release, text};
 use crate::call_error::{CallError, CallStatus};
 use crate::make::{self, MadeCode};
 use std::ffi::{c_char, c_void};
@@ -23,7 +23,9 @@ pub unsafe extern "C" fn hotswap_retarget(
     error: *mut *mut CallError,
 ) -> CallStatus {
     // SAFETY: the promises of the caller, which the header states.
-    unsafe { call(error, || put_handle(output, || make::retarget(bytes(start, size)?, text(target)?, allow(flags)?))) }
+    unsafe {
+        call(error, || put_handle(output, || make::retarget(bytes(start, size)?, text(target)?, permissions(flags)?)))
+    }
 }
 
 /// `hotswap_rewrite`
