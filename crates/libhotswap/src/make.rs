@@ -17,7 +17,7 @@ pub struct MadeCode {
     pub(crate) report: CString,
 }
 
-/// What the caller of [`retarget`] permits beyond what is confirmed.
+/// The caller's permissions of [`retarget`] beyond confirmed pairs and checked names.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Permissions {
     pub(crate) allow: Allow,
