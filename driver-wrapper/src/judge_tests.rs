@@ -105,6 +105,8 @@ const TABLE: &[(&str, &str, &str)] = &[
     // A token: the build system's request.
     ("T A a.hip -o x", "", "token device host manifest"),
     ("T A -c a.hip -o a.o", "", "token device"),
+    ("T -Xoffload-linker --hotswap-toolchain=0123 A -c a.hip -o a.o", "", "token device"),
+    ("-Xoffload-linker --hotswap-toolchain=0123 A -c a.hip -o a.o", "", "pass"),
     ("T A -S a.hip", "", "token device"),
     ("T A -fgpu-rdc -c a.hip", "", "token"),
     ("T A -fgpu-rdc a.hip", "", "token device host manifest"),

@@ -6,7 +6,7 @@
 
 use crate::input::{self, InputFile};
 use crate::write::{self, directory_of};
-use hotswap_report::{Diagnostic, codes};
+use hotswap_report::Diagnostic;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::fs::{self, File, Metadata};
@@ -18,12 +18,12 @@ use std::path::Path;
 /// commands that change it, and they wait until the input is dropped.
 ///
 /// # Errors
-/// [`codes::CANNOT_READ`].
+/// [`hotswap_report::codes::CANNOT_READ`].
 pub fn open_to_change(path: &Path, output: &Path) -> Result<InputFile, Diagnostic> {
     if input::is_stdin(path) {
         return crate::open_or_stdin(path);
     }
-    locked(path, output).map_err(|error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(path))
+    locked(path, output).map_err(|error| input::cannot_read(path, &error))
 }
 
 fn locked(path: &Path, output: &Path) -> io::Result<InputFile> {

@@ -109,7 +109,17 @@ impl InputFile {
 /// # Errors
 /// [`codes::CANNOT_READ`].
 pub fn open(path: &Path) -> Result<InputFile, Diagnostic> {
-    open_file(path).map_err(|error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(path))
+    open_file(path).map_err(|error| cannot_read(path, &error))
+}
+
+/// Permissions are not the reason where a file is expected and a directory is named.
+pub(crate) fn cannot_read(path: &Path, error: &io::Error) -> Diagnostic {
+    if error.kind() == io::ErrorKind::IsADirectory {
+        let found = Diagnostic::error(codes::CANNOT_READ, "it is a directory").in_file(path);
+        return found
+            .advise("name the files in it; `hotswap retarget DIRECTORY --list-actions` prints a command for each");
+    }
+    Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(path)
 }
 
 /// As [`open`], where `-` is standard input. Input redirected from the start of a regular file is not copied either.

@@ -197,6 +197,24 @@ fn each_kind_of_bad_input_is_one_line_with_its_exit_code() {
 
 /// The readable parts of files of other hosts are listed.
 #[test]
+fn a_directory_is_named_as_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let inside = dir.path().join("build");
+    fs::create_dir(&inside).unwrap();
+    for arguments in [&["verify"][..], &["list"], &["inspect"], &["retarget", "--to", "gfx1031", "-o", "out"]] {
+        let output = Command::new(env!("CARGO_BIN_EXE_hotswap"))
+            .args(arguments)
+            .arg(&inside)
+            .current_dir(dir.path())
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(14), "{arguments:?}: {text}");
+        assert!(text.contains("it is a directory; name the files in it"), "{arguments:?}: {text}");
+    }
+}
+
+#[test]
 fn files_for_other_hosts_are_listed() {
     for (architecture, endian) in [
         (Architecture::PowerPc64, Endianness::Big),
