@@ -2,9 +2,11 @@
 //!
 //! A fence ```` ```LANGUAGE FILE ```` is a file of the reader's project. In a fence ```` ```console ```` a line `$
 //! COMMAND` is typed (`> ` continues it), the lines after it are its output, and a last line `? N` is its exit code
-//! where that is not 0. In the output, `...` alone on a line matches any lines and `[..]` matches any text within a
+//! where that is not 0. A fence ```` ```sh ```` is a script: its commands are run together, must all succeed, and what they print is
+//! not compared. A command outside of both kinds of fences is a fault of the page: fences without a language do not exist. In the output, `...` alone on a line matches any lines and `[..]` matches any text within a
 //! line; hashes and long numbers are not compared. Outside of fences, the lines between `<!-- printed by: COMMAND -->`
-//! and `<!-- end -->` are a command's output, too.
+//! and `<!-- end -->` are a command's output, too; `<!-- first: COMMAND -->` is run
+//! unseen, for what a reader has of his own.
 
 use std::ops::Range;
 
@@ -15,6 +17,20 @@ pub(crate) enum Step {
     File { name: String, content: String },
     /// Types this command.
     Command(Typed),
+    /// Types these commands into one shell.
+    Script(Vec<ScriptCommand>),
+    /// Runs this command, which the page does not show.
+    SetUp(ScriptCommand),
+    /// Commands, in that line, that nothing runs.
+    Unmarked(usize),
+}
+
+/// A command of a script, with its continued lines.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ScriptCommand {
+    pub(crate) words: String,
+    /// The line of the page, from 1.
+    pub(crate) line: usize,
 }
 
 /// A command and its expectation in the README.
@@ -28,6 +44,7 @@ pub(crate) struct Typed {
 }
 
 const PRINTED: &str = "<!-- printed by: ";
+const FIRST: &str = "<!-- first: ";
 
 /// All steps of the text.
 pub(crate) fn steps(text: &str) -> Vec<Step> {
@@ -41,12 +58,19 @@ pub(crate) fn steps(text: &str) -> Vec<Step> {
                 let length = lines[at..].iter().take_while(|line| **line != "<!-- end -->").count();
                 steps.push(Step::Command(typed(words.to_owned(), &lines, at..at + length)));
                 at += length;
+            } else if let Some(words) = lines[at - 1].strip_prefix(FIRST).and_then(|line| line.strip_suffix(" -->")) {
+                steps.push(Step::SetUp(ScriptCommand { words: words.to_owned(), line: at }));
             }
             continue;
         };
         let end = lines[at + 1..].iter().position(|line| *line == "```").map_or(lines.len(), |length| at + 1 + length);
         match info.split_once(' ') {
             _ if info == "console" => console(&lines, at + 1..end, &mut steps),
+            _ if info == "sh" => steps.push(Step::Script(script(&lines, at + 1..end))),
+            _ if info.is_empty() => steps.push(Step::Unmarked(at + 1)),
+            _ if info == "text" && lines[at + 1..end].iter().any(|line| line.starts_with("$ ")) => {
+                steps.push(Step::Unmarked(at + 1));
+            }
             Some((_, name)) => {
                 let content = lines[at + 1..end].join("\n") + "\n";
                 steps.push(Step::File { name: name.to_owned(), content });
@@ -56,6 +80,21 @@ pub(crate) fn steps(text: &str) -> Vec<Step> {
         at = end + 1;
     }
     steps
+}
+
+/// The commands of a script; comments and empty lines are left out.
+fn script(lines: &[&str], block: Range<usize>) -> Vec<ScriptCommand> {
+    let mut commands: Vec<ScriptCommand> = Vec::new();
+    let mut continues = false;
+    for (number, line) in (block.start + 1..).zip(&lines[block]) {
+        match commands.last_mut().filter(|_| continues) {
+            Some(command) => command.words = format!("{}\n{line}", command.words),
+            None if line.trim().is_empty() || line.starts_with('#') => {}
+            None => commands.push(ScriptCommand { words: (*line).to_owned(), line: number }),
+        }
+        continues = line.ends_with('\\');
+    }
+    commands
 }
 
 fn console(lines: &[&str], block: Range<usize>, steps: &mut Vec<Step>) {
@@ -127,13 +166,29 @@ mod tests {
 
     #[test]
     fn files_commands_and_their_output_are_found() {
-        let text = "a\n```cmake CMakeLists.txt\nproject(x)\n```\n```console\n$ one \\\n> two\nout\n? 1\n$ three\n```\n```text\n$ no\n```\n";
+        let text = "a\n```cmake CMakeLists.txt\nproject(x)\n```\n```console\n$ one \\\n> two\nout\n? 1\n$ three\n```\n```text\nno\n```\n";
         let steps = steps(text);
         assert_eq!(steps.len(), 3);
         assert_eq!(steps[0], Step::File { name: "CMakeLists.txt".into(), content: "project(x)\n".into() });
         let Step::Command(typed) = &steps[1] else { panic!("{steps:?}") };
         assert_eq!((typed.words.as_str(), typed.lines.clone()), ("one \\\ntwo", 7..9));
         assert_eq!(typed.expected, ["out", "? 1"]);
+    }
+
+    #[test]
+    fn scripts_are_found_and_commands_that_nothing_runs_are_faults() {
+        let command = |words: &str, line| ScriptCommand { words: words.into(), line };
+        assert_eq!(
+            steps(
+                "```sh\n# x\na \\\n  b\n\nc   # d\n```\n<!-- first: e f -->\n```\n$ g\n```\n```text\n$ h\n```\n```text\nout\n```\n"
+            ),
+            [
+                Step::Script(vec![command("a \\\n  b", 3), command("c   # d", 6)]),
+                Step::SetUp(command("e f", 8)),
+                Step::Unmarked(9),
+                Step::Unmarked(12),
+            ]
+        );
     }
 
     #[test]

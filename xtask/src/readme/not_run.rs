@@ -1,0 +1,52 @@
+//! The commands of the pages that the check does not run: one row each, with the reason.
+//!
+//! Invariant: each row is used; one that no page has any more is a failure.
+
+/// A command that is not run.
+pub(super) struct NotRun {
+    /// The page, below the workspace.
+    pub(super) page: &'static str,
+    /// The beginning of the command.
+    pub(super) start: &'static str,
+    /// Why it is not run here, and which test does what it does.
+    #[expect(dead_code, reason = "it is for readers of the table")]
+    pub(super) reason: &'static str,
+}
+
+const fn row(page: &'static str, start: &'static str, reason: &'static str) -> NotRun {
+    NotRun { page, start, reason }
+}
+
+/// Libraries of hundreds of megabytes, which the tests of packages process.
+const LIBRARY: &str =
+    "needs a ROCm library of a distribution; crates/hotswap/tests/real_retarget.rs and real_serve.rs run it";
+/// Wheels.
+const WHEEL: &str =
+    "needs a wheel from a package index; crates/hotswap/tests/packages.rs does it with wheels of its own";
+
+/// Every row.
+pub(super) const NOT_RUN: &[NotRun] = &[
+    row("docs/device-code.md", "hotswap retarget librocrand", LIBRARY),
+    row("docs/device-code.md", "hotswap retarget Kernels.so", LIBRARY),
+    row(
+        "docs/libhotswap.md",
+        "cc examples/tool/callees.c",
+        "the userland has no pkg-config; crates/libhotswap/tests/installed.rs compiles tools with what the installed file says",
+    ),
+    row("docs/remote-builds.md", "hotswap serve ", LIBRARY),
+    row("docs/serve.md", "hotswap serve gfx1031 --root", LIBRARY),
+    row("docs/serve.md", "hotswap serve --check", LIBRARY),
+    row("docs/serve.md", "hotswap serve --undo", LIBRARY),
+    row("docs/serve.md", ". ~/rocm-gfx1031/env.sh", LIBRARY),
+    row("docs/serve.md", "./program", LIBRARY),
+    row("docs/serve.md", "hotswap prune some_rocm", WHEEL),
+    row("docs/serve.md", "hotswap serve gfx1031 some_rocm", WHEEL),
+    row("docs/serve.md", "hotswap serve gfx1031 onnxruntime", WHEEL),
+    row("docs/serve.md", "pip install", WHEEL),
+    row("docs/serve.md", "python3 model.py", WHEEL),
+];
+
+/// The row of a command.
+pub(super) fn row_of(page: &str, command: &str) -> Option<usize> {
+    NOT_RUN.iter().position(|row| row.page == page && command.starts_with(row.start))
+}
