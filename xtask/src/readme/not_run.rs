@@ -34,6 +34,11 @@ pub(super) const NOT_RUN: &[NotRun] = &[
         "the userland has no pkg-config; crates/libhotswap/tests/installed.rs compiles tools with what the installed file says",
     ),
     row("docs/remote-builds.md", "hotswap serve ", LIBRARY),
+    row(
+        "docs/remote-builds.md",
+        "ccache --set-config",
+        "would change the settings of the user's own cache; `cargo xtask remote --caches` uses it",
+    ),
     row("docs/serve.md", "hotswap serve gfx1031 --root", LIBRARY),
     row("docs/serve.md", "hotswap serve --check", LIBRARY),
     row("docs/serve.md", "hotswap serve --undo", LIBRARY),
