@@ -5,7 +5,7 @@
 //!
 //! Absent on purpose: finding the answers ([`crate::source_text`]).
 
-use crate::question::Question;
+use crate::question::{Question, Sourceless};
 use crate::source_text::{Evidence, IncludedFiles, TextAnswer};
 use hotswap_compat::{Strategy, pair};
 use hotswap_plan::{NamesPolicy, TextFinding, TextFindings};
@@ -53,6 +53,19 @@ impl Consequences {
 }
 
 impl Consequences {
+    /// Requests a target for which the command compiles no source.
+    pub fn compile_sourceless(&mut self, sourceless: &Sourceless) {
+        let Sourceless { target, why } = sourceless;
+        self.words.push(format!("--offload-arch={target}").into());
+        self.lines.push(format!("{target}: compiled, {why}"));
+        self.findings.set(TextFinding {
+            target: target.name.to_owned(),
+            status: SourceText::Compiled,
+            source: None,
+            evidence: Some(why.clone()),
+        });
+    }
+
     /// Requests the question's targets whose code objects could not be derived. Another stepping of the same GPU has no
     /// name that clang could compile for.
     pub fn compile_refused(&mut self, question: &Question, refused: &TextFindings) {

@@ -1,13 +1,14 @@
-//! A plan in one of clang's own configuration files (`--config`, `clang++.cfg` beside clang), which HotSwap rejects.
+//! Clang's own configuration files (`--config`, `clang++.cfg` beside clang): the arguments in them, and a plan there,
+//! which HotSwap rejects.
 //!
-//! The arguments in these files reach the device linker, but without a plan on the command line none of our tools runs
+//! A plan in these files would reach the device linker, but without a plan on the command line none of our tools runs
 //! below the command, so the real linker would fail on them without a remedy. They are found here before clang runs.
 //!
 //! Files are searched where clang 22 to 24 search them: named ones by their path or in the directories of
 //! `--config-user-dir=`, `--config-system-dir=` and of clang, default ones by the names of driver and triple in these
 //! directories. `@file` in them is relative to the file.
 //!
-//! Absent on purpose: directories that were set when clang was built (Debian's has none); the meaning of other arguments.
+//! Absent on purpose: directories that were set when clang was built (Debian's has none); the meaning of the arguments.
 
 use crate::options::is_own;
 use hotswap_report::{Diagnostic, codes};
@@ -41,7 +42,20 @@ impl Configured<'_> {
     /// # Errors
     /// [`codes::BAD_CONFIG`] naming the file and the argument.
     pub fn refuse_plan(&self) -> Result<(), Diagnostic> {
-        self.files().iter().try_for_each(|file| search(file, 0))
+        self.words_with_files()
+            .into_iter()
+            .try_for_each(|(file, word)| if is_own(&word) { Err(refusal(&file, &word)) } else { Ok(()) })
+    }
+
+    /// The arguments in these files. A quoted argument with blanks is several here.
+    pub fn configured_words(&self) -> Vec<OsString> {
+        self.words_with_files().into_iter().map(|(_, word)| word).collect()
+    }
+
+    fn words_with_files(&self) -> Vec<(PathBuf, OsString)> {
+        let mut found = Vec::new();
+        self.files().iter().for_each(|file| read_words(file, 0, &mut found));
+        found
     }
 
     fn files(&self) -> Vec<PathBuf> {
@@ -95,22 +109,20 @@ fn find(directories: &[PathBuf], name: &OsStr) -> Option<PathBuf> {
 }
 
 /// A file that cannot be read is left to clang.
-fn search(file: &Path, depth: usize) -> Result<(), Diagnostic> {
-    let Ok(bytes) = fs::read(file) else { return Ok(()) };
+fn read_words(file: &Path, depth: usize, found: &mut Vec<(PathBuf, OsString)>) {
+    let Ok(bytes) = fs::read(file) else { return };
     let is_comment = |line: &&[u8]| line.trim_ascii_start().starts_with(b"#");
     let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !is_comment(line));
     for word in lines.flat_map(|line| line.split(|byte| byte.is_ascii_whitespace())) {
         let quotes = |byte: &u8| matches!(*byte, b'\'' | b'"');
         let start = word.iter().take_while(|byte| quotes(byte)).count();
-        let word = OsStr::from_bytes(&word[start..]);
-        if is_own(word) {
-            return Err(refusal(file, word));
-        }
-        if let Some(name) = word.as_bytes().strip_prefix(b"@").filter(|_| depth < DEPTH) {
-            search(&file.with_file_name(OsStr::from_bytes(name)), depth + 1)?;
+        let word = &word[start..];
+        match word.strip_prefix(b"@").filter(|_| depth < DEPTH) {
+            Some(name) => read_words(&file.with_file_name(OsStr::from_bytes(name)), depth + 1, found),
+            None if word.is_empty() => {}
+            None => found.push((file.to_owned(), OsStr::from_bytes(word).to_owned())),
         }
     }
-    Ok(())
 }
 
 fn refusal(file: &Path, word: &OsStr) -> Diagnostic {

@@ -9,13 +9,14 @@
 use crate::command::{ClangCommand, InputKind};
 use crate::flags::{OffloadSide, Phase};
 use crate::options::is_own;
+use crate::unseen;
 use hotswap_compat::{Class, classes};
 use hotswap_plan::{Plan, RetargetPair};
 use hotswap_targets::{Processor, TargetId};
 use std::ffi::OsString;
 
-/// Prefixes of arguments that make code depend on more than the program's text, or that make a run of the preprocessor
-/// leave files.
+/// Prefixes of arguments that put more than the program into code, or that make a run of the preprocessor leave files.
+/// Those that let the compiler read more than the text are in [`unseen`].
 const DOUBTS: &[(&str, &str)] = &[
     ("--save-temps", "intermediate files are kept for every GPU"),
     ("-save-temps", "intermediate files are kept for every GPU"),
@@ -28,15 +29,7 @@ const DOUBTS: &[(&str, &str)] = &[
     ("-grecord-", "the code object carries the command line"),
     ("-fembed-", "the code object carries the command line"),
     ("-foffload-lto", "device code is compiled in the link"),
-    ("-fmodules", "modules are read without the preprocessor"),
-    ("-fcxx-modules", "modules are read without the preprocessor"),
-    ("-fmodule-", "modules are read without the preprocessor"),
-    ("-include-pch", "a precompiled header is read without the preprocessor"),
-    ("-fplugin", "a plugin may query the GPU"),
-    ("-fpass-plugin", "a plugin may query the GPU"),
-    ("-load", "a plugin may query the GPU"),
     ("--config", "a configuration file of clang may have words for one GPU"),
-    ("--hipstdpar", "clang puts the program together itself"),
 ];
 
 /// The options for compiling once for several GPUs, according to the arguments.
@@ -119,13 +112,18 @@ fn doubt(command: &ClangCommand, words: &[OsString]) -> Option<String> {
     } else if words.iter().any(|word| word == "--") {
         "`--` ends the flags"
     } else {
-        let word = |word: &OsString| {
-            let text = word.to_string_lossy();
-            DOUBTS.iter().find(|(prefix, _)| text.starts_with(prefix)).map(|(_, why)| format!("`{text}`: {why}"))
-        };
-        return words.iter().find_map(word);
+        return doubt_of_words(words);
     };
     Some(why.to_owned())
+}
+
+/// The same, judging by arguments alone, wherever they come from.
+pub(crate) fn doubt_of_words(words: &[OsString]) -> Option<String> {
+    let by_prefix = |word: &OsString| {
+        let text = word.to_string_lossy();
+        DOUBTS.iter().find(|(prefix, _)| text.starts_with(prefix)).map(|(_, why)| format!("`{text}`: {why}"))
+    };
+    unseen::find(words).or_else(|| words.iter().find_map(by_prefix))
 }
 
 /// An argument for one of the GPUs (`-Xarch_gfx1031`) or about it (`-D__gfx1031__`), except for those that request it.

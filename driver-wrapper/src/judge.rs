@@ -11,12 +11,15 @@ use crate::flags::{OffloadSide, Phase};
 use crate::openmp;
 use crate::options::{Id, OptionValues, PlanSource, is_own, parse_word};
 use crate::profile::Profile;
-use crate::question::{Question, questions};
+use crate::question::{Question, Sourceless, questions, sourceless};
 use hotswap_families::manifest::ManifestFormat;
-use hotswap_plan::{PLAN_OPTIONS, Plan, PlanOption, Policy, add_unit_targets, words};
+use hotswap_plan::{PLAN_OPTIONS, Plan, PlanOption, Policy, RetargetPair, add_unit_targets, words};
 use hotswap_report::{Diagnostic, Severity, codes};
 use std::env::consts;
 use std::ffi::OsString;
+
+/// The reason why a command passes through whose GPUs are no source of the environment's plan.
+pub const UNCONCERNED: &str = "the plan of the environment is for other GPUs";
 
 /// The reason why a command that compiles CUDA passes through.
 pub const CUDA: &str = "CUDA is compiled: no plan concerns it";
@@ -64,6 +67,8 @@ pub struct WithPlan {
     pub coalescing: Option<Coalescing>,
     /// Questions about the sources that must be answered before code is derived from their code objects.
     pub questions: Vec<Question>,
+    /// Targets that are compiled, because nothing can be their source.
+    pub sourceless: Vec<Sourceless>,
 }
 
 /// The decision about a command.
@@ -98,6 +103,8 @@ pub struct Judgement {
     pub profile: Option<Profile>,
     /// Warnings for the user; the command runs nevertheless.
     pub warnings: Vec<Diagnostic>,
+    /// Notes for the user.
+    pub notes: Vec<String>,
 }
 
 /// Form of `--hotswap-explain`.
@@ -144,7 +151,15 @@ pub fn judge(cxx: bool, words: &[OsString], settings_of: SettingsOf<'_>, find_pl
     let command = scan(words);
     let cxx_mode = !cxx && needs_cxx_mode(&command);
     let decision = Decision::PassThrough("");
-    let mut judgement = Judgement { decision, command, cxx_mode, explain: None, profile: None, warnings: Vec::new() };
+    let mut judgement = Judgement {
+        decision,
+        command,
+        cxx_mode,
+        explain: None,
+        profile: None,
+        warnings: Vec::new(),
+        notes: Vec::new(),
+    };
     let decided = decide(&mut judgement, words, settings_of, find_plan).and_then(|decision| {
         judgement.profile = profile(&judgement.command, &decision, words, settings_of)?;
         Ok(decision)
@@ -239,10 +254,14 @@ fn take_part(
         return Ok(Decision::PassThrough(reason));
     }
     let mut plan = request.plan(find_plan)?;
+    if request.source() == PlanSource::Ambient {
+        judgement.notes.extend(leave_out_unconcerned(&judgement.command, &mut plan));
+    }
     let coalescing = request.coalescing(&judgement.command, words, &mut plan)?;
     let needs_more = add_plan_of_objects(&judgement.command, &mut plan, find_plan)?;
     if plan.is_empty() {
-        return Ok(Decision::PassThrough("the plan asks for nothing"));
+        let is_unconcerned = !judgement.notes.is_empty();
+        return Ok(Decision::PassThrough(if is_unconcerned { UNCONCERNED } else { "the plan asks for nothing" }));
     }
     if judgement.command.targets_gpu() {
         judgement.warnings.extend(no_place(&plan)?);
@@ -255,7 +274,8 @@ fn take_part(
     let source = if needs_more { PlanSource::Objects } else { request.source() };
     let plan = with_plan_and_manifest(judgement, plan, source, words)?;
     let questions = questions(&judgement.command, words, &plan.plan, coalescing.as_ref());
-    Ok(Decision::WithPlan(Box::new(WithPlan { coalescing, questions, ..plan })))
+    let sourceless = sourceless(&judgement.command, &plan.plan);
+    Ok(Decision::WithPlan(Box::new(WithPlan { coalescing, questions, sourceless, ..plan })))
 }
 
 /// A link of units that were compiled under a plan carries it out without a request of its own.
@@ -375,6 +395,29 @@ fn without_arch(command: &ClangCommand) -> bool {
 fn not_applied(plan: &Plan) -> Option<Diagnostic> {
     let what = "the plan of the environment is not applied to a command without --offload-arch";
     (plan.policy != Policy::Keep).then(|| Diagnostic::warning(codes::NO_ROUTE, what).advise("name the processors"))
+}
+
+/// A plan of the environment is for every command of a build; its pairs concern those that compile for their source.
+/// Returns the note about pairs that are left out.
+fn leave_out_unconcerned(command: &ClangCommand, plan: &mut Plan) -> Option<String> {
+    let makes_code = command.links_device_code() || command.compiles_relocatable() || command.links_host_code();
+    if !makes_code || command.archs.is_empty() {
+        return None;
+    }
+    let processors: Vec<&str> = command.archs.iter().filter_map(|arch| arch.split(':').next()).collect();
+    // Names such as `native` are known to clang alone.
+    if processors.iter().any(|name| hotswap_targets::find(name).is_none()) {
+        return None;
+    }
+    let is_concerned = |pair: &RetargetPair| processors.contains(&pair.source.as_str());
+    let left_out: Vec<String> =
+        plan.pairs.iter().filter(|pair| !is_concerned(pair)).map(RetargetPair::to_string).collect();
+    plan.pairs.retain(is_concerned);
+    let archs = command.archs.join(",");
+    let what = |pairs: &str| {
+        format!("note: {pairs} of the environment's plan is not for this command, which compiles for {archs}")
+    };
+    (!left_out.is_empty()).then(|| what(&left_out.join(", ")))
 }
 
 /// The request and its origin.
@@ -506,6 +549,7 @@ fn with_plan(command: &ClangCommand, plan: Plan, source: PlanSource) -> Result<W
         bare_output,
         coalescing: None,
         questions: Vec::new(),
+        sourceless: Vec::new(),
         plan,
     })
 }

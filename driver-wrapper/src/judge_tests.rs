@@ -57,6 +57,7 @@ fn show(judgement: &Judgement) -> String {
         (judgement.explain == Some(Explain::Text), "+explain"),
         (judgement.explain == Some(Explain::Json), "+json"),
         (!judgement.warnings.is_empty(), "+warning"),
+        (!judgement.notes.is_empty(), "+note"),
     ] {
         if on {
             text = format!("{text} {word}");
@@ -232,6 +233,13 @@ const TABLE: &[(&str, &str, &str)] = &[
     ("A -c a.hip", "HOTSWAP_RETARGET=", "pass"),
     ("A -c a.hip", "HOTSWAP_RETARGET=junk", "HS0201"),
     ("-c a.cpp", "HOTSWAP_RETARGET=junk", "pass"),
+    // A plan of the environment concerns commands that compile for its sources.
+    ("--offload-arch=gfx1100 -c a.hip", "HOTSWAP_RETARGET=gfx1030=>gfx1031", "pass +note"),
+    ("--offload-arch=gfx1100 -fgpu-rdc -c a.hip", "HOTSWAP_RETARGET=gfx1030=>gfx1031", "pass +note"),
+    ("--offload-arch=gfx1100 --hip-link a.o", "HOTSWAP_RETARGET=gfx1030=>gfx1031", "pass +note"),
+    ("A -c a.hip", "HOTSWAP_RETARGET=gfx1030=>gfx1031;gfx900=>gfx902", "ambient device +note"),
+    ("--offload-arch=native -c a.hip", "HOTSWAP_RETARGET=gfx1030=>gfx1031", "ambient device"),
+    ("W --offload-arch=gfx1100 -c a.hip", "", "words device"),
     ("A -c a.hip", "HOTSWAP_POLICY=warn", "pass"),
     ("A -c a.hip", "HOTSWAP_PATCHES=target_note", "ambient device"),
     // OpenMP offload.

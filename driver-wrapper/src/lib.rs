@@ -46,9 +46,11 @@ pub mod tool_directories;
 pub mod toolchain;
 pub mod unit_plans;
 pub mod units;
+pub mod unseen;
 pub mod words;
 
 use answers::Consequences;
+use clang_config::Configured;
 use command::ClangCommand;
 use command_parts::CommandParts;
 use compile_refused::Attempts;
@@ -63,6 +65,7 @@ use identity::ToolchainFiles;
 use judge::{Decision, Explain, HelpFormat, Judgement, PlanReference, Query, WithPlan};
 use manifest::ManifestInputs;
 use options::{Id, OptionValues, PlanSource};
+use question::Question;
 use source_text::{IncludedFiles, Preprocessor, TextFingerprints};
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -188,6 +191,7 @@ impl Call {
         } else {
             judgement.warnings.iter().chain(&asked.warnings).for_each(|warning| warn(&warning.to_string()));
         }
+        judgement.notes.iter().for_each(|note| warn(note));
         if let Decision::Preprocess(plan) = &judgement.decision
             && !dry
         {
@@ -242,7 +246,9 @@ impl Call {
         launch: &Launch,
     ) -> Result<i32, Diagnostic> {
         let (words, _) = command::without_own(&self.expanded);
-        let preprocessor = Preprocessor { clang: &clang.path, mode: mode(judgement, clang), words: &words };
+        let configured = self.configured(judgement, clang).configured_words();
+        let mode = mode(judgement, clang);
+        let preprocessor = Preprocessor { clang: &clang.path, mode, words: &words, configured: &configured };
         // The old offload driver prints the texts of all GPUs that it compiles for.
         let is_host_only = Toolchain::new(&clang.path, None).new_driver(judgement.command.new_driver)?;
         let unseen = if is_host_only { &judgement.command.archs[..] } else { &[] };
@@ -294,14 +300,18 @@ impl Call {
         if !matches!(judgement.decision, Decision::PassThrough(_)) || command.query || !may_link_device_code(command) {
             return Ok(());
         }
-        let configured = clang_config::Configured {
+        self.configured(judgement, clang).refuse_plan()
+    }
+
+    /// Clang's own configuration files for the command.
+    fn configured<'c>(&'c self, judgement: &'c Judgement, clang: &'c Clang) -> Configured<'c> {
+        Configured {
             words: &self.expanded,
             clang: &clang.path,
             cxx: self.cxx || judgement.cxx_mode,
-            target: command.target.as_deref(),
+            target: judgement.command.target.as_deref(),
             no_default: env::var_os("CLANG_NO_DEFAULT_CONFIG").is_some_and(|value| !value.is_empty()),
-        };
-        configured.refuse_plan()
+        }
     }
 
     fn find_clang(&self, settings: &OptionValues) -> Result<Clang, Diagnostic> {
@@ -325,14 +335,22 @@ impl Call {
         let mut found = Consequences::default();
         let Decision::WithPlan(plan) = &judgement.decision else { return Ok(found) };
         let (words, _) = command::without_own(&self.expanded);
-        let preprocessor = Preprocessor { clang: &clang.path, mode: mode(judgement, clang), words: &words };
+        let configured = self.configured(judgement, clang).configured_words();
+        let mode = mode(judgement, clang);
+        let preprocessor = Preprocessor { clang: &clang.path, mode, words: &words, configured: &configured };
+        let header = unseen::implicit_header(&[&configured[..], &words].concat());
+        let hidden = header.or_else(unseen::overridden_options);
         for question in &plan.questions {
+            let doubt = question.doubt.clone().or_else(|| hidden.clone());
+            let doubt = doubt.or_else(|| question.doubt_of_configured(&configured));
+            let question = &Question { doubt, ..question.clone() };
             if question.requested || plan.plan.names != NamesPolicy::Derive {
                 let answers = source_text::answer(&preprocessor, question, &mut found.files);
                 found.add(question, &answers, plan.plan.names)?;
             }
             found.compile_refused(question, refused);
         }
+        plan.sourceless.iter().for_each(|sourceless| found.compile_sourceless(sourceless));
         relocatable::decide(&judgement.command, plan, refused, &mut found)?;
         Ok(found)
     }

@@ -8,9 +8,10 @@
 //!
 //! Absent on purpose: the answers, which take the preprocessor ([`crate::source_text`]).
 
-use crate::coalesce::Coalescing;
+use crate::coalesce::{self, Coalescing};
 use crate::command::ClangCommand;
-use hotswap_compat::{Allow, Available, Class, Wish, derive_target_id, route};
+use crate::unseen;
+use hotswap_compat::{Allow, Available, Class, Strategy, Wish, derive_target_id, route};
 use hotswap_plan::{NamesPolicy, Plan, Policy};
 use hotswap_targets::{Processor, TargetId, find};
 use std::ffi::OsString;
@@ -37,6 +38,15 @@ impl Question {
             return setting.to_string();
         }
         derive_target_id(setting, processor.name).map_or_else(|_| processor.name.to_owned(), |id| id.to_string())
+    }
+
+    /// Why arguments in clang's configuration files leave the question open. There they are not judged for one GPU, so
+    /// each that names one counts.
+    pub fn doubt_of_configured(&self, configured: &[OsString]) -> Option<String> {
+        let names_gpu = |word: &&OsString| word.to_string_lossy().to_ascii_lowercase().contains("gfx");
+        let doubt = if self.requested { coalesce::doubt_of_words(configured) } else { unseen::find(configured) };
+        let named = || configured.iter().find(names_gpu).map(|word| format!("`{}`: it names a GPU", word.display()));
+        doubt.or_else(named).map(|why| format!("a configuration file of clang has {why}"))
     }
 
     /// Every target ID of a processor, each once.
@@ -106,33 +116,47 @@ fn of_plan(command: &ClangCommand, words: &[OsString], plan: &Plan) -> Vec<Quest
     asked
 }
 
-/// Prefixes of arguments with which the program's text does not pass through the preprocessor, or not alone.
-const UNSEEN: &[(&str, &str)] = &[
-    ("-fmodules", "modules are read without the preprocessor"),
-    ("-fcxx-modules", "modules are read without the preprocessor"),
-    ("-fmodule-", "modules are read without the preprocessor"),
-    ("-include-pch", "a precompiled header is read without the preprocessor"),
-    ("-fplugin", "a plugin may query the GPU"),
-    ("-fpass-plugin", "a plugin may query the GPU"),
-    ("-load", "a plugin may query the GPU"),
-    ("--hipstdpar", "clang puts the program together itself"),
-];
+/// A target of the plan that nothing in the command can be its source for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sourceless {
+    /// Processor.
+    pub target: &'static Processor,
+    /// The reason.
+    pub why: String,
+}
+
+/// Under the policy `compile` the targets that no requested processor's code object can serve. Another stepping has no
+/// name that clang could compile for.
+pub fn sourceless(command: &ClangCommand, plan: &Plan) -> Vec<Sourceless> {
+    let compiles = command.links_device_code() || command.compiles_relocatable();
+    if plan.policy != Policy::Compile || !compiles || command.archs.is_empty() {
+        return Vec::new();
+    }
+    let available: Vec<Available> =
+        command.archs.iter().filter_map(|arch| arch.parse::<TargetId>().ok()).map(Available::from).collect();
+    let pairs: Vec<_> = plan.pairs.iter().map(|pair| (pair.source.as_str(), pair.target.as_str())).collect();
+    let allow = Allow { experimental: plan.experimental };
+    let is_stepping = |target: &Processor| {
+        let sources = plan.pairs.iter().filter(|pair| pair.target == target.name).filter_map(|pair| find(&pair.source));
+        sources
+            .into_iter()
+            .any(|source| hotswap_compat::pair(source, target).is_some_and(|pair| pair.strategy == Strategy::Rewrite))
+    };
+    let refused = |name: &str| {
+        let why = route(name, &available, Wish::Plan(&pairs), allow).err()?.to_string();
+        find(name).filter(|target| !is_stepping(target)).map(|target| Sourceless { target, why })
+    };
+    plan.targets().into_iter().filter_map(refused).collect()
+}
 
 /// Why the preprocessor cannot answer.
 fn doubt(command: &ClangCommand, words: &[OsString], question: &Question) -> Option<String> {
     if command.hip_sources().any(|input| input.path == "-") {
         return Some("the source is standard input, which can be read once".to_owned());
     }
-    let unseen = |word: &OsString| {
-        let text = word.to_string_lossy();
-        UNSEEN.iter().find(|(prefix, _)| text.starts_with(prefix)).map(|(_, why)| format!("`{text}`: {why}"))
-    };
     let members: Vec<_> = question.targets.iter().chain([&question.source]).copied().collect();
-    let for_one = || words.iter().find(|word| crate::coalesce::names_one(word, &members));
-    words
-        .iter()
-        .find_map(unseen)
-        .or_else(|| for_one().map(|word| format!("`{}` is for one GPU", word.to_string_lossy())))
+    let for_one = || words.iter().find(|word| coalesce::names_one(word, &members));
+    unseen::find(words).or_else(|| for_one().map(|word| format!("`{}` is for one GPU", word.to_string_lossy())))
 }
 
 #[cfg(test)]
@@ -189,5 +213,29 @@ mod tests {
             assert!(shown.contains(part), "{words}: {shown}");
         }
         assert!(!show("gfx1030=>gfx1031", "--offload-arch=gfx1030 -c -O3 -g -fprofile-generate a.hip").contains('('));
+    }
+
+    #[test]
+    fn a_target_without_a_source_is_compiled_under_that_policy() {
+        let names = |pairs: &str, policy: Policy, text: &str| {
+            let words: Vec<OsString> = text.split_whitespace().map(OsString::from).collect();
+            let mut plan = Plan { policy, ..Plan::default() };
+            plan.add_pairs(pairs).unwrap();
+            let found = sourceless(&scan(&words), &plan);
+            found.iter().map(|found| found.target.name).collect::<Vec<_>>().join(" ")
+        };
+        for (pairs, text, expected) in [
+            ("gfx1030=>gfx1031", "--offload-arch=gfx1100 -c a.hip", "gfx1031"),
+            ("gfx1030=>gfx1031", "--offload-arch=gfx1030 -c a.hip", ""),
+            ("gfx1030=>gfx1031", "--offload-arch=gfx1031 -c a.hip", ""),
+            ("gfx1030=>gfx1031", "--offload-arch=gfx1100 -fgpu-rdc -c a.hip", "gfx1031"),
+            ("gfx1030=>gfx1031", "--offload-arch=gfx1100 a.o --hip-link", ""),
+            ("gfx1030=>gfx1100", "--offload-arch=gfx1030 -c a.hip", "gfx1100"),
+            ("gfx1102=>gfx1150", "--offload-arch=gfx1102 -c a.hip", "gfx1150"),
+            ("gfx1250=>gfx1250-strict", "--offload-arch=gfx1030 -c a.hip", ""),
+        ] {
+            assert_eq!(names(pairs, Policy::Compile, text), expected, "{pairs} {text}");
+            assert_eq!(names(pairs, Policy::Error, text), "", "{pairs} {text}");
+        }
     }
 }

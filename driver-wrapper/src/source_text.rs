@@ -13,14 +13,17 @@
 //! are the same.
 //!
 //! Invariants: Every failure in here means "not the same", and no files are left. A text with something that the back
-//! end or the assembler resolves per GPU (`.amdgcn.gfx_generation_*`, `__oclc_ISA_version`) is never the same.
+//! end or the assembler resolves per GPU (assembly that reads files or builds names, `__oclc_ISA_version`) is never the
+//! same.
 //!
-//! Absent on purpose: the consequences of the answer ([`crate::answers`]), and clang's own configuration files, whose
-//! arguments these runs read as the compilation does.
+//! Absent on purpose: the consequences of the answer ([`crate::answers`]), and inputs that are no text
+//! ([`crate::unseen`]).
 
+mod assembly;
 mod difference;
 mod fingerprint;
 mod included;
+mod literal;
 mod module;
 mod poison;
 mod run;
@@ -39,7 +42,7 @@ use std::fmt;
 use std::fs;
 
 /// A location in the source.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Evidence {
     /// The macro that the text uses there, if it was found.
     pub name: Option<String>,
@@ -114,7 +117,8 @@ fn preprocessed_answer(programs: &[CompileCommand], question: &Question, target:
     let ids = [question.ids(question.source), question.ids(target)].concat();
     let is_common = |program: &CompileCommand| {
         let text = program.preprocessed.as_ref().and_then(|path| fs::read(path).ok());
-        text.is_some_and(|text| fingerprint::has_common_text(&text, &ids))
+        let is_clear = |text: &[u8]| poison::resolved_late(text).is_none();
+        text.is_some_and(|text| is_clear(&text) && fingerprint::has_common_text(&text, &ids))
     };
     if programs.iter().all(is_common) {
         return TextAnswer::Same(question.source);
@@ -130,6 +134,8 @@ struct Comparison<'c> {
     poison: &'c Poison,
     /// By target ID, a text for each source; `None` where it could not be made or is resolved later.
     texts: BTreeMap<String, Option<Vec<Vec<u8>>>>,
+    /// The first place that is resolved later.
+    late: Option<Evidence>,
     /// The files that they include.
     files: IncludedFiles,
 }
@@ -146,9 +152,10 @@ impl<'c> Comparison<'c> {
         let made = all(&ids, |id| preprocessor.texts(programs, id));
         let mut files = IncludedFiles::default();
         made.iter().flatten().flatten().for_each(|text| files.add_text(text, b""));
-        let comparable = |texts: &Vec<Vec<u8>>| !texts.iter().any(|text| poison::resolved_late(text));
-        let texts = ids.into_iter().zip(made.into_iter().map(|texts| texts.filter(comparable))).collect();
-        Self { preprocessor, programs, question, poison, texts, files }
+        let made: Vec<_> = made.into_iter().map(comparable_texts).collect();
+        let late = made.iter().find_map(|made| made.as_ref().err().cloned().flatten());
+        let texts = ids.into_iter().zip(made.into_iter().map(Result::ok)).collect();
+        Self { preprocessor, programs, question, poison, texts, late, files }
     }
 
     fn answers(&self) -> Vec<TextAnswer> {
@@ -201,6 +208,9 @@ impl<'c> Comparison<'c> {
 
     /// The first difference between the texts for the target and for the source.
     fn evidence(&self, target: &Processor) -> Option<Evidence> {
+        if self.late.is_some() {
+            return self.late.clone();
+        }
         let setting = self.question.source_ids.first()?;
         let texts = |processor| self.texts.get(&self.question.id(processor, setting))?.as_ref();
         let pairs = texts(self.question.source).zip(texts(target));
@@ -240,6 +250,14 @@ fn is_sibling(source: &Processor, target: &Processor) -> bool {
     };
     matches!(verdict(source, target), Verdict::Identical { checks } if checks.is_empty())
         && pair(source, target).is_some_and(is_validated)
+}
+
+/// The texts of all sources for one target. The error is for one that could not be made, or the place of something that is
+/// resolved per GPU later.
+fn comparable_texts(texts: Option<Vec<Vec<u8>>>) -> Result<Vec<Vec<u8>>, Option<Evidence>> {
+    let texts = texts.filter(|texts| !texts.iter().any(Vec::is_empty)).ok_or(None)?;
+    let late = texts.iter().find_map(|text| poison::resolved_late(text));
+    late.map_or(Ok(texts), |late| Err(Some(late)))
 }
 
 /// Applies `make` to all items on all cores; each clang is a separate process.

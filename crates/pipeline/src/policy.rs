@@ -10,8 +10,8 @@ use hotswap_targets::Processor;
 /// cannot and the policy is to leave such targets out.
 ///
 /// # Errors
-/// [`codes::UNKNOWN_TARGET`] under every policy (a misspelt name is not a request); under the policies `error`
-/// and `compile` [`codes::PAIR_REFUSED`] with the reason.
+/// [`codes::UNKNOWN_TARGET`] under every policy (a misspelt name is not a request); under the policy `error`
+/// [`codes::PAIR_REFUSED`] with the reason.
 pub fn check_pair(pair: &RetargetPair, plan: &Plan) -> Result<bool, Diagnostic> {
     let (source, target) = (processor(&pair.source)?, processor(&pair.target)?);
     let refused = match hotswap_compat::verdict(source, target) {
@@ -24,7 +24,7 @@ pub fn check_pair(pair: &RetargetPair, plan: &Plan) -> Result<bool, Diagnostic> 
             Diagnostic::error(codes::PAIR_REFUSED, what).advise(EXPERIMENTAL_ADVICE)
         }
     };
-    if matches!(plan.policy, Policy::Error | Policy::Compile) { Err(refused) } else { Ok(false) }
+    if plan.policy == Policy::Error { Err(refused) } else { Ok(false) }
 }
 
 fn is_validated(source: &Processor, target: &Processor) -> bool {

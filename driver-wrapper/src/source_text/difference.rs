@@ -23,8 +23,21 @@ pub(super) fn first_difference(one: &[u8], other: &[u8]) -> Option<Evidence> {
     None
 }
 
+/// The first line of a text that contains those bytes.
+pub(super) fn place_of(text: &[u8], part: &str) -> Option<Evidence> {
+    let (mut file, mut line) = (String::new(), 0);
+    for bytes in text.split(|byte| *byte == b'\n') {
+        match marker(bytes) {
+            Some((number, name)) => (line, file) = (number, name),
+            None if String::from_utf8_lossy(bytes).contains(part) => return Some(Evidence { name: None, file, line }),
+            None => line += 1,
+        }
+    }
+    None
+}
+
 /// A line marker's line and file.
-fn marker(text: &[u8]) -> Option<(usize, String)> {
+pub(super) fn marker(text: &[u8]) -> Option<(usize, String)> {
     let text = std::str::from_utf8(text.strip_prefix(b"# ")?).ok()?;
     let (number, rest) = text.split_once(" \"")?;
     let (file, _) = rest.rsplit_once('"')?;

@@ -1,7 +1,8 @@
 //! The names by which a text can distinguish GPUs, and the run of the preprocessor that stops at any of them.
 
 use super::Evidence;
-use super::difference::name_in_line;
+use super::assembly::resolved_by_assembler;
+use super::difference::{name_in_line, place_of};
 use super::run::{CompileCommand, Preprocessor};
 use crate::question::Question;
 use crate::{store, toolchain};
@@ -16,9 +17,6 @@ use std::path::PathBuf;
 /// Names that are the same for every GPU, with different meanings.
 const RESOLVED_LATE: [&str; 3] =
     ["__builtin_amdgcn_processor_is", "__builtin_amdgcn_is_invocable", "__oclc_ISA_version"];
-/// Parts of assembly with a different meaning for every GPU: predefined symbols of the assembler (of code objects from
-/// V3 on, and before), and the directive that names it.
-const IN_ASSEMBLY: [&str; 3] = ["gfx_generation", "machine_version", "amdgcn_target"];
 /// The prefix of each line of the header, except for the first two.
 const POISON: &str = "#pragma GCC poison ";
 
@@ -136,14 +134,20 @@ impl Poison {
     ) -> Option<Vec<Vec<u8>>> {
         // A macro that was defined before a name was poisoned may still expand to it, and so may macros of the
         // arguments.
-        let in_words =
-            |name: &String| preprocessor.words.iter().any(|word| word.to_string_lossy().contains(name.as_str()));
-        if self.names.iter().any(in_words) {
+        let in_words = |name: &String| {
+            let mut words = preprocessor.words.iter().chain(preprocessor.configured);
+            words.any(|word| word.to_string_lossy().contains(name.as_str()))
+        };
+        // Files of `-imacros` in clang's configuration files are read before ours.
+        let reads_first = |word: &OsString| word.to_string_lossy().contains("-imacros");
+        if self.names.iter().any(in_words) || preprocessor.configured.iter().any(reads_first) {
             return None;
         }
         let first = [&self.words()[..], further].concat();
         let text = |setting: &TargetId| {
-            preprocessor.text(program, &setting.to_string(), &first).filter(|text| !resolved_late(text))
+            let text = preprocessor.text(program, &setting.to_string(), &first);
+            // Arguments of the front end may leave no text at all.
+            text.filter(|text| !text.trim_ascii().is_empty() && resolved_late(text).is_none())
         };
         question.source_ids.iter().map(text).collect()
     }
@@ -172,7 +176,7 @@ impl Poison {
         program: &CompileCommand,
         id: &str,
     ) -> Option<Vec<u8>> {
-        preprocessor.text(program, id, &self.undefined_names()).filter(|text| !resolved_late(text))
+        preprocessor.text(program, id, &self.undefined_names()).filter(|text| resolved_late(text).is_none())
     }
 
     /// Arguments that undefine the names.
@@ -199,10 +203,14 @@ fn macro_name(line: &str) -> Option<String> {
     Some(line.strip_prefix("#define ")?.split([' ', '(']).next()?.to_owned())
 }
 
-/// Whether something in the text is resolved per GPU after preprocessing.
-pub(super) fn resolved_late(text: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(text);
-    RESOLVED_LATE.iter().chain(&IN_ASSEMBLY).any(|part| text.contains(part))
+/// The first place in the text with something that is resolved per GPU after preprocessing.
+pub(super) fn resolved_late(text: &[u8]) -> Option<Evidence> {
+    let whole = String::from_utf8_lossy(text);
+    let Some(name) = RESOLVED_LATE.iter().find(|name| whole.contains(**name)) else {
+        return resolved_by_assembler(text);
+    };
+    let place = place_of(text, name).unwrap_or_default();
+    Some(Evidence { name: Some((*name).to_owned()), ..place })
 }
 
 /// `FILE:LINE:COLUMN: error: attempt to use a poisoned identifier`, followed by the line.
@@ -239,9 +247,10 @@ mod tests {
 
     #[test]
     fn parts_that_the_back_end_resolves_are_found() {
-        for text in ["asm(\".if .amdgcn.gfx_generation_stepping\")", "__builtin_amdgcn_processor_is(\"gfx1030\")"] {
-            assert!(resolved_late(text.as_bytes()), "{text}");
-        }
-        assert!(!resolved_late(b"int main() {}"));
+        let asks = "# 1 \"d/a.hip\"\nint a;\nint b = __builtin_amdgcn_processor_is(\"gfx1030\");\n";
+        let found = resolved_late(asks.as_bytes()).unwrap();
+        assert_eq!(found.short(), "`__builtin_amdgcn_processor_is` at a.hip:2");
+        assert!(resolved_late(b"asm(\".if .amdgcn.gfx_generation_stepping\")").is_some());
+        assert_eq!(resolved_late(b"int main() {}"), None);
     }
 }

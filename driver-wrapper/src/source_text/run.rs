@@ -51,6 +51,8 @@ pub struct Preprocessor<'a> {
     pub mode: Option<&'static str>,
     /// The arguments.
     pub words: &'a [OsString],
+    /// The arguments in clang's configuration files, which clang adds itself.
+    pub configured: &'a [OsString],
 }
 
 /// The arguments of a command that compile one of its sources.
@@ -195,7 +197,7 @@ mod tests {
     fn each_source_is_asked_alone_and_leaves_nothing_behind() {
         let words = "-O2 a.hip b.o -MJ x.json -MD -MF x.d -MTx.o -save-temps=obj main.cpp -x hip c.cpp -lm -o x";
         let words: Vec<OsString> = words.split(' ').map(OsString::from).collect();
-        let preprocessor = Preprocessor { clang: Path::new("clang"), mode: None, words: &words };
+        let preprocessor = Preprocessor { clang: Path::new("clang"), mode: None, words: &words, configured: &[] };
         let programs = preprocessor.programs();
         let shown: Vec<String> = programs
             .iter()
@@ -207,7 +209,7 @@ mod tests {
     #[test]
     fn words_of_ours_stand_in_front_of_the_inputs_that_two_dashes_begin() {
         let words: Vec<OsString> = ["-O2", "--", "-a.hip"].map(OsString::from).into();
-        let preprocessor = Preprocessor { clang: Path::new("clang"), mode: None, words: &words };
+        let preprocessor = Preprocessor { clang: Path::new("clang"), mode: None, words: &words, configured: &[] };
         let program = CompileCommand { words: words.clone(), preprocessed: None };
         let made = preprocessor.device_words(&program, "gfx1030", &[], &["-E"]);
         assert_eq!(made.last().unwrap(), "-a.hip");

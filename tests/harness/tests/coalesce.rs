@@ -53,6 +53,10 @@ const fn asks_before(name: &'static str) -> Case {
 /// Another value for one of the GPUs.
 const ASKS: &str = "#ifdef __gfx1031__\n#define ASKED 31\n#else\n#define ASKED 0\n#endif\n";
 
+/// The front end links what the device code calls; nothing on the host does.
+const ASKS_IN_BITCODE: &str = "define i32 @asks() {\n  call void asm sideeffect \".if \
+    .amdgcn.gfx_generation_stepping == 1\\0As_nop 3\\0A.endif\", \"\"()\n  ret i32 1\n}\n";
+
 /// As rocPRIM does: a table of names that has the source's and none of the others'.
 const COMPARES_NAME: &str = r#"
 #ifdef __HIP_DEVICE_COMPILE__
@@ -107,6 +111,40 @@ fn cases() -> Vec<Case> {
             "\n__device__ void a() { asm(\".if .amdgcn.gfx_generation_stepping == 1\\ns_nop 3\\n.endif\"); }\n",
             &[],
         ),
+        case(
+            "asks in assembly of several literals",
+            "\n__device__ void a() { asm(\".if .amd\" \"gcn.gfx_gen\"\n\"eration_step\" \"ping == 1\\ns_nop 3\\n.endif\"); }\n",
+            &[],
+        ),
+        case(
+            "asks in assembly with escapes",
+            "\n__device__ void a() { asm(\".if .amdgcn.gfx\\x5fgeneration_stepping == 1\\ns_nop 3\\n.endif\"); }\n",
+            &[],
+        ),
+        case(
+            "asks in assembly with macros",
+            "\n__device__ void a() { asm(\".macro ask a, b\\n.if \\\\a\\\\b == 1\\ns_nop 3\\n.endif\\n.endm\\nask .amdgcn.gfx, _generation_stepping\"); }\n",
+            &[],
+        ),
+        case("asks in a file of the assembly", "\n__device__ void a() { asm(\".include \\\"asks.s\\\"\"); }\n", &[]),
+        case(
+            "asks by the name of a symbol",
+            "\nextern __device__ int g asm(\".amdgcn\" \".gfx_generation_stepping\");\n\
+             __device__ void a() { asm(\".if %0 == 1\\ns_nop 3\\n.endif\" :: \"i\"(&g)); }\n",
+            &[],
+        ),
+        Case {
+            words: &["-O1", "-Xclang", "-mlink-builtin-bitcode", "-Xclang", "asks.bc"],
+            ..case(
+                "asks in bitcode",
+                "\nextern \"C\" __device__ int asks();\n__device__ int (*by_bitcode)() = asks;\n",
+                &[],
+            )
+        },
+        Case {
+            words: &["-O1", "-std=c++2c", "-Wno-c23-extensions"],
+            ..case("embeds a file", "\n__device__ const unsigned char bytes[] = {\n#embed \"asks.s\"\n};\n", ALL)
+        },
         Case { words: &["-include", "asks.h"], ..asks_before("asks in a header of the words") },
         Case { words: &["-imacros", "asks.h"], ..asks_before("asks in macros of the words") },
         Case {
@@ -133,6 +171,13 @@ fn build(bench: &Bench, clang: &Clang, case: &Case, way: Way) -> Result<(Scratch
     let text = String::from_utf8_lossy(&scratch.read("a.hip")).into_owned();
     scratch.write("a.hip", text + case.text);
     scratch.write("asks.h", ASKS);
+    scratch.write("asks.s", ".if .amdgcn.gfx_generation_stepping == 1\ns_nop 3\n.endif\n");
+    if case.words.contains(&"asks.bc") {
+        scratch.write("asks.ll", ASKS_IN_BITCODE);
+        let words = [clang.tool("llvm-as"), "asks.ll".into(), "-o".into(), "asks.bc".into()];
+        let ran = Call::new(bench, &scratch.inside, &words).run();
+        assert!(ran.ok(), "{}", ran.brief());
+    }
     let ours = bench.installed("bin/hotswap-clang++");
     let (first, others) = case.gpus.split_once(',').unwrap_or((case.gpus, ""));
     let (mut words, gpus) = match way {

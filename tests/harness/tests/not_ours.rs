@@ -233,3 +233,64 @@ fn not_ours_are_tools_that_the_user_names() {
         }
     }
 }
+
+/// A plan of the environment is for commands that compile for its sources; others are clang's, with one note.
+#[test]
+fn not_ours_are_other_gpus() {
+    let Some(bench) = Bench::ready("other GPUs") else { return };
+    let clangs = one_of_each("other GPUs", bench.clangs.clone(), |clang| clang.version, |_| true);
+    for clang in &clangs {
+        let scratch = scratch(&bench);
+        let words = |output: &str, archs: &str| {
+            let mut words = clang.light();
+            words.extend(["-fuse-cuid=none", "-c", "a.hip", "-o", output].map(str::to_owned));
+            words.push(format!("--offload-arch={archs}"));
+            words
+        };
+        let plain = [vec![clang.program.clone()], words("clangs.o", "gfx1100")].concat();
+        assert!(Call::new(&bench, &scratch.inside, &plain).run().ok());
+        let ran = planned(&bench, clang, &scratch, &words("ours.o", "gfx1100"), Origin::Environment).run();
+        assert!(ran.ok() && ran.ours().len() == 1, "clang {}: {}", clang.version, ran.stderr);
+        assert!(ran.stderr.contains("note: gfx1030=>gfx1031 of the environment's plan"), "{}", ran.stderr);
+        assert!(scratch.read("ours.o") == scratch.read("clangs.o"), "clang {}", clang.version);
+        let both = words("both.o", "gfx1030");
+        let call = planned(&bench, clang, &scratch, &both, Origin::Environment);
+        let ran = call.env("HOTSWAP_RETARGET", format!("{PLAN};gfx1100=>gfx1102")).run();
+        assert!(ran.ok(), "clang {}: {}", clang.version, ran.stderr);
+        let made = targets(&devices(&scratch.read("both.o")).expect("the object can be read"));
+        assert_eq!(made.into_keys().collect::<Vec<_>>(), ["gfx1030", "gfx1031"], "clang {}", clang.version);
+    }
+}
+
+/// The policy `compile` compiles what is missing for whichever reason: no source, or a pair that is not possible.
+#[test]
+fn not_ours_to_derive_is_compiled() {
+    let Some(bench) = Bench::ready("compiled targets") else { return };
+    for clang in &bench.clangs {
+        for (pairs, archs, all) in [
+            (PLAN, "gfx1100", "gfx1031,gfx1100"),
+            ("gfx1030=>gfx1100", "gfx1030", "gfx1030,gfx1100"),
+            ("gfx1102=>gfx1150", "gfx1102", "gfx1102,gfx1150"),
+        ] {
+            let scratch = scratch(&bench);
+            let common = [clang.light(), ["-fuse-cuid=none", "-c", "a.hip"].map(str::to_owned).to_vec()].concat();
+            let plain = [format!("--offload-arch={all}"), "-o".into(), "clangs.o".into()];
+            let plain = [vec![clang.program.clone()], common.clone(), plain.to_vec()].concat();
+            assert!(Call::new(&bench, &scratch.inside, &plain).run().ok());
+            let mut ours = vec![bench.installed("bin/hotswap-clang++")];
+            for word in [format!("--hotswap-retarget={pairs}"), "--hotswap-policy=compile".to_owned()] {
+                ours.extend(["-Xoffload-linker".to_owned(), word]);
+            }
+            ours.extend(common);
+            ours.extend([format!("--offload-arch={archs}"), "-o".into(), "ours.o".into()]);
+            let ran = Call::new(&bench, &scratch.inside, &ours).env("HOTSWAP_CLANG", clang.program.clone()).run();
+            assert!(ran.ok(), "clang {} {pairs}: {}", clang.version, ran.brief());
+            let sorted = |name: &str| {
+                let mut found = devices(&scratch.read(name)).expect("the object can be read");
+                found.sort_by(|one, other| one.id.cmp(&other.id));
+                found
+            };
+            assert!(sorted("ours.o") == sorted("clangs.o"), "clang {} {pairs}", clang.version);
+        }
+    }
+}

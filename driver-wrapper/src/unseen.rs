@@ -1,0 +1,132 @@
+//! Inputs of a compilation that its preprocessed text does not show. Where a command has one, the text cannot tell
+//! whether the program is the same for two GPUs.
+//!
+//! Arguments of the front end (`-Xclang`), of LLVM (`-mllvm`) and of one side (`-Xarch_device`) are arguments of their
+//! own, or joined by `=`, so the rows apply to them, too. The arguments in clang's configuration files are judged in the
+//! same way ([`crate::clang_config`]).
+//!
+//! Invariant: in case of doubt an argument is such an input.
+//!
+//! Absent on purpose: what the text itself refers to ([`crate::source_text`]): files of inline assembly, modules by
+//! `import`. Files that are the same input for each GPU and have no means to ask for it: `#embed`, profiles, lists of
+//! sanitizers.
+
+use crate::options::is_own;
+use hotswap_plan::words::CHANNEL;
+use std::env;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+const MODULES: &str = "modules are read without the preprocessor";
+const PLUGIN: &str = "a plugin may query the GPU";
+const BITCODE: &str = "bitcode that is linked in may query the GPU";
+const NOT_EXPANDED: &str = "macros in the preprocessor's output are not expanded";
+
+/// Prefixes of such arguments, each with the reason.
+const UNSEEN: &[(&str, &str)] = &[
+    ("-fmodules", MODULES),
+    ("-fcxx-modules", MODULES),
+    ("-fmodule-", MODULES),
+    ("-fprebuilt-", MODULES),
+    ("-fimplicit-module", MODULES),
+    ("-fbuiltin-module-map", MODULES),
+    ("-ast-merge", "a syntax tree is read without the preprocessor"),
+    ("-include-pch", "a precompiled header is read without the preprocessor"),
+    ("-chain-include", "a precompiled header is read without the preprocessor"),
+    ("-fplugin", PLUGIN),
+    ("-fpass-plugin", PLUGIN),
+    ("-load", PLUGIN),
+    ("--load", PLUGIN),
+    ("-plugin", PLUGIN),
+    ("-add-plugin", PLUGIN),
+    ("-mlink-", BITCODE),
+    ("--hip-device-lib=", BITCODE),
+    ("-frewrite-", NOT_EXPANDED),
+    ("-fdirectives-only", NOT_EXPANDED),
+    ("-fkeep-system-includes", NOT_EXPANDED),
+    ("--hipstdpar", "clang puts the program together itself"),
+];
+
+/// Flags whose value may be joined by `=`.
+const JOINED: &[&str] = &["-Xclang=", "-mllvm=", "-Xoffload-compiler=", "-Xarch_device=", "-plugin-opt="];
+
+/// The first such argument, with the reason.
+pub fn find(args: &[OsString]) -> Option<String> {
+    let by_name = |arg: &OsString| {
+        let text = arg.to_string_lossy();
+        let value = JOINED.iter().find_map(|flag| text.strip_prefix(flag)).unwrap_or(&text);
+        UNSEEN.iter().find(|(prefix, _)| value.starts_with(prefix)).map(|(_, why)| format!("`{text}`: {why}"))
+    };
+    args.iter().find_map(by_name).or_else(|| linked_file(args))
+}
+
+/// A file that the device linker gets as an input.
+fn linked_file(args: &[OsString]) -> Option<String> {
+    let is_file = |pair: &&[OsString]| {
+        pair[0].as_bytes().starts_with(CHANNEL.as_bytes()) && !is_own(&pair[1]) && !pair[1].as_bytes().starts_with(b"-")
+    };
+    let pair = args.windows(2).find(is_file)?;
+    Some(format!("`{}` is an input of the device link", pair[1].to_string_lossy()))
+}
+
+/// Clang reads `FILE.pch` or `FILE.gch` in place of the header of `-include FILE`, if there is one.
+pub fn implicit_header(args: &[OsString]) -> Option<String> {
+    let mut named = args.windows(2).filter(|pair| pair[0] == "-include" || pair[0] == "--include");
+    let precompiled = |pair: &[OsString]| {
+        let forms = ["pch", "gch"].map(|end| PathBuf::from(format!("{}.{end}", pair[1].to_string_lossy())));
+        forms.into_iter().find(|path| path.exists())
+    };
+    let header = named.find_map(precompiled)?;
+    Some(format!("`{}`: a precompiled header is read without the preprocessor", header.display()))
+}
+
+/// The variable with which clang changes its arguments.
+pub fn overridden_options() -> Option<String> {
+    const VARIABLE: &str = "CCC_OVERRIDE_OPTIONS";
+    env::var_os(VARIABLE).filter(|value| !value.is_empty()).map(|_| format!("{VARIABLE} changes clang's arguments"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(text: &str) -> Vec<OsString> {
+        text.split_whitespace().map(OsString::from).collect()
+    }
+
+    #[test]
+    fn inputs_are_found_in_every_form() {
+        for (text, part) in [
+            ("-c a.hip -Xclang -mlink-bitcode-file -Xclang x.bc", "`-mlink-bitcode-file`: bitcode"),
+            ("-Xclang=-mlink-builtin-bitcode -Xclang=x.bc", "bitcode"),
+            ("-Xarch_device -include-pch -Xarch_device a.pch", "precompiled"),
+            ("-mllvm -load=p.so", "plugin"),
+            ("-mllvm=-load-pass-plugin=p.so", "plugin"),
+            ("-fprebuilt-module-path=.", "modules"),
+            ("--hip-device-lib=own.bc", "bitcode"),
+            ("-frewrite-includes", "not expanded"),
+            ("-Xoffload-linker more.bc", "`more.bc` is an input of the device link"),
+            ("-Xoffload-linker-amdgcn-amd-amdhsa more.o", "`more.o` is an input"),
+        ] {
+            assert!(find(&args(text)).is_some_and(|found| found.contains(part)), "{text}: {:?}", find(&args(text)));
+        }
+        for text in [
+            "-c a.hip -O3 -g -mllvm -amdgpu-early-inline-all=true -fno-modules -include a.h",
+            "-Xoffload-linker --hotswap-plan=1 -Xoffload-linker --emit-relocs",
+            "-fno-plt -fprofile-use=a.profdata -lload",
+        ] {
+            assert_eq!(find(&args(text)), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_precompiled_header_may_replace_the_named_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let header = dir.path().join("all.h");
+        let args = args(&format!("-c a.hip -include {}", header.display()));
+        assert_eq!(implicit_header(&args), None);
+        std::fs::write(dir.path().join("all.h.gch"), "").unwrap();
+        assert!(implicit_header(&args).is_some_and(|found| found.contains("all.h.gch")));
+    }
+}
