@@ -136,7 +136,9 @@ endfunction()
 # Relocatable device code of a library is linked by the programs that use it: they need the plan.
 macro(_hotswap_relocatable)
   _hotswap_is_relocatable(${target} "${FLAGS}" relocatable)
-  if(NOT LINKS AND (relocatable OR PROFILE))
+  # Whether its code is relocatable is a guess; the objects know (hotswap-clang reads them), so every link of such a library
+  # starts with HotSwap.
+  if(NOT LINKS)
     set_property(GLOBAL APPEND PROPERTY HOTSWAP_PASSED_ON ${target})
   endif()
   if(NOT LINKS AND relocatable AND WORDS)
@@ -167,8 +169,9 @@ endfunction()
 
 function(_hotswap_launch_program target libraries)
   _hotswap_closure(${target} LINK names)
+  get_property(sources TARGET ${target} PROPERTY SOURCES)
   foreach(library IN LISTS libraries)
-    if(library IN_LIST names)
+    if(library IN_LIST names OR "${sources}" MATCHES "[$]<TARGET_OBJECTS:")
       get_target_property(launcher ${library} HOTSWAP_LAUNCHER)
       _hotswap_launch_links(${target} HIP "${launcher}")
       _hotswap_cxx_compiler(${target} launcher is_clang)

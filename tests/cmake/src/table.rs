@@ -26,6 +26,9 @@ const EXPERIMENTAL: &[&str] = &["-DCMAKE_HIP_ARCHITECTURES=gfx1102", "-DRETARGET
 const CLANG_CXX: &[&str] = &["-DCMAKE_CXX_COMPILER={clang}", "-DCMAKE_CXX_FLAGS={flags}", "-DGPU_TARGETS=gfx1030"];
 const CLANG_CXX_OTHER_PLAN: &[&str] =
     &["-DCMAKE_CXX_FLAGS={flags}", "-DGPU_TARGETS=gfx1030", "-DRETARGET=gfx1030=>gfx1032,gfx1036"];
+const COALESCED: &[&str] = &["-DHOW=COALESCE", "-DCMAKE_HIP_ARCHITECTURES=gfx1030;gfx1031"];
+const RDC_BY_FLAGS: &[&str] =
+    &["-DFORM=flags", "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_HIP_FLAGS_RELEASE=-O2 -fgpu-rdc"];
 const TOOLCHAIN: &str = "-DCMAKE_TOOLCHAIN_FILE={prefix}/share/cmake/HotSwap/HotSwapToolchain.cmake";
 const OTHER_GPUS: &[&str] = &[GFX1030, "gfx1032", "gfx1036"];
 
@@ -71,6 +74,19 @@ pub const CASES: &[Case] = &[
     ] },
     Case { name: "rdc-static-by-directory", project: "rdc-static", modes: &[Launcher, Found], needs: Any, steps: &[
         Configure(&["-DBY_DIRECTORY=ON"]), Build, Has("app", PAIR), Plans("app", 1), Runs("app"), Idle,
+    ] },
+    // Relocatable code that the text of the project does not show: the objects bring their plan to the link.
+    Case { name: "rdc-forms-object", project: "rdc-forms", modes: &[Launcher, Compiler], needs: Any, steps: &[
+        Configure(&[]), Build, Has("app", PAIR), Runs("app"), Idle,
+        Configure(COALESCED), Build, Has("app", PAIR), Runs("app"), Idle,
+    ] },
+    Case { name: "rdc-forms-flags", project: "rdc-forms", modes: &[Compiler, Launcher], needs: Any, steps: &[
+        Configure(RDC_BY_FLAGS), Build, Has("app", PAIR), Runs("app"), Idle,
+        Configure(COALESCED), Build, Has("app", PAIR), Runs("app"), Idle,
+    ] },
+    Case { name: "rdc-forms-source", project: "rdc-forms", modes: &[Launcher, Compiler], needs: Any, steps: &[
+        Configure(&["-DFORM=source"]), Build, Has("app", PAIR), Runs("app"), Idle,
+        Configure(COALESCED), Build, Has("app", PAIR), Runs("app"), Idle,
     ] },
     case("two-plans", BOTH, &[
         Configure(&[]), Build, Has("app", &[GFX1030, "gfx1031", "gfx1032", "gfx1033"]), Plans("app", 3), Runs("app"), Idle,
