@@ -44,8 +44,8 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     let _ = fs::remove_dir_all(paths::scratch("work").join(DIRECTORY));
     times.time("configure the example", || demo.configure())?;
     times.time("build the example", || demo.show(&["cmake", "--build", &demo.directory()]))?;
-    times.time("list the program's code", || demo.list())?;
-    let runs = times.time("run the program on emulated GPUs", || demo.run_program())?;
+    let entries = times.time("list the program's code", || demo.list())?;
+    let runs = times.time("run the program on emulated GPUs", || demo.run_program(&entries))?;
     let costs = times.time("compile with and without HotSwap", || demo.compare())?;
     times.print();
     next_steps();
@@ -100,9 +100,33 @@ struct Demo {
     plan: DemoPlan,
 }
 
+/// A code object of the program.
+#[derive(Debug, PartialEq, Eq)]
+struct ListedEntry {
+    target: String,
+    /// Its origin, as `hotswap list` prints it.
+    made: String,
+}
+
+/// The code objects in the output of `hotswap list --format json`.
+fn listed_entries(json: &str) -> Outcome<Vec<ListedEntry>> {
+    let listing: serde_json::Value = serde_json::from_str(json)?;
+    let files = listing["files"].as_array().into_iter().flatten();
+    let containers = files.filter_map(|file| file["containers"].as_array()).flatten();
+    let mut found = Vec::new();
+    for entry in containers.filter_map(|container| container["entries"].as_array()).flatten() {
+        if let (Some(target), Some(made)) = (entry["target"].as_str(), entry["made"].as_str()) {
+            found.push(ListedEntry { target: target.to_owned(), made: made.to_owned() });
+        }
+    }
+    Ok(found)
+}
+
 /// A run of the program on one GPU.
 struct EmulatedRun {
     gpu: String,
+    /// The origin of the code that ran.
+    made: String,
     seconds: f64,
     output: String,
 }
@@ -139,12 +163,13 @@ impl Demo {
     }
 
     /// Lists the program, and checks that every GPU of the plan is present.
-    fn list(&self) -> Outcome {
-        let text = self.output("hotswap", &["list", &self.program()])?;
-        print!("{text}");
-        match self.plan.gpus().find(|gpu| !text.split_whitespace().any(|word| word == *gpu)) {
+    fn list(&self) -> Outcome<Vec<ListedEntry>> {
+        print!("{}", self.output("hotswap", &["list", &self.program()])?);
+        let words = ["list", "--format", "json", &self.program()];
+        let entries = listed_entries(&run::output(self.session.inside(Path::new("/"), "hotswap").args(words))?)?;
+        match self.plan.gpus().find(|gpu| !entries.iter().any(|entry| entry.target == **gpu)) {
             Some(gpu) => fail(format!("{gpu} is not in the program")),
-            None => Ok(()),
+            None => Ok(entries),
         }
     }
 
@@ -156,14 +181,15 @@ impl Demo {
 
     /// Runs the program on each GPU of the plan, which the CPU emulates. HIP takes the GPU's own entry, and the program
     /// checks its numbers.
-    fn run_program(&self) -> Outcome<Vec<EmulatedRun>> {
+    fn run_program(&self, entries: &[ListedEntry]) -> Outcome<Vec<EmulatedRun>> {
         let mut runs = Vec::new();
-        for gpu in self.plan.gpus() {
+        for ListedEntry { target: gpu, made } in entries {
             let start = Instant::now();
             let output = self.output("hotswap", &["run", "--gpu", gpu, "--", &self.program()])?;
             print!("{output}");
             let seconds = start.elapsed().as_secs_f64();
-            runs.push(EmulatedRun { gpu: gpu.clone(), seconds, output: output.trim().to_owned() });
+            let output = output.trim().to_owned();
+            runs.push(EmulatedRun { gpu: gpu.clone(), made: made.clone(), seconds, output });
         }
         Ok(runs)
     }
@@ -210,7 +236,7 @@ fn next_steps() {
 
 /// One sentence, and the figures.
 fn summary(plan: &DemoPlan, runs: &[EmulatedRun], costs: &[CompileCost]) -> String {
-    let made = plan.targets.len();
+    let made = runs.iter().filter(|run| run.gpu != plan.source).count();
     let mut text = format!(
         "hello.hip was compiled for {} only. HotSwap made the code of {made} more GPUs from that in the link, and HIP ran the \
          program on all {} (emulated).\n\n",
@@ -218,10 +244,8 @@ fn summary(plan: &DemoPlan, runs: &[EmulatedRun], costs: &[CompileCost]) -> Stri
         runs.len()
     );
     text += &format!("{:<10} {:<24} {:>9}  OUTPUT\n", "GPU", "CODE", "RUN");
-    let retargeted = format!("retargeted from {}", plan.source);
-    for EmulatedRun { gpu, seconds, output } in runs {
-        let code = if *gpu == plan.source { "compiled" } else { &retargeted };
-        text += &format!("{gpu:<10} {code:<24} {seconds:>7.1} s  {output}\n");
+    for EmulatedRun { gpu, made, seconds, output } in runs {
+        text += &format!("{gpu:<10} {made:<24} {seconds:>7.1} s  {output}\n");
     }
     text += &format!("\n{:<18} {:>4} {:>11}\n", "COMPILE AND LINK", "GPUS", "TIME");
     for CompileCost { name, gpus, seconds } in costs {
@@ -244,7 +268,13 @@ mod tests {
     #[test]
     fn the_summary_names_every_gpu_and_cost() {
         let plan = DemoPlan::parse("gfx1030=>gfx1031").unwrap();
-        let run = |gpu: &str| EmulatedRun { gpu: gpu.to_owned(), seconds: 0.5, output: "hello".to_owned() };
+        let listed = r#"{"files": [{"containers": [{"entries": [
+            {"target": "gfx1030", "made": "compiled"}, {"target": "gfx1031", "made": "retargeted from gfx1030"}]}]}]}"#;
+        let run = |entry: ListedEntry| {
+            let ListedEntry { target: gpu, made } = entry;
+            EmulatedRun { gpu, made, seconds: 0.5, output: "hello".to_owned() }
+        };
+        let runs: Vec<EmulatedRun> = listed_entries(listed).unwrap().into_iter().map(run).collect();
         let costs = [
             CompileCost { name: "clang alone", gpus: 1, seconds: 1.0 },
             CompileCost { name: "through HotSwap", gpus: 2, seconds: 1.25 },
@@ -262,6 +292,6 @@ clang alone           1       1.0 s
 through HotSwap       2       1.2 s
 The times were measured just now, once each.
 ";
-        assert_eq!(summary(&plan, &[run("gfx1030"), run("gfx1031")], &costs), expected);
+        assert_eq!(summary(&plan, &runs, &costs), expected);
     }
 }
