@@ -271,7 +271,11 @@ pub const CASES: &[Case] = &[
     ]),
     refusal("no-hip", &[Refused(&["-DMISTAKE=no-hip"], "HIP is not enabled here; write enable_language(HIP)")]),
     Case { name: "bypass", project: "hip-first", modes: &[Launcher], needs: Any, steps: &[
-        Refused(&["-DCMAKE_HIP_FLAGS={flags} -B/usr/lib/llvm-{version}/bin"], "the self-test failed"),
+        Refused(&["-DBYPASS=ON"], "the self-test failed"),
+    ] },
+    // The tools of a directory of -B are used, below HotSwap's own.
+    Case { name: "tool-directory", project: "hip-first", modes: &[Launcher], needs: Any, steps: &[
+        Configure(&["-DCMAKE_HIP_FLAGS={flags} -B/usr/lib/llvm-{version}/bin"]), Build, Has("app", PAIR), Runs("app"),
     ] },
     Case { name: "old-cmake", project: "old-cmake", modes: &[Found], needs: OldCMake, steps: &[
         Refused(&[], "does not find HIP in Debian's directories"),
