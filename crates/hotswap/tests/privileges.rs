@@ -28,7 +28,8 @@ fn bundle() -> Vec<u8> {
 
 /// A directory with a bundle of that mode and user, and the program where every user may run it.
 fn place(owner: u32, mode: u32) -> Option<TempDir> {
-    let dir = tempfile::tempdir().unwrap();
+    // TMPDIR may lie where only its user may enter.
+    let dir = tempfile::tempdir_in("/tmp").unwrap();
     fs::set_permissions(dir.path(), Permissions::from_mode(0o777)).unwrap();
     // By a process of its own: see `copy_program` in scarce.rs.
     let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_hotswap")).arg(dir.path().join("hotswap")).status();
