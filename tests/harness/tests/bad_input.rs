@@ -166,7 +166,9 @@ fn tools(bench: &Bench, clang: &Clang, scratch: &Scratch, replaced: &[(&str, &st
     let known = bench.userland.outside(&real).is_dir();
     assert!(known, "the real tools are not in {real}");
     fs::create_dir_all(scratch.outside("tools")).unwrap();
-    for tool in ["lld", "ld.lld", "clang-offload-bundler", "clang-linker-wrapper", "llvm-offload-binary"] {
+    let names =
+        ["lld", "ld.lld", "clang-offload-bundler", "clang-linker-wrapper", "llvm-offload-binary", "llvm-objcopy"];
+    for tool in names {
         match replaced.iter().find(|(name, _)| *name == tool) {
             Some((_, script)) => {
                 scratch.script(&format!("tools/{tool}"), &script.replace("REAL", &format!("{real}/{tool}")))
