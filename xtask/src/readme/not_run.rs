@@ -42,6 +42,11 @@ pub(super) const NOT_RUN: &[NotRun] = &[
     row("docs/serve.md", "hotswap serve gfx1031 --root", LIBRARY),
     row("docs/serve.md", "hotswap serve --check", LIBRARY),
     row("docs/serve.md", "hotswap serve --undo", LIBRARY),
+    row(
+        "docs/serve.md",
+        "hotswap serve --try",
+        "tests/dispatch/tests/libraries.rs does it with the libraries of Debian",
+    ),
     row("docs/serve.md", ". ~/rocm-gfx1031/env.sh", LIBRARY),
     row("docs/serve.md", "./program", LIBRARY),
     row("docs/serve.md", "hotswap prune some_rocm", WHEEL),
