@@ -9,8 +9,9 @@ use crate::preflight::{self, TaskNeeds};
 use crate::recipe::Part;
 use crate::run::{self, Times};
 use crate::session::Session;
-use crate::{disk, install, paths};
+use crate::{disk, install, paths, registry};
 use clap::Parser;
+use hotswap_userland::Userland;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
@@ -31,11 +32,8 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     let options = Options::parse_from(words);
     let plan = DemoPlan::parse(&options.retarget)?;
     let mut times = Times::default();
-    let foresight = times.time("checks, and crates", || preflight::check(&NEEDS))?;
+    times.time("checks, and crates", || preflight::check(&NEEDS))?;
     let session = install(&mut times)?;
-    if foresight.userland > 0 {
-        println!("[userland: {}]", disk::in_words(disk::size_of(session.userland.root())));
-    }
     let demo = Demo { session, plan };
     if !demo.session.userland.is_machine() {
         println!("\nThe following runs inside {}.", demo.session.userland.root().display());
@@ -48,6 +46,7 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     let runs = times.time("run the program on emulated GPUs", || demo.run_program(&entries))?;
     let costs = times.time("compile with and without HotSwap", || demo.compare())?;
     times.print();
+    print_sizes(&demo.session.userland);
     next_steps();
     print!("\n{}", summary(&demo.plan, &runs, &costs));
     Ok(())
@@ -64,7 +63,7 @@ fn install(times: &mut Times) -> Outcome<Session> {
         (session.unwrap_or_else(|_| fail("the set-up panicked")), built)
     });
     let (session, built) = (session?, built?);
-    times.time("install HotSwap", || install::lay_out(&prefix, session.clang().as_deref(), &built))?;
+    times.time("install HotSwap", || install::lay_out_demo(&prefix, session.clang().as_deref(), &built))?;
     Ok(session)
 }
 
@@ -219,6 +218,25 @@ impl Demo {
         self.output(compiler, &words)?;
         Ok(start.elapsed().as_secs_f64())
     }
+}
+
+/// Everything that the demo and earlier tasks left on the disk.
+fn print_sizes(userland: &Userland) {
+    let userland = Some(userland).filter(|userland| !userland.is_machine());
+    let places = [
+        ("HotSwap, built and installed", Some(paths::target().to_owned())),
+        ("crates", registry::directory()),
+        ("ROCm userland", userland.map(|userland| userland.root().to_owned())),
+    ];
+    println!("\nON THE DISK");
+    let mut together = 0;
+    for (name, directory) in places {
+        let Some(directory) = directory else { continue };
+        let bytes = disk::size_of(&directory);
+        together += bytes;
+        println!("  {name:<32} {:>8}  {}", disk::in_words(bytes), directory.display());
+    }
+    println!("  {:<32} {:>8}", "together", disk::in_words(together));
 }
 
 fn next_steps() {

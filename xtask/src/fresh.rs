@@ -194,7 +194,9 @@ impl Ground {
     fn command(&self, machine: &Machine, order: Order, here: &Path, log: &Path) -> Outcome<Command> {
         let sources = self.directory.join("sources").join(if machine.is_tarball { "tarball" } else { "clone" });
         let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig", "KILL", "unshare", "--mount", "--propagation", "private", "timeout"]);
+        command.args(["--pdeathsig", "KILL", "unshare", "--mount", "--propagation", "private"]);
+        // Nothing of the machine outlives this task.
+        command.args(["--pid", "--mount-proc", "--fork", "--kill-child", "timeout"]);
         command.arg(LIMIT.as_secs().to_string()).args(["/bin/sh", "-c", SCRIPT, "sh"]);
         command.arg(self.bare_root()).arg(here).arg(&self.toolchain).arg(sources).arg(machine.directory);
         command.arg(match machine.user {

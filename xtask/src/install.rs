@@ -1,4 +1,5 @@
-//! The task `install`: build HotSwap and lay out its installation.
+//! The task `install`: build HotSwap and lay out its installation. The demo builds and installs a part of it: what builds, lists
+//! and runs programs, without libhotswap, the library of names, the profile runtime, man pages and notices.
 //!
 //! Invariants: The contents of the prefix after a run do not depend on its previous contents. Links are relative, so
 //! that the directory can be moved. The tools find each other by their own path.
@@ -7,7 +8,7 @@ use crate::built::{Built, Profile};
 use crate::c_compiler::CCompiler;
 use crate::outcome::{During, Failure, Outcome, fail};
 use crate::preflight::{self, TaskNeeds};
-use crate::{c_library, documents, paths, rocm};
+use crate::{c_library, documents, paths, remove, rocm};
 use clap::Parser;
 use hotswap_userland::{EMULATED_DIRECTORY, EMULATED_LIBRARY, link_emulated};
 use std::env;
@@ -44,6 +45,11 @@ const NEEDS: TaskNeeds = TaskNeeds { target: 1_500_000_000, part: None };
 pub(crate) const PACKAGES: &[&str] = &["hotswap", "hotswap-driver-wrapper", "hotswap-linker-plugin", "hotswap-families",
                             "hotswap-profile-drain", "hotswap-names", "hotswap-c", "hotswap-hsa-emulated"];
 
+/// Those that build, list and run HIP programs.
+#[rustfmt::skip]
+const DEMO_PACKAGES: &[&str] = &["hotswap", "hotswap-driver-wrapper", "hotswap-linker-plugin", "hotswap-families",
+                                 "hotswap-hsa-emulated"];
+
 /// Cargo's outputs, and their installed paths.
 #[rustfmt::skip]
 const PROGRAMS: &[(&str, &str)] = &[
@@ -65,14 +71,17 @@ const LINKS: &[(&str, &str)] = &[
     ("libexec/hotswap/llvm-offload-binary", "lld"),
     ("libexec/hotswap/clang-offload-packager", "lld"),
     ("libexec/hotswap/hotswap-host-link", "lld"),
-    ("lib/libhotswap.so", c_library::LIBRARY),
 ];
+
+/// As [`LINKS`], for programs that are linked with libhotswap.
+const LIBRARY_LINK: (&str, &str) = ("lib/libhotswap.so", c_library::LIBRARY);
 
 /// Cargo's shared libraries, and their installed names.
 const LIBRARIES: &[(&str, &str)] = &[("libhotswap_names.so", "libhotswap-names.so")];
 
-/// Archives for the programs of users, which build scripts make: of `hotswap-families` and `hotswap-profile-drain`.
-const ARCHIVES: &[&str] = &["libhotswap_registry.a", "libhotswap-profile-drain.a"];
+/// Archives for the programs of users, which the build scripts of `hotswap-families` and `hotswap-profile-drain` make.
+const REGISTRY: &str = "libhotswap_registry.a";
+const DRAIN: &str = "libhotswap-profile-drain.a";
 
 /// Files and directories of the workspace, and their installed paths. A directory's files keep their names.
 const FILES: &[(&str, &str)] = &[
@@ -120,6 +129,15 @@ pub(crate) fn lay_out(place: &Path, clang: Option<&Path>, built: &Built) -> Outc
     lay_out_from(paths::workspace(), place, clang, built, None)
 }
 
+/// Installs the tools that the demo shows, in the place of whatever is installed there.
+pub(crate) fn lay_out_demo(place: &Path, clang: Option<&Path>, built: &Built) -> Outcome {
+    for entry in fs::read_dir(place).during("read", place)?.flatten() {
+        remove::delete(&entry.path())?;
+    }
+    lay_out_tools(paths::workspace(), place, built, &CCompiler::from_env()?)?;
+    write_defaults(place, clang)
+}
+
 /// Installs what was built from these sources. `cross` is the C compiler for another machine; programs of that cannot run here,
 /// and do not make their man pages.
 pub(crate) fn lay_out_from(
@@ -129,6 +147,24 @@ pub(crate) fn lay_out_from(
     built: &Built,
     cross: Option<&str>,
 ) -> Outcome {
+    let compiler = cross.map_or_else(CCompiler::from_env, CCompiler::parse)?;
+    lay_out_tools(sources, place, built, &compiler)?;
+    copy_archive(built, DRAIN, place)?;
+    for (name, target) in LIBRARIES {
+        copy(library(built, name)?, &place.join("lib/hotswap").join(target))?;
+    }
+    link(LIBRARY_LINK.1, &place.join(LIBRARY_LINK.0))?;
+    let archive = archive_of(built, c_library::ARCHIVE)?;
+    copy(archive, &place.join("lib/libhotswap.a"))?;
+    replace_by(&place.join("lib").join(c_library::LIBRARY), |temporary| {
+        c_library::link(archive, temporary, &compiler)
+    })?;
+    documents::write(sources, place, cross.is_none())?;
+    write_defaults(place, clang)
+}
+
+/// Installs the programs with their files, and the library of emulated GPUs.
+fn lay_out_tools(sources: &Path, place: &Path, built: &Built, compiler: &CCompiler) -> Outcome {
     for (name, target) in PROGRAMS {
         let program = built.programs.iter().find(|path| path.file_name().is_some_and(|file| file == *name));
         copy(program.ok_or_else(|| missing(name))?, &place.join(target))?;
@@ -136,29 +172,23 @@ pub(crate) fn lay_out_from(
     for (name, target) in LINKS {
         link(target, &place.join(name))?;
     }
-    for name in ARCHIVES {
-        let archive = built.directories.iter().map(|directory| directory.join(name)).find(|path| path.exists());
-        copy(&archive.ok_or_else(|| missing(name))?, &place.join("lib/hotswap").join(name))?;
-    }
-    let library = |name: &str| {
-        let found = built.libraries.iter().find(|path| path.file_name().is_some_and(|file| file == name));
-        found.ok_or_else(|| missing(name))
-    };
-    for (name, target) in LIBRARIES {
-        copy(library(name)?, &place.join("lib/hotswap").join(target))?;
-    }
-    let compiler = cross.map_or_else(CCompiler::from_env, CCompiler::parse)?;
-    link_hsa(place, built, &compiler)?;
-    let archive = archive_of(built, c_library::ARCHIVE)?;
-    copy(archive, &place.join("lib/libhotswap.a"))?;
-    replace_by(&place.join("lib").join(c_library::LIBRARY), |temporary| {
-        c_library::link(archive, temporary, &compiler)
-    })?;
+    copy_archive(built, REGISTRY, place)?;
+    link_hsa(place, built, compiler)?;
     for (source, target) in FILES {
         copy_all(&sources.join(source), &place.join(target))?;
     }
-    documents::write(sources, place, cross.is_none())?;
-    write_defaults(&place.join("lib/hotswap/defaults.toml"), clang)
+    Ok(())
+}
+
+/// Installs an archive that a build script made.
+fn copy_archive(built: &Built, name: &str, place: &Path) -> Outcome {
+    let archive = built.directories.iter().map(|directory| directory.join(name)).find(|path| path.exists());
+    copy(&archive.ok_or_else(|| missing(name))?, &place.join("lib/hotswap").join(name))
+}
+
+fn library<'b>(built: &'b Built, name: &str) -> Outcome<&'b PathBuf> {
+    let found = built.libraries.iter().find(|path| path.file_name().is_some_and(|file| file == name));
+    found.ok_or_else(|| missing(name))
 }
 
 /// The archive of a library crate. Where cargo builds it for tests only, its name has the hash of the build.
@@ -195,7 +225,8 @@ fn family_libraries(families: &[String]) -> Outcome<OsString> {
 }
 
 /// The configuration with the lowest precedence.
-fn write_defaults(file: &Path, clang: Option<&Path>) -> Outcome {
+fn write_defaults(place: &Path, clang: Option<&Path>) -> Outcome {
+    let file = &place.join("lib/hotswap/defaults.toml");
     let Some(clang) = clang.map(|clang| clang.display().to_string()) else {
         let _ = fs::remove_file(file); // of an earlier installation
         return Ok(());
@@ -217,7 +248,8 @@ pub(crate) fn build(profile: Profile, families: &OsStr) -> Outcome<Built> {
     if !families.is_empty() {
         command.env("HOTSWAP_FAMILIES", families);
     }
-    let packages = PACKAGES.iter().flat_map(|name| ["-p", name]);
+    let packages = if profile == Profile::Demo { DEMO_PACKAGES } else { PACKAGES };
+    let packages = packages.iter().flat_map(|name| ["-p", name]);
     Built::new(command, &["build"].into_iter().chain(profile.arguments()).chain(packages).collect::<Vec<_>>())
 }
 

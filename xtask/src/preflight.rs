@@ -1,5 +1,5 @@
 //! Everything that a task needs of the machine and that can be known before it builds: room on the disk, a directory for temporary
-//! files, a C compiler, the crates.
+//! files, a C compiler, the crates, a mirror of Debian's where a userland is to be built.
 //!
 //! Invariants: a check is one sentence with the object, the fact and the way out. Nothing is built or downloaded before the
 //! checks that need no network.
@@ -15,6 +15,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
 
 /// The needs of a task on a machine where nothing is there yet.
 pub(crate) struct TaskNeeds {
@@ -30,20 +31,17 @@ const TEMPORARY: usize = 16 << 20;
 /// A program that needs the C library's headers.
 const PROGRAM: &str = "#include <stdio.h>\nint main(void) { return puts(\"\") < 0; }\n";
 
-/// The results of the checks.
-pub(crate) struct Foresight {
-    /// Bytes that the userland will take; 0 where it is there.
-    pub(crate) userland: u64,
-}
-
-/// Checks everything, and downloads the crates.
-pub(crate) fn check(needs: &TaskNeeds) -> Outcome<Foresight> {
+/// Checks everything, and downloads the crates and the lists of packages.
+pub(crate) fn check(needs: &TaskNeeds) -> Outcome {
     check_temporary(&env::temp_dir())?;
     check_c_compiler(&CCompiler::from_env()?)?;
     let userland = needs.part.map_or(Ok(0), setup::check)? * 1_000_000;
     check_disk(&places(needs, userland)?)?;
-    registry::fetch(paths::workspace())?;
-    Ok(Foresight { userland })
+    thread::scope(|scope| {
+        let lists = (userland > 0).then(|| scope.spawn(setup::check_mirror));
+        registry::fetch(paths::workspace())?;
+        lists.map_or(Ok(()), |lists| lists.join().unwrap_or_else(|_| fail("the check of the mirror panicked")))
+    })
 }
 
 /// A directory, and the bytes that will be added to it.

@@ -177,17 +177,23 @@ fn run(program: &Program, command: &Command) -> Outcome<Ended> {
     Ok(Ended { name, stage, output: stdout, status, seconds: start.elapsed().as_secs_f64(), processor })
 }
 
-/// Waits for the end of the process and returns the seconds of processors that it took with its children: `utime` to
-/// `cstime` of proc(5), which exist until the exit status is collected. 0 without /proc.
+/// Waits for the end of the process and returns the seconds of processors that it took with its children, which exist until the
+/// exit status is collected.
 fn processor_time(id: u32) -> f64 {
-    /// The kernel's clock as proc(5) has it, on every machine that Linux runs on.
-    const TICKS: f64 = 100.0;
     let process = i32::try_from(id).ok().and_then(Pid::from_raw);
     let waited = process.map(|process| waitid(WaitId::Pid(process), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT));
     if !matches!(waited, Some(Ok(_))) {
         return 0.0;
     }
-    let stat = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+    processor_seconds(&id.to_string())
+}
+
+/// Seconds of processors that a process, by its directory in /proc, and those of its children that have ended took: `utime` to
+/// `cstime` of proc(5). 0 without /proc.
+pub(crate) fn processor_seconds(process: &str) -> f64 {
+    /// The kernel's clock as proc(5) has it, on every machine that Linux runs on.
+    const TICKS: f64 = 100.0;
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     let fields = stat.rsplit(')').next().unwrap_or_default();
     let ticks: f64 = fields.split_whitespace().skip(11).take(4).filter_map(|field| field.parse::<f64>().ok()).sum();
     ticks / TICKS

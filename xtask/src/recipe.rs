@@ -111,7 +111,7 @@ const TESTS: &[Package] = &[
     sid("strace"), sid("file"), sid("python3"),
 ];
 
-/// Files of packages that are not unpacked: documentation, LLVM's programs for its own developers, 32-bit libraries.
+/// Files of packages that are not unpacked: documentation, programs for developers of LLVM and GCC, 32-bit libraries.
 pub(crate) const LEFT_OUT: &[&str] = &[
     "./usr/share/doc/*",
     "./usr/share/man/*",
@@ -120,6 +120,7 @@ pub(crate) const LEFT_OUT: &[&str] = &[
     "./usr/share/cmake-*/Help/*",
     "./usr/lib/llvm-*/bin/llvm-exegesis",
     "./usr/lib/llvm-*/bin/c-index-test",
+    "./usr/bin/*-lto-dump-*",
     "./usr/lib/llvm-*/lib/clang/*/lib/linux/*-i386*",
     "./usr/lib32/*",
 ];

@@ -10,6 +10,7 @@ use crate::outcome::{Outcome, fail};
 use crate::{paths, run};
 use cargo_metadata::{Metadata, MetadataCommand};
 use std::collections::BTreeSet;
+use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
@@ -44,9 +45,15 @@ pub(crate) fn metadata(workspace: &Path) -> Outcome<Metadata> {
     Ok(MetadataCommand::new().current_dir(workspace).other_options(words).exec()?)
 }
 
+/// The directory of downloaded crates, where cargo's home directory is known.
+pub(crate) fn directory() -> Option<PathBuf> {
+    let home = env::var_os("CARGO_HOME").map(PathBuf::from);
+    home.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cargo"))).map(|home| home.join("registry"))
+}
+
 /// The platform that cargo builds for.
 fn host_target() -> String {
-    format!("{}-unknown-linux-gnu", std::env::consts::ARCH)
+    format!("{}-unknown-linux-gnu", env::consts::ARCH)
 }
 
 /// Lines of a task or job that tell cargo to do without the network. Tests of crates run after a build, which has them all.

@@ -1,6 +1,7 @@
 //! Runs commands: prints the line, runs it, checks the exit code.
 
 use crate::outcome::{Failure, Outcome, fail};
+use crate::programs::processor_seconds;
 use crate::{disk, paths};
 use hotswap_userland::inner_words;
 use std::path::Path;
@@ -47,7 +48,14 @@ fn cannot_start(command: &Command, error: &std::io::Error) -> Failure {
 /// How long parts of a task took.
 pub(crate) struct Times {
     start: Instant,
-    parts: Vec<(String, Duration)>,
+    parts: Vec<PartTime>,
+}
+
+/// The time of a part by the clock, and of processors by the programs that ended in it.
+struct PartTime {
+    name: String,
+    clock: Duration,
+    processors: f64,
 }
 
 impl Default for Times {
@@ -64,21 +72,26 @@ impl Times {
 
     /// The same for a part that fills a directory, whose size is printed.
     pub(crate) fn time_with_size<T>(&mut self, name: &str, directory: Option<&Path>, part: impl FnOnce() -> T) -> T {
-        let start = Instant::now();
+        let (start, before) = (Instant::now(), processor_seconds("self"));
         let result = part();
-        let took = start.elapsed();
+        let (clock, processors) = (start.elapsed(), processor_seconds("self") - before);
         let size = directory.map(|path| format!(", {} in {}", disk::in_words(disk::size_of(path)), path.display()));
-        println!("[{name}: {:.1} s{}]", took.as_secs_f64(), size.unwrap_or_default());
-        self.parts.push((name.to_owned(), took));
+        println!("[{name}: {:.1} s{}]", clock.as_secs_f64(), size.unwrap_or_default());
+        self.parts.push(PartTime { name: name.to_owned(), clock, processors });
         result
     }
 
     /// One line for each part, and the time since the first one began.
     pub(crate) fn print(&self) {
-        println!("\nTimes:");
-        for (name, time) in &self.parts {
-            println!("  {name:<32} {:>8.1} s", time.as_secs_f64());
+        println!("\n{:<34} {:>8}   {:>10}", "TIMES", "CLOCK", "PROCESSORS");
+        for PartTime { name, clock, processors } in &self.parts {
+            println!("  {name:<32} {:>8.1} s {processors:>8.1} s", clock.as_secs_f64());
         }
-        println!("  {:<32} {:>8.1} s", "together", self.start.elapsed().as_secs_f64());
+        println!(
+            "  {:<32} {:>8.1} s {:>8.1} s",
+            "together",
+            self.start.elapsed().as_secs_f64(),
+            processor_seconds("self")
+        );
     }
 }

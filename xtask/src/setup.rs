@@ -87,6 +87,12 @@ pub(crate) fn check(part: Part) -> Outcome<u64> {
     }
 }
 
+/// Fails if the mirror cannot be read from which the userland is built. Called after [`check`] said that it will be.
+pub(crate) fn check_mirror() -> Outcome {
+    let _lock = lock(FlockOperation::LockExclusive)?;
+    userland::read_lists()
+}
+
 fn find_way(part: Part) -> Outcome<Way> {
     if let Some(chosen) = Userland::from_env() {
         return Ok(Way::Ready(chosen));

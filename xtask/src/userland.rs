@@ -81,12 +81,16 @@ pub(crate) fn free_megabytes(directory: &Path) -> Outcome<u64> {
     Ok(volume.f_bavail.saturating_mul(volume.f_frsize) / MEGABYTE)
 }
 
+/// Reads the mirror's lists of packages, which [`build`] needs: a mirror that cannot be reached is known before anything is built.
+/// The caller holds the lock of the cache directory.
+pub(crate) fn read_lists() -> Outcome {
+    Builder::new(&directory()?).map(drop)
+}
+
 /// Builds the part and those that it needs. The caller holds the lock of the cache directory.
 pub(crate) fn build(part: Part) -> Outcome<Userland> {
     let directory = directory()?;
-    let downloads = directory.with_extension("downloads");
-    fs::create_dir_all(&downloads).during("create", &downloads)?;
-    let builder = Builder { solver: Solver::new(&downloads)?, downloads };
+    let builder = Builder::new(&directory)?;
     if !is_complete(&directory, Part::Base) || !builder.extend(&directory, part)? {
         builder.build_anew(&directory, part)?;
     }
@@ -100,6 +104,12 @@ struct Builder {
 }
 
 impl Builder {
+    fn new(directory: &Path) -> Outcome<Self> {
+        let downloads = directory.with_extension("downloads");
+        fs::create_dir_all(&downloads).during("create", &downloads)?;
+        Ok(Self { solver: Solver::new(&downloads)?, downloads })
+    }
+
     /// Builds everything beside the directory, then takes its place.
     fn build_anew(&self, directory: &Path, part: Part) -> Outcome {
         let partial = directory.with_extension("partial");
