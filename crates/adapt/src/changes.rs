@@ -140,7 +140,8 @@ impl Changes {
                 Some(place) => {
                     spell(&new[..place], &mut before);
                     spell(&new[place + 1..], &mut behind);
-                    if !before.is_empty() {
+                    // Without new instructions, a clause ends here.
+                    if !before.is_empty() || new.len() == 1 {
                         edits.before(at, &before, &[]);
                     }
                     if !behind.is_empty() {

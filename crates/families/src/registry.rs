@@ -21,7 +21,7 @@ use crate::selection::ASKED_FOR;
 use crate::table::{FAMILIES, FamilyScope, FamilySlot, PatchFamily};
 use crate::third_party::{self, ThirdParty};
 use hotswap_code_object::{BytePatch, CodeObject, Edit};
-use hotswap_isa::{Inst, Piece, TableEntry};
+use hotswap_isa::{Inst, Isa, Piece, TableEntry};
 use hotswap_report::{Diagnostic, FamilyCount, codes};
 use hotswap_targets::TargetId;
 use std::sync::OnceLock;
@@ -310,6 +310,14 @@ impl Rewriter {
         may && self.function.iter().any(|(_, family)| (family.concerns)(inst))
     }
 
+    /// The same for an instruction of code for `isa` with the bytes after it: some families are concerned by what follows.
+    #[inline]
+    pub fn concerns_function_with(&self, inst: &Inst, isa: Isa, following: &[u8]) -> bool {
+        let may = self.flows.get(usize::from(inst.entry().id())).copied().unwrap_or(true);
+        let confirms = |family: &FunctionFamily| family.confirms.is_none_or(|confirms| confirms(isa, inst, following));
+        may && self.function.iter().any(|(_, family)| (family.concerns)(inst) && confirms(family))
+    }
+
     /// The family that an instruction of that encoding concerns although the compiler emits it for the target as well,
     /// because source code names it explicitly ([`crate::ASKED_FOR`]).
     pub fn asked_for(&self, entry: TableEntry) -> Option<&'static PatchFamily> {
@@ -442,6 +450,7 @@ mod tests {
                 Apply::Function(FunctionFamily {
                     entries: |_| false,
                     concerns: |_| false,
+                    confirms: None,
                     insertions: |_| Ok(Vec::new()),
                 }),
             )

@@ -128,19 +128,31 @@ fn problems(unit: &LintUnit<'_>, number: usize, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Members of a clause are of one kind of memory; changes of the bank mode are harmless members.
+/// The scope of a memory instruction of GFX12, from its words: bits 21 and 22 of scalar ones, 50 and 51 of those that
+/// have three dwords.
+fn scope_bits(inst: &Inst) -> Option<u32> {
+    match inst.memory()?.space {
+        Space::Scalar => Some(inst.words()[0] >> 21 & 3),
+        _ if inst.len() == 12 => Some(inst.words()[1] >> 18 & 3),
+        _ => None,
+    }
+}
+
+/// Members of a clause are of one kind of memory, and for the first stepping of one scope; changes of the bank mode and
+/// `s_nop` are harmless members.
 fn clause(unit: &LintUnit<'_>, number: usize, at: u32, inst: &Inst, findings: &mut Vec<Finding>) {
     let count = (inst.raw(Name::Simm16).unwrap_or(0) & 63) + 1;
     let function = &unit.program.functions[number];
     let mut place = at + u32::from(inst.len());
     let mut kind: Option<u8> = None;
+    let mut scope: Option<u32> = None;
     for _ in 0..count {
         let Some(member) = unit.program.decode(place).filter(|_| function.is_instruction(place)) else { break };
         let own = match member.memory().map(|memory| memory.space) {
             Some(Space::Scalar) => Some(0),
             Some(Space::Lds) => Some(1),
             Some(_) => Some(2),
-            None if member.mnemonic() == "s_set_vgpr_msb" => None,
+            None if matches!(member.mnemonic(), "s_set_vgpr_msb" | "s_nop") => None,
             None => Some(3),
         };
         if own == Some(3) || kind.is_some() && own.is_some() && own != kind {
@@ -149,6 +161,13 @@ fn clause(unit: &LintUnit<'_>, number: usize, at: u32, inst: &Inst, findings: &m
             return;
         }
         kind = kind.or(own);
+        let own_scope = scope_bits(&member).filter(|_| unit.isa().has(Feature::Gfx1250Strict));
+        if own_scope.is_some() && scope.is_some() && own_scope != scope {
+            let what = format!("the clause of {count} holds `{}` of another scope", member.mnemonic());
+            findings.push(Finding::at(&CLAUSE, unit, at, what));
+            return;
+        }
+        scope = scope.or(own_scope);
         place += u32::from(member.len());
     }
 }

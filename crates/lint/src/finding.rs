@@ -32,7 +32,7 @@ rules! {
     MODE_DISTANCE = "mode-distance", false, "two v_nop precede a write of MODE that follows vector instructions";
     HAZARD = "hazard", false, "producer and consumer of a hazard keep their distance, or what is in flight is waited for";
     WAIT = "wait", false, "a register that a memory instruction writes is not used before its counter was waited for";
-    CLAUSE = "clause", false, "a clause holds instructions of one kind of memory";
+    CLAUSE = "clause", false, "a clause holds instructions of one kind of memory, and for gfx1250-strict of one scope";
     REGISTERS = "registers", false, "kernels are granted the registers that their code uses";
     DESCRIPTOR = "descriptor", false, "kernel descriptors and metadata agree";
     CERTIFICATE = "certificate", true, "the certificate fits both files";

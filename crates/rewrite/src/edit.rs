@@ -57,6 +57,7 @@ impl Edits {
     }
 
     /// Inserts instructions before the one at `offset` of the section: branches to it then reach the new ones first.
+    /// Without any, only a clause that holds the instruction ends before it.
     pub fn before(&mut self, offset: u64, bytes: &[u8], fixups: &[Fixup]) {
         self.push(offset, Where::Before, bytes, fixups);
     }

@@ -495,6 +495,10 @@ impl ScanState {
             let word = if passed < 2 { NOP } else { word & !63 | (passed - 1) };
             words.push(Split { at, word });
         }
+        // Without instructions, the insertion only ends a clause.
+        if new.count == 0 && !new.counts {
+            return;
+        }
         let delay = self.delay.map(|(at, word, before)| (at, word, self.since(before)));
         if let Some((at, word, passed)) = delay.filter(|(_, word, passed)| *passed <= last_delayed(*word).min(6)) {
             let moved = moved_delay(word, passed, new).unwrap_or(NOP);

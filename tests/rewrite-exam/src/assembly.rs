@@ -50,25 +50,33 @@ impl Kernel {
     }
 }
 
-/// A file of kernels.
-fn file(kernels: &[Kernel]) -> String {
-    let mut text = format!(".amdgcn_target \"amdgcn-amd-amdhsa-unknown-{SOURCE}\"\n.amdhsa_code_object_version 5\n");
+/// A file of kernels for a processor.
+fn file(processor: &str, kernels: &[Kernel]) -> String {
+    let mut text = format!(".amdgcn_target \"amdgcn-amd-amdhsa-unknown-{processor}\"\n.amdhsa_code_object_version 5\n");
     kernels.iter().for_each(|kernel| text += &kernel.text());
     text += ".amdgpu_metadata\n---\namdhsa.kernels:\n";
     kernels.iter().for_each(|kernel| text += &kernel.metadata());
     let _ = write!(
         text,
-        "amdhsa.target: amdgcn-amd-amdhsa-unknown-{SOURCE}\namdhsa.version:\n  - 1\n  - 2\n...\n.end_amdgpu_metadata\n"
+        "amdhsa.target: amdgcn-amd-amdhsa-unknown-{processor}\namdhsa.version:\n  - 1\n  - 2\n...\n.end_amdgpu_metadata\n"
     );
     text
 }
 
-/// Object and linked code object with its relocations.
+/// Object and linked code object with its relocations, for the source.
 ///
 /// # Panics
 /// If LLVM 24 does not assemble it.
 pub fn assemble(bench: &Workbench, name: &str, kernels: &[Kernel]) -> [(String, Vec<u8>); 2] {
-    let object = bench.assemble(24, &format!("-mcpu={SOURCE}"), name, &file(kernels));
+    assemble_for(bench, SOURCE, name, kernels)
+}
+
+/// The same for a processor.
+///
+/// # Panics
+/// If LLVM 24 does not assemble it.
+pub fn assemble_for(bench: &Workbench, processor: &str, name: &str, kernels: &[Kernel]) -> [(String, Vec<u8>); 2] {
+    let object = bench.assemble(24, &format!("-mcpu={processor}"), name, &file(processor, kernels));
     let linked = bench.link(24, "--emit-relocs", name);
     [(format!("{name}.o"), object), (format!("{name}.relocs"), linked)]
 }

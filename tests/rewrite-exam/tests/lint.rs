@@ -3,9 +3,11 @@
 //! A line of that file is `rule | mnemonic | why`: rules that HotSwap follows and LLVM 24 does not, for code of
 //! gfx1250-strict. Every line must be needed.
 
-use hotswap_lint::lint;
+use hotswap_lint::{against, lint};
+use hotswap_rewrite_exam::assembly::{Kernel, assemble_for};
 use hotswap_rewrite_exam::compile::{SOURCE, TARGET};
 use hotswap_rewrite_exam::corpus::{Unit, units};
+use hotswap_rewrite_exam::exam::run;
 use hotswap_userland::{Workbench, everything, one_of_each, say, slice};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -134,4 +136,53 @@ fn hip_programs_have_no_finding() {
     say(&format!("lint of HIP programs: {objects} code objects, {} findings", findings.len()));
     let fewest = if everything() { HIP_SOURCES.len() * 2 } else { HIP_SOURCES.len() };
     assert!(objects >= fewest && findings.is_empty(), "{}", findings.join("\n"));
+}
+
+/// Scopes, and accesses of each kind that a clause may hold.
+const SCOPES: [&str; 4] = ["", " scope:SCOPE_SE", " scope:SCOPE_DEV", " scope:SCOPE_SYS"];
+const ACCESSES: [&str; 7] = [
+    "s_load_b32 s{}, s[0:1], 0x0",
+    "global_load_b32 v{}, v[2:3], off",
+    "global_store_b32 v[2:3], v{}, off",
+    "flat_load_b32 v{}, v[2:3]",
+    "scratch_load_b32 v{}, off, s1",
+    "buffer_load_b32 v{}, off, s[4:7], s1",
+    "global_load_async_to_lds_b32 v{}, v[2:3], off",
+];
+
+/// A kernel for each access with each pair of scopes in a clause, and whether the two are different.
+fn clauses_of_two() -> Vec<(Kernel, bool)> {
+    let mut kernels = Vec::new();
+    for (number, access) in ACCESSES.iter().enumerate() {
+        let member = |register: &str, scope: usize| access.replace("{}", register) + SCOPES[scope] + "\n";
+        for (first, second) in (0..4).flat_map(|first| (0..4).map(move |second| (first, second))) {
+            let name = format!("k{number}_{first}_{second}");
+            let members = member("8", first) + &member("9", second);
+            let code = format!("{name}:\ns_clause 0x1\n{members}s_wait_idle\ns_endpgm\n");
+            kernels.push((Kernel { name, code }, first != second));
+        }
+    }
+    kernels
+}
+
+#[test]
+fn clauses_of_two_scopes_are_found_for_the_target_and_mended_by_a_rewrite() {
+    let Some(bench) = Workbench::with_llvm(24, "lint of clauses") else { return };
+    let (kernels, differ): (Vec<Kernel>, Vec<bool>) = clauses_of_two().into_iter().unzip();
+    // Unchanged code of the source under the target's name: the fault that the rule is there for.
+    let [_, (_, planted)] = assemble_for(&bench, TARGET, "planted", &kernels);
+    let found: BTreeSet<String> = lint(&planted)
+        .unwrap()
+        .into_iter()
+        .filter(|one| one.rule.id == "clause")
+        .filter_map(|one| one.function)
+        .collect();
+    let named = kernels.iter().zip(&differ).filter(|(_, differ)| **differ).map(|(kernel, _)| kernel.name.clone());
+    assert_eq!(found, named.collect::<BTreeSet<_>>());
+    let [_, (_, original)] = assemble_for(&bench, SOURCE, "original", &kernels);
+    assert!(lint(&original).unwrap().is_empty(), "the source has no such rule");
+    let made = run(&original, false).unwrap().bytes;
+    assert_eq!(lint(&made).unwrap(), []);
+    assert_eq!(against(&original, &made).unwrap().findings, []);
+    say(&format!("lint of clauses: {} of {} clauses found, none after the rewrite", found.len(), kernels.len()));
 }

@@ -373,27 +373,28 @@ impl<'s> Look<'s> {
             self.opaque = true;
             return at + 4;
         };
-        self.inst(at, &inst, found);
-        at + usize::from(inst.len())
+        let end = at + usize::from(inst.len());
+        self.inst(at, &inst, &bytes[end..], found);
+        end
     }
 
-    fn inst(&mut self, at: usize, inst: &Inst, found: &mut Candidates) {
+    fn inst(&mut self, at: usize, inst: &Inst, following: &[u8], found: &mut Candidates) {
         if self.search.rewriter.suspects(inst) {
             found.sites.push(at as u32);
         }
         if inst.is(Flag::Salu) {
-            self.scalar(at, inst, found);
+            self.scalar(at, inst, following, found);
         } else {
             self.quiet = false;
-            if self.search.rewriter.concerns_function(inst) {
+            if self.search.rewriter.concerns_function_with(inst, self.search.isa, following) {
                 found.reasons.push(at as u32);
             }
         }
     }
 
-    fn scalar(&mut self, at: usize, inst: &Inst, found: &mut Candidates) {
-        if self.search.rewriter.concerns_function(inst) {
-            if self.quiet {
+    fn scalar(&mut self, at: usize, inst: &Inst, following: &[u8], found: &mut Candidates) {
+        if self.search.rewriter.concerns_function_with(inst, self.search.isa, following) {
+            if self.quiet && sets_registers(inst.entry()) {
                 self.early.push(at as u32);
             } else {
                 found.reasons.push(at as u32);

@@ -17,7 +17,8 @@ pub(crate) fn complete(unit: &SectionProgram<'_>, rewriter: &Rewriter, candidate
             if rewriter.suspects(inst) {
                 candidates.sites.push(at);
             }
-            if rewriter.concerns_function(inst) {
+            let following = unit.program.source.bytes.get(at as usize + usize::from(inst.len())..).unwrap_or_default();
+            if rewriter.concerns_function_with(inst, unit.isa(), following) {
                 candidates.reasons.push(at);
             }
         });

@@ -18,7 +18,9 @@ pub(crate) fn refusals(unit: &SectionProgram<'_>, rewriter: &Rewriter) -> Vec<Re
     let mut look = |range: Range<u32>| {
         for at in range.step_by(4) {
             let Some(inst) = unit.program.decode(at) else { continue };
-            if rewriter.suspects(&inst) || rewriter.concerns_function(&inst) {
+            let end = at as usize + usize::from(inst.len());
+            let following = unit.program.source.bytes.get(end..).unwrap_or_default();
+            if rewriter.suspects(&inst) || rewriter.concerns_function_with(&inst, unit.isa(), following) {
                 refused.push(Refused::unclaimed(at, &inst, transfer));
             }
         }

@@ -57,6 +57,6 @@ pub struct Insertion {
     pub block: usize,
     /// Index of the instruction that they precede; the block's length means the end of the block.
     pub before: usize,
-    /// The instructions to insert.
+    /// The instructions to insert. None: a clause that holds the instruction ends before it.
     pub code: Vec<Inst>,
 }

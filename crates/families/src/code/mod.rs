@@ -24,11 +24,11 @@ pub use site::{CodeSite, Replacement, Scheduling, SiteAnswer, SiteRefusal, Surro
 pub use spill::{SPILL_LIMIT, SpillSlot, with_spills};
 
 pub use sequence::no_operation;
-pub(crate) use sequence::{cannot_encode, wait_for_vector_results};
+pub(crate) use sequence::{build, cannot_encode, wait_for_vector_results};
 pub(crate) use site::{FREE_REGISTERS, RECOMPILE, borrow};
 
 use hotswap_isa::kind::Decode;
-use hotswap_isa::{Flag, Inst, Name, Piece, Slot, TableEntry};
+use hotswap_isa::{Flag, Inst, Isa, Name, Piece, Slot, TableEntry};
 
 /// Whether an instruction is one of the matrix unit, which writes all lanes.
 fn is_matrix(inst: &Inst) -> bool {
@@ -89,6 +89,9 @@ pub struct FunctionFamily {
     pub entries: fn(TableEntry) -> bool,
     /// Whether an instruction may be a reason to insert code into its function. The family skips functions without one.
     pub concerns: fn(&Inst) -> bool,
+    /// Whether the bytes after such an instruction make it a reason, for families with many candidates and few reasons.
+    /// `None` if they do not matter.
+    pub confirms: Option<fn(Isa, &Inst, &[u8]) -> bool>,
     /// Instructions to insert.
     pub insertions: fn(&FunctionFlow<'_>) -> Result<Vec<Insertion>, SiteRefusal>,
 }

@@ -6,7 +6,7 @@
 //! which `s_monitor_sleep` sleeps for ever, are said to differ, but the difference is documented nowhere, so both are
 //! refused.
 //!
-//! `s_clause` means the same on both. The code that moves its members has to keep it correct, not a family.
+//! Clauses (`s_clause`) are `clause_scope`'s.
 
 use crate::code::{CodeSite, InstructionFamily, SiteAnswer, SiteRefusal, Surroundings, Suspects};
 use crate::registry::{Apply, Registry};

@@ -2,6 +2,7 @@
 
 mod barriers;
 mod block16_conversion;
+mod clause_scope;
 mod cluster_load;
 mod ds_addtid;
 mod ds_two_address;

@@ -16,7 +16,7 @@ use hotswap_isa::{Flag, Inst, Name, TableEntry};
 fn hotswap_register_mode_setreg_patch(registry: &mut Registry) {
     registry.bind(
         slot::MODE_SETREG,
-        Apply::Function(FunctionFamily { entries: sets_registers, concerns: sets_mode, insertions }),
+        Apply::Function(FunctionFamily { entries: sets_registers, concerns: sets_mode, confirms: None, insertions }),
     );
 }
 

@@ -18,8 +18,10 @@ use std::ops::Range;
 #[allow(unsafe_code)]
 #[unsafe(no_mangle)]
 fn hotswap_register_wmma_hazard_patch(registry: &mut Registry) {
-    registry
-        .bind(slot::WMMA_HAZARD, Apply::Function(FunctionFamily { entries: is_matrix, concerns: is_xdl, insertions }));
+    registry.bind(
+        slot::WMMA_HAZARD,
+        Apply::Function(FunctionFamily { entries: is_matrix, concerns: is_xdl, confirms: None, insertions }),
+    );
 }
 
 /// Matrix instructions that can still matter, by their numbers in ascending order, each with the instructions that

@@ -15,7 +15,7 @@ use hotswap_isa::{Flag, Inst, Name, TableEntry};
 fn hotswap_register_wmma_wait_patch(registry: &mut Registry) {
     registry.bind(
         slot::WMMA_WAIT,
-        Apply::Function(FunctionFamily { entries: is_slower_entry, concerns: is_slower, insertions }),
+        Apply::Function(FunctionFamily { entries: is_slower_entry, concerns: is_slower, confirms: None, insertions }),
     );
 }
 
