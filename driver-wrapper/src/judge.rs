@@ -44,6 +44,8 @@ pub enum HelpFormat {
     Markdown,
     /// A man page.
     Man,
+    /// The options of clang that are for the host's code alone.
+    HostOptions,
 }
 
 /// A command in which HotSwap takes part.
@@ -309,6 +311,7 @@ fn query(own: &[(Id, String)]) -> Result<Option<Query>, Diagnostic> {
             (Id::Version, "") => return Ok(Some(Query::Version)),
             (Id::Help, "") => return Ok(Some(Query::Help(HelpFormat::Text))),
             (Id::Help, "markdown") => return Ok(Some(Query::Help(HelpFormat::Markdown))),
+            (Id::Help, "host-options") => return Ok(Some(Query::Help(HelpFormat::HostOptions))),
             (Id::Help, "man") => return Ok(Some(Query::Help(HelpFormat::Man))),
             (Id::Version | Id::Help | Id::Identity, other) => {
                 return Err(Diagnostic::error(codes::USAGE, format!("`={other}`")));

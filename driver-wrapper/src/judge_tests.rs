@@ -294,6 +294,7 @@ const TABLE: &[(&str, &str, &str)] = &[
     ("--hotswap-version", G, "Version"),
     ("--hotswap-help", "", "Help(Text)"),
     ("--hotswap-help=markdown -c a.cpp", "", "Help(Markdown)"),
+    ("--hotswap-help=host-options", "", "Help(HostOptions)"),
     ("--hotswap-help=html", "", "HS0001"),
     ("--hotswap-explain -c a.cpp", "", "pass +explain"),
     ("--hotswap-explain=json W A -c a.hip", "", "words device +json"),

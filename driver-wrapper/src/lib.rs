@@ -28,6 +28,7 @@ pub mod explain;
 pub mod find;
 pub mod flags;
 pub mod hermetic;
+pub mod host_options;
 pub mod identity;
 pub mod judge;
 pub mod manifest;
@@ -59,6 +60,7 @@ use exec::{Env, Launch, become_clang, run_clang};
 use explain::Explanation;
 use find::{Clang, ToolSearch};
 use flags::Phase;
+use host_options::SeparatedWords;
 use hotswap_plan::{NamesPolicy, TextFindings, unknown_variables, words as names};
 use hotswap_report::{Diagnostic, Severity, codes};
 use identity::ToolchainFiles;
@@ -93,7 +95,7 @@ const COMPILER_PATH: &str = "COMPILER_PATH";
 pub fn run(mut args: impl Iterator<Item = OsString>, warn: &dyn Fn(&str)) -> Result<RemainingWork, Diagnostic> {
     let name = args.next().unwrap_or_default();
     let words: Vec<OsString> = args.collect();
-    let call = Call::new(&name, words)?;
+    let mut call = Call::new(&name, words)?;
     let env = |name: &str| env::var_os(name);
     let is_hermetic = hermetic::check(env::vars_os())?;
     let files = match is_hermetic {
@@ -107,6 +109,9 @@ pub fn run(mut args: impl Iterator<Item = OsString>, warn: &dyn Fn(&str)) -> Res
         PlanReference::Hash(hash) => hotswap_plan::find(hash, &mut |skipped| warn(&skipped.to_string())),
         PlanReference::Objects(command) => unit_plans::plan_of_inputs(command),
     };
+    if host_options::are_separated(&call.expanded, &settings_of)? {
+        call.separate_host_options();
+    }
     let judgement = judge::judge(call.cxx, &call.expanded, &settings_of, &find_plan);
     match &judgement.decision {
         Decision::Error(error) => return Err(error.clone()),
@@ -130,6 +135,7 @@ fn answer(query: Query) -> String {
         Query::Help(HelpFormat::Text) => options::help(),
         Query::Help(HelpFormat::Markdown) => options::markdown(),
         Query::Help(HelpFormat::Man) => options::man(),
+        Query::Help(HelpFormat::HostOptions) => host_options::markdown(),
     }
 }
 
@@ -138,6 +144,8 @@ struct Call {
     cxx: bool,
     words: Vec<OsString>,
     expanded: Vec<OsString>,
+    /// The note about options that are addressed to the host.
+    host_options: Option<String>,
     ourselves: PathBuf,
     prefix: Option<PathBuf>,
 }
@@ -148,7 +156,14 @@ impl Call {
         let prefix = ourselves.parent().and_then(Path::parent).map(Path::to_owned);
         let expanded = hotswap_files::expand(&words).into_iter().map(|word| word.text).collect();
         let file = Path::new(name).file_name().unwrap_or_default();
-        Ok(Self { cxx: file.to_string_lossy().contains("++"), words, expanded, ourselves, prefix })
+        Ok(Self { cxx: file.to_string_lossy().contains("++"), words, expanded, host_options: None, ourselves, prefix })
+    }
+
+    /// Addresses options that clang refuses for a GPU to the host.
+    fn separate_host_options(&mut self) {
+        let separated = SeparatedWords::new(&self.expanded);
+        self.host_options = separated.note();
+        self.expanded = separated.words;
     }
 
     fn finish(
@@ -191,7 +206,9 @@ impl Call {
         } else {
             judgement.warnings.iter().chain(&asked.warnings).for_each(|warning| warn(&warning.to_string()));
         }
-        judgement.notes.iter().for_each(|note| warn(note));
+        // Compiler caches read what the preprocessor says.
+        let host_options = self.host_options.iter().filter(|_| judgement.command.phase > Phase::Preprocess);
+        judgement.notes.iter().chain(host_options).for_each(|note| warn(note));
         if let Decision::Preprocess(plan) = &judgement.decision
             && !dry
         {
@@ -390,6 +407,11 @@ impl Call {
     }
 
     fn user_words(&self, judgement: &Judgement) -> Vec<Word> {
+        let words = self.words_of_clang(judgement);
+        if self.host_options.is_some() { host_options::separate(words) } else { words }
+    }
+
+    fn words_of_clang(&self, judgement: &Judgement) -> Vec<Word> {
         if judgement.decision == Decision::Disabled || must_strip(judgement) {
             return words::stripped(&self.words);
         }

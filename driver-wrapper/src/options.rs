@@ -24,6 +24,7 @@ pub enum Id {
     Explain,
     Help,
     Hermetic,
+    HostOptions,
     Identity,
     LlvmBin,
     /// An option of a plan, by its key.
@@ -95,6 +96,8 @@ const OWN: &[Opt] = &[
         help: "1: compile once for each class of identical siblings among --offload-arch, where the program's text is the same for all of them, and derive the others; also -fhotswap-coalesce and -fno-hotswap-coalesce" },
     Opt { id: Id::Drain, word: Some(words::DRAIN), value: "0|1", env: Some("HOTSWAP_DRAIN"), key: Some("drain"),
         help: "0: a program whose device code has counters gets no drain of HotSwap's to write them when it ends; also --hotswap-no-drain" },
+    Opt { id: Id::HostOptions, word: Some(words::HOST_OPTIONS), value: "0|1", env: Some("HOTSWAP_HOST_OPTIONS"), key: Some("host-options"),
+        help: "options that clang refuses for a GPU (--hotswap-help=host-options) are for the host's code alone; 1: in every HIP command, 0: in none; without it in those with a plan" },
     Opt { id: Id::Plan, word: Some(words::PLAN), value: "HASH", env: None, key: None,
         help: "use the plan with this hash; build systems write this word, so that a changed plan rebuilds" },
     Opt { id: Id::PlanDir, word: None, value: "DIRECTORY", env: Some(words::ENV_PLAN_DIR), key: None,
@@ -124,7 +127,7 @@ const OWN: &[Opt] = &[
     Opt { id: Id::Version, word: Some(VERSION), value: "", env: None, key: None,
         help: "print the version of HotSwap (--version is clang's)" },
     Opt { id: Id::Help, word: Some(HELP), value: "", env: None, key: None,
-        help: "print this list; =markdown prints it as a table, =man as a man page (--help is clang's)" },
+        help: "print this list; =markdown prints it as a table, =man as a man page, =host-options the options that are for the host's code alone (--help is clang's)" },
 ];
 
 /// The row of an option.

@@ -24,6 +24,7 @@ const SET_BY_USERS: &[&str] = &[
     "HOTSWAP_DISABLE",
     "HOTSWAP_DRAIN",
     "HOTSWAP_HERMETIC",
+    "HOTSWAP_HOST_OPTIONS",
     words::ENV_LLVM_BIN,
     words::ENV_PLAN_DIR,
     words::ENV_PLAN_FILE,

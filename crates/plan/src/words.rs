@@ -22,6 +22,8 @@ pub const NO_COALESCE_FLAG: &str = "-fno-hotswap-coalesce";
 pub const DEVICE_SYMBOLS_FLAG: &str = "-fhotswap-device-symbols";
 /// Cancels [`DEVICE_SYMBOLS_FLAG`].
 pub const NO_DEVICE_SYMBOLS_FLAG: &str = "-fno-hotswap-device-symbols";
+/// Whether options that clang refuses for a GPU are for the host's code alone: `1` or `0`.
+pub const HOST_OPTIONS: &str = "--hotswap-host-options=";
 /// Whether a program whose device code has counters gets the drain that writes them: `1` or `0`.
 pub const DRAIN: &str = "--hotswap-drain=";
 /// [`DRAIN`] with `0`, in the form that users write.
