@@ -22,12 +22,23 @@ pub struct Consequences {
     pub findings: TextFindings,
     /// Targets for which some units of a link lend the bitcode of another processor.
     pub lent: Vec<String>,
+    /// Target IDs that the unit has the bitcode of another one for, where relocatable code is coalesced.
+    pub images: Vec<UnitImage>,
     /// Warnings for the user.
     pub warnings: Vec<Diagnostic>,
     /// One line for each target, for `--hotswap-explain`.
     pub lines: Vec<String>,
     /// The files that the compared texts include.
     pub files: IncludedFiles,
+}
+
+/// Bitcode of a relocatable unit under the name of another target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnitImage {
+    /// The target ID.
+    pub target: String,
+    /// The one that the bitcode was compiled for.
+    pub source: String,
 }
 
 impl Consequences {
@@ -40,8 +51,9 @@ impl Consequences {
         for (target, answer) in question.targets.iter().copied().zip(answers) {
             let case = AnswerCase { question, target, policy };
             self.lines.push(case.line(answer));
-            if matches!(answer, TextAnswer::Same(_)) {
+            if let TextAnswer::Same(from) = answer {
                 served.extend(question.ids(target));
+                self.images.extend(question.images(target, from));
             }
             case.apply(answer, self)?;
         }

@@ -109,6 +109,8 @@ fn doubt(command: &ClangCommand, words: &[OsString]) -> Option<String> {
         "the source is standard input"
     } else if command.openmp || command.targets_gpu() {
         "HIP is not the only offloading"
+    } else if command.rdc && command.device_lto == Some(false) {
+        "relocatable code is not bitcode"
     } else if words.iter().any(|word| word == "--") {
         "`--` ends the flags"
     } else {

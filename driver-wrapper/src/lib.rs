@@ -368,6 +368,9 @@ impl Call {
             found.compile_refused(question, refused);
         }
         plan.sourceless.iter().for_each(|sourceless| found.compile_sourceless(sourceless));
+        if !judgement.command.compiles_relocatable() {
+            found.images.clear();
+        }
         relocatable::decide(&judgement.command, plan, refused, &mut found)?;
         Ok(found)
     }

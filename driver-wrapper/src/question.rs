@@ -8,6 +8,7 @@
 //!
 //! Absent on purpose: the answers, which take the preprocessor ([`crate::source_text`]).
 
+use crate::answers::UnitImage;
 use crate::coalesce::{self, Coalescing};
 use crate::command::ClangCommand;
 use crate::unseen;
@@ -38,6 +39,17 @@ impl Question {
             return setting.to_string();
         }
         derive_target_id(setting, processor.name).map_or_else(|_| processor.name.to_owned(), |id| id.to_string())
+    }
+
+    /// The target's images, each with the one of the source that it is; none where clang was not requested to compile for
+    /// the target.
+    pub fn images(&self, target: &Processor, source: &Processor) -> Vec<UnitImage> {
+        let settings = self.source_ids.iter().filter(|_| self.requested);
+        let mut images: Vec<UnitImage> = settings
+            .map(|setting| UnitImage { target: self.id(target, setting), source: self.id(source, setting) })
+            .collect();
+        images.dedup_by(|one, other| one.target == other.target);
+        images
     }
 
     /// Why arguments in clang's configuration files leave the question open. There they are not judged for one GPU, so

@@ -15,6 +15,7 @@ use hotswap_plan::{NamesPolicy, Plan, TextFinding, TextFindings, TextMark};
 use hotswap_report::{Diagnostic, SourceText, codes};
 use hotswap_targets::find;
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 
 /// Adds the consequences of the command's objects to those of its own sources.
 ///
@@ -75,15 +76,16 @@ fn by_source<'p>(plan: &'p WithPlan, units: &[DeviceUnit]) -> Vec<(String, Vec<&
     groups
 }
 
-/// A link of the new driver without explicit processors makes code for those of its units. A unit that was coalesced
-/// lacks code for some of the processors that were requested for its compilation.
+/// A link of the new driver without explicit processors makes code for those of its units. A unit of an earlier HotSwap that
+/// was coalesced lacks code for some of the processors that were requested for its compilation.
 ///
 /// # Errors
 /// [`codes::NO_ROUTE`] naming the unit.
 pub fn refuse_unrequested(command: &ClangCommand, units: &[DeviceUnit], plan: &Plan) -> Result<(), Diagnostic> {
     let targets = plan.targets();
     let unrequested = |unit: &DeviceUnit| {
-        unit.mark.iter().find(|(target, _)| !targets.contains(target)).map(|(t, s)| (t.to_owned(), s.to_owned()))
+        let is_lacking = |target: &str| !targets.contains(&target) && !unit.targets.contains(target);
+        unit.mark.iter().find(|(target, _)| is_lacking(target)).map(|(t, s)| (t.to_owned(), s.to_owned()))
     };
     let found = units.iter().find_map(|unit| Some((unit, unrequested(unit)?)));
     let Some((unit, (target, source))) = found.filter(|_| command.archs.is_empty()) else { return Ok(()) };
@@ -114,13 +116,13 @@ impl Link<'_> {
         let (status, source, evidence) = match linked {
             Linked::Derived(from) => {
                 if requested {
-                    found.words.push(format!("--no-offload-arch={target}").into());
+                    self.cancel(target, found);
                 }
                 (SourceText::Same, Some(from.clone()), None)
             }
             Linked::NotChecked(unit) if requested => {
                 // No unit has code for it, so clang would link an empty code object.
-                found.words.push(format!("--no-offload-arch={target}").into());
+                self.cancel(target, found);
                 (SourceText::NotChecked, Some(self.source.to_owned()), Some(file_name(unit)))
             }
             Linked::NotChecked(unit) => (SourceText::NotChecked, Some(self.source.to_owned()), Some(file_name(unit))),
@@ -134,8 +136,19 @@ impl Link<'_> {
         Ok(())
     }
 
+    /// Cancels the request for a target, with each setting of its features.
+    fn cancel(&self, target: &str, found: &mut Consequences) {
+        let ids: Vec<&str> =
+            self.command.archs.iter().map(String::as_str).filter(|id| processor(id) == target).collect();
+        found.words.push(format!("{CANCEL}{}", ids.join(",")).into());
+    }
+
     /// Links the target as clang would, instead of deriving it.
     fn link_own(&self, target: &str, requested: bool, found: &mut Consequences) -> Result<(), Diagnostic> {
+        if requested {
+            // A source of the same command may have the same text for another target.
+            keep_request(target, &mut found.words);
+        }
         let word = format!("--offload-arch={target}");
         if !requested && !found.words.iter().any(|known| *known == *word) {
             found.words.push(word.into());
@@ -195,6 +208,19 @@ impl Link<'_> {
             Linked::Mixed(own, silent) => format!("cannot be linked, {own} has code for it and {silent} has none"),
         }
     }
+}
+
+/// Cancels requests for GPUs.
+const CANCEL: &str = "--no-offload-arch=";
+
+/// Removes a target from the arguments that cancel requests.
+fn keep_request(target: &str, words: &mut Vec<OsString>) {
+    for word in words.iter_mut() {
+        let Some(ids) = word.to_str().and_then(|word| word.strip_prefix(CANCEL)) else { continue };
+        let kept: Vec<&str> = ids.split(',').filter(|id| processor(id) != target).collect();
+        *word = if kept.is_empty() { OsString::new() } else { format!("{CANCEL}{}", kept.join(",")).into() };
+    }
+    words.retain(|word| !word.is_empty());
 }
 
 /// Records must not differ between two directories.

@@ -3,7 +3,9 @@
 //!
 //! A unit whose text depends on the GPU's name has bitcode for each target with a text of its own. Any other unit has
 //! that of the plan's source and a *text mark*, which the interposer writes (`hotswap_plan::TextMark`). Both together
-//! decide for each target whether the linked code object may be derived, must be linked, or cannot be made.
+//! decide for each target whether the linked code object may be derived, must be linked, or cannot be made. A unit that was
+//! coalesced has the source's bitcode under the name of each sibling, too, so that any link can use it; its mark tells
+//! which.
 //!
 //! Invariants: a target is derived from another one only where every unit has the same text for both, or where no unit
 //! has a mark; units without device code do not matter.
@@ -49,10 +51,8 @@ pub struct DeviceUnit {
 impl DeviceUnit {
     /// The processor whose bitcode replaces the target's; `None` where it is unknown.
     pub fn text_of<'u>(&'u self, target: &'u str) -> Option<&'u str> {
-        if self.targets.contains(target) {
-            return Some(target);
-        }
-        self.mark.source_of(target).filter(|source| self.targets.contains(*source))
+        let marked = self.mark.source_of(target).filter(|source| self.targets.contains(*source));
+        marked.or_else(|| self.targets.contains(target).then_some(target))
     }
 
     /// The plans that its link must carry out; more than one in an object of several units.
@@ -92,7 +92,7 @@ pub fn decide(units: &[DeviceUnit], source: &str, targets: &[&str]) -> Vec<(Stri
 }
 
 fn decide_one(units: &[DeviceUnit], source: &str, target: &str, linked: &[&str]) -> Linked {
-    let own = units.iter().find(|unit| unit.targets.contains(target));
+    let own = units.iter().find(|unit| unit.text_of(target) == Some(target));
     let silent = units.iter().find(|unit| unit.text_of(target).is_none());
     match (own, silent) {
         (Some(own), Some(silent)) => Linked::Mixed(own.name.clone(), silent.name.clone()),

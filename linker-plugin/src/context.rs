@@ -11,6 +11,18 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+/// A target ID whose bitcode in a unit is that of another one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct UnitImage {
+    pub(crate) target: String,
+    pub(crate) source: String,
+}
+
+fn unit_images(text: &str) -> Vec<UnitImage> {
+    let pairs = text.split_whitespace().filter_map(|pair| pair.split_once('='));
+    pairs.map(|(target, source)| UnitImage { target: target.to_owned(), source: source.to_owned() }).collect()
+}
+
 /// The context of one call.
 #[derive(Debug)]
 pub(crate) struct CallContext {
@@ -22,6 +34,8 @@ pub(crate) struct CallContext {
     findings: String,
     /// Targets for which units of a link lend the bitcode of another processor, separated by blanks.
     lent: String,
+    /// Target IDs whose bitcode in a unit is that of another one, with that one.
+    pub(crate) unit_images: Vec<UnitImage>,
     /// Target IDs that every fat binary of the command must have.
     pub(crate) requested: Vec<TargetId>,
     /// Directory of the real tools, if the wrapper or the user named one.
@@ -48,6 +62,7 @@ impl CallContext {
             plan: text(words::ENV_PLAN)?.zip(text(words::ENV_PLAN_TEXT)?),
             findings: text(words::ENV_TEXT)?.unwrap_or_default(),
             lent: text(words::ENV_LENT)?.unwrap_or_default(),
+            unit_images: unit_images(&text(words::ENV_UNIT_IMAGES)?.unwrap_or_default()),
             // Other names (`native`) are resolved by clang.
             requested: requested.split_whitespace().filter_map(|id| id.parse().ok()).collect(),
             llvm_bin: set(words::ENV_LLVM_BIN).map(PathBuf::from),

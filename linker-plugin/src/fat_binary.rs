@@ -7,7 +7,7 @@ use crate::context::CallContext;
 use crate::device_link::refuse_special_file;
 use crate::message::say;
 use crate::words::{CommandLine, is_ours};
-use crate::{child, refused, text_mark, trace};
+use crate::{child, refused, text_mark, trace, unit_images};
 use hotswap_pipeline::{Expansion, MissingCode};
 use hotswap_plan::Plan;
 use hotswap_plan::words::{ENV_COMPRESSION_LEVEL, ENV_HOST_LINKER};
@@ -28,7 +28,8 @@ pub(crate) fn bundler(context: &CallContext, args: &[OsString]) -> Result<u8, Di
     }
     match output {
         Some(output) if context.has_plan() && writes_objects && !line.has(&queries) => {
-            then_expand(context, &real, &line, args, &PathBuf::from(output))
+            let words = unit_images::bundler_words(context, &line)?;
+            then_expand(context, &real, &line, words.as_deref().unwrap_or(args), &PathBuf::from(output))
         }
         _ => Err(child::exec(context, &real, args)),
     }

@@ -30,6 +30,7 @@ mod refused;
 mod text_mark;
 mod tool;
 mod trace;
+mod unit_images;
 mod words;
 
 use context::CallContext;

@@ -11,13 +11,14 @@
 //! Absent on purpose: deciding which targets are linked (the wrapper, which sees all units first), archives, whose
 //! members do not lend (refused by the wrapper).
 
-use crate::child;
 use crate::context::CallContext;
+use crate::unit_images::triple_of_target;
 use crate::words::{CommandLine, in_memory};
+use crate::{child, unit_images};
 use hotswap_bundle::{EntryId, OffloadBinary, OffloadImage};
+use hotswap_code_object::bitcode::with_triple;
 use hotswap_plan::TextMark;
 use hotswap_report::{Diagnostic, codes};
-use hotswap_targets::find;
 use object::read::elf::ElfFile64;
 use object::{Endianness, Object, ObjectSection};
 use std::ffi::{OsStr, OsString};
@@ -46,8 +47,8 @@ pub(crate) fn packager(context: &CallContext, args: &[OsString]) -> Result<u8, D
         }
         word
     };
-    let words: Vec<OsString> = line.words().map(marked).collect();
-    Err(child::exec(context, &real, &words))
+    let packed = unit_images::packager_words(context, line.words().map(marked).collect())?;
+    Err(child::exec(context, &real, &packed.words))
 }
 
 fn is_hip_image(word: &OsStr) -> bool {
@@ -204,7 +205,8 @@ fn lent_images(mut content: &[u8], lent: &[&str]) -> Result<Vec<u8>, Diagnostic>
                 let mark = image.string(TextMark::KEY).map(TextMark::parse).unwrap_or_default();
                 mark.source_of(target).is_some_and(|source| image.string("arch") == Some(source))
             };
-            let Some(image) = images().find(lends).and_then(|image| for_target(image, target)) else { continue };
+            let Some(image) = images().find(lends) else { continue };
+            let image = for_target(image, target)?;
             let lent = OffloadBinary { version: binary.version, compressed: false, images: vec![image] };
             more.extend_from_slice(&lent.to_bytes()?);
         }
@@ -213,21 +215,23 @@ fn lent_images(mut content: &[u8], lent: &[&str]) -> Result<Vec<u8>, Diagnostic>
     Ok(more)
 }
 
-/// The image under the names of another target; from LLVM 24 on the triple names it, too.
-fn for_target<'a>(image: &OffloadImage<'a>, target: &str) -> Option<OffloadImage<'a>> {
-    let (from, to) = (find(image.string("arch")?)?, find(target)?);
+/// The image under the names of another target; from LLVM 24 on the triple names it, in the module, too.
+fn for_target<'a>(image: &OffloadImage<'a>, target: &str) -> Result<OffloadImage<'a>, Diagnostic> {
     let mut image = image.clone();
+    let source = image.string("arch").unwrap_or_default().to_owned();
     for (key, value) in &mut image.strings {
         match key.as_str() {
-            "arch" => *value = to.name.to_owned(),
+            "arch" => *value = target.to_owned(),
             "triple" => {
-                let [_, own] = from.triples();
-                *value = if *value == own { to.triples()[1].clone() } else { value.clone() };
+                let Some(triple) = triple_of_target(value, &source, target) else { continue };
+                let what = || Diagnostic::error(codes::MALFORMED, format!("the bitcode for {source} cannot be read"));
+                image.data = with_triple(&image.data, &triple).ok_or_else(what)?.into();
+                *value = triple;
             }
             _ => {}
         }
     }
-    Some(image)
+    Ok(image)
 }
 
 fn cannot_write(error: &std::io::Error) -> Diagnostic {
@@ -267,8 +271,9 @@ mod tests {
         assert!(lent(vec![image("gfx1030", mark), image("gfx1031", mark)], &["gfx1031"]).is_empty());
         assert!(lent(vec![image("gfx1030", mark)], &["gfx1032"]).is_empty());
         assert_eq!(lent(vec![image("gfx1030", mark), image("gfx1031", mark)], &["gfx1031", "gfx1032"]), ["gfx1032"]);
+        // Data that is no module cannot be lent under a triple of its own.
         let mut named = image("gfx1030", mark);
         named.strings.push(("triple".into(), "amdgpu10.30-amd-amdhsa".into()));
-        assert_eq!(for_target(&named, "gfx1031").unwrap().string("triple"), Some("amdgpu10.31-amd-amdhsa"));
+        assert_eq!(for_target(&named, "gfx1031").unwrap_err().code, codes::MALFORMED);
     }
 }

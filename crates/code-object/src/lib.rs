@@ -14,6 +14,7 @@
 //! | Where may code begin, in passes over much code that need no names? | [`CodeStarts`] | as [`CodeMap`] |
 //! | Which parts does it consist of, so that they can change their size? | [`image::ObjectImage`] | files that consist of such parts and nothing else |
 //! | How many kernels has it, in a listing of thousands? | [`kernel_count`] | anything; damage has no number |
+//! | Which kernels does a unit define before its link? | [`bitcode::Bitcode`] | LLVM bitcode |
 //!
 //! [`CodeMap::of`] and [`CodeStarts::of`] continue from a [`CodeObject`]; [`image::ObjectImage`] reads the tables again, because
 //! it owns those that change. One view for all questions would read all names, relocations and sections for callers
@@ -38,6 +39,7 @@
 //!
 //! Absent on purpose: instructions (code is never walked), code object V2.
 
+pub mod bitcode;
 mod build_id;
 mod certificate_note;
 mod count;

@@ -57,6 +57,7 @@ const INTERNAL: &[&str] = &[
     words::ENV_COMPRESSION_LEVEL,
     words::ENV_HOST_LINKER,
     words::ENV_LENT,
+    words::ENV_UNIT_IMAGES,
     words::ENV_PLAN,
     words::ENV_PLAN_TEXT,
     words::ENV_REFUSED,

@@ -46,6 +46,9 @@ pub const ENV_TEXT: &str = "HOTSWAP_TEXT";
 /// Set by the wrapper: targets for which some units of a link lend the bitcode of another processor, separated by
 /// blanks.
 pub const ENV_LENT: &str = "HOTSWAP_LENT";
+/// Set by the wrapper where relocatable code is coalesced: target IDs whose bitcode in the unit is that of another one, as
+/// `TARGET=SOURCE`, separated by blanks.
+pub const ENV_UNIT_IMAGES: &str = "HOTSWAP_UNIT_IMAGES";
 /// Set by the wrapper under the policy `compile`: the file to which the targets are appended that cannot be derived, as
 /// [`crate::TextFindings`].
 pub const ENV_REFUSED: &str = "HOTSWAP_REFUSED";

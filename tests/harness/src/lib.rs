@@ -13,6 +13,7 @@ pub mod mode;
 mod pool;
 mod run;
 pub mod strace;
+pub mod target_lists;
 pub mod trace;
 
 pub use bench::{Bench, Clang, Scratch};

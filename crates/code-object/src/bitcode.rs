@@ -1,0 +1,320 @@
+//! LLVM bitcode of device code: its kernels, and its target triple, which from LLVM 24 on names the processor.
+//!
+//! Only the records of the module itself are read: its triple and its functions; function bodies, metadata and types are
+//! skipped by their lengths. Names are in the string table, whose block follows the module.
+//!
+//! Invariant: whatever does not read as expected is `None`, never a partial list.
+//!
+//! Absent on purpose: instructions, summaries of ThinLTO, names in modules before LLVM 5.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+const MODULE_BLOCK: u64 = 8;
+const STRTAB_BLOCK: u64 = 23;
+/// Abbreviation IDs that every block has.
+const END_BLOCK: u64 = 0;
+const ENTER_SUBBLOCK: u64 = 1;
+const DEFINE_ABBREV: u64 = 2;
+const UNABBREV_RECORD: u64 = 3;
+/// Records of a module.
+const MODULE_TRIPLE: u64 = 2;
+const MODULE_FUNCTION: u64 = 8;
+const STRTAB_BLOB: u64 = 1;
+/// `CallingConv::AMDGPU_KERNEL`.
+const AMDGPU_KERNEL: u64 = 91;
+/// Bits of a chunk in which an operand of an unabbreviated record is written.
+const CHUNK: u32 = 6;
+
+/// What is read of a bitcode file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Bitcode {
+    /// The kernels that it defines.
+    pub kernels: BTreeSet<String>,
+    /// The target triple.
+    pub triple: String,
+    /// Bit at which the triple's first character is.
+    triple_bit: usize,
+    /// Bytes of the string table.
+    names: Range<usize>,
+}
+
+/// Whether the bytes are LLVM bitcode without a wrapper.
+pub fn is_bitcode(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"BC\xc0\xde")
+}
+
+/// Reads a bitcode file with one module.
+pub fn parse_bitcode(bytes: &[u8]) -> Option<Bitcode> {
+    if !is_bitcode(bytes) {
+        return None;
+    }
+    let mut reader = BitReader { bytes, bit: 32 };
+    let mut found = Bitcode::default();
+    let (mut functions, mut modules) = (Vec::new(), 0);
+    // Blocks end on words; a file may be padded.
+    while reader.bit + 64 <= bytes.len() * 8 {
+        if reader.fixed(2)? != ENTER_SUBBLOCK {
+            return None;
+        }
+        let block = reader.enter_block()?;
+        match block.id {
+            MODULE_BLOCK => {
+                modules += 1;
+                read_module(&mut reader, &block, &mut found, &mut functions)?;
+            }
+            STRTAB_BLOCK if found.names.is_empty() => found.names = read_names(&mut reader, &block)?,
+            _ => {}
+        }
+        reader.bit = block.end;
+    }
+    let names = bytes.get(found.names.clone())?;
+    for function in functions {
+        let name = names.get(function)?;
+        found.kernels.insert(String::from_utf8_lossy(name).into_owned());
+    }
+    (modules == 1 && !found.triple.is_empty()).then_some(found)
+}
+
+/// The same module for another triple of the same length; `None` where it cannot be read or written.
+pub fn with_triple(bytes: &[u8], triple: &str) -> Option<Vec<u8>> {
+    let read = parse_bitcode(bytes)?;
+    let is_writable = |text: &str| text.bytes().all(|byte| (32..128).contains(&byte));
+    if triple.len() != read.triple.len() || !is_writable(triple) || !is_writable(&read.triple) {
+        return None;
+    }
+    let mut made = bytes.to_vec();
+    let mut bit = read.triple_bit;
+    for byte in triple.bytes() {
+        // Two chunks: the lower five bits and the flag that another one follows, then the rest.
+        write_bits(&mut made, bit, CHUNK, u64::from(byte & 31) | 32);
+        write_bits(&mut made, bit + CHUNK as usize, CHUNK, u64::from(byte >> 5));
+        bit += 2 * CHUNK as usize;
+    }
+    // The linker's symbol table names the triple, too.
+    let old = read.triple.as_bytes();
+    let mut at = read.names.start;
+    while at + old.len() <= read.names.end {
+        if made[at..].starts_with(old) {
+            made[at..at + old.len()].copy_from_slice(triple.as_bytes());
+        }
+        at += 1;
+    }
+    (parse_bitcode(&made)? == Bitcode { triple: triple.to_owned(), ..read }).then_some(made)
+}
+
+fn write_bits(bytes: &mut [u8], bit: usize, count: u32, value: u64) {
+    for index in 0..count as usize {
+        let (byte, mask) = ((bit + index) / 8, 1 << ((bit + index) % 8));
+        bytes[byte] = if value >> index & 1 == 1 { bytes[byte] | mask } else { bytes[byte] & !mask };
+    }
+}
+
+/// A block, whose abbreviations have this width.
+struct Block {
+    id: u64,
+    width: u32,
+    end: usize,
+}
+
+/// An operand of an abbreviation.
+enum Operand {
+    Literal(u64),
+    Fixed(u32),
+    Vbr(u32),
+    Array,
+    Char6,
+    Blob,
+}
+
+/// A record: its code and operands, the place of its first operand, and the bytes of its blob.
+#[derive(Default)]
+struct Record {
+    values: Vec<u64>,
+    first_operand: usize,
+    blob: Range<usize>,
+}
+
+fn read_module(
+    reader: &mut BitReader<'_>,
+    block: &Block,
+    found: &mut Bitcode,
+    kernels: &mut Vec<Range<usize>>,
+) -> Option<()> {
+    let mut abbreviations = Vec::new();
+    while let Some(record) = reader.next_record(block, &mut abbreviations)? {
+        match record.values[..] {
+            [MODULE_TRIPLE, ref text @ ..] => {
+                let text: Option<Vec<u8>> = text.iter().map(|value| u8::try_from(*value).ok()).collect();
+                found.triple = String::from_utf8(text?).ok()?;
+                found.triple_bit = record.first_operand;
+            }
+            // Offset and size of the name, type, calling convention, whether it is a declaration.
+            [MODULE_FUNCTION, offset, size, _, AMDGPU_KERNEL, 0, ..] => {
+                let (offset, size) = (usize::try_from(offset).ok()?, usize::try_from(size).ok()?);
+                kernels.push(offset..offset.checked_add(size)?);
+            }
+            _ => {}
+        }
+    }
+    Some(())
+}
+
+fn read_names(reader: &mut BitReader<'_>, block: &Block) -> Option<Range<usize>> {
+    let mut abbreviations = Vec::new();
+    while let Some(record) = reader.next_record(block, &mut abbreviations)? {
+        if record.values == [STRTAB_BLOB] {
+            return Some(record.blob);
+        }
+    }
+    None
+}
+
+struct BitReader<'a> {
+    bytes: &'a [u8],
+    bit: usize,
+}
+
+impl BitReader<'_> {
+    fn fixed(&mut self, width: u32) -> Option<u64> {
+        if width > 64 {
+            return None;
+        }
+        let mut value = 0;
+        for index in 0..width {
+            let byte = *self.bytes.get(self.bit / 8)?;
+            value |= u64::from(byte >> (self.bit % 8) & 1) << index;
+            self.bit += 1;
+        }
+        Some(value)
+    }
+
+    fn vbr(&mut self, width: u32) -> Option<u64> {
+        let more = 1_u64.checked_shl(width.checked_sub(1)?)?;
+        let (mut value, mut shift) = (0_u64, 0);
+        loop {
+            let chunk = self.fixed(width)?;
+            value |= (chunk & (more - 1)).checked_shl(shift)?;
+            if chunk & more == 0 {
+                return Some(value);
+            }
+            shift += width - 1;
+        }
+    }
+
+    fn align(&mut self) {
+        self.bit = self.bit.next_multiple_of(32);
+    }
+
+    fn enter_block(&mut self) -> Option<Block> {
+        let (id, width) = (self.vbr(8)?, u32::try_from(self.vbr(4)?).ok()?);
+        self.align();
+        let words = usize::try_from(self.fixed(32)?).ok()?;
+        let end = self.bit.checked_add(words.checked_mul(32)?)?;
+        (end <= self.bytes.len() * 8 && (2..=32).contains(&width)).then_some(Block { id, width, end })
+    }
+
+    /// The next record of the block itself; `None` inside at its end.
+    #[allow(clippy::option_option)] // outside: it does not read as expected
+    fn next_record(&mut self, block: &Block, abbreviations: &mut Vec<Vec<Operand>>) -> Option<Option<Record>> {
+        loop {
+            match self.fixed(block.width)? {
+                END_BLOCK => return Some(None),
+                ENTER_SUBBLOCK => self.bit = self.enter_block()?.end,
+                DEFINE_ABBREV => abbreviations.push(self.abbreviation()?),
+                UNABBREV_RECORD => return self.unabbreviated().map(Some),
+                id => {
+                    let index = usize::try_from(id - UNABBREV_RECORD - 1).ok()?;
+                    return self.abbreviated(abbreviations.get(index)?).map(Some);
+                }
+            }
+        }
+    }
+
+    fn abbreviation(&mut self) -> Option<Vec<Operand>> {
+        let count = self.vbr(5)?;
+        let mut operands = Vec::new();
+        for _ in 0..count {
+            let operand = if self.fixed(1)? == 1 {
+                Operand::Literal(self.vbr(8)?)
+            } else {
+                match self.fixed(3)? {
+                    1 => Operand::Fixed(u32::try_from(self.vbr(5)?).ok()?),
+                    2 => Operand::Vbr(u32::try_from(self.vbr(5)?).ok()?),
+                    3 => Operand::Array,
+                    4 => Operand::Char6,
+                    5 => Operand::Blob,
+                    _ => return None,
+                }
+            };
+            operands.push(operand);
+        }
+        Some(operands)
+    }
+
+    fn unabbreviated(&mut self) -> Option<Record> {
+        let (code, count) = (self.vbr(CHUNK)?, self.vbr(CHUNK)?);
+        let mut record = Record { values: vec![code], first_operand: self.bit, ..Record::default() };
+        for _ in 0..count {
+            record.values.push(self.vbr(CHUNK)?);
+        }
+        Some(record)
+    }
+
+    fn abbreviated(&mut self, operands: &[Operand]) -> Option<Record> {
+        let mut record = Record::default();
+        let mut operands = operands.iter();
+        while let Some(operand) = operands.next() {
+            match operand {
+                Operand::Array => {
+                    let count = self.vbr(CHUNK)?;
+                    let element = operands.next()?;
+                    for _ in 0..count {
+                        record.values.push(self.scalar(element)?);
+                    }
+                }
+                Operand::Blob => {
+                    let size = usize::try_from(self.vbr(CHUNK)?).ok()?;
+                    self.align();
+                    let start = self.bit / 8;
+                    record.blob = start..start.checked_add(size)?;
+                    self.bit = record.blob.end.checked_mul(8)?;
+                    self.align();
+                }
+                scalar => record.values.push(self.scalar(scalar)?),
+            }
+        }
+        Some(record)
+    }
+
+    fn scalar(&mut self, operand: &Operand) -> Option<u64> {
+        match operand {
+            Operand::Literal(value) => Some(*value),
+            Operand::Fixed(0) | Operand::Vbr(0) => Some(0),
+            Operand::Fixed(width) => self.fixed(*width),
+            Operand::Vbr(width) => self.vbr(*width),
+            Operand::Char6 => {
+                const CHARS: &[u8; 64] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._";
+                let index = usize::try_from(self.fixed(CHUNK)?).ok()?;
+                CHARS.get(index).copied().map(u64::from)
+            }
+            Operand::Array | Operand::Blob => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn damage_is_not_a_module() {
+        assert_eq!(parse_bitcode(b"BC\xc0\xde"), None);
+        assert_eq!(parse_bitcode(b"\x7fELF"), None);
+        let noise: Vec<u8> = (0..4096_u32).map(|index| (index.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+        for start in 0..512 {
+            let _ = parse_bitcode(&[b"BC\xc0\xde", &noise[start..]].concat());
+            let _ = with_triple(&[b"BC\xc0\xde", &noise[start..]].concat(), "amdgcn-amd-amdhsa");
+        }
+    }
+}
