@@ -7,7 +7,7 @@
 use crate::answers::Consequences;
 use crate::exec::{Env, Launch};
 use crate::words::Word;
-use hotswap_plan::words::{ENV_LENT, ENV_TEXT, ENV_UNIT_IMAGES};
+use hotswap_plan::words::{ENV_LENT, ENV_SKIPPED, ENV_TEXT, ENV_UNIT_IMAGES};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -52,6 +52,8 @@ impl CommandParts {
             env.push((ENV_TEXT, findings.map(|findings| findings.to_text().into())));
             let lent = Some(asked.lent.join(" ")).filter(|lent| !lent.is_empty());
             env.push((ENV_LENT, lent.map(OsString::from)));
+            let skipped = Some(asked.skipped.join(" ")).filter(|skipped| !skipped.is_empty());
+            env.push((ENV_SKIPPED, skipped.map(OsString::from)));
             let images: Vec<String> =
                 asked.images.iter().map(|image| format!("{}={}", image.target, image.source)).collect();
             env.push((ENV_UNIT_IMAGES, (!images.is_empty()).then(|| images.join(" ").into())));

@@ -118,6 +118,10 @@ impl Link<'_> {
                 if requested {
                     self.cancel(target, found);
                 }
+                // The new driver links whatever its units have code for.
+                found
+                    .skipped
+                    .extend(self.units.iter().any(|unit| unit.targets.contains(target)).then(|| target.to_owned()));
                 (SourceText::Same, Some(from.clone()), None)
             }
             Linked::NotChecked(unit) if requested => {

@@ -4,7 +4,7 @@ use crate::message::say;
 use crate::tool::Tool;
 use hotswap_plan::{Plan, TextFindings, words};
 use hotswap_report::{Diagnostic, codes};
-use hotswap_targets::TargetId;
+use hotswap_targets::{Processor, TargetId};
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -36,6 +36,8 @@ pub(crate) struct CallContext {
     lent: String,
     /// Target IDs whose bitcode in a unit is that of another one, with that one.
     pub(crate) unit_images: Vec<UnitImage>,
+    /// Processors whose device link is not carried out, separated by blanks.
+    skipped: String,
     /// Target IDs that every fat binary of the command must have.
     pub(crate) requested: Vec<TargetId>,
     /// Directory of the real tools, if the wrapper or the user named one.
@@ -62,6 +64,7 @@ impl CallContext {
             plan: text(words::ENV_PLAN)?.zip(text(words::ENV_PLAN_TEXT)?),
             findings: text(words::ENV_TEXT)?.unwrap_or_default(),
             lent: text(words::ENV_LENT)?.unwrap_or_default(),
+            skipped: text(words::ENV_SKIPPED)?.unwrap_or_default(),
             unit_images: unit_images(&text(words::ENV_UNIT_IMAGES)?.unwrap_or_default()),
             // Other names (`native`) are resolved by clang.
             requested: requested.split_whitespace().filter_map(|id| id.parse().ok()).collect(),
@@ -115,6 +118,16 @@ impl CallContext {
     /// Targets for which units of a link lend the bitcode of another processor.
     pub(crate) fn lent_targets(&self) -> impl Iterator<Item = &str> {
         self.lent.split_whitespace()
+    }
+
+    /// Whether the processor's device link is not carried out, because its code is derived.
+    pub(crate) fn skips(&self, processor: &Processor) -> bool {
+        self.skipped.split_whitespace().any(|name| name == processor.name)
+    }
+
+    /// Whether there are such processors.
+    pub(crate) fn skips_links(&self) -> bool {
+        !self.skipped.is_empty()
     }
 
     /// The hash of the plan, for messages and the trace.

@@ -12,7 +12,7 @@ use crate::linker::Linker;
 use crate::message::say;
 use crate::tool::Tool;
 use crate::words::CommandLine;
-use crate::{child, device_code, trace};
+use crate::{child, device_code, skipped_link, trace};
 use hotswap_code_object::{CodeObject, is_empty_link};
 use hotswap_plan::{Plan, Policy};
 use hotswap_report::{Diagnostic, Severity, codes};
@@ -48,6 +48,9 @@ pub(crate) fn run(context: &CallContext, args: &[OsString]) -> Result<u8, Diagno
     line.agree_with(&plan)?;
     let output = line.output();
     refuse_special_file(&output)?;
+    if skipped_link::is_skipped(context, &line, &output)? && links(&line) {
+        return skipped_link::leave_out(context, &output).map(|()| 0);
+    }
     let exchange = if links(&line) { Exchange::new(&plan, &line, &output)? } else { Exchange::default() };
     let args: Vec<OsString> = args.iter().chain(&exchange.more).cloned().collect();
     let line = CommandLine::new(&args).without(exchange.left_out.clone());

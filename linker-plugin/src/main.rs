@@ -27,6 +27,7 @@ mod linker;
 mod message;
 mod openmp;
 mod refused;
+mod skipped_link;
 mod text_mark;
 mod tool;
 mod trace;

@@ -14,6 +14,7 @@ use crate::serve::Serving;
 use crate::write::{WrittenBundle, write};
 use crate::{parse, policy, record, superseded};
 use hotswap_bundle::{Bundle, BundleEntry, BundleSummary, Bytes, Compression, Draft, EntryId};
+use hotswap_code_object::is_empty_link;
 use hotswap_compat::names::HostPart;
 use hotswap_report::Diagnostic;
 use hotswap_targets::TargetId;
@@ -86,7 +87,10 @@ pub(crate) fn run<'a>(bytes: &'a [u8], request: &Request, host: &HostPart<'_>) -
     let record = record::build(&bundle, (&present, &derived), &remarks, request, is_kept)?;
     drop(present);
     let sources = sources(&bundle, &derived);
-    bundle.retain(|entry| is_kept(&entry.id));
+    // A device link without inputs leaves an entry that has no code.
+    let is_replaced =
+        |entry: &BundleEntry<'_>| is_empty_link(&entry.data) && derived.iter().any(|new| new.id == entry.id);
+    bundle.retain(|entry| is_kept(&entry.id) && !is_replaced(entry));
     bundle.set_compression(compression(&bundle, request));
     let written = write(bundle, derived, &sources, &record)?;
     Ok(BundleResult { written, results, remarks, has_code_objects })

@@ -58,6 +58,7 @@ const INTERNAL: &[&str] = &[
     words::ENV_HOST_LINKER,
     words::ENV_LENT,
     words::ENV_UNIT_IMAGES,
+    words::ENV_SKIPPED,
     words::ENV_PLAN,
     words::ENV_PLAN_TEXT,
     words::ENV_REFUSED,

@@ -49,6 +49,9 @@ pub const ENV_LENT: &str = "HOTSWAP_LENT";
 /// Set by the wrapper where relocatable code is coalesced: target IDs whose bitcode in the unit is that of another one, as
 /// `TARGET=SOURCE`, separated by blanks.
 pub const ENV_UNIT_IMAGES: &str = "HOTSWAP_UNIT_IMAGES";
+/// Set by the wrapper: processors whose device link is not carried out, because their code is derived from that of another
+/// one, separated by blanks.
+pub const ENV_SKIPPED: &str = "HOTSWAP_SKIPPED";
 /// Set by the wrapper under the policy `compile`: the file to which the targets are appended that cannot be derived, as
 /// [`crate::TextFindings`].
 pub const ENV_REFUSED: &str = "HOTSWAP_REFUSED";

@@ -41,9 +41,17 @@ fn judge(bench: &Bench, clang: &Clang) -> Result<String, String> {
         };
         let (before, after) = (text("a.bc"), text("b.bc"));
         let is_name = |line: &&str| line.contains("ModuleID") || line.contains("module: (path:");
-        let without_name =
-            |text: &str| text.lines().filter(|line| !is_name(line)).map(|line| format!("{line}
-")).collect::<String>();
+        let without_name = |text: &str| {
+            text.lines()
+                .filter(|line| !is_name(line))
+                .map(|line| {
+                    format!(
+                        "{line}
+"
+                    )
+                })
+                .collect::<String>()
+        };
         let expected =
             before.replace(&format!("target triple = \"{}", read.triple), &format!("target triple = \"{other}"));
         if before.is_empty() || without_name(&expected) != without_name(&after) || !after.contains(&other) {

@@ -247,7 +247,9 @@ fn every_form_of_a_coalesced_build_is_clangs() {
     let objects: usize = results.iter().flatten().sum();
     let failing = results.iter().filter(|result| **result == Ok(0)).count();
     let compared = cells.len() - failing;
-    say(&format!("coalesced forms: {objects} code objects of {compared} builds equal clang's; clang fails in {failing}"));
+    say(&format!(
+        "coalesced forms: {objects} code objects of {compared} builds equal clang's; clang fails in {failing}"
+    ));
     assert!(failing * 8 <= cells.len(), "clang itself fails in {failing} of {} builds", cells.len());
     let wrong =
         cells.iter().zip(&results).filter_map(|(cell, result)| Some(format!("{cell:?}: {}", result.as_ref().err()?)));

@@ -163,6 +163,10 @@ impl<'b> Units<'b> {
     /// The output has code for both GPUs with the kernel, by the bytes and by `hotswap verify`.
     fn judge(&self, form: Form) -> Result<(), String> {
         let file = self.link(form)?;
+        self.judge_code(file)
+    }
+
+    fn judge_code(&self, file: &str) -> Result<(), String> {
         let found = devices(&self.scratch.read(file))?;
         let mut targets: Vec<&str> = found.iter().map(|device| device.target()).collect();
         targets.sort_unstable();
@@ -182,8 +186,9 @@ impl<'b> Units<'b> {
         }
     }
 
-    /// Every linker without HotSwap names the unit's symbol and makes nothing.
-    fn judge_losses(&self) -> Result<(), String> {
+    /// Every linker without HotSwap names the unit's symbol and makes nothing. Coalesced units are complete, and plain clang
+    /// links both GPUs.
+    fn judge_losses(&self, origin: Origin) -> Result<(), String> {
         self.archive()?;
         for linker in LINKERS {
             let linker = format!("-fuse-ld={linker}");
@@ -193,6 +198,10 @@ impl<'b> Units<'b> {
                 let link = ["-fgpu-rdc", "--hip-link", BOTH, &linker, "main.o"];
                 let words = self.with_runtime(&[&link[..], inputs, &["-o", "lost"]].concat());
                 let ran = self.clang(&words);
+                if origin == Origin::Coalesced {
+                    self.succeed(ran).and_then(|()| self.judge_code("lost"))?;
+                    continue;
+                }
                 if ran.ok() || !ran.stderr.contains(SYMBOL) || self.scratch.has("lost") {
                     return Err(format!("{linker} {inputs:?} loses the plan: {}", ran.brief()));
                 }
@@ -255,7 +264,7 @@ fn judge_row(bench: &Bench, clang: &Clang, row: &Row) -> Result<usize, String> {
         let _ = std::fs::remove_file(units.scratch.outside("x"));
         links += 1;
     }
-    units.judge_losses()?;
+    units.judge_losses(row.origin)?;
     units.judge_idle_links()?;
     Ok(links)
 }
