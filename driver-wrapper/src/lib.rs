@@ -44,6 +44,7 @@ pub mod relocatable;
 pub mod source_text;
 pub mod store;
 pub mod tool_directories;
+pub mod tool_links;
 pub mod toolchain;
 pub mod unit_plans;
 pub mod units;
@@ -95,6 +96,9 @@ const COMPILER_PATH: &str = "COMPILER_PATH";
 pub fn run(mut args: impl Iterator<Item = OsString>, warn: &dyn Fn(&str)) -> Result<RemainingWork, Diagnostic> {
     let name = args.next().unwrap_or_default();
     let words: Vec<OsString> = args.collect();
+    if let Some(link) = tool_links::find(&name) {
+        tool_links::become_tool(link, &words)?;
+    }
     let mut call = Call::new(&name, words)?;
     let env = |name: &str| env::var_os(name);
     let is_hermetic = hermetic::check(env::vars_os())?;

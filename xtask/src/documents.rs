@@ -38,8 +38,11 @@ fn man_pages_and_completions(place: &Path) -> Outcome {
     }
     let page = run::output(Command::new(place.join("bin/hotswap-clang")).arg("--hotswap-help=man"))?;
     put(&place.join(PAGES).join("hotswap-clang.1"), &page)?;
-    let alias = place.join(PAGES).join("hotswap-clang++.1");
-    install::replace(&alias, |temporary| std::os::unix::fs::symlink("hotswap-clang.1", temporary))?;
+    let tools = install::TOOL_LINKS.iter().map(|name| format!("hotswap-{name}"));
+    for name in tools.chain(["hotswap-clang++".to_owned()]) {
+        let alias = place.join(PAGES).join(format!("{name}.1"));
+        install::replace(&alias, |temporary| std::os::unix::fs::symlink("hotswap-clang.1", temporary))?;
+    }
     for (shell, path) in COMPLETIONS {
         put(&place.join(path), &generate(&[shell])?)?;
     }

@@ -73,6 +73,11 @@ const LINKS: &[(&str, &str)] = &[
     ("libexec/hotswap/hotswap-host-link", "lld"),
 ];
 
+/// Tools that build systems look for beside a clang: each is a link to the wrapper in two directories.
+#[rustfmt::skip]
+pub(crate) const TOOL_LINKS: &[&str] = &["clang-scan-deps", "llvm-addr2line", "llvm-ar", "llvm-config", "llvm-nm", "llvm-objcopy",
+                              "llvm-objdump", "llvm-ranlib", "llvm-readelf", "llvm-strip"];
+
 /// As [`LINKS`], for programs that are linked with libhotswap.
 const LIBRARY_LINK: (&str, &str) = ("lib/libhotswap.so", c_library::LIBRARY);
 
@@ -171,6 +176,10 @@ fn lay_out_tools(sources: &Path, place: &Path, built: &Built, compiler: &CCompil
     }
     for (name, target) in LINKS {
         link(target, &place.join(name))?;
+    }
+    for name in TOOL_LINKS {
+        link("hotswap-clang", &place.join(format!("bin/hotswap-{name}")))?;
+        link("../../../bin/hotswap-clang", &place.join("lib/hotswap/clang").join(name))?;
     }
     copy_archive(built, REGISTRY, place)?;
     link_hsa(place, built, compiler)?;
