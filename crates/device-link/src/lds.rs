@@ -24,7 +24,13 @@ pub(crate) struct FunctionLds {
 
 /// Whether code accesses LDS.
 pub(crate) fn accesses(mut code: impl Iterator<Item = Inst>) -> bool {
-    code.any(|inst| inst.memory().is_some_and(|access| access.space == Space::Lds))
+    code.any(|inst| is_lds_access(&inst))
+}
+
+/// `ds_bpermute`, `ds_permute` and `ds_swizzle` exchange values between lanes by the hardware of LDS and use no memory of it:
+/// LLVM marks them neither as loads nor as stores.
+fn is_lds_access(inst: &Inst) -> bool {
+    inst.memory().is_some_and(|access| access.space == Space::Lds && (access.load || access.store))
 }
 
 /// Whether code has the trap that stands for the address of LDS which is not laid out: the access follows it at once, where an
@@ -32,7 +38,7 @@ pub(crate) fn accesses(mut code: impl Iterator<Item = Inst>) -> bool {
 pub(crate) fn traps(bytes: &[u8], isa: Isa) -> bool {
     let (mut at, mut behind) = (0, false);
     while let Ok(inst) = isa.decode(bytes.get(at..).unwrap_or_default()) {
-        if behind && inst.memory().is_some_and(|access| access.space == Space::Lds) {
+        if behind && is_lds_access(&inst) {
             return true;
         }
         at += usize::from(inst.len());

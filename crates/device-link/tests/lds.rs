@@ -104,3 +104,27 @@ fn other_traps_are_not_told() {
     let (found, _) = report(&bench, 24, "gfx1100", &format!("{library}{OWN_KERNELS}"));
     assert!(found.mixes.iter().all(|one| !one.what.contains("trap")), "{:?}", found.mixes);
 }
+
+/// The exchange between lanes of `__shfl` uses the hardware of LDS, and none of its memory.
+#[test]
+fn exchanges_between_lanes_need_no_lds() {
+    let Some(bench) = Workbench::with_llvm(24, "exchanges_between_lanes_need_no_lds") else { return };
+    let library = r#"
+#define DEVICE __attribute__((device, noinline))
+extern "C" DEVICE int uses_lds(int n) {
+  return __builtin_amdgcn_ds_bpermute(n * 4, n) + __builtin_amdgcn_ds_permute(n, 7) + __builtin_amdgcn_ds_swizzle(n, 31);
+}
+extern "C" DEVICE int takes_pointer(int *p, int n) { p[n] = n; return p[n ^ 1]; }
+extern "C" __attribute__((global)) void k_more(int *p) {
+  __attribute__((shared)) static int more[300];
+  more[p[2]] = p[3];
+  __builtin_amdgcn_s_barrier();
+  p[0] = uses_lds(p[1]) + more[p[4]];
+}
+"#;
+    for (version, target) in [(23, "gfx90a"), (24, "gfx1030"), (24, "gfx1250")] {
+        let (found, _) = report(&bench, version, target, library);
+        assert!(found.short.iter().all(|one| one.has.lds == one.needs.lds), "{version} {target}: {:?}", found.short);
+        assert!(found.mixes.is_empty(), "{version} {target}: {:?}", found.mixes);
+    }
+}
