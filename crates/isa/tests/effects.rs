@@ -223,7 +223,14 @@ fn sets_follow_the_bank_mode() {
 
 #[test]
 fn flow_of_control() {
-    let cases: [(&str, &[u32], ControlFlow); 9] = [
+    let cases: [(&str, &[u32], ControlFlow); 15] = [
+        // s_trap 2, 3, and 2 where a privileged wave passes over it.
+        ("gfx1030", &[0xbf92_0002], ControlFlow::End),
+        ("gfx1030", &[0xbf92_0003], ControlFlow::Next),
+        ("gfx1100", &[0xbf90_0002], ControlFlow::Next),
+        ("gfx11-generic", &[0xbf90_0002], ControlFlow::Next),
+        ("gfx1150", &[0xbf90_0002], ControlFlow::End),
+        ("gfx1250", &[0xbf90_0002], ControlFlow::End),
         ("gfx1100", &[0xbfa0_0004], ControlFlow::Branch { target: 0x1014, conditional: false }),
         ("gfx1100", &[0xbfa0_ffff], ControlFlow::Branch { target: 0x1000, conditional: false }),
         ("gfx900", &[0xbf84_0001], ControlFlow::Branch { target: 0x1008, conditional: true }),

@@ -15,7 +15,7 @@ pub enum Exit {
     Branch,
     /// By a branch that may be taken: the target, then the next block.
     Conditional,
-    /// By a call, which returns to the next instruction.
+    /// By a call, which returns to the next instruction. It has no successor where its callee never returns.
     Call,
     /// By a jump to an address that was found in scalar registers: a long branch. It has no successor where no path
     /// reaches it, because an earlier test of the distance's sign has a known result.

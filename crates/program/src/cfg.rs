@@ -5,6 +5,7 @@
 //! | functions while they are found, and registers that calls of them change | [`draft`], [`clobbers`] |
 //! | the section, with a classifier of its instructions | [`sift`], [`context`] |
 //! | targets of jumps and calls through registers | [`const_prop`] |
+//! | calls at the ends of functions | [`last_call`] |
 //! | paths from the entries of a function, blocks | [`scan`] |
 //! | jumps by tables | [`tables`] |
 //! | functions on which nothing else depends | [`leaf_scan`] |
@@ -18,6 +19,7 @@ mod clobbers;
 mod const_prop;
 mod context;
 mod draft;
+mod last_call;
 mod leaf_scan;
 mod order;
 mod scan;

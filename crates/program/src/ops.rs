@@ -194,7 +194,7 @@ fn crosses(entry: TableEntry) -> bool {
 }
 
 fn goes_elsewhere(entry: TableEntry) -> bool {
-    [Flag::Branch, Flag::Call, Flag::Return, Flag::NoFallthrough].into_iter().any(|flag| entry.is(flag))
+    [Flag::Branch, Flag::Call, Flag::Return, Flag::NoFallthrough, Flag::Trap].into_iter().any(|flag| entry.is(flag))
 }
 
 impl Op {

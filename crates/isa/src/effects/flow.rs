@@ -1,11 +1,19 @@
 //! Control flow after an instruction.
 //!
 //! Invariants: a branch offset counts dwords from the next instruction; addresses wrap around at 64 bits, as the
-//! program counter does.
+//! program counter does. `s_trap 2` ends the wave: AMDGPUUsage's trap handler ABI halts it and puts its queue into the error
+//! state (`llvm.trap`), and LLVM emits nothing after it. The other traps are breakpoints and continue.
 
 use crate::kind::{Decode, KINDS};
 use crate::value::Value;
-use crate::{Flag, Inst, Isa, Piece, Slot, TableEntry};
+use crate::{Flag, Inst, Isa, Name, Piece, Slot, TableEntry};
+
+/// The trap ID of `llvm.trap` (AMDGPUUsage, "Trap Handler ABI"; `GCNSubtarget::TrapID::LLVMAMDHSATrap`).
+const TRAP_ENDS_WAVE: u64 = 2;
+
+/// Processors on which a privileged wave passes over `s_trap 2`: LLVM emits instructions after it that halt the wave
+/// (`FeaturePrivEnabledTrap2NopBug`).
+const TRAP_MAY_CONTINUE: &[&str] = &["gfx1100", "gfx1101", "gfx1102", "gfx1103", "gfx11-generic"];
 
 /// The successors of an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +69,7 @@ impl Inst {
         if entry.is(Flag::Call) {
             return ControlFlow::Call { target: self.branch_target(pc, isa) };
         }
-        if entry.is(Flag::Return) {
+        if entry.is(Flag::Return) || entry.is(Flag::Trap) && self.trap_ends_wave(isa) {
             return ControlFlow::End;
         }
         if !entry.is(Flag::Branch) {
@@ -71,6 +79,10 @@ impl Inst {
             Some(target) => ControlFlow::Branch { target, conditional },
             None => ControlFlow::Indirect { conditional },
         }
+    }
+
+    fn trap_ends_wave(&self, isa: Isa) -> bool {
+        self.raw(Name::Simm16) == Some(TRAP_ENDS_WAVE) && !TRAP_MAY_CONTINUE.contains(&isa.target().name)
     }
 }
 

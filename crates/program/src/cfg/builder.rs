@@ -8,6 +8,7 @@ use super::clobbers::Clobbers;
 use super::const_prop::Touches;
 use super::context::CfgContext;
 use super::draft::{Draft, DraftTable, GroupedBytes, RawCall, TAIL_OFFSET};
+use super::last_call;
 use super::leaf_scan::Sweep;
 use super::order::BlockOrder;
 use super::tables;
@@ -41,6 +42,7 @@ pub(crate) fn functions(source: &CodeSource<'_>, ops: &Ops, offsets: Option<&[u3
     builder.follow();
     builder.follow_calls();
     builder.follow_callers();
+    builder.follow_last_calls();
     tables::resolve(&builder.context, &mut builder.stretches);
     builder.finish()
 }
@@ -343,6 +345,22 @@ impl<'s, 'a> CfgBuilder<'s, 'a> {
             draft.iter_mut().for_each(|draft| {
                 draft.faults.insert(Problem { offset: *start, reason: Reason::TooDeep });
             });
+        }
+    }
+
+    /// Follows the code after calls at the ends of functions, where they may return.
+    fn follow_last_calls(&mut self) {
+        loop {
+            let numbers = last_call::returning(&self.context, &self.stretches);
+            if numbers.is_empty() {
+                return;
+            }
+            let mut drafts: Vec<Moved> = numbers.iter().map(|number| self.stretches[*number as usize].take()).collect();
+            drafts.iter_mut().for_each(|draft| draft.follow_last_call(&self.context));
+            self.put_back(&numbers, drafts);
+            self.follow();
+            self.follow_calls();
+            self.follow_callers();
         }
     }
 

@@ -62,6 +62,14 @@ pub(crate) struct RawCall {
     pub(crate) link: u8,
 }
 
+/// A call that is the last instruction of a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LastCall {
+    pub(crate) offset: u32,
+    /// Its callee may return.
+    pub(crate) returns: bool,
+}
+
 /// A function while its code is being found.
 pub(crate) struct Draft {
     pub(crate) start: u32,
@@ -96,6 +104,8 @@ pub(crate) struct Draft {
     pub(crate) called: BTreeSet<u32>,
     /// Targets of branches outside of it, and the offset at which it runs on into another function.
     pub(crate) reached: BTreeSet<u32>,
+    /// The call that is its last instruction.
+    pub(crate) last_call: Option<LastCall>,
     pub(crate) faults: BTreeSet<Problem>,
     pub(crate) tracked: Tracked,
     pub(crate) blocks: Blocks,
@@ -130,6 +140,7 @@ impl Draft {
             stack: Vec::new(),
             called: BTreeSet::new(),
             reached: BTreeSet::new(),
+            last_call: None,
             faults: BTreeSet::new(),
             tracked: Tracked::default(),
             blocks: Blocks::default(),

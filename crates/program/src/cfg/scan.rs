@@ -105,6 +105,17 @@ impl Draft {
         self.named.get_or_insert_with(|| Box::new(Named::of(context.isa(), context.ops, bytes, &self.starts)));
     }
 
+    /// Execution runs on after the call at the end.
+    pub(super) fn follow_last_call(&mut self, context: &CfgContext<'_, '_>) {
+        let Some(call) = &mut self.last_call else { return };
+        call.returns = true;
+        let offset = call.offset;
+        if let Some(inst) = context.decode(offset) {
+            self.leave(context, offset + u32::from(inst.len()));
+        }
+        self.build(context);
+    }
+
     fn fault(&mut self, offset: u32, reason: Reason) {
         self.faults.insert(Problem { offset, reason });
     }
@@ -142,6 +153,7 @@ impl Draft {
             };
             match next {
                 Some(next) if next < self.end => offset = next,
+                Some(_) if self.keep_last_call(context, offset) => return,
                 Some(next) => return self.leave(context, next),
                 None => return,
             }

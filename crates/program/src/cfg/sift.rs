@@ -53,7 +53,8 @@ fn class(entry: TableEntry, ops: &Ops, patched: bool) -> Option<u8> {
     if op.is_passed() {
         return Some(PLAIN);
     }
-    if op != Op::Branch || entry.is(Flag::Call) {
+    // The trap ID decides whether a trap ends the wave.
+    if op != Op::Branch || entry.is(Flag::Call) || entry.is(Flag::Trap) {
         return None;
     }
     if entry.is(Flag::Return) {

@@ -35,7 +35,9 @@ impl Draft {
     /// Puts the call targets that were found into the existing blocks; their exits and successors do not depend on
     /// them.
     pub(super) fn link(&mut self) {
-        for call in &mut self.calls {
+        // A call at the end may also run on into the next function, which does not depend on its target.
+        let runs_on = |call: &RawCall| call.to.is_some_and(|to| to.base == TAIL_OFFSET);
+        for call in self.calls.iter_mut().filter(|call| !runs_on(call)) {
             if let Ok(found) = self.tracked.calls.binary_search_by_key(&call.offset, |call| call.0) {
                 (_, call.to, call.link) = self.tracked.calls[found];
             }
@@ -167,7 +169,7 @@ impl Draft {
         if self.reached.contains(&next) {
             return self.tail(offset, Some(next));
         }
-        Exit::Unknown
+        if self.ends_with_call(offset) { exit } else { Exit::Unknown }
     }
 
     fn jump_exit(&mut self, context: &CfgContext<'_, '_>, offset: u32) -> (Exit, u8) {
