@@ -12,7 +12,7 @@ pub(crate) const ALLOWED: &[Row] = &[
     ("hotswap-code-object", &["hotswap-report", "hotswap-targets"]),
     ("hotswap-bundle", &["hotswap-report", "hotswap-files", "hotswap-targets", "hotswap-code-object"]),
     // The code that HIP loads: judges the writers of containers, and shares only their readers.
-    ("hotswap-load-model", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-bundle"]),
+    ("hotswap-load-model", &["hotswap-report", "hotswap-files", "hotswap-targets", "hotswap-code-object", "hotswap-bundle"]),
     ("hotswap-compat", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa", "hotswap-program"]),
     // The interface for third parties: plain C types, none of ours.
     ("hotswap-family-abi", &[]),
@@ -32,7 +32,7 @@ pub(crate) const ALLOWED: &[Row] = &[
     ("hotswap-packages", &["hotswap-report", "hotswap-files"]),
     // Whole trees of libraries; code objects are made by a maker that the command passes in.
     ("hotswap-stack", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object",
-                        "hotswap-bundle", "hotswap-compat"]),
+                        "hotswap-bundle", "hotswap-compat", "hotswap-load-model"]),
     ("hotswap", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object",
                   "hotswap-bundle", "hotswap-compat", "hotswap-families", "hotswap-pipeline", "hotswap-isa",
                   "hotswap-adapt", "hotswap-check", "hotswap-emulator", "hotswap-device-symbols", "hotswap-device-link", "hotswap-program", "hotswap-lint", "hotswap-load-model", "hotswap-coverage", "hotswap-stack",

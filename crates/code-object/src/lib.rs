@@ -84,7 +84,7 @@ pub use leave_out::without_kernels;
 pub use metadata::KernelMetadata;
 pub use note::Note;
 pub use note_edit::{KernelNumber, with_numbers};
-pub use object_file::{CodeObject, is_code_object};
+pub use object_file::{CodeObject, header_target, is_code_object};
 pub use overlap::overlap;
 pub use patch::BytePatch;
 pub use same::{same_but_for_label, same_but_for_patch};

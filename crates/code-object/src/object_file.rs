@@ -34,6 +34,14 @@ pub fn is_code_object(data: &[u8]) -> bool {
     elf::header(data).is_some()
 }
 
+/// The target that the ELF header of a code object states; nothing else is read or checked. `None` for other files and for
+/// flags that are not known.
+pub fn header_target(data: &[u8]) -> Option<TargetId> {
+    let header = elf::header(data)?;
+    let flags = EFlags::decode(header.e_flags.get(object::LittleEndian), header.e_ident.abi_version).ok()?;
+    Some(flags.target_id())
+}
+
 /// The tables of the file, and its flags.
 fn begin(data: &[u8]) -> Result<(Elf<'_>, EFlags), Diagnostic> {
     let elf = Elf::parse(data)?;

@@ -1,7 +1,7 @@
 //! A container as HIP's loader sees it: its form, and its entries in their order.
 
 use hotswap_bundle::{ContainerForm, DeviceContents, EntryId, FoundContainer, ImageKind};
-use hotswap_code_object::CodeObject;
+use hotswap_code_object::{CodeObject, header_target};
 use hotswap_report::Diagnostic;
 use hotswap_targets::TargetId;
 
@@ -35,16 +35,25 @@ pub struct LoadableEntry {
     pub kernels: Option<Vec<String>>,
 }
 
+/// The facts about code objects that are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReadDepth {
+    /// The entry's own target, from the ELF header, where nothing has to be decompressed for it.
+    Headers,
+    /// The target and the kernels of every code object.
+    Kernels,
+}
+
 impl LoadableContainer {
-    /// Reads the entry table, and the code objects where nothing has to be decompressed for it, or `decompress` asks for it.
+    /// Reads the entry table, and the code objects as far as `depth` asks for.
     ///
     /// # Errors
     /// Damage of the container.
-    pub fn read(found: &FoundContainer<'_>, decompress: bool) -> Result<Self, Diagnostic> {
-        let table = if decompress { None } else { found.table()? };
+    pub fn read(found: &FoundContainer<'_>, depth: ReadDepth) -> Result<Self, Diagnostic> {
+        let table = if depth == ReadDepth::Headers { found.table()? } else { None };
         match table {
             Some(entries) => Ok(Self::of_table(found, entries)),
-            None => Ok(Self::of_images(found, &found.read()?)),
+            None => Ok(Self::of_images(found, &found.read()?, depth)),
         }
     }
 
@@ -54,14 +63,17 @@ impl LoadableContainer {
     }
 
     /// A container that was read.
-    pub fn of_images(found: &FoundContainer<'_>, contents: &DeviceContents<'_>) -> Self {
-        let images = contents.images.iter().map(|image| entry_of_image(image.id.as_deref(), &image.data));
+    pub fn of_images(found: &FoundContainer<'_>, contents: &DeviceContents<'_>, depth: ReadDepth) -> Self {
+        let images = contents.images.iter().map(|image| entry_of_image(image.id.as_deref(), &image.data, depth));
         Self::with_entries(found, images.collect())
     }
 
-    /// A container of which the IDs and bytes of its entries are known.
+    /// A container of which the IDs and bytes of its entries are known, with their kernels.
     pub fn of_entries<'e>(found: &FoundContainer<'_>, entries: impl Iterator<Item = (&'e str, &'e [u8])>) -> Self {
-        Self::with_entries(found, entries.map(|(id, data)| entry_of_image(Some(id), data)).collect())
+        Self::with_entries(
+            found,
+            entries.map(|(id, data)| entry_of_image(Some(id), data, ReadDepth::Kernels)).collect(),
+        )
     }
 
     fn with_entries(found: &FoundContainer<'_>, entries: Vec<LoadableEntry>) -> Self {
@@ -75,9 +87,10 @@ fn entry_of_table(id: String, size: u64) -> LoadableEntry {
     LoadableEntry { id, size, code_target: None, kernels: None }
 }
 
-fn entry_of_image(id: Option<&str>, data: &[u8]) -> LoadableEntry {
-    let object = (ImageKind::of(data) == ImageKind::CodeObject).then(|| CodeObject::parse(data).ok()).flatten();
-    let code_target = object.as_ref().map(CodeObject::target_id);
+fn entry_of_image(id: Option<&str>, data: &[u8], depth: ReadDepth) -> LoadableEntry {
+    let is_code = ImageKind::of(data) == ImageKind::CodeObject;
+    let code_target = header_target(data).filter(|_| is_code);
+    let object = (is_code && depth == ReadDepth::Kernels).then(|| CodeObject::parse(data).ok()).flatten();
     let kernels = object.map(|object| object.note().kernels.iter().map(|kernel| kernel.name.to_owned()).collect());
     let from_flags = || code_target.map(|target| format!("hipv4-amdgcn-amd-amdhsa--{target}"));
     let id = id.map(str::to_owned).or_else(from_flags).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! The answer for a whole file: its containers, the way to them, and the entry that each gives a device.
 
 use crate::choice::{EntryChoice, choose_entry};
-use crate::container::LoadableContainer;
+use crate::container::{LoadableContainer, ReadDepth};
 use crate::registration::Registration;
 use hotswap_bundle::Contents;
 use hotswap_report::Diagnostic;
@@ -30,11 +30,11 @@ pub struct ContainerUse<'u> {
 }
 
 impl FileUse {
-    /// Reads all containers; compressed ones beyond their entry table only with `decompress`.
-    pub fn read(file: &[u8], contents: &Contents<'_>, decompress: bool) -> Self {
+    /// Reads all containers.
+    pub fn read(file: &[u8], contents: &Contents<'_>, depth: ReadDepth) -> Self {
         let mut answer = Self { problems: contents.problems.clone(), ..Self::default() };
         for found in &contents.found {
-            match LoadableContainer::read(found, decompress) {
+            match LoadableContainer::read(found, depth) {
                 Ok(container) => answer.containers.push(container),
                 Err(error) => answer.problems.push(error.in_entry(found.place.to_string())),
             }

@@ -7,27 +7,47 @@
 //! | the wrapper's pointer, which the dynamic loader relocates, leads to a container | [`registration`], above `address_space` |
 //! | one entry of the container is chosen: the GPU's own, then the generic target, then SPIR-V | [`choice`], by the table in [`generics`] |
 //!
-//! [`FileUse`] is the whole answer for a file; [`loss`] compares the answers before and after a change.
+//! [`FileUse`] is the whole answer for a file; [`loss`] compares the answers before and after a change. For a tree of files:
 //!
-//! Invariants: nothing is decided by a file's name. The answer is that of HIP 7.2; where a later HIP answers otherwise, the
+//! | step of a host library | module |
+//! | --- | --- |
+//! | the files, links followed as the file system does | [`tree`] |
+//! | the library that a file belongs to | [`libraries`], by `pattern` |
+//! | the names under which a library looks for data | [`lookups`] |
+//! | the data files that it opens for the name that it sees; the code that HIP loads from them | [`data_use`], `tensile_index` |
+//! | kernel archives | [`archive_reference`] |
+//!
+//! [`TreeReader`] answers for a tree, and compares two trees.
+//!
+//! Invariants: what HIP does is not decided by a file's name. The answer is that of HIP 7.2; where a later HIP answers otherwise, the
 //! table has both and the more permissive one counts, so that nothing is removed that some HIP loads. This crate shares
 //! no code with the writers of `hotswap-bundle`, whose results it judges.
 //!
-//! Absent on purpose: the files that libraries choose by the name of the GPU (`hotswap-stack` has their table); the
-//! registration of Windows programs; programs for AArch64 have wrappers, but their constructors are not read.
+//! Absent on purpose: the registration of Windows programs; programs for AArch64 have wrappers, but their constructors are not
+//! read; packages, whose files the caller unpacks.
 
 mod address_space;
+pub mod archive_reference;
 pub mod choice;
 mod constructors;
 mod container;
+pub mod data_use;
 pub mod device;
 mod file_use;
 pub mod generics;
+pub mod libraries;
+pub mod lookups;
 pub mod loss;
+mod pattern;
 pub mod registration;
+mod tensile_index;
+pub mod tree;
+pub mod tree_use;
 
 pub use choice::{EntryChoice, EntryMatch, LoadFailure};
-pub use container::{LoadableContainer, LoadableEntry};
+pub use container::{LoadableContainer, LoadableEntry, ReadDepth};
+pub use data_use::{FileState, OpenedFile, SeenGpu};
 pub use device::DeviceModes;
 pub use file_use::{ContainerUse, FileUse};
 pub use registration::{RegisteredWrapper, Registration};
+pub use tree_use::{TreeReader, TreeUse, UseLoss};

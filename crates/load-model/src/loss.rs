@@ -25,13 +25,21 @@ pub struct LoadLoss {
 
 /// Every container whose loaded entry a device has lost.
 pub fn find_losses(before: &FileUse, after: &FileUse, device: &DeviceModes) -> Vec<LoadLoss> {
-    device.modes.iter().flat_map(|mode| losses_of_mode(before, after, mode)).collect()
+    let alike = device.modes.iter().map(|mode| ComparedDevices { before: *mode, after: *mode });
+    alike.flat_map(|devices| losses_between(before, after, devices)).collect()
 }
 
-fn losses_of_mode(before: &FileUse, after: &FileUse, mode: &TargetId) -> Vec<LoadLoss> {
-    let now = after.choices(mode);
+/// The device that loaded code before, and the one that is to load it afterwards.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ComparedDevices {
+    pub(crate) before: TargetId,
+    pub(crate) after: TargetId,
+}
+
+pub(crate) fn losses_between(before: &FileUse, after: &FileUse, devices: ComparedDevices) -> Vec<LoadLoss> {
+    let now = after.choices(&devices.after);
     let mut losses = Vec::new();
-    for (position, old) in before.choices(mode).iter().enumerate() {
+    for (position, old) in before.choices(&devices.before).iter().enumerate() {
         let EntryChoice::Loaded { index, .. } = old.choice else { continue };
         let reason = match same_container(before, &now, position) {
             None => "the container is gone".to_owned(),
@@ -39,7 +47,7 @@ fn losses_of_mode(before: &FileUse, after: &FileUse, mode: &TargetId) -> Vec<Loa
             Some(ContainerUse { choice: EntryChoice::Nothing(failure), .. }) => failure.to_string(),
         };
         let (place, entry) = (old.container.place.clone(), old.container.entries[index].id.clone());
-        losses.push(LoadLoss { device: *mode, place, entry, reason });
+        losses.push(LoadLoss { device: devices.after, place, entry, reason });
     }
     losses
 }

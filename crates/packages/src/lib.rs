@@ -29,6 +29,7 @@ use hotswap_files::ScratchDirectory;
 use hotswap_report::{Diagnostic, codes};
 use std::fs::{self, File};
 use std::io::{self, Read};
+use std::os::fd::AsRawFd;
 use std::path::{Component, Path, PathBuf};
 
 /// A form of packages.
@@ -196,7 +197,8 @@ pub fn visit_with_links(
     run(file, format, None, &scratch, &mut changes).map_err(|error| error.in_file(file))
 }
 
-/// Writes a package with its changes to `output`. The output is replaced in one step after `check`; returns its size.
+/// Writes a package with its changes to `output`. The output is replaced in one step after `check`, which gets a path of the new
+/// package; returns its size.
 ///
 /// # Errors
 /// [`codes::MALFORMED`] for a damaged package, [`codes::NO_PLACE`] for a signed one and for a hard link whose file is left out,
@@ -206,13 +208,14 @@ pub fn rewrite(
     format: PackageFormat,
     output: &Path,
     mut changes: Changes<'_, '_>,
-    check: &dyn Fn() -> Result<(), Diagnostic>,
+    check: &dyn Fn(&Path) -> Result<(), Diagnostic>,
 ) -> Result<u64, Diagnostic> {
     let scratch = ScratchDirectory::temporary("hotswap-package-")?;
     let mut size = 0;
     hotswap_files::replace_written(output, file, |new| {
         run(file, format, Some((new, output)), &scratch, &mut changes).map_err(|error| error.in_file(file))?;
-        check()?;
+        // The new file has no name of its own yet.
+        check(Path::new(&format!("/proc/self/fd/{}", new.as_raw_fd())))?;
         size = new.metadata().map_err(|error| cannot_read(&error))?.len();
         Ok(())
     })?;

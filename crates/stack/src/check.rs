@@ -5,8 +5,9 @@ use crate::hash;
 use crate::journal::{Past, lock};
 use crate::manifest::{FileRow, MakerSettings, TreeManifest};
 use crate::plan::TreePlan;
-use crate::tree::{self, is_missing};
 use crate::undo::no_tree;
+use crate::use_check::{self, ServedFiles};
+use hotswap_load_model::tree::{self, is_missing};
 use hotswap_report::{Diagnostic, codes};
 use std::collections::BTreeSet;
 use std::fs;
@@ -50,6 +51,7 @@ pub fn check(destination: &Path) -> Result<Checked, Diagnostic> {
         stale.push(Diagnostic::warning(codes::STALE, what).in_file(destination));
     }
     stale.extend(unserved(&manifest));
+    stale.extend(lost(destination, &manifest));
     Ok(Checked { files: manifest.files.len() + manifest.links.len(), stale })
 }
 
@@ -73,6 +75,26 @@ fn one(destination: &Path, row: &FileRow) -> Result<Vec<Diagnostic>, Diagnostic>
         stale.push(finding("it was changed since HotSwap wrote it", &output));
     }
     Ok(stale)
+}
+
+/// The files of served libraries that a GPU does not get from the tree as the source gets them from the roots, on every way that
+/// leads from the shown name.
+fn lost(destination: &Path, manifest: &TreeManifest) -> Vec<Diagnostic> {
+    let TreeManifest { roots, files, wanted, .. } = manifest;
+    let served = ServedFiles { roots, destination, files, wanted, settings: &manifest.maker.settings };
+    let losses = match served.find_losses() {
+        Ok(losses) => losses,
+        Err(error) => return vec![error],
+    };
+    let names: BTreeSet<&str> = manifest.files.iter().filter_map(|row| row.library.as_deref()).collect();
+    let mut found = Vec::new();
+    for name in names {
+        let rows = manifest.files.iter().filter(|row| row.library.as_deref() == Some(name));
+        let outputs: BTreeSet<&Path> = rows.map(|row| row.path.as_path()).collect();
+        let lost = use_check::of_library(&losses, name, &outputs).into_iter();
+        found.extend(lost.map(|loss| Diagnostic::from(loss.clone()).in_file(destination)));
+    }
+    found
 }
 
 /// The files that the same request would serve now, and that the tree does not have.

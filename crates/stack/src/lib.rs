@@ -2,12 +2,13 @@
 //!
 //! | step | module |
 //! | --- | --- |
-//! | rules | [`rules`]: for each library its files, by `pattern`, as one table |
-//! | look | `tree`: the files below the roots; `stock`: the targets of the code in them |
+//! | rules | [`rules`]: for each library its files, as one table of `hotswap-load-model` |
+//! | look | [`read_tree`]: the files below the roots; `stock`: the targets of the code in them |
 //! | plan | `request`; `source`: the GPU that a target is served from; [`plan`]: an action for each file, refusals by library |
 //! | write | `tensile`: indices for other names; [`serve`]: the actions, through a [`OutputMaker`]; [`manifest`]: what was written, and from what; [`environment`] |
 //! | apart | [`made`]: one output without the tree, on any machine, and its record by which a run takes it |
 //! | packages | [`package_names`]: the names of a package's libraries, which are installed beside those of others |
+//! | use | `use_check`: what the GPUs get from the tree, compared with the original |
 //! | later | [`check`]: what is stale; [`undo`]: removes what was written |
 //!
 //! Invariants: nothing is written outside of the destination, and no root is in it. A library is served as a whole or
@@ -25,19 +26,18 @@ pub mod kernel_database;
 pub mod made;
 pub mod manifest;
 pub mod package_names;
-mod pattern;
 pub mod plan;
 mod request;
-pub mod rules;
 pub mod serve;
 mod source;
 mod stock;
 mod tensile;
-mod tree;
 pub mod undo;
+pub mod use_check;
 
+pub use hotswap_load_model::libraries as rules;
+pub use hotswap_load_model::tree::{LibraryTree, read as read_tree};
 pub use plan::{Action, LibraryPlan, NameMode, OtherSource, OutputContent, ServeRequest, TreePlan, WantedTarget};
 pub use serve::{OutputMaker, OutputWay, Served, ServedLibrary, serve};
 pub use source::others as other_sources;
 pub use stock::{Stock, targets_of};
-pub use tree::{Tree, read as read_tree};

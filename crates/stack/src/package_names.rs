@@ -6,8 +6,10 @@
 //! Invariant: names that the package has already stay, because its code for these GPUs does, too.
 
 use crate::environment::{Environment, NAMES, names_file};
+use hotswap_load_model::tree::LibraryTree;
 use hotswap_report::{Diagnostic, codes};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The directory of such files. `libhotswap-names.so` reads those whose names end in `.conf`.
@@ -94,6 +96,24 @@ pub fn shown_names(text: &str) -> Result<Vec<ShownName>, Diagnostic> {
         all.extend(found.into_iter().map(|(own, shown)| ShownName { own, shown }));
     }
     Ok(all)
+}
+
+/// The names that hosts are shown in a tree: in that of a served one, or of an unpacked package.
+///
+/// # Errors
+/// [`codes::CANNOT_READ`], [`codes::MALFORMED`].
+pub fn names_of_tree(tree: &LibraryTree) -> Result<Vec<ShownName>, Diagnostic> {
+    let mut names = Vec::new();
+    for (_, path) in tree.files.iter().filter(|(relative, _)| is_names_file(relative)) {
+        let text = fs::read_to_string(path).map_err(|error| Diagnostic::error(codes::CANNOT_READ, error.to_string()));
+        names.extend(text.and_then(|text| shown_names(&text)).map_err(|error| error.in_file(path))?);
+    }
+    Ok(names)
+}
+
+/// The name that hosts are shown for a GPU: its own, where no other one is stated.
+pub fn shown_name<'n>(names: &'n [ShownName], own: &'n str) -> &'n str {
+    names.iter().find(|name| name.own == own).map_or(own, |name| &name.shown)
 }
 
 fn two_names(own: &str, one: &str, other: &str) -> Diagnostic {

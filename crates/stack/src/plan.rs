@@ -10,7 +10,7 @@ pub use crate::request::{NameMode, ServeRequest, ServeRun, WantedTarget};
 use crate::rules::{self, FileKind, Match, OTHER};
 use crate::source;
 use crate::stock::Stock;
-use crate::tree::Tree;
+use hotswap_load_model::tree::LibraryTree;
 use hotswap_report::{Diagnostic, Severity, codes};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -122,7 +122,7 @@ impl TreePlan {
     /// # Errors
     /// As for [`source`]: a target that no source in the tree can serve; [`codes::NOT_FOUND`] where the tree has no
     /// device code.
-    pub fn new(tree: &Tree, settings: &ServeRequest) -> Result<Self, Diagnostic> {
+    pub fn new(tree: &LibraryTree, settings: &ServeRequest) -> Result<Self, Diagnostic> {
         let mut libraries = BTreeMap::new();
         let mut unserved = BTreeMap::new();
         for (relative, path) in &tree.files {
@@ -168,7 +168,7 @@ impl TreePlan {
     }
 
     /// The links that lead to an output, or to a directory with one.
-    fn links(&self, tree: &Tree) -> BTreeMap<PathBuf, PathBuf> {
+    fn links(&self, tree: &LibraryTree) -> BTreeMap<PathBuf, PathBuf> {
         let outputs: BTreeSet<&Path> = self.actions().map(|action| action.output.as_path()).collect();
         let is_output = |to: &Path| outputs.range(to..).next().is_some_and(|output| output.starts_with(to));
         let leads = |to: &PathBuf| {

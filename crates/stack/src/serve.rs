@@ -15,8 +15,9 @@ use crate::manifest::{FileRow, LinkRow, MANIFEST, MakerSettings, OutputSource, R
 use crate::plan::{Action, LibraryPlan, NameMode, OtherSource, OutputContent, ServeRun, TreePlan};
 use crate::rules::FileKind;
 use crate::tensile;
-use crate::tree::{canonical, link_text};
 use crate::undo;
+use crate::use_check::{self, ServedFiles};
+use hotswap_load_model::tree::{canonical, link_text};
 use hotswap_report::{Diagnostic, codes};
 use std::collections::BTreeSet;
 use std::fs;
@@ -142,12 +143,15 @@ pub fn serve(plan: &TreePlan, run: ServeRun<'_>, maker: &dyn OutputMaker) -> Res
     let past = Past::read(run.destination, Some(&row))?;
     let journal = Journal::begin(run.destination, &row, &past)?;
     let writer = OutputWriter { run, past: &past, journal: &journal, maker, stop: AtomicBool::new(false) };
-    let (libraries, files) = writer.libraries(plan)?;
+    let (mut libraries, files) = writer.libraries(plan)?;
     let mut manifest = TreeManifest::new(row, run.roots, &plan.wanted);
     manifest.files = files;
-    manifest.refused = libraries.iter().filter_map(refused_row).collect();
     let mut problems = plan.problems.clone();
     manifest.links = writer.links(plan, &manifest.files, &mut problems)?;
+    if writer.refuse_losses(plan, &mut libraries, &mut manifest.files)? {
+        manifest.links = writer.links(plan, &manifest.files, &mut Vec::new())?;
+    }
+    manifest.refused = libraries.iter().filter_map(refused_row).collect();
     let environment = Environment::new(plan, &manifest, run);
     if !manifest.files.is_empty() {
         manifest.files.extend(writer.own_files(&environment)?);
@@ -337,6 +341,35 @@ impl OutputWriter<'_> {
         let rows = self.past.files.get(&row.path).map(Vec::as_slice).unwrap_or_default();
         // A copy depends on its input alone.
         rows.iter().any(|(past, is_current)| past == row && (*is_current || row.wanted.is_empty()))
+    }
+
+    /// Refuses each library of which a GPU gets less from the tree than the source gets from the roots; whether there is one.
+    fn refuse_losses(
+        &self,
+        plan: &TreePlan,
+        libraries: &mut [ServedLibrary],
+        files: &mut Vec<FileRow>,
+    ) -> Result<bool, Diagnostic> {
+        if files.is_empty() {
+            return Ok(false);
+        }
+        let ServeRun { roots, destination, settings, .. } = self.run;
+        let losses = ServedFiles { roots, destination, files, wanted: &plan.wanted, settings }.find_losses()?;
+        let mut is_any = false;
+        for library in libraries.iter_mut().filter(|library| library.refused.is_empty()) {
+            let rows = files.iter().filter(|row| row.library.as_ref() == Some(&library.name));
+            let outputs: BTreeSet<&Path> = rows.map(|row| row.path.as_path()).collect();
+            let lost = use_check::of_library(&losses, &library.name, &outputs);
+            if outputs.is_empty() || lost.is_empty() {
+                continue;
+            }
+            is_any = true;
+            library.refused = lost.into_iter().map(|loss| Diagnostic::from(loss.clone())).collect();
+            (library.made, library.copied, library.kept) = (0, 0, 0);
+        }
+        let is_refused = |name: &str| libraries.iter().any(|one| one.name == name && !one.refused.is_empty());
+        files.retain(|row| row.library.as_deref().is_none_or(|name| !is_refused(name)));
+        Ok(is_any)
     }
 
     /// Makes the links that lead to outputs.

@@ -4,7 +4,7 @@
 use crate::hash;
 use crate::journal::{JOURNAL, Past, cannot_write, lock};
 use crate::manifest::{LinkRow, MANIFEST};
-use crate::tree::is_missing;
+use hotswap_load_model::tree::is_missing;
 use hotswap_report::{Diagnostic, codes};
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,6 +1,6 @@
 //! Libraries that choose kernels by the name of the GPU, with code that was relabelled for a sibling.
 
-use hotswap_dispatch::{Recorder, Setup, difference};
+use hotswap_dispatch::{Recorded, Recorder, Setup, difference};
 use hotswap_userland::{ENV_STACK, skip};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -134,7 +134,31 @@ fn rocblas_of_a_served_tree_starts_the_kernels_of_the_source() {
     for device in [0, 1] {
         assert_eq!(difference(&reference.dispatches, &both.on(device)), None, "device {device}");
     }
+    a_served_package_is_pruned(&recorder, &hotswap, &directory, &reference);
     the_tree_is_tried(&recorder, &hotswap);
+}
+
+/// A package that is served and then pruned to the served GPU starts the same kernels: its data has the source's name.
+fn a_served_package_is_pruned(recorder: &Recorder, hotswap: &str, directory: &str, reference: &Recorded) {
+    recorder.work.run(&format!(
+        "tar -C package -cf blas.tar usr && {hotswap} serve gfx1031 blas.tar --from gfx1030 --dest packed &&
+         {hotswap} prune packed/blas.tar --keep gfx1031 -o pruned.tar && rm packed/blas.tar &&
+         mkdir pruned && tar -C pruned -xf pruned.tar && rm pruned.tar &&
+         {hotswap} uses pruned --gpu gfx1031 > pruned.uses"
+    ));
+    let pruned = directory.replacen("package", "$PWD/pruned", 1);
+    let variables =
+        format!("LD_LIBRARY_PATH=$LD_LIBRARY_PATH:{pruned} ROCBLAS_TENSILE_LIBPATH={pruned}/rocblas/5/library");
+    let right = recorder.run(&Setup { has_names: true, variables: &variables, ..T }, "./blas");
+    assert_eq!((right.code, right.error.as_str()), (Some(0), ""));
+    assert!(right.dispatches.iter().all(|dispatch| dispatch.is_for_device()));
+    assert_eq!(difference(&reference.dispatches, &right.dispatches), None);
+    // A file that the answer names is missed by the answer and by the program.
+    recorder.work.run(&format!("rm {}/rocblas/5/library/TensileLibrary_lazy_gfx1030.dat", pruned.replace("$PWD/", "")));
+    let told = recorder.work.run(&format!("{hotswap} uses pruned --gpu gfx1031 2>&1; echo code $?"));
+    assert!(told.contains("TensileLibrary_lazy_gfx1030.dat") && !told.contains("code 0"), "{told}");
+    let wrong = recorder.run(&Setup { has_names: true, variables: &variables, ..T }, "./blas");
+    assert!(wrong.code.is_none() && wrong.error.contains("Cannot read"), "{}", wrong.error);
 }
 
 /// `serve --try` sees the silent fault: without the names rocRAND starts kernels that have no body, and reports nothing.

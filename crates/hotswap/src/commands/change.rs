@@ -10,7 +10,6 @@
 //! Invariants: a named entry that does not exist is an error, and so is a target that no entry serves; nothing is
 //! written unless everything could be done, and no GPU that is kept loses code that HIP loads (`kept_gpus`).
 
-mod kept_gpus;
 mod open;
 mod package;
 mod record;
@@ -21,13 +20,13 @@ use crate::args::{OutputFormat, OutputOptions};
 use crate::outcome::Outcome;
 use crate::standard_output::output_file;
 use crate::work::containers::{Done, HandledFile, Job, READ, threads};
+use crate::work::kept_gpus::{self, KeptGpus};
 use crate::work::{packages, text, unsuited};
 use clap::{Args, ValueEnum};
 use hotswap_bundle::{Compression, Method, is_kernel_archive};
-use hotswap_load_model::FileUse;
+use hotswap_load_model::{FileUse, ReadDepth};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::TargetId;
-use kept_gpus::KeptGpus;
 use open::{EntryChange, NewCode, Opened};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -268,7 +267,7 @@ impl CommonArguments {
         });
         let work = work.map_err(in_file)?;
         wanted.iter().try_for_each(WantedName::check)?;
-        let before = FileUse::read(&input, &hotswap_bundle::open(&input), false);
+        let before = FileUse::read(&input, &hotswap_bundle::open(&input), ReadDepth::Headers);
         let size = job.write_with(&work, &|new| kept.check(&before, new).map_err(in_file))?;
         let is_changed = work.done.iter().any(|handled| !handled.said.is_empty());
         Ok((self.show(&work, at.name, verb, [input.len() as u64, size]), is_changed))

@@ -16,6 +16,7 @@ use crate::args::{OutputFormat, OutputOptions, PlanSettings};
 use crate::outcome::{Outcome, severity};
 use crate::standard_output::output_file;
 use crate::work::containers::{Done, HandledFile, Job, MAPPED, PACKED, host_part, threads};
+use crate::work::kept_gpus::KeptGpus;
 use crate::work::{packages, text, unsuited};
 use clap::{Args, ValueEnum};
 use hotswap_bundle::{Compression, ContainerForm, Draft, FoundContainer, is_kernel_archive};
@@ -23,6 +24,7 @@ use hotswap_code_object::{CodeObject, is_code_object};
 use hotswap_compat::Allow;
 use hotswap_compat::names::{Disagreement, HostPart};
 use hotswap_files::InputFile;
+use hotswap_load_model::{FileUse, ReadDepth};
 use hotswap_pipeline::{Request, TargetResult};
 use hotswap_plan::{Plan, TextFindings};
 use hotswap_report::{Diagnostic, Severity, codes};
@@ -277,7 +279,7 @@ impl RetargetArguments {
             problems.extend(unrecorded(&work).map(in_file));
         }
         let stops = problems.iter().any(|problem| problem.severity == Severity::Error);
-        let size = if stops || self.dry_run { None } else { Some(self.write(&job, &work, paths)?) };
+        let size = if stops || self.dry_run { None } else { Some(self.write(&job, &work, paths, &request.drop)?) };
         let is_changed = work.done.iter().any(|handled| handled.size.is_some());
         let report = match self.format.format {
             OutputFormat::Json => FileReport::Json(report.json(paths.name, bytes.len(), size)),
@@ -314,7 +316,7 @@ impl RetargetArguments {
         let mut problems = outcome.problems.iter().chain(work.done.iter().flat_map(|handled| &handled.said.problems));
         let stops = problems.any(|problem| problem.severity == Severity::Error);
         if !stops {
-            self.write(&job, &work, &paths)?;
+            self.write(&job, &work, &paths, &[])?;
         }
         let several = work.done.len() > 1;
         for handled in work.done {
@@ -328,15 +330,25 @@ impl RetargetArguments {
         Ok(outcome)
     }
 
-    /// A code object of its own is written unchanged.
-    fn write<T>(&self, job: &Job<'_>, work: &HandledFile<'_, T>, paths: &RetargetPaths<'_>) -> Result<u64, Diagnostic> {
+    /// A code object of its own is written unchanged. Of a fat binary, no GPU loses code but those of `dropped`.
+    fn write<T>(
+        &self,
+        job: &Job<'_>,
+        work: &HandledFile<'_, T>,
+        paths: &RetargetPaths<'_>,
+        dropped: &[TargetId],
+    ) -> Result<u64, Diagnostic> {
         match work.only() {
             Some(relabelled) if is_code_object(job.input) => {
                 let new = relabelled.to_vec();
                 hotswap_files::replace_like(paths.output, &new, paths.file)?;
                 Ok(new.len() as u64)
             }
-            _ => job.write(work),
+            _ => {
+                let before = FileUse::read(job.input, &hotswap_bundle::open(job.input), ReadDepth::Headers);
+                let check = |new: &InputFile| KeptGpus::AllBut(dropped).check(&before, new);
+                job.write_with(work, &|new| check(new).map_err(|error| error.in_file(paths.name)))
+            }
         }
     }
 }

@@ -1,16 +1,19 @@
-//! `hotswap uses`: the entry that HIP loads from each container for a GPU, and the way to it.
+//! `hotswap uses`: the entry that HIP loads from each container for a GPU, and the way to it; in directories and packages also the
+//! data files that host libraries open (`tree`).
 //!
-//! JSON: `{schema: 1, files: [{file, gpus: [{gpu, modes, containers: [{place, wrapper, entry, size, reason}]}], problems}]}`;
-//! `entry` is null where nothing is loaded. Modes of a GPU (XNACK, SRAMECC) with the same answer are together.
+//! JSON: `{schema: 1, files: [{file, gpus: [{gpu, modes, containers: [{place, wrapper, entry, size, reason}]}], problems}],
+//! trees: [{tree, gpus: [{gpu, modes, shown, files: [{library, file, state, entries, reason}]}], problems}]}`; `entry` is null
+//! where nothing is loaded. Modes of a GPU (XNACK, SRAMECC) with the same answer are together.
 //!
-//! Absent on purpose: the rules of HIP (`hotswap-load-model`); files that libraries choose by the GPU's name.
+//! Absent on purpose: the rules of HIP and of the libraries (`hotswap-load-model`).
+
+mod tree;
 
 use crate::args::{Files, OutputFormat};
 use crate::outcome::Outcome;
 use crate::work::{packages, text};
 use clap::Args;
-use hotswap_load_model::{ContainerUse, DeviceModes, EntryChoice, FileUse};
-use hotswap_packages::PackageFormat;
+use hotswap_load_model::{ContainerUse, DeviceModes, EntryChoice, FileUse, ReadDepth};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::TargetId;
 use serde_json::{Value, json};
@@ -21,6 +24,10 @@ pub(crate) struct UsesArguments {
     /// GPUs, for example gfx1030 or gfx90a:xnack+; a name without features means all of its modes
     #[arg(long, value_name = "GPU", required = true, num_args = 1, value_delimiter = ',')]
     gpu: Vec<TargetId>,
+    /// The name of the GPU that host libraries see in directories and packages [default: as files of `hotswap serve` say, or
+    /// the GPU's own]
+    #[arg(long, value_name = "NAME")]
+    shown: Option<String>,
     #[command(flatten)]
     files: Files,
 }
@@ -31,9 +38,15 @@ pub(crate) fn run(arguments: &UsesArguments) -> Result<Outcome, Diagnostic> {
         return Err(Diagnostic::error(codes::USAGE, what).advise("name a GPU that it covers: see `hotswap targets`"));
     }
     let gpus: Vec<DeviceModes> = arguments.gpu.iter().copied().map(DeviceModes::of_target).collect();
-    let mut answers = UsesAnswers { gpus, format: arguments.files.output.format, ..UsesAnswers::default() };
+    if let Some(name) = arguments.shown.as_ref().filter(|name| hotswap_targets::find(name).is_none()) {
+        let what = format!("`{name}` is not the name of a GPU");
+        return Err(Diagnostic::error(codes::UNKNOWN_TARGET, what).advise("name one as `hotswap targets` does"));
+    }
+    let format = arguments.files.output.format;
+    let mut answers = UsesAnswers { gpus, shown: arguments.shown.clone(), format, ..UsesAnswers::default() };
     for file in &arguments.files.files {
         let answered = match packages::format_of(file) {
+            Ok(None) if file.is_dir() => answers.add_directory(file),
             Ok(None) => answers.add(file, file),
             Ok(Some(format)) => answers.add_package(file, format),
             Err(error) => Err(error),
@@ -41,9 +54,9 @@ pub(crate) fn run(arguments: &UsesArguments) -> Result<Outcome, Diagnostic> {
         // A file that cannot be read does not hide the others.
         answers.outcome.problems.extend(answered.err());
     }
-    let UsesAnswers { mut outcome, files, format, .. } = answers;
+    let UsesAnswers { mut outcome, files, trees, format, .. } = answers;
     if format == OutputFormat::Json {
-        outcome.text = text::json(&json!({ "schema": 1, "files": files }));
+        outcome.text = text::json(&json!({ "schema": 1, "files": files, "trees": trees }));
     }
     Ok(outcome)
 }
@@ -51,33 +64,24 @@ pub(crate) fn run(arguments: &UsesArguments) -> Result<Outcome, Diagnostic> {
 #[derive(Default)]
 struct UsesAnswers {
     gpus: Vec<DeviceModes>,
+    /// The name that hosts see, where the user states it.
+    shown: Option<String>,
     format: OutputFormat,
     outcome: Outcome,
     files: Vec<Value>,
+    trees: Vec<Value>,
 }
 
 impl UsesAnswers {
-    fn add_package(&mut self, file: &Path, format: PackageFormat) -> Result<(), Diagnostic> {
-        let mut count = 0;
-        hotswap_packages::visit(file, format, &mut |member| {
-            if !packages::has_code(member)? {
-                return Ok(());
-            }
-            count += 1;
-            self.add(member.content, &packages::label(file, member.name))
-        })?;
-        if count == 0 {
-            let what = "no file of the package has device code";
-            return Err(Diagnostic::error(codes::NOT_FOUND, what).in_file(file));
-        }
-        Ok(())
-    }
-
     /// `name` is shown for the file.
     fn add(&mut self, path: &Path, name: &Path) -> Result<(), Diagnostic> {
         let bytes = hotswap_files::open_or_stdin(path)?;
         let contents = hotswap_bundle::open(&bytes);
-        let answer = FileUse::read(&bytes, &contents, false);
+        self.add_answer(name, &FileUse::read(&bytes, &contents, ReadDepth::Headers));
+        Ok(())
+    }
+
+    fn add_answer(&mut self, name: &Path, answer: &FileUse) {
         let mut problems = answer.problems.clone();
         problems.extend(answer.registration.iter().flat_map(|registration| registration.faults.clone()));
         if answer.containers.is_empty() && problems.is_empty() {
@@ -85,7 +89,7 @@ impl UsesAnswers {
         }
         let mut gpus = Vec::new();
         for gpu in &self.gpus {
-            for modes in grouped_modes(&answer, gpu) {
+            for modes in grouped_modes(gpu, |one, other| answer.choices(one) == answer.choices(other)) {
                 let choices = answer.choices(&modes[0]);
                 problems.extend(missing_code(&shown_modes(gpu, &modes), &choices));
                 gpus.push(gpu_json(gpu, &modes, &choices));
@@ -98,24 +102,19 @@ impl UsesAnswers {
         let reported: Vec<_> = problems.iter().map(Diagnostic::to_json).collect();
         self.files.push(json!({ "file": name.display().to_string(), "gpus": gpus, "problems": reported }));
         self.outcome.problems.extend(problems);
-        Ok(())
     }
 }
 
 /// The modes of a GPU, those with the same answer together.
-fn grouped_modes(answer: &FileUse, gpu: &DeviceModes) -> Vec<Vec<TargetId>> {
+fn grouped_modes(gpu: &DeviceModes, is_same: impl Fn(&TargetId, &TargetId) -> bool) -> Vec<Vec<TargetId>> {
     let mut groups: Vec<Vec<TargetId>> = Vec::new();
     for mode in &gpu.modes {
-        match groups.iter_mut().find(|group| is_same_answer(answer, &group[0], mode)) {
+        match groups.iter_mut().find(|group| is_same(&group[0], mode)) {
             Some(group) => group.push(*mode),
             None => groups.push(vec![*mode]),
         }
     }
     groups
-}
-
-fn is_same_answer(answer: &FileUse, one: &TargetId, other: &TargetId) -> bool {
-    answer.choices(one) == answer.choices(other)
 }
 
 fn shown_modes(gpu: &DeviceModes, modes: &[TargetId]) -> String {

@@ -17,7 +17,7 @@ use clap::Args;
 use hotswap_bundle::{
     ALIGNMENT, Bundle, BundleEntry, EntryId, FoundContainer, HashState, OffloadKind, TABLE_LIMIT, parse_lenient,
 };
-use hotswap_load_model::{LoadFailure, LoadableContainer, Registration};
+use hotswap_load_model::{LoadFailure, LoadableContainer, ReadDepth, Registration};
 use hotswap_report::{Diagnostic, Severity, codes};
 use hotswap_targets::TargetId;
 use require::{RequiredGpus, RequiredReport};
@@ -175,7 +175,7 @@ fn identities(entries: &[BundleEntry<'_>]) -> Vec<Diagnostic> {
 /// already.
 fn layout(found: &FoundContainer<'_>) -> (Vec<Diagnostic>, Option<LoadableContainer>) {
     let Ok((bundle, _)) = parse_lenient(found.bytes) else {
-        return (Vec::new(), LoadableContainer::read(found, true).ok());
+        return (Vec::new(), LoadableContainer::read(found, ReadDepth::Kernels).ok());
     };
     let entries = bundle.entries().iter().map(|entry| (entry.id.as_str(), &entry.data[..]));
     let loadable = LoadableContainer::of_entries(found, entries);

@@ -1,10 +1,11 @@
 //! `hotswap prune` of a package: of each of its files.
 //!
-//! Files that hold data for one GPU are left out with its code, unless the package shows its name to hosts on a GPU that is kept
-//! (`hotswap serve`), or a link that stays leads to them. Device code without entries (code objects in files of their own,
+//! Files that hold data for one GPU are left out with its code, unless host libraries open them on a GPU that is kept, by its own
+//! name or by the one that the package shows (`hotswap serve`), or a link that stays leads to them. Device code without entries (code objects in files of their own,
 //! relocatable objects) stays, and is counted. Links of a dropped GPU's data go with it.
 //!
-//! Invariant: nothing is written unless every file could be pruned and each named target is in one of them.
+//! Invariant: nothing is written unless every file could be pruned, each named target is in one of them, and the new package gives
+//! the kept GPUs all that they got before: its files are read as those of an installation, before and after.
 
 mod needs;
 
@@ -13,14 +14,17 @@ use super::told::Verb;
 use super::{ChangePaths, ChangeStep, CommonArguments, KeptGpus, WantedName};
 use crate::args::OutputFormat;
 use crate::outcome::Outcome;
+use crate::work::package_tree::PackageTree;
 use crate::work::packages::{self, PackageSums};
 use crate::work::text;
+use hotswap_load_model::TreeReader;
 use hotswap_packages::{Changes, MemberChange, PackageFormat, PackageLink, PackageMember};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::TargetId;
 use needs::PackageNeeds;
 use serde_json::json;
 use std::fs;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The request.
@@ -58,7 +62,9 @@ pub(super) fn prune(
         let what = "--container counts the containers of one file, and a package has several";
         return Err(Diagnostic::error(codes::USAGE, what));
     }
-    let needs = PackageNeeds::read(&arguments.file, format)?;
+    let package = PackageTree::read(&arguments.file, format)?;
+    let reader = TreeReader::new(&package.tree);
+    let needs = PackageNeeds::read(&arguments.file, format, &reader, &package.tree, pruning)?;
     let scratch = hotswap_files::ScratchDirectory::temporary("hotswap-prune-")?;
     let mut outcome = Outcome::default();
     let (mut sums, mut without) = (PackageSums::default(), Vec::new());
@@ -66,7 +72,8 @@ pub(super) fn prune(
     let mut change = |member: &PackageMember<'_>| {
         if let Some(gpu) = packages::gpu_of(member.name) {
             pruning.see(&gpu);
-            if !needs.keeps_data(&gpu, pruning) && !needs.is_linked(member.name, pruning) {
+            let is_needed = needs.keeps_data(&gpu, pruning) || needs.is_opened(member.name);
+            if !is_needed && !needs.is_linked(member.name, pruning) {
                 sums.add(&MemberChange::Removed);
                 return Ok(MemberChange::Removed);
             }
@@ -96,25 +103,18 @@ pub(super) fn prune(
         Ok(made)
     };
     let mut link = |link: &PackageLink<'_>| {
-        let is_dropped = packages::gpu_of(link.name).is_some_and(|gpu| !needs.keeps_data(&gpu, pruning));
+        let gpu = packages::gpu_of(link.name).filter(|_| !needs.is_opened(link.name));
+        let is_dropped = gpu.is_some_and(|gpu| !needs.keeps_data(&gpu, pruning));
         Ok(if is_dropped { MemberChange::Removed } else { MemberChange::Unchanged })
     };
     let changes = Changes { change: &mut change, link: Some(&mut link), added: &[] };
-    let size = write(arguments, format, changes, pruning.wanted)?;
+    let check = |new: &Path| {
+        pruning.wanted.iter().try_for_each(WantedName::check).map_err(|error| error.in_file(&arguments.file))?;
+        needs.check_losses(&reader, new, format).map_err(|error| error.in_file(&arguments.file))
+    };
+    let size = hotswap_packages::rewrite(&arguments.file, format, &arguments.output, changes, &check)?;
     outcome.text = told(arguments, &sums, &without, [before, size]);
     Ok(outcome)
-}
-
-/// Writes the package; the names are checked when all of its files were seen.
-fn write(
-    arguments: &CommonArguments,
-    format: PackageFormat,
-    changes: Changes<'_, '_>,
-    wanted: &[WantedName<'_>],
-) -> Result<u64, Diagnostic> {
-    let beside = arguments.output.clone();
-    let done = || wanted.iter().try_for_each(WantedName::check).map_err(|error| error.in_file(&arguments.file));
-    hotswap_packages::rewrite(&arguments.file, format, &beside, changes, &done)
 }
 
 /// `without` are the files that had no code for the kept targets.

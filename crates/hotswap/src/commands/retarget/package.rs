@@ -70,7 +70,7 @@ impl RetargetArguments {
         let mut change =
             |member: &PackageMember<'_>| Ok(made.get(member.name).cloned().unwrap_or(MemberChange::Unchanged));
         let changes = Changes { change: &mut change, link: None, added: &[] };
-        let size = hotswap_packages::rewrite(&self.file, format, self.output(), changes, &|| Ok(()))?;
+        let size = hotswap_packages::rewrite(&self.file, format, self.output(), changes, &|_| Ok(()))?;
         Ok(self.told(report, Some(size)))
     }
 

@@ -10,6 +10,7 @@ use super::maker::FileMaker;
 use super::{ServeArguments, no_preload, preload, report};
 use crate::args::OutputFormat;
 use crate::outcome::Outcome;
+use crate::work::package_tree::PackageTree;
 use crate::work::{packages, text};
 use hotswap_files::ScratchDirectory;
 use hotswap_packages::{AddedMember, Changes, MemberChange, PackageFormat, PackageLink, PackageMember};
@@ -116,7 +117,7 @@ impl ServeArguments {
         };
         let content = package.content(&manifest, &served, settings, &mut outcome.problems)?;
         let output = self.dest().join(package.output_name()?);
-        package.write(&output, &content)?;
+        package.write(&output, &content, &manifest)?;
         let counts = [content.replaced.len(), content.added.len()];
         outcome.text = self.told(package, &served, Some((&output, counts)), &outcome);
         Ok(outcome)
@@ -261,7 +262,15 @@ impl ServedPackage<'_> {
         Ok(parts.join("-"))
     }
 
-    fn write(&self, output: &Path, content: &NewContent) -> Result<(), Diagnostic> {
+    /// Requires that the new package gives each GPU all that it had before, and each target what its source has.
+    fn check_use(&self, manifest: &TreeManifest, new: &Path) -> Result<(), Diagnostic> {
+        let old = hotswap_stack::read_tree(std::slice::from_ref(&self.inside))?;
+        let package = PackageTree::read(new, self.format)?;
+        let losses = hotswap_stack::use_check::package_losses(&old, &package.tree, manifest)?;
+        losses.into_iter().next().map_or(Ok(()), |loss| Err(loss.into()))
+    }
+
+    fn write(&self, output: &Path, content: &NewContent, manifest: &TreeManifest) -> Result<(), Diagnostic> {
         let name = output.file_name().unwrap_or_default();
         let new = self.made.join(name);
         let mut change = |member: &PackageMember<'_>| {
@@ -276,7 +285,7 @@ impl ServedPackage<'_> {
             Ok(made.map_or(MemberChange::Unchanged, |made| MemberChange::Replaced(made.clone())))
         };
         let changes = Changes { change: &mut change, link: Some(&mut link), added: &content.added };
-        hotswap_packages::rewrite(self.file, self.format, &new, changes, &|| Ok(()))?;
+        hotswap_packages::rewrite(self.file, self.format, &new, changes, &|new| self.check_use(manifest, new))?;
         if output.symlink_metadata().is_err() {
             return fs::rename(&new, output).map_err(|error| cannot_write(output, &error));
         }

@@ -1,21 +1,27 @@
-//! The files of a package that a GPU needs although their names are those of another one: those that hosts look for by a shown
-//! name, and those that links lead to.
-//!
-//! Absent on purpose: which files a library reads beyond their names (`hotswap-stack` has the table).
+//! The files of a package that a GPU needs although their names are those of another one: those that host libraries open on it, by
+//! its own name or a shown one, and those that links lead to.
 
 use super::Pruning;
+use crate::work::package_tree::PackageTree;
 use crate::work::packages;
-use hotswap_packages::{PackageFormat, PackageLink, PackageMember};
-use hotswap_report::{Diagnostic, codes};
-use hotswap_stack::package_names::{ShownName, is_names_file, shown_names};
-use std::fs;
+use hotswap_load_model::tree::LibraryTree;
+use hotswap_load_model::{DeviceModes, SeenGpu, TreeReader};
+use hotswap_packages::{PackageFormat, PackageLink};
+use hotswap_report::Diagnostic;
+use hotswap_stack::package_names::{ShownName, names_of_tree, shown_name};
+use hotswap_targets::TargetId;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// The names that a package shows, and its links.
+/// The names that a package shows, its links, and what is opened on the GPUs that are kept.
 #[derive(Debug, Default)]
 pub(super) struct PackageNeeds {
     names: Vec<ShownName>,
     links: Vec<MemberLink>,
+    /// The GPUs that are kept, in each of their modes.
+    kept: Vec<SeenGpu>,
+    /// The paths that their libraries open.
+    opened: BTreeSet<PathBuf>,
 }
 
 /// A link with the place in the package that it leads to.
@@ -26,29 +32,34 @@ struct MemberLink {
 }
 
 impl PackageNeeds {
-    /// Reads the whole package once, because names and links may follow the files that they concern.
-    pub(super) fn read(file: &Path, format: PackageFormat) -> Result<Self, Diagnostic> {
-        let (mut names, mut links) = (Vec::new(), Vec::new());
-        let mut see = |member: &PackageMember<'_>| {
-            if !is_names_file(Path::new(member.name)) {
-                return Ok(());
-            }
-            let unreadable = |error: std::io::Error| Diagnostic::error(codes::CANNOT_READ, error.to_string());
-            let text = fs::read_to_string(member.content).map_err(unreadable).and_then(|text| shown_names(&text));
-            names.extend(text.map_err(|error| error.in_entry(member.name))?);
-            Ok(())
-        };
+    /// Reads the whole package once more, because links may follow the files that they concern.
+    pub(super) fn read(
+        file: &Path,
+        format: PackageFormat,
+        reader: &TreeReader<'_>,
+        tree: &LibraryTree,
+        pruning: &Pruning<'_>,
+    ) -> Result<Self, Diagnostic> {
+        let mut links = Vec::new();
         let mut see_link = |link: &PackageLink<'_>| {
             links.extend(link.target().map(|target| MemberLink { name: PathBuf::from(link.name), target }));
         };
-        hotswap_packages::visit_with_links(file, format, &mut see, &mut see_link)?;
-        Ok(Self { names, links })
+        hotswap_packages::visit_with_links(file, format, &mut |_| Ok(()), &mut see_link)?;
+        let names = names_of_tree(tree)?;
+        let kept = kept_gpus(tree, &names, pruning);
+        let opened = kept.iter().flat_map(|gpu| reader.answer(gpu).paths(tree)).collect();
+        Ok(Self { names, links, kept, opened })
     }
 
     /// Whether a GPU that is kept needs the data with the name `gpu`: it is that GPU, or hosts are shown that name on it.
     pub(super) fn keeps_data(&self, gpu: &str, pruning: &Pruning<'_>) -> bool {
         let shown = self.names.iter().filter(|name| name.shown == gpu);
         !pruning.drops(gpu) || shown.into_iter().any(|name| !pruning.drops(&name.own))
+    }
+
+    /// Whether a library opens the file on a GPU that is kept.
+    pub(super) fn is_opened(&self, member: &str) -> bool {
+        self.opened.contains(Path::new(member))
     }
 
     /// Whether a link that stays leads to the file.
@@ -72,4 +83,42 @@ impl PackageNeeds {
         }
         target
     }
+
+    /// Compares what the kept GPUs get from the package and from the new one.
+    ///
+    /// # Errors
+    /// The first loss, and a new package that cannot be read.
+    pub(super) fn check_losses(
+        &self,
+        before: &TreeReader<'_>,
+        new: &Path,
+        format: PackageFormat,
+    ) -> Result<(), Diagnostic> {
+        let package = PackageTree::read(new, format)?;
+        let after = TreeReader::new(&package.tree);
+        for gpu in &self.kept {
+            let mut losses = before.answer(gpu).losses(&after.answer(gpu));
+            losses.extend(before.host_losses(&after, gpu, gpu));
+            if let Some(loss) = losses.into_iter().next() {
+                return Err(loss.into());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The named GPUs; where targets are dropped, every other GPU that files or shown names of the package have.
+fn kept_gpus(tree: &LibraryTree, names: &[ShownName], pruning: &Pruning<'_>) -> Vec<SeenGpu> {
+    let targets: Vec<TargetId> = if pruning.keeps {
+        pruning.targets.iter().filter(|target| !target.processor.is_generic()).copied().collect()
+    } else {
+        let of_files = tree.files.keys().filter_map(|path| path.to_str().and_then(packages::gpu_of));
+        let named: BTreeSet<String> = of_files.chain(names.iter().map(|name| name.own.clone())).collect();
+        named.into_iter().filter(|gpu| !pruning.drops(gpu)).filter_map(|gpu| gpu.parse().ok()).collect()
+    };
+    let seen = |device: TargetId| {
+        let shown = shown_name(names, device.processor.name).to_owned();
+        SeenGpu { device, shown }
+    };
+    targets.into_iter().flat_map(|target| DeviceModes::of_target(target).modes).map(seen).collect()
 }

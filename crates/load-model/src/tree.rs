@@ -7,7 +7,7 @@
 //! Invariants: a directory is entered once, so a walk ends. A root that is a link is followed, and a file that is a root has
 //! its own name and the link's. The order is that of the paths, whatever the file system returns.
 
-use crate::rules::{self, FileKind};
+use crate::libraries::{self, FileKind};
 use hotswap_report::{Diagnostic, codes};
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,13 +16,15 @@ use std::path::{Component, Path, PathBuf};
 
 /// The files and links below the roots.
 #[derive(Debug, Default)]
-pub struct Tree {
+pub struct LibraryTree {
     /// Paths below their root, and the paths of the files.
     pub files: BTreeMap<PathBuf, PathBuf>,
     /// Links by their paths below their root, and where they lead: a path below a root.
     pub links: BTreeMap<PathBuf, PathBuf>,
     /// Directories that could not be read, and files whose name is not UTF-8.
     pub unread: Vec<Diagnostic>,
+    /// For files that were written for another place: the paths by which their libraries are known.
+    pub intended: BTreeMap<PathBuf, PathBuf>,
 }
 
 /// Reads the tree below the roots: directories, or files.
@@ -30,8 +32,8 @@ pub struct Tree {
 /// # Errors
 /// [`codes::CANNOT_READ`] for a root that does not exist; [`codes::USAGE`] where two roots have different files of one
 /// path.
-pub fn read(roots: &[PathBuf]) -> Result<Tree, Diagnostic> {
-    let mut tree = Tree::default();
+pub fn read(roots: &[PathBuf]) -> Result<LibraryTree, Diagnostic> {
+    let mut tree = LibraryTree::default();
     for root in roots {
         let real = canonical(root)?;
         if real.to_str().is_none() {
@@ -49,7 +51,7 @@ pub fn read(roots: &[PathBuf]) -> Result<Tree, Diagnostic> {
 }
 
 /// Whether a path is there, as a file, a link or anything else.
-pub(crate) fn is_missing(path: &Path) -> bool {
+pub fn is_missing(path: &Path) -> bool {
     path.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
@@ -57,11 +59,51 @@ pub(crate) fn is_missing(path: &Path) -> bool {
 ///
 /// # Errors
 /// [`codes::CANNOT_READ`].
-pub(crate) fn canonical(path: &Path) -> Result<PathBuf, Diagnostic> {
+pub fn canonical(path: &Path) -> Result<PathBuf, Diagnostic> {
     fs::canonicalize(path).map_err(|error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(path))
 }
 
-impl Tree {
+/// More links in a row are a cycle; the system's own limit.
+const MOST_LINKS: usize = 40;
+
+impl LibraryTree {
+    /// The row of a file in the table of libraries.
+    pub fn rule(&self, relative: &Path, path: &Path) -> Option<libraries::Match> {
+        libraries::find(self.intended.get(relative).map_or(path, PathBuf::as_path), relative)
+    }
+
+    /// The path of a file or directory below the roots when the links on the way are followed; `None` in a cycle, and where the path
+    /// leads out of the roots.
+    pub fn resolve(&self, path: &Path) -> Option<PathBuf> {
+        let mut path = inside(path)?;
+        for _ in 0..MOST_LINKS {
+            let link = path.ancestors().find_map(|part| Some((part.to_owned(), self.links.get(part)?)));
+            let Some((part, to)) = link else { return Some(path) };
+            let rest = path.strip_prefix(&part).ok()?.to_owned();
+            path = inside(&to.join(rest))?;
+        }
+        None
+    }
+
+    /// The file at a path below the roots, links followed, as the file system has it.
+    pub fn file(&self, path: &Path) -> Option<&Path> {
+        self.files.get(&self.resolve(path)?).map(PathBuf::as_path)
+    }
+
+    /// Whether a directory with files is there.
+    pub fn has_directory(&self, path: &Path) -> bool {
+        let Some(path) = self.resolve(path) else { return false };
+        self.files.range(path.clone()..).next().is_some_and(|(file, _)| file.starts_with(&path) && *file != path)
+    }
+
+    /// The names of the files and links of a directory.
+    pub fn names_in(&self, directory: &Path) -> Vec<&str> {
+        let Some(directory) = self.resolve(directory) else { return Vec::new() };
+        let paths = self.files.keys().chain(self.links.keys());
+        let inside = paths.filter(|path| path.parent() == Some(&directory));
+        inside.filter_map(|path| path.file_name()?.to_str()).collect()
+    }
+
     fn add_file(&mut self, relative: PathBuf, path: PathBuf) -> Result<(), Diagnostic> {
         match self.files.get(&relative) {
             Some(other) if *other != path => {
@@ -94,7 +136,7 @@ impl Tree {
 
 /// The walk below one root.
 struct TreeWalk<'t> {
-    tree: &'t mut Tree,
+    tree: &'t mut LibraryTree,
     root: &'t Path,
     /// Files and directories outside of the root that links led to, by their own paths, and their paths below the root.
     elsewhere: BTreeMap<PathBuf, PathBuf>,
@@ -171,12 +213,27 @@ impl TreeWalk<'_> {
 
 /// Whether a library looks for a file of that name and place.
 fn is_data_file(path: &Path, relative: &Path) -> bool {
-    let found = rules::find(path, relative);
+    let found = libraries::find(path, relative);
     found.is_some_and(|found| !matches!(found.rule().kind, FileKind::FatBinary | FileKind::Host))
 }
 
 fn below(root: &Path, path: &Path) -> PathBuf {
     path.strip_prefix(root).unwrap_or(path).to_owned()
+}
+
+/// The path without `.` and `..`; `None` where it leads out.
+fn inside(path: &Path) -> Option<PathBuf> {
+    let mut out = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir if !out.pop() => return None,
+            Component::ParentDir => {}
+            Component::Normal(name) => out.push(name),
+            Component::RootDir | Component::Prefix(_) => return None,
+        }
+    }
+    Some(out)
 }
 
 /// The path without `.` and `..`, by its text alone: a directory on the way may be a link, and then it leads elsewhere.
@@ -196,7 +253,7 @@ fn normal(path: &Path) -> PathBuf {
 }
 
 /// The text of a link from one path of a tree to another.
-pub(crate) fn link_text(link: &Path, to: &Path) -> PathBuf {
+pub fn link_text(link: &Path, to: &Path) -> PathBuf {
     let from: Vec<Component<'_>> = link.parent().map(|parent| parent.components().collect()).unwrap_or_default();
     let to: Vec<Component<'_>> = to.components().collect();
     let common = from.iter().zip(&to).take_while(|(one, other)| one == other).count();

@@ -6,13 +6,13 @@
 use hotswap_bundle::EntryId;
 use hotswap_files::InputFile;
 use hotswap_load_model::loss::find_losses;
-use hotswap_load_model::{DeviceModes, EntryChoice, FileUse};
+use hotswap_load_model::{DeviceModes, EntryChoice, FileUse, ReadDepth};
 use hotswap_report::Diagnostic;
 use hotswap_targets::{PROCESSORS, TargetId};
 
 /// The GPUs that are kept.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum KeptGpus<'k> {
+pub(crate) enum KeptGpus<'k> {
     /// These; generic targets among them stand for entries, not for GPUs.
     Named(&'k [TargetId]),
     /// All that still load something, except these.
@@ -20,7 +20,7 @@ pub(super) enum KeptGpus<'k> {
 }
 
 /// The target of an entry ID or target ID.
-pub(super) fn target_of(name: &str) -> Option<TargetId> {
+pub(crate) fn target_of(name: &str) -> Option<TargetId> {
     let id = EntryId::parse(name).ok();
     let target = id.as_ref().and_then(EntryId::target).unwrap_or(name);
     target.parse().ok()
@@ -31,8 +31,8 @@ impl KeptGpus<'_> {
     ///
     /// # Errors
     /// The first loss.
-    pub(super) fn check(self, before: &FileUse, changed: &InputFile) -> Result<(), Diagnostic> {
-        let after = FileUse::read(changed, &hotswap_bundle::open(changed), false);
+    pub(crate) fn check(self, before: &FileUse, changed: &InputFile) -> Result<(), Diagnostic> {
+        let after = FileUse::read(changed, &hotswap_bundle::open(changed), ReadDepth::Headers);
         let gpus = PROCESSORS.iter().filter(|processor| !processor.is_generic() && !processor.withdrawn);
         let losses = match self {
             Self::Named(targets) => {

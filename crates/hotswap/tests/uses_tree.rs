@@ -1,0 +1,232 @@
+//! `hotswap uses` of directories and packages: the data files that host libraries open for a GPU. Every file of the answer is taken
+//! away once, and its lack is reported; what `prune` and `serve` leave answers as before.
+
+#[path = "../../code-object/tests/common/mod.rs"]
+mod common;
+#[path = "../../bundle/tests/common/files.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
+mod files;
+mod made;
+
+use assert_cmd::Command;
+use common::Sample;
+use hotswap_bundle::Compression;
+use hotswap_targets::EFlags;
+use predicates::prelude::*;
+use predicates::str::contains;
+use rmpv::Value;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+use tempfile::TempDir;
+
+const ROCBLAS: &str = "rocm/lib/rocblas/library";
+const HIPBLASLT: &str = "rocm/lib/hipblaslt/library";
+const GPUS: [&str; 2] = ["gfx1030", "gfx1100"];
+
+fn object(target: &str) -> Vec<u8> {
+    let flags = EFlags::of(&target.parse().unwrap()).encode();
+    Sample { target: format!("amdgcn-amd-amdhsa--{target}"), flags, ..Sample::default() }.build()
+}
+
+fn bundle(targets: &[&str]) -> Vec<u8> {
+    made::bundle(targets, Some(Compression::default()), object)
+}
+
+fn map(entries: &[(&str, Value)]) -> Value {
+    Value::Map(entries.iter().map(|(key, value)| ((*key).into(), value.clone())).collect())
+}
+
+fn node(kind: &str, value: Value) -> Value {
+    map(&[("type", kind.into()), ("value", value)])
+}
+
+fn encoded(value: &Value) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    rmpv::encode::write_value(&mut bytes, value).unwrap();
+    bytes
+}
+
+/// A lazy index that names these others, the first for the processor alone.
+fn lazy_index(gpu: &str, tuned: &str, fallback: &str) -> Vec<u8> {
+    let row =
+        |predicate: Value, name: &str| map(&[("predicate", predicate), ("library", node("Placeholder", name.into()))]);
+    let own = node("AMDGPU", node("Processor", gpu.into()));
+    let rows = vec![row(own, tuned), row(map(&[("type", "TruePred".into())]), fallback)];
+    let library = map(&[("type", "Hardware".into()), ("rows", Value::Array(rows))]);
+    encoded(&map(&[("solutions", Value::Array(Vec::new())), ("library", library)]))
+}
+
+/// An index of one solution.
+fn solutions(is_source: bool) -> Vec<u8> {
+    let code = map(&[("sourceKernel", is_source.into())]);
+    let solution = map(&[("name", "Cijk".into()), ("index", 7.into()), ("sizeMapping", code)]);
+    let library = map(&[("type", "Single".into()), ("index", 7.into())]);
+    encoded(&map(&[("solutions", Value::Array(vec![solution])), ("library", library)]))
+}
+
+fn operations() -> Vec<u8> {
+    let of = |gpu: &str| map(&[("Softmax", map(&[("co_path", format!("extop_{gpu}.co").into())]))]);
+    encoded(&map(&GPUS.map(|gpu| (gpu, of(gpu)))))
+}
+
+struct Directory(TempDir);
+
+impl Directory {
+    /// rocBLAS and hipBLASLt for two GPUs.
+    fn rocm() -> Self {
+        let directory = Self(TempDir::new().unwrap());
+        directory.write("rocm/lib/librocblas.so.5", &files::library(&[&bundle(&GPUS)]));
+        directory.write("rocm/lib/libhipblaslt.so.1", &files::library(&[&bundle(&GPUS)]));
+        for gpu in GPUS {
+            let tuned = format!("TensileLibrary_a_{gpu}");
+            directory.write(
+                &format!("{ROCBLAS}/TensileLibrary_lazy_{gpu}.dat"),
+                &lazy_index(gpu, &tuned, "TensileLibrary_a_fallback"),
+            );
+            directory.write(&format!("{ROCBLAS}/{tuned}.dat"), &solutions(false));
+            directory.write(&format!("{ROCBLAS}/{tuned}.co"), &bundle(&[gpu]));
+            directory.write(&format!("{ROCBLAS}/TensileLibrary_a_fallback_{gpu}.hsaco"), &object(gpu));
+            directory.write(&format!("{ROCBLAS}/Kernels.so-000-{gpu}.hsaco"), &object(gpu));
+            let lite = format!("TensileLibrary_b_{gpu}");
+            directory.write(&format!("{HIPBLASLT}/TensileLibrary_lazy_{gpu}.dat"), &lazy_index(gpu, &lite, &lite));
+            directory.write(&format!("{HIPBLASLT}/{lite}.dat"), &solutions(false));
+            directory.write(&format!("{HIPBLASLT}/{lite}.co"), &bundle(&[gpu]));
+            directory.write(&format!("{HIPBLASLT}/extop_{gpu}.co"), &bundle(&[gpu]));
+        }
+        directory.write(&format!("{ROCBLAS}/TensileLibrary_a_fallback.dat"), &solutions(true));
+        directory.write(&format!("{HIPBLASLT}/hipblasltExtOpLibrary.dat"), &operations());
+        directory.write(&format!("{HIPBLASLT}/hipblasltTransform.hsaco"), &bundle(&GPUS));
+        directory
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) {
+        fs::create_dir_all(self.path(name).parent().unwrap()).unwrap();
+        fs::write(self.path(name), bytes).unwrap();
+    }
+
+    fn run(&self, words: &str) -> assert_cmd::assert::Assert {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hotswap"));
+        command.args(words.split(' ')).current_dir(self.0.path()).assert()
+    }
+
+    fn shell(&self, script: &str) -> String {
+        let mut command = Command::new("sh");
+        let run = command.args(["-ec", script]).current_dir(self.0.path()).assert().success();
+        String::from_utf8(run.get_output().stdout.clone()).unwrap()
+    }
+
+    /// The data files that a GPU gets, of those that libraries cannot do without.
+    fn data_files(&self, words: &str) -> Vec<String> {
+        let run = self.run(&format!("uses {words} --format json")).success();
+        let answer: serde_json::Value = serde_json::from_slice(&run.get_output().stdout).unwrap();
+        let rows = answer["trees"][0]["gpus"][0]["files"].as_array().unwrap();
+        rows.iter().map(|row| row["file"].as_str().unwrap().to_owned()).collect()
+    }
+}
+
+const OWN_FILES: [&str; 12] = [
+    "lib/hipblaslt/library/TensileLibrary_b_gfx1030.co",
+    "lib/hipblaslt/library/TensileLibrary_b_gfx1030.dat",
+    "lib/hipblaslt/library/TensileLibrary_lazy_gfx1030.dat",
+    "lib/hipblaslt/library/extop_gfx1030.co",
+    "lib/hipblaslt/library/hipblasltExtOpLibrary.dat",
+    "lib/hipblaslt/library/hipblasltTransform.hsaco",
+    "lib/rocblas/library/Kernels.so-000-gfx1030.hsaco",
+    "lib/rocblas/library/TensileLibrary_a_fallback.dat",
+    "lib/rocblas/library/TensileLibrary_a_fallback_gfx1030.hsaco",
+    "lib/rocblas/library/TensileLibrary_a_gfx1030.co",
+    "lib/rocblas/library/TensileLibrary_a_gfx1030.dat",
+    "lib/rocblas/library/TensileLibrary_lazy_gfx1030.dat",
+];
+
+/// Files without which their library goes on.
+const SKIPPED: [&str; 3] = ["hipblasltExtOpLibrary.dat", "hipblasltTransform.hsaco", "Kernels.so-000-gfx1030.hsaco"];
+
+#[test]
+fn each_file_that_a_library_opens_is_in_the_answer_and_missed() {
+    let directory = Directory::rocm();
+    assert_eq!(directory.data_files("rocm --gpu gfx1030"), OWN_FILES);
+    let other = directory.run("uses rocm --gpu gfx1031").failure();
+    other.stdout(contains("rocBLAS ends the program")).stderr(contains("TensileLibrary_lazy_gfx1031.dat"));
+    for file in OWN_FILES.iter().filter(|file| !SKIPPED.iter().any(|end| file.ends_with(end))) {
+        let (path, aside) = (directory.path("rocm").join(file), directory.path("aside"));
+        fs::rename(&path, &aside).unwrap();
+        directory.run("uses rocm --gpu gfx1030").failure().stderr(contains(*file).and(contains("does not exist")));
+        // Code of another GPU in its place.
+        if !file.ends_with(".dat") {
+            fs::write(&path, object("gfx1100")).unwrap();
+            directory.run("uses rocm --gpu gfx1030").failure().stderr(contains(*file).and(contains("no entry")));
+        }
+        fs::rename(&aside, &path).unwrap();
+    }
+}
+
+#[test]
+fn a_served_tree_gives_the_target_what_the_source_had() {
+    let directory = Directory::rocm();
+    directory.run("serve gfx1031 --root rocm --from gfx1030 --dest out").success();
+    assert_eq!(directory.data_files("out --gpu gfx1031"), OWN_FILES);
+    assert_eq!(directory.data_files("out --gpu gfx1031 --shown gfx1030"), OWN_FILES);
+    directory.run("uses out --gpu gfx1031 --shown gfx1031").failure();
+    directory.run("serve gfx1031 --root rocm --from gfx1030 --dest own --names own").success();
+    let renamed: Vec<String> = OWN_FILES.iter().map(|file| file.replace("gfx1030", "gfx1031")).collect();
+    assert_eq!(directory.data_files("own --gpu gfx1031"), renamed);
+    directory.run("uses out --gpu gfx1031 --shown gfx9999").failure().stderr(contains("not the name of a GPU"));
+}
+
+/// The names are shown to hosts, so files of the source's name are the target's.
+#[test]
+fn pruning_of_a_served_package_keeps_what_the_shown_name_needs() {
+    let directory = Directory::rocm();
+    directory.shell("tar -C rocm -cf rocm.tar .");
+    directory.run("serve gfx1031 rocm.tar --from gfx1030 --dest out").success();
+    for (kept, files) in [("gfx1031", &OWN_FILES[..]), ("gfx1030", &OWN_FILES)] {
+        directory.run(&format!("prune out/rocm.tar --keep {kept} -o pruned.tar")).success();
+        assert_eq!(directory.data_files(&format!("pruned.tar --gpu {kept}")), files);
+        let names = directory.shell("tar tf pruned.tar");
+        assert!(!names.contains("gfx1100") && names.contains("hotswap-names.d/rocm.conf"), "{names}");
+    }
+    directory.run("prune out/rocm.tar --drop gfx1030 -o dropped.tar").success();
+    assert_eq!(directory.data_files("dropped.tar --gpu gfx1031"), OWN_FILES);
+}
+
+#[test]
+fn links_lead_where_the_file_system_leads() {
+    let directory = Directory::rocm();
+    // A directory of one GPU, all of whose files are links to a store.
+    directory.shell(&format!(
+        "mkdir store; store=$PWD/store; cd {ROCBLAS}; mv *gfx1030* $store/; cp *_fallback.dat $store/; mkdir gfx1030; \
+         for file in $store/*; do ln -s $file gfx1030/; done"
+    ));
+    let files = directory.data_files("rocm --gpu gfx1030");
+    assert!(files.iter().any(|file| file == "lib/rocblas/library/gfx1030/TensileLibrary_a_gfx1030.co"), "{files:?}");
+    let code = directory.path(ROCBLAS).join("gfx1030/TensileLibrary_a_gfx1030.co");
+    fs::remove_file(&code).unwrap();
+    symlink("TensileLibrary_a_gfx1030.co", &code).unwrap();
+    directory.run("uses rocm --gpu gfx1030").failure().stderr(contains("TensileLibrary_a_gfx1030.co"));
+}
+
+#[test]
+fn hostile_trees_are_answered_or_refused_by_name() {
+    let directory = Directory::rocm();
+    let index = format!("{ROCBLAS}/TensileLibrary_lazy_gfx1030.dat");
+    for (name, expected) in [("../../outside", "leads out of the library's directory"), ("missing", "missing.dat")] {
+        directory.write(&index, &lazy_index("gfx1030", name, "TensileLibrary_a_fallback"));
+        directory.run("uses rocm --gpu gfx1030").failure().stderr(contains(expected));
+    }
+    directory.write(&index, b"\xdf\xff\xff\xff\xff");
+    directory.run("uses rocm --gpu gfx1030").failure().stderr(contains("TensileLibrary_lazy_gfx1030.dat"));
+    directory.run("serve gfx1031 --root rocm --from gfx1100 --dest out").failure();
+    // As many names as a hostile index can have.
+    let names: Vec<Value> = (0..100_000).map(|number| node("Placeholder", format!("x{number}").into())).collect();
+    directory.write(&index, &encoded(&map(&[("library", Value::Array(names))])));
+    directory.run("uses rocm --gpu gfx1030").failure().stderr(contains("99990 more files"));
+    symlink("loop", directory.path("rocm/lib/loop")).unwrap();
+    symlink("..", directory.path("rocm/lib/up")).unwrap();
+    directory.run("uses rocm --gpu gfx1100").success();
+}

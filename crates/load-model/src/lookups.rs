@@ -1,0 +1,109 @@
+//! The way in which host libraries find their data files for a GPU: one row for each library, which the walk of
+//! [`crate::data_use`] follows.
+//!
+//! `{gpu}` in a name is the name of the GPU that the host sees, without features; `{mode}` is `xnack+` or `xnack-`, and a name with it
+//! applies to GPUs with that feature only.
+
+/// The place of a library's code objects for one index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CodePlace {
+    /// Assembly in `NAME.co`; HIP code in `NAME.hsaco`, for fallbacks in `NAME_{gpu}.hsaco`.
+    ByKind,
+    /// All in `NAME.co`.
+    OneFile,
+}
+
+/// A file beside the index that is opened if it exists.
+#[derive(Debug)]
+pub struct BesideFile {
+    /// Its names, the first that exists is opened.
+    pub names: &'static [&'static str],
+    /// Its content.
+    pub content: BesideContent,
+}
+
+/// The content of a file beside the index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BesideContent {
+    /// Code, which must load on the GPU.
+    Code(&'static str),
+    /// The files of operations beyond the index, by GPU.
+    Operations,
+    /// Indices by the numbers of their solutions.
+    Numbers,
+}
+
+/// The look-up of one library.
+#[derive(Debug)]
+pub struct DataLookup {
+    /// The library, as in the table of [`crate::libraries`].
+    pub library: &'static str,
+    /// Subdirectories of the data directory; the first that exists is used in its place.
+    pub subdirectories: &'static [&'static str],
+    /// Names of the index; the first that exists is opened.
+    pub indices: &'static [&'static str],
+    /// The start of the names of lazy indices: without one, all code of the directory with the GPU's name is loaded.
+    pub lazy: &'static str,
+    /// The effect of a missing index.
+    pub without_index: &'static str,
+    /// The place of code.
+    pub code: CodePlace,
+    /// Further files.
+    pub beside: &'static [BesideFile],
+    /// Where this was read.
+    pub evidence: &'static str,
+}
+
+const HELPERS: BesideFile = BesideFile {
+    names: &["Kernels.so-000-{gpu}.hsaco", "Kernels.so-000-{gpu}-{mode}.hsaco"],
+    content: BesideContent::Code("helper kernels"),
+};
+
+const LITE_BESIDE: &[BesideFile] = &[
+    HELPERS,
+    BesideFile { names: &["hipblasltExtOpLibrary.dat"], content: BesideContent::Operations },
+    BesideFile {
+        names: &["TensileLiteLibrary_lazy_{gpu}_Mapping.dat", "TensileLiteLibrary_lazy_Mapping.dat"],
+        content: BesideContent::Numbers,
+    },
+    BesideFile { names: &["hipblasltTransform.hsaco"], content: BesideContent::Code("kernels of matrix transforms") },
+];
+
+/// All rows.
+pub const LOOKUPS: &[DataLookup] = &[
+    DataLookup {
+        library: "rocBLAS",
+        subdirectories: &["{gpu}-{mode}", "{gpu}"],
+        indices: &["TensileLibrary_lazy_{gpu}.dat", "TensileLibrary_{gpu}.dat", "TensileLibrary.dat"],
+        lazy: "TensileLibrary_lazy_",
+        without_index: "rocBLAS ends the program (\"Cannot read ... TensileLibrary\")",
+        code: CodePlace::ByKind,
+        beside: &[HELPERS],
+        evidence: "rocblas/library/src/tensile_host.cpp; Tensile: PlaceholderLibrary.hpp, HipSolutionAdapter.cpp",
+    },
+    DataLookup {
+        library: "hipBLASLt",
+        subdirectories: &["{gpu}"],
+        indices: &["TensileLibrary_lazy_{gpu}.dat", "TensileLibrary_{gpu}.dat"],
+        lazy: "TensileLibrary_lazy_",
+        without_index: "hipBLASLt has no kernels (\"rocblaslt error: Cannot read\")",
+        code: CodePlace::OneFile,
+        beside: LITE_BESIDE,
+        evidence: "hipblaslt: rocblaslt/src/tensile_host.cpp; tensilelite: PlaceholderLibrary.hpp",
+    },
+    DataLookup {
+        library: "hipSPARSELt",
+        subdirectories: &["{gpu}"],
+        indices: &["TensileLibrary_lazy_{gpu}.dat", "TensileLibrary_{gpu}.dat"],
+        lazy: "TensileLibrary_lazy_",
+        without_index: "hipSPARSELt has no kernels",
+        code: CodePlace::OneFile,
+        beside: LITE_BESIDE,
+        evidence: "hipsparselt: rocsparselt/src/tensile_host.cpp; tensilelite: PlaceholderLibrary.hpp",
+    },
+];
+
+/// The row of a library.
+pub fn lookup_of(library: &str) -> Option<&'static DataLookup> {
+    LOOKUPS.iter().find(|row| row.library == library)
+}
