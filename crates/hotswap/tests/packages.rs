@@ -226,9 +226,10 @@ const TAR: &str = "set -e
 tar --sort=name --mtime=@1700000000 --owner=0 --group=0 -C in -c pkg > a.tar
 gzip -nk a.tar
 python3 -c \"
-import lzma
+import bz2, lzma
 from compression import zstd
 data = open('a.tar', 'rb').read()
+open('a.tar.bz2', 'wb').write(bz2.compress(data))
 open('a.tar.xz', 'wb').write(lzma.compress(data))
 open('a.tar.zst', 'wb').write(zstd.compress(data))\"
 ";
@@ -242,7 +243,7 @@ fn tar_archives_are_pruned() {
     bench.write(&long, b"a name longer than a header holds");
     std::os::unix::fs::symlink("data.py", bench.path("in/pkg/link.py")).unwrap();
     bench.run(TAR);
-    for form in ["a.tar", "a.tar.gz", "a.tar.xz", "a.tar.zst"] {
+    for form in ["a.tar", "a.tar.gz", "a.tar.bz2", "a.tar.xz", "a.tar.zst"] {
         hotswap(&bench, &format!("list {form}")).success().stdout(contains("libkernels.so: 2 containers"));
         hotswap(&bench, &format!("prune {form} --drop gfx1100 -o new-{form}")).success();
         let first = bench.read(&format!("new-{form}"));
@@ -262,6 +263,86 @@ fn tar_archives_are_pruned() {
     bench.run("gzip -f text");
     hotswap(&bench, "list text.gz").failure().stderr(contains("no tar archive"));
     assert!(!bench.path("none.tar.gz").exists());
+}
+
+/// Archives of version 7 have no magic, and are packages all the same; other files without one are not.
+#[test]
+fn tar_archives_of_version_7_are_pruned() {
+    let Some(bench) = Workbench::new("tar_archives_of_version_7_are_pruned") else { return };
+    content(&bench);
+    bench.run("tar --format=v7 -C in -cf a.tar pkg && ! grep -q ustar a.tar");
+    hotswap(&bench, "prune a.tar --drop gfx1100 -o new.tar").success();
+    assert!(!bench.run("tar tf new.tar").contains("gfx1100"));
+    let mut damaged = bench.read("a.tar");
+    damaged[100] ^= 1;
+    bench.write("damaged", &damaged);
+    hotswap(&bench, "list damaged").failure().stderr(contains("HS0304"));
+}
+
+/// Makes a package as Arch's makepkg does, and compares every file with the list in it.
+const ARCH: &str = r##"
+import gzip, hashlib, io, os, sys, tarfile
+from compression import zstd
+
+def lists(root):
+    paths = sorted(os.path.join(at, name) for at, _, names in os.walk(root) for name in names)
+    rows, total = ["#mtree", "/set type=file uid=0 gid=0 mode=644"], 0
+    for path in paths:
+        data, name = open(path, "rb").read(), os.path.relpath(path, root)
+        total += len(data)
+        name = name.replace(" ", "\\040")
+        digests = f"md5digest={hashlib.md5(data).hexdigest()} sha256digest={hashlib.sha256(data).hexdigest()}"
+        rows.append(f"./{name} time=1700000000.0 size={len(data)} {digests}")
+    return "\n".join(rows) + "\n", f"pkgname = pkg\nsize = {total}\narch = x86_64\n"
+
+def make(root, package):
+    mtree, info = lists(root)
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for name, data in [(".PKGINFO", info.encode()), (".MTREE", gzip.compress(mtree.encode()))]:
+            entry = tarfile.TarInfo(name)
+            entry.size = len(data)
+            tar.addfile(entry, io.BytesIO(data))
+        for name in sorted(os.listdir(root)):
+            tar.add(os.path.join(root, name), arcname=name)
+    open(package, "wb").write(zstd.compress(out.getvalue()))
+
+def check(package):
+    tar = tarfile.open(fileobj=io.BytesIO(zstd.decompress(open(package, "rb").read())))
+    files = {m.name: tar.extractfile(m).read() for m in tar if m.isfile()}
+    rows = gzip.decompress(files.pop(".MTREE")).decode().splitlines()[2:]
+    info = files.pop(".PKGINFO").decode()
+    listed = {}
+    for row in rows:
+        name, *words = row.split(" ")
+        listed[name[2:].replace("\\040", " ")] = dict(word.split("=", 1) for word in words)
+    assert sorted(listed) == sorted(files), (sorted(listed), sorted(files))
+    for name, data in files.items():
+        facts = listed[name]
+        assert int(facts["size"]) == len(data), name
+        assert facts["md5digest"] == hashlib.md5(data).hexdigest(), name
+        assert facts["sha256digest"] == hashlib.sha256(data).hexdigest(), name
+    assert f"size = {sum(map(len, files.values()))}\n" in info, info
+    print(*sorted(files), sep="\n")
+
+{"make": make, "check": check}[sys.argv[1]](*sys.argv[2:])
+"##;
+
+#[test]
+fn an_arch_package_keeps_its_lists_true() {
+    let Some(bench) = Workbench::new("an_arch_package_keeps_its_lists_true") else { return };
+    content_for(&bench, SERVED);
+    bench.run("cp in/pkg/lib/libkernels.so in/pkg/lib/librocblas.so");
+    bench.write("in/pkg/a blank.txt", b"x");
+    bench.write("arch.py", ARCH.as_bytes());
+    bench.run("python3 arch.py make in pkg-1-1-x86_64.pkg.tar.zst && python3 arch.py check pkg-1-1-x86_64.pkg.tar.zst");
+    hotswap(&bench, "prune pkg-1-1-x86_64.pkg.tar.zst --drop gfx1100 -o new.pkg.tar.zst").success();
+    let names = bench.run("python3 arch.py check new.pkg.tar.zst");
+    assert!(!names.contains("gfx1100") && names.contains("pkg/lib/libkernels.so\n"), "{names}");
+    assert!(bench.read("new.pkg.tar.zst").len() < bench.read("pkg-1-1-x86_64.pkg.tar.zst").len());
+    hotswap(&bench, "serve gfx1031 pkg-1-1-x86_64.pkg.tar.zst --from gfx1030 --dest out").success();
+    let names = bench.run("python3 arch.py check out/pkg-1-1-x86_64.pkg.tar.zst");
+    assert!(names.contains("hotswap-names.d"), "{names}");
 }
 
 fn debian_package(bench: &Workbench) {

@@ -12,10 +12,12 @@ use assert_cmd::Command;
 use common::Sample;
 use hotswap_bundle::Compression;
 use hotswap_targets::EFlags;
+use hotswap_userland::Workbench;
 use predicates::prelude::*;
 use predicates::str::contains;
 use rmpv::Value;
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use tempfile::TempDir;
@@ -68,6 +70,23 @@ fn solutions(is_source: bool) -> Vec<u8> {
 fn operations() -> Vec<u8> {
     let of = |gpu: &str| map(&[("Softmax", map(&[("co_path", format!("extop_{gpu}.co").into())]))]);
     encoded(&map(&GPUS.map(|gpu| (gpu, of(gpu)))))
+}
+
+/// A kernel archive of one code object that is stored as it is.
+fn kernel_archive(binary: &str, target: &str, code: &[u8]) -> Vec<u8> {
+    let end = 64 + code.len();
+    let kernel = map(&[("type", "hsaco".into()), ("ordinal", 0.into()), ("original_size", code.len().into())]);
+    let table = map(&[
+        ("format_version", 1.into()),
+        ("group_name", "x".into()),
+        ("gfx_arch_family", "x".into()),
+        ("gfx_arches", Value::Array(vec![target.into()])),
+        ("compression_scheme", "none".into()),
+        ("toc", map(&[(binary, map(&[(target, kernel)]))])),
+        ("blobs", Value::Array(vec![map(&[("offset", 64.into()), ("size", code.len().into())])])),
+    ]);
+    let header = [b"KPAK\x01\0\0\0".as_slice(), &(end as u64).to_le_bytes(), &[0; 48]].concat();
+    [&header, code, &encoded(&table)].concat()
 }
 
 struct Directory(TempDir);
@@ -229,4 +248,85 @@ fn hostile_trees_are_answered_or_refused_by_name() {
     symlink("loop", directory.path("rocm/lib/loop")).unwrap();
     symlink("..", directory.path("rocm/lib/up")).unwrap();
     directory.run("uses rocm --gpu gfx1100").success();
+}
+
+/// rocFFT compiles kernels for the name that it sees, so it is refused for a pair that is not identical: under its own name, as a
+/// copy under another name, and with another SONAME.
+#[test]
+fn libraries_are_recognised_by_their_functions() {
+    let Some(bench) = Workbench::new("libraries_are_recognised_by_their_functions") else { return };
+    bench.write("code", &bundle(&["gfx1102"]));
+    let section = "__asm__(\".section .hip_fatbin,\\\"a\\\"\\n.balign 4096\\n.incbin \\\"code\\\"\\n.text\");\n";
+    for (file, soname, function, is_refused) in [
+        ("librocfft.so.0.1", "librocfft.so.0", "rocfft_plan_create", true),
+        ("librocfft-1f7b8bcc.so.0.1", "librocfft-1f7b8bcc.so.0", "rocfft_plan_create", true),
+        ("libcopy.so", "librocfft.so.0", "other", true),
+        ("libcopy.so", "libcopy.so", "rocfft_plan_create", true),
+        ("libcopy.so", "libcopy.so", "other", false),
+    ] {
+        bench.write("x.c", format!("{section}int {function}(void) {{ return 0; }}\n").as_bytes());
+        bench.run(&format!("rm -rf root out; mkdir root; gcc -shared -fPIC -Wl,-soname,{soname} x.c -o root/{file}"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hotswap"));
+        command.current_dir(bench.directory());
+        let run = command.args("serve gfx1103 --root root --from gfx1102 --dest out".split(' ')).assert();
+        match is_refused {
+            true => run.failure().stderr(contains("HS0421").and(contains("rocFFT")).and(contains("at run time"))),
+            // The pair itself is served; only this library has no wrapper by which its code could move.
+            false => run.failure().stderr(contains("HS0402").and(contains("rocFFT").not())),
+        };
+    }
+}
+
+/// Compressed indices, and tables of numbers for one GPU, are files of their libraries.
+#[test]
+fn layouts_of_2026_are_read_and_served() {
+    let directory = Directory::rocm();
+    let packed = |bytes: Vec<u8>| {
+        let mut packed = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
+        packed.write_all(&bytes).unwrap();
+        packed.finish().unwrap()
+    };
+    for file in OWN_FILES.iter().filter(|file| file.contains("rocblas") && file.ends_with(".dat")) {
+        let path = format!("rocm/{file}");
+        directory.write(&format!("{path}.zlib"), &packed(fs::read(directory.path(&path)).unwrap()));
+        fs::remove_file(directory.path(&path)).unwrap();
+    }
+    let table = Value::Map(vec![(7.into(), "TensileLibrary_b_gfx1030".into())]);
+    directory.write(&format!("{HIPBLASLT}/TensileLiteLibrary_lazy_gfx1030_Mapping.dat"), &encoded(&table));
+    let files = directory.data_files("rocm --gpu gfx1030");
+    for name in ["rocblas/library/TensileLibrary_a_gfx1030.dat.zlib", "TensileLiteLibrary_lazy_gfx1030_Mapping.dat"] {
+        assert!(files.iter().any(|file| file.ends_with(name)), "{name}: {files:?}");
+    }
+    directory.run("serve gfx1031 --root rocm --from gfx1030 --dest out").success();
+    assert_eq!(directory.data_files("out --gpu gfx1031"), files);
+    // Under names of their own the indices change, which a compressed one cannot yet: the library is refused by name.
+    let own = directory.run("serve gfx1031 --root rocm --from gfx1030 --dest own --names own").failure();
+    own.stderr(contains(".dat.zlib")).stdout(contains("hipBLASLt").and(contains("served")));
+    let missing = directory.path(&format!("{ROCBLAS}/TensileLibrary_a_gfx1030.dat.zlib"));
+    fs::write(&missing, b"no stream").unwrap();
+    directory.run("uses rocm --gpu gfx1030").failure().stderr(contains("TensileLibrary_a_gfx1030.dat.zlib"));
+}
+
+/// A library whose code is in archives: the first path that exists, by the GPU's own name.
+#[test]
+fn references_to_archives_are_followed() {
+    let Some(bench) = Workbench::new("references_to_archives_are_followed") else { return };
+    let paths = Value::Array(vec!["../.kpack/rand_@GFXARCH@.kpack".into()]);
+    bench
+        .write("reference", &encoded(&map(&[("kernel_name", "lib/librand.so".into()), ("kpack_search_paths", paths)])));
+    bench.write(
+        "x.c",
+        b"__asm__(\".section .rocm_kpack_ref,\\\"a\\\"\\n.incbin \\\"reference\\\"\\n.text\");\nint f(void) { return 0; }\n",
+    );
+    bench.run("mkdir -p root/lib root/.kpack && gcc -shared -fPIC x.c -o root/lib/librand.so");
+    let uses = |gpu: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hotswap"));
+        command.current_dir(bench.directory()).args(["uses", "root", "--gpu", gpu]).assert()
+    };
+    uses("gfx1030").failure().stderr(contains(".kpack/rand_gfx1030.kpack").and(contains("does not exist")));
+    bench.write("root/.kpack/rand_gfx1030.kpack", &kernel_archive("lib/librand.so#0", "gfx1030", &object("gfx1030")));
+    uses("gfx1030").success().stdout(contains("reference of lib/librand.so"));
+    uses("gfx1031").failure().stderr(contains("rand_gfx1031.kpack"));
+    bench.write("root/.kpack/rand_gfx1030.kpack", &kernel_archive("lib/libother.so#0", "gfx1030", &object("gfx1030")));
+    uses("gfx1030").failure().stderr(contains("the archive has nothing for lib/librand.so"));
 }

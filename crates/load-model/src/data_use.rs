@@ -141,7 +141,7 @@ impl<'t> DataReader<'t> {
         OpenedFile { library, path: path.to_owned(), role, because, state, is_optional: true }
     }
 
-    /// What HIP loads from a code file.
+    /// The entries that HIP loads from a code file.
     fn loads(&self, path: &Path, gpu: &SeenGpu) -> FileState {
         let Some(file) = self.tree.file(path) else { return FileState::Missing };
         let containers = self.containers(file);

@@ -8,6 +8,9 @@
 //! ROCm by repository and file.
 
 use crate::pattern::matches;
+use object::elf::DT_SONAME;
+use object::read::elf::ElfFile64;
+use object::{LittleEndian, Object, ObjectSymbol};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -67,6 +70,30 @@ pub struct FileRule {
     pub evidence: &'static str,
 }
 
+/// A function that one library alone exports.
+#[derive(Debug)]
+pub struct LibraryExport {
+    /// The library as in [`RULES`].
+    pub library: &'static str,
+    /// The symbol.
+    pub symbol: &'static str,
+}
+
+const fn export(library: &'static str, symbol: &'static str) -> LibraryExport {
+    LibraryExport { library, symbol }
+}
+
+/// The libraries by their content: a copy under another name, and a wheel's with a patched SONAME, export the same.
+#[rustfmt::skip]
+pub const EXPORTS: &[LibraryExport] = &[
+    export("rocBLAS", "rocblas_create_handle"), export("hipBLASLt", "hipblasLtCreate"),
+    export("hipSPARSELt", "hipsparseLtInit"), export("MIOpen", "miopenCreate"),
+    export("rocSPARSE", "rocsparse_create_handle"), export("rocSOLVER", "rocsolver_sgetrf"),
+    export("rocRAND", "rocrand_create_generator"), export("rocFFT", "rocfft_plan_create"),
+    export("RCCL", "ncclGetUniqueId"), export("MAGMA", "magma_init"), export("RPP", "rppCreate"),
+    export("ggml", "ggml_backend_cuda_reg"),
+];
+
 /// A library that cannot be served by files.
 #[derive(Debug)]
 pub struct Unserved {
@@ -91,6 +118,7 @@ const HIPSPARSELT_PATH: Option<&str> = Some("ROCSPARSELT_TENSILE_LIBPATH");
 const MIOPEN_PATH: Option<&str> = Some("MIOPEN_SYSTEM_DB_PATH");
 const LIBRARIES: Option<&str> = Some("LD_LIBRARY_PATH");
 
+const BY_NUMBER: &str = "finds a kept algorithm's index by its number";
 const LOADED_BY_NAME: &str = "opens the file with the GPU's name at its end";
 const NAMED_IN_INDEX: &str = "opens TensileLibrary_lazy_GPU.dat, which names the other files";
 const BY_RUNTIME: &str = "not at all: the HIP runtime takes the entry for the GPU";
@@ -141,24 +169,30 @@ pub const RULES: &[FileRule] = &[
     data(ROCBLAS, "*{gpu}.hsaco", FileKind::CodeObject, LOADED_BY_NAME),
     data(ROCBLAS, "*{gpu}.dat", FileKind::Index, NAMED_IN_INDEX),
     data(ROCBLAS, "*{gpu}.yaml", FileKind::Index, NAMED_IN_INDEX),
+    data(ROCBLAS, "*{gpu}.dat.zlib", FileKind::Index, NAMED_IN_INDEX),
     data(ROCBLAS, "*.dat", FileKind::Shared, NAMED_IN_INDEX),
+    data(ROCBLAS, "*.dat.zlib", FileKind::Shared, NAMED_IN_INDEX),
     data(ROCBLAS, "*.yaml", FileKind::Shared, NAMED_IN_INDEX),
     data(ROCBLAS, "TensileManifest.txt", FileKind::Shared, "not at all"),
     host("rocBLAS", "librocblas.so*", "looks for files of that name, and chooses gemv instead of GEMM by a table", ROCBLAS_SOURCE),
     data(HIPBLASLT, "*{gpu}.co", FileKind::Container, LOADED_BY_NAME),
     data(HIPBLASLT, "*{gpu}.hsaco", FileKind::CodeObject, LOADED_BY_NAME),
     data(HIPBLASLT, "*{gpu}.dat", FileKind::NumberedIndex, NAMED_IN_INDEX),
+    data(HIPBLASLT, "*{gpu}.dat.zlib", FileKind::NumberedIndex, NAMED_IN_INDEX),
     data(HIPBLASLT, "hipblasltTransform.hsaco", FileKind::Container, BY_RUNTIME),
     data(HIPBLASLT, "hipblasltExtOpLibrary.dat", FileKind::OperationIndex, "looks for the name in it"),
-    data(HIPBLASLT, "TensileLiteLibrary_lazy_Mapping.dat", FileKind::NumberTable, "finds a kept algorithm's index by its number"),
+    data(HIPBLASLT, "TensileLiteLibrary_lazy_Mapping.dat", FileKind::NumberTable, BY_NUMBER),
+    data(HIPBLASLT, "TensileLiteLibrary_lazy_{gpu}_Mapping.dat", FileKind::NumberTable, BY_NUMBER),
     data(HIPBLASLT, "TensileManifest.txt", FileKind::Shared, "not at all"),
     host("hipBLASLt", "libhipblaslt.so*", "looks for files of that name; it has no code of its own", HIPBLASLT_SOURCE),
     data(HIPSPARSELT, "*{gpu}.co", FileKind::Container, LOADED_BY_NAME),
     data(HIPSPARSELT, "*{gpu}.hsaco", FileKind::CodeObject, LOADED_BY_NAME),
     data(HIPSPARSELT, "*{gpu}.dat", FileKind::NumberedIndex, NAMED_IN_INDEX),
+    data(HIPSPARSELT, "*{gpu}.dat.zlib", FileKind::NumberedIndex, NAMED_IN_INDEX),
     data(HIPSPARSELT, "hipblasltTransform.hsaco", FileKind::Container, BY_RUNTIME),
     data(HIPSPARSELT, "hipblasltExtOpLibrary.dat", FileKind::OperationIndex, "looks for the name in it"),
-    data(HIPSPARSELT, "TensileLiteLibrary_lazy_Mapping.dat", FileKind::NumberTable, "finds a kept algorithm's index by its number"),
+    data(HIPSPARSELT, "TensileLiteLibrary_lazy_Mapping.dat", FileKind::NumberTable, BY_NUMBER),
+    data(HIPSPARSELT, "TensileLiteLibrary_lazy_{gpu}_Mapping.dat", FileKind::NumberTable, BY_NUMBER),
     data(HIPSPARSELT, "TensileManifest.txt", FileKind::Shared, "not at all"),
     host("hipSPARSELt", "libhipsparselt.so*", "looks for files of that name", HIPSPARSELT_SOURCE),
     data(MIOPEN, "{gpu}*.kdb", FileKind::KernelDatabase, "looks for GPU_UNITS.kdb and GPU.kdb, and in it for the options that end in the GPU's name"),
@@ -227,6 +261,26 @@ pub fn find(path: &Path, relative: &Path) -> Option<Match> {
     })
 }
 
+/// As [`find`], where no row but the last knows the name: the row of the library that the file is by its content, the functions that
+/// it exports and its SONAME.
+pub fn find_by_content(file: &[u8], path: &Path, relative: &Path) -> Option<Match> {
+    let named = find(path, relative)?;
+    if named.rule().library != OTHER {
+        return Some(named);
+    }
+    let identity = LibraryIdentity::read(file);
+    let exported = EXPORTS.iter().find(|row| identity.exports(row.symbol)).map(|row| row.library);
+    let is_host =
+        |rule: &FileRule| matches!(rule.kind, FileKind::FatBinary | FileKind::Host) && rule.directories.is_empty();
+    let by_export =
+        RULES.iter().position(|rule| is_host(rule) && !rule.file.contains("{gpu}") && Some(rule.library) == exported);
+    let by_soname = || {
+        let soname = without_wheel_hash(identity.soname?);
+        RULES.iter().position(|rule| is_host(rule) && rule.library != OTHER && matches(rule.file, &soname).is_some())
+    };
+    Some(by_export.or_else(by_soname).map_or(named.clone(), |row| Match { row, ..named }))
+}
+
 /// The library whose directory of data a file is in, whatever its name.
 pub fn data_directory(path: &Path) -> Option<&'static str> {
     let (directory, _) = split(path)?;
@@ -241,6 +295,37 @@ pub fn unserved(path: &Path) -> Option<&'static Unserved> {
     let is_its =
         |row: &&Unserved| in_directories(row.directories, directory).is_some() && matches(row.file, name).is_some();
     UNSERVED.iter().find(is_its)
+}
+
+/// The names by which a linked ELF library identifies itself.
+#[derive(Debug, Default)]
+struct LibraryIdentity<'f> {
+    symbols: Vec<&'f str>,
+    soname: Option<&'f str>,
+}
+
+impl<'f> LibraryIdentity<'f> {
+    /// Of other files, and of damaged ones, nothing is known.
+    fn read(file: &'f [u8]) -> Self {
+        let read = || {
+            let elf = ElfFile64::<LittleEndian>::parse(file).ok()?;
+            let defined = elf.dynamic_symbols().filter(|symbol| symbol.is_definition());
+            let symbols = defined.filter_map(|symbol| symbol.name().ok()).collect();
+            Some(Self { symbols, soname: soname(&elf) })
+        };
+        read().unwrap_or_default()
+    }
+
+    fn exports(&self, symbol: &str) -> bool {
+        self.symbols.contains(&symbol)
+    }
+}
+
+fn soname<'f>(elf: &ElfFile64<'f, LittleEndian>) -> Option<&'f str> {
+    let (entries, link) = elf.elf_section_table().dynamic(LittleEndian, elf.data()).ok()??;
+    let strings = elf.elf_section_table().strings(LittleEndian, elf.data(), link).ok()?;
+    let entry = entries.iter().find(|entry| entry.d_tag.get(LittleEndian) == u64::from(DT_SONAME))?;
+    std::str::from_utf8(strings.get(u32::try_from(entry.d_val.get(LittleEndian)).ok()?).ok()?).ok()
 }
 
 fn split(path: &Path) -> Option<(&str, &str)> {

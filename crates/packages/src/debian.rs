@@ -76,6 +76,7 @@ fn compression(part: &DebianPart) -> Result<TarCompression, Diagnostic> {
     match name.rsplit('.').next() {
         Some("tar") => Ok(TarCompression::None),
         Some("gz") => Ok(TarCompression::Gzip),
+        Some("bz2") => Ok(TarCompression::Bzip2),
         Some("xz") => Ok(TarCompression::Xz),
         Some("zst") => Ok(TarCompression::Zstd),
         _ => Err(Diagnostic::error(codes::UNKNOWN_FORMAT, format!("the part {name} of the Debian package"))),

@@ -1,4 +1,4 @@
-//! Packages whose files hold device code: Python wheels, tar archives (plain, `.gz`, `.xz`, `.zst`), Debian packages.
+//! Packages whose files hold device code: Python wheels, tar archives (plain, `.gz`, `.bz2`, `.xz`, `.zst`; Arch's packages), Debian packages.
 //!
 //! [`visit`] shows the files of a package one by one, [`rewrite`] writes a package with changed files and further ones,
 //! [`unpack()`] writes the files into a directory. A file is in a scratch directory meanwhile, so that a command changes it
@@ -8,6 +8,7 @@
 //! | --- | --- |
 //! | wheel | hashes and sizes in `RECORD`, the build tag in `WHEEL`; files that do not change are copied as they are stored |
 //! | tar | headers of files that do not change, and extension headers |
+//! | Arch's package | sizes and hashes in `.MTREE`, the size in `.PKGINFO` |
 //! | Debian package | `md5sums`, `Installed-Size`; every member but `control.tar` and `data.tar` |
 //!
 //! Invariants: a package whose own hashes are not those of its files is refused, and nothing is written. The order of
@@ -18,6 +19,7 @@
 
 mod debian;
 mod hash;
+mod mtree;
 mod record;
 mod tarball;
 mod unpack;
@@ -50,6 +52,8 @@ pub enum TarCompression {
     None,
     /// `.gz`.
     Gzip,
+    /// `.bz2`.
+    Bzip2,
     /// `.xz`.
     Xz,
     /// `.zst`.
@@ -154,12 +158,24 @@ pub fn format_of(file: &Path) -> Result<Option<PackageFormat>, Diagnostic> {
     Ok(match &start[..] {
         [b'P', b'K', 3, 4, ..] => Some(PackageFormat::Wheel),
         [0x1f, 0x8b, ..] => tar(TarCompression::Gzip),
+        [b'B', b'Z', b'h', b'1'..=b'9', 0x31, 0x41, 0x59, 0x26, 0x53, 0x59, ..] => tar(TarCompression::Bzip2),
         [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => tar(TarCompression::Xz),
         [0x28, 0xb5, 0x2f, 0xfd, ..] => tar(TarCompression::Zstd),
         _ if start.starts_with(b"!<arch>\ndebian-binary") => Some(PackageFormat::Debian),
         _ if start.get(USTAR..).is_some_and(|at| at.starts_with(b"ustar")) => tar(TarCompression::None),
+        start if is_v7_header(start) => tar(TarCompression::None),
         _ => None,
     })
+}
+
+/// Whether a block is the header of a tar archive of version 7, which has no magic: its checksum is right, and it names a file.
+fn is_v7_header(block: &[u8]) -> bool {
+    const CHECKSUM: std::ops::Range<usize> = 148..156;
+    let Some(field) = block.get(CHECKSUM).filter(|_| block.len() == START && block[0] != 0) else { return false };
+    let digits = field.split(|byte| matches!(byte, 0 | b' ')).find(|part| !part.is_empty()).unwrap_or_default();
+    let stated = std::str::from_utf8(digits).ok().and_then(|digits| u32::from_str_radix(digits, 8).ok());
+    let byte = |at: usize| u32::from(if CHECKSUM.contains(&at) { b' ' } else { block[at] });
+    stated == Some((0..START).map(byte).sum())
 }
 
 /// Shows every file of a package.

@@ -1,14 +1,17 @@
 //! Tar archives. Entries are read raw: those that name the next one (GNU's `L` and `K`, pax's `x`) are copied as they are,
 //! with the one that they belong to.
 
+use crate::mtree::{self, ListChanges};
 use crate::{
-    Changes, MemberChange, NewPackage, PackageLink, PackageMember, TarCompression, cannot_write, damaged, write_member,
+    Changes, MemberChange, NewPackage, PackageLink, PackageMember, TarCompression, cannot_read, cannot_write, damaged,
+    write_member,
 };
 use hotswap_report::{Diagnostic, codes};
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use tar::{Archive, Builder, Entry, EntryType, Header};
@@ -27,7 +30,58 @@ pub(crate) fn run(
     scratch: &Path,
     changes: &mut Changes<'_, '_>,
 ) -> Result<(), Diagnostic> {
-    rewrite(&input, compression, new.map(|(file, _)| file as &mut dyn Write), scratch, changes)
+    let Some((file, _)) = new else { return rewrite(&input, compression, None, scratch, changes) };
+    if !has_list(&input, compression)? {
+        return rewrite(&input, compression, Some(file), scratch, changes);
+    }
+    let first = mtree::first_pass(scratch);
+    let mut plain = File::create(&first).map_err(|error| cannot_write(&error))?;
+    let listed = copy_noting(input.content(compression)?, &mut plain, scratch, changes)?;
+    let mut change = |member: &PackageMember<'_>| match listed.is_empty() {
+        true => Ok(MemberChange::Unchanged),
+        false => listed.change_list(member, scratch),
+    };
+    let mut changes = Changes { change: &mut change, link: None, added: &[] };
+    let plain = File::open(&first).map_err(|error| cannot_write(&error))?;
+    pack(plain.content(TarCompression::None)?, compression, file, scratch, &mut changes)
+}
+
+/// Whether the package has a list of its files, which is one of its first members.
+fn has_list(input: &File, compression: TarCompression) -> Result<bool, Diagnostic> {
+    const FIRST: usize = 8;
+    let mut archive = Archive::new(input.content(compression)?);
+    let entries = archive.entries().map_err(|error| damaged(&error))?.take(FIRST);
+    let is_list = |path: &Path| path.to_str().map(plain) == Some(mtree::LIST);
+    let found = entries.flatten().any(|entry| entry.path().is_ok_and(|path| is_list(&path)));
+    let mut start = input;
+    start.rewind().map_err(|error| cannot_read(&error))?;
+    Ok(found)
+}
+
+/// Writes the archive with its changes, and returns what lists of its files must have.
+fn copy_noting(
+    content: Box<dyn Read + '_>,
+    output: &mut File,
+    scratch: &Path,
+    changes: &mut Changes<'_, '_>,
+) -> Result<ListChanges, Diagnostic> {
+    let noted = RefCell::new(ListChanges::default());
+    noted.borrow_mut().note_added(changes.added)?;
+    let inner = &mut *changes.change;
+    let mut change = |member: &PackageMember<'_>| {
+        let change = inner(member)?;
+        noted.borrow_mut().note(member, &change)?;
+        Ok(change)
+    };
+    let mut inner_link = changes.link.take();
+    let mut link = |link: &PackageLink<'_>| {
+        let change = inner_link.as_mut().map_or(Ok(MemberChange::Unchanged), |inner| inner(link))?;
+        noted.borrow_mut().note_link(link.name, &change)?;
+        Ok(change)
+    };
+    let mut noting = Changes { change: &mut change, link: Some(&mut link), added: changes.added };
+    copy(content, output, scratch, &mut noting)?;
+    Ok(noted.into_inner())
 }
 
 /// Reads an archive, and writes it with its changes, in the same compression.
@@ -39,13 +93,31 @@ pub(crate) fn rewrite(
     changes: &mut Changes<'_, '_>,
 ) -> Result<(), Diagnostic> {
     let content = input.content(compression)?;
-    let Some(output) = output else { return copy(content, &mut io::sink(), scratch, changes) };
+    match output {
+        None => copy(content, &mut io::sink(), scratch, changes),
+        Some(output) => pack(content, compression, output, scratch, changes),
+    }
+}
+
+/// Writes an archive with its changes.
+fn pack(
+    content: Box<dyn Read + '_>,
+    compression: TarCompression,
+    output: &mut dyn Write,
+    scratch: &Path,
+    changes: &mut Changes<'_, '_>,
+) -> Result<(), Diagnostic> {
     let failed = |error: io::Error| cannot_write(&error);
     match compression {
         TarCompression::None => copy(content, output, scratch, changes),
         TarCompression::Gzip => {
             // Neither a name nor a time is in the header, so that it is the same each time.
             let mut packed = flate2::GzBuilder::new().write(output, flate2::Compression::new(GZIP));
+            copy(content, &mut packed, scratch, changes)?;
+            packed.finish().map(drop).map_err(failed)
+        }
+        TarCompression::Bzip2 => {
+            let mut packed = bzip2::write::BzEncoder::new(output, bzip2::Compression::best());
             copy(content, &mut packed, scratch, changes)?;
             packed.finish().map(drop).map_err(failed)
         }
@@ -74,6 +146,7 @@ impl ReadFrom for File {
         Ok(match compression {
             TarCompression::None => Box::new(input),
             TarCompression::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(input)),
+            TarCompression::Bzip2 => Box::new(bzip2::bufread::MultiBzDecoder::new(input)),
             TarCompression::Xz => Box::new(liblzma::bufread::XzDecoder::new_multi_decoder(input)),
             TarCompression::Zstd => {
                 Box::new(zstd::stream::read::Decoder::with_buffer(input).map_err(|error| damaged(&error))?)

@@ -206,6 +206,8 @@ fn sort<'t>(relative: &'t Path, path: &'t Path, libraries: &mut BTreeMap<String,
         libraries.entry(library.to_owned()).or_default().refused.push(refused);
         return;
     }
+    let found = by_content(relative, path, found);
+    let rule = found.rule();
     let name = || if rule.library == OTHER { relative.display().to_string() } else { rule.library.to_owned() };
     match Stock::of(path) {
         Ok(Some(stock)) if stock.is_archived && stock.containers.is_empty() && rule.kind == FileKind::FatBinary => {
@@ -219,6 +221,15 @@ fn sort<'t>(relative: &'t Path, path: &'t Path, libraries: &mut BTreeMap<String,
         Ok(_) => {}
         Err(error) => libraries.entry(name()).or_default().refused.push(error),
     }
+}
+
+/// The row of a host file by its content, where its name is unknown: a copy under another name is the same library.
+fn by_content(relative: &Path, path: &Path, named: Match) -> Match {
+    if named.rule().library != OTHER {
+        return named;
+    }
+    let file = hotswap_files::open(path).ok();
+    file.and_then(|file| rules::find_by_content(&file, path, relative)).unwrap_or(named)
 }
 
 impl LibraryFiles<'_> {
@@ -415,6 +426,7 @@ impl LibraryFiles<'_> {
             for row in wanted.iter().filter(|row| found.gpu.as_ref() == Some(&row.source)) {
                 let content = match kind {
                     FileKind::Index | FileKind::NumberedIndex => OutputContent::Index(row.clone()),
+                    FileKind::NumberTable => OutputContent::Extended(vec![row.clone()]),
                     _ if kind.has_code() => OutputContent::Alone(row.clone()),
                     _ => OutputContent::Copied,
                 };

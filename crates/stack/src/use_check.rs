@@ -1,4 +1,4 @@
-//! What GPUs get from a served tree, compared with what the source gets from the original: by the model of what HIP loads and host
+//! The files and code that GPUs get from a served tree, compared with those that the source gets from the original: by the model of what HIP loads and host
 //! libraries open ([`hotswap_load_model`]).
 //!
 //! Invariant: every file that is good for the source in the roots is good for the target in the tree, under the name that the host
@@ -31,7 +31,7 @@ pub(crate) struct ServedFiles<'s> {
 }
 
 impl ServedFiles<'_> {
-    /// What is lost, each with the file in the roots or in the tree.
+    /// The losses, each with the file in the roots or in the tree.
     ///
     /// # Errors
     /// Roots or a destination that cannot be read.
@@ -74,7 +74,7 @@ fn compare(
     losses
 }
 
-/// What GPUs lose when a package is served: those of its data files, under the names that it shows them, and the targets, compared
+/// The losses of GPUs when a package is served: those of its data files, under the names that it shows them, and the targets, compared
 /// with their sources, in the libraries that are served: the others see the target's own name.
 ///
 /// # Errors
@@ -99,7 +99,7 @@ pub fn package_losses(
         for device in modes(&row.target) {
             let seen = SeenGpu { device, shown: shown_name(&new_names, &row.target).to_owned() };
             let given = after.answer(&seen);
-            // What the package lacked for the source it lacks for the target.
+            // A file that the package lacked for the source may be missing for the target.
             let sources = modes(&row.source);
             let source = sources.iter().find(|source| source.xnack == device.xnack).or(sources.first());
             let Some(source) = source else { continue };

@@ -47,6 +47,8 @@ pub(super) const NOT_RUN: &[NotRun] = &[
         "hotswap serve --try",
         "tests/dispatch/tests/libraries.rs does it with the libraries of Debian",
     ),
+    row("docs/uses.md", "hotswap uses /usr/lib", LIBRARY),
+    row("docs/uses.md", "hotswap uses ~/rocm-gfx1031", LIBRARY),
     row("docs/serve.md", ". ~/rocm-gfx1031/env.sh", LIBRARY),
     row("docs/serve.md", "./program", LIBRARY),
     row("docs/serve.md", "hotswap prune some_rocm", WHEEL),

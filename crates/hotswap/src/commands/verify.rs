@@ -7,6 +7,7 @@
 //! (`hotswap-load-model`).
 
 mod against;
+mod offload;
 mod require;
 
 use crate::args::{Files, OutputFormat};
@@ -15,7 +16,8 @@ use crate::work::inventory::Depth;
 use crate::work::{provenance, text};
 use clap::Args;
 use hotswap_bundle::{
-    ALIGNMENT, Bundle, BundleEntry, EntryId, FoundContainer, HashState, OffloadKind, TABLE_LIMIT, parse_lenient,
+    ALIGNMENT, Bundle, BundleEntry, EntryId, FoundContainer, HashState, ImageKind, OffloadKind, TABLE_LIMIT,
+    parse_lenient,
 };
 use hotswap_load_model::{LoadFailure, LoadableContainer, ReadDepth, Registration};
 use hotswap_report::{Diagnostic, Severity, codes};
@@ -105,7 +107,7 @@ fn verify(file: &Path, required: &RequiredGpus) -> Result<FileCheck, Diagnostic>
             problem.in_entry(entry.map_or(place.clone(), |entry| format!("{place}: {entry}"))).in_file(file)
         };
         let (checks, loadable) = layout(found);
-        problems.extend(checks.into_iter().map(named));
+        problems.extend(checks.into_iter().chain(offload::check_images(found)).map(named));
         containers.extend(loadable);
     }
     problems.extend(way_of_hip(&bytes, &containers).into_iter().map(|problem| problem.in_file(file)));
@@ -218,7 +220,10 @@ fn check_bundle(bundle: &Bundle<'_>) -> Vec<Diagnostic> {
             wrong(malformed(format!("the entry overlaps with {}", other.id)));
         }
     }
-    if bundle.alignment() < ALIGNMENT && entries.iter().any(|entry| !entry.data.is_empty()) {
+    // HIP maps code objects from the file; what it decompresses, and what is linked first, is somewhere else then.
+    let is_mapped = bundle.compression().is_none()
+        && entries.iter().any(|entry| ImageKind::of(&entry.data) == ImageKind::CodeObject);
+    if bundle.alignment() < ALIGNMENT && is_mapped {
         let what = format!("its entries are aligned to {} bytes; HIP expects {ALIGNMENT}", bundle.alignment());
         let warning = Diagnostic::warning(codes::MALFORMED, what);
         problems.push(warning.advise("bundle with -bundle-align=4096, or change it with `hotswap`"));

@@ -1,7 +1,7 @@
 //! `hotswap verify --require GPU`: a file has code that HIP loads on each of these GPUs, with the same kernels.
 //!
-//! HIP loads each fat binary of a program separately, so each must have a code object for the GPU: one for its
-//! processor, or one for a generic target that covers it. A GPU without a stated feature is required in both modes of
+//! HIP loads each fat binary of a program separately, so each must have a code object for the GPU: the one that HIP chooses by
+//! `hotswap-load-model`. A GPU without a stated feature is required in both modes of
 //! the feature. Code objects of one fat binary come from one source, so a GPU must have the kernels that any other one
 //! has. Files that are code objects, and kernel archives, hold separate sets of kernels for each GPU: there only a GPU
 //! without any kernels is reported.
@@ -11,8 +11,10 @@
 use crate::work::{inventory, text};
 use hotswap_bundle::{ContainerForm, ContainerPosition, Contents, ImageKind};
 use hotswap_code_object::CodeObject;
+use hotswap_load_model::choice::choose_linked_entry;
+use hotswap_load_model::{DeviceModes, EntryChoice, LoadableContainer, LoadableEntry};
 use hotswap_report::{Diagnostic, codes};
-use hotswap_targets::{Support, TargetId};
+use hotswap_targets::TargetId;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -36,6 +38,8 @@ struct CodeGroup {
     /// Identity of the group; containers with the same one belong together.
     key: GroupKey,
     images: Vec<GroupImage>,
+    /// The same images as entries, among which HIP chooses.
+    loadable: LoadableContainer,
 }
 
 #[derive(PartialEq, Eq)]
@@ -135,9 +139,13 @@ fn read_groups(contents: &Contents<'_>) -> Vec<CodeGroup> {
         let images: Vec<GroupImage> = images.collect();
         match groups.iter_mut().find(|group| group.key == key) {
             Some(group) => group.images.extend(images),
-            None => groups.push(CodeGroup { place: place.to_string(), key, images }),
+            None => {
+                let loadable = LoadableContainer::of_table(&container.found, Vec::new());
+                groups.push(CodeGroup { place: place.to_string(), key, images, loadable });
+            }
         }
     });
+    groups.iter_mut().for_each(CodeGroup::list_entries);
     groups
 }
 
@@ -154,8 +162,19 @@ fn read_image(target: &str, image: &hotswap_bundle::ContainerImage<'_>) -> Optio
 }
 
 impl CodeGroup {
+    /// The choice is among targets; whether an entry has the code that it names is another check.
+    fn list_entries(&mut self) {
+        let entry = |image: &GroupImage| LoadableEntry {
+            id: format!("hipv4-amdgcn-amd-amdhsa--{}", image.target),
+            size: 1,
+            code_target: None,
+            kernels: None,
+        };
+        self.loadable.entries = self.images.iter().map(entry).collect();
+    }
+
     fn code_for(&self, gpu: TargetId) -> RequiredCode {
-        let modes = modes_of(gpu);
+        let modes = DeviceModes::of_target(gpu).modes;
         let loaded: Vec<Option<&GroupImage>> = modes.iter().map(|mode| self.image_for(mode)).collect();
         let mut served_by: Vec<TargetId> = loaded.iter().flatten().map(|image| image.target).collect();
         served_by.dedup();
@@ -170,10 +189,12 @@ impl CodeGroup {
         RequiredCode { gpu, served_by, kernels, problem }
     }
 
-    /// The code object that HIP loads: that of the processor before that of a generic target, the more specific first.
+    /// The code object that HIP loads, by the model's choice among the entries.
     fn image_for(&self, mode: &TargetId) -> Option<&GroupImage> {
-        let fitting = self.images.iter().filter(|image| runs_on(&image.target, mode));
-        fitting.max_by_key(|image| (image.target.processor == mode.processor, stated_features(&image.target)))
+        match choose_linked_entry(&self.loadable, mode) {
+            EntryChoice::Loaded { index, .. } => self.images.get(index),
+            EntryChoice::Nothing(_) => None,
+        }
     }
 
     fn missing(&self, gpu: TargetId, mode: TargetId) -> Diagnostic {
@@ -209,26 +230,4 @@ impl CodeGroup {
         );
         Some(Diagnostic::error(codes::LACKS_GPU, what))
     }
-}
-
-/// The modes in which a GPU may run that states no feature.
-fn modes_of(gpu: TargetId) -> Vec<TargetId> {
-    let states = |stated: Option<bool>, support: Support| match (stated, support) {
-        (None, Support::Yes) => vec![Some(true), Some(false)],
-        _ => vec![stated],
-    };
-    let xnack = states(gpu.xnack, gpu.processor.xnack);
-    let sramecc = states(gpu.sramecc, gpu.processor.sramecc);
-    sramecc.iter().flat_map(|s| xnack.iter().map(|x| TargetId { xnack: *x, sramecc: *s, ..gpu })).collect()
-}
-
-fn stated_features(target: &TargetId) -> usize {
-    usize::from(target.xnack.is_some()) + usize::from(target.sramecc.is_some())
-}
-
-/// Whether HIP loads code for `code` on a GPU in that mode.
-fn runs_on(code: &TargetId, mode: &TargetId) -> bool {
-    (code.processor == mode.processor || code.processor.covers(mode.processor))
-        && (code.xnack.is_none() || code.xnack == mode.xnack)
-        && (code.sramecc.is_none() || code.sramecc == mode.sramecc)
 }
