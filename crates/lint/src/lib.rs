@@ -20,7 +20,7 @@ mod returned;
 mod unit;
 mod waits;
 
-pub use against::{Proof, against};
+pub use against::{Proof, RELEASES, Release, ReleasedPart, against, released};
 pub use finding::{Finding, LintRule, RULES};
 
 use hotswap_code_object::CodeObject;

@@ -5,6 +5,7 @@
 
 use super::map::AddressMap;
 use super::spill::{self, PrivateNeeds};
+use super::{dynamic, headers, notes};
 use crate::finding::{FILE, Finding};
 use hotswap_code_object::image::{Formula, ObjectImage, Rela, SectionPart, SymbolRow};
 use hotswap_code_object::kernel_descriptor::{ENABLE_SCRATCH, KernelDescriptor, SCRATCH};
@@ -26,14 +27,32 @@ const PREFETCH: &str = "inst_pref_size";
 /// Maximum allocation granule of vector registers in a descriptor.
 const GRANULE: u64 = 32;
 
-struct Files<'f, 'a, 'b> {
-    old: &'f ObjectImage<'a>,
-    new: &'f ObjectImage<'b>,
+/// Both files, with the maps of their code.
+pub(super) struct Files<'f, 'a, 'b> {
+    pub(super) old: &'f ObjectImage<'a>,
+    pub(super) new: &'f ObjectImage<'b>,
     maps: &'f Maps,
     needs: &'f PrivateNeeds,
 }
 
-/// Compares both files.
+/// Compares headers and the tables of the loader. Files that differ in these are not compared any further.
+pub(super) fn check_headers(old: &ObjectImage<'_>, new: &ObjectImage<'_>, maps: &Maps, findings: &mut Vec<Finding>) {
+    let needs = PrivateNeeds::default();
+    let files = Files { old, new, maps, needs: &needs };
+    let first = files.sections();
+    let checks: [(&str, Result<(), String>); 3] = match first {
+        Ok(()) => [
+            ("headers", headers::check(&files)),
+            ("symbols", dynamic::symbol_fields(&files)),
+            ("dynamic section", dynamic::dynamic(&files)),
+        ],
+        Err(what) => [("sections", Err(what)), ("", Ok(())), ("", Ok(()))],
+    };
+    let faults = checks.into_iter().filter_map(|(what, result)| Some(format!("{what}: {}", result.err()?)));
+    findings.extend(faults.map(|what| Finding::of_file(&FILE, what)));
+}
+
+/// Compares the rest of both files, whose headers were compared.
 pub(super) fn check(
     (old_object, old): (&CodeObject<'_>, &ObjectImage<'_>),
     (new_object, new): (&CodeObject<'_>, &ObjectImage<'_>),
@@ -50,7 +69,7 @@ pub(super) fn check(
         ("symbols", files.symbols()),
         ("relocations", files.relocations()),
         ("descriptors", files.descriptors(old_object, new_object)),
-        ("metadata", metadata(old_object, new_object, needs)),
+        ("metadata", notes::check((old_object, old), (new_object, new), needs)),
         ("data", files.data(old_object)),
     ];
     checks.into_iter().filter_map(|(what, result)| Some(format!("{what}: {}", result.err()?))).for_each(&mut say);
@@ -79,7 +98,7 @@ impl<'a> Files<'_, 'a, '_> {
     }
 
     /// The new position of an address, or of an offset of a section of a relocatable file.
-    fn place(&self, section: usize, value: u64, end: bool) -> Option<u64> {
+    pub(super) fn place(&self, section: usize, value: u64, end: bool) -> Option<u64> {
         let (old, new) = (self.old.sections.get(section)?, self.new.sections.get(section)?);
         let base = |part: &SectionPart<'_>| if self.old.kind == ObjectKind::Linked { part.address } else { 0 };
         let offset = value.wrapping_sub(base(old));
@@ -118,11 +137,12 @@ impl<'a> Files<'_, 'a, '_> {
                 false => Err(format!("`{}` has another value", old.name)),
             };
         };
-        // Relabelling may move the metadata out of the loaded part; nothing refers to its symbol.
-        if self.old.sections[section].kind == elf::SHT_NOTE {
+        // Relabelling may move the metadata out of the loaded part; its symbol, to which nothing refers, then stays.
+        let leaves = self.old.sections[section].kind == elf::SHT_NOTE && !self.new.sections[section].is_loaded();
+        if leaves && (old.value, old.size) == (new.value, new.size) {
             return Ok(());
         }
-        let expected = self.place(section, old.value, false);
+        let expected = if leaves { Some(old.value) } else { self.place(section, old.value, false) };
         if expected != Some(new.value) {
             return Err(format!(
                 "`{}` is at {:#x}, and what it stood for is at {:#x}",
@@ -375,29 +395,5 @@ impl<'a> Files<'_, 'a, '_> {
             }
         }
         Ok(())
-    }
-}
-
-/// The metadata is the same except for the target, more registers, and the private segment that spilled registers need.
-fn metadata(old: &CodeObject<'_>, new: &CodeObject<'_>, needs: &PrivateNeeds) -> Result<(), String> {
-    let (before, after) = (old.note(), new.note());
-    if before.version != after.version || before.kernels.len() != after.kernels.len() {
-        return Err("its version or the number of kernels differs".to_owned());
-    }
-    for (was, is) in before.kernels.iter().zip(after.kernels.iter()) {
-        let counts = [(was.vgpr_count, is.vgpr_count), (was.sgpr_count, is.sgpr_count)];
-        let grows = counts.iter().all(|(was, is)| was.is_some() == is.is_some() && was <= is);
-        let scratch = needs.of(spill::symbol(was)).map(u64::from).or(was.scratch);
-        let (vgpr_count, sgpr_count) = (was.vgpr_count, was.sgpr_count);
-        let rest = hotswap_code_object::KernelMetadata { vgpr_count, sgpr_count, scratch: was.scratch, ..is.clone() };
-        if !grows || is.scratch != scratch || rest != *was {
-            return Err(format!("`{}` is described otherwise", was.name));
-        }
-    }
-    // Everything else, byte for byte: without the counts and the target.
-    let size = |object: &CodeObject<'_>| object.note().ranges.len();
-    match size(old) == size(new) {
-        true => Ok(()),
-        false => Err("the number of notes differs".to_owned()),
     }
 }

@@ -8,7 +8,10 @@
 //! | registers that replacements spill, and their slots | [`spill`], [`machine`] |
 //! | unchanged accesses to LDS at two addresses are aligned | [`alignment`] |
 //! | computed addresses, words with addresses | [`places`] |
-//! | symbols, relocations, data, descriptors, metadata | [`image`] |
+//! | symbols, relocations, data, descriptors | [`image`] |
+//! | metadata and other notes | [`notes`] |
+//! | headers of file, segments and sections | [`headers`] |
+//! | the dynamic section, fields of symbols | [`dynamic`] |
 //! | call frames and line tables | [`frames`] |
 //!
 //! Relocations that the rewritten file alone has are removed before ([`kept`]).
@@ -16,14 +19,18 @@
 //! The certificate is not trusted: a wrong one makes a proof fail, and cannot make one succeed.
 
 mod alignment;
+mod dynamic;
 mod frames;
+mod headers;
 mod image;
 mod kept;
 mod machine;
 mod map;
 mod meaning;
+mod notes;
 mod numbers;
 mod places;
+mod releases;
 mod site;
 mod spill;
 mod symbol_order;
@@ -37,12 +44,15 @@ use hotswap_code_object::image::ObjectImage;
 use hotswap_code_object::{CodeObject, certificate_note};
 use hotswap_report::{Certificate, Diagnostic};
 use map::AddressMap;
+pub use releases::{RELEASES, Release, ReleasedPart, released};
 use std::collections::BTreeMap;
 use walk::SectionWalk;
 
 /// The extent of the comparison, and the parts that are not proven.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct Proof {
+    /// The parts of the rewritten file that are not compared, with the reasons.
+    pub released: Vec<ReleasedPart>,
     /// Instructions that are the same in both files.
     pub unchanged: u64,
     /// Instructions that were replaced.
@@ -58,10 +68,11 @@ pub struct Proof {
 /// # Errors
 /// Files that cannot be read as code objects.
 pub fn against(original: &[u8], rewritten: &[u8]) -> Result<Proof, Diagnostic> {
+    let released = releases::parts(rewritten);
     let without_relocations = kept::without(original, rewritten);
     let rewritten = without_relocations.as_deref().unwrap_or(rewritten);
     let (old, new) = (CodeObject::parse(original)?, CodeObject::parse(rewritten)?);
-    let mut proof = Proof::default();
+    let mut proof = Proof { released, ..Proof::default() };
     let certificate = match certificate_note(rewritten).map(Certificate::from_bytes) {
         Some(Ok(certificate)) => certificate,
         Some(Err(error)) => {
@@ -75,6 +86,10 @@ pub fn against(original: &[u8], rewritten: &[u8]) -> Result<Proof, Diagnostic> {
     let images = (ObjectImage::parse(original)?, ObjectImage::parse(rewritten)?);
     let (old_units, new_units) = (LintUnit::all(&old)?, LintUnit::all(&new)?);
     let maps = maps(&certificate, (&images.0, &images.1), &old_units, &mut proof.findings);
+    if !proof.findings.is_empty() {
+        return Ok(proof);
+    }
+    image::check_headers(&images.0, &images.1, &maps, &mut proof.findings);
     if !proof.findings.is_empty() {
         return Ok(proof);
     }

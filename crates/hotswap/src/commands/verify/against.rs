@@ -3,7 +3,8 @@
 //!
 //! Each file is a code object or contains code objects. Every code object of the rewritten file that carries a
 //! certificate is compared with those of the original; one of them must be its source. JSON: `{schema: 1, original,
-//! rewritten, objects: [{place, original, proven, unchanged, sites, assumes, findings}]}`.
+//! rewritten, objects: [{place, original, proven, unchanged, sites, assumes, released: [{part, bytes, reason}],
+//! findings}]}`.
 //!
 //! Absent on purpose: the proof (`hotswap-lint`).
 
@@ -12,7 +13,7 @@ use crate::outcome::Outcome;
 use crate::work::code_objects::{code_objects, finding_json, in_place};
 use crate::work::text;
 use hotswap_code_object::{CodeObject, certificate_note};
-use hotswap_lint::{Proof, against};
+use hotswap_lint::{Proof, ReleasedPart, against};
 use hotswap_report::{Diagnostic, codes};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -97,17 +98,23 @@ impl Compared {
     fn text(&self, file: &Path) -> String {
         let place = if self.place.is_empty() { String::new() } else { format!(": {}", self.place) };
         let name = text::plain(&format!("{}{place}", file.display()));
-        let Proof { unchanged, sites, assumes, findings } = &self.proof;
+        let Proof { unchanged, sites, assumes, findings, released } = &self.proof;
         if !findings.is_empty() {
             return format!("{name}: not proven, {} findings\n", findings.len());
         }
         let mut text = format!("{name}: proven: {unchanged} instructions unchanged, {sites} replaced\n");
         text.extend(assumes.iter().map(|what| format!("  taken for granted: {}\n", text::plain(what))));
+        for ReleasedPart { release, bytes } in released {
+            text += &format!("  not compared: {} ({bytes} bytes): {}\n", release.part, release.reason);
+        }
         text
     }
 
     fn json(&self) -> Value {
-        let Proof { unchanged, sites, assumes, findings } = &self.proof;
+        let Proof { unchanged, sites, assumes, findings, released } = &self.proof;
+        let part =
+            |one: &ReleasedPart| json!({ "part": one.release.part, "bytes": one.bytes, "reason": one.release.reason });
+        let released: Vec<Value> = released.iter().map(part).collect();
         let findings: Vec<Value> = findings.iter().map(finding_json).collect();
         json!({
             "place": self.place,
@@ -116,6 +123,7 @@ impl Compared {
             "unchanged": unchanged,
             "sites": sites,
             "assumes": assumes,
+            "released": released,
             "findings": findings,
         })
     }

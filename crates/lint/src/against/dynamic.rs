@@ -1,0 +1,73 @@
+//! What the loader reads beside segments: the dynamic section, and the fields of symbols.
+//!
+//! Invariants: entries keep their order and tags; an address is the new position of the same place.
+
+use super::image::Files;
+use super::tables::{SymbolEntry, entries, rows};
+use object::LittleEndian as LE;
+use object::elf::{self, Dyn64};
+use object::pod::slice_from_bytes;
+
+type DynamicEntry = Dyn64<LE>;
+
+/// `DT_RELR`.
+const DT_RELR: u32 = 36;
+/// Tags whose value is an address.
+const ADDRESSES: [u32; 13] = [
+    elf::DT_PLTGOT,
+    elf::DT_HASH,
+    elf::DT_STRTAB,
+    elf::DT_SYMTAB,
+    elf::DT_RELA,
+    elf::DT_INIT,
+    elf::DT_FINI,
+    elf::DT_REL,
+    elf::DT_JMPREL,
+    elf::DT_INIT_ARRAY,
+    elf::DT_FINI_ARRAY,
+    DT_RELR,
+    elf::DT_GNU_HASH,
+];
+
+/// Compares the dynamic sections.
+pub(super) fn dynamic(files: &Files<'_, '_, '_>) -> Result<(), String> {
+    for (old, new) in files.old.sections.iter().zip(&files.new.sections).filter(|(old, _)| old.kind == elf::SHT_DYNAMIC)
+    {
+        let all = |bytes| {
+            let count = <[u8]>::len(bytes) / size_of::<DynamicEntry>();
+            slice_from_bytes::<DynamicEntry>(bytes, count).map_err(|()| "it cannot be read".to_owned())
+        };
+        let ((before, rest), (after, other_rest)) = (all(old.bytes)?, all(new.bytes)?);
+        if before.len() != after.len() || rest != other_rest {
+            return Err("the number of entries differs".to_owned());
+        }
+        for (before, after) in before.iter().zip(after) {
+            let (tag, value) = (before.d_tag.get(LE), before.d_val.get(LE));
+            let is_address = u32::try_from(tag).is_ok_and(|tag| ADDRESSES.contains(&tag));
+            let moved = files.old.section_at(value).filter(|_| is_address);
+            let expected = moved.map_or(Some(value), |section| files.place(section, value, false));
+            if after.d_tag.get(LE) != tag || Some(after.d_val.get(LE)) != expected {
+                return Err(format!("the entry of tag {tag:#x} has another value"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Compares the fields of symbols beside name, value and size: binding, type, visibility, and sections that do not exist.
+pub(super) fn symbol_fields(files: &Files<'_, '_, '_>) -> Result<(), String> {
+    let unread = || "they cannot be read".to_owned();
+    let (old, new) = (files.old.bytes(), files.new.bytes());
+    let pairs = rows(old).ok_or_else(unread)?.iter().zip(rows(new).ok_or_else(unread)?);
+    for (before, after) in pairs.filter(|(row, _)| matches!(row.sh_type.get(LE), elf::SHT_SYMTAB | elf::SHT_DYNSYM)) {
+        let (before, after) = (entries(old, before).ok_or_else(unread)?, entries(new, after).ok_or_else(unread)?);
+        let fields = |symbol: &SymbolEntry| (symbol.st_info, symbol.st_other, symbol.st_shndx.get(LE));
+        if before.len() != after.len() {
+            return Err("some are missing, or new".to_owned());
+        }
+        if let Some(number) = before.iter().zip(after).position(|(before, after)| fields(before) != fields(after)) {
+            return Err(format!("symbol {number} has another binding, type, visibility or section"));
+        }
+    }
+    Ok(())
+}

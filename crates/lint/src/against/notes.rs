@@ -1,0 +1,194 @@
+//! The notes: each note of the original is in the rewritten file, in its order, and says the same.
+//!
+//! The metadata (`AMDGPU`, type 32) is compared as a tree of values: every key of every kernel and every argument, in its
+//! order. Permitted differences: the target, counts of registers (no fewer), and the private segments of kernels that
+//! spill registers. The last note, the certificate, is compared elsewhere; it is a hint.
+
+use super::spill::PrivateNeeds;
+use hotswap_code_object::CodeObject;
+use hotswap_code_object::image::{ObjectImage, SectionPart};
+use object::elf;
+use rmpv::ValueRef;
+
+/// Owner and type of the metadata.
+const METADATA: (&[u8], u32) = (b"AMDGPU\0", 32);
+/// Owner of the certificate.
+const CERTIFICATE: &[u8] = b"HotSwap\0";
+/// Levels of maps and arrays: files of compilers have five.
+const DEPTH: usize = 32;
+
+/// One note.
+struct NoteRow<'a> {
+    owner: &'a [u8],
+    kind: u32,
+    content: &'a [u8],
+}
+
+/// A file with its object: the text of its target is the object's.
+pub(super) type NotedFile<'f, 'a> = (&'f CodeObject<'a>, &'f ObjectImage<'a>);
+
+/// Compares the notes of all sections of notes.
+pub(super) fn check(
+    (old_object, old): NotedFile<'_, '_>,
+    (new_object, new): NotedFile<'_, '_>,
+    needs: &PrivateNeeds,
+) -> Result<(), String> {
+    let comparison = MetadataComparison { target: expected_target(old_object, new_object), needs };
+    let notes = |image: &ObjectImage<'_>| image.sections.iter().filter(|part| part.kind == elf::SHT_NOTE).count();
+    if notes(new) < notes(old) {
+        return Err("a section of notes is missing".to_owned());
+    }
+    for (before, after) in old.sections.iter().zip(&new.sections).filter(|(part, _)| part.kind == elf::SHT_NOTE) {
+        let (before, after) = (without_certificate(before)?, without_certificate(after)?);
+        if before.len() != after.len() {
+            return Err("the number of notes differs".to_owned());
+        }
+        for (before, after) in before.iter().zip(&after) {
+            if (before.owner, before.kind) != (after.owner, after.kind) {
+                return Err("a note has another owner or type".to_owned());
+            }
+            match (before.owner, before.kind) == METADATA {
+                true => comparison.note(before.content, after.content)?,
+                false if before.content != after.content => return Err("a note has other contents".to_owned()),
+                false => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The text that names the target: the original's, with the other processor, which LLVM 24 names in the triple as well.
+fn expected_target(old: &CodeObject<'_>, new: &CodeObject<'_>) -> String {
+    let [before, after] = [old, new].map(|object| object.target_id().processor);
+    let text = old.note().target;
+    let own_arch = format!("amdgpu{}-", before.subarch);
+    let (arch, rest) = match text.strip_prefix(&own_arch) {
+        Some(rest) => (format!("amdgpu{}-", after.subarch), rest),
+        None => (String::new(), text),
+    };
+    arch + &rest.replacen(before.name, after.name, 1)
+}
+
+fn without_certificate<'a>(part: &SectionPart<'a>) -> Result<Vec<NoteRow<'a>>, String> {
+    let mut rows = note_rows(part).ok_or_else(|| format!("the notes of `{}` cannot be read", part.name))?;
+    rows.retain(|row| row.owner != CERTIFICATE);
+    Ok(rows)
+}
+
+/// The notes of a section; `None` if their sizes do not add up, or padding is not zero.
+fn note_rows<'a>(part: &SectionPart<'a>) -> Option<Vec<NoteRow<'a>>> {
+    let align = usize::try_from(part.align).ok().filter(|align| *align > 4).unwrap_or(4);
+    let mut rows = Vec::new();
+    let mut rest = part.bytes;
+    while !rest.is_empty() {
+        let word = |at: usize| Some(u32::from_le_bytes(rest.get(at..at + 4)?.try_into().ok()?));
+        let (owner_size, size, kind) = (word(0)? as usize, word(4)? as usize, word(8)?);
+        let owner_end = 12_usize.checked_add(owner_size)?;
+        let begin = owner_end.checked_next_multiple_of(align)?;
+        let end = begin.checked_add(size)?;
+        let next = end.checked_next_multiple_of(align)?.min(rest.len());
+        let padding = [rest.get(owner_end..begin)?, rest.get(end..next)?];
+        if padding.into_iter().flatten().any(|byte| *byte != 0) {
+            return None;
+        }
+        rows.push(NoteRow { owner: rest.get(12..owner_end)?, kind, content: rest.get(begin..end)? });
+        rest = rest.get(next..)?;
+    }
+    Some(rows)
+}
+
+/// What may differ in the metadata.
+struct MetadataComparison<'n> {
+    target: String,
+    needs: &'n PrivateNeeds,
+}
+
+impl MetadataComparison<'_> {
+    fn note(&self, old: &[u8], new: &[u8]) -> Result<(), String> {
+        let (before, after) = (tree(old)?, tree(new)?);
+        let (before, after) = (map(&before)?, map(&after)?);
+        pairs(before, after, |key, before, after| match key {
+            "amdhsa.target" if text_of(after) == Some(&self.target) => Ok(()),
+            "amdhsa.kernels" => self.kernels(before, after),
+            _ => same(key, before, after),
+        })
+    }
+
+    fn kernels(&self, old: &ValueRef<'_>, new: &ValueRef<'_>) -> Result<(), String> {
+        let (ValueRef::Array(before), ValueRef::Array(after)) = (old, new) else {
+            return Err("`amdhsa.kernels` is not a list".to_owned());
+        };
+        if before.len() != after.len() {
+            return Err("the number of kernels differs".to_owned());
+        }
+        before.iter().zip(after).try_for_each(|(before, after)| self.kernel(map(before)?, map(after)?))
+    }
+
+    fn kernel(&self, old: &Entries<'_>, new: &Entries<'_>) -> Result<(), String> {
+        let text = |key: &str| value_of(old, key).and_then(text_of);
+        let symbol =
+            text(".symbol").and_then(|symbol| symbol.strip_suffix(".kd")).or(text(".name")).unwrap_or_default();
+        let needed = self.needs.of(symbol);
+        let result = pairs(old, new, |key, before, after| match (key, before.as_u64(), after.as_u64()) {
+            (".vgpr_count" | ".sgpr_count", Some(before), Some(after)) if before <= after => Ok(()),
+            (".private_segment_fixed_size", Some(_), Some(after)) if needed.map(u64::from) == Some(after) => Ok(()),
+            _ => same(key, before, after),
+        });
+        result.map_err(|what| format!("`{symbol}`: {what}"))
+    }
+}
+
+/// Keys with their values, in the order of the note.
+type Entries<'a> = Vec<(ValueRef<'a>, ValueRef<'a>)>;
+
+fn tree(content: &[u8]) -> Result<ValueRef<'_>, String> {
+    let mut rest = content;
+    let value = rmpv::decode::read_value_ref_with_max_depth(&mut rest, DEPTH).map_err(|error| error.to_string())?;
+    match rest.is_empty() {
+        true => Ok(value),
+        false => Err("bytes follow the metadata".to_owned()),
+    }
+}
+
+fn map<'v, 'a>(value: &'v ValueRef<'a>) -> Result<&'v Entries<'a>, String> {
+    match value {
+        ValueRef::Map(entries) => Ok(entries),
+        _ => Err("a table of keys is missing".to_owned()),
+    }
+}
+
+fn text_of<'v>(value: &'v ValueRef<'_>) -> Option<&'v str> {
+    match value {
+        ValueRef::String(text) => text.as_str(),
+        _ => None,
+    }
+}
+
+fn value_of<'v, 'a>(entries: &'v Entries<'a>, key: &str) -> Option<&'v ValueRef<'a>> {
+    entries.iter().find(|(own, _)| text_of(own) == Some(key)).map(|(_, value)| value)
+}
+
+/// Compares the values of the same keys; the keys have the same order.
+fn pairs<'a, 'b>(
+    old: &Entries<'a>,
+    new: &Entries<'b>,
+    mut each: impl FnMut(&str, &ValueRef<'a>, &ValueRef<'b>) -> Result<(), String>,
+) -> Result<(), String> {
+    if old.len() != new.len() {
+        return Err("the number of keys differs".to_owned());
+    }
+    for ((old_key, before), (new_key, after)) in old.iter().zip(new) {
+        let Some(key) = text_of(old_key).filter(|key| text_of(new_key) == Some(key)) else {
+            return Err(format!("the key `{}` is another", text_of(old_key).unwrap_or("?")));
+        };
+        each(key, before, after)?;
+    }
+    Ok(())
+}
+
+fn same(key: &str, old: &ValueRef<'_>, new: &ValueRef<'_>) -> Result<(), String> {
+    match old == new {
+        true => Ok(()),
+        false => Err(format!("`{key}` is described otherwise")),
+    }
+}

@@ -1,0 +1,168 @@
+//! The parts of a rewritten file that `verify --against` does not compare, or of which it accepts other values: one table
+//! with reasons, which the command prints and a test reads that flips every bit of the rest.
+//!
+//! Invariants: bytes that are in no row are compared. A row names bytes of the rewritten file, never whole kinds of files.
+
+use super::tables::{SectionRow, header, range, rows};
+use hotswap_code_object::CodeObject;
+use hotswap_code_object::image::ObjectImage;
+use hotswap_isa::{Isa, Target};
+use object::LittleEndian as LE;
+use object::elf;
+use std::ops::Range;
+
+/// A part that is not compared, or that may have other values.
+#[derive(Debug)]
+pub struct Release {
+    /// The part, for messages.
+    pub part: &'static str,
+    /// Why it is not compared.
+    pub reason: &'static str,
+    find: fn(&ReleaseSubject<'_>) -> Vec<Range<usize>>,
+}
+
+/// Bytes of a file that a row of [`RELEASES`] names.
+#[derive(Debug, Clone, Copy)]
+pub struct ReleasedPart {
+    /// The row.
+    pub release: &'static Release,
+    /// Their number.
+    pub bytes: usize,
+}
+
+/// The rows.
+pub static RELEASES: &[Release] = &[
+    Release {
+        part: "certificate",
+        reason: "a hint: a wrong one makes a proof fail and cannot make one succeed",
+        find: certificate,
+    },
+    Release {
+        part: "debug information other than lines and call frames",
+        reason: "no loader reads it, and it changes nothing that a kernel does",
+        find: debug_information,
+    },
+    Release {
+        part: "counts of registers in the metadata",
+        reason: "they may grow; a kernel gets the registers that its descriptor grants, which is compared",
+        find: register_counts,
+    },
+    Release {
+        part: "prefetched lines in kernel descriptors",
+        reason: "a hint, which may grow with the code",
+        find: prefetched_lines,
+    },
+    Release {
+        part: "s_delay_alu, s_clause and distances of prefetches",
+        reason: "hints: they may say less, and no result depends on them; members of clauses are compared",
+        find: hints,
+    },
+    Release {
+        part: "place in the file of sections without content",
+        reason: "there is nothing at that place",
+        find: places_of_nothing,
+    },
+];
+
+/// A file in the forms that rows need.
+struct ReleaseSubject<'a> {
+    data: &'a [u8],
+    rows: &'a [SectionRow],
+    /// Where the section table is.
+    table: usize,
+    object: CodeObject<'a>,
+    image: ObjectImage<'a>,
+}
+
+/// The released bytes of a rewritten file, by row.
+///
+/// # Errors
+/// Files that cannot be read as code objects.
+pub fn released(data: &[u8]) -> Result<Vec<(&'static Release, Vec<Range<usize>>)>, hotswap_report::Diagnostic> {
+    let (object, image) = (CodeObject::parse(data)?, ObjectImage::parse(data)?);
+    let table = header(data).map_or(0, |header| header.e_shoff.get(LE) as usize);
+    let subject = ReleaseSubject { data, rows: rows(data).unwrap_or_default(), table, object, image };
+    let found = RELEASES.iter().map(|release| (release, (release.find)(&subject)));
+    Ok(found.filter(|(_, ranges)| !ranges.is_empty()).collect())
+}
+
+/// The released parts of a file that can be read.
+pub(super) fn parts(data: &[u8]) -> Vec<ReleasedPart> {
+    let all = released(data).unwrap_or_default().into_iter();
+    all.map(|(release, ranges)| ReleasedPart { release, bytes: ranges.iter().map(Range::len).sum() }).collect()
+}
+
+impl ReleaseSubject<'_> {
+    /// Bytes of a row of the section table.
+    fn row_bytes(&self, number: usize) -> Range<usize> {
+        let start = self.table + number * size_of::<SectionRow>();
+        start..start + size_of::<SectionRow>()
+    }
+}
+
+/// The last section, if it is the certificate's, its row, and their counts in the header.
+fn certificate(subject: &ReleaseSubject<'_>) -> Vec<Range<usize>> {
+    if hotswap_code_object::certificate_note(subject.data).is_none() {
+        return Vec::new();
+    }
+    let last = subject.rows.len().saturating_sub(1);
+    let content = subject.rows.last().and_then(|row| range(subject.data, row));
+    content.into_iter().chain([subject.row_bytes(last)]).collect()
+}
+
+fn debug_information(subject: &ReleaseSubject<'_>) -> Vec<Range<usize>> {
+    let sections = subject.image.sections.iter().filter(|part| part.name.starts_with(".debug_"));
+    sections.map(|part| part.offset as usize..part.offset as usize + part.bytes.len()).collect()
+}
+
+/// The values of these keys in the metadata: a key is a short text, and its value one number.
+fn register_counts(subject: &ReleaseSubject<'_>) -> Vec<Range<usize>> {
+    const KEYS: [&[u8]; 2] = [b".vgpr_count", b".sgpr_count"];
+    let mut found = Vec::new();
+    for note in &subject.object.note().ranges {
+        let bytes = subject.data.get(note.clone()).unwrap_or_default();
+        for key in KEYS {
+            for (at, _) in bytes.windows(key.len()).enumerate().filter(|(_, window)| *window == key) {
+                let value = note.start + at + key.len();
+                // The marker of a number of one, two, four or eight bytes; small numbers are their own.
+                let size = match subject.data.get(value) {
+                    Some(marker @ 0xcc..=0xcf) => 1 + (1 << (marker - 0xcc)),
+                    _ => 1,
+                };
+                found.push(value..value + size);
+            }
+        }
+    }
+    found
+}
+
+/// The bytes of a descriptor that hold the number of prefetched lines.
+fn prefetched_lines(subject: &ReleaseSubject<'_>) -> Vec<Range<usize>> {
+    /// COMPUTE_PGM_RSRC3, bits 4 to 11 from GFX12 on, 4 to 9 before.
+    const BYTES: Range<usize> = 44..46;
+    let starts = subject.object.descriptors().iter().map(|descriptor| descriptor.range.start);
+    starts.map(|start| start + BYTES.start..start + BYTES.end).collect()
+}
+
+fn hints(subject: &ReleaseSubject<'_>) -> Vec<Range<usize>> {
+    let Some(target) = Target::find(subject.object.target_id().processor.name) else { return Vec::new() };
+    let mut found = Vec::new();
+    for part in subject.image.sections.iter().filter(|part| part.is_code()) {
+        for (at, inst) in Isa::new(target).walk(part.bytes) {
+            let is_hint = |name: &str| matches!(name, "s_delay_alu" | "s_clause") || name.starts_with("s_prefetch_");
+            if let Ok(inst) = inst
+                && is_hint(inst.mnemonic())
+            {
+                let start = part.offset as usize + at;
+                found.push(start..start + usize::from(inst.len()));
+            }
+        }
+    }
+    found
+}
+
+fn places_of_nothing(subject: &ReleaseSubject<'_>) -> Vec<Range<usize>> {
+    let is_nothing = |row: &SectionRow| row.sh_type.get(LE) == elf::SHT_NOBITS || row.sh_size.get(LE) == 0;
+    let numbered = subject.rows.iter().enumerate().skip(1).filter(|(_, row)| is_nothing(row));
+    numbered.map(|(number, _)| subject.row_bytes(number).start + 24..subject.row_bytes(number).start + 32).collect()
+}
