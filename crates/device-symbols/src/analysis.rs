@@ -111,7 +111,7 @@ fn set_modes(functions: &mut [Function], modes: &HashMap<&str, DescriptorModes>)
     let wave_size = common(functions.iter().filter_map(|one| one.wave_size));
     let cu_mode = common(functions.iter().filter_map(|one| one.cu_mode));
     for function in functions.iter_mut().filter(|one| one.kind != FunctionKind::Kernel) {
-        (function.wave_size, function.cu_mode) = (wave_size, cu_mode);
+        (function.wave_size, function.cu_mode) = (function.wave_size.or(wave_size), cu_mode);
     }
 }
 

@@ -2,11 +2,10 @@
 //!
 //! Invariant: functions are numbered through all sections in the order of sections and addresses.
 
-use crate::lanes::mask_lanes;
 use crate::table::{Callee, Evidence, Function, FunctionKind, IndirectCalls, Resources};
 use crate::{registers, stated};
 use hotswap_code_object::{CodeMap, CodeSymbol, ObjectKind, SymbolKind};
-use hotswap_program::{BankMap, CallSite, CodeSource, MarkKind, Program, ProgramByte};
+use hotswap_program::{BankMap, CallSite, CodeSource, MarkKind, Program, ProgramByte, mask_lanes};
 use hotswap_targets::WaveSizes;
 use object::{Object, ObjectSymbol, ObjectSymbolTable, SymbolIndex};
 use rayon::prelude::*;
@@ -79,7 +78,7 @@ impl<'a> FileCode<'a> {
             WaveSizes::Both => {
                 let stated = self.units.iter().flat_map(|unit| {
                     (0..unit.program.functions.len())
-                        .filter_map(|number| mask_lanes(unit.code(number), unit.program.source.isa))
+                        .filter_map(|number| mask_lanes(unit.code(number), unit.program.isa_of(number)))
                 });
                 let all: BTreeSet<u8> = stated.collect();
                 if all.len() == 1 { all.first().copied() } else { None }
@@ -97,7 +96,7 @@ impl<'a> FileCode<'a> {
             address: unit.program.source.address.wrapping_add(u64::from(function.start)),
             size: u64::from(unit.size(number)),
             exported: false,
-            wave_size: None,
+            wave_size: unit.program.source.stated_lanes(function.start),
             own,
             total: Resources::UNKNOWN,
             callees: Vec::new(),
@@ -245,7 +244,8 @@ impl Unit<'_> {
     }
 
     fn own(&self, number: usize, lanes: Option<u8>) -> Resources {
-        registers::own_needs(&self.program, &self.banks, number, lanes)
+        let own = || self.program.source.stated_lanes(self.program.functions[number].start);
+        registers::own_needs(&self.program, &self.banks, number, lanes.or_else(own))
     }
 
     fn unclaimed(&self) -> u64 {

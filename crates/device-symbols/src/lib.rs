@@ -15,7 +15,6 @@
 //! | `frame` | the size of a function's frame in scratch |
 //! | `sources` | the source file of each function, by debug information |
 //! | `stated` | what compiler and assembler state in the file about single functions |
-//! | `lanes` | the wave size of code that no kernel of the file tells |
 //! | `joined` | the functions of code objects that are loaded together |
 //! | `totals` | what a function needs with everything that it calls; recursion |
 //! | `function_map` | names of functions and kernels as rows of text, for AMD's trace decoder |
@@ -34,7 +33,6 @@ mod code_hash;
 mod frame;
 pub mod function_map;
 mod joined;
-mod lanes;
 pub mod note;
 mod registers;
 mod sources;
@@ -44,8 +42,8 @@ mod totals;
 
 pub use analysis::{analyse, analyse_with};
 pub use code_hash::code_hash;
+pub use hotswap_program::{instructions, mask_lanes};
 pub use joined::joined;
-pub use lanes::{instructions, mask_lanes};
 pub use table::{
     Callee, Evidence, Export, Form, Function, FunctionKind, IMPORT_PREFIX, Import, IndirectCalls, Kernel, Number,
     Resources, SymbolTable,

@@ -30,7 +30,7 @@ struct NamedRegisters {
 /// The needs of one function without its callees. `lanes` are those of a wave.
 pub(crate) fn own_needs(program: &Program<'_>, banks: &BankMap, number: usize, lanes: Option<u8>) -> Resources {
     let function = &program.functions[number];
-    let isa = program.source.isa;
+    let isa = program.isa_of(number);
     let reader = EffectReader::new(isa);
     let mut named = NamedRegisters { open_vectors: function.uses_index_mode(), ..NamedRegisters::default() };
     let (mut frame, mut is_decoded) = (FrameScan::default(), function.is_closed());

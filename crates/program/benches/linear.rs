@@ -83,6 +83,7 @@ fn repeated<'a>(source: &CodeSource<'_>, times: usize, bytes: &'a mut Vec<u8>) -
     };
     let marks = (0..times).flat_map(|copy| source.marks.iter().map(move |one| mark(copy, one)));
     CodeSource {
+        waves: Vec::new(),
         number: source.number,
         isa: source.isa,
         address: source.address,

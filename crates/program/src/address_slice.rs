@@ -58,7 +58,7 @@ pub(crate) struct Origins {
 impl SliceCode<'_> {
     /// The origins of the target of the instruction at an offset; `None` if arithmetic may have made it.
     pub(crate) fn origins(&self, offset: u32) -> Option<Origins> {
-        let isa = self.source.isa;
+        let isa = self.source.isa_at(offset);
         let number = self.blocks.before(offset)?;
         let inst = self.decode(offset)?;
         let wanted: RegSet = inst.reads(isa).map(|effect| effect.reg).filter(|reg| reg.file == RegFile::Sgpr).collect();
@@ -72,7 +72,7 @@ impl SliceCode<'_> {
     }
 
     fn decode(&self, offset: u32) -> Option<Inst> {
-        self.source.isa.decode(self.source.bytes.get(offset as usize..)?).ok()
+        self.source.isa_at(offset).decode(self.source.bytes.get(offset as usize..)?).ok()
     }
 }
 

@@ -37,6 +37,7 @@ mod program;
 mod query;
 mod resources;
 mod source;
+mod waves;
 
 pub use address::PcValue;
 pub use analysis::banks::BankMap;
@@ -58,3 +59,4 @@ pub use program::{Program, ProgramSums};
 pub use query::{Cover, Covers, Steps, Ways};
 pub use resources::{Occupancy, RegisterNeeds, occupancy};
 pub use source::{AddressSlot, CodeSource, Fixup, FixupKind, KernelNeeds, Mark, MarkKind};
+pub use waves::{FunctionWave, instructions, mask_lanes};

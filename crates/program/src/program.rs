@@ -9,7 +9,8 @@ use crate::named::Named;
 use crate::ops::{Op, Ops};
 use crate::problem::{Problem, Reason};
 use crate::source::CodeSource;
-use hotswap_isa::Inst;
+use crate::waves;
+use hotswap_isa::{Inst, Isa};
 use rayon::prelude::*;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -63,9 +64,12 @@ pub struct ProgramSums {
 
 impl<'a> Program<'a> {
     /// The functions of a section, with their calls; with `offsets` those that results about these may depend on.
-    pub(crate) fn make(source: CodeSource<'a>, offsets: Option<&[u32]>) -> Self {
+    pub(crate) fn make(mut source: CodeSource<'a>, offsets: Option<&[u32]>) -> Self {
         let ops = Ops::new();
-        let functions = builder::functions(&source, &ops, offsets);
+        let functions = match source.waves.is_empty() {
+            true => builder::functions(&source, &ops, offsets),
+            false => waves::functions(&mut source, &ops, offsets),
+        };
         let callees = |function: usize| {
             let calls: &Vec<CallSite> = &functions[function].calls;
             calls.iter().filter_map(|call| match call.callee {
@@ -139,10 +143,16 @@ impl<'a> Program<'a> {
         facts
     }
 
+    /// The instruction set of a function, with its wave size.
+    #[must_use]
+    pub fn isa_of(&self, function: usize) -> Isa {
+        self.functions.get(function).map_or(self.source.isa, |function| self.source.isa_at(function.start))
+    }
+
     /// The instruction at an offset.
     #[must_use]
     pub fn decode(&self, offset: u32) -> Option<Inst> {
-        self.source.isa.decode(self.source.bytes.get(offset as usize..)?).ok()
+        self.source.isa_at(offset).decode(self.source.bytes.get(offset as usize..)?).ok()
     }
 
     /// Whether the jump or call target of the instruction at an offset of a function comes from memory, from a caller
@@ -166,7 +176,7 @@ impl<'a> Program<'a> {
     /// Registers that a function names.
     pub(crate) fn named(&self, function: &Function) -> Named {
         let bytes = self.source.bytes.get(function.start as usize..).unwrap_or_default();
-        Named::of(self.source.isa, &self.ops, bytes, &function.starts)
+        Named::of(self.source.isa_at(function.start), &self.ops, bytes, &function.starts)
     }
 
     /// Whether an instruction is a call or a jump through registers.

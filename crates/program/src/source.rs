@@ -6,6 +6,7 @@
 mod read;
 
 use crate::place::ProgramByte;
+use crate::waves::FunctionWave;
 use hotswap_isa::Isa;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -15,8 +16,11 @@ use std::ops::Range;
 pub struct CodeSource<'a> {
     /// Number of the section in the file's table; `None` for a segment of a file without sections, or without a file.
     pub number: Option<usize>,
-    /// The instruction set of the bytes.
+    /// The instruction set of the bytes. Where kernels of both wave sizes are in the section, [`CodeSource::isa_at`] has
+    /// that of each function.
     pub isa: Isa,
+    /// Wave sizes of functions by offset, ascending; empty if the whole section has that of `isa`.
+    pub waves: Vec<FunctionWave>,
     /// Address of the first byte; 0 in a relocatable file.
     pub address: u64,
     /// The section.

@@ -24,6 +24,7 @@ fn program(bytes: &[u8]) -> Program<'_> {
         exported: false,
     };
     Program::build(CodeSource {
+        waves: Vec::new(),
         number: None,
         isa: Isa::new(Target::find("gfx1250").unwrap()),
         address: 0,

@@ -96,6 +96,7 @@ proptest! {
             Some(Fixup { offset, kind: FixupKind::from_number(kind)?, symbol, addend: addend.into() })
         });
         let mut source = CodeSource {
+            waves: Vec::new(),
             number: None,
             isa: Isa::new(Target::find(target).unwrap()),
             address: if linked { 0x1000 } else { 0 },
@@ -132,6 +133,7 @@ proptest! {
             constant: odd % 2 == 0,
         };
         let mut source = CodeSource {
+            waves: Vec::new(),
             number: None,
             isa: Isa::new(Target::find("gfx1250").unwrap()),
             address,

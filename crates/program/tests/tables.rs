@@ -30,6 +30,7 @@ fn program(bytes: &[u8], targets: impl Iterator<Item = u32>) -> Program<'_> {
     let kind = MarkKind::Kernel(KernelNeeds { lanes: 32, ..KernelNeeds::default() });
     let size = bytes.len() as u32;
     Program::build(CodeSource {
+        waves: Vec::new(),
         number: None,
         isa: Isa::new(Target::find("gfx1250").unwrap()),
         address: 0,

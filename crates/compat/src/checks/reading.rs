@@ -72,7 +72,7 @@ impl<'a> Reading<'a> {
     /// Reads a stretch of `data`, the file, in all its wave sizes.
     pub(crate) fn stretch(&mut self, data: &[u8], stretch: &CodeStretch<'a>) {
         let bytes = data.get(stretch.range.clone()).unwrap_or_default();
-        for wave in stretch.waves.iter() {
+        for wave in self.waves_of(stretch, bytes).iter() {
             let Some(mode) = self.modes[usize::from(wave == Wave::W64)] else {
                 let lanes = if wave == Wave::W64 { 64 } else { 32 };
                 let why = || format!("waves of {lanes} lanes, which one of the two does not have");
@@ -86,6 +86,21 @@ impl<'a> Reading<'a> {
             } else {
                 self.anywhere(&mode, stretch, bytes);
             }
+        }
+    }
+
+    /// The wave sizes in which a function is read: where it may run in both and decodes in one of them alone, it was
+    /// compiled for that one.
+    fn waves_of(&self, stretch: &CodeStretch<'a>, bytes: &[u8]) -> Waves {
+        let [Some(small), Some(large)] = &self.modes else { return stretch.waves };
+        if !(stretch.declared && stretch.waves.small && stretch.waves.large) {
+            return stretch.waves;
+        }
+        let decodes = |mode: &Mode| mode.source.walk(bytes).all(|(_, item)| item.is_ok());
+        match (decodes(small), decodes(large)) {
+            (true, false) => Waves::of(32),
+            (false, true) => Waves::of(64),
+            _ => stretch.waves,
         }
     }
 

@@ -35,8 +35,9 @@ impl SectionProgram<'_> {
     /// One more than the highest vector register that a function names.
     pub fn highest_vgpr(&self, function: usize) -> u16 {
         let mut highest = 0;
+        let isa = self.program.isa_of(function);
         self.each_instruction(function, |_, inst, banks| {
-            for set in [inst.read_set(self.isa(), banks), inst.written_set(self.isa(), banks)] {
+            for set in [inst.read_set(isa, banks), inst.written_set(isa, banks)] {
                 let vgprs = set.iter().filter(|reg| reg.file == RegFile::Vgpr);
                 highest = vgprs.map(|reg| reg.index + u16::from(reg.count)).fold(highest, u16::max);
             }

@@ -125,6 +125,7 @@ impl<'a> FileFacts<'a> {
         let mut source = CodeSource {
             number: section.number,
             isa,
+            waves: Vec::new(),
             address: if linked { section.address } else { 0 },
             bytes: section.bytes,
             linked,
@@ -141,7 +142,7 @@ impl<'a> FileFacts<'a> {
             MarkKind::Kernel(needs) => Some(needs.lanes),
             _ => None,
         });
-        // A file has one wave size unless it was joined from two; then each kernel's own counts where it matters.
+        // A file has one wave size unless it was joined from two; then each function has its own.
         if let Some(lanes) = lanes.max() {
             source.isa = isa.with_wave(if lanes == 64 { Wave::W64 } else { Wave::W32 });
         }
@@ -153,6 +154,7 @@ impl<'a> FileFacts<'a> {
             }
         }
         source.sort();
+        source.waves = source.stated_waves();
         Ok(source)
     }
 

@@ -179,7 +179,7 @@ impl<'p, 'a> LivenessSolver<'p, 'a> {
         layout: RowLayout,
     ) -> Self {
         let function = &program.functions[number];
-        let stepper = Stepper::new(program.source.isa, &program.ops, function.indexed);
+        let stepper = Stepper::new(program.isa_of(number), &program.ops, function.indexed);
         Self { program, number, function, summaries, banks, returned, layout, stepper, line: Vec::new() }
     }
 
@@ -265,11 +265,12 @@ impl<'p, 'a> LivenessSolver<'p, 'a> {
         self.line.clear();
         let source = &self.program.source;
         // The bytes after the block are included, so that its last instructions are read in one step.
-        for (at, inst) in source.isa.walk(source.bytes.get(line.start as usize..).unwrap_or_default()) {
+        let isa = source.isa_at(line.start);
+        for (at, inst) in isa.walk(source.bytes.get(line.start as usize..).unwrap_or_default()) {
             let (Ok(inst), true) = (inst, line.start + (at as u32) < line.end) else { break };
             self.line.push((line.start + at as u32, inst, banks));
             if threads {
-                banks = banks.after(&inst, source.isa);
+                banks = banks.after(&inst, isa);
             }
         }
     }
@@ -348,7 +349,7 @@ fn touched(
     banks: &BankMap,
     returned: &Live,
 ) -> [u64; WORDS] {
-    let (function, isa) = (&program.functions[number], program.source.isa);
+    let (function, isa) = (&program.functions[number], program.isa_of(number));
     let mut words = [0; WORDS];
     let mut add = |set: &RegSet| {
         for (number, word) in set.words().iter().enumerate().take(VECTORS + 4) {
