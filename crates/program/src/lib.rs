@@ -58,5 +58,6 @@ pub use problem::{Problem, Reason};
 pub use program::{Program, ProgramSums};
 pub use query::{Cover, Covers, Steps, Ways};
 pub use resources::{Occupancy, RegisterNeeds, occupancy};
-pub use source::{AddressSlot, CodeSource, Fixup, FixupKind, KernelNeeds, Mark, MarkKind};
-pub use waves::{FunctionWave, instructions, mask_lanes};
+pub use source::{
+    AddressSlot, CodeSource, Fixup, FixupKind, FunctionWave, KernelNeeds, Mark, MarkKind, instructions, mask_lanes,
+};

@@ -4,9 +4,12 @@
 //! positions ([`CodeSource::sort`] does it).
 
 mod read;
+mod waves;
+
+pub(crate) use waves::WAVES;
+pub use waves::{FunctionWave, instructions, mask_lanes};
 
 use crate::place::ProgramByte;
-use crate::waves::FunctionWave;
 use hotswap_isa::Isa;
 use std::borrow::Cow;
 use std::ops::Range;

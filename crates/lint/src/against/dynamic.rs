@@ -1,4 +1,4 @@
-//! What the loader reads beside segments: the dynamic section, and the fields of symbols.
+//! Tables that the loader reads beside segments: the dynamic section, and the fields of symbols.
 //!
 //! Invariants: entries keep their order and tags; an address is the new position of the same place.
 

@@ -97,7 +97,7 @@ fn note_rows<'a>(part: &SectionPart<'a>) -> Option<Vec<NoteRow<'a>>> {
     Some(rows)
 }
 
-/// What may differ in the metadata.
+/// The permitted differences of the metadata.
 struct MetadataComparison<'n> {
     target: String,
     needs: &'n PrivateNeeds,

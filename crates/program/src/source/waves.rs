@@ -1,0 +1,114 @@
+//! Wave sizes, function by function, of a section that holds code in both.
+//!
+//! A link of separately compiled objects may join kernels of 32 and of 64 lanes. Instructions exist in one size only
+//! (dual instructions), or have operands of another size (masks of lanes), so each function is decoded in its own.
+//! Evidence, the strongest first: a kernel's descriptor; bytes that decode in one size alone; the size as which code
+//! writes the mask of lanes; the callers, which `crate::waves` adds. Without any, a function has the section's size.
+//!
+//! Invariants: a section of one size has no list, and costs nothing.
+
+use super::{CodeSource, MarkKind};
+use hotswap_isa::reg::Special;
+use hotswap_isa::{Inst, Isa, Value, Wave};
+use std::collections::BTreeMap;
+
+/// The wave size of the code from an offset on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FunctionWave {
+    /// Offset of a function.
+    pub offset: u32,
+    /// Its size; `None` if nothing states it.
+    pub wave: Option<Wave>,
+}
+
+/// The sizes.
+pub(crate) const WAVES: [Wave; 2] = [Wave::W32, Wave::W64];
+
+/// The wave size of so many lanes.
+fn wave_of_lanes(lanes: u8) -> Wave {
+    if lanes == 64 { Wave::W64 } else { Wave::W32 }
+}
+
+/// The instructions of code, one after the other, up to the first bytes that are none.
+pub fn instructions(bytes: &[u8], isa: Isa) -> impl Iterator<Item = Inst> + '_ {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let inst = isa.decode(bytes.get(at..).filter(|rest| !rest.is_empty())?).ok()?;
+        at += usize::from(inst.len());
+        Some(inst)
+    })
+}
+
+/// Lanes of the waves that code was compiled for, as its instructions write the mask of lanes: 32 bits or 64.
+#[must_use]
+pub fn mask_lanes(bytes: &[u8], isa: Isa) -> Option<u8> {
+    instructions(bytes, isa).find_map(|inst| {
+        let name = inst.mnemonic();
+        if name.contains("saveexec") {
+            return Some(if name.ends_with("_b32") { 32 } else { 64 });
+        }
+        let mut operands = inst.operands(isa);
+        let first = operands.next().map(|operand| operand.value);
+        match first {
+            Some(Value::Reg(reg)) if reg.as_special() == Some(Special::ExecLo) && name.starts_with("s_") => {
+                Some(if reg.count == 2 { 64 } else { 32 })
+            }
+            _ => None,
+        }
+    })
+}
+
+/// The size that the bytes of a function state.
+fn wave_of_bytes(bytes: &[u8], isa: Isa) -> Option<Wave> {
+    let decodes = WAVES.map(|wave| isa.with_wave(wave).walk(bytes).all(|(_, inst)| inst.is_ok()));
+    match decodes {
+        [true, false] => Some(Wave::W32),
+        [false, true] => Some(Wave::W64),
+        // The pass that stops at bytes of the other size has seen less.
+        _ => WAVES.iter().find_map(|wave| mask_lanes(bytes, isa.with_wave(*wave))).map(wave_of_lanes),
+    }
+}
+
+impl CodeSource<'_> {
+    /// The instruction set of the code at an offset, with the wave size of its function.
+    #[must_use]
+    pub fn isa_at(&self, offset: u32) -> Isa {
+        if self.waves.is_empty() {
+            return self.isa;
+        }
+        self.stated_wave(offset).map_or(self.isa, |wave| self.isa.with_wave(wave))
+    }
+
+    fn stated_wave(&self, offset: u32) -> Option<Wave> {
+        let before = self.waves.partition_point(|row| row.offset <= offset).checked_sub(1)?;
+        self.waves.get(before)?.wave
+    }
+
+    /// Lanes of the waves of the code at an offset, in a section with code of both sizes; `None` if nothing states them.
+    #[must_use]
+    pub fn stated_lanes(&self, offset: u32) -> Option<u8> {
+        self.stated_wave(offset).map(|wave| if wave == Wave::W64 { 64 } else { 32 })
+    }
+
+    /// The sizes of the functions of a section with kernels of both: as descriptors and bytes state them.
+    pub(crate) fn stated_waves(&self) -> Vec<FunctionWave> {
+        let lanes = |kind: &MarkKind| match kind {
+            MarkKind::Kernel(needs) => Some(wave_of_lanes(needs.lanes)),
+            _ => None,
+        };
+        let kernels: Vec<Wave> = self.marks.iter().filter_map(|mark| lanes(&mark.kind)).collect();
+        if WAVES.iter().any(|wave| !kernels.contains(wave)) {
+            return Vec::new();
+        }
+        let mut stated: BTreeMap<u32, Option<Wave>> = BTreeMap::new();
+        let code = |kind: &MarkKind| matches!(kind, MarkKind::Kernel(_) | MarkKind::Function);
+        for mark in self.marks.iter().filter(|mark| code(&mark.kind)) {
+            let range = mark.offset as usize..mark.offset.saturating_add(mark.size) as usize;
+            let bytes = self.bytes.get(range).filter(|bytes| !bytes.is_empty());
+            let own = || bytes.and_then(|bytes| wave_of_bytes(bytes, self.isa));
+            let known = stated.entry(mark.offset).or_default();
+            *known = lanes(&mark.kind).or(*known).or_else(own);
+        }
+        stated.into_iter().map(|(offset, wave)| FunctionWave { offset, wave }).collect()
+    }
+}
