@@ -29,7 +29,7 @@
 #             launchers that the target has (ccache).
 #
 # The plan becomes a hash in the target's command lines, so that a changed plan or a changed HotSwap is a changed
-# command for ninja, make, ccache and sccache. The file for the hash is in <build>/.hotswap/plans. Properties that can
+# command for ninja, make, ccache and sccache; so does the toolchain (HotSwapCacheKey.cmake). The file for the hash is in <build>/.hotswap/plans. Properties that can
 # still change after the call (sources, architectures, launchers, IPO) are checked when the top directory has been read
 # (HotSwapFinish.cmake).
 #
@@ -37,6 +37,7 @@
 # Absent on purpose: deciding which pairs are possible (`hotswap plan` does).
 include_guard(GLOBAL)
 cmake_policy(VERSION 3.21...4.1)
+include("${CMAKE_CURRENT_LIST_DIR}/HotSwapCacheKey.cmake")
 include("${CMAKE_CURRENT_LIST_DIR}/HotSwapDeviceCode.cmake")
 include("${CMAKE_CURRENT_LIST_DIR}/HotSwapDirectory.cmake")
 include("${CMAKE_CURRENT_LIST_DIR}/HotSwapFinish.cmake")
@@ -264,6 +265,12 @@ macro(_hotswap_write_plan)
     if(arg_COALESCE)
       string(APPEND words " -Xoffload-linker --hotswap-coalesce=1")
     endif()
+    if(has_language)
+      _hotswap_toolchain_word("${CMAKE_HIP_COMPILER}" "${CMAKE_HIP_FLAGS}" toolchain_word)
+    else()
+      _hotswap_toolchain_word("${CMAKE_CXX_COMPILER}" "${CMAKE_CXX_FLAGS}" toolchain_word)
+    endif()
+    string(APPEND words "${toolchain_word}")
     if(count GREATER 0)
       _hotswap_pairs("${json}" source sources)
       _hotswap_pairs("${json}" target gpus)

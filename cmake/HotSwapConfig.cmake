@@ -26,8 +26,11 @@ foreach(_hotswap_file IN ITEMS bin/hotswap bin/hotswap-clang bin/hotswap-clang++
   endif()
 endforeach()
 
-# Debian keeps libraries in the machine's directory, whose name CMake knows only after a language is enabled.
+# Distributions keep libraries in lib64, or in the machine's directory, whose name CMake knows only after a language is enabled.
 set(_hotswap_lib lib)
+if(EXISTS "${HotSwap_PREFIX}/lib64/libhotswap.so.0")
+  set(_hotswap_lib lib64)
+endif()
 foreach(_hotswap_machine IN ITEMS "${CMAKE_HOST_SYSTEM_PROCESSOR}-linux-gnu" "${CMAKE_LIBRARY_ARCHITECTURE}")
   if(_hotswap_machine AND EXISTS "${HotSwap_PREFIX}/lib/${_hotswap_machine}/libhotswap.so.0")
     set(_hotswap_lib "lib/${_hotswap_machine}")

@@ -11,7 +11,7 @@ impl Site<'_> {
             Mode::Found => None,
             Mode::Compiler => Some(format!("{}/bin/hotswap-clang++", self.prefix)),
             Mode::CompilerC => Some(format!("{}/bin/hotswap-clang", self.prefix)),
-            Mode::Launcher => Some(self.unit().setup.clang.program.clone()),
+            Mode::Launcher => Some(self.clang()),
         };
         self.cmake(&self.project(), compiler, &format!("-DCMAKE_PREFIX_PATH={}", self.prefix), definitions)
     }

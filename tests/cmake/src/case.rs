@@ -48,6 +48,8 @@ pub enum Step {
     Runs(&'static str),
     /// HotSwap is replaced by one of another identity.
     NewHotSwap,
+    /// Another clang takes the place of the first one, and the build tree is removed.
+    NewClang,
     /// The file must have been made by the HotSwap that is installed now.
     MadeByInstalled(&'static str),
     /// Adds another pair to the plan's file.
@@ -102,6 +104,8 @@ pub enum Needs {
     Ninja,
     /// A CMake that is too old for HIP on Debian.
     OldCMake,
+    /// A clang that another one with the same flags can replace.
+    Upgrade,
 }
 
 impl Case {

@@ -46,6 +46,7 @@ fn do_step(site: &mut Site<'_>, step: Step) -> Result<(), String> {
         Step::Report(file, gpus) => report(site, file, gpus),
         Step::Runs(file) => runs(site, file),
         Step::NewHotSwap => new_hotswap(site),
+        Step::NewClang => new_clang(site),
         Step::MadeByInstalled(file) => made_by_installed(site, file),
         Step::ChangePlanFile => change_plan_file(site),
         Step::RemovePlans => fs::remove_dir_all(site.built(".hotswap/plans")).map_err(|error| error.to_string()),
@@ -178,6 +179,12 @@ fn new_hotswap(site: &Site<'_>) -> Result<(), String> {
         site.run(&["chmod", "755", &format!("{}/{file}", site.prefix)])?;
     }
     if changed >= 3 && identity(site)? == new { Ok(()) } else { Err(format!("{changed} places changed")) }
+}
+
+fn new_clang(site: &Site<'_>) -> Result<(), String> {
+    fs::remove_dir_all(site.built("")).map_err(|error| error.to_string())?;
+    let other = if site.unit().setup.clang.version == 23 { 24 } else { 23 };
+    site.install_clang(other)
 }
 
 /// The identity that the installation writes into its manifests.

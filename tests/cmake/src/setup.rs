@@ -123,6 +123,7 @@ pub fn deal(cases: &'static [Case], offer: &Offer, extent: Extent) -> Vec<Unit> 
     for case in cases {
         let fits = |setup: &&Setup| case.needs != Needs::Ninja || setup.generator == "Ninja";
         let setups: Vec<Setup> = match case.needs {
+            Needs::Upgrade => all.iter().filter(|setup| setup.clang.version >= 23).cloned().collect(),
             Needs::OldCMake => old(offer).into_iter().collect(),
             Needs::Configurations => {
                 let ninja = all.iter().filter(|setup| setup.generator == "Ninja");
@@ -218,6 +219,7 @@ mod tests {
         for case in CASES {
             let setups = match case.needs {
                 Needs::Any | Needs::Blanks => 24,
+                Needs::Upgrade => 16,
                 Needs::Ninja | Needs::Configurations => 12,
                 Needs::OldCMake => 1,
             };

@@ -36,7 +36,21 @@ impl<'a> Site<'a> {
             site.run(&["cp", "-a", &site.prefix, &own])?;
             site.prefix = own;
         }
+        if unit.case.needs == Needs::Upgrade {
+            site.install_clang(unit.setup.clang.version)?;
+        }
         Ok(site)
+    }
+
+    /// Puts a clang where the unit has it.
+    pub(crate) fn install_clang(&self, version: u32) -> Result<(), String> {
+        self.run(&["ln", "-sfn", &format!("/usr/lib/llvm-{version}"), &self.inside("llvm")]).map(drop)
+    }
+
+    /// The clang of the unit.
+    pub(crate) fn clang(&self) -> String {
+        let is_replaced = self.unit.case.needs == Needs::Upgrade;
+        if is_replaced { self.inside("llvm/bin/clang++") } else { self.unit.setup.clang.program.clone() }
     }
 
     fn copy_project(&self) -> std::io::Result<()> {
@@ -76,7 +90,7 @@ impl<'a> Site<'a> {
         // For presets, which cannot take a definition.
         variables.push(("PREFIX_OF_HOTSWAP".to_owned(), self.prefix.clone()));
         if self.unit.mode != Mode::Launcher {
-            variables.push(("HOTSWAP_CLANG".to_owned(), self.unit.setup.clang.program.clone()));
+            variables.push(("HOTSWAP_CLANG".to_owned(), self.clang()));
         }
         Call::new(self.bench, self.scratch.inside(self.top), words)
             .envs(&variables)

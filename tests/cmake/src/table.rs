@@ -2,10 +2,10 @@
 
 use crate::case::Cache::{Ccache, Sccache};
 use crate::case::Mode::{self, Compiler, CompilerC, Found, Launcher};
-use crate::case::Needs::{Any, Blanks, Configurations, Ninja, OldCMake};
+use crate::case::Needs::{Any, Blanks, Configurations, Ninja, OldCMake, Upgrade};
 use crate::case::Step::{
     Build, Cache, ChangePlanFile, Clean, Compiles, Configure, Consumer, Counters, Derived, Exists, Has, Idle, Install,
-    MadeByInstalled, NewHotSwap, Plans, Refused, RemovePlans, Report, Runs, Says, Target, Warns,
+    MadeByInstalled, NewClang, NewHotSwap, Plans, Refused, RemovePlans, Report, Runs, Says, Target, Warns,
 };
 use crate::case::{Case, Step};
 
@@ -30,6 +30,8 @@ const COALESCED: &[&str] = &["-DHOW=COALESCE", "-DCMAKE_HIP_ARCHITECTURES=gfx103
 const RDC_BY_FLAGS: &[&str] =
     &["-DFORM=flags", "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_HIP_FLAGS_RELEASE=-O2 -fgpu-rdc"];
 const TOOLCHAIN: &str = "-DCMAKE_TOOLCHAIN_FILE={prefix}/share/cmake/HotSwap/HotSwapToolchain.cmake";
+const CCACHE: &str = "-DCMAKE_HIP_COMPILER_LAUNCHER=ccache";
+const SCCACHE: &str = "-DCMAKE_HIP_COMPILER_LAUNCHER=sccache";
 const OTHER_GPUS: &[&str] = &[GFX1030, "gfx1032", "gfx1036"];
 
 /// Builds, checks `app`, runs it, builds again.
@@ -192,6 +194,15 @@ pub const CASES: &[Case] = &[
         Clean, Build, Has("app", PAIR), Cache(Sccache, 1, 0),
         Configure(OTHER_PLAN), Build, Has("app", OTHER_GPUS), Cache(Sccache, 0, 1),
         NewHotSwap, Build, Has("app", OTHER_GPUS), MadeByInstalled("app"), Cache(Sccache, 0, 1), Idle,
+    ] },
+    // With a plan and without one: the objects of another clang are not taken, which took its place.
+    Case { name: "upgrade-ccache", project: "untouched", modes: BOTH, needs: Upgrade, steps: &[
+        Configure(&[CCACHE]), Build, Cache(Ccache, 0, 2), Clean, Build, Cache(Ccache, 2, 0),
+        NewClang, Configure(&[CCACHE]), Build, Cache(Ccache, 0, 2), Has("app", PAIR), Has("plain", &[GFX1030]), Idle,
+    ] },
+    Case { name: "upgrade-sccache", project: "untouched", modes: BOTH, needs: Upgrade, steps: &[
+        Configure(&[SCCACHE]), Build, Cache(Sccache, 0, 2), Clean, Build, Cache(Sccache, 2, 0),
+        NewClang, Configure(&[SCCACHE]), Build, Cache(Sccache, 0, 2), Has("app", PAIR), Has("plain", &[GFX1030]), Idle,
     ] },
     // Policies.
     Case { name: "policy-warn", project: "executable", modes: BOTH, needs: Any, steps: &[

@@ -27,7 +27,13 @@ const SITUATIONS: &[Situation] = &[
         ("device libraries", "good", ""), ("HIP headers", "good", ""), ("HIP runtime", "good", ""), ("comgr", "good", ""),
         ("HSA runtime", "good", ""), ("hipcc", "good", "HIP_CLANG_PATH is not set"), ("CMake", "good", ""),
         ("compiler-rt", "good", ""), ("profile tools", "good", ""),
+        ("compiler caches", "good", "ccache --set-config compiler_check='%compiler% --hotswap-identity'"),
     ] },
+    Situation {
+        name: "ccache that asks for the toolchain", before: "",
+        variable: ("CCACHE_COMPILERCHECK", "%compiler% --hotswap-identity"), exit: 0,
+        parts: &[("compiler caches", "good", "ccache asks hotswap-clang++ for the toolchain")],
+    },
     Situation { name: "clang 23 without ROCm's directory", before: "", variable: CLANG_23, exit: 0, parts: &[
         ("clang", "good", "environment HOTSWAP_CLANG"),
         ("device libraries", "good", "clang 23 finds them only with --rocm-device-lib-path=/usr/lib/llvm-22"),

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `parts` | the table of the parts and of the packages that have them |
 //! | `examine` | the examination of each part |
+//! | `caches` | compiler caches and their keys |
 //! | `libraries` | libraries in the file system |
 //! | `versions` | versions in the output of tools |
 //! | `show` | the report |
@@ -13,6 +14,7 @@
 //!
 //! Absent on purpose: installing anything, and the search for a compiler, which `hotswap-clang` does itself.
 
+mod caches;
 mod examine;
 mod libraries;
 mod parts;

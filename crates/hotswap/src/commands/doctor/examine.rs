@@ -37,15 +37,15 @@ pub(super) struct PartReport {
 }
 
 impl PartReport {
-    fn new(part: &'static ToolchainPart, state: PartState) -> Self {
+    pub(super) fn new(part: &'static ToolchainPart, state: PartState) -> Self {
         Self { part, state, version: None, path: None, targets: Vec::new(), notes: Vec::new() }
     }
 
-    fn with(self, version: Option<String>, path: Option<PathBuf>) -> Self {
+    pub(super) fn with(self, version: Option<String>, path: Option<PathBuf>) -> Self {
         Self { version, path, ..self }
     }
 
-    fn note(mut self, note: impl Into<String>) -> Self {
+    pub(super) fn note(mut self, note: impl Into<String>) -> Self {
         self.notes.push(note.into());
         self
     }
@@ -101,6 +101,7 @@ impl Examination<'_> {
         reports.push(library(parts::HSA, "libhsa-runtime64.so"));
         reports.push(self.hipcc());
         reports.push(self.cmake());
+        reports.extend(super::caches::examine(self.scratch));
         reports.push(self.profile_tools(&reports));
         reports
     }

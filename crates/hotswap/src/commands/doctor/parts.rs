@@ -52,6 +52,8 @@ parts! {
     HIPCC = "hipcc", false, "builds that call it", "hipcc", "hipcc", "rocmPackages.clr";
     /// The build system.
     CMAKE = "CMake", false, "find_package(HotSwap)", "cmake", "cmake", "cmake";
+    /// Compiler caches; no part where there is none.
+    CACHES = "compiler caches", false, "builds that use them", "ccache", "ccache", "ccache";
     /// The library that CMake's language HIP links every program with.
     COMPILER_RT = "compiler-rt", false, "programs of CMake's language HIP, which names --rtlib=compiler-rt", "libclang-rt-22-dev", "rocm-clang-runtime-devel", "rocmPackages.llvm.compiler-rt";
     /// The tools of `hotswap profile`.
