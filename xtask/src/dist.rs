@@ -128,7 +128,32 @@ fn make(options: &Options, profile: Profile, output: &Path) -> Outcome {
     }
     let machine = stage::Machine::of(target)?;
     tarball(&stage, output, machine)?;
+    if let Some(version) = needed_glibc(&stage)? {
+        println!("The programs need glibc {version} or newer");
+    }
     deb::make_all(&stage, output, machine)
+}
+
+/// The newest version of the C library's symbols that a program of the installation refers to.
+fn needed_glibc(stage: &Path) -> Outcome<Option<String>> {
+    let mut newest: Option<Vec<u32>> = None;
+    for directory in ["bin", "libexec/hotswap"] {
+        let Ok(files) = fs::read_dir(stage.join(directory)) else { continue };
+        for program in files.flatten().map(|entry| entry.path()).filter(|path| !path.is_symlink()) {
+            let symbols = run::output(Command::new("objdump").arg("-T").arg(&program))?;
+            newest = newest.max(newest_glibc(&symbols));
+        }
+    }
+    Ok(newest.map(|numbers| numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(".")))
+}
+
+/// The newest version `GLIBC_…` in a list of symbols.
+fn newest_glibc(symbols: &str) -> Option<Vec<u32>> {
+    let versions = symbols.split("GLIBC_").skip(1).filter_map(|rest| {
+        let text = rest.split(|letter: char| !letter.is_ascii_digit() && letter != '.').next()?;
+        text.split('.').map(|number| number.parse().ok()).collect::<Option<Vec<u32>>>()
+    });
+    versions.max()
 }
 
 /// The packages in a directory, in the order of their names.
@@ -156,4 +181,18 @@ fn tarball(stage: &Path, output: &Path, machine: &stage::Machine) -> Outcome {
 }
 
 /// Options of tar that leave nothing of the machine in the archive. Links keep their text.
-const FIXED: &[&str] = &["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--mode=go-w", "--format=gnu"];
+const FIXED: &[&str] =
+    &["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--mode=u=rwX,go=rX", "--format=gnu"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_of_symbols_are_compared_by_their_numbers() {
+        let symbols =
+            "DF *UND* 0 (GLIBC_2.9) a\nDF *UND* 0 (GLIBC_2.34) b\nDF *UND* 0 (GLIBC_2.2.5) c\n (GLIBC_PRIVATE) d\n";
+        assert_eq!(newest_glibc(symbols), Some(vec![2, 34]));
+        assert_eq!(newest_glibc("no versions"), None);
+    }
+}

@@ -8,7 +8,7 @@ use crate::built::{Built, Profile};
 use crate::c_compiler::CCompiler;
 use crate::outcome::{During, Failure, Outcome, fail};
 use crate::preflight::{self, TaskNeeds};
-use crate::{c_library, documents, paths, remove, rocm};
+use crate::{c_library, documents, libdir, paths, remove, rocm};
 use clap::Parser;
 use hotswap_userland::{EMULATED_DIRECTORY, EMULATED_LIBRARY, link_emulated};
 use std::env;
@@ -24,6 +24,9 @@ struct Options {
     /// Directory of the installation, for example /usr/local.
     #[arg(long)]
     prefix: PathBuf,
+    /// Directory of libraries for programs, below the prefix: lib64, or the machine's directory.
+    #[arg(long, default_value = "lib")]
+    libdir: PathBuf,
     /// The clang that HotSwap uses where nothing else is configured. Without this option, the
     /// first one of the machine that builds a HIP program (not looked for with DESTDIR).
     #[arg(long)]
@@ -105,6 +108,7 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     if !options.prefix.is_absolute() {
         return fail("--prefix must be an absolute path");
     }
+    let libraries = libdir::relative(&options.prefix, &options.libdir)?;
     let staging = env::var_os("DESTDIR").map(PathBuf::from);
     let search = || rocm::search().found.map(|native| native.clang).filter(|_| staging.is_none());
     let clang = options.clang.or_else(search);
@@ -116,6 +120,7 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     preflight::check(&NEEDS)?;
     let profile = if options.debug { Profile::Dev } else { Profile::Dist };
     lay_out(&place, clang.as_deref(), &build(profile, &families)?)?;
+    libdir::move_libraries(&place, &libraries)?;
     println!("Installed in {}", place.display());
     match clang {
         Some(clang) => println!("Default compiler: {}", clang.display()),

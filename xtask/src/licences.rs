@@ -4,6 +4,8 @@
 //! Only crates that are in a program count: no build scripts, macros and tests. A macro's output is in the program, so crates with
 //! macros count, too.
 
+mod c_libraries;
+
 use crate::documents::read;
 use crate::outcome::{During, Outcome, fail};
 use crate::registry;
@@ -81,14 +83,19 @@ impl Crates {
 
     /// CycloneDX: the crates, their licences, hashes and dependencies.
     pub(crate) fn bill_of_materials(&self) -> Outcome<String> {
-        let components: Vec<Value> = self.packages().iter().map(|package| self.component(package)).collect();
+        let mut components: Vec<Value> = self.packages().iter().map(|package| self.component(package)).collect();
+        let c_libraries = self.c_libraries()?;
+        components.extend(c_libraries.values().cloned());
         let nodes = self.metadata.resolve.iter().flat_map(|resolve| &resolve.nodes);
         let mut dependencies: Vec<Value> = Vec::new();
         for node in nodes.filter(|node| self.ids.contains(&node.id)) {
             let kept = node.dependencies.iter().filter(|id| self.ids.contains(id));
-            let mut names: Vec<String> = kept.map(|id| self.reference(id)).collect();
+            let reference = self.reference(&node.id);
+            let c_library = c_libraries.get(&reference).and_then(|library| library["bom-ref"].as_str());
+            let mut names: Vec<String> =
+                kept.map(|id| self.reference(id)).chain(c_library.map(str::to_owned)).collect();
             names.sort();
-            dependencies.push(json!({ "ref": self.reference(&node.id), "dependsOn": names }));
+            dependencies.push(json!({ "ref": reference, "dependsOn": names }));
         }
         dependencies.sort_by_key(|entry| entry["ref"].to_string());
         let bom = json!({
@@ -100,6 +107,17 @@ impl Crates {
             "dependencies": dependencies,
         });
         Ok(format!("{bom:#}\n"))
+    }
+
+    /// Libraries in C, by the crate that compiles each.
+    fn c_libraries(&self) -> Outcome<BTreeMap<String, Value>> {
+        let mut found = BTreeMap::new();
+        for package in self.third_party() {
+            if let Some(library) = c_libraries::component(package)? {
+                found.insert(purl(package), library);
+            }
+        }
+        Ok(found)
     }
 
     fn reference(&self, id: &PackageId) -> String {
@@ -213,6 +231,19 @@ mod tests {
         let components = bom["components"].as_array().unwrap();
         let object = components.iter().find(|one| one["name"] == "object").unwrap();
         assert_eq!(object["hashes"][0]["content"].as_str().map(str::len), Some(64));
+        // A crate that is the only one to link a library of that name has it in C.
+        let linking = crates.third_party().into_iter().filter(|package| package.links.is_some());
+        let linking: Vec<&Package> = linking.filter(|package| package.name.ends_with("-sys")).collect();
+        assert!(linking.len() >= 4, "zstd, xz, SQLite and mimalloc are linked");
+        for package in linking {
+            let depends =
+                bom["dependencies"].as_array().unwrap().iter().find(|one| one["ref"] == purl(package)).unwrap();
+            let names = depends["dependsOn"].to_string();
+            let library = components
+                .iter()
+                .find(|one| one["cpe"].is_string() && names.contains(one["bom-ref"].as_str().unwrap()));
+            assert!(library.is_some(), "{} has no row of C_LIBRARIES", package.name);
+        }
         assert!(!components.iter().any(|one| one["name"] == "proptest" || one["name"] == "cc"), "it is in no program");
     }
 

@@ -33,6 +33,7 @@ mod isa_bench;
 mod isa_exam;
 mod isa_fuzz;
 mod isa_source;
+mod libdir;
 mod library;
 mod licences;
 mod measure;

@@ -89,3 +89,42 @@ fn the_promises_of_security_are_held_by_tests() {
         files.iter().for_each(|file| assert!(workspace().join(file).exists(), "{file} is not there: {row}"));
     }
 }
+
+/// Packages of the same installation, made with other umasks, time zones and locales.
+#[test]
+fn packages_do_not_depend_on_the_machine() {
+    if which("dpkg-deb").is_none() || which("objdump").is_none() {
+        return skip("packaging", "dpkg-deb or objdump is not installed");
+    }
+    let directory = tempfile::tempdir().expect("there is a directory for temporary files");
+    let stage = directory.path().join("stage");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    for (from, to) in [
+        (Path::new("/bin/true"), "bin/hotswap"),
+        (&source.join("LICENSE"), "lib/libhotswap.so.0"),
+        (&source.join("crates/libhotswap/hotswap.pc"), "lib/pkgconfig/hotswap.pc"),
+    ] {
+        let to = stage.join(to);
+        fs::create_dir_all(to.parent().expect("it has one")).expect("the directory can be written");
+        fs::copy(from, to).expect("the file can be copied");
+    }
+    let made = ["022 UTC C", "077 Pacific/Kiritimati C.UTF-8"].map(|machine| {
+        let output = directory.path().join(machine.replace('/', "-"));
+        let script = "set -e; umask $1; export TZ=$2 LC_ALL=$3 SOURCE_DATE_EPOCH=1700000000; shift 3; exec \"$@\"";
+        let mut command = Command::new("sh");
+        command.args(["-c", script, "sh"]).args(machine.split(' ')).arg(env!("CARGO_BIN_EXE_xtask"));
+        command.args(["dist", "--debug", "--installed"]).arg(&stage).arg("--output").arg(&output);
+        let ran = command.output().expect("there is a shell");
+        assert!(ran.status.success(), "{machine}: {}", String::from_utf8_lossy(&ran.stderr));
+        let mut files: Vec<_> = fs::read_dir(&output).expect("it was made").flatten().map(|e| e.path()).collect();
+        files.sort();
+        files.iter().map(|file| fs::read(file).expect("it can be read")).collect::<Vec<_>>()
+    });
+    assert_eq!(made[0].len(), 4, "a tarball and three Debian packages");
+    assert!(made[0] == made[1], "the packages differ");
+}
+
+fn which(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|directory| directory.join(program)).find(|file| file.is_file())
+}

@@ -5,7 +5,7 @@
 use super::VERSION;
 use super::stage::{self, Machine};
 use crate::outcome::{During, Outcome, fail};
-use crate::{packages, paths, remove, run};
+use crate::{licences, packages, paths, remove, run};
 use std::fmt::Write;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -26,6 +26,8 @@ struct DebPackage {
     needs: &'static [&'static str],
     /// The name and the version of its shared library, if it is for other packages.
     library: Option<&'static str>,
+    /// The package of the workspace whose crates are in its files, where these are not those of the tools.
+    linked_package: Option<&'static str>,
 }
 
 #[rustfmt::skip]
@@ -39,6 +41,7 @@ const PACKAGES: &[DebPackage] = &[
         description: "The C interface of HotSwap: reads fat binaries, and makes code for further GPUs.",
         needs: &[],
         library: Some("libhotswap 0"),
+        linked_package: Some("hotswap-c"),
     },
     DebPackage {
         name: "libhotswap-dev",
@@ -48,6 +51,7 @@ const PACKAGES: &[DebPackage] = &[
         description: "Development files of the C interface of HotSwap, which reads fat binaries and makes code for further GPUs.",
         needs: &["libhotswap0"],
         library: None,
+        linked_package: Some("hotswap-c"),
     },
     DebPackage {
         name: "hotswap",
@@ -62,6 +66,7 @@ const PACKAGES: &[DebPackage] = &[
                       the fat binary. The command hotswap lists, extracts, checks and changes device code in programs.",
         needs: &[],
         library: None,
+        linked_package: None,
     },
 ];
 
@@ -95,6 +100,12 @@ fn relative_files(directory: &Path) -> Outcome<Vec<String>> {
 }
 
 impl DebPackage {
+    /// Where a system has the licences of the crates in it.
+    fn notices(&self) -> String {
+        let package = if self.linked_package.is_some() { self.name } else { "hotswap" };
+        format!("/usr/share/doc/{package}/THIRD-PARTY-NOTICES")
+    }
+
     fn has(&self, file: &str) -> bool {
         self.paths.iter().any(|path| file.starts_with(path))
     }
@@ -108,12 +119,17 @@ impl DebPackage {
         adapt_pkg_config(&root, machine)?;
         let doc = root.join("usr/share/doc").join(self.name);
         fs::create_dir_all(&doc).during("create", &doc)?;
-        write(&doc.join("copyright"), &copyright()?)?;
+        write(&doc.join("copyright"), &copyright(self.notices())?)?;
+        if let Some(package) = self.linked_package {
+            let crates = licences::Crates::of(paths::workspace(), &[package])?;
+            write(&doc.join("THIRD-PARTY-NOTICES"), &crates.notices()?)?;
+        }
         let log = doc.join("changelog");
         write(&log, &changelog(&stage::epoch()?)?)?;
         run::output(Command::new("gzip").args(["-9n", "-f"]).arg(&log))?;
         compress_pages(&root)?;
         self.control(&root, machine)?;
+        set_modes(&root)?;
         let name = format!("{}_{VERSION}_{}.deb", self.name, machine.debian);
         let mut command = Command::new("dpkg-deb");
         command.env("SOURCE_DATE_EPOCH", stage::epoch()?);
@@ -203,6 +219,25 @@ fn adapt_pkg_config(root: &Path, machine: &Machine) -> Outcome {
     write(&path, &text)
 }
 
+/// The modes that a package has on every system, whatever the umask of the build: programs and directories can be entered and
+/// executed by all, other files can be read.
+fn set_modes(root: &Path) -> Outcome {
+    let mut open = vec![root.to_owned()];
+    while let Some(path) = open.pop() {
+        if path.is_symlink() {
+            continue;
+        }
+        let mode = fs::metadata(&path).during("read", &path)?.permissions().mode();
+        let is_open = path.is_dir() || mode & 0o111 != 0;
+        let permissions = fs::Permissions::from_mode(if is_open { 0o755 } else { 0o644 });
+        fs::set_permissions(&path, permissions).during("write", &path)?;
+        if path.is_dir() {
+            open.extend(fs::read_dir(&path).during("read", &path)?.flatten().map(|entry| entry.path()));
+        }
+    }
+    Ok(())
+}
+
 fn write(path: &Path, text: &str) -> Outcome {
     fs::write(path, text).during("write", path)
 }
@@ -267,17 +302,18 @@ fn sums(root: &Path) -> Outcome<String> {
 
 /// Debian's form of the licence: it has the Apache licence itself, and not LLVM's exceptions. The notices of the crates have the
 /// rest.
-fn copyright() -> Outcome<String> {
+fn copyright(notices: String) -> Outcome<String> {
     let path = paths::workspace().join("LICENSE");
     let licence = fs::read_to_string(&path).during("read", &path)?;
     let Some((_, exceptions)) = licence.split_once("---- LLVM Exceptions to the Apache 2.0 License ----") else {
         return fail("LICENSE has no part with LLVM's exceptions");
     };
-    let mut text = "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\nUpstream-Name: HotSwap\n\
-                    Comment: The licences of the crates in the programs are in /usr/share/doc/hotswap/THIRD-PARTY-NOTICES.\n\n\
+    let mut text = format!(
+        "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\nUpstream-Name: HotSwap\n\
+                    Comment: The licences of the crates in the programs are in {notices}.\n\n\
                     Files: *\nCopyright: 2026 The HotSwap developers\nLicense: Apache-2.0 with LLVM-exception\n \
                     On Debian systems the Apache License, Version 2.0, is in /usr/share/common-licenses/Apache-2.0.\n .\n"
-        .to_owned();
+    );
     for line in exceptions.trim().lines() {
         let line = line.trim_end();
         let _ = writeln!(text, " {}", if line.is_empty() { "." } else { line });
@@ -324,6 +360,32 @@ mod tests {
         ] {
             assert_eq!(debian_path(file, machine), debian);
         }
+    }
+
+    /// dpkg-deb refuses a control directory that others cannot read.
+    #[test]
+    fn a_package_has_the_same_modes_whatever_the_umask() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().join("root");
+        for (name, mode) in [("DEBIAN/control", 0o600), ("usr/bin/program", 0o700), ("usr/share/text", 0o640)] {
+            let file = root.join(name);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            let text = "Package: p\nVersion: 1\nArchitecture: all\nMaintainer: m <m@example.org>\nDescription: d\n";
+            fs::write(&file, text).unwrap();
+            fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+        }
+        for name in ["DEBIAN", "usr", "usr/bin", "usr/share"] {
+            fs::set_permissions(root.join(name), fs::Permissions::from_mode(0o700)).unwrap();
+        }
+        let has_tool = which::which("dpkg-deb").is_ok();
+        let package = directory.path().join("p.deb");
+        let build = || run::output(Command::new("dpkg-deb").arg("--build").arg(&root).arg(&package));
+        assert!(!has_tool || build().is_err(), "dpkg-deb takes a control directory of mode 700");
+        set_modes(&root).unwrap();
+        let mode = |name: &str| fs::metadata(root.join(name)).unwrap().permissions().mode() & 0o777;
+        let modes = ["DEBIAN", "DEBIAN/control", "usr/bin", "usr/bin/program", "usr/share/text"].map(mode);
+        assert_eq!(modes, [0o755, 0o644, 0o755, 0o755, 0o644]);
+        assert!(!has_tool || build().is_ok());
     }
 
     #[test]

@@ -3,8 +3,10 @@
 use super::stage;
 use crate::built::Profile;
 use crate::outcome::{During, Outcome, fail};
-use crate::{paths, remove, run};
+use crate::{paths, remove, run, sources};
+use std::env;
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -27,14 +29,52 @@ pub(super) fn compare(profile: Profile, installed: Option<PathBuf>) -> Outcome {
         return fail(format!("two builds of the same sources differ in {}", differences.join(", ")));
     }
     println!("{} files are the same in both builds", stage::entries(&stages[0])?.len());
+    compare_packages(&stages, &directory)
+}
+
+/// Settings of a machine that packages must not depend on, and the umask.
+const MACHINES: [(&str, &[(&str, &str)]); 2] =
+    [("022", &[("TZ", "UTC"), ("LC_ALL", "C")]), ("077", &[("TZ", "Pacific/Kiritimati"), ("LC_ALL", "C.UTF-8")])];
+
+/// Makes the packages of each installation on a machine of its own settings, and compares them byte by byte.
+fn compare_packages(stages: &[PathBuf], directory: &Path) -> Outcome {
+    let epoch = stage::epoch()?;
+    let mut outputs = Vec::new();
+    for (number, (stage, (umask, variables))) in stages.iter().zip(MACHINES).enumerate() {
+        let output = directory.join(format!("packages {number}"));
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("umask {umask}; exec \"$0\" \"$@\"")]).arg(env::current_exe()?);
+        command.args(["dist", "--debug", "--installed"]).arg(stage).arg("--output").arg(&output);
+        run::output(command.env("SOURCE_DATE_EPOCH", &epoch).envs(variables.iter().copied()))?;
+        outputs.push(output);
+    }
+    let differences = differences(&outputs[0], &outputs[1])?;
+    if !differences.is_empty() {
+        return fail(format!("packages of the same files differ: {}", differences.join(", ")));
+    }
+    println!(
+        "{} packages are the same by umask {} and {}",
+        stage::entries(&outputs[0])?.len(),
+        MACHINES[0].0,
+        MACHINES[1].0
+    );
     Ok(())
 }
 
-/// The files of the last commit and the changes to them.
+/// The files of the last commit and the changes to them, or all of a tarball.
 fn copy_sources(target: &Path) -> Outcome {
     fs::create_dir_all(target).during("create", target)?;
-    let script = "git ls-files -z | tar -c --null --files-from=- | tar -x -C \"$0\"";
-    run::show(Command::new("sh").args(["-ec", script]).arg(target).current_dir(paths::workspace()))
+    for name in sources::tracked_files(paths::workspace())? {
+        let (source, target) = (paths::workspace().join(&name), target.join(&name));
+        let directory = target.parent().unwrap_or(Path::new("/"));
+        fs::create_dir_all(directory).during("create", directory)?;
+        if source.is_symlink() {
+            symlink(fs::read_link(&source).during("read", &source)?, &target).during("write", &target)?;
+        } else {
+            fs::copy(&source, &target).during("copy", &source)?;
+        }
+    }
+    Ok(())
 }
 
 fn differences(a: &Path, b: &Path) -> Outcome<Vec<String>> {
