@@ -1,7 +1,7 @@
 //! The command line: one row for each command, with its function in [`crate::commands`].
 
 use crate::allocator;
-use crate::args::{Files, Look, OutputOptions};
+use crate::args::{Look, OutputOptions};
 use crate::commands::{
     addr2func, bind, bundle, change, check, compat, diff, disasm, doctor, exec, extract, generate, inspect, lint, list,
     manifest, plan, profile, retarget, rewrite, run, serve, size, symbols, tables, toolchain, uses, verify,
@@ -14,7 +14,7 @@ use std::ffi::OsString;
 const EXIT_CODES: &str = "\
 Exit codes: 0 done; 2 command line not understood; 10 environment or installation; 11 plan or target; \
 12 input not readable or damaged; 13 refused; 14 file not readable or writable; \
-15 own output failed verification; 70 defect of HotSwap. `hotswap explain CODE` says more about an error.";
+15 own output failed verification; 16 a required rule was not judged; 70 defect of HotSwap. `hotswap explain CODE` says more about an error.";
 
 /// Looks into programs with AMD GPU code, makes plans, retargets fat binaries.
 #[derive(Debug, Parser)]
@@ -122,7 +122,7 @@ pub(crate) enum CliCommand {
     Check(check::CheckArguments),
     /// Judge code objects by the rules of their targets: instructions, distances, waits, modes, registers
     #[command(after_help = EXIT_CODES)]
-    Lint(Files),
+    Lint(lint::LintArguments),
     /// Merge and show profiles of host and device code, and report their coverage
     #[command(subcommand, after_help = EXIT_CODES)]
     Profile(profile::ProfileCommand),
@@ -219,7 +219,7 @@ impl CliCommand {
             Self::Decompress(arguments) => change::decompress(&arguments),
             Self::Verify(arguments) => verify::run(&arguments),
             Self::Check(arguments) => check::run(&arguments),
-            Self::Lint(files) => lint::run(&files),
+            Self::Lint(arguments) => lint::run(&arguments),
             Self::Profile(command) => command.run(),
             Self::Retarget(arguments) => retarget::run(&arguments),
             Self::Serve(arguments) => serve::run(&arguments),

@@ -13,6 +13,7 @@ mod banks;
 mod callers;
 mod encodings;
 mod finding;
+mod judged;
 mod masks;
 mod matrix;
 mod registers;
@@ -22,6 +23,7 @@ mod waits;
 
 pub use against::{Proof, RELEASES, Release, ReleasedPart, against, released};
 pub use finding::{Finding, LintRule, RULES};
+pub use judged::{Judgment, judgments};
 
 use hotswap_code_object::CodeObject;
 use hotswap_code_object::SourceLines;

@@ -9,7 +9,7 @@
 
 use crate::finding::{Finding, WAIT};
 use crate::unit::LintUnit;
-use hotswap_isa::bank::VgprBanks;
+use hotswap_isa::bank::{BankRole, VgprBanks};
 use hotswap_isa::effects::Counter;
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::regset::RegSet;
@@ -147,7 +147,9 @@ fn used(state: &OutstandingCounts, inst: &Inst, isa: Isa, banks: VgprBanks) -> O
         for index in reg.index..reg.index + u16::from(reg.count) {
             for (number, counter) in COUNTERS.into_iter().enumerate() {
                 // Operations of one counter write one register in order.
-                let in_order = effect.written() && counters.has(counter) && number != SCALAR;
+                // Of a load into one half, the register is read as its destination, by the same counter as well.
+                let is_destination = effect.written() || effect.role() == Some(BankRole::Destination);
+                let in_order = is_destination && counters.has(counter) && number != SCALAR;
                 if !in_order && state.contains_key(&(reg.file, index, number as u8)) {
                     found = Some(Reg::new(reg.file, index, 1));
                 }

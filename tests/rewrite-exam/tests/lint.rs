@@ -186,3 +186,33 @@ fn clauses_of_two_scopes_are_found_for_the_target_and_mended_by_a_rewrite() {
     assert_eq!(against(&original, &made).unwrap().findings, []);
     say(&format!("lint of clauses: {} of {} clauses found, none after the rewrite", found.len(), kernels.len()));
 }
+
+/// Loads into halves of registers for GFX12, and the register that is used too early.
+const HALVES: [(&str, &str, Option<&str>); 4] = [
+    ("both_halves", "global_load_d16_b16 v1, v[2:3], off\nglobal_load_d16_hi_b16 v1, v[2:3], off offset:2\n", None),
+    ("address", "global_load_b32 v2, v[4:5], off\nglobal_load_d16_hi_b16 v2, v[2:3], off\n", Some("v2")),
+    ("other_counter", "ds_load_b32 v1, v0\nglobal_load_d16_hi_b16 v1, v[2:3], off\n", Some("v1")),
+    ("value", "global_load_d16_hi_b16 v1, v[2:3], off\nv_mov_b32 v4, v1\n", Some("v1")),
+];
+
+#[test]
+fn loads_into_halves_are_in_order_with_their_own_counter_alone() {
+    let Some(bench) = Workbench::with_llvm(24, "lint of halves") else { return };
+    let kernel = |(name, code, _): &(&str, &str, Option<&str>)| {
+        let code = format!("{name}:\n{code}s_wait_loadcnt 0x0\ns_wait_dscnt 0x0\nv_mov_b32 v6, v1\ns_endpgm\n");
+        Kernel { name: (*name).to_owned(), code }
+    };
+    let kernels: Vec<Kernel> = HALVES.iter().map(kernel).collect();
+    let [_, (_, made)] = assemble_for(&bench, "gfx1201", "halves", &kernels);
+    let found: BTreeMap<String, String> =
+        lint(&made).unwrap().into_iter().map(|one| (one.function.unwrap_or_default(), one.reason)).collect();
+    for (name, _, register) in HALVES {
+        let reason = found.get(name).map(String::as_str);
+        let expected = register.map(|register| format!("{register} is used before"));
+        assert_eq!(reason.is_some(), expected.is_some(), "{name}: {reason:?}");
+        assert!(
+            reason.zip(expected).is_none_or(|(reason, expected)| reason.starts_with(&expected)),
+            "{name}: {reason:?}"
+        );
+    }
+}

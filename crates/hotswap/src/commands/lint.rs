@@ -2,7 +2,7 @@
 //!
 //! A file is a code object or contains some; each is checked for the target in its own header. JSON: `{schema: 1,
 //! files: [{file, objects: [{place, target, findings: [{rule, section, function, offset, mnemonic, reason,
-//! line}]}]}]}`.
+//! line}], judged: [rule], not_judged: [{rule, reason}]}]}]}`.
 //!
 //! Absent on purpose: the rules (`hotswap-lint`).
 
@@ -10,12 +10,39 @@ use crate::args::{Files, OutputFormat};
 use crate::outcome::Outcome;
 use crate::work::code_objects::{code_objects, finding_json, in_place};
 use crate::work::text;
-use hotswap_lint::Finding;
-use hotswap_report::Diagnostic;
+use clap::Args;
+use hotswap_lint::{Finding, Judgment, LintRule, RULES, judgments};
+use hotswap_report::{Diagnostic, codes};
 use serde_json::{Value, json};
 use std::path::Path;
 
-pub(crate) fn run(arguments: &Files) -> Result<Outcome, Diagnostic> {
+/// The arguments of `hotswap lint`.
+#[derive(Debug, Args)]
+pub(crate) struct LintArguments {
+    #[command(flatten)]
+    files: Files,
+    /// Fail (HS0455) where a rule, or one of `all`, cannot be judged for a target
+    #[arg(long, value_name = "RULE", value_delimiter = ',', value_parser = rule_name)]
+    require: Vec<String>,
+}
+
+/// The word for every rule.
+const ALL_RULES: &str = "all";
+
+fn rule_name(text: &str) -> Result<String, String> {
+    let names = || RULES.iter().filter(|rule| !rule.needs_original).map(|rule| rule.id);
+    match text == ALL_RULES || names().any(|name| name == text) {
+        true => Ok(text.to_owned()),
+        false => Err(format!("rules are {ALL_RULES}, {}", names().collect::<Vec<_>>().join(", "))),
+    }
+}
+
+pub(crate) fn run(arguments: &LintArguments) -> Result<Outcome, Diagnostic> {
+    let LintArguments { files, require } = arguments;
+    run_files(files, require)
+}
+
+fn run_files(arguments: &Files, require: &[String]) -> Result<Outcome, Diagnostic> {
     let mut outcome = Outcome::default();
     let mut files = Vec::new();
     for file in &arguments.files {
@@ -27,6 +54,7 @@ pub(crate) fn run(arguments: &Files) -> Result<Outcome, Diagnostic> {
         let problems_json: Vec<Value> = problems.iter().map(Diagnostic::to_json).collect();
         files.push(json!({ "file": file.display().to_string(), "objects": told, "problems": problems_json }));
         outcome.problems.extend(objects.iter().flat_map(|object| object.problems(file)));
+        outcome.problems.extend(objects.iter().flat_map(|object| object.unjudged(file, require)));
         outcome.problems.extend(problems);
     }
     if arguments.output.format == OutputFormat::Json {
@@ -62,6 +90,27 @@ impl LintedObject {
         self.findings.iter().map(move |finding| in_place(finding.diagnostic().in_file(file), &self.place))
     }
 
+    /// The rules that are not judged for the target.
+    fn not_judged(&self) -> Vec<(&'static LintRule, String)> {
+        // The name of the processor, without features.
+        let processor = self.target.split(':').next().unwrap_or_default();
+        let unjudged = |(rule, judgment): (&'static LintRule, Judgment)| match judgment {
+            Judgment::NotJudged(why) => Some((rule, why)),
+            Judgment::Judged | Judgment::NotConcerned => None,
+        };
+        judgments(processor).into_iter().filter_map(unjudged).collect()
+    }
+
+    /// Rules that must be judged and are not.
+    fn unjudged<'o>(&'o self, file: &'o Path, require: &'o [String]) -> impl Iterator<Item = Diagnostic> + 'o {
+        let is_required = |rule: &LintRule| require.iter().any(|name| name == ALL_RULES || name == rule.id);
+        let rules = self.not_judged().into_iter().filter(move |(rule, _)| is_required(rule));
+        rules.map(move |(rule, why)| {
+            let what = format!("`{}` for {}: {why}", rule.id, self.target);
+            in_place(Diagnostic::error(codes::NOT_JUDGED, what).in_file(file), &self.place)
+        })
+    }
+
     fn text(&self, file: &Path) -> String {
         let place = if self.place.is_empty() { String::new() } else { format!(": {}", self.place) };
         let found = match self.findings.len() {
@@ -70,11 +119,24 @@ impl LintedObject {
             count => format!("{count} findings"),
         };
         let name = text::plain(&format!("{}{place}", file.display()));
-        format!("{name}: {}, {found}\n", text::plain(&self.target))
+        let mut text = format!("{name}: {}, {found}\n", text::plain(&self.target));
+        for (rule, why) in self.not_judged() {
+            text += &format!("  not judged: {} ({why})\n", rule.id);
+        }
+        text
     }
 
     fn json(&self) -> Value {
         let findings: Vec<Value> = self.findings.iter().map(finding_json).collect();
-        json!({ "place": self.place, "target": self.target, "findings": findings })
+        let unjudged = self.not_judged();
+        let not_judged: Vec<Value> =
+            unjudged.iter().map(|(rule, why)| json!({ "rule": rule.id, "reason": why })).collect();
+        let processor = self.target.split(':').next().unwrap_or_default();
+        let judged = judgments(processor).into_iter().filter(|(_, judgment)| *judgment == Judgment::Judged);
+        let judged: Vec<&str> = judged.map(|(rule, _)| rule.id).collect();
+        json!({
+            "place": self.place, "target": self.target, "findings": findings, "judged": judged,
+            "not_judged": not_judged,
+        })
     }
 }

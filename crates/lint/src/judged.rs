@@ -1,0 +1,120 @@
+//! The rules that are judged for a target, and those that are not, with the reason.
+//!
+//! Invariants: a rule is *judged* if a fault of its kind in code for the target is found; it does not *concern* a target
+//! whose hardware has no such fault. Everything else is *not judged*: no findings mean nothing then. Rows of the hazard
+//! table that no check reads are listed by name.
+
+use crate::finding::{
+    BANK_MODE, CLAUSE, CONTROL_FLOW, DESCRIPTOR, ENCODING, HAZARD, LintRule, MATRIX_DISTANCE, MODE_DISTANCE,
+    MULTICAST_MASK, REGISTERS, WAIT,
+};
+use hotswap_hazards::{HazardRule, InstClass, Requirement, Stepping, rules};
+use hotswap_isa::{Feature, Isa, Target};
+
+/// Whether a rule is judged for a target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Judgment {
+    /// Faults are found.
+    Judged,
+    /// The target has no such fault.
+    NotConcerned,
+    /// Faults may be there and are not found, for that reason.
+    NotJudged(String),
+}
+
+/// The rules of `hotswap lint` for a processor, each with its judgment; none for a processor that is not known.
+#[must_use]
+pub fn judgments(processor: &str) -> Vec<(&'static LintRule, Judgment)> {
+    let Some(isa) = Target::find(processor).map(Isa::new) else { return Vec::new() };
+    let when = |concerned: bool| if concerned { Judgment::Judged } else { Judgment::NotConcerned };
+    let strict = isa.has(Feature::Gfx1250Strict);
+    vec![
+        (&ENCODING, Judgment::Judged),
+        (&CONTROL_FLOW, Judgment::Judged),
+        (&BANK_MODE, when(isa.has(Feature::N1024AddressableVgprs))),
+        (&MULTICAST_MASK, when(strict)),
+        (&MATRIX_DISTANCE, matrix_distance(isa)),
+        (&MODE_DISTANCE, when(strict)),
+        (&HAZARD, hazards(isa)),
+        (&WAIT, waits(isa)),
+        (&CLAUSE, Judgment::Judged),
+        (&REGISTERS, Judgment::Judged),
+        (&DESCRIPTOR, Judgment::Judged),
+    ]
+}
+
+fn waits(isa: Isa) -> Judgment {
+    match isa.has(Feature::Gfx12Insts) {
+        true => Judgment::Judged,
+        false => Judgment::NotJudged("the counters of processors before GFX12 are not followed".to_owned()),
+    }
+}
+
+fn matrix_distance(isa: Isa) -> Judgment {
+    let unknown = |what: &str| Judgment::NotJudged(what.to_owned());
+    match Stepping::of(isa) {
+        Some(Stepping::Gfx1250Strict) => Judgment::Judged,
+        Some(_) => unknown("the distances of this stepping are not in the hazard table"),
+        None if isa.has(Feature::MaiInsts) => unknown("the hazard table has no matrix instructions of MFMA"),
+        None if isa.has(Feature::Gfx11Insts) => unknown("the hazard table has no matrix instructions before GFX12.5"),
+        None => Judgment::NotConcerned,
+    }
+}
+
+fn hazards(isa: Isa) -> Judgment {
+    if Stepping::of(isa).is_none() {
+        return Judgment::NotJudged("the hazard table has no rows for this processor".to_owned());
+    }
+    let left: Vec<&str> = rules(isa).filter(|row| !is_checked(row)).map(|row| row.name).collect();
+    match left[..] {
+        [] => Judgment::Judged,
+        _ => Judgment::NotJudged(format!("rows without a check: {}", left.join(", "))),
+    }
+}
+
+/// Whether a check of some rule reads a row: [`crate::matrix`] walks distances and waits within a block, the banks' rule
+/// finds what the hardware drops, [`crate::waits`] follows loads.
+fn is_checked(row: &HazardRule) -> bool {
+    match row.requirement {
+        Requirement::VectorInsts(_) | Requirement::VectorInstNext | Requirement::VectorNops(_) => true,
+        Requirement::WaitAlu { .. } => {
+            !matches!(row.producer, InstClass::ScalarWritesScalar | InstClass::VectorWritesScalar)
+        }
+        Requirement::ScalarInst | Requirement::WaitCounters => true,
+        Requirement::WaitXcnt | Requirement::Never => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::finding::RULES;
+
+    fn judgment(processor: &str, rule: &str) -> Judgment {
+        judgments(processor).into_iter().find(|(one, _)| one.id == rule).unwrap().1
+    }
+
+    #[test]
+    fn every_rule_has_a_judgment_for_every_processor() {
+        let named: Vec<&str> = RULES.iter().filter(|rule| !rule.needs_original).map(|rule| rule.id).collect();
+        for processor in ["gfx900", "gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx1201", "gfx1250", "gfx1250-strict"] {
+            let mut own: Vec<&str> = judgments(processor).iter().map(|(rule, _)| rule.id).collect();
+            assert_eq!(own.len(), named.len(), "{processor}");
+            own.retain(|rule| !named.contains(rule));
+            assert!(own.is_empty(), "{processor}: {own:?}");
+        }
+        assert!(judgments("gfx0").is_empty());
+    }
+
+    #[test]
+    fn what_is_not_judged_is_said() {
+        for processor in ["gfx90a", "gfx942", "gfx1030", "gfx1100"] {
+            assert!(matches!(judgment(processor, "wait"), Judgment::NotJudged(_)), "{processor}");
+            assert!(matches!(judgment(processor, "hazard"), Judgment::NotJudged(_)), "{processor}");
+        }
+        assert_eq!(judgment("gfx1201", "wait"), Judgment::Judged);
+        let Judgment::NotJudged(rows) = judgment("gfx1250", "hazard") else { panic!("all rows are checked?") };
+        assert_eq!(rows, "rows without a check: vopd3-f64-last-vgpr, vector-sgpr-read, scalar-sgpr-read, replay");
+        assert_eq!(judgment("gfx1250-strict", "matrix-distance"), Judgment::Judged);
+    }
+}
