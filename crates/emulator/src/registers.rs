@@ -75,6 +75,8 @@ pub(crate) fn slot_of(reg: Reg) -> Option<ScalarName> {
     let slot = match (reg.file, reg.as_special()) {
         (RegFile::Sgpr, _) => u8::try_from(reg.index).ok()?,
         (RegFile::Ttmp, _) => TTMP + u8::try_from(reg.index).ok()?,
+        // As a 64-bit source either number means the whole base (ROCm/rocm-systems #9405; `hotswap_isa` reads it so, too).
+        (_, Some(Special::FlatScratchBaseHi)) if reg.count > 1 => FLAT_SCRATCH_BASE,
         (_, Some(special)) => return special_slot(special),
         _ => return None,
     };
@@ -120,4 +122,19 @@ pub(crate) fn initial_file(shared: u64, private: u64) -> [u32; SCALAR_SLOTS] {
     put(PRIVATE_LIMIT, private | 0xffff_ffff);
     put(FLAT_SCRATCH_BASE, private);
     file
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn either_number_of_the_scratch_base_means_the_whole_base_as_64_bits() {
+        let slot = |special, count| slot_of(Reg::special(special, count));
+        let base = Some(ScalarName::Slot(FLAT_SCRATCH_BASE));
+        assert_eq!(slot(Special::FlatScratchBaseLo, 2), base);
+        assert_eq!(slot(Special::FlatScratchBaseHi, 2), base);
+        assert_eq!(slot(Special::FlatScratchBaseLo, 1), base);
+        assert_eq!(slot(Special::FlatScratchBaseHi, 1), Some(ScalarName::Slot(FLAT_SCRATCH_BASE + 1)));
+    }
 }

@@ -38,7 +38,7 @@ fn register(step: &Step<'_>, reg: Reg, dword: u16) -> Lanes {
     if reg.file == RegFile::Vgpr {
         return *step.wave.block(reg.index + dword, 0);
     }
-    let slot = slot_of(Reg { index: reg.index, count: 1, half: None, ..reg });
+    let slot = slot_of(Reg { half: None, ..reg });
     let value = match slot {
         Some(ScalarName::Slot(slot)) => step.wave.scalars[usize::from(slot) + usize::from(dword)],
         _ => 0,

@@ -36,7 +36,7 @@ fn numbers(entry: TableEntry) -> &'static [u64] {
     if entry.is(Flag::Salu) { &[HIGH] } else { &[LOW, HIGH] }
 }
 
-const SOURCES: [Name; 9] = [
+const SOURCES: [Name; 11] = [
     Name::Src0,
     Name::Src1,
     Name::Src2,
@@ -46,6 +46,9 @@ const SOURCES: [Name; 9] = [
     Name::Src0Y,
     Name::Vsrc1Y,
     Name::Vsrc2Y,
+    // Scales of 16 elements are 64 bits.
+    Name::ScaleSrc0,
+    Name::ScaleSrc1,
 ];
 
 // Most vector instructions have few operands and none with that number.
