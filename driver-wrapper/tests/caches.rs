@@ -32,6 +32,11 @@ const MODES: &[(&str, &str)] = &[
         "names-derive",
         "-Xoffload-linker --hotswap-retarget=gfx1030=>gfx1031 -Xoffload-linker --hotswap-names=derive --offload-arch=gfx1030",
     ),
+    ("drain", "-Xoffload-linker --hotswap-retarget=gfx1030=>gfx1031 --offload-arch=gfx1030 -fprofile-instr-generate"),
+    (
+        "policy-compile",
+        "-Xoffload-linker --hotswap-retarget=gfx1030=>gfx1031 -Xoffload-linker --hotswap-policy=compile --offload-arch=gfx1030",
+    ),
     ("relocatable", "-Xoffload-linker --hotswap-retarget=gfx1030=>gfx1031 --offload-arch=gfx1030 -fgpu-rdc"),
     ("other-gpu", "-Xoffload-linker --hotswap-retarget=gfx1030=>gfx1031 --offload-arch=gfx1030,gfx1100"),
 ];
@@ -71,8 +76,14 @@ fn an_edit_is_never_answered_with_an_old_object() {
     let mut wrong = Vec::new();
     for (number, ExamCase { name, launcher, settings, words, .. }) in cases.iter().enumerate() {
         let version = versions[number % versions.len()];
+        let is_coalesced = words.contains("coalesce");
+        let other = if is_coalesced {
+            "--offload-arch=gfx1032"
+        } else {
+            "-Xoffload-linker --hotswap-retarget=gfx1030=>gfx1032"
+        };
         let script = format!(
-            "NAME={name} LAUNCHER={launcher} WORDS='{words}' W={prefix}/bin/hotswap-clang++\nexport {settings}\n{}",
+            "NAME={name} LAUNCHER={launcher} WORDS='{words}' OTHER_PLAN='{other}' W={prefix}/bin/hotswap-clang++\nexport {settings}\n{}",
             include_str!("caches.sh")
         );
         let (lines, _) = ok(&bench.run(version, &script));

@@ -1,4 +1,4 @@
-# Edits the inputs of one compile one by one; prints a line for each. NAME, LAUNCHER, WORDS and W are set.
+# Edits the inputs of one compile one by one; prints a line for each. NAME, LAUNCHER, WORDS, OTHER_PLAN and W are set.
 mkdir "$NAME" "$NAME/early" "$NAME/late" && cd "$NAME"
 cp ../hip.h .
 export CCACHE_DIR=$PWD/ccache SCCACHE_DIR=$PWD/sccache SCCACHE_SERVER_UDS=$PWD/socket SCCACHE_IDLE_TIMEOUT=60
@@ -72,4 +72,13 @@ source '#error not for this GPU' '#define VALUE 4'
 exam 'error for the target'
 source '#define VALUE 4' '#define VALUE 4'
 exam 'the same text again'
+PLAN=$WORDS
+WORDS="$PLAN $OTHER_PLAN"
+exam 'another plan'
+WORDS="$PLAN -Xoffload-linker --hotswap-policy=warn"
+exam 'another policy'
+WORDS="$PLAN -Xoffload-linker --hotswap-device-symbols=table"
+exam 'another option of the plan'
+WORDS=$PLAN
+exam 'the first plan again'
 [ "$LAUNCHER" != sccache ] || sccache --stop-server >&2
