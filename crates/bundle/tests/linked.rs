@@ -110,6 +110,19 @@ fn bundles(file: &[u8]) -> Vec<Vec<u8>> {
     open(file).found.iter().map(|found| found.bytes.to_vec()).collect()
 }
 
+/// Memory that the program has without a byte in the file stays so: 100 MB for 300 KB of code is refused, with the ways out.
+#[test]
+fn zeros_of_a_hundred_megabytes_are_not_written() {
+    let Some(bench) = Bench::new("zeros_of_a_hundred_megabytes_are_not_written") else { return };
+    bench.0.write("program.hip", PROGRAM.replace("zeros[70000]", "zeros[100000000]").as_bytes());
+    bench.build(bench.0.versions[0], &case("-O1", false, 2));
+    let before = bench.0.read("x");
+    let refused = replace_bundles(&before, &grown(&before, 300_000)).unwrap_err();
+    assert_eq!(refused.code, codes::NO_PLACE);
+    let text = refused.to_string();
+    assert!(text.contains("bytes of zeros (.bss)") && text.contains("--compress"), "{text}");
+}
+
 #[test]
 fn grown_programs_and_libraries_work_stripped_and_copied() {
     let Some(bench) = Bench::new("grown_programs_and_libraries_work_stripped_and_copied") else { return };

@@ -14,7 +14,7 @@ use hotswap_report::{Diagnostic, codes};
 /// The alignment that HIP's loaders expect of a bundle's address.
 const ALIGNMENT: u64 = 4096;
 /// `.bss` becomes zeros in the file when the section moves after it; more is refused.
-const MAX_ZEROS: u64 = 256 << 20;
+const MAX_ZEROS: u64 = 16 << 20;
 const SHT_DYNSYM: u32 = 11;
 const STT_SECTION: u8 = 3;
 
@@ -257,12 +257,14 @@ fn end_of_program(program: &LinkedProgram<'_>, section: &SectionHeader, alignmen
     let is_thread_local = |section: &SectionHeader| section.flags & SHF_TLS != 0 && section.kind == SHT_NOBITS;
     let late = |section: &&SectionHeader| section.is_loaded() && section.address >= end && section.size > 0;
     if program.sections.all.iter().filter(late).any(|section| !is_thread_local(section)) {
-        return Err(malformed("a loaded section is in no segment", last.header));
+        let what = "a loaded section behind the last segment is in no segment, as editors of ELF files leave it: its place is taken";
+        return Err(no_place(what).advise("retarget the file as it was before it was edited, or before the host link"));
     }
     let zeros = last.memory_size - last.file_size;
     if zeros > MAX_ZEROS {
-        let what = format!("{zeros} bytes of zeros (.bss) would have to be in the file before it");
-        return Err(no_place(what));
+        let what = format!("{zeros} bytes of zeros (.bss) would have to be in the file before it, which it has only in memory now");
+        let advice = "compress the fat binaries, so that more fits in their place (`--compress`), or retarget before the host link";
+        return Err(no_place(what).advise(advice));
     }
     align(end, alignment).ok_or_else(|| no_place("the program would be larger than its address space"))
 }
