@@ -35,7 +35,7 @@ impl Look {
 }
 
 /// How to print.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct OutputOptions {
     /// Form of the output
     #[arg(long, value_enum, default_value_t)]

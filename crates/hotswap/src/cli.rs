@@ -108,6 +108,12 @@ pub(crate) enum CliCommand {
     /// Keep or drop the code for some targets, in every fat binary of the file
     #[command(after_help = EXIT_CODES)]
     Prune(change::Prune),
+    /// Make one library of several that were built of one source for different GPUs
+    #[command(after_help = EXIT_CODES)]
+    Merge(change::Merge),
+    /// Make a file for each GPU of one that has code for several
+    #[command(after_help = EXIT_CODES)]
+    Split(change::Split),
     /// Compress every fat binary of the file
     #[command(after_help = EXIT_CODES)]
     Compress(change::Compress),
@@ -215,6 +221,8 @@ impl CliCommand {
             Self::Replace(arguments) => change::replace(&arguments),
             Self::Remove(arguments) => change::remove(&arguments),
             Self::Prune(arguments) => change::prune(&arguments),
+            Self::Merge(arguments) => change::merge(&arguments),
+            Self::Split(arguments) => change::split(&arguments),
             Self::Compress(arguments) => change::compress(&arguments),
             Self::Decompress(arguments) => change::decompress(&arguments),
             Self::Verify(arguments) => verify::run(&arguments),

@@ -221,6 +221,8 @@ fn usage_errors_are_one_line_and_help_documents_exit_codes() {
         "replace",
         "remove",
         "prune",
+        "merge",
+        "split",
         "compress",
         "decompress",
         "verify",

@@ -10,7 +10,7 @@ mod made;
 
 use assert_cmd::Command;
 use common::Sample;
-use hotswap_bundle::Compression;
+use hotswap_bundle::{Compression, OffloadBinary, OffloadImage};
 use hotswap_targets::EFlags;
 use hotswap_userland::Workbench;
 use predicates::prelude::*;
@@ -329,4 +329,38 @@ fn references_to_archives_are_followed() {
     uses("gfx1031").failure().stderr(contains("rand_gfx1031.kpack"));
     bench.write("root/.kpack/rand_gfx1030.kpack", &kernel_archive("lib/libother.so#0", "gfx1030", &object("gfx1030")));
     uses("gfx1030").failure().stderr(contains("the archive has nothing for lib/librand.so"));
+}
+
+/// Images of offload binaries are what their entries state, also in a container inside of an image.
+#[test]
+fn images_of_offload_binaries_are_verified() {
+    let directory = Directory(TempDir::new().unwrap());
+    let image = |image_kind: u16, data: Vec<u8>| {
+        let strings = vec![("arch".into(), "gfx1030".into()), ("triple".into(), "amdgcn-amd-amdhsa".into())];
+        OffloadImage { image_kind, offload_kind: 4, flags: 0, strings, data: data.into() }
+    };
+    let binary = |images: Vec<OffloadImage<'static>>| {
+        OffloadBinary { version: 2, compressed: false, images }.to_bytes().unwrap()
+    };
+    let nested = |data: Vec<u8>| binary(vec![image(1, binary(vec![image(1, data)]))]);
+    let mut cut = nested(object("gfx1030"));
+    // The size of the inner binary.
+    let inner = cut[8..].windows(4).position(|at| at == b"\x10\xff\x10\xad").unwrap() + 8;
+    cut[inner + 8..inner + 16].copy_from_slice(&u64::MAX.to_le_bytes());
+    for (bytes, expected) in [
+        (binary(vec![image(1, object("gfx1030"))]), None),
+        (binary(vec![image(2, made::bitcode("x"))]), None),
+        (nested(object("gfx1030")), None),
+        (binary(vec![image(1, b"abcd".to_vec())]), Some("its 4 bytes are not the object")),
+        (nested(b"abcd".to_vec()), Some("its 4 bytes are not the object")),
+        (cut, Some("claims")),
+        (binary(vec![image(6, object("gfx1030"))]), Some("not the SPIR-V module")),
+    ] {
+        directory.write("x.bin", &bytes);
+        let verified = directory.run("verify x.bin");
+        match expected {
+            None => verified.success().stderr(contains("damaged").not()),
+            Some(expected) => verified.failure().stderr(contains(expected)),
+        };
+    }
 }

@@ -3,9 +3,9 @@
 //! The loader reads segments and the dynamic table alone, so that is read here; sections serve only to find the wrappers.
 
 use hotswap_report::{Diagnostic, codes};
-use object::LittleEndian as LE;
 use object::elf::{self, FileHeader64, Rela64, Sym64};
 use object::read::elf::{Dyn, FileHeader, ProgramHeader, SectionHeader};
+use object::{LittleEndian as LE, Object, ObjectSymbol};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -19,6 +19,7 @@ struct MappedSegment {
     offset: u64,
     file_size: u64,
     memory_size: u64,
+    flags: u32,
 }
 
 /// A relocation with an effect on one pointer.
@@ -61,9 +62,16 @@ pub(crate) struct AddressSpace<'a> {
 }
 
 #[derive(Debug)]
-struct NamedSection {
-    name: String,
-    addresses: Range<u64>,
+pub(crate) struct NamedSection {
+    pub(crate) name: String,
+    pub(crate) addresses: Range<u64>,
+}
+
+/// A dynamic symbol.
+#[derive(Debug)]
+pub(crate) struct DynamicSymbol {
+    pub(crate) name: String,
+    pub(crate) address: u64,
 }
 
 /// Numbers of the dynamic table that are addresses and sizes.
@@ -203,6 +211,44 @@ impl<'a> AddressSpace<'a> {
         self.sections.iter().find(holds).map(|section| section.name.as_str())
     }
 
+    /// The section that holds an address. The end of a section counts as its own, as for symbols like `_end`,
+    /// where no other section begins.
+    pub(crate) fn section_around(&self, address: u64) -> Option<&NamedSection> {
+        let loaded = || self.sections.iter().filter(|section| section.addresses.start != 0);
+        let holds = loaded().find(|section| section.addresses.contains(&address));
+        holds.or_else(|| loaded().find(|section| section.addresses.end == address))
+    }
+
+    /// The sections that are loaded, in the order of the file.
+    pub(crate) fn loaded_sections(&self) -> Vec<&NamedSection> {
+        let is_loaded = |section: &&NamedSection| section.addresses.start != 0 && !section.addresses.is_empty();
+        self.sections.iter().filter(is_loaded).collect()
+    }
+
+    /// The addresses in a range whose eight bytes a relocation makes.
+    pub(crate) fn relocated(&self, range: &Range<u64>) -> impl Iterator<Item = u64> {
+        self.relocations.range(range.clone()).map(|(address, _)| *address)
+    }
+
+    /// Whether the segment at an address is executable.
+    pub(crate) fn is_code(&self, address: u64) -> bool {
+        let holds = |one: &&MappedSegment| (one.address..one.address.saturating_add(one.file_size)).contains(&address);
+        self.segments.iter().find(holds).is_some_and(|segment| segment.flags & elf::PF_X != 0)
+    }
+
+    /// The dynamic symbols, in their order.
+    ///
+    /// # Errors
+    /// [`codes::MALFORMED`] for a damaged table.
+    pub(crate) fn dynamic_symbols(&self) -> Result<Vec<DynamicSymbol>, Diagnostic> {
+        let damaged = |error: object::read::Error| Diagnostic::error(codes::MALFORMED, format!("ELF file: {error}"));
+        let file = object::read::elf::ElfFile64::<LE>::parse(self.bytes).map_err(damaged)?;
+        let symbols = file
+            .dynamic_symbols()
+            .map(|symbol| Ok(DynamicSymbol { name: symbol.name()?.to_owned(), address: symbol.address() }));
+        symbols.collect::<Result<_, _>>().map_err(damaged)
+    }
+
     /// Whether memory is mapped at the address.
     pub(crate) fn is_mapped(&self, address: u64) -> bool {
         self.segments.iter().any(|one| (one.address..one.address.saturating_add(one.memory_size)).contains(&address))
@@ -224,7 +270,7 @@ impl<'a> AddressSpace<'a> {
     }
 
     /// The bytes of a range of addresses; empty where they are not mapped from the file.
-    fn content(&self, range: Range<u64>) -> &'a [u8] {
+    pub(crate) fn content(&self, range: Range<u64>) -> &'a [u8] {
         let size = range.end.saturating_sub(range.start) as usize;
         self.bytes_from(range.start).get(..size).unwrap_or_default()
     }
@@ -253,6 +299,7 @@ fn mapped(header: &elf::ProgramHeader64<LE>) -> MappedSegment {
         offset: header.p_offset(LE),
         file_size: header.p_filesz(LE),
         memory_size: header.p_memsz(LE),
+        flags: header.p_flags(LE),
     }
 }
 

@@ -17,7 +17,7 @@
 //! | the data files that it opens for the name that it sees; the code that HIP loads from them | [`data_use`], `tensile_index` |
 //! | kernel archives | [`archive_reference`] |
 //!
-//! [`TreeReader`] answers for a tree, and compares two trees.
+//! [`TreeReader`] answers for a tree, and compares two trees; [`host_comparison`] compares programs without their device code.
 //!
 //! Invariants: what HIP does is not decided by a file's name. The answer is that of HIP 7.2; where a later HIP answers otherwise, the
 //! table has both and the more permissive one counts, so that nothing is removed that some HIP loads. This crate shares
@@ -35,6 +35,7 @@ pub mod data_use;
 pub mod device;
 mod file_use;
 pub mod generics;
+pub mod host_comparison;
 pub mod libraries;
 pub mod lookups;
 pub mod loss;

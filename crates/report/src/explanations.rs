@@ -171,6 +171,8 @@ pub const EXPLANATIONS: &[Explanation] = &[
         "hotswap serve --try --dest ~/rocm-gfx1031     (rocBLAS on gfx1031: rocblas_sgemm returned the error 6)"),
     row(codes::LOAD_LOST, "After the change the HIP runtime would find nothing for a GPU, or refuse the file, where it loads code now: entries of several GPUs can depend on one that is removed.",
         "hotswap remove app.hipfb gfx10-3-generic -o out.hipfb     (gfx1036 loads it)"),
+    row(codes::HOSTS_DIFFER, "Files are merged only where they are builds of one source: their host parts, without the fat binaries, have the same sections, code, data and symbols, at whatever addresses.",
+        "hotswap merge gfx1030/app gfx1100/another-app -o app"),
     row(codes::NOT_JUDGED, "`hotswap lint` does not know the waits, hazards or distances of every processor, and says so; a rule named by --require must be judged.",
         "hotswap lint --require wait kernel.gfx942.hsaco"),
     row(codes::CANNOT_READ, "The system refused to open or to read the file, or it became shorter while it was read.",

@@ -126,3 +126,51 @@ fn loading_by_faulty_wrappers_is_reported_and_does_not_run() {
         assert!(ran.code != Some(0), "{name}: {}", ran.output);
     }
 }
+
+/// The program of [`build_units`], as a distribution builds it that has a package for each GPU.
+fn build_for(bench: &EmulationBench, gpu: &str, words: &str) {
+    bench.compile("a.o", UNIT_A, &[gpu], &format!("-fPIE -c {words}"));
+    bench.compile("b.o", UNIT_B, &[gpu], &format!("-fPIE -c {words}"));
+    bench.work.write("units.hip", MAIN.as_bytes());
+    bench.work.run(&format!("clang++-22 -w -fPIE -x c++ -D__HIP_PLATFORM_AMD__ -c {words} units.hip -o units.o"));
+    bench.work.run(&format!("clang++-22 units.o a.o b.o -o {gpu} -lamdhip64"));
+}
+
+fn run_on(bench: &EmulationBench, hotswap: &str, gpu: &str, program: &str) -> ProgramRun {
+    bench.script("", &format!("{hotswap} run --gpu {gpu} -- ./{program}"))
+}
+
+#[test]
+fn loading_survives_merging_and_splitting() {
+    const TEST: &str = "merging";
+    let Some(bench) = EmulationBench::new(TEST) else { return };
+    let Some(hotswap) = bench.hotswap(TEST) else { return };
+    for gpu in ["gfx1030", "gfx1100", "gfx1201"] {
+        build_for(&bench, gpu, "");
+    }
+    bench.work.run(&format!("{hotswap} merge gfx1030 gfx1100 gfx1201 -o all && {hotswap} verify all"));
+    bench.work.run(&format!("{hotswap} verify all --require gfx1030,gfx1100,gfx1201"));
+    for gpu in ["gfx1030", "gfx1100", "gfx1201"] {
+        assert_eq!(run_on(&bench, &hotswap, gpu, "all").passed(), "42\n", "{gpu}");
+    }
+    assert!(run_on(&bench, &hotswap, "gfx1100", "gfx1030").code != Some(0), "the parts have code for one GPU");
+    bench.work.run(&format!("{hotswap} split all -o 'part-{{gpu}}' && {hotswap} verify part-gfx1030 part-gfx1100"));
+    for gpu in ["gfx1030", "gfx1100"] {
+        assert_eq!(run_on(&bench, &hotswap, gpu, &format!("part-{gpu}")).passed(), "42\n", "{gpu}");
+        let listed = bench.work.run(&format!("{hotswap} list part-{gpu}"));
+        assert!(listed.contains(gpu) && !listed.contains("gfx1201"), "{listed}");
+    }
+    // The parts together are the whole again.
+    bench.work.run(&format!("{hotswap} merge part-gfx1030 part-gfx1100 part-gfx1201 -o again"));
+    assert_eq!(run_on(&bench, &hotswap, "gfx1201", "again").passed(), "42\n");
+    // Host parts that differ in more than their fat binaries, and two kinds of code for one GPU.
+    build_for(&bench, "gfx1100", "-O2");
+    let other = bench.script("", &format!("{hotswap} merge gfx1030 gfx1100 -o none"));
+    assert!(other.code == Some(13) && other.error.contains("HS0452"), "{}", other.error);
+    build_for(&bench, "gfx1100", "-Xarch_device -O3");
+    bench.work.run("cp gfx1100 one");
+    build_for(&bench, "gfx1100", "-Xarch_device -O0");
+    let twice = bench.script("", &format!("{hotswap} merge one gfx1100 -o none"));
+    assert!(twice.code != Some(0) && twice.error.contains("other code for the same target"), "{}", twice.error);
+    assert!(!bench.work.path("none").exists());
+}

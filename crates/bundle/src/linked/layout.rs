@@ -262,7 +262,9 @@ fn end_of_program(program: &LinkedProgram<'_>, section: &SectionHeader, alignmen
     }
     let zeros = last.memory_size - last.file_size;
     if zeros > MAX_ZEROS {
-        let what = format!("{zeros} bytes of zeros (.bss) would have to be in the file before it, which it has only in memory now");
+        let what = format!(
+            "{zeros} bytes of zeros (.bss) would have to be in the file before it, which it has only in memory now"
+        );
         let advice = "compress the fat binaries, so that more fits in their place (`--compress`), or retarget before the host link";
         return Err(no_place(what).advise(advice));
     }

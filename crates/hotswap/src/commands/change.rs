@@ -10,6 +10,7 @@
 //! Invariants: a named entry that does not exist is an error, and so is a target that no entry serves; nothing is
 //! written unless everything could be done, and no GPU that is kept loses code that HIP loads (`kept_gpus`).
 
+mod merge;
 mod open;
 mod package;
 mod record;
@@ -32,6 +33,8 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use told::Verb;
+
+pub(crate) use merge::{Merge, Split, merge, split};
 
 /// File, output, and which container.
 #[derive(Debug, Args)]
@@ -212,6 +215,11 @@ impl Put {
 }
 
 impl CommonArguments {
+    /// The arguments of a command that changes every container of a file.
+    fn of_output(file: &Path, output: &Path, format: OutputOptions) -> Self {
+        Self { file: file.to_owned(), output: output.to_owned(), container: None, jobs: None, format }
+    }
+
     /// Writes nothing unless every requested name exists.
     fn apply(
         &self,

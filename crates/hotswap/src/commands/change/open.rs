@@ -47,6 +47,11 @@ pub(super) struct NewCode {
 }
 
 impl NewCode {
+    /// Code of another fat binary, with the record that this one has.
+    pub(super) fn of_entry(code: Vec<u8>, record: Option<Record>) -> Self {
+        Self { code, record }
+    }
+
     pub(super) fn read(file: &Path) -> Result<Self, Diagnostic> {
         let bytes = hotswap_files::read(file)?;
         let (code, payload) = split_record(&bytes).map_err(|error| error.in_file(file))?;
@@ -164,6 +169,24 @@ impl<'a> Opened<'a> {
         bundle.push(id.clone(), code.to_vec())?;
         record::put(bundle, &id, code, record.as_ref())?;
         Ok(EntryChange { what: "added", id: Some(id), sizes: [0, code.len() as u64] })
+    }
+
+    /// As [`Opened::add`]; an entry with the same bytes may be there already.
+    pub(super) fn merge(&mut self, id: &str, new: &NewCode) -> Result<Option<EntryChange>, Diagnostic> {
+        let there = match &self.content {
+            OpenedContent::Bundle(bundle) => bundle.entry(id).map(|entry| entry.data[..] == new.code[..]),
+            OpenedContent::Offload(..) => None,
+        };
+        match there {
+            Some(true) => Ok(None),
+            Some(false) => {
+                let what = "two of the files have other code for the same target";
+                Err(Diagnostic::error(codes::TAKEN, what)
+                    .in_entry(id)
+                    .advise("remove it from one of them (`hotswap remove`)"))
+            }
+            None => self.add(id, new).map(Some),
+        }
     }
 
     pub(super) fn replace(
