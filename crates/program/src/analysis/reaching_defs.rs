@@ -9,14 +9,21 @@ use hotswap_isa::effects::{ControlFlow, ImplicitSet, role};
 use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::{Flag, Inst, Isa, Name, Value};
 use std::cell::RefCell;
+use std::collections::HashMap;
 
-/// How many instructions back one register is followed, and through how many operations.
-const REACH: usize = 64;
+/// Through how many operations the bits of a register are followed. There is no such limit for instructions: code that
+/// grows between two of them must not change what is known.
 const DEPTH: u32 = 6;
 
 /// Cached results for one offset of a block. For the next one, only the instructions in between are examined.
 #[derive(Debug, Clone, Default)]
-pub struct LastDefs(RefCell<Vec<FoundWriter>>);
+pub struct LastDefs {
+    writers: RefCell<Vec<FoundWriter>>,
+    zeros: RefCell<HashMap<FollowedWriter, u32>>,
+}
+
+/// A writer by its number, the register, and the operations that may still be followed.
+type FollowedWriter = (usize, Reg, u32);
 
 /// The writer of a register before instruction number `end`, under a bank mode.
 #[derive(Debug, Clone, Copy)]
@@ -33,7 +40,8 @@ impl LastDefs {
 
     /// Clears the cache at the start of another block.
     pub fn clear(&mut self) {
-        self.0.get_mut().clear();
+        self.writers.get_mut().clear();
+        self.zeros.get_mut().clear();
     }
 }
 
@@ -59,19 +67,19 @@ impl<'a> ReachingDefs<'a> {
 
     /// A power of two that divides the value of a VGPR (physical) in every active lane; 1 if nothing is known.
     pub fn alignment(&self, cache: Option<&LastDefs>, reg: Reg) -> u32 {
-        1 << self.zeros_of(self.last_writer(cache, reg), reg, DEPTH)
+        1 << self.zeros_of(cache, self.last_writer(cache, reg), reg, DEPTH)
     }
 
     /// The nearest instruction that may write `reg`, with its number.
     fn last_writer(&self, cache: Option<&LastDefs>, reg: Reg) -> Option<(usize, &'a Inst)> {
         let end = self.before.len();
-        let Some(mut cache) = cache.and_then(|cache| cache.0.try_borrow_mut().ok()) else {
+        let Some(mut cache) = cache.and_then(|cache| cache.writers.try_borrow_mut().ok()) else {
             return self.writer(end, reg);
         };
         let known = cache.iter().position(|found| found.reg == reg && found.banks == self.banks && found.end <= end);
         let writer = match known.map(|known| cache[known]) {
             Some(found) => match self.look(found.end, end, reg) {
-                Looked::Nothing => found.writer.filter(|writer| writer + REACH >= end),
+                Looked::Nothing => found.writer,
                 Looked::Writer(writer) => Some(writer),
                 Looked::End => None,
             },
@@ -94,10 +102,9 @@ impl<'a> ReachingDefs<'a> {
         }
     }
 
-    /// The nearest instruction that may write `reg`, from number `start` to before number `end`, but within reach.
+    /// The nearest instruction that may write `reg`, from number `start` to before number `end`.
     fn look(&self, start: usize, end: usize, reg: Reg) -> Looked {
         let vector = reg.file == RegFile::Vgpr;
-        let start = end.saturating_sub(REACH).max(start);
         for (index, inst) in self.before.get(start..end).unwrap_or_default().iter().enumerate().rev() {
             // Most vector and memory instructions write other registers, and no register set is needed to tell.
             if vector && !inst.is(Flag::Salu) && !inst.is(Flag::Indexed) && self.writes_others(inst, reg) {
@@ -134,18 +141,31 @@ impl<'a> ReachingDefs<'a> {
     }
 
     /// Low bits of `reg` before number `end` that are zero.
-    fn zeros(&self, end: usize, reg: Reg, depth: u32) -> u32 {
-        self.zeros_of(self.writer(end, reg), reg, depth)
+    fn zeros(&self, cache: Option<&LastDefs>, end: usize, reg: Reg, depth: u32) -> u32 {
+        self.zeros_of(cache, self.writer(end, reg), reg, depth)
     }
 
     /// Low bits of `reg` that are zero after its writer.
-    fn zeros_of(&self, writer: Option<(usize, &Inst)>, reg: Reg, depth: u32) -> u32 {
+    fn zeros_of(&self, cache: Option<&LastDefs>, writer: Option<(usize, &Inst)>, reg: Reg, depth: u32) -> u32 {
         let Some((index, inst)) = writer.filter(|_| depth > 0) else { return 0 };
+        let key = (index, reg, depth);
+        if let Some(known) = cache.and_then(|cache| cache.zeros.try_borrow().ok()?.get(&key).copied()) {
+            return known;
+        }
+        let bits = self.computed_zeros(cache, (index, inst), reg, depth);
+        if let Some(mut known) = cache.and_then(|cache| cache.zeros.try_borrow_mut().ok()) {
+            known.insert(key, bits);
+        }
+        bits
+    }
+
+    /// The same, from the operands of the writer.
+    fn computed_zeros(&self, cache: Option<&LastDefs>, (index, inst): (usize, &Inst), reg: Reg, depth: u32) -> u32 {
         let dst = self.banks.resolve(reg_of(inst.operand(self.isa, Name::Vdst)), role_of(inst, Name::Vdst));
         if dst != Some(reg) || !is_plain(inst) {
             return 0;
         }
-        let of = |name| self.operand(inst, name, index, depth - 1);
+        let of = |name| self.operand(cache, (index, inst), name, depth - 1);
         let shifted = |value: u32, by: Option<u32>| by.map_or(0, |by| (value + (by & 31)).min(MOST));
         let bits = match inst.mnemonic() {
             "v_mov_b32" => of(Name::Src0),
@@ -166,13 +186,13 @@ impl<'a> ReachingDefs<'a> {
     }
 
     /// Low bits of an operand of instruction number `index` that are zero.
-    fn operand(&self, inst: &Inst, name: Name, index: usize, depth: u32) -> u32 {
+    fn operand(&self, cache: Option<&LastDefs>, (index, inst): (usize, &Inst), name: Name, depth: u32) -> u32 {
         if let Some(value) = self.constant(inst, name) {
             return value.trailing_zeros().min(MOST);
         }
         match self.banks.resolve(reg_of(inst.operand(self.isa, name)), role_of(inst, name)) {
             Some(reg) if reg.file == RegFile::Vgpr && reg.count == 1 && reg.half.is_none() => {
-                self.zeros(index, reg, depth)
+                self.zeros(cache, index, reg, depth)
             }
             _ => 0,
         }
@@ -270,7 +290,7 @@ mod tests {
                 let zero = isa.decode(&[0x80, 0x02, 0x02, 0x7e]).unwrap();
                 let before = [zero, inst];
                 let look = ReachingDefs { isa, banks: VgprBanks::ENTRY, before: &before };
-                assert_eq!(look.zeros(2, reg, DEPTH), 0, "{inst:?} on {name}");
+                assert_eq!(look.zeros(None, 2, reg, DEPTH), 0, "{inst:?} on {name}");
                 seen.insert((entry.mnemonic(), entry.is(Flag::Sdwa)));
             }
         }
