@@ -311,14 +311,7 @@ fn layouts_of_2026_are_read_and_served() {
 #[test]
 fn references_to_archives_are_followed() {
     let Some(bench) = Workbench::new("references_to_archives_are_followed") else { return };
-    let paths = Value::Array(vec!["../.kpack/rand_@GFXARCH@.kpack".into()]);
-    bench
-        .write("reference", &encoded(&map(&[("kernel_name", "lib/librand.so".into()), ("kpack_search_paths", paths)])));
-    bench.write(
-        "x.c",
-        b"__asm__(\".section .rocm_kpack_ref,\\\"a\\\"\\n.incbin \\\"reference\\\"\\n.text\");\nint f(void) { return 0; }\n",
-    );
-    bench.run("mkdir -p root/lib root/.kpack && gcc -shared -fPIC x.c -o root/lib/librand.so");
+    kpacked_library(&bench, "lib/librand.so");
     let uses = |gpu: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_hotswap"));
         command.current_dir(bench.directory()).args(["uses", "root", "--gpu", gpu]).assert()
@@ -329,6 +322,38 @@ fn references_to_archives_are_followed() {
     uses("gfx1031").failure().stderr(contains("rand_gfx1031.kpack"));
     bench.write("root/.kpack/rand_gfx1030.kpack", &kernel_archive("lib/libother.so#0", "gfx1030", &object("gfx1030")));
     uses("gfx1030").failure().stderr(contains("the archive has nothing for lib/librand.so"));
+}
+
+/// A library and its archives are one unit: the package is listed and pruned by its archives.
+#[test]
+fn packages_with_kernel_archives_are_listed_and_pruned() {
+    let Some(bench) = Workbench::new("packages_with_kernel_archives_are_listed_and_pruned") else { return };
+    kpacked_library(&bench, "lib/librand.so");
+    for gpu in GPUS {
+        let archive = kernel_archive("lib/librand.so#0", gpu, &object(gpu));
+        bench.write(&format!("root/.kpack/rand_{gpu}.kpack"), &archive);
+    }
+    bench.run("tar -C root -cf a.tar .");
+    let hotswap = |words: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hotswap"));
+        command.current_dir(bench.directory()).args(words.split(' ')).assert()
+    };
+    hotswap("list a.tar").success().stdout(contains("rand_gfx1030.kpack").and(contains("rand_gfx1100.kpack")));
+    hotswap("prune a.tar --keep gfx1030 -o b.tar").success();
+    assert_eq!(bench.run("tar tf b.tar | grep -v /$ | sort"), "./.kpack/rand_gfx1030.kpack\n./lib/librand.so\n");
+    hotswap("uses b.tar --gpu gfx1030").success();
+    hotswap("uses b.tar --gpu gfx1100").failure().stderr(contains("rand_gfx1100.kpack"));
+}
+
+/// Makes `root/lib/librand.so`, whose code is in archives.
+fn kpacked_library(bench: &Workbench, name: &str) {
+    let paths = Value::Array(vec!["../.kpack/rand_@GFXARCH@.kpack".into()]);
+    bench.write("reference", &encoded(&map(&[("kernel_name", name.into()), ("kpack_search_paths", paths)])));
+    bench.write(
+        "x.c",
+        b"__asm__(\".section .rocm_kpack_ref,\\\"a\\\"\\n.incbin \\\"reference\\\"\\n.text\");\nint f(void) { return 0; }\n",
+    );
+    bench.run("mkdir -p root/lib root/.kpack && gcc -shared -fPIC x.c -o root/lib/librand.so");
 }
 
 /// Images of offload binaries are what their entries state, also in a container inside of an image.

@@ -5,6 +5,7 @@
 
 use crate::work::unsuited;
 use hotswap_bundle::{ContainerForm, FoundContainer};
+use hotswap_load_model::archive_reference::ArchiveReference;
 use hotswap_packages::{MemberChange, PackageFormat, PackageMember};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_stack::rules::{self, FileKind};
@@ -20,13 +21,17 @@ pub(crate) fn label(package: &Path, member: &str) -> PathBuf {
     PathBuf::from(format!("{}: {member}", package.display()))
 }
 
-/// Whether it has containers of device code, or cannot be read although it should.
+/// Whether it has containers of device code, or cannot be read although it should. A library whose code is in kernel archives has
+/// none of its own: the archives are files of the package, or of another one.
 ///
 /// # Errors
 /// A file that cannot be opened.
 pub(crate) fn has_code(member: &PackageMember<'_>) -> Result<bool, Diagnostic> {
     let input = hotswap_files::open(member.content)?;
     let contents = hotswap_bundle::open(&input);
+    if contents.found.is_empty() && !ArchiveReference::read(&input)?.is_empty() {
+        return Ok(false);
+    }
     Ok(!contents.found.is_empty() || contents.problems.iter().any(|problem| problem.code != codes::NOT_FOUND))
 }
 
