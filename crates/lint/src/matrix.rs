@@ -134,11 +134,8 @@ impl DecodedBlocks<'_, '_> {
     fn next_is_vector(&self, block: usize, index: usize, row: &HazardRule, findings: &mut Vec<Finding>) {
         let code = self.block(block);
         let next = code.get(index + 1);
-        let plain = |inst: &Inst| {
-            const SHORT: [Class; 4] = [Class::Vop1, Class::Vop2, Class::Vop3, Class::Vop3p];
-            counts(inst) && inst.class().is_some_and(|class| SHORT.contains(&class))
-        };
-        if !next.is_some_and(|step| plain(&step.1)) {
+        let isa = self.unit.isa();
+        if !next.is_some_and(|step| takes_one_pass(&step.1, isa)) {
             let what = format!("no vector instruction directly follows `{}` ({})", code[index].1.mnemonic(), row.name);
             findings.push(Finding::at(&HAZARD, self.unit, code[index].0, what));
         }
@@ -191,6 +188,21 @@ pub(crate) fn leaves(unit: &LintUnit<'_>, findings: &mut Vec<Finding>) {
             }
         }
     }
+}
+
+/// Whether an instruction is of the vector unit and takes one pass there: without operands of 64 bits except pairs of
+/// packed floats, without DPP, and not a whole product of 32 bits.
+fn takes_one_pass(inst: &Inst, isa: Isa) -> bool {
+    const SHORT: [Class; 5] = [Class::Vop1, Class::Vop2, Class::Vop3, Class::Vop3p, Class::Vopc];
+    const PRODUCTS: [&str; 3] = ["v_mul_lo_u32", "v_mul_hi_u32", "v_mul_hi_i32"];
+    let name = inst.mnemonic();
+    let is_packed = name.starts_with("v_pk_") && name.ends_with("_f32");
+    let mut is_wide = false;
+    inst.visit(isa, |effect| {
+        is_wide |= effect.reg().file == RegFile::Vgpr && effect.reg().count > 1 && !effect.is_none();
+    });
+    let is_short = inst.class().is_some_and(|class| SHORT.contains(&class)) && !inst.is(Flag::Dpp);
+    counts(inst) && is_short && (is_packed || !is_wide) && !PRODUCTS.contains(&name)
 }
 
 /// Whether an instruction counts towards a distance: of the vector unit, and no memory instruction.

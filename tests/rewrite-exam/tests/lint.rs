@@ -216,3 +216,90 @@ fn loads_into_halves_are_in_order_with_their_own_counter_alone() {
         );
     }
 }
+
+/// Instructions after a V_PERM_PK16: as assembly, and as LLVM's machine instruction.
+const AFTER_PERMUTATION: [(&str, &str); 17] = [
+    ("v_mov_b32 v10, v11", "$vgpr10 = V_MOV_B32_e32 $vgpr11, implicit $exec"),
+    ("v_lshlrev_b32 v10, 2, v11", "$vgpr10 = V_LSHLREV_B32_e64 2, $vgpr11, implicit $exec"),
+    ("v_exp_f32 v10, v11", "$vgpr10 = V_EXP_F32_e32 $vgpr11, implicit $mode, implicit $exec"),
+    ("v_mul_lo_u32 v10, v11, v12", "$vgpr10 = V_MUL_LO_U32_e64 $vgpr11, $vgpr12, implicit $exec"),
+    ("v_mul_hi_u32 v10, v11, v12", "$vgpr10 = V_MUL_HI_U32_e64 $vgpr11, $vgpr12, implicit $exec"),
+    ("v_readfirstlane_b32 s10, v11", "$sgpr10 = V_READFIRSTLANE_B32 $vgpr11, implicit $exec"),
+    ("v_cmp_eq_u32 vcc_lo, v11, v12", "V_CMP_EQ_U32_e32 $vgpr11, $vgpr12, implicit-def $vcc, implicit $exec"),
+    (
+        "v_cmp_eq_u64 s10, v[12:13], v[14:15]",
+        "$sgpr10 = V_CMP_EQ_U64_e64 $vgpr12_vgpr13, $vgpr14_vgpr15, implicit $exec",
+    ),
+    (
+        "v_add_f64 v[10:11], v[12:13], v[14:15]",
+        "$vgpr10_vgpr11 = V_ADD_F64_e64 0, $vgpr12_vgpr13, 0, $vgpr14_vgpr15, 0, 0, implicit $mode, implicit $exec",
+    ),
+    (
+        "v_cvt_f32_f64 v10, v[12:13]",
+        "$vgpr10 = V_CVT_F32_F64_e64 0, $vgpr12_vgpr13, 0, 0, implicit $mode, implicit $exec",
+    ),
+    (
+        "v_lshlrev_b64 v[10:11], 2, v[12:13]",
+        "$vgpr10_vgpr11 = V_LSHLREV_B64_pseudo_e64 2, $vgpr12_vgpr13, implicit $exec",
+    ),
+    ("v_mov_b64 v[10:11], v[12:13]", "$vgpr10_vgpr11 = V_MOV_B64_e32 $vgpr12_vgpr13, implicit $exec"),
+    (
+        "v_pk_add_f32 v[10:11], v[12:13], v[14:15]",
+        "$vgpr10_vgpr11 = V_PK_ADD_F32 8, $vgpr12_vgpr13, 8, $vgpr14_vgpr15, 0, 0, 0, 0, 0, implicit $mode, implicit $exec",
+    ),
+    (
+        "v_mov_b32_dpp v10, v11 quad_perm:[0,1,2,3] row_mask:0xf bank_mask:0xf",
+        "$vgpr10 = V_MOV_B32_dpp $vgpr10, $vgpr11, 0, 15, 15, 0, implicit $exec",
+    ),
+    (
+        "v_perm_pk16_b4_u4 v[10:11], v2, v3, v[4:5]",
+        "$vgpr10_vgpr11 = V_PERM_PK16_B4_U4_e64 $vgpr2, $vgpr3, $vgpr4_vgpr5, implicit $exec",
+    ),
+    ("s_mov_b32 s10, 0", "$sgpr10 = S_MOV_B32 0"),
+    ("global_load_b32 v10, v[12:13], off", "$vgpr10 = GLOBAL_LOAD_DWORD $vgpr12_vgpr13, 0, 0, implicit $exec"),
+];
+
+/// LLVM's own hazard recognizer says which of them need a `v_nop`.
+fn needs_nop(bench: &Workbench) -> Vec<bool> {
+    let body = |(number, (_, mir)): (usize, &(&str, &str))| {
+        let first = "$vgpr0_vgpr1 = V_PERM_PK16_B4_U4_e64 $vgpr2, $vgpr3, $vgpr4_vgpr5, implicit $exec";
+        format!("---\nname: k{number}\nbody: |\n  bb.0:\n    {first}\n    {mir}\n    S_ENDPGM 0\n...\n")
+    };
+    let text: String = AFTER_PERMUTATION.iter().enumerate().map(body).collect();
+    bench.write("after.mir", text.as_bytes());
+    bench.run(&format!(
+        "llc-24 -mtriple=amdgcn-amd-amdhsa -mcpu={TARGET} -run-pass post-RA-hazard-rec after.mir -o after.out"
+    ));
+    let made = String::from_utf8(bench.read("after.out")).unwrap();
+    let next_is_nop = |function: &str| {
+        let first = function.lines().skip_while(|line| !line.contains("V_PERM_PK16")).nth(1);
+        first.is_some_and(|line| line.contains("V_NOP"))
+    };
+    made.split("\nname:").skip(1).map(next_is_nop).collect()
+}
+
+#[test]
+fn instructions_after_a_permutation_are_judged_as_llvm_judges_them() {
+    let Some(bench) = Workbench::with_llvm(24, "lint of permutations") else { return };
+    let expected = needs_nop(&bench);
+    let kernel = |(number, (code, _)): (usize, &(&str, &str))| {
+        let name = format!("k{number}");
+        let first = "v_perm_pk16_b4_u4 v[0:1], v2, v3, v[4:5]";
+        // Only the first of two permutations is followed by the row's instruction.
+        Kernel { code: format!("{name}:\n{first}\n{code}\nv_nop\ns_wait_idle\ns_endpgm\n"), name }
+    };
+    let kernels: Vec<Kernel> = AFTER_PERMUTATION.iter().enumerate().map(kernel).collect();
+    let [_, (_, made)] = assemble_for(&bench, TARGET, "permutations", &kernels);
+    let found: BTreeSet<String> = lint(&made)
+        .unwrap()
+        .into_iter()
+        .filter(|one| one.rule.id == "hazard" && one.reason.contains("perm-pk16-next"))
+        .filter_map(|one| one.function)
+        .collect();
+    assert_eq!(expected.len(), kernels.len());
+    for ((kernel, needs), (code, _)) in kernels.iter().zip(&expected).zip(AFTER_PERMUTATION) {
+        assert_eq!(found.contains(&kernel.name), *needs, "{code}");
+    }
+    let needy = expected.iter().filter(|needs| **needs).count();
+    say(&format!("lint of permutations: {needy} of {} instructions need a v_nop, as LLVM has it", expected.len()));
+}
