@@ -144,7 +144,7 @@ pub(crate) fn lay_out_demo(place: &Path, clang: Option<&Path>, built: &Built) ->
     for entry in fs::read_dir(place).during("read", place)?.flatten() {
         remove::delete(&entry.path())?;
     }
-    lay_out_tools(paths::workspace(), place, built, &CCompiler::from_env()?)?;
+    lay_out_tools(paths::workspace(), place, built, &CCompiler::from_env()?, link_or_copy)?;
     write_defaults(place, clang)
 }
 
@@ -158,7 +158,7 @@ pub(crate) fn lay_out_from(
     cross: Option<&str>,
 ) -> Outcome {
     let compiler = cross.map_or_else(CCompiler::from_env, CCompiler::parse)?;
-    lay_out_tools(sources, place, built, &compiler)?;
+    lay_out_tools(sources, place, built, &compiler, copy)?;
     copy_archive(built, DRAIN, place)?;
     for (name, target) in LIBRARIES {
         copy(library(built, name)?, &place.join("lib/hotswap").join(target))?;
@@ -173,11 +173,17 @@ pub(crate) fn lay_out_from(
     write_defaults(place, clang)
 }
 
-/// Installs the programs with their files, and the library of emulated GPUs.
-fn lay_out_tools(sources: &Path, place: &Path, built: &Built, compiler: &CCompiler) -> Outcome {
+/// Installs the programs by `put`, their files, and the library of emulated GPUs.
+fn lay_out_tools(
+    sources: &Path,
+    place: &Path,
+    built: &Built,
+    compiler: &CCompiler,
+    put: fn(&Path, &Path) -> Outcome,
+) -> Outcome {
     for (name, target) in PROGRAMS {
         let program = built.programs.iter().find(|path| path.file_name().is_some_and(|file| file == *name));
-        copy(program.ok_or_else(|| missing(name))?, &place.join(target))?;
+        put(program.ok_or_else(|| missing(name))?, &place.join(target))?;
     }
     for (name, target) in LINKS {
         link(target, &place.join(name))?;
@@ -270,6 +276,12 @@ pub(crate) fn build(profile: Profile, families: &OsStr) -> Outcome<Built> {
 /// Copies a file next to its destination and renames it: a running program is not disturbed.
 fn copy(source: &Path, target: &Path) -> Outcome {
     replace(target, |temporary| fs::copy(source, temporary).map(drop))
+}
+
+/// A further name of a program that cargo has built, where the file system allows it: cargo replaces its outputs, and never
+/// writes into them.
+fn link_or_copy(source: &Path, target: &Path) -> Outcome {
+    replace(target, |temporary| fs::hard_link(source, temporary).or_else(|_| fs::copy(source, temporary).map(drop)))
 }
 
 fn link(text: &str, target: &Path) -> Outcome {

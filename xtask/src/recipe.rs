@@ -111,7 +111,8 @@ const TESTS: &[Package] = &[
     sid("strace"), sid("file"), sid("python3"),
 ];
 
-/// Files of packages that are not unpacked: documentation, programs for developers of LLVM and GCC, 32-bit libraries.
+/// Files of packages that are not unpacked: documentation, programs for developers of LLVM and GCC, the C
+/// interface of clang, 32-bit libraries.
 pub(crate) const LEFT_OUT: &[&str] = &[
     "./usr/share/doc/*",
     "./usr/share/man/*",
@@ -121,6 +122,7 @@ pub(crate) const LEFT_OUT: &[&str] = &[
     "./usr/lib/llvm-*/bin/llvm-exegesis",
     "./usr/lib/llvm-*/bin/c-index-test",
     "./usr/bin/*-lto-dump-*",
+    "./usr/lib/*/libclang-[0-9]*.so*",
     "./usr/lib/llvm-*/lib/clang/*/lib/linux/*-i386*",
     "./usr/lib32/*",
 ];
