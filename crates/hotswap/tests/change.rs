@@ -190,6 +190,14 @@ fn bundles_are_compressed_and_decompressed_to_what_they_were() {
 }
 
 /// The command, its exit code, and its message. Nothing is written.
+/// The header of a linked code object, and nothing after it.
+fn linked_header(_target: &str) -> Vec<u8> {
+    let mut device = vec![0x7f, b'E', b'L', b'F', 2, 1, 1, 64];
+    device.resize(4000, 0);
+    device[16..20].copy_from_slice(&[3, 0, 224, 0]);
+    device
+}
+
 #[test]
 fn what_cannot_be_done_is_one_line_and_writes_nothing() {
     let directory = Directory::new();
@@ -198,14 +206,14 @@ fn what_cannot_be_done_is_one_line_and_writes_nothing() {
     directory.write("empty", b"");
     directory.write("macho.o", &macho(&bundle(&["gfx900"], None)));
     directory.write("cut", &bundle(&["gfx900"], None)[..5000]);
-    let mut device = vec![0x7f, b'E', b'L', b'F', 2, 1, 1, 64];
-    device.resize(4000, 0);
-    device[16..20].copy_from_slice(&[3, 0, 224, 0]);
-    directory.write("broken.co", &device);
+    directory.write("broken.co", &linked_header("gfx900"));
+    directory.write("linked", &made::bundle(&["gfx900"], None, linked_header));
     for (words, code, says) in [
         ("add x gfx900=new -o z", 12, "HS0308"),
         ("add x gfx1030=empty -o z", 12, "HS0301"),
         ("add x gfx1030=broken.co -o z", 12, "HS030"),
+        ("add linked gfx1030=new -o z", 12, "HS0301"),
+        ("replace linked gfx900=new -o z", 12, "HIP loads no other form"),
         ("add x gfx1030 -o z", 2, "not of the form"),
         ("add x =new -o z", 2, "not of the form"),
         ("add x gfx1030=absent -o z", 14, "HS0501"),
