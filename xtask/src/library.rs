@@ -35,7 +35,7 @@ pub(crate) const ROCSPARSE: Library = Library { name: "librocsparse1", experimen
 const HEADERS: &[&str] = &["librocprim-dev", "libhipcub-dev"];
 
 /// Libraries with all of their files, which are served for further GPUs as a tree.
-const STACK: &[&str] = &["librocblas5", "librocrand1", "librocsparse1"];
+const STACK: &[&str] = &["librocblas5", "librocfft0", "librocrand1", "librocsparse1"];
 
 /// Sets the variable of a command for the libraries that are served as a tree.
 pub(crate) fn provide_stack(command: &mut Command) -> Outcome {

@@ -178,6 +178,31 @@ fn rocrand_of_a_served_tree_is_tried() {
     assert!(wrong.contains("4096 of 4096 values are wrong") && wrong.contains("code 13"), "{wrong}");
 }
 
+/// rocFFT compiles its kernels while the trial runs.
+#[test]
+fn rocfft_of_a_served_tree_is_tried() {
+    const TEST: &str = "rocFFT of a served tree";
+    let Some(recorder) = Recorder::new(TEST) else { return };
+    let Some(hotswap) = recorder.hotswap(TEST) else { return };
+    let stack = std::env::var_os(ENV_STACK).unwrap_or_default();
+    let has_rocfft = |directory: &PathBuf| directory.to_string_lossy().contains("rocfft");
+    let Some(package) = std::env::split_paths(&stack).find(has_rocfft) else {
+        return skip(TEST, &format!("{ENV_STACK} names no rocFFT"));
+    };
+    let copied = Command::new("cp").arg("-a").arg(package).arg(recorder.work.path("root")).status();
+    assert!(copied.is_ok_and(|status| status.success()), "the package cannot be copied");
+    recorder.work.run(&format!("{hotswap} serve gfx1031 --root root --from gfx1030 --dest tree"));
+    let right =
+        recorder.work.run(&format!("HOME=$PWD {hotswap} serve --try --dest tree --format json; find .cache; true"));
+    assert!(right.contains("\"result\": \"right\"") && right.contains("fft_rtc_fwd_len_240"), "{right}");
+    assert!(!right.contains(".cache/"), "the trial left kernels in a cache: {right}");
+    let cut = recorder.work.run(&format!(
+        "library=$(echo tree/lib/*/librocfft.so.0.?) && truncate -s 500000 $library
+         {hotswap} serve --try --dest tree 2>&1; echo code $?"
+    ));
+    assert!(cut.contains("code 13\n") && !cut.contains("right, "), "{cut}");
+}
+
 /// Files of the tree that a product of matrices needs, as rocBLAS names them, and its words where one is missing.
 const NEEDED: &[(&str, &str)] = &[
     ("TensileLibrary_lazy_gfx1030.dat", "rocBLAS error: Cannot read"),
@@ -203,6 +228,12 @@ fn the_tree_is_tried(recorder: &Recorder, hotswap: &str) {
         let missing = tries(&format!("mv {file} ../kept"), &format!("mv ../kept {file}"));
         let is_found = missing.contains("FAILED") && missing.contains(&format!("rocBLAS on gfx1031: {reason}"));
         assert!(is_found && missing.contains("code 13\n"), "without {file}: {missing}");
+    }
+    // Code that is cut off, or damaged: comgr may know the whole file by the hash in its header, from the trial before.
+    let (code, _) = NEEDED[1];
+    for change in [format!("truncate -s 4096 {code}"), format!("echo damaged | dd of={code} seek=500 conv=notrunc")] {
+        let changed = tries(&format!("cp {code} ../kept && {change}"), &format!("mv ../kept {code}"));
+        assert!(changed.contains("rocBLAS on gfx1031") && changed.contains("code 13\n"), "{change}: {changed}");
     }
     // A file that this product does not need.
     let other = "TensileLibrary_Type_SS_Contraction_l_Ailk_Bljk_Cijk_Dijk_fallback_gfx1030.hsaco";

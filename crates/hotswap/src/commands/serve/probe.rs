@@ -9,8 +9,11 @@
 //! the prototypes of their headers.
 
 mod blas;
+mod blas_lt;
+mod fourier;
 mod loaded;
 mod random;
+mod solver;
 mod sparse;
 
 use crate::outcome::Outcome;
@@ -38,6 +41,21 @@ const PROBES: &[Probe] = &[
         symbol: "rocsparse_scsrmv",
         computation: "sparse matrix times vector, 2000 rows",
         compute: sparse::multiply_vector,
+    },
+    Probe {
+        symbol: "rocfft_plan_create",
+        computation: "Fourier transform of 240 complex numbers",
+        compute: fourier::transform,
+    },
+    Probe {
+        symbol: "hipblasLtMatmul",
+        computation: "product of matrices of half precision, 64 x 64",
+        compute: blas_lt::multiply_matrices,
+    },
+    Probe {
+        symbol: "rocsolver_spotrf",
+        computation: "Cholesky factor of a matrix, 32 x 32",
+        compute: solver::factor_matrix,
     },
 ];
 

@@ -28,6 +28,13 @@ const LIMIT: Duration = Duration::from_secs(600);
 /// Kernels that HIP starts itself: copies and fills of memory.
 const RUNTIME_KERNELS: &str = "__amd_rocclr_";
 
+/// Without it comgr takes the code of a compressed bundle from the user's cache, by the hash in the bundle's header: a file whose
+/// code is cut off or damaged would be right wherever the whole one was used before.
+const COMGR_CACHE: (&str, &str) = ("AMD_COMGR_CACHE", "0");
+
+/// Where rocFFT keeps the kernels that it compiled, else in the user's home: a trial compiles its own, and leaves none.
+const FOURIER_CACHE: &str = "ROCFFT_RTC_CACHE_PATH";
+
 /// Sources the tree's environment and becomes the command.
 const SCRIPT: &str = ". \"$0\" && exec \"$@\"";
 
@@ -93,7 +100,8 @@ fn try_all(manifest: &TreeManifest, destination: &Path) -> Result<Vec<TriedLibra
             let result = match probe {
                 None => TryResult::NotTried,
                 Some(_) => {
-                    let command = command(&own, destination, &wanted.target, &file);
+                    let mut command = command(&own, destination, &wanted.target, &file);
+                    command.env(FOURIER_CACHE, scratch.path().join("rocfft.db")).env(COMGR_CACHE.0, COMGR_CACHE.1);
                     judge(&run_for(scratch.path(), command, LIMIT))
                 }
             };

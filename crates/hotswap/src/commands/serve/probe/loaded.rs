@@ -29,6 +29,7 @@ pub(super) trait DeviceValue: Copy + Default {}
 impl DeviceValue for f32 {}
 impl DeviceValue for i32 {}
 impl DeviceValue for u32 {}
+impl DeviceValue for u16 {}
 
 impl LoadedLibrary {
     /// Loads a library with all that it needs.
