@@ -36,7 +36,6 @@ codes! {
     RECURSION = "HS0103", 10, "HotSwap found itself where the real tool should be", "set HOTSWAP_CLANG to the real clang++, not to a wrapper or a link to one";
     BAD_CONFIG = "HS0104", 10, "a configuration value cannot be used", "correct the named file or environment variable";
     NO_INSTALL = "HS0105", 10, "a part of HotSwap's own installation is missing", "install HotSwap again: bin, libexec/hotswap and lib/hotswap belong together";
-    NO_HIP = "HS0106", 10, "no usable ROCm/HIP installation was found", "install HIP and its device libraries, or set ROCM_PATH";
     TOOLCHAIN = "HS0107", 10, "HIP programs cannot be built through HotSwap here", "install the packages that the report of `hotswap doctor` names, or set HOTSWAP_CLANG and ROCM_PATH to another ROCm";
     NOT_STARTED = "HS0108", 10, "a program could not be started", "check its path and that it may be executed";
     UNKNOWN_VARIABLE = "HS0109", 10, "an environment variable is not known to HotSwap and has no effect", "see `hotswap-clang --hotswap-help` for the names that have one";
