@@ -26,7 +26,7 @@ struct Options {
     retarget: String,
 }
 
-const NEEDS: TaskNeeds = TaskNeeds { target: 1_300_000_000, part: Some(Part::Base) };
+const NEEDS: TaskNeeds = TaskNeeds { target: 1_000_000_000, part: Some(Part::Base) };
 
 pub(crate) fn main(words: Vec<String>) -> Outcome {
     let options = Options::parse_from(words);
