@@ -97,7 +97,7 @@ fn examples_end_with_their_codes() {
     let examples: Vec<_> = EXPLANATIONS.iter().filter(|explanation| is_run(explanation.code.id)).collect();
     assert_eq!(examples.len() + NOT_RUN.len(), EXPLANATIONS.len(), "NOT_RUN has a code that does not exist");
     let wrong = parallel(&examples, |explanation| {
-        // What follows in parentheses is for people.
+        // The remark in parentheses is for people.
         let command = explanation.example.split("     (").next().unwrap_or_default();
         let ran = shell(command);
         let mark = format!("[{}]", explanation.code.id);
