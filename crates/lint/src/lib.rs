@@ -21,7 +21,7 @@ mod returned;
 mod unit;
 mod waits;
 
-pub use against::{Proof, RELEASES, Release, ReleasedPart, against, released};
+pub use against::{Proof, RELEASES, Release, ReleasedBytes, ReleasedPart, against, released};
 pub use finding::{Finding, LintRule, RULES};
 pub use judged::{Judgment, judgments};
 

@@ -93,9 +93,9 @@ fn every_flipped_bit_is_noticed_or_released() {
             if (bit + number) % every != 0 {
                 continue;
             }
-            let release = releases.iter().find(|(_, ranges)| ranges.iter().any(|range| range.contains(&byte)));
-            if let Some((release, _)) = release {
-                free.insert(release.part);
+            let holds = |ranges: &[Range<usize>]| ranges.iter().any(|range| range.contains(&byte));
+            if let Some(bytes) = releases.iter().find(|bytes| holds(&bytes.ranges)) {
+                free.insert(bytes.release.part);
                 continue;
             }
             flips += 1;

@@ -199,3 +199,30 @@ pub(crate) fn waves(pair: &ProcessorPair, lanes: impl Iterator<Item = u64>) -> W
     };
     lanes.map(Waves::of).reduce(Waves::and).or_else(of_source).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A dual move, which exists in waves of 32 lanes alone, a move, and a return, of gfx1100.
+    const DUAL: [u8; 16] =
+        [0x01, 0x01, 0x10, 0xca, 0x02, 0x01, 0x02, 0x00, 0x00, 0x03, 0x08, 0x7e, 0x1e, 0x48, 0x80, 0xbe];
+
+    fn problems(data: &[u8]) -> usize {
+        let pair = ProcessorPair { source: "gfx1100".parse().unwrap(), target: "gfx1102".parse().unwrap() };
+        let mut reading = Reading::new(&pair, Vec::new(), true).unwrap();
+        let waves = waves(&pair, std::iter::empty());
+        assert!(waves.small && waves.large, "without kernels both sizes are possible");
+        reading.stretch(data, &CodeStretch { range: 0..data.len(), name: Some("f"), declared: true, waves });
+        reading.findings.report(&pair).len()
+    }
+
+    #[test]
+    fn functions_of_one_wave_size_are_read_in_that_one() {
+        assert_eq!(problems(&DUAL), 0);
+        let mut damaged = DUAL;
+        // No instruction of either size.
+        damaged[8..12].copy_from_slice(&[0xff; 4]);
+        assert!(problems(&damaged) > 0);
+    }
+}

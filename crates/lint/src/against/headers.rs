@@ -232,7 +232,7 @@ fn gaps(data: &[u8], header: &FileHeader64<LE>, rows: &[SectionRow]) -> Vec<Rang
     claimed.extend(rows.iter().filter(in_file).map(|row| range(row.sh_offset.get(LE), row.sh_size.get(LE))));
     claimed.sort_by_key(|range| (range.start, range.end));
     let (mut gaps, mut end) = (Vec::new(), 0);
-    for range in claimed.into_iter().chain([data.len()..data.len()]) {
+    for range in claimed.into_iter().chain(std::iter::once(data.len()..data.len())) {
         if range.start > end && end < data.len() {
             gaps.push(end..range.start.min(data.len()));
         }

@@ -44,7 +44,7 @@ use hotswap_code_object::image::ObjectImage;
 use hotswap_code_object::{CodeObject, certificate_note};
 use hotswap_report::{Certificate, Diagnostic};
 use map::AddressMap;
-pub use releases::{RELEASES, Release, ReleasedPart, released};
+pub use releases::{RELEASES, Release, ReleasedBytes, ReleasedPart, released};
 use std::collections::BTreeMap;
 use walk::SectionWalk;
 

@@ -7,6 +7,7 @@ use super::tables::{SectionRow, header, range, rows};
 use hotswap_code_object::CodeObject;
 use hotswap_code_object::image::ObjectImage;
 use hotswap_isa::{Isa, Target};
+use hotswap_report::Diagnostic;
 use object::LittleEndian as LE;
 use object::elf;
 use std::ops::Range;
@@ -74,22 +75,32 @@ struct ReleaseSubject<'a> {
     image: ObjectImage<'a>,
 }
 
+/// The bytes that a row names.
+#[derive(Debug, Clone)]
+pub struct ReleasedBytes {
+    /// The row.
+    pub release: &'static Release,
+    /// Ranges of the file.
+    pub ranges: Vec<Range<usize>>,
+}
+
 /// The released bytes of a rewritten file, by row.
 ///
 /// # Errors
 /// Files that cannot be read as code objects.
-pub fn released(data: &[u8]) -> Result<Vec<(&'static Release, Vec<Range<usize>>)>, hotswap_report::Diagnostic> {
+pub fn released(data: &[u8]) -> Result<Vec<ReleasedBytes>, Diagnostic> {
     let (object, image) = (CodeObject::parse(data)?, ObjectImage::parse(data)?);
     let table = header(data).map_or(0, |header| header.e_shoff.get(LE) as usize);
     let subject = ReleaseSubject { data, rows: rows(data).unwrap_or_default(), table, object, image };
-    let found = RELEASES.iter().map(|release| (release, (release.find)(&subject)));
-    Ok(found.filter(|(_, ranges)| !ranges.is_empty()).collect())
+    let found = RELEASES.iter().map(|release| ReleasedBytes { release, ranges: (release.find)(&subject) });
+    Ok(found.filter(|bytes| !bytes.ranges.is_empty()).collect())
 }
 
 /// The released parts of a file that can be read.
 pub(super) fn parts(data: &[u8]) -> Vec<ReleasedPart> {
     let all = released(data).unwrap_or_default().into_iter();
-    all.map(|(release, ranges)| ReleasedPart { release, bytes: ranges.iter().map(Range::len).sum() }).collect()
+    all.map(|ReleasedBytes { release, ranges }| ReleasedPart { release, bytes: ranges.iter().map(Range::len).sum() })
+        .collect()
 }
 
 impl ReleaseSubject<'_> {
