@@ -82,6 +82,9 @@ impl Suspects {
     }
 }
 
+/// Whether an instruction of code for the instruction set, with the bytes after it, is a reason.
+pub type ConfirmReason = fn(Isa, &Inst, &[u8]) -> bool;
+
 /// The functions of a family of scope `Function`.
 #[derive(Debug, Clone, Copy)]
 pub struct FunctionFamily {
@@ -91,7 +94,7 @@ pub struct FunctionFamily {
     pub concerns: fn(&Inst) -> bool,
     /// Whether the bytes after such an instruction make it a reason, for families with many candidates and few reasons.
     /// `None` if they do not matter.
-    pub confirms: Option<fn(Isa, &Inst, &[u8]) -> bool>,
+    pub confirms: Option<ConfirmReason>,
     /// Instructions to insert.
     pub insertions: fn(&FunctionFlow<'_>) -> Result<Vec<Insertion>, SiteRefusal>,
 }
