@@ -8,10 +8,13 @@
 //!
 //! Absent on purpose: access control lists, and actions of root.
 
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 use rustix::process::geteuid;
 use std::env;
-use std::fs::{self, DirBuilder, Metadata};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
@@ -51,13 +54,15 @@ pub enum Untrusted {
     },
 }
 
-/// Makes the directory, for this user alone, unless it exists, and returns its path without links.
+/// Makes the directory, for this user alone, unless it exists, and returns its path without links. A link that another user
+/// has made is not followed, wherever it leads.
 ///
 /// # Errors
 /// [`Untrusted`], with the offending directory; nothing in it may be trusted then.
 pub fn own_directory(path: &Path) -> Result<PathBuf, Untrusted> {
     let unusable = |error| Untrusted::Unusable { directory: path.to_owned(), error };
-    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(unusable)?;
+    let existing = check_links(path, MOST_LINKS)?;
+    make_below(&existing, path).map_err(unusable)?;
     let directory = fs::canonicalize(path).map_err(unusable)?;
     for part in directory.ancestors() {
         let meta = fs::metadata(part).map_err(|error| Untrusted::Unusable { directory: part.to_owned(), error })?;
@@ -65,6 +70,50 @@ pub fn own_directory(path: &Path) -> Result<PathBuf, Untrusted> {
     }
     rustix::fs::access(&directory, rustix::fs::Access::WRITE_OK).map_err(|error| unusable(error.into()))?;
     Ok(directory)
+}
+
+/// The system's own limit of links on a path.
+const MOST_LINKS: usize = 40;
+
+/// Refuses links of other users on the way to a path; returns the part of the path that exists.
+fn check_links(path: &Path, links_left: usize) -> Result<PathBuf, Untrusted> {
+    let unusable = |directory: &Path, error| Untrusted::Unusable { directory: directory.to_owned(), error };
+    let mut existing = PathBuf::new();
+    for part in path.components() {
+        let next = existing.join(part);
+        let meta = match fs::symlink_metadata(&next) {
+            Ok(meta) => meta,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => break,
+            Err(error) => return Err(unusable(&next, error)),
+        };
+        if meta.is_symlink() {
+            if meta.uid() != geteuid().as_raw() && meta.uid() != 0 {
+                return Err(Untrusted::Owner { directory: next, owner: meta.uid() });
+            }
+            let left = links_left.checked_sub(1).ok_or_else(|| unusable(&next, Errno::LOOP.into()))?;
+            let to = fs::read_link(&next).map_err(|error| unusable(&next, error))?;
+            check_links(&existing.join(to), left)?;
+        }
+        existing = next;
+    }
+    Ok(existing)
+}
+
+/// Makes the directories of a path below one that exists. Each is opened in the one before it without following links, so that
+/// one that is planted meanwhile leads nowhere.
+fn make_below(existing: &Path, path: &Path) -> io::Result<()> {
+    let rest = path.strip_prefix(existing).unwrap_or(Path::new(""));
+    let flags = OFlags::DIRECTORY | OFlags::PATH | OFlags::CLOEXEC;
+    let mut directory = rustix::fs::open(existing, flags, Mode::empty())?;
+    for name in rest.components() {
+        match rustix::fs::mkdirat(&directory, name.as_os_str(), Mode::RWXU) {
+            // Another process of this user may have made it.
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(error.into()),
+        }
+        directory = rustix::fs::openat(&directory, name.as_os_str(), flags | OFlags::NOFOLLOW, Mode::empty())?;
+    }
+    Ok(())
 }
 
 fn judge(directory: &Path, meta: &Metadata, is_last: bool) -> Result<(), Untrusted> {
@@ -136,6 +185,18 @@ mod tests {
         assert!(
             matches!(own_directory(&cache), Err(Untrusted::Owner { directory, .. }) if directory == fs::canonicalize(&above).unwrap())
         );
+        // A link of another user is not followed, also where it leads to a directory of root's.
+        let (shared, private) = (dir.path().join("shared"), dir.path().join("private"));
+        fs::create_dir(&shared).unwrap();
+        fs::create_dir(&private).unwrap();
+        set(&shared, 0o1777);
+        symlink(&private, shared.join("hotswap")).unwrap();
+        assert!(own_directory(&shared.join("hotswap/manifests")).is_ok());
+        fs::remove_dir(private.join("manifests")).unwrap();
+        std::os::unix::fs::lchown(shared.join("hotswap"), Some(65534), None).unwrap();
+        assert!(matches!(own_directory(&shared.join("hotswap")), Err(Untrusted::Owner { owner: 65534, .. })));
+        assert!(own_directory(&shared.join("hotswap/manifests")).is_err());
+        assert!(!private.join("manifests").exists());
         // A link of another user points to a directory of that user, too.
         let link = dir.path().join("link");
         symlink(&above, &link).unwrap();

@@ -26,6 +26,18 @@ pub fn open_to_change(path: &Path, output: &Path) -> Result<InputFile, Diagnosti
     locked(path, output).map_err(|error| input::cannot_read(path, &error))
 }
 
+/// The number of further names that a file has, where `output` replaces it: they keep the old content.
+///
+/// # Errors
+/// [`hotswap_report::codes::CANNOT_READ`].
+pub fn other_names(path: &Path, output: &Path) -> Result<u64, Diagnostic> {
+    if input::is_stdin(path) || !is_same_place(path, output) {
+        return Ok(0);
+    }
+    let meta = fs::metadata(path).map_err(|error| input::cannot_read(path, &error))?;
+    Ok(if meta.is_file() { meta.nlink().saturating_sub(1) } else { 0 })
+}
+
 fn locked(path: &Path, output: &Path) -> io::Result<InputFile> {
     // By name: the file itself is another one as soon as the previous command has finished.
     let is_in_place = is_same_place(path, output);
@@ -81,6 +93,18 @@ mod tests {
             }
         });
         assert_eq!(fs::read(&file).unwrap(), b"100");
+    }
+
+    #[test]
+    fn other_names_are_those_of_a_file_that_is_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let [file, link, output] = ["in", "link", "out"].map(|name| dir.path().join(name));
+        fs::write(&file, "0").unwrap();
+        assert_eq!(other_names(&file, &file).unwrap(), 0);
+        fs::hard_link(&file, &link).unwrap();
+        assert_eq!((other_names(&file, &file).unwrap(), other_names(&file, &output).unwrap()), (1, 0));
+        replace(&file, b"1").unwrap();
+        assert_eq!(fs::read(&link).unwrap(), b"0");
     }
 
     #[test]

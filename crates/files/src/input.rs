@@ -53,6 +53,13 @@ impl InputFile {
         Ok(Self(InputStorage::Mapped(map, file.try_clone()?)))
     }
 
+    /// As [`InputFile::map`], for a file of our own that is being written.
+    pub(crate) fn map_output(file: &File) -> io::Result<Self> {
+        let map = Self::map(file)?;
+        crate::truncated::note_output(&map);
+        Ok(map)
+    }
+
     /// Releases the pages of the part, a slice of these bytes, which is not needed for now: they no longer count as
     /// memory of this process. A later read gets the same bytes from the file. Slices of something else are ignored.
     #[allow(unsafe_code, reason = "pages of memory maps can only be given back by an unsafe function")]

@@ -9,6 +9,7 @@
 mod cache;
 mod copy;
 mod in_place;
+mod inode;
 mod input;
 mod pages;
 mod response;
@@ -19,11 +20,11 @@ mod truncated;
 mod write;
 
 pub use cache::{Untrusted, cache_dir, own_directory};
-pub use in_place::open_to_change;
+pub use in_place::{open_to_change, other_names};
 pub use input::{InputFile, open, open_or_stdin};
 pub use response::{Word, expand, tokenize};
 pub use scratch::{Scratch, ScratchBuffer};
 pub use scratch_directory::ScratchDirectory;
-pub use threads::{BackgroundTask, on_all_cores};
+pub use threads::{BackgroundTask, available_threads, on_all_cores};
 pub use truncated::end_on_truncated_input;
 pub use write::{How, read, remove_left_over, replace, replace_like, replace_parts, replace_written};

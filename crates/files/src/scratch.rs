@@ -57,13 +57,13 @@ impl Scratch {
     /// All that was kept.
     ///
     /// # Errors
-    /// [`codes::CANNOT_READ`].
+    /// [`codes::CANNOT_WRITE`]: the file is a part of the output.
     pub fn read(&self) -> Result<InputFile, Diagnostic> {
         if self.end.load(Ordering::Relaxed) == 0 {
             return Ok(InputFile::empty());
         }
-        let failed = |error: io::Error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(&self.output);
-        InputFile::map(&self.file).map_err(failed)
+        let failed = |error: io::Error| cannot_write(&self.output, &error);
+        InputFile::map_output(&self.file).map_err(failed)
     }
 }
 

@@ -3,8 +3,8 @@
 //!
 //! Invariant: a thread that cannot be created costs only time.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread::{self, Builder, Scope, ScopedJoinHandle};
 
 /// The results of `work` for each number below `count`, in order, from all cores; the calling thread is one of the workers.
@@ -33,6 +33,39 @@ pub fn on_all_cores<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> 
     let mut made = made.into_inner().expect("nothing panics under the lock");
     made.sort_by_key(|(index, _)| *index);
     made.into_iter().map(|(_, result)| result).collect()
+}
+
+/// The number of further threads that the system provides now, at most `wanted`: a limit of processes, or a filter of system
+/// calls, may leave none.
+pub fn available_threads(wanted: usize) -> usize {
+    let may_end = Barrier::new();
+    thread::scope(|scope| {
+        let started = (0..wanted).take_while(|_| Builder::new().spawn_scoped(scope, || may_end.wait()).is_ok()).count();
+        may_end.open();
+        started
+    })
+}
+
+/// Holds threads until it is opened.
+struct Barrier {
+    is_open: Mutex<bool>,
+    opened: Condvar,
+}
+
+impl Barrier {
+    fn new() -> Self {
+        Self { is_open: Mutex::new(false), opened: Condvar::new() }
+    }
+
+    fn wait(&self) {
+        let is_open = self.is_open.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(self.opened.wait_while(is_open, |is_open| !*is_open));
+    }
+
+    fn open(&self) {
+        *self.is_open.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.opened.notify_all();
+    }
 }
 
 /// A task that runs in the background, or, where no thread is available for it, when its result is requested.
@@ -70,6 +103,12 @@ mod tests {
     fn results_are_in_order() {
         assert_eq!(on_all_cores(1000, |index| index * 2), (0..1000).map(|index| index * 2).collect::<Vec<_>>());
         assert_eq!(on_all_cores(0, |index| index), [0_usize; 0]);
+    }
+
+    #[test]
+    fn threads_that_are_available_are_counted() {
+        assert_eq!(available_threads(3), 3);
+        assert_eq!(available_threads(0), 0);
     }
 
     #[test]

@@ -8,7 +8,33 @@
 
 use hotswap_report::{Diagnostic, codes};
 use signal_hook::consts::SIGBUS;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// Parts of memory that map files of our own: reading a page without storage there needs space on their disk.
+static OUTPUTS: [OutputRange; 16] =
+    [const { OutputRange { start: AtomicUsize::new(0), size: AtomicUsize::new(0) } }; 16];
+
+#[derive(Debug)]
+struct OutputRange {
+    start: AtomicUsize,
+    size: AtomicUsize,
+}
+
+/// Notes that this memory maps a file that is being written. The oldest note makes room for the newest.
+pub(crate) fn note_output(bytes: &[u8]) {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let range = &OUTPUTS[NEXT.fetch_add(1, Ordering::Relaxed) % OUTPUTS.len()];
+    range.size.store(0, Ordering::Relaxed);
+    range.start.store(bytes.as_ptr() as usize, Ordering::Relaxed);
+    range.size.store(bytes.len(), Ordering::Relaxed);
+}
+
+fn is_output(address: usize) -> bool {
+    OUTPUTS.iter().any(|range| {
+        let start = range.start.load(Ordering::Relaxed);
+        address >= start && address - start < range.size.load(Ordering::Relaxed)
+    })
+}
 
 /// From now on SIGBUS ends the process with one line, `PROGRAM: error: …`, and the exit code of [`codes::CANNOT_READ`].
 #[allow(unsafe_code, reason = "a handler that may not return can only be registered by an unsafe function")]
@@ -16,9 +42,14 @@ pub fn end_on_truncated_input(program: &str) {
     let what = "a file became shorter while it was read, or its disk failed (SIGBUS)";
     let error =
         Diagnostic::error(codes::CANNOT_READ, what).advise("run the command again when nothing writes its inputs");
-    let line = format!("{program}: {error}\n");
+    let input_line = format!("{program}: {error}\n");
+    let what = "no space is left for a new file, or its disk failed (SIGBUS)";
+    let output_line = format!("{program}: {}\n", Diagnostic::error(codes::CANNOT_WRITE, what));
     let is_ending = AtomicBool::new(false);
-    let end = move || {
+    let end = move |info: &libc::siginfo_t| {
+        // SAFETY: the system fills this field for SIGBUS.
+        let address = unsafe { info.si_addr() } as usize;
+        let line = if is_output(address) { &output_line } else { &input_line };
         // Several threads may read the file: the first one to be here says it and ends all.
         while is_ending.swap(true, Ordering::Relaxed) {
             std::thread::yield_now();
@@ -35,7 +66,7 @@ pub fn end_on_truncated_input(program: &str) {
     // SAFETY: a handler may do what is async-signal-safe. This one makes three system calls, `sched_yield`, `write` (of a string that
     // was made before, to a descriptor and not through the locked `Stderr`) and `_exit`; it takes no memory and no
     // lock, and does not return to the read that failed.
-    let registered = unsafe { signal_hook::low_level::register(SIGBUS, end) };
+    let registered = unsafe { signal_hook_registry::register_sigaction(SIGBUS, end) };
     // Where the system refuses, the signal ends the process as it does without a handler.
     drop(registered);
 }

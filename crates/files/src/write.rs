@@ -1,16 +1,20 @@
 //! Replacing a file as a whole.
 
 use crate::copy;
+use crate::inode::InodeState;
 use crate::input::{self, InputFile};
-use hotswap_report::{Diagnostic, codes};
-use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, Uid};
+use hotswap_report::{Diagnostic, Location, codes};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use rustix::process::{Pid, test_kill_process};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs::{self, File, Metadata, Permissions};
+use std::fs::{self, File, Metadata};
 use std::io::{self, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// Reads a whole file.
 ///
@@ -20,7 +24,7 @@ pub fn read(path: &Path) -> Result<Vec<u8>, Diagnostic> {
     fs::read(path).map_err(|error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(path))
 }
 
-/// Replaces the content of `path` by `bytes` in one step, keeping the permissions of an existing file.
+/// Replaces the content of `path` by `bytes` in one step, keeping everything else that an existing file carries (`inode`).
 ///
 /// The content is written to an unnamed file of the same directory first (`O_TMPFILE`: nothing is left when the process is
 /// killed), then gets a temporary name and is renamed. On a file system without unnamed files it has the temporary name
@@ -87,7 +91,7 @@ pub fn replace_parts<'p>(
                 refused = Some(Diagnostic::error(codes::VERIFY_FAILED, error.to_string()).in_file(path));
             }
         })?;
-        let written = if size == 0 { InputFile::empty() } else { InputFile::map(file)? };
+        let written = if size == 0 { InputFile::empty() } else { InputFile::map_output(file)? };
         check(&written).map_err(|error| {
             refused = Some(error);
             io::Error::other("what was written is not what was planned")
@@ -124,10 +128,9 @@ fn replace_with(path: &Path, bytes: &[u8], new: u32) -> Result<(), Diagnostic> {
 
 fn replace_filled(path: &Path, new: u32, fill: impl FnOnce(&mut File) -> io::Result<()>) -> Result<(), Diagnostic> {
     let target = resolve(path)?;
-    let access = FileAccess::of(&target, new).map_err(|error| cannot_write(path, &error))?;
-    let access =
-        access.map_err(|kind| Diagnostic::error(codes::UNSUPPORTED_OUTPUT, format!("it is {kind}")).in_file(path))?;
-    write_beside(&target, access, fill).map_err(|error| cannot_write(path, &error))
+    let access = InodeState::of(&target, new)
+        .map_err(|error| Diagnostic { place: Location::default(), ..error }.in_file(path))?;
+    write_beside(&target, &access, fill).map_err(|error| cannot_write(path, &error))
 }
 
 /// A link is followed, so that its target is replaced and not the link; a dangling link is replaced. A link that another user
@@ -165,52 +168,6 @@ fn is_planted(link: &Metadata, directory: &Path) -> bool {
     is_open && ![directory.uid(), rustix::process::geteuid().as_raw()].contains(&link.uid())
 }
 
-/// Owner and permissions of the new file.
-#[derive(Debug, Clone, Copy)]
-struct FileAccess {
-    mode: u32,
-    /// User and group of the file that is replaced.
-    owner: Option<(u32, u32)>,
-}
-
-/// The bits by which a program runs as its file's owner or group.
-const SET_ID: u32 = 0o6000;
-
-impl FileAccess {
-    /// That of the existing file, `new` if there is none, or a description of the object if it is not a file.
-    fn of(path: &Path, new: u32) -> io::Result<Result<Self, &'static str>> {
-        let kind = match fs::metadata(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Ok(Self { mode: new, owner: None })),
-            Err(error) => return Err(error),
-            Ok(meta) if meta.is_file() => {
-                return Ok(Ok(Self { mode: meta.mode() & 0o7777, owner: Some((meta.uid(), meta.gid())) }));
-            }
-            Ok(meta) => meta.file_type(),
-        };
-        Ok(Err(if kind.is_dir() {
-            "a directory"
-        } else if kind.is_fifo() {
-            "a pipe"
-        } else {
-            "a device"
-        }))
-    }
-
-    /// Owner first: changing it clears the bits that a program of another owner must not have.
-    fn give(self, file: &File) -> io::Result<()> {
-        let meta = file.metadata()?;
-        let is_theirs = self.owner.is_none_or(|owner| owner == (meta.uid(), meta.gid()) || change_owner(file, owner));
-        let mode = if is_theirs { self.mode } else { self.mode & !SET_ID };
-        file.set_permissions(Permissions::from_mode(mode))
-    }
-}
-
-/// Whether the file got that user and group: only root changes the owner of files, and other users may set a group of
-/// theirs.
-fn change_owner(file: &File, (user, group): (u32, u32)) -> bool {
-    rustix::fs::fchown(file, Some(Uid::from_raw(user)), Some(Gid::from_raw(group))).is_ok()
-}
-
 /// The process's umask. The only call that returns it also sets it, which other threads could see, so it is read from
 /// the kernel's status page instead (`man 5 proc`, since Linux 4.7).
 fn umask() -> u32 {
@@ -223,7 +180,7 @@ fn cannot_write(path: &Path, error: &io::Error) -> Diagnostic {
     Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(path)
 }
 
-fn write_beside(target: &Path, access: FileAccess, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
+fn write_beside(target: &Path, access: &InodeState, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let directory = directory_of(target);
     remove_left_over(target);
     match unnamed(directory) {
@@ -246,7 +203,7 @@ fn unnamed(directory: &Path) -> io::Result<File> {
 fn from_unnamed(
     mut file: File,
     target: &Path,
-    access: FileAccess,
+    access: &InodeState,
     fill: impl FnOnce(&mut File) -> io::Result<()>,
 ) -> io::Result<()> {
     fill(&mut file)?;
@@ -258,9 +215,9 @@ fn from_unnamed(
 }
 
 /// For file systems without unnamed files.
-fn from_named(target: &Path, access: FileAccess, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
+fn from_named(target: &Path, access: &InodeState, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let temporary = temporary_name(target);
-    let new = File::options().read(true).write(true).create_new(true).open(&temporary);
+    let new = File::options().read(true).write(true).create_new(true).mode(0o600).open(&temporary);
     let filled = new.and_then(|mut file| {
         fill(&mut file)?;
         access.give(&file)
@@ -277,18 +234,36 @@ fn rename(temporary: &Path, target: &Path) -> io::Result<()> {
     })
 }
 
-/// Removes the temporary files of this target whose processes have ended: they were killed between two steps.
+/// Removes the temporary files of this target whose processes have ended: they were killed between two steps. A directory is
+/// read once in a run, or many files in it would take the square of their number.
 pub fn remove_left_over(target: &Path) {
-    let prefix = temporary_prefix(target);
-    for entry in fs::read_dir(directory_of(target)).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let Some(rest) = name.as_encoded_bytes().strip_prefix(prefix.as_encoded_bytes()) else { continue };
-        let process = rest.split(|byte| *byte == b'.').next().and_then(|text| std::str::from_utf8(text).ok());
-        let process = process.and_then(|text| text.parse::<u32>().ok());
-        if process.is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists()) {
-            let _ = fs::remove_file(entry.path());
-        }
+    static LEFT_OVER: Mutex<BTreeMap<PathBuf, Vec<OsString>>> = Mutex::new(BTreeMap::new());
+    let directory = directory_of(target);
+    let mut known = LEFT_OVER.lock().unwrap_or_else(PoisonError::into_inner);
+    let left = known.entry(directory.to_owned()).or_insert_with(|| left_over_in(directory));
+    if left.is_empty() {
+        return;
     }
+    let prefix = temporary_prefix(target);
+    for name in left.extract_if(.., |name| name.as_encoded_bytes().starts_with(prefix.as_encoded_bytes())) {
+        // A file that cannot be removed stays.
+        let _ = fs::remove_file(directory.join(name));
+    }
+}
+
+/// The names of temporary files whose processes have ended.
+fn left_over_in(directory: &Path) -> Vec<OsString> {
+    // A directory that cannot be read keeps them.
+    let names = fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    names.filter(|name| is_left_over(name.as_bytes())).collect()
+}
+
+fn is_left_over(name: &[u8]) -> bool {
+    let Some(at) = name.windows(MARK.len()).rposition(|part| part == MARK.as_bytes()) else { return false };
+    let process = name[at + MARK.len()..].split(|byte| *byte == b'.').next();
+    let process = process.and_then(|text| std::str::from_utf8(text).ok()).and_then(|text| text.parse().ok());
+    // Any other answer than "no such process" may be about a living one: that of another user, for example.
+    process.and_then(Pid::from_raw).is_some_and(|process| test_kill_process(process) == Err(rustix::io::Errno::SRCH))
 }
 
 /// The longest names and paths of Linux, and the bytes that a temporary name has more than the name.
@@ -318,6 +293,8 @@ fn temporary_name(target: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
 
     fn how<'h>(source: &'h &'h InputFile) -> How<'h> {
         How { sources: std::slice::from_ref(source), threads: 2 }
@@ -353,8 +330,7 @@ mod tests {
                 replace(file, content).unwrap();
                 assert_eq!(fs::read(file).unwrap(), content);
             }
-            let access = FileAccess { mode: 0o644, owner: None };
-            from_named(file, access, |file| file.write_all(b"without unnamed files")).unwrap();
+            from_named(file, &InodeState::new(0o644), |file| file.write_all(b"without unnamed files")).unwrap();
             assert_eq!(fs::read(file).unwrap(), b"without unnamed files");
             assert_eq!(
                 fs::read_dir(directory_of(file)).unwrap().count(),
@@ -364,25 +340,19 @@ mod tests {
     }
 
     #[test]
-    fn who_gets_a_file_keeps_its_set_id_bits_and_others_do_not() {
+    fn a_file_keeps_its_owner_and_set_id_bits() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("program");
         fs::write(&file, "old").unwrap();
         fs::set_permissions(&file, Permissions::from_mode(0o6755)).unwrap();
         replace(&file, b"new").unwrap();
         assert_eq!(fs::metadata(&file).unwrap().mode() & 0o7777, 0o6755);
-        let theirs = FileAccess { mode: 0o6755, owner: Some((u32::MAX - 1, u32::MAX - 1)) };
-        let of_nobody = change_owner(&File::open(&file).unwrap(), (65534, 65534));
-        if of_nobody {
+        if std::os::unix::fs::chown(&file, Some(65534), Some(65534)).is_ok() {
             // As root: the new file has their owner, with all of its bits.
             fs::set_permissions(&file, Permissions::from_mode(0o6755)).unwrap();
             replace(&file, b"newer").unwrap();
             let meta = fs::metadata(&file).unwrap();
             assert_eq!((meta.uid(), meta.gid(), meta.mode() & 0o7777), (65534, 65534, 0o6755));
-        } else {
-            let own = File::create(dir.path().join("own")).unwrap();
-            theirs.give(&own).unwrap();
-            assert_eq!(own.metadata().unwrap().mode() & 0o7777, 0o755);
         }
     }
 
@@ -403,8 +373,7 @@ mod tests {
     fn a_file_system_without_unnamed_files_is_served() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("out");
-        let access = FileAccess { mode: 0o640, owner: None };
-        from_named(&file, access, |file| file.write_all(b"whole")).unwrap();
+        from_named(&file, &InodeState::new(0o640), |file| file.write_all(b"whole")).unwrap();
         assert_eq!(fs::read(&file).unwrap(), b"whole");
         assert_eq!(fs::metadata(&file).unwrap().mode() & 0o7777, 0o640);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);

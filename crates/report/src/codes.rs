@@ -112,6 +112,7 @@ codes! {
     CANNOT_PRINT = "HS0503", 14, "the standard output cannot be written; files that the command writes are written", "check where the output goes";
     CACHE_REFUSED = "HS0504", 14, "the cache directory is not used, because other users could have written to it", "let only its user write to it and to the directories above it (chmod go-w), or set XDG_CACHE_HOME to such a directory";
     NO_TEMPORARY = "HS0505", 14, "the directory for temporary files cannot be used", "set TMPDIR to a directory that exists, that you may write to, and that has room";
+    OTHER_NAMES = "HS0506", 14, "the file has other names (hard links), which keep the old content", "write to another file, and copy it over this one (cp) where all names are to change";
     // 06: verification of our own output (exit 15)
     VERIFY_FAILED = "HS0601", 15, "what HotSwap wrote does not read back as planned; nothing was replaced", "report it with the input file";
 }

@@ -183,6 +183,8 @@ pub const EXPLANATIONS: &[Explanation] = &[
         "chmod 777 open && XDG_CACHE_HOME=open HOTSWAP_RETARGET='gfx1030=>gfx1031' hotswap-clang++ --offload-arch=gfx1030 app.hip -lamdhip64"),
     row(codes::NO_TEMPORARY, "TMPDIR names a directory that does not exist, may not be written, or is on a full file system. Programs that HotSwap starts need it, too: the HIP runtime ends by a segmentation fault without it.",
         "TMPDIR=/no/such/directory hotswap run --gpu gfx1031 -- ./app"),
+    row(codes::OTHER_NAMES, "A file that is changed in place is replaced by a new one in one step, so that it is never half written. Its hard links are names of the old one. The command has done its work; this is a warning.",
+        "ln app copy && hotswap compress app -o app"),
     row(codes::VERIFY_FAILED, "HotSwap reads back everything that it writes, and the result was not what it had planned. The faulty file was discarded.",
         "hotswap retarget app --to gfx1031 -o new     (a defect of HotSwap, or of memory or disk)"),
 ];

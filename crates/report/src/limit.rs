@@ -4,6 +4,7 @@
 //! The number is that of the process: a command sets it once, before it reads.
 
 use crate::{Diagnostic, codes};
+use std::io::{self, Read};
 use std::sync::OnceLock;
 
 /// More than any real file has; an input that claims more is damaged or hostile.
@@ -73,12 +74,53 @@ impl Charge {
         Ok(())
     }
 
+    /// The bytes that are allowed for parts of `held` compressed bytes whose headers claim nothing.
+    pub fn allowed(held: u64) -> u64 {
+        Self { held, claimed: 0 }.max()
+    }
+
     fn max(self) -> u64 {
         match LIMIT.get() {
             None => MOST,
             Some(Limit::Bytes(bytes)) => *bytes,
             Some(Limit::Usual) => USUAL.max(self.held.saturating_mul(RATIO)),
         }
+    }
+}
+
+/// A reader of expanded content, which ends with [`codes::TOO_LARGE`] after what is allowed.
+#[derive(Debug)]
+pub struct LimitedReader<R> {
+    inner: R,
+    left: u64,
+    allowed: u64,
+}
+
+impl<R> LimitedReader<R> {
+    /// For content of `held` compressed bytes.
+    pub fn new(inner: R, held: u64) -> Self {
+        Self::with_limit(inner, Charge::allowed(held))
+    }
+
+    /// For content of at most so many bytes.
+    pub fn with_limit(inner: R, allowed: u64) -> Self {
+        Self { inner, left: allowed, allowed }
+    }
+
+    /// The bytes that may follow.
+    pub fn left(&self) -> u64 {
+        self.left
+    }
+}
+
+impl<R: Read> Read for LimitedReader<R> {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        let size = self.inner.read(room)?;
+        self.left = self.left.checked_sub(size as u64).ok_or_else(|| {
+            let what = format!("it expands to more than the {} bytes that are allowed in a file", self.allowed);
+            io::Error::other(Diagnostic::error(codes::TOO_LARGE, what))
+        })?;
+        Ok(size)
     }
 }
 
