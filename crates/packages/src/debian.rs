@@ -6,7 +6,7 @@
 use crate::tarball::rewrite;
 use crate::{
     AddedMember, Changes, MemberChange, NewPackage, PackageLink, PackageMember, TarCompression, cannot_read,
-    cannot_write, damaged, hash, signed, write_member, wrong_hash,
+    cannot_write, damaged, hash, malformed, signed, write_member, wrong_hash,
 };
 use hotswap_report::{Diagnostic, codes};
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,17 +57,40 @@ fn unpacked(input: File, scratch: &Path) -> Result<Vec<DebianPart>, Diagnostic> 
         }
         let path = scratch.join(format!("part{}", parts.len()));
         write_member(&mut entry, &path).map_err(|error| error.in_entry(name))?;
-        if fs::metadata(&path).map_or(0, |meta| meta.len()) != header.size() {
-            return Err(damaged(&"it is cut off"));
+        if hash::size(&path)? != header.size() {
+            return Err(malformed("it is cut off"));
         }
         parts.push(DebianPart { header, path });
     }
+    check_members(&parts)?;
     Ok(parts)
+}
+
+/// The members in the order in which `dpkg` takes them. It ignores those whose names begin with `_`.
+fn check_members(parts: &[DebianPart]) -> Result<(), Diagnostic> {
+    let name = |part: &DebianPart| String::from_utf8_lossy(part.header.identifier()).into_owned();
+    let names: Vec<String> = parts.iter().map(name).filter(|name| !name.starts_with('_')).collect();
+    let is_part = |name: Option<&String>, part: &str| {
+        let end = name.and_then(|name| name.strip_prefix(part));
+        end.is_some_and(|end| ["", ".gz", ".xz", ".zst", ".bz2", ".lzma"].contains(&end))
+    };
+    let [first, second, third, ..] = [names.first(), names.get(1), names.get(2)];
+    let is_first = first.is_some_and(|name| name == "debian-binary");
+    if is_first && is_part(second, "control.tar") && is_part(third, "data.tar") && names.len() == 3 {
+        return Ok(());
+    }
+    for part in ["control.tar", "data.tar"] {
+        if !names.iter().any(|name| name.starts_with(part)) {
+            return Err(malformed(&format!("it has no {part}")));
+        }
+    }
+    let what = format!("its members are {}, and not debian-binary, control.tar and data.tar", names.join(", "));
+    Err(malformed(&what))
 }
 
 fn find(parts: &[DebianPart], name: &str) -> Result<usize, Diagnostic> {
     let is_it = |part: &DebianPart| part.header.identifier().starts_with(name.as_bytes());
-    let missing = || damaged(&format!("it has no {name}"));
+    let missing = || malformed(&format!("it has no {name}"));
     parts.iter().position(is_it).ok_or_else(missing)
 }
 
@@ -108,7 +131,7 @@ impl Sums {
                 let text = fs::read_to_string(member.content).map_err(|error| damaged(&error).in_entry("md5sums"))?;
                 let rows = text.lines().map(|row| row.split_once("  ").map(|(sum, name)| (name.into(), sum.into())));
                 let rows = rows.collect::<Option<BTreeMap<String, String>>>();
-                sums = Some(rows.ok_or_else(|| damaged(&"a row of md5sums is not a hash and a name"))?);
+                sums = Some(rows.ok_or_else(|| malformed("a row of md5sums is not a hash and a name"))?);
             }
             Ok(MemberChange::Unchanged)
         };
@@ -132,8 +155,7 @@ impl Sums {
     ) -> Result<(), Diagnostic> {
         let mut seen = Vec::new();
         let mut one = |member: &PackageMember<'_>| {
-            let size = |path: &Path| fs::metadata(path).map_or(0, |meta| meta.len());
-            let old = size(member.content);
+            let old = hash::size(member.content)?;
             // Files of a package that are configuration may have no hash.
             if let Some(sum) = self.sums.as_ref().and_then(|sums| sums.get(member.name)) {
                 if *sum != hash::md5(member.content)? {
@@ -145,7 +167,7 @@ impl Sums {
             self.sizes[0] += old;
             self.sizes[1] += match &made {
                 MemberChange::Unchanged => old,
-                MemberChange::Replaced(path) => size(path),
+                MemberChange::Replaced(path) => hash::size(path)?,
                 MemberChange::Removed => 0,
             };
             match (&made, &mut self.sums) {
@@ -180,7 +202,7 @@ impl Sums {
         }
         let unseen = self.sums.iter().flatten().find(|(name, _)| !seen.contains(name));
         if let Some((name, _)) = unseen {
-            return Err(damaged(&"md5sums has a hash of a file that is not there").in_entry(name));
+            return Err(malformed("md5sums has a hash of a file that is not there").in_entry(name));
         }
         data.path = path;
         if is_written {
@@ -195,7 +217,7 @@ impl Sums {
         match &link.change {
             MemberChange::Removed => drop(sums.remove(&link.name)),
             MemberChange::Replaced(path) => {
-                self.sizes[1] += fs::metadata(path).map_or(0, |meta| meta.len());
+                self.sizes[1] += hash::size(path)?;
                 sums.insert(link.name.clone(), hash::md5(path)?);
             }
             MemberChange::Unchanged => {
@@ -211,10 +233,10 @@ impl Sums {
     /// Notes the files that are added.
     fn add(&mut self, added: &[AddedMember]) -> Result<(), Diagnostic> {
         for AddedMember { name, content } in added {
-            self.sizes[1] += fs::metadata(content).map_or(0, |meta| meta.len());
+            self.sizes[1] += hash::size(content)?;
             let Some(sums) = &mut self.sums else { continue };
             if sums.insert(name.clone(), hash::md5(content)?).is_some() {
-                return Err(damaged(&"a file to add is there already").in_entry(name));
+                return Err(malformed("a file to add is there already").in_entry(name));
             }
         }
         Ok(())

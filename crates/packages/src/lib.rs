@@ -29,8 +29,9 @@ pub use unpack::unpack;
 
 use hotswap_files::ScratchDirectory;
 use hotswap_report::{Diagnostic, codes};
+use std::error::Error;
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
 use std::path::{Component, Path, PathBuf};
 
@@ -256,7 +257,6 @@ fn run(
     }
 }
 
-/// The content of a member in a file of the scratch directory, by that name.
 /// Writes a file of a package. A former one of that path may have another name by now, and keeps its content.
 fn write_member(content: &mut dyn Read, path: &Path) -> Result<(), Diagnostic> {
     match fs::remove_file(path) {
@@ -264,8 +264,20 @@ fn write_member(content: &mut dyn Read, path: &Path) -> Result<(), Diagnostic> {
         _ => {}
     }
     let mut file = File::create(path).map_err(|error| cannot_write(&error).in_file(path))?;
-    io::copy(content, &mut file).map(drop).map_err(|error| damaged(&error))
+    let mut block = vec![0; BLOCK];
+    loop {
+        match content.read(&mut block) {
+            Ok(0) => return Ok(()),
+            // The disk of temporary files, and not the package.
+            Ok(size) => file.write_all(&block[..size]).map_err(|error| cannot_write(&error).in_file(path))?,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(damaged(&error)),
+        }
+    }
 }
+
+/// Bytes that are copied at a time.
+const BLOCK: usize = 1 << 16;
 
 fn cannot_read(error: &io::Error) -> Diagnostic {
     Diagnostic::error(codes::CANNOT_READ, error.to_string())
@@ -275,8 +287,27 @@ fn cannot_write(error: &io::Error) -> Diagnostic {
     Diagnostic::error(codes::CANNOT_WRITE, error.to_string())
 }
 
-fn damaged(error: &dyn std::fmt::Display) -> Diagnostic {
-    Diagnostic::error(codes::MALFORMED, format!("the package: {error}")).advise("get the package again")
+/// A fault of the package's content.
+fn malformed(what: &str) -> Diagnostic {
+    Diagnostic::error(codes::MALFORMED, format!("the package: {what}")).advise("get the package again")
+}
+
+/// An error of a reader: that of the system or of a limit where one is among its causes, or else a damaged package.
+fn damaged(error: &(dyn Error + 'static)) -> Diagnostic {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if let Some(diagnostic) = error.downcast_ref::<Diagnostic>() {
+            return diagnostic.clone();
+        }
+        cause = error.source();
+        let Some(error) = error.downcast_ref::<io::Error>() else { continue };
+        if error.raw_os_error().is_some() {
+            return cannot_read(error);
+        }
+        // An error that another one wraps is not among its sources.
+        cause = error.get_ref().map(|inner| inner as &(dyn Error + 'static)).or(cause);
+    }
+    malformed(&error.to_string())
 }
 
 fn wrong_hash(name: &str, list: &str) -> Diagnostic {

@@ -6,6 +6,7 @@ use crate::{
     Changes, MemberChange, NewPackage, PackageLink, PackageMember, TarCompression, cannot_read, cannot_write, damaged,
     write_member,
 };
+use hotswap_report::limit::LimitedReader;
 use hotswap_report::{Diagnostic, codes};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -142,16 +143,18 @@ pub(crate) trait ReadFrom {
 
 impl ReadFrom for File {
     fn content(&self, compression: TarCompression) -> Result<Box<dyn Read + '_>, Diagnostic> {
+        let held = self.metadata().map_err(|error| cannot_read(&error))?.len();
         let input = io::BufReader::new(self);
-        Ok(match compression {
-            TarCompression::None => Box::new(input),
+        let plain: Box<dyn Read + '_> = match compression {
+            TarCompression::None => return Ok(Box::new(input)),
             TarCompression::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(input)),
             TarCompression::Bzip2 => Box::new(bzip2::bufread::MultiBzDecoder::new(input)),
             TarCompression::Xz => Box::new(liblzma::bufread::XzDecoder::new_multi_decoder(input)),
             TarCompression::Zstd => {
                 Box::new(zstd::stream::read::Decoder::with_buffer(input).map_err(|error| damaged(&error))?)
             }
-        })
+        };
+        Ok(Box::new(LimitedReader::new(plain, held)))
     }
 }
 
@@ -175,7 +178,7 @@ fn copy(
     };
     let mut count = 0;
     for entry in archive.entries().map_err(|error| damaged(&error))?.raw(true) {
-        let entry = entry.map_err(|error| if count == 0 { no_archive(&error) } else { damaged(&error) })?;
+        let entry = entry.map_err(|error| first_error(&error, count))?;
         copy.entry(entry)?;
         count += 1;
     }
@@ -206,6 +209,13 @@ fn new_header(like: &Header, kind: EntryType, mode: u32) -> Header {
 fn sparse(name: &str) -> Diagnostic {
     let what = "it is a sparse member, whose holes HotSwap does not read";
     Diagnostic::error(codes::UNKNOWN_FORMAT, what).in_entry(name).advise("pack it again without `tar --sparse`")
+}
+
+/// The first entry shows whether what is compressed is an archive at all.
+fn first_error(error: &io::Error, count: usize) -> Diagnostic {
+    let error_of_package = damaged(error);
+    let is_content = count == 0 && error_of_package.code == codes::MALFORMED;
+    if is_content { no_archive(error) } else { error_of_package }
 }
 
 fn no_archive(error: &dyn std::fmt::Display) -> Diagnostic {

@@ -3,7 +3,7 @@
 //! Invariants: nothing is written outside of the directory, whatever the package names; a package with such a name is
 //! refused. Links are made last, so that no file is written through one; those that lead elsewhere are left out.
 
-use crate::{Changes, MemberChange, PackageFormat, PackageLink, PackageMember, cannot_write, damaged, run};
+use crate::{Changes, MemberChange, PackageFormat, PackageLink, PackageMember, cannot_write, malformed, run};
 use hotswap_files::ScratchDirectory;
 use hotswap_report::Diagnostic;
 use std::fs;
@@ -28,7 +28,7 @@ pub fn unpack(file: &Path, format: PackageFormat, directory: &Path) -> Result<()
     let mut link = |link: &PackageLink<'_>| {
         if link.is_hard {
             let target =
-                link.target().ok_or_else(|| damaged(&"a hard link leads out of the package").in_entry(link.name))?;
+                link.target().ok_or_else(|| malformed("a hard link leads out of the package").in_entry(link.name))?;
             hard.push((inside(link.name)?, target));
         } else {
             links.push((inside(link.name)?, link.to.to_owned()));
@@ -62,7 +62,7 @@ fn inside(name: &str) -> Result<PathBuf, Diagnostic> {
     let path = Path::new(name);
     let is_below = |part: Component<'_>| matches!(part, Component::Normal(_));
     if name.is_empty() || !path.components().all(is_below) {
-        return Err(damaged(&"a name leads out of the package").in_entry(name));
+        return Err(malformed("a name leads out of the package").in_entry(name));
     }
     Ok(path.to_owned())
 }

@@ -5,6 +5,7 @@
 
 use crate::record::WheelRecord;
 use crate::{Changes, MemberChange, NewPackage, PackageMember, cannot_read, damaged, signed, write_member};
+use hotswap_report::limit::{Charge, LimitedReader};
 use hotswap_report::{Diagnostic, codes};
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, Write};
@@ -24,6 +25,7 @@ pub(crate) fn run(
     scratch: &Path,
     changes: &mut Changes<'_, '_>,
 ) -> Result<(), Diagnostic> {
+    let held = input.metadata().map_err(|error| crate::cannot_read(&error))?.len();
     let mut archive = ZipArchive::new(input).map_err(|error| damaged(&error))?;
     let names = archive.file_names().map(|name| name.map(|name| name.into_owned()));
     let names: Vec<String> = names.collect::<Result<_, _>>().map_err(|error| damaged(&error))?;
@@ -33,9 +35,10 @@ pub(crate) fn run(
     let files = names.iter().filter(|name| !name.ends_with('/'));
     record.check_names(files.map(String::as_str))?;
     let (file, name) = new.unzip();
-    let writer = file.map(ZipWriter::new);
+    let writer = file.map(|file| ZipWriter::new(StoppedWriter::new(file)));
     let build = name.and_then(build_number);
-    let mut wheel = WheelWriter { archive, record, record_name, writer, build, scratch, changes };
+    let left = Charge::allowed(held);
+    let mut wheel = WheelWriter { archive, record, record_name, writer, build, scratch, changes, left };
     (0..wheel.archive.len()).try_for_each(|index| wheel.entry(index))?;
     wheel.finish()
 }
@@ -57,8 +60,9 @@ fn record_name(names: &[String]) -> Result<String, Diagnostic> {
 
 fn read(archive: &mut ZipArchive<File>, name: &str) -> Result<Vec<u8>, Diagnostic> {
     let mut text = Vec::new();
-    let mut entry = archive.by_name(name).map_err(|error| damaged(&error).in_entry(name))?;
-    entry.read_to_end(&mut text).map_err(|error| damaged(&error).in_entry(name))?;
+    let entry = archive.by_name(name).map_err(|error| damaged(&error).in_entry(name))?;
+    let held = entry.compressed_size();
+    LimitedReader::new(entry, held).read_to_end(&mut text).map_err(|error| damaged(&error).in_entry(name))?;
     Ok(text)
 }
 
@@ -78,6 +82,8 @@ struct WheelWriter<'w, 'c, 'm, W: Write + Seek> {
     build: Option<String>,
     scratch: &'w Path,
     changes: &'w mut Changes<'c, 'm>,
+    /// Bytes to which the files that follow may expand.
+    left: u64,
 }
 
 impl<W: Write + Seek> WheelWriter<'_, '_, '_, W> {
@@ -92,7 +98,9 @@ impl<W: Write + Seek> WheelWriter<'_, '_, '_, W> {
             return self.copy(index, &name);
         }
         let content = self.scratch.join("member");
-        write_member(&mut entry, &content).map_err(|error| error.in_entry(&name))?;
+        let mut limited = LimitedReader::with_limit(&mut entry, self.left);
+        write_member(&mut limited, &content).map_err(|error| error.in_entry(&name))?;
+        self.left = limited.left();
         drop(entry);
         self.record.check(&name, &content)?;
         let change = match &self.build {
@@ -164,6 +172,52 @@ fn with_build(content: &Path, build: &str, scratch: &Path) -> Result<MemberChang
     let path = scratch.join("WHEEL");
     fs::write(&path, rows.join("\n") + "\n").map_err(|error| crate::cannot_write(&error))?;
     Ok(MemberChange::Replaced(path))
+}
+
+/// A writer that swallows everything after its first error: `ZipWriter` writes the end of the archive when it is dropped, and
+/// prints the error of that, which is the same one.
+struct StoppedWriter<W> {
+    inner: W,
+    is_stopped: bool,
+}
+
+impl<W> StoppedWriter<W> {
+    fn new(inner: W) -> Self {
+        Self { inner, is_stopped: false }
+    }
+
+    fn note<T>(&mut self, result: io::Result<T>) -> io::Result<T> {
+        self.is_stopped |= result.as_ref().is_err_and(|error| error.kind() != io::ErrorKind::Interrupted);
+        result
+    }
+}
+
+impl<W: Write> Write for StoppedWriter<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.is_stopped {
+            return Ok(bytes.len());
+        }
+        let written = self.inner.write(bytes);
+        self.note(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.is_stopped {
+            return Ok(());
+        }
+        let flushed = self.inner.flush();
+        self.note(flushed)
+    }
+}
+
+impl<W: Seek> Seek for StoppedWriter<W> {
+    fn seek(&mut self, to: io::SeekFrom) -> io::Result<u64> {
+        if self.is_stopped {
+            return Ok(0);
+        }
+        let at = self.inner.seek(to);
+        self.note(at)
+    }
 }
 
 fn cannot_write(error: &zip::result::ZipError) -> Diagnostic {
