@@ -6,6 +6,7 @@
 //! | a constructor of the host program registers a wrapper and its kernels | `constructors` |
 //! | the wrapper's pointer, which the dynamic loader relocates, leads to a container | [`registration`], above `address_space` |
 //! | one entry of the container is chosen: the GPU's own, then the generic target, then SPIR-V | [`choice`], by the table in [`generics`] |
+//! | before all: a container is one that the runtime and HotSwap's own readers accept | [`acceptance`] |
 //!
 //! [`FileUse`] is the whole answer for a file; [`loss`] compares the answers before and after a change. For a tree of files:
 //!
@@ -26,6 +27,7 @@
 //! Absent on purpose: the registration of Windows programs; programs for AArch64 have wrappers, but their constructors are not
 //! read; packages, whose files the caller unpacks.
 
+pub mod acceptance;
 mod address_space;
 pub mod archive_reference;
 pub mod choice;

@@ -1,0 +1,280 @@
+//! Whether a container is one that HIP, comgr and LLVM read, and whether HotSwap's record of it is true.
+//!
+//! An entry is judged by its ID. One for an AMD GPU holds code or bitcode of that GPU, and where there is a record, it has a row
+//! for the code. Entries for the host, SPIR-V, OpenMP, SYCL and other kinds are those of other tools: they need no row.
+//!
+//! Invariants: `hotswap verify` and all writers ask these functions, so nothing is written that `verify` rejects. A record is
+//! trusted only as far as its hashes match.
+//!
+//! Absent on purpose: the way from a host program to its containers ([`crate::registration`]).
+
+use hotswap_bundle::{
+    ALIGNMENT, Bundle, BundleEntry, EntryId, FoundContainer, HashState, ImageKind, OffloadKind, TABLE_LIMIT,
+};
+use hotswap_code_object::CodeObject;
+use hotswap_report::{Diagnostic, EntryRecord, Record, Severity, codes};
+use hotswap_targets::TargetId;
+use sha2::{Digest, Sha256};
+use std::cell::OnceCell;
+
+/// An entry of a container.
+#[derive(Debug)]
+pub struct JudgedEntry<'e> {
+    /// Entry ID; none for a code object on its own.
+    pub id: Option<&'e str>,
+    /// Its bytes.
+    pub data: &'e [u8],
+    sha256: OnceCell<String>,
+}
+
+/// The entries of a container, and HotSwap's record of them.
+#[derive(Debug)]
+pub struct JudgedContainer<'c> {
+    /// The record, if there is one.
+    pub record: Option<&'c Record>,
+    /// The entries.
+    pub entries: Vec<JudgedEntry<'c>>,
+}
+
+impl<'e> JudgedEntry<'e> {
+    /// An entry that was not looked at yet.
+    pub fn new(id: Option<&'e str>, data: &'e [u8]) -> Self {
+        Self { id, data, sha256: OnceCell::new() }
+    }
+
+    /// The SHA-256 of its bytes, as hexadecimal digits.
+    pub fn sha256(&self) -> &str {
+        self.sha256.get_or_init(|| Sha256::digest(self.data).iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    /// The target ID of the AMD GPU that it is for, where its ID names one.
+    fn named_gpu(&self) -> Option<String> {
+        let id = EntryId::parse(self.id?).ok().filter(EntryId::is_amdgpu)?;
+        id.target().filter(|target| target.starts_with("gfx")).map(str::to_owned)
+    }
+
+    fn is_for(&self, wanted: &str) -> bool {
+        let target = self.id.and_then(|id| EntryId::parse(id).ok()?.target().map(str::to_owned));
+        let Some(target) = target else { return false };
+        match (target.parse::<TargetId>(), wanted.parse::<TargetId>()) {
+            (Ok(one), Ok(other)) => one == other,
+            _ => target == wanted,
+        }
+    }
+
+    /// The faults of its content.
+    fn content_faults(&self) -> Vec<Diagnostic> {
+        let named = self.named_gpu();
+        match (ImageKind::of(self.data), &named) {
+            (ImageKind::CodeObject, _) => self.code_faults(),
+            (ImageKind::SpirV | ImageKind::OtherElf | ImageKind::Unknown, Some(gpu)) => {
+                vec![malformed(format!("its ID names {gpu}, and its bytes are neither code of an AMD GPU nor bitcode"))]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn code_faults(&self) -> Vec<Diagnostic> {
+        let object = match CodeObject::parse(self.data) {
+            Ok(object) => object,
+            Err(error) => return vec![error],
+        };
+        let target = self.id.and_then(|id| EntryId::parse(id).ok()?.target()?.parse::<TargetId>().ok());
+        let found = object.target_id();
+        let other = target.filter(|named| named.processor != found.processor);
+        other
+            .map(|named| malformed(format!("the entry names {named}, the code object is for {found}")))
+            .into_iter()
+            .collect()
+    }
+
+    /// Whether a record of its container must have a row for it.
+    fn needs_row(&self) -> bool {
+        let is_code = matches!(ImageKind::of(self.data), ImageKind::CodeObject | ImageKind::DeviceObject);
+        is_code && (self.id.is_none() || self.named_gpu().is_some())
+    }
+}
+
+impl JudgedContainer<'_> {
+    /// The row of an entry. A code object on its own has no ID, and its record has one row.
+    fn row(&self, entry: &JudgedEntry<'_>) -> Option<&EntryRecord> {
+        let is_its = |row: &&EntryRecord| entry.id.is_none_or(|id| id == row.id);
+        self.record?.entries.iter().find(is_its)
+    }
+
+    /// The faults of an entry, and those of its row.
+    pub fn entry_faults(&self, entry: &JudgedEntry<'_>) -> Vec<Diagnostic> {
+        let mut faults = entry.content_faults();
+        match self.row(entry) {
+            Some(row) => {
+                faults.extend(wrong_hash(row, entry));
+                faults.extend(self.wrong_source(row));
+            }
+            None if self.record.is_some() && entry.needs_row() => {
+                faults.push(malformed("the entry is not in HotSwap's record"));
+            }
+            None => {}
+        }
+        faults.into_iter().map(|fault| if let Some(id) = entry.id { fault.in_entry(id) } else { fault }).collect()
+    }
+
+    /// The source may have been removed since (`strip`-like tools); if it is there, its hash must match.
+    fn wrong_source(&self, row: &EntryRecord) -> Option<Diagnostic> {
+        let (source, expected) = (row.source.as_ref()?, row.source_sha256.as_ref()?);
+        let entry = self.entries.iter().find(|entry| entry.is_for(source))?;
+        let what =
+            format!("it was made from a {source} with the SHA-256 {expected}; the one in the bundle has another");
+        (entry.sha256() != *expected).then(|| malformed(what))
+    }
+
+    /// Entries of the record that the container does not have.
+    pub fn missing_entries(&self) -> Vec<Diagnostic> {
+        let rows = self.record.iter().flat_map(|record| &record.entries);
+        let is_there =
+            |row: &&EntryRecord| self.entries.iter().any(|entry| self.row(entry).is_some_and(|own| own.id == row.id));
+        let missing = rows.filter(|row| !is_there(row));
+        missing
+            .map(|row| malformed("the record names an entry that the bundle does not have").in_entry(&row.id))
+            .collect()
+    }
+
+    fn faults(&self) -> Vec<Diagnostic> {
+        let mut faults: Vec<Diagnostic> = self.entries.iter().flat_map(|entry| self.entry_faults(entry)).collect();
+        faults.extend(self.missing_entries());
+        faults
+    }
+}
+
+fn wrong_hash(row: &EntryRecord, entry: &JudgedEntry<'_>) -> Option<Diagnostic> {
+    if row.sha256 == entry.sha256() {
+        return None;
+    }
+    Some(malformed(format!("its bytes have the SHA-256 {}, HotSwap's record says {}", entry.sha256(), row.sha256)))
+}
+
+/// All errors of a container; compressed content is unpacked once, a large one into an unnamed file.
+#[must_use]
+pub fn container_errors(found: &FoundContainer<'_>) -> Vec<Diagnostic> {
+    let faults = if found.form.is_bundle() { whole_bundle_faults(found) } else { other_faults(found) };
+    let mut faults = faults.unwrap_or_else(|error| vec![error]);
+    faults.retain(|fault| fault.severity == Severity::Error);
+    let place = found.place.to_string();
+    for fault in &mut faults {
+        let entry = fault.place.entry.take();
+        fault.place.entry = Some(entry.map_or(place.clone(), |entry| format!("{place}: {entry}")));
+    }
+    faults
+}
+
+fn whole_bundle_faults(found: &FoundContainer<'_>) -> Result<Vec<Diagnostic>, Diagnostic> {
+    let (bundle, _) = hotswap_bundle::parse_aside(found.bytes)?;
+    let mut faults = bundle_faults(&bundle);
+    let record = record_of(bundle.record())?;
+    let entries = bundle.entries().iter().filter(|entry| !entry.data.is_empty() && !is_host(&entry.id));
+    let entries = entries.map(|entry| JudgedEntry::new(Some(&entry.id), &entry.data)).collect();
+    faults.extend(JudgedContainer { record: record.as_ref(), entries }.faults());
+    Ok(faults)
+}
+
+fn other_faults(found: &FoundContainer<'_>) -> Result<Vec<Diagnostic>, Diagnostic> {
+    let contents = found.read()?;
+    let record = record_of(contents.record.as_deref())?;
+    let images = contents.images.iter().filter(|image| image.kind != ImageKind::Empty);
+    let images = images.filter(|image| !image.id.as_deref().is_some_and(is_host));
+    let entries = images.map(|image| JudgedEntry::new(image.id.as_deref(), &image.data)).collect();
+    Ok(JudgedContainer { record: record.as_ref(), entries }.faults())
+}
+
+fn record_of(payload: Option<&[u8]>) -> Result<Option<Record>, Diagnostic> {
+    let read = payload.map(Record::from_json).transpose();
+    read.map_err(|error| malformed(format!("HotSwap's record: {error}")))
+}
+
+fn is_host(id: &str) -> bool {
+    EntryId::parse(id).is_ok_and(|id| *id.kind() == OffloadKind::Host)
+}
+
+fn malformed(what: impl Into<String>) -> Diagnostic {
+    Diagnostic::error(codes::MALFORMED, what)
+}
+
+/// Checks of the entry IDs as a set.
+fn identities(entries: &[BundleEntry<'_>]) -> Vec<Diagnostic> {
+    let ids: Vec<EntryId> = entries.iter().filter_map(|entry| EntryId::parse(&entry.id).ok()).collect();
+    let mut problems = Vec::new();
+    if !ids.iter().any(|id| *id.kind() == OffloadKind::Host) {
+        let warning = Diagnostic::warning(codes::MALFORMED, "it has no entry for the host");
+        problems
+            .push(warning.advise("clang-offload-bundler 22 crashes on such a bundle; bundle with an empty host file"));
+    }
+    for id in &ids {
+        match id.kind() {
+            OffloadKind::Other(word) => {
+                let what = format!("`{word}` is no kind of entry that HIP looks at");
+                problems.push(Diagnostic::warning(codes::MALFORMED, what).in_entry(id.as_str()));
+            }
+            OffloadKind::Hip | OffloadKind::HipV4 if id.target().is_none() => {
+                problems.push(malformed("the ID names no target").in_entry(id.as_str()));
+            }
+            _ => {}
+        }
+    }
+    let targets: Vec<TargetId> = ids.iter().filter_map(|id| id.target()?.parse().ok()).collect();
+    let mixed = |states: fn(&TargetId) -> bool| {
+        let some = targets.iter().filter(|target| states(target));
+        some.map(|target| target.processor).find(|one| targets.iter().any(|id| id.processor == *one && !states(id)))
+    };
+    let xnack = mixed(|target| target.xnack.is_some()).map(|processor| (processor, "xnack"));
+    let sramecc = mixed(|target| target.sramecc.is_some()).map(|processor| (processor, "sramecc"));
+    problems.extend(xnack.into_iter().chain(sramecc).map(|(processor, feature)| {
+        let what = format!("{} is listed with and without {feature}", processor.name);
+        malformed(what).advise("name the feature in all entries of that processor or in none, as clang demands")
+    }));
+    problems
+}
+
+/// The faults of a bundle's layout: entry IDs, duplicate, empty and overlapping entries, alignment, the length of its table.
+#[must_use]
+pub fn bundle_faults(bundle: &Bundle<'_>) -> Vec<Diagnostic> {
+    let mut problems = Vec::new();
+    if bundle.hash() == HashState::Wrong {
+        problems.push(malformed("the hash in its header is not that of its content"));
+    }
+    let table: u64 = 32 + bundle.entries().iter().map(|entry| 24 + entry.id.len() as u64).sum::<u64>();
+    if bundle.compression().is_none() && table > TABLE_LIMIT {
+        problems.push(Diagnostic::error(codes::BUNDLE_FULL, format!("its table has {table} bytes")));
+    }
+    let entries = bundle.entries();
+    problems.extend(identities(entries));
+    for (number, entry) in entries.iter().enumerate() {
+        let mut wrong = |problem: Diagnostic| problems.push(problem.in_entry(&entry.id));
+        let kind = match EntryId::parse(&entry.id) {
+            Ok(id) => Some(id.kind().clone()),
+            Err(error) => {
+                wrong(error);
+                None
+            }
+        };
+        if entries[..number].iter().any(|other| other.id == entry.id) {
+            wrong(malformed("the ID is there twice"));
+        }
+        if entry.data.is_empty() && kind.is_some_and(|kind| kind != OffloadKind::Host) {
+            wrong(malformed("the entry is empty"));
+        }
+        let range = |data: &[u8]| (data.as_ptr() as usize, data.as_ptr() as usize + data.len());
+        let (start, end) = range(&entry.data);
+        let overlaps = |other: &&BundleEntry<'_>| {
+            let (from, to) = range(&other.data);
+            start < to && from < end && (start, end) != (from, to)
+        };
+        if let Some(other) = entries[..number].iter().find(overlaps) {
+            wrong(malformed(format!("the entry overlaps with {}", other.id)));
+        }
+    }
+    if bundle.alignment() < ALIGNMENT && entries.iter().any(|entry| !entry.data.is_empty()) {
+        let what = format!("its entries are aligned to {} bytes; HIP expects {ALIGNMENT}", bundle.alignment());
+        let warning = Diagnostic::warning(codes::MALFORMED, what);
+        problems.push(warning.advise("bundle with -bundle-align=4096, or change it with `hotswap`"));
+    }
+    problems
+}
