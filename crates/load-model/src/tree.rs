@@ -5,7 +5,8 @@
 //! names by which no library is known.
 //!
 //! Invariants: a directory is entered once, so a walk ends. A root that is a link is followed, and a file that is a root has
-//! its own name and the link's. The order is that of the paths, whatever the file system returns.
+//! its own name and the link's. The order is that of the paths, whatever the file system returns. What could not be read is
+//! never absent: it is in [`LibraryTree::unread`], and only a link whose target does not exist leads nowhere.
 
 use crate::libraries::{self, FileKind};
 use hotswap_report::{Diagnostic, codes};
@@ -21,10 +22,29 @@ pub struct LibraryTree {
     pub files: BTreeMap<PathBuf, PathBuf>,
     /// Links by their paths below their root, and where they lead: a path below a root.
     pub links: BTreeMap<PathBuf, PathBuf>,
-    /// Directories that could not be read, and files whose name is not UTF-8.
-    pub unread: Vec<Diagnostic>,
+    /// Paths at or below which files may be that could not be read.
+    pub unread: Vec<UnreadPath>,
     /// For files that were written for another place: the paths by which their libraries are known.
     pub intended: BTreeMap<PathBuf, PathBuf>,
+    /// Remarks about what is never served: files whose name is not UTF-8, links that lead nowhere.
+    pub remarks: Vec<Diagnostic>,
+}
+
+/// A path that could not be read, with the operating system's reason.
+#[derive(Debug, Clone)]
+pub struct UnreadPath {
+    /// The file or directory.
+    pub path: PathBuf,
+    /// Its path below its root.
+    pub relative: PathBuf,
+    /// The error.
+    pub problem: Diagnostic,
+}
+
+impl UnreadPath {
+    fn new(path: &Path, relative: PathBuf, error: &io::Error) -> Self {
+        Self { path: path.to_owned(), relative, problem: cannot_read(path, error) }
+    }
 }
 
 /// Reads the tree below the roots: directories, or files.
@@ -41,7 +61,8 @@ pub fn read(roots: &[PathBuf]) -> Result<LibraryTree, Diagnostic> {
                 Diagnostic::error(codes::USAGE, "the path of the root is not UTF-8, which the manifest cannot have");
             return Err(error.in_file(root));
         }
-        if real.is_dir() {
+        let meta = fs::metadata(&real).map_err(|error| cannot_read(root, &error))?;
+        if meta.is_dir() {
             TreeWalk { tree: &mut tree, root: &real, elsewhere: BTreeMap::new() }.enter(&real)?;
         } else {
             tree.add_root_file(root, real)?;
@@ -60,7 +81,11 @@ pub fn is_missing(path: &Path) -> bool {
 /// # Errors
 /// [`codes::CANNOT_READ`].
 pub fn canonical(path: &Path) -> Result<PathBuf, Diagnostic> {
-    fs::canonicalize(path).map_err(|error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(path))
+    fs::canonicalize(path).map_err(|error| cannot_read(path, &error))
+}
+
+fn cannot_read(path: &Path, error: &io::Error) -> Diagnostic {
+    Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(path)
 }
 
 /// More links in a row are a cycle; the system's own limit.
@@ -124,13 +149,30 @@ impl LibraryTree {
             self.links.insert(link, own.clone());
         }
         // Programs open a library by its soname, which is the name of a link beside it.
-        for entry in fs::read_dir(real.parent().unwrap_or(Path::new("/"))).into_iter().flatten().flatten() {
-            let path = entry.path();
-            if path.is_symlink() && fs::canonicalize(&path).is_ok_and(|to| to == real) {
-                self.links.extend(name(&path).map(|link| (link, own.clone())));
+        let parent = real.parent().unwrap_or(Path::new("/"));
+        for path in self.paths_in(parent, Path::new("")) {
+            match leads_to(&path, &real) {
+                Ok(true) => self.links.extend(name(&path).map(|link| (link, own.clone()))),
+                Ok(false) => {}
+                Err(error) => {
+                    let relative = name(&path).unwrap_or_default();
+                    self.unread.push(UnreadPath::new(&path, relative, &error));
+                }
             }
         }
         self.add_file(own, real)
+    }
+
+    /// The paths in a directory, sorted; those that could be read before an error are not, because the rest is unknown.
+    fn paths_in(&mut self, directory: &Path, relative: &Path) -> Vec<PathBuf> {
+        let entries = fs::read_dir(directory).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+        let entries = entries.unwrap_or_else(|error| {
+            self.unread.push(UnreadPath::new(directory, relative.to_owned(), &error));
+            Vec::new()
+        });
+        let mut paths: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).collect();
+        paths.sort();
+        paths
     }
 }
 
@@ -144,23 +186,20 @@ struct TreeWalk<'t> {
 
 impl TreeWalk<'_> {
     fn enter(&mut self, directory: &Path) -> Result<(), Diagnostic> {
-        let entries = match fs::read_dir(directory).and_then(Iterator::collect::<Result<Vec<_>, _>>) {
-            Ok(entries) => entries,
-            Err(error) => {
-                let unread = Diagnostic::warning(codes::CANNOT_READ, format!("{error}; nothing in it is served"));
-                self.tree.unread.push(unread.in_file(directory));
-                return Ok(());
-            }
-        };
-        let mut paths: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).collect();
-        paths.sort();
-        for path in paths {
-            let Ok(meta) = fs::symlink_metadata(&path) else { continue };
+        for path in self.tree.paths_in(directory, &below(self.root, directory)) {
+            let meta = match fs::symlink_metadata(&path) {
+                Ok(meta) => meta,
+                // Also one that is gone since the directory was read: what is in its place is unknown.
+                Err(error) => {
+                    self.tree.unread.push(UnreadPath::new(&path, below(self.root, &path), &error));
+                    continue;
+                }
+            };
             if meta.is_dir() {
                 self.enter(&path)?;
             } else if path.to_str().is_none() {
                 let unread = Diagnostic::warning(codes::CANNOT_READ, "its name is not UTF-8; it is not served");
-                self.tree.unread.push(unread.in_file(&path));
+                self.tree.remarks.push(unread.in_file(&path));
             } else if meta.is_symlink() {
                 self.add_link(&path)?;
             } else if meta.is_file() {
@@ -173,17 +212,23 @@ impl TreeWalk<'_> {
     fn add_link(&mut self, path: &Path) -> Result<(), Diagnostic> {
         let relative = below(self.root, path);
         let is_data = is_data_file(path, &relative);
-        let Ok(meta) = fs::metadata(path) else {
-            if is_data {
+        let end = match LinkEnd::of(path) {
+            Ok(Some(end)) => end,
+            Ok(None) if is_data => {
                 let unread = Diagnostic::warning(codes::CANNOT_READ, "the link leads nowhere; it is not served");
-                self.tree.unread.push(unread.in_file(path));
+                self.tree.remarks.push(unread.in_file(path));
+                return Ok(());
             }
-            return Ok(());
+            Ok(None) => return Ok(()),
+            Err(error) => {
+                self.tree.unread.push(UnreadPath::new(path, relative, &error));
+                return Ok(());
+            }
         };
+        let LinkEnd { meta, to, real } = end;
         if is_data && meta.is_file() {
             return self.tree.add_file(relative, path.to_owned());
         }
-        let (Ok(to), Ok(real)) = (fs::read_link(path), fs::canonicalize(path)) else { return Ok(()) };
         let to = if to.is_absolute() { to } else { path.parent().unwrap_or(self.root).join(to) };
         if let Ok(to) = normal(&to).strip_prefix(self.root) {
             self.tree.links.insert(relative, to.to_owned());
@@ -208,6 +253,47 @@ impl TreeWalk<'_> {
         let (base, relative) = seen.next()?;
         let rest = real.strip_prefix(base).ok()?;
         Some(if rest.as_os_str().is_empty() { relative.clone() } else { relative.join(rest) })
+    }
+}
+
+/// The end of a link.
+struct LinkEnd {
+    /// That of the file or directory.
+    meta: fs::Metadata,
+    /// The text of the link.
+    to: PathBuf,
+    /// The path of the file or directory, without links.
+    real: PathBuf,
+}
+
+impl LinkEnd {
+    /// `None` for a link that leads nowhere, or in a circle.
+    fn of(path: &Path) -> io::Result<Option<Self>> {
+        let meta = match fs::metadata(path) {
+            Ok(meta) => meta,
+            Err(error) if leads_nowhere(&error) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        Ok(Some(Self { meta, to: fs::read_link(path)?, real: fs::canonicalize(path)? }))
+    }
+}
+
+fn leads_nowhere(error: &io::Error) -> bool {
+    /// Linux's error for links in a circle, for which the standard library has no stable name.
+    const ELOOP: i32 = 40;
+    error.raw_os_error() == Some(ELOOP)
+        || matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+/// Whether a path is a link that leads to this file.
+fn leads_to(path: &Path, real: &Path) -> io::Result<bool> {
+    if !fs::symlink_metadata(path)?.is_symlink() {
+        return Ok(false);
+    }
+    match fs::canonicalize(path) {
+        Ok(to) => Ok(to == real),
+        Err(error) if leads_nowhere(&error) => Ok(false),
+        Err(error) => Err(error),
     }
 }
 
@@ -238,7 +324,7 @@ fn inside(path: &Path) -> Option<PathBuf> {
 
 /// The path without `.` and `..`, by its text alone: a directory on the way may be a link, and then it leads elsewhere.
 /// The target of a kept link exists in the tree under this path, or the link is dropped.
-fn normal(path: &Path) -> PathBuf {
+pub fn normal(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for part in path.components() {
         match part {

@@ -67,7 +67,8 @@ impl<'t> TreeReader<'t> {
     /// Reads the programs and libraries of the tree; data files are read when they are asked for.
     pub fn new(tree: &'t LibraryTree) -> Self {
         let mut reader =
-            Self { tree, data: DataReader::new(tree), hosts: BTreeMap::new(), problems: tree.unread.clone() };
+            Self { tree, data: DataReader::new(tree), hosts: BTreeMap::new(), problems: tree.remarks.clone() };
+        reader.problems.extend(tree.unread.iter().map(|unread| unread.problem.clone()));
         for (relative, path) in &tree.files {
             let Some(found) = tree.rule(relative, path) else { continue };
             if !matches!(found.rule().kind, FileKind::FatBinary | FileKind::Host) {

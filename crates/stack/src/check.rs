@@ -11,6 +11,7 @@ use hotswap_load_model::tree::{self, is_missing};
 use hotswap_report::{Diagnostic, codes};
 use std::collections::BTreeSet;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// The result of a check.
@@ -25,7 +26,7 @@ pub struct Checked {
 /// Compares a served tree with its inputs.
 ///
 /// # Errors
-/// A destination without a tree, and files that cannot be read.
+/// A destination without a tree, or with one that cannot be read.
 pub fn check(destination: &Path) -> Result<Checked, Diagnostic> {
     let _lock = lock(destination)?;
     let mut stale = Vec::new();
@@ -37,13 +38,15 @@ pub fn check(destination: &Path) -> Result<Checked, Diagnostic> {
         return if stale.is_empty() { Err(no_tree(destination)) } else { Ok(Checked { files: 0, stale }) };
     };
     let results = hotswap_files::on_all_cores(manifest.files.len(), |number| one(destination, &manifest.files[number]));
-    for result in results {
-        stale.extend(result?);
-    }
+    results.into_iter().for_each(|result| stale.extend(result.unwrap_or_else(|error| vec![error])));
     for row in &manifest.links {
         let path = destination.join(&row.path);
-        if fs::read_link(&path).ok().as_ref() != Some(&row.to) {
-            stale.push(finding("the link is gone or another one", &path));
+        match fs::read_link(&path) {
+            Ok(to) if to == row.to => {}
+            Err(error) if !is_other_kind(&error) => {
+                stale.push(Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(&path));
+            }
+            _ => stale.push(finding("the link is gone or another one", &path)),
         }
     }
     if manifest.maker != MakerSettings::of(&manifest.maker.settings) {
@@ -53,6 +56,11 @@ pub fn check(destination: &Path) -> Result<Checked, Diagnostic> {
     stale.extend(unserved(&manifest));
     stale.extend(lost(destination, &manifest));
     Ok(Checked { files: manifest.files.len() + manifest.links.len(), stale })
+}
+
+/// Whether the path is absent, or is not a link.
+fn is_other_kind(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::InvalidInput)
 }
 
 fn finding(what: impl Into<String>, path: &Path) -> Diagnostic {
@@ -104,8 +112,10 @@ fn unserved(manifest: &TreeManifest) -> Vec<Diagnostic> {
         Ok(plan) => plan,
         Err(error) => return vec![error],
     };
-    let mut stale = Vec::new();
-    if plan.wanted != manifest.wanted {
+    let mut stale: Vec<Diagnostic> = plan.unread.iter().map(|unread| unread.problem.clone()).collect();
+    stale.extend(plan.libraries.iter().flat_map(|library| library.unread.clone()));
+    // The choice depends on all libraries.
+    if stale.is_empty() && plan.wanted != manifest.wanted {
         let what = "another source would be chosen now";
         stale.push(Diagnostic::error(codes::STALE, what));
     }

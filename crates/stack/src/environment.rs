@@ -6,6 +6,7 @@
 
 use crate::manifest::{FileRow, TreeManifest};
 use crate::plan::{NameMode, ServeRun, TreePlan};
+use hotswap_report::{Diagnostic, codes};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -42,8 +43,12 @@ pub struct Environment {
 }
 
 impl Environment {
-    pub(crate) fn new(plan: &TreePlan, manifest: &TreeManifest, run: ServeRun<'_>) -> Self {
-        let destination = std::path::absolute(run.destination).unwrap_or_else(|_| run.destination.to_owned());
+    /// # Errors
+    /// [`codes::CANNOT_READ`] where the working directory has no path.
+    pub(crate) fn new(plan: &TreePlan, manifest: &TreeManifest, run: ServeRun<'_>) -> Result<Self, Diagnostic> {
+        let absolute = std::path::absolute(run.destination);
+        let cannot_read = |error: std::io::Error| Diagnostic::error(codes::CANNOT_READ, error.to_string());
+        let destination = absolute.map_err(|error| cannot_read(error).in_file(run.destination))?;
         let is_library =
             |row: &&FileRow| row.path.file_name().is_some_and(|name| name.to_string_lossy().contains(".so"));
         let hosts: Vec<&FileRow> = manifest.files.iter().filter(|row| is_host(plan, &row.path)).collect();
@@ -78,7 +83,7 @@ impl Environment {
             environment.serves.extend(links.into_iter().map(|(link, _)| link.clone()));
             environment.serves.sort();
         }
-        environment
+        Ok(environment)
     }
 
     fn set(&mut self, name: &'static str, value: String, is_list: bool) {

@@ -36,9 +36,11 @@ pub fn of_file(path: &Path) -> Result<String, Diagnostic> {
         }
         let (mut file, mut state, mut block) = (File::open(path)?, Sha256::new(), vec![0; BLOCK]);
         loop {
-            match file.read(&mut block)? {
-                0 => return Ok(digits(state.finalize().as_slice())),
-                count => state.update(&block[..count]),
+            match file.read(&mut block) {
+                Ok(0) => return Ok(digits(state.finalize().as_slice())),
+                Ok(count) => state.update(&block[..count]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
             }
         }
     };

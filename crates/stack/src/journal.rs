@@ -5,6 +5,7 @@
 
 use crate::manifest::{FileRow, LinkRow, MakerSettings, TreeManifest, check_path};
 use hotswap_files::ScratchDirectory;
+use hotswap_load_model::tree::is_missing;
 use hotswap_report::{Diagnostic, codes};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
@@ -165,7 +166,7 @@ impl Journal {
         parents.reverse();
         for parent in parents {
             let full = self.destination.join(parent);
-            if full.symlink_metadata().is_ok() {
+            if !is_missing(&full) {
                 continue;
             }
             self.line(&JournalLine::Directory(parent.to_owned()))?;

@@ -364,7 +364,12 @@ fn reject_unfinished(path: &Path) -> Result<(), Diagnostic> {
     for end in ["-wal", "-journal"] {
         let mut log = path.as_os_str().to_owned();
         log.push(end);
-        if std::fs::metadata(&log).is_ok_and(|meta| meta.len() > 0) {
+        let size = match std::fs::metadata(&log) {
+            Ok(meta) => meta.len(),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => 0,
+            Err(error) => return Err(Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(&log)),
+        };
+        if size > 0 {
             let what =
                 format!("a program has not finished to change the database: there is a {}", Path::new(&log).display());
             return Err(malformed(what).advise("end the programs that use it, and open it once by `sqlite3`"));

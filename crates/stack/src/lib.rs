@@ -22,6 +22,7 @@ pub mod check;
 pub mod environment;
 pub mod hash;
 mod journal;
+mod kept_outputs;
 pub mod kernel_database;
 pub mod made;
 pub mod manifest;

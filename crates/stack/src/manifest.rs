@@ -4,6 +4,7 @@
 //! no order of threads, so that the same request gives the same bytes.
 
 use crate::plan::{ServeRequest, WantedTarget};
+use hotswap_load_model::tree::is_missing;
 use hotswap_plan::{IDENTITY, VERSION};
 use hotswap_report::{Diagnostic, codes};
 use serde::{Deserialize, Serialize};
@@ -123,7 +124,7 @@ impl TreeManifest {
     /// [`codes::CANNOT_READ`], [`codes::MALFORMED`], and [`codes::UNKNOWN_FORMAT`] for a later version of its form.
     pub fn read(destination: &Path) -> Result<Option<Self>, Diagnostic> {
         let path = destination.join(MANIFEST);
-        if path.symlink_metadata().is_err() {
+        if is_missing(&path) {
             return Ok(None);
         }
         let text = hotswap_files::read(&path)?;

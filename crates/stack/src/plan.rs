@@ -10,7 +10,7 @@ pub use crate::request::{NameMode, ServeRequest, ServeRun, WantedTarget};
 use crate::rules::{self, FileKind, Match, OTHER};
 use crate::source;
 use crate::stock::Stock;
-use hotswap_load_model::tree::LibraryTree;
+use hotswap_load_model::tree::{LibraryTree, UnreadPath};
 use hotswap_report::{Diagnostic, Severity, codes};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -77,6 +77,8 @@ pub struct LibraryPlan {
     pub actions: Vec<Action>,
     /// Reasons why it is not served. It has no actions then.
     pub refused: Vec<Diagnostic>,
+    /// Its files that could not be read. It has no actions then, and what an earlier run made of it stays.
+    pub unread: Vec<Diagnostic>,
     /// Remarks about a library that is served.
     pub warnings: Vec<Diagnostic>,
     /// The state of a library that needs nothing, or gets nothing.
@@ -94,7 +96,9 @@ pub struct TreePlan {
     pub libraries: Vec<LibraryPlan>,
     /// Links by path, and where they lead, both below the destination.
     pub links: BTreeMap<PathBuf, PathBuf>,
-    /// Remarks about the tree.
+    /// Paths at or below which files may be that could not be read.
+    pub unread: Vec<UnreadPath>,
+    /// Remarks about the tree, and errors about what could not be read.
     pub problems: Vec<Diagnostic>,
 }
 
@@ -128,27 +132,15 @@ impl TreePlan {
         for (relative, path) in &tree.files {
             match rules::unserved(path) {
                 // A build of such a library may have code of its own, which is served as any other.
-                Some(row) if !has_code(path) => {
+                Some(row) if is_without_code(path) => {
                     unserved.insert(row.library, row.why);
                 }
                 _ => sort(relative, path, &mut libraries),
             }
         }
-        if libraries.is_empty() && unserved.is_empty() {
-            return Err(Diagnostic::error(codes::NOT_FOUND, "no library with device code is below the roots")
-                .advise("name the directory of the ROCm libraries by --root"));
-        }
-        let has: Vec<BTreeSet<String>> = libraries.values().map(LibraryFiles::processors).collect();
-        let unknown = settings.keep.iter().find(|gpu| !has.iter().any(|library| library.contains(*gpu)));
-        if let Some(gpu) = unknown {
-            let what = format!("no library below the roots has code for `{gpu}`, which is to be kept");
-            return Err(Diagnostic::error(codes::UNKNOWN_TARGET, what));
-        }
-        let choose = |target: &String| {
-            let source = source::choose(target, settings.from.as_deref(), &has, settings.experimental)?.to_owned();
-            Ok(WantedTarget { target: target.clone(), source })
-        };
-        let wanted = settings.targets.iter().map(choose).collect::<Result<Vec<_>, Diagnostic>>()?;
+        let wanted = choose_sources(&libraries, unserved.is_empty(), settings);
+        // Fewer sources than there are: the reason is what could not be read.
+        let wanted = wanted.map_err(|error| first_unread(tree, &libraries).cloned().unwrap_or(error))?;
         let plans = libraries.into_iter().map(|(name, library)| library.plan(name, &wanted, settings));
         let mut plan = Self { libraries: plans.collect(), wanted, ..Self::default() };
         plan.libraries.extend(unserved.into_iter().map(|(name, why)| LibraryPlan {
@@ -156,7 +148,10 @@ impl TreePlan {
             remark: Some(format!("not served: {why}")),
             ..LibraryPlan::default()
         }));
-        plan.problems.clone_from(&tree.unread);
+        plan.unread.clone_from(&tree.unread);
+        plan.problems.extend(plan.unread.iter().map(|unread| unread.problem.clone()));
+        plan.problems.extend(plan.libraries.iter().flat_map(|library| library.unread.clone()));
+        plan.problems.extend_from_slice(&tree.remarks);
         plan.problems.extend(plan.libraries.iter().flat_map(|library| library.warnings.clone()));
         plan.links = plan.links(tree);
         Ok(plan)
@@ -186,8 +181,43 @@ impl TreePlan {
     }
 }
 
-fn has_code(path: &Path) -> bool {
-    Stock::of(path).is_ok_and(|stock| stock.is_some_and(|stock| !stock.containers.is_empty()))
+/// Whether a file was read and has no code.
+fn is_without_code(path: &Path) -> bool {
+    Stock::of(path).is_ok_and(|stock| stock.is_none_or(|stock| stock.containers.is_empty()))
+}
+
+/// The first file or directory that could not be read.
+fn first_unread<'t>(tree: &'t LibraryTree, libraries: &'t BTreeMap<String, LibraryFiles<'_>>) -> Option<&'t Diagnostic> {
+    let in_tree = tree.unread.iter().map(|unread| &unread.problem);
+    in_tree.chain(libraries.values().flat_map(|library| &library.refused).filter(|error| is_unread(error))).next()
+}
+
+/// Whether a reason is that a file could not be read, and so tells nothing about its content.
+pub(crate) fn is_unread(reason: &Diagnostic) -> bool {
+    reason.code == codes::CANNOT_READ
+}
+
+/// Each target with its source.
+fn choose_sources(
+    libraries: &BTreeMap<String, LibraryFiles<'_>>,
+    is_all: bool,
+    settings: &ServeRequest,
+) -> Result<Vec<WantedTarget>, Diagnostic> {
+    if libraries.is_empty() && is_all {
+        return Err(Diagnostic::error(codes::NOT_FOUND, "no library with device code is below the roots")
+            .advise("name the directory of the ROCm libraries by --root"));
+    }
+    let has: Vec<BTreeSet<String>> = libraries.values().map(LibraryFiles::processors).collect();
+    let unknown = settings.keep.iter().find(|gpu| !has.iter().any(|library| library.contains(*gpu)));
+    if let Some(gpu) = unknown {
+        let what = format!("no library below the roots has code for `{gpu}`, which is to be kept");
+        return Err(Diagnostic::error(codes::UNKNOWN_TARGET, what));
+    }
+    let choose = |target: &String| {
+        let source = source::choose(target, settings.from.as_deref(), &has, settings.experimental)?.to_owned();
+        Ok(WantedTarget { target: target.clone(), source })
+    };
+    settings.targets.iter().map(choose).collect()
 }
 
 /// Gives a file to its library.
@@ -247,7 +277,11 @@ impl LibraryFiles<'_> {
         let has_data = !self.data.is_empty();
         let processors = self.processors();
         let plan = LibraryPlan { name, ..LibraryPlan::default() };
-        // Files that could not be read may have had something to serve.
+        let unread: Vec<Diagnostic> = self.refused.iter().filter(|error| is_unread(error)).cloned().collect();
+        if !unread.is_empty() {
+            return LibraryPlan { unread, ..plan };
+        }
+        // Files that are damaged may have had something to serve.
         let unread = self.refused.iter().map(|error| Diagnostic { severity: Severity::Warning, ..error.clone() });
         let unread: Vec<Diagnostic> = unread.collect();
         let remark = |text: String| LibraryPlan { remark: Some(text), warnings: unread.clone(), ..plan.clone() };

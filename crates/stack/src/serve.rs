@@ -1,8 +1,9 @@
 //! Carries out a plan: every output is made, checked, noted in the journal and gets its name, in that order.
 //!
 //! Invariants: outputs that are what an earlier run of the same request wrote are untouched. A file that HotSwap did not
-//! write is never replaced or removed. If one file of a library is refused, its other outputs are removed. A failure of
-//! the file system ends the run; what is written stays for the next one.
+//! write is never replaced or removed. If one file of a library is refused, its other outputs are removed; if one could not
+//! be read, they stay as they are (`kept_outputs`). A failure of the file system later ends the run; what is written stays for
+//! the next one.
 //!
 //! Files are copied, never linked: after an upgrade of a package, links would mix an index of the new version with code
 //! of the old one, which gives wrong numbers without an error. Where the file system can share blocks, a copy costs no
@@ -11,15 +12,16 @@
 use crate::environment::Environment;
 use crate::hash;
 use crate::journal::{Journal, Past, cannot_write, create, lock};
+use crate::kept_outputs::RunPlan;
 use crate::manifest::{FileRow, LinkRow, MANIFEST, MakerSettings, OutputSource, RefusedRow, TreeManifest};
-use crate::plan::{Action, LibraryPlan, NameMode, OtherSource, OutputContent, ServeRun, TreePlan};
+use crate::plan::{Action, LibraryPlan, NameMode, OtherSource, OutputContent, ServeRun, TreePlan, is_unread};
 use crate::rules::FileKind;
 use crate::tensile;
 use crate::undo;
 use crate::use_check::{self, ServedFiles};
-use hotswap_load_model::tree::{canonical, link_text};
+use hotswap_load_model::tree::{canonical, is_missing, link_text};
 use hotswap_report::{Diagnostic, codes};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -74,6 +76,8 @@ pub struct ServedLibrary {
     pub kept: usize,
     /// Why it is not served.
     pub refused: Vec<Diagnostic>,
+    /// Its files that could not be read, so that all of its outputs are those of an earlier run.
+    pub unread: Vec<Diagnostic>,
     /// As in the plan.
     pub remark: Option<String>,
 }
@@ -107,8 +111,9 @@ pub fn check_place(roots: &[PathBuf], destination: &Path) -> Result<(), Diagnost
     }
     for root in roots {
         let root = canonical(root)?;
-        let inputs = if root.is_dir() { root.as_path() } else { root.parent().unwrap_or(&root) };
-        let is_among = if root.is_dir() { real.starts_with(inputs) } else { real == inputs };
+        let is_directory = fs::metadata(&root).map_err(|error| cannot_read(&root, &error))?.is_dir();
+        let inputs = if is_directory { root.as_path() } else { root.parent().unwrap_or(&root) };
+        let is_among = if is_directory { real.starts_with(inputs) } else { real == inputs };
         if is_among || root.starts_with(&real) {
             let what = format!(
                 "the destination {} and the root {} are one inside of the other",
@@ -125,7 +130,7 @@ pub fn check_place(roots: &[PathBuf], destination: &Path) -> Result<(), Diagnost
 /// The path without links, of which the last parts may not exist yet.
 fn real_path(path: &Path) -> Result<PathBuf, Diagnostic> {
     let absolute = std::path::absolute(path).map_err(|error| cannot_write(path, &error))?;
-    let there = absolute.ancestors().find(|part| part.symlink_metadata().is_ok()).unwrap_or(Path::new("/"));
+    let there = absolute.ancestors().find(|part| !is_missing(part)).unwrap_or(Path::new("/"));
     let rest = absolute.strip_prefix(there).unwrap_or(Path::new("")).to_owned();
     Ok(if rest.as_os_str().is_empty() { canonical(there)? } else { canonical(there)?.join(rest) })
 }
@@ -141,9 +146,12 @@ pub fn serve(plan: &TreePlan, run: ServeRun<'_>, maker: &dyn OutputMaker) -> Res
     let lock = lock(run.destination)?;
     let row = MakerSettings::of(run.settings);
     let past = Past::read(run.destination, Some(&row))?;
+    let run_plan = RunPlan::new(plan, &past, run.destination)?;
+    let plan = &run_plan.plan;
     let journal = Journal::begin(run.destination, &row, &past)?;
-    let writer = OutputWriter { run, past: &past, journal: &journal, maker, stop: AtomicBool::new(false) };
-    let (mut libraries, files) = writer.libraries(plan)?;
+    let hashes = &run_plan.hashes;
+    let writer = OutputWriter { run, past: &past, journal: &journal, maker, hashes, stop: AtomicBool::new(false) };
+    let (mut libraries, files) = writer.libraries(&run_plan)?;
     let mut manifest = TreeManifest::new(row, run.roots, &plan.wanted);
     manifest.files = files;
     let mut problems = plan.problems.clone();
@@ -152,13 +160,13 @@ pub fn serve(plan: &TreePlan, run: ServeRun<'_>, maker: &dyn OutputMaker) -> Res
         manifest.links = writer.links(plan, &manifest.files, &mut Vec::new())?;
     }
     manifest.refused = libraries.iter().filter_map(refused_row).collect();
-    let environment = Environment::new(plan, &manifest, run);
+    let environment = Environment::new(plan, &manifest, run)?;
     if !manifest.files.is_empty() {
         manifest.files.extend(writer.own_files(&environment)?);
     }
     let removed = writer.remove_stale(&manifest, &mut problems)?;
     manifest.directories = journal.directories();
-    manifest.directories.retain(|path| run.destination.join(path).is_dir());
+    manifest.directories.retain(|path| !is_missing(&run.destination.join(path)));
     writer.finish(&manifest)?;
     journal.end()?;
     drop(lock);
@@ -188,17 +196,21 @@ struct OutputWriter<'w> {
     past: &'w Past,
     journal: &'w Journal,
     maker: &'w dyn OutputMaker,
+    /// As in [`RunPlan`].
+    hashes: &'w BTreeMap<PathBuf, String>,
     /// Set by the first failure of the file system.
     stop: AtomicBool,
 }
 
 impl OutputWriter<'_> {
     /// The outputs of all libraries, the large ones first: their containers and the small outputs share the cores.
-    fn libraries(&self, plan: &TreePlan) -> Result<(Vec<ServedLibrary>, Vec<FileRow>), Diagnostic> {
+    fn libraries(&self, run_plan: &RunPlan) -> Result<(Vec<ServedLibrary>, Vec<FileRow>), Diagnostic> {
+        let plan = &run_plan.plan;
         let all: Vec<(usize, &Action)> = plan
             .libraries
             .iter()
             .enumerate()
+            .filter(|(_, library)| library.unread.is_empty())
             .flat_map(|(number, library)| library.actions.iter().map(move |action| (number, action)))
             .collect();
         let name = |number: usize| plan.libraries[number].name.as_str();
@@ -237,6 +249,7 @@ impl OutputWriter<'_> {
             (library.made, library.copied, library.kept) = (0, 0, 0);
         }
         let mut files: Vec<FileRow> = files.into_iter().map(|(_, row)| row).collect();
+        files.extend_from_slice(&run_plan.kept);
         files.sort_by(|one, other| one.path.cmp(&other.path));
         Ok((served, files))
     }
@@ -253,12 +266,16 @@ impl OutputWriter<'_> {
         Some(output)
     }
 
+    fn source(&self, path: &Path) -> Result<OutputSource, Diagnostic> {
+        let lost = || Diagnostic::error(codes::INTERNAL, "an input was not read").in_file(path);
+        let sha256 = self.hashes.get(path).cloned().ok_or_else(lost)?;
+        Ok(OutputSource { path: path.to_owned(), sha256 })
+    }
+
     fn one(&self, library: &str, action: &Action, is_large: bool) -> Result<(FileRow, Way), Vec<Diagnostic>> {
-        let sha256 = hash::of_file(&action.input).map_err(|error| vec![error])?;
         let wanted = action.content.wanted().to_vec();
-        let input = OutputSource { path: action.input.clone(), sha256 };
-        let other =
-            |other: &OtherSource| Ok(OutputSource { path: other.input.clone(), sha256: hash::of_file(&other.input)? });
+        let input = self.source(&action.input).map_err(|error| vec![error])?;
+        let other = |other: &OtherSource| self.source(&other.input);
         let others = action.others.iter().map(other).collect::<Result<Vec<_>, _>>().map_err(|error| vec![error])?;
         let row = |sha256: String| FileRow {
             path: action.output.clone(),
@@ -324,7 +341,10 @@ impl OutputWriter<'_> {
     /// [`codes::NOT_OURS`] for a file that HotSwap did not write, or that was changed since.
     fn there(&self, output: &Path) -> Result<Option<String>, Diagnostic> {
         let path = self.run.destination.join(output);
-        let Ok(meta) = path.symlink_metadata() else { return Ok(None) };
+        if is_missing(&path) {
+            return Ok(None);
+        }
+        let meta = path.symlink_metadata().map_err(|error| cannot_read(&path, &error))?;
         let not_ours = |what: &str| Err(Diagnostic::error(codes::NOT_OURS, what).in_file(&path));
         if !meta.is_file() {
             return not_ours("it is no file");
@@ -356,7 +376,8 @@ impl OutputWriter<'_> {
         let ServeRun { roots, destination, settings, .. } = self.run;
         let losses = ServedFiles { roots, destination, files, wanted: &plan.wanted, settings }.find_losses()?;
         let mut is_any = false;
-        for library in libraries.iter_mut().filter(|library| library.refused.is_empty()) {
+        let is_made = |library: &&mut ServedLibrary| library.refused.is_empty() && library.unread.is_empty();
+        for library in libraries.iter_mut().filter(is_made) {
             let rows = files.iter().filter(|row| row.library.as_ref() == Some(&library.name));
             let outputs: BTreeSet<&Path> = rows.map(|row| row.path.as_path()).collect();
             let lost = use_check::of_library(&losses, &library.name, &outputs);
@@ -404,7 +425,7 @@ impl OutputWriter<'_> {
         if fs::read_link(&path).is_ok_and(|to| to == row.to) {
             return Ok(());
         }
-        if path.symlink_metadata().is_ok() {
+        if !is_missing(&path) {
             let is_ours =
                 fs::read_link(&path).is_ok_and(|to| self.past.links.contains(&LinkRow { path: row.path.clone(), to }));
             if !is_ours {
@@ -459,18 +480,25 @@ impl OutputWriter<'_> {
     }
 }
 
+fn cannot_read(path: &Path, error: &std::io::Error) -> Diagnostic {
+    Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(path)
+}
+
 fn begin(library: &LibraryPlan) -> ServedLibrary {
     ServedLibrary {
         name: library.name.clone(),
         refused: library.refused.clone(),
+        unread: library.unread.clone(),
+        kept: if library.unread.is_empty() { 0 } else { library.actions.len() },
         remark: library.remark.clone(),
         ..ServedLibrary::default()
     }
 }
 
-/// Failures of the file system concern all libraries.
+/// Failures of the file system concern all libraries. An input that was read before and cannot be read again would leave outputs
+/// of two states.
 fn is_fatal(reason: &Diagnostic) -> bool {
-    reason.code == codes::CANNOT_WRITE || reason.code == codes::INTERNAL
+    reason.code == codes::CANNOT_WRITE || reason.code == codes::INTERNAL || is_unread(reason)
 }
 
 /// The new content of an index.

@@ -77,8 +77,12 @@ impl<'r> Removal<'r> {
         if is_missing(&full) {
             return;
         }
-        let is_file = full.symlink_metadata().is_ok_and(|meta| meta.is_file());
-        match if is_file { hash::of_file(&full).map(Some) } else { Ok(None) } {
+        let sha256 = match full.symlink_metadata() {
+            Ok(meta) if meta.is_file() => hash::of_file(&full).map(Some),
+            Ok(_) => Ok(None),
+            Err(error) => Err(Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(&full)),
+        };
+        match sha256 {
             Ok(Some(sha256)) if self.past.has(path, &sha256) => self.take(&full),
             Ok(_) => self.keep("it was changed since HotSwap wrote it, so it stays", &full),
             Err(error) => self.failure = self.failure.take().or(Some(error)),
@@ -93,6 +97,10 @@ impl<'r> Removal<'r> {
             // Another row of this path may be its own.
             Ok(to) if self.past.links.contains(&LinkRow { path: row.path.clone(), to: to.clone() }) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) if !matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::NotADirectory) => {
+                let error = Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(&full);
+                self.failure = self.failure.take().or(Some(error));
+            }
             _ => self.keep("it is not the link that HotSwap made, so it stays", &full),
         }
     }

@@ -10,7 +10,7 @@ use crate::plan::{NameMode, ServeRequest, WantedTarget};
 use crate::rules;
 use hotswap_load_model::tree::{self, LibraryTree};
 use hotswap_load_model::{DeviceModes, SeenGpu, TreeReader, UseLoss};
-use hotswap_report::Diagnostic;
+use hotswap_report::{Diagnostic, Severity, codes};
 use hotswap_targets::TargetId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -39,7 +39,15 @@ impl ServedFiles<'_> {
         let original = tree::read(self.roots)?;
         let mut served = tree::read(&[self.destination.to_owned()])?;
         served.intended = self.intended_paths()?;
-        Ok(compare(&original, &served, self.wanted, self.settings))
+        // An output that could not be read is not lost.
+        if let Some(unread) = served.unread.first() {
+            return Err(unread.problem.clone());
+        }
+        let losses = compare(&original, &served, self.wanted, self.settings)?;
+        match losses.iter().find(|loss| loss.reason.contains(codes::CANNOT_READ.id)) {
+            Some(unread) => Err(Diagnostic::error(codes::CANNOT_READ, &unread.reason).in_file(&unread.path)),
+            None => Ok(losses),
+        }
     }
 
     /// A root may be inside of the directories by which a library is known, which the destination does not have.
@@ -59,19 +67,26 @@ impl ServedFiles<'_> {
     }
 }
 
+fn is_unread(problem: &Diagnostic) -> bool {
+    problem.code == codes::CANNOT_READ && problem.severity == Severity::Error
+}
+
 fn compare(
     original: &LibraryTree,
     served: &LibraryTree,
     wanted: &[WantedTarget],
     settings: &ServeRequest,
-) -> Vec<UseLoss> {
+) -> Result<Vec<UseLoss>, Diagnostic> {
     let (before, after) = (TreeReader::new(original), TreeReader::new(served));
+    if let Some(unread) = after.problems.iter().find(|problem| is_unread(problem)) {
+        return Err(unread.clone());
+    }
     let mut losses = Vec::new();
     for gpu in compared_gpus(wanted, settings) {
         losses.extend(before.answer(&gpu.before).losses(&after.answer(&gpu.after)));
         losses.extend(before.host_losses(&after, &gpu.before, &gpu.after));
     }
-    losses
+    Ok(losses)
 }
 
 /// The losses of GPUs when a package is served: those of its data files, under the names that it shows them, and the targets, compared

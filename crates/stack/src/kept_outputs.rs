@@ -1,0 +1,184 @@
+//! The plan of a run, in which libraries whose files could not all be read keep the outputs of earlier runs.
+//!
+//! Invariants: what could not be read is never taken for absent. A library is as an earlier run left it or as this run makes it,
+//! never a mixture: all inputs are read once before anything is written. A run with other settings, or other sources, than
+//! those of the outputs to keep changes nothing.
+
+use crate::hash;
+use crate::journal::Past;
+use crate::manifest::FileRow;
+use crate::plan::{Action, LibraryPlan, OutputContent, TreePlan};
+use crate::rules::{self, FileKind};
+use hotswap_load_model::tree::{is_missing, normal};
+use hotswap_report::{Diagnostic, codes};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+impl Action {
+    /// The files that it reads.
+    fn inputs(&self) -> impl Iterator<Item = &Path> {
+        std::iter::once(self.input.as_path()).chain(self.others.iter().map(|other| other.input.as_path()))
+    }
+}
+
+impl LibraryPlan {
+    /// Drops the actions: they were planned without the files that could not be read.
+    fn mark_unread(&mut self, unread: Vec<Diagnostic>) {
+        *self = Self { name: std::mem::take(&mut self.name), unread, ..Self::default() };
+    }
+}
+
+/// The plan of a run.
+#[derive(Debug)]
+pub(crate) struct RunPlan {
+    /// The plan. A library that could not be read has the actions by which its outputs were made.
+    pub(crate) plan: TreePlan,
+    /// The hashes of all inputs of the libraries that are made.
+    pub(crate) hashes: BTreeMap<PathBuf, String>,
+    /// The rows of the outputs that stay.
+    pub(crate) kept: Vec<FileRow>,
+}
+
+impl RunPlan {
+    /// # Errors
+    /// [`codes::CANNOT_READ`] where outputs must be kept that were made with other settings; nothing may be written then.
+    pub(crate) fn new(plan: &TreePlan, past: &Past, destination: &Path) -> Result<Self, Diagnostic> {
+        let mut plan = plan.clone();
+        let hashes = hash_inputs(&mut plan);
+        note_unread_outputs(&mut plan, past);
+        let mut kept = Vec::new();
+        let wanted = plan.wanted.clone();
+        for library in plan.libraries.iter_mut().filter(|library| !library.unread.is_empty()) {
+            let kept_rows = KeptRows { library, past, destination };
+            let rows = kept_rows.read()?;
+            let is_other = |(row, is_current): &&(FileRow, bool)| {
+                !is_current || row.wanted.iter().any(|row| !wanted.contains(row))
+            };
+            if let Some((row, _)) = rows.iter().find(is_other) {
+                return Err(other_settings(library, row));
+            }
+            let rows: Vec<FileRow> = rows.into_iter().map(|(row, _)| row).collect();
+            library.actions = rows.iter().filter_map(action_of_row).collect();
+            library.data = rows.iter().find_map(data_of_row);
+            kept.extend(rows);
+        }
+        keep_links(&mut plan, past, &kept);
+        Ok(Self { plan, hashes, kept })
+    }
+}
+
+/// The hashes of all inputs. Libraries with an input that cannot be read have no actions any more.
+fn hash_inputs(plan: &mut TreePlan) -> BTreeMap<PathBuf, String> {
+    let inputs: BTreeSet<PathBuf> = plan.actions().flat_map(Action::inputs).map(Path::to_owned).collect();
+    let inputs: Vec<PathBuf> = inputs.into_iter().collect();
+    let results = hotswap_files::on_all_cores(inputs.len(), |number| hash::of_file(&inputs[number]));
+    let mut hashes = BTreeMap::new();
+    let mut unread = BTreeMap::new();
+    for (path, result) in inputs.into_iter().zip(results) {
+        match result {
+            Ok(sha256) => drop(hashes.insert(path, sha256)),
+            Err(error) => drop(unread.insert(path, error)),
+        }
+    }
+    for library in &mut plan.libraries {
+        let inputs: BTreeSet<&Path> = library.actions.iter().flat_map(Action::inputs).collect();
+        let problems: Vec<Diagnostic> = inputs.iter().filter_map(|path| unread.get(*path).cloned()).collect();
+        if !problems.is_empty() {
+            plan.problems.extend_from_slice(&problems);
+            library.mark_unread(problems);
+        }
+    }
+    hashes
+}
+
+/// Marks the libraries of which an earlier run made something from a path that could not be read.
+fn note_unread_outputs(plan: &mut TreePlan, past: &Past) {
+    let in_tree = plan.unread.iter().map(|unread| unread.problem.clone());
+    // The library of a file may be known by its content alone.
+    let in_libraries = plan.libraries.iter().flat_map(|library| library.unread.clone());
+    let unread: Vec<Diagnostic> = in_tree.chain(in_libraries).collect();
+    let covers = |problem: &Diagnostic, path: &Path| {
+        problem.place.file.as_ref().is_some_and(|unread| path.starts_with(unread))
+    };
+    for (row, _) in past.files.values().flatten() {
+        let sources = || row.input.iter().chain(&row.others);
+        let problem = unread.iter().find(|problem| sources().any(|source| covers(problem, &source.path)));
+        let (Some(name), Some(problem)) = (&row.library, problem) else { continue };
+        let problem = vec![problem.clone()];
+        match plan.libraries.iter_mut().find(|library| library.name == *name) {
+            Some(library) if library.unread.is_empty() => library.mark_unread(problem),
+            Some(_) => {}
+            None => plan.libraries.push(LibraryPlan { name: name.clone(), unread: problem, ..LibraryPlan::default() }),
+        }
+    }
+}
+
+fn other_settings(library: &LibraryPlan, row: &FileRow) -> Diagnostic {
+    let first = library.unread.first();
+    let reason = first.map(|error| error.what.as_str()).unwrap_or_default();
+    let what = format!("{reason}; {} was made from it with other settings, so nothing was changed", row.path.display());
+    let error = Diagnostic::error(codes::CANNOT_READ, what).in_entry(&library.name);
+    match first.and_then(|error| error.place.file.as_ref()) {
+        Some(file) => error.in_file(file),
+        None => error,
+    }
+}
+
+/// The rows of a library's outputs.
+struct KeptRows<'k> {
+    library: &'k LibraryPlan,
+    past: &'k Past,
+    destination: &'k Path,
+}
+
+impl KeptRows<'_> {
+    /// The row of each output that is still as a run wrote it, and whether it has the settings of this one.
+    fn read(&self) -> Result<Vec<(FileRow, bool)>, Diagnostic> {
+        let mut rows = Vec::new();
+        for (path, all) in &self.past.files {
+            let own = || all.iter().filter(|(row, _)| row.library.as_ref() == Some(&self.library.name));
+            let full = self.destination.join(path);
+            if own().next().is_none() || is_missing(&full) {
+                continue;
+            }
+            let sha256 = hash::of_file(&full)?;
+            // The last row is that of the last run.
+            rows.extend(own().filter(|(row, _)| row.sha256 == sha256).next_back().cloned());
+        }
+        Ok(rows)
+    }
+}
+
+fn action_of_row(row: &FileRow) -> Option<Action> {
+    let input = row.input.as_ref()?.path.clone();
+    let kind = rules::find(&input, &row.path)?.rule().kind;
+    let content = match row.wanted.is_empty() {
+        true => OutputContent::Copied,
+        false => OutputContent::Served(row.wanted.clone()),
+    };
+    Some(Action { input, output: row.path.clone(), kind, content, others: Vec::new() })
+}
+
+/// As [`LibraryPlan::data`].
+fn data_of_row(row: &FileRow) -> Option<(&'static str, PathBuf)> {
+    let found = rules::find(&row.input.as_ref()?.path, &row.path)?;
+    let is_data = !matches!(found.rule().kind, FileKind::FatBinary | FileKind::Host);
+    Some((found.rule().variable.filter(|_| is_data)?, found.directory))
+}
+
+/// Links of earlier runs that lead to outputs that stay, or that could not be read.
+fn keep_links(plan: &mut TreePlan, past: &Past, kept: &[FileRow]) {
+    let target = |row: &crate::manifest::LinkRow| normal(&row.path.parent().unwrap_or(Path::new("")).join(&row.to));
+    let links: BTreeMap<PathBuf, PathBuf> = past.links.iter().map(|row| (row.path.clone(), target(row))).collect();
+    for (link, to) in &links {
+        let mut end = to;
+        for _ in 0..links.len() {
+            let Some(next) = links.get(end) else { break };
+            end = next;
+        }
+        let is_unread = plan.unread.iter().any(|unread| link.starts_with(&unread.relative));
+        if is_unread || kept.iter().any(|row| row.path.starts_with(end)) {
+            plan.links.entry(link.clone()).or_insert_with(|| to.clone());
+        }
+    }
+}
