@@ -8,6 +8,7 @@ use crate::device_link::refuse_special_file;
 use crate::message::say;
 use crate::words::{CommandLine, is_ours};
 use crate::{child, refused, text_mark, trace, unit_images};
+use hotswap_load_model::acceptance;
 use hotswap_pipeline::{Expansion, MissingCode};
 use hotswap_plan::Plan;
 use hotswap_plan::words::{ENV_COMPRESSION_LEVEL, ENV_HOST_LINKER};
@@ -118,9 +119,23 @@ fn then_expand(
     refused::report(context, &expansion.refused, output)?;
     check_request(context, &plan, expansion.bytes.as_deref().unwrap_or(&bytes), output)?;
     if let Some(new) = &expansion.bytes {
+        check_accepted(new).map_err(|error| error.in_file(output))?;
         hotswap_files::replace(output, new)?;
     }
     report(context, &expansion, output).map(|()| 0)
+}
+
+/// A fat binary that `hotswap verify` would reject is not written.
+///
+/// # Errors
+/// [`codes::VERIFY_FAILED`] with the fault.
+pub(crate) fn check_accepted(new: &[u8]) -> Result<(), Diagnostic> {
+    let contents = hotswap_bundle::open(new);
+    let in_containers = contents.found.iter().flat_map(acceptance::container_errors);
+    match contents.problems.iter().cloned().chain(in_containers).next() {
+        None => Ok(()),
+        Some(fault) => Err(Diagnostic { code: codes::VERIFY_FAILED, advice: None, ..fault }),
+    }
 }
 
 /// The fat binary has what the command and the plan request. A GPU that only the link's arguments name, and that no object

@@ -48,6 +48,7 @@ fn expand_object(context: &CallContext, plan: &Plan, path: &Path) -> Result<(), 
     refused::report(context, &expansion.refused, path)?;
     fat_binary::check_request(context, plan, expansion.bytes.as_deref().unwrap_or(fat_binary), path)?;
     if let Some(new) = &expansion.bytes {
+        fat_binary::check_accepted(new).map_err(|error| error.in_file(path))?;
         let object = host_object::replace_fatbin(&object, new).map_err(|error| error.in_file(path))?;
         hotswap_files::replace(path, &object)?;
     }

@@ -71,7 +71,7 @@ pub(crate) const ALLOWED: &[Row] = &[
                                  "hotswap-families", "hotswap-pipeline"]),
     ("hotswap-linker-plugin", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object",
                                 "hotswap-bundle", "hotswap-compat", "hotswap-families", "hotswap-pipeline",
-                                "hotswap-device-symbols", "hotswap-device-link"]),
+                                "hotswap-device-symbols", "hotswap-device-link", "hotswap-load-model"]),
     // The tasks build the tools and must run when the tools do not compile.
     ("xtask", &["hotswap-report", "hotswap-files", "hotswap-userland"]),
 ];

@@ -2,6 +2,7 @@
 //!
 //! Absent on purpose: the arguments of single commands, which are beside them.
 
+use crate::stream_input::input_file;
 use crate::work::inventory::Depth;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
 use hotswap_plan::{CommandOption, PLAN_OPTIONS, Plan, PlanOption};
@@ -12,7 +13,7 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 pub(crate) struct Files {
     /// Programs, libraries, objects, archives, fat binaries or code objects; `-` is standard input
-    #[arg(required = true, value_name = "FILE")]
+    #[arg(value_parser = input_file(), required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) output: OutputOptions,

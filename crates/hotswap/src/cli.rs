@@ -184,14 +184,22 @@ impl Cli {
                 | CliCommand::Diff(_)
                 | CliCommand::Bind(_)
         ) {
-            // Rayon's default pool panics where the system has no more threads; then this thread is the pool.
-            if rayon::ThreadPoolBuilder::new().build_global().is_err() {
-                let alone = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread();
-                let _ = alone.build_global();
-            }
+            prepare_pool();
         }
         self.command.run()
     }
+}
+
+/// Rayon's default pool panics where the system has no more threads; its own can be made once only, so the threads are counted
+/// first. Without any, this thread is the pool.
+fn prepare_pool() {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let builder = match hotswap_files::available_threads(cores) {
+        0 => rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread(),
+        count => rayon::ThreadPoolBuilder::new().num_threads(count),
+    };
+    // A pool that could not be made is made again, and panics then; nothing else can be done.
+    let _ = builder.build_global();
 }
 
 impl CliCommand {

@@ -13,6 +13,7 @@
 //! | `work` | functions that several commands share: the inventory of a file, changing its containers, text |
 //! | `outcome` | output and problems of a command |
 //! | `standard_output` | `-o -` |
+//! | `stream_input` | inputs that are pipes or devices |
 //!
 //! Absent on purpose: everything about containers, targets and patching (the libraries).
 
@@ -22,6 +23,7 @@ mod cli;
 mod commands;
 mod outcome;
 mod standard_output;
+mod stream_input;
 mod work;
 
 use clap::Parser;
@@ -110,7 +112,7 @@ fn finish(mut outcome: Outcome) -> ExitCode {
     outcome.problems.extend(take_unknown_variables());
     let placeholder = standard_output::current();
     let (printed, report) = match standard_output::take() {
-        None => (std::mem::take(&mut outcome.text).into_bytes(), String::new()),
+        None => (stream_input::named(std::mem::take(&mut outcome.text)).into_bytes(), String::new()),
         // The report is for people, and the file is what the reader of the pipe wants.
         Some(Ok(bytes)) if exit_code(&outcome) == 0 => (bytes, std::mem::take(&mut outcome.text)),
         Some(file) => {
@@ -119,9 +121,10 @@ fn finish(mut outcome: Outcome) -> ExitCode {
         }
     };
     let mut out = io::stdout().lock();
-    match out.write_all(&printed).and_then(|()| out.flush()) {
-        // The reader has closed the pipe (`hotswap list … | head`).
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
+    let mut is_cut = false;
+    match standard_output::check_open(&printed).and_then(|()| out.write_all(&printed)).and_then(|()| out.flush()) {
+        // The reader has closed the pipe (`hotswap list … | head`): it knows, and the exit code tells other readers.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => is_cut = true,
         Err(error) => {
             let error = Diagnostic::error(codes::CANNOT_PRINT, error.to_string());
             outcome.problems.push(error);
@@ -129,13 +132,15 @@ fn finish(mut outcome: Outcome) -> ExitCode {
         Ok(()) => {}
     }
     let mut errors = io::stderr().lock();
-    let shown = |text: String| standard_output::named(text, placeholder.as_deref());
+    let shown = |text: String| stream_input::named(standard_output::named(text, placeholder.as_deref()));
     let _ = errors.write_all(shown(report).as_bytes());
     for line in grouped::lines(&outcome.problems) {
         // Names out of files may contain line ends. If standard error cannot be written, the exit code remains.
         let _ = writeln!(errors, "hotswap: {}", text::plain(&shown(line)));
     }
-    ExitCode::from(exit_code(&outcome))
+    stream_input::remove_copies();
+    let code = exit_code(&outcome);
+    ExitCode::from(if is_cut && code == 0 { codes::CANNOT_PRINT.exit } else { code })
 }
 
 /// The exit code of the first error.

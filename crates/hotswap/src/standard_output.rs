@@ -8,14 +8,41 @@
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use hotswap_files::ScratchDirectory;
 use hotswap_report::{Diagnostic, codes};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The directory, while a command has such an output.
 static DIRECTORY: Mutex<Option<ScratchDirectory>> = Mutex::new(None);
 
 /// Its name in the directory.
 const FILE: &str = "standard-output";
+
+/// Set before the standard library opens `/dev/null` in the place of a closed standard output, which takes every write.
+static IS_CLOSED: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn note_closed() {
+    // SAFETY: `fcntl` with F_GETFD reads the flags of a descriptor and changes nothing.
+    #[allow(unsafe_code, reason = "the system call has no other form before main")]
+    let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) };
+    IS_CLOSED.store(flags == -1, Ordering::Relaxed);
+}
+
+// SAFETY: the section holds pointers to functions without arguments, which the C library calls before `main`. This one touches
+// nothing of Rust's runtime but an atomic.
+#[allow(unsafe_code, reason = "an entry of a section can only be placed by an unsafe attribute")]
+#[used]
+#[unsafe(link_section = ".init_array")]
+static NOTE_CLOSED: extern "C" fn() = note_closed;
+
+/// Whether standard output can take bytes at all.
+pub(crate) fn check_open(bytes: &[u8]) -> io::Result<()> {
+    if IS_CLOSED.load(Ordering::Relaxed) && !bytes.is_empty() {
+        return Err(io::Error::from_raw_os_error(libc::EBADF));
+    }
+    Ok(())
+}
 
 /// The parser of output files.
 pub(crate) fn output_file() -> impl TypedValueParser<Value = PathBuf> {

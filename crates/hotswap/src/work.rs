@@ -2,6 +2,7 @@
 //!
 //! Invariant: nothing here knows a command, its arguments or its outcome.
 
+pub(crate) mod accepted;
 pub(crate) mod code_objects;
 pub(crate) mod containers;
 pub(crate) mod functions;

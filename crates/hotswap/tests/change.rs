@@ -10,6 +10,7 @@ use object::{Architecture, BinaryFormat, Endianness, SectionKind};
 use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::Value;
+use sha2::Digest;
 use std::fs;
 use std::path::PathBuf;
 use tempfile::TempDir;
@@ -261,20 +262,40 @@ fn a_bundle_without_device_code_is_listed() {
     directory.run("list x").success().stdout(contains("no device code"));
 }
 
+fn bundle_entry(bytes: &[u8], target: &str) -> Vec<u8> {
+    parse(bytes).unwrap().0.entry(&id(target)).unwrap().data.to_vec()
+}
+
 #[test]
 fn records_follow_their_entries() {
     let directory = Directory::new();
     let bytes = bundle(&["gfx900", "gfx902"], None);
     let (mut changed, _) = parse(&bytes).unwrap();
-    let row = |target: &str| {
+    let row = |target: &str, sha256: &str| {
         let id = id(target);
-        format!(r#"{{"id":"{id}","target":"{target}","route":"alias","sha256":"00","size":1,"source":"gfx900"}}"#)
+        format!(r#"{{"id":"{id}","target":"{target}","route":"alias","sha256":"{sha256}","size":1,"source":"gfx900"}}"#)
     };
     let head = r#"{"schema":1,"hotswap":"0.1.0","identity":"x","plan":"p","plan_text":"hotswap-plan 1\n","entries":["#;
-    let record = format!("{head}{},{}]}}", row("gfx900"), row("gfx902"));
-    changed.set_record(Some(record.into_bytes()));
-    directory.write("x", &changed.to_bytes().unwrap());
+    let mut write = |hashes: [&str; 2]| {
+        let record = format!("{head}{},{}]}}", row("gfx900", hashes[0]), row("gfx902", hashes[1]));
+        changed.set_record(Some(record.into_bytes()));
+        directory.write("x", &changed.to_bytes().unwrap());
+    };
+    // A fault that `verify` rejects is not written again.
+    write(["00", "00"]);
     directory.run("verify x").code(12).stdout("").stderr(contains("SHA-256"));
+    directory
+        .run("remove x gfx902 -o y")
+        .code(12)
+        .stderr(contains("the fault was there before").and(contains("SHA-256")));
+    assert!(!directory.path("y").exists());
+    directory.run("remove x gfx902 gfx900 -o y").success();
+    let hashes = ["gfx900", "gfx902"].map(|target| {
+        let entry = bundle_entry(&bytes, target);
+        sha2::Sha256::digest(entry).iter().map(|byte| format!("{byte:02x}")).collect::<String>()
+    });
+    write([&hashes[0], &hashes[1]]);
+    directory.run("verify x").success();
     directory.run("remove x gfx902 -o x").success();
     directory.run("replace x gfx900=new -o x").success();
     directory.run("add x gfx906=new -o x").success();

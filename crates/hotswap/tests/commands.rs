@@ -270,10 +270,24 @@ fn make_program(path: &Path, content: &[u8]) {
 }
 
 #[test]
-fn a_closed_pipe_is_no_error() {
+fn a_closed_pipe_is_an_error_without_a_message() {
     let own = env!("CARGO_BIN_EXE_hotswap");
     let script = format!("{{ {own} targets; echo $? >&2; }} | true");
-    Command::new("sh").args(["-c", &script]).assert().success().stderr("0\n");
+    Command::new("sh").args(["-c", &script]).assert().success().stderr("14\n");
+}
+
+#[test]
+fn a_closed_or_full_standard_output_is_an_error() {
+    let directory = TempDir::new().unwrap();
+    let path = file(&directory, "x", &made::bundle(&["gfx1030"], None, made::bitcode));
+    let path = path.display();
+    for words in ["targets", "families", "explain", &format!("list {path}"), &format!("inspect {path}")] {
+        for (to, reason) in [(">&-", "Bad file descriptor"), (">/dev/full", "No space left on device")] {
+            let script = format!("{} {words} {to}", env!("CARGO_BIN_EXE_hotswap"));
+            let done = Command::new("sh").args(["-c", &script]).assert();
+            done.code(14).stderr(contains("HS0503").and(contains(reason)));
+        }
+    }
 }
 
 /// The containers of this file are not decompressed without need: costly facts are left out, and the output says so.

@@ -63,9 +63,18 @@ fn root_gives_a_changed_file_back_to_its_owner() {
 }
 
 #[test]
-fn a_user_who_changes_the_file_of_another_gets_none_of_its_rights() {
+fn a_user_who_cannot_keep_the_owner_of_a_file_does_not_replace_it() {
     let Some(dir) = place(0, 0o6755) else { return };
-    assert_eq!(compressed(dir.path(), NOBODY, "022", "s"), (NOBODY, NOBODY, 0o755));
+    let mut command = Command::new("./hotswap");
+    let done = command.args(["compress", "s", "-o", "s"]).current_dir(dir.path()).uid(NOBODY).gid(NOBODY).output();
+    let done = done.unwrap();
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(done.status.code() == Some(14) && said.contains("its owner (0:0) cannot be kept"), "{said}");
+    let meta = fs::metadata(dir.path().join("s")).unwrap();
+    assert_eq!((meta.uid(), meta.gid(), meta.mode() & 0o7777), (0, 0, 0o6755));
+    assert_eq!(fs::read(dir.path().join("s")).unwrap(), bundle());
+    // A new file is the user's own.
+    assert_eq!(compressed(dir.path(), NOBODY, "022", "other"), (NOBODY, NOBODY, 0o755));
 }
 
 #[test]

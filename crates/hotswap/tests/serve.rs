@@ -11,6 +11,8 @@ mod files;
 #[path = "serve/layouts.rs"]
 mod layouts;
 mod made;
+#[path = "serve/unread.rs"]
+mod unread;
 
 use assert_cmd::Command;
 use common::Sample;

@@ -8,6 +8,7 @@
 //!
 //! Absent on purpose: the way from a host program to its containers ([`crate::registration`]).
 
+use crate::offload_images;
 use hotswap_bundle::{
     ALIGNMENT, Bundle, BundleEntry, EntryId, FoundContainer, HashState, ImageKind, OffloadKind, TABLE_LIMIT,
 };
@@ -182,7 +183,9 @@ fn other_faults(found: &FoundContainer<'_>) -> Result<Vec<Diagnostic>, Diagnosti
     let images = contents.images.iter().filter(|image| image.kind != ImageKind::Empty);
     let images = images.filter(|image| !image.id.as_deref().is_some_and(is_host));
     let entries = images.map(|image| JudgedEntry::new(image.id.as_deref(), &image.data)).collect();
-    Ok(JudgedContainer { record: record.as_ref(), entries }.faults())
+    let mut faults = JudgedContainer { record: record.as_ref(), entries }.faults();
+    faults.extend(offload_images::check_images(found));
+    Ok(faults)
 }
 
 fn record_of(payload: Option<&[u8]>) -> Result<Option<Record>, Diagnostic> {
@@ -271,7 +274,10 @@ pub fn bundle_faults(bundle: &Bundle<'_>) -> Vec<Diagnostic> {
             wrong(malformed(format!("the entry overlaps with {}", other.id)));
         }
     }
-    if bundle.alignment() < ALIGNMENT && entries.iter().any(|entry| !entry.data.is_empty()) {
+    // HIP maps code objects from the file; what it decompresses, and what is linked first, is somewhere else then.
+    let is_mapped = bundle.compression().is_none()
+        && entries.iter().any(|entry| ImageKind::of(&entry.data) == ImageKind::CodeObject);
+    if bundle.alignment() < ALIGNMENT && is_mapped {
         let what = format!("its entries are aligned to {} bytes; HIP expects {ALIGNMENT}", bundle.alignment());
         let warning = Diagnostic::warning(codes::MALFORMED, what);
         problems.push(warning.advise("bundle with -bundle-align=4096, or change it with `hotswap`"));

@@ -42,6 +42,7 @@ pub mod libraries;
 pub mod lookups;
 pub mod loss;
 mod pattern;
+pub mod offload_images;
 pub mod registration;
 mod tensile_index;
 pub mod tree;

@@ -4,6 +4,7 @@
 
 use crate::args::{OutputFormat, OutputOptions};
 use crate::outcome::Outcome;
+use crate::stream_input::input_file;
 use crate::work::tables::{Tabled, tables};
 use crate::work::text;
 use clap::Args;
@@ -15,6 +16,7 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 pub(crate) struct Addr2FuncArguments {
     /// Code object, device object, or anything that `hotswap list` reads
+    #[arg(value_parser = input_file())]
     file: PathBuf,
     /// Addresses in the code object: those of its symbols, the load address subtracted
     #[arg(required = true, value_name = "ADDRESS", value_parser = text::number)]

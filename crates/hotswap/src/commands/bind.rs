@@ -9,12 +9,13 @@
 use crate::args::{OutputFormat, OutputOptions};
 use crate::outcome::Outcome;
 use crate::standard_output::output_file;
+use crate::stream_input::input_file;
 use crate::work::code_objects::code_objects;
-use crate::work::text;
+use crate::work::{accepted, text};
 use clap::Args;
 use hotswap_device_link::{Binding, BoundObject, KernelBudget, LaunchNumbers, bind};
 use hotswap_device_symbols::{SymbolTable, note};
-use hotswap_files::How;
+use hotswap_files::{How, InputFile};
 use hotswap_report::{Diagnostic, Severity, codes};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -22,6 +23,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Args)]
 pub(crate) struct BindArguments {
     /// Code object that imports functions (--hotswap-device-imports)
+    #[arg(value_parser = input_file())]
     user: PathBuf,
     /// Code objects that export them (--hotswap-device-exports)
     #[arg(value_name = "LIBRARY")]
@@ -98,7 +100,8 @@ fn write(user: &Part, binding: &Binding, output: &Path) -> Result<(), Diagnostic
     }
     let how = How { sources: &[], threads: 1 };
     let like = (made.len() as u64, &*user.path);
-    hotswap_files::replace_parts(output, like, how, [(0, &made[..])].into_iter(), |_| Ok(()))
+    let check = |new: &InputFile| accepted::check_new_bytes(&user.bytes, new).map_err(refused);
+    hotswap_files::replace_parts(output, like, how, [(0, &made[..])].into_iter(), check)
 }
 
 fn lines(user: &Part, libraries: &[Part], binding: &Binding) -> String {

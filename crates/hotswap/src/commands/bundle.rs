@@ -5,7 +5,7 @@
 
 use crate::outcome::Outcome;
 use crate::standard_output::output_file;
-use crate::work::text;
+use crate::work::{accepted, text};
 use clap::Args;
 use hotswap_bundle::Compression;
 use hotswap_files::InputFile;
@@ -46,6 +46,7 @@ pub(crate) fn run(arguments: &BundleArguments) -> Result<Outcome, Diagnostic> {
     if size != bytes.len() || again.entries() != bundle.entries() {
         return Err(Diagnostic::error(codes::VERIFY_FAILED, "the bundle differs").in_file(&arguments.output));
     }
+    accepted::check_new_bytes(&[], &bytes).map_err(|error| error.in_file(&arguments.output))?;
     hotswap_files::replace(&arguments.output, &bytes)?;
     let file = text::plain(&arguments.output.display().to_string());
     Ok(format!("{file}: {} entries, {} bytes\n", objects.len(), bytes.len()).into())

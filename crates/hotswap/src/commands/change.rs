@@ -20,9 +20,10 @@ mod told;
 use crate::args::{OutputFormat, OutputOptions};
 use crate::outcome::Outcome;
 use crate::standard_output::output_file;
+use crate::stream_input::{input_file, readable_file};
 use crate::work::containers::{Done, HandledFile, Job, READ, threads};
 use crate::work::kept_gpus::{self, KeptGpus};
-use crate::work::{packages, text, unsuited};
+use crate::work::{accepted, packages, text, unsuited};
 use clap::{Args, ValueEnum};
 use hotswap_bundle::{Compression, Method, is_kernel_archive};
 use hotswap_load_model::{FileUse, ReadDepth};
@@ -40,6 +41,7 @@ pub(crate) use merge::{Merge, Split, merge, split};
 #[derive(Debug, Args)]
 pub(crate) struct CommonArguments {
     /// Program, library, object, archive or fat binary
+    #[arg(value_parser = input_file())]
     file: PathBuf,
     /// Output file; may be the input
     #[arg(short, value_name = "OUT", value_parser = output_file())]
@@ -200,6 +202,11 @@ pub(crate) fn decompress(arguments: &CommonArguments) -> Result<Outcome, Diagnos
     arguments.apply(Verb::Decompress, &|container| container.compress(None), &[], KeptGpus::AllBut(&[]))
 }
 
+/// The file of an entry, which may be a stream.
+fn readable(file: &str) -> Result<PathBuf, Diagnostic> {
+    readable_file(file.into()).map_err(|error| Diagnostic::error(codes::CANNOT_READ, error))
+}
+
 impl Put {
     /// The entries' names and the contents of their files.
     fn read(&self) -> Result<Vec<(String, NewCode)>, Diagnostic> {
@@ -208,7 +215,7 @@ impl Put {
                 entry.split_once('=').filter(|(name, file)| !name.is_empty() && !file.is_empty()).ok_or_else(|| {
                     Diagnostic::error(codes::USAGE, format!("`{entry}` is not of the form ENTRY=CODEOBJECT"))
                 })?;
-            Ok((name.to_owned(), NewCode::read(file.as_ref())?))
+            Ok((name.to_owned(), NewCode::read(&readable(file)?)?))
         };
         self.entries.iter().map(one).collect()
     }
@@ -243,6 +250,7 @@ impl CommonArguments {
     ) -> Result<(Outcome, bool), Diagnostic> {
         let in_file = |error: Diagnostic| error.in_file(at.name);
         let (file, output) = (at.file, at.output);
+        let other_names = accepted::warn_of_other_names(file, output)?;
         let input = hotswap_files::open_to_change(file, output)?;
         let threads = threads(self.jobs);
         let job = Job {
@@ -278,7 +286,9 @@ impl CommonArguments {
         let before = FileUse::read(&input, &hotswap_bundle::open(&input), ReadDepth::Headers);
         let size = job.write_with(&work, &|new| kept.check(&before, new).map_err(in_file))?;
         let is_changed = work.done.iter().any(|handled| !handled.said.is_empty());
-        Ok((self.show(&work, at.name, verb, [input.len() as u64, size]), is_changed))
+        let mut outcome = self.show(&work, at.name, verb, [input.len() as u64, size]);
+        outcome.problems.extend(other_names);
+        Ok((outcome, is_changed))
     }
 
     fn check_number(&self, count: usize, verb: Verb) -> Result<(), Diagnostic> {

@@ -9,6 +9,7 @@
 use crate::args::OutputFormat;
 use crate::args::OutputOptions;
 use crate::outcome::Outcome;
+use crate::stream_input::input_file;
 use crate::work::code_objects::code_objects;
 use crate::work::text;
 use clap::Args;
@@ -20,10 +21,10 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Args)]
 pub(crate) struct CheckArguments {
     /// The code object as it was, or a file that contains only this one
-    #[arg(long, value_name = "FILE")]
+    #[arg(value_parser = input_file(), long, value_name = "FILE")]
     before: PathBuf,
     /// The code object that takes its place
-    #[arg(long, value_name = "FILE")]
+    #[arg(value_parser = input_file(), long, value_name = "FILE")]
     after: PathBuf,
     /// Only this kernel
     #[arg(long, value_name = "NAME")]

@@ -8,6 +8,7 @@
 
 use crate::args::{OutputFormat, OutputOptions};
 use crate::outcome::Outcome;
+use crate::stream_input::input_file;
 use crate::work::tables::{Tabled, kernel_bytes, shown, tables};
 use crate::work::text;
 use clap::Args;
@@ -20,8 +21,10 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 pub(crate) struct DiffArguments {
     /// The old file: a code object, or anything that `hotswap list` reads
+    #[arg(value_parser = input_file())]
     old: PathBuf,
     /// The new file
+    #[arg(value_parser = input_file())]
     new: PathBuf,
     /// Only code for this target ID
     #[arg(long, value_name = "TARGET")]

@@ -16,6 +16,7 @@ mod walk;
 
 use crate::args::{OutputFormat, OutputOptions};
 use crate::outcome::Outcome;
+use crate::stream_input::input_file;
 use crate::work::{inventory, text};
 use assembly::{Assembly, Head};
 use chunk::{common_lanes, extent};
@@ -40,6 +41,7 @@ const LISTED: usize = 12;
 #[derive(Debug, Args)]
 pub(crate) struct DisasmArguments {
     /// Code object, device object, or anything that `hotswap list` reads
+    #[arg(value_parser = input_file())]
     file: PathBuf,
     /// Only code for this target ID; on a single code object, decode it as code for that target
     #[arg(long, value_name = "TARGET")]

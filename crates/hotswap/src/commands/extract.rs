@@ -2,6 +2,7 @@
 
 use crate::outcome::Outcome;
 use crate::standard_output::output_file;
+use crate::stream_input::input_file;
 use crate::work::inventory::{self, Container, ImageRow};
 use crate::work::text;
 use clap::Args;
@@ -12,6 +13,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Args)]
 pub(crate) struct ExtractArguments {
     /// Program, library, object, archive, fat binary or code object
+    #[arg(value_parser = input_file())]
     file: PathBuf,
     /// Only code for this target ID, for example gfx90a:xnack+
     #[arg(long)]

@@ -5,6 +5,7 @@
 mod statements;
 
 use crate::outcome::Outcome;
+use crate::stream_input::input_file;
 use crate::work::inventory::Depth;
 use crate::work::provenance::{self, FileReport};
 use crate::work::text;
@@ -17,7 +18,7 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 pub(crate) struct InspectArguments {
     /// Programs, libraries, objects, archives, fat binaries or code objects; `-` is standard input
-    #[arg(required = true, value_name = "FILE")]
+    #[arg(value_parser = input_file(), required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Form of the output
     #[arg(long, value_enum, default_value_t)]

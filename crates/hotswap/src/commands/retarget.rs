@@ -15,9 +15,10 @@ mod report;
 use crate::args::{OutputFormat, OutputOptions, PlanSettings};
 use crate::outcome::{Outcome, severity};
 use crate::standard_output::output_file;
+use crate::stream_input::input_file;
 use crate::work::containers::{Done, HandledFile, Job, MAPPED, PACKED, host_part, threads};
 use crate::work::kept_gpus::KeptGpus;
-use crate::work::{packages, text, unsuited};
+use crate::work::{accepted, packages, text, unsuited};
 use clap::{Args, ValueEnum};
 use hotswap_bundle::{Compression, ContainerForm, Draft, FoundContainer, is_kernel_archive};
 use hotswap_code_object::{CodeObject, is_code_object};
@@ -43,6 +44,7 @@ const WITH_TARGETS: &[&str] = &["policy", "allow-experimental"];
 #[command(group = clap::ArgGroup::new("wish").required(true))]
 pub(crate) struct RetargetArguments {
     /// Program, library, object, archive, fat binary or code object; or with --to, a wheel, tar archive or Debian package
+    #[arg(value_parser = input_file())]
     file: PathBuf,
     /// Output file; may be the input
     #[arg(short, value_name = "OUT", value_parser = output_file(), required_unless_present = "dry_run")]
@@ -233,6 +235,7 @@ impl RetargetArguments {
 
     /// `--to`.
     fn serve(&self, request: &Request, paths: &RetargetPaths<'_>) -> Result<RetargetedFile, Diagnostic> {
+        let other_names = accepted::warn_of_other_names(paths.file, paths.output)?;
         let bytes = hotswap_files::open_to_change(paths.file, paths.output)?;
         let in_file = |error: Diagnostic| error.in_file(paths.name);
         let others = self.other_sources(&bytes, paths.name)?;
@@ -278,6 +281,7 @@ impl RetargetArguments {
         if is_code_object(&bytes) && !paths.keeps_source {
             problems.extend(unrecorded(&work).map(in_file));
         }
+        problems.extend(other_names.filter(|_| !self.dry_run));
         let stops = problems.iter().any(|problem| problem.severity == Severity::Error);
         let size = if stops || self.dry_run { None } else { Some(self.write(&job, &work, paths, &request.drop)?) };
         let is_changed = work.done.iter().any(|handled| handled.size.is_some());
@@ -291,6 +295,7 @@ impl RetargetArguments {
     /// `--pairs` and `--plan`.
     fn follow_plan(&self) -> Result<Outcome, Diagnostic> {
         let mut outcome = Outcome::default();
+        outcome.problems.extend(accepted::warn_of_other_names(&self.file, self.output())?);
         let plan = match &self.plan {
             Some(_) if !self.settings.is_empty() => {
                 return Err(Diagnostic::error(codes::USAGE, "--plan has its own policy, patches and what it allows"));
@@ -341,6 +346,7 @@ impl RetargetArguments {
         match work.only() {
             Some(relabelled) if is_code_object(job.input) => {
                 let new = relabelled.to_vec();
+                accepted::check_new_bytes(job.input, &new).map_err(|error| error.in_file(paths.name))?;
                 hotswap_files::replace_like(paths.output, &new, paths.file)?;
                 Ok(new.len() as u64)
             }

@@ -15,8 +15,9 @@ mod repro;
 use crate::args::OutputFormat;
 use crate::outcome::{Outcome, severity};
 use crate::standard_output::output_file;
+use crate::stream_input::input_file;
 use crate::work::containers::{Done, HandledFile, Job, MAPPED, host_part, threads};
-use crate::work::unsuited;
+use crate::work::{accepted, unsuited};
 use clap::Args;
 use hotswap_adapt::{AdaptRequest, Prepared};
 use hotswap_bundle::FoundContainer;
@@ -35,6 +36,7 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 pub(crate) struct RewriteArguments {
     /// Device ELF (linked or relocatable), program, library, object, archive or fat binary
+    #[arg(value_parser = input_file())]
     pub(super) file: PathBuf,
     /// Output file; may be the input
     #[arg(short, value_name = "OUT", value_parser = output_file())]
@@ -67,6 +69,7 @@ pub(crate) fn run(arguments: &RewriteArguments) -> Result<Outcome, Diagnostic> {
     }
     let policy = arguments.policy.as_deref().map(str::parse).transpose()?.unwrap_or_default();
     let repro = arguments.save_repro.as_deref().map(repro::Directory::new).transpose()?;
+    let other_names = accepted::warn_of_other_names(&arguments.file, &arguments.output)?;
     let input = hotswap_files::open_to_change(&arguments.file, &arguments.output)?;
     let task = RewriteRequest { arguments, target, policy, input: &input };
     let (report, written) = if is_code_object(&input) { task.device_elf() } else { task.containers() }
@@ -74,7 +77,8 @@ pub(crate) fn run(arguments: &RewriteArguments) -> Result<Outcome, Diagnostic> {
     if let Some(repro) = repro {
         repro.save(arguments, &input, &report)?;
     }
-    let problems = report.problems();
+    let mut problems = report.problems();
+    problems.extend(other_names);
     let text = report.show(arguments.report, written);
     Ok(Outcome { text, problems })
 }
@@ -147,7 +151,10 @@ impl<'t> RewriteRequest<'t> {
             return self.write_with_functions(prepared);
         }
         let how = How { sources: &[self.input], threads: threads(self.arguments.jobs) };
-        let check = |made: &InputFile| prepared.map_or(Ok(()), |prepared| prepared.check(made));
+        let check = |made: &InputFile| {
+            prepared.map_or(Ok(()), |prepared| prepared.check(made))?;
+            accepted::check_new_bytes(self.input, made)
+        };
         hotswap_files::replace_parts(to, like, how, parts.into_iter(), check)?;
         Ok(size)
     }
@@ -163,7 +170,10 @@ impl<'t> RewriteRequest<'t> {
         let (made, table) = note::with_table_like(&whole, self.input)?;
         let like = (made.len() as u64, &*self.arguments.file);
         let how = How { sources: &[self.input], threads: 1 };
-        let check = |written: &InputFile| note::check(&whole, written, &table);
+        let check = |written: &InputFile| {
+            note::check(&whole, written, &table)?;
+            accepted::check_new_bytes(self.input, written)
+        };
         hotswap_files::replace_parts(&self.arguments.output, like, how, [(0, &made[..])].into_iter(), check)?;
         Ok(made.len() as u64)
     }

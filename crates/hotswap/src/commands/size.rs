@@ -5,6 +5,7 @@
 
 use crate::args::{OutputFormat, OutputOptions};
 use crate::outcome::Outcome;
+use crate::stream_input::input_file;
 use crate::work::tables::{Tabled, kernel_bytes, tables, title};
 use crate::work::text;
 use clap::{Args, ValueEnum};
@@ -16,6 +17,7 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 pub(crate) struct SizeArguments {
     /// Code object, device object, or anything that `hotswap list` reads
+    #[arg(value_parser = input_file())]
     file: PathBuf,
     /// The things that get a row
     #[arg(long, value_enum, default_value_t)]

@@ -12,9 +12,10 @@ mod side_car;
 
 use crate::outcome::Outcome;
 use crate::standard_output::output_file;
+use crate::stream_input::input_file;
 use crate::work::code_objects::code_objects;
 use crate::work::tables::{TableRequest, Tabled, is_for, requested_tables, shown, title};
-use crate::work::text;
+use crate::work::{accepted, text};
 use clap::{Args, ValueEnum};
 use hotswap_code_object::is_code_object;
 use hotswap_device_symbols::note::TableOrigin;
@@ -28,6 +29,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Args)]
 pub(crate) struct SymbolsArguments {
     /// Code object, device object, or anything that `hotswap list` reads
+    #[arg(value_parser = input_file())]
     file: PathBuf,
     /// Only code for this target ID
     #[arg(long, value_name = "TARGET")]
@@ -302,6 +304,7 @@ fn callee_rows(table: &SymbolTable, function: &Function) -> Vec<Vec<String>> {
 
 /// Writes the file with its table.
 fn write(arguments: &SymbolsArguments, output: &Path) -> Result<Outcome, Diagnostic> {
+    let other_names = accepted::warn_of_other_names(&arguments.file, output)?;
     let input = hotswap_files::open_to_change(&arguments.file, output)?;
     if !is_code_object(&input) {
         let what = "a table is written into a code object, and the file is none";
@@ -312,7 +315,10 @@ fn write(arguments: &SymbolsArguments, output: &Path) -> Result<Outcome, Diagnos
     let (base, left_out) = if arguments.function_map { mapped(&input)? } else { (input.to_vec(), 0) };
     let (made, table) = note::with_table(&base)?;
     let how = How { sources: &[&input], threads: 1 };
-    let check = |written: &InputFile| note::check(&base, written, &table);
+    let check = |written: &InputFile| {
+        note::check(&base, written, &table)?;
+        accepted::check_new_bytes(&input, written)
+    };
     let like = (made.len() as u64, &*arguments.file);
     hotswap_files::replace_parts(output, like, how, [(0, &made[..])].into_iter(), check)?;
     let (count, size) = (table.functions.len(), made.len());
@@ -326,6 +332,7 @@ fn write(arguments: &SymbolsArguments, output: &Path) -> Result<Outcome, Diagnos
     };
     debug_assert_eq!(table.form, Form::Linked);
     let mut outcome = Outcome::from(text);
+    outcome.problems.extend(other_names);
     if left_out > 0 {
         let what = format!("{} cannot be named in a row and have none", text::counted(left_out, "function"));
         outcome.problems.push(Diagnostic::warning(codes::NO_PART, what).in_file(&arguments.file));

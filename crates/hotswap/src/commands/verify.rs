@@ -7,7 +7,6 @@
 //! (`hotswap-load-model`).
 
 mod against;
-mod offload;
 mod require;
 
 use crate::args::{Files, OutputFormat};
@@ -15,13 +14,9 @@ use crate::outcome::Outcome;
 use crate::work::inventory::Depth;
 use crate::work::{provenance, text};
 use clap::Args;
-use hotswap_bundle::{
-    ALIGNMENT, Bundle, BundleEntry, EntryId, FoundContainer, HashState, ImageKind, OffloadKind, TABLE_LIMIT,
-    parse_lenient,
-};
-use hotswap_load_model::{LoadFailure, LoadableContainer, ReadDepth, Registration};
+use hotswap_bundle::{FoundContainer, parse_lenient};
+use hotswap_load_model::{LoadFailure, LoadableContainer, ReadDepth, Registration, acceptance, offload_images};
 use hotswap_report::{Diagnostic, Severity, codes};
-use hotswap_targets::TargetId;
 use require::{RequiredGpus, RequiredReport};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -107,7 +102,7 @@ fn verify(file: &Path, required: &RequiredGpus) -> Result<FileCheck, Diagnostic>
             problem.in_entry(entry.map_or(place.clone(), |entry| format!("{place}: {entry}"))).in_file(file)
         };
         let (checks, loadable) = layout(found);
-        problems.extend(checks.into_iter().chain(offload::check_images(found)).map(named));
+        problems.extend(checks.into_iter().chain(offload_images::check_images(found)).map(named));
         containers.extend(loadable);
     }
     problems.extend(way_of_hip(&bytes, &containers).into_iter().map(|problem| problem.in_file(file)));
@@ -138,41 +133,6 @@ fn malformed(what: impl Into<String>) -> Diagnostic {
     Diagnostic::error(codes::MALFORMED, what)
 }
 
-/// Checks of the entry IDs as a set.
-fn identities(entries: &[BundleEntry<'_>]) -> Vec<Diagnostic> {
-    let ids: Vec<EntryId> = entries.iter().filter_map(|entry| EntryId::parse(&entry.id).ok()).collect();
-    let mut problems = Vec::new();
-    if !ids.iter().any(|id| *id.kind() == OffloadKind::Host) {
-        let warning = Diagnostic::warning(codes::MALFORMED, "it has no entry for the host");
-        problems
-            .push(warning.advise("clang-offload-bundler 22 crashes on such a bundle; bundle with an empty host file"));
-    }
-    for id in &ids {
-        match id.kind() {
-            OffloadKind::Other(word) => {
-                let what = format!("`{word}` is no kind of entry that HIP looks at");
-                problems.push(Diagnostic::warning(codes::MALFORMED, what).in_entry(id.as_str()));
-            }
-            OffloadKind::Hip | OffloadKind::HipV4 if id.target().is_none() => {
-                problems.push(malformed("the ID names no target").in_entry(id.as_str()));
-            }
-            _ => {}
-        }
-    }
-    let targets: Vec<TargetId> = ids.iter().filter_map(|id| id.target()?.parse().ok()).collect();
-    let mixed = |states: fn(&TargetId) -> bool| {
-        let some = targets.iter().filter(|target| states(target));
-        some.map(|target| target.processor).find(|one| targets.iter().any(|id| id.processor == *one && !states(id)))
-    };
-    let xnack = mixed(|target| target.xnack.is_some()).map(|processor| (processor, "xnack"));
-    let sramecc = mixed(|target| target.sramecc.is_some()).map(|processor| (processor, "sramecc"));
-    problems.extend(xnack.into_iter().chain(sramecc).map(|(processor, feature)| {
-        let what = format!("{} is listed with and without {feature}", processor.name);
-        malformed(what).advise("name the feature in all entries of that processor or in none, as clang demands")
-    }));
-    problems
-}
-
 /// The checks of a bundle's layout, and the container as HIP sees it. Damage that keeps it from being read has been reported
 /// already.
 fn layout(found: &FoundContainer<'_>) -> (Vec<Diagnostic>, Option<LoadableContainer>) {
@@ -181,52 +141,5 @@ fn layout(found: &FoundContainer<'_>) -> (Vec<Diagnostic>, Option<LoadableContai
     };
     let entries = bundle.entries().iter().map(|entry| (entry.id.as_str(), &entry.data[..]));
     let loadable = LoadableContainer::of_entries(found, entries);
-    (check_bundle(&bundle), Some(loadable))
-}
-
-fn check_bundle(bundle: &Bundle<'_>) -> Vec<Diagnostic> {
-    let mut problems = Vec::new();
-    if bundle.hash() == HashState::Wrong {
-        problems.push(malformed("the hash in its header is not that of its content"));
-    }
-    let table: u64 = 32 + bundle.entries().iter().map(|entry| 24 + entry.id.len() as u64).sum::<u64>();
-    if bundle.compression().is_none() && table > TABLE_LIMIT {
-        problems.push(Diagnostic::error(codes::BUNDLE_FULL, format!("its table has {table} bytes")));
-    }
-    let entries = bundle.entries();
-    problems.extend(identities(entries));
-    for (number, entry) in entries.iter().enumerate() {
-        let mut wrong = |problem: Diagnostic| problems.push(problem.in_entry(&entry.id));
-        let kind = match EntryId::parse(&entry.id) {
-            Ok(id) => Some(id.kind().clone()),
-            Err(error) => {
-                wrong(error);
-                None
-            }
-        };
-        if entries[..number].iter().any(|other| other.id == entry.id) {
-            wrong(malformed("the ID is there twice"));
-        }
-        if entry.data.is_empty() && kind.is_some_and(|kind| kind != OffloadKind::Host) {
-            wrong(malformed("the entry is empty"));
-        }
-        let range = |data: &[u8]| (data.as_ptr() as usize, data.as_ptr() as usize + data.len());
-        let (start, end) = range(&entry.data);
-        let overlaps = |other: &&hotswap_bundle::BundleEntry<'_>| {
-            let (from, to) = range(&other.data);
-            start < to && from < end && (start, end) != (from, to)
-        };
-        if let Some(other) = entries[..number].iter().find(overlaps) {
-            wrong(malformed(format!("the entry overlaps with {}", other.id)));
-        }
-    }
-    // HIP maps code objects from the file; what it decompresses, and what is linked first, is somewhere else then.
-    let is_mapped = bundle.compression().is_none()
-        && entries.iter().any(|entry| ImageKind::of(&entry.data) == ImageKind::CodeObject);
-    if bundle.alignment() < ALIGNMENT && is_mapped {
-        let what = format!("its entries are aligned to {} bytes; HIP expects {ALIGNMENT}", bundle.alignment());
-        let warning = Diagnostic::warning(codes::MALFORMED, what);
-        problems.push(warning.advise("bundle with -bundle-align=4096, or change it with `hotswap`"));
-    }
-    problems
+    (acceptance::bundle_faults(&bundle), Some(loadable))
 }

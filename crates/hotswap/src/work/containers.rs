@@ -9,7 +9,7 @@
 //! the number of threads changes nothing. Memory holds a few containers, whatever the size of the file: pages of mapped
 //! files are released after they were read, and large containers that must be unpacked wait for one another.
 
-use crate::work::memory_budget;
+use crate::work::{accepted, memory_budget};
 use hotswap_bundle::linked::Exchange;
 use hotswap_bundle::{BundleSummary, Draft, DraftFacts, FoundContainer, KernelArchive, is_kernel_archive, open};
 use hotswap_compat::names::HostPart;
@@ -229,6 +229,7 @@ impl<'j> Job<'j> {
             // The writer has compared every part already.
             hotswap_bundle::verify_with(self.input, &exchanges, new, DraftFacts::Contents)?;
             work.check(new)?;
+            accepted::check_new_file(self.input, new, self.threads)?;
             before_named(new)
         };
         let parts = draft.parts();
@@ -250,7 +251,11 @@ impl<'j> Job<'j> {
         archive.drop_empty();
         let draft = archive.to_draft()?;
         let how = How { sources: &[self.input], threads: self.threads };
-        let check = |new: &InputFile| archive.check(new).and_then(|()| before_named(new));
+        let check = |new: &InputFile| {
+            archive.check(new)?;
+            accepted::check_new_file(self.input, new, self.threads)?;
+            before_named(new)
+        };
         hotswap_files::replace_parts(self.output, (draft.size(), self.file), how, draft.parts(), check)?;
         Ok(draft.size())
     }

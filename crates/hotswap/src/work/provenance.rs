@@ -9,8 +9,8 @@ use hotswap_adapt::ObjectRecord;
 use hotswap_bundle::{Contents, ImageKind};
 use hotswap_code_object::CodeObject;
 use hotswap_families::manifest::{self, PlanManifest, RECORD_SECTIONS};
-use hotswap_report::{Diagnostic, EntryRecord, Record, codes};
-use hotswap_targets::TargetId;
+use hotswap_load_model::acceptance::{JudgedContainer, JudgedEntry};
+use hotswap_report::{Diagnostic, Record, Severity};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::path::Path;
@@ -20,6 +20,8 @@ pub(crate) struct FileReport {
     name: String,
     containers: Vec<ContainerReport>,
     manifests: Vec<PlanManifest>,
+    /// Whether every container was read.
+    is_whole: bool,
     pub(crate) problems: Vec<Diagnostic>,
 }
 
@@ -46,11 +48,12 @@ pub(crate) fn inspect(file: &Path, bytes: &[u8], depth: Depth, told: &mut Vec<Di
         problems.extend(inventory::hash_problem(&container));
         containers.push(report(&container, &mut problems));
     });
+    let is_whole = unread.iter().all(|problem| problem.severity != Severity::Error);
     problems.extend(unread);
     let manifests = manifests(&contents, &mut problems);
     let problems: Vec<_> = problems.into_iter().map(|problem| problem.in_file(file)).collect();
     told.extend(problems.iter().cloned());
-    FileReport { name: file.display().to_string(), containers, manifests, problems }
+    FileReport { name: file.display().to_string(), containers, manifests, is_whole, problems }
 }
 
 fn manifests(contents: &Contents<'_>, problems: &mut Vec<Diagnostic>) -> Vec<PlanManifest> {
@@ -67,14 +70,17 @@ fn manifests(contents: &Contents<'_>, problems: &mut Vec<Diagnostic>) -> Vec<Pla
 fn report(container: &Container<'_>, problems: &mut Vec<Diagnostic>) -> ContainerReport {
     let place = container.found.place.to_string();
     let before = problems.len();
-    let hashes: Vec<String> = container.rows.iter().map(|row| sha256(&row.image.data)).collect();
-    let rows = container.rows.iter().zip(&hashes);
+    let judged = JudgedContainer {
+        record: container.record.as_ref(),
+        entries: container.rows.iter().map(|row| JudgedEntry::new(row.image.id.as_deref(), &row.image.data)).collect(),
+    };
+    let rows = container.rows.iter().zip(&judged.entries);
     let entries = match container.is_read {
-        true => rows.map(|(row, hash)| entry(container, row, hash, &hashes, problems)).collect(),
+        true => rows.map(|(row, own)| entry(row, own, judged.entry_faults(own), problems)).collect(),
         false => container.rows.iter().map(unread_entry).collect(),
     };
-    if let Some(record) = &container.record {
-        problems.extend(missing(container, record));
+    if container.is_read {
+        problems.extend(judged.missing_entries());
     }
     for problem in &mut problems[before..] {
         let entry = problem.place.entry.take();
@@ -103,39 +109,21 @@ fn report(container: &Container<'_>, problems: &mut Vec<Diagnostic>) -> Containe
     }
 }
 
-/// Entries of the record that the bundle does not have.
-fn missing<'a>(container: &'a Container<'_>, record: &'a Record) -> impl Iterator<Item = Diagnostic> + 'a {
-    let is_there = |row: &EntryRecord| {
-        container.rows.iter().any(|found| found.record.as_ref().is_some_and(|own| own.id == row.id))
-    };
-    record.entries.iter().filter(move |row| !is_there(row)).map(|row| {
-        Diagnostic::error(codes::MALFORMED, "the record names an entry that the bundle does not have").in_entry(&row.id)
-    })
-}
-
 fn entry(
-    container: &Container<'_>,
     row: &ImageRow<'_>,
-    hash: &str,
-    hashes: &[String],
+    judged: &JudgedEntry<'_>,
+    faults: Vec<Diagnostic>,
     problems: &mut Vec<Diagnostic>,
 ) -> EntryReport {
-    let before = problems.len();
+    let is_good = faults.is_empty();
+    let id = row.image.id.clone().unwrap_or_else(|| format!("image {}", row.number));
+    problems.extend(faults.into_iter().map(|fault| fault.in_entry(&id)));
     let object = match row.image.kind {
-        ImageKind::CodeObject => CodeObject::parse(&row.image.data).map_err(|error| problems.push(error)).ok(),
+        ImageKind::CodeObject => CodeObject::parse(&row.image.data).ok(),
         _ => None,
     };
-    problems.extend(object.as_ref().and_then(|object| wrong_target(row, object)));
-    problems.extend(row.record.as_ref().and_then(|record| wrong_hash(record, hash)));
-    problems.extend(row.record.as_ref().and_then(|record| wrong_source(container, record, hashes)));
-    if container.record.is_some() && row.record.is_none() {
-        problems.push(Diagnostic::error(codes::MALFORMED, "the entry is not in HotSwap's record"));
-    }
-    let id = row.image.id.clone().unwrap_or_else(|| format!("image {}", row.number));
-    for problem in &mut problems[before..] {
-        problem.place.entry.get_or_insert_with(|| id.clone());
-    }
-    let verdict = match (&row.record, problems.len() == before) {
+    let hash = judged.sha256();
+    let verdict = match (&row.record, is_good) {
         (_, false) => "WRONG",
         (Some(_), true) => "verified",
         (None, true) => "",
@@ -155,26 +143,6 @@ fn unread_entry(row: &ImageRow<'_>) -> EntryReport {
         "verdict": "not read",
     });
     EntryReport { cells, json }
-}
-
-fn wrong_target(row: &ImageRow<'_>, object: &CodeObject<'_>) -> Option<Diagnostic> {
-    let named: TargetId = row.target.as_ref()?.parse().ok()?;
-    let found = object.target_id();
-    let what = format!("the entry names {named}, the code object is for {found}");
-    (named.processor != found.processor).then(|| Diagnostic::error(codes::MALFORMED, what))
-}
-
-fn wrong_hash(record: &EntryRecord, hash: &str) -> Option<Diagnostic> {
-    let what = format!("its bytes have the SHA-256 {hash}, HotSwap's record says {}", record.sha256);
-    (record.sha256 != hash).then(|| Diagnostic::error(codes::MALFORMED, what))
-}
-
-/// The source may have been removed since (`strip`-like tools); if it is there, its hash must match.
-fn wrong_source(container: &Container<'_>, record: &EntryRecord, hashes: &[String]) -> Option<Diagnostic> {
-    let (source, expected) = (record.source.as_ref()?, record.source_sha256.as_ref()?);
-    let position = container.rows.iter().position(|row| row.is_for(source))?;
-    let what = format!("it was made from a {source} with the SHA-256 {expected}; the one in the bundle has another");
-    (hashes.get(position) != Some(expected)).then(|| Diagnostic::error(codes::MALFORMED, what))
 }
 
 fn cells(row: &ImageRow<'_>, hash: &str, kernels: Option<usize>, verdict: &str) -> Vec<String> {
@@ -250,6 +218,10 @@ impl ContainerReport {
 impl FileReport {
     /// Manifests whose plans the fat binaries do not confirm.
     pub(crate) fn broken_plans(&self) -> Vec<Diagnostic> {
+        // Code that was not read is not missing.
+        if !self.is_whole {
+            return Vec::new();
+        }
         let records = self.containers.iter().filter_map(|container| container.record.as_ref()).collect();
         let targets = self.containers.iter().flat_map(|container| &container.targets).map(String::as_str).collect();
         kept_plans::PlanEvidence { records, targets }.check(&self.manifests)

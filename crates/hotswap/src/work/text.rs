@@ -23,6 +23,20 @@ pub(crate) fn plain(text: &str) -> String {
     text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect()
 }
 
+/// A word that a shell takes as this text, whatever characters are in it.
+pub(crate) fn shell_word(text: &str) -> String {
+    if !text.contains(char::is_control) {
+        return shell_words::quote(text).into_owned();
+    }
+    // Control characters would move the cursor of a terminal; `$'…'` is in POSIX since 2024, and in all usual shells.
+    let escaped = |c: char| match c {
+        '\'' | '\\' => format!("\\{c}"),
+        c if c.is_control() => c.to_string().bytes().map(|byte| format!("\\{byte:03o}")).collect(),
+        c => c.to_string(),
+    };
+    format!("$'{}'", text.chars().map(escaped).collect::<String>())
+}
+
 /// A number of things.
 pub(crate) fn counted(count: usize, thing: &str) -> String {
     format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
@@ -45,6 +59,15 @@ pub(crate) fn json(value: &serde_json::Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_shell_takes_words_as_they_are() {
+        for text in ["plain/x.deb", "a b", "o/a;touch x.deb", "it's", "$(x)`y`", "a\nb\x1b[2J'\\", "", "-x", "\u{85}"] {
+            let script = format!("printf %s {}", shell_word(text));
+            let output = std::process::Command::new("bash").args(["-c", &script]).output().unwrap();
+            assert_eq!(String::from_utf8(output.stdout).unwrap(), text, "{script}");
+        }
+    }
 
     #[test]
     fn columns_line_up_and_lines_end_without_blanks() {

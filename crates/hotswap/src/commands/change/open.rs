@@ -67,6 +67,8 @@ pub(crate) struct Opened<'a> {
     before: Vec<String>,
     /// The original entries as HIP sees them.
     loadable: LoadableContainer,
+    /// The original compression.
+    old_compression: Option<Compression>,
     /// The result, where it had to be laid out early.
     written: Option<New<'a>>,
 }
@@ -124,7 +126,11 @@ impl<'a> Opened<'a> {
         let entries = sized_ids(&content);
         let before = entries.iter().map(|(id, _)| id.clone()).collect();
         let loadable = LoadableContainer::of_table(found, entries);
-        Ok(Self { content, size: found.bytes.len(), before, loadable, written: None })
+        let old_compression = match &content {
+            OpenedContent::Bundle(bundle) => bundle.compression(),
+            OpenedContent::Offload(..) => None,
+        };
+        Ok(Self { content, size: found.bytes.len(), before, loadable, old_compression, written: None })
     }
 
     fn ids(&self) -> Vec<String> {
@@ -275,10 +281,20 @@ impl<'a> Opened<'a> {
             OpenedContent::Offload(binary, changed) => *changed = binary.compressed,
         }
         // Compression takes most of the time, so it is done once.
-        let (new, expected) = self.lay_out()?;
+        let (mut new, mut expected) = self.lay_out()?;
+        let is_larger = new.as_ref().is_some_and(|new| new.size() >= old);
+        if is_larger && how.is_some() && self.is_in_form(how) {
+            (new, expected) = (None, None);
+        }
         let size = new.as_ref().map(Draft::size);
         self.written = Some((new, expected));
         Ok(size.map(|size| EntryChange { what, id: None, sizes: [old, size] }).into_iter().collect())
+    }
+
+    /// Whether the container needs no other form than it has: it is not compressed, or in this way.
+    fn is_in_form(&self, how: Option<Compression>) -> bool {
+        let form = |compression: Compression| (compression.version, compression.method);
+        self.old_compression.is_none_or(|old| how.map(form) == Some(form(old)))
     }
 
     /// The container's new bytes, if anything changed.

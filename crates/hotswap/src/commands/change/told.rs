@@ -22,7 +22,8 @@ const WORTH_MOVING: u64 = 72 << 10;
 /// One line about the whole file; `sizes` are the old and the new size.
 pub(super) fn notice(verb: Verb, work: &HandledFile<'_, Vec<EntryChange>>, sizes: [u64; 2]) -> Option<String> {
     if work.done.iter().all(|handled| handled.said.is_empty()) {
-        return unchanged(verb).map(|why| format!("unchanged: {why}"));
+        let is_packed = work.done.iter().all(|handled| handled.found.form.is_compressed_bundle());
+        return unchanged(verb, is_packed).map(|why| format!("unchanged: {why}"));
     }
     let [old, new] = sizes;
     if !matches!(verb, Verb::Remove | Verb::Compress) || new < old {
@@ -33,11 +34,12 @@ pub(super) fn notice(verb: Verb, work: &HandledFile<'_, Vec<EntryChange>>, sizes
     Some(format!("nothing became smaller ({old} to {new} bytes): {}", not_smaller(before, now)))
 }
 
-fn unchanged(verb: Verb) -> Option<&'static str> {
+fn unchanged(verb: Verb, is_packed: bool) -> Option<&'static str> {
     match verb {
         Verb::Put => None,
         Verb::Remove => Some("nothing in it is to go"),
-        Verb::Compress => Some("its fat binaries are compressed in this way already"),
+        Verb::Compress if is_packed => Some("its fat binaries are compressed in this way already"),
+        Verb::Compress => Some("its fat binaries take no less room in this form"),
         Verb::Decompress => Some("none of its fat binaries is compressed"),
     }
 }

@@ -34,6 +34,14 @@ struct PackageReport {
 }
 
 impl PackageReport {
+    /// Without device code there is nothing to do, as in a file of another kind.
+    fn check_code(&self) -> Result<(), Diagnostic> {
+        if self.changed + self.unchanged > 0 || !self.data.is_empty() || !self.problems.is_empty() {
+            return Ok(());
+        }
+        Err(Diagnostic::error(codes::NOT_FOUND, "none of the files of the package holds code for an AMD GPU"))
+    }
+
     fn is_refused(&self) -> bool {
         self.problems.iter().any(|problem| problem.severity == Severity::Error)
     }
@@ -51,6 +59,7 @@ impl RetargetArguments {
         let mut change = |member: &PackageMember<'_>| self.member(member, &request, scratch.path(), &mut report);
         if self.dry_run {
             hotswap_packages::visit(&self.file, format, &mut |member| change(member).map(drop))?;
+            report.check_code().map_err(|error| error.in_file(&self.file))?;
             self.ask_names(&request, &mut report);
             return Ok(self.told(report, None));
         }
@@ -63,6 +72,7 @@ impl RetargetArguments {
             }
             Ok(())
         })?;
+        report.check_code().map_err(|error| error.in_file(&self.file))?;
         self.ask_names(&request, &mut report);
         if report.is_refused() {
             return Ok(self.told(report, None));

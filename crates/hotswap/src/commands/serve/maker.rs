@@ -14,7 +14,7 @@
 use super::actions::MadeOutputs;
 use super::other_source::{self, OtherFiles};
 use crate::work::containers::{Done, HandledFile, Job, PACKED, host_part, threads};
-use crate::work::unsuited;
+use crate::work::{accepted, unsuited};
 use hotswap_bundle::{Compression, ContainerForm, Draft, FoundContainer};
 use hotswap_code_object::is_code_object;
 use hotswap_compat::Allow;
@@ -120,6 +120,7 @@ impl FileMaker {
             self.remark(order, &results);
         }
         let Some(bundle) = bundle else { return Ok(OutputWay::Unchanged) };
+        accepted::check_new_bytes(input, &bundle).map_err(in_file)?;
         (order.before_named)(hash::of(&bundle)).map_err(in_file)?;
         hotswap_files::replace_like(order.output, &bundle, &order.action.input).map_err(in_file)?;
         Ok(OutputWay::Written)
@@ -148,6 +149,7 @@ impl FileMaker {
             let reasons = if reasons.is_empty() { other() } else { reasons };
             return Err(reasons.into_iter().flat_map(in_file).collect());
         };
+        accepted::check_new_bytes(input, &made).map_err(in_file)?;
         (order.before_named)(hash::of(&made)).map_err(in_file)?;
         hotswap_files::replace_like(order.output, &made, &order.action.input).map_err(in_file)?;
         Ok(OutputWay::Written)

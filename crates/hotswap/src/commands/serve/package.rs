@@ -68,7 +68,7 @@ impl ServeArguments {
         if settings.names == NameMode::Source && !self.dry_run && !all.text.is_empty() {
             match preload {
                 Some(library) if self.format.format == OutputFormat::Text => {
-                    let library = text::plain(&library.display().to_string());
+                    let library = text::shell_word(&library.to_string_lossy());
                     all.text += &format!("in the shell that starts programs: export LD_PRELOAD={library}\n");
                 }
                 Some(_) => {}
@@ -111,6 +111,11 @@ impl ServeArguments {
         let served = hotswap_stack::serve(&plan, run, &maker);
         maker.finish();
         let served = served?;
+        // A package without the files that could not be read would be another one.
+        let in_libraries = served.libraries.iter().flat_map(|library| &library.unread);
+        if let Some(unread) = plan.unread.iter().map(|unread| &unread.problem).chain(in_libraries).next() {
+            return Err(unread.clone());
+        }
         let mut outcome = report::of_libraries(&plan, settings, &served);
         let Some(manifest) = TreeManifest::read(&package.made)? else {
             return Ok(self.not_written(package, &served, outcome));
@@ -150,9 +155,10 @@ impl ServeArguments {
             return format!("{}{name}: nothing was written\n", outcome.text);
         };
         let shown = text::plain(&output.display().to_string());
+        let word = text::shell_word(&output.to_string_lossy());
         let install = match package.format {
-            PackageFormat::Wheel => format!("install it: pip install --force-reinstall --no-deps {shown}\n"),
-            PackageFormat::Debian => format!("install it: dpkg -i {shown}\n"),
+            PackageFormat::Wheel => format!("install it: pip install --force-reinstall --no-deps {word}\n"),
+            PackageFormat::Debian => format!("install it: dpkg -i {word}\n"),
             PackageFormat::Tar(_) => String::new(),
         };
         format!("{}{name}: {changed} files changed, {added} added: {shown}\n{install}", outcome.text)
@@ -188,14 +194,14 @@ impl ServedPackage<'_> {
                 .input
                 .as_ref()
                 .is_some_and(|input| input.path == self.inside.join(&row.path) && input.sha256 == row.sha256);
-            content.put(name, made, &self.inside, is_same);
+            content.put(name, made, &self.inside, is_same)?;
         }
         if settings.names == NameMode::Source
             && let Some(names) = self.names(served, problems)?
         {
             let made = self.made.join("names");
             fs::write(&made, names.text()).map_err(|error| cannot_write(&made, &error))?;
-            content.put(names.path.display().to_string(), made, &self.inside, false);
+            content.put(names.path.display().to_string(), made, &self.inside, false)?;
         }
         Ok(content)
     }
@@ -212,7 +218,7 @@ impl ServedPackage<'_> {
             let what = format!("its names are in {} already, and would be in a second file", other.display());
             return Err(Diagnostic::error(codes::NOT_SERVED, what).advise(ONCE));
         }
-        if old.exists() {
+        if exists(&old)? {
             let text =
                 fs::read_to_string(&old).map_err(|error| Diagnostic::error(codes::CANNOT_READ, error.to_string()))?;
             names.extend(&text).map_err(|error| error.in_file(&old))?;
@@ -224,6 +230,9 @@ impl ServedPackage<'_> {
     fn other_names(&self, names: &PackageNames) -> Result<Option<PathBuf>, Diagnostic> {
         let ending: PathBuf = names.path.components().rev().take(2).collect::<Vec<_>>().into_iter().rev().collect();
         let tree = hotswap_stack::read_tree(std::slice::from_ref(&self.inside))?;
+        if let Some(unread) = tree.unread.first() {
+            return Err(unread.problem.clone());
+        }
         Ok(tree.files.into_keys().find(|path| path.ends_with(&ending) && *path != names.path))
     }
 
@@ -286,7 +295,7 @@ impl ServedPackage<'_> {
         };
         let changes = Changes { change: &mut change, link: Some(&mut link), added: &content.added };
         hotswap_packages::rewrite(self.file, self.format, &new, changes, &|new| self.check_use(manifest, new))?;
-        if output.symlink_metadata().is_err() {
+        if !exists(output)? {
             return fs::rename(&new, output).map_err(|error| cannot_write(output, &error));
         }
         let [old, new] = [output, &new].map(hotswap_files::open);
@@ -298,16 +307,26 @@ impl ServedPackage<'_> {
     }
 }
 
+/// Whether something has that name.
+fn exists(path: &Path) -> Result<bool, Diagnostic> {
+    match path.symlink_metadata() {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(path)),
+    }
+}
+
 impl NewContent {
-    fn put(&mut self, name: String, content: PathBuf, inside: &Path, is_same: bool) {
+    fn put(&mut self, name: String, content: PathBuf, inside: &Path, is_same: bool) -> Result<(), Diagnostic> {
         if is_same {
-            return;
+            return Ok(());
         }
-        if inside.join(&name).symlink_metadata().is_ok() {
+        if exists(&inside.join(&name))? {
             self.replaced.insert(name, content);
         } else {
             self.added.push(AddedMember { name, content });
         }
+        Ok(())
     }
 }
 

@@ -27,7 +27,11 @@ pub(super) fn of_libraries(plan: &TreePlan, settings: &ServeRequest, served: &Se
 }
 
 fn is_any_served(served: &Served) -> bool {
-    served.libraries.iter().any(|library| library.refused.is_empty() && library.remark.is_none())
+    let is_served = |library: &ServedLibrary| {
+        let is_made = library.unread.is_empty() || library.kept > 0;
+        library.refused.is_empty() && library.remark.is_none() && is_made
+    };
+    served.libraries.iter().any(is_served)
 }
 
 /// The result of a run.
@@ -148,8 +152,10 @@ fn cells(name: &str, counts: [usize; 3], result: String) -> Vec<String> {
 }
 
 fn row(library: &ServedLibrary) -> Vec<String> {
-    let ServedLibrary { name, made, copied, kept, refused, remark } = library;
+    let ServedLibrary { name, made, copied, kept, refused, unread, remark } = library;
     let result = match (refused.len(), remark) {
+        _ if !unread.is_empty() && *kept == 0 => "NOT READ: it is not served".to_owned(),
+        _ if !unread.is_empty() => format!("NOT READ: {} as before", file_count(*kept)),
         (0, None) if *kept == 0 => "served".to_owned(),
         (0, None) => format!("served ({} as before)", file_count(*kept)),
         (0, Some(remark)) => remark.clone(),
@@ -164,6 +170,7 @@ fn row(library: &ServedLibrary) -> Vec<String> {
 fn planned_row(library: &LibraryPlan) -> Vec<String> {
     let made = library.actions.iter().filter(|action| action.content != OutputContent::Copied).count();
     let result = match (&library.remark, library.refused.is_empty()) {
+        _ if !library.unread.is_empty() => "NOT READ".to_owned(),
         (Some(remark), _) => remark.clone(),
         (None, true) => "would be served".to_owned(),
         (None, false) => "REFUSED".to_owned(),
@@ -202,6 +209,7 @@ pub(super) fn library_json(library: &ServedLibrary) -> Value {
     json!({
         "library": library.name, "made": library.made, "copied": library.copied, "kept": library.kept,
         "remark": library.remark, "refused": library.refused.iter().map(Diagnostic::to_json).collect::<Vec<_>>(),
+        "unread": library.unread.iter().map(Diagnostic::to_json).collect::<Vec<_>>(),
     })
 }
 
@@ -216,9 +224,10 @@ fn planned_json(library: &LibraryPlan) -> Value {
     json!({
         "library": library.name, "files": library.actions.iter().map(file).collect::<Vec<_>>(),
         "remark": library.remark, "refused": library.refused.iter().map(Diagnostic::to_json).collect::<Vec<_>>(),
+        "unread": library.unread.iter().map(Diagnostic::to_json).collect::<Vec<_>>(),
     })
 }
 
 fn shell_word(path: &Path) -> String {
-    text::plain(&path.display().to_string())
+    text::shell_word(&path.to_string_lossy())
 }

@@ -2,15 +2,15 @@
 //!
 //! Invariant: bytes that no consumer of the entry could read are an error, however few they are.
 
-use super::malformed;
 use hotswap_bundle::{ContainerForm, FoundContainer, ImageKind, OffloadBinary, OffloadImage};
-use hotswap_report::Diagnostic;
+use hotswap_report::{Diagnostic, codes};
 
 /// Containers inside of containers; more is no real file.
 const DEPTH: usize = 4;
 
 /// The faults of the images of an offload binary; none for other containers.
-pub(super) fn check_images(found: &FoundContainer<'_>) -> Vec<Diagnostic> {
+#[must_use]
+pub fn check_images(found: &FoundContainer<'_>) -> Vec<Diagnostic> {
     let ContainerForm::OffloadBinary(_) = found.form else { return Vec::new() };
     // Damage of the container itself has been reported.
     let Ok((binary, _)) = OffloadBinary::parse(found.bytes) else { return Vec::new() };
@@ -66,4 +66,8 @@ fn check_kind(image: &OffloadImage<'_>, kind: ImageKind) -> Option<Diagnostic> {
         && matches!(kind, ImageKind::Bitcode | ImageKind::CodeObject | ImageKind::DeviceObject | ImageKind::OtherElf);
     (!is_it && !is_like)
         .then(|| malformed(format!("its {} bytes are not the {stated} that the entry states", image.data.len())))
+}
+
+fn malformed(what: String) -> Diagnostic {
+    Diagnostic::error(codes::MALFORMED, what)
 }

@@ -1,0 +1,106 @@
+//! A new file, before it gets its name: one that `hotswap verify` would reject is never written.
+//!
+//! Invariants: the judgement is that of `hotswap verify` about containers, entries, records and the way of HIP to them
+//! ([`acceptance`]). A fault that the input has already is reported as the input's, any other one as ours.
+//!
+//! Absent on purpose: whether the plans of manifests were carried out: code may be removed on purpose.
+
+use crate::work::memory_budget;
+use hotswap_bundle::FoundContainer;
+use hotswap_files::InputFile;
+use hotswap_load_model::{LoadableContainer, ReadDepth, Registration, acceptance};
+use hotswap_report::{Diagnostic, codes};
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+/// Refuses a new file.
+///
+/// # Errors
+/// The first fault: [`codes::MALFORMED`] where the input has it, too, else [`codes::VERIFY_FAILED`].
+pub(crate) fn check_new_file(input: &[u8], new: &InputFile, threads: usize) -> Result<(), Diagnostic> {
+    let faults = faults(new, Some(new), threads);
+    let Some(first) = faults.into_iter().next() else { return Ok(()) };
+    let is_input_fault = self::faults(input, None, threads).iter().any(|fault| is_same(fault, &first));
+    if is_input_fault {
+        return Err(
+            first.advise("the fault was there before: remove the entry with `hotswap remove`, or build the file again")
+        );
+    }
+    let what = format!("{}; nothing was written", first.what);
+    Err(Diagnostic { code: codes::VERIFY_FAILED, what, advice: None, ..first })
+}
+
+/// As [`check_new_file`], for bytes in memory that are made anew.
+pub(crate) fn check_new_bytes(input: &[u8], new: &[u8]) -> Result<(), Diagnostic> {
+    let Some(first) = faults(new, None, 1).into_iter().next() else { return Ok(()) };
+    if faults(input, None, 1).iter().any(|fault| fault.what == first.what) {
+        return Err(first);
+    }
+    Err(Diagnostic { code: codes::VERIFY_FAILED, advice: None, ..first })
+}
+
+/// A warning about a file that is replaced although it has other names.
+///
+/// # Errors
+/// [`codes::CANNOT_READ`].
+pub(crate) fn warn_of_other_names(file: &Path, output: &Path) -> Result<Option<Diagnostic>, Diagnostic> {
+    let count = hotswap_files::other_names(file, output)?;
+    let what = format!("{} more name{}", count, if count == 1 { "" } else { "s" });
+    Ok((count > 0).then(|| Diagnostic::warning(codes::OTHER_NAMES, what).in_file(file)))
+}
+
+/// Containers move in the file when one before them grows.
+fn is_same(one: &Diagnostic, other: &Diagnostic) -> bool {
+    let entry =
+        |fault: &Diagnostic| fault.place.entry.as_ref().and_then(|entry| Some(entry.rsplit_once(": ")?.1.to_owned()));
+    one.what == other.what && entry(one) == entry(other)
+}
+
+/// The faults of a file, in the order of its containers.
+fn faults(bytes: &[u8], mapped: Option<&InputFile>, threads: usize) -> Vec<Diagnostic> {
+    let contents = hotswap_bundle::open(bytes);
+    let mut faults = contents.problems.clone();
+    faults.extend(container_faults(&contents.found, mapped, threads));
+    if faults.is_empty() {
+        let containers: Result<Vec<_>, _> =
+            contents.found.iter().map(|found| LoadableContainer::read(found, ReadDepth::Headers)).collect();
+        match containers.and_then(|containers| Registration::read(bytes, &containers)) {
+            Ok(registration) => faults.extend(registration.into_iter().flat_map(|registration| registration.faults)),
+            Err(error) => faults.push(error),
+        }
+    }
+    faults.retain(|fault| fault.severity == hotswap_report::Severity::Error);
+    faults
+}
+
+fn container_faults(found: &[FoundContainer<'_>], mapped: Option<&InputFile>, threads: usize) -> Vec<Diagnostic> {
+    let (next, all) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let take = || {
+        while let Some((number, container)) = take_next(found, &next) {
+            let taken = memory_budget::shared().take(container.plain_size() / 4);
+            let faults = acceptance::container_errors(container);
+            drop(taken);
+            if let Some(file) = mapped {
+                file.release(container.bytes);
+            }
+            all.lock().unwrap_or_else(PoisonError::into_inner).push((number, faults));
+        }
+    };
+    thread::scope(|scope| {
+        // Where the system has no more threads, fewer are used.
+        let more = || thread::Builder::new().spawn_scoped(scope, take).is_ok();
+        (1..threads.min(found.len())).all(|_| more());
+        take();
+    });
+    let mut all = all.into_inner().unwrap_or_else(PoisonError::into_inner);
+    all.sort_by_key(|(number, _)| *number);
+    all.into_iter().flat_map(|(_, faults)| faults).collect()
+}
+
+fn take_next<'f, 'a>(found: &'f [FoundContainer<'a>], next: &AtomicUsize) -> Option<(usize, &'f FoundContainer<'a>)> {
+    let number = next.fetch_add(1, Ordering::Relaxed);
+    Some((number, found.get(number)?))
+}
