@@ -12,7 +12,6 @@
 
 use crate::{store, toolchain};
 use hotswap_report::{Diagnostic, codes};
-use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -74,7 +73,7 @@ fn stamp_text(key: &str, bytes: &[u8]) -> String {
 }
 
 fn is_good(path: &Path, stamp: &Path, key: &str) -> bool {
-    let (Ok(bytes), Ok(stamp)) = (fs::read(path), fs::read_to_string(stamp)) else { return false };
+    let (Ok(bytes), Some(stamp)) = (store::read_regular(path), store::read_regular_text(stamp)) else { return false };
     stamp == stamp_text(key, &bytes)
 }
 

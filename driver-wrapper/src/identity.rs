@@ -86,7 +86,7 @@ impl ToolchainFiles {
         let key = store::hash(format!("{}\n{states}", hotswap_plan::IDENTITY).as_bytes());
         let names: Vec<u8> = self.files.iter().flat_map(|path| [path.as_os_str().as_bytes(), b"\0"].concat()).collect();
         let kept = store::directory("identities").ok().map(|directory| directory.join(store::hash(&names)));
-        let old = kept.as_ref().and_then(|file| fs::read_to_string(file).ok());
+        let old = kept.as_ref().and_then(|file| store::read_regular_text(file));
         if let Some((_, identity)) = old.as_ref().and_then(|text| text.split_once('\n')).filter(|(old, _)| *old == key)
         {
             return Ok(identity.to_owned());

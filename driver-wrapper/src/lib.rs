@@ -66,7 +66,7 @@ use hotswap_plan::{NamesPolicy, TextFindings, unknown_variables, words as names}
 use hotswap_report::{Diagnostic, Severity, codes};
 use identity::ToolchainFiles;
 use judge::{Decision, Explain, HelpFormat, Judgement, PlanReference, Query, WithPlan};
-use manifest::ManifestInputs;
+use manifest::{LIBRARY_PATH, ManifestInputs, library_path};
 use options::{Id, OptionValues, PlanSource};
 use question::Question;
 use source_text::{IncludedFiles, Preprocessor, TextFingerprints};
@@ -452,7 +452,7 @@ impl Call {
             has_device_code = objects.may_have_device_code(command, &self.expanded);
         }
         let format = plan.manifest.filter(|_| has_device_code);
-        let prepare = |format| match manifest::prepare(plan, format, prefix, dry) {
+        let prepare = |format| match manifest::prepare(plan, format, prefix, command.target.as_deref(), dry) {
             // A plan of the environment is for every command, also for those whose systems the installation lacks.
             Err(error) if plan.source == PlanSource::Ambient && error.code == codes::NO_INSTALL => {
                 warn(&Diagnostic { severity: Severity::Warning, ..error }.to_string());
@@ -471,6 +471,12 @@ impl Call {
             (names::ENV_REQUEST, requested_targets(command).map(OsString::from)),
         ]);
         let units = unit_plans::definitions(command, &plan.plan, dry)?;
+        if let Some(manifest) = manifest.as_ref().filter(|manifest| manifest.is_searched) {
+            let files = [Some(&manifest.object), Some(&manifest.archive), units.as_ref().map(|units| &units.object)];
+            let directories =
+                library_path(files.into_iter().flatten().map(PathBuf::as_path), env::var_os(LIBRARY_PATH));
+            env.push((LIBRARY_PATH, Some(directories)));
+        }
         let token = plan.source != PlanSource::Token || must_strip(judgement);
         front.extend(words::added(plan, manifest.as_ref(), units.as_ref(), token));
         Ok((front, env))

@@ -7,6 +7,7 @@ use crate::judge::{WithPlan, manifest_name};
 use crate::store;
 use hotswap_families::manifest::{ManifestFormat, object};
 use hotswap_report::{Diagnostic, codes};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// Arguments that pass the manifest and the registrars to the host linker, in this order: bfd and gold take from an
@@ -17,6 +18,42 @@ pub struct ManifestInputs {
     pub object: PathBuf,
     /// The registry archive.
     pub archive: PathBuf,
+    /// Whether the host linker is to search for them by name ([`search_words`]).
+    pub is_searched: bool,
+}
+
+/// Arguments by which the host linker searches for a file by its name, in the directories of [`LIBRARY_PATH`].
+///
+/// Clang makes the number of a unit (`-fuse-cuid=hash`), a symbol of the program, of all arguments of a command: a path in the
+/// home directory or of the installation would give each user other bytes.
+pub fn search_words(file: &Path) -> Vec<OsString> {
+    let mut name = OsString::from("-l:");
+    name.push(file.file_name().unwrap_or_default());
+    vec!["-Xlinker".into(), name]
+}
+
+/// Directories of libraries that clang gives the host linker before those of the command.
+pub const LIBRARY_PATH: &str = "LIBRARY_PATH";
+
+/// The value of [`LIBRARY_PATH`] with the directories of these files after those of the user, where an empty one is the working
+/// directory.
+pub fn library_path<'f>(files: impl IntoIterator<Item = &'f Path>, old: Option<OsString>) -> OsString {
+    let mut value = old.filter(|old| !old.is_empty()).unwrap_or_default();
+    for directory in files.into_iter().filter_map(Path::parent) {
+        if !value.is_empty() {
+            value.push(":");
+        }
+        value.push(directory);
+    }
+    value
+}
+
+/// Whether clang passes [`LIBRARY_PATH`] on and its linker has `-l:NAME`: on Linux, for the system that it runs on. A colon
+/// separates directories.
+fn is_searched(format: ManifestFormat, files: [&Path; 2], target: Option<&str>) -> bool {
+    let native = if cfg!(target_arch = "x86_64") { ManifestFormat::ElfX86_64 } else { ManifestFormat::ElfAarch64 };
+    let has_colon = |file: &&Path| file.as_os_str().as_encoded_bytes().contains(&b':');
+    format == native && target.is_none() && !files.iter().any(has_colon)
 }
 
 /// Paths of the manifest of a plan and of the archive; writes the object unless `dry`.
@@ -27,18 +64,20 @@ pub fn prepare(
     plan: &WithPlan,
     format: ManifestFormat,
     prefix: &Path,
+    target: Option<&str>,
     dry: bool,
 ) -> Result<ManifestInputs, Diagnostic> {
     let archive = prefix.join("lib/hotswap").join(archive_name(format));
     if !archive.is_file() {
         return Err(Diagnostic::error(codes::NO_INSTALL, format!("no file {}", archive.display())));
     }
-    let directory = store::directory("manifests")?.join(directory_name(format));
-    let path = directory.join(manifest_name(&plan.hash));
-    if !dry {
-        store::put(&path, &bytes(plan, format)?)?;
-    }
-    Ok(ManifestInputs { object: path, archive })
+    let name = Path::new(directory_name(format)).join(manifest_name(&plan.hash));
+    let object = match dry {
+        true => store::directory("manifests")?.join(name),
+        false => store::put_in("manifests", &name, &bytes(plan, format)?)?,
+    };
+    let is_searched = is_searched(format, [&object, &archive], target);
+    Ok(ManifestInputs { object, archive, is_searched })
 }
 
 fn bytes(plan: &WithPlan, format: ManifestFormat) -> Result<Vec<u8>, Diagnostic> {

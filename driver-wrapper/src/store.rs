@@ -9,9 +9,11 @@
 
 use hotswap_files::{Untrusted, own_directory};
 use hotswap_report::{Diagnostic, codes};
+use rustix::fs::{Mode, OFlags};
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 use std::fs;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 /// A directory `name` to write into; made if absent.
@@ -75,13 +77,49 @@ fn private(temporary: &Path, name: &str) -> Result<PathBuf, Diagnostic> {
     Err(Diagnostic::error(codes::CANNOT_WRITE, what).in_file(&first).advise(advice))
 }
 
+/// Puts a file into the directory `name`; where that cannot be written (a full disk), into one of the temporary directory: a cache
+/// that cannot be used costs time, never the build.
+///
+/// # Errors
+/// [`codes::CANNOT_WRITE`] if no place can be used.
+pub fn put_in(name: &str, file: &Path, bytes: &[u8]) -> Result<PathBuf, Diagnostic> {
+    let path = directory(name)?.join(file);
+    match put(&path, bytes) {
+        Ok(()) => Ok(path),
+        Err(first) => {
+            let other = private(&std::env::temp_dir(), name)?.join(file);
+            put(&other, bytes).map(|()| other).map_err(|_| first)
+        }
+    }
+}
+
+/// The content of a regular file. What another file of that name has is not waited for: a pipe has no end.
+///
+/// # Errors
+/// Those of the system.
+pub fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut file = fs::File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// As [`read_regular`], for a text; `None` where there is none: only time is lost.
+pub fn read_regular_text(path: &Path) -> Option<String> {
+    String::from_utf8(read_regular(path).ok()?).ok()
+}
+
 /// Gives the file that content, unless it has it already: an unchanged file keeps its time stamp, which linkers write
 /// into dependency files. Commands of one build do this concurrently, so each process uses its own temporary name.
 ///
 /// # Errors
 /// [`codes::CANNOT_WRITE`].
 pub fn put(path: &Path, bytes: &[u8]) -> Result<(), Diagnostic> {
-    if fs::read(path).is_ok_and(|old| old == bytes) {
+    if read_regular(path).is_ok_and(|old| old == bytes) {
         return Ok(());
     }
     let failed = |error: std::io::Error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(path);
@@ -141,6 +179,16 @@ mod tests {
         put(&path, b"good").unwrap();
         assert_eq!(fs::metadata(&path).unwrap().modified().unwrap(), before);
         assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_pipe_in_the_place_of_a_file_is_not_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.manifest.o");
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        assert!(read_regular(&path).is_err());
+        put(&path, b"good").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"good");
     }
 
     #[test]

@@ -104,7 +104,7 @@ impl<'a> Toolchain<'a> {
 fn kept_or_asked(clang: &Path) -> Result<Answers, Diagnostic> {
     let key = key(clang)?;
     let file = store::directory("toolchains").ok().map(|directory| directory.join(store::name_for(&key)));
-    let kept = file.as_ref().and_then(|file| parse(&fs::read_to_string(file).ok()?, &key));
+    let kept = file.as_ref().and_then(|file| parse(&store::read_regular_text(file)?, &key));
     if let Some(answers) = kept {
         return Ok(answers);
     }

@@ -148,11 +148,12 @@ pub fn definitions(command: &ClangCommand, plan: &Plan, dry: bool) -> Result<Opt
         return Ok(None);
     }
     let bytes = carried_out::definitions(manifest_format(command)?, &symbols)?;
-    let path = store::directory("units")?.join(format!("{}.units.o", store::hash(&bytes)));
-    if !dry {
-        store::put(&path, &bytes)?;
-    }
-    Ok(Some(UnitDefinitions { object: path, for_archive: command.static_library }))
+    let name = PathBuf::from(format!("{}.units.o", store::hash(&bytes)));
+    let object = match dry {
+        true => store::directory("units")?.join(name),
+        false => store::put_in("units", &name, &bytes)?,
+    };
+    Ok(Some(UnitDefinitions { object, for_archive: command.static_library }))
 }
 
 /// A link of the old driver is for the requested processors only, whatever its units have code for.

@@ -6,7 +6,7 @@
 
 use crate::command::without_own;
 use crate::judge::WithPlan;
-use crate::manifest::ManifestInputs;
+use crate::manifest::{ManifestInputs, search_words};
 use crate::unit_plans::UnitDefinitions;
 use hotswap_files::expand;
 use hotswap_plan::words::{CHANNEL, PLAN};
@@ -39,16 +39,19 @@ pub fn added(
         words.push(format!("{PLAN}{}", plan.hash).into());
         words.push("--end-no-unused-arguments".into());
     }
-    let manifest = manifest.map(|manifest| [manifest.object.as_path(), manifest.archive.as_path()]);
     if let Some(units) = units.filter(|units| units.for_archive) {
         // An archive gets no arguments of the linker.
         words.push(units.object.clone().into());
     }
     let linked = units.filter(|units| !units.for_archive).map(|units| units.object.as_path());
-    for file in linked.into_iter().chain(manifest.into_iter().flatten()) {
-        // As arguments for the host linker: the old driver would look for device code in inputs.
-        words.push("-Xlinker".into());
-        words.push(file.into());
+    // As arguments for the host linker: the old driver would look for device code in inputs.
+    let is_searched = manifest.is_some_and(|manifest| manifest.is_searched);
+    let manifest = manifest.iter().flat_map(|manifest| [manifest.object.as_path(), manifest.archive.as_path()]);
+    for file in linked.into_iter().chain(manifest) {
+        match is_searched {
+            true => words.extend(search_words(file)),
+            false => words.extend(["-Xlinker".into(), OsString::from(file)]),
+        }
     }
     words
 }

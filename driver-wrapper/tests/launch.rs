@@ -153,13 +153,49 @@ fn a_plan_is_handed_on_in_words_and_environment() {
     let object = lines[5];
     assert_eq!(lines[..2], ["--start-no-unused-arguments", "-Xoffload-linker"]);
     assert_eq!(lines[3..5], ["--end-no-unused-arguments", "-Xlinker"]);
-    assert!(object.ends_with(&format!("/{token}.manifest.o")));
-    assert_eq!(lines[6..8], ["-Xlinker", bench.at("P/lib/hotswap/libhotswap_registry.a").to_str().unwrap()]);
+    // By name: clang hashes all arguments into the numbers of units, and a path would make other bytes for each user.
+    assert_eq!(object, format!("-l:{token}.manifest.o"));
+    assert_eq!(lines[6..8], ["-Xlinker", "-l:libhotswap_registry.a"]);
     // The token has replaced the arguments that named the plan.
     assert_eq!(lines[8..10], words[2..]);
     let shims = bench.at("P/libexec/hotswap");
     assert_eq!(lines[10..], [format!("CP={}:/x", shims.display()), format!("T={token}")]);
-    assert!(fs::metadata(object).unwrap().len() > 0);
+    let manifest = bench.at(&format!("home/.cache/hotswap/manifests/elf-x86_64/{token}.manifest.o"));
+    assert!(fs::metadata(manifest).unwrap().len() > 0);
+}
+
+/// The directories in which the host linker searches are in a variable, after those of the user.
+#[test]
+fn the_manifest_is_found_by_the_library_path() {
+    let words = ["-Xoffload-linker", "--hotswap-retarget=gfx1030=>gfx1031", "--hip-link", "a.o"];
+    let bench = Bench::new("echo \"$LIBRARY_PATH\"");
+    let own = [bench.at("home/.cache/hotswap/manifests/elf-x86_64"), bench.at("P/lib/hotswap")];
+    let own = format!("{}:{}", own[0].display(), own[1].display());
+    for (old, expected) in [(None, own.clone()), (Some(""), own.clone()), (Some("/x:"), format!("/x::{own}"))] {
+        let mut command = bench.command(words);
+        command.env_remove("LIBRARY_PATH").envs(old.map(|old| ("LIBRARY_PATH", old)));
+        assert_eq!(out(&command.output().unwrap()).trim_end(), expected);
+    }
+    // A cross link takes paths: clang does not pass the variable on.
+    let bench = Bench::new("printf '%s\\n' \"$@\" \"L=$LIBRARY_PATH\"");
+    let cross = ["--target=aarch64-linux-gnu"].into_iter().chain(words);
+    let text = out(&bench.command(cross).env_remove("LIBRARY_PATH").output().unwrap());
+    assert!(text.contains("/elf-aarch64/") && text.ends_with("L=\n"), "{text}");
+}
+
+/// A full disk of the cache costs nothing but the next directory.
+#[test]
+fn a_manifest_that_cannot_be_written_is_put_elsewhere() {
+    let bench = Bench::new("echo \"$LIBRARY_PATH\"");
+    fs::create_dir(bench.at("tmp")).unwrap();
+    let words = ["-Xoffload-linker", "--hotswap-retarget=gfx1030=>gfx1031", "--hip-link", "a.o"];
+    let cache = bench.at("home/.cache/hotswap/manifests");
+    fs::create_dir_all(&cache).unwrap();
+    // A file in the place of the directory below: as with a full disk, it cannot be made.
+    fs::write(cache.join("elf-x86_64"), "").unwrap();
+    let output = bench.command(words).env("TMPDIR", bench.at("tmp")).output().unwrap();
+    assert!(output.status.success(), "{}", err(&output));
+    assert!(out(&output).starts_with(bench.at("tmp").to_str().unwrap()), "{}", out(&output));
 }
 
 #[test]
@@ -175,20 +211,20 @@ fn switched_off_the_words_are_those_without_ours_also_in_response_files() {
 
 #[test]
 fn a_cache_directory_that_cannot_be_written_is_replaced_by_a_private_one() {
-    let bench = Bench::new(REPORT);
+    let bench = Bench::new("echo \"$LIBRARY_PATH\"");
     fs::write(bench.at("file"), "").unwrap();
     fs::create_dir(bench.at("tmp")).unwrap();
     let words = ["-Xoffload-linker", "--hotswap-retarget=gfx1030=>gfx1031", "--hip-link", "a.o"];
     let mut command = bench.command(words);
     command.env("XDG_CACHE_HOME", bench.at("file")).env("TMPDIR", bench.at("tmp"));
     let text = out(&command.output().unwrap());
-    let object = text.lines().find(|line| line.ends_with(".manifest.o")).unwrap();
+    let object = text.split(':').next().unwrap();
     assert!(Path::new(object).starts_with(bench.at("tmp")), "{object}");
     // A directory under that name that others can write to is not used: the next name is.
     let directory = fs::read_dir(bench.at("tmp")).unwrap().next().unwrap().unwrap().path();
     fs::set_permissions(&directory, fs::Permissions::from_mode(0o777)).unwrap();
     let text = out(&command.output().unwrap());
-    let object = text.lines().find(|line| line.ends_with(".manifest.o")).unwrap();
+    let object = text.split(':').next().unwrap();
     assert!(Path::new(object).starts_with(bench.at("tmp")) && !Path::new(object).starts_with(&directory), "{object}");
     // Where others can rename every created directory, none is used.
     fs::set_permissions(bench.at("tmp"), fs::Permissions::from_mode(0o777)).unwrap();
@@ -374,7 +410,8 @@ fn a_full_standard_error_fails_no_build() {
 
 #[test]
 fn commands_of_one_build_share_a_manifest_at_the_same_time() {
-    let bench = Bench::new("for w; do case $w in *.manifest.o) [ -s \"$w\" ] || exit 1;; esac; done");
+    let bench =
+        Bench::new("for w; do case $w in *.manifest.o) [ -s \"${LIBRARY_PATH%%:*}/${w#-l:}\" ] || exit 1;; esac; done");
     let words = ["-Xoffload-linker", "--hotswap-retarget=gfx1030=>gfx1031", "--hip-link", "a.o"];
     for _ in 0..5 {
         let children: Vec<_> = (0..12).map(|_| bench.command(words).spawn().unwrap()).collect();
@@ -487,12 +524,9 @@ fn explain_names_each_settings_origin_and_runs_nothing() {
     assert_eq!(value["plan"]["from"], "environment or configuration");
     assert_eq!(value["words"].as_array().unwrap().len(), 10);
     // Explaining does not write the file.
-    let object = value["added_words"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .find_map(|word| word.as_str().filter(|word| word.ends_with(".manifest.o")).map(Path::new));
-    assert!(!object.unwrap().exists());
+    let mut added = value["added_words"].as_array().unwrap().iter().filter_map(|word| word.as_str());
+    assert!(added.any(|word| word.ends_with(".manifest.o")));
+    assert!(!bench.at("home/.cache/hotswap/manifests/elf-x86_64").exists());
 }
 
 #[test]
