@@ -27,6 +27,7 @@ mod extras;
 mod fresh;
 mod fuzz;
 mod generics;
+mod ignored_reads;
 mod install;
 mod isa;
 mod isa_bench;

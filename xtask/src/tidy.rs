@@ -4,7 +4,7 @@
 
 use crate::arrows::ALLOWED;
 use crate::outcome::{During, Outcome, fail};
-use crate::{install, licences, measure, minimum, paths, registry, sources};
+use crate::{ignored_reads, install, licences, measure, minimum, paths, registry, sources};
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
 use hotswap_userland::{ENV_BLESS, SKIPPED};
 use std::collections::BTreeMap;
@@ -151,6 +151,7 @@ fn check_text(name: &str, text: &str, complaints: &mut Vec<String>) {
         }
     }
     registry::check_text(name, text, complaints);
+    ignored_reads::check_text(name, text, complaints);
     if Path::new(name).extension().is_some_and(|extension| extension == "rs") {
         check_rust(name, text, complaints);
     }
