@@ -97,9 +97,8 @@ fn note_unread_outputs(plan: &mut TreePlan, past: &Past) {
     // The library of a file may be known by its content alone.
     let in_libraries = plan.libraries.iter().flat_map(|library| library.unread.clone());
     let unread: Vec<Diagnostic> = in_tree.chain(in_libraries).collect();
-    let covers = |problem: &Diagnostic, path: &Path| {
-        problem.place.file.as_ref().is_some_and(|unread| path.starts_with(unread))
-    };
+    let covers =
+        |problem: &Diagnostic, path: &Path| problem.place.file.as_ref().is_some_and(|unread| path.starts_with(unread));
     for (row, _) in past.files.values().flatten() {
         let sources = || row.input.iter().chain(&row.others);
         let problem = unread.iter().find(|problem| sources().any(|source| covers(problem, &source.path)));

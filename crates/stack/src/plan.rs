@@ -187,7 +187,10 @@ fn is_without_code(path: &Path) -> bool {
 }
 
 /// The first file or directory that could not be read.
-fn first_unread<'t>(tree: &'t LibraryTree, libraries: &'t BTreeMap<String, LibraryFiles<'_>>) -> Option<&'t Diagnostic> {
+fn first_unread<'t>(
+    tree: &'t LibraryTree,
+    libraries: &'t BTreeMap<String, LibraryFiles<'_>>,
+) -> Option<&'t Diagnostic> {
     let in_tree = tree.unread.iter().map(|unread| &unread.problem);
     in_tree.chain(libraries.values().flat_map(|library| &library.refused).filter(|error| is_unread(error))).next()
 }
