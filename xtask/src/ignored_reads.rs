@@ -49,8 +49,6 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("crates/packages/src/unpack.rs", "directory.join(path).is_symlink()", "in a directory of our own"),
     ("crates/packages/src/tarball.rs", "kind.is_symlink()", "of a header"),
     ("crates/packages/src/lib.rs", "file.is_dir()", "the next call reports the error"),
-    ("crates/hotswap/src/commands/change/package.rs", "fs::metadata(&arguments.file)", "a number of the report"),
-    ("crates/hotswap/src/commands/retarget/package.rs", "fs::metadata(&self.file)", "a number of the report"),
     ("crates/hotswap/src/commands/serve.rs", "Path::new(word).is_file()", "the next call reports the error"),
     ("crates/hotswap/src/commands/serve.rs", "canonicalize().ok()?", "without an installation there is a warning"),
     ("crates/hotswap/src/commands/serve.rs", "library.is_file()", "without the library there is a warning"),

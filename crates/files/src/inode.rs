@@ -226,7 +226,7 @@ fn flags_of(file: &File) -> IFlags {
 
 #[cfg(test)]
 mod tests {
-    use crate::write::replace;
+    use crate::replace;
     use std::fs::{self, File, Permissions};
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
     use std::path::Path;

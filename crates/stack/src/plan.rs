@@ -9,7 +9,7 @@
 pub use crate::request::{NameMode, ServeRequest, ServeRun, WantedTarget};
 use crate::rules::{self, FileKind, Match, OTHER};
 use crate::source;
-use crate::stock::Stock;
+use crate::stock::{Stock, is_unread, is_without_code};
 use hotswap_load_model::tree::{LibraryTree, UnreadPath};
 use hotswap_report::{Diagnostic, Severity, codes};
 use serde::{Deserialize, Serialize};
@@ -181,11 +181,6 @@ impl TreePlan {
     }
 }
 
-/// Whether a file was read and has no code.
-fn is_without_code(path: &Path) -> bool {
-    Stock::of(path).is_ok_and(|stock| stock.is_none_or(|stock| stock.containers.is_empty()))
-}
-
 /// The first file or directory that could not be read.
 fn first_unread<'t>(
     tree: &'t LibraryTree,
@@ -193,11 +188,6 @@ fn first_unread<'t>(
 ) -> Option<&'t Diagnostic> {
     let in_tree = tree.unread.iter().map(|unread| &unread.problem);
     in_tree.chain(libraries.values().flat_map(|library| &library.refused).filter(|error| is_unread(error))).next()
-}
-
-/// Whether a reason is that a file could not be read, and so tells nothing about its content.
-pub(crate) fn is_unread(reason: &Diagnostic) -> bool {
-    reason.code == codes::CANNOT_READ
 }
 
 /// Each target with its source.

@@ -2,7 +2,7 @@
 
 use hotswap_bundle::{ContainerForm, EntryId, FoundContainer, linked, open_with};
 use hotswap_code_object::{CodeObject, is_code_object};
-use hotswap_report::Diagnostic;
+use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::TargetId;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -59,6 +59,16 @@ impl Stock {
     pub(crate) fn serves(&self, processor: &str) -> bool {
         !self.containers.is_empty() && self.containers.iter().all(|targets| runs(targets, processor))
     }
+}
+
+/// Whether a file was read and has no code.
+pub(crate) fn is_without_code(path: &Path) -> bool {
+    Stock::of(path).is_ok_and(|stock| stock.is_none_or(|stock| stock.containers.is_empty()))
+}
+
+/// Whether a reason is that a file could not be read, and so tells nothing about its content.
+pub(crate) fn is_unread(reason: &Diagnostic) -> bool {
+    reason.code == codes::CANNOT_READ
 }
 
 /// Whether one of these targets is the processor, or a generic target that covers it.

@@ -55,7 +55,10 @@ impl ServedFiles<'_> {
         let mut roots = Vec::new();
         for root in self.roots {
             let root = tree::canonical(root)?;
-            roots.push(if root.is_dir() { root } else { root.parent().map(Path::to_owned).unwrap_or_default() });
+            let meta = std::fs::metadata(&root);
+            let meta = meta.map_err(|error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(&root))?;
+            let parent = || root.parent().map(Path::to_owned).unwrap_or_default();
+            roots.push(if meta.is_dir() { root } else { parent() });
         }
         let mut paths = BTreeMap::new();
         for row in self.files {

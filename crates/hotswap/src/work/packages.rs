@@ -48,6 +48,16 @@ pub(crate) fn is_fixed(member: &PackageMember<'_>) -> Result<bool, Diagnostic> {
     Ok(hotswap_bundle::open(&input).found.iter().any(is_fixed))
 }
 
+/// The size of a package.
+///
+/// # Errors
+/// [`codes::CANNOT_READ`].
+pub(crate) fn size(file: &Path) -> Result<u64, Diagnostic> {
+    let meta = std::fs::metadata(file);
+    let meta = meta.map_err(|error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(file))?;
+    Ok(meta.len())
+}
+
 /// The GPU whose data the file holds, by its name and place.
 pub(crate) fn gpu_of(name: &str) -> Option<String> {
     let path = Path::new(name);

@@ -23,7 +23,6 @@ use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::TargetId;
 use needs::PackageNeeds;
 use serde_json::json;
-use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -68,7 +67,7 @@ pub(super) fn prune(
     let scratch = hotswap_files::ScratchDirectory::temporary("hotswap-prune-")?;
     let mut outcome = Outcome::default();
     let (mut sums, mut without) = (PackageSums::default(), Vec::new());
-    let before = fs::metadata(&arguments.file).map_or(0, |meta| meta.len());
+    let before = packages::size(&arguments.file)?;
     let mut change = |member: &PackageMember<'_>| {
         if let Some(gpu) = packages::gpu_of(member.name) {
             pruning.see(&gpu);

@@ -18,7 +18,6 @@ use hotswap_report::{Diagnostic, Severity, codes};
 use hotswap_targets::find;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
 /// The results for the files.
@@ -61,7 +60,7 @@ impl RetargetArguments {
             hotswap_packages::visit(&self.file, format, &mut |member| change(member).map(drop))?;
             report.check_code().map_err(|error| error.in_file(&self.file))?;
             self.ask_names(&request, &mut report);
-            return Ok(self.told(report, None));
+            return self.told(report, None);
         }
         // The files are made once, before it is known whether the package is written.
         let mut made: BTreeMap<String, MemberChange> = BTreeMap::new();
@@ -75,13 +74,13 @@ impl RetargetArguments {
         report.check_code().map_err(|error| error.in_file(&self.file))?;
         self.ask_names(&request, &mut report);
         if report.is_refused() {
-            return Ok(self.told(report, None));
+            return self.told(report, None);
         }
         let mut change =
             |member: &PackageMember<'_>| Ok(made.get(member.name).cloned().unwrap_or(MemberChange::Unchanged));
         let changes = Changes { change: &mut change, link: None, added: &[] };
         let size = hotswap_packages::rewrite(&self.file, format, self.output(), changes, &|_| Ok(()))?;
-        Ok(self.told(report, Some(size)))
+        self.told(report, Some(size))
     }
 
     fn member(
@@ -142,18 +141,18 @@ impl RetargetArguments {
         }
     }
 
-    fn told(&self, report: PackageReport, size: Option<u64>) -> Outcome {
-        let before = fs::metadata(&self.file).map_or(0, |meta| meta.len());
+    fn told(&self, report: PackageReport, size: Option<u64>) -> Result<Outcome, Diagnostic> {
+        let before = packages::size(&self.file)?;
         let PackageReport { rows, json, problems, changed, unchanged, .. } = report;
         if !json.is_empty() || rows.is_empty() && self.format.format == OutputFormat::Json {
             let value = json!({ "schema": 1, "package": self.file.display().to_string(), "written": size.is_some(),
                 "sizes": [before, size.unwrap_or(before)], "changed": changed, "unchanged": unchanged, "files": json });
-            return Outcome { text: text::json(&value), problems };
+            return Ok(Outcome { text: text::json(&value), problems });
         }
         let file = text::plain(&self.file.display().to_string());
         let end = size.map_or("nothing was written".to_owned(), |size| format!("{before} to {size} bytes"));
         let counts = format!("{file}: {changed} files changed, {unchanged} with nothing to add; {end}\n");
-        Outcome { text: table(&rows) + &counts, problems }
+        Ok(Outcome { text: table(&rows) + &counts, problems })
     }
 }
 
