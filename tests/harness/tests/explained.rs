@@ -78,6 +78,8 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("HS0440", "recursion: crates/device-link"),
     ("HS0448", "a tree of libraries: tests/dispatch"),
     ("HS0450", "entries that several GPUs load: crates/load-model"),
+    ("HS0452", "programs for several GPUs: crates/hotswap"),
+    ("HS0455", "waits that cannot be judged: crates/lint"),
     ("HS0503", "standard error is captured here as well: crates/hotswap, scarce"),
     ("HS0601", "a defect of HotSwap, of memory or disk"),
 ];
